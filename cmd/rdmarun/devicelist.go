@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+
+	"rdmarun/rdmacore"
+)
+
+// deviceListVersion is raised when a field of the JSON changes its meaning or goes away.
+const deviceListVersion = 1
+
+// deviceList is what `devices --format json` prints; scripts read it, so names stay.
+type deviceList struct {
+	Version     int                   `json:"version"`
+	Devices     []deviceRow           `json:"devices"`
+	Unavailable []unavailableProvider `json:"unavailable"`
+}
+
+// newDeviceList is an empty list; its slices are not nil, so that JSON has [] and not null.
+func newDeviceList() deviceList {
+	return deviceList{
+		Version:     deviceListVersion,
+		Devices:     []deviceRow{},
+		Unavailable: []unavailableProvider{},
+	}
+}
+
+type unavailableProvider struct {
+	Provider string `json:"provider"`
+	Reason   string `json:"reason"`
+}
+
+type deviceRow struct {
+	Provider string    `json:"provider"`
+	Name     string    `json:"name"`
+	GUID     string    `json:"guid"` // node GUID, 16 hexadecimal digits
+	Ports    []portRow `json:"ports"`
+}
+
+type portRow struct {
+	Number    int      `json:"number"`
+	State     string   `json:"state"`
+	LinkLayer string   `json:"link_layer"`
+	RateGbps  float64  `json:"rate_gbps"`
+	ActiveMTU int      `json:"active_mtu"` // bytes of payload in a packet
+	MaxMTU    int      `json:"max_mtu"`
+	Netdev    string   `json:"netdev,omitempty"`
+	GIDs      []gidRow `json:"gids"`
+}
+
+type gidRow struct {
+	Index   int    `json:"index"`
+	GID     string `json:"gid"` // 16 bytes in IPv6 notation
+	Type    string `json:"type"`
+	Address string `json:"address,omitempty"` // the IP address, where the GID is made from one
+}
+
+func describeDevice(provider string, device *rdmacore.Device) (deviceRow, error) {
+	row := deviceRow{
+		Provider: provider,
+		Name:     device.Name(),
+		GUID:     fmt.Sprintf("%016x", device.GUID()),
+		Ports:    []portRow{},
+	}
+	ports, err := device.Ports()
+	if err != nil {
+		return row, err
+	}
+	for _, port := range ports {
+		row.Ports = append(row.Ports, describePort(port))
+	}
+	return row, nil
+}
+
+func describePort(port rdmacore.Port) portRow {
+	row := portRow{
+		Number:    port.Number,
+		State:     port.State,
+		LinkLayer: port.LinkLayer,
+		RateGbps:  port.RateGbps,
+		ActiveMTU: port.ActiveMTU,
+		MaxMTU:    port.MaxMTU,
+		Netdev:    port.Netdev,
+		GIDs:      []gidRow{},
+	}
+	for _, gid := range port.GIDs {
+		described := gidRow{Index: gid.Index, GID: gid.Raw.StringExpanded(), Type: gid.Type}
+		if gid.Address.IsValid() {
+			described.Address = gid.Address.String()
+		}
+		row.GIDs = append(row.GIDs, described)
+	}
+	return row
+}

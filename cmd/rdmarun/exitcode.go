@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"rdmarun/rdmacore"
+)
+
+// exitCode is the process's exit status.  The numbers are an interface: scripts and CI read them.
+// 2 is left out on purpose, because the Go runtime exits 2 on a panic nobody recovered.
+type exitCode int
+
+const (
+	exitOK          exitCode = 0   // everything selected passed
+	exitFailed      exitCode = 1   // an expectation failed, a guest failed, something leaked
+	exitInvalid     exitCode = 3   // a scenario or a guest module is invalid; nothing ran
+	exitEnvironment exitCode = 4   // no such provider or device, or it failed
+	exitNothing     exitCode = 5   // nothing was selected
+	exitThreshold   exitCode = 6   // all expectations held, but a threshold or baseline did not
+	exitUsage       exitCode = 64  // bad flag or argument (EX_USAGE of sysexits.h)
+	exitBug         exitCode = 70  // a bug in rdmarun (EX_SOFTWARE)
+	exitTimeout     exitCode = 124 // the whole run took too long (as timeout(1))
+	exitInterrupted exitCode = 130 // SIGINT
+	exitTerminated  exitCode = 143 // SIGTERM
+)
+
+// exitCodes lists every code with its meaning, in ascending order, for `rdmarun help exit-codes`.
+var exitCodes = []struct {
+	code    exitCode
+	meaning string
+}{
+	{exitOK, "everything selected passed"},
+	{exitFailed, "an expectation failed, a guest failed, or something leaked"},
+	{exitInvalid, "a scenario or a guest module is invalid; nothing ran"},
+	{exitEnvironment, "the environment: no such provider or device, or it failed"},
+	{exitNothing, "nothing was selected"},
+	{exitThreshold, "all expectations held, but a threshold or a baseline did not"},
+	{exitUsage, "usage: a bad flag or argument"},
+	{exitBug, "a bug in rdmarun; a report was written to a file"},
+	{exitTimeout, "the whole run took too long"},
+	{exitInterrupted, "interrupted (SIGINT)"},
+	{exitTerminated, "terminated (SIGTERM)"},
+}
+
+// exitError gives an error its exit code, and may say that its text was already shown.
+type exitError struct {
+	code exitCode
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// withExit makes the command exit with that code.  The outermost one wins.
+func withExit(code exitCode, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code, err}
+}
+
+// usageError is for what is wrong with a command line.
+func usageError(format string, args ...any) error {
+	return withExit(exitUsage, fmt.Errorf(format, args...))
+}
+
+// reportedError is an outcome that the command has shown already, in its own form (a summary, a
+// list of positions): only the exit code is left to give.
+type reportedError struct{ code exitCode }
+
+func (e reportedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// reported ends the command with that code and prints nothing more; nil for exitOK.
+func reported(code exitCode) error {
+	if code == exitOK {
+		return nil
+	}
+	return reportedError{code}
+}
+
+// hintError carries what the user can do about an error; it survives wrapping.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+
+// withHint adds a remedy, printed on a line of its own.
+func withHint(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &hintError{err, hint}
+}
+
+// codeOf is the exit code of a command that returned err while ctx was its context.
+func codeOf(ctx context.Context, err error) exitCode {
+	if err == nil {
+		return exitOK
+	}
+	var (
+		interrupt *interruptError
+		shown     reportedError
+		exit      *exitError
+		core      *rdmacore.Error
+	)
+	switch {
+	case errors.As(err, &exit) && exit.code == exitBug:
+		return exitBug
+	case errors.As(context.Cause(ctx), &interrupt):
+		// What fails after a signal fails because of it, most of the time.
+		return interrupt.exitCode()
+	case errors.As(err, &shown):
+		return shown.code
+	case exit != nil:
+		return exit.code
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitTimeout
+	case errors.As(err, &core):
+		return exitEnvironment
+	}
+	return exitFailed
+}
+
+// printError writes err and its hints the way every command does.
+func printError(w io.Writer, err error) {
+	if shown := (reportedError{}); errors.As(err, &shown) {
+		return
+	}
+	fmt.Fprintf(w, "rdmarun: %v\n", err)
+	for {
+		hint := (*hintError)(nil)
+		if !errors.As(err, &hint) {
+			return
+		}
+		fmt.Fprintf(w, "  hint: %s\n", hint.hint)
+		err = hint.err
+	}
+}

@@ -1,0 +1,9 @@
+// Command rdmarun runs RDMA scenarios and WebAssembly guests against an embedded RDMA provider, a
+// kernel soft-RoCE or soft-iWARP device, or a real HCA.
+package main
+
+import "os"
+
+func main() {
+	os.Exit(int(processApp().run()))
+}

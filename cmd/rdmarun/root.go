@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `rdmarun runs RDMA scenarios (YAML) and guests (WebAssembly).
+
+A scenario says what happens: who listens, who connects with which parameters,
+what is posted and what must come back.  The same file runs on the embedded
+provider "soft", which needs no RDMA hardware, and on a real device with
+"--provider verbs".
+
+Every flag can also be set in the environment: --provider as RDMARUN_PROVIDER.`
+
+const rootExample = `  rdmarun run scenarios/rping.yaml
+  rdmarun run scenarios/rping.yaml -p count=100 -p size=4KiB
+  rdmarun run --provider verbs scenarios/rping.yaml
+  rdmarun guest run guest.wasm -- --flag-of-the-guest
+  rdmarun devices`
+
+// commandConstructors are the commands of rdmarun, one file each.
+var commandConstructors = []func(*app) *cobra.Command{
+	newDevicesCommand,
+	newVersionCommand,
+	newCompletionCommand,
+	newExitCodesTopic,
+}
+
+// run runs the command line and returns the exit code.  It prints every error itself.
+func (a *app) run() (code exitCode) {
+	defer a.recoverPanic(&code)
+	ctx, stop := a.interruptible()
+	defer stop()
+
+	root := newRootCommand(a)
+	running := false
+	for _, command := range allCommands(root) {
+		enterThrough(command, a.env, &running)
+	}
+	command, err := root.ExecuteContextC(ctx)
+	if err != nil && !running {
+		// Cobra refused the command line before any command began.
+		help := fmt.Sprintf("see %q", strings.TrimSpace(command.CommandPath()+" --help"))
+		err = withHint(withExit(exitUsage, err), help)
+	}
+	if err != nil {
+		printError(a.stderr, err)
+	}
+	return codeOf(ctx, err)
+}
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "rdmarun",
+		Short:         "Run RDMA scenarios and guests",
+		Long:          rootLong,
+		Example:       rootExample,
+		Version:       buildVersion().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetArgs(a.args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	for _, construct := range commandConstructors {
+		root.AddCommand(construct(a))
+	}
+	return root
+}
+
+func allCommands(root *cobra.Command) []*cobra.Command {
+	commands := []*cobra.Command{root}
+	for _, child := range root.Commands() {
+		commands = append(commands, allCommands(child)...)
+	}
+	return commands
+}
+
+// enterThrough makes a command take unset flags from the environment and then note that it runs:
+// errors before that point are the user's command line, errors after it are the command's own.
+func enterThrough(command *cobra.Command, env map[string]string, running *bool) {
+	inner := command.RunE
+	if inner == nil {
+		return
+	}
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := flagsFromEnvironment(cmd.Flags(), env); err != nil {
+			return err
+		}
+		*running = true
+		return inner(cmd, args)
+	}
+}
+
+// newExitCodesTopic is a help page, not a command: `rdmarun help exit-codes`.
+func newExitCodesTopic(*app) *cobra.Command {
+	var long strings.Builder
+	long.WriteString("Exit codes of rdmarun:\n")
+	for _, row := range exitCodes {
+		fmt.Fprintf(&long, "\n  %3d  %s", row.code, row.meaning)
+	}
+	long.WriteString("\n\nOf several, the first of 70, 130, 143, 124, 4, 1, 6, 5, 0 counts.")
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: long.String()}
+}
+
