@@ -107,4 +107,3 @@ func newExitCodesTopic(*app) *cobra.Command {
 	long.WriteString("\n\nOf several, the first of 70, 130, 143, 124, 4, 1, 6, 5, 0 counts.")
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: long.String()}
 }
-
