@@ -1,0 +1,96 @@
+# rdmarun.  "make" lists what there is to make; V=1 shows the commands.
+
+GO      ?= go
+CC      ?= cc
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+Q       := $(if $(V),,@)
+
+# The binary needs cgo, and without a C compiler Go would leave it out silently.
+export CGO_ENABLED := 1
+
+GO_BUILD := $(GO) build -trimpath -buildvcs=false
+SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore -type f \
+	! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/ctest/*')
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+include tools/guests.mk
+include tools/core-test.mk
+
+.PHONY: help
+help: ## this list
+	@echo "Targets of rdmarun:"
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | sed 's/:.*## /\t/' | expand -t 16 | sed 's/^/  /'
+
+.PHONY: setup
+setup:
+	@tools/setup.sh build
+
+# --- what a user runs ------------------------------------------------------------------------
+
+.PHONY: demo
+demo: bin/rdmarun guests ## set up, build, and run the main job: rping, then two WASM guests
+	$(Q)bin/rdmarun run scenarios/rping.yaml
+	$(Q)bin/rdmarun run scenarios/guest-pingpong.yaml
+
+.PHONY: build
+build: bin/rdmarun ## build bin/rdmarun
+
+bin/rdmarun: $(SOURCES) bin/version | setup
+	@echo "building $@"
+	$(Q)$(GO_BUILD) -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/rdmarun
+
+# Rewritten only when the version changes, so that a new commit alone gives a new binary.
+bin/version: force
+	@mkdir -p bin
+	@echo "$(VERSION)" | cmp -s - $@ || echo "$(VERSION)" >$@
+
+.PHONY: force
+force:
+
+.PHONY: clean
+clean: ## remove what was built (the Go and VM caches stay)
+	$(Q)rm -rf bin build $(GUEST_MODULES)
+
+# --- tests -----------------------------------------------------------------------------------
+
+.PHONY: test
+test: check go-test core-test ## every test that needs no VM
+
+.PHONY: check
+check: | setup ## go vet and gofmt
+	$(Q)files=$$(gofmt -l cmd guests host hostfuncs internal rdmacore); \
+		test -z "$$files" || { echo "not gofmt'd:"; echo "$$files"; exit 1; }
+	$(Q)$(GO) vet ./...
+	$(Q)GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) vet ./guests/...
+
+.PHONY: go-test
+go-test: guests | setup ## Go tests, with the race detector
+	$(Q)$(GO) test -race -timeout 10m ./...
+
+.PHONY: sanitize
+sanitize: guests core-test ## Go tests of the core with AddressSanitizer, C tests with all sanitizers
+	$(Q)$(GO) test -asan -timeout 10m ./rdmacore/...
+
+.PHONY: bench
+bench: bin/rdmarun guests ## speed: every row in one run, with ratios
+	$(Q)$(GO) test -run '^$$' -bench . -timeout 10m ./...
+
+# --- the virtual machine with a real RDMA kernel ---------------------------------------------
+
+.PHONY: rxe-setup
+rxe-setup: ## install what the VM needs (QEMU and the like)
+	@tools/setup.sh vm
+
+.PHONY: rxe-shell
+rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe0, its address 192.0.2.1
+	$(Q)tools/rxe-vm/rxe-vm shell
+
+.PHONY: test-rxe
+test-rxe: bin/rdmarun guests bin/rdmacore.test ## tests on rdma_rxe in the VM, and with other people's programs
+	$(Q)tools/rxe-vm/test.sh
+
+bin/rdmacore.test: $(SOURCES) $(wildcard rdmacore/*_test.go) | setup
+	@echo "building $@"
+	$(Q)$(GO) test -c -o $@ ./rdmacore

@@ -1,0 +1,107 @@
+# Sourced by rxe-vm: starts the machine, watches it, gives back the job's exit status.
+
+# Seconds from QEMU's start to a ready device: 3 and 10 are usual on an idle machine.
+declare -A boot_limit=([kvm]=20 [tcg]=90)
+
+# run_job DIRECTORY LIMIT: boot with that job folder, its output on stdout, LIMIT seconds for the job.
+# Returns the job's exit status, 124 when the time was up, 125 when the machine failed.  A machine that
+# does not boot gets a second try, without KVM, which may be there and not work.
+run_job() {
+	local job=$1 limit=$2 accelerator command
+	for accelerator in "$(accelerator)" tcg; do
+		rm -f "$job/ready" "$job/status"
+		machine_command "$job" "$accelerator" -serial stdio
+		"${command[@]}" </dev/null &
+		machine=$!
+		if wait_booted "$job" "${boot_limit[$accelerator]}"; then
+			wait_finished "$job" "$limit"
+			return
+		fi
+		stop_machine
+		say "the VM did not boot ($accelerator, ${boot_limit[$accelerator]} s allowed); the end of its console:"
+		tail -n 15 "$job/console" >&2
+		[ "$accelerator" = kvm ] && host_boot >"$cache/kvm-unusable"
+	done
+	return 125
+}
+
+wait_booted() {
+	local job=$1 deadline=$((SECONDS + $2))
+	while [ ! -e "$job/ready" ]; do
+		kill -0 "$machine" 2>/dev/null && [ $SECONDS -lt $deadline ] || return 1
+		sleep 0.1
+	done
+}
+
+wait_finished() {
+	local job=$1 limit=$2 deadline=$((SECONDS + $2))
+	while kill -0 "$machine" 2>/dev/null; do
+		if [ $SECONDS -ge $deadline ]; then
+			stop_machine
+			say "the job did not end within $limit s"
+			return 124
+		fi
+		sleep 0.1
+	done
+	report_kernel_trouble "$job/console"
+	if [ ! -s "$job/status" ]; then
+		say "the VM ended without the job's exit status; the end of its console:"
+		tail -n 15 "$job/console" >&2
+		return 125
+	fi
+	return "$(cat "$job/status")"
+}
+
+stop_machine() {
+	[ -n "${machine-}" ] || return 0
+	kill "$machine" 2>/dev/null
+	wait "$machine" 2>/dev/null
+	machine=
+}
+
+# A kernel that warns while it carries our traffic is worth a look, whatever the job's status.
+report_kernel_trouble() {
+	grep -aE 'BUG:|WARNING:|Oops|Call Trace|hung task' "$1" >&2 &&
+		say "the VM's kernel complained (above)"
+	return 0
+}
+
+run_shell() {
+	local job=$1 command
+	: >"$job/interactive"
+	say "booting; leave with \"exit\", or kill the VM with Ctrl-a x"
+	machine_command "$job" "$(accelerator)" -serial mon:stdio
+	"${command[@]}"
+	[ -s "$job/status" ] && return "$(cat "$job/status")"
+	tail -n 15 "$job/console" >&2
+	return 125
+}
+
+# accelerator prints kvm where it can be opened and has not failed since this host was started.
+accelerator() {
+	if [ -r /dev/kvm ] && [ -w /dev/kvm ] && [ "$(cat "$cache/kvm-unusable" 2>/dev/null)" != "$(host_boot)" ]; then
+		echo kvm
+	else
+		echo tcg
+	fi
+}
+
+# host_boot names this run of the host's kernel.
+host_boot() { cat /proc/sys/kernel/random/boot_id; }
+
+# machine_command JOB ACCELERATOR QEMU-ARGUMENT... sets $command to QEMU's command line.
+machine_command() {
+	local job=$1 accelerator=$2
+	shift 2
+	[ "$accelerator" = tcg ] && accelerator=tcg,thread=multi
+	command=(
+		qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m 2048
+		-nodefaults -display none -no-reboot
+		-kernel "$image/vmlinuz" -initrd "$image/initrd.gz"
+		-append "console=ttyS0 panic=-1 quiet mitigations=off"
+		-virtfs "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
+		-virtfs "local,path=${project//,/,,},mount_tag=project,security_model=none,readonly=on,multidevs=remap"
+		-virtfs "local,path=${job//,/,,},mount_tag=job,security_model=none,multidevs=remap"
+		-serial "file:$job/console" "$@"
+	)
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Install the distribution's packages that rdmarun needs, and only those that are missing.
+#
+#   tools/setup.sh build   what `make` needs to compile
+#   tools/setup.sh vm      what `make rxe-shell` and `make test-rxe` need as well
+#
+# Quiet when nothing is missing.  Without root and without sudo it names the packages and exits 1.
+# Debian 12 and 13, Ubuntu 24.04.
+set -euo pipefail
+
+missing=()
+
+# need PACKAGE WHY TEST...: note the package unless the test succeeds.
+need() {
+	local package=$1 why=$2
+	shift 2
+	"$@" >/dev/null 2>&1 && return
+	printf '  %-20s %s\n' "$package" "$why"
+	missing+=("$package")
+}
+
+has_header() {
+	[ -e "/usr/include/$1" ] || printf '#include <%s>\n' "$1" | cc -fsyntax-only -x c -
+}
+
+# sbin is not on every user's PATH.
+has_program() {
+	PATH=$PATH:/usr/sbin:/sbin command -v "$1"
+}
+
+needs_build() {
+	need gcc "the C compiler: the core is written in C" has_program gcc
+	need libc6-dev "the C library's headers" has_header stdio.h
+	need libibverbs-dev "verbs headers <infiniband/verbs.h>, needed to build only" has_header infiniband/verbs.h
+	need librdmacm-dev "CM headers <rdma/rdma_cma.h>, needed to build only" has_header rdma/rdma_cma.h
+}
+
+needs_vm() {
+	need qemu-system-x86 "the virtual machine" has_program qemu-system-x86_64
+	need seabios "its firmware" test -e /usr/share/seabios/bios-256k.bin
+	need busybox-static "the programs of its first file system" has_static_busybox
+	need cpio "packs that file system" has_program cpio
+	need kmod "finds which kernel modules need which" has_program depmod
+	need iproute2 "makes the network and the RDMA link inside" has_program rdma
+	need rdmacm-utils "rping, rdma_server, rdma_client: programs to interoperate with" has_program rdma_server
+	need ibverbs-utils "ibv_devinfo, to look around with" has_program ibv_devinfo
+	need ibverbs-providers "libibverbs' driver for rxe" has_rxe_provider
+	# Debian 12 ships its kernel modules uncompressed.
+	if [ "$(os_release VERSION_CODENAME)" != bookworm ]; then
+		need xz-utils "unpacks kernel modules" has_program xz
+		need zstd "unpacks kernel modules" has_program zstd
+	fi
+}
+
+has_static_busybox() {
+	has_program busybox && ! ldd "$(command -v busybox)"
+}
+
+has_rxe_provider() {
+	compgen -G '/usr/lib/*/libibverbs/librxe-*.so'
+}
+
+os_release() (
+	# shellcheck source=/dev/null
+	. /etc/os-release 2>/dev/null || true
+	printf '%s' "${!1-}"
+)
+
+# as_root prints the words that make a command run as root; fails when there are none.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		printf 'env'
+	elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+		printf 'sudo'
+	else
+		return 1
+	fi
+}
+
+apt() {
+	"$root" DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@"
+}
+
+install_missing() {
+	if ! command -v apt-get >/dev/null; then
+		echo "This system has no apt-get. Install what holds the above under your system's names, then run make again." >&2
+		exit 1
+	fi
+	if ! root=$(as_root); then
+		{
+			echo "This needs root, and there is neither root nor a usable sudo. Ask for:"
+			echo
+			echo "  apt-get install --no-install-recommends ${missing[*]}"
+		} >&2
+		exit 1
+	fi
+	log=$(mktemp)
+	trap 'rm -f "$log"' EXIT
+	echo "installing them with apt-get"
+	# The package lists of a fresh machine are empty or old: fetch them when the first try fails.
+	if ! apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1 &&
+		! { apt update && apt install --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+		cat "$log" >&2
+		echo "setup: apt-get failed, see above; needed: ${missing[*]}" >&2
+		exit 1
+	fi
+}
+
+# The Go toolchain is not the distribution's affair: 1.25 is newer than what it has.
+check_go() {
+	if ! command -v go >/dev/null; then
+		echo "setup: Go >= 1.25 is needed and there is no 'go' on PATH: https://go.dev/doc/install" >&2
+		exit 1
+	fi
+}
+
+case ${1-} in
+build)
+	check_go
+	check=needs_build
+	what="to build rdmarun"
+	;;
+vm)
+	check=needs_vm
+	what="to run a virtual machine with an RDMA kernel"
+	;;
+*)
+	sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+	exit 64
+	;;
+esac
+
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+"$check" >"$list"
+[ ${#missing[@]} = 0 ] && exit 0
+echo "Needed $what, and missing:"
+cat "$list"
+rm -f "$list"
+install_missing
+missing=()
+"$check"
+if [ ${#missing[@]} != 0 ]; then
+	echo "setup: installed, yet the above is still not found" >&2
+	exit 1
+fi
