@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+)
+
+// arrows says which of the project's packages a package may import beside its own sub-packages: the
+// picture in the architecture, where every arrow points down.  The longest matching folder counts.
+var arrows = []struct {
+	folder string
+	may    []string
+}{
+	{"rdmacore", nil},
+	{"hostfuncs", []string{"rdmacore"}},
+	{"host", []string{"hostfuncs", "rdmacore"}},
+	{"host/scenario", []string{"host", "rdmacore"}},
+	{"cmd", []string{"host", "rdmacore"}},
+	{"guests", nil},
+	{"internal", nil},
+	{"tools", nil},
+}
+
+func TestArrowsPointDown(t *testing.T) {
+	for _, file := range goFiles(t) {
+		folder, may := arrowsOf(file.directory())
+		if folder == "" {
+			t.Errorf("%s: %q is no room of the house; add it to the arrows", file.path, file.directory())
+			continue
+		}
+		for path, position := range file.imports() {
+			ours, isOurs := strings.CutPrefix(path, module+"/")
+			if !isOurs || within(ours, folder) || anyWithin(ours, may) {
+				continue
+			}
+			// Test helpers know nothing of the rooms, so any room's tests may use them.
+			if file.isTest() && within(ours, "internal") {
+				continue
+			}
+			t.Errorf("%v: %s must not import %s", position, folder, ours)
+		}
+	}
+}
+
+// onlyIn are imports that some folders keep to themselves.
+var onlyIn = []struct {
+	path    string
+	folders []string
+	why     string
+}{
+	{"C", []string{"rdmacore"}, "the only cgo of the project is there"},
+	{"gopkg.in/yaml.v3", []string{"host/scenario"}, "a change of the YAML package must be a change of one import"},
+	{"github.com/tetratelabs/wazero", []string{"host", "hostfuncs"}, "nothing else knows how guests are run"},
+	{"github.com/spf13/cobra", []string{"cmd"}, "a library does not read command lines"},
+}
+
+func TestImportsThatStayInOneRoom(t *testing.T) {
+	for _, file := range goFiles(t) {
+		for path, position := range file.imports() {
+			for _, rule := range onlyIn {
+				if within(path, rule.path) && !anyWithin(file.directory(), rule.folders) {
+					t.Errorf("%v: only %v imports %q: %s", position, rule.folders, rule.path, rule.why)
+				}
+			}
+		}
+	}
+}
+
+func TestYAMLIsImportedByOnePackage(t *testing.T) {
+	users := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if _, imports := file.imports()["gopkg.in/yaml.v3"]; imports {
+			users[file.directory()] = true
+		}
+	}
+	if len(users) > 1 {
+		t.Errorf("the YAML package is imported by %d packages, %v; one of them should serve the others", len(users), users)
+	}
+}
+
+func arrowsOf(directory string) (folder string, may []string) {
+	for _, row := range arrows {
+		if within(directory, row.folder) && len(row.folder) > len(folder) {
+			folder, may = row.folder, row.may
+		}
+	}
+	return folder, may
+}
+
+// within tells whether path is folder or something under it.
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+func anyWithin(path string, folders []string) bool {
+	for _, folder := range folders {
+		if within(path, folder) {
+			return true
+		}
+	}
+	return false
+}

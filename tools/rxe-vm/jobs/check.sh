@@ -1,0 +1,44 @@
+# Sourced by jobs: runs named checks one after another, shows what a failed one printed, counts.
+
+passed=0
+failed=0
+
+# check NAME COMMAND...: the command may be a function; every program in it has its own time limit.
+check() {
+	local name=$1 output start seconds
+	shift
+	output=$(mktemp)
+	start=${EPOCHREALTIME/./}
+	if ("$@") >"$output" 2>&1; then
+		passed=$((passed + 1))
+		verdict=ok
+	else
+		failed=$((failed + 1))
+		verdict=FAIL
+	fi
+	seconds=$(((${EPOCHREALTIME/./} - start) / 1000))
+	printf '%-4s %3d.%03d s  %s\n' "$verdict" $((seconds / 1000)) $((seconds % 1000)) "$name"
+	[ $verdict = ok ] || sed 's/^/     | /' "$output"
+	rm -f "$output"
+}
+
+# summary prints the closing line and gives the job's exit status.
+summary() {
+	echo "$passed passed, $failed failed"
+	[ $failed = 0 ] && [ $passed != 0 ]
+}
+
+# limited COMMAND...: no program of a check runs longer than this many seconds.
+limited() { timeout -k 5 40 "$@"; }
+
+# wait_listening PORT: until some program listens there with rdma_cm, 20 s at most.
+wait_listening() {
+	local try
+	for try in $(seq 200); do
+		rdma resource show cm_id | grep -q "state LISTEN.* src-addr [^ ]*:$1 " && return
+		sleep 0.1
+	done
+	echo "nobody listens on port $1 after 20 s:"
+	rdma resource show cm_id
+	return 1
+}
