@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // app is everything a command may touch of the process it runs in.  Commands take it instead of
@@ -21,6 +23,8 @@ type app struct {
 	signals <-chan os.Signal
 	// releaseSignals gives the signals back to the system, so that a second one ends the process.
 	releaseSignals func()
+	// commands are the commands of the command line, one file each.
+	commands []func(*app) *cobra.Command
 }
 
 // processApp is the app of the running process.
@@ -35,6 +39,7 @@ func processApp() *app {
 		stderr:         os.Stderr,
 		signals:        signals,
 		releaseSignals: func() { signal.Stop(signals) },
+		commands:       commandConstructors,
 	}
 }
 

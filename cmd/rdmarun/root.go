@@ -22,7 +22,7 @@ const rootExample = `  rdmarun run scenarios/rping.yaml
   rdmarun guest run guest.wasm -- --flag-of-the-guest
   rdmarun devices`
 
-// commandConstructors are the commands of rdmarun, one file each.
+// commandConstructors make the commands of rdmarun; a new command is one more line here.
 var commandConstructors = []func(*app) *cobra.Command{
 	newDevicesCommand,
 	newVersionCommand,
@@ -67,7 +67,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	for _, construct := range commandConstructors {
+	for _, construct := range a.commands {
 		root.AddCommand(construct(a))
 	}
 	return root

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rdmarun": main})
+}
+
+// TestScripts runs testdata/script/*.txtar, each the manual of one behaviour of the command line; the
+// first word of a file's name is the subcommand.  What the scripts have beside testscript's own words:
+//
+//	exits CODE COMMAND ARGUMENT...   run a command that must exit with exactly that code
+//	$PROJECT                         the project's folder, for its scenarios and guests
+//	[guest:NAME]                     the guest guests/NAME.wasm was built ("make guests")
+//	[rdma]                           this machine's kernel has RDMA
+//
+// With UPDATE_SCRIPTS set, a "cmp stdout FILE" rewrites the expected output in the script.
+func TestScripts(t *testing.T) {
+	project, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One cache for all scripts, or each would compile the guests anew.
+	cache := t.TempDir()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PROJECT", project)
+			env.Setenv("XDG_CACHE_HOME", cache)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scriptExits},
+		Condition: func(condition string) (bool, error) {
+			return scriptCondition(project, condition)
+		},
+	})
+}
+
+func scriptExits(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARGUMENT...")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		ts.Fatalf("exits: %q is no exit code", args[0])
+	}
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit := (*exec.ExitError)(nil)
+		if !errors.As(err, &exit) {
+			ts.Fatalf("exits: %v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, expected %d", got, want)
+	}
+}
+
+func scriptCondition(project, condition string) (bool, error) {
+	file := "/dev/infiniband/rdma_cm"
+	if name, isGuest := strings.CutPrefix(condition, "guest:"); isGuest {
+		file = filepath.Join(project, "guests", name+".wasm")
+	} else if condition != "rdma" {
+		return false, errors.New("no such condition")
+	}
+	_, err := os.Stat(file)
+	return err == nil, nil
+}
