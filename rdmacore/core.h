@@ -1,0 +1,217 @@
+/*
+ * The C core as the Go API sees it: one call an operation, flat structs without nested pointers, and
+ * 0, a count or a negative errno as result.  Nothing here blocks: waiting is done above, on the file
+ * descriptors of event and completion channels, or by polling in bounded slices.
+ */
+#ifndef CORE_H
+#define CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core_provider.h"
+
+/* --- core_open.c ----------------------------------------------------------------------------- */
+
+/*
+ * Open the provider of that name ("soft", "verbs").  -ENOENT and a sentence in why when there is no
+ * such provider or its libraries are absent; -ENOMEM.  The caller closes it.
+ */
+int core_open(const char *name, struct core_provider **provider, char *why, size_t why_size);
+/* -EBUSY while objects made through this provider live. */
+int core_close(struct core_provider *provider);
+long core_live(struct core_provider *provider, enum core_object kind);
+
+/* --- core_address.c -------------------------------------------------------------------------- */
+
+/* An IP address and port in one flat struct; family is AF_INET, AF_INET6 or 0 for "none". */
+struct core_address {
+	uint16_t family;
+	uint16_t port; /* host byte order */
+	uint32_t scope_id; /* IPv6 only */
+	uint8_t ip[16]; /* network byte order; IPv4 uses the first four */
+};
+
+struct sockaddr_storage;
+/* NULL when address->family is 0 (librdmacm takes NULL for "any"), else storage filled. */
+struct sockaddr *core_address_to_sockaddr(const struct core_address *address,
+					  struct sockaddr_storage *storage);
+void core_address_from_sockaddr(struct core_address *address, const struct sockaddr *sockaddr);
+
+/* --- core_channel.c, core_cm.c ----------------------------------------------------------------- */
+
+/* rdma_conn_param both ways, with its private data inline (rdma_connect(3), rdma_accept(3)). */
+struct core_conn_param {
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t flow_control;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t srq;
+	uint8_t private_data_len; /* 255 at most */
+	uint8_t reserved;
+	uint32_t qp_num;
+	uint8_t private_data[256];
+};
+
+/* One CM event, copied out and already acknowledged (rdma_get_cm_event(3)). */
+struct core_event {
+	struct rdma_cm_id *id; /* CONNECT_REQUEST: the new child */
+	struct rdma_cm_id *listen_id; /* CONNECT_REQUEST only */
+	int32_t type; /* enum rdma_cm_event_type */
+	int32_t status; /* 0, a negative errno or a positive transport reason */
+	struct core_conn_param conn;
+};
+
+/* The channel's fd is made non-blocking; *fd is its descriptor, owned by the channel. */
+int core_create_event_channel(struct core_provider *provider, struct rdma_event_channel **channel,
+			      int *fd);
+/* -EBUSY is not detected: destroy the ids first (rdma_create_event_channel(3)). */
+int core_destroy_event_channel(struct core_provider *provider, struct rdma_event_channel *channel);
+/* -EAGAIN when there is no event. */
+int core_get_event(struct core_provider *provider, struct rdma_event_channel *channel,
+		   struct core_event *event);
+
+int core_create_id(struct core_provider *provider, struct rdma_event_channel *channel,
+		   int port_space, struct rdma_cm_id **id);
+/* Count a child that core_get_event handed out as live; its owner destroys it with core_destroy_id. */
+int core_destroy_id(struct core_provider *provider, struct rdma_cm_id *id);
+int core_bind_addr(struct core_provider *provider, struct rdma_cm_id *id,
+		   const struct core_address *address);
+/* source may have family 0. */
+int core_resolve_addr(struct core_provider *provider, struct rdma_cm_id *id,
+		      const struct core_address *source, const struct core_address *destination,
+		      int timeout_ms);
+int core_resolve_route(struct core_provider *provider, struct rdma_cm_id *id, int timeout_ms);
+int core_listen(struct core_provider *provider, struct rdma_cm_id *id, int backlog);
+/* param NULL means librdmacm's own defaults. */
+int core_connect(struct core_provider *provider, struct rdma_cm_id *id,
+		 const struct core_conn_param *param);
+int core_accept(struct core_provider *provider, struct rdma_cm_id *id,
+		const struct core_conn_param *param);
+int core_reject(struct core_provider *provider, struct rdma_cm_id *id, const void *private_data,
+		uint8_t private_data_len);
+int core_establish(struct core_provider *provider, struct rdma_cm_id *id);
+int core_disconnect(struct core_provider *provider, struct rdma_cm_id *id);
+void core_local_address(struct rdma_cm_id *id, struct core_address *address);
+void core_peer_address(struct rdma_cm_id *id, struct core_address *address);
+
+/* --- core_qp.c ------------------------------------------------------------------------------- */
+
+/*
+ * rdma_create_qp(3).  pd NULL: the id's default PD.  CQs that attr lacks are made with a completion
+ * channel of their own, belong to the id, are found in id->send_cq and id->recv_cq, and go with
+ * core_destroy_qp.  attr is updated with what the provider granted.
+ */
+int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
+		   struct ibv_qp_init_attr *attr);
+int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id);
+int core_modify_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
+		   int mask);
+int core_query_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
+		  int mask, struct ibv_qp_init_attr *init_attr);
+
+/* --- core_memory.c --------------------------------------------------------------------------- */
+
+int core_alloc_pd(struct core_provider *provider, struct ibv_context *context, struct ibv_pd **pd);
+int core_dealloc_pd(struct core_provider *provider, struct ibv_pd *pd);
+int core_reg_mr(struct core_provider *provider, struct ibv_pd *pd, void *address, size_t length,
+		int access, struct ibv_mr **mr);
+int core_dereg_mr(struct core_provider *provider, struct ibv_mr *mr);
+
+/* --- core_cq.c ------------------------------------------------------------------------------- */
+
+/* The channel's fd is made non-blocking. */
+int core_create_comp_channel(struct core_provider *provider, struct ibv_context *context,
+			     struct ibv_comp_channel **channel, int *fd);
+int core_destroy_comp_channel(struct core_provider *provider, struct ibv_comp_channel *channel);
+int core_create_cq(struct core_provider *provider, struct ibv_context *context, int entries,
+		   struct ibv_comp_channel *channel, struct ibv_cq **cq);
+int core_destroy_cq(struct core_provider *provider, struct ibv_cq *cq);
+int core_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/* Take and acknowledge one completion event; -EAGAIN when there is none. */
+int core_get_cq_event(struct core_provider *provider, struct ibv_comp_channel *channel,
+		      struct ibv_cq **cq);
+/*
+ * Poll up to max completions into wc, asking at most `attempts` times while the queue is empty, with
+ * a pause instruction in between.  Returns the number polled (0 when it stayed empty) or a negative
+ * errno.  attempts 1 is ibv_poll_cq(3).
+ */
+int core_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, uint32_t attempts);
+
+/* --- core_work.c ----------------------------------------------------------------------------- */
+
+/*
+ * Work requests in the flat form in which they enter the core from Go and from guests: scatter/gather
+ * entries stand in an array of their own and are named by index, so there are no pointers to follow.
+ * Every enum value is the one of verbs.h.
+ */
+struct core_sge {
+	uint64_t address; /* relative to the base given with the call */
+	uint32_t length;
+	uint32_t lkey;
+};
+
+struct core_send_wr {
+	uint64_t wr_id;
+	uint32_t opcode; /* enum ibv_wr_opcode */
+	uint32_t flags; /* enum ibv_send_flags */
+	uint32_t first_sge;
+	uint32_t num_sge;
+	uint32_t imm_data; /* network byte order as on the wire; or the rkey to invalidate */
+	uint32_t rkey;
+	uint64_t remote_address;
+	uint64_t compare_add;
+	uint64_t swap;
+};
+
+struct core_recv_wr {
+	uint64_t wr_id;
+	uint32_t first_sge;
+	uint32_t num_sge;
+};
+
+/*
+ * Post count work requests.  base is added to each SGE address (a guest's linear memory; NULL for
+ * absolute addresses).  An SGE index outside [0, num_sges) is -EINVAL before anything is posted.
+ * With limit non-zero, an SGE that does not lie in [0, limit) is -EFAULT before anything is posted.
+ * Returns 0 with *posted == count, or the negative errno of the first refused request with *posted
+ * the number accepted before it (bad_wr of ibv_post_send(3)).
+ */
+int core_post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
+		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
+		   uint32_t *posted);
+int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t count,
+		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
+		   uint32_t *posted);
+
+/* --- core_device.c --------------------------------------------------------------------------- */
+
+/* rdma_get_devices(3): the contexts that librdmacm itself uses, so that PDs made on them fit its ids. */
+int core_get_devices(struct core_provider *provider, struct ibv_context ***contexts, int *count);
+void core_free_devices(struct core_provider *provider, struct ibv_context **contexts);
+int core_query_device(struct core_provider *provider, struct ibv_context *context,
+		      struct ibv_device_attr *attr);
+int core_query_port(struct core_provider *provider, struct ibv_context *context, uint8_t port,
+		    struct ibv_port_attr *attr);
+/* -ENODATA for an empty entry.  type is enum ibv_gid_type as _ibv_query_gid_table reports it. */
+struct core_gid {
+	uint8_t raw[16];
+	uint32_t index;
+	uint32_t port;
+	uint32_t type;
+	uint32_t netdev_index;
+};
+/* Fill up to max entries with the GIDs of every port; returns their number. */
+int core_query_gids(struct core_provider *provider, struct ibv_context *context,
+		    struct core_gid *gids, int max);
+uint64_t core_device_guid(struct core_provider *provider, struct ibv_context *context); /* host order */
+/*
+ * The device's async event descriptor, made non-blocking, and its next event, acknowledged (-EAGAIN
+ * when none).  element is the address of the object concerned, or the port number of a port's event.
+ */
+int core_async_fd(struct ibv_context *context);
+int core_get_async_event(struct core_provider *provider, struct ibv_context *context,
+			 int *type, uintptr_t *element);
+
+#endif

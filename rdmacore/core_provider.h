@@ -1,0 +1,126 @@
+/*
+ * The provider table: every librdmacm and libibverbs function that rdmarun uses, under its own name
+ * and with exactly its own prototype, so that the man pages are the manual of this table.
+ *
+ * A provider leaves an entry NULL when it lacks the function; callers answer ENOSYS and say the name.
+ * The inline verbs (ibv_post_send, ibv_poll_cq, ibv_req_notify_cq, ...) are not here: they go through
+ * ibv_context.ops, which every provider fills, so the data path never asks whose object it has.
+ */
+#ifndef CORE_PROVIDER_H
+#define CORE_PROVIDER_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+/* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define CORE_RDMACM_FUNCTIONS(ENTRY)                                                               \
+	ENTRY(rdma_create_event_channel)                                                           \
+	ENTRY(rdma_destroy_event_channel)                                                          \
+	ENTRY(rdma_create_id)                                                                      \
+	ENTRY(rdma_create_ep)                                                                      \
+	ENTRY(rdma_destroy_ep)                                                                     \
+	ENTRY(rdma_destroy_id)                                                                     \
+	ENTRY(rdma_bind_addr)                                                                      \
+	ENTRY(rdma_resolve_addr)                                                                   \
+	ENTRY(rdma_resolve_route)                                                                  \
+	ENTRY(rdma_create_qp)                                                                      \
+	ENTRY(rdma_create_qp_ex)                                                                   \
+	ENTRY(rdma_destroy_qp)                                                                     \
+	ENTRY(rdma_connect)                                                                        \
+	ENTRY(rdma_establish)                                                                      \
+	ENTRY(rdma_listen)                                                                         \
+	ENTRY(rdma_get_request)                                                                    \
+	ENTRY(rdma_accept)                                                                         \
+	ENTRY(rdma_reject)                                                                         \
+	ENTRY(rdma_reject_ece)                                                                     \
+	ENTRY(rdma_notify)                                                                         \
+	ENTRY(rdma_disconnect)                                                                     \
+	ENTRY(rdma_join_multicast)                                                                 \
+	ENTRY(rdma_join_multicast_ex)                                                              \
+	ENTRY(rdma_leave_multicast)                                                                \
+	ENTRY(rdma_get_cm_event)                                                                   \
+	ENTRY(rdma_ack_cm_event)                                                                   \
+	ENTRY(rdma_get_src_port)                                                                   \
+	ENTRY(rdma_get_dst_port)                                                                   \
+	ENTRY(rdma_get_devices)                                                                    \
+	ENTRY(rdma_free_devices)                                                                   \
+	ENTRY(rdma_set_option)                                                                     \
+	ENTRY(rdma_migrate_id)                                                                     \
+	ENTRY(rdma_getaddrinfo)                                                                    \
+	ENTRY(rdma_freeaddrinfo)                                                                   \
+	ENTRY(rdma_init_qp_attr)                                                                   \
+	ENTRY(rdma_set_local_ece)                                                                  \
+	ENTRY(rdma_get_remote_ece)
+
+#define CORE_IBVERBS_FUNCTIONS(ENTRY)                                                              \
+	ENTRY(ibv_get_device_list)                                                                 \
+	ENTRY(ibv_free_device_list)                                                                \
+	ENTRY(ibv_get_device_name)                                                                 \
+	ENTRY(ibv_get_device_guid)                                                                 \
+	ENTRY(ibv_open_device)                                                                     \
+	ENTRY(ibv_close_device)                                                                    \
+	ENTRY(ibv_query_device)                                                                    \
+	ENTRY(ibv_query_port)                                                                      \
+	ENTRY(ibv_query_gid)                                                                       \
+	ENTRY(_ibv_query_gid_table)                                                                \
+	ENTRY(ibv_query_pkey)                                                                      \
+	ENTRY(ibv_alloc_pd)                                                                        \
+	ENTRY(ibv_dealloc_pd)                                                                      \
+	ENTRY(ibv_reg_mr)                                                                          \
+	ENTRY(ibv_reg_mr_iova2)                                                                    \
+	ENTRY(ibv_dereg_mr)                                                                        \
+	ENTRY(ibv_create_comp_channel)                                                             \
+	ENTRY(ibv_destroy_comp_channel)                                                            \
+	ENTRY(ibv_create_cq)                                                                       \
+	ENTRY(ibv_destroy_cq)                                                                      \
+	ENTRY(ibv_get_cq_event)                                                                    \
+	ENTRY(ibv_ack_cq_events)                                                                   \
+	ENTRY(ibv_create_qp)                                                                       \
+	ENTRY(ibv_modify_qp)                                                                       \
+	ENTRY(ibv_query_qp)                                                                        \
+	ENTRY(ibv_destroy_qp)                                                                      \
+	ENTRY(ibv_get_async_event)                                                                 \
+	ENTRY(ibv_ack_async_event)
+
+/* The kinds of object whose live number a provider counts; a run ends with all of them at zero. */
+enum core_object {
+	CORE_EVENT_CHANNEL,
+	CORE_ID,
+	CORE_PD,
+	CORE_MR,
+	CORE_COMP_CHANNEL,
+	CORE_CQ,
+	CORE_QP,
+	CORE_OBJECT_KINDS
+};
+
+struct core_provider {
+	const char *name; /* "soft" or "verbs" */
+	void *libraries[2]; /* verbs: librdmacm and libibverbs as dlopen gave them */
+	_Atomic long live[CORE_OBJECT_KINDS];
+
+#define CORE_ENTRY(function) __typeof__(function) *function;
+	CORE_RDMACM_FUNCTIONS(CORE_ENTRY)
+	CORE_IBVERBS_FUNCTIONS(CORE_ENTRY)
+#undef CORE_ENTRY
+};
+
+/*
+ * Fill the table of one provider.  soft fails only for want of memory or descriptors; verbs fails with ENOENT (libraries absent) or
+ * ENOSYS (a library without a function that rdmarun cannot do without), and writes one sentence that
+ * says what is missing and what to install into why.  Both return 0 or a negative errno.
+ */
+int soft_provider_open(struct core_provider *provider);
+void soft_provider_close(struct core_provider *provider);
+int verbs_provider_open(struct core_provider *provider, char *why, size_t why_size);
+void verbs_provider_close(struct core_provider *provider);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * Time as the soft provider sees it: nanoseconds from a clock that is always a parameter, so that a
+ * clock which jumps to the next deadline can take the place of the one on the wall.
+ */
+#ifndef SOFT_CLOCK_H
+#define SOFT_CLOCK_H
+
+#include <stdint.h>
+
+struct soft_clock {
+	uint64_t (*now)(struct soft_clock *clock); /* nanoseconds, monotonic */
+};
+
+#define SOFT_MICROSECOND UINT64_C(1000)
+#define SOFT_MILLISECOND UINT64_C(1000000)
+#define SOFT_SECOND UINT64_C(1000000000)
+
+/* CLOCK_MONOTONIC of the machine. */
+void soft_clock_wall(struct soft_clock *clock);
+
+#endif

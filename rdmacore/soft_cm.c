@@ -1,0 +1,176 @@
+#include "soft_cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft_context.h"
+#include "soft_device.h"
+#include "soft_host.h"
+#include "soft_pd.h"
+
+/*
+ * Linux waits 2 packet lifetimes (code 18, 4.096 us * 2^18) and the peer's response time (code 20) for
+ * an answer, rounded to powers of two milliseconds: 2 * 1024 + 4096 (drivers/infiniband/core/cm.c).
+ */
+#define RESPONSE_TIMEOUT (6144 * SOFT_MILLISECOND)
+#define MAX_RETRIES 15
+/* 2^(ack timeout - 8) ms of timewait after a disconnect. */
+#define TIMEWAIT (2048 * SOFT_MILLISECOND)
+
+int soft_cm_create(struct soft_host *host, struct soft_cm **out)
+{
+	struct soft_cm *cm = calloc(1, sizeof(*cm));
+	pthread_condattr_t monotonic;
+	int result = -ENOMEM;
+
+	if (!cm)
+		return -ENOMEM;
+	cm->host = host;
+	cm->last_message = &cm->first_message;
+	if (soft_table_init(&cm->ids, 1, 1 << 22, (uint32_t)soft_host_random(host)))
+		goto free_cm;
+	cm->context = soft_open_device(&host->device->ibv);
+	if (!cm->context) {
+		result = -errno;
+		goto destroy_ids;
+	}
+	pthread_mutex_init(&cm->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&cm->acknowledged, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	*out = cm;
+	return 0;
+
+destroy_ids:
+	soft_table_destroy(&cm->ids);
+free_cm:
+	free(cm);
+	return result;
+}
+
+void soft_cm_destroy(struct soft_cm *cm)
+{
+	if (cm->default_pd)
+		soft_dealloc_pd(cm->default_pd);
+	soft_close_device(cm->context);
+	soft_table_destroy(&cm->ids);
+	pthread_cond_destroy(&cm->acknowledged);
+	pthread_mutex_destroy(&cm->lock);
+	free(cm);
+}
+
+void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
+		     enum soft_cm_attribute attribute)
+{
+	*message = (struct soft_cm_message){
+		.attribute = attribute,
+		.local = id->local,
+		.remote = id->remote,
+	};
+}
+
+void soft_cm_set_private_data(struct soft_cm_message *message, const void *data, uint8_t length,
+			      uint8_t field)
+{
+	if (length)
+		memcpy(message->private_data, data, length);
+	message->private_data_len = field;
+}
+
+void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_cm_message *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return;
+	*copy = *message;
+	copy->next = NULL;
+	*cm->last_message = copy;
+	cm->last_message = &copy->next;
+}
+
+void soft_cm_send_request(struct soft_id *id)
+{
+	id->retries_left = MAX_RETRIES;
+	soft_cm_send(id->cm, &id->request);
+	/* Without a thread for timers the request is sent once; its loss would then go unnoticed. */
+	soft_timer_arm(&id->cm->host->timers, &id->timer, RESPONSE_TIMEOUT);
+}
+
+void soft_cm_answered(struct soft_id *id)
+{
+	soft_timer_cancel(&id->cm->host->timers, &id->timer);
+}
+
+void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_data, uint8_t length)
+{
+	struct soft_cm_message message;
+
+	soft_cm_answered(id);
+	soft_cm_prepare(id, &message, SOFT_CM_REJ);
+	message.reason = reason;
+	soft_cm_set_private_data(&message, private_data, length, SOFT_REJ_PRIVATE_DATA);
+	soft_cm_send(id->cm, &message);
+	id->state = SOFT_ID_CLOSED;
+}
+
+void soft_cm_enter_timewait(struct soft_id *id)
+{
+	id->state = SOFT_ID_TIMEWAIT;
+	soft_timer_arm(&id->cm->host->timers, &id->timer, TIMEWAIT);
+}
+
+/* The request was sent for the last time and nobody answered. */
+static void give_up(struct soft_id *id)
+{
+	switch (id->state) {
+	case SOFT_ID_REQ_SENT:
+	case SOFT_ID_REP_SENT:
+		id->state = SOFT_ID_CLOSED;
+		soft_cm_report(id, id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
+		break;
+	case SOFT_ID_DREQ_SENT:
+		soft_cm_enter_timewait(id);
+		soft_cm_report(id, id, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT, NULL);
+		break;
+	default:
+		break;
+	}
+}
+
+void soft_cm_expire(struct soft_timer *timer)
+{
+	struct soft_id *id = soft_container_of(timer, struct soft_id, timer);
+	struct soft_cm *cm = id->cm;
+
+	pthread_mutex_lock(&cm->lock);
+	if (id->state == SOFT_ID_TIMEWAIT) {
+		id->state = SOFT_ID_CLOSED;
+		soft_cm_report(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
+	} else if (id->state == SOFT_ID_REQ_SENT || id->state == SOFT_ID_REP_SENT ||
+		   id->state == SOFT_ID_DREQ_SENT) {
+		if (id->retries_left-- == 0) {
+			give_up(id);
+		} else {
+			soft_cm_send(cm, &id->request);
+			soft_timer_arm(&cm->host->timers, &id->timer, RESPONSE_TIMEOUT);
+		}
+	}
+	soft_cm_unlock(cm);
+}
+
+void soft_cm_unlock(struct soft_cm *cm)
+{
+	struct soft_cm_message *message;
+
+	while ((message = cm->first_message)) {
+		cm->first_message = message->next;
+		if (!cm->first_message)
+			cm->last_message = &cm->first_message;
+		soft_cm_receive(cm, message);
+		free(message);
+	}
+	pthread_mutex_unlock(&cm->lock);
+}

@@ -1,0 +1,150 @@
+#include "soft_context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "soft_cq.h"
+#include "soft_device.h"
+#include "soft_qp.h"
+
+static int context_query_port(struct ibv_context *context, uint8_t port,
+			      struct ibv_port_attr *attr, size_t attr_size)
+{
+	struct ibv_port_attr full;
+	int result = soft_query_port(context, port, &full);
+
+	if (result == 0)
+		memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
+	return result;
+}
+
+static const struct ibv_context_ops operations = {
+	.poll_cq = soft_poll_cq,
+	.req_notify_cq = soft_req_notify_cq,
+	.post_send = soft_post_send,
+	.post_recv = soft_post_recv,
+};
+
+struct ibv_context *soft_open_device(struct ibv_device *device)
+{
+	struct soft_context *context = calloc(1, sizeof(*context));
+	int result;
+
+	if (!context)
+		return NULL;
+	result = soft_event_queue_init(&context->async);
+	if (result)
+		goto free_context;
+	context->verbs.sz = sizeof(context->verbs);
+	context->verbs.query_port = context_query_port;
+	context->verbs.context.device = device;
+	context->verbs.context.ops = operations;
+	context->verbs.context.cmd_fd = -1;
+	context->verbs.context.async_fd = context->async.fd;
+	context->verbs.context.num_comp_vectors = 1;
+	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&context->verbs.context.mutex, NULL);
+	return &context->verbs.context;
+
+free_context:
+	free(context);
+	errno = -result;
+	return NULL;
+}
+
+int soft_close_device(struct ibv_context *ibv_context)
+{
+	struct soft_context *context = soft_context(ibv_context);
+
+	soft_event_queue_destroy(&context->async);
+	pthread_mutex_destroy(&ibv_context->mutex);
+	free(context);
+	return 0;
+}
+
+int soft_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	soft_device_attributes(soft_device(context->device), attr);
+	return 0;
+}
+
+int soft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+	(void)context;
+	if (port != SOFT_PORT)
+		return EINVAL;
+	soft_port_attributes(attr);
+	return 0;
+}
+
+int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	if (port != SOFT_PORT || index < 0 || index >= SOFT_GIDS) {
+		errno = EINVAL;
+		return -1;
+	}
+	*gid = soft_device(context->device)->gids[index];
+	return 0;
+}
+
+ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	struct soft_device *device = soft_device(context->device);
+
+	if (flags || entry_size < sizeof(*entries))
+		return -EINVAL;
+	if (max_entries < SOFT_GIDS)
+		return -EINVAL;
+	for (uint32_t index = 0; index < SOFT_GIDS; index++) {
+		struct ibv_gid_entry entry = {
+			.gid = device->gids[index],
+			.gid_index = index,
+			.port_num = SOFT_PORT,
+			.gid_type = IBV_GID_TYPE_ROCE_V2,
+		};
+
+		memcpy((char *)entries + index * entry_size, &entry, sizeof(entry));
+	}
+	return SOFT_GIDS;
+}
+
+int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+{
+	(void)context;
+	if (port != SOFT_PORT || index != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = 0xffff; /* the default partition, full member */
+	return 0;
+}
+
+void soft_async_raise(struct ibv_context *context, struct soft_async_event *event)
+{
+	soft_event_queue_push(&soft_context(context)->async, &event->node);
+}
+
+int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *out)
+{
+	struct soft_event_node *node = soft_event_queue_pop(&soft_context(context)->async);
+	struct soft_async_event *event;
+
+	if (!node)
+		return -1;
+	event = soft_container_of(node, struct soft_async_event, node);
+	out->event_type = event->type;
+	if (event->type == IBV_EVENT_CQ_ERR)
+		out->element.cq = event->element.cq;
+	else
+		out->element.qp = event->element.qp;
+	return 0;
+}
+
+/* Nothing to release: an async event lives in its object, and destroying that removes it. */
+void soft_ack_async_event(struct ibv_async_event *event)
+{
+	(void)event;
+}

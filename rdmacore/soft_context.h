@@ -1,0 +1,52 @@
+/*
+ * An opened soft device: a whole verbs_context, so that the inline verbs of verbs.h run on it, and the
+ * queue of its async events.
+ */
+#ifndef SOFT_CONTEXT_H
+#define SOFT_CONTEXT_H
+
+#include <stddef.h>
+
+#include <infiniband/verbs.h>
+
+#include "soft_event_queue.h"
+#include "soft_lock.h"
+
+/* One deliverable async event; it lives in the object it is about. */
+struct soft_async_event {
+	struct soft_event_node node;
+	enum ibv_event_type type;
+	union {
+		struct ibv_cq *cq;
+		struct ibv_qp *qp;
+		int port;
+	} element;
+};
+
+struct soft_context {
+	struct soft_event_queue async;
+	struct verbs_context verbs; /* ends in the ibv_context, which must be last */
+};
+
+static inline struct soft_context *soft_context(struct ibv_context *context)
+{
+	return soft_container_of(context, struct soft_context, verbs.context);
+}
+
+/* NULL and errno ENOMEM, EMFILE. */
+struct ibv_context *soft_open_device(struct ibv_device *device);
+int soft_close_device(struct ibv_context *context);
+
+int soft_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
+int soft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
+int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
+ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size);
+int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey);
+
+/* Raise event on its context. */
+void soft_async_raise(struct ibv_context *context, struct soft_async_event *event);
+int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
+void soft_ack_async_event(struct ibv_async_event *event);
+
+#endif

@@ -1,0 +1,108 @@
+#include "soft_device.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft_host.h"
+
+static const union ibv_gid loopback_gids[SOFT_GIDS] = {
+	{.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
+	{.raw = {[15] = 1}},
+};
+
+int soft_device_create(struct soft_host *host, const char *name, struct soft_device **out)
+{
+	struct soft_device *device = calloc(1, sizeof(*device));
+	int result;
+
+	if (!device)
+		return -ENOMEM;
+	device->host = host;
+	device->ibv.node_type = IBV_NODE_CA;
+	device->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
+	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "%s", name);
+	memcpy(device->gids, loopback_gids, sizeof(device->gids));
+	/* A locally administered EUI-64, random so that a peer never meets the same one twice. */
+	device->guid = (soft_host_random(host) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
+
+	/* 0 is SMI and 1 is GSI: IBTA 10.2.4.1, special queue pairs. */
+	result = soft_table_init(&device->queue_pairs, 2, SOFT_MAX_QP,
+				 (uint32_t)soft_host_random(host));
+	if (result)
+		goto free_device;
+	result = soft_mr_table_init(&device->memory, soft_host_random(host));
+	if (result)
+		goto destroy_queue_pairs;
+	*out = device;
+	return 0;
+
+destroy_queue_pairs:
+	soft_table_destroy(&device->queue_pairs);
+free_device:
+	free(device);
+	return result;
+}
+
+void soft_device_destroy(struct soft_device *device)
+{
+	soft_mr_table_destroy(&device->memory);
+	soft_table_destroy(&device->queue_pairs);
+	free(device);
+}
+
+int soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
+{
+	/* As on Linux, the whole of 127.0.0.0/8 is this host. */
+	if (memcmp(gid->raw, device->gids[0].raw, 12) == 0 && gid->raw[12] == 127)
+		return 1;
+	return memcmp(gid->raw, device->gids[1].raw, sizeof(gid->raw)) == 0;
+}
+
+void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr)
+{
+	*attr = (struct ibv_device_attr){
+		.fw_ver = "soft",
+		.node_guid = htobe64(device->guid),
+		.sys_image_guid = htobe64(device->guid),
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = 0xfffff000,
+		.max_qp = SOFT_MAX_QP,
+		.max_qp_wr = SOFT_MAX_WR,
+		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
+				    IBV_DEVICE_SYS_IMAGE_GUID,
+		.max_sge = SOFT_MAX_SGE,
+		.max_sge_rd = SOFT_MAX_SGE,
+		.max_cq = SOFT_MAX_CQ,
+		.max_cqe = SOFT_MAX_CQE,
+		.max_mr = SOFT_MR_MAX,
+		.max_pd = SOFT_MAX_PD,
+		.max_qp_rd_atom = SOFT_MAX_RD_ATOMIC,
+		.max_res_rd_atom = SOFT_MAX_RD_ATOMIC * SOFT_MAX_QP,
+		.max_qp_init_rd_atom = SOFT_MAX_RD_ATOMIC,
+		.atomic_cap = IBV_ATOMIC_NONE,
+		.max_pkeys = 1,
+		.local_ca_ack_delay = 15,
+		.phys_port_cnt = 1,
+	};
+}
+
+void soft_port_attributes(struct ibv_port_attr *attr)
+{
+	*attr = (struct ibv_port_attr){
+		.state = IBV_PORT_ACTIVE,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = IBV_MTU_4096,
+		.gid_tbl_len = SOFT_GIDS,
+		.port_cap_flags = IBV_PORT_CM_SUP,
+		.max_msg_sz = SOFT_MAX_MESSAGE,
+		.pkey_tbl_len = 1,
+		.active_width = 1, /* 1x */
+		.active_speed = 1, /* 2.5 Gbit/s a lane, as every loopback-like device claims */
+		.phys_state = 5, /* LinkUp */
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+}

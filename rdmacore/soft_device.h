@@ -1,0 +1,50 @@
+/*
+ * A soft device: one port, the GIDs of the loopback addresses, the memory keys and the queue pair
+ * numbers.  Its limits are those that rdma_rxe advertises (drivers/infiniband/sw/rxe/rxe_param.h).
+ */
+#ifndef SOFT_DEVICE_H
+#define SOFT_DEVICE_H
+
+#include <infiniband/verbs.h>
+
+#include "soft_mr.h"
+#include "soft_table.h"
+
+#define SOFT_MAX_RD_ATOMIC 128
+#define SOFT_MAX_SGE 32
+#define SOFT_MAX_WR (1 << 20)
+#define SOFT_MAX_CQE (1 << 20)
+#define SOFT_MAX_INLINE 1024
+#define SOFT_MAX_QP (1 << 20)
+#define SOFT_MAX_CQ (1 << 20)
+#define SOFT_MAX_PD (1 << 20)
+#define SOFT_MAX_MESSAGE (UINT32_C(1) << 31)
+#define SOFT_PORT 1
+#define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
+
+struct soft_host;
+
+struct soft_device {
+	struct ibv_device ibv;
+	struct soft_host *host;
+	uint64_t guid; /* host byte order */
+	union ibv_gid gids[SOFT_GIDS];
+	struct soft_mr_table memory;
+	struct soft_table queue_pairs;
+};
+
+int soft_device_create(struct soft_host *host, const char *name, struct soft_device **device);
+void soft_device_destroy(struct soft_device *device);
+
+/* Whether packets to that GID arrive at this device: any 127/8 address and ::1. */
+int soft_device_owns(const struct soft_device *device, const union ibv_gid *gid);
+
+void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr);
+void soft_port_attributes(struct ibv_port_attr *attr);
+
+static inline struct soft_device *soft_device(struct ibv_device *device)
+{
+	return (struct soft_device *)device;
+}
+
+#endif

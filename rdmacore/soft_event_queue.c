@@ -1,0 +1,128 @@
+#include "soft_event_queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int soft_event_queue_init(struct soft_event_queue *queue)
+{
+	queue->fd = eventfd(0, EFD_CLOEXEC);
+	if (queue->fd < 0)
+		return -errno;
+	pthread_mutex_init(&queue->lock, NULL);
+	queue->head.next = &queue->head;
+	queue->head.previous = &queue->head;
+	return 0;
+}
+
+void soft_event_queue_destroy(struct soft_event_queue *queue)
+{
+	close(queue->fd);
+	pthread_mutex_destroy(&queue->lock);
+}
+
+static int is_empty(const struct soft_event_queue *queue)
+{
+	return queue->head.next == &queue->head;
+}
+
+/* The eventfd is written only while empty and read only while full, so neither can block. */
+static void make_readable(struct soft_event_queue *queue)
+{
+	const uint64_t one = 1;
+
+	while (write(queue->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static void make_unreadable(struct soft_event_queue *queue)
+{
+	uint64_t count;
+
+	while (read(queue->fd, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+}
+
+static void append(struct soft_event_queue *queue, struct soft_event_node *node)
+{
+	node->previous = queue->head.previous;
+	node->next = &queue->head;
+	node->previous->next = node;
+	queue->head.previous = node;
+}
+
+static void unlink_node(struct soft_event_node *node)
+{
+	node->previous->next = node->next;
+	node->next->previous = node->previous;
+	node->next = NULL;
+	node->previous = NULL;
+}
+
+void soft_event_queue_push(struct soft_event_queue *queue, struct soft_event_node *node)
+{
+	pthread_mutex_lock(&queue->lock);
+	if (node->times++ == 0) {
+		if (is_empty(queue))
+			make_readable(queue);
+		append(queue, node);
+	}
+	pthread_mutex_unlock(&queue->lock);
+}
+
+uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_event_node *node)
+{
+	uint32_t times;
+
+	pthread_mutex_lock(&queue->lock);
+	times = node->times;
+	node->times = 0;
+	if (times) {
+		unlink_node(node);
+		if (is_empty(queue))
+			make_unreadable(queue);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return times;
+}
+
+struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
+{
+	struct soft_event_node *node = NULL;
+
+	pthread_mutex_lock(&queue->lock);
+	if (!is_empty(queue)) {
+		node = queue->head.next;
+		unlink_node(node);
+		if (--node->times)
+			append(queue, node);
+		if (is_empty(queue))
+			make_unreadable(queue);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return node;
+}
+
+int soft_event_queue_wait(struct soft_event_queue *queue)
+{
+	struct pollfd readable = {.fd = queue->fd, .events = POLLIN};
+
+	if (fcntl(queue->fd, F_GETFL) & O_NONBLOCK) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return poll(&readable, 1, -1) < 0 ? -1 : 0;
+}
+
+struct soft_event_node *soft_event_queue_pop(struct soft_event_queue *queue)
+{
+	struct soft_event_node *node;
+
+	while (!(node = soft_event_queue_try_pop(queue)))
+		if (soft_event_queue_wait(queue))
+			return NULL;
+	return node;
+}

@@ -1,0 +1,33 @@
+/* Protection domains: what memory a queue pair may touch (IBTA 10.2.3). */
+#ifndef SOFT_PD_H
+#define SOFT_PD_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct soft_qp;
+
+struct soft_pd {
+	struct ibv_pd ibv;
+	_Atomic unsigned int users; /* memory regions and queue pairs */
+	pthread_mutex_t lock; /* guards the list */
+	struct soft_qp *queue_pairs; /* linked by pd_next, pd_previous */
+};
+
+struct ibv_pd *soft_alloc_pd(struct ibv_context *context);
+/* EBUSY while memory regions or queue pairs use it. */
+int soft_dealloc_pd(struct ibv_pd *pd);
+
+void soft_pd_add(struct soft_pd *pd, struct soft_qp *qp);
+void soft_pd_remove(struct soft_pd *pd, struct soft_qp *qp);
+
+/* Return when every data transfer that was under way in a queue pair of pd has ended (see soft_mr.h). */
+void soft_pd_quiesce(struct soft_pd *pd);
+
+static inline struct soft_pd *soft_pd(struct ibv_pd *pd)
+{
+	return (struct soft_pd *)pd;
+}
+
+#endif

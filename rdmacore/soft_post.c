@@ -1,0 +1,140 @@
+#include "soft_qp.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "soft_link.h"
+
+/* Bytes of the request; false when its opcode, list or flags are not what the queue pair allows. */
+static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+{
+	*length = 0;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+		return false;
+	for (int index = 0; index < wr->num_sge; index++)
+		*length += wr->sg_list[index].length;
+	if (*length > SOFT_MAX_MESSAGE)
+		return false;
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return !(wr->send_flags & IBV_SEND_INLINE) || *length <= qp->cap.max_inline_data;
+	case IBV_WR_RDMA_READ:
+		return !(wr->send_flags & IBV_SEND_INLINE);
+	default:
+		return false;
+	}
+}
+
+/* Inline data is copied behind the request now, so the user may reuse its memory at once. */
+static void copy_inline(struct soft_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	char *data = (char *)&wqe->sge[1];
+
+	wqe->num_sge = 1;
+	wqe->sge[0] = (struct ibv_sge){(uintptr_t)data, (uint32_t)wqe->length, 0};
+	for (int index = 0; index < wr->num_sge; index++) {
+		memcpy(data, (const void *)(uintptr_t)wr->sg_list[index].addr,
+		       wr->sg_list[index].length);
+		data += wr->sg_list[index].length;
+	}
+}
+
+static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct soft_requester *requester = &qp->requester;
+	struct soft_send_wqe *wqe;
+	uint64_t length;
+
+	if (!acceptable(qp, wr, &length))
+		return EINVAL;
+	if (requester->posted - requester->completed == requester->size)
+		return ENOMEM;
+	wqe = soft_send_wqe(requester, requester->posted);
+	wqe->wr_id = wr->wr_id;
+	wqe->remote_address = wr->wr.rdma.remote_addr;
+	wqe->rkey = wr->wr.rdma.rkey;
+	wqe->length = length;
+	wqe->immediate = wr->imm_data;
+	wqe->opcode = (uint8_t)wr->opcode;
+	wqe->flags = (uint8_t)wr->send_flags;
+	wqe->psn = requester->psn;
+	requester->psn = (requester->psn + 1) & SOFT_PSN_MASK;
+	if (wr->send_flags & IBV_SEND_INLINE && length) {
+		copy_inline(wqe, wr);
+	} else {
+		wqe->num_sge = (uint16_t)wr->num_sge;
+		for (int index = 0; index < wr->num_sge; index++)
+			wqe->sge[index] = wr->sg_list[index];
+	}
+	requester->posted++;
+	return 0;
+}
+
+int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct soft_qp *qp = soft_qp(ibv_qp);
+	enum ibv_qp_state state;
+	int result = 0;
+
+	pthread_mutex_lock(&qp->requester.lock);
+	state = soft_qp_state(qp);
+	if (state != IBV_QPS_RTS && state != IBV_QPS_ERR)
+		result = EINVAL;
+	while (wr && !result) {
+		result = append_send(qp, wr);
+		if (!result)
+			wr = wr->next;
+	}
+	if (result)
+		*bad = wr;
+	/* What was accepted goes out even when a later one was not. */
+	soft_link_transmit(qp);
+	return result;
+}
+
+static int append_recv(struct soft_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct soft_receive_queue *queue = &qp->receive;
+	uint32_t posted = atomic_load_explicit(&queue->posted, memory_order_relaxed);
+	uint32_t consumed = atomic_load_explicit(&queue->consumed, memory_order_acquire);
+	struct soft_recv_wqe *wqe;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+		return EINVAL;
+	if (posted - consumed >= queue->size)
+		return ENOMEM;
+	wqe = soft_recv_wqe(queue, posted);
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = (uint32_t)wr->num_sge;
+	for (int index = 0; index < wr->num_sge; index++)
+		wqe->sge[index] = wr->sg_list[index];
+	atomic_store_explicit(&queue->posted, posted + 1, memory_order_release);
+	return 0;
+}
+
+int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct soft_qp *qp = soft_qp(ibv_qp);
+	enum ibv_qp_state state;
+	int result = 0;
+
+	pthread_mutex_lock(&qp->receive.lock);
+	/* Read under the lock that the flush takes: either it sees the new request, or we see ERR. */
+	state = soft_qp_state(qp);
+	if (state == IBV_QPS_RESET)
+		result = EINVAL;
+	while (wr && !result) {
+		result = append_recv(qp, wr);
+		if (!result)
+			wr = wr->next;
+	}
+	pthread_mutex_unlock(&qp->receive.lock);
+	if (result)
+		*bad = wr;
+	if (state == IBV_QPS_ERR)
+		soft_qp_settle(qp);
+	return result;
+}

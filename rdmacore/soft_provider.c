@@ -1,0 +1,150 @@
+/*
+ * The soft provider's table, and the one host behind it.  librdmacm's functions take no handle of a
+ * kernel, so neither can these: the host hangs on the provider, and lives while the table is open.
+ */
+#include "core_provider.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "soft_cm.h"
+#include "soft_context.h"
+#include "soft_cq.h"
+#include "soft_device.h"
+#include "soft_host.h"
+#include "soft_mr.h"
+#include "soft_pd.h"
+#include "soft_qp.h"
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned int opened;
+	struct soft_host *host;
+} soft = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct soft_cm *soft_provider_cm(void)
+{
+	return soft.host->cm;
+}
+
+static struct ibv_device **get_device_list(int *count)
+{
+	struct ibv_device **list = calloc(2, sizeof(struct ibv_device *));
+
+	if (!list)
+		return NULL;
+	list[0] = &soft.host->device->ibv;
+	if (count)
+		*count = 1;
+	return list;
+}
+
+static void free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+static const char *get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+static __be64 get_device_guid(struct ibv_device *device)
+{
+	return htobe64(soft_device(device)->guid);
+}
+
+static int query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	/* The old, shorter struct begins like the new one (libibverbs/compat-1_0.c). */
+	return verbs_get_ctx(context)->query_port(context, port, (struct ibv_port_attr *)(void *)attr,
+						  offsetof(struct ibv_port_attr, flags));
+}
+
+static const struct core_provider table = {
+	.name = "soft",
+	.rdma_create_event_channel = soft_create_event_channel,
+	.rdma_destroy_event_channel = soft_destroy_event_channel,
+	.rdma_create_id = soft_create_id,
+	.rdma_destroy_id = soft_destroy_id,
+	.rdma_bind_addr = soft_bind_addr,
+	.rdma_resolve_addr = soft_resolve_addr,
+	.rdma_resolve_route = soft_resolve_route,
+	.rdma_create_qp = soft_id_create_qp,
+	.rdma_destroy_qp = soft_id_destroy_qp,
+	.rdma_connect = soft_connect,
+	.rdma_establish = soft_establish,
+	.rdma_listen = soft_listen,
+	.rdma_accept = soft_accept,
+	.rdma_reject = soft_reject,
+	.rdma_disconnect = soft_disconnect,
+	.rdma_get_cm_event = soft_get_cm_event,
+	.rdma_ack_cm_event = soft_ack_cm_event,
+	.rdma_get_src_port = soft_get_src_port,
+	.rdma_get_dst_port = soft_get_dst_port,
+	.rdma_get_devices = soft_get_devices,
+	.rdma_free_devices = soft_free_devices,
+	.rdma_init_qp_attr = soft_init_qp_attr,
+
+	.ibv_get_device_list = get_device_list,
+	.ibv_free_device_list = free_device_list,
+	.ibv_get_device_name = get_device_name,
+	.ibv_get_device_guid = get_device_guid,
+	.ibv_open_device = soft_open_device,
+	.ibv_close_device = soft_close_device,
+	.ibv_query_device = soft_query_device,
+	.ibv_query_port = query_port,
+	.ibv_query_gid = soft_query_gid,
+	._ibv_query_gid_table = soft_query_gid_table,
+	.ibv_query_pkey = soft_query_pkey,
+	.ibv_alloc_pd = soft_alloc_pd,
+	.ibv_dealloc_pd = soft_dealloc_pd,
+	.ibv_reg_mr = soft_reg_mr,
+	.ibv_dereg_mr = soft_dereg_mr,
+	.ibv_create_comp_channel = soft_create_comp_channel,
+	.ibv_destroy_comp_channel = soft_destroy_comp_channel,
+	.ibv_create_cq = soft_create_cq,
+	.ibv_destroy_cq = soft_destroy_cq,
+	.ibv_get_cq_event = soft_get_cq_event,
+	.ibv_ack_cq_events = soft_ack_cq_events,
+	.ibv_create_qp = soft_create_qp,
+	.ibv_modify_qp = soft_modify_qp,
+	.ibv_query_qp = soft_query_qp,
+	.ibv_destroy_qp = soft_destroy_qp,
+	.ibv_get_async_event = soft_get_async_event,
+	.ibv_ack_async_event = soft_ack_async_event,
+};
+
+int soft_provider_open(struct core_provider *provider)
+{
+	uint64_t seed;
+	int result = 0;
+
+	pthread_mutex_lock(&soft.lock);
+	if (!soft.opened) {
+		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+			result = -errno;
+		else
+			result = soft_host_create(&soft.host, seed);
+	}
+	if (!result) {
+		soft.opened++;
+		*provider = table;
+	}
+	pthread_mutex_unlock(&soft.lock);
+	return result;
+}
+
+void soft_provider_close(struct core_provider *provider)
+{
+	(void)provider;
+	pthread_mutex_lock(&soft.lock);
+	if (--soft.opened == 0) {
+		soft_host_destroy(soft.host);
+		soft.host = NULL;
+	}
+	pthread_mutex_unlock(&soft.lock);
+}

@@ -1,0 +1,116 @@
+#include "soft_qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft_cq.h"
+#include "soft_host.h"
+#include "soft_link.h"
+#include "soft_pd.h"
+
+void soft_qp_hold(void *qp)
+{
+	atomic_fetch_add_explicit(&((struct soft_qp *)qp)->references, 1, memory_order_relaxed);
+}
+
+void soft_qp_release(struct soft_qp *qp)
+{
+	if (atomic_fetch_sub_explicit(&qp->references, 1, memory_order_acq_rel) != 1)
+		return;
+	soft_responder_destroy(qp);
+	soft_requester_destroy(qp);
+	pthread_cond_destroy(&qp->ibv.cond);
+	pthread_mutex_destroy(&qp->ibv.mutex);
+	free(qp);
+}
+
+static int check_attributes(const struct ibv_qp_init_attr *attr)
+{
+	const struct ibv_qp_cap *cap = &attr->cap;
+
+	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+		return EOPNOTSUPP;
+	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > SOFT_MAX_WR ||
+	    cap->max_recv_wr > SOFT_MAX_WR || cap->max_send_sge > SOFT_MAX_SGE ||
+	    cap->max_recv_sge > SOFT_MAX_SGE || cap->max_inline_data > SOFT_MAX_INLINE)
+		return EINVAL;
+	return 0;
+}
+
+static void init_events(struct soft_qp *qp)
+{
+	qp->events[SOFT_QP_ACCESS_EVENT].type = IBV_EVENT_QP_ACCESS_ERR;
+	qp->events[SOFT_QP_REQUEST_EVENT].type = IBV_EVENT_QP_REQ_ERR;
+	for (int event = 0; event < SOFT_QP_EVENTS; event++)
+		qp->events[event].element.qp = &qp->ibv;
+}
+
+struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct soft_device *device = soft_device(pd->context->device);
+	struct soft_qp *qp;
+	int error = check_attributes(attr);
+
+	if (error)
+		goto fail;
+	error = ENOMEM;
+	qp = aligned_alloc(SOFT_CACHE_LINE, sizeof(*qp));
+	if (!qp)
+		goto fail;
+	*qp = (struct soft_qp){
+		.ibv = {.context = pd->context, .qp_context = attr->qp_context, .pd = pd,
+			.send_cq = attr->send_cq, .recv_cq = attr->recv_cq,
+			.qp_type = attr->qp_type, .state = IBV_QPS_RESET},
+		.references = 1,
+		.state = IBV_QPS_RESET,
+		.cap = attr->cap,
+		.signal_all = attr->sq_sig_all,
+	};
+	init_events(qp);
+	if (soft_requester_init(qp))
+		goto free_qp;
+	if (soft_responder_init(qp))
+		goto destroy_requester;
+	if (soft_timer_register(&device->host->timers, &qp->timer, soft_link_expire))
+		goto destroy_responder;
+	if (soft_table_insert(&device->queue_pairs, qp, &qp->ibv.qp_num))
+		goto unregister_timer;
+	qp->ibv.handle = qp->ibv.qp_num;
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+	atomic_fetch_add(&soft_cq(attr->send_cq)->users, 1);
+	atomic_fetch_add(&soft_cq(attr->recv_cq)->users, 1);
+	soft_pd_add(soft_pd(pd), qp);
+	return &qp->ibv;
+
+unregister_timer:
+	soft_timer_unregister(&device->host->timers, &qp->timer);
+destroy_responder:
+	soft_responder_destroy(qp);
+destroy_requester:
+	soft_requester_destroy(qp);
+free_qp:
+	free(qp);
+fail:
+	errno = error;
+	return NULL;
+}
+
+int soft_destroy_qp(struct ibv_qp *ibv_qp)
+{
+	struct soft_qp *qp = soft_qp(ibv_qp);
+	struct soft_device *device = soft_qp_device(qp);
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	soft_table_remove(&device->queue_pairs, ibv_qp->qp_num);
+	/* From RESET on no packet is executed and no timer does anything. */
+	soft_modify_qp(ibv_qp, &reset, IBV_QP_STATE);
+	soft_timer_unregister(&device->host->timers, &qp->timer);
+	soft_pd_remove(soft_pd(ibv_qp->pd), qp);
+	for (int event = 0; event < SOFT_QP_EVENTS; event++)
+		soft_event_queue_remove(&soft_context(ibv_qp->context)->async, &qp->events[event].node);
+	atomic_fetch_sub(&soft_cq(ibv_qp->send_cq)->users, 1);
+	atomic_fetch_sub(&soft_cq(ibv_qp->recv_cq)->users, 1);
+	soft_qp_release(qp);
+	return 0;
+}

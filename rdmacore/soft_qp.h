@@ -1,0 +1,178 @@
+/*
+ * Queue pairs: the requester that works off the send queue, the responder that executes what the peer
+ * asks, and the receive queue between the responder and the user.
+ *
+ * The engine (soft_requester.c, soft_responder.c) does no I/O: it takes packets and gives packets, and
+ * what it wants to wait for as a delay.  A link moves the packets (soft_link_local.c).
+ */
+#ifndef SOFT_QP_H
+#define SOFT_QP_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "soft_context.h"
+#include "soft_lock.h"
+#include "soft_packet.h"
+#include "soft_timer.h"
+
+/* A posted send, followed in the ring by its scatter/gather list or its inline data. */
+struct soft_send_wqe {
+	uint64_t wr_id;
+	uint64_t remote_address;
+	uint64_t length;
+	uint32_t rkey;
+	uint32_t immediate;
+	uint32_t psn;
+	uint16_t num_sge;
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags; /* enum ibv_send_flags */
+	struct ibv_sge sge[];
+};
+
+struct soft_recv_wqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t reserved;
+	struct ibv_sge sge[];
+};
+
+enum soft_requester_wait {
+	SOFT_WAIT_NONE,
+	SOFT_WAIT_RNR, /* the peer asked for time */
+	SOFT_WAIT_ACK, /* sent, not answered */
+};
+
+/* Indexes count for ever and are reduced by mask; completed <= transmitted <= posted. */
+struct soft_requester {
+	pthread_mutex_t lock;
+	char *ring;
+	uint32_t stride;
+	uint32_t size; /* requests at most; the ring is the next power of two */
+	uint32_t mask;
+	uint32_t posted;
+	uint32_t transmitted;
+	uint32_t completed;
+	uint32_t psn; /* of the next request to be posted */
+	enum soft_requester_wait wait;
+	uint64_t wait_delay; /* nanoseconds the link has still to arm a timer for, or 0 */
+	uint8_t retries_left;
+	uint8_t rnr_retries_left;
+};
+
+struct soft_responder {
+	pthread_mutex_t lock;
+	uint32_t psn; /* expected */
+	uint32_t msn;
+	bool nak_sent; /* one sequence NAK a gap */
+	bool failed; /* its queue pair must go to ERR; see soft_lock.h */
+};
+
+/* Filled by users under the lock, emptied by the responder under responder.lock. */
+struct soft_receive_queue {
+	pthread_mutex_t lock;
+	char *ring;
+	uint32_t stride;
+	uint32_t size;
+	uint32_t mask;
+	_Atomic uint32_t posted __attribute__((aligned(SOFT_CACHE_LINE)));
+	_Atomic uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
+};
+
+enum soft_qp_event { SOFT_QP_ACCESS_EVENT, SOFT_QP_REQUEST_EVENT, SOFT_QP_EVENTS };
+
+struct soft_qp {
+	struct ibv_qp ibv;
+	_Atomic unsigned int references; /* the owner, a peer's link, and short holds */
+	/*
+	 * enum ibv_qp_state, written under requester.lock and responder.lock; the requester alone may
+	 * also write ERR under its own lock, and the link then settles the other half.
+	 */
+	_Atomic int state;
+	struct soft_qp *pd_next, *pd_previous; /* under pd.lock */
+	struct soft_qp *peer; /* held; under requester.lock */
+	struct ibv_qp_attr attr; /* what was set; under requester.lock */
+	struct ibv_qp_cap cap;
+	bool signal_all;
+	struct soft_timer timer;
+	struct soft_async_event events[SOFT_QP_EVENTS];
+
+	struct soft_requester requester __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct soft_responder responder __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct soft_receive_queue receive __attribute__((aligned(SOFT_CACHE_LINE)));
+};
+
+static inline struct soft_qp *soft_qp(struct ibv_qp *qp)
+{
+	return (struct soft_qp *)qp;
+}
+
+static inline enum ibv_qp_state soft_qp_state(const struct soft_qp *qp)
+{
+	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+static inline struct soft_device *soft_qp_device(const struct soft_qp *qp)
+{
+	return soft_device(qp->ibv.context->device);
+}
+
+static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *requester, uint32_t index)
+{
+	return (struct soft_send_wqe *)(void *)(requester->ring +
+						(size_t)(index & requester->mask) * requester->stride);
+}
+
+static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *queue, uint32_t index)
+{
+	return (struct soft_recv_wqe *)(void *)(queue->ring + (size_t)(index & queue->mask) * queue->stride);
+}
+
+/* soft_qp.c: life */
+struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int soft_destroy_qp(struct ibv_qp *qp);
+void soft_qp_hold(void *qp);
+void soft_qp_release(struct soft_qp *qp);
+
+/* soft_qp_modify.c: states and attributes */
+int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr);
+/*
+ * Bring both halves together after one of them failed: to ERR, with every outstanding request
+ * flushed (IBTA 10.3.1.7).  Takes both locks; nothing happens when nothing failed.
+ */
+void soft_qp_settle(struct soft_qp *qp);
+
+/* soft_post.c: the user's side of both queues */
+int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int soft_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* soft_requester.c; requester.lock is held */
+int soft_requester_init(struct soft_qp *qp);
+void soft_requester_destroy(struct soft_qp *qp);
+void soft_requester_reset(struct soft_qp *qp);
+/*
+ * Build the next packet.  False when there is none to send: nothing posted, a wait is on, or a local
+ * error ended the queue pair (its state is then ERR).
+ */
+bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet);
+/* An acknowledgement or a response came back. */
+void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet);
+/* The delay of requester.wait has passed: go back and send again, or give up. */
+void soft_requester_expire(struct soft_qp *qp);
+/* Complete everything outstanding with WR_FLUSH_ERR. */
+void soft_requester_flush(struct soft_qp *qp);
+
+/* soft_responder.c; responder.lock is held */
+int soft_responder_init(struct soft_qp *qp);
+void soft_responder_destroy(struct soft_qp *qp);
+void soft_responder_reset(struct soft_qp *qp);
+/* Execute a request.  True when response is to go back; false when the packet was dropped. */
+bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet,
+			    struct soft_packet *response);
+void soft_responder_flush(struct soft_qp *qp);
+
+#endif

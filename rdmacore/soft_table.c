@@ -1,0 +1,103 @@
+#include "soft_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define LEAF_SIZE (1u << SOFT_TABLE_LEAF_BITS)
+#define NUMBER_MASK 0xffffffu
+
+struct soft_table_leaf {
+	uint32_t used;
+	void *objects[LEAF_SIZE];
+};
+
+int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, uint32_t start)
+{
+	*table = (struct soft_table){.first = first, .limit = limit, .next = start & NUMBER_MASK};
+	table->leaves = calloc(SOFT_TABLE_LEAVES, sizeof(*table->leaves));
+	if (!table->leaves)
+		return -ENOMEM;
+	pthread_mutex_init(&table->lock, NULL);
+	return 0;
+}
+
+void soft_table_destroy(struct soft_table *table)
+{
+	if (!table->leaves)
+		return;
+	for (uint32_t leaf = 0; leaf < SOFT_TABLE_LEAVES; leaf++)
+		free(table->leaves[leaf]);
+	free(table->leaves);
+	pthread_mutex_destroy(&table->lock);
+}
+
+static struct soft_table_leaf **leaf_of(struct soft_table *table, uint32_t number)
+{
+	return &table->leaves[number >> SOFT_TABLE_LEAF_BITS];
+}
+
+int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
+{
+	struct soft_table_leaf **leaf;
+	int result = -ENOMEM;
+
+	pthread_mutex_lock(&table->lock);
+	if (table->count == table->limit)
+		goto unlock;
+	for (;;) {
+		uint32_t candidate = table->next;
+
+		table->next = (table->next + 1) & NUMBER_MASK;
+		if (candidate < table->first)
+			continue;
+		leaf = leaf_of(table, candidate);
+		if (*leaf && (*leaf)->objects[candidate % LEAF_SIZE])
+			continue;
+		if (!*leaf)
+			*leaf = calloc(1, sizeof(**leaf));
+		if (!*leaf)
+			goto unlock;
+		(*leaf)->objects[candidate % LEAF_SIZE] = object;
+		(*leaf)->used++;
+		table->count++;
+		*number = candidate;
+		result = 0;
+		goto unlock;
+	}
+unlock:
+	pthread_mutex_unlock(&table->lock);
+	return result;
+}
+
+void soft_table_remove(struct soft_table *table, uint32_t number)
+{
+	struct soft_table_leaf **leaf = leaf_of(table, number & NUMBER_MASK);
+
+	pthread_mutex_lock(&table->lock);
+	if (*leaf && (*leaf)->objects[number % LEAF_SIZE]) {
+		(*leaf)->objects[number % LEAF_SIZE] = NULL;
+		table->count--;
+		if (--(*leaf)->used == 0) {
+			free(*leaf);
+			*leaf = NULL;
+		}
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(void *object))
+{
+	struct soft_table_leaf *leaf;
+	void *object = NULL;
+
+	if (number > NUMBER_MASK)
+		return NULL;
+	pthread_mutex_lock(&table->lock);
+	leaf = *leaf_of(table, number);
+	if (leaf)
+		object = leaf->objects[number % LEAF_SIZE];
+	if (object && hold)
+		hold(object);
+	pthread_mutex_unlock(&table->lock);
+	return object;
+}

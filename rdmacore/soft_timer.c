@@ -1,0 +1,189 @@
+#include "soft_timer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+static void heap_put(struct soft_timers *timers, size_t index, struct soft_timer *timer)
+{
+	timers->heap[index] = timer;
+	timer->place = index + 1;
+}
+
+static void heap_up(struct soft_timers *timers, size_t index, struct soft_timer *timer)
+{
+	while (index > 0) {
+		size_t parent = (index - 1) / 2;
+
+		if (timers->heap[parent]->deadline <= timer->deadline)
+			break;
+		heap_put(timers, index, timers->heap[parent]);
+		index = parent;
+	}
+	heap_put(timers, index, timer);
+}
+
+static void heap_down(struct soft_timers *timers, size_t index, struct soft_timer *timer)
+{
+	for (;;) {
+		size_t child = 2 * index + 1;
+
+		if (child >= timers->armed)
+			break;
+		if (child + 1 < timers->armed &&
+		    timers->heap[child + 1]->deadline < timers->heap[child]->deadline)
+			child++;
+		if (timer->deadline <= timers->heap[child]->deadline)
+			break;
+		heap_put(timers, index, timers->heap[child]);
+		index = child;
+	}
+	heap_put(timers, index, timer);
+}
+
+static void heap_remove(struct soft_timers *timers, struct soft_timer *timer)
+{
+	size_t index = timer->place - 1;
+	struct soft_timer *last = timers->heap[--timers->armed];
+
+	timer->place = 0;
+	if (last == timer)
+		return;
+	if (last->deadline < timer->deadline)
+		heap_up(timers, index, last);
+	else
+		heap_down(timers, index, last);
+}
+
+static void wait_for_deadline(struct soft_timers *timers, uint64_t deadline)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(deadline / SOFT_SECOND),
+		.tv_nsec = (long)(deadline % SOFT_SECOND),
+	};
+
+	pthread_cond_timedwait(&timers->changed, &timers->lock, &until);
+}
+
+static void *run_timers(void *argument)
+{
+	struct soft_timers *timers = argument;
+
+	pthread_mutex_lock(&timers->lock);
+	while (!timers->stopping) {
+		struct soft_timer *timer = timers->armed ? timers->heap[0] : NULL;
+
+		if (!timer) {
+			pthread_cond_wait(&timers->changed, &timers->lock);
+			continue;
+		}
+		if (timer->deadline > timers->clock->now(timers->clock)) {
+			wait_for_deadline(timers, timer->deadline);
+			continue;
+		}
+		heap_remove(timers, timer);
+		timers->running = timer;
+		pthread_mutex_unlock(&timers->lock);
+		timer->expire(timer);
+		pthread_mutex_lock(&timers->lock);
+		timers->running = NULL;
+		pthread_cond_broadcast(&timers->finished);
+	}
+	pthread_mutex_unlock(&timers->lock);
+	return NULL;
+}
+
+void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock)
+{
+	pthread_condattr_t monotonic;
+
+	*timers = (struct soft_timers){.clock = clock};
+	pthread_mutex_init(&timers->lock, NULL);
+	pthread_cond_init(&timers->finished, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&timers->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+void soft_timers_destroy(struct soft_timers *timers)
+{
+	pthread_mutex_lock(&timers->lock);
+	timers->stopping = true;
+	pthread_cond_signal(&timers->changed);
+	pthread_mutex_unlock(&timers->lock);
+	if (timers->started)
+		pthread_join(timers->thread, NULL);
+	pthread_cond_destroy(&timers->changed);
+	pthread_cond_destroy(&timers->finished);
+	pthread_mutex_destroy(&timers->lock);
+	free(timers->heap);
+}
+
+int soft_timer_register(struct soft_timers *timers, struct soft_timer *timer,
+			void (*expire)(struct soft_timer *timer))
+{
+	int result = 0;
+
+	*timer = (struct soft_timer){.expire = expire};
+	pthread_mutex_lock(&timers->lock);
+	if (timers->reserved == timers->capacity) {
+		size_t capacity = timers->capacity ? 2 * timers->capacity : 16;
+		struct soft_timer **heap = realloc(timers->heap, capacity * sizeof(*heap));
+
+		if (heap) {
+			timers->heap = heap;
+			timers->capacity = capacity;
+		} else {
+			result = -ENOMEM;
+		}
+	}
+	if (result == 0)
+		timers->reserved++;
+	pthread_mutex_unlock(&timers->lock);
+	return result;
+}
+
+void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer)
+{
+	pthread_mutex_lock(&timers->lock);
+	if (timer->place)
+		heap_remove(timers, timer);
+	while (timers->running == timer)
+		pthread_cond_wait(&timers->finished, &timers->lock);
+	/* expire may have armed it again while it ran */
+	if (timer->place)
+		heap_remove(timers, timer);
+	timers->reserved--;
+	pthread_mutex_unlock(&timers->lock);
+}
+
+int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_t delay)
+{
+	uint64_t deadline = timers->clock->now(timers->clock) + delay;
+	int result = 0;
+
+	pthread_mutex_lock(&timers->lock);
+	if (!timers->started) {
+		result = -pthread_create(&timers->thread, NULL, run_timers, timers);
+		timers->started = result == 0;
+	}
+	if (result == 0) {
+		if (timer->place)
+			heap_remove(timers, timer);
+		timer->deadline = deadline;
+		heap_up(timers, timers->armed++, timer);
+		if (timers->heap[0] == timer)
+			pthread_cond_signal(&timers->changed);
+	}
+	pthread_mutex_unlock(&timers->lock);
+	return result;
+}
+
+void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer)
+{
+	pthread_mutex_lock(&timers->lock);
+	if (timer->place)
+		heap_remove(timers, timer);
+	pthread_mutex_unlock(&timers->lock);
+}

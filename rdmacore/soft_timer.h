@@ -1,0 +1,55 @@
+/*
+ * Timers of one soft host: a binary heap of deadlines and the thread that runs what is due.  The
+ * thread starts with the first armed timer, so a run without RNR waits or CM retries has none.
+ */
+#ifndef SOFT_TIMER_H
+#define SOFT_TIMER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "soft_clock.h"
+
+struct soft_timer {
+	void (*expire)(struct soft_timer *timer);
+	uint64_t deadline;
+	size_t place; /* index in the heap + 1; 0 while not armed */
+};
+
+struct soft_timers {
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* the earliest deadline, or stopping */
+	pthread_cond_t finished; /* running became NULL */
+	struct soft_clock *clock;
+	struct soft_timer **heap;
+	size_t armed;
+	size_t reserved; /* registered timers: arming never has to allocate */
+	size_t capacity;
+	struct soft_timer *running;
+	pthread_t thread;
+	bool started;
+	bool stopping;
+};
+
+void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock);
+/* Stop the thread.  No timer may be registered any more. */
+void soft_timers_destroy(struct soft_timers *timers);
+
+/*
+ * Make room for one timer.  expire runs on the timer thread with no lock held.  -ENOMEM.
+ */
+int soft_timer_register(struct soft_timers *timers, struct soft_timer *timer,
+			void (*expire)(struct soft_timer *timer));
+/*
+ * Cancel, and wait until a running expire has returned; the caller holds no lock that expire takes
+ * and is not expire itself.
+ */
+void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer);
+
+/* Arm or move: expire once, delay nanoseconds from now.  -EAGAIN when the thread cannot be made. */
+int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_t delay);
+/* A running expire may still be under way when this returns. */
+void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer);
+
+#endif
