@@ -1,0 +1,101 @@
+package rdmacore
+
+// The flags of every C file of this package, and the calls of the data path.
+//
+// The hot calls take C objects as uintptr_t, which spares cgo's check of what a pointer points to, and
+// return everything in one number, so that no result goes through memory.  noescape and nocallback say
+// what is true of them: C keeps no pointer it is given and never calls Go; with that, slices may
+// live on the goroutine's stack and a call allocates nothing.
+
+// #cgo CFLAGS: -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+// #cgo LDFLAGS: -ldl -lpthread
+// #cgo noescape hot_post_send
+// #cgo nocallback hot_post_send
+// #cgo noescape hot_post_recv
+// #cgo nocallback hot_post_recv
+// #cgo noescape hot_poll_cq
+// #cgo nocallback hot_poll_cq
+// #include "core.h"
+//
+// /* A negative errno in the upper half when a request was refused, the number posted in the lower. */
+// static inline int64_t hot_result(int result, uint32_t posted)
+// {
+// 	return (int64_t)((uint64_t)(int64_t)result << 32 | posted);
+// }
+//
+// static inline int64_t hot_post_send(uintptr_t qp, const struct core_send_wr *wrs, uint32_t count,
+// 				    const struct core_sge *sges, uint32_t num_sges, uintptr_t base,
+// 				    uint64_t limit)
+// {
+// 	uint32_t posted = 0;
+// 	int result = core_post_send((struct ibv_qp *)qp, wrs, count, sges, num_sges, (void *)base,
+// 				    limit, &posted);
+//
+// 	return hot_result(result, posted);
+// }
+//
+// static inline int64_t hot_post_recv(uintptr_t qp, const struct core_recv_wr *wrs, uint32_t count,
+// 				    const struct core_sge *sges, uint32_t num_sges, uintptr_t base,
+// 				    uint64_t limit)
+// {
+// 	uint32_t posted = 0;
+// 	int result = core_post_recv((struct ibv_qp *)qp, wrs, count, sges, num_sges, (void *)base,
+// 				    limit, &posted);
+//
+// 	return hot_result(result, posted);
+// }
+//
+// static inline int hot_poll_cq(uintptr_t cq, int max, struct ibv_wc *wc, uint32_t attempts)
+// {
+// 	return core_poll_cq((struct ibv_cq *)cq, max, wc, attempts);
+// }
+import "C"
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+func hotPostSend(qp unsafe.Pointer, wrs []SendWR, sges []SGE, base uintptr, limit uint64) int64 {
+	return int64(C.hot_post_send(C.uintptr_t(uintptr(qp)),
+		(*C.struct_core_send_wr)(unsafe.Pointer(unsafe.SliceData(wrs))), C.uint32_t(len(wrs)),
+		(*C.struct_core_sge)(unsafe.Pointer(unsafe.SliceData(sges))), C.uint32_t(len(sges)),
+		C.uintptr_t(base), C.uint64_t(limit)))
+}
+
+func hotPostRecv(qp unsafe.Pointer, wrs []RecvWR, sges []SGE, base uintptr, limit uint64) int64 {
+	return int64(C.hot_post_recv(C.uintptr_t(uintptr(qp)),
+		(*C.struct_core_recv_wr)(unsafe.Pointer(unsafe.SliceData(wrs))), C.uint32_t(len(wrs)),
+		(*C.struct_core_sge)(unsafe.Pointer(unsafe.SliceData(sges))), C.uint32_t(len(sges)),
+		C.uintptr_t(base), C.uint64_t(limit)))
+}
+
+func hotPollCQ(cq unsafe.Pointer, wcs []WC, attempts uint32) int {
+	return int(C.hot_poll_cq(C.uintptr_t(uintptr(cq)), C.int(len(wcs)),
+		(*C.struct_ibv_wc)(unsafe.Pointer(unsafe.SliceData(wcs))), C.uint32_t(attempts)))
+}
+
+// posted takes a hot_result apart.
+func posted(op string, result int64) (int, error) {
+	count := int(uint32(result))
+	if result >= 0 {
+		return count, nil
+	}
+	errno := syscall.Errno(-(result >> 32))
+	return count, &Error{Op: op, Errno: errno, Why: postReason(errno)}
+}
+
+// postReason words the errors that ibv_post_send(3) and core_post_send give.
+func postReason(errno syscall.Errno) string {
+	switch errno {
+	case syscall.ENOMEM:
+		return "the work queue is full; poll completions first, or create the QP with more work requests"
+	case syscall.EFAULT:
+		return "a scatter/gather entry lies outside the memory it may name"
+	case syscall.EOPNOTSUPP:
+		return "datagram queue pairs need an address handle, which this form of request does not carry"
+	case syscall.EINVAL:
+		return "the state of the queue pair, an opcode, a flag or a scatter/gather entry does not allow it"
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"context"
+	"sync"
+	"syscall"
+)
+
+// EventChannel delivers the connection manager events of its ids.
+//
+// Any number of goroutines may wait at once, each for the events of one id or for all.  One of them, the
+// leader, reads the descriptor and hands events to the others; when it leaves, another one leads.
+type EventChannel struct {
+	provider *Provider
+	c        *C.struct_rdma_event_channel
+	waiter   *fdWaiter
+
+	// mu guards the rest.  It is also held from fetching an event to finding its id, and while an
+	// id is made or destroyed: an event can so never meet an id that took a dead one's address.
+	mu      sync.Mutex
+	ids     map[*C.struct_rdma_cm_id]*ID
+	queue   []delivery // events that nobody waited for, in order
+	waiting []*waiting // in order of arrival
+	led     bool       // one of waiting reads the descriptor
+}
+
+// delivery is an event, or the failure to make one of what was read, on its way to who waits for key.
+type delivery struct {
+	key   *ID // the id; the listener of a CONNECT_REQUEST
+	event *Event
+	err   error
+}
+
+// waiting is one call of next.
+type waiting struct {
+	key *ID           // nil: any id
+	got chan delivery // room for one
+}
+
+func (w *waiting) wants(d delivery) bool { return w.key == nil || w.key == d.key }
+
+// CreateEventChannel opens a channel (rdma_create_event_channel(3)).  ENODEV or ENOENT, with what to do,
+// where there is no RDMA device.
+func (p *Provider) CreateEventChannel() (*EventChannel, error) {
+	const op = "rdma_create_event_channel"
+	if p == nil || p.c == nil {
+		return nil, closed(op, "provider")
+	}
+	var c *C.struct_rdma_event_channel
+	var fd C.int
+	if result := C.core_create_event_channel(p.c, &c, &fd); result < 0 {
+		errno := syscall.Errno(-result)
+		return nil, &Error{Op: op, Errno: errno, Why: deviceReason(op, errno)}
+	}
+	waiter, err := newFDWaiter(int(fd), "connection manager events")
+	if err != nil {
+		C.core_destroy_event_channel(p.c, c)
+		return nil, err
+	}
+	return &EventChannel{provider: p, c: c, waiter: waiter,
+		ids: make(map[*C.struct_rdma_cm_id]*ID)}, nil
+}
+
+// Provider returns the provider that the channel was made by.
+func (c *EventChannel) Provider() *Provider {
+	if c == nil {
+		return nil
+	}
+	return c.provider
+}
+
+func (c *EventChannel) open() bool { return c != nil && c.c != nil }
+
+// Close closes the channel (rdma_destroy_event_channel(3)).  EBUSY while it has ids.
+func (c *EventChannel) Close() error {
+	const op = "rdma_destroy_event_channel"
+	if !c.open() {
+		return closed(op, "event channel")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ids) != 0 {
+		return fail(op, syscall.EBUSY, "%d ids of the channel live", len(c.ids))
+	}
+	if err := check(op, int(C.core_destroy_event_channel(c.provider.c, c.c))); err != nil {
+		return err
+	}
+	c.waiter.close()
+	c.c = nil
+	return nil
+}
+
+// GetEvent waits for the next event of the channel, whatever its id.  The error wraps ctx.Err() when ctx
+// ends first.
+func (c *EventChannel) GetEvent(ctx context.Context) (*Event, error) {
+	if !c.open() {
+		return nil, closed("rdma_get_cm_event", "event channel")
+	}
+	return c.next(ctx, nil)
+}
+
+// Wait waits for the next event of one id; events of others are kept for whoever asks for them.  Those of a
+// listener are its CONNECT_REQUESTs, a child's later events are the child's.  The error wraps ctx.Err()
+// when ctx ends first.
+func (c *EventChannel) Wait(ctx context.Context, id *ID) (*Event, error) {
+	const op = "rdma_get_cm_event"
+	if !c.open() {
+		return nil, closed(op, "event channel")
+	}
+	if !id.open() {
+		return nil, closed(op, "id")
+	}
+	if id.channel != c {
+		return nil, fail(op, syscall.EINVAL, "the id belongs to another event channel")
+	}
+	return c.next(ctx, id)
+}
+
+// Pending takes everything that is there already, without waiting.
+func (c *EventChannel) Pending() ([]*Event, error) {
+	const op = "rdma_get_cm_event"
+	if !c.open() {
+		return nil, closed(op, "event channel")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.drain(func() bool { return false })
+	if err == errNoEvent {
+		err = nil
+	}
+	var events []*Event
+	for _, d := range c.queue {
+		if d.event != nil {
+			events = append(events, d.event)
+		} else if err == nil {
+			err = d.err
+		}
+	}
+	c.queue = nil
+	return events, err
+}

@@ -1,0 +1,114 @@
+/* Queue pairs of ids, and the completion queues that come and go with them. */
+#include "core_count.h"
+#include "core_fd.h"
+
+/* The completion queues and channels that an id owns; those of the caller are not stored in it. */
+struct owned {
+	long cqs;
+	long channels;
+};
+
+static struct owned count_owned(const struct rdma_cm_id *id)
+{
+	struct owned owned = {0};
+
+	owned.cqs = !!id->recv_cq + (id->send_cq && id->send_cq != id->recv_cq);
+	owned.channels = !!id->recv_cq_channel +
+			 (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel);
+	return owned;
+}
+
+static void count_change(struct core_provider *provider, const struct rdma_cm_id *id,
+			 struct owned before)
+{
+	struct owned after = count_owned(id);
+
+	core_count(provider, CORE_CQ, after.cqs - before.cqs);
+	core_count(provider, CORE_COMP_CHANNEL, after.channels - before.channels);
+}
+
+/*
+ * rdma_destroy_qp looks for the id's queues from recv_cq on, and so leaves behind a send_cq that has no
+ * recv_cq beside it (the caller gave only a receive queue).
+ */
+static void destroy_lone_send_cq(struct core_provider *provider, struct rdma_cm_id *id)
+{
+	if (id->send_cq && !id->recv_cq && provider->ibv_destroy_cq(id->send_cq) == 0)
+		id->send_cq = NULL;
+	if (id->send_cq_channel && !id->recv_cq_channel &&
+	    provider->ibv_destroy_comp_channel(id->send_cq_channel) == 0)
+		id->send_cq_channel = NULL;
+}
+
+static int make_channels_nonblocking(const struct rdma_cm_id *id)
+{
+	int result = 0;
+
+	if (id->send_cq_channel)
+		result = core_set_nonblocking(id->send_cq_channel->fd);
+	if (!result && id->recv_cq_channel)
+		result = core_set_nonblocking(id->recv_cq_channel->fd);
+	return result;
+}
+
+int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
+		   struct ibv_qp_init_attr *attr)
+{
+	struct owned before = count_owned(id);
+	int result;
+
+	if (!provider->rdma_create_qp || !provider->rdma_destroy_qp ||
+	    !provider->ibv_destroy_cq || !provider->ibv_destroy_comp_channel)
+		return -ENOSYS;
+	if (!id->verbs || id->qp || (pd && pd->context != id->verbs))
+		return -EINVAL;
+	if (!attr->qp_type)
+		attr->qp_type = id->qp_type;
+	/* librdmacm makes no queue of 0 entries, and providers follow the pointer it leaves NULL. */
+	if (!attr->send_cq && !attr->cap.max_send_wr)
+		attr->cap.max_send_wr = 1;
+	if (!attr->recv_cq && !attr->cap.max_recv_wr)
+		attr->cap.max_recv_wr = 1;
+	result = core_rdma_result(provider->rdma_create_qp(id, pd, attr));
+	if (result) {
+		/* A failure may leave queues too; without a QP nobody needs them. */
+		destroy_lone_send_cq(provider, id);
+		count_change(provider, id, before);
+		return result;
+	}
+	core_count(provider, CORE_QP, 1);
+	count_change(provider, id, before);
+	result = make_channels_nonblocking(id);
+	if (result)
+		core_destroy_qp(provider, id);
+	return result;
+}
+
+int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id)
+{
+	struct owned before = count_owned(id);
+
+	if (!id->qp)
+		return -EINVAL;
+	provider->rdma_destroy_qp(id);
+	destroy_lone_send_cq(provider, id);
+	core_count(provider, CORE_QP, -1);
+	count_change(provider, id, before);
+	return 0;
+}
+
+int core_modify_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
+		   int mask)
+{
+	if (!provider->ibv_modify_qp)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_modify_qp(qp, attr, mask));
+}
+
+int core_query_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
+		  int mask, struct ibv_qp_init_attr *init_attr)
+{
+	if (!provider->ibv_query_qp)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_query_qp(qp, attr, mask, init_attr));
+}

@@ -1,0 +1,260 @@
+/*
+ * Work requests from the flat form to the linked one of verbs.h, on the stack, a batch at a time.
+ *
+ * The flat form may lie in memory that somebody else writes meanwhile (a guest's, with a remote write
+ * into it), so whatever is checked is read once, into a local, and the local is used.
+ */
+#include "core_count.h"
+
+/* A batch: at most this many requests, with at most this many entries together. */
+#define BATCH_REQUESTS 16
+#define BATCH_ENTRIES 64
+
+#define READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
+
+/* What all requests of one call share. */
+struct source {
+	const struct core_sge *sges;
+	uint32_t num_sges;
+	uint64_t base;
+	uint64_t limit; /* 0: none */
+};
+
+/* Copy entries first to first + count - 1 to list; 0, -EINVAL or -EFAULT. */
+static inline int copy_entries(const struct source *source, uint32_t first, uint32_t count,
+			       struct ibv_sge *list)
+{
+	if (first > source->num_sges || count > source->num_sges - first)
+		return -EINVAL;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct core_sge *sge = &source->sges[first + i];
+		uint64_t address = READ_ONCE(sge->address);
+		uint32_t length = READ_ONCE(sge->length);
+
+		if (source->limit &&
+		    (address > source->limit || length > source->limit - address))
+			return -EFAULT;
+		list[i].addr = source->base + address;
+		list[i].length = length;
+		list[i].lkey = READ_ONCE(sge->lkey);
+	}
+	return 0;
+}
+
+/* Fill in what the opcode needs; -EINVAL for one that the flat form cannot express. */
+static inline int fill_send(const struct core_send_wr *from, uint32_t opcode, struct ibv_send_wr *to)
+{
+	to->wr_id = from->wr_id;
+	to->opcode = (enum ibv_wr_opcode)opcode;
+	to->send_flags = from->flags;
+	to->imm_data = from->imm_data; /* a union with invalidate_rkey */
+	switch (opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		return 0;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
+		to->wr.rdma.remote_addr = from->remote_address;
+		to->wr.rdma.rkey = from->rkey;
+		return 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		to->wr.atomic.remote_addr = from->remote_address;
+		to->wr.atomic.compare_add = from->compare_add;
+		to->wr.atomic.swap = from->swap;
+		to->wr.atomic.rkey = from->rkey;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/*
+ * Convert requests from wrs until the batch is full.  Returns how many there are in it, or the negative
+ * errno of the first.  A later request that is wrong ends the batch before it, and is the first of
+ * the next.
+ */
+static inline int convert_send(const struct core_send_wr *wrs, uint32_t count,
+			       const struct source *source, struct ibv_send_wr *batch,
+			       struct ibv_sge *entries)
+{
+	uint32_t used = 0;
+	uint32_t n;
+
+	for (n = 0; n < count && n < BATCH_REQUESTS; n++) {
+		uint32_t first = READ_ONCE(wrs[n].first_sge);
+		uint32_t num_sge = READ_ONCE(wrs[n].num_sge);
+		int result = -EINVAL;
+
+		if (num_sge > BATCH_ENTRIES - used) {
+			if (n)
+				break;
+			return -EINVAL;
+		}
+		result = copy_entries(source, first, num_sge, entries + used);
+		if (!result)
+			result = fill_send(&wrs[n], READ_ONCE(wrs[n].opcode), &batch[n]);
+		if (result) {
+			if (n)
+				break;
+			return result;
+		}
+		batch[n].sg_list = entries + used;
+		batch[n].num_sge = (int)num_sge;
+		batch[n].next = &batch[n + 1];
+		used += num_sge;
+	}
+	batch[n - 1].next = NULL;
+	return (int)n;
+}
+
+static inline int convert_recv(const struct core_recv_wr *wrs, uint32_t count,
+			       const struct source *source, struct ibv_recv_wr *batch,
+			       struct ibv_sge *entries)
+{
+	uint32_t used = 0;
+	uint32_t n;
+
+	for (n = 0; n < count && n < BATCH_REQUESTS; n++) {
+		uint32_t first = READ_ONCE(wrs[n].first_sge);
+		uint32_t num_sge = READ_ONCE(wrs[n].num_sge);
+		int result;
+
+		if (num_sge > BATCH_ENTRIES - used) {
+			if (n)
+				break;
+			return -EINVAL;
+		}
+		result = copy_entries(source, first, num_sge, entries + used);
+		if (result) {
+			if (n)
+				break;
+			return result;
+		}
+		batch[n].wr_id = wrs[n].wr_id;
+		batch[n].sg_list = entries + used;
+		batch[n].num_sge = (int)num_sge;
+		batch[n].next = &batch[n + 1];
+		used += num_sge;
+	}
+	batch[n - 1].next = NULL;
+	return (int)n;
+}
+
+/*
+ * With more than one batch, requests have to be checked all before the first is posted.  The memory may
+ * change afterwards, so conversion checks again.
+ */
+static int check_all_send(const struct core_send_wr *wrs, uint32_t count,
+			  const struct source *source)
+{
+	struct ibv_send_wr batch[BATCH_REQUESTS];
+	struct ibv_sge entries[BATCH_ENTRIES];
+
+	while (count) {
+		int converted = convert_send(wrs, count, source, batch, entries);
+
+		if (converted < 0)
+			return converted;
+		wrs += converted;
+		count -= (uint32_t)converted;
+	}
+	return 0;
+}
+
+static int check_all_recv(const struct core_recv_wr *wrs, uint32_t count,
+			  const struct source *source)
+{
+	struct ibv_recv_wr batch[BATCH_REQUESTS];
+	struct ibv_sge entries[BATCH_ENTRIES];
+
+	while (count) {
+		int converted = convert_recv(wrs, count, source, batch, entries);
+
+		if (converted < 0)
+			return converted;
+		wrs += converted;
+		count -= (uint32_t)converted;
+	}
+	return 0;
+}
+
+int core_post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
+		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
+		   uint32_t *posted)
+{
+	const struct source source = {sges, num_sges, (uintptr_t)base, limit};
+	struct ibv_send_wr batch[BATCH_REQUESTS];
+	struct ibv_sge entries[BATCH_ENTRIES];
+	struct ibv_send_wr *bad = NULL;
+	uint32_t done = 0;
+	bool checked = false;
+	int result = 0;
+
+	*posted = 0;
+	/* A datagram needs an address handle, which the flat form has no place for. */
+	if (qp->qp_type == IBV_QPT_UD)
+		return -EOPNOTSUPP;
+	while (done < count) {
+		int converted = convert_send(wrs + done, count - done, &source, batch, entries);
+
+		if (converted < 0) {
+			result = converted;
+			break;
+		}
+		if (!checked && done + (uint32_t)converted < count) {
+			result = check_all_send(wrs + converted, count - (uint32_t)converted, &source);
+			if (result)
+				break;
+		}
+		checked = true;
+		result = core_verbs_result(ibv_post_send(qp, batch, &bad));
+		if (result) {
+			done += (uint32_t)(bad - batch);
+			break;
+		}
+		done += (uint32_t)converted;
+	}
+	*posted = done;
+	return result;
+}
+
+int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t count,
+		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
+		   uint32_t *posted)
+{
+	const struct source source = {sges, num_sges, (uintptr_t)base, limit};
+	struct ibv_recv_wr batch[BATCH_REQUESTS];
+	struct ibv_sge entries[BATCH_ENTRIES];
+	struct ibv_recv_wr *bad = NULL;
+	uint32_t done = 0;
+	bool checked = false;
+	int result = 0;
+
+	*posted = 0;
+	while (done < count) {
+		int converted = convert_recv(wrs + done, count - done, &source, batch, entries);
+
+		if (converted < 0) {
+			result = converted;
+			break;
+		}
+		if (!checked && done + (uint32_t)converted < count) {
+			result = check_all_recv(wrs + converted, count - (uint32_t)converted, &source);
+			if (result)
+				break;
+		}
+		checked = true;
+		result = core_verbs_result(ibv_post_recv(qp, batch, &bad));
+		if (result) {
+			done += (uint32_t)(bad - batch);
+			break;
+		}
+		done += (uint32_t)converted;
+	}
+	*posted = done;
+	return result;
+}

@@ -1,0 +1,142 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"context"
+	"syscall"
+	"unsafe"
+)
+
+// CQ is a completion queue with a completion channel of its own.
+type CQ struct {
+	c        *C.struct_ibv_cq // nil once destroyed
+	channel  *C.struct_ibv_comp_channel
+	provider *Provider
+	id       *ID // that made it with its QP and destroys it with it; nil for one of CreateCQ
+	waiter   lazyWaiter
+}
+
+// CreateCQ makes a completion queue for at least entries completions (ibv_create_cq(3)).
+func (d *Device) CreateCQ(entries int) (*CQ, error) {
+	const op = "ibv_create_cq"
+	if !d.open() {
+		return nil, closed(op, "device")
+	}
+	if entries <= 0 || entries > 1<<30 {
+		return nil, fail(op, syscall.EINVAL, "a completion queue of %d entries", entries)
+	}
+	var channel *C.struct_ibv_comp_channel
+	var fd C.int
+	p := d.provider
+	if err := check("ibv_create_comp_channel",
+		int(C.core_create_comp_channel(p.c, d.c, &channel, &fd))); err != nil {
+		return nil, err
+	}
+	var c *C.struct_ibv_cq
+	if err := check(op, int(C.core_create_cq(p.c, d.c, C.int(entries), channel, &c))); err != nil {
+		C.core_destroy_comp_channel(p.c, channel)
+		return nil, err
+	}
+	return p.newCQ(c, channel, nil), nil
+}
+
+func (p *Provider) newCQ(c *C.struct_ibv_cq, channel *C.struct_ibv_comp_channel, id *ID) *CQ {
+	cq := &CQ{c: c, channel: channel, provider: p, id: id}
+	p.remember(unsafe.Pointer(c), cq)
+	return cq
+}
+
+func (c *CQ) open() bool { return c != nil && c.c != nil }
+
+// native is nil for a nil queue: none given.
+func (c *CQ) native() *C.struct_ibv_cq {
+	if c == nil {
+		return nil
+	}
+	return c.c
+}
+
+// retire ends the Go side of the queue.
+func (c *CQ) retire() {
+	c.waiter.close()
+	c.c, c.channel = nil, nil
+}
+
+// Destroy frees the queue and its channel (ibv_destroy_cq(3)).  EBUSY while QPs use it; EINVAL when it was
+// made by CreateQP, with whose QP it goes.
+func (c *CQ) Destroy() error {
+	const op = "ibv_destroy_cq"
+	if !c.open() {
+		return closed(op, "CQ")
+	}
+	if c.id != nil {
+		return fail(op, syscall.EINVAL, "this CQ was made by rdma_create_qp and goes with rdma_destroy_qp")
+	}
+	c.provider.forget(unsafe.Pointer(c.c)) // before its address can be reused
+	if err := check(op, int(C.core_destroy_cq(c.provider.c, c.c))); err != nil {
+		c.provider.remember(unsafe.Pointer(c.c), c)
+		return err
+	}
+	channel := c.channel
+	c.retire()
+	return check("ibv_destroy_comp_channel",
+		int(C.core_destroy_comp_channel(c.provider.c, channel)))
+}
+
+// Poll takes up to len(wcs) completions without waiting (ibv_poll_cq(3)) and returns their number.
+func (c *CQ) Poll(wcs []WC) (int, error) { return c.PollN(wcs, 1) }
+
+// PollN is Poll that looks again while the queue is empty, at most attempts times in all, without leaving
+// C: roughly 50 ns an attempt, so keep it to some thousands and use Wait for more.
+func (c *CQ) PollN(wcs []WC, attempts uint32) (int, error) {
+	if !c.open() {
+		return 0, closed("ibv_poll_cq", "CQ")
+	}
+	if len(wcs) == 0 {
+		return 0, nil
+	}
+	n := hotPollCQ(unsafe.Pointer(c.c), wcs, attempts)
+	if n < 0 {
+		return 0, check("ibv_poll_cq", n)
+	}
+	return n, nil
+}
+
+// RequestNotify asks for one event at the next completion, or at the next solicited one or error
+// (ibv_req_notify_cq(3)).  Poll once more after it before WaitEvent: completions that were there already
+// raise no event.
+func (c *CQ) RequestNotify(solicited bool) error {
+	const op = "ibv_req_notify_cq"
+	if !c.open() {
+		return closed(op, "CQ")
+	}
+	only := C.int(0)
+	if solicited {
+		only = 1
+	}
+	return check(op, int(C.core_req_notify_cq(c.c, only)))
+}
+
+// WaitEvent waits for the event that RequestNotify asked for (ibv_get_cq_event(3)) and acknowledges it.
+// The error wraps ctx.Err() when ctx ends first.
+func (c *CQ) WaitEvent(ctx context.Context) error {
+	const op = "ibv_get_cq_event"
+	if !c.open() {
+		return closed(op, "CQ")
+	}
+	waiter, err := c.waiter.get(func() (int, string) { return int(c.channel.fd), "completion events" })
+	if err != nil {
+		return err
+	}
+	result := 0
+	if !waiter.wait(ctx, func() bool {
+		var which *C.struct_ibv_cq
+		result = int(C.core_get_cq_event(c.provider.c, c.channel, &which))
+		return result != -int(syscall.EAGAIN)
+	}) {
+		return cancelled(ctx, op, "a completion event")
+	}
+	return check(op, result)
+}

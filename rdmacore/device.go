@@ -1,0 +1,209 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// Device is an RDMA device as librdmacm has opened it.  It belongs to its provider.
+type Device struct {
+	c        *C.struct_ibv_context
+	provider *Provider
+	async    lazyWaiter
+}
+
+// DeviceAttr is what a device can do (ibv_query_device(3)).
+type DeviceAttr struct {
+	FirmwareVersion string
+	NodeGUID        uint64
+	SystemImageGUID uint64
+	VendorID        uint32
+	VendorPartID    uint32
+	HardwareVersion uint32
+	MaxMRSize       uint64 // bytes
+	PageSizeCap     uint64 // a bit for each page size
+	CapFlags        uint32 // enum ibv_device_cap_flags
+	MaxQP           int
+	MaxQPWR         int // work requests in one work queue
+	MaxSGE          int
+	MaxSGERead      int // entries of an RDMA READ
+	MaxCQ           int
+	MaxCQE          int
+	MaxMR           int
+	MaxPD           int
+	MaxQPRdAtom     int // as target: responder_resources
+	MaxQPInitRdAtom int // as initiator: initiator_depth
+	MaxSRQ          int
+	MaxSRQWR        int
+	MaxSRQSGE       int
+	MaxAH           int
+	MaxMW           int
+	MaxMulticast    int
+	MaxPkeys        int
+	LocalCAAckDelay int // 4.096 us * 2^n
+	PhysicalPorts   int
+	Atomic          bool
+}
+
+// Devices lists the devices (rdma_get_devices(3)); none is not an error.
+func (p *Provider) Devices() ([]*Device, error) {
+	const op = "rdma_get_devices"
+	if p == nil || p.c == nil {
+		return nil, closed(op, "provider")
+	}
+	p.devices.Lock()
+	defer p.devices.Unlock()
+	if p.devices.known != nil {
+		return append([]*Device(nil), p.devices.known...), nil
+	}
+	var list **C.struct_ibv_context
+	var count C.int
+	if result := C.core_get_devices(p.c, &list, &count); result < 0 {
+		errno := syscall.Errno(-result)
+		if errno == syscall.ENODEV {
+			return nil, nil
+		}
+		return nil, &Error{Op: op, Errno: errno, Why: deviceReason(op, errno)}
+	}
+	if count == 0 {
+		C.core_free_devices(p.c, list)
+		return nil, nil
+	}
+	p.devices.list = list
+	p.devices.byHandle = make(map[*C.struct_ibv_context]*Device)
+	for _, context := range unsafe.Slice(list, int(count)) {
+		device := &Device{c: context, provider: p}
+		p.devices.known = append(p.devices.known, device)
+		p.devices.byHandle[context] = device
+	}
+	return append([]*Device(nil), p.devices.known...), nil
+}
+
+// deviceReason says what to do about the errors of a missing device or driver.
+func deviceReason(op string, errno syscall.Errno) string {
+	switch errno {
+	case syscall.ENODEV, syscall.ENOENT, syscall.ENXIO:
+		return "there is no RDMA device; load its driver, make a software one " +
+			"(rdma link add rxe0 type rxe netdev eth0), or use the provider soft"
+	case syscall.EACCES, syscall.EPERM:
+		return "no access to /dev/infiniband; add yourself to the group of its files (often rdma), or be root"
+	}
+	return unsupported(op, errno)
+}
+
+// DefaultDevice is the first device with an active port.  ENODEV, with what to do, when there is none.
+func (p *Provider) DefaultDevice() (*Device, error) {
+	const op = "default device"
+	devices, err := p.Devices()
+	if err != nil {
+		return nil, err
+	}
+	for _, device := range devices {
+		if number, err := device.activePort(); err == nil && number != 0 {
+			return device, nil
+		}
+	}
+	if len(devices) == 0 {
+		return nil, &Error{Op: op, Errno: syscall.ENODEV, Why: deviceReason(op, syscall.ENODEV)}
+	}
+	return nil, fail(op, syscall.ENODEV,
+		"no port of %s is active; bring up its network interface or cable", devices[0].Name())
+}
+
+// byHandle finds the device of a context, nil when there is none.
+func (p *Provider) byHandle(context *C.struct_ibv_context) *Device {
+	if context == nil {
+		return nil
+	}
+	if _, err := p.Devices(); err != nil {
+		return nil
+	}
+	p.devices.Lock()
+	defer p.devices.Unlock()
+	return p.devices.byHandle[context]
+}
+
+func (p *Provider) freeDevices() {
+	p.devices.Lock()
+	defer p.devices.Unlock()
+	for _, device := range p.devices.known {
+		device.async.close()
+		device.c = nil
+	}
+	if p.devices.list != nil {
+		C.core_free_devices(p.c, p.devices.list)
+	}
+	p.devices.list, p.devices.known, p.devices.byHandle = nil, nil, nil
+}
+
+func (d *Device) open() bool { return d != nil && d.c != nil }
+
+// Provider returns the provider that the device belongs to.
+func (d *Device) Provider() *Provider {
+	if d == nil {
+		return nil
+	}
+	return d.provider
+}
+
+// Name is the kernel's name of the device, for example "mlx5_0".
+func (d *Device) Name() string {
+	if !d.open() {
+		return ""
+	}
+	return C.GoString(&d.c.device.name[0])
+}
+
+// GUID is the node GUID as a number in host order.
+func (d *Device) GUID() uint64 {
+	if !d.open() {
+		return 0
+	}
+	return uint64(C.core_device_guid(d.provider.c, d.c))
+}
+
+// Attr asks the device for its limits.
+func (d *Device) Attr() (DeviceAttr, error) {
+	const op = "ibv_query_device"
+	if !d.open() {
+		return DeviceAttr{}, closed(op, "device")
+	}
+	var c C.struct_ibv_device_attr
+	if err := check(op, int(C.core_query_device(d.provider.c, d.c, &c))); err != nil {
+		return DeviceAttr{}, err
+	}
+	return DeviceAttr{
+		FirmwareVersion: C.GoString(&c.fw_ver[0]),
+		NodeGUID:        fromNetworkOrder(uint64(c.node_guid)),
+		SystemImageGUID: fromNetworkOrder(uint64(c.sys_image_guid)),
+		VendorID:        uint32(c.vendor_id),
+		VendorPartID:    uint32(c.vendor_part_id),
+		HardwareVersion: uint32(c.hw_ver),
+		MaxMRSize:       uint64(c.max_mr_size),
+		PageSizeCap:     uint64(c.page_size_cap),
+		CapFlags:        uint32(c.device_cap_flags),
+		MaxQP:           int(c.max_qp),
+		MaxQPWR:         int(c.max_qp_wr),
+		MaxSGE:          int(c.max_sge),
+		MaxSGERead:      int(c.max_sge_rd),
+		MaxCQ:           int(c.max_cq),
+		MaxCQE:          int(c.max_cqe),
+		MaxMR:           int(c.max_mr),
+		MaxPD:           int(c.max_pd),
+		MaxQPRdAtom:     int(c.max_qp_rd_atom),
+		MaxQPInitRdAtom: int(c.max_qp_init_rd_atom),
+		MaxSRQ:          int(c.max_srq),
+		MaxSRQWR:        int(c.max_srq_wr),
+		MaxSRQSGE:       int(c.max_srq_sge),
+		MaxAH:           int(c.max_ah),
+		MaxMW:           int(c.max_mw),
+		MaxMulticast:    int(c.max_mcast_grp),
+		MaxPkeys:        int(c.max_pkeys),
+		LocalCAAckDelay: int(c.local_ca_ack_delay),
+		PhysicalPorts:   int(c.phys_port_cnt),
+		Atomic:          c.atomic_cap != C.IBV_ATOMIC_NONE,
+	}, nil
+}

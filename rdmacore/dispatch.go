@@ -1,0 +1,204 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"syscall"
+)
+
+// errNoEvent is drain's "nothing more to read".
+var errNoEvent = errors.New("no event")
+
+// promotion is the empty delivery: whoever gets it shall lead.
+var promotion delivery
+
+// next waits for the next event of key, or of any id.
+func (c *EventChannel) next(ctx context.Context, key *ID) (*Event, error) {
+	const op = "rdma_get_cm_event"
+	w := &waiting{key: key, got: make(chan delivery, 1)}
+	c.mu.Lock()
+	if d, ok := c.dequeue(w); ok {
+		c.mu.Unlock()
+		return d.event, d.err
+	}
+	c.waiting = append(c.waiting, w)
+	lead := !c.led
+	c.led = true
+	c.mu.Unlock()
+
+	var d delivery
+	if !lead {
+		select {
+		case d = <-w.got:
+			lead = d == promotion
+		case <-ctx.Done():
+		}
+	}
+	var failure error
+	if lead {
+		failure = c.lead(ctx, w)
+	}
+	if d = c.leave(w, d, lead); d != promotion {
+		return d.event, d.err
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	if ctx.Err() == nil {
+		return nil, closed(op, "event channel")
+	}
+	if key != nil {
+		return nil, cancelled(ctx, op, "an event of the id")
+	}
+	return nil, cancelled(ctx, op, "an event of the channel")
+}
+
+// lead reads events until one has come for w, ctx ends, or reading fails.
+func (c *EventChannel) lead(ctx context.Context, w *waiting) error {
+	var failure error
+	c.waiter.wait(ctx, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		failure = c.drain(func() bool {
+			// Pending may have read what w wants between w's promotion and now.
+			if len(w.got) == 0 {
+				if d, ok := c.dequeue(w); ok {
+					w.got <- d
+				}
+			}
+			return len(w.got) != 0
+		})
+		return failure != errNoEvent
+	})
+	if failure == errNoEvent {
+		return nil
+	}
+	return failure
+}
+
+// leave takes w out, with what it has got (d, or what came since), and passes on the lead.
+func (c *EventChannel) leave(w *waiting, d delivery, lead bool) delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := slices.Index(c.waiting, w); at >= 0 {
+		c.waiting = slices.Delete(c.waiting, at, at+1)
+	}
+	if d == promotion {
+		select {
+		case d = <-w.got:
+			lead = lead || d == promotion
+		default:
+		}
+	}
+	if lead {
+		c.handOver()
+	}
+	return d
+}
+
+// handOver makes the first that waits the leader.
+func (c *EventChannel) handOver() {
+	c.led = false
+	for _, w := range c.waiting {
+		if len(w.got) == 0 {
+			c.led = true
+			w.got <- promotion
+			return
+		}
+	}
+}
+
+// dequeue takes the first queued event that w wants.
+func (c *EventChannel) dequeue(w *waiting) (delivery, bool) {
+	at := slices.IndexFunc(c.queue, w.wants)
+	if at < 0 {
+		return promotion, false
+	}
+	d := c.queue[at]
+	c.queue = slices.Delete(c.queue, at, at+1)
+	return d, true
+}
+
+// drain reads and delivers events until enough says so; errNoEvent when there are no more.  The caller
+// holds mu.
+func (c *EventChannel) drain(enough func() bool) error {
+	for !enough() {
+		var event C.struct_core_event
+		result := int(C.core_get_event(c.provider.c, c.c, &event))
+		if result == -int(syscall.EAGAIN) {
+			return errNoEvent
+		}
+		if err := check("rdma_get_cm_event", result); err != nil {
+			return err
+		}
+		if d, ok := c.resolve(&event); ok {
+			c.deliver(d)
+		}
+	}
+	return nil
+}
+
+func (c *EventChannel) deliver(d delivery) {
+	for _, w := range c.waiting {
+		if len(w.got) == 0 && w.wants(d) {
+			w.got <- d
+			return
+		}
+	}
+	c.queue = append(c.queue, d)
+}
+
+// resolve finds or makes the Go objects of an event; false when its id is gone.
+func (c *EventChannel) resolve(event *C.struct_core_event) (delivery, bool) {
+	e := &Event{Type: EventType(event._type), Status: int(event.status), Conn: fromCConnParam(&event.conn)}
+	e.PrivateData = e.Conn.PrivateData
+	if e.Type != EventConnectRequest {
+		e.ID = c.ids[event.id]
+		return delivery{key: e.ID, event: e}, e.ID != nil
+	}
+	listener := c.ids[event.listen_id]
+	if listener == nil {
+		C.core_destroy_id(c.provider.c, event.id)
+		return delivery{}, false
+	}
+	child := &ID{c: event.id, channel: c, portSpace: listener.portSpace}
+	c.ids[child.c] = child
+	e.ID, e.Listener = child, listener
+	if listener.childQP != nil {
+		if err := child.CreateQP(listener.childPD, *listener.childQP); err != nil {
+			c.destroy(child)
+			return delivery{key: listener, err: err}, true
+		}
+	}
+	return delivery{key: listener, event: e}, true
+}
+
+// destroy destroys an id with everything that waits in its name: unread events go with it, and a child
+// whose CONNECT_REQUEST nobody has read is rejected by being destroyed, as rdma_destroy_id(3) does with
+// the unread events of a listener.  The caller holds mu.
+func (c *EventChannel) destroy(id *ID) error {
+	if err := check("rdma_destroy_id", int(C.core_destroy_id(c.provider.c, id.c))); err != nil {
+		return err
+	}
+	delete(c.ids, id.c)
+	id.c = nil
+	var children []*ID
+	var failures []error
+	c.queue = slices.DeleteFunc(c.queue, func(d delivery) bool {
+		if d.key == id && d.event != nil && d.event.Listener == id {
+			children = append(children, d.event.ID)
+		}
+		return d.key == id
+	})
+	for _, child := range children {
+		if child.qp != nil {
+			failures = append(failures, child.DestroyQP())
+		}
+		failures = append(failures, c.destroy(child))
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,100 @@
+package rdmacore
+
+import (
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// EventType is what happened to an id (enum rdma_cm_event_type).
+type EventType int32
+
+// Event is one connection manager event (rdma_get_cm_event(3)), acknowledged already.
+type Event struct {
+	ID       *ID // whose event it is; for CONNECT_REQUEST the new child
+	Listener *ID // CONNECT_REQUEST: the listener; else nil
+	Type     EventType
+	Status   int // 0, a negative errno, or a positive reason of the peer (REJECTED, UNREACHABLE)
+
+	// Conn is what the peer sent with CONNECT_REQUEST, CONNECT_RESPONSE and ESTABLISHED (active side);
+	// its PrivateData is the event's.  On CONNECT_REQUEST responder resources and initiator depth
+	// are swapped, to be this side's.
+	Conn        ConnParam
+	PrivateData []byte // as long as the message allows, padded with zeros (rdma_connect(3))
+}
+
+// EventError is an event that reports a failure.
+type EventError struct {
+	Type   EventType
+	Status int
+	text   string
+}
+
+func (e *EventError) Error() string { return e.text }
+
+// Unwrap is the errno that the synchronous functions of librdmacm would give: ECONNREFUSED for an answer of
+// the peer, else the negative of the status.
+func (e *EventError) Unwrap() error {
+	if e.Status > 0 || e.Type == EventRejected {
+		return syscall.ECONNREFUSED
+	}
+	return syscall.Errno(-e.Status)
+}
+
+// Err is nil when Status is 0, else an *EventError that says what the status means.
+func (e *Event) Err() error {
+	if e.Status == 0 {
+		return nil
+	}
+	portSpace := PortSpaceTCP
+	if e.ID != nil {
+		portSpace = e.ID.portSpace
+	}
+	return &EventError{Type: e.Type, Status: e.Status,
+		text: fmt.Sprintf("%s with status %s", e.Type, StatusString(e.Type, e.Status, portSpace))}
+}
+
+// RejectReason formats the status of a REJECTED event, for example "8 (INVALID_SERVICE_ID)".
+func RejectReason(status int) string {
+	if status < 0 {
+		return errnoString(status)
+	}
+	return numbered(status, rejectNames)
+}
+
+// StatusString formats the status of an event: a reject reason, a SIDR status (UNREACHABLE in a datagram
+// port space) or a negative errno.
+func StatusString(eventType EventType, status int, portSpace PortSpace) string {
+	switch {
+	case status == 0:
+		return "0"
+	case status == -1 && (eventType == EventAddrError || eventType == EventRouteError ||
+		eventType == EventConnectError || eventType == EventMulticastError):
+		return "-1 (librdmacm could not complete the step itself)"
+	case status < 0:
+		return errnoString(status)
+	case eventType == EventRejected:
+		return RejectReason(status)
+	case eventType == EventUnreachable && (portSpace == PortSpaceUDP || portSpace == PortSpaceIPOIB):
+		return numbered(status, sidrNames)
+	}
+	return strconv.Itoa(status)
+}
+
+func numbered(status int, table names[int]) string {
+	for _, row := range table.rows {
+		if row.value == status {
+			return fmt.Sprintf("%d (%s)", status, row.name)
+		}
+	}
+	return strconv.Itoa(status)
+}
+
+func errnoString(status int) string {
+	if name := unix.ErrnoName(syscall.Errno(-status)); name != "" {
+		return fmt.Sprintf("%d (%s)", status, name)
+	}
+	return strconv.Itoa(status)
+}

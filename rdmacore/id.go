@@ -1,0 +1,218 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"math"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// PortSpace is the port space of an id (enum rdma_port_space).
+type PortSpace int
+
+// ID is a communication identifier, rdma_cm's socket.  Its calls never wait: what they start ends with an
+// event on its channel.
+type ID struct {
+	c         *C.struct_rdma_cm_id
+	channel   *EventChannel
+	portSpace PortSpace
+	qp        *QP
+	pd        *PD // given to CreateQP, or the borrowed default
+
+	// A listener of CreateEP: what the QPs of its children are made of.
+	childPD *PD
+	childQP *QPInitAttr
+}
+
+// CreateID makes an id (rdma_create_id(3)).
+func (c *EventChannel) CreateID(ps PortSpace) (*ID, error) {
+	const op = "rdma_create_id"
+	if !c.open() {
+		return nil, closed(op, "event channel")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := &ID{channel: c, portSpace: ps}
+	var native *C.struct_rdma_cm_id
+	if err := check(op, int(C.core_create_id(c.provider.c, c.c, C.int(ps), &native))); err != nil {
+		return nil, err
+	}
+	id.c = native
+	c.ids[native] = id
+	return id, nil
+}
+
+func (id *ID) open() bool { return id != nil && id.c != nil }
+
+func (id *ID) native() *C.struct_core_provider { return id.channel.provider.c }
+
+// bound tells whether the id has a device, by resolving, binding or being a child.
+func (id *ID) bound() bool { return id.c.verbs != nil }
+
+// BindAddr gives the id a local address (rdma_bind_addr(3)); the zero AddrPort is any address and any port.
+// EADDRINUSE, EADDRNOTAVAIL (no such local address), ENODEV (no RDMA device there).
+func (id *ID) BindAddr(address netip.AddrPort) error {
+	const op = "rdma_bind_addr"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	if !address.Addr().IsValid() {
+		address = netip.AddrPortFrom(netip.IPv4Unspecified(), address.Port())
+	}
+	c := toCAddress(address)
+	return id.explain(op, int(C.core_bind_addr(id.native(), id.c, &c)), address.String())
+}
+
+// ResolveAddr finds the device and path to dst (rdma_resolve_addr(3)).  src may be zero.  Ends with
+// ADDR_RESOLVED or ADDR_ERROR.
+func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error {
+	const op = "rdma_resolve_addr"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	if !dst.Addr().IsValid() {
+		return fail(op, syscall.EINVAL, "no destination address")
+	}
+	csrc, cdst := toCAddress(src), toCAddress(dst)
+	result := C.core_resolve_addr(id.native(), id.c, &csrc, &cdst, milliseconds(timeout))
+	return id.explain(op, int(result), dst.String())
+}
+
+// ResolveRoute finds the route to the resolved address (rdma_resolve_route(3)).  Ends with ROUTE_RESOLVED
+// or ROUTE_ERROR.
+func (id *ID) ResolveRoute(timeout time.Duration) error {
+	const op = "rdma_resolve_route"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	return id.explain(op, int(C.core_resolve_route(id.native(), id.c, milliseconds(timeout))), "")
+}
+
+// milliseconds rounds up: a timeout must not become 0.
+func milliseconds(timeout time.Duration) C.int {
+	count := (timeout + time.Millisecond - 1) / time.Millisecond
+	return C.int(min(max(count, 0), math.MaxInt32))
+}
+
+// Listen makes the id a listener (rdma_listen(3)).  backlog is how many requests may be unread; 0 is the
+// system's most.
+func (id *ID) Listen(backlog int) error {
+	const op = "rdma_listen"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	backlog = min(max(backlog, 0), math.MaxInt32)
+	return id.explain(op, int(C.core_listen(id.native(), id.c, C.int(backlog))), "")
+}
+
+// Destroy frees the id (rdma_destroy_id(3)); a connection ends with it, and its unread events go with it.
+// EBUSY while it has a QP.
+func (id *ID) Destroy() error {
+	const op = "rdma_destroy_id"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	if id.qp != nil {
+		return fail(op, syscall.EBUSY, "the id has a QP; rdma_destroy_qp comes first")
+	}
+	id.channel.mu.Lock()
+	defer id.channel.mu.Unlock()
+	return id.channel.destroy(id)
+}
+
+// DestroyEP frees the QP, if there is one, and the id (rdma_destroy_ep(3)).
+func (id *ID) DestroyEP() error {
+	if !id.open() {
+		return closed("rdma_destroy_ep", "id")
+	}
+	if id.qp != nil {
+		if err := id.DestroyQP(); err != nil {
+			return err
+		}
+	}
+	return id.Destroy()
+}
+
+// QP is the id's queue pair, or nil.
+func (id *ID) QP() *QP {
+	if !id.open() {
+		return nil
+	}
+	return id.qp
+}
+
+// SendCQ is the queue of the QP's send completions, or nil.
+func (id *ID) SendCQ() *CQ {
+	if qp := id.QP(); qp != nil {
+		return qp.sendCQ
+	}
+	return nil
+}
+
+// RecvCQ is the queue of the QP's receive completions, or nil.
+func (id *ID) RecvCQ() *CQ {
+	if qp := id.QP(); qp != nil {
+		return qp.recvCQ
+	}
+	return nil
+}
+
+// Channel is the event channel of the id.
+func (id *ID) Channel() *EventChannel {
+	if id == nil {
+		return nil
+	}
+	return id.channel
+}
+
+// PortSpace is that given to CreateID; a child has its listener's.
+func (id *ID) PortSpace() PortSpace {
+	if id == nil {
+		return 0
+	}
+	return id.portSpace
+}
+
+// Device is the device that the id is bound to, nil while it is unbound.
+func (id *ID) Device() *Device {
+	if !id.open() {
+		return nil
+	}
+	return id.channel.provider.byHandle(id.c.verbs)
+}
+
+// PD is the protection domain that the id uses: the one given to CreateQP, else librdmacm's default for
+// the device, which is not to be deallocated and whose MRs must be deregistered before the last id on
+// the device goes.  nil while the id is unbound.
+func (id *ID) PD() *PD {
+	if !id.open() || id.c.pd == nil {
+		return nil
+	}
+	if id.pd == nil || id.pd.c != id.c.pd {
+		id.pd = &PD{c: id.c.pd, device: id.Device(), borrowed: true}
+	}
+	return id.pd
+}
+
+// LocalAddr is the local address, zero while there is none.
+func (id *ID) LocalAddr() netip.AddrPort {
+	if !id.open() {
+		return netip.AddrPort{}
+	}
+	var c C.struct_core_address
+	C.core_local_address(id.c, &c)
+	return fromCAddress(&c)
+}
+
+// PeerAddr is the address of the peer, zero while there is none.
+func (id *ID) PeerAddr() netip.AddrPort {
+	if !id.open() {
+		return netip.AddrPort{}
+	}
+	var c C.struct_core_address
+	C.core_peer_address(id.c, &c)
+	return fromCAddress(&c)
+}

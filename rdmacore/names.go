@@ -1,0 +1,284 @@
+package rdmacore
+
+// #include <infiniband/verbs.h>
+// #include <rdma/rdma_cma.h>
+import "C"
+
+// Every name of every enum stands here and nowhere else: the names of verbs.h and rdma_cma.h without
+// their prefix.  Values that the headers of rdma-core 44 (the oldest supported) lack are numbers.
+
+// The kinds of object that are counted, in the order of enum core_object.
+const (
+	KindEventChannel Kind = iota
+	KindID
+	KindPD
+	KindMR
+	KindCompChannel
+	KindCQ
+	KindQP
+	kinds
+)
+
+var kindNames = names[Kind]{"object kind", []named[Kind]{
+	{KindEventChannel, "event channel"}, {KindID, "ID"}, {KindPD, "PD"}, {KindMR, "MR"},
+	{KindCompChannel, "completion channel"}, {KindCQ, "CQ"}, {KindQP, "QP"},
+}}
+
+func (k Kind) String() string { return kindNames.name(k) }
+
+// Port spaces (enum rdma_port_space).
+const (
+	PortSpaceIPOIB PortSpace = C.RDMA_PS_IPOIB
+	PortSpaceTCP   PortSpace = C.RDMA_PS_TCP
+	PortSpaceUDP   PortSpace = C.RDMA_PS_UDP
+	PortSpaceIB    PortSpace = C.RDMA_PS_IB
+)
+
+var portSpaceNames = names[PortSpace]{"port space", []named[PortSpace]{
+	{PortSpaceTCP, "TCP"}, {PortSpaceUDP, "UDP"}, {PortSpaceIB, "IB"}, {PortSpaceIPOIB, "IPOIB"},
+}}
+
+func (p PortSpace) String() string { return portSpaceNames.name(p) }
+
+// ParsePortSpace is the reverse of String.
+func ParsePortSpace(name string) (PortSpace, error) { return portSpaceNames.parse(name) }
+
+// Connection manager events (enum rdma_cm_event_type).
+const (
+	EventAddrResolved    EventType = C.RDMA_CM_EVENT_ADDR_RESOLVED
+	EventAddrError       EventType = C.RDMA_CM_EVENT_ADDR_ERROR
+	EventRouteResolved   EventType = C.RDMA_CM_EVENT_ROUTE_RESOLVED
+	EventRouteError      EventType = C.RDMA_CM_EVENT_ROUTE_ERROR
+	EventConnectRequest  EventType = C.RDMA_CM_EVENT_CONNECT_REQUEST
+	EventConnectResponse EventType = C.RDMA_CM_EVENT_CONNECT_RESPONSE
+	EventConnectError    EventType = C.RDMA_CM_EVENT_CONNECT_ERROR
+	EventUnreachable     EventType = C.RDMA_CM_EVENT_UNREACHABLE
+	EventRejected        EventType = C.RDMA_CM_EVENT_REJECTED
+	EventEstablished     EventType = C.RDMA_CM_EVENT_ESTABLISHED
+	EventDisconnected    EventType = C.RDMA_CM_EVENT_DISCONNECTED
+	EventDeviceRemoval   EventType = C.RDMA_CM_EVENT_DEVICE_REMOVAL
+	EventMulticastJoin   EventType = C.RDMA_CM_EVENT_MULTICAST_JOIN
+	EventMulticastError  EventType = C.RDMA_CM_EVENT_MULTICAST_ERROR
+	EventAddrChange      EventType = C.RDMA_CM_EVENT_ADDR_CHANGE
+	EventTimewaitExit    EventType = C.RDMA_CM_EVENT_TIMEWAIT_EXIT
+	EventAddrInfo        EventType = 16
+	EventAddrInfoError   EventType = 17
+	EventUser            EventType = 18
+)
+
+var eventTypeNames = names[EventType]{"CM event", []named[EventType]{
+	{EventAddrResolved, "ADDR_RESOLVED"}, {EventAddrError, "ADDR_ERROR"},
+	{EventRouteResolved, "ROUTE_RESOLVED"}, {EventRouteError, "ROUTE_ERROR"},
+	{EventConnectRequest, "CONNECT_REQUEST"}, {EventConnectResponse, "CONNECT_RESPONSE"},
+	{EventConnectError, "CONNECT_ERROR"}, {EventUnreachable, "UNREACHABLE"},
+	{EventRejected, "REJECTED"}, {EventEstablished, "ESTABLISHED"},
+	{EventDisconnected, "DISCONNECTED"}, {EventDeviceRemoval, "DEVICE_REMOVAL"},
+	{EventMulticastJoin, "MULTICAST_JOIN"}, {EventMulticastError, "MULTICAST_ERROR"},
+	{EventAddrChange, "ADDR_CHANGE"}, {EventTimewaitExit, "TIMEWAIT_EXIT"},
+	{EventAddrInfo, "ADDRINFO_RESOLVED"}, {EventAddrInfoError, "ADDRINFO_ERROR"},
+	{EventUser, "USER"},
+}}
+
+func (t EventType) String() string { return eventTypeNames.name(t) }
+
+// ParseEventType is the reverse of String.
+func ParseEventType(name string) (EventType, error) { return eventTypeNames.parse(name) }
+
+// rejectNames are the reasons of a REJ message (IBTA volume 1, table 109 "REJ message reason codes").
+var rejectNames = names[int]{"reject reason", []named[int]{
+	{1, "NO_QP"}, {2, "NO_EEC"}, {3, "NO_RESOURCES"}, {4, "TIMEOUT"}, {5, "UNSUPPORTED"},
+	{6, "INVALID_COMM_ID"}, {7, "INVALID_COMM_INSTANCE"}, {8, "INVALID_SERVICE_ID"},
+	{9, "INVALID_TRANSPORT_TYPE"}, {10, "STALE_CONN"}, {11, "RDC_NOT_EXIST"}, {12, "INVALID_GID"},
+	{13, "INVALID_LID"}, {14, "INVALID_SL"}, {15, "INVALID_TRAFFIC_CLASS"},
+	{16, "INVALID_HOP_LIMIT"}, {17, "INVALID_PACKET_RATE"}, {18, "INVALID_ALT_GID"},
+	{19, "INVALID_ALT_LID"}, {20, "INVALID_ALT_SL"}, {21, "INVALID_ALT_TRAFFIC_CLASS"},
+	{22, "INVALID_ALT_HOP_LIMIT"}, {23, "INVALID_ALT_PACKET_RATE"}, {24, "PORT_CM_REDIRECT"},
+	{25, "PORT_REDIRECT"}, {26, "INVALID_MTU"}, {27, "INSUFFICIENT_RESP_RESOURCES"},
+	{28, "CONSUMER_DEFINED"}, {29, "INVALID_RNR_RETRY"}, {30, "DUPLICATE_LOCAL_COMM_ID"},
+	{31, "INVALID_CLASS_VERSION"}, {32, "INVALID_FLOW_LABEL"}, {33, "INVALID_ALT_FLOW_LABEL"},
+	{35, "VENDOR_OPTION_NOT_SUPPORTED"},
+}}
+
+// sidrNames are the statuses of a SIDR REP message, which answers a datagram (UD) request.
+var sidrNames = names[int]{"SIDR status", []named[int]{
+	{1, "UNSUPPORTED"}, {2, "REJECT"}, {3, "NO_QP"}, {4, "REDIRECT"}, {5, "UNSUPPORTED_VERSION"},
+}}
+
+// Queue pair types (enum ibv_qp_type).
+const (
+	QPTypeRC        QPType = C.IBV_QPT_RC
+	QPTypeUC        QPType = C.IBV_QPT_UC
+	QPTypeUD        QPType = C.IBV_QPT_UD
+	QPTypeRawPacket QPType = C.IBV_QPT_RAW_PACKET
+	QPTypeXRCSend   QPType = C.IBV_QPT_XRC_SEND
+	QPTypeXRCRecv   QPType = C.IBV_QPT_XRC_RECV
+	QPTypeDriver    QPType = C.IBV_QPT_DRIVER
+)
+
+var qpTypeNames = names[QPType]{"QP type", []named[QPType]{
+	{QPTypeRC, "RC"}, {QPTypeUC, "UC"}, {QPTypeUD, "UD"}, {QPTypeRawPacket, "RAW_PACKET"},
+	{QPTypeXRCSend, "XRC_SEND"}, {QPTypeXRCRecv, "XRC_RECV"}, {QPTypeDriver, "DRIVER"},
+}}
+
+func (t QPType) String() string { return qpTypeNames.name(t) }
+
+// ParseQPType is the reverse of String.
+func ParseQPType(name string) (QPType, error) { return qpTypeNames.parse(name) }
+
+// Queue pair states (enum ibv_qp_state).
+const (
+	QPStateReset QPState = C.IBV_QPS_RESET
+	QPStateInit  QPState = C.IBV_QPS_INIT
+	QPStateRTR   QPState = C.IBV_QPS_RTR
+	QPStateRTS   QPState = C.IBV_QPS_RTS
+	QPStateSQD   QPState = C.IBV_QPS_SQD
+	QPStateSQE   QPState = C.IBV_QPS_SQE
+	QPStateErr   QPState = C.IBV_QPS_ERR
+)
+
+var qpStateNames = names[QPState]{"QP state", []named[QPState]{
+	{QPStateReset, "RESET"}, {QPStateInit, "INIT"}, {QPStateRTR, "RTR"}, {QPStateRTS, "RTS"},
+	{QPStateSQD, "SQD"}, {QPStateSQE, "SQE"}, {QPStateErr, "ERR"},
+}}
+
+func (s QPState) String() string { return qpStateNames.name(s) }
+
+// ParseQPState is the reverse of String.
+func ParseQPState(name string) (QPState, error) { return qpStateNames.parse(name) }
+
+// Path migration states (enum ibv_mig_state).
+const (
+	MigMigrated MigState = C.IBV_MIG_MIGRATED
+	MigRearm    MigState = C.IBV_MIG_REARM
+	MigArmed    MigState = C.IBV_MIG_ARMED
+)
+
+var migStateNames = names[MigState]{"path migration state", []named[MigState]{
+	{MigMigrated, "MIGRATED"}, {MigRearm, "REARM"}, {MigArmed, "ARMED"},
+}}
+
+func (s MigState) String() string { return migStateNames.name(s) }
+
+// ParseMigState is the reverse of String.
+func ParseMigState(name string) (MigState, error) { return migStateNames.parse(name) }
+
+// Queue pair attributes (enum ibv_qp_attr_mask).
+const (
+	QPAttrState            QPAttrMask = C.IBV_QP_STATE
+	QPAttrCurState         QPAttrMask = C.IBV_QP_CUR_STATE
+	QPAttrEnSQDAsyncNotify QPAttrMask = C.IBV_QP_EN_SQD_ASYNC_NOTIFY
+	QPAttrAccessFlags      QPAttrMask = C.IBV_QP_ACCESS_FLAGS
+	QPAttrPkeyIndex        QPAttrMask = C.IBV_QP_PKEY_INDEX
+	QPAttrPort             QPAttrMask = C.IBV_QP_PORT
+	QPAttrQKey             QPAttrMask = C.IBV_QP_QKEY
+	QPAttrAV               QPAttrMask = C.IBV_QP_AV
+	QPAttrPathMTU          QPAttrMask = C.IBV_QP_PATH_MTU
+	QPAttrTimeout          QPAttrMask = C.IBV_QP_TIMEOUT
+	QPAttrRetryCnt         QPAttrMask = C.IBV_QP_RETRY_CNT
+	QPAttrRNRRetry         QPAttrMask = C.IBV_QP_RNR_RETRY
+	QPAttrRQPSN            QPAttrMask = C.IBV_QP_RQ_PSN
+	QPAttrMaxQPRdAtomic    QPAttrMask = C.IBV_QP_MAX_QP_RD_ATOMIC
+	QPAttrAltPath          QPAttrMask = C.IBV_QP_ALT_PATH
+	QPAttrMinRNRTimer      QPAttrMask = C.IBV_QP_MIN_RNR_TIMER
+	QPAttrSQPSN            QPAttrMask = C.IBV_QP_SQ_PSN
+	QPAttrMaxDestRdAtomic  QPAttrMask = C.IBV_QP_MAX_DEST_RD_ATOMIC
+	QPAttrPathMigState     QPAttrMask = C.IBV_QP_PATH_MIG_STATE
+	QPAttrCap              QPAttrMask = C.IBV_QP_CAP
+	QPAttrDestQPN          QPAttrMask = C.IBV_QP_DEST_QPN
+	QPAttrRateLimit        QPAttrMask = C.IBV_QP_RATE_LIMIT
+)
+
+var qpAttrMaskNames = names[QPAttrMask]{"QP attribute", []named[QPAttrMask]{
+	{QPAttrState, "STATE"}, {QPAttrCurState, "CUR_STATE"},
+	{QPAttrEnSQDAsyncNotify, "EN_SQD_ASYNC_NOTIFY"}, {QPAttrAccessFlags, "ACCESS_FLAGS"},
+	{QPAttrPkeyIndex, "PKEY_INDEX"}, {QPAttrPort, "PORT"}, {QPAttrQKey, "QKEY"},
+	{QPAttrAV, "AV"}, {QPAttrPathMTU, "PATH_MTU"}, {QPAttrTimeout, "TIMEOUT"},
+	{QPAttrRetryCnt, "RETRY_CNT"}, {QPAttrRNRRetry, "RNR_RETRY"}, {QPAttrRQPSN, "RQ_PSN"},
+	{QPAttrMaxQPRdAtomic, "MAX_QP_RD_ATOMIC"}, {QPAttrAltPath, "ALT_PATH"},
+	{QPAttrMinRNRTimer, "MIN_RNR_TIMER"}, {QPAttrSQPSN, "SQ_PSN"},
+	{QPAttrMaxDestRdAtomic, "MAX_DEST_RD_ATOMIC"}, {QPAttrPathMigState, "PATH_MIG_STATE"},
+	{QPAttrCap, "CAP"}, {QPAttrDestQPN, "DEST_QPN"}, {QPAttrRateLimit, "RATE_LIMIT"},
+}}
+
+func (m QPAttrMask) String() string { return qpAttrMaskNames.flags(m) }
+
+// ParseQPAttrMask reads names joined by "|".
+func ParseQPAttrMask(text string) (QPAttrMask, error) { return qpAttrMaskNames.parseFlags(text) }
+
+// Memory access rights (enum ibv_access_flags).
+const (
+	AccessLocalWrite      Access = C.IBV_ACCESS_LOCAL_WRITE
+	AccessRemoteWrite     Access = C.IBV_ACCESS_REMOTE_WRITE
+	AccessRemoteRead      Access = C.IBV_ACCESS_REMOTE_READ
+	AccessRemoteAtomic    Access = C.IBV_ACCESS_REMOTE_ATOMIC
+	AccessMWBind          Access = C.IBV_ACCESS_MW_BIND
+	AccessZeroBased       Access = C.IBV_ACCESS_ZERO_BASED
+	AccessOnDemand        Access = C.IBV_ACCESS_ON_DEMAND
+	AccessHugeTLB         Access = C.IBV_ACCESS_HUGETLB
+	AccessFlushGlobal     Access = 1 << 8
+	AccessFlushPersistent Access = 1 << 9
+	AccessRelaxedOrdering Access = C.IBV_ACCESS_RELAXED_ORDERING
+)
+
+var accessNames = names[Access]{"access flag", []named[Access]{
+	{AccessLocalWrite, "LOCAL_WRITE"}, {AccessRemoteWrite, "REMOTE_WRITE"},
+	{AccessRemoteRead, "REMOTE_READ"}, {AccessRemoteAtomic, "REMOTE_ATOMIC"},
+	{AccessMWBind, "MW_BIND"}, {AccessZeroBased, "ZERO_BASED"}, {AccessOnDemand, "ON_DEMAND"},
+	{AccessHugeTLB, "HUGETLB"}, {AccessFlushGlobal, "FLUSH_GLOBAL"},
+	{AccessFlushPersistent, "FLUSH_PERSISTENT"}, {AccessRelaxedOrdering, "RELAXED_ORDERING"},
+}}
+
+func (a Access) String() string { return accessNames.flags(a) }
+
+// ParseAccess reads one name, or several joined by "|".
+func ParseAccess(text string) (Access, error) { return accessNames.parseFlags(text) }
+
+// Send operations (enum ibv_wr_opcode).
+const (
+	OpRDMAWrite         Opcode = C.IBV_WR_RDMA_WRITE
+	OpRDMAWriteWithImm  Opcode = C.IBV_WR_RDMA_WRITE_WITH_IMM
+	OpSend              Opcode = C.IBV_WR_SEND
+	OpSendWithImm       Opcode = C.IBV_WR_SEND_WITH_IMM
+	OpRDMARead          Opcode = C.IBV_WR_RDMA_READ
+	OpAtomicCmpAndSwp   Opcode = C.IBV_WR_ATOMIC_CMP_AND_SWP
+	OpAtomicFetchAndAdd Opcode = C.IBV_WR_ATOMIC_FETCH_AND_ADD
+	OpLocalInv          Opcode = C.IBV_WR_LOCAL_INV
+	OpBindMW            Opcode = C.IBV_WR_BIND_MW
+	OpSendWithInv       Opcode = C.IBV_WR_SEND_WITH_INV
+	OpTSO               Opcode = C.IBV_WR_TSO
+	OpDriver1           Opcode = C.IBV_WR_DRIVER1
+	OpFlush             Opcode = 14
+	OpAtomicWrite       Opcode = C.IBV_WR_ATOMIC_WRITE
+)
+
+var opcodeNames = names[Opcode]{"opcode", []named[Opcode]{
+	{OpRDMAWrite, "RDMA_WRITE"}, {OpRDMAWriteWithImm, "RDMA_WRITE_WITH_IMM"}, {OpSend, "SEND"},
+	{OpSendWithImm, "SEND_WITH_IMM"}, {OpRDMARead, "RDMA_READ"},
+	{OpAtomicCmpAndSwp, "ATOMIC_CMP_AND_SWP"}, {OpAtomicFetchAndAdd, "ATOMIC_FETCH_AND_ADD"},
+	{OpLocalInv, "LOCAL_INV"}, {OpBindMW, "BIND_MW"}, {OpSendWithInv, "SEND_WITH_INV"},
+	{OpTSO, "TSO"}, {OpDriver1, "DRIVER1"}, {OpFlush, "FLUSH"}, {OpAtomicWrite, "ATOMIC_WRITE"},
+}}
+
+func (o Opcode) String() string { return opcodeNames.name(o) }
+
+// ParseOpcode is the reverse of String.
+func ParseOpcode(name string) (Opcode, error) { return opcodeNames.parse(name) }
+
+// Send flags (enum ibv_send_flags).
+const (
+	SendFence     SendFlags = C.IBV_SEND_FENCE
+	SendSignaled  SendFlags = C.IBV_SEND_SIGNALED
+	SendSolicited SendFlags = C.IBV_SEND_SOLICITED
+	SendInline    SendFlags = C.IBV_SEND_INLINE
+	SendIPCsum    SendFlags = C.IBV_SEND_IP_CSUM
+)
+
+var sendFlagsNames = names[SendFlags]{"send flag", []named[SendFlags]{
+	{SendFence, "FENCE"}, {SendSignaled, "SIGNALED"}, {SendSolicited, "SOLICITED"},
+	{SendInline, "INLINE"}, {SendIPCsum, "IP_CSUM"},
+}}
+
+func (f SendFlags) String() string { return sendFlagsNames.flags(f) }
+
+// ParseSendFlags reads one name, or several joined by "|".
+func ParseSendFlags(text string) (SendFlags, error) { return sendFlagsNames.parseFlags(text) }

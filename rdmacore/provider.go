@@ -1,0 +1,111 @@
+package rdmacore
+
+// #include <stdlib.h>
+// #include "core.h"
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// Provider is one implementation of librdmacm and libibverbs.  Several may be open at once.
+type Provider struct {
+	c    *C.struct_core_provider
+	name string
+
+	// objects finds the Go object of a QP or CQ that an asynchronous event names.  Its lock is also
+	// held while such an event is fetched, so that the address cannot have been reused meanwhile.
+	objects struct {
+		sync.Mutex
+		known map[uintptr]any
+	}
+
+	// devices is filled by the first Devices that finds any, and lasts until Close: librdmacm keeps
+	// the devices of its ids open as long as the list is.
+	devices struct {
+		sync.Mutex
+		list     **C.struct_ibv_context
+		known    []*Device
+		byHandle map[*C.struct_ibv_context]*Device
+	}
+}
+
+// Providers lists the names that Open knows.
+func Providers() []string { return []string{"soft", "verbs"} }
+
+// Open opens a provider by name.  "soft" works everywhere; "verbs" needs librdmacm and libibverbs, and
+// says which package has them when they are absent (ENOENT).  The caller closes it.
+func Open(name string) (*Provider, error) {
+	const op = "open provider"
+	var c *C.struct_core_provider
+	var why [256]C.char
+	cname := C.CString(name)
+	defer C.free(unsafe.Pointer(cname))
+	if result := C.core_open(cname, &c, &why[0], C.size_t(len(why))); result < 0 {
+		errno := syscall.Errno(-result)
+		reason := C.GoString(&why[0])
+		if reason == "" && errno == syscall.ENOENT {
+			reason = fmt.Sprintf("no provider is called %q; there are %s", name,
+				strings.Join(Providers(), ", "))
+		}
+		return nil, &Error{Op: op, Errno: errno, Why: reason}
+	}
+	p := &Provider{c: c, name: name}
+	p.objects.known = make(map[uintptr]any)
+	return p, nil
+}
+
+// Name returns the name the provider was opened by.
+func (p *Provider) Name() string {
+	if p == nil {
+		return ""
+	}
+	return p.name
+}
+
+// Live counts the objects made through this provider that are not freed yet.
+func (p *Provider) Live() Live {
+	live := make(Live)
+	if p == nil || p.c == nil {
+		return live
+	}
+	for kind := range kinds {
+		if count := int64(C.core_live(p.c, uint32(kind))); count != 0 {
+			live[kind] = count
+		}
+	}
+	return live
+}
+
+// Close closes the provider.  EBUSY, with the counts in the error, while objects live.
+func (p *Provider) Close() error {
+	const op = "close provider"
+	if p == nil || p.c == nil {
+		return closed(op, "provider")
+	}
+	if live := p.Live(); live.Total() != 0 {
+		return fail(op, syscall.EBUSY, "still alive: %s", live)
+	}
+	p.freeDevices()
+	if err := check(op, int(C.core_close(p.c))); err != nil {
+		return err
+	}
+	p.c = nil
+	return nil
+}
+
+func (p *Provider) remember(handle unsafe.Pointer, object any) {
+	p.objects.Lock()
+	p.objects.known[uintptr(handle)] = object
+	p.objects.Unlock()
+}
+
+func (p *Provider) forget(handle unsafe.Pointer) {
+	p.objects.Lock()
+	delete(p.objects.known, uintptr(handle))
+	p.objects.Unlock()
+}

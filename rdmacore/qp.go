@@ -1,0 +1,149 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// QPType is the transport of a queue pair (enum ibv_qp_type).
+type QPType int
+
+// QPState is the state of a queue pair (enum ibv_qp_state).
+type QPState int
+
+// QPInitAttr says what queue pair to make (struct ibv_qp_init_attr).
+type QPInitAttr struct {
+	Type          QPType // 0: what the port space has, RC for TCP and UD for UDP
+	MaxSendWR     uint32
+	MaxRecvWR     uint32
+	MaxSendSGE    uint32
+	MaxRecvSGE    uint32
+	MaxInlineData uint32 // bytes
+	SignalAll     bool   // every send request makes a completion
+	SendCQ        *CQ    // nil: made with the QP, MaxSendWR entries long, and destroyed with it
+	RecvCQ        *CQ    // nil: likewise
+}
+
+// QP is the queue pair of an id.
+type QP struct {
+	c              *C.struct_ibv_qp // nil once destroyed
+	id             *ID
+	number         uint32
+	attr           QPInitAttr
+	sendCQ, recvCQ *CQ
+}
+
+// CreateQP makes the id's queue pair (rdma_create_qp(3)).  pd nil is the default PD of the id's device.
+// EINVAL for an id without a device, with a QP already, or with a PD of another device; ENOMEM or EINVAL
+// for more than the device can.
+func (id *ID) CreateQP(pd *PD, attr QPInitAttr) error {
+	const op = "rdma_create_qp"
+	switch {
+	case !id.open():
+		return closed(op, "id")
+	case pd != nil && pd.c == nil:
+		return closed(op, "PD")
+	case attr.SendCQ != nil && !attr.SendCQ.open(), attr.RecvCQ != nil && !attr.RecvCQ.open():
+		return closed(op, "CQ")
+	case id.qp != nil:
+		return fail(op, syscall.EINVAL, "the id has a QP already")
+	case pd != nil && id.bound() && pd.c.context != id.c.verbs:
+		return fail(op, syscall.EINVAL, "the PD is on %s, the id on %s", pd.Device().Name(),
+			id.Device().Name())
+	}
+	var nativePD *C.struct_ibv_pd
+	if pd != nil {
+		nativePD = pd.c
+	}
+	c := attr.toC()
+	if err := id.explain(op, int(C.core_create_qp(id.native(), id.c, nativePD, &c)), ""); err != nil {
+		return err
+	}
+	qp := &QP{c: id.c.qp, id: id, number: uint32(id.c.qp.qp_num),
+		sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ}
+	p := id.channel.provider
+	if qp.sendCQ == nil {
+		qp.sendCQ = p.newCQ(id.c.send_cq, id.c.send_cq_channel, id)
+	}
+	if qp.recvCQ == nil {
+		qp.recvCQ = p.newCQ(id.c.recv_cq, id.c.recv_cq_channel, id)
+	}
+	qp.attr = attr
+	qp.attr.Type = QPType(c.qp_type)
+	qp.attr.granted(&c.cap)
+	qp.attr.SendCQ, qp.attr.RecvCQ = qp.sendCQ, qp.recvCQ
+	p.remember(unsafe.Pointer(qp.c), qp)
+	if pd != nil {
+		id.pd = pd
+	}
+	id.qp = qp
+	return nil
+}
+
+func (attr *QPInitAttr) toC() C.struct_ibv_qp_init_attr {
+	var c C.struct_ibv_qp_init_attr
+	c.qp_type = uint32(attr.Type)
+	c.cap.max_send_wr = C.uint32_t(attr.MaxSendWR)
+	c.cap.max_recv_wr = C.uint32_t(attr.MaxRecvWR)
+	c.cap.max_send_sge = C.uint32_t(attr.MaxSendSGE)
+	c.cap.max_recv_sge = C.uint32_t(attr.MaxRecvSGE)
+	c.cap.max_inline_data = C.uint32_t(attr.MaxInlineData)
+	if attr.SignalAll {
+		c.sq_sig_all = 1
+	}
+	c.send_cq, c.recv_cq = attr.SendCQ.native(), attr.RecvCQ.native()
+	return c
+}
+
+// granted takes over what the provider made of the wishes, which may be more.
+func (attr *QPInitAttr) granted(cap *C.struct_ibv_qp_cap) {
+	attr.MaxSendWR = uint32(cap.max_send_wr)
+	attr.MaxRecvWR = uint32(cap.max_recv_wr)
+	attr.MaxSendSGE = uint32(cap.max_send_sge)
+	attr.MaxRecvSGE = uint32(cap.max_recv_sge)
+	attr.MaxInlineData = uint32(cap.max_inline_data)
+}
+
+// DestroyQP frees the queue pair and the CQs made with it (rdma_destroy_qp(3)).  Requests still queued
+// disappear without completions.
+func (id *ID) DestroyQP() error {
+	const op = "rdma_destroy_qp"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	qp := id.qp
+	if qp == nil {
+		return closed(op, "QP")
+	}
+	p := id.channel.provider
+	p.forget(unsafe.Pointer(qp.c))
+	for _, cq := range [...]*CQ{qp.sendCQ, qp.recvCQ} {
+		if cq.id == id && cq.open() {
+			p.forget(unsafe.Pointer(cq.c))
+			cq.retire()
+		}
+	}
+	qp.c, id.qp = nil, nil
+	return check(op, int(C.core_destroy_qp(p.c, id.c)))
+}
+
+func (q *QP) open() bool { return q != nil && q.c != nil }
+
+// Num is the QP number.
+func (q *QP) Num() uint32 {
+	if q == nil {
+		return 0
+	}
+	return q.number
+}
+
+// InitAttr is what the QP was made with, sizes as the provider granted them and its CQs filled in.
+func (q *QP) InitAttr() QPInitAttr {
+	if q == nil {
+		return QPInitAttr{}
+	}
+	return q.attr
+}

@@ -1,0 +1,41 @@
+package rdmacore
+
+import "structs"
+
+// Opcode says what a send work request does (enum ibv_wr_opcode).
+type Opcode uint32
+
+// SendFlags modify a send work request (enum ibv_send_flags).
+type SendFlags uint32
+
+// SendWR is one request for a send queue, ibv_send_wr in flat form: its scatter/gather entries are
+// sges[FirstSGE : FirstSGE+NumSGE] of the slice posted with it.
+type SendWR struct {
+	_             structs.HostLayout // struct core_send_wr
+	WRID          uint64             // comes back in the completion
+	Opcode        Opcode
+	Flags         SendFlags
+	FirstSGE      uint32
+	NumSGE        uint32
+	ImmData       uint32 // network byte order, as on the wire; or the rkey to invalidate
+	RKey          uint32 // RDMA and atomic operations
+	RemoteAddress uint64 // RDMA and atomic operations
+	CompareAdd    uint64 // atomic operations
+	Swap          uint64 // compare and swap
+}
+
+// RecvWR is one request for a receive queue, ibv_recv_wr in flat form.
+type RecvWR struct {
+	_        structs.HostLayout // struct core_recv_wr
+	WRID     uint64
+	FirstSGE uint32
+	NumSGE   uint32
+}
+
+// SGE is one local buffer of a work request (struct ibv_sge).
+type SGE struct {
+	_       structs.HostLayout // struct core_sge
+	Address uint64             // absolute, or relative to the base given to PostSendAt and PostRecvAt
+	Length  uint32             // bytes
+	LKey    uint32             // of the memory region that holds it
+}
