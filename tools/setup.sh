@@ -3,6 +3,7 @@
 #
 #   tools/setup.sh build   what `make` needs to compile
 #   tools/setup.sh vm      what `make rxe-shell` and `make test-rxe` need as well
+#   tools/setup.sh lists   fetch apt's package lists anew
 #
 # Quiet when nothing is missing.  Without root and without sudo it names the packages and exits 1.
 # Debian 12 and 13, Ubuntu 24.04.
@@ -81,19 +82,23 @@ apt() {
 	"$root" DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@"
 }
 
+# require_root COMMAND: sets $root, or says which command to ask for and ends.
+require_root() {
+	root=$(as_root) && return
+	{
+		echo "This needs root, and there is neither root nor a usable sudo. Ask for:"
+		echo
+		echo "  $1"
+	} >&2
+	exit 1
+}
+
 install_missing() {
 	if ! command -v apt-get >/dev/null; then
 		echo "This system has no apt-get. Install what holds the above under your system's names, then run make again." >&2
 		exit 1
 	fi
-	if ! root=$(as_root); then
-		{
-			echo "This needs root, and there is neither root nor a usable sudo. Ask for:"
-			echo
-			echo "  apt-get install --no-install-recommends ${missing[*]}"
-		} >&2
-		exit 1
-	fi
+	require_root "apt-get install --no-install-recommends ${missing[*]}"
 	log=$(mktemp)
 	trap 'rm -f "$log"' EXIT
 	echo "installing them with apt-get"
@@ -124,6 +129,12 @@ vm)
 	check=needs_vm
 	what="to run a virtual machine with an RDMA kernel"
 	;;
+lists)
+	require_root "apt-get update"
+	echo "fetching apt's package lists"
+	apt update
+	exit
+	;;
 *)
 	sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
 	exit 64
@@ -133,6 +144,10 @@ esac
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 "$check" >"$list"
+if [ "$1" = vm ] && [ -z "$(apt-cache show linux-image-amd64 linux-image-generic 2>/dev/null)" ]; then
+	# A fresh machine's lists are empty, and the VM's kernel is found in them.
+	"$0" lists
+fi
 [ ${#missing[@]} = 0 ] && exit 0
 echo "Needed $what, and missing:"
 cat "$list"
