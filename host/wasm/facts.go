@@ -1,0 +1,97 @@
+package wasm
+
+import "fmt"
+
+// Kind is what an import or export is.
+type Kind byte
+
+// The kinds of import and export.
+const (
+	KindFunction Kind = iota
+	KindTable
+	KindMemory
+	KindGlobal
+	KindTag
+)
+
+// Import is one import of a module.
+type Import struct {
+	Module, Name string
+	Kind         Kind
+	Signature    Signature // functions
+	typeIndex    uint32
+}
+
+// Export is one export of a module.
+type Export struct {
+	Name string
+	Kind Kind
+}
+
+// Signature is the type of a function, a letter for each value: i (i32), I (i64), f, F, or ? for others.
+type Signature struct{ Params, Results string }
+
+// String is the signature as wasm tools write it, "(i32 i64) -> (i32)".
+func (s Signature) String() string {
+	return fmt.Sprintf("(%s) -> (%s)", spell(s.Params), spell(s.Results))
+}
+
+func spell(letters string) string {
+	names := map[rune]string{'i': "i32", 'I': "i64", 'f': "f32", 'F': "f64"}
+	text := ""
+	for i, letter := range letters {
+		if i > 0 {
+			text += " "
+		}
+		if name, ok := names[letter]; ok {
+			text += name
+		} else {
+			text += "ref"
+		}
+	}
+	return text
+}
+
+// Facts are what a host wants to know of a module before it compiles it.
+type Facts struct {
+	Imports []Import
+	Exports []Export
+	// HasMemory says that the module defines a memory; MinPages and MaxPages are its limits in
+	// pages of 64 KiB, MaxPages 65536 when it declares none.
+	HasMemory          bool
+	MinPages, MaxPages uint64
+}
+
+// Inspect reads a module's imports, exports and memory.
+func Inspect(module []byte) (Facts, error) {
+	sections, err := split(module)
+	if err != nil {
+		return Facts{}, err
+	}
+	var facts Facts
+	var types []Signature
+	for _, one := range sections {
+		switch one.id {
+		case sectionType:
+			types, err = parseTypes(one.content)
+		case sectionImport:
+			facts.Imports, err = parseImports(one.content)
+		case sectionExport:
+			facts.Exports, err = parseExports(one.content)
+		case sectionMemory:
+			err = facts.parseMemory(one.content)
+		}
+		if err != nil {
+			return Facts{}, err
+		}
+	}
+	for i := range facts.Imports {
+		if each := &facts.Imports[i]; each.Kind == KindFunction {
+			if int(each.typeIndex) >= len(types) {
+				return Facts{}, fmt.Errorf("%w: import %s.%s has no type", ErrFormat, each.Module, each.Name)
+			}
+			each.Signature = types[each.typeIndex]
+		}
+	}
+	return facts, nil
+}

@@ -1,0 +1,107 @@
+package hostfuncs
+
+import (
+	"log/slog"
+	"syscall"
+	"time"
+)
+
+func baseFunctions() []Function {
+	return []Function{
+		{
+			Name: "abi_version", Since: v1, Capability: CapabilityBase,
+			Doc:     "Returns the version of the ABI that this host implements.",
+			Result:  "major << 16 | minor",
+			binding: bind0((*Instance).abiVersion),
+		},
+		{
+			Name: "has_function", Since: v1, Capability: CapabilityBase,
+			Doc: "Tells whether this host has the function and grants it to this guest, so that a guest " +
+				"can do without one.",
+			Params: []Param{
+				{"name", In, "text", "the function's import name"},
+				{"length", U32, "", "of name, in bytes"},
+			},
+			Result:  "1 if the guest may call it, else 0",
+			binding: bind2((*Instance).hasFunction),
+		},
+		{
+			Name: "error_text", Since: v1, Capability: CapabilityBase,
+			Doc: "Writes the sentence that explains this guest's last failed call: which function of " +
+				"librdmacm or libibverbs failed and why.",
+			Params: []Param{
+				{"text", Out, "text", "where to write it; not terminated"},
+				{"size", U32, "", "room there, in bytes; a longer sentence is cut"},
+			},
+			Result:  "the number of bytes written; 0 when no call has failed",
+			binding: bind2((*Instance).errorText),
+		},
+		{
+			Name: "clock_ns", Since: v1, Capability: CapabilityBase,
+			Doc:     "Reads the monotonic clock of the run. Only differences mean anything.",
+			Params:  []Param{{"now", Out, "u64", "nanoseconds"}},
+			binding: bind1((*Instance).clockNS),
+		},
+		{
+			Name: "log", Since: v1, Capability: CapabilityBase,
+			Doc: "Writes one line to the log of the run.",
+			Params: []Param{
+				{"level", U32, "log_level", ""},
+				{"text", In, "text", "the line, without its end"},
+				{"length", U32, "", "of text, in bytes"},
+			},
+			Errors:  "EINVAL: no such level.",
+			binding: bind3((*Instance).logLine),
+		},
+	}
+}
+
+func (i *Instance) abiVersion() int32 { return Current.Number() }
+
+func (i *Instance) hasFunction(name Pointer, length uint32) int32 {
+	wanted, errno := i.text(name, length)
+	if errno != 0 {
+		return i.badPointer("name", errno)
+	}
+	for _, function := range Functions() {
+		if function.Name == wanted && function.Capability&i.denied == 0 {
+			return 1
+		}
+	}
+	return 0
+}
+
+func (i *Instance) errorText(text Pointer, size uint32) int32 {
+	room, errno := i.bytes(text, size)
+	if errno != 0 {
+		return i.badPointer("text", errno)
+	}
+	if i.lastError == nil {
+		return 0
+	}
+	return int32(copy(room, i.lastError.Error()))
+}
+
+func (i *Instance) clockNS(now Pointer) int32 {
+	out, errno := view[uint64](i, now, 1)
+	if errno != 0 {
+		return i.badPointer("now", errno)
+	}
+	out[0] = uint64(time.Since(i.started))
+	return 0
+}
+
+func (i *Instance) logLine(level uint32, text Pointer, length uint32) int32 {
+	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	if level >= uint32(len(levels)) {
+		return i.refuse(syscall.EINVAL, "level is 0 (debug) to 3 (error)")
+	}
+	line, errno := i.text(text, length)
+	if errno != 0 {
+		return i.badPointer("text", errno)
+	}
+	if i.log != nil {
+		i.log(levels[level], line)
+	}
+	return 0
+}

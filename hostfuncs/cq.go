@@ -1,0 +1,120 @@
+package hostfuncs
+
+import (
+	"context"
+	"syscall"
+
+	"rdmarun/rdmacore"
+)
+
+// maxAttempts bounds spin_cq: at some 50 ns an attempt it is back within a few milliseconds, so that a
+// guest which has to end is not kept in native code.
+const maxAttempts = 1 << 16
+
+func cqFunctions() []Function {
+	cq := Param{"cq", HandleOf, "cq", ""}
+	wc := Param{"wc", Out, "wc", "an array; filled from its start"}
+	max := Param{"max", U32, "", "elements of wc"}
+	return []Function{
+		{
+			Name: "create_cq", Since: v1, Capability: CapabilityWork,
+			Doc: "Makes a completion queue (ibv_create_cq(3)), for QPs that share one.",
+			Params: []Param{
+				{"ep", HandleOf, "ep", "on whose device; 0 for the default device"},
+				{"entries", U32, "", "completions it must hold; one more is lost and ends the QP"}},
+			Result:  "the CQ's handle",
+			Errors:  "EINVAL: no entries, or more than the device can hold.",
+			binding: bind2((*Instance).createCQ),
+		},
+		{
+			Name: "destroy_cq", Since: v1, Capability: CapabilityWork,
+			Doc:     "Destroys a CQ of create_cq (ibv_destroy_cq(3)).",
+			Params:  []Param{cq},
+			Errors:  "EBUSY: a QP uses it. EINVAL: it was made with a QP and goes with it.",
+			binding: bind1((*Instance).destroyCQ),
+		},
+		{
+			Name: "poll_cq", Since: v1, Capability: CapabilityWork,
+			Doc: "Takes what has completed, without waiting (ibv_poll_cq(3)). Several at once cost a " +
+				"tenth of one at a time.",
+			Params:  []Param{cq, wc, max},
+			Result:  "the number of completions, 0 if there are none",
+			binding: bind3((*Instance).pollCQ),
+		},
+		{
+			Name: "spin_cq", Since: v1, Capability: CapabilityWork,
+			Doc: "Polls in native code until there is a completion, so many times at most: the lowest " +
+				"latency, for a guest that has nothing else to do.",
+			Params: []Param{cq, wc, max,
+				{"attempts", U32, "", "some 50 ns each; more than 65536 are taken as 65536"}},
+			Result:  "the number of completions, 0 if there were none",
+			binding: bind4((*Instance).spinCQ),
+		},
+		{
+			Name: "wait_cq", Since: v1, Capability: CapabilityWork, Blocking: true,
+			Doc: "Waits until there is a completion: polls first, for latency, and sleeps in between " +
+				"when none comes.",
+			Params: []Param{cq, wc, max,
+				{"timeout_ns", I64, "", "how long to wait; -1 without limit"}},
+			Result:  "the number of completions, at least 1",
+			Errors:  "ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to stop.",
+			binding: bind4((*Instance).waitCQ),
+		},
+	}
+}
+
+func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
+	device, failed := i.deviceOf(epHandle)
+	if failed != 0 {
+		return failed
+	}
+	if entries > 1<<31-1 {
+		return i.refuse(syscall.EINVAL, "entries is more than any device can hold")
+	}
+	cq, err := device.CreateCQ(int(entries))
+	if err != nil {
+		return i.fail(err)
+	}
+	return named(i, &i.cqs, cq, cq.Destroy)
+}
+
+func (i *Instance) destroyCQ(handle Handle) int32 {
+	return destroy(i, &i.cqs, handle, (*rdmacore.CQ).Destroy)
+}
+
+func (i *Instance) pollCQ(handle Handle, wc Pointer, max uint32) int32 {
+	return i.spinCQ(handle, wc, max, 1)
+}
+
+func (i *Instance) spinCQ(handle Handle, wc Pointer, max, attempts uint32) int32 {
+	cq, ok := i.cqs.get(handle)
+	if !ok {
+		return i.badHandle(KindCQ)
+	}
+	wcs, errno := view[rdmacore.WC](i, wc, max)
+	if errno != 0 {
+		return i.badPointer("wc", errno)
+	}
+	n, err := cq.PollN(wcs, min(attempts, maxAttempts))
+	if err != nil {
+		return i.fail(err)
+	}
+	return int32(n)
+}
+
+func (i *Instance) waitCQ(handle Handle, wc Pointer, max uint32, timeout Nanoseconds) int32 {
+	n := i.pollCQ(handle, wc, max)
+	if n != 0 {
+		return n
+	}
+	cq, _ := i.cqs.get(handle)
+	wcs, _ := view[rdmacore.WC](i, wc, max)
+	if failed := i.wait(timeout, func(ctx context.Context) error {
+		taken, err := cq.Wait(ctx, wcs)
+		n = int32(taken)
+		return err
+	}); failed != 0 {
+		return failed
+	}
+	return n
+}

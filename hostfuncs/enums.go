@@ -1,0 +1,91 @@
+package hostfuncs
+
+import (
+	"reflect"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"rdmarun/rdmacore"
+)
+
+// Enums are all sets of constants of the ABI. Names and numbers are the core's, which has them from
+// verbs.h and rdma_cma.h.
+func Enums() []Enum {
+	return []Enum{
+		enumOf("port_space", "PS", "PortSpace", "Port spaces.", rdmacore.ParsePortSpace, 0x200),
+		enumOf("qp_type", "QPT", "QPType", "Types of QP.", rdmacore.ParseQPType, 0x100),
+		enumOf("qp_state", "QPS", "QPState", "States of a QP.", rdmacore.ParseQPState, 16),
+		enumOf("cm_event_type", "EVENT", "Event", "Types of connection manager event.", rdmacore.ParseEventType, 32),
+		flagsOf("access", "ACCESS", "Access", "What may be done with a memory region; local reads always may.", rdmacore.ParseAccess),
+		enumOf("wr_opcode", "WR", "Op", "Operations of a send request.", rdmacore.ParseOpcode, 64),
+		flagsOf("send_flags", "SEND", "Send", "Flags of a send request.", rdmacore.ParseSendFlags),
+		enumOf("wc_status", "WC", "WC", "How a work request ended.", rdmacore.ParseWCStatus, 64),
+		enumOf("wc_opcode", "WC", "WC", "What kind of work request ended.", rdmacore.ParseWCOpcode, 0x100),
+		flagsOf("wc_flags", "WC", "WC", "Which fields of a completion are valid.", rdmacore.ParseWCFlags),
+		{
+			Name: "addr_info_flags", Prefix: "RAI", GoName: "AddrInfoFlags", GoTo: "AddrInfo", Flags: true,
+			Doc:    "What kind of endpoint to make (rdma_getaddrinfo(3)).",
+			Values: []EnumValue{{"PASSIVE", raiPassive}},
+		},
+		{
+			Name: "log_level", Prefix: "LOG", GoName: "LogLevel", GoTo: "Log",
+			Doc:    "How much a line of the log matters.",
+			Values: []EnumValue{{"DEBUG", 0}, {"INFO", 1}, {"WARN", 2}, {"ERROR", 3}},
+		},
+		errnos(),
+	}
+}
+
+type enum interface {
+	~int | ~int32 | ~uint32
+	String() string
+}
+
+// enumOf lists the values below limit that have a name.
+func enumOf[T enum](name, prefix, goTo, doc string, parse func(string) (T, error), limit int) Enum {
+	e := Enum{Name: name, Prefix: prefix, GoName: reflect.TypeFor[T]().Name(), GoTo: goTo, Doc: doc}
+	for value := T(0); value < T(limit); value++ {
+		add(&e, value, parse)
+	}
+	return e
+}
+
+// flagsOf lists the bits that have a name.
+func flagsOf[T enum](name, prefix, goTo, doc string, parse func(string) (T, error)) Enum {
+	e := Enum{Name: name, Prefix: prefix, GoName: reflect.TypeFor[T]().Name(), GoTo: goTo, Doc: doc, Flags: true}
+	for bit := range 31 {
+		add(&e, T(1)<<bit, parse)
+	}
+	return e
+}
+
+func add[T enum](e *Enum, value T, parse func(string) (T, error)) {
+	named := value.String()
+	if parsed, err := parse(named); err == nil && parsed == value {
+		e.Values = append(e.Values, EnumValue{named, uint32(value)})
+	}
+}
+
+// errnos are the errors that host functions return, negated. The numbers are Linux's on every system: those
+// of WASI, which a guest's own library has, are others.
+func errnos() Enum {
+	e := Enum{Name: "errno", GoName: "Errno", Doc: "What a negative result means: Linux's numbers, negated."}
+	for _, errno := range []syscall.Errno{
+		syscall.EPERM, syscall.ENOENT, syscall.EINTR, syscall.EIO, syscall.ENXIO, syscall.E2BIG,
+		syscall.EBADF, syscall.EAGAIN, syscall.ENOMEM, syscall.EACCES, syscall.EFAULT, syscall.EBUSY,
+		syscall.ENODEV, syscall.EINVAL, syscall.EMFILE, syscall.ENOSPC, syscall.ENOSYS,
+		syscall.ENODATA, syscall.EPROTO, syscall.EOVERFLOW, syscall.EMSGSIZE,
+		syscall.EPROTONOSUPPORT, syscall.EOPNOTSUPP, syscall.EAFNOSUPPORT, syscall.EADDRINUSE,
+		syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, syscall.ECONNABORTED, syscall.ECONNRESET,
+		syscall.ENOBUFS, syscall.EISCONN, syscall.ENOTCONN, syscall.ETIMEDOUT, syscall.ECONNREFUSED,
+		syscall.EHOSTUNREACH, syscall.EALREADY, syscall.EINPROGRESS, syscall.ECANCELED,
+	} {
+		name := unix.ErrnoName(errno)
+		if errno == syscall.EOPNOTSUPP {
+			name = "EOPNOTSUPP" // x/sys has the alias ENOTSUP, which no man page of verbs does
+		}
+		e.Values = append(e.Values, EnumValue{name, uint32(errno)})
+	}
+	return e
+}

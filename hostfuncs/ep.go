@@ -1,0 +1,178 @@
+package hostfuncs
+
+import (
+	"context"
+	"net/netip"
+	"structs"
+	"syscall"
+	"time"
+
+	"rdmarun/rdmacore"
+)
+
+// AddrInfo is what create_ep needs of rdma_addrinfo, in guest memory.
+type AddrInfo struct {
+	_           structs.HostLayout
+	StructSize  uint32  `abi:"struct_size" doc:"size of this struct as the guest knows it"`
+	Flags       uint32  `abi:"flags" enum:"addr_info_flags" doc:"0 for the connecting side"`
+	PortSpace   uint32  `abi:"port_space" enum:"port_space" doc:"0 for TCP"`
+	TimeoutMS   uint32  `abi:"timeout_ms" doc:"for resolving the address, and again for the route; 0 for 2000, as librdmacm has it"`
+	Source      Address `abi:"source" doc:"passive: the address to listen on, family 0 for any; active: the address to come from, family 0 for whichever fits"`
+	Destination Address `abi:"destination" doc:"active: whom to connect to"`
+}
+
+// raiPassive is RAI_PASSIVE of rdma_cma.h.
+const raiPassive = 1
+
+func epFunctions() []Function {
+	return []Function{
+		{
+			Name: "create_ep", Since: v1, Capability: CapabilityCM, Blocking: true,
+			Doc: "Makes an endpoint (rdma_create_ep(3)). Passive: bound to the source address, ready to " +
+				"listen; with qp_init_attr, each connection request comes with a QP made from it. " +
+				"Active: address and route are resolved, which may wait, and with qp_init_attr it has a " +
+				"QP, ready to connect. Nothing is left behind on failure.",
+			Params: []Param{
+				{"channel", HandleOf, "event_channel", "reports the endpoint's events"},
+				{"info", In, "addr_info", ""},
+				{"pd", HandleOf, "pd", "of the QP; 0 for an endpoint without a QP"},
+				{"qp_init_attr", In, "qp_init_attr", "what QP; 0 for an endpoint without a QP"},
+			},
+			Result: "the endpoint's handle",
+			Errors: "EADDRINUSE: the port is taken. EADDRNOTAVAIL, ENODEV: no RDMA device has the " +
+				"address. ETIMEDOUT, EHOSTUNREACH, ENETUNREACH: nobody has the destination. " +
+				"ECANCELED: the guest was asked to stop.",
+			binding: bind4((*Instance).createEP),
+		},
+		{
+			Name: "destroy_ep", Since: v1, Capability: CapabilityCM,
+			Doc: "Destroys an endpoint with its QP and the CQs made with it (rdma_destroy_ep(3)). A peer " +
+				"still connected gets DISCONNECTED; requests nobody has read are rejected.",
+			Params:  []Param{{"ep", HandleOf, "ep", ""}},
+			binding: bind1((*Instance).destroyEP),
+		},
+		{
+			Name: "local_address", Since: v1, Capability: CapabilityCM,
+			Doc:     "Writes the endpoint's own address and port (rdma_get_local_addr(3)); family 0 while it has none.",
+			Params:  []Param{{"ep", HandleOf, "ep", ""}, {"address", Out, "address", ""}},
+			binding: bind2((*Instance).localAddress),
+		},
+		{
+			Name: "peer_address", Since: v1, Capability: CapabilityCM,
+			Doc:     "Writes the peer's address and port (rdma_get_peer_addr(3)); family 0 while there is none.",
+			Params:  []Param{{"ep", HandleOf, "ep", ""}, {"address", Out, "address", ""}},
+			binding: bind2((*Instance).peerAddress),
+		},
+	}
+}
+
+// endpoint is an rdma_cm id of the guest's with the handles that hang on it.
+type endpoint struct {
+	id             *rdmacore.ID
+	qp             Handle // 0 without a QP
+	sendCQ, recvCQ Handle // of the QP
+	ownSend        bool   // made with the QP, so their handles go with it
+	ownRecv        bool
+}
+
+func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr Pointer) int32 {
+	channel, ok := i.channels.get(channelHandle)
+	if !ok {
+		return i.badHandle(KindChannel)
+	}
+	config, failed := i.epConfig(info, pd, attr)
+	if failed != 0 {
+		return failed
+	}
+	var id *rdmacore.ID
+	failed = i.wait(-1, func(ctx context.Context) (err error) {
+		id, err = channel.CreateEP(ctx, config)
+		return err
+	})
+	if failed != 0 {
+		return failed
+	}
+	return i.addEndpoint(id)
+}
+
+func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacore.EPConfig, failed int32) {
+	info, errno := readSized[AddrInfo](i, at)
+	if errno != 0 {
+		return config, i.badPointer("info", errno)
+	}
+	if info.Flags&^raiPassive != 0 {
+		return config, i.refuse(syscall.EINVAL, "info.flags knows RAI_PASSIVE only")
+	}
+	config.Passive = info.Flags&raiPassive != 0
+	config.PortSpace = rdmacore.PortSpace(info.PortSpace)
+	if info.PortSpace == 0 {
+		config.PortSpace = rdmacore.PortSpaceTCP
+	}
+	config.Timeout = time.Duration(info.TimeoutMS) * time.Millisecond
+	for _, address := range []struct {
+		from *Address
+		to   *netip.AddrPort
+	}{{&info.Source, &config.Source}, {&info.Destination, &config.Destination}} {
+		if *address.to, errno = address.from.addrPort(); errno != 0 {
+			return config, i.refuse(errno, "an address family is 2 (IPv4), 10 (IPv6) or 0")
+		}
+	}
+	if config.QP, failed = i.qpInitAttr(attr); failed != 0 || config.QP == nil {
+		return config, failed
+	}
+	var ok bool
+	if config.PD, ok = i.pds.get(pd); !ok {
+		return config, i.badHandle(KindPD)
+	}
+	return config, 0
+}
+
+// addEndpoint gives a new id, and the QP and CQs it may have, their handles.
+func (i *Instance) addEndpoint(id *rdmacore.ID) int32 {
+	ep := &endpoint{id: id}
+	handle := named(i, &i.endpoints, ep, id.DestroyEP)
+	if handle < 0 {
+		return handle
+	}
+	i.byID[id] = Handle(handle)
+	if failed := i.nameQP(ep); failed != 0 {
+		i.destroyEP(Handle(handle))
+		return failed
+	}
+	return handle
+}
+
+func (i *Instance) destroyEP(handle Handle) int32 {
+	ep, ok := i.endpoints.get(handle)
+	if !ok {
+		return i.badHandle(KindEP)
+	}
+	if err := ep.id.DestroyEP(); err != nil {
+		return i.fail(err)
+	}
+	i.forgetQP(ep)
+	i.endpoints.remove(handle)
+	delete(i.byID, ep.id)
+	return 0
+}
+
+func (i *Instance) localAddress(handle Handle, address Pointer) int32 {
+	return i.writeAddress(handle, address, (*rdmacore.ID).LocalAddr)
+}
+
+func (i *Instance) peerAddress(handle Handle, address Pointer) int32 {
+	return i.writeAddress(handle, address, (*rdmacore.ID).PeerAddr)
+}
+
+func (i *Instance) writeAddress(handle Handle, at Pointer, of func(*rdmacore.ID) netip.AddrPort) int32 {
+	ep, ok := i.endpoints.get(handle)
+	if !ok {
+		return i.badHandle(KindEP)
+	}
+	out, errno := view[Address](i, at, 1)
+	if errno != 0 {
+		return i.badPointer("address", errno)
+	}
+	out[0] = addressOf(of(ep.id))
+	return 0
+}

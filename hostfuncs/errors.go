@@ -1,0 +1,63 @@
+package hostfuncs
+
+import (
+	"context"
+	"errors"
+	"syscall"
+)
+
+// result is 0 for success, or what fail makes of err.
+func (i *Instance) result(err error) int32 {
+	if err == nil {
+		return 0
+	}
+	return i.fail(err)
+}
+
+// fail keeps err for error_text and returns its negative errno.
+func (i *Instance) fail(err error) int32 {
+	i.lastError = err
+	return -int32(errnoOf(err))
+}
+
+// refuse is fail for what the host itself finds wrong.
+func (i *Instance) refuse(errno syscall.Errno, why string) int32 {
+	return i.fail(&refusal{errno, why})
+}
+
+// badHandle is the answer to a handle that names nothing here.
+func (i *Instance) badHandle(kind HandleKind) int32 {
+	return i.refuse(syscall.EBADF, "no such "+kind.String()+" handle (stale, of another kind, or of another guest)")
+}
+
+// badPointer is the answer to a pointer that bytes, view, readSized or writeSized refused.
+func (i *Instance) badPointer(parameter string, errno syscall.Errno) int32 {
+	why := map[syscall.Errno]string{
+		syscall.EFAULT: "does not lie in the guest's memory",
+		syscall.EINVAL: "is not aligned to 8 bytes, or its struct_size is no size",
+		syscall.E2BIG:  "sets fields that this host does not know",
+	}
+	return i.refuse(errno, parameter+" "+why[errno])
+}
+
+// refusal is an error of the ABI itself.
+type refusal struct {
+	errno syscall.Errno
+	why   string
+}
+
+func (e *refusal) Error() string { return e.errno.Error() + ": " + e.why }
+func (e *refusal) Unwrap() error { return e.errno }
+
+func errnoOf(err error) syscall.Errno {
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno) && errno > 0 && errno < 4096:
+		return errno
+	case errors.Is(err, context.DeadlineExceeded):
+		return syscall.ETIMEDOUT
+	case errors.Is(err, context.Canceled):
+		return syscall.ECANCELED
+	}
+	return syscall.EIO
+}

@@ -1,0 +1,97 @@
+package hostfuncs
+
+import (
+	"context"
+	"structs"
+	"syscall"
+	"unsafe"
+
+	"rdmarun/rdmacore"
+)
+
+// CMEvent is rdma_cm_event in guest memory, acknowledged already.
+type CMEvent struct {
+	_          structs.HostLayout
+	StructSize uint32    `abi:"struct_size" doc:"size of this struct as the guest knows it, set before the call"`
+	EP         Handle    `abi:"ep" doc:"whose event it is; for CONNECT_REQUEST the new endpoint, the guest's to destroy"`
+	Listener   Handle    `abi:"listener" doc:"CONNECT_REQUEST: the listening endpoint; else 0"`
+	Type       uint32    `abi:"event" enum:"cm_event_type" doc:""`
+	Status     int32     `abi:"status" doc:"0, a negative errno, or a positive reason of the peer (REJECTED, UNREACHABLE)"`
+	Reserved   uint32    `abi:"reserved" doc:"0"`
+	Param      ConnParam `abi:"param" doc:"what the peer sent with the message, seen from this side"`
+}
+
+func eventFunctions() []Function {
+	return []Function{{
+		Name: "wait_event", Since: v1, Capability: CapabilityCM, Blocking: true,
+		Doc: "Waits for an event and takes it (rdma_get_cm_event(3), rdma_ack_cm_event(3)). A request's " +
+			"new endpoint, and its QP if the listener was made with qp_init_attr, exist when it returns. " +
+			"Events of other endpoints stay for whoever asks for them.",
+		Params: []Param{
+			{"channel", HandleOf, "event_channel", ""},
+			{"ep", HandleOf, "ep", "whose event to wait for (a listener's are its CONNECT_REQUESTs); 0 for any"},
+			{"event", InOut, "cm_event", ""},
+			{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
+		},
+		Errors: "ETIMEDOUT: no event came in time. ECANCELED: the guest was asked to stop. ENOMEM and " +
+			"others: the QP of a request could not be made, and the request was rejected.",
+		binding: bind4((*Instance).waitEvent),
+	}}
+}
+
+func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout Nanoseconds) int32 {
+	channel, ok := i.channels.get(channelHandle)
+	if !ok {
+		return i.badHandle(KindChannel)
+	}
+	var only *endpoint
+	if epHandle != 0 {
+		if only, ok = i.endpoints.get(epHandle); !ok {
+			return i.badHandle(KindEP)
+		}
+	}
+	// An event is taken only when there is a place to put it.
+	size, errno := i.structSize(at)
+	if errno == 0 {
+		_, errno = i.bytes(at, size)
+	}
+	if errno != 0 {
+		return i.badPointer("event", errno)
+	}
+	var event *rdmacore.Event
+	failed := i.wait(timeout, func(ctx context.Context) (err error) {
+		if only == nil {
+			event, err = channel.GetEvent(ctx)
+		} else {
+			event, err = channel.Wait(ctx, only.id)
+		}
+		return err
+	})
+	if failed != 0 {
+		return failed
+	}
+	return i.deliver(event, at)
+}
+
+// deliver writes an event, after giving the endpoint that a request brings its handle.
+func (i *Instance) deliver(event *rdmacore.Event, at Pointer) int32 {
+	out := CMEvent{
+		StructSize: uint32(unsafe.Sizeof(CMEvent{})),
+		Type:       uint32(event.Type),
+		Status:     int32(event.Status),
+		Param:      connParamOf(&event.Conn, event.PrivateData),
+	}
+	if event.Type == rdmacore.EventConnectRequest {
+		handle := i.addEndpoint(event.ID)
+		if handle < 0 {
+			return handle
+		}
+		out.EP, out.Listener = Handle(handle), i.byID[event.Listener]
+	} else {
+		out.EP = i.byID[event.ID]
+	}
+	if errno := writeSized(i, at, &out); errno != 0 {
+		return i.refuse(syscall.EFAULT, "event was changed during the call")
+	}
+	return 0
+}

@@ -1,0 +1,56 @@
+// Command gen writes everything that is made from the table of hostfuncs: the SDKs' headers and imports,
+// the reference, and the golden description of the ABI.  Run it by `go generate ./hostfuncs`.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// root is the top of the repository, seen from hostfuncs, where go generate runs.
+const root = ".."
+
+// file is one generated file; its path is relative to the repository.
+type file struct {
+	path    string
+	content []byte
+}
+
+func main() {
+	files, err := generate()
+	for _, f := range files {
+		if err == nil {
+			err = write(filepath.Join(root, filepath.FromSlash(f.path)), f.content)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// generate makes all files without touching the disk.
+func generate() ([]file, error) {
+	goTypes, err := goTypes()
+	if err != nil {
+		return nil, err
+	}
+	goImports, err := goImports()
+	if err != nil {
+		return nil, err
+	}
+	return []file{
+		{"guests/sdk/go/abi.gen.go", goTypes},
+		{"guests/sdk/go/imports.gen.go", goImports},
+		{"guests/sdk/c/rdma.h", cHeader()},
+		{"docs/abi.md", reference()},
+	}, nil
+}
+
+func write(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}

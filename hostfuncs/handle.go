@@ -1,0 +1,92 @@
+package hostfuncs
+
+// Handle names an object of one instance to its guest: kind(4) | generation(11) | index(16).  The top
+// bit stays clear, because handles are also results and a negative result is an errno.
+type Handle uint32
+
+// HandleKind is the kind of object that a handle names.
+type HandleKind uint32
+
+// The kinds of handle; 0 is none, so that 0 is never a handle.
+const (
+	KindChannel HandleKind = 1 + iota
+	KindEP
+	KindPD
+	KindMR
+	KindCQ
+	KindQP
+)
+
+var kindNames = map[HandleKind]string{
+	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
+}
+
+func (k HandleKind) String() string { return kindNames[k] }
+
+const (
+	indexBits      = 16
+	generationBits = 11
+	generationMask = 1<<generationBits - 1
+)
+
+// handleTable holds an instance's objects of one kind.
+type handleTable[T any] struct {
+	kind  HandleKind
+	first uint32 // the generation that slots begin with; differs between instances
+	slots []handleSlot[T]
+	free  []uint16 // used first in, first out, so that a handle's number comes back late
+}
+
+type handleSlot[T any] struct {
+	handle     Handle // 0 while the slot is free
+	generation uint32
+	object     T
+}
+
+// add names the object; false when there are 65536 of the kind already.
+func (t *handleTable[T]) add(object T) (Handle, bool) {
+	var index int
+	if len(t.free) > 0 {
+		index, t.free = int(t.free[0]), t.free[1:]
+	} else if index = len(t.slots); index < 1<<indexBits {
+		t.slots = append(t.slots, handleSlot[T]{generation: t.first})
+	} else {
+		return 0, false
+	}
+	slot := &t.slots[index]
+	slot.object = object
+	slot.handle = Handle(uint32(t.kind)<<(indexBits+generationBits) | slot.generation<<indexBits | uint32(index))
+	return slot.handle, true
+}
+
+// get finds the object; false when the handle is stale, foreign or of another kind.
+func (t *handleTable[T]) get(handle Handle) (object T, ok bool) {
+	index := int(handle & (1<<indexBits - 1))
+	if index >= len(t.slots) || t.slots[index].handle != handle || handle == 0 {
+		return object, false
+	}
+	return t.slots[index].object, true
+}
+
+// remove makes the handle stale.
+func (t *handleTable[T]) remove(handle Handle) {
+	if _, ok := t.get(handle); !ok {
+		return
+	}
+	index := int(handle & (1<<indexBits - 1))
+	slot := &t.slots[index]
+	*slot = handleSlot[T]{generation: (slot.generation + 1) & generationMask}
+	t.free = append(t.free, uint16(index))
+}
+
+// all calls each for every live object until it returns false.
+func (t *handleTable[T]) all(each func(Handle, T) bool) {
+	for i := range t.slots {
+		if slot := &t.slots[i]; slot.handle != 0 && !each(slot.handle, slot.object) {
+			return
+		}
+	}
+}
+
+// count is the number of live objects.
+func (t *handleTable[T]) count() int { return len(t.slots) - len(t.free) }

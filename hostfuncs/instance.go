@@ -1,0 +1,117 @@
+package hostfuncs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"rdmarun/rdmacore"
+)
+
+// Config is what an instance gets from its host.
+type Config struct {
+	Provider *rdmacore.Provider
+	// Serial tells instances of one process apart: handles of one mean nothing to another.
+	Serial uint32
+	// Log takes what the guest logs; nil discards it.
+	Log func(level slog.Level, text string)
+	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
+	Barrier func(ctx context.Context, name string) error
+	// Deny lists what the guest may not do; its functions answer -EPERM.
+	Deny Capabilities
+}
+
+// Instance is one guest's side of the ABI: its memory, its handles and the objects behind them.  It is
+// used by the goroutine that runs the guest; only RequestStop may be called from another.
+type Instance struct {
+	provider *rdmacore.Provider
+	log      func(level slog.Level, text string)
+	barrier  func(ctx context.Context, name string) error
+	denied   Capability
+	started  time.Time
+
+	region *rdmacore.Memory // the whole reservation
+	memory []byte           // what the guest has of it now
+	base   uintptr          // address of its first byte
+
+	ctx       context.Context // ends with the guest's right to run
+	lastError error
+
+	// stop is ended by RequestStop; one wait is broken off for it.
+	stop          context.Context
+	requestStop   context.CancelFunc
+	stopDelivered bool
+
+	channels  handleTable[*rdmacore.EventChannel]
+	endpoints handleTable[*endpoint]
+	pds       handleTable[*rdmacore.PD]
+	mrs       handleTable[*rdmacore.MR]
+	cqs       handleTable[*rdmacore.CQ]
+	qps       handleTable[*rdmacore.QP]
+	byID      map[*rdmacore.ID]Handle // endpoints by the id that events name
+}
+
+// NewInstance makes the instance of a guest that is about to start.
+func NewInstance(config Config) *Instance {
+	// 97 has no factor in common with the number of generations less one, so that as many instances in
+	// a row begin differently.
+	const generations = generationMask
+	first := 1 + config.Serial*97%generations
+	i := &Instance{
+		provider: config.Provider,
+		log:      config.Log,
+		barrier:  config.Barrier,
+		denied:   config.Deny &^ CapabilityBase,
+		started:  time.Now(),
+		ctx:      context.Background(),
+		byID:     make(map[*rdmacore.ID]Handle),
+	}
+	i.stop, i.requestStop = context.WithCancel(context.Background())
+	i.channels = handleTable[*rdmacore.EventChannel]{kind: KindChannel, first: first}
+	i.endpoints = handleTable[*endpoint]{kind: KindEP, first: first}
+	i.pds = handleTable[*rdmacore.PD]{kind: KindPD, first: first}
+	i.mrs = handleTable[*rdmacore.MR]{kind: KindMR, first: first}
+	i.cqs = handleTable[*rdmacore.CQ]{kind: KindCQ, first: first}
+	i.qps = handleTable[*rdmacore.QP]{kind: KindQP, first: first}
+	return i
+}
+
+// SetMemory tells the instance where the guest's linear memory is: the first size bytes of region.  It
+// is called again whenever the memory has grown.  The instance does not hold a reference of its own.
+func (i *Instance) SetMemory(region *rdmacore.Memory, size int) {
+	i.region, i.base = region, region.Base()
+	i.memory = region.Bytes()[:size:size]
+}
+
+// RequestStop asks the guest to end: the wait it is in, or else its next one, returns -ECANCELED, once,
+// and stop_requested is 1 from now on.
+func (i *Instance) RequestStop() { i.requestStop() }
+
+// instanceContext is the context a guest is called with.  Finding the instance is a type assertion for
+// wazero hands this very value to host functions.
+type instanceContext struct {
+	context.Context
+	instance *Instance
+}
+
+type instanceKey struct{}
+
+func (c *instanceContext) Value(key any) any {
+	if key == (instanceKey{}) {
+		return c.instance
+	}
+	return c.Context.Value(key)
+}
+
+// Context is the context to call the guest with.  When ctx ends, so do the guest's waits.
+func (i *Instance) Context(ctx context.Context) context.Context {
+	i.ctx = ctx
+	return &instanceContext{ctx, i}
+}
+
+func instanceOf(ctx context.Context) *Instance {
+	if c, ok := ctx.(*instanceContext); ok {
+		return c.instance
+	}
+	return ctx.Value(instanceKey{}).(*Instance)
+}

@@ -1,0 +1,217 @@
+package hostfuncs
+
+import (
+	"structs"
+	"syscall"
+	"unsafe"
+
+	"rdmarun/rdmacore"
+)
+
+// QPAttr is what query_qp writes: the parts of ibv_qp_attr that a connected endpoint has.
+type QPAttr struct {
+	_               structs.HostLayout
+	StructSize      uint32 `abi:"struct_size" doc:"size of this struct as the guest knows it, set before the call"`
+	State           uint32 `abi:"qp_state" enum:"qp_state" doc:""`
+	QPNum           uint32 `abi:"qp_num" doc:"the QP's number"`
+	DestQPNum       uint32 `abi:"dest_qp_num" doc:"the peer's QP"`
+	PathMTU         uint32 `abi:"path_mtu" doc:"in bytes"`
+	AccessFlags     uint32 `abi:"access_flags" enum:"access" doc:"what the peer may do"`
+	MaxRdAtomic     uint32 `abi:"max_rd_atomic" doc:"RDMA READs and atomics outstanding at once"`
+	MaxDestRdAtomic uint32 `abi:"max_dest_rd_atomic" doc:"RDMA READs and atomics from the peer served at once"`
+	RetryCount      uint32 `abi:"retry_cnt" doc:"how often to send again what is not acknowledged"`
+	RNRRetryCount   uint32 `abi:"rnr_retry" doc:"how often to send again what found no receive posted; 7 for ever"`
+	MaxSendWR       uint32 `abi:"max_send_wr" doc:"granted"`
+	MaxRecvWR       uint32 `abi:"max_recv_wr" doc:"granted"`
+	MaxSendSGE      uint32 `abi:"max_send_sge" doc:"granted"`
+	MaxRecvSGE      uint32 `abi:"max_recv_sge" doc:"granted"`
+	MaxInlineData   uint32 `abi:"max_inline_data" doc:"granted, in bytes"`
+	Reserved        uint32 `abi:"reserved" doc:"0"`
+}
+
+func qpFunctions() []Function {
+	ep := Param{"ep", HandleOf, "ep", ""}
+	return []Function{
+		{
+			Name: "create_qp", Since: v1, Capability: CapabilityCM,
+			Doc: "Gives an endpoint its QP (rdma_create_qp(3)), when create_ep did not.",
+			Params: []Param{ep,
+				{"pd", HandleOf, "pd", "of the endpoint's device"},
+				{"qp_init_attr", In, "qp_init_attr", ""}},
+			Result:  "the QP's handle",
+			Errors:  "EINVAL: it has one, or is not on a device yet. ENOMEM: more than the device can do.",
+			binding: bind3((*Instance).createQP),
+		},
+		{
+			Name: "destroy_qp", Since: v1, Capability: CapabilityCM,
+			Doc:     "Destroys an endpoint's QP and the CQs made with it (rdma_destroy_qp(3)).",
+			Params:  []Param{ep},
+			Errors:  "EINVAL: it has none.",
+			binding: bind1((*Instance).destroyQP),
+		},
+		{
+			Name: "ep_qp", Since: v1, Capability: CapabilityCM,
+			Doc:    "Finds the QP of an endpoint.",
+			Params: []Param{ep},
+			Result: "the QP's handle", Errors: "ENOENT: it has none.",
+			binding: bind1((*Instance).epQP),
+		},
+		{
+			Name: "ep_send_cq", Since: v1, Capability: CapabilityCM,
+			Doc:    "Finds the CQ on which an endpoint's send requests complete.",
+			Params: []Param{ep},
+			Result: "the CQ's handle", Errors: "ENOENT: the endpoint has no QP.",
+			binding: bind1((*Instance).epSendCQ),
+		},
+		{
+			Name: "ep_recv_cq", Since: v1, Capability: CapabilityCM,
+			Doc:    "Finds the CQ on which an endpoint's receives complete.",
+			Params: []Param{ep},
+			Result: "the CQ's handle", Errors: "ENOENT: the endpoint has no QP.",
+			binding: bind1((*Instance).epRecvCQ),
+		},
+		{
+			Name: "query_qp", Since: v1, Capability: CapabilityWork,
+			Doc:     "Writes the state and the limits of a QP (ibv_query_qp(3)).",
+			Params:  []Param{{"qp", HandleOf, "qp", ""}, {"attr", InOut, "qp_attr", ""}},
+			binding: bind2((*Instance).queryQP),
+		},
+	}
+}
+
+func (i *Instance) createQP(epHandle, pdHandle Handle, attrAt Pointer) int32 {
+	ep, ok := i.endpoints.get(epHandle)
+	if !ok {
+		return i.badHandle(KindEP)
+	}
+	pd, ok := i.pds.get(pdHandle)
+	if !ok {
+		return i.badHandle(KindPD)
+	}
+	attr, failed := i.qpInitAttr(attrAt)
+	if failed != 0 {
+		return failed
+	}
+	if attr == nil {
+		return i.badPointer("qp_init_attr", syscall.EFAULT)
+	}
+	if err := ep.id.CreateQP(pd, *attr); err != nil {
+		return i.fail(err)
+	}
+	if failed := i.nameQP(ep); failed != 0 {
+		ep.id.DestroyQP()
+		return failed
+	}
+	return int32(ep.qp)
+}
+
+func (i *Instance) destroyQP(handle Handle) int32 {
+	ep, ok := i.endpoints.get(handle)
+	if !ok {
+		return i.badHandle(KindEP)
+	}
+	if err := ep.id.DestroyQP(); err != nil {
+		return i.fail(err)
+	}
+	i.forgetQP(ep)
+	return 0
+}
+
+// nameQP gives the QP that an endpoint has by now, and the CQs made with it, their handles.
+func (i *Instance) nameQP(ep *endpoint) int32 {
+	qp := ep.id.QP()
+	if qp == nil {
+		return 0
+	}
+	ok := true
+	ep.sendCQ, ep.ownSend = i.nameCQ(ep.id.SendCQ(), &ok)
+	ep.recvCQ, ep.ownRecv = i.nameCQ(ep.id.RecvCQ(), &ok)
+	if ok {
+		ep.qp, ok = i.qps.add(qp)
+	}
+	if !ok {
+		i.forgetQP(ep)
+		return i.refuse(syscall.EMFILE, "65536 objects of a kind are the most a guest can have")
+	}
+	return 0
+}
+
+// nameCQ finds the handle of a CQ the guest gave, or makes one for a CQ made with the QP (own).
+func (i *Instance) nameCQ(cq *rdmacore.CQ, ok *bool) (handle Handle, own bool) {
+	if cq == nil {
+		return 0, false
+	}
+	i.cqs.all(func(known Handle, one *rdmacore.CQ) bool {
+		if one == cq {
+			handle = known
+		}
+		return handle == 0
+	})
+	if handle != 0 {
+		return handle, false
+	}
+	added := false
+	if handle, added = i.cqs.add(cq); !added {
+		*ok = false
+	}
+	return handle, added
+}
+
+// forgetQP makes the handles that go with an endpoint's QP stale.
+func (i *Instance) forgetQP(ep *endpoint) {
+	if ep.ownSend {
+		i.cqs.remove(ep.sendCQ)
+	}
+	if ep.ownRecv {
+		i.cqs.remove(ep.recvCQ)
+	}
+	i.qps.remove(ep.qp)
+	*ep = endpoint{id: ep.id}
+}
+
+func (i *Instance) epQP(handle Handle) int32 {
+	return i.ofEndpoint(handle, func(ep *endpoint) Handle { return ep.qp })
+}
+
+func (i *Instance) epSendCQ(handle Handle) int32 {
+	return i.ofEndpoint(handle, func(ep *endpoint) Handle { return ep.sendCQ })
+}
+
+func (i *Instance) epRecvCQ(handle Handle) int32 {
+	return i.ofEndpoint(handle, func(ep *endpoint) Handle { return ep.recvCQ })
+}
+
+func (i *Instance) ofEndpoint(handle Handle, of func(*endpoint) Handle) int32 {
+	ep, ok := i.endpoints.get(handle)
+	if !ok {
+		return i.badHandle(KindEP)
+	}
+	if of(ep) == 0 {
+		return i.refuse(syscall.ENOENT, "the endpoint has no QP")
+	}
+	return int32(of(ep))
+}
+
+func (i *Instance) queryQP(handle Handle, at Pointer) int32 {
+	qp, ok := i.qps.get(handle)
+	if !ok {
+		return i.badHandle(KindQP)
+	}
+	attr, err := qp.Query()
+	if err != nil {
+		return i.fail(err)
+	}
+	out := QPAttr{
+		StructSize: uint32(unsafe.Sizeof(QPAttr{})),
+		State:      uint32(attr.State), QPNum: qp.Num(), DestQPNum: attr.DestQPNum,
+		PathMTU: uint32(attr.PathMTU), AccessFlags: uint32(attr.AccessFlags),
+		MaxRdAtomic: uint32(attr.MaxRdAtomic), MaxDestRdAtomic: uint32(attr.MaxDestRdAtomic),
+		RetryCount: uint32(attr.RetryCnt), RNRRetryCount: uint32(attr.RNRRetry),
+		MaxSendWR: attr.MaxSendWR, MaxRecvWR: attr.MaxRecvWR,
+		MaxSendSGE: attr.MaxSendSGE, MaxRecvSGE: attr.MaxRecvSGE, MaxInlineData: attr.MaxInlineData,
+	}
+	if errno := writeSized(i, at, &out); errno != 0 {
+		return i.badPointer("attr", errno)
+	}
+	return 0
+}

@@ -1,0 +1,78 @@
+package hostfuncs
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// structOf describes a Go struct of the ABI: names and docs from its tags, offsets from the compiler. It
+// serves the generator and the tests; no call of a guest comes here.
+func structOf[T any](name, doc string) Struct {
+	from := reflect.TypeFor[T]()
+	s := Struct{Name: name, GoName: from.Name(), Doc: doc, Size: uint32(from.Size())}
+	for n := range from.NumField() {
+		field := from.Field(n)
+		if field.Name == "_" {
+			continue
+		}
+		f := Field{
+			Name:   field.Tag.Get("abi"),
+			GoName: field.Name,
+			Enum:   field.Tag.Get("enum"),
+			Handle: field.Type == reflect.TypeFor[Handle](),
+			Offset: uint32(field.Offset),
+			Size:   uint32(field.Type.Size()),
+			Doc:    field.Tag.Get("doc"),
+		}
+		element := field.Type
+		if element.Kind() == reflect.Array {
+			f.Count, element = uint32(element.Len()), element.Elem()
+		}
+		f.Type = fieldType(element)
+		s.Fields = append(s.Fields, f)
+	}
+	return s
+}
+
+func fieldType(of reflect.Type) string {
+	switch of.Kind() {
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "u" + strings.TrimPrefix(of.Kind().String(), "uint")
+	case reflect.Int32:
+		return "i32"
+	case reflect.Struct:
+		return structName(of)
+	}
+	panic(fmt.Sprintf("%s has no place in the ABI", of))
+}
+
+// structName is the ABI's name of a struct that another one contains.
+func structName(of reflect.Type) string {
+	switch of {
+	case reflect.TypeFor[Address]():
+		return "address"
+	case reflect.TypeFor[ConnParam]():
+		return "conn_param"
+	}
+	panic(fmt.Sprintf("%s has no name in the ABI", of))
+}
+
+// check finds what a struct of the ABI must not have: padding that is no field, or a size that is not a
+// multiple of 8.
+func (s *Struct) check() error {
+	at := uint32(0)
+	for _, f := range s.Fields {
+		switch {
+		case f.Name == "":
+			return fmt.Errorf("%s has a field without a name at %d", s.Name, f.Offset)
+		case f.Offset != at:
+			return fmt.Errorf("%s has padding before %s: %d to %d", s.Name, f.Name, at, f.Offset)
+		}
+		at += f.Size
+	}
+	if at != s.Size || s.Size%structAlignment != 0 {
+		return fmt.Errorf("%s has fields of %d bytes and a size of %d", s.Name, at, s.Size)
+	}
+	return nil
+}

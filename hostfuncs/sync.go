@@ -1,0 +1,45 @@
+package hostfuncs
+
+import "context"
+
+func syncFunctions() []Function {
+	return []Function{
+		{
+			Name: "barrier", Since: v1, Capability: CapabilitySync, Blocking: true,
+			Doc: "Waits until every party of the barrier of that name has come to it. Which roles are " +
+				"its parties, the scenario says; a guest that runs alone is the only party and goes on.",
+			Params: []Param{
+				{"name", In, "text", "the barrier's name"},
+				{"length", U32, "", "of name, in bytes"},
+				{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
+			},
+			Errors:  "ETIMEDOUT: a party did not come in time. ECANCELED: the guest was asked to stop.",
+			binding: bind3((*Instance).waitBarrier),
+		},
+		{
+			Name: "stop_requested", Since: v1, Capability: CapabilitySync,
+			Doc: "Tells whether the run has asked this guest to end. The wait in progress at that moment, " +
+				"or else the next one, fails once with ECANCELED; a guest that does not wait asks here.",
+			Result:  "1 if so, else 0",
+			binding: bind0((*Instance).isStopRequested),
+		},
+	}
+}
+
+func (i *Instance) waitBarrier(name Pointer, length uint32, timeout Nanoseconds) int32 {
+	barrier, errno := i.text(name, length)
+	if errno != 0 {
+		return i.badPointer("name", errno)
+	}
+	if i.barrier == nil {
+		return 0
+	}
+	return i.wait(timeout, func(ctx context.Context) error { return i.barrier(ctx, barrier) })
+}
+
+func (i *Instance) isStopRequested() int32 {
+	if i.stopRequested() {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,69 @@
+package hostfuncs
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Functions are all functions of the ABI, in the order of the reference.
+func Functions() []Function {
+	return slices.Concat(baseFunctions(), syncFunctions(), deviceFunctions(), channelFunctions(),
+		epFunctions(), cmFunctions(), eventFunctions(), memoryFunctions(), qpFunctions(),
+		workFunctions(), cqFunctions())
+}
+
+// Structs are all structs of the ABI, each after those it contains.
+func Structs() []Struct {
+	return []Struct{
+		structOf[Address]("address", "An IP address and port."),
+		structOf[AddrInfo]("addr_info", "What create_ep makes (rdma_addrinfo)."),
+		structOf[QPInitAttr]("qp_init_attr", "What QP to make (ibv_qp_init_attr)."),
+		structOf[QPAttr]("qp_attr", "What a QP is (ibv_qp_attr)."),
+		structOf[ConnParam]("conn_param", "The parameters of a connection (rdma_conn_param). All zero means no RDMA READs and no retries."),
+		structOf[CMEvent]("cm_event", "An event of the connection manager (rdma_cm_event), acknowledged already."),
+		structOf[MR]("mr", "The address and keys of a memory region (ibv_mr)."),
+		structOf[SGE]("sge", "A buffer of a work request (ibv_sge)."),
+		structOf[SendWR]("send_wr", "A send request (ibv_send_wr). Its buffers are sges[first_sge] and those that follow."),
+		structOf[RecvWR]("recv_wr", "A receive (ibv_recv_wr)."),
+		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
+	}
+}
+
+// Hash is a number that changes with every function, struct and constant of the ABI.
+func Hash() uint32 {
+	sum := sha256.Sum256([]byte(Describe()))
+	return binary.BigEndian.Uint32(sum[:])
+}
+
+// Describe writes the ABI down, a line for everything a guest may depend on.
+func Describe() string {
+	var text strings.Builder
+	for _, f := range Functions() {
+		fmt.Fprintf(&text, "function %s %d.%d %s(", f.Name, f.Since.Major, f.Since.Minor, f.Capability)
+		for at, p := range f.Params {
+			if at > 0 {
+				text.WriteString(", ")
+			}
+			fmt.Fprintf(&text, "%s %s", p.Name, p.Type)
+			if p.Of != "" {
+				text.WriteString(" " + p.Of)
+			}
+		}
+		text.WriteString(")\n")
+	}
+	for _, s := range Structs() {
+		fmt.Fprintf(&text, "struct %s %d\n", s.Name, s.Size)
+		for _, f := range s.Fields {
+			fmt.Fprintf(&text, "field %s.%s %s[%d] at %d\n", s.Name, f.Name, f.Type, f.Count, f.Offset)
+		}
+	}
+	for _, e := range Enums() {
+		for _, v := range e.Values {
+			fmt.Fprintf(&text, "constant %s.%s %d\n", e.Name, v.Name, v.Value)
+		}
+	}
+	return text.String()
+}

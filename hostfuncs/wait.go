@@ -1,0 +1,48 @@
+package hostfuncs
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// Nanoseconds is a timeout: 0 does not wait, a negative one waits as long as the guest may run.
+type Nanoseconds int64
+
+// wait runs one wait of the guest under its timeout, the guest's own end, and a request to stop.  It
+// returns wait's error, -ETIMEDOUT or -ECANCELED.  When the guest has no right to run any more it does
+// not return: the panic unwinds the guest, which is how wazero ends one from within a host function.
+func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) int32 {
+	ctx, cancel := context.WithCancel(i.ctx)
+	defer cancel()
+	if timeout >= 0 {
+		var expire context.CancelFunc
+		ctx, expire = context.WithTimeout(ctx, time.Duration(timeout))
+		defer expire()
+	}
+	if !i.stopDelivered {
+		defer context.AfterFunc(i.stop, cancel)()
+	}
+	err := wait(ctx)
+	if err == nil {
+		return 0
+	}
+	i.exitIfOver()
+	if errors.Is(err, context.Canceled) && i.stopRequested() {
+		i.stopDelivered = true
+		return i.refuse(syscall.ECANCELED, "the guest was asked to stop")
+	}
+	return i.fail(err)
+}
+
+// exitIfOver ends the guest if its right to run has ended.
+func (i *Instance) exitIfOver() {
+	if i.ctx.Err() != nil {
+		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
+	}
+}
+
+func (i *Instance) stopRequested() bool { return i.stop.Err() != nil }

@@ -1,0 +1,138 @@
+package hostfuncs
+
+import (
+	"structs"
+	"syscall"
+
+	"rdmarun/rdmacore"
+)
+
+// The structs of the data path are those of the core, which reads and writes them in guest memory as
+// they lie. The types here only describe them; the table's test compares every offset.
+
+// SendWR describes rdmacore.SendWR.
+type SendWR struct {
+	_             structs.HostLayout
+	WRID          uint64 `abi:"wr_id" doc:"comes back in the completion"`
+	Opcode        uint32 `abi:"opcode" enum:"wr_opcode" doc:""`
+	Flags         uint32 `abi:"send_flags" enum:"send_flags" doc:""`
+	FirstSGE      uint32 `abi:"first_sge" doc:"index of its first buffer in the array of SGEs posted with it"`
+	NumSGE        uint32 `abi:"num_sge" doc:"number of its buffers"`
+	ImmData       uint32 `abi:"imm_data" doc:"network byte order, for the WITH_IMM opcodes; or the rkey to invalidate"`
+	RKey          uint32 `abi:"rkey" doc:"of the peer's memory region: RDMA and atomics"`
+	RemoteAddress uint64 `abi:"remote_addr" doc:"in the peer's memory region: RDMA and atomics"`
+	CompareAdd    uint64 `abi:"compare_add" doc:"atomics: what to compare with, or to add"`
+	Swap          uint64 `abi:"swap" doc:"compare and swap: the new value"`
+}
+
+// RecvWR describes rdmacore.RecvWR.
+type RecvWR struct {
+	_        structs.HostLayout
+	WRID     uint64 `abi:"wr_id" doc:"comes back in the completion"`
+	FirstSGE uint32 `abi:"first_sge" doc:"index of its first buffer in the array of SGEs posted with it"`
+	NumSGE   uint32 `abi:"num_sge" doc:"number of its buffers"`
+}
+
+// SGE describes rdmacore.SGE.
+type SGE struct {
+	_       structs.HostLayout
+	Address uint64 `abi:"addr" doc:"the buffer, as a pointer of the guest's"`
+	Length  uint32 `abi:"length" doc:"in bytes"`
+	LKey    uint32 `abi:"lkey" doc:"of the memory region it lies in; not used with SEND_INLINE"`
+}
+
+// WC describes rdmacore.WC.
+type WC struct {
+	_            structs.HostLayout
+	WRID         uint64 `abi:"wr_id" doc:"that of the work request"`
+	Status       uint32 `abi:"status" enum:"wc_status" doc:"unless SUCCESS only wr_id, status, qp_num and vendor_err mean anything"`
+	Opcode       uint32 `abi:"opcode" enum:"wc_opcode" doc:""`
+	VendorErr    uint32 `abi:"vendor_err" doc:"the provider's own code"`
+	ByteLen      uint32 `abi:"byte_len" doc:"bytes received, or transferred by a READ"`
+	ImmData      uint32 `abi:"imm_data" doc:"network byte order, with WC_WITH_IMM; the invalidated rkey, with WC_WITH_INV"`
+	QPNum        uint32 `abi:"qp_num" doc:"of this side's QP"`
+	SrcQP        uint32 `abi:"src_qp" doc:"UD: the sender's QP"`
+	WCFlags      uint32 `abi:"wc_flags" enum:"wc_flags" doc:""`
+	PkeyIndex    uint16 `abi:"pkey_index" doc:""`
+	SLID         uint16 `abi:"slid" doc:"UD: the sender's LID"`
+	SL           uint8  `abi:"sl" doc:"UD: service level"`
+	DLIDPathBits uint8  `abi:"dlid_path_bits" doc:"UD: of this side's LID"`
+	Reserved     uint16 `abi:"reserved" doc:""`
+}
+
+func workFunctions() []Function {
+	qp := Param{"qp", HandleOf, "qp", ""}
+	requests := func(of string) []Param {
+		return []Param{qp,
+			{"wrs", In, of, "an array"}, {"count", U32, "", "elements of wrs"},
+			{"sges", In, "sge", "an array"}, {"num_sges", U32, "", "elements of sges"},
+			{"posted", Out, "u64", "on failure the number of requests accepted before the one that was refused; may be 0"}}
+	}
+	return []Function{
+		{
+			Name: "post_send", Since: v1, Capability: CapabilityWork,
+			Doc: "Posts send requests (ibv_post_send(3)). The buffers belong to the provider until the " +
+				"request has completed.",
+			Params: requests("send_wr"),
+			Result: "the number posted, which is count",
+			Errors: "ENOMEM: the queue is full. EINVAL: the QP's state or an opcode does not allow it, or " +
+				"an SGE index is out of range. EFAULT: an SGE lies outside the guest's memory.",
+			binding: bind6((*Instance).postSend),
+		},
+		{
+			Name: "post_recv", Since: v1, Capability: CapabilityWork,
+			Doc:     "Posts receives (ibv_post_recv(3)), otherwise as post_send.",
+			Params:  requests("recv_wr"),
+			Result:  "the number posted, which is count",
+			Errors:  "As post_send.",
+			binding: bind6((*Instance).postRecv),
+		},
+	}
+}
+
+func (i *Instance) postSend(qp Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
+	return post(i, qp, wrs, count, sges, numSGEs, out, (*rdmacore.QP).PostSendAt)
+}
+
+func (i *Instance) postRecv(qp Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
+	return post(i, qp, wrs, count, sges, numSGEs, out, (*rdmacore.QP).PostRecvAt)
+}
+
+// postAt is PostSendAt or PostRecvAt.
+type postAt[WR any] func(qp *rdmacore.QP, base uintptr, limit uint64, wrs []WR, sges []rdmacore.SGE) (int, error)
+
+func post[WR any](i *Instance, handle Handle, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32,
+	out Pointer, post postAt[WR]) int32 {
+	qp, ok := i.qps.get(handle)
+	if !ok {
+		return i.badHandle(KindQP)
+	}
+	wrs, errno := view[WR](i, wrsAt, count)
+	if errno != 0 {
+		return i.badPointer("wrs", errno)
+	}
+	sges, errno := view[rdmacore.SGE](i, sgesAt, numSGEs)
+	if errno != 0 {
+		return i.badPointer("sges", errno)
+	}
+	var posted []uint64
+	if out != 0 {
+		if posted, errno = view[uint64](i, out, 1); errno != 0 {
+			return i.badPointer("posted", errno)
+		}
+	}
+	if count > maxRequests {
+		return i.refuse(syscall.EINVAL, "count is more than any queue holds")
+	}
+	n, err := post(qp, i.base, uint64(len(i.memory)), wrs, sges)
+	if posted != nil {
+		posted[0] = uint64(n)
+	}
+	if err != nil {
+		return i.fail(err)
+	}
+	return int32(n)
+}
+
+// maxRequests keeps the number posted a valid result.
+const maxRequests = 1<<31 - 1
