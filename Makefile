@@ -10,13 +10,15 @@ export CGO_ENABLED := 1
 
 GO_BUILD := $(GO) build -trimpath -buildvcs=false
 SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore -type f \
-	! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/ctest/*')
+	! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/ctest/*' ! -path '*/bench/*')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# Nothing that was built is thrown away as intermediate.
+.SECONDARY:
 
 include tools/guests.mk
-include tools/core-test.mk
+include tools/core.mk
 
 .PHONY: help
 help: ## this list
@@ -69,12 +71,16 @@ check: | setup ## go vet and gofmt
 go-test: guests | setup ## Go tests, with the race detector
 	$(Q)$(GO) test -race -timeout 10m ./...
 
+.PHONY: core-test
+core-test: core-test-address core-test-thread ## tests of the C core without Go, with sanitizers
+
 .PHONY: sanitize
 sanitize: guests core-test ## Go tests of the core with AddressSanitizer, C tests with all sanitizers
 	$(Q)$(GO) test -asan -timeout 10m ./rdmacore/...
 
 .PHONY: bench
-bench: bin/rdmarun guests ## speed: every row in one run, with ratios
+bench: bin/rdmarun build/core/plain/bench_core guests ## speed: every row in one run, with ratios
+	$(Q)build/core/plain/bench_core
 	$(Q)$(GO) test -run '^$$' -bench . -timeout 10m ./...
 
 # --- the virtual machine with a real RDMA kernel ---------------------------------------------

@@ -11,7 +11,7 @@ run_job() {
 	for accelerator in "$(accelerator)" tcg; do
 		rm -f "$job/ready" "$job/status"
 		machine_command "$job" "$accelerator" -serial stdio
-		"${command[@]}" </dev/null &
+		"${command[@]}" </dev/null 2>>"$job/console" &
 		machine=$!
 		if wait_booted "$job" "${boot_limit[$accelerator]}"; then
 			wait_finished "$job" "$limit"

@@ -1,0 +1,49 @@
+# The C core without Go.
+#
+# Every rdmacore/ctest/test_*.c is a program of its own, linked with the core and the other files of that
+# folder, and run twice: with AddressSanitizer + UndefinedBehaviorSanitizer, and with ThreadSanitizer.
+# rdmacore/bench/bench_core.c is built as cgo builds the core.
+
+CORE_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -pthread -Irdmacore -Irdmacore/ctest -MMD -MP
+CORE_LIBS   := -pthread -ldl
+
+KIND_address := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+KIND_thread  := -O1 -fno-omit-frame-pointer -fsanitize=thread
+KIND_plain   := -O2
+
+CORE_HELPERS := $(filter-out rdmacore/ctest/test_%,$(wildcard rdmacore/ctest/*.c))
+CORE_OBJECTS := $(patsubst rdmacore/%.c,%.o,$(wildcard rdmacore/*.c) $(CORE_HELPERS))
+CORE_TESTS   := $(patsubst rdmacore/ctest/%.c,%,$(wildcard rdmacore/ctest/test_*.c))
+
+# The thread sanitizer of older compilers fails on kernels that randomise addresses widely; where the
+# system allows it (containers may not), it runs without randomisation.
+RUN_thread  = $(shell setarch "$$(uname -m)" -R true 2>/dev/null && echo setarch $$(uname -m) -R)
+RUN_address =
+
+# core_kind KIND: the core's objects, built that way.
+define core_kind
+build/core/$(1)/%.o: rdmacore/%.c | setup
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CORE_CFLAGS) $$(KIND_$(1)) -c -o $$@ $$<
+
+-include $$(wildcard build/core/$(1)/*.d build/core/$(1)/ctest/*.d)
+endef
+
+# core_test KIND: the test programs, and core-test-KIND, which runs them.
+define core_test
+build/core/$(1)/test_%: rdmacore/ctest/test_%.c $$(CORE_OBJECTS:%=build/core/$(1)/%) | setup
+	$$(Q)$$(CC) $$(CORE_CFLAGS) $$(KIND_$(1)) -o $$@ $$(filter %.c %.o,$$^) $$(CORE_LIBS)
+
+.PHONY: core-test-$(1)
+core-test-$(1): $$(CORE_TESTS:%=build/core/$(1)/%)
+	$$(Q)for test in $$(CORE_TESTS); do \
+		$$(RUN_$(1)) timeout 120 build/core/$(1)/$$$$test || { echo "FAIL $$$$test ($(1) sanitizer)"; exit 1; }; \
+		echo "ok   $$$$test ($(1) sanitizer)"; \
+	done
+endef
+
+$(foreach kind,address thread plain,$(eval $(call core_kind,$(kind))))
+$(foreach kind,address thread,$(eval $(call core_test,$(kind))))
+
+build/core/plain/bench_core: rdmacore/bench/bench_core.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
+	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
