@@ -5,20 +5,46 @@
 
 #include "core.h"
 
+struct opener {
+	const char *name;
+	int (*open)(struct core_provider *provider, char *why, size_t why_size);
+	void (*close)(struct core_provider *provider);
+};
+
+static int open_soft(struct core_provider *provider, char *why, size_t why_size)
+{
+	(void)why;
+	(void)why_size;
+	return soft_provider_open(provider);
+}
+
+static const struct opener openers[] = {
+	{"soft", open_soft, soft_provider_close},
+	{"verbs", verbs_provider_open, verbs_provider_close},
+};
+
+static const struct opener *find_opener(const char *name)
+{
+	for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++)
+		if (!strcmp(openers[i].name, name))
+			return &openers[i];
+	return NULL;
+}
+
 int core_open(const char *name, struct core_provider **provider, char *why, size_t why_size)
 {
+	const struct opener *opener = find_opener(name);
 	struct core_provider *opened;
-	int result = -ENOENT;
+	int result;
 
 	if (why_size)
 		why[0] = '\0';
+	if (!opener)
+		return -ENOENT;
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return -ENOMEM;
-	if (!strcmp(name, "soft"))
-		result = soft_provider_open(opened);
-	else if (!strcmp(name, "verbs"))
-		result = verbs_provider_open(opened, why, why_size);
+	result = opener->open(opened, why, why_size);
 	if (result) {
 		free(opened);
 		return result;
@@ -32,8 +58,7 @@ int core_close(struct core_provider *provider)
 	for (int kind = 0; kind < CORE_OBJECT_KINDS; kind++)
 		if (core_live(provider, kind))
 			return -EBUSY;
-	if (provider->libraries[0] || provider->libraries[1])
-		verbs_provider_close(provider);
+	find_opener(provider->name)->close(provider);
 	free(provider);
 	return 0;
 }

@@ -142,10 +142,13 @@ func (c *EventChannel) drain(enough func() bool) error {
 	return nil
 }
 
+// deliver hands d to the first that wants it.  Served is out of the list at once: it must not be promoted
+// any more, for it will not look again.
 func (c *EventChannel) deliver(d delivery) {
-	for _, w := range c.waiting {
+	for at, w := range c.waiting {
 		if len(w.got) == 0 && w.wants(d) {
 			w.got <- d
+			c.waiting = slices.Delete(c.waiting, at, at+1)
 			return
 		}
 	}

@@ -20,7 +20,7 @@ type ID struct {
 	channel   *EventChannel
 	portSpace PortSpace
 	qp        *QP
-	pd        *PD // given to CreateQP, or the borrowed default
+	pd        *PD // given to CreateQP; nil is the default
 
 	// A listener of CreateEP: what the QPs of its children are made of.
 	childPD *PD
@@ -188,13 +188,15 @@ func (id *ID) Device() *Device {
 // the device, which is not to be deallocated and whose MRs must be deregistered before the last id on
 // the device goes.  nil while the id is unbound.
 func (id *ID) PD() *PD {
-	if !id.open() || id.c.pd == nil {
+	switch {
+	case !id.open():
+		return nil
+	case id.pd != nil:
+		return id.pd
+	case id.c.pd == nil:
 		return nil
 	}
-	if id.pd == nil || id.pd.c != id.c.pd {
-		id.pd = &PD{c: id.c.pd, device: id.Device(), borrowed: true}
-	}
-	return id.pd
+	return &PD{c: id.c.pd, device: id.Device(), borrowed: true}
 }
 
 // LocalAddr is the local address, zero while there is none.

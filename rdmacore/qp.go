@@ -76,10 +76,7 @@ func (id *ID) CreateQP(pd *PD, attr QPInitAttr) error {
 	qp.attr.granted(&c.cap)
 	qp.attr.SendCQ, qp.attr.RecvCQ = qp.sendCQ, qp.recvCQ
 	p.remember(unsafe.Pointer(qp.c), qp)
-	if pd != nil {
-		id.pd = pd
-	}
-	id.qp = qp
+	id.pd, id.qp = pd, qp
 	return nil
 }
 
@@ -126,7 +123,7 @@ func (id *ID) DestroyQP() error {
 			cq.retire()
 		}
 	}
-	qp.c, id.qp = nil, nil
+	qp.c, id.qp, id.pd = nil, nil, nil
 	return check(op, int(C.core_destroy_qp(p.c, id.c)))
 }
 

@@ -1,0 +1,90 @@
+package rdmacore
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// leaked is the exit code of a test binary whose tests passed but left something behind.
+const leaked = 99
+
+// shared is the provider that all tests use, so that one count at the end sees everything.
+var shared struct {
+	sync.Once
+	provider *Provider
+	err      error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		code = leaks()
+	}
+	os.Exit(code)
+}
+
+func leaks() int {
+	code := 0
+	if shared.provider != nil {
+		if live := shared.provider.Live(); live.Total() != 0 {
+			fmt.Fprintf(os.Stderr, "leaked core objects: %s\n", live)
+			code = leaked
+		} else if err := shared.provider.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = leaked
+		}
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = leaked
+	}
+	return code
+}
+
+// soft opens the soft provider.
+func soft(t testing.TB) *Provider {
+	t.Helper()
+	shared.Do(func() { shared.provider, shared.err = Open("soft") })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.provider
+}
+
+// bounded is a context that ends long after any step that works.
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// must stops the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atEnd checks a clean-up when the test is over.
+func atEnd(t testing.TB, cleanup func() error) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := cleanup(); err != nil {
+			t.Errorf("clean-up: %v", err)
+		}
+	})
+}
+
+// loopback is an address of the soft device with that port; 0 is any.
+func loopback(port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+}

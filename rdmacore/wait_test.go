@@ -1,0 +1,202 @@
+package rdmacore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestCancel: every wait ends with its context, by cancellation and by deadline, and says what it waited for.
+func TestCancel(t *testing.T) {
+	client, server := connected(t)
+	device, err := soft(t).DefaultDevice()
+	must(t, err)
+	waits := map[string]func(ctx context.Context) error{
+		"GetEvent": func(ctx context.Context) error {
+			_, err := client.channel.GetEvent(ctx)
+			return err
+		},
+		"EventChannel.Wait": func(ctx context.Context) error {
+			_, err := server.channel.Wait(ctx, server.id)
+			return err
+		},
+		"CQ.Wait": func(ctx context.Context) error {
+			_, err := client.id.RecvCQ().Wait(ctx, make([]WC, 1))
+			return err
+		},
+		"CQ.WaitEvent": func(ctx context.Context) error { return client.id.SendCQ().WaitEvent(ctx) },
+		"GetAsyncEvent": func(ctx context.Context) error {
+			_, err := device.GetAsyncEvent(ctx)
+			return err
+		},
+	}
+	for name, wait := range waits {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan error, 1)
+			go func() { ended <- wait(ctx) }()
+			time.Sleep(20 * time.Millisecond)
+			select {
+			case err := <-ended:
+				t.Fatalf("ended by itself: %v", err)
+			default:
+			}
+			cancel()
+			select {
+			case err := <-ended:
+				refused(t, err, context.Canceled)
+			case <-time.After(30 * time.Second):
+				t.Fatal("not cancelled")
+			}
+
+			ctx, cancel = context.WithTimeout(context.Background(), 10*time.Millisecond)
+			defer cancel()
+			refused(t, wait(ctx), context.DeadlineExceeded)
+			refused(t, wait(ctx), context.DeadlineExceeded) // ended before it began
+		})
+	}
+	// And all of them still work.
+	must(t, client.id.Disconnect())
+	expect(t, server.id, EventDisconnected, 0)
+}
+
+func TestCreateEPCancelled(t *testing.T) {
+	p := soft(t)
+	channel := newChannel(t, p)
+	before := p.Live()[KindID]
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := channel.CreateEP(ctx, EPConfig{Destination: loopback(1), QP: &usualQP})
+	refused(t, err, context.Canceled)
+	if after := p.Live()[KindID]; after != before {
+		t.Errorf("%d ids were left behind", after-before)
+	}
+}
+
+// TestManyWaiters: goroutines that wait on one channel each get the events of their own id, and one that is
+// cancelled while it reads for the others hands over.
+func TestManyWaiters(t *testing.T) {
+	p := soft(t)
+	channel := newChannel(t, p)
+	impatient, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	idle, err := channel.CreateID(PortSpaceTCP)
+	must(t, err)
+	atEnd(t, idle.Destroy)
+	quit := make(chan error, 1)
+	go func() {
+		_, err := channel.Wait(impatient, idle)
+		quit <- err
+	}()
+
+	const count = 32
+	var all sync.WaitGroup
+	for range count {
+		id, err := channel.CreateID(PortSpaceTCP)
+		must(t, err)
+		atEnd(t, id.Destroy)
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for range 20 {
+				if err := id.ResolveAddr(loopback(0), loopback(1), time.Second); err != nil {
+					t.Error(err)
+					return
+				}
+				event, err := channel.Wait(bounded(t), id)
+				if err != nil || event.ID != id || event.Type != EventAddrResolved {
+					t.Errorf("event %v, %v", event, err)
+					return
+				}
+				if err := id.ResolveRoute(time.Second); err != nil {
+					t.Error(err)
+					return
+				}
+				event, err = channel.Wait(bounded(t), id)
+				if err != nil || event.ID != id || event.Type != EventRouteResolved {
+					t.Errorf("event %v, %v", event, err)
+				}
+				return
+			}
+		}()
+		if len(quit) == 0 {
+			cancel()
+		}
+	}
+	all.Wait()
+	refused(t, <-quit, context.Canceled)
+	if events, err := channel.Pending(); err != nil || len(events) != 0 {
+		t.Errorf("left over: %v, %v", events, err)
+	}
+}
+
+// TestPending takes what others left, and what waits in the channel, in order.
+func TestPending(t *testing.T) {
+	p := soft(t)
+	channel := newChannel(t, p)
+	var ids []*ID
+	for range 3 {
+		id, err := channel.CreateID(PortSpaceTCP)
+		must(t, err)
+		atEnd(t, id.Destroy)
+		must(t, id.ResolveAddr(loopback(0), loopback(1), time.Second))
+		ids = append(ids, id)
+	}
+	expect(t, ids[1], EventAddrResolved, 0)
+	events, err := channel.Pending()
+	must(t, err)
+	if len(events) != 2 || events[0].ID != ids[0] || events[1].ID != ids[2] {
+		t.Errorf("%d events", len(events))
+	}
+	if events, err = channel.Pending(); err != nil || events != nil {
+		t.Errorf("again %v, %v", events, err)
+	}
+}
+
+// TestCompletionEvents: one event a request, and none for what was there before (ibv_req_notify_cq(3)).
+func TestCompletionEvents(t *testing.T) {
+	client, server := connected(t)
+	for round := range uint64(3) {
+		must(t, server.id.RecvCQ().RequestNotify(false))
+		server.recv(t, round, 0, 64)
+		client.send(t, SendWR{WRID: round, Opcode: OpSend, Flags: SendSignaled}, 0, 64)
+		must(t, server.id.RecvCQ().WaitEvent(bounded(t)))
+		completion(t, server.id.RecvCQ(), round, WCSuccess)
+		completion(t, client.id.SendCQ(), round, WCSuccess)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if err := server.id.RecvCQ().WaitEvent(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an event without request: %v", err)
+	}
+}
+
+// TestAsyncEvent: an access error at the target raises QP_ACCESS_ERR there, with the QP.
+func TestAsyncEvent(t *testing.T) {
+	client, server := connected(t)
+	client.send(t, SendWR{WRID: 1, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: 1}, 0, 64)
+	completion(t, client.id.SendCQ(), 1, WCRemAccessErr)
+	ctx := bounded(t)
+	for {
+		event, err := server.id.Device().GetAsyncEvent(ctx)
+		must(t, err)
+		if event.QP == server.id.QP() { // others are of QPs of earlier tests
+			if event.Type != AsyncQPAccessErr {
+				t.Errorf("event %s", event.Type)
+			}
+			return
+		}
+	}
+}
+
+func TestWaitArguments(t *testing.T) {
+	client, _ := connected(t)
+	_, err := client.id.SendCQ().Wait(bounded(t), nil)
+	refused(t, err, syscall.EINVAL)
+	if n, err := client.id.SendCQ().Poll(nil); n != 0 || err != nil {
+		t.Errorf("poll for nothing: %d, %v", n, err)
+	}
+}
