@@ -19,8 +19,7 @@ network() {
 
 rdma_device() {
 	rdma link add rxe0 type rxe netdev veth0 || return
-	local try
-	for try in $(seq 100); do
+	for _ in $(seq 100); do
 		rdma link show rxe0/1 | grep -q 'state ACTIVE' && [ -c /dev/infiniband/rdma_cm ] && return
 		sleep 0.05
 	done

@@ -5,7 +5,7 @@ failed=0
 
 # check NAME COMMAND...: the command may be a function; every program in it has its own time limit.
 check() {
-	local name=$1 output start seconds
+	local name=$1 output start seconds verdict
 	shift
 	output=$(mktemp)
 	start=${EPOCHREALTIME/./}
@@ -33,8 +33,7 @@ limited() { timeout -k 5 40 "$@"; }
 
 # wait_listening PORT: until some program listens there with rdma_cm, 20 s at most.
 wait_listening() {
-	local try
-	for try in $(seq 200); do
+	for _ in $(seq 200); do
 		rdma resource show cm_id | grep -q "state LISTEN.* src-addr [^ ]*:$1 " && return
 		sleep 0.1
 	done

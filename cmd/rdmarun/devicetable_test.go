@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestDeviceTable(t *testing.T) {
+	port := portRow{Number: 1, State: "active", LinkLayer: "Ethernet", RateGbps: 2.5, ActiveMTU: 1024, Netdev: "eth0"}
+	withGIDs := port
+	withGIDs.GIDs = []gidRow{
+		{Index: 0, GID: "fe80:0000:0000:0000:0000:0000:0000:0001", Type: "IB"},
+		{Index: 3, GID: "0000:0000:0000:0000:0000:ffff:c000:0201", Type: "RoCE v2", Address: "192.0.2.1"},
+	}
+	down := portRow{Number: 2, State: "down", ActiveMTU: 256}
+	tests := map[string]struct {
+		ports []portRow
+		rows  []string // cells, one space between
+	}{
+		"no ports": {nil, nil},
+		"no GIDs":  {[]portRow{port}, []string{"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 - - -"}},
+		"a row for each GID": {[]portRow{withGIDs, down}, []string{
+			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 IB fe80:0000:0000:0000:0000:0000:0000:0001",
+			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 3 RoCEv2 192.0.2.1",
+			"verbs hca0 2 down - - 256 - - - -",
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := printDeviceTable(&out, []deviceRow{{Provider: "verbs", Name: "hca0", Ports: test.ports}}); err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+			columns := len(strings.Fields(lines[0]))
+			if len(lines) != 1+len(test.rows) {
+				t.Fatalf("%d rows, expected %d:\n%s", len(lines)-1, len(test.rows), out.String())
+			}
+			for i, want := range test.rows {
+				cells := strings.Fields(lines[1+i])
+				if len(cells) != columns || strings.Join(cells, " ") != want {
+					t.Errorf("row %q, expected %q in %d columns", lines[1+i], want, columns)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+# The job of `make test-rxe`, in the VM: rdmarun's verbs provider on a real RDMA kernel, alone and with
+# programs that nobody here wrote.  Addresses and device: guest.sh.
+set -u
+# shellcheck source=tools/rxe-vm/jobs/check.sh
+. tools/rxe-vm/jobs/check.sh
+# shellcheck source=tools/rxe-vm/jobs/interop.sh
+. tools/rxe-vm/jobs/interop.sh
+
+address=192.0.2.1
+address6=2001:db8::1
+export RDMARUN_PROVIDER=verbs
+
+rdmarun() { limited bin/rdmarun "$@"; }
+
+devices_show() {
+	local rows
+	rows=$(rdmarun devices) || return
+	echo "$rows"
+	grep -qE "^verbs +rxe0 +1 +active +Ethernet .* veth0 +[0-9]+ +RoCEv2 +$1\$" <<<"$rows"
+}
+
+core_tests() (
+	cd rdmacore || exit
+	limited env RDMARUN_TEST_PROVIDER=verbs ../bin/rdmacore.test -test.timeout 60s
+)
+
+# kernel_objects: how many of each the kernel holds; its own are among them.
+kernel_objects() { rdma resource show rxe0; }
+
+# nothing_left: the kernel holds what it held at first, 5 s later at most (it frees closing ids aside).
+nothing_left() {
+	for _ in $(seq 50); do
+		[ "$(kernel_objects)" = "$at_first" ] && return
+		sleep 0.1
+	done
+	echo "at first: $at_first"
+	echo "now:      $(kernel_objects)"
+	rdma resource show qp
+	rdma resource show cm_id
+	return 1
+}
+
+at_first=$(kernel_objects)
+echo "kernel $(uname -r), $(rdma link show rxe0/1)"
+check "devices: rxe0 with its IPv4 address" devices_show "$address"
+check "devices: rxe0 with its IPv6 address" devices_show "$address6"
+check "core tests on verbs" core_tests
+check "run scenarios/rping.yaml" rdmarun run scenarios/rping.yaml
+check "run scenarios/rping.yaml, 64 KiB" rdmarun run scenarios/rping.yaml -p count=20 -p size=64KiB
+check "run scenarios/guest-pingpong.yaml" rdmarun run scenarios/guest-pingpong.yaml
+check "rping -s and our client" our_client_of_rping
+check "our server and rping -c" our_server_of_rping
+check "rdma_server and our client" our_client_of_rdma_server
+check "our server and rdma_client" our_server_of_rdma_client
+check "nothing is left in the kernel" nothing_left
+summary
