@@ -101,3 +101,6 @@ type EnumValue struct {
 func (t ParamType) String() string {
 	return [...]string{"u32", "i64", "handle", "in", "out", "inout"}[t]
 }
+
+// Signature is the function's parameters as wasm has them; the result is always one i32.
+func (f *Function) Signature() []api.ValueType { return f.signature }

@@ -23,6 +23,8 @@ const (
 	exitUsage       exitCode = 64  // bad flag or argument (EX_USAGE of sysexits.h)
 	exitBug         exitCode = 70  // a bug in rdmarun (EX_SOFTWARE)
 	exitTimeout     exitCode = 124 // the whole run took too long (as timeout(1))
+	exitTrapped     exitCode = 125 // a guest trapped
+	exitNotAGuest   exitCode = 126 // not a WASM guest, or one that imports what this host lacks
 	exitInterrupted exitCode = 130 // SIGINT
 	exitTerminated  exitCode = 143 // SIGTERM
 )
@@ -41,6 +43,8 @@ var exitCodes = []struct {
 	{exitUsage, "usage: a bad flag or argument"},
 	{exitBug, "a bug in rdmarun; a report was written to a file"},
 	{exitTimeout, "the whole run took too long"},
+	{exitTrapped, "guest run: the guest trapped"},
+	{exitNotAGuest, "guest run, guest inspect: not a WebAssembly guest, or it imports what this host lacks"},
 	{exitInterrupted, "interrupted (SIGINT)"},
 	{exitTerminated, "terminated (SIGTERM)"},
 }

@@ -43,10 +43,16 @@ func (m *metering) rewriteBody(out, body []byte) ([]byte, error) {
 	out = append(out, body[:entry]...)
 	copied, calls := entry, false
 	for r.more() {
+		at := r.pos
 		switch r.instruction() {
 		case opLoop:
 			out = append(append(out, body[copied:r.pos]...), m.check...)
 			copied = r.pos
+		case opGlobalGet, opGlobalSet:
+			// The module is validated with the added globals; its own code must not know them.
+			if index := (&reader{data: body, pos: at + 1}).index(); index >= m.fuel {
+				return nil, fmt.Errorf("%w: global %d does not exist", ErrFormat, index)
+			}
 		case opCall, opCallIndirect, opReturnCall, opReturnCallIndirect:
 			calls = true
 		}

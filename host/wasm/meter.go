@@ -5,6 +5,10 @@ import (
 	"fmt"
 )
 
+// StartExport is the export by which a metered module's start function is called: a module's start
+// section runs while the module is instantiated, when nothing could end it yet.
+const StartExport = "rdmarun:start"
+
 // StopGlobal is the exported global of a metered module that ends it: once the host sets it to
 // anything but 0, the guest traps (unreachable) within Period steps.
 const StopGlobal = "rdmarun:stop"
@@ -43,7 +47,7 @@ func Meter(module []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{m.addType, m.addFunction, m.addGlobals, m.addExport, m.rewriteCode} {
+	for _, step := range []func() error{m.addType, m.addFunction, m.addGlobals, m.addExports, m.rewriteCode} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -58,6 +62,8 @@ type metering struct {
 	stop     uint32
 	tick     uint32 // index of the function
 	tickType uint32
+	start    uint32 // index of the function of the start section, if there is one
+	hasStart bool
 	check    []byte // the instructions put at each loop and function
 }
 
@@ -65,6 +71,7 @@ func newMetering(sections []section) (*metering, error) {
 	m := &metering{}
 	memories := uint32(0)
 	for _, one := range sections {
+		count := (&reader{data: one.content}).index()
 		switch {
 		case one.id == sectionCustom && isDebug(one.name):
 			continue
@@ -84,11 +91,14 @@ func newMetering(sections []section) (*metering, error) {
 				}
 			}
 		case one.id == sectionFunction:
-			m.tick += (&reader{data: one.content}).index()
+			m.tick += count
 		case one.id == sectionGlobal:
-			m.fuel += (&reader{data: one.content}).index()
+			m.fuel += count
 		case one.id == sectionMemory:
-			memories += (&reader{data: one.content}).index()
+			memories += count
+		case one.id == sectionStart:
+			m.start, m.hasStart = count, true // which is the function's index
+			continue
 		}
 		m.sections = append(m.sections, one)
 	}
@@ -155,10 +165,18 @@ func (m *metering) addGlobals() error {
 	}, 2)
 }
 
-func (m *metering) addExport() error {
-	return m.extend(sectionExport, func(uint32) []byte {
-		return appendUnsigned(append(appendName(nil, StopGlobal), byte(KindGlobal)), uint64(m.stop))
-	}, 1)
+func (m *metering) addExports() error {
+	added := uint32(1)
+	entries := appendExport(nil, StopGlobal, KindGlobal, m.stop)
+	if m.hasStart {
+		added++
+		entries = appendExport(entries, StartExport, KindFunction, m.start)
+	}
+	return m.extend(sectionExport, func(uint32) []byte { return entries }, added)
+}
+
+func appendExport(out []byte, name string, kind Kind, index uint32) []byte {
+	return appendUnsigned(append(appendName(out, name), byte(kind)), uint64(index))
 }
 
 // extend appends entries to a section that is a vector, and makes the section where there is none.

@@ -24,11 +24,12 @@ func parseTypes(content []byte) ([]Signature, error) {
 
 func (r *reader) valueTypes() string {
 	var letters []byte
-	r.vector(func() { letters = append(letters, valueLetter(r.byte())) })
+	r.vector(func() { letters = append(letters, Letter(r.byte())) })
 	return string(letters)
 }
 
-func valueLetter(valueType byte) byte {
+// Letter is the letter of a value type in a Signature.
+func Letter(valueType byte) byte {
 	switch valueType {
 	case typeI32:
 		return 'i'

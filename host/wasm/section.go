@@ -15,6 +15,7 @@ const (
 	sectionMemory   = 5
 	sectionGlobal   = 6
 	sectionExport   = 7
+	sectionStart    = 8
 	sectionCode     = 10
 )
 

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// byteSize is a flag of so many bytes: "65536", "64KiB", "32MiB", "1GiB".
+type byteSize int64
+
+var byteUnits = []struct {
+	suffix string
+	bytes  int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"", 1}}
+
+func (s *byteSize) String() string {
+	for at := len(byteUnits) - 2; at >= 0; at-- {
+		if unit := byteUnits[at]; *s != 0 && int64(*s)%unit.bytes == 0 {
+			return strconv.FormatInt(int64(*s)/unit.bytes, 10) + unit.suffix
+		}
+	}
+	return strconv.FormatInt(int64(*s), 10)
+}
+
+func (*byteSize) Type() string { return "size" }
+
+func (s *byteSize) Set(text string) error {
+	for _, unit := range byteUnits {
+		digits, ok := strings.CutSuffix(text, unit.suffix)
+		if !ok {
+			continue
+		}
+		number, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || number <= 0 || number > 1<<40/unit.bytes {
+			break
+		}
+		*s = byteSize(number * unit.bytes)
+		return nil
+	}
+	return fmt.Errorf("a size is a number of bytes, or one with KiB, MiB or GiB")
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host"
+	"rdmarun/rdmacore"
+)
+
+const guestRunLong = `Run a WebAssembly guest: a WASI command (GOOS=wasip1, --target=wasm32-wasi) that
+imports the functions of docs/abi.md.  What stands after "--" are its arguments.
+
+The guest sees its arguments, the standard streams, the clock and random numbers;
+no files, no sockets, no environment.  What it leaves behind when it ends, however
+it ends, is freed, and its peers get DISCONNECTED.
+
+The first SIGINT or SIGTERM asks the guest to end: its wait fails with ECANCELED.
+
+Exit codes: the guest's own; 124 when it exceeded --time, 125 when it trapped, 126
+when the file is no guest or needs what this host lacks.`
+
+func newGuestCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "guest",
+		Short: "Run and inspect WebAssembly guests",
+		Args:  cobra.NoArgs,
+	}
+	command.AddCommand(newGuestRunCommand(a), newGuestInspectCommand(a))
+	return command
+}
+
+// guestFlags are the flags of guest run.
+type guestFlags struct {
+	provider string
+	limits   host.Limits
+	memory   byteSize
+	verbose  bool
+}
+
+func newGuestRunCommand(a *app) *cobra.Command {
+	flags := guestFlags{memory: host.DefaultMemory}
+	command := &cobra.Command{
+		Use:     "run FILE.wasm [-- ARGS...]",
+		Short:   "Run a guest",
+		Long:    guestRunLong,
+		Example: "  rdmarun guest run guests/hello/hello.wasm\n  rdmarun guest run --provider verbs guests/pingpong.wasm -- --client 10.1.0.14 --size 4096",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runGuest(command.Context(), a, flags, args[0], args[1:])
+		},
+		ValidArgsFunction: completeGuests,
+	}
+	command.Flags().StringVarP(&flags.provider, "provider", "P", "soft", "provider to run on (soft, verbs)")
+	command.Flags().DurationVar(&flags.limits.Time, "time", host.DefaultTime, "how long it may run; 0 without limit")
+	command.Flags().Var(&flags.memory, "memory", "how much memory it may have")
+	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
+	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
+	if err := command.RegisterFlagCompletionFunc("provider", complete); err != nil {
+		panic(err) // the flag was defined some lines above
+	}
+	return command
+}
+
+func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
+	// A signal asks the guest to end, below; it does not take the ground from under it.
+	life := context.WithoutCancel(ctx)
+	runtime, err := host.New(life, host.Config{CacheDir: a.env[host.CacheVariable]})
+	if err != nil {
+		return withExit(exitEnvironment, err)
+	}
+	defer func() { err = errors.Join(err, runtime.Close(life)) }()
+	began := time.Now()
+	module, err := runtime.Compile(life, path)
+	if err != nil {
+		return withExit(guestErrorCode(err), err)
+	}
+	if flags.verbose {
+		fmt.Fprintf(a.stderr, "rdmarun: compiled %s in %s\n", path, time.Since(began).Round(time.Millisecond))
+	}
+	provider, err := rdmacore.Open(flags.provider)
+	if err != nil {
+		return withExit(exitEnvironment, err)
+	}
+	defer func() { err = errors.Join(err, provider.Close()) }()
+
+	flags.limits.Memory = int64(flags.memory)
+	if flags.limits.Time == 0 {
+		flags.limits.Time = host.NoTimeLimit
+	}
+	guest, err := runtime.Start(life, module, host.GuestConfig{
+		Provider: provider, Args: args, Limits: flags.limits,
+		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+	})
+	if err != nil {
+		return withExit(exitInvalid, err)
+	}
+	select {
+	case <-guest.Done():
+	case <-ctx.Done():
+		guest.Stop(life)
+	}
+	return a.guestResult(flags, guest)
+}
+
+// guestErrorCode is the exit code for a module that Compile refused.
+func guestErrorCode(err error) exitCode {
+	var format *host.FormatError
+	var abi *host.ABIError
+	switch {
+	case errors.As(err, &format), errors.As(err, &abi):
+		return exitNotAGuest
+	case errors.Is(err, fs.ErrNotExist):
+		return exitInvalid
+	}
+	return exitEnvironment
+}
+
+// guestResult says how a guest ended, unless it ended well.
+func (a *app) guestResult(flags guestFlags, guest *host.Guest) error {
+	result := guest.Result()
+	if flags.verbose && result.Freed.Total() != 0 {
+		fmt.Fprintf(a.stderr, "rdmarun: freed for the guest: %s\n", result.Freed)
+	}
+	if result.Err != nil {
+		fmt.Fprintf(a.stderr, "rdmarun: %s: %v\n", guest.Name(), result.Err)
+	}
+	return reported(exitCode(result.ExitCode))
+}

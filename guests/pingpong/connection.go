@@ -1,0 +1,147 @@
+//go:build wasip1
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	rdma "rdmarun/guests/sdk/go"
+)
+
+// slots is the number of message buffers each way, used in turn, so that one can be verified or filled
+// while the next is under way.
+const slots = 8
+
+// connection is one side of the exchange.
+type connection struct {
+	ep      *rdma.EP
+	pd      *rdma.PD
+	side    side
+	work    workload
+	peer    greeting
+	timeout time.Duration
+
+	outgoing *rdma.Region // slots messages
+	incoming *rdma.Region // slots messages
+	target   *rdma.Region // the peer's WRITEs: slots messages and a flag
+	flag     *rdma.Region // the source of the flags this side writes
+
+	unsignaled int // sends since the last one with a completion
+	pending    int // completions not taken yet
+	recvWRs    [1]rdma.RecvWR
+	sendWRs    [2]rdma.SendWR
+	sges       [2]rdma.SGE
+	wcs        [slots]rdma.WC
+}
+
+func qpAttr() *rdma.QPInitAttr {
+	return &rdma.QPInitAttr{
+		Type: rdma.QPTypeRC, MaxSendWR: 4 * slots, MaxRecvWR: slots, MaxSendSGE: 1, MaxRecvSGE: 1,
+	}
+}
+
+// allocate makes the buffers, once the size is known, and posts the receives.
+func (c *connection) allocate() (err error) {
+	for _, buffer := range []struct {
+		region **rdma.Region
+		size   int
+		access rdma.Access
+	}{
+		{&c.outgoing, slots * c.work.size, 0},
+		{&c.incoming, slots * c.work.size, rdma.AccessLocalWrite},
+		{&c.target, c.flagOffset() + flagSize, rdma.AccessLocalWrite | rdma.AccessRemoteWrite},
+		{&c.flag, slots * flagSize, 0},
+	} {
+		if *buffer.region, err = c.pd.NewBuffer(buffer.size, buffer.access); err != nil {
+			return err
+		}
+	}
+	for n := range min(slots, c.work.count) {
+		if err := c.postRecv(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *connection) greeting() []byte {
+	return greeting{c.work, c.target.Address, c.target.RKey}.encode()
+}
+
+func (c *connection) postRecv(n int) error {
+	c.recvWRs[0] = rdma.RecvWR{WRID: uint64(n), NumSGE: 1}
+	c.sges[0] = c.incoming.SGE(n%slots*c.work.size, c.work.size)
+	_, err := c.ep.QP.PostRecv(c.recvWRs[:1], c.sges[:1])
+	return err
+}
+
+// post posts the first count of sendWRs.  Only every other slot's worth has a completion, which is enough
+// to know that a buffer is free again before its turn comes round.
+func (c *connection) post(count int) error {
+	last := &c.sendWRs[count-1]
+	last.Flags = 0
+	if c.unsignaled++; c.unsignaled == slots/2 {
+		last.Flags, c.unsignaled = rdma.SendSignaled, 0
+		c.pending++
+	}
+	if _, err := c.ep.QP.PostSend(c.sendWRs[:count], c.sges[:count]); err != nil {
+		return err
+	}
+	if c.pending < 2 {
+		return nil
+	}
+	return c.await(c.ep.SendCQ, "a send completion", func(wc *rdma.WC) error {
+		c.pending--
+		return nil
+	})
+}
+
+// await polls until a completion has come and hands each to take.
+func (c *connection) await(cq *rdma.CQ, what string, take func(*rdma.WC) error) error {
+	var watch watch
+	for {
+		n, err := cq.Spin(c.wcs[:], spinAttempts)
+		if err != nil {
+			return err
+		}
+		for at := range c.wcs[:n] {
+			if err := c.wcs[at].Err(); err != nil {
+				return fmt.Errorf("wait for %s: %w", what, err)
+			}
+			if err := take(&c.wcs[at]); err != nil {
+				return err
+			}
+		}
+		if n > 0 {
+			return nil
+		}
+		if err := watch.check(c, what); err != nil {
+			return err
+		}
+	}
+}
+
+// spinAttempts is how long one call polls: short enough to look after the connection in between.
+const spinAttempts = 1000
+
+// watch looks after a connection while nothing comes from it.
+type watch struct{ began time.Duration }
+
+// check fails when the peer has left or nothing has come for too long.
+func (w *watch) check(c *connection, what string) error {
+	now := rdma.Clock()
+	if w.began == 0 {
+		w.began = now
+	}
+	if event, err := c.ep.WaitEvent(0); err == nil {
+		return fmt.Errorf("wait for %s: the connection ended: %s", what, event.CMEvent.Type)
+	} else if !errors.Is(err, rdma.ETIMEDOUT) {
+		return err
+	}
+	if now-w.began > c.timeout {
+		return fmt.Errorf("wait for %s: nothing for %s", what, c.timeout)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+//go:build wasip1
+
+package rdma
+
+import (
+	"time"
+	"unsafe"
+)
+
+// CQ is a completion queue.
+type CQ struct{ Handle Handle }
+
+// CreateCQ makes a completion queue on the default device, for QPs that share one.
+func CreateCQ(entries int) (*CQ, error) {
+	h, err := handle("create_cq", abiCreateCQ(0, uint32(entries)))
+	if err != nil {
+		return nil, err
+	}
+	return &CQ{h}, nil
+}
+
+// Destroy destroys a CQ of CreateCQ; EBUSY while a QP uses it.
+func (c *CQ) Destroy() error { return check("destroy_cq", abiDestroyCQ(c.Handle)) }
+
+// Poll takes up to len(wcs) completions without waiting.
+func (c *CQ) Poll(wcs []WC) (int, error) {
+	result := abiPollCQ(c.Handle, unsafe.SliceData(wcs), uint32(len(wcs)))
+	if result < 0 {
+		return 0, check("poll_cq", result)
+	}
+	return int(result), nil
+}
+
+// Spin polls up to attempts times in native code, until there is a completion.
+func (c *CQ) Spin(wcs []WC, attempts int) (int, error) {
+	result := abiSpinCQ(c.Handle, unsafe.SliceData(wcs), uint32(len(wcs)), uint32(attempts))
+	if result < 0 {
+		return 0, check("spin_cq", result)
+	}
+	return int(result), nil
+}
+
+// Wait waits until there is a completion and returns how many it took.
+func (c *CQ) Wait(wcs []WC, timeout time.Duration) (int, error) {
+	result := abiWaitCQ(c.Handle, unsafe.SliceData(wcs), uint32(len(wcs)), int64(timeout))
+	if result < 0 {
+		return 0, check("wait_cq", result)
+	}
+	return int(result), nil
+}

@@ -1,0 +1,64 @@
+//go:build wasip1
+
+package rdma
+
+import "unsafe"
+
+// PD is a protection domain.
+type PD struct{ Handle Handle }
+
+// AllocPD allocates a protection domain on an endpoint's device, or with nil on the default device.
+func AllocPD(ep *EP) (*PD, error) {
+	of := Handle(0)
+	if ep != nil {
+		of = ep.Handle
+	}
+	h, err := handle("alloc_pd", abiAllocPD(of))
+	if err != nil {
+		return nil, err
+	}
+	return &PD{h}, nil
+}
+
+// Dealloc frees the protection domain; EBUSY while it has QPs or memory regions.
+func (pd *PD) Dealloc() error { return check("dealloc_pd", abiDeallocPD(pd.Handle)) }
+
+func (pd *PD) handle() Handle {
+	if pd == nil {
+		return 0
+	}
+	return pd.Handle
+}
+
+// Region is a memory region: Bytes is registered, and stays where it is.
+type Region struct {
+	Handle Handle
+	MR
+	Bytes []byte
+}
+
+// RegMR registers memory from the heap or of a global variable.
+func (pd *PD) RegMR(memory []byte, access Access) (*Region, error) {
+	region := &Region{Bytes: memory}
+	h, err := handle("reg_mr", abiRegMR(pd.Handle, unsafe.Pointer(unsafe.SliceData(memory)),
+		uint32(len(memory)), access, &region.MR))
+	if err != nil {
+		return nil, err
+	}
+	region.Handle = h
+	return region, nil
+}
+
+// NewBuffer registers fresh, zeroed memory.
+func (pd *PD) NewBuffer(size int, access Access) (*Region, error) {
+	return pd.RegMR(make([]byte, size), access)
+}
+
+// Dereg ends the registration.
+func (r *Region) Dereg() error { return check("dereg_mr", abiDeregMR(r.Handle)) }
+
+// SGE names length bytes of the region from offset in a work request.
+func (r *Region) SGE(offset, length int) SGE {
+	start := unsafe.Pointer(unsafe.SliceData(r.Bytes[offset:][:length]))
+	return SGE{Address: uint64(uintptr(start)), Length: uint32(length), LKey: r.LKey}
+}

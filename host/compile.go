@@ -1,0 +1,139 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+
+	"rdmarun/host/wasm"
+)
+
+// Module is a compiled guest, of which any number can run.
+type Module struct {
+	name     string
+	facts    wasm.Facts
+	compiled wazero.CompiledModule
+	engine   wazero.Runtime
+	metered  bool
+}
+
+// Name is the file's name without folder and ending.
+func (m *Module) Name() string { return m.name }
+
+// Imports are what the module needs of its host.
+func (m *Module) Imports() []Import { return m.facts.Imports }
+
+// Exports are what the module offers.
+func (m *Module) Exports() []Export { return m.facts.Exports }
+
+// MinMemory is the memory that the module starts with, in bytes.
+func (m *Module) MinMemory() int64 { return int64(m.facts.MinPages) * pageSize }
+
+// Metered says that the module counts its steps; else wazero looks at its context, or nobody does.
+func (m *Module) Metered() bool { return m.metered }
+
+// FormatError says that a file is no guest at all.
+type FormatError struct {
+	Module string
+	Err    error
+	remedy string
+}
+
+func (e *FormatError) Error() string { return e.Module + ": " + e.Err.Error() + "; " + e.remedy }
+func (e *FormatError) Unwrap() error { return e.Err }
+
+var errNoStart = errors.New("the module has no function _start")
+
+// Compile reads, checks and compiles a module; once for each content, and from the cache when it has been
+// compiled before.  Errors: those of reading the file, *FormatError, *ABIError.
+func (r *Runtime) Compile(ctx context.Context, path string) (*Module, error) {
+	module, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the guest: %w", err)
+	}
+	return r.CompileBytes(ctx, moduleName(path), module)
+}
+
+func moduleName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
+
+// CompileBytes is Compile for a module in memory.
+func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) (*Module, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := sha256.Sum256(module)
+	key := name + "\x00" + string(sum[:])
+	if known, ok := r.modules[key]; ok {
+		return known, nil
+	}
+	facts, err := check(name, module, r.exports)
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{name: name, facts: facts}
+	looks := r.mode == InterruptContext
+	if r.mode == InterruptMetered {
+		if metered, err := wasm.Meter(module); err == nil {
+			module, m.metered = metered, true
+		} else if looks = true; errors.Is(err, wasm.ErrFormat) {
+			return nil, formatError(name, err)
+		}
+	}
+	if m.engine, err = r.engine(ctx, looks); err != nil {
+		return nil, err
+	}
+	if m.compiled, err = m.engine.CompileModule(ctx, module); err != nil {
+		return nil, formatError(name, err)
+	}
+	r.modules[key] = m
+	return m, nil
+}
+
+// Check finds what Compile would refuse, without compiling: it only reads the module.
+func Check(path string) error {
+	_, err := Inspect(path)
+	return err
+}
+
+// Facts are what can be read off a module.
+type Facts = wasm.Facts
+
+// Inspect reads a module and finds what Compile would refuse.  The facts are valid with an *ABIError too.
+func Inspect(path string) (Facts, error) {
+	module, err := os.ReadFile(path)
+	if err != nil {
+		return Facts{}, fmt.Errorf("read the guest: %w", err)
+	}
+	exports, err := throwawayExports(context.Background())
+	if err != nil {
+		return Facts{}, err
+	}
+	return check(moduleName(path), module, exports)
+}
+
+func check(name string, module []byte, exports hostExports) (wasm.Facts, error) {
+	facts, err := wasm.Inspect(module)
+	if err != nil {
+		return facts, formatError(name, err)
+	}
+	if err := exports.checkImports(name, facts.Imports); err != nil {
+		return facts, err
+	}
+	for _, export := range facts.Exports {
+		if export.Name == startFunction && export.Kind == wasm.KindFunction {
+			return facts, nil
+		}
+	}
+	return facts, &FormatError{name, errNoStart,
+		"build a command, not a library (Go: without -buildmode=c-shared; C: without -mexec-model=reactor)"}
+}
+
+func formatError(name string, err error) error {
+	return &FormatError{name, err,
+		"a guest is a WebAssembly core module (Go: GOOS=wasip1 GOARCH=wasm go build)"}
+}

@@ -1,0 +1,60 @@
+package host_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"rdmarun/host"
+	"rdmarun/rdmacore"
+)
+
+const pingpong = "rdmarun/guests/pingpong"
+
+// startServer starts a pingpong server and returns when it listens.
+func startServer(t testing.TB, r *host.Runtime, p *rdmacore.Provider, out *output, args ...string) *host.Guest {
+	t.Helper()
+	listening := make(chan struct{})
+	server, err := r.Start(testContext(t), compileGo(t, r, pingpong), host.GuestConfig{
+		Name: "server", Provider: p, Args: append([]string{"--server"}, args...), Stdout: out, Stderr: out,
+		Barrier: func(context.Context, string) error { close(listening); return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-listening:
+	case <-server.Done():
+		t.Fatalf("the server ended: %v\n%s", server.Result().Err, out)
+	}
+	return server
+}
+
+func TestPingpong(t *testing.T) {
+	for name, args := range map[string][]string{
+		"short":      {"--count=100", "--writes=100"},
+		"one byte":   {"--count=20", "--writes=20", "--size=1"},
+		"64 KiB":     {"--count=20", "--writes=20", "--size=65536"},
+		"sends only": {"--count=20", "--writes=0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, p := newRuntime(t, host.InterruptMetered), newProvider(t)
+			var serverOut, clientOut output
+			server := startServer(t, r, p, &serverOut)
+			result := r.Run(testContext(t), compileGo(t, r, pingpong), host.GuestConfig{
+				Name: "client", Provider: p, Args: append([]string{"--client=self"}, args...),
+				Stdout: &clientOut, Stderr: &clientOut,
+			})
+			if !result.OK() {
+				t.Errorf("client: %v\n%s", result.Err, &clientOut)
+			}
+			if result, err := server.Wait(testContext(t)); err != nil || !result.OK() {
+				t.Errorf("server: %v %v\n%s", err, result.Err, &serverOut)
+			}
+			if !strings.Contains(clientOut.String(), "every byte verified") {
+				t.Errorf("client printed\n%s", &clientOut)
+			}
+			t.Logf("\n%s", &clientOut)
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"rdmarun/hostfuncs"
+)
+
+// Runtime compiles and runs guests.  It may be used by any number of goroutines.
+type Runtime struct {
+	mode    InterruptMode
+	cache   wazero.CompilationCache
+	serials atomic.Uint32 // of guests
+
+	// mu is held while compiling: wazero's cache on disk must not be asked for one module by two
+	// goroutines (wazero #2547), and two processors are better spent on one compilation each anyway.
+	mu      sync.Mutex
+	engines map[bool]wazero.Runtime // by whether they look at contexts themselves
+	modules map[string]*Module      // by content
+	exports hostExports
+}
+
+// New makes a runtime.  The caller closes it, after its last guest has ended.
+func New(ctx context.Context, config Config) (*Runtime, error) {
+	cache, err := openCache(config.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{
+		mode:    config.Interrupt,
+		cache:   cache,
+		engines: make(map[bool]wazero.Runtime),
+		modules: make(map[string]*Module),
+	}
+	if r.mode == InterruptMetered && !compiles() {
+		// wazero's interpreter is preemptible as any Go code is, and looks at contexts for nearly nothing.
+		r.mode = InterruptContext
+	}
+	if _, err := r.engine(ctx, r.mode == InterruptContext); err != nil {
+		return nil, errors.Join(err, r.Close(ctx))
+	}
+	return r, nil
+}
+
+// compiles tells whether wazero compiles here; elsewhere it interprets.
+func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" }
+
+// engine is the wazero runtime that looks at contexts itself, or the one that does not.  The caller holds
+// mu, or nobody else knows the runtime yet.
+func (r *Runtime) engine(ctx context.Context, looks bool) (wazero.Runtime, error) {
+	if engine, ok := r.engines[looks]; ok {
+		return engine, nil
+	}
+	config := wazero.NewRuntimeConfig().WithCompilationCache(r.cache).WithCloseOnContextDone(looks)
+	engine := wazero.NewRuntimeWithConfig(ctx, config)
+	r.engines[looks] = engine
+	wasi, err := wasi_snapshot_preview1.NewBuilder(engine).Compile(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("prepare WASI: %w", err)
+	}
+	if _, err := engine.InstantiateModule(ctx, wasi, wazero.NewModuleConfig()); err != nil {
+		return nil, fmt.Errorf("prepare WASI: %w", err)
+	}
+	if err := hostfuncs.Instantiate(ctx, engine); err != nil {
+		return nil, fmt.Errorf("prepare the host functions: %w", err)
+	}
+	r.exports = exportsOf(wasi)
+	return engine, nil
+}
+
+// Close frees everything the runtime has compiled.  Guests must have ended.
+func (r *Runtime) Close(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, engine := range r.engines {
+		errs = append(errs, engine.Close(ctx))
+	}
+	clear(r.engines)
+	clear(r.modules)
+	return errors.Join(append(errs, r.cache.Close(ctx))...)
+}
