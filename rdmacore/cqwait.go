@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// The back-off of CQ.Wait, in slices without a completion.  A slice of 512 polls takes 10 to 50 us, so
-// the thread spins for about a millisecond, the time in which a peer that is running answers, then
-// yields to other goroutines between slices, and after some ten milliseconds sleeps in between.
+// The back-off of CQ.Wait, in slices without a completion.  A poll takes 30 to 60 ns, so the first slice is
+// a few microseconds, in which a peer that is running answers.  When it does not, it may wait for this
+// very processor: after each slice other goroutines and threads get their turn, and slices grow as
+// the hope for a quick answer fades.  After some ten milliseconds there are sleeps in between.
 const (
-	sliceAttempts = 512
-	spinSlices    = 32
-	yieldSlices   = 256
-	firstSleep    = 20 * time.Microsecond
-	longestSleep  = time.Millisecond
+	firstAttempts   = 64
+	longestAttempts = 512
+	spinSlices      = 512
+	firstSleep      = 20 * time.Microsecond
+	longestSleep    = time.Millisecond
 )
 
 // Wait polls until there is at least one completion and returns how many it took, at most len(wcs).  It
@@ -25,22 +26,26 @@ func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, fail("ibv_poll_cq", syscall.EINVAL, "no room for completions")
 	}
-	sleep := firstSleep
+	attempts, sleep := uint32(firstAttempts), firstSleep
 	for slice := 0; ; slice++ {
-		n, err := c.PollN(wcs, sliceAttempts)
+		n, err := c.PollN(wcs, attempts)
 		if n != 0 || err != nil {
 			return n, err
 		}
 		if ctx.Err() != nil {
 			return 0, cancelled(ctx, "ibv_poll_cq", "a completion")
 		}
-		switch {
-		case slice < spinSlices:
-		case slice < yieldSlices:
+		if slice < spinSlices {
 			runtime.Gosched()
-		default:
-			time.Sleep(sleep)
-			sleep = min(2*sleep, longestSleep)
+			yieldProcessor()
+			attempts = min(2*attempts, longestAttempts)
+			continue
 		}
+		time.Sleep(sleep)
+		sleep = min(2*sleep, longestSleep)
 	}
 }
+
+// yieldProcessor is sched_yield(2): it matters where there are more spinning threads than processors, and
+// costs a fraction of a microsecond where there are not.
+func yieldProcessor() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -25,6 +25,10 @@ func (c *EventChannel) next(ctx context.Context, key *ID) (*Event, error) {
 		c.mu.Unlock()
 		return d.event, d.err
 	}
+	if ctx.Err() != nil {
+		c.mu.Unlock()
+		return nil, c.gaveUp(ctx, key)
+	}
 	c.waiting = append(c.waiting, w)
 	lead := !c.led
 	c.led = true
@@ -51,10 +55,15 @@ func (c *EventChannel) next(ctx context.Context, key *ID) (*Event, error) {
 	if ctx.Err() == nil {
 		return nil, closed(op, "event channel")
 	}
+	return nil, c.gaveUp(ctx, key)
+}
+
+func (c *EventChannel) gaveUp(ctx context.Context, key *ID) error {
+	what := "an event of the channel"
 	if key != nil {
-		return nil, cancelled(ctx, op, "an event of the id")
+		what = "an event of the id"
 	}
-	return nil, cancelled(ctx, op, "an event of the channel")
+	return cancelled(ctx, "rdma_get_cm_event", what)
 }
 
 // lead reads events until one has come for w, ctx ends, or reading fails.

@@ -40,8 +40,11 @@ func newFDWaiter(fd int, name string) (*fdWaiter, error) {
 }
 
 // wait calls try at once and then each time the descriptor becomes readable, until try returns true.
-// false means that ctx ended first.
+// false means that ctx ended first; if it had ended before, try is not called.
 func (w *fdWaiter) wait(ctx context.Context, try func() bool) bool {
+	if ctx.Err() != nil {
+		return false
+	}
 	select {
 	case <-w.turn:
 	case <-ctx.Done():
