@@ -169,12 +169,11 @@ static void bench_write(struct core_provider *provider)
 
 int main(void)
 {
-	struct core_provider provider;
+	struct core_provider *provider = open_provider();
 
-	CHECK(!soft_provider_open(&provider));
 	bench_cache_line();
-	bench_send(&provider);
-	bench_write(&provider);
-	soft_provider_close(&provider);
+	bench_send(provider);
+	bench_write(provider);
+	close_provider(provider);
 	return 0;
 }

@@ -4,28 +4,54 @@
 #include <poll.h>
 #include <time.h>
 
+#include "../core.h"
 #include "check.h"
 
 #define PATIENCE_MS 20000 /* far more than any step takes on a loaded machine */
 
-struct sockaddr_storage loopback(uint16_t port)
+struct core_provider *open_provider(void)
 {
+	const char *name = getenv("CTEST_PROVIDER");
+	struct core_provider *provider;
+	char why[512] = "";
+
+	if (core_open(name ? name : "soft", &provider, why, sizeof(why))) {
+		fprintf(stderr, "%s\n", why);
+		exit(1);
+	}
+	return provider;
+}
+
+void close_provider(struct core_provider *provider)
+{
+	CHECK(core_close(provider) == 0);
+}
+
+struct sockaddr_storage local_address(uint16_t port)
+{
+	const char *text = getenv("CTEST_ADDRESS");
 	struct sockaddr_storage storage = {0};
 	struct sockaddr_in *address = (struct sockaddr_in *)(void *)&storage;
 
 	address->sin_family = AF_INET;
 	address->sin_port = htons(port);
-	address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(inet_pton(AF_INET, text ? text : "127.0.0.1", &address->sin_addr) == 1);
 	return storage;
+}
+
+void wait_readable(struct rdma_event_channel *channel)
+{
+	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
+
+	CHECK(poll(&readable, 1, PATIENCE_MS) == 1);
 }
 
 struct rdma_cm_event *expect_event(struct core_provider *provider, struct rdma_event_channel *channel,
 				   enum rdma_cm_event_type type)
 {
-	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_cm_event *event;
 
-	CHECK(poll(&readable, 1, PATIENCE_MS) == 1);
+	wait_readable(channel);
 	CHECK(provider->rdma_get_cm_event(channel, &event) == 0);
 	if (event->event != type)
 		fprintf(stderr, "event %d, status %d\n", event->event, event->status);
@@ -61,7 +87,7 @@ static void make_queue_pair(struct end *end, struct pair_options options)
 void pair_connect(struct pair *pair, struct core_provider *provider, uint16_t port,
 		  struct pair_options options)
 {
-	struct sockaddr_storage address = loopback(port);
+	struct sockaddr_storage address = local_address(port);
 	struct rdma_conn_param param = {
 		.responder_resources = options.resources,
 		.initiator_depth = options.resources,
@@ -103,7 +129,8 @@ static void destroy_end(struct end *end)
 {
 	if (!end->id)
 		return;
-	end->provider->rdma_destroy_qp(end->id);
+	if (end->id->qp) /* librdmacm does not look */
+		end->provider->rdma_destroy_qp(end->id);
 	CHECK(!end->provider->ibv_dereg_mr(end->mr));
 	CHECK(!end->provider->rdma_destroy_id(end->id));
 	free(end->memory);

@@ -37,12 +37,20 @@ void pair_connect(struct pair *pair, struct core_provider *provider, uint16_t po
 void pair_close(struct pair *pair);
 void pair_destroy(struct pair *pair);
 
+void wait_readable(struct rdma_event_channel *channel);
 /* The next event of the channel must be type; returns it unacknowledged. */
 struct rdma_cm_event *expect_event(struct core_provider *provider, struct rdma_event_channel *channel,
 				   enum rdma_cm_event_type type);
 void expect_and_acknowledge(struct core_provider *provider, struct rdma_event_channel *channel,
 			    enum rdma_cm_event_type type);
-struct sockaddr_storage loopback(uint16_t port);
+
+/*
+ * The provider that CTEST_PROVIDER names (soft when unset), and the address that both ends use:
+ * CTEST_ADDRESS, or 127.0.0.1.  So the same tests ask the embedded provider and a kernel.
+ */
+struct core_provider *open_provider(void);
+void close_provider(struct core_provider *provider);
+struct sockaddr_storage local_address(uint16_t port);
 
 int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,

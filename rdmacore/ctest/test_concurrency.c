@@ -219,13 +219,12 @@ static void test_connections_from_threads(struct core_provider *provider)
 
 int main(void)
 {
-	struct core_provider provider;
+	struct core_provider *provider = open_provider();
 
-	CHECK(!soft_provider_open(&provider));
-	test_both_directions(&provider);
-	test_deregister_under_traffic(&provider);
-	test_peer_goes_under_traffic(&provider);
-	test_connections_from_threads(&provider);
-	soft_provider_close(&provider);
+	test_both_directions(provider);
+	test_deregister_under_traffic(provider);
+	test_peer_goes_under_traffic(provider);
+	test_connections_from_threads(provider);
+	close_provider(provider);
 	return 0;
 }

@@ -16,7 +16,7 @@ struct setup {
 static struct rdma_cm_id *resolved_client(struct core_provider *provider,
 					  struct rdma_event_channel *channel, uint16_t port)
 {
-	struct sockaddr_storage address = loopback(port);
+	struct sockaddr_storage address = local_address(port);
 	struct rdma_cm_id *id;
 
 	CHECK(!provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
@@ -27,16 +27,22 @@ static struct rdma_cm_id *resolved_client(struct core_provider *provider,
 	return id;
 }
 
+/*
+ * A number of its own for each: the kernel takes a second connection of the same device and queue pair
+ * number for a stale one.
+ */
 static struct rdma_conn_param usual_param(void)
 {
+	static uint32_t qp_num = 4711;
+
 	return (struct rdma_conn_param){.responder_resources = 3, .initiator_depth = 2,
-					.retry_count = 9, .rnr_retry_count = 5, .qp_num = 4711};
+					.retry_count = 9, .rnr_retry_count = 5, .qp_num = qp_num++};
 }
 
 /* A listener and a client whose request has been read by the listener, without queue pairs. */
 static struct setup requested(struct core_provider *provider)
 {
-	struct sockaddr_storage address = loopback(PORT);
+	struct sockaddr_storage address = local_address(PORT);
 	struct rdma_conn_param param = usual_param();
 	struct setup setup = {.provider = provider};
 	struct rdma_cm_event *event;
@@ -54,7 +60,7 @@ static struct setup requested(struct core_provider *provider)
 	/* Depths change places on the way, retry counts are three bits, data is padded to 56 bytes. */
 	CHECK(event->param.conn.responder_resources == 2 && event->param.conn.initiator_depth == 3);
 	CHECK(event->param.conn.retry_count == 7 && event->param.conn.rnr_retry_count == 5);
-	CHECK(event->param.conn.private_data_len == 56 && event->param.conn.qp_num == 4711);
+	CHECK(event->param.conn.private_data_len == 56 && event->param.conn.qp_num == param.qp_num);
 	CHECK(!memcmp(event->param.conn.private_data, "hello\0\0", 7));
 	setup.child = event->id;
 	CHECK(setup.child->verbs && setup.child->pd && setup.child->port_num == 1);
@@ -80,6 +86,8 @@ static void expect_status(struct setup *setup, struct rdma_event_channel *channe
 {
 	struct rdma_cm_event *event = expect_event(setup->provider, channel, type);
 
+	if (event->status != status)
+		fprintf(stderr, "event %d, status %d\n", type, event->status);
 	CHECK(event->status == status);
 	CHECK(!setup->provider->rdma_ack_cm_event(event));
 }
@@ -91,12 +99,17 @@ static void expect_silence(struct rdma_event_channel *channel)
 	CHECK(poll(&readable, 1, 0) == 0);
 }
 
-/* Without queue pairs: CONNECT_RESPONSE, rdma_establish, ESTABLISHED at the passive side only. */
-static void establish(struct setup *setup)
+static int accept_request(struct setup *setup)
 {
 	struct rdma_conn_param param = usual_param();
 
-	CHECK(!setup->provider->rdma_accept(setup->child, &param));
+	return setup->provider->rdma_accept(setup->child, &param);
+}
+
+/* Without queue pairs: CONNECT_RESPONSE, rdma_establish, ESTABLISHED at the passive side only. */
+static void establish(struct setup *setup)
+{
+	CHECK(!accept_request(setup));
 	expect_status(setup, setup->active, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	CHECK(!setup->provider->rdma_establish(setup->client));
 	expect_status(setup, setup->passive, RDMA_CM_EVENT_ESTABLISHED, 0);
@@ -155,12 +168,11 @@ static void destroy(struct setup *setup, struct rdma_cm_id **id)
 /* Section 2.16 of the CM's rules: what the peer of a destroyed id is told. */
 static void test_destroy_in_every_state(struct core_provider *provider)
 {
-	struct rdma_conn_param param = usual_param();
 	struct setup setup = requested(provider);
 
 	destroy(&setup, &setup.client); /* REQ sent: REJ 4, which an unaccepted child is not told */
 	expect_silence(setup.passive);
-	CHECK(provider->rdma_accept(setup.child, &param) == -1 && errno == EINVAL);
+	CHECK(accept_request(&setup) == -1 && errno == EINVAL);
 	finish(&setup);
 
 	setup = requested(provider);
@@ -169,14 +181,15 @@ static void test_destroy_in_every_state(struct core_provider *provider)
 	finish(&setup);
 
 	setup = requested(provider);
-	CHECK(!provider->rdma_accept(setup.child, &param));
+	CHECK(!accept_request(&setup));
 	destroy(&setup, &setup.child); /* REP sent */
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 28);
 	finish(&setup);
 
 	setup = requested(provider);
-	CHECK(!provider->rdma_accept(setup.child, &param));
+	CHECK(!accept_request(&setup));
+	wait_readable(setup.active);
 	destroy(&setup, &setup.client); /* REP received */
 	expect_status(&setup, setup.passive, RDMA_CM_EVENT_REJECTED, 28);
 	finish(&setup);
@@ -195,6 +208,7 @@ static void test_listener_goes_with_unread_requests(struct core_provider *provid
 	struct rdma_cm_id *second = resolved_client(provider, setup.active, PORT);
 
 	CHECK(!provider->rdma_connect(second, &param));
+	wait_readable(setup.passive);
 	destroy(&setup, &setup.listener);
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 28);
 	expect_silence(setup.passive);
@@ -205,11 +219,12 @@ static void test_listener_goes_with_unread_requests(struct core_provider *provid
 /* A full backlog drops the request without a word. */
 static void test_backlog(struct core_provider *provider)
 {
-	struct rdma_conn_param param = usual_param();
 	struct setup setup = requested(provider);
 	struct rdma_cm_id *clients[3];
 
 	for (int client = 0; client < 3; client++) {
+		struct rdma_conn_param param = usual_param();
+
 		clients[client] = resolved_client(provider, setup.active, PORT);
 		CHECK(!provider->rdma_connect(clients[client], &param));
 	}
@@ -283,17 +298,19 @@ static void test_ports(struct core_provider *provider)
 
 int main(void)
 {
-	struct core_provider provider;
+	struct core_provider *provider = open_provider();
 
-	CHECK(!soft_provider_open(&provider));
-	test_establish_and_disconnect(&provider);
-	test_reject(&provider);
-	test_nobody_listens(&provider);
-	test_destroy_in_every_state(&provider);
-	test_listener_goes_with_unread_requests(&provider);
-	test_backlog(&provider);
-	test_limits(&provider);
-	test_ports(&provider);
-	soft_provider_close(&provider);
+	test_establish_and_disconnect(provider);
+	test_reject(provider);
+	test_nobody_listens(provider);
+	test_destroy_in_every_state(provider);
+	test_listener_goes_with_unread_requests(provider);
+	/* When a kernel sees a request, and so whether the backlog was full then, nobody can know. */
+	if (!strcmp(provider->name, "soft"))
+		test_backlog(provider);
+	test_limits(provider);
+	if (!strcmp(provider->name, "soft")) /* it names loopback addresses */
+		test_ports(provider);
+	close_provider(provider);
 	return 0;
 }

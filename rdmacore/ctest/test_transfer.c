@@ -42,22 +42,44 @@ static void test_send_write_read(struct core_provider *provider)
 	pair_close(&pair);
 }
 
+static bool is_soft(const struct core_provider *provider)
+{
+	return strcmp(provider->name, "soft") == 0;
+}
+
+/* rdma_rxe of Linux 6.1 raises no async event for a request that it refuses; IBTA 11.6.3.2 wants one. */
+static void expect_async(struct pair *pair, enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	if (!is_soft(pair->provider))
+		return;
+	CHECK(!pair->provider->ibv_get_async_event(pair->server.id->verbs, &event));
+	CHECK(event.event_type == type && event.element.qp == pair->server.id->qp);
+	pair->provider->ibv_ack_async_event(&event);
+}
+
 static void test_flush_in_order(struct core_provider *provider)
 {
+	/* rdma_rxe of Linux 6.1 never completes what is posted to a queue pair in ERR. */
+	bool flushes_late_posts = is_soft(provider);
+	uint64_t last = 3;
 	struct pair pair;
 
 	pair_connect(&pair, provider, 7001, usual);
-	for (uint64_t id = 1; id <= 3; id++)
+	for (uint64_t id = 1; id <= last; id++)
 		CHECK(!post_recv(&pair.client, id, 0, 64));
 	CHECK(!provider->rdma_disconnect(pair.client.id));
-	CHECK(!post_recv(&pair.client, 4, 0, 64));
-	CHECK(!post_send(&pair.client, IBV_WR_SEND, 9, 0, 64, NULL, 0));
-	for (uint64_t id = 1; id <= 4; id++) {
+	if (flushes_late_posts) {
+		CHECK(!post_recv(&pair.client, ++last, 0, 64));
+		CHECK(!post_send(&pair.client, IBV_WR_SEND, 9, 0, 64, NULL, 0));
+		CHECK(poll_one(pair.client.id->send_cq).status == IBV_WC_WR_FLUSH_ERR);
+	}
+	for (uint64_t id = 1; id <= last; id++) {
 		struct ibv_wc wc = poll_one(pair.client.id->recv_cq);
 
 		CHECK(wc.wr_id == id && wc.status == IBV_WC_WR_FLUSH_ERR);
 	}
-	CHECK(poll_one(pair.client.id->send_cq).status == IBV_WC_WR_FLUSH_ERR);
 	expect_and_acknowledge(provider, pair.channel, RDMA_CM_EVENT_DISCONNECTED);
 	pair_destroy(&pair);
 }
@@ -82,7 +104,6 @@ static void test_remote_access(struct core_provider *provider)
 	/* what is wrong with the request: its key, its range, its right */
 	for (int wrong = 0; wrong < 3; wrong++) {
 		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .num_sge = 1}, *bad;
-		struct ibv_async_event event;
 		struct ibv_mr *locked;
 		struct ibv_sge sge;
 		struct pair pair;
@@ -102,10 +123,7 @@ static void test_remote_access(struct core_provider *provider)
 		CHECK(poll_one(pair.client.id->send_cq).status == IBV_WC_REM_ACCESS_ERR);
 		CHECK(poll_one(pair.server.id->recv_cq).status == IBV_WC_WR_FLUSH_ERR);
 		check_both_failed(&pair);
-		CHECK(!provider->ibv_get_async_event(pair.server.id->verbs, &event));
-		CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR &&
-		      event.element.qp == pair.server.id->qp);
-		provider->ibv_ack_async_event(&event);
+		expect_async(&pair, IBV_EVENT_QP_ACCESS_ERR);
 		for (size_t byte = 0; byte < pair.server.size; byte++)
 			CHECK(!pair.server.memory[byte]);
 		CHECK(!provider->ibv_dereg_mr(locked));
@@ -115,22 +133,25 @@ static void test_remote_access(struct core_provider *provider)
 
 static void test_message_too_long(struct core_provider *provider)
 {
-	struct ibv_async_event event;
+	/* rdma_rxe of Linux 6.1 answers with the NAK for a responder that is broken itself. */
+	enum ibv_wc_status sender = is_soft(provider) ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
+	enum ibv_wc_status receiver = is_soft(provider) ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_QP_OP_ERR;
 	struct pair pair;
 
 	pair_connect(&pair, provider, 7001, usual);
 	CHECK(!post_recv(&pair.server, 1, 0, 63));
 	CHECK(!post_send(&pair.client, IBV_WR_SEND, 2, 0, 64, NULL, 0));
-	CHECK(poll_one(pair.client.id->send_cq).status == IBV_WC_REM_INV_REQ_ERR);
-	CHECK(poll_one(pair.server.id->recv_cq).status == IBV_WC_LOC_LEN_ERR);
-	CHECK(!provider->ibv_get_async_event(pair.server.id->verbs, &event));
-	CHECK(event.event_type == IBV_EVENT_QP_REQ_ERR);
+	CHECK(poll_one(pair.client.id->send_cq).status == sender);
+	CHECK(poll_one(pair.server.id->recv_cq).status == receiver);
+	expect_async(&pair, IBV_EVENT_QP_REQ_ERR);
 	check_both_failed(&pair);
 	pair_destroy(&pair);
 }
 
 static void test_local_protection(struct core_provider *provider)
 {
+	/* rdma_rxe of Linux 6.1 has one status for everything that is wrong at the requester. */
+	enum ibv_wc_status expected = is_soft(provider) ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_QP_OP_ERR;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .num_sge = 1}, *bad;
 	struct ibv_sge sge;
 	struct pair pair;
@@ -140,7 +161,7 @@ static void test_local_protection(struct core_provider *provider)
 	sge = (struct ibv_sge){(uintptr_t)pair.client.memory, 64, pair.client.mr->lkey + 1};
 	wr.sg_list = &sge;
 	CHECK(!ibv_post_send(pair.client.id->qp, &wr, &bad));
-	CHECK(poll_one(pair.client.id->send_cq).status == IBV_WC_LOC_PROT_ERR);
+	CHECK(poll_one(pair.client.id->send_cq).status == expected);
 	CHECK(state_of(provider, pair.client.id->qp) == IBV_QPS_ERR);
 	CHECK(state_of(provider, pair.server.id->qp) == IBV_QPS_RTS);
 	pair_destroy(&pair);
@@ -171,15 +192,14 @@ static void test_receiver_not_ready(struct core_provider *provider)
 
 int main(void)
 {
-	struct core_provider provider;
+	struct core_provider *provider = open_provider();
 
-	CHECK(!soft_provider_open(&provider));
-	test_send_write_read(&provider);
-	test_flush_in_order(&provider);
-	test_remote_access(&provider);
-	test_message_too_long(&provider);
-	test_local_protection(&provider);
-	test_receiver_not_ready(&provider);
-	soft_provider_close(&provider);
+	test_send_write_read(provider);
+	test_flush_in_order(provider);
+	test_remote_access(provider);
+	test_message_too_long(provider);
+	test_local_protection(provider);
+	test_receiver_not_ready(provider);
+	close_provider(provider);
 	return 0;
 }
