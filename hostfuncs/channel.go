@@ -1,10 +1,6 @@
 package hostfuncs
 
-import (
-	"syscall"
-
-	"rdmarun/rdmacore"
-)
+import "syscall"
 
 func channelFunctions() []Function {
 	return []Function{
@@ -30,11 +26,11 @@ func (i *Instance) createEventChannel() int32 {
 	if err != nil {
 		return i.fail(err)
 	}
-	return named(i, &i.channels, channel, channel.Close)
+	return named(i, &i.channels, &eventChannel{core: channel}, channel.Close)
 }
 
 func (i *Instance) destroyEventChannel(handle Handle) int32 {
-	return destroy(i, &i.channels, handle, (*rdmacore.EventChannel).Close)
+	return destroy(i, &i.channels, handle, (*eventChannel).close)
 }
 
 // named gives a new object its handle, or frees it when there are no more of them.

@@ -32,10 +32,10 @@ func (i *Instance) Close() (rdmacore.Live, error) {
 		return true
 	})
 	freeAll(&i.mrs, (*rdmacore.MR).Dereg, free)
-	freeAll(&i.endpoints, func(ep *endpoint) error { return ep.id.DestroyEP() }, free)
+	freeAll(&i.endpoints, (*endpoint).destroy, free)
 	freeAll(&i.cqs, (*rdmacore.CQ).Destroy, free)
 	freeAll(&i.pds, (*rdmacore.PD).Dealloc, free)
-	freeAll(&i.channels, (*rdmacore.EventChannel).Close, free)
+	freeAll(&i.channels, (*eventChannel).close, free)
 	clear(i.byID)
 	i.requestStop()
 	i.memory, i.region, i.base = nil, nil, 0

@@ -68,11 +68,20 @@ func epFunctions() []Function {
 
 // endpoint is an rdma_cm id of the guest's with the handles that hang on it.
 type endpoint struct {
+	channel        *eventChannel
 	id             *rdmacore.ID
 	qp             Handle // 0 without a QP
 	sendCQ, recvCQ Handle // of the QP
 	ownSend        bool   // made with the QP, so their handles go with it
 	ownRecv        bool
+}
+
+// destroy frees the id, its QP, and what nobody has read of it.
+func (ep *endpoint) destroy() error {
+	if err := ep.id.DestroyEP(); err != nil {
+		return err
+	}
+	return ep.channel.forget(ep.id)
 }
 
 func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr Pointer) int32 {
@@ -86,13 +95,13 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 	}
 	var id *rdmacore.ID
 	failed = i.wait(-1, func(ctx context.Context) (err error) {
-		id, err = channel.CreateEP(ctx, config)
+		id, err = channel.core.CreateEP(ctx, config)
 		return err
 	})
 	if failed != 0 {
 		return failed
 	}
-	return i.addEndpoint(id)
+	return i.addEndpoint(channel, id)
 }
 
 func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacore.EPConfig, failed int32) {
@@ -128,9 +137,9 @@ func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacor
 }
 
 // addEndpoint gives a new id, and the QP and CQs it may have, their handles.
-func (i *Instance) addEndpoint(id *rdmacore.ID) int32 {
-	ep := &endpoint{id: id}
-	handle := named(i, &i.endpoints, ep, id.DestroyEP)
+func (i *Instance) addEndpoint(channel *eventChannel, id *rdmacore.ID) int32 {
+	ep := &endpoint{channel: channel, id: id}
+	handle := named(i, &i.endpoints, ep, ep.destroy)
 	if handle < 0 {
 		return handle
 	}
@@ -147,7 +156,7 @@ func (i *Instance) destroyEP(handle Handle) int32 {
 	if !ok {
 		return i.badHandle(KindEP)
 	}
-	if err := ep.id.DestroyEP(); err != nil {
+	if err := ep.destroy(); err != nil {
 		return i.fail(err)
 	}
 	i.forgetQP(ep)

@@ -44,11 +44,13 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 	if !ok {
 		return i.badHandle(KindChannel)
 	}
-	var only *endpoint
+	var only *rdmacore.ID
 	if epHandle != 0 {
-		if only, ok = i.endpoints.get(epHandle); !ok {
+		ep, ok := i.endpoints.get(epHandle)
+		if !ok {
 			return i.badHandle(KindEP)
 		}
+		only = ep.id
 	}
 	// An event is taken only when there is a place to put it.
 	size, errno := i.structSize(at)
@@ -58,23 +60,33 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 	if errno != 0 {
 		return i.badPointer("event", errno)
 	}
-	var event *rdmacore.Event
-	failed := i.wait(timeout, func(ctx context.Context) (err error) {
-		if only == nil {
-			event, err = channel.GetEvent(ctx)
-		} else {
-			event, err = channel.Wait(ctx, only.id)
-		}
-		return err
-	})
+	event, failed := i.nextEvent(channel, only, timeout)
 	if failed != 0 {
 		return failed
 	}
-	return i.deliver(event, at)
+	return i.deliver(channel, event, at)
+}
+
+func (i *Instance) nextEvent(channel *eventChannel, id *rdmacore.ID, timeout Nanoseconds) (event *rdmacore.Event, failed int32) {
+	if timeout != 0 {
+		failed = i.wait(timeout, func(ctx context.Context) (err error) {
+			event, err = channel.wait(ctx, id)
+			return err
+		})
+		return event, failed
+	}
+	event, err := channel.poll(id)
+	if err != nil {
+		return nil, i.fail(err)
+	}
+	if event == nil {
+		return nil, i.refuse(syscall.ETIMEDOUT, "no event has come")
+	}
+	return event, 0
 }
 
 // deliver writes an event, after giving the endpoint that a request brings its handle.
-func (i *Instance) deliver(event *rdmacore.Event, at Pointer) int32 {
+func (i *Instance) deliver(channel *eventChannel, event *rdmacore.Event, at Pointer) int32 {
 	out := CMEvent{
 		StructSize: uint32(unsafe.Sizeof(CMEvent{})),
 		Type:       uint32(event.Type),
@@ -82,7 +94,7 @@ func (i *Instance) deliver(event *rdmacore.Event, at Pointer) int32 {
 		Param:      connParamOf(&event.Conn, event.PrivateData),
 	}
 	if event.Type == rdmacore.EventConnectRequest {
-		handle := i.addEndpoint(event.ID)
+		handle := i.addEndpoint(channel, event.ID)
 		if handle < 0 {
 			return handle
 		}

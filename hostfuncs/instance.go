@@ -42,7 +42,7 @@ type Instance struct {
 	requestStop   context.CancelFunc
 	stopDelivered bool
 
-	channels  handleTable[*rdmacore.EventChannel]
+	channels  handleTable[*eventChannel]
 	endpoints handleTable[*endpoint]
 	pds       handleTable[*rdmacore.PD]
 	mrs       handleTable[*rdmacore.MR]
@@ -67,7 +67,7 @@ func NewInstance(config Config) *Instance {
 		byID:     make(map[*rdmacore.ID]Handle),
 	}
 	i.stop, i.requestStop = context.WithCancel(context.Background())
-	i.channels = handleTable[*rdmacore.EventChannel]{kind: KindChannel, first: first}
+	i.channels = handleTable[*eventChannel]{kind: KindChannel, first: first}
 	i.endpoints = handleTable[*endpoint]{kind: KindEP, first: first}
 	i.pds = handleTable[*rdmacore.PD]{kind: KindPD, first: first}
 	i.mrs = handleTable[*rdmacore.MR]{kind: KindMR, first: first}

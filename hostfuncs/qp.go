@@ -166,7 +166,7 @@ func (i *Instance) forgetQP(ep *endpoint) {
 		i.cqs.remove(ep.recvCQ)
 	}
 	i.qps.remove(ep.qp)
-	*ep = endpoint{id: ep.id}
+	*ep = endpoint{channel: ep.channel, id: ep.id}
 }
 
 func (i *Instance) epQP(handle Handle) int32 {
