@@ -94,7 +94,7 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 	$(Q)tools/rxe-vm/rxe-vm shell
 
 .PHONY: test-rxe
-test-rxe: bin/rdmarun guests bin/rdmacore.test ## tests on rdma_rxe in the VM, and with other people's programs
+test-rxe: bin/rdmarun guests bin/rdmacore.test core-test-programs ## tests on rdma_rxe in the VM, and with other people's programs
 	$(Q)tools/rxe-vm/test.sh
 
 bin/rdmacore.test: $(SOURCES) $(wildcard rdmacore/*_test.go) | setup

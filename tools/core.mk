@@ -2,7 +2,7 @@
 #
 # Every rdmacore/ctest/test_*.c is a program of its own, linked with the core and the other files of that
 # folder, and run twice: with AddressSanitizer + UndefinedBehaviorSanitizer, and with ThreadSanitizer.
-# rdmacore/bench/bench_core.c is built as cgo builds the core.
+# rdmacore/bench/bench_core.c, and the tests that run in the VM, are built as cgo builds the core.
 
 CORE_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -pthread -Irdmacore -Irdmacore/ctest -MMD -MP
 CORE_LIBS   := -pthread -ldl
@@ -20,20 +20,20 @@ CORE_TESTS   := $(patsubst rdmacore/ctest/%.c,%,$(wildcard rdmacore/ctest/test_*
 RUN_thread  = $(shell setarch "$$(uname -m)" -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 RUN_address =
 
-# core_kind KIND: the core's objects, built that way.
+# core_kind KIND: the core's objects and the test programs, built that way.
 define core_kind
 build/core/$(1)/%.o: rdmacore/%.c | setup
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(CORE_CFLAGS) $$(KIND_$(1)) -c -o $$@ $$<
 
--include $$(wildcard build/core/$(1)/*.d build/core/$(1)/ctest/*.d)
-endef
-
-# core_test KIND: the test programs, and core-test-KIND, which runs them.
-define core_test
 build/core/$(1)/test_%: rdmacore/ctest/test_%.c $$(CORE_OBJECTS:%=build/core/$(1)/%) | setup
 	$$(Q)$$(CC) $$(CORE_CFLAGS) $$(KIND_$(1)) -o $$@ $$(filter %.c %.o,$$^) $$(CORE_LIBS)
 
+-include $$(wildcard build/core/$(1)/*.d build/core/$(1)/ctest/*.d)
+endef
+
+# core_test KIND: core-test-KIND runs the test programs.
+define core_test
 .PHONY: core-test-$(1)
 core-test-$(1): $$(CORE_TESTS:%=build/core/$(1)/%)
 	$$(Q)for test in $$(CORE_TESTS); do \
@@ -47,3 +47,6 @@ $(foreach kind,address thread,$(eval $(call core_test,$(kind))))
 
 build/core/plain/bench_core: rdmacore/bench/bench_core.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
+
+.PHONY: core-test-programs
+core-test-programs: $(CORE_TESTS:%=build/core/plain/%)

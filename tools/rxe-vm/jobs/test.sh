@@ -19,7 +19,7 @@ devices_show() {
 	grep -qE "^verbs +rxe0 +1 +active +Ethernet .* veth0 +[0-9]+ +RoCEv2 +$1\$" <<<"$rows"
 }
 
-core_tests() (
+go_api_tests() (
 	cd rdmacore || exit
 	limited env RDMARUN_TEST_PROVIDER=verbs ../bin/rdmacore.test -test.timeout 60s
 )
@@ -41,10 +41,17 @@ nothing_left() {
 }
 
 at_first=$(kernel_objects)
+# C tests of the core, which name what rxe does otherwise than InfiniBand.
+core_test() { limited env CTEST_PROVIDER=verbs CTEST_ADDRESS="$address" "$1"; }
+
 echo "kernel $(uname -r), $(rdma link show rxe0/1)"
 check "devices: rxe0 with its IPv4 address" devices_show "$address"
 check "devices: rxe0 with its IPv6 address" devices_show "$address6"
-check "core tests on verbs" core_tests
+for source in rdmacore/ctest/test_*.c; do
+	name=$(basename "$source" .c)
+	check "C core, $name" core_test "build/core/plain/$name"
+done
+check "Go API of the core" go_api_tests
 check "run scenarios/rping.yaml" rdmarun run scenarios/rping.yaml
 check "run scenarios/rping.yaml, 64 KiB" rdmarun run scenarios/rping.yaml -p count=20 -p size=64KiB
 check "run scenarios/guest-pingpong.yaml" rdmarun run scenarios/guest-pingpong.yaml
