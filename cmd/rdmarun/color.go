@@ -1,0 +1,54 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"rdmarun/host/scenario/report"
+)
+
+// choiceFlag is a flag of a few words.
+type choiceFlag struct{ formatFlag }
+
+func newColorFlag() *choiceFlag {
+	return &choiceFlag{*newFormatFlag("auto", "always", "never")}
+}
+
+func (f *choiceFlag) register(command *cobra.Command) {
+	command.Flags().Var(f, "color", "colours: auto (on a terminal), always or never")
+	complete := cobra.FixedCompletions(f.choices, cobra.ShellCompDirectiveNoFileComp)
+	if err := command.RegisterFlagCompletionFunc("color", complete); err != nil {
+		panic(err) // the flag was defined a line above
+	}
+}
+
+// style decides about colours on w: the flag first, then NO_COLOR (no-color.org), CLICOLOR_FORCE and a
+// terminal that can.
+func (f *choiceFlag) style(a *app, w io.Writer) report.Style {
+	switch {
+	case f.value != "auto":
+		return report.Style{Colour: f.value == "always"}
+	case a.env["NO_COLOR"] != "":
+		return report.Style{}
+	case a.env["CLICOLOR_FORCE"] != "" && a.env["CLICOLOR_FORCE"] != "0":
+		return report.Style{Colour: true}
+	}
+	file, ok := w.(*os.File)
+	return report.Style{Colour: ok && a.env["TERM"] != "dumb" && term.IsTerminal(int(file.Fd()))}
+}
+
+// terminalWidth is the width of the terminal behind w, 0 when there is none.
+func terminalWidth(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}

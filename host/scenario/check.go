@@ -1,0 +1,74 @@
+package scenario
+
+import (
+	"rdmarun/host"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// Scenario is a file that was checked.
+type Scenario struct {
+	Path    string
+	Program *plan.Program
+	// Library tells that the file has only fragments.
+	Library bool
+	// Named tells that the user gave the file itself, not a directory around it.
+	Named bool
+}
+
+// Checked is the result of Check.
+type Checked struct {
+	Scenarios []Scenario
+	// Errors is what is wrong with the files; with any of it nothing must run.
+	Errors *diag.List
+	// ParamErrors is what is wrong with the parameters of the command line.
+	ParamErrors []*plan.ParamError
+	// Files is how many files were read.
+	Files int
+}
+
+// Check reads and checks files, and the scenarios in directories, with the given values of parameters.  It
+// touches no device and opens no socket.
+func Check(paths []string, params map[string]string) *Checked {
+	checked := &Checked{Errors: &diag.List{}}
+	table := verb.NewTable()
+	var files []*shape.File
+	var inputs []input
+	for _, in := range collect(paths, checked.Errors) {
+		checked.Files++
+		if file := parse(in.path, table, checked.Errors); file != nil {
+			files, inputs = append(files, file), append(inputs, in)
+		}
+	}
+	if len(params) > 0 && len(files) == checked.Files {
+		checked.ParamErrors = plan.CheckParams(files, params)
+	}
+	if len(checked.ParamErrors) > 0 {
+		return checked
+	}
+	for i, file := range files {
+		checked.Scenarios = append(checked.Scenarios, Scenario{
+			Path:    inputs[i].path,
+			Program: plan.Compile(file, plan.Options{Params: params, CheckModule: host.Check}, checked.Errors),
+			Library: file.IsLibrary(),
+			Named:   inputs[i].named,
+		})
+	}
+	return checked
+}
+
+// parse takes a file through the stages that concern it alone.
+func parse(path string, table *verb.Table, errors *diag.List) *shape.File {
+	source := read(path, errors)
+	if source == nil {
+		return nil
+	}
+	root := syntax.Parse(source, errors)
+	if root == nil {
+		return nil
+	}
+	return shape.Read(root, table, errors)
+}

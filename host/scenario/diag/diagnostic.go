@@ -1,0 +1,78 @@
+package diag
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Diagnostic is one thing wrong with a file.
+type Diagnostic struct {
+	Code    Code
+	Span    Span
+	Message string
+	Hint    string // what to do about it; may be empty
+}
+
+// Error is the first line of the message, as compilers print it.
+func (d *Diagnostic) Error() string {
+	return fmt.Sprintf("%s:%d:%d: error[%s]: %s", d.Span.File(), d.Span.Line, d.Span.Column, d.Code, d.Message)
+}
+
+// List collects diagnostics.  The same finding twice (a fragment that is used twice is checked
+// twice) counts once.  The zero List is ready; it is not for concurrent use.
+type List struct {
+	items []*Diagnostic
+	seen  map[identity]bool
+}
+
+type identity struct {
+	code     Code
+	file     string
+	position Position
+	message  string
+}
+
+// Add appends a diagnostic unless the list has it.
+func (l *List) Add(d *Diagnostic) {
+	id := identity{d.Code, d.Span.File(), d.Span.Position, d.Message}
+	if l.seen[id] {
+		return
+	}
+	if l.seen == nil {
+		l.seen = make(map[identity]bool)
+	}
+	l.seen[id] = true
+	l.items = append(l.items, d)
+}
+
+// Report adds a diagnostic without a hint and returns it, so that a caller can add one.
+func (l *List) Report(code Code, span Span, format string, args ...any) *Diagnostic {
+	d := &Diagnostic{Code: code, Span: span, Message: fmt.Sprintf(format, args...)}
+	l.Add(d)
+	return d
+}
+
+// WithHint sets the hint.  An empty one leaves the diagnostic as it is.
+func (d *Diagnostic) WithHint(format string, args ...any) *Diagnostic {
+	if hint := fmt.Sprintf(format, args...); hint != "" {
+		d.Hint = hint
+	}
+	return d
+}
+
+// Len is the number of diagnostics.
+func (l *List) Len() int { return len(l.items) }
+
+// Sorted returns the diagnostics in the order of the files' names and positions.
+func (l *List) Sorted() []*Diagnostic {
+	sorted := slices.Clone(l.items)
+	slices.SortStableFunc(sorted, func(a, b *Diagnostic) int {
+		return cmp.Or(
+			cmp.Compare(a.Span.File(), b.Span.File()),
+			cmp.Compare(a.Span.Line, b.Span.Line),
+			cmp.Compare(a.Span.Column, b.Span.Column),
+		)
+	})
+	return sorted
+}

@@ -1,0 +1,106 @@
+package diag
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limit is how many diagnostics are shown at once; more than that are the consequence of a few.
+const Limit = 50
+
+// maxExcerpt is how many characters of a line are shown, around the caret.
+const maxExcerpt = 120
+
+// Painter colours parts of a message; nil functions leave text as it is.
+type Painter struct {
+	Error, Gutter, Caret, Hint func(string) string
+}
+
+// Render writes all diagnostics, at most Limit of them, sorted by file and position.
+func (l *List) Render(w io.Writer, paint Painter) error {
+	sorted := l.Sorted()
+	for i, d := range sorted {
+		if i == Limit {
+			rest := len(sorted) - Limit
+			_, err := fmt.Fprintf(w, "... and %d more; mend these first\n", rest)
+			return err
+		}
+		if _, err := io.WriteString(w, d.Text(paint)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Text is the whole message: position, source line, caret, hint.
+func (d *Diagnostic) Text(paint Painter) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: %s %s\n", d.Span.File(), d.Span.Line, d.Span.Column,
+		apply(paint.Error, fmt.Sprintf("error[%s]:", d.Code)), d.Message)
+	for _, line := range d.Span.Excerpt(paint) {
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	if d.Hint != "" {
+		fmt.Fprintf(&b, "      = %s %s\n", apply(paint.Hint, "hint:"), d.Hint)
+	}
+	return b.String()
+}
+
+// Excerpt is the span's source line and the line with the caret below it, each with a gutter; nil
+// when the file has no such line.
+func (s Span) Excerpt(paint Painter) []string {
+	if s.Source == nil || s.Line < 1 || s.Line > s.Source.Lines() || len(s.Source.Text) == 0 {
+		return nil
+	}
+	text, column, width := crop(printable(s.Source.Line(s.Line)), s.Column-1, max(s.Width, 1))
+	number := apply(paint.Gutter, fmt.Sprintf("%5d |", s.Line))
+	blank := apply(paint.Gutter, "      |")
+	mark := strings.Repeat(" ", column) + apply(paint.Caret, "^"+strings.Repeat("~", width-1))
+	return []string{number + " " + text, blank + " " + mark}
+}
+
+// printable replaces what would move the cursor or is no text, one character for one, so that
+// columns stay columns.
+func printable(line string) []rune {
+	runes := make([]rune, 0, len(line))
+	for i, r := range line {
+		switch {
+		case r == '\t':
+			r = ' '
+		case r < ' ' || r == 0x7f:
+			r = '·'
+		case r == utf8.RuneError && line[i] >= utf8.RuneSelf:
+			r = '\uFFFD'
+		}
+		runes = append(runes, r)
+	}
+	return runes
+}
+
+// crop cuts a long line to the part around column, and the caret to the line.
+func crop(line []rune, column, width int) (string, int, int) {
+	column = min(max(column, 0), len(line))
+	from, to := 0, len(line)
+	if to > maxExcerpt {
+		from = max(0, min(column-maxExcerpt/3, to-maxExcerpt))
+		to = from + maxExcerpt
+	}
+	text := string(line[from:to])
+	if from > 0 {
+		text = "..." + string(line[from+3:to])
+	}
+	if to < len(line) {
+		text += "..."
+	}
+	return text, column - from, max(1, min(width, to-column))
+}
+
+func apply(paint func(string) string, text string) string {
+	if paint == nil {
+		return text
+	}
+	return paint(text)
+}

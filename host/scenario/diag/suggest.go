@@ -1,0 +1,55 @@
+package diag
+
+// Suggest returns the candidate nearest to word, or "" when none is near enough to be what the
+// writer meant.
+func Suggest(word string, candidates []string) string {
+	best, bestDistance := "", len(word)/3+2
+	for _, candidate := range candidates {
+		if d := distance(word, candidate, bestDistance); d < bestDistance {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
+}
+
+// DidYouMean is Suggest as a hint, or "".
+func DidYouMean(word string, candidates []string) string {
+	if near := Suggest(word, candidates); near != "" {
+		return "did you mean \"" + near + "\"?"
+	}
+	return ""
+}
+
+// distance is the optimal string alignment distance: insertions, deletions, substitutions and swaps
+// of neighbours.  Words whose distance must reach the limit return the limit.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	previous2, previous, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		current[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if lower(a[i-1]) == lower(b[j-1]) {
+				cost = 0
+			}
+			current[j] = min(previous[j]+1, current[j-1]+1, previous[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				current[j] = min(current[j], previous2[j-2]+1)
+			}
+		}
+		previous2, previous, current = previous, current, previous2
+	}
+	return min(previous[len(b)], limit)
+}
+
+func lower(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		return b + 'a' - 'A'
+	}
+	return b
+}

@@ -1,0 +1,35 @@
+package explain
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func errnoName(errno syscall.Errno) string { return unix.ErrnoName(errno) }
+
+// errnos are the errors of librdmacm and libibverbs, as their manual pages use them.
+func errnos() []Entry {
+	return []Entry{
+		{"EPERM", "not permitted", []string{"the kernel's RDMA modules are of another version than the libraries"}},
+		{"ENOENT", "no such object", nil},
+		{"EBADF", "the object was destroyed before", nil},
+		{"EAGAIN", "nothing there yet", nil},
+		{"ENOMEM", "out of memory, or the queue is full", []string{"more requests posted than max_send_wr or max_recv_wr", "the limit of locked memory (ulimit -l)"}},
+		{"EACCES", "no access", []string{"/dev/infiniband is not yours to open", "a port below 1024"}},
+		{"EFAULT", "a bad address", nil},
+		{"EBUSY", "in use", []string{"something made from it still lives"}},
+		{"ENODEV", "no RDMA device leads there", []string{"an address of a network without an RDMA device"}},
+		{"EINVAL", "invalid", []string{"the endpoint is in the wrong state for this call", "a value the device or the message cannot carry"}},
+		{"ENOSYS", "this provider does not have the operation", nil},
+		{"ENODATA", "the kernel took only part of a command", nil},
+		{"EISCONN", "connected already", nil},
+		{"ENOTCONN", "not connected", nil},
+		{"EADDRINUSE", "the port is taken", []string{"another listener on the same port and address"}},
+		{"EADDRNOTAVAIL", "not an address of this machine's RDMA devices", []string{"a typing mistake in the address", "the port is taken by a listener on any address"}},
+		{"ENETUNREACH", "no route to that network", nil},
+		{"EHOSTUNREACH", "no route to that host", nil},
+		{"ECONNREFUSED", "the peer refused the connection", []string{"nobody listens on that port"}},
+		{"ETIMEDOUT", "no answer in time", []string{"host down", "a firewall drops UDP port 4791", "wrong network"}},
+	}
+}

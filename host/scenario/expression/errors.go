@@ -1,0 +1,183 @@
+package expression
+
+import (
+	"errors"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+
+	"rdmarun/host/scenario/diag"
+)
+
+// Kind is the diagnostic code of an expression's error.
+type Kind = diag.Code
+
+// The kinds of error that compiling an expression has.
+const (
+	SyntaxError     = diag.ExpressionSyntax
+	UndefinedName   = diag.UndefinedName
+	UndefinedMember = diag.UndefinedMember
+	TypeError       = diag.ExpressionType
+	PowerOperator   = diag.PowerOperator
+	Evaluation      = diag.Evaluation
+)
+
+// Error is what is wrong with an expression; From and To are byte offsets into its source.
+type Error struct {
+	Kind     Kind
+	From, To int
+	Message  string
+	Hint     string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) hint(hint string) *Error {
+	e.Hint = hint
+	return e
+}
+
+// at converts the library's place, which counts characters, into bytes.
+func at(source string, location file.Location, kind Kind, message string) *Error {
+	return &Error{Kind: kind, From: byteOffset(source, location.From), To: byteOffset(source, location.To), Message: message}
+}
+
+func whole(source string, kind Kind, message string) *Error {
+	return &Error{Kind: kind, From: 0, To: len(source), Message: message}
+}
+
+func byteOffset(source string, characters int) int {
+	for i := range source {
+		if characters == 0 {
+			return i
+		}
+		characters--
+	}
+	return len(source)
+}
+
+var (
+	unknownName  = regexp.MustCompile(`^unknown name (\S+)$`)
+	unknownField = regexp.MustCompile(`(?:unknown field|has no field|has no method) (\S+)`)
+	mismatch     = regexp.MustCompile(`^invalid operation: (\S+) \(mismatched types (.+) and (.+)\)$`)
+)
+
+// explain turns the library's error into one in the words of scenarios.
+func explain(source string, names Names, err error) *Error {
+	var located *file.Error
+	if !errors.As(err, &located) {
+		return whole(source, SyntaxError, err.Error())
+	}
+	message := located.Message
+	if match := unknownName.FindStringSubmatch(message); match != nil {
+		name := match[1]
+		return at(source, located.Location, UndefinedName, "nothing named \""+name+"\" here").
+			hint(diag.DidYouMean(name, names.Sorted()))
+	}
+	if match := unknownField.FindStringSubmatch(message); match != nil {
+		e := at(source, located.Location, UndefinedMember, "no member \""+match[1]+"\" here")
+		siblings := siblings(source, names, located.From)
+		if e.Hint = diag.DidYouMean(match[1], siblings); e.Hint == "" && len(siblings) > 0 {
+			e.Hint = "there are: " + strings.Join(siblings, ", ")
+		}
+		return e
+	}
+	if match := mismatch.FindStringSubmatch(message); match != nil {
+		return at(source, located.Location, TypeError,
+			"\""+match[1]+"\" does not go between "+nameOfType(match[2])+" and "+nameOfType(match[3]))
+	}
+	if _, parseErr := parser.Parse(source); parseErr != nil {
+		message = strings.Replace(message, "unexpected token EOF", "the expression ends too early", 1)
+		return at(source, located.Location, SyntaxError, message)
+	}
+	return at(source, located.Location, TypeError, goTypes.Replace(message))
+}
+
+// goTypes takes the Go out of the library's sentences.
+var goTypes = strings.NewReplacer(
+	"map[string]interface {}", "record", "interface {}", "any value", "time.Duration", "duration",
+	"[]uint8", "bytes", "float64", "fraction", "non-bool expression", "no condition",
+)
+
+func nameOfType(goName string) string {
+	switch goName {
+	case "int":
+		return "an integer"
+	case "string":
+		return "a string"
+	case "bool":
+		return "a boolean"
+	case "time.Duration":
+		return "a duration"
+	}
+	return "a " + goTypes.Replace(goName)
+}
+
+// siblings lists the members that could stand at the place of an unknown one.
+func siblings(source string, names Names, from int) []string {
+	tree, err := parser.Parse(source)
+	if err != nil {
+		return nil
+	}
+	finder := &memberFinder{from: from}
+	ast.Walk(&tree.Node, finder)
+	if finder.found == nil {
+		return nil
+	}
+	if t := typeOfPath(finder.found.Node, names); t != nil {
+		return members(t)
+	}
+	return nil
+}
+
+type memberFinder struct {
+	from  int
+	found *ast.MemberNode
+}
+
+func (m *memberFinder) Visit(node *ast.Node) {
+	if member, ok := (*node).(*ast.MemberNode); ok && member.Property.Location().From == m.from {
+		m.found = member
+	}
+}
+
+// typeOfPath is the type of a.b.c or f(x), as far as names tells.
+func typeOfPath(node ast.Node, names Names) Type {
+	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		return names[n.Value]
+	case *ast.MemberNode:
+		object, ok := typeOfPath(n.Node, names).(Object)
+		property, literal := n.Property.(*ast.StringNode)
+		if ok && literal {
+			return object[property.Value]
+		}
+	case *ast.CallNode:
+		t := typeOfPath(n.Callee, names)
+		if t == nil {
+			return nil
+		}
+		if function := t.Nature().Type; function != nil && function.Kind() == reflect.Func && function.NumOut() > 0 {
+			return TypeOf(reflect.Zero(function.Out(0)).Interface())
+		}
+	}
+	return nil
+}
+
+func typeWord(t reflect.Type) string {
+	if t.Kind() == reflect.Map {
+		return "a record"
+	}
+	if t == reflect.TypeFor[time.Duration]() {
+		return "a duration"
+	}
+	if t.Kind() == reflect.Struct {
+		return "a record"
+	}
+	return Word(reflect.Zero(t).Interface())
+}

@@ -1,0 +1,61 @@
+package expression
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/expr-lang/expr/types"
+)
+
+// Type is the type of a name in an expression.
+type Type = types.Type
+
+// The types that scenarios use.
+var (
+	Integer = types.Int
+	String  = types.String
+	Boolean = types.Bool
+	Any     = types.Any
+)
+
+// Object is a type with named members.
+type Object = types.Map
+
+// TypeOf is the type of a Go value; struct fields carry their names in an `expr` tag.
+func TypeOf(value any) Type { return types.TypeOf(value) }
+
+// Names is what an expression may mention, each with its type.
+type Names map[string]Type
+
+// With returns a copy with one more name.
+func (n Names) With(name string, t Type) Names {
+	extended := maps.Clone(n)
+	if extended == nil {
+		extended = make(Names, 1)
+	}
+	extended[name] = t
+	return extended
+}
+
+// Sorted lists the names.
+func (n Names) Sorted() []string { return slices.Sorted(maps.Keys(n)) }
+
+// members lists what can stand after a dot behind a value of that type; nil when that is not known.
+func members(t Type) []string {
+	if object, ok := t.(Object); ok {
+		names := slices.Sorted(maps.Keys(object))
+		return slices.DeleteFunc(names, func(name string) bool { return name == types.Extra })
+	}
+	nature := t.Nature()
+	if nature.Type == nil || nature.Type.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for i := range nature.Type.NumField() {
+		if tag := nature.Type.Field(i).Tag.Get("expr"); tag != "" {
+			names = append(names, tag)
+		}
+	}
+	return names
+}

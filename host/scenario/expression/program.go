@@ -1,0 +1,184 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
+)
+
+// Env holds the values of names while a scenario runs.
+type Env map[string]any
+
+// Program is a compiled expression.  It may be run by several goroutines at once.
+type Program struct {
+	source   string
+	program  *vm.Program
+	constant bool
+	value    any
+	calls    []Call
+}
+
+// Call is a call of a function with one argument that is known before the run.
+type Call struct {
+	Function string
+	Argument string
+	// From and To are the place of the argument in the expression, in bytes.
+	From, To int
+}
+
+// Calls lists the calls of a function whose argument is known.
+func (p *Program) Calls(function string) []Call {
+	var calls []Call
+	for _, call := range p.calls {
+		if call.Function == function {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// Compile checks and compiles an expression.  constants are those of names whose value is known: an
+// expression of nothing else is evaluated here.
+func Compile(source string, names Names, constants Env) (*Program, *Error) {
+	program, err := expr.Compile(source, expr.Env(Object(names)), expr.DisableBuiltin("now"))
+	if err != nil {
+		return nil, explain(source, names, err)
+	}
+	facts := inspect(source, program.Node(), constants)
+	if facts.power != nil {
+		return nil, at(source, facts.power.Location(), PowerOperator, "^ raises to a power here").
+			hint("bitxor(a, b) is the exclusive or, ** the power")
+	}
+	p := &Program{source: source, program: program, calls: facts.calls}
+	if facts.constant {
+		value, err := p.Run(constants)
+		if err != nil {
+			return nil, whole(source, Evaluation, reason(err))
+		}
+		p.constant, p.value = true, value
+	}
+	return p, nil
+}
+
+// Constant returns the value of an expression that is known before the run.
+func (p *Program) Constant() (value any, ok bool) { return p.value, p.constant }
+
+// Returns is the Go type of the result as a word for messages, "" when only the run will tell.
+func (p *Program) Returns() string {
+	if p.constant {
+		return Word(p.value)
+	}
+	t := p.program.Node().Type()
+	if t == nil || t.Kind().String() == "interface" {
+		return ""
+	}
+	return typeWord(t)
+}
+
+// Source is the text of the expression.
+func (p *Program) Source() string { return p.source }
+
+// Run evaluates the expression.
+func (p *Program) Run(env Env) (any, error) {
+	if p.constant {
+		return p.value, nil
+	}
+	value, err := expr.Run(p.program, map[string]any(env))
+	if err != nil {
+		return nil, errors.New(reason(err))
+	}
+	return value, nil
+}
+
+// reason is a run-time error without the library's picture of the source, which the caller has.
+func reason(err error) string {
+	var located *file.Error
+	if errors.As(err, &located) {
+		return located.Message
+	}
+	return err.Error()
+}
+
+type facts struct {
+	constant bool
+	power    *ast.BinaryNode
+	calls    []Call
+}
+
+// inspect walks an expression once for what the library does not tell.
+func inspect(source string, node ast.Node, constants Env) facts {
+	f := &visitor{facts: facts{constant: true}, source: source, constants: constants}
+	ast.Walk(&node, f)
+	return f.facts
+}
+
+type visitor struct {
+	facts
+	source    string
+	constants Env
+}
+
+func (v *visitor) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		if _, known := v.constants[n.Value]; !known {
+			v.constant = false
+		}
+	case *ast.BinaryNode:
+		if n.Operator == "^" {
+			v.power = n
+		}
+	case *ast.CallNode:
+		v.call(n)
+	}
+}
+
+// call notes a call of a named function with one argument, when that is known.
+func (v *visitor) call(n *ast.CallNode) {
+	function, named := n.Callee.(*ast.IdentifierNode)
+	if !named || len(n.Arguments) != 1 {
+		return
+	}
+	var argument any
+	switch a := n.Arguments[0].(type) {
+	case *ast.StringNode:
+		argument = a.Value
+	case *ast.IdentifierNode:
+		argument = v.constants[a.Value]
+	}
+	if text, ok := argument.(string); ok {
+		place := n.Arguments[0].Location()
+		v.calls = append(v.calls, Call{function.Value, text, byteOffset(v.source, place.From), byteOffset(v.source, place.To)})
+	}
+}
+
+// Word names the type of a value for messages.
+func Word(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "nothing"
+	case bool:
+		return "a boolean"
+	case int, int64, int32, uint32, uint64:
+		return "an integer"
+	case float64:
+		return "a fraction"
+	case string:
+		return "a string"
+	case []byte:
+		return "bytes"
+	case time.Duration:
+		return "a duration"
+	case map[string]any:
+		return "a record"
+	case []any:
+		return "a list"
+	default:
+		return fmt.Sprintf("a %T", v)
+	}
+}

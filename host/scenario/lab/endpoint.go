@@ -1,0 +1,105 @@
+package lab
+
+import (
+	"fmt"
+
+	"rdmarun/rdmacore"
+)
+
+// Endpoint is a connection manager id with its queue pair, or a listener.
+type Endpoint struct {
+	Name string
+	Role *Role
+	id   *rdmacore.ID
+	// Listener is the endpoint whose CONNECT_REQUEST made this one; nil for those of create_ep.
+	Listener *Endpoint
+	// Passive endpoints were made to listen.
+	Passive bool
+	// Answered is set by accept and reject.
+	Answered bool
+	// Disconnected is set by disconnect.
+	Disconnected bool
+	// Unsignaled counts the work requests posted without a completion to come.
+	Unsignaled int
+	// IgnoreLeftovers is set by `leftovers: ignore`.
+	IgnoreLeftovers bool
+
+	release   *free
+	destroyed bool
+}
+
+// Adopt gives an id to the lab, which destroys it at the end of the case.
+func (r *Role) Adopt(name string, id *rdmacore.ID) *Endpoint {
+	endpoint := &Endpoint{Name: name, Role: r, id: id}
+	endpoint.release = r.lab.later(r.Name+"'s endpoint "+name, id.DestroyEP)
+	r.all = append(r.all, endpoint)
+	return endpoint
+}
+
+// Bind gives an endpoint its name among those of its role.  An older one of that name lives on without a
+// name.
+func (e *Endpoint) Bind(name string) {
+	e.Name = name
+	e.Role.endpoints[name] = e
+}
+
+// ID is the connection manager id.
+func (e *Endpoint) ID() *rdmacore.ID { return e.id }
+
+// CQ is the completion queue of one direction, "send" or "recv".
+func (e *Endpoint) CQ(direction string) (*rdmacore.CQ, error) {
+	cq := e.id.SendCQ()
+	if direction == "recv" {
+		cq = e.id.RecvCQ()
+	}
+	if cq == nil {
+		return nil, &Failure{
+			What: fmt.Sprintf("endpoint %q has no queue pair, and so no %s completion queue", e.Name, direction),
+			Hint: "a listener has none; its connections do",
+		}
+	}
+	return cq, nil
+}
+
+// QP is the queue pair.
+func (e *Endpoint) QP() (*rdmacore.QP, error) {
+	if qp := e.id.QP(); qp != nil {
+		return qp, nil
+	}
+	return nil, &Failure{
+		What: fmt.Sprintf("endpoint %q has no queue pair", e.Name),
+		Hint: "a listener has none; its connections do",
+	}
+}
+
+// Destroy frees the endpoint before the end of the case.  Completions that nobody polled are kept in
+// mind for the leftover check.
+func (e *Endpoint) Destroy() error {
+	e.Role.lab.lost = append(e.Role.lab.lost, e.leftovers()...)
+	e.destroyed = true
+	return e.release.now()
+}
+
+// peer finds the other end of a connection among the lab's endpoints; nil when it is elsewhere.
+func (e *Endpoint) peer() *Endpoint {
+	local, remote := e.id.LocalAddr(), e.id.PeerAddr()
+	for _, role := range e.Role.lab.roles {
+		for _, other := range role.all {
+			if other == e || other.destroyed || !remote.IsValid() {
+				continue
+			}
+			if other.id.LocalAddr() == remote && other.id.PeerAddr() == local {
+				return other
+			}
+		}
+	}
+	return nil
+}
+
+// Ignore makes the leftover check pass over the endpoint and its peer.
+func (e *Endpoint) Ignore() {
+	e.IgnoreLeftovers = true
+	if peer := e.peer(); peer != nil {
+		peer.IgnoreLeftovers = true
+	}
+}

@@ -1,0 +1,33 @@
+package lab
+
+import (
+	"fmt"
+)
+
+// Failure is an expectation that did not hold: what a test is for.  Everything else that goes wrong (no
+// device, a bug) is another kind of error.
+type Failure struct {
+	What     string // in a few words: "wrong event", "no completion"
+	Expected string
+	Got      string
+	Hint     string // likely causes, or what to look at; may be empty
+}
+
+func (f *Failure) Error() string {
+	switch {
+	case f.Expected == "" && f.Got == "":
+		return f.What
+	case f.Expected == "":
+		return fmt.Sprintf("%s: got %s", f.What, f.Got)
+	}
+	return fmt.Sprintf("%s: expected %s, got %s", f.What, f.Expected, f.Got)
+}
+
+// EnvironmentError is a fault of the surroundings: no provider, no device, a file that is gone.
+type EnvironmentError struct {
+	What string
+	Err  error
+}
+
+func (e *EnvironmentError) Error() string { return e.What + ": " + e.Err.Error() }
+func (e *EnvironmentError) Unwrap() error { return e.Err }

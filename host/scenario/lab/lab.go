@@ -1,0 +1,121 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"rdmarun/rdmacore"
+)
+
+// Config is what a lab is made of.
+type Config struct {
+	Provider *rdmacore.Provider
+	Roles    []RoleConfig
+	// Guests runs the guests; nil when no role is one.
+	Guests GuestStarter
+	// Output takes what log steps and guests print, a line at a time; never nil.  It is called from
+	// several goroutines.
+	Output func(role, line string)
+}
+
+// RoleConfig is one role.
+type RoleConfig struct {
+	Name    string
+	Device  string // empty: the provider's default
+	Buffers []BufferConfig
+	Guest   *GuestConfig // nil for a role that steps drive
+}
+
+// BufferConfig is one buffer of a role.
+type BufferConfig struct {
+	Name   string
+	Size   int // bytes
+	Access rdmacore.Access
+}
+
+// Lab is the state of a running case.
+type Lab struct {
+	provider *rdmacore.Provider
+	output   func(role, line string)
+	guests   GuestStarter
+	roles    []*Role
+	byName   map[string]*Role
+	barriers *barriers
+	traffic  map[rdmacore.Opcode]*Traffic
+	frees    []*free
+	// lost collects completions that were still on a queue when a step destroyed it.
+	lost []string
+}
+
+// free is one entry of the stack of things to free.
+type free struct {
+	what string
+	do   func() error
+	done bool
+}
+
+// New makes the roles.  On failure nothing is left behind.
+func New(config Config) (*Lab, error) {
+	l := &Lab{
+		provider: config.Provider,
+		output:   config.Output,
+		guests:   config.Guests,
+		byName:   make(map[string]*Role),
+		barriers: newBarriers(),
+		traffic:  make(map[rdmacore.Opcode]*Traffic),
+	}
+	for _, roleConfig := range config.Roles {
+		role, err := l.newRole(roleConfig)
+		if err != nil {
+			err = &EnvironmentError{"role " + roleConfig.Name, err}
+			return nil, errors.Join(append([]error{err}, l.Close()...)...)
+		}
+		l.roles = append(l.roles, role)
+		l.byName[role.Name] = role
+	}
+	return l, nil
+}
+
+// Role finds a role by name.  The checker has seen to it that names are known, except those that an
+// expression makes while running.
+func (l *Lab) Role(name string) (*Role, error) {
+	if role := l.byName[name]; role != nil {
+		return role, nil
+	}
+	return nil, &Failure{What: fmt.Sprintf("there is no role %q", name)}
+}
+
+// Roles are in the order of the file.
+func (l *Lab) Roles() []*Role { return l.roles }
+
+// Output passes a line of a role (empty: the runner's own) to whoever reads the run.
+func (l *Lab) Output(role, line string) { l.output(role, line) }
+
+// later puts something on the stack of what Close frees.
+func (l *Lab) later(what string, do func() error) *free {
+	entry := &free{what: what, do: do}
+	l.frees = append(l.frees, entry)
+	return entry
+}
+
+// now frees an entry before its time.
+func (f *free) now() error {
+	if f.done {
+		return nil
+	}
+	f.done = true
+	return f.do()
+}
+
+// Close frees everything in the reverse order of its making and returns what could not be freed.
+func (l *Lab) Close() []error {
+	var failures []error
+	for _, entry := range slices.Backward(l.frees) {
+		if err := entry.now(); err != nil {
+			failures = append(failures, fmt.Errorf("free %s: %w", entry.what, err))
+		}
+	}
+	l.frees = nil
+	return failures
+}

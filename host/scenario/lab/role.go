@@ -1,0 +1,165 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"rdmarun/rdmacore"
+)
+
+// Role is one party of a scenario.
+type Role struct {
+	Name      string
+	lab       *Lab
+	device    *rdmacore.Device
+	address   netip.Addr
+	channel   *rdmacore.EventChannel // nil for a guest, which has its own
+	pd        *rdmacore.PD
+	buffers   map[string]*Buffer
+	endpoints map[string]*Endpoint
+	// all endpoints ever made, in order, also those whose name a later step took over.
+	all   []*Endpoint
+	guest *Guest
+}
+
+func (l *Lab) newRole(config RoleConfig) (*Role, error) {
+	r := &Role{
+		Name:      config.Name,
+		lab:       l,
+		buffers:   make(map[string]*Buffer),
+		endpoints: make(map[string]*Endpoint),
+	}
+	var err error
+	if r.device, err = l.device(config.Device); err != nil {
+		return nil, err
+	}
+	if r.address, err = r.device.Address(); err != nil {
+		return nil, err
+	}
+	if config.Guest != nil {
+		r.guest = &Guest{role: r, config: *config.Guest}
+		return r, nil
+	}
+	if r.channel, err = l.provider.CreateEventChannel(); err != nil {
+		return nil, err
+	}
+	l.later(config.Name+"'s event channel", r.channel.Close)
+	if r.pd, err = r.device.AllocPD(); err != nil {
+		return nil, err
+	}
+	l.later(config.Name+"'s PD", r.pd.Dealloc)
+	for _, bufferConfig := range config.Buffers {
+		buffer, err := r.newBuffer(bufferConfig)
+		if err != nil {
+			return nil, fmt.Errorf("buffer %s: %w", bufferConfig.Name, err)
+		}
+		r.buffers[bufferConfig.Name] = buffer
+	}
+	return r, nil
+}
+
+func (l *Lab) device(name string) (*rdmacore.Device, error) {
+	if name == "" {
+		return l.provider.DefaultDevice()
+	}
+	devices, err := l.provider.Devices()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(devices))
+	for i, device := range devices {
+		if names[i] = device.Name(); names[i] == name {
+			return device, nil
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no device %q: provider %s has no device at all", name, l.provider.Name())
+	}
+	return nil, fmt.Errorf("no device %q; provider %s has %s", name, l.provider.Name(), strings.Join(names, ", "))
+}
+
+// Address is the IP address by which rdma_cm reaches the role's device.
+func (r *Role) Address() netip.Addr { return r.address }
+
+// Device is the role's device.
+func (r *Role) Device() *rdmacore.Device { return r.device }
+
+// Channel is the role's event channel; nil for a guest.
+func (r *Role) Channel() *rdmacore.EventChannel { return r.channel }
+
+// PD is the protection domain of the role's buffers and queue pairs; nil for a guest.
+func (r *Role) PD() *rdmacore.PD { return r.pd }
+
+// Lab is the lab of the role.
+func (r *Role) Lab() *Lab { return r.lab }
+
+// Guest is the role's guest, nil for a role that steps drive.
+func (r *Role) Guest() *Guest { return r.guest }
+
+// Buffer finds a buffer of the role.
+func (r *Role) Buffer(name string) (*Buffer, error) {
+	if buffer := r.buffers[name]; buffer != nil {
+		return buffer, nil
+	}
+	return nil, &Failure{What: fmt.Sprintf("role %s has no buffer %q", r.Name, name)}
+}
+
+// Endpoint finds an endpoint by the name that a step's `as` gave it.
+func (r *Role) Endpoint(name string) (*Endpoint, error) {
+	endpoint := r.endpoints[name]
+	switch {
+	case endpoint == nil:
+		return nil, &Failure{
+			What: fmt.Sprintf("role %s has no endpoint %q yet", r.Name, name),
+			Hint: "the step that makes it (create_ep, or wait_event for a CONNECT_REQUEST) did not run",
+		}
+	case endpoint.destroyed:
+		return nil, &Failure{What: fmt.Sprintf("endpoint %q of role %s is destroyed", name, r.Name)}
+	}
+	return endpoint, nil
+}
+
+// OnlyEndpoint is the endpoint meant by a step that names none: the one with a queue pair.
+func (r *Role) OnlyEndpoint() (*Endpoint, error) {
+	var found *Endpoint
+	for _, endpoint := range r.endpoints {
+		if endpoint.destroyed || endpoint.id.QP() == nil {
+			continue
+		}
+		if found != nil && found != endpoint {
+			return nil, &Failure{
+				What: fmt.Sprintf("role %s has several endpoints with a queue pair", r.Name),
+				Hint: fmt.Sprintf("say which: ep: %s", found.Name),
+			}
+		}
+		found = endpoint
+	}
+	if found == nil {
+		return nil, &Failure{
+			What: fmt.Sprintf("role %s has no endpoint with a queue pair", r.Name),
+			Hint: "create_ep makes one for a client; a server has one after wait_event for a CONNECT_REQUEST",
+		}
+	}
+	return found, nil
+}
+
+// Endpoints are all endpoints that the role ever had and that still live.
+func (r *Role) Endpoints() []*Endpoint {
+	var living []*Endpoint
+	for _, endpoint := range r.all {
+		if !endpoint.destroyed {
+			living = append(living, endpoint)
+		}
+	}
+	return living
+}
+
+// Buffers are the role's buffers, in no particular order.
+func (r *Role) Buffers() []*Buffer {
+	list := make([]*Buffer, 0, len(r.buffers))
+	for _, buffer := range r.buffers {
+		list = append(list, buffer)
+	}
+	return list
+}

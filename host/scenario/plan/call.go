@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// stepRole compiles `role` and checks that it is of the right kind; name is "" when only the run will
+// tell.
+func (c *compiler) stepRole(step *shape.Step, at place, guest, optional bool) (value *Value, name string) {
+	if step.Role == nil {
+		if !optional {
+			hint := "role: " + strings.Join(sortedKeys(c.roles), " or ")
+			if len(c.roles) == 0 {
+				hint = "the file has no roles; they stand under the key \"roles\""
+			}
+			c.errors.Report(diag.MissingRole, step.Key.Span(), "%s needs a role: who does it?", step.Key.Value).WithHint("%s", hint)
+		}
+		return nil, ""
+	}
+	value = c.scalar(&verb.Argument{Name: "role", Type: verb.Text}, step.Role, at)
+	if value == nil {
+		return nil, ""
+	}
+	known, ok := value.Constant()
+	if !ok {
+		return value, ""
+	}
+	name = known.(string)
+	switch r := c.roles[name]; {
+	case r == nil:
+		c.unknownRole(name, value.Span)
+		return nil, ""
+	case r.guest && !guest && !optional:
+		c.errors.Report(diag.WrongRole, value.Span, "%q is a guest, which calls for itself", name).
+			WithHint("steps can start, run, wait for and stop it: guest: start")
+		return nil, ""
+	case !r.guest && guest:
+		c.errors.Report(diag.WrongRole, value.Span, "%q is no guest", name).
+			WithHint("its part in \"roles\" has no guest: {module: ..}")
+		return nil, ""
+	}
+	return value, name
+}
+
+func (c *compiler) call(step *shape.Step, at place) Action {
+	call := &Call{Verb: step.Verb}
+	call.Role, at.role = c.stepRole(step, at, false, step.Verb.Roleless)
+	var layout verb.FieldLayout
+	call.Arguments, layout = c.arguments(step, at)
+	call.Expect = c.expectations(step, step.Verb, layout, at)
+	if step.As == nil {
+		return call
+	}
+	if step.Verb.Yields == verb.Nothing {
+		c.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "%s yields nothing to name", step.Verb.Name)
+		return call
+	}
+	name := c.asName(step.As, at)
+	if name == "" {
+		return call
+	}
+	call.As = name
+	if step.Verb.Yields == verb.NewEndpoint && makesEndpoint(call) {
+		c.timeline.addEndpoint(at.role, name)
+	}
+	c.timeline.addResult(at.role, name, resultType(step.Verb, layout))
+	return call
+}
+
+// asName is the name after `as`, which a fragment may be given by a parameter.
+func (c *compiler) asName(node *syntax.Node, at place) string {
+	value := c.scalar(&verb.Argument{Name: "as", Type: verb.Text}, node, at)
+	if value == nil {
+		return ""
+	}
+	known, ok := value.Constant()
+	if !ok {
+		if !c.abstract {
+			c.errors.Report(diag.NotConstant, value.Span, "a name must be known before the run")
+		}
+		return ""
+	}
+	named := *node
+	named.Value = known.(string)
+	if !c.checkName(&named) {
+		return ""
+	}
+	return named.Value
+}
+
+// makesEndpoint tells whether a step can yield an endpoint: wait_event does for connection requests
+// only.
+func makesEndpoint(call *Call) bool {
+	i := call.Verb.Argument("type")
+	if i < 0 || i >= len(call.Arguments) || call.Arguments[i] == nil {
+		return true
+	}
+	known, ok := call.Arguments[i].Constant()
+	return !ok || known == "CONNECT_REQUEST"
+}
+
+func (c *compiler) guestStep(step *shape.Step, at place) Action {
+	g := &Guest{Operation: step.Body.Value, Within: c.duration("within", step.Within, at)}
+	g.Role, at.role = c.stepRole(step, at, true, false)
+	result := verb.GuestResult()
+	g.Expect = c.expectations(step, result, nil, at)
+	if step.Expect != nil && step.Expect.Get("exit") == nil {
+		g.Expect = slices.DeleteFunc(g.Expect, func(e Expectation) bool { return e.Default })
+	}
+	switch {
+	case g.Operation != "start" && g.Operation != "run":
+	case step.Args == nil:
+		g.Arguments = c.roleArguments(at.role)
+	case step.Args.Kind != syntax.Sequence:
+		c.errors.Report(diag.WrongShape, step.Args.Span(), "args is a list of words")
+	default:
+		g.Arguments = c.guestArguments(step.Args.Items, at)
+	}
+	if step.As == nil {
+		return g
+	}
+	if name := c.asName(step.As, at); name != "" && g.Operation != "start" {
+		g.As = name
+		c.timeline.addResult(at.role, name, resultType(result, nil))
+	} else if name != "" {
+		c.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "a guest that has just started has no result to name")
+	}
+	return g
+}
+
+func (c *compiler) barrier(step *shape.Step, at place) Action {
+	b := &Barrier{
+		Name:   c.scalar(&verb.Argument{Name: "barrier", Type: verb.Text}, step.Body, at),
+		Within: c.duration("within", step.Within, at),
+	}
+	if step.Of == nil {
+		return b
+	}
+	if step.Of.Kind != syntax.Sequence || len(step.Of.Items) == 0 {
+		c.errors.Report(diag.WrongShape, step.Of.Span(), "of is a list of roles")
+		return b
+	}
+	for _, item := range step.Of.Items {
+		value := c.scalar(&verb.Argument{Name: "of", Type: verb.Text}, item, at)
+		if value == nil {
+			continue
+		}
+		if name, known := value.Constant(); known && c.roles[name.(string)] == nil {
+			c.unknownRole(name.(string), value.Span)
+			continue
+		}
+		b.Roles = append(b.Roles, value)
+	}
+	return b
+}

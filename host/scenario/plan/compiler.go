@@ -1,0 +1,227 @@
+package plan
+
+import (
+	"path/filepath"
+	"time"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// Options are what a plan depends on besides the file.
+type Options struct {
+	// Params are values of parameters, by name, as text.  Names that the file does not have are
+	// ignored: one command line may run several files.
+	Params map[string]string
+	// CheckModule looks at a guest's module; nil leaves modules alone.
+	CheckModule func(path string) error
+}
+
+// compiler makes a Program of a File.
+type compiler struct {
+	file    *shape.File
+	options Options
+	errors  *diag.List
+
+	roles            map[string]*role
+	fragments        map[string]*shape.Fragment
+	defaultQueuePair *Value
+	global           *scope
+	timeline         *timeline
+	// using are the fragments being expanded, to see recursion.
+	using []string
+	used  map[string]bool
+	// steps counts expanded steps.
+	steps int
+	// abstract is set while a fragment is checked that nothing uses: what its steps would find is
+	// not known.
+	abstract bool
+	missing  []string
+}
+
+// maxSteps bounds how far fragments expand; ten thousand steps are a long scenario.
+const maxSteps = 100_000
+
+// Compile makes the program of a file.  Diagnostics go to errors; a program that comes with any must not
+// run.
+func Compile(file *shape.File, options Options, errors *diag.List) *Program {
+	c := &compiler{
+		file: file, options: options, errors: errors,
+		roles:     make(map[string]*role),
+		fragments: make(map[string]*shape.Fragment),
+		used:      make(map[string]bool),
+		timeline:  newTimeline(),
+		global:    &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}},
+	}
+	p := &Program{File: file.Root.Source.Name}
+	p.Name = filepath.Base(p.File)
+	if file.Name != nil {
+		p.Name = file.Name.Value
+	}
+	if file.Doc != nil {
+		p.Doc = file.Doc.Value
+	}
+	p.Tags = texts(file.Tags)
+	p.Params, p.Constants = c.params()
+	p.Missing = c.missing
+	c.defaultQueuePair = constant(verb.DefaultQueuePair(), file.Root.Span())
+	if file.QueuePair != nil {
+		if qp := c.queuePair(c.defaultQueuePair, file.QueuePair, place{scope: c.global}); qp != nil {
+			c.defaultQueuePair = qp
+		}
+	}
+	for _, fragment := range file.Fragments {
+		c.fragments[fragment.Name.Value] = fragment
+	}
+	p.Roles = c.compileRoles()
+	for _, r := range p.Roles {
+		p.Guests = p.Guests || r.Guest != nil
+	}
+	c.cases(p)
+	c.unusedFragments()
+	return p
+}
+
+func texts(nodes []*syntax.Node) []string {
+	list := make([]string, len(nodes))
+	for i, node := range nodes {
+		list[i] = node.Value
+	}
+	return list
+}
+
+// cases compiles the steps of every case.  Each begins where the setup has ended.
+func (c *compiler) cases(p *Program) {
+	setup := c.stepList(c.file.Setup, c.global)
+	start := c.timeline
+	timeout := c.timeout(c.file.Timeout, DefaultTimeout)
+	merged := start.clone()
+	compile := func(steps []*shape.Step) []*Step {
+		c.timeline = start.clone()
+		compiled := c.stepList(steps, c.global)
+		merged.merge(c.timeline)
+		return compiled
+	}
+	if c.file.Steps != nil {
+		p.Cases = append(p.Cases, &Case{ID: p.File, Name: p.Name, Tags: p.Tags, Timeout: timeout, Steps: compile(c.file.Steps)})
+	}
+	taken := make(map[string]bool)
+	for _, written := range c.file.Cases {
+		if taken[written.Name.Value] {
+			c.errors.Report(diag.NameTaken, written.Name.Span(), "there is a case %q already", written.Name.Value)
+		}
+		taken[written.Name.Value] = true
+		p.Cases = append(p.Cases, &Case{
+			ID:      p.File + "::" + written.Name.Value,
+			Name:    written.Name.Value,
+			Tags:    append(texts(written.Tags), p.Tags...),
+			Timeout: c.timeout(written.Timeout, timeout),
+			Steps:   compile(written.Steps),
+		})
+	}
+	c.timeline = merged
+	finally := c.stepList(c.file.Finally, c.global)
+	for _, compiled := range p.Cases {
+		compiled.Setup, compiled.Finally = setup, finally
+	}
+}
+
+func (c *compiler) timeout(node *syntax.Node, otherwise time.Duration) time.Duration {
+	value := c.duration("timeout", node, place{scope: c.global})
+	if value == nil {
+		return otherwise
+	}
+	known, ok := value.Constant()
+	if !ok {
+		if len(c.missing) == 0 {
+			c.errors.Report(diag.NotConstant, node.Span(), "a timeout must be known before the run")
+		}
+		return otherwise
+	}
+	if known.(time.Duration) <= 0 {
+		c.errors.Report(diag.OutOfRange, node.Span(), "a timeout must be longer than nothing")
+	}
+	return known.(time.Duration)
+}
+
+// unusedFragments checks those that nothing in this file uses.
+func (c *compiler) unusedFragments() {
+	c.abstract = true
+	for _, fragment := range c.file.Fragments {
+		if c.used[fragment.Name.Value] {
+			continue
+		}
+		s := c.global.inner()
+		for _, param := range fragment.Params {
+			if param.Type == "map" {
+				s.addNode(param.Name.Value, bound{param.Name, c.global})
+				continue
+			}
+			s.add(param.Name.Value, paramType(param.Type), nil)
+		}
+		c.timeline = newTimeline()
+		c.using = append(c.using, fragment.Name.Value)
+		c.stepList(fragment.Steps, s)
+		c.using = c.using[:len(c.using)-1]
+	}
+	c.abstract = false
+}
+
+// compileRoles makes the roles; their sizes must be known before the run.
+func (c *compiler) compileRoles() []lab.RoleConfig {
+	for _, written := range c.file.Roles {
+		r := &role{name: written.Name.Value, guest: written.Guest != nil, buffers: make(map[string]bool)}
+		for _, buffer := range written.Buffers {
+			r.buffers[buffer.Name.Value] = true
+		}
+		if _, taken := c.global.names[r.name]; taken {
+			c.errors.Report(diag.NameTaken, written.Name.Span(), "%q is a parameter already", r.name).
+				WithHint("expressions could not tell one from the other")
+		}
+		c.roles[r.name] = r
+	}
+	configs := make([]lab.RoleConfig, 0, len(c.file.Roles))
+	for _, written := range c.file.Roles {
+		config := lab.RoleConfig{Name: written.Name.Value, Guest: c.guest(written.Guest)}
+		if device := c.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device); device != nil {
+			config.Device = device.(string)
+		}
+		for _, buffer := range written.Buffers {
+			config.Buffers = append(config.Buffers, c.buffer(buffer))
+		}
+		configs = append(configs, config)
+	}
+	return configs
+}
+
+// largestBuffer keeps a typing mistake from taking all memory.
+const largestBuffer = 64 << 30
+
+func (c *compiler) buffer(written *shape.Buffer) lab.BufferConfig {
+	config := lab.BufferConfig{Name: written.Name.Value, Size: 1, Access: c.access(written.Access)}
+	if size := c.knownScalar(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size); size != nil {
+		config.Size = size.(int)
+	}
+	return config
+}
+
+// knownScalar is a scalar whose value is known before the run; nil when there is none or it is wrong.
+func (c *compiler) knownScalar(argument *verb.Argument, node *syntax.Node) any {
+	if node == nil {
+		return nil
+	}
+	value := c.scalar(argument, node, place{scope: c.global})
+	if value == nil {
+		return nil
+	}
+	known, ok := value.Constant()
+	if !ok && len(c.missing) == 0 {
+		c.errors.Report(diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", argument.Name).
+			WithHint("only parameters and constants can stand here")
+	}
+	return known
+}

@@ -1,0 +1,246 @@
+package plan
+
+import (
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// Expectation is what one field of a result must be.
+type Expectation struct {
+	Field string
+	// Index is the field's in the verb's results; -1 for errno and for fields of a decoded record.
+	Index int
+	// Span is the key in the file; the zero span for a default expectation.
+	Span diag.Span
+	// Type tells how to print values.
+	Type       verb.Type
+	Conditions []Condition
+	// Default tells that the scenario does not say it, the verb does.
+	Default bool
+}
+
+// Errno is the pseudo field for the errno of a call that is expected to fail.
+const Errno = "errno"
+
+// Condition is one comparison with a value.
+type Condition struct {
+	Operator string // eq, ne, lt, le, gt, ge, between, any_of, prefix, re, approx
+	Operands []*Value
+	Span     diag.Span
+}
+
+// expectations compiles `expect`, and adds the defaults of the fields that it does not name.
+func (c *compiler) expectations(step *shape.Step, v *verb.Verb, layout verb.FieldLayout, at place) []Expectation {
+	var list []Expectation
+	named := make(map[string]bool)
+	if step.Expect != nil {
+		node, scope := at.scope.resolve(step.Expect)
+		for _, pair := range node.Pairs {
+			named[pair.Key.Value] = true
+			if e, ok := c.expectation(pair, v, layout, place{scope, at.role}); ok {
+				list = append(list, e)
+			}
+		}
+	}
+	if named[Errno] {
+		return list // a call that must fail has no results to speak of
+	}
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Default != nil && !named[r.Name] {
+			list = append(list, Expectation{
+				Field: r.Name, Index: i, Type: r.Type, Default: true, Span: step.Key.Span(),
+				Conditions: []Condition{{Operator: "eq", Operands: []*Value{constant(r.Default, step.Key.Span())}}},
+			})
+		}
+	}
+	return list
+}
+
+func (c *compiler) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldLayout, at place) (Expectation, bool) {
+	e := Expectation{Field: pair.Key.Value, Index: v.Result(pair.Key.Value), Span: pair.Key.Span()}
+	var argument *verb.Argument
+	switch {
+	case e.Index >= 0:
+		result := &v.Results[e.Index]
+		argument = &verb.Argument{Name: result.Name, Type: result.Type, Words: result.Words}
+	case e.Field == Errno && v.CanFail():
+		argument = errnoArgument()
+	default:
+		for _, field := range layout {
+			if field.Name == e.Field {
+				argument = &verb.Argument{Name: field.Name, Type: verb.Integer}
+			}
+		}
+	}
+	if argument == nil {
+		c.unknownField(pair.Key, v, layout)
+		return e, false
+	}
+	e.Type = argument.Type
+	var good bool
+	e.Conditions, good = c.conditions(argument, pair.Value, at)
+	return e, good
+}
+
+func (c *compiler) unknownField(key *syntax.Node, v *verb.Verb, layout verb.FieldLayout) {
+	var fields []string
+	for _, result := range v.Results {
+		fields = append(fields, result.Name)
+	}
+	for _, field := range layout {
+		fields = append(fields, field.Name)
+	}
+	if v.CanFail() {
+		fields = append(fields, Errno)
+	}
+	if len(fields) == 0 {
+		c.errors.Report(diag.UnknownField, key.Span(), "%s has no result to expect something of", v.Name)
+		return
+	}
+	c.errors.Report(diag.UnknownField, key.Span(), "the result of %s has no field %q", v.Name, key.Value).
+		WithHint("%s", hintOr(diag.DidYouMean(key.Value, fields), "there are: "+strings.Join(fields, ", ")))
+}
+
+// operators are the keys of a matcher.
+var operators = []string{"eq", "ne", "lt", "le", "gt", "ge", "between", "any_of", "prefix", "re", "approx"}
+
+// conditions compiles a matcher: a plain value, or a mapping of operators which must all hold.
+func (c *compiler) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Mapping || (argument.Type == verb.Data && len(node.Pairs) > 0 && isDataKey(node.Pairs[0].Key.Value)) {
+		operand := c.operand(argument, node, at)
+		return []Condition{{Operator: "eq", Operands: []*Value{operand}, Span: node.Span()}}, operand != nil
+	}
+	var list []Condition
+	good := true
+	for _, pair := range node.Pairs {
+		if pair.Key.Value == "tol" {
+			continue
+		}
+		condition, ok := c.condition(argument, pair, node, at)
+		list, good = append(list, condition), good && ok
+	}
+	if len(node.Pairs) == 0 {
+		c.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("there are: %s", strings.Join(operators, ", "))
+		return nil, false
+	}
+	return list, good
+}
+
+func (c *compiler) condition(argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) (Condition, bool) {
+	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
+	single := func() (Condition, bool) {
+		operand := c.operand(argument, pair.Value, at)
+		condition.Operands = []*Value{operand}
+		return condition, operand != nil
+	}
+	switch condition.Operator {
+	case "eq", "ne":
+		return single()
+	case "lt", "le", "gt", "ge":
+		return c.ordered(argument, pair, single)
+	case "prefix":
+		if argument.Type != verb.Data && argument.Type != verb.Text {
+			return c.wrongOperator(condition, argument, "data and text")
+		}
+		return single()
+	case "between":
+		if _, ok := c.ordered(argument, pair, nil); !ok {
+			return condition, false
+		}
+		if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) != 2 {
+			c.errors.Report(diag.WrongShape, pair.Value.Span(), "between wants a list of two: [low, high]")
+			return condition, false
+		}
+		return c.several(condition, argument, pair.Value, at)
+	case "any_of":
+		if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) == 0 {
+			c.errors.Report(diag.WrongShape, pair.Value.Span(), "any_of wants a list")
+			return condition, false
+		}
+		return c.several(condition, argument, pair.Value, at)
+	case "re":
+		return c.pattern(condition, argument, pair.Value, at)
+	case "approx":
+		return c.approx(condition, argument, pair, whole, at)
+	}
+	c.errors.Report(diag.UnknownKey, pair.Key.Span(), "no matcher is called %q", pair.Key.Value).
+		WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, operators), "there are: "+strings.Join(operators, ", ")))
+	return condition, false
+}
+
+func (c *compiler) operand(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if argument.Type == verb.Data {
+		return c.data(argument.Name, node, at)
+	}
+	return c.scalar(argument, node, at)
+}
+
+func (c *compiler) several(condition Condition, argument *verb.Argument, node *syntax.Node, at place) (Condition, bool) {
+	good := true
+	for _, item := range node.Items {
+		operand := c.operand(argument, item, at)
+		condition.Operands = append(condition.Operands, operand)
+		good = good && operand != nil
+	}
+	return condition, good
+}
+
+// ordered refuses comparisons of what has no order.
+func (c *compiler) ordered(argument *verb.Argument, pair syntax.Pair, next func() (Condition, bool)) (Condition, bool) {
+	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
+	switch argument.Type {
+	case verb.Integer, verb.Size, verb.Duration, verb.Status:
+	default:
+		return c.wrongOperator(condition, argument, "numbers and durations")
+	}
+	if next == nil {
+		return condition, true
+	}
+	return next()
+}
+
+func (c *compiler) wrongOperator(condition Condition, argument *verb.Argument, of string) (Condition, bool) {
+	c.errors.Report(diag.WrongType, condition.Span, "%q is for %s, and %s is %s", condition.Operator, of, argument.Name, argument.Type)
+	return condition, false
+}
+
+// duration compiles a duration of a step or a file; nil for none.
+func (c *compiler) duration(name string, node *syntax.Node, at place) *Value {
+	if node == nil {
+		return nil
+	}
+	return c.scalar(&verb.Argument{Name: name, Type: verb.Duration, Min: 0, Max: int64(24 * 365 * time.Hour)}, node, at)
+}
+
+// resultType is the type of a result in expressions.
+func resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
+	object := expression.Object{}
+	for _, result := range v.Results {
+		object[result.Name] = fieldType(result.Type)
+	}
+	for _, field := range layout {
+		object[field.Name] = expression.Integer
+	}
+	return object
+}
+
+func fieldType(t verb.Type) expression.Type {
+	switch t {
+	case verb.Integer, verb.Size, verb.Status:
+		return expression.Integer
+	case verb.Boolean:
+		return expression.Boolean
+	case verb.Duration:
+		return expression.TypeOf(time.Duration(0))
+	case verb.Data:
+		return expression.TypeOf([]byte(nil))
+	}
+	return expression.String
+}

@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
+)
+
+// Check compares a field with the expectation.  When it does not hold, want says in words what was
+// wanted.  The error is an EvaluationError.
+func (e *Expectation) Check(env expression.Env, got any) (ok bool, want string, err error) {
+	ok = true
+	var wants []string
+	for i := range e.Conditions {
+		condition := &e.Conditions[i]
+		operands := make([]any, len(condition.Operands))
+		for j, operand := range condition.Operands {
+			if operands[j], err = operand.Get(env); err != nil {
+				return false, "", err
+			}
+		}
+		if !holds(condition.Operator, got, operands) {
+			ok = false
+			wants = append(wants, describe(condition.Operator, operands, e.Type))
+		}
+	}
+	return ok, strings.Join(wants, " and "), nil
+}
+
+func holds(operator string, got any, operands []any) bool {
+	if got == nil {
+		return false
+	}
+	switch operator {
+	case "eq":
+		return equal(got, operands[0])
+	case "ne":
+		return !equal(got, operands[0])
+	case "any_of":
+		for _, operand := range operands {
+			if equal(got, operand) {
+				return true
+			}
+		}
+		return false
+	case "prefix":
+		return bytes.HasPrefix(asBytes(got), asBytes(operands[0]))
+	case "re":
+		return operands[0].(*regexp.Regexp).Match(asBytes(got))
+	}
+	value := number(got)
+	switch operator {
+	case "lt":
+		return value < number(operands[0])
+	case "le":
+		return value <= number(operands[0])
+	case "gt":
+		return value > number(operands[0])
+	case "ge":
+		return value >= number(operands[0])
+	case "between":
+		return value >= number(operands[0]) && value <= number(operands[1])
+	default: // approx
+		low, high := around(operands)
+		return value >= low && value <= high
+	}
+}
+
+// around is the range of approx.
+func around(operands []any) (low, high int64) {
+	center := number(operands[0])
+	width := number(operands[1])
+	if p, relative := operands[1].(percent); relative {
+		width = int64(float64(max(center, -center)) * float64(p) / 100)
+	}
+	return center - width, center + width
+}
+
+func equal(got, want any) bool {
+	switch w := want.(type) {
+	case verb.DataValue:
+		return bytes.Equal(asBytes(got), w.Bytes)
+	case []byte:
+		return bytes.Equal(asBytes(got), w)
+	}
+	return got == want
+}
+
+func asBytes(value any) []byte {
+	switch v := value.(type) {
+	case []byte:
+		return v
+	case verb.DataValue:
+		return v.Bytes
+	case string:
+		return []byte(v)
+	}
+	return nil
+}
+
+// number makes integers and durations comparable.
+func number(value any) int64 {
+	switch v := value.(type) {
+	case int:
+		return int64(v)
+	case time.Duration:
+		return int64(v)
+	}
+	return 0
+}
+
+// describe says what an operator wants.
+func describe(operator string, operands []any, t verb.Type) string {
+	words := make([]string, len(operands))
+	for i, operand := range operands {
+		words[i] = Show(operand, t)
+	}
+	switch operator {
+	case "eq":
+		return words[0]
+	case "ne":
+		return "anything but " + words[0]
+	case "any_of":
+		return "one of " + strings.Join(words, ", ")
+	case "prefix":
+		return "something that begins with " + words[0]
+	case "re":
+		return "something like /" + operands[0].(*regexp.Regexp).String() + "/"
+	case "between":
+		return "between " + words[0] + " and " + words[1]
+	case "approx":
+		if p, relative := operands[1].(percent); relative {
+			words[1] = fmt.Sprintf("%g%%", float64(p))
+		}
+		return words[0] + " ± " + words[1]
+	}
+	return map[string]string{"lt": "less than ", "le": "at most ", "gt": "more than ", "ge": "at least "}[operator] + words[0]
+}
+
+// longestShown is how many bytes of data a message shows.
+const longestShown = 48
+
+// Show prints a value for a message: statuses with their names, data as text where it is text.
+func Show(value any, t verb.Type) string {
+	switch v := value.(type) {
+	case nil:
+		return "no value"
+	case int:
+		if t == verb.Status && v != 0 {
+			return rdmacore.RejectReason(v)
+		}
+	case verb.DataValue:
+		return showBytes(v.Bytes)
+	case []byte:
+		return showBytes(v)
+	case string:
+		if t == verb.Text {
+			return fmt.Sprintf("%q", v)
+		}
+	}
+	return fmt.Sprint(value)
+}
+
+func showBytes(b []byte) string {
+	body := bytes.TrimRight(b, "\x00") // private data is padded with zeros
+	padding := len(b) - len(body)
+	shown := body[:min(len(body), longestShown)]
+	text := fmt.Sprintf("% x", shown)
+	if printable(shown) {
+		text = fmt.Sprintf("%q", shown)
+	}
+	if len(shown) < len(body) {
+		text += fmt.Sprintf(" and %d bytes more", len(body)-len(shown))
+	}
+	if padding > 0 {
+		text += fmt.Sprintf(" and %d zero bytes", padding)
+	}
+	return strings.TrimPrefix(text, "\"\" and ")
+}
+
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// ParamError is a value of -p that does not fit.
+type ParamError struct {
+	Name, Value string
+	Message     string
+	Hint        string
+}
+
+func (e *ParamError) Error() string {
+	return fmt.Sprintf("parameter %s=%s: %s", e.Name, e.Value, e.Message)
+}
+
+// params binds the file's parameters.
+func (c *compiler) params() (bindings []Binding, constants []Constant) {
+	for _, param := range c.file.Params {
+		argument := c.paramArgument(param)
+		var value any
+		if param.Default != nil {
+			value = c.constantParam(argument, param.Default)
+		}
+		name := param.Name.Value
+		if text, given := c.options.Params[name]; given {
+			// CheckParams has refused a value that does not fit.
+			value, _ = literal(argument, syntax.New(nil, text))
+		}
+		c.global.add(name, paramType(param.Type), value)
+		if value == nil {
+			if param.Default == nil {
+				c.missing = append(c.missing, name)
+			}
+			continue
+		}
+		bindings = append(bindings, Binding{name, textOf(value)})
+		constants = append(constants, Constant{name, value})
+	}
+	return bindings, constants
+}
+
+func (c *compiler) constantParam(argument *verb.Argument, node *syntax.Node) any {
+	value := c.scalar(argument, node, place{scope: c.global})
+	if value == nil {
+		return nil
+	}
+	known, ok := value.Constant()
+	if !ok {
+		c.errors.Report(diag.NotConstant, node.Span(), "a default must be known before the run")
+	}
+	return known
+}
+
+// paramArgument describes what values a parameter takes.
+func (c *compiler) paramArgument(param *shape.Param) *verb.Argument {
+	argument := &verb.Argument{Name: param.Name.Value, Type: argumentType(param.Type), Words: texts(param.Values)}
+	bounds := &verb.Argument{Name: "min", Type: argument.Type}
+	if param.Type != "int" && param.Type != "size" && param.Type != "duration" {
+		return argument
+	}
+	argument.Min, argument.Max = c.bound(bounds, param.Min, -1<<62), c.bound(bounds, param.Max, 1<<62)
+	if param.Min == nil && param.Max == nil {
+		argument.Min, argument.Max = 0, 0
+	}
+	if param.Min == nil && param.Max != nil && param.Type != "int" {
+		argument.Min = 0
+	}
+	return argument
+}
+
+func (c *compiler) bound(argument *verb.Argument, node *syntax.Node, otherwise int64) int64 {
+	if node == nil {
+		return otherwise
+	}
+	value := c.literal(argument, node)
+	if value == nil {
+		return otherwise
+	}
+	known, _ := value.Constant()
+	return number(known)
+}
+
+func argumentType(paramType string) verb.Type {
+	switch paramType {
+	case "int":
+		return verb.Integer
+	case "size":
+		return verb.Size
+	case "duration":
+		return verb.Duration
+	case "bool":
+		return verb.Boolean
+	case "enum":
+		return verb.Word
+	}
+	return verb.Text
+}
+
+func paramType(name string) expression.Type {
+	switch name {
+	case "int", "size":
+		return expression.Integer
+	case "duration":
+		return expression.TypeOf(time.Duration(0))
+	case "bool":
+		return expression.Boolean
+	}
+	return expression.String
+}
+
+// CheckParams looks at the values of -p: each name must be a parameter of some file, and each value fit in
+// every file that has it.
+func CheckParams(files []*shape.File, params map[string]string) []*ParamError {
+	var errors []*ParamError
+	known := make(map[string]bool)
+	for _, file := range files {
+		c := &compiler{file: file, errors: &diag.List{}, global: &scope{names: expression.Names{}, consts: expression.Env{}}}
+		for _, param := range file.Params {
+			name := param.Name.Value
+			known[name] = true
+			text, given := params[name]
+			if !given {
+				continue
+			}
+			if _, bad := literal(c.paramArgument(param), syntax.New(nil, text)); bad != nil {
+				errors = append(errors, &ParamError{name, text, bad.message, bad.hint})
+			}
+		}
+	}
+	for _, name := range sortedKeys(params) {
+		if !known[name] {
+			hint := diag.DidYouMean(name, sortedKeys(known))
+			if hint == "" && len(known) > 0 {
+				hint = "there are: " + strings.Join(sortedKeys(known), ", ")
+			}
+			errors = append(errors, &ParamError{name, params[name], "no scenario here has a parameter of that name", hint})
+		}
+	}
+	return errors
+}

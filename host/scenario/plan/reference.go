@@ -1,0 +1,242 @@
+package plan
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// bufferName compiles the name of a buffer: of the step's role, or ROLE.NAME.
+func (c *compiler) bufferName(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := c.scalar(&verb.Argument{Name: argument.Name, Type: verb.Buffer}, node, at)
+	return c.converted(value, func(v any) (any, error) {
+		return c.parseBuffer(v.(string), at.role)
+	})
+}
+
+// parseBuffer checks a buffer's name as far as its role is known.
+func (c *compiler) parseBuffer(text, roleName string) (any, error) {
+	name := verb.BufferName{Name: text}
+	if owner, rest, dotted := strings.Cut(text, "."); dotted {
+		name = verb.BufferName{Role: owner, Name: rest}
+		roleName = owner
+		if c.roles[owner] == nil {
+			return nil, &problem{diag.UnknownRole, "there is no role " + quoted(owner), diag.DidYouMean(owner, sortedKeys(c.roles))}
+		}
+	}
+	if r := c.roles[roleName]; r != nil && !r.buffers[name.Name] {
+		hint := diag.DidYouMean(name.Name, sortedKeys(r.buffers))
+		if hint == "" {
+			hint = c.whoHas(name.Name)
+		}
+		return nil, &problem{diag.UnknownBuffer, "role " + quoted(r.name) + " has no buffer " + quoted(name.Name), hint}
+	}
+	return name, nil
+}
+
+func (c *compiler) whoHas(buffer string) string {
+	for _, name := range sortedKeys(c.roles) {
+		if c.roles[name].buffers[buffer] {
+			return "role " + name + " has one: " + name + "." + buffer
+		}
+	}
+	return ""
+}
+
+// content compiles a buffer or data.
+func (c *compiler) content(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	resolved, scope := at.scope.resolve(node)
+	if resolved.Kind == syntax.Mapping {
+		return c.data(argument.Name, resolved, place{scope, at.role})
+	}
+	return c.bufferName(argument, node, at)
+}
+
+// endpoint compiles the name of an endpoint, which a step before must have made.
+func (c *compiler) endpoint(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := c.scalar(argument, node, at)
+	if value == nil {
+		return nil
+	}
+	if name, known := value.Constant(); known && at.role != "" && !c.abstract {
+		c.checkEndpoint(name.(string), at.role, value.Span)
+	}
+	return value
+}
+
+func (c *compiler) checkEndpoint(name, roleName string, span diag.Span) {
+	made := c.timeline.endpoints[roleName]
+	if made[name] {
+		return
+	}
+	d := c.errors.Report(diag.UnknownEndpoint, span, "role %q has no endpoint %q here", roleName, name)
+	switch hint := diag.DidYouMean(name, sortedKeys(made)); {
+	case hint != "":
+		d.WithHint("%s", hint)
+	case len(made) > 0:
+		d.WithHint("there are: %s", strings.Join(sortedKeys(made), ", "))
+	default:
+		d.WithHint("make it first: {role: %s, create_ep: {..}, as: %s}", roleName, name)
+	}
+}
+
+// peer compiles a role, an IP address or a host name.
+func (c *compiler) peer(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := c.scalar(argument, node, at)
+	if value == nil || expression.Contains(node.Value) {
+		return value
+	}
+	name := node.Value
+	if _, err := netip.ParseAddr(name); err == nil || c.roles[name] != nil || strings.Contains(name, ".") || name == "localhost" {
+		return value
+	}
+	c.errors.Report(diag.UnknownRole, node.Span(), "there is no role %q", name).
+		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(c.roles)), "a host name has a dot in it here; give others by a parameter"))
+	return nil
+}
+
+// remote compiles the peer's memory: {addr, rkey, length}, ROLE.NAME, or an expression that yields a
+// record with addr and rkey.
+func (c *compiler) remote(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	switch {
+	case node.Kind == syntax.Mapping:
+		return c.remoteForm(node, at)
+	case node.Kind == syntax.Scalar && expression.Contains(node.Value):
+		pieces, unterminated := expression.Scan(node.Value)
+		if unterminated >= 0 || len(pieces) != 1 {
+			break
+		}
+		raw, kind := c.compile(node, pieces[0], at)
+		if raw == nil {
+			return nil
+		}
+		if !accepts(argument, kind) {
+			c.errors.Report(diag.ExpressionType, raw.Span, "%s wants a record with addr and rkey, and this is %s", argument.Name, kind)
+			return nil
+		}
+		return c.converted(raw, remoteFrom)
+	case node.Kind == syntax.Scalar && strings.Contains(node.Value, "."):
+		return c.remoteBuffer(argument, node, at)
+	}
+	c.errors.Report(diag.WrongType, node.Span(), "%s wants remote memory", argument.Name).
+		WithHint("write {addr: .., rkey: ..}, ROLE.BUFFER, or an expression such as $(server.buffers.rx)")
+	return nil
+}
+
+func (c *compiler) remoteForm(node *syntax.Node, at place) *Value {
+	parts := make([]*Value, 3)
+	arguments := []*verb.Argument{
+		{Name: "addr", Type: verb.Integer, Required: true},
+		{Name: "rkey", Type: verb.Integer, Required: true, Max: 1<<32 - 1},
+		{Name: "length", Type: verb.Size},
+	}
+	good := true
+	for _, pair := range node.Pairs {
+		index := slices.IndexFunc(arguments, func(a *verb.Argument) bool { return a.Name == pair.Key.Value })
+		if index < 0 {
+			c.errors.Report(diag.UnknownKey, pair.Key.Span(), "remote memory has no key %q", pair.Key.Value).WithHint("there are: addr, rkey, length")
+			good = false
+			continue
+		}
+		parts[index] = c.scalar(arguments[index], pair.Value, at)
+		good = good && parts[index] != nil
+	}
+	for i, argument := range arguments {
+		if argument.Required && node.Get(argument.Name) == nil {
+			c.errors.Report(diag.MissingKey, node.Span(), "remote memory needs %q", argument.Name)
+			good = false
+		}
+		if parts[i] == nil {
+			parts[i] = constant(-1, node.Span())
+		}
+	}
+	if !good {
+		return nil
+	}
+	return c.combined(node.Span(), parts, func(v []any) (any, error) {
+		return verb.RemoteMemory{Address: uint64(v[0].(int)), RKey: uint32(v[1].(int)), Length: v[2].(int)}, nil
+	})
+}
+
+// remoteBuffer is ROLE.NAME: the runner hands the address over, as `$(ROLE.buffers.NAME)` would.
+func (c *compiler) remoteBuffer(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	name := c.bufferName(argument, node, at)
+	if name == nil {
+		return nil
+	}
+	known, _ := name.Constant()
+	buffer := known.(verb.BufferName)
+	return &Value{Span: node.Span(), compute: func(env expression.Env) (any, error) {
+		owner, _ := env[buffer.Role].(map[string]any)
+		buffers, _ := owner["buffers"].(map[string]any)
+		return remoteFrom(buffers[buffer.Name])
+	}}
+}
+
+// remoteFrom reads addr, rkey and, where there is one, the length out of a record.
+func remoteFrom(value any) (any, error) {
+	switch v := value.(type) {
+	case lab.BufferView:
+		return verb.RemoteMemory{Address: uint64(v.Addr), RKey: uint32(v.RKey), Length: v.Size}, nil
+	case map[string]any:
+		address, hasAddress := v["addr"].(int)
+		rkey, hasKey := v["rkey"].(int)
+		if !hasAddress || !hasKey {
+			break
+		}
+		length := -1
+		for _, name := range []string{"length", "size"} {
+			if n, ok := v[name].(int); ok {
+				length = n
+			}
+		}
+		return verb.RemoteMemory{Address: uint64(address), RKey: uint32(rkey), Length: length}, nil
+	case nil:
+		return nil, wrongType("remote memory", "nothing", "the step that sets it has not run")
+	}
+	return nil, wrongType("remote memory", expression.Word(value), "a record needs addr and rkey: decode with fields [{u64: addr}, {u32: rkey}]")
+}
+
+// queuePair compiles attributes of a queue pair over others.
+func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Mapping {
+		c.errors.Report(diag.WrongShape, node.Span(), "qp is a mapping: {max_send_wr: 16}")
+		return nil
+	}
+	arguments := verb.QueuePairArguments()
+	var keys []string
+	parts := []*Value{base}
+	for _, pair := range node.Pairs {
+		index := slices.IndexFunc(arguments, func(a verb.Argument) bool { return a.Name == pair.Key.Value })
+		if index < 0 {
+			var known []string
+			for _, argument := range arguments {
+				known = append(known, argument.Name)
+			}
+			c.errors.Report(diag.UnknownKey, pair.Key.Span(), "a queue pair has no attribute %q", pair.Key.Value).
+				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), "there are: "+strings.Join(known, ", ")))
+			continue
+		}
+		if value := c.scalar(&arguments[index], pair.Value, at); value != nil {
+			keys, parts = append(keys, pair.Key.Value), append(parts, value)
+		}
+	}
+	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+		attributes := values[0].(verb.QueuePairAttributes)
+		for i, key := range keys {
+			attributes.Set(key, values[i+1])
+		}
+		return attributes, nil
+	})
+}

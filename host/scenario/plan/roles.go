@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"path/filepath"
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
+)
+
+// access reads the rights of a buffer and checks that they go together.
+func (c *compiler) access(nodes []*syntax.Node) rdmacore.Access {
+	argument := &verb.Argument{Name: "access", Type: verb.Word, Words: verb.AccessNames()}
+	var rights rdmacore.Access
+	for _, node := range nodes {
+		known := c.knownScalar(argument, node)
+		name, ok := known.(string)
+		if !ok {
+			continue
+		}
+		right, err := rdmacore.ParseAccess(name)
+		if err != nil {
+			continue // the words are the parser's own
+		}
+		rights |= right
+	}
+	if rights&(rdmacore.AccessRemoteWrite|rdmacore.AccessRemoteAtomic) != 0 && rights&rdmacore.AccessLocalWrite == 0 {
+		c.errors.Report(diag.Conflict, nodes[0].Span(), "%s needs LOCAL_WRITE too", rights&^rdmacore.AccessRemoteRead).
+			WithHint("ibv_reg_mr(3): who may not write itself cannot let others")
+	}
+	return rights
+}
+
+// guest reads the part of a role that a program plays.
+func (c *compiler) guest(written *shape.Guest) *lab.GuestConfig {
+	if written == nil {
+		return nil
+	}
+	config := &lab.GuestConfig{}
+	if limit := c.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Time); limit != nil {
+		config.Limits.Time = limit.(time.Duration)
+	}
+	if limit := c.knownScalar(&verb.Argument{Name: "memory", Type: verb.Size, Min: 64 << 10, Max: 4 << 30}, written.Memory); limit != nil {
+		config.Limits.Memory = int64(limit.(int))
+	}
+	module := c.knownScalar(&verb.Argument{Name: "module", Type: verb.Text}, written.Module)
+	if module == nil {
+		return config
+	}
+	config.Module = module.(string)
+	if !filepath.IsAbs(config.Module) {
+		config.Module = filepath.Join(filepath.Dir(c.file.Root.Source.Name), config.Module)
+	}
+	if c.options.CheckModule != nil {
+		if err := c.options.CheckModule(config.Module); err != nil {
+			d := c.errors.Report(diag.GuestModule, written.Module.Span(), "%s", firstLine(err.Error()))
+			if strings.Contains(filepath.ToSlash(config.Module), "bin/guests/") {
+				d.WithHint("`make guests` builds the guests that come with rdmarun")
+			}
+		}
+	}
+	return config
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// roleArguments are the arguments of the guest of a role, compiled where a step starts it.
+func (c *compiler) roleArguments(name string) []*Value {
+	for _, written := range c.file.Roles {
+		if written.Name.Value == name && written.Guest != nil {
+			return c.guestArguments(written.Guest.Args, place{scope: c.global, role: name})
+		}
+	}
+	return nil
+}
+
+func (c *compiler) guestArguments(nodes []*syntax.Node, at place) []*Value {
+	values := make([]*Value, 0, len(nodes))
+	for _, node := range nodes {
+		if value := c.scalar(&verb.Argument{Name: "args", Type: verb.Text}, node, at); value != nil {
+			values = append(values, value)
+		}
+	}
+	return values
+}

@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// place is where a value stands: its scope, and the role of its step ("" when only the run will tell).
+type place struct {
+	scope *scope
+	role  string
+}
+
+// scalar compiles a scalar that an argument of a simple type takes.  It returns nil after reporting
+// what is wrong.
+func (c *compiler) scalar(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if node.Kind != syntax.Scalar {
+		c.errors.Report(diag.WrongShape, node.Span(), "%s wants %s, and this is a %s", argument.Name, argument.Type, node.Kind)
+		return nil
+	}
+	if !expression.Contains(node.Value) {
+		return c.literal(argument, node)
+	}
+	pieces, unterminated := expression.Scan(node.Value)
+	if unterminated >= 0 {
+		c.errors.Report(diag.Unterminated, node.Locate(unterminated, unterminated+2), "this expression does not end").
+			WithHint("a ) is missing")
+		return nil
+	}
+	if len(pieces) == 1 && pieces[0].Expression {
+		return c.expression(argument, node, pieces[0], at)
+	}
+	return c.template(argument, node, pieces, at)
+}
+
+func (c *compiler) literal(argument *verb.Argument, node *syntax.Node) *Value {
+	text := *node
+	if node.IsNull() && argument.Type != verb.Text {
+		c.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and there is nothing", argument.Name, argument.Type)
+		return nil
+	}
+	text.Value = strings.ReplaceAll(node.Value, "$$(", "$(")
+	value, bad := literal(argument, &text)
+	if bad != nil {
+		c.report(bad, node.Span())
+		return nil
+	}
+	return constant(value, node.Span())
+}
+
+// expression compiles a scalar that is one $(...).
+func (c *compiler) expression(argument *verb.Argument, node *syntax.Node, piece expression.Piece, at place) *Value {
+	raw, kind := c.compile(node, piece, at)
+	if raw == nil {
+		return nil
+	}
+	if !accepts(argument, kind) {
+		c.errors.Report(diag.ExpressionType, raw.Span, "%s wants %s, and this is %s", argument.Name, argument.Type, kind)
+		return nil
+	}
+	value, err := raw.then(func(v any) (any, error) {
+		converted, bad := fromExpression(argument, v)
+		if bad != nil {
+			return nil, bad
+		}
+		return converted, nil
+	})
+	if err != nil {
+		c.reportValue(err, raw.Span)
+		return nil
+	}
+	return value
+}
+
+// reportValue reports an error of a constant conversion.
+func (c *compiler) reportValue(err error, span diag.Span) {
+	if located, ok := err.(*EvaluationError); ok {
+		err, span = located.Err, located.Span
+	}
+	if bad, ok := err.(*problem); ok {
+		c.report(bad, span)
+		return
+	}
+	c.errors.Report(diag.Evaluation, span, "%s", err)
+}
+
+// template compiles text with expressions inside.
+func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces []expression.Piece, at place) *Value {
+	switch argument.Type {
+	case verb.Integer, verb.Size, verb.Duration, verb.Boolean, verb.Status:
+		c.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type).
+			WithHint("calculate inside one $(...)")
+		return nil
+	}
+	parts := make([]*Value, 0, len(pieces))
+	for _, piece := range pieces {
+		if !piece.Expression {
+			parts = append(parts, constant(piece.Text, node.Span()))
+			continue
+		}
+		part, _ := c.compile(node, piece, at)
+		if part == nil {
+			return nil
+		}
+		parts = append(parts, part)
+	}
+	value, err := combine(node.Span(), parts, func(values []any) (any, error) {
+		var text strings.Builder
+		for _, value := range values {
+			text.WriteString(textOf(value))
+		}
+		if bad := check(argument, text.String()); bad != nil {
+			return nil, bad
+		}
+		return text.String(), nil
+	})
+	if err != nil {
+		c.reportValue(err, node.Span())
+		return nil
+	}
+	return value
+}
+
+// compile compiles one expression and tells the kind of its result.
+func (c *compiler) compile(node *syntax.Node, piece expression.Piece, at place) (*Value, string) {
+	span := node.Locate(piece.Offset, piece.Offset+len(piece.Text))
+	if strings.TrimSpace(piece.Text) == "" {
+		c.errors.Report(diag.ExpressionSyntax, node.Locate(piece.Offset-2, piece.Offset+1), "an empty expression")
+		return nil, ""
+	}
+	program, bad := expression.Compile(piece.Text, c.visible(at.scope, at.role), at.scope.consts)
+	if bad != nil {
+		c.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text)
+		return nil, ""
+	}
+	c.checkBuffers(program, node, piece, at)
+	if value, known := program.Constant(); known {
+		return constant(value, span), program.Returns()
+	}
+	return &Value{Span: span, compute: program.Run}, program.Returns()
+}
+
+func (c *compiler) reportExpression(bad *expression.Error, span diag.Span, source string) {
+	if bad.Kind == expression.UndefinedName {
+		name := source[bad.From:bad.To]
+		if roles := c.ambiguous(name); roles != nil {
+			c.errors.Report(diag.AmbiguousName, span, "%q is a name in several roles", name).
+				WithHint("say whose: %s.%s", roles[0], name)
+			return
+		}
+		if c.abstract && bad.Hint == "" {
+			return // a step around the use of the fragment may make it
+		}
+	}
+	c.errors.Report(bad.Kind, span, "%s", bad.Message).WithHint("%s", bad.Hint)
+}
+
+// checkBuffers checks the buffers that buf("name") names, as far as they are known.
+func (c *compiler) checkBuffers(program *expression.Program, node *syntax.Node, piece expression.Piece, at place) {
+	r := c.roles[at.role]
+	if r == nil {
+		return
+	}
+	for _, call := range program.Calls("buf") {
+		if !r.buffers[call.Argument] {
+			c.errors.Report(diag.UnknownBuffer, node.Locate(piece.Offset+call.From, piece.Offset+call.To), "role %q has no buffer %q", r.name, call.Argument).
+				WithHint("%s", diag.DidYouMean(call.Argument, sortedKeys(r.buffers)))
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/syntax"
+)
+
+// scope is what a value may mention: the file's parameters, then what stands around the step, such as
+// counters and a fragment's parameters.  Fragments do not see the names around their use.
+type scope struct {
+	names  expression.Names
+	consts expression.Env
+	// nodes are parameters of type map: mappings that stand elsewhere, with the scope they stand in.
+	nodes map[string]bound
+}
+
+type bound struct {
+	node  *syntax.Node
+	scope *scope
+}
+
+// inner returns a scope to add names to.
+func (s *scope) inner() *scope {
+	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes)}
+}
+
+// add declares a name; value nil means that only the run will tell.
+func (s *scope) add(name string, t expression.Type, value any) {
+	s.names[name] = t
+	delete(s.consts, name)
+	delete(s.nodes, name)
+	if value != nil {
+		s.consts[name] = value
+	}
+}
+
+func (s *scope) addNode(name string, b bound) {
+	delete(s.names, name)
+	delete(s.consts, name)
+	s.nodes[name] = b
+}
+
+// resolve follows `$(name)` to the mapping that a fragment was given under that name.
+func (s *scope) resolve(node *syntax.Node) (*syntax.Node, *scope) {
+	for node.Kind == syntax.Scalar && strings.HasPrefix(node.Value, "$(") && strings.HasSuffix(node.Value, ")") {
+		target, ok := s.nodes[strings.TrimSpace(node.Value[2:len(node.Value)-1])]
+		if !ok {
+			break
+		}
+		node, s = target.node, target.scope
+	}
+	return node, s
+}
+
+// timeline is what the steps so far have made, in the order in which they run.
+type timeline struct {
+	// endpoints by role.
+	endpoints map[string]map[string]bool
+	// results by name, with the roles that have one of that name ("" for none).
+	results map[string]map[string]expression.Type
+}
+
+func newTimeline() *timeline {
+	return &timeline{endpoints: make(map[string]map[string]bool), results: make(map[string]map[string]expression.Type)}
+}
+
+// clone lets several cases begin where the setup has ended.
+func (t *timeline) clone() *timeline {
+	copied := newTimeline()
+	for role, names := range t.endpoints {
+		copied.endpoints[role] = maps.Clone(names)
+	}
+	for name, roles := range t.results {
+		copied.results[name] = maps.Clone(roles)
+	}
+	return copied
+}
+
+// merge adds what another timeline made, for steps that follow on several.
+func (t *timeline) merge(other *timeline) {
+	for role, names := range other.endpoints {
+		for name := range names {
+			t.addEndpoint(role, name)
+		}
+	}
+	for name, roles := range other.results {
+		for role, resultType := range roles {
+			t.addResult(role, name, resultType)
+		}
+	}
+}
+
+func (t *timeline) addEndpoint(role, name string) {
+	if t.endpoints[role] == nil {
+		t.endpoints[role] = make(map[string]bool)
+	}
+	t.endpoints[role][name] = true
+}
+
+func (t *timeline) addResult(role, name string, resultType expression.Type) {
+	if t.results[name] == nil {
+		t.results[name] = make(map[string]expression.Type)
+	}
+	t.results[name][role] = resultType
+}
+
+// visible puts together what an expression in a step of that role may mention.
+func (c *compiler) visible(s *scope, role string) expression.Names {
+	names := maps.Clone(s.names)
+	for name, roles := range c.timeline.results {
+		if _, hidden := names[name]; !hidden && len(roles) == 1 {
+			for _, resultType := range roles {
+				names[name] = resultType
+			}
+		}
+	}
+	for name, r := range c.roles {
+		if _, hidden := names[name]; !hidden {
+			names[name] = c.roleType(r)
+		}
+	}
+	if r := c.roles[role]; r != nil && !r.guest || role == "" {
+		names["buf"] = expression.TypeOf(func(string) (lab.BufferView, error) { return lab.BufferView{}, nil })
+	}
+	return names
+}
+
+// role is a role as the checker knows it.
+type role struct {
+	name    string
+	guest   bool
+	buffers map[string]bool
+}
+
+// deviceType lists the members of a role's device in expressions.
+func deviceType() expression.Type {
+	return expression.Object{
+		"name": expression.String, "max_qp_rd_atom": expression.Integer, "max_qp_init_rd_atom": expression.Integer,
+		"max_qp": expression.Integer, "max_qp_wr": expression.Integer, "max_sge": expression.Integer, "max_cqe": expression.Integer,
+	}
+}
+
+func (c *compiler) roleType(r *role) expression.Type {
+	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType()}
+	if !r.guest {
+		buffers := expression.Object{}
+		for name := range r.buffers {
+			buffers[name] = expression.TypeOf(lab.BufferView{})
+		}
+		object["buffers"] = buffers
+	}
+	for name, roles := range c.timeline.results {
+		if resultType, ok := roles[r.name]; ok {
+			object[name] = resultType
+		}
+	}
+	return object
+}
+
+// ambiguous reports a name that several roles have, for a better message than "nothing named".
+func (c *compiler) ambiguous(name string) []string {
+	roles := c.timeline.results[name]
+	if len(roles) < 2 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(roles))
+}
+
+func (c *compiler) report(p *problem, span diag.Span) {
+	c.errors.Report(p.code, span, "%s", p.message).WithHint("%s", p.hint)
+}

@@ -1,0 +1,167 @@
+package record
+
+import (
+	"time"
+)
+
+// Version is raised when a field changes its meaning or goes away.
+const Version = 1
+
+// Kind is what a record tells.
+type Kind string
+
+// The kinds, in the order in which a run writes them.
+const (
+	RunStart  Kind = "run_start"
+	CaseStart Kind = "case_start"
+	StepEnd   Kind = "step"
+	Output    Kind = "output"
+	CaseEnd   Kind = "case_end"
+	RunEnd    Kind = "run_end"
+)
+
+// Record is one thing that happened.  Exactly the part that belongs to its Kind is set.
+type Record struct {
+	Version int  `json:"v"`
+	Kind    Kind `json:"kind"`
+	// Time is the wall clock, Elapsed the monotonic time since the run began, in nanoseconds.
+	Time    time.Time     `json:"time"`
+	Elapsed time.Duration `json:"elapsed_ns"`
+	File    string        `json:"file,omitempty"`
+	Case    string        `json:"case,omitempty"` // the case's id
+
+	Run    *Run    `json:"run,omitempty"`
+	Start  *Start  `json:"start,omitempty"`
+	Step   *Step   `json:"step,omitempty"`
+	Line   *Line   `json:"line,omitempty"`
+	Result *Result `json:"result,omitempty"`
+	Totals *Totals `json:"totals,omitempty"`
+}
+
+// Run is how the run was started.
+type Run struct {
+	Provider string   `json:"provider"`
+	Cases    int      `json:"cases"`
+	Rerun    string   `json:"rerun,omitempty"` // the command without its files
+	Files    []string `json:"files"`
+}
+
+// Start is the beginning of a case.
+type Start struct {
+	Name   string            `json:"name"`
+	Tags   []string          `json:"tags,omitempty"`
+	Params map[string]string `json:"params,omitempty"`
+	Roles  []RolePlace       `json:"roles,omitempty"`
+}
+
+// RolePlace is where a role runs.
+type RolePlace struct {
+	Role    string `json:"role"`
+	Device  string `json:"device"`
+	Address string `json:"address"`
+	Guest   string `json:"guest,omitempty"`
+}
+
+// Step is a step that has ended.
+type Step struct {
+	Role    string        `json:"role,omitempty"`
+	Action  string        `json:"action"` // "connect", "poll"...
+	Text    string        `json:"text"`   // what it was given
+	Outcome string        `json:"outcome,omitempty"`
+	Line    int           `json:"line"`
+	Column  int           `json:"column"`
+	Took    time.Duration `json:"took_ns"`
+	OK      bool          `json:"ok"`
+}
+
+// Line is a line of output of a log step or a guest.
+type Line struct {
+	Role string `json:"role,omitempty"`
+	Text string `json:"text"`
+}
+
+// Status is how a case ended.
+type Status string
+
+// The statuses of a case.
+const (
+	Passed      Status = "passed"
+	Failed      Status = "failed"      // an expectation did not hold, or something leaked
+	Errored     Status = "error"       // the environment: no device, a provider that failed
+	Skipped     Status = "skipped"     // it cannot run, and says why
+	Interrupted Status = "interrupted" // a signal
+	TimedOut    Status = "timed_out"   // the time of the whole run is over
+	Broken      Status = "bug"         // rdmarun itself failed
+)
+
+// Result is the end of a case.
+type Result struct {
+	Name    string        `json:"name"`
+	Status  Status        `json:"status"`
+	Reason  string        `json:"reason,omitempty"` // of a skip, an error, an interruption
+	Took    time.Duration `json:"took_ns"`
+	Steps   int           `json:"steps"`
+	Traffic []Traffic     `json:"traffic,omitempty"`
+	Loops   []Loop        `json:"loops,omitempty"`
+	// Failures are what went wrong: the first of the steps, then of `finally`, leftovers, leaks.
+	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Traffic is how much of one operation was posted.
+type Traffic struct {
+	Operation string `json:"operation"`
+	Count     int    `json:"count"`
+	Bytes     int64  `json:"bytes"`
+}
+
+// Loop is a named repeat, with the time of its rounds.
+type Loop struct {
+	Name   string        `json:"name"`
+	Rounds int           `json:"rounds"`
+	Min    time.Duration `json:"min_ns"`
+	Median time.Duration `json:"median_ns"`
+	P99    time.Duration `json:"p99_ns"`
+	Max    time.Duration `json:"max_ns"`
+}
+
+// Failure is one thing that went wrong, complete enough to be read on its own.
+type Failure struct {
+	// Kind is expectation, leftover, leak, error or bug.
+	Kind     string   `json:"kind"`
+	File     string   `json:"file"`
+	Line     int      `json:"line,omitempty"`
+	Column   int      `json:"column,omitempty"`
+	Excerpt  []string `json:"excerpt,omitempty"` // the source line and the line with the caret
+	Role     string   `json:"role,omitempty"`
+	Action   string   `json:"action,omitempty"`
+	What     string   `json:"what"`
+	Expected string   `json:"expected,omitempty"`
+	Got      string   `json:"got,omitempty"`
+	Hint     string   `json:"hint,omitempty"`
+	Details  []string `json:"details,omitempty"` // leftovers, what leaked
+	Timeline []Moment `json:"timeline,omitempty"`
+	Path     []string `json:"path,omitempty"` // names of the steps around, "ping 3"
+	Rerun    string   `json:"rerun,omitempty"`
+}
+
+// Moment is one step in a timeline.
+type Moment struct {
+	At   time.Duration `json:"at_ns"` // since the case began
+	Role string        `json:"role"`
+	Text string        `json:"text"`
+	File string        `json:"file"`
+	Line int           `json:"line"`
+}
+
+// Totals is the end of a run.
+type Totals struct {
+	Took        time.Duration `json:"took_ns"`
+	Passed      int           `json:"passed"`
+	Failed      int           `json:"failed"`
+	Errors      int           `json:"errors"`
+	Skipped     int           `json:"skipped"`
+	NotRun      int           `json:"not_run"`
+	Interrupted bool          `json:"interrupted,omitempty"`
+	TimedOut    bool          `json:"timed_out,omitempty"`
+	Bug         bool          `json:"bug,omitempty"`
+}

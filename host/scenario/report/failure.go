@@ -1,0 +1,87 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/record"
+)
+
+// FailureText is a failure in full, the same in every output that takes text.
+func FailureText(f *record.Failure, style Style) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %s\n", style.bad(headline(f)))
+	if len(f.Path) > 0 {
+		fmt.Fprintf(&b, "     in %s\n", strings.Join(f.Path, " > "))
+	}
+	for i, line := range f.Excerpt {
+		if i > 0 {
+			line = strings.Replace(line, "^", style.bad("^"), 1)
+		}
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	note := func(word, text string) {
+		if text == "" {
+			return
+		}
+		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+		fmt.Fprintf(&b, "        = %s %s\n", style.dim(fmt.Sprintf("%-9s", word)), lines[0])
+		for _, line := range lines[1:] {
+			fmt.Fprintf(&b, "                    %s\n", line)
+		}
+	}
+	note("expected", f.Expected)
+	note("got", f.Got)
+	note("hint", f.Hint)
+	for _, detail := range f.Details {
+		note("-", detail)
+	}
+	timeline(&b, f, style)
+	if f.Rerun != "" {
+		fmt.Fprintf(&b, "     %s %s\n", style.dim("rerun:"), f.Rerun)
+	}
+	return b.String()
+}
+
+// headline is a failure in one line.
+func headline(f *record.Failure) string {
+	var who []string
+	if f.Role != "" {
+		who = append(who, f.Role)
+	}
+	if f.Action != "" {
+		who = append(who, f.Action)
+	}
+	text := f.What
+	if len(who) > 0 {
+		text = strings.Join(who, " ") + ": " + text
+	}
+	if f.Line == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, text)
+}
+
+// timeline shows what each role did last.
+func timeline(b *strings.Builder, f *record.Failure, style Style) {
+	if len(f.Timeline) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "     %s\n", style.dim("timeline (the last steps of each role)"))
+	widest := 0
+	for _, moment := range f.Timeline {
+		widest = max(widest, len(moment.Role))
+	}
+	for _, moment := range f.Timeline {
+		at := fmt.Sprintf("%s:%d", moment.File, moment.Line)
+		fmt.Fprintf(b, "        %s  %s  %s  %s\n", style.dim(seconds(moment.At)),
+			style.role(fmt.Sprintf("%-*s", widest, moment.Role)), moment.Text, style.dim(at))
+	}
+}
+
+// seconds prints a time since the case began with microseconds in groups of three.
+func seconds(d time.Duration) string {
+	us := d.Microseconds()
+	return fmt.Sprintf("+%d.%03d %03d", us/1e6, us/1e3%1e3, us%1e3)
+}

@@ -1,0 +1,227 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"rdmarun/host/scenario/record"
+)
+
+// Human is the output for people: a line for each case, what it did, failures in full at the end, counts.
+type Human struct {
+	out     io.Writer
+	options HumanOptions
+	style   Style
+	err     error
+	// failed are the results to show in full.
+	failed []failedCase
+}
+
+// HumanOptions say how much to show.
+type HumanOptions struct {
+	Style Style
+	// Width is that of the terminal, 0 for none.
+	Width int
+	// Quiet shows failures and counts only.
+	Quiet bool
+	// Steps shows each step as it ends.
+	Steps bool
+}
+
+type failedCase struct {
+	id     string
+	result record.Result
+}
+
+// NewHuman makes the output.
+func NewHuman(out io.Writer, options HumanOptions) *Human {
+	if options.Width <= 0 || options.Width > maxWidth {
+		options.Width = maxWidth
+	}
+	return &Human{out: out, options: options, style: options.Style}
+}
+
+// maxWidth is how far a line's time stands from its name on a wide terminal.
+const maxWidth = 78
+
+// Wants implements record.Consumer.
+func (h *Human) Wants(kind record.Kind) bool {
+	return kind != record.StepEnd || h.options.Steps
+}
+
+// Record implements record.Consumer.
+func (h *Human) Record(r *record.Record) error {
+	switch r.Kind {
+	case record.RunStart:
+
+		if !h.options.Quiet {
+			h.print("%s\n\n", h.style.dim(fmt.Sprintf("%s on provider %s", plural(r.Run.Cases, "case"), r.Run.Provider)))
+		}
+	case record.CaseStart:
+		h.begin(r)
+	case record.StepEnd:
+		h.step(r)
+	case record.Output:
+		h.line(r)
+	case record.CaseEnd:
+		h.end(r)
+	case record.RunEnd:
+		h.failures()
+		h.totals(r.Totals)
+	}
+	err := h.err
+	h.err = nil
+	return err
+}
+
+func (h *Human) print(format string, args ...any) {
+	if _, err := fmt.Fprintf(h.out, format, args...); err != nil && h.err == nil {
+		h.err = fmt.Errorf("write the report: %w", err)
+	}
+}
+
+func (h *Human) begin(r *record.Record) {
+	if h.options.Quiet || !h.options.Steps {
+		return
+	}
+	h.print("%s  %s\n", h.style.dim("RUN "), r.Case)
+}
+
+func (h *Human) step(r *record.Record) {
+	s := r.Step
+	text := strings.TrimSpace(s.Action + " " + s.Text)
+	if s.Outcome != "" {
+		text += h.style.dim("  -> ") + s.Outcome
+	}
+	if !s.OK {
+		text = h.style.bad(text)
+	}
+	h.print("      %s %s  %-8s %s\n", h.style.dim(fmt.Sprintf("%9s", "+"+duration(r.Elapsed))),
+		h.style.dim(fmt.Sprintf("%7s", duration(s.Took))), h.style.role(s.Role), text)
+}
+
+func (h *Human) line(r *record.Record) {
+	if h.options.Quiet {
+		return
+	}
+	if r.Line.Role == "" {
+		h.print("      %s\n", r.Line.Text)
+		return
+	}
+	h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), r.Line.Text)
+}
+
+func (h *Human) end(r *record.Record) {
+	result := r.Result
+	if result.Status != record.Passed && result.Status != record.Skipped {
+		h.failed = append(h.failed, failedCase{r.Case, *result})
+	}
+	if h.options.Quiet {
+		return
+	}
+	name := result.Name
+	if !strings.HasSuffix(r.Case, name) {
+		name += h.style.dim("  " + r.File)
+	}
+	h.print("%s  %s%s  %s\n", h.word(result.Status), name, h.pad(result.Name, r, result), h.style.dim(duration(result.Took)))
+	switch result.Status {
+	case record.Passed:
+		h.done(result)
+	case record.Skipped:
+		h.print("      %s\n", h.style.warn(result.Reason))
+	default:
+		if len(result.Failures) > 0 {
+			h.print("      %s\n", headline(&result.Failures[0]))
+		} else if result.Reason != "" {
+			h.print("      %s\n", result.Reason)
+		}
+	}
+}
+
+// pad lines the times of cases up.
+func (h *Human) pad(name string, r *record.Record, result *record.Result) string {
+	used := 6 + utf8.RuneCountInString(name) + 2 + utf8.RuneCountInString(duration(result.Took))
+	if !strings.HasSuffix(r.Case, name) {
+		used += 2 + utf8.RuneCountInString(r.File)
+	}
+	return strings.Repeat(" ", max(0, h.options.Width-used))
+}
+
+func (h *Human) word(status record.Status) string {
+	switch status {
+	case record.Passed:
+		return h.style.good("PASS")
+	case record.Skipped:
+		return h.style.warn("SKIP")
+	case record.Errored:
+		return h.style.bad("ERR ")
+	case record.Interrupted, record.TimedOut:
+		return h.style.warn("STOP")
+	case record.Broken:
+		return h.style.bad("BUG ")
+	}
+	return h.style.bad("FAIL")
+}
+
+// done tells what a case that passed has done.
+func (h *Human) done(result *record.Result) {
+	for _, loop := range result.Loops {
+		h.print("      %-10s %d rounds, median %s, fastest %s, slowest %s\n", loop.Name, loop.Rounds,
+			duration(loop.Median), duration(loop.Min), duration(loop.Max))
+	}
+	var traffic []string
+	for _, entry := range result.Traffic {
+		traffic = append(traffic, fmt.Sprintf("%d %s (%s)", entry.Count, entry.Operation, bytes(entry.Bytes)))
+	}
+	summary := plural(result.Steps, "step")
+	if traffic != nil {
+		summary += ": " + strings.Join(traffic, ", ")
+	}
+	h.print("      %s\n", h.style.dim(summary))
+}
+
+func (h *Human) failures() {
+	for _, failed := range h.failed {
+		h.print("\n%s  %s\n", h.word(failed.result.Status), h.style.strong(failed.id))
+		if len(failed.result.Failures) == 0 {
+			h.print("  %s\n", failed.result.Reason)
+		}
+		for i := range failed.result.Failures {
+			h.print("%s", FailureText(&failed.result.Failures[i], h.style))
+		}
+	}
+}
+
+func (h *Human) totals(t *record.Totals) {
+	var parts []string
+	add := func(n int, word string, paint func(string) string) {
+		if n > 0 {
+			parts = append(parts, paint(fmt.Sprintf("%d %s", n, word)))
+		}
+	}
+	add(t.Passed, "passed", h.style.good)
+	add(t.Failed, "failed", h.style.bad)
+	add(t.Errors, "could not run", h.style.bad)
+	add(t.Skipped, "skipped", h.style.warn)
+	add(t.NotRun, "not run", h.style.warn)
+	if parts == nil {
+		parts = []string{h.style.warn("nothing to run")}
+	}
+	text := strings.Join(parts, ", ")
+	switch {
+	case t.Interrupted:
+		text += h.style.warn(", interrupted")
+	case t.TimedOut:
+		text += h.style.warn(", out of time")
+	}
+	h.print("\n%s  %s\n", text, h.style.dim("in "+duration(t.Took)))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

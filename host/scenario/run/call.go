@@ -1,0 +1,229 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"rdmarun/host/scenario/explain"
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/verb"
+)
+
+// call runs a verb and compares its result with the expectations.
+func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) error {
+	r.steps++
+	call := &verb.Call{Verb: action.Verb, Lab: r.lab}
+	name, err := r.enterRole(action.Role)
+	if err != nil {
+		return r.failed(step, name, action.Verb.Name, err)
+	}
+	if name != "" {
+		if call.Role, err = r.lab.Role(name); err != nil {
+			return r.failed(step, name, action.Verb.Name, err)
+		}
+	}
+	if call.Arguments, err = r.evaluate(action.Arguments); err != nil {
+		return r.failed(step, name, action.Verb.Name, err)
+	}
+	begin := time.Now()
+	outcome, err := action.Verb.Run(ctx, call)
+	took := time.Since(begin)
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx)
+	} else {
+		err = r.judge(action, &outcome, err)
+	}
+	if err == nil {
+		r.take(action, name, &outcome)
+	}
+	if step.IgnoreLeftovers {
+		ignoreLeftovers(call, &outcome)
+	}
+	m := moment{at: begin, role: name, step: step, call: call, outcome: outcome.Summary, err: err}
+	r.history.add(m)
+	if r.wantSteps {
+		r.writeStep(m, took)
+	}
+	if err != nil {
+		return r.failed(step, name, action.Verb.Name, err)
+	}
+	return nil
+}
+
+// enterRole finds the role of a step and makes buf() look at its buffers.
+func (r *caseRun) enterRole(value *plan.Value) (string, error) {
+	if value == nil {
+		return "", nil
+	}
+	known, err := value.Get(r.env)
+	if err != nil {
+		return "", err
+	}
+	name := known.(string)
+	r.env["buf"] = r.bufferOf[name]
+	return name, nil
+}
+
+func (r *caseRun) evaluate(values []*plan.Value) ([]any, error) {
+	arguments := make([]any, len(values))
+	for i, value := range values {
+		if value == nil {
+			continue
+		}
+		var err error
+		if arguments[i], err = value.Get(r.env); err != nil {
+			return nil, err
+		}
+	}
+	return arguments, nil
+}
+
+// judge compares an outcome with what the step expects.
+func (r *caseRun) judge(action *plan.Call, outcome *verb.Outcome, err error) error {
+	if expectation := errnoExpectation(action); expectation != nil {
+		return r.judgeErrno(action, expectation, err)
+	}
+	var errno syscall.Errno
+	var failure *lab.Failure
+	switch {
+	case errors.As(err, &failure):
+		return failure
+	case errors.As(err, &errno):
+		return &lab.Failure{
+			What: "it failed", Expected: "success", Got: verb.ErrnoName(errno) + " (" + err.Error() + ")",
+			Hint: explain.Errno(verb.ErrnoName(errno)),
+		}
+	case err != nil:
+		return err
+	}
+	for i := range action.Expect {
+		e := &action.Expect[i]
+		if e.Default && outcome.NoDefaults {
+			continue
+		}
+		if err := r.judgeField(e, field(e, outcome), outcome, action.Verb); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func field(e *plan.Expectation, outcome *verb.Outcome) any {
+	switch {
+	case outcome.Record != nil:
+		return outcome.Record[e.Field]
+	case e.Index >= 0 && e.Index < len(outcome.Fields):
+		return outcome.Fields[e.Index]
+	}
+	return nil
+}
+
+func (r *caseRun) judgeField(e *plan.Expectation, got any, outcome *verb.Outcome, v *verb.Verb) error {
+	ok, want, err := e.Check(r.env, got)
+	if err != nil || ok {
+		return err
+	}
+	failure := &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + plan.Show(got, e.Type)}
+	if outcome.Summary != nil {
+		failure.Got += "  (" + outcome.Summary() + ")"
+	}
+	failure.Hint = explainField(v, e.Field, got, outcome)
+	return &expectationError{e, failure}
+}
+
+// expectationError points at the key of `expect` that did not hold.
+type expectationError struct {
+	expectation *plan.Expectation
+	failure     *lab.Failure
+}
+
+func (e *expectationError) Error() string { return e.failure.Error() }
+func (e *expectationError) Unwrap() error { return e.failure }
+
+// explainField says what a surprising status means.
+func explainField(v *verb.Verb, name string, got any, outcome *verb.Outcome) string {
+	switch status := got.(type) {
+	case string:
+		if name == "status" && status != "SUCCESS" {
+			return status + ": " + explain.Completion(status)
+		}
+	case int:
+		if name == "status" && len(outcome.Fields) > 0 {
+			event, _ := outcome.Fields[v.Result("type")].(string)
+			return explain.Event(event, status)
+		}
+	}
+	return ""
+}
+
+func errnoExpectation(action *plan.Call) *plan.Expectation {
+	for i := range action.Expect {
+		if action.Expect[i].Field == plan.Errno {
+			return &action.Expect[i]
+		}
+	}
+	return nil
+}
+
+func (r *caseRun) judgeErrno(action *plan.Call, e *plan.Expectation, err error) error {
+	got := "0"
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		got = verb.ErrnoName(errno)
+	case err != nil:
+		return err
+	}
+	ok, want, evaluation := e.Check(r.env, got)
+	if evaluation != nil || ok {
+		return evaluation
+	}
+	failure := &lab.Failure{What: "wrong errno", Expected: want, Got: "success"}
+	if err != nil {
+		failure.Got = got + " (" + err.Error() + ")"
+		failure.Hint = explain.Errno(got)
+	}
+	return &expectationError{e, failure}
+}
+
+// take gives what a step yields its names.
+func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) {
+	if action.As == "" {
+		return
+	}
+	if outcome.Endpoint != nil {
+		outcome.Endpoint.Bind(action.As)
+	}
+	value := outcome.Record
+	if value == nil {
+		value = make(map[string]any, len(outcome.Fields))
+		for i, field := range outcome.Fields {
+			value[action.Verb.Results[i].Name] = field
+		}
+	}
+	r.bind(role, action.As, value)
+}
+
+func ignoreLeftovers(call *verb.Call, outcome *verb.Outcome) {
+	if outcome.Endpoint != nil {
+		outcome.Endpoint.Ignore()
+	}
+	if call.Role == nil || call.Verb.Argument("ep") < 0 {
+		return
+	}
+	if endpoint, err := call.Endpoint("ep"); err == nil {
+		endpoint.Ignore()
+	}
+}
+
+func (r *caseRun) writeStep(m moment, took time.Duration) {
+	step := &record.Step{
+		Role: m.role, Action: m.action(), Text: m.given(), Outcome: m.result(),
+		Line: m.step.Span.Line, Column: m.step.Span.Column, Took: took, OK: m.err == nil,
+	}
+	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
+}

@@ -1,0 +1,53 @@
+package run
+
+import (
+	"errors"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/record"
+)
+
+// fail notes the failure of a step in the result.
+func (r *caseRun) fail(err error) {
+	f := record.Failure{Kind: "expectation", File: r.program.File, Rerun: r.rerun(), Timeline: r.history.moments()}
+	span := diag.Span{}
+	var step *stepError
+	if errors.As(err, &step) {
+		f.Role, f.Action, f.Path, span, err = step.role, step.action, step.path, step.span, step.err
+	}
+	var (
+		failure     *lab.Failure
+		environment *lab.EnvironmentError
+		evaluation  *plan.EvaluationError
+		expected    *expectationError
+		timeout     *caseTimeout
+		limit       *stepTimeout
+	)
+	if errors.As(err, &expected) && expected.expectation.Span.Source != nil {
+		span = expected.expectation.Span
+	}
+	switch {
+	case errors.As(err, &failure):
+		f.What, f.Expected, f.Got, f.Hint = failure.What, failure.Expected, failure.Got, failure.Hint
+	case errors.As(err, &evaluation):
+		span = evaluation.Span
+		f.What, f.Got = "a value cannot be computed", evaluation.Err.Error()
+	case errors.As(err, &timeout), errors.As(err, &limit):
+		f.What, f.Hint = err.Error(), "it was cut off in this step"
+	case errors.As(err, &environment):
+		r.result.Status, r.result.Reason, f.Kind, f.What = record.Errored, err.Error(), "error", err.Error()
+	default:
+		f.What = err.Error()
+	}
+	f.Line, f.Column, f.Excerpt = span.Line, span.Column, span.Excerpt(diag.Painter{})
+	if span.Source != nil {
+		f.File = span.Source.Name
+	}
+	if r.result.Status == record.Errored {
+		r.result.Failures = append(r.result.Failures, f)
+		return
+	}
+	r.addFailure(f)
+}

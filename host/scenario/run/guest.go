@@ -1,0 +1,158 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/verb"
+)
+
+// guestWithin bounds a step that waits for a guest when the scenario does not; the guest's own limit of
+// time is shorter unless that was raised.
+const guestWithin = 2 * time.Minute
+
+// guest runs a step of a guest.
+func (r *caseRun) guest(ctx context.Context, step *plan.Step, action *plan.Guest) error {
+	r.steps++
+	name, err := r.enterRole(action.Role)
+	text := "guest " + action.Operation
+	if err != nil {
+		return r.failed(step, name, text, err)
+	}
+	role, err := r.lab.Role(name)
+	if err != nil {
+		return r.failed(step, name, text, err)
+	}
+	begin := time.Now()
+	result, err := r.operate(ctx, role.Guest(), action)
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx)
+	}
+	m := moment{at: begin, role: name, step: step, text: text, err: err}
+	if err == nil && result != nil {
+		m.outcome = func() string { return fmt.Sprintf("%s, exit code %d", result.Outcome, result.Exit) }
+		m.err = r.judgeGuest(action, name, result)
+	}
+	r.history.add(m)
+	if r.wantSteps {
+		r.writeStep(m, time.Since(begin))
+	}
+	if m.err != nil {
+		return r.failed(step, name, text, m.err)
+	}
+	return nil
+}
+
+// operate does it; a guest that has only been started has no result.
+func (r *caseRun) operate(ctx context.Context, guest *lab.Guest, action *plan.Guest) (*lab.GuestResult, error) {
+	if action.Operation == "start" || action.Operation == "run" {
+		values, err := r.evaluate(action.Arguments)
+		if err != nil {
+			return nil, err
+		}
+		arguments := make([]string, len(values))
+		for i, value := range values {
+			arguments[i] = value.(string)
+		}
+		if err := guest.Start(ctx, arguments); err != nil || action.Operation == "start" {
+			return nil, err
+		}
+	}
+	within, err := r.within(action.Within, guestWithin)
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	wait := guest.Wait
+	if action.Operation == "stop" {
+		wait = guest.Stop
+	}
+	result, err := wait(waiting)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, &lab.Failure{What: "the guest did not end", Expected: fmt.Sprintf("its end within %s", within), Got: "it still runs"}
+	}
+	return &result, err
+}
+
+func (r *caseRun) within(value *plan.Value, otherwise time.Duration) (time.Duration, error) {
+	if value == nil {
+		return otherwise, nil
+	}
+	known, err := value.Get(r.env)
+	if err != nil {
+		return 0, err
+	}
+	return known.(time.Duration), nil
+}
+
+func (r *caseRun) judgeGuest(action *plan.Guest, role string, result *lab.GuestResult) error {
+	trap := ""
+	if result.Outcome == "trapped" {
+		trap = result.Reason
+	}
+	fields := []any{result.Exit, result.Outcome, trap}
+	for i := range action.Expect {
+		e := &action.Expect[i]
+		if e.Default && action.Operation == "stop" && result.Outcome == "stopped" {
+			continue // who stops a guest wants it gone, not well
+		}
+		ok, want, err := e.Check(r.env, fields[e.Index])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			got := e.Field + " " + plan.Show(fields[e.Index], e.Type)
+			return &expectationError{e, &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: got, Hint: result.Reason}}
+		}
+	}
+	if action.As != "" {
+		value := make(map[string]any, len(fields))
+		for i, v := range verb.GuestResult().Results {
+			value[v.Name] = fields[i]
+		}
+		r.bind(role, action.As, value)
+	}
+	return nil
+}
+
+// barrier waits until everyone is there.
+func (r *caseRun) barrier(ctx context.Context, step *plan.Step, action *plan.Barrier) error {
+	r.steps++
+	name, err := action.Name.Get(r.env)
+	if err != nil {
+		return r.failed(step, "", "barrier", err)
+	}
+	values, err := r.evaluate(action.Roles)
+	if err != nil {
+		return r.failed(step, "", "barrier", err)
+	}
+	roles := make([]string, len(values))
+	for i, value := range values {
+		roles[i] = value.(string)
+	}
+	within, err := r.within(action.Within, verb.DefaultWithin)
+	if err != nil {
+		return r.failed(step, "", "barrier", err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	begin := time.Now()
+	err = r.lab.Barrier(waiting, name.(string), roles)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	m := moment{at: begin, step: step, text: fmt.Sprintf("barrier %s", name), err: err}
+	r.history.add(m)
+	if r.wantSteps {
+		r.writeStep(m, time.Since(begin))
+	}
+	if err != nil {
+		return r.failed(step, "", "barrier", err)
+	}
+	return nil
+}

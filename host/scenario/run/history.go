@@ -1,0 +1,119 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/verb"
+)
+
+// remembered is how many steps of each role a failure shows.
+const remembered = 4
+
+// history keeps the last steps of each role.  Words are made of them only when a failure wants them.
+type history struct {
+	begin time.Time
+	file  string
+	roles map[string]*ring
+}
+
+type ring struct {
+	moments [remembered]moment
+	next    int
+	full    bool
+}
+
+// moment is one step that ran.
+type moment struct {
+	at      time.Time
+	role    string
+	step    *plan.Step
+	call    *verb.Call    // nil for what is no verb
+	text    string        // of what is no verb
+	outcome func() string // nil: nothing to say
+	err     error
+}
+
+func (h *history) add(m moment) {
+	if h.roles == nil {
+		h.roles = make(map[string]*ring)
+	}
+	r := h.roles[m.role]
+	if r == nil {
+		r = &ring{}
+		h.roles[m.role] = r
+	}
+	r.moments[r.next] = m
+	r.next = (r.next + 1) % remembered
+	r.full = r.full || r.next == 0
+}
+
+// moments lists what is remembered in the order of time.
+func (h *history) moments() []record.Moment {
+	var all []moment
+	for _, r := range h.roles {
+		if r.full {
+			all = append(all, r.moments[:]...)
+		} else {
+			all = append(all, r.moments[:r.next]...)
+		}
+	}
+	slices.SortFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
+	list := make([]record.Moment, len(all))
+	for i, m := range all {
+		text := strings.TrimSpace(m.action() + " " + m.given())
+		if result := m.result(); result != "" {
+			text += "  -> " + result
+		}
+		list[i] = record.Moment{At: m.at.Sub(h.begin), Role: m.role, Text: text, File: h.file, Line: m.step.Span.Line}
+	}
+	return list
+}
+
+func (m *moment) action() string {
+	if m.call == nil {
+		return m.text
+	}
+	return m.call.Verb.Name
+}
+
+// given lists the arguments that differ from their defaults.
+func (m *moment) given() string {
+	if m.call == nil {
+		return ""
+	}
+	var words []string
+	for i := range m.call.Verb.Arguments {
+		argument := &m.call.Verb.Arguments[i]
+		value := m.call.Arguments[i]
+		if value == nil || value == argument.Default || argument.Type == verb.QueuePair || argument.Type == verb.Layout {
+			continue
+		}
+		switch {
+		case argument.Type == verb.Boolean && value == true:
+			words = append(words, argument.Name)
+		case argument.Type == verb.Endpoint, argument.Type == verb.Buffer, argument.Type == verb.Word, argument.Type == verb.Peer:
+			words = append(words, fmt.Sprint(value))
+		case argument.Type == verb.Remote:
+			remote := value.(verb.RemoteMemory)
+			words = append(words, fmt.Sprintf("%s=%#x rkey=%#x", argument.Name, remote.Address, remote.RKey))
+		default:
+			words = append(words, argument.Name+"="+plan.Show(value, argument.Type))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (m *moment) result() string {
+	if m.err != nil {
+		return "FAILED: " + m.err.Error()
+	}
+	if m.outcome != nil {
+		return m.outcome()
+	}
+	return ""
+}

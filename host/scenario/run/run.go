@@ -1,0 +1,191 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/record"
+	"rdmarun/rdmacore"
+)
+
+// Config is what a run needs.
+type Config struct {
+	Provider *rdmacore.Provider
+	// Guests makes what starts guests, on first use; nil when no program has guests.
+	Guests func() (lab.GuestStarter, error)
+	Stream *record.Stream
+	// Rerun is the command that runs one case again, without file and case: "rdmarun run -p count=3".
+	Rerun string
+}
+
+// finallyGrace is how long the steps of `finally` and the freeing may take once the case is over.
+const finallyGrace = 10 * time.Second
+
+// Case runs one case and writes its records.  ctx ends the whole run: its steps stop, `finally` still runs
+// and everything is freed.
+func Case(ctx context.Context, config Config, program *plan.Program, c *plan.Case) record.Result {
+	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now()}
+	r.result = record.Result{Name: c.Name, Status: record.Passed}
+	r.execute(ctx)
+	r.result.Took = time.Since(r.begin)
+	r.result.Steps = r.steps
+	r.result.Loops = r.loops.list()
+	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &r.result})
+	return r.result
+}
+
+// Skip writes the records of a case that cannot run.
+func Skip(config Config, program *plan.Program, c *plan.Case, reason string) record.Result {
+	result := record.Result{Name: c.Name, Status: record.Skipped, Reason: reason}
+	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &result})
+	return result
+}
+
+// execute does it all; the result tells how it went.
+func (r *caseRun) execute(ctx context.Context) {
+	before := r.config.Provider.Live()
+	if !r.setUp() {
+		return
+	}
+	defer r.tearDown(before)
+	defer r.recoverPanic()
+
+	steps, cancel := context.WithTimeoutCause(ctx, r.testCase.Timeout, &caseTimeout{r.testCase.Timeout})
+	defer cancel()
+	err := r.list(steps, r.testCase.Setup)
+	if err == nil {
+		err = r.list(steps, r.testCase.Steps)
+	}
+	switch {
+	case err == nil:
+		r.leftovers()
+	case ctx.Err() != nil:
+		r.stopped(ctx)
+	default:
+		r.fail(err)
+	}
+	r.finally(ctx)
+}
+
+// stopped notes that the run was ended from outside.
+func (r *caseRun) stopped(ctx context.Context) {
+	r.result.Status = record.Interrupted
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		r.result.Status = record.TimedOut
+	}
+	r.result.Reason = context.Cause(ctx).Error()
+}
+
+// finally runs the steps that follow in any case.  Each is tried, whatever became of the one before.
+func (r *caseRun) finally(ctx context.Context) {
+	if len(r.testCase.Finally) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, &caseTimeout{finallyGrace})
+	defer cancel()
+	failed := r.result.Status != record.Passed
+	for _, step := range r.testCase.Finally {
+		if err := r.step(ctx, step); err != nil && !failed {
+			r.fail(err)
+		}
+	}
+}
+
+// setUp makes the lab and the names of expressions.
+func (r *caseRun) setUp() bool {
+	var guests lab.GuestStarter
+	if r.program.Guests {
+		starter, err := r.config.Guests()
+		if err != nil {
+			r.environment(fmt.Errorf("the guest runtime: %w", err))
+			return false
+		}
+		guests = starter
+	}
+	l, err := lab.New(lab.Config{
+		Provider: r.config.Provider, Roles: r.program.Roles, Guests: guests, Output: r.output,
+	})
+	if err != nil {
+		r.environment(err)
+		return false
+	}
+	r.lab = l
+	if err := r.environmentNames(); err != nil {
+		r.environment(err)
+		l.Close()
+		return false
+	}
+	r.writeStart()
+	return true
+}
+
+// environment notes a fault of the surroundings.
+func (r *caseRun) environment(err error) {
+	r.result.Status, r.result.Reason = record.Errored, err.Error()
+	r.result.Failures = append(r.result.Failures, record.Failure{
+		Kind: "error", File: r.program.File, What: err.Error(), Rerun: r.rerun(),
+	})
+}
+
+// tearDown frees the lab and compares what lives with what lived before.
+func (r *caseRun) tearDown(before rdmacore.Live) {
+	for _, entry := range r.lab.Traffic() {
+		r.result.Traffic = append(r.result.Traffic, record.Traffic(entry))
+	}
+	failures := r.lab.Close()
+	after := r.config.Provider.Live()
+	var details []string
+	for _, err := range failures {
+		details = append(details, err.Error())
+	}
+	for kind, count := range after {
+		if more := count - before[kind]; more > 0 {
+			details = append(details, fmt.Sprintf("%d %s still alive", more, kind))
+		}
+	}
+	if len(details) == 0 {
+		return
+	}
+	r.addFailure(record.Failure{
+		Kind: "leak", File: r.program.File, What: "not everything could be freed", Details: details, Rerun: r.rerun(),
+	})
+}
+
+// recoverPanic turns a panic of a step into a result: the other cases still run, and the run exits
+// with the code of a bug.
+func (r *caseRun) recoverPanic() {
+	value := recover()
+	if value == nil {
+		return
+	}
+	r.result.Status, r.result.Reason = record.Broken, fmt.Sprint(value)
+	r.result.Failures = append(r.result.Failures, record.Failure{
+		Kind: "bug", File: r.program.File, What: fmt.Sprintf("rdmarun itself failed: %v", value),
+		Hint: "please report this", Details: []string{string(debug.Stack())}, Rerun: r.rerun(),
+	})
+}
+
+// leftovers fails a case that has passed so far but left messages about.
+func (r *caseRun) leftovers() {
+	found := r.lab.Leftovers()
+	if len(found) == 0 {
+		return
+	}
+	r.addFailure(record.Failure{
+		Kind: "leftover", File: r.program.File, What: "the case left behind what nobody asked for",
+		Hint:    "poll, wait_event or drain it, or put `leftovers: ignore` on the step that causes it",
+		Details: found, Timeline: r.history.moments(), Rerun: r.rerun(),
+	})
+}
+
+func (r *caseRun) addFailure(f record.Failure) {
+	if r.result.Status == record.Passed {
+		r.result.Status = record.Failed
+	}
+	r.result.Failures = append(r.result.Failures, f)
+}

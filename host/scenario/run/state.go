@@ -1,0 +1,139 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/record"
+)
+
+// caseRun is the state of a running case.
+type caseRun struct {
+	config   Config
+	program  *plan.Program
+	testCase *plan.Case
+	lab      *lab.Lab
+	env      expression.Env
+	begin    time.Time
+	result   record.Result
+	history  history
+	loops    loops
+	// path holds the names of the steps around the current one.
+	path []string
+	// steps counts actions.
+	steps int
+	// wantSteps tells whether some output wants a record of each step.
+	wantSteps bool
+	// roleObjects are what expressions see of roles; bufferOf are their functions buf.
+	roleObjects map[string]map[string]any
+	bufferOf    map[string]func(string) (lab.BufferView, error)
+	// arguments is reused from step to step.
+	arguments []any
+}
+
+// environmentNames fills in what expressions may mention from the start.
+func (r *caseRun) environmentNames() error {
+	r.env = make(expression.Env)
+	for _, param := range r.program.Constants {
+		r.env[param.Name] = param.Value
+	}
+	r.roleObjects = make(map[string]map[string]any)
+	r.bufferOf = make(map[string]func(string) (lab.BufferView, error))
+	for _, role := range r.lab.Roles() {
+		object, err := roleObject(role)
+		if err != nil {
+			return err
+		}
+		r.roleObjects[role.Name] = object
+		r.env[role.Name] = object
+		r.bufferOf[role.Name] = func(name string) (lab.BufferView, error) {
+			buffer, err := role.Buffer(name)
+			if err != nil {
+				return lab.BufferView{}, err
+			}
+			return buffer.View(), nil
+		}
+	}
+	r.history.begin, r.history.file = r.begin, r.program.File
+	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
+	return nil
+}
+
+func roleObject(role *lab.Role) (map[string]any, error) {
+	attr, err := role.Device().Attr()
+	if err != nil {
+		return nil, fmt.Errorf("role %s: %w", role.Name, err)
+	}
+	object := map[string]any{
+		"name":    role.Name,
+		"address": role.Address().String(),
+		"device": map[string]any{
+			"name": role.Device().Name(), "max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,
+			"max_qp": attr.MaxQP, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE, "max_cqe": attr.MaxCQE,
+		},
+	}
+	if role.Guest() == nil {
+		buffers := make(map[string]any)
+		for _, buffer := range role.Buffers() {
+			buffers[buffer.Name] = buffer.View()
+		}
+		object["buffers"] = buffers
+	}
+	return object, nil
+}
+
+// bind gives the result of a step its name.
+func (r *caseRun) bind(role, name string, value map[string]any) {
+	if object := r.roleObjects[role]; object != nil {
+		object[name] = value
+	}
+	r.env[name] = value
+}
+
+func (r *caseRun) writeStart() {
+	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string)}
+	for _, param := range r.program.Params {
+		start.Params[param.Name] = param.Value
+	}
+	for i, role := range r.lab.Roles() {
+		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String()}
+		if guest := r.program.Roles[i].Guest; guest != nil {
+			place.Guest = guest.Module
+		}
+		start.Roles = append(start.Roles, place)
+	}
+	r.config.Stream.Write(&record.Record{Kind: record.CaseStart, File: r.program.File, Case: r.testCase.ID, Start: start})
+}
+
+func (r *caseRun) output(role, line string) {
+	r.config.Stream.Write(&record.Record{
+		Kind: record.Output, File: r.program.File, Case: r.testCase.ID, Line: &record.Line{Role: role, Text: line},
+	})
+}
+
+// rerun is the command that runs this case alone.
+func (r *caseRun) rerun() string {
+	if r.config.Rerun == "" {
+		return ""
+	}
+	command := r.config.Rerun + " " + ShellWord(r.program.File)
+	if r.testCase.ID != r.program.File {
+		command += " --id " + ShellWord(r.testCase.ID)
+	}
+	return command
+}
+
+// ShellWord quotes a word for a shell when it needs it.
+func ShellWord(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./=:,@%+", c)
+	}
+	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,75 @@
+package shape
+
+import (
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+)
+
+// The types of parameters of a file, and those that only fragments have.
+var (
+	fileParamTypes     = []string{"int", "size", "duration", "string", "enum", "bool"}
+	fragmentParamTypes = append(slices.Clone(fileParamTypes), "role", "map")
+)
+
+var paramKeys = []key{
+	{"type", "int, size, duration, string, enum, bool; in fragments also role and map"},
+	{"default", "the value when none is given"},
+	{"min", "smallest value"},
+	{"max", "largest value"},
+	{"values", "the words of an enum"},
+	{"doc", "what it is"},
+}
+
+func (r *reader) params(node *syntax.Node, types []string) []*Param {
+	if node == nil || !r.mapping(node, "params") {
+		return nil
+	}
+	var params []*Param
+	for _, pair := range node.Pairs {
+		if !r.name(pair.Key) || !r.mapping(pair.Value, "a parameter") {
+			continue
+		}
+		if param := r.param(pair.Key, pair.Value, types); param != nil {
+			params = append(params, param)
+		}
+	}
+	return params
+}
+
+func (r *reader) param(name, node *syntax.Node, types []string) *Param {
+	r.keys(node, paramKeys)
+	typeNode := r.text(r.required(node, "type", "a parameter"))
+	if typeNode == nil {
+		return nil
+	}
+	if !slices.Contains(types, typeNode.Value) {
+		hint := diag.DidYouMean(typeNode.Value, types)
+		if hint == "" {
+			hint = "there are: " + strings.Join(types, ", ")
+		}
+		r.errors.Report(diag.NotOneOf, typeNode.Span(), "no type of parameter is called %q", typeNode.Value).WithHint("%s", hint)
+		return nil
+	}
+	p := &Param{
+		Name:    name,
+		Type:    typeNode.Value,
+		Default: node.Get("default"),
+		Min:     r.text(node.Get("min")),
+		Max:     r.text(node.Get("max")),
+		Doc:     r.text(node.Get("doc")),
+	}
+	if p.Type == "enum" {
+		p.Values = r.words(r.required(node, "values", "an enum"), "values")
+	} else if values := node.Key("values"); values != nil {
+		r.errors.Report(diag.Misplaced, values.Span(), "only an enum has \"values\"")
+	}
+	for _, bound := range []string{"min", "max"} {
+		if at := node.Key(bound); at != nil && p.Type != "int" && p.Type != "size" && p.Type != "duration" {
+			r.errors.Report(diag.Misplaced, at.Span(), "a parameter of type %s has no %q", p.Type, bound)
+		}
+	}
+	return p
+}

@@ -1,0 +1,79 @@
+package shape
+
+import (
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+)
+
+func (r *reader) roles(node *syntax.Node) []*Role {
+	if node == nil || !r.mapping(node, "roles") {
+		return nil
+	}
+	var roles []*Role
+	for _, pair := range node.Pairs {
+		if !r.name(pair.Key) {
+			continue
+		}
+		if pair.Value.IsNull() {
+			roles = append(roles, &Role{Name: pair.Key})
+			continue
+		}
+		if !r.mapping(pair.Value, "a role") {
+			continue
+		}
+		roles = append(roles, r.role(pair.Key, pair.Value))
+	}
+	return roles
+}
+
+func (r *reader) role(name, node *syntax.Node) *Role {
+	r.keys(node, []key{
+		{"buffers", "registered memory"},
+		{"device", "name of the RDMA device; without it the provider's default"},
+		{"guest", "the WebAssembly program that plays the role"},
+	})
+	role := &Role{Name: name, Device: r.text(node.Get("device")), Guest: r.guest(node.Get("guest"))}
+	if role.Guest != nil {
+		if buffers := node.Key("buffers"); buffers != nil {
+			r.errors.Report(diag.Conflict, buffers.Span(), "a guest has its own memory, so its role has no buffers")
+		}
+		return role
+	}
+	if buffers := node.Get("buffers"); buffers != nil && r.mapping(buffers, "buffers") {
+		role.Buffers = r.buffers(buffers)
+	}
+	return role
+}
+
+func (r *reader) buffers(node *syntax.Node) []*Buffer {
+	var buffers []*Buffer
+	for _, pair := range node.Pairs {
+		if !r.name(pair.Key) || !r.mapping(pair.Value, "a buffer") {
+			continue
+		}
+		r.keys(pair.Value, []key{{"size", "bytes"}, {"access", "rights: LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE..."}})
+		buffers = append(buffers, &Buffer{
+			Name:   pair.Key,
+			Size:   r.text(r.required(pair.Value, "size", "a buffer")),
+			Access: r.words(pair.Value.Get("access"), "access"),
+		})
+	}
+	return buffers
+}
+
+func (r *reader) guest(node *syntax.Node) *Guest {
+	if node == nil || !r.mapping(node, "guest") {
+		return nil
+	}
+	r.keys(node, []key{{"module", "the .wasm file, relative to the scenario"}, {"args", "its arguments"}, {"limits", "time and memory it may take"}})
+	guest := &Guest{
+		Node:   node,
+		Module: r.text(r.required(node, "module", "a guest")),
+		Args:   r.words(node.Get("args"), "args"),
+	}
+	if limits := node.Get("limits"); limits != nil && r.mapping(limits, "limits") {
+		r.keys(limits, []key{{"time", "wall-clock time"}, {"memory", "linear memory"}})
+		guest.Time, guest.Memory = r.text(limits.Get("time")), r.text(limits.Get("memory"))
+	}
+	return guest
+}

@@ -1,0 +1,165 @@
+package syntax
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"rdmarun/host/scenario/diag"
+)
+
+// rawWidth is how many characters the scalar takes in its line, quotes included.
+func (n *Node) rawWidth() int {
+	rest := n.restOfLine()
+	switch n.Style {
+	case Plain:
+		if value := firstLine(n.Value); strings.HasPrefix(rest, value) {
+			return utf8.RuneCountInString(value)
+		}
+	case SingleQuoted, DoubleQuoted:
+		// Walk the escapes to the closing quote; a value of several lines ends with its first.
+		width := 1
+		for body := strings.TrimPrefix(rest, rest[:min(1, len(rest))]); body != ""; {
+			piece, _ := n.escape(body)
+			if piece == "" {
+				return width + 1
+			}
+			width += utf8.RuneCountInString(piece)
+			body = body[len(piece):]
+		}
+		return width
+	}
+	return 1
+}
+
+func (n *Node) restOfLine() string {
+	line := n.Source.Line(n.Position.Line)
+	for i := 1; i < n.Position.Column && line != ""; i++ {
+		_, size := utf8.DecodeRuneInString(line)
+		line = line[size:]
+	}
+	return line
+}
+
+// escape returns how the next character of a quoted scalar is written and how many bytes of the
+// value it stands for.  An empty piece is the closing quote.
+func (n *Node) escape(body string) (piece string, bytes int) {
+	_, size := utf8.DecodeRuneInString(body)
+	switch {
+	case n.Style == SingleQuoted && strings.HasPrefix(body, "''"):
+		return body[:2], 1
+	case n.Style == SingleQuoted && body[0] == '\'':
+		return "", 0
+	case n.Style == DoubleQuoted && body[0] == '"':
+		return "", 0
+	case n.Style == DoubleQuoted && body[0] == '\\' && len(body) > 1:
+		length := 2
+		switch body[1] {
+		case 'x':
+			length = 4
+		case 'u':
+			length = 6
+		case 'U':
+			length = 10
+		}
+		length = min(length, len(body))
+		return body[:length], escapedBytes(body[:length])
+	}
+	return body[:size], size
+}
+
+// escapedBytes is the length in UTF-8 of what an escape stands for.
+func escapedBytes(escape string) int {
+	switch escape[1] {
+	case 'N', '_': // U+0085, U+00A0
+		return 2
+	case 'L', 'P': // U+2028, U+2029
+		return 3
+	case 'x', 'u', 'U':
+		r := rune(0)
+		for _, digit := range escape[2:] {
+			r = r<<4 | rune(strings.IndexRune("0123456789abcdef", digit|0x20)&0xf)
+		}
+		return max(1, utf8.RuneLen(r))
+	}
+	return 1
+}
+
+// Locate returns the span of value[from:to], two byte offsets into the scalar's value: where a
+// message about an expression inside the scalar points.  Where folding has moved the text too far
+// from what stands in the file, it is the scalar's own span.
+func (n *Node) Locate(from, to int) diag.Span {
+	from, to = min(max(from, 0), len(n.Value)), min(max(to, 0), len(n.Value))
+	width := max(1, utf8.RuneCountInString(n.Value[from:max(from, to)]))
+	switch n.Style {
+	case Plain:
+		if strings.HasPrefix(n.restOfLine(), n.Value) {
+			return n.shifted(utf8.RuneCountInString(n.Value[:from]), width)
+		}
+	case SingleQuoted, DoubleQuoted:
+		if start, end, ok := n.locateQuoted(from, to); ok {
+			return n.shifted(start, max(1, end-start))
+		}
+	case Literal:
+		if span, ok := n.locateLiteral(from, width); ok {
+			return span
+		}
+	}
+	return n.Span()
+}
+
+func (n *Node) shifted(by, width int) diag.Span {
+	return n.Source.At(diag.Position{Line: n.Position.Line, Column: n.Position.Column + by}, width)
+}
+
+// locateQuoted walks the written form and the value side by side; start and end are characters from
+// the opening quote.
+func (n *Node) locateQuoted(from, to int) (start, end int, ok bool) {
+	body := n.restOfLine()
+	if body == "" {
+		return 0, 0, false
+	}
+	body = body[1:]
+	column, offset := 1, 0
+	start = -1
+	for {
+		if offset >= from && start < 0 {
+			start = column
+		}
+		if offset >= to {
+			return start, column, true
+		}
+		if body == "" {
+			return 0, 0, false // the scalar goes on in the next line
+		}
+		piece, bytes := n.escape(body)
+		if piece == "" {
+			return 0, 0, false
+		}
+		column += utf8.RuneCountInString(piece)
+		offset += bytes
+		body = body[len(piece):]
+	}
+}
+
+// locateLiteral finds a place in a "|" block, whose lines stand below its position unchanged but for
+// their indentation.
+func (n *Node) locateLiteral(from, width int) (diag.Span, bool) {
+	before := n.Value[:from]
+	line := n.Position.Line + 1 + strings.Count(before, "\n")
+	written := n.Source.Line(line)
+	inLine := before[strings.LastIndexByte(before, '\n')+1:]
+	text := firstLine(n.Value[from-len(inLine):])
+	indent := strings.Index(written, text)
+	if indent < 0 || strings.TrimLeft(written[:indent], " ") != "" {
+		return diag.Span{}, false
+	}
+	column := indent + utf8.RuneCountInString(inLine) + 1
+	return n.Source.At(diag.Position{Line: line, Column: column}, width), true
+}
+
+func firstLine(s string) string {
+	if i := strings.IndexByte(s, '\n'); i >= 0 {
+		return s[:i]
+	}
+	return s
+}

@@ -1,0 +1,171 @@
+package verb
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"rdmarun/host/scenario/lab"
+)
+
+// bufferVerbs write, read and compare buffers.
+func bufferVerbs() []Verb {
+	buffer := Argument{Name: "buffer", Type: Buffer, Required: true, Doc: "the buffer"}
+	offset := Argument{Name: "offset", Type: Size, Default: 0, Doc: "where in the buffer"}
+	length := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, to the end of the buffer"}
+	return []Verb{
+		{
+			Name: "fill", Run: fill, Yields: Nothing,
+			Doc:       "Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.",
+			Arguments: []Argument{buffer, offset, length, {Name: "data", Type: Data, Required: true, Inline: true, Doc: "what to write"}},
+		},
+		{
+			Name: "decode", Run: decode, Yields: Value,
+			Doc:       "Read integers in network byte order from a buffer; `as` names the record.",
+			Arguments: []Argument{buffer, offset, {Name: "fields", Type: Layout, Required: true, Doc: "the integers, [{u64: addr}, {u32: rkey}]"}},
+		},
+		{
+			Name: "check", Run: check,
+			Doc: "Compare a buffer: with another buffer, with data, or every byte with one value.",
+			Arguments: []Argument{buffer, offset, length,
+				{Name: "equals", Type: Content, Group: "equals or all", Doc: "a buffer (ROLE.NAME of another role) or data"},
+				{Name: "all", Type: Integer, Max: 255, Group: "equals or all", Doc: "the value of every byte"}},
+		},
+	}
+}
+
+func fill(_ context.Context, call *Call) (Outcome, error) {
+	s, err := stretchOf(call, "buffer")
+	if err != nil {
+		return Outcome{}, err
+	}
+	data, room := call.Data("data"), s.bytes()
+	if !data.Pattern && len(data.Bytes) > len(room) {
+		return Outcome{}, &lab.Failure{
+			What:     fmt.Sprintf("the data does not fit into buffer %q", s.buffer.Name),
+			Expected: fmt.Sprintf("%d bytes at most", len(room)),
+			Got:      fmt.Sprintf("%d bytes", len(data.Bytes)),
+		}
+	}
+	n := copy(room, data.Bytes)
+	if data.Pattern && n > 0 {
+		for n < len(room) {
+			n += copy(room[n:], room[:n])
+		}
+	}
+	return Outcome{}, nil
+}
+
+func decode(_ context.Context, call *Call) (Outcome, error) {
+	s, err := stretchOf(call, "buffer")
+	if err != nil {
+		return Outcome{}, err
+	}
+	layout, _ := call.argument("fields").(FieldLayout)
+	if layout.Size() > s.length {
+		return Outcome{}, &lab.Failure{
+			What:     fmt.Sprintf("the fields reach beyond buffer %q", s.buffer.Name),
+			Expected: fmt.Sprintf("%d bytes at most", s.length),
+			Got:      fmt.Sprintf("%d bytes", layout.Size()),
+		}
+	}
+	record := make(map[string]any, len(layout))
+	rest := s.bytes()
+	for _, field := range layout {
+		record[field.Name] = unsigned(rest[:field.Bytes])
+		rest = rest[field.Bytes:]
+	}
+	return Outcome{Record: record, Summary: func() string { return fmt.Sprint(layout.describe(record)) }}, nil
+}
+
+func unsigned(b []byte) int {
+	var wide [8]byte
+	copy(wide[8-len(b):], b)
+	return int(binary.BigEndian.Uint64(wide[:]))
+}
+
+// describe is the record in the layout's order.
+func (l FieldLayout) describe(record map[string]any) string {
+	var text bytes.Buffer
+	for i, field := range l {
+		if i > 0 {
+			text.WriteByte(' ')
+		}
+		fmt.Fprintf(&text, "%s=%#x", field.Name, record[field.Name])
+	}
+	return text.String()
+}
+
+func check(_ context.Context, call *Call) (Outcome, error) {
+	s, err := stretchOf(call, "buffer")
+	if err != nil {
+		return Outcome{}, err
+	}
+	got := s.bytes()
+	if call.Has("all") {
+		return Outcome{}, checkAll(s, got, byte(call.Integer("all")))
+	}
+	want, name := call.Data("equals").Bytes, "the data"
+	if other, isBuffer := call.argument("equals").(BufferName); isBuffer {
+		buffer, err := call.Buffer("equals")
+		if err != nil {
+			return Outcome{}, err
+		}
+		want, name = buffer.Bytes(), other.String()
+	} else if !call.Has("length") {
+		got = got[:min(len(got), len(want))] // data says itself how much it speaks of
+	}
+	if call.Has("length") {
+		want = want[:min(len(want), len(got))]
+	}
+	return Outcome{}, compare(s, got, want, name)
+}
+
+func checkAll(s stretch, got []byte, value byte) error {
+	for i, b := range got {
+		if b != value {
+			return &lab.Failure{
+				What:     fmt.Sprintf("byte %d of buffer %q differs", s.offset+i, s.buffer.Name),
+				Expected: fmt.Sprintf("0x%02x in every byte", value),
+				Got:      dump(got, i),
+			}
+		}
+	}
+	return nil
+}
+
+func compare(s stretch, got, want []byte, name string) error {
+	if len(got) != len(want) {
+		return &lab.Failure{
+			What:     fmt.Sprintf("buffer %q and %s differ in length", s.buffer.Name, name),
+			Expected: fmt.Sprintf("%d bytes", len(want)),
+			Got:      fmt.Sprintf("%d bytes", len(got)),
+			Hint:     "`length` compares a part",
+		}
+	}
+	if bytes.Equal(got, want) {
+		return nil
+	}
+	first, count := -1, 0
+	for i := range got {
+		if got[i] != want[i] {
+			count++
+			if first < 0 {
+				first = i
+			}
+		}
+	}
+	return &lab.Failure{
+		What:     fmt.Sprintf("%d of %d bytes of buffer %q differ from %s, the first at %d", count, len(got), s.buffer.Name, name, s.offset+first),
+		Expected: dump(want, first),
+		Got:      dump(got, first),
+	}
+}
+
+// dump shows the bytes around a place, in hex and as text.
+func dump(b []byte, at int) string {
+	from := max(0, at-4)
+	part := b[from:min(len(b), from+16)]
+	return fmt.Sprintf("[%d] % x  %q", from, part, part)
+}

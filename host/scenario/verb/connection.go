@@ -1,0 +1,219 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/rdmacore"
+)
+
+// connectionVerbs make, connect and end endpoints.
+func connectionVerbs() []Verb {
+	endpoint := Argument{Name: "ep", Type: Endpoint, Required: true, Doc: "the endpoint, by the name that `as` gave it"}
+	privateData := Argument{Name: "private_data", Type: Data, Doc: "bytes that travel with the message"}
+	more := Argument{Name: "params", Type: Arguments, Doc: "more arguments of this verb, as one mapping"}
+	responder := Argument{Name: "responder_resources", Type: Integer, Default: 255, Max: 255, Doc: "READs and atomics of the peer served at once; 255 is the device's most"}
+	initiator := Argument{Name: "initiator_depth", Type: Integer, Default: 255, Max: 255, Doc: "own READs and atomics outstanding at once; 255 is the device's most"}
+	flow := Argument{Name: "flow_control", Type: Integer, Max: 1, Default: 0, Doc: "hardware flow control"}
+	rnr := Argument{Name: "rnr_retry_count", Type: Integer, Default: 7, Max: 7, Doc: "how often the peer repeats a send that finds no receive here; 7 is for ever"}
+	return []Verb{
+		{
+			Name: "create_ep", Manual: "rdma_create_ep(3)", Yields: NewEndpoint, Run: createEndpoint,
+			Doc: "Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved and a queue pair.",
+			Arguments: []Argument{
+				{Name: "to", Type: Peer, Group: "to or passive", Doc: "active: a role, an IP address or a host name"},
+				{Name: "passive", Type: Boolean, Group: "to or passive", Doc: "passive: true"},
+				{Name: "port", Type: Integer, Required: true, Max: 65535, Doc: "port of the port space; 0 lets a passive endpoint have any"},
+				{Name: "address", Type: Address, Doc: "own address; a passive endpoint listens on its role's device unless this says \"any\" or another"},
+				{Name: "qp", Type: QueuePair, Doc: "attributes of the queue pair, over those of `defaults`"},
+				{Name: "resolve", Type: Duration, Default: 2 * time.Second, Min: 1, Max: int64(time.Minute), Doc: "time for the address and for the route each"},
+			},
+			Results: []Result{
+				{Name: "port", Type: Integer, Doc: "the own port"},
+				{Name: "address", Type: Text, Doc: "the own address"},
+			},
+		},
+		{
+			Name: "listen", Manual: "rdma_listen(3)", Run: listen,
+			Doc: "Listen for connection requests.",
+			Arguments: []Argument{endpoint,
+				{Name: "backlog", Type: Integer, Default: 0, Max: 1 << 16, Doc: "requests that may wait unread; 0 is the system's most"}},
+		},
+		{
+			Name: "connect", Manual: "rdma_connect(3)", Run: connect,
+			Doc: "Send a connection request; wait_event tells what became of it.",
+			Arguments: []Argument{endpoint, responder, initiator, flow,
+				{Name: "retry_count", Type: Integer, Default: 7, Max: 7, Doc: "repeats of an unanswered packet, by both sides"},
+				rnr, privateData, more},
+		},
+		{
+			Name: "accept", Manual: "rdma_accept(3)", Run: accept,
+			Doc:       "Accept the connection request that made the endpoint.",
+			Arguments: []Argument{endpoint, responder, initiator, flow, rnr, privateData, more},
+		},
+		{
+			Name: "reject", Manual: "rdma_reject(3)", Run: reject,
+			Doc:       "Refuse the connection request that made the endpoint; the peer gets REJECTED with status 28.",
+			Arguments: []Argument{endpoint, privateData},
+		},
+		{
+			Name: "disconnect", Manual: "rdma_disconnect(3)", Run: disconnect,
+			Doc:       "End a connection: both sides get DISCONNECTED, and what is posted comes back flushed.",
+			Arguments: []Argument{endpoint},
+		},
+		{
+			Name: "destroy_ep", Manual: "rdma_destroy_ep(3)", Run: destroyEndpoint,
+			Doc:       "Destroy an endpoint and its queue pair.  At the end of a case that happens by itself.",
+			Arguments: []Argument{endpoint},
+		},
+	}
+}
+
+func createEndpoint(ctx context.Context, call *Call) (Outcome, error) {
+	attributes, _ := call.argument("qp").(QueuePairAttributes)
+	config := rdmacore.EPConfig{
+		Passive: call.Boolean("passive"),
+		PD:      call.Role.PD(),
+		QP:      attributes.native(),
+		Timeout: call.Duration("resolve"),
+	}
+	port := uint16(call.Integer("port"))
+	own, err := ownAddress(call, config.Passive)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if config.Passive {
+		config.Source = netip.AddrPortFrom(own, port)
+	} else {
+		peer, err := peerAddress(ctx, call)
+		if err != nil {
+			return Outcome{}, err
+		}
+		config.Destination = netip.AddrPortFrom(peer, port)
+		if own.IsValid() {
+			config.Source = netip.AddrPortFrom(own, 0)
+		}
+	}
+	id, err := call.Role.Channel().CreateEP(ctx, config)
+	if err != nil {
+		return Outcome{}, err
+	}
+	endpoint := call.Role.Adopt("ep", id)
+	endpoint.Passive = config.Passive
+	local := id.LocalAddr()
+	return Outcome{
+		Endpoint: endpoint,
+		Fields:   []any{int(local.Port()), local.Addr().String()},
+		Summary:  func() string { return local.String() },
+	}, nil
+}
+
+// ownAddress is the address argument; a passive endpoint without one takes its role's.
+func ownAddress(call *Call, passive bool) (netip.Addr, error) {
+	switch text := call.Text("address"); {
+	case text == "any":
+		return netip.IPv4Unspecified(), nil
+	case text != "":
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return address, &lab.Failure{What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any"}
+		}
+		return address, nil
+	case passive:
+		return call.Role.Address(), nil
+	}
+	return netip.Addr{}, nil
+}
+
+// peerAddress turns a role, an IP address or a host name into an address.
+func peerAddress(ctx context.Context, call *Call) (netip.Addr, error) {
+	name := call.Text("to")
+	for _, role := range call.Lab.Roles() {
+		if role.Name == name {
+			return role.Address(), nil
+		}
+	}
+	if address, err := netip.ParseAddr(name); err == nil {
+		return address, nil
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if err != nil || len(addresses) == 0 {
+		return netip.Addr{}, &lab.Failure{
+			What: fmt.Sprintf("%q is neither a role nor an IP address, and no host of that name is known", name),
+			Hint: fmt.Sprint(err),
+		}
+	}
+	for _, address := range addresses {
+		if address.Unmap().Is4() {
+			return address.Unmap(), nil // most RoCE GIDs in use are IPv4
+		}
+	}
+	return addresses[0], nil
+}
+
+func listen(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, endpoint.ID().Listen(call.Integer("backlog"))
+}
+
+// parameters are those of connect and accept, which share their names.
+func parameters(call *Call) *rdmacore.ConnParam {
+	return &rdmacore.ConnParam{
+		ResponderResources: uint8(call.Integer("responder_resources")),
+		InitiatorDepth:     uint8(call.Integer("initiator_depth")),
+		FlowControl:        uint8(call.Integer("flow_control")),
+		RetryCount:         uint8(call.Integer("retry_count")),
+		RNRRetryCount:      uint8(call.Integer("rnr_retry_count")),
+		PrivateData:        call.Bytes("private_data"),
+	}
+}
+
+func connect(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, endpoint.ID().Connect(parameters(call))
+}
+
+func accept(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	endpoint.Answered = true
+	return Outcome{}, endpoint.ID().Accept(parameters(call))
+}
+
+func reject(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	endpoint.Answered = true
+	return Outcome{}, endpoint.ID().Reject(call.Bytes("private_data"))
+}
+
+func disconnect(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	endpoint.Disconnected = true
+	return Outcome{}, endpoint.ID().Disconnect()
+}
+
+func destroyEndpoint(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, endpoint.Destroy()
+}

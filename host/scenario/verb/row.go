@@ -1,0 +1,108 @@
+package verb
+
+import (
+	"context"
+
+	"rdmarun/host/scenario/lab"
+)
+
+// Verb is one row of the table.
+type Verb struct {
+	Name string
+	// Manual is the page that says what the operation does, "rdma_connect(3)"; empty for the runner's
+	// own verbs.
+	Manual    string
+	Doc       string
+	Arguments []Argument
+	Results   []Result
+	// Scalar is the argument that `verb: value` stands for; empty when the verb wants a mapping.
+	Scalar string
+	// Roleless verbs concern no role.
+	Roleless bool
+	// Waits tells that the verb waits for something, and so takes `within`.
+	Waits bool
+	// Yields is what `as` names.
+	Yields Yield
+	// Capability is what the provider must be able to do, "" for what every provider can.
+	Capability string
+	// Run does it.  A *Failure is an expectation that did not hold; an error that wraps a
+	// syscall.Errno is compared with `expect: {errno: ..}`.
+	Run func(ctx context.Context, call *Call) (Outcome, error)
+}
+
+// Yield is what a verb leaves behind for later steps.
+type Yield int
+
+const (
+	// Nothing: `as` is an error.
+	Nothing Yield = iota
+	// Value: the results, for expressions.
+	Value
+	// NewEndpoint: an endpoint of the step's role, and the results.
+	NewEndpoint
+)
+
+// Argument is one argument of a verb.
+type Argument struct {
+	Name     string
+	Type     Type
+	Required bool
+	// Default is the value of an argument that is not given, in the Go type of Type; nil for none.
+	Default any
+	// Min and Max bound integers, sizes (bytes) and durations (nanoseconds); both zero: no bounds.
+	Min, Max int64
+	// Words are the possible words of a Word.
+	Words []string
+	// Group joins arguments of which exactly one must be given.
+	Group string
+	// Inline data has its keys (text, hex...) among the verb's own arguments.
+	Inline bool
+	Doc    string
+}
+
+// Result is one field of what a verb returns, for `expect` and for expressions.
+type Result struct {
+	Name  string
+	Type  Type
+	Words []string
+	// Default is what the field must be unless `expect` says otherwise; nil: anything.
+	Default any
+	Doc     string
+}
+
+// Outcome is what a verb returned.
+type Outcome struct {
+	// Fields are in the order of the verb's Results; nil for a field without a value.
+	Fields []any
+	// Endpoint is what NewEndpoint yields.
+	Endpoint *lab.Endpoint
+	// Record replaces Fields for verbs whose fields the scenario names (decode).
+	Record map[string]any
+	// NoDefaults lifts the default expectations, for an outcome that they do not fit.
+	NoDefaults bool
+	// Summary is the outcome in a few words, for the timeline; empty: success, nothing to add.
+	Summary func() string
+}
+
+// Argument returns the index of an argument, or -1.
+func (v *Verb) Argument(name string) int {
+	for i := range v.Arguments {
+		if v.Arguments[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Result returns the index of a result, or -1.
+func (v *Verb) Result(name string) int {
+	for i := range v.Results {
+		if v.Results[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// CanFail tells whether the verb calls the core, which may answer with an errno.
+func (v *Verb) CanFail() bool { return v.Manual != "" }

@@ -1,0 +1,128 @@
+package verb
+
+// Type is the type of an argument or a result.  The plan package reads arguments of each type; a verb
+// gets them in the Go type named here.
+type Type int
+
+const (
+	// Integer: decimal, 0x or 0o; int.
+	Integer Type = iota
+	// Size: bytes, with a unit from 1 KiB up ("4KiB"); int.
+	Size
+	// Duration: a number with its unit ("250ms"); time.Duration.
+	Duration
+	// Boolean: true or false; bool.
+	Boolean
+	// Word: one of the words listed; string.
+	Word
+	// Text: any text; string.
+	Text
+	// Data: bytes, written {text}, {hex}, {byte}, {repeat, times} or {fields}; DataValue.
+	Data
+	// Buffer: the name of a buffer of the step's role, or ROLE.NAME; BufferName.
+	Buffer
+	// Content: what Buffer or Data takes; BufferName or DataValue.
+	Content
+	// Endpoint: the name that an earlier step's `as` gave in the step's role; string.
+	Endpoint
+	// Remote: memory of the peer, as {addr, rkey} or ROLE.NAME; RemoteMemory.
+	Remote
+	// Peer: a role, an IP address or a host name; string.
+	Peer
+	// Address: an IP address of this machine, or "any"; string.
+	Address
+	// Layout: what integers stand in a buffer, [{u32: name}..]; FieldLayout.
+	Layout
+	// QueuePair: attributes of a queue pair; QueuePairAttributes.
+	QueuePair
+	// Arguments: a mapping with more arguments of the same verb; it is merged into them.
+	Arguments
+	// Status: the status of a CM event: 0, an errno or a reject reason; int.
+	Status
+)
+
+// String is the type's name in messages and documentation.
+func (t Type) String() string {
+	switch t {
+	case Integer:
+		return "an integer"
+	case Size:
+		return "a size (4KiB)"
+	case Duration:
+		return "a duration (250ms)"
+	case Boolean:
+		return "true or false"
+	case Word:
+		return "a word"
+	case Text:
+		return "text"
+	case Data:
+		return "data ({text: ..}, {hex: ..}, {fields: ..})"
+	case Buffer:
+		return "a buffer"
+	case Content:
+		return "a buffer or data"
+	case Endpoint:
+		return "an endpoint"
+	case Remote:
+		return "remote memory ({addr: .., rkey: ..})"
+	case Peer:
+		return "a role, an IP address or a host name"
+	case Address:
+		return "an IP address of this machine"
+	case Layout:
+		return "a list of integers ([{u32: name}])"
+	case QueuePair:
+		return "queue pair attributes"
+	case Arguments:
+		return "a mapping with arguments"
+	case Status:
+		return "an event's status"
+	}
+	return "a value"
+}
+
+// BufferName names a buffer of a role; Role is empty for the step's own role.
+type BufferName struct{ Role, Name string }
+
+// String is the name as a scenario writes it.
+func (b BufferName) String() string {
+	if b.Role == "" {
+		return b.Name
+	}
+	return b.Role + "." + b.Name
+}
+
+// DataValue is bytes that a scenario wrote.
+type DataValue struct {
+	Bytes []byte
+	// Pattern tells that the bytes may be repeated to fill a range: text, hex and byte are patterns,
+	// fields and repeat/times have a length of their own.
+	Pattern bool
+}
+
+// RemoteMemory is where an RDMA operation reads or writes at the peer.
+type RemoteMemory struct {
+	Address uint64
+	RKey    uint32
+	// Length is how many bytes the peer has there; -1 when that is not known.
+	Length int
+}
+
+// FieldLayout is a row of unsigned integers in network byte order.
+type FieldLayout []Field
+
+// Field is one integer of a layout.
+type Field struct {
+	Name  string
+	Bytes int // 1, 2, 4 or 8
+}
+
+// Size is the number of bytes the layout covers.
+func (l FieldLayout) Size() int {
+	size := 0
+	for _, field := range l {
+		size += field.Bytes
+	}
+	return size
+}

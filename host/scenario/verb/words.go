@@ -1,0 +1,95 @@
+package verb
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"rdmarun/rdmacore"
+)
+
+// The names of verbs.h stand in rdmacore and nowhere else; this takes them from there.
+
+func eventNames() []string    { return namesOf(rdmacore.ParseEventType) }
+func statusNames() []string   { return namesOf(rdmacore.ParseWCStatus) }
+func wcOpcodeNames() []string { return namesOf(rdmacore.ParseWCOpcode) }
+func qpStateNames() []string  { return namesOf(rdmacore.ParseQPState) }
+
+// AccessNames are the rights that a buffer can have.
+func AccessNames() []string { return namesOf(rdmacore.ParseAccess) }
+
+// QPTypeNames are the types of queue pair.
+func QPTypeNames() []string { return namesOf(rdmacore.ParseQPType) }
+
+// namesOf asks a parser for a name that nothing has: its error lists those that there are.
+func namesOf[T any](parse func(string) (T, error)) []string {
+	var unknown *rdmacore.NameError
+	if _, err := parse("?"); errors.As(err, &unknown) {
+		return unknown.Valid
+	}
+	return nil
+}
+
+// highestErrno bounds the search for errno names; Linux has 133.
+const highestErrno = 200
+
+// ErrnoNames lists the names that `expect: {errno: ..}` takes.
+func ErrnoNames() []string {
+	var names []string
+	for errno := syscall.Errno(1); errno < highestErrno; errno++ {
+		if name := unix.ErrnoName(errno); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ErrnoName is the name of an errno, or its number where it has none.
+func ErrnoName(errno syscall.Errno) string {
+	if name := unix.ErrnoName(errno); name != "" {
+		return name
+	}
+	return errno.Error()
+}
+
+// ParseErrno is the reverse of ErrnoName.
+func ParseErrno(name string) (syscall.Errno, bool) {
+	for errno := syscall.Errno(1); errno < highestErrno; errno++ {
+		if unix.ErrnoName(errno) == name {
+			return errno, true
+		}
+	}
+	return 0, false
+}
+
+// highestReject bounds the search for reject reasons, IBTA volume 1, 12.6.7.2.
+const highestReject = 64
+
+// RejectReasons lists the names of reject reasons.
+func RejectReasons() []string {
+	var names []string
+	for reason := 1; reason < highestReject; reason++ {
+		if name := rejectName(reason); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ParseRejectReason finds a reject reason by its name.
+func ParseRejectReason(name string) (int, bool) {
+	for reason := 1; reason < highestReject; reason++ {
+		if rejectName(reason) == name {
+			return reason, true
+		}
+	}
+	return 0, false
+}
+
+// rejectName takes the name out of "8 (INVALID_SERVICE_ID)".
+func rejectName(reason int) string {
+	_, rest, _ := strings.Cut(rdmacore.RejectReason(reason), "(")
+	return strings.TrimSuffix(rest, ")")
+}

@@ -1,0 +1,178 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/rdmacore"
+)
+
+// workVerbs post work requests.
+func workVerbs() []Verb {
+	endpoint := Argument{Name: "ep", Type: Endpoint, Doc: "the endpoint; without it the role's only one"}
+	offset := Argument{Name: "offset", Type: Size, Default: 0, Doc: "where in the buffer"}
+	length := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, to the end of the buffer"}
+	wrID := Argument{Name: "wr_id", Type: Integer, Default: 0, Doc: "comes back in the completion"}
+	flags := []Argument{
+		{Name: "signaled", Type: Boolean, Doc: "make a completion, also when the queue pair has not sig_all"},
+		{Name: "fence", Type: Boolean, Doc: "wait for the READs and atomics before"},
+		{Name: "inline", Type: Boolean, Doc: "copy the data at once (max_inline_data)"},
+	}
+	solicited := Argument{Name: "solicited", Type: Boolean, Doc: "wake a peer that waits for solicited completions"}
+	local := Argument{Name: "local", Type: Buffer, Required: true, Doc: "own buffer"}
+	shorter := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, what the local buffer and, where it is known, the remote memory have"}
+	result := []Result{{Name: "length", Type: Integer, Doc: "bytes posted"}}
+	return []Verb{
+		{
+			Name: "post_recv", Manual: "ibv_post_recv(3)", Run: postRecv, Results: result,
+			Doc: "Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655 ms.",
+			Arguments: []Argument{endpoint,
+				{Name: "buffer", Type: Buffer, Required: true, Doc: "where the message goes (LOCAL_WRITE)"}, offset, length, wrID},
+		},
+		{
+			Name: "post_send", Manual: "ibv_post_send(3)", Results: result,
+			Run:       func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpSend) },
+			Doc:       "Post a SEND; it takes a receive of the peer.",
+			Arguments: append([]Argument{endpoint, {Name: "buffer", Type: Buffer, Required: true, Doc: "the message"}, offset, length, wrID, solicited}, flags...),
+		},
+		{
+			Name: "post_write", Manual: "ibv_post_send(3)", Results: result,
+			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpRDMAWrite) },
+			Doc: "Post an RDMA WRITE to the peer's memory, which must allow REMOTE_WRITE.",
+			Arguments: append([]Argument{endpoint, local,
+				{Name: "to", Type: Remote, Required: true, Doc: "the peer's memory"}, offset, shorter, wrID}, flags...),
+		},
+		{
+			Name: "post_read", Manual: "ibv_post_send(3)", Results: result,
+			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpRDMARead) },
+			Doc: "Post an RDMA READ of the peer's memory, which must allow REMOTE_READ, into a buffer with LOCAL_WRITE.",
+			Arguments: append([]Argument{endpoint, local,
+				{Name: "from", Type: Remote, Required: true, Doc: "the peer's memory"}, offset, shorter, wrID}, flags[:2]...),
+		},
+	}
+}
+
+// stretch is a part of a buffer.
+type stretch struct {
+	buffer         *lab.Buffer
+	offset, length int
+}
+
+// stretchOf reads the arguments buffer (or local), offset and length.
+func stretchOf(call *Call, name string) (stretch, error) {
+	buffer, err := call.Buffer(name)
+	if err != nil {
+		return stretch{}, err
+	}
+	s := stretch{buffer: buffer, offset: call.Integer("offset")}
+	if s.offset < 0 || s.offset > buffer.Size() {
+		return s, &lab.Failure{What: fmt.Sprintf("offset %d is outside buffer %q", s.offset, buffer.Name), Expected: fmt.Sprintf("0 to %d", buffer.Size()), Got: fmt.Sprint(s.offset)}
+	}
+	s.length = buffer.Size() - s.offset
+	if call.Has("length") {
+		length := call.Integer("length")
+		if length < 0 || length > s.length {
+			return s, &lab.Failure{
+				What:     fmt.Sprintf("length %d does not fit into buffer %q", length, buffer.Name),
+				Expected: fmt.Sprintf("%d bytes at most, from offset %d", s.length, s.offset),
+				Got:      fmt.Sprint(length),
+			}
+		}
+		s.length = length
+	}
+	return s, nil
+}
+
+func (s stretch) bytes() []byte { return s.buffer.Bytes()[s.offset : s.offset+s.length] }
+
+// sges is the stretch as scatter/gather entries; a message without data has none.
+func (s stretch) sges() []rdmacore.SGE {
+	if s.length == 0 {
+		return nil
+	}
+	mr := s.buffer.MR()
+	return []rdmacore.SGE{{Address: mr.Address() + uint64(s.offset), Length: uint32(s.length), LKey: mr.LKey()}}
+}
+
+func postRecv(_ context.Context, call *Call) (Outcome, error) {
+	qp, _, err := queuePair(call)
+	if err != nil {
+		return Outcome{}, err
+	}
+	s, err := stretchOf(call, "buffer")
+	if err != nil {
+		return Outcome{}, err
+	}
+	sges := s.sges()
+	request := [1]rdmacore.RecvWR{{WRID: uint64(call.Integer("wr_id")), NumSGE: uint32(len(sges))}}
+	_, err = qp.PostRecv(request[:], sges)
+	return Outcome{Fields: []any{s.length}}, err
+}
+
+func queuePair(call *Call) (*rdmacore.QP, *lab.Endpoint, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return nil, nil, err
+	}
+	qp, err := endpoint.QP()
+	return qp, endpoint, err
+}
+
+func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
+	qp, endpoint, err := queuePair(call)
+	if err != nil {
+		return Outcome{}, err
+	}
+	request := [1]rdmacore.SendWR{{WRID: uint64(call.Integer("wr_id")), Opcode: opcode, Flags: sendFlags(call)}}
+	buffer := "local"
+	if opcode == rdmacore.OpSend {
+		buffer = "buffer"
+	}
+	s, err := stretchOf(call, buffer)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if opcode != rdmacore.OpSend {
+		remote := remoteOf(call)
+		request[0].RemoteAddress, request[0].RKey = remote.Address, remote.RKey
+		if remote.Length >= 0 && !call.Has("length") {
+			s.length = min(s.length, remote.Length)
+		}
+	}
+	sges := s.sges()
+	request[0].NumSGE = uint32(len(sges))
+	if _, err := qp.PostSend(request[:], sges); err != nil {
+		return Outcome{}, err
+	}
+	if request[0].Flags&rdmacore.SendSignaled == 0 && !qp.InitAttr().SignalAll {
+		endpoint.Unsignaled++
+	}
+	call.Lab.Posted(opcode, s.length)
+	return Outcome{Fields: []any{s.length}}, nil
+}
+
+func remoteOf(call *Call) RemoteMemory {
+	remote, ok := call.argument("to").(RemoteMemory)
+	if !ok {
+		remote, _ = call.argument("from").(RemoteMemory)
+	}
+	return remote
+}
+
+func sendFlags(call *Call) rdmacore.SendFlags {
+	var flags rdmacore.SendFlags
+	if call.Boolean("signaled") {
+		flags |= rdmacore.SendSignaled
+	}
+	if call.Boolean("fence") {
+		flags |= rdmacore.SendFence
+	}
+	if call.Boolean("inline") {
+		flags |= rdmacore.SendInline
+	}
+	if call.Boolean("solicited") {
+		flags |= rdmacore.SendSolicited
+	}
+	return flags
+}
