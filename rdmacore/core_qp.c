@@ -55,6 +55,7 @@ int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct
 		   struct ibv_qp_init_attr *attr)
 {
 	struct owned before = count_owned(id);
+	struct ibv_pd *default_pd = id->pd;
 	int result;
 
 	if (!provider->rdma_create_qp || !provider->rdma_destroy_qp ||
@@ -76,6 +77,11 @@ int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct
 		count_change(provider, id, before);
 		return result;
 	}
+	/*
+	 * librdmacm leaves the caller's PD in the id, where the next rdma_create_qp without one would
+	 * find it, freed by then perhaps.
+	 */
+	id->pd = default_pd;
 	core_count(provider, CORE_QP, 1);
 	count_change(provider, id, before);
 	result = make_channels_nonblocking(id);

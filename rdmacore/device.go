@@ -4,6 +4,7 @@ package rdmacore
 import "C"
 
 import (
+	"os"
 	"syscall"
 	"unsafe"
 )
@@ -86,6 +87,10 @@ func (p *Provider) Devices() ([]*Device, error) {
 func deviceReason(op string, errno syscall.Errno) string {
 	switch errno {
 	case syscall.ENODEV, syscall.ENOENT, syscall.ENXIO:
+		if devices, err := os.ReadDir("/sys/class/infiniband"); err == nil && len(devices) != 0 {
+			return "the kernel has the RDMA device " + devices[0].Name() + ", but programs cannot reach it; " +
+				"load the modules ib_uverbs and rdma_ucm (modprobe), and install ibverbs-providers"
+		}
 		return "there is no RDMA device; load its driver, make a software one " +
 			"(rdma link add rxe0 type rxe netdev eth0), or use the provider soft"
 	case syscall.EACCES, syscall.EPERM:

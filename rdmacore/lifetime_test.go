@@ -182,7 +182,15 @@ func TestOneQueueGiven(t *testing.T) {
 		if after := p.Live(); after.String() != before.String() {
 			t.Errorf("alive before %s, after %s", before, after)
 		}
-		must(t, id.CreateQP(nil, attr)) // and again on the same id
+		own, err := device.AllocPD()
+		must(t, err)
+		must(t, id.CreateQP(own, attr))
+		if id.PD() != own {
+			t.Error("the id does not know its PD")
+		}
+		must(t, id.DestroyQP())
+		must(t, own.Dealloc())
+		must(t, id.CreateQP(nil, attr)) // and again with the default
 		must(t, id.DestroyEP())
 	}
 }

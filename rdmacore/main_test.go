@@ -2,9 +2,11 @@ package rdmacore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +48,29 @@ func leaks() int {
 		code = leaked
 	}
 	return code
+}
+
+// TestLeakDetection runs a test that leaks in a process of its own, which must fail for that.
+func TestLeakDetection(t *testing.T) {
+	const variable = "RDMACORE_TEST_LEAK"
+	switch os.Getenv(variable) {
+	case "object":
+		_, err := soft(t).CreateEventChannel()
+		must(t, err)
+		return
+	case "goroutine":
+		go func() { select {} }()
+		return
+	}
+	for _, kind := range []string{"object", "goroutine"} {
+		command := exec.Command(os.Args[0], "-test.run=^TestLeakDetection$")
+		command.Env = append(os.Environ(), variable+"="+kind)
+		output, err := command.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != leaked {
+			t.Errorf("a leaked %s went unnoticed: %v\n%s", kind, err, output)
+		}
+	}
 }
 
 // soft opens the soft provider.

@@ -42,7 +42,7 @@ func Providers() []string { return []string{"soft", "verbs"} }
 func Open(name string) (*Provider, error) {
 	const op = "open provider"
 	var c *C.struct_core_provider
-	var why [256]C.char
+	var why [512]C.char
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
 	if result := C.core_open(cname, &c, &why[0], C.size_t(len(why))); result < 0 {

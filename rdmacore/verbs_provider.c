@@ -103,9 +103,9 @@ static void *open_library(const char *name, const char *debian_package, const ch
 
 	if (!library)
 		snprintf(why, why_size,
-			 "%s cannot be loaded; install the package %s (Debian, Ubuntu) or %s "
-			 "(Fedora, RHEL, SUSE), or use the provider soft",
-			 name, debian_package, rpm_package);
+			 "%s; install the package %s (Debian, Ubuntu) or %s (Fedora, RHEL, SUSE), "
+			 "or use the provider soft",
+			 dlerror(), debian_package, rpm_package);
 	return library;
 }
 

@@ -92,45 +92,46 @@ func TestManyWaiters(t *testing.T) {
 		quit <- err
 	}()
 
-	const count = 32
 	var all sync.WaitGroup
-	for range count {
-		id, err := channel.CreateID(PortSpaceTCP)
-		must(t, err)
-		atEnd(t, id.Destroy)
+	for range 16 {
 		all.Add(1)
 		go func() {
 			defer all.Done()
 			for range 20 {
-				if err := id.ResolveAddr(loopback(0), loopback(1), time.Second); err != nil {
+				if err := resolve(bounded(t), channel); err != nil {
 					t.Error(err)
 					return
 				}
-				event, err := channel.Wait(bounded(t), id)
-				if err != nil || event.ID != id || event.Type != EventAddrResolved {
-					t.Errorf("event %v, %v", event, err)
-					return
-				}
-				if err := id.ResolveRoute(time.Second); err != nil {
-					t.Error(err)
-					return
-				}
-				event, err = channel.Wait(bounded(t), id)
-				if err != nil || event.ID != id || event.Type != EventRouteResolved {
-					t.Errorf("event %v, %v", event, err)
-				}
-				return
 			}
 		}()
-		if len(quit) == 0 {
-			cancel()
-		}
 	}
+	cancel()
 	all.Wait()
 	refused(t, <-quit, context.Canceled)
 	if events, err := channel.Pending(); err != nil || len(events) != 0 {
 		t.Errorf("left over: %v, %v", events, err)
 	}
+}
+
+// resolve makes an id, takes it to ROUTE_RESOLVED and destroys it.
+func resolve(ctx context.Context, channel *EventChannel) error {
+	id, err := channel.CreateID(PortSpaceTCP)
+	if err != nil {
+		return err
+	}
+	err = func() error {
+		if err := id.ResolveAddr(loopback(0), loopback(1), time.Second); err != nil {
+			return err
+		}
+		if err := await(ctx, id, EventAddrResolved); err != nil {
+			return err
+		}
+		if err := id.ResolveRoute(time.Second); err != nil {
+			return err
+		}
+		return await(ctx, id, EventRouteResolved)
+	}()
+	return errors.Join(err, id.Destroy())
 }
 
 // TestPending takes what others left, and what waits in the channel, in order.
