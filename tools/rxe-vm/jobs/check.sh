@@ -31,13 +31,15 @@ summary() {
 # limited COMMAND...: no program of a check runs longer than this many seconds.
 limited() { timeout -k 5 40 "$@"; }
 
-# wait_listening PORT: until some program listens there with rdma_cm, 20 s at most.
+# wait_listening PORT PID: until that process, or another, listens there with rdma_cm; 20 s at most, and
+# no longer than the process lives.
 wait_listening() {
 	for _ in $(seq 200); do
 		rdma resource show cm_id | grep -q "state LISTEN.* src-addr [^ ]*:$1 " && return
+		kill -0 "$2" 2>/dev/null || break
 		sleep 0.1
 	done
-	echo "nobody listens on port $1 after 20 s:"
+	echo "nobody listens on port $1:"
 	rdma resource show cm_id
 	return 1
 }

@@ -4,22 +4,24 @@
 # with_server COMMAND... -- PORT CLIENT...: the server in the background until its client is done.
 # Both must succeed.
 with_server() {
-	local server=() port
+	local server=() port pid
 	while [ "$1" != -- ]; do
 		server+=("$1")
 		shift
 	done
 	port=$2
 	shift 2
-	limited "${server[@]}" &
-	wait_listening "$port" || return
+	# Not by way of limited: $! must be the program that passes a signal on.
+	timeout -k 5 40 "${server[@]}" &
+	pid=$!
+	wait_listening "$port" $pid || return
 	echo "--- client: $*"
 	if ! limited "$@"; then
 		echo "--- the client failed"
-		kill %1 2>/dev/null
+		kill $pid 2>/dev/null
 		return 1
 	fi
-	wait %1 || {
+	wait $pid || {
 		echo "--- the server failed, exit status $?"
 		return 1
 	}
