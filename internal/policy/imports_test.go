@@ -15,7 +15,7 @@ var arrows = []struct {
 	{"hostfuncs", []string{"rdmacore"}},
 	{"host", []string{"hostfuncs", "rdmacore"}},
 	{"host/scenario", []string{"host", "rdmacore"}},
-	{"cmd", []string{"host", "rdmacore"}},
+	{"cmd", []string{"host", "hostfuncs", "rdmacore"}},
 	{"guests", nil},
 	{"internal", nil},
 	{"tools", nil},
