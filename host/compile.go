@@ -48,7 +48,10 @@ type FormatError struct {
 func (e *FormatError) Error() string { return e.Module + ": " + e.Err.Error() + "; " + e.remedy }
 func (e *FormatError) Unwrap() error { return e.Err }
 
-var errNoStart = errors.New("the module has no function _start")
+var (
+	errNoStart = errors.New("the module has no function _start")
+	errShared  = errors.New("the module's memory is shared between threads")
+)
 
 // Compile reads, checks and compiles a module; once for each content, and from the cache when it has been
 // compiled before.  Errors: those of reading the file, *FormatError, *ABIError.
@@ -123,6 +126,9 @@ func check(name string, module []byte, exports hostExports) (wasm.Facts, error) 
 	}
 	if err := exports.checkImports(name, facts.Imports); err != nil {
 		return facts, err
+	}
+	if facts.SharedMemory {
+		return facts, &FormatError{name, errShared, "a guest has one thread; build it without threads, and run several instead"}
 	}
 	for _, export := range facts.Exports {
 		if export.Name == startFunction && export.Kind == wasm.KindFunction {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"rdmarun/hostfuncs"
@@ -50,6 +52,9 @@ func New(ctx context.Context, config Config) (*Runtime, error) {
 	return r, nil
 }
 
+// coreFeatures are WebAssembly 2.0 and atomic instructions, with which a guest in C reads what a peer writes.
+const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads
+
 // compiles tells whether wazero compiles here; elsewhere it interprets.
 func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" }
 
@@ -59,7 +64,8 @@ func (r *Runtime) engine(ctx context.Context, looks bool) (wazero.Runtime, error
 	if engine, ok := r.engines[looks]; ok {
 		return engine, nil
 	}
-	config := wazero.NewRuntimeConfig().WithCompilationCache(r.cache).WithCloseOnContextDone(looks)
+	config := wazero.NewRuntimeConfig().WithCompilationCache(r.cache).WithCloseOnContextDone(looks).
+		WithCoreFeatures(coreFeatures)
 	engine := wazero.NewRuntimeWithConfig(ctx, config)
 	r.engines[looks] = engine
 	wasi, err := wasi_snapshot_preview1.NewBuilder(engine).Compile(ctx)

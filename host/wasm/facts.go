@@ -59,6 +59,7 @@ type Facts struct {
 	// HasMemory says that the module defines a memory; MinPages and MaxPages are its limits in
 	// pages of 64 KiB, MaxPages 65536 when it declares none.
 	HasMemory          bool
+	SharedMemory       bool // for several threads
 	MinPages, MaxPages uint64
 }
 

@@ -77,6 +77,7 @@ func parseExports(content []byte) ([]Export, error) {
 
 func (f *Facts) parseMemory(content []byte) error {
 	_, err := parse("memory", content, func(r *reader) struct{} {
+		f.SharedMemory = r.pos < len(r.data) && r.data[r.pos]&2 != 0
 		minimum, maximum, bounded := r.limits()
 		if !bounded {
 			maximum = 1 << 16

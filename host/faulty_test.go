@@ -1,0 +1,104 @@
+package host_test
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"rdmarun/host"
+)
+
+const faulty = "./testdata/faulty"
+
+func TestGoGuests(t *testing.T) {
+	r, p := newRuntime(t, host.InterruptMetered), newProvider(t)
+	forever, hold := io.Pipe()
+	defer hold.Close()
+	short := host.Limits{Time: 300 * time.Millisecond}
+	for name, c := range map[string]struct {
+		config  host.GuestConfig
+		outcome host.Outcome
+		code    int
+		prints  string
+	}{
+		"panic":         {host.GuestConfig{Args: []string{"panic"}}, host.Exited, 2, "on purpose"},
+		"out of memory": {host.GuestConfig{Args: []string{"oom"}, Limits: host.Limits{Memory: 16 << 20}}, host.Exited, 2, "out of memory"},
+		"sleeps on":     {host.GuestConfig{Args: []string{"sleep"}, Limits: short}, host.TimedOut, 124, ""},
+		"waits on":      {host.GuestConfig{Args: []string{"wait"}, Limits: short}, host.TimedOut, 124, ""},
+		"reads on":      {host.GuestConfig{Args: []string{"cat"}, Stdin: forever, Limits: short}, host.TimedOut, 124, ""},
+		"reads":         {host.GuestConfig{Args: []string{"cat"}, Stdin: strings.NewReader("one\ntwo\n")}, host.Exited, 0, "one\ntwo"},
+		"no input":      {host.GuestConfig{Args: []string{"cat"}}, host.Exited, 0, ""},
+		"logs":          {host.GuestConfig{Args: []string{"log"}, Name: "logger"}, host.Exited, 0, "logger: WARN: a line"},
+		"environment": {host.GuestConfig{Args: []string{"environ", "x"}, Name: "me", Env: map[string]string{"A": "b"}},
+			host.Exited, 0, "[A=b] [me environ x]"},
+		"clock":        {host.GuestConfig{Args: []string{"clock"}}, host.Exited, 0, ""},
+		"bad pointers": {host.GuestConfig{Args: []string{"abi", "0x0"}}, host.Exited, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out output
+			c.config.Provider, c.config.Stdout, c.config.Stderr = p, &out, &out
+			result := r.Run(testContext(t), compileGo(t, r, faulty), c.config)
+			if result.Outcome != c.outcome || result.ExitCode != c.code {
+				t.Errorf("%s %d: %v\n%s", result.Outcome, result.ExitCode, result.Err, &out)
+			}
+			if !strings.Contains(out.String(), c.prints) {
+				t.Errorf("printed\n%s", &out)
+			}
+		})
+	}
+}
+
+// A handle means nothing to another guest, even while the one it was given to has it.
+func TestForeignHandles(t *testing.T) {
+	r, p := newRuntime(t, host.InterruptMetered), newProvider(t)
+	handle := "0"
+	for range 3 {
+		var out output
+		result := r.Run(testContext(t), compileGo(t, r, faulty), host.GuestConfig{
+			Provider: p, Args: []string{"abi", handle}, Stdout: &out,
+		})
+		handle = strings.TrimSpace(out.String())
+		if !result.OK() {
+			t.Fatalf("%v: %s", result.Err, handle)
+		}
+		if result.Freed.String() != "1 event channel, 1 CQ" {
+			t.Errorf("freed %s", result.Freed)
+		}
+	}
+}
+
+func TestLogger(t *testing.T) {
+	r, p := newRuntime(t, host.InterruptMetered), newProvider(t)
+	var out output
+	result := r.Run(testContext(t), compileGo(t, r, faulty), host.GuestConfig{
+		Name: "me", Provider: p, Args: []string{"log"}, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+	})
+	if !result.OK() || !strings.Contains(out.String(), `level=WARN msg="a line" guest=me`) {
+		t.Errorf("%v\n%s", result.Err, &out)
+	}
+}
+
+func TestStop(t *testing.T) {
+	r, p := newRuntime(t, host.InterruptMetered), newProvider(t)
+	for name, c := range map[string]struct {
+		outcome host.Outcome
+		code    int
+	}{"obey": {host.Exited, 0}, "ignore": {host.Stopped, 143}} {
+		var out output
+		guest, err := r.Start(testContext(t), compileGo(t, r, faulty), host.GuestConfig{
+			Provider: p, Args: []string{name}, Stdout: &out,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := guest.Stop(testContext(t))
+		if result.Outcome != c.outcome || result.ExitCode != c.code {
+			t.Errorf("%s: %s %d %v\n%s", name, result.Outcome, result.ExitCode, result.Err, &out)
+		}
+		if again := guest.Stop(testContext(t)); again.Outcome != result.Outcome {
+			t.Errorf("%s: stopped again, it has %s", name, again.Outcome)
+		}
+	}
+}
