@@ -4,6 +4,9 @@ package diag
 // writer meant.
 func Suggest(word string, candidates []string) string {
 	best, bestDistance := "", len(word)/3+2
+	if len(word) < 4 {
+		bestDistance = 2 // of three letters, one may be wrong
+	}
 	for _, candidate := range candidates {
 		if d := distance(word, candidate, bestDistance); d < bestDistance {
 			best, bestDistance = candidate, d

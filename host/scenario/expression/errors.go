@@ -71,21 +71,18 @@ var (
 func explain(source string, names Names, err error) *Error {
 	var located *file.Error
 	if !errors.As(err, &located) {
-		return whole(source, SyntaxError, err.Error())
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		return whole(source, SyntaxError, text)
 	}
 	message := located.Message
 	if match := unknownName.FindStringSubmatch(message); match != nil {
 		name := match[1]
 		return at(source, located.Location, UndefinedName, "nothing named \""+name+"\" here").
-			hint(diag.DidYouMean(name, names.Sorted()))
+			hint(nearOrAll(name, names.Sorted()))
 	}
 	if match := unknownField.FindStringSubmatch(message); match != nil {
 		e := at(source, located.Location, UndefinedMember, "no member \""+match[1]+"\" here")
-		siblings := siblings(source, names, located.From)
-		if e.Hint = diag.DidYouMean(match[1], siblings); e.Hint == "" && len(siblings) > 0 {
-			e.Hint = "there are: " + strings.Join(siblings, ", ")
-		}
-		return e
+		return e.hint(nearOrAll(match[1], siblings(source, names, located.From)))
 	}
 	if match := mismatch.FindStringSubmatch(message); match != nil {
 		return at(source, located.Location, TypeError,
@@ -96,6 +93,15 @@ func explain(source string, names Names, err error) *Error {
 		return at(source, located.Location, SyntaxError, message)
 	}
 	return at(source, located.Location, TypeError, goTypes.Replace(message))
+}
+
+// nearOrAll suggests the nearest candidate, or lists them when they are few.
+func nearOrAll(name string, candidates []string) string {
+	const few = 12
+	if hint := diag.DidYouMean(name, candidates); hint != "" || len(candidates) == 0 || len(candidates) > few {
+		return hint
+	}
+	return "there are: " + strings.Join(candidates, ", ")
 }
 
 // goTypes takes the Go out of the library's sentences.

@@ -3,6 +3,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/expr-lang/expr"
@@ -97,12 +98,18 @@ func (p *Program) Run(env Env) (any, error) {
 
 // reason is a run-time error without the library's picture of the source, which the caller has.
 func reason(err error) string {
+	text := err.Error()
 	var located *file.Error
 	if errors.As(err, &located) {
-		return located.Message
+		text = located.Message
 	}
-	return err.Error()
+	if match := fetchFromNothing.FindStringSubmatch(text); match != nil {
+		return "there is nothing to take \"" + match[1] + "\" of: the step that sets it has not run"
+	}
+	return text
 }
+
+var fetchFromNothing = regexp.MustCompile(`^cannot fetch (\S+) from <nil>`)
 
 type facts struct {
 	constant bool

@@ -47,6 +47,11 @@ type BufferView struct {
 	Size int `expr:"size"` // bytes
 }
 
+// Record is the view as a record.
+func (v BufferView) Record() map[string]any {
+	return map[string]any{"addr": v.Addr, "rkey": v.RKey, "lkey": v.LKey, "size": v.Size}
+}
+
 // View is what expressions get for the buffer.
 func (b *Buffer) View() BufferView {
 	return BufferView{

@@ -32,9 +32,10 @@ func (c *compiler) arguments(step *shape.Step, at place) ([]*Value, verb.FieldLa
 	case body.Kind == syntax.Scalar && r.verb.Scalar != "":
 		r.one(r.verb.Argument(r.verb.Scalar), step.Key, body, at)
 	case body.Kind == syntax.Mapping:
-		r.pairs(body, place{scope, at.role})
+		r.pairs(body, at.in(scope))
+	case r.verb.Scalar == "":
+		return nil, nil // the shape check has said so
 	default:
-		// The shape check has said that a mapping belongs here; only a scalar verb gets this far.
 		c.errors.Report(diag.WrongShape, body.Span(), "%s wants a value or a mapping, and this is a %s", r.verb.Name, body.Kind)
 		return nil, nil
 	}
@@ -67,7 +68,7 @@ func (r *argumentReader) pairs(node *syntax.Node, at place) {
 func (r *argumentReader) more(pair syntax.Pair, at place) {
 	node, scope := at.scope.resolve(pair.Value)
 	if node.Kind == syntax.Mapping {
-		r.pairs(node, place{scope, at.role})
+		r.pairs(node, at.in(scope))
 		return
 	}
 	if r.abstract {

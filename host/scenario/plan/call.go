@@ -51,6 +51,7 @@ func (c *compiler) stepRole(step *shape.Step, at place, guest, optional bool) (v
 func (c *compiler) call(step *shape.Step, at place) Action {
 	call := &Call{Verb: step.Verb}
 	call.Role, at.role = c.stepRole(step, at, false, step.Verb.Roleless)
+	at.anyRole = call.Role != nil && at.role == ""
 	var layout verb.FieldLayout
 	call.Arguments, layout = c.arguments(step, at)
 	call.Expect = c.expectations(step, step.Verb, layout, at)
@@ -108,6 +109,7 @@ func makesEndpoint(call *Call) bool {
 func (c *compiler) guestStep(step *shape.Step, at place) Action {
 	g := &Guest{Operation: step.Body.Value, Within: c.duration("within", step.Within, at)}
 	g.Role, at.role = c.stepRole(step, at, true, false)
+	at.anyRole = g.Role != nil && at.role == ""
 	result := verb.GuestResult()
 	g.Expect = c.expectations(step, result, nil, at)
 	if step.Expect != nil && step.Expect.Get("exit") == nil {

@@ -196,11 +196,11 @@ func (c *compiler) dataFields(node *syntax.Node, at place) *Value {
 	var widths []int
 	var parts []*Value
 	good := c.fieldPairs(node, func(width int, pair syntax.Pair) {
-		argument := &verb.Argument{Name: pair.Key.Value, Type: verb.Size}
+		argument := &verb.Argument{Name: pair.Key.Value, Type: verb.Integer}
 		if width < 8 {
-			argument.Max = 1<<(8*width) - 1
+			argument.Max = 1<<(8*width) - 1 // all 64 bits need no bound
 		}
-		widths, parts = append(widths, width), append(parts, c.field(argument, pair.Value, at))
+		widths, parts = append(widths, width), append(parts, c.scalar(argument, pair.Value, at))
 	})
 	if !good || slices.Contains(parts, nil) {
 		return nil
@@ -214,14 +214,6 @@ func (c *compiler) dataFields(node *syntax.Node, at place) *Value {
 		}
 		return verb.DataValue{Bytes: bytes}, nil
 	})
-}
-
-// field is an integer of any width; those of 64 bits have no bounds.
-func (c *compiler) field(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	if argument.Max == 0 {
-		argument.Type = verb.Integer
-	}
-	return c.scalar(argument, node, at)
 }
 
 // layout compiles the fields that decode reads; their names are known before the run.

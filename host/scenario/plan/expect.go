@@ -43,7 +43,7 @@ func (c *compiler) expectations(step *shape.Step, v *verb.Verb, layout verb.Fiel
 		node, scope := at.scope.resolve(step.Expect)
 		for _, pair := range node.Pairs {
 			named[pair.Key.Value] = true
-			if e, ok := c.expectation(pair, v, layout, place{scope, at.role}); ok {
+			if e, ok := c.expectation(pair, v, layout, at.in(scope)); ok {
 				list = append(list, e)
 			}
 		}
@@ -108,7 +108,7 @@ func (c *compiler) unknownField(key *syntax.Node, v *verb.Verb, layout verb.Fiel
 }
 
 // operators are the keys of a matcher.
-var operators = []string{"eq", "ne", "lt", "le", "gt", "ge", "between", "any_of", "prefix", "re", "approx"}
+var operators = []string{"eq", "ne", "le", "lt", "ge", "gt", "between", "any_of", "prefix", "re", "approx"}
 
 // conditions compiles a matcher: a plain value, or a mapping of operators which must all hold.
 func (c *compiler) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {

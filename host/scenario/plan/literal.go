@@ -53,6 +53,9 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 		if text, isText := value.(string); isText && argument.Type == verb.Status {
 			return parseStatusOr(text)
 		}
+		if fraction, isFloat := value.(float64); isFloat && !ok {
+			return nil, wrongType(argument.Type.String(), fmt.Sprint(fraction), "int(..) cuts the fraction off")
+		}
 		if !ok {
 			return nil, wrongType(argument.Type.String(), expression.Word(value), "")
 		}
@@ -116,18 +119,32 @@ func check(argument *verb.Argument, value any) *problem {
 	switch v := value.(type) {
 	case int:
 		if bad := outside(argument, int64(v)); bad && argument.Type == verb.Size {
-			return &problem{diag.OutOfRange, fmt.Sprintf("%s is out of range: %s to %s", sizeText(int64(v)), sizeText(argument.Min), sizeText(argument.Max)), ""}
+			return outOfRange(argument, sizeText(int64(v)), sizeText)
 		} else if bad {
-			return &problem{diag.OutOfRange, fmt.Sprintf("%d is out of range: %d to %d", v, argument.Min, argument.Max), ""}
+			return outOfRange(argument, fmt.Sprint(v), func(n int64) string { return fmt.Sprint(n) })
 		}
 	case time.Duration:
 		if outside(argument, int64(v)) {
-			return &problem{diag.OutOfRange, fmt.Sprintf("%s is out of range: %s to %s", v, time.Duration(argument.Min), time.Duration(argument.Max)), ""}
+			return outOfRange(argument, v.String(), func(n int64) string { return time.Duration(n).String() })
 		}
 	case string:
 		return checkWord(argument, v)
 	}
 	return nil
+}
+
+// unbounded stands for "no bound" on one side.
+const unbounded = 1 << 62
+
+func outOfRange(argument *verb.Argument, value string, show func(int64) string) *problem {
+	bounds := show(argument.Min) + " to " + show(argument.Max)
+	switch {
+	case argument.Max >= unbounded:
+		bounds = "at least " + show(argument.Min)
+	case argument.Min <= -unbounded:
+		bounds = "at most " + show(argument.Max)
+	}
+	return &problem{diag.OutOfRange, value + " is out of range: " + bounds, ""}
 }
 
 func outside(argument *verb.Argument, n int64) bool {
@@ -153,6 +170,9 @@ func sizeText(n int64) string {
 func checkWord(argument *verb.Argument, word string) *problem {
 	switch argument.Type {
 	case verb.Word:
+		if len(argument.Words) == 0 {
+			return nil // an enum without values, which is an error of its own
+		}
 		for _, known := range argument.Words {
 			if known == word {
 				return nil

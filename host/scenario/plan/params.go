@@ -68,7 +68,7 @@ func (c *compiler) paramArgument(param *shape.Param) *verb.Argument {
 	if param.Type != "int" && param.Type != "size" && param.Type != "duration" {
 		return argument
 	}
-	argument.Min, argument.Max = c.bound(bounds, param.Min, -1<<62), c.bound(bounds, param.Max, 1<<62)
+	argument.Min, argument.Max = c.bound(bounds, param.Min, -unbounded), c.bound(bounds, param.Max, unbounded)
 	if param.Min == nil && param.Max == nil {
 		argument.Min, argument.Max = 0, 0
 	}

@@ -56,7 +56,7 @@ func (c *compiler) whoHas(buffer string) string {
 func (c *compiler) content(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	resolved, scope := at.scope.resolve(node)
 	if resolved.Kind == syntax.Mapping {
-		return c.data(argument.Name, resolved, place{scope, at.role})
+		return c.data(argument.Name, resolved, at.in(scope))
 	}
 	return c.bufferName(argument, node, at)
 }

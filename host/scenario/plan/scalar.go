@@ -9,10 +9,19 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// place is where a value stands: its scope, and the role of its step ("" when only the run will tell).
+// place is where a value stands: its scope, and the role of its step.
 type place struct {
 	scope *scope
-	role  string
+	// role is "" for a step without one, and for a role that only the run will tell.
+	role string
+	// anyRole tells the latter.
+	anyRole bool
+}
+
+// in is the same place with another scope.
+func (p place) in(s *scope) place {
+	p.scope = s
+	return p
 }
 
 // scalar compiles a scalar that an argument of a simple type takes.  It returns nil after reporting
@@ -132,7 +141,7 @@ func (c *compiler) compile(node *syntax.Node, piece expression.Piece, at place) 
 		c.errors.Report(diag.ExpressionSyntax, node.Locate(piece.Offset-2, piece.Offset+1), "an empty expression")
 		return nil, ""
 	}
-	program, bad := expression.Compile(piece.Text, c.visible(at.scope, at.role), at.scope.consts)
+	program, bad := expression.Compile(piece.Text, c.visible(at), at.scope.consts)
 	if bad != nil {
 		c.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text)
 		return nil, ""
@@ -152,7 +161,7 @@ func (c *compiler) reportExpression(bad *expression.Error, span diag.Span, sourc
 				WithHint("say whose: %s.%s", roles[0], name)
 			return
 		}
-		if c.abstract && bad.Hint == "" {
+		if c.abstract && !strings.HasPrefix(bad.Hint, "did you mean") {
 			return // a step around the use of the fragment may make it
 		}
 	}

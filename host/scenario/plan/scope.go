@@ -110,9 +110,9 @@ func (t *timeline) addResult(role, name string, resultType expression.Type) {
 	t.results[name][role] = resultType
 }
 
-// visible puts together what an expression in a step of that role may mention.
-func (c *compiler) visible(s *scope, role string) expression.Names {
-	names := maps.Clone(s.names)
+// visible puts together what an expression may mention at a place.
+func (c *compiler) visible(at place) expression.Names {
+	names := maps.Clone(at.scope.names)
 	for name, roles := range c.timeline.results {
 		if _, hidden := names[name]; !hidden && len(roles) == 1 {
 			for _, resultType := range roles {
@@ -125,7 +125,7 @@ func (c *compiler) visible(s *scope, role string) expression.Names {
 			names[name] = c.roleType(r)
 		}
 	}
-	if r := c.roles[role]; r != nil && !r.guest || role == "" {
+	if r := c.roles[at.role]; at.anyRole || r != nil && !r.guest {
 		names["buf"] = expression.TypeOf(func(string) (lab.BufferView, error) { return lab.BufferView{}, nil })
 	}
 	return names
@@ -146,12 +146,21 @@ func deviceType() expression.Type {
 	}
 }
 
+// bufferType is the type of ROLE.buffers.NAME: lab.BufferView as a record.
+func bufferType() expression.Type {
+	object := expression.Object{}
+	for name := range (lab.BufferView{}).Record() {
+		object[name] = expression.Integer
+	}
+	return object
+}
+
 func (c *compiler) roleType(r *role) expression.Type {
 	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType()}
 	if !r.guest {
 		buffers := expression.Object{}
 		for name := range r.buffers {
-			buffers[name] = expression.TypeOf(lab.BufferView{})
+			buffers[name] = bufferType()
 		}
 		object["buffers"] = buffers
 	}

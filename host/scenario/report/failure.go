@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func timeline(b *strings.Builder, f *record.Failure, style Style) {
 		widest = max(widest, len(moment.Role))
 	}
 	for _, moment := range f.Timeline {
-		at := fmt.Sprintf("%s:%d", moment.File, moment.Line)
+		at := fmt.Sprintf("%s:%d", filepath.Base(moment.File), moment.Line)
 		fmt.Fprintf(b, "        %s  %s  %s  %s\n", style.dim(seconds(moment.At)),
 			style.role(fmt.Sprintf("%-*s", widest, moment.Role)), moment.Text, style.dim(at))
 	}

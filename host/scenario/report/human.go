@@ -17,6 +17,8 @@ type Human struct {
 	err     error
 	// failed are the results to show in full.
 	failed []failedCase
+	// heading is that of the running case, until something stands below it.
+	heading string
 }
 
 // HumanOptions say how much to show.
@@ -83,10 +85,13 @@ func (h *Human) print(format string, args ...any) {
 }
 
 func (h *Human) begin(r *record.Record) {
-	if h.options.Quiet || !h.options.Steps {
-		return
-	}
-	h.print("%s  %s\n", h.style.dim("RUN "), r.Case)
+	h.heading = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name)
+}
+
+// below prints the case's heading before the first line that needs it.
+func (h *Human) below() {
+	h.print("%s", h.heading)
+	h.heading = ""
 }
 
 func (h *Human) step(r *record.Record) {
@@ -98,6 +103,7 @@ func (h *Human) step(r *record.Record) {
 	if !s.OK {
 		text = h.style.bad(text)
 	}
+	h.below()
 	h.print("      %s %s  %-8s %s\n", h.style.dim(fmt.Sprintf("%9s", "+"+duration(r.Elapsed))),
 		h.style.dim(fmt.Sprintf("%7s", duration(s.Took))), h.style.role(s.Role), text)
 }
@@ -106,6 +112,7 @@ func (h *Human) line(r *record.Record) {
 	if h.options.Quiet {
 		return
 	}
+	h.below()
 	if r.Line.Role == "" {
 		h.print("      %s\n", r.Line.Text)
 		return

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"strings"
 	"syscall"
 	"time"
 
@@ -127,9 +128,14 @@ func (r *caseRun) judgeField(e *plan.Expectation, got any, outcome *verb.Outcome
 	if err != nil || ok {
 		return err
 	}
-	failure := &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + plan.Show(got, e.Type)}
+	shown := plan.Show(got, e.Type)
+	failure := &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown}
 	if outcome.Summary != nil {
-		failure.Got += "  (" + outcome.Summary() + ")"
+		if summary := outcome.Summary(); strings.Contains(summary, shown) {
+			failure.Got = summary
+		} else {
+			failure.Got += "  (" + summary + ")"
+		}
 	}
 	failure.Hint = explainField(v, e.Field, got, outcome)
 	return &expectationError{e, failure}

@@ -1,11 +1,13 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/record"
 	"rdmarun/host/scenario/verb"
@@ -110,6 +112,10 @@ func (m *moment) given() string {
 
 func (m *moment) result() string {
 	if m.err != nil {
+		var failure *lab.Failure
+		if errors.As(m.err, &failure) {
+			return "FAILED: " + failure.What
+		}
 		return "FAILED: " + m.err.Error()
 	}
 	if m.outcome != nil {

@@ -79,7 +79,7 @@ func roleObject(role *lab.Role) (map[string]any, error) {
 	if role.Guest() == nil {
 		buffers := make(map[string]any)
 		for _, buffer := range role.Buffers() {
-			buffers[buffer.Name] = buffer.View()
+			buffers[buffer.Name] = buffer.View().Record()
 		}
 		object["buffers"] = buffers
 	}

@@ -208,11 +208,22 @@ func (r *caseRun) checkTook(step *plan.Step, took time.Duration) error {
 		}
 		if !bound.holds(limit.(time.Duration)) {
 			return &stepError{span: step.Took.Span, action: "took", path: r.pathCopy(), err: &lab.Failure{
-				What: "wrong time", Expected: bound.words + limit.(time.Duration).String(), Got: took.String(),
+				What: "wrong time", Expected: bound.words + limit.(time.Duration).String(), Got: rounded(took),
 			}}
 		}
 	}
 	return nil
+}
+
+// rounded prints a time without digits that mean nothing.
+func rounded(d time.Duration) string {
+	switch {
+	case d > time.Second:
+		d = d.Round(time.Millisecond)
+	case d > time.Millisecond:
+		d = d.Round(time.Microsecond)
+	}
+	return d.String()
 }
 
 // failed makes the error of a step.  The innermost one stays.

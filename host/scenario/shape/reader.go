@@ -57,7 +57,13 @@ func (r *reader) kind(node *syntax.Node, kind syntax.Kind, what string) bool {
 	if node.IsNull() {
 		got = "nothing"
 	}
-	r.errors.Report(diag.WrongShape, node.Span(), "%s must be a %s, and this is %s", what, kind, got)
+	d := r.errors.Report(diag.WrongShape, node.Span(), "%s must be a %s, and this is %s", what, kind, got)
+	switch {
+	case kind == syntax.Sequence && what != stepList && node.Kind == syntax.Scalar && !node.IsNull():
+		d.WithHint("[%s]", node.Value)
+	case kind == syntax.Sequence && what == stepList && node.Kind == syntax.Mapping:
+		d.WithHint("each step begins with a dash")
+	}
 	return false
 }
 
@@ -78,10 +84,17 @@ func (r *reader) text(node *syntax.Node) *syntax.Node {
 	return node
 }
 
+// stepList is what messages call a list of steps.
+const stepList = "the steps"
+
 // list returns the items of a list.  An absent list has none, an empty one is an error: it is a mistake
 // that looks like a test.
 func (r *reader) list(node *syntax.Node, what string) []*syntax.Node {
 	if node == nil || !r.kind(node, syntax.Sequence, what) {
+		return nil
+	}
+	if len(node.Items) == 0 && what == stepList {
+		r.errors.Report(diag.EmptyList, node.Span(), "there are no steps here, so this tests nothing")
 		return nil
 	}
 	if len(node.Items) == 0 {

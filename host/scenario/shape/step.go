@@ -93,7 +93,7 @@ func (r *reader) optionalSteps(root *syntax.Node, name string) []*Step {
 }
 
 func (r *reader) steps(node *syntax.Node) []*Step {
-	items := r.list(node, "a list of steps")
+	items := r.list(node, stepList)
 	steps := make([]*Step, 0, len(items))
 	for _, item := range items {
 		if step := r.step(item); step != nil {
@@ -258,7 +258,7 @@ func (r *reader) body(step *Step) {
 		r.required(step.Node, "of", "a barrier")
 	case Call:
 		if step.Verb.Scalar == "" {
-			r.mapping(step.Body, "what stands behind "+step.Verb.Name)
+			r.kind(step.Body, syntax.Mapping, "what stands behind "+step.Verb.Name)
 		}
 	}
 	if step.Leftovers != nil && step.Leftovers.Value != "ignore" {

@@ -123,7 +123,7 @@ func (c *converter) key(n *yaml.Node) *Node {
 		return nil
 	case n.Kind != yaml.ScalarNode:
 		c.errors.Report(diag.YAMLFeature, at, "a key must be a word").
-			WithHint("a mapping that begins with $( or [ needs quotes around it")
+			WithHint("quotes make a word of it")
 		return nil
 	}
 	c.checkTag(n, at)

@@ -43,7 +43,11 @@ func Parse(source *diag.Source, errors *diag.List) *Node {
 			WithHint("put it in a file of its own")
 	}
 	c := converter{source: source, errors: errors, done: make(map[*yaml.Node]*Node)}
-	return c.convert(root, 0)
+	node := c.convert(root, 0)
+	if c.full {
+		return nil // what was left out would only cause further errors
+	}
+	return node
 }
 
 // decode reads up to two documents; root is nil when there is none.

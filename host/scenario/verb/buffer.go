@@ -167,5 +167,11 @@ func compare(s stretch, got, want []byte, name string) error {
 func dump(b []byte, at int) string {
 	from := max(0, at-4)
 	part := b[from:min(len(b), from+16)]
-	return fmt.Sprintf("[%d] % x  %q", from, part, part)
+	text := bytes.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '.'
+		}
+		return r
+	}, part)
+	return fmt.Sprintf("[%d] % x  |%s|", from, part, text)
 }

@@ -120,7 +120,7 @@ func completionText(wc rdmacore.WC) string {
 func emptyQueue(call *Call, endpoint *lab.Endpoint) string {
 	if call.Text("cq") == "send" {
 		if endpoint.Unsignaled > 0 {
-			return fmt.Sprintf("%d requests were posted without `signaled: true`, and the queue pair has no sig_all, so they make no completion when they succeed", endpoint.Unsignaled)
+			return fmt.Sprintf("requests posted without `signaled: true` (so far: %d) make no completion when they succeed, unless the queue pair has sig_all", endpoint.Unsignaled)
 		}
 		return "nothing was posted, or the peer has not answered: a send needs a receive posted there (a peer that is not ready is asked again every 655 ms)"
 	}

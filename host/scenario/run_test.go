@@ -1,0 +1,224 @@
+package scenario_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/report"
+	"rdmarun/rdmacore"
+)
+
+// soft opens the embedded provider, and at the end of the test sees to it that nothing of it is left.
+func soft(t testing.TB) *rdmacore.Provider {
+	t.Helper()
+	provider, err := rdmacore.Open("soft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := provider.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return provider
+}
+
+// collector keeps what a test wants to look at.
+type collector struct {
+	kinds   []record.Kind
+	results []record.Result
+	steps   []record.Step
+	lines   []record.Line
+}
+
+func (c *collector) Wants(record.Kind) bool { return true }
+
+func (c *collector) Record(r *record.Record) error {
+	c.kinds = append(c.kinds, r.Kind)
+	switch r.Kind {
+	case record.CaseEnd:
+		c.results = append(c.results, *r.Result)
+	case record.StepEnd:
+		c.steps = append(c.steps, *r.Step)
+	case record.Output:
+		c.lines = append(c.lines, *r.Line)
+	}
+	return nil
+}
+
+// load checks files that must be good.
+func load(t testing.TB, params map[string]string, paths ...string) []scenario.Scenario {
+	t.Helper()
+	checked := scenario.Check(paths, params)
+	for _, bad := range checked.ParamErrors {
+		t.Fatal(bad)
+	}
+	if checked.Errors.Len() > 0 {
+		var text strings.Builder
+		checked.Errors.Render(&text, diag.Painter{})
+		t.Fatal(text.String())
+	}
+	return checked.Scenarios
+}
+
+// runFiles runs files on soft.
+func runFiles(t *testing.T, ctx context.Context, config scenario.RunConfig, params map[string]string, paths ...string) (record.Totals, *collector) {
+	t.Helper()
+	seen := &collector{}
+	config.Provider = soft(t)
+	config.Consumers = append(config.Consumers, seen)
+	totals, err := scenario.Run(ctx, load(t, params, paths...), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return totals, seen
+}
+
+func TestPassing(t *testing.T) {
+	files, err := filepath.Glob("testdata/run/pass_*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range append(files, "../../scenarios/rping.yaml") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			var text strings.Builder
+			human := report.NewHuman(&text, report.HumanOptions{})
+			totals, _ := runFiles(t, t.Context(), scenario.RunConfig{Consumers: []record.Consumer{human}}, nil, file)
+			if totals.Passed == 0 || totals.Failed+totals.Errors+totals.Skipped+totals.NotRun > 0 {
+				t.Errorf("%+v\n%s", totals, &text)
+			}
+		})
+	}
+}
+
+func TestRpingParameters(t *testing.T) {
+	for name, params := range map[string]map[string]string{
+		"one":   {"count": "1", "size": "16"},
+		"large": {"count": "3", "size": "64KiB"},
+		"many":  {"count": "200", "size": "4KiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, seen := runFiles(t, t.Context(), scenario.RunConfig{}, params, "../../scenarios/rping.yaml")
+			result := seen.results[0]
+			if result.Status != record.Passed || len(result.Loops) != 1 || len(result.Traffic) != 3 {
+				t.Errorf("%+v", result)
+			}
+		})
+	}
+}
+
+// TestFailing holds the report of every case that must fail against its golden text.
+func TestFailing(t *testing.T) {
+	var text strings.Builder
+	human := report.NewHuman(&text, report.HumanOptions{})
+	config := scenario.RunConfig{Consumers: []record.Consumer{human}, Rerun: "rdmarun run"}
+	totals, _ := runFiles(t, t.Context(), config, nil, "testdata/run/fail_cases.yaml")
+	if totals.Passed+totals.Errors+totals.Skipped+totals.NotRun > 0 || totals.Failed < 20 {
+		t.Errorf("%+v", totals)
+	}
+	golden(t, "testdata/run/fail_cases.golden", normal(text.String()))
+}
+
+// normal replaces what differs from run to run: times, ports that the system chose, addresses and keys.
+func normal(text string) string {
+	for _, each := range []struct{ pattern, by string }{
+		{`\+\d+\.\d{3} \d{3}`, "+T"},
+		{` +\d+(\.\d+)? (ns|us|ms|s)\b`, " T"},
+		{`got +\d+(\.\d+)?(µs|ms|s)\n`, "got       T\n"},
+		{`127\.0\.0\.1:\d{5}`, "127.0.0.1:PORT"},
+		{`0x[0-9a-f]{5,}`, "0xN"},
+		{`rkey=0x[0-9a-f]+`, "rkey=0xN"},
+	} {
+		text = regexp.MustCompile(each.pattern).ReplaceAllString(text, each.by)
+	}
+	return text
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("interrupted (test)")) })
+	totals, seen := runFiles(t, ctx, scenario.RunConfig{}, nil, "testdata/run/long.yaml")
+	if !totals.Interrupted || totals.TimedOut || totals.NotRun != 1 {
+		t.Errorf("%+v", totals)
+	}
+	if len(seen.results) != 1 || seen.results[0].Status != record.Interrupted || seen.results[0].Reason != "interrupted (test)" {
+		t.Errorf("%+v", seen.results)
+	}
+	if len(seen.lines) != 1 || seen.lines[0].Text != "finally" {
+		t.Errorf("`finally` did not run: %+v", seen.lines)
+	}
+}
+
+func TestOutOfTime(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("out of time"))
+	defer cancel()
+	totals, seen := runFiles(t, ctx, scenario.RunConfig{}, nil, "testdata/run/long.yaml")
+	if !totals.TimedOut || totals.Interrupted || seen.results[0].Status != record.TimedOut {
+		t.Errorf("%+v %+v", totals, seen.results)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	const file = "testdata/run/pass_cases.yaml"
+	for name, test := range map[string]struct {
+		ids  []string
+		runs int
+	}{
+		"all":     {nil, 5},
+		"one":     {[]string{file + "::port in use"}, 1},
+		"pattern": {[]string{"*::*nobody*"}, 2},
+		"several": {[]string{"*::port*", "*::nobody listens"}, 2},
+		"none":    {[]string{"*::something else"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			totals, _ := runFiles(t, t.Context(), scenario.RunConfig{IDs: test.ids}, nil, file)
+			if totals.Passed != test.runs || totals.Failed > 0 {
+				t.Errorf("%+v", totals)
+			}
+		})
+	}
+}
+
+// TestMissingParameter skips what lacks a parameter, and says which.
+func TestMissingParameter(t *testing.T) {
+	totals, seen := runFiles(t, t.Context(), scenario.RunConfig{}, nil, "testdata/run/needs_parameter.yaml")
+	if totals.Skipped != 1 || !strings.Contains(seen.results[0].Reason, "-p peer=") {
+		t.Errorf("%+v %+v", totals, seen.results)
+	}
+	totals, _ = runFiles(t, t.Context(), scenario.RunConfig{}, map[string]string{"peer": "127.0.0.1"}, "testdata/run/needs_parameter.yaml")
+	if totals.Passed != 1 {
+		t.Errorf("%+v", totals)
+	}
+}
+
+// TestRecords looks at the stream itself.
+func TestRecords(t *testing.T) {
+	_, seen := runFiles(t, t.Context(), scenario.RunConfig{}, map[string]string{"count": "1"}, "../../scenarios/rping.yaml")
+	if seen.kinds[0] != record.RunStart || seen.kinds[1] != record.CaseStart || seen.kinds[len(seen.kinds)-1] != record.RunEnd {
+		t.Errorf("%v", seen.kinds)
+	}
+	if len(seen.steps) != seen.results[0].Steps {
+		t.Errorf("%d records of %d steps", len(seen.steps), seen.results[0].Steps)
+	}
+	for _, step := range seen.steps {
+		if step.Line == 0 || step.Column == 0 || step.Action == "" || !step.OK {
+			t.Errorf("%+v", step)
+		}
+	}
+}
+
+// TestNoDevice makes a role of a device that is not there: the environment's fault, not the test's.
+func TestNoDevice(t *testing.T) {
+	totals, seen := runFiles(t, t.Context(), scenario.RunConfig{}, nil, "testdata/run/no_device.yaml")
+	if totals.Errors != 1 || totals.Failed > 0 || !strings.Contains(seen.results[0].Reason, `no device "mlx5_9"`) {
+		t.Errorf("%+v %+v", totals, seen.results)
+	}
+}
