@@ -80,8 +80,7 @@ sanitize: guests core-test ## Go tests of the core with AddressSanitizer, C test
 
 .PHONY: bench
 bench: bin/rdmarun build/core/plain/bench_core guests ## speed: every row in one run, with ratios
-	$(Q)build/core/plain/bench_core
-	$(Q)$(GO) test -run '^$$' -bench . -timeout 10m ./...
+	$(Q)$(GO) run ./internal/bench
 
 # --- the virtual machine with a real RDMA kernel ---------------------------------------------
 

@@ -27,6 +27,10 @@ func runClient(o options) error {
 	if err := c.connect(); err != nil {
 		return fmt.Errorf("connect to %s: %w", o.peer, err)
 	}
+	poll, err := c.emptyPolls(o.polls)
+	if err != nil {
+		return err
+	}
 	sends, err := c.pingSends()
 	if err != nil {
 		return err
@@ -42,6 +46,9 @@ func runClient(o options) error {
 		return err
 	}
 	c.report(sends, writes)
+	if o.polls > 0 {
+		fmt.Printf("pingpong: %d polls of an empty queue, %.1f ns each\n", o.polls, poll)
+	}
 	return nil
 }
 

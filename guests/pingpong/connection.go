@@ -123,14 +123,25 @@ func (c *connection) await(cq *rdma.CQ, what string, take func(*rdma.WC) error) 
 	}
 }
 
-// spinAttempts is how long one call polls: short enough to look after the connection in between.
-const spinAttempts = 1000
+// spinAttempts is how long one call polls: some ten times as long as an answer takes.
+const spinAttempts = 2000
 
 // watch looks after a connection while nothing comes from it.
-type watch struct{ began time.Duration }
+type watch struct {
+	looks int
+	began time.Duration
+}
 
-// check fails when the peer has left or nothing has come for too long.
+// looksBetween is how often check gives way before it looks at the connection.
+const looksBetween = 16
+
+// check gives way to a peer on the same processor, and fails when the peer has left or nothing has come for too
+// long.
 func (w *watch) check(c *connection, what string) error {
+	rdma.Yield()
+	if w.looks++; w.looks%looksBetween != 0 {
+		return nil
+	}
 	now := rdma.Clock()
 	if w.began == 0 {
 		w.began = now

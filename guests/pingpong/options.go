@@ -18,6 +18,7 @@ type options struct {
 	peer    netip.AddrPort // client
 	port    uint16
 	work    workload // client
+	polls   int      // client: polls of an empty completion queue to time
 	timeout time.Duration
 }
 
@@ -45,6 +46,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.work.count, "count", 1000, "SENDs each way")
 	flags.IntVar(&o.work.writes, "writes", 1000, "RDMA WRITEs each way")
 	flags.IntVar(&o.work.size, "size", 64, "bytes in each")
+	flags.IntVar(&o.polls, "polls", 0, "polls of an empty completion queue to time first")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the peer's next move")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -54,6 +56,8 @@ func parseOptions(args []string) (options, error) {
 		return o, fmt.Errorf("what is %q? see --help", flags.Arg(0))
 	case o.server == (client != ""):
 		return o, errors.New("either --server or --client ADDRESS")
+	case o.polls < 0 || o.polls > maxCount:
+		return o, fmt.Errorf("--polls is 0 to %d", maxCount)
 	case port == 0 || port > 65535:
 		return o, fmt.Errorf("--port %d: a port is 1 to 65535", port)
 	}

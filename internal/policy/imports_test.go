@@ -18,6 +18,7 @@ var arrows = []struct {
 	{"cmd", []string{"host", "hostfuncs", "rdmacore"}},
 	{"guests", nil},
 	{"internal", nil},
+	{"internal/bench", []string{"host", "rdmacore"}},
 	{"tools", nil},
 }
 

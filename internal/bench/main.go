@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+// patience bounds the whole run.
+const patience = 5 * time.Minute
+
+// paths are what was built to be measured.
+type paths struct{ native, rdmarun, guest, scenario string }
+
+func main() {
+	var p paths
+	flag.StringVar(&p.native, "native", "build/core/plain/bench_core", "the native rows' program")
+	flag.StringVar(&p.rdmarun, "rdmarun", "bin/rdmarun", "the rdmarun binary")
+	flag.StringVar(&p.guest, "guest", "guests/pingpong.wasm", "the ping-pong guest")
+	flag.StringVar(&p.scenario, "scenario", "scenarios/rping.yaml", "the scenario to run")
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	measured, err := measure(ctx, p)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	if missed := printTable(os.Stdout, measured); missed > 0 {
+		fmt.Fprintf(os.Stderr, "bench: %d of %d rows missed their mark\n", missed, len(rows))
+		os.Exit(1)
+	}
+}
+
+// measure runs every measurement and returns the figures by name.
+func measure(ctx context.Context, p paths) (figures, error) {
+	all := figures{}
+	for _, step := range []struct {
+		what string
+		run  func(context.Context, paths, figures) error
+	}{
+		{"the C core", measureNative},
+		{"guests", measureGuests},
+		{"rdmarun run", measureCommand},
+	} {
+		fmt.Fprintln(os.Stderr, "measuring", step.what)
+		if err := step.run(ctx, p, all); err != nil {
+			return nil, fmt.Errorf("measure %s: %w", step.what, err)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// measureNative takes the rows of the C program: lines of name, value, unit.
+func measureNative(ctx context.Context, p paths, all figures) error {
+	output, err := exec.CommandContext(ctx, p.native).Output()
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
+		var name, unit string
+		var value float64
+		if _, err := fmt.Sscan(lines.Text(), &name, &value, &unit); err != nil {
+			return fmt.Errorf("line %q: %w", lines.Text(), err)
+		}
+		all[name] = value
+	}
+	return nil
+}
+
+// runs is how often the command is run after one that warms its caches.
+const runs = 11
+
+// measureCommand takes wall time and peak memory of the whole process.
+func measureCommand(ctx context.Context, p paths, all figures) error {
+	var walls, peaks []float64
+	for range runs + 1 {
+		command := exec.CommandContext(ctx, p.rdmarun, "run", p.scenario)
+		command.Stderr = os.Stderr
+		began := time.Now()
+		if err := command.Run(); err != nil {
+			return err
+		}
+		walls = append(walls, float64(time.Since(began))/float64(time.Millisecond))
+		usage := command.ProcessState.SysUsage().(*syscall.Rusage)
+		peaks = append(peaks, float64(usage.Maxrss)/1024)
+	}
+	all["run-wall"], all["run-peak"] = median(walls[1:]), median(peaks[1:])
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// figures are measured values by name; the unit is the row's.
+type figures map[string]float64
+
+// row is one line of the table: a figure, what it stands beside, and the mark it must reach.
+type row struct {
+	title, figure, unit string
+	beside              string  // the figure it is divided by; "" for an absolute mark
+	mark                float64 // of the ratio, or of the figure itself
+	atLeast             bool    // the mark is a lower bound
+}
+
+// rows are the marks of the project's issues.
+var rows = []row{
+	{title: "64 B SEND one way, two threads, C caller", figure: "send-64B-one-way", unit: "us", mark: 0.5},
+	{title: "the same, both ends WASM guests", figure: "guest-send-64B-one-way", unit: "us", beside: "send-64B-one-way", mark: 2},
+	{title: "1 MiB RDMA WRITE, beside memcpy", figure: "write-1MiB", unit: "GB/s", beside: "memcpy-1MiB", mark: 0.8, atLeast: true},
+	{title: "guest -> host -> C: poll of an empty CQ", figure: "guest-empty-poll", unit: "ns", mark: 150},
+	{title: "rdmarun run rping.yaml, wall", figure: "run-wall", unit: "ms", mark: 50},
+	{title: "rdmarun run rping.yaml, peak memory", figure: "run-peak", unit: "MiB", mark: 64},
+}
+
+// judge returns the value that the mark is about and whether it is reached.
+func (r row) judge(all figures) (value float64, ok bool) {
+	value = all[r.figure]
+	if r.beside != "" {
+		value /= all[r.beside]
+	}
+	if r.atLeast {
+		return value, value >= r.mark
+	}
+	return value, value <= r.mark
+}
+
+func (r row) verdict(all figures) (text string, ok bool) {
+	value, ok := r.judge(all)
+	bound, unit := "<=", " "+r.unit
+	if r.atLeast {
+		bound = ">="
+	}
+	text = "ok"
+	if !ok {
+		text = "MISSED"
+	}
+	if r.beside != "" {
+		return fmt.Sprintf("%.2f x\t%s %.2f x\t%s", value, bound, r.mark, text), ok
+	}
+	return fmt.Sprintf("\t%s %g%s\t%s", bound, r.mark, unit, text), ok
+}
+
+// printTable prints every row and returns how many missed their mark.
+func printTable(w io.Writer, all figures) (missed int) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ROW\tMEASURED\tRATIO\tMUST BE\t")
+	fmt.Fprintf(table, "a cache line one way (the floor)\t%.3f us\t\t\t\n", all["cache-line-one-way"])
+	for _, r := range rows {
+		text, ok := r.verdict(all)
+		if !ok {
+			missed++
+		}
+		fmt.Fprintf(table, "%s\t%.4g %s\t%s\n", r.title, all[r.figure], r.unit, text)
+	}
+	table.Flush()
+	return missed
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
