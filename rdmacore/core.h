@@ -194,7 +194,7 @@ int core_query_device(struct core_provider *provider, struct ibv_context *contex
 		      struct ibv_device_attr *attr);
 int core_query_port(struct core_provider *provider, struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr);
-/* -ENODATA for an empty entry.  type is enum ibv_gid_type as _ibv_query_gid_table reports it. */
+/* type is enum ibv_gid_type, or UINT32_MAX where the library does not tell it. */
 struct core_gid {
 	uint8_t raw[16];
 	uint32_t index;

@@ -45,6 +45,12 @@ int core_query_port(struct core_provider *provider, struct ibv_context *context,
 							  (struct _compat_ibv_port_attr *)attr));
 }
 
+/*
+ * As many as one call can bring back: the length of an attribute of the kernel's ioctl is 16 bits, and
+ * longer buffers are EINVAL (struct ib_uverbs_attr of rdma_user_ioctl_cmds.h).
+ */
+#define GID_TABLE_MAX (UINT16_MAX / (int)sizeof(struct ibv_gid_entry))
+
 static int query_gid_table(struct core_provider *provider, struct ibv_context *context,
 			   struct core_gid *gids, int max)
 {
@@ -103,8 +109,13 @@ int core_query_gids(struct core_provider *provider, struct ibv_context *context,
 	int count = 0;
 	int result;
 
-	if (provider->_ibv_query_gid_table)
-		return query_gid_table(provider, context, gids, max);
+	if (provider->_ibv_query_gid_table) {
+		result = query_gid_table(provider, context, gids,
+					 max < GID_TABLE_MAX ? max : GID_TABLE_MAX);
+		if (result >= 0)
+			return result;
+		/* More valid entries than fit are an error too: try without. */
+	}
 	if (!provider->ibv_query_gid)
 		return -ENOSYS;
 	result = core_query_device(provider, context, &attr);

@@ -11,7 +11,7 @@ import (
 // TestClosed: every method of an object that is gone answers EBADF.
 func TestClosed(t *testing.T) {
 	client, server := connected(t)
-	p := soft(t)
+	p := opened(t)
 	id, qp, cq := client.id, client.id.QP(), client.id.SendCQ()
 	client.destroy(t)
 	expect(t, server.id, EventDisconnected, 0)
@@ -38,7 +38,7 @@ func TestClosed(t *testing.T) {
 	calls := map[string]func(nothing bool) error{
 		"ID": func(nothing bool) error {
 			id := pick(id, nothing)
-			return same(t, id.BindAddr(loopback(0)), id.ResolveAddr(netip.AddrPort{}, loopback(1), time.Second),
+			return same(t, id.BindAddr(here(t, 0)), id.ResolveAddr(netip.AddrPort{}, here(t, 1), time.Second),
 				id.ResolveRoute(time.Second), id.Listen(0), id.CreateQP(nil, usualQP), id.DestroyQP(),
 				id.Connect(nil), id.Accept(nil), id.Reject(nil), id.Establish(), id.Disconnect(),
 				id.Destroy(), id.DestroyEP())
@@ -120,14 +120,14 @@ func TestOrder(t *testing.T) {
 	refused(t, client.channel.Close(), syscall.EBUSY)
 	refused(t, client.pd.Dealloc(), syscall.EBUSY)
 	refused(t, client.id.SendCQ().Destroy(), syscall.EINVAL)
-	refused(t, soft(t).Close(), syscall.EBUSY)
+	refused(t, opened(t).Close(), syscall.EBUSY)
 	refused(t, server.id.CreateQP(nil, usualQP), syscall.EINVAL)
 	client.recv(t, 1, 0, 8) // and all of them live on
 }
 
 // TestOwnQueues: a QP with CQs of the caller's, one for both directions, which outlive it.
 func TestOwnQueues(t *testing.T) {
-	p := soft(t)
+	p := opened(t)
 	device, err := p.DefaultDevice()
 	must(t, err)
 	cq, err := device.CreateCQ(64)
@@ -161,7 +161,7 @@ func TestOwnQueues(t *testing.T) {
 
 // TestOneQueueGiven: the queue that is made beside a given one is counted and freed too.
 func TestOneQueueGiven(t *testing.T) {
-	p := soft(t)
+	p := opened(t)
 	device, err := p.DefaultDevice()
 	must(t, err)
 	cq, err := device.CreateCQ(64)
@@ -169,7 +169,7 @@ func TestOneQueueGiven(t *testing.T) {
 	atEnd(t, cq.Destroy)
 	for _, attr := range []QPInitAttr{{SendCQ: cq}, {RecvCQ: cq}, {}} {
 		channel := newChannel(t, p)
-		id, err := channel.CreateEP(bounded(t), EPConfig{Destination: loopback(1)})
+		id, err := channel.CreateEP(bounded(t), EPConfig{Destination: here(t, 1)})
 		must(t, err)
 		before := p.Live()
 		must(t, id.CreateQP(nil, attr))
@@ -197,7 +197,7 @@ func TestOneQueueGiven(t *testing.T) {
 
 // TestMemoryOutlivesOwner: a region keeps its memory.
 func TestMemoryOutlivesOwner(t *testing.T) {
-	pd := newPD(t, soft(t))
+	pd := newPD(t, opened(t))
 	memory, err := NewMemory(1)
 	must(t, err)
 	mr, err := pd.RegMR(memory, 0, 1, AccessLocalWrite)
@@ -215,7 +215,7 @@ func TestMemoryOutlivesOwner(t *testing.T) {
 }
 
 func TestRegionBounds(t *testing.T) {
-	pd := newPD(t, soft(t))
+	pd := newPD(t, opened(t))
 	memory, err := NewMemory(4096)
 	must(t, err)
 	defer memory.Release()

@@ -55,7 +55,7 @@ func TestLeakDetection(t *testing.T) {
 	const variable = "RDMACORE_TEST_LEAK"
 	switch os.Getenv(variable) {
 	case "object":
-		_, err := soft(t).CreateEventChannel()
+		_, err := opened(t).CreateEventChannel()
 		must(t, err)
 		return
 	case "goroutine":
@@ -73,10 +73,27 @@ func TestLeakDetection(t *testing.T) {
 	}
 }
 
-// soft opens the soft provider.
-func soft(t testing.TB) *Provider {
+// testProvider is the environment variable that has the tests run on another provider than soft, on the
+// first device of which an active port has an address.
+const testProvider = "RDMARUN_TEST_PROVIDER"
+
+// onSoft tells whether the tests run on the soft provider: what is its own, or what it does better than
+// a kernel's software device, is tested only there.
+func onSoft() bool {
+	name := os.Getenv(testProvider)
+	return name == "" || name == "soft"
+}
+
+// opened is the provider under test.
+func opened(t testing.TB) *Provider {
 	t.Helper()
-	shared.Do(func() { shared.provider, shared.err = Open("soft") })
+	shared.Do(func() {
+		name := "soft"
+		if !onSoft() {
+			name = os.Getenv(testProvider)
+		}
+		shared.provider, shared.err = Open(name)
+	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -109,7 +126,12 @@ func atEnd(t testing.TB, cleanup func() error) {
 	})
 }
 
-// loopback is an address of the soft device with that port; 0 is any.
-func loopback(port uint16) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+// here is an address of the device under test, with that port; 0 is any.
+func here(t testing.TB, port uint16) netip.AddrPort {
+	t.Helper()
+	device, err := opened(t).DefaultDevice()
+	must(t, err)
+	address, err := device.Address()
+	must(t, err)
+	return netip.AddrPortFrom(address, port)
 }

@@ -3,6 +3,9 @@ package rdmacore
 import (
 	"errors"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // side is one end of a connection with a registered buffer.
@@ -80,10 +83,24 @@ func expect(t testing.TB, id *ID, want EventType, status int) *Event {
 	return event
 }
 
+// readable waits until there is an event, without reading it.
+func readable(t testing.TB, channel *EventChannel) {
+	t.Helper()
+	fds := []unix.PollFd{{Fd: int32(channel.c.fd), Events: unix.POLLIN}}
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		if n, err := unix.Poll(fds, 1000); n == 1 {
+			return
+		} else if err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("no event")
+}
+
 // listen makes a listener on a port of the provider's choice.
 func listen(t testing.TB, s *side, qp *QPInitAttr) *ID {
 	t.Helper()
-	listener, err := s.channel.CreateEP(bounded(t), EPConfig{Passive: true, Source: loopback(0), PD: s.pd, QP: qp})
+	listener, err := s.channel.CreateEP(bounded(t), EPConfig{Passive: true, Source: here(t, 0), PD: s.pd, QP: qp})
 	must(t, err)
 	t.Cleanup(func() {
 		if listener.open() {
@@ -111,7 +128,7 @@ func connected(t testing.TB) (client, server *side) {
 
 func connectedWith(t testing.TB, qp QPInitAttr, param ConnParam) (client, server *side) {
 	t.Helper()
-	p := soft(t)
+	p := opened(t)
 	client, server = newSide(t, p), newSide(t, p)
 	listener := listen(t, server, &qp)
 	request(t, client, listener, qp, &param)

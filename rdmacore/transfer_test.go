@@ -169,8 +169,13 @@ func TestReceiveTooSmall(t *testing.T) {
 	client, server := connected(t)
 	server.recv(t, 1, 0, 10)
 	client.send(t, SendWR{WRID: 2, Opcode: OpSend, Flags: SendSignaled}, 0, 11)
-	completion(t, server.id.RecvCQ(), 1, WCLocLenErr)
-	completion(t, client.id.SendCQ(), 2, WCRemInvReqErr)
+	if onSoft() {
+		completion(t, server.id.RecvCQ(), 1, WCLocLenErr)
+		completion(t, client.id.SendCQ(), 2, WCRemInvReqErr)
+	} else { // rxe's own opinion
+		completion(t, server.id.RecvCQ(), 1, WCLocQPOpErr)
+		completion(t, client.id.SendCQ(), 2, WCRemOpErr)
+	}
 }
 
 func TestPostErrors(t *testing.T) {
@@ -213,9 +218,9 @@ func TestPostErrors(t *testing.T) {
 func TestQueueFull(t *testing.T) {
 	client, _ := connected(t)
 	room := int(client.id.QP().InitAttr().MaxRecvWR)
-	n, err := client.id.QP().PostRecv(make([]RecvWR, room+50), nil)
+	n, err := client.id.QP().PostRecv(make([]RecvWR, 2*room+50), nil)
 	refused(t, err, syscall.ENOMEM)
-	if n != room {
+	if n < room || onSoft() && n != room { // rxe has more room than it says
 		t.Errorf("%d of %d receives accepted", n, room)
 	}
 }
