@@ -2,8 +2,11 @@ package hostfuncs
 
 import (
 	"log/slog"
+	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func baseFunctions() []Function {
@@ -41,6 +44,12 @@ func baseFunctions() []Function {
 			Doc:     "Reads the monotonic clock of the run. Only differences mean anything.",
 			Params:  []Param{{"now", Out, "u64", "nanoseconds"}},
 			binding: bind1((*Instance).clockNS),
+		},
+		{
+			Name: "yield", Since: v1, Capability: CapabilityBase,
+			Doc: "Lets others run that wait for this processor. A guest that spins, on its memory or on " +
+				"polls, calls it now and then: its peer may be one of them.",
+			binding: bind0((*Instance).yield),
 		},
 		{
 			Name: "log", Since: v1, Capability: CapabilityBase,
@@ -88,6 +97,14 @@ func (i *Instance) clockNS(now Pointer) int32 {
 		return i.badPointer("now", errno)
 	}
 	out[0] = uint64(time.Since(i.started))
+	return 0
+}
+
+// yield gives way twice: to goroutines of this process, and to threads of any.
+func (i *Instance) yield() int32 {
+	i.exitIfOver()
+	runtime.Gosched()
+	unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // never fails (sched_yield(2))
 	return 0
 }
 

@@ -124,7 +124,7 @@ func (c *connection) await(cq *rdma.CQ, what string, take func(*rdma.WC) error) 
 }
 
 // spinAttempts is how long one call polls: some ten times as long as an answer takes.
-const spinAttempts = 2000
+const spinAttempts = 200
 
 // watch looks after a connection while nothing comes from it.
 type watch struct {

@@ -26,7 +26,7 @@ typedef uint32_t rdmarun_handle;
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 #define RDMARUN_ABI_VERSION 0x10000 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x6e967a3cu
+#define RDMARUN_ABI_HASH 0x064ef57eu
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -582,6 +582,13 @@ int32_t rdmarun_error_text(char *text, uint32_t size);
 /* Reads the monotonic clock of the run. Only differences mean anything. */
 RDMARUN_IMPORT(clock_ns)
 int32_t rdmarun_clock_ns(uint64_t *now);
+
+/*
+ * Lets others run that wait for this processor. A guest that spins, on its memory or on polls,
+ * calls it now and then: its peer may be one of them.
+ */
+RDMARUN_IMPORT(yield)
+int32_t rdmarun_yield(void);
 
 /* Writes one line to the log of the run. EINVAL: no such level. */
 RDMARUN_IMPORT(log)

@@ -8,7 +8,7 @@ import "structs"
 const ABIVersion = 0x10000
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x6e967a3c
+const ABIHash = 0x064ef57e
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32

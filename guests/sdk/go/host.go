@@ -26,6 +26,10 @@ func Clock() time.Duration {
 	return time.Duration(now)
 }
 
+// Yield lets others run that wait for this processor.  A guest that spins calls it now and then, for its peer
+// may be one of them.
+func Yield() { abiYield() }
+
 // Log writes a line to the log of the run.
 func Log(level LogLevel, text string) {
 	at, length := pointer(text)

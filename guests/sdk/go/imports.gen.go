@@ -32,6 +32,13 @@ func abiErrorText(text unsafe.Pointer, size uint32) int32
 //go:noescape
 func abiClockNS(now *uint64) int32
 
+// abiYield: Lets others run that wait for this processor. A guest that spins, on its memory or on
+// polls, calls it now and then: its peer may be one of them.
+//
+//go:wasmimport rdma yield
+//go:noescape
+func abiYield() int32
+
 // abiLog: Writes one line to the log of the run.
 //
 //go:wasmimport rdma log

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"rdmarun/hostfuncs"
+)
+
+// repository is the top, seen from this folder.
+const repository = "../.."
+
+func TestGeneratedFilesAreUpToDate(t *testing.T) {
+	files, err := generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		have, err := os.ReadFile(filepath.Join(repository, f.path))
+		if err != nil || !bytes.Equal(have, f.content) {
+			t.Errorf("%s is not what the table makes (%v): run go generate ./hostfuncs", f.path, err)
+		}
+	}
+}
+
+// The header's asserts compare every offset with what a C compiler makes of its structs.
+func TestHeaderCompiles(t *testing.T) {
+	for _, c := range []struct {
+		compiler string
+		flags    []string
+	}{
+		{"cc", []string{"-std=c11", "-x", "c"}},
+		{"c++", []string{"-std=c++17", "-x", "c++"}},
+		{"clang", []string{"--target=wasm32", "-ffreestanding", "-std=c11", "-x", "c"}},
+	} {
+		t.Run(c.compiler, func(t *testing.T) {
+			if _, err := exec.LookPath(c.compiler); err != nil {
+				t.Skip(err)
+			}
+			args := append(c.flags, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", filepath.Join(repository, "guests/sdk/c/rdma.h"))
+			if out, err := exec.Command(c.compiler, args...).CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// Every function of the ABI is in every SDK and in the reference, under its own name.
+func TestEveryFunctionIsEverywhere(t *testing.T) {
+	imports, err := goImports()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range hostfuncs.Functions() {
+		for where, c := range map[string]struct {
+			text    []byte
+			pattern string
+		}{
+			"the Go SDK":    {imports, `//go:wasmimport rdma ` + f.Name + `\n`},
+			"the C header":  {cHeader(), `RDMARUN_IMPORT\(` + f.Name + `\)\nint32_t rdmarun_` + f.Name + `\(`},
+			"the reference": {reference(), `\n### ` + f.Name + `\n`},
+		} {
+			if !regexp.MustCompile(c.pattern).Match(c.text) {
+				t.Errorf("%s is not in %s", f.Name, where)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"RDMA_WRITE_WITH_IMM": "RDMAWriteWithImm", "create_ep": "CreateEP", "timeout_ns": "TimeoutNS",
+		"LOC_EEC_OP_ERR": "LocEECOpErr", "SUCCESS": "Success",
+	} {
+		if got := exported(name); got != want {
+			t.Errorf("%s is %s in Go, not %s", name, got, want)
+		}
+	}
+	if got := unexported("num_sges"); got != "numSGEs" {
+		t.Error(got)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	if got, want := wrap("one two three", "// ", 10), "// one two\n// three\n"; got != want {
+		t.Errorf("%q", got)
+	}
+}
