@@ -41,6 +41,7 @@ if [ -e /run/job/interactive ]; then
 	setsid --ctty --wait bash /run/job/command <"$terminal" >"$terminal" 2>&1
 else
 	stty -F "$terminal" raw -echo
-	bash /run/job/command </dev/null >"$terminal" 2>&1
+	# The port is a terminal to the job, but what reads it on the host may be a file.
+	TERM=dumb bash /run/job/command </dev/null >"$terminal" 2>&1
 fi
 echo $? >/run/job/status

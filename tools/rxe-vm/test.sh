@@ -18,7 +18,7 @@ skip() {
 [ "$(uname -sm)" = "Linux x86_64" ] || skip "the VM runs this machine's programs, and they must be for x86-64 Linux"
 "$here/../setup.sh" vm || skip "the packages of the VM are missing and could not be installed (see above)"
 
-"$here/rxe-vm" run --limit 150 bash tools/rxe-vm/jobs/test.sh
+"$here/rxe-vm" run --limit 240 bash tools/rxe-vm/jobs/test.sh
 status=$?
 [ $status != 125 ] || skip "the VM could not be started (see above)"
 [ $status != 124 ] || echo "0 passed, 1 failed (out of time)"

@@ -12,7 +12,7 @@ with_server() {
 	port=$2
 	shift 2
 	# Not by way of limited: $! must be the program that passes a signal on.
-	timeout -k 5 40 "${server[@]}" &
+	timeout -k 5 "$limit" "${server[@]}" &
 	pid=$!
 	wait_listening "$port" $pid || return
 	echo "--- client: $*"
