@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"slices"
 
 	"rdmarun/rdmacore"
 )
@@ -32,7 +33,7 @@ type Endpoint struct {
 func (r *Role) Adopt(name string, id *rdmacore.ID) *Endpoint {
 	endpoint := &Endpoint{Name: name, Role: r, id: id}
 	endpoint.release = r.lab.later(r.Name+"'s endpoint "+name, id.DestroyEP)
-	r.all = append(r.all, endpoint)
+	r.living = append(r.living, endpoint)
 	return endpoint
 }
 
@@ -77,6 +78,7 @@ func (e *Endpoint) QP() (*rdmacore.QP, error) {
 func (e *Endpoint) Destroy() error {
 	e.Role.lab.lost = append(e.Role.lab.lost, e.leftovers()...)
 	e.destroyed = true
+	e.Role.living = slices.DeleteFunc(e.Role.living, func(other *Endpoint) bool { return other == e })
 	return e.release.now()
 }
 
@@ -84,8 +86,8 @@ func (e *Endpoint) Destroy() error {
 func (e *Endpoint) peer() *Endpoint {
 	local, remote := e.id.LocalAddr(), e.id.PeerAddr()
 	for _, role := range e.Role.lab.roles {
-		for _, other := range role.all {
-			if other == e || other.destroyed || !remote.IsValid() {
+		for _, other := range role.living {
+			if other == e || !remote.IsValid() {
 				continue
 			}
 			if other.id.LocalAddr() == remote && other.id.PeerAddr() == local {

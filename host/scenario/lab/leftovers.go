@@ -17,10 +17,8 @@ func (l *Lab) Leftovers() []string {
 			}
 			continue
 		}
-		for _, endpoint := range role.all {
-			if !endpoint.destroyed {
-				found = append(found, endpoint.leftovers()...)
-			}
+		for _, endpoint := range role.living {
+			found = append(found, endpoint.leftovers()...)
 		}
 		found = append(found, role.unreadEvents()...)
 	}
@@ -96,7 +94,7 @@ func (r *Role) unreadEvents() []string {
 
 // owner is the endpoint that an event belongs to: the listener for a connection request.
 func (r *Role) owner(event *rdmacore.Event) *Endpoint {
-	for _, endpoint := range r.all {
+	for _, endpoint := range r.living {
 		if endpoint.id == event.ID || endpoint.id == event.Listener {
 			return endpoint
 		}

@@ -18,9 +18,9 @@ type Role struct {
 	pd        *rdmacore.PD
 	buffers   map[string]*Buffer
 	endpoints map[string]*Endpoint
-	// all endpoints ever made, in order, also those whose name a later step took over.
-	all   []*Endpoint
-	guest *Guest
+	// living are the endpoints in the order of their making, also those without a name.
+	living []*Endpoint
+	guest  *Guest
 }
 
 func (l *Lab) newRole(config RoleConfig) (*Role, error) {
@@ -123,14 +123,14 @@ func (r *Role) Endpoint(name string) (*Endpoint, error) {
 // OnlyEndpoint is the endpoint meant by a step that names none: the one with a queue pair.
 func (r *Role) OnlyEndpoint() (*Endpoint, error) {
 	var found *Endpoint
-	for _, endpoint := range r.endpoints {
-		if endpoint.destroyed || endpoint.id.QP() == nil {
+	for _, endpoint := range r.living {
+		if endpoint.id.QP() == nil {
 			continue
 		}
-		if found != nil && found != endpoint {
+		if found != nil {
 			return nil, &Failure{
 				What: fmt.Sprintf("role %s has several endpoints with a queue pair", r.Name),
-				Hint: fmt.Sprintf("say which: ep: %s", found.Name),
+				Hint: fmt.Sprintf("say which: ep: %s, or ep: %s", found.Name, endpoint.Name),
 			}
 		}
 		found = endpoint
@@ -144,16 +144,8 @@ func (r *Role) OnlyEndpoint() (*Endpoint, error) {
 	return found, nil
 }
 
-// Endpoints are all endpoints that the role ever had and that still live.
-func (r *Role) Endpoints() []*Endpoint {
-	var living []*Endpoint
-	for _, endpoint := range r.all {
-		if !endpoint.destroyed {
-			living = append(living, endpoint)
-		}
-	}
-	return living
-}
+// Endpoints are those that live, in the order of their making.
+func (r *Role) Endpoints() []*Endpoint { return r.living }
 
 // Buffers are the role's buffers, in no particular order.
 func (r *Role) Buffers() []*Buffer {

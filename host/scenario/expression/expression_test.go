@@ -1,0 +1,128 @@
+package expression_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+)
+
+func TestScan(t *testing.T) {
+	for text, want := range map[string][]expression.Piece{
+		"plain":              {{Text: "plain"}},
+		"":                   nil,
+		"$(a)":               {{Text: "a", Expression: true, Offset: 2}},
+		"x $(a + (b)) y":     {{Text: "x "}, {Text: "a + (b)", Expression: true, Offset: 4}, {Text: " y", Offset: 12}},
+		"$$(a) costs $5":     {{Text: "$(a) costs $5"}},
+		"$(f(')'))":          {{Text: "f(')')", Expression: true, Offset: 2}},
+		"$(\"\\\")\" + `)`)": {{Text: "\"\\\")\" + `)`", Expression: true, Offset: 2}},
+		"$(a)$(b)":           {{Text: "a", Expression: true, Offset: 2}, {Text: "b", Expression: true, Offset: 6}},
+	} {
+		pieces, unterminated := expression.Scan(text)
+		if unterminated >= 0 || !reflect.DeepEqual(pieces, want) {
+			t.Errorf("%q: got %+v, want %+v", text, pieces, want)
+		}
+		if expression.Contains(text) != strings.Contains(strings.ReplaceAll(text, "$$(", ""), "$(") {
+			t.Errorf("%q: Contains", text)
+		}
+	}
+	for text, want := range map[string]int{"$(a": 0, "ab $((a)": 3, "$(')": 0} {
+		if _, got := expression.Scan(text); got != want {
+			t.Errorf("%q: unterminated at %d, want %d", text, got, want)
+		}
+	}
+}
+
+type view struct {
+	Addr int `expr:"addr"`
+}
+
+var names = expression.Names{
+	"i": expression.Integer, "word": expression.String, "on": expression.Boolean, "pause": expression.TypeOf(time.Duration(0)),
+	"adv":    expression.Object{"addr": expression.Integer, "rkey": expression.Integer},
+	"server": expression.Object{"buffers": expression.Object{"rx": expression.Object{"addr": expression.Integer}}},
+	"buf":    expression.TypeOf(func(string) (view, error) { return view{}, nil }),
+}
+
+func TestErrors(t *testing.T) {
+	for source, want := range map[string]expression.Error{
+		"sise":                   {Kind: diag.UndefinedName, From: 0, To: 4},
+		"1 + wrd":                {Kind: diag.UndefinedName, From: 4, To: 7, Hint: `did you mean "word"?`},
+		"adv.adr":                {Kind: diag.UndefinedMember, From: 4, To: 7, Hint: `did you mean "addr"?`},
+		"server.buffers.tx.addr": {Kind: diag.UndefinedMember, From: 15, To: 17, Hint: `did you mean "rx"?`},
+		"buf(word).adr":          {Kind: diag.UndefinedMember, From: 10, To: 13, Hint: `did you mean "addr"?`},
+		"i + ":                   {Kind: diag.ExpressionSyntax},
+		"word + i":               {Kind: diag.ExpressionType, From: 5, To: 6},
+		"i ^ 2":                  {Kind: diag.PowerOperator, Hint: "bitxor(a, b) is the exclusive or, ** the power"},
+		"'é' + sise":             {Kind: diag.UndefinedName, From: 7, To: 11},
+		"now()":                  {Kind: diag.UndefinedName, From: 0, To: 3},
+		"i ? 1 : 2":              {Kind: diag.ExpressionType},
+	} {
+		_, bad := expression.Compile(source, names, nil)
+		if bad == nil {
+			t.Errorf("%q: no error", source)
+			continue
+		}
+		if bad.Kind != want.Kind || (want.To > 0 && (bad.From != want.From || bad.To != want.To)) || (want.Hint != "" && bad.Hint != want.Hint) {
+			t.Errorf("%q: got %+v, want %+v", source, *bad, want)
+		}
+		if strings.Contains(bad.Message, "interface") || strings.Contains(bad.Message, "\n") {
+			t.Errorf("%q: not for people: %s", source, bad.Message)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	env := expression.Env{
+		"i": 3, "word": "rx", "on": true, "pause": time.Second, "adv": map[string]any{"addr": 16, "rkey": 1},
+		"server": map[string]any{"buffers": map[string]any{"rx": map[string]any{"addr": 4096}}},
+		"buf":    func(name string) (view, error) { return view{len(name)}, nil },
+	}
+	for source, want := range map[string]any{
+		"i + 1": 4, "on ? 'a' : 'b'": "a", "pause * 2": 2 * time.Second, "adv.addr": 16, "server.buffers.rx.addr + 1": 4097,
+		"buf(word).addr": 2, "bitxor(adv.rkey, 1)": 0, "word == 'rx' && i > 2": true, "0x10 + i": 19, "i ?? 1": 3,
+	} {
+		program, bad := expression.Compile(source, names, nil)
+		if bad != nil {
+			t.Errorf("%q: %v", source, bad)
+			continue
+		}
+		if got, err := program.Run(env); err != nil || got != want {
+			t.Errorf("%q: got %v, %v, want %v", source, got, err, want)
+		}
+		if _, known := program.Constant(); known {
+			t.Errorf("%q is no constant", source)
+		}
+	}
+	program, _ := expression.Compile("adv.addr", names, nil)
+	if _, err := program.Run(expression.Env{}); err == nil || !strings.Contains(err.Error(), "has not run") {
+		t.Error(err)
+	}
+}
+
+func TestConstants(t *testing.T) {
+	constants := expression.Env{"i": 5, "word": "rx"}
+	for source, want := range map[string]any{"i * 2": 10, "'a' + word": "arx", "1 + 2": 3} {
+		program, bad := expression.Compile(source, names, constants)
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		if got, known := program.Constant(); !known || got != want {
+			t.Errorf("%q: got %v %v, want %v", source, got, known, want)
+		}
+	}
+	program, _ := expression.Compile("buf(word).addr + i", names, constants)
+	if _, known := program.Constant(); known {
+		t.Error("a call is no constant")
+	}
+	calls := program.Calls("buf")
+	if len(calls) != 1 || calls[0].Argument != "rx" || calls[0].From != 4 || calls[0].To != 8 {
+		t.Errorf("%+v", calls)
+	}
+	if _, bad := expression.Compile("[1, 2][i]", names, constants); bad == nil || bad.Kind != diag.Evaluation {
+		t.Errorf("%+v", bad)
+	}
+}
