@@ -20,7 +20,8 @@ type linearMemory struct {
 
 // allocate makes the reservation; wazero calls it while it instantiates the module.
 func (m *linearMemory) allocate(maximum uint64) {
-	m.region, m.err = rdmacore.NewMemory(int(min(maximum, m.limit)))
+	// A memory that may never have a page still has an address.
+	m.region, m.err = rdmacore.NewMemory(int(max(min(maximum, m.limit), pageSize)))
 	if m.err != nil {
 		return
 	}

@@ -1,0 +1,123 @@
+package hostfuncs
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// Any call with any arguments returns a result, and Close frees whatever has come of it.
+func TestAnyCallsWithAnyArguments(t *testing.T) {
+	const calls = 20_000
+	functions, worked := hammered(), make(map[string]int)
+	for seed := range uint64(4) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		p := connectPair(t)
+		i, port := p.Instance, take[AddrInfo](p.Instance, infoAt).Destination.Port
+		handles := []uint64{0, 1, 0xffffffff, p.channel, p.pd, p.listener, p.active, p.passive}
+		for range calls {
+			f := &functions[random.IntN(len(functions))]
+			if strings.HasPrefix(f.Name, "destroy_") && random.IntN(8) != 0 {
+				continue // or nothing would last long enough to connect
+			}
+			prepare(i, random, port)
+			words := make([]uint64, len(f.Params), len(f.Params)+1)
+			for at, p := range f.Params {
+				words[at] = argument(random, p, handles)
+			}
+			if f.Name == "wait_event" && random.IntN(4) != 0 {
+				words[1] = 0 // of any endpoint
+			}
+			result := call(t, i, f.Name, words...)
+			if result < -4095 {
+				t.Fatalf("%s%v is %d", f.Name, words, result)
+			}
+			if result >= 0 {
+				worked[f.Name]++
+			}
+			if f.Name == "wait_event" && result == 0 && words[2] == eventAt {
+				handles = append(handles, uint64(take[CMEvent](i, eventAt).EP))
+			}
+			if result > 1<<16 {
+				handles = append(handles, uint64(result))
+			}
+		}
+		if _, err := i.Close(); err != nil {
+			t.Error(err)
+		}
+		if live := i.provider.Live(); live.Total() != 0 {
+			t.Errorf("seed %d left %s", seed, live)
+		}
+	}
+	t.Log(worked)
+	// Else the arguments were too wild to prove much.
+	for _, f := range functions {
+		switch f.Name {
+		case "accept", "reject", "establish", "wait_cq": // at the mercy of chance or of time
+		default:
+			if worked[f.Name] == 0 {
+				t.Errorf("%s never worked", f.Name)
+			}
+		}
+	}
+}
+
+// hammered are all functions, those that make things several times.
+func hammered() []Function {
+	all := Functions()
+	for _, f := range Functions() {
+		switch f.Name {
+		case "create_ep", "reg_mr", "alloc_pd", "create_cq", "post_send", "post_recv", "listen", "connect", "wait_event", "accept", "reject":
+			all = append(all, f, f, f, f, f, f)
+		}
+	}
+	return all
+}
+
+// prepare puts structs that make sense, mostly, where argument points.
+func prepare(i *Instance, random *rand.Rand, port uint16) {
+	put(i, infoAt, AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Flags: random.Uint32N(3), TimeoutMS: 10,
+		Source:      Address{Family: uint16(random.IntN(2) * familyIPv4), Port: uint16(7000 + random.IntN(9))},
+		Destination: Address{Family: familyIPv4, Port: port, IP: [16]byte{127, 0, 0, 1}}})
+	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: random.Uint32N(9),
+		MaxRecvWR: random.Uint32N(9), MaxSendSGE: random.Uint32N(3), MaxRecvSGE: random.Uint32N(3)})
+	put(i, eventAt, CMEvent{StructSize: uint32(unsafe.Sizeof(CMEvent{}))})
+	put(i, wrAt, SendWR{Opcode: random.Uint32N(9), Flags: random.Uint32N(16), FirstSGE: random.Uint32N(2), NumSGE: random.Uint32N(3),
+		RKey: random.Uint32(), RemoteAddress: random.Uint64()})
+	put(i, sgeAt, SGE{Address: random.Uint64N(1 << 17), Length: random.Uint32N(1 << 16), LKey: random.Uint32()})
+}
+
+// pick chooses a handle, mostly one of the right kind: the first, or a late one that is not stale yet.
+func pick(random *rand.Rand, kind string, handles []uint64) uint64 {
+	var right []uint64
+	for at, handle := range handles {
+		if HandleKind(handle>>(indexBits+generationBits)).String() == kind && (at < 8 || at > len(handles)-200) {
+			right = append(right, handle)
+		}
+	}
+	switch {
+	case random.IntN(10) == 0 || len(right) == 0:
+		return handles[random.IntN(len(handles))]
+	case random.IntN(2) == 0:
+		return right[0]
+	}
+	return right[random.IntN(len(right))]
+}
+
+func argument(random *rand.Rand, p Param, handles []uint64) uint64 {
+	pointers := []uint64{infoAt, attrAt, eventAt, mrAt, wrAt, sgeAt, wcAt, postedAt, bufferAt, 0, 1<<16 - 8, 1 << 16, 0xfffffff8}
+	switch p.Type {
+	case HandleOf:
+		return pick(random, p.Of, handles)
+	case I64:
+		return []uint64{0, 0, 0, 100_000}[random.IntN(4)]
+	case U32:
+		return []uint64{0, 1, 2, 16, 64, random.Uint64() | 1<<31}[random.IntN(6)]
+	}
+	if at, ok := map[string]uint64{"addr_info": infoAt, "qp_init_attr": attrAt, "cm_event": eventAt, "mr": mrAt,
+		"conn_param": 0, "bytes": bufferAt, "send_wr": wrAt, "recv_wr": wrAt, "sge": sgeAt, "wc": wcAt}[p.Of]; ok && random.IntN(8) != 0 {
+		return at
+	}
+	return pointers[random.IntN(len(pointers))]
+}
