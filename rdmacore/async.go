@@ -27,7 +27,7 @@ func (d *Device) GetAsyncEvent(ctx context.Context) (AsyncEvent, error) {
 	if !d.open() {
 		return AsyncEvent{}, closed(op, "device")
 	}
-	waiter, err := d.async.get(func() (int, string) {
+	waiter, err := d.async.get(d.provider.clock, func() (int, string) {
 		return int(C.core_async_fd(d.c)), "asynchronous events of " + d.Name()
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ type lazyWaiter struct {
 	waiter *fdWaiter
 }
 
-func (l *lazyWaiter) get(descriptor func() (fd int, name string)) (*fdWaiter, error) {
+func (l *lazyWaiter) get(clock *Clock, descriptor func() (fd int, name string)) (*fdWaiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiter != nil {
@@ -85,7 +85,7 @@ func (l *lazyWaiter) get(descriptor func() (fd int, name string)) (*fdWaiter, er
 	if fd < 0 {
 		return nil, fail("fcntl", syscall.Errno(-fd), "%s have no descriptor", name)
 	}
-	waiter, err := newFDWaiter(fd, name)
+	waiter, err := newFDWaiter(clock, fd, name)
 	if err != nil {
 		return nil, err
 	}

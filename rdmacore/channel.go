@@ -55,7 +55,7 @@ func (p *Provider) CreateEventChannel() (*EventChannel, error) {
 		errno := syscall.Errno(-result)
 		return nil, &Error{Op: op, Errno: errno, Why: deviceReason(op, errno)}
 	}
-	waiter, err := newFDWaiter(int(fd), "connection manager events")
+	waiter, err := newFDWaiter(p.clock, int(fd), "connection manager events")
 	if err != nil {
 		C.core_destroy_event_channel(p.c, c)
 		return nil, err

@@ -17,10 +17,21 @@
  * Open the provider of that name ("soft", "verbs").  -ENOENT and a sentence in why when there is no
  * such provider or its libraries are absent; -ENOMEM.  The caller closes it.
  */
-int core_open(const char *name, struct core_provider **provider, char *why, size_t why_size);
+int core_open(const char *name, const struct core_options *options, struct core_provider **provider,
+	      char *why, size_t why_size);
 /* -EBUSY while objects made through this provider live. */
 int core_close(struct core_provider *provider);
 long core_live(struct core_provider *provider, enum core_object kind);
+/* Before every function of the table that takes no object: which provider this thread means. */
+void core_select(struct core_provider *provider);
+
+/* Nanoseconds on the provider's virtual clock. */
+uint64_t core_clock_now(struct core_provider *provider);
+/*
+ * Move a virtual clock to the next timer that is due at limit or before and run it: 1; with no such
+ * timer, to limit: 0 (UINT64_MAX: leave it).  -EOPNOTSUPP without a virtual clock.
+ */
+int core_clock_advance(struct core_provider *provider, uint64_t limit);
 
 /* --- core_address.c -------------------------------------------------------------------------- */
 

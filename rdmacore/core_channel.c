@@ -12,6 +12,7 @@ int core_create_event_channel(struct core_provider *provider, struct rdma_event_
 
 	if (!provider->rdma_create_event_channel || !provider->rdma_destroy_event_channel)
 		return -ENOSYS;
+	core_select(provider);
 	created = provider->rdma_create_event_channel();
 	if (!created)
 		return core_errno();

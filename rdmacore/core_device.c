@@ -10,6 +10,7 @@ int core_get_devices(struct core_provider *provider, struct ibv_context ***conte
 {
 	if (!provider->rdma_get_devices || !provider->rdma_free_devices)
 		return -ENOSYS;
+	core_select(provider);
 	*contexts = provider->rdma_get_devices(count);
 	return *contexts ? 0 : core_errno();
 }

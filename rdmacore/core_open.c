@@ -1,5 +1,6 @@
 /* Providers by name, their tables and their counters. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,20 +8,32 @@
 
 struct opener {
 	const char *name;
-	int (*open)(struct core_provider *provider, char *why, size_t why_size);
+	int (*open)(struct core_provider *provider, const struct core_options *options, char *why,
+		    size_t why_size);
 	void (*close)(struct core_provider *provider);
 };
 
-static int open_soft(struct core_provider *provider, char *why, size_t why_size)
+static int open_soft(struct core_provider *provider, const struct core_options *options, char *why,
+		     size_t why_size)
 {
 	(void)why;
 	(void)why_size;
-	return soft_provider_open(provider);
+	return soft_provider_open(provider, options);
+}
+
+static int open_verbs(struct core_provider *provider, const struct core_options *options, char *why,
+		      size_t why_size)
+{
+	if (options->virtual_clock || options->seeded) {
+		snprintf(why, why_size, "a real device has neither a virtual clock nor a seed; open soft");
+		return -EOPNOTSUPP;
+	}
+	return verbs_provider_open(provider, why, why_size);
 }
 
 static const struct opener openers[] = {
 	{"soft", open_soft, soft_provider_close},
-	{"verbs", verbs_provider_open, verbs_provider_close},
+	{"verbs", open_verbs, verbs_provider_close},
 };
 
 static const struct opener *find_opener(const char *name)
@@ -31,7 +44,8 @@ static const struct opener *find_opener(const char *name)
 	return NULL;
 }
 
-int core_open(const char *name, struct core_provider **provider, char *why, size_t why_size)
+int core_open(const char *name, const struct core_options *options, struct core_provider **provider,
+	      char *why, size_t why_size)
 {
 	const struct opener *opener = find_opener(name);
 	struct core_provider *opened;
@@ -44,7 +58,7 @@ int core_open(const char *name, struct core_provider **provider, char *why, size
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return -ENOMEM;
-	result = opener->open(opened, why, why_size);
+	result = opener->open(opened, options, why, why_size);
 	if (result) {
 		free(opened);
 		return result;
@@ -66,4 +80,20 @@ int core_close(struct core_provider *provider)
 long core_live(struct core_provider *provider, enum core_object kind)
 {
 	return atomic_load_explicit(&provider->live[kind], memory_order_relaxed);
+}
+
+void core_select(struct core_provider *provider)
+{
+	if (provider->select)
+		provider->select(provider);
+}
+
+uint64_t core_clock_now(struct core_provider *provider)
+{
+	return provider->clock_now ? provider->clock_now(provider) : 0;
+}
+
+int core_clock_advance(struct core_provider *provider, uint64_t limit)
+{
+	return provider->clock_advance ? provider->clock_advance(provider, limit) : -EOPNOTSUPP;
 }

@@ -10,7 +10,9 @@
 #define CORE_PROVIDER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -102,10 +104,27 @@ enum core_object {
 	CORE_OBJECT_KINDS
 };
 
+/* How a provider is opened; all zero is the usual. */
+struct core_options {
+	bool virtual_clock; /* time stands still until core_clock_advance moves it */
+	bool seeded; /* random numbers from seed, so that a run repeats; else from the system */
+	uint64_t seed;
+};
+
 struct core_provider {
 	const char *name; /* "soft" or "verbs" */
 	void *libraries[2]; /* verbs: librdmacm and libibverbs as dlopen gave them */
 	_Atomic long live[CORE_OBJECT_KINDS];
+
+	/*
+	 * Functions like rdma_get_devices take no handle of a kernel.  A provider that can be open more
+	 * than once says here which one the calling thread means; NULL where there is only one.
+	 */
+	void (*select)(struct core_provider *provider);
+	/* Virtual clocks: see core_clock_now and core_clock_advance. */
+	uint64_t (*clock_now)(struct core_provider *provider);
+	bool (*clock_advance)(struct core_provider *provider, uint64_t limit);
+	void *host; /* soft: struct soft_host */
 
 #define CORE_ENTRY(function) __typeof__(function) *function;
 	CORE_RDMACM_FUNCTIONS(CORE_ENTRY)
@@ -118,7 +137,7 @@ struct core_provider {
  * ENOSYS (a library without a function that rdmarun cannot do without), and writes one sentence that
  * says what is missing and what to install into why.  Both return 0 or a negative errno.
  */
-int soft_provider_open(struct core_provider *provider);
+int soft_provider_open(struct core_provider *provider, const struct core_options *options);
 void soft_provider_close(struct core_provider *provider);
 int verbs_provider_open(struct core_provider *provider, char *why, size_t why_size);
 void verbs_provider_close(struct core_provider *provider);

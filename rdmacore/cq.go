@@ -126,7 +126,7 @@ func (c *CQ) WaitEvent(ctx context.Context) error {
 	if !c.open() {
 		return closed(op, "CQ")
 	}
-	waiter, err := c.waiter.get(func() (int, string) { return int(c.channel.fd), "completion events" })
+	waiter, err := c.waiter.get(c.provider.clock, func() (int, string) { return int(c.channel.fd), "completion events" })
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, fail("ibv_poll_cq", syscall.EINVAL, "no room for completions")
 	}
+	if c.open() && c.provider.clock.Virtual() {
+		return c.waitVirtually(ctx, wcs)
+	}
 	attempts, sleep := uint32(firstAttempts), firstSleep
 	for slice := 0; ; slice++ {
 		n, err := c.PollN(wcs, attempts)
@@ -44,6 +47,18 @@ func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 		time.Sleep(sleep)
 		sleep = min(2*sleep, longestSleep)
 	}
+}
+
+// waitVirtually is Wait on a virtual clock: nothing can come while everyone waits but by moving the clock.
+func (c *CQ) waitVirtually(ctx context.Context, wcs []WC) (n int, err error) {
+	found := c.provider.clock.virtual.wait(ctx, func() bool {
+		n, err = c.Poll(wcs)
+		return n != 0 || err != nil
+	})
+	if !found {
+		return 0, cancelled(ctx, "ibv_poll_cq", "a completion")
+	}
+	return n, err
 }
 
 // yieldProcessor is sched_yield(2): it matters where there are more spinning threads than processors, and

@@ -19,6 +19,9 @@ var promotion delivery
 // next waits for the next event of key, or of any id.
 func (c *EventChannel) next(ctx context.Context, key *ID) (*Event, error) {
 	const op = "rdma_get_cm_event"
+	if c.provider.clock.Virtual() {
+		return c.nextVirtually(ctx, key)
+	}
 	w := &waiting{key: key, got: make(chan delivery, 1)}
 	c.mu.Lock()
 	if d, ok := c.dequeue(w); ok {
@@ -56,6 +59,28 @@ func (c *EventChannel) next(ctx context.Context, key *ID) (*Event, error) {
 		return nil, closed(op, "event channel")
 	}
 	return nil, c.gaveUp(ctx, key)
+}
+
+// nextVirtually is next on a virtual clock, where every wait looks for itself and nobody leads.
+func (c *EventChannel) nextVirtually(ctx context.Context, key *ID) (*Event, error) {
+	var d delivery
+	var failure error
+	found := c.provider.clock.virtual.wait(ctx, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		failure = c.drain(func() (ok bool) {
+			d, ok = c.dequeue(&waiting{key: key})
+			return ok
+		})
+		return failure != errNoEvent
+	})
+	switch {
+	case !found:
+		return nil, c.gaveUp(ctx, key)
+	case failure != nil:
+		return nil, failure
+	}
+	return d.event, d.err
 }
 
 func (c *EventChannel) gaveUp(ctx context.Context, key *ID) error {

@@ -86,7 +86,7 @@ func (id *ID) prepareActive(ctx context.Context, cfg EPConfig) error {
 // expect waits for the end of a resolution.
 func (id *ID) expect(ctx context.Context, want EventType, timeout time.Duration) error {
 	const op = "rdma_create_ep"
-	ctx, cancel := context.WithTimeout(ctx, timeout+resolveGrace)
+	ctx, cancel := id.channel.provider.clock.WithTimeout(ctx, timeout+resolveGrace)
 	defer cancel()
 	event, err := id.channel.Wait(ctx, id)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 // fdWaiter waits in the Go runtime's poller for a descriptor that belongs to a C object.  The poller
 // gets a duplicate, so that closing the one never touches the other.
 type fdWaiter struct {
+	clock *Clock
 	file *os.File
 	raw  syscall.RawConn
 	turn chan struct{} // holds one token: a file has one read deadline, so one wait at a time
 }
 
 // newFDWaiter watches fd, which is non-blocking already.
-func newFDWaiter(fd int, name string) (*fdWaiter, error) {
+func newFDWaiter(clock *Clock, fd int, name string) (*fdWaiter, error) {
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, &Error{Op: "fcntl", Errno: err.(syscall.Errno), Why: "duplicating the descriptor of " + name}
@@ -34,7 +35,7 @@ func newFDWaiter(fd int, name string) (*fdWaiter, error) {
 		file.Close()
 		return nil, &Error{Op: "epoll_ctl", Errno: syscall.EBADF, Why: name + ": " + err.Error()}
 	}
-	w := &fdWaiter{file: file, raw: raw, turn: make(chan struct{}, 1)}
+	w := &fdWaiter{clock: clock, file: file, raw: raw, turn: make(chan struct{}, 1)}
 	w.turn <- struct{}{}
 	return w, nil
 }
@@ -44,6 +45,9 @@ func newFDWaiter(fd int, name string) (*fdWaiter, error) {
 func (w *fdWaiter) wait(ctx context.Context, try func() bool) bool {
 	if ctx.Err() != nil {
 		return false
+	}
+	if w.clock.Virtual() {
+		return w.clock.virtual.wait(ctx, try)
 	}
 	select {
 	case <-w.turn:

@@ -14,8 +14,9 @@ import (
 
 // Provider is one implementation of librdmacm and libibverbs.  Several may be open at once.
 type Provider struct {
-	c    *C.struct_core_provider
-	name string
+	c     *C.struct_core_provider
+	name  string
+	clock *Clock
 
 	// objects finds the Go object of a QP or CQ that an asynchronous event names.  Its lock is also
 	// held while such an event is fetched, so that the address cannot have been reused meanwhile.
@@ -37,15 +38,34 @@ type Provider struct {
 // Providers lists the names that Open knows.
 func Providers() []string { return []string{"soft", "verbs"} }
 
+// Option is a choice of Open that only soft has; verbs refuses it with EOPNOTSUPP.
+type Option func(*C.struct_core_options)
+
+// WithVirtualClock opens soft with a clock that stands still until all who act on it wait (see Clock).
+func WithVirtualClock() Option {
+	return func(options *C.struct_core_options) { options.virtual_clock = true }
+}
+
+// WithSeed draws soft's random numbers (start PSNs, queue pair numbers, keys) from seed, so that a run
+// repeats.
+func WithSeed(seed uint64) Option {
+	return func(options *C.struct_core_options) { options.seeded, options.seed = true, C.uint64_t(seed) }
+}
+
 // Open opens a provider by name.  "soft" works everywhere; "verbs" needs librdmacm and libibverbs, and
-// says which package has them when they are absent (ENOENT).  The caller closes it.
-func Open(name string) (*Provider, error) {
+// says which package has them when they are absent (ENOENT).  Each open soft is a host of its own.  The
+// caller closes it.
+func Open(name string, options ...Option) (*Provider, error) {
 	const op = "open provider"
+	var chosen C.struct_core_options
+	for _, option := range options {
+		option(&chosen)
+	}
 	var c *C.struct_core_provider
 	var why [512]C.char
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
-	if result := C.core_open(cname, &c, &why[0], C.size_t(len(why))); result < 0 {
+	if result := C.core_open(cname, &chosen, &c, &why[0], C.size_t(len(why))); result < 0 {
 		errno := syscall.Errno(-result)
 		reason := C.GoString(&why[0])
 		if reason == "" && errno == syscall.ENOENT {
@@ -56,6 +76,7 @@ func Open(name string) (*Provider, error) {
 	}
 	p := &Provider{c: c, name: name}
 	p.objects.known = make(map[uintptr]any)
+	p.clock = newClock(p, bool(chosen.virtual_clock))
 	return p, nil
 }
 

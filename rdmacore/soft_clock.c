@@ -15,3 +15,19 @@ void soft_clock_wall(struct soft_clock *clock)
 {
 	clock->now = wall_now;
 }
+
+static uint64_t virtual_now(struct soft_clock *clock)
+{
+	return atomic_load_explicit(&clock->standing, memory_order_acquire);
+}
+
+void soft_clock_virtual(struct soft_clock *clock)
+{
+	clock->now = virtual_now;
+	atomic_store_explicit(&clock->standing, SOFT_SECOND, memory_order_release);
+}
+
+bool soft_clock_is_virtual(const struct soft_clock *clock)
+{
+	return clock->now == virtual_now;
+}

@@ -5,10 +5,13 @@
 #ifndef SOFT_CLOCK_H
 #define SOFT_CLOCK_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct soft_clock {
 	uint64_t (*now)(struct soft_clock *clock); /* nanoseconds, monotonic */
+	_Atomic uint64_t standing; /* virtual clocks only: the time until somebody advances it */
 };
 
 #define SOFT_MICROSECOND UINT64_C(1000)
@@ -17,5 +20,8 @@ struct soft_clock {
 
 /* CLOCK_MONOTONIC of the machine. */
 void soft_clock_wall(struct soft_clock *clock);
+/* Stands still at 1 s until soft_timers_advance moves it. */
+void soft_clock_virtual(struct soft_clock *clock);
+bool soft_clock_is_virtual(const struct soft_clock *clock);
 
 #endif

@@ -84,6 +84,7 @@ enum soft_id_state {
 
 struct soft_event_channel {
 	struct rdma_event_channel rdma;
+	struct soft_cm *cm;
 	struct soft_event_queue queue;
 };
 
@@ -146,8 +147,11 @@ static inline struct soft_id *soft_id(struct rdma_cm_id *id)
 
 int soft_cm_create(struct soft_host *host, struct soft_cm **cm);
 void soft_cm_destroy(struct soft_cm *cm);
-/* The communication manager of the process's soft host. */
-struct soft_cm *soft_provider_cm(void);
+/*
+ * The host that librdmacm's functions without any argument mean for the calling thread: the one of the
+ * provider that was selected last (core_provider.h), which is open.
+ */
+struct soft_host *soft_current_host(void);
 
 /* soft_cm.c: sending; cm.lock is held */
 /* A message from id to its peer, not sent yet. */

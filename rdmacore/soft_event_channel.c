@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "soft_context.h"
+#include "soft_host.h"
 #include "soft_qp.h"
 
 struct rdma_event_channel *soft_create_event_channel(void)
@@ -21,6 +22,7 @@ struct rdma_event_channel *soft_create_event_channel(void)
 		return NULL;
 	}
 	channel->rdma.fd = channel->queue.fd;
+	channel->cm = soft_current_host()->cm;
 	return &channel->rdma;
 }
 
@@ -150,7 +152,7 @@ static void apply(struct soft_cm_event *event)
 int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_event **out)
 {
 	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
-	struct soft_cm *cm = soft_provider_cm();
+	struct soft_cm *cm = channel->cm;
 	struct soft_event_node *node;
 	struct soft_cm_event *event;
 
@@ -174,7 +176,7 @@ int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_ev
 int soft_ack_cm_event(struct rdma_cm_event *rdma_event)
 {
 	struct soft_cm_event *event = (struct soft_cm_event *)rdma_event;
-	struct soft_cm *cm = soft_provider_cm();
+	struct soft_cm *cm = event->owner->cm;
 
 	pthread_mutex_lock(&cm->lock);
 	event->owner->events_acknowledged++;

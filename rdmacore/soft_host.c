@@ -6,7 +6,7 @@
 #include "soft_cm.h"
 #include "soft_device.h"
 
-int soft_host_create(struct soft_host **out, uint64_t seed)
+int soft_host_create(struct soft_host **out, uint64_t seed, bool virtual_clock)
 {
 	struct soft_host *host = calloc(1, sizeof(*host));
 	int result;
@@ -15,7 +15,11 @@ int soft_host_create(struct soft_host **out, uint64_t seed)
 		return -ENOMEM;
 	host->random.state = seed;
 	pthread_mutex_init(&host->lock, NULL);
-	soft_clock_wall(&host->clock);
+	soft_clock_wall(&host->wall);
+	if (virtual_clock)
+		soft_clock_virtual(&host->clock);
+	else
+		soft_clock_wall(&host->clock);
 	soft_timers_init(&host->timers, &host->clock);
 	result = soft_device_create(host, "soft0", &host->device);
 	if (result)

@@ -1,5 +1,5 @@
 /*
- * The soft host: everything that one process's soft provider owns.  It is to the soft provider what
+ * The soft host: everything that one open soft provider owns.  It is to the soft provider what
  * the kernel is to librdmacm: devices, timers, and the connection manager.
  */
 #ifndef SOFT_HOST_H
@@ -16,7 +16,8 @@ struct soft_device;
 
 struct soft_host {
 	pthread_mutex_t lock; /* guards random */
-	struct soft_clock clock;
+	struct soft_clock clock; /* of the protocols */
+	struct soft_clock wall; /* of bounds on what a caller waits for */
 	struct soft_timers timers;
 	struct soft_random random;
 	struct soft_device *device;
@@ -24,7 +25,7 @@ struct soft_host {
 };
 
 /* A host with one device, "soft0".  seed drives every random number of the host.  -ENOMEM. */
-int soft_host_create(struct soft_host **host, uint64_t seed);
+int soft_host_create(struct soft_host **host, uint64_t seed, bool virtual_clock);
 /* Every object of the host must be gone. */
 void soft_host_destroy(struct soft_host *host);
 

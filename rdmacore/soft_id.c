@@ -123,7 +123,7 @@ int soft_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, 
 		errno = channel ? EPROTONOSUPPORT : EINVAL;
 		return -1;
 	}
-	id = soft_id_alloc(soft_provider_cm(), (struct soft_event_channel *)channel, context, port_space);
+	id = soft_id_alloc(((struct soft_event_channel *)channel)->cm, (struct soft_event_channel *)channel, context, port_space);
 	if (!id)
 		return -1;
 	*out = &id->rdma;
@@ -136,7 +136,7 @@ int soft_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, 
  */
 static int wait_for_acknowledgements(struct soft_id *id)
 {
-	struct soft_clock *clock = &id->cm->host->clock;
+	struct soft_clock *clock = &id->cm->host->wall;
 	uint64_t bound = clock->now(clock) + ACKNOWLEDGE_BOUND;
 	struct timespec until = {(time_t)(bound / SOFT_SECOND), (long)(bound % SOFT_SECOND)};
 
@@ -311,7 +311,7 @@ struct ibv_context **soft_get_devices(int *count)
 
 	if (!list)
 		return NULL;
-	list[0] = soft_provider_cm()->context;
+	list[0] = soft_current_host()->cm->context;
 	if (count)
 		*count = 1;
 	return list;

@@ -1,12 +1,11 @@
 /*
- * The soft provider's table, and the one host behind it.  librdmacm's functions take no handle of a
- * kernel, so neither can these: the host hangs on the provider, and lives while the table is open.
+ * The soft provider's table.  Each open provider has a host of its own: devices, ports and time of one
+ * are nothing to another.
  */
 #include "core_provider.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -19,15 +18,29 @@
 #include "soft_pd.h"
 #include "soft_qp.h"
 
-static struct {
-	pthread_mutex_t lock;
-	unsigned int opened;
-	struct soft_host *host;
-} soft = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* No lock: each thread has its own, and it is set before every call that reads it. */
+static _Thread_local struct soft_host *current;
 
-struct soft_cm *soft_provider_cm(void)
+struct soft_host *soft_current_host(void)
 {
-	return soft.host->cm;
+	return current;
+}
+
+static void select_host(struct core_provider *provider)
+{
+	current = provider->host;
+}
+
+static uint64_t clock_now(struct core_provider *provider)
+{
+	struct soft_host *host = provider->host;
+
+	return host->clock.now(&host->clock);
+}
+
+static bool clock_advance(struct core_provider *provider, uint64_t limit)
+{
+	return soft_timers_advance(&((struct soft_host *)provider->host)->timers, limit);
 }
 
 static struct ibv_device **get_device_list(int *count)
@@ -36,7 +49,7 @@ static struct ibv_device **get_device_list(int *count)
 
 	if (!list)
 		return NULL;
-	list[0] = &soft.host->device->ibv;
+	list[0] = &soft_current_host()->device->ibv;
 	if (count)
 		*count = 1;
 	return list;
@@ -66,6 +79,9 @@ static int query_port(struct ibv_context *context, uint8_t port, struct _compat_
 
 static const struct core_provider table = {
 	.name = "soft",
+	.select = select_host,
+	.clock_now = clock_now,
+	.clock_advance = clock_advance,
 	.rdma_create_event_channel = soft_create_event_channel,
 	.rdma_destroy_event_channel = soft_destroy_event_channel,
 	.rdma_create_id = soft_create_id,
@@ -118,33 +134,19 @@ static const struct core_provider table = {
 	.ibv_ack_async_event = soft_ack_async_event,
 };
 
-int soft_provider_open(struct core_provider *provider)
+int soft_provider_open(struct core_provider *provider, const struct core_options *options)
 {
-	uint64_t seed;
-	int result = 0;
+	uint64_t seed = options->seed;
 
-	pthread_mutex_lock(&soft.lock);
-	if (!soft.opened) {
-		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-			result = -errno;
-		else
-			result = soft_host_create(&soft.host, seed);
-	}
-	if (!result) {
-		soft.opened++;
-		*provider = table;
-	}
-	pthread_mutex_unlock(&soft.lock);
-	return result;
+	if (!options->seeded && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return -errno;
+	*provider = table;
+	return soft_host_create((struct soft_host **)&provider->host, seed, options->virtual_clock);
 }
 
 void soft_provider_close(struct core_provider *provider)
 {
-	(void)provider;
-	pthread_mutex_lock(&soft.lock);
-	if (--soft.opened == 0) {
-		soft_host_destroy(soft.host);
-		soft.host = NULL;
-	}
-	pthread_mutex_unlock(&soft.lock);
+	soft_host_destroy(provider->host);
+	if (current == provider->host)
+		current = NULL;
 }

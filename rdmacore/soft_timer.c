@@ -65,6 +65,18 @@ static void wait_for_deadline(struct soft_timers *timers, uint64_t deadline)
 	pthread_cond_timedwait(&timers->changed, &timers->lock, &until);
 }
 
+/* timers->lock is held, and released while the timer runs. */
+static void run(struct soft_timers *timers, struct soft_timer *timer)
+{
+	heap_remove(timers, timer);
+	timers->running = timer;
+	pthread_mutex_unlock(&timers->lock);
+	timer->expire(timer);
+	pthread_mutex_lock(&timers->lock);
+	timers->running = NULL;
+	pthread_cond_broadcast(&timers->finished);
+}
+
 static void *run_timers(void *argument)
 {
 	struct soft_timers *timers = argument;
@@ -81,16 +93,33 @@ static void *run_timers(void *argument)
 			wait_for_deadline(timers, timer->deadline);
 			continue;
 		}
-		heap_remove(timers, timer);
-		timers->running = timer;
-		pthread_mutex_unlock(&timers->lock);
-		timer->expire(timer);
-		pthread_mutex_lock(&timers->lock);
-		timers->running = NULL;
-		pthread_cond_broadcast(&timers->finished);
+		run(timers, timer);
 	}
 	pthread_mutex_unlock(&timers->lock);
 	return NULL;
+}
+
+/* Never backwards: two threads may advance at once. */
+static void set_time(struct soft_clock *clock, uint64_t time)
+{
+	if (time > clock->now(clock))
+		atomic_store_explicit(&clock->standing, time, memory_order_release);
+}
+
+bool soft_timers_advance(struct soft_timers *timers, uint64_t limit)
+{
+	bool ran = false;
+
+	pthread_mutex_lock(&timers->lock);
+	if (timers->armed && timers->heap[0]->deadline <= limit) {
+		set_time(timers->clock, timers->heap[0]->deadline);
+		run(timers, timers->heap[0]);
+		ran = true;
+	} else if (limit != UINT64_MAX) {
+		set_time(timers->clock, limit);
+	}
+	pthread_mutex_unlock(&timers->lock);
+	return ran;
 }
 
 void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock)
@@ -164,7 +193,7 @@ int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_
 	int result = 0;
 
 	pthread_mutex_lock(&timers->lock);
-	if (!timers->started) {
+	if (!timers->started && !soft_clock_is_virtual(timers->clock)) {
 		result = -pthread_create(&timers->thread, NULL, run_timers, timers);
 		timers->started = result == 0;
 	}

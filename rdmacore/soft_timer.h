@@ -1,6 +1,7 @@
 /*
  * Timers of one soft host: a binary heap of deadlines and the thread that runs what is due.  The
- * thread starts with the first armed timer, so a run without RNR waits or CM retries has none.
+ * thread starts with the first armed timer, so a run without RNR waits or CM retries has none.  With a
+ * virtual clock there is no thread: soft_timers_advance runs what is next.
  */
 #ifndef SOFT_TIMER_H
 #define SOFT_TIMER_H
@@ -35,6 +36,12 @@ struct soft_timers {
 void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock);
 /* Stop the thread.  No timer may be registered any more. */
 void soft_timers_destroy(struct soft_timers *timers);
+
+/*
+ * Virtual clock only: if a timer is due at limit or before, make it that time and run the earliest one;
+ * else make it limit.  limit UINT64_MAX: without a timer the clock stays.  Returns whether a timer ran.
+ */
+bool soft_timers_advance(struct soft_timers *timers, uint64_t limit);
 
 /*
  * Make room for one timer.  expire runs on the timer thread with no lock held.  -ENOMEM.

@@ -12,10 +12,11 @@
 struct core_provider *open_provider(void)
 {
 	const char *name = getenv("CTEST_PROVIDER");
+	struct core_options options = {0};
 	struct core_provider *provider;
 	char why[512] = "";
 
-	if (core_open(name ? name : "soft", &provider, why, sizeof(why))) {
+	if (core_open(name ? name : "soft", &options, &provider, why, sizeof(why))) {
 		fprintf(stderr, "%s\n", why);
 		exit(1);
 	}
@@ -37,6 +38,16 @@ struct sockaddr_storage local_address(uint16_t port)
 	address->sin_port = htons(port);
 	CHECK(inet_pton(AF_INET, text ? text : "127.0.0.1", &address->sin_addr) == 1);
 	return storage;
+}
+
+struct rdma_event_channel *create_channel(struct core_provider *provider)
+{
+	struct rdma_event_channel *channel;
+
+	core_select(provider);
+	channel = provider->rdma_create_event_channel();
+	CHECK(channel);
+	return channel;
 }
 
 void wait_readable(struct rdma_event_channel *channel)
@@ -98,15 +109,13 @@ void pair_connect(struct pair *pair, struct core_provider *provider, uint16_t po
 
 	*pair = (struct pair){.provider = provider, .server.provider = provider,
 			      .client.provider = provider};
-	pair->channel = provider->rdma_create_event_channel();
+	pair->channel = create_channel(provider);
 	pair->server.channel = pair->channel;
-	CHECK(pair->channel);
 	CHECK(!provider->rdma_create_id(pair->channel, &pair->listener, NULL, RDMA_PS_TCP));
 	CHECK(!provider->rdma_bind_addr(pair->listener, (struct sockaddr *)&address));
 	CHECK(!provider->rdma_listen(pair->listener, 8));
 
-	pair->client.channel = provider->rdma_create_event_channel();
-	CHECK(pair->client.channel);
+	pair->client.channel = create_channel(provider);
 	CHECK(!provider->rdma_create_id(pair->client.channel, &pair->client.id, NULL, RDMA_PS_TCP));
 	CHECK(!provider->rdma_resolve_addr(pair->client.id, NULL, (struct sockaddr *)&address, 2000));
 	expect_and_acknowledge(provider, pair->client.channel, RDMA_CM_EVENT_ADDR_RESOLVED);

@@ -37,6 +37,7 @@ void pair_connect(struct pair *pair, struct core_provider *provider, uint16_t po
 void pair_close(struct pair *pair);
 void pair_destroy(struct pair *pair);
 
+struct rdma_event_channel *create_channel(struct core_provider *provider);
 void wait_readable(struct rdma_event_channel *channel);
 /* The next event of the channel must be type; returns it unacknowledged. */
 struct rdma_cm_event *expect_event(struct core_provider *provider, struct rdma_event_channel *channel,

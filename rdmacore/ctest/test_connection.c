@@ -49,8 +49,8 @@ static struct setup requested(struct core_provider *provider)
 
 	param.private_data = "hello";
 	param.private_data_len = 5;
-	setup.passive = provider->rdma_create_event_channel();
-	setup.active = provider->rdma_create_event_channel();
+	setup.passive = create_channel(provider);
+	setup.active = create_channel(provider);
 	CHECK(!provider->rdma_create_id(setup.passive, &setup.listener, &setup, RDMA_PS_TCP));
 	CHECK(!provider->rdma_bind_addr(setup.listener, (struct sockaddr *)&address));
 	CHECK(!provider->rdma_listen(setup.listener, 2));
@@ -151,8 +151,8 @@ static void test_nobody_listens(struct core_provider *provider)
 	struct rdma_conn_param param = usual_param();
 	struct setup setup = {.provider = provider};
 
-	setup.passive = provider->rdma_create_event_channel();
-	setup.active = provider->rdma_create_event_channel();
+	setup.passive = create_channel(provider);
+	setup.active = create_channel(provider);
 	setup.client = resolved_client(provider, setup.active, PORT);
 	CHECK(!provider->rdma_connect(setup.client, &param));
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 8);

@@ -1,0 +1,109 @@
+package rdmacore
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// virtualPair is a connected pair on a soft provider of its own with a virtual clock.  The client's sends
+// are retried rnrRetries times when the server is not ready.
+func virtualPair(t *testing.T, rnrRetries uint8) (p *Provider, client, server *side) {
+	t.Helper()
+	p, err := Open("soft", WithVirtualClock(), WithSeed(1))
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Close()) })
+	server = newSide(t, p)
+	client = newSide(t, p)
+	listener := listen(t, server, &usualQP)
+	request(t, client, listener, usualQP, &usualParam)
+	server.id = expect(t, listener, EventConnectRequest, 0).ID
+	accept := usualParam
+	accept.RNRRetryCount = rnrRetries
+	must(t, server.id.Accept(&accept))
+	expect(t, client.id, EventEstablished, 0)
+	expect(t, server.id, EventEstablished, 0)
+	return p, client, server
+}
+
+func TestVirtualClockRNRIsExact(t *testing.T) {
+	p, client, _ := virtualPair(t, 2)
+	began, wall := p.Clock().Now(), time.Now()
+	client.send(t, SendWR{WRID: 1, Opcode: OpSend, Flags: SendSignaled}, 0, 64)
+	wcs := make([]WC, 1)
+	_, err := client.id.SendCQ().Wait(bounded(t), wcs)
+	must(t, err)
+	if wcs[0].Status != WCRNRRetryExcErr {
+		t.Errorf("status %s", wcs[0].Status)
+	}
+	// Two retries, each after the RNR timer 0: IBTA table 45.
+	if took, want := p.Clock().Now()-began, 2*655360*time.Microsecond; took != want {
+		t.Errorf("took %s on the virtual clock, want %s", took, want)
+	}
+	t.Logf("%s on the wall", time.Since(wall))
+}
+
+func TestVirtualClockReachesDeadlines(t *testing.T) {
+	p, client, _ := virtualPair(t, 7)
+	clock := p.Clock()
+	began := clock.Now()
+	ctx, cancel := clock.WithTimeout(bounded(t), time.Hour)
+	defer cancel()
+	if _, err := client.channel.Wait(ctx, client.id); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an event wait ended with %v", err)
+	}
+	if took := clock.Now() - began; took != time.Hour {
+		t.Errorf("took %s on the virtual clock, want an hour", took)
+	}
+	must(t, clock.Sleep(bounded(t), time.Minute))
+	if took := clock.Now() - began; took != time.Hour+time.Minute {
+		t.Errorf("after a pause %s", took)
+	}
+}
+
+// Two who act: the clock does not move while one of them does not wait.
+func TestVirtualClockWaitsForAllWhoAct(t *testing.T) {
+	p, client, server := virtualPair(t, 7)
+	clock := p.Clock()
+	clock.Enter()
+	clock.Enter()
+	defer clock.Leave()
+	began := clock.Now()
+	received := make(chan error, 1)
+	go func() {
+		defer clock.Leave()
+		ctx, cancel := clock.WithTimeout(bounded(t), time.Second)
+		defer cancel()
+		_, err := server.id.RecvCQ().Wait(ctx, make([]WC, 1))
+		received <- err
+	}()
+	time.Sleep(20 * time.Millisecond) // long enough for a clock that ran ahead
+	if took := clock.Now() - began; took != 0 {
+		t.Errorf("the clock moved by %s", took)
+	}
+	client.send(t, SendWR{WRID: 1, Opcode: OpSend, Flags: SendSignaled}, 0, 64) // nothing is posted: an RNR wait of 655.36 ms
+	server.recv(t, 2, 0, 64)
+	_, err := client.id.SendCQ().Wait(bounded(t), make([]WC, 1))
+	must(t, err)
+	clock.Outside(func() { must(t, <-received) })
+	if took := clock.Now() - began; took != 655360*time.Microsecond {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestVirtualClockWaitIsCancelled(t *testing.T) {
+	_, client, _ := virtualPair(t, 7)
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := client.id.RecvCQ().Wait(ctx, make([]WC, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestVirtualClockIsSoftsOwn(t *testing.T) {
+	if _, err := Open("verbs", WithVirtualClock()); !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Errorf("verbs with a virtual clock: %v", err)
+	}
+}
