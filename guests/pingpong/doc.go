@@ -1,3 +1,5 @@
+//go:build wasip1
+
 // Command pingpong is a guest of rdmarun: two of it, a server and a client, exchange messages and then RDMA
 // WRITEs, verify every byte, and the client prints the latency of one way.
 //
