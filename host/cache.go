@@ -28,17 +28,23 @@ func DefaultCacheDir() (string, error) {
 //
 // wazero keeps a folder for each of its versions, and learns its version from the program's build
 // information.  Where that is missing (go test) all versions would share one folder and load each
-// other's machine code, so nothing is kept unless the caller names a folder of its own.
+// other's machine code, so nothing is kept unless the caller names a folder of its own.  Nor is anything kept
+// where the user's cache folder cannot be written: a cache only saves time.
 func openCache(dir string) (wazero.CompilationCache, error) {
-	if dir == "" {
-		if !versionKnown() {
-			return wazero.NewCompilationCache(), nil
-		}
-		var err error
-		if dir, err = DefaultCacheDir(); err != nil {
-			return nil, err
+	if dir != "" {
+		return openCacheIn(dir)
+	}
+	if versionKnown() {
+		if dir, err := DefaultCacheDir(); err == nil {
+			if cache, err := openCacheIn(dir); err == nil {
+				return cache, nil
+			}
 		}
 	}
+	return wazero.NewCompilationCache(), nil
+}
+
+func openCacheIn(dir string) (wazero.CompilationCache, error) {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the cache of compiled guests: %w; set %s to a folder you can write",

@@ -123,8 +123,8 @@ func (c *connection) await(cq *rdma.CQ, what string, take func(*rdma.WC) error) 
 	}
 }
 
-// spinAttempts is how long one call polls: some ten times as long as an answer takes.
-const spinAttempts = 200
+// spinAttempts is how long one call polls: a few times as long as an answer takes on the embedded provider.
+const spinAttempts = 50
 
 // watch looks after a connection while nothing comes from it.
 type watch struct {
@@ -132,14 +132,21 @@ type watch struct {
 	began time.Duration
 }
 
-// looksBetween is how often check gives way before it looks at the connection.
-const looksBetween = 16
+const (
+	looksBetween = 16 // looks at the connection, of which each costs a microsecond
+	patientLooks = 64 // after which this guest sleeps in between, as whoever it waits for may need its processor
+	nap          = 20 * time.Microsecond
+)
 
-// check gives way to a peer on the same processor, and fails when the peer has left or nothing has come for too
-// long.
+// check gives way to a peer, or to the kernel's half of a device, on the same processor, and fails when the peer
+// has left or nothing has come for too long.
 func (w *watch) check(c *connection, what string) error {
-	rdma.Yield()
-	if w.looks++; w.looks%looksBetween != 0 {
+	if w.looks++; w.looks < patientLooks {
+		rdma.Yield()
+	} else {
+		time.Sleep(nap)
+	}
+	if w.looks%looksBetween != 0 {
 		return nil
 	}
 	now := rdma.Clock()

@@ -42,7 +42,7 @@ func (c *connection) postWrite(n int) error {
 
 // arrived spins until the peer has written the number of the n-th message into this guest's memory.
 func (c *connection) arrived(n int) error {
-	const look = 1 << 12 // spins, some ten times as many as an answer takes
+	const look = 1 << 10 // spins, a few times as many as an answer takes on the embedded provider
 	var watch watch
 	number := (*uint32)(unsafe.Pointer(&c.target.Bytes[c.flagOffset()]))
 	for spins := 1; ; spins++ {
