@@ -49,6 +49,29 @@ struct sockaddr *core_address_to_sockaddr(const struct core_address *address,
 					  struct sockaddr_storage *storage);
 void core_address_from_sockaddr(struct core_address *address, const struct sockaddr *sockaddr);
 
+/* --- core_fault.c ---------------------------------------------------------------------------- */
+
+enum core_fault_traffic {
+	CORE_FAULT_DATA = 1, /* requests and responses of queue pairs */
+	CORE_FAULT_CM = 2, /* connection management messages */
+};
+
+/* What gets lost between two addresses (their ports do not matter). */
+struct core_fault {
+	struct core_address from, to;
+	uint32_t directed; /* only from -> to; else both ways */
+	uint32_t traffic; /* enum core_fault_traffic */
+	uint32_t attribute; /* CM: only messages of this attribute id (IBTA 12.6); 0: all */
+	uint32_t probability; /* in millionths */
+	uint32_t skip; /* this many pass first */
+	uint32_t count; /* this many are lost at most; 0: no limit */
+};
+
+/* The number of the new rule; -EINVAL, -ENOSPC; -EOPNOTSUPP where nothing can be lost on purpose. */
+int core_fault_add(struct core_provider *provider, const struct core_fault *fault);
+/* Heal: *lost is what the rule lost.  -ENOENT. */
+int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost);
+
 /* --- core_channel.c, core_cm.c ----------------------------------------------------------------- */
 
 /* rdma_conn_param both ways, with its private data inline (rdma_connect(3), rdma_accept(3)). */

@@ -111,6 +111,8 @@ struct core_options {
 	uint64_t seed;
 };
 
+struct core_fault;
+
 struct core_provider {
 	const char *name; /* "soft" or "verbs" */
 	void *libraries[2]; /* verbs: librdmacm and libibverbs as dlopen gave them */
@@ -124,6 +126,9 @@ struct core_provider {
 	/* Virtual clocks: see core_clock_now and core_clock_advance. */
 	uint64_t (*clock_now)(struct core_provider *provider);
 	bool (*clock_advance)(struct core_provider *provider, uint64_t limit);
+	/* Faults: see core_fault_add and core_fault_remove; NULL where there can be none. */
+	int (*fault_add)(struct core_provider *provider, const struct core_fault *fault);
+	int (*fault_remove)(struct core_provider *provider, int rule, uint32_t *lost);
 	void *host; /* soft: struct soft_host */
 
 #define CORE_ENTRY(function) __typeof__(function) *function;

@@ -282,3 +282,27 @@ func (f SendFlags) String() string { return sendFlagsNames.flags(f) }
 
 // ParseSendFlags reads one name, or several joined by "|".
 func ParseSendFlags(text string) (SendFlags, error) { return sendFlagsNames.parseFlags(text) }
+
+// CMMessage is a message of the connection manager, by its attribute id (IBTA 12.6).
+type CMMessage uint32
+
+// The messages of a reliable connection.
+const (
+	MessageREQ  CMMessage = 0x10
+	MessageMRA  CMMessage = 0x11
+	MessageREJ  CMMessage = 0x12
+	MessageREP  CMMessage = 0x13
+	MessageRTU  CMMessage = 0x14
+	MessageDREQ CMMessage = 0x15
+	MessageDREP CMMessage = 0x16
+)
+
+var messageNames = names[CMMessage]{"connection manager message", []named[CMMessage]{
+	{MessageREQ, "REQ"}, {MessageMRA, "MRA"}, {MessageREJ, "REJ"}, {MessageREP, "REP"}, {MessageRTU, "RTU"},
+	{MessageDREQ, "DREQ"}, {MessageDREP, "DREP"},
+}}
+
+func (m CMMessage) String() string { return messageNames.name(m) }
+
+// ParseCMMessage is the reverse of String.
+func ParseCMMessage(name string) (CMMessage, error) { return messageNames.parse(name) }

@@ -13,9 +13,9 @@ import (
 // gets a duplicate, so that closing the one never touches the other.
 type fdWaiter struct {
 	clock *Clock
-	file *os.File
-	raw  syscall.RawConn
-	turn chan struct{} // holds one token: a file has one read deadline, so one wait at a time
+	file  *os.File
+	raw   syscall.RawConn
+	turn  chan struct{} // holds one token: a file has one read deadline, so one wait at a time
 }
 
 // newFDWaiter watches fd, which is non-blocking already.

@@ -68,6 +68,8 @@ void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 		.attribute = attribute,
 		.local = id->local,
 		.remote = id->remote,
+		.source = id->rdma.route.addr.src_storage,
+		.destination = id->rdma.route.addr.dst_storage,
 	};
 }
 
@@ -79,10 +81,22 @@ void soft_cm_set_private_data(struct soft_cm_message *message, const void *data,
 	message->private_data_len = field;
 }
 
+static bool is_lost(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	union ibv_gid from, to;
+
+	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
+	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
+	return soft_fault_loses(&cm->host->faults, &from, &to, SOFT_FAULT_CM, message->attribute);
+}
+
 void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
 {
-	struct soft_cm_message *copy = malloc(sizeof(*copy));
+	struct soft_cm_message *copy;
 
+	if (is_lost(cm, message))
+		return;
+	copy = malloc(sizeof(*copy));
 	if (!copy)
 		return;
 	*copy = *message;

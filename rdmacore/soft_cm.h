@@ -60,7 +60,7 @@ struct soft_cm_message {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t flow_control, retry_count, rnr_retry_count, srq;
 	uint8_t ack_timeout, service_timeout;
-	struct sockaddr_storage source, destination; /* REQ */
+	struct sockaddr_storage source, destination;
 	uint8_t private_data_len; /* the whole field: a receiver cannot know what was sent */
 	uint8_t private_data[SOFT_MAX_PRIVATE_DATA];
 };

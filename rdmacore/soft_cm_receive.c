@@ -16,6 +16,8 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *req, uint32
 		.attribute = SOFT_CM_REJ,
 		.remote = req->local,
 		.reason = reason,
+		.source = req->destination,
+		.destination = req->source,
 		.private_data_len = SOFT_REJ_PRIVATE_DATA,
 	};
 
@@ -103,6 +105,13 @@ static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
 
 static void receive_rep(struct soft_id *id, const struct soft_cm_message *rep)
 {
+	struct soft_cm_message rtu;
+
+	if (id->state == SOFT_ID_ESTABLISHED) { /* our RTU was lost */
+		soft_cm_prepare(id, &rtu, SOFT_CM_RTU);
+		soft_cm_send(id->cm, &rtu);
+		return;
+	}
 	if (id->state != SOFT_ID_REQ_SENT)
 		return;
 	/* The passive side has the last word on depths; the roles change places on the way. */
@@ -196,6 +205,8 @@ void soft_cm_receive(struct soft_cm *cm, const struct soft_cm_message *message)
 				.attribute = SOFT_CM_DREP,
 				.local = message->remote,
 				.remote = message->local,
+				.source = message->destination,
+				.destination = message->source,
 			};
 
 			soft_cm_send(cm, &drep);

@@ -74,8 +74,6 @@ static int connect_locked(struct soft_id *id, const struct rdma_conn_param *para
 	req->rnr_retry_count = param ? clamp_retry(param->rnr_retry_count) : SERVICE_MAX_RETRY;
 	req->srq = param ? param->srq : 0;
 	req->ack_timeout = id->ack_timeout;
-	req->source = id->rdma.route.addr.src_storage;
-	req->destination = id->rdma.route.addr.dst_storage;
 	soft_cm_set_private_data(req, param ? param->private_data : NULL,
 				 param ? param->private_data_len : 0, field);
 	id->state = SOFT_ID_REQ_SENT;

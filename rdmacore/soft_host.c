@@ -15,6 +15,7 @@ int soft_host_create(struct soft_host **out, uint64_t seed, bool virtual_clock)
 		return -ENOMEM;
 	host->random.state = seed;
 	pthread_mutex_init(&host->lock, NULL);
+	soft_faults_init(&host->faults, soft_random_next(&host->random));
 	soft_clock_wall(&host->wall);
 	if (virtual_clock)
 		soft_clock_virtual(&host->clock);
@@ -34,6 +35,7 @@ destroy_device:
 	soft_device_destroy(host->device);
 destroy_timers:
 	soft_timers_destroy(&host->timers);
+	soft_faults_destroy(&host->faults);
 	pthread_mutex_destroy(&host->lock);
 	free(host);
 	return result;
@@ -44,6 +46,7 @@ void soft_host_destroy(struct soft_host *host)
 	soft_timers_destroy(&host->timers);
 	soft_cm_destroy(host->cm);
 	soft_device_destroy(host->device);
+	soft_faults_destroy(&host->faults);
 	pthread_mutex_destroy(&host->lock);
 	free(host);
 }

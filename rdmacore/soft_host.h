@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "soft_clock.h"
+#include "soft_fault.h"
 #include "soft_random.h"
 #include "soft_timer.h"
 
@@ -20,6 +21,7 @@ struct soft_host {
 	struct soft_clock wall; /* of bounds on what a caller waits for */
 	struct soft_timers timers;
 	struct soft_random random;
+	struct soft_faults faults;
 	struct soft_device *device;
 	struct soft_cm *cm;
 };

@@ -25,12 +25,18 @@ static struct soft_qp *find_peer(struct soft_qp *qp)
 /* Returns whether the peer failed over what it was sent. */
 static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
+	struct soft_faults *faults = &soft_qp_device(qp)->host->faults;
+	/* Each knows the other's address, which is how either knows its own. */
+	const union ibv_gid *here = &peer->attr.ah_attr.grh.dgid;
+	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
 	struct soft_packet packet, response;
 	bool peer_failed;
 
 	pthread_mutex_lock(&peer->responder.lock);
 	while (soft_requester_next(qp, &packet))
-		if (soft_responder_receive(peer, &packet, &response))
+		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
+		    soft_responder_receive(peer, &packet, &response) &&
+		    !soft_fault_loses(faults, there, here, SOFT_FAULT_DATA, 0))
 			soft_requester_receive(qp, &response);
 	peer_failed = peer->responder.failed;
 	pthread_mutex_unlock(&peer->responder.lock);

@@ -12,6 +12,7 @@
  *   mr.lock              slots of the memory key table (writers; readers take no lock)
  *   table.lock           one number table (queue pair numbers, communication ids)
  *   event_queue.lock     one CM event channel, completion channel or async event queue
+ *   faults.lock          the rules of what is lost
  *   timers.lock          the timer heap
  *
  * A requester holds its own requester.lock and the responder.lock of its peer.  No path goes from a

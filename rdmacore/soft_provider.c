@@ -2,7 +2,7 @@
  * The soft provider's table.  Each open provider has a host of its own: devices, ports and time of one
  * are nothing to another.
  */
-#include "core_provider.h"
+#include "core.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -41,6 +41,30 @@ static uint64_t clock_now(struct core_provider *provider)
 static bool clock_advance(struct core_provider *provider, uint64_t limit)
 {
 	return soft_timers_advance(&((struct soft_host *)provider->host)->timers, limit);
+}
+
+static int fault_add(struct core_provider *provider, const struct core_fault *fault)
+{
+	struct sockaddr_storage from, to;
+	struct soft_fault rule = {
+		.directed = fault->directed,
+		.traffic = fault->traffic,
+		.attribute = fault->attribute,
+		.probability = fault->probability,
+		.skip = fault->skip,
+		.count = fault->count,
+	};
+
+	if (!core_address_to_sockaddr(&fault->from, &from) || !core_address_to_sockaddr(&fault->to, &to))
+		return -EINVAL;
+	soft_address_to_gid((struct sockaddr *)&from, &rule.a);
+	soft_address_to_gid((struct sockaddr *)&to, &rule.b);
+	return soft_fault_add(&((struct soft_host *)provider->host)->faults, &rule);
+}
+
+static int fault_remove(struct core_provider *provider, int rule, uint32_t *lost)
+{
+	return soft_fault_remove(&((struct soft_host *)provider->host)->faults, rule, lost);
 }
 
 static struct ibv_device **get_device_list(int *count)
@@ -82,6 +106,8 @@ static const struct core_provider table = {
 	.select = select_host,
 	.clock_now = clock_now,
 	.clock_advance = clock_advance,
+	.fault_add = fault_add,
+	.fault_remove = fault_remove,
 	.rdma_create_event_channel = soft_create_event_channel,
 	.rdma_destroy_event_channel = soft_destroy_event_channel,
 	.rdma_create_id = soft_create_id,

@@ -184,6 +184,8 @@ static void complete_until(struct soft_qp *qp, uint32_t psn)
 	if (requester->completed != before) {
 		requester->retries_left = qp->attr.retry_cnt;
 		requester->rnr_retries_left = qp->attr.rnr_retry;
+		/* The timer is that of the oldest request (IBTA 9.9.2.1.1): it begins again. */
+		requester->wait_delay = soft_ack_timeout(qp->attr.timeout);
 	}
 	if (requester->completed == requester->transmitted) {
 		requester->wait = SOFT_WAIT_NONE;

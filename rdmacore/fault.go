@@ -1,0 +1,77 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"math"
+	"net/netip"
+	"syscall"
+)
+
+// Fault says what gets lost between two addresses of the fabric.
+type Fault struct {
+	From, To    netip.Addr
+	Directed    bool      // only what goes from From to To; else both ways
+	Data        bool      // requests and responses of queue pairs
+	CM          bool      // connection management messages
+	Message     CMMessage // of those, only this one; 0: all
+	Probability float64   // of each loss; 0 is taken as 1, certain
+	Skip        int       // so many pass first
+	Count       int       // so many are lost at most; 0: no limit
+}
+
+// FaultRule is a fault that is in force.
+type FaultRule struct {
+	provider *Provider
+	rule     C.int
+}
+
+// CanFault tells whether Fault works on this provider: on soft, not on a real fabric.
+func (p *Provider) CanFault() bool { return p != nil && p.c != nil && p.c.fault_add != nil }
+
+// Fault begins to lose what fault says.  EOPNOTSUPP on a real fabric, EINVAL for what makes no sense.
+// Losses by probability follow the provider's seed.
+func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
+	const op = "fault"
+	if p == nil || p.c == nil {
+		return nil, closed(op, "provider")
+	}
+	if !p.CanFault() {
+		return nil, fail(op, syscall.EOPNOTSUPP, "a real fabric loses nothing on purpose; run on soft")
+	}
+	c := C.struct_core_fault{
+		from: toCAddress(netip.AddrPortFrom(fault.From, 0)), to: toCAddress(netip.AddrPortFrom(fault.To, 0)),
+		attribute: C.uint32_t(fault.Message), probability: 1e6,
+		skip: C.uint32_t(fault.Skip), count: C.uint32_t(fault.Count),
+	}
+	if fault.Probability < 0 || fault.Probability > 1 || fault.Skip < 0 || fault.Count < 0 {
+		return nil, fail(op, syscall.EINVAL, "a probability is 0 to 1, a number not negative")
+	}
+	if fault.Probability != 0 {
+		c.probability = C.uint32_t(math.Round(fault.Probability * 1e6))
+	}
+	if fault.Data {
+		c.traffic |= C.CORE_FAULT_DATA
+	}
+	if fault.CM {
+		c.traffic |= C.CORE_FAULT_CM
+	}
+	if fault.Directed {
+		c.directed = 1
+	}
+	rule := C.core_fault_add(p.c, &c)
+	if err := check(op, int(rule)); err != nil {
+		return nil, err
+	}
+	return &FaultRule{provider: p, rule: rule}, nil
+}
+
+// Heal ends the fault and returns how much it lost.
+func (r *FaultRule) Heal() (lost int, err error) {
+	var count C.uint32_t
+	if err := check("heal", int(C.core_fault_remove(r.provider.c, r.rule, &count))); err != nil {
+		return 0, err
+	}
+	return int(count), nil
+}

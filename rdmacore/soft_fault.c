@@ -1,0 +1,98 @@
+#include "soft_fault.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define CERTAIN 1000000
+
+void soft_faults_init(struct soft_faults *faults, uint64_t seed)
+{
+	*faults = (struct soft_faults){.random.state = seed};
+	pthread_mutex_init(&faults->lock, NULL);
+}
+
+void soft_faults_destroy(struct soft_faults *faults)
+{
+	pthread_mutex_destroy(&faults->lock);
+}
+
+int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
+{
+	int result = -ENOSPC;
+
+	if (!fault->traffic || fault->traffic & ~(uint32_t)(SOFT_FAULT_DATA | SOFT_FAULT_CM) ||
+	    fault->probability > CERTAIN)
+		return -EINVAL;
+	pthread_mutex_lock(&faults->lock);
+	for (int rule = 0; rule < SOFT_FAULTS_MAX && result < 0; rule++) {
+		if (faults->rules[rule].active)
+			continue;
+		faults->rules[rule] = (struct soft_fault_rule){.fault = *fault, .active = true};
+		atomic_fetch_add_explicit(&faults->active, 1, memory_order_relaxed);
+		result = rule;
+	}
+	pthread_mutex_unlock(&faults->lock);
+	return result;
+}
+
+int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *lost)
+{
+	int result = -ENOENT;
+
+	pthread_mutex_lock(&faults->lock);
+	if (rule >= 0 && rule < SOFT_FAULTS_MAX && faults->rules[rule].active) {
+		faults->rules[rule].active = false;
+		atomic_fetch_sub_explicit(&faults->active, 1, memory_order_relaxed);
+		*lost = faults->rules[rule].lost;
+		result = 0;
+	}
+	pthread_mutex_unlock(&faults->lock);
+	return result;
+}
+
+static bool same(const union ibv_gid *a, const union ibv_gid *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
+		     const union ibv_gid *to, uint32_t traffic, uint32_t attribute)
+{
+	if (!(fault->traffic & traffic) || (fault->attribute && fault->attribute != attribute))
+		return false;
+	return (same(&fault->a, from) && same(&fault->b, to)) ||
+	       (!fault->directed && same(&fault->a, to) && same(&fault->b, from));
+}
+
+/* Count what the rule sees, and decide by its numbers.  faults->lock is held. */
+static bool rule_loses(struct soft_faults *faults, struct soft_fault_rule *rule)
+{
+	const struct soft_fault *fault = &rule->fault;
+
+	if (rule->seen < fault->skip) {
+		rule->seen++;
+		return false;
+	}
+	if (fault->count && rule->lost >= fault->count)
+		return false;
+	if (fault->probability < CERTAIN &&
+	    soft_random_next(&faults->random) % CERTAIN >= fault->probability)
+		return false;
+	rule->lost++;
+	return true;
+}
+
+bool soft_fault_match(struct soft_faults *faults, const union ibv_gid *from, const union ibv_gid *to,
+		      uint32_t traffic, uint32_t attribute)
+{
+	bool loses = false;
+
+	pthread_mutex_lock(&faults->lock);
+	for (int rule = 0; rule < SOFT_FAULTS_MAX; rule++)
+		if (faults->rules[rule].active &&
+		    concerns(&faults->rules[rule].fault, from, to, traffic, attribute) &&
+		    rule_loses(faults, &faults->rules[rule]))
+			loses = true;
+	pthread_mutex_unlock(&faults->lock);
+	return loses;
+}
