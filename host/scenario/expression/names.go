@@ -3,6 +3,7 @@ package expression
 import (
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 
 	"github.com/expr-lang/expr/types"
@@ -36,6 +37,17 @@ func (n Names) With(name string, t Type) Names {
 	}
 	extended[name] = t
 	return extended
+}
+
+var word = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
+
+// Words lists the words in an expression; what it mentions is among them.
+func Words(source string) map[string]bool {
+	words := make(map[string]bool)
+	for _, w := range word.FindAllString(source, -1) {
+		words[w] = true
+	}
+	return words
 }
 
 // Sorted lists the names.

@@ -58,7 +58,7 @@ func (c *compiler) guest(written *shape.Guest) *lab.GuestConfig {
 	}
 	if c.options.CheckModule != nil {
 		if err := c.options.CheckModule(config.Module); err != nil {
-			d := c.errors.Report(diag.GuestModule, written.Module.Span(), "%s", firstLine(err.Error()))
+			d := c.errors.Report(diag.GuestModule, written.Module.Span(), "%s", oneLine(err.Error()))
 			if strings.Contains(filepath.ToSlash(config.Module), "bin/guests/") {
 				d.WithHint("`make guests` builds the guests that come with rdmarun")
 			}
@@ -67,9 +67,13 @@ func (c *compiler) guest(written *shape.Guest) *lab.GuestConfig {
 	return config
 }
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+// oneLine joins the lines of an error.
+func oneLine(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, " ")
 }
 
 // roleArguments are the arguments of the guest of a role, compiled where a step starts it.

@@ -141,7 +141,11 @@ func (c *compiler) compile(node *syntax.Node, piece expression.Piece, at place) 
 		c.errors.Report(diag.ExpressionSyntax, node.Locate(piece.Offset-2, piece.Offset+1), "an empty expression")
 		return nil, ""
 	}
-	program, bad := expression.Compile(piece.Text, c.visible(at), at.scope.consts)
+	program, bad := expression.Compile(piece.Text, c.visible(at, expression.Words(piece.Text)), at.scope.consts)
+	if bad != nil && (bad.Kind == expression.UndefinedName || bad.Kind == expression.UndefinedMember) {
+		// Once more with all names, to suggest one.
+		_, bad = expression.Compile(piece.Text, c.visible(at, c.everything(at)), at.scope.consts)
+	}
 	if bad != nil {
 		c.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text)
 		return nil, ""

@@ -110,25 +110,52 @@ func (t *timeline) addResult(role, name string, resultType expression.Type) {
 	t.results[name][role] = resultType
 }
 
-// visible puts together what an expression may mention at a place.
-func (c *compiler) visible(at place) expression.Names {
-	names := maps.Clone(at.scope.names)
-	for name, roles := range c.timeline.results {
-		if _, hidden := names[name]; !hidden && len(roles) == 1 {
-			for _, resultType := range roles {
-				names[name] = resultType
-			}
+// visible puts together what an expression may mention at a place, as far as it is among the given
+// words: a scenario can have thousands of results, and an expression mentions a few.
+func (c *compiler) visible(at place, words map[string]bool) expression.Names {
+	names := make(expression.Names, len(words))
+	for word := range words {
+		if t := c.nameType(at, word, words); t != nil {
+			names[word] = t
 		}
-	}
-	for name, r := range c.roles {
-		if _, hidden := names[name]; !hidden {
-			names[name] = c.roleType(r)
-		}
-	}
-	if r := c.roles[at.role]; at.anyRole || r != nil && !r.guest {
-		names["buf"] = expression.TypeOf(func(string) (lab.BufferView, error) { return lab.BufferView{}, nil })
 	}
 	return names
+}
+
+// everything lists all words that could stand in an expression, for the hints of an error.
+func (c *compiler) everything(at place) map[string]bool {
+	words := map[string]bool{"buf": true}
+	for name := range at.scope.names {
+		words[name] = true
+	}
+	for name := range c.timeline.results {
+		words[name] = true
+	}
+	for name := range c.roles {
+		words[name] = true
+	}
+	return words
+}
+
+func (c *compiler) nameType(at place, word string, words map[string]bool) expression.Type {
+	if t, ok := at.scope.names[word]; ok {
+		return t
+	}
+	if roles := c.timeline.results[word]; len(roles) == 1 {
+		for _, resultType := range roles {
+			return resultType
+		}
+	}
+	if r := c.roles[word]; r != nil {
+		return c.roleType(r, words)
+	}
+	if word != "buf" {
+		return nil
+	}
+	if r := c.roles[at.role]; at.anyRole || r != nil && !r.guest {
+		return expression.TypeOf(func(string) (lab.BufferView, error) { return lab.BufferView{}, nil })
+	}
+	return nil
 }
 
 // role is a role as the checker knows it.
@@ -155,7 +182,7 @@ func bufferType() expression.Type {
 	return object
 }
 
-func (c *compiler) roleType(r *role) expression.Type {
+func (c *compiler) roleType(r *role, words map[string]bool) expression.Type {
 	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType()}
 	if !r.guest {
 		buffers := expression.Object{}
@@ -164,9 +191,9 @@ func (c *compiler) roleType(r *role) expression.Type {
 		}
 		object["buffers"] = buffers
 	}
-	for name, roles := range c.timeline.results {
-		if resultType, ok := roles[r.name]; ok {
-			object[name] = resultType
+	for word := range words {
+		if resultType, ok := c.timeline.results[word][r.name]; ok {
+			object[word] = resultType
 		}
 	}
 	return object

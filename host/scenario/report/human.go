@@ -19,6 +19,8 @@ type Human struct {
 	failed []failedCase
 	// heading is that of the running case, until something stands below it.
 	heading string
+	// file is the one whose cases are being listed.
+	file string
 }
 
 // HumanOptions say how much to show.
@@ -86,6 +88,16 @@ func (h *Human) print(format string, args ...any) {
 
 func (h *Human) begin(r *record.Record) {
 	h.heading = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name)
+	h.fileLine(r)
+}
+
+// fileLine names a file with several cases above the first of them.
+func (h *Human) fileLine(r *record.Record) {
+	if h.options.Quiet || r.Case == r.File || r.File == h.file {
+		return
+	}
+	h.file = r.File
+	h.print("%s\n", h.style.dim(r.File))
 }
 
 // below prints the case's heading before the first line that needs it.
@@ -128,11 +140,18 @@ func (h *Human) end(r *record.Record) {
 	if h.options.Quiet {
 		return
 	}
-	name := result.Name
-	if !strings.HasSuffix(r.Case, name) {
-		name += h.style.dim("  " + r.File)
+	h.fileLine(r)
+	name, took := result.Name, duration(result.Took)
+	if r.Case == r.File {
+		name += "  " + r.File
 	}
-	h.print("%s  %s%s  %s\n", h.word(result.Status), name, h.pad(result.Name, r, result), h.style.dim(duration(result.Took)))
+	if result.Status == record.Skipped {
+		took = ""
+	}
+	used := utf8.RuneCountInString("PASS  " + name + "  " + took)
+	name = result.Name + h.style.dim(strings.TrimPrefix(name, result.Name))
+	line := h.word(result.Status) + "  " + name + strings.Repeat(" ", max(0, h.options.Width-used)) + "  " + h.style.dim(took)
+	h.print("%s\n", strings.TrimRight(line, " "))
 	switch result.Status {
 	case record.Passed:
 		h.done(result)
@@ -145,15 +164,6 @@ func (h *Human) end(r *record.Record) {
 			h.print("      %s\n", result.Reason)
 		}
 	}
-}
-
-// pad lines the times of cases up.
-func (h *Human) pad(name string, r *record.Record, result *record.Result) string {
-	used := 6 + utf8.RuneCountInString(name) + 2 + utf8.RuneCountInString(duration(result.Took))
-	if !strings.HasSuffix(r.Case, name) {
-		used += 2 + utf8.RuneCountInString(r.File)
-	}
-	return strings.Repeat(" ", max(0, h.options.Width-used))
 }
 
 func (h *Human) word(status record.Status) string {

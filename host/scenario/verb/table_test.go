@@ -1,0 +1,119 @@
+package verb
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rdmarun/host/scenario/explain"
+)
+
+// TestRows holds every row of the table to what the checker, the runner and the documentation rely on.
+func TestRows(t *testing.T) {
+	table := NewTable()
+	if len(table.Verbs()) < 20 {
+		t.Fatalf("%d verbs", len(table.Verbs()))
+	}
+	for _, v := range table.Verbs() {
+		t.Run(v.Name, func(t *testing.T) {
+			if v.Doc == "" || !strings.HasSuffix(v.Doc, ".") || v.Run == nil || table.Lookup(v.Name) != v {
+				t.Error("needs a sentence, a function and a place in the table")
+			}
+			if v.Waits != (v.Argument("within") >= 0) {
+				t.Error("who waits takes `within`")
+			}
+			if v.Scalar != "" && v.Argument(v.Scalar) < 0 {
+				t.Errorf("no argument %q", v.Scalar)
+			}
+			if v.Yields == Nothing && v.Manual == "" && len(v.Results) > 0 {
+				t.Error("results that nobody can have")
+			}
+			seen := make(map[string]bool)
+			for i := range v.Arguments {
+				testArgument(t, &v.Arguments[i], seen)
+			}
+			for _, result := range v.Results {
+				if result.Doc == "" || (result.Type == Word) != (len(result.Words) > 0) {
+					t.Errorf("result %s: documentation, words", result.Name)
+				}
+			}
+		})
+	}
+}
+
+func testArgument(t *testing.T, a *Argument, seen map[string]bool) {
+	if a.Doc == "" || seen[a.Name] {
+		t.Errorf("argument %s: documentation, or twice", a.Name)
+	}
+	seen[a.Name] = true
+	if (a.Type == Word) != (len(a.Words) > 0) {
+		t.Errorf("argument %s: words", a.Name)
+	}
+	if a.Required && a.Default != nil {
+		t.Errorf("argument %s: a required one has no default", a.Name)
+	}
+	if a.Default == nil {
+		return
+	}
+	ok := false
+	switch a.Type {
+	case Integer, Size, Status:
+		_, ok = a.Default.(int)
+	case Duration:
+		_, ok = a.Default.(time.Duration)
+	case Boolean:
+		_, ok = a.Default.(bool)
+	case Word, Text, Endpoint, Peer, Address:
+		_, ok = a.Default.(string)
+	}
+	if !ok {
+		t.Errorf("argument %s: a default of type %T", a.Name, a.Default)
+	}
+}
+
+func TestTypeNames(t *testing.T) {
+	for kind := Integer; kind <= Status; kind++ {
+		if kind.String() == "a value" {
+			t.Errorf("type %d has no name", kind)
+		}
+	}
+}
+
+// TestExplained sees to it that no status stands alone.
+func TestExplained(t *testing.T) {
+	for _, name := range statusNames() {
+		if explain.Completion(name) == "" {
+			t.Errorf("completion status %s has no explanation", name)
+		}
+	}
+	for _, name := range []string{"EINVAL", "EADDRINUSE", "EADDRNOTAVAIL", "ENODEV", "ENOMEM", "ECONNREFUSED", "ETIMEDOUT", "EACCES", "EBUSY"} {
+		if explain.Errno(name) == "" {
+			t.Errorf("errno %s has no explanation", name)
+		}
+	}
+	for reason, word := range map[int]string{8: "listens", 28: "refused", 10: "connection"} {
+		if text := explain.Event("REJECTED", reason); !strings.Contains(text, word) {
+			t.Errorf("reject %d: %s", reason, text)
+		}
+	}
+	if text := explain.Event("UNREACHABLE", -110); !strings.Contains(text, "no answer in time") {
+		t.Error(text)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for kind, names := range map[string][]string{
+		"events": eventNames(), "statuses": statusNames(), "opcodes": wcOpcodeNames(), "states": qpStateNames(),
+		"access": AccessNames(), "types": QPTypeNames(), "errnos": ErrnoNames(), "rejects": RejectReasons(),
+	} {
+		if len(names) < 5 {
+			t.Errorf("%s: %v", kind, names)
+		}
+	}
+	if errno, ok := ParseErrno("EINVAL"); !ok || ErrnoName(errno) != "EINVAL" {
+		t.Error("EINVAL")
+	}
+	if _, ok := ParseErrno("ENONSENSE"); ok {
+		t.Error("ENONSENSE")
+	}
+}
