@@ -30,9 +30,9 @@ type connection struct {
 
 	unsignaled int // sends since the last one with a completion
 	pending    int // completions not taken yet
-	recvWRs    [1]rdma.RecvWR
+	recvWRs    [slots]rdma.RecvWR
 	sendWRs    [2]rdma.SendWR
-	sges       [2]rdma.SGE
+	sges       [slots]rdma.SGE
 	wcs        [slots]rdma.WC
 }
 
@@ -58,22 +58,24 @@ func (c *connection) allocate() (err error) {
 			return err
 		}
 	}
-	for n := range min(slots, c.work.count) {
-		if err := c.postRecv(n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.postRecvs(0, slots)
 }
 
 func (c *connection) greeting() []byte {
 	return greeting{c.work, c.target.Address, c.target.RKey}.encode()
 }
 
-func (c *connection) postRecv(n int) error {
-	c.recvWRs[0] = rdma.RecvWR{WRID: uint64(n), NumSGE: 1}
-	c.sges[0] = c.incoming.SGE(n%slots*c.work.size, c.work.size)
-	_, err := c.ep.QP.PostRecv(c.recvWRs[:1], c.sges[:1])
+// postRecvs posts the receives of so many messages from the n-th, as far as there are messages, in one call.
+func (c *connection) postRecvs(n, count int) error {
+	count = min(count, c.work.count-n)
+	if count <= 0 {
+		return nil
+	}
+	for at := range count {
+		c.recvWRs[at] = rdma.RecvWR{WRID: uint64(n + at), FirstSGE: uint32(at), NumSGE: 1}
+		c.sges[at] = c.incoming.SGE((n+at)%slots*c.work.size, c.work.size)
+	}
+	_, err := c.ep.QP.PostRecv(c.recvWRs[:count], c.sges[:count])
 	return err
 }
 
