@@ -4,8 +4,9 @@
 declare -A boot_limit=([kvm]=20 [tcg]=90)
 
 # run_job DIRECTORY LIMIT: boot with that job folder, its output on stdout, LIMIT seconds for the job.
-# Returns the job's exit status, 124 when the time was up, 125 when the machine failed.  A machine that
-# does not boot gets a second try, without KVM, which may be there and not work.
+# Returns the job's exit status, 124 when the time was up, 125 when the machine did not boot, 126 when it
+# ended before the job.  A machine that does not boot gets a second try, without KVM, which may be there
+# and not work.
 run_job() {
 	local job=$1 limit=$2 accelerator command
 	for accelerator in "$(accelerator)" tcg; do
@@ -14,14 +15,15 @@ run_job() {
 		"${command[@]}" </dev/null 2>>"$job/console" &
 		machine=$!
 		if wait_booted "$job" "${boot_limit[$accelerator]}"; then
+			[ "$accelerator" = kvm ] && remember_kvm works
 			wait_finished "$job" "$limit"
 			return
 		fi
 		stop_machine
-		say "the VM did not boot ($accelerator, ${boot_limit[$accelerator]} s allowed); the end of its console:"
-		tail -n 15 "$job/console" >&2
-		[ "$accelerator" = kvm ] && host_boot >"$cache/kvm-unusable"
+		say "the VM did not boot within ${boot_limit[$accelerator]} s ($accelerator)"
+		[ "$accelerator" = kvm ] && remember_kvm fails
 	done
+	show_console "$job"
 	return 125
 }
 
@@ -45,9 +47,9 @@ wait_finished() {
 	done
 	report_kernel_trouble "$job/console"
 	if [ ! -s "$job/status" ]; then
-		say "the VM ended without the job's exit status; the end of its console:"
-		tail -n 15 "$job/console" >&2
-		return 125
+		say "the VM ended without the job's exit status"
+		show_console "$job"
+		return 126
 	fi
 	return "$(cat "$job/status")"
 }
@@ -68,26 +70,46 @@ report_kernel_trouble() {
 
 run_shell() {
 	local job=$1 command
+	if [ "$(accelerator)" = kvm ] && [ "$(kvm_verdict)" = unknown ]; then
+		# Nobody watches over an interactive machine, so one that is watched goes first.
+		say "trying KVM"
+		mkdir "$job/probe"
+		echo true >"$job/probe/command"
+		run_job "$job/probe" 20
+	fi
 	: >"$job/interactive"
 	say "booting; leave with \"exit\", or kill the VM with Ctrl-a x"
 	machine_command "$job" "$(accelerator)" -serial mon:stdio
 	"${command[@]}"
 	[ -s "$job/status" ] && return "$(cat "$job/status")"
-	tail -n 15 "$job/console" >&2
+	show_console "$job"
 	return 125
 }
 
-# accelerator prints kvm where it can be opened and has not failed since this host was started.
+show_console() {
+	say "the end of the VM's console:"
+	tail -n 25 "$1/console" >&2
+}
+
+# accelerator prints kvm where it can be opened and has not failed.
 accelerator() {
-	if [ -r /dev/kvm ] && [ -w /dev/kvm ] && [ "$(cat "$cache/kvm-unusable" 2>/dev/null)" != "$(host_boot)" ]; then
+	if [ -r /dev/kvm ] && [ -w /dev/kvm ] && [ "$(kvm_verdict)" != fails ]; then
 		echo kvm
 	else
 		echo tcg
 	fi
 }
 
-# host_boot names this run of the host's kernel.
-host_boot() { cat /proc/sys/kernel/random/boot_id; }
+# KVM that can be opened may still hang (nested, for one), and finding out takes long: what was found is
+# remembered until the host is started again.
+remember_kvm() { echo "$(cat /proc/sys/kernel/random/boot_id) $1" >"$cache/kvm"; }
+
+kvm_verdict() {
+	local boot verdict
+	read -r boot verdict 2>/dev/null <"$cache/kvm"
+	[ "${boot-}" = "$(cat /proc/sys/kernel/random/boot_id)" ] || verdict=unknown
+	echo "$verdict"
+}
 
 # machine_command JOB ACCELERATOR QEMU-ARGUMENT... sets $command to QEMU's command line.
 machine_command() {
