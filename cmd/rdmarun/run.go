@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -87,6 +88,11 @@ func runScenarios(ctx context.Context, a *app, flags runFlags, paths []string) (
 	if err != nil {
 		return err
 	}
+	for _, id := range flags.ids {
+		if _, err := path.Match(id, ""); err != nil {
+			return usageError("--id %s: %w", id, err)
+		}
+	}
 	if len(paths) == 0 {
 		paths = []string{defaultScenarios}
 	}
@@ -140,21 +146,21 @@ func runCode(t record.Totals) exitCode {
 	return exitOK
 }
 
-// parseParams reads -p NAME=VALUE, over what the environment says.
-func parseParams(env map[string]string, flags []string) (map[string]string, error) {
+// parseParams reads -p NAME=VALUE, and RDMARUN_PARAM_NAME of the environment.
+func parseParams(env map[string]string, flags []string) (scenario.Params, error) {
 	const prefix = "RDMARUN_PARAM_"
-	params := make(map[string]string)
+	params := scenario.Params{Given: make(map[string]string), Environment: make(map[string]string)}
 	for name, value := range env {
-		if param, ok := strings.CutPrefix(name, prefix); ok {
-			params[param] = value
+		if param, ok := strings.CutPrefix(name, prefix); ok && value != "" {
+			params.Environment[param] = value
 		}
 	}
 	for _, flag := range flags {
 		name, value, ok := strings.Cut(flag, "=")
 		if !ok || name == "" {
-			return nil, withHint(usageError("-p %s: not of the form NAME=VALUE", flag), "for example: -p count=100")
+			return params, withHint(usageError("-p %s: not of the form NAME=VALUE", flag), "for example: -p count=100")
 		}
-		params[name] = value
+		params.Given[name] = value
 	}
 	return params, nil
 }

@@ -20,7 +20,7 @@ func BenchmarkValidate(b *testing.B) {
 	lines := strings.Split(string(text), "\n")
 	path := write(b, b.TempDir()+"/rping.yaml", string(text))
 	for b.Loop() {
-		if checked := scenario.Check([]string{path}, nil); checked.Errors.Len() > 0 {
+		if checked := scenario.Check([]string{path}, scenario.Params{}); checked.Errors.Len() > 0 {
 			b.Fatal(checked.Errors.Sorted())
 		}
 	}

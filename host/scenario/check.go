@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"maps"
+
 	"rdmarun/host"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/plan"
@@ -30,9 +32,31 @@ type Checked struct {
 	Files int
 }
 
+// Params are values of parameters, by name, as text.
+type Params struct {
+	// Given were asked for: a name that no file has is an error.
+	Given map[string]string
+	// Environment gives way to Given, and may hold names for other files.
+	Environment map[string]string
+}
+
+// of are the values that count for a set of files.
+func (p Params) of(files []*shape.File) map[string]string {
+	merged := make(map[string]string)
+	for _, file := range files {
+		for _, param := range file.Params {
+			if value, ok := p.Environment[param.Name.Value]; ok {
+				merged[param.Name.Value] = value
+			}
+		}
+	}
+	maps.Copy(merged, p.Given)
+	return merged
+}
+
 // Check reads and checks files, and the scenarios in directories, with the given values of parameters.  It
 // touches no device and opens no socket.
-func Check(paths []string, params map[string]string) *Checked {
+func Check(paths []string, given Params) *Checked {
 	checked := &Checked{Errors: &diag.List{}}
 	table := verb.NewTable()
 	var files []*shape.File
@@ -43,6 +67,7 @@ func Check(paths []string, params map[string]string) *Checked {
 			files, inputs = append(files, file), append(inputs, in)
 		}
 	}
+	params := given.of(files)
 	if len(params) > 0 && len(files) == checked.Files {
 		checked.ParamErrors = plan.CheckParams(files, params)
 	}

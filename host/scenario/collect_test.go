@@ -32,7 +32,7 @@ func TestDirectory(t *testing.T) {
 	write(t, dir+"/.hidden/d.yaml", good)
 	write(t, dir+"/notes.txt", good)
 	write(t, dir+"/lib/cm.yaml", "rdmarun: v1\nfragments:\n  f: {do: [{log: a}]}\n")
-	checked := scenario.Check([]string{dir, dir + "/b.yaml"}, nil)
+	checked := scenario.Check([]string{dir, dir + "/b.yaml"}, scenario.Params{})
 	var names []string
 	for _, s := range checked.Scenarios {
 		name, _ := filepath.Rel(dir, s.Path)
@@ -54,7 +54,7 @@ func TestAllErrors(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/1.yaml", "rdmarun: v1\nsteps:\n  - lgo: a\n  - lgo: b\n")
 	write(t, dir+"/2.yaml", "rdmarun: v1\nsteps: [\n")
-	checked := scenario.Check([]string{dir, dir + "/3.yaml", dir + "/nowhere/4.yaml"}, nil)
+	checked := scenario.Check([]string{dir, dir + "/3.yaml", dir + "/nowhere/4.yaml"}, scenario.Params{})
 	var codes []string
 	for _, d := range checked.Errors.Sorted() {
 		codes = append(codes, string(d.Code))
@@ -71,7 +71,7 @@ func TestUnreadable(t *testing.T) {
 		dir + "/ripng.yaml":    "did you mean",
 		dir + "/no/where.yaml": "there is no directory",
 	} {
-		checked := scenario.Check([]string{path}, nil)
+		checked := scenario.Check([]string{path}, scenario.Params{})
 		list := checked.Errors.Sorted()
 		if len(list) != 1 || list[0].Code != diag.Unreadable || !strings.Contains(list[0].Hint, hint) {
 			t.Errorf("%s: %v", path, list)
@@ -81,7 +81,7 @@ func TestUnreadable(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	path := write(t, t.TempDir()+"/large.yaml", "rdmarun: v1\n"+strings.Repeat("# comment\n", syntax.MaxBytes/5))
-	list := scenario.Check([]string{path}, nil).Errors.Sorted()
+	list := scenario.Check([]string{path}, scenario.Params{}).Errors.Sorted()
 	if len(list) != 1 || list[0].Code != diag.TooLarge {
 		t.Error(list)
 	}
@@ -104,7 +104,7 @@ func TestParameters(t *testing.T) {
 		"not evaluated": {map[string]string{"peer": "$(count)"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checked := scenario.Check([]string{a, b}, test.params)
+			checked := scenario.Check([]string{a, b}, scenario.Params{Given: test.params})
 			if test.message == "" {
 				if len(checked.ParamErrors) > 0 || checked.Errors.Len() > 0 {
 					t.Error(checked.ParamErrors, checked.Errors.Sorted())

@@ -21,7 +21,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			checked := scenario.Check([]string{file}, nil)
+			checked := scenario.Check([]string{file}, scenario.Params{})
 			if checked.Errors.Len() == 0 {
 				t.Error("a bad file passes")
 			}

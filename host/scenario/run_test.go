@@ -57,7 +57,7 @@ func (c *collector) Record(r *record.Record) error {
 // load checks files that must be good.
 func load(t testing.TB, params map[string]string, paths ...string) []scenario.Scenario {
 	t.Helper()
-	checked := scenario.Check(paths, params)
+	checked := scenario.Check(paths, scenario.Params{Given: params})
 	for _, bad := range checked.ParamErrors {
 		t.Fatal(bad)
 	}

@@ -60,7 +60,7 @@ func (h *Human) Record(r *record.Record) error {
 	switch r.Kind {
 	case record.RunStart:
 
-		if !h.options.Quiet {
+		if !h.options.Quiet && r.Run.Cases > 0 {
 			h.print("%s\n\n", h.style.dim(fmt.Sprintf("%s on provider %s", plural(r.Run.Cases, "case"), r.Run.Provider)))
 		}
 	case record.CaseStart:
@@ -185,7 +185,7 @@ func (h *Human) word(status record.Status) string {
 // done tells what a case that passed has done.
 func (h *Human) done(result *record.Result) {
 	for _, loop := range result.Loops {
-		h.print("      %-10s %d rounds, median %s, fastest %s, slowest %s\n", loop.Name, loop.Rounds,
+		h.print("      %-10s %s, median %s, fastest %s, slowest %s\n", loop.Name, plural(loop.Rounds, "round"),
 			duration(loop.Median), duration(loop.Min), duration(loop.Max))
 	}
 	var traffic []string
