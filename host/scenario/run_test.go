@@ -142,6 +142,26 @@ func normal(text string) string {
 	return text
 }
 
+// TestVirtualClock waits for hours that take no time: what a scenario waits for and measures runs on the
+// provider's clock.
+func TestVirtualClock(t *testing.T) {
+	provider, err := rdmacore.Open("soft", rdmacore.WithVirtualClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := provider.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	seen := &collector{}
+	config := scenario.RunConfig{Provider: provider, Consumers: []record.Consumer{seen}}
+	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/virtual.yaml"), config)
+	if err != nil || totals.Passed != 1 {
+		t.Errorf("%v %+v %+v", err, totals, seen.results)
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("interrupted (test)")) })

@@ -89,6 +89,9 @@ func (l *Lab) Role(name string) (*Role, error) {
 // Roles are in the order of the file.
 func (l *Lab) Roles() []*Role { return l.roles }
 
+// Clock is the provider's time: what is waited for and what is measured runs on it.
+func (l *Lab) Clock() *rdmacore.Clock { return l.provider.Clock() }
+
 // Output passes a line of a role (empty: the runner's own) to whoever reads the run.
 func (l *Lab) Output(role, line string) { l.output(role, line) }
 

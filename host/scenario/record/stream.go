@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,17 +26,14 @@ type Stream struct {
 
 // NewStream starts the clock of a run.
 func NewStream(consumers ...Consumer) *Stream {
-	return &Stream{begin: time.Now(), consumers: consumers}
+	return &Stream{begin: time.Now(), consumers: slices.Clone(consumers)}
 }
 
 // Wants tells whether some consumer wants records of that kind.
 func (s *Stream) Wants(kind Kind) bool {
-	for _, consumer := range s.consumers {
-		if consumer.Wants(kind) {
-			return true
-		}
-	}
-	return false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.consumers, func(c Consumer) bool { return c != nil && c.Wants(kind) })
 }
 
 // Write completes a record with version and time and passes it on.
@@ -44,12 +42,13 @@ func (s *Stream) Write(r *Record) {
 	defer s.mu.Unlock()
 	r.Version, r.Time = Version, time.Now()
 	r.Elapsed = r.Time.Sub(s.begin)
-	for _, consumer := range s.consumers {
-		if !consumer.Wants(r.Kind) {
+	for i, consumer := range s.consumers {
+		if consumer == nil || !consumer.Wants(r.Kind) {
 			continue
 		}
 		if err := consumer.Record(r); err != nil {
 			s.failures = append(s.failures, err)
+			s.consumers[i] = nil // an output with a hole is worse than one with an end
 		}
 	}
 }

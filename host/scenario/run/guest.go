@@ -72,7 +72,8 @@ func (r *caseRun) operate(ctx context.Context, guest *lab.Guest, action *plan.Gu
 	if action.Operation == "stop" {
 		wait = guest.Stop
 	}
-	result, err := wait(waiting)
+	var result lab.GuestResult
+	r.lab.Clock().Outside(func() { result, err = wait(waiting) })
 	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, &lab.Failure{What: "the guest did not end", Expected: fmt.Sprintf("its end within %s", within), Got: "it still runs"}
 	}
@@ -142,7 +143,7 @@ func (r *caseRun) barrier(ctx context.Context, step *plan.Step, action *plan.Bar
 	waiting, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	begin := time.Now()
-	err = r.lab.Barrier(waiting, name.(string), roles)
+	r.lab.Clock().Outside(func() { err = r.lab.Barrier(waiting, name.(string), roles) })
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -54,6 +54,9 @@ func (r *caseRun) execute(ctx context.Context) {
 	}
 	defer r.tearDown(before)
 	defer r.recoverPanic()
+	// This goroutine acts for all roles that steps drive: a virtual clock moves while it waits.
+	r.lab.Clock().Enter()
+	defer r.lab.Clock().Leave()
 
 	steps, cancel := context.WithTimeoutCause(ctx, r.testCase.Timeout, &caseTimeout{r.testCase.Timeout})
 	defer cancel()

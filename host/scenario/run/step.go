@@ -70,11 +70,12 @@ func (r *caseRun) step(ctx context.Context, step *plan.Step) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, limit.(time.Duration), &stepTimeout{limit.(time.Duration)})
 		defer cancel()
 	}
-	begin := time.Now()
+	clock := r.lab.Clock()
+	begin := clock.Now()
 	if err := r.named(ctx, step); err != nil {
 		return err
 	}
-	return r.checkTook(step, time.Since(begin))
+	return r.checkTook(step, clock.Now()-begin)
 }
 
 // named runs the action with the step's name on the path.

@@ -80,7 +80,7 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 
 // await waits for the first completion; 0 and nil when none came in time.
 func await(ctx context.Context, call *Call, cq *rdmacore.CQ, completions []rdmacore.WC) (int, error) {
-	waiting, cancel := context.WithTimeout(ctx, call.Duration("within"))
+	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
 	defer cancel()
 	n, err := cq.Wait(waiting, completions)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -133,7 +133,7 @@ func drain(ctx context.Context, call *Call) (Outcome, error) {
 		return Outcome{}, err
 	}
 	wanted := call.Integer("count")
-	waiting, cancel := context.WithTimeout(ctx, call.Duration("within"))
+	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
 	defer cancel()
 	taken, succeeded, flushed := 0, 0, 0
 	var batch [16]rdmacore.WC

@@ -49,7 +49,7 @@ func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
 		return Outcome{}, err
 	}
 	wanted := call.Text("type")
-	waiting, cancel := context.WithTimeout(ctx, call.Duration("within"))
+	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
 	defer cancel()
 	event, err := call.Role.Channel().Wait(waiting, endpoint.ID())
 	switch {

@@ -31,12 +31,5 @@ func log(_ context.Context, call *Call) (Outcome, error) {
 }
 
 func sleep(ctx context.Context, call *Call) (Outcome, error) {
-	timer := time.NewTimer(call.Duration("for"))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return Outcome{}, nil
-	case <-ctx.Done():
-		return Outcome{}, ctx.Err()
-	}
+	return Outcome{}, call.Lab.Clock().Sleep(ctx, call.Duration("for"))
 }
