@@ -189,14 +189,16 @@ func (f *runFlags) rerun() string {
 	return strings.Join(words, " ")
 }
 
-// paramErrors makes one error of what is wrong with -p.
-func paramErrors(list []*plan.ParamError) error {
+// paramErrors shows what is wrong with -p and returns the last of it.
+func (a *app) paramErrors(list []*plan.ParamError) (err error) {
 	for _, each := range list {
-		err := usageError("%s", each)
+		if err != nil {
+			printError(a.stderr, err)
+		}
+		err = usageError("%s", each)
 		if each.Hint != "" {
 			err = withHint(err, each.Hint)
 		}
-		return err
 	}
-	return nil
+	return err
 }

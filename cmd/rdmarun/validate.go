@@ -62,7 +62,7 @@ func (a *app) reportChecked(checked *scenario.Checked, style report.Style) error
 		fmt.Fprintf(a.stderr, "\n%s in %s\n", count(n, "error"), count(checked.Files, "file"))
 		return reported(exitInvalid)
 	}
-	if err := paramErrors(checked.ParamErrors); err != nil {
+	if err := a.paramErrors(checked.ParamErrors); err != nil {
 		return err
 	}
 	if checked.Files == 0 {

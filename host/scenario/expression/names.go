@@ -29,16 +29,6 @@ func TypeOf(value any) Type { return types.TypeOf(value) }
 // Names is what an expression may mention, each with its type.
 type Names map[string]Type
 
-// With returns a copy with one more name.
-func (n Names) With(name string, t Type) Names {
-	extended := maps.Clone(n)
-	if extended == nil {
-		extended = make(Names, 1)
-	}
-	extended[name] = t
-	return extended
-}
-
 var word = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
 
 // Words lists the words in an expression; what it mentions is among them.

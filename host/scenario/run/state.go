@@ -31,8 +31,6 @@ type caseRun struct {
 	// roleObjects are what expressions see of roles; bufferOf are their functions buf.
 	roleObjects map[string]map[string]any
 	bufferOf    map[string]func(string) (lab.BufferView, error)
-	// arguments is reused from step to step.
-	arguments []any
 }
 
 // environmentNames fills in what expressions may mention from the start.
