@@ -38,8 +38,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long a test waits for what takes milliseconds.
-const patience = time.Minute
+// patience is how long a test waits for what takes milliseconds, or a minute when it is to compile a Go guest with
+// the race detector on a busy machine.
+const patience = 5 * time.Minute
 
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
