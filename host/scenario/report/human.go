@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -141,16 +142,19 @@ func (h *Human) end(r *record.Record) {
 		return
 	}
 	h.fileLine(r)
-	name, took := result.Name, duration(result.Took)
-	if r.Case == r.File {
-		name += "  " + r.File
+	name, place, took := result.Name, "", duration(result.Took)
+	switch {
+	case r.Case != r.File:
+	case filepath.Base(r.File) == name:
+		name = r.File // the scenario has no name of its own
+	default:
+		place = "  " + r.File
 	}
 	if result.Status == record.Skipped {
 		took = ""
 	}
-	used := utf8.RuneCountInString("PASS  " + name + "  " + took)
-	name = result.Name + h.style.dim(strings.TrimPrefix(name, result.Name))
-	line := h.word(result.Status) + "  " + name + strings.Repeat(" ", max(0, h.options.Width-used)) + "  " + h.style.dim(took)
+	used := utf8.RuneCountInString("PASS  " + name + place + "  " + took)
+	line := h.word(result.Status) + "  " + name + h.style.dim(place) + strings.Repeat(" ", max(0, h.options.Width-used)) + "  " + h.style.dim(took)
 	h.print("%s\n", strings.TrimRight(line, " "))
 	switch result.Status {
 	case record.Passed:
