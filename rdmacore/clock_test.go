@@ -8,13 +8,24 @@ import (
 	"time"
 )
 
+// openVirtual opens a soft provider of its own with a virtual clock.  The fabric is soft's whatever the
+// tests run on, so there is nothing to ask a kernel.
+func openVirtual(t *testing.T, seed uint64) *Provider {
+	t.Helper()
+	if !onSoft() {
+		t.Skip("a virtual clock and faults are soft's own")
+	}
+	p, err := Open("soft", WithVirtualClock(), WithSeed(seed))
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Close()) })
+	return p
+}
+
 // virtualPair is a connected pair on a soft provider of its own with a virtual clock.  The client's sends
 // are retried rnrRetries times when the server is not ready.
 func virtualPair(t *testing.T, rnrRetries uint8) (p *Provider, client, server *side) {
 	t.Helper()
-	p, err := Open("soft", WithVirtualClock(), WithSeed(1))
-	must(t, err)
-	t.Cleanup(func() { must(t, p.Close()) })
+	p = openVirtual(t, 1)
 	server = newSide(t, p)
 	client = newSide(t, p)
 	listener := listen(t, server, &usualQP)

@@ -100,9 +100,7 @@ func TestFaultRandomLosses(t *testing.T) {
 func TestFaultLostMessages(t *testing.T) {
 	for name, message := range map[string]CMMessage{"REQ": MessageREQ, "REP": MessageREP, "RTU": MessageRTU} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Open("soft", WithVirtualClock(), WithSeed(2))
-			must(t, err)
-			t.Cleanup(func() { must(t, p.Close()) })
+			p := openVirtual(t, 2)
 			server, client := newSide(t, p), newSide(t, p)
 			listener := listen(t, server, &usualQP)
 			rule := fault(t, p, Fault{CM: true, Message: message, Count: 1})
