@@ -70,6 +70,7 @@ func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
 	defer stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.lookAgain() // what the caller did before it waits may be another's cue, too
 	for {
 		if found() {
 			c.lookAgain() // what was found may be another's cue
