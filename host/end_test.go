@@ -13,6 +13,7 @@ import (
 // run runs a guest of testdata.
 func run(t testing.TB, r *host.Runtime, name string, config host.GuestConfig) host.Result {
 	t.Helper()
+	config.Provider = newProvider(t)
 	return r.Run(testContext(t), compileWAT(t, r, name), config)
 }
 
@@ -72,7 +73,7 @@ func TestTimeLimit(t *testing.T) {
 func TestContextEndsGuest(t *testing.T) {
 	r := newRuntime(t, host.InterruptMetered)
 	ctx, cancel := context.WithCancel(testContext(t))
-	guest, err := r.Start(ctx, compileWAT(t, r, "spin"), host.GuestConfig{})
+	guest, err := r.Start(ctx, compileWAT(t, r, "spin"), host.GuestConfig{Provider: newProvider(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,6 +23,9 @@ type Guest struct {
 // Start starts a guest.  It runs until it ends by itself, its time is over, ctx ends, or it is stopped; Done
 // tells.  The error says why it could not be started.
 func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Guest, error) {
+	if config.Provider == nil {
+		return nil, errors.New("start guest: no provider")
+	}
 	if config.Name == "" {
 		config.Name = m.name
 	}
@@ -48,8 +52,12 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Gu
 	if limit := config.Limits.Time; limit > 0 {
 		ctx, expire = context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w of %s", errTimeLimit, limit))
 	}
+	// The guest acts from now on, and not only once its goroutine has begun.
+	clock := config.Provider.Clock()
+	clock.Enter()
 	go func() {
 		defer close(g.done)
+		defer clock.Leave()
 		defer g.cancel(nil)
 		defer expire()
 		g.result = g.run(ctx)

@@ -16,11 +16,11 @@ func TestSpinningGuestsDoNotStopTheProcess(t *testing.T) {
 	for _, processors := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d processors", processors), func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-			r := newRuntime(t, host.InterruptMetered)
+			r, p := newRuntime(t, host.InterruptMetered), newProvider(t)
 			ctx, cancel := context.WithCancel(testContext(t))
 			var guests []*host.Guest
 			for range processors + 1 {
-				guest, err := r.Start(ctx, compileWAT(t, r, "spin"), host.GuestConfig{Limits: host.Limits{Time: host.NoTimeLimit}})
+				guest, err := r.Start(ctx, compileWAT(t, r, "spin"), host.GuestConfig{Provider: p, Limits: host.Limits{Time: host.NoTimeLimit}})
 				if err != nil {
 					t.Fatal(err)
 				}

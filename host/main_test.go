@@ -63,10 +63,10 @@ func newRuntime(t testing.TB, mode host.InterruptMode) *host.Runtime {
 }
 
 // newProvider opens the soft provider; the test fails if anything of it, or a descriptor, is left.
-func newProvider(t testing.TB) *rdmacore.Provider {
+func newProvider(t testing.TB, options ...rdmacore.Option) *rdmacore.Provider {
 	t.Helper()
 	descriptors := openDescriptors(t)
-	p, err := rdmacore.Open("soft")
+	p, err := rdmacore.Open("soft", options...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"rdmarun/host"
 	"rdmarun/rdmacore"
@@ -28,6 +29,28 @@ func startServer(t testing.TB, r *host.Runtime, p *rdmacore.Provider, out *outpu
 		t.Fatalf("the server ended: %v\n%s", server.Result().Err, out)
 	}
 	return server
+}
+
+// On a virtual clock guests wait, sleep and spin as well, and an hour takes no time.
+func TestVirtualClock(t *testing.T) {
+	r, p := newRuntime(t, host.InterruptMetered), newProvider(t, rdmacore.WithVirtualClock())
+	var slept output
+	result := r.Run(testContext(t), compileGo(t, r, faulty), host.GuestConfig{Provider: p, Args: []string{"sleep"}, Stdout: &slept, Stderr: &slept})
+	if !result.OK() || p.Clock().Now() < time.Hour {
+		t.Errorf("an hour of sleep: %v, and it is %s\n%s", result.Err, p.Clock().Now(), &slept)
+	}
+	var serverOut, clientOut output
+	server := startServer(t, r, p, &serverOut)
+	result = r.Run(testContext(t), compileGo(t, r, pingpong), host.GuestConfig{
+		Name: "client", Provider: p, Args: []string{"--client=self", "--count=50", "--writes=50"},
+		Stdout: &clientOut, Stderr: &clientOut,
+	})
+	if !result.OK() {
+		t.Errorf("client: %v\n%s", result.Err, &clientOut)
+	}
+	if result, err := server.Wait(testContext(t)); err != nil || !result.OK() {
+		t.Errorf("server: %v %v\n%s", err, result.Err, &serverOut)
+	}
 }
 
 func TestPingpong(t *testing.T) {

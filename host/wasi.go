@@ -10,24 +10,29 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/sys"
+
+	"rdmarun/rdmacore"
 )
 
 // moduleConfig is what a guest gets of WASI: arguments, environment, standard streams, clocks, random
 // numbers.  No files and no sockets.
 func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
-	config := wazero.NewModuleConfig().
+	clock := g.config.Provider.Clock()
+	config := withClock(wazero.NewModuleConfig(), clock).
 		WithName("").
 		WithStartFunctions().
 		WithArgs(append([]string{g.name}, g.config.Args...)...).
-		WithSysWalltime().
-		WithSysNanotime().
-		WithNanosleep(func(ns int64) { sleep(ctx, time.Duration(ns)) }).
+		WithNanosleep(func(ns int64) {
+			if clock.Sleep(ctx, time.Duration(ns)) != nil {
+				endGuest()
+			}
+		}).
 		WithRandSource(rand.Reader)
 	for _, name := range slices.Sorted(maps.Keys(g.config.Env)) {
 		config = config.WithEnv(name, g.config.Env[name])
 	}
 	if g.config.Stdin != nil {
-		config = config.WithStdin(&interruptibleReader{ctx: ctx, from: g.config.Stdin})
+		config = config.WithStdin(&interruptibleReader{ctx: ctx, clock: clock, from: g.config.Stdin})
 	}
 	if g.config.Stdout != nil {
 		config = config.WithStdout(g.config.Stdout)
@@ -38,15 +43,21 @@ func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 	return config
 }
 
-// sleep is a guest's sleep; it ends the guest when ctx ends.
-func sleep(ctx context.Context, duration time.Duration) {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		endGuest()
+// withClock gives the guest's own library the time of the run.
+func withClock(config wazero.ModuleConfig, clock *rdmacore.Clock) wazero.ModuleConfig {
+	if !clock.Virtual() {
+		return config.WithSysWalltime().WithSysNanotime()
 	}
+	// Go's runtime takes a monotonic clock that stands at 0 for a broken one.
+	const origin = time.Second
+	began := time.Now().Add(-clock.Now())
+	const resolution = sys.ClockResolution(1)
+	return config.
+		WithWalltime(func() (int64, int32) {
+			now := began.Add(clock.Now())
+			return now.Unix(), int32(now.Nanosecond())
+		}, resolution).
+		WithNanotime(func() int64 { return int64(origin + clock.Now()) }, resolution)
 }
 
 // endGuest unwinds the guest from within a host function.
@@ -56,6 +67,7 @@ func endGuest() { panic(sys.NewExitError(sys.ExitCodeContextCanceled)) }
 // ends; the reading goroutine ends with the input.
 type interruptibleReader struct {
 	ctx    context.Context
+	clock  *rdmacore.Clock
 	from   io.Reader
 	chunks chan chunk // made by the first Read
 	rest   []byte
@@ -76,12 +88,10 @@ func (r *interruptibleReader) Read(into []byte) (int, error) {
 		go r.readAll()
 	}
 	for len(r.rest) == 0 && r.err == nil {
-		select {
-		case next := <-r.chunks:
-			r.rest, r.err = next.data, next.err
-		case <-r.ctx.Done():
+		if r.ctx.Err() != nil {
 			endGuest()
 		}
+		r.clock.Outside(r.next)
 	}
 	n := copy(into, r.rest)
 	r.rest = r.rest[n:]
@@ -89,6 +99,15 @@ func (r *interruptibleReader) Read(into []byte) (int, error) {
 		return 0, r.err
 	}
 	return n, nil
+}
+
+// next waits for what readAll has read.
+func (r *interruptibleReader) next() {
+	select {
+	case next := <-r.chunks:
+		r.rest, r.err = next.data, next.err
+	case <-r.ctx.Done():
+	}
 }
 
 // readAll reads ahead by one chunk at most.

@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 func baseFunctions() []Function {
@@ -41,14 +39,15 @@ func baseFunctions() []Function {
 		},
 		{
 			Name: "clock_ns", Since: v1, Capability: CapabilityBase,
-			Doc:     "Reads the monotonic clock of the run. Only differences mean anything.",
+			Doc:     "Reads the clock of the run, on which timeouts are measured. Only differences mean anything.",
 			Params:  []Param{{"now", Out, "u64", "nanoseconds"}},
 			binding: bind1((*Instance).clockNS),
 		},
 		{
 			Name: "yield", Since: v1, Capability: CapabilityBase,
 			Doc: "Lets others run that wait for this processor. A guest that spins, on its memory or on " +
-				"polls, calls it now and then: its peer may be one of them.",
+				"polls, calls it now and then: its peer may be one of them, and on a virtual clock no time " +
+				"passes otherwise.",
 			binding: bind0((*Instance).yield),
 		},
 		{
@@ -96,15 +95,23 @@ func (i *Instance) clockNS(now Pointer) int32 {
 	if errno != 0 {
 		return i.badPointer("now", errno)
 	}
-	out[0] = uint64(time.Since(i.started))
+	out[0] = uint64(i.clock.Now())
 	return 0
 }
 
-// yield gives way twice: to goroutines of this process, and to threads of any.
+// virtualYield is what a yield takes on a virtual clock, in the order of what a spin takes on the wall.
+const virtualYield = time.Microsecond
+
+// yield gives way twice: to goroutines of this process, and to threads of any (sched_yield(2), which never
+// fails).
 func (i *Instance) yield() int32 {
+	if i.clock.Virtual() {
+		i.clock.Sleep(i.ctx, virtualYield) // ends early only with the guest
+	} else {
+		runtime.Gosched()
+		syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	}
 	i.exitIfOver()
-	runtime.Gosched()
-	unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // never fails (sched_yield(2))
 	return 0
 }
 

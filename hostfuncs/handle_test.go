@@ -63,9 +63,10 @@ func TestGenerationsWrap(t *testing.T) {
 }
 
 func TestInstancesBeginWithDifferentGenerations(t *testing.T) {
+	provider := newInstance(t, 4096, Config{}).provider
 	seen := make(map[uint32]uint32)
 	for serial := range uint32(generationMask) {
-		i := NewInstance(Config{Serial: serial})
+		i := NewInstance(Config{Provider: provider, Serial: serial})
 		first := i.channels.first
 		if other, ok := seen[first]; ok {
 			t.Fatalf("instances %d and %d both begin with %d", serial, other, first)

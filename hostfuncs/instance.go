@@ -3,7 +3,6 @@ package hostfuncs
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"rdmarun/rdmacore"
 )
@@ -28,7 +27,7 @@ type Instance struct {
 	log      func(level slog.Level, text string)
 	barrier  func(ctx context.Context, name string) error
 	denied   Capability
-	started  time.Time
+	clock    *rdmacore.Clock
 
 	region *rdmacore.Memory // the whole reservation
 	memory []byte           // what the guest has of it now
@@ -62,7 +61,7 @@ func NewInstance(config Config) *Instance {
 		log:      config.Log,
 		barrier:  config.Barrier,
 		denied:   config.Deny &^ CapabilityBase,
-		started:  time.Now(),
+		clock:    config.Provider.Clock(),
 		ctx:      context.Background(),
 		byID:     make(map[*rdmacore.ID]Handle),
 	}

@@ -34,7 +34,10 @@ func (i *Instance) waitBarrier(name Pointer, length uint32, timeout Nanoseconds)
 	if i.barrier == nil {
 		return 0
 	}
-	return i.wait(timeout, func(ctx context.Context) error { return i.barrier(ctx, barrier) })
+	return i.wait(timeout, func(ctx context.Context) (err error) {
+		i.clock.Outside(func() { err = i.barrier(ctx, barrier) })
+		return err
+	})
 }
 
 func (i *Instance) isStopRequested() int32 {

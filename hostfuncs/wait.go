@@ -9,7 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// Nanoseconds is a timeout: 0 does not wait, a negative one waits as long as the guest may run.
+// Nanoseconds is a timeout on the provider's clock: 0 does not wait, a negative one waits as long as the guest may run.
 type Nanoseconds int64
 
 // wait runs one wait of the guest under its timeout, the guest's own end, and a request to stop.  It
@@ -20,7 +20,7 @@ func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) i
 	defer cancel()
 	if timeout >= 0 {
 		var expire context.CancelFunc
-		ctx, expire = context.WithTimeout(ctx, time.Duration(timeout))
+		ctx, expire = i.clock.WithTimeout(ctx, time.Duration(timeout))
 		defer expire()
 	}
 	if !i.stopDelivered {

@@ -579,13 +579,14 @@ int32_t rdmarun_has_function(const char *name, uint32_t length);
 RDMARUN_IMPORT(error_text)
 int32_t rdmarun_error_text(char *text, uint32_t size);
 
-/* Reads the monotonic clock of the run. Only differences mean anything. */
+/* Reads the clock of the run, on which timeouts are measured. Only differences mean anything. */
 RDMARUN_IMPORT(clock_ns)
 int32_t rdmarun_clock_ns(uint64_t *now);
 
 /*
  * Lets others run that wait for this processor. A guest that spins, on its memory or on polls,
- * calls it now and then: its peer may be one of them.
+ * calls it now and then: its peer may be one of them, and on a virtual clock no time passes
+ * otherwise.
  */
 RDMARUN_IMPORT(yield)
 int32_t rdmarun_yield(void);

@@ -26,14 +26,16 @@ func abiHasFunction(name unsafe.Pointer, length uint32) int32
 //go:noescape
 func abiErrorText(text unsafe.Pointer, size uint32) int32
 
-// abiClockNS: Reads the monotonic clock of the run. Only differences mean anything.
+// abiClockNS: Reads the clock of the run, on which timeouts are measured. Only differences mean
+// anything.
 //
 //go:wasmimport rdma clock_ns
 //go:noescape
 func abiClockNS(now *uint64) int32
 
 // abiYield: Lets others run that wait for this processor. A guest that spins, on its memory or on
-// polls, calls it now and then: its peer may be one of them.
+// polls, calls it now and then: its peer may be one of them, and on a virtual clock no time passes
+// otherwise.
 //
 //go:wasmimport rdma yield
 //go:noescape
