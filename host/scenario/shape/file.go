@@ -160,7 +160,7 @@ func (r *reader) defaults(node *syntax.Node) *syntax.Node {
 	if node == nil || !r.mapping(node, "defaults") {
 		return nil
 	}
-	r.keys(node, []key{{"qp", "queue pair attributes"}})
+	r.keys(node, defaultsKeys)
 	qp := node.Get("qp")
 	if qp == nil || !r.mapping(qp, "qp") {
 		return nil
@@ -174,7 +174,7 @@ func (r *reader) cases(node *syntax.Node) []*Case {
 		if !r.mapping(item, "a case") {
 			continue
 		}
-		r.keys(item, []key{{"name", "what reports call it"}, {"tags", "words to select by"}, {"timeout", "time it may take"}, {"steps", "what happens"}})
+		r.keys(item, caseKeys)
 		c := &Case{
 			Name:    r.text(r.required(item, "name", "a case")),
 			Tags:    r.list(item.Get("tags"), "tags"),
@@ -199,7 +199,7 @@ func (r *reader) fragments(node *syntax.Node) []*Fragment {
 		if !r.name(pair.Key) || !r.mapping(pair.Value, "a fragment") {
 			continue
 		}
-		r.keys(pair.Value, []key{{"params", "parameters, given by \"with\""}, {"doc", "what it is for"}, {"do", "the steps"}})
+		r.keys(pair.Value, fragmentKeys)
 		fragment := &Fragment{Name: pair.Key, Params: r.params(pair.Value.Get("params"), fragmentParamTypes)}
 		if steps := r.required(pair.Value, "do", "a fragment"); steps != nil {
 			fragment.Steps = r.steps(steps)

@@ -27,11 +27,7 @@ func (r *reader) roles(node *syntax.Node) []*Role {
 }
 
 func (r *reader) role(name, node *syntax.Node) *Role {
-	r.keys(node, []key{
-		{"buffers", "registered memory"},
-		{"device", "name of the RDMA device; without it the provider's default"},
-		{"guest", "the WebAssembly program that plays the role"},
-	})
+	r.keys(node, roleKeys)
 	role := &Role{Name: name, Device: r.text(node.Get("device")), Guest: r.guest(node.Get("guest"))}
 	if role.Guest != nil {
 		if buffers := node.Key("buffers"); buffers != nil {
@@ -51,7 +47,7 @@ func (r *reader) buffers(node *syntax.Node) []*Buffer {
 		if !r.name(pair.Key) || !r.mapping(pair.Value, "a buffer") {
 			continue
 		}
-		r.keys(pair.Value, []key{{"size", "bytes"}, {"access", "rights: LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE..."}})
+		r.keys(pair.Value, bufferKeys)
 		buffers = append(buffers, &Buffer{
 			Name:   pair.Key,
 			Size:   r.text(r.required(pair.Value, "size", "a buffer")),
@@ -65,14 +61,14 @@ func (r *reader) guest(node *syntax.Node) *Guest {
 	if node == nil || !r.mapping(node, "guest") {
 		return nil
 	}
-	r.keys(node, []key{{"module", "the .wasm file, relative to the scenario"}, {"args", "its arguments"}, {"limits", "time and memory it may take"}})
+	r.keys(node, guestKeys)
 	guest := &Guest{
 		Node:   node,
 		Module: r.text(r.required(node, "module", "a guest")),
 		Args:   r.words(node.Get("args"), "args"),
 	}
 	if limits := node.Get("limits"); limits != nil && r.mapping(limits, "limits") {
-		r.keys(limits, []key{{"time", "wall-clock time"}, {"memory", "linear memory"}})
+		r.keys(limits, limitKeys)
 		guest.Time, guest.Memory = r.text(limits.Get("time")), r.text(limits.Get("memory"))
 	}
 	return guest

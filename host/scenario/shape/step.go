@@ -272,7 +272,7 @@ func (r *reader) body(step *Step) {
 			step.Took = nil
 			return
 		}
-		r.keys(step.Took, []key{{"min", "at least"}, {"max", "at most"}})
+		r.keys(step.Took, tookKeys)
 	}
 }
 
