@@ -8,12 +8,15 @@ import (
 
 // Error is the failure of one operation of the core.
 type Error struct {
-	Op    string        // man-page name of the function, for example "rdma_accept"
+	Op    string        // man-page name of the function, for example "rdma_accept"; "" when Why says it all
 	Errno syscall.Errno // what the function reported; errors.Is(err, syscall.EINVAL) works
 	Why   string        // what it means here and what helps, or ""
 }
 
 func (e *Error) Error() string {
+	if e.Op == "" {
+		return e.Why
+	}
 	if e.Why == "" {
 		return e.Op + ": " + e.Errno.Error()
 	}

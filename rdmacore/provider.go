@@ -69,8 +69,9 @@ func Open(name string, options ...Option) (*Provider, error) {
 		errno := syscall.Errno(-result)
 		reason := C.GoString(&why[0])
 		if reason == "" && errno == syscall.ENOENT {
-			reason = fmt.Sprintf("no provider is called %q; there are %s", name,
-				strings.Join(Providers(), ", "))
+			// No file is missing here, so the errno's own words would mislead.
+			return nil, &Error{Errno: errno, Why: fmt.Sprintf("no provider is called %q; there are %s", name,
+				strings.Join(Providers(), ", "))}
 		}
 		return nil, &Error{Op: op, Errno: errno, Why: reason}
 	}
