@@ -1,0 +1,108 @@
+package tags
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Expression is a condition on the tags of a case.  The nil Expression holds for all.
+type Expression struct{ holds func(tags []string) bool }
+
+// Matches tells whether the condition holds.
+func (e *Expression) Matches(tags []string) bool { return e == nil || e.holds(tags) }
+
+// Error is what is wrong with an expression, and where.
+type Error struct {
+	Text    string
+	Offset  int // in bytes
+	Message string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%q, at character %d: %s", e.Text, e.Offset+1, e.Message)
+}
+
+// deepest bounds the nesting of parentheses and negations.
+const deepest = 100
+
+// Parse reads an expression: tags joined by && and ||, negated by !, grouped by parentheses, in the order
+// of precedence of C and Go.  A tag is any word without those characters and spaces.
+func Parse(text string) (*Expression, error) {
+	p := &parser{text: text}
+	p.advance()
+	holds, err := p.or(0)
+	if err != nil {
+		return nil, err
+	}
+	if p.token != "" {
+		return nil, p.fail("%q is not expected here; join tags by && or ||", p.token)
+	}
+	return &Expression{holds}, nil
+}
+
+type condition = func(tags []string) bool
+
+func has(tag string) condition {
+	return func(tags []string) bool { return slices.Contains(tags, tag) }
+}
+
+func (p *parser) or(depth int) (condition, error) {
+	left, err := p.and(depth)
+	for err == nil && p.token == "||" {
+		p.advance()
+		var right condition
+		if right, err = p.and(depth); err == nil {
+			first := left
+			left = func(tags []string) bool { return first(tags) || right(tags) }
+		}
+	}
+	return left, err
+}
+
+func (p *parser) and(depth int) (condition, error) {
+	left, err := p.not(depth)
+	for err == nil && p.token == "&&" {
+		p.advance()
+		var right condition
+		if right, err = p.not(depth); err == nil {
+			first := left
+			left = func(tags []string) bool { return first(tags) && right(tags) }
+		}
+	}
+	return left, err
+}
+
+func (p *parser) not(depth int) (condition, error) {
+	switch {
+	case depth > deepest:
+		return nil, p.fail("nested too deep")
+	case p.token == "":
+		return nil, p.fail("a tag is missing")
+	case p.token == "!":
+		p.advance()
+		inner, err := p.not(depth + 1)
+		return func(tags []string) bool { return !inner(tags) }, err
+	case p.token == "(":
+		return p.group(depth)
+	case isOperator(p.token[0]):
+		return nil, p.fail("a tag is missing before %q", p.token)
+	}
+	tag := p.token
+	p.advance()
+	return has(tag), nil
+}
+
+func (p *parser) group(depth int) (condition, error) {
+	open := p.at
+	p.advance()
+	inner, err := p.or(depth + 1)
+	if err != nil {
+		return nil, err
+	}
+	if p.token != ")" {
+		p.at = open
+		return nil, p.fail("this ( is never closed")
+	}
+	p.advance()
+	return inner, nil
+}
