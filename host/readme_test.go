@@ -11,9 +11,9 @@ import (
 	"rdmarun/host"
 )
 
-// The guest that guests/README.md shows is one that this host can run.
+// The guest that README.md shows is one that this host can run.
 func TestGuestOfTheReadme(t *testing.T) {
-	readme, err := os.ReadFile("../guests/README.md")
+	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
