@@ -15,6 +15,8 @@ var arrows = []struct {
 	{"hostfuncs", []string{"rdmacore"}},
 	{"host", []string{"hostfuncs", "rdmacore"}},
 	{"host/scenario", []string{"host", "rdmacore"}},
+	{"host/report", []string{"host/scenario/record", "host/scenario/report"}},
+	{"host/compare", []string{"host/scenario/record", "host/report"}},
 	{"cmd", []string{"host", "hostfuncs", "rdmacore"}},
 	{"guests", nil},
 	{"internal", nil},
