@@ -1,0 +1,38 @@
+#include "core_histogram.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define HIGHEST (UINT64_C(1) << 62)
+
+int core_histogram_init(struct core_histogram *histogram, uint64_t highest, uint32_t digits)
+{
+	uint64_t resolved = 2, untracked;
+	uint32_t magnitude = 1, buckets = 1;
+
+	if (digits < 1 || digits > 5 || highest < 2 || highest > HIGHEST)
+		return -EINVAL;
+	/* Neighbours must differ by one part in 10^digits: whole units up to twice that. */
+	for (uint32_t digit = 0; digit < digits; digit++)
+		resolved *= 10;
+	while ((UINT64_C(1) << magnitude) < resolved)
+		magnitude++;
+	for (untracked = UINT64_C(1) << magnitude; untracked <= highest; untracked <<= 1)
+		buckets++;
+	*histogram = (struct core_histogram){
+		.length = (uint64_t)(buckets + 1) << (magnitude - 1),
+		.highest = highest,
+		.mask = (UINT64_C(1) << magnitude) - 1,
+		.digits = digits,
+		.half_magnitude = magnitude - 1,
+		.minimum = UINT64_MAX,
+	};
+	histogram->counts = calloc(histogram->length, sizeof(*histogram->counts));
+	return histogram->counts ? 0 : -ENOMEM;
+}
+
+void core_histogram_free(struct core_histogram *histogram)
+{
+	free(histogram->counts);
+	histogram->counts = NULL;
+}

@@ -1,0 +1,348 @@
+/* Completions, receives and control messages. */
+#include "core_measure_wire.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core_count.h"
+
+static bool is_flush(const struct core_measure_error *error)
+{
+	return error->stage == CORE_MEASURE_COMPLETION && error->wc_status == IBV_WC_WR_FLUSH_ERR;
+}
+
+static void record(struct core_measure_worker *worker, const struct core_measure_error *error)
+{
+	struct core_measure_error *first = &worker->result.error;
+
+	if (first->result && first->result != -ECANCELED && !(is_flush(first) && !is_flush(error)))
+		return;
+	if (first->result && error->result == -ECANCELED)
+		return;
+	*first = *error;
+	first->time_ns = core_measure_now();
+}
+
+int core_measure_fail_with(struct core_measure_worker *worker, const struct core_measure_error *error)
+{
+	record(worker, error);
+	core_measure_cancel(worker->measure);
+	return error->result;
+}
+
+int core_measure_fail(struct core_measure_worker *worker, int result, enum core_measure_stage stage)
+{
+	return core_measure_fail_with(worker, &(struct core_measure_error){
+				    .result = result, .stage = stage, .message = worker->posted});
+}
+
+static int fail_message(struct core_measure_worker *worker, enum core_measure_stage stage,
+			uint64_t message, uint64_t detail)
+{
+	return core_measure_fail_with(worker, &(struct core_measure_error){.result = -EBADMSG, .stage = stage,
+							  .message = message, .detail = detail});
+}
+
+int core_measure_verify(struct core_measure_worker *worker, uint64_t slot, uint64_t number)
+{
+	const void *message = (const void *)(uintptr_t)(worker->receive_base + slot * worker->stride);
+	uint64_t wrong = core_measure_compare(message, worker->size, number);
+
+	if (wrong < worker->size)
+		return fail_message(worker, CORE_MEASURE_CONTENTS, number, wrong);
+	worker->result.verified++;
+	return 0;
+}
+
+/* --- completions ------------------------------------------------------------------------------------ */
+
+static enum ibv_wc_opcode asked_for(const struct core_measure_worker *worker, unsigned int tag)
+{
+	if (tag == CORE_MEASURE_TAG_RECEIVE)
+		return IBV_WC_RECV;
+	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_RDMA_WRITE)
+		return IBV_WC_RDMA_WRITE;
+	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_RDMA_READ)
+		return IBV_WC_RDMA_READ;
+	return IBV_WC_SEND;
+}
+
+static int fail_completion(struct core_measure_worker *worker, const struct ibv_wc *wc, unsigned int tag)
+{
+	uint64_t number = wc->wr_id & CORE_MEASURE_NUMBER_MASK;
+
+	return core_measure_fail_with(worker, &(struct core_measure_error){
+				    .result = -EIO,
+				    .stage = CORE_MEASURE_COMPLETION,
+				    .wc_status = wc->status,
+				    .wc_opcode = asked_for(worker, tag),
+				    .vendor_error = wc->vendor_err,
+				    .wr_id = wc->wr_id,
+				    .message = tag == CORE_MEASURE_TAG_RECEIVE ? worker->received : number,
+			    });
+}
+
+static int take_data(struct core_measure_worker *worker, const struct ibv_wc *wc, uint64_t slot)
+{
+	uint64_t number = worker->received++;
+
+	if (wc->byte_len != worker->size)
+		return fail_message(worker, CORE_MEASURE_LENGTH, number, wc->byte_len);
+	worker->freed_data++;
+	worker->last_slot = slot;
+	if (worker->verify && !worker->verify_later)
+		return core_measure_verify(worker, slot, number);
+	return 0;
+}
+
+static int take_control(struct core_measure_worker *worker, const struct ibv_wc *wc, uint64_t slot)
+{
+	uint32_t immediate = ntohl(wc->imm_data);
+	uint32_t number = immediate & CORE_MEASURE_IMMEDIATE_MASK;
+
+	switch (immediate >> CORE_MEASURE_IMMEDIATE_BITS) {
+	case CORE_MEASURE_CREDIT:
+		worker->credit += number;
+		return 0;
+	case CORE_MEASURE_LAST:
+		worker->last_received = true;
+		worker->peer_last |= number;
+		if (worker->measure->spec.kind == CORE_MEASURE_LATENCY)
+			return take_data(worker, wc, slot);
+		return 0;
+	case CORE_MEASURE_DONE:
+		worker->done_received = true;
+		return 0;
+	case CORE_MEASURE_COUNT:
+		worker->count_received = true;
+		worker->fillers = number;
+		return 0;
+	case CORE_MEASURE_HIGH:
+		worker->peer_last = (uint64_t)number << CORE_MEASURE_IMMEDIATE_BITS;
+		return 0;
+	case CORE_MEASURE_FILLER:
+		return 0;
+	default:
+		return fail_message(worker, CORE_MEASURE_PROTOCOL, worker->received, immediate);
+	}
+}
+
+int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *wc)
+{
+	uint64_t number = wc->wr_id & CORE_MEASURE_NUMBER_MASK;
+	unsigned int tag = (unsigned int)(wc->wr_id >> CORE_MEASURE_TAG_SHIFT);
+
+	if (tag != CORE_MEASURE_TAG_DATA && tag != CORE_MEASURE_TAG_RECEIVE &&
+	    tag != CORE_MEASURE_TAG_CONTROL)
+		return core_measure_fail_with(worker, &(struct core_measure_error){.result = -EBUSY,
+								  .stage = CORE_MEASURE_FOREIGN,
+								  .wc_status = wc->status,
+								  .wr_id = wc->wr_id});
+	if (wc->status != IBV_WC_SUCCESS)
+		return fail_completion(worker, wc, tag);
+	if (tag == CORE_MEASURE_TAG_DATA) {
+		worker->completed = number + 1;
+		return 0;
+	}
+	if (tag == CORE_MEASURE_TAG_CONTROL) {
+		worker->control_pending--;
+		if (number > worker->completed)
+			worker->completed = number;
+		return 0;
+	}
+	worker->outstanding_receives--;
+	worker->freed++;
+	if (wc->wc_flags & IBV_WC_WITH_IMM)
+		return take_control(worker, wc, number);
+	return take_data(worker, wc, number);
+}
+
+/* --- receives ----------------------------------------------------------------------------------------- */
+
+/* Up to receive_post_list. */
+static int post_receives(struct core_measure_worker *worker, uint32_t count)
+{
+	struct ibv_recv_wr *bad;
+	int result;
+
+	for (uint32_t index = 0; index < count; index++) {
+		uint64_t slot = worker->next_slot++ % worker->receive_slots;
+
+		worker->recv_sges[index] = (struct ibv_sge){
+			.addr = worker->receive_base + slot * worker->stride,
+			.length = worker->size,
+			.lkey = worker->end.lkey,
+		};
+		worker->recvs[index] = (struct ibv_recv_wr){
+			.wr_id = core_measure_wr_id(CORE_MEASURE_TAG_RECEIVE, slot),
+			.sg_list = &worker->recv_sges[index],
+			.num_sge = worker->size ? 1 : 0,
+			.next = index + 1 < count ? &worker->recvs[index + 1] : NULL,
+		};
+	}
+	result = core_verbs_result(ibv_post_recv(worker->qp, worker->recvs, &bad));
+	if (result)
+		return core_measure_fail(worker, result, CORE_MEASURE_POST_RECV);
+	worker->outstanding_receives += count;
+	return 0;
+}
+
+static int post_all_receives(struct core_measure_worker *worker, uint32_t count)
+{
+	while (count) {
+		uint32_t list = count < worker->receive_post_list ? count : worker->receive_post_list;
+		int result = post_receives(worker, list);
+
+		if (result)
+			return result;
+		count -= list;
+	}
+	return 0;
+}
+
+int core_measure_first_receives(struct core_measure_worker *worker)
+{
+	if (!worker->controls)
+		return 0;
+	if (worker->operation != IBV_WR_SEND) /* HIGH and LAST */
+		return post_all_receives(worker, worker->receives ? 2 : 0);
+	return post_all_receives(worker, worker->receive_depth + CORE_MEASURE_CONTROL_RECEIVES);
+}
+
+/* --- control messages --------------------------------------------------------------------------------- */
+
+static int send_control(struct core_measure_worker *worker, enum core_measure_control control,
+			uint64_t number)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = core_measure_wr_id(CORE_MEASURE_TAG_CONTROL, worker->posted),
+		.opcode = IBV_WR_SEND_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htonl(core_measure_immediate(control, number)),
+	};
+	struct ibv_send_wr *bad;
+	unsigned int spins = 0;
+	int result;
+
+	/* The peer has receives for these whatever happens, so the wait ends. */
+	while (worker->control_pending == CORE_MEASURE_CONTROL_SENDS) {
+		result = core_measure_reap_all(worker);
+		if (result == 0)
+			result = core_measure_idle(worker, &spins);
+		if (result < 0)
+			return result;
+	}
+	result = core_verbs_result(ibv_post_send(worker->qp, &wr, &bad));
+	if (result)
+		return core_measure_fail(worker, result, CORE_MEASURE_POST_SEND);
+	worker->control_pending++;
+	worker->unsignaled = 0; /* its completion is that of all before it */
+	return 0;
+}
+
+int core_measure_grant(struct core_measure_worker *worker, uint32_t count)
+{
+	return send_control(worker, CORE_MEASURE_CREDIT, count);
+}
+
+int core_measure_replenish(struct core_measure_worker *worker)
+{
+	uint32_t count;
+	int result;
+
+	/* Control messages eat from a small reserve, which is filled at once. */
+	if (!worker->freed ||
+	    (worker->freed < worker->receive_post_list && worker->freed == worker->freed_data))
+		return 0;
+	if (worker->operation != IBV_WR_SEND || (worker->last_received && worker->done_received))
+		return 0;
+	worker->ungranted += worker->freed_data;
+	result = post_all_receives(worker, worker->freed);
+	worker->freed = worker->freed_data = 0;
+	if (result || !worker->grant_every || worker->ungranted < worker->grant_every ||
+	    worker->last_received)
+		return result;
+	count = worker->ungranted;
+	worker->ungranted = 0;
+	return core_measure_grant(worker, count);
+}
+
+int core_measure_send_last(struct core_measure_worker *worker)
+{
+	int result = 0;
+
+	worker->last_sent = true;
+	if (worker->operation != IBV_WR_SEND)
+		result = send_control(worker, CORE_MEASURE_HIGH,
+				      worker->posted >> CORE_MEASURE_IMMEDIATE_BITS);
+	return result ? result : send_control(worker, CORE_MEASURE_LAST, worker->posted);
+}
+
+/* Take completions until *flag. */
+static int await(struct core_measure_worker *worker, const bool *flag)
+{
+	unsigned int spins = 0;
+
+	while (!*flag) {
+		int result = core_measure_reap_all(worker);
+
+		if (result > 0)
+			spins = 0;
+		else if (result == 0)
+			result = core_measure_idle(worker, &spins);
+		if (result >= 0)
+			result = core_measure_replenish(worker);
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+/* Until nothing of this end is in flight and, for SEND, no receive is left. */
+static int drain(struct core_measure_worker *worker, bool receives)
+{
+	unsigned int spins = 0;
+
+	while (worker->control_pending || worker->completed != worker->posted ||
+	       (receives && worker->outstanding_receives)) {
+		int result = core_measure_reap_all(worker);
+
+		if (result > 0)
+			spins = 0;
+		else if (result == 0)
+			result = core_measure_idle(worker, &spins);
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+int core_measure_settle(struct core_measure_worker *worker)
+{
+	bool two_sided = worker->operation == IBV_WR_SEND;
+	int result = 0;
+
+	if (!worker->last_sent && (two_sided || worker->transmits))
+		result = core_measure_send_last(worker);
+	if (!result && worker->receives)
+		result = await(worker, &worker->last_received);
+	if (result || !two_sided)
+		return result ? result : drain(worker, true);
+	/* An end that only sends gets a LAST too: both do the same. */
+	result = await(worker, &worker->last_received);
+	if (!result)
+		result = send_control(worker, CORE_MEASURE_DONE, 0);
+	if (!result)
+		result = await(worker, &worker->done_received);
+	if (!result)
+		result = send_control(worker, CORE_MEASURE_COUNT,
+				      worker->outstanding_receives - !worker->count_received);
+	if (!result)
+		result = await(worker, &worker->count_received);
+	while (!result && worker->fillers) {
+		worker->fillers--;
+		result = send_control(worker, CORE_MEASURE_FILLER, 0);
+	}
+	return result ? result : drain(worker, true);
+}

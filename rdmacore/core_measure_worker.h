@@ -1,0 +1,278 @@
+/*
+ * Inside a measurement: one worker an end, with a thread of its own.  A worker's fields are its thread's,
+ * but for what core_measure_prepare does before the thread exists.  Of struct core_measure a worker
+ * reads what never changes, and the atomics.
+ */
+#ifndef CORE_MEASURE_WORKER_H
+#define CORE_MEASURE_WORKER_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "core_measure.h"
+
+#define CORE_MEASURE_CACHE_LINE 64
+#define CORE_MEASURE_POLL_MAX 64
+
+/* The upper byte of a wr_id says whose completion it is, the rest its number. */
+#define CORE_MEASURE_TAG_SHIFT 56
+#define CORE_MEASURE_NUMBER_MASK ((UINT64_C(1) << CORE_MEASURE_TAG_SHIFT) - 1)
+enum core_measure_tag {
+	CORE_MEASURE_TAG_DATA = 0xd1, /* a data request; number: its own */
+	CORE_MEASURE_TAG_CONTROL = 0xd2, /* a control message; number: the data requests before it */
+	CORE_MEASURE_TAG_RECEIVE = 0xd3, /* number: its slot */
+};
+
+/* Room in the queues beside the data for control messages (core_measure_wire.c). */
+#define CORE_MEASURE_CONTROL_SENDS 4
+#define CORE_MEASURE_CONTROL_RECEIVES 8
+
+struct core_measure {
+	struct core_measure_spec spec;
+	_Atomic bool stop; /* set by whoever fails or cancels; every loop looks */
+	_Atomic uint32_t arrived; /* workers at the start */
+	_Atomic uint32_t running;
+	int done_fd; /* readable when running is 0 */
+	int wake_fd; /* readable when stop is set, for workers that sleep */
+	uint32_t count; /* of ends */
+	uint32_t started;
+	struct core_measure_worker *workers[CORE_MEASURE_ENDS];
+};
+
+/* The timed part. */
+struct core_measure_window {
+	bool open;
+	uint64_t begin_ns;
+	uint64_t base; /* messages before it */
+	uint64_t cpu_user_ns, cpu_system_ns; /* of the thread when it began */
+};
+
+/* What was done in each interval (core_measure_sample.c). */
+struct core_measure_sampler {
+	struct core_measure_sample *samples;
+	uint32_t used, size;
+	uint64_t interval_ns; /* 0: none are wanted */
+	uint64_t next_ns; /* when the current one ends; UINT64_MAX outside the timed part */
+	uint64_t begin_ns;
+	uint64_t messages; /* at begin_ns */
+};
+
+struct core_measure_worker {
+	struct core_measure *measure;
+	struct core_measure_end end;
+	int (*run)(struct core_measure_worker *worker); /* NULL: this end has nothing to do */
+	pthread_t thread;
+	bool threaded; /* thread is to be joined */
+
+	/* --- settled before the start --- */
+	struct ibv_qp *qp;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp_cap cap;
+	enum ibv_wr_opcode operation;
+	uint32_t size;
+	uint32_t depth; /* data requests in flight at most */
+	uint32_t post_list, signal_every, poll_batch;
+	uint32_t receive_depth, receive_post_list;
+	uint32_t grant_every; /* receives a credit message; 0: the peer needs no credit */
+	unsigned int send_flags;
+	bool transmits, receives; /* data */
+	bool controls; /* ends with an exchange of control messages */
+	bool verify;
+	bool verify_later; /* contents are checked by the loop, not when the completion is taken */
+	bool events; /* sleep on the completion channels */
+
+	/* Slots of stride bytes, used in turn, in each half of each memory. */
+	uint64_t stride;
+	uint32_t send_slots, receive_slots, remote_slots;
+	uint64_t send_base, receive_base, remote_base;
+
+	/* Requests made in advance: post_list to send, receive_post_list to receive. */
+	struct ibv_send_wr *sends;
+	struct ibv_sge *send_sges;
+	struct ibv_recv_wr *recvs;
+	struct ibv_sge *recv_sges;
+
+	/* --- data out --- */
+	uint64_t posted, completed;
+	uint64_t target; /* post up to this number of messages */
+	uint32_t unsignaled; /* since the last request that asks for a completion */
+	uint64_t credit; /* messages that the peer has receives for; unlimited without credits */
+	bool pacing; /* nothing is posted because its time has not come */
+	double due_ns; /* of a message at the rate wanted; 0: no limit */
+	uint32_t burst;
+	uint64_t rate_begin_ns, rate_base;
+
+	/* --- data in --- */
+	uint64_t received;
+	uint32_t outstanding_receives;
+	uint32_t freed; /* consumed and not posted again yet */
+	uint32_t freed_data; /* of those, by data messages: their credit is the peer's again */
+	uint32_t ungranted; /* posted again and not yet told to the peer */
+	uint64_t next_slot; /* of receives posted */
+	uint64_t last_slot; /* of the data message that came last */
+
+	/* --- control messages --- */
+	uint32_t control_pending; /* sent, not completed */
+	bool last_sent, last_received, done_sent, done_received, count_received;
+	uint64_t peer_last; /* how many messages its LAST told of */
+	uint64_t fillers; /* wanted by its COUNT */
+
+	struct core_measure_window window;
+	struct core_measure_sampler sampler;
+	uint32_t histograms;
+	struct core_histogram histogram[CORE_MEASURE_STEPS];
+	struct core_measure_result result;
+
+	struct core_measure_connects *connects; /* kind connect: the listener and its channel */
+} __attribute__((aligned(CORE_MEASURE_CACHE_LINE)));
+
+static inline uint64_t core_measure_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static inline bool core_measure_stopped(const struct core_measure_worker *worker)
+{
+	return atomic_load_explicit(&worker->measure->stop, memory_order_relaxed);
+}
+
+static inline uint64_t core_measure_wr_id(enum core_measure_tag tag, uint64_t number)
+{
+	return (uint64_t)tag << CORE_MEASURE_TAG_SHIFT | (number & CORE_MEASURE_NUMBER_MASK);
+}
+
+/* --- core_measure_wire.c: completions, receives, control messages ---------------------------------- */
+
+/* Take one completion in.  0 or a negative errno with the error recorded. */
+int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *wc);
+/* Record the first error and stop the measurement.  Returns result. */
+int core_measure_fail(struct core_measure_worker *worker, int result, enum core_measure_stage stage);
+int core_measure_fail_with(struct core_measure_worker *worker, const struct core_measure_error *error);
+/* Post the receives of the beginning. */
+int core_measure_first_receives(struct core_measure_worker *worker);
+/* Post again what was consumed, and grant credit for it.  Cheap when there is nothing to do. */
+int core_measure_replenish(struct core_measure_worker *worker);
+/* Tell the peer of that many receives (SEND bandwidth). */
+int core_measure_grant(struct core_measure_worker *worker, uint32_t count);
+/* Tell the peer that the last message has gone, when one of its own does not say so. */
+int core_measure_send_last(struct core_measure_worker *worker);
+/* End with control messages, so that nothing is left in any queue. */
+int core_measure_settle(struct core_measure_worker *worker);
+
+/* Poll once.  The number taken or a negative errno. */
+static inline int core_measure_reap(struct core_measure_worker *worker, struct ibv_cq *cq)
+{
+	struct ibv_wc wc[CORE_MEASURE_POLL_MAX];
+	int polled = ibv_poll_cq(cq, (int)worker->poll_batch, wc);
+
+	for (int index = 0; index < polled; index++) {
+		int result = core_measure_take(worker, &wc[index]);
+
+		if (result)
+			return result;
+	}
+	return polled >= 0 ? polled : core_measure_fail(worker, -EIO, CORE_MEASURE_POLL_CQ);
+}
+
+/* Both queues. */
+static inline int core_measure_reap_all(struct core_measure_worker *worker)
+{
+	int sent = core_measure_reap(worker, worker->send_cq);
+	int received;
+
+	if (sent < 0 || worker->recv_cq == worker->send_cq || !worker->controls)
+		return sent;
+	received = core_measure_reap(worker, worker->recv_cq);
+	return received < 0 ? received : sent + received;
+}
+
+/* --- core_measure_idle.c: nothing to do ------------------------------------------------------------ */
+
+/* Polls in vain before the processor is offered to others: some tens of microseconds. */
+#define CORE_MEASURE_SPINS 4096
+
+/* Sleep until a completion event or a stop; 0 or a negative errno. */
+int core_measure_sleep(struct core_measure_worker *worker);
+
+/*
+ * After a poll in vain.  Spins, since the answer is usually on its way; when it is long in coming, it
+ * may wait for this very processor.  spins counts from 0.
+ */
+static inline int core_measure_idle(struct core_measure_worker *worker, unsigned int *spins)
+{
+	if (core_measure_stopped(worker))
+		return core_measure_fail(worker, -ECANCELED, CORE_MEASURE_NO_ERROR);
+	if (worker->events && !worker->pacing)
+		return core_measure_sleep(worker);
+	if (++*spins >= CORE_MEASURE_SPINS)
+		sched_yield();
+	return 0;
+}
+
+/* --- core_measure_window.c: time --------------------------------------------------------------------- */
+
+void core_measure_window_open(struct core_measure_worker *worker, uint64_t now, uint64_t messages);
+/* Does nothing when it is closed. */
+void core_measure_window_close(struct core_measure_worker *worker, uint64_t now, uint64_t messages);
+/* Allocate for spec; -ENOMEM. */
+int core_measure_sampler_init(struct core_measure_sampler *sampler,
+			      const struct core_measure_spec *spec);
+void core_measure_sampler_take(struct core_measure_worker *worker, uint64_t now, uint64_t messages);
+
+/* In the timed part, at any time that the clock was read. */
+static inline void core_measure_tick(struct core_measure_worker *worker, uint64_t now,
+				     uint64_t messages)
+{
+	if (now >= worker->sampler.next_ns)
+		core_measure_sampler_take(worker, now, messages);
+}
+
+/* --- core_measure_post.c: data out ------------------------------------------------------------------- */
+
+/* Make the requests that posting repeats.  -ENOMEM. */
+int core_measure_requests_init(struct core_measure_worker *worker);
+/* Post the next count data requests; signal: the last of them asks for a completion in any case. */
+int core_measure_post(struct core_measure_worker *worker, uint32_t count, bool signal);
+/* The same for one SEND that also says it is the last. */
+int core_measure_post_last(struct core_measure_worker *worker);
+
+/* --- core_measure_verify.c: contents ------------------------------------------------------------------ */
+
+/* Fill a message with what number says; of RDMA WRITE latency all but the last byte. */
+void core_measure_fill(void *message, uint64_t size, uint64_t number);
+/* The offset of the first wrong byte, or size. */
+uint64_t core_measure_compare(const void *message, uint64_t size, uint64_t number);
+/* Check the message in a receive slot, counting it or recording the error. */
+int core_measure_verify(struct core_measure_worker *worker, uint64_t slot, uint64_t number);
+
+/* --- the loops ---------------------------------------------------------------------------------------- */
+
+int core_measure_bandwidth(struct core_measure_worker *worker);
+int core_measure_latency_active(struct core_measure_worker *worker);
+int core_measure_latency_passive(struct core_measure_worker *worker);
+int core_measure_connect_active(struct core_measure_worker *worker);
+int core_measure_connect_passive(struct core_measure_worker *worker);
+int core_measure_connects_prepare(struct core_measure_worker *worker);
+void core_measure_connects_free(struct core_measure_worker *worker);
+
+/* --- core_measure_check.c, core_measure_layout.c ------------------------------------------------------- */
+
+/* Bring spec to the size that this code knows and fill in defaults, or refuse. */
+int core_measure_check_spec(const struct core_measure_spec *given, struct core_measure_spec *spec,
+			    struct core_measure_refusal *refusal);
+int core_measure_check_ends(const struct core_measure_spec *spec,
+			    const struct core_measure_end *ends, uint32_t count,
+			    struct core_measure_refusal *refusal);
+/* What of the spec concerns this worker, checked against its queue pair and memory. */
+int core_measure_layout(struct core_measure_worker *worker, struct core_measure_refusal *refusal);
+/* Fill in a refusal; returns result. */
+int core_measure_refuse(struct core_measure_refusal *refusal, int result, const char *knob,
+			const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif
