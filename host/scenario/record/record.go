@@ -16,7 +16,11 @@ const (
 	CaseStart Kind = "case_start"
 	StepEnd   Kind = "step"
 	Output    Kind = "output"
+	Measured  Kind = "measure"
+	Checked   Kind = "threshold"
 	CaseEnd   Kind = "case_end"
+	// CaseRetry is the end of an attempt that does not count: the same case starts again.
+	CaseRetry Kind = "case_retry"
 	RunEnd    Kind = "run_end"
 )
 
@@ -29,13 +33,17 @@ type Record struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 	File    string        `json:"file,omitempty"`
 	Case    string        `json:"case,omitempty"` // the case's id
+	// Attempt tells runs of one case apart: 0 is the first, 1 the first repetition or retry.
+	Attempt int `json:"attempt,omitempty"`
 
-	Run    *Run    `json:"run,omitempty"`
-	Start  *Start  `json:"start,omitempty"`
-	Step   *Step   `json:"step,omitempty"`
-	Line   *Line   `json:"line,omitempty"`
-	Result *Result `json:"result,omitempty"`
-	Totals *Totals `json:"totals,omitempty"`
+	Run       *Run       `json:"run,omitempty"`
+	Start     *Start     `json:"start,omitempty"`
+	Step      *Step      `json:"step,omitempty"`
+	Line      *Line      `json:"line,omitempty"`
+	Measure   *Measure   `json:"measure,omitempty"`
+	Threshold *Threshold `json:"threshold,omitempty"`
+	Result    *Result    `json:"result,omitempty"`
+	Totals    *Totals    `json:"totals,omitempty"`
 }
 
 // Run is how the run was started.
@@ -43,7 +51,11 @@ type Run struct {
 	Provider string   `json:"provider"`
 	Cases    int      `json:"cases"`
 	Rerun    string   `json:"rerun,omitempty"` // the command without its files
+	Seed     *uint64  `json:"seed,omitempty"`  // of soft's random numbers
 	Files    []string `json:"files"`
+	// Environment is what a comparison of two runs needs to know of where they ran: version, host, kernel,
+	// driver, seed... under names of one word.
+	Environment map[string]string `json:"environment,omitempty"`
 }
 
 // Start is the beginning of a case.
@@ -64,14 +76,17 @@ type RolePlace struct {
 
 // Step is a step that has ended.
 type Step struct {
-	Role    string        `json:"role,omitempty"`
-	Action  string        `json:"action"` // "connect", "poll"...
-	Text    string        `json:"text"`   // what it was given
-	Outcome string        `json:"outcome,omitempty"`
-	Line    int           `json:"line"`
-	Column  int           `json:"column"`
-	Took    time.Duration `json:"took_ns"`
-	OK      bool          `json:"ok"`
+	Role    string `json:"role,omitempty"`
+	Action  string `json:"action"` // "connect", "poll"...
+	Text    string `json:"text"`   // what it was given
+	Outcome string `json:"outcome,omitempty"`
+	File    string `json:"file,omitempty"` // where the step stands, if not in the case's file
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	// At is when it began, since the case did; it and Took are on the provider's clock.
+	At   time.Duration `json:"at_ns"`
+	Took time.Duration `json:"took_ns"`
+	OK   bool          `json:"ok"`
 }
 
 // Line is a line of output of a log step or a guest.
@@ -91,21 +106,34 @@ const (
 	Skipped     Status = "skipped"     // it cannot run, and says why
 	Interrupted Status = "interrupted" // a signal
 	TimedOut    Status = "timed_out"   // the time of the whole run is over
+	XFailed     Status = "xfailed"     // it failed, and was expected to
 	Broken      Status = "bug"         // rdmarun itself failed
 )
 
 // Result is the end of a case.
 type Result struct {
+	// Retried says that another attempt follows and that this one does not count.
+	Retried bool          `json:"retried,omitempty"`
 	Name    string        `json:"name"`
 	Status  Status        `json:"status"`
 	Reason  string        `json:"reason,omitempty"` // of a skip, an error, an interruption
 	Took    time.Duration `json:"took_ns"`
 	Steps   int           `json:"steps"`
-	Traffic []Traffic     `json:"traffic,omitempty"`
-	Loops   []Loop        `json:"loops,omitempty"`
+	// Attempts is how often the case was tried, where that is more than once; one that passed then is flaky.
+	Attempts int       `json:"attempts,omitempty"`
+	Traffic  []Traffic `json:"traffic,omitempty"`
+	Loops    []Loop    `json:"loops,omitempty"`
 	// Failures are what went wrong: the first of the steps, then of `finally`, leftovers, leaks.
 	Failures []Failure `json:"failures,omitempty"`
 }
+
+// Flaky tells whether a case passed only when it was tried again.
+func (r *Record) Flaky() bool {
+	return r.Result != nil && r.Result.Status == Passed && r.Result.Reason == FlakyReason
+}
+
+// FlakyReason is the reason of a pass on a retry.
+const FlakyReason = "passed on a retry"
 
 // Traffic is how much of one operation was posted.
 type Traffic struct {
@@ -160,7 +188,11 @@ type Totals struct {
 	Failed      int           `json:"failed"`
 	Errors      int           `json:"errors"`
 	Skipped     int           `json:"skipped"`
+	Flaky       int           `json:"flaky,omitempty"` // of those that passed, after a retry
 	NotRun      int           `json:"not_run"`
+	XFailed     int           `json:"xfailed,omitempty"`
+	Flaky       int           `json:"flaky,omitempty"`      // of those that passed: on a retry
+	Thresholds  int           `json:"thresholds,omitempty"` // that did not hold
 	Interrupted bool          `json:"interrupted,omitempty"`
 	TimedOut    bool          `json:"timed_out,omitempty"`
 	Bug         bool          `json:"bug,omitempty"`

@@ -42,6 +42,11 @@ func (s *Stream) Write(r *Record) {
 	defer s.mu.Unlock()
 	r.Version, r.Time = Version, time.Now()
 	r.Elapsed = r.Time.Sub(s.begin)
+	s.deliver(r)
+}
+
+// deliver passes a record on; s.mu is held.
+func (s *Stream) deliver(r *Record) {
 	for i, consumer := range s.consumers {
 		if consumer == nil || !consumer.Wants(r.Kind) {
 			continue
