@@ -112,13 +112,11 @@ const (
 
 // Result is the end of a case.
 type Result struct {
-	// Retried says that another attempt follows and that this one does not count.
-	Retried bool          `json:"retried,omitempty"`
-	Name    string        `json:"name"`
-	Status  Status        `json:"status"`
-	Reason  string        `json:"reason,omitempty"` // of a skip, an error, an interruption
-	Took    time.Duration `json:"took_ns"`
-	Steps   int           `json:"steps"`
+	Name   string        `json:"name"`
+	Status Status        `json:"status"`
+	Reason string        `json:"reason,omitempty"` // of a skip, an error, an interruption
+	Took   time.Duration `json:"took_ns"`
+	Steps  int           `json:"steps"`
 	// Attempts is how often the case was tried, where that is more than once; one that passed then is flaky.
 	Attempts int       `json:"attempts,omitempty"`
 	Traffic  []Traffic `json:"traffic,omitempty"`
@@ -127,13 +125,8 @@ type Result struct {
 	Failures []Failure `json:"failures,omitempty"`
 }
 
-// Flaky tells whether a case passed only when it was tried again.
-func (r *Record) Flaky() bool {
-	return r.Result != nil && r.Result.Status == Passed && r.Result.Reason == FlakyReason
-}
-
-// FlakyReason is the reason of a pass on a retry.
-const FlakyReason = "passed on a retry"
+// Flaky tells whether a case passed, but not at the first attempt.
+func (r *Result) Flaky() bool { return r.Status == Passed && r.Attempts > 1 }
 
 // Traffic is how much of one operation was posted.
 type Traffic struct {
@@ -191,7 +184,6 @@ type Totals struct {
 	Flaky       int           `json:"flaky,omitempty"` // of those that passed, after a retry
 	NotRun      int           `json:"not_run"`
 	XFailed     int           `json:"xfailed,omitempty"`
-	Flaky       int           `json:"flaky,omitempty"`      // of those that passed: on a retry
 	Thresholds  int           `json:"thresholds,omitempty"` // that did not hold
 	Interrupted bool          `json:"interrupted,omitempty"`
 	TimedOut    bool          `json:"timed_out,omitempty"`

@@ -229,7 +229,8 @@ func ignoreLeftovers(call *verb.Call, outcome *verb.Outcome) {
 func (r *caseRun) writeStep(m moment, took time.Duration) {
 	step := &record.Step{
 		Role: m.role, Action: m.action(), Text: m.given(), Outcome: m.result(),
-		Line: m.step.Span.Line, Column: m.step.Span.Column, Took: took, OK: m.err == nil,
+		Line: m.step.Span.Line, Column: m.step.Span.Column,
+		At: m.at.Sub(r.history.begin), Took: took, OK: m.err == nil,
 	}
 	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
 }
