@@ -112,21 +112,22 @@ const (
 
 // Result is the end of a case.
 type Result struct {
-	Name   string        `json:"name"`
-	Status Status        `json:"status"`
-	Reason string        `json:"reason,omitempty"` // of a skip, an error, an interruption
-	Took   time.Duration `json:"took_ns"`
-	Steps  int           `json:"steps"`
-	// Attempts is how often the case was tried, where that is more than once; one that passed then is flaky.
-	Attempts int       `json:"attempts,omitempty"`
-	Traffic  []Traffic `json:"traffic,omitempty"`
-	Loops    []Loop    `json:"loops,omitempty"`
+	Name    string        `json:"name"`
+	Status  Status        `json:"status"`
+	Reason  string        `json:"reason,omitempty"` // of a skip, an error, an interruption
+	Took    time.Duration `json:"took_ns"`
+	Steps   int           `json:"steps"`
+	Traffic []Traffic     `json:"traffic,omitempty"`
+	Loops   []Loop        `json:"loops,omitempty"`
 	// Failures are what went wrong: the first of the steps, then of `finally`, leftovers, leaks.
 	Failures []Failure `json:"failures,omitempty"`
 }
 
+// FlakyReason is the reason of a case that passed, but not at the first attempt.
+const FlakyReason = "passed on a retry"
+
 // Flaky tells whether a case passed, but not at the first attempt.
-func (r *Result) Flaky() bool { return r.Status == Passed && r.Attempts > 1 }
+func (r *Result) Flaky() bool { return r.Status == Passed && r.Reason == FlakyReason }
 
 // Traffic is how much of one operation was posted.
 type Traffic struct {
