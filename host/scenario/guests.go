@@ -12,36 +12,45 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// guestStarter runs the guests of roles with the host's runtime, which it makes when the first guest
-// starts: most scenarios have none.
-type guestStarter struct {
-	provider *rdmacore.Provider
-	cache    string
-	once     sync.Once
-	runtime  *host.Runtime
-	err      error
+// guestRuntime is the host's runtime, which all cases of a run share.  It is made when the first guest starts:
+// most scenarios have none.
+type guestRuntime struct {
+	cache   string
+	once    sync.Once
+	runtime *host.Runtime
+	err     error
 }
 
-func newGuestStarter(provider *rdmacore.Provider, cache string) *guestStarter {
-	return &guestStarter{provider: provider, cache: cache}
+func newGuestRuntime(cache string) *guestRuntime { return &guestRuntime{cache: cache} }
+
+// get makes the runtime on first use.
+func (r *guestRuntime) get(ctx context.Context) (*host.Runtime, error) {
+	r.once.Do(func() { r.runtime, r.err = host.New(context.WithoutCancel(ctx), host.Config{CacheDir: r.cache}) })
+	return r.runtime, r.err
 }
 
 // Close ends the runtime once every guest has ended.
-func (s *guestStarter) Close() error {
-	s.once.Do(func() { s.err = errors.New("closed") })
-	if s.runtime == nil {
+func (r *guestRuntime) Close() error {
+	r.once.Do(func() { r.err = errors.New("closed") })
+	if r.runtime == nil {
 		return nil
 	}
-	return s.runtime.Close(context.Background())
+	return r.runtime.Close(context.Background())
+}
+
+// guestStarter runs the guests of one case.
+type guestStarter struct {
+	runtime  *guestRuntime
+	provider *rdmacore.Provider
 }
 
 // Start compiles the module, from the cache if it can, and starts it.
 func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.RunningGuest, error) {
-	s.once.Do(func() { s.runtime, s.err = host.New(context.WithoutCancel(ctx), host.Config{CacheDir: s.cache}) })
-	if s.err != nil {
-		return nil, &lab.EnvironmentError{What: "the guest runtime", Err: s.err}
+	runtime, err := s.runtime.get(ctx)
+	if err != nil {
+		return nil, &lab.EnvironmentError{What: "the guest runtime", Err: err}
 	}
-	module, err := s.runtime.Compile(ctx, start.Config.Module)
+	module, err := runtime.Compile(ctx, start.Config.Module)
 	if err != nil {
 		failure := &lab.Failure{What: "the guest's module cannot be used", Got: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +58,7 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 		}
 		return nil, failure
 	}
-	guest, err := s.runtime.Start(ctx, module, host.GuestConfig{
+	guest, err := runtime.Start(ctx, module, host.GuestConfig{
 		Name:     start.Name,
 		Provider: s.provider,
 		Args:     start.Config.Args,

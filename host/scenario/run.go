@@ -3,23 +3,37 @@ package scenario
 import (
 	"context"
 	"errors"
-	"path"
-	"strings"
+	"sync"
 	"time"
 
-	"rdmarun/host/scenario/lab"
-	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/run"
 	"rdmarun/rdmacore"
 )
 
 // RunConfig says how to run scenarios.
 type RunConfig struct {
+	// Provider is what all cases run on, one after another; nil: Open makes one for each case.
 	Provider *rdmacore.Provider
-	// IDs selects cases by patterns of their ids, as in path.Match but with * also for slashes; empty
-	// selects all.
-	IDs       []string
+	// Open makes the provider of one case, which is closed after it.  The seed is Seed for the first
+	// attempt of a case and a number of its own for each further one; nil when Seed is nil.
+	Open func(c Selected, seed *uint64) (*rdmacore.Provider, error)
+	// ProviderName is what records call it; empty: the name of Provider.
+	ProviderName string
+	Selection    Selection
+	// Jobs is how many cases run at once, which needs Open; 0 is 1.
+	Jobs int
+	// Repeat is how often each case runs; 0 is once.
+	Repeat int
+	// UntilFail repeats all cases until one fails.
+	UntilFail bool
+	// Retries is how often a case that failed is tried again.  One that passes then counts as passed,
+	// and as flaky.
+	Retries int
+	// FailFast starts no further case after a failure.
+	FailFast bool
+	// Strict counts a case that is skipped as failed.
+	Strict    bool
+	Seed      *uint64
 	Consumers []record.Consumer
 	// Rerun is the command that runs the same again, without files: "rdmarun run -P verbs".
 	Rerun string
@@ -27,100 +41,61 @@ type RunConfig struct {
 	GuestCache string
 }
 
-// selected is a case to run.
-type selected struct {
-	scenario Scenario
-	testCase *plan.Case
-}
-
-// Run runs the cases of checked scenarios one after another and returns the totals.  When ctx ends, the
-// running case is cut short, its `finally` still runs, and the rest is not run.  The error is that of an
-// output which could not be written, or of a case pattern.
+// Run runs the selected cases of checked scenarios and returns the totals.  When ctx ends, the running cases
+// are cut short, their `finally` still runs, and the rest is not run.  The error is that of an output which
+// could not be written, or of a case pattern.
 func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.Totals, error) {
 	begin := time.Now()
-	cases, err := selectCases(scenarios, config.IDs)
+	cases, err := Select(scenarios, config.Selection)
 	if err != nil {
 		return record.Totals{}, err
 	}
-	stream := record.NewStream(config.Consumers...)
-	guests := newGuestStarter(config.Provider, config.GuestCache)
-	runConfig := run.Config{
-		Provider: config.Provider, Stream: stream, Rerun: config.Rerun,
-		Guests: func() (lab.GuestStarter, error) { return guests, nil },
+	guests := newGuestRuntime(config.GuestCache)
+	j := &jobs{
+		config: config, stream: record.NewStream(config.Consumers...), guests: guests,
+		cases: cases, rounds: max(1, config.Repeat),
 	}
-	var totals record.Totals
-	stream.Write(&record.Record{Kind: record.RunStart, Run: describe(cases, config)})
-	for i, each := range cases {
-		if ctx.Err() != nil {
-			totals.NotRun = len(cases) - i
-			break
-		}
-		count(&totals, one(ctx, runConfig, each))
+	j.stream.Write(&record.Record{Kind: record.RunStart, Run: describe(cases, config)})
+	var workers sync.WaitGroup
+	for range max(1, min(config.Jobs, len(cases))) {
+		workers.Go(func() { j.work(ctx) })
 	}
+	workers.Wait()
+	totals := j.totals
 	if ctx.Err() != nil {
 		totals.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		totals.Interrupted = !totals.TimedOut
 	}
+	totals.NotRun = j.left()
 	totals.Took = time.Since(begin)
 	closing := guests.Close()
-	stream.Write(&record.Record{Kind: record.RunEnd, Totals: &totals})
-	return totals, errors.Join(closing, stream.Err())
+	j.stream.Write(&record.Record{Kind: record.RunEnd, Totals: &totals})
+	return totals, errors.Join(closing, j.stream.Err())
 }
 
-func one(ctx context.Context, config run.Config, each selected) record.Result {
-	if missing := each.scenario.Program.Missing; len(missing) > 0 {
-		reason := "it needs -p " + strings.Join(missing, "=.. -p ") + "=.."
-		return run.Skip(config, each.scenario.Program, each.testCase, reason)
+func describe(cases []Selected, config RunConfig) *record.Run {
+	name := config.ProviderName
+	if name == "" {
+		name = config.Provider.Name()
 	}
-	return run.Case(ctx, config, each.scenario.Program, each.testCase)
-}
-
-func describe(cases []selected, config RunConfig) *record.Run {
-	description := &record.Run{Provider: config.Provider.Name(), Cases: len(cases), Rerun: config.Rerun}
+	rounds := max(1, config.Repeat)
+	description := &record.Run{Provider: name, Cases: len(cases) * rounds, Rerun: config.Rerun, Seed: config.Seed}
 	for _, each := range cases {
 		files := description.Files
-		if len(files) == 0 || files[len(files)-1] != each.scenario.Path {
-			description.Files = append(files, each.scenario.Path)
+		if len(files) == 0 || files[len(files)-1] != each.Scenario.Path {
+			description.Files = append(files, each.Scenario.Path)
 		}
 	}
 	return description
-}
-
-func selectCases(scenarios []Scenario, ids []string) ([]selected, error) {
-	var cases []selected
-	for _, s := range scenarios {
-		for _, c := range s.Program.Cases {
-			wanted, err := matches(c.ID, ids)
-			if err != nil {
-				return nil, err
-			}
-			if wanted {
-				cases = append(cases, selected{s, c})
-			}
-		}
-	}
-	return cases, nil
-}
-
-// matches compares an id with patterns.  A slash is no border in an id, so it is hidden from path.Match.
-func matches(id string, patterns []string) (bool, error) {
-	hide := strings.NewReplacer("/", "\x00")
-	for _, pattern := range patterns {
-		if pattern == id {
-			return true, nil
-		}
-		ok, err := path.Match(hide.Replace(pattern), hide.Replace(id))
-		if ok || err != nil {
-			return ok, err
-		}
-	}
-	return len(patterns) == 0, nil
 }
 
 func count(totals *record.Totals, result record.Result) {
 	switch result.Status {
 	case record.Passed:
 		totals.Passed++
+		if result.Flaky() {
+			totals.Flaky++
+		}
 	case record.Skipped:
 		totals.Skipped++
 	case record.Errored:

@@ -199,7 +199,7 @@ func TestSelection(t *testing.T) {
 		"none":    {[]string{"*::something else"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			totals, _ := runFiles(t, t.Context(), scenario.RunConfig{IDs: test.ids}, nil, file)
+			totals, _ := runFiles(t, t.Context(), scenario.RunConfig{Selection: scenario.Selection{IDs: test.ids}}, nil, file)
 			if totals.Passed != test.runs || totals.Failed > 0 {
 				t.Errorf("%+v", totals)
 			}
