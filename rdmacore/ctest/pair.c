@@ -23,6 +23,11 @@ struct core_provider *open_provider(void)
 	return provider;
 }
 
+bool is_soft(const struct core_provider *provider)
+{
+	return strcmp(provider->name, "soft") == 0;
+}
+
 void close_provider(struct core_provider *provider)
 {
 	CHECK(core_close(provider) == 0);

@@ -172,7 +172,9 @@ static void test_destroy_in_every_state(struct core_provider *provider)
 
 	destroy(&setup, &setup.client); /* REQ sent: REJ 4, which an unaccepted child is not told */
 	expect_silence(setup.passive);
-	CHECK(accept_request(&setup) == -1 && errno == EINVAL);
+	/* On a kernel the REJ is on its way, and who comes first nobody can know. */
+	if (is_soft(provider))
+		CHECK(accept_request(&setup) == -1 && errno == EINVAL);
 	finish(&setup);
 
 	setup = requested(provider);
@@ -306,10 +308,10 @@ int main(void)
 	test_destroy_in_every_state(provider);
 	test_listener_goes_with_unread_requests(provider);
 	/* When a kernel sees a request, and so whether the backlog was full then, nobody can know. */
-	if (!strcmp(provider->name, "soft"))
+	if (is_soft(provider))
 		test_backlog(provider);
 	test_limits(provider);
-	if (!strcmp(provider->name, "soft")) /* it names loopback addresses */
+	if (is_soft(provider)) /* it names loopback addresses */
 		test_ports(provider);
 	close_provider(provider);
 	return 0;
