@@ -6,7 +6,7 @@
 
 #include "soft_context.h"
 #include "soft_device.h"
-#include "soft_host.h"
+#include "soft_fabric.h"
 #include "soft_pd.h"
 
 /*
@@ -18,7 +18,20 @@
 /* 2^(ack timeout - 8) ms of timewait after a disconnect. */
 #define TIMEWAIT (2048 * SOFT_MILLISECOND)
 
-int soft_cm_create(struct soft_host *host, struct soft_cm **out)
+/* No lock: each thread has its own. */
+static _Thread_local struct soft_cm *current;
+
+struct soft_cm *soft_cm_current(void)
+{
+	return current;
+}
+
+void soft_cm_select(struct soft_cm *cm)
+{
+	current = cm;
+}
+
+int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_cm **out)
 {
 	struct soft_cm *cm = calloc(1, sizeof(*cm));
 	pthread_condattr_t monotonic;
@@ -26,11 +39,12 @@ int soft_cm_create(struct soft_host *host, struct soft_cm **out)
 
 	if (!cm)
 		return -ENOMEM;
-	cm->host = host;
+	cm->fabric = fabric;
+	cm->device = device;
 	cm->last_message = &cm->first_message;
-	if (soft_table_init(&cm->ids, 1, 1 << 22, (uint32_t)soft_host_random(host)))
+	if (soft_table_init(&cm->ids, 1, 1 << 22, (uint32_t)soft_fabric_random(fabric)))
 		goto free_cm;
-	cm->context = soft_open_device(&host->device->ibv);
+	cm->context = soft_open_device(&device->ibv);
 	if (!cm->context) {
 		result = -errno;
 		goto destroy_ids;
@@ -54,6 +68,8 @@ void soft_cm_destroy(struct soft_cm *cm)
 {
 	if (cm->default_pd)
 		soft_dealloc_pd(cm->default_pd);
+	if (current == cm)
+		current = NULL;
 	soft_close_device(cm->context);
 	soft_table_destroy(&cm->ids);
 	pthread_cond_destroy(&cm->acknowledged);
@@ -87,7 +103,7 @@ static bool is_lost(struct soft_cm *cm, const struct soft_cm_message *message)
 
 	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
 	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
-	return soft_fault_loses(&cm->host->faults, &from, &to, SOFT_FAULT_CM, message->attribute);
+	return soft_fault_loses(&cm->fabric->faults, &from, &to, SOFT_FAULT_CM, message->attribute);
 }
 
 void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
@@ -110,12 +126,12 @@ void soft_cm_send_request(struct soft_id *id)
 	id->retries_left = MAX_RETRIES;
 	soft_cm_send(id->cm, &id->request);
 	/* Without a thread for timers the request is sent once; its loss would then go unnoticed. */
-	soft_timer_arm(&id->cm->host->timers, &id->timer, RESPONSE_TIMEOUT);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, RESPONSE_TIMEOUT);
 }
 
 void soft_cm_answered(struct soft_id *id)
 {
-	soft_timer_cancel(&id->cm->host->timers, &id->timer);
+	soft_timer_cancel(&id->cm->fabric->timers, &id->timer);
 }
 
 void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_data, uint8_t length)
@@ -133,7 +149,7 @@ void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_dat
 void soft_cm_enter_timewait(struct soft_id *id)
 {
 	id->state = SOFT_ID_TIMEWAIT;
-	soft_timer_arm(&id->cm->host->timers, &id->timer, TIMEWAIT);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, TIMEWAIT);
 }
 
 /* The request was sent for the last time and nobody answered. */
@@ -169,7 +185,7 @@ void soft_cm_expire(struct soft_timer *timer)
 			give_up(id);
 		} else {
 			soft_cm_send(cm, &id->request);
-			soft_timer_arm(&cm->host->timers, &id->timer, RESPONSE_TIMEOUT);
+			soft_timer_arm(&cm->fabric->timers, &id->timer, RESPONSE_TIMEOUT);
 		}
 	}
 	soft_cm_unlock(cm);

@@ -131,7 +131,8 @@ struct soft_id {
 struct soft_cm {
 	pthread_mutex_t lock;
 	pthread_cond_t acknowledged;
-	struct soft_host *host;
+	struct soft_fabric *fabric;
+	struct soft_device *device;
 	struct ibv_context *context; /* the one librdmacm would have opened */
 	struct ibv_pd *default_pd; /* while ids are bound to the device */
 	unsigned int default_pd_users;
@@ -145,13 +146,14 @@ static inline struct soft_id *soft_id(struct rdma_cm_id *id)
 	return (struct soft_id *)id;
 }
 
-int soft_cm_create(struct soft_host *host, struct soft_cm **cm);
+int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_cm **cm);
 void soft_cm_destroy(struct soft_cm *cm);
 /*
- * The host that librdmacm's functions without any argument mean for the calling thread: the one of the
- * provider that was selected last (core_provider.h), which is open.
+ * The communication manager that librdmacm's functions without any argument mean for the calling
+ * thread: the one it selected last.
  */
-struct soft_host *soft_current_host(void);
+struct soft_cm *soft_cm_current(void);
+void soft_cm_select(struct soft_cm *cm);
 
 /* soft_cm.c: sending; cm.lock is held */
 /* A message from id to its peer, not sent yet. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "soft_clock.h"
-#include "soft_host.h"
+#include "soft_fabric.h"
 
 /* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24, which is 68.7 s. */
 #define MRA_SERVICE_TIMEOUT 24
@@ -100,7 +100,7 @@ static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
 	if (id->state != SOFT_ID_REQ_SENT)
 		return;
 	id->remote = mra->local;
-	soft_timer_arm(&id->cm->host->timers, &id->timer, UINT64_C(4096) << mra->service_timeout);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, UINT64_C(4096) << mra->service_timeout);
 }
 
 static void receive_rep(struct soft_id *id, const struct soft_cm_message *rep)

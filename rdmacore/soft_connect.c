@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "soft_device.h"
-#include "soft_host.h"
+#include "soft_fabric.h"
 #include "soft_qp.h"
 
 #define SERVICE_MAX_RETRY 7 /* three-bit fields of REQ and REP */
@@ -61,7 +61,7 @@ static int connect_locked(struct soft_id *id, const struct rdma_conn_param *para
 	id->responder_resources = param ? offered_depth(param->responder_resources) : SOFT_MAX_RD_ATOMIC;
 	id->initiator_depth = param ? offered_depth(param->initiator_depth) : SOFT_MAX_RD_ATOMIC;
 	id->retry_count = param ? clamp_retry(param->retry_count) : SERVICE_MAX_RETRY;
-	id->receive_psn = (uint32_t)soft_host_random(id->cm->host) & SOFT_PSN_MASK;
+	id->receive_psn = (uint32_t)soft_fabric_random(id->cm->fabric) & SOFT_PSN_MASK;
 
 	soft_cm_prepare(id, req, SOFT_CM_REQ);
 	req->port_space = id->rdma.ps;
@@ -106,7 +106,7 @@ static int accept_locked(struct soft_id *id, const struct rdma_conn_param *param
 		id->initiator_depth = param->initiator_depth;
 	else
 		id->initiator_depth = least(id->initiator_depth, SOFT_MAX_RD_ATOMIC);
-	id->receive_psn = (uint32_t)soft_host_random(id->cm->host) & SOFT_PSN_MASK;
+	id->receive_psn = (uint32_t)soft_fabric_random(id->cm->fabric) & SOFT_PSN_MASK;
 	if (param && param->private_data_len > SOFT_REP_PRIVATE_DATA)
 		return EINVAL;
 	if (id->rdma.qp) {

@@ -6,35 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "soft_host.h"
+#include "soft_fabric.h"
 
 static const union ibv_gid loopback_gids[SOFT_GIDS] = {
 	{.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
 	{.raw = {[15] = 1}},
 };
 
-int soft_device_create(struct soft_host *host, const char *name, struct soft_device **out)
+int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **out)
 {
 	struct soft_device *device = calloc(1, sizeof(*device));
 	int result;
 
 	if (!device)
 		return -ENOMEM;
-	device->host = host;
+	device->fabric = fabric;
 	device->ibv.node_type = IBV_NODE_CA;
 	device->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
 	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "%s", name);
 	memcpy(device->gids, loopback_gids, sizeof(device->gids));
 	/* A locally administered EUI-64, random so that a peer never meets the same one twice. */
-	device->guid = (soft_host_random(host) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
+	device->guid = (soft_fabric_random(fabric) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
 
 	/* 0 is SMI and 1 is GSI: IBTA 10.2.4.1, special queue pairs. */
 	result = soft_table_init(&device->queue_pairs, 2, SOFT_MAX_QP,
-				 (uint32_t)soft_host_random(host));
+				 (uint32_t)soft_fabric_random(fabric));
 	if (result)
 		goto free_device;
-	result = soft_mr_table_init(&device->memory, soft_host_random(host));
+	result = soft_mr_table_init(&device->memory, soft_fabric_random(fabric));
 	if (result)
 		goto destroy_queue_pairs;
 	*out = device;

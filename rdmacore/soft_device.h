@@ -22,18 +22,18 @@
 #define SOFT_PORT 1
 #define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
 
-struct soft_host;
+struct soft_fabric;
 
 struct soft_device {
 	struct ibv_device ibv;
-	struct soft_host *host;
+	struct soft_fabric *fabric;
 	uint64_t guid; /* host byte order */
 	union ibv_gid gids[SOFT_GIDS];
 	struct soft_mr_table memory;
 	struct soft_table queue_pairs;
 };
 
-int soft_device_create(struct soft_host *host, const char *name, struct soft_device **device);
+int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **device);
 void soft_device_destroy(struct soft_device *device);
 
 /* Whether packets to that GID arrive at this device: any 127/8 address and ::1. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "soft_context.h"
-#include "soft_host.h"
+#include "soft_fabric.h"
 #include "soft_qp.h"
 
 struct rdma_event_channel *soft_create_event_channel(void)
@@ -22,7 +22,7 @@ struct rdma_event_channel *soft_create_event_channel(void)
 		return NULL;
 	}
 	channel->rdma.fd = channel->queue.fd;
-	channel->cm = soft_current_host()->cm;
+	channel->cm = soft_cm_current();
 	return &channel->rdma;
 }
 

@@ -13,19 +13,11 @@ int soft_host_create(struct soft_host **out, uint64_t seed, bool virtual_clock)
 
 	if (!host)
 		return -ENOMEM;
-	host->random.state = seed;
-	pthread_mutex_init(&host->lock, NULL);
-	soft_faults_init(&host->faults, soft_random_next(&host->random));
-	soft_clock_wall(&host->wall);
-	if (virtual_clock)
-		soft_clock_virtual(&host->clock);
-	else
-		soft_clock_wall(&host->clock);
-	soft_timers_init(&host->timers, &host->clock);
-	result = soft_device_create(host, "soft0", &host->device);
+	soft_fabric_init(&host->fabric, seed, virtual_clock);
+	result = soft_device_create(&host->fabric, "soft0", &host->device);
 	if (result)
-		goto destroy_timers;
-	result = soft_cm_create(host, &host->cm);
+		goto destroy_fabric;
+	result = soft_cm_create(&host->fabric, host->device, &host->cm);
 	if (result)
 		goto destroy_device;
 	*out = host;
@@ -33,30 +25,16 @@ int soft_host_create(struct soft_host **out, uint64_t seed, bool virtual_clock)
 
 destroy_device:
 	soft_device_destroy(host->device);
-destroy_timers:
-	soft_timers_destroy(&host->timers);
-	soft_faults_destroy(&host->faults);
-	pthread_mutex_destroy(&host->lock);
+destroy_fabric:
+	soft_fabric_destroy(&host->fabric);
 	free(host);
 	return result;
 }
 
 void soft_host_destroy(struct soft_host *host)
 {
-	soft_timers_destroy(&host->timers);
 	soft_cm_destroy(host->cm);
 	soft_device_destroy(host->device);
-	soft_faults_destroy(&host->faults);
-	pthread_mutex_destroy(&host->lock);
+	soft_fabric_destroy(&host->fabric);
 	free(host);
-}
-
-uint64_t soft_host_random(struct soft_host *host)
-{
-	uint64_t value;
-
-	pthread_mutex_lock(&host->lock);
-	value = soft_random_next(&host->random);
-	pthread_mutex_unlock(&host->lock);
-	return value;
 }

@@ -7,7 +7,7 @@
 #include "soft_clock.h"
 #include "soft_context.h"
 #include "soft_device.h"
-#include "soft_host.h"
+#include "soft_fabric.h"
 #include "soft_pd.h"
 
 #define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
@@ -25,14 +25,14 @@ struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *cha
 	id->rdma.context = context;
 	id->rdma.ps = port_space;
 	id->rdma.qp_type = IBV_QPT_RC;
-	if (soft_timer_register(&cm->host->timers, &id->timer, soft_cm_expire))
+	if (soft_timer_register(&cm->fabric->timers, &id->timer, soft_cm_expire))
 		goto free_id;
 	if (soft_table_insert(&cm->ids, id, &id->local))
 		goto unregister_timer;
 	return id;
 
 unregister_timer:
-	soft_timer_unregister(&cm->host->timers, &id->timer);
+	soft_timer_unregister(&cm->fabric->timers, &id->timer);
 free_id:
 	free(id);
 	errno = ENOMEM;
@@ -109,7 +109,7 @@ void soft_id_free(struct soft_id *id)
 	unbind_device(id);
 	/* Its expire takes cm.lock; closed, it does nothing any more. */
 	pthread_mutex_unlock(&cm->lock);
-	soft_timer_unregister(&cm->host->timers, &id->timer);
+	soft_timer_unregister(&cm->fabric->timers, &id->timer);
 	pthread_mutex_lock(&cm->lock);
 	free(id);
 }
@@ -136,7 +136,7 @@ int soft_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, 
  */
 static int wait_for_acknowledgements(struct soft_id *id)
 {
-	struct soft_clock *clock = &id->cm->host->wall;
+	struct soft_clock *clock = &id->cm->fabric->wall;
 	uint64_t bound = clock->now(clock) + ACKNOWLEDGE_BOUND;
 	struct timespec until = {(time_t)(bound / SOFT_SECOND), (long)(bound % SOFT_SECOND)};
 
@@ -311,7 +311,7 @@ struct ibv_context **soft_get_devices(int *count)
 
 	if (!list)
 		return NULL;
-	list[0] = soft_current_host()->cm->context;
+	list[0] = soft_cm_current()->context;
 	if (count)
 		*count = 1;
 	return list;

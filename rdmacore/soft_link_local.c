@@ -1,7 +1,7 @@
 #include "soft_link.h"
 
 #include "soft_device.h"
-#include "soft_host.h"
+#include "soft_fabric.h"
 #include "soft_qp.h"
 
 /*
@@ -25,7 +25,7 @@ static struct soft_qp *find_peer(struct soft_qp *qp)
 /* Returns whether the peer failed over what it was sent. */
 static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
-	struct soft_faults *faults = &soft_qp_device(qp)->host->faults;
+	struct soft_faults *faults = &soft_qp_device(qp)->fabric->faults;
 	/* Each knows the other's address, which is how either knows its own. */
 	const union ibv_gid *here = &peer->attr.ah_attr.grh.dgid;
 	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
@@ -70,7 +70,7 @@ void soft_link_transmit(struct soft_qp *qp)
 	failed = soft_qp_state(qp) == IBV_QPS_ERR;
 	if (!failed && requester->wait_delay) {
 		/* Without a timer the wait would never end: give up as if it had ended in vain. */
-		failed = soft_timer_arm(&soft_qp_device(qp)->host->timers, &qp->timer,
+		failed = soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer,
 					requester->wait_delay) != 0;
 		if (failed)
 			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);

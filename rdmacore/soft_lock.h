@@ -1,7 +1,6 @@
 /*
  * The locks of the soft provider and their one order.  A thread takes them only downwards:
  *
- *   host.lock            devices and contexts of this process
  *   cm.lock              every rdma_cm id, port table and communication id
  *   pd.lock              the list of queue pairs of a protection domain
  *   requester.lock       send half of a queue pair (its send queue and its ERR transition)
@@ -14,6 +13,7 @@
  *   event_queue.lock     one CM event channel, completion channel or async event queue
  *   faults.lock          the rules of what is lost
  *   timers.lock          the timer heap
+ *   fabric.lock          the random numbers
  *
  * A requester holds its own requester.lock and the responder.lock of its peer.  No path goes from a
  * responder.lock to any requester.lock, so two queue pairs that send to each other cannot deadlock;

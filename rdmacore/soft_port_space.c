@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "soft_device.h"
-#include "soft_host.h"
+#include "soft_fabric.h"
 
 /* net.ipv4.ip_local_port_range as Linux ships it */
 #define FIRST_EPHEMERAL 32768
@@ -54,7 +54,7 @@ bool soft_address_is_local(const struct soft_cm *cm, const struct sockaddr *addr
 	union ibv_gid gid;
 
 	soft_address_to_gid(address, &gid);
-	return soft_device_owns(cm->host->device, &gid);
+	return soft_device_owns(cm->device, &gid);
 }
 
 static uint16_t port_of(const struct sockaddr *address)
@@ -97,7 +97,7 @@ static int check_port(struct soft_id *id, const struct sockaddr *address, uint16
 static int choose_port(struct soft_id *id, const struct sockaddr *address, uint16_t *port)
 {
 	const unsigned int range = LAST_EPHEMERAL - FIRST_EPHEMERAL + 1;
-	unsigned int start = (unsigned int)(soft_host_random(id->cm->host) % range);
+	unsigned int start = (unsigned int)(soft_fabric_random(id->cm->fabric) % range);
 
 	for (unsigned int step = 0; step < range; step++) {
 		*port = (uint16_t)(FIRST_EPHEMERAL + (start + step) % range);

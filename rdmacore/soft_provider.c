@@ -18,29 +18,21 @@
 #include "soft_pd.h"
 #include "soft_qp.h"
 
-/* No lock: each thread has its own, and it is set before every call that reads it. */
-static _Thread_local struct soft_host *current;
-
-struct soft_host *soft_current_host(void)
-{
-	return current;
-}
-
 static void select_host(struct core_provider *provider)
 {
-	current = provider->host;
+	soft_cm_select(((struct soft_host *)provider->host)->cm);
 }
 
 static uint64_t clock_now(struct core_provider *provider)
 {
-	struct soft_host *host = provider->host;
+	struct soft_clock *clock = &((struct soft_host *)provider->host)->fabric.clock;
 
-	return host->clock.now(&host->clock);
+	return clock->now(clock);
 }
 
 static bool clock_advance(struct core_provider *provider, uint64_t limit)
 {
-	return soft_timers_advance(&((struct soft_host *)provider->host)->timers, limit);
+	return soft_timers_advance(&((struct soft_host *)provider->host)->fabric.timers, limit);
 }
 
 static int fault_add(struct core_provider *provider, const struct core_fault *fault)
@@ -59,12 +51,12 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 		return -EINVAL;
 	soft_address_to_gid((struct sockaddr *)&from, &rule.a);
 	soft_address_to_gid((struct sockaddr *)&to, &rule.b);
-	return soft_fault_add(&((struct soft_host *)provider->host)->faults, &rule);
+	return soft_fault_add(&((struct soft_host *)provider->host)->fabric.faults, &rule);
 }
 
 static int fault_remove(struct core_provider *provider, int rule, uint32_t *lost)
 {
-	return soft_fault_remove(&((struct soft_host *)provider->host)->faults, rule, lost);
+	return soft_fault_remove(&((struct soft_host *)provider->host)->fabric.faults, rule, lost);
 }
 
 static struct ibv_device **get_device_list(int *count)
@@ -73,7 +65,7 @@ static struct ibv_device **get_device_list(int *count)
 
 	if (!list)
 		return NULL;
-	list[0] = &soft_current_host()->device->ibv;
+	list[0] = &soft_cm_current()->device->ibv;
 	if (count)
 		*count = 1;
 	return list;
@@ -173,6 +165,4 @@ int soft_provider_open(struct core_provider *provider, const struct core_options
 void soft_provider_close(struct core_provider *provider)
 {
 	soft_host_destroy(provider->host);
-	if (current == provider->host)
-		current = NULL;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "soft_cq.h"
-#include "soft_host.h"
+#include "soft_fabric.h"
 #include "soft_link.h"
 #include "soft_pd.h"
 
@@ -71,7 +71,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		goto free_qp;
 	if (soft_responder_init(qp))
 		goto destroy_requester;
-	if (soft_timer_register(&device->host->timers, &qp->timer, soft_link_expire))
+	if (soft_timer_register(&device->fabric->timers, &qp->timer, soft_link_expire))
 		goto destroy_responder;
 	if (soft_table_insert(&device->queue_pairs, qp, &qp->ibv.qp_num))
 		goto unregister_timer;
@@ -84,7 +84,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return &qp->ibv;
 
 unregister_timer:
-	soft_timer_unregister(&device->host->timers, &qp->timer);
+	soft_timer_unregister(&device->fabric->timers, &qp->timer);
 destroy_responder:
 	soft_responder_destroy(qp);
 destroy_requester:
@@ -105,7 +105,7 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 	soft_table_remove(&device->queue_pairs, ibv_qp->qp_num);
 	/* From RESET on no packet is executed and no timer does anything. */
 	soft_modify_qp(ibv_qp, &reset, IBV_QP_STATE);
-	soft_timer_unregister(&device->host->timers, &qp->timer);
+	soft_timer_unregister(&device->fabric->timers, &qp->timer);
 	soft_pd_remove(soft_pd(ibv_qp->pd), qp);
 	for (int event = 0; event < SOFT_QP_EVENTS; event++)
 		soft_event_queue_remove(&soft_context(ibv_qp->context)->async, &qp->events[event].node);

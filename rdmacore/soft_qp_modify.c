@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "soft_host.h"
+#include "soft_fabric.h"
 
 /*
  * Transitions of a reliable connected queue pair and the attributes each requires and allows besides
@@ -114,7 +114,7 @@ static void enter(struct soft_qp *qp, enum ibv_qp_state state)
 	atomic_store_explicit(&qp->state, state, memory_order_relaxed);
 	qp->ibv.state = state;
 	if (state == IBV_QPS_ERR || state == IBV_QPS_RESET)
-		soft_timer_cancel(&soft_qp_device(qp)->host->timers, &qp->timer);
+		soft_timer_cancel(&soft_qp_device(qp)->fabric->timers, &qp->timer);
 	if (state == IBV_QPS_ERR) {
 		qp->responder.failed = false;
 		soft_requester_flush(qp);

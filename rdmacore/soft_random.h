@@ -1,6 +1,6 @@
 /*
  * Seeded random numbers for start PSNs, queue pair numbers, communication ids and key tags.  One
- * generator a host, guarded by whoever owns it, so that a run with a known seed repeats exactly.
+ * generator a fabric, guarded by whoever owns it, so that a run with a known seed repeats exactly.
  */
 #ifndef SOFT_RANDOM_H
 #define SOFT_RANDOM_H

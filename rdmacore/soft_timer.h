@@ -1,5 +1,5 @@
 /*
- * Timers of one soft host: a binary heap of deadlines and the thread that runs what is due.  The
+ * Timers of one soft fabric: a binary heap of deadlines and the thread that runs what is due.  The
  * thread starts with the first armed timer, so a run without RNR waits or CM retries has none.  With a
  * virtual clock there is no thread: soft_timers_advance runs what is next.
  */

@@ -1,0 +1,32 @@
+/*
+ * What the devices of one soft host hang on: its clocks and timers, its random numbers, and the faults
+ * that were asked for.  It knows neither devices nor connections.
+ */
+#ifndef SOFT_FABRIC_H
+#define SOFT_FABRIC_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "soft_clock.h"
+#include "soft_fault.h"
+#include "soft_random.h"
+#include "soft_timer.h"
+
+struct soft_fabric {
+	pthread_mutex_t lock; /* guards random */
+	struct soft_clock clock; /* of the protocols */
+	struct soft_clock wall; /* of bounds on what a caller waits for */
+	struct soft_timers timers;
+	struct soft_random random;
+	struct soft_faults faults;
+};
+
+/* seed drives every random number of the fabric. */
+void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_clock);
+/* No timer may be registered any more. */
+void soft_fabric_destroy(struct soft_fabric *fabric);
+
+uint64_t soft_fabric_random(struct soft_fabric *fabric);
+
+#endif
