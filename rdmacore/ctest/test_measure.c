@@ -151,6 +151,7 @@ static void vary(struct core_measure_spec *spec, int variant)
 	case 1:
 		spec->verify = 1;
 		spec->depth = 8;
+		spec->receive_depth = two_sided ? 16 : 0;
 		break;
 	case 2:
 		spec->post_list = 4;
@@ -171,6 +172,7 @@ static void vary(struct core_measure_spec *spec, int variant)
 		spec->completion = CORE_MEASURE_EVENT;
 		spec->inline_size = spec->operation == IBV_WR_RDMA_READ ? 0 : CORE_MEASURE_INLINE_AUTO;
 		spec->verify = 1;
+		spec->receive_depth = two_sided ? 16 : 0;
 		break;
 	case 5:
 		spec->iterations = 100;
@@ -288,12 +290,12 @@ static void test_refusals(const struct pair *pair)
 	REFUSED(latency, rate_bits, 1, -EINVAL);
 	REFUSED(latency, in_flight, 1, -EINVAL);
 	REFUSED(latency, iterations, 0, -EINVAL);
-	REFUSED(latency, inline_size, 4096, -EINVAL);
-	REFUSED(latency, receive_depth, 64, -EINVAL);
-	REFUSED(latency, signal_every, 64, -EINVAL);
+	REFUSED(latency, inline_size, 1 << 20, -EINVAL);
+	REFUSED(latency, receive_depth, 1 << 20, -EINVAL);
+	REFUSED(latency, signal_every, 1 << 20, -EINVAL);
 	REFUSED(latency, histogram_digits, 6, -EINVAL);
 	REFUSED(latency, reserved, 1, -EINVAL);
-	REFUSED(bandwidth, depth, 65, -EINVAL);
+	REFUSED(bandwidth, depth, 1 << 20, -EINVAL);
 	REFUSED(bandwidth, inline_size, 8, -EINVAL);
 	REFUSED(bandwidth, receive_depth, 8, -EINVAL);
 	REFUSED(bandwidth, gap_ns, 1, -EINVAL);

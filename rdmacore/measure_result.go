@@ -1,0 +1,204 @@
+package rdmacore
+
+// #include "core_measure.h"
+import "C"
+
+import (
+	"slices"
+	"time"
+	"unsafe"
+)
+
+// MeasureStep is what has a histogram of its own: the sample of a latency, or a step of a connection.
+type MeasureStep int
+
+// Steps of connections, as cmtime has them.
+const (
+	StepTotal        MeasureStep = C.CORE_MEASURE_STEP_TOTAL // latency: the sample; connect: all steps
+	StepCreateID     MeasureStep = C.CORE_MEASURE_STEP_CREATE_ID
+	StepResolveAddr  MeasureStep = C.CORE_MEASURE_STEP_RESOLVE_ADDR
+	StepResolveRoute MeasureStep = C.CORE_MEASURE_STEP_RESOLVE_ROUTE
+	StepCreateQP     MeasureStep = C.CORE_MEASURE_STEP_CREATE_QP
+	StepConnect      MeasureStep = C.CORE_MEASURE_STEP_CONNECT    // until ESTABLISHED
+	StepDisconnect   MeasureStep = C.CORE_MEASURE_STEP_DISCONNECT // until DISCONNECTED
+	StepDestroy      MeasureStep = C.CORE_MEASURE_STEP_DESTROY
+)
+
+var measureStepNames = names[MeasureStep]{"measure step", []named[MeasureStep]{
+	{StepTotal, "total"}, {StepCreateID, "create_id"}, {StepResolveAddr, "resolve_addr"},
+	{StepResolveRoute, "resolve_route"}, {StepCreateQP, "create_qp"}, {StepConnect, "connect"},
+	{StepDisconnect, "disconnect"}, {StepDestroy, "destroy"},
+}}
+
+func (s MeasureStep) String() string { return measureStepNames.name(s) }
+
+// ParseMeasureStep is the reverse of String.
+func ParseMeasureStep(name string) (MeasureStep, error) { return measureStepNames.parse(name) }
+
+// Interval is what one end did in one interval of the timed part; a receiver of a one-way measurement
+// counts what it received.
+type Interval struct {
+	Begin, End time.Duration // since the begin of the timed part
+	Messages   uint64
+	Bytes      uint64
+}
+
+// BitsPerSecond is the mean rate of the interval.
+func (i Interval) BitsPerSecond() float64 { return perSecond(float64(i.Bytes)*8, i.End-i.Begin) }
+
+// MeasureEndResult is what one end did.
+type MeasureEndResult struct {
+	Role MeasureRole
+
+	// Of the timed part: what was transmitted, round trips, or connections.
+	Messages uint64
+	Bytes    uint64
+	Elapsed  time.Duration
+	// In all, warm-up included: a receiver does not know when that ended.
+	ReceivedMessages uint64
+	ReceivedBytes    uint64
+	Verified         uint64 // messages whose contents were checked and right
+	Failed           uint64 // connections
+
+	// Processor time of this end's thread in Elapsed.
+	UserTime   time.Duration
+	SystemTime time.Duration
+
+	Intervals []Interval // with MeasureSpec.SampleEvery
+}
+
+// MeasureResult is what came of a measurement.
+type MeasureResult struct {
+	Spec MeasureSpec        // with the defaults that were taken
+	Ends []MeasureEndResult // in the order in which they were given
+
+	// Histograms has StepTotal for latency, every step for connect, nothing for bandwidth.
+	Histograms map[MeasureStep]*Histogram
+}
+
+func perSecond(amount float64, elapsed time.Duration) float64 {
+	if elapsed <= 0 {
+		return 0
+	}
+	return amount / elapsed.Seconds()
+}
+
+// Messages is the sum of the messages of both directions, or the round trips, or the connections.
+func (r *MeasureResult) Messages() uint64 {
+	var sum uint64
+	for _, end := range r.counted() {
+		sum += end.Messages
+	}
+	return sum
+}
+
+// Elapsed is the timed part, the longer of two.
+func (r *MeasureResult) Elapsed() time.Duration {
+	var longest time.Duration
+	for _, end := range r.counted() {
+		longest = max(longest, end.Elapsed)
+	}
+	return longest
+}
+
+// BandwidthBitsPerSecond is the rate of payload, of both directions together when there are two.  It is 0 for
+// connections.
+func (r *MeasureResult) BandwidthBitsPerSecond() float64 {
+	var sum float64
+	for _, end := range r.counted() {
+		sum += perSecond(float64(end.Bytes)*8, end.Elapsed)
+	}
+	return sum
+}
+
+// MessagesPerSecond is the rate of messages of both directions together, of round trips or of connections.
+func (r *MeasureResult) MessagesPerSecond() float64 {
+	var sum float64
+	for _, end := range r.counted() {
+		sum += perSecond(float64(end.Messages), end.Elapsed)
+	}
+	return sum
+}
+
+// Histogram is that of the whole: the latency, or the whole of a connection; nil for bandwidth.
+func (r *MeasureResult) Histogram() *Histogram { return r.Histograms[StepTotal] }
+
+// Intervals are those of the active end, or of the passive one when it alone is here.
+func (r *MeasureResult) Intervals() []Interval {
+	for _, end := range r.Ends {
+		if end.Role == MeasureActive || len(r.Ends) == 1 {
+			return end.Intervals
+		}
+	}
+	return nil
+}
+
+// counted are the ends that transmit; the active one first.
+func (r *MeasureResult) counted() []MeasureEndResult {
+	var ends []MeasureEndResult
+	for _, end := range r.Ends {
+		if end.Role == MeasureActive || r.Spec.Bidirectional {
+			ends = append(ends, end)
+		}
+	}
+	return ends
+}
+
+// outcome copies the results; the threads are joined.
+func (m *Measurement) outcome() *MeasureResult {
+	r := &MeasureResult{Spec: m.usedSpec(), Histograms: make(map[MeasureStep]*Histogram)}
+	for i, end := range m.ends {
+		var c C.struct_core_measure_result
+		C.core_measure_get(m.c, C.uint32_t(i), &c)
+		r.Ends = append(r.Ends, MeasureEndResult{
+			Role:             end.Role,
+			Messages:         uint64(c.messages),
+			Bytes:            uint64(c.bytes),
+			Elapsed:          time.Duration(c.elapsed_ns),
+			ReceivedMessages: uint64(c.received_messages),
+			ReceivedBytes:    uint64(c.received_bytes),
+			Verified:         uint64(c.verified),
+			Failed:           uint64(c.failed),
+			UserTime:         time.Duration(c.cpu_user_ns),
+			SystemTime:       time.Duration(c.cpu_system_ns),
+			Intervals:        m.intervals(i),
+		})
+		for _, row := range measureStepNames.rows {
+			step := C.uint32_t(row.value)
+			if h := fromCHistogram(C.core_measure_histogram(m.c, C.uint32_t(i), step)); h != nil {
+				r.Histograms[row.value] = h
+			}
+		}
+	}
+	return r
+}
+
+func (m *Measurement) intervals(end int) []Interval {
+	var count C.uint32_t
+	first := C.core_measure_samples(m.c, C.uint32_t(end), &count)
+	var intervals []Interval
+	for _, sample := range unsafe.Slice(first, uint32(count)) {
+		intervals = append(intervals, Interval{
+			Begin:    time.Duration(sample.begin_ns),
+			End:      time.Duration(sample.end_ns),
+			Messages: uint64(sample.messages),
+			Bytes:    uint64(sample.bytes),
+		})
+	}
+	return slices.Clip(intervals)
+}
+
+// usedSpec is the spec with the defaults that C filled in.
+func (m *Measurement) usedSpec() MeasureSpec {
+	var c C.struct_core_measure_spec
+	C.core_measure_used(m.c, &c)
+	s := m.spec
+	s.Depth, s.ReceiveDepth = int(c.depth), int(c.receive_depth)
+	s.PostList, s.ReceivePostList = int(c.post_list), int(c.receive_post_list)
+	s.SignalEvery, s.PollBatch = int(c.signal_every), int(c.poll_batch)
+	s.Burst, s.SamplesMax = int(c.burst), int(c.samples_max)
+	s.HistogramDigits = int(c.histogram_digits)
+	s.HistogramMax = time.Duration(c.histogram_highest_ns)
+	s.InFlight, s.Timeout = int(c.in_flight), time.Duration(c.timeout_ms)*time.Millisecond
+	return s
+}

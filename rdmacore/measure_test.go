@@ -1,0 +1,283 @@
+package rdmacore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var measuredQP = QPInitAttr{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInlineData: 64}
+
+var measuredOperations = []Opcode{OpSend, OpRDMAWrite, OpRDMARead}
+
+// measureEnds are both ends of a connection, the active one first.
+func measureEnds(client, server *side) []MeasureEnd {
+	end := func(role MeasureRole, here, there *side) MeasureEnd {
+		return MeasureEnd{Role: role, ID: here.id, Memory: here.mr, RemoteAddress: there.mr.Address(),
+			RemoteLength: uint64(there.mr.Length()), RemoteKey: there.mr.RKey()}
+	}
+	return []MeasureEnd{end(MeasureActive, client, server), end(MeasurePassive, server, client)}
+}
+
+// TestMeasureData runs everything on one connection: what one run left over would spoil the next.
+func TestMeasureData(t *testing.T) {
+	client, server := connectedWith(t, measuredQP, usualParam)
+	ends := measureEnds(client, server)
+	const messages = 200
+	for _, kind := range []MeasureKind{MeasureLatency, MeasureBandwidth} {
+		for _, operation := range measuredOperations {
+			usual := MeasureSpec{Kind: kind, Operation: operation, Size: 64, Iterations: messages}
+			verified, long, timed := usual, usual, usual
+			verified.Verify = true
+			long.Size, long.WarmupIterations = 5000, 5
+			timed.Iterations, timed.Duration = 0, 20*time.Millisecond
+			timed.SampleEvery = 5 * time.Millisecond
+			rows := map[string]MeasureSpec{"usual": usual, "verified": verified, "long": long, "timed": timed}
+			if kind == MeasureBandwidth {
+				both, lists := usual, usual
+				both.Bidirectional = true
+				lists.PostList, lists.SignalEvery, lists.Depth = 4, 8, 16
+				rows["both"], rows["lists"] = both, lists
+			}
+			for name, spec := range rows {
+				t.Run(fmt.Sprintf("%s %s %s", kind, operation, name), func(t *testing.T) {
+					result, err := Measure(bounded(t), spec, ends...)
+					must(t, err)
+					checkMeasured(t, result)
+				})
+			}
+		}
+	}
+	// The connection is as good as new.
+	server.recv(t, 1, 0, 64)
+	client.send(t, SendWR{WRID: 2, Opcode: OpSend, Flags: SendSignaled}, 0, 64)
+	completion(t, client.id.SendCQ(), 2, WCSuccess)
+	completion(t, server.id.RecvCQ(), 1, WCSuccess)
+}
+
+func checkMeasured(t *testing.T, result *MeasureResult) {
+	t.Helper()
+	spec := result.Spec
+	want := spec.Iterations
+	if spec.Bidirectional {
+		want *= 2
+	}
+	if got := result.Messages(); got == 0 || want != 0 && got != want {
+		t.Errorf("%d messages, want %d", got, want)
+	}
+	if result.Elapsed() <= 0 || result.BandwidthBitsPerSecond() <= 0 || result.MessagesPerSecond() <= 0 {
+		t.Errorf("%s, %g bit/s, %g messages/s", result.Elapsed(), result.BandwidthBitsPerSecond(),
+			result.MessagesPerSecond())
+	}
+	histogram := result.Histogram()
+	if spec.Kind == MeasureLatency && (histogram.Count() != int64(result.Messages()) ||
+		histogram.Percentile(50) <= 0 || histogram.Max() > result.Elapsed()) {
+		t.Errorf("histogram of %d, median %s", histogram.Count(), histogram.Percentile(50))
+	}
+	if spec.Kind == MeasureBandwidth && histogram != nil {
+		t.Error("bandwidth has a histogram")
+	}
+	if spec.Verify && result.Ends[0].Verified+result.Ends[1].Verified == 0 {
+		t.Error("nothing was verified")
+	}
+	var sum uint64
+	for _, interval := range result.Intervals() {
+		sum += interval.Messages
+	}
+	if spec.SampleEvery != 0 && sum != result.Messages() {
+		t.Errorf("intervals of %d messages together, want %d", sum, result.Messages())
+	}
+}
+
+// TestMeasureAlone: what needs no passive end works without one.
+func TestMeasureAlone(t *testing.T) {
+	client, server := connectedWith(t, measuredQP, usualParam)
+	active := measureEnds(client, server)[0]
+	for _, spec := range []MeasureSpec{
+		{Kind: MeasureBandwidth, Operation: OpRDMAWrite, Size: 100, Iterations: 100},
+		{Kind: MeasureBandwidth, Operation: OpRDMARead, Size: 100, Iterations: 100, Outstanding: 2},
+		{Kind: MeasureLatency, Operation: OpRDMARead, Size: 100, Iterations: 100},
+	} {
+		result, err := Measure(bounded(t), spec, active)
+		must(t, err)
+		checkMeasured(t, result)
+	}
+}
+
+// TestMeasureElsewhere has each end as a measurement of its own, as in two processes.
+func TestMeasureElsewhere(t *testing.T) {
+	client, server := connectedWith(t, measuredQP, usualParam)
+	ends := measureEnds(client, server)
+	for _, operation := range measuredOperations[:2] {
+		spec := MeasureSpec{Kind: MeasureLatency, Operation: operation, Size: 8, Duration: 5 * time.Millisecond,
+			Verify: true, Elsewhere: true}
+		var both [2]*Measurement
+		for i := range both {
+			var err error
+			both[i], err = NewMeasurement(spec, ends[i])
+			must(t, err)
+			defer both[i].Close()
+		}
+		passive := make(chan error, 1)
+		go func() {
+			_, err := both[1].Run(bounded(t))
+			passive <- err
+		}()
+		result, err := both[0].Run(bounded(t))
+		must(t, err)
+		must(t, <-passive)
+		if result.Histogram().Count() == 0 {
+			t.Error("no samples")
+		}
+		_, err = both[0].Run(bounded(t))
+		refused(t, err, syscall.EALREADY)
+	}
+}
+
+func TestMeasureConnect(t *testing.T) {
+	p := opened(t)
+	before := p.Live().Total()
+	ends := []MeasureEnd{{Role: MeasurePassive, Provider: p, Address: here(t, 0)},
+		{Role: MeasureActive, Provider: p, Address: here(t, 0)}}
+	spec := MeasureSpec{Kind: MeasureConnect, Iterations: 20, WarmupIterations: 2, InFlight: 4}
+	result, err := Measure(bounded(t), spec, ends...)
+	must(t, err)
+	if result.Messages() != 20 || result.MessagesPerSecond() <= 0 || result.BandwidthBitsPerSecond() != 0 ||
+		result.Ends[0].ReceivedMessages != 22 {
+		t.Errorf("%d connections, %d accepted", result.Messages(), result.Ends[0].ReceivedMessages)
+	}
+	if len(result.Histograms) != len(measureStepNames.rows) {
+		t.Errorf("%d histograms", len(result.Histograms))
+	}
+	for step, histogram := range result.Histograms {
+		if histogram.Count() != 20 || histogram.Max() > result.Histogram().Max() {
+			t.Errorf("%s: %d samples, the longest %s", step, histogram.Count(), histogram.Max())
+		}
+	}
+	spec = MeasureSpec{Kind: MeasureConnect, Duration: time.Hour}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err = Measure(ctx, spec, ends...)
+	refused(t, err, context.DeadlineExceeded)
+
+	m, err := NewMeasurement(MeasureSpec{Kind: MeasureConnect, Iterations: 1}, ends...)
+	must(t, err)
+	nobody := m.Listens()
+	m.Close()
+	_, err = Measure(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 3, Elsewhere: true},
+		MeasureEnd{Role: MeasureActive, Provider: p, Address: nobody})
+	var failure *MeasureError
+	if !errors.As(err, &failure) || failure.Event != EventRejected || failure.Step != StepConnect ||
+		!strings.Contains(err.Error(), "REJECTED with status") {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if now := p.Live().Total(); now != before {
+		t.Errorf("%s objects left", p.Live())
+	}
+}
+
+func TestMeasureCancel(t *testing.T) {
+	for _, kind := range []MeasureKind{MeasureLatency, MeasureBandwidth} {
+		for _, operation := range measuredOperations {
+			client, server := connectedWith(t, measuredQP, usualParam)
+			spec := MeasureSpec{Kind: kind, Operation: operation, Size: 64, Duration: time.Hour}
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+			result, err := Measure(ctx, spec, measureEnds(client, server)...)
+			refused(t, err, context.DeadlineExceeded)
+			if result == nil {
+				t.Error("no result of what was done")
+			}
+			_, err = Measure(ctx, spec, measureEnds(client, server)...)
+			refused(t, err, context.DeadlineExceeded)
+			cancel()
+		}
+	}
+}
+
+// TestMeasureErrors: the peer is not there, not as it should be, or goes in the middle.
+func TestMeasureErrors(t *testing.T) {
+	param := usualParam
+	param.RNRRetryCount, param.RetryCount = 0, 1
+	latency := MeasureSpec{Kind: MeasureLatency, Operation: OpSend, Size: 64, Iterations: 1 << 40}
+	write := MeasureSpec{Kind: MeasureBandwidth, Operation: OpRDMAWrite, Size: 64, Duration: time.Hour}
+	for name, row := range map[string]struct {
+		spec    MeasureSpec
+		disturb func(t *testing.T, ends []MeasureEnd, server *side) []MeasureEnd
+		want    WCStatus
+	}{
+		"no receives": {latency, func(t *testing.T, ends []MeasureEnd, server *side) []MeasureEnd {
+			return ends[:1]
+		}, WCRNRRetryExcErr},
+		"wrong key": {write, func(t *testing.T, ends []MeasureEnd, server *side) []MeasureEnd {
+			ends[0].RemoteKey ^= 0x100
+			return ends
+		}, WCRemAccessErr},
+		"peer destroyed": {write, func(t *testing.T, ends []MeasureEnd, server *side) []MeasureEnd {
+			time.AfterFunc(10*time.Millisecond, func() { server.destroy(t) })
+			return ends[:1]
+		}, WCRetryExcErr},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, server := connectedWith(t, measuredQP, param)
+			ends := measureEnds(client, server)
+			row.spec.Elsewhere = name == "no receives"
+			ends = row.disturb(t, ends, server)
+			result, err := Measure(bounded(t), row.spec, ends...)
+			var failure *MeasureError
+			if !errors.As(err, &failure) || failure.Status != row.want || failure.Role != MeasureActive ||
+				failure.Why == "" || !strings.Contains(err.Error(), row.want.String()) {
+				t.Errorf("error %v, want %s", err, row.want)
+			}
+			refused(t, err, syscall.EIO)
+			if result == nil {
+				t.Error("no result of what was done")
+			}
+		})
+	}
+}
+
+func TestMeasureRefusals(t *testing.T) {
+	client, server := connectedWith(t, measuredQP, usualParam)
+	ends := measureEnds(client, server)
+	good := MeasureSpec{Kind: MeasureBandwidth, Operation: OpSend, Size: 8, Iterations: 1}
+	for name, row := range map[string]struct {
+		change func(spec *MeasureSpec, ends []MeasureEnd) []MeasureEnd
+		want   error
+		knob   string
+	}{
+		"negative": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Depth = -1; return e }, syscall.EINVAL, "Depth"},
+		"past":     {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Gap = -1; return e }, syscall.EINVAL, "Gap"},
+		"no kind":  {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Kind = 0; return e }, syscall.EINVAL, "Kind"},
+		"atomic": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Operation = OpAtomicFetchAndAdd; return e },
+			syscall.EOPNOTSUPP, "Operation"},
+		"no meaning": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.InFlight = 2; return e }, syscall.EINVAL, "InFlight"},
+		"too deep":   {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Depth = 1 << 20; return e }, syscall.EINVAL, "Depth"},
+		"one end":    {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { return e[:1] }, syscall.EINVAL, "ends"},
+		"no end":     {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { return nil }, syscall.EINVAL, "ends"},
+		"both active": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[1].Role = MeasureActive; return e },
+			syscall.EINVAL, "Role"},
+		"no memory": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[1].Memory = nil; return e }, syscall.EBADF, ""},
+		"no id":     {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[0].ID = nil; return e }, syscall.EBADF, ""},
+		"outside":   {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { e[0].Offset = 1 << 40; return e }, syscall.EFAULT, "Length"},
+		"too large": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Size = bufferSize; return e }, syscall.EINVAL, "Length"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := good
+			given := row.change(&spec, append([]MeasureEnd(nil), ends...))
+			_, err := Measure(bounded(t), spec, given...)
+			refused(t, err, row.want)
+			var knob *MeasureKnobError
+			if errors.As(err, &knob) != (row.knob != "") || knob != nil && knob.Knob != row.knob {
+				t.Errorf("error %v, want one about %q", err, row.knob)
+			}
+		})
+	}
+	var none *Measurement
+	none.Close()
+	_, err := none.Run(bounded(t))
+	refused(t, err, syscall.EBADF)
+}
