@@ -128,7 +128,7 @@ func (m *Measurement) Run(ctx context.Context) (*MeasureResult, error) {
 }
 
 // Close frees what the measurement holds; what runs in another goroutine must have returned.  Closing twice
-// does nothing.
+// does nothing.  A measurement that never ran leaves its receives posted.
 func (m *Measurement) Close() {
 	if m == nil || m.c == nil {
 		return

@@ -281,3 +281,46 @@ func TestMeasureRefusals(t *testing.T) {
 	_, err := none.Run(bounded(t))
 	refused(t, err, syscall.EBADF)
 }
+
+// TestMeasureVirtualClock: a virtual clock runs with the wall meanwhile, so that a sender that meets no
+// receives gets through in the end, and a deadline of that clock comes.
+func TestMeasureVirtualClock(t *testing.T) {
+	p, client, server := virtualPair(t, 7)
+	p.Clock().Enter()
+	defer p.Clock().Leave()
+	ends := measureEnds(client, server)
+	spec := MeasureSpec{Kind: MeasureLatency, Operation: OpSend, Size: 8, Iterations: 10}
+	result, err := Measure(bounded(t), spec, ends...)
+	must(t, err)
+	checkMeasured(t, result)
+
+	// The first message comes before there is a receive; the RNR timer sends it again.
+	spec.Elsewhere = true
+	early, err := NewMeasurement(spec, ends[0])
+	must(t, err)
+	defer early.Close()
+	done := make(chan error, 1)
+	go func() {
+		_, err := early.Run(bounded(t))
+		done <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
+	began := p.Clock().Now()
+	_, err = Measure(bounded(t), spec, ends[1])
+	must(t, err)
+	must(t, <-done)
+	if p.Clock().Now() == began {
+		t.Error("no time has passed")
+	}
+
+	_, err = Measure(bounded(t), MeasureSpec{Kind: MeasureConnect, Iterations: 5},
+		MeasureEnd{Role: MeasureActive, Provider: p, Address: here(t, 0)},
+		MeasureEnd{Role: MeasurePassive, Provider: p, Address: here(t, 0)})
+	must(t, err)
+
+	ctx, cancel := p.Clock().WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err = Measure(ctx, MeasureSpec{Kind: MeasureBandwidth, Operation: OpRDMAWrite, Size: 8,
+		Duration: time.Hour}, ends[0])
+	refused(t, err, context.DeadlineExceeded)
+}

@@ -172,6 +172,7 @@ static void vary(struct core_measure_spec *spec, int variant)
 		spec->completion = CORE_MEASURE_EVENT;
 		spec->inline_size = spec->operation == IBV_WR_RDMA_READ ? 0 : CORE_MEASURE_INLINE_AUTO;
 		spec->verify = 1;
+		spec->depth = 8;
 		spec->receive_depth = two_sided ? 16 : 0;
 		break;
 	case 5:
