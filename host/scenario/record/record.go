@@ -112,13 +112,15 @@ const (
 
 // Result is the end of a case.
 type Result struct {
-	Name    string        `json:"name"`
-	Status  Status        `json:"status"`
-	Reason  string        `json:"reason,omitempty"` // of a skip, an error, an interruption
-	Took    time.Duration `json:"took_ns"`
-	Steps   int           `json:"steps"`
-	Traffic []Traffic     `json:"traffic,omitempty"`
-	Loops   []Loop        `json:"loops,omitempty"`
+	Name   string        `json:"name"`
+	Status Status        `json:"status"`
+	Reason string        `json:"reason,omitempty"` // of a skip, an error, an interruption
+	Took   time.Duration `json:"took_ns"`
+	Steps  int           `json:"steps"`
+	// Attempts is how often the case was tried, where that is more than once; one that passed then is flaky.
+	Attempts int       `json:"attempts,omitempty"`
+	Traffic  []Traffic `json:"traffic,omitempty"`
+	Loops    []Loop    `json:"loops,omitempty"`
 	// Failures are what went wrong: the first of the steps, then of `finally`, leftovers, leaks.
 	Failures []Failure `json:"failures,omitempty"`
 }
