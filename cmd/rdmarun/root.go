@@ -27,6 +27,8 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newGuestCommand,
 	newRunCommand,
 	newValidateCommand,
+	newListCommand,
+	newPackCommand,
 	newDevicesCommand,
 	newVersionCommand,
 	newCompletionCommand,

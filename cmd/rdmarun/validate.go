@@ -6,75 +6,93 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/report"
 )
 
 const validateLong = `Check scenarios without running them: files, and all scenarios below directories
 (default: ./scenarios).  All errors of all files are shown, each with its place, the
 line, and what to do about it.  No device is touched and no socket opened.
 
+With --plan it also shows what would run: every case with its parameters, tags,
+time limit, number of steps and what it needs.
+
+--format json is for scripts, --format github for annotations of a pull request.
+
 Exit code 3 when something is wrong.`
 
 func newValidateCommand(a *app) *cobra.Command {
-	var params []string
-	color := newColorFlag()
+	var params paramFlags
+	withPlan := false
+	color, format := newColorFlag(), newFormatFlag("text", "json", "github")
 	command := &cobra.Command{
-		Use:     "validate [FILE|DIRECTORY...]",
-		Short:   "Check scenarios without running them",
-		Long:    validateLong,
-		Example: "  rdmarun validate scenarios\n  rdmarun validate my.yaml -p size=4KiB",
+		Use:   "validate [FILE|DIRECTORY...]",
+		Short: "Check scenarios without running them",
+		Long:  validateLong,
+		Example: "  rdmarun validate scenarios\n  rdmarun validate my.yaml -p size=4KiB --plan\n" +
+			"  rdmarun validate --format json | jq '.errors[].message'",
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.validate(args, params, color)
+			return a.validate(args, &params, color, format.value, withPlan)
 		},
 		ValidArgsFunction: completeScenarios,
 	}
-	command.Flags().StringArrayVarP(&params, "param", "p", nil, "set a parameter: NAME=VALUE (repeatable)")
+	params.register(a, command)
+	command.Flags().BoolVar(&withPlan, "plan", false, "show what would run")
+	format.register(command)
 	color.register(command)
 	return command
 }
 
-func (a *app) validate(paths, flags []string, color *choiceFlag) error {
-	params, err := parseParams(a.env, flags)
+func (a *app) validate(args []string, params *paramFlags, color *choiceFlag, format string, withPlan bool) error {
+	if format != "text" {
+		return a.validateForMachines(args, params, format, withPlan)
+	}
+	checked, err := a.checkScenarios(args, params, color.style(a, a.stderr))
 	if err != nil {
 		return err
 	}
-	if len(paths) == 0 {
-		paths = []string{defaultScenarios}
-	}
-	checked := scenario.Check(paths, params)
-	if err := a.reportChecked(checked, color.style(a, a.stderr)); err != nil {
+	cases, err := scenario.Select(checked.Scenarios, scenario.Selection{})
+	if err != nil {
 		return err
 	}
-	cases := 0
-	for _, s := range checked.Scenarios {
-		cases += len(s.Program.Cases)
+	if withPlan {
+		if err := printPlan(a.stdout, describeCases(cases)); err != nil {
+			return err
+		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s, %s: no errors\n", count(checked.Files, "file"), count(cases, "case"))
+	_, err = fmt.Fprintf(a.stdout, "%s, %s: no errors\n", count(checked.Files, "file"), count(len(cases), "case"))
 	return err
 }
 
-// reportChecked shows what is wrong and returns the error that the command ends with.
-func (a *app) reportChecked(checked *scenario.Checked, style report.Style) error {
-	if n := checked.Errors.Len(); n > 0 {
-		if err := checked.Errors.Render(a.stderr, style.Painter()); err != nil {
-			return err
-		}
-		fmt.Fprintf(a.stderr, "\n%s in %s\n", count(n, "error"), count(checked.Files, "file"))
-		return reported(exitInvalid)
+// validateForMachines prints everything, also what is wrong, on standard output.
+func (a *app) validateForMachines(args []string, flags *paramFlags, format string, withPlan bool) error {
+	params, err := flags.read(a)
+	if err != nil {
+		return err
 	}
+	paths, err := scenarioPaths(args)
+	if err != nil {
+		return err
+	}
+	if paths, err = a.unpackAll(paths); err != nil {
+		return err
+	}
+	checked := scenario.Check(paths, params)
 	if err := a.paramErrors(checked.ParamErrors); err != nil {
 		return err
 	}
-	if checked.Files == 0 {
-		return withHint(withExit(exitNothing, fmt.Errorf("there is no scenario here")),
-			"a scenario is a .yaml file with the line \"rdmarun: v1\"")
+	result := newValidation(checked, withPlan)
+	if format == "github" {
+		err = result.printAnnotations(a.stdout)
+	} else {
+		err = printJSON(a.stdout, result)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case checked.Errors.Len() > 0:
+		return reported(exitInvalid)
+	case checked.Files == 0:
+		return reported(exitNothing)
 	}
 	return nil
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"rdmarun/host/scenario"
+)
+
+// caseSummary is one case as list and `validate --plan` show it; scripts read its JSON, so names stay.
+type caseSummary struct {
+	ID       string            `json:"id"`
+	File     string            `json:"file"`
+	Name     string            `json:"name"`
+	Doc      string            `json:"doc,omitempty"`
+	Tags     []string          `json:"tags"`
+	Params   map[string]string `json:"params,omitempty"`
+	Requires []string          `json:"requires"`
+	Skip     string            `json:"skip,omitempty"` // why a run would leave it out
+	Roles    []string          `json:"roles"`
+	Steps    int               `json:"steps"`
+	Timeout  string            `json:"timeout"`
+}
+
+func describeCases(cases []scenario.Selected) []caseSummary {
+	summaries := make([]caseSummary, len(cases))
+	for i, each := range cases {
+		program := each.Scenario.Program
+		summary := caseSummary{
+			ID: each.Case.ID, File: each.Scenario.Path, Name: each.Case.Name, Doc: strings.TrimSpace(program.Doc),
+			Tags: append([]string{}, each.Case.Tags...), Requires: []string{}, Skip: each.SkipReason(),
+			Roles: []string{}, Steps: each.StepCount(), Timeout: each.Case.Timeout.String(),
+		}
+		for _, p := range program.Params {
+			if summary.Params == nil {
+				summary.Params = make(map[string]string)
+			}
+			summary.Params[p.Name] = p.Value
+		}
+		for _, r := range each.Requirements() {
+			summary.Requires = append(summary.Requires, r.Name)
+		}
+		for _, role := range program.Roles {
+			summary.Roles = append(summary.Roles, role.Name)
+		}
+		summaries[i] = summary
+	}
+	return summaries
+}
+
+// line is the case in one line, for --plan.
+func (c caseSummary) line() string {
+	parts := []string{count(c.Steps, "step"), "timeout " + c.Timeout}
+	if len(c.Roles) > 0 {
+		parts = append(parts, "roles "+strings.Join(c.Roles, ", "))
+	}
+	if len(c.Tags) > 0 {
+		parts = append(parts, "tags "+strings.Join(c.Tags, ", "))
+	}
+	if len(c.Requires) > 0 {
+		parts = append(parts, "needs "+strings.Join(c.Requires, ", "))
+	}
+	if c.Skip != "" {
+		parts = append(parts, "would be skipped: "+c.Skip)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// printPlan writes what would run, two lines for each case and one for its parameters.
+func printPlan(w io.Writer, cases []caseSummary) error {
+	for _, c := range cases {
+		if _, err := fmt.Fprintf(w, "%s\n  %s\n", c.ID, c.line()); err != nil {
+			return err
+		}
+		var params []string
+		for _, name := range sortedNames(c.Params) {
+			params = append(params, name+"="+c.Params[name])
+		}
+		if params != nil {
+			if _, err := fmt.Fprintf(w, "  params %s\n", strings.Join(params, " ")); err != nil {
+				return err
+			}
+		}
+	}
+	if len(cases) > 0 {
+		_, err := fmt.Fprintln(w)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/scenario"
+)
+
+const listLong = `List the cases of scenarios (default: those below ./scenarios), one row each: the id
+that --id takes, the tags that --tags takes, what the case needs, and why a run with
+these parameters would skip it.  Use it to see what a selection means before a run:
+list and run take the same flags.  No device is touched.`
+
+const listExample = `  rdmarun list
+  rdmarun list -t 'smoke && !slow'
+  rdmarun list --format json | jq -r '.cases[].id'`
+
+// listVersion is raised when a field of the JSON changes its meaning or goes away.
+const listVersion = 1
+
+// caseList is what `list --format json` prints.
+type caseList struct {
+	Version int           `json:"version"`
+	Cases   []caseSummary `json:"cases"`
+}
+
+func newListCommand(a *app) *cobra.Command {
+	var params paramFlags
+	var selection selectionFlags
+	allowEmpty := false
+	color, format := newColorFlag(), newFormatFlag("table", "json")
+	command := &cobra.Command{
+		Use:     "list [FILE|DIRECTORY...]",
+		Short:   "List cases, their tags and what they need",
+		Long:    listLong,
+		Example: listExample,
+		RunE: func(_ *cobra.Command, args []string) error {
+			chosen, err := selection.selection(a)
+			if err != nil {
+				return err
+			}
+			checked, err := a.checkScenarios(args, &params, color.style(a, a.stderr))
+			if err != nil {
+				return err
+			}
+			cases, err := a.selectCases(checked, chosen, allowEmpty)
+			if err != nil {
+				return err
+			}
+			return printCases(a.stdout, cases, format.value)
+		},
+		ValidArgsFunction: completeScenarios,
+	}
+	params.register(a, command)
+	selection.register(a, command)
+	command.Flags().BoolVar(&allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
+	format.register(command)
+	color.register(command)
+	return command
+}
+
+func printCases(w io.Writer, cases []scenario.Selected, format string) error {
+	summaries := describeCases(cases)
+	if format == "json" {
+		return printJSON(w, caseList{Version: listVersion, Cases: summaries})
+	}
+	if len(summaries) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CASE\tTAGS\tNEEDS\tSKIP")
+	for _, c := range summaries {
+		// The tabwriter holds everything back; its Flush reports what a write here would.
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", c.ID, orDash(strings.Join(c.Tags, ",")), orDash(strings.Join(c.Requires, ",")), orDash(c.Skip))
+	}
+	return table.Flush()
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

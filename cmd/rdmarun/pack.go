@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host"
+	"rdmarun/host/pack"
+)
+
+// packExtension is the end of a pack's name.
+const packExtension = ".rdmarun"
+
+const packLong = `Write scenarios with all they need (imported files, guests) into one file, which run,
+list and validate take like a folder.  Use it to run the same thing on another
+machine, or to keep with a report what it was made from.  Only valid scenarios are
+packed; each file's hash is kept and checked when the pack is used.`
+
+func newPackCommand(a *app) *cobra.Command {
+	output := ""
+	command := &cobra.Command{
+		Use:     "pack [FILE|DIRECTORY...] -O FILE.rdmarun",
+		Short:   "Put scenarios and what they need into one file",
+		Long:    packLong,
+		Example: "  rdmarun pack scenarios -O suite.rdmarun\n  rdmarun run suite.rdmarun -t smoke",
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.pack(args, output)
+		},
+		ValidArgsFunction: completeScenarios,
+	}
+	command.Flags().StringVarP(&output, "output", "O", "", "the file to write, ending in "+packExtension)
+	return command
+}
+
+func (a *app) pack(args []string, output string) error {
+	if filepath.Ext(output) != packExtension {
+		return withHint(usageError("-O %q: the name of a pack ends in %s", output, packExtension), "for example: -O suite"+packExtension)
+	}
+	checked, err := a.checkScenarios(args, &paramFlags{}, newColorFlag().style(a, a.stderr))
+	if err != nil {
+		return err
+	}
+	var scenarios, others []string
+	for _, s := range checked.Scenarios {
+		scenarios = append(scenarios, s.Path)
+		others = append(others, s.Needs()...)
+	}
+	var archive bytes.Buffer
+	manifest, err := pack.Write(&archive, scenarios, others)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(output, archive.Bytes(), 0o644); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s: %s, %s, %d bytes\n", output, count(len(manifest.Scenarios), "scenario"), count(len(manifest.Files), "file"), archive.Len())
+	return err
+}
+
+// unpackAll replaces packs among paths by the scenarios in them.
+func (a *app) unpackAll(paths []string) ([]string, error) {
+	var all []string
+	for _, path := range paths {
+		if !strings.HasSuffix(path, packExtension) {
+			all = append(all, path)
+			continue
+		}
+		scenarios, err := a.unpack(path)
+		if err != nil {
+			return nil, withExit(exitInvalid, fmt.Errorf("%s: %w", path, err))
+		}
+		all = append(all, scenarios...)
+	}
+	return all, nil
+}
+
+// unpack puts a pack into a folder of the cache that is named for its content, so that ids and places in
+// messages are the same in each run of the same pack.
+func (a *app) unpack(path string) ([]string, error) {
+	text, err := readSmallFile(path, pack.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	cache := a.env[host.CacheVariable]
+	if cache == "" {
+		if cache, err = host.DefaultCacheDir(); err != nil {
+			return nil, err
+		}
+	}
+	sum := sha256.Sum256(text)
+	name := strings.TrimSuffix(filepath.Base(path), packExtension)
+	parent := filepath.Join(cache, "packs")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, err
+	}
+	temporary, err := os.MkdirTemp(parent, ".unpack-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary)
+	scenarios, err := pack.Extract(bytes.NewReader(text), temporary)
+	if err != nil {
+		return nil, err
+	}
+	// Unpacked anew each time: what lies in the cache may have been changed.
+	folder := filepath.Join(parent, name+"-"+hex.EncodeToString(sum[:6]))
+	if err := os.Rename(temporary, folder); err != nil {
+		if err = errors.Join(os.RemoveAll(folder), os.Rename(temporary, folder)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range scenarios {
+		scenarios[i] = filepath.Join(folder, strings.TrimPrefix(scenarios[i], temporary))
+	}
+	return scenarios, nil
+}

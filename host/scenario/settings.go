@@ -1,0 +1,48 @@
+package scenario
+
+import (
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+)
+
+// Setting is a line of a file that is a mapping of names to scalars, or to lists of scalars.
+type Setting struct {
+	Name   string
+	Values []string
+	Line   int
+}
+
+// ReadSettings reads such a file: parameters of --params, or the configuration.  It returns what is wrong in
+// the same form as Check.
+func ReadSettings(path string) ([]Setting, *diag.List) {
+	errors := &diag.List{}
+	source := read(path, errors)
+	if source == nil {
+		return nil, errors
+	}
+	root := syntax.Parse(source, errors)
+	if root == nil {
+		return nil, errors
+	}
+	if root.Kind != syntax.Mapping {
+		errors.Report(diag.WrongShape, root.Span(), "this must be a mapping of names to values, and is a %s", root.Kind)
+		return nil, errors
+	}
+	settings := make([]Setting, 0, len(root.Pairs))
+	for _, pair := range root.Pairs {
+		setting := Setting{Name: pair.Key.Value, Line: pair.Key.Span().Line}
+		values := []*syntax.Node{pair.Value}
+		if pair.Value.Kind == syntax.Sequence {
+			values = pair.Value.Items
+		}
+		for _, value := range values {
+			if value.Kind != syntax.Scalar {
+				errors.Report(diag.WrongShape, value.Span(), "the value of %q must be a scalar, and is a %s", setting.Name, value.Kind)
+				continue
+			}
+			setting.Values = append(setting.Values, value.Value)
+		}
+		settings = append(settings, setting)
+	}
+	return settings, errors
+}
