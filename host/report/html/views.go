@@ -1,0 +1,182 @@
+package html
+
+import (
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdmarun/host/report/cases"
+	"rdmarun/host/scenario/record"
+)
+
+// groups are how cases are counted and filtered, in the order of what a reader looks for.
+var groups = []string{"failed", "error", "flaky", "xfailed", "skipped", "passed"}
+
+// group is where a case counts.
+func group(c *cases.Case) string {
+	switch {
+	case c.Result.Flaky():
+		return "flaky"
+	case c.Infrastructure():
+		return "error"
+	}
+	return string(c.Result.Status)
+}
+
+type pair struct{ Name, Value string }
+
+func sorted(values map[string]string) []pair {
+	var list []pair
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, pair{name, values[name]})
+	}
+	return list
+}
+
+// caseView is a case as its template reads it.
+type caseView struct {
+	*cases.Case
+	Group    string
+	Open     bool
+	Detailed bool
+	Name     string
+	Where    string // its file, unless the name says so
+	Search   string // what the filter looks in
+	Message  string
+	Params   []pair
+	Failure  []failureView
+	Timeline *timeline
+	Charts   []chart
+	Measured []measureRow
+}
+
+type failureView struct {
+	*record.Failure
+	Place string
+}
+
+func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
+	v := &caseView{
+		Case: c, Group: group(c), Open: c.Failed(), Detailed: detailed, Name: c.Result.Name,
+		Where: c.File, Message: c.Message(), Params: sorted(c.Start.Params),
+	}
+	if c.Attempt > 0 {
+		v.Name = fmt.Sprintf("%s (%d)", v.Name, c.Attempt+1)
+	}
+	v.Search = strings.ToLower(strings.Join([]string{
+		c.ID, v.Name, v.Group, v.Message, strings.Join(c.Start.Tags, " "), roleNames(c),
+	}, " "))
+	if !detailed {
+		v.Open = false
+		return v, nil
+	}
+	for i := range c.Result.Failures {
+		f := &c.Result.Failures[i]
+		each := failureView{f, f.File}
+		if f.Line > 0 {
+			each.Place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+		}
+		v.Failure = append(v.Failure, each)
+	}
+	v.Timeline = newTimeline(c)
+	for _, m := range c.Measures.All() {
+		v.Measured = append(v.Measured, rowsOf(&m)...)
+	}
+	charts, err := latencyCharts(c)
+	v.Charts = charts
+	return v, err
+}
+
+func roleNames(c *cases.Case) string {
+	var names []string
+	for _, place := range c.Start.Roles {
+		names = append(names, place.Role)
+	}
+	return strings.Join(names, " ")
+}
+
+// measureRow is a line of the table of measurements.
+type measureRow struct {
+	*record.Measure
+	Size, Rate, Messages string
+	Of                   *record.Distribution // nil: no times
+}
+
+func rowsOf(m *record.Measure) []measureRow {
+	row := measureRow{Measure: m}
+	if m.Size > 0 {
+		row.Size = size(m.Size)
+	}
+	if m.BitsPerSecond > 0 {
+		row.Rate = fmt.Sprintf("%.2f Gbit/s", m.BitsPerSecond/1e9)
+	}
+	if m.MessagesPerSecond > 0 {
+		row.Messages = fmt.Sprintf("%.0f /s", m.MessagesPerSecond)
+	}
+	if len(m.Latency) == 0 {
+		return []measureRow{row}
+	}
+	var rows []measureRow
+	for i := range m.Latency {
+		each := row
+		each.Of = &m.Latency[i]
+		rows = append(rows, each)
+	}
+	return rows
+}
+
+// summaryView is the top of the page.
+type summaryView struct {
+	*summary
+	Verdict     string
+	Good        bool
+	Bars        []bar
+	Environment []pair
+	Charts      []chart
+}
+
+type bar struct {
+	Group string
+	Count int
+	Share template.CSS
+}
+
+func newSummaryView(s *summary) (*summaryView, error) {
+	v := &summaryView{summary: s, Environment: sorted(s.Run.Environment)}
+	for _, name := range groups {
+		if n := s.Counts[name]; n > 0 {
+			v.Bars = append(v.Bars, bar{name, n, template.CSS(fmt.Sprintf("flex-grow:%d", n))})
+		}
+	}
+	bad := s.Counts["failed"] + s.Counts["error"]
+	switch {
+	case !s.Ended:
+		v.Verdict = "The run did not come to its end"
+	case s.Totals.Interrupted:
+		v.Verdict = "The run was interrupted"
+	case s.Totals.TimedOut:
+		v.Verdict = "The run took too long"
+	case s.Cases == 0:
+		v.Verdict = "Nothing was selected"
+	case bad > 0:
+		v.Verdict = fmt.Sprintf("%d of %s failed", bad, plural(s.Cases, "case"))
+	case s.Totals.Thresholds > 0:
+		v.Verdict = plural(s.Totals.Thresholds, "threshold") + " did not hold"
+	case s.Counts["skipped"] == s.Cases:
+		v.Verdict = "Every case was skipped"
+	default:
+		v.Verdict, v.Good = plural(s.Counts["passed"]+s.Counts["flaky"], "case")+" passed", true
+	}
+	charts, err := s.Sizes.charts()
+	v.Charts = charts
+	return v, err
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

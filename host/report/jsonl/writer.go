@@ -1,0 +1,83 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"rdmarun/host/scenario/record"
+)
+
+// Writer writes each record as it comes, with one write(2) a line: whatever ends this process, what is in
+// the file are whole lines, but for at most the last.
+type Writer struct {
+	name    string
+	out     io.Writer
+	file    *os.File // nil for what is not ours to close
+	encoder *json.Encoder
+	line    bytes.Buffer
+	whole   int64 // bytes of whole lines
+}
+
+// Create begins a file of records.
+func Create(name string) (*Writer, error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return nil, fmt.Errorf("write the records: %w", err)
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("write the records: %w", err)
+	}
+	w := To(file, name)
+	w.file = file
+	return w, nil
+}
+
+// To writes records to out, which stays open.
+func To(out io.Writer, name string) *Writer {
+	w := &Writer{name: name, out: out}
+	w.encoder = json.NewEncoder(&w.line)
+	w.encoder.SetEscapeHTML(false)
+	return w
+}
+
+// Wants implements record.Consumer: everything.
+func (w *Writer) Wants(record.Kind) bool { return true }
+
+// Record implements record.Consumer.
+func (w *Writer) Record(r *record.Record) error {
+	w.line.Reset()
+	if err := w.encoder.Encode(r); err != nil {
+		return fmt.Errorf("write the records %s: %w", w.name, err)
+	}
+	if _, err := w.out.Write(w.line.Bytes()); err != nil {
+		w.cut()
+		return fmt.Errorf("write the records %s, which end here: %w", w.name, err)
+	}
+	w.whole += int64(w.line.Len())
+	return nil
+}
+
+// cut takes back the part of a line that a full disk had room for.
+func (w *Writer) cut() {
+	if w.file == nil {
+		return
+	}
+	if info, err := w.file.Stat(); err == nil && info.Mode().IsRegular() {
+		_ = w.file.Truncate(w.whole) // a reader skips a torn last line anyway
+	}
+}
+
+// Close ends the file.
+func (w *Writer) Close() error {
+	if w.file == nil {
+		return nil
+	}
+	if err := w.file.Close(); err != nil {
+		return fmt.Errorf("write the records %s: %w", w.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+// Package junit writes JUnit's XML, as CI systems read it.
+package junit
+
+import (
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
+	"rdmarun/host/report/cases"
+	"rdmarun/host/report/output"
+	"rdmarun/host/scenario/record"
+)
+
+// Writer is the output: a suite for each scenario file, a test case for each case.
+type Writer struct {
+	file    *output.File
+	tracker *cases.Tracker
+	suites  []*suite
+	byFile  map[string]*suite
+	run     record.Run
+	total   float64
+}
+
+type suite struct {
+	junit.Testsuite
+	seconds float64
+}
+
+// limits of a case's system-out: that of a failure has the last steps anyway.
+var limits = cases.Limits{Steps: 100, Lines: 200, Measures: 64}
+
+// New writes to file.
+func New(file *output.File) *Writer {
+	return &Writer{file: file, tracker: cases.NewTracker(limits), byFile: make(map[string]*suite)}
+}
+
+// Wants implements record.Consumer.
+func (w *Writer) Wants(record.Kind) bool { return true }
+
+// Record implements record.Consumer.
+func (w *Writer) Record(r *record.Record) error {
+	if r.Kind == record.RunStart {
+		w.run = *r.Run
+	}
+	if c := w.tracker.Record(r); c != nil {
+		w.add(c)
+	}
+	return nil
+}
+
+// Close implements report.Output.
+func (w *Writer) Close() error {
+	defer w.file.Discard()
+	for _, c := range w.tracker.Unfinished() {
+		w.add(c)
+	}
+	all := junit.Testsuites{Name: "rdmarun", Time: fmt.Sprintf("%.6f", w.total)}
+	for i, s := range w.suites {
+		s.ID, s.Time = i, fmt.Sprintf("%.6f", s.seconds)
+		all.AddSuite(s.Testsuite)
+		w.suites[i] = nil
+	}
+	if _, err := w.file.Write([]byte(xml.Header)); err != nil {
+		return err
+	}
+	if err := all.WriteXML(w.file); err != nil {
+		return err
+	}
+	return w.file.Commit()
+}
+
+func (w *Writer) add(c *cases.Case) {
+	s := w.byFile[c.File]
+	if s == nil {
+		s = w.newSuite(c)
+	}
+	s.seconds += c.Result.Took.Seconds()
+	w.total += c.Result.Took.Seconds()
+	test := junit.Testcase{
+		Name: clean(c.ID), Classname: clean(c.File),
+		Time: cases.Seconds(c.Result.Took), Status: string(c.Result.Status),
+	}
+	if c.Attempt > 0 {
+		test.Name += fmt.Sprintf(" (%d)", c.Attempt+1)
+	}
+	result := &junit.Result{Message: clean(c.Message()), Type: string(c.Result.Status), Data: clean(c.FailureText())}
+	switch {
+	case c.Result.Status == record.Skipped:
+		test.Skipped = &junit.Result{Message: clean(c.Result.Reason)}
+	case c.Result.Status == record.XFailed:
+		// The format knows no expected failure; what reads it must not turn red.
+		test.Skipped = &junit.Result{Message: clean("expected to fail: " + c.Message()), Data: result.Data}
+	case c.Infrastructure():
+		test.Error = result
+	case c.Failed():
+		if len(c.Result.Failures) > 0 {
+			result.Type = c.Result.Failures[0].Kind
+		}
+		test.Failure = result
+	}
+	if text := systemOut(c); text != "" {
+		test.SystemOut = &junit.Output{Data: clean(text)}
+	}
+	s.AddTestcase(test)
+}
+
+func (w *Writer) newSuite(c *cases.Case) *suite {
+	s := &suite{}
+	s.Name, s.File = clean(c.File), clean(c.File)
+	s.SetTimestamp(c.Begin)
+	s.AddProperty("provider", w.run.Provider)
+	for _, name := range slices.Sorted(maps.Keys(w.run.Environment)) {
+		s.AddProperty(clean(name), clean(w.run.Environment[name]))
+	}
+	w.suites, w.byFile[c.File] = append(w.suites, s), s
+	return s
+}
+
+// systemOut has what belongs to the case and has no place of its own in the format.
+func systemOut(c *cases.Case) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(c.Start.Params)) {
+		fmt.Fprintf(&b, "param %s = %s\n", name, c.Start.Params[name])
+	}
+	for _, place := range c.Start.Roles {
+		fmt.Fprintf(&b, "role %s: device %s, address %s\n", place.Role, place.Device, place.Address)
+	}
+	if c.Result.Flaky() {
+		fmt.Fprintf(&b, "flaky: %s\n", c.Result.Reason)
+	}
+	for _, threshold := range c.Thresholds.All() {
+		fmt.Fprintf(&b, "threshold %s: %s %s%s\n", map[bool]string{true: "holds", false: "FAILS"}[threshold.OK],
+			threshold.Text, threshold.Value, threshold.Reason)
+	}
+	b.WriteString(c.Transcript())
+	return b.String()
+}
+
+// clean drops what XML 1.0 cannot hold, such as the control characters a guest may print.
+func clean(text string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == utf8.RuneError, c == '\t', c == '\n', c == '\r', c >= 0x20 && c <= 0xd7ff, c >= 0xe000 && c <= 0xfffd, c >= 0x10000:
+			return c
+		}
+		return utf8.RuneError
+	}, text)
+}
+
+// Discard drops the report.
+func (w *Writer) Discard() { w.file.Discard() }

@@ -1,0 +1,2 @@
+// Package output writes the files of reports: whole or not at all.
+package output

@@ -1,0 +1,148 @@
+// Package tap writes TAP version 14 (https://testanything.org/tap-version-14-specification.html).
+package tap
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"rdmarun/host/report/cases"
+	"rdmarun/host/report/output"
+	"rdmarun/host/scenario/record"
+)
+
+// Writer is the output.
+type Writer struct {
+	file    *output.File
+	tracker *cases.Tracker
+	planned int
+	written int
+	bailed  bool
+}
+
+// New writes to file.
+func New(file *output.File) *Writer {
+	return &Writer{file: file, tracker: cases.NewTracker(cases.Limits{})}
+}
+
+// Wants implements record.Consumer.
+func (w *Writer) Wants(kind record.Kind) bool {
+	return kind != record.StepEnd && kind != record.Output && kind != record.Measured
+}
+
+// Record implements record.Consumer.
+func (w *Writer) Record(r *record.Record) error {
+	switch r.Kind {
+	case record.RunStart:
+		w.planned = r.Run.Cases
+		w.print("TAP version 14\n1..%d%s\n", w.planned, map[bool]string{true: " # SKIP nothing was selected"}[w.planned == 0])
+		w.print("# provider %s\n", r.Run.Provider)
+	case record.RunEnd:
+		switch {
+		case r.Totals.Interrupted:
+			w.bail("interrupted")
+		case r.Totals.TimedOut:
+			w.bail("the time of the whole run is over")
+		}
+	}
+	if c := w.tracker.Record(r); c != nil {
+		w.point(c)
+	}
+	return w.file.Flush()
+}
+
+// Close implements report.Output.
+func (w *Writer) Close() error {
+	for _, c := range w.tracker.Unfinished() {
+		w.point(c)
+		w.bail(c.Result.Reason)
+	}
+	// The plan stands at the top; what it promises must come.
+	for !w.bailed && w.written < w.planned {
+		w.written++
+		w.print("ok %d # SKIP not run\n", w.written)
+	}
+	return w.file.Commit()
+}
+
+// print keeps its error in the file's buffer, which Flush and Commit return.
+func (w *Writer) print(format string, args ...any) { _, _ = fmt.Fprintf(w.file, format, args...) }
+
+func (w *Writer) bail(reason string) {
+	if !w.bailed {
+		w.print("Bail out! %s\n", escape(reason))
+	}
+	w.bailed = true
+}
+
+func (w *Writer) point(c *cases.Case) {
+	w.written++
+	word, directive := "ok", ""
+	switch {
+	case c.Failed():
+		word = "not ok"
+	case c.Result.Status == record.Skipped:
+		directive = " # SKIP " + escape(c.Result.Reason)
+	case c.Result.Status == record.XFailed:
+		word, directive = "not ok", " # TODO "+escape(c.Result.Reason)
+	}
+	w.print("%s %d - %s%s\n", word, w.written, escape(c.ID), directive)
+	if c.Result.Status != record.Skipped {
+		w.diagnostics(c)
+	}
+}
+
+// diagnostics is the YAML block.  JSON's strings are YAML's, which is all the YAML that is needed.
+func (w *Writer) diagnostics(c *cases.Case) {
+	w.print("  ---\n")
+	field := func(name string, value any) {
+		text, err := json.Marshal(value)
+		if err == nil {
+			w.print("  %s: %s\n", name, text)
+		}
+	}
+	if c.Result.Status != record.Passed {
+		field("message", c.Message())
+		field("severity", map[bool]string{true: "error", false: "fail"}[c.Infrastructure()])
+	}
+	if c.Result.Flaky() {
+		field("flaky", true)
+	}
+	field("duration_ms", float64(c.Result.Took.Microseconds())/1e3)
+	if len(c.Result.Failures) > 0 {
+		first := &c.Result.Failures[0]
+		w.print("  at:\n")
+		field("  file", first.File)
+		field("  line", first.Line)
+		field("  column", first.Column)
+		if first.Expected != "" {
+			field("expected", first.Expected)
+		}
+		if first.Got != "" {
+			field("got", first.Got)
+		}
+		if first.Rerun != "" {
+			field("rerun", first.Rerun)
+		}
+		w.print("  report:\n")
+		for _, line := range strings.Split(strings.TrimRight(c.FailureText(), "\n"), "\n") {
+			w.item(line)
+		}
+	}
+	w.print("  ...\n")
+}
+
+// escape keeps a text from being read as more than a description: # begins a directive, and a line ends it.
+func escape(text string) string {
+	return strings.NewReplacer("\\", `\\`, "#", `\#`, "\n", " ", "\r", " ").Replace(text)
+}
+
+func (w *Writer) item(line string) {
+	text, err := json.Marshal(line)
+	if err == nil {
+		w.print("    - %s\n", text)
+	}
+}
+
+// Discard drops the report.
+func (w *Writer) Discard() { w.file.Discard() }
