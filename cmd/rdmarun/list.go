@@ -83,4 +83,4 @@ func printCases(w io.Writer, cases []scenario.Selected, format string) error {
 	return table.Flush()
 }
 
-func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedNames[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

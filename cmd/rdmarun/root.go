@@ -29,6 +29,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newValidateCommand,
 	newListCommand,
 	newPackCommand,
+	newExplainCommand,
 	newDevicesCommand,
 	newVersionCommand,
 	newCompletionCommand,

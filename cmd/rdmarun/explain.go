@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/explain"
+	"rdmarun/host/scenario/verb"
+)
+
+const explainLong = `Explain a word or a number that a report, a log or a program has shown: the status of a
+work completion, an event of the connection manager, a reject reason, an errno, a
+code of "rdmarun validate", or a verb of the scenario language.
+
+What it means is shown, what usually causes it, and for a verb its arguments and
+results.  A number may mean several things; all are shown.  Negative numbers go
+behind "--".  A topic lists what it has; without an argument the topics are listed.`
+
+const explainExample = `  rdmarun explain RNR_RETRY_EXC_ERR
+  rdmarun explain 12
+  rdmarun explain -- -110
+  rdmarun explain E0203
+  rdmarun explain post_send
+  rdmarun explain verb`
+
+func newExplainCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "explain [CODE|TOPIC]",
+		Short:   "Say what a status, event, errno, error code or verb means",
+		Long:    explainLong,
+		Example: explainExample,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return explainTopics(a.stdout)
+			}
+			return explainWord(a.stdout, args[0])
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return explainable(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// subject is a topic as the command line sees it: the tables of statuses, of error codes, and of verbs.
+type subject struct {
+	name, title string
+	rows        func() [][2]string // name and meaning
+	show        func(w io.Writer, word string) bool
+}
+
+func subjects() []subject {
+	var all []subject
+	for _, topic := range explain.Topics() {
+		all = append(all, subject{topic.Name, topic.Title, topicRows(topic), func(w io.Writer, word string) bool {
+			return showEntry(w, topic, word)
+		}})
+	}
+	return append(all,
+		subject{"code", "code of an error or a warning of \"rdmarun validate\"", codeRows, showCode},
+		subject{"verb", "verb of the scenario language", verbRows, showVerb})
+}
+
+func explainTopics(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range subjects() {
+		fmt.Fprintf(table, "%s\t%s\t%d\n", s.name, s.title, len(s.rows()))
+	}
+	fmt.Fprint(table, "\nrdmarun explain TOPIC lists what a topic has, rdmarun explain NAME explains one.\n")
+	return table.Flush()
+}
+
+func explainWord(w io.Writer, word string) error {
+	found := false
+	for _, s := range subjects() {
+		if s.name == word {
+			table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			for _, row := range s.rows() {
+				fmt.Fprintf(table, "%s\t%s\n", row[0], row[1])
+			}
+			return table.Flush()
+		}
+	}
+	for _, s := range subjects() {
+		var text strings.Builder
+		if !s.show(&text, word) {
+			continue
+		}
+		if found {
+			fmt.Fprintln(w)
+		}
+		found = true
+		if _, err := fmt.Fprint(w, text.String()); err != nil {
+			return err
+		}
+	}
+	if found {
+		return nil
+	}
+	hint := diag.DidYouMean(strings.ToUpper(word), explainable())
+	if hint == "" {
+		hint = diag.DidYouMean(strings.ToLower(word), explainable())
+	}
+	if hint == "" {
+		hint = "\"rdmarun explain\" lists the topics"
+	}
+	return withHint(usageError("nothing is known of %q", word), hint)
+}
+
+// explainable lists every word that has an explanation.
+func explainable() []string {
+	var words []string
+	for _, s := range subjects() {
+		words = append(words, s.name)
+		for _, row := range s.rows() {
+			words = append(words, row[0])
+		}
+	}
+	return words
+}
+
+func topicRows(topic explain.Topic) func() [][2]string {
+	return func() [][2]string {
+		rows := make([][2]string, len(topic.Entries))
+		for i, entry := range topic.Entries {
+			rows[i] = [2]string{entry.Name, entry.Meaning}
+		}
+		return rows
+	}
+}
+
+func showEntry(w io.Writer, topic explain.Topic, word string) bool {
+	entry, found := topic.Find(word)
+	if !found {
+		return false
+	}
+	fmt.Fprintf(w, "%s (%s): %s\n  %s\n", entry.Name, topic.Number(entry), topic.Title, entry.Meaning)
+	for i, cause := range entry.Causes {
+		if i == 0 {
+			fmt.Fprintln(w, "causes seen:")
+		}
+		fmt.Fprintf(w, "  %s\n", cause)
+	}
+	return true
+}
+
+func codeRows() [][2]string {
+	var rows [][2]string
+	titles := diag.Titles()
+	for _, code := range sortedNames(titles) {
+		rows = append(rows, [2]string{string(code), titles[code]})
+	}
+	return rows
+}
+
+func showCode(w io.Writer, word string) bool {
+	title, known := diag.Titles()[diag.Code(strings.ToUpper(word))]
+	if known {
+		fmt.Fprintf(w, "%s: code of \"rdmarun validate\"\n  %s\n", strings.ToUpper(word), title)
+	}
+	return known
+}
+
+func verbRows() [][2]string {
+	var rows [][2]string
+	for _, v := range verb.NewTable().Verbs() {
+		rows = append(rows, [2]string{v.Name, v.Doc})
+	}
+	return rows
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"rdmarun/host/scenario/verb"
+)
+
+// showVerb explains a verb with all that its row in the table has.
+func showVerb(w io.Writer, word string) bool {
+	v := verb.NewTable().Lookup(word)
+	if v == nil {
+		return false
+	}
+	fmt.Fprintf(w, "%s: verb of the scenario language", v.Name)
+	if v.Manual != "" {
+		fmt.Fprintf(w, ", %s", v.Manual)
+	}
+	fmt.Fprintf(w, "\n  %s\n", v.Doc)
+	if v.Capability != "" {
+		fmt.Fprintf(w, "  It needs %s; without it the case is skipped.\n", v.Capability)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i, argument := range v.Arguments {
+		if i == 0 {
+			fmt.Fprintln(table, "arguments:")
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", argument.Name, argumentNotes(argument), argument.Doc)
+	}
+	for i, result := range v.Results {
+		if i == 0 {
+			fmt.Fprintln(table, "results, for expect and expressions:")
+		}
+		notes := result.Type.String()
+		if result.Default != nil {
+			notes += fmt.Sprintf(", expected: %v", result.Default)
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", result.Name, notes, result.Doc)
+	}
+	// The writer is in memory.
+	_ = table.Flush()
+	return true
+}
+
+// argumentNotes are type, words, bounds and default in a few words.
+func argumentNotes(argument verb.Argument) string {
+	notes := argument.Type.String()
+	if len(argument.Words) > 0 && len(argument.Words) <= 8 {
+		notes = strings.Join(argument.Words, ", ")
+	}
+	if argument.Min != 0 || argument.Max != 0 {
+		notes += fmt.Sprintf(" (%s to %s)", bound(argument.Type, argument.Min), bound(argument.Type, argument.Max))
+	}
+	switch {
+	case argument.Required:
+		notes += ", required"
+	case argument.Group != "":
+		notes += ", one of: " + argument.Group
+	case argument.Default != nil:
+		notes += fmt.Sprintf(", default %v", argument.Default)
+	}
+	return notes
+}
+
+func bound(t verb.Type, n int64) string {
+	if t == verb.Duration {
+		return time.Duration(n).String()
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,88 @@
+package explain
+
+import (
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"rdmarun/rdmacore"
+)
+
+// Topic is one kind of things that have entries.
+type Topic struct {
+	// Name is one word, Title what a list of its entries is headed by.
+	Name, Title string
+	Entries     []Entry
+	// number gives the name of a number of this kind, "" for none.
+	number func(n int) string
+}
+
+// Topics lists all that is explained here.
+func Topics() []Topic {
+	return []Topic{
+		{"status", "status of a work completion (ibv_poll_cq(3))", completions(), func(n int) string {
+			return known(rdmacore.WCStatus(n).String())
+		}},
+		{"event", "event of the connection manager (rdma_get_cm_event(3))", events(), func(n int) string {
+			return known(rdmacore.EventType(n).String())
+		}},
+		{"reject", "reason of a REJECTED event, its status (IBTA volume 1, 12.6.7.2)", rejects(), rejectName},
+		{"errno", "errno of a call, and negative in the status of an event", errnos(), func(n int) string {
+			return errnoName(syscall.Errno(max(n, -n)))
+		}},
+	}
+}
+
+// known is a name, or "" for what a String method makes of a number without one.
+func known(name string) string {
+	if strings.ContainsAny(name, "0123456789(") {
+		return ""
+	}
+	return name
+}
+
+func rejectName(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	_, name, _ := strings.Cut(rdmacore.RejectReason(n), "(")
+	return strings.TrimSuffix(name, ")")
+}
+
+// Find returns the entry of a topic by its name, in any case and with the prefix that verbs.h or rdma_cma.h
+// gives it, or by its number.
+func (t Topic) Find(word string) (Entry, bool) {
+	name := strings.ToUpper(word)
+	for _, prefix := range []string{"IBV_WC_", "RDMA_CM_EVENT_", "IB_CM_REJ_"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	if n, err := strconv.Atoi(word); err == nil {
+		name = t.number(n)
+	}
+	for _, entry := range t.Entries {
+		if entry.Name == name && name != "" {
+			return entry, true
+		}
+	}
+	if t.Name == "errno" && name != "" {
+		// The rest of the errnos are the C library's, and mean what it says.
+		for errno := syscall.Errno(1); errno < 200; errno++ {
+			if unix.ErrnoName(errno) == name {
+				return Entry{Name: name, Meaning: errno.Error()}, true
+			}
+		}
+	}
+	return Entry{}, false
+}
+
+// Number is the number of an entry of the topic, with "-" where there is none.
+func (t Topic) Number(entry Entry) string {
+	for n := range 256 {
+		if t.number(n) == entry.Name {
+			return strconv.Itoa(n)
+		}
+	}
+	return "-"
+}
