@@ -195,7 +195,7 @@ struct core_measure_result {
 
 struct core_measure;
 
-/* 0, or -EINVAL, -EOPNOTSUPP or -ENOMEM with the refusal filled in. */
+/* 0, or -EINVAL, -EOPNOTSUPP, -E2BIG (a knob of the future) or -ENOMEM with the refusal filled in. */
 int core_measure_create(const struct core_measure_spec *spec, const struct core_measure_end *ends,
 			uint32_t count, struct core_measure **measure,
 			struct core_measure_refusal *refusal);

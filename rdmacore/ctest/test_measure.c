@@ -388,6 +388,63 @@ static void test_errors(struct core_provider *provider)
 	}
 }
 
+/* What comes is not what was to come: wrong contents, another length, somebody else's completion. */
+static void test_intruders(struct core_provider *provider)
+{
+	static const enum core_measure_stage stages[] = {CORE_MEASURE_CONTENTS, CORE_MEASURE_LENGTH,
+							 CORE_MEASURE_FOREIGN};
+
+	for (int what = 0; what < 3; what++) {
+		struct core_measure_spec spec = {.kind = CORE_MEASURE_BANDWIDTH, .size = 64, .depth = 4,
+						 .iterations = 1000, .operation = IBV_WR_RDMA_READ};
+		struct core_measure *here, *there = NULL;
+		struct core_measure_result result;
+		struct core_measure_end ends[2];
+		struct pair pair;
+
+		pair_connect(&pair, provider, 7003, usual);
+		ends[0] = end_of(&pair, true);
+		ends[1] = end_of(&pair, false);
+		if (what == 1) {
+			spec.operation = IBV_WR_SEND;
+			spec.elsewhere = 1;
+			there = created(&spec, &ends[0], 1);
+			spec.size = 128;
+			here = created(&spec, &ends[1], 1);
+			CHECK(!core_measure_prepare(there));
+		} else {
+			spec.verify = what == 0;
+			here = created(&spec, ends, 2);
+		}
+		CHECK(!core_measure_prepare(here));
+		if (what == 0)
+			pair.server.memory[3 * 64 + 17] ^= 1;
+		if (what == 2) {
+			struct ibv_sge sge = {(uintptr_t)pair.client.memory, 8, pair.client.mr->lkey};
+			struct ibv_send_wr wr = {.wr_id = 5, .sg_list = &sge, .num_sge = 1,
+						 .opcode = IBV_WR_RDMA_WRITE,
+						 .send_flags = IBV_SEND_SIGNALED}, *bad;
+
+			wr.wr.rdma.remote_addr = (uintptr_t)pair.server.memory;
+			wr.wr.rdma.rkey = pair.server.mr->rkey;
+			CHECK(!ibv_post_send(pair.client.id->qp, &wr, &bad));
+		}
+		if (there)
+			CHECK(!core_measure_start(there));
+		CHECK(!core_measure_start(here));
+		CHECK(finished(here) == (what == 2 ? -EBUSY : -EBADMSG));
+		core_measure_get(here, 0, &result);
+		CHECK(result.error.stage == (uint32_t)stages[what]);
+		if (what == 0)
+			CHECK(result.error.message == 3 && result.error.detail == 17);
+		if (what == 1)
+			CHECK(result.error.detail == 64);
+		core_measure_free(here);
+		core_measure_free(there);
+		pair_destroy(&pair);
+	}
+}
+
 static struct core_measure_end connect_end(struct core_provider *provider, bool active)
 {
 	struct sockaddr_storage address = local_address(0);
@@ -492,6 +549,7 @@ int main(void)
 	pair_close(&pair);
 	test_cancel(provider);
 	test_errors(provider);
+	test_intruders(provider);
 	test_connect(provider);
 	test_nobody_listens(provider);
 	for (int kind = 0; kind < CORE_OBJECT_KINDS; kind++)
