@@ -122,7 +122,7 @@ func TestParameters(t *testing.T) {
 // name here, and a title.
 func TestEveryCode(t *testing.T) {
 	elsewhere := map[diag.Code]bool{diag.Unreadable: true, diag.TooLarge: true} // TestUnreadable, TestTooLarge
-	files, err := filepath.Glob("testdata/bad/*.golden")
+	files, err := filepath.Glob("testdata/*/*.golden")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestEveryCode(t *testing.T) {
 		if title == "" {
 			t.Errorf("%s has no title", code)
 		}
-		if !elsewhere[code] && !strings.Contains(all.String(), "error["+string(code)+"]") {
+		if !elsewhere[code] && !strings.Contains(all.String(), "["+string(code)+"]: ") {
 			t.Errorf("no bad file shows %s (%s)", code, title)
 		}
 	}

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestBadFiles holds every file of testdata/bad against the errors in the .golden file beside it.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
-	if err != nil || len(files) < 40 {
+	if err != nil || len(files) < 150 {
 		t.Fatalf("%d bad files, %v", len(files), err)
 	}
 	for _, file := range files {
@@ -24,6 +24,28 @@ func TestBadFiles(t *testing.T) {
 			checked := scenario.Check([]string{file}, scenario.Params{})
 			if checked.Errors.Len() == 0 {
 				t.Error("a bad file passes")
+			}
+			var text strings.Builder
+			if err := checked.Errors.Render(&text, diag.Painter{}); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", text.String())
+		})
+	}
+}
+
+// TestWarnings holds every file of testdata/warn, which may run, against the warnings in the .golden file
+// beside it.
+func TestWarnings(t *testing.T) {
+	files, err := filepath.Glob("testdata/warn/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			checked := scenario.Check([]string{file}, scenario.Params{})
+			if checked.Errors.Len() > 0 || checked.Errors.Warnings() == 0 {
+				t.Errorf("%d errors, %d warnings", checked.Errors.Len(), checked.Errors.Warnings())
 			}
 			var text strings.Builder
 			if err := checked.Errors.Render(&text, diag.Painter{}); err != nil {

@@ -98,6 +98,8 @@ func count(totals *record.Totals, result record.Result) {
 		}
 	case record.Skipped:
 		totals.Skipped++
+	case record.XFailed:
+		totals.XFailed++
 	case record.Errored:
 		totals.Errors++
 	case record.Broken:

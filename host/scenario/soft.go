@@ -3,10 +3,6 @@ package scenario
 import "rdmarun/rdmacore"
 
 // OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
-func OpenSoft(_ Selected, seed *uint64) (*rdmacore.Provider, error) {
-	var options []rdmacore.Option
-	if seed != nil {
-		options = append(options, rdmacore.WithSeed(*seed))
-	}
-	return rdmacore.Open("soft", options...)
+func OpenSoft(c Selected, seed *uint64) (*rdmacore.Provider, error) {
+	return rdmacore.Open("soft", c.Scenario.Program.Soft.Options(seed)...)
 }

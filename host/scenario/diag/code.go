@@ -4,7 +4,8 @@ package diag
 // code is never given to another meaning.
 type Code string
 
-// The codes, by stage: E00 the text, E01 the shape, E02 names, E03 expressions.
+// The codes, by stage: E00 the text, E01 the shape, E02 names, E03 expressions, E04 and W04 what the
+// operations themselves would say.  W is a warning: the file may run.
 const (
 	Syntax         Code = "E0001"
 	DuplicateKey   Code = "E0002"
@@ -33,6 +34,7 @@ const (
 	EmptyList    Code = "E0111"
 	Misplaced    Code = "E0112"
 	TooManySteps Code = "E0113"
+	TooManyCases Code = "E0114"
 
 	UnknownRole      Code = "E0201"
 	MissingRole      Code = "E0202"
@@ -48,6 +50,10 @@ const (
 	UnknownField     Code = "E0212"
 	WrongRole        Code = "E0213"
 	GuestModule      Code = "E0214"
+	ImportCycle      Code = "E0215"
+	Import           Code = "E0216"
+	UnknownFault     Code = "E0217"
+	ExcludesNothing  Code = "E0218"
 
 	ExpressionSyntax Code = "E0301"
 	Unterminated     Code = "E0302"
@@ -58,7 +64,25 @@ const (
 	Evaluation       Code = "E0307"
 	NotConstant      Code = "E0308"
 	AmbiguousName    Code = "E0309"
+
+	AcceptRetryCount  Code = "W0410"
+	RNRRetryOfConnect Code = "W0411"
+	PrivateDataLong   Code = "E0412"
+	TookBelowRNR      Code = "W0413"
+	ReadWithoutDepth  Code = "W0414"
+	PaddedData        Code = "W0415"
+	PaddedLength      Code = "W0416"
 )
+
+// IsWarning tells whether what a code says keeps a file from running.
+func (c Code) IsWarning() bool { return c[0] == 'W' }
+
+func (c Code) severity() string {
+	if c.IsWarning() {
+		return "warning"
+	}
+	return "error"
+}
 
 // Titles tells in a few words what each code stands for.
 func Titles() map[Code]string {
@@ -90,6 +114,7 @@ func Titles() map[Code]string {
 		EmptyList:    "an empty list",
 		Misplaced:    "a key that means nothing here",
 		TooManySteps: "fragments that expand to too many steps",
+		TooManyCases: "a matrix that makes too many cases",
 
 		UnknownRole:      "an unknown role",
 		MissingRole:      "a step that needs a role has none",
@@ -105,6 +130,10 @@ func Titles() map[Code]string {
 		UnknownField:     "an unknown field of a result",
 		WrongRole:        "a role of the wrong kind",
 		GuestModule:      "a guest's module cannot be used",
+		ImportCycle:      "files that import each other",
+		Import:           "an import that cannot be used",
+		UnknownFault:     "an unknown fault",
+		ExcludesNothing:  "an exclude that excludes nothing",
 
 		ExpressionSyntax: "an expression that cannot be read",
 		Unterminated:     "an expression that does not end",
@@ -115,5 +144,13 @@ func Titles() map[Code]string {
 		Evaluation:       "an expression that cannot be evaluated",
 		NotConstant:      "a value that must be known before the run",
 		AmbiguousName:    "a name that several roles have",
+
+		AcceptRetryCount:  "accept ignores retry_count",
+		RNRRetryOfConnect: "rnr_retry_count of connect governs the other side's sends",
+		PrivateDataLong:   "private data longer than its message carries",
+		TookBelowRNR:      "a limit of time below the RNR timer",
+		ReadWithoutDepth:  "READ or atomic on a connection without depth for it",
+		PaddedData:        "private data compared as a whole, which may come padded",
+		PaddedLength:      "length of private data compared exactly, which may come padded",
 	}
 }

@@ -16,7 +16,7 @@ type Diagnostic struct {
 
 // Error is the first line of the message, as compilers print it.
 func (d *Diagnostic) Error() string {
-	return fmt.Sprintf("%s:%d:%d: error[%s]: %s", d.Span.File(), d.Span.Line, d.Span.Column, d.Code, d.Message)
+	return fmt.Sprintf("%s:%d:%d: %s[%s]: %s", d.Span.File(), d.Span.Line, d.Span.Column, d.Code.severity(), d.Code, d.Message)
 }
 
 // List collects diagnostics.  The same finding twice (a fragment that is used twice is checked
@@ -61,8 +61,19 @@ func (d *Diagnostic) WithHint(format string, args ...any) *Diagnostic {
 	return d
 }
 
-// Len is the number of diagnostics.
-func (l *List) Len() int { return len(l.items) }
+// Len is the number of errors; warnings keep nothing from running.
+func (l *List) Len() int { return len(l.items) - l.Warnings() }
+
+// Warnings is the number of warnings.
+func (l *List) Warnings() int {
+	count := 0
+	for _, d := range l.items {
+		if d.Code.IsWarning() {
+			count++
+		}
+	}
+	return count
+}
 
 // Sorted returns the diagnostics in the order of the files' names and positions.
 func (l *List) Sorted() []*Diagnostic {

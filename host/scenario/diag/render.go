@@ -38,7 +38,7 @@ func (l *List) Render(w io.Writer, paint Painter) error {
 func (d *Diagnostic) Text(paint Painter) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: %s %s\n", d.Span.File(), d.Span.Line, d.Span.Column,
-		apply(paint.Error, fmt.Sprintf("error[%s]:", d.Code)), d.Message)
+		apply(paint.Error, fmt.Sprintf("%s[%s]:", d.Code.severity(), d.Code)), d.Message)
 	for _, line := range d.Span.Excerpt(paint) {
 		b.WriteString(line)
 		b.WriteByte('\n')

@@ -6,10 +6,14 @@ import (
 
 // Buffer is registered memory of a role.
 type Buffer struct {
-	Name   string
-	memory *rdmacore.Memory
-	mr     *rdmacore.MR
-	size   int
+	Name    string
+	role    *Role
+	memory  *rdmacore.Memory
+	mr      *rdmacore.MR // nil while it is not registered
+	release *free
+	view    BufferView // of the last registration
+	size    int
+	access  rdmacore.Access
 }
 
 func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
@@ -17,17 +21,44 @@ func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	mr, err := r.pd.RegMR(memory, 0, config.Size, config.Access)
-	if err != nil {
-		memory.Release()
+	buffer := &Buffer{Name: config.Name, role: r, memory: memory, size: config.Size, access: config.Access}
+	r.later("memory of "+config.Name, func() error {
+		memory.Release() // a registration holds the memory until it is gone itself
+		return nil
+	})
+	if err := buffer.Register(config.Access); err != nil {
 		return nil, err
 	}
-	buffer := &Buffer{Name: config.Name, memory: memory, mr: mr, size: config.Size}
-	r.lab.later(r.Name+"'s buffer "+config.Name, func() error {
-		memory.Release() // the registration holds the memory until it is gone itself
-		return mr.Dereg()
-	})
 	return buffer, nil
+}
+
+// Access are the rights that the scenario gives the buffer.
+func (b *Buffer) Access() rdmacore.Access { return b.access }
+
+// Register registers the buffer's memory, which must not be registered.
+func (b *Buffer) Register(access rdmacore.Access) error {
+	if b.mr != nil {
+		return &Failure{What: "buffer " + b.Name + " is registered already", Hint: "dereg comes first"}
+	}
+	mr, err := b.role.pd.RegMR(b.memory, 0, b.size, access)
+	if err != nil {
+		return err
+	}
+	b.mr, b.view = mr, viewOf(mr, b.size)
+	b.release = b.role.later("buffer "+b.Name, mr.Dereg)
+	return nil
+}
+
+// Deregister ends the registration.  Keys and address are remembered: who uses them must be refused.
+func (b *Buffer) Deregister() error {
+	if b.mr == nil {
+		return &Failure{What: "buffer " + b.Name + " is not registered"}
+	}
+	if err := b.release.now(); err != nil {
+		return err
+	}
+	b.mr = nil
+	return nil
 }
 
 // Bytes is the buffer's memory.  A device may write to it at any time.
@@ -35,9 +66,6 @@ func (b *Buffer) Bytes() []byte { return b.memory.Bytes()[:b.size] }
 
 // Size is the number of bytes.
 func (b *Buffer) Size() int { return b.size }
-
-// MR is the registration.
-func (b *Buffer) MR() *rdmacore.MR { return b.mr }
 
 // BufferView is a buffer as expressions see it.
 type BufferView struct {
@@ -52,12 +80,9 @@ func (v BufferView) Record() map[string]any {
 	return map[string]any{"addr": v.Addr, "rkey": v.RKey, "lkey": v.LKey, "size": v.Size}
 }
 
-// View is what expressions get for the buffer.
-func (b *Buffer) View() BufferView {
-	return BufferView{
-		Addr: int(b.mr.Address()),
-		RKey: int(b.mr.RKey()),
-		LKey: int(b.mr.LKey()),
-		Size: b.size,
-	}
+// View is what expressions and work requests get for the buffer.
+func (b *Buffer) View() BufferView { return b.view }
+
+func viewOf(mr *rdmacore.MR, size int) BufferView {
+	return BufferView{Addr: int(mr.Address()), RKey: int(mr.RKey()), LKey: int(mr.LKey()), Size: size}
 }

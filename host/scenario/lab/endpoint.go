@@ -32,7 +32,7 @@ type Endpoint struct {
 // Adopt gives an id to the lab, which destroys it at the end of the case.
 func (r *Role) Adopt(name string, id *rdmacore.ID) *Endpoint {
 	endpoint := &Endpoint{Name: name, Role: r, id: id}
-	endpoint.release = r.lab.later(r.Name+"'s endpoint "+name, id.DestroyEP)
+	endpoint.release = r.later("endpoint "+name, id.DestroyEP)
 	r.living = append(r.living, endpoint)
 	return endpoint
 }

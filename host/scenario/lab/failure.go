@@ -11,6 +11,8 @@ type Failure struct {
 	Expected string
 	Got      string
 	Hint     string // likely causes, or what to look at; may be empty
+	// Absent tells that what was waited for did not come, which `expect: {none: true}` wants.
+	Absent bool
 }
 
 func (f *Failure) Error() string {

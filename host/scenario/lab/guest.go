@@ -13,6 +13,8 @@ type GuestConfig struct {
 	Module string // path of the .wasm file
 	Args   []string
 	Limits GuestLimits
+	// Missing says why an optional guest cannot run; "" when it can.
+	Missing string
 }
 
 // GuestLimits bound a guest; zero means the host's default.
@@ -94,7 +96,7 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 		return err
 	}
 	g.running, g.cancel, g.asked = running, cancel, false
-	l.later(name+"'s guest", func() error {
+	g.role.later("guest", func() error {
 		g.running.Stop(context.Background())
 		g.ended()
 		return nil

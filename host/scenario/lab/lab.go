@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"rdmarun/rdmacore"
 )
@@ -35,7 +36,11 @@ type BufferConfig struct {
 }
 
 // Lab is the state of a running case.
+//
+// It has one baton: whoever works on the lab holds it, and lets go of it while it waits.  So the branches
+// of a parallel step are goroutines of their own, and yet find the lab as one goroutine would.
 type Lab struct {
+	baton    sync.Mutex
 	provider *rdmacore.Provider
 	output   func(role, line string)
 	guests   GuestStarter
@@ -44,6 +49,8 @@ type Lab struct {
 	barriers *barriers
 	traffic  map[rdmacore.Opcode]*Traffic
 	frees    []*free
+	faults   map[string]*Fault
+	async    []asyncEvent
 	// lost collects completions that were still on a queue when a step destroyed it.
 	lost []string
 }
@@ -51,11 +58,12 @@ type Lab struct {
 // free is one entry of the stack of things to free.
 type free struct {
 	what string
+	role *Role // nil for what belongs to none
 	do   func() error
 	done bool
 }
 
-// New makes the roles.  On failure nothing is left behind.
+// New makes the roles, and gives the baton to the caller.  On failure nothing is left behind.
 func New(config Config) (*Lab, error) {
 	l := &Lab{
 		provider: config.Provider,
@@ -64,9 +72,11 @@ func New(config Config) (*Lab, error) {
 		byName:   make(map[string]*Role),
 		barriers: newBarriers(),
 		traffic:  make(map[rdmacore.Opcode]*Traffic),
+		faults:   make(map[string]*Fault),
 	}
-	for _, roleConfig := range config.Roles {
-		role, err := l.newRole(roleConfig)
+	l.baton.Lock()
+	for i, roleConfig := range config.Roles {
+		role, err := l.newRole(roleConfig, i)
 		if err != nil {
 			err = &EnvironmentError{"role " + roleConfig.Name, err}
 			return nil, errors.Join(append([]error{err}, l.Close()...)...)
@@ -74,6 +84,8 @@ func New(config Config) (*Lab, error) {
 		l.roles = append(l.roles, role)
 		l.byName[role.Name] = role
 	}
+	l.drainAsync() // what came before is no leftover of this case
+	l.async = nil
 	return l, nil
 }
 
@@ -92,6 +104,19 @@ func (l *Lab) Roles() []*Role { return l.roles }
 // Clock is the provider's time: what is waited for and what is measured runs on it.
 func (l *Lab) Clock() *rdmacore.Clock { return l.provider.Clock() }
 
+// Take waits for the baton; Leave lets go of it.
+func (l *Lab) Take() { l.baton.Lock() }
+
+// Leave lets another goroutine work on the lab.
+func (l *Lab) Leave() { l.baton.Unlock() }
+
+// Outside runs f, which waits and does not touch the lab, without the baton.
+func (l *Lab) Outside(f func()) {
+	l.baton.Unlock()
+	defer l.baton.Lock()
+	f()
+}
+
 // Output passes a line of a role (empty: the runner's own) to whoever reads the run.
 func (l *Lab) Output(role, line string) { l.output(role, line) }
 
@@ -99,6 +124,13 @@ func (l *Lab) Output(role, line string) { l.output(role, line) }
 func (l *Lab) later(what string, do func() error) *free {
 	entry := &free{what: what, do: do}
 	l.frees = append(l.frees, entry)
+	return entry
+}
+
+// later is Lab.later for what dies with the role.
+func (r *Role) later(what string, do func() error) *free {
+	entry := r.lab.later(r.Name+"'s "+what, do)
+	entry.role = r
 	return entry
 }
 

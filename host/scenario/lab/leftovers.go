@@ -10,7 +10,11 @@ import (
 // while messages lie about has not seen what happened.
 func (l *Lab) Leftovers() []string {
 	found := l.lost
+	found = append(found, l.asyncLeftovers()...)
 	for _, role := range l.roles {
+		if role.dead {
+			continue
+		}
 		if role.guest != nil {
 			if left := role.guest.leftover(); left != "" {
 				found = append(found, left)

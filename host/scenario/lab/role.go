@@ -21,9 +21,10 @@ type Role struct {
 	// living are the endpoints in the order of their making, also those without a name.
 	living []*Endpoint
 	guest  *Guest
+	dead   bool
 }
 
-func (l *Lab) newRole(config RoleConfig) (*Role, error) {
+func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 	r := &Role{
 		Name:      config.Name,
 		lab:       l,
@@ -41,14 +42,15 @@ func (l *Lab) newRole(config RoleConfig) (*Role, error) {
 		r.guest = &Guest{role: r, config: *config.Guest}
 		return r, nil
 	}
+	r.address = ownAddress(l.provider, r.address, index)
 	if r.channel, err = l.provider.CreateEventChannel(); err != nil {
 		return nil, err
 	}
-	l.later(config.Name+"'s event channel", r.channel.Close)
+	r.later("event channel", r.channel.Close)
 	if r.pd, err = r.device.AllocPD(); err != nil {
 		return nil, err
 	}
-	l.later(config.Name+"'s PD", r.pd.Dealloc)
+	r.later("PD", r.pd.Dealloc)
 	for _, bufferConfig := range config.Buffers {
 		buffer, err := r.newBuffer(bufferConfig)
 		if err != nil {
@@ -57,6 +59,18 @@ func (l *Lab) newRole(config RoleConfig) (*Role, error) {
 		r.buffers[bufferConfig.Name] = buffer
 	}
 	return r, nil
+}
+
+// ownAddress gives each role on soft an address of its own, 127.0.0.1, 127.0.0.2 and so on, so that a link
+// between two roles is a pair of addresses.  The whole of 127.0.0.0/8 is the host's.
+func ownAddress(provider *rdmacore.Provider, address netip.Addr, index int) netip.Addr {
+	if provider.Name() != "soft" || !address.Is4() || !address.IsLoopback() {
+		return address
+	}
+	raw := address.As4()
+	last := int(raw[3]) + index
+	raw[2], raw[3] = raw[2]+byte(last/250), byte(last%250)
+	return netip.AddrFrom4(raw)
 }
 
 func (l *Lab) device(name string) (*rdmacore.Device, error) {
@@ -99,6 +113,9 @@ func (r *Role) Guest() *Guest { return r.guest }
 
 // Buffer finds a buffer of the role.
 func (r *Role) Buffer(name string) (*Buffer, error) {
+	if err := r.alive(); err != nil {
+		return nil, err
+	}
 	if buffer := r.buffers[name]; buffer != nil {
 		return buffer, nil
 	}
@@ -108,6 +125,9 @@ func (r *Role) Buffer(name string) (*Buffer, error) {
 // Endpoint finds an endpoint by the name that a step's `as` gave it.
 func (r *Role) Endpoint(name string) (*Endpoint, error) {
 	endpoint := r.endpoints[name]
+	if err := r.alive(); err != nil {
+		return nil, err
+	}
 	switch {
 	case endpoint == nil:
 		return nil, &Failure{
@@ -123,6 +143,9 @@ func (r *Role) Endpoint(name string) (*Endpoint, error) {
 // OnlyEndpoint is the endpoint meant by a step that names none: the one with a queue pair.
 func (r *Role) OnlyEndpoint() (*Endpoint, error) {
 	var found *Endpoint
+	if err := r.alive(); err != nil {
+		return nil, err
+	}
 	for _, endpoint := range r.living {
 		if endpoint.id.QP() == nil {
 			continue

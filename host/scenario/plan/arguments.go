@@ -44,6 +44,7 @@ func (c *compiler) arguments(step *shape.Step, at place) ([]*Value, verb.FieldLa
 			r.one(i, step.Node.Key("within"), step.Within, at)
 		}
 	}
+	r.defaults(step)
 	r.finish(step.Key)
 	return r.values, r.layout
 }
@@ -88,6 +89,42 @@ func (r *argumentReader) one(index int, key, node *syntax.Node, at place) {
 	r.values[index] = r.argument(argument, node, at)
 }
 
+// defaults takes from the file's `defaults` what the step does not say.
+func (r *argumentReader) defaults(step *shape.Step) {
+	defaults := r.file.Defaults
+	if defaults == nil {
+		return
+	}
+	at := r.at.in(r.global)
+	for _, each := range defaults.Verbs {
+		if each.Key.Value != r.verb.Name {
+			continue
+		}
+		for _, pair := range each.Value.Pairs {
+			index := r.verb.Argument(pair.Key.Value)
+			switch {
+			case index < 0:
+				r.unknown(pair.Key)
+			case r.given[index] == nil && !r.groupGiven(r.verb.Arguments[index].Group):
+				r.one(index, pair.Key, pair.Value, at)
+			}
+		}
+	}
+	if i := r.verb.Argument("within"); i >= 0 && r.given[i] == nil && defaults.Within != nil {
+		r.one(i, step.Key, defaults.Within, at)
+	}
+}
+
+// groupGiven tells whether one of the arguments of a group has a value.
+func (r *argumentReader) groupGiven(group string) bool {
+	for i := range r.verb.Arguments {
+		if group != "" && r.verb.Arguments[i].Group == group && r.given[i] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	switch argument.Type {
 	case verb.Buffer:
@@ -104,6 +141,16 @@ func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at
 		return r.remote(argument, node, at)
 	case verb.QueuePair:
 		return r.queuePair(r.defaultQueuePair, node, at)
+	case verb.Role:
+		return r.roleName(argument, node, at)
+	case verb.FaultName:
+		return r.faultName(argument, node, at)
+	case verb.Roles:
+		return r.roleList(argument, node, at)
+	case verb.Rights:
+		return r.rights(argument, node)
+	case verb.Condition:
+		return r.conditionArgument(argument, node, at)
 	case verb.Layout:
 		value, layout := r.compiler.layout(node)
 		r.layout = layout

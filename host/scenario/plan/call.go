@@ -49,12 +49,16 @@ func (c *compiler) stepRole(step *shape.Step, at place, guest, optional bool) (v
 }
 
 func (c *compiler) call(step *shape.Step, at place) Action {
-	call := &Call{Verb: step.Verb}
+	call := &Call{Verb: step.Verb, span: step.Key.Span()}
 	call.Role, at.role = c.stepRole(step, at, false, step.Verb.Roleless)
 	at.anyRole = call.Role != nil && at.role == ""
 	var layout verb.FieldLayout
 	call.Arguments, layout = c.arguments(step, at)
-	call.Expect = c.expectations(step, step.Verb, layout, at)
+	call.None = c.expectsNothing(step, at)
+	if !call.None {
+		call.Expect = c.expectations(step, step.Verb, layout, at)
+	}
+	c.facts.note(c, step, call, at)
 	if step.As == nil {
 		return call
 	}
@@ -69,6 +73,9 @@ func (c *compiler) call(step *shape.Step, at place) Action {
 	call.As = name
 	if step.Verb.Yields == verb.NewEndpoint && makesEndpoint(call) {
 		c.timeline.addEndpoint(at.role, name)
+	}
+	if step.Verb.Yields == verb.NewFault {
+		c.timeline.faults[name] = true
 	}
 	c.timeline.addResult(at.role, name, resultType(step.Verb, layout))
 	return call

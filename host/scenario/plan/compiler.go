@@ -2,10 +2,8 @@ package plan
 
 import (
 	"path/filepath"
-	"time"
 
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
@@ -27,14 +25,17 @@ type compiler struct {
 	options Options
 	errors  *diag.List
 
-	roles            map[string]*role
-	fragments        map[string]*shape.Fragment
+	roles map[string]*role
+	// main is the file, current the file of the fragment that is being expanded.
+	main, current    *module
+	libraries        map[string]*module // by path; nil for one that is broken
 	defaultQueuePair *Value
 	global           *scope
 	timeline         *timeline
+	facts            *facts
 	// using are the fragments being expanded, to see recursion.
 	using []string
-	used  map[string]bool
+	used  map[*shape.Fragment]bool
 	// steps counts expanded steps.
 	steps int
 	// abstract is set while a fragment is checked that nothing uses: what its steps would find is
@@ -52,10 +53,11 @@ func Compile(file *shape.File, options Options, errors *diag.List) *Program {
 	c := &compiler{
 		file: file, options: options, errors: errors,
 		roles:     make(map[string]*role),
-		fragments: make(map[string]*shape.Fragment),
-		used:      make(map[string]bool),
+		libraries: make(map[string]*module),
+		used:      make(map[*shape.Fragment]bool),
 		timeline:  newTimeline(),
-		global:    &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}},
+		facts:     newFacts(),
+		global:    newScope(),
 	}
 	p := &Program{File: file.Root.Source.Name}
 	p.Name = filepath.Base(p.File)
@@ -69,19 +71,16 @@ func Compile(file *shape.File, options Options, errors *diag.List) *Program {
 	p.Params, p.Constants = c.params()
 	p.Missing = c.missing
 	c.defaultQueuePair = constant(verb.DefaultQueuePair(), file.Root.Span())
-	if file.QueuePair != nil {
-		if qp := c.queuePair(c.defaultQueuePair, file.QueuePair, place{scope: c.global}); qp != nil {
+	if file.Defaults != nil && file.Defaults.QueuePair != nil {
+		if qp := c.queuePair(c.defaultQueuePair, file.Defaults.QueuePair, place{scope: c.global}); qp != nil {
 			c.defaultQueuePair = qp
 		}
 	}
-	for _, fragment := range file.Fragments {
-		c.fragments[fragment.Name.Value] = fragment
-	}
-	p.Roles = c.compileRoles()
-	for _, r := range p.Roles {
-		p.Guests = p.Guests || r.Guest != nil
-	}
+	c.main = c.module(file, c.global, nil)
+	c.current = c.main
 	c.cases(p)
+	c.roleParams()
+	c.soft(p)
 	c.unusedFragments()
 	return p
 }
@@ -94,65 +93,11 @@ func texts(nodes []*syntax.Node) []string {
 	return list
 }
 
-// cases compiles the steps of every case.  Each begins where the setup has ended.
-func (c *compiler) cases(p *Program) {
-	setup := c.stepList(c.file.Setup, c.global)
-	start := c.timeline
-	timeout := c.timeout(c.file.Timeout, DefaultTimeout)
-	merged := start.clone()
-	compile := func(steps []*shape.Step) []*Step {
-		c.timeline = start.clone()
-		compiled := c.stepList(steps, c.global)
-		merged.merge(c.timeline)
-		return compiled
-	}
-	if c.file.Steps != nil {
-		p.Cases = append(p.Cases, &Case{ID: p.File, Name: p.Name, Tags: p.Tags, Timeout: timeout, Steps: compile(c.file.Steps)})
-	}
-	taken := make(map[string]bool)
-	for _, written := range c.file.Cases {
-		if taken[written.Name.Value] {
-			c.errors.Report(diag.NameTaken, written.Name.Span(), "there is a case %q already", written.Name.Value)
-		}
-		taken[written.Name.Value] = true
-		p.Cases = append(p.Cases, &Case{
-			ID:      p.File + "::" + written.Name.Value,
-			Name:    written.Name.Value,
-			Tags:    append(texts(written.Tags), p.Tags...),
-			Timeout: c.timeout(written.Timeout, timeout),
-			Steps:   compile(written.Steps),
-		})
-	}
-	c.timeline = merged
-	finally := c.stepList(c.file.Finally, c.global)
-	for _, compiled := range p.Cases {
-		compiled.Setup, compiled.Finally = setup, finally
-	}
-}
-
-func (c *compiler) timeout(node *syntax.Node, otherwise time.Duration) time.Duration {
-	value := c.duration("timeout", node, place{scope: c.global})
-	if value == nil {
-		return otherwise
-	}
-	known, ok := value.Constant()
-	if !ok {
-		if len(c.missing) == 0 {
-			c.errors.Report(diag.NotConstant, node.Span(), "a timeout must be known before the run")
-		}
-		return otherwise
-	}
-	if known.(time.Duration) <= 0 {
-		c.errors.Report(diag.OutOfRange, node.Span(), "a timeout must be longer than nothing")
-	}
-	return known.(time.Duration)
-}
-
 // unusedFragments checks those that nothing in this file uses.
 func (c *compiler) unusedFragments() {
 	c.abstract = true
 	for _, fragment := range c.file.Fragments {
-		if c.used[fragment.Name.Value] {
+		if c.used[fragment] {
 			continue
 		}
 		s := c.global.inner()
@@ -186,7 +131,7 @@ func (c *compiler) compileRoles() []lab.RoleConfig {
 	}
 	configs := make([]lab.RoleConfig, 0, len(c.file.Roles))
 	for _, written := range c.file.Roles {
-		config := lab.RoleConfig{Name: written.Name.Value, Guest: c.guest(written.Guest)}
+		config := lab.RoleConfig{Name: written.Name.Value, Guest: c.guest(written.Guest, written.Optional)}
 		if device := c.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device); device != nil {
 			config.Device = device.(string)
 		}
@@ -196,6 +141,20 @@ func (c *compiler) compileRoles() []lab.RoleConfig {
 		configs = append(configs, config)
 	}
 	return configs
+}
+
+// roleParams checks the parameters that name roles.
+func (c *compiler) roleParams() {
+	for _, param := range c.file.Params {
+		name, given := c.global.consts[param.Name.Value].(string)
+		if param.Type == "role" && given && c.roles[name] == nil {
+			span := param.Name.Span()
+			if param.Default != nil {
+				span = param.Default.Span()
+			}
+			c.unknownRole(name, span)
+		}
+	}
 }
 
 // largestBuffer keeps a typing mistake from taking all memory.
@@ -211,10 +170,15 @@ func (c *compiler) buffer(written *shape.Buffer) lab.BufferConfig {
 
 // knownScalar is a scalar whose value is known before the run; nil when there is none or it is wrong.
 func (c *compiler) knownScalar(argument *verb.Argument, node *syntax.Node) any {
+	return c.knownIn(argument, node, c.global)
+}
+
+// knownIn is knownScalar in another scope.
+func (c *compiler) knownIn(argument *verb.Argument, node *syntax.Node, s *scope) any {
 	if node == nil {
 		return nil
 	}
-	value := c.scalar(argument, node, place{scope: c.global})
+	value := c.scalar(argument, node, place{scope: s})
 	if value == nil {
 		return nil
 	}

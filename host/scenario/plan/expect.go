@@ -35,6 +35,32 @@ type Condition struct {
 	Span     diag.Span
 }
 
+// None is the pseudo field for what must not come.
+const None = "none"
+
+// expectsNothing reads `expect: {none: true}`, which stands alone and says how long nothing may come.
+func (c *compiler) expectsNothing(step *shape.Step, at place) bool {
+	if step.Expect == nil || step.Expect.Get(None) == nil {
+		return false
+	}
+	key := step.Expect.Key(None)
+	value := c.knownIn(&verb.Argument{Name: None, Type: verb.Boolean}, step.Expect.Get(None), at.scope)
+	within := step.Within != nil || step.Body.Get("within") != nil
+	switch {
+	case !step.Verb.Waits:
+		c.errors.Report(diag.UnknownField, key.Span(), "%s waits for nothing, so nothing cannot be expected of it", step.Verb.Name)
+	case len(step.Expect.Pairs) > 1:
+		c.errors.Report(diag.Conflict, key.Span(), "when nothing comes there is nothing else to expect")
+	case value == true && !within:
+		c.errors.Report(diag.MissingKey, key.Span(), "how long must nothing come? \"within\" is missing").WithHint("within: 200ms")
+	case value == true && step.As != nil:
+		c.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "when nothing comes there is nothing to name")
+	case value == false:
+		c.errors.Report(diag.OutOfRange, key.Span(), "none is true, or left out")
+	}
+	return true
+}
+
 // expectations compiles `expect`, and adds the defaults of the fields that it does not name.
 func (c *compiler) expectations(step *shape.Step, v *verb.Verb, layout verb.FieldLayout, at place) []Expectation {
 	var list []Expectation

@@ -31,6 +31,10 @@ func literal(argument *verb.Argument, node *syntax.Node) (any, *problem) {
 		value, bad = parseBoolean(text)
 	case verb.Status:
 		value, bad = parseStatus(text)
+	case verb.Fraction:
+		value, bad = parseFraction(text)
+	case verb.Any:
+		value = inferred(node)
 	default:
 		value = text
 	}
@@ -80,6 +84,17 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 		return nil, wrongType("true or false", expression.Word(value), "")
 	case verb.Text:
 		return textOf(value), nil
+	case verb.Any:
+		return value, nil
+	case verb.Fraction:
+		if n, ok := value.(int); ok {
+			value = float64(n)
+		}
+		f, ok := value.(float64)
+		if !ok {
+			return nil, wrongType(argument.Type.String(), expression.Word(value), "")
+		}
+		return f, check(argument, f)
 	default:
 		text, ok := value.(string)
 		if !ok {
@@ -104,8 +119,10 @@ func accepts(argument *verb.Argument, kind string) bool {
 		return kind == "a duration" || kind == "a string"
 	case verb.Boolean:
 		return kind == "a boolean"
-	case verb.Text:
+	case verb.Text, verb.Any:
 		return true
+	case verb.Fraction:
+		return kind == "an integer" || kind == "a fraction"
 	case verb.Remote:
 		return kind == "a record"
 	case verb.Data, verb.Content:
@@ -126,6 +143,10 @@ func check(argument *verb.Argument, value any) *problem {
 	case time.Duration:
 		if outside(argument, int64(v)) {
 			return outOfRange(argument, v.String(), func(n int64) string { return time.Duration(n).String() })
+		}
+	case float64:
+		if argument.Type == verb.Fraction && (v < 0 || v > 1) {
+			return &problem{diag.OutOfRange, fmt.Sprint(v) + " is out of range: 0 to 1", ""}
 		}
 	case string:
 		return checkWord(argument, v)

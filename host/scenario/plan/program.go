@@ -6,6 +6,7 @@ import (
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
 
 // Program is a scenario ready to run.
@@ -19,8 +20,10 @@ type Program struct {
 	Constants []Constant
 	// Missing names the parameters without a value: the program cannot run until -p gives one.
 	Missing []string
-	Roles   []lab.RoleConfig
-	Cases   []*Case
+	// Roles are those of the first case; a matrix of the file may change their buffers and devices.
+	Roles []lab.RoleConfig
+	Cases []*Case
+	Soft  Soft
 	// Guests tells that some role is a guest.
 	Guests bool
 }
@@ -34,15 +37,49 @@ type Constant struct {
 	Value any
 }
 
+// Soft is how the soft provider runs a program.
+type Soft struct {
+	Virtual bool // the clock
+	Seed    uint64
+	Seeded  bool
+}
+
+// Options are those that the soft provider is opened with for a case of the program; seed goes before the
+// file's own.
+func (s Soft) Options(seed *uint64) []rdmacore.Option {
+	var options []rdmacore.Option
+	if s.Virtual {
+		options = append(options, rdmacore.WithVirtualClock())
+	}
+	switch {
+	case seed != nil:
+		options = append(options, rdmacore.WithSeed(*seed))
+	case s.Seeded:
+		options = append(options, rdmacore.WithSeed(s.Seed))
+	}
+	return options
+}
+
 // Case is one test.
 type Case struct {
-	ID      string // FILE or FILE::NAME, the same in every run
+	ID      string // FILE or FILE::NAME, with [NAME=VALUE,..] of the matrices: the same in every run
 	Name    string
 	Tags    []string
 	Timeout time.Duration
-	Setup   []*Step
-	Steps   []*Step
-	Finally []*Step
+	// Stall is the time in which a step must end; 0 for any.
+	Stall time.Duration
+	Roles []lab.RoleConfig
+	// Constants are the parameters and the values of the matrices, for expressions; Settings are the
+	// latter as text.
+	Constants []Constant
+	Settings  []Binding
+	// Requires must hold, and the provider must have the capabilities Needs, or the case is skipped.
+	Requires []*Requirement
+	Needs    []string
+	XFail    *XFail // nil: it should pass
+	Setup    []*Step
+	Steps    []*Step
+	Finally  []*Step
 }
 
 // DefaultTimeout is how long a case may take when the scenario does not say.
@@ -67,7 +104,7 @@ type Took struct {
 	Span     diag.Span
 }
 
-// Action is what a step does: *Call, *Block, *Repeat, *Use, *Guest or *Barrier.
+// Action is what a step does: *Call, *Block, *Repeat, *Use, *Parallel, *Guest or *Barrier.
 type Action interface{ isAction() }
 
 // Call is a verb.
@@ -78,12 +115,19 @@ type Call struct {
 	// Arguments are in the order of the verb's; nil for those without value and default.
 	Arguments []*Value
 	Expect    []Expectation
+	// None tells that nothing must come: no completion, no event.
+	None bool
 	// As is the name for the result, "" for none.
 	As string
+
+	span diag.Span // of the verb, which defaults have too
 }
 
 // Block is a list of steps under one name.
 type Block struct{ Steps []*Step }
+
+// Parallel is steps that run at the same time, each a branch.
+type Parallel struct{ Branches []*Step }
 
 // Repeat runs its steps several times.
 type Repeat struct {
@@ -122,9 +166,10 @@ type Barrier struct {
 	Within *Value
 }
 
-func (*Call) isAction()    {}
-func (*Block) isAction()   {}
-func (*Repeat) isAction()  {}
-func (*Use) isAction()     {}
-func (*Guest) isAction()   {}
-func (*Barrier) isAction() {}
+func (*Call) isAction()     {}
+func (*Block) isAction()    {}
+func (*Repeat) isAction()   {}
+func (*Parallel) isAction() {}
+func (*Use) isAction()      {}
+func (*Guest) isAction()    {}
+func (*Barrier) isAction()  {}

@@ -37,7 +37,7 @@ func (c *compiler) access(nodes []*syntax.Node) rdmacore.Access {
 }
 
 // guest reads the part of a role that a program plays.
-func (c *compiler) guest(written *shape.Guest) *lab.GuestConfig {
+func (c *compiler) guest(written *shape.Guest, optional bool) *lab.GuestConfig {
 	if written == nil {
 		return nil
 	}
@@ -57,7 +57,9 @@ func (c *compiler) guest(written *shape.Guest) *lab.GuestConfig {
 		config.Module = filepath.Join(filepath.Dir(c.file.Root.Source.Name), config.Module)
 	}
 	if c.options.CheckModule != nil {
-		if err := c.options.CheckModule(config.Module); err != nil {
+		if err := c.options.CheckModule(config.Module); err != nil && optional {
+			config.Missing = oneLine(err.Error())
+		} else if err != nil {
 			d := c.errors.Report(diag.GuestModule, written.Module.Span(), "%s", oneLine(err.Error()))
 			if strings.Contains(filepath.ToSlash(config.Module), "bin/guests/") {
 				d.WithHint("`make guests` builds the guests that come with rdmarun")

@@ -64,10 +64,12 @@ type timeline struct {
 	endpoints map[string]map[string]bool
 	// results by name, with the roles that have one of that name ("" for none).
 	results map[string]map[string]expression.Type
+	// faults by name.
+	faults map[string]bool
 }
 
 func newTimeline() *timeline {
-	return &timeline{endpoints: make(map[string]map[string]bool), results: make(map[string]map[string]expression.Type)}
+	return &timeline{endpoints: make(map[string]map[string]bool), results: make(map[string]map[string]expression.Type), faults: make(map[string]bool)}
 }
 
 // clone lets several cases begin where the setup has ended.
@@ -79,6 +81,7 @@ func (t *timeline) clone() *timeline {
 	for name, roles := range t.results {
 		copied.results[name] = maps.Clone(roles)
 	}
+	copied.faults = maps.Clone(t.faults)
 	return copied
 }
 
@@ -94,6 +97,7 @@ func (t *timeline) merge(other *timeline) {
 			t.addResult(role, name, resultType)
 		}
 	}
+	maps.Copy(t.faults, other.faults)
 }
 
 func (t *timeline) addEndpoint(role, name string) {

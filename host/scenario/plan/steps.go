@@ -30,14 +30,18 @@ func (c *compiler) step(step *shape.Step, s *scope) *Step {
 	at := place{scope: s}
 	result := &Step{Span: step.Key.Span(), IgnoreLeftovers: step.Leftovers != nil}
 	if step.If != nil {
-		result.If = c.ifCondition(step.If, at)
+		result.If = c.truth("if", step.If, at)
+	}
+	if step.If != nil {
+		c.facts.conditional++
+		defer func() { c.facts.conditional-- }()
 	}
 	inner := s
 	if step.Action == shape.Repeat && step.As != nil && c.checkName(step.As) {
 		inner = s.inner()
 		inner.add(step.As.Value, expression.Integer, nil)
 	}
-	if step.Name != nil {
+	if step.Name != nil && step.Action != shape.ForEach {
 		result.Name = c.scalar(&verb.Argument{Name: "name", Type: verb.Text}, step.Name, place{scope: inner})
 		result.Label = label(step.Name.Value)
 	}
@@ -50,6 +54,11 @@ func (c *compiler) step(step *shape.Step, s *scope) *Step {
 		result.Action = &Block{Steps: c.stepList(step.Do, s)}
 	case shape.Repeat:
 		result.Action = c.repeat(step, at, inner)
+	case shape.Parallel:
+		result.Action = c.parallel(step, s)
+	case shape.ForEach:
+		result.Action = c.forEach(step, at)
+		result.Name = nil // each round has it
 	case shape.Use:
 		result.Action = c.use(step, at)
 	case shape.GuestAction:
@@ -74,9 +83,9 @@ func label(name string) string {
 	return strings.Join(strings.Fields(text.String()), " ")
 }
 
-// ifCondition compiles `if`, whose expression may stand bare.
-func (c *compiler) ifCondition(node *syntax.Node, at place) *Value {
-	argument := &verb.Argument{Name: "if", Type: verb.Boolean}
+// truth compiles a condition, whose expression may stand bare.
+func (c *compiler) truth(name string, node *syntax.Node, at place) *Value {
+	argument := &verb.Argument{Name: name, Type: verb.Boolean}
 	if node.Kind != syntax.Scalar || expression.Contains(node.Value) {
 		return c.scalar(argument, node, at)
 	}
@@ -95,36 +104,55 @@ func (c *compiler) repeat(step *shape.Step, at place, inner *scope) Action {
 	return r
 }
 
+// parallel compiles branches, each of which begins where the step begins: none can name what another
+// makes.  What follows knows what all have made.
+func (c *compiler) parallel(step *shape.Step, s *scope) Action {
+	p := &Parallel{}
+	start := c.timeline
+	merged := start.clone()
+	for _, branch := range step.Do {
+		c.timeline = start.clone()
+		p.Branches = append(p.Branches, c.stepList([]*shape.Step{branch}, s)...)
+		merged.merge(c.timeline)
+	}
+	c.timeline = merged
+	return p
+}
+
 // use expands a fragment.
 func (c *compiler) use(step *shape.Step, at place) Action {
-	name := step.Body.Value
-	fragment := c.fragments[name]
-	switch {
-	case fragment == nil:
-		c.errors.Report(diag.UnknownFragment, step.Body.Span(), "there is no fragment %q", name).
-			WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(c.fragments)), "fragments stand under the key \"fragments\" of the file"))
+	fragment, from := c.find(step.Body)
+	if fragment == nil {
 		return &Block{}
-	case slices.Contains(c.using, name):
+	}
+	name := step.Body.Value
+	if from != c.main {
+		name = from.file.Root.Source.Name + ":" + fragment.Name.Value
+	}
+	if slices.Contains(c.using, name) {
 		path := append(slices.Clone(c.using[slices.Index(c.using, name):]), name)
 		c.errors.Report(diag.Recursion, step.Body.Span(), "the fragment %q uses itself: %s", name, strings.Join(path, " -> ")).
 			WithHint("`repeat` does steps several times")
 		return &Block{}
 	}
-	c.used[name] = true
-	u := &Use{Fragment: name}
-	inner := c.global.inner()
-	c.bindParams(u, step, fragment, at, inner)
+	c.used[fragment] = true
+	u := &Use{Fragment: step.Body.Value}
+	inner := from.global.inner()
+	c.bindParams(u, step, fragment, at, inner, from.global)
 	c.using = append(c.using, name)
+	before := c.current
+	c.current = from
 	u.Steps = c.stepList(fragment.Steps, inner)
+	c.current = before
 	c.using = c.using[:len(c.using)-1]
 	return u
 }
 
-func (c *compiler) bindParams(u *Use, step *shape.Step, fragment *shape.Fragment, at place, inner *scope) {
+func (c *compiler) bindParams(u *Use, step *shape.Step, fragment *shape.Fragment, at place, inner, global *scope) {
 	var known []string
 	for _, param := range fragment.Params {
 		known = append(known, param.Name.Value)
-		c.bindParam(u, step, fragment, param, at, inner)
+		c.bindParam(u, step, fragment, param, at, inner, global)
 	}
 	if step.With == nil {
 		return
@@ -141,11 +169,11 @@ func (c *compiler) bindParams(u *Use, step *shape.Step, fragment *shape.Fragment
 	}
 }
 
-func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment, param *shape.Param, at place, inner *scope) {
+func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment, param *shape.Param, at place, inner, global *scope) {
 	name := param.Name.Value
 	node, scope := step.With.Get(name), at.scope
 	if node == nil {
-		node, scope = param.Default, c.global
+		node, scope = param.Default, global
 	}
 	if node == nil {
 		c.errors.Report(diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, name).

@@ -119,6 +119,19 @@ func parseDuration(text string) (time.Duration, *problem) {
 	return 0, wrongType("a duration", quoted(text), "write a number with a unit: 250ms, 5s, 1m30s")
 }
 
+// parseFraction reads 0.05 or 5%.
+func parseFraction(text string) (float64, *problem) {
+	number, percent := strings.CutSuffix(text, "%")
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return 0, wrongType("a number from 0 to 1", quoted(text), "write 0.05, or 5%")
+	}
+	if percent {
+		f /= 100
+	}
+	return f, nil
+}
+
 func parseBoolean(text string) (bool, *problem) {
 	switch text {
 	case "true":

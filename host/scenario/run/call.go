@@ -16,7 +16,7 @@ import (
 
 // call runs a verb and compares its result with the expectations.
 func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) error {
-	r.steps++
+	r.count()
 	call := &verb.Call{Verb: action.Verb, Lab: r.lab}
 	name, err := r.enterRole(action.Role)
 	if err != nil {
@@ -33,9 +33,12 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 	begin := time.Now()
 	outcome, err := action.Verb.Run(ctx, call)
 	took := time.Since(begin)
-	if ctx.Err() != nil && err != nil {
+	switch {
+	case ctx.Err() != nil && err != nil:
 		err = context.Cause(ctx)
-	} else {
+	case action.None:
+		err = r.judgeNone(&outcome, err)
+	default:
 		err = r.judge(action, &outcome, err)
 	}
 	if err == nil {
@@ -53,6 +56,29 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 		return r.failed(step, name, action.Verb.Name, err)
 	}
 	return nil
+}
+
+// count counts an action.
+func (r *caseRun) count() {
+	r.steps++
+	r.ended.Add(1)
+}
+
+// judgeNone wants that nothing came.
+func (r *caseRun) judgeNone(outcome *verb.Outcome, err error) error {
+	var failure *lab.Failure
+	switch {
+	case errors.As(err, &failure) && failure.Absent:
+		outcome.Summary = func() string { return "nothing came, as it should be" }
+		return nil
+	case err != nil:
+		return err
+	}
+	got := "something"
+	if outcome.Summary != nil {
+		got = outcome.Summary()
+	}
+	return &lab.Failure{What: "something came", Expected: "nothing", Got: got}
 }
 
 // enterRole finds the role of a step and makes buf() look at its buffers.
@@ -198,8 +224,14 @@ func (r *caseRun) judgeErrno(action *plan.Call, e *plan.Expectation, err error) 
 
 // take gives what a step yields its names.
 func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) {
+	if outcome.Buffer != nil {
+		r.refresh(outcome.Buffer, role)
+	}
 	if action.As == "" {
 		return
+	}
+	if outcome.Fault != nil {
+		outcome.Fault.Bind(action.As)
 	}
 	if outcome.Endpoint != nil {
 		outcome.Endpoint.Bind(action.As)
@@ -231,6 +263,9 @@ func (r *caseRun) writeStep(m moment, took time.Duration) {
 		Role: m.role, Action: m.action(), Text: m.given(), Outcome: m.result(),
 		Line: m.step.Span.Line, Column: m.step.Span.Column,
 		At: m.at.Sub(r.history.begin), Took: took, OK: m.err == nil,
+	}
+	if file := m.step.Span.File(); file != r.program.File {
+		step.File = file
 	}
 	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
 }

@@ -24,6 +24,7 @@ func (r *caseRun) fail(err error) {
 		expected    *expectationError
 		timeout     *caseTimeout
 		limit       *stepTimeout
+		stuck       *stalled
 	)
 	if errors.As(err, &expected) && expected.expectation.Span.Source != nil {
 		span = expected.expectation.Span
@@ -34,7 +35,7 @@ func (r *caseRun) fail(err error) {
 	case errors.As(err, &evaluation):
 		span = evaluation.Span
 		f.What, f.Got = "a value cannot be computed", evaluation.Err.Error()
-	case errors.As(err, &timeout), errors.As(err, &limit):
+	case errors.As(err, &timeout), errors.As(err, &limit), errors.As(err, &stuck):
 		f.What, f.Hint = err.Error(), "it was cut off in this step"
 	case errors.As(err, &environment):
 		r.result.Status, r.result.Reason, f.Kind, f.What = record.Errored, err.Error(), "error", err.Error()

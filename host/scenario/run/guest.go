@@ -17,7 +17,7 @@ const guestWithin = 2 * time.Minute
 
 // guest runs a step of a guest.
 func (r *caseRun) guest(ctx context.Context, step *plan.Step, action *plan.Guest) error {
-	r.steps++
+	r.count()
 	name, err := r.enterRole(action.Role)
 	text := "guest " + action.Operation
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *caseRun) operate(ctx context.Context, guest *lab.Guest, action *plan.Gu
 		wait = guest.Stop
 	}
 	var result lab.GuestResult
-	r.lab.Clock().Outside(func() { result, err = wait(waiting) })
+	r.lab.Outside(func() { r.lab.Clock().Outside(func() { result, err = wait(waiting) }) })
 	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, &lab.Failure{What: "the guest did not end", Expected: fmt.Sprintf("its end within %s", within), Got: "it still runs"}
 	}
@@ -123,7 +123,7 @@ func (r *caseRun) judgeGuest(action *plan.Guest, role string, result *lab.GuestR
 
 // barrier waits until everyone is there.
 func (r *caseRun) barrier(ctx context.Context, step *plan.Step, action *plan.Barrier) error {
-	r.steps++
+	r.count()
 	name, err := action.Name.Get(r.env)
 	if err != nil {
 		return r.failed(step, "", "barrier", err)

@@ -19,7 +19,6 @@ const remembered = 4
 // history keeps the last steps of each role.  Words are made of them only when a failure wants them.
 type history struct {
 	begin time.Time
-	file  string
 	roles map[string]*ring
 }
 
@@ -71,7 +70,7 @@ func (h *history) moments() []record.Moment {
 		if result := m.result(); result != "" {
 			text += "  -> " + result
 		}
-		list[i] = record.Moment{At: m.at.Sub(h.begin), Role: m.role, Text: text, File: h.file, Line: m.step.Span.Line}
+		list[i] = record.Moment{At: m.at.Sub(h.begin), Role: m.role, Text: text, File: m.step.Span.File(), Line: m.step.Span.Line}
 	}
 	return list
 }
@@ -98,7 +97,9 @@ func (m *moment) given() string {
 		switch {
 		case argument.Type == verb.Boolean && value == true:
 			words = append(words, argument.Name)
-		case argument.Type == verb.Endpoint, argument.Type == verb.Buffer, argument.Type == verb.Word, argument.Type == verb.Peer:
+		case argument.Type == verb.Condition:
+			words = append(words, value.(verb.ConditionValue).Text)
+		case argument.Type == verb.Endpoint, argument.Type == verb.Role, argument.Type == verb.FaultName, argument.Type == verb.Buffer, argument.Type == verb.Word, argument.Type == verb.Peer:
 			words = append(words, fmt.Sprint(value))
 		case argument.Type == verb.Remote:
 			remote := value.(verb.RemoteMemory)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"rdmarun/host/scenario/lab"
@@ -29,9 +31,13 @@ const finallyGrace = 10 * time.Second
 // Case runs one case and writes its records.  ctx ends the whole run: its steps stop, `finally` still runs
 // and everything is freed.
 func Case(ctx context.Context, config Config, program *plan.Program, c *plan.Case) record.Result {
-	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now()}
+	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64)}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
-	r.execute(ctx)
+	known := r.prepare()
+	if r.result.Status == record.Passed {
+		r.execute(ctx)
+	}
+	r.expectFailure(known)
 	r.result.Took = time.Since(r.begin)
 	r.result.Steps = r.steps
 	r.result.Loops = r.loops.list()
@@ -44,6 +50,61 @@ func Skip(config Config, program *plan.Program, c *plan.Case, reason string) rec
 	result := record.Result{Name: c.Name, Status: record.Skipped, Reason: reason}
 	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &result})
 	return result
+}
+
+// prepare looks whether the case can run here, and whether it is known to fail here.
+func (r *caseRun) prepare() (known *plan.XFail) {
+	c := r.testCase
+	if len(c.Needs)+len(c.Requires) == 0 && c.XFail == nil {
+		return nil
+	}
+	env, err := surroundings(r.config.Provider, c)
+	if err != nil {
+		r.environment(err)
+		return nil
+	}
+	reason, err := unmet(r.config.Provider, c, env)
+	switch {
+	case err != nil:
+		r.environment(err)
+	case reason != "":
+		r.result.Status, r.result.Reason = record.Skipped, reason
+	case c.XFail == nil:
+	case c.XFail.When == nil:
+		return c.XFail
+	default:
+		holds, err := c.XFail.When.Holds(env)
+		if err != nil {
+			r.environment(fmt.Errorf("xfail: %w", err))
+		} else if holds {
+			return c.XFail
+		}
+	}
+	return nil
+}
+
+// expectFailure turns the result of a case that is known to fail: its failure is expected, and its success
+// is not.
+func (r *caseRun) expectFailure(known *plan.XFail) {
+	if known == nil {
+		return
+	}
+	switch r.result.Status {
+	case record.Failed:
+		if !r.leaked() {
+			r.result.Status, r.result.Reason = record.XFailed, known.Reason
+		}
+	case record.Passed:
+		r.addFailure(record.Failure{
+			Kind: "xpass", File: r.program.File, What: "it passed, and xfail says that it fails",
+			Hint: "take the xfail away: " + known.Reason, Rerun: r.rerun(),
+		})
+	}
+}
+
+// leaked tells whether something could not be freed, which no xfail excuses.
+func (r *caseRun) leaked() bool {
+	return slices.ContainsFunc(r.result.Failures, func(f record.Failure) bool { return f.Kind == "leak" })
 }
 
 // execute does it all; the result tells how it went.
@@ -60,6 +121,8 @@ func (r *caseRun) execute(ctx context.Context) {
 
 	steps, cancel := context.WithTimeoutCause(ctx, r.testCase.Timeout, &caseTimeout{r.testCase.Timeout})
 	defer cancel()
+	steps, relax := watch(steps, r.testCase.Stall, r.ended)
+	defer relax()
 	err := r.list(steps, r.testCase.Setup)
 	if err == nil {
 		err = r.list(steps, r.testCase.Steps)
@@ -111,7 +174,7 @@ func (r *caseRun) setUp() bool {
 		guests = starter
 	}
 	l, err := lab.New(lab.Config{
-		Provider: r.config.Provider, Roles: r.program.Roles, Guests: guests, Output: r.output,
+		Provider: r.config.Provider, Roles: r.testCase.Roles, Guests: guests, Output: r.output,
 	})
 	if err != nil {
 		r.environment(err)

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"rdmarun/host/scenario/expression"
@@ -24,8 +25,11 @@ type caseRun struct {
 	loops    loops
 	// path holds the names of the steps around the current one.
 	path []string
-	// steps counts actions.
+	// steps counts actions; ended does, too, for who watches from another goroutine.
 	steps int
+	ended *atomic.Int64
+	// given are the results that this branch gave names to.
+	given map[string]any
 	// wantSteps tells whether some output wants a record of each step.
 	wantSteps bool
 	// roleObjects are what expressions see of roles; bufferOf are their functions buf.
@@ -36,7 +40,8 @@ type caseRun struct {
 // environmentNames fills in what expressions may mention from the start.
 func (r *caseRun) environmentNames() error {
 	r.env = make(expression.Env)
-	for _, param := range r.program.Constants {
+	r.given = make(map[string]any)
+	for _, param := range r.testCase.Constants {
 		r.env[param.Name] = param.Value
 	}
 	r.roleObjects = make(map[string]map[string]any)
@@ -56,7 +61,7 @@ func (r *caseRun) environmentNames() error {
 			return buffer.View(), nil
 		}
 	}
-	r.history.begin, r.history.file = r.begin, r.program.File
+	r.history.begin, r.history.roles = r.begin, make(map[string]*ring)
 	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
 	return nil
 }
@@ -90,6 +95,14 @@ func (r *caseRun) bind(role, name string, value map[string]any) {
 		object[name] = value
 	}
 	r.env[name] = value
+	r.given[name] = value
+}
+
+// refresh shows expressions a buffer's new keys.
+func (r *caseRun) refresh(buffer *lab.Buffer, role string) {
+	if buffers, ok := r.roleObjects[role]["buffers"].(map[string]any); ok {
+		buffers[buffer.Name] = buffer.View().Record()
+	}
 }
 
 func (r *caseRun) writeStart() {
@@ -97,9 +110,12 @@ func (r *caseRun) writeStart() {
 	for _, param := range r.program.Params {
 		start.Params[param.Name] = param.Value
 	}
+	for _, setting := range r.testCase.Settings {
+		start.Params[setting.Name] = setting.Value
+	}
 	for i, role := range r.lab.Roles() {
 		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String()}
-		if guest := r.program.Roles[i].Guest; guest != nil {
+		if guest := r.testCase.Roles[i].Guest; guest != nil {
 			place.Guest = guest.Module
 		}
 		start.Roles = append(start.Roles, place)

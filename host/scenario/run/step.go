@@ -111,6 +111,8 @@ func (r *caseRun) action(ctx context.Context, step *plan.Step) error {
 		return r.list(ctx, action.Steps)
 	case *plan.Use:
 		return r.use(ctx, step, action)
+	case *plan.Parallel:
+		return r.parallel(ctx, step, action)
 	case *plan.Guest:
 		return r.guest(ctx, step, action)
 	case *plan.Barrier:

@@ -13,7 +13,12 @@ type File struct {
 	Doc       *syntax.Node
 	Tags      []*syntax.Node
 	Timeout   *syntax.Node
-	QueuePair *syntax.Node // defaults.qp
+	Stall     *syntax.Node // stall_timeout
+	Matrix    *Matrix
+	Imports   []*Import
+	Requires  []*syntax.Node
+	Soft      *Soft
+	Defaults  *Defaults
 	Params    []*Param
 	Roles     []*Role
 	Setup     []*Step
@@ -21,6 +26,27 @@ type File struct {
 	Cases     []*Case
 	Finally   []*Step
 	Fragments []*Fragment
+	// Thresholds are limits on what the run measures.
+	Thresholds []*Threshold
+}
+
+// Import is another file whose fragments are used under a prefix.
+type Import struct {
+	Name *syntax.Node // the key
+	Path *syntax.Node
+}
+
+// Soft is how the soft provider runs the file.
+type Soft struct {
+	Clock, Seed *syntax.Node
+}
+
+// Defaults are arguments for steps that do not give them.
+type Defaults struct {
+	QueuePair *syntax.Node
+	Within    *syntax.Node
+	// Verbs are mappings of arguments by verb.
+	Verbs []syntax.Pair
 }
 
 // Param is a parameter of a file or of a fragment.
@@ -40,6 +66,8 @@ type Role struct {
 	Device  *syntax.Node
 	Buffers []*Buffer
 	Guest   *Guest
+	// Optional guests may be missing.
+	Optional bool
 }
 
 // Buffer is registered memory of a role.
@@ -60,10 +88,18 @@ type Guest struct {
 
 // Case is one named test of a file.
 type Case struct {
-	Name    *syntax.Node
-	Tags    []*syntax.Node
-	Timeout *syntax.Node
-	Steps   []*Step
+	Name     *syntax.Node
+	Tags     []*syntax.Node
+	Timeout  *syntax.Node
+	Matrix   *Matrix
+	Requires []*syntax.Node
+	XFail    *XFail
+	Steps    []*Step
+}
+
+// XFail says that a case is known to fail.
+type XFail struct {
+	Node, When, Reason *syntax.Node
 }
 
 // Fragment is a list of steps with parameters.
@@ -121,14 +157,20 @@ var fileKeys = []key{
 	{"doc", "what it is for"},
 	{"tags", "words to select by"},
 	{"timeout", "time a case may take"},
+	{"stall_timeout", "time in which no step ends before a case counts as stuck"},
 	{"params", "parameters, set by -p"},
-	{"defaults", "queue pair attributes of all endpoints"},
+	{"matrix", "values that the file runs with, each combination"},
+	{"imports", "files with fragments, by the prefix of their use"},
+	{"requires", "conditions without which the file is skipped"},
+	{"provider", "soft: its clock and seed"},
+	{"defaults", "arguments of all steps that do not give them"},
 	{"roles", "the parties"},
 	{"setup", "steps before the steps of each case"},
 	{"steps", "the only case"},
 	{"cases", "several cases"},
 	{"finally", "steps after those of each case, also after a failure"},
 	{"fragments", "steps to use in several places"},
+	{"thresholds", "limits on what the run measures"},
 }
 
 func (r *reader) file(root *syntax.Node) *File {
@@ -138,7 +180,13 @@ func (r *reader) file(root *syntax.Node) *File {
 	f.Doc = r.text(root.Get("doc"))
 	f.Tags = r.list(root.Get("tags"), "tags")
 	f.Timeout = root.Get("timeout")
-	f.QueuePair = r.defaults(root.Get("defaults"))
+	f.Stall = root.Get("stall_timeout")
+	f.Matrix = r.matrix(root.Get("matrix"))
+	f.Imports = r.imports(root.Get("imports"))
+	f.Requires = r.words(root.Get("requires"), "requires")
+	f.Soft = r.provider(root.Get("provider"))
+	f.Defaults = r.defaults(root.Get("defaults"))
+	f.Thresholds = r.thresholds(root.Get("thresholds"))
 	f.Params = r.params(root.Get("params"), fileParamTypes)
 	f.Roles = r.roles(root.Get("roles"))
 	f.Fragments = r.fragments(root.Get("fragments"))
@@ -154,40 +202,6 @@ func (r *reader) file(root *syntax.Node) *File {
 		r.errors.Report(diag.MissingKey, root.Span(), "the scenario has neither \"steps\" nor \"cases\"")
 	}
 	return f
-}
-
-func (r *reader) defaults(node *syntax.Node) *syntax.Node {
-	if node == nil || !r.mapping(node, "defaults") {
-		return nil
-	}
-	r.keys(node, defaultsKeys)
-	qp := node.Get("qp")
-	if qp == nil || !r.mapping(qp, "qp") {
-		return nil
-	}
-	return qp
-}
-
-func (r *reader) cases(node *syntax.Node) []*Case {
-	var cases []*Case
-	for _, item := range r.list(node, "cases") {
-		if !r.mapping(item, "a case") {
-			continue
-		}
-		r.keys(item, caseKeys)
-		c := &Case{
-			Name:    r.text(r.required(item, "name", "a case")),
-			Tags:    r.list(item.Get("tags"), "tags"),
-			Timeout: item.Get("timeout"),
-		}
-		if steps := r.required(item, "steps", "a case"); steps != nil {
-			c.Steps = r.steps(steps)
-		}
-		if c.Name != nil {
-			cases = append(cases, c)
-		}
-	}
-	return cases
 }
 
 func (r *reader) fragments(node *syntax.Node) []*Fragment {

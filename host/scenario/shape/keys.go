@@ -6,12 +6,32 @@ package shape
 var (
 	defaultsKeys = []key{
 		{"qp", "queue pair attributes"},
+		{"within", "how long verbs wait that wait; beside these two keys stand verbs with default arguments"},
 	}
 	caseKeys = []key{
 		{"name", "what reports call it"},
 		{"tags", "words to select by"},
 		{"timeout", "time it may take"},
+		{"matrix", "values that it runs with, each combination"},
+		{"requires", "conditions without which it is skipped"},
+		{"xfail", "that and when it is known to fail"},
 		{"steps", "what happens"},
+	}
+	xfailKeys = []key{
+		{"when", "a condition; without it always"},
+		{"reason", "why, or where that is written"},
+	}
+	providerKeys = []key{
+		{"soft", "settings of the soft provider"},
+	}
+	softKeys = []key{
+		{"clock", "virtual or wall"},
+		{"seed", "of random numbers: PSNs, keys, losses"},
+	}
+	thresholdKeys = []key{
+		{"metric", "what is measured: duration, loop{name=..}"},
+		{"pass", "conditions that must hold"},
+		{"if", "a condition; without it the threshold is left out"},
 	}
 	fragmentKeys = []key{
 		{"params", "parameters, given by \"with\""},
@@ -22,6 +42,7 @@ var (
 		{"buffers", "registered memory"},
 		{"device", "name of the RDMA device; without it the provider's default"},
 		{"guest", "the WebAssembly program that plays the role"},
+		{"optional", "true: the guest may be missing; cases that require guest.NAME are skipped then"},
 	}
 	bufferKeys = []key{
 		{"size", "bytes"},

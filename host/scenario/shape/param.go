@@ -10,12 +10,12 @@ import (
 
 // The types of parameters of a file, and those that only fragments have.
 var (
-	fileParamTypes     = []string{"int", "size", "duration", "string", "enum", "bool"}
-	fragmentParamTypes = append(slices.Clone(fileParamTypes), "role", "map")
+	fileParamTypes     = []string{"int", "size", "duration", "string", "enum", "bool", "role"}
+	fragmentParamTypes = append(slices.Clone(fileParamTypes), "map")
 )
 
 var paramKeys = []key{
-	{"type", "int, size, duration, string, enum, bool; in fragments also role and map"},
+	{"type", "int, size, duration, string, enum, bool, role; in fragments also map"},
 	{"default", "the value when none is given"},
 	{"min", "smallest value"},
 	{"max", "largest value"},

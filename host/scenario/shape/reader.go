@@ -98,7 +98,7 @@ func (r *reader) list(node *syntax.Node, what string) []*syntax.Node {
 		return nil
 	}
 	if len(node.Items) == 0 {
-		r.errors.Report(diag.EmptyList, node.Span(), "%s is empty", what).WithHint("leave the key out")
+		r.errors.Report(diag.EmptyList, node.Span(), "%s: the list is empty", what).WithHint("leave the key out")
 	}
 	return node.Items
 }

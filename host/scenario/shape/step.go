@@ -25,6 +25,10 @@ const (
 	GuestAction
 	// Barrier is where guests and the timeline meet.
 	Barrier
+	// Parallel is branches that run at the same time.
+	Parallel
+	// ForEach is `for_each` with `do`, or with another action.
+	ForEach
 )
 
 // Step is one step.
@@ -34,7 +38,8 @@ type Step struct {
 	Key    *syntax.Node // of the action
 	Body   *syntax.Node // of the action
 	Verb   *verb.Verb   // of a Call
-	Do     []*Step      // of a Block or Repeat
+	Do     []*Step      // of a Block, Repeat, Parallel or ForEach
+	Axes   []Axis       // of a ForEach
 
 	Role, Name, If, As, Expect, Took, Within, Timeout, Leftovers *syntax.Node
 	With, Args, Of                                               *syntax.Node
@@ -45,6 +50,8 @@ var actions = []struct {
 	key
 	action Action
 }{
+	{key{"parallel", "steps that run at the same time; the first failure cancels the others"}, Parallel},
+	{key{"for_each", "the steps of \"do\" for each value of a list: {name: [a, b]}"}, ForEach},
 	{key{"repeat", "the steps of \"do\" several times; \"as\" names the counter, from 0"}, Repeat},
 	{key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},
 	{key{"guest", "start, run, wait or stop: the guest of a role"}, GuestAction},
@@ -65,7 +72,7 @@ var modifiers = []struct {
 	{key{"within", "how long it may wait"}, []Action{Call, GuestAction, Barrier}},
 	{key{"timeout", "how long it may take before the case fails"}, nil},
 	{key{"leftovers", "ignore: what it leaves on queues does not fail the case"}, nil},
-	{key{"do", "steps"}, []Action{Block, Repeat}},
+	{key{"do", "steps"}, []Action{Block, Repeat, ForEach}},
 	{key{"with", "parameters of the fragment"}, []Action{Use}},
 	{key{"args", "arguments of the guest, instead of the role's"}, []Action{GuestAction}},
 	{key{"of", "roles that meet"}, []Action{Barrier}},
@@ -246,6 +253,10 @@ func (r *reader) body(step *Step) {
 		if do := r.required(step.Node, "do", "a repeat"); do != nil {
 			step.Do = r.steps(do)
 		}
+	case Parallel:
+		step.Do = r.steps(step.Body)
+	case ForEach:
+		r.forEach(step)
 	case Use:
 		r.kind(step.Body, syntax.Scalar, "the name of a fragment")
 		if step.With != nil && !r.mapping(step.With, "with") {
@@ -261,6 +272,28 @@ func (r *reader) body(step *Step) {
 			r.kind(step.Body, syntax.Mapping, "what stands behind "+step.Verb.Name)
 		}
 	}
+	r.expectAndTook(step)
+}
+
+// forEach checks the lists of a for_each.
+func (r *reader) forEach(step *Step) {
+	if do := r.required(step.Node, "do", "for_each"); do != nil {
+		step.Do = r.steps(do)
+	}
+	if !r.mapping(step.Body, "for_each") {
+		return
+	}
+	for _, pair := range step.Body.Pairs {
+		if r.name(pair.Key) {
+			step.Axes = append(step.Axes, Axis{pair.Key, r.words(pair.Value, "the values of "+pair.Key.Value)})
+		}
+	}
+	if len(step.Axes) == 0 {
+		r.errors.Report(diag.EmptyList, step.Body.Span(), "for_each without values").WithHint("for_each: {size: [1, 4096]}")
+	}
+}
+
+func (r *reader) expectAndTook(step *Step) {
 	if step.Leftovers != nil && step.Leftovers.Value != "ignore" {
 		r.errors.Report(diag.NotOneOf, step.Leftovers.Span(), "leftovers can only be: ignore")
 	}

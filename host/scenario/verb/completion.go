@@ -72,6 +72,7 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 			Expected: fmt.Sprintf("a completion on the %s queue of %q", call.Text("cq"), endpoint.Name),
 			Got:      fmt.Sprintf("nothing within %s", call.Duration("within")),
 			Hint:     emptyQueue(call, endpoint),
+			Absent:   true,
 		}
 	}
 	wc := completion[0]
@@ -82,7 +83,9 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 func await(ctx context.Context, call *Call, cq *rdmacore.CQ, completions []rdmacore.WC) (int, error) {
 	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
 	defer cancel()
-	n, err := cq.Wait(waiting, completions)
+	var n int
+	var err error
+	call.Lab.Outside(func() { n, err = cq.Wait(waiting, completions) })
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return 0, nil
 	}
@@ -144,7 +147,7 @@ func drain(ctx context.Context, call *Call) (Outcome, error) {
 		}
 		n, err := cq.Poll(room)
 		if err == nil && n == 0 && taken < wanted {
-			n, err = cq.Wait(waiting, room)
+			call.Lab.Outside(func() { n, err = cq.Wait(waiting, room) })
 		}
 		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return Outcome{}, &lab.Failure{
@@ -152,6 +155,7 @@ func drain(ctx context.Context, call *Call) (Outcome, error) {
 				Expected: fmt.Sprintf("%d completions on the %s queue of %q", wanted, call.Text("cq"), endpoint.Name),
 				Got:      fmt.Sprintf("%d within %s", taken, call.Duration("within")),
 				Hint:     emptyQueue(call, endpoint),
+				Absent:   taken == 0,
 			}
 		}
 		if err != nil {

@@ -52,8 +52,32 @@ func connectionVerbs() []Verb {
 		},
 		{
 			Name: "accept", Manual: "rdma_accept(3)", Run: accept,
-			Doc:       "Accept the connection request that made the endpoint.",
-			Arguments: []Argument{endpoint, responder, initiator, flow, rnr, privateData, more},
+			Doc: "Accept the connection request that made the endpoint.",
+			Arguments: []Argument{endpoint, responder, initiator, flow, rnr, privateData,
+				{Name: "retry_count", Type: Integer, Max: 7, Doc: "ignored: connect gives it for both sides"}, more},
+		},
+		{
+			Name: "bind", Manual: "rdma_bind_addr(3)", Yields: NewEndpoint, Run: bind,
+			Doc: "Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.",
+			Arguments: []Argument{
+				{Name: "port", Type: Integer, Required: true, Max: 65535, Doc: "port of the port space; 0 for any"},
+				{Name: "address", Type: Address, Doc: "own address; without it that of the role's device"},
+			},
+			Results: []Result{
+				{Name: "port", Type: Integer, Doc: "the own port"},
+				{Name: "address", Type: Text, Doc: "the own address"},
+			},
+		},
+		{
+			Name: "create_qp", Manual: "rdma_create_qp(3)", Run: createQP,
+			Doc: "Make the queue pair of an endpoint that has none.",
+			Arguments: []Argument{endpoint,
+				{Name: "qp", Type: QueuePair, Doc: "attributes of the queue pair, over those of `defaults`"}},
+		},
+		{
+			Name: "establish", Manual: "rdma_establish(3)", Run: establish,
+			Doc:       "Complete a connection by hand, after CONNECT_RESPONSE of an endpoint without a queue pair of rdma_cm.",
+			Arguments: []Argument{endpoint},
 		},
 		{
 			Name: "reject", Manual: "rdma_reject(3)", Run: reject,
@@ -98,7 +122,8 @@ func createEndpoint(ctx context.Context, call *Call) (Outcome, error) {
 			config.Source = netip.AddrPortFrom(own, 0)
 		}
 	}
-	id, err := call.Role.Channel().CreateEP(ctx, config)
+	var id *rdmacore.ID
+	call.Lab.Outside(func() { id, err = call.Role.Channel().CreateEP(ctx, config) })
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -123,8 +148,8 @@ func ownAddress(call *Call, passive bool) (netip.Addr, error) {
 			return address, &lab.Failure{What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any"}
 		}
 		return address, nil
-	case passive:
-		return call.Role.Address(), nil
+	case passive, call.Role.Address().IsLoopback():
+		return call.Role.Address(), nil // on soft each role has its own, and the kernel would take 127.0.0.1
 	}
 	return netip.Addr{}, nil
 }

@@ -20,7 +20,7 @@ func within() Argument {
 
 // eventVerbs wait for what the connection manager says.
 func eventVerbs() []Verb {
-	return []Verb{{
+	return []Verb{waitAsyncVerb(), {
 		Name: "wait_event", Manual: "rdma_get_cm_event(3)", Waits: true, Yields: NewEndpoint, Run: waitEvent,
 		Doc: "Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new endpoint.",
 		Arguments: []Argument{
@@ -51,7 +51,8 @@ func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
 	wanted := call.Text("type")
 	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
 	defer cancel()
-	event, err := call.Role.Channel().Wait(waiting, endpoint.ID())
+	var event *rdmacore.Event
+	call.Lab.Outside(func() { event, err = call.Role.Channel().Wait(waiting, endpoint.ID()) })
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return Outcome{}, &lab.Failure{
@@ -59,6 +60,7 @@ func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
 			Expected: orElse(wanted, "an event"),
 			Got:      fmt.Sprintf("nothing within %s", call.Duration("within")),
 			Hint:     silence(call, endpoint, wanted),
+			Absent:   true,
 		}
 	case err != nil:
 		return Outcome{}, err

@@ -40,6 +40,8 @@ const (
 	Value
 	// NewEndpoint: an endpoint of the step's role, and the results.
 	NewEndpoint
+	// NewFault: a fault, for heal, and the results.
+	NewFault
 )
 
 // Argument is one argument of a verb.
@@ -76,6 +78,10 @@ type Outcome struct {
 	Fields []any
 	// Endpoint is what NewEndpoint yields.
 	Endpoint *lab.Endpoint
+	// Fault is what NewFault yields.
+	Fault *lab.Fault
+	// Buffer is a buffer whose registration changed.
+	Buffer *lab.Buffer
 	// Record replaces Fields for verbs whose fields the scenario names (decode).
 	Record map[string]any
 	// NoDefaults lifts the default expectations, for an outcome that they do not fit.

@@ -3,11 +3,20 @@ package verb
 import (
 	"context"
 	"time"
+
+	"rdmarun/host/scenario/lab"
 )
 
 // runnerVerbs are the runner's own: they touch no role.
 func runnerVerbs() []Verb {
 	return []Verb{
+		{
+			Name: "assert", Roleless: true, Scalar: "that", Run: assert,
+			Doc: "Fail unless a condition holds.",
+			Arguments: []Argument{
+				{Name: "that", Type: Condition, Required: true, Doc: "the condition"},
+				{Name: "message", Type: Text, Doc: "what is wrong when it does not hold"}},
+		},
 		{
 			Name: "log", Roleless: true, Scalar: "text", Run: log,
 			Doc:       "Print a line.",
@@ -21,6 +30,18 @@ func runnerVerbs() []Verb {
 	}
 }
 
+func assert(_ context.Context, call *Call) (Outcome, error) {
+	condition, _ := call.argument("that").(ConditionValue)
+	if condition.Holds {
+		return Outcome{}, nil
+	}
+	what := "the condition does not hold"
+	if call.Has("message") {
+		what = call.Text("message")
+	}
+	return Outcome{}, &lab.Failure{What: what, Expected: condition.Text, Got: "false"}
+}
+
 func log(_ context.Context, call *Call) (Outcome, error) {
 	role := ""
 	if call.Role != nil {
@@ -31,5 +52,7 @@ func log(_ context.Context, call *Call) (Outcome, error) {
 }
 
 func sleep(ctx context.Context, call *Call) (Outcome, error) {
-	return Outcome{}, call.Lab.Clock().Sleep(ctx, call.Duration("for"))
+	var err error
+	call.Lab.Outside(func() { err = call.Lab.Clock().Sleep(ctx, call.Duration("for")) })
+	return Outcome{}, err
 }

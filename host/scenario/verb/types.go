@@ -39,6 +39,20 @@ const (
 	Arguments
 	// Status: the status of a CM event: 0, an errno or a reject reason; int.
 	Status
+	// FaultName: the name that an earlier fault step's `as` gave; string.
+	FaultName
+	// Roles: a list of two roles; []string.
+	Roles
+	// Role: a role of the file; string.
+	Role
+	// Rights: a list of access rights; rdmacore.Access.
+	Rights
+	// Condition: an expression that must be true, $( ) around it or not; ConditionValue.
+	Condition
+	// Fraction: a number from 0 to 1, also as a percentage; float64.
+	Fraction
+	// Any: an integer, a size, a duration, a boolean or text, by how it looks; never an argument of a verb.
+	Any
 )
 
 // String is the type's name in messages and documentation.
@@ -78,8 +92,26 @@ func (t Type) String() string {
 		return "a mapping with arguments"
 	case Status:
 		return "an event's status"
+	case FaultName:
+		return "a fault"
+	case Roles:
+		return "a list of two roles"
+	case Role:
+		return "a role"
+	case Rights:
+		return "a list of rights ([LOCAL_WRITE])"
+	case Condition:
+		return "a condition"
+	case Fraction:
+		return "a number from 0 to 1 (5%)"
 	}
 	return "a value"
+}
+
+// ConditionValue is a condition with its text, for the message when it does not hold.
+type ConditionValue struct {
+	Holds bool
+	Text  string
 }
 
 // BufferName names a buffer of a role; Role is empty for the step's own role.

@@ -13,6 +13,8 @@ import (
 // The names of verbs.h stand in rdmacore and nowhere else; this takes them from there.
 
 func eventNames() []string    { return namesOf(rdmacore.ParseEventType) }
+func asyncNames() []string    { return namesOf(rdmacore.ParseAsyncEventType) }
+func messageNames() []string  { return namesOf(rdmacore.ParseCMMessage) }
 func statusNames() []string   { return namesOf(rdmacore.ParseWCStatus) }
 func wcOpcodeNames() []string { return namesOf(rdmacore.ParseWCOpcode) }
 func qpStateNames() []string  { return namesOf(rdmacore.ParseQPState) }

@@ -91,8 +91,8 @@ func (s stretch) sges() []rdmacore.SGE {
 	if s.length == 0 {
 		return nil
 	}
-	mr := s.buffer.MR()
-	return []rdmacore.SGE{{Address: mr.Address() + uint64(s.offset), Length: uint32(s.length), LKey: mr.LKey()}}
+	view := s.buffer.View()
+	return []rdmacore.SGE{{Address: uint64(view.Addr + s.offset), Length: uint32(s.length), LKey: uint32(view.LKey)}}
 }
 
 func postRecv(_ context.Context, call *Call) (Outcome, error) {

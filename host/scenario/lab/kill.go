@@ -1,0 +1,50 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Kill ends a role as the death of its process would: a guest is stopped, and of another role everything is
+// destroyed, the newest first, as the kernel does for a process that is gone.  Its peers see what they
+// would see then.  What lay on its queues died with it.
+func (r *Role) Kill(ctx context.Context) error {
+	if r.dead {
+		return &Failure{What: fmt.Sprintf("role %s is dead already", r.Name)}
+	}
+	r.dead = true
+	if r.guest != nil {
+		if r.guest.running == nil {
+			return &Failure{What: fmt.Sprintf("the guest of role %s was not started", r.Name)}
+		}
+		r.lab.Outside(func() { r.guest.running.Stop(ctx) })
+		r.guest.ended()
+		return nil
+	}
+	r.living = nil
+	if events, err := r.channel.Pending(); err == nil {
+		for _, event := range events {
+			if event.Listener != nil && event.ID != event.Listener {
+				r.Adopt("an unread connection request", event.ID)
+			}
+		}
+		r.living = nil
+	}
+	var failures []error
+	for _, entry := range slices.Backward(r.lab.frees) {
+		if entry.role == r {
+			failures = append(failures, entry.now())
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// alive says why a dead role can do nothing.
+func (r *Role) alive() error {
+	if r.dead {
+		return &Failure{What: fmt.Sprintf("role %s is dead", r.Name), Hint: "a step before killed it"}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package scenario_test
+
+import (
+	"strings"
+	"testing"
+
+	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/report"
+)
+
+// onOwn runs a file on soft, each case with the clock of its file.
+func onOwn(t *testing.T, path string, consumers ...record.Consumer) record.Totals {
+	t.Helper()
+	totals, err := scenario.Run(t.Context(), load(t, nil, path), scenario.RunConfig{
+		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: consumers, Rerun: "rdmarun run",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return totals
+}
+
+func TestLanguage(t *testing.T) {
+	var text strings.Builder
+	seen := &collector{}
+	totals := onOwn(t, "testdata/run/language.yaml", report.NewHuman(&text, report.HumanOptions{}), seen)
+	if totals.Passed != 9 || totals.XFailed != 1 || totals.Skipped != 1 || totals.Failed+totals.Errors > 0 {
+		t.Errorf("%+v\n%s", totals, &text)
+	}
+	for i, want := range []string{"server 1", "server 2", "client 1", "client 2"} {
+		if i >= len(seen.lines) || seen.lines[i].Text != want {
+			t.Errorf("for_each: %+v", seen.lines)
+			break
+		}
+	}
+}
+
+// TestLanguageFails holds what must fail against its golden text.
+func TestLanguageFails(t *testing.T) {
+	var text strings.Builder
+	totals := onOwn(t, "testdata/run/language_fails.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	if totals.Failed != 6 || totals.Passed+totals.Errors+totals.Skipped > 0 {
+		t.Errorf("%+v", totals)
+	}
+	golden(t, "testdata/run/language_fails.golden", normal(text.String()))
+}
+
+// TestIDs holds the ids of cases, which must be the same in every run.
+func TestIDs(t *testing.T) {
+	const path = "../../scenarios/negotiate.yaml"
+	var ids []string
+	for _, c := range load(t, nil, path)[0].Program.Cases {
+		ids = append(ids, strings.TrimPrefix(c.ID, path))
+	}
+	want := "::depth offered granted[depth=0,grant=0] ::depth offered granted[depth=1,grant=0] " +
+		"::depth offered granted[depth=1,grant=1] ::depth offered granted[depth=16,grant=0] " +
+		"::depth offered granted[depth=16,grant=1] ::reject carries a reason ::nobody listens " +
+		"::private data one byte too long ::more resources than the device has"
+	if got := strings.Join(ids, " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestParallelFails wants that the first failure of a branch ends the others, and the hours they would wait.
+func TestParallelFails(t *testing.T) {
+	seen := &collector{}
+	totals := onOwn(t, "testdata/run/parallel_fails.yaml", seen)
+	failures := seen.results[0].Failures
+	if totals.Failed != 1 || len(failures) != 1 || failures[0].Action != "assert" || failures[0].Line == 0 {
+		t.Errorf("%+v %+v", totals, failures)
+	}
+}

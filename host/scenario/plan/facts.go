@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/shape"
+)
+
+// facts are what the checker remembers of the steps of a case, for what only the whole of them tells.
+type facts struct {
+	// needs are the capabilities of steps that run in any case.
+	needs map[string]bool
+	// conditional counts the `if`s around the current step.
+	conditional int
+	// zeroDepth are the roles that connect with an initiator_depth of 0, with the place of it.
+	zeroDepth map[string]diag.Span
+	// rnrRetries are the places of an rnr_retry_count of connect.
+	rnrRetries []diag.Span
+	reads      []readStep
+	// sends tells that the accepting side posts sends; accepts are its roles.
+	accepts, sends map[string]bool
+}
+
+type readStep struct {
+	role string
+	span diag.Span
+}
+
+func newFacts() *facts {
+	return &facts{needs: make(map[string]bool), zeroDepth: make(map[string]diag.Span), accepts: make(map[string]bool), sends: make(map[string]bool)}
+}
+
+func (f *facts) clone() *facts {
+	return &facts{
+		needs: maps.Clone(f.needs), zeroDepth: maps.Clone(f.zeroDepth), rnrRetries: slices.Clone(f.rnrRetries),
+		reads: slices.Clone(f.reads), accepts: maps.Clone(f.accepts), sends: maps.Clone(f.sends),
+	}
+}
+
+func (f *facts) capabilities() []string { return slices.Sorted(maps.Keys(f.needs)) }
+
+// note remembers a step, and checks what one step alone tells.
+func (f *facts) note(c *compiler, step *shape.Step, call *Call, at place) {
+	if need := step.Verb.Capability; need != "" && f.conditional == 0 {
+		f.needs[need] = true
+	}
+	c.lintStep(step, call, at)
+}

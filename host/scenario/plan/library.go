@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// module is a file as the fragments in it see it: their names, and those of the files it imports.
+type module struct {
+	file      *shape.File
+	fragments map[string]*shape.Fragment
+	imports   map[string]*module
+	// global is what its fragments see besides their parameters: an imported file has no parameters.
+	global *scope
+}
+
+func newScope() *scope {
+	return &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}}
+}
+
+// module reads the fragments and imports of a file.  chain are the files on the way to it.
+func (c *compiler) module(file *shape.File, global *scope, chain []string) *module {
+	m := &module{file: file, global: global, fragments: make(map[string]*shape.Fragment), imports: make(map[string]*module)}
+	for _, fragment := range file.Fragments {
+		m.fragments[fragment.Name.Value] = fragment
+	}
+	own := filepath.Clean(file.Root.Source.Name)
+	chain = append(slices.Clone(chain), own)
+	for _, each := range file.Imports {
+		path := each.Path.Value
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(own), path)
+		}
+		if i := slices.Index(chain, path); i >= 0 {
+			c.errors.Report(diag.ImportCycle, each.Path.Span(), "the file imports itself: %s", strings.Join(append(chain[i:], path), " -> ")).
+				WithHint("put what both need into a third file")
+			m.imports[each.Name.Value] = nil
+			continue
+		}
+		m.imports[each.Name.Value] = c.library(each, path, chain) // nil for one that is broken
+	}
+	return m
+}
+
+// library reads an imported file, once for all that import it.
+func (c *compiler) library(each *shape.Import, path string, chain []string) *module {
+	if known, seen := c.libraries[path]; seen {
+		return known
+	}
+	c.libraries[path] = nil
+	text, err := readLimited(path)
+	if err != nil {
+		var pathError *fs.PathError
+		if errors.As(err, &pathError) {
+			err = pathError.Err
+		}
+		c.errors.Report(diag.Import, each.Path.Span(), "%s cannot be read: %s", path, err).
+			WithHint("the path is relative to the file that imports")
+		return nil
+	}
+	root := syntax.Parse(diag.NewSource(path, text), c.errors)
+	if root == nil {
+		return nil
+	}
+	file := shape.Read(root, verb.NewTable(), c.errors)
+	switch {
+	case file == nil:
+		return nil
+	case !file.IsLibrary():
+		c.errors.Report(diag.Import, each.Path.Span(), "%s has steps of its own, and only fragments can be imported", path).
+			WithHint("put the fragments into a file without \"steps\" and \"cases\"")
+		return nil
+	}
+	c.libraries[path] = c.module(file, newScope(), chain)
+	return c.libraries[path]
+}
+
+// readLimited reads a file, but not without end.
+func readLimited(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, syntax.MaxBytes+1))
+}
+
+// find looks up a fragment, NAME of the file itself or PREFIX.NAME of an import.
+func (c *compiler) find(node *syntax.Node) (*shape.Fragment, *module) {
+	name, from := node.Value, c.current
+	if prefix, rest, dotted := strings.Cut(name, "."); dotted {
+		imported, known := from.imports[prefix]
+		if !known {
+			c.errors.Report(diag.UnknownFragment, node.Span(), "nothing is imported as %q", prefix).
+				WithHint("%s", hintOr(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": lib/"+prefix+".yaml}"))
+			return nil, nil
+		}
+		if imported == nil {
+			return nil, nil // which was reported where it is imported
+		}
+		name, from = rest, imported
+	}
+	fragment := from.fragments[name]
+	if fragment != nil {
+		return fragment, from
+	}
+	hint := diag.DidYouMean(name, sortedKeys(from.fragments))
+	if hint == "" && from == c.current {
+		for _, prefix := range sortedKeys(from.imports) {
+			if imported := from.imports[prefix]; imported != nil && imported.fragments[name] != nil {
+				hint = "did you mean \"" + prefix + "." + name + "\"?"
+			}
+		}
+	}
+	if hint == "" && from != c.current {
+		hint = "there are: " + strings.Join(sortedKeys(from.fragments), ", ")
+	}
+	c.errors.Report(diag.UnknownFragment, node.Span(), "there is no fragment %q", node.Value).
+		WithHint("%s", hintOr(hint, "fragments stand under the key \"fragments\" of the file"))
+	return nil, nil
+}

@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"time"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// rnrTimer is the RNR timer of connections by rdma_cm, code 0 (IBTA volume 1, table 45).
+const rnrTimer = 655360 * time.Microsecond
+
+// privateDataLimits are the bytes of private data that a message carries with RDMA_PS_TCP on InfiniBand and
+// RoCE, rdma_connect(3), rdma_accept(3), rdma_reject(3).
+var privateDataLimits = map[string]int{"connect": 56, "accept": 196, "reject": 148}
+
+// lintStep says what an operation would make of a step.
+func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
+	f := c.facts
+	switch step.Verb.Name {
+	case "connect":
+		c.lintPrivateData(call)
+		if value, span, ok := given(call, "initiator_depth"); ok && value == 0 && at.role != "" {
+			f.zeroDepth[at.role] = span
+		}
+		if _, span, ok := given(call, "rnr_retry_count"); ok {
+			f.rnrRetries = append(f.rnrRetries, span)
+		}
+	case "accept":
+		c.lintPrivateData(call)
+		f.accepts[at.role] = true
+		if _, span, ok := given(call, "retry_count"); ok {
+			c.errors.Report(diag.AcceptRetryCount, span, "accept ignores retry_count (rdma_accept(3))").
+				WithHint("the count of both sides is that of connect")
+		}
+		if value, span, ok := given(call, "initiator_depth"); ok && value == 0 && at.role != "" {
+			f.zeroDepth[at.role] = span
+		}
+	case "reject":
+		c.lintPrivateData(call)
+	case "post_send", "post_write":
+		f.sends[at.role] = true
+	case "post_read", "post_atomic":
+		f.sends[at.role] = true
+		if !call.expectsErrno() {
+			f.reads = append(f.reads, readStep{at.role, step.Key.Span()})
+		}
+	case "wait_event":
+		c.lintPadding(call)
+	case "poll":
+		c.lintTook(step, call, at)
+	}
+}
+
+// lintCase says what only the steps of a case together tell.
+func (c *compiler) lintCase() {
+	f := c.facts
+	for _, read := range f.reads {
+		if span, zero := f.zeroDepth[read.role]; zero {
+			c.errors.Report(diag.ReadWithoutDepth, read.span, "%s may have no READ or atomic outstanding: its initiator_depth is 0", read.role).
+				WithHint("see line %d; the request will fail or never complete", span.Line)
+		}
+	}
+	for role := range f.accepts {
+		if f.sends[role] || role == "" {
+			return
+		}
+	}
+	for _, span := range f.rnrRetries {
+		if len(f.accepts) > 0 {
+			c.errors.Report(diag.RNRRetryOfConnect, span, "rnr_retry_count of connect governs the sends of the side that accepts, and that sends nothing here").
+				WithHint("for sends of the side that connects, give it to accept (rdma_accept(3))")
+		}
+	}
+}
+
+// given is the value of an argument that the scenario gives, when it is known.
+func given(call *Call, name string) (any, diag.Span, bool) {
+	i := call.Verb.Argument(name)
+	if i < 0 || i >= len(call.Arguments) || call.Arguments[i] == nil || !call.given(i) {
+		return nil, diag.Span{}, false
+	}
+	value, known := call.Arguments[i].Constant()
+	return value, call.Arguments[i].Span, known
+}
+
+// given tells an argument of the scenario from a default, which has the place of the verb.
+func (call *Call) given(i int) bool { return call.Arguments[i].Span != call.span }
+
+func (call *Call) expectsErrno() bool {
+	for _, e := range call.Expect {
+		if e.Field == Errno {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *compiler) lintPrivateData(call *Call) {
+	value, span, ok := given(call, "private_data")
+	data, isData := value.(verb.DataValue)
+	limit := privateDataLimits[call.Verb.Name]
+	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() {
+		return
+	}
+	c.errors.Report(diag.PrivateDataLong, span, "private data is %d bytes; %s carries %d with RDMA_PS_TCP on InfiniBand and RoCE", len(data.Bytes), call.Verb.Name, limit).
+		WithHint("a step that tries it says so: expect: {errno: EINVAL}")
+}
+
+// lintPadding finds comparisons that hold only where messages are not padded.
+func (c *compiler) lintPadding(call *Call) {
+	for _, e := range call.Expect {
+		for _, condition := range e.Conditions {
+			switch {
+			case e.Default || condition.Operator != "eq":
+			case e.Field == "private_data":
+				c.errors.Report(diag.PaddedData, e.Span, "private data comes padded with zeros on InfiniBand and RoCE").
+					WithHint("compare its beginning: private_data: {prefix: ..}")
+			case e.Field == "private_data_len":
+				c.errors.Report(diag.PaddedLength, e.Span, "private data comes padded on InfiniBand and RoCE, so its length is that of the message").
+					WithHint("give a lower bound: private_data_len: {ge: ..}")
+			}
+		}
+	}
+}
+
+// lintTook finds limits that an RNR wait cannot keep.
+func (c *compiler) lintTook(step *shape.Step, call *Call, at place) {
+	node := step.Took.Get("max")
+	if node == nil || node.Kind != syntax.Scalar {
+		return
+	}
+	limit := c.duration("max", node, at)
+	if limit == nil {
+		return
+	}
+	known, ok := limit.Constant()
+	for _, e := range call.Expect {
+		if !ok || e.Field != "status" || e.Default || len(e.Conditions) != 1 || e.Conditions[0].Operator != "eq" {
+			continue
+		}
+		status, _ := e.Conditions[0].Operands[0].Constant()
+		if status == "RNR_RETRY_EXC_ERR" && known.(time.Duration) < rnrTimer {
+			c.errors.Report(diag.TookBelowRNR, limit.Span, "%s is below the RNR timer of %s: the send is repeated at least once that late", known, rnrTimer).
+				WithHint("an rnr_retry_count of 0 alone fails at once")
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// maxCases bounds how many cases a file's matrices make.
+const maxCases = 10_000
+
+// setting is one name of a matrix or a for_each with one of its values.
+type setting struct {
+	name  string
+	text  string // as the file has it, for ids
+	value any
+	node  *syntax.Node
+}
+
+// combination is one value for each name.
+type combination []setting
+
+// id is the combination as part of a case's id.
+func (combo combination) id() string {
+	words := make([]string, len(combo))
+	for i, each := range combo {
+		words[i] = each.name + "=" + each.text
+	}
+	return strings.Join(words, ",")
+}
+
+// addTo declares the names in a scope.
+func (combo combination) addTo(s *scope) {
+	for _, each := range combo {
+		s.add(each.name, typeOfValue(each.value), each.value)
+	}
+}
+
+func (combo combination) constants() []Constant {
+	list := make([]Constant, len(combo))
+	for i, each := range combo {
+		list[i] = Constant{each.name, each.value}
+	}
+	return list
+}
+
+func typeOfValue(value any) expression.Type {
+	switch value.(type) {
+	case int:
+		return expression.Integer
+	case bool:
+		return expression.Boolean
+	case string:
+		return expression.String
+	}
+	return expression.TypeOf(value)
+}
+
+// combinations lists what a matrix makes, in the order of the file; without a matrix one that is empty.
+func (c *compiler) combinations(m *shape.Matrix, s *scope) []combination {
+	if m == nil {
+		return []combination{nil}
+	}
+	all := c.product(m.Axes, m.Node.Span(), s, maxCases)
+	excluded := make([]map[string]any, len(m.Exclude))
+	hits := make([]int, len(m.Exclude))
+	for i, item := range m.Exclude {
+		excluded[i] = make(map[string]any)
+		for _, pair := range item.Pairs {
+			if each, ok := c.setting(pair.Key.Value, pair.Value, s); ok {
+				excluded[i][pair.Key.Value] = each.value
+			}
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(all), func(combo combination) bool {
+		out := false
+		for i := range excluded {
+			if combo.matches(excluded[i]) {
+				hits[i]++
+				out = true
+			}
+		}
+		return out
+	})
+	for i, item := range m.Exclude {
+		if hits[i] == 0 && len(all) > 0 {
+			c.errors.Report(diag.ExcludesNothing, item.Span(), "this excludes nothing: no combination has these values")
+		}
+	}
+	if len(left) == 0 && len(all) > 0 {
+		c.errors.Report(diag.EmptyList, m.Node.Span(), "everything of this matrix is excluded")
+	}
+	return left
+}
+
+func (combo combination) matches(values map[string]any) bool {
+	for _, each := range combo {
+		if want, named := values[each.name]; named && want != each.value {
+			return false
+		}
+	}
+	return true
+}
+
+// product lists all combinations of lists of values; none after reporting that there are too many.
+func (c *compiler) product(axes []shape.Axis, span diag.Span, s *scope, limit int) []combination {
+	count := 1
+	for _, axis := range axes {
+		if count *= len(axis.Values); count > limit {
+			c.errors.Report(diag.TooManyCases, span, "these lists have more than %d combinations", limit)
+			return nil
+		}
+	}
+	all := []combination{nil}
+	for _, axis := range axes {
+		values := c.axis(axis, s)
+		var longer []combination
+		for _, begun := range all {
+			for _, each := range values {
+				longer = append(longer, append(slices.Clone(begun), each))
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// axis reads the values of one name: all of one type, none twice.
+func (c *compiler) axis(axis shape.Axis, s *scope) []setting {
+	named := *axis.Name
+	if !c.checkName(&named) {
+		return nil
+	}
+	var list []setting
+	for _, node := range axis.Values {
+		each, ok := c.setting(axis.Name.Value, node, s)
+		if !ok {
+			continue
+		}
+		if len(list) > 0 && fmt.Sprintf("%T", list[0].value) != fmt.Sprintf("%T", each.value) {
+			c.errors.Report(diag.WrongType, node.Span(), "%s is %s, and the first value of %s is %s", quoted(each.text),
+				expression.Word(each.value), axis.Name.Value, expression.Word(list[0].value)).
+				WithHint("the values of one name have one type")
+			continue
+		}
+		if slices.ContainsFunc(list, func(other setting) bool { return other.value == each.value }) {
+			c.errors.Report(diag.NameTaken, node.Span(), "%s stands here twice", quoted(each.text))
+			continue
+		}
+		list = append(list, each)
+	}
+	return list
+}
+
+// setting reads one value: an integer, size, duration, boolean or word, by how it looks.
+func (c *compiler) setting(name string, node *syntax.Node, s *scope) (setting, bool) {
+	each := setting{name: name, text: node.Value, node: node}
+	if expression.Contains(node.Value) {
+		known := c.knownIn(&verb.Argument{Name: name, Type: verb.Any}, node, s)
+		each.value, each.text = known, textOf(known)
+		return each, known != nil
+	}
+	if node.IsNull() {
+		c.errors.Report(diag.WrongType, node.Span(), "a value of %s is missing", name)
+		return each, false
+	}
+	each.value = inferred(node)
+	return each, true
+}
+
+// inferred reads a scalar as what it looks like.
+func inferred(node *syntax.Node) any {
+	if node.Style != syntax.Plain {
+		return node.Value
+	}
+	if n, bad := parseSize(node.Value); bad == nil {
+		return n
+	}
+	if d, bad := parseDuration(node.Value); bad == nil {
+		return d
+	}
+	if b, bad := parseBoolean(node.Value); bad == nil {
+		return b
+	}
+	return node.Value
+}
+
+// maxRounds bounds a for_each, which is written out before the run.
+const maxRounds = 10_000
+
+// forEach compiles the steps once for each combination of values, which are known in them.
+func (c *compiler) forEach(step *shape.Step, at place) Action {
+	block := &Block{}
+	for _, combo := range c.product(step.Axes, step.Key.Span(), at.scope, maxRounds) {
+		inner := at.scope.inner()
+		combo.addTo(inner)
+		use := &Use{Fragment: "for_each"}
+		for _, each := range combo {
+			use.With = append(use.With, Parameter{each.name, constant(each.value, each.node.Span())})
+		}
+		round := &Step{Span: step.Key.Span(), Action: use}
+		if step.Name != nil {
+			round.Name = c.scalar(&verb.Argument{Name: "name", Type: verb.Text}, step.Name, place{scope: inner})
+			round.Label = label(step.Name.Value)
+		}
+		use.Steps = c.stepList(step.Do, inner)
+		block.Steps = append(block.Steps, round)
+	}
+	return block
+}

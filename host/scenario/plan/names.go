@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
+)
+
+// faultName compiles the name of a fault, which a step before must have made.
+func (c *compiler) faultName(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := c.scalar(argument, node, at)
+	if value == nil {
+		return nil
+	}
+	if name, known := value.Constant(); known && !c.abstract && !c.timeline.faults[name.(string)] {
+		c.errors.Report(diag.UnknownFault, value.Span, "there is no fault %q here", name).
+			WithHint("%s", hintOr(diag.DidYouMean(name.(string), sortedKeys(c.timeline.faults)), "make it first: {fault: {..}, as: "+name.(string)+"}"))
+		return nil
+	}
+	return value
+}
+
+// roleName compiles the name of a role.
+func (c *compiler) roleName(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := c.scalar(argument, node, at)
+	if value == nil {
+		return nil
+	}
+	if name, known := value.Constant(); known && c.roles[name.(string)] == nil && !c.abstract {
+		c.unknownRole(name.(string), value.Span)
+		return nil
+	}
+	return value
+}
+
+// roleList compiles a list of two roles.
+func (c *compiler) roleList(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Sequence || len(node.Items) != 2 {
+		c.errors.Report(diag.WrongShape, node.Span(), "%s wants a list of two roles", argument.Name).WithHint("[client, server]")
+		return nil
+	}
+	parts := make([]*Value, 2)
+	for i, item := range node.Items {
+		if parts[i] = c.roleName(&verb.Argument{Name: argument.Name, Type: verb.Role}, item, at); parts[i] == nil {
+			return nil
+		}
+	}
+	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+		if values[0] == values[1] {
+			return nil, &problem{diag.Conflict, "a link has two ends, and this is " + quoted(values[0].(string)) + " twice", ""}
+		}
+		return []string{values[0].(string), values[1].(string)}, nil
+	})
+}
+
+// rights compiles a list of access rights.
+func (c *compiler) rights(argument *verb.Argument, node *syntax.Node) *Value {
+	if node.Kind != syntax.Sequence || len(node.Items) == 0 {
+		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of rights", argument.Name).WithHint("[LOCAL_WRITE, REMOTE_READ]")
+		return nil
+	}
+	var rights rdmacore.Access = c.access(node.Items)
+	return constant(rights, node.Span())
+}
+
+// conditionArgument compiles an expression that must be true, and keeps its text.
+func (c *compiler) conditionArgument(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	text := strings.TrimSpace(node.Value)
+	if expression.Contains(text) {
+		text = strings.TrimSuffix(strings.TrimPrefix(text, "$("), ")")
+	}
+	value := c.truth(argument.Name, node, at)
+	return c.converted(value, func(v any) (any, error) {
+		return verb.ConditionValue{Holds: v == true, Text: text}, nil
+	})
+}

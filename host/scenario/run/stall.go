@@ -1,0 +1,48 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// stalled is the cause of a context that ended because no step did.
+type stalled struct{ limit time.Duration }
+
+func (e *stalled) Error() string {
+	return fmt.Sprintf("no step has ended for %s (stall_timeout)", e.limit)
+}
+
+// watch cancels the returned context when steps stays the same for limit of the wall's time; 0 is without
+// limit.
+func watch(ctx context.Context, limit time.Duration, steps *atomic.Int64) (context.Context, func()) {
+	if limit <= 0 {
+		return ctx, func() {}
+	}
+	watched, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		seen, since := steps.Load(), time.Now()
+		tick := time.NewTicker(max(limit/20, time.Millisecond))
+		defer tick.Stop()
+		for {
+			select {
+			case <-watched.Done():
+				return
+			case <-tick.C:
+			}
+			if now := steps.Load(); now != seen {
+				seen, since = now, time.Now()
+			} else if time.Since(since) > limit {
+				cancel(&stalled{limit})
+				return
+			}
+		}
+	}()
+	return watched, func() {
+		cancel(nil)
+		<-done
+	}
+}

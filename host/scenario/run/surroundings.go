@@ -1,0 +1,126 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
+)
+
+// surroundings are the values of plan.Surroundings.
+func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, error) {
+	device, err := deviceOf(provider, c)
+	if err != nil {
+		return nil, err
+	}
+	attr, err := device.Attr()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := device.Ports()
+	if err != nil {
+		return nil, err
+	}
+	ib, roce := true, false
+	for _, port := range ports {
+		roce = roce || port.LinkLayer == "Ethernet"
+		for _, gid := range port.GIDs {
+			ib = ib && !strings.Contains(gid.Type, "iWARP")
+		}
+	}
+	name, soft := device.Name(), provider.Name() == "soft"
+	guests := make(map[string]any)
+	for _, role := range c.Roles {
+		if role.Guest != nil {
+			guests[role.Name] = role.Guest.Missing == ""
+		}
+	}
+	env := expression.Env{
+		"provider":  map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft},
+		"clock":     map[string]any{"virtual": provider.Clock().Virtual()},
+		"transport": map[string]any{"ib": ib, "roce": ib && roce, "iwarp": !ib},
+		"device": map[string]any{
+			"name": name, "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0,
+			"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE,
+		},
+		"driver": driver(provider, name),
+		"fault":  map[string]any{"link": provider.CanFault(), "cm": provider.CanFault(), "data": provider.CanFault()},
+		"guest":  guests,
+		"roles":  map[string]any{"distinct_hosts": false, "distinct_addresses": soft},
+	}
+	for _, constant := range c.Constants {
+		if _, taken := env[constant.Name]; !taken {
+			env[constant.Name] = constant.Value
+		}
+	}
+	return env, nil
+}
+
+// deviceOf is the device of the case's first role, or the provider's default.
+func deviceOf(provider *rdmacore.Provider, c *plan.Case) (*rdmacore.Device, error) {
+	if len(c.Roles) > 0 && c.Roles[0].Device != "" {
+		devices, err := provider.Devices()
+		if err != nil {
+			return nil, err
+		}
+		for _, device := range devices {
+			if device.Name() == c.Roles[0].Device {
+				return device, nil
+			}
+		}
+	}
+	return provider.DefaultDevice()
+}
+
+// driver is the name of a device's driver: by custom the letters that its name begins with.
+func driver(provider *rdmacore.Provider, device string) string {
+	if provider.Name() == "soft" {
+		return "soft"
+	}
+	end := strings.IndexFunc(device, func(c rune) bool { return c == '_' })
+	if end < 0 {
+		end = len(device)
+	}
+	return strings.TrimRightFunc(device[:end], unicode.IsDigit) + digitsInside(device[:end], device)
+}
+
+// digitsInside keeps the digits of names such as mlx5_0, whose number stands behind the underscore.
+func digitsInside(stem, device string) string {
+	if len(stem) == len(device) {
+		return ""
+	}
+	return stem[len(strings.TrimRightFunc(stem, unicode.IsDigit)):]
+}
+
+// unmet says why a case cannot run, "" when it can.
+func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (string, error) {
+	for _, need := range c.Needs {
+		if need == verb.CanFault && !provider.CanFault() {
+			return fmt.Sprintf("it needs %s, and provider %s loses nothing on purpose (soft does)", need, provider.Name()), nil
+		}
+	}
+	for _, requirement := range c.Requires {
+		holds, err := requirement.Holds(env)
+		if err != nil {
+			return "", fmt.Errorf("requires %s: %w", requirement.Text, err)
+		}
+		if !holds {
+			return fmt.Sprintf("it requires %s%s", requirement.Text, because(requirement.Text, c, provider)), nil
+		}
+	}
+	return "", nil
+}
+
+// because adds what is there instead of what is required.
+func because(text string, c *plan.Case, provider *rdmacore.Provider) string {
+	for _, role := range c.Roles {
+		if role.Guest != nil && role.Guest.Missing != "" && strings.Contains(text, "guest."+role.Name) {
+			return ": " + role.Guest.Missing
+		}
+	}
+	return fmt.Sprintf(", and this is provider %s", provider.Name())
+}

@@ -1,0 +1,47 @@
+package verb
+
+import (
+	"context"
+	"net/netip"
+
+	"rdmarun/rdmacore"
+)
+
+func bind(_ context.Context, call *Call) (Outcome, error) {
+	own, err := ownAddress(call, true)
+	if err != nil {
+		return Outcome{}, err
+	}
+	id, err := call.Role.Channel().CreateID(rdmacore.PortSpaceTCP)
+	if err != nil {
+		return Outcome{}, err
+	}
+	endpoint := call.Role.Adopt("ep", id)
+	endpoint.Passive = true
+	if err := id.BindAddr(netip.AddrPortFrom(own, uint16(call.Integer("port")))); err != nil {
+		return Outcome{Endpoint: endpoint}, err
+	}
+	local := id.LocalAddr()
+	return Outcome{
+		Endpoint: endpoint,
+		Fields:   []any{int(local.Port()), local.Addr().String()},
+		Summary:  func() string { return local.String() },
+	}, nil
+}
+
+func createQP(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	attributes, _ := call.argument("qp").(QueuePairAttributes)
+	return Outcome{}, endpoint.ID().CreateQP(call.Role.PD(), *attributes.native())
+}
+
+func establish(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, endpoint.ID().Establish()
+}

@@ -1,0 +1,92 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+
+	"rdmarun/rdmacore"
+)
+
+// CanFault is the capability of providers that lose messages on purpose.
+const CanFault = "fault.link"
+
+// Words of `drop` that are no message of the connection manager.
+const (
+	dropAll  = "all"
+	dropData = "data"
+	dropCM   = "cm"
+)
+
+// faultVerbs break things and mend them.
+func faultVerbs() []Verb {
+	return []Verb{
+		{
+			Name: "fault", Roleless: true, Capability: CanFault, Yields: NewFault, Run: fault,
+			Doc: "Lose messages between two roles until heal, or the end of the case.",
+			Arguments: []Argument{
+				{Name: "link", Type: Roles, Required: true, Doc: "the two roles"},
+				{Name: "drop", Type: Word, Words: append([]string{dropAll, dropData, dropCM}, messageNames()...), Default: dropAll,
+					Doc: "what is lost: everything, packets of queue pairs, messages of the connection manager or one kind of them"},
+				{Name: "directed", Type: Boolean, Doc: "only what goes from the first role to the second"},
+				{Name: "skip", Type: Integer, Default: 0, Max: 1 << 30, Doc: "so many pass first"},
+				{Name: "count", Type: Integer, Default: 0, Max: 1 << 30, Doc: "so many are lost at most; 0 is without end"},
+				{Name: "probability", Type: Fraction, Doc: "of each loss; without it 1, certain"},
+			},
+		},
+		{
+			Name: "heal", Roleless: true, Capability: CanFault, Yields: Value, Run: heal,
+			Doc:       "End a fault.",
+			Arguments: []Argument{{Name: "fault", Type: FaultName, Required: true, Doc: "the fault, by the name that `as` gave it"}},
+			Results:   []Result{{Name: "lost", Type: Integer, Doc: "messages it has lost"}},
+		},
+		{
+			Name: "kill", Roleless: true, Run: kill,
+			Doc:       "End a role as the death of its process would: its peers see what they would see then.",
+			Arguments: []Argument{{Name: "role", Type: Role, Required: true, Doc: "who dies"}},
+		},
+	}
+}
+
+func fault(_ context.Context, call *Call) (Outcome, error) {
+	ends, _ := call.argument("link").([]string)
+	from, err := call.Lab.Role(ends[0])
+	if err != nil {
+		return Outcome{}, err
+	}
+	to, err := call.Lab.Role(ends[1])
+	if err != nil {
+		return Outcome{}, err
+	}
+	probability, _ := call.argument("probability").(float64)
+	what := rdmacore.Fault{
+		Directed: call.Boolean("directed"), Skip: call.Integer("skip"), Count: call.Integer("count"), Probability: probability,
+	}
+	switch drop := call.Text("drop"); drop {
+	case dropAll:
+		what.Data, what.CM = true, true
+	case dropData:
+		what.Data = true
+	case dropCM:
+		what.CM = true
+	default:
+		what.CM = true
+		if what.Message, err = rdmacore.ParseCMMessage(drop); err != nil {
+			return Outcome{}, err
+		}
+	}
+	broken, err := call.Lab.Break(from, to, what)
+	return Outcome{Fault: broken}, err
+}
+
+func heal(_ context.Context, call *Call) (Outcome, error) {
+	lost, err := call.Lab.Heal(call.Text("fault"))
+	return Outcome{Fields: []any{lost}, Summary: func() string { return fmt.Sprintf("lost %d", lost) }}, err
+}
+
+func kill(ctx context.Context, call *Call) (Outcome, error) {
+	role, err := call.Lab.Role(call.Text("role"))
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, role.Kill(ctx)
+}

@@ -1,0 +1,59 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+
+	"rdmarun/rdmacore"
+)
+
+// memoryVerbs register and deregister buffers.  All buffers are registered when a case begins.
+func memoryVerbs() []Verb {
+	buffer := Argument{Name: "buffer", Type: Buffer, Required: true, Doc: "the buffer"}
+	return []Verb{
+		{
+			Name: "reg", Manual: "ibv_reg_mr(3)", Yields: Value, Run: register,
+			Doc: "Register a buffer again after dereg, perhaps with other rights.",
+			Arguments: []Argument{buffer,
+				{Name: "access", Type: Rights, Doc: "rights; without them those of the buffer"}},
+			Results: []Result{
+				{Name: "addr", Type: Integer, Doc: "address of the first byte"},
+				{Name: "rkey", Type: Integer, Doc: "key for the peer"},
+				{Name: "lkey", Type: Integer, Doc: "key for own requests"},
+			},
+		},
+		{
+			Name: "dereg", Manual: "ibv_dereg_mr(3)", Run: deregister,
+			Doc:       "End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
+			Arguments: []Argument{buffer},
+		},
+	}
+}
+
+func register(_ context.Context, call *Call) (Outcome, error) {
+	buffer, err := call.Buffer("buffer")
+	if err != nil {
+		return Outcome{}, err
+	}
+	access, given := call.argument("access").(rdmacore.Access)
+	if !given {
+		access = buffer.Access()
+	}
+	if err := buffer.Register(access); err != nil {
+		return Outcome{}, err
+	}
+	view := buffer.View()
+	return Outcome{
+		Buffer:  buffer,
+		Fields:  []any{view.Addr, view.RKey, view.LKey},
+		Summary: func() string { return fmt.Sprintf("rkey %#x", view.RKey) },
+	}, nil
+}
+
+func deregister(_ context.Context, call *Call) (Outcome, error) {
+	buffer, err := call.Buffer("buffer")
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, buffer.Deregister()
+}
