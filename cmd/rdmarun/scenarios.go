@@ -61,6 +61,12 @@ func (a *app) reportChecked(checked *scenario.Checked, style report.Style) error
 	if err := a.paramErrors(checked.ParamErrors); err != nil {
 		return err
 	}
+	if n := checked.Errors.Warnings(); n > 0 {
+		if err := checked.Errors.Render(a.stderr, style.Painter()); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stderr, "\n%s in %s\n", count(n, "warning"), count(checked.Files, "file"))
+	}
 	if checked.Files == 0 {
 		return withHint(withExit(exitNothing, errors.New("there is no scenario here")),
 			"a scenario is a .yaml file with the line \"rdmarun: v1\"")

@@ -35,7 +35,7 @@ func newValidation(checked *scenario.Checked, withPlan bool) validation {
 	result := validation{Version: validationVersion, Files: checked.Files, Errors: []problemRow{}}
 	for _, d := range checked.Errors.Sorted() {
 		level := "error"
-		if strings.HasPrefix(string(d.Code), "W") {
+		if d.Code.IsWarning() {
 			level = "warning"
 		}
 		result.Errors = append(result.Errors, problemRow{
@@ -43,7 +43,7 @@ func newValidation(checked *scenario.Checked, withPlan bool) validation {
 			Code: string(d.Code), Level: level, Message: d.Message, Hint: d.Hint,
 		})
 	}
-	result.OK = len(result.Errors) == 0
+	result.OK = checked.Errors.Len() == 0
 	if withPlan && result.OK {
 		cases, _ := scenario.Select(checked.Scenarios, scenario.Selection{}) // no pattern, no error
 		result.Cases = describeCases(cases)

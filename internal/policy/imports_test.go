@@ -17,9 +17,10 @@ var arrows = []struct {
 	{"host/scenario", []string{"host", "rdmacore"}},
 	{"host/report", []string{"host/scenario/record", "host/scenario/report"}},
 	{"host/compare", []string{"host/scenario/record", "host/report"}},
-	{"cmd", []string{"host", "hostfuncs", "rdmacore"}},
+	{"cmd", []string{"host", "hostfuncs", "rdmacore", "schema"}},
 	{"guests", nil},
 	{"internal", nil},
+	{"schema", nil},
 	{"internal/bench", []string{"host", "rdmacore"}},
 	{"tools", nil},
 }

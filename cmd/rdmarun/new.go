@@ -1,0 +1,109 @@
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const newLong = `Write a scenario to begin with.  It is valid and runs as it is: run it, see it pass,
+then change it.
+
+  rping      two roles connect, exchange a message and hang up
+  negotiate  what connect and accept agree on, and a refusal with a reason
+  fault      a mistake on purpose, and the completion that tells of it
+  guest      a WebAssembly program plays a role (needs "make guests" or a module)`
+
+// templateFiles are the scenarios that new writes; NAME stands for the name in them.
+//
+//go:embed templates/*.yaml
+var templateFiles embed.FS
+
+var templates = []string{"rping", "negotiate", "fault", "guest"}
+
+func newNewCommand(a *app) *cobra.Command {
+	template := newFormatFlag(templates...)
+	module := ""
+	command := &cobra.Command{
+		Use:     "new NAME [--template rping|negotiate|fault|guest]",
+		Short:   "Write a scenario to begin with",
+		Long:    newLong,
+		Example: "  rdmarun new my-first\n  rdmarun new scenarios/refused.yaml --template negotiate",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.newScenario(args[0], template.value, module)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	command.Flags().Var(template, "template", "what to begin with")
+	command.Flags().StringVar(&module, "module", "guests/pingpong.wasm", "the guest of --template guest")
+	completeFlag(command, "template", cobra.FixedCompletions(templates, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (a *app) newScenario(path, template, module string) error {
+	if extension := filepath.Ext(path); extension != ".yaml" && extension != ".yml" {
+		path += ".yaml"
+	}
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if !isPlainName(name) {
+		return withHint(usageError("%q: the name of a scenario has letters, digits, - and _", name), "for example: rdmarun new my-first")
+	}
+	text, err := templateFiles.ReadFile("templates/" + template + ".yaml")
+	if err != nil {
+		return err
+	}
+	written := strings.ReplaceAll(string(text), "NAME", name)
+	if template == "guest" {
+		if written, err = withModule(written, path, module); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	// Never over a file that is there.
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return withHint(usageError("%s exists already", path), "choose another name, or remove it")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(written)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s: try\n  rdmarun run %s\n", path, path)
+	return err
+}
+
+// withModule puts in the path of the guest, as seen from the scenario.
+func withModule(text, path, module string) (string, error) {
+	if _, err := os.Stat(module); err != nil {
+		return "", withHint(usageError("--module %s: no such guest", module), "\"make guests\" builds those that come with rdmarun; --module names another")
+	}
+	from, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	to, err := filepath.Abs(module)
+	if err != nil {
+		return "", err
+	}
+	relative, err := filepath.Rel(from, to)
+	return strings.ReplaceAll(text, "MODULE", relative), err
+}
+
+func isPlainName(name string) bool {
+	return name != "" && !slices.ContainsFunc([]rune(name), func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+}

@@ -1,0 +1,39 @@
+package shape
+
+// Key is a key of a mapping and what it is for.
+type Key struct{ Name, Doc string }
+
+// Language lists the keys of every mapping of a file, as the checker knows them.
+type Language struct {
+	File, Param, Defaults, Case, Fragment []Key
+	Role, Buffer, Guest, Limits           []Key
+	// Actions are the keys of which a step has one, beside the verbs; Modifiers all its other keys.
+	Actions, Modifiers, Took []Key
+	// ParamTypes are the types of parameters, those of fragments included.
+	ParamTypes []string
+}
+
+// Keys returns the keys of the language.
+func Keys() Language {
+	language := Language{
+		File: exported(fileKeys), Param: exported(paramKeys), Defaults: exported(defaultsKeys),
+		Case: exported(caseKeys), Fragment: exported(fragmentKeys), Role: exported(roleKeys),
+		Buffer: exported(bufferKeys), Guest: exported(guestKeys), Limits: exported(limitKeys),
+		Took: exported(tookKeys), ParamTypes: fragmentParamTypes,
+	}
+	for _, a := range actions {
+		language.Actions = append(language.Actions, Key{a.name, a.doc})
+	}
+	for _, m := range modifiers {
+		language.Modifiers = append(language.Modifiers, Key{m.name, m.doc})
+	}
+	return language
+}
+
+func exported(keys []key) []Key {
+	list := make([]Key, len(keys))
+	for i, k := range keys {
+		list[i] = Key{k.name, k.doc}
+	}
+	return list
+}

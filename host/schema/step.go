@@ -1,0 +1,97 @@
+package schema
+
+import (
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/verb"
+)
+
+// step has all keys of all steps: which of them go together the checker says better than a schema can.
+func step(language shape.Language, table *verb.Table) object {
+	types := object{
+		"do": ref("steps"), "took": ref("took"), "expect": object{"type": "object"}, "with": object{"type": "object"},
+		"name": scalar(), "role": scalar(), "if": scalar(), "as": scalar(), "within": scalar(), "timeout": scalar(),
+		"repeat": scalar(), "use": scalar(), "barrier": scalar(), "args": list(),
+		"guest": words(shape.GuestActions, false), "leftovers": object{"enum": []string{"ignore"}},
+	}
+	schema := mapping("One step: an action, and what modifies it.", append(language.Actions, language.Modifiers...), types)
+	properties := schema["properties"].(object)
+	for _, v := range table.Verbs() {
+		properties[v.Name] = verbSchema(v)
+	}
+	schema["minProperties"] = 1
+	return schema
+}
+
+// dataKeys are the forms of data, which may stand among the arguments of a verb.
+var dataKeys = []string{"text", "hex", "byte", "repeat", "times", "fields"}
+
+func verbSchema(v *verb.Verb) object {
+	doc := v.Doc
+	if v.Manual != "" {
+		doc += "  See " + v.Manual + "."
+	}
+	properties, required, open := object{}, []string{}, false
+	for _, argument := range v.Arguments {
+		if argument.Inline {
+			for _, key := range dataKeys {
+				properties[key] = object{"description": argument.Doc}
+			}
+			continue
+		}
+		properties[argument.Name] = documented(argumentSchema(&argument), argument.Doc)
+		if argument.Type == verb.Arguments {
+			open = true // it may hold what is required
+		}
+		if argument.Required && argument.Name != "within" {
+			required = append(required, argument.Name)
+		}
+	}
+	arguments := object{"type": "object", "properties": properties, "additionalProperties": false}
+	if !open && len(required) > 0 {
+		arguments["required"] = required
+	}
+	if v.Scalar == "" {
+		return documented(arguments, doc)
+	}
+	return object{"description": doc, "anyOf": []any{arguments, scalar()}}
+}
+
+// argumentSchema is what can stand for an argument, an expression included.
+func argumentSchema(argument *verb.Argument) object {
+	switch argument.Type {
+	case verb.Integer:
+		integer := object{"type": []string{"integer", "string"}}
+		if argument.Min != 0 || argument.Max != 0 {
+			integer["minimum"], integer["maximum"] = argument.Min, argument.Max
+		}
+		return integer
+	case verb.Size, verb.Duration:
+		return object{"type": []string{"number", "string"}}
+	case verb.Boolean:
+		return object{"type": []string{"boolean", "string"}}
+	case verb.Word:
+		return words(argument.Words, false)
+	case verb.Text, verb.Peer, verb.Address, verb.Status, verb.Endpoint, verb.Buffer:
+		return scalar()
+	case verb.Data, verb.Content, verb.Remote, verb.QueuePair, verb.Arguments:
+		return object{"type": []string{"object", "string"}}
+	case verb.Layout:
+		return object{"type": "array", "minItems": 1}
+	}
+	return object{} // a type newer than this package: the checker has the last word
+}
+
+// expression is a string with $(...) in it.
+func expression() object { return object{"type": "string", "pattern": `\$\(`} }
+
+// words is one of some words, or an expression; or a list of them.
+func words(known []string, several bool) object {
+	if len(known) == 0 {
+		return object{}
+	}
+	one := object{"anyOf": []any{object{"enum": known}, expression()}}
+	if !several {
+		return one
+	}
+	return object{"type": "array", "items": one}
+}
