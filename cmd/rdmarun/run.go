@@ -56,6 +56,7 @@ type runFlags struct {
 	allowEmpty bool
 	verbose    bool
 	quiet      bool
+	out        outFlags
 	color      *choiceFlag
 }
 
@@ -85,6 +86,7 @@ func newRunCommand(a *app) *cobra.Command {
 	set.DurationVar(&flags.timeout, "timeout", 0, "time for everything; 0 is without limit (exit code 124)")
 	set.BoolVarP(&flags.verbose, "verbose", "v", false, "show each step as it ends")
 	set.BoolVarP(&flags.quiet, "quiet", "q", false, "show failures and counts only")
+	flags.out.register(command)
 	flags.color.register(command)
 	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
 	if err := command.RegisterFlagCompletionFunc("provider", complete); err != nil {
@@ -119,15 +121,20 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 		return err
 	}
 	defer func() { err = errors.Join(err, closeProvider()) }()
-	human := report.NewHuman(a.stdout, report.HumanOptions{
-		Style: flags.color.style(a, a.stdout), Width: terminalWidth(a.stdout), Quiet: flags.quiet, Steps: flags.verbose,
+	outputs, err := flags.out.open(a)
+	if err != nil {
+		return err
+	}
+	human := report.NewHuman(outputs.human, report.HumanOptions{
+		Style: flags.color.style(a, outputs.human), Width: terminalWidth(outputs.human), Quiet: flags.quiet, Steps: flags.verbose,
 	})
-	config.Consumers = []record.Consumer{human}
+	config.Consumers = append([]record.Consumer{human}, outputs.consumers()...)
+	config.Environment = a.environment()
 	if last := beginLastRun(a, cases); last != nil {
 		config.Consumers = append(config.Consumers, last)
 	}
 	totals, err := scenario.Run(ctx, checked.Scenarios, config)
-	if err != nil {
+	if err := outputs.finish(totals, err); err != nil {
 		return err
 	}
 	return reported(runCode(totals))

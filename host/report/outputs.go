@@ -22,13 +22,13 @@ func OpenAll(targets []Target, stdout io.Writer) (*Outputs, error) {
 	places := make(map[string]string)
 	for _, target := range targets {
 		if other, taken := places[filepath.Clean(target.Path)]; taken {
-			o.discard()
+			o.Discard()
 			return nil, fmt.Errorf("%s and %s are both to be written to %s", other, target.Format, target.Path)
 		}
 		places[filepath.Clean(target.Path)] = target.Format
 		each, err := Open(target, stdout)
 		if err != nil {
-			o.discard()
+			o.Discard()
 			return nil, err
 		}
 		o.outputs = append(o.outputs, each)
@@ -60,10 +60,12 @@ func (o *Outputs) Close() error {
 	return errors.Join(failures...)
 }
 
-func (o *Outputs) discard() {
+// Discard drops all outputs; records stay as far as they came.
+func (o *Outputs) Discard() {
 	for _, each := range o.outputs {
 		discard(each)
 	}
+	o.outputs = nil
 }
 
 // discard drops a report that is not to be; the records stay as far as they came.

@@ -37,6 +37,8 @@ type RunConfig struct {
 	Consumers []record.Consumer
 	// Rerun is the command that runs the same again, without files: "rdmarun run -P verbs".
 	Rerun string
+	// Environment is noted in the records: facts of where the run takes place.
+	Environment map[string]string
 	// GuestCache is the directory of compiled guests; empty for the user's own.
 	GuestCache string
 }
@@ -79,7 +81,8 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 		name = config.Provider.Name()
 	}
 	rounds := max(1, config.Repeat)
-	description := &record.Run{Provider: name, Cases: len(cases) * rounds, Rerun: config.Rerun, Seed: config.Seed}
+	description := &record.Run{Provider: name, Cases: len(cases) * rounds, Rerun: config.Rerun, Seed: config.Seed,
+		Environment: config.Environment}
 	for _, each := range cases {
 		files := description.Files
 		if len(files) == 0 || files[len(files)-1] != each.Scenario.Path {

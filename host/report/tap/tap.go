@@ -2,6 +2,7 @@
 package tap
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -96,10 +97,7 @@ func (w *Writer) point(c *cases.Case) {
 func (w *Writer) diagnostics(c *cases.Case) {
 	w.print("  ---\n")
 	field := func(name string, value any) {
-		text, err := json.Marshal(value)
-		if err == nil {
-			w.print("  %s: %s\n", name, text)
-		}
+		w.print("  %s: %s\n", name, yaml(value))
 	}
 	if c.Result.Status != record.Passed {
 		field("message", c.Message())
@@ -132,16 +130,24 @@ func (w *Writer) diagnostics(c *cases.Case) {
 	w.print("  ...\n")
 }
 
+// yaml writes a string, number or truth value.
+func yaml(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return `""` // of such values none fails
+	}
+	return strings.TrimSpace(text.String())
+}
+
 // escape keeps a text from being read as more than a description: # begins a directive, and a line ends it.
 func escape(text string) string {
 	return strings.NewReplacer("\\", `\\`, "#", `\#`, "\n", " ", "\r", " ").Replace(text)
 }
 
 func (w *Writer) item(line string) {
-	text, err := json.Marshal(line)
-	if err == nil {
-		w.print("    - %s\n", text)
-	}
+	w.print("    - %s\n", yaml(line))
 }
 
 // Discard drops the report.

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/compare"
+)
+
+const compareLong = `Compare the records of two runs, made by "rdmarun run --out jsonl=FILE".
+
+Shown are the cases that appeared and vanished, those that end otherwise, and what
+became faster or slower.  Whether a difference is more than chance is said where each
+run has at least 4 samples of it: run with --repeat 10.  The test is that of Mann and
+Whitney, at p < 0.05.
+
+Exit code 6 when a case that passed does not any more, or something became slower.`
+
+func newCompareCommand(a *app) *cobra.Command {
+	format := newFormatFlag("text", "json")
+	var all bool
+	command := &cobra.Command{
+		Use:     "compare BEFORE AFTER",
+		Short:   "Compare the records of two runs",
+		Long:    compareLong,
+		Example: "  rdmarun run --repeat 10 --out jsonl=after.jsonl\n  rdmarun compare before.jsonl after.jsonl",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.compare(args[0], args[1], format.value, all)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	command.Flags().BoolVarP(&all, "all", "a", false, "show metrics that did not change, too")
+	format.register(command)
+	return command
+}
+
+func (a *app) compare(before, after, format string, all bool) error {
+	var runs [2]*compare.Run
+	for i, name := range []string{before, after} {
+		in, closing, err := a.openRecords(name)
+		if err != nil {
+			return err
+		}
+		runs[i], err = compare.Read(in, name)
+		closing()
+		if err != nil {
+			return err
+		}
+	}
+	result := compare.Compare(runs[0], runs[1])
+	show := func() error { return showComparison(a.stdout, result, all) }
+	if format == "json" {
+		show = func() error { return printJSON(a.stdout, result) }
+	}
+	if err := show(); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	if result.Worse() {
+		return reported(exitThreshold)
+	}
+	return nil
+}
+
+func showComparison(out io.Writer, result *compare.Result, all bool) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, fact := range result.Different {
+		fmt.Fprintf(table, "differs\t%s\t%s\t->\t%s\n", fact.Name, orNone(fact.Before), orNone(fact.After))
+	}
+	for _, id := range result.Vanished {
+		fmt.Fprintf(table, "vanished\t%s\n", id)
+	}
+	for _, id := range result.Appeared {
+		fmt.Fprintf(table, "appeared\t%s\n", id)
+	}
+	for _, change := range result.Changed {
+		fmt.Fprintf(table, "changed\t%s\t%s\t->\t%s\n", change.Case, change.Before, change.After)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	counts := make(map[string]int)
+	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i := range result.Rows {
+		row := &result.Rows[i]
+		counts[row.Verdict]++
+		if row.Verdict == "same" && !all {
+			continue
+		}
+		verdict := row.Verdict
+		if verdict == "unknown" {
+			verdict = "?"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\t%s\t%+.1f%%\tp=%.3f n=%d+%d\n", verdict, row.Case, row.Metric,
+			amount(row.Before, row.Unit), amount(row.After, row.Unit), 100*row.Change(), row.P, row.Samples[0], row.Samples[1])
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d better, %d worse, %d same, %d with too few samples to tell\n",
+		counts["better"], counts["worse"], counts["same"], counts["unknown"])
+	return err
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "(nothing)"
+	}
+	return text
+}
+
+// amount prints a value of a metric.
+func amount(value float64, unit string) string {
+	switch unit {
+	case "s":
+		d := time.Duration(value * float64(time.Second))
+		return d.Round(max(1, time.Duration(math.Pow10(len(fmt.Sprint(int64(d)))-3)))).String()
+	case "bit/s":
+		return fmt.Sprintf("%.3g Gbit/s", value/1e9)
+	}
+	return fmt.Sprintf("%.4g%s", value, unit)
+}

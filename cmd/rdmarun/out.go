@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/report"
+	"rdmarun/host/report/github"
+	"rdmarun/host/scenario/record"
+)
+
+// outFlags say which reports a run leaves.
+type outFlags struct {
+	targets   []string
+	directory string
+}
+
+func (f *outFlags) register(command *cobra.Command) {
+	command.Flags().StringArrayVarP(&f.targets, "out", "o", nil,
+		"write a report: FORMAT=FILE, - is stdout (repeatable; formats: "+strings.Join(formatNames(), ", ")+")")
+	command.Flags().StringVar(&f.directory, "out-dir", "",
+		"write records, JUnit and HTML to a new folder below this one, linked as \"latest\"")
+	completeFlag(command, "out", completeFormats)
+}
+
+func formatNames() []string {
+	var names []string
+	for _, format := range report.Formats() {
+		names = append(names, format.Name)
+	}
+	return names
+}
+
+// completeFormats offers the formats of -o; what stands after "=" is a file, which the shell knows better.
+func completeFormats(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var list []string
+	for _, format := range report.Formats() {
+		list = append(list, format.Name+"=\t"+format.What)
+	}
+	return list, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// parseTargets reads FORMAT=FILE.
+func parseTargets(flag string, texts []string) ([]report.Target, error) {
+	var targets []report.Target
+	for _, text := range texts {
+		target, err := report.ParseTarget(text)
+		if err != nil {
+			return nil, usageError("%s: %w", flag, err)
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
+// runOutputs are the files of a run.
+type runOutputs struct {
+	*report.Outputs
+	// human is where the text for people goes: not where a report goes.
+	human io.Writer
+	extra []record.Consumer
+	link  func() error
+}
+
+// open begins the reports.
+func (f *outFlags) open(a *app) (*runOutputs, error) {
+	targets, err := parseTargets("--out", f.targets)
+	if err != nil {
+		return nil, err
+	}
+	opened := &runOutputs{human: a.stdout, link: func() error { return nil }}
+	if f.directory != "" {
+		folder := filepath.Join(f.directory, time.Now().Format("20060102-150405.000"))
+		for _, each := range []report.Target{{Format: "jsonl", Path: "records.jsonl"}, {Format: "junit", Path: "junit.xml"}, {Format: "html", Path: "report.html"}} {
+			targets = append(targets, report.Target{Format: each.Format, Path: filepath.Join(folder, each.Path)})
+		}
+		opened.link = func() error { return linkLatest(folder) }
+	}
+	if slices.ContainsFunc(targets, func(t report.Target) bool { return t.Path == "-" }) {
+		opened.human = a.stderr
+	}
+	if a.env["GITHUB_ACTIONS"] == "true" {
+		opened.extra = append(opened.extra, github.New(opened.human))
+	}
+	opened.Outputs, err = report.OpenAll(targets, a.stdout)
+	if err != nil {
+		return nil, withExit(exitEnvironment, err)
+	}
+	return opened, nil
+}
+
+func (o *runOutputs) consumers() []record.Consumer { return append(o.extra, o.Consumers()...) }
+
+// finish completes the reports.  A report that could not be written is the environment's failure, and
+// fails a run whose cases all passed.
+func (o *runOutputs) finish(totals record.Totals, failure error) error {
+	err := errors.Join(failure, o.Close(), o.link())
+	switch {
+	case err == nil:
+		return nil
+	case totals.Bug:
+		return withExit(exitBug, err)
+	}
+	return withHint(withExit(exitEnvironment, err), "the reports are not complete")
+}
+
+// linkLatest makes "latest" beside a folder lead to it.
+func linkLatest(folder string) error {
+	link := filepath.Join(filepath.Dir(folder), "latest")
+	temporary := folder + ".link"
+	if err := os.Symlink(filepath.Base(folder), temporary); err != nil {
+		return fmt.Errorf("link %s: %w", link, err)
+	}
+	if err := os.Rename(temporary, link); err != nil {
+		return errors.Join(fmt.Errorf("link %s: %w", link, err), os.Remove(temporary))
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package compare
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/record"
+)
+
+// Result is a comparison.
+type Result struct {
+	Appeared []string `json:"appeared"`
+	Vanished []string `json:"vanished"`
+	Changed  []Change `json:"changed"`
+	Rows     []Row    `json:"rows"`
+	// Different are facts of the surroundings that the runs do not share.
+	Different []Fact `json:"different"`
+}
+
+// Change is a case that ended otherwise.
+type Change struct {
+	Case   string `json:"case"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+	// Worse tells that it passed before and does not now.
+	Worse bool `json:"worse"`
+}
+
+// Fact is something that differs between the surroundings of two runs.
+type Fact struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Row is a metric of a case in both runs.
+type Row struct {
+	Case   string  `json:"case"`
+	Metric string  `json:"metric"`
+	Unit   string  `json:"unit"`
+	Before float64 `json:"before"` // medians
+	After  float64 `json:"after"`
+	// Samples are the sizes of the two samples.
+	Samples [2]int `json:"samples"`
+	// P is the probability that such samples differ by chance; 1 when there are too few to tell.
+	P float64 `json:"p"`
+	// Verdict is better, worse, same or unknown (too few samples).
+	Verdict string `json:"verdict"`
+}
+
+// Change is the relative difference of the medians: 0.1 is a tenth more than before.
+func (r *Row) Change() float64 {
+	if r.Before == 0 {
+		return 0
+	}
+	return r.After/r.Before - 1
+}
+
+// Significance is the P below which a difference counts.
+const Significance = 0.05
+
+// fewest samples of each run with which a P below Significance is possible at all.
+const fewest = 4
+
+// Compare holds the run after against the run before.
+func Compare(before, after *Run) *Result {
+	result := &Result{}
+	for _, id := range before.order {
+		a, b := before.cases[id], after.cases[id]
+		if b == nil {
+			result.Vanished = append(result.Vanished, id)
+			continue
+		}
+		if was, is := a.verdict(), b.verdict(); was != is {
+			worse := was == string(record.Passed) || is == string(record.Broken)
+			worse = worse && is != string(record.Skipped)
+			result.Changed = append(result.Changed, Change{id, was, is, worse})
+		}
+		result.Rows = append(result.Rows, rows(id, a, b)...)
+	}
+	for _, id := range after.order {
+		if before.cases[id] == nil {
+			result.Appeared = append(result.Appeared, id)
+		}
+	}
+	result.Different = different(before.Environment, after.Environment)
+	return result
+}
+
+func rows(id string, before, after *samples) []Row {
+	metrics := slices.SortedFunc(maps.Keys(before.values), func(a, b metric) int { return strings.Compare(a.name, b.name) })
+	var list []Row
+	for _, m := range metrics {
+		a, b := before.values[m], after.values[m]
+		if len(b) == 0 {
+			continue
+		}
+		row := Row{
+			Case: id, Metric: m.name, Unit: m.unit, Before: median(a), After: median(b),
+			Samples: [2]int{len(a), len(b)}, P: 1, Verdict: "unknown",
+		}
+		if len(a) >= fewest && len(b) >= fewest {
+			row.P, row.Verdict = mannWhitney(a, b), "same"
+			if row.P < Significance && row.Before != row.After {
+				row.Verdict = map[bool]string{true: "better", false: "worse"}[m.more == (row.After > row.Before)]
+			}
+		}
+		list = append(list, row)
+	}
+	return list
+}
+
+func different(before, after map[string]string) []Fact {
+	names := make(map[string]bool)
+	for name := range before {
+		names[name] = true
+	}
+	for name := range after {
+		names[name] = true
+	}
+	var facts []Fact
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if before[name] != after[name] {
+			facts = append(facts, Fact{name, before[name], after[name]})
+		}
+	}
+	return facts
+}
+
+// Worse tells whether anything became worse.
+func (r *Result) Worse() bool {
+	return slices.ContainsFunc(r.Changed, func(c Change) bool { return c.Worse }) ||
+		slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Verdict == "worse" })
+}
