@@ -27,6 +27,8 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newGuestCommand,
 	newRunCommand,
 	newValidateCommand,
+	newReportCommand,
+	newCompareCommand,
 	newListCommand,
 	newPackCommand,
 	newExplainCommand,
