@@ -204,6 +204,8 @@ func runCode(t record.Totals) exitCode {
 		return exitEnvironment
 	case t.Failed > 0:
 		return exitFailed
+	case t.Thresholds > 0:
+		return exitThreshold
 	}
 	return exitOK
 }

@@ -75,6 +75,9 @@ func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Re
 		// Rounds and attempts draw other numbers, or a repeated case would repeat its luck.
 		j.one(ctx, each, j.seed(relay.number), j.stream.Branch(relay))
 		if !relay.retry {
+			j.mu.Lock()
+			j.totals.Thresholds += relay.unmet
+			j.mu.Unlock()
 			return relay.result
 		}
 	}

@@ -71,3 +71,29 @@ func TestParallelFails(t *testing.T) {
 		t.Errorf("%+v %+v", totals, failures)
 	}
 }
+
+// TestThresholds wants that a limit is held against what was measured, and that one without samples fails.
+func TestThresholds(t *testing.T) {
+	seen := &thresholdCollector{}
+	totals := onOwn(t, "testdata/run/thresholds.yaml", seen)
+	want := []bool{true, true, false, true, true, false, false}
+	if totals.Passed != 1 || totals.Thresholds != 3 || len(seen.checked) != len(want) {
+		t.Fatalf("%+v %+v", totals, seen.checked)
+	}
+	for i, threshold := range seen.checked {
+		if threshold.OK != want[i] || threshold.Line == 0 || threshold.OK == (threshold.Reason != "") && threshold.Value == "" {
+			t.Errorf("%+v", threshold)
+		}
+	}
+}
+
+type thresholdCollector struct{ checked []record.Threshold }
+
+func (c *thresholdCollector) Wants(kind record.Kind) bool { return kind == record.Checked }
+
+func (c *thresholdCollector) Record(r *record.Record) error {
+	if r.Threshold != nil {
+		c.checked = append(c.checked, *r.Threshold)
+	}
+	return nil
+}

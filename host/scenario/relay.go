@@ -19,15 +19,19 @@ type relay struct {
 
 	result record.Result
 	retry  bool
+	unmet  int // thresholds that did not hold
 }
 
 // Wants implements record.Consumer.
-func (r *relay) Wants(kind record.Kind) bool { return r.stream.Wants(kind) || kind == record.CaseEnd }
+func (r *relay) Wants(kind record.Kind) bool { return r.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked }
 
 // Record implements record.Consumer.
 func (r *relay) Record(each *record.Record) error {
 	kept := *each
 	kept.Attempt = r.number
+	if each.Threshold != nil && !each.Threshold.OK {
+		r.unmet++
+	}
 	if each.Kind == record.CaseEnd {
 		r.end(&kept)
 	}

@@ -61,9 +61,18 @@ func (l *Lab) Barrier(ctx context.Context, name string, roles []string) error {
 			return nil
 		}
 		ended := l.byName[missing[0]].guest.running.Done()
-		select {
-		case <-changed:
-		case <-ended:
+		event := 0
+		l.Outside(func() {
+			select {
+			case <-changed:
+			case <-ended:
+				event = 1
+			case <-ctx.Done():
+				event = 2
+			}
+		})
+		switch event {
+		case 1:
 			result := l.byName[missing[0]].guest.ended()
 			return &Failure{
 				What:     fmt.Sprintf("the guest of role %s ended before it came to barrier %q", missing[0], name),
@@ -71,7 +80,7 @@ func (l *Lab) Barrier(ctx context.Context, name string, roles []string) error {
 				Got:      fmt.Sprintf("%s, exit code %d", result.Outcome, result.Exit),
 				Hint:     result.Reason,
 			}
-		case <-ctx.Done():
+		case 2:
 			return &Failure{
 				What:     fmt.Sprintf("barrier %q stays closed", name),
 				Expected: "the guests of " + strings.Join(missing, ", "),

@@ -54,15 +54,16 @@ func (c *compiler) casesOf(p *Program, combo combination, taken map[string]bool)
 			own.addTo(scope)
 			whole := append(slices.Clone(combo), own...)
 			compiled := &Case{
-				Tags:      append(texts(written.Tags), p.Tags...),
-				Roles:     roles,
-				Constants: append(slices.Clone(p.Constants), whole.constants()...),
-				Settings:  bindings(whole),
-				Timeout:   c.timeoutIn(written.Timeout, timeout, scope),
-				Stall:     stall,
-				Requires:  append(slices.Clone(requires), c.requirements(written.Requires, scope)...),
-				XFail:     c.xfail(written.XFail, scope),
-				Setup:     setup,
+				Tags:       append(texts(written.Tags), p.Tags...),
+				Roles:      roles,
+				Constants:  append(slices.Clone(p.Constants), whole.constants()...),
+				Settings:   bindings(whole),
+				Timeout:    c.timeoutIn(written.Timeout, timeout, scope),
+				Stall:      stall,
+				Requires:   append(slices.Clone(requires), c.requirements(written.Requires, scope)...),
+				XFail:      c.xfail(written.XFail, scope),
+				Setup:      setup,
+				Thresholds: c.thresholds(scope),
 			}
 			c.name(p, compiled, written.Name, whole, scope)
 			if taken[compiled.ID] {

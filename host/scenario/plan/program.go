@@ -74,12 +74,13 @@ type Case struct {
 	Constants []Constant
 	Settings  []Binding
 	// Requires must hold, and the provider must have the capabilities Needs, or the case is skipped.
-	Requires []*Requirement
-	Needs    []string
-	XFail    *XFail // nil: it should pass
-	Setup    []*Step
-	Steps    []*Step
-	Finally  []*Step
+	Requires   []*Requirement
+	Needs      []string
+	XFail      *XFail // nil: it should pass
+	Thresholds []*Threshold
+	Setup      []*Step
+	Steps      []*Step
+	Finally    []*Step
 }
 
 // DefaultTimeout is how long a case may take when the scenario does not say.

@@ -123,6 +123,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	defer cancel()
 	steps, relax := watch(steps, r.testCase.Stall, r.ended)
 	defer relax()
+	begin := r.lab.Clock().Now()
 	err := r.list(steps, r.testCase.Setup)
 	if err == nil {
 		err = r.list(steps, r.testCase.Steps)
@@ -130,6 +131,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	switch {
 	case err == nil:
 		r.leftovers()
+		r.thresholds(r.lab.Clock().Now() - begin)
 	case ctx.Err() != nil:
 		r.stopped(ctx)
 	default:
