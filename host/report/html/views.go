@@ -59,7 +59,7 @@ type failureView struct {
 
 func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 	v := &caseView{
-		Case: c, Group: group(c), Open: c.Failed(), Detailed: detailed, Name: c.Result.Name,
+		Case: c, Group: group(c), Detailed: detailed, Name: c.Result.Name,
 		Where: c.File, Message: c.Message(), Params: sorted(c.Start.Params),
 	}
 	if c.Attempt > 0 {
@@ -69,7 +69,6 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 		c.ID, v.Name, v.Group, v.Message, strings.Join(c.Start.Tags, " "), roleNames(c),
 	}, " "))
 	if !detailed {
-		v.Open = false
 		return v, nil
 	}
 	for i := range c.Result.Failures {

@@ -16,6 +16,8 @@ import (
 const (
 	detailedPassed = 300
 	detailedFailed = 300
+	// openFailed failures are unfolded; with more of them one wants to see the list first.
+	openFailed = 3
 )
 
 // limits of one case; a timeline shows how it began and how it ended.
@@ -102,6 +104,9 @@ func (w *Writer) add(c *cases.Case) error {
 		w.summary.Bare++
 	}
 	view, err := newCaseView(c, *count <= most)
+	if view != nil && c.Failed() && view.Detailed {
+		view.Open = w.failed <= openFailed
+	}
 	if err != nil {
 		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
 	}

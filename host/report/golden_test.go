@@ -1,0 +1,209 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"rdmarun/host/report"
+	"rdmarun/host/report/jsonl"
+	"rdmarun/host/scenario/record"
+)
+
+func TestGolden(t *testing.T) {
+	for _, format := range report.Formats() {
+		for name, ended := range map[string]bool{"ended": true, "killed": false} {
+			t.Run(format.Name+" "+name, func(t *testing.T) {
+				got, err := os.ReadFile(write(t, format.Name, ended))
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden := filepath.Join("testdata", name+"."+format.Name)
+				if os.Getenv("UPDATE_GOLDEN") != "" {
+					if err := os.WriteFile(golden, got, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(golden)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(got, want) {
+					t.Errorf("differs from %s (UPDATE_GOLDEN=1 rewrites it):\n%s", golden, got)
+				}
+			})
+		}
+	}
+}
+
+func TestReportsOfRecordsAreThoseOfTheRun(t *testing.T) {
+	for _, format := range report.Formats() {
+		for name, ended := range map[string]bool{"ended": true, "killed": false} {
+			t.Run(format.Name+" "+name, func(t *testing.T) {
+				var later bytes.Buffer
+				out, err := report.Open(report.Target{Format: format.Name, Path: "-"}, &later)
+				if err != nil {
+					t.Fatal(err)
+				}
+				records, err := os.Open(write(t, "jsonl", ended))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer records.Close()
+				if _, err := jsonl.Read(records, "records", out.Record); err != nil {
+					t.Fatal(err)
+				}
+				if err := out.Close(); err != nil {
+					t.Fatal(err)
+				}
+				live, err := os.ReadFile(write(t, format.Name, ended))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(live, later.Bytes()) {
+					t.Errorf("live:\n%s\nlater:\n%s", live, later.Bytes())
+				}
+			})
+		}
+	}
+}
+
+func TestJUnitIsXML(t *testing.T) {
+	data, err := os.ReadFile(write(t, "junit", false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder, tests := xml.NewDecoder(bytes.NewReader(data)), 0
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "testcase" {
+			tests++
+		}
+	}
+	if tests != 7 {
+		t.Errorf("%d test cases, want 7: one whose run was killed is one, too", tests)
+	}
+}
+
+// A point of TAP: its number counts up, and as many come as the plan has promised.
+var point = regexp.MustCompile(`^(not )?ok (\d+)( - ([^#\\]|\\.)*)?( # (SKIP|TODO) .*)?$`)
+
+func TestTAPKeepsItsPlan(t *testing.T) {
+	for _, ended := range []bool{true, false} {
+		data, err := os.ReadFile(write(t, "tap", ended))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+		if lines[0] != "TAP version 14" || lines[1] != "1..7" {
+			t.Fatalf("it begins with %q", lines[:2])
+		}
+		points, yaml := 0, false
+		for _, line := range lines[2:] {
+			switch {
+			case yaml:
+				yaml = line != "  ..."
+			case line == "  ---":
+				yaml = true
+			case strings.HasPrefix(line, "Bail out!"), strings.HasPrefix(line, "# "):
+			default:
+				points++
+				match := point.FindStringSubmatch(line)
+				if match == nil || match[2] != strconv.Itoa(points) {
+					t.Errorf("not point %d: %q", points, line)
+				}
+			}
+		}
+		if points != 7 {
+			t.Errorf("%d points", points)
+		}
+	}
+}
+
+func TestMetricsParse(t *testing.T) {
+	data, err := os.ReadFile(write(t, "prom", true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasSuffix(data, []byte("# EOF\n")) {
+		t.Error("OpenMetrics ends with # EOF")
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"rdmarun_case_ok", "rdmarun_latency_seconds", "rdmarun_bandwidth_bits_per_second", "rdmarun_threshold_ok"} {
+		if len(families[name].GetMetric()) == 0 {
+			t.Errorf("no %s", name)
+		}
+	}
+	if n := len(families["rdmarun_latency_seconds"].GetMetric()[0].GetSummary().GetQuantile()); n != 7 {
+		t.Errorf("%d quantiles", n)
+	}
+}
+
+func TestCSVIsRectangular(t *testing.T) {
+	file, err := os.Open(write(t, "csv", true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll() // it checks the number of cells
+	if err != nil || len(rows) < 8 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	for _, format := range report.Formats() {
+		t.Run(format.Name, func(t *testing.T) {
+			all, err := report.OpenAll([]report.Target{{Format: format.Name, Path: "/dev/full"}}, nil)
+			if err != nil {
+				t.Skip(err)
+			}
+			stream := record.NewStream(all.Consumers()...)
+			stream.Write(&record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "soft"}})
+			err = errors.Join(stream.Err(), all.Close())
+			if err == nil || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "/dev/full") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestTornRecordsAreRead(t *testing.T) {
+	data, err := os.ReadFile(write(t, "jsonl", true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := bytes.Count(data, []byte("\n"))
+	read := 0
+	torn, err := jsonl.Read(bytes.NewReader(data[:len(data)-5]), "torn", func(*record.Record) error { read++; return nil })
+	if err != nil || !torn || read != whole-1 {
+		t.Errorf("%d of %d records, torn %v, %v", read, whole, torn, err)
+	}
+	for _, bad := range []string{"hello\n", "{}\n", `{"v":99,"kind":"step"}` + "\n", `{"v":1,"kind":"step"}` + "\n"} {
+		if _, err := jsonl.Read(strings.NewReader(bad), "bad", func(*record.Record) error { return nil }); err == nil ||
+			!strings.Contains(err.Error(), "bad:1:") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
