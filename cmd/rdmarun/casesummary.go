@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"rdmarun/host/scenario"
+	"rdmarun/rdmacore"
 )
 
 // caseSummary is one case as list and `validate --plan` show it; scripts read its JSON, so names stay.
@@ -17,36 +19,40 @@ type caseSummary struct {
 	Tags     []string          `json:"tags"`
 	Params   map[string]string `json:"params,omitempty"`
 	Requires []string          `json:"requires"`
-	Skip     string            `json:"skip,omitempty"` // why a run would leave it out
+	Skip     string            `json:"skip,omitempty"`  // why a run would leave it out
+	XFail    bool              `json:"xfail,omitempty"` // it is known to fail, at least somewhere
 	Roles    []string          `json:"roles"`
 	Steps    int               `json:"steps"`
 	Timeout  string            `json:"timeout"`
 }
 
-func describeCases(cases []scenario.Selected) []caseSummary {
+// describeCases describes cases as a provider would run them; nil: without a look at any.
+func describeCases(cases []scenario.Selected, provider *rdmacore.Provider) ([]caseSummary, error) {
 	summaries := make([]caseSummary, len(cases))
 	for i, each := range cases {
 		program := each.Scenario.Program
+		skip, err := each.SkipReason(provider)
+		if err != nil {
+			return nil, err
+		}
 		summary := caseSummary{
 			ID: each.Case.ID, File: each.Scenario.Path, Name: each.Case.Name, Doc: strings.TrimSpace(program.Doc),
-			Tags: append([]string{}, each.Case.Tags...), Requires: []string{}, Skip: each.SkipReason(),
-			Roles: []string{}, Steps: each.StepCount(), Timeout: each.Case.Timeout.String(),
+			Tags: append([]string{}, each.Case.Tags...), Requires: []string{}, Skip: skip,
+			Roles: []string{}, XFail: each.Case.XFail != nil, Steps: each.StepCount(), Timeout: each.Case.Timeout.String(),
 		}
-		for _, p := range program.Params {
+		for _, p := range slices.Concat(program.Params, each.Case.Settings) {
 			if summary.Params == nil {
 				summary.Params = make(map[string]string)
 			}
 			summary.Params[p.Name] = p.Value
 		}
-		for _, r := range each.Requirements() {
-			summary.Requires = append(summary.Requires, r.Name)
-		}
-		for _, role := range program.Roles {
+		summary.Requires = append(summary.Requires, each.Requirements()...)
+		for _, role := range each.Case.Roles {
 			summary.Roles = append(summary.Roles, role.Name)
 		}
 		summaries[i] = summary
 	}
-	return summaries
+	return summaries, nil
 }
 
 // line is the case in one line, for --plan.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host/scenario"
+	"rdmarun/rdmacore"
 )
 
 const listLong = `List the cases of scenarios (default: those below ./scenarios), one row each: the id
 that --id takes, the tags that --tags takes, what the case needs, and why a run with
 these parameters would skip it.  Use it to see what a selection means before a run:
-list and run take the same flags.  No device is touched.`
+list and run take the same flags.`
 
 const listExample = `  rdmarun list
   rdmarun list -t 'smoke && !slow'
@@ -34,6 +35,7 @@ type caseList struct {
 func newListCommand(a *app) *cobra.Command {
 	var params paramFlags
 	var selection selectionFlags
+	providerName := ""
 	allowEmpty := false
 	color, format := newColorFlag(), newFormatFlag("table", "json")
 	command := &cobra.Command{
@@ -54,20 +56,29 @@ func newListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printCases(a.stdout, cases, format.value)
+			provider, err := rdmacore.Open(providerName)
+			if err != nil {
+				return withExit(exitEnvironment, err)
+			}
+			summaries, err := describeCases(cases, provider)
+			if err = errors.Join(err, provider.Close()); err != nil {
+				return withExit(exitEnvironment, err)
+			}
+			return printCases(a.stdout, summaries, format.value)
 		},
 		ValidArgsFunction: completeScenarios,
 	}
 	params.register(a, command)
 	selection.register(a, command)
+	command.Flags().StringVarP(&providerName, "provider", "P", softProvider, "provider whose skips are shown (soft, verbs)")
+	completeFlag(command, "provider", cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp))
 	command.Flags().BoolVar(&allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	format.register(command)
 	color.register(command)
 	return command
 }
 
-func printCases(w io.Writer, cases []scenario.Selected, format string) error {
-	summaries := describeCases(cases)
+func printCases(w io.Writer, summaries []caseSummary, format string) error {
 	if format == "json" {
 		return printJSON(w, caseList{Version: listVersion, Cases: summaries})
 	}

@@ -54,7 +54,11 @@ func (a *app) validate(args []string, params *paramFlags, color *choiceFlag, for
 		return err
 	}
 	if withPlan {
-		if err := printPlan(a.stdout, describeCases(cases)); err != nil {
+		summaries, err := describeCases(cases, nil)
+		if err != nil {
+			return err
+		}
+		if err := printPlan(a.stdout, summaries); err != nil {
 			return err
 		}
 	}

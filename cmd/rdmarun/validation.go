@@ -46,7 +46,7 @@ func newValidation(checked *scenario.Checked, withPlan bool) validation {
 	result.OK = checked.Errors.Len() == 0
 	if withPlan && result.OK {
 		cases, _ := scenario.Select(checked.Scenarios, scenario.Selection{}) // no pattern, no error
-		result.Cases = describeCases(cases)
+		result.Cases, _ = describeCases(cases, nil)
 	}
 	return result
 }

@@ -1,59 +1,52 @@
 package scenario
 
 import (
-	"slices"
-
 	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/run"
+	"rdmarun/rdmacore"
 )
 
-// Requirement is something that a case needs and not every run has.
-type Requirement struct {
-	// Name is short and stable: "param.peer", "device.mlx5_0", "guest.pingpong", "fault.link".
-	Name string
-	// Doc is what it is.
-	Doc string
-	// Unmet is why a run with the given parameters would skip the case; empty for what is there, or
-	// what only the run can tell.
-	Unmet string
-}
-
-// Requirements lists what a case needs, without touching a device.
-func (s Selected) Requirements() []Requirement {
-	program := s.Scenario.Program
-	var list []Requirement
-	for _, name := range program.Missing {
-		list = append(list, Requirement{"param." + name, "a value for the parameter " + name, "it needs -p " + name + "=.."})
+// Requirements names what a case needs and not every run has: "param.peer", "device.mlx5_0", "guest.client",
+// capabilities such as "fault.link", and the conditions of `requires` as they are written.
+func (s Selected) Requirements() []string {
+	var list []string
+	seen := make(map[string]bool)
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, name)
+		}
 	}
-	for _, role := range program.Roles {
+	for _, name := range s.Scenario.Program.Missing {
+		add("param." + name)
+	}
+	for _, role := range s.Case.Roles {
 		if role.Device != "" {
-			list = append(list, Requirement{Name: "device." + role.Device, Doc: "the device of role " + role.Name})
+			add("device." + role.Device)
 		}
 		if role.Guest != nil {
-			list = append(list, Requirement{Name: "guest." + role.Name, Doc: "the guest " + role.Guest.Module})
+			add("guest." + role.Name)
 		}
 	}
-	needs := make(map[string]bool)
-	for _, steps := range [][]*plan.Step{s.Case.Setup, s.Case.Steps, s.Case.Finally} {
-		walkSteps(steps, func(step *plan.Step) {
-			if call, ok := step.Action.(*plan.Call); ok && call.Verb.Capability != "" && !needs[call.Verb.Capability] {
-				needs[call.Verb.Capability] = true
-				list = append(list, Requirement{Name: call.Verb.Capability, Doc: "for the verb " + call.Verb.Name})
-			}
-		})
+	for _, capability := range s.Case.Needs {
+		add(capability)
+	}
+	for _, requirement := range s.Case.Requires {
+		add(requirement.Text)
 	}
 	return list
 }
 
-// SkipReason is why a run would skip the case, as far as that is known before it; empty: it would run.
-func (s Selected) SkipReason() string {
+// SkipReason is why a run would skip the case; empty: it would run.  Without a provider only what concerns
+// none is looked at.
+func (s Selected) SkipReason(provider *rdmacore.Provider) (string, error) {
 	if missing := s.Scenario.Program.Missing; len(missing) > 0 {
-		return MissingReason(missing)
+		return MissingReason(missing), nil
 	}
-	unmet := slices.IndexFunc(s.Requirements(), func(r Requirement) bool { return r.Unmet != "" })
-	if unmet < 0 {
-		return ""
+	if provider == nil {
+		return "", nil
 	}
-	return s.Requirements()[unmet].Unmet
+	return run.SkipReason(provider, s.Case)
 }
 
 // StepCount is how many steps the case has as written, those of fragments and loops once each.
@@ -76,6 +69,8 @@ func walkSteps(steps []*plan.Step, visit func(*plan.Step)) {
 			walkSteps(action.Steps, visit)
 		case *plan.Use:
 			walkSteps(action.Steps, visit)
+		case *plan.Parallel:
+			walkSteps(action.Branches, visit)
 		}
 	}
 }

@@ -1,0 +1,18 @@
+package run
+
+import (
+	"rdmarun/host/scenario/plan"
+	"rdmarun/rdmacore"
+)
+
+// SkipReason tells, without running it, why a case would be skipped on a provider; "" when it would run.
+func SkipReason(provider *rdmacore.Provider, c *plan.Case) (string, error) {
+	if len(c.Needs)+len(c.Requires) == 0 {
+		return "", nil
+	}
+	env, err := surroundings(provider, c)
+	if err != nil {
+		return "", err
+	}
+	return unmet(provider, c, env)
+}
