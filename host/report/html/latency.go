@@ -54,7 +54,7 @@ func latencyCharts(c *cases.Case) ([]chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	histogram.Legend.Left = false
+	histogram.Legend.XOffs = chartWidth / 2 // the peak is on the left
 	second, err := render("Distribution up to the 99.9th percentile", histogram)
 	return []chart{first, second}, err
 }

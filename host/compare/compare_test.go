@@ -1,0 +1,100 @@
+package compare
+
+import (
+	"bytes"
+	"math"
+	"testing"
+	"time"
+
+	"rdmarun/host/report/jsonl"
+	"rdmarun/host/scenario/record"
+)
+
+func TestMannWhitney(t *testing.T) {
+	many := func(from float64) []float64 {
+		list := make([]float64, 50)
+		for i := range list {
+			list[i] = from + float64(i)
+		}
+		return list
+	}
+	for _, test := range []struct {
+		name string
+		a, b []float64
+		want float64
+	}{
+		// 2 of the C(8,4) = 70 arrangements are as far apart.
+		{"apart", []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, 2.0 / 70},
+		{"apart, the other way", []float64{5, 6, 7, 8}, []float64{1, 2, 3, 4}, 2.0 / 70},
+		// C(10,5) = 252; U = 1 has one more arrangement than U = 0.
+		{"one pair crosses", []float64{1, 2, 3, 4, 6}, []float64{5, 7, 8, 9, 10}, 4.0 / 252},
+		{"equal", []float64{3, 3, 3, 3}, []float64{3, 3, 3, 3}, 1},
+		{"many, the same", many(0), many(0), 1},
+		{"many, apart", many(0), many(1000), 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := mannWhitney(test.a, test.b); math.Abs(got-test.want) > 1e-9 {
+				t.Errorf("p = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+type each struct {
+	id     string
+	status record.Status
+	took   []time.Duration
+}
+
+func runOf(t *testing.T, provider string, list ...each) *Run {
+	t.Helper()
+	var file bytes.Buffer
+	stream := record.NewStream(jsonl.To(&file, "test"))
+	stream.Write(&record.Record{Kind: record.RunStart, Run: &record.Run{Provider: provider}})
+	for _, c := range list {
+		for i, took := range c.took {
+			stream.Write(&record.Record{
+				Kind: record.CaseEnd, File: "a.yaml", Case: c.id, Attempt: i,
+				Result: &record.Result{Name: c.id, Status: c.status, Took: took},
+			})
+		}
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	run, err := Read(&file, provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func TestCompare(t *testing.T) {
+	few := []time.Duration{time.Millisecond}
+	short := []time.Duration{100, 110, 120, 130, 140}
+	long := []time.Duration{200, 210, 220, 230, 240}
+	before := runOf(t, "soft", each{"gone", record.Passed, few}, each{"breaks", record.Passed, few},
+		each{"slower", record.Passed, short}, each{"faster", record.Passed, long}, each{"same", record.Passed, short})
+	after := runOf(t, "verbs", each{"breaks", record.Failed, few}, each{"slower", record.Passed, long},
+		each{"faster", record.Passed, short}, each{"same", record.Passed, short}, each{"new", record.Passed, few})
+	result := Compare(before, after)
+	if len(result.Vanished) != 1 || result.Vanished[0] != "gone" || len(result.Appeared) != 1 || result.Appeared[0] != "new" {
+		t.Errorf("vanished %v, appeared %v", result.Vanished, result.Appeared)
+	}
+	if len(result.Changed) != 1 || result.Changed[0] != (Change{"breaks", "passed", "failed", true}) {
+		t.Errorf("changed %v", result.Changed)
+	}
+	if len(result.Different) != 1 || result.Different[0] != (Fact{"provider", "soft", "verbs"}) {
+		t.Errorf("different %v", result.Different)
+	}
+	want := map[string]string{"slower": "worse", "faster": "better", "same": "same"}
+	for _, row := range result.Rows {
+		if row.Verdict != want[row.Case] {
+			t.Errorf("%s: %s (p = %v), want %s", row.Case, row.Verdict, row.P, want[row.Case])
+		}
+		delete(want, row.Case)
+	}
+	if len(want) > 0 || !result.Worse() {
+		t.Errorf("no rows of %v, worse %v", want, result.Worse())
+	}
+}
