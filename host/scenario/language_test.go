@@ -97,3 +97,22 @@ func (c *thresholdCollector) Record(r *record.Record) error {
 	}
 	return nil
 }
+
+func TestAtomicsAndImmediateData(t *testing.T) {
+	var text strings.Builder
+	totals := onOwn(t, "testdata/run/atomic.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	if totals.Passed == 0 || totals.Failed+totals.Errors > 0 {
+		t.Errorf("%+v\n%s", totals, &text)
+	}
+	t.Log(&text)
+}
+
+// TestStall wants that a case in which no step ends is cut off long before its time is over.
+func TestStall(t *testing.T) {
+	seen := &collector{}
+	onOwn(t, "testdata/run/stall.yaml", seen)
+	failures := seen.results[0].Failures
+	if len(failures) != 1 || !strings.Contains(failures[0].What, "stall_timeout") || failures[0].Action != "sleep" {
+		t.Errorf("%+v", seen.results[0])
+	}
+}

@@ -23,7 +23,9 @@ type relay struct {
 }
 
 // Wants implements record.Consumer.
-func (r *relay) Wants(kind record.Kind) bool { return r.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked }
+func (r *relay) Wants(kind record.Kind) bool {
+	return r.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked
+}
 
 // Record implements record.Consumer.
 func (r *relay) Record(each *record.Record) error {

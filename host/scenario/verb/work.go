@@ -2,6 +2,7 @@ package verb
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"rdmarun/host/scenario/lab"
@@ -22,6 +23,7 @@ func workVerbs() []Verb {
 	solicited := Argument{Name: "solicited", Type: Boolean, Doc: "wake a peer that waits for solicited completions"}
 	local := Argument{Name: "local", Type: Buffer, Required: true, Doc: "own buffer"}
 	shorter := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, what the local buffer and, where it is known, the remote memory have"}
+	immediate := Argument{Name: "imm", Type: Integer, Max: 1<<32 - 1, Doc: "immediate data: the peer's receive completes with it"}
 	result := []Result{{Name: "length", Type: Integer, Doc: "bytes posted"}}
 	return []Verb{
 		{
@@ -34,14 +36,15 @@ func workVerbs() []Verb {
 			Name: "post_send", Manual: "ibv_post_send(3)", Results: result,
 			Run:       func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpSend) },
 			Doc:       "Post a SEND; it takes a receive of the peer.",
-			Arguments: append([]Argument{endpoint, {Name: "buffer", Type: Buffer, Required: true, Doc: "the message"}, offset, length, wrID, solicited}, flags...),
+			Arguments: append([]Argument{endpoint, {Name: "buffer", Type: Buffer, Required: true, Doc: "the message"}, offset, length, wrID, immediate, solicited}, flags...),
 		},
+		postAtomicVerb(endpoint, local, wrID, flags[:2]),
 		{
 			Name: "post_write", Manual: "ibv_post_send(3)", Results: result,
 			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpRDMAWrite) },
 			Doc: "Post an RDMA WRITE to the peer's memory, which must allow REMOTE_WRITE.",
 			Arguments: append([]Argument{endpoint, local,
-				{Name: "to", Type: Remote, Required: true, Doc: "the peer's memory"}, offset, shorter, wrID}, flags...),
+				{Name: "to", Type: Remote, Required: true, Doc: "the peer's memory"}, offset, shorter, wrID, immediate}, flags...),
 		},
 		{
 			Name: "post_read", Manual: "ibv_post_send(3)", Results: result,
@@ -125,6 +128,10 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 		return Outcome{}, err
 	}
 	request := [1]rdmacore.SendWR{{WRID: uint64(call.Integer("wr_id")), Opcode: opcode, Flags: sendFlags(call)}}
+	if call.Has("imm") {
+		request[0].Opcode = withImmediate(opcode)
+		request[0].ImmData = binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, uint32(call.Integer("imm"))))
+	}
 	buffer := "local"
 	if opcode == rdmacore.OpSend {
 		buffer = "buffer"
@@ -150,6 +157,13 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 	}
 	call.Lab.Posted(opcode, s.length)
 	return Outcome{Fields: []any{s.length}}, nil
+}
+
+func withImmediate(opcode rdmacore.Opcode) rdmacore.Opcode {
+	if opcode == rdmacore.OpSend {
+		return rdmacore.OpSendWithImm
+	}
+	return rdmacore.OpRDMAWriteWithImm
 }
 
 func remoteOf(call *Call) RemoteMemory {
