@@ -14,12 +14,15 @@ what is posted and what must come back.  The same file runs on the embedded
 provider "soft", which needs no RDMA hardware, and on a real device with
 "--provider verbs".
 
-Every flag can also be set in the environment: --provider as RDMARUN_PROVIDER.`
+Every flag can also be set in the environment: --provider as RDMARUN_PROVIDER, and
+in ./rdmarun.yaml; see "rdmarun help config".`
 
 const rootExample = `  rdmarun run scenarios/rping.yaml
   rdmarun run scenarios/rping.yaml -p count=100 -p size=4KiB
   rdmarun run --provider verbs scenarios/rping.yaml
   rdmarun guest run guest.wasm -- --flag-of-the-guest
+  rdmarun list -t smoke
+  rdmarun explain RNR_RETRY_EXC_ERR
   rdmarun devices`
 
 // commandConstructors make the commands of rdmarun; a new command is one more line here.
@@ -32,7 +35,11 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newListCommand,
 	newPackCommand,
 	newExplainCommand,
+	newSchemaCommand,
+	newNewCommand,
 	newDevicesCommand,
+	newDoctorCommand,
+	newConfigCommand,
 	newVersionCommand,
 	newCompletionCommand,
 	newExitCodesTopic,
@@ -47,7 +54,7 @@ func (a *app) run() (code exitCode) {
 	root := newRootCommand(a)
 	running := false
 	for _, command := range allCommands(root) {
-		enterThrough(command, a.env, &running)
+		a.enterThrough(command, &running)
 	}
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !running {
@@ -89,15 +96,18 @@ func allCommands(root *cobra.Command) []*cobra.Command {
 	return commands
 }
 
-// enterThrough makes a command take unset flags from the environment and then note that it runs:
+// enterThrough makes a command take unset flags from the environment and the configuration and then note that it runs:
 // errors before that point are the user's command line, errors after it are the command's own.
-func enterThrough(command *cobra.Command, env map[string]string, running *bool) {
+func (a *app) enterThrough(command *cobra.Command, running *bool) {
 	inner := command.RunE
 	if inner == nil {
 		return
 	}
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := flagsFromEnvironment(cmd.Flags(), env); err != nil {
+		if err := flagsFromEnvironment(cmd.Flags(), a.env); err != nil {
+			return err
+		}
+		if err := a.flagsFromFiles(cmd.Flags(), flagNames(cmd.Root())); err != nil {
 			return err
 		}
 		*running = true

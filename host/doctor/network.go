@@ -1,0 +1,109 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func ports(_ context.Context, m Machine) (Status, string, string) {
+	all := portsOf(m)
+	if len(all) == 0 {
+		return Skip, "there is no device", ""
+	}
+	var up, down []string
+	fix := ""
+	for _, p := range all {
+		if p.active(m) {
+			up = append(up, p.String())
+			continue
+		}
+		down = append(down, p.String()+" "+strings.TrimLeft(read(m, p.folder+"/state"), "0123456789: "))
+		if netdev := p.netdev(m); netdev != "" {
+			fix = "ip link set " + netdev + " up"
+		}
+	}
+	switch {
+	case len(up) == 0:
+		return Fail, "no port is active: " + strings.Join(down, ", "), fix
+	case len(down) > 0:
+		return Warn, "active: " + strings.Join(up, ", ") + "; not: " + strings.Join(down, ", "), fix
+	}
+	return OK, "active: " + strings.Join(up, ", "), ""
+}
+
+const noGID = "0000:0000:0000:0000:0000:0000:0000:0000"
+
+// gidTables looks for an address by which rdma_cm can reach the port with RoCE v2.
+func gidTables(_ context.Context, m Machine) (Status, string, string) {
+	var good, bad []string
+	for _, p := range portsOf(m) {
+		if !p.active(m) || read(m, p.folder+"/link_layer") != "Ethernet" {
+			continue
+		}
+		var v2 []int
+		for _, name := range names(m, p.folder+"/gids") {
+			index, err := strconv.Atoi(name)
+			gid := read(m, p.folder+"/gids/"+name)
+			if err == nil && gid != "" && gid != noGID && strings.Contains(read(m, p.folder+"/gid_attrs/types/"+name), "v2") {
+				v2 = append(v2, index)
+			}
+		}
+		slices.Sort(v2)
+		if len(v2) == 0 {
+			bad = append(bad, p.String())
+			continue
+		}
+		good = append(good, fmt.Sprintf("%s has RoCE v2 at index %s", p, strings.Trim(fmt.Sprint(v2), "[]")))
+	}
+	switch {
+	case bad != nil:
+		return Fail, "no RoCE v2 address: " + strings.Join(bad, ", "), "give the network interface an IP address: ip address add 192.0.2.1/24 dev NETDEV"
+	case good == nil:
+		return Skip, "no active port over Ethernet", ""
+	}
+	return OK, strings.Join(good, "; "), ""
+}
+
+// fullMTU is what an interface needs for RoCE's largest payload, 4096 bytes, and its headers.
+const fullMTU = 4200
+
+func mtus(_ context.Context, m Machine) (Status, string, string) {
+	var small, all []string
+	fix := ""
+	for _, p := range portsOf(m) {
+		netdev := p.netdev(m)
+		mtu, err := strconv.Atoi(read(m, "sys/class/net/"+netdev+"/mtu"))
+		if netdev == "" || err != nil || !p.active(m) {
+			continue
+		}
+		all = append(all, fmt.Sprintf("%s %d", netdev, mtu))
+		if mtu < fullMTU {
+			small = append(small, fmt.Sprintf("%s %d, so packets carry %d bytes at most", netdev, mtu, payload(mtu)))
+			fix = "for packets of 4096 bytes, at both ends and the switch: ip link set " + netdev + " mtu 9000"
+		}
+	}
+	switch {
+	case all == nil:
+		return Skip, "no active port over Ethernet", ""
+	case small != nil:
+		return Warn, strings.Join(small, "; "), fix
+	}
+	return OK, strings.Join(all, ", "), ""
+}
+
+// roceHeaders are IPv6, UDP, BTH, RETH, AtomicETH and ICRC at their longest, in bytes, as the kernel reckons
+// (eth_mtu_int_to_enum and rxe_mtu).
+const roceHeaders = 40 + 8 + 12 + 16 + 28 + 4
+
+// payload is the path MTU that an interface's MTU leaves.
+func payload(mtu int) int {
+	for _, size := range []int{4096, 2048, 1024, 512} {
+		if mtu-roceHeaders >= size {
+			return size
+		}
+	}
+	return 256
+}
