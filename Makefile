@@ -67,8 +67,12 @@ check: | setup ## go vet and gofmt
 	$(Q)$(GO) vet ./...
 	$(Q)GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) vet ./guests/...
 
+.PHONY: setup-test
+setup-test:
+	@tools/setup.sh test
+
 .PHONY: go-test
-go-test: guests | setup ## Go tests, with the race detector
+go-test: guests | setup setup-test ## Go tests, with the race detector
 	$(Q)$(GO) test -race -timeout 10m ./...
 
 .PHONY: core-test

@@ -2,6 +2,7 @@
 # Install the distribution's packages that rdmarun needs, and only those that are missing.
 #
 #   tools/setup.sh build   what `make` needs to compile
+#   tools/setup.sh test    what tests need as well, and skip without
 #   tools/setup.sh vm      what `make rxe-shell` and `make test-rxe` need as well
 #   tools/setup.sh lists   fetch apt's package lists anew
 #
@@ -34,6 +35,13 @@ needs_build() {
 	need libc6-dev "the C library's headers" has_header stdio.h
 	need libibverbs-dev "verbs headers <infiniband/verbs.h>, needed to build only" has_header infiniband/verbs.h
 	need librdmacm-dev "CM headers <rdma/rdma_cma.h>, needed to build only" has_header rdma/rdma_cma.h
+}
+
+needs_test() {
+	# Ubuntu has Chromium as a snap only, which does not run as root in a container.
+	if [ "$(os_release ID)" = debian ]; then
+		need chromium "opens the HTML report in a test" has_program chromium
+	fi
 }
 
 needs_vm() {
@@ -124,6 +132,10 @@ build)
 	check_go
 	check=needs_build
 	what="to build rdmarun"
+	;;
+test)
+	check=needs_test
+	what="for tests"
 	;;
 vm)
 	check=needs_vm
