@@ -15,7 +15,9 @@ type File struct {
 	name   string
 	handle *os.File // nil for what is not ours to close
 	rename bool
-	buffer *bufio.Writer
+	// nameless tells that the file is in no directory yet: it goes with the process, however that ends.
+	nameless bool
+	buffer   *bufio.Writer
 }
 
 // Create begins the report at a path.  What is there and is no regular file, such as a pipe or a terminal,
@@ -31,11 +33,11 @@ func Create(name string) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return nil, fmt.Errorf("write the report: %w", err)
 	}
-	handle, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	handle, linked, err := temporary(name)
 	if err != nil {
 		return nil, fmt.Errorf("write the report: %w", err)
 	}
-	return &File{name: name, handle: handle, rename: true, buffer: bufio.NewWriterSize(handle, 1<<16)}, nil
+	return &File{name: name, handle: handle, rename: true, nameless: !linked, buffer: bufio.NewWriterSize(handle, 1<<16)}, nil
 }
 
 // To writes to w, which stays open.
@@ -64,14 +66,16 @@ func (f *File) Commit() error {
 	if f.rename && err == nil {
 		err = f.handle.Chmod(0o644)
 	}
+	beside := f.handle.Name()
+	if f.nameless && err == nil {
+		beside, err = f.link()
+	}
 	err = errors.Join(err, f.handle.Close())
-	if f.rename {
-		if err == nil {
-			err = os.Rename(f.handle.Name(), f.name)
-		}
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.handle.Name()))
-		}
+	if f.rename && err == nil {
+		err = os.Rename(beside, f.name)
+	}
+	if f.rename && err != nil && (!f.nameless || beside != f.handle.Name()) {
+		_ = os.Remove(beside)
 	}
 	f.handle = nil
 	return f.wrap(err)
@@ -83,7 +87,7 @@ func (f *File) Discard() {
 		return
 	}
 	_ = f.handle.Close()
-	if f.rename {
+	if f.rename && !f.nameless {
 		_ = os.Remove(f.handle.Name())
 	}
 	f.handle = nil
