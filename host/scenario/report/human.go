@@ -70,6 +70,8 @@ func (h *Human) Record(r *record.Record) error {
 		h.step(r)
 	case record.Output:
 		h.line(r)
+	case record.Checked:
+		h.threshold(r)
 	case record.CaseEnd:
 		h.end(r)
 	case record.RunEnd:
@@ -135,7 +137,7 @@ func (h *Human) line(r *record.Record) {
 
 func (h *Human) end(r *record.Record) {
 	result := r.Result
-	if result.Status != record.Passed && result.Status != record.Skipped {
+	if !result.Status.Fine() {
 		h.failed = append(h.failed, failedCase{r.Case, *result})
 	}
 	if h.options.Quiet {
@@ -159,7 +161,7 @@ func (h *Human) end(r *record.Record) {
 	switch result.Status {
 	case record.Passed:
 		h.done(result)
-	case record.Skipped:
+	case record.Skipped, record.XFailed:
 		h.print("      %s\n", h.style.warn(result.Reason))
 	default:
 		if len(result.Failures) > 0 {
@@ -170,12 +172,28 @@ func (h *Human) end(r *record.Record) {
 	}
 }
 
+// threshold tells of a limit that did not hold.
+func (h *Human) threshold(r *record.Record) {
+	checked := r.Threshold
+	if checked.OK {
+		return
+	}
+	h.below()
+	got := checked.Reason
+	if got == "" {
+		got = "it was " + checked.Value
+	}
+	h.print("      %s %s: %s  %s\n", h.style.bad("LIMIT"), checked.Text, got, h.style.dim(fmt.Sprintf("%s:%d:%d", r.File, checked.Line, checked.Column)))
+}
+
 func (h *Human) word(status record.Status) string {
 	switch status {
 	case record.Passed:
 		return h.style.good("PASS")
 	case record.Skipped:
 		return h.style.warn("SKIP")
+	case record.XFailed:
+		return h.style.warn("XFAIL")
 	case record.Errored:
 		return h.style.bad("ERR ")
 	case record.Interrupted, record.TimedOut:
@@ -225,7 +243,9 @@ func (h *Human) totals(t *record.Totals) {
 	add(t.Passed, "passed", h.style.good)
 	add(t.Failed, "failed", h.style.bad)
 	add(t.Errors, "could not run", h.style.bad)
+	add(t.XFailed, "failed as known", h.style.warn)
 	add(t.Skipped, "skipped", h.style.warn)
+	add(t.Thresholds, "thresholds not held", h.style.bad)
 	add(t.NotRun, "not run", h.style.warn)
 	if parts == nil {
 		parts = []string{h.style.warn("nothing to run")}
