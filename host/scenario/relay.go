@@ -68,6 +68,9 @@ func (r *relay) end(each *record.Record) {
 	if r.attempt > 1 || r.retry {
 		result.Attempts = r.attempt
 	}
+	if result.Status == record.Passed && r.attempt > 1 {
+		result.Reason = record.FlakyReason
+	}
 	if r.retry {
 		each.Kind = record.CaseRetry
 		result.Reason = "it is tried again"

@@ -71,7 +71,9 @@ func (h *Human) Record(r *record.Record) error {
 	case record.Output:
 		h.line(r)
 	case record.Checked:
-		h.threshold(r)
+		h.threshold(r.Threshold)
+	case record.CaseRetry:
+		h.retry(r)
 	case record.CaseEnd:
 		h.end(r)
 	case record.RunEnd:
@@ -135,6 +137,31 @@ func (h *Human) line(r *record.Record) {
 	h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), r.Line.Text)
 }
 
+// threshold shows a limit that was not held.
+func (h *Human) threshold(t *record.Threshold) {
+	if t.OK {
+		return
+	}
+	found := t.Value
+	if t.Reason != "" {
+		found = t.Reason
+	}
+	h.below()
+	h.print("      %s\n", h.style.bad(fmt.Sprintf("threshold not held: %s: %s", t.Text, found)))
+}
+
+// retry shows an attempt that does not count; its failure is not repeated at the end.
+func (h *Human) retry(r *record.Record) {
+	if h.options.Quiet {
+		return
+	}
+	h.fileLine(r)
+	h.print("%s  %s\n", h.style.warn("AGAIN"), r.Result.Name)
+	if len(r.Result.Failures) > 0 {
+		h.print("      %s\n", headline(&r.Result.Failures[0]))
+	}
+}
+
 func (h *Human) end(r *record.Record) {
 	result := r.Result
 	if !result.Status.Fine() {
@@ -160,6 +187,9 @@ func (h *Human) end(r *record.Record) {
 	h.print("%s\n", strings.TrimRight(line, " "))
 	switch result.Status {
 	case record.Passed:
+		if result.Flaky() {
+			h.print("      %s\n", h.style.warn(fmt.Sprintf("flaky: passed at attempt %d", result.Attempts)))
+		}
 		h.done(result)
 	case record.Skipped, record.XFailed:
 		h.print("      %s\n", h.style.warn(result.Reason))
@@ -170,20 +200,6 @@ func (h *Human) end(r *record.Record) {
 			h.print("      %s\n", result.Reason)
 		}
 	}
-}
-
-// threshold tells of a limit that did not hold.
-func (h *Human) threshold(r *record.Record) {
-	checked := r.Threshold
-	if checked.OK {
-		return
-	}
-	h.below()
-	got := checked.Reason
-	if got == "" {
-		got = "it was " + checked.Value
-	}
-	h.print("      %s %s: %s  %s\n", h.style.bad("LIMIT"), checked.Text, got, h.style.dim(fmt.Sprintf("%s:%d:%d", r.File, checked.Line, checked.Column)))
 }
 
 func (h *Human) word(status record.Status) string {
@@ -244,8 +260,9 @@ func (h *Human) totals(t *record.Totals) {
 	add(t.Failed, "failed", h.style.bad)
 	add(t.Errors, "could not run", h.style.bad)
 	add(t.XFailed, "failed as known", h.style.warn)
-	add(t.Skipped, "skipped", h.style.warn)
 	add(t.Thresholds, "thresholds not held", h.style.bad)
+	add(t.Skipped, "skipped", h.style.warn)
+	add(t.Flaky, "of those that passed flaky", h.style.warn)
 	add(t.NotRun, "not run", h.style.warn)
 	if parts == nil {
 		parts = []string{h.style.warn("nothing to run")}
