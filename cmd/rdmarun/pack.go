@@ -65,7 +65,7 @@ func (a *app) pack(args []string, output string) error {
 	return err
 }
 
-// unpackAll replaces packs among paths by the scenarios in them.
+// unpackAll replaces packs among paths by folders that hold the same.
 func (a *app) unpackAll(paths []string) ([]string, error) {
 	var all []string
 	for _, path := range paths {
@@ -73,52 +73,48 @@ func (a *app) unpackAll(paths []string) ([]string, error) {
 			all = append(all, path)
 			continue
 		}
-		scenarios, err := a.unpack(path)
+		folder, err := a.unpack(path)
 		if err != nil {
 			return nil, withExit(exitInvalid, fmt.Errorf("%s: %w", path, err))
 		}
-		all = append(all, scenarios...)
+		all = append(all, folder)
 	}
 	return all, nil
 }
 
 // unpack puts a pack into a folder of the cache that is named for its content, so that ids and places in
 // messages are the same in each run of the same pack.
-func (a *app) unpack(path string) ([]string, error) {
+func (a *app) unpack(path string) (string, error) {
 	text, err := readSmallFile(path, pack.MaxBytes)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	cache := a.env[host.CacheVariable]
 	if cache == "" {
 		if cache, err = host.DefaultCacheDir(); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	sum := sha256.Sum256(text)
 	name := strings.TrimSuffix(filepath.Base(path), packExtension)
 	parent := filepath.Join(cache, "packs")
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return nil, err
+		return "", err
 	}
 	temporary, err := os.MkdirTemp(parent, ".unpack-*")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer os.RemoveAll(temporary)
-	scenarios, err := pack.Extract(bytes.NewReader(text), temporary)
-	if err != nil {
-		return nil, err
+	if _, err := pack.Extract(bytes.NewReader(text), temporary); err != nil {
+		return "", err
 	}
 	// Unpacked anew each time: what lies in the cache may have been changed.
 	folder := filepath.Join(parent, name+"-"+hex.EncodeToString(sum[:6]))
 	if err := os.Rename(temporary, folder); err != nil {
 		if err = errors.Join(os.RemoveAll(folder), os.Rename(temporary, folder)); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	for i := range scenarios {
-		scenarios[i] = filepath.Join(folder, strings.TrimPrefix(scenarios[i], temporary))
-	}
-	return scenarios, nil
+	return folder, nil
 }
