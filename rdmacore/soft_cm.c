@@ -191,6 +191,14 @@ void soft_cm_expire(struct soft_timer *timer)
 	soft_cm_unlock(cm);
 }
 
+void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute)
+{
+	struct soft_cm_message message;
+
+	soft_cm_prepare(id, &message, attribute);
+	soft_cm_send(id->cm, &message);
+}
+
 void soft_cm_unlock(struct soft_cm *cm)
 {
 	struct soft_cm_message *message;
@@ -203,4 +211,13 @@ void soft_cm_unlock(struct soft_cm *cm)
 		free(message);
 	}
 	pthread_mutex_unlock(&cm->lock);
+}
+
+int soft_cm_finish(struct soft_cm *cm, int error)
+{
+	soft_cm_unlock(cm);
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
 }

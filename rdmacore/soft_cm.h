@@ -42,7 +42,6 @@ enum soft_cm_attribute {
 
 /* Reasons of a REJ (IBTA 12.6.7.2). */
 enum soft_cm_reason {
-	SOFT_REJ_NO_RESOURCES = 3,
 	SOFT_REJ_TIMEOUT = 4,
 	SOFT_REJ_INVALID_SERVICE_ID = 8,
 	SOFT_REJ_CONSUMER_DEFINED = 28,
@@ -169,8 +168,12 @@ void soft_cm_answered(struct soft_id *id);
 void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_data, uint8_t length);
 void soft_cm_enter_timewait(struct soft_id *id);
 void soft_cm_expire(struct soft_timer *timer);
+/* Send a message that says no more than which connection it is about, and wait for no answer. */
+void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute);
 /* Deliver what is queued, then release cm.lock. */
 void soft_cm_unlock(struct soft_cm *cm);
+/* The same at the end of an operation: its errno value becomes librdmacm's 0, or -1 and errno. */
+int soft_cm_finish(struct soft_cm *cm, int error);
 
 /* soft_cm_receive.c: one message arrives; cm.lock is held */
 void soft_cm_receive(struct soft_cm *cm, const struct soft_cm_message *message);
@@ -184,6 +187,9 @@ bool soft_address_is_any(const struct sockaddr *address);
 bool soft_address_is_local(const struct soft_cm *cm, const struct sockaddr *address);
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid);
 socklen_t soft_address_length(const struct sockaddr *address);
+/* Host byte order. */
+uint16_t soft_address_port(const struct sockaddr *address);
+void soft_address_set_port(struct sockaddr *address, uint16_t port);
 
 /* soft_id.c */
 /* A new id with no port and no device; NULL and errno ENOMEM. */

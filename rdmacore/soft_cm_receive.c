@@ -105,11 +105,8 @@ static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
 
 static void receive_rep(struct soft_id *id, const struct soft_cm_message *rep)
 {
-	struct soft_cm_message rtu;
-
 	if (id->state == SOFT_ID_ESTABLISHED) { /* our RTU was lost */
-		soft_cm_prepare(id, &rtu, SOFT_CM_RTU);
-		soft_cm_send(id->cm, &rtu);
+		soft_cm_send_plain(id, SOFT_CM_RTU);
 		return;
 	}
 	if (id->state != SOFT_ID_REQ_SENT)
@@ -152,14 +149,6 @@ static void receive_rej(struct soft_id *id, const struct soft_cm_message *rej)
 	soft_cm_answered(id);
 }
 
-static void send_drep(struct soft_id *id)
-{
-	struct soft_cm_message drep;
-
-	soft_cm_prepare(id, &drep, SOFT_CM_DREP);
-	soft_cm_send(id->cm, &drep);
-}
-
 static void receive_dreq(struct soft_id *id)
 {
 	switch (id->state) {
@@ -173,7 +162,7 @@ static void receive_dreq(struct soft_id *id)
 		id->state = SOFT_ID_DREQ_RECEIVED;
 		break;
 	case SOFT_ID_TIMEWAIT:
-		send_drep(id); /* our answer to the first one was lost */
+		soft_cm_send_plain(id, SOFT_CM_DREP); /* our answer to the first one was lost */
 		break;
 	default:
 		break;

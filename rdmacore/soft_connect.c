@@ -9,15 +9,6 @@
 
 #define SERVICE_MAX_RETRY 7 /* three-bit fields of REQ and REP */
 
-static int finish(struct soft_id *id, int error)
-{
-	soft_cm_unlock(id->cm);
-	if (!error)
-		return 0;
-	errno = error;
-	return -1;
-}
-
 static uint8_t clamp_retry(uint8_t count)
 {
 	return count > SERVICE_MAX_RETRY ? SERVICE_MAX_RETRY : count;
@@ -86,7 +77,7 @@ int soft_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *param)
 	struct soft_id *id = soft_id(rdma_id);
 
 	pthread_mutex_lock(&id->cm->lock);
-	return finish(id, connect_locked(id, param));
+	return soft_cm_finish(id->cm, connect_locked(id, param));
 }
 
 static int accept_locked(struct soft_id *id, const struct rdma_conn_param *param)
@@ -142,7 +133,7 @@ int soft_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *param)
 		soft_id_fail_qp(id);
 		soft_cm_reject(id, SOFT_REJ_CONSUMER_DEFINED, NULL, 0);
 	}
-	return finish(id, error);
+	return soft_cm_finish(id->cm, error);
 }
 
 int soft_reject(struct rdma_cm_id *rdma_id, const void *private_data, uint8_t private_data_len)
@@ -156,30 +147,27 @@ int soft_reject(struct rdma_cm_id *rdma_id, const void *private_data, uint8_t pr
 		error = EINVAL;
 	else
 		soft_cm_reject(id, SOFT_REJ_CONSUMER_DEFINED, private_data, private_data_len);
-	return finish(id, error);
+	return soft_cm_finish(id->cm, error);
 }
 
 int soft_establish(struct rdma_cm_id *rdma_id)
 {
 	struct soft_id *id = soft_id(rdma_id);
-	struct soft_cm_message rtu;
 	int error = 0;
 
 	pthread_mutex_lock(&id->cm->lock);
 	if (id->rdma.qp || id->state != SOFT_ID_REP_RECEIVED) {
 		error = EINVAL;
 	} else {
-		soft_cm_prepare(id, &rtu, SOFT_CM_RTU);
-		soft_cm_send(id->cm, &rtu);
+		soft_cm_send_plain(id, SOFT_CM_RTU);
 		id->state = SOFT_ID_ESTABLISHED;
 	}
-	return finish(id, error);
+	return soft_cm_finish(id->cm, error);
 }
 
 int soft_disconnect(struct rdma_cm_id *rdma_id)
 {
 	struct soft_id *id = soft_id(rdma_id);
-	struct soft_cm_message drep;
 	int error = 0;
 
 	pthread_mutex_lock(&id->cm->lock);
@@ -200,8 +188,7 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 		break;
 	case SOFT_ID_DREQ_RECEIVED:
 		soft_id_fail_qp(id);
-		soft_cm_prepare(id, &drep, SOFT_CM_DREP);
-		soft_cm_send(id->cm, &drep);
+		soft_cm_send_plain(id, SOFT_CM_DREP);
 		soft_cm_enter_timewait(id);
 		break;
 	default:
@@ -209,5 +196,5 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 		soft_id_fail_qp(id);
 		break;
 	}
-	return finish(id, error);
+	return soft_cm_finish(id->cm, error);
 }

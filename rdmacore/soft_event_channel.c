@@ -106,7 +106,6 @@ void soft_cm_drop_unread(struct soft_id *owner)
 static void complete_connect(struct soft_cm_event *event)
 {
 	struct soft_id *id = soft_id(event->rdma.id);
-	struct soft_cm_message rtu;
 	int error;
 
 	if (!id->rdma.qp || id->state != SOFT_ID_REP_RECEIVED)
@@ -120,8 +119,7 @@ static void complete_connect(struct soft_cm_event *event)
 		return;
 	}
 	event->rdma.event = RDMA_CM_EVENT_ESTABLISHED;
-	soft_cm_prepare(id, &rtu, SOFT_CM_RTU);
-	soft_cm_send(id->cm, &rtu);
+	soft_cm_send_plain(id, SOFT_CM_RTU);
 	id->state = SOFT_ID_ESTABLISHED;
 }
 

@@ -73,8 +73,6 @@ static void unbind_device(struct soft_id *id)
 /* What the peer of a destroyed id gets to hear, by the state of the connection (cm_destroy_id of Linux). */
 static void leave_connection(struct soft_id *id)
 {
-	struct soft_cm_message message;
-
 	switch (id->state) {
 	case SOFT_ID_REQ_SENT:
 		soft_cm_reject(id, SOFT_REJ_TIMEOUT, NULL, 0);
@@ -85,12 +83,10 @@ static void leave_connection(struct soft_id *id)
 		soft_cm_reject(id, SOFT_REJ_CONSUMER_DEFINED, NULL, 0);
 		break;
 	case SOFT_ID_ESTABLISHED:
-		soft_cm_prepare(id, &message, SOFT_CM_DREQ);
-		soft_cm_send(id->cm, &message);
+		soft_cm_send_plain(id, SOFT_CM_DREQ);
 		break;
 	case SOFT_ID_DREQ_RECEIVED:
-		soft_cm_prepare(id, &message, SOFT_CM_DREP);
-		soft_cm_send(id->cm, &message);
+		soft_cm_send_plain(id, SOFT_CM_DREP);
 		break;
 	default:
 		break;
@@ -156,9 +152,7 @@ int soft_destroy_id(struct rdma_cm_id *rdma_id)
 	error = wait_for_acknowledgements(id);
 	if (!error)
 		soft_id_free(id);
-	soft_cm_unlock(cm);
-	errno = error;
-	return error ? -1 : 0;
+	return soft_cm_finish(cm, error);
 }
 
 static bool known_family(const struct sockaddr *address)
@@ -185,16 +179,6 @@ static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 	return 0;
 }
 
-/* The operation's errno value becomes librdmacm's -1 and errno; queued messages are delivered. */
-static int finish(struct soft_cm *cm, int error)
-{
-	soft_cm_unlock(cm);
-	if (!error)
-		return 0;
-	errno = error;
-	return -1;
-}
-
 int soft_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *address)
 {
 	struct soft_id *id = soft_id(rdma_id);
@@ -204,7 +188,7 @@ int soft_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *address)
 		return -1;
 	}
 	pthread_mutex_lock(&id->cm->lock);
-	return finish(id->cm, bind_locked(id, address));
+	return soft_cm_finish(id->cm, bind_locked(id, address));
 }
 
 static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
@@ -212,7 +196,6 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 {
 	struct rdma_addr *addr = &id->rdma.route.addr;
 	struct sockaddr_storage any = {.ss_family = destination->sa_family};
-	uint16_t port = id->port;
 	int error = 0;
 
 	if (id->state == SOFT_ID_IDLE)
@@ -232,12 +215,8 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 			addr->dst_sin6.sin6_addr = in6addr_loopback;
 	}
 	if (soft_address_is_any(&addr->src_addr)) {
-		port = id->port;
 		memcpy(&addr->src_addr, &addr->dst_addr, soft_address_length(&addr->dst_addr));
-		if (addr->src_addr.sa_family == AF_INET)
-			addr->src_sin.sin_port = htons(port);
-		else
-			addr->src_sin6.sin6_port = htons(port);
+		soft_address_set_port(&addr->src_addr, id->port);
 	}
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
 		return ENOMEM;
@@ -256,7 +235,7 @@ int soft_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *source,
 		return -1;
 	}
 	pthread_mutex_lock(&id->cm->lock);
-	return finish(id->cm, resolve_locked(id, source, destination));
+	return soft_cm_finish(id->cm, resolve_locked(id, source, destination));
 }
 
 int soft_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
@@ -272,7 +251,7 @@ int soft_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
 		error = ENOMEM;
 	else
 		id->state = SOFT_ID_ROUTE_RESOLVED;
-	return finish(id->cm, error);
+	return soft_cm_finish(id->cm, error);
 }
 
 int soft_listen(struct rdma_cm_id *rdma_id, int backlog)
@@ -290,19 +269,17 @@ int soft_listen(struct rdma_cm_id *rdma_id, int backlog)
 		id->backlog = backlog <= 0 || backlog > SOFT_MAX_BACKLOG ? SOFT_MAX_BACKLOG : backlog;
 		id->state = SOFT_ID_LISTEN;
 	}
-	return finish(id->cm, error);
+	return soft_cm_finish(id->cm, error);
 }
 
 __be16 soft_get_src_port(struct rdma_cm_id *id)
 {
-	return id->route.addr.src_addr.sa_family == AF_INET6 ? id->route.addr.src_sin6.sin6_port :
-							       id->route.addr.src_sin.sin_port;
+	return htons(soft_address_port(&id->route.addr.src_addr));
 }
 
 __be16 soft_get_dst_port(struct rdma_cm_id *id)
 {
-	return id->route.addr.dst_addr.sa_family == AF_INET6 ? id->route.addr.dst_sin6.sin6_port :
-							       id->route.addr.dst_sin.sin_port;
+	return htons(soft_address_port(&id->route.addr.dst_addr));
 }
 
 struct ibv_context **soft_get_devices(int *count)

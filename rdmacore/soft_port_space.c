@@ -57,9 +57,17 @@ bool soft_address_is_local(const struct soft_cm *cm, const struct sockaddr *addr
 	return soft_device_owns(cm->device, &gid);
 }
 
-static uint16_t port_of(const struct sockaddr *address)
+uint16_t soft_address_port(const struct sockaddr *address)
 {
 	return ntohs(address->sa_family == AF_INET ? in4(address)->sin_port : in6(address)->sin6_port);
+}
+
+void soft_address_set_port(struct sockaddr *address, uint16_t port)
+{
+	if (address->sa_family == AF_INET)
+		((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
 }
 
 static struct soft_id **bucket_of(struct soft_cm *cm, int port_space, uint16_t port)
@@ -110,7 +118,7 @@ static int choose_port(struct soft_id *id, const struct sockaddr *address, uint1
 int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 {
 	struct sockaddr *source = &id->rdma.route.addr.src_addr;
-	uint16_t port = port_of(address);
+	uint16_t port = soft_address_port(address);
 	struct soft_id **bucket;
 	int error;
 
@@ -120,10 +128,7 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	if (error)
 		return error;
 	memcpy(source, address, soft_address_length(address));
-	if (source->sa_family == AF_INET)
-		id->rdma.route.addr.src_sin.sin_port = htons(port);
-	else
-		id->rdma.route.addr.src_sin6.sin6_port = htons(port);
+	soft_address_set_port(source, port);
 	id->port = port;
 	bucket = bucket_of(id->cm, id->rdma.ps, port);
 	id->port_next = *bucket;
@@ -146,7 +151,7 @@ void soft_port_release(struct soft_id *id)
 struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
 					const struct sockaddr *destination)
 {
-	uint16_t port = port_of(destination);
+	uint16_t port = soft_address_port(destination);
 	struct soft_id *id, *wildcard = NULL;
 
 	for (id = *bucket_of(cm, port_space, port); id; id = id->port_next) {
