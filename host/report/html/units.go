@@ -2,33 +2,18 @@ package html
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"rdmarun/host/scenario/report"
 )
 
-// duration prints a time with three digits.
+// duration is the terminal's, in the characters that a page has: a narrow space that does not break, and µ.
 func duration(d time.Duration) string {
-	three := func(value float64, unit string) string {
-		switch {
-		case value < 10:
-			return fmt.Sprintf("%.2f\u202f%s", value, unit)
-		case value < 100:
-			return fmt.Sprintf("%.1f\u202f%s", value, unit)
-		}
-		return fmt.Sprintf("%.0f\u202f%s", value, unit)
-	}
-	switch {
-	case d <= 0:
+	if d <= 0 {
 		return "0"
-	case d < time.Microsecond:
-		return fmt.Sprintf("%d\u202fns", d)
-	case d < time.Millisecond:
-		return three(float64(d)/1e3, "µs")
-	case d < time.Second:
-		return three(float64(d)/1e6, "ms")
-	case d < time.Minute:
-		return three(d.Seconds(), "s")
 	}
-	return d.Round(time.Second).String()
+	return strings.NewReplacer(" us", "\u202fµs", " ", "\u202f").Replace(report.Duration(d))
 }
 
 // size prints bytes.

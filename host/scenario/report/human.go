@@ -121,8 +121,8 @@ func (h *Human) step(r *record.Record) {
 		text = h.style.bad(text)
 	}
 	h.below()
-	h.print("      %s %s  %-8s %s\n", h.style.dim(fmt.Sprintf("%9s", "+"+duration(r.Elapsed))),
-		h.style.dim(fmt.Sprintf("%7s", duration(s.Took))), h.style.role(s.Role), text)
+	h.print("      %s %s  %-8s %s\n", h.style.dim(fmt.Sprintf("%9s", "+"+Duration(r.Elapsed))),
+		h.style.dim(fmt.Sprintf("%7s", Duration(s.Took))), h.style.role(s.Role), text)
 }
 
 func (h *Human) line(r *record.Record) {
@@ -171,7 +171,7 @@ func (h *Human) end(r *record.Record) {
 		return
 	}
 	h.fileLine(r)
-	name, place, took := result.Name, "", duration(result.Took)
+	name, place, took := result.Name, "", Duration(result.Took)
 	switch {
 	case r.Case != r.File:
 	case filepath.Base(r.File) == name:
@@ -224,7 +224,7 @@ func (h *Human) word(status record.Status) string {
 func (h *Human) done(result *record.Result) {
 	for _, loop := range result.Loops {
 		h.print("      %-10s %s, median %s, fastest %s, slowest %s\n", loop.Name, plural(loop.Rounds, "round"),
-			duration(loop.Median), duration(loop.Min), duration(loop.Max))
+			Duration(loop.Median), Duration(loop.Min), Duration(loop.Max))
 	}
 	var traffic []string
 	for _, entry := range result.Traffic {
@@ -274,7 +274,7 @@ func (h *Human) totals(t *record.Totals) {
 	case t.TimedOut:
 		text += h.style.warn(", out of time")
 	}
-	h.print("\n%s  %s\n", text, h.style.dim("in "+duration(t.Took)))
+	h.print("\n%s  %s\n", text, h.style.dim("in "+Duration(t.Took)))
 }
 
 func plural(n int, noun string) string {

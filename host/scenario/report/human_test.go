@@ -14,7 +14,7 @@ func TestDuration(t *testing.T) {
 		0: "0 ns", 999: "999 ns", 1500: "1.50 us", 21300: "21.3 us", 999 * time.Microsecond: "999 us",
 		1230 * time.Microsecond: "1.23 ms", 2004 * time.Millisecond: "2.00 s", 90 * time.Second: "1m30s",
 	} {
-		if got := duration(d); got != want {
+		if got := Duration(d); got != want {
 			t.Errorf("%d: got %s, want %s", d, got, want)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// duration prints a time with three digits, as people say it.
-func duration(d time.Duration) string {
+// Duration prints a time with three digits, as people say it.
+func Duration(d time.Duration) string {
 	switch {
 	case d < time.Microsecond:
 		return fmt.Sprintf("%d ns", d.Nanoseconds())

@@ -129,12 +129,17 @@ func createEndpoint(ctx context.Context, call *Call) (Outcome, error) {
 	}
 	endpoint := call.Role.Adopt("ep", id)
 	endpoint.Passive = config.Passive
+	return located(endpoint, id), nil
+}
+
+// located is the outcome of a verb that gave an endpoint its address.
+func located(endpoint *lab.Endpoint, id *rdmacore.ID) Outcome {
 	local := id.LocalAddr()
 	return Outcome{
 		Endpoint: endpoint,
 		Fields:   []any{int(local.Port()), local.Addr().String()},
 		Summary:  func() string { return local.String() },
-	}, nil
+	}
 }
 
 // ownAddress is the address argument; a passive endpoint without one takes its role's.

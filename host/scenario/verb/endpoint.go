@@ -21,12 +21,7 @@ func bind(_ context.Context, call *Call) (Outcome, error) {
 	if err := id.BindAddr(netip.AddrPortFrom(own, uint16(call.Integer("port")))); err != nil {
 		return Outcome{Endpoint: endpoint}, err
 	}
-	local := id.LocalAddr()
-	return Outcome{
-		Endpoint: endpoint,
-		Fields:   []any{int(local.Port()), local.Addr().String()},
-		Summary:  func() string { return local.String() },
-	}, nil
+	return located(endpoint, id), nil
 }
 
 func createQP(_ context.Context, call *Call) (Outcome, error) {
