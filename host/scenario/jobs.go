@@ -93,7 +93,10 @@ func (j *jobs) seed(number int) *uint64 {
 
 // one runs a case once.  Its result is in the records.
 func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, stream *record.Stream) {
-	config := run.Config{Stream: stream, Rerun: j.config.Rerun}
+	config := run.Config{
+		Stream: stream, Rerun: j.config.Rerun,
+		TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
+	}
 	if missing := each.Scenario.Program.Missing; len(missing) > 0 {
 		run.Skip(config, each.Scenario.Program, each.Case, MissingReason(missing))
 		return
@@ -111,7 +114,7 @@ func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, stream *rec
 	config.Guests = func() (lab.GuestStarter, error) {
 		return &guestStarter{runtime: j.guests, provider: config.Provider}, nil
 	}
-	run.Case(ctx, config, each.Scenario.Program, each.Case)
+	run.Case(ctx, config, each.Scenario.Program, placed(each.Case, j.config.Places))
 }
 
 // MissingReason is why a case is skipped whose parameters have no value.

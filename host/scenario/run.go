@@ -39,6 +39,15 @@ type RunConfig struct {
 	Rerun string
 	// Environment is noted in the records: facts of where the run takes place.
 	Environment map[string]string
+	// Places are where roles run, by their names; that of "" is for roles without one of their own.  They
+	// come before what the scenario says.
+	Places map[string]Place
+	// TimeScale stretches limits of the wall's time, for slow machines: took.max, within and timeouts; 0 is 1.
+	TimeScale float64
+	// Stall replaces the stall_timeout of every scenario; 0 leaves it.
+	Stall time.Duration
+	// NoThresholds checks none.
+	NoThresholds bool
 	// GuestCache is the directory of compiled guests; empty for the user's own.
 	GuestCache string
 }
@@ -81,8 +90,8 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 		name = config.Provider.Name()
 	}
 	rounds := max(1, config.Repeat)
-	description := &record.Run{Provider: name, Cases: len(cases) * rounds, Rerun: config.Rerun, Seed: config.Seed,
-		Environment: config.Environment}
+	description := &record.Run{Provider: name, Cases: len(cases) * rounds, UntilFail: config.UntilFail,
+		Rerun: config.Rerun, Seed: config.Seed, Environment: config.Environment}
 	for _, each := range cases {
 		files := description.Files
 		if len(files) == 0 || files[len(files)-1] != each.Scenario.Path {

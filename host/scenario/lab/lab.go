@@ -24,6 +24,8 @@ type Config struct {
 type RoleConfig struct {
 	Name    string
 	Device  string // empty: the provider's default
+	Port    int    // of the device; 0: any that is active
+	GID     string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
 	Buffers []BufferConfig
 	Guest   *GuestConfig // nil for a role that steps drive
 }

@@ -35,7 +35,7 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 	if r.device, err = l.device(config.Device); err != nil {
 		return nil, err
 	}
-	if r.address, err = r.device.Address(); err != nil {
+	if r.address, err = config.addressOf(r.device); err != nil {
 		return nil, err
 	}
 	if config.Guest != nil {

@@ -50,6 +50,8 @@ type Record struct {
 type Run struct {
 	Provider string   `json:"provider"`
 	Cases    int      `json:"cases"`
+	// UntilFail tells that the cases are run again until one fails: Cases is what one round has.
+	UntilFail bool `json:"until_fail,omitempty"`
 	Rerun    string   `json:"rerun,omitempty"` // the command without its files
 	Seed     *uint64  `json:"seed,omitempty"`  // of soft's random numbers
 	Files    []string `json:"files"`
@@ -87,6 +89,18 @@ type Step struct {
 	At   time.Duration `json:"at_ns"`
 	Took time.Duration `json:"took_ns"`
 	OK   bool          `json:"ok"`
+	// Fields are what the call returned, in the order of the verb's results; Errno is what it failed with,
+	// expected or not.
+	Fields []Field `json:"fields,omitempty"`
+	Errno  string  `json:"errno,omitempty"`
+}
+
+// Field is one result of a call, as a scenario would write it.
+type Field struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Varies tells that another run has another value: a number or an address that was given out.
+	Varies bool `json:"varies,omitempty"`
 }
 
 // Line is a line of output of a log step or a guest.

@@ -10,7 +10,6 @@ import (
 	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
-	"rdmarun/host/scenario/record"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -30,9 +29,12 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 	if call.Arguments, err = r.evaluate(action.Arguments); err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
 	}
+	if !action.None { // where nothing is to come, a longer wait would claim more
+		r.stretchWithin(call)
+	}
 	begin := time.Now()
 	outcome, err := action.Verb.Run(ctx, call)
-	took := time.Since(begin)
+	took, returned := time.Since(begin), err
 	switch {
 	case ctx.Err() != nil && err != nil:
 		err = context.Cause(ctx)
@@ -50,7 +52,9 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 	m := moment{at: begin, role: name, step: step, call: call, outcome: outcome.Summary, err: err}
 	r.history.add(m)
 	if r.wantSteps {
-		r.writeStep(m, took)
+		step := r.stepRecord(m, took)
+		step.Fields, step.Errno = returnedFields(action.Verb, &outcome), returnedErrno(returned)
+		r.writeStep(step)
 	}
 	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
@@ -256,16 +260,4 @@ func ignoreLeftovers(call *verb.Call, outcome *verb.Outcome) {
 	if endpoint, err := call.Endpoint("ep"); err == nil {
 		endpoint.Ignore()
 	}
-}
-
-func (r *caseRun) writeStep(m moment, took time.Duration) {
-	step := &record.Step{
-		Role: m.role, Action: m.action(), Text: m.given(), Outcome: m.result(),
-		Line: m.step.Span.Line, Column: m.step.Span.Column,
-		At: m.at.Sub(r.history.begin), Took: took, OK: m.err == nil,
-	}
-	if file := m.step.Span.File(); file != r.program.File {
-		step.File = file
-	}
-	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
 }

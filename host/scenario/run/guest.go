@@ -39,7 +39,7 @@ func (r *caseRun) guest(ctx context.Context, step *plan.Step, action *plan.Guest
 	}
 	r.history.add(m)
 	if r.wantSteps {
-		r.writeStep(m, time.Since(begin))
+		r.writeStep(r.stepRecord(m, time.Since(begin)))
 	}
 	if m.err != nil {
 		return r.failed(step, name, text, m.err)
@@ -82,13 +82,13 @@ func (r *caseRun) operate(ctx context.Context, guest *lab.Guest, action *plan.Gu
 
 func (r *caseRun) within(value *plan.Value, otherwise time.Duration) (time.Duration, error) {
 	if value == nil {
-		return otherwise, nil
+		return r.onClock(otherwise), nil
 	}
 	known, err := value.Get(r.env)
 	if err != nil {
 		return 0, err
 	}
-	return known.(time.Duration), nil
+	return r.onClock(known.(time.Duration)), nil
 }
 
 func (r *caseRun) judgeGuest(action *plan.Guest, role string, result *lab.GuestResult) error {
@@ -150,7 +150,7 @@ func (r *caseRun) barrier(ctx context.Context, step *plan.Step, action *plan.Bar
 	m := moment{at: begin, step: step, text: fmt.Sprintf("barrier %s", name), err: err}
 	r.history.add(m)
 	if r.wantSteps {
-		r.writeStep(m, time.Since(begin))
+		r.writeStep(r.stepRecord(m, time.Since(begin)))
 	}
 	if err != nil {
 		return r.failed(step, "", "barrier", err)

@@ -23,6 +23,12 @@ type Config struct {
 	Stream *record.Stream
 	// Rerun is the command that runs one case again, without file and case: "rdmarun run -p count=3".
 	Rerun string
+	// TimeScale stretches limits of the wall's time; 0 is 1.
+	TimeScale float64
+	// Stall replaces the time in which a step must end; 0 leaves the scenario's.
+	Stall time.Duration
+	// NoThresholds checks none.
+	NoThresholds bool
 }
 
 // finallyGrace is how long the steps of `finally` and the freeing may take once the case is over.
@@ -119,9 +125,10 @@ func (r *caseRun) execute(ctx context.Context) {
 	r.lab.Clock().Enter()
 	defer r.lab.Clock().Leave()
 
-	steps, cancel := context.WithTimeoutCause(ctx, r.testCase.Timeout, &caseTimeout{r.testCase.Timeout})
+	limit := r.config.stretched(r.testCase.Timeout)
+	steps, cancel := context.WithTimeoutCause(ctx, limit, &caseTimeout{limit})
 	defer cancel()
-	steps, relax := watch(steps, r.testCase.Stall, r.ended)
+	steps, relax := watch(steps, r.stall(), r.ended)
 	defer relax()
 	begin := r.lab.Clock().Now()
 	err := r.list(steps, r.testCase.Setup)

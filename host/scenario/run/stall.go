@@ -14,6 +14,14 @@ func (e *stalled) Error() string {
 	return fmt.Sprintf("no step has ended for %s (stall_timeout)", e.limit)
 }
 
+// stall is how long a step may take: what the command line says, else the scenario.
+func (r *caseRun) stall() time.Duration {
+	if r.config.Stall > 0 {
+		return r.config.Stall
+	}
+	return r.config.stretched(r.testCase.Stall)
+}
+
 // watch cancels the returned context when steps stays the same for limit of the wall's time; 0 is without
 // limit.
 func watch(ctx context.Context, limit time.Duration, steps *atomic.Int64) (context.Context, func()) {

@@ -62,12 +62,13 @@ func (r *caseRun) step(ctx context.Context, step *plan.Step) error {
 		return r.named(ctx, step)
 	}
 	if step.Timeout != nil {
-		limit, err := step.Timeout.Get(r.env)
+		known, err := step.Timeout.Get(r.env)
 		if err != nil {
 			return r.failed(step, "", "timeout", err)
 		}
+		limit := r.config.stretched(known.(time.Duration))
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit.(time.Duration), &stepTimeout{limit.(time.Duration)})
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &stepTimeout{limit})
 		defer cancel()
 	}
 	clock := r.lab.Clock()
@@ -200,7 +201,7 @@ func (r *caseRun) checkTook(step *plan.Step, took time.Duration) error {
 		holds func(limit time.Duration) bool
 	}{
 		{step.Took.Min, "at least ", func(limit time.Duration) bool { return took >= limit }},
-		{step.Took.Max, "at most ", func(limit time.Duration) bool { return took <= limit }},
+		{step.Took.Max, "at most ", func(limit time.Duration) bool { return took <= r.onClock(limit) }},
 	} {
 		if bound.value == nil {
 			continue
@@ -211,7 +212,7 @@ func (r *caseRun) checkTook(step *plan.Step, took time.Duration) error {
 		}
 		if !bound.holds(limit.(time.Duration)) {
 			return &stepError{span: step.Took.Span, action: "took", path: r.pathCopy(), err: &lab.Failure{
-				What: "wrong time", Expected: bound.words + limit.(time.Duration).String(), Got: rounded(took),
+				What: "wrong time", Expected: bound.words + limit.(time.Duration).String() + r.scaleNote(), Got: rounded(took),
 			}}
 		}
 	}

@@ -11,6 +11,9 @@ import (
 // thresholds checks the limits of a case that has run to its end, and writes a record of each.  One without
 // anything measured does not hold: it would watch nothing.
 func (r *caseRun) thresholds(took time.Duration) {
+	if r.config.NoThresholds {
+		return
+	}
 	for _, threshold := range r.testCase.Thresholds {
 		if threshold.If != nil {
 			env, err := surroundings(r.config.Provider, r.testCase)

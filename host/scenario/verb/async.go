@@ -18,7 +18,7 @@ func waitAsyncVerb() Verb {
 		},
 		Results: []Result{
 			{Name: "type", Type: Word, Words: asyncNames(), Doc: "the event"},
-			{Name: "qp_num", Type: Integer, Doc: "the queue pair that it concerns, if it concerns one"},
+			{Name: "qp_num", Type: Integer, Varies: true, Doc: "the queue pair that it concerns, if it concerns one"},
 			{Name: "port", Type: Integer, Doc: "the port that it concerns, if it concerns one"},
 		},
 	}

@@ -25,8 +25,8 @@ func completionVerbs() []Verb {
 				{Name: "opcode", Type: Word, Words: wcOpcodeNames(), Doc: "what it was; not after a failure"},
 				{Name: "byte_len", Type: Integer, Doc: "bytes received or read; not after a failure"},
 				{Name: "imm_data", Type: Integer, Doc: "immediate data of a receive, host order"},
-				{Name: "qp_num", Type: Integer, Doc: "the own queue pair"},
-				{Name: "vendor_err", Type: Integer, Doc: "the device's own code of a failure"},
+				{Name: "qp_num", Type: Integer, Varies: true, Doc: "the own queue pair"},
+				{Name: "vendor_err", Type: Integer, Varies: true, Doc: "the device's own code of a failure"},
 			},
 		},
 		{

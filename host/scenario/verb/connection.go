@@ -33,8 +33,8 @@ func connectionVerbs() []Verb {
 				{Name: "resolve", Type: Duration, Default: 2 * time.Second, Min: 1, Max: int64(time.Minute), Doc: "time for the address and for the route each"},
 			},
 			Results: []Result{
-				{Name: "port", Type: Integer, Doc: "the own port"},
-				{Name: "address", Type: Text, Doc: "the own address"},
+				{Name: "port", Type: Integer, Varies: true, Doc: "the own port"},
+				{Name: "address", Type: Text, Varies: true, Doc: "the own address"},
 			},
 		},
 		{
@@ -64,8 +64,8 @@ func connectionVerbs() []Verb {
 				{Name: "address", Type: Address, Doc: "own address; without it that of the role's device"},
 			},
 			Results: []Result{
-				{Name: "port", Type: Integer, Doc: "the own port"},
-				{Name: "address", Type: Text, Doc: "the own address"},
+				{Name: "port", Type: Integer, Varies: true, Doc: "the own port"},
+				{Name: "address", Type: Text, Varies: true, Doc: "the own address"},
 			},
 		},
 		{

@@ -38,7 +38,7 @@ func eventVerbs() []Verb {
 			{Name: "flow_control", Type: Integer, Doc: "hardware flow control"},
 			{Name: "retry_count", Type: Integer, Doc: "repeats of an unanswered packet"},
 			{Name: "rnr_retry_count", Type: Integer, Doc: "repeats of a send that finds no receive"},
-			{Name: "qp_num", Type: Integer, Doc: "number of the peer's queue pair"},
+			{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair"},
 		},
 	}}
 }

@@ -17,9 +17,9 @@ func memoryVerbs() []Verb {
 			Arguments: []Argument{buffer,
 				{Name: "access", Type: Rights, Doc: "rights; without them those of the buffer"}},
 			Results: []Result{
-				{Name: "addr", Type: Integer, Doc: "address of the first byte"},
-				{Name: "rkey", Type: Integer, Doc: "key for the peer"},
-				{Name: "lkey", Type: Integer, Doc: "key for own requests"},
+				{Name: "addr", Type: Integer, Varies: true, Doc: "address of the first byte"},
+				{Name: "rkey", Type: Integer, Varies: true, Doc: "key for the peer"},
+				{Name: "lkey", Type: Integer, Varies: true, Doc: "key for own requests"},
 			},
 		},
 		{

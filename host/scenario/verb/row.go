@@ -69,7 +69,10 @@ type Result struct {
 	Words []string
 	// Default is what the field must be unless `expect` says otherwise; nil: anything.
 	Default any
-	Doc     string
+	// Varies tells that the value is another one in each run or on each device: a number or an address that
+	// was given out.  Who compares two runs leaves it out.
+	Varies bool
+	Doc    string
 }
 
 // Outcome is what a verb returned.
