@@ -1,0 +1,57 @@
+package run
+
+import (
+	"encoding/hex"
+	"errors"
+	"syscall"
+	"time"
+
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/verb"
+)
+
+func (r *caseRun) stepRecord(m moment, took time.Duration) *record.Step {
+	step := &record.Step{
+		Role: m.role, Action: m.action(), Text: m.given(), Outcome: m.result(),
+		Line: m.step.Span.Line, Column: m.step.Span.Column,
+		At: m.at.Sub(r.history.begin), Took: took, OK: m.err == nil,
+	}
+	if file := m.step.Span.File(); file != r.program.File {
+		step.File = file
+	}
+	return step
+}
+
+func (r *caseRun) writeStep(step *record.Step) {
+	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
+}
+
+// returnedFields are a call's results for the record, those without a value left out.
+func returnedFields(v *verb.Verb, outcome *verb.Outcome) []record.Field {
+	var fields []record.Field
+	for i, value := range outcome.Fields {
+		if value == nil {
+			continue
+		}
+		result := &v.Results[i]
+		fields = append(fields, record.Field{Name: result.Name, Value: recorded(value, result.Type), Varies: result.Varies})
+	}
+	return fields
+}
+
+// recorded shows a value in full: bytes as hexadecimal digits, however many.
+func recorded(value any, t verb.Type) string {
+	if data, ok := value.([]byte); ok {
+		return hex.EncodeToString(data)
+	}
+	return plan.Show(value, t)
+}
+
+func returnedErrno(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return verb.ErrnoName(errno)
+	}
+	return ""
+}
