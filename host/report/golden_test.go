@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -137,6 +138,49 @@ func TestTAPKeepsItsPlan(t *testing.T) {
 	}
 }
 
+// Runs whose number of cases is known last have their plan there; it counts what came, whatever ended them.
+func TestTAPPlanOfARunUntilAFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  *record.Totals
+		last string
+	}{
+		"failed":      {&record.Totals{Passed: 4, Failed: 1}, "1..5"},
+		"interrupted": {&record.Totals{Passed: 4, Failed: 1, Interrupted: true}, "Bail out! interrupted"},
+		"killed":      {nil, "Bail out! the records end before the run did"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text bytes.Buffer
+			out, err := report.Open(report.Target{Format: "tap", Path: "-"}, &text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			records := []record.Record{{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 2, UntilFail: true}}}
+			for i := range 5 {
+				status := map[bool]record.Status{true: record.Failed, false: record.Passed}[i == 4]
+				records = append(records, record.Record{
+					Kind: record.CaseEnd, Case: "case", Attempt: i / 2, Result: &record.Result{Name: "case", Status: status},
+				})
+			}
+			if test.end != nil {
+				records = append(records, record.Record{Kind: record.RunEnd, Totals: test.end})
+			}
+			for i := range records {
+				if err := out.Record(&records[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := out.Close(); err != nil {
+				t.Fatal(err)
+			}
+			plans := regexp.MustCompile(`(?m)^1\.\..*`).FindAllString(text.String(), -1)
+			lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+			if len(plans) != 1 || plans[0] != "1..5" || lines[len(lines)-1] != test.last {
+				t.Errorf("plans %q, and it ends with %q:\n%s", plans, lines[len(lines)-1], text.String())
+			}
+		})
+	}
+}
+
 func TestMetricsParse(t *testing.T) {
 	data, err := os.ReadFile(write(t, "prom", true))
 	if err != nil {
@@ -199,6 +243,11 @@ func TestTornRecordsAreRead(t *testing.T) {
 	torn, err := jsonl.Read(bytes.NewReader(data[:len(data)-5]), "torn", func(*record.Record) error { read++; return nil })
 	if err != nil || !torn || read != whole-1 {
 		t.Errorf("%d of %d records, torn %v, %v", read, whole, torn, err)
+	}
+	second := string(data[:bytes.IndexByte(data, '\n')+1])
+	if _, err := jsonl.Read(strings.NewReader(string(data)+second), "two", func(*record.Record) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprintf("two:%d: another run begins", whole+1)) {
+		t.Errorf("two runs in one file: %v", err)
 	}
 	for _, bad := range []string{"hello\n", "{}\n", `{"v":99,"kind":"step"}` + "\n", `{"v":1,"kind":"step"}` + "\n"} {
 		if _, err := jsonl.Read(strings.NewReader(bad), "bad", func(*record.Record) error { return nil }); err == nil ||

@@ -19,6 +19,7 @@ const MaxLine = 16 << 20
 func Read(in io.Reader, name string, take func(*record.Record) error) (torn bool, err error) {
 	reader := bufio.NewReaderSize(in, 1<<16)
 	var line []byte
+	begun := false
 	for number := 1; ; number++ {
 		line, err = readLine(reader, line[:0])
 		if errors.Is(err, io.EOF) {
@@ -34,6 +35,11 @@ func Read(in io.Reader, name string, take func(*record.Record) error) (torn bool
 		if err != nil {
 			return false, fmt.Errorf("%s:%d: %w", name, number, err)
 		}
+		if r.Kind == record.RunStart && begun {
+			// Plans, totals and environments of two runs do not add up to one report.
+			return false, fmt.Errorf("%s:%d: another run begins here, and a file has the records of one", name, number)
+		}
+		begun = begun || r.Kind == record.RunStart
 		if err := take(r); err != nil {
 			return false, err
 		}

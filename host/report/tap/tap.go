@@ -19,6 +19,10 @@ type Writer struct {
 	planned int
 	written int
 	bailed  bool
+	ended   bool
+	// trailing tells that the plan stands at the end, as the specification allows: how often cases are
+	// repeated until one fails is known last.
+	trailing bool
 }
 
 // New writes to file.
@@ -35,10 +39,16 @@ func (w *Writer) Wants(kind record.Kind) bool {
 func (w *Writer) Record(r *record.Record) error {
 	switch r.Kind {
 	case record.RunStart:
-		w.planned = r.Run.Cases
-		w.print("TAP version 14\n1..%d%s\n", w.planned, map[bool]string{true: " # SKIP nothing was selected"}[w.planned == 0])
+		w.print("TAP version 14\n")
+		w.trailing = r.Run.UntilFail && r.Run.Cases > 0
+		if !w.trailing {
+			w.planned = r.Run.Cases
+			w.plan(w.planned)
+		}
 		w.print("# provider %s\n", r.Run.Provider)
 	case record.RunEnd:
+		w.ended = true
+		w.endPlan()
 		switch {
 		case r.Totals.Interrupted:
 			w.bail("interrupted")
@@ -54,11 +64,19 @@ func (w *Writer) Record(r *record.Record) error {
 
 // Close implements report.Output.
 func (w *Writer) Close() error {
+	killed := ""
+	if !w.ended {
+		killed = "the records end before the run did"
+	}
 	for _, c := range w.tracker.Unfinished() {
 		w.point(c)
-		w.bail(c.Result.Reason)
+		killed = c.Result.Reason
 	}
-	// The plan stands at the top; what it promises must come.
+	w.endPlan()
+	if killed != "" {
+		w.bail(killed)
+	}
+	// What a plan at the top promises must come.
 	for !w.bailed && w.written < w.planned {
 		w.written++
 		w.print("ok %d # SKIP not run\n", w.written)
@@ -68,6 +86,18 @@ func (w *Writer) Close() error {
 
 // print keeps its error in the file's buffer, which Flush and Commit return.
 func (w *Writer) print(format string, args ...any) { _, _ = fmt.Fprintf(w.file, format, args...) }
+
+func (w *Writer) plan(points int) {
+	w.print("1..%d%s\n", points, map[bool]string{true: " # SKIP nothing was selected"}[points == 0])
+}
+
+// endPlan writes the plan that stands at the end, once.
+func (w *Writer) endPlan() {
+	if w.trailing {
+		w.trailing = false
+		w.plan(w.written)
+	}
+}
 
 func (w *Writer) bail(reason string) {
 	if !w.bailed {
