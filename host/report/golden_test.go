@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,6 +87,7 @@ func TestJUnitIsXML(t *testing.T) {
 		t.Fatal(err)
 	}
 	decoder, tests := xml.NewDecoder(bytes.NewReader(data)), 0
+	within := []string{"document"}
 	for {
 		token, err := decoder.Token()
 		if errors.Is(err, io.EOF) {
@@ -94,12 +96,52 @@ func TestJUnitIsXML(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "testcase" {
-			tests++
+		switch token := token.(type) {
+		case xml.EndElement:
+			within = within[:len(within)-1]
+		case xml.StartElement:
+			checkElement(t, within[len(within)-1], token)
+			within = append(within, token.Name.Local)
+			if token.Name.Local == "testcase" {
+				tests++
+			}
 		}
 	}
 	if tests != 7 {
 		t.Errorf("%d test cases, want 7: one whose run was killed is one, too", tests)
+	}
+}
+
+// junitElements are where an element may stand and what attributes it may have: Jenkins' schema, and properties in
+// a test case.
+var junitElements = map[string]struct{ in, attributes string }{
+	"testsuites": {"document", "name time tests failures errors"},
+	"testsuite":  {"testsuites", "name tests failures errors time skipped timestamp hostname id package file"},
+	"testcase":   {"testsuite", "name classname time"},
+	"properties": {"testsuite testcase", ""},
+	"property":   {"properties", "name value"},
+	"failure":    {"testcase", "type message"},
+	"error":      {"testcase", "type message"},
+	"skipped":    {"testcase", "type message"},
+	"system-out": {"testcase", ""},
+}
+
+var sumOfTimes = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
+
+func checkElement(t *testing.T, parent string, element xml.StartElement) {
+	t.Helper()
+	name := element.Name.Local
+	rule, known := junitElements[name]
+	if !known || !slices.Contains(strings.Fields(rule.in), parent) {
+		t.Errorf("<%s> in <%s>", name, parent)
+	}
+	for _, attribute := range element.Attr {
+		if !slices.Contains(strings.Fields(rule.attributes), attribute.Name.Local) {
+			t.Errorf("<%s %s=%q>", name, attribute.Name.Local, attribute.Value)
+		}
+		if attribute.Name.Local == "time" && name != "testcase" && !sumOfTimes.MatchString(attribute.Value) {
+			t.Errorf("<%s time=%q>", name, attribute.Value)
+		}
 	}
 }
 

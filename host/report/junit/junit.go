@@ -26,11 +26,6 @@ type Writer struct {
 	total   float64
 }
 
-type suite struct {
-	junit.Testsuite
-	seconds float64
-}
-
 // limits of a case's system-out: that of a failure has the last steps anyway.
 var limits = cases.Limits{Steps: 100, Lines: 200, Measures: 64}
 
@@ -59,20 +54,28 @@ func (w *Writer) Close() error {
 	for _, c := range w.tracker.Unfinished() {
 		w.add(c)
 	}
-	all := junit.Testsuites{Name: "rdmarun", Time: fmt.Sprintf("%.6f", w.total)}
+	all := testsuites{Testsuites: junit.Testsuites{Name: "rdmarun", Time: milliseconds(w.total)}}
 	for i, s := range w.suites {
-		s.ID, s.Time = i, fmt.Sprintf("%.6f", s.seconds)
-		all.AddSuite(s.Testsuite)
-		w.suites[i] = nil
+		s.ID, s.Time = i, milliseconds(s.seconds)
+		all.add(s)
 	}
+	all.Skipped = 0 // Jenkins' schema has this number with each suite, and not with all
 	if _, err := w.file.Write([]byte(xml.Header)); err != nil {
 		return err
 	}
-	if err := all.WriteXML(w.file); err != nil {
+	encoder := xml.NewEncoder(w.file)
+	encoder.Indent("", "\t")
+	if err := encoder.Encode(&all); err != nil {
+		return err
+	}
+	if _, err := w.file.Write([]byte("\n")); err != nil {
 		return err
 	}
 	return w.file.Commit()
 }
+
+// milliseconds is what Jenkins' schema (junit-10.xsd of its xUnit plugin) allows of a sum; a test case may have more.
+func milliseconds(seconds float64) string { return fmt.Sprintf("%.3f", seconds) }
 
 func (w *Writer) add(c *cases.Case) {
 	s := w.byFile[c.File]
@@ -81,10 +84,10 @@ func (w *Writer) add(c *cases.Case) {
 	}
 	s.seconds += c.Result.Took.Seconds()
 	w.total += c.Result.Took.Seconds()
-	test := junit.Testcase{
-		Name: clean(c.ID), Classname: clean(c.File),
-		Time: cases.Seconds(c.Result.Took), Status: string(c.Result.Status),
-	}
+	test := testcase{Testcase: junit.Testcase{
+		Name: clean(c.ID), Classname: clean(c.File), Time: cases.Seconds(c.Result.Took),
+	}}
+	test.properties(c)
 	if c.Attempt > 0 {
 		test.Name += fmt.Sprintf(" (%d)", c.Attempt+1)
 	}
@@ -106,7 +109,7 @@ func (w *Writer) add(c *cases.Case) {
 	if text := systemOut(c); text != "" {
 		test.SystemOut = &junit.Output{Data: clean(text)}
 	}
-	s.AddTestcase(test)
+	s.add(test)
 }
 
 func (w *Writer) newSuite(c *cases.Case) *suite {
@@ -124,15 +127,6 @@ func (w *Writer) newSuite(c *cases.Case) *suite {
 // systemOut has what belongs to the case and has no place of its own in the format.
 func systemOut(c *cases.Case) string {
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(c.Start.Params)) {
-		fmt.Fprintf(&b, "param %s = %s\n", name, c.Start.Params[name])
-	}
-	for _, place := range c.Start.Roles {
-		fmt.Fprintf(&b, "role %s: device %s, address %s\n", place.Role, place.Device, place.Address)
-	}
-	if c.Result.Flaky() {
-		fmt.Fprintf(&b, "flaky: %s\n", c.Result.Reason)
-	}
 	for _, threshold := range c.Thresholds.All() {
 		fmt.Fprintf(&b, "threshold %s: %s %s%s\n", map[bool]string{true: "holds", false: "FAILS"}[threshold.OK],
 			threshold.Text, threshold.Value, threshold.Reason)
