@@ -25,6 +25,8 @@ type virtualClock struct {
 	waiting   int           // of those, who found nothing since the last change
 	round     uint64        // counts the changes after which all look again
 	deadlines []*virtualEnd // in no order: a run has few at a time
+
+	following following
 }
 
 // virtualEnd is a context that ends at a time of the clock.

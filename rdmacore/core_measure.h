@@ -121,6 +121,7 @@ struct core_measure_end {
 struct core_measure_refusal {
 	char knob[32]; /* the field of the spec or the end; empty for want of memory */
 	char why[224];
+	bool meaningless; /* the knob has no meaning for the kind and operation, whatever its value */
 };
 
 enum core_measure_stage {
@@ -195,6 +196,12 @@ struct core_measure_result {
 
 struct core_measure;
 
+/*
+ * What core_measure_create says of the spec alone.  used is the spec at the size that this code knows, with the
+ * defaults that depend on no queue.
+ */
+int core_measure_check_spec(const struct core_measure_spec *spec, struct core_measure_spec *used,
+			    struct core_measure_refusal *refusal);
 /* 0, or -EINVAL, -EOPNOTSUPP, -E2BIG (a knob of the future) or -ENOMEM with the refusal filled in. */
 int core_measure_create(const struct core_measure_spec *spec, const struct core_measure_end *ends,
 			uint32_t count, struct core_measure **measure,

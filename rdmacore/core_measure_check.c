@@ -141,6 +141,7 @@ static int check_meaning(const struct core_measure_spec *spec, struct core_measu
 
 		if (!value_of(spec, knob) || knob->where & where)
 			continue;
+		refusal->meaningless = true;
 		if (where == LATENCY_WRITE && !strcmp(knob->name, "completion"))
 			return core_measure_refuse(refusal, -EOPNOTSUPP, knob->name,
 						   "WRITE latency watches memory, not completions");
@@ -243,6 +244,7 @@ int core_measure_check_spec(const struct core_measure_spec *given, struct core_m
 	int result;
 
 	memset(spec, 0, sizeof(*spec));
+	memset(refusal, 0, sizeof(*refusal));
 	if (given->struct_size < offsetof(struct core_measure_spec, size))
 		return core_measure_refuse(refusal, -EINVAL, "struct_size", "%u bytes are no spec",
 					   given->struct_size);

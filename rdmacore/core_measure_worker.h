@@ -263,9 +263,6 @@ void core_measure_connects_free(struct core_measure_worker *worker);
 
 /* --- core_measure_check.c, core_measure_layout.c ------------------------------------------------------- */
 
-/* Bring spec to the size that this code knows and fill in defaults, or refuse. */
-int core_measure_check_spec(const struct core_measure_spec *given, struct core_measure_spec *spec,
-			    struct core_measure_refusal *refusal);
 int core_measure_check_ends(const struct core_measure_spec *spec,
 			    const struct core_measure_end *ends, uint32_t count,
 			    struct core_measure_refusal *refusal);

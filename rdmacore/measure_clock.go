@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -15,35 +16,56 @@ const wallStep = time.Millisecond
 // Native threads take time that only the wall knows, and a timer of the provider (RNR, CM retries) is
 // theirs to wait for.
 func (m *Measurement) followWall() (stop func()) {
-	var clocks []*virtualClock
+	var leaves []func()
 	for _, clock := range m.clocks {
 		if clock.virtual != nil {
-			clocks = append(clocks, clock.virtual)
+			leaves = append(leaves, clock.virtual.followWall())
 		}
 	}
-	if clocks == nil {
-		return func() {}
-	}
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(wallStep)
-		defer ticker.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-quit:
-				return
-			case now := <-ticker.C:
-				for _, clock := range clocks {
-					clock.advanceBy(now.Sub(last))
-				}
-				last = now
-			}
-		}
-	}()
 	return func() {
-		close(quit)
-		<-done
+		for _, leave := range leaves {
+			leave()
+		}
+	}
+}
+
+// following is a virtual clock that runs with the wall, once however many measurements want it to.
+type following struct {
+	mu         sync.Mutex
+	followers  int
+	quit, done chan struct{}
+}
+
+func (c *virtualClock) followWall() (leave func()) {
+	f := &c.following
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followers++; f.followers == 1 {
+		f.quit, f.done = make(chan struct{}), make(chan struct{})
+		go c.runWithWall(f.quit, f.done)
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.followers--; f.followers == 0 {
+			close(f.quit)
+			<-f.done
+		}
+	}
+}
+
+func (c *virtualClock) runWithWall(quit, done chan struct{}) {
+	defer close(done)
+	ticker := time.NewTicker(wallStep)
+	defer ticker.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-quit:
+			return
+		case now := <-ticker.C:
+			c.advanceBy(now.Sub(last))
+			last = now
+		}
 	}
 }
 

@@ -30,7 +30,9 @@ const measureOp = "measure"
 // MeasureKnobError is a spec or an end that was refused; errors.Is finds EINVAL or EOPNOTSUPP in it.
 type MeasureKnobError struct {
 	Knob string // the field of MeasureSpec or MeasureEnd, or "ends"
-	Err  error
+	// Meaningless tells that no value of the knob means anything for the kind and operation.
+	Meaningless bool
+	Err         error
 }
 
 func (e *MeasureKnobError) Error() string { return fmt.Sprintf("%s: %s: %v", measureOp, e.Knob, e.Err) }
@@ -52,7 +54,23 @@ func refusedBy(result int, refusal *C.struct_core_measure_refusal) error {
 	if name, ok := knobNames[knob]; ok {
 		knob = name
 	}
-	return knobError(knob, errno, "%s", why)
+	return &MeasureKnobError{Knob: knob, Meaningless: bool(refusal.meaningless),
+		Err: fmt.Errorf("%s (%w)", why, errno)}
+}
+
+// Check tells whether a measurement could be made of the spec, as far as that depends on no queue pair and no
+// memory: what NewMeasurement says of the spec alone, a *MeasureKnobError.
+func (s *MeasureSpec) Check() error {
+	given, err := s.native()
+	if err != nil {
+		return err
+	}
+	var used C.struct_core_measure_spec
+	var refusal C.struct_core_measure_refusal
+	if result := C.core_measure_check_spec(&given, &used, &refusal); result < 0 {
+		return refusedBy(int(result), &refusal)
+	}
+	return nil
 }
 
 // native checks that numbers fit and converts.

@@ -54,6 +54,8 @@ type MeasureEndResult struct {
 	Messages uint64
 	Bytes    uint64
 	Elapsed  time.Duration
+	// Begin is when the timed part began, on CLOCK_MONOTONIC: what tells how several measurements overlapped.
+	Begin time.Duration
 	// In all, warm-up included: a receiver does not know when that ended.
 	ReceivedMessages uint64
 	ReceivedBytes    uint64
@@ -155,6 +157,7 @@ func (m *Measurement) outcome() *MeasureResult {
 			Messages:         uint64(c.messages),
 			Bytes:            uint64(c.bytes),
 			Elapsed:          time.Duration(c.elapsed_ns),
+			Begin:            time.Duration(c.begin_ns),
 			ReceivedMessages: uint64(c.received_messages),
 			ReceivedBytes:    uint64(c.received_bytes),
 			Verified:         uint64(c.verified),
