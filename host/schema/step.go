@@ -12,6 +12,7 @@ func step(language shape.Language, table *verb.Table) object {
 		"name": scalar(), "role": scalar(), "if": scalar(), "as": scalar(), "within": scalar(), "timeout": scalar(),
 		"repeat": scalar(), "use": scalar(), "barrier": scalar(), "args": list(),
 		"guest": words(shape.GuestActions, false), "leftovers": object{"enum": []string{"ignore"}},
+		"tags": object{"type": []string{"array", "object"}}, "xfail": object{"type": "object"},
 	}
 	schema := mapping("One step: an action, and what modifies it.", append(language.Actions, language.Modifiers...), types)
 	properties := schema["properties"].(object)

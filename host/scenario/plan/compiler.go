@@ -17,6 +17,15 @@ type Options struct {
 	Params map[string]string
 	// CheckModule looks at a guest's module; nil leaves modules alone.
 	CheckModule func(path string) error
+	// Locate finds the file of a path; nil: it is there.
+	Locate func(path string) string
+}
+
+func (o *Options) locate(path string) string {
+	if o.Locate == nil {
+		return path
+	}
+	return o.Locate(path)
 }
 
 // compiler makes a Program of a File.

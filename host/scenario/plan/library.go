@@ -59,7 +59,7 @@ func (c *compiler) library(each *shape.Import, path string, chain []string) *mod
 		return known
 	}
 	c.libraries[path] = nil
-	text, err := readLimited(path)
+	text, err := readLimited(c.options.locate(path))
 	if err != nil {
 		var pathError *fs.PathError
 		if errors.As(err, &pathError) {

@@ -96,7 +96,15 @@ type Step struct {
 	Timeout         *Value // nil: the case's
 	Took            *Took
 	IgnoreLeftovers bool
+	Tags            []Tag
+	XFail           *XFail // nil: it should pass
 	Action          Action
+}
+
+// Tag is a word of a step, or a name with a value.
+type Tag struct {
+	Name  string
+	Value *Value // nil for a word
 }
 
 // Took bounds the time of a step; nil values do not bound it.

@@ -54,7 +54,7 @@ func (c *compiler) guest(written *shape.Guest, optional bool) *lab.GuestConfig {
 	}
 	config.Module = module.(string)
 	if !filepath.IsAbs(config.Module) {
-		config.Module = filepath.Join(filepath.Dir(c.file.Root.Source.Name), config.Module)
+		config.Module = c.options.locate(filepath.Join(filepath.Dir(c.file.Root.Source.Name), config.Module))
 	}
 	if c.options.CheckModule != nil {
 		if err := c.options.CheckModule(config.Module); err != nil && optional {

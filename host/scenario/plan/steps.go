@@ -46,6 +46,14 @@ func (c *compiler) step(step *shape.Step, s *scope) *Step {
 		result.Label = label(step.Name.Value)
 	}
 	result.Timeout = c.duration("timeout", step.Timeout, at)
+	for _, tag := range step.Tags {
+		compiled := Tag{Name: tag.Key.Value}
+		if tag.Value != nil {
+			compiled.Value = c.scalar(&verb.Argument{Name: tag.Key.Value, Type: verb.Text}, tag.Value, at)
+		}
+		result.Tags = append(result.Tags, compiled)
+	}
+	result.XFail = c.xfail(step.XFail, s)
 	if step.Took != nil {
 		result.Took = &Took{Min: c.duration("min", step.Took.Get("min"), at), Max: c.duration("max", step.Took.Get("max"), at), Span: step.Took.Span()}
 	}

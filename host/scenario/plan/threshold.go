@@ -69,11 +69,11 @@ func (c *compiler) threshold(written *shape.Threshold, s *scope) *Threshold {
 		return nil
 	}
 	for _, label := range strings.Split(match[2], ",") {
-		name, value, ok := strings.Cut(label, "=")
-		if ok {
-			t.Labels[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		name, value, _ := strings.Cut(label, "=") // a word is a tag without a value
+		if name = strings.TrimSpace(name); name != "" {
+			t.Labels[name] = strings.TrimSpace(value)
 		} else if strings.TrimSpace(label) != "" {
-			c.errors.Report(diag.WrongType, written.Metric.Span(), "a label is NAME=VALUE, and this is %s", quoted(label))
+			c.errors.Report(diag.WrongType, written.Metric.Span(), "a label is NAME=VALUE or a word, and this is %s", quoted(label))
 		}
 	}
 	if written.If != nil {

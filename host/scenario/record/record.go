@@ -48,13 +48,13 @@ type Record struct {
 
 // Run is how the run was started.
 type Run struct {
-	Provider string   `json:"provider"`
-	Cases    int      `json:"cases"`
+	Provider string `json:"provider"`
+	Cases    int    `json:"cases"`
 	// UntilFail tells that the cases are run again until one fails: Cases is what one round has.
-	UntilFail bool `json:"until_fail,omitempty"`
-	Rerun    string   `json:"rerun,omitempty"` // the command without its files
-	Seed     *uint64  `json:"seed,omitempty"`  // of soft's random numbers
-	Files    []string `json:"files"`
+	UntilFail bool     `json:"until_fail,omitempty"`
+	Rerun     string   `json:"rerun,omitempty"` // the command without its files
+	Seed      *uint64  `json:"seed,omitempty"`  // of soft's random numbers
+	Files     []string `json:"files"`
 	// Environment is what a comparison of two runs needs to know of where they ran: version, host, kernel,
 	// driver, seed... under names of one word.
 	Environment map[string]string `json:"environment,omitempty"`
@@ -89,6 +89,10 @@ type Step struct {
 	At   time.Duration `json:"at_ns"`
 	Took time.Duration `json:"took_ns"`
 	OK   bool          `json:"ok"`
+	// Tags are those of the step and of the steps around it; a word has no value.
+	Tags map[string]string `json:"tags,omitempty"`
+	// XFail says why the step, or one around it, is known to fail.
+	XFail string `json:"xfail,omitempty"`
 	// Fields are what the call returned, in the order of the verb's results; Errno is what it failed with,
 	// expected or not.
 	Fields []Field `json:"fields,omitempty"`
@@ -154,12 +158,14 @@ type Traffic struct {
 
 // Loop is a named repeat, with the time of its rounds.
 type Loop struct {
-	Name   string        `json:"name"`
-	Rounds int           `json:"rounds"`
-	Min    time.Duration `json:"min_ns"`
-	Median time.Duration `json:"median_ns"`
-	P99    time.Duration `json:"p99_ns"`
-	Max    time.Duration `json:"max_ns"`
+	Name string `json:"name"`
+	// Tags are those of its step and of the steps around it.
+	Tags   map[string]string `json:"tags,omitempty"`
+	Rounds int               `json:"rounds"`
+	Min    time.Duration     `json:"min_ns"`
+	Median time.Duration     `json:"median_ns"`
+	P99    time.Duration     `json:"p99_ns"`
+	Max    time.Duration     `json:"max_ns"`
 }
 
 // Failure is one thing that went wrong, complete enough to be read on its own.

@@ -20,6 +20,7 @@ const maxSamples = 1 << 16
 // sample is the times of one repeat.
 type sample struct {
 	name   string
+	tags   map[string]string
 	rounds int
 	times  []time.Duration
 	min    time.Duration
@@ -28,11 +29,11 @@ type sample struct {
 }
 
 // enter begins a repeat and tells whether it is timed.
-func (l *loops) enter(name string) bool {
+func (l *loops) enter(name string, tags map[string]string) bool {
 	if l.active != nil {
 		return false
 	}
-	l.active = &sample{name: name, random: rand.New(rand.NewPCG(1, 2))}
+	l.active = &sample{name: name, tags: tags, random: rand.New(rand.NewPCG(1, 2))}
 	return true
 }
 
@@ -58,8 +59,11 @@ func (l *loops) leave() {
 	}
 	slices.Sort(s.times)
 	at := func(q float64) time.Duration { return s.times[int(q*float64(len(s.times)-1)+0.5)] }
-	l.done = append(l.done, record.Loop{Name: s.name, Rounds: s.rounds, Min: s.min, Median: at(0.5), P99: at(0.99), Max: s.max})
+	l.done = append(l.done, record.Loop{Name: s.name, Tags: s.tags, Rounds: s.rounds, Min: s.min, Median: at(0.5), P99: at(0.99), Max: s.max})
 }
+
+// abandon forgets a repeat that failed half way.
+func (l *loops) abandon() { l.active = nil }
 
 // list is what was timed; a repeat that failed half way counts for nothing.
 func (l *loops) list() []record.Loop { return l.done }

@@ -7,14 +7,14 @@ import (
 
 func TestLoops(t *testing.T) {
 	var l loops
-	if !l.enter("outer") || l.enter("inner") {
+	if !l.enter("outer", nil) || l.enter("inner", nil) {
 		t.Fatal("only the outermost loop is timed")
 	}
 	for i := range 101 {
 		l.round(time.Duration(i) * time.Microsecond)
 	}
 	l.leave()
-	if !l.enter("second") {
+	if !l.enter("second", nil) {
 		t.Fatal("a second loop after the first")
 	}
 	l.leave() // without a round it tells nothing
@@ -31,7 +31,7 @@ func TestLoops(t *testing.T) {
 // TestManyRounds keeps memory bounded and the extremes exact.
 func TestManyRounds(t *testing.T) {
 	var l loops
-	l.enter("long")
+	l.enter("long", nil)
 	for i := range 3 * maxSamples {
 		l.round(time.Duration(i + 1))
 	}

@@ -25,6 +25,10 @@ type caseRun struct {
 	loops    loops
 	// path holds the names of the steps around the current one.
 	path []string
+	// tags are those of the current step and of those around it; a map is never changed once it is here.
+	tags map[string]string
+	// known says why the current step, or one around it, is known to fail; "" when none is.
+	known string
 	// steps counts actions; ended does, too, for who watches from another goroutine.
 	steps int
 	ended *atomic.Int64

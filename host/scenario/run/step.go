@@ -58,6 +58,14 @@ func (r *caseRun) step(ctx context.Context, step *plan.Step) error {
 			return nil
 		}
 	}
+	if step.Tags != nil || step.XFail != nil {
+		return r.marked(ctx, step)
+	}
+	return r.timed(ctx, step)
+}
+
+// timed runs a step within its limits of time.
+func (r *caseRun) timed(ctx context.Context, step *plan.Step) error {
 	if step.Timeout == nil && step.Took == nil {
 		return r.named(ctx, step)
 	}
@@ -129,7 +137,7 @@ func (r *caseRun) repeat(ctx context.Context, step *plan.Step, repeat *plan.Repe
 	}
 	restore := r.shadow(repeat.Counter)
 	defer restore()
-	timed := step.Label != "" && r.loops.enter(step.Label)
+	timed := step.Label != "" && r.loops.enter(step.Label, r.tags)
 	for i := range count.(int) {
 		if repeat.Counter != "" {
 			r.env[repeat.Counter] = i
@@ -145,6 +153,9 @@ func (r *caseRun) repeat(ctx context.Context, step *plan.Step, repeat *plan.Repe
 			r.path = r.path[:len(r.path)-1]
 		}
 		if err != nil {
+			if timed {
+				r.loops.abandon()
+			}
 			return err
 		}
 		if timed {

@@ -58,11 +58,25 @@ func (r *caseRun) measured(threshold *plan.Threshold, took time.Duration) []map[
 	case "loop":
 		var list []map[string]any
 		for _, loop := range r.loops.list() {
-			if name, named := threshold.Labels["name"]; !named || name == loop.Name {
+			if chosen(threshold.Labels, loop.Name, loop.Tags) {
 				list = append(list, map[string]any{"count": loop.Rounds, "min": loop.Min, "p50": loop.Median, "p99": loop.P99, "max": loop.Max})
 			}
 		}
 		return list
 	}
 	return nil
+}
+
+// chosen tells whether a threshold speaks of what has a name and tags: all its labels must be there.
+func chosen(labels map[string]string, name string, tags map[string]string) bool {
+	for label, want := range labels {
+		got, has := tags[label]
+		if label == "name" && !has {
+			got, has = name, true
+		}
+		if !has || got != want {
+			return false
+		}
+	}
+	return true
 }

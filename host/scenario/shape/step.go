@@ -1,34 +1,9 @@
 package shape
 
 import (
-	"slices"
-	"strings"
-
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
-)
-
-// Action is what kind of step a step is.
-type Action int
-
-const (
-	// Call is a verb.
-	Call Action = iota
-	// Block is `do`.
-	Block
-	// Repeat is `repeat` with `do`.
-	Repeat
-	// Use is a fragment.
-	Use
-	// GuestAction is a step of a guest.
-	GuestAction
-	// Barrier is where guests and the timeline meet.
-	Barrier
-	// Parallel is branches that run at the same time.
-	Parallel
-	// ForEach is `for_each` with `do`, or with another action.
-	ForEach
 )
 
 // Step is one step.
@@ -43,6 +18,11 @@ type Step struct {
 
 	Role, Name, If, As, Expect, Took, Within, Timeout, Leftovers *syntax.Node
 	With, Args, Of                                               *syntax.Node
+	// Tags are words, or names with values.
+	Tags  []syntax.Pair
+	XFail *XFail
+
+	tags, xfail *syntax.Node
 }
 
 func (r *reader) optionalSteps(root *syntax.Node, name string) []*Step {
@@ -64,35 +44,64 @@ func (r *reader) steps(node *syntax.Node) []*Step {
 	return steps
 }
 
+// step reads one step.  A loop beside another action is a loop around a step of its own.
 func (r *reader) step(node *syntax.Node) *Step {
 	if !r.mapping(node, "a step") {
 		return nil
 	}
 	step := &Step{Node: node, Action: -1}
-	var unknown []*syntax.Node
-	for _, pair := range node.Pairs {
-		if action, v, isAction := r.actionOf(pair.Key.Value); isAction {
-			if step.Key != nil {
-				r.errors.Report(diag.TwoActions, pair.Key.Span(), "a step has one verb, and this one has %q already", step.Key.Value).
-					WithHint("make two steps of it")
-				continue
-			}
-			step.Action, step.Verb, step.Key, step.Body = action, v, pair.Key, pair.Value
-			continue
-		}
-		if !step.setModifier(pair) {
-			unknown = append(unknown, pair.Key)
-		}
-	}
-	if step.Key == nil && node.Get("do") != nil {
-		step.Action, step.Key, step.Body = Block, node.Key("do"), node.Get("do")
-	}
-	r.unknownKeys(step, unknown)
+	loop := r.actions(step)
 	if step.Key == nil {
 		return nil
 	}
-	r.checkModifiers(step)
+	if loop != nil {
+		inner := *step
+		*step = *loop
+		step.Do, step.Name, inner.Name = []*Step{&inner}, inner.Name, nil
+		if step.Action == Repeat {
+			step.As, inner.As = inner.As, nil // it names the counter
+		}
+		r.checkModifiers(&inner, step)
+		r.body(&inner)
+		r.loop(step)
+		return step
+	}
+	r.checkModifiers(step, nil)
 	r.body(step)
 	return step
 }
 
+// actions finds the action of a step, and the loop beside it if there is one.
+func (r *reader) actions(step *Step) (loop *Step) {
+	var unknown []*syntax.Node
+	for _, pair := range step.Node.Pairs {
+		action, v, isAction := r.actionOf(pair.Key.Value)
+		isLoop := isAction && (action == Repeat || action == ForEach)
+		switch {
+		case !isAction:
+			if !step.setModifier(pair) {
+				unknown = append(unknown, pair.Key)
+			}
+		case isLoop && loop != nil:
+			r.errors.Report(diag.TwoActions, pair.Key.Span(), "a step has one loop, and this one has %q already", loop.Key.Value).
+				WithHint("put one into the \"do\" of the other")
+		case isLoop:
+			loop = &Step{Node: step.Node, Action: action, Key: pair.Key, Body: pair.Value}
+		case step.Key != nil:
+			r.errors.Report(diag.TwoActions, pair.Key.Span(), "a step has one verb, and this one has %q already", step.Key.Value).
+				WithHint("make two steps of it")
+		default:
+			step.Action, step.Verb, step.Key, step.Body = action, v, pair.Key, pair.Value
+		}
+	}
+	switch {
+	case step.Key != nil:
+	case loop != nil:
+		step.Action, step.Key, step.Body = loop.Action, loop.Key, loop.Body
+		loop = nil
+	case step.Node.Get("do") != nil:
+		step.Action, step.Key, step.Body = Block, step.Node.Key("do"), step.Node.Get("do")
+	}
+	r.unknownKeys(step, unknown)
+	return loop
+}

@@ -1,0 +1,80 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/plan"
+)
+
+// marked runs a step that has tags or is known to fail.
+func (r *caseRun) marked(ctx context.Context, step *plan.Step) error {
+	before := r.tags
+	defer func() { r.tags = before }()
+	tags := make(map[string]string, len(before)+len(step.Tags))
+	maps.Copy(tags, before)
+	for _, tag := range step.Tags {
+		tags[tag.Name] = ""
+		if tag.Value == nil {
+			continue
+		}
+		value, err := tag.Value.Get(r.env)
+		if err != nil {
+			return r.failed(step, "", "tags", err)
+		}
+		tags[tag.Name] = value.(string)
+	}
+	r.tags = tags
+	if step.XFail == nil {
+		return r.timed(ctx, step)
+	}
+	return r.expectedToFail(ctx, step)
+}
+
+// expectedToFail runs a step that is known to fail: its failure is expected, its success is not.  Only what
+// a test is for is excused: no end of the case's time, no missing device, no value that cannot be computed.
+func (r *caseRun) expectedToFail(ctx context.Context, step *plan.Step) error {
+	holds, err := r.holds(step.XFail.When)
+	if err != nil {
+		return r.failed(step, "", "xfail", err)
+	}
+	if !holds {
+		return r.timed(ctx, step)
+	}
+	before, reason := r.known, step.XFail.Reason
+	r.known = reason
+	depth := len(r.path)
+	err = r.timed(ctx, step)
+	r.known, r.path = before, r.path[:depth]
+	var failure *lab.Failure
+	var limit *stepTimeout
+	switch {
+	case err == nil:
+		return r.failed(step, "", "xfail", &lab.Failure{
+			What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + reason,
+		})
+	case ctx.Err() == nil && (errors.As(err, &failure) || errors.As(err, &limit)):
+		return nil
+	}
+	return err
+}
+
+// holds tells whether a condition on the surroundings holds; without one it does.
+func (r *caseRun) holds(when *plan.Requirement) (bool, error) {
+	if when == nil {
+		return true, nil
+	}
+	env, err := surroundings(r.config.Provider, r.testCase)
+	if err != nil {
+		return false, fmt.Errorf("look at the surroundings: %w", err)
+	}
+	for name, value := range r.env {
+		if _, taken := env[name]; !taken {
+			env[name] = value // a fragment's parameter, the value of a for_each
+		}
+	}
+	return when.Holds(env)
+}

@@ -1,0 +1,109 @@
+package shape
+
+import (
+	"slices"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+)
+
+// modifiers are the keys of a step beside its action, each with the actions it belongs to; none: all.
+var modifiers = []struct {
+	key
+	of []Action
+}{
+	{key{"role", "who does it"}, []Action{Call, GuestAction}},
+	{key{"name", "what reports call it"}, nil},
+	{key{"if", "a condition; without it the step is left out"}, nil},
+	{key{"as", "a name for the result, or for the counter of a repeat"}, []Action{Call, Repeat, GuestAction}},
+	{key{"expect", "what the result must be"}, []Action{Call, GuestAction}},
+	{key{"took", "how long it must take: {min, max}"}, nil},
+	{key{"within", "how long it may wait"}, []Action{Call, GuestAction, Barrier}},
+	{key{"timeout", "how long it may take before the case fails"}, nil},
+	{key{"leftovers", "ignore: what it leaves on queues does not fail the case"}, nil},
+	{key{"do", "steps"}, []Action{Block, Repeat, ForEach}},
+	{key{"with", "parameters of the fragment"}, []Action{Use}},
+	{key{"args", "arguments of the guest, instead of the role's"}, []Action{GuestAction}},
+	{key{"of", "roles that meet"}, []Action{Barrier}},
+	{key{"tags", "words, or {name: value}: they stand in records, and thresholds choose by them"}, nil},
+	{key{"xfail", "that and when the step is known to fail; it fails when it does not"}, nil},
+}
+
+func modifierNames() []string {
+	var list []string
+	for _, m := range modifiers {
+		list = append(list, m.name)
+	}
+	return list
+}
+
+// setModifier stores the value of a modifier and tells whether the key is one.
+func (s *Step) setModifier(pair syntax.Pair) bool {
+	switch pair.Key.Value {
+	case "role":
+		s.Role = pair.Value
+	case "name":
+		s.Name = pair.Value
+	case "if":
+		s.If = pair.Value
+	case "as":
+		s.As = pair.Value
+	case "expect":
+		s.Expect = pair.Value
+	case "took":
+		s.Took = pair.Value
+	case "within":
+		s.Within = pair.Value
+	case "timeout":
+		s.Timeout = pair.Value
+	case "leftovers":
+		s.Leftovers = pair.Value
+	case "with":
+		s.With = pair.Value
+	case "args":
+		s.Args = pair.Value
+	case "of":
+		s.Of = pair.Value
+	case "tags":
+		s.tags = pair.Value
+	case "xfail":
+		s.xfail = pair.Value
+	default:
+		return pair.Key.Value == "do"
+	}
+	return true
+}
+
+// checkModifiers reports modifiers that mean nothing beside the step's action.
+// loop is the loop around the step when both stand in one mapping, nil when there is none.
+func (r *reader) checkModifiers(step, loop *Step) {
+	for _, m := range modifiers {
+		at := step.Node.Key(m.name)
+		if at == nil || m.of == nil || slices.Contains(m.of, step.Action) {
+			continue
+		}
+		if loop != nil && loop.As != nil && m.name == "as" {
+			continue // of the loop
+		}
+		r.errors.Report(diag.Misplaced, at.Span(), "%q means nothing beside %q", m.name, step.Key.Value)
+	}
+	if step.Verb != nil && step.Within != nil && !step.Verb.Waits {
+		r.errors.Report(diag.Misplaced, step.Node.Key("within").Span(), "%s waits for nothing, so it has no \"within\"", step.Verb.Name)
+	}
+}
+
+func (r *reader) expectAndTook(step *Step) {
+	if step.Leftovers != nil && step.Leftovers.Value != "ignore" {
+		r.errors.Report(diag.NotOneOf, step.Leftovers.Span(), "leftovers can only be: ignore")
+	}
+	if step.Expect != nil && !r.mapping(step.Expect, "expect") {
+		step.Expect = nil
+	}
+	if step.Took != nil {
+		if !r.mapping(step.Took, "took") {
+			step.Took = nil
+			return
+		}
+		r.keys(step.Took, tookKeys)
+	}
+}
