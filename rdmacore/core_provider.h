@@ -16,12 +16,23 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 
 /* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
+
+/*
+ * Newer than the headers that rdmarun is built with may be (rdma-core 60); declared as in their man pages,
+ * which is the same declaration again where the headers have them.
+ */
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
+			  const struct rdma_addrinfo *hints);
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
+			uint64_t arg);
 
 #define CORE_RDMACM_FUNCTIONS(ENTRY)                                                               \
 	ENTRY(rdma_create_event_channel)                                                           \
@@ -60,7 +71,13 @@
 	ENTRY(rdma_freeaddrinfo)                                                                   \
 	ENTRY(rdma_init_qp_attr)                                                                   \
 	ENTRY(rdma_set_local_ece)                                                                  \
-	ENTRY(rdma_get_remote_ece)
+	ENTRY(rdma_get_remote_ece)                                                                 \
+	ENTRY(rdma_resolve_addrinfo)                                                               \
+	ENTRY(rdma_query_addrinfo)                                                                 \
+	ENTRY(rdma_write_cm_event)                                                                 \
+	ENTRY(rdma_create_srq)                                                                     \
+	ENTRY(rdma_create_srq_ex)                                                                  \
+	ENTRY(rdma_destroy_srq)
 
 #define CORE_IBVERBS_FUNCTIONS(ENTRY)                                                              \
 	ENTRY(ibv_get_device_list)                                                                 \
