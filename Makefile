@@ -98,7 +98,11 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 
 .PHONY: test-rxe
 test-rxe: bin/rdmarun guests bin/rdmacore.test core-test-programs ## tests on rdma_rxe in the VM, and with other people's programs
-	$(Q)tools/rxe-vm/test.sh
+	$(Q)tools/rxe-vm/vm-job --limit 240 bash tools/rxe-vm/jobs/test.sh
+
+.PHONY: conformance
+conformance: bin/rdmarun rxe-setup ## the same cases on soft and on rdma_rxe in the VM, traces compared
+	$(Q)tools/rxe-vm/conformance.sh
 
 bin/rdmacore.test: $(SOURCES) $(wildcard rdmacore/*_test.go) | setup
 	@echo "building $@"

@@ -32,6 +32,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newValidateCommand,
 	newReportCommand,
 	newCompareCommand,
+	newConformanceCommand,
 	newListCommand,
 	newPackCommand,
 	newExplainCommand,
@@ -107,12 +108,24 @@ func (a *app) enterThrough(command *cobra.Command, running *bool) {
 		if err := flagsFromEnvironment(cmd.Flags(), a.env); err != nil {
 			return err
 		}
-		if err := a.flagsFromFiles(cmd.Flags(), flagNames(cmd.Root())); err != nil {
+		if err := a.flagsFromFiles(cmd); err != nil {
 			return err
 		}
 		*running = true
 		return inner(cmd, args)
 	}
+}
+
+// flagsFromFiles sets flags from the configuration, after the command line and the environment.
+func (a *app) flagsFromFiles(command *cobra.Command) error {
+	c := a.readConfiguration(flagNames(command.Root()))
+	if c.wrong.Len() == 0 {
+		c.apply(command.Flags())
+	}
+	if command.Annotations["configuration"] == configOptional["configuration"] {
+		return nil
+	}
+	return a.settingsErrors(c.wrong)
 }
 
 // newExitCodesTopic is a help page, not a command: `rdmarun help exit-codes`.

@@ -1,0 +1,98 @@
+package conformance
+
+import (
+	"io"
+	"slices"
+
+	"rdmarun/host/report/cases"
+	"rdmarun/host/report/jsonl"
+	"rdmarun/host/scenario/record"
+)
+
+// Run is the traces of a run, in the order in which its cases ended.
+type Run struct {
+	// Name is the provider, Kernel the release of the kernel under it.
+	Name, Kernel string
+	Traces       []*Trace
+}
+
+// Trace is what a case did.
+type Trace struct {
+	ID     string
+	Status record.Status
+	Reason string
+	roles  []string
+	calls  map[string][]call
+}
+
+// call is one step of a role: what it was asked and what it got, without what varies between runs.
+type call struct {
+	action, text string
+	number       int // among the role's calls of the same action, from 1
+	ok           bool
+	errno        string
+	fields       []record.Field
+}
+
+// maxSteps is how many steps of a case are compared; a longer case is compared at its ends.
+const maxSteps = 100_000
+
+// Read reads the records of a run.  A case that ran more than once counts as it ended last.
+func Read(in io.Reader, name string) (*Run, error) {
+	run := &Run{}
+	tracker := cases.NewTracker(cases.Limits{Steps: maxSteps})
+	_, err := jsonl.Read(in, name, func(r *record.Record) error {
+		if r.Kind == record.RunStart {
+			run.Name, run.Kernel = r.Run.Provider, r.Run.Environment["kernel"]
+		}
+		if c := tracker.Record(r); c != nil {
+			run.add(c)
+		}
+		return nil
+	})
+	for _, c := range tracker.Unfinished() {
+		run.add(c)
+	}
+	return run, err
+}
+
+func (r *Run) add(c *cases.Case) {
+	trace := newTrace(c)
+	if i := slices.IndexFunc(r.Traces, func(t *Trace) bool { return t.ID == trace.ID }); i >= 0 {
+		r.Traces[i] = trace
+		return
+	}
+	r.Traces = append(r.Traces, trace)
+}
+
+// Trace finds the trace of a case, or nil.
+func (r *Run) Trace(id string) *Trace {
+	if i := slices.IndexFunc(r.Traces, func(t *Trace) bool { return t.ID == id }); i >= 0 {
+		return r.Traces[i]
+	}
+	return nil
+}
+
+// newTrace takes a case apart by role: branches of `parallel` run as the machine lets them, but each role's
+// own calls have one order.
+func newTrace(c *cases.Case) *Trace {
+	trace := &Trace{ID: c.ID, Status: c.Result.Status, Reason: c.Message(), calls: make(map[string][]call)}
+	numbers := make(map[[2]string]int)
+	for _, step := range c.Steps.All() {
+		if _, known := trace.calls[step.Role]; !known {
+			trace.roles = append(trace.roles, step.Role)
+		}
+		numbers[[2]string{step.Role, step.Action}]++
+		one := call{action: step.Action, text: step.Text, number: numbers[[2]string{step.Role, step.Action}], ok: step.OK, errno: step.Errno}
+		for _, field := range step.Fields {
+			if !field.Varies {
+				one.fields = append(one.fields, field)
+			}
+		}
+		trace.calls[step.Role] = append(trace.calls[step.Role], one)
+	}
+	return trace
+}
+
+// Ran tells whether the case was run at all.
+func (t *Trace) Ran() bool { return t.Status != record.Skipped }
