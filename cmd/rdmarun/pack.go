@@ -14,6 +14,7 @@ import (
 
 	"rdmarun/host"
 	"rdmarun/host/pack"
+	"rdmarun/host/scenario"
 )
 
 // packExtension is the end of a pack's name.
@@ -50,7 +51,7 @@ func (a *app) pack(args []string, output string) error {
 	}
 	var scenarios, others []string
 	for _, s := range checked.Scenarios {
-		scenarios = append(scenarios, s.Path)
+		scenarios = append(scenarios, s.Located())
 		others = append(others, s.Needs()...)
 	}
 	var archive bytes.Buffer
@@ -65,25 +66,50 @@ func (a *app) pack(args []string, output string) error {
 	return err
 }
 
-// unpackAll replaces packs among paths by folders that hold the same.
-func (a *app) unpackAll(paths []string) ([]string, error) {
-	var all []string
+// unpackAll unpacks the packs among paths, SUITE.rdmarun or a path in it, SUITE.rdmarun/scenarios/rping.yaml, and
+// tells where their files are.  Ids and messages keep to the path in the pack: it is the same on every machine, and
+// is what a command line names.
+func (a *app) unpackAll(paths []string) (scenario.Locate, error) {
+	folders := make(map[string]string)
 	for _, path := range paths {
-		if !strings.HasSuffix(path, packExtension) {
-			all = append(all, path)
+		archive, isPack := packOf(filepath.Clean(path))
+		if !isPack || folders[archive] != "" {
 			continue
 		}
-		folder, err := a.unpack(path)
+		folder, err := a.unpack(archive)
 		if err != nil {
-			return nil, withExit(exitInvalid, fmt.Errorf("%s: %w", path, err))
+			return nil, withExit(exitInvalid, fmt.Errorf("%s: %w", archive, err))
 		}
-		all = append(all, folder)
+		folders[archive] = folder
 	}
-	return all, nil
+	return func(path string) string {
+		for archive, folder := range folders {
+			if within, ok := strings.CutPrefix(filepath.Clean(path), archive); ok && (within == "" || within[0] == filepath.Separator) {
+				return filepath.Join(folder, within)
+			}
+		}
+		return path
+	}, nil
 }
 
-// unpack puts a pack into a folder of the cache that is named for its content, so that ids and places in
-// messages are the same in each run of the same pack.
+// packOf is the pack that a path is, or leads into.
+func packOf(path string) (archive string, ok bool) {
+	for {
+		if strings.HasSuffix(path, packExtension) {
+			// What is not there is a pack that the user has misspelled, and unpacking says so.
+			info, err := os.Stat(path)
+			return path, err != nil || !info.IsDir()
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return "", false
+		}
+		path = parent
+	}
+}
+
+// unpack puts a pack into a folder of the cache that is named for its content: the caches of what is made of its
+// files fit in each run of the same pack.
 func (a *app) unpack(path string) (string, error) {
 	text, err := readSmallFile(path, pack.MaxBytes)
 	if err != nil {

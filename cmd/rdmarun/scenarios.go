@@ -42,10 +42,11 @@ func (a *app) checkScenarios(args []string, flags *paramFlags, style report.Styl
 	if err != nil {
 		return nil, err
 	}
-	if paths, err = a.unpackAll(paths); err != nil {
+	locate, err := a.unpackAll(paths)
+	if err != nil {
 		return nil, err
 	}
-	checked := scenario.Check(paths, params)
+	checked := scenario.CheckIn(locate, paths, params)
 	return checked, a.reportChecked(checked, style)
 }
 

@@ -76,10 +76,11 @@ func (a *app) validateForMachines(args []string, flags *paramFlags, format strin
 	if err != nil {
 		return err
 	}
-	if paths, err = a.unpackAll(paths); err != nil {
+	locate, err := a.unpackAll(paths)
+	if err != nil {
 		return err
 	}
-	checked := scenario.Check(paths, params)
+	checked := scenario.CheckIn(locate, paths, params)
 	if err := a.paramErrors(checked.ParamErrors); err != nil {
 		return err
 	}

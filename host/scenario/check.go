@@ -19,7 +19,14 @@ type Scenario struct {
 	Library bool
 	// Named tells that the user gave the file itself, not a directory around it.
 	Named bool
+
+	locate Locate
 }
+
+// Locate finds the file of a path, for paths that lead into an archive; ids and messages have the path.
+type Locate func(path string) string
+
+func inPlace(path string) string { return path }
 
 // Checked is the result of Check.
 type Checked struct {
@@ -56,14 +63,17 @@ func (p Params) of(files []*shape.File) map[string]string {
 
 // Check reads and checks files, and the scenarios in directories, with the given values of parameters.  It
 // touches no device and opens no socket.
-func Check(paths []string, given Params) *Checked {
+func Check(paths []string, given Params) *Checked { return CheckIn(inPlace, paths, given) }
+
+// CheckIn is Check for paths whose files are elsewhere.
+func CheckIn(locate Locate, paths []string, given Params) *Checked {
 	checked := &Checked{Errors: &diag.List{}}
 	table := verb.NewTable()
 	var files []*shape.File
 	var inputs []input
-	for _, in := range collect(paths, checked.Errors) {
+	for _, in := range collect(locate, paths, checked.Errors) {
 		checked.Files++
-		if file := parse(in.path, table, checked.Errors); file != nil {
+		if file := parse(locate, in.path, table, checked.Errors); file != nil {
 			files, inputs = append(files, file), append(inputs, in)
 		}
 	}
@@ -77,17 +87,18 @@ func Check(paths []string, given Params) *Checked {
 	for i, file := range files {
 		checked.Scenarios = append(checked.Scenarios, Scenario{
 			Path:    inputs[i].path,
-			Program: plan.Compile(file, plan.Options{Params: params, CheckModule: host.Check}, checked.Errors),
+			Program: plan.Compile(file, plan.Options{Params: params, CheckModule: host.Check, Locate: locate}, checked.Errors),
 			Library: file.IsLibrary(),
 			Named:   inputs[i].named,
+			locate:  locate,
 		})
 	}
 	return checked
 }
 
 // parse takes a file through the stages that concern it alone.
-func parse(path string, table *verb.Table, errors *diag.List) *shape.File {
-	source := read(path, errors)
+func parse(locate Locate, path string, table *verb.Table, errors *diag.List) *shape.File {
+	source := read(locate, path, errors)
 	if source == nil {
 		return nil
 	}

@@ -23,7 +23,7 @@ type input struct {
 
 // collect lists the files of the paths: a file stands for itself, a directory for the scenarios below it,
 // in the order of their names.  What cannot be read is reported.
-func collect(paths []string, errors *diag.List) []input {
+func collect(locate Locate, paths []string, errors *diag.List) []input {
 	var inputs []input
 	seen := make(map[string]bool)
 	add := func(path string, named bool) {
@@ -33,7 +33,7 @@ func collect(paths []string, errors *diag.List) []input {
 		}
 	}
 	for _, path := range paths {
-		info, err := os.Stat(path)
+		info, err := os.Stat(locate(path))
 		if err != nil {
 			unreadable(path, err, errors)
 			continue
@@ -42,7 +42,7 @@ func collect(paths []string, errors *diag.List) []input {
 			add(path, true)
 			continue
 		}
-		for _, file := range walk(path, errors) {
+		for _, file := range walk(locate, path, errors) {
 			add(file, false)
 		}
 	}
@@ -50,16 +50,21 @@ func collect(paths []string, errors *diag.List) []input {
 }
 
 // walk lists the scenarios below a directory.
-func walk(directory string, errors *diag.List) []string {
+func walk(locate Locate, directory string, errors *diag.List) []string {
 	var files []string
-	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
+	from := locate(directory)
+	err := filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
+		path := file
+		if within, relErr := filepath.Rel(from, file); relErr == nil && from != directory {
+			path = filepath.Join(directory, within)
+		}
 		switch {
 		case err != nil:
 			unreadable(path, err, errors)
 			return nil
 		case entry.IsDir() && path != directory && strings.HasPrefix(entry.Name(), "."):
 			return fs.SkipDir
-		case entry.IsDir() || !isYAML(path) || !isScenario(path):
+		case entry.IsDir() || !isYAML(path) || !isScenario(file):
 			return nil
 		}
 		files = append(files, path)
@@ -93,8 +98,8 @@ func isScenario(path string) bool {
 }
 
 // read returns the text of a file, or nil after saying why not.
-func read(path string, report *diag.List) *diag.Source {
-	file, err := os.Open(path)
+func read(locate Locate, path string, report *diag.List) *diag.Source {
+	file, err := os.Open(locate(path))
 	if err != nil {
 		unreadable(path, err, report)
 		return nil

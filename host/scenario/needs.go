@@ -7,10 +7,16 @@ import (
 	"rdmarun/host/scenario/syntax"
 )
 
+// Located is the file of the scenario.
+func (s Scenario) Located() string { return s.locate(s.Path) }
+
 // Needs lists the files that a scenario needs beside itself: what it imports, and its guests' modules.
 func (s Scenario) Needs() []string {
 	seen := map[string]bool{s.Path: true}
-	files := imports(s.Path, seen)
+	var files []string
+	for _, path := range imports(s.locate, s.Path, seen) {
+		files = append(files, s.locate(path))
+	}
 	for _, role := range s.Program.Roles {
 		if role.Guest != nil && !seen[role.Guest.Module] {
 			seen[role.Guest.Module] = true
@@ -21,9 +27,9 @@ func (s Scenario) Needs() []string {
 }
 
 // imports follows the key `imports` of a file that was checked already.
-func imports(path string, seen map[string]bool) []string {
+func imports(locate Locate, path string, seen map[string]bool) []string {
 	ignored := &diag.List{}
-	source := read(path, ignored)
+	source := read(locate, path, ignored)
 	if source == nil {
 		return nil
 	}
@@ -46,7 +52,7 @@ func imports(path string, seen map[string]bool) []string {
 			continue
 		}
 		seen[file] = true
-		files = append(append(files, file), imports(file, seen)...)
+		files = append(append(files, file), imports(locate, file, seen)...)
 	}
 	return files
 }

@@ -16,7 +16,7 @@ type Setting struct {
 // the same form as Check.
 func ReadSettings(path string) ([]Setting, *diag.List) {
 	errors := &diag.List{}
-	source := read(path, errors)
+	source := read(inPlace, path, errors)
 	if source == nil {
 		return nil, errors
 	}
