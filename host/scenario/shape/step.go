@@ -64,6 +64,7 @@ func (r *reader) step(node *syntax.Node) *Step {
 		r.checkModifiers(&inner, step)
 		r.body(&inner)
 		r.loop(step)
+		step.Tags = constantTags(inner.Tags) // thresholds choose the loop by them, too
 		return step
 	}
 	r.checkModifiers(step, nil)

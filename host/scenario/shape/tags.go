@@ -2,8 +2,10 @@ package shape
 
 import (
 	"regexp"
+	"slices"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/syntax"
 )
 
@@ -44,4 +46,11 @@ func (r *reader) tag(node *syntax.Node) bool {
 	r.errors.Report(diag.BadName, node.Span(), "%q cannot be a tag", node.Value).
 		WithHint("a tag has letters, digits, _ . : and -")
 	return false
+}
+
+// constantTags are those whose values are the same in each round of a loop.
+func constantTags(tags []syntax.Pair) []syntax.Pair {
+	return slices.DeleteFunc(slices.Clone(tags), func(tag syntax.Pair) bool {
+		return tag.Value != nil && expression.Contains(tag.Value.Value)
+	})
 }
