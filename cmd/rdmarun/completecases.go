@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -57,6 +58,56 @@ func (a *app) completeParams(_ *cobra.Command, args []string, toComplete string)
 		}
 		for _, p := range s.Program.Params {
 			known = append(known, cobra.CompletionWithDesc(p.Name+"=", "is "+p.Value))
+		}
+	}
+	slices.Sort(known)
+	known = slices.DeleteFunc(slices.Compact(known), func(s string) bool { return !strings.HasPrefix(s, toComplete) })
+	return known, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeDevices offers the roles of the scenarios, then the devices there are: "server=mlx5_0:1".
+func (a *app) completeDevices(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return a.completePlaces(args, toComplete, func(device deviceRow, port portRow) []string {
+		return []string{cobra.CompletionWithDesc(fmt.Sprintf("%s:%d", device.Name, port.Number), device.Provider+", "+port.State)}
+	})
+}
+
+// completeGIDs offers the roles, then the addresses of the devices' ports.
+func (a *app) completeGIDs(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return a.completePlaces(args, toComplete, func(device deviceRow, port portRow) []string {
+		var known []string
+		for _, gid := range port.GIDs {
+			if gid.Address != "" {
+				known = append(known, cobra.CompletionWithDesc(gid.Address, fmt.Sprintf("%s port %d index %d, %s", device.Name, port.Number, gid.Index, gid.Type)))
+			}
+		}
+		return known
+	})
+}
+
+// completePlaces completes ROLE=WORD, with the words of every port.
+func (a *app) completePlaces(args []string, toComplete string, words func(deviceRow, portRow) []string) ([]string, cobra.ShellCompDirective) {
+	var known []string
+	role, _, hasRole := strings.Cut(toComplete, "=")
+	if hasRole {
+		role += "="
+	} else {
+		role = ""
+		for _, s := range a.completeCases(args) {
+			for _, r := range s.Program.Roles {
+				known = append(known, r.Name+"=")
+			}
+		}
+	}
+	list, err := collectDevices("")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, device := range list.Devices {
+		for _, port := range device.Ports {
+			for _, word := range words(device, port) {
+				known = append(known, role+word)
+			}
 		}
 	}
 	slices.Sort(known)

@@ -16,6 +16,7 @@ func newCompletionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:                   "completion bash|zsh|fish|powershell",
 		Short:                 "Print a completion script for a shell",
+		Annotations:           configOptional,
 		Long:                  completionLong,
 		DisableFlagsInUseLine: true,
 		ValidArgs:             shells,

@@ -9,71 +9,78 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/diag"
 )
 
 // projectConfig is the configuration of a folder, beside the scenarios it holds for.
 const projectConfig = "rdmarun.yaml"
 
-// configFile is a file of flags: the name of a flag, without dashes, and its value; a list for a flag that
-// may stand several times.
-type configFile struct {
-	path     string
+// configuration is what the files of flags say, the one that comes first first: the folder's, then the
+// user's.  Each has names of flags, without dashes, and values; a list for a flag that may stand several
+// times.
+type configuration struct {
 	settings []scenario.Setting
+	// wrong is what cannot be used of it.  Most commands do not run with a configuration that is wrong.
+	wrong *diag.List
 }
 
-// configFiles reads what there is, the one that comes first first: the folder's, then the user's.
-func (a *app) configFiles() ([]configFile, error) {
+// configPaths are the files that there may be.
+func (a *app) configPaths() []string {
 	paths := []string{projectConfig}
 	user := a.env["XDG_CONFIG_HOME"]
-	if !filepath.IsAbs(user) && a.env["HOME"] != "" { // the XDG specification has relative paths ignored
+	if !filepath.IsAbs(user) { // the XDG specification has relative paths ignored
+		if a.env["HOME"] == "" {
+			return paths
+		}
 		user = filepath.Join(a.env["HOME"], ".config")
 	}
-	if user != "" {
-		paths = append(paths, filepath.Join(user, "rdmarun", "config.yaml"))
-	}
-	var files []configFile
-	for _, path := range paths {
+	return append(paths, filepath.Join(user, "rdmarun", "config.yaml"))
+}
+
+// readConfiguration reads what there is.  A name that no command has is wrong: misspelled, it would do
+// nothing, silently.
+func (a *app) readConfiguration(known map[string]bool) *configuration {
+	c := &configuration{wrong: &diag.List{}}
+	for _, path := range a.configPaths() {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		settings, wrong := scenario.ReadSettings(path)
-		if err := a.settingsErrors(wrong); err != nil {
-			return nil, err
+		for _, d := range wrong.Sorted() {
+			c.wrong.Add(d)
 		}
-		files = append(files, configFile{path, settings})
+		for _, setting := range settings {
+			if known[setting.Name] {
+				c.settings = append(c.settings, setting)
+				continue
+			}
+			c.wrong.Report(diag.UnknownKey, setting.Span, "no command has a flag %q", setting.Name).
+				WithHint("%s", diag.DidYouMean(setting.Name, sortedNames(known)))
+		}
 	}
-	return files, nil
+	return c
 }
 
 // apply sets the flags that nothing before has set.  A key that is a flag of another command is left alone.
-func (f configFile) apply(flags *pflag.FlagSet) error {
-	for _, setting := range f.settings {
+func (c *configuration) apply(flags *pflag.FlagSet) {
+	for _, setting := range c.settings {
 		flag := flags.Lookup(setting.Name)
 		if flag == nil || flag.Changed {
 			continue
 		}
-		for _, value := range setting.Values {
+		for i, value := range setting.Values {
 			if err := flags.Set(setting.Name, value); err != nil {
-				return usageError("%s:%d: %s: %w", f.path, setting.Line, setting.Name, err)
+				c.wrong.Report(diag.WrongType, setting.Spans[i], "%s: %s", setting.Name, reasonOf(err))
 			}
 		}
 	}
-	return nil
 }
 
-// flagsFromFiles sets flags from the configuration, after the command line and the environment.
-func (a *app) flagsFromFiles(flags *pflag.FlagSet, known map[string]bool) error {
-	files, err := a.configFiles()
-	if err != nil {
-		return err
+// reasonOf is what a flag itself says of a value.
+func reasonOf(err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return invalid.Unwrap()
 	}
-	for _, file := range files {
-		if err := file.check(known); err != nil {
-			return err
-		}
-		if err := file.apply(flags); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }

@@ -37,11 +37,7 @@ func newDevicesCommand(a *app) *cobra.Command {
 		},
 	}
 	format.register(command)
-	command.Flags().StringVarP(&provider, "provider", "P", "", "only this provider (soft, verbs)")
-	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
-	if err := command.RegisterFlagCompletionFunc("provider", complete); err != nil {
-		panic(err) // the flag was defined a line above
-	}
+	registerProvider(command, &provider, "", "only this provider (soft, verbs)")
 	return command
 }
 

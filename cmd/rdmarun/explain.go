@@ -30,11 +30,12 @@ const explainExample = `  rdmarun explain RNR_RETRY_EXC_ERR
 
 func newExplainCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "explain [CODE|TOPIC]",
-		Short:   "Say what a status, event, errno, error code or verb means",
-		Long:    explainLong,
-		Example: explainExample,
-		Args:    cobra.MaximumNArgs(1),
+		Use:         "explain [CODE|TOPIC]",
+		Short:       "Say what a status, event, errno, error code or verb means",
+		Annotations: configOptional,
+		Long:        explainLong,
+		Example:     explainExample,
+		Args:        cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return explainTopics(a.stdout)

@@ -48,6 +48,9 @@ func newListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if providerName, err = a.resolveProvider(providerName); err != nil {
+				return err
+			}
 			checked, err := a.checkScenarios(args, &params, color.style(a, a.stderr))
 			if err != nil {
 				return err
@@ -70,8 +73,7 @@ func newListCommand(a *app) *cobra.Command {
 	}
 	params.register(a, command)
 	selection.register(a, command)
-	command.Flags().StringVarP(&providerName, "provider", "P", softProvider, "provider whose skips are shown (soft, verbs)")
-	completeFlag(command, "provider", cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp))
+	registerProvider(command, &providerName, softProvider, "provider whose skips are shown (soft, verbs, auto)", autoProvider)
 	command.Flags().BoolVar(&allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	format.register(command)
 	color.register(command)

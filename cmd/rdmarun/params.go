@@ -57,11 +57,12 @@ func (a *app) readParamFile(path string, params map[string]string) error {
 	}
 	for _, setting := range settings {
 		if len(setting.Values) != 1 {
-			return usageError("%s:%d: the parameter %s has a list", path, setting.Line, setting.Name)
+			wrong.Report(diag.WrongShape, setting.Span, "the parameter %q has a list, and a parameter is one value", setting.Name)
+			continue
 		}
 		params[setting.Name] = setting.Values[0]
 	}
-	return nil
+	return a.settingsErrors(wrong)
 }
 
 // settingsErrors shows what is wrong with a file of settings.

@@ -17,12 +17,13 @@ the top of a scenario:
 func newSchemaCommand(a *app) *cobra.Command {
 	topics := []string{"scenario"}
 	return &cobra.Command{
-		Use:       "schema [scenario]",
-		Short:     "Print the JSON Schema of scenarios, for editors",
-		Long:      schemaLong,
-		Example:   "  rdmarun schema > scenario.v1.json",
-		ValidArgs: topics,
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Use:         "schema [scenario]",
+		Short:       "Print the JSON Schema of scenarios, for editors",
+		Annotations: configOptional,
+		Long:        schemaLong,
+		Example:     "  rdmarun schema > scenario.v1.json",
+		ValidArgs:   topics,
+		Args:        cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.stdout.Write(schema.Scenario)
 			return err

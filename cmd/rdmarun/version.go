@@ -45,9 +45,10 @@ func buildVersion() buildInfo {
 func newVersionCommand(a *app) *cobra.Command {
 	format := newFormatFlag("text", "json")
 	command := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of rdmarun",
-		Args:  cobra.NoArgs,
+		Use:         "version",
+		Short:       "Print the version of rdmarun",
+		Annotations: configOptional,
+		Args:        cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return printVersion(a.stdout, buildVersion(), format.value)
 		},

@@ -9,11 +9,13 @@ import (
 type Setting struct {
 	Name   string
 	Values []string
-	Line   int
+	// Span is the name's, Spans are the values'.
+	Span  diag.Span
+	Spans []diag.Span
 }
 
 // ReadSettings reads such a file: parameters of --params, or the configuration.  It returns what is wrong in
-// the same form as Check.
+// the same form as Check.  A file without a line has no settings, and nothing is wrong with it.
 func ReadSettings(path string) ([]Setting, *diag.List) {
 	errors := &diag.List{}
 	source := read(inPlace, path, errors)
@@ -22,6 +24,9 @@ func ReadSettings(path string) ([]Setting, *diag.List) {
 	}
 	root := syntax.Parse(source, errors)
 	if root == nil {
+		if found := errors.Sorted(); len(found) == 1 && found[0].Code == diag.Empty {
+			return nil, &diag.List{}
+		}
 		return nil, errors
 	}
 	if root.Kind != syntax.Mapping {
@@ -30,7 +35,7 @@ func ReadSettings(path string) ([]Setting, *diag.List) {
 	}
 	settings := make([]Setting, 0, len(root.Pairs))
 	for _, pair := range root.Pairs {
-		setting := Setting{Name: pair.Key.Value, Line: pair.Key.Span().Line}
+		setting := Setting{Name: pair.Key.Value, Span: pair.Key.Span()}
 		values := []*syntax.Node{pair.Value}
 		if pair.Value.Kind == syntax.Sequence {
 			values = pair.Value.Items
@@ -41,6 +46,7 @@ func ReadSettings(path string) ([]Setting, *diag.List) {
 				continue
 			}
 			setting.Values = append(setting.Values, value.Value)
+			setting.Spans = append(setting.Spans, value.Span())
 		}
 		settings = append(settings, setting)
 	}

@@ -31,8 +31,9 @@ type HumanOptions struct {
 	Width int
 	// Quiet shows failures and counts only.
 	Quiet bool
-	// Steps shows each step as it ends.
-	Steps bool
+	// Steps shows each step as it ends, Places also where it stands and where roles run.
+	Steps, Places bool
+	Units         Units
 }
 
 type failedCase struct {
@@ -94,6 +95,25 @@ func (h *Human) print(format string, args ...any) {
 func (h *Human) begin(r *record.Record) {
 	h.heading = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name)
 	h.fileLine(r)
+	if h.options.Places {
+		h.places(r.Start.Roles)
+	}
+}
+
+// places tells where the roles run.
+func (h *Human) places(roles []record.RolePlace) {
+	h.below()
+	for _, role := range roles {
+		h.print("      %s on %s, %s%s\n", h.style.role(fmt.Sprintf("%-8s", role.Role)), role.Device, role.Address, prefixed(", guest ", role.Guest))
+	}
+}
+
+// prefixed is a text behind a prefix, or nothing.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
 }
 
 // fileLine names a file with several cases above the first of them.
@@ -119,6 +139,12 @@ func (h *Human) step(r *record.Record) {
 	}
 	if !s.OK {
 		text = h.style.bad(text)
+	}
+	if file := s.File; h.options.Places {
+		if file == "" {
+			file = r.File
+		}
+		text += h.style.dim(fmt.Sprintf("  (%s:%d)", file, s.Line))
 	}
 	h.below()
 	h.print("      %s %s  %-8s %s\n", h.style.dim(fmt.Sprintf("%9s", "+"+Duration(r.Elapsed))),
@@ -224,11 +250,11 @@ func (h *Human) word(status record.Status) string {
 func (h *Human) done(result *record.Result) {
 	for _, loop := range result.Loops {
 		h.print("      %-10s %s, median %s, fastest %s, slowest %s\n", loop.Name, plural(loop.Rounds, "round"),
-			Duration(loop.Median), Duration(loop.Min), Duration(loop.Max))
+			h.options.Units.Time(loop.Median), h.options.Units.Time(loop.Min), h.options.Units.Time(loop.Max))
 	}
 	var traffic []string
 	for _, entry := range result.Traffic {
-		traffic = append(traffic, fmt.Sprintf("%d %s (%s)", entry.Count, entry.Operation, bytes(entry.Bytes)))
+		traffic = append(traffic, fmt.Sprintf("%d %s (%s)", entry.Count, entry.Operation, h.options.Units.Bytes(entry.Bytes)))
 	}
 	summary := plural(result.Steps, "step")
 	if traffic != nil {

@@ -30,15 +30,38 @@ func digits(value float64, unit string) string {
 	return fmt.Sprintf("%.0f %s", value, unit)
 }
 
-// bytes prints an amount of data.
-func bytes(n int64) string {
-	switch {
-	case n < 10<<10:
-		return fmt.Sprintf("%d B", n)
-	case n < 10<<20:
-		return digits(float64(n)/(1<<10), "KiB")
-	case n < 10<<30:
-		return digits(float64(n)/(1<<20), "MiB")
+// Units are those in which people want to read a run; the zero Units are KiB, MiB and times.
+type Units struct {
+	// SI shows sizes in steps of 1000: kB, MB.
+	SI bool
+	// PerNanosecond, unless 0, is how many cycles of the processor a nanosecond has: measured times are then
+	// shown in cycles.
+	PerNanosecond float64
+}
+
+// Time prints a time that was measured.
+func (u Units) Time(d time.Duration) string {
+	if u.PerNanosecond == 0 {
+		return Duration(d)
 	}
-	return digits(float64(n)/(1<<30), "GiB")
+	return fmt.Sprintf("%.0f cycles", float64(d)*u.PerNanosecond)
+}
+
+// Bytes prints an amount of data.
+func (u Units) Bytes(n int64) string {
+	step, names := 1<<10, []string{"KiB", "MiB", "GiB"}
+	if u.SI {
+		step, names = 1000, []string{"kB", "MB", "GB"}
+	}
+	value, unit := float64(n), "B"
+	for _, larger := range names {
+		if value < 10*float64(step) {
+			break
+		}
+		value, unit = value/float64(step), larger
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return digits(value, unit)
 }

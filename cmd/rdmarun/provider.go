@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/scenario"
+	"rdmarun/rdmacore"
+)
+
+const (
+	// softProvider is the embedded provider, of which each case has its own.
+	softProvider = "soft"
+	// autoProvider stands for verbs on a machine that has an active device, and for soft on any other.
+	autoProvider = "auto"
+)
+
+// registerProvider registers --provider; more are words beside the names of providers.
+func registerProvider(command *cobra.Command, value *string, otherwise, usage string, more ...string) {
+	command.Flags().StringVarP(value, "provider", "P", otherwise, usage)
+	completeFlag(command, "provider", cobra.FixedCompletions(append(rdmacore.Providers(), more...), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// resolveProvider says which provider a name means, and refuses names that mean none.
+func (a *app) resolveProvider(name string) (string, error) {
+	if name == autoProvider {
+		chosen, why := chooseProvider(openVerbs)
+		fmt.Fprintf(a.stderr, "rdmarun: --provider auto: %s, %s\n", chosen, why)
+		return chosen, nil
+	}
+	if !slices.Contains(rdmacore.Providers(), name) {
+		_, err := rdmacore.Open(name) // says what there is
+		return "", usageError("--provider: %w", err)
+	}
+	return name, nil
+}
+
+// openVerbs names the device that verbs would use.
+func openVerbs() (device string, err error) {
+	provider, err := rdmacore.Open("verbs")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, provider.Close()) }()
+	found, err := provider.DefaultDevice()
+	if err != nil {
+		return "", err
+	}
+	if _, err := found.Address(); err != nil {
+		return "", err
+	}
+	return found.Name(), nil
+}
+
+// chooseProvider takes verbs if a device can be used, and says why.
+func chooseProvider(verbs func() (device string, err error)) (name, why string) {
+	device, err := verbs()
+	if err != nil {
+		return softProvider, fmt.Sprintf("since verbs cannot be used: %v", err)
+	}
+	return "verbs", "since " + device + " is active"
+}
+
+// openProvider opens a device's provider for the whole run; soft is opened for each case, so that none sees
+// what another has left and several run at once.
+func (a *app) openProvider(name string, config *scenario.RunConfig) (closing func() error, err error) {
+	if name == softProvider {
+		config.Open = scenario.OpenSoft
+		return func() error { return nil }, nil
+	}
+	config.Provider, err = rdmacore.Open(name)
+	if err != nil {
+		return nil, withExit(exitEnvironment, err)
+	}
+	return config.Provider.Close, nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/record"
+)
+
+// logFlags say whether and how a run is logged.
+type logFlags struct {
+	file   string
+	format *formatFlag
+	// command tells whether a flag was given.
+	command *cobra.Command
+}
+
+func (f *logFlags) register(command *cobra.Command) {
+	f.format, f.command = newFormatFlag("text", "json"), command
+	command.Flags().StringVar(&f.file, "log-file", "", "append a log of the run to a file, - is stderr; with -v also of each step")
+	command.Flags().Var(f.format, "log-format", "form of the log, which goes to stderr unless --log-file says otherwise")
+	completeFlag(command, "log-format", cobra.FixedCompletions(f.format.choices, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// open adds a log to the consumers of a run when one was asked for.
+func (f *logFlags) open(a *app, steps bool, config *scenario.RunConfig) (closing func() error, err error) {
+	out, closing := a.stderr, func() error { return nil }
+	switch {
+	case f.file == "" && !f.command.Flags().Changed("log-format"):
+		return closing, nil
+	case f.file != "" && f.file != "-":
+		file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, withExit(exitEnvironment, fmt.Errorf("--log-file: %w", err))
+		}
+		out, closing = file, file.Close
+	}
+	config.Consumers = append(config.Consumers, newRunLog(out, f.format.value, steps))
+	return closing, nil
+}
+
+// runLog writes records as lines of a log, for who collects logs of many programs in one place.  It is a
+// digest; the whole truth is --out jsonl=FILE.
+type runLog struct {
+	logger *slog.Logger
+	steps  bool
+	out    *failingWriter
+}
+
+// failingWriter keeps the error that slog drops.
+type failingWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (f *failingWriter) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if err != nil && f.err == nil {
+		f.err = err
+	}
+	return n, err
+}
+
+func newRunLog(w io.Writer, format string, steps bool) *runLog {
+	out := &failingWriter{w: w}
+	options := &slog.HandlerOptions{Level: slog.LevelDebug}
+	var handler slog.Handler = slog.NewTextHandler(out, options)
+	if format == "json" {
+		handler = slog.NewJSONHandler(out, options)
+	}
+	return &runLog{logger: slog.New(handler), steps: steps, out: out}
+}
+
+// Wants implements record.Consumer.
+func (l *runLog) Wants(kind record.Kind) bool { return kind != record.StepEnd || l.steps }
+
+// Record implements record.Consumer.
+func (l *runLog) Record(r *record.Record) error {
+	log := l.logger
+	if r.Case != "" {
+		log = log.With("case", r.Case)
+	}
+	switch r.Kind {
+	case record.RunStart:
+		log.Info("run starts", "provider", r.Run.Provider, "cases", r.Run.Cases)
+	case record.CaseStart:
+		log.Info("case starts")
+		for _, role := range r.Start.Roles {
+			log.Debug("role", "role", role.Role, "device", role.Device, "address", role.Address)
+		}
+	case record.StepEnd:
+		log.Debug("step", "role", r.Step.Role, "action", r.Step.Action, "given", r.Step.Text, "outcome", r.Step.Outcome,
+			"ok", r.Step.OK, "line", r.Step.Line, "took", r.Step.Took)
+	case record.Output:
+		log.Info("output", "role", r.Line.Role, "text", r.Line.Text)
+	case record.Measured:
+		log.Info("measured", "name", r.Measure.Name, "role", r.Measure.Role, "messages", r.Measure.Messages, "took", r.Measure.Took)
+	case record.Checked:
+		if !r.Threshold.OK {
+			log.Error("threshold not held", "threshold", r.Threshold.Text, "value", r.Threshold.Value, "reason", r.Threshold.Reason)
+		}
+	case record.CaseRetry, record.CaseEnd:
+		l.end(log, r)
+	case record.RunEnd:
+		log.Info("run ends", "passed", r.Totals.Passed, "failed", r.Totals.Failed, "errors", r.Totals.Errors,
+			"skipped", r.Totals.Skipped, "not_run", r.Totals.NotRun, "took", r.Totals.Took)
+	}
+	if l.out.err != nil {
+		return fmt.Errorf("write the log: %w", l.out.err)
+	}
+	return nil
+}
+
+// end logs how a case has ended, a failure with all that is needed to look for its cause.
+func (l *runLog) end(log *slog.Logger, r *record.Record) {
+	attributes := []any{"status", string(r.Result.Status), "steps", r.Result.Steps, "took", r.Result.Took}
+	if r.Result.Reason != "" {
+		attributes = append(attributes, "reason", r.Result.Reason)
+	}
+	switch {
+	case r.Kind == record.CaseRetry:
+		log.Warn("case is tried again", attributes...)
+	case r.Result.Status.Fine():
+		log.Info("case ends", attributes...)
+	default:
+		log.Error("case ends", attributes...)
+	}
+	for _, f := range r.Result.Failures {
+		log.Error("failure", "kind", f.Kind, "at", strings.TrimSuffix(fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column), ":0:0"),
+			"role", f.Role, "action", f.Action, "what", f.What, "expected", f.Expected, "got", f.Got, "rerun", f.Rerun)
+	}
+}
