@@ -21,8 +21,9 @@ type jobs struct {
 	cases  []Selected
 	rounds int
 
-	mu     sync.Mutex // of what follows
-	next   int        // cases handed out so far, over all rounds
+	mu     sync.Mutex      // of what follows
+	noted  map[string]bool // devices of which there is a record
+	next   int             // cases handed out so far, over all rounds
 	failed bool
 	totals record.Totals
 }
@@ -71,9 +72,10 @@ func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Re
 			stream: j.stream, hold: j.config.Jobs > 1, strict: j.config.Strict,
 			number:  round*(j.config.Retries+1) + attempt,
 			attempt: attempt + 1, last: attempt >= j.config.Retries,
+			earlier: j.config.Baseline[each.Case.ID], devices: j,
 		}
 		// Rounds and attempts draw other numbers, or a repeated case would repeat its luck.
-		j.one(ctx, each, j.seed(relay.number), j.stream.Branch(relay))
+		j.one(ctx, each, j.seed(relay.number), relay)
 		if !relay.retry {
 			j.mu.Lock()
 			j.totals.Thresholds += relay.unmet
@@ -92,9 +94,10 @@ func (j *jobs) seed(number int) *uint64 {
 }
 
 // one runs a case once.  Its result is in the records.
-func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, stream *record.Stream) {
+func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, relay *relay) {
+	stream := j.stream.Branch(relay)
 	config := run.Config{
-		Stream: stream, Rerun: j.config.Rerun,
+		Stream: stream, Rerun: j.config.Rerun, Baseline: relay.earlier,
 		TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
 	}
 	if missing := each.Scenario.Program.Missing; len(missing) > 0 {
@@ -111,6 +114,7 @@ func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, stream *rec
 		config.Provider = provider
 		defer closeProvider(provider, stream, each)
 	}
+	relay.provider = config.Provider
 	config.Guests = func() (lab.GuestStarter, error) {
 		return &guestStarter{runtime: j.guests, provider: config.Provider}, nil
 	}

@@ -1,6 +1,9 @@
 package scenario
 
-import "rdmarun/host/scenario/record"
+import (
+	"rdmarun/host/scenario/record"
+	"rdmarun/rdmacore"
+)
 
 // relay passes the records of one attempt of a case to the stream of the run, and judges its end: whether
 // the attempt counts, and whether a skip does.
@@ -16,6 +19,11 @@ type relay struct {
 	// attempt counts those of one round from 1; last tells that no further one follows.
 	attempt int
 	last    bool
+	// provider is the attempt's, once it is open; devices writes of those that it runs on.
+	provider *rdmacore.Provider
+	devices  *jobs
+	// earlier is what the baseline has of the case; nil: nothing.
+	earlier *record.Earlier
 
 	result record.Result
 	retry  bool
@@ -37,6 +45,10 @@ func (r *relay) Record(each *record.Record) error {
 	if each.Kind == record.CaseEnd {
 		r.end(&kept)
 	}
+	if each.Kind == record.CaseStart {
+		r.devices.noteDevices(r.provider, each.Start.Roles)
+		defer r.before(&kept)
+	}
 	if !r.hold {
 		r.stream.Forward(&kept)
 		return nil
@@ -51,6 +63,22 @@ func (r *relay) Record(each *record.Record) error {
 		r.hold, r.held = false, nil
 	}
 	return nil
+}
+
+// before passes on what the baseline has measured, behind the beginning of the case.
+func (r *relay) before(start *record.Record) {
+	if r.earlier == nil || !r.stream.Wants(record.Before) {
+		return
+	}
+	for i := range r.earlier.Measures {
+		each := *start
+		each.Kind, each.Start, each.Measure = record.Before, nil, &r.earlier.Measures[i]
+		if r.hold {
+			r.held = append(r.held, &each)
+		} else {
+			r.stream.Forward(&each)
+		}
+	}
 }
 
 // end judges the end of the attempt.

@@ -48,6 +48,9 @@ type RunConfig struct {
 	Stall time.Duration
 	// NoThresholds checks none.
 	NoThresholds bool
+	// Baseline is what an earlier run has found, under a name; limits may refer to it, and reports show both.
+	Baseline     record.Baseline
+	BaselineName string
 	// GuestCache is the directory of compiled guests; empty for the user's own.
 	GuestCache string
 }
@@ -91,7 +94,8 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 	}
 	rounds := max(1, config.Repeat)
 	description := &record.Run{Provider: name, Cases: len(cases) * rounds, UntilFail: config.UntilFail,
-		Rerun: config.Rerun, Seed: config.Seed, Environment: config.Environment}
+		Rerun: config.Rerun, Seed: config.Seed, Environment: config.Environment,
+		Baseline: config.BaselineName}
 	for _, each := range cases {
 		files := description.Files
 		if len(files) == 0 || files[len(files)-1] != each.Scenario.Path {

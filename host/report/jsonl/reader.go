@@ -82,13 +82,15 @@ func complete(r *record.Record) error {
 	switch r.Kind {
 	case record.RunStart:
 		there = r.Run != nil
+	case record.DeviceUsed:
+		there = r.Device != nil
 	case record.CaseStart:
 		there = r.Start != nil
 	case record.StepEnd:
 		there = r.Step != nil
 	case record.Output:
 		there = r.Line != nil
-	case record.Measured:
+	case record.Measured, record.Before:
 		there = r.Measure != nil
 	case record.Checked:
 		there = r.Threshold != nil

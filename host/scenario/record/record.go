@@ -12,13 +12,17 @@ type Kind string
 
 // The kinds, in the order in which a run writes them.
 const (
-	RunStart  Kind = "run_start"
-	CaseStart Kind = "case_start"
-	StepEnd   Kind = "step"
-	Output    Kind = "output"
-	Measured  Kind = "measure"
-	Checked   Kind = "threshold"
-	CaseEnd   Kind = "case_end"
+	RunStart Kind = "run_start"
+	// DeviceUsed comes once for each device, before the first case that runs on it.
+	DeviceUsed Kind = "device"
+	CaseStart  Kind = "case_start"
+	// Before is a measurement of the same case that the baseline has.
+	Before   Kind = "baseline"
+	StepEnd  Kind = "step"
+	Output   Kind = "output"
+	Measured Kind = "measure"
+	Checked  Kind = "threshold"
+	CaseEnd  Kind = "case_end"
 	// CaseRetry is the end of an attempt that does not count: the same case starts again.
 	CaseRetry Kind = "case_retry"
 	RunEnd    Kind = "run_end"
@@ -37,10 +41,11 @@ type Record struct {
 	Attempt int `json:"attempt,omitempty"`
 
 	Run       *Run       `json:"run,omitempty"`
+	Device    *Device    `json:"device,omitempty"`
 	Start     *Start     `json:"start,omitempty"`
 	Step      *Step      `json:"step,omitempty"`
 	Line      *Line      `json:"line,omitempty"`
-	Measure   *Measure   `json:"measure,omitempty"`
+	Measure   *Measure   `json:"measure,omitempty"` // of Measured and Before
 	Threshold *Threshold `json:"threshold,omitempty"`
 	Result    *Result    `json:"result,omitempty"`
 	Totals    *Totals    `json:"totals,omitempty"`
@@ -55,6 +60,8 @@ type Run struct {
 	Rerun     string   `json:"rerun,omitempty"` // the command without its files
 	Seed      *uint64  `json:"seed,omitempty"`  // of soft's random numbers
 	Files     []string `json:"files"`
+	// Baseline is the name of what the run is held against.
+	Baseline string `json:"baseline,omitempty"`
 	// Environment is what a comparison of two runs needs to know of where they ran: version, host, kernel,
 	// driver, seed... under names of one word.
 	Environment map[string]string `json:"environment,omitempty"`

@@ -23,6 +23,8 @@ type Config struct {
 	Stream *record.Stream
 	// Rerun is the command that runs one case again, without file and case: "rdmarun run -p count=3".
 	Rerun string
+	// Baseline is what an earlier run has found of the case; nil when there is none to hold it against.
+	Baseline *record.Earlier
 	// TimeScale stretches limits of the wall's time; 0 is 1.
 	TimeScale float64
 	// Stall replaces the time in which a step must end; 0 leaves the scenario's.

@@ -3,8 +3,8 @@ package run
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
+	"rdmarun/host/scenario/environment"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/verb"
@@ -47,7 +47,7 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 			"name": name, "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0,
 			"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE,
 		},
-		"driver": driver(provider, name),
+		"driver": environment.Driver(provider.Name(), name),
 		"fault":  map[string]any{"link": provider.CanFault(), "cm": provider.CanFault(), "data": provider.CanFault()},
 		"guest":  guests,
 		"roles":  map[string]any{"distinct_hosts": false, "distinct_addresses": soft},
@@ -74,26 +74,6 @@ func deviceOf(provider *rdmacore.Provider, c *plan.Case) (*rdmacore.Device, erro
 		}
 	}
 	return provider.DefaultDevice()
-}
-
-// driver is the name of a device's driver: by custom the letters that its name begins with.
-func driver(provider *rdmacore.Provider, device string) string {
-	if provider.Name() == "soft" {
-		return "soft"
-	}
-	end := strings.IndexFunc(device, func(c rune) bool { return c == '_' })
-	if end < 0 {
-		end = len(device)
-	}
-	return strings.TrimRightFunc(device[:end], unicode.IsDigit) + digitsInside(device[:end], device)
-}
-
-// digitsInside keeps the digits of names such as mlx5_0, whose number stands behind the underscore.
-func digitsInside(stem, device string) string {
-	if len(stem) == len(device) {
-		return ""
-	}
-	return stem[len(strings.TrimRightFunc(stem, unicode.IsDigit)):]
 }
 
 // unmet says why a case cannot run, "" when it can.
