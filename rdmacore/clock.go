@@ -61,6 +61,16 @@ func (c *Clock) Outside(f func()) {
 	f()
 }
 
+// Launch runs f in a goroutine that acts on the clock.  On a virtual clock, on which the caller must act, too, it
+// returns when f first waits or has ended, so that several begin in the order of their launches.
+func (c *Clock) Launch(f func()) {
+	if c.virtual != nil {
+		c.virtual.launch(f)
+		return
+	}
+	go f()
+}
+
 // WithTimeout is context.WithTimeout on this clock.
 func (c *Clock) WithTimeout(parent context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if c.virtual == nil {
@@ -83,6 +93,32 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 	if ctx.Err() != nil {
 		return cancelled(ctx, "sleep", "the end of a pause")
+	}
+	return nil
+}
+
+// Await waits until signal is closed, which another who acts on this clock will do.  The error wraps ctx.Err()
+// when ctx ends first.
+func (c *Clock) Await(ctx context.Context, signal <-chan struct{}) error {
+	came := false
+	if c.virtual != nil {
+		came = c.virtual.wait(ctx, func() bool {
+			select {
+			case <-signal:
+				return true
+			default:
+				return false
+			}
+		})
+	} else {
+		select {
+		case <-signal:
+			came = true
+		case <-ctx.Done():
+		}
+	}
+	if !came {
+		return cancelled(ctx, "wait", "a signal")
 	}
 	return nil
 }

@@ -113,6 +113,56 @@ func TestVirtualClockWaitIsCancelled(t *testing.T) {
 	}
 }
 
+// Several who wait for the same moment go on one at a time, in the order of their launches, however often the
+// same is done.
+func TestVirtualClockOrder(t *testing.T) {
+	clock := openVirtual(t, 1).Clock()
+	clock.Enter()
+	defer clock.Leave()
+	for range 50 {
+		const several = 8
+		var order []int // one acts at a time, so it needs no lock
+		ended := make(chan struct{}, several)
+		for i := range several {
+			clock.Launch(func() {
+				defer func() { ended <- struct{}{} }()
+				for range 3 {
+					order = append(order, i)
+					must(t, clock.Sleep(bounded(t), time.Second))
+				}
+			})
+		}
+		clock.Outside(func() {
+			for range several {
+				<-ended
+			}
+		})
+		for at, i := range order {
+			if i != at%several {
+				t.Fatalf("order %v", order)
+			}
+		}
+	}
+}
+
+func TestClockAwait(t *testing.T) {
+	for name, clock := range map[string]*Clock{"virtual": openVirtual(t, 1).Clock(), "wall": opened(t).Clock()} {
+		t.Run(name, func(t *testing.T) {
+			clock.Enter()
+			signal, ended := make(chan struct{}), make(chan error, 1)
+			clock.Launch(func() { ended <- clock.Await(bounded(t), signal) })
+			close(signal)
+			clock.Outside(func() { must(t, <-ended) })
+			ctx, cancel := clock.WithTimeout(bounded(t), time.Millisecond)
+			defer cancel()
+			if err := clock.Await(ctx, make(chan struct{})); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a signal that does not come: %v", err)
+			}
+			clock.Leave()
+		})
+	}
+}
+
 func TestVirtualClockIsSoftsOwn(t *testing.T) {
 	if _, err := Open("verbs", WithVirtualClock()); !errors.Is(err, syscall.EOPNOTSUPP) {
 		t.Errorf("verbs with a virtual clock: %v", err)

@@ -89,5 +89,6 @@ func (c *virtualClock) advanceBy(step time.Duration) {
 		c.remove(next)
 		next.cancel(context.DeadlineExceeded)
 	}
-	c.lookAgain()
+	for c.releaseFirst() { // the measurement acts on the wall, and so do they meanwhile
+	}
 }

@@ -28,10 +28,8 @@ func (r *caseRun) parallel(ctx context.Context, step *plan.Step, action *plan.Pa
 	branches := make([]*caseRun, len(action.Branches))
 	for i, branchStep := range action.Branches {
 		branches[i] = r.branch()
-		clock.Enter() // before it runs: time must not move while it has yet to begin
-		go func() {
+		run := func() {
 			end := branchEnd{index: i}
-			defer clock.Leave()
 			defer func() { ends <- end }()
 			r.lab.Take()
 			defer r.lab.Leave()
@@ -43,7 +41,8 @@ func (r *caseRun) parallel(ctx context.Context, step *plan.Step, action *plan.Pa
 			if end.err = branches[i].step(running, branchStep); end.err != nil {
 				cancel(errSibling)
 			}
-		}()
+		}
+		r.lab.Outside(func() { clock.Launch(run) })
 	}
 	var first error
 	var panicked any
