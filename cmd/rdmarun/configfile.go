@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -70,16 +72,20 @@ func (c *configuration) apply(flags *pflag.FlagSet) {
 		}
 		for i, value := range setting.Values {
 			if err := flags.Set(setting.Name, value); err != nil {
-				c.wrong.Report(diag.WrongType, setting.Spans[i], "%s: %s", setting.Name, reasonOf(err))
+				c.wrong.Report(diag.WrongType, setting.Spans[i], "%s: %s", setting.Name, reasonOf(flag, value, err))
 			}
 		}
 	}
 }
 
 // reasonOf is what a flag itself says of a value.
-func reasonOf(err error) error {
+func reasonOf(flag *pflag.Flag, value string, err error) error {
+	var number *strconv.NumError
 	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	switch {
+	case errors.As(err, &number):
+		return fmt.Errorf("%q is no number that --%s can have", value, flag.Name)
+	case errors.As(err, &invalid):
 		return invalid.Unwrap()
 	}
 	return err

@@ -33,7 +33,7 @@ func (a *app) resolveProvider(name string) (string, error) {
 	}
 	if !slices.Contains(rdmacore.Providers(), name) {
 		_, err := rdmacore.Open(name) // says what there is
-		return "", usageError("--provider: %w", err)
+		return "", withExit(exitEnvironment, err)
 	}
 	return name, nil
 }
