@@ -36,3 +36,29 @@ void core_histogram_free(struct core_histogram *histogram)
 	free(histogram->counts);
 	histogram->counts = NULL;
 }
+
+static uint64_t load(const uint64_t *field)
+{
+	return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
+int core_histogram_copy(struct core_histogram *into, const struct core_histogram *from)
+{
+	*into = (struct core_histogram){
+		.length = from->length,
+		.highest = from->highest,
+		.mask = from->mask,
+		.digits = from->digits,
+		.half_magnitude = from->half_magnitude,
+		.recorded = load(&from->recorded),
+		.clamped = load(&from->clamped),
+		.minimum = load(&from->minimum),
+		.maximum = load(&from->maximum),
+	};
+	into->counts = malloc(into->length * sizeof(*into->counts));
+	if (!into->counts)
+		return -ENOMEM;
+	for (uint64_t index = 0; index < into->length; index++)
+		into->counts[index] = __atomic_load_n(&from->counts[index], __ATOMIC_RELAXED);
+	return 0;
+}

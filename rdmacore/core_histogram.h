@@ -25,25 +25,35 @@ struct core_histogram {
 /* digits 1 to 5, highest from 2 to 2^62; -EINVAL, -ENOMEM.  The owner frees it. */
 int core_histogram_init(struct core_histogram *histogram, uint64_t highest, uint32_t digits);
 void core_histogram_free(struct core_histogram *histogram);
+/*
+ * Copy the counts of one that another thread may be recording in: each is what it was at some time of the
+ * copying.  -ENOMEM.  The owner frees the copy.
+ */
+int core_histogram_copy(struct core_histogram *into, const struct core_histogram *from);
+
+/* One thread records, others may copy: plain arithmetic, and no store that they could see half of. */
+#define CORE_HISTOGRAM_STORE(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 
 static inline void core_histogram_record(struct core_histogram *histogram, uint64_t value)
 {
 	uint32_t magnitude = histogram->half_magnitude;
 	uint32_t bucket;
+	int64_t *count;
 
-	histogram->recorded++;
+	CORE_HISTOGRAM_STORE(histogram->recorded, histogram->recorded + 1);
 	if (value < histogram->minimum)
-		histogram->minimum = value;
+		CORE_HISTOGRAM_STORE(histogram->minimum, value);
 	if (value > histogram->maximum)
-		histogram->maximum = value;
+		CORE_HISTOGRAM_STORE(histogram->maximum, value);
 	if (value > histogram->highest) {
-		histogram->clamped++;
+		CORE_HISTOGRAM_STORE(histogram->clamped, histogram->clamped + 1);
 		value = histogram->highest;
 	}
 	/* The number of bits beyond those that a bucket resolves. */
 	bucket = 64 - (uint32_t)__builtin_clzll(value | histogram->mask) - (magnitude + 1);
 	/* From the second on, a bucket has only its upper half: the lower is the bucket before. */
-	histogram->counts[((uint64_t)bucket << magnitude) + (value >> bucket)]++;
+	count = &histogram->counts[((uint64_t)bucket << magnitude) + (value >> bucket)];
+	CORE_HISTOGRAM_STORE(*count, *count + 1);
 }
 
 #endif

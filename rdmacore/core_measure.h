@@ -217,6 +217,11 @@ int core_measure_fd(struct core_measure *measure);
 bool core_measure_finished(struct core_measure *measure);
 /* Tell the threads to stop; they do so within a poll. */
 void core_measure_cancel(struct core_measure *measure);
+/*
+ * What an end that may be running has done in the timed part so far: messages, bytes, begin_ns and elapsed_ns,
+ * all 0 before it, and nothing else.  Not while core_measure_join runs.
+ */
+void core_measure_peek(struct core_measure *measure, uint32_t end, struct core_measure_result *result);
 /* Only of what never started or has finished; joins the threads.  0 or the measurement's error. */
 int core_measure_join(struct core_measure *measure);
 /* After join.  The spec with its defaults filled in, and the results of one end. */

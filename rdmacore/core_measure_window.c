@@ -28,6 +28,8 @@ void core_measure_window_open(struct core_measure_worker *worker, uint64_t now, 
 	window->base = messages;
 	processor_time(&window->cpu_user_ns, &window->cpu_system_ns);
 	worker->result.begin_ns = now;
+	atomic_store_explicit(&worker->live.now_ns, now, memory_order_relaxed);
+	atomic_store_explicit(&worker->live.begin_ns, now, memory_order_release);
 	sampler->begin_ns = now;
 	sampler->messages = messages;
 	sampler->next_ns = sampler->interval_ns ? now + sampler->interval_ns : UINT64_MAX;

@@ -60,6 +60,13 @@ struct core_measure_sampler {
 	uint64_t messages; /* at begin_ns */
 };
 
+/* What core_measure_peek reads while the worker runs. */
+struct core_measure_live {
+	_Atomic uint64_t begin_ns; /* of the timed part; 0 before it */
+	_Atomic uint64_t now_ns;
+	_Atomic uint64_t messages;
+};
+
 struct core_measure_worker {
 	struct core_measure *measure;
 	struct core_measure_end end;
@@ -121,6 +128,7 @@ struct core_measure_worker {
 	uint64_t fillers; /* wanted by its COUNT */
 
 	struct core_measure_window window;
+	struct core_measure_live live;
 	struct core_measure_sampler sampler;
 	uint32_t histograms;
 	struct core_histogram histogram[CORE_MEASURE_STEPS];
@@ -229,6 +237,9 @@ void core_measure_sampler_take(struct core_measure_worker *worker, uint64_t now,
 static inline void core_measure_tick(struct core_measure_worker *worker, uint64_t now,
 				     uint64_t messages)
 {
+	atomic_store_explicit(&worker->live.now_ns, now, memory_order_relaxed);
+	atomic_store_explicit(&worker->live.messages, messages - worker->window.base,
+			      memory_order_relaxed);
 	if (now >= worker->sampler.next_ns)
 		core_measure_sampler_take(worker, now, messages);
 }

@@ -324,3 +324,35 @@ func TestMeasureVirtualClock(t *testing.T) {
 		Duration: time.Hour}, ends[0])
 	refused(t, err, context.DeadlineExceeded)
 }
+
+// TestMeasureSoFar looks at a measurement while it runs: counts only grow, and are those of its end then.
+func TestMeasureSoFar(t *testing.T) {
+	client, server := connectedWith(t, measuredQP, usualParam)
+	for _, kind := range []MeasureKind{MeasureLatency, MeasureBandwidth} {
+		m, err := NewMeasurement(MeasureSpec{Kind: kind, Operation: OpSend, Size: 8, Duration: time.Hour},
+			measureEnds(client, server)...)
+		must(t, err)
+		ctx, cancel := context.WithCancel(bounded(t))
+		outcome := make(chan *MeasureResult)
+		go func() {
+			result, _ := m.Run(ctx) // told to stop
+			outcome <- result
+		}()
+		var last uint64
+		for last < 1000 && ctx.Err() == nil {
+			soFar := m.SoFar()
+			now := soFar.Ends[0].Messages
+			if now < last || kind == MeasureLatency && uint64(soFar.Histogram().Count()) < last {
+				t.Errorf("%s: %d messages, %d samples after %d", kind, now, soFar.Histogram().Count(), last)
+			}
+			last = now
+		}
+		cancel()
+		result := <-outcome
+		if result == nil || result.Ends[0].Messages < last || result.Ends[0].Elapsed <= 0 {
+			t.Errorf("%s: %+v, %d before", kind, result, last)
+		}
+		m.Close()
+		client, server = connectedWith(t, measuredQP, usualParam) // one that was stopped is of no further use
+	}
+}
