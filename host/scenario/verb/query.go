@@ -14,7 +14,7 @@ func queryVerbs() []Verb {
 			{Name: "state", Type: Word, Words: qpStateNames(), Doc: "RESET, INIT, RTR, RTS, SQD, SQE or ERR"},
 			{Name: "qp_num", Type: Integer, Varies: true, Doc: "its number"},
 			{Name: "dest_qp_num", Type: Integer, Varies: true, Doc: "the peer's number"},
-			{Name: "path_mtu", Type: Integer, Doc: "bytes of payload in a packet"},
+			{Name: "path_mtu", Type: Integer, Varies: true, Doc: "bytes of payload in a packet"},
 			{Name: "rq_psn", Type: Integer, Varies: true, Doc: "packet sequence number it expects next"},
 			{Name: "sq_psn", Type: Integer, Varies: true, Doc: "packet sequence number it sends next"},
 			{Name: "max_rd_atomic", Type: Integer, Doc: "READs and atomics outstanding as initiator"},
@@ -23,9 +23,9 @@ func queryVerbs() []Verb {
 			{Name: "timeout", Type: Integer, Doc: "code n of the local ACK timeout, 4.096 us * 2^n"},
 			{Name: "retry_cnt", Type: Integer, Doc: "repeats of an unanswered packet"},
 			{Name: "rnr_retry", Type: Integer, Doc: "repeats of a send that finds no receive"},
-			{Name: "max_send_wr", Type: Integer, Doc: "send requests at once"},
-			{Name: "max_recv_wr", Type: Integer, Doc: "receive requests at once"},
-			{Name: "max_inline_data", Type: Integer, Doc: "bytes that a request can carry itself"},
+			{Name: "max_send_wr", Type: Integer, Varies: true, Doc: "send requests at once"},
+			{Name: "max_recv_wr", Type: Integer, Varies: true, Doc: "receive requests at once"},
+			{Name: "max_inline_data", Type: Integer, Varies: true, Doc: "bytes that a request can carry itself"},
 		},
 	}}
 }
