@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -12,12 +13,15 @@ import (
 	"rdmarun/host/compare"
 )
 
-const compareLong = `Compare the records of two runs, made by "rdmarun run --out jsonl=FILE".
+const compareLong = `Compare two runs: baselines that "rdmarun run --save-baseline NAME" has kept, or files of
+records made by "rdmarun run --out jsonl=FILE".  A name means the baseline; a file of
+that name is ./NAME.
 
 Shown are the cases that appeared and vanished, those that end otherwise, and what
 became faster or slower.  Whether a difference is more than chance is said where each
 run has at least 4 samples of it: run with --repeat 10.  The test is that of Mann and
-Whitney, at p < 0.05.
+Whitney; of the differences that it finds, fewer than one in twenty are chance (Benjamini
+and Hochberg), however many metrics there are.
 
 Exit code 6 when a case that passed does not any more, or something became slower.`
 
@@ -26,15 +30,15 @@ func newCompareCommand(a *app) *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:     "compare BEFORE AFTER",
-		Short:   "Compare the records of two runs",
+		Short:   "Compare two runs",
 		Long:    compareLong,
-		Example: "  rdmarun run --repeat 10 --out jsonl=after.jsonl\n  rdmarun compare before.jsonl after.jsonl",
+		Example: "  rdmarun run --repeat 10 --out jsonl=after.jsonl\n  rdmarun compare before.jsonl after.jsonl\n  rdmarun compare main after.jsonl",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.compare(args[0], args[1], format.value, all)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt
+			return baselineNames(), cobra.ShellCompDirectiveDefault
 		},
 	}
 	command.Flags().BoolVarP(&all, "all", "a", false, "show metrics that did not change, too")
@@ -45,18 +49,13 @@ func newCompareCommand(a *app) *cobra.Command {
 func (a *app) compare(before, after, format string, all bool) error {
 	var runs [2]*compare.Run
 	for i, name := range []string{before, after} {
-		in, closing, err := a.openRecords(name)
-		if err != nil {
-			return err
-		}
-		runs[i], err = compare.Read(in, name)
-		closing()
-		if err != nil {
+		var err error
+		if runs[i], err = a.readRun(name); err != nil {
 			return err
 		}
 	}
 	result := compare.Compare(runs[0], runs[1])
-	show := func() error { return showComparison(a.stdout, result, all) }
+	show := func() error { return a.showComparison(a.stdout, result, all) }
 	if format == "json" {
 		show = func() error { return printJSON(a.stdout, result) }
 	}
@@ -69,7 +68,20 @@ func (a *app) compare(before, after, format string, all bool) error {
 	return nil
 }
 
-func showComparison(out io.Writer, result *compare.Result, all bool) error {
+// warnDifferent says what else may have made a difference.
+func (a *app) warnDifferent(result *compare.Result) {
+	var names []string
+	for _, fact := range result.Different {
+		if fact.Matters {
+			names = append(names, fact.Name)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(a.stderr, "rdmarun: warning: the runs differ in %s, and what is better or worse may come of that\n", strings.Join(names, ", "))
+	}
+}
+
+func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, fact := range result.Different {
 		fmt.Fprintf(table, "differs\t%s\t%s\t->\t%s\n", fact.Name, orNone(fact.Before), orNone(fact.After))
@@ -86,6 +98,7 @@ func showComparison(out io.Writer, result *compare.Result, all bool) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	a.warnDifferent(result)
 	counts := make(map[string]int)
 	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for i := range result.Rows {

@@ -86,6 +86,11 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 		return err
 	}
 	defer func() { err = errors.Join(err, closeProvider()) }()
+	baselines, err := flags.baselines.open(a, cases, &config)
+	if err != nil {
+		return err
+	}
+	defer baselines.discard()
 	outputs, err := flags.out.open(a)
 	if err != nil {
 		return err
@@ -94,7 +99,7 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 		Style: flags.color.style(a, outputs.human), Width: terminalWidth(outputs.human), Quiet: flags.quiet,
 		Steps: flags.verbose >= showSteps, Places: flags.verbose >= showPlaces, Units: units,
 	})
-	config.Consumers = append([]record.Consumer{human}, outputs.consumers()...)
+	config.Consumers = append(append(config.Consumers, human), outputs.consumers()...)
 	closeLog, err := flags.log.open(a, flags.verbose >= showSteps, &config)
 	if err != nil {
 		return errors.Join(err, outputs.Close())
@@ -107,7 +112,11 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 	if err := outputs.finish(totals, errors.Join(err, closeLog())); err != nil {
 		return err
 	}
-	return reported(runCode(totals))
+	held, err := baselines.finish(a, outputs.human, totals, flags.quiet)
+	if err != nil {
+		return err
+	}
+	return reported(runCode(totals, held))
 }
 
 // printSelected is --dry-run: what the run would do, without a look at any device.
@@ -129,7 +138,7 @@ func (a *app) printSelected(cases []scenario.Selected, files int) error {
 
 // runCode is the exit code of a run; its order is that of "rdmarun help exit-codes".  A signal's code is
 // codeOf's affair, which knows which one it was.
-func runCode(t record.Totals) exitCode {
+func runCode(t record.Totals, baselineHeld bool) exitCode {
 	switch {
 	case t.Bug:
 		return exitBug
@@ -141,7 +150,7 @@ func runCode(t record.Totals) exitCode {
 		return exitEnvironment
 	case t.Failed > 0:
 		return exitFailed
-	case t.Thresholds > 0:
+	case t.Thresholds > 0 || !baselineHeld:
 		return exitThreshold
 	}
 	return exitOK

@@ -40,6 +40,7 @@ type runFlags struct {
 	units        *formatFlag
 	log          logFlags
 	out          outFlags
+	baselines    baselineFlags
 	color        *choiceFlag
 }
 
@@ -47,7 +48,7 @@ type runFlags struct {
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed"}},
-	{"Output", []string{"out", "out-dir", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
+	{"Output", []string{"out", "out-dir", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
 }
 
@@ -77,6 +78,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	completeFlag(command, "units", cobra.FixedCompletions(f.units.choices, cobra.ShellCompDirectiveNoFileComp))
 	f.log.register(command)
 	f.out.register(command)
+	f.baselines.register(command)
 	f.color.register(command)
 }
 

@@ -84,7 +84,7 @@ func TestCompare(t *testing.T) {
 	if len(result.Changed) != 1 || result.Changed[0] != (Change{"breaks", "passed", "failed", true}) {
 		t.Errorf("changed %v", result.Changed)
 	}
-	if len(result.Different) != 1 || result.Different[0] != (Fact{"provider", "soft", "verbs"}) {
+	if len(result.Different) != 1 || result.Different[0] != (Fact{"provider", "soft", "verbs", true}) {
 		t.Errorf("different %v", result.Different)
 	}
 	want := map[string]string{"slower": "worse", "faster": "better", "same": "same"}
@@ -96,5 +96,80 @@ func TestCompare(t *testing.T) {
 	}
 	if len(want) > 0 || !result.Worse() {
 		t.Errorf("no rows of %v, worse %v", want, result.Worse())
+	}
+}
+
+// Among many metrics that did not change some have a low P by chance; none of them may count.
+func TestManyMetricsByChance(t *testing.T) {
+	rows := func(ps ...float64) []Row {
+		list := make([]Row, len(ps))
+		for i, p := range ps {
+			list[i] = Row{P: p, Before: 1, After: 2, Verdict: "same"}
+		}
+		return list
+	}
+	for name, test := range map[string]struct {
+		rows  []Row
+		worse int
+	}{
+		"one":                {rows(0.04), 1},
+		"one of four":        {rows(0.9, 0.04, 0.5, 0.3), 0},
+		"one of four, sure":  {rows(0.9, 0.001, 0.5, 0.3), 1},
+		"all of four":        {rows(0.03, 0.04, 0.01, 0.02), 4},
+		"none":               {rows(0.06, 1), 0},
+		"nothing measurable": {nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decide(test.rows)
+			worse := 0
+			for _, row := range test.rows {
+				if row.Verdict == "worse" {
+					worse++
+				}
+			}
+			if worse != test.worse {
+				t.Errorf("%d of %d are worse, want %d", worse, len(test.rows), test.worse)
+			}
+		})
+	}
+}
+
+func TestMeasurementsOfARun(t *testing.T) {
+	run := NewRun("test")
+	put := func(r record.Record) {
+		if err := run.Record(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(record.Record{Kind: record.RunStart, Run: &record.Run{Provider: "verbs", Environment: map[string]string{"host": "a"}}})
+	put(record.Record{Kind: record.DeviceUsed, Device: &record.Device{Name: "mlx5_0", Driver: "mlx5", MTU: 4096}})
+	for attempt := range 2 {
+		for _, size := range []int64{64, 4096} {
+			put(record.Record{Kind: record.Measured, Case: "c", Attempt: attempt, Measure: &record.Measure{
+				Name: "bw", Role: "client", Size: size, BitsPerSecond: float64(size * int64(attempt+1)),
+			}})
+		}
+		put(record.Record{Kind: record.CaseEnd, Case: "c", Attempt: attempt, Result: &record.Result{Status: record.Passed}})
+	}
+	put(record.Record{Kind: record.CaseStart, Case: "killed", Start: &record.Start{Name: "killed"}})
+	run.Finish()
+	if run.Environment["mlx5_0 MTU"] != "4096" || run.Environment["mlx5_0 driver"] != "mlx5" || run.Environment["host"] != "a" {
+		t.Errorf("environment %v", run.Environment)
+	}
+	earlier := run.Baseline()["c"]
+	if earlier == nil || len(earlier.Results) != 2 || len(earlier.Measures) != 2 || earlier.Measures[1].BitsPerSecond != 8192 {
+		t.Errorf("%+v", earlier)
+	}
+	if n := run.Failed(); n != 1 || run.Baseline()["killed"] != nil {
+		t.Errorf("%d failed, and of a killed case there is %v", n, run.Baseline()["killed"])
+	}
+	rows := Compare(run, run).Rows
+	if len(rows) != 3 || rows[0].Metric != "bw client 4096 B bandwidth" || rows[0].Samples != [2]int{2, 2} {
+		t.Errorf("%+v", rows)
+	}
+	for name, want := range map[string]bool{"kernel": true, "mlx5_0 firmware": true, "mlx5_0 node GUID": false, "version": false, "governor": true} {
+		if matters(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
 	}
 }

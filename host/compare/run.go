@@ -4,18 +4,31 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"rdmarun/host/report/cases"
 	"rdmarun/host/report/jsonl"
 	"rdmarun/host/scenario/record"
 )
 
-// Run is what a comparison keeps of a run.
+// Run is what a comparison keeps of a run.  It is a record.Consumer: of a run that goes on, or of a file.
 type Run struct {
-	Name        string
+	Name string
+	// Environment has the facts of the machine and, under "DEVICE FACT", of the devices.
 	Environment map[string]string
 	cases       map[string]*samples
 	order       []string
+	baseline    record.Baseline
+	tracker     *cases.Tracker
+}
+
+// NewRun is a run of which nothing is known yet.
+func NewRun(name string) *Run {
+	return &Run{
+		Name: name, Environment: make(map[string]string), cases: make(map[string]*samples),
+		baseline: make(record.Baseline), tracker: cases.NewTracker(cases.Limits{Measures: 4096}),
+	}
 }
 
 // samples are the attempts of one case.
@@ -37,28 +50,62 @@ var duration = metric{name: "duration", unit: "s"}
 
 // Read reads the records of a run.
 func Read(in io.Reader, name string) (*Run, error) {
-	run := &Run{Name: name, cases: make(map[string]*samples)}
-	tracker := cases.NewTracker(cases.Limits{Measures: 4096})
+	run := NewRun(name)
 	_, err := jsonl.Read(in, name, func(r *record.Record) error {
-		switch r.Kind {
-		case record.RunStart:
-			run.Environment = maps.Clone(r.Run.Environment)
-			if run.Environment == nil {
-				run.Environment = make(map[string]string)
-			}
-			run.Environment["provider"] = r.Run.Provider
-		case record.StepEnd, record.Output:
+		if !run.Wants(r.Kind) {
 			return nil
 		}
-		if c := tracker.Record(r); c != nil {
-			run.add(c)
-		}
-		return nil
+		return run.Record(r)
 	})
-	for _, c := range tracker.Unfinished() {
-		run.add(c)
-	}
+	run.Finish()
 	return run, err
+}
+
+// Wants implements record.Consumer.
+func (r *Run) Wants(kind record.Kind) bool { return kind != record.StepEnd && kind != record.Output }
+
+// Record implements record.Consumer.
+func (r *Run) Record(each *record.Record) error {
+	switch each.Kind {
+	case record.RunStart:
+		maps.Copy(r.Environment, each.Run.Environment)
+		r.Environment["provider"] = each.Run.Provider
+	case record.DeviceUsed:
+		for _, fact := range each.Device.Facts() {
+			r.Environment[each.Device.Name+" "+fact.Name] = fact.Value
+		}
+	}
+	if c := r.tracker.Record(each); c != nil {
+		r.add(c)
+	}
+	return nil
+}
+
+// Finish counts the cases that never ended.
+func (r *Run) Finish() {
+	for _, c := range r.tracker.Unfinished() {
+		r.add(c)
+	}
+}
+
+// Baseline is what the run has found, for another one to be held against.
+func (r *Run) Baseline() record.Baseline { return r.baseline }
+
+// Has tells whether a case is in the run.
+func (r *Run) Has(id string) bool { return r.cases[id] != nil }
+
+// IDs are those of the first cases, at most so many.
+func (r *Run) IDs(most int) []string { return r.order[:min(most, len(r.order))] }
+
+// Failed is how many cases did not pass at some attempt that counts.
+func (r *Run) Failed() int {
+	n := 0
+	for _, each := range r.cases {
+		if slices.ContainsFunc(each.statuses, func(s record.Status) bool { return !s.Fine() }) {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Run) add(c *cases.Case) {
@@ -72,17 +119,30 @@ func (r *Run) add(c *cases.Case) {
 	if c.Result.Status != record.Passed {
 		return // how long a failure took says nothing of speed
 	}
+	earlier := r.baseline[c.ID]
+	if earlier == nil {
+		earlier = &record.Earlier{}
+		r.baseline[c.ID] = earlier
+	}
+	earlier.Results = append(earlier.Results, c.Result)
 	s.add(duration, c.Result.Took.Seconds())
 	for _, loop := range c.Result.Loops {
 		s.add(metric{name: "loop " + loop.Name + ", median round", unit: "s"}, loop.Median.Seconds())
 	}
 	for _, m := range c.Measures.All() {
 		s.measure(&m)
+		earlier.Add(m)
 	}
 }
 
 func (s *samples) measure(m *record.Measure) {
 	name := m.Name + " " + m.Role
+	if size := strconv.FormatInt(m.Size, 10); m.Size > 0 && !strings.Contains(m.Name, size) {
+		name += " " + size + " B"
+	}
+	if m.Both {
+		name += " both ways"
+	}
 	if m.BitsPerSecond > 0 {
 		s.add(metric{name: name + " bandwidth", unit: "bit/s", more: true}, m.BitsPerSecond)
 	} else if m.MessagesPerSecond > 0 && len(m.Latency) == 0 {
