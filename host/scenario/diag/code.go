@@ -54,6 +54,7 @@ const (
 	Import           Code = "E0216"
 	UnknownFault     Code = "E0217"
 	ExcludesNothing  Code = "E0218"
+	NobodyComes      Code = "E0219"
 
 	ExpressionSyntax Code = "E0301"
 	Unterminated     Code = "E0302"
@@ -134,6 +135,7 @@ func Titles() map[Code]string {
 		Import:           "an import that cannot be used",
 		UnknownFault:     "an unknown fault",
 		ExcludesNothing:  "an exclude that excludes nothing",
+		NobodyComes:      "a barrier to which somebody never comes",
 
 		ExpressionSyntax: "an expression that cannot be read",
 		Unterminated:     "an expression that does not end",

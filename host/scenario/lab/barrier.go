@@ -8,28 +8,36 @@ import (
 	"sync"
 )
 
-// barriers lets guests and the timeline meet by name.  A guest arrives when it calls rdma.barrier and
-// stays until the step of that name has seen everyone; the step waits for the guests that run.
+// barriers lets guests, branches of a parallel step and the timeline meet by name.  A guest arrives when it
+// calls rdma.barrier, a branch when it comes to the step; all stay until everyone is there.
 type barriers struct {
 	mu     sync.Mutex
 	byName map[string]*meeting
 }
 
 type meeting struct {
-	arrived []string      // roles that wait
-	changed chan struct{} // closed and replaced at each arrival
-	opened  chan struct{} // closed when everyone may go on
+	arrived  []string      // roles of guests that wait
+	branches map[int]bool  // that wait
+	changed  chan struct{} // closed and replaced at each arrival
+	opened   chan struct{} // closed when everyone may go on
 }
 
 func newBarriers() *barriers { return &barriers{byName: make(map[string]*meeting)} }
 
+// meeting finds the meeting of a name; mu is held.
 func (b *barriers) meeting(name string) *meeting {
 	m := b.byName[name]
 	if m == nil {
-		m = &meeting{changed: make(chan struct{}), opened: make(chan struct{})}
+		m = &meeting{branches: make(map[int]bool), changed: make(chan struct{}), opened: make(chan struct{})}
 		b.byName[name] = m
 	}
 	return m
+}
+
+// tell wakes those who wait for a change; the barriers' mu is held.
+func (m *meeting) tell() {
+	close(m.changed)
+	m.changed = make(chan struct{})
 }
 
 // arrive is a guest at a barrier.
@@ -37,8 +45,7 @@ func (b *barriers) arrive(ctx context.Context, name, role string) error {
 	b.mu.Lock()
 	m := b.meeting(name)
 	m.arrived = append(m.arrived, role)
-	close(m.changed)
-	m.changed = make(chan struct{})
+	m.tell()
 	b.mu.Unlock()
 	select {
 	case <-m.opened:
@@ -48,67 +55,122 @@ func (b *barriers) arrive(ctx context.Context, name, role string) error {
 	}
 }
 
-// Barrier is the step: it waits until every guest among the roles that runs has arrived, and lets
-// them go on.  Roles that steps drive are there by the step itself.
-func (l *Lab) Barrier(ctx context.Context, name string, roles []string) error {
-	for {
-		m, changed, missing, err := l.missing(name, roles)
-		if err != nil {
-			return err
+// Branch is a branch of a parallel step.
+type Branch struct {
+	ID   int
+	Name string // for messages
+}
+
+// Gathering is who meets at a barrier step.
+type Gathering struct {
+	Name string
+	// Roles whose guests must come if they run.  Those that steps drive are there by the step itself.
+	Roles []string
+	// Own are the branches that the step stands in, Others those that must come, too.
+	Own    []int
+	Others []Branch
+}
+
+// Barrier is the step: it waits until every branch of the gathering and every guest among its roles that runs
+// has arrived, and lets them go on.
+func (l *Lab) Barrier(ctx context.Context, gathering Gathering) error {
+	m := l.come(gathering)
+	var err error
+	for err == nil {
+		var changed <-chan struct{}
+		var guests, branches []string
+		if changed, guests, branches, err = l.missing(m, gathering); err != nil || changed == nil {
+			break
 		}
-		if len(missing) == 0 {
-			close(m.opened)
-			return nil
-		}
-		ended := l.byName[missing[0]].guest.running.Done()
-		event := 0
-		l.Outside(func() {
-			select {
-			case <-changed:
-			case <-ended:
-				event = 1
-			case <-ctx.Done():
-				event = 2
-			}
-		})
-		switch event {
-		case 1:
-			result := l.byName[missing[0]].guest.ended()
-			return &Failure{
-				What:     fmt.Sprintf("the guest of role %s ended before it came to barrier %q", missing[0], name),
-				Expected: "rdma.barrier(" + name + ")",
-				Got:      fmt.Sprintf("%s, exit code %d", result.Outcome, result.Exit),
-				Hint:     result.Reason,
-			}
-		case 2:
-			return &Failure{
-				What:     fmt.Sprintf("barrier %q stays closed", name),
-				Expected: "the guests of " + strings.Join(missing, ", "),
-				Got:      "they run, but have not called rdma.barrier(" + name + ")",
+		if len(guests) > 0 {
+			err = l.awaitGuest(ctx, gathering.Name, guests, changed)
+		} else if l.Outside(func() { err = l.Clock().Await(ctx, changed) }); err != nil {
+			err = &Failure{
+				What:     fmt.Sprintf("barrier %q stays closed", gathering.Name),
+				Expected: strings.Join(branches, ", "),
+				Got:      "no such step of them",
+				Hint:     "a branch that ends, or whose `if` leaves the step out, never comes",
 			}
 		}
 	}
+	return err
 }
 
-// missing lists the running guests that have not arrived.  With nobody missing the meeting is taken off
-// the list, so that the name can serve again.
-func (l *Lab) missing(name string, roles []string) (*meeting, <-chan struct{}, []string, error) {
-	var guests []string
-	for _, roleName := range roles {
-		role, err := l.Role(roleName)
+// come notes the arrival of the step's own branches.
+func (l *Lab) come(gathering Gathering) *meeting {
+	l.barriers.mu.Lock()
+	defer l.barriers.mu.Unlock()
+	m := l.barriers.meeting(gathering.Name)
+	for _, id := range gathering.Own {
+		m.branches[id] = true
+	}
+	m.tell()
+	return m
+}
+
+// missing lists who has not arrived: guests that run, and branches.  With nobody missing it opens the barrier
+// and takes the meeting off the list, so that the name can serve again; changed is nil then, and when another
+// has opened it.
+func (l *Lab) missing(m *meeting, gathering Gathering) (changed <-chan struct{}, guests, branches []string, err error) {
+	for _, name := range gathering.Roles {
+		role, err := l.Role(name)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		if role.guest != nil && role.guest.Running() {
-			guests = append(guests, roleName)
+			guests = append(guests, name)
 		}
 	}
 	l.barriers.mu.Lock()
 	defer l.barriers.mu.Unlock()
-	m := l.barriers.meeting(name)
-	missing := slices.DeleteFunc(guests, func(role string) bool { return slices.Contains(m.arrived, role) })
-	if len(missing) == 0 {
-		delete(l.barriers.byName, name)
+	if l.barriers.byName[gathering.Name] != m {
+		return nil, nil, nil, nil
 	}
-	return m, m.changed, missing, nil
+	guests = slices.DeleteFunc(guests, func(role string) bool { return slices.Contains(m.arrived, role) })
+	for _, other := range gathering.Others {
+		if !m.branches[other.ID] {
+			branches = append(branches, other.Name)
+		}
+	}
+	if len(guests)+len(branches) > 0 {
+		return m.changed, guests, branches, nil
+	}
+	delete(l.barriers.byName, gathering.Name)
+	close(m.opened)
+	m.tell()
+	return nil, nil, nil, nil
+}
+
+// awaitGuest waits until someone arrives, and sees to it that the first guest that is missing still can.
+func (l *Lab) awaitGuest(ctx context.Context, name string, missing []string, changed <-chan struct{}) error {
+	guest := l.byName[missing[0]].guest
+	ended, late := false, false
+	l.Outside(func() {
+		l.Clock().Outside(func() {
+			select {
+			case <-changed:
+			case <-guest.running.Done():
+				ended = true
+			case <-ctx.Done():
+				late = true
+			}
+		})
+	})
+	switch {
+	case ended:
+		result := guest.ended()
+		return &Failure{
+			What:     fmt.Sprintf("the guest of role %s ended before it came to barrier %q", missing[0], name),
+			Expected: "rdma.barrier(" + name + ")",
+			Got:      fmt.Sprintf("%s, exit code %d", result.Outcome, result.Exit),
+			Hint:     result.Reason,
+		}
+	case late:
+		return &Failure{
+			What:     fmt.Sprintf("barrier %q stays closed", name),
+			Expected: "the guests of " + strings.Join(missing, ", "),
+			Got:      "they run, but have not called rdma.barrier(" + name + ")",
+		}
+	}
+	return nil
 }

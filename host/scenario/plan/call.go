@@ -32,6 +32,9 @@ func (c *compiler) stepRole(step *shape.Step, at place, guest, optional bool) (v
 		return value, ""
 	}
 	name = known.(string)
+	for _, b := range c.branches {
+		b.roles[name] = true
+	}
 	switch r := c.roles[name]; {
 	case r == nil:
 		c.unknownRole(name, value.Span)
@@ -141,30 +144,4 @@ func (c *compiler) guestStep(step *shape.Step, at place) Action {
 		c.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "a guest that has just started has no result to name")
 	}
 	return g
-}
-
-func (c *compiler) barrier(step *shape.Step, at place) Action {
-	b := &Barrier{
-		Name:   c.scalar(&verb.Argument{Name: "barrier", Type: verb.Text}, step.Body, at),
-		Within: c.duration("within", step.Within, at),
-	}
-	if step.Of == nil {
-		return b
-	}
-	if step.Of.Kind != syntax.Sequence || len(step.Of.Items) == 0 {
-		c.errors.Report(diag.WrongShape, step.Of.Span(), "of is a list of roles")
-		return b
-	}
-	for _, item := range step.Of.Items {
-		value := c.scalar(&verb.Argument{Name: "of", Type: verb.Text}, item, at)
-		if value == nil {
-			continue
-		}
-		if name, known := value.Constant(); known && c.roles[name.(string)] == nil {
-			c.unknownRole(name.(string), value.Span)
-			continue
-		}
-		b.Roles = append(b.Roles, value)
-	}
-	return b
 }

@@ -45,6 +45,11 @@ type compiler struct {
 	// using are the fragments being expanded, to see recursion.
 	using []string
 	used  map[*shape.Fragment]bool
+	// branches are those of the parallel steps around the current step, the outermost first; appointments the
+	// barriers in them.
+	branches     []*branch
+	branchCount  int
+	appointments []*appointment
 	// steps counts expanded steps.
 	steps int
 	// abstract is set while a fragment is checked that nothing uses: what its steps would find is

@@ -168,11 +168,14 @@ type Guest struct {
 	As        string
 }
 
-// Barrier is where guests and the timeline meet.
+// Barrier is where guests, branches of a parallel step and the timeline meet.
 type Barrier struct {
 	Name   *Value
 	Roles  []*Value
 	Within *Value
+	// Own are the branches that the step stands in, Others those that must come to a barrier of that name.
+	Own    []int
+	Others []lab.Branch
 }
 
 func (*Call) isAction()     {}

@@ -112,21 +112,6 @@ func (c *compiler) repeat(step *shape.Step, at place, inner *scope) Action {
 	return r
 }
 
-// parallel compiles branches, each of which begins where the step begins: none can name what another
-// makes.  What follows knows what all have made.
-func (c *compiler) parallel(step *shape.Step, s *scope) Action {
-	p := &Parallel{}
-	start := c.timeline
-	merged := start.clone()
-	for _, branch := range step.Do {
-		c.timeline = start.clone()
-		p.Branches = append(p.Branches, c.stepList([]*shape.Step{branch}, s)...)
-		merged.merge(c.timeline)
-	}
-	c.timeline = merged
-	return p
-}
-
 // use expands a fragment.
 func (c *compiler) use(step *shape.Step, at place) Action {
 	fragment, from := c.find(step.Body)

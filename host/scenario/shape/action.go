@@ -37,7 +37,7 @@ var actions = []struct {
 	{key{"repeat", "the steps of \"do\", or the one action beside it, several times; \"as\" names the counter, from 0"}, Repeat},
 	{key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},
 	{key{"guest", "start, run, wait or stop: the guest of a role"}, GuestAction},
-	{key{"barrier", "wait until the guests of the roles \"of\" have come to rdma.barrier"}, Barrier},
+	{key{"barrier", "wait until the others \"of\" have come, too: guests to rdma.barrier, branches of a parallel step to the same step"}, Barrier},
 }
 
 // actionOf finds the action that a key stands for.

@@ -24,7 +24,7 @@ var modifiers = []struct {
 	{key{"do", "steps"}, []Action{Block, Repeat, ForEach}},
 	{key{"with", "parameters of the fragment"}, []Action{Use}},
 	{key{"args", "arguments of the guest, instead of the role's"}, []Action{GuestAction}},
-	{key{"of", "roles that meet"}, []Action{Barrier}},
+	{key{"of", "roles and names of branches that meet"}, []Action{Barrier}},
 	{key{"tags", "words, or {name: value}: they stand in records, and thresholds choose by them"}, nil},
 	{key{"xfail", "that and when the step is known to fail; it fails when it does not"}, nil},
 }

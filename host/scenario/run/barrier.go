@@ -1,0 +1,48 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/verb"
+)
+
+// barrier waits until everyone is there.
+func (r *caseRun) barrier(ctx context.Context, step *plan.Step, action *plan.Barrier) error {
+	r.count()
+	name, err := action.Name.Get(r.env)
+	if err != nil {
+		return r.failed(step, "", "barrier", err)
+	}
+	values, err := r.evaluate(action.Roles)
+	if err != nil {
+		return r.failed(step, "", "barrier", err)
+	}
+	gathering := lab.Gathering{Name: name.(string), Own: action.Own, Others: action.Others}
+	for _, value := range values {
+		gathering.Roles = append(gathering.Roles, value.(string))
+	}
+	within, err := r.within(action.Within, verb.DefaultWithin)
+	if err != nil {
+		return r.failed(step, "", "barrier", err)
+	}
+	waiting, cancel := r.lab.Clock().WithTimeout(ctx, within)
+	defer cancel()
+	begin := time.Now()
+	err = r.lab.Barrier(waiting, gathering)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	m := moment{at: begin, step: step, text: fmt.Sprintf("barrier %s", name), err: err}
+	r.history.add(m)
+	if r.wantSteps {
+		r.writeStep(r.stepRecord(m, time.Since(begin)))
+	}
+	if err != nil {
+		return r.failed(step, "", "barrier", err)
+	}
+	return nil
+}
