@@ -106,6 +106,10 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 	ENTRY(ibv_modify_qp)                                                                       \
 	ENTRY(ibv_query_qp)                                                                        \
 	ENTRY(ibv_destroy_qp)                                                                      \
+	ENTRY(ibv_create_srq)                                                                      \
+	ENTRY(ibv_modify_srq)                                                                      \
+	ENTRY(ibv_query_srq)                                                                       \
+	ENTRY(ibv_destroy_srq)                                                                     \
 	ENTRY(ibv_get_async_event)                                                                 \
 	ENTRY(ibv_ack_async_event)
 

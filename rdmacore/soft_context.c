@@ -8,6 +8,7 @@
 #include "soft_cq.h"
 #include "soft_device.h"
 #include "soft_qp.h"
+#include "soft_srq.h"
 
 static int context_query_port(struct ibv_context *context, uint8_t port,
 			      struct ibv_port_attr *attr, size_t attr_size)
@@ -25,6 +26,7 @@ static const struct ibv_context_ops operations = {
 	.req_notify_cq = soft_req_notify_cq,
 	.post_send = soft_post_send,
 	.post_recv = soft_post_recv,
+	.post_srq_recv = soft_post_srq_recv,
 };
 
 struct ibv_context *soft_open_device(struct ibv_device *device)
@@ -39,6 +41,8 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 		goto free_context;
 	context->verbs.sz = sizeof(context->verbs);
 	context->verbs.query_port = context_query_port;
+	context->verbs.create_srq_ex = soft_create_srq_ex;
+	context->verbs.get_srq_num = soft_get_srq_num;
 	context->verbs.context.device = device;
 	context->verbs.context.ops = operations;
 	context->verbs.context.cmd_fd = -1;
@@ -127,6 +131,14 @@ void soft_async_raise(struct ibv_context *context, struct soft_async_event *even
 	soft_event_queue_push(&soft_context(context)->async, &event->node);
 }
 
+void soft_async_raise_once(struct ibv_context *context, struct soft_async_event *event)
+{
+	if (event->raised)
+		return;
+	event->raised = true;
+	soft_async_raise(context, event);
+}
+
 int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *out)
 {
 	struct soft_event_node *node = soft_event_queue_pop(&soft_context(context)->async);
@@ -136,10 +148,18 @@ int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *ou
 		return -1;
 	event = soft_container_of(node, struct soft_async_event, node);
 	out->event_type = event->type;
-	if (event->type == IBV_EVENT_CQ_ERR)
+	switch (event->type) {
+	case IBV_EVENT_CQ_ERR:
 		out->element.cq = event->element.cq;
-	else
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		out->element.srq = event->element.srq;
+		break;
+	default:
 		out->element.qp = event->element.qp;
+		break;
+	}
 	return 0;
 }
 

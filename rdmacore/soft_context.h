@@ -5,6 +5,7 @@
 #ifndef SOFT_CONTEXT_H
 #define SOFT_CONTEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <infiniband/verbs.h>
@@ -16,9 +17,11 @@
 struct soft_async_event {
 	struct soft_event_node node;
 	enum ibv_event_type type;
+	bool raised; /* soft_async_raise_once: it was; under a lock of the object it is about */
 	union {
 		struct ibv_cq *cq;
 		struct ibv_qp *qp;
+		struct ibv_srq *srq;
 		int port;
 	} element;
 };
@@ -46,6 +49,8 @@ int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16
 
 /* Raise event on its context. */
 void soft_async_raise(struct ibv_context *context, struct soft_async_event *event);
+/* The same, unless it was raised before. */
+void soft_async_raise_once(struct ibv_context *context, struct soft_async_event *event);
 int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
 void soft_ack_async_event(struct ibv_async_event *event);
 

@@ -34,12 +34,17 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 				 (uint32_t)soft_fabric_random(fabric));
 	if (result)
 		goto free_device;
-	result = soft_mr_table_init(&device->memory, soft_fabric_random(fabric));
+	result = soft_table_init(&device->shared_queues, 1, SOFT_MAX_SRQ, 1);
 	if (result)
 		goto destroy_queue_pairs;
+	result = soft_mr_table_init(&device->memory, soft_fabric_random(fabric));
+	if (result)
+		goto destroy_shared_queues;
 	*out = device;
 	return 0;
 
+destroy_shared_queues:
+	soft_table_destroy(&device->shared_queues);
 destroy_queue_pairs:
 	soft_table_destroy(&device->queue_pairs);
 free_device:
@@ -50,6 +55,7 @@ free_device:
 void soft_device_destroy(struct soft_device *device)
 {
 	soft_mr_table_destroy(&device->memory);
+	soft_table_destroy(&device->shared_queues);
 	soft_table_destroy(&device->queue_pairs);
 	free(device);
 }
@@ -73,7 +79,7 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 		.max_qp = SOFT_MAX_QP,
 		.max_qp_wr = SOFT_MAX_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
-				    IBV_DEVICE_SYS_IMAGE_GUID,
+				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE,
 		.max_sge = SOFT_MAX_SGE,
 		.max_sge_rd = SOFT_MAX_SGE,
 		.max_cq = SOFT_MAX_CQ,
@@ -84,6 +90,9 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 		.max_res_rd_atom = SOFT_MAX_RD_ATOMIC * SOFT_MAX_QP,
 		.max_qp_init_rd_atom = SOFT_MAX_RD_ATOMIC,
 		.atomic_cap = IBV_ATOMIC_NONE,
+		.max_srq = SOFT_MAX_SRQ,
+		.max_srq_wr = SOFT_MAX_WR,
+		.max_srq_sge = SOFT_MAX_SGE,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = 15,
 		.phys_port_cnt = 1,

@@ -18,6 +18,7 @@
 #define SOFT_MAX_QP (1 << 20)
 #define SOFT_MAX_CQ (1 << 20)
 #define SOFT_MAX_PD (1 << 20)
+#define SOFT_MAX_SRQ (1 << 20)
 #define SOFT_MAX_MESSAGE (UINT32_C(1) << 31)
 #define SOFT_PORT 1
 #define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
@@ -31,6 +32,7 @@ struct soft_device {
 	union ibv_gid gids[SOFT_GIDS];
 	struct soft_mr_table memory;
 	struct soft_table queue_pairs;
+	struct soft_table shared_queues;
 };
 
 int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **device);

@@ -5,7 +5,7 @@
  *   pd.lock              the list of queue pairs of a protection domain
  *   requester.lock       send half of a queue pair (its send queue and its ERR transition)
  *   responder.lock       receive half of a queue pair, its own or the peer's on the local link
- *   receive_queue.lock   producers of one receive queue
+ *   receive_queue.lock   producers of one receive queue; of a shared one, consumers too
  *   cq.consumer_lock     consumers of one completion queue
  *   cq.lock              producers of one completion queue
  *   mr.lock              slots of the memory key table (writers; readers take no lock)

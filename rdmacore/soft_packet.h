@@ -11,8 +11,20 @@
 
 #include "soft_device.h"
 
-/* BTH opcodes of the reliable connected service (IBTA 9.2, table 38), the single-packet forms. */
-enum soft_opcode {
+/*
+ * BTH opcodes (IBTA 9.2, table 38): the upper three bits are the service, the others the operation.  These
+ * are the single-packet forms, which are all that a link without an MTU needs.
+ */
+enum soft_service {
+	SOFT_RELIABLE_CONNECTION = 0x00,
+	SOFT_UNRELIABLE_CONNECTION = 0x20,
+	SOFT_UNRELIABLE_DATAGRAM = 0x60,
+};
+
+#define SOFT_OPERATION 0x1f
+#define SOFT_SERVICE 0xe0
+
+enum soft_operation {
 	SOFT_SEND_ONLY = 0x04,
 	SOFT_SEND_ONLY_IMMEDIATE = 0x05,
 	SOFT_RDMA_WRITE_ONLY = 0x0a,
@@ -20,7 +32,17 @@ enum soft_opcode {
 	SOFT_RDMA_READ_REQUEST = 0x0c,
 	SOFT_RDMA_READ_RESPONSE_ONLY = 0x10,
 	SOFT_ACKNOWLEDGE = 0x11,
+	SOFT_ATOMIC_ACKNOWLEDGE = 0x12,
+	SOFT_COMPARE_SWAP = 0x13,
+	SOFT_FETCH_ADD = 0x14,
+	SOFT_SEND_ONLY_INVALIDATE = 0x17,
 };
+
+static inline bool soft_operation_has_immediate(uint8_t opcode)
+{
+	return (opcode & SOFT_OPERATION) == SOFT_SEND_ONLY_IMMEDIATE ||
+	       (opcode & SOFT_OPERATION) == SOFT_RDMA_WRITE_ONLY_IMMEDIATE;
+}
 
 /* AETH syndromes (IBTA 9.7.5.1.2): what kind of acknowledgement. */
 enum soft_syndrome {
@@ -35,6 +57,8 @@ enum soft_syndrome {
 #define SOFT_RNR_TIMER_MASK 0x1f
 #define SOFT_SYNDROME_KIND 0x60
 #define SOFT_PSN_MASK 0xffffffu
+#define SOFT_GRH 40 /* bytes of a global route header, or of what stands for it in RoCE v2 */
+#define SOFT_MAX_SEGMENTS (SOFT_MAX_SGE + 1) /* a datagram's GRH is one more */
 
 struct soft_segment {
 	void *address;
@@ -45,15 +69,21 @@ struct soft_packet {
 	uint8_t opcode;
 	uint8_t syndrome; /* ACKNOWLEDGE, RDMA_READ_RESPONSE */
 	bool solicited;
+	uint8_t header; /* bytes of GRH that go before the payload in the receiver's memory: SOFT_GRH or 0 */
+	uint8_t service_level;
 	uint32_t destination; /* queue pair number */
+	uint32_t source; /* queue pair number */
+	uint32_t queue_key; /* datagrams */
 	uint32_t psn;
 	uint32_t msn; /* ACKNOWLEDGE, RDMA_READ_RESPONSE: messages executed so far */
-	uint32_t immediate; /* as the user gave it */
+	uint32_t immediate; /* as the user gave it; SEND_ONLY_INVALIDATE: the key */
 	uint32_t rkey;
 	uint64_t remote_address;
 	uint64_t length; /* payload, or bytes asked for by a READ */
+	uint64_t operand; /* to add, or to swap in; ATOMIC_ACKNOWLEDGE: what was there before */
+	uint64_t compare;
 	uint32_t num_segments;
-	struct soft_segment segments[SOFT_MAX_SGE];
+	struct soft_segment segments[SOFT_MAX_SEGMENTS];
 };
 
 /* Distance of two 24-bit sequence numbers: negative when a is before b. */

@@ -27,27 +27,28 @@ int soft_dealloc_pd(struct ibv_pd *ibv_pd)
 	return 0;
 }
 
-void soft_pd_add(struct soft_pd *pd, struct soft_qp *qp)
+void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp)
 {
+	member->qp = qp;
 	atomic_fetch_add(&pd->users, 1);
 	pthread_mutex_lock(&pd->lock);
-	qp->pd_previous = NULL;
-	qp->pd_next = pd->queue_pairs;
-	if (pd->queue_pairs)
-		pd->queue_pairs->pd_previous = qp;
-	pd->queue_pairs = qp;
+	member->previous = NULL;
+	member->next = pd->members;
+	if (pd->members)
+		pd->members->previous = member;
+	pd->members = member;
 	pthread_mutex_unlock(&pd->lock);
 }
 
-void soft_pd_remove(struct soft_pd *pd, struct soft_qp *qp)
+void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member)
 {
 	pthread_mutex_lock(&pd->lock);
-	if (qp->pd_previous)
-		qp->pd_previous->pd_next = qp->pd_next;
+	if (member->previous)
+		member->previous->next = member->next;
 	else
-		pd->queue_pairs = qp->pd_next;
-	if (qp->pd_next)
-		qp->pd_next->pd_previous = qp->pd_previous;
+		pd->members = member->next;
+	if (member->next)
+		member->next->previous = member->previous;
 	pthread_mutex_unlock(&pd->lock);
 	atomic_fetch_sub(&pd->users, 1);
 }
@@ -55,11 +56,11 @@ void soft_pd_remove(struct soft_pd *pd, struct soft_qp *qp)
 void soft_pd_quiesce(struct soft_pd *pd)
 {
 	pthread_mutex_lock(&pd->lock);
-	for (struct soft_qp *qp = pd->queue_pairs; qp; qp = qp->pd_next) {
-		pthread_mutex_lock(&qp->requester.lock);
-		pthread_mutex_unlock(&qp->requester.lock);
-		pthread_mutex_lock(&qp->responder.lock);
-		pthread_mutex_unlock(&qp->responder.lock);
+	for (struct soft_pd_member *member = pd->members; member; member = member->next) {
+		pthread_mutex_lock(&member->qp->requester.lock);
+		pthread_mutex_unlock(&member->qp->requester.lock);
+		pthread_mutex_lock(&member->qp->responder.lock);
+		pthread_mutex_unlock(&member->qp->responder.lock);
 	}
 	pthread_mutex_unlock(&pd->lock);
 }

@@ -10,17 +10,23 @@ struct soft_qp;
 
 struct soft_pd {
 	struct ibv_pd ibv;
-	_Atomic unsigned int users; /* memory regions and queue pairs */
+	_Atomic unsigned int users; /* memory regions, queues and queue pairs */
 	pthread_mutex_t lock; /* guards the list */
-	struct soft_qp *queue_pairs; /* linked by pd_next, pd_previous */
+	struct soft_pd_member *members;
+};
+
+/* What touches memory of a protection domain: a queue pair, once for each of its protection domains. */
+struct soft_pd_member {
+	struct soft_qp *qp;
+	struct soft_pd_member *next, *previous; /* under pd.lock */
 };
 
 struct ibv_pd *soft_alloc_pd(struct ibv_context *context);
 /* EBUSY while memory regions or queue pairs use it. */
 int soft_dealloc_pd(struct ibv_pd *pd);
 
-void soft_pd_add(struct soft_pd *pd, struct soft_qp *qp);
-void soft_pd_remove(struct soft_pd *pd, struct soft_qp *qp);
+void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp);
+void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member);
 
 /* Return when every data transfer that was under way in a queue pair of pd has ended (see soft_mr.h). */
 void soft_pd_quiesce(struct soft_pd *pd);

@@ -95,31 +95,11 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	return result;
 }
 
-static int append_recv(struct soft_qp *qp, const struct ibv_recv_wr *wr)
-{
-	struct soft_receive_queue *queue = &qp->receive;
-	uint32_t posted = atomic_load_explicit(&queue->posted, memory_order_relaxed);
-	uint32_t consumed = atomic_load_explicit(&queue->consumed, memory_order_acquire);
-	struct soft_recv_wqe *wqe;
-
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
-		return EINVAL;
-	if (posted - consumed >= queue->size)
-		return ENOMEM;
-	wqe = soft_recv_wqe(queue, posted);
-	wqe->wr_id = wr->wr_id;
-	wqe->num_sge = (uint32_t)wr->num_sge;
-	for (int index = 0; index < wr->num_sge; index++)
-		wqe->sge[index] = wr->sg_list[index];
-	atomic_store_explicit(&queue->posted, posted + 1, memory_order_release);
-	return 0;
-}
-
 int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct soft_qp *qp = soft_qp(ibv_qp);
 	enum ibv_qp_state state;
-	int result = 0;
+	int result = qp->srq ? EINVAL : 0; /* its receives are posted to the shared queue */
 
 	pthread_mutex_lock(&qp->receive.lock);
 	/* Read under the lock that the flush takes: either it sees the new request, or we see ERR. */
@@ -127,7 +107,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 	if (state == IBV_QPS_RESET)
 		result = EINVAL;
 	while (wr && !result) {
-		result = append_recv(qp, wr);
+		result = soft_receive_append(&qp->receive, wr);
 		if (!result)
 			wr = wr->next;
 	}

@@ -17,6 +17,7 @@
 #include "soft_mr.h"
 #include "soft_pd.h"
 #include "soft_qp.h"
+#include "soft_srq.h"
 
 static void select_host(struct core_provider *provider)
 {
@@ -146,6 +147,10 @@ static const struct core_provider table = {
 	.ibv_ack_cq_events = soft_ack_cq_events,
 	.ibv_create_qp = soft_create_qp,
 	.ibv_modify_qp = soft_modify_qp,
+	.ibv_create_srq = soft_create_srq,
+	.ibv_modify_srq = soft_modify_srq,
+	.ibv_query_srq = soft_query_srq,
+	.ibv_destroy_srq = soft_destroy_srq,
 	.ibv_query_qp = soft_query_qp,
 	.ibv_destroy_qp = soft_destroy_qp,
 	.ibv_get_async_event = soft_get_async_event,

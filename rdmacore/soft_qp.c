@@ -7,6 +7,7 @@
 #include "soft_fabric.h"
 #include "soft_link.h"
 #include "soft_pd.h"
+#include "soft_srq.h"
 
 void soft_qp_hold(void *qp)
 {
@@ -28,7 +29,7 @@ static int check_attributes(const struct ibv_qp_init_attr *attr)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+	if (attr->qp_type != IBV_QPT_RC)
 		return EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > SOFT_MAX_WR ||
 	    cap->max_recv_wr > SOFT_MAX_WR || cap->max_send_sge > SOFT_MAX_SGE ||
@@ -41,6 +42,7 @@ static void init_events(struct soft_qp *qp)
 {
 	qp->events[SOFT_QP_ACCESS_EVENT].type = IBV_EVENT_QP_ACCESS_ERR;
 	qp->events[SOFT_QP_REQUEST_EVENT].type = IBV_EVENT_QP_REQ_ERR;
+	qp->events[SOFT_QP_LAST_WQE_EVENT].type = IBV_EVENT_QP_LAST_WQE_REACHED;
 	for (int event = 0; event < SOFT_QP_EVENTS; event++)
 		qp->events[event].element.qp = &qp->ibv;
 }
@@ -59,13 +61,19 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		goto fail;
 	*qp = (struct soft_qp){
 		.ibv = {.context = pd->context, .qp_context = attr->qp_context, .pd = pd,
-			.send_cq = attr->send_cq, .recv_cq = attr->recv_cq,
+			.send_cq = attr->send_cq, .recv_cq = attr->recv_cq, .srq = attr->srq,
 			.qp_type = attr->qp_type, .state = IBV_QPS_RESET},
 		.references = 1,
 		.state = IBV_QPS_RESET,
 		.cap = attr->cap,
+		.srq = attr->srq ? soft_srq(attr->srq) : NULL,
 		.signal_all = attr->sq_sig_all,
 	};
+	if (qp->srq) {
+		/* ibv_create_qp(3): these are ignored with a shared queue. */
+		qp->cap.max_recv_wr = attr->cap.max_recv_wr = 0;
+		qp->cap.max_recv_sge = attr->cap.max_recv_sge = 0;
+	}
 	init_events(qp);
 	if (soft_requester_init(qp))
 		goto free_qp;
@@ -80,7 +88,12 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	atomic_fetch_add(&soft_cq(attr->send_cq)->users, 1);
 	atomic_fetch_add(&soft_cq(attr->recv_cq)->users, 1);
-	soft_pd_add(soft_pd(pd), qp);
+	soft_pd_add(soft_pd(pd), &qp->member, qp);
+	if (qp->srq) {
+		atomic_fetch_add(&qp->srq->users, 1);
+		if (attr->srq->pd != pd)
+			soft_pd_add(soft_pd(attr->srq->pd), &qp->receive_member, qp);
+	}
 	return &qp->ibv;
 
 unregister_timer:
@@ -106,7 +119,12 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 	/* From RESET on no packet is executed and no timer does anything. */
 	soft_modify_qp(ibv_qp, &reset, IBV_QP_STATE);
 	soft_timer_unregister(&device->fabric->timers, &qp->timer);
-	soft_pd_remove(soft_pd(ibv_qp->pd), qp);
+	soft_pd_remove(soft_pd(ibv_qp->pd), &qp->member);
+	if (qp->srq) {
+		if (ibv_qp->srq->pd != ibv_qp->pd)
+			soft_pd_remove(soft_pd(ibv_qp->srq->pd), &qp->receive_member);
+		atomic_fetch_sub(&qp->srq->users, 1);
+	}
 	for (int event = 0; event < SOFT_QP_EVENTS; event++)
 		soft_event_queue_remove(&soft_context(ibv_qp->context)->async, &qp->events[event].node);
 	atomic_fetch_sub(&soft_cq(ibv_qp->send_cq)->users, 1);

@@ -16,6 +16,8 @@
 #include "soft_context.h"
 #include "soft_lock.h"
 #include "soft_packet.h"
+#include "soft_pd.h"
+#include "soft_receive.h"
 #include "soft_timer.h"
 
 /* A posted send, followed in the ring by its scatter/gather list or its inline data. */
@@ -29,13 +31,6 @@ struct soft_send_wqe {
 	uint16_t num_sge;
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t flags; /* enum ibv_send_flags */
-	struct ibv_sge sge[];
-};
-
-struct soft_recv_wqe {
-	uint64_t wr_id;
-	uint32_t num_sge;
-	uint32_t reserved;
 	struct ibv_sge sge[];
 };
 
@@ -70,18 +65,12 @@ struct soft_responder {
 	bool failed; /* its queue pair must go to ERR; see soft_lock.h */
 };
 
-/* Filled by users under the lock, emptied by the responder under responder.lock. */
-struct soft_receive_queue {
-	pthread_mutex_t lock;
-	char *ring;
-	uint32_t stride;
-	uint32_t size;
-	uint32_t mask;
-	_Atomic uint32_t posted __attribute__((aligned(SOFT_CACHE_LINE)));
-	_Atomic uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
+enum soft_qp_event {
+	SOFT_QP_ACCESS_EVENT,
+	SOFT_QP_REQUEST_EVENT,
+	SOFT_QP_LAST_WQE_EVENT,
+	SOFT_QP_EVENTS
 };
-
-enum soft_qp_event { SOFT_QP_ACCESS_EVENT, SOFT_QP_REQUEST_EVENT, SOFT_QP_EVENTS };
 
 struct soft_qp {
 	struct ibv_qp ibv;
@@ -91,7 +80,8 @@ struct soft_qp {
 	 * also write ERR under its own lock, and the link then settles the other half.
 	 */
 	_Atomic int state;
-	struct soft_qp *pd_next, *pd_previous; /* under pd.lock */
+	struct soft_pd_member member, receive_member; /* of its PD, and of its shared queue's */
+	struct soft_srq *srq; /* where its receives come from; NULL: from its own queue */
 	struct soft_qp *peer; /* held; under requester.lock */
 	struct ibv_qp_attr attr; /* what was set; under requester.lock */
 	struct ibv_qp_cap cap;
@@ -123,11 +113,6 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 {
 	return (struct soft_send_wqe *)(void *)(requester->ring +
 						(size_t)(index & requester->mask) * requester->stride);
-}
-
-static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *queue, uint32_t index)
-{
-	return (struct soft_recv_wqe *)(void *)(queue->ring + (size_t)(index & queue->mask) * queue->stride);
 }
 
 /* soft_qp.c: life */
@@ -173,6 +158,5 @@ void soft_responder_reset(struct soft_qp *qp);
 /* Execute a request.  True when response is to go back; false when the packet was dropped. */
 bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet,
 			    struct soft_packet *response);
-void soft_responder_flush(struct soft_qp *qp);
 
 #endif

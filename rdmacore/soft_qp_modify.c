@@ -118,7 +118,7 @@ static void enter(struct soft_qp *qp, enum ibv_qp_state state)
 	if (state == IBV_QPS_ERR) {
 		qp->responder.failed = false;
 		soft_requester_flush(qp);
-		soft_responder_flush(qp);
+		soft_receive_flush(qp);
 	} else if (state == IBV_QPS_RESET) {
 		soft_requester_reset(qp);
 		soft_responder_reset(qp);
@@ -126,6 +126,8 @@ static void enter(struct soft_qp *qp, enum ibv_qp_state state)
 			soft_qp_release(qp->peer);
 		qp->peer = NULL;
 		qp->attr = (struct ibv_qp_attr){0};
+		for (int event = 0; event < SOFT_QP_EVENTS; event++)
+			qp->events[event].raised = false;
 	}
 }
 
@@ -176,6 +178,7 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 		.qp_context = ibv_qp->qp_context,
 		.send_cq = ibv_qp->send_cq,
 		.recv_cq = ibv_qp->recv_cq,
+		.srq = ibv_qp->srq,
 		.cap = qp->cap,
 		.qp_type = ibv_qp->qp_type,
 		.sq_sig_all = qp->signal_all,

@@ -118,6 +118,9 @@ static enum ibv_wc_status build(struct soft_qp *qp, const struct soft_send_wqe *
 	uint32_t access = 0;
 
 	packet->destination = qp->attr.dest_qp_num;
+	packet->source = qp->ibv.qp_num;
+	packet->header = 0;
+	packet->service_level = qp->attr.ah_attr.sl;
 	packet->psn = wqe->psn;
 	packet->length = wqe->length;
 	packet->solicited = wqe->flags & IBV_SEND_SOLICITED;

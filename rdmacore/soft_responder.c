@@ -8,19 +8,8 @@
 
 int soft_responder_init(struct soft_qp *qp)
 {
-	struct soft_receive_queue *queue = &qp->receive;
-	size_t stride = sizeof(struct soft_recv_wqe) + qp->cap.max_recv_sge * sizeof(struct ibv_sge);
-	uint32_t entries = 1;
-
-	while (entries < qp->cap.max_recv_wr)
-		entries *= 2;
-	queue->stride = (uint32_t)stride;
-	queue->size = qp->cap.max_recv_wr;
-	queue->mask = entries - 1;
-	queue->ring = aligned_alloc(SOFT_CACHE_LINE, ((entries * stride) | (SOFT_CACHE_LINE - 1)) + 1);
-	if (!queue->ring)
+	if (soft_receive_queue_init(&qp->receive, qp->cap.max_recv_wr, qp->cap.max_recv_sge))
 		return -ENOMEM;
-	soft_lock_init(&queue->lock);
 	soft_lock_init(&qp->responder.lock);
 	return 0;
 }
@@ -28,8 +17,7 @@ int soft_responder_init(struct soft_qp *qp)
 void soft_responder_destroy(struct soft_qp *qp)
 {
 	pthread_mutex_destroy(&qp->responder.lock);
-	pthread_mutex_destroy(&qp->receive.lock);
-	free(qp->receive.ring);
+	soft_receive_queue_destroy(&qp->receive);
 }
 
 void soft_responder_reset(struct soft_qp *qp)
@@ -37,49 +25,7 @@ void soft_responder_reset(struct soft_qp *qp)
 	qp->responder.msn = 0;
 	qp->responder.nak_sent = false;
 	qp->responder.failed = false;
-	pthread_mutex_lock(&qp->receive.lock);
-	atomic_store_explicit(&qp->receive.posted, 0, memory_order_relaxed);
-	atomic_store_explicit(&qp->receive.consumed, 0, memory_order_relaxed);
-	pthread_mutex_unlock(&qp->receive.lock);
-}
-
-/* The oldest posted receive, or NULL. */
-static struct soft_recv_wqe *first_receive(struct soft_qp *qp)
-{
-	struct soft_receive_queue *queue = &qp->receive;
-	uint32_t consumed = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
-
-	if (consumed == atomic_load_explicit(&queue->posted, memory_order_acquire))
-		return NULL;
-	return soft_recv_wqe(queue, consumed);
-}
-
-static void complete_receive(struct soft_qp *qp, enum ibv_wc_status status,
-			     const struct soft_packet *packet)
-{
-	struct soft_receive_queue *queue = &qp->receive;
-	uint32_t consumed = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
-	struct ibv_wc wc = {
-		.wr_id = soft_recv_wqe(queue, consumed)->wr_id,
-		.status = status,
-		.opcode = IBV_WC_RECV,
-		.qp_num = qp->ibv.qp_num,
-	};
-
-	if (packet) {
-		wc.byte_len = (uint32_t)packet->length;
-		wc.src_qp = qp->attr.dest_qp_num;
-		if (packet->opcode == SOFT_RDMA_WRITE_ONLY_IMMEDIATE)
-			wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-		if (packet->opcode == SOFT_RDMA_WRITE_ONLY_IMMEDIATE ||
-		    packet->opcode == SOFT_SEND_ONLY_IMMEDIATE) {
-			wc.wc_flags = IBV_WC_WITH_IMM;
-			wc.imm_data = packet->immediate;
-		}
-	}
-	atomic_store_explicit(&queue->consumed, consumed + 1, memory_order_release);
-	soft_cq_push(soft_cq(qp->ibv.recv_cq), &wc,
-		     status != IBV_WC_SUCCESS || (packet && packet->solicited));
+	soft_receive_queue_reset(&qp->receive);
 }
 
 /* Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3). */
@@ -94,51 +40,22 @@ static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_s
 		soft_async_raise(qp->ibv.context, &qp->events[event]);
 }
 
-/* Put the payload where the receive says.  IBV_WC_SUCCESS, or what its completion must say. */
-static enum ibv_wc_status scatter(struct soft_qp *qp, const struct soft_recv_wqe *wqe,
-				  const struct soft_packet *packet)
-{
-	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
-	struct soft_segment segments[SOFT_MAX_SGE];
-	uint64_t left = packet->length;
-	uint32_t count = 0;
-
-	for (uint32_t index = 0; index < wqe->num_sge && left; index++) {
-		const struct ibv_sge *sge = &wqe->sge[index];
-		uint64_t length = sge->length < left ? sge->length : left;
-		void *address;
-
-		if (!length)
-			continue;
-		address = soft_mr_translate(memory, soft_pd(qp->ibv.pd), sge->lkey, sge->addr,
-					    length, IBV_ACCESS_LOCAL_WRITE);
-		if (!address)
-			return IBV_WC_LOC_PROT_ERR;
-		segments[count++] = (struct soft_segment){address, length};
-		left -= length;
-	}
-	if (left)
-		return IBV_WC_LOC_LEN_ERR;
-	soft_segments_copy(segments, packet->segments, packet->length);
-	return IBV_WC_SUCCESS;
-}
-
 static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 			 struct soft_packet *response)
 {
-	struct soft_recv_wqe *wqe = first_receive(qp);
+	struct soft_receive receive;
 	enum ibv_wc_status status;
 
-	if (!wqe) {
+	if (!soft_receive_take(qp, &receive)) {
 		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
 		return;
 	}
-	status = scatter(qp, wqe, packet);
+	status = soft_receive_scatter(qp, &receive, packet);
 	if (status == IBV_WC_LOC_LEN_ERR)
 		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	else if (status != IBV_WC_SUCCESS)
 		refuse(qp, response, SOFT_NAK_REMOTE_OPERATIONAL);
-	complete_receive(qp, status, packet);
+	soft_receive_complete(qp, &receive, status, packet);
 }
 
 /*
@@ -167,17 +84,22 @@ static void execute_write(struct soft_qp *qp, const struct soft_packet *packet,
 			  struct soft_packet *response)
 {
 	bool immediate = packet->opcode == SOFT_RDMA_WRITE_ONLY_IMMEDIATE;
+	struct soft_receive receive;
 	struct soft_segment segment;
 
-	if (immediate && !first_receive(qp)) {
+	if (immediate && !soft_receive_take(qp, &receive)) {
 		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
 		return;
 	}
-	if (!target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
+	if (!target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
+		/* What came from a shared queue is no longer there for others: it ends here. */
+		if (immediate && qp->srq)
+			soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
 		return;
+	}
 	soft_segments_copy(&segment, packet->segments, packet->length);
 	if (immediate)
-		complete_receive(qp, IBV_WC_SUCCESS, packet);
+		soft_receive_complete(qp, &receive, IBV_WC_SUCCESS, packet);
 }
 
 static void execute_read(struct soft_qp *qp, const struct soft_packet *packet,
@@ -193,7 +115,7 @@ static void execute_read(struct soft_qp *qp, const struct soft_packet *packet,
 static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 		    struct soft_packet *response)
 {
-	switch ((enum soft_opcode)packet->opcode) {
+	switch ((enum soft_operation)packet->opcode) {
 	case SOFT_SEND_ONLY:
 	case SOFT_SEND_ONLY_IMMEDIATE:
 		execute_send(qp, packet, response);
@@ -253,12 +175,4 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 	}
 	response->msn = responder->msn;
 	return true;
-}
-
-void soft_responder_flush(struct soft_qp *qp)
-{
-	pthread_mutex_lock(&qp->receive.lock);
-	while (first_receive(qp))
-		complete_receive(qp, IBV_WC_WR_FLUSH_ERR, NULL);
-	pthread_mutex_unlock(&qp->receive.lock);
 }

@@ -1,0 +1,190 @@
+#include "soft_receive.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft_cq.h"
+#include "soft_packet.h"
+#include "soft_pd.h"
+#include "soft_qp.h"
+#include "soft_srq.h"
+
+static char *make_ring(uint32_t max_wr, uint32_t stride, uint32_t *mask)
+{
+	uint32_t entries = 1;
+
+	while (entries < max_wr)
+		entries *= 2;
+	*mask = entries - 1;
+	return aligned_alloc(SOFT_CACHE_LINE,
+			     (((size_t)entries * stride) | (SOFT_CACHE_LINE - 1)) + 1);
+}
+
+int soft_receive_queue_init(struct soft_receive_queue *queue, uint32_t max_wr, uint32_t max_sge)
+{
+	queue->stride = (uint32_t)(sizeof(struct soft_recv_wqe) + max_sge * sizeof(struct ibv_sge));
+	queue->size = max_wr;
+	queue->max_sge = max_sge;
+	queue->ring = make_ring(max_wr, queue->stride, &queue->mask);
+	if (!queue->ring)
+		return -ENOMEM;
+	atomic_init(&queue->posted, 0);
+	atomic_init(&queue->consumed, 0);
+	soft_lock_init(&queue->lock);
+	return 0;
+}
+
+void soft_receive_queue_destroy(struct soft_receive_queue *queue)
+{
+	pthread_mutex_destroy(&queue->lock);
+	free(queue->ring);
+}
+
+void soft_receive_queue_reset(struct soft_receive_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	atomic_store_explicit(&queue->posted, 0, memory_order_relaxed);
+	atomic_store_explicit(&queue->consumed, 0, memory_order_relaxed);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr)
+{
+	uint32_t length = soft_receive_queue_length(queue);
+	uint32_t first = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
+	uint32_t mask;
+	char *ring;
+
+	if (max_wr < length)
+		return -EINVAL;
+	ring = make_ring(max_wr, queue->stride, &mask);
+	if (!ring)
+		return -ENOMEM;
+	for (uint32_t index = 0; index < length; index++)
+		memcpy(ring + (size_t)((first + index) & mask) * queue->stride,
+		       soft_recv_wqe(queue, first + index), queue->stride);
+	free(queue->ring);
+	queue->ring = ring;
+	queue->mask = mask;
+	queue->size = max_wr;
+	return 0;
+}
+
+int soft_receive_append(struct soft_receive_queue *queue, const struct ibv_recv_wr *wr)
+{
+	uint32_t posted = atomic_load_explicit(&queue->posted, memory_order_relaxed);
+	uint32_t consumed = atomic_load_explicit(&queue->consumed, memory_order_acquire);
+	struct soft_recv_wqe *wqe;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > queue->max_sge)
+		return EINVAL;
+	if (posted - consumed >= queue->size)
+		return ENOMEM;
+	wqe = soft_recv_wqe(queue, posted);
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = (uint32_t)wr->num_sge;
+	for (int index = 0; index < wr->num_sge; index++)
+		wqe->sge[index] = wr->sg_list[index];
+	atomic_store_explicit(&queue->posted, posted + 1, memory_order_release);
+	return 0;
+}
+
+bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
+{
+	struct soft_receive_queue *queue = &qp->receive;
+	uint32_t consumed;
+	struct soft_recv_wqe *wqe;
+
+	if (qp->srq)
+		return soft_srq_take(qp->srq, receive);
+	consumed = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
+	if (consumed == atomic_load_explicit(&queue->posted, memory_order_acquire))
+		return false;
+	/* It stays in the ring, and the ring keeps its place, until it is complete. */
+	wqe = soft_recv_wqe(queue, consumed);
+	receive->wr_id = wqe->wr_id;
+	receive->num_sge = wqe->num_sge;
+	receive->sge = wqe->sge;
+	return true;
+}
+
+void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receive,
+			   enum ibv_wc_status status, const struct soft_packet *packet)
+{
+	struct ibv_wc wc = {
+		.wr_id = receive->wr_id,
+		.status = status,
+		.opcode = IBV_WC_RECV,
+		.qp_num = qp->ibv.qp_num,
+	};
+
+	if (packet) {
+		wc.byte_len = (uint32_t)(packet->length + packet->header);
+		wc.src_qp = packet->source;
+		wc.sl = packet->service_level;
+		if (packet->header)
+			wc.wc_flags |= IBV_WC_GRH;
+		if ((packet->opcode & SOFT_OPERATION) == SOFT_RDMA_WRITE_ONLY_IMMEDIATE)
+			wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+		if (soft_operation_has_immediate(packet->opcode)) {
+			wc.wc_flags |= IBV_WC_WITH_IMM;
+			wc.imm_data = packet->immediate;
+		} else if ((packet->opcode & SOFT_OPERATION) == SOFT_SEND_ONLY_INVALIDATE) {
+			wc.wc_flags |= IBV_WC_WITH_INV;
+			wc.invalidated_rkey = packet->immediate;
+		}
+	}
+	if (!qp->srq) {
+		_Atomic uint32_t *consumed = &qp->receive.consumed;
+
+		atomic_store_explicit(consumed, atomic_load_explicit(consumed, memory_order_relaxed) + 1,
+				      memory_order_release);
+	}
+	soft_cq_push(soft_cq(qp->ibv.recv_cq), &wc,
+		     status != IBV_WC_SUCCESS || (packet && packet->solicited));
+}
+
+enum ibv_wc_status soft_receive_scatter(struct soft_qp *qp, const struct soft_receive *receive,
+					const struct soft_packet *packet)
+{
+	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
+	/* Receives of a shared queue are of its protection domain (IBTA 10.2.9.3). */
+	struct soft_pd *pd = soft_pd(qp->srq ? qp->srq->ibv.pd : qp->ibv.pd);
+	struct soft_segment segments[SOFT_MAX_SGE];
+	uint64_t left = packet->length + packet->header;
+	uint32_t count = 0;
+
+	for (uint32_t index = 0; index < receive->num_sge && left; index++) {
+		const struct ibv_sge *sge = &receive->sge[index];
+		uint64_t length = sge->length < left ? sge->length : left;
+		void *address;
+
+		if (!length)
+			continue;
+		address = soft_mr_translate(memory, pd, sge->lkey, sge->addr, length,
+					    IBV_ACCESS_LOCAL_WRITE);
+		if (!address)
+			return IBV_WC_LOC_PROT_ERR;
+		segments[count++] = (struct soft_segment){address, length};
+		left -= length;
+	}
+	if (left)
+		return IBV_WC_LOC_LEN_ERR;
+	soft_segments_copy(segments, packet->segments, packet->length + packet->header);
+	return IBV_WC_SUCCESS;
+}
+
+void soft_receive_flush(struct soft_qp *qp)
+{
+	struct soft_receive receive;
+
+	if (qp->srq) {
+		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_LAST_WQE_EVENT]);
+		return;
+	}
+	pthread_mutex_lock(&qp->receive.lock);
+	while (soft_receive_take(qp, &receive))
+		soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
+	pthread_mutex_unlock(&qp->receive.lock);
+}

@@ -1,0 +1,86 @@
+/*
+ * Receives: the queue that they are posted to, a queue pair's own or a shared one, and what a responder
+ * does with the receive that it takes from there.
+ *
+ * A queue of its own is emptied by one responder, under responder.lock, and needs no lock for that.  A
+ * shared queue is emptied by many, so a receive is copied out under the queue's lock.
+ */
+#ifndef SOFT_RECEIVE_H
+#define SOFT_RECEIVE_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "soft_device.h"
+#include "soft_lock.h"
+
+struct soft_packet;
+struct soft_qp;
+
+struct soft_recv_wqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t reserved;
+	struct ibv_sge sge[];
+};
+
+/* Filled by users under the lock, emptied by responders as above. */
+struct soft_receive_queue {
+	pthread_mutex_t lock;
+	char *ring;
+	uint32_t stride;
+	uint32_t size;
+	uint32_t mask;
+	uint32_t max_sge;
+	_Atomic uint32_t posted __attribute__((aligned(SOFT_CACHE_LINE)));
+	_Atomic uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
+};
+
+/* A receive in the hands of a responder. */
+struct soft_receive {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	const struct ibv_sge *sge; /* in the ring, or copy */
+	struct ibv_sge copy[SOFT_MAX_SGE];
+};
+
+/* Room for max_wr receives; -ENOMEM. */
+int soft_receive_queue_init(struct soft_receive_queue *queue, uint32_t max_wr, uint32_t max_sge);
+void soft_receive_queue_destroy(struct soft_receive_queue *queue);
+/* Forget every receive. */
+void soft_receive_queue_reset(struct soft_receive_queue *queue);
+/* Make room for max_wr receives, not fewer than are posted (-EINVAL); -ENOMEM.  The lock is held. */
+int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr);
+/* Post one: 0, EINVAL (too many entries) or ENOMEM (full).  The lock is held. */
+int soft_receive_append(struct soft_receive_queue *queue, const struct ibv_recv_wr *wr);
+
+static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *queue, uint32_t index)
+{
+	return (struct soft_recv_wqe *)(void *)(queue->ring + (size_t)(index & queue->mask) * queue->stride);
+}
+
+static inline uint32_t soft_receive_queue_length(struct soft_receive_queue *queue)
+{
+	return atomic_load_explicit(&queue->posted, memory_order_acquire) -
+	       atomic_load_explicit(&queue->consumed, memory_order_relaxed);
+}
+
+/* The rest is a responder's, with responder.lock held. */
+
+/* The oldest receive of qp's queue; false when there is none. */
+bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive);
+/* Put the payload where the receive says.  IBV_WC_SUCCESS, or what its completion must say. */
+enum ibv_wc_status soft_receive_scatter(struct soft_qp *qp, const struct soft_receive *receive,
+					const struct soft_packet *packet);
+/* What was taken is over.  packet is NULL for a flush. */
+void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receive,
+			   enum ibv_wc_status status, const struct soft_packet *packet);
+/*
+ * The queue pair is in ERR: complete everything in its own queue with WR_FLUSH_ERR.  A shared queue
+ * keeps its receives, and the event says that this queue pair takes no more (IBTA 10.2.9.6).
+ */
+void soft_receive_flush(struct soft_qp *qp);
+
+#endif

@@ -1,0 +1,163 @@
+#include "soft_srq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft_pd.h"
+#include "soft_table.h"
+
+struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct soft_device *device = soft_device(pd->context->device);
+	struct soft_srq *srq;
+
+	if (!attr->attr.max_wr || attr->attr.max_wr > SOFT_MAX_WR ||
+	    attr->attr.max_sge > SOFT_MAX_SGE) {
+		errno = EINVAL;
+		return NULL;
+	}
+	srq = aligned_alloc(SOFT_CACHE_LINE, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	*srq = (struct soft_srq){
+		.ibv = {.context = pd->context, .srq_context = attr->srq_context, .pd = pd},
+		.limit_event = {.type = IBV_EVENT_SRQ_LIMIT_REACHED, .element.srq = &srq->ibv},
+	};
+	if (soft_receive_queue_init(&srq->receive, attr->attr.max_wr, attr->attr.max_sge))
+		goto free_srq;
+	if (soft_table_insert(&device->shared_queues, srq, &srq->number))
+		goto destroy_queue;
+	srq->ibv.handle = srq->number;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	atomic_fetch_add(&soft_pd(pd)->users, 1);
+	/* ibv_create_srq(3): srq_limit is ignored here. */
+	attr->attr.srq_limit = 0;
+	return &srq->ibv;
+
+destroy_queue:
+	soft_receive_queue_destroy(&srq->receive);
+free_srq:
+	free(srq);
+	errno = ENOMEM;
+	return NULL;
+}
+
+struct ibv_srq *soft_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr basic = {.srq_context = attr->srq_context, .attr = attr->attr};
+	struct ibv_srq *srq;
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type != IBV_SRQT_BASIC) ||
+	    attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	srq = soft_create_srq(attr->pd, &basic);
+	if (srq)
+		attr->attr = basic.attr;
+	return srq;
+}
+
+int soft_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct soft_srq *srq = soft_srq(ibv_srq);
+	struct soft_receive_queue *queue = &srq->receive;
+	uint32_t size;
+	int result = 0;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	pthread_mutex_lock(&queue->lock);
+	size = mask & IBV_SRQ_MAX_WR ? attr->max_wr : queue->size;
+	if (!size || size > SOFT_MAX_WR ||
+	    (mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit) > size)
+		result = EINVAL;
+	if (!result && mask & IBV_SRQ_MAX_WR)
+		result = -soft_receive_queue_resize(queue, size);
+	if (!result && mask & IBV_SRQ_LIMIT)
+		srq->limit = attr->srq_limit;
+	pthread_mutex_unlock(&queue->lock);
+	return result;
+}
+
+int soft_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
+{
+	struct soft_srq *srq = soft_srq(ibv_srq);
+
+	pthread_mutex_lock(&srq->receive.lock);
+	*attr = (struct ibv_srq_attr){srq->receive.size, srq->receive.max_sge, srq->limit};
+	pthread_mutex_unlock(&srq->receive.lock);
+	return 0;
+}
+
+int soft_get_srq_num(struct ibv_srq *srq, uint32_t *number)
+{
+	*number = soft_srq(srq)->number;
+	return 0;
+}
+
+int soft_destroy_srq(struct ibv_srq *ibv_srq)
+{
+	struct soft_srq *srq = soft_srq(ibv_srq);
+
+	if (atomic_load(&srq->users))
+		return EBUSY;
+	soft_table_remove(&soft_device(ibv_srq->context->device)->shared_queues, srq->number);
+	soft_event_queue_remove(&soft_context(ibv_srq->context)->async, &srq->limit_event.node);
+	atomic_fetch_sub(&soft_pd(ibv_srq->pd)->users, 1);
+	pthread_cond_destroy(&ibv_srq->cond);
+	pthread_mutex_destroy(&ibv_srq->mutex);
+	soft_receive_queue_destroy(&srq->receive);
+	free(srq);
+	return 0;
+}
+
+int soft_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct soft_receive_queue *queue = &soft_srq(ibv_srq)->receive;
+	int result = 0;
+
+	pthread_mutex_lock(&queue->lock);
+	while (wr && !result) {
+		result = soft_receive_append(queue, wr);
+		if (!result)
+			wr = wr->next;
+	}
+	pthread_mutex_unlock(&queue->lock);
+	if (result)
+		*bad = wr;
+	return result;
+}
+
+bool soft_srq_take(struct soft_srq *srq, struct soft_receive *receive)
+{
+	struct soft_receive_queue *queue = &srq->receive;
+	uint32_t consumed, left = 0;
+	struct soft_recv_wqe *wqe;
+	bool limit_reached = false;
+
+	pthread_mutex_lock(&queue->lock);
+	left = soft_receive_queue_length(queue);
+	if (left) {
+		consumed = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
+		wqe = soft_recv_wqe(queue, consumed);
+		receive->wr_id = wqe->wr_id;
+		receive->num_sge = wqe->num_sge;
+		receive->sge = receive->copy;
+		memcpy(receive->copy, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
+		atomic_store_explicit(&queue->consumed, consumed + 1, memory_order_relaxed);
+		limit_reached = left - 1 < srq->limit;
+		if (limit_reached)
+			srq->limit = 0; /* one event an arming (ibv_modify_srq(3)) */
+	}
+	pthread_mutex_unlock(&queue->lock);
+	if (limit_reached)
+		soft_async_raise(srq->ibv.context, &srq->limit_event);
+	return left;
+}
