@@ -16,7 +16,8 @@ import (
 type EventChannel struct {
 	provider *Provider
 	c        *C.struct_rdma_event_channel
-	waiter   *fdWaiter
+	waiter   lazyWaiter
+	private  bool // of a synchronous id, which it comes and goes with
 
 	// mu guards the rest.  It is also held from fetching an event to finding its id, and while an
 	// id is made or destroyed: an event can so never meet an id that took a dead one's address.
@@ -25,6 +26,7 @@ type EventChannel struct {
 	queue   []delivery // events that nobody waited for, in order
 	waiting []*waiting // in order of arrival
 	led     bool       // one of waiting reads the descriptor
+	holding bool       // see HoldEvents
 }
 
 // delivery is an event, or the failure to make one of what was read, on its way to who waits for key.
@@ -50,18 +52,24 @@ func (p *Provider) CreateEventChannel() (*EventChannel, error) {
 		return nil, closed(op, "provider")
 	}
 	var c *C.struct_rdma_event_channel
-	var fd C.int
+	var fd C.int // the same as c.fd
 	if result := C.core_create_event_channel(p.c, &c, &fd); result < 0 {
 		errno := syscall.Errno(-result)
 		return nil, &Error{Op: op, Errno: errno, Why: deviceReason(op, errno)}
 	}
-	waiter, err := newFDWaiter(p.clock, int(fd), "connection manager events")
-	if err != nil {
+	channel := &EventChannel{provider: p, c: c, ids: make(map[*C.struct_rdma_cm_id]*ID)}
+	if _, err := channel.watch(); err != nil {
 		C.core_destroy_event_channel(p.c, c)
 		return nil, err
 	}
-	return &EventChannel{provider: p, c: c, waiter: waiter,
-		ids: make(map[*C.struct_rdma_cm_id]*ID)}, nil
+	return channel, nil
+}
+
+// watch is what waits for the channel's descriptor.
+func (c *EventChannel) watch() (*fdWaiter, error) {
+	return c.waiter.get(c.provider.clock, func() (int, string) {
+		return int(c.c.fd), "connection manager events"
+	})
 }
 
 // Provider returns the provider that the channel was made by.
@@ -82,6 +90,9 @@ func (c *EventChannel) Close() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.private {
+		return fail(op, syscall.EINVAL, "the channel belongs to a synchronous id and goes with it")
+	}
 	if len(c.ids) != 0 {
 		return fail(op, syscall.EBUSY, "%d ids of the channel live", len(c.ids))
 	}

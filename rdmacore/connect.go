@@ -17,11 +17,15 @@ func (id *ID) Connect(param *ConnParam) error {
 		return closed(op, "id")
 	}
 	var c C.struct_core_conn_param
-	native, err := optional(op, param, &c)
+	native, err := optional(op, id.withConnectData(param), &c)
 	if err != nil {
 		return err
 	}
-	return id.explain(op, int(C.core_connect(id.native(), id.c, native)), "")
+	err = id.start(op, "", func() C.int { return C.core_connect(id.native(), id.c, native) })
+	if err == nil {
+		id.connectData = nil
+	}
+	return err
 }
 
 // Accept accepts the request that made this child id (rdma_accept(3)).  nil takes what the peer offers.
@@ -36,8 +40,24 @@ func (id *ID) Accept(param *ConnParam) error {
 	if err != nil {
 		return err
 	}
-	return id.explain(op, int(C.core_accept(id.native(), id.c, native)), "")
+	return id.start(op, "", func() C.int { return C.core_accept(id.native(), id.c, native) })
 }
+
+// withConnectData puts what rdma_getaddrinfo(3) found for the destination before the private data.
+func (id *ID) withConnectData(param *ConnParam) *ConnParam {
+	if len(id.connectData) == 0 {
+		return param
+	}
+	all := mostOfAll
+	if param != nil {
+		all = *param
+	}
+	all.PrivateData = append(append([]byte(nil), id.connectData...), all.PrivateData...)
+	return &all
+}
+
+// mostOfAll are the parameters that librdmacm takes in place of none.
+var mostOfAll = ConnParam{ResponderResources: 255, InitiatorDepth: 255, RetryCount: 7, RNRRetryCount: 7}
 
 func optional(op string, param *ConnParam, c *C.struct_core_conn_param) (*C.struct_core_conn_param, error) {
 	if param == nil {
@@ -53,12 +73,34 @@ func (id *ID) Reject(private []byte) error {
 	if !id.open() {
 		return closed(op, "id")
 	}
+	if err := checkPrivate(op, private); err != nil {
+		return err
+	}
+	return id.explain(op, int(C.core_reject(id.native(), id.c,
+		unsafe.Pointer(unsafe.SliceData(private)), C.uint8_t(len(private)))), "")
+}
+
+// RejectECE is Reject for the reason that the peer's vendor options are none of this side's
+// (rdma_reject_ece(3)): the peer gets REJECTED with status 35.
+func (id *ID) RejectECE(private []byte) error {
+	const op = "rdma_reject_ece"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	if err := checkPrivate(op, private); err != nil {
+		return err
+	}
+	return id.explain(op, int(C.core_reject_ece(id.native(), id.c,
+		unsafe.Pointer(unsafe.SliceData(private)), C.uint8_t(len(private)))), "")
+}
+
+// checkPrivate guards the length, which C has one byte for.
+func checkPrivate(op string, private []byte) error {
 	if len(private) > 255 {
 		return fail(op, syscall.EINVAL, "%d bytes of private data; the length field holds 255 at most",
 			len(private))
 	}
-	return id.explain(op, int(C.core_reject(id.native(), id.c,
-		unsafe.Pointer(unsafe.SliceData(private)), C.uint8_t(len(private)))), "")
+	return nil
 }
 
 // Establish completes a connection of an id without QP after CONNECT_RESPONSE (rdma_establish(3)).
@@ -70,80 +112,33 @@ func (id *ID) Establish() error {
 	return id.explain(op, int(C.core_establish(id.native(), id.c)), "")
 }
 
+// Notify tells the connection manager of an asynchronous event of the id's QP (rdma_notify(3)): with COMM_EST,
+// data that came before the peer's last message of the handshake completes it.  EISCONN when it is complete,
+// EINVAL for another event or an id that waits for nothing.
+func (id *ID) Notify(event AsyncEventType) error {
+	const op = "rdma_notify"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	return id.explain(op, int(C.core_notify(id.native(), id.c, C.int(event))), "")
+}
+
+// WriteEvent puts a USER event with a status and an argument of the caller's into the id's channel
+// (rdma_write_cm_event(3), since rdma-core 60).
+func (id *ID) WriteEvent(status int, arg uint64) error {
+	const op = "rdma_write_cm_event"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	return id.explain(op, int(C.core_write_event(id.native(), id.c, C.int(EventUser), C.int(status),
+		C.uint64_t(arg))), "")
+}
+
 // Disconnect ends the connection (rdma_disconnect(3)): the QP flushes, both sides get DISCONNECTED.
 func (id *ID) Disconnect() error {
 	const op = "rdma_disconnect"
 	if !id.open() {
 		return closed(op, "id")
 	}
-	return id.explain(op, int(C.core_disconnect(id.native(), id.c)), "")
-}
-
-// explain turns a result into an error that says what the errno means for this id.
-func (id *ID) explain(op string, result int, address string) error {
-	err := check(op, result)
-	if err == nil {
-		return nil
-	}
-	failure := err.(*Error)
-	if failure.Why == "" {
-		failure.Why = id.reason(op, failure.Errno, address)
-	}
-	return failure
-}
-
-// reason words the errors of rdma_*(3).
-func (id *ID) reason(op string, errno syscall.Errno, address string) string {
-	switch errno {
-	case syscall.EINVAL:
-		return id.invalid(op)
-	case syscall.EADDRINUSE:
-		return "another id listens on " + address + "; choose another port, or 0 for any"
-	case syscall.EADDRNOTAVAIL:
-		return address + " is no address of this host, or another id has the port"
-	case syscall.ENODEV:
-		return "no RDMA device leads to " + address +
-			"; use the address of a network interface that has one (rdmarun devices)"
-	case syscall.ENETUNREACH, syscall.EHOSTUNREACH:
-		return "there is no route to " + address
-	case syscall.EACCES:
-		return "ports below 1024 need CAP_NET_BIND_SERVICE"
-	}
-	return ""
-}
-
-// invalid finds the reason of an EINVAL in the state of the id.
-func (id *ID) invalid(op string) string {
-	switch op {
-	case "rdma_resolve_route":
-		if !id.bound() {
-			return "the address must be resolved first (ADDR_RESOLVED)"
-		}
-	case "rdma_create_qp":
-		if !id.bound() {
-			return "the id has no device yet; resolve or bind its address first"
-		}
-	case "rdma_connect":
-		if !id.bound() {
-			return "address and route must be resolved first"
-		}
-		if id.qp == nil {
-			return "an id without QP needs connection parameters with the number of one"
-		}
-		return "the route must be resolved, the id not connected before, the private data " +
-			"not longer than its message allows, and the depths within the device's"
-	case "rdma_accept":
-		if id.qp == nil {
-			return "an id without QP needs connection parameters with the number of one"
-		}
-		return "only the child id of a CONNECT_REQUEST can accept, once, with private data not longer " +
-			"than its message allows and depths within the device's"
-	case "rdma_reject":
-		return "only the child id of a CONNECT_REQUEST can reject, once, with 148 bytes of private data at most"
-	case "rdma_establish":
-		return "only an id without QP can, and only after CONNECT_RESPONSE"
-	case "rdma_disconnect":
-		return "the id is not connected"
-	}
-	return "the state of the id does not allow it"
+	return id.start(op, "", func() C.int { return C.core_disconnect(id.native(), id.c) })
 }

@@ -88,13 +88,21 @@ struct core_conn_param {
 	uint8_t private_data[256];
 };
 
-/* One CM event, copied out and already acknowledged (rdma_get_cm_event(3)). */
+/*
+ * One CM event, copied out (rdma_get_cm_event(3)).  A datagram's peer (ESTABLISHED of a datagram id,
+ * MULTICAST_JOIN) is conn.qp_num, qkey and ah_attr.
+ */
 struct core_event {
 	struct rdma_cm_id *id; /* CONNECT_REQUEST: the new child */
 	struct rdma_cm_id *listen_id; /* CONNECT_REQUEST only */
 	int32_t type; /* enum rdma_cm_event_type */
 	int32_t status; /* 0, a negative errno or a positive transport reason */
 	struct core_conn_param conn;
+	struct ibv_ah_attr ah_attr;
+	uint32_t qkey;
+	uint32_t datagram; /* ah_attr and qkey are there */
+	uint64_t arg; /* MULTICAST_*: the context of the join; USER: the argument */
+	struct rdma_cm_event *held; /* to be given to core_ack_event; NULL: acknowledged already */
 };
 
 /* The channel's fd is made non-blocking; *fd is its descriptor, owned by the channel. */
@@ -102,9 +110,10 @@ int core_create_event_channel(struct core_provider *provider, struct rdma_event_
 			      int *fd);
 /* -EBUSY is not detected: destroy the ids first (rdma_create_event_channel(3)). */
 int core_destroy_event_channel(struct core_provider *provider, struct rdma_event_channel *channel);
-/* -EAGAIN when there is no event. */
-int core_get_event(struct core_provider *provider, struct rdma_event_channel *channel,
+/* -EAGAIN when there is no event.  It is acknowledged at once, unless hold says to leave that to the caller. */
+int core_get_event(struct core_provider *provider, struct rdma_event_channel *channel, bool hold,
 		   struct core_event *event);
+int core_ack_event(struct core_provider *provider, struct rdma_cm_event *held);
 
 int core_create_id(struct core_provider *provider, struct rdma_event_channel *channel,
 		   int port_space, struct rdma_cm_id **id);
@@ -127,8 +136,97 @@ int core_reject(struct core_provider *provider, struct rdma_cm_id *id, const voi
 		uint8_t private_data_len);
 int core_establish(struct core_provider *provider, struct rdma_cm_id *id);
 int core_disconnect(struct core_provider *provider, struct rdma_cm_id *id);
+/* reason 35, VENDOR_OPTION_NOT_SUPPORTED (rdma_reject_ece(3)). */
+int core_reject_ece(struct core_provider *provider, struct rdma_cm_id *id, const void *private_data,
+		    uint8_t private_data_len);
+int core_notify(struct core_provider *provider, struct rdma_cm_id *id, int event);
+int core_set_local_ece(struct core_provider *provider, struct rdma_cm_id *id,
+		       const struct ibv_ece *ece);
+int core_get_remote_ece(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_ece *ece);
+int core_write_event(struct core_provider *provider, struct rdma_cm_id *id, int type, int status,
+		     uint64_t arg);
 void core_local_address(struct rdma_cm_id *id, struct core_address *address);
 void core_peer_address(struct rdma_cm_id *id, struct core_address *address);
+/* Host byte order; 0 while there is none. */
+uint16_t core_src_port(struct core_provider *provider, struct rdma_cm_id *id);
+uint16_t core_dst_port(struct core_provider *provider, struct rdma_cm_id *id);
+
+/* --- core_option.c --------------------------------------------------------------------------- */
+
+/* rdma_set_option(3); the value is checked for the size that its option has. */
+int core_set_option(struct core_provider *provider, struct rdma_cm_id *id, int level, int option,
+		    const void *value, size_t length);
+/* The path record that rdma_resolve_route found, as RDMA_OPTION_IB_PATH takes it; -ENOENT before that. */
+int core_route_path(struct rdma_cm_id *id, struct ibv_path_data *path);
+
+/* --- core_sync.c ----------------------------------------------------------------------------- */
+
+/*
+ * Synchronous ids (rdma_create_id(3) without a channel).  Their own channel is made non-blocking, so a call
+ * that librdmacm would wait in gives -EAGAIN once it is issued; then the caller waits for the descriptor
+ * and for core_complete to give something else.
+ */
+int core_create_sync_id(struct core_provider *provider, int port_space, struct rdma_cm_id **id);
+/*
+ * The end of a call that gave -EAGAIN: acknowledges what id->event held, keeps the next event there, and
+ * maps its status as librdmacm does (REJECTED -ECONNREFUSED, else the errno of the status).
+ * -EAGAIN while there is no event.
+ */
+int core_complete(struct core_provider *provider, struct rdma_cm_id *id);
+/* A copy of id->event; -ENOENT when there is none. */
+int core_sync_event(struct rdma_cm_id *id, struct core_event *event);
+/*
+ * The next request of a synchronous listener and its child, synchronous as well and without QP; -EAGAIN
+ * while there is none, -EINVAL for another event.  The request is the child's id->event.
+ */
+int core_get_request(struct core_provider *provider, struct rdma_cm_id *listener,
+		     struct rdma_cm_id **child);
+/*
+ * channel NULL makes the id synchronous.  The caller sees to it that no event of the id is held: librdmacm
+ * waits for those.
+ */
+int core_migrate_id(struct core_provider *provider, struct rdma_cm_id *id,
+		    struct rdma_event_channel *channel);
+/* id->event is the request that made the id: its listener cannot be destroyed meanwhile. */
+bool core_holds_request(const struct rdma_cm_id *id);
+
+/* --- core_multicast.c ------------------------------------------------------------------------ */
+
+/* join_flags: enum rdma_cm_mc_join_flags; context comes back as arg of the group's events. */
+int core_join_multicast(struct core_provider *provider, struct rdma_cm_id *id,
+			const struct core_address *group, uint64_t context);
+int core_join_multicast_ex(struct core_provider *provider, struct rdma_cm_id *id,
+			   const struct core_address *group, uint32_t join_flags, uint64_t context);
+int core_leave_multicast(struct core_provider *provider, struct rdma_cm_id *id,
+			 const struct core_address *group);
+
+/* --- core_addrinfo.c ------------------------------------------------------------------------- */
+
+/* One rdma_addrinfo; as hints, only the first four fields and the addresses count. */
+struct core_addrinfo {
+	int32_t flags;
+	int32_t family;
+	int32_t qp_type;
+	int32_t port_space;
+	struct core_address source, destination;
+	char source_name[256], destination_name[256]; /* canonical names, "" without one */
+	uint32_t route_len, connect_len;
+	uint8_t route[4 * 72]; /* struct ibv_path_data[] */
+	uint8_t connect[256];
+};
+
+/*
+ * rdma_getaddrinfo(3): blocks for name servers and ibacm.  Fills up to max results and returns their
+ * number; -errno; or an EAI_* code of getaddrinfo(3) in *eai with -EINVAL.  node, service, hints may be NULL.
+ */
+int core_getaddrinfo(struct core_provider *provider, const char *node, const char *service,
+		     const struct core_addrinfo *hints, struct core_addrinfo *results, int max,
+		     int *eai);
+/* rdma_resolve_addrinfo(3), rdma_query_addrinfo(3). */
+int core_resolve_addrinfo(struct core_provider *provider, struct rdma_cm_id *id, const char *node,
+			  const char *service, const struct core_addrinfo *hints);
+int core_query_addrinfo(struct core_provider *provider, struct rdma_cm_id *id,
+			struct core_addrinfo *results, int max);
 
 /* --- core_qp.c ------------------------------------------------------------------------------- */
 
@@ -139,7 +237,22 @@ void core_peer_address(struct rdma_cm_id *id, struct core_address *address);
  */
 int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
 		   struct ibv_qp_init_attr *attr);
+/* What rdma_create_qp_ex(3) takes beyond that; comp_mask is enum ibv_qp_init_attr_mask. */
+struct core_qp_extra {
+	uint32_t comp_mask;
+	uint32_t create_flags;
+	uint64_t send_ops_flags;
+	uint32_t source_qpn;
+	uint16_t max_tso_header;
+	uint16_t reserved;
+};
+
+int core_create_qp_ex(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
+		      struct ibv_qp_init_attr *attr, const struct core_qp_extra *extra);
 int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id);
+/* rdma_init_qp_attr(3): what the connection manager would set for attr->qp_state; *mask says which. */
+int core_init_qp_attr(struct core_provider *provider, struct rdma_cm_id *id,
+		      struct ibv_qp_attr *attr, int *mask);
 int core_modify_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		   int mask);
 int core_query_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core_count.h"
+#include "core_event.h"
 #include "core_fd.h"
 
 int core_create_event_channel(struct core_provider *provider, struct rdma_event_channel **channel,
@@ -44,62 +45,110 @@ static void copy_private_data(struct core_conn_param *param, const void *data, u
 	param->private_data_len = length;
 }
 
+static void copy_datagram(struct core_event *to, const struct rdma_ud_param *from)
+{
+	to->datagram = 1;
+	to->conn.qp_num = from->qp_num;
+	to->qkey = from->qkey;
+	to->ah_attr = from->ah_attr;
+}
+
+static void copy_connection(struct core_conn_param *to, const struct rdma_conn_param *from)
+{
+	to->responder_resources = from->responder_resources;
+	to->initiator_depth = from->initiator_depth;
+	to->flow_control = from->flow_control;
+	to->retry_count = from->retry_count;
+	to->rnr_retry_count = from->rnr_retry_count;
+	to->srq = from->srq;
+	to->qp_num = from->qp_num;
+	copy_private_data(to, from->private_data, from->private_data_len);
+}
+
+static bool is_datagram(const struct rdma_cm_id *id)
+{
+	return id->ps == RDMA_PS_UDP || id->ps == RDMA_PS_IPOIB || id->qp_type == IBV_QPT_UD;
+}
+
+/* RDMA_CM_EVENT_USER, which rdma-core has since 60; its argument is the first member of param. */
+enum { EVENT_USER = 18 };
+
 /*
- * The parameters that came with an event.  rdma_ud_param of a datagram id and rdma_conn_param agree in
- * their private data only.  The private data of a multicast event is the caller's context, not data.
+ * The parameters that came with an event.  Datagram ids have rdma_ud_param, the others rdma_conn_param.
+ * The private data of a multicast event is the context given to the join, not data.
  */
 static void copy_param(struct core_event *to, const struct rdma_cm_event *from)
 {
-	struct core_conn_param *param = &to->conn;
-
-	switch (from->event) {
+	switch ((int)from->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_DISCONNECTED:
-		break;
-	default:
-		return;
-	}
-	if (from->id->ps == RDMA_PS_UDP || from->id->ps == RDMA_PS_IPOIB) {
-		param->qp_num = from->param.ud.qp_num;
-		copy_private_data(param, from->param.ud.private_data,
+		if (!is_datagram(from->id)) {
+			copy_connection(&to->conn, &from->param.conn);
+			break;
+		}
+		copy_datagram(to, &from->param.ud);
+		copy_private_data(&to->conn, from->param.ud.private_data,
 				  from->param.ud.private_data_len);
-		return;
+		break;
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+	case RDMA_CM_EVENT_MULTICAST_ERROR:
+		copy_datagram(to, &from->param.ud);
+		to->arg = (uintptr_t)from->param.ud.private_data;
+		break;
+	case EVENT_USER:
+		memcpy(&to->arg, &from->param, sizeof(to->arg));
+		break;
 	}
-	param->responder_resources = from->param.conn.responder_resources;
-	param->initiator_depth = from->param.conn.initiator_depth;
-	param->flow_control = from->param.conn.flow_control;
-	param->retry_count = from->param.conn.retry_count;
-	param->rnr_retry_count = from->param.conn.rnr_retry_count;
-	param->srq = from->param.conn.srq;
-	param->qp_num = from->param.conn.qp_num;
-	copy_private_data(param, from->param.conn.private_data,
-			  from->param.conn.private_data_len);
 }
 
-int core_get_event(struct core_provider *provider, struct rdma_event_channel *channel,
-		   struct core_event *event)
+void core_copy_event(struct core_event *to, const struct rdma_cm_event *from)
 {
-	struct rdma_cm_event *got;
+	memset(to, 0, sizeof(*to));
+	to->id = from->id;
+	to->listen_id = from->listen_id;
+	to->type = from->event;
+	to->status = from->status;
+	copy_param(to, from);
+}
 
+int core_read_event(struct core_provider *provider, struct rdma_event_channel *channel,
+		    struct rdma_cm_event **event)
+{
 	if (!provider->rdma_get_cm_event || !provider->rdma_ack_cm_event)
 		return -ENOSYS;
 	for (;;) {
-		if (!provider->rdma_get_cm_event(channel, &got))
-			break;
+		if (!provider->rdma_get_cm_event(channel, event))
+			return 0;
 		if (errno != EINTR)
 			return core_errno();
 	}
-	memset(event, 0, sizeof(*event));
-	event->id = got->id;
-	event->listen_id = got->listen_id;
-	event->type = got->event;
-	event->status = got->status;
-	copy_param(event, got);
+}
+
+int core_get_event(struct core_provider *provider, struct rdma_event_channel *channel, bool hold,
+		   struct core_event *event)
+{
+	struct rdma_cm_event *got;
+	int result = core_read_event(provider, channel, &got);
+
+	if (result)
+		return result;
+	core_copy_event(event, got);
 	if (got->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		core_count(provider, CORE_ID, 1);
-	return core_rdma_result(provider->rdma_ack_cm_event(got));
+	if (hold) {
+		event->held = got;
+		return 0;
+	}
+	return core_ack_event(provider, got);
+}
+
+int core_ack_event(struct core_provider *provider, struct rdma_cm_event *held)
+{
+	if (!provider->rdma_ack_cm_event)
+		return -ENOSYS;
+	return core_rdma_result(provider->rdma_ack_cm_event(held));
 }

@@ -2,6 +2,8 @@
  * Connection management, one function of librdmacm each.  What librdmacm would follow a NULL pointer
  * for (an id without a device or without a QP) is EINVAL here, before the call.
  */
+#include <endian.h>
+
 #include "core_count.h"
 
 int core_create_id(struct core_provider *provider, struct rdma_event_channel *channel,
@@ -149,6 +151,54 @@ int core_disconnect(struct core_provider *provider, struct rdma_cm_id *id)
 	return core_rdma_result(provider->rdma_disconnect(id));
 }
 
+int core_reject_ece(struct core_provider *provider, struct rdma_cm_id *id, const void *private_data,
+		    uint8_t private_data_len)
+{
+	if (!provider->rdma_reject_ece)
+		return -ENOSYS;
+	if (!id->verbs)
+		return -EINVAL;
+	return core_rdma_result(provider->rdma_reject_ece(id, private_data_len ? private_data : NULL,
+							  private_data_len));
+}
+
+int core_notify(struct core_provider *provider, struct rdma_cm_id *id, int event)
+{
+	if (!provider->rdma_notify)
+		return -ENOSYS;
+	return core_rdma_result(provider->rdma_notify(id, (enum ibv_event_type)event));
+}
+
+int core_set_local_ece(struct core_provider *provider, struct rdma_cm_id *id,
+		       const struct ibv_ece *ece)
+{
+	struct ibv_ece copy = *ece;
+
+	if (!provider->rdma_set_local_ece)
+		return -ENOSYS;
+	if (id->qp)
+		return -EINVAL;
+	return core_rdma_result(provider->rdma_set_local_ece(id, &copy));
+}
+
+int core_get_remote_ece(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	if (!provider->rdma_get_remote_ece)
+		return -ENOSYS;
+	if (id->qp)
+		return -EINVAL;
+	return core_rdma_result(provider->rdma_get_remote_ece(id, ece));
+}
+
+int core_write_event(struct core_provider *provider, struct rdma_cm_id *id, int type, int status,
+		     uint64_t arg)
+{
+	if (!provider->rdma_write_cm_event)
+		return -ENOSYS;
+	return core_rdma_result(provider->rdma_write_cm_event(id, (enum rdma_cm_event_type)type,
+							      status, arg));
+}
+
 void core_local_address(struct rdma_cm_id *id, struct core_address *address)
 {
 	core_address_from_sockaddr(address, rdma_get_local_addr(id));
@@ -157,4 +207,14 @@ void core_local_address(struct rdma_cm_id *id, struct core_address *address)
 void core_peer_address(struct rdma_cm_id *id, struct core_address *address)
 {
 	core_address_from_sockaddr(address, rdma_get_peer_addr(id));
+}
+
+uint16_t core_src_port(struct core_provider *provider, struct rdma_cm_id *id)
+{
+	return provider->rdma_get_src_port ? be16toh(provider->rdma_get_src_port(id)) : 0;
+}
+
+uint16_t core_dst_port(struct core_provider *provider, struct rdma_cm_id *id)
+{
+	return provider->rdma_get_dst_port ? be16toh(provider->rdma_get_dst_port(id)) : 0;
 }

@@ -139,7 +139,7 @@ int core_measure_connect_event(struct core_measure_worker *worker, struct core_e
 
 		if (core_measure_stopped(worker))
 			return core_measure_fail(worker, -ECANCELED, CORE_MEASURE_NO_ERROR);
-		result = core_get_event(connects->provider, connects->channel, event);
+		result = core_get_event(connects->provider, connects->channel, false, event);
 		if (result == 0)
 			return 0;
 		if (result != -EAGAIN)

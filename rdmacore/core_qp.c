@@ -1,4 +1,6 @@
 /* Queue pairs of ids, and the completion queues that come and go with them. */
+#include <string.h>
+
 #include "core_count.h"
 #include "core_fd.h"
 
@@ -51,18 +53,19 @@ static int make_channels_nonblocking(const struct rdma_cm_id *id)
 	return result;
 }
 
-int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
-		   struct ibv_qp_init_attr *attr)
+static int check_create(const struct core_provider *provider, const struct rdma_cm_id *id,
+			const struct ibv_pd *pd)
 {
-	struct owned before = count_owned(id);
-	struct ibv_pd *default_pd = id->pd;
-	int result;
-
-	if (!provider->rdma_create_qp || !provider->rdma_destroy_qp ||
-	    !provider->ibv_destroy_cq || !provider->ibv_destroy_comp_channel)
+	if (!provider->rdma_destroy_qp || !provider->ibv_destroy_cq ||
+	    !provider->ibv_destroy_comp_channel)
 		return -ENOSYS;
 	if (!id->verbs || id->qp || (pd && pd->context != id->verbs))
 		return -EINVAL;
+	return 0;
+}
+
+static void fill_in(const struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
+{
 	if (!attr->qp_type)
 		attr->qp_type = id->qp_type;
 	/* librdmacm makes no queue of 0 entries, and providers follow the pointer it leaves NULL. */
@@ -70,24 +73,82 @@ int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct
 		attr->cap.max_send_wr = 1;
 	if (!attr->recv_cq && !attr->cap.max_recv_wr)
 		attr->cap.max_recv_wr = 1;
-	result = core_rdma_result(provider->rdma_create_qp(id, pd, attr));
+}
+
+/* What is to be done about the id when rdma_create_qp or rdma_create_qp_ex has given result. */
+static int finish_create(struct core_provider *provider, struct rdma_cm_id *id,
+			 struct ibv_pd *default_pd, struct owned before, int result)
+{
+	/*
+	 * librdmacm leaves the caller's PD in the id, where the next rdma_create_qp without one would
+	 * find it, freed by then perhaps.
+	 */
+	id->pd = default_pd;
 	if (result) {
 		/* A failure may leave queues too; without a QP nobody needs them. */
 		destroy_lone_send_cq(provider, id);
 		count_change(provider, id, before);
 		return result;
 	}
-	/*
-	 * librdmacm leaves the caller's PD in the id, where the next rdma_create_qp without one would
-	 * find it, freed by then perhaps.
-	 */
-	id->pd = default_pd;
 	core_count(provider, CORE_QP, 1);
 	count_change(provider, id, before);
 	result = make_channels_nonblocking(id);
 	if (result)
 		core_destroy_qp(provider, id);
 	return result;
+}
+
+int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
+		   struct ibv_qp_init_attr *attr)
+{
+	struct owned before = count_owned(id);
+	struct ibv_pd *default_pd = id->pd;
+	int result = provider->rdma_create_qp ? check_create(provider, id, pd) : -ENOSYS;
+
+	if (result)
+		return result;
+	fill_in(id, attr);
+	result = core_rdma_result(provider->rdma_create_qp(id, pd, attr));
+	return finish_create(provider, id, default_pd, before, result);
+}
+
+int core_create_qp_ex(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
+		      struct ibv_qp_init_attr *attr, const struct core_qp_extra *extra)
+{
+	struct owned before = count_owned(id);
+	struct ibv_pd *default_pd = id->pd;
+	struct ibv_qp_init_attr_ex extended;
+	int result = provider->rdma_create_qp_ex ? check_create(provider, id, pd) : -ENOSYS;
+
+	if (result)
+		return result;
+	fill_in(id, attr);
+	/* The extended struct begins with the members of the plain one (ibv_create_qp_ex(3)). */
+	memset(&extended, 0, sizeof(extended));
+	memcpy(&extended, attr, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
+	extended.comp_mask = extra->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_PD;
+	if (pd) {
+		extended.comp_mask |= IBV_QP_INIT_ATTR_PD;
+		extended.pd = pd;
+	}
+	extended.create_flags = extra->create_flags;
+	extended.send_ops_flags = extra->send_ops_flags;
+	extended.source_qpn = extra->source_qpn;
+	extended.max_tso_header = extra->max_tso_header;
+	result = core_rdma_result(provider->rdma_create_qp_ex(id, &extended));
+	if (!result)
+		memcpy(attr, &extended, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
+	return finish_create(provider, id, default_pd, before, result);
+}
+
+int core_init_qp_attr(struct core_provider *provider, struct rdma_cm_id *id,
+		      struct ibv_qp_attr *attr, int *mask)
+{
+	if (!provider->rdma_init_qp_attr)
+		return -ENOSYS;
+	if (!id->verbs)
+		return -EINVAL;
+	return core_rdma_result(provider->rdma_init_qp_attr(id, attr, mask));
 }
 
 int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id)

@@ -93,8 +93,11 @@ func (c *EventChannel) gaveUp(ctx context.Context, key *ID) error {
 
 // lead reads events until one has come for w, ctx ends, or reading fails.
 func (c *EventChannel) lead(ctx context.Context, w *waiting) error {
-	var failure error
-	c.waiter.wait(ctx, func() bool {
+	waiter, failure := c.watch()
+	if failure != nil {
+		return failure
+	}
+	waiter.wait(ctx, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		failure = c.drain(func() bool {
@@ -162,7 +165,7 @@ func (c *EventChannel) dequeue(w *waiting) (delivery, bool) {
 func (c *EventChannel) drain(enough func() bool) error {
 	for !enough() {
 		var event C.struct_core_event
-		result := int(C.core_get_event(c.provider.c, c.c, &event))
+		result := int(C.core_get_event(c.provider.c, c.c, C.bool(c.holding), &event))
 		if result == -int(syscall.EAGAIN) {
 			return errNoEvent
 		}
@@ -191,51 +194,40 @@ func (c *EventChannel) deliver(d delivery) {
 
 // resolve finds or makes the Go objects of an event; false when its id is gone.
 func (c *EventChannel) resolve(event *C.struct_core_event) (delivery, bool) {
-	e := &Event{Type: EventType(event._type), Status: int(event.status), Conn: fromCConnParam(&event.conn)}
-	e.PrivateData = e.Conn.PrivateData
+	e := newEvent(event)
 	if e.Type != EventConnectRequest {
 		e.ID = c.ids[event.id]
-		return delivery{key: e.ID, event: e}, e.ID != nil
+		if e.ID == nil {
+			c.release(event)
+			return delivery{}, false
+		}
+		e.hold(e.ID, event.held)
+		return delivery{key: e.ID, event: e}, true
 	}
 	listener := c.ids[event.listen_id]
 	if listener == nil {
+		c.release(event)
 		C.core_destroy_id(c.provider.c, event.id)
 		return delivery{}, false
 	}
-	child := &ID{c: event.id, channel: c, portSpace: listener.portSpace}
-	c.ids[child.c] = child
-	e.ID, e.Listener = child, listener
-	if listener.childQP != nil {
-		if err := child.CreateQP(listener.childPD, *listener.childQP); err != nil {
-			c.destroy(child)
-			return delivery{key: listener, err: err}, true
-		}
+	child := &ID{c: event.id, channel: c, portSpace: listener.portSpace, listener: listener}
+	if listener.synchronous {
+		child = c.provider.newSyncID(event.id, listener.portSpace, listener)
+	} else {
+		c.ids[child.c] = child
 	}
+	e.ID, e.Listener = child, listener
+	if err := listener.equip(child); err != nil {
+		c.release(event)
+		return delivery{key: listener, err: err}, true
+	}
+	e.hold(listener, event.held)
 	return delivery{key: listener, event: e}, true
 }
 
-// destroy destroys an id with everything that waits in its name: unread events go with it, and a child
-// whose CONNECT_REQUEST nobody has read is rejected by being destroyed, as rdma_destroy_id(3) does with
-// the unread events of a listener.  The caller holds mu.
-func (c *EventChannel) destroy(id *ID) error {
-	if err := check("rdma_destroy_id", int(C.core_destroy_id(c.provider.c, id.c))); err != nil {
-		return err
+// release acknowledges an event that nobody will get.
+func (c *EventChannel) release(event *C.struct_core_event) {
+	if event.held != nil {
+		C.core_ack_event(c.provider.c, event.held)
 	}
-	delete(c.ids, id.c)
-	id.c = nil
-	var children []*ID
-	var failures []error
-	c.queue = slices.DeleteFunc(c.queue, func(d delivery) bool {
-		if d.key == id && d.event != nil && d.event.Listener == id {
-			children = append(children, d.event.ID)
-		}
-		return d.key == id
-	})
-	for _, child := range children {
-		if child.qp != nil {
-			failures = append(failures, child.DestroyQP())
-		}
-		failures = append(failures, c.destroy(child))
-	}
-	return errors.Join(failures...)
 }

@@ -8,15 +8,27 @@ import (
 	"time"
 )
 
-// EPConfig says what CreateEP makes.
+// EPConfig says what CreateEP makes (struct rdma_addrinfo and the arguments of rdma_create_ep(3)).
 type EPConfig struct {
 	Passive     bool
 	PortSpace   PortSpace      // 0 is PortSpaceTCP
+	QPType      QPType         // of the QP; 0: what QP.Type says, or the port space has
 	Source      netip.AddrPort // passive: where to listen; active: may be zero
 	Destination netip.AddrPort // active
+	Route       []byte         // active: path records that spare resolving the route (SetIBPath)
+	Connect     []byte         // active: what goes before the private data of the first Connect
 	PD          *PD            // nil: the device's default
 	QP          *QPInitAttr    // nil: no QP; passive: what each child's QP is made of
 	Timeout     time.Duration  // for the address and the route each; 0 is 2 s, as in rdma_create_ep(3)
+}
+
+// EP is what CreateEP makes of an address.
+func (info *AddrInfo) EP(pd *PD, qp *QPInitAttr) EPConfig {
+	return EPConfig{
+		Passive: info.Flags&AddrInfoPassive != 0, PortSpace: info.PortSpace, QPType: info.QPType,
+		Source: info.Source, Destination: info.Destination, Route: info.Route, Connect: info.Connect,
+		PD: pd, QP: qp,
+	}
 }
 
 // resolveGrace is how much longer than the resolver's own timeout CreateEP waits for its event.
@@ -28,12 +40,38 @@ func (c *EventChannel) CreateEP(ctx context.Context, cfg EPConfig) (*ID, error) 
 	if !c.open() {
 		return nil, closed("rdma_create_ep", "event channel")
 	}
-	if cfg.PortSpace == 0 {
-		cfg.PortSpace = PortSpaceTCP
-	}
-	id, err := c.CreateID(cfg.PortSpace)
+	id, err := c.CreateID(cfg.portSpace())
 	if err != nil {
 		return nil, err
+	}
+	return id.prepare(ctx, cfg)
+}
+
+// CreateEP makes a synchronous id that is ready to listen (passive) or to connect (active):
+// rdma_create_ep(3), whose steps it takes one by one so that each can be cancelled.  On failure nothing is
+// left behind.
+func (p *Provider) CreateEP(ctx context.Context, cfg EPConfig) (*ID, error) {
+	id, err := p.CreateID(cfg.portSpace())
+	if err != nil {
+		return nil, err
+	}
+	return id.prepare(ctx, cfg)
+}
+
+func (cfg *EPConfig) portSpace() PortSpace {
+	if cfg.PortSpace == 0 {
+		return PortSpaceTCP
+	}
+	return cfg.PortSpace
+}
+
+func (id *ID) prepare(ctx context.Context, cfg EPConfig) (_ *ID, err error) {
+	if cfg.QP != nil {
+		attr := *cfg.QP
+		if cfg.QPType != 0 {
+			attr.Type = cfg.QPType
+		}
+		cfg.QP = &attr
 	}
 	if cfg.Passive {
 		err = id.preparePassive(cfg)
@@ -53,10 +91,7 @@ func (id *ID) preparePassive(cfg EPConfig) error {
 	if err := id.BindAddr(cfg.Source); err != nil {
 		return err
 	}
-	if cfg.QP != nil {
-		attr := *cfg.QP
-		id.childPD, id.childQP = cfg.PD, &attr
-	}
+	id.childPD, id.childQP = cfg.PD, cfg.QP
 	return nil
 }
 
@@ -65,29 +100,40 @@ func (id *ID) prepareActive(ctx context.Context, cfg EPConfig) error {
 	if timeout <= 0 {
 		timeout = 2 * time.Second
 	}
-	if err := id.ResolveAddr(cfg.Source, cfg.Destination, timeout); err != nil {
+	err := id.ResolveAddr(cfg.Source, cfg.Destination, timeout)
+	if err := id.step(ctx, err, EventAddrResolved, timeout); err != nil {
 		return err
 	}
-	if err := id.expect(ctx, EventAddrResolved, timeout); err != nil {
+	if len(cfg.Route) != 0 {
+		err = id.SetIBPath(cfg.Route)
+	} else {
+		err = id.ResolveRoute(timeout)
+	}
+	if err := id.step(ctx, err, EventRouteResolved, timeout); err != nil {
 		return err
 	}
-	if err := id.ResolveRoute(timeout); err != nil {
-		return err
-	}
-	if err := id.expect(ctx, EventRouteResolved, timeout); err != nil {
-		return err
-	}
+	id.connectData = cfg.Connect
 	if cfg.QP == nil {
 		return nil
 	}
 	return id.CreateQP(cfg.PD, *cfg.QP)
 }
 
-// expect waits for the end of a resolution.
-func (id *ID) expect(ctx context.Context, want EventType, timeout time.Duration) error {
+// step waits for the end of a resolution that has been started, if it has.
+func (id *ID) step(ctx context.Context, started error, want EventType, timeout time.Duration) error {
 	const op = "rdma_create_ep"
+	if started != nil {
+		return started
+	}
 	ctx, cancel := id.channel.provider.clock.WithTimeout(ctx, timeout+resolveGrace)
 	defer cancel()
+	if id.synchronous {
+		err := id.Complete(ctx)
+		if event := id.Event(); err != nil && event != nil && event.Err() != nil {
+			return &resolveError{op: op, peer: id.PeerAddr(), err: event.Err()}
+		}
+		return err
+	}
 	event, err := id.channel.Wait(ctx, id)
 	if err != nil {
 		return err

@@ -1,5 +1,8 @@
 package rdmacore
 
+// #include "core.h"
+import "C"
+
 import (
 	"fmt"
 	"strconv"
@@ -11,7 +14,8 @@ import (
 // EventType is what happened to an id (enum rdma_cm_event_type).
 type EventType int32
 
-// Event is one connection manager event (rdma_get_cm_event(3)), acknowledged already.
+// Event is one connection manager event (rdma_get_cm_event(3)), acknowledged already unless its channel holds
+// events.
 type Event struct {
 	ID       *ID // whose event it is; for CONNECT_REQUEST the new child
 	Listener *ID // CONNECT_REQUEST: the listener; else nil
@@ -23,6 +27,30 @@ type Event struct {
 	// are swapped, to be this side's.
 	Conn        ConnParam
 	PrivateData []byte // as long as the message allows, padded with zeros (rdma_connect(3))
+
+	// UD is how to reach a datagram peer (ESTABLISHED of a datagram id) or a group (MULTICAST_JOIN); nil
+	// for connections.
+	UD  *UDParam
+	Arg uint64 // USER: what WriteEvent was given; MULTICAST_*: what the join was
+
+	owner *ID // whose account held is on
+	held  *C.struct_rdma_cm_event
+}
+
+// UDParam is the address of a datagram QP (struct rdma_ud_param).
+type UDParam struct {
+	AH    AHAttr
+	QPNum uint32
+	QKey  uint32
+}
+
+func newEvent(c *C.struct_core_event) *Event {
+	e := &Event{Type: EventType(c._type), Status: int(c.status), Conn: fromCConnParam(&c.conn), Arg: uint64(c.arg)}
+	e.PrivateData = e.Conn.PrivateData
+	if c.datagram != 0 {
+		e.UD = &UDParam{AH: fromCAHAttr(&c.ah_attr), QPNum: uint32(c.conn.qp_num), QKey: uint32(c.qkey)}
+	}
+	return e
 }
 
 // EventError is an event that reports a failure.

@@ -14,17 +14,30 @@ import (
 type PortSpace int
 
 // ID is a communication identifier, rdma_cm's socket.  Its calls never wait: what they start ends with an
-// event on its channel.
+// event on its channel; of a synchronous id, with Complete.
 type ID struct {
 	c         *C.struct_rdma_cm_id
 	channel   *EventChannel
 	portSpace PortSpace
 	qp        *QP
 	pd        *PD // given to CreateQP; nil is the default
+	listening bool
+	listener  *ID // of a child
 
-	// A listener of CreateEP: what the QPs of its children are made of.
-	childPD *PD
-	childQP *QPInitAttr
+	// Synchronous ids, guarded by the mu of their own channel.
+	synchronous bool
+	pending     string // the call under way, "" when none is
+	completed   *Event // that ended the last call, if librdmacm does not keep it
+
+	// Guarded by Provider.held.
+	unacknowledged [eventTypes]int
+	holdsRequest   bool // the request that made this id counts as unacknowledged of listener
+
+	// Of CreateEP: what the QPs of a listener's children are made of, and what goes before the private
+	// data of the first Connect.
+	childPD     *PD
+	childQP     *QPInitAttr
+	connectData []byte
 }
 
 // CreateID makes an id (rdma_create_id(3)).
@@ -32,6 +45,9 @@ func (c *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 	const op = "rdma_create_id"
 	if !c.open() {
 		return nil, closed(op, "event channel")
+	}
+	if c.private {
+		return nil, fail(op, syscall.EINVAL, "the channel belongs to a synchronous id")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +93,9 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 		return fail(op, syscall.EINVAL, "no destination address")
 	}
 	csrc, cdst := toCAddress(src), toCAddress(dst)
-	result := C.core_resolve_addr(id.native(), id.c, &csrc, &cdst, milliseconds(timeout))
-	return id.explain(op, int(result), dst.String())
+	return id.start(op, dst.String(), func() C.int {
+		return C.core_resolve_addr(id.native(), id.c, &csrc, &cdst, milliseconds(timeout))
+	})
 }
 
 // ResolveRoute finds the route to the resolved address (rdma_resolve_route(3)).  Ends with ROUTE_RESOLVED
@@ -88,7 +105,9 @@ func (id *ID) ResolveRoute(timeout time.Duration) error {
 	if !id.open() {
 		return closed(op, "id")
 	}
-	return id.explain(op, int(C.core_resolve_route(id.native(), id.c, milliseconds(timeout))), "")
+	return id.start(op, "", func() C.int {
+		return C.core_resolve_route(id.native(), id.c, milliseconds(timeout))
+	})
 }
 
 // milliseconds rounds up: a timeout must not become 0.
@@ -105,35 +124,9 @@ func (id *ID) Listen(backlog int) error {
 		return closed(op, "id")
 	}
 	backlog = min(max(backlog, 0), math.MaxInt32)
-	return id.explain(op, int(C.core_listen(id.native(), id.c, C.int(backlog))), "")
-}
-
-// Destroy frees the id (rdma_destroy_id(3)); a connection ends with it, and its unread events go with it.
-// EBUSY while it has a QP.
-func (id *ID) Destroy() error {
-	const op = "rdma_destroy_id"
-	if !id.open() {
-		return closed(op, "id")
-	}
-	if id.qp != nil {
-		return fail(op, syscall.EBUSY, "the id has a QP; rdma_destroy_qp comes first")
-	}
-	id.channel.mu.Lock()
-	defer id.channel.mu.Unlock()
-	return id.channel.destroy(id)
-}
-
-// DestroyEP frees the QP, if there is one, and the id (rdma_destroy_ep(3)).
-func (id *ID) DestroyEP() error {
-	if !id.open() {
-		return closed("rdma_destroy_ep", "id")
-	}
-	if id.qp != nil {
-		if err := id.DestroyQP(); err != nil {
-			return err
-		}
-	}
-	return id.Destroy()
+	err := id.explain(op, int(C.core_listen(id.native(), id.c, C.int(backlog))), id.LocalAddr().String())
+	id.listening = id.listening || err == nil
+	return err
 }
 
 // QP is the id's queue pair, or nil.
@@ -197,24 +190,4 @@ func (id *ID) PD() *PD {
 		return nil
 	}
 	return &PD{c: id.c.pd, device: id.Device(), borrowed: true}
-}
-
-// LocalAddr is the local address, zero while there is none.
-func (id *ID) LocalAddr() netip.AddrPort {
-	if !id.open() {
-		return netip.AddrPort{}
-	}
-	var c C.struct_core_address
-	C.core_local_address(id.c, &c)
-	return fromCAddress(&c)
-}
-
-// PeerAddr is the address of the peer, zero while there is none.
-func (id *ID) PeerAddr() netip.AddrPort {
-	if !id.open() {
-		return netip.AddrPort{}
-	}
-	var c C.struct_core_address
-	C.core_peer_address(id.c, &c)
-	return fromCAddress(&c)
 }

@@ -64,6 +64,7 @@ const (
 	EventAddrInfo        EventType = 16
 	EventAddrInfoError   EventType = 17
 	EventUser            EventType = 18
+	eventTypes                     = EventUser + 1
 )
 
 var eventTypeNames = names[EventType]{"CM event", []named[EventType]{

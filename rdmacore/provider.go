@@ -25,6 +25,10 @@ type Provider struct {
 		known map[uintptr]any
 	}
 
+	held      heldEvents
+	migrating sync.Mutex     // one id at a time changes its channel
+	lookups   sync.WaitGroup // name lookups that nobody waits for any more among them
+
 	// devices is filled by the first Devices that finds any, and lasts until Close: librdmacm keeps
 	// the devices of its ids open as long as the list is.
 	devices struct {
@@ -103,7 +107,8 @@ func (p *Provider) Live() Live {
 	return live
 }
 
-// Close closes the provider.  EBUSY, with the counts in the error, while objects live.
+// Close closes the provider.  EBUSY, with the counts in the error, while objects live.  It waits for what
+// GetAddrInfo has given up waiting for, which takes as long as the resolver's timeouts at most.
 func (p *Provider) Close() error {
 	const op = "close provider"
 	if p == nil || p.c == nil {
@@ -112,6 +117,7 @@ func (p *Provider) Close() error {
 	if live := p.Live(); live.Total() != 0 {
 		return fail(op, syscall.EBUSY, "still alive: %s", live)
 	}
+	p.lookups.Wait()
 	p.freeDevices()
 	if err := check(op, int(C.core_close(p.c))); err != nil {
 		return err

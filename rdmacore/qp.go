@@ -37,10 +37,17 @@ type QP struct {
 }
 
 // CreateQP makes the id's queue pair (rdma_create_qp(3)).  pd nil is the default PD of the id's device.
-// EINVAL for an id without a device, with a QP already, or with a PD of another device; ENOMEM or EINVAL
-// for more than the device can.
+// EINVAL for an id without a device, with a QP already, or with a PD or CQ of another device or provider;
+// ENOMEM or EINVAL for more than the device can.
 func (id *ID) CreateQP(pd *PD, attr QPInitAttr) error {
-	const op = "rdma_create_qp"
+	return id.createQP("rdma_create_qp", pd, attr,
+		func(native *C.struct_ibv_pd, c *C.struct_ibv_qp_init_attr) C.int {
+			return C.core_create_qp(id.native(), id.c, native, c)
+		})
+}
+
+// checkQP finds what librdmacm would not notice, or crash of.
+func (id *ID) checkQP(op string, pd *PD, attr *QPInitAttr) error {
 	switch {
 	case !id.open():
 		return closed(op, "id")
@@ -50,16 +57,34 @@ func (id *ID) CreateQP(pd *PD, attr QPInitAttr) error {
 		return closed(op, "CQ")
 	case id.qp != nil:
 		return fail(op, syscall.EINVAL, "the id has a QP already")
-	case pd != nil && id.bound() && pd.c.context != id.c.verbs:
+	}
+	here := id.channel.provider
+	if pd != nil && pd.device.provider != here {
+		return foreign(op, "PD", pd.device.provider, here)
+	}
+	for _, cq := range [...]*CQ{attr.SendCQ, attr.RecvCQ} {
+		if cq != nil && cq.provider != here {
+			return foreign(op, "CQ", cq.provider, here)
+		}
+	}
+	if pd != nil && id.bound() && pd.c.context != id.c.verbs {
 		return fail(op, syscall.EINVAL, "the PD is on %s, the id on %s", pd.Device().Name(),
 			id.Device().Name())
+	}
+	return nil
+}
+
+func (id *ID) createQP(op string, pd *PD, attr QPInitAttr,
+	create func(*C.struct_ibv_pd, *C.struct_ibv_qp_init_attr) C.int) error {
+	if err := id.checkQP(op, pd, &attr); err != nil {
+		return err
 	}
 	var nativePD *C.struct_ibv_pd
 	if pd != nil {
 		nativePD = pd.c
 	}
 	c := attr.toC()
-	if err := id.explain(op, int(C.core_create_qp(id.native(), id.c, nativePD, &c)), ""); err != nil {
+	if err := id.explain(op, int(create(nativePD, &c)), ""); err != nil {
 		return err
 	}
 	qp := &QP{c: id.c.qp, id: id, number: uint32(id.c.qp.qp_num),

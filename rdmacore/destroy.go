@@ -1,0 +1,102 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+)
+
+// Destroy frees the id (rdma_destroy_id(3)); a connection ends with it, and its unread events go with it: of
+// a listener, children whose CONNECT_REQUEST nobody has read, which rejects their peers.
+//
+// EBUSY while it has a QP or an SRQ, and, a second later, when events of it are not acknowledged: the error
+// names them.
+func (id *ID) Destroy() error {
+	const op = "rdma_destroy_id"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	if id.qp != nil {
+		return fail(op, syscall.EBUSY, "the id has a QP; rdma_destroy_qp comes first")
+	}
+	id.channel.releaseUnread(id)
+	if err := id.waitAcknowledged(op); err != nil {
+		return err
+	}
+	c := id.channel
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.destroy(id)
+}
+
+// DestroyEP frees the QP, if there is one, and the id (rdma_destroy_ep(3)).
+func (id *ID) DestroyEP() error {
+	if !id.open() {
+		return closed("rdma_destroy_ep", "id")
+	}
+	if id.qp != nil {
+		if err := id.DestroyQP(); err != nil {
+			return err
+		}
+	}
+	return id.Destroy()
+}
+
+// releaseUnread acknowledges what was read in the id's name and never handed out: to its user it is unread.
+func (c *EventChannel) releaseUnread(id *ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.queue {
+		if d.key == id && d.event != nil && d.event.held != nil {
+			d.event.Ack()
+		}
+	}
+}
+
+// destroy destroys an id with everything that waits in its name.  The caller holds mu.
+func (c *EventChannel) destroy(id *ID) error {
+	holder := id.listener != nil && id.holdsRequest
+	if err := check("rdma_destroy_id", int(C.core_destroy_id(c.provider.c, id.c))); err != nil {
+		return err
+	}
+	if holder {
+		c.provider.held.Lock()
+		id.holdsRequest = false
+		id.listener.unacknowledged[EventConnectRequest]--
+		c.provider.held.Unlock()
+	}
+	delete(c.ids, id.c)
+	id.c = nil
+	if c.private {
+		c.retire()
+	}
+	var children []*ID
+	c.queue = slices.DeleteFunc(c.queue, func(d delivery) bool {
+		if d.key == id && d.event != nil && d.event.Listener == id {
+			children = append(children, d.event.ID)
+		}
+		return d.key == id
+	})
+	var failures []error
+	for _, child := range children {
+		failures = append(failures, c.destroyChild(child))
+	}
+	return errors.Join(failures...)
+}
+
+// destroyChild destroys a child that nobody has heard of.  One on a channel of its own is known to nobody
+// either, so its lock is free.
+func (c *EventChannel) destroyChild(child *ID) error {
+	var failure error
+	if child.qp != nil {
+		failure = child.DestroyQP()
+	}
+	if child.channel != c {
+		child.channel.mu.Lock()
+		defer child.channel.mu.Unlock()
+	}
+	return errors.Join(failure, child.channel.destroy(child))
+}

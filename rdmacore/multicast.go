@@ -1,0 +1,72 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"net/netip"
+	"syscall"
+)
+
+// JoinFlags say how to be a member of a multicast group (enum rdma_cm_mc_join_flags).
+type JoinFlags int
+
+// JoinMulticast joins a multicast group (rdma_join_multicast(3)): the id's QP is attached to it when
+// MULTICAST_JOIN is read, whose UD says how to send to the group and whose Arg is tag.  Ends with
+// MULTICAST_JOIN or MULTICAST_ERROR.  The id must have a device, and be of a datagram port space.
+func (id *ID) JoinMulticast(group netip.Addr, tag uint64) error {
+	const op = "rdma_join_multicast"
+	address, err := id.group(op, group)
+	if err != nil {
+		return err
+	}
+	return id.start(op, group.String(), func() C.int {
+		return C.core_join_multicast(id.native(), id.c, &address, C.uint64_t(tag))
+	})
+}
+
+// JoinMulticastEx is JoinMulticast as a full member or one that only sends (rdma_join_multicast_ex(3)).
+func (id *ID) JoinMulticastEx(group netip.Addr, flags JoinFlags, tag uint64) error {
+	const op = "rdma_join_multicast_ex"
+	address, err := id.group(op, group)
+	if err != nil {
+		return err
+	}
+	if flags < 0 || flags > JoinSendOnlyFullMember {
+		return fail(op, syscall.EINVAL, "no way of joining has the number %d", flags)
+	}
+	return id.start(op, group.String(), func() C.int {
+		return C.core_join_multicast_ex(id.native(), id.c, &address, C.uint32_t(flags), C.uint64_t(tag))
+	})
+}
+
+// LeaveMulticast leaves a group (rdma_leave_multicast(3)).  EADDRNOTAVAIL for one that was not joined; EBUSY
+// after a second when events of the id are not acknowledged.
+func (id *ID) LeaveMulticast(group netip.Addr) error {
+	const op = "rdma_leave_multicast"
+	address, err := id.group(op, group)
+	if err != nil {
+		return err
+	}
+	if err := id.waitAcknowledged(op); err != nil {
+		return err
+	}
+	// A synchronous id may keep MULTICAST_JOIN as its event, which librdmacm would wait for.
+	id.channel.mu.Lock()
+	defer id.channel.mu.Unlock()
+	err = id.explain(op, int(C.core_leave_multicast(id.native(), id.c, &address)), group.String())
+	if failure, ok := err.(*Error); ok && failure.Errno == syscall.EADDRNOTAVAIL {
+		failure.Why = "the id has not joined " + group.String()
+	}
+	return err
+}
+
+func (id *ID) group(op string, group netip.Addr) (C.struct_core_address, error) {
+	switch {
+	case !id.open():
+		return C.struct_core_address{}, closed(op, "id")
+	case !group.IsValid():
+		return C.struct_core_address{}, fail(op, syscall.EINVAL, "no group address")
+	}
+	return toCAddress(netip.AddrPortFrom(group, 0)), nil
+}

@@ -1,0 +1,190 @@
+package rdmacore
+
+// #include "core.h"
+import "C"
+
+import (
+	"context"
+	"syscall"
+)
+
+// Synchronous ids.
+//
+// rdma_create_id(3) without an event channel gives an id whose calls wait for what they start.  Here the call
+// starts it, on a channel of the id's own that does not block, and Complete waits for its end: in the Go
+// runtime's poller, until its context ends.  Await joins the two, and does nothing more than the call for
+// an id on an event channel:
+//
+//	err := id.Await(ctx, id.Connect(param))
+
+// CreateID makes a synchronous id (rdma_create_id(3) with channel NULL).
+func (p *Provider) CreateID(ps PortSpace) (*ID, error) {
+	const op = "rdma_create_id"
+	if p == nil || p.c == nil {
+		return nil, closed(op, "provider")
+	}
+	var native *C.struct_rdma_cm_id
+	if result := C.core_create_sync_id(p.c, C.int(ps), &native); result < 0 {
+		errno := syscall.Errno(-result)
+		failure := check(op, int(result)).(*Error)
+		if failure.Why == "" {
+			failure.Why = deviceReason(op, errno)
+		}
+		return nil, failure
+	}
+	return p.newSyncID(native, ps, nil), nil
+}
+
+// newSyncID gives a synchronous id its Go side.  The channel lasts as long as the id is synchronous.
+func (p *Provider) newSyncID(native *C.struct_rdma_cm_id, ps PortSpace, listener *ID) *ID {
+	id := &ID{c: native, portSpace: ps, listener: listener, synchronous: true}
+	id.channel = p.privateChannel(id)
+	return id
+}
+
+func (p *Provider) privateChannel(id *ID) *EventChannel {
+	return &EventChannel{provider: p, c: id.c.channel, private: true,
+		ids: map[*C.struct_rdma_cm_id]*ID{id.c: id}}
+}
+
+// retire ends the Go side of a private channel, which librdmacm has freed.
+func (c *EventChannel) retire() {
+	c.waiter.close()
+	c.c = nil
+}
+
+// Synchronous tells whether the id's calls are to be completed with Complete.
+func (id *ID) Synchronous() bool { return id.open() && id.synchronous }
+
+// start makes a call that a synchronous id has to be completed for.
+func (id *ID) start(op, address string, call func() C.int) error {
+	if !id.synchronous {
+		return id.explain(op, int(call()), address)
+	}
+	c := id.channel
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id.pending != "" {
+		return fail(op, syscall.EBUSY, "%s of this id has not come to its end; Complete it, or destroy the id",
+			id.pending)
+	}
+	result := int(call())
+	id.noteRequest()
+	if result == -int(syscall.EAGAIN) {
+		id.pending = op
+		return nil
+	}
+	return id.explain(op, result, address)
+}
+
+// Complete waits for the end of what the last call of a synchronous id started, as the call itself does in
+// librdmacm: the next event of the id, whatever it is, ends it.  The event is kept (Event), and its status is
+// the error: ECONNREFUSED for REJECTED, else the errno of the status.  nil at once when nothing is under
+// way, so always for ids on an event channel.  The error wraps ctx.Err() when ctx ends first; then Complete
+// may be called again.
+func (id *ID) Complete(ctx context.Context) error {
+	if !id.open() {
+		return closed("rdma_get_cm_event", "id")
+	}
+	c := id.channel
+	c.mu.Lock()
+	op := id.pending
+	c.mu.Unlock()
+	if op == "" {
+		return nil
+	}
+	waiter, err := c.watch()
+	if err != nil {
+		return err
+	}
+	result := 0
+	if !waiter.wait(ctx, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		result = id.takeCompletion()
+		return result != -int(syscall.EAGAIN)
+	}) {
+		if ctx.Err() == nil {
+			return closed(op, "id")
+		}
+		return cancelled(ctx, op, "its end")
+	}
+	return id.ended(op, result)
+}
+
+// Await is what a synchronous call of librdmacm does: started is what the call gave, its end Complete's.
+func (id *ID) Await(ctx context.Context, started error) error {
+	if started != nil {
+		return started
+	}
+	return id.Complete(ctx)
+}
+
+// takeCompletion takes the event that ends the pending call.  Events that were read before the id became
+// synchronous come first.  mu is held.
+func (id *ID) takeCompletion() int {
+	if d, ok := id.channel.dequeue(&waiting{key: id}); ok && d.event != nil {
+		id.completed, id.pending = d.event, ""
+		return d.event.syncResult()
+	}
+	result := int(C.core_complete(id.native(), id.c))
+	if result != -int(syscall.EAGAIN) {
+		id.completed, id.pending = id.nativeEvent(), ""
+		id.noteRequest()
+	}
+	return result
+}
+
+// syncResult is the errno, negative, that librdmacm's synchronous functions make of an event.
+func (e *Event) syncResult() int {
+	switch {
+	case e.Status == 0:
+		return 0
+	case e.Type == EventRejected:
+		return -int(syscall.ECONNREFUSED)
+	case e.Status < 0:
+		return e.Status
+	}
+	return -e.Status
+}
+
+// ended words the end of a synchronous call.
+func (id *ID) ended(op string, result int) error {
+	err := check(op, result)
+	if err == nil {
+		return nil
+	}
+	failure := err.(*Error)
+	if event := id.Event(); event != nil && event.Err() != nil {
+		failure.Why = event.Err().Error()
+	}
+	return failure
+}
+
+// Event is the event that ended the last call of a synchronous id, or the request that made it; nil when
+// there is none (the event member of struct rdma_cm_id).
+func (id *ID) Event() *Event {
+	if !id.open() || !id.synchronous {
+		return nil
+	}
+	id.channel.mu.Lock()
+	defer id.channel.mu.Unlock()
+	if event := id.nativeEvent(); event != nil {
+		return event
+	}
+	return id.completed
+}
+
+// nativeEvent is a copy of what librdmacm keeps.  mu of the channel is held.
+func (id *ID) nativeEvent() *Event {
+	var c C.struct_core_event
+	if C.core_sync_event(id.c, &c) < 0 {
+		return nil
+	}
+	event := newEvent(&c)
+	event.ID = id
+	if event.Type == EventConnectRequest {
+		event.Listener = id.listener
+	}
+	return event
+}
