@@ -185,5 +185,8 @@ func typeWord(t reflect.Type) string {
 	if t.Kind() == reflect.Struct {
 		return "a record"
 	}
+	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 {
+		return "a list"
+	}
 	return Word(reflect.Zero(t).Interface())
 }

@@ -183,7 +183,7 @@ func Word(value any) string {
 		return "a duration"
 	case map[string]any:
 		return "a record"
-	case []any:
+	case []any, []int:
 		return "a list"
 	default:
 		return fmt.Sprintf("a %T", v)

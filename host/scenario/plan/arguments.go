@@ -16,8 +16,10 @@ type argumentReader struct {
 	at     place
 	values []*Value
 	given  []*syntax.Node // the key of each, nil for none
-	inline []syntax.Pair  // keys of inline data
-	layout verb.FieldLayout
+	// fromDefaults tells which were given by the file's `defaults`.
+	fromDefaults []bool
+	inline       []syntax.Pair // keys of inline data
+	layout       verb.FieldLayout
 }
 
 // arguments compiles what stands behind a verb.
@@ -26,6 +28,8 @@ func (c *compiler) arguments(step *shape.Step, at place) ([]*Value, verb.FieldLa
 		compiler: c, verb: step.Verb, at: at,
 		values: make([]*Value, len(step.Verb.Arguments)),
 		given:  make([]*syntax.Node, len(step.Verb.Arguments)),
+
+		fromDefaults: make([]bool, len(step.Verb.Arguments)),
 	}
 	body, scope := at.scope.resolve(step.Body)
 	switch {
@@ -45,6 +49,7 @@ func (c *compiler) arguments(step *shape.Step, at place) ([]*Value, verb.FieldLa
 		}
 	}
 	r.defaults(step)
+	r.check(step.Key)
 	r.finish(step.Key)
 	return r.values, r.layout
 }
@@ -106,6 +111,7 @@ func (r *argumentReader) defaults(step *shape.Step) {
 			case index < 0:
 				r.unknown(pair.Key)
 			case r.given[index] == nil && !r.groupGiven(r.verb.Arguments[index].Group):
+				r.fromDefaults[index] = true
 				r.one(index, pair.Key, pair.Value, at)
 			}
 		}
@@ -151,6 +157,10 @@ func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at
 		return r.rights(argument, node)
 	case verb.Condition:
 		return r.conditionArgument(argument, node, at)
+	case verb.Sizes:
+		return r.sizes(argument, node, at)
+	case verb.Options:
+		return r.optionMapping(argument, node, at)
 	case verb.Layout:
 		value, layout := r.compiler.layout(node)
 		r.layout = layout

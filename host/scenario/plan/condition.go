@@ -60,6 +60,11 @@ func (c *compiler) requirements(nodes []*syntax.Node, known *scope) []*Requireme
 }
 
 func (c *compiler) requirement(node *syntax.Node, known *scope) *Requirement {
+	return c.requirementWith(node, known, nil)
+}
+
+// requirementWith is requirement with more names that only the run knows.
+func (c *compiler) requirementWith(node *syntax.Node, known *scope, more expression.Names) *Requirement {
 	var guests []string
 	for _, written := range c.file.Roles {
 		if written.Guest != nil {
@@ -70,9 +75,10 @@ func (c *compiler) requirement(node *syntax.Node, known *scope) *Requirement {
 	for name, value := range known.consts {
 		s.add(name, known.names[name], value)
 	}
-	timeline, roles := c.timeline, c.roles
-	defer func() { c.timeline, c.roles = timeline, roles }()
-	c.timeline, c.roles = newTimeline(), nil // of which the surroundings know nothing
+	for name, nameType := range more {
+		s.add(name, nameType, nil)
+	}
+	defer c.onlyScope()() // the surroundings know nothing of steps and roles
 	value := c.truth("a condition", node, place{scope: s})
 	if value == nil {
 		return nil

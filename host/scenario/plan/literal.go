@@ -33,6 +33,10 @@ func literal(argument *verb.Argument, node *syntax.Node) (any, *problem) {
 		value, bad = parseStatus(text)
 	case verb.Fraction:
 		value, bad = parseFraction(text)
+	case verb.Rate:
+		value, bad = parseRate(text)
+	case verb.Sizes:
+		value, bad = parseSizes(text)
 	case verb.Any:
 		value = inferred(node)
 	default:
@@ -95,6 +99,19 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 			return nil, wrongType(argument.Type.String(), expression.Word(value), "")
 		}
 		return f, check(argument, f)
+	case verb.Rate:
+		switch v := value.(type) {
+		case int:
+			return float64(v), nil
+		case float64:
+			return v, nil
+		case string:
+			rate, bad := parseRate(v)
+			return rate, bad
+		}
+		return nil, wrongType(argument.Type.String(), expression.Word(value), "")
+	case verb.Sizes:
+		return sizesOf(argument, value)
 	default:
 		text, ok := value.(string)
 		if !ok {
@@ -123,6 +140,10 @@ func accepts(argument *verb.Argument, kind string) bool {
 		return true
 	case verb.Fraction:
 		return kind == "an integer" || kind == "a fraction"
+	case verb.Rate:
+		return kind == "an integer" || kind == "a fraction" || kind == "a string"
+	case verb.Sizes:
+		return kind == "an integer" || kind == "a list" || kind == "a string"
 	case verb.Remote:
 		return kind == "a record"
 	case verb.Data, verb.Content:
@@ -148,6 +169,8 @@ func check(argument *verb.Argument, value any) *problem {
 		if argument.Type == verb.Fraction && (v < 0 || v > 1) {
 			return &problem{diag.OutOfRange, fmt.Sprint(v) + " is out of range: 0 to 1", ""}
 		}
+	case []int:
+		return checkSizes(argument, v)
 	case string:
 		return checkWord(argument, v)
 	}

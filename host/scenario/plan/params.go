@@ -43,14 +43,14 @@ func (c *compiler) params() (bindings []Binding, constants []Constant) {
 			}
 			continue
 		}
-		bindings = append(bindings, Binding{name, textOf(value)})
+		bindings = append(bindings, Binding{name, paramText(param.Type, value)})
 		constants = append(constants, Constant{name, value})
 	}
 	return bindings, constants
 }
 
 func (c *compiler) constantParam(argument *verb.Argument, node *syntax.Node) any {
-	value := c.scalar(argument, node, place{scope: c.global})
+	value := c.paramValue(argument, node, place{scope: c.global})
 	if value == nil {
 		return nil
 	}
@@ -59,6 +59,27 @@ func (c *compiler) constantParam(argument *verb.Argument, node *syntax.Node) any
 		c.errors.Report(diag.NotConstant, node.Span(), "a default must be known before the run")
 	}
 	return known
+}
+
+// paramValue compiles the value of a parameter: a scalar, but for sizes.
+func (c *compiler) paramValue(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if argument.Type == verb.Sizes {
+		return c.sizes(argument, node, at)
+	}
+	return c.scalar(argument, node, at)
+}
+
+// paramText is a value as -p would give it.
+func paramText(paramType string, value any) string {
+	switch v := value.(type) {
+	case []int:
+		return sizesText(v)
+	case float64:
+		if paramType == "rate" {
+			return RateText(v)
+		}
+	}
+	return textOf(value)
 }
 
 // paramArgument describes what values a parameter takes.
@@ -98,6 +119,10 @@ func argumentType(paramType string) verb.Type {
 		return verb.Size
 	case "duration":
 		return verb.Duration
+	case "sizes":
+		return verb.Sizes
+	case "rate":
+		return verb.Rate
 	case "bool":
 		return verb.Boolean
 	case "enum":
@@ -112,6 +137,10 @@ func paramType(name string) expression.Type {
 		return expression.Integer
 	case "duration":
 		return expression.TypeOf(time.Duration(0))
+	case "sizes":
+		return expression.TypeOf([]int{})
+	case "rate":
+		return expression.TypeOf(0.0)
 	case "bool":
 		return expression.Boolean
 	}

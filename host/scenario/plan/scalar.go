@@ -100,7 +100,7 @@ func (c *compiler) reportValue(err error, span diag.Span) {
 // template compiles text with expressions inside.
 func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces []expression.Piece, at place) *Value {
 	switch argument.Type {
-	case verb.Integer, verb.Size, verb.Duration, verb.Boolean, verb.Status, verb.Fraction:
+	case verb.Integer, verb.Size, verb.Duration, verb.Boolean, verb.Status, verb.Fraction, verb.Rate, verb.Sizes:
 		c.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type).
 			WithHint("calculate inside one $(...)")
 		return nil

@@ -182,7 +182,7 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 		inner.addNode(name, bound{node, scope})
 		return
 	}
-	value := c.scalar(c.paramArgument(param), node, place{scope: scope})
+	value := c.paramValue(c.paramArgument(param), node, place{scope: scope})
 	if value == nil {
 		inner.add(name, paramType(param.Type), nil)
 		return

@@ -4,20 +4,26 @@ import "time"
 
 // Measure is what a measurement has found, at one end.
 type Measure struct {
-	// Name is the step's own, else its type and operation.
+	// Name is that of the step, or of what stands around it, else its type and operation.
 	Name      string `json:"name"`
 	Type      string `json:"type"`                // latency, bandwidth, connect
-	Operation string `json:"operation,omitempty"` // send, write, read
+	Operation string `json:"operation,omitempty"` // SEND, RDMA_WRITE, RDMA_READ
 	Role      string `json:"role"`                // the end these figures are of
 	Peer      string `json:"peer,omitempty"`
 	File      string `json:"file,omitempty"` // where the step stands, if not in the case's file
 	Line      int    `json:"line"`
 	Column    int    `json:"column"`
 
-	Size     int64         `json:"size,omitempty"` // of a message, in bytes
-	Depth    int           `json:"depth,omitempty"`
-	Both     bool          `json:"both,omitempty"` // both directions at once
+	// Tags are those of the step and of the steps around it; a word has no value.
+	Tags map[string]string `json:"tags,omitempty"`
+
+	Size     int64         `json:"size,omitempty"`  // of a message, in bytes
+	Depth    int           `json:"depth,omitempty"` // requests in flight of each queue pair
+	QPs      int           `json:"qps,omitempty"`   // queue pairs, where there are several
+	Both     bool          `json:"both,omitempty"`  // both directions at once
 	Messages uint64        `json:"messages"`
+	Errors   uint64        `json:"errors,omitempty"` // connections that failed
+	Cut      bool          `json:"cut,omitempty"`    // ended early, by a threshold with abort_on_fail
 	Bytes    uint64        `json:"bytes,omitempty"`
 	Took     time.Duration `json:"took_ns"` // the timed part, of the wall clock
 

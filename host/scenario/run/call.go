@@ -32,6 +32,9 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 	if !action.None { // where nothing is to come, a longer wait would claim more
 		r.stretchWithin(call)
 	}
+	if action.Verb.Measures {
+		r.measure(step, call)
+	}
 	begin := time.Now()
 	outcome, err := action.Verb.Run(ctx, call)
 	took, returned := time.Since(begin), err

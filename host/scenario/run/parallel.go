@@ -76,6 +76,7 @@ func (r *caseRun) branch() *caseRun {
 	b := *r
 	b.env, b.given = maps.Clone(r.env), make(map[string]any)
 	b.path, b.steps, b.loops = r.pathCopy(), 0, loops{}
+	b.found = nil
 	return &b
 }
 
@@ -83,6 +84,7 @@ func (r *caseRun) branch() *caseRun {
 func (r *caseRun) join(branch *caseRun) {
 	r.steps += branch.steps
 	r.loops.done = append(r.loops.done, branch.loops.done...)
+	r.found = append(r.found, branch.found...)
 	for name, value := range branch.given {
 		r.env[name] = value
 		r.given[name] = value

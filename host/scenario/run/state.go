@@ -23,6 +23,7 @@ type caseRun struct {
 	result   record.Result
 	history  history
 	loops    loops
+	found    []measured
 	// path holds the names of the steps around the current one.
 	path []string
 	// tags are those of the current step and of those around it; a map is never changed once it is here.

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"fmt"
 	"time"
 
 	"rdmarun/host/scenario/plan"
@@ -15,34 +14,57 @@ func (r *caseRun) thresholds(took time.Duration) {
 		return
 	}
 	for _, threshold := range r.testCase.Thresholds {
-		if threshold.If != nil {
-			env, err := surroundings(r.config.Provider, r.testCase)
-			if err != nil {
-				r.environment(err)
-				return
-			}
-			if holds, err := threshold.If.Holds(env); err != nil || !holds {
-				continue
-			}
+		if !r.wanted(threshold) {
+			continue
 		}
-		measured := r.measured(threshold, took)
+		samples := r.samples(threshold, took)
 		for i := range threshold.Limits {
-			r.limit(threshold, &threshold.Limits[i], measured)
+			r.limit(threshold, &threshold.Limits[i], samples)
 		}
 	}
 }
 
-func (r *caseRun) limit(threshold *plan.Threshold, limit *plan.Limit, measured []map[string]any) {
+// wanted tells whether the condition of a threshold holds.
+func (r *caseRun) wanted(threshold *plan.Threshold) bool {
+	if threshold.If == nil {
+		return true
+	}
+	env, err := surroundings(r.config.Provider, r.testCase)
+	if err != nil {
+		r.environment(err)
+		return false
+	}
+	env["baseline"] = nil
+	if r.config.Baseline != nil {
+		env["baseline"] = map[string]any{}
+	}
+	holds, err := threshold.If.Holds(env)
+	return err == nil && holds
+}
+
+func (r *caseRun) limit(threshold *plan.Threshold, limit *plan.Limit, samples []watched) {
 	checked := record.Threshold{
-		Text: threshold.Metric + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column, OK: len(measured) > 0,
+		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column, OK: len(samples) > 0,
 	}
 	if !checked.OK {
 		checked.Reason = "no samples: the case has measured nothing of that kind"
 	}
-	for _, fields := range measured {
-		value := fields[limit.Field]
-		if ok := limit.Holds(value); !ok || checked.Value == "" {
-			checked.Value, checked.OK = fmt.Sprint(value), checked.OK && ok
+	for _, each := range samples {
+		value, has := each.fields[limit.Field]
+		if !has {
+			checked.OK, checked.Reason = false, "no samples: there are no intervals without sample_every"
+			continue
+		}
+		holds, err := limit.Holds(value, each.env)
+		if err != nil {
+			checked.OK, checked.Reason = false, err.Error()
+			continue
+		}
+		if !holds || checked.Value == "" {
+			checked.Value, checked.OK = limit.Show(value), checked.OK && holds
+			if len(samples) > 1 && !holds {
+				checked.Value += " (" + each.what + ")"
+			}
 		}
 	}
 	r.config.Stream.Write(&record.Record{
@@ -50,33 +72,28 @@ func (r *caseRun) limit(threshold *plan.Threshold, limit *plan.Limit, measured [
 	})
 }
 
-// measured lists what a threshold speaks of, each with the fields of its metric.
-func (r *caseRun) measured(threshold *plan.Threshold, took time.Duration) []map[string]any {
+// samples lists what a threshold speaks of.
+func (r *caseRun) samples(threshold *plan.Threshold, took time.Duration) []watched {
+	var list []watched
 	switch threshold.Metric {
 	case "duration":
-		return []map[string]any{{"value": took}}
+		return []watched{{fields: map[string]float64{"value": float64(took)}, env: r.limitEnv()}}
 	case "loop":
-		var list []map[string]any
 		for _, loop := range r.loops.list() {
-			if chosen(threshold.Labels, loop.Name, loop.Tags) {
-				list = append(list, map[string]any{"count": loop.Rounds, "min": loop.Min, "p50": loop.Median, "p99": loop.P99, "max": loop.Max})
+			labels := map[string]string{"name": loop.Name}
+			for name, value := range loop.Tags {
+				labels[name] = value
+			}
+			if threshold.Chooses(labels, 0) {
+				list = append(list, watched{what: loop.Name, env: r.limitEnv(), fields: map[string]float64{
+					"count": float64(loop.Rounds), "min": float64(loop.Min), "p50": float64(loop.Median), "p99": float64(loop.P99), "max": float64(loop.Max),
+				}})
 			}
 		}
 		return list
 	}
-	return nil
-}
-
-// chosen tells whether a threshold speaks of what has a name and tags: all its labels must be there.
-func chosen(labels map[string]string, name string, tags map[string]string) bool {
-	for label, want := range labels {
-		got, has := tags[label]
-		if label == "name" && !has {
-			got, has = name, true
-		}
-		if !has || got != want {
-			return false
-		}
+	for _, found := range r.found {
+		list = append(list, r.samplesOf(threshold, found)...)
 	}
-	return true
+	return list
 }

@@ -29,9 +29,13 @@ var (
 		{"seed", "of random numbers: PSNs, keys, losses"},
 	}
 	thresholdKeys = []key{
-		{"metric", "what is measured: duration, loop{name=..}"},
-		{"pass", "conditions that must hold"},
+		{"metric", "what is measured: duration, loop{name=..}, latency{test=..,size>=64KiB}, bandwidth{..}, connect{..}, connect_rate{..}"},
+		{"pass", "conditions that must hold: p99 < 4us, avg >= 0.9 * line_rate, avg >= baseline.avg * 0.97"},
 		{"if", "a condition; without it the threshold is left out"},
+		{"abort_on_fail", "true, or {after: 2s}: end a running measurement when it does not hold any more"},
+	}
+	abortKeys = []key{
+		{"after", "how long a measurement runs before it may be ended; default 1s"},
 	}
 	fragmentKeys = []key{
 		{"params", "parameters, given by \"with\""},

@@ -10,12 +10,12 @@ import (
 
 // The types of parameters of a file, and those that only fragments have.
 var (
-	fileParamTypes     = []string{"int", "size", "duration", "string", "enum", "bool", "role"}
+	fileParamTypes     = []string{"int", "size", "duration", "rate", "sizes", "string", "enum", "bool", "role"}
 	fragmentParamTypes = append(slices.Clone(fileParamTypes), "map")
 )
 
 var paramKeys = []key{
-	{"type", "int, size, duration, string, enum, bool, role; in fragments also map"},
+	{"type", "int, size, duration, rate, sizes, string, enum, bool, role; in fragments also map"},
 	{"default", "the value when none is given"},
 	{"min", "smallest value"},
 	{"max", "largest value"},

@@ -71,6 +71,8 @@ type Threshold struct {
 	Metric *syntax.Node
 	Pass   []*syntax.Node
 	If     *syntax.Node
+	// Abort is a mapping, {} for `true`; nil: nothing ends early.
+	Abort *syntax.Node
 }
 
 func (r *reader) thresholds(node *syntax.Node) []*Threshold {
@@ -84,10 +86,25 @@ func (r *reader) thresholds(node *syntax.Node) []*Threshold {
 			Metric: r.text(r.required(item, "metric", "a threshold")),
 			Pass:   r.words(r.required(item, "pass", "a threshold"), "pass"),
 			If:     r.text(item.Get("if")),
+			Abort:  r.abort(item.Get("abort_on_fail")),
 		}
 		if t.Metric != nil && !slices.Contains(t.Pass, nil) {
 			thresholds = append(thresholds, t)
 		}
 	}
 	return thresholds
+}
+
+// abort reads `abort_on_fail: true` or {after: 2s}.
+func (r *reader) abort(node *syntax.Node) *syntax.Node {
+	switch {
+	case node == nil, node.Kind == syntax.Scalar && node.Value == "false":
+		return nil
+	case node.Kind == syntax.Scalar && node.Value == "true":
+		return node
+	case !r.mapping(node, "abort_on_fail"):
+		return nil
+	}
+	r.keys(node, abortKeys)
+	return node
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/record"
 )
 
 // Call is one running step of a verb.  Its arguments have the Go types that Type tells; the accessors
@@ -14,6 +15,13 @@ type Call struct {
 	Role *lab.Role // nil for a roleless verb
 	// Arguments are in the order of the verb's, defaults filled in; nil where there is none.
 	Arguments []any
+	// Later tells, in Verb.Check before the run, which arguments have a value that only the run will know;
+	// nil for none.
+	Later []bool
+	// Measured takes what a measurement of one size has found, each end that has figures.
+	Measured func([]*record.Measure)
+	// Abort looks at what it has found so far and tells whether it is to end; nil when nothing wants to know.
+	Abort func([]*record.Measure) bool
 }
 
 func (c *Call) argument(name string) any {
@@ -23,8 +31,13 @@ func (c *Call) argument(name string) any {
 	return nil
 }
 
-// Has tells whether an argument has a value.
-func (c *Call) Has(name string) bool { return c.argument(name) != nil }
+// Has tells whether an argument has a value, if only later.
+func (c *Call) Has(name string) bool { return c.argument(name) != nil || c.later(name) }
+
+func (c *Call) later(name string) bool {
+	i := c.Verb.Argument(name)
+	return i >= 0 && i < len(c.Later) && c.Later[i]
+}
 
 // Integer also serves sizes and statuses.
 func (c *Call) Integer(name string) int {

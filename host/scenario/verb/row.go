@@ -21,8 +21,13 @@ type Verb struct {
 	Roleless bool
 	// Waits tells that the verb waits for something, and so takes `within`.
 	Waits bool
+	// Measures tells that the verb uses Call.Measured and Call.Abort.
+	Measures bool
 	// Yields is what `as` names.
 	Yields Yield
+	// Check looks at what arguments mean together, of those that are known; nil where they do not depend on
+	// each other.  It is asked before the run and again by Run.
+	Check func(call *Call) *Refusal
 	// Capability is what the provider must be able to do, "" for what every provider can.
 	Capability string
 	// Run does it.  A *Failure is an expectation that did not hold; an error that wraps a
@@ -55,6 +60,8 @@ type Argument struct {
 	Min, Max int64
 	// Words are the possible words of a Word.
 	Words []string
+	// Fields are the keys of Options.
+	Fields []Argument
 	// Group joins arguments of which exactly one must be given.
 	Group string
 	// Inline data has its keys (text, hex...) among the verb's own arguments.
@@ -91,6 +98,16 @@ type Outcome struct {
 	NoDefaults bool
 	// Summary is the outcome in a few words, for the timeline; empty: success, nothing to add.
 	Summary func() string
+}
+
+// Refusal is why arguments do not go together.
+type Refusal struct {
+	Argument string // which one it is about
+	// Meaningless tells that no value of the argument means anything here.  One of `defaults` is then left
+	// out: it is for the steps where it means something.
+	Meaningless bool
+	Message     string
+	Hint        string
 }
 
 // Argument returns the index of an argument, or -1.

@@ -13,7 +13,7 @@ type Table struct {
 // NewTable builds the table.
 func NewTable() *Table {
 	t := &Table{byName: make(map[string]*Verb)}
-	for _, subject := range [][]Verb{connectionVerbs(), eventVerbs(), workVerbs(), completionVerbs(), bufferVerbs(), queryVerbs(), runnerVerbs(), memoryVerbs(), faultVerbs()} {
+	for _, subject := range [][]Verb{connectionVerbs(), eventVerbs(), workVerbs(), completionVerbs(), bufferVerbs(), queryVerbs(), runnerVerbs(), memoryVerbs(), faultVerbs(), {measureVerb()}} {
 		for i := range subject {
 			t.verbs = append(t.verbs, &subject[i])
 			t.byName[subject[i].Name] = &subject[i]

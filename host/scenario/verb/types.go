@@ -51,6 +51,12 @@ const (
 	Condition
 	// Fraction: a number from 0 to 1, also as a percentage; float64.
 	Fraction
+	// Sizes: one size, a list of them, or {pow2: [2, 8MiB]}; []int.
+	Sizes
+	// Rate: bits a second with a unit ("100Gbit/s"), or things a second ("2000/s"); float64.
+	Rate
+	// Options: a mapping whose keys are the argument's Fields; map[string]any.
+	Options
 	// Any: an integer, a size, a duration, a boolean or text, by how it looks; never an argument of a verb.
 	Any
 )
@@ -104,6 +110,12 @@ func (t Type) String() string {
 		return "a condition"
 	case Fraction:
 		return "a number from 0 to 1 (5%)"
+	case Sizes:
+		return "sizes ([64, 4KiB] or {pow2: [2, 8MiB]})"
+	case Rate:
+		return "a rate (100Gbit/s)"
+	case Options:
+		return "a mapping"
 	}
 	return "a value"
 }

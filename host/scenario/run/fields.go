@@ -1,0 +1,93 @@
+package run
+
+import (
+	"fmt"
+
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/record"
+)
+
+// fieldsOf are the fields of a threshold's metric, of both ends together where there are two; nil when the
+// metric has no samples there.
+func fieldsOf(threshold *plan.Threshold, found measured) (fields map[string]float64, of string) {
+	if len(found) == 0 || found[0].Messages == 0 {
+		return nil, ""
+	}
+	switch threshold.Metric {
+	case "bandwidth":
+		return bandwidthFields(found), ""
+	case "connect_rate":
+		m := found[0]
+		return map[string]float64{"avg": m.MessagesPerSecond, "count": float64(m.Messages), "errors": float64(m.Errors)}, ""
+	}
+	of = "total"
+	for _, selector := range threshold.Selectors {
+		if selector.Name == "of" {
+			of = selector.Value
+		}
+	}
+	for i := range found[0].Latency {
+		if d := &found[0].Latency[i]; d.Of == of && d.Count > 0 {
+			return timeFields(d, found[0].Errors), of
+		}
+	}
+	return nil, ""
+}
+
+func timeFields(d *record.Distribution, errors uint64) map[string]float64 {
+	return map[string]float64{
+		"count": float64(d.Count), "min": float64(d.Min), "avg": d.Mean, "stddev": d.StdDev, "p50": float64(d.P50),
+		"p90": float64(d.P90), "p99": float64(d.P99), "p99_9": float64(d.P999), "p99_99": float64(d.P9999),
+		"max": float64(d.Max), "errors": float64(errors),
+	}
+}
+
+// bandwidthFields have the least and the most of the intervals only where intervals were asked for.
+func bandwidthFields(found measured) map[string]float64 {
+	fields := make(map[string]float64)
+	for _, m := range found {
+		fields["avg"] += m.BitsPerSecond
+		fields["messages"] += m.MessagesPerSecond
+		fields["count"] += float64(m.Messages)
+	}
+	for i, rate := range intervalRates(found) {
+		if i == 0 {
+			fields["min"], fields["max"] = rate, rate
+		}
+		fields["min"], fields["max"] = min(fields["min"], rate), max(fields["max"], rate)
+	}
+	return fields
+}
+
+// intervalRates are the rates of each interval, of all ends together, in bits a second.  What was left over at the
+// end is no interval: a few microseconds have any rate.
+func intervalRates(found measured) []float64 {
+	var rates []float64
+	for i := range found[0].Intervals {
+		sum := 0.0
+		for _, m := range found {
+			if i >= len(m.Intervals) {
+				return rates
+			}
+			took := m.Intervals[i].End - m.Intervals[i].Begin
+			if took <= (m.Intervals[0].End-m.Intervals[0].Begin)/2 {
+				return rates
+			}
+			sum += float64(m.Intervals[i].Bytes) * 8 / took.Seconds()
+		}
+		rates = append(rates, sum)
+	}
+	return rates
+}
+
+// describe tells a measurement from others of its case.
+func describe(m *record.Measure, of string) string {
+	text := m.Name
+	if m.Size > 0 {
+		text += fmt.Sprintf(", %d bytes", m.Size)
+	}
+	if of != "" && of != "total" {
+		text += ", " + of
+	}
+	return text
+}

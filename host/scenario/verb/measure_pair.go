@@ -1,0 +1,82 @@
+package verb
+
+import (
+	"fmt"
+	"math"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/rdmacore"
+)
+
+const (
+	// Queue entries and receives that the ends need beside the messages (core_measure_worker.h).
+	controlEntries = 8
+	// defaultDepth is the core's, of both queues.
+	defaultDepth = 128
+	// verifiedBytes bounds the memory of a measurement that verifies, where every message in flight has a place of
+	// its own, when the scenario does not say how many there are.
+	verifiedBytes = 64 << 20
+	// autoInline is what is asked for with `inline: auto`: a device that has less says so, and one with more
+	// gives this.
+	autoInline = 220
+	page       = 4096
+	cacheLine  = 64
+)
+
+// pairConfig is what the largest of the sizes needs; what is too much for the device its calls will say.
+func (m *measuring) pairConfig() (lab.PairConfig, error) {
+	call := m.call
+	largest := 0
+	for _, spec := range m.specs {
+		largest = max(largest, spec.Size)
+	}
+	stride := max((largest+cacheLine-1)/cacheLine*cacheLine, cacheLine)
+	slots := 1
+	if call.Text("verify") == verifyData {
+		m.limitDepth(stride)
+		slots = max(m.specs[0].Depth, m.specs[0].ReceiveDepth, 16) + controlEntries
+	}
+	if stride > math.MaxInt/2/slots {
+		return lab.PairConfig{}, &lab.Failure{What: fmt.Sprintf("%d messages of %d bytes do not fit into memory", slots, largest)}
+	}
+	attr, err := m.from.Device().Attr()
+	if err != nil {
+		return lab.PairConfig{}, err
+	}
+	config := lab.PairConfig{Bytes: 2 * max(slots*stride, page), Access: rdmacore.AccessLocalWrite | rdmacore.AccessRemoteWrite | rdmacore.AccessRemoteRead}
+	if attr.Atomic {
+		config.Access |= rdmacore.AccessRemoteAtomic
+	}
+	spec := m.specs[0]
+	sends := max(spec.Depth, spec.SignalEvery, spec.PostList) + max(spec.PostList, 1)
+	if spec.Depth == 0 {
+		sends = max(sends, defaultDepth)
+	}
+	receives := spec.ReceiveDepth
+	if receives == 0 {
+		receives = max(defaultDepth, 2*spec.PostList, 4*spec.ReceivePostList)
+	}
+	config.QP = rdmacore.QPInitAttr{
+		MaxSendWR: uint32(sends + controlEntries), MaxRecvWR: uint32(receives + controlEntries), MaxSendSGE: 1, MaxRecvSGE: 1,
+	}
+	if call.Text("inline") == inlineAuto {
+		config.QP.MaxInlineData = autoInline
+	} else {
+		config.QP.MaxInlineData = uint32(spec.Inline)
+	}
+	return config, nil
+}
+
+// limitDepth says how many messages may be in flight where the scenario does not, so that their places fit.
+func (m *measuring) limitDepth(stride int) {
+	fitting := min(max(verifiedBytes/stride, 4), defaultDepth)
+	for i := range m.specs {
+		spec := &m.specs[i]
+		if spec.Kind == rdmacore.MeasureBandwidth && spec.Depth == 0 {
+			spec.Depth = max(fitting, spec.PostList, spec.SignalEvery+spec.PostList)
+		}
+		if spec.Operation == rdmacore.OpSend && spec.ReceiveDepth == 0 {
+			spec.ReceiveDepth = max(fitting, 2*spec.PostList, 4*spec.ReceivePostList)
+		}
+	}
+}

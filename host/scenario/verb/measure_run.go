@@ -1,0 +1,252 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"rdmarun/host/scenario/explain"
+	"rdmarun/host/scenario/lab"
+	"rdmarun/rdmacore"
+)
+
+// measuring is a measure step while it runs.
+type measuring struct {
+	call     *Call
+	from, to *lab.Role
+	specs    []rdmacore.MeasureSpec // of each size
+	pairs    []*lab.Pair            // of each queue pair; none for connections
+	sums     measureSums
+}
+
+// measureSums are the results of the step.
+type measureSums struct {
+	messages, bytes, verified, errors uint64
+	cut                               bool
+}
+
+func measure(ctx context.Context, call *Call) (Outcome, error) {
+	if refusal := checkMeasure(call); refusal != nil {
+		return Outcome{}, &lab.Failure{What: refusal.Argument + ": " + refusal.Message, Hint: refusal.Hint}
+	}
+	m := &measuring{call: call}
+	var err error
+	if m.from, err = call.Lab.Role(call.Text("from")); err != nil {
+		return Outcome{}, err
+	}
+	if m.to, err = call.Lab.Role(call.Text("to")); err != nil {
+		return Outcome{}, err
+	}
+	for _, size := range measureSizes(call) {
+		spec, refusal := measureSpec(call, size)
+		if refusal != nil {
+			return Outcome{}, &lab.Failure{What: refusal.Argument + ": " + refusal.Message, Hint: refusal.Hint}
+		}
+		m.specs = append(m.specs, spec)
+	}
+	err = call.Lab.Busy(ctx, "a measurement", m.run, m.from, m.to)
+	sums := m.sums
+	return Outcome{
+		Fields: []any{int(sums.messages), int(sums.bytes), int(sums.verified), int(sums.errors), sums.cut},
+		Summary: func() string {
+			if sums.cut {
+				return fmt.Sprintf("ended early by a threshold after %d messages", sums.messages)
+			}
+			return fmt.Sprintf("%d messages, %d bytes", sums.messages, sums.bytes)
+		},
+	}, err
+}
+
+// run measures each size on the same connections, which are as they were after each.
+func (m *measuring) run(ctx context.Context) (err error) {
+	if m.specs[0].Kind != rdmacore.MeasureConnect {
+		if err := m.connect(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.disconnect()) }()
+	}
+	for _, spec := range m.specs {
+		if err := m.size(ctx, spec); err != nil || m.sums.cut {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *measuring) connect(ctx context.Context) error {
+	config, err := m.pairConfig()
+	if err != nil {
+		return err
+	}
+	for range max(m.call.Integer("qps"), 1) {
+		pair, err := lab.NewPair(ctx, m.from, m.to, config)
+		if err != nil {
+			return errors.Join(err, m.disconnect())
+		}
+		m.pairs = append(m.pairs, pair)
+	}
+	return nil
+}
+
+func (m *measuring) disconnect() error {
+	var failures []error
+	for _, pair := range m.pairs {
+		failures = append(failures, pair.Close())
+	}
+	m.pairs = nil
+	return errors.Join(failures...)
+}
+
+// size measures one size on all queue pairs at once.
+func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	prepared, err := m.prepare(spec)
+	defer func() {
+		for _, each := range prepared {
+			each.Close()
+		}
+	}()
+	if err != nil {
+		return m.failure(err)
+	}
+	stop := m.watch(prepared, cancel)
+	results, failures := make([]*rdmacore.MeasureResult, len(prepared)), make([]error, len(prepared))
+	var group sync.WaitGroup
+	for i, each := range prepared {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			if results[i], failures[i] = each.Run(running); failures[i] != nil {
+				cancel(failures[i]) // the others would measure something else from here on
+			}
+		}()
+	}
+	group.Wait()
+	stop()
+	m.sums.cut = errors.Is(context.Cause(running), errAborted)
+	if err := firstFailure(failures); err != nil && !m.sums.cut {
+		return m.failure(err)
+	}
+	m.report(results)
+	return nil
+}
+
+// errAborted is the cause of a context that a threshold has ended.
+var errAborted = errors.New("a threshold with abort_on_fail did not hold")
+
+// firstFailure is a failure that is no consequence of another.
+func firstFailure(failures []error) error {
+	var first error
+	for _, err := range failures {
+		if err != nil && (first == nil || errors.Is(first, context.Canceled) && !errors.Is(err, context.Canceled)) {
+			first = err
+		}
+	}
+	return first
+}
+
+func (m *measuring) prepare(spec rdmacore.MeasureSpec) ([]*rdmacore.Measurement, error) {
+	if spec.Kind == rdmacore.MeasureConnect {
+		provider, listen := m.from.Channel().Provider(), netip.AddrPortFrom(m.to.Address(), 0)
+		prepared, err := rdmacore.NewMeasurement(spec,
+			rdmacore.MeasureEnd{Role: rdmacore.MeasureActive, Provider: provider, Address: listen, Source: m.from.Source(m.to)},
+			rdmacore.MeasureEnd{Role: rdmacore.MeasurePassive, Provider: provider, Address: listen})
+		if err != nil {
+			return nil, err
+		}
+		return []*rdmacore.Measurement{prepared}, nil
+	}
+	var all []*rdmacore.Measurement
+	for _, pair := range m.pairs {
+		end := func(role rdmacore.MeasureRole, here, there lab.PairEnd) rdmacore.MeasureEnd {
+			return rdmacore.MeasureEnd{
+				Role: role, ID: here.ID, Memory: here.MR,
+				RemoteAddress: there.MR.Address(), RemoteLength: uint64(there.MR.Length()), RemoteKey: there.MR.RKey(),
+			}
+		}
+		prepared, err := rdmacore.NewMeasurement(spec,
+			end(rdmacore.MeasureActive, pair.Active, pair.Passive), end(rdmacore.MeasurePassive, pair.Passive, pair.Active))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, prepared)
+	}
+	return all, nil
+}
+
+// failure says in words of the language what went wrong.
+func (m *measuring) failure(err error) error {
+	var knob *rdmacore.MeasureKnobError
+	var failed *rdmacore.MeasureError
+	switch {
+	case errors.As(err, &knob):
+		refusal := refusalOf(err)
+		return &lab.Failure{What: refusal.Argument + ": " + refusal.Message}
+	case errors.As(err, &failed):
+		failure := &lab.Failure{What: "the measurement failed", Expected: "success", Got: failed.Error(), Hint: failed.Why}
+		if failed.Why == "" && failed.Status != rdmacore.WCSuccess {
+			failure.Hint = explain.Completion(failed.Status.String())
+		}
+		if m.sums.messages > 0 {
+			failure.Got += fmt.Sprintf(" (after %d messages of sizes before)", m.sums.messages)
+		}
+		return failure
+	}
+	return err
+}
+
+// abortEvery is how often a running measurement is looked at for thresholds that end it.
+const abortEvery = 50 * time.Millisecond
+
+// watch ends a measurement when a threshold wants it to; the function it returns ends the watch.
+func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.CancelCauseFunc) (stop func()) {
+	if m.call.Abort == nil {
+		return func() {}
+	}
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(abortEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+			results := make([]*rdmacore.MeasureResult, len(prepared))
+			for i, each := range prepared {
+				results[i] = each.SoFar()
+			}
+			if found := m.records(results); found[0].Took > 0 && m.call.Abort(found) {
+				cancel(errAborted)
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}
+
+// report passes on what was found.
+func (m *measuring) report(results []*rdmacore.MeasureResult) {
+	list := m.records(results)
+	for _, found := range list {
+		m.sums.messages += found.Messages
+		m.sums.bytes += found.Bytes
+		m.sums.errors += found.Errors
+		found.Cut = m.sums.cut
+	}
+	m.call.Measured(list)
+	for _, result := range results {
+		for _, end := range result.Ends {
+			m.sums.verified += end.Verified
+		}
+	}
+}
