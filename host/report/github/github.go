@@ -58,6 +58,9 @@ func (w *Writer) add(c *cases.Case) error {
 	for i := range c.Result.Failures {
 		f := &c.Result.Failures[i]
 		text := f.What
+		for _, user := range f.Used {
+			text += "\nused by: " + user
+		}
 		for _, note := range [][2]string{{"expected", f.Expected}, {"got", f.Got}, {"hint", f.Hint}, {"rerun", f.Rerun}} {
 			if note[1] != "" {
 				text += "\n" + note[0] + ": " + note[1]

@@ -3,7 +3,6 @@ package lab
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"rdmarun/rdmacore"
 )
@@ -32,17 +31,16 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 		endpoints: make(map[string]*Endpoint),
 	}
 	var err error
-	if r.device, err = l.device(config.Device); err != nil {
+	if r.device, err = deviceNamed(l.provider, config.Device); err != nil {
 		return nil, err
 	}
-	if r.address, err = config.addressOf(r.device); err != nil {
+	if r.address, err = config.roleAddress(l.provider, r.device, index); err != nil {
 		return nil, err
 	}
 	if config.Guest != nil {
 		r.guest = &Guest{role: r, config: *config.Guest}
 		return r, nil
 	}
-	r.address = ownAddress(l.provider, r.address, index)
 	if r.channel, err = l.provider.CreateEventChannel(); err != nil {
 		return nil, err
 	}
@@ -59,38 +57,6 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 		r.buffers[bufferConfig.Name] = buffer
 	}
 	return r, nil
-}
-
-// ownAddress gives each role on soft an address of its own, 127.0.0.1, 127.0.0.2 and so on, so that a link
-// between two roles is a pair of addresses.  The whole of 127.0.0.0/8 is the host's.
-func ownAddress(provider *rdmacore.Provider, address netip.Addr, index int) netip.Addr {
-	if provider.Name() != "soft" || !address.Is4() || !address.IsLoopback() {
-		return address
-	}
-	raw := address.As4()
-	last := int(raw[3]) + index
-	raw[2], raw[3] = raw[2]+byte(last/250), byte(last%250)
-	return netip.AddrFrom4(raw)
-}
-
-func (l *Lab) device(name string) (*rdmacore.Device, error) {
-	if name == "" {
-		return l.provider.DefaultDevice()
-	}
-	devices, err := l.provider.Devices()
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(devices))
-	for i, device := range devices {
-		if names[i] = device.Name(); names[i] == name {
-			return device, nil
-		}
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("no device %q: provider %s has no device at all", name, l.provider.Name())
-	}
-	return nil, fmt.Errorf("no device %q; provider %s has %s", name, l.provider.Name(), strings.Join(names, ", "))
 }
 
 // Address is the IP address by which rdma_cm reaches the role's device.

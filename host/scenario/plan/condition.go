@@ -44,7 +44,9 @@ func Surroundings(guests []string) expression.Names {
 		"driver": expression.String,
 		"fault":  expression.Object{"link": expression.Boolean, "cm": expression.Boolean, "data": expression.Boolean},
 		"guest":  available,
-		"roles":  expression.Object{"distinct_hosts": expression.Boolean, "distinct_addresses": expression.Boolean},
+		"roles": expression.Object{
+			"distinct_hosts": expression.Boolean, "distinct_devices": expression.Boolean, "distinct_addresses": expression.Boolean,
+		},
 	}
 }
 

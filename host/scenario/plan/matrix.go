@@ -200,7 +200,7 @@ func (c *compiler) forEach(step *shape.Step, at place) Action {
 	for _, combo := range c.product(step.Axes, step.Key.Span(), at.scope, maxRounds) {
 		inner := at.scope.inner()
 		combo.addTo(inner)
-		use := &Use{Fragment: "for_each"}
+		use := &Use{}
 		for _, each := range combo {
 			use.With = append(use.With, Parameter{each.name, constant(each.value, each.node.Span())})
 		}

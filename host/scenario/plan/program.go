@@ -94,6 +94,7 @@ type Step struct {
 	Label           string // the name without its expressions, the same in every round
 	If              *Value // nil: always
 	Timeout         *Value // nil: the case's
+	Within          *Value // of a step of steps; nil: no limit
 	Took            *Took
 	IgnoreLeftovers bool
 	Tags            []Tag
@@ -147,7 +148,7 @@ type Repeat struct {
 
 // Use is a fragment, expanded: its parameters are names of these steps alone.
 type Use struct {
-	Fragment string
+	Fragment string // "" for a round of for_each, whose values are such names, too
 	With     []Parameter
 	Steps    []*Step
 }

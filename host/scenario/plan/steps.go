@@ -46,6 +46,9 @@ func (c *compiler) step(step *shape.Step, s *scope) *Step {
 		result.Label = label(step.Name.Value)
 	}
 	result.Timeout = c.duration("timeout", step.Timeout, at)
+	if step.Action.OfSteps() {
+		result.Within = c.duration("within", step.Within, at)
+	}
 	for _, tag := range step.Tags {
 		compiled := Tag{Name: tag.Key.Value}
 		if tag.Value != nil {

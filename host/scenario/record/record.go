@@ -92,6 +92,8 @@ type Step struct {
 	File    string `json:"file,omitempty"` // where the step stands, if not in the case's file
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
+	// Used are the steps that used the fragments it stands in, the innermost first: "FILE:LINE (FRAGMENT)".
+	Used []string `json:"used,omitempty"`
 	// At is when it began, since the case did; it and Took are on the provider's clock.
 	At   time.Duration `json:"at_ns"`
 	Took time.Duration `json:"took_ns"`
@@ -163,7 +165,7 @@ type Traffic struct {
 	Bytes     int64  `json:"bytes"`
 }
 
-// Loop is a named repeat, with the time of its rounds.
+// Loop is a named repeat, with the times of its rounds on the wall's clock.
 type Loop struct {
 	Name string `json:"name"`
 	// Tags are those of its step and of the steps around it.
@@ -173,6 +175,24 @@ type Loop struct {
 	Median time.Duration     `json:"median_ns"`
 	P99    time.Duration     `json:"p99_ns"`
 	Max    time.Duration     `json:"max_ns"`
+	// Clock are the times on the provider's clock, which thresholds speak of, where that is a virtual one.
+	Clock *Times `json:"clock,omitempty"`
+}
+
+// Times are what most of several took, and the least and the most.
+type Times struct {
+	Min    time.Duration `json:"min_ns"`
+	Median time.Duration `json:"median_ns"`
+	P99    time.Duration `json:"p99_ns"`
+	Max    time.Duration `json:"max_ns"`
+}
+
+// OnClock are the times on the provider's clock.
+func (l *Loop) OnClock() Times {
+	if l.Clock != nil {
+		return *l.Clock
+	}
+	return Times{Min: l.Min, Median: l.Median, P99: l.P99, Max: l.Max}
 }
 
 // Failure is one thing that went wrong, complete enough to be read on its own.
@@ -192,7 +212,9 @@ type Failure struct {
 	Details  []string `json:"details,omitempty"` // leftovers, what leaked
 	Timeline []Moment `json:"timeline,omitempty"`
 	Path     []string `json:"path,omitempty"` // names of the steps around, "ping 3"
-	Rerun    string   `json:"rerun,omitempty"`
+	// Used are the steps that used the fragments it stands in, the innermost first: "FILE:LINE (FRAGMENT)".
+	Used  []string `json:"used,omitempty"`
+	Rerun string   `json:"rerun,omitempty"`
 }
 
 // Moment is one step in a timeline.

@@ -16,6 +16,9 @@ func FailureText(f *record.Failure, style Style) string {
 	if len(f.Path) > 0 {
 		fmt.Fprintf(&b, "     in %s\n", strings.Join(f.Path, " > "))
 	}
+	for _, user := range f.Used {
+		fmt.Fprintf(&b, "     used by %s\n", user)
+	}
 	for i, line := range f.Excerpt {
 		if i > 0 {
 			line = strings.Replace(line, "^", style.bad("^"), 1)

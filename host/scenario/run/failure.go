@@ -15,7 +15,7 @@ func (r *caseRun) fail(err error) {
 	span := diag.Span{}
 	var step *stepError
 	if errors.As(err, &step) {
-		f.Role, f.Action, f.Path, span, err = step.role, step.action, step.path, step.span, step.err
+		f.Role, f.Action, f.Path, f.Used, span, err = step.role, step.action, step.path, step.used, step.span, step.err
 	}
 	var (
 		failure     *lab.Failure

@@ -11,13 +11,13 @@ func TestLoops(t *testing.T) {
 		t.Fatal("only the outermost loop is timed")
 	}
 	for i := range 101 {
-		l.round(time.Duration(i) * time.Microsecond)
+		l.round(instant{time.Duration(i) * time.Microsecond, time.Duration(i) * time.Hour})
 	}
-	l.leave()
+	l.leave(true)
 	if !l.enter("second", nil) {
 		t.Fatal("a second loop after the first")
 	}
-	l.leave() // without a round it tells nothing
+	l.leave(true) // without a round it tells nothing
 	list := l.list()
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)
@@ -26,6 +26,9 @@ func TestLoops(t *testing.T) {
 	if got.Name != "outer" || got.Rounds != 101 || got.Min != 0 || got.Median != 50*time.Microsecond || got.P99 != 99*time.Microsecond || got.Max != 100*time.Microsecond {
 		t.Errorf("%+v", got)
 	}
+	if clock := got.OnClock(); clock.Median != 50*time.Hour || clock.Max != 100*time.Hour {
+		t.Errorf("on a virtual clock: %+v", clock)
+	}
 }
 
 // TestManyRounds keeps memory bounded and the extremes exact.
@@ -33,12 +36,12 @@ func TestManyRounds(t *testing.T) {
 	var l loops
 	l.enter("long", nil)
 	for i := range 3 * maxSamples {
-		l.round(time.Duration(i + 1))
+		l.round(instant{time.Duration(i + 1), 0})
 	}
-	if len(l.active.times) != maxSamples {
-		t.Errorf("%d samples", len(l.active.times))
+	if len(l.active.wall.times) != maxSamples {
+		t.Errorf("%d samples", len(l.active.wall.times))
 	}
-	l.leave()
+	l.leave(true)
 	got := l.list()[0]
 	if got.Rounds != 3*maxSamples || got.Min != 1 || got.Max != 3*maxSamples {
 		t.Errorf("%+v", got)

@@ -26,6 +26,8 @@ type caseRun struct {
 	found    []measured
 	// path holds the names of the steps around the current one.
 	path []string
+	// uses are the steps that use the fragments around the current step, the outermost first.
+	uses []*plan.Step
 	// tags are those of the current step and of those around it; a map is never changed once it is here.
 	tags map[string]string
 	// known says why the current step, or one around it, is known to fail; "" when none is.

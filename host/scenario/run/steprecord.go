@@ -15,7 +15,7 @@ func (r *caseRun) stepRecord(m moment, took time.Duration) *record.Step {
 	step := &record.Step{
 		Role: m.role, Action: m.action(), Text: m.given(), Outcome: m.result(),
 		Line: m.step.Span.Line, Column: m.step.Span.Column,
-		At: m.at.Sub(r.history.begin), Took: took, OK: m.err == nil, Tags: r.tags, XFail: r.known,
+		At: m.at.Sub(r.history.begin), Took: took, OK: m.err == nil, Tags: r.tags, XFail: r.known, Used: r.used(),
 	}
 	if file := m.step.Span.File(); file != r.program.File {
 		step.File = file

@@ -6,6 +6,7 @@ import (
 
 	"rdmarun/host/scenario/environment"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
@@ -39,6 +40,10 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 			guests[role.Name] = role.Guest.Missing == ""
 		}
 	}
+	distinct, err := lab.DistinctRoles(provider, c.Roles)
+	if err != nil {
+		distinct = lab.Distinct{} // the lab will say what is missing
+	}
 	env := expression.Env{
 		"provider":  map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft},
 		"clock":     map[string]any{"virtual": provider.Clock().Virtual()},
@@ -50,7 +55,9 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 		"driver": environment.Driver(provider.Name(), name),
 		"fault":  map[string]any{"link": provider.CanFault(), "cm": provider.CanFault(), "data": provider.CanFault()},
 		"guest":  guests,
-		"roles":  map[string]any{"distinct_hosts": false, "distinct_addresses": soft},
+		"roles": map[string]any{
+			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices, "distinct_addresses": distinct.Addresses,
+		},
 	}
 	for _, constant := range c.Constants {
 		if _, taken := env[constant.Name]; !taken {

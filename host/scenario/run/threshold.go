@@ -85,8 +85,9 @@ func (r *caseRun) samples(threshold *plan.Threshold, took time.Duration) []watch
 				labels[name] = value
 			}
 			if threshold.Chooses(labels, 0) {
+				times := loop.OnClock()
 				list = append(list, watched{what: loop.Name, env: r.limitEnv(), fields: map[string]float64{
-					"count": float64(loop.Rounds), "min": float64(loop.Min), "p50": float64(loop.Median), "p99": float64(loop.P99), "max": float64(loop.Max),
+					"count": float64(loop.Rounds), "min": float64(times.Min), "p50": float64(times.Median), "p99": float64(times.P99), "max": float64(times.Max),
 				}})
 			}
 		}

@@ -27,6 +27,15 @@ const (
 	ForEach
 )
 
+// OfSteps tells whether the action is other steps.
+func (a Action) OfSteps() bool {
+	switch a {
+	case Block, Repeat, Use, Parallel, ForEach:
+		return true
+	}
+	return false
+}
+
 // actions that are no verbs.
 var actions = []struct {
 	key
