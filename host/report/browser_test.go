@@ -71,11 +71,11 @@ func TestPageInABrowser(t *testing.T) {
 		shown    int
 		count    string // what the page says of it
 	}{
-		{"", 7, ""},
-		{"#filter=device", 2, "2 of 7"},
-		{"#filter=wrong+client", 1, "1 of 7"},
-		{"#status=failed,error", 3, "3 of 7"},
-		{"#filter=nothing+like+this", 0, "0 of 7"},
+		{"", 8, ""},
+		{"#filter=device", 2, "2 of 8"},
+		{"#filter=wrong+client", 1, "1 of 8"},
+		{"#status=failed,error", 3, "3 of 8"},
+		{"#filter=nothing+like+this", 0, "0 of 8"},
 	} {
 		t.Run("filter "+test.fragment, func(t *testing.T) {
 			dom, console := visit(t, page+test.fragment, "--dump-dom")
@@ -89,8 +89,8 @@ func TestPageInABrowser(t *testing.T) {
 					shown++
 				}
 			}
-			if len(elements) != 7 || shown != test.shown {
-				t.Errorf("%d of %d cases are shown, want %d of 7", shown, len(elements), test.shown)
+			if len(elements) != 8 || shown != test.shown {
+				t.Errorf("%d of %d cases are shown, want %d of 8", shown, len(elements), test.shown)
 			}
 			if !strings.Contains(dom, `aria-live="polite">`+test.count+`</output>`) {
 				t.Errorf("the page does not say %q", test.count)

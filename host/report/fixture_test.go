@@ -32,8 +32,11 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		}
 	}
 	put(record.Record{Kind: record.RunStart, Run: &record.Run{
-		Provider: "soft", Cases: 7, Rerun: "rdmarun run", Files: []string{"lab.yaml"},
+		Provider: "soft", Cases: 8, Baseline: "main", Rerun: "rdmarun run", Files: []string{"lab.yaml"},
 		Environment: map[string]string{"version": "v1", "host": "lab"},
+	}})
+	put(record.Record{Kind: record.DeviceUsed, Device: &record.Device{
+		Name: "soft0", Provider: "soft", Driver: "soft", NodeGUID: "0200:5eff:fe00:0001", LinkLayer: "Ethernet", RateGbps: 100, MTU: 4096,
 	}})
 	start := func(id string) {
 		put(record.Record{Kind: record.CaseStart, Case: id, Start: &record.Start{
@@ -53,6 +56,11 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		}})
 	}
 	start("passes")
+	for _, size := range []int64{64, 4096} {
+		before := measured(t, size)
+		before.BitsPerSecond *= 1.2
+		put(record.Record{Kind: record.Before, Case: "passes", Measure: before})
+	}
 	step("passes", "server", "listen", "", 10*time.Microsecond, true)
 	step("passes", "client", "connect", "", 700*time.Millisecond, true)
 	put(record.Record{Kind: record.Output, Case: "passes", Line: &record.Line{Role: "client", Text: "hello <b>\x1b[31m & ]]> = world"}})
@@ -77,12 +85,15 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 	end("flaky", record.Passed, record.FlakyReason)
 	start("no device")
 	end("no device", record.Errored, "there is no device mlx5_0")
+	start("too slow")
+	put(record.Record{Kind: record.Checked, Case: "too slow", Threshold: &record.Threshold{Text: "p99 < 4us", Value: "5.2 us", Line: 10, Column: 5}})
+	end("too slow", record.Passed, "")
 	start("slow")
 	step("slow", "server", "listen", "", 10*time.Microsecond, true)
 	if ended {
 		end("slow", record.Interrupted, "interrupted")
 		put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{
-			Took: time.Second, Passed: 2, Failed: 2, Errors: 1, Skipped: 1, XFailed: 1, Flaky: 1, Interrupted: true,
+			Took: time.Second, Passed: 3, Thresholds: 1, Failed: 2, Errors: 1, Skipped: 1, XFailed: 1, Flaky: 1, Interrupted: true,
 		}})
 	}
 }
@@ -103,6 +114,11 @@ func measured(t *testing.T, size int64) *record.Measure {
 	return &record.Measure{
 		Name: fmt.Sprintf("write %d", size), Type: "latency", Operation: "write", Role: "client", Line: 8, Column: 3,
 		Size: size, Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
+		Intervals: []record.Interval{
+			{End: 250 * time.Millisecond, Messages: 2000, Bytes: uint64(size) * 2000},
+			{Begin: 250 * time.Millisecond, End: 500 * time.Millisecond, Messages: 3000, Bytes: uint64(size) * 3000},
+			{Begin: 500 * time.Millisecond, End: time.Second, Messages: 5000, Bytes: uint64(size) * 5000},
+		},
 		Latency: []record.Distribution{{
 			Of: "total", Count: h.TotalCount(), Min: h.Min(), Max: h.Max(), Mean: h.Mean(), StdDev: h.StdDev(),
 			P50: h.ValueAtPercentile(50), P90: h.ValueAtPercentile(90), P99: h.ValueAtPercentile(99),

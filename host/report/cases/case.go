@@ -20,6 +20,28 @@ type Case struct {
 	Lines      Tail[Line]
 	Measures   Tail[record.Measure]
 	Thresholds Tail[record.Threshold]
+	// Before is what the baseline has measured of the same case.
+	Before []record.Measure
+}
+
+// Unmet are the thresholds that did not hold.
+func (c *Case) Unmet() []record.Threshold {
+	var list []record.Threshold
+	for _, each := range c.Thresholds.All() {
+		if !each.OK {
+			list = append(list, each)
+		}
+	}
+	return list
+}
+
+// UnmetText is a threshold that did not hold, in one line.
+func UnmetText(t *record.Threshold) string {
+	found := t.Value
+	if t.Reason != "" {
+		found = t.Reason
+	}
+	return "threshold not held: " + t.Text + ": " + found
 }
 
 // Line is a line of output and when it came, since the case began.
@@ -28,8 +50,11 @@ type Line struct {
 	record.Line
 }
 
-// Failed tells whether a case counts against its run.
+// Failed tells whether a case counts against its run: it did not pass, or a threshold did not hold.
 func (c *Case) Failed() bool {
+	if len(c.Unmet()) > 0 {
+		return true
+	}
 	switch c.Result.Status {
 	case record.Passed, record.Skipped, record.XFailed:
 		return false
@@ -47,12 +72,15 @@ func (c *Case) Infrastructure() bool {
 	return false
 }
 
-// Message is why a case did not pass, in one line; empty for one that did.
+// Message is why a case counts against its run, or was not run, in one line; empty for one that is fine.
 func (c *Case) Message() string {
 	if len(c.Result.Failures) > 0 && c.Result.Status != record.Skipped {
 		return c.Result.Failures[0].What
 	}
 	if c.Result.Status == record.Passed {
+		if unmet := c.Unmet(); len(unmet) > 0 {
+			return UnmetText(&unmet[0])
+		}
 		return ""
 	}
 	if c.Result.Reason != "" {

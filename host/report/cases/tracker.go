@@ -17,7 +17,25 @@ type Tracker struct {
 	limits Limits
 	open   map[key]*open
 	ended  int
+	// devices are what cases run on, as far as there are records of them.
+	devices []record.Device
 }
+
+// Devices lists what cases ran on, in the order of the records.
+func (t *Tracker) Devices() []record.Device { return t.devices }
+
+// Device is one of them, nil when nothing is known of it.
+func (t *Tracker) Device(name string) *record.Device {
+	for i := range t.devices {
+		if t.devices[i].Name == name {
+			return &t.devices[i]
+		}
+	}
+	return nil
+}
+
+// mostThresholds is more than a scenario has: one that did not hold must not be lost.
+const mostThresholds = 4096
 
 type key struct {
 	id      string
@@ -38,6 +56,9 @@ func NewTracker(limits Limits) *Tracker {
 // Record takes a record and returns the case that ended with it, if one did.  An attempt that was tried
 // again is dropped.
 func (t *Tracker) Record(r *record.Record) *Case {
+	if r.Kind == record.DeviceUsed {
+		t.devices = append(t.devices, *r.Device)
+	}
 	if r.Case == "" {
 		return nil
 	}
@@ -56,6 +77,8 @@ func (t *Tracker) Record(r *record.Record) *Case {
 		c.Lines.add(Line{At: r.Elapsed - c.elapsed, Line: *r.Line})
 	case record.Measured:
 		c.Measures.add(*r.Measure)
+	case record.Before:
+		c.Before = append(c.Before, *r.Measure)
 	case record.Checked:
 		c.Thresholds.add(*r.Threshold)
 	case record.CaseRetry:
@@ -74,7 +97,7 @@ func (t *Tracker) begin(r *record.Record) *open {
 	c.Steps = newTail[record.Step](t.limits.Steps)
 	c.Lines = newTail[Line](t.limits.Lines)
 	c.Measures = newTail[record.Measure](t.limits.Measures)
-	c.Thresholds = newTail[record.Threshold](t.limits.Measures)
+	c.Thresholds = newTail[record.Threshold](mostThresholds)
 	return c
 }
 

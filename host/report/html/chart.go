@@ -13,60 +13,94 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// chart is a picture with what it shows in words.
+// chart is a picture, with what its curves are called in words of the page: a legend in the picture would lie on a
+// curve, and not wrap on a narrow page.
 type chart struct {
-	Title string
-	SVG   template.HTML
+	Title  string
+	Legend []legend
+	SVG    template.HTML
+}
+
+// legend names a curve by the number of its hue.
+type legend struct {
+	Hue  int
+	Name string
+	// Before tells that the curve is the baseline's, which is dashed.
+	Before bool
 }
 
 const (
 	chartWidth  = 345 * vg.Length(1)
-	chartHeight = 210 * vg.Length(1)
+	chartHeight = 190 * vg.Length(1)
+	stripHeight = 110 * vg.Length(1)
 )
 
-// hues keep their distance for readers who see few colours (Okabe and Ito's palette).
+// hues keep their distance for readers who see few colours (Okabe and Ito's palette); the style has the same.
 var hues = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
 	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},
 }
 
-func newPlot(x, y string) *plot.Plot {
+// canvas is a chart that curves are added to.
+type canvas struct {
+	plot   *plot.Plot
+	legend []legend
+	hues   map[string]int // by the name of the curve: the baseline's has the same
+}
+
+func newCanvas(x, y string) *canvas {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = x, y
-	for _, style := range []*draw.TextStyle{
-		&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle,
-	} {
+	for _, style := range []*draw.TextStyle{&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
 		style.Font.Variant, style.Font.Size = "Sans", vg.Points(8)
 	}
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xdd}, color.Gray{0xdd}
 	p.Add(grid)
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.Padding = vg.Points(2)
-	return p
+	return &canvas{plot: p, hues: make(map[string]int)}
 }
 
-func addLine(p *plot.Plot, number int, name string, points plotter.XYs, dots bool) error {
+// empty tells that no curve was added.
+func (c *canvas) empty() bool { return len(c.legend) == 0 }
+
+// hue is the colour of a curve; full when there is none left.
+func (c *canvas) hue(name string) (number int, full bool) {
+	number, known := c.hues[name]
+	if !known {
+		number = len(c.hues)
+		c.hues[name] = number
+	}
+	return number, number >= len(hues)
+}
+
+// add draws a curve, unless there are as many as one picture can carry.
+func (c *canvas) add(name string, points plotter.XYs, dots, before bool) error {
+	number, full := c.hue(name)
+	if full || len(points) == 0 {
+		return nil
+	}
 	line, scatter, err := plotter.NewLinePoints(points)
 	if err != nil {
 		return fmt.Errorf("chart of %s: %w", name, err)
 	}
-	line.Color, line.Width = hues[number%len(hues)], vg.Points(1.5)
-	p.Add(line)
-	if dots {
+	line.Color, line.Width = hues[number], vg.Points(1.5)
+	if before {
+		line.Dashes, line.Width = []vg.Length{vg.Points(4), vg.Points(3)}, vg.Points(1)
+	}
+	c.plot.Add(line)
+	if dots && !before {
 		scatter.Color, scatter.Radius, scatter.Shape = line.Color, vg.Points(2.2), draw.CircleGlyph{}
-		p.Add(scatter)
+		c.plot.Add(scatter)
 	}
-	if name != "" {
-		p.Legend.Add(name, line)
-	}
+	c.legend = append(c.legend, legend{number, name, before})
 	return nil
 }
 
-func render(title string, p *plot.Plot) (chart, error) {
-	canvas := vgsvg.New(chartWidth, chartHeight)
-	p.BackgroundColor = color.Transparent
-	p.Draw(draw.New(canvas))
+func (c *canvas) render(title string, height vg.Length) (chart, error) {
+	canvas := vgsvg.New(chartWidth, height)
+	c.plot.BackgroundColor = color.Transparent
+	// The last label of an axis is as wide to the right of its tick as to the left.
+	c.plot.Draw(draw.Crop(draw.New(canvas), 0, -vg.Points(14), 0, -vg.Points(4)))
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return chart{}, fmt.Errorf("chart %s: %w", title, err)
@@ -77,5 +111,5 @@ func render(title string, p *plot.Plot) (chart, error) {
 	if i := bytes.Index(svg, []byte("<svg")); i > 0 {
 		svg = svg[i:]
 	}
-	return chart{title, template.HTML(svg)}, nil
+	return chart{title, c.legend, template.HTML(svg)}, nil
 }

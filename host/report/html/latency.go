@@ -1,9 +1,11 @@
 package html
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 	"gonum.org/v1/plot"
@@ -13,56 +15,66 @@ import (
 	"rdmarun/host/scenario/record"
 )
 
-// maxCurves is how many curves one picture can carry.
-const maxCurves = 6
-
-// latencyCharts are the percentile curves and the histogram of a case; none where nothing was measured.
+// latencyCharts are the percentile curves and the histogram of a case, the baseline's beside the run's; none where
+// nothing was measured.
 func latencyCharts(c *cases.Case) ([]chart, error) {
-	var (
-		curves    = newPlot("percentile", "µs")
-		histogram = newPlot("µs", "share of samples")
-		drawn     int
-		highest   = 1.0
-	)
+	l := latencies{curves: newCanvas("percentile", "µs"), histogram: newCanvas("µs", "% of the samples"), highest: 1}
 	for _, m := range c.Measures.All() {
-		for _, d := range m.Latency {
-			if d.HDR == "" || d.Count == 0 || drawn == maxCurves {
-				continue
-			}
-			h, err := hdr.Decode([]byte(d.HDR))
-			if err != nil {
-				return nil, fmt.Errorf("the histogram of %s, %s: %w", c.ID, m.Name, err)
-			}
-			points := percentiles(h)
-			highest = max(highest, points[len(points)-1].X)
-			if err := addLine(curves, drawn, curveName(&m, &d), points, false); err != nil {
-				return nil, err
-			}
-			if err := addLine(histogram, drawn, curveName(&m, &d), shares(h), false); err != nil {
-				return nil, err
-			}
-			drawn++
+		if err := l.add(c, &m, false); err != nil {
+			return nil, err
 		}
 	}
-	if drawn == 0 {
+	if l.curves.empty() {
 		return nil, nil
 	}
-	curves.X.Tick.Marker = nines{}
-	curves.X.Max = highest
-	curves.Y.Min = 0
-	first, err := render("Latency by percentile", curves)
+	for i := range c.Before {
+		if err := l.add(c, &c.Before[i], true); err != nil {
+			return nil, err
+		}
+	}
+	l.curves.plot.X.Tick.Marker = nines{}
+	l.curves.plot.X.Max = l.highest
+	l.curves.plot.Y.Min, l.histogram.plot.Y.Min = 0, 0
+	first, err := l.curves.render("Latency by percentile", chartHeight)
 	if err != nil {
 		return nil, err
 	}
-	histogram.Legend.XOffs = chartWidth / 2 // the peak is on the left
-	second, err := render("Distribution up to the 99.9th percentile", histogram)
+	second, err := l.histogram.render("Distribution up to the 99.9th percentile", chartHeight)
 	return []chart{first, second}, err
+}
+
+type latencies struct {
+	curves, histogram *canvas
+	highest           float64 // of the curves' x
+}
+
+func (l *latencies) add(c *cases.Case, m *record.Measure, before bool) error {
+	for _, d := range m.Latency {
+		if d.HDR == "" || d.Count == 0 {
+			continue
+		}
+		h, err := hdr.Decode([]byte(d.HDR))
+		if err != nil {
+			return fmt.Errorf("the histogram of %s, %s: %w", c.ID, m.Name, err)
+		}
+		points, name := percentiles(h), curveName(m, &d)
+		if _, full := l.curves.hue(name); !full {
+			l.highest = max(l.highest, points[len(points)-1].X)
+		}
+		if err := errors.Join(l.curves.add(name, points, false, before), l.histogram.add(name, shares(h), false, before)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func curveName(m *record.Measure, d *record.Distribution) string {
 	name := m.Name
-	if m.Size > 0 {
+	if m.Size > 0 && !strings.Contains(name, strconv.FormatInt(m.Size, 10)) {
 		name += " " + size(m.Size)
+	}
+	if m.Role != "" {
+		name += " " + m.Role
 	}
 	if d.Of != "" && d.Of != "total" {
 		name += ", " + d.Of
@@ -98,7 +110,7 @@ func shares(h *hdr.Histogram) plotter.XYs {
 	}
 	points := make(plotter.XYs, len(counts))
 	for i, n := range counts {
-		points[i] = plotter.XY{X: (low + (float64(i)+0.5)*width) / 1e3, Y: n / float64(h.TotalCount())}
+		points[i] = plotter.XY{X: (low + (float64(i)+0.5)*width) / 1e3, Y: 100 * n / float64(h.TotalCount())}
 	}
 	return points
 }

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -15,39 +16,58 @@ import (
 
 // sizes gathers what was measured at several sizes of messages, over all cases.
 type sizes struct {
-	bandwidth map[string]map[int64]float64 // Gbit/s by series and size
-	latency   map[string]map[int64]float64 // µs
+	bandwidth, latency series
+}
+
+// series are values by size, by the name of a curve; those of the baseline beside those of the run.
+type series struct {
+	now, before map[string]map[int64]float64
 }
 
 func (s *sizes) add(c *cases.Case) {
-	if s.bandwidth == nil {
-		s.bandwidth, s.latency = make(map[string]map[int64]float64), make(map[string]map[int64]float64)
-	}
 	for _, m := range c.Measures.All() {
-		if m.Size <= 0 {
-			continue
-		}
-		if m.BitsPerSecond > 0 {
-			note(s.bandwidth, seriesName(&m), m.Size, m.BitsPerSecond/1e9)
-		}
-		for _, d := range m.Latency {
-			if d.Count > 0 && (d.Of == "" || d.Of == "total") {
-				note(s.latency, seriesName(&m), m.Size, float64(d.P50)/1e3)
-			}
+		s.measure(&m, false)
+	}
+	for i := range c.Before {
+		s.measure(&c.Before[i], true)
+	}
+}
+
+func (s *sizes) measure(m *record.Measure, before bool) {
+	if m.Size <= 0 {
+		return
+	}
+	if m.BitsPerSecond > 0 {
+		s.bandwidth.note(seriesName(m), m.Size, m.BitsPerSecond/1e9, before)
+	}
+	for _, d := range m.Latency {
+		if d.Count > 0 && (d.Of == "" || d.Of == "total") {
+			s.latency.note(seriesName(m), m.Size, float64(d.P50)/1e3, before)
 		}
 	}
 }
 
 // seriesName does not mention the size, so that sizes of one measurement are one curve.
 func seriesName(m *record.Measure) string {
-	return strings.TrimSpace(m.Type + " " + m.Operation + " " + m.Role)
+	name := strings.TrimSpace(m.Type + " " + m.Operation + " " + m.Role)
+	if m.Both {
+		name += ", both ways"
+	}
+	return name
 }
 
-func note(all map[string]map[int64]float64, series string, size int64, value float64) {
-	if all[series] == nil {
-		all[series] = make(map[int64]float64)
+func (s *series) note(name string, size int64, value float64, before bool) {
+	all := &s.now
+	if before {
+		all = &s.before
 	}
-	all[series][size] = value
+	if *all == nil {
+		*all = make(map[string]map[int64]float64)
+	}
+	if (*all)[name] == nil {
+		(*all)[name] = make(map[int64]float64)
+	}
+	(*all)[name][size] = value
 }
 
 // charts are those of series with more than one size.
@@ -55,34 +75,39 @@ func (s *sizes) charts() ([]chart, error) {
 	var charts []chart
 	for _, each := range []struct {
 		title, unit string
-		all         map[string]map[int64]float64
-	}{{"Bandwidth by message size", "Gbit/s", s.bandwidth}, {"Median latency by message size", "µs", s.latency}} {
-		p, drawn := newPlot("message size", each.unit), 0
-		for _, name := range slices.Sorted(maps.Keys(each.all)) {
-			values := each.all[name]
-			if len(values) < 2 || drawn == maxCurves {
-				continue
-			}
-			var points plotter.XYs
-			for _, n := range slices.Sorted(maps.Keys(values)) {
-				points = append(points, plotter.XY{X: math.Log2(float64(n)), Y: values[n]})
-			}
-			if err := addLine(p, drawn, name, points, true); err != nil {
-				return nil, err
-			}
-			drawn++
+		of          *series
+	}{{"Bandwidth by message size", "Gbit/s", &s.bandwidth}, {"Median latency by message size", "µs", &s.latency}} {
+		c := newCanvas("message size", each.unit)
+		if err := errors.Join(each.of.draw(c, each.of.now, false), each.of.draw(c, each.of.before, true)); err != nil {
+			return nil, err
 		}
-		if drawn == 0 {
+		if c.empty() {
 			continue
 		}
-		p.X.Tick.Marker, p.Y.Min = powers{}, 0
-		drawnChart, err := render(each.title, p)
+		c.plot.X.Tick.Marker, c.plot.Y.Min = powers{}, 0
+		drawn, err := c.render(each.title, chartHeight)
 		if err != nil {
 			return nil, err
 		}
-		charts = append(charts, drawnChart)
+		charts = append(charts, drawn)
 	}
 	return charts, nil
+}
+
+func (s *series) draw(c *canvas, all map[string]map[int64]float64, before bool) error {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if len(all[name]) < 2 || len(s.now[name]) < 2 {
+			continue
+		}
+		var points plotter.XYs
+		for _, n := range slices.Sorted(maps.Keys(all[name])) {
+			points = append(points, plotter.XY{X: math.Log2(float64(n)), Y: all[name][n]})
+		}
+		if err := c.add(name, points, true, before); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // powers are the ticks of an axis of sizes.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"rdmarun/host/report/cases"
 	"rdmarun/host/scenario/record"
@@ -13,52 +12,40 @@ import (
 
 // A timeline is a ladder: a lane for each role from left to right, time from top to bottom, a box a step.
 // Its rows are evenly spaced, since the times of one case may lie a microsecond or a minute apart; where
-// nothing happened for long, the time that went by stands between the rows.
+// nothing happened for long, the time that went by stands between the rows.  Where the page has no room for the
+// lanes side by side, the style puts the boxes below each other, each with its role.
 type timeline struct {
-	Width, Height int
-	Left, Right   int
-	Bottom        int
-	Lanes         []lane
-	Rows          []ladderRow
-	Dropped       int
+	Lanes []lane
+	Rows  []ladderRow
 }
 
 type lane struct {
-	Name     string
-	X, Width int
-	Middle   int
-	Device   string
+	Name   string
+	Device string
 }
 
 type ladderRow struct {
 	// Gap is a text between rows instead of a step.
-	Gap   string
-	Y     int
+	Gap string
+	// Lane is the number of the step's lane, from 1.
+	Lane  int
+	Role  string
 	At    string
-	X     int
-	Width int
 	Text  string
 	Sub   string
-	Full  string
+	Place string
 	Bad   bool
 	Took  string
 }
 
-// Measures in pixels of the picture.
 const (
-	timeWidth   = 92
-	laneGap     = 14
-	laneMin     = 230
-	laneMax     = 420
-	ladderWidth = 980
-	headHeight  = 40
-	boxHeight   = 38
-	rowHeight   = 46
-	gapHeight   = 26
-	glyphWidth  = 6.75 // of the monospaced font at 11 pixels
-	longGap     = 5 * time.Millisecond
-	noRole      = "runner"
-	textInset   = 9
+	// longGap is the time without a step that is worth a line.
+	longGap = 5 * time.Millisecond
+	noRole  = "runner"
+	// most characters of a step and of its outcome: a buffer's bytes are no reading.
+	mostText = 240
+	// mostLanes is how many fit beside each other on the widest page.
+	mostLanes = 6
 )
 
 func newTimeline(c *cases.Case) *timeline {
@@ -67,45 +54,40 @@ func newTimeline(c *cases.Case) *timeline {
 	if len(steps)+len(last) == 0 {
 		return nil
 	}
-	t := &timeline{Dropped: c.Steps.Dropped()}
+	t := &timeline{}
 	t.lanes(c, append(slices.Clone(steps), last...))
-	y := headHeight + 12
 	var end time.Duration
-	for _, step := range steps {
-		y = t.step(c, &step, y, &end)
+	for i := range steps {
+		t.step(c, &steps[i], &end)
 	}
-	if t.Dropped > 0 {
-		t.Rows = append(t.Rows, ladderRow{Gap: plural(t.Dropped, "more step"), Y: y + gapHeight/2})
-		y += gapHeight
+	if n := c.Steps.Dropped(); n > 0 {
+		t.Rows = append(t.Rows, ladderRow{Gap: plural(n, "more step")})
 		end = last[0].At
 	}
-	for _, step := range last {
-		y = t.step(c, &step, y, &end)
+	for i := range last {
+		t.step(c, &last[i], &end)
 	}
-	t.Bottom, t.Height = y, y+6
-	t.Left = timeWidth
-	t.Right = t.Width - 8
 	return t
 }
 
-// lanes lays out a lane for each role, those of the case first.
+// lanes lists a lane for each role, those of the case first.
 func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
 	for _, place := range c.Start.Roles {
 		t.Lanes = append(t.Lanes, lane{Name: place.Role, Device: place.Device + " " + place.Address})
 	}
 	for _, step := range steps {
-		if t.lane(step.Role) == nil {
+		if t.lane(step.Role) == 0 {
 			t.Lanes = append(t.Lanes, lane{Name: laneName(step.Role)})
 		}
 	}
-	n := len(t.Lanes)
-	width := min(max((ladderWidth-timeWidth-n*laneGap)/n, laneMin), laneMax)
-	for i := range t.Lanes {
-		t.Lanes[i].X = timeWidth + i*(width+laneGap)
-		t.Lanes[i].Width = width
-		t.Lanes[i].Middle = t.Lanes[i].X + width/2
+}
+
+// Class names how many lanes there are, for the style.
+func (t *timeline) Class() string {
+	if len(t.Lanes) > mostLanes {
+		return "many"
 	}
-	t.Width = timeWidth + n*(width+laneGap)
+	return fmt.Sprintf("lanes-%d", len(t.Lanes))
 }
 
 func laneName(role string) string {
@@ -115,52 +97,32 @@ func laneName(role string) string {
 	return role
 }
 
-func (t *timeline) lane(role string) *lane {
-	for i := range t.Lanes {
-		if t.Lanes[i].Name == laneName(role) {
-			return &t.Lanes[i]
-		}
-	}
-	return nil
+// lane is the number of a role's lane, 0 when there is none.
+func (t *timeline) lane(role string) int {
+	return 1 + slices.IndexFunc(t.Lanes, func(l lane) bool { return l.Name == laneName(role) })
 }
 
-// step adds a step at y and returns where the next one goes.
-func (t *timeline) step(c *cases.Case, step *record.Step, y int, end *time.Duration) int {
+func (t *timeline) step(c *cases.Case, step *record.Step, end *time.Duration) {
 	if idle := step.At - *end; idle > longGap {
-		t.Rows = append(t.Rows, ladderRow{Gap: duration(idle) + " later", Y: y + gapHeight/2 - 4})
-		y += gapHeight
+		t.Rows = append(t.Rows, ladderRow{Gap: duration(idle) + " later"})
 	}
 	*end = max(*end, step.At+step.Took)
-	at := t.lane(step.Role)
-	row := ladderRow{
-		Y: y, At: clock(step.At), X: at.X, Width: at.Width, Bad: !step.OK,
-		Full: strings.TrimSpace(cases.StepText(c.File, step)), Took: duration(step.Took),
+	file := c.File
+	if step.File != "" {
+		file = step.File
 	}
-	room := int(float64(at.Width-2*textInset) / glyphWidth)
-	row.Text = cut(strings.TrimSpace(step.Action+" "+step.Text), room)
-	row.Sub = cut(step.Outcome, room-utf8.RuneCountInString(row.Took)-2)
-	t.Rows = append(t.Rows, row)
-	return y + rowHeight
+	t.Rows = append(t.Rows, ladderRow{
+		Lane: t.lane(step.Role), Role: laneName(step.Role), At: clock(step.At), Bad: !step.OK, Took: duration(step.Took),
+		Text: cut(step.Action + " " + step.Text), Sub: cut(step.Outcome), Place: fmt.Sprintf("%s:%d", file, step.Line),
+	})
 }
 
-// TextX is where the text of a box begins.
-func (r ladderRow) TextX() int { return r.X + textInset }
-
-// TookX is where its time ends.
-func (r ladderRow) TookX() int { return r.X + r.Width - textInset }
-
-// FirstY is the line of the text, SecondY that of the outcome.
-func (r ladderRow) FirstY() int { return r.Y + 15 }
-
-// SecondY is the line of the outcome.
-func (r ladderRow) SecondY() int { return r.Y + 30 }
-
-func cut(text string, room int) string {
+func cut(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if utf8.RuneCountInString(text) <= room {
-		return text
+	if runes := []rune(text); len(runes) > mostText {
+		return string(runes[:mostText-1]) + "…"
 	}
-	return string([]rune(text)[:max(room-1, 0)]) + "…"
+	return text
 }
 
 // clock prints a time since the case began, microseconds apart.

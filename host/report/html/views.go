@@ -12,11 +12,13 @@ import (
 )
 
 // groups are how cases are counted and filtered, in the order of what a reader looks for.
-var groups = []string{"failed", "error", "flaky", "xfailed", "skipped", "passed"}
+var groups = []string{"failed", "error", "threshold", "flaky", "xfailed", "skipped", "passed"}
 
 // group is where a case counts.
 func group(c *cases.Case) string {
 	switch {
+	case c.Result.Status == record.Passed && c.Failed():
+		return "threshold"
 	case c.Result.Flaky():
 		return "flaky"
 	case c.Infrastructure():
@@ -50,6 +52,7 @@ type caseView struct {
 	Timeline *timeline
 	Charts   []chart
 	Measured []measureRow
+	ID       string // of the element, for links to it
 }
 
 type failureView struct {
@@ -60,7 +63,7 @@ type failureView struct {
 func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 	v := &caseView{
 		Case: c, Group: group(c), Detailed: detailed, Name: c.Result.Name,
-		Where: c.File, Message: c.Message(), Params: sorted(c.Start.Params),
+		ID: fmt.Sprintf("case-%d", c.Order), Where: c.File, Message: c.Message(), Params: sorted(c.Start.Params),
 	}
 	if c.Attempt > 0 {
 		v.Name = fmt.Sprintf("%s (%d)", v.Name, c.Attempt+1)
@@ -83,8 +86,12 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 	for _, m := range c.Measures.All() {
 		v.Measured = append(v.Measured, rowsOf(&m)...)
 	}
-	charts, err := latencyCharts(c)
-	v.Charts = charts
+	latency, err := latencyCharts(c)
+	if err != nil {
+		return v, err
+	}
+	intervals, err := intervalCharts(c)
+	v.Charts = append(latency, intervals...)
 	return v, err
 }
 
@@ -133,6 +140,7 @@ type summaryView struct {
 	Good        bool
 	Bars        []bar
 	Environment []pair
+	Devices     []record.Device
 	Charts      []chart
 }
 
@@ -142,8 +150,8 @@ type bar struct {
 	Share template.CSS
 }
 
-func newSummaryView(s *summary) (*summaryView, error) {
-	v := &summaryView{summary: s, Environment: sorted(s.Run.Environment)}
+func newSummaryView(s *summary, devices []record.Device) (*summaryView, error) {
+	v := &summaryView{summary: s, Environment: sorted(s.Run.Environment), Devices: devices}
 	for _, name := range groups {
 		if n := s.Counts[name]; n > 0 {
 			v.Bars = append(v.Bars, bar{name, n, template.CSS(fmt.Sprintf("flex-grow:%d", n))})

@@ -124,7 +124,7 @@ func (w *Writer) Close() error {
 			return err
 		}
 	}
-	view, err := newSummaryView(&w.summary)
+	view, err := newSummaryView(&w.summary, w.tracker.Devices())
 	if err != nil {
 		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
 	}

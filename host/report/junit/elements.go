@@ -3,10 +3,12 @@ package junit
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
 	"rdmarun/host/report/cases"
+	"rdmarun/host/scenario/record"
 )
 
 // The library's types with what they lack: properties of a test case, as pytest and Surefire write them and as
@@ -42,12 +44,21 @@ func (t *testsuites) add(s *suite) {
 	t.Suites = append(t.Suites, s)
 }
 
+// devices adds what is known of those that cases ran on.
+func (s *suite) devices(list []record.Device) {
+	for _, device := range list {
+		for _, fact := range device.Facts() {
+			s.AddProperty(clean("device."+device.Name+"."+strings.ReplaceAll(fact.Name, " ", "_")), clean(fact.Value))
+		}
+	}
+}
+
 func (t *testcase) property(name, value string) {
 	t.Properties = append(t.Properties, junit.Property{Name: clean(name), Value: clean(value)})
 }
 
 // properties tell what the case was: its parameters, tags, and what its roles ran on.
-func (t *testcase) properties(c *cases.Case) {
+func (t *testcase) properties(c *cases.Case, known *cases.Tracker) {
 	t.property("status", string(c.Result.Status))
 	for _, name := range slices.Sorted(maps.Keys(c.Start.Params)) {
 		t.property("param."+name, c.Start.Params[name])
@@ -58,6 +69,9 @@ func (t *testcase) properties(c *cases.Case) {
 	for _, place := range c.Start.Roles {
 		t.property("role."+place.Role+".device", place.Device)
 		t.property("role."+place.Role+".address", place.Address)
+		if device := known.Device(place.Device); device != nil {
+			t.property("role."+place.Role+".driver", device.Driver)
+		}
 		if place.Guest != "" {
 			t.property("role."+place.Role+".guest", place.Guest)
 		}

@@ -56,6 +56,7 @@ func (w *Writer) Close() error {
 	}
 	all := testsuites{Testsuites: junit.Testsuites{Name: "rdmarun", Time: milliseconds(w.total)}}
 	for i, s := range w.suites {
+		s.devices(w.tracker.Devices())
 		s.ID, s.Time = i, milliseconds(s.seconds)
 		all.add(s)
 	}
@@ -87,7 +88,7 @@ func (w *Writer) add(c *cases.Case) {
 	test := testcase{Testcase: junit.Testcase{
 		Name: clean(c.ID), Classname: clean(c.File), Time: cases.Seconds(c.Result.Took),
 	}}
-	test.properties(c)
+	test.properties(c, w.tracker)
 	if c.Attempt > 0 {
 		test.Name += fmt.Sprintf(" (%d)", c.Attempt+1)
 	}
@@ -101,8 +102,11 @@ func (w *Writer) add(c *cases.Case) {
 	case c.Infrastructure():
 		test.Error = result
 	case c.Failed():
-		if len(c.Result.Failures) > 0 {
+		switch {
+		case len(c.Result.Failures) > 0:
 			result.Type = c.Result.Failures[0].Kind
+		case len(c.Unmet()) > 0:
+			result.Type = "threshold"
 		}
 		test.Failure = result
 	}

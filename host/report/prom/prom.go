@@ -129,7 +129,7 @@ func (w *Writer) add(c *cases.Case) {
 	if c.Result.Status == record.Skipped {
 		return // neither ok nor not
 	}
-	w.failed[c.ID] = w.failed[c.ID] || c.Failed()
+	w.failed[c.ID] = w.failed[c.ID] || !c.Result.Status.Fine()
 	w.gauge(caseOK, number(!w.failed[c.ID]), c.File, c.ID)
 	w.gauge(caseDuration, c.Result.Took.Seconds(), c.File, c.ID)
 	for _, threshold := range c.Thresholds.All() {

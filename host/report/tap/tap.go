@@ -129,7 +129,7 @@ func (w *Writer) diagnostics(c *cases.Case) {
 	field := func(name string, value any) {
 		w.print("  %s: %s\n", name, yaml(value))
 	}
-	if c.Result.Status != record.Passed {
+	if c.Failed() || c.Result.Status != record.Passed {
 		field("message", c.Message())
 		field("severity", map[bool]string{true: "error", false: "fail"}[c.Infrastructure()])
 	}
@@ -141,8 +141,10 @@ func (w *Writer) diagnostics(c *cases.Case) {
 		first := &c.Result.Failures[0]
 		w.print("  at:\n")
 		field("  file", first.File)
-		field("  line", first.Line)
-		field("  column", first.Column)
+		if first.Line > 0 {
+			field("  line", first.Line)
+			field("  column", first.Column)
+		}
 		if first.Expected != "" {
 			field("expected", first.Expected)
 		}
@@ -152,8 +154,10 @@ func (w *Writer) diagnostics(c *cases.Case) {
 		if first.Rerun != "" {
 			field("rerun", first.Rerun)
 		}
+	}
+	if text := c.FailureText(); text != "" {
 		w.print("  report:\n")
-		for _, line := range strings.Split(strings.TrimRight(c.FailureText(), "\n"), "\n") {
+		for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 			w.item(line)
 		}
 	}
