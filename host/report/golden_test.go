@@ -25,9 +25,6 @@ import (
 
 func TestGolden(t *testing.T) {
 	for _, format := range report.Formats() {
-		if format.Folder {
-			continue // package hdrlog has tests of its own
-		}
 		for name, ended := range map[string]bool{"ended": true, "killed": false} {
 			t.Run(format.Name+" "+name, func(t *testing.T) {
 				got, err := os.ReadFile(write(t, format.Name, ended))
@@ -54,9 +51,6 @@ func TestGolden(t *testing.T) {
 
 func TestReportsOfRecordsAreThoseOfTheRun(t *testing.T) {
 	for _, format := range report.Formats() {
-		if format.Folder {
-			continue // package hdrlog has tests of its own
-		}
 		for name, ended := range map[string]bool{"ended": true, "killed": false} {
 			t.Run(format.Name+" "+name, func(t *testing.T) {
 				var later bytes.Buffer
