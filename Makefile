@@ -19,6 +19,7 @@ SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore -type f \
 
 include tools/guests.mk
 include tools/core.mk
+include tools/preload.mk
 
 .PHONY: help
 help: ## this list
@@ -37,7 +38,7 @@ demo: bin/rdmarun guests ## set up, build, and run the main job: rping, then two
 	$(Q)bin/rdmarun run scenarios/guest-pingpong.yaml
 
 .PHONY: build
-build: bin/rdmarun ## build bin/rdmarun
+build: bin/rdmarun bin/librdmarun-soft.so ## build bin/rdmarun, and the library of "rdmarun exec" beside it
 
 bin/rdmarun: $(SOURCES) bin/version | setup
 	@echo "building $@"

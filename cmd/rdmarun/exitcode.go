@@ -25,6 +25,8 @@ const (
 	exitTimeout     exitCode = 124 // the whole run took too long (as timeout(1))
 	exitTrapped     exitCode = 125 // a guest trapped
 	exitNotAGuest   exitCode = 126 // not a WASM guest, or one that imports what this host lacks
+	exitNotRunnable exitCode = 126 // exec: the program cannot be run on the soft provider
+	exitNoProgram   exitCode = 127 // exec: no such program (as env(1))
 	exitInterrupted exitCode = 130 // SIGINT
 	exitTerminated  exitCode = 143 // SIGTERM
 )
@@ -44,7 +46,8 @@ var exitCodes = []struct {
 	{exitBug, "a bug in rdmarun; a report was written to a file"},
 	{exitTimeout, "the whole run took too long"},
 	{exitTrapped, "guest run: the guest trapped"},
-	{exitNotAGuest, "guest run, guest inspect: not a WebAssembly guest, or it imports what this host lacks"},
+	{exitNotAGuest, "guest run, guest inspect: not a WebAssembly guest, or it imports what this host lacks; exec: a program that cannot be run so"},
+	{exitNoProgram, "exec: no such program"},
 	{exitInterrupted, "interrupted (SIGINT)"},
 	{exitTerminated, "terminated (SIGTERM)"},
 }

@@ -28,6 +28,7 @@ const rootExample = `  rdmarun run scenarios/rping.yaml
 // commandConstructors make the commands of rdmarun; a new command is one more line here.
 var commandConstructors = []func(*app) *cobra.Command{
 	newGuestCommand,
+	newExecCommand,
 	newRunCommand,
 	newValidateCommand,
 	newReportCommand,

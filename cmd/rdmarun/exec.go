@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+const execLong = `Run an unmodified program on the embedded provider: what it calls of librdmacm and
+libibverbs goes to a device "soft0" inside its own process, which needs no hardware, no
+kernel module and no privilege.
+
+The library that does it is preloaded (LD_PRELOAD); the program, and programs that it
+starts, are dynamically linked, and each has a device of its own: two processes do not
+see each other's.
+
+The exit code is the program's; 126 when it cannot be run this way, 127 when there is
+none of that name.`
+
+// execFlags are the flags of exec.
+type execFlags struct {
+	library string
+	seed    seedFlag
+}
+
+func newExecCommand(a *app) *cobra.Command {
+	var flags execFlags
+	command := &cobra.Command{
+		Use:     "exec [--] PROGRAM [ARGS...]",
+		Short:   "Run an unmodified RDMA program on the embedded provider",
+		Long:    execLong,
+		Example: "  rdmarun exec ibv_devinfo -v\n  rdmarun exec -- python3 my_pyverbs_test.py",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.exec(flags, args)
+		},
+	}
+	command.Flags().SetInterspersed(false) // what stands after the program's name is the program's
+	command.Flags().StringVar(&flags.library, "library", "", "the library to preload (default: "+softLibrary+" beside rdmarun)")
+	command.Flags().Var(&flags.seed, "seed", "draw random numbers from this, so that a run repeats")
+	return command
+}
+
+// exec replaces this process by the program; it returns only when that failed.
+func (a *app) exec(flags execFlags, args []string) error {
+	library, err := findSoftLibrary(flags.library)
+	if err != nil {
+		return withExit(exitEnvironment, err)
+	}
+	program, err := findProgram(args[0])
+	if err != nil {
+		return err
+	}
+	env := maps.Clone(a.env)
+	if others := env["LD_PRELOAD"]; others != "" {
+		library += ":" + others
+	}
+	env["LD_PRELOAD"] = library
+	if flags.seed.value != nil {
+		env["RDMARUN_EXEC_SEED"] = strconv.FormatUint(*flags.seed.value, 10)
+	}
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		pairs = append(pairs, name+"="+env[name])
+	}
+	return withExit(exitNotRunnable, fmt.Errorf("exec %s: %w", program, syscall.Exec(program, args, pairs)))
+}
+
+// softLibrary is the file name of the soft provider as a library; "make build" makes it beside the binary.
+const softLibrary = "librdmarun-soft.so"
+
+// findSoftLibrary looks where the binary lies, and where a package puts libraries: ../lib/rdmarun.
+func findSoftLibrary(given string) (string, error) {
+	if given != "" {
+		path, err := filepath.Abs(given)
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		return path, err
+	}
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find rdmarun's own folder: %w", err)
+	}
+	folder := filepath.Dir(self)
+	for _, path := range []string{filepath.Join(folder, softLibrary), filepath.Join(folder, "..", "lib", "rdmarun", softLibrary)} {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not beside %s: \"make build\" makes it there, or name it with --library", softLibrary, self)
+}

@@ -1,0 +1,75 @@
+/* libibverbs' functions under their own names; their manual is section 3 of the man pages. */
+#include "preload.h"
+
+#include <errno.h>
+
+FORWARD_POINTER(struct ibv_device **, ibv_get_device_list, (int *count), (count))
+FORWARD_VOID(ibv_free_device_list, (struct ibv_device * *list), (list))
+FORWARD_POINTER(const char *, ibv_get_device_name, (struct ibv_device * device), (device))
+FORWARD_NUMBER(__be64, ibv_get_device_guid, (struct ibv_device * device), (device))
+FORWARD_POINTER(struct ibv_context *, ibv_open_device, (struct ibv_device * device), (device))
+FORWARD_IBVERBS(ibv_close_device, (struct ibv_context * context), (context))
+
+FORWARD_IBVERBS(ibv_query_device, (struct ibv_context * context, struct ibv_device_attr *attr),
+		(context, attr))
+FORWARD_IBVERBS(ibv_query_port,
+		(struct ibv_context * context, uint8_t port, struct _compat_ibv_port_attr *attr),
+		(context, port, attr))
+FORWARD_IBVERBS(ibv_query_gid,
+		(struct ibv_context * context, uint8_t port, int index, union ibv_gid *gid),
+		(context, port, index, gid))
+FORWARD_NUMBER(ssize_t, _ibv_query_gid_table,
+	       (struct ibv_context * context, struct ibv_gid_entry *entries, size_t max,
+		uint32_t flags, size_t entry_size),
+	       (context, entries, max, flags, entry_size))
+FORWARD_IBVERBS(ibv_query_pkey,
+		(struct ibv_context * context, uint8_t port, int index, __be16 *pkey),
+		(context, port, index, pkey))
+
+FORWARD_POINTER(struct ibv_pd *, ibv_alloc_pd, (struct ibv_context * context), (context))
+FORWARD_IBVERBS(ibv_dealloc_pd, (struct ibv_pd * pd), (pd))
+FORWARD_POINTER(struct ibv_mr *, ibv_reg_mr,
+		(struct ibv_pd * pd, void *address, size_t length, int access),
+		(pd, address, length, access))
+FORWARD_POINTER(struct ibv_mr *, ibv_reg_mr_iova2,
+		(struct ibv_pd * pd, void *address, size_t length, uint64_t iova,
+		 unsigned int access),
+		(pd, address, length, iova, access))
+FORWARD_IBVERBS(ibv_dereg_mr, (struct ibv_mr * mr), (mr))
+
+FORWARD_POINTER(struct ibv_comp_channel *, ibv_create_comp_channel, (struct ibv_context * context),
+		(context))
+FORWARD_IBVERBS(ibv_destroy_comp_channel, (struct ibv_comp_channel * channel), (channel))
+FORWARD_POINTER(struct ibv_cq *, ibv_create_cq,
+		(struct ibv_context * context, int entries, void *cq_context,
+		 struct ibv_comp_channel *channel, int vector),
+		(context, entries, cq_context, channel, vector))
+FORWARD_IBVERBS(ibv_destroy_cq, (struct ibv_cq * cq), (cq))
+FORWARD_RDMACM(ibv_get_cq_event,
+	       (struct ibv_comp_channel * channel, struct ibv_cq **cq, void **cq_context),
+	       (channel, cq, cq_context))
+FORWARD_VOID(ibv_ack_cq_events, (struct ibv_cq * cq, unsigned int events), (cq, events))
+
+FORWARD_POINTER(struct ibv_qp *, ibv_create_qp, (struct ibv_pd * pd, struct ibv_qp_init_attr *attr),
+		(pd, attr))
+FORWARD_IBVERBS(ibv_modify_qp, (struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask),
+		(qp, attr, mask))
+FORWARD_IBVERBS(ibv_query_qp,
+		(struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init_attr),
+		(qp, attr, mask, init_attr))
+FORWARD_IBVERBS(ibv_destroy_qp, (struct ibv_qp * qp), (qp))
+FORWARD_POINTER(struct ibv_srq *, ibv_create_srq,
+		(struct ibv_pd * pd, struct ibv_srq_init_attr *attr), (pd, attr))
+FORWARD_IBVERBS(ibv_modify_srq, (struct ibv_srq * srq, struct ibv_srq_attr *attr, int mask),
+		(srq, attr, mask))
+FORWARD_IBVERBS(ibv_query_srq, (struct ibv_srq * srq, struct ibv_srq_attr *attr), (srq, attr))
+FORWARD_IBVERBS(ibv_destroy_srq, (struct ibv_srq * srq), (srq))
+
+FORWARD_RDMACM(ibv_get_async_event, (struct ibv_context * context, struct ibv_async_event *event),
+	       (context, event))
+FORWARD_VOID(ibv_ack_async_event, (struct ibv_async_event * event), (event))
+
+/* A function of the table that is not forwarded here does not link. */
+#define FORWARDED(function) __typeof__(function) *const preload_##function = function;
+CORE_IBVERBS_FUNCTIONS(FORWARDED)
