@@ -30,6 +30,9 @@ func showVerb(w io.Writer, word string) bool {
 			fmt.Fprintln(table, "arguments:")
 		}
 		fmt.Fprintf(table, "  %s\t%s\t%s\n", argument.Name, argumentNotes(argument), argument.Doc)
+		for _, field := range argument.Fields {
+			fmt.Fprintf(table, "    .%s\t%s\t%s\n", field.Name, argumentNotes(field), field.Doc)
+		}
 	}
 	for i, result := range v.Results {
 		if i == 0 {

@@ -1,12 +1,14 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"rdmarun/host/report/csv"
+	"rdmarun/host/report/hdrlog"
 	"rdmarun/host/report/html"
 	"rdmarun/host/report/jsonl"
 	"rdmarun/host/report/junit"
@@ -23,27 +25,46 @@ type Output interface {
 	Close() error
 }
 
-// formats are the outputs by their names.
+// formats are the outputs by their names; make is for those that are written whole, in the end.
 var formats = []struct {
 	name, extension, what string
 	make                  func(*output.File) Output
+	open                  func(path string, stdout io.Writer) (Output, error)
 }{
-	{"jsonl", "jsonl", "every record, one a line, as JSON: all others can be made of it", nil},
-	{"junit", "xml", "JUnit's XML, for CI systems", func(f *output.File) Output { return junit.New(f) }},
-	{"tap", "tap", "TAP version 14", func(f *output.File) Output { return tap.New(f) }},
-	{"html", "html", "a page to look at", func(f *output.File) Output { return html.New(f) }},
-	{"prom", "prom", "metrics as OpenMetrics text", func(f *output.File) Output { return prom.New(f) }},
-	{"csv", "csv", "a table for spreadsheets", func(f *output.File) Output { return csv.New(f) }},
+	{name: "jsonl", extension: "jsonl", what: "every record, one a line, as JSON: all others can be made of it", open: openRecords},
+	{name: "junit", extension: "xml", what: "JUnit's XML, for CI systems", make: func(f *output.File) Output { return junit.New(f) }},
+	{name: "tap", extension: "tap", what: "TAP version 14", make: func(f *output.File) Output { return tap.New(f) }},
+	{name: "html", extension: "html", what: "a page to look at", make: func(f *output.File) Output { return html.New(f) }},
+	{name: "prom", extension: "prom", what: "metrics as OpenMetrics text", make: func(f *output.File) Output { return prom.New(f) }},
+	{name: "csv", extension: "csv", what: "a table for spreadsheets", make: func(f *output.File) Output { return csv.New(f) }},
+	{name: "hdr", what: "a folder of HdrHistogram logs, one of each measurement of times", open: openHistograms},
+}
+
+func openRecords(path string, stdout io.Writer) (Output, error) {
+	if path == "-" {
+		return jsonl.To(stdout, "to stdout"), nil
+	}
+	return jsonl.Create(path)
+}
+
+func openHistograms(path string, _ io.Writer) (Output, error) {
+	if path == "-" {
+		return nil, errors.New("histograms are files in a folder: hdr=FOLDER")
+	}
+	return hdrlog.New(path)
 }
 
 // Format is a name of a format and what it is.
-type Format struct{ Name, Extension, What string }
+type Format struct {
+	Name, Extension, What string
+	Folder                bool // it has a folder of files, and no single one
+}
 
 // Formats lists the formats.
 func Formats() []Format {
 	list := make([]Format, len(formats))
 	for i, each := range formats {
-		list[i] = Format{each.name, each.extension, each.what}
+		list[i] = Format{each.name, each.extension, each.what, each.extension == ""}
 	}
 	return list
 }
@@ -73,10 +94,8 @@ func Open(target Target, stdout io.Writer) (Output, error) {
 	for _, each := range formats {
 		switch {
 		case each.name != target.Format:
-		case each.make == nil && target.Path == "-":
-			return jsonl.To(stdout, "to stdout"), nil
-		case each.make == nil:
-			return jsonl.Create(target.Path)
+		case each.open != nil:
+			return each.open(target.Path, stdout)
 		case target.Path == "-":
 			return each.make(output.To(stdout, "to stdout")), nil
 		default:

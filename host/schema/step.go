@@ -66,7 +66,7 @@ func argumentSchema(argument *verb.Argument) object {
 			integer["minimum"], integer["maximum"] = argument.Min, argument.Max
 		}
 		return integer
-	case verb.Size, verb.Duration:
+	case verb.Size, verb.Duration, verb.Rate:
 		return object{"type": []string{"number", "string"}}
 	case verb.Boolean:
 		return object{"type": []string{"boolean", "string"}}
@@ -78,6 +78,14 @@ func argumentSchema(argument *verb.Argument) object {
 		return object{"type": []string{"object", "string"}}
 	case verb.Layout:
 		return object{"type": "array", "minItems": 1}
+	case verb.Sizes:
+		return object{"type": []string{"array", "object", "number", "string"}}
+	case verb.Options:
+		properties := object{}
+		for i := range argument.Fields {
+			properties[argument.Fields[i].Name] = documented(argumentSchema(&argument.Fields[i]), argument.Fields[i].Doc)
+		}
+		return object{"type": []string{"object", "string"}, "properties": properties, "additionalProperties": false}
 	}
 	return object{} // a type newer than this package: the checker has the last word
 }

@@ -53,6 +53,27 @@ type Distribution struct {
 	HDR string `json:"hdr,omitempty"`
 }
 
+// IntervalRates are the rates of each interval of one or more ends together, in bits a second.  What was left
+// over at the end is no interval: a few microseconds have any rate.
+func IntervalRates(ends ...*Measure) []float64 {
+	var rates []float64
+	for i := range ends[0].Intervals {
+		sum := 0.0
+		for _, m := range ends {
+			if i >= len(m.Intervals) {
+				return rates
+			}
+			took := m.Intervals[i].End - m.Intervals[i].Begin
+			if took <= (m.Intervals[0].End-m.Intervals[0].Begin)/2 {
+				return rates
+			}
+			sum += float64(m.Intervals[i].Bytes) * 8 / took.Seconds()
+		}
+		rates = append(rates, sum)
+	}
+	return rates
+}
+
 // Interval is a part of a measurement.
 type Interval struct {
 	Begin    time.Duration `json:"begin_ns"`

@@ -22,6 +22,8 @@ type Human struct {
 	heading string
 	// file is the one whose cases are being listed.
 	file string
+	// measured is what was measured in the running case.
+	measured []record.Measure
 }
 
 // HumanOptions say how much to show.
@@ -73,6 +75,8 @@ func (h *Human) Record(r *record.Record) error {
 		h.line(r)
 	case record.Checked:
 		h.threshold(r.Threshold)
+	case record.Measured:
+		h.measured = append(h.measured, *r.Measure)
 	case record.CaseRetry:
 		h.retry(r)
 	case record.CaseEnd:
@@ -93,7 +97,7 @@ func (h *Human) print(format string, args ...any) {
 }
 
 func (h *Human) begin(r *record.Record) {
-	h.heading = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name)
+	h.heading, h.measured = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name), nil
 	h.fileLine(r)
 	if h.options.Places {
 		h.places(r.Start.Roles)
@@ -226,6 +230,7 @@ func (h *Human) end(r *record.Record) {
 			h.print("      %s\n", result.Reason)
 		}
 	}
+	h.measures(h.measured)
 }
 
 func (h *Human) word(status record.Status) string {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -64,4 +65,29 @@ func (u Units) Bytes(n int64) string {
 		return fmt.Sprintf("%d B", n)
 	}
 	return digits(value, unit)
+}
+
+func (u Units) nanoseconds(n int64) string { return u.Time(time.Duration(n)) }
+
+// BitRate prints bits a second with three digits.
+func BitRate(rate float64) string {
+	value, unit := thousands(rate)
+	return digits(value, unit+"bit/s")
+}
+
+// perSecond prints how many a second with three digits, for a column that says so.
+func perSecond(rate float64) string {
+	value, unit := thousands(rate)
+	return strings.TrimSpace(digits(value, unit))
+}
+
+// thousands splits a number into a short one and the prefix of its unit.
+func thousands(value float64) (short float64, prefix string) {
+	for _, prefix := range []string{"", "k", "M", "G"} {
+		if value < 1000 {
+			return value, prefix
+		}
+		value /= 1000
+	}
+	return value, "T"
 }

@@ -50,34 +50,13 @@ func bandwidthFields(found measured) map[string]float64 {
 		fields["messages"] += m.MessagesPerSecond
 		fields["count"] += float64(m.Messages)
 	}
-	for i, rate := range intervalRates(found) {
+	for i, rate := range record.IntervalRates(found...) {
 		if i == 0 {
 			fields["min"], fields["max"] = rate, rate
 		}
 		fields["min"], fields["max"] = min(fields["min"], rate), max(fields["max"], rate)
 	}
 	return fields
-}
-
-// intervalRates are the rates of each interval, of all ends together, in bits a second.  What was left over at the
-// end is no interval: a few microseconds have any rate.
-func intervalRates(found measured) []float64 {
-	var rates []float64
-	for i := range found[0].Intervals {
-		sum := 0.0
-		for _, m := range found {
-			if i >= len(m.Intervals) {
-				return rates
-			}
-			took := m.Intervals[i].End - m.Intervals[i].Begin
-			if took <= (m.Intervals[0].End-m.Intervals[0].Begin)/2 {
-				return rates
-			}
-			sum += float64(m.Intervals[i].Bytes) * 8 / took.Seconds()
-		}
-		rates = append(rates, sum)
-	}
-	return rates
 }
 
 // describe tells a measurement from others of its case.

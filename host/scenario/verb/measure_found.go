@@ -42,7 +42,7 @@ func (m *measuring) records(results []*rdmacore.MeasureResult) []*record.Measure
 		if len(results) > 1 {
 			found.QPs = len(results)
 		}
-		found.Took, found.Intervals = window.length(), mergeIntervals(ends)
+		found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.call.Duration("sample_every"), window)
 		if seconds := found.Took.Seconds(); seconds > 0 {
 			found.BitsPerSecond = float64(found.Bytes) * 8 / seconds
 			found.MessagesPerSecond = float64(found.Messages) / seconds
@@ -78,27 +78,53 @@ func addEnd(found *record.Measure, end *rdmacore.MeasureEndResult) {
 	found.Errors += end.Failed
 }
 
-// mergeIntervals adds the intervals of all queue pairs.  They count on the same grid, each from its own begin, and
-// begin together but for microseconds: an interval of all begins and ends at the mean of their times.
-func mergeIntervals(ends []*rdmacore.MeasureEndResult) []record.Interval {
-	var merged []record.Interval
-	for i := 0; ; i++ {
-		var sum record.Interval
-		count := time.Duration(0)
-		for _, end := range ends {
-			if i < len(end.Intervals) {
-				each := &end.Intervals[i]
-				sum.Begin, sum.End = sum.Begin+each.Begin, sum.End+each.End
-				sum.Messages, sum.Bytes = sum.Messages+each.Messages, sum.Bytes+each.Bytes
-				count++
+// mergeIntervals adds the intervals of all queue pairs up, on a grid from the first begin: each counts from its own
+// begin, a little later.  What an interval did is taken to have gone on evenly in it.
+func mergeIntervals(ends []*rdmacore.MeasureEndResult, grid time.Duration, window timeSpan) []record.Interval {
+	var all []record.Interval
+	for _, end := range ends {
+		for _, each := range end.Intervals {
+			shift := end.Begin - window.begin
+			if len(ends) == 1 {
+				shift = 0
+			}
+			all = append(all, record.Interval{Begin: each.Begin + shift, End: each.End + shift, Messages: each.Messages, Bytes: each.Bytes})
+		}
+		if len(end.Intervals) > 1 {
+			// There were too many of them: pairs were put together.
+			for first := end.Intervals[0]; 2*grid <= first.End-first.Begin; grid *= 2 {
 			}
 		}
-		if count == 0 {
+	}
+	if len(ends) == 1 || all == nil || grid <= 0 {
+		return all
+	}
+	var merged []record.Interval
+	var before, until record.Interval
+	for edge := min(grid, window.length()); ; edge = min(edge+grid, window.length()) {
+		until = sumUntil(all, edge)
+		merged = append(merged, record.Interval{
+			Begin: before.End, End: edge, Messages: until.Messages - before.Messages, Bytes: until.Bytes - before.Bytes,
+		})
+		if before = until; edge >= window.length() {
 			return merged
 		}
-		sum.Begin, sum.End = sum.Begin/count, sum.End/count
-		merged = append(merged, sum)
 	}
+}
+
+// sumUntil is what was done before a time.
+func sumUntil(all []record.Interval, edge time.Duration) record.Interval {
+	sum := record.Interval{End: edge}
+	for i := range all {
+		each := &all[i]
+		part := 1.0
+		if edge < each.End && each.End > each.Begin {
+			part = max(float64(edge-each.Begin)/float64(each.End-each.Begin), 0)
+		}
+		sum.Messages += uint64(part * float64(each.Messages))
+		sum.Bytes += uint64(part * float64(each.Bytes))
+	}
+	return sum
 }
 
 // distributions are the times of all queue pairs together.

@@ -1,0 +1,110 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"rdmarun/host/scenario/record"
+)
+
+// measureTable is a table of measurements of one type: a line of headings, then a line each.
+type measureTable struct {
+	kind string
+	rows [][]string
+}
+
+// measureTables puts the measurements of a case into tables, as perftest's users know them.
+func measureTables(found []record.Measure, units Units) []measureTable {
+	var tables []measureTable
+	for i := range found {
+		m := &found[i]
+		if len(tables) == 0 || tables[len(tables)-1].kind != m.Type {
+			tables = append(tables, measureTable{m.Type, [][]string{measureHeadings(m.Type)}})
+		}
+		table := &tables[len(tables)-1]
+		table.rows = append(table.rows, measureRow(m, units))
+	}
+	return tables
+}
+
+func measureHeadings(kind string) []string {
+	switch kind {
+	case "bandwidth":
+		return []string{kind, "size", "messages", "average", "least", "most", "messages/s"}
+	case "connect":
+		return []string{kind, "count", "errors", "rate", "p50", "p99", "p99.9", "max"}
+	}
+	return []string{kind, "size", "iterations", "min", "p50", "p99", "p99.9", "max"}
+}
+
+func measureRow(m *record.Measure, units Units) []string {
+	name := m.Name
+	if m.Both {
+		name += ", " + m.Role
+	}
+	if m.Cut {
+		name += " (ended early)"
+	}
+	row := []string{name}
+	if m.Type != "connect" {
+		row = append(row, units.Bytes(m.Size))
+	}
+	row = append(row, fmt.Sprint(m.Messages))
+	if m.Type == "bandwidth" {
+		least, most := "-", "-" // without intervals nobody knows
+		if rates := record.IntervalRates(m); rates != nil {
+			least, most = BitRate(slices.Min(rates)), BitRate(slices.Max(rates))
+		}
+		return append(row, BitRate(m.BitsPerSecond), least, most, perSecond(m.MessagesPerSecond))
+	}
+	if m.Type == "connect" {
+		row = append(row, fmt.Sprint(m.Errors), perSecond(m.MessagesPerSecond)+"/s")
+	}
+	for i := range m.Latency {
+		if d := &m.Latency[i]; d.Of == "total" {
+			if m.Type != "connect" {
+				row = append(row, units.nanoseconds(d.Min))
+			}
+			return append(row, units.nanoseconds(d.P50), units.nanoseconds(d.P99), units.nanoseconds(d.P999), units.nanoseconds(d.Max))
+		}
+	}
+	return row
+}
+
+// lines are the table's lines, numbers to the right.
+func (t *measureTable) lines() []string {
+	widths := make([]int, len(t.rows[0]))
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	lines := make([]string, len(t.rows))
+	for n, row := range t.rows {
+		var b strings.Builder
+		for i, cell := range row {
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				b.WriteString(cell + space)
+			} else {
+				b.WriteString("  " + space + cell)
+			}
+		}
+		lines[n] = strings.TrimRight(b.String(), " ")
+	}
+	return lines
+}
+
+// measures prints what was measured in a case.
+func (h *Human) measures(found []record.Measure) {
+	for _, table := range measureTables(found, h.options.Units) {
+		for i, line := range table.lines() {
+			if i == 0 {
+				line = h.style.dim(line)
+			}
+			h.print("      %s\n", line)
+		}
+	}
+}
