@@ -14,7 +14,8 @@ int core_create_sync_id(struct core_provider *provider, int port_space, struct r
 {
 	int result;
 
-	if (!provider->rdma_create_id || !provider->rdma_destroy_id)
+	/* A provider without rdma_get_request has no synchronous ids at all. */
+	if (!provider->rdma_create_id || !provider->rdma_destroy_id || !provider->rdma_get_request)
 		return -ENOSYS;
 	core_select(provider);
 	result = core_rdma_result(provider->rdma_create_id(NULL, id, NULL,

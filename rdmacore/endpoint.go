@@ -91,7 +91,7 @@ func (id *ID) preparePassive(cfg EPConfig) error {
 	if err := id.BindAddr(cfg.Source); err != nil {
 		return err
 	}
-	id.childPD, id.childQP = cfg.PD, cfg.QP
+	id.pd, id.childPD, id.childQP = cfg.PD, cfg.PD, cfg.QP
 	return nil
 }
 

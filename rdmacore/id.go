@@ -6,6 +6,7 @@ import "C"
 import (
 	"math"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -22,7 +23,9 @@ type ID struct {
 	qp        *QP
 	pd        *PD // given to CreateQP; nil is the default
 	listening bool
-	listener  *ID // of a child
+	// Requests that were posted by PostSend and its kind and have no completion.
+	unsignaled atomic.Int64
+	listener   *ID // of a child
 
 	// Synchronous ids, guarded by the mu of their own channel.
 	synchronous bool

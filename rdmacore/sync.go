@@ -26,11 +26,10 @@ func (p *Provider) CreateID(ps PortSpace) (*ID, error) {
 	var native *C.struct_rdma_cm_id
 	if result := C.core_create_sync_id(p.c, C.int(ps), &native); result < 0 {
 		errno := syscall.Errno(-result)
-		failure := check(op, int(result)).(*Error)
-		if failure.Why == "" {
-			failure.Why = deviceReason(op, errno)
+		if errno == syscall.ENOSYS {
+			return nil, fail(op, errno, "this provider has no synchronous ids (rdma_get_request)")
 		}
-		return nil, failure
+		return nil, &Error{Op: op, Errno: errno, Why: deviceReason(op, errno)}
 	}
 	return p.newSyncID(native, ps, nil), nil
 }
