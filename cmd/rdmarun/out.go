@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"rdmarun/host/report"
 	"rdmarun/host/report/github"
 	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/run"
 )
 
 // outFlags say which reports a run leaves.
@@ -82,6 +84,9 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 		for _, each := range []report.Target{{Format: "jsonl", Path: "records.jsonl"}, {Format: "junit", Path: "junit.xml"}, {Format: "html", Path: "report.html"}} {
 			targets = append(targets, report.Target{Format: each.Format, Path: filepath.Join(folder, each.Path)})
 		}
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			return nil, withExit(exitEnvironment, fmt.Errorf("--out-dir: %w", err))
+		}
 		opened.link = func() error { return linkLatest(folder) }
 	}
 	if slices.ContainsFunc(targets, func(t report.Target) bool { return t.Path == "-" }) {
@@ -90,11 +95,27 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 	if a.env["GITHUB_ACTIONS"] == "true" {
 		opened.extra = append(opened.extra, github.New(opened.human))
 	}
-	opened.Outputs, err = report.OpenAll(targets, a.stdout)
-	if err != nil {
-		return nil, withExit(exitEnvironment, err)
+	opened.Outputs, err = openReports(targets, a.stdout)
+	return opened, err
+}
+
+// openReports begins reports, all or none.  That one has no place is said before any other is touched.
+func openReports(targets []report.Target, stdout io.Writer) (*report.Outputs, error) {
+	for _, target := range targets {
+		folder := filepath.Dir(target.Path)
+		info, err := os.Stat(folder)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("write the report %s: there is no folder %s", target.Path, folder)
+			return nil, withHint(withExit(exitEnvironment, err), "mkdir -p "+run.ShellWord(folder))
+		case err != nil:
+			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %w", target.Path, err))
+		case !info.IsDir():
+			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %s is no folder", target.Path, folder))
+		}
 	}
-	return opened, nil
+	outputs, err := report.OpenAll(targets, stdout)
+	return outputs, withExit(exitEnvironment, err)
 }
 
 func (o *runOutputs) consumers() []record.Consumer { return append(o.extra, o.Consumers()...) }

@@ -55,9 +55,9 @@ func (a *app) report(name string, to []string) error {
 		return err
 	}
 	defer closing()
-	outputs, err := report.OpenAll(targets, a.stdout)
+	outputs, err := openReports(targets, a.stdout)
 	if err != nil {
-		return withExit(exitEnvironment, err)
+		return err
 	}
 	consumers := outputs.Consumers()
 	torn, err := jsonl.Read(in, name, func(r *record.Record) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"rdmarun/host/scenario/record"
 )
@@ -20,14 +19,13 @@ type Writer struct {
 	encoder *json.Encoder
 	line    bytes.Buffer
 	whole   int64 // bytes of whole lines
+	begun   bool
 }
 
-// Create begins a file of records.
+// Create begins a file of records.  What is there goes with the first record, not before: a run that cannot begin
+// leaves the records of the last one.
 func Create(name string) (*Writer, error) {
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return nil, fmt.Errorf("write the records: %w", err)
-	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("write the records: %w", err)
 	}
@@ -53,6 +51,9 @@ func (w *Writer) Record(r *record.Record) error {
 	if err := w.encoder.Encode(r); err != nil {
 		return fmt.Errorf("write the records %s: %w", w.name, err)
 	}
+	if err := w.begin(); err != nil {
+		return fmt.Errorf("write the records %s: %w", w.name, err)
+	}
 	if _, err := w.out.Write(w.line.Bytes()); err != nil {
 		w.cut()
 		return fmt.Errorf("write the records %s, which end here: %w", w.name, err)
@@ -61,12 +62,27 @@ func (w *Writer) Record(r *record.Record) error {
 	return nil
 }
 
+// begin empties a file that was there before.
+func (w *Writer) begin() error {
+	if w.begun || !w.regular() {
+		return nil
+	}
+	w.begun = true
+	return w.file.Truncate(0)
+}
+
+// regular tells whether there is a file that has a length.
+func (w *Writer) regular() bool {
+	if w.file == nil {
+		return false
+	}
+	info, err := w.file.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
 // cut takes back the part of a line that a full disk had room for.
 func (w *Writer) cut() {
-	if w.file == nil {
-		return
-	}
-	if info, err := w.file.Stat(); err == nil && info.Mode().IsRegular() {
+	if w.regular() {
 		_ = w.file.Truncate(w.whole) // a reader skips a torn last line anyway
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 )
 
 // File is a report being written.  A reader of the path sees the report before or the complete new one,
@@ -21,7 +20,7 @@ type File struct {
 }
 
 // Create begins the report at a path.  What is there and is no regular file, such as a pipe or a terminal,
-// is written to as it is.  The caller ends with Commit or Discard.
+// is written to as it is.  Its folder must exist: a misspelled one would only be looked for later.  The caller ends with Commit or Discard.
 func Create(name string) (*File, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		handle, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -29,9 +28,6 @@ func Create(name string) (*File, error) {
 			return nil, fmt.Errorf("write the report: %w", err)
 		}
 		return &File{name: name, handle: handle, buffer: bufio.NewWriter(handle)}, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return nil, fmt.Errorf("write the report: %w", err)
 	}
 	handle, linked, err := temporary(name)
 	if err != nil {

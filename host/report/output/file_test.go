@@ -7,7 +7,7 @@ import (
 )
 
 func TestCommitReplacesTheWhole(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new", "report")
+	path := filepath.Join(t.TempDir(), "report")
 	for _, text := range []string{"first", "second"} {
 		file, err := Create(path)
 		if err != nil {
