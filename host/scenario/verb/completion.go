@@ -98,7 +98,7 @@ func completionFields(wc rdmacore.WC) []any {
 		return fields // the rest is undefined, ibv_poll_cq(3)
 	}
 	fields[2], fields[3] = wc.Opcode.String(), int(wc.ByteLen)
-	if wc.WCFlags&rdmacore.WCWithImm != 0 {
+	if wc.WCFlags&rdmacore.WCWithImm != 0 && wc.Opcode&rdmacore.WCRecv != 0 { // rdma_rxe flags the send, too
 		fields[4] = immediate(wc.ImmData)
 	}
 	return fields
