@@ -28,6 +28,7 @@ type virtualClock struct {
 	calmer    sync.Cond     // signalled when one less is awake
 
 	following following
+	onWall    int // who act, but take time that only the wall knows (Clock.OnWall)
 }
 
 // sleeper is one who waits.
@@ -67,7 +68,7 @@ func (c *virtualClock) enter(change int) {
 }
 
 // awake counts those who act and do not wait.  mu is held.
-func (c *virtualClock) awake() int { return c.acting - len(c.sleepers) }
+func (c *virtualClock) awake() int { return c.acting - len(c.sleepers) - c.onWall }
 
 // launch runs f in a goroutine that acts, and returns when it first waits or has ended.  The caller acts, and so
 // nobody else goes on meanwhile.

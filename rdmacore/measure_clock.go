@@ -12,6 +12,26 @@ import (
 // wallStep is how often a virtual clock that follows the wall is moved.
 const wallStep = time.Millisecond
 
+// OnWall runs f, in which the caller, who acts, takes time that only the wall knows: native threads work for it.
+// On a virtual clock, the clock runs with the wall meanwhile, and what others wait for comes as it does there.
+func (c *Clock) OnWall(f func()) {
+	if c.virtual == nil {
+		f()
+		return
+	}
+	defer c.virtual.followWall()()
+	c.virtual.goOnWall(1)
+	defer c.virtual.goOnWall(-1)
+	f()
+}
+
+func (c *virtualClock) goOnWall(change int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onWall += change
+	c.calmer.Broadcast()
+}
+
 // followWall lets the virtual clocks of the ends run with the wall, until the function it returns is called.
 // Native threads take time that only the wall knows, and a timer of the provider (RNR, CM retries) is
 // theirs to wait for.
