@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,7 +223,7 @@ func TestMissingParameter(t *testing.T) {
 // TestRecords looks at the stream itself.
 func TestRecords(t *testing.T) {
 	_, seen := runFiles(t, t.Context(), scenario.RunConfig{}, map[string]string{"count": "1"}, "../../scenarios/rping.yaml")
-	if seen.kinds[0] != record.RunStart || seen.kinds[1] != record.CaseStart || seen.kinds[len(seen.kinds)-1] != record.RunEnd {
+	if !slices.Equal(seen.kinds[:3], []record.Kind{record.RunStart, record.DeviceUsed, record.CaseStart}) || seen.kinds[len(seen.kinds)-1] != record.RunEnd {
 		t.Errorf("%v", seen.kinds)
 	}
 	if len(seen.steps) != seen.results[0].Steps {

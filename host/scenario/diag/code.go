@@ -55,6 +55,7 @@ const (
 	UnknownFault     Code = "E0217"
 	ExcludesNothing  Code = "E0218"
 	NobodyComes      Code = "E0219"
+	UnknownObject    Code = "E0220"
 
 	ExpressionSyntax Code = "E0301"
 	Unterminated     Code = "E0302"
@@ -135,6 +136,7 @@ func Titles() map[Code]string {
 		Import:           "an import that cannot be used",
 		UnknownFault:     "an unknown fault",
 		ExcludesNothing:  "an exclude that excludes nothing",
+		UnknownObject:    "an unknown protection domain or completion queue",
 		NobodyComes:      "a barrier to which somebody never comes",
 
 		ExpressionSyntax: "an expression that cannot be read",

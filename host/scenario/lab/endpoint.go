@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"slices"
+	"syscall"
 
 	"rdmarun/rdmacore"
 )
@@ -55,8 +56,9 @@ func (e *Endpoint) CQ(direction string) (*rdmacore.CQ, error) {
 	}
 	if cq == nil {
 		return nil, &Failure{
-			What: fmt.Sprintf("endpoint %q has no queue pair, and so no %s completion queue", e.Name, direction),
-			Hint: "a listener has none; its connections do",
+			What:  fmt.Sprintf("endpoint %q has no queue pair, and so no %s completion queue", e.Name, direction),
+			Hint:  "a listener has none; its connections do",
+			Errno: syscall.EBADF,
 		}
 	}
 	return cq, nil
@@ -68,8 +70,9 @@ func (e *Endpoint) QP() (*rdmacore.QP, error) {
 		return qp, nil
 	}
 	return nil, &Failure{
-		What: fmt.Sprintf("endpoint %q has no queue pair", e.Name),
-		Hint: "a listener has none; its connections do",
+		What:  fmt.Sprintf("endpoint %q has no queue pair", e.Name),
+		Hint:  "a listener has none; its connections do",
+		Errno: syscall.EBADF,
 	}
 }
 
@@ -80,6 +83,22 @@ func (e *Endpoint) Destroy() error {
 	e.destroyed = true
 	e.Role.living = slices.DeleteFunc(e.Role.living, func(other *Endpoint) bool { return other == e })
 	return e.release.now()
+}
+
+// DestroyID destroys the id alone, as rdma_destroy_id(3) does: not while it has a queue pair.
+func (e *Endpoint) DestroyID() error {
+	if err := e.id.Destroy(); err != nil {
+		return err
+	}
+	e.destroyed, e.release.done = true, true
+	e.Role.living = slices.DeleteFunc(e.Role.living, func(other *Endpoint) bool { return other == e })
+	return nil
+}
+
+// DestroyQP destroys the queue pair.  Completions that nobody polled are kept in mind.
+func (e *Endpoint) DestroyQP() error {
+	e.Role.lab.lost = append(e.Role.lab.lost, e.leftovers()...)
+	return e.id.DestroyQP()
 }
 
 // peer finds the other end of a connection among the lab's endpoints; nil when it is elsewhere.

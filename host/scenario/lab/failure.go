@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"syscall"
 )
 
 // Failure is an expectation that did not hold: what a test is for.  Everything else that goes wrong (no
@@ -11,8 +12,18 @@ type Failure struct {
 	Expected string
 	Got      string
 	Hint     string // likely causes, or what to look at; may be empty
+	// Errno is what a call would be answered with that has lost its object; 0 for other failures.
+	Errno syscall.Errno
 	// Absent tells that what was waited for did not come, which `expect: {none: true}` wants.
 	Absent bool
+}
+
+// Unwrap is the errno, if there is one.
+func (f *Failure) Unwrap() error {
+	if f.Errno == 0 {
+		return nil
+	}
+	return f.Errno
 }
 
 func (f *Failure) Error() string {

@@ -23,6 +23,9 @@ func (r *Role) Kill(ctx context.Context) error {
 		r.guest.ended()
 		return nil
 	}
+	if err := r.acknowledge(); err != nil {
+		return err
+	}
 	r.living = nil
 	if events, err := r.channel.Pending(); err == nil {
 		for _, event := range events {

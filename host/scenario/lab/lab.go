@@ -103,6 +103,9 @@ func (l *Lab) Role(name string) (*Role, error) {
 // Roles are in the order of the file.
 func (l *Lab) Roles() []*Role { return l.roles }
 
+// Provider is what the lab runs on.
+func (l *Lab) Provider() *rdmacore.Provider { return l.provider }
+
 // Clock is the provider's time: what is waited for and what is measured runs on it.
 func (l *Lab) Clock() *rdmacore.Clock { return l.provider.Clock() }
 
@@ -148,6 +151,11 @@ func (f *free) now() error {
 // Close frees everything in the reverse order of its making and returns what could not be freed.
 func (l *Lab) Close() []error {
 	var failures []error
+	for _, role := range l.roles {
+		if err := role.acknowledge(); err != nil {
+			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))
+		}
+	}
 	for _, entry := range slices.Backward(l.frees) {
 		if err := entry.now(); err != nil {
 			failures = append(failures, fmt.Errorf("free %s: %w", entry.what, err))

@@ -77,7 +77,8 @@ func (r *Role) unreadEvents() []string {
 	}
 	var found []string
 	for _, event := range events {
-		owner := r.owner(event)
+		r.Read(event)
+		owner := r.Owner(event)
 		if event.Type == rdmacore.EventConnectRequest {
 			r.Adopt("an unread connection request", event.ID)
 		}
@@ -96,8 +97,8 @@ func (r *Role) unreadEvents() []string {
 	return found
 }
 
-// owner is the endpoint that an event belongs to: the listener for a connection request.
-func (r *Role) owner(event *rdmacore.Event) *Endpoint {
+// Owner is the endpoint that an event belongs to: the listener for a connection request.
+func (r *Role) Owner(event *rdmacore.Event) *Endpoint {
 	for _, endpoint := range r.living {
 		if endpoint.id == event.ID || endpoint.id == event.Listener {
 			return endpoint

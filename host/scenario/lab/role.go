@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"syscall"
 
 	"rdmarun/rdmacore"
 )
@@ -17,6 +18,10 @@ type Role struct {
 	pd        *rdmacore.PD
 	buffers   map[string]*Buffer
 	endpoints map[string]*Endpoint
+	domains   map[string]*Domain
+	queues    map[string]*Queue
+	holding   bool
+	held      []*rdmacore.Event // read and not acknowledged, the oldest first
 	// living are the endpoints in the order of their making, also those without a name.
 	living []*Endpoint
 	guest  *Guest
@@ -29,6 +34,8 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 		lab:       l,
 		buffers:   make(map[string]*Buffer),
 		endpoints: make(map[string]*Endpoint),
+		domains:   make(map[string]*Domain),
+		queues:    make(map[string]*Queue),
 	}
 	var err error
 	if r.device, err = deviceNamed(l.provider, config.Device); err != nil {
@@ -101,7 +108,7 @@ func (r *Role) Endpoint(name string) (*Endpoint, error) {
 			Hint: "the step that makes it (create_ep, or wait_event for a CONNECT_REQUEST) did not run",
 		}
 	case endpoint.destroyed:
-		return nil, &Failure{What: fmt.Sprintf("endpoint %q of role %s is destroyed", name, r.Name)}
+		return nil, &Failure{What: fmt.Sprintf("endpoint %q of role %s is destroyed", name, r.Name), Errno: syscall.EBADF}
 	}
 	return endpoint, nil
 }

@@ -151,6 +151,10 @@ func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at
 		return r.roleName(argument, node, at)
 	case verb.FaultName:
 		return r.faultName(argument, node, at)
+	case verb.Domain:
+		return r.objectName(argument, verb.NewDomain, "alloc_pd", node, at)
+	case verb.Queue:
+		return r.objectName(argument, verb.NewQueue, "create_cq", node, at)
 	case verb.Roles:
 		return r.roleList(argument, node, at)
 	case verb.Rights:

@@ -77,6 +77,7 @@ func (c *compiler) call(step *shape.Step, at place) Action {
 	if step.Verb.Yields == verb.NewEndpoint && makesEndpoint(call) {
 		c.timeline.addEndpoint(at.role, name)
 	}
+	c.timeline.made[madeBy{step.Verb.Yields, at.role, name}] = true
 	if step.Verb.Yields == verb.NewFault {
 		c.timeline.faults[name] = true
 	}

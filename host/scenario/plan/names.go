@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/diag"
@@ -78,4 +80,27 @@ func (c *compiler) conditionArgument(argument *verb.Argument, node *syntax.Node,
 	return c.converted(value, func(v any) (any, error) {
 		return verb.ConditionValue{Holds: v == true, Text: text}, nil
 	})
+}
+
+// objectName compiles the name of a protection domain or a completion queue of the step's role, which a step
+// before must have made.
+func (c *compiler) objectName(argument *verb.Argument, kind verb.Yield, maker string, node *syntax.Node, at place) *Value {
+	value := c.scalar(argument, node, at)
+	if value == nil {
+		return nil
+	}
+	name, known := value.Constant()
+	if !known || c.abstract || at.role == "" || c.timeline.made[madeBy{kind, at.role, name.(string)}] {
+		return value
+	}
+	var names []string
+	for each := range c.timeline.made {
+		if each.kind == kind && each.role == at.role {
+			names = append(names, each.name)
+		}
+	}
+	slices.Sort(names)
+	c.errors.Report(diag.UnknownObject, value.Span, "role %q has no %s %q here", at.role, strings.TrimPrefix(argument.Type.String(), "a "), name).
+		WithHint("%s", hintOr(diag.DidYouMean(name.(string), names), fmt.Sprintf("make it first: {role: %s, %s: {..}, as: %s}", at.role, maker, name)))
+	return value
 }

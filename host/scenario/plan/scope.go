@@ -9,6 +9,7 @@ import (
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
 )
 
 // scope is what a value may mention: the file's parameters, then what stands around the step, such as
@@ -58,18 +59,26 @@ func (s *scope) resolve(node *syntax.Node) (*syntax.Node, *scope) {
 	return node, s
 }
 
+// madeBy is the name of an object of a role.
+type madeBy struct {
+	kind       verb.Yield
+	role, name string
+}
+
 // timeline is what the steps so far have made, in the order in which they run.
 type timeline struct {
 	// endpoints by role.
 	endpoints map[string]map[string]bool
 	// results by name, with the roles that have one of that name ("" for none).
 	results map[string]map[string]expression.Type
+	// made are protection domains and completion queues, by role and name.
+	made map[madeBy]bool
 	// faults by name.
 	faults map[string]bool
 }
 
 func newTimeline() *timeline {
-	return &timeline{endpoints: make(map[string]map[string]bool), results: make(map[string]map[string]expression.Type), faults: make(map[string]bool)}
+	return &timeline{endpoints: make(map[string]map[string]bool), results: make(map[string]map[string]expression.Type), faults: make(map[string]bool), made: make(map[madeBy]bool)}
 }
 
 // clone lets several cases begin where the setup has ended.
@@ -82,6 +91,7 @@ func (t *timeline) clone() *timeline {
 		copied.results[name] = maps.Clone(roles)
 	}
 	copied.faults = maps.Clone(t.faults)
+	copied.made = maps.Clone(t.made)
 	return copied
 }
 
@@ -98,6 +108,7 @@ func (t *timeline) merge(other *timeline) {
 		}
 	}
 	maps.Copy(t.faults, other.faults)
+	maps.Copy(t.made, other.made)
 }
 
 func (t *timeline) addEndpoint(role, name string) {

@@ -237,8 +237,8 @@ func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) {
 	if action.As == "" {
 		return
 	}
-	if outcome.Fault != nil {
-		outcome.Fault.Bind(action.As)
+	if outcome.Made != nil {
+		outcome.Made.Bind(action.As)
 	}
 	if outcome.Endpoint != nil {
 		outcome.Endpoint.Bind(action.As)

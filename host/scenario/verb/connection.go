@@ -68,12 +68,7 @@ func connectionVerbs() []Verb {
 				{Name: "address", Type: Text, Varies: true, Doc: "the own address"},
 			},
 		},
-		{
-			Name: "create_qp", Manual: "rdma_create_qp(3)", Run: createQP,
-			Doc: "Make the queue pair of an endpoint that has none.",
-			Arguments: []Argument{endpoint,
-				{Name: "qp", Type: QueuePair, Doc: "attributes of the queue pair, over those of `defaults`"}},
-		},
+		createQPVerb(), createQPExVerb(), initQPAttrVerb(),
 		{
 			Name: "establish", Manual: "rdma_establish(3)", Run: establish,
 			Doc:       "Complete a connection by hand, after CONNECT_RESPONSE of an endpoint without a queue pair of rdma_cm.",

@@ -24,15 +24,6 @@ func bind(_ context.Context, call *Call) (Outcome, error) {
 	return located(endpoint, id), nil
 }
 
-func createQP(_ context.Context, call *Call) (Outcome, error) {
-	endpoint, err := call.Endpoint("ep")
-	if err != nil {
-		return Outcome{}, err
-	}
-	attributes, _ := call.argument("qp").(QueuePairAttributes)
-	return Outcome{}, endpoint.ID().CreateQP(call.Role.PD(), *attributes.native())
-}
-
 func establish(_ context.Context, call *Call) (Outcome, error) {
 	endpoint, err := call.Endpoint("ep")
 	if err != nil {

@@ -28,19 +28,24 @@ func eventVerbs() []Verb {
 			{Name: "type", Type: Word, Words: eventNames(), Doc: "what must come; without it anything may"},
 			within(),
 		},
-		Results: []Result{
-			{Name: "type", Type: Word, Words: eventNames(), Doc: "the event"},
-			{Name: "status", Type: Status, Default: 0, Doc: "0, an errno, or the peer's reason"},
-			{Name: "private_data", Type: Data, Doc: "what the peer sent, padded with zeros"},
-			{Name: "private_data_len", Type: Integer, Doc: "bytes of private_data, padding included"},
-			{Name: "responder_resources", Type: Integer, Doc: "as this side would give them: the peer's initiator_depth"},
-			{Name: "initiator_depth", Type: Integer, Doc: "as this side would give it: the peer's responder_resources"},
-			{Name: "flow_control", Type: Integer, Doc: "hardware flow control"},
-			{Name: "retry_count", Type: Integer, Doc: "repeats of an unanswered packet"},
-			{Name: "rnr_retry_count", Type: Integer, Doc: "repeats of a send that finds no receive"},
-			{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair"},
-		},
+		Results: eventResults(),
 	}}
+}
+
+// eventResults are the fields of an event.
+func eventResults() []Result {
+	return []Result{
+		{Name: "type", Type: Word, Words: eventNames(), Doc: "the event"},
+		{Name: "status", Type: Status, Default: 0, Doc: "0, an errno, or the peer's reason"},
+		{Name: "private_data", Type: Data, Doc: "what the peer sent, padded with zeros"},
+		{Name: "private_data_len", Type: Integer, Doc: "bytes of private_data, padding included"},
+		{Name: "responder_resources", Type: Integer, Doc: "as this side would give them: the peer's initiator_depth"},
+		{Name: "initiator_depth", Type: Integer, Doc: "as this side would give it: the peer's responder_resources"},
+		{Name: "flow_control", Type: Integer, Doc: "hardware flow control"},
+		{Name: "retry_count", Type: Integer, Doc: "repeats of an unanswered packet"},
+		{Name: "rnr_retry_count", Type: Integer, Doc: "repeats of a send that finds no receive"},
+		{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair"},
+	}
 }
 
 func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
@@ -52,7 +57,7 @@ func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
 	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
 	defer cancel()
 	var event *rdmacore.Event
-	call.Lab.Outside(func() { event, err = call.Role.Channel().Wait(waiting, endpoint.ID()) })
+	call.Lab.Outside(func() { event, err = endpoint.ID().Channel().Wait(waiting, endpoint.ID()) })
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return Outcome{}, &lab.Failure{
@@ -65,6 +70,12 @@ func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, err
 	}
+	return tookEvent(call, event, wanted)
+}
+
+// tookEvent is the outcome of an event that was read.
+func tookEvent(call *Call, event *rdmacore.Event, wanted string) (Outcome, error) {
+	call.Role.Read(event)
 	name := event.Type.String()
 	if wanted != "" && name != wanted {
 		if event.Type == rdmacore.EventConnectRequest {
@@ -79,8 +90,9 @@ func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
 	}
 	outcome := Outcome{Fields: eventFields(event), NoDefaults: failureEvent(event.Type), Summary: func() string { return withStatus(event) }}
 	if event.Type == rdmacore.EventConnectRequest {
+		listener := call.Role.Owner(event)
 		child := call.Role.Adopt("a connection", event.ID)
-		child.Listener = endpoint
+		child.Listener = listener
 		outcome.Endpoint = child
 	}
 	return outcome, nil

@@ -75,7 +75,7 @@ func fault(_ context.Context, call *Call) (Outcome, error) {
 		}
 	}
 	broken, err := call.Lab.Break(from, to, what)
-	return Outcome{Fault: broken}, err
+	return Outcome{Made: broken}, err
 }
 
 func heal(_ context.Context, call *Call) (Outcome, error) {

@@ -3,6 +3,7 @@ package verb
 import (
 	"context"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
@@ -20,18 +21,32 @@ func modifyVerb() Verb {
 			{Name: "rnr_retry", Type: Integer, Max: 7, Doc: "repeats of a send that finds no receive; 7 is for ever"},
 			{Name: "max_rd_atomic", Type: Integer, Max: 255, Doc: "READs and atomics outstanding as initiator"},
 			{Name: "max_dest_rd_atomic", Type: Integer, Max: 255, Doc: "READs and atomics outstanding as target"},
+			{Name: "path_mtu", Type: Integer, Min: 0, Max: 1 << 16, Doc: "bytes of payload in a packet"},
+			{Name: "dest_qp_num", Type: Integer, Max: 1<<24 - 1, Doc: "the peer's number"},
+			{Name: "rq_psn", Type: Integer, Max: 1<<24 - 1, Doc: "packet sequence number it expects next"},
+			{Name: "sq_psn", Type: Integer, Max: 1<<24 - 1, Doc: "packet sequence number it sends next"},
+			{Name: "qkey", Type: Integer, Max: 1<<32 - 1, Doc: "key of datagrams"},
+			{Name: "pkey_index", Type: Integer, Max: 65535, Doc: "index of the partition key"},
+			{Name: "port_num", Type: Integer, Max: 255, Doc: "port of the device"},
+			{Name: "en_sqd_async_notify", Type: Boolean, Doc: "an event when the send queue is drained"},
+			{Name: "from_cm", Type: Boolean, Doc: "true: begin with what init_qp_attr says for the state"},
 			{Name: "access", Type: Rights, Doc: "what the peer may do"},
 		},
 	}
 }
 
 func modifyQP(_ context.Context, call *Call) (Outcome, error) {
-	qp, _, err := queuePair(call)
+	qp, endpoint, err := queuePair(call)
 	if err != nil {
 		return Outcome{}, err
 	}
 	var attr rdmacore.QPAttr
 	var mask rdmacore.QPAttrMask
+	if call.Boolean("from_cm") {
+		if attr, mask, err = initialAttributes(call, endpoint); err != nil {
+			return Outcome{}, err
+		}
+	}
 	for _, each := range []struct {
 		name  string
 		flag  rdmacore.QPAttrMask
@@ -62,9 +77,45 @@ func modifyQP(_ context.Context, call *Call) (Outcome, error) {
 			mask |= each.flag
 		}
 	}
+	for _, each := range []struct {
+		name  string
+		flag  rdmacore.QPAttrMask
+		field *uint32
+	}{
+		{"dest_qp_num", rdmacore.QPAttrDestQPN, &attr.DestQPNum},
+		{"rq_psn", rdmacore.QPAttrRQPSN, &attr.RQPSN},
+		{"sq_psn", rdmacore.QPAttrSQPSN, &attr.SQPSN},
+		{"qkey", rdmacore.QPAttrQKey, &attr.QKey},
+	} {
+		if call.Has(each.name) {
+			*each.field = uint32(call.Integer(each.name))
+			mask |= each.flag
+		}
+	}
+	if call.Has("path_mtu") {
+		attr.PathMTU, mask = call.Integer("path_mtu"), mask|rdmacore.QPAttrPathMTU
+	}
+	if call.Has("pkey_index") {
+		attr.PkeyIndex, mask = uint16(call.Integer("pkey_index")), mask|rdmacore.QPAttrPkeyIndex
+	}
+	if call.Has("port_num") {
+		attr.PortNum, mask = uint8(call.Integer("port_num")), mask|rdmacore.QPAttrPort
+	}
+	if call.Has("en_sqd_async_notify") {
+		attr.EnSQDAsyncNotify, mask = call.Boolean("en_sqd_async_notify"), mask|rdmacore.QPAttrEnSQDAsyncNotify
+	}
 	if access, given := call.argument("access").(rdmacore.Access); given {
 		attr.AccessFlags = access
 		mask |= rdmacore.QPAttrAccessFlags
 	}
 	return Outcome{}, qp.Modify(attr, mask)
+}
+
+// initialAttributes are those that the connection manager would set for the step's state.
+func initialAttributes(call *Call, endpoint *lab.Endpoint) (rdmacore.QPAttr, rdmacore.QPAttrMask, error) {
+	state, err := rdmacore.ParseQPState(orElse(call.Text("state"), rdmacore.QPStateInit.String()))
+	if err != nil {
+		return rdmacore.QPAttr{}, 0, err
+	}
+	return endpoint.ID().InitQPAttr(state)
 }

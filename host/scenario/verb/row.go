@@ -47,6 +47,10 @@ const (
 	NewEndpoint
 	// NewFault: a fault, for heal, and the results.
 	NewFault
+	// NewDomain: a protection domain of the step's role.
+	NewDomain
+	// NewQueue: a completion queue of the step's role.
+	NewQueue
 )
 
 // Argument is one argument of a verb.
@@ -88,8 +92,8 @@ type Outcome struct {
 	Fields []any
 	// Endpoint is what NewEndpoint yields.
 	Endpoint *lab.Endpoint
-	// Fault is what NewFault yields.
-	Fault *lab.Fault
+	// Made is what NewFault, NewDomain and NewQueue yield.
+	Made Bindable
 	// Buffer is a buffer whose registration changed.
 	Buffer *lab.Buffer
 	// Record replaces Fields for verbs whose fields the scenario names (decode).
@@ -109,6 +113,9 @@ type Refusal struct {
 	Message     string
 	Hint        string
 }
+
+// Bindable is an object that `as` gives a name to.
+type Bindable interface{ Bind(name string) }
 
 // Argument returns the index of an argument, or -1.
 func (v *Verb) Argument(name string) int {

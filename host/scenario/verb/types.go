@@ -41,6 +41,10 @@ const (
 	Status
 	// FaultName: the name that an earlier fault step's `as` gave; string.
 	FaultName
+	// Domain: the name that an earlier alloc_pd's `as` gave in the step's role; string.
+	Domain
+	// Queue: the name that an earlier create_cq's `as` gave in the step's role; string.
+	Queue
 	// Roles: a list of two roles; []string.
 	Roles
 	// Role: a role of the file; string.
@@ -100,6 +104,10 @@ func (t Type) String() string {
 		return "an event's status"
 	case FaultName:
 		return "a fault"
+	case Domain:
+		return "a protection domain"
+	case Queue:
+		return "a completion queue"
 	case Roles:
 		return "a list of two roles"
 	case Role:

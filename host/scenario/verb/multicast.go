@@ -1,0 +1,53 @@
+package verb
+
+import (
+	"net/netip"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/rdmacore"
+)
+
+// multicastVerbs join and leave groups.
+func multicastVerbs() []Verb {
+	group := Argument{Name: "group", Type: Text, Required: true, Doc: "IP address of the group"}
+	tag := Argument{Name: "tag", Type: Integer, Default: 0, Max: 1<<63 - 1, Doc: "a number that its events have"}
+	return []Verb{
+		onID("join_multicast", "rdma_join_multicast(3)", "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR tells the end.",
+			[]Argument{group, tag}, func(call *Call, endpoint *lab.Endpoint) error {
+				address, err := groupAddress(call)
+				if err != nil {
+					return err
+				}
+				return endpoint.ID().JoinMulticast(address, uint64(call.Integer("tag")))
+			}),
+		onID("join_multicast_ex", "rdma_join_multicast_ex(3)", "Join a multicast group as a full member, or as one that only sends.",
+			[]Argument{group, tag, {Name: "flags", Type: Word, Words: joinNames(), Default: rdmacore.JoinFullMember.String(), Doc: "the kind of member"}},
+			func(call *Call, endpoint *lab.Endpoint) error {
+				address, err := groupAddress(call)
+				if err != nil {
+					return err
+				}
+				flags, err := rdmacore.ParseJoinFlags(call.Text("flags"))
+				if err != nil {
+					return err
+				}
+				return endpoint.ID().JoinMulticastEx(address, flags, uint64(call.Integer("tag")))
+			}),
+		onID("leave_multicast", "rdma_leave_multicast(3)", "Leave a multicast group.", []Argument{group},
+			func(call *Call, endpoint *lab.Endpoint) error {
+				address, err := groupAddress(call)
+				if err != nil {
+					return err
+				}
+				return endpoint.ID().LeaveMulticast(address)
+			}),
+	}
+}
+
+func groupAddress(call *Call) (netip.Addr, error) {
+	address, err := netip.ParseAddr(call.Text("group"))
+	if err != nil {
+		return address, &lab.Failure{What: "the group is no IP address", Got: call.Text("group"), Hint: "for example 239.1.2.3"}
+	}
+	return address, nil
+}

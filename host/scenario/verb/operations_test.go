@@ -1,0 +1,149 @@
+package verb
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// operations are the exported operations of rdmacore with the verbs that offer them.
+func operations() map[string]string {
+	return map[string]string{
+		"CQ.Destroy": "destroy_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
+		"Clock.Sleep":          "sleep",
+		"Device.AllocPD":       "alloc_pd",
+		"Device.Attr":          "query_device",
+		"Device.CreateCQ":      "create_cq",
+		"Device.GUID":          "query_device",
+		"Device.GetAsyncEvent": "wait_async", "Device.Ports": "query_port",
+		"Event.Ack":             "ack_event",
+		"EventChannel.CreateEP": "create_ep", "EventChannel.CreateID": "create_id", "EventChannel.GetEvent": "get_event",
+		"EventChannel.HoldEvents": "hold_events", "EventChannel.Wait": "wait_event",
+		"FaultRule.Heal": "heal",
+		"ID.Accept":      "accept", "ID.BindAddr": "bind_addr", "ID.Complete": "complete", "ID.Connect": "connect", "ID.CreateQP": "create_qp",
+		"ID.CreateQPEx": "create_qp_ex", "ID.Destroy": "destroy_id", "ID.DestroyEP": "destroy_ep", "ID.DestroyQP": "destroy_qp",
+		"ID.Device": "query_id", "ID.Disconnect": "disconnect", "ID.DstPort": "get_dst_port", "ID.Establish": "establish",
+		"ID.GetRemoteECE": "get_remote_ece", "ID.GetRequest": "get_request", "ID.InitQPAttr": "init_qp_attr",
+		"ID.JoinMulticast": "join_multicast", "ID.JoinMulticastEx": "join_multicast_ex", "ID.LeaveMulticast": "leave_multicast",
+		"ID.Listen": "listen", "ID.LocalAddr": "get_local_addr", "ID.MigrateID": "migrate_id", "ID.Notify": "notify", "ID.PD": "query_id",
+		"ID.PeerAddr": "get_peer_addr", "ID.PortSpace": "query_id", "ID.QueryAddrInfo": "query_addrinfo", "ID.Reject": "reject",
+		"ID.RejectECE": "reject_ece", "ID.ResolveAddr": "resolve_addr", "ID.ResolveAddrInfo": "resolve_addrinfo",
+		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route", "ID.SetAFOnly": "set_option", "ID.SetAckTimeout": "set_option",
+		"ID.SetIBPath": "set_ib_path", "ID.SetLocalECE": "set_local_ece", "ID.SetOption": "set_option", "ID.SetReuseAddr": "set_option",
+		"ID.SetTOS": "set_option", "ID.SrcPort": "get_src_port", "ID.Synchronous": "query_id", "ID.WriteEvent": "write_event",
+		"MR.Address": "reg", "MR.Dereg": "dereg", "MR.LKey": "reg", "MR.RKey": "reg", "PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg",
+		"Provider.CreateID": "create_id", "Provider.Fault": "fault", "Provider.GetAddrInfo": "getaddrinfo",
+		"QP.Modify": "modify_qp", "QP.Num": "query_qp", "QP.PostRecv": "post_recv", "QP.PostSend": "post_send", "QP.Query": "query_qp",
+		"func.Measure": "measure", "func.NewMeasurement": "measure", "Measurement.Run": "measure",
+	}
+}
+
+// withoutVerb are those that no step of a scenario does, with the reason.
+func withoutVerb() map[string]string {
+	const (
+		goOnly   = "a value of Go, which does nothing"
+		runner   = "the runner's own, for every case"
+		guest    = "for guests, whose memory is a window"
+		wrapped  = "rdma_verbs.h on an id: it does what the verb of its queue pair does"
+		measured = "a measurement's result, which measure tells"
+		places   = "roles have one device and one channel, which the runner opens"
+	)
+	reasons := make(map[string]string)
+	for reason, names := range map[string]string{
+		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SendCQ " +
+			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
+		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending " +
+			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory " +
+			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
+		guest:    "QP.PostRecvAt QP.PostSendAt",
+		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",
+		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
+			"ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
+		places: "Device.Address EventChannel.Close Provider.CreateEP Provider.CreateEventChannel Provider.DefaultDevice Provider.Devices",
+	} {
+		for _, name := range strings.Fields(names) {
+			reasons[name] = reason
+		}
+	}
+	return reasons
+}
+
+// TestOperations wants that everything the core can do is a verb, or on the short list of what is none.
+func TestOperations(t *testing.T) {
+	table, verbs, reasons := NewTable(), operations(), withoutVerb()
+	exported := exportedOperations(t)
+	if len(exported) < 100 {
+		t.Fatalf("%d operations", len(exported))
+	}
+	for _, name := range exported {
+		kind, _, _ := strings.Cut(name, ".")
+		verb, offered := verbs[name]
+		switch _, excused := reasons[name]; {
+		case offered && excused:
+			t.Errorf("%s is offered by %s, and excused", name, verb)
+		case offered && table.Lookup(verb) == nil:
+			t.Errorf("%s: there is no verb %s", name, verb)
+		case !offered && !excused && reasons[kind+".*"] == "":
+			t.Errorf("rdmacore has %s, and no verb offers it", name)
+		}
+	}
+	for name := range verbs {
+		if !slices.Contains(exported, name) {
+			t.Errorf("rdmacore has no %s (verb %s)", name, verbs[name])
+		}
+	}
+	for name := range reasons {
+		if !strings.HasSuffix(name, "*") && !slices.Contains(exported, name) {
+			t.Errorf("rdmacore has no %s, which is excused", name)
+		}
+	}
+}
+
+// exportedOperations lists exported functions ("func.Open") and methods ("QP.Modify") of rdmacore, without those
+// that parse and print names, and those of errors.
+func exportedOperations(t *testing.T) []string {
+	t.Helper()
+	packages, err := parser.ParseDir(token.NewFileSet(), "../../../rdmacore", func(info fs.FileInfo) bool {
+		return !strings.HasSuffix(info.Name(), "_test.go")
+	}, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range packages["rdmacore"].Files {
+		for _, declaration := range file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok || !function.Name.IsExported() {
+				continue
+			}
+			name := function.Name.Name
+			if name == "String" || name == "Error" || name == "Unwrap" || strings.HasPrefix(name, "Parse") {
+				continue
+			}
+			if kind := receiver(function); kind == "" {
+				names = append(names, "func."+name)
+			} else if ast.IsExported(kind) {
+				names = append(names, kind+"."+name)
+			}
+		}
+	}
+	return names
+}
+
+func receiver(function *ast.FuncDecl) string {
+	if function.Recv == nil {
+		return ""
+	}
+	kind := function.Recv.List[0].Type
+	if pointer, ok := kind.(*ast.StarExpr); ok {
+		kind = pointer.X
+	}
+	if name, ok := kind.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
+}

@@ -1,0 +1,54 @@
+package verb
+
+import (
+	"context"
+)
+
+// resourceVerbs make protection domains and completion queues beside those that come with roles and queue pairs.
+func resourceVerbs() []Verb {
+	return []Verb{
+		{
+			Name: "alloc_pd", Manual: "ibv_alloc_pd(3)", Yields: NewDomain, Doc: "Make a protection domain.",
+			Run: func(_ context.Context, call *Call) (Outcome, error) {
+				domain, err := call.Role.NewDomain()
+				if err != nil {
+					return Outcome{}, err
+				}
+				return Outcome{Made: domain}, nil
+			},
+		},
+		{
+			Name: "dealloc_pd", Manual: "ibv_dealloc_pd(3)", Scalar: "pd", Doc: "Free a protection domain, which nothing may use.",
+			Arguments: []Argument{{Name: "pd", Type: Domain, Required: true, Doc: "the domain, by the name that `as` gave it"}},
+			Run: func(_ context.Context, call *Call) (Outcome, error) {
+				domain, err := call.Role.Domain(call.Text("pd"))
+				if err != nil {
+					return Outcome{}, err
+				}
+				return Outcome{}, domain.Dealloc()
+			},
+		},
+		{
+			Name: "create_cq", Manual: "ibv_create_cq(3)", Yields: NewQueue, Doc: "Make a completion queue with a channel of its own.",
+			Arguments: []Argument{{Name: "entries", Type: Integer, Required: true, Min: -1 << 31, Max: 1<<31 - 1, Doc: "completions that it holds at least"}},
+			Run: func(_ context.Context, call *Call) (Outcome, error) {
+				queue, err := call.Role.NewQueue(call.Integer("entries"))
+				if err != nil {
+					return Outcome{}, err
+				}
+				return Outcome{Made: queue}, nil
+			},
+		},
+		{
+			Name: "destroy_cq", Manual: "ibv_destroy_cq(3)", Scalar: "cq", Doc: "Free a completion queue, which no queue pair may use.",
+			Arguments: []Argument{{Name: "cq", Type: Queue, Required: true, Doc: "the queue, by the name that `as` gave it"}},
+			Run: func(_ context.Context, call *Call) (Outcome, error) {
+				queue, err := call.Role.Queue(call.Text("cq"))
+				if err != nil {
+					return Outcome{}, err
+				}
+				return Outcome{}, queue.Destroy()
+			},
+		},
+	}
+}
