@@ -18,6 +18,7 @@ then change it.
 
   rping      two roles connect, exchange a message and hang up
   negotiate  what connect and accept agree on, and a refusal with a reason
+  sweep      bandwidth, latency and connections measured, with limits
   fault      a mistake on purpose, and the completion that tells of it
   guest      a WebAssembly program plays a role (needs "make guests" or a module)`
 
@@ -26,13 +27,13 @@ then change it.
 //go:embed templates/*.yaml
 var templateFiles embed.FS
 
-var templates = []string{"rping", "negotiate", "fault", "guest"}
+var templates = []string{"rping", "negotiate", "sweep", "fault", "guest"}
 
 func newNewCommand(a *app) *cobra.Command {
 	template := newFormatFlag(templates...)
 	module := ""
 	command := &cobra.Command{
-		Use:     "new NAME [--template rping|negotiate|fault|guest]",
+		Use:     "new NAME [--template rping|negotiate|sweep|fault|guest]",
 		Short:   "Write a scenario to begin with",
 		Long:    newLong,
 		Example: "  rdmarun new my-first\n  rdmarun new scenarios/refused.yaml --template negotiate",

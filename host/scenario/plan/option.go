@@ -71,12 +71,12 @@ func (r *argumentReader) check(key *syntax.Node) {
 			r.values[i], r.given[i] = nil, nil
 			continue
 		}
-		span, message := key.Span(), refusal.Argument+" "+refusal.Message
+		span, message := key.Span(), refusal.Argument+": "+refusal.Message
 		if i >= 0 && r.values[i] != nil {
 			span = r.values[i].Span
 		}
 		if i >= 0 && refusal.Meaningless && r.given[i] != nil {
-			span = r.given[i].Span()
+			span, message = r.given[i].Span(), refusal.Argument+" "+refusal.Message
 		}
 		r.errors.Report(diag.Conflict, span, "%s", message).WithHint("%s", refusal.Hint)
 		return

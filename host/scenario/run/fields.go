@@ -20,18 +20,23 @@ func fieldsOf(threshold *plan.Threshold, found measured) (fields map[string]floa
 		m := found[0]
 		return map[string]float64{"avg": m.MessagesPerSecond, "count": float64(m.Messages), "errors": float64(m.Errors)}, ""
 	}
-	of = "total"
-	for _, selector := range threshold.Selectors {
-		if selector.Name == "of" {
-			of = selector.Value
-		}
-	}
+	of = stepOf(threshold)
 	for i := range found[0].Latency {
 		if d := &found[0].Latency[i]; d.Of == of && d.Count > 0 {
 			return timeFields(d, found[0].Errors), of
 		}
 	}
 	return nil, ""
+}
+
+// stepOf is whose times a threshold speaks of: those of a step of connections, or of the whole.
+func stepOf(threshold *plan.Threshold) string {
+	for _, selector := range threshold.Selectors {
+		if selector.Name == "of" {
+			return selector.Value
+		}
+	}
+	return "total"
 }
 
 func timeFields(d *record.Distribution, errors uint64) map[string]float64 {

@@ -95,7 +95,7 @@ func (r *caseRun) samplesOf(threshold *plan.Threshold, found measured) []watched
 	}
 	var chosen measured
 	for _, m := range found {
-		if threshold.Chooses(labelsOf(m), m.Size) {
+		if threshold.Chooses(labelsOf(m, stepOf(threshold)), m.Size) {
 			chosen = append(chosen, m)
 		}
 	}
@@ -147,8 +147,8 @@ func (r *caseRun) earlier(now measured) measured {
 }
 
 // labelsOf are what selectors choose a measurement by: its tags, and what it is.
-func labelsOf(m *record.Measure) map[string]string {
-	labels := map[string]string{"name": m.Name, "op": m.Operation, "role": m.Role, "peer": m.Peer, "kind": m.Type}
+func labelsOf(m *record.Measure, of string) map[string]string {
+	labels := map[string]string{"name": m.Name, "op": m.Operation, "role": m.Role, "peer": m.Peer, "kind": m.Type, "of": of}
 	maps.Copy(labels, m.Tags)
 	return labels
 }

@@ -58,6 +58,9 @@ func (r *caseRun) limit(threshold *plan.Threshold, limit *plan.Limit, samples []
 		holds, err := limit.Holds(value, each.env)
 		if err != nil {
 			checked.OK, checked.Reason = false, err.Error()
+			if each.env["baseline"] == nil {
+				checked.Reason = "no baseline of it: --baseline names one, and \"if: baseline != nil\" leaves the threshold out without"
+			}
 			continue
 		}
 		if !holds || checked.Value == "" {

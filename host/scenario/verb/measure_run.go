@@ -125,7 +125,7 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 			}
 		}()
 	}
-	group.Wait()
+	m.call.Lab.Clock().OnWall(group.Wait)
 	stop()
 	m.sums.cut = errors.Is(context.Cause(running), errAborted)
 	if err := firstFailure(failures); err != nil && !m.sums.cut {

@@ -75,7 +75,7 @@ func checkKind(call *Call) *Refusal {
 	}
 	for _, each := range []struct{ name, hint string }{{"op", "op: SEND"}, {"sizes", "sizes: [64, 4KiB], or sizes: {pow2: [2, 8MiB]}"}} {
 		if !call.Has(each.name) {
-			return &Refusal{Argument: each.name, Message: "is what " + kind + " needs", Hint: each.hint}
+			return &Refusal{Argument: each.name, Message: kind + " needs it", Hint: each.hint}
 		}
 	}
 	return nil
@@ -175,7 +175,7 @@ func inlineOf(word string) (int, error) {
 	}
 	n, err := strconv.ParseUint(word, 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("is auto or a number of bytes, and this is %q", word)
+		return 0, fmt.Errorf("wanted is auto or a number of bytes, and this is %q", word)
 	}
 	return int(n), nil
 }

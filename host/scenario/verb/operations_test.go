@@ -56,7 +56,7 @@ func withoutVerb() map[string]string {
 	for reason, names := range map[string]string{
 		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
-		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending " +
+		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
 		guest:    "QP.PostRecvAt QP.PostSendAt",

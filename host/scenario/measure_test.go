@@ -1,0 +1,192 @@
+package scenario_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/record"
+)
+
+// measurements keeps what was measured and what thresholds said of it.
+type measurements struct {
+	found   []record.Measure
+	checked map[string]record.Threshold
+	results []record.Result
+}
+
+func (m *measurements) Wants(kind record.Kind) bool {
+	return kind == record.Measured || kind == record.Checked || kind == record.CaseEnd
+}
+
+func (m *measurements) Record(r *record.Record) error {
+	switch r.Kind {
+	case record.Measured:
+		m.found = append(m.found, *r.Measure)
+	case record.Checked:
+		m.checked[r.Threshold.Text] = *r.Threshold
+	case record.CaseEnd:
+		m.results = append(m.results, *r.Result)
+	}
+	return nil
+}
+
+// runMeasured runs a file on soft, with the clock of the file or the wall's.
+func runMeasured(t *testing.T, ctx context.Context, config scenario.RunConfig, path string) (*measurements, record.Totals) {
+	t.Helper()
+	seen := &measurements{checked: make(map[string]record.Threshold)}
+	config.Consumers = append(config.Consumers, seen)
+	if config.Provider == nil {
+		config.Open, config.ProviderName = scenario.OpenSoft, "soft"
+	}
+	totals, err := scenario.Run(ctx, load(t, nil, path), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen, totals
+}
+
+// TestMeasure holds what is measured to what is true at any speed.
+func TestMeasure(t *testing.T) {
+	for name, config := range map[string]scenario.RunConfig{"virtual clock": {}, "wall clock": {Provider: soft(t)}} {
+		t.Run(name, func(t *testing.T) {
+			seen, totals := runMeasured(t, t.Context(), config, "testdata/run/measure.yaml")
+			if totals.Passed != 1 || len(seen.found) != 20 {
+				t.Fatalf("%d measurements, %+v\n%+v", len(seen.found), totals, seen.results)
+			}
+			for i := range seen.found {
+				checkMeasure(t, &seen.found[i])
+			}
+			checkThresholds(t, seen.checked)
+		})
+	}
+}
+
+func checkMeasure(t *testing.T, m *record.Measure) {
+	t.Helper()
+	if m.Name == "" || m.Line == 0 || m.Column == 0 || m.Role == m.Peer || m.Messages == 0 || m.Took <= 0 {
+		t.Errorf("%+v", m)
+	}
+	if m.Type != "connect" && m.Bytes != m.Messages*uint64(m.Size) {
+		t.Errorf("%s: %d bytes in %d messages of %d", m.Name, m.Bytes, m.Messages, m.Size)
+	}
+	if want := float64(m.Bytes) * 8 / m.Took.Seconds(); math.Abs(m.BitsPerSecond-want) > want/1e6 {
+		t.Errorf("%s: %g bit/s, want %g", m.Name, m.BitsPerSecond, want)
+	}
+	if (m.Type == "bandwidth") != (m.Latency == nil) {
+		t.Errorf("%s: %d distributions of %s", m.Name, len(m.Latency), m.Type)
+	}
+	for _, d := range m.Latency {
+		if d.Count != int64(m.Messages) || d.Min > d.P50 || d.P50 > d.P99 || d.P99 > d.Max || d.Mean < float64(d.Min) || d.Mean > float64(d.Max) {
+			t.Errorf("%s: %+v", m.Name, d)
+		}
+		if (d.HDR == "") != (m.Name == "asleep") {
+			t.Errorf("%s: the histogram is kept: %t", m.Name, d.HDR != "")
+		}
+		if d.HDR == "" {
+			continue
+		}
+		if h, err := hdr.Decode([]byte(d.HDR)); err != nil || h.TotalCount() != d.Count {
+			t.Errorf("%s: %v in the histogram, %v", m.Name, h.TotalCount(), err)
+		}
+	}
+	var sum uint64
+	for i, interval := range m.Intervals {
+		sum += interval.Messages
+		if i > 0 && interval.Begin < m.Intervals[i-1].Begin {
+			t.Errorf("%s: the intervals are not in order", m.Name)
+		}
+	}
+	if (m.Name == "several") != (m.Intervals != nil) || m.Intervals != nil && sum != m.Messages {
+		t.Errorf("%s: %d intervals of %d messages together, want %d", m.Name, len(m.Intervals), sum, m.Messages)
+	}
+}
+
+func checkThresholds(t *testing.T, checked map[string]record.Threshold) {
+	t.Helper()
+	broken := map[string]string{
+		"latency{test=no_such} count == 50":               "no samples: the case",
+		"bandwidth{test=sizes} min > 0":                   "no samples: there are no intervals",
+		"latency{test=lat_SEND} p99 < 1ns":                "",
+		"latency{test=lat_SEND} p99 < baseline.p99 * 1.1": "no baseline",
+	}
+	for text, threshold := range checked {
+		reason, isBroken := broken[text]
+		if threshold.OK == isBroken || !strings.HasPrefix(threshold.Reason, reason) || threshold.Value == "" && reason == "" {
+			t.Errorf("%+v", threshold)
+		}
+	}
+	if len(checked) != 18 {
+		t.Errorf("%d thresholds", len(checked))
+	}
+}
+
+// TestMeasureBaseline: with an earlier run, limits refer to what it found of the same measurement.
+func TestMeasureBaseline(t *testing.T) {
+	const path = "testdata/run/measure_baseline.yaml"
+	first, _ := runMeasured(t, t.Context(), scenario.RunConfig{}, path)
+	earlier := &record.Earlier{}
+	for _, m := range first.found {
+		for i := range m.Latency {
+			m.Latency[i].P50 = 1000
+		}
+		m.BitsPerSecond = 1e18
+		earlier.Add(m)
+	}
+	second, _ := runMeasured(t, t.Context(), scenario.RunConfig{Baseline: record.Baseline{path: earlier}}, path)
+	want := map[string]bool{
+		"latency p50 > baseline.p50 * 0.000001":           true,
+		"latency p50 < baseline.p50 * 0.000001":           false,
+		"bandwidth avg >= baseline.avg * 0.97":            false,
+		"bandwidth{role=server} avg < baseline.avg + 1e9": true,
+	}
+	for text, ok := range want {
+		if got, has := second.checked[text]; !has || got.OK != ok || got.Reason != "" {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+	if len(first.checked) != 0 || len(second.checked) != len(want) {
+		t.Errorf("%d thresholds without a baseline, %d with one", len(first.checked), len(second.checked))
+	}
+}
+
+// TestMeasureEndsEarly: thresholds and the death of a role end measurements that would take minutes.
+func TestMeasureEndsEarly(t *testing.T) {
+	seen, totals := runMeasured(t, t.Context(), scenario.RunConfig{}, "testdata/run/measure_abort.yaml")
+	if totals.Passed != 1 || totals.Failed != 1 || len(seen.found) != 2 {
+		t.Fatalf("%+v, %+v", totals, seen.results)
+	}
+	for i := range seen.found {
+		if m := &seen.found[i]; !m.Cut || m.Messages == 0 || m.Took < 10*time.Millisecond {
+			t.Errorf("%+v", m)
+		}
+	}
+	for text, threshold := range seen.checked {
+		if threshold.OK || threshold.Value == "" {
+			t.Errorf("%s: %+v", text, threshold)
+		}
+	}
+	if what := seen.results[1].Failures[0].What; what != "role server died during a measurement" {
+		t.Error(what)
+	}
+}
+
+// TestMeasureInterrupted: whoever ends the run ends its measurements, and nothing is left of them.
+func TestMeasureInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	provider := soft(t)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	seen, totals := runMeasured(t, ctx, scenario.RunConfig{Provider: provider}, "testdata/run/measure_endless.yaml")
+	if !totals.Interrupted || len(seen.found) != 0 || seen.results[0].Status != record.Interrupted || len(seen.results[0].Failures) > 0 {
+		t.Errorf("%+v, %+v", totals, seen.results)
+	}
+	if live := provider.Live(); live.Total() != 0 {
+		t.Errorf("still alive: %v", live)
+	}
+}
