@@ -56,20 +56,30 @@ enum core_fault_traffic {
 	CORE_FAULT_CM = 2, /* connection management messages */
 };
 
-/* What gets lost between two addresses (their ports do not matter). */
+enum core_fault_action {
+	CORE_FAULT_LOSE,
+	/* of connection management messages only: */
+	CORE_FAULT_DELAY,
+	CORE_FAULT_DUPLICATE, /* the copy comes after delay */
+	CORE_FAULT_REORDER, /* held until another message went the same way, or delay (100 ms) has passed */
+};
+
+/* What goes wrong between two addresses (their ports do not matter). */
 struct core_fault {
 	struct core_address from, to;
 	uint32_t directed; /* only from -> to; else both ways */
 	uint32_t traffic; /* enum core_fault_traffic */
 	uint32_t attribute; /* CM: only messages of this attribute id (IBTA 12.6); 0: all */
+	uint32_t action; /* enum core_fault_action */
 	uint32_t probability; /* in millionths */
 	uint32_t skip; /* this many pass first */
-	uint32_t count; /* this many are lost at most; 0: no limit */
+	uint32_t count; /* it happens to this many at most; 0: no limit */
+	uint64_t delay; /* nanoseconds */
 };
 
-/* The number of the new rule; -EINVAL, -ENOSPC; -EOPNOTSUPP where nothing can be lost on purpose. */
+/* The number of the new rule; -EINVAL, -ENOSPC; -EOPNOTSUPP where nothing can go wrong on purpose. */
 int core_fault_add(struct core_provider *provider, const struct core_fault *fault);
-/* Heal: *lost is what the rule lost.  -ENOENT. */
+/* Heal: *lost is to how many messages it happened.  -ENOENT. */
 int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost);
 
 /* --- core_channel.c, core_cm.c ----------------------------------------------------------------- */

@@ -150,6 +150,11 @@ struct core_provider {
 	/* Faults: see core_fault_add and core_fault_remove; NULL where there can be none. */
 	int (*fault_add)(struct core_provider *provider, const struct core_fault *fault);
 	int (*fault_remove)(struct core_provider *provider, int rule, uint32_t *lost);
+	/*
+	 * Why the last call of this thread was refused, beyond its errno, in a sentence; "" when there is no
+	 * more to say.  NULL where errno is all there is.
+	 */
+	const char *(*refusal)(struct core_provider *provider);
 	void *host; /* soft: struct soft_host */
 
 #define CORE_ENTRY(function) __typeof__(function) *function;

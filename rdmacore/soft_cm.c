@@ -9,14 +9,7 @@
 #include "soft_fabric.h"
 #include "soft_pd.h"
 
-/*
- * Linux waits 2 packet lifetimes (code 18, 4.096 us * 2^18) and the peer's response time (code 20) for
- * an answer, rounded to powers of two milliseconds: 2 * 1024 + 4096 (drivers/infiniband/core/cm.c).
- */
-#define RESPONSE_TIMEOUT (6144 * SOFT_MILLISECOND)
 #define MAX_RETRIES 15
-/* 2^(ack timeout - 8) ms of timewait after a disconnect. */
-#define TIMEWAIT (2048 * SOFT_MILLISECOND)
 
 /* No lock: each thread has its own. */
 static _Thread_local struct soft_cm *current;
@@ -42,6 +35,7 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	cm->fabric = fabric;
 	cm->device = device;
 	cm->last_message = &cm->first_message;
+	cm->last_destroyed = &cm->destroyed;
 	if (soft_table_init(&cm->ids, 1, 1 << 22, (uint32_t)soft_fabric_random(fabric)))
 		goto free_cm;
 	cm->context = soft_open_device(&device->ibv);
@@ -49,6 +43,9 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 		result = -errno;
 		goto destroy_ids;
 	}
+	result = soft_cm_wire_create(cm, &cm->wire);
+	if (result)
+		goto close_device;
 	pthread_mutex_init(&cm->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -57,6 +54,8 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	*out = cm;
 	return 0;
 
+close_device:
+	soft_close_device(cm->context);
 destroy_ids:
 	soft_table_destroy(&cm->ids);
 free_cm:
@@ -66,6 +65,18 @@ free_cm:
 
 void soft_cm_destroy(struct soft_cm *cm)
 {
+	struct soft_cm_message *message;
+	struct soft_id *id;
+
+	soft_cm_wire_destroy(cm->wire);
+	while ((message = cm->first_message)) {
+		cm->first_message = message->next;
+		free(message);
+	}
+	while ((id = cm->destroyed)) {
+		cm->destroyed = id->destroyed_next;
+		free(id);
+	}
 	if (cm->default_pd)
 		soft_dealloc_pd(cm->default_pd);
 	if (current == cm)
@@ -77,6 +88,11 @@ void soft_cm_destroy(struct soft_cm *cm)
 	free(cm);
 }
 
+uint64_t soft_cm_time(unsigned int code)
+{
+	return SOFT_MILLISECOND << (code > 8 ? code - 8 : 0);
+}
+
 void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 		     enum soft_cm_attribute attribute)
 {
@@ -84,6 +100,8 @@ void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 		.attribute = attribute,
 		.local = id->local,
 		.remote = id->remote,
+		.guid = id->cm->device->guid,
+		.port_space = id->rdma.ps,
 		.source = id->rdma.route.addr.src_storage,
 		.destination = id->rdma.route.addr.dst_storage,
 	};
@@ -97,22 +115,19 @@ void soft_cm_set_private_data(struct soft_cm_message *message, const void *data,
 	message->private_data_len = field;
 }
 
-static bool is_lost(struct soft_cm *cm, const struct soft_cm_message *message)
-{
-	union ibv_gid from, to;
-
-	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
-	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
-	return soft_fault_loses(&cm->fabric->faults, &from, &to, SOFT_FAULT_CM, message->attribute);
-}
-
 void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
 {
-	struct soft_cm_message *copy;
+	/* A healthy fabric has nothing to ask of each message. */
+	if (soft_faults_active(&cm->fabric->faults))
+		soft_cm_wire_carry(cm, message);
+	else
+		soft_cm_deliver(cm, message);
+}
 
-	if (is_lost(cm, message))
-		return;
-	copy = malloc(sizeof(*copy));
+void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_cm_message *copy = malloc(sizeof(*copy));
+
 	if (!copy)
 		return;
 	*copy = *message;
@@ -126,7 +141,7 @@ void soft_cm_send_request(struct soft_id *id)
 	id->retries_left = MAX_RETRIES;
 	soft_cm_send(id->cm, &id->request);
 	/* Without a thread for timers the request is sent once; its loss would then go unnoticed. */
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, RESPONSE_TIMEOUT);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->response_timeout);
 }
 
 void soft_cm_answered(struct soft_id *id)
@@ -134,22 +149,42 @@ void soft_cm_answered(struct soft_id *id)
 	soft_timer_cancel(&id->cm->fabric->timers, &id->timer);
 }
 
+void soft_cm_close(struct soft_id *id)
+{
+	soft_cm_answered(id);
+	soft_peers_forget(id);
+	id->state = SOFT_ID_CLOSED;
+}
+
 void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_data, uint8_t length)
 {
 	struct soft_cm_message message;
+	bool accepted = id->state == SOFT_ID_REP_SENT;
 
-	soft_cm_answered(id);
 	soft_cm_prepare(id, &message, SOFT_CM_REJ);
 	message.reason = reason;
 	soft_cm_set_private_data(&message, private_data, length, SOFT_REJ_PRIVATE_DATA);
 	soft_cm_send(id->cm, &message);
-	id->state = SOFT_ID_CLOSED;
+	/* What the peer may have taken for a connection is remembered for a while, as on Linux. */
+	if (accepted)
+		soft_cm_enter_timewait(id);
+	else
+		soft_cm_close(id);
 }
 
 void soft_cm_enter_timewait(struct soft_id *id)
 {
+	soft_peers_forget(id);
 	id->state = SOFT_ID_TIMEWAIT;
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, TIMEWAIT);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, soft_cm_time(id->path_timeout));
+}
+
+bool soft_cm_report_disconnected(struct soft_id *id, int status)
+{
+	if (id->disconnected)
+		return true;
+	id->disconnected = soft_cm_report(id, id, RDMA_CM_EVENT_DISCONNECTED, status, NULL);
+	return id->disconnected;
 }
 
 /* The request was sent for the last time and nobody answered. */
@@ -158,16 +193,27 @@ static void give_up(struct soft_id *id)
 	switch (id->state) {
 	case SOFT_ID_REQ_SENT:
 	case SOFT_ID_REP_SENT:
-		id->state = SOFT_ID_CLOSED;
+	case SOFT_ID_SIDR_SENT:
+		soft_cm_close(id);
 		soft_cm_report(id, id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
 		break;
 	case SOFT_ID_DREQ_SENT:
 		soft_cm_enter_timewait(id);
-		soft_cm_report(id, id, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT, NULL);
+		soft_cm_report_disconnected(id, -ETIMEDOUT);
 		break;
 	default:
 		break;
 	}
+}
+
+static void resend(struct soft_id *id)
+{
+	if (id->retries_left-- == 0) {
+		give_up(id);
+		return;
+	}
+	soft_cm_send(id->cm, &id->request);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->response_timeout);
 }
 
 void soft_cm_expire(struct soft_timer *timer)
@@ -176,19 +222,36 @@ void soft_cm_expire(struct soft_timer *timer)
 	struct soft_cm *cm = id->cm;
 
 	pthread_mutex_lock(&cm->lock);
-	if (id->state == SOFT_ID_TIMEWAIT) {
-		id->state = SOFT_ID_CLOSED;
-		soft_cm_report(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
-	} else if (id->state == SOFT_ID_REQ_SENT || id->state == SOFT_ID_REP_SENT ||
-		   id->state == SOFT_ID_DREQ_SENT) {
-		if (id->retries_left-- == 0) {
-			give_up(id);
-		} else {
-			soft_cm_send(cm, &id->request);
-			soft_timer_arm(&cm->fabric->timers, &id->timer, RESPONSE_TIMEOUT);
+	/* It may have been armed anew, by whoever had the lock, after it expired. */
+	if (!soft_timer_is_armed(&cm->fabric->timers, timer)) {
+		switch (id->state) {
+		case SOFT_ID_ADDR_QUERY:
+		case SOFT_ID_ROUTE_QUERY:
+			soft_resolve_expired(id);
+			break;
+		case SOFT_ID_TIMEWAIT:
+			soft_cm_close(id);
+			soft_cm_report(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
+			break;
+		case SOFT_ID_REQ_SENT:
+		case SOFT_ID_REP_SENT:
+		case SOFT_ID_DREQ_SENT:
+		case SOFT_ID_SIDR_SENT:
+			resend(id);
+			break;
+		default:
+			break;
 		}
 	}
 	soft_cm_unlock(cm);
+}
+
+void soft_cm_send_dreq(struct soft_id *id)
+{
+	soft_cm_prepare(id, &id->request, SOFT_CM_DREQ);
+	id->request.qp_num = id->remote_qp_num;
+	id->state = SOFT_ID_DREQ_SENT;
+	soft_cm_send_request(id);
 }
 
 void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute)
@@ -199,7 +262,7 @@ void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute)
 	soft_cm_send(id->cm, &message);
 }
 
-void soft_cm_unlock(struct soft_cm *cm)
+void soft_cm_flush(struct soft_cm *cm)
 {
 	struct soft_cm_message *message;
 
@@ -210,6 +273,11 @@ void soft_cm_unlock(struct soft_cm *cm)
 		soft_cm_receive(cm, message);
 		free(message);
 	}
+}
+
+void soft_cm_unlock(struct soft_cm *cm)
+{
+	soft_cm_flush(cm);
 	pthread_mutex_unlock(&cm->lock);
 }
 

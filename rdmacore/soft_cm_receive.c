@@ -6,31 +6,31 @@
 #include "soft_clock.h"
 #include "soft_fabric.h"
 
-/* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24, which is 68.7 s. */
+/* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24. */
 #define MRA_SERVICE_TIMEOUT 24
 
-/* A request that no id stands for: refused in the name of a communication id that does not exist. */
-static void refuse(struct soft_cm *cm, const struct soft_cm_message *req, uint32_t reason)
+/* A message that no id stands for, refused in the name of a communication id that does not exist. */
+static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, uint32_t reason)
 {
 	struct soft_cm_message rej = {
 		.attribute = SOFT_CM_REJ,
-		.remote = req->local,
+		.remote = refused->local,
 		.reason = reason,
-		.source = req->destination,
-		.destination = req->source,
+		.source = refused->destination,
+		.destination = refused->source,
 		.private_data_len = SOFT_REJ_PRIVATE_DATA,
 	};
 
 	soft_cm_send(cm, &rej);
 }
 
-/* The child that an earlier copy of this REQ made. */
-static struct soft_id *find_child(struct soft_cm *cm, const struct soft_cm_message *req)
+static void send_mra(struct soft_id *id)
 {
-	struct soft_id *active = soft_table_find(&cm->ids, req->local, NULL);
+	struct soft_cm_message mra;
 
-	/* Both ends are in this process: the active id knows its peer once the child answered. */
-	return active && active->remote ? soft_table_find(&cm->ids, active->remote, NULL) : NULL;
+	soft_cm_prepare(id, &mra, SOFT_CM_MRA);
+	mra.service_timeout = MRA_SERVICE_TIMEOUT;
+	soft_cm_send(id->cm, &mra);
 }
 
 static struct soft_id *create_child(struct soft_id *listener, const struct soft_cm_message *req)
@@ -49,79 +49,130 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	memcpy(&child->rdma.route.addr.src_storage, &req->destination, sizeof(req->destination));
 	memcpy(&child->rdma.route.addr.dst_storage, &req->source, sizeof(req->source));
 	child->state = SOFT_ID_REQ_RECEIVED;
+	child->response_timeout = soft_cm_time(SOFT_CM_RESPONSE_CODE);
 	child->remote = req->local;
+	child->remote_guid = req->guid;
 	child->remote_qp_num = req->qp_num;
+	child->remote_ece = req->ece;
 	child->send_psn = req->starting_psn;
 	child->responder_resources = req->initiator_depth;
 	child->initiator_depth = req->responder_resources;
 	child->retry_count = req->retry_count;
 	child->rnr_retry_count = req->rnr_retry_count;
-	child->ack_timeout = req->ack_timeout;
+	child->path_timeout = req->ack_timeout;
 	return child;
+}
+
+/*
+ * A peer that uses a queue pair number for a new connection has forgotten the old one (IBTA 12.4.1):
+ * refuse the new, and end the old.
+ */
+static void end_stale(struct soft_cm *cm, const struct soft_cm_message *message,
+		      struct soft_id *stale)
+{
+	refuse(cm, message, SOFT_REJ_STALE_CONN);
+	if (stale->state == SOFT_ID_ESTABLISHED)
+		soft_cm_send_dreq(stale);
+}
+
+static void free_unborn(struct soft_id *child)
+{
+	soft_cm_close(child);
+	soft_id_free(child);
+}
+
+struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_message *req,
+				      struct soft_id **listener)
+{
+	*listener = soft_port_find_listener(cm, req->port_space,
+					    (const struct sockaddr *)&req->destination);
+	/* A full backlog is silence, so that the peer tries again (rdma_listen(3)). */
+	if (!*listener || (*listener)->requests >= (*listener)->backlog)
+		return NULL;
+	return create_child(*listener, req);
 }
 
 static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 {
-	struct soft_id *child = find_child(cm, req);
-	struct soft_id *listener;
-	struct soft_cm_message mra;
+	struct soft_id *child = soft_peers_find_id(cm, req->guid, req->local);
+	struct soft_id *listener, *stale;
 
-	if (child) {
-		if (child->state == SOFT_ID_REP_SENT)
-			soft_cm_send(cm, &child->request);
+	if (child) { /* a copy */
+		if (child->state == SOFT_ID_REQ_RECEIVED)
+			send_mra(child); /* ours was lost */
 		return;
 	}
-	listener = soft_port_find_listener(cm, req->port_space,
-					   (const struct sockaddr *)&req->destination);
-	if (!listener) {
+	child = soft_cm_request_child(cm, req, &listener);
+	if (!listener)
 		refuse(cm, req, SOFT_REJ_INVALID_SERVICE_ID);
-		return;
-	}
-	/* A full backlog is silence, so that the peer tries again (rdma_listen(3)). */
-	if (listener->requests >= listener->backlog)
-		return;
-	child = create_child(listener, req);
 	if (!child)
 		return;
-	if (!soft_cm_report(listener, child, RDMA_CM_EVENT_CONNECT_REQUEST, 0, req)) {
-		child->state = SOFT_ID_CLOSED;
-		soft_id_free(child);
+	soft_peers_claim_id(child);
+	stale = soft_peers_claim_qp(child);
+	if (stale)
+		end_stale(cm, req, stale);
+	if (stale || !soft_cm_report(listener, child, RDMA_CM_EVENT_CONNECT_REQUEST, 0, req)) {
+		free_unborn(child);
 		return;
 	}
-	listener->requests++;
 	/* The user may take long over it: ask for time (IBTA 12.9.8.1). */
-	soft_cm_prepare(child, &mra, SOFT_CM_MRA);
-	mra.service_timeout = MRA_SERVICE_TIMEOUT;
-	soft_cm_send(cm, &mra);
+	send_mra(child);
 }
 
 static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
 {
-	if (id->state != SOFT_ID_REQ_SENT)
+	if (id->state == SOFT_ID_REQ_SENT)
+		id->remote = mra->local;
+	else if (id->state != SOFT_ID_REP_SENT)
 		return;
-	id->remote = mra->local;
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, UINT64_C(4096) << mra->service_timeout);
+	id->response_timeout =
+		soft_cm_time(mra->service_timeout) + soft_cm_time(id->path_timeout);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->response_timeout);
 }
 
-static void receive_rep(struct soft_id *id, const struct soft_cm_message *rep)
+static void take_rep(struct soft_id *id, const struct soft_cm_message *rep)
 {
-	if (id->state == SOFT_ID_ESTABLISHED) { /* our RTU was lost */
-		soft_cm_send_plain(id, SOFT_CM_RTU);
-		return;
-	}
-	if (id->state != SOFT_ID_REQ_SENT)
-		return;
 	/* The passive side has the last word on depths; the roles change places on the way. */
-	id->remote = rep->local;
-	id->remote_qp_num = rep->qp_num;
+	id->remote_ece = rep->ece;
 	id->send_psn = rep->starting_psn;
 	id->responder_resources = rep->initiator_depth;
 	id->initiator_depth = rep->responder_resources;
 	id->rnr_retry_count = rep->rnr_retry_count;
-	if (!soft_cm_report(id, id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, rep))
+}
+
+static void receive_rep(struct soft_id *id, const struct soft_cm_message *rep)
+{
+	struct soft_id *stale;
+
+	if (id->state == SOFT_ID_ESTABLISHED) { /* our RTU was lost */
+		soft_cm_send_plain(id, SOFT_CM_RTU);
 		return;
+	}
+	if (id->state == SOFT_ID_REP_RECEIVED) { /* our MRA was lost */
+		send_mra(id);
+		return;
+	}
+	if (id->state != SOFT_ID_REQ_SENT)
+		return;
+	id->remote = rep->local;
+	id->remote_guid = rep->guid;
+	id->remote_qp_num = rep->qp_num;
+	if (soft_peers_claim_id(id))
+		return;
+	stale = soft_peers_claim_qp(id);
+	if (stale) {
+		soft_peers_forget(id);
+		end_stale(id->cm, rep, stale);
+		return;
+	}
+	take_rep(id, rep);
+	if (!soft_cm_report(id, id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, rep)) {
+		soft_peers_forget(id);
+		return;
+	}
 	id->state = SOFT_ID_REP_RECEIVED;
 	soft_cm_answered(id);
+	send_mra(id);
 }
 
 static void receive_rtu(struct soft_id *id)
@@ -135,28 +186,42 @@ static void receive_rtu(struct soft_id *id)
 
 static void receive_rej(struct soft_id *id, const struct soft_cm_message *rej)
 {
-	if (id->state == SOFT_ID_REQ_RECEIVED) {
+	bool lingers = rej->reason == SOFT_REJ_STALE_CONN;
+
+	switch (id->state) {
+	case SOFT_ID_REQ_RECEIVED:
 		/* Not accepted yet: Linux tells the user nothing; a later accept fails. */
-		id->state = SOFT_ID_CLOSED;
+		soft_cm_close(id);
+		return;
+	case SOFT_ID_REQ_SENT:
+	case SOFT_ID_REP_SENT:
+		break;
+	case SOFT_ID_REP_RECEIVED:
+	case SOFT_ID_ESTABLISHED:
+	case SOFT_ID_DREQ_SENT:
+		lingers = true;
+		break;
+	default:
 		return;
 	}
-	if (id->state != SOFT_ID_REQ_SENT && id->state != SOFT_ID_REP_SENT &&
-	    id->state != SOFT_ID_REP_RECEIVED)
-		return;
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_REJECTED, (int)rej->reason, rej))
 		return;
-	id->state = SOFT_ID_CLOSED;
-	soft_cm_answered(id);
+	if (lingers)
+		soft_cm_enter_timewait(id);
+	else
+		soft_cm_close(id);
 }
 
-static void receive_dreq(struct soft_id *id)
+static void receive_dreq(struct soft_id *id, const struct soft_cm_message *dreq)
 {
+	if (dreq->qp_num != id->local_qp_num)
+		return;
 	switch (id->state) {
 	case SOFT_ID_REP_SENT:
 	case SOFT_ID_ESTABLISHED:
 	case SOFT_ID_DREQ_SENT:
 		/* The answer is the user's rdma_disconnect (IBTA 12.9.8.3.1, and Linux). */
-		if (!soft_cm_report(id, id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL))
+		if (!soft_cm_report_disconnected(id, 0))
 			return;
 		soft_cm_answered(id);
 		id->state = SOFT_ID_DREQ_RECEIVED;
@@ -171,10 +236,41 @@ static void receive_dreq(struct soft_id *id)
 
 static void receive_drep(struct soft_id *id)
 {
-	if (id->state != SOFT_ID_DREQ_SENT ||
-	    !soft_cm_report(id, id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL))
+	if ((id->state != SOFT_ID_DREQ_SENT && id->state != SOFT_ID_DREQ_RECEIVED) ||
+	    !soft_cm_report_disconnected(id, 0))
 		return;
 	soft_cm_enter_timewait(id);
+}
+
+/* A REJ for want of an answer comes from one who may not know our communication id. */
+static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_id *id;
+
+	if (message->attribute == SOFT_CM_REJ && message->reason == SOFT_REJ_TIMEOUT)
+		return soft_peers_find_id(cm, message->guid, message->local);
+	id = soft_table_find(&cm->ids, message->remote, NULL);
+	if (id && id->remote && message->local && id->remote != message->local)
+		return NULL;
+	return id;
+}
+
+/*
+ * A DREQ for an unknown connection is answered, so that its sender can end (IBTA 12.9.8.3.1); anything
+ * else for one is late and of no use.
+ */
+static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_cm_message drep = {
+		.attribute = SOFT_CM_DREP,
+		.local = message->remote,
+		.remote = message->local,
+		.source = message->destination,
+		.destination = message->source,
+	};
+
+	if (message->attribute == SOFT_CM_DREQ)
+		soft_cm_send(cm, &drep);
 }
 
 void soft_cm_receive(struct soft_cm *cm, const struct soft_cm_message *message)
@@ -185,26 +281,16 @@ void soft_cm_receive(struct soft_cm *cm, const struct soft_cm_message *message)
 		receive_req(cm, message);
 		return;
 	}
-	id = soft_table_find(&cm->ids, message->remote, NULL);
-	if (!id || (id->remote && message->local && id->remote != message->local)) {
-		/* A DREQ for an unknown connection is answered, so that its sender can end (IBTA
-		 * 12.9.8.3.1); anything else for one is late and of no use. */
-		if (message->attribute == SOFT_CM_DREQ) {
-			struct soft_cm_message drep = {
-				.attribute = SOFT_CM_DREP,
-				.local = message->remote,
-				.remote = message->local,
-				.source = message->destination,
-				.destination = message->source,
-			};
-
-			soft_cm_send(cm, &drep);
-		}
+	if (message->attribute == SOFT_CM_SIDR_REQ) {
+		soft_sidr_receive_request(cm, message);
+		return;
+	}
+	id = find_receiver(cm, message);
+	if (!id) {
+		receive_lost(cm, message);
 		return;
 	}
 	switch (message->attribute) {
-	case SOFT_CM_REQ:
-		break;
 	case SOFT_CM_MRA:
 		receive_mra(id, message);
 		break;
@@ -218,10 +304,18 @@ void soft_cm_receive(struct soft_cm *cm, const struct soft_cm_message *message)
 		receive_rej(id, message);
 		break;
 	case SOFT_CM_DREQ:
-		receive_dreq(id);
+		receive_dreq(id, message);
 		break;
 	case SOFT_CM_DREP:
 		receive_drep(id);
+		break;
+	case SOFT_CM_SIDR_REP:
+		soft_sidr_receive_reply(id, message);
+		break;
+	case SOFT_CM_REQ:
+	case SOFT_CM_SIDR_REQ:
+	case SOFT_CM_PATH_RECORD:
+	case SOFT_CM_ARP:
 		break;
 	}
 }

@@ -21,7 +21,8 @@ int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 	int result = -ENOSPC;
 
 	if (!fault->traffic || fault->traffic & ~(uint32_t)(SOFT_FAULT_DATA | SOFT_FAULT_CM) ||
-	    fault->probability > CERTAIN)
+	    fault->probability > CERTAIN || fault->action >= SOFT_FAULT_ACTIONS ||
+	    (fault->action != SOFT_FAULT_LOSE && fault->traffic != SOFT_FAULT_CM))
 		return -EINVAL;
 	pthread_mutex_lock(&faults->lock);
 	for (int rule = 0; rule < SOFT_FAULTS_MAX && result < 0; rule++) {
@@ -35,7 +36,7 @@ int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 	return result;
 }
 
-int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *lost)
+int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done)
 {
 	int result = -ENOENT;
 
@@ -43,7 +44,7 @@ int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *lost)
 	if (rule >= 0 && rule < SOFT_FAULTS_MAX && faults->rules[rule].active) {
 		faults->rules[rule].active = false;
 		atomic_fetch_sub_explicit(&faults->active, 1, memory_order_relaxed);
-		*lost = faults->rules[rule].lost;
+		*done = faults->rules[rule].done;
 		result = 0;
 	}
 	pthread_mutex_unlock(&faults->lock);
@@ -58,14 +59,16 @@ static bool same(const union ibv_gid *a, const union ibv_gid *b)
 static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
 		     const union ibv_gid *to, uint32_t traffic, uint32_t attribute)
 {
-	if (!(fault->traffic & traffic) || (fault->attribute && fault->attribute != attribute))
+	if (traffic == SOFT_FAULT_QUESTION ? !fault->attribute : !(fault->traffic & traffic))
+		return false;
+	if (fault->attribute && fault->attribute != attribute)
 		return false;
 	return (same(&fault->a, from) && same(&fault->b, to)) ||
 	       (!fault->directed && same(&fault->a, to) && same(&fault->b, from));
 }
 
 /* Count what the rule sees, and decide by its numbers.  faults->lock is held. */
-static bool rule_loses(struct soft_faults *faults, struct soft_fault_rule *rule)
+static bool rule_applies(struct soft_faults *faults, struct soft_fault_rule *rule)
 {
 	const struct soft_fault *fault = &rule->fault;
 
@@ -73,26 +76,49 @@ static bool rule_loses(struct soft_faults *faults, struct soft_fault_rule *rule)
 		rule->seen++;
 		return false;
 	}
-	if (fault->count && rule->lost >= fault->count)
+	if (fault->count && rule->done >= fault->count)
 		return false;
 	if (fault->probability < CERTAIN &&
 	    soft_random_next(&faults->random) % CERTAIN >= fault->probability)
 		return false;
-	rule->lost++;
+	rule->done++;
 	return true;
 }
 
-bool soft_fault_match(struct soft_faults *faults, const union ibv_gid *from, const union ibv_gid *to,
-		      uint32_t traffic, uint32_t attribute)
+static void pronounce(struct soft_fault_verdict *verdict, const struct soft_fault *fault)
 {
-	bool loses = false;
+	switch (fault->action) {
+	case SOFT_FAULT_LOSE:
+		verdict->lose = true;
+		break;
+	case SOFT_FAULT_DELAY:
+		verdict->delay += fault->delay;
+		break;
+	case SOFT_FAULT_DUPLICATE:
+		verdict->duplicate = true;
+		verdict->duplicate_delay = fault->delay;
+		break;
+	case SOFT_FAULT_REORDER:
+		verdict->reorder = true;
+		verdict->reorder_limit = fault->delay;
+		break;
+	case SOFT_FAULT_ACTIONS:
+		break;
+	}
+}
+
+struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
+					   const union ibv_gid *to, uint32_t traffic,
+					   uint32_t attribute)
+{
+	struct soft_fault_verdict verdict = {0};
 
 	pthread_mutex_lock(&faults->lock);
 	for (int rule = 0; rule < SOFT_FAULTS_MAX; rule++)
 		if (faults->rules[rule].active &&
 		    concerns(&faults->rules[rule].fault, from, to, traffic, attribute) &&
-		    rule_loses(faults, &faults->rules[rule]))
-			loses = true;
+		    rule_applies(faults, &faults->rules[rule]))
+			pronounce(&verdict, &faults->rules[rule].fault);
 	pthread_mutex_unlock(&faults->lock);
-	return loses;
+	return verdict;
 }

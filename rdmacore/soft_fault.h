@@ -1,6 +1,6 @@
 /*
  * Faults of the soft fabric: packets and connection management messages between two addresses that are
- * lost, by rule and by seed, so that a run repeats.
+ * lost, delayed, doubled or overtaken, by rule and by seed, so that a run repeats.
  *
  * A healthy fabric pays one relaxed load a transmission.
  */
@@ -21,6 +21,17 @@
 enum soft_fault_traffic {
 	SOFT_FAULT_DATA = 1, /* requests and responses of queue pairs */
 	SOFT_FAULT_CM = 2, /* connection management messages */
+	/* What is asked before there is a connection.  A rule means a question by naming its attribute. */
+	SOFT_FAULT_QUESTION = 4,
+};
+
+enum soft_fault_action {
+	SOFT_FAULT_LOSE,
+	/* of connection management messages only: */
+	SOFT_FAULT_DELAY,
+	SOFT_FAULT_DUPLICATE, /* the copy follows after delay */
+	SOFT_FAULT_REORDER, /* held until another message has gone the same way, or delay has passed */
+	SOFT_FAULT_ACTIONS
 };
 
 /* One rule.  A rule about a link holds in both directions, one about a path only from a to b. */
@@ -28,15 +39,17 @@ struct soft_fault {
 	union ibv_gid a, b;
 	bool directed;
 	uint32_t traffic; /* enum soft_fault_traffic */
-	uint32_t attribute; /* CM: only this message (enum soft_cm_attribute); 0: all */
-	uint32_t probability; /* of a loss, in millionths; 1000000: always */
+	uint32_t attribute; /* CM: only this message (enum soft_cm_attribute); 0: all that ids send */
+	enum soft_fault_action action;
+	uint64_t delay; /* nanoseconds */
+	uint32_t probability; /* in millionths; 1000000: always */
 	uint32_t skip; /* let this many pass first */
-	uint32_t count; /* lose this many at most; 0: no limit */
+	uint32_t count; /* do it to this many at most; 0: no limit */
 };
 
 struct soft_fault_rule {
 	struct soft_fault fault;
-	uint32_t seen, lost;
+	uint32_t seen, done;
 	bool active;
 };
 
@@ -47,24 +60,36 @@ struct soft_faults {
 	struct soft_fault_rule rules[SOFT_FAULTS_MAX];
 };
 
+/* What all rules together want of one message; delays add up. */
+struct soft_fault_verdict {
+	bool lose, duplicate, reorder;
+	uint64_t delay, duplicate_delay, reorder_limit;
+};
+
 void soft_faults_init(struct soft_faults *faults, uint64_t seed);
 void soft_faults_destroy(struct soft_faults *faults);
 
 /* The rule's number, or -ENOSPC, -EINVAL. */
 int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault);
-/* What the rule has lost; -ENOENT. */
-int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *lost);
+/* To how many the rule has done it; -ENOENT. */
+int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done);
 
-/* The slow half of soft_fault_loses. */
-bool soft_fault_match(struct soft_faults *faults, const union ibv_gid *from, const union ibv_gid *to,
-		      uint32_t traffic, uint32_t attribute);
+/* What becomes of what goes from one address to the other now. */
+struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
+					   const union ibv_gid *to, uint32_t traffic,
+					   uint32_t attribute);
+
+static inline bool soft_faults_active(struct soft_faults *faults)
+{
+	return atomic_load_explicit(&faults->active, memory_order_relaxed);
+}
 
 /* Whether what goes from one address to the other now is lost. */
 static inline bool soft_fault_loses(struct soft_faults *faults, const union ibv_gid *from,
 				    const union ibv_gid *to, uint32_t traffic, uint32_t attribute)
 {
-	return atomic_load_explicit(&faults->active, memory_order_relaxed) &&
-	       soft_fault_match(faults, from, to, traffic, attribute);
+	return soft_faults_active(faults) &&
+	       soft_fault_judge(faults, from, to, traffic, attribute).lose;
 }
 
 #endif

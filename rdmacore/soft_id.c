@@ -1,3 +1,4 @@
+/* What an id is made of, and how it goes. */
 #include "soft_cm.h"
 
 #include <errno.h>
@@ -5,12 +6,54 @@
 #include <string.h>
 
 #include "soft_clock.h"
-#include "soft_context.h"
 #include "soft_device.h"
 #include "soft_fabric.h"
+#include "soft_join.h"
 #include "soft_pd.h"
+#include "soft_refusal.h"
 
 #define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
+
+struct soft_id *soft_id_lock(struct rdma_cm_id *rdma_id)
+{
+	struct soft_id *id = soft_id(rdma_id);
+
+	soft_refusal_clear();
+	if (!id) {
+		errno = soft_refuse(EINVAL, "there is no id; librdmacm would crash here");
+		return NULL;
+	}
+	pthread_mutex_lock(&id->cm->lock);
+	if (id->state != SOFT_ID_DESTROYED)
+		return id;
+	pthread_mutex_unlock(&id->cm->lock);
+	errno = soft_refuse(EINVAL, "the id was destroyed; librdmacm would crash here");
+	return NULL;
+}
+
+void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel)
+{
+	if (id->channel_link) {
+		*id->channel_link = id->channel_next;
+		if (id->channel_next)
+			id->channel_next->channel_link = id->channel_link;
+		id->channel_link = NULL;
+	}
+	id->rdma.channel = channel ? &channel->rdma : NULL;
+	if (!channel)
+		return;
+	id->channel_link = &channel->ids;
+	id->channel_next = channel->ids;
+	if (channel->ids)
+		channel->ids->channel_link = &id->channel_next;
+	channel->ids = id;
+}
+
+/* librdmacm makes datagram ids of the datagram port spaces (rdma_create_id). */
+static enum ibv_qp_type qp_type_of(enum rdma_port_space port_space)
+{
+	return port_space == RDMA_PS_UDP || port_space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
+}
 
 struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *channel, void *context,
 			      enum rdma_port_space port_space)
@@ -20,15 +63,17 @@ struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *cha
 	if (!id)
 		return NULL;
 	id->cm = cm;
-	id->ack_timeout = SOFT_CM_ACK_TIMEOUT;
-	id->rdma.channel = &channel->rdma;
+	id->path_timeout = SOFT_CM_ACK_TIMEOUT;
+	id->last_unread = &id->unread;
 	id->rdma.context = context;
 	id->rdma.ps = port_space;
-	id->rdma.qp_type = IBV_QPT_RC;
+	id->rdma.qp_type = qp_type_of(port_space);
+	id->qkey = RDMA_UDP_QKEY;
 	if (soft_timer_register(&cm->fabric->timers, &id->timer, soft_cm_expire))
 		goto free_id;
 	if (soft_table_insert(&cm->ids, id, &id->local))
 		goto unregister_timer;
+	soft_id_set_channel(id, channel);
 	return id;
 
 unregister_timer:
@@ -54,7 +99,8 @@ int soft_id_bind_device(struct soft_id *id)
 	id->device_bound = true;
 	id->rdma.verbs = cm->context;
 	id->rdma.port_num = SOFT_PORT;
-	id->rdma.pd = cm->default_pd;
+	if (!id->rdma.pd) /* rdma_create_ep may have given another */
+		id->rdma.pd = cm->default_pd;
 	return 0;
 }
 
@@ -70,8 +116,8 @@ static void unbind_device(struct soft_id *id)
 		cm->default_pd = NULL;
 }
 
-/* What the peer of a destroyed id gets to hear, by the state of the connection (cm_destroy_id of Linux). */
-static void leave_connection(struct soft_id *id)
+/* cm_destroy_id of Linux */
+void soft_id_leave(struct soft_id *id)
 {
 	switch (id->state) {
 	case SOFT_ID_REQ_SENT:
@@ -83,218 +129,154 @@ static void leave_connection(struct soft_id *id)
 		soft_cm_reject(id, SOFT_REJ_CONSUMER_DEFINED, NULL, 0);
 		break;
 	case SOFT_ID_ESTABLISHED:
-		soft_cm_send_plain(id, SOFT_CM_DREQ);
+		soft_cm_prepare(id, &id->request, SOFT_CM_DREQ);
+		id->request.qp_num = id->remote_qp_num;
+		soft_cm_send(id->cm, &id->request);
 		break;
 	case SOFT_ID_DREQ_RECEIVED:
 		soft_cm_send_plain(id, SOFT_CM_DREP);
 		break;
+	case SOFT_ID_SIDR_RECEIVED:
+		soft_sidr_reply(id, SOFT_SIDR_REJECT, NULL);
+		break;
 	default:
 		break;
 	}
-	id->state = SOFT_ID_CLOSED;
+	soft_cm_close(id);
+}
+
+/* Keep the memory of id for a while, and free the oldest that is kept. */
+static void bury(struct soft_id *id)
+{
+	struct soft_cm *cm = id->cm;
+	struct soft_id *oldest;
+
+	memset(&id->rdma, 0, sizeof(id->rdma));
+	id->state = SOFT_ID_DESTROYED;
+	id->destroyed_next = NULL;
+	*cm->last_destroyed = id;
+	cm->last_destroyed = &id->destroyed_next;
+	if (cm->num_destroyed < SOFT_DESTROYED_KEPT) {
+		cm->num_destroyed++;
+		return;
+	}
+	oldest = cm->destroyed;
+	cm->destroyed = oldest->destroyed_next;
+	free(oldest);
 }
 
 void soft_id_free(struct soft_id *id)
 {
 	struct soft_cm *cm = id->cm;
+	struct soft_event_channel *own = id->sync ? (void *)id->rdma.channel : NULL;
 
-	leave_connection(id);
+	soft_id_leave(id);
 	soft_port_release(id);
 	soft_table_remove(&cm->ids, id->local);
 	soft_cm_drop_unread(id);
+	soft_joins_free(id);
+	soft_id_set_channel(id, NULL);
 	unbind_device(id);
 	/* Its expire takes cm.lock; closed, it does nothing any more. */
 	pthread_mutex_unlock(&cm->lock);
 	soft_timer_unregister(&cm->fabric->timers, &id->timer);
+	if (own)
+		soft_destroy_event_channel(&own->rdma);
+	soft_freeaddrinfo(id->info);
+	free(id->endpoint_attr);
+	free(id->connect_prefix);
 	pthread_mutex_lock(&cm->lock);
-	free(id);
+	bury(id);
 }
 
-int soft_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
+static bool known_port_space(enum rdma_port_space port_space)
+{
+	return port_space == RDMA_PS_TCP || port_space == RDMA_PS_UDP ||
+	       port_space == RDMA_PS_IB || port_space == RDMA_PS_IPOIB;
+}
+
+int soft_create_id(struct rdma_event_channel *rdma_channel, struct rdma_cm_id **out, void *context,
 		   enum rdma_port_space port_space)
 {
+	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
+	struct soft_cm *cm = channel ? channel->cm : soft_cm_current();
 	struct soft_id *id;
 
-	if (!channel || (port_space != RDMA_PS_TCP && port_space != RDMA_PS_IB)) {
-		errno = channel ? EPROTONOSUPPORT : EINVAL;
+	soft_refusal_clear();
+	if (!out || !cm || !known_port_space(port_space)) {
+		errno = EINVAL;
 		return -1;
 	}
-	id = soft_id_alloc(((struct soft_event_channel *)channel)->cm, (struct soft_event_channel *)channel, context, port_space);
-	if (!id)
+	/* rdma_create_id(3): without a channel the id is synchronous, with one of its own. */
+	if (!rdma_channel)
+		channel = soft_event_channel_create(cm);
+	if (!channel) {
+		errno = ENOMEM;
 		return -1;
+	}
+	pthread_mutex_lock(&cm->lock);
+	id = soft_id_alloc(cm, channel, context, port_space);
+	if (id)
+		id->sync = !rdma_channel;
+	pthread_mutex_unlock(&cm->lock);
+	if (!id) {
+		if (!rdma_channel)
+			soft_destroy_event_channel(&channel->rdma);
+		errno = ENOMEM;
+		return -1;
+	}
 	*out = &id->rdma;
 	return 0;
 }
 
+/* "1 unacknowledged CONNECT_REQUEST on the listener at port 7471" */
+static int name_blocker(const struct soft_id *id)
+{
+	uint32_t missing = id->events_reported - id->events_acknowledged;
+
+	if (id->backlog)
+		return soft_refuse(EBUSY,
+				   "%u unacknowledged CONNECT_REQUEST%s on the listener at port %u; "
+				   "librdmacm would wait for ever", missing, missing == 1 ? "" : "s",
+				   id->port);
+	return soft_refuse(EBUSY, "%u unacknowledged event%s of the id; librdmacm would wait for ever",
+			   missing, missing == 1 ? "" : "s");
+}
+
 /*
- * Waits until every event of the id was acknowledged, as rdma_destroy_id(3) does, but not for ever: an
+ * rdma_destroy_id(3) and rdma_migrate_id(3) wait until every event was acknowledged; here not for ever: an
  * event that is never acknowledged is EBUSY.
  */
-static int wait_for_acknowledgements(struct soft_id *id)
+int soft_id_wait_acknowledged(struct soft_id *id)
 {
 	struct soft_clock *clock = &id->cm->fabric->wall;
 	uint64_t bound = clock->now(clock) + ACKNOWLEDGE_BOUND;
 	struct timespec until = {(time_t)(bound / SOFT_SECOND), (long)(bound % SOFT_SECOND)};
 
+	soft_cm_flush(id->cm); /* nobody else might, while this waits */
 	while (id->events_acknowledged != id->events_reported)
 		if (pthread_cond_timedwait(&id->cm->acknowledged, &id->cm->lock, &until))
-			return EBUSY;
+			return name_blocker(id);
 	return 0;
 }
 
 int soft_destroy_id(struct rdma_cm_id *rdma_id)
 {
-	struct soft_id *id = soft_id(rdma_id);
-	struct soft_cm *cm = id->cm;
+	struct soft_id *id;
+	struct soft_cm *cm;
 	int error;
 
-	pthread_mutex_lock(&cm->lock);
-	error = wait_for_acknowledgements(id);
+	soft_id_drop_event(rdma_id);
+	id = soft_id_lock(rdma_id);
+	if (!id)
+		return -1;
+	cm = id->cm;
+	/* The peer hears of it before the wait, as from Linux, which destroys its half first. */
+	soft_id_leave(id);
+	soft_port_release(id);
+	soft_cm_drop_unread(id);
+	error = soft_id_wait_acknowledged(id);
 	if (!error)
 		soft_id_free(id);
 	return soft_cm_finish(cm, error);
-}
-
-static bool known_family(const struct sockaddr *address)
-{
-	return address && (address->sa_family == AF_INET || address->sa_family == AF_INET6);
-}
-
-static int bind_locked(struct soft_id *id, const struct sockaddr *address)
-{
-	int error;
-
-	if (id->state != SOFT_ID_IDLE)
-		return EINVAL;
-	if (!soft_address_is_any(address) && !soft_address_is_local(id->cm, address))
-		return EADDRNOTAVAIL;
-	error = soft_port_bind(id, address);
-	if (error)
-		return error;
-	if (!soft_address_is_any(address) && soft_id_bind_device(id)) {
-		soft_port_release(id);
-		return ENOMEM;
-	}
-	id->state = SOFT_ID_BOUND;
-	return 0;
-}
-
-int soft_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *address)
-{
-	struct soft_id *id = soft_id(rdma_id);
-
-	if (!known_family(address)) {
-		errno = EINVAL;
-		return -1;
-	}
-	pthread_mutex_lock(&id->cm->lock);
-	return soft_cm_finish(id->cm, bind_locked(id, address));
-}
-
-static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
-			  const struct sockaddr *destination)
-{
-	struct rdma_addr *addr = &id->rdma.route.addr;
-	struct sockaddr_storage any = {.ss_family = destination->sa_family};
-	int error = 0;
-
-	if (id->state == SOFT_ID_IDLE)
-		error = bind_locked(id, known_family(source) ? source : (struct sockaddr *)&any);
-	if (error)
-		return error;
-	if (id->state != SOFT_ID_BOUND || addr->src_addr.sa_family != destination->sa_family)
-		return EINVAL;
-	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm, destination))
-		return ENODEV;
-	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
-	memcpy(&addr->dst_addr, destination, soft_address_length(destination));
-	if (soft_address_is_any(destination)) { /* Linux takes any as this host, too */
-		if (destination->sa_family == AF_INET)
-			addr->dst_sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		else
-			addr->dst_sin6.sin6_addr = in6addr_loopback;
-	}
-	if (soft_address_is_any(&addr->src_addr)) {
-		memcpy(&addr->src_addr, &addr->dst_addr, soft_address_length(&addr->dst_addr));
-		soft_address_set_port(&addr->src_addr, id->port);
-	}
-	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
-		return ENOMEM;
-	id->state = SOFT_ID_ADDR_RESOLVED;
-	return 0;
-}
-
-int soft_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *source,
-		      struct sockaddr *destination, int timeout_ms)
-{
-	struct soft_id *id = soft_id(rdma_id);
-
-	(void)timeout_ms; /* a local address is resolved at once */
-	if (!known_family(destination)) {
-		errno = EINVAL;
-		return -1;
-	}
-	pthread_mutex_lock(&id->cm->lock);
-	return soft_cm_finish(id->cm, resolve_locked(id, source, destination));
-}
-
-int soft_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
-{
-	struct soft_id *id = soft_id(rdma_id);
-	int error = 0;
-
-	(void)timeout_ms;
-	pthread_mutex_lock(&id->cm->lock);
-	if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device_bound)
-		error = EINVAL;
-	else if (!soft_cm_report(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL))
-		error = ENOMEM;
-	else
-		id->state = SOFT_ID_ROUTE_RESOLVED;
-	return soft_cm_finish(id->cm, error);
-}
-
-int soft_listen(struct rdma_cm_id *rdma_id, int backlog)
-{
-	struct soft_id *id = soft_id(rdma_id);
-	struct sockaddr_in any = {.sin_family = AF_INET};
-	int error = 0;
-
-	pthread_mutex_lock(&id->cm->lock);
-	if (id->state == SOFT_ID_IDLE) /* rdma_listen(3): an unbound id listens on any address */
-		error = bind_locked(id, (struct sockaddr *)&any);
-	if (!error && id->state != SOFT_ID_BOUND)
-		error = EINVAL;
-	if (!error) {
-		id->backlog = backlog <= 0 || backlog > SOFT_MAX_BACKLOG ? SOFT_MAX_BACKLOG : backlog;
-		id->state = SOFT_ID_LISTEN;
-	}
-	return soft_cm_finish(id->cm, error);
-}
-
-__be16 soft_get_src_port(struct rdma_cm_id *id)
-{
-	return htons(soft_address_port(&id->route.addr.src_addr));
-}
-
-__be16 soft_get_dst_port(struct rdma_cm_id *id)
-{
-	return htons(soft_address_port(&id->route.addr.dst_addr));
-}
-
-struct ibv_context **soft_get_devices(int *count)
-{
-	struct ibv_context **list = calloc(2, sizeof(struct ibv_context *));
-
-	if (!list)
-		return NULL;
-	list[0] = soft_cm_current()->context;
-	if (count)
-		*count = 1;
-	return list;
-}
-
-void soft_free_devices(struct ibv_context **list)
-{
-	free(list);
 }

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "soft_context.h"
 #include "soft_cq.h"
 #include "soft_device.h"
 #include "soft_qp.h"
+#include "soft_refusal.h"
 
 /* A queue with a completion channel of its own (ucma_create_cqs of librdmacm). */
 static int create_cq(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_channel **channel,
@@ -16,7 +18,7 @@ static int create_cq(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_ch
 	*channel = soft_create_comp_channel(id->verbs);
 	if (!*channel)
 		return -1;
-	*cq = soft_create_cq(id->verbs, entries ? (int)entries : 1, id, *channel, 0);
+	*cq = soft_create_cq(id->verbs, (int)entries, id, *channel, 0);
 	if (*cq)
 		return 0;
 	soft_destroy_comp_channel(*channel);
@@ -34,47 +36,122 @@ static void destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 	*channel = NULL;
 }
 
-static void destroy_cqs(struct rdma_cm_id *id)
+void soft_id_destroy_cqs(struct rdma_cm_id *id)
 {
 	destroy_cq(&id->recv_cq_channel, &id->recv_cq);
 	destroy_cq(&id->send_cq_channel, &id->send_cq);
 }
 
-static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
+int soft_id_create_cqs(struct rdma_cm_id *id, uint32_t send_entries, uint32_t recv_entries)
 {
-	if (!attr->recv_cq) {
-		if (create_cq(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq))
-			return -1;
-		attr->recv_cq = id->recv_cq;
-	}
-	if (!attr->send_cq) {
-		if (create_cq(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq))
-			return -1;
+	int error;
+
+	if ((!recv_entries || !create_cq(id, recv_entries, &id->recv_cq_channel, &id->recv_cq)) &&
+	    (!send_entries || !create_cq(id, send_entries, &id->send_cq_channel, &id->send_cq)))
+		return 0;
+	error = errno;
+	soft_id_destroy_cqs(id);
+	errno = error;
+	return -1;
+}
+
+/* A queue pair needs both queues, also where it asks for none of the requests of one kind. */
+static uint32_t entries_for(const struct ibv_cq *given, const struct ibv_cq *own, uint32_t requests)
+{
+	if (given || own)
+		return 0;
+	return requests ? requests : 1;
+}
+
+static int provide_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	if (soft_id_create_cqs(id, entries_for(attr->send_cq, id->send_cq, attr->cap.max_send_wr),
+			       entries_for(attr->recv_cq, id->recv_cq, attr->cap.max_recv_wr)))
+		return -1;
+	if (!attr->send_cq)
 		attr->send_cq = id->send_cq;
-	}
+	if (!attr->recv_cq)
+		attr->recv_cq = id->recv_cq;
 	return 0;
 }
 
-int soft_id_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static struct ibv_qp *make_qp(struct ibv_qp_init_attr_ex *attr)
 {
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = SOFT_PORT};
+	/* Up to comp_mask both structs are the same (verbs.h). */
+	if (attr->comp_mask == IBV_QP_INIT_ATTR_PD)
+		return soft_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	return ibv_create_qp_ex(attr->pd->context, attr);
+}
+
+/*
+ * To INIT, and a datagram queue pair all the way: it needs no peer.  The rights of a connected one come
+ * with the connection; until then nobody has any.
+ */
+static int make_ready(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = SOFT_PORT,
+				   .qkey = soft_id(id)->qkey};
+	struct ibv_qp_attr receive = {.qp_state = IBV_QPS_RTR}, send = {.qp_state = IBV_QPS_RTS};
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	int error;
+
+	if (!soft_id_is_ud(soft_id(id)))
+		return soft_modify_qp(qp, &init, mask | IBV_QP_ACCESS_FLAGS);
+	error = soft_modify_qp(qp, &init, mask | IBV_QP_QKEY);
+	if (!error)
+		error = soft_modify_qp(qp, &receive, IBV_QP_STATE);
+	if (!error)
+		error = soft_modify_qp(qp, &send, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return error;
+}
+
+static int check_create(struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex *attr)
+{
+	if (id->qp)
+		return soft_refuse(EINVAL, "the id has a queue pair already");
+	if (!id->verbs || !attr->pd)
+		return soft_refuse(EINVAL, "the id is bound to no device; librdmacm would crash here");
+	if (attr->pd->context != id->verbs)
+		return soft_refuse(EINVAL, "the protection domain is of another context than the id");
+	if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||
+	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq))
+		return soft_refuse(EINVAL, "the id has a completion queue of its own for that");
+	return 0;
+}
+
+int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct soft_id *locked = soft_id_lock(id);
 	struct ibv_qp *qp;
 	int error;
 
-	if (id->qp || !id->verbs || (pd && pd->context != id->verbs)) {
-		errno = EINVAL;
+	if (!locked)
+		return -1;
+	pthread_mutex_unlock(&locked->cm->lock);
+	if (!attr) {
+		errno = soft_refuse(EINVAL, "there are no attributes; librdmacm would crash here");
 		return -1;
 	}
-	if (create_cqs(id, attr))
-		goto destroy_queues;
-	qp = soft_create_qp(pd ? pd : id->pd, attr);
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = id->pd;
+	}
+	error = check_create(id, attr);
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	if (provide_cqs(id, attr))
+		return -1;
+	if (id->srq && !attr->srq)
+		attr->srq = id->srq;
+	qp = make_qp(attr);
 	if (!qp)
 		goto destroy_queues;
-	/* Rights come with the connection; until then nobody has any. */
-	error = soft_modify_qp(qp, &init,
-			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	error = make_ready(id, qp);
 	if (error)
 		goto destroy_queue_pair;
+	id->pd = qp->pd;
 	id->qp = qp;
 	return 0;
 
@@ -83,18 +160,74 @@ destroy_queue_pair:
 	errno = error;
 destroy_queues:
 	error = errno;
-	destroy_cqs(id);
+	if (!id->srq) /* else they may be its */
+		soft_id_destroy_cqs(id);
 	errno = error;
 	return -1;
 }
 
+int soft_id_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex extended = {0};
+	int result;
+
+	if (!attr)
+		return soft_id_create_qp_ex(id, NULL);
+	memcpy(&extended, attr, sizeof(*attr));
+	extended.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
+	extended.pd = pd;
+	result = soft_id_create_qp_ex(id, &extended);
+	/* librdmacm shows what was granted, the queues that it made among it. */
+	if (!result)
+		memcpy(attr, &extended, sizeof(*attr));
+	return result;
+}
+
 void soft_id_destroy_qp(struct rdma_cm_id *id)
 {
-	if (!id->qp)
+	if (!id || !id->qp)
 		return;
 	soft_destroy_qp(id->qp);
 	id->qp = NULL;
-	destroy_cqs(id);
+	soft_id_destroy_cqs(id);
+}
+
+/* Before there is a connection, and for datagrams: what rdma_create_qp itself would set. */
+static int plain_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	if (soft_id_is_ud(id)) {
+		attr->qkey = id->qkey;
+		*mask |= IBV_QP_QKEY;
+	} else {
+		*mask |= IBV_QP_ACCESS_FLAGS;
+	}
+	return 0;
+}
+
+static bool has_connection(const struct soft_id *id)
+{
+	switch (id->state) {
+	case SOFT_ID_REQ_SENT:
+	case SOFT_ID_REQ_RECEIVED:
+	case SOFT_ID_REP_SENT:
+	case SOFT_ID_REP_RECEIVED:
+	case SOFT_ID_ESTABLISHED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether the other end is known: everything but a request that is not answered yet. */
+static bool knows_peer(const struct soft_id *id)
+{
+	return has_connection(id) && id->state != SOFT_ID_REQ_SENT;
+}
+
+static bool before_connection(const struct soft_id *id)
+{
+	return id->state <= SOFT_ID_LISTEN;
 }
 
 /*
@@ -103,41 +236,43 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
  */
 static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	const struct rdma_addr *addr = &id->rdma.route.addr;
 	enum ibv_qp_state state = attr->qp_state;
 
 	*attr = (struct ibv_qp_attr){.qp_state = state, .port_num = SOFT_PORT};
+	if (state > IBV_QPS_ERR)
+		return EINVAL;
+	if (soft_id_is_ud(id) || before_connection(id))
+		return plain_attr(id, attr, mask);
 	switch (state) {
 	case IBV_QPS_INIT:
+		if (!has_connection(id))
+			return EINVAL;
 		*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 		if (id->responder_resources)
 			attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 		return 0;
 	case IBV_QPS_RTR:
+		if (!knows_peer(id))
+			return EINVAL;
 		*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 		attr->path_mtu = IBV_MTU_4096;
 		attr->dest_qp_num = id->remote_qp_num;
 		attr->rq_psn = id->receive_psn;
 		attr->max_dest_rd_atomic = id->responder_resources;
-		attr->ah_attr.is_global = 1;
-		attr->ah_attr.port_num = SOFT_PORT;
-		attr->ah_attr.grh.hop_limit = 64;
-		attr->ah_attr.grh.sgid_index = addr->src_addr.sa_family == AF_INET ? 0 : 1;
-		soft_address_to_gid(&addr->dst_addr, &attr->ah_attr.grh.dgid);
+		soft_id_ah_attr(id, &attr->ah_attr);
 		return 0;
 	case IBV_QPS_RTS:
+		if (!knows_peer(id))
+			return EINVAL;
 		*mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
-		attr->timeout = id->ack_timeout;
+		attr->timeout = id->ack_timeout_set ? id->ack_timeout : id->path_timeout;
 		attr->retry_cnt = id->retry_count;
 		attr->rnr_retry = id->rnr_retry_count;
 		attr->sq_psn = id->send_psn;
 		attr->max_rd_atomic = id->initiator_depth;
-		return 0;
-	case IBV_QPS_ERR:
-		*mask = IBV_QP_STATE;
 		return 0;
 	default:
 		return EINVAL;
@@ -146,14 +281,14 @@ static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int 
 
 int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int *mask)
 {
-	struct soft_id *id = soft_id(rdma_id);
-	int error;
+	struct soft_id *id = soft_id_lock(rdma_id);
+	int error = EINVAL;
 
-	pthread_mutex_lock(&id->cm->lock);
-	error = id->device_bound ? init_qp_attr(id, attr, mask) : EINVAL;
-	pthread_mutex_unlock(&id->cm->lock);
-	errno = error;
-	return error ? -1 : 0;
+	if (!id)
+		return -1;
+	if (attr && mask && id->device_bound)
+		error = init_qp_attr(id, attr, mask);
+	return soft_cm_finish(id->cm, error);
 }
 
 int soft_id_connect_qp(struct soft_id *id)

@@ -1,11 +1,12 @@
-/* Addresses and ports of ids.  Each port space has ports of its own, apart from those of sockets. */
+/* Ports of ids.  Each port space has ports of its own, apart from those of sockets. */
 #include "soft_cm.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "soft_device.h"
 #include "soft_fabric.h"
 
 /* net.ipv4.ip_local_port_range as Linux ships it */
@@ -13,61 +14,15 @@
 #define LAST_EPHEMERAL 60999
 #define FIRST_UNPRIVILEGED 1024
 
-static const struct sockaddr_in *in4(const struct sockaddr *address)
+/* Whether the process may bind to ports below 1024 (capabilities(7): effective set). */
+static bool is_privileged(void)
 {
-	return (const struct sockaddr_in *)(const void *)address;
-}
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-static const struct sockaddr_in6 *in6(const struct sockaddr *address)
-{
-	return (const struct sockaddr_in6 *)(const void *)address;
-}
-
-socklen_t soft_address_length(const struct sockaddr *address)
-{
-	return address->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-					       sizeof(struct sockaddr_in6);
-}
-
-bool soft_address_is_any(const struct sockaddr *address)
-{
-	if (address->sa_family == AF_INET)
-		return in4(address)->sin_addr.s_addr == htonl(INADDR_ANY);
-	return IN6_IS_ADDR_UNSPECIFIED(&in6(address)->sin6_addr);
-}
-
-/* RoCE v2 names an IPv4 address by its mapped form (IBTA annex A17). */
-void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid)
-{
-	if (address->sa_family == AF_INET) {
-		memset(gid, 0, sizeof(*gid));
-		gid->raw[10] = 0xff;
-		gid->raw[11] = 0xff;
-		memcpy(&gid->raw[12], &in4(address)->sin_addr, 4);
-	} else {
-		memcpy(gid->raw, &in6(address)->sin6_addr, sizeof(gid->raw));
-	}
-}
-
-bool soft_address_is_local(const struct soft_cm *cm, const struct sockaddr *address)
-{
-	union ibv_gid gid;
-
-	soft_address_to_gid(address, &gid);
-	return soft_device_owns(cm->device, &gid);
-}
-
-uint16_t soft_address_port(const struct sockaddr *address)
-{
-	return ntohs(address->sa_family == AF_INET ? in4(address)->sin_port : in6(address)->sin6_port);
-}
-
-void soft_address_set_port(struct sockaddr *address, uint16_t port)
-{
-	if (address->sa_family == AF_INET)
-		((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
-	else
-		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
+	if (syscall(SYS_capget, &header, data))
+		return false;
+	return data[CAP_TO_INDEX(CAP_NET_BIND_SERVICE)].effective & CAP_TO_MASK(CAP_NET_BIND_SERVICE);
 }
 
 static struct soft_id **bucket_of(struct soft_cm *cm, int port_space, uint16_t port)
@@ -75,28 +30,26 @@ static struct soft_id **bucket_of(struct soft_cm *cm, int port_space, uint16_t p
 	return &cm->ports[((unsigned int)port_space * 31 + port) % SOFT_PORT_BUCKETS];
 }
 
-static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
-{
-	union ibv_gid gid_a, gid_b;
-
-	soft_address_to_gid(a, &gid_a);
-	soft_address_to_gid(b, &gid_b);
-	return memcmp(&gid_a, &gid_b, sizeof(gid_a)) == 0;
-}
-
-/* As cma_check_port of Linux: a wildcard conflict is EADDRNOTAVAIL, the same address EADDRINUSE. */
-static int check_port(struct soft_id *id, const struct sockaddr *address, uint16_t port)
+/*
+ * As cma_check_port of Linux: a wildcard conflict is EADDRNOTAVAIL, the same address EADDRINUSE.  Two
+ * that both allow reuse share, and so do an IPv4 id and an IPv6 id when both are of their family only.
+ */
+static int check_port(struct soft_id *id, const struct sockaddr *address, uint16_t port, bool reuse)
 {
 	struct soft_id *other = *bucket_of(id->cm, id->rdma.ps, port);
 
 	for (; other; other = other->port_next) {
 		const struct sockaddr *bound = &other->rdma.route.addr.src_addr;
 
-		if (other->port != port || other->rdma.ps != id->rdma.ps)
+		if (other == id || other->port != port || other->rdma.ps != id->rdma.ps)
+			continue;
+		if (reuse && other->reuse_address)
+			continue;
+		if (id->only_family && other->only_family && address->sa_family != bound->sa_family)
 			continue;
 		if (soft_address_is_any(address) || soft_address_is_any(bound))
 			return EADDRNOTAVAIL;
-		if (same_address(address, bound))
+		if (soft_address_is_same(address, bound))
 			return EADDRINUSE;
 	}
 	return 0;
@@ -109,7 +62,7 @@ static int choose_port(struct soft_id *id, const struct sockaddr *address, uint1
 
 	for (unsigned int step = 0; step < range; step++) {
 		*port = (uint16_t)(FIRST_EPHEMERAL + (start + step) % range);
-		if (!check_port(id, address, *port))
+		if (!check_port(id, address, *port, id->reuse_address))
 			return 0;
 	}
 	return EADDRNOTAVAIL;
@@ -122,9 +75,13 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	struct soft_id **bucket;
 	int error;
 
-	if (port && port < FIRST_UNPRIVILEGED && geteuid() != 0)
+	if (port && port < FIRST_UNPRIVILEGED && !is_privileged())
 		return EACCES;
-	error = port ? check_port(id, address, port) : choose_port(id, address, &port);
+	/* An IPv4 id is of its family only; an IPv6 id as it was told (net.ipv6.bindv6only is 0). */
+	if (!id->only_family_set)
+		id->only_family = address->sa_family == AF_INET;
+	error = port ? check_port(id, address, port, id->reuse_address) :
+		       choose_port(id, address, &port);
 	if (error)
 		return error;
 	memcpy(source, address, soft_address_length(address));
@@ -134,6 +91,11 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	id->port_next = *bucket;
 	*bucket = id;
 	return 0;
+}
+
+int soft_port_listen(struct soft_id *id)
+{
+	return check_port(id, &id->rdma.route.addr.src_addr, id->port, false);
 }
 
 void soft_port_release(struct soft_id *id)
@@ -160,10 +122,11 @@ struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
 		if (id->port != port || (int)id->rdma.ps != port_space ||
 		    id->state != SOFT_ID_LISTEN)
 			continue;
-		if (same_address(bound, destination))
+		if (bound->sa_family != destination->sa_family && id->only_family)
+			continue;
+		if (soft_address_is_same(bound, destination))
 			return id;
-		if (soft_address_is_any(bound) && (bound->sa_family == destination->sa_family ||
-						   bound->sa_family == AF_INET6))
+		if (soft_address_is_any(bound))
 			wildcard = id;
 	}
 	return wildcard;

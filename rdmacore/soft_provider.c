@@ -14,9 +14,11 @@
 #include "soft_cq.h"
 #include "soft_device.h"
 #include "soft_host.h"
+#include "soft_join.h"
 #include "soft_mr.h"
 #include "soft_pd.h"
 #include "soft_qp.h"
+#include "soft_refusal.h"
 #include "soft_srq.h"
 
 static void select_host(struct core_provider *provider)
@@ -43,6 +45,8 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 		.directed = fault->directed,
 		.traffic = fault->traffic,
 		.attribute = fault->attribute,
+		.action = (enum soft_fault_action)fault->action,
+		.delay = fault->delay,
 		.probability = fault->probability,
 		.skip = fault->skip,
 		.count = fault->count,
@@ -58,6 +62,12 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 static int fault_remove(struct core_provider *provider, int rule, uint32_t *lost)
 {
 	return soft_fault_remove(&((struct soft_host *)provider->host)->fabric.faults, rule, lost);
+}
+
+static const char *refusal(struct core_provider *provider)
+{
+	(void)provider;
+	return soft_refusal();
 }
 
 static struct ibv_device **get_device_list(int *count)
@@ -101,20 +111,30 @@ static const struct core_provider table = {
 	.clock_advance = clock_advance,
 	.fault_add = fault_add,
 	.fault_remove = fault_remove,
+	.refusal = refusal,
 	.rdma_create_event_channel = soft_create_event_channel,
 	.rdma_destroy_event_channel = soft_destroy_event_channel,
 	.rdma_create_id = soft_create_id,
+	.rdma_create_ep = soft_create_ep,
+	.rdma_destroy_ep = soft_destroy_ep,
 	.rdma_destroy_id = soft_destroy_id,
 	.rdma_bind_addr = soft_bind_addr,
 	.rdma_resolve_addr = soft_resolve_addr,
 	.rdma_resolve_route = soft_resolve_route,
 	.rdma_create_qp = soft_id_create_qp,
+	.rdma_create_qp_ex = soft_id_create_qp_ex,
 	.rdma_destroy_qp = soft_id_destroy_qp,
+	.rdma_create_srq = soft_id_create_srq,
+	.rdma_create_srq_ex = soft_id_create_srq_ex,
+	.rdma_destroy_srq = soft_id_destroy_srq,
 	.rdma_connect = soft_connect,
 	.rdma_establish = soft_establish,
 	.rdma_listen = soft_listen,
+	.rdma_get_request = soft_get_request,
 	.rdma_accept = soft_accept,
 	.rdma_reject = soft_reject,
+	.rdma_reject_ece = soft_reject_ece,
+	.rdma_notify = soft_notify,
 	.rdma_disconnect = soft_disconnect,
 	.rdma_get_cm_event = soft_get_cm_event,
 	.rdma_ack_cm_event = soft_ack_cm_event,
@@ -122,7 +142,19 @@ static const struct core_provider table = {
 	.rdma_get_dst_port = soft_get_dst_port,
 	.rdma_get_devices = soft_get_devices,
 	.rdma_free_devices = soft_free_devices,
+	.rdma_join_multicast = soft_join_multicast,
+	.rdma_join_multicast_ex = soft_join_multicast_ex,
+	.rdma_leave_multicast = soft_leave_multicast,
+	.rdma_set_option = soft_set_option,
+	.rdma_migrate_id = soft_migrate_id,
+	.rdma_getaddrinfo = soft_getaddrinfo,
+	.rdma_freeaddrinfo = soft_freeaddrinfo,
+	.rdma_resolve_addrinfo = soft_resolve_addrinfo,
+	.rdma_query_addrinfo = soft_query_addrinfo,
+	.rdma_write_cm_event = soft_write_cm_event,
 	.rdma_init_qp_attr = soft_init_qp_attr,
+	.rdma_set_local_ece = soft_set_local_ece,
+	.rdma_get_remote_ece = soft_get_remote_ece,
 
 	.ibv_get_device_list = get_device_list,
 	.ibv_free_device_list = free_device_list,

@@ -216,3 +216,13 @@ void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer)
 		heap_remove(timers, timer);
 	pthread_mutex_unlock(&timers->lock);
 }
+
+bool soft_timer_is_armed(struct soft_timers *timers, struct soft_timer *timer)
+{
+	bool armed;
+
+	pthread_mutex_lock(&timers->lock);
+	armed = timer->place != 0;
+	pthread_mutex_unlock(&timers->lock);
+	return armed;
+}

@@ -56,6 +56,7 @@ void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer)
 
 /* Arm or move: expire once, delay nanoseconds from now.  -EAGAIN when the thread cannot be made. */
 int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_t delay);
+bool soft_timer_is_armed(struct soft_timers *timers, struct soft_timer *timer);
 /* A running expire may still be under way when this returns. */
 void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer);
 

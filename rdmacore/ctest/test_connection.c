@@ -3,122 +3,13 @@
 #include <poll.h>
 
 #include "check.h"
-#include "pair.h"
+#include "cm.h"
 
 #define PORT 7011
 
-struct setup {
-	struct core_provider *provider;
-	struct rdma_event_channel *passive, *active;
-	struct rdma_cm_id *listener, *client, *child;
-};
-
-static struct rdma_cm_id *resolved_client(struct core_provider *provider,
-					  struct rdma_event_channel *channel, uint16_t port)
-{
-	struct sockaddr_storage address = local_address(port);
-	struct rdma_cm_id *id;
-
-	CHECK(!provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
-	CHECK(!provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 2000));
-	expect_and_acknowledge(provider, channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	CHECK(!provider->rdma_resolve_route(id, 2000));
-	expect_and_acknowledge(provider, channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	return id;
-}
-
-/*
- * A number of its own for each: the kernel takes a second connection of the same device and queue pair
- * number for a stale one.
- */
-static struct rdma_conn_param usual_param(void)
-{
-	static uint32_t qp_num = 4711;
-
-	return (struct rdma_conn_param){.responder_resources = 3, .initiator_depth = 2,
-					.retry_count = 9, .rnr_retry_count = 5, .qp_num = qp_num++};
-}
-
-/* A listener and a client whose request has been read by the listener, without queue pairs. */
-static struct setup requested(struct core_provider *provider)
-{
-	struct sockaddr_storage address = local_address(PORT);
-	struct rdma_conn_param param = usual_param();
-	struct setup setup = {.provider = provider};
-	struct rdma_cm_event *event;
-
-	param.private_data = "hello";
-	param.private_data_len = 5;
-	setup.passive = create_channel(provider);
-	setup.active = create_channel(provider);
-	CHECK(!provider->rdma_create_id(setup.passive, &setup.listener, &setup, RDMA_PS_TCP));
-	CHECK(!provider->rdma_bind_addr(setup.listener, (struct sockaddr *)&address));
-	CHECK(!provider->rdma_listen(setup.listener, 2));
-	setup.client = resolved_client(provider, setup.active, PORT);
-	CHECK(!provider->rdma_connect(setup.client, &param));
-	event = expect_event(provider, setup.passive, RDMA_CM_EVENT_CONNECT_REQUEST);
-	/* Depths change places on the way, retry counts are three bits, data is padded to 56 bytes. */
-	CHECK(event->param.conn.responder_resources == 2 && event->param.conn.initiator_depth == 3);
-	CHECK(event->param.conn.retry_count == 7 && event->param.conn.rnr_retry_count == 5);
-	CHECK(event->param.conn.private_data_len == 56 && event->param.conn.qp_num == param.qp_num);
-	CHECK(!memcmp(event->param.conn.private_data, "hello\0\0", 7));
-	setup.child = event->id;
-	CHECK(setup.child->verbs && setup.child->pd && setup.child->port_num == 1);
-	CHECK(provider->rdma_get_dst_port(setup.child) == provider->rdma_get_src_port(setup.client));
-	CHECK(!provider->rdma_ack_cm_event(event));
-	return setup;
-}
-
-static void finish(struct setup *setup)
-{
-	if (setup->child)
-		CHECK(!setup->provider->rdma_destroy_id(setup->child));
-	if (setup->client)
-		CHECK(!setup->provider->rdma_destroy_id(setup->client));
-	if (setup->listener)
-		CHECK(!setup->provider->rdma_destroy_id(setup->listener));
-	setup->provider->rdma_destroy_event_channel(setup->active);
-	setup->provider->rdma_destroy_event_channel(setup->passive);
-}
-
-static void expect_status(struct setup *setup, struct rdma_event_channel *channel,
-			  enum rdma_cm_event_type type, int status)
-{
-	struct rdma_cm_event *event = expect_event(setup->provider, channel, type);
-
-	if (event->status != status)
-		fprintf(stderr, "event %d, status %d\n", type, event->status);
-	CHECK(event->status == status);
-	CHECK(!setup->provider->rdma_ack_cm_event(event));
-}
-
-static void expect_silence(struct rdma_event_channel *channel)
-{
-	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
-
-	CHECK(poll(&readable, 1, 0) == 0);
-}
-
-static int accept_request(struct setup *setup)
-{
-	struct rdma_conn_param param = usual_param();
-
-	return setup->provider->rdma_accept(setup->child, &param);
-}
-
-/* Without queue pairs: CONNECT_RESPONSE, rdma_establish, ESTABLISHED at the passive side only. */
-static void establish(struct setup *setup)
-{
-	CHECK(!accept_request(setup));
-	expect_status(setup, setup->active, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
-	CHECK(!setup->provider->rdma_establish(setup->client));
-	expect_status(setup, setup->passive, RDMA_CM_EVENT_ESTABLISHED, 0);
-	expect_silence(setup->active);
-}
-
 static void test_establish_and_disconnect(struct core_provider *provider)
 {
-	struct setup setup = requested(provider);
+	struct setup setup = requested(provider, PORT);
 
 	establish(&setup);
 	CHECK(!provider->rdma_disconnect(setup.child));
@@ -133,7 +24,7 @@ static void test_establish_and_disconnect(struct core_provider *provider)
 
 static void test_reject(struct core_provider *provider)
 {
-	struct setup setup = requested(provider);
+	struct setup setup = requested(provider, PORT);
 	struct rdma_conn_param param = usual_param();
 	struct rdma_cm_event *event;
 
@@ -159,46 +50,40 @@ static void test_nobody_listens(struct core_provider *provider)
 	finish(&setup);
 }
 
-static void destroy(struct setup *setup, struct rdma_cm_id **id)
-{
-	CHECK(!setup->provider->rdma_destroy_id(*id));
-	*id = NULL;
-}
-
 /* Section 2.16 of the CM's rules: what the peer of a destroyed id is told. */
 static void test_destroy_in_every_state(struct core_provider *provider)
 {
-	struct setup setup = requested(provider);
+	struct setup setup = requested(provider, PORT);
 
-	destroy(&setup, &setup.client); /* REQ sent: REJ 4, which an unaccepted child is not told */
+	destroy_id(&setup, &setup.client); /* REQ sent: REJ 4, which an unaccepted child is not told */
 	expect_silence(setup.passive);
 	/* On a kernel the REJ is on its way, and who comes first nobody can know. */
 	if (is_soft(provider))
 		CHECK(accept_request(&setup) == -1 && errno == EINVAL);
 	finish(&setup);
 
-	setup = requested(provider);
-	destroy(&setup, &setup.child);
+	setup = requested(provider, PORT);
+	destroy_id(&setup, &setup.child);
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 28);
 	finish(&setup);
 
-	setup = requested(provider);
+	setup = requested(provider, PORT);
 	CHECK(!accept_request(&setup));
-	destroy(&setup, &setup.child); /* REP sent */
+	destroy_id(&setup, &setup.child); /* REP sent */
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 28);
 	finish(&setup);
 
-	setup = requested(provider);
+	setup = requested(provider, PORT);
 	CHECK(!accept_request(&setup));
 	wait_readable(setup.active);
-	destroy(&setup, &setup.client); /* REP received */
+	destroy_id(&setup, &setup.client); /* REP received */
 	expect_status(&setup, setup.passive, RDMA_CM_EVENT_REJECTED, 28);
 	finish(&setup);
 
-	setup = requested(provider);
+	setup = requested(provider, PORT);
 	establish(&setup);
-	destroy(&setup, &setup.client);
+	destroy_id(&setup, &setup.client);
 	expect_status(&setup, setup.passive, RDMA_CM_EVENT_DISCONNECTED, 0);
 	finish(&setup);
 }
@@ -206,12 +91,12 @@ static void test_destroy_in_every_state(struct core_provider *provider)
 static void test_listener_goes_with_unread_requests(struct core_provider *provider)
 {
 	struct rdma_conn_param param = usual_param();
-	struct setup setup = requested(provider);
+	struct setup setup = requested(provider, PORT);
 	struct rdma_cm_id *second = resolved_client(provider, setup.active, PORT);
 
 	CHECK(!provider->rdma_connect(second, &param));
 	wait_readable(setup.passive);
-	destroy(&setup, &setup.listener);
+	destroy_id(&setup, &setup.listener);
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 28);
 	expect_silence(setup.passive);
 	CHECK(!provider->rdma_destroy_id(second));
@@ -221,7 +106,7 @@ static void test_listener_goes_with_unread_requests(struct core_provider *provid
 /* A full backlog drops the request without a word. */
 static void test_backlog(struct core_provider *provider)
 {
-	struct setup setup = requested(provider);
+	struct setup setup = requested(provider, PORT);
 	struct rdma_cm_id *clients[3];
 
 	for (int client = 0; client < 3; client++) {
@@ -249,7 +134,7 @@ static void test_backlog(struct core_provider *provider)
 static void test_limits(struct core_provider *provider)
 {
 	static const char data[200];
-	struct setup setup = requested(provider);
+	struct setup setup = requested(provider, PORT);
 	struct rdma_cm_id *other = resolved_client(provider, setup.active, PORT);
 	struct rdma_conn_param param = usual_param();
 
@@ -287,7 +172,7 @@ static int bind_error(struct core_provider *provider, struct rdma_event_channel 
 
 static void test_ports(struct core_provider *provider)
 {
-	struct setup setup = requested(provider);
+	struct setup setup = requested(provider, PORT);
 
 	CHECK(bind_error(provider, setup.passive, INADDR_LOOPBACK, PORT) == EADDRINUSE);
 	CHECK(bind_error(provider, setup.passive, INADDR_ANY, PORT) == EADDRNOTAVAIL);

@@ -1,0 +1,103 @@
+/* IP addresses of ids: what they stand for on the soft device. */
+#include "soft_cm.h"
+
+#include <string.h>
+
+#include "soft_device.h"
+
+static const struct sockaddr_in *in4(const struct sockaddr *address)
+{
+	return (const struct sockaddr_in *)(const void *)address;
+}
+
+static const struct sockaddr_in6 *in6(const struct sockaddr *address)
+{
+	return (const struct sockaddr_in6 *)(const void *)address;
+}
+
+bool soft_address_is_known(const struct sockaddr *address)
+{
+	return address && (address->sa_family == AF_INET || address->sa_family == AF_INET6);
+}
+
+socklen_t soft_address_length(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
+					       sizeof(struct sockaddr_in6);
+}
+
+bool soft_address_is_any(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return in4(address)->sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&in6(address)->sin6_addr);
+}
+
+bool soft_address_is_multicast(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return IN_MULTICAST(ntohl(in4(address)->sin_addr.s_addr));
+	return IN6_IS_ADDR_MULTICAST(&in6(address)->sin6_addr);
+}
+
+void soft_address_of_device(struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		((struct sockaddr_in *)(void *)address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		((struct sockaddr_in6 *)(void *)address)->sin6_addr = in6addr_loopback;
+}
+
+/* RoCE v2 names an IPv4 address by its mapped form (IBTA annex A17). */
+void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid)
+{
+	if (address->sa_family == AF_INET) {
+		memset(gid, 0, sizeof(*gid));
+		gid->raw[10] = 0xff;
+		gid->raw[11] = 0xff;
+		memcpy(&gid->raw[12], &in4(address)->sin_addr, 4);
+	} else {
+		memcpy(gid->raw, &in6(address)->sin6_addr, sizeof(gid->raw));
+	}
+}
+
+bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	union ibv_gid gid_a, gid_b;
+
+	soft_address_to_gid(a, &gid_a);
+	soft_address_to_gid(b, &gid_b);
+	return memcmp(&gid_a, &gid_b, sizeof(gid_a)) == 0;
+}
+
+bool soft_address_is_local(const struct soft_cm *cm, const struct sockaddr *address)
+{
+	union ibv_gid gid;
+
+	soft_address_to_gid(address, &gid);
+	return soft_device_owns(cm->device, &gid);
+}
+
+uint16_t soft_address_port(const struct sockaddr *address)
+{
+	return ntohs(address->sa_family == AF_INET ? in4(address)->sin_port : in6(address)->sin6_port);
+}
+
+void soft_address_set_port(struct sockaddr *address, uint16_t port)
+{
+	if (address->sa_family == AF_INET)
+		((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
+}
+
+void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
+{
+	const struct rdma_addr *addr = &id->rdma.route.addr;
+
+	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = SOFT_PORT};
+	attr->grh.hop_limit = 64;
+	attr->grh.traffic_class = id->type_of_service;
+	attr->grh.sgid_index = addr->src_addr.sa_family == AF_INET ? 0 : 1;
+	soft_address_to_gid(&addr->dst_addr, &attr->grh.dgid);
+}

@@ -1,0 +1,149 @@
+#include "soft_join.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft_cm.h"
+#include "soft_device.h"
+#include "soft_refusal.h"
+
+#define MULTICAST_QP_NUM 0xffffff /* IBTA 10.5.1 */
+
+struct soft_join {
+	struct soft_join *next;
+	struct sockaddr_storage address;
+	union ibv_gid gid;
+	void *context;
+	bool send_only;
+};
+
+static struct soft_join **find(struct soft_id *id, const struct sockaddr *address)
+{
+	struct soft_join **link = &id->joins;
+
+	while (*link && !(((struct sockaddr *)&(*link)->address)->sa_family == address->sa_family &&
+			  soft_address_is_same((struct sockaddr *)&(*link)->address, address)))
+		link = &(*link)->next;
+	return link;
+}
+
+static struct soft_join *find_by_context(struct soft_id *id, const void *param)
+{
+	struct soft_join *join = id->joins;
+
+	while (join && (const void *)join != param)
+		join = join->next;
+	return join;
+}
+
+void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event)
+{
+	struct rdma_ud_param *ud = &event->param.ud;
+	struct soft_join *join = find_by_context(id, ud->private_data);
+
+	if (join) /* else left meanwhile */
+		ud->private_data = join->context;
+}
+
+/* Everything about the group is known at once: on RoCE nobody else need be asked. */
+static bool report_joined(struct soft_id *id, struct soft_join *join)
+{
+	struct rdma_ud_param param = {
+		.private_data = join, /* the context when it is read */
+		.ah_attr = {.is_global = 1, .port_num = SOFT_PORT,
+			    .grh = {.dgid = join->gid, .hop_limit = 64,
+				    .traffic_class = id->type_of_service,
+				    .sgid_index = join->address.ss_family == AF_INET ? 0 : 1}},
+		.qp_num = MULTICAST_QP_NUM,
+		.qkey = id->qkey,
+	};
+
+	return soft_cm_report_multicast(id, 0, &param);
+}
+
+static int join_locked(struct soft_id *id, const struct sockaddr *address, bool send_only, void *context)
+{
+	struct soft_join *join;
+
+	if (!soft_address_is_known(address))
+		return EINVAL;
+	if (!id->device_bound || !soft_id_is_ud(id) ||
+	    (id->state != SOFT_ID_BOUND && id->state != SOFT_ID_ADDR_RESOLVED))
+		return soft_refuse(EINVAL, "a group is joined by a datagram id that is bound to a device");
+	join = calloc(1, sizeof(*join));
+	if (!join)
+		return ENOMEM;
+	memcpy(&join->address, address, soft_address_length(address));
+	soft_address_to_gid(address, &join->gid);
+	join->context = context;
+	join->send_only = send_only;
+	if (!report_joined(id, join)) {
+		free(join);
+		return ENOMEM;
+	}
+	join->next = id->joins;
+	id->joins = join;
+	return 0;
+}
+
+static int join(struct rdma_cm_id *rdma_id, struct sockaddr *address, bool send_only, void *context)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+
+	if (!id)
+		return -1;
+	if (soft_cm_finish(id->cm, join_locked(id, address, send_only, context)))
+		return -1;
+	return soft_id_complete(rdma_id);
+}
+
+int soft_join_multicast(struct rdma_cm_id *id, struct sockaddr *address, void *context)
+{
+	return join(id, address, false, context);
+}
+
+int soft_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
+{
+	const uint32_t known = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+
+	if (!attr || attr->comp_mask & ~known) {
+		errno = attr ? ENOTSUP : EINVAL;
+		return -1;
+	}
+	if (attr->comp_mask != known || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED) {
+		errno = EINVAL;
+		return -1;
+	}
+	return join(id, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
+}
+
+int soft_leave_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *address)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	struct soft_join **link, *left = NULL;
+	int error = EINVAL;
+
+	if (!id)
+		return -1;
+	if (soft_address_is_known(address)) {
+		link = find(id, address);
+		left = *link;
+		error = left ? 0 : EADDRNOTAVAIL;
+	}
+	if (left) {
+		*link = left->next;
+		free(left);
+	}
+	return soft_cm_finish(id->cm, error);
+}
+
+void soft_joins_free(struct soft_id *id)
+{
+	struct soft_join *join;
+
+	while ((join = id->joins)) {
+		id->joins = join->next;
+		free(join);
+	}
+}

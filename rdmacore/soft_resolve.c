@@ -1,0 +1,207 @@
+/* The way of an id to its port, its device, and the address and route of its peer. */
+#include "soft_cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft_clock.h"
+#include "soft_device.h"
+#include "soft_fabric.h"
+#include "soft_refusal.h"
+
+static int bind_locked(struct soft_id *id, const struct sockaddr *address)
+{
+	int error;
+
+	if (id->state != SOFT_ID_IDLE)
+		return EINVAL;
+	if (!soft_address_is_any(address) && !soft_address_is_local(id->cm, address))
+		return EADDRNOTAVAIL;
+	error = soft_port_bind(id, address);
+	if (error)
+		return error;
+	if (!soft_address_is_any(address) && soft_id_bind_device(id)) {
+		soft_port_release(id);
+		return ENOMEM;
+	}
+	id->state = SOFT_ID_BOUND;
+	return 0;
+}
+
+int soft_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *address)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+
+	if (!id)
+		return -1;
+	return soft_cm_finish(id->cm, soft_address_is_known(address) ? bind_locked(id, address) : EINVAL);
+}
+
+/*
+ * What is asked before there is a connection is answered at once, unless a fault names the question:
+ * then the answer is late, or does not come, and the timer tells.  -ETIMEDOUT is what a lost one ends in.
+ */
+static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout_ms)
+{
+	struct soft_fabric *fabric = id->cm->fabric;
+	struct soft_fault_verdict verdict;
+	uint64_t timeout = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * SOFT_MILLISECOND;
+	union ibv_gid from, to;
+	bool lost;
+
+	if (!soft_faults_active(&fabric->faults))
+		return true;
+	soft_address_to_gid(&id->rdma.route.addr.src_addr, &from);
+	soft_address_to_gid(&id->rdma.route.addr.dst_addr, &to);
+	verdict = soft_fault_judge(&fabric->faults, &from, &to, SOFT_FAULT_QUESTION, question);
+	lost = verdict.lose || verdict.delay > timeout;
+	if (!lost && !verdict.delay)
+		return true;
+	id->answer_comes = !lost;
+	soft_timer_arm(&fabric->timers, &id->timer, lost ? timeout : verdict.delay);
+	return false;
+}
+
+static int address_resolved(struct soft_id *id)
+{
+	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
+		return ENOMEM;
+	id->state = SOFT_ID_ADDR_RESOLVED;
+	return 0;
+}
+
+static int route_resolved(struct soft_id *id)
+{
+	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL))
+		return ENOMEM;
+	soft_id_set_path(id);
+	id->state = SOFT_ID_ROUTE_RESOLVED;
+	return 0;
+}
+
+void soft_resolve_expired(struct soft_id *id)
+{
+	bool address = id->state == SOFT_ID_ADDR_QUERY;
+
+	if (id->answer_comes) {
+		address ? address_resolved(id) : route_resolved(id);
+		return;
+	}
+	/* After either error the same call may be made again. */
+	id->state = address ? SOFT_ID_BOUND : SOFT_ID_ADDR_RESOLVED;
+	soft_cm_report(id, id, address ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ROUTE_ERROR,
+		       -ETIMEDOUT, NULL);
+}
+
+static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
+			  const struct sockaddr *destination, int timeout_ms)
+{
+	struct rdma_addr *addr = &id->rdma.route.addr;
+	struct sockaddr_storage any = {.ss_family = destination->sa_family};
+	int error = 0;
+
+	if (id->state == SOFT_ID_IDLE)
+		error = bind_locked(id, soft_address_is_known(source) ? source :
+									(struct sockaddr *)&any);
+	if (error)
+		return error;
+	if (id->state != SOFT_ID_BOUND || addr->src_addr.sa_family != destination->sa_family)
+		return EINVAL;
+	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm, destination) &&
+	    !soft_address_is_multicast(destination))
+		return ENODEV;
+	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
+	memcpy(&addr->dst_addr, destination, soft_address_length(destination));
+	if (soft_address_is_any(destination)) /* Linux takes any as this host, too */
+		soft_address_of_device(&addr->dst_addr);
+	if (soft_address_is_any(&addr->src_addr)) {
+		if (soft_address_is_multicast(destination))
+			soft_address_of_device(&addr->src_addr);
+		else
+			memcpy(&addr->src_addr, &addr->dst_addr,
+			       soft_address_length(&addr->dst_addr));
+		soft_address_set_port(&addr->src_addr, id->port);
+	}
+	if (ask(id, SOFT_CM_ARP, timeout_ms))
+		return address_resolved(id);
+	id->state = SOFT_ID_ADDR_QUERY;
+	return 0;
+}
+
+int soft_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *source,
+		      struct sockaddr *destination, int timeout_ms)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	int error = EINVAL;
+
+	if (!id)
+		return -1;
+	if (soft_address_is_known(destination))
+		error = resolve_locked(id, source, destination, timeout_ms);
+	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);
+}
+
+int soft_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	int error = 0;
+
+	if (!id)
+		return -1;
+	if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device_bound)
+		error = soft_refuse(EINVAL, "rdma_resolve_route needs a resolved address");
+	else if (ask(id, SOFT_CM_PATH_RECORD, timeout_ms))
+		error = route_resolved(id);
+	else
+		id->state = SOFT_ID_ROUTE_QUERY;
+	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);
+}
+
+int soft_listen(struct rdma_cm_id *rdma_id, int backlog)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	struct sockaddr_in any = {.sin_family = AF_INET};
+	int error = 0;
+
+	if (!id)
+		return -1;
+	if (id->state == SOFT_ID_IDLE) /* rdma_listen(3): an unbound id listens on any address */
+		error = bind_locked(id, (struct sockaddr *)&any);
+	if (!error && id->state != SOFT_ID_BOUND)
+		error = EINVAL;
+	if (!error)
+		error = soft_port_listen(id);
+	if (!error) {
+		id->backlog = backlog <= 0 || backlog > SOFT_MAX_BACKLOG ? SOFT_MAX_BACKLOG : backlog;
+		id->state = SOFT_ID_LISTEN;
+	}
+	return soft_cm_finish(id->cm, error);
+}
+
+__be16 soft_get_src_port(struct rdma_cm_id *id)
+{
+	return id ? htons(soft_address_port(&id->route.addr.src_addr)) : 0;
+}
+
+__be16 soft_get_dst_port(struct rdma_cm_id *id)
+{
+	return id ? htons(soft_address_port(&id->route.addr.dst_addr)) : 0;
+}
+
+struct ibv_context **soft_get_devices(int *count)
+{
+	struct ibv_context **list = calloc(2, sizeof(struct ibv_context *));
+
+	if (!list)
+		return NULL;
+	list[0] = soft_cm_current()->context;
+	if (count)
+		*count = 1;
+	return list;
+}
+
+void soft_free_devices(struct ibv_context **list)
+{
+	free(list);
+}
