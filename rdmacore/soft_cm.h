@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include <infiniband/sa.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 
@@ -169,6 +170,7 @@ struct soft_id {
 	uint32_t qkey;
 	struct ibv_ece local_ece, remote_ece;
 
+	struct ibv_sa_path_rec path; /* rdma.route.path_rec once there is a route */
 	struct soft_timer timer; /* resends request until it is answered, ends timewait or a query */
 	uint64_t response_timeout; /* nanoseconds */
 	struct soft_cm_message request; /* REQ, REP, DREQ or SIDR REQ that waits for an answer */
@@ -368,9 +370,15 @@ int soft_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *s
 			  const struct rdma_addrinfo *hints);
 int soft_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 
-/* soft_option.c */
-/* Take the times of the connection from the path, now that there is one; cm.lock is held. */
+/* soft_path.c; cm.lock is held */
+/* The GIDs of both ends, once the addresses are known (struct rdma_ib_addr). */
+void soft_id_set_gids(struct soft_id *id);
+/* The route, and the times of a connection over it. */
 void soft_id_set_path(struct soft_id *id);
+/* The same for a child: what the request said of it. */
+void soft_id_set_path_of_request(struct soft_id *id);
+
+/* soft_option.c */
 int soft_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t length);
 
 /* soft_connect.c */

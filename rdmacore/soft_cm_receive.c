@@ -59,7 +59,9 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	child->initiator_depth = req->responder_resources;
 	child->retry_count = req->retry_count;
 	child->rnr_retry_count = req->rnr_retry_count;
-	child->path_timeout = req->ack_timeout;
+	if (req->attribute == SOFT_CM_REQ)
+		child->path_timeout = req->ack_timeout;
+	soft_id_set_path_of_request(child);
 	return child;
 }
 

@@ -7,32 +7,6 @@
 
 #include "soft_refusal.h"
 
-#define CA_ACK_DELAY 15 /* what the device says of itself (soft_device_attributes) */
-
-/* The most that a way there and back, and the peer's device, may take (cm_ack_timeout of Linux). */
-static uint8_t path_timeout(uint8_t ack_timeout)
-{
-	unsigned int timeout = ack_timeout ? ack_timeout : 1;
-
-	if (timeout >= CA_ACK_DELAY)
-		timeout += CA_ACK_DELAY + 1 >= timeout;
-	else
-		timeout = CA_ACK_DELAY + (timeout + 1 >= CA_ACK_DELAY);
-	return timeout > 31 ? 31 : (uint8_t)timeout;
-}
-
-void soft_id_set_path(struct soft_id *id)
-{
-	unsigned int lifetime = SOFT_CM_ACK_TIMEOUT - 1;
-
-	/* Set before the route, the ACK timeout is the lifetime of its packets too. */
-	if (id->ack_timeout_set) {
-		lifetime = id->ack_timeout ? id->ack_timeout - 1u : 0;
-		id->path_timeout = path_timeout(id->ack_timeout);
-	}
-	id->response_timeout = 2 * soft_cm_time(lifetime) + soft_cm_time(SOFT_CM_RESPONSE_CODE);
-}
-
 static int set_flag(bool *flag, const void *value)
 {
 	int number;

@@ -67,6 +67,7 @@ static int address_resolved(struct soft_id *id)
 {
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
 		return ENOMEM;
+	soft_id_set_gids(id);
 	id->state = SOFT_ID_ADDR_RESOLVED;
 	return 0;
 }

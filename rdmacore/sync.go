@@ -73,6 +73,10 @@ func (id *ID) start(op, address string, call func() C.int) error {
 		id.pending = op
 		return nil
 	}
+	// The event that ends the call may have been there already.
+	if event := id.nativeEvent(); result < 0 && event != nil && event.syncResult() == result {
+		return endedBy(op, result, event)
+	}
 	return id.explain(op, result, address)
 }
 
@@ -148,13 +152,15 @@ func (e *Event) syncResult() int {
 }
 
 // ended words the end of a synchronous call.
-func (id *ID) ended(op string, result int) error {
+func (id *ID) ended(op string, result int) error { return endedBy(op, result, id.Event()) }
+
+func endedBy(op string, result int, event *Event) error {
 	err := check(op, result)
 	if err == nil {
 		return nil
 	}
 	failure := err.(*Error)
-	if event := id.Event(); event != nil && event.Err() != nil {
+	if event != nil && event.Err() != nil {
 		failure.Why = event.Err().Error()
 	}
 	return failure
