@@ -95,13 +95,15 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 	if err != nil {
 		return err
 	}
-	human := report.NewHuman(outputs.human, report.HumanOptions{
+	shown, progress := a.showProgress(outputs.human, flags.quiet, flags.color.style(a, outputs.human))
+	human := report.NewHuman(shown, report.HumanOptions{
 		Style: flags.color.style(a, outputs.human), Width: terminalWidth(outputs.human), Quiet: flags.quiet,
 		Steps: flags.verbose >= showSteps, Places: flags.verbose >= showPlaces, Units: units,
 	})
-	config.Consumers = append(append(config.Consumers, human), outputs.consumers()...)
+	config.Consumers = append(append(config.Consumers, progress.consumer(), human), outputs.consumers()...)
 	closeLog, err := flags.log.open(a, flags.verbose >= showSteps, &config)
 	if err != nil {
+		progress.end()
 		return errors.Join(err, outputs.Close())
 	}
 	config.Environment = a.environment()
@@ -109,6 +111,7 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 		config.Consumers = append(config.Consumers, last)
 	}
 	totals, err := scenario.Run(ctx, checked.Scenarios, config)
+	progress.end()
 	if err := outputs.finish(totals, errors.Join(err, closeLog())); err != nil {
 		return err
 	}

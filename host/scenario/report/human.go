@@ -22,8 +22,17 @@ type Human struct {
 	heading string
 	// file is the one whose cases are being listed.
 	file string
-	// measured is what was measured in the running case.
+	// measured is what was measured in the running case, limits are the thresholds that were checked.
 	measured []record.Measure
+	limits   []record.Threshold
+	// unmet are the thresholds that did not hold, slowest the cases that took longest.
+	unmet   []unmetLimit
+	slowest slowest
+}
+
+type unmetLimit struct {
+	id, file string
+	record.Threshold
 }
 
 // HumanOptions say how much to show.
@@ -74,7 +83,10 @@ func (h *Human) Record(r *record.Record) error {
 	case record.Output:
 		h.line(r)
 	case record.Checked:
-		h.threshold(r.Threshold)
+		h.limits = append(h.limits, *r.Threshold)
+		if !r.Threshold.OK {
+			h.unmet = append(h.unmet, unmetLimit{r.Case, r.File, *r.Threshold})
+		}
 	case record.Measured:
 		h.measured = append(h.measured, *r.Measure)
 	case record.CaseRetry:
@@ -83,6 +95,10 @@ func (h *Human) Record(r *record.Record) error {
 		h.end(r)
 	case record.RunEnd:
 		h.failures()
+		h.thresholds()
+		if !h.options.Quiet {
+			h.slowestCases()
+		}
 		h.totals(r.Totals)
 	}
 	err := h.err
@@ -97,7 +113,8 @@ func (h *Human) print(format string, args ...any) {
 }
 
 func (h *Human) begin(r *record.Record) {
-	h.heading, h.measured = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name), nil
+	h.heading = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name)
+	h.measured, h.limits = nil, nil
 	h.fileLine(r)
 	if h.options.Places {
 		h.places(r.Start.Roles)
@@ -167,19 +184,6 @@ func (h *Human) line(r *record.Record) {
 	h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), r.Line.Text)
 }
 
-// threshold shows a limit that was not held.
-func (h *Human) threshold(t *record.Threshold) {
-	if t.OK {
-		return
-	}
-	found := t.Value
-	if t.Reason != "" {
-		found = t.Reason
-	}
-	h.below()
-	h.print("      %s\n", h.style.bad(fmt.Sprintf("threshold not held: %s: %s", t.Text, found)))
-}
-
 // retry shows an attempt that does not count; its failure is not repeated at the end.
 func (h *Human) retry(r *record.Record) {
 	if h.options.Quiet {
@@ -197,7 +201,9 @@ func (h *Human) end(r *record.Record) {
 	if !result.Status.Fine() {
 		h.failed = append(h.failed, failedCase{r.Case, *result})
 	}
+	h.slowest.add(r.Case, result)
 	if h.options.Quiet {
+		h.measured, h.limits = nil, nil
 		return
 	}
 	h.fileLine(r)
@@ -231,6 +237,10 @@ func (h *Human) end(r *record.Record) {
 		}
 	}
 	h.measures(h.measured)
+	for i := range h.limits {
+		h.limit(&h.limits[i])
+	}
+	h.measured, h.limits = nil, nil
 }
 
 func (h *Human) word(status record.Status) string {
@@ -291,7 +301,7 @@ func (h *Human) totals(t *record.Totals) {
 	add(t.Failed, "failed", h.style.bad)
 	add(t.Errors, "could not run", h.style.bad)
 	add(t.XFailed, "failed as known", h.style.warn)
-	add(t.Thresholds, "thresholds not held", h.style.bad)
+	add(t.Thresholds, map[bool]string{true: "threshold", false: "thresholds"}[t.Thresholds == 1]+" not held", h.style.bad)
 	add(t.Skipped, "skipped", h.style.warn)
 	add(t.Flaky, "of those that passed flaky", h.style.warn)
 	add(t.NotRun, "not run", h.style.warn)
