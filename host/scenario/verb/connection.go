@@ -19,6 +19,9 @@ func connectionVerbs() []Verb {
 	responder := Argument{Name: "responder_resources", Type: Integer, Default: 255, Max: 255, Doc: "READs and atomics of the peer served at once; 255 is the device's most"}
 	initiator := Argument{Name: "initiator_depth", Type: Integer, Default: 255, Max: 255, Doc: "own READs and atomics outstanding at once; 255 is the device's most"}
 	flow := Argument{Name: "flow_control", Type: Integer, Max: 1, Default: 0, Doc: "hardware flow control"}
+	number := Argument{Name: "qp_num", Type: Integer, Max: 1<<24 - 1, Doc: "number of a queue pair that is not the endpoint's; ignored when it has one"}
+	shared := Argument{Name: "srq", Type: Boolean, Doc: "that queue pair receives from a shared receive queue"}
+	none := Argument{Name: "no_params", Type: Boolean, Doc: "true: with NULL for all of these"}
 	rnr := Argument{Name: "rnr_retry_count", Type: Integer, Default: 7, Max: 7, Doc: "how often the peer repeats a send that finds no receive here; 7 is for ever"}
 	return []Verb{
 		{
@@ -48,13 +51,13 @@ func connectionVerbs() []Verb {
 			Doc: "Send a connection request; wait_event tells what became of it.",
 			Arguments: []Argument{endpoint, responder, initiator, flow,
 				{Name: "retry_count", Type: Integer, Default: 7, Max: 7, Doc: "repeats of an unanswered packet, by both sides"},
-				rnr, privateData, more},
+				rnr, privateData, number, shared, none, more},
 		},
 		{
 			Name: "accept", Manual: "rdma_accept(3)", Run: accept,
 			Doc: "Accept the connection request that made the endpoint.",
 			Arguments: []Argument{endpoint, responder, initiator, flow, rnr, privateData,
-				{Name: "retry_count", Type: Integer, Max: 7, Doc: "ignored: connect gives it for both sides"}, more},
+				{Name: "retry_count", Type: Integer, Max: 7, Doc: "ignored: connect gives it for both sides"}, number, shared, none, more},
 		},
 		{
 			Name: "bind", Manual: "rdma_bind_addr(3)", Yields: NewEndpoint, Run: bind,
@@ -188,14 +191,19 @@ func listen(_ context.Context, call *Call) (Outcome, error) {
 	return Outcome{}, endpoint.ID().Listen(call.Integer("backlog"))
 }
 
-// parameters are those of connect and accept, which share their names.
+// parameters are those of connect and accept, which share their names; nil for NULL.
 func parameters(call *Call) *rdmacore.ConnParam {
+	if call.Boolean("no_params") {
+		return nil
+	}
 	return &rdmacore.ConnParam{
 		ResponderResources: uint8(call.Integer("responder_resources")),
 		InitiatorDepth:     uint8(call.Integer("initiator_depth")),
 		FlowControl:        uint8(call.Integer("flow_control")),
 		RetryCount:         uint8(call.Integer("retry_count")),
 		RNRRetryCount:      uint8(call.Integer("rnr_retry_count")),
+		SRQ:                call.Boolean("srq"),
+		QPNum:              uint32(call.Integer("qp_num")),
 		PrivateData:        call.Bytes("private_data"),
 	}
 }
