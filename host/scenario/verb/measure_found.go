@@ -44,7 +44,9 @@ func (m *measuring) records(results []*rdmacore.MeasureResult) []*record.Measure
 		}
 		found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.call.Duration("sample_every"), window)
 		if seconds := found.Took.Seconds(); seconds > 0 {
-			found.BitsPerSecond = float64(found.Bytes) * 8 / seconds
+			if found.Type == rdmacore.MeasureBandwidth.String() {
+				found.BitsPerSecond = float64(found.Bytes) * 8 / seconds
+			}
 			found.MessagesPerSecond = float64(found.Messages) / seconds
 		}
 		if role == rdmacore.MeasureActive {
