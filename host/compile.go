@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/tetratelabs/wazero"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/wasm"
 )
 
@@ -56,11 +56,25 @@ var (
 // Compile reads, checks and compiles a module; once for each content, and from the cache when it has been
 // compiled before.  Errors: those of reading the file, *FormatError, *ABIError.
 func (r *Runtime) Compile(ctx context.Context, path string) (*Module, error) {
-	module, err := os.ReadFile(path)
+	module, err := readModule(path)
+	if err != nil {
+		return nil, err
+	}
+	return r.CompileBytes(ctx, moduleName(path), module)
+}
+
+// maxModule is the size of a guest, in bytes.  Programs of whole language runtimes stay far below.
+const maxModule = 256 << 20
+
+func readModule(path string) ([]byte, error) {
+	module, err := bounded.Read(path, maxModule+1)
+	if err == nil && len(module) > maxModule {
+		err = fmt.Errorf("%s has more than %d MiB", path, maxModule>>20)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the guest: %w", err)
 	}
-	return r.CompileBytes(ctx, moduleName(path), module)
+	return module, nil
 }
 
 func moduleName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
@@ -108,9 +122,9 @@ type Facts = wasm.Facts
 
 // Inspect reads a module and finds what Compile would refuse.  The facts are valid with an *ABIError too.
 func Inspect(path string) (Facts, error) {
-	module, err := os.ReadFile(path)
+	module, err := readModule(path)
 	if err != nil {
-		return Facts{}, fmt.Errorf("read the guest: %w", err)
+		return Facts{}, err
 	}
 	exports, err := throwawayExports(context.Background())
 	if err != nil {

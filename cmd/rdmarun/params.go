@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/plan"
@@ -108,9 +108,9 @@ func (a *app) paramErrors(list []*plan.ParamError) (err error) {
 
 // readSmallFile reads a file that must not be larger than limit bytes.
 func readSmallFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > limit {
-		return nil, fmt.Errorf("%s has %d bytes; at most %d make sense here", path, info.Size(), limit)
+	text, err := bounded.Read(path, limit+1)
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes, and no more make sense here", path, limit)
 	}
-	return os.ReadFile(path)
+	return text, err
 }

@@ -12,7 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// runAsRdmarun makes the test binary be rdmarun, for tests that look at it as a process.
+const runAsRdmarun = "RDMARUN_TEST_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(runAsRdmarun) != "" {
+		main()
+	}
 	testscript.Main(m, map[string]func(){"rdmarun": main})
 }
 

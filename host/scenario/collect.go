@@ -3,13 +3,13 @@ package scenario
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 )
@@ -64,7 +64,7 @@ func walk(locate Locate, directory string, errors *diag.List) []string {
 			return nil
 		case entry.IsDir() && path != directory && strings.HasPrefix(entry.Name(), "."):
 			return fs.SkipDir
-		case entry.IsDir() || !isYAML(path) || !isScenario(file):
+		case entry.IsDir() || !isYAML(path) || !isFile(file) || !isScenario(file):
 			return nil
 		}
 		files = append(files, path)
@@ -82,30 +82,27 @@ func isYAML(path string) bool {
 	return extension == ".yaml" || extension == ".yml"
 }
 
+// isFile leaves out pipes, devices and links to directories.  What cannot be looked at stays: read will say
+// why not.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular()
+}
+
 // isScenario looks whether a file has the key that scenarios begin with; other YAML files in the same
 // directories are none of our business.
 func isScenario(path string) bool {
-	file, err := os.Open(path)
+	head, err := bounded.Read(path, 64<<10)
 	if err != nil {
 		return true // read will say why not
 	}
-	defer file.Close()
-	head, err := io.ReadAll(io.LimitReader(file, 64<<10))
-	if err != nil {
-		return true
-	}
+	head = bytes.TrimPrefix(head, []byte("\ufeff")) // some editors begin a file so
 	return bytes.HasPrefix(head, []byte("rdmarun:")) || bytes.Contains(head, []byte("\nrdmarun:"))
 }
 
 // read returns the text of a file, or nil after saying why not.
 func read(locate Locate, path string, report *diag.List) *diag.Source {
-	file, err := os.Open(locate(path))
-	if err != nil {
-		unreadable(path, err, report)
-		return nil
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, syntax.MaxBytes+1))
+	text, err := bounded.Read(locate(path), syntax.MaxBytes+1)
 	if err != nil {
 		unreadable(path, err, report)
 		return nil

@@ -2,13 +2,12 @@ package plan
 
 import (
 	"errors"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/shape"
@@ -59,7 +58,7 @@ func (c *compiler) library(each *shape.Import, path string, chain []string) *mod
 		return known
 	}
 	c.libraries[path] = nil
-	text, err := readLimited(c.options.locate(path))
+	text, err := bounded.Read(c.options.locate(path), syntax.MaxBytes+1)
 	if err != nil {
 		var pathError *fs.PathError
 		if errors.As(err, &pathError) {
@@ -84,16 +83,6 @@ func (c *compiler) library(each *shape.Import, path string, chain []string) *mod
 	}
 	c.libraries[path] = c.module(file, newScope(), chain)
 	return c.libraries[path]
-}
-
-// readLimited reads a file, but not without end.
-func readLimited(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, syntax.MaxBytes+1))
 }
 
 // find looks up a fragment, NAME of the file itself or PREFIX.NAME of an import.

@@ -97,12 +97,23 @@ func (c *compiler) reportValue(err error, span diag.Span) {
 	c.errors.Report(diag.Evaluation, span, "%s", err)
 }
 
+// Limits keep a file from taking more than a moment: each expression of a text is looked up in it, and each
+// is parsed by calls that nest as it does.
+const (
+	maxPieces     = 2000     // of a text, expressions and what stands between them
+	maxExpression = 16 << 10 // bytes
+)
+
 // template compiles text with expressions inside.
 func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces []expression.Piece, at place) *Value {
 	switch argument.Type {
 	case verb.Integer, verb.Size, verb.Duration, verb.Boolean, verb.Status, verb.Fraction, verb.Rate, verb.Sizes:
 		c.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type).
 			WithHint("calculate inside one $(...)")
+		return nil
+	}
+	if len(pieces) > maxPieces {
+		c.errors.Report(diag.OutOfRange, node.Span(), "a text with more than %d expressions", maxPieces/2)
 		return nil
 	}
 	parts := make([]*Value, 0, len(pieces))
@@ -136,6 +147,10 @@ func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces [
 
 // compile compiles one expression and tells the kind of its result.
 func (c *compiler) compile(node *syntax.Node, piece expression.Piece, at place) (*Value, string) {
+	if len(piece.Text) > maxExpression {
+		c.errors.Report(diag.ExpressionSyntax, node.Span(), "an expression of more than %d bytes", maxExpression)
+		return nil, ""
+	}
 	span := node.Locate(piece.Offset, piece.Offset+len(piece.Text))
 	if strings.TrimSpace(piece.Text) == "" {
 		c.errors.Report(diag.ExpressionSyntax, node.Locate(piece.Offset-2, piece.Offset+1), "an empty expression")
