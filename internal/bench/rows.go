@@ -26,6 +26,11 @@ var rows = []row{
 	{title: "guest -> host -> C: poll of an empty CQ", figure: "guest-empty-poll", unit: "ns", mark: 150},
 	{title: "rdmarun run rping.yaml, wall", figure: "run-wall", unit: "ms", mark: 50},
 	{title: "rdmarun run rping.yaml, peak memory", figure: "run-peak", unit: "MiB", mark: 64},
+	{title: "validate 1,000 files of 60 lines", figure: "validate-1000", unit: "s", mark: 2},
+	{title: "a case of 100 steps, checked and run", figure: "steps-100", unit: "ms", mark: 5},
+	{title: "a step of 10,000, beside one of 100", figure: "step-of-10000", unit: "us", beside: "step-of-100", mark: 1.5},
+	{title: "what the engine adds to a verb", figure: "engine-overhead", unit: "us", mark: 20},
+	{title: "report of 100 MB of records, peak memory", figure: "report-peak", unit: "MiB", mark: 300},
 }
 
 // judge returns the value that the mark is about and whether it is reached.

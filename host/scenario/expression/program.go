@@ -46,7 +46,7 @@ func (p *Program) Calls(function string) []Call {
 // Compile checks and compiles an expression.  constants are those of names whose value is known: an
 // expression of nothing else is evaluated here.
 func Compile(source string, names Names, constants Env) (*Program, *Error) {
-	program, err := expr.Compile(source, expr.Env(Object(names)), expr.DisableBuiltin("now"))
+	program, err := compile(source, names)
 	if err != nil {
 		return nil, explain(source, names, err)
 	}

@@ -77,7 +77,9 @@ func (c *compiler) call(step *shape.Step, at place) Action {
 	if step.Verb.Yields == verb.NewEndpoint && makesEndpoint(call) {
 		c.timeline.addEndpoint(at.role, name)
 	}
-	c.timeline.made[madeBy{step.Verb.Yields, at.role, name}] = true
+	if kind := step.Verb.Yields; kind == verb.NewDomain || kind == verb.NewQueue {
+		c.timeline.made[madeBy{kind, at.role, name}] = true
+	}
 	if step.Verb.Yields == verb.NewFault {
 		c.timeline.faults[name] = true
 	}

@@ -10,6 +10,9 @@ import (
 // unknownKeys reports keys that are neither action nor modifier: the verb of a step without one, else
 // a mistyped modifier.
 func (r *reader) unknownKeys(step *Step, unknown []*syntax.Node) {
+	if step.Key != nil && len(unknown) == 0 {
+		return
+	}
 	candidates := r.actionNames()
 	if step.Key == nil && len(unknown) == 0 {
 		r.errors.Report(diag.NoAction, step.Node.Span(), "this step does nothing: it has no verb").
