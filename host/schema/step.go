@@ -31,7 +31,7 @@ func verbSchema(v *verb.Verb) object {
 	if v.Manual != "" {
 		doc += "  See " + v.Manual + "."
 	}
-	properties, required, open := object{}, []string{}, false
+	properties := object{} // none of them is required: the file's `defaults` may give it
 	for _, argument := range v.Arguments {
 		if argument.Inline {
 			for _, key := range dataKeys {
@@ -40,17 +40,8 @@ func verbSchema(v *verb.Verb) object {
 			continue
 		}
 		properties[argument.Name] = documented(argumentSchema(&argument), argument.Doc)
-		if argument.Type == verb.Arguments {
-			open = true // it may hold what is required
-		}
-		if argument.Required && argument.Name != "within" {
-			required = append(required, argument.Name)
-		}
 	}
 	arguments := object{"type": "object", "properties": properties, "additionalProperties": false}
-	if !open && len(required) > 0 {
-		arguments["required"] = required
-	}
 	if v.Scalar == "" {
 		return documented(arguments, doc)
 	}
