@@ -72,6 +72,9 @@ func (r *Run) Record(each *record.Record) error {
 		r.Environment["provider"] = each.Run.Provider
 	case record.DeviceUsed:
 		for _, fact := range each.Device.Facts() {
+			if fact.Name == "node GUID" && each.Device.Provider == "soft" {
+				continue // drawn anew for each process
+			}
 			r.Environment[each.Device.Name+" "+fact.Name] = fact.Value
 		}
 	}

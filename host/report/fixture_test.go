@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -60,12 +59,18 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		before := measured(t, size)
 		before.BitsPerSecond *= 1.2
 		put(record.Record{Kind: record.Before, Case: "passes", Measure: before})
+		bandwidth := *before
+		bandwidth.Name, bandwidth.Type, bandwidth.Latency = "write bandwidth", "bandwidth", nil
+		put(record.Record{Kind: record.Before, Case: "passes", Measure: &bandwidth})
 	}
 	step("passes", "server", "listen", "", 10*time.Microsecond, true)
 	step("passes", "client", "connect", "", 700*time.Millisecond, true)
 	put(record.Record{Kind: record.Output, Case: "passes", Line: &record.Line{Role: "client", Text: "hello <b>\x1b[31m & ]]> = world"}})
 	for _, size := range []int64{64, 4096, 65536} {
 		put(record.Record{Kind: record.Measured, Case: "passes", Measure: measured(t, size)})
+		bandwidth := measured(t, size)
+		bandwidth.Name, bandwidth.Type, bandwidth.Latency = "write bandwidth", "bandwidth", nil
+		put(record.Record{Kind: record.Measured, Case: "passes", Measure: bandwidth})
 	}
 	put(record.Record{Kind: record.Checked, Case: "passes", Threshold: &record.Threshold{Text: "p99 < 10us", Value: "9.2 us", OK: true, Line: 9, Column: 3}})
 	end("passes", record.Passed, "")
@@ -112,7 +117,7 @@ func measured(t *testing.T, size int64) *record.Measure {
 		t.Fatal(err)
 	}
 	return &record.Measure{
-		Name: fmt.Sprintf("write %d", size), Type: "latency", Operation: "write", Role: "client", Line: 8, Column: 3,
+		Name: "write latency", Type: "latency", Operation: "write", Role: "client", Line: 8, Column: 3,
 		Size: size, Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
 		Intervals: []record.Interval{
 			{End: 250 * time.Millisecond, Messages: 2000, Bytes: uint64(size) * 2000},

@@ -118,7 +118,7 @@ func TestBaselineIsDashed(t *testing.T) {
 	if n := bytes.Count(text, []byte("stroke-dasharray:4")); n != 6 {
 		t.Errorf("%d dashed curves", n)
 	}
-	for _, want := range []string{"write 4096 client (baseline)", "Bandwidth over time", "held against the baseline main", "Device soft0"} {
+	for _, want := range []string{`<li class="before">baseline</li>`, "write latency, by percentile", "write bandwidth, bandwidth over time", "held against the baseline main", "Device soft0"} {
 		if !bytes.Contains(text, []byte(want)) {
 			t.Errorf("the page does not say %q", want)
 		}

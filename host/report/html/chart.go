@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"html/template"
 	"image/color"
+	"math"
+	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -25,7 +28,7 @@ type chart struct {
 type legend struct {
 	Hue  int
 	Name string
-	// Before tells that the curve is the baseline's, which is dashed.
+	// Before tells that the curve is the baseline's, which is dashed; its hue is that of the run's curve.
 	Before bool
 }
 
@@ -46,6 +49,7 @@ type canvas struct {
 	plot   *plot.Plot
 	legend []legend
 	hues   map[string]int // by the name of the curve: the baseline's has the same
+	before bool           // some curve is the baseline's
 }
 
 func newCanvas(x, y string) *canvas {
@@ -77,7 +81,7 @@ func (c *canvas) hue(name string) (number int, full bool) {
 func (c *canvas) add(name string, points plotter.XYs, dots, before bool) error {
 	number, full := c.hue(name)
 	if full || len(points) == 0 {
-		return nil
+		return nil // the legend says how many are missing
 	}
 	line, scatter, err := plotter.NewLinePoints(points)
 	if err != nil {
@@ -92,8 +96,59 @@ func (c *canvas) add(name string, points plotter.XYs, dots, before bool) error {
 		scatter.Color, scatter.Radius, scatter.Shape = line.Color, vg.Points(2.2), draw.CircleGlyph{}
 		c.plot.Add(scatter)
 	}
-	c.legend = append(c.legend, legend{number, name, before})
+	if before {
+		c.before = true
+	} else {
+		c.legend = append(c.legend, legend{Hue: number, Name: name})
+	}
 	return nil
+}
+
+// legendLines are the curves, and what else must be said of the picture.
+func (c *canvas) legendLines() []legend {
+	list := c.legend
+	if c.before {
+		list = append(list, legend{Hue: plain, Name: "baseline", Before: true})
+	}
+	if n := len(c.hues) - len(hues); n > 0 {
+		list = append(list, legend{Hue: none, Name: fmt.Sprintf("%d more in the table", n)})
+	}
+	return list
+}
+
+// Hues of what is no curve: the colour of text, and no mark at all.
+const (
+	plain = -1
+	none  = -2
+)
+
+// Class is the legend's, for the style.
+func (l legend) Class() string {
+	switch l.Hue {
+	case plain:
+		return "before"
+	case none:
+		return "unmarked"
+	}
+	return fmt.Sprintf("hue-%d", l.Hue)
+}
+
+// logarithmic makes an axis show times that lie orders of magnitude apart.
+func logarithmic(axis *plot.Axis) {
+	axis.Scale, axis.Tick.Marker = plot.LogScale{}, decades{}
+}
+
+// decades are the ticks of a logarithmic axis.
+type decades struct{}
+
+// Ticks implements plot.Ticker.
+func (decades) Ticks(lowest, highest float64) []plot.Tick {
+	var ticks []plot.Tick
+	for exponent := math.Floor(math.Log10(lowest)); exponent <= math.Ceil(math.Log10(highest)); exponent++ {
+		value := math.Pow(10, exponent)
+		ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(value, 'g', -1, 64)})
+	}
+	return slices.DeleteFunc(ticks, func(t plot.Tick) bool { return t.Value < lowest || t.Value > highest })
 }
 
 func (c *canvas) render(title string, height vg.Length) (chart, error) {
@@ -111,5 +166,5 @@ func (c *canvas) render(title string, height vg.Length) (chart, error) {
 	if i := bytes.Index(svg, []byte("<svg")); i > 0 {
 		svg = svg[i:]
 	}
-	return chart{title, c.legend, template.HTML(svg)}, nil
+	return chart{title, c.legendLines(), template.HTML(svg)}, nil
 }

@@ -3,15 +3,15 @@ package html
 import (
 	"gonum.org/v1/plot/plotter"
 
-	"rdmarun/host/report/cases"
 	"rdmarun/host/scenario/record"
 )
 
-// intervalCharts are strips of what the measurements of a case did over time: bandwidth, or messages where there is
+// intervalCharts are strips of what the measurements of one name did over time: bandwidth, or messages where there is
 // no payload.
-func intervalCharts(c *cases.Case) ([]chart, error) {
+func intervalCharts(g *measureGroup) ([]chart, error) {
 	bandwidth, messages := newCanvas("s", "Gbit/s"), newCanvas("s", "messages/s")
-	for _, m := range c.Measures.All() {
+	for i := range g.now {
+		m := &g.now[i]
 		points, payload := overTime(m.Intervals)
 		if len(points) < 4 { // one interval is the whole: the table has it
 			continue
@@ -20,7 +20,7 @@ func intervalCharts(c *cases.Case) ([]chart, error) {
 		if payload {
 			on = bandwidth
 		}
-		if err := on.add(curveName(&m, &record.Distribution{}), points, false, false); err != nil {
+		if err := on.add(curveName(m, &record.Distribution{}), points, false, false); err != nil {
 			return nil, err
 		}
 	}
@@ -28,12 +28,12 @@ func intervalCharts(c *cases.Case) ([]chart, error) {
 	for _, each := range []struct {
 		title string
 		*canvas
-	}{{"Bandwidth over time", bandwidth}, {"Messages over time", messages}} {
+	}{{"bandwidth over time", bandwidth}, {"messages over time", messages}} {
 		if each.empty() {
 			continue
 		}
 		each.plot.X.Min, each.plot.Y.Min = 0, 0
-		drawn, err := each.render(each.title, stripHeight)
+		drawn, err := each.render(g.name+", "+each.title, stripHeight)
 		if err != nil {
 			return nil, err
 		}

@@ -11,75 +11,97 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
-	"rdmarun/host/report/cases"
 	"rdmarun/host/scenario/record"
 )
 
-// latencyCharts are the percentile curves and the histogram of a case, the baseline's beside the run's; none where
-// nothing was measured.
-func latencyCharts(c *cases.Case) ([]chart, error) {
+// latencyCharts are the percentile curves and the histogram of what is called by one name, the baseline's beside the
+// run's; none where no times were measured.
+func latencyCharts(g *measureGroup) ([]chart, error) {
 	l := latencies{curves: newCanvas("percentile", "µs"), histogram: newCanvas("µs", "% of the samples"), highest: 1}
-	for _, m := range c.Measures.All() {
-		if err := l.add(c, &m, false); err != nil {
-			return nil, err
-		}
+	if err := errors.Join(l.load(g.now, false), l.load(g.before, true)); err != nil {
+		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
-	if l.curves.empty() {
+	if len(l.loaded) == 0 {
 		return nil, nil
 	}
-	for i := range c.Before {
-		if err := l.add(c, &c.Before[i], true); err != nil {
+	wide := l.wide()
+	for _, each := range l.loaded {
+		if err := each.draw(&l, wide); err != nil {
 			return nil, err
 		}
 	}
 	l.curves.plot.X.Tick.Marker = nines{}
 	l.curves.plot.X.Max = l.highest
-	l.curves.plot.Y.Min, l.histogram.plot.Y.Min = 0, 0
-	first, err := l.curves.render("Latency by percentile", chartHeight)
+	l.histogram.plot.Y.Min = 0
+	if wide {
+		logarithmic(&l.curves.plot.Y)
+		logarithmic(&l.histogram.plot.X)
+	} else {
+		l.curves.plot.Y.Min = 0
+	}
+	first, err := l.curves.render(g.name+", by percentile", chartHeight)
 	if err != nil {
 		return nil, err
 	}
-	second, err := l.histogram.render("Distribution up to the 99.9th percentile", chartHeight)
+	second, err := l.histogram.render(g.name+", distribution up to the 99.9th percentile", chartHeight)
 	return []chart{first, second}, err
 }
 
 type latencies struct {
 	curves, histogram *canvas
 	highest           float64 // of the curves' x
+	loaded            []distribution
 }
 
-func (l *latencies) add(c *cases.Case, m *record.Measure, before bool) error {
-	for _, d := range m.Latency {
-		if d.HDR == "" || d.Count == 0 {
-			continue
-		}
-		h, err := hdr.Decode([]byte(d.HDR))
-		if err != nil {
-			return fmt.Errorf("the histogram of %s, %s: %w", c.ID, m.Name, err)
-		}
-		points, name := percentiles(h), curveName(m, &d)
-		if _, full := l.curves.hue(name); !full {
-			l.highest = max(l.highest, points[len(points)-1].X)
-		}
-		if err := errors.Join(l.curves.add(name, points, false, before), l.histogram.add(name, shares(h), false, before)); err != nil {
-			return err
+type distribution struct {
+	name   string
+	before bool
+	*hdr.Histogram
+}
+
+func (l *latencies) load(measures []record.Measure, before bool) error {
+	for i := range measures {
+		for _, d := range measures[i].Latency {
+			if d.HDR == "" || d.Count == 0 {
+				continue
+			}
+			h, err := hdr.Decode([]byte(d.HDR))
+			if err != nil {
+				return fmt.Errorf("the histogram of %s: %w", curveName(&measures[i], &d), err)
+			}
+			l.loaded = append(l.loaded, distribution{curveName(&measures[i], &d), before, h})
 		}
 	}
 	return nil
 }
 
+// wide tells that the times lie so far apart that on an even axis most of them would be one line.
+func (l *latencies) wide() bool {
+	low, high := math.Inf(1), 1.0
+	for _, each := range l.loaded {
+		low, high = min(low, max(1, float64(each.Min()))), max(high, float64(each.Max()))
+	}
+	return high/low > 50
+}
+
+func (d *distribution) draw(l *latencies, wide bool) error {
+	points := percentiles(d.Histogram)
+	if _, full := l.curves.hue(d.name); !full {
+		l.highest = max(l.highest, points[len(points)-1].X)
+	}
+	return errors.Join(l.curves.add(d.name, points, false, d.before), l.histogram.add(d.name, shares(d.Histogram, wide), false, d.before))
+}
+
+// curveName tells a curve from the others of its group.
 func curveName(m *record.Measure, d *record.Distribution) string {
-	name := m.Name
-	if m.Size > 0 && !strings.Contains(name, strconv.FormatInt(m.Size, 10)) {
-		name += " " + size(m.Size)
+	var parts []string
+	if m.Size > 0 {
+		parts = append(parts, size(m.Size))
 	}
-	if m.Role != "" {
-		name += " " + m.Role
+	if d.Of != "" && (d.Of != "total" || m.Size == 0) {
+		parts = append(parts, d.Of)
 	}
-	if d.Of != "" && d.Of != "total" {
-		name += ", " + d.Of
-	}
-	return name
+	return strings.Join(append(parts, m.Role), " ")
 }
 
 // percentiles is the curve as HdrHistogram's own tools plot it: x counts the nines, so that 99 %, 99.9 %
@@ -92,25 +114,33 @@ func percentiles(h *hdr.Histogram) plotter.XYs {
 		if bracket.Quantile < 100 {
 			x = min(-math.Log10(1-bracket.Quantile/100), most)
 		}
-		points = append(points, plotter.XY{X: x, Y: float64(bracket.ValueAt) / 1e3})
+		points = append(points, plotter.XY{X: x, Y: max(1, float64(bracket.ValueAt)) / 1e3})
 	}
 	return points
 }
 
-// shares is the histogram, in bins as wide as 1/60 of what it shows.
-func shares(h *hdr.Histogram) plotter.XYs {
+// shares is the histogram, in bins as wide as 1/60 of what it shows; in wide ones, each bin is as many times as high
+// as the one before.
+func shares(h *hdr.Histogram, wide bool) plotter.XYs {
 	const bins = 60
-	low, high := float64(h.Min()), float64(h.ValueAtPercentile(99.9))
-	width := max((high-low)/bins, 1)
+	scale, back := func(v float64) float64 { return v }, func(v float64) float64 { return v }
+	if wide {
+		scale, back = math.Log, math.Exp
+	}
+	low, high := scale(max(1, float64(h.Min()))), scale(max(1, float64(h.ValueAtPercentile(99.9))))
+	width := (high - low) / bins
+	if back(low+width)-back(low) < 1 {
+		width = scale(back(low)+1) - low // a nanosecond is the least that is told apart
+	}
 	counts := make([]float64, bins+1)
 	for _, each := range h.Distribution() {
-		if bin := int((float64(each.From) - low) / width); bin >= 0 && bin <= bins {
+		if bin := int((scale(max(1, float64(each.From))) - low) / width); bin >= 0 && bin <= bins {
 			counts[bin] += float64(each.Count)
 		}
 	}
 	points := make(plotter.XYs, len(counts))
 	for i, n := range counts {
-		points[i] = plotter.XY{X: (low + (float64(i)+0.5)*width) / 1e3, Y: 100 * n / float64(h.TotalCount())}
+		points[i] = plotter.XY{X: back(low+(float64(i)+0.5)*width) / 1e3, Y: 100 * n / float64(h.TotalCount())}
 	}
 	return points
 }

@@ -37,7 +37,7 @@ func (s *sizes) measure(m *record.Measure, before bool) {
 	if m.Size <= 0 {
 		return
 	}
-	if m.BitsPerSecond > 0 {
+	if m.BitsPerSecond > 0 && m.Type != "latency" { // whose bandwidth says nothing
 		s.bandwidth.note(seriesName(m), m.Size, m.BitsPerSecond/1e9, before)
 	}
 	for _, d := range m.Latency {

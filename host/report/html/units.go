@@ -13,7 +13,11 @@ func duration(d time.Duration) string {
 	if d <= 0 {
 		return "0"
 	}
-	return strings.NewReplacer(" us", "\u202fµs", " ", "\u202f").Replace(report.Duration(d))
+	return narrow(report.Duration(d))
+}
+
+func narrow(text string) string {
+	return strings.NewReplacer(" us", "\u202fµs", " ", "\u202f").Replace(text)
 }
 
 // size prints bytes.

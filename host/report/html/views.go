@@ -9,6 +9,7 @@ import (
 
 	"rdmarun/host/report/cases"
 	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/report"
 )
 
 // groups are how cases are counted and filtered, in the order of what a reader looks for.
@@ -86,12 +87,8 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 	for _, m := range c.Measures.All() {
 		v.Measured = append(v.Measured, rowsOf(&m)...)
 	}
-	latency, err := latencyCharts(c)
-	if err != nil {
-		return v, err
-	}
-	intervals, err := intervalCharts(c)
-	v.Charts = append(latency, intervals...)
+	charts, err := measureCharts(c)
+	v.Charts = charts
 	return v, err
 }
 
@@ -116,10 +113,10 @@ func rowsOf(m *record.Measure) []measureRow {
 		row.Size = size(m.Size)
 	}
 	if m.BitsPerSecond > 0 {
-		row.Rate = fmt.Sprintf("%.2f Gbit/s", m.BitsPerSecond/1e9)
+		row.Rate = narrow(report.BitRate(m.BitsPerSecond))
 	}
 	if m.MessagesPerSecond > 0 {
-		row.Messages = fmt.Sprintf("%.0f /s", m.MessagesPerSecond)
+		row.Messages = narrow(report.PerSecond(m.MessagesPerSecond)) + "/s"
 	}
 	if len(m.Latency) == 0 {
 		return []measureRow{row}

@@ -57,10 +57,10 @@ func measureRow(m *record.Measure, units Units) []string {
 		if rates := record.IntervalRates(m); rates != nil {
 			least, most = BitRate(slices.Min(rates)), BitRate(slices.Max(rates))
 		}
-		return append(row, BitRate(m.BitsPerSecond), least, most, perSecond(m.MessagesPerSecond))
+		return append(row, BitRate(m.BitsPerSecond), least, most, PerSecond(m.MessagesPerSecond))
 	}
 	if m.Type == "connect" {
-		row = append(row, fmt.Sprint(m.Errors), perSecond(m.MessagesPerSecond)+"/s")
+		row = append(row, fmt.Sprint(m.Errors), PerSecond(m.MessagesPerSecond)+"/s")
 	}
 	for i := range m.Latency {
 		if d := &m.Latency[i]; d.Of == "total" {

@@ -147,7 +147,7 @@ func rateOf(m *record.Measure) string {
 	case m.BitsPerSecond > 0:
 		return BitRate(m.BitsPerSecond)
 	case m.MessagesPerSecond > 0:
-		return perSecond(m.MessagesPerSecond) + "/s"
+		return PerSecond(m.MessagesPerSecond) + "/s"
 	}
 	return ""
 }

@@ -75,8 +75,8 @@ func BitRate(rate float64) string {
 	return digits(value, unit+"bit/s")
 }
 
-// perSecond prints how many a second with three digits, for a column that says so.
-func perSecond(rate float64) string {
+// PerSecond prints how many a second with three digits, for a column that says so.
+func PerSecond(rate float64) string {
 	value, unit := thousands(rate)
 	return strings.TrimSpace(digits(value, unit))
 }
