@@ -106,6 +106,14 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 	ENTRY(ibv_modify_qp)                                                                       \
 	ENTRY(ibv_query_qp)                                                                        \
 	ENTRY(ibv_destroy_qp)                                                                      \
+	ENTRY(ibv_reg_mr_iova)                                                                     \
+	ENTRY(ibv_rereg_mr)                                                                        \
+	ENTRY(ibv_create_ah)                                                                       \
+	ENTRY(ibv_create_ah_from_wc)                                                               \
+	ENTRY(ibv_init_ah_from_wc)                                                                 \
+	ENTRY(ibv_destroy_ah)                                                                      \
+	ENTRY(ibv_attach_mcast)                                                                    \
+	ENTRY(ibv_detach_mcast)                                                                    \
 	ENTRY(ibv_create_srq)                                                                      \
 	ENTRY(ibv_modify_srq)                                                                      \
 	ENTRY(ibv_query_srq)                                                                       \

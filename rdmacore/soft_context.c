@@ -7,6 +7,7 @@
 
 #include "soft_cq.h"
 #include "soft_device.h"
+#include "soft_mw.h"
 #include "soft_qp.h"
 #include "soft_srq.h"
 
@@ -27,6 +28,9 @@ static const struct ibv_context_ops operations = {
 	.post_send = soft_post_send,
 	.post_recv = soft_post_recv,
 	.post_srq_recv = soft_post_srq_recv,
+	.alloc_mw = soft_alloc_mw,
+	.bind_mw = soft_bind_mw,
+	.dealloc_mw = soft_dealloc_mw,
 };
 
 struct ibv_context *soft_open_device(struct ibv_device *device)
@@ -76,10 +80,9 @@ int soft_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 
 int soft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
 {
-	(void)context;
 	if (port != SOFT_PORT)
 		return EINVAL;
-	soft_port_attributes(attr);
+	soft_port_attributes(soft_device(context->device), attr);
 	return 0;
 }
 

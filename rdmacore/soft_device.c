@@ -40,6 +40,7 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	result = soft_mr_table_init(&device->memory, soft_fabric_random(fabric));
 	if (result)
 		goto destroy_shared_queues;
+	soft_multicast_init(&device->multicast);
 	*out = device;
 	return 0;
 
@@ -55,6 +56,7 @@ free_device:
 void soft_device_destroy(struct soft_device *device)
 {
 	soft_mr_table_destroy(&device->memory);
+	soft_multicast_destroy(&device->multicast);
 	soft_table_destroy(&device->shared_queues);
 	soft_table_destroy(&device->queue_pairs);
 	free(device);
@@ -79,7 +81,9 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 		.max_qp = SOFT_MAX_QP,
 		.max_qp_wr = SOFT_MAX_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
-				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE,
+				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
+				    IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_WINDOW |
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_sge = SOFT_MAX_SGE,
 		.max_sge_rd = SOFT_MAX_SGE,
 		.max_cq = SOFT_MAX_CQ,
@@ -89,7 +93,13 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 		.max_qp_rd_atom = SOFT_MAX_RD_ATOMIC,
 		.max_res_rd_atom = SOFT_MAX_RD_ATOMIC * SOFT_MAX_QP,
 		.max_qp_init_rd_atom = SOFT_MAX_RD_ATOMIC,
-		.atomic_cap = IBV_ATOMIC_NONE,
+		/* The processor's own instructions do them, so they are atomic to everybody. */
+		.atomic_cap = IBV_ATOMIC_GLOB,
+		.max_ah = SOFT_MAX_AH,
+		.max_mcast_grp = SOFT_MAX_MULTICAST_GROUPS,
+		.max_mcast_qp_attach = SOFT_MAX_MULTICAST_MEMBERS,
+		.max_total_mcast_qp_attach = SOFT_MAX_MULTICAST_GROUPS * SOFT_MAX_MULTICAST_MEMBERS,
+		.max_mw = SOFT_MR_MAX,
 		.max_srq = SOFT_MAX_SRQ,
 		.max_srq_wr = SOFT_MAX_WR,
 		.max_srq_sge = SOFT_MAX_SGE,
@@ -99,7 +109,7 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 	};
 }
 
-void soft_port_attributes(struct ibv_port_attr *attr)
+void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr *attr)
 {
 	*attr = (struct ibv_port_attr){
 		.state = IBV_PORT_ACTIVE,
@@ -108,6 +118,7 @@ void soft_port_attributes(struct ibv_port_attr *attr)
 		.gid_tbl_len = SOFT_GIDS,
 		.port_cap_flags = IBV_PORT_CM_SUP,
 		.max_msg_sz = SOFT_MAX_MESSAGE,
+		.qkey_viol_cntr = atomic_load(&device->queue_key_violations),
 		.pkey_tbl_len = 1,
 		.active_width = 1, /* 1x */
 		.active_speed = 1, /* 2.5 Gbit/s a lane, as every loopback-like device claims */

@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "soft_mr.h"
+#include "soft_multicast.h"
 #include "soft_table.h"
 
 #define SOFT_MAX_RD_ATOMIC 128
@@ -20,6 +21,8 @@
 #define SOFT_MAX_PD (1 << 20)
 #define SOFT_MAX_SRQ (1 << 20)
 #define SOFT_MAX_MESSAGE (UINT32_C(1) << 31)
+#define SOFT_MAX_AH (1 << 20)
+#define SOFT_MTU 4096 /* what a datagram can hold */
 #define SOFT_PORT 1
 #define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
 
@@ -33,6 +36,8 @@ struct soft_device {
 	struct soft_mr_table memory;
 	struct soft_table queue_pairs;
 	struct soft_table shared_queues;
+	struct soft_multicast multicast;
+	_Atomic uint32_t queue_key_violations; /* of the port (IBTA 14.2.5.6) */
 };
 
 int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **device);
@@ -42,7 +47,7 @@ void soft_device_destroy(struct soft_device *device);
 int soft_device_owns(const struct soft_device *device, const union ibv_gid *gid);
 
 void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr);
-void soft_port_attributes(struct ibv_port_attr *attr);
+void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr *attr);
 
 static inline struct soft_device *soft_device(struct ibv_device *device)
 {

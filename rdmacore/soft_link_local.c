@@ -1,24 +1,27 @@
 #include "soft_link.h"
 
+#include "soft_ah.h"
 #include "soft_device.h"
 #include "soft_fabric.h"
 #include "soft_qp.h"
 
 /*
- * The queue pair that qp's address vector and destination number lead to, found once and held; NULL
- * when there is no such queue pair (any more).
+ * The queue pair of that number at that address, kept for the next packet and held; NULL when there is
+ * none (any more).
  */
-static struct soft_qp *find_peer(struct soft_qp *qp)
+static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, uint32_t number)
 {
 	struct soft_device *device = soft_qp_device(qp);
-	struct soft_table *table = &device->queue_pairs;
 
-	if (qp->peer && soft_qp_state(qp->peer) == IBV_QPS_RESET) {
+	if (qp->peer &&
+	    (soft_qp_state(qp->peer) == IBV_QPS_RESET || qp->peer->ibv.qp_num != number)) {
 		soft_qp_release(qp->peer);
 		qp->peer = NULL;
 	}
-	if (!qp->peer && soft_device_owns(device, &qp->attr.ah_attr.grh.dgid))
-		qp->peer = soft_table_find(table, qp->attr.dest_qp_num, soft_qp_hold);
+	if (!soft_device_owns(device, gid))
+		return NULL;
+	if (!qp->peer)
+		qp->peer = soft_table_find(&device->queue_pairs, number, soft_qp_hold);
 	return qp->peer;
 }
 
@@ -29,44 +32,114 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 	/* Each knows the other's address, which is how either knows its own. */
 	const union ibv_gid *here = &peer->attr.ah_attr.grh.dgid;
 	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
+	bool acknowledged = qp->service == SOFT_RELIABLE_CONNECTION;
 	struct soft_packet packet, response;
 	bool peer_failed;
 
 	pthread_mutex_lock(&peer->responder.lock);
-	while (soft_requester_next(qp, &packet))
+	while (soft_requester_next(qp, &packet)) {
 		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
 		    soft_responder_receive(peer, &packet, &response) &&
 		    !soft_fault_loses(faults, there, here, SOFT_FAULT_DATA, 0))
 			soft_requester_receive(qp, &response);
+		if (!acknowledged)
+			soft_requester_sent(qp);
+	}
 	peer_failed = peer->responder.failed;
 	pthread_mutex_unlock(&peer->responder.lock);
 	return peer_failed;
 }
 
-/* Nobody is at the other end: what is sent is lost, and the ACK timer decides. */
+/* Nobody is at the other end: what is sent is lost, and the ACK timer, where there is one, decides. */
 static void lose(struct soft_qp *qp)
 {
 	struct soft_packet packet;
 
 	while (soft_requester_next(qp, &packet))
-		;
+		if (qp->service != SOFT_RELIABLE_CONNECTION)
+			soft_requester_sent(qp);
 }
 
-void soft_link_transmit(struct soft_qp *qp)
+/* Returns whether the peer failed over it. */
+static bool deliver(struct soft_qp *peer, const struct soft_packet *packet)
 {
-	struct soft_requester *requester = &qp->requester;
-	struct soft_qp *peer = NULL, *failed_peer = NULL;
 	bool failed;
 
-	if (soft_qp_state(qp) == IBV_QPS_RTS) {
-		peer = find_peer(qp);
-		if (!peer) {
+	pthread_mutex_lock(&peer->responder.lock);
+	soft_datagram_receive(peer, packet);
+	failed = peer->responder.failed;
+	pthread_mutex_unlock(&peer->responder.lock);
+	return failed;
+}
+
+/*
+ * Send datagrams until there are none or somebody failed over one.  Who did is kept in *group (of a
+ * multicast, all of its members) or returned, held.
+ */
+static struct soft_qp *transmit_datagrams(struct soft_qp *qp, struct soft_multicast_members **group)
+{
+	struct soft_device *device = soft_qp_device(qp);
+	struct soft_qp *peer, *failed_peer = NULL;
+	struct soft_packet packet;
+	bool failed = false;
+
+	while (!failed && soft_requester_next(qp, &packet)) {
+		const union ibv_gid *gid = &packet.ah->attr.grh.dgid;
+
+		if (soft_fault_loses(&device->fabric->faults, &packet.ah->source, gid,
+				     SOFT_FAULT_DATA, 0)) {
+			;
+		} else if (soft_gid_is_multicast(gid)) {
+			*group = soft_multicast_find(&device->multicast, gid);
+			for (uint32_t member = 0; *group && member < (*group)->count; member++)
+				failed |= deliver((*group)->queue_pairs[member], &packet);
+			if (!failed) {
+				soft_multicast_release(*group);
+				*group = NULL;
+			}
+		} else if ((peer = find_peer(qp, gid, packet.destination)) && deliver(peer, &packet)) {
+			failed = true;
+			failed_peer = peer;
+			soft_qp_hold(peer);
+		}
+		soft_requester_sent(qp);
+	}
+	return failed_peer;
+}
+
+/* Settle who failed.  No lock is held. */
+static void settle_peers(struct soft_qp *failed_peer, struct soft_multicast_members *group)
+{
+	if (failed_peer) {
+		soft_qp_settle(failed_peer);
+		soft_qp_release(failed_peer);
+	}
+	if (group)
+		for (uint32_t member = 0; member < group->count; member++)
+			soft_qp_settle(group->queue_pairs[member]);
+	soft_multicast_release(group);
+}
+
+/* One pass over what there is to send.  Releases requester.lock; true when another pass is due. */
+static bool transmit(struct soft_qp *qp)
+{
+	struct soft_requester *requester = &qp->requester;
+	struct soft_multicast_members *group = NULL;
+	struct soft_qp *peer, *failed_peer = NULL;
+	enum ibv_qp_state state = soft_qp_state(qp);
+	bool failed, local, more;
+
+	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
+		if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
+			failed_peer = transmit_datagrams(qp, &group);
+		} else if (!(peer = find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num))) {
 			lose(qp);
 		} else if (exchange(qp, peer)) {
 			soft_qp_hold(peer);
 			failed_peer = peer;
 		}
 	}
+	local = soft_requester_begin_local(qp);
 	failed = soft_qp_state(qp) == IBV_QPS_ERR;
 	if (!failed && requester->wait_delay) {
 		/* Without a timer the wait would never end: give up as if it had ended in vain. */
@@ -80,10 +153,21 @@ void soft_link_transmit(struct soft_qp *qp)
 
 	if (failed)
 		soft_qp_settle(qp);
-	if (failed_peer) {
-		soft_qp_settle(failed_peer);
-		soft_qp_release(failed_peer);
+	more = qp->service == SOFT_UNRELIABLE_DATAGRAM && (failed_peer || group);
+	settle_peers(failed_peer, group);
+	if (local) {
+		soft_pd_quiesce(soft_pd(qp->ibv.pd));
+		pthread_mutex_lock(&requester->lock);
+		soft_requester_end_local(qp);
+		pthread_mutex_unlock(&requester->lock);
 	}
+	return local || more;
+}
+
+void soft_link_transmit(struct soft_qp *qp)
+{
+	while (transmit(qp))
+		pthread_mutex_lock(&qp->requester.lock);
 }
 
 void soft_link_expire(struct soft_timer *timer)

@@ -9,6 +9,7 @@
  *   cq.consumer_lock     consumers of one completion queue
  *   cq.lock              producers of one completion queue
  *   mr.lock              slots of the memory key table (writers; readers take no lock)
+ *   multicast.lock       the members of multicast groups
  *   table.lock           one number table (queue pair numbers, communication ids)
  *   event_queue.lock     one CM event channel, completion channel or async event queue
  *   faults.lock          the rules of what is lost

@@ -1,6 +1,7 @@
 #include "soft_mr.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "soft_device.h"
@@ -9,7 +10,8 @@
 
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING)
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
+	 IBV_ACCESS_RELAXED_ORDERING)
 
 int soft_mr_table_init(struct soft_mr_table *table, uint64_t random)
 {
@@ -51,11 +53,8 @@ static struct soft_mr_slot *slot_of(struct soft_mr_table *table, uint32_t index)
 	return &slots[index % SOFT_MR_LEAF];
 }
 
-/*
- * Fresh slots first and freed ones oldest first, so that a stale key stays wrong for long.  Returns
- * the index, or 0 when there is no memory or no slot left.  table->lock is held.
- */
-static uint32_t take_slot(struct soft_mr_table *table, struct soft_mr_slot **slot)
+/* Fresh slots first and freed ones oldest first, so that a stale key stays wrong for long. */
+uint32_t soft_mr_take_slot(struct soft_mr_table *table, struct soft_mr_slot **slot)
 {
 	uint32_t index;
 
@@ -72,22 +71,56 @@ static uint32_t take_slot(struct soft_mr_table *table, struct soft_mr_slot **slo
 	return index;
 }
 
-struct ibv_mr *soft_reg_mr(struct ibv_pd *ibv_pd, void *address, size_t length, int access)
+void soft_mr_free_slot(struct soft_mr_table *table, uint32_t index)
+{
+	atomic_store_explicit(&slot_of(table, index)->pd, NULL, memory_order_relaxed);
+	table->free[(table->free_head + table->free_count++) % SOFT_MR_MAX] = index;
+}
+
+struct soft_mr_slot *soft_mr_slot(struct soft_mr_table *table, uint32_t key)
+{
+	uint32_t index = key >> 8;
+
+	return index && index < table->used ? slot_of(table, index) : NULL;
+}
+
+/* 0 or an errno value: what cannot be registered. */
+static int check(const void *address, size_t length, uint64_t iova, int access)
+{
+	if (access & ~SOFT_MR_ACCESS)
+		return EOPNOTSUPP;
+	/* ibv_reg_mr(3): remote write and atomic rights need the local one. */
+	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	if ((uintptr_t)address + length < (uintptr_t)address || iova + length < iova)
+		return EINVAL;
+	return 0;
+}
+
+/* Everything of the slot but its key.  table->lock is held. */
+static void fill(struct soft_mr_slot *slot, struct soft_pd *pd, const void *address, size_t length,
+		 uint64_t iova, int access)
+{
+	atomic_store_explicit(&slot->access, (uint32_t)access | SOFT_ACCESS_LOCAL, memory_order_release);
+	atomic_store_explicit(&slot->address, iova, memory_order_release);
+	atomic_store_explicit(&slot->memory, (uintptr_t)address, memory_order_release);
+	atomic_store_explicit(&slot->length, length, memory_order_release);
+	atomic_store_explicit(&slot->qp_num, 0, memory_order_release);
+	atomic_store_explicit(&slot->pd, pd, memory_order_release);
+}
+
+struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t length, uint64_t iova,
+				int access)
 {
 	struct soft_pd *pd = soft_pd(ibv_pd);
 	struct soft_mr_table *table = &soft_device(ibv_pd->context->device)->memory;
+	int error = check(address, length, iova, access);
 	struct soft_mr_slot *slot;
 	struct soft_mr *mr;
 
-	if (access & ~SOFT_MR_ACCESS) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	/* ibv_reg_mr(3): remote write and atomic rights need the local one. */
-	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
-	     !(access & IBV_ACCESS_LOCAL_WRITE)) ||
-	    (uintptr_t)address + length < (uintptr_t)address) {
-		errno = EINVAL;
+	if (error) {
+		errno = error;
 		return NULL;
 	}
 	mr = calloc(1, sizeof(*mr));
@@ -95,14 +128,12 @@ struct ibv_mr *soft_reg_mr(struct ibv_pd *ibv_pd, void *address, size_t length, 
 		return NULL;
 
 	pthread_mutex_lock(&table->lock);
-	mr->index = take_slot(table, &slot);
+	mr->index = soft_mr_take_slot(table, &slot);
 	if (mr->index) {
 		uint32_t key = mr->index << 8 | ++table->tag;
 
-		slot->access = (uint32_t)access;
-		slot->address = (uintptr_t)address;
-		slot->length = length;
-		atomic_store_explicit(&slot->pd, pd, memory_order_relaxed);
+		slot->windows = 0;
+		fill(slot, pd, address, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
 		atomic_store_explicit(&slot->key, key, memory_order_release);
 		mr->ibv.lkey = key;
 		mr->ibv.rkey = key;
@@ -114,6 +145,7 @@ struct ibv_mr *soft_reg_mr(struct ibv_pd *ibv_pd, void *address, size_t length, 
 		return NULL;
 	}
 	atomic_fetch_add(&pd->users, 1);
+	mr->access = access;
 	mr->ibv.context = ibv_pd->context;
 	mr->ibv.pd = ibv_pd;
 	mr->ibv.addr = address;
@@ -122,23 +154,85 @@ struct ibv_mr *soft_reg_mr(struct ibv_pd *ibv_pd, void *address, size_t length, 
 	return &mr->ibv;
 }
 
+struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
+{
+	return soft_reg_mr_iova(pd, address, length, (uintptr_t)address, access);
+}
+
+struct ibv_mr *soft_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
+				 unsigned int access)
+{
+	return soft_reg_mr_iova(pd, address, length, iova, (int)(access & ~IBV_ACCESS_OPTIONAL_RANGE));
+}
+
+/* Take the key away and wait until nobody uses it; -EBUSY while windows are bound. */
+static int disable(struct soft_mr_table *table, struct soft_mr_slot *slot, struct soft_pd *pd)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&table->lock);
+	if (slot->windows)
+		result = -EBUSY;
+	else
+		atomic_store_explicit(&slot->key, 0, memory_order_release);
+	pthread_mutex_unlock(&table->lock);
+	if (!result)
+		soft_pd_quiesce(pd);
+	return result;
+}
+
+int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void *address,
+		  size_t length, int access)
+{
+	struct soft_mr *mr = (struct soft_mr *)ibv_mr;
+	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
+	struct soft_mr_slot *slot = slot_of(table, mr->index);
+	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+
+	if (!(flags & IBV_REREG_MR_CHANGE_PD))
+		ibv_pd = ibv_mr->pd;
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		access = mr->access;
+	if (!moves) {
+		address = ibv_mr->addr;
+		length = ibv_mr->length;
+	}
+	errno = !flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ? EINVAL :
+		ibv_pd->context != ibv_mr->context || (moves && !length) ? EINVAL :
+		check(address, length, (uintptr_t)address, access);
+	if (errno)
+		return IBV_REREG_MR_ERR_INPUT;
+	errno = -disable(table, slot, soft_pd(ibv_mr->pd));
+	if (errno)
+		return IBV_REREG_MR_ERR_CMD;
+	pthread_mutex_lock(&table->lock);
+	/* A region that is not moved keeps the address that work requests name it by. */
+	fill(slot, soft_pd(ibv_pd), address, length,
+	     access & IBV_ACCESS_ZERO_BASED ? 0 :
+	     moves ? (uintptr_t)address : atomic_load_explicit(&slot->address, memory_order_relaxed),
+	     access);
+	atomic_store_explicit(&slot->key, ibv_mr->lkey, memory_order_release);
+	pthread_mutex_unlock(&table->lock);
+	atomic_fetch_add(&soft_pd(ibv_pd)->users, 1);
+	atomic_fetch_sub(&soft_pd(ibv_mr->pd)->users, 1);
+	mr->access = access;
+	ibv_mr->pd = ibv_pd;
+	ibv_mr->addr = address;
+	ibv_mr->length = length;
+	return 0;
+}
+
 int soft_dereg_mr(struct ibv_mr *ibv_mr)
 {
 	struct soft_mr *mr = (struct soft_mr *)ibv_mr;
 	struct soft_pd *pd = soft_pd(ibv_mr->pd);
 	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
-	struct soft_mr_slot *slot;
+	int result = disable(table, slot_of(table, mr->index), pd);
 
+	if (result)
+		return -result;
 	pthread_mutex_lock(&table->lock);
-	slot = slot_of(table, mr->index);
-	atomic_store_explicit(&slot->key, 0, memory_order_release);
-	pthread_mutex_unlock(&table->lock);
-
-	soft_pd_quiesce(pd);
-
-	pthread_mutex_lock(&table->lock);
-	atomic_store_explicit(&slot->pd, NULL, memory_order_relaxed);
-	table->free[(table->free_head + table->free_count++) % SOFT_MR_MAX] = mr->index;
+	soft_mr_free_slot(table, mr->index);
 	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&pd->users, 1);
 	free(mr);

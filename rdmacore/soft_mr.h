@@ -20,12 +20,24 @@
 
 struct soft_pd;
 
+/* Besides enum ibv_access_flags: the key is good as an lkey.  Regions have it, windows have not. */
+#define SOFT_ACCESS_LOCAL (UINT32_C(1) << 31)
+
+/*
+ * A region, or a window on one.  A window changes while others read it, so every field is atomic and the
+ * key is 0 meanwhile; a reader looks at the key before and after the rest.  Who has seen a new field has
+ * seen the key go: fields are stored with release and loaded with acquire.
+ */
 struct soft_mr_slot {
-	_Atomic uint32_t key; /* index << 8 | tag; 0 while free */
-	uint32_t access;
+	_Atomic uint32_t key; /* index << 8 | tag; 0 while free or, a window, not bound */
+	_Atomic uint32_t access;
 	_Atomic(struct soft_pd *) pd;
-	uint64_t address;
-	uint64_t length;
+	_Atomic uint64_t address; /* as the owner of a key names it (iova) */
+	_Atomic uint64_t length;
+	_Atomic uint64_t memory; /* where address is in this process */
+	_Atomic uint32_t qp_num; /* the one queue pair a type 2 window is good for; 0: any */
+	uint32_t region; /* a bound window: index of its region; under table->lock */
+	uint32_t windows; /* a region: windows bound to it; under table->lock */
 };
 
 struct soft_mr_table {
@@ -41,24 +53,44 @@ struct soft_mr_table {
 struct soft_mr {
 	struct ibv_mr ibv;
 	uint32_t index;
+	int access;
 };
 
 int soft_mr_table_init(struct soft_mr_table *table, uint64_t random);
 void soft_mr_table_destroy(struct soft_mr_table *table);
 
 struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access);
+/* The same with an address of the caller's for the first byte: what work requests name it by. */
+struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
+				int access);
+/* Optional access flags that are unknown are ignored. */
+struct ibv_mr *soft_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
+				 unsigned int access);
+/* Change translation, protection domain or rights.  0, or an enum ibv_rereg_mr_err_code with errno. */
+int soft_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *address, size_t length,
+		  int access);
+/* EBUSY while windows are bound to it. */
 int soft_dereg_mr(struct ibv_mr *mr);
+
+/* For soft_mw.c; table->lock is held.  A free index and its slot, or 0. */
+uint32_t soft_mr_take_slot(struct soft_mr_table *table, struct soft_mr_slot **slot);
+void soft_mr_free_slot(struct soft_mr_table *table, uint32_t index);
+/* The slot of a key that was handed out once, whatever it is now; NULL for any other. */
+struct soft_mr_slot *soft_mr_slot(struct soft_mr_table *table, uint32_t key);
 
 /*
  * The memory behind [address, address + length) when key belongs to pd, covers that range and grants
- * every right in access (enum ibv_access_flags); else NULL.  The caller holds a lock of a queue pair
- * of pd for as long as it uses the result.
+ * every right in access (enum ibv_access_flags, SOFT_ACCESS_LOCAL for an lkey); else NULL.  qp_num is
+ * the queue pair that was asked (windows may be good for one only).  The caller holds a lock of a queue
+ * pair of pd for as long as it uses the result.
  */
 static inline void *soft_mr_translate(struct soft_mr_table *table, struct soft_pd *pd, uint32_t key,
-				      uint64_t address, uint64_t length, uint32_t access)
+				      uint64_t address, uint64_t length, uint32_t access,
+				      uint32_t qp_num)
 {
-	uint32_t index = key >> 8;
+	uint32_t index = key >> 8, only_qp_num;
 	struct soft_mr_slot *leaf, *slot;
+	uint64_t first, size, memory;
 
 	if (index >= SOFT_MR_MAX)
 		return NULL;
@@ -69,11 +101,19 @@ static inline void *soft_mr_translate(struct soft_mr_table *table, struct soft_p
 	if (!key || atomic_load_explicit(&slot->key, memory_order_acquire) != key ||
 	    atomic_load_explicit(&slot->pd, memory_order_relaxed) != pd)
 		return NULL;
-	/* From here on the slot is stable: its owner cannot pass our queue pair's lock. */
-	if ((slot->access & access) != access || address < slot->address ||
-	    length > slot->length || address - slot->address > slot->length - length)
+	if ((atomic_load_explicit(&slot->access, memory_order_acquire) & access) != access)
 		return NULL;
-	return (void *)(uintptr_t)address;
+	first = atomic_load_explicit(&slot->address, memory_order_acquire);
+	size = atomic_load_explicit(&slot->length, memory_order_acquire);
+	memory = atomic_load_explicit(&slot->memory, memory_order_acquire);
+	only_qp_num = atomic_load_explicit(&slot->qp_num, memory_order_acquire);
+	if (address < first || length > size || address - first > size - length ||
+	    (only_qp_num && only_qp_num != qp_num))
+		return NULL;
+	/* All of that was of one key; from here on its owner cannot pass our queue pair's lock. */
+	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
+		return NULL;
+	return (void *)(uintptr_t)(memory + (address - first));
 }
 
 #endif

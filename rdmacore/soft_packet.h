@@ -65,6 +65,8 @@ struct soft_segment {
 	uint64_t length;
 };
 
+struct soft_ah;
+
 struct soft_packet {
 	uint8_t opcode;
 	uint8_t syndrome; /* ACKNOWLEDGE, RDMA_READ_RESPONSE */
@@ -82,6 +84,8 @@ struct soft_packet {
 	uint64_t length; /* payload, or bytes asked for by a READ */
 	uint64_t operand; /* to add, or to swap in; ATOMIC_ACKNOWLEDGE: what was there before */
 	uint64_t compare;
+	const struct soft_ah *ah; /* datagrams: the way */
+	uint8_t grh[SOFT_GRH]; /* datagrams: the first segment */
 	uint32_t num_segments;
 	struct soft_segment segments[SOFT_MAX_SEGMENTS];
 };

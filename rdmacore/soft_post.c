@@ -3,29 +3,33 @@
 #include <errno.h>
 #include <string.h>
 
+#include "soft_ah.h"
 #include "soft_link.h"
+#include "soft_mw.h"
 
 /* Bytes of the request; false when its opcode, list or flags are not what the queue pair allows. */
 static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
 {
+	const struct soft_request_kind *kind = soft_request_kind((uint32_t)wr->opcode);
+
 	*length = 0;
+	if (!kind || !(kind->services & soft_request_service(qp->ibv.qp_type)))
+		return false;
+	if (kind->traits & SOFT_LOCAL) /* these have no list */
+		return !(wr->send_flags & IBV_SEND_INLINE);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
 		return false;
 	for (int index = 0; index < wr->num_sge; index++)
 		*length += wr->sg_list[index].length;
 	if (*length > SOFT_MAX_MESSAGE)
 		return false;
-	switch (wr->opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return !(wr->send_flags & IBV_SEND_INLINE) || *length <= qp->cap.max_inline_data;
-	case IBV_WR_RDMA_READ:
-		return !(wr->send_flags & IBV_SEND_INLINE);
-	default:
+	if (kind->traits & SOFT_ATOMIC && *length != sizeof(uint64_t))
 		return false;
-	}
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM && !wr->wr.ud.ah)
+		return false;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return true;
+	return !(kind->traits & SOFT_RESPONDS) && *length <= qp->cap.max_inline_data;
 }
 
 /* Inline data is copied behind the request now, so the user may reuse its memory at once. */
@@ -34,11 +38,47 @@ static void copy_inline(struct soft_send_wqe *wqe, const struct ibv_send_wr *wr)
 	char *data = (char *)&wqe->sge[1];
 
 	wqe->num_sge = 1;
-	wqe->sge[0] = (struct ibv_sge){(uintptr_t)data, (uint32_t)wqe->length, 0};
+	wqe->sge[0] = (struct ibv_sge){(uintptr_t)data, wqe->length, 0};
 	for (int index = 0; index < wr->num_sge; index++) {
 		memcpy(data, (const void *)(uintptr_t)wr->sg_list[index].addr,
 		       wr->sg_list[index].length);
 		data += wr->sg_list[index].length;
+	}
+}
+
+/* The fields that depend on what is asked for.  False: it cannot be asked of this queue pair. */
+static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe)
+{
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
+		wqe->ah = soft_ah(wr->wr.ud.ah);
+		wqe->remote_qp_num = wr->wr.ud.remote_qpn;
+		wqe->queue_key = wr->wr.ud.remote_qkey;
+		soft_ah_hold(wqe->ah);
+		return true;
+	}
+	switch (wr->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		wqe->remote_address = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		soft_request_operands(wqe)[0] = wr->wr.atomic.swap;
+		soft_request_operands(wqe)[1] = wr->wr.atomic.compare_add;
+		return true;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->remote_address = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		soft_request_operands(wqe)[0] = wr->wr.atomic.compare_add;
+		soft_request_operands(wqe)[1] = 0;
+		return true;
+	case IBV_WR_LOCAL_INV:
+		wqe->num_sge = 0;
+		wqe->rkey = wr->invalidate_rkey;
+		return true;
+	case IBV_WR_BIND_MW:
+		return soft_mw_post(qp, wr, wqe);
+	default:
+		wqe->remote_address = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		return true;
 	}
 }
 
@@ -54,14 +94,11 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 		return ENOMEM;
 	wqe = soft_send_wqe(requester, requester->posted);
 	wqe->wr_id = wr->wr_id;
-	wqe->remote_address = wr->wr.rdma.remote_addr;
-	wqe->rkey = wr->wr.rdma.rkey;
-	wqe->length = length;
+	wqe->length = (uint32_t)length;
 	wqe->immediate = wr->imm_data;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)wr->send_flags;
 	wqe->psn = requester->psn;
-	requester->psn = (requester->psn + 1) & SOFT_PSN_MASK;
 	if (wr->send_flags & IBV_SEND_INLINE && length) {
 		copy_inline(wqe, wr);
 	} else {
@@ -69,6 +106,11 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 		for (int index = 0; index < wr->num_sge; index++)
 			wqe->sge[index] = wr->sg_list[index];
 	}
+	if (!fill_operation(qp, wr, wqe))
+		return EINVAL;
+	/* What makes no packet has the number of the next one that does. */
+	if (!(soft_request_kind(wqe->opcode)->traits & SOFT_LOCAL))
+		requester->psn = (requester->psn + 1) & SOFT_PSN_MASK;
 	requester->posted++;
 	return 0;
 }
@@ -81,7 +123,7 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 
 	pthread_mutex_lock(&qp->requester.lock);
 	state = soft_qp_state(qp);
-	if (state != IBV_QPS_RTS && state != IBV_QPS_ERR)
+	if (state < IBV_QPS_RTS)
 		result = EINVAL;
 	while (wr && !result) {
 		result = append_send(qp, wr);
@@ -90,6 +132,8 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	}
 	if (result)
 		*bad = wr;
+	if (state == IBV_QPS_SQE)
+		soft_requester_flush(qp);
 	/* What was accepted goes out even when a later one was not. */
 	soft_link_transmit(qp);
 	return result;

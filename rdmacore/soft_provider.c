@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "soft_ah.h"
 #include "soft_cm.h"
 #include "soft_context.h"
 #include "soft_cq.h"
@@ -179,6 +180,15 @@ static const struct core_provider table = {
 	.ibv_ack_cq_events = soft_ack_cq_events,
 	.ibv_create_qp = soft_create_qp,
 	.ibv_modify_qp = soft_modify_qp,
+	.ibv_reg_mr_iova = soft_reg_mr_iova,
+	.ibv_reg_mr_iova2 = soft_reg_mr_iova2,
+	.ibv_rereg_mr = soft_rereg_mr,
+	.ibv_create_ah = soft_create_ah,
+	.ibv_create_ah_from_wc = soft_create_ah_from_wc,
+	.ibv_init_ah_from_wc = soft_init_ah_from_wc,
+	.ibv_destroy_ah = soft_destroy_ah,
+	.ibv_attach_mcast = soft_attach_mcast,
+	.ibv_detach_mcast = soft_detach_mcast,
 	.ibv_create_srq = soft_create_srq,
 	.ibv_modify_srq = soft_modify_srq,
 	.ibv_query_srq = soft_query_srq,

@@ -29,7 +29,7 @@ static int check_attributes(const struct ibv_qp_init_attr *attr)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (attr->qp_type != IBV_QPT_RC)
+	if (!soft_request_service(attr->qp_type))
 		return EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > SOFT_MAX_WR ||
 	    cap->max_recv_wr > SOFT_MAX_WR || cap->max_send_sge > SOFT_MAX_SGE ||
@@ -38,11 +38,24 @@ static int check_attributes(const struct ibv_qp_init_attr *attr)
 	return 0;
 }
 
+static uint8_t service_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return SOFT_UNRELIABLE_CONNECTION;
+	case IBV_QPT_UD:
+		return SOFT_UNRELIABLE_DATAGRAM;
+	default:
+		return SOFT_RELIABLE_CONNECTION;
+	}
+}
+
 static void init_events(struct soft_qp *qp)
 {
 	qp->events[SOFT_QP_ACCESS_EVENT].type = IBV_EVENT_QP_ACCESS_ERR;
 	qp->events[SOFT_QP_REQUEST_EVENT].type = IBV_EVENT_QP_REQ_ERR;
 	qp->events[SOFT_QP_LAST_WQE_EVENT].type = IBV_EVENT_QP_LAST_WQE_REACHED;
+	qp->events[SOFT_QP_DRAINED_EVENT].type = IBV_EVENT_SQ_DRAINED;
 	for (int event = 0; event < SOFT_QP_EVENTS; event++)
 		qp->events[event].element.qp = &qp->ibv;
 }
@@ -65,6 +78,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 			.qp_type = attr->qp_type, .state = IBV_QPS_RESET},
 		.references = 1,
 		.state = IBV_QPS_RESET,
+		.service = service_of(attr->qp_type),
 		.cap = attr->cap,
 		.srq = attr->srq ? soft_srq(attr->srq) : NULL,
 		.signal_all = attr->sq_sig_all,
@@ -115,6 +129,8 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 	struct soft_device *device = soft_qp_device(qp);
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
+	if (atomic_load(&qp->groups)) /* ibv_destroy_qp(3) */
+		return EBUSY;
 	soft_table_remove(&device->queue_pairs, ibv_qp->qp_num);
 	/* From RESET on no packet is executed and no timer does anything. */
 	soft_modify_qp(ibv_qp, &reset, IBV_QP_STATE);

@@ -18,26 +18,14 @@
 #include "soft_packet.h"
 #include "soft_pd.h"
 #include "soft_receive.h"
+#include "soft_request.h"
 #include "soft_timer.h"
-
-/* A posted send, followed in the ring by its scatter/gather list or its inline data. */
-struct soft_send_wqe {
-	uint64_t wr_id;
-	uint64_t remote_address;
-	uint64_t length;
-	uint32_t rkey;
-	uint32_t immediate;
-	uint32_t psn;
-	uint16_t num_sge;
-	uint8_t opcode; /* enum ibv_wr_opcode */
-	uint8_t flags; /* enum ibv_send_flags */
-	struct ibv_sge sge[];
-};
 
 enum soft_requester_wait {
 	SOFT_WAIT_NONE,
 	SOFT_WAIT_RNR, /* the peer asked for time */
 	SOFT_WAIT_ACK, /* sent, not answered */
+	SOFT_WAIT_LOCAL, /* the first half of work on a window is done (soft_mw.h) */
 };
 
 /* Indexes count for ever and are reduced by mask; completed <= transmitted <= posted. */
@@ -51,6 +39,10 @@ struct soft_requester {
 	uint32_t transmitted;
 	uint32_t completed;
 	uint32_t psn; /* of the next request to be posted */
+	uint32_t resend_until; /* what had been sent when it last went back, where that is later than now */
+	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
+	uint32_t responding; /* transmitted READs and atomics */
+	bool drain_event; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
 	enum soft_requester_wait wait;
 	uint64_t wait_delay; /* nanoseconds the link has still to arm a timer for, or 0 */
 	uint8_t retries_left;
@@ -63,12 +55,23 @@ struct soft_responder {
 	uint32_t msn;
 	bool nak_sent; /* one sequence NAK a gap */
 	bool failed; /* its queue pair must go to ERR; see soft_lock.h */
+	struct soft_atomic_result *results; /* of the last atomics, for duplicates: a ring */
+	uint32_t result_count; /* its size: max_dest_rd_atomic */
+	uint32_t result_next;
+};
+
+/* Oldest first overwritten; a duplicate may come for as many as the requester may have outstanding. */
+struct soft_atomic_result {
+	uint32_t psn;
+	bool valid;
+	uint64_t value;
 };
 
 enum soft_qp_event {
 	SOFT_QP_ACCESS_EVENT,
 	SOFT_QP_REQUEST_EVENT,
 	SOFT_QP_LAST_WQE_EVENT,
+	SOFT_QP_DRAINED_EVENT,
 	SOFT_QP_EVENTS
 };
 
@@ -81,6 +84,8 @@ struct soft_qp {
 	 */
 	_Atomic int state;
 	struct soft_pd_member member, receive_member; /* of its PD, and of its shared queue's */
+	uint8_t service; /* enum soft_service */
+	_Atomic unsigned int groups; /* multicast groups it is attached to */
 	struct soft_srq *srq; /* where its receives come from; NULL: from its own queue */
 	struct soft_qp *peer; /* held; under requester.lock */
 	struct ibv_qp_attr attr; /* what was set; under requester.lock */
@@ -104,6 +109,14 @@ static inline enum ibv_qp_state soft_qp_state(const struct soft_qp *qp)
 	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+/* Packets are executed in all states from RTR on but ERR (IBTA 10.3.1). */
+static inline bool soft_qp_receives(const struct soft_qp *qp)
+{
+	enum ibv_qp_state state = soft_qp_state(qp);
+
+	return state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
+}
+
 static inline struct soft_device *soft_qp_device(const struct soft_qp *qp)
 {
 	return soft_device(qp->ibv.context->device);
@@ -117,6 +130,7 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 
 /* soft_qp.c: life */
 struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+/* EBUSY while it is attached to a multicast group. */
 int soft_destroy_qp(struct ibv_qp *qp);
 void soft_qp_hold(void *qp);
 void soft_qp_release(struct soft_qp *qp);
@@ -144,10 +158,20 @@ void soft_requester_reset(struct soft_qp *qp);
  * error ended the queue pair (its state is then ERR).
  */
 bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet);
+/* What next gave was handed over, and the service is one without acknowledgements: it is complete. */
+void soft_requester_sent(struct soft_qp *qp);
+/*
+ * Work on windows at the head of the queue, in two halves (soft_mw.h).  begin: false when there is none;
+ * true, and the caller passes soft_pd_quiesce with no lock held before it calls end.
+ */
+bool soft_requester_begin_local(struct soft_qp *qp);
+void soft_requester_end_local(struct soft_qp *qp);
 /* An acknowledgement or a response came back. */
 void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet);
 /* The delay of requester.wait has passed: go back and send again, or give up. */
 void soft_requester_expire(struct soft_qp *qp);
+/* SQD begins: no new request is sent.  event: SQ_DRAINED when all that were sent are answered. */
+void soft_requester_drain(struct soft_qp *qp, bool event);
 /* Complete everything outstanding with WR_FLUSH_ERR. */
 void soft_requester_flush(struct soft_qp *qp);
 
@@ -158,5 +182,18 @@ void soft_responder_reset(struct soft_qp *qp);
 /* Execute a request.  True when response is to go back; false when the packet was dropped. */
 bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet,
 			    struct soft_packet *response);
+/* From INIT to RTR: remember the results of that many atomics.  -ENOMEM. */
+int soft_responder_remember(struct soft_qp *qp, uint32_t atomics);
+
+/* soft_datagram.c; responder.lock is held */
+void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet);
+
+/* soft_atomic.c; responder.lock is held */
+/* Execute, remember and answer; the target was checked. */
+void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, void *target,
+			 struct soft_packet *response);
+/* A duplicate: the same answer again.  False when it is no longer known. */
+bool soft_atomic_replay(const struct soft_qp *qp, const struct soft_packet *packet,
+			struct soft_packet *response);
 
 #endif

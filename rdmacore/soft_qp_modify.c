@@ -3,47 +3,8 @@
 #include <errno.h>
 
 #include "soft_fabric.h"
-
-/*
- * Transitions of a reliable connected queue pair and the attributes each requires and allows besides
- * IBV_QP_STATE (IBTA 11.2.5.2 table 94; ibv_modify_qp(3)).  To RESET and ERR nothing else is allowed,
- * from any state.
- */
-struct transition {
-	enum ibv_qp_state from, to;
-	int required, optional;
-};
-
-static const struct transition transitions[] = {
-	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
-	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
-	{IBV_QPS_INIT, IBV_QPS_RTR,
-	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	 IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-	{IBV_QPS_RTR, IBV_QPS_RTS,
-	 IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		 IBV_QP_MAX_QP_RD_ATOMIC,
-	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
-	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
-	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
-};
-
-static bool allowed(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
-{
-	int others = mask & ~IBV_QP_STATE;
-
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return !(others & ~IBV_QP_CUR_STATE);
-	for (size_t row = 0; row < sizeof(transitions) / sizeof(transitions[0]); row++) {
-		const struct transition *transition = &transitions[row];
-
-		if (transition->from == from && transition->to == to)
-			return (others & transition->required) == transition->required &&
-			       !(others & ~(transition->required | transition->optional));
-	}
-	return false;
-}
+#include "soft_link.h"
+#include "soft_qp_transition.h"
 
 static bool valid(const struct ibv_qp_attr *attr, int mask)
 {
@@ -58,6 +19,11 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > SOFT_MAX_RD_ATOMIC)
 		return false;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > SOFT_MAX_RD_ATOMIC)
+		return false;
+	if (mask & IBV_QP_ALT_PATH && attr->alt_port_num != SOFT_PORT)
+		return false;
+	/* There is one path, so the queue pair is always on it (IBTA 17.2.8: no automatic migration). */
+	if (mask & IBV_QP_PATH_MIG_STATE && attr->path_mig_state != IBV_MIG_MIGRATED)
 		return false;
 	return !(mask & IBV_QP_DEST_QPN && attr->dest_qp_num > 0xffffff);
 }
@@ -75,6 +41,16 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		own->port_num = attr->port_num;
 	if (mask & IBV_QP_AV)
 		own->ah_attr = attr->ah_attr;
+	if (mask & IBV_QP_QKEY)
+		own->qkey = attr->qkey;
+	if (mask & IBV_QP_ALT_PATH) {
+		own->alt_ah_attr = attr->alt_ah_attr;
+		own->alt_pkey_index = attr->alt_pkey_index;
+		own->alt_port_num = attr->alt_port_num;
+		own->alt_timeout = attr->alt_timeout;
+	}
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		own->en_sqd_async_notify = attr->en_sqd_async_notify;
 	if (mask & IBV_QP_PATH_MTU)
 		own->path_mtu = attr->path_mtu;
 	if (mask & IBV_QP_DEST_QPN)
@@ -115,7 +91,9 @@ static void enter(struct soft_qp *qp, enum ibv_qp_state state)
 	qp->ibv.state = state;
 	if (state == IBV_QPS_ERR || state == IBV_QPS_RESET)
 		soft_timer_cancel(&soft_qp_device(qp)->fabric->timers, &qp->timer);
-	if (state == IBV_QPS_ERR) {
+	if (state == IBV_QPS_SQD) {
+		soft_requester_drain(qp, qp->attr.en_sqd_async_notify);
+	} else if (state == IBV_QPS_ERR) {
 		qp->responder.failed = false;
 		soft_requester_flush(qp);
 		soft_receive_flush(qp);
@@ -140,13 +118,24 @@ int soft_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 	lock_both(qp);
 	from = soft_qp_state(qp);
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
-	if (!(mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from) && allowed(from, to, mask) &&
-	    valid(attr, mask)) {
-		store(qp, attr, mask);
-		if (to != from || to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-			enter(qp, to);
-		result = 0;
+	if ((mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from) ||
+	    !soft_qp_transition_allowed(ibv_qp->qp_type, from, to, mask) || !valid(attr, mask))
+		goto unlock;
+	result = 0;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		result = -soft_responder_remember(qp, attr->max_dest_rd_atomic);
+	if (result)
+		goto unlock;
+	store(qp, attr, mask);
+	if (to != from || to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		enter(qp, to);
+	if (to == IBV_QPS_RTS && from == IBV_QPS_SQD) {
+		/* What was posted meanwhile goes out now. */
+		pthread_mutex_unlock(&qp->responder.lock);
+		soft_link_transmit(qp);
+		return 0;
 	}
+unlock:
 	unlock_both(qp);
 	return result;
 }
@@ -170,6 +159,8 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 	attr->qp_state = soft_qp_state(qp);
 	attr->rq_psn = qp->responder.psn;
 	attr->sq_psn = qp->requester.psn;
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
+			    qp->requester.completed != qp->requester.drain_until;
 	unlock_both(qp);
 	attr->cur_qp_state = attr->qp_state;
 	attr->path_mig_state = IBV_MIG_MIGRATED;

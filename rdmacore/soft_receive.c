@@ -163,7 +163,7 @@ enum ibv_wc_status soft_receive_scatter(struct soft_qp *qp, const struct soft_re
 		if (!length)
 			continue;
 		address = soft_mr_translate(memory, pd, sge->lkey, sge->addr, length,
-					    IBV_ACCESS_LOCAL_WRITE);
+					    IBV_ACCESS_LOCAL_WRITE | SOFT_ACCESS_LOCAL, 0);
 		if (!address)
 			return IBV_WC_LOC_PROT_ERR;
 		segments[count++] = (struct soft_segment){address, length};

@@ -4,14 +4,15 @@
 #include <stdlib.h>
 
 #include "soft_cq.h"
-#include "soft_pd.h"
+#include "soft_mw.h"
 
 #define RNR_RETRY_FOR_EVER 7 /* IBTA 9.7.5.2.8 */
 
 int soft_requester_init(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
-	size_t list = qp->cap.max_send_sge * sizeof(struct ibv_sge);
+	/* One entry at least (what a window is bound to), and one more for the operands of an atomic. */
+	size_t list = (qp->cap.max_send_sge + 1) * sizeof(struct ibv_sge);
 	size_t inlined = sizeof(struct ibv_sge) + qp->cap.max_inline_data;
 	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined);
 	uint32_t entries = 1;
@@ -38,24 +39,33 @@ void soft_requester_reset(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
 
+	while (requester->completed != requester->posted)
+		soft_request_release(qp, soft_send_wqe(requester, requester->completed++));
 	requester->posted = 0;
 	requester->transmitted = 0;
 	requester->completed = 0;
 	requester->wait = SOFT_WAIT_NONE;
 	requester->wait_delay = 0;
+	requester->responding = 0;
+	requester->resend_until = 0;
+	requester->drain_event = false;
 }
 
-static enum ibv_wc_opcode completion_opcode(uint8_t opcode)
+/* Of two indexes of the ring the one that is posted later. */
+static uint32_t later(uint32_t a, uint32_t b)
 {
-	switch ((enum ibv_wr_opcode)opcode) {
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return IBV_WC_RDMA_WRITE;
-	case IBV_WR_RDMA_READ:
-		return IBV_WC_RDMA_READ;
-	default:
-		return IBV_WC_SEND;
-	}
+	return (int32_t)(a - b) > 0 ? a : b;
+}
+
+/* In SQD, everything that was sent is answered: the user may change what it could not before. */
+static void check_drained(struct soft_qp *qp)
+{
+	struct soft_requester *requester = &qp->requester;
+
+	if (!requester->drain_event || requester->completed != requester->drain_until)
+		return;
+	requester->drain_event = false;
+	soft_async_raise(qp->ibv.context, &qp->events[SOFT_QP_DRAINED_EVENT]);
 }
 
 /* The oldest request is over. */
@@ -63,105 +73,69 @@ static void complete(struct soft_qp *qp, enum ibv_wc_status status)
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
+	const struct soft_request_kind *kind = soft_request_kind(wqe->opcode);
 
 	if (status != IBV_WC_SUCCESS || qp->signal_all || wqe->flags & IBV_SEND_SIGNALED) {
 		struct ibv_wc wc = {
 			.wr_id = wqe->wr_id,
 			.status = status,
-			.opcode = completion_opcode(wqe->opcode),
-			.byte_len = (uint32_t)wqe->length,
+			.opcode = (enum ibv_wc_opcode)kind->completion,
+			.byte_len = wqe->length,
 			.qp_num = qp->ibv.qp_num,
 		};
 
 		soft_cq_push(soft_cq(qp->ibv.send_cq), &wc, status != IBV_WC_SUCCESS);
 	}
+	soft_request_release(qp, wqe);
+	if (kind->traits & SOFT_RESPONDS && requester->completed != requester->transmitted)
+		requester->responding--;
 	requester->completed++;
 }
 
-/* The oldest request failed, and with it the queue pair (IBTA 10.3.1.7: RC has no SQE state). */
+/*
+ * The oldest request failed, and with it the queue pair; in a service without acknowledgements its send
+ * queue alone (IBTA 10.3.1.6, 10.3.1.7).
+ */
 static void fail(struct soft_qp *qp, enum ibv_wc_status status)
 {
 	complete(qp, status);
-	atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
+	if (qp->service == SOFT_RELIABLE_CONNECTION) {
+		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
+		return;
+	}
+	atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
+	soft_requester_flush(qp);
 }
 
-/* Resolve the request's own memory.  False: some key, range or right is wrong. */
-static bool translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
-		      struct soft_packet *packet)
+/* Whether a request that is not simply sent must wait, for answers to others or for its own execution. */
+static bool must_wait(struct soft_qp *qp, const struct soft_send_wqe *wqe,
+		      const struct soft_request_kind *kind)
 {
-	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
-	struct soft_pd *pd = soft_pd(qp->ibv.pd);
-	uint32_t count = 0;
+	uint32_t responding = qp->requester.responding;
 
-	for (uint32_t index = 0; index < wqe->num_sge; index++) {
-		const struct ibv_sge *sge = &wqe->sge[index];
-		void *address = (void *)(uintptr_t)sge->addr;
-
-		/* A zero-length entry refers to no memory, so its key is not looked at. */
-		if (!sge->length)
-			continue;
-		if (!(wqe->flags & IBV_SEND_INLINE))
-			address = soft_mr_translate(memory, pd, sge->lkey, sge->addr, sge->length,
-						    access);
-		if (!address)
-			return false;
-		packet->segments[count++] = (struct soft_segment){address, sge->length};
-	}
-	packet->num_segments = count;
-	return true;
-}
-
-/* Headers of the request; IBV_WC_SUCCESS, or why it cannot be sent. */
-static enum ibv_wc_status build(struct soft_qp *qp, const struct soft_send_wqe *wqe,
-				struct soft_packet *packet)
-{
-	uint32_t access = 0;
-
-	packet->destination = qp->attr.dest_qp_num;
-	packet->source = qp->ibv.qp_num;
-	packet->header = 0;
-	packet->service_level = qp->attr.ah_attr.sl;
-	packet->psn = wqe->psn;
-	packet->length = wqe->length;
-	packet->solicited = wqe->flags & IBV_SEND_SOLICITED;
-	packet->immediate = wqe->immediate;
-	packet->remote_address = wqe->remote_address;
-	packet->rkey = wqe->rkey;
-	switch ((enum ibv_wr_opcode)wqe->opcode) {
-	case IBV_WR_SEND:
-		packet->opcode = SOFT_SEND_ONLY;
-		break;
-	case IBV_WR_SEND_WITH_IMM:
-		packet->opcode = SOFT_SEND_ONLY_IMMEDIATE;
-		break;
-	case IBV_WR_RDMA_WRITE:
-		packet->opcode = SOFT_RDMA_WRITE_ONLY;
-		break;
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		packet->opcode = SOFT_RDMA_WRITE_ONLY_IMMEDIATE;
-		break;
-	case IBV_WR_RDMA_READ:
-		/* No READ may ever be outstanding: IBTA 10.8.2, initiator depth 0. */
-		if (!qp->attr.max_rd_atomic)
-			return IBV_WC_LOC_QP_OP_ERR;
-		packet->opcode = SOFT_RDMA_READ_REQUEST;
-		access = IBV_ACCESS_LOCAL_WRITE;
-		break;
-	default:
-		return IBV_WC_LOC_QP_OP_ERR;
-	}
-	return translate(qp, wqe, access, packet) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
+	return kind->traits & SOFT_LOCAL || (wqe->flags & IBV_SEND_FENCE && responding) ||
+	       (kind->traits & SOFT_RESPONDS && responding && responding >= qp->attr.max_rd_atomic);
 }
 
 bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
+	const struct soft_request_kind *kind;
+	enum ibv_qp_state state = soft_qp_state(qp);
+	struct soft_send_wqe *wqe;
 	enum ibv_wc_status status;
 
 	if (requester->transmitted == requester->posted || requester->wait == SOFT_WAIT_RNR ||
-	    soft_qp_state(qp) != IBV_QPS_RTS)
+	    requester->wait == SOFT_WAIT_LOCAL)
 		return false;
-	status = build(qp, soft_send_wqe(requester, requester->transmitted), packet);
+	if (state != IBV_QPS_RTS &&
+	    (state != IBV_QPS_SQD || requester->transmitted == requester->drain_until))
+		return false;
+	wqe = soft_send_wqe(requester, requester->transmitted);
+	kind = soft_request_kind(wqe->opcode);
+	if ((kind->traits || wqe->flags & IBV_SEND_FENCE) && must_wait(qp, wqe, kind))
+		return false;
+	status = soft_request_build(qp, wqe, packet);
 	if (status != IBV_WC_SUCCESS) {
 		/* Completions come in order: it fails once all before it are answered. */
 		if (requester->completed == requester->transmitted)
@@ -169,39 +143,117 @@ bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet)
 		return false;
 	}
 	requester->transmitted++;
-	if (requester->wait == SOFT_WAIT_NONE) {
+	if (kind->traits & SOFT_RESPONDS)
+		requester->responding++;
+	if (requester->wait == SOFT_WAIT_NONE && qp->service == SOFT_RELIABLE_CONNECTION) {
 		requester->wait = SOFT_WAIT_ACK;
 		requester->wait_delay = soft_ack_timeout(qp->attr.timeout);
 	}
 	return true;
 }
 
-static void complete_until(struct soft_qp *qp, uint32_t psn)
+void soft_requester_sent(struct soft_qp *qp)
+{
+	while (qp->requester.completed != qp->requester.transmitted)
+		complete(qp, IBV_WC_SUCCESS);
+	check_drained(qp);
+}
+
+bool soft_requester_begin_local(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
-	uint32_t before = requester->completed;
+	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
 
-	while (requester->completed != requester->transmitted &&
-	       soft_psn_difference(soft_send_wqe(requester, requester->completed)->psn, psn) < 0)
-		complete(qp, IBV_WC_SUCCESS);
-	if (requester->completed != before) {
-		requester->retries_left = qp->attr.retry_cnt;
-		requester->rnr_retries_left = qp->attr.rnr_retry;
-		/* The timer is that of the oldest request (IBTA 9.9.2.1.1): it begins again. */
-		requester->wait_delay = soft_ack_timeout(qp->attr.timeout);
+	/* It is executed in its turn: all before it are answered. */
+	if (requester->completed == requester->posted ||
+	    requester->completed != requester->transmitted || requester->wait != SOFT_WAIT_NONE ||
+	    soft_qp_state(qp) != IBV_QPS_RTS ||
+	    !(soft_request_kind(wqe->opcode)->traits & SOFT_LOCAL))
+		return false;
+	if (!soft_mw_disable(qp, wqe)) {
+		fail(qp, IBV_WC_MW_BIND_ERR);
+		return false;
 	}
+	requester->wait = SOFT_WAIT_LOCAL;
+	return true;
+}
+
+void soft_requester_end_local(struct soft_qp *qp)
+{
+	struct soft_requester *requester = &qp->requester;
+	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
+
+	if (requester->wait != SOFT_WAIT_LOCAL) /* flushed or reset meanwhile */
+		return;
+	requester->wait = SOFT_WAIT_NONE;
+	if (wqe->opcode == IBV_WR_BIND_MW && !soft_mw_enable(qp, wqe)) {
+		fail(qp, IBV_WC_MW_BIND_ERR);
+		return;
+	}
+	complete(qp, IBV_WC_SUCCESS);
+	requester->transmitted = requester->completed;
+	check_drained(qp);
+}
+
+void soft_requester_drain(struct soft_qp *qp, bool event)
+{
+	struct soft_requester *requester = &qp->requester;
+
+	requester->drain_until = later(requester->transmitted, requester->resend_until);
+	requester->drain_event = event;
+	check_drained(qp);
+}
+
+/* Requests were answered: the retries are full again, and the timer is that of the oldest that is left. */
+static void progress(struct soft_qp *qp)
+{
+	struct soft_requester *requester = &qp->requester;
+
+	requester->retries_left = qp->attr.retry_cnt;
+	requester->rnr_retries_left = qp->attr.rnr_retry;
+	requester->wait_delay = soft_ack_timeout(qp->attr.timeout); /* IBTA 9.9.2.1.1 */
 	if (requester->completed == requester->transmitted) {
 		requester->wait = SOFT_WAIT_NONE;
 		requester->wait_delay = 0;
 	}
+	check_drained(qp);
+}
+
+/*
+ * Everything before psn is acknowledged.  False when a READ or an atomic is among it: what it asked for
+ * was lost on the way, and it has to be asked again (IBTA 9.7.5.1.1).
+ */
+static bool complete_until(struct soft_qp *qp, uint32_t psn)
+{
+	struct soft_requester *requester = &qp->requester;
+	uint32_t before = requester->completed;
+	bool whole = true;
+
+	while (requester->completed != requester->transmitted) {
+		struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
+
+		if (soft_psn_difference(wqe->psn, psn) >= 0)
+			break;
+		whole = !(soft_request_kind(wqe->opcode)->traits & SOFT_RESPONDS);
+		if (!whole)
+			break;
+		complete(qp, IBV_WC_SUCCESS);
+	}
+	if (requester->completed != before)
+		progress(qp);
+	return whole;
 }
 
 /* Send everything from the oldest unanswered request again. */
 static void go_back(struct soft_qp *qp)
 {
-	qp->requester.transmitted = qp->requester.completed;
-	qp->requester.wait = SOFT_WAIT_NONE;
-	qp->requester.wait_delay = 0;
+	struct soft_requester *requester = &qp->requester;
+
+	requester->resend_until = later(requester->transmitted, requester->resend_until);
+	requester->transmitted = requester->completed;
+	requester->responding = 0;
+	requester->wait = SOFT_WAIT_NONE;
+	requester->wait_delay = 0;
 }
 
 static void receiver_not_ready(struct soft_qp *qp, uint8_t timer)
@@ -250,22 +302,31 @@ static void negative_acknowledge(struct soft_qp *qp, uint8_t syndrome)
 	}
 }
 
-static void read_response(struct soft_qp *qp, const struct soft_packet *packet)
+/* What a READ or an atomic asked for came. */
+static void response_arrives(struct soft_qp *qp, const struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
+	uint8_t traits = soft_request_kind(wqe->opcode)->traits;
+	bool atomic = packet->opcode == SOFT_ATOMIC_ACKNOWLEDGE;
+	struct soft_segment value = {(void *)(uintptr_t)&packet->operand, sizeof(packet->operand)};
 	struct soft_packet own;
 
-	if (wqe->opcode != IBV_WR_RDMA_READ || packet->length != wqe->length) {
+	own.num_segments = 0;
+	if (wqe->psn != packet->psn) /* answered before */
+		return;
+	if (!(traits & SOFT_RESPONDS) || !(traits & SOFT_ATOMIC) != !atomic ||
+	    (!atomic && packet->length != wqe->length)) {
 		fail(qp, IBV_WC_BAD_RESP_ERR);
 		return;
 	}
-	if (!translate(qp, wqe, IBV_ACCESS_LOCAL_WRITE, &own)) {
+	if (!soft_request_translate(qp, wqe, IBV_ACCESS_LOCAL_WRITE, &own)) {
 		fail(qp, IBV_WC_LOC_PROT_ERR);
 		return;
 	}
-	soft_segments_copy(own.segments, packet->segments, packet->length);
-	complete_until(qp, (packet->psn + 1) & SOFT_PSN_MASK);
+	soft_segments_copy(own.segments, atomic ? &value : packet->segments, wqe->length);
+	complete(qp, IBV_WC_SUCCESS);
+	progress(qp);
 }
 
 void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet)
@@ -274,11 +335,14 @@ void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet
 	bool positive = packet->opcode == SOFT_ACKNOWLEDGE && packet->syndrome == SOFT_ACK;
 
 	/* Every response acknowledges what came before it (IBTA 9.7.5.1.2). */
-	complete_until(qp, positive ? (packet->psn + 1) & SOFT_PSN_MASK : packet->psn);
+	if (!complete_until(qp, positive ? (packet->psn + 1) & SOFT_PSN_MASK : packet->psn)) {
+		retry(qp);
+		return;
+	}
 	if (positive || requester->completed == requester->transmitted)
 		return;
-	if (packet->opcode == SOFT_RDMA_READ_RESPONSE_ONLY)
-		read_response(qp, packet);
+	if (packet->opcode == SOFT_RDMA_READ_RESPONSE_ONLY || packet->opcode == SOFT_ATOMIC_ACKNOWLEDGE)
+		response_arrives(qp, packet);
 	else if ((packet->syndrome & SOFT_SYNDROME_KIND) == SOFT_RNR_NAK)
 		receiver_not_ready(qp, packet->syndrome & SOFT_RNR_TIMER_MASK);
 	else
@@ -289,7 +353,7 @@ void soft_requester_expire(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
 
-	if (soft_qp_state(qp) != IBV_QPS_RTS)
+	if (soft_qp_state(qp) != IBV_QPS_RTS && soft_qp_state(qp) != IBV_QPS_SQD)
 		return;
 	if (requester->wait == SOFT_WAIT_RNR)
 		go_back(qp);
@@ -304,6 +368,8 @@ void soft_requester_flush(struct soft_qp *qp)
 	while (requester->completed != requester->posted)
 		complete(qp, IBV_WC_WR_FLUSH_ERR);
 	requester->transmitted = requester->posted;
+	requester->responding = 0;
+	requester->drain_event = false;
 	requester->wait = SOFT_WAIT_NONE;
 	requester->wait_delay = 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "soft_cq.h"
+#include "soft_mw.h"
 #include "soft_pd.h"
 
 int soft_responder_init(struct soft_qp *qp)
@@ -18,6 +19,7 @@ void soft_responder_destroy(struct soft_qp *qp)
 {
 	pthread_mutex_destroy(&qp->responder.lock);
 	soft_receive_queue_destroy(&qp->receive);
+	free(qp->responder.results);
 }
 
 void soft_responder_reset(struct soft_qp *qp)
@@ -25,16 +27,37 @@ void soft_responder_reset(struct soft_qp *qp)
 	qp->responder.msn = 0;
 	qp->responder.nak_sent = false;
 	qp->responder.failed = false;
+	free(qp->responder.results);
+	qp->responder.results = NULL;
+	qp->responder.result_count = 0;
 	soft_receive_queue_reset(&qp->receive);
 }
 
-/* Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3). */
+int soft_responder_remember(struct soft_qp *qp, uint32_t atomics)
+{
+	struct soft_atomic_result *results = NULL;
+
+	if (atomics && !(results = calloc(atomics, sizeof(*results))))
+		return -ENOMEM;
+	free(qp->responder.results);
+	qp->responder.results = results;
+	qp->responder.result_count = atomics;
+	qp->responder.result_next = 0;
+	return 0;
+}
+
+/*
+ * Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3).  Without
+ * acknowledgements it is dropped and nothing else happens (class D errors).
+ */
 static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome)
 {
 	enum soft_qp_event event =
 		syndrome == SOFT_NAK_REMOTE_ACCESS ? SOFT_QP_ACCESS_EVENT : SOFT_QP_REQUEST_EVENT;
 
 	response->syndrome = (uint8_t)syndrome;
+	if (qp->service != SOFT_RELIABLE_CONNECTION)
+		return;
 	qp->responder.failed = true;
 	if (syndrome != SOFT_NAK_REMOTE_OPERATIONAL)
 		soft_async_raise(qp->ibv.context, &qp->events[event]);
@@ -51,10 +74,17 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 		return;
 	}
 	status = soft_receive_scatter(qp, &receive, packet);
-	if (status == IBV_WC_LOC_LEN_ERR)
+	if (status == IBV_WC_LOC_LEN_ERR) {
 		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
-	else if (status != IBV_WC_SUCCESS)
+	} else if (status != IBV_WC_SUCCESS) {
 		refuse(qp, response, SOFT_NAK_REMOTE_OPERATIONAL);
+	} else if (packet->opcode == SOFT_SEND_ONLY_INVALIDATE &&
+		   !soft_mw_invalidate(qp, packet->immediate)) {
+		refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+		status = IBV_WC_REM_INV_REQ_ERR;
+	}
+	if (status != IBV_WC_SUCCESS)
+		qp->responder.failed = true;
 	soft_receive_complete(qp, &receive, status, packet);
 }
 
@@ -74,7 +104,7 @@ static bool target(struct soft_qp *qp, const struct soft_packet *packet, uint32_
 		return true;
 	segment->address = soft_mr_translate(&soft_qp_device(qp)->memory, soft_pd(qp->ibv.pd),
 					     packet->rkey, packet->remote_address, packet->length,
-					     access);
+					     access, qp->ibv.qp_num);
 	if (!segment->address)
 		refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
 	return segment->address;
@@ -83,7 +113,7 @@ static bool target(struct soft_qp *qp, const struct soft_packet *packet, uint32_
 static void execute_write(struct soft_qp *qp, const struct soft_packet *packet,
 			  struct soft_packet *response)
 {
-	bool immediate = packet->opcode == SOFT_RDMA_WRITE_ONLY_IMMEDIATE;
+	bool immediate = (packet->opcode & SOFT_OPERATION) == SOFT_RDMA_WRITE_ONLY_IMMEDIATE;
 	struct soft_receive receive;
 	struct soft_segment segment;
 
@@ -102,10 +132,40 @@ static void execute_write(struct soft_qp *qp, const struct soft_packet *packet,
 		soft_receive_complete(qp, &receive, IBV_WC_SUCCESS, packet);
 }
 
+/* READs and atomics need resources that the queue pair may have none of (IBTA 9.7.4.1.3). */
+static bool responds(struct soft_qp *qp, struct soft_packet *response)
+{
+	if (qp->attr.max_dest_rd_atomic)
+		return true;
+	refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+	return false;
+}
+
+static void execute_atomic(struct soft_qp *qp, const struct soft_packet *packet,
+			   struct soft_packet *response)
+{
+	struct soft_segment segment;
+
+	if (!responds(qp, response))
+		return;
+	if (packet->remote_address % sizeof(uint64_t)) { /* IBTA 9.4.5 */
+		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		return;
+	}
+	if (!target(qp, packet, IBV_ACCESS_REMOTE_ATOMIC, response, &segment))
+		return;
+	/* A region may begin anywhere in memory, whatever its owner calls its addresses. */
+	if ((uintptr_t)segment.address % sizeof(uint64_t))
+		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+	else
+		soft_atomic_execute(qp, packet, segment.address, response);
+}
+
 static void execute_read(struct soft_qp *qp, const struct soft_packet *packet,
 			 struct soft_packet *response)
 {
-	if (!target(qp, packet, IBV_ACCESS_REMOTE_READ, response, &response->segments[0]))
+	if (!responds(qp, response) ||
+	    !target(qp, packet, IBV_ACCESS_REMOTE_READ, response, &response->segments[0]))
 		return;
 	response->opcode = SOFT_RDMA_READ_RESPONSE_ONLY;
 	response->length = packet->length;
@@ -115,9 +175,10 @@ static void execute_read(struct soft_qp *qp, const struct soft_packet *packet,
 static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 		    struct soft_packet *response)
 {
-	switch ((enum soft_operation)packet->opcode) {
+	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
 	case SOFT_SEND_ONLY:
 	case SOFT_SEND_ONLY_IMMEDIATE:
+	case SOFT_SEND_ONLY_INVALIDATE:
 		execute_send(qp, packet, response);
 		break;
 	case SOFT_RDMA_WRITE_ONLY:
@@ -127,10 +188,26 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 	case SOFT_RDMA_READ_REQUEST:
 		execute_read(qp, packet, response);
 		break;
+	case SOFT_COMPARE_SWAP:
+	case SOFT_FETCH_ADD:
+		execute_atomic(qp, packet, response);
+		break;
 	default:
 		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		break;
 	}
+}
+
+/*
+ * Without acknowledgements a gap has lost the messages before this one and no more: this one begins anew
+ * (IBTA 9.8.2.2).  What cannot be executed is dropped.
+ */
+static void execute_unreliable(struct soft_qp *qp, const struct soft_packet *packet,
+			       struct soft_packet *response)
+{
+	response->syndrome = SOFT_ACK;
+	execute(qp, packet, response);
+	qp->responder.psn = (packet->psn + 1) & SOFT_PSN_MASK;
 }
 
 bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet,
@@ -138,10 +215,13 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 {
 	struct soft_responder *responder = &qp->responder;
 	int32_t ahead = soft_psn_difference(packet->psn, responder->psn);
-	enum ibv_qp_state state = soft_qp_state(qp);
 
-	if ((state != IBV_QPS_RTR && state != IBV_QPS_RTS) || responder->failed)
+	if (!soft_qp_receives(qp) || responder->failed || (packet->opcode & SOFT_SERVICE) != qp->service)
 		return false;
+	if (qp->service == SOFT_UNRELIABLE_CONNECTION) {
+		execute_unreliable(qp, packet, response);
+		return false;
+	}
 	response->opcode = SOFT_ACKNOWLEDGE;
 	response->syndrome = SOFT_ACK;
 	response->destination = qp->attr.dest_qp_num;
@@ -158,11 +238,17 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		return true;
 	}
 	if (ahead < 0) {
-		/* A duplicate: READ again, anything else was done already (IBTA 9.7.5.1.4). */
+		/*
+		 * A duplicate: READ again, answer an atomic as before; anything else was done already (IBTA
+		 * 9.7.5.1.4).
+		 */
 		response->psn = (responder->psn - 1) & SOFT_PSN_MASK;
 		if (packet->opcode == SOFT_RDMA_READ_REQUEST) {
 			response->psn = packet->psn;
 			execute_read(qp, packet, response);
+		} else if (packet->opcode == SOFT_COMPARE_SWAP || packet->opcode == SOFT_FETCH_ADD) {
+			if (!soft_atomic_replay(qp, packet, response))
+				return false;
 		}
 		response->msn = responder->msn;
 		return true;

@@ -1,0 +1,235 @@
+/* States of queue pairs: which attributes each transition wants and refuses, and what a state does. */
+#include "bare.h"
+#include "check.h"
+
+#define CONNECTED_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define UC_RTR (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RC_RTR (UC_RTR | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RC_RTS                                                                                     \
+	(IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+
+struct required {
+	enum ibv_qp_type type;
+	int init, rtr, rts;
+};
+
+static const struct required table[] = {
+	{IBV_QPT_RC, CONNECTED_INIT, RC_RTR, RC_RTS},
+	{IBV_QPT_UC, CONNECTED_INIT, UC_RTR, IBV_QP_SQ_PSN},
+	{IBV_QPT_UD, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN},
+};
+
+static struct ibv_qp_attr all_attributes(struct bench *bench)
+{
+	return (struct ibv_qp_attr){
+		.path_mtu = bench->mtu, .qkey = BENCH_QKEY, .rq_psn = 0x123456, .sq_psn = 0xabcdef,
+		.dest_qp_num = 77, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .port_num = 1,
+		.ah_attr = {.is_global = 1, .port_num = 1, .sl = 2,
+			    .grh = {.dgid = bench->gid, .sgid_index = bench->gid_index, .hop_limit = 5}},
+		.max_rd_atomic = 3, .max_dest_rd_atomic = 2, .min_rnr_timer = 9, .timeout = 12,
+		.retry_cnt = 6, .rnr_retry = 5,
+	};
+}
+
+/* The transition with one bit fewer than required, for each, then with a foreign one, then right. */
+static void check_transition(struct bare *bare, struct ibv_qp_attr attr, enum ibv_qp_state to, int mask,
+			     int foreign)
+{
+	attr.qp_state = to;
+	for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1)
+		if (mask & bit)
+			CHECK(bare_modify(bare, attr, IBV_QP_STATE | (mask & ~bit)) == EINVAL);
+	CHECK(bare_modify(bare, attr, IBV_QP_STATE | mask | foreign) == EINVAL);
+	CHECK(!bare_modify(bare, attr, IBV_QP_STATE | mask));
+	CHECK(bare_state(bare) == to);
+}
+
+static void check_query(struct bare *bare, const struct ibv_qp_attr *set)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	CHECK(!bare->bench->provider->ibv_query_qp(bare->qp, &attr, -1, &init));
+	CHECK(attr.qp_state == IBV_QPS_RTS && attr.sq_psn == set->sq_psn && attr.port_num == 1);
+	CHECK(init.qp_type == bare->qp->qp_type && init.send_cq == bare->cq && init.recv_cq == bare->cq);
+	CHECK(init.cap.max_send_wr >= BENCH_DEPTH && attr.cap.max_send_wr == init.cap.max_send_wr);
+	if (bare->qp->qp_type == IBV_QPT_UD) {
+		CHECK(attr.qkey == set->qkey);
+		return;
+	}
+	CHECK(attr.qp_access_flags == set->qp_access_flags && attr.rq_psn == set->rq_psn);
+	CHECK(attr.dest_qp_num == 77 && attr.path_mtu == set->path_mtu);
+	CHECK(attr.ah_attr.is_global && attr.ah_attr.sl == 2 &&
+	      !memcmp(&attr.ah_attr.grh.dgid, &set->ah_attr.grh.dgid, sizeof(union ibv_gid)));
+	if (bare->qp->qp_type != IBV_QPT_RC)
+		return;
+	CHECK(attr.max_rd_atomic >= 3 && attr.max_dest_rd_atomic >= 2); /* rdma_rxe rounds them up */
+	CHECK(attr.min_rnr_timer == 9 && attr.timeout == 12 && attr.retry_cnt == 6 &&
+	      attr.rnr_retry == 5);
+}
+
+static void test_masks(struct bench *bench)
+{
+	for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
+		struct ibv_qp_attr attr = all_attributes(bench);
+		struct bare bare;
+
+		bare_create(&bare, bench, table[row].type, NULL);
+		attr.qp_state = IBV_QPS_RTR;
+		CHECK(bare_modify(&bare, attr, IBV_QP_STATE | table[row].rtr) == EINVAL);
+		attr.qp_state = IBV_QPS_ERR;
+		CHECK(bare_modify(&bare, attr, IBV_QP_STATE) == EINVAL); /* RESET does not lead to ERR */
+		check_transition(&bare, attr, IBV_QPS_INIT, table[row].init, IBV_QP_SQ_PSN);
+		check_transition(&bare, attr, IBV_QPS_RTR, table[row].rtr, IBV_QP_SQ_PSN);
+		check_transition(&bare, attr, IBV_QPS_RTS, table[row].rts, IBV_QP_RQ_PSN);
+		check_query(&bare, &attr);
+		attr.qp_state = IBV_QPS_RTS;
+		CHECK(bare_modify(&bare, attr, IBV_QP_STATE | IBV_QP_TIMEOUT) == EINVAL);
+		attr.qp_state = IBV_QPS_RESET;
+		CHECK(!bare_modify(&bare, attr, IBV_QP_STATE));
+		CHECK(bare_state(&bare) == IBV_QPS_RESET);
+		bare_destroy(&bare);
+	}
+}
+
+/* What may be posted in which state. */
+static void test_posting(struct bench *bench)
+{
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, 1, &sge);
+	struct bare client, server;
+
+	bare_create(&client, bench, IBV_QPT_RC, NULL);
+	bare_create(&server, bench, IBV_QPT_RC, NULL);
+	CHECK(bare_recv(&client, 1, 0, 8) == EINVAL);
+	CHECK(bare_post(&client, &wr) == EINVAL);
+	bare_init(&client);
+	CHECK(!bare_recv(&client, 2, 0, 8));
+	CHECK(bare_post(&client, &wr) == EINVAL);
+	bare_init(&server);
+	bare_ready_to_receive(&client, &server);
+	CHECK(bare_post(&client, &wr) == EINVAL);
+	/* RESET forgets what was posted, without a completion. */
+	CHECK(!bare_modify(&client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
+	bare_init(&client);
+	bare_fail(&client);
+	expect_no_wc(&client);
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
+/* ERR flushes what was posted, each queue in its order, and what is posted from then on. */
+static void test_flush(struct bench *bench)
+{
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, 0, &sge);
+	struct bare client, server;
+	uint64_t sends = 10, receives = 20;
+
+	bare_create(&client, bench, IBV_QPT_RC, NULL);
+	bare_create(&server, bench, IBV_QPT_RC, NULL);
+	bare_connect(&client, &server);
+	for (int number = 0; number < 3; number++) {
+		CHECK(!bare_recv(&client, receives + (uint64_t)number, 4096, 8));
+		wr.wr_id = sends + (uint64_t)number; /* nobody receives: they wait for an RNR timer */
+		wr.send_flags = 0; /* errors complete nevertheless */
+		CHECK(!bare_post(&client, &wr));
+	}
+	bare_fail(&client);
+	for (int number = 0; number < 6; number++) {
+		struct ibv_wc wc = poll_one(client.cq);
+
+		CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
+		CHECK(wc.wr_id == (wc.wr_id < 20 ? sends++ : receives++));
+	}
+	wr.wr_id = 30;
+	CHECK(!bare_post(&client, &wr));
+	expect_wc(&client, 30, IBV_WC_WR_FLUSH_ERR);
+	CHECK(!bare_recv(&client, 31, 4096, 8));
+	expect_wc(&client, 31, IBV_WC_WR_FLUSH_ERR);
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
+/* In SQD nothing new is sent; what was sent is finished first; from there on, back to RTS. */
+static void test_drain(struct bench *bench)
+{
+	struct ibv_qp_attr drain = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .timeout = 11};
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, 1, &sge);
+	struct ibv_qp_init_attr init;
+	struct bare client, server;
+
+	bare_create(&client, bench, IBV_QPT_RC, NULL);
+	bare_create(&server, bench, IBV_QPT_RC, NULL);
+	bare_connect(&client, &server);
+	CHECK(!bare_post(&client, &wr)); /* waits for a receive */
+	CHECK(!bare_modify(&client, drain, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	expect_no_wc(&client);
+	wr.wr_id = 2;
+	CHECK(!bare_post(&client, &wr));
+	CHECK(!bare_recv(&server, 3, 4096, 8));
+	CHECK(!bare_recv(&server, 4, 4096, 8));
+	expect_wc(&server, 3, IBV_WC_SUCCESS);
+	expect_wc(&client, 1, IBV_WC_SUCCESS);
+	CHECK(expect_async_event(bench, IBV_EVENT_SQ_DRAINED).element.qp == client.qp);
+	expect_no_wc(&server);
+	CHECK(!bench->provider->ibv_query_qp(client.qp, &attr, IBV_QP_STATE, &init));
+	CHECK(attr.qp_state == IBV_QPS_SQD && !attr.sq_draining);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_SQD, .timeout = 11};
+	CHECK(!bare_modify(&client, attr, IBV_QP_STATE | IBV_QP_TIMEOUT));
+	/* It still receives. */
+	CHECK(!bare_recv(&client, 5, 8192, 8));
+	wr.wr_id = 6;
+	CHECK(!bare_post(&server, &wr));
+	expect_wc(&client, 5, IBV_WC_SUCCESS);
+	expect_wc(&server, 6, IBV_WC_SUCCESS);
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!bare_modify(&client, attr, IBV_QP_STATE));
+	expect_wc(&server, 4, IBV_WC_SUCCESS);
+	expect_wc(&client, 2, IBV_WC_SUCCESS);
+	expect_no_async_event(bench);
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
+static void test_values(struct bench *bench)
+{
+	struct ibv_qp_attr attr = all_attributes(bench);
+	struct bare bare;
+
+	bare_create(&bare, bench, IBV_QPT_RC, NULL);
+	attr.qp_state = IBV_QPS_INIT;
+	attr.port_num = 2;
+	CHECK(bare_modify(&bare, attr, IBV_QP_STATE | CONNECTED_INIT) == EINVAL);
+	attr.port_num = 1;
+	CHECK(!bare_modify(&bare, attr, IBV_QP_STATE | CONNECTED_INIT));
+	attr.qp_state = IBV_QPS_RTR;
+	attr.max_dest_rd_atomic = 129;
+	CHECK(bare_modify(&bare, attr, IBV_QP_STATE | RC_RTR) == EINVAL);
+	attr.max_dest_rd_atomic = 1;
+	attr.path_mtu = 6;
+	CHECK(bare_modify(&bare, attr, IBV_QP_STATE | RC_RTR) == EINVAL);
+	CHECK(bare_state(&bare) == IBV_QPS_INIT);
+	bare_destroy(&bare);
+}
+
+int main(void)
+{
+	struct core_provider *provider = open_provider();
+	struct bench bench;
+
+	bench_open(&bench, provider);
+	test_masks(&bench);
+	test_posting(&bench);
+	if (is_soft(provider)) {
+		/* rdma_rxe of Linux 6.1 flushes no late receives and does not tell of draining. */
+		test_flush(&bench);
+		test_drain(&bench);
+		test_values(&bench);
+	}
+	bench_close(&bench);
+	close_provider(provider);
+	return 0;
+}

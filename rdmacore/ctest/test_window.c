@@ -1,0 +1,259 @@
+/* Memory windows of both types: bound, used, bound again, invalidated from both sides, refused. */
+#include "bare.h"
+#include "check.h"
+
+#define WINDOW 8192
+#define SIZE 256
+
+static struct ibv_mr *bindable(struct bench *bench)
+{
+	struct ibv_mr *mr = bench->provider->ibv_reg_mr(bench->pd, bench->memory, BENCH_MEMORY,
+							BENCH_ACCESS | IBV_ACCESS_MW_BIND);
+
+	CHECK(mr);
+	return mr;
+}
+
+static void make_pair(struct bench *bench, struct bare *client, struct bare *server)
+{
+	bare_create(client, bench, IBV_QPT_RC, NULL);
+	bare_create(server, bench, IBV_QPT_RC, NULL);
+	bare_connect(client, server);
+}
+
+static struct ibv_mw *make_window(struct bench *bench, enum ibv_mw_type type)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(bench->pd, type);
+
+	CHECK(mw && mw->type == type);
+	return mw;
+}
+
+static struct ibv_mw_bind_info range(struct ibv_mr *mr, struct bench *bench, unsigned int access)
+{
+	return (struct ibv_mw_bind_info){.mr = mr, .addr = (uintptr_t)bench->memory + WINDOW,
+					 .length = SIZE, .mw_access_flags = access};
+}
+
+/* A write of 8 bytes at that offset under that key. */
+static enum ibv_wc_status write_to(struct bare *client, size_t offset, uint32_t rkey)
+{
+	struct ibv_sge sge = bench_sge(client->bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_RDMA_WRITE, 50, &sge);
+
+	wr.wr.rdma.remote_addr = (uintptr_t)client->bench->memory + offset;
+	wr.wr.rdma.rkey = rkey;
+	CHECK(!bare_post(client, &wr));
+	return poll_one(client->cq).status;
+}
+
+static void bind_type_1(struct bare *server, struct ibv_mw *mw, struct ibv_mw_bind_info info,
+			enum ibv_wc_status status)
+{
+	struct ibv_mw_bind bind = {.wr_id = 60, .send_flags = IBV_SEND_SIGNALED, .bind_info = info};
+	uint32_t before = mw->rkey;
+	struct ibv_wc wc;
+
+	CHECK(!ibv_bind_mw(server->qp, mw, &bind));
+	CHECK(mw->rkey != before && mw->rkey >> 8 == before >> 8);
+	wc = expect_wc(server, 60, status);
+	CHECK(status != IBV_WC_SUCCESS || wc.opcode == IBV_WC_BIND_MW);
+}
+
+static void bind_type_2(struct bare *server, struct ibv_mw *mw, struct ibv_mw_bind_info info,
+			enum ibv_wc_status status)
+{
+	struct ibv_send_wr wr = {.wr_id = 61, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = info;
+	CHECK(!bare_post(server, &wr));
+	expect_wc(server, 61, status);
+	if (status == IBV_WC_SUCCESS)
+		mw->rkey = wr.bind_mw.rkey;
+}
+
+static void test_type_1(struct bench *bench)
+{
+	struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_1);
+	struct ibv_mr *mr = bindable(bench);
+	struct bare client, server;
+	uint32_t old;
+
+	make_pair(bench, &client, &server);
+	bind_type_1(&server, mw, range(mr, bench, IBV_ACCESS_REMOTE_WRITE), IBV_WC_SUCCESS);
+	CHECK(write_to(&client, WINDOW, mw->rkey) == IBV_WC_SUCCESS);
+	CHECK(write_to(&client, WINDOW + SIZE - 8, mw->rkey) == IBV_WC_SUCCESS);
+	if (is_soft(bench->provider)) /* IBTA 10.6.7.2.7; rdma_rxe says EINVAL */
+		CHECK(bench->provider->ibv_dereg_mr(mr) == EBUSY);
+	/* Bound again: the old key is wrong at once, and the region can go when nothing is bound to it. */
+	old = mw->rkey;
+	bind_type_1(&server, mw, range(mr, bench, IBV_ACCESS_REMOTE_READ), IBV_WC_SUCCESS);
+	CHECK(write_to(&client, WINDOW, old) == IBV_WC_REM_ACCESS_ERR);
+	bare_destroy(&client);
+	bare_destroy(&server);
+	make_pair(bench, &client, &server);
+	CHECK(write_to(&client, WINDOW, mw->rkey) == IBV_WC_REM_ACCESS_ERR); /* may be read only */
+	bare_destroy(&client);
+	bare_destroy(&server);
+	make_pair(bench, &client, &server);
+	bind_type_1(&server, mw, (struct ibv_mw_bind_info){0}, IBV_WC_SUCCESS);
+	CHECK(!bench->provider->ibv_dereg_mr(mr));
+	CHECK(!ibv_dealloc_mw(mw));
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
+static void send_invalidate(struct bare *client, uint32_t key, enum ibv_wc_status status)
+{
+	struct ibv_sge sge = bench_sge(client->bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND_WITH_INV, 70, &sge);
+
+	wr.invalidate_rkey = key;
+	CHECK(!bare_post(client, &wr));
+	expect_wc(client, 70, status);
+}
+
+static void invalidate(struct bare *server, uint32_t key, enum ibv_wc_status status)
+{
+	struct ibv_send_wr wr = {.wr_id = 71, .opcode = IBV_WR_LOCAL_INV,
+				 .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = key};
+
+	CHECK(!bare_post(server, &wr));
+	expect_wc(server, 71, status);
+}
+
+static void test_type_2(struct bench *bench)
+{
+	struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_2);
+	struct ibv_mr *mr = bindable(bench);
+	struct bare client, server, other, stranger;
+	struct ibv_wc wc;
+
+	make_pair(bench, &client, &server);
+	make_pair(bench, &other, &stranger);
+	bind_type_2(&server, mw, range(mr, bench, IBV_ACCESS_REMOTE_WRITE), IBV_WC_SUCCESS);
+	CHECK(write_to(&client, WINDOW, mw->rkey) == IBV_WC_SUCCESS);
+	/* Only through the queue pair that bound it. */
+	CHECK(write_to(&other, WINDOW, mw->rkey) == IBV_WC_REM_ACCESS_ERR);
+
+	invalidate(&server, mw->rkey, IBV_WC_SUCCESS);
+	bind_type_2(&server, mw, range(mr, bench, IBV_ACCESS_REMOTE_WRITE), IBV_WC_SUCCESS);
+	CHECK(write_to(&client, WINDOW, mw->rkey) == IBV_WC_SUCCESS);
+	CHECK(!bare_recv(&server, 1, 4096, 64));
+	send_invalidate(&client, mw->rkey, IBV_WC_SUCCESS);
+	wc = expect_wc(&server, 1, IBV_WC_SUCCESS);
+	CHECK(wc.wc_flags & IBV_WC_WITH_INV && wc.invalidated_rkey == mw->rkey);
+	CHECK(write_to(&client, WINDOW, mw->rkey) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(!bench->provider->ibv_dereg_mr(mr));
+	CHECK(!ibv_dealloc_mw(mw));
+	bare_destroy(&client);
+	bare_destroy(&server);
+	bare_destroy(&other);
+	bare_destroy(&stranger);
+}
+
+/* A window's own addresses from 0 on. */
+static void test_zero_based(struct bench *bench)
+{
+	struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_2);
+	struct ibv_mr *mr = bindable(bench);
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_RDMA_WRITE, 1, &sge);
+	struct bare client, server;
+
+	make_pair(bench, &client, &server);
+	memset(bench->memory, 0x33, 8);
+	memset(bench->memory + WINDOW, 0, SIZE);
+	bind_type_2(&server, mw, range(mr, bench, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED),
+		    IBV_WC_SUCCESS);
+	wr.wr.rdma.remote_addr = 16;
+	wr.wr.rdma.rkey = mw->rkey;
+	CHECK(!bare_post(&client, &wr));
+	expect_wc(&client, 1, IBV_WC_SUCCESS);
+	CHECK(bench->memory[WINDOW + 15] == 0 && bench->memory[WINDOW + 16] == 0x33 &&
+	      bench->memory[WINDOW + 23] == 0x33 && bench->memory[WINDOW + 24] == 0);
+	CHECK(!ibv_dealloc_mw(mw)); /* bound still */
+	CHECK(write_to(&client, 16, wr.wr.rdma.rkey) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(!bench->provider->ibv_dereg_mr(mr));
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
+/* Binding what is not allowed, and invalidating what is not one's own. */
+static void test_refused(struct bench *bench)
+{
+	for (int wrong = 0; wrong < 6; wrong++) {
+		struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_2);
+		struct ibv_mr *mr = bindable(bench);
+		struct ibv_mr *read_only = bench->provider->ibv_reg_mr(
+			bench->pd, bench->memory, BENCH_MEMORY, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
+		struct ibv_mw_bind_info info = range(mr, bench, IBV_ACCESS_REMOTE_WRITE);
+		struct bare client, server;
+
+		CHECK(read_only);
+		make_pair(bench, &client, &server);
+		switch (wrong) {
+		case 0: /* a region that is not for windows */
+			info.mr = bench->mr;
+			bind_type_2(&server, mw, info, IBV_WC_MW_BIND_ERR);
+			break;
+		case 1: /* beyond the region */
+			info.length = BENCH_MEMORY;
+			bind_type_2(&server, mw, info, IBV_WC_MW_BIND_ERR);
+			break;
+		case 2: /* a right that the region has not */
+			info.mr = read_only;
+			bind_type_2(&server, mw, info, IBV_WC_MW_BIND_ERR);
+			break;
+		case 3: /* twice */
+			bind_type_2(&server, mw, info, IBV_WC_SUCCESS);
+			bind_type_2(&server, mw, info, IBV_WC_MW_BIND_ERR);
+			break;
+		case 4: /* an unbound window */
+			invalidate(&server, mw->rkey, IBV_WC_MW_BIND_ERR);
+			break;
+		case 5: /* a region is no window */
+			CHECK(!bare_recv(&server, 1, 4096, 64));
+			send_invalidate(&client, bench->mr->rkey, IBV_WC_REM_ACCESS_ERR);
+			expect_wc(&server, 1, IBV_WC_REM_INV_REQ_ERR);
+			expect_async_event(bench, IBV_EVENT_QP_ACCESS_ERR);
+			break;
+		}
+		CHECK(bare_state(&server) == IBV_QPS_ERR);
+		bare_destroy(&client);
+		bare_destroy(&server);
+		CHECK(!ibv_dealloc_mw(mw));
+		CHECK(!bench->provider->ibv_dereg_mr(mr));
+		CHECK(!bench->provider->ibv_dereg_mr(read_only));
+	}
+}
+
+/* Access events of the writes that were refused on purpose. */
+static void drop_events(struct bench *bench)
+{
+	struct ibv_async_event event;
+
+	while (!bench->provider->ibv_get_async_event(bench->context, &event))
+		bench->provider->ibv_ack_async_event(&event);
+}
+
+int main(void)
+{
+	struct core_provider *provider = open_provider();
+	struct bench bench;
+
+	bench_open(&bench, provider);
+	test_type_1(&bench);
+	test_type_2(&bench);
+	if (is_soft(provider)) {
+		/* rdma_rxe of Linux 6.1 has no zero-based windows and fails with LOC_QP_OP_ERR. */
+		test_zero_based(&bench);
+		drop_events(&bench);
+		test_refused(&bench);
+	}
+	bench_close(&bench);
+	close_provider(provider);
+	return 0;
+}

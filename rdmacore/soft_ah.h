@@ -1,0 +1,43 @@
+/*
+ * Address handles, and the header that stands before a datagram's payload in the receiver's memory:
+ * 40 bytes, an IPv6 header, or 20 bytes of nothing and an IPv4 header (RoCE v2 annex A17.4.5.2).
+ */
+#ifndef SOFT_AH_H
+#define SOFT_AH_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "soft_lock.h"
+#include "soft_packet.h"
+
+struct soft_ah {
+	struct ibv_ah ibv;
+	_Atomic unsigned int references; /* the owner, and requests that were posted with it */
+	struct ibv_ah_attr attr;
+	union ibv_gid source;
+	uint8_t header[SOFT_GRH]; /* lengths and checksum are 0 */
+};
+
+static inline struct soft_ah *soft_ah(struct ibv_ah *ah)
+{
+	return (struct soft_ah *)ah;
+}
+
+/* NULL and errno EINVAL (no GRH, no such port or GID), ENOMEM. */
+struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int soft_destroy_ah(struct ibv_ah *ah);
+/* The way back to who sent the datagram of wc; 0, or -1 and errno EINVAL. */
+int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
+			 struct ibv_grh *grh, struct ibv_ah_attr *attr);
+struct ibv_ah *soft_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
+				      uint8_t port);
+
+void soft_ah_hold(struct soft_ah *ah);
+void soft_ah_release(struct soft_ah *ah);
+/* The header of a datagram with that many bytes of payload. */
+void soft_ah_header(const struct soft_ah *ah, uint32_t payload, bool immediate,
+		    uint8_t header[SOFT_GRH]);
+
+#endif

@@ -1,0 +1,25 @@
+/* The receiving side of the unreliable datagram service (IBTA 9.8.3): one packet, one receive, no answer. */
+#include "soft_qp.h"
+
+#include "soft_device.h"
+
+void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
+{
+	struct soft_receive receive;
+	enum ibv_wc_status status;
+
+	if (!soft_qp_receives(qp) || qp->responder.failed ||
+	    (packet->opcode & SOFT_SERVICE) != qp->service)
+		return;
+	if (packet->queue_key != qp->attr.qkey) {
+		/* Dropped and counted; only a subnet manager would be told (IBTA 10.2.5). */
+		atomic_fetch_add(&soft_qp_device(qp)->queue_key_violations, 1);
+		return;
+	}
+	if (!soft_receive_take(qp, &receive))
+		return;
+	status = soft_receive_scatter(qp, &receive, packet);
+	if (status != IBV_WC_SUCCESS) /* the receive is at fault: IBTA 9.9.3, class E */
+		qp->responder.failed = true;
+	soft_receive_complete(qp, &receive, status, packet);
+}

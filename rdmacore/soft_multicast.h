@@ -1,0 +1,48 @@
+/*
+ * Multicast groups of a device: which datagram queue pairs get what is sent to a group's GID.
+ *
+ * The members of a group are an array that is never changed, only replaced, so that a sender can walk it
+ * with no lock held.
+ */
+#ifndef SOFT_MULTICAST_H
+#define SOFT_MULTICAST_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define SOFT_MAX_MULTICAST_GROUPS 8192
+#define SOFT_MAX_MULTICAST_MEMBERS 4096 /* of one group */
+
+struct soft_qp;
+struct soft_multicast_group;
+
+struct soft_multicast_members {
+	_Atomic unsigned int references; /* the group, and senders */
+	uint32_t count;
+	struct soft_qp *queue_pairs[]; /* held */
+};
+
+struct soft_multicast {
+	pthread_mutex_t lock;
+	struct soft_multicast_group *groups;
+	uint32_t count;
+};
+
+void soft_multicast_init(struct soft_multicast *multicast);
+/* No queue pair is attached any more. */
+void soft_multicast_destroy(struct soft_multicast *multicast);
+bool soft_gid_is_multicast(const union ibv_gid *gid);
+
+/* The members of gid's group at this moment, to be released; NULL when there are none. */
+struct soft_multicast_members *soft_multicast_find(struct soft_multicast *multicast,
+						   const union ibv_gid *gid);
+void soft_multicast_release(struct soft_multicast_members *members);
+
+/* 0, EINVAL (no datagram queue pair, no multicast GID), ENOMEM.  The lid has no meaning in RoCE. */
+int soft_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+/* 0, or EINVAL when it was not attached. */
+int soft_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+
+#endif

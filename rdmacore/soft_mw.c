@@ -1,0 +1,226 @@
+#include "soft_mw.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft_device.h"
+#include "soft_pd.h"
+#include "soft_qp.h"
+
+#define WINDOW_ACCESS                                                                              \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
+	 IBV_ACCESS_ZERO_BASED)
+#define KEY_TAG 0xffu
+
+static struct soft_mr_table *table_of(const struct soft_qp *qp)
+{
+	return &soft_qp_device(qp)->memory;
+}
+
+struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct soft_mr_table *table = &soft_device(pd->context->device)->memory;
+	struct soft_mr_slot *slot;
+	struct soft_mw *mw;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return NULL;
+	pthread_mutex_lock(&table->lock);
+	mw->index = soft_mr_take_slot(table, &slot);
+	if (mw->index) {
+		mw->ibv.rkey = mw->index << 8 | ++table->tag;
+		slot->region = 0;
+		atomic_store_explicit(&slot->access, 0, memory_order_relaxed);
+		atomic_store_explicit(&slot->pd, soft_pd(pd), memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&table->lock);
+	if (!mw->index) {
+		free(mw);
+		errno = ENOMEM;
+		return NULL;
+	}
+	mw->ibv.context = pd->context;
+	mw->ibv.pd = pd;
+	mw->ibv.handle = mw->index;
+	mw->ibv.type = type;
+	atomic_fetch_add(&soft_pd(pd)->users, 1);
+	return &mw->ibv;
+}
+
+/* The window's key ends, and its region forgets it.  table->lock is held. */
+static void disable(struct soft_mr_table *table, struct soft_mr_slot *slot)
+{
+	atomic_store_explicit(&slot->key, 0, memory_order_relaxed);
+	if (slot->region)
+		soft_mr_slot(table, slot->region << 8)->windows--;
+	slot->region = 0;
+}
+
+int soft_dealloc_mw(struct ibv_mw *ibv_mw)
+{
+	struct soft_mr_table *table = &soft_device(ibv_mw->context->device)->memory;
+	struct soft_mw *mw = (struct soft_mw *)ibv_mw;
+
+	pthread_mutex_lock(&table->lock);
+	disable(table, soft_mr_slot(table, mw->index << 8));
+	pthread_mutex_unlock(&table->lock);
+	soft_pd_quiesce(soft_pd(ibv_mw->pd));
+	pthread_mutex_lock(&table->lock);
+	soft_mr_free_slot(table, mw->index);
+	pthread_mutex_unlock(&table->lock);
+	atomic_fetch_sub(&soft_pd(ibv_mw->pd)->users, 1);
+	free(mw);
+	return 0;
+}
+
+int soft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
+	};
+	struct ibv_send_wr *bad;
+	int result;
+
+	if (mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	result = soft_post_send(qp, &wr, &bad);
+	if (!result)
+		mw->rkey = wr.bind_mw.rkey;
+	return result;
+}
+
+/* The entry of a BIND_MW: addr is the length, length the rights, lkey the region's key or 0. */
+bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+	const struct ibv_mw *mw = wr->bind_mw.mw;
+
+	if (!mw || mw->pd != qp->ibv.pd || (info->mr && info->mr->pd != mw->pd) ||
+	    (info->length && !info->mr) || info->mw_access_flags & ~(unsigned int)WINDOW_ACCESS)
+		return false;
+	wqe->num_sge = 1;
+	wqe->sge[0].addr = info->length;
+	wqe->sge[0].length = info->mw_access_flags;
+	wqe->sge[0].lkey = info->length ? info->mr->lkey : 0;
+	wqe->remote_address = info->addr;
+	wqe->rkey = wr->bind_mw.rkey;
+	wqe->immediate = ((const struct soft_mw *)mw)->index << 8; /* the window, by no key of its own */
+	wqe->queue_key = mw->type;
+	return true;
+}
+
+/* A type 2 window that is bound under key to qp.  table->lock is held. */
+static bool is_own_window(const struct soft_qp *qp, const struct soft_mr_slot *slot, uint32_t key)
+{
+	return slot && key && atomic_load_explicit(&slot->key, memory_order_relaxed) == key &&
+	       atomic_load_explicit(&slot->qp_num, memory_order_relaxed) == qp->ibv.qp_num;
+}
+
+bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key)
+{
+	struct soft_mr_table *table = table_of(qp);
+	struct soft_mr_slot *slot;
+	bool own;
+
+	pthread_mutex_lock(&table->lock);
+	slot = soft_mr_slot(table, key);
+	own = is_own_window(qp, slot, key);
+	if (own)
+		disable(table, slot);
+	pthread_mutex_unlock(&table->lock);
+	return own;
+}
+
+/* Still, after the request waited: its owner may have freed it.  table->lock is held. */
+static bool is_window(const struct soft_mr_slot *slot, const struct soft_pd *pd)
+{
+	return atomic_load_explicit(&slot->pd, memory_order_relaxed) == pd &&
+	       !(atomic_load_explicit(&slot->access, memory_order_relaxed) & SOFT_ACCESS_LOCAL);
+}
+
+bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+{
+	struct soft_mr_table *table = table_of(qp);
+	struct soft_mr_slot *slot;
+	bool allowed;
+
+	if (wqe->opcode == IBV_WR_LOCAL_INV)
+		return soft_mw_invalidate(qp, wqe->rkey);
+	pthread_mutex_lock(&table->lock);
+	slot = soft_mr_slot(table, wqe->immediate);
+	/* Only a free type 2 window can be bound (IBTA 10.6.7.2.6), and never to nothing. */
+	allowed = is_window(slot, soft_pd(qp->ibv.pd)) &&
+		  (wqe->queue_key == IBV_MW_TYPE_1 || (!slot->region && wqe->sge[0].addr));
+	if (allowed)
+		disable(table, slot);
+	pthread_mutex_unlock(&table->lock);
+	return allowed;
+}
+
+/* Whether the region allows a window of those rights on that range (IBTA 10.6.7.2.1). */
+static bool allows(const struct soft_mr_slot *region, struct soft_pd *pd,
+		   const struct soft_send_wqe *wqe)
+{
+	uint32_t rights = atomic_load_explicit(&region->access, memory_order_relaxed);
+	uint64_t first = atomic_load_explicit(&region->address, memory_order_relaxed);
+	uint64_t size = atomic_load_explicit(&region->length, memory_order_relaxed);
+	uint64_t length = wqe->sge[0].addr;
+
+	return atomic_load_explicit(&region->key, memory_order_relaxed) == wqe->sge[0].lkey &&
+	       atomic_load_explicit(&region->pd, memory_order_relaxed) == pd &&
+	       rights & IBV_ACCESS_MW_BIND && !(rights & IBV_ACCESS_ZERO_BASED) &&
+	       (rights & IBV_ACCESS_LOCAL_WRITE ||
+		!(wqe->sge[0].length & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC))) &&
+	       wqe->remote_address >= first && length <= size &&
+	       wqe->remote_address - first <= size - length;
+}
+
+/* table->lock is held. */
+static bool enable(struct soft_qp *qp, struct soft_mr_table *table, const struct soft_send_wqe *wqe)
+{
+	struct soft_mr_slot *slot = soft_mr_slot(table, wqe->immediate);
+	struct soft_mr_slot *region = soft_mr_slot(table, wqe->sge[0].lkey);
+	uint64_t address = wqe->remote_address;
+
+	if ((wqe->rkey ^ wqe->immediate) & ~KEY_TAG || !is_window(slot, soft_pd(qp->ibv.pd)))
+		return false;
+	if (!wqe->sge[0].addr) /* unbound, and nothing else */
+		return true;
+	if (!region || !allows(region, soft_pd(qp->ibv.pd), wqe))
+		return false;
+	slot->region = wqe->sge[0].lkey >> 8;
+	region->windows++;
+	atomic_store_explicit(&slot->access, wqe->sge[0].length, memory_order_release);
+	atomic_store_explicit(&slot->address,
+			      wqe->sge[0].length & IBV_ACCESS_ZERO_BASED ? 0 : address,
+			      memory_order_release);
+	atomic_store_explicit(&slot->memory,
+			      atomic_load_explicit(&region->memory, memory_order_relaxed) + address -
+				      atomic_load_explicit(&region->address, memory_order_relaxed),
+			      memory_order_release);
+	atomic_store_explicit(&slot->length, wqe->sge[0].addr, memory_order_release);
+	atomic_store_explicit(&slot->qp_num,
+			      wqe->queue_key == IBV_MW_TYPE_2 ? qp->ibv.qp_num : 0,
+			      memory_order_release);
+	atomic_store_explicit(&slot->key, wqe->rkey, memory_order_release);
+	return true;
+}
+
+bool soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+{
+	struct soft_mr_table *table = table_of(qp);
+	bool enabled;
+
+	pthread_mutex_lock(&table->lock);
+	enabled = enable(qp, table, wqe);
+	pthread_mutex_unlock(&table->lock);
+	return enabled;
+}

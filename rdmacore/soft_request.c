@@ -1,0 +1,135 @@
+#include "soft_request.h"
+
+#include "soft_ah.h"
+#include "soft_packet.h"
+#include "soft_qp.h"
+
+#define SEND_SERVICES (SOFT_RC | SOFT_UC | SOFT_UD)
+#define WRITE_SERVICES (SOFT_RC | SOFT_UC)
+
+static const struct soft_request_kind kinds[] = {
+	[IBV_WR_RDMA_WRITE] = {SOFT_RDMA_WRITE_ONLY, IBV_WC_RDMA_WRITE, WRITE_SERVICES, 0},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {SOFT_RDMA_WRITE_ONLY_IMMEDIATE, IBV_WC_RDMA_WRITE,
+					WRITE_SERVICES, 0},
+	[IBV_WR_SEND] = {SOFT_SEND_ONLY, IBV_WC_SEND, SEND_SERVICES, 0},
+	[IBV_WR_SEND_WITH_IMM] = {SOFT_SEND_ONLY_IMMEDIATE, IBV_WC_SEND, SEND_SERVICES, 0},
+	[IBV_WR_RDMA_READ] = {SOFT_RDMA_READ_REQUEST, IBV_WC_RDMA_READ, SOFT_RC, SOFT_RESPONDS},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {SOFT_COMPARE_SWAP, IBV_WC_COMP_SWAP, SOFT_RC,
+				       SOFT_RESPONDS | SOFT_ATOMIC},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {SOFT_FETCH_ADD, IBV_WC_FETCH_ADD, SOFT_RC,
+					 SOFT_RESPONDS | SOFT_ATOMIC},
+	[IBV_WR_LOCAL_INV] = {0, IBV_WC_LOCAL_INV, WRITE_SERVICES, SOFT_LOCAL},
+	[IBV_WR_BIND_MW] = {0, IBV_WC_BIND_MW, WRITE_SERVICES, SOFT_LOCAL},
+	[IBV_WR_SEND_WITH_INV] = {SOFT_SEND_ONLY_INVALIDATE, IBV_WC_SEND, SOFT_RC, 0},
+};
+
+const struct soft_request_kind *soft_request_kind(uint32_t opcode)
+{
+	return opcode < sizeof(kinds) / sizeof(kinds[0]) ? &kinds[opcode] : NULL;
+}
+
+uint8_t soft_request_service(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return SOFT_RC;
+	case IBV_QPT_UC:
+		return SOFT_UC;
+	case IBV_QPT_UD:
+		return SOFT_UD;
+	default:
+		return 0;
+	}
+}
+
+bool soft_request_translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
+			    struct soft_packet *packet)
+{
+	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
+	struct soft_pd *pd = soft_pd(qp->ibv.pd);
+	uint32_t count = packet->num_segments;
+
+	for (uint32_t index = 0; index < wqe->num_sge; index++) {
+		const struct ibv_sge *sge = &wqe->sge[index];
+		void *address = (void *)(uintptr_t)sge->addr;
+
+		/* A zero-length entry refers to no memory, so its key is not looked at. */
+		if (!sge->length)
+			continue;
+		if (!(wqe->flags & IBV_SEND_INLINE))
+			address = soft_mr_translate(memory, pd, sge->lkey, sge->addr, sge->length,
+						    access | SOFT_ACCESS_LOCAL, 0);
+		if (!address)
+			return false;
+		packet->segments[count++] = (struct soft_segment){address, sge->length};
+	}
+	packet->num_segments = count;
+	return true;
+}
+
+/* A datagram's own: where it goes, and the GRH that arrives before its payload. */
+static enum ibv_wc_status address_datagram(struct soft_qp *qp, const struct soft_send_wqe *wqe,
+					   struct soft_packet *packet)
+{
+	const struct soft_ah *ah = wqe->ah;
+
+	if (wqe->length > SOFT_MTU)
+		return IBV_WC_LOC_LEN_ERR;
+	if (ah->ibv.pd != qp->ibv.pd) /* IBTA 10.2.2.2 */
+		return IBV_WC_LOC_QP_OP_ERR;
+	packet->destination = wqe->remote_qp_num;
+	/* The highest bit asks for the queue pair's own key (IBTA 10.2.5). */
+	packet->queue_key = wqe->queue_key >> 31 ? qp->attr.qkey : wqe->queue_key;
+	packet->service_level = ah->attr.sl;
+	packet->ah = ah;
+	packet->header = SOFT_GRH;
+	packet->num_segments = 1;
+	packet->segments[0] = (struct soft_segment){packet->grh, SOFT_GRH};
+	soft_ah_header(ah, wqe->length, wqe->opcode == IBV_WR_SEND_WITH_IMM, packet->grh);
+	return IBV_WC_SUCCESS;
+}
+
+enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *wqe,
+				      struct soft_packet *packet)
+{
+	const struct soft_request_kind *kind = &kinds[wqe->opcode];
+
+	packet->opcode = qp->service | kind->operation;
+	packet->source = qp->ibv.qp_num;
+	packet->psn = wqe->psn;
+	packet->length = wqe->length;
+	packet->solicited = wqe->flags & IBV_SEND_SOLICITED;
+	packet->immediate = wqe->immediate;
+	packet->num_segments = 0;
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
+		enum ibv_wc_status status = address_datagram(qp, wqe, packet);
+
+		if (status != IBV_WC_SUCCESS)
+			return status;
+	} else {
+		packet->destination = qp->attr.dest_qp_num;
+		packet->service_level = qp->attr.ah_attr.sl;
+		packet->header = 0;
+		packet->remote_address = wqe->remote_address;
+		packet->rkey = wqe->rkey;
+	}
+	if (kind->traits & SOFT_RESPONDS) {
+		/* None may ever be outstanding: IBTA 10.8.2, initiator depth 0. */
+		if (!qp->attr.max_rd_atomic)
+			return IBV_WC_LOC_QP_OP_ERR;
+		if (kind->traits & SOFT_ATOMIC) {
+			packet->operand = soft_request_operands(wqe)[0];
+			packet->compare = soft_request_operands(wqe)[1];
+		}
+		return soft_request_translate(qp, wqe, IBV_ACCESS_LOCAL_WRITE, packet) ?
+			       IBV_WC_SUCCESS :
+			       IBV_WC_LOC_PROT_ERR;
+	}
+	return soft_request_translate(qp, wqe, 0, packet) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
+}
+
+void soft_request_release(const struct soft_qp *qp, struct soft_send_wqe *wqe)
+{
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
+		soft_ah_release(wqe->ah);
+}

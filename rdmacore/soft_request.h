@@ -1,0 +1,76 @@
+/*
+ * What a posted send is: its kind, its form in the send queue, and the packet that is made of it.
+ */
+#ifndef SOFT_REQUEST_H
+#define SOFT_REQUEST_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct soft_ah;
+struct soft_packet;
+struct soft_qp;
+
+/*
+ * Followed in the ring by its scatter/gather list or its inline data.  An atomic's operands stand behind
+ * its list; the one entry of a BIND_MW says what is bound (soft_mw.h).
+ */
+struct soft_send_wqe {
+	uint64_t wr_id;
+	union {
+		uint64_t remote_address;
+		struct soft_ah *ah; /* datagrams; held */
+	};
+	uint32_t length;
+	uint32_t queue_key; /* datagrams */
+	union {
+		uint32_t rkey;
+		uint32_t remote_qp_num; /* datagrams */
+	};
+	uint32_t immediate; /* or the key to invalidate */
+	uint32_t psn;
+	uint16_t num_sge;
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags; /* enum ibv_send_flags */
+	struct ibv_sge sge[];
+};
+
+/* Services that know an opcode: IBTA 10.8.2, ibv_post_send(3). */
+enum { SOFT_RC = 1, SOFT_UC = 2, SOFT_UD = 4 };
+
+enum soft_request_trait {
+	SOFT_RESPONDS = 1, /* READ and atomics: counted by max_rd_atomic, waited for by a fence */
+	SOFT_ATOMIC = 2,
+	SOFT_LOCAL = 4, /* no packet: the requester itself executes it */
+};
+
+struct soft_request_kind {
+	uint8_t operation; /* enum soft_operation */
+	uint8_t completion; /* enum ibv_wc_opcode */
+	uint8_t services;
+	uint8_t traits; /* enum soft_request_trait */
+};
+
+/* NULL for an opcode that there is not. */
+const struct soft_request_kind *soft_request_kind(uint32_t opcode);
+/* The service of a queue pair type, as a bit; 0 for types that there are not. */
+uint8_t soft_request_service(enum ibv_qp_type type);
+
+static inline uint64_t *soft_request_operands(struct soft_send_wqe *wqe)
+{
+	return (uint64_t *)(void *)&wqe->sge[wqe->num_sge];
+}
+
+/* The rest is for the requester, with requester.lock held. */
+
+/* Resolve the request's own memory.  False: some key, range or right is wrong. */
+bool soft_request_translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
+			    struct soft_packet *packet);
+/* The packet of the request; IBV_WC_SUCCESS, or why it cannot be sent. */
+enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *wqe,
+				      struct soft_packet *packet);
+/* The request is over: let go of what it held. */
+void soft_request_release(const struct soft_qp *qp, struct soft_send_wqe *wqe);
+
+#endif
