@@ -106,6 +106,10 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 	ENTRY(ibv_modify_qp)                                                                       \
 	ENTRY(ibv_query_qp)                                                                        \
 	ENTRY(ibv_destroy_qp)                                                                      \
+	ENTRY(ibv_qp_to_qp_ex)                                                                     \
+	ENTRY(_ibv_query_gid_ex)                                                                   \
+	ENTRY(ibv_get_pkey_index)                                                                  \
+	ENTRY(ibv_resize_cq)                                                                       \
 	ENTRY(ibv_reg_mr_iova)                                                                     \
 	ENTRY(ibv_rereg_mr)                                                                        \
 	ENTRY(ibv_create_ah)                                                                       \

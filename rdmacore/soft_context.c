@@ -22,6 +22,20 @@ static int context_query_port(struct ibv_context *context, uint8_t port,
 	return result;
 }
 
+static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			   struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ibv_device_attr_ex full = {.phys_port_cnt_ex = 1};
+
+	if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
+		return EINVAL;
+	soft_device_attributes(soft_device(context->device), &full.orig_attr);
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+	memset(attr, 0, attr_size);
+	memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
+	return 0;
+}
+
 static const struct ibv_context_ops operations = {
 	.poll_cq = soft_poll_cq,
 	.req_notify_cq = soft_req_notify_cq,
@@ -45,6 +59,9 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 		goto free_context;
 	context->verbs.sz = sizeof(context->verbs);
 	context->verbs.query_port = context_query_port;
+	context->verbs.create_cq_ex = soft_create_cq_ex;
+	context->verbs.create_qp_ex = soft_create_qp_ex;
+	context->verbs.query_device_ex = query_device_ex;
 	context->verbs.create_srq_ex = soft_create_srq_ex;
 	context->verbs.get_srq_num = soft_get_srq_num;
 	context->verbs.context.device = device;
@@ -126,6 +143,35 @@ int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16
 		return -1;
 	}
 	*pkey = 0xffff; /* the default partition, full member */
+	return 0;
+}
+
+int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	if (flags)
+		return EOPNOTSUPP;
+	if (port != SOFT_PORT || index >= SOFT_GIDS || entry_size < sizeof(*entry))
+		return EINVAL;
+	*entry = (struct ibv_gid_entry){
+		.gid = soft_device(context->device)->gids[index],
+		.gid_index = index,
+		.port_num = SOFT_PORT,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+	};
+	return 0;
+}
+
+int soft_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+	__be16 own;
+
+	if (soft_query_pkey(context, port, 0, &own))
+		return -1;
+	if (pkey != own) {
+		errno = EINVAL;
+		return -1;
+	}
 	return 0;
 }
 

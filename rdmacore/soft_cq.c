@@ -52,43 +52,131 @@ static void channel_use(struct ibv_comp_channel *channel, int change)
 	pthread_mutex_unlock(&channel->context->mutex);
 }
 
+static struct soft_cq_ring *make_ring(int entries)
+{
+	struct soft_cq_ring *ring;
+	uint32_t order = 0;
+
+	while ((1 << order) < entries)
+		order++;
+	ring = aligned_alloc(SOFT_CACHE_LINE, sizeof(*ring) + (sizeof(ring->entries[0]) << order));
+	if (!ring)
+		return NULL;
+	ring->next = NULL;
+	ring->order = order;
+	ring->mask = (UINT32_C(1) << order) - 1;
+	for (uint32_t index = 0; index <= ring->mask; index++)
+		atomic_init(&ring->entries[index].lap, 0);
+	return ring;
+}
+
 struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq_context,
 			      struct ibv_comp_channel *channel, int comp_vector)
 {
+	struct soft_cq_ring *ring;
 	struct soft_cq *cq;
-	uint32_t order = 0;
 
 	if (entries < 1 || entries > SOFT_MAX_CQE || comp_vector < 0 ||
 	    comp_vector >= context->num_comp_vectors) {
 		errno = EINVAL;
 		return NULL;
 	}
-	while ((1 << order) < entries)
-		order++;
 	cq = aligned_alloc(SOFT_CACHE_LINE, sizeof(*cq));
 	if (!cq)
 		return NULL;
-	*cq = (struct soft_cq){.order = order, .mask = (UINT32_C(1) << order) - 1};
-	cq->ring = aligned_alloc(SOFT_CACHE_LINE, sizeof(*cq->ring) << order);
-	if (!cq->ring) {
+	*cq = (struct soft_cq){0};
+	ring = make_ring(entries);
+	if (!ring) {
 		free(cq);
 		errno = ENOMEM;
 		return NULL;
 	}
-	for (uint32_t index = 0; index <= cq->mask; index++)
-		atomic_init(&cq->ring[index].lap, 0);
+	atomic_init(&cq->ring, ring);
 	soft_lock_init(&cq->lock);
 	soft_lock_init(&cq->consumer_lock);
 	cq->ibv.context = context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
-	cq->ibv.cqe = (int)(cq->mask + 1);
+	cq->ibv.cqe = (int)(ring->mask + 1);
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	cq->overflow_event.type = IBV_EVENT_CQ_ERR;
 	cq->overflow_event.element.cq = &cq->ibv;
 	channel_use(channel, 1);
 	return &cq->ibv;
+}
+
+static void free_rings(struct soft_cq *cq)
+{
+	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+
+	ring->next = cq->spares;
+	while (ring) {
+		struct soft_cq_ring *next = ring->next;
+
+		free(ring);
+		ring = next;
+	}
+}
+
+/* A spare ring with at least that many entries and less than twice as many; NULL when there is none. */
+static struct soft_cq_ring *take_spare(struct soft_cq *cq, int entries)
+{
+	struct soft_cq_ring **place = &cq->spares, *ring;
+
+	while ((ring = *place) && ((int)ring->mask + 1 < entries || (int)ring->mask / 2 + 1 >= entries))
+		place = &ring->next;
+	if (ring) {
+		*place = ring->next;
+		for (uint32_t index = 0; index <= ring->mask; index++)
+			atomic_store_explicit(&ring->entries[index].lap, 0, memory_order_relaxed);
+	}
+	return ring;
+}
+
+/* Both locks are held, and what is in the queue fits. */
+static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consumed)
+{
+	struct soft_cq_ring *from = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+
+	for (uint32_t index = consumed; index != cq->produced; index++) {
+		struct soft_cqe *entry = &to->entries[index & to->mask];
+
+		entry->wc = from->entries[index & from->mask].wc;
+		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
+	}
+	atomic_store_explicit(&cq->ring, to, memory_order_release);
+	from->next = cq->spares;
+	cq->spares = from;
+}
+
+int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
+{
+	struct soft_cq *cq = soft_cq(ibv_cq);
+	struct soft_cq_ring *ring;
+	uint32_t consumed;
+	int result = EINVAL;
+
+	if (entries < 1 || entries > SOFT_MAX_CQE)
+		return EINVAL;
+	pthread_mutex_lock(&cq->consumer_lock);
+	pthread_mutex_lock(&cq->lock);
+	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	if ((uint32_t)entries < cq->produced - consumed)
+		goto unlock;
+	result = ENOMEM;
+	ring = take_spare(cq, entries);
+	if (!ring)
+		ring = make_ring(entries);
+	if (!ring)
+		goto unlock;
+	move_to(cq, ring, consumed);
+	ibv_cq->cqe = (int)(ring->mask + 1);
+	result = 0;
+unlock:
+	pthread_mutex_unlock(&cq->lock);
+	pthread_mutex_unlock(&cq->consumer_lock);
+	return result;
 }
 
 int soft_destroy_cq(struct ibv_cq *ibv_cq)
@@ -112,33 +200,29 @@ int soft_destroy_cq(struct ibv_cq *ibv_cq)
 	pthread_mutex_destroy(&ibv_cq->mutex);
 	pthread_mutex_destroy(&cq->consumer_lock);
 	pthread_mutex_destroy(&cq->lock);
-	free(cq->ring);
+	free_rings(cq);
 	free(cq);
 	return 0;
-}
-
-static uint32_t lap_of(const struct soft_cq *cq, uint32_t index)
-{
-	/* Never 0, which marks a fresh entry; repeats only after 2^32 completions. */
-	return (index >> cq->order) + 1;
 }
 
 int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 {
 	struct soft_cq *cq = soft_cq(ibv_cq);
 	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
-	struct soft_cqe *entry = &cq->ring[index & cq->mask];
+	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_acquire);
+	struct soft_cqe *entry = &ring->entries[index & ring->mask];
 	int polled = 0;
 
 	if (max < 0)
 		return -EINVAL;
-	if (atomic_load_explicit(&entry->lap, memory_order_relaxed) != lap_of(cq, index))
+	if (atomic_load_explicit(&entry->lap, memory_order_relaxed) != soft_cq_lap(ring, index))
 		return 0;
 	pthread_mutex_lock(&cq->consumer_lock);
 	index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	while (polled < max) {
-		entry = &cq->ring[index & cq->mask];
-		if (atomic_load_explicit(&entry->lap, memory_order_acquire) != lap_of(cq, index))
+		entry = &ring->entries[index & ring->mask];
+		if (atomic_load_explicit(&entry->lap, memory_order_acquire) != soft_cq_lap(ring, index))
 			break;
 		wc[polled++] = entry->wc;
 		index++;
@@ -164,22 +248,24 @@ int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	return 0;
 }
 
-void soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited)
+bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
-	bool notify, overflowed = false;
+	bool notify = false, full, overflowed = false;
+	struct soft_cq_ring *ring;
 
 	pthread_mutex_lock(&cq->lock);
-	if (cq->produced - cq->consumed_seen > cq->mask)
+	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	if (cq->produced - cq->consumed_seen > ring->mask)
 		cq->consumed_seen = atomic_load_explicit(&cq->consumed, memory_order_acquire);
-	if (cq->produced - cq->consumed_seen > cq->mask) {
+	full = cq->produced - cq->consumed_seen > ring->mask;
+	if (full) {
 		overflowed = !cq->overflowed;
 		cq->overflowed = true;
-		notify = false;
 	} else {
-		struct soft_cqe *entry = &cq->ring[cq->produced & cq->mask];
+		struct soft_cqe *entry = &ring->entries[cq->produced & ring->mask];
 
 		entry->wc = *wc;
-		atomic_store_explicit(&entry->lap, lap_of(cq, cq->produced), memory_order_release);
+		atomic_store_explicit(&entry->lap, soft_cq_lap(ring, cq->produced), memory_order_release);
 		cq->produced++;
 		notify = cq->armed == SOFT_CQ_ANY || (cq->armed == SOFT_CQ_SOLICITED && solicited);
 		if (notify)
@@ -190,6 +276,7 @@ void soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited)
 		soft_event_queue_push(&soft_channel(cq->ibv.channel)->queue, &cq->comp_event);
 	if (overflowed)
 		soft_async_raise(cq->ibv.context, &cq->overflow_event);
+	return !full;
 }
 
 int soft_get_cq_event(struct ibv_comp_channel *ibv_channel, struct ibv_cq **out, void **cq_context)

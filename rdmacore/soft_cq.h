@@ -21,13 +21,26 @@ struct soft_cqe {
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
+struct soft_cq_ring {
+	struct soft_cq_ring *next; /* spares */
+	uint32_t order;
+	uint32_t mask;
+	struct soft_cqe entries[];
+};
+
 enum soft_cq_armed { SOFT_CQ_IDLE, SOFT_CQ_SOLICITED, SOFT_CQ_ANY };
 
 struct soft_cq {
-	struct ibv_cq ibv;
-	struct soft_cqe *ring;
-	uint32_t mask;
-	uint32_t order;
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex extended; /* begins like ibv */
+	};
+	/*
+	 * Replaced under both locks.  A poller looks into it with none, so a ring that was replaced is kept
+	 * for the next resize of its size.
+	 */
+	_Atomic(struct soft_cq_ring *) ring;
+	struct soft_cq_ring *spares;
 	_Atomic unsigned int users; /* queue pairs; two for one that uses it for both halves */
 	struct soft_event_node comp_event;
 	uint32_t comp_events_reported; /* taken from the channel; under ibv.mutex */
@@ -41,6 +54,7 @@ struct soft_cq {
 
 	pthread_mutex_t consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t consumed;
+	const struct ibv_wc *current; /* between start_poll and end_poll */
 };
 
 struct soft_comp_channel {
@@ -56,6 +70,8 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq
 			      struct ibv_comp_channel *channel, int comp_vector);
 /* EBUSY while queue pairs use it or while completion events are not acknowledged. */
 int soft_destroy_cq(struct ibv_cq *cq);
+/* EINVAL when there are more completions than that in it; ENOMEM. */
+int soft_resize_cq(struct ibv_cq *cq, int entries);
 int soft_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int soft_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
@@ -63,9 +79,19 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned int count);
 
 /*
  * Add a completion.  solicited: the sender asked for an event, or it is an error.  A full queue is
- * an overrun (IBTA 11.6.3.1): the completion is lost and IBV_EVENT_CQ_ERR is raised once.
+ * an overrun (IBTA 11.6.3.1): the completion is lost, IBV_EVENT_CQ_ERR is raised once, and the answer is
+ * false.
  */
-void soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited);
+bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited);
+
+/* soft_cq_extended.c: a queue that is read in place.  EOPNOTSUPP for fields that are not standard. */
+struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+
+/* The lap of the completion of that index, never 0, which marks a fresh entry; repeats after 2^32. */
+static inline uint32_t soft_cq_lap(const struct soft_cq_ring *ring, uint32_t index)
+{
+	return (index >> ring->order) + 1;
+}
 
 static inline struct soft_cq *soft_cq(struct ibv_cq *cq)
 {

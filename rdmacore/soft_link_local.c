@@ -92,7 +92,8 @@ static struct soft_qp *transmit_datagrams(struct soft_qp *qp, struct soft_multic
 		} else if (soft_gid_is_multicast(gid)) {
 			*group = soft_multicast_find(&device->multicast, gid);
 			for (uint32_t member = 0; *group && member < (*group)->count; member++)
-				failed |= deliver((*group)->queue_pairs[member], &packet);
+				if ((*group)->queue_pairs[member] != qp || qp->hears_itself)
+					failed |= deliver((*group)->queue_pairs[member], &packet);
 			if (!failed) {
 				soft_multicast_release(*group);
 				*group = NULL;

@@ -115,15 +115,20 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+void soft_post_commit(struct soft_qp *qp)
+{
+	if (soft_qp_state(qp) == IBV_QPS_SQE)
+		soft_requester_flush(qp);
+	soft_link_transmit(qp);
+}
+
 int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct soft_qp *qp = soft_qp(ibv_qp);
-	enum ibv_qp_state state;
 	int result = 0;
 
 	pthread_mutex_lock(&qp->requester.lock);
-	state = soft_qp_state(qp);
-	if (state < IBV_QPS_RTS)
+	if (soft_qp_state(qp) < IBV_QPS_RTS)
 		result = EINVAL;
 	while (wr && !result) {
 		result = append_send(qp, wr);
@@ -132,10 +137,8 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	}
 	if (result)
 		*bad = wr;
-	if (state == IBV_QPS_SQE)
-		soft_requester_flush(qp);
 	/* What was accepted goes out even when a later one was not. */
-	soft_link_transmit(qp);
+	soft_post_commit(qp);
 	return result;
 }
 

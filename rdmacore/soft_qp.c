@@ -56,6 +56,7 @@ static void init_events(struct soft_qp *qp)
 	qp->events[SOFT_QP_REQUEST_EVENT].type = IBV_EVENT_QP_REQ_ERR;
 	qp->events[SOFT_QP_LAST_WQE_EVENT].type = IBV_EVENT_QP_LAST_WQE_REACHED;
 	qp->events[SOFT_QP_DRAINED_EVENT].type = IBV_EVENT_SQ_DRAINED;
+	qp->events[SOFT_QP_FATAL_EVENT].type = IBV_EVENT_QP_FATAL;
 	for (int event = 0; event < SOFT_QP_EVENTS; event++)
 		qp->events[event].element.qp = &qp->ibv;
 }
@@ -82,6 +83,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.cap = attr->cap,
 		.srq = attr->srq ? soft_srq(attr->srq) : NULL,
 		.signal_all = attr->sq_sig_all,
+		.hears_itself = true,
 	};
 	if (qp->srq) {
 		/* ibv_create_qp(3): these are ignored with a shared queue. */

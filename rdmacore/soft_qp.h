@@ -72,11 +72,25 @@ enum soft_qp_event {
 	SOFT_QP_REQUEST_EVENT,
 	SOFT_QP_LAST_WQE_EVENT,
 	SOFT_QP_DRAINED_EVENT,
+	SOFT_QP_FATAL_EVENT,
 	SOFT_QP_EVENTS
 };
 
+/* ibv_wr_*(3): what is being written into the send queue; under requester.lock. */
+struct soft_builder {
+	bool present;
+	int error; /* the first; then nothing of this batch is sent */
+	uint32_t posted, psn; /* of the requester when the batch began */
+	uint64_t operations; /* enum ibv_qp_create_send_ops_flags */
+	struct soft_send_wqe *wqe; /* the request that is not whole yet */
+	uint64_t operands[2]; /* of it, when it is an atomic */
+};
+
 struct soft_qp {
-	struct ibv_qp ibv;
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex extended; /* begins with ibv */
+	};
 	_Atomic unsigned int references; /* the owner, a peer's link, and short holds */
 	/*
 	 * enum ibv_qp_state, written under requester.lock and responder.lock; the requester alone may
@@ -91,8 +105,10 @@ struct soft_qp {
 	struct ibv_qp_attr attr; /* what was set; under requester.lock */
 	struct ibv_qp_cap cap;
 	bool signal_all;
+	bool hears_itself; /* gets the multicasts that it sends */
 	struct soft_timer timer;
 	struct soft_async_event events[SOFT_QP_EVENTS];
+	struct soft_builder builder;
 
 	struct soft_requester requester __attribute__((aligned(SOFT_CACHE_LINE)));
 	struct soft_responder responder __attribute__((aligned(SOFT_CACHE_LINE)));
@@ -135,6 +151,11 @@ int soft_destroy_qp(struct ibv_qp *qp);
 void soft_qp_hold(void *qp);
 void soft_qp_release(struct soft_qp *qp);
 
+/* soft_qp_extended.c: the same with builders (ibv_wr_*); EOPNOTSUPP for what its type cannot do */
+struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/* NULL when it was made without builders. */
+struct ibv_qp_ex *soft_qp_to_qp_ex(struct ibv_qp *qp);
+
 /* soft_qp_modify.c: states and attributes */
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
@@ -147,6 +168,8 @@ void soft_qp_settle(struct soft_qp *qp);
 
 /* soft_post.c: the user's side of both queues */
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* What was put into the send queue goes out.  Called with requester.lock held, returns with it released. */
+void soft_post_commit(struct soft_qp *qp);
 int soft_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* soft_requester.c; requester.lock is held */

@@ -141,8 +141,13 @@ void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receiv
 		atomic_store_explicit(consumed, atomic_load_explicit(consumed, memory_order_relaxed) + 1,
 				      memory_order_release);
 	}
-	soft_cq_push(soft_cq(qp->ibv.recv_cq), &wc,
-		     status != IBV_WC_SUCCESS || (packet && packet->solicited));
+	if (!soft_cq_push(soft_cq(qp->ibv.recv_cq), &wc,
+			  status != IBV_WC_SUCCESS || (packet && packet->solicited)) &&
+	    packet) {
+		/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
+		qp->responder.failed = true;
+		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
+	}
 }
 
 enum ibv_wc_status soft_receive_scatter(struct soft_qp *qp, const struct soft_receive *receive,

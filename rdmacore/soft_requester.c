@@ -84,7 +84,12 @@ static void complete(struct soft_qp *qp, enum ibv_wc_status status)
 			.qp_num = qp->ibv.qp_num,
 		};
 
-		soft_cq_push(soft_cq(qp->ibv.send_cq), &wc, status != IBV_WC_SUCCESS);
+		if (!soft_cq_push(soft_cq(qp->ibv.send_cq), &wc, status != IBV_WC_SUCCESS) &&
+		    status != IBV_WC_WR_FLUSH_ERR) {
+			/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
+			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
+			soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
+		}
 	}
 	soft_request_release(qp, wqe);
 	if (kind->traits & SOFT_RESPONDS && requester->completed != requester->transmitted)

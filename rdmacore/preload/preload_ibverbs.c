@@ -66,6 +66,36 @@ FORWARD_IBVERBS(ibv_modify_srq, (struct ibv_srq * srq, struct ibv_srq_attr *attr
 FORWARD_IBVERBS(ibv_query_srq, (struct ibv_srq * srq, struct ibv_srq_attr *attr), (srq, attr))
 FORWARD_IBVERBS(ibv_destroy_srq, (struct ibv_srq * srq), (srq))
 
+FORWARD_POINTER(struct ibv_qp_ex *, ibv_qp_to_qp_ex, (struct ibv_qp * qp), (qp))
+FORWARD_IBVERBS(_ibv_query_gid_ex,
+		(struct ibv_context * context, uint32_t port, uint32_t index,
+		 struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size),
+		(context, port, index, entry, flags, entry_size))
+FORWARD_RDMACM(ibv_get_pkey_index, (struct ibv_context * context, uint8_t port, __be16 pkey),
+	       (context, port, pkey))
+FORWARD_IBVERBS(ibv_resize_cq, (struct ibv_cq * cq, int entries), (cq, entries))
+FORWARD_POINTER(struct ibv_mr *, ibv_reg_mr_iova,
+		(struct ibv_pd * pd, void *address, size_t length, uint64_t iova, int access),
+		(pd, address, length, iova, access))
+FORWARD_RDMACM(ibv_rereg_mr,
+	       (struct ibv_mr * mr, int flags, struct ibv_pd *pd, void *address, size_t length,
+		int access),
+	       (mr, flags, pd, address, length, access))
+FORWARD_POINTER(struct ibv_ah *, ibv_create_ah, (struct ibv_pd * pd, struct ibv_ah_attr *attr),
+		(pd, attr))
+FORWARD_POINTER(struct ibv_ah *, ibv_create_ah_from_wc,
+		(struct ibv_pd * pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port),
+		(pd, wc, grh, port))
+FORWARD_RDMACM(ibv_init_ah_from_wc,
+	       (struct ibv_context * context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh,
+		struct ibv_ah_attr *attr),
+	       (context, port, wc, grh, attr))
+FORWARD_IBVERBS(ibv_destroy_ah, (struct ibv_ah * ah), (ah))
+FORWARD_IBVERBS(ibv_attach_mcast, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid),
+		(qp, gid, lid))
+FORWARD_IBVERBS(ibv_detach_mcast, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid),
+		(qp, gid, lid))
+
 FORWARD_RDMACM(ibv_get_async_event, (struct ibv_context * context, struct ibv_async_event *event),
 	       (context, event))
 FORWARD_VOID(ibv_ack_async_event, (struct ibv_async_event * event), (event))

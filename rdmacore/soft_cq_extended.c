@@ -1,0 +1,124 @@
+/* ibv_create_cq_ex(3): completions that are read field by field where they stand. */
+#include <errno.h>
+
+#include "soft_cq.h"
+#include "soft_device.h"
+
+static struct soft_cq *cq_of(struct ibv_cq_ex *cq)
+{
+	return (struct soft_cq *)cq;
+}
+
+/* The completion of that index, or NULL.  consumer_lock is held. */
+static const struct ibv_wc *completion(struct soft_cq *cq, uint32_t index)
+{
+	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	struct soft_cqe *entry = &ring->entries[index & ring->mask];
+
+	if (atomic_load_explicit(&entry->lap, memory_order_acquire) != soft_cq_lap(ring, index))
+		return NULL;
+	return &entry->wc;
+}
+
+/* Until it is consumed its place is not used again, so the fields need not be copied. */
+static int show(struct soft_cq *cq)
+{
+	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	const struct ibv_wc *wc = completion(cq, index);
+
+	cq->current = wc;
+	if (!wc)
+		return ENOENT;
+	cq->extended.status = wc->status;
+	cq->extended.wr_id = wc->wr_id;
+	return 0;
+}
+
+static void consume(struct soft_cq *cq)
+{
+	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+
+	if (cq->current)
+		atomic_store_explicit(&cq->consumed, index + 1, memory_order_release);
+	cq->current = NULL;
+}
+
+static int start_poll(struct ibv_cq_ex *extended, struct ibv_poll_cq_attr *attr)
+{
+	struct soft_cq *cq = cq_of(extended);
+	int result;
+
+	if (attr && attr->comp_mask)
+		return EINVAL;
+	pthread_mutex_lock(&cq->consumer_lock);
+	result = show(cq);
+	if (result) /* no end_poll follows */
+		pthread_mutex_unlock(&cq->consumer_lock);
+	return result;
+}
+
+static int next_poll(struct ibv_cq_ex *extended)
+{
+	consume(cq_of(extended));
+	return show(cq_of(extended));
+}
+
+static void end_poll(struct ibv_cq_ex *extended)
+{
+	consume(cq_of(extended));
+	pthread_mutex_unlock(&cq_of(extended)->consumer_lock);
+}
+
+#define READER(type, name, field)                                                                  \
+	static type read_##name(struct ibv_cq_ex *cq)                                              \
+	{                                                                                          \
+		return cq_of(cq)->current->field;                                                  \
+	}
+
+READER(enum ibv_wc_opcode, opcode, opcode)
+READER(uint32_t, vendor_err, vendor_err)
+READER(uint32_t, byte_len, byte_len)
+READER(__be32, imm_data, imm_data)
+READER(uint32_t, qp_num, qp_num)
+READER(uint32_t, src_qp, src_qp)
+READER(unsigned int, wc_flags, wc_flags)
+READER(uint32_t, slid, slid)
+READER(uint8_t, sl, sl)
+READER(uint8_t, dlid_path_bits, dlid_path_bits)
+
+struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *extended;
+	struct ibv_cq *cq;
+
+	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
+	    attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS ||
+	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	     attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (attr->cqe > SOFT_MAX_CQE) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = soft_create_cq(context, (int)attr->cqe, attr->cq_context, attr->channel,
+			    (int)attr->comp_vector);
+	if (!cq)
+		return NULL;
+	extended = &soft_cq(cq)->extended;
+	extended->start_poll = start_poll;
+	extended->next_poll = next_poll;
+	extended->end_poll = end_poll;
+	extended->read_opcode = read_opcode;
+	extended->read_vendor_err = read_vendor_err;
+	extended->read_byte_len = read_byte_len;
+	extended->read_imm_data = read_imm_data;
+	extended->read_qp_num = read_qp_num;
+	extended->read_src_qp = read_src_qp;
+	extended->read_wc_flags = read_wc_flags;
+	extended->read_slid = read_slid;
+	extended->read_sl = read_sl;
+	extended->read_dlid_path_bits = read_dlid_path_bits;
+	return extended;
+}
