@@ -107,11 +107,11 @@ static int prepare_worker(struct core_measure_worker *worker)
 	if (worker->measure->spec.kind == CORE_MEASURE_CONNECT)
 		return core_measure_connects_prepare(worker);
 	/* Pages written once before the time runs: unwritten ones are all the same page of zeros. */
-	if (worker->transmits || worker->operation == IBV_WR_RDMA_READ)
+	if (worker->transmits || core_measure_fetches(worker))
 		fill_slots(worker);
 	if (worker->receives || worker->transmits)
 		if (!one_sided || worker->verify || worker->measure->spec.kind == CORE_MEASURE_LATENCY ||
-		    worker->operation == IBV_WR_RDMA_READ)
+		    core_measure_fetches(worker))
 			memset((void *)(uintptr_t)worker->receive_base, 0,
 			       worker->receive_slots * worker->stride);
 	return core_measure_first_receives(worker);

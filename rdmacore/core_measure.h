@@ -23,8 +23,8 @@ enum core_measure_kind {
 	/*
 	 * One message at a time.  SEND and RDMA WRITE go there and come back, and a sample is half of
 	 * the round trip, as the writes of a ping-pong see it: a SEND ends with its receive completion, a
-	 * WRITE when its last byte is seen in memory.  An RDMA READ is its whole round trip, from the
-	 * post to the completion.
+	 * WRITE when its last byte is seen in memory.  An RDMA READ or atomic is its whole round trip,
+	 * from the post to the completion.
 	 */
 	CORE_MEASURE_LATENCY = 1,
 	/* As many messages as the knobs allow; time from the first post to the last completion. */
@@ -53,7 +53,7 @@ enum core_measure_completion { CORE_MEASURE_POLL, CORE_MEASURE_EVENT };
 struct core_measure_spec {
 	uint32_t struct_size;
 	uint32_t kind; /* enum core_measure_kind */
-	uint32_t operation; /* enum ibv_wr_opcode: SEND, RDMA_WRITE, RDMA_READ */
+	uint32_t operation; /* enum ibv_wr_opcode: SEND, RDMA_WRITE, RDMA_READ, ATOMIC_* */
 	uint32_t bidirectional; /* bandwidth: both ends transmit */
 	uint64_t size; /* bytes of a message */
 	/* Exactly one of the next two.  Messages of each direction, round trips or connections. */
@@ -70,7 +70,7 @@ struct core_measure_spec {
 	uint32_t poll_batch; /* completions a poll, 64 at most; default 16, latency 1 */
 	uint32_t inline_size; /* messages up to this size go inline; or CORE_MEASURE_INLINE_AUTO */
 	uint32_t completion; /* enum core_measure_completion */
-	uint32_t outstanding; /* READ bandwidth: READs in flight, if fewer than depth */
+	uint32_t outstanding; /* READ and atomic bandwidth: requests in flight, if fewer than depth */
 	/*
 	 * Receivers check the contents, which carry the number of the message.  In latency this is done
 	 * between samples; in bandwidth it is part of the time, but for WRITE, whose target looks at

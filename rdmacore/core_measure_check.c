@@ -13,6 +13,7 @@
 #define IN_FLIGHT_MAX 4096
 #define LIST_MAX 4096
 #define ITERATIONS_MAX (UINT64_C(1) << 46) /* twice that fits in what LAST tells */
+#define ATOMIC_SIZE 8 /* IBTA 9.4.5 */
 #define SIZE_MAX_RC (UINT64_C(1) << 31) /* IBTA 9.7.8: a message has 2^31 bytes at most */
 
 int core_measure_refuse(struct core_measure_refusal *refusal, int result, const char *knob,
@@ -120,10 +121,12 @@ static unsigned int where_of(const struct core_measure_spec *spec, struct core_m
 	case IBV_WR_RDMA_WRITE:
 		return send << 1;
 	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
 		return send << 2;
 	default:
 		*result = core_measure_refuse(refusal, -EOPNOTSUPP, "operation",
-					      "only SEND, RDMA_WRITE and RDMA_READ are measured");
+					      "only SEND, RDMA_WRITE, RDMA_READ and atomics are measured");
 		return 0;
 	}
 }
@@ -172,6 +175,16 @@ static int check_values(const struct core_measure_spec *spec, struct core_measur
 	if (spec->kind == CORE_MEASURE_LATENCY && spec->operation == IBV_WR_RDMA_WRITE && !spec->size)
 		return core_measure_refuse(refusal, -EINVAL, "size",
 					   "WRITE latency watches the last byte, so there must be one");
+	if (core_measure_atomic((enum ibv_wr_opcode)spec->operation) && spec->kind != CORE_MEASURE_CONNECT) {
+		if (spec->size != ATOMIC_SIZE)
+			return core_measure_refuse(refusal, -EINVAL, "size",
+						   "an atomic operation works on %d bytes, not %llu",
+						   ATOMIC_SIZE, (unsigned long long)spec->size);
+		refusal->meaningless = spec->verify;
+		if (spec->verify)
+			return core_measure_refuse(refusal, -EINVAL, "verify",
+						   "has no meaning for atomics, which change what they work on");
+	}
 	if (spec->verify && !spec->size)
 		return core_measure_refuse(refusal, -EINVAL, "verify", "empty messages have no contents");
 	if (spec->poll_batch > CORE_MEASURE_POLL_MAX)

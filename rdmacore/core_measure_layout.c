@@ -24,11 +24,6 @@ static uint32_t divisor(uint32_t a, uint32_t b)
 	return a;
 }
 
-static bool is_read(const struct core_measure_worker *worker)
-{
-	return worker->operation == IBV_WR_RDMA_READ;
-}
-
 static int layout_queue(struct core_measure_worker *worker, struct core_measure_refusal *refusal)
 {
 	const struct core_measure_spec *spec = &worker->measure->spec;
@@ -62,6 +57,22 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 	if (!worker->cap.max_send_sge || !worker->cap.max_recv_sge)
 		return core_measure_refuse(refusal, -EINVAL, "qp",
 					   "it takes no scatter/gather entries (max_send_sge, max_recv_sge)");
+	return 0;
+}
+
+/* Without atomics of the device, ibv_post_send would fail in the first message. */
+static int layout_atomic(struct core_measure_worker *worker, struct core_measure_refusal *refusal)
+{
+	struct ibv_device_attr attr;
+	int result;
+
+	if (!core_measure_atomic(worker->operation) || !worker->transmits)
+		return 0;
+	result = core_query_device(worker->end.provider, worker->qp->context, &attr);
+	if (result)
+		return core_measure_refuse(refusal, result, "qp", "ibv_query_device failed");
+	if (attr.atomic_cap == IBV_ATOMIC_NONE)
+		return core_measure_refuse(refusal, -EOPNOTSUPP, "operation", "this device has no atomics");
 	return 0;
 }
 
@@ -223,7 +234,7 @@ static int layout_memory(struct core_measure_worker *worker, struct core_measure
 		return result;
 	worker->send_base = worker->end.address;
 	worker->receive_base = worker->end.address + half;
-	worker->remote_base = worker->end.remote_address + (is_read(worker) ? 0 : remote_half);
+	worker->remote_base = worker->end.remote_address + (core_measure_fetches(worker) ? 0 : remote_half);
 	return 0;
 }
 
@@ -245,9 +256,9 @@ int core_measure_layout(struct core_measure_worker *worker, struct core_measure_
 	worker->signal_every = spec->signal_every;
 	worker->poll_batch = spec->poll_batch;
 	worker->verify = spec->verify && spec->size;
-	worker->verify_later = latency || is_read(worker);
-	worker->transmits = active || spec->bidirectional || (latency && !is_read(worker));
-	worker->receives = !is_read(worker) && (!active || spec->bidirectional || latency);
+	worker->verify_later = latency || core_measure_fetches(worker);
+	worker->transmits = active || spec->bidirectional || (latency && !core_measure_fetches(worker));
+	worker->receives = !core_measure_fetches(worker) && (!active || spec->bidirectional || latency);
 	worker->controls = worker->operation == IBV_WR_SEND ||
 			   (!latency && worker->operation == IBV_WR_RDMA_WRITE && worker->verify);
 	if (latency)
@@ -263,6 +274,8 @@ int core_measure_layout(struct core_measure_worker *worker, struct core_measure_
 		worker->due_ns = (double)spec->size * 8e9 / (double)spec->rate_bits;
 
 	result = layout_queue(worker, refusal);
+	if (!result)
+		result = layout_atomic(worker, refusal);
 	if (!result)
 		result = layout_inline(worker, refusal);
 	if (!result)

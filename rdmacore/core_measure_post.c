@@ -9,11 +9,11 @@ static void send_init(struct core_measure_worker *worker, uint32_t index)
 {
 	struct ibv_send_wr *wr = &worker->sends[index];
 	struct ibv_sge *sge = &worker->send_sges[index];
-	/* A READ fills the half that is received into. */
-	bool read = worker->operation == IBV_WR_RDMA_READ;
+	/* What is fetched fills the half that is received into. */
+	bool fetch = core_measure_fetches(worker);
 
 	*sge = (struct ibv_sge){
-		.addr = read ? worker->receive_base : worker->send_base,
+		.addr = fetch ? worker->receive_base : worker->send_base,
 		.length = worker->size,
 		.lkey = worker->end.lkey,
 	};
@@ -24,7 +24,12 @@ static void send_init(struct core_measure_worker *worker, uint32_t index)
 		.opcode = worker->operation,
 		.send_flags = worker->send_flags,
 	};
-	if (worker->operation != IBV_WR_SEND) {
+	if (core_measure_atomic(worker->operation)) {
+		wr->wr.atomic.remote_addr = worker->remote_base;
+		wr->wr.atomic.compare_add = 1; /* compared with what seldom stands there, or added */
+		wr->wr.atomic.swap = 1;
+		wr->wr.atomic.rkey = worker->end.remote_rkey;
+	} else if (worker->operation != IBV_WR_SEND) {
 		wr->wr.rdma.remote_addr = worker->remote_base;
 		wr->wr.rdma.rkey = worker->end.remote_rkey;
 	}
@@ -48,9 +53,12 @@ static inline void aim(struct core_measure_worker *worker, struct ibv_send_wr *w
 {
 	uint64_t offset = number % worker->send_slots * worker->stride;
 
-	if (worker->operation == IBV_WR_RDMA_READ) {
+	if (core_measure_fetches(worker)) {
 		wr->sg_list->addr = worker->receive_base + offset;
-		wr->wr.rdma.remote_addr = worker->remote_base + offset;
+		if (core_measure_atomic(worker->operation))
+			wr->wr.atomic.remote_addr = worker->remote_base + offset;
+		else
+			wr->wr.rdma.remote_addr = worker->remote_base + offset;
 		return;
 	}
 	wr->sg_list->addr = worker->send_base + offset;

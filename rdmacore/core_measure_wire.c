@@ -65,6 +65,10 @@ static enum ibv_wc_opcode asked_for(const struct core_measure_worker *worker, un
 		return IBV_WC_RDMA_WRITE;
 	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_RDMA_READ)
 		return IBV_WC_RDMA_READ;
+	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return IBV_WC_FETCH_ADD;
+	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_ATOMIC_CMP_AND_SWP)
+		return IBV_WC_COMP_SWAP;
 	return IBV_WC_SEND;
 }
 

@@ -145,6 +145,17 @@ static inline uint64_t core_measure_now(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+static inline bool core_measure_atomic(enum ibv_wr_opcode operation)
+{
+	return operation == IBV_WR_ATOMIC_FETCH_AND_ADD || operation == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
+/* READs and atomics: what comes back is written into memory here, and the peer has nothing to do. */
+static inline bool core_measure_fetches(const struct core_measure_worker *worker)
+{
+	return worker->operation == IBV_WR_RDMA_READ || core_measure_atomic(worker->operation);
+}
+
 static inline bool core_measure_stopped(const struct core_measure_worker *worker)
 {
 	return atomic_load_explicit(&worker->measure->stop, memory_order_relaxed);

@@ -21,7 +21,7 @@ type MeasureCompletion uint32
 // Kinds, roles and ways to wait; core_measure.h defines them.
 const (
 	// MeasureLatency is one message at a time.  A sample of SEND and RDMA_WRITE is half of a round trip,
-	// of RDMA_READ a whole one.
+	// of RDMA_READ and atomics a whole one.
 	MeasureLatency MeasureKind = C.CORE_MEASURE_LATENCY
 	// MeasureBandwidth is as many messages as the knobs allow.
 	MeasureBandwidth MeasureKind = C.CORE_MEASURE_BANDWIDTH
@@ -47,7 +47,7 @@ const InlineAuto = -1
 // knob's name).
 type MeasureSpec struct {
 	Kind          MeasureKind
-	Operation     Opcode // OpSend, OpRDMAWrite, OpRDMARead; latency and bandwidth
+	Operation     Opcode // OpSend, OpRDMAWrite, OpRDMARead, OpAtomic*; latency and bandwidth
 	Bidirectional bool   // bandwidth: both ends transmit
 	Size          int    // bytes of a message
 
@@ -66,7 +66,7 @@ type MeasureSpec struct {
 	PollBatch       int // completions a poll, 64 at most; default 16, latency 1
 	Inline          int // messages up to this size go inline; or InlineAuto
 	Completion      MeasureCompletion
-	Outstanding     int // READ bandwidth: READs in flight, if fewer than Depth
+	Outstanding     int // READ and atomic bandwidth: requests in flight, if fewer than Depth
 
 	// Verify has receivers check the contents.  In latency this is done between samples; in bandwidth
 	// it is part of the time, but for RDMA_WRITE, whose target looks at its memory at the end.
@@ -118,7 +118,7 @@ type MeasureEnd struct {
 }
 
 // Measure runs a measurement of one or two ends on native threads and returns what came of it.  READ
-// and unverified, unidirectional WRITE bandwidth and READ latency need the active end only.
+// and atomics and unverified, unidirectional WRITE bandwidth need the active end only.
 //
 // After success nothing is left in the queues.  After an error, which the result then goes with when
 // there is one, requests may be: the queue pairs are of no further use.  The error wraps ctx.Err() when

@@ -1,6 +1,7 @@
 package rdmacore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -252,7 +253,7 @@ func TestMeasureRefusals(t *testing.T) {
 		"negative": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Depth = -1; return e }, syscall.EINVAL, "Depth"},
 		"past":     {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Gap = -1; return e }, syscall.EINVAL, "Gap"},
 		"no kind":  {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Kind = 0; return e }, syscall.EINVAL, "Kind"},
-		"atomic": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Operation = OpAtomicFetchAndAdd; return e },
+		"immediate": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Operation = OpSendWithImm; return e },
 			syscall.EOPNOTSUPP, "Operation"},
 		"no meaning": {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.InFlight = 2; return e }, syscall.EINVAL, "InFlight"},
 		"too deep":   {func(s *MeasureSpec, e []MeasureEnd) []MeasureEnd { s.Depth = 1 << 20; return e }, syscall.EINVAL, "Depth"},
@@ -354,5 +355,42 @@ func TestMeasureSoFar(t *testing.T) {
 		}
 		m.Close()
 		client, server = connectedWith(t, measuredQP, usualParam) // one that was stopped is of no further use
+	}
+}
+
+// TestMeasureAtomics measures them where the device has them, and is refused where it has not.
+func TestMeasureAtomics(t *testing.T) {
+	client, server := connectedWith(t, measuredQP, usualParam)
+	attr, err := client.id.Device().Attr()
+	must(t, err)
+	for _, s := range []*side{client, server} {
+		if attr.Atomic {
+			must(t, s.mr.Dereg())
+			s.mr, err = s.pd.RegMR(s.memory, 0, bufferSize, allAccess|AccessRemoteAtomic)
+			must(t, err)
+		}
+	}
+	active := measureEnds(client, server)[0]
+	for _, operation := range []Opcode{OpAtomicFetchAndAdd, OpAtomicCmpAndSwp} {
+		for _, kind := range []MeasureKind{MeasureLatency, MeasureBandwidth} {
+			spec := MeasureSpec{Kind: kind, Operation: operation, Size: 8, Iterations: 50}
+			for _, wrong := range []MeasureSpec{{Size: 16}, {Size: 8, Verify: true}, {Size: 8, Inline: 8}} {
+				wrong.Kind, wrong.Operation, wrong.Iterations = kind, operation, 50
+				refused(t, wrong.Check(), syscall.EINVAL)
+			}
+			if !attr.Atomic {
+				_, err := Measure(bounded(t), spec, active)
+				refused(t, err, syscall.EOPNOTSUPP)
+				continue
+			}
+			before := make([]byte, bufferSize)
+			copy(before, server.memory.Bytes())
+			result, err := Measure(bounded(t), spec, active)
+			must(t, err)
+			checkMeasured(t, result)
+			if operation == OpAtomicFetchAndAdd && bytes.Equal(before, server.memory.Bytes()[:bufferSize]) {
+				t.Errorf("%s %s has changed nothing", kind, operation)
+			}
+		}
 	}
 }

@@ -194,3 +194,23 @@ func TestMeasureInterrupted(t *testing.T) {
 		t.Errorf("still alive: %v", live)
 	}
 }
+
+// TestMeasureAtomic: on a device without atomics the case is skipped, and says why.
+func TestMeasureAtomic(t *testing.T) {
+	provider := soft(t)
+	device, err := provider.DefaultDevice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	attr, err := device.Attr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, totals := runMeasured(t, t.Context(), scenario.RunConfig{Provider: provider}, "testdata/run/measure_atomic.yaml")
+	switch {
+	case attr.Atomic && (totals.Passed != 1 || len(seen.found) != 4):
+		t.Errorf("%d measurements, %+v\n%+v", len(seen.found), totals, seen.results)
+	case !attr.Atomic && (totals.Skipped != 1 || !strings.Contains(seen.results[0].Reason, "device.atomic")):
+		t.Errorf("%+v, %+v", totals, seen.results)
+	}
+}

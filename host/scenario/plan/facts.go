@@ -6,6 +6,7 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/verb"
 )
 
 // facts are what the checker remembers of the steps of a case, for what only the whole of them tells.
@@ -46,5 +47,21 @@ func (f *facts) note(c *compiler, step *shape.Step, call *Call, at place) {
 	if need := step.Verb.Capability; need != "" && f.conditional == 0 {
 		f.needs[need] = true
 	}
+	if step.Verb.Needs != nil && f.conditional == 0 {
+		if need := step.Verb.Needs(call.known()); need != "" {
+			f.needs[need] = true
+		}
+	}
 	c.lintStep(step, call, at)
+}
+
+// known is the call with those of its arguments that are known before the run.
+func (call *Call) known() *verb.Call {
+	known := &verb.Call{Verb: call.Verb, Arguments: make([]any, len(call.Arguments))}
+	for i, value := range call.Arguments {
+		if value != nil {
+			known.Arguments[i], _ = value.Constant()
+		}
+	}
+	return known
 }

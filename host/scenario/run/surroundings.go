@@ -89,6 +89,9 @@ func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (strin
 		if need == verb.CanFault && !provider.CanFault() {
 			return fmt.Sprintf("it needs %s, and provider %s loses nothing on purpose (soft does)", need, provider.Name()), nil
 		}
+		if device, _ := env["device"].(map[string]any); need == verb.CanAtomic && device["atomic"] != true {
+			return fmt.Sprintf("it needs %s, and device %s has no atomic operations", need, device["name"]), nil
+		}
 	}
 	for _, requirement := range c.Requires {
 		holds, err := requirement.Holds(env)

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"strings"
 	"time"
 
 	"rdmarun/rdmacore"
@@ -37,13 +38,13 @@ func measureVerb() Verb {
 		argument.Group = howLong
 	}
 	return Verb{
-		Name: "measure", Roleless: true, Measures: true, Yields: Value, Run: measure, Check: checkMeasure,
+		Name: "measure", Roleless: true, Measures: true, Yields: Value, Run: measure, Check: checkMeasure, Needs: measureNeeds,
 		Doc: "Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
 		Arguments: []Argument{
 			{Name: "kind", Type: Word, Words: measureKinds(), Required: true, Doc: "latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"},
 			{Name: "from", Type: Role, Required: true, Doc: "who begins: sends, writes, reads, connects"},
 			{Name: "to", Type: Role, Required: true, Doc: "who answers, or is the other direction of a bidirectional one"},
-			{Name: "op", Type: Word, Words: measureOperations(), Doc: "latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of RDMA_READ a whole one"},
+			{Name: "op", Type: Word, Words: measureOperations(), Doc: "latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"},
 			{Name: "sizes", Type: Sizes, Doc: "latency, bandwidth: bytes of a message, each measured in turn"},
 			iterations, duration, connections,
 			span("warmup", "time before the timed part, not counted"),
@@ -55,7 +56,7 @@ func measureVerb() Verb {
 			count("receive_post_list", 4096, "bandwidth of SEND: receives a post; default 1"),
 			count("signal_every", 1<<16, "latency, bandwidth: every so many requests ask for a completion; default 1"),
 			count("poll_batch", 64, "latency, bandwidth: completions a poll; default 16, for latency 1"),
-			count("outstanding", 1<<16, "bandwidth of RDMA_READ: READs in flight, if fewer than depth"),
+			count("outstanding", 1<<16, "bandwidth of RDMA_READ and ATOMIC_FETCH_AND_ADD and ATOMIC_CMP_AND_SWP: requests in flight, if fewer than depth"),
 			{Name: "inline", Type: Text, Doc: "SEND and RDMA_WRITE: messages up to so many bytes go inline; auto: whatever the queue pair takes; default none"},
 			{Name: "completion", Type: Word, Words: []string{"poll", "event"}, Doc: "latency, bandwidth: poll without end, the default, or sleep on the completion channel"},
 			{Name: "bidirectional", Type: Boolean, Doc: "bandwidth: both ends transmit"},
@@ -63,7 +64,7 @@ func measureVerb() Verb {
 			{Name: "rate_limit", Type: Rate, Doc: "bandwidth: bits a second of each direction and queue pair at most"},
 			count("rate_messages", 1<<40, "bandwidth: the same in messages a second"),
 			count("burst", 1<<16, "bandwidth: with one of these, messages that may go at once; default post_list"),
-			{Name: "verify", Type: Word, Words: []string{verifyNone, verifyData}, Doc: "latency, bandwidth: data has receivers check the contents"},
+			{Name: "verify", Type: Word, Words: []string{verifyNone, verifyData}, Doc: "SEND and RDMA_WRITE and RDMA_READ: data has receivers check the contents"},
 			span("sample_every", "remember how much was done in each such interval, for the least and the most of them"),
 			{Name: "histogram", Type: Options, Doc: "latency, connect: how times are counted", Fields: []Argument{
 				{Name: "digits", Type: Integer, Min: 1, Max: 5, Doc: "significant digits; default 3"},
@@ -86,8 +87,19 @@ func measureVerb() Verb {
 
 func measureKinds() []string { return namesOf(rdmacore.ParseMeasureKind) }
 
-// measureOperations are those that a completion can be of at the side that begins.  Which of them the core
-// measures it says itself.
+// atomicPrefix is what the names of atomic operations begin with.
+const atomicPrefix = "ATOMIC_"
+
 func measureOperations() []string {
-	return []string{"SEND", "RDMA_WRITE", "RDMA_READ", "ATOMIC_FETCH_AND_ADD", "ATOMIC_CMP_AND_SWP"}
+	return []string{"SEND", "RDMA_WRITE", "RDMA_READ", atomicPrefix + "FETCH_AND_ADD", atomicPrefix + "CMP_AND_SWP"}
+}
+
+// CanAtomic is the capability of devices that have atomic operations.
+const CanAtomic = "device.atomic"
+
+func measureNeeds(call *Call) string {
+	if strings.HasPrefix(call.Text("op"), atomicPrefix) {
+		return CanAtomic
+	}
+	return ""
 }

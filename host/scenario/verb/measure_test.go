@@ -19,7 +19,7 @@ func measureCall(kind, op string) *Call {
 		return call
 	}
 	set(call, "op", op)
-	set(call, "sizes", []int{64})
+	set(call, "sizes", []int{atomicBytes})
 	set(call, "iterations", 10)
 	return call
 }
@@ -53,7 +53,7 @@ func TestMeasureMeanings(t *testing.T) {
 	// What an argument needs beside it.
 	needs := map[string]string{"burst": "rate_messages"}
 	for _, kind := range measureKinds() {
-		for _, op := range []string{"SEND", "RDMA_WRITE", "RDMA_READ"} {
+		for _, op := range measureOperations() {
 			for i := range measureVerb().Arguments {
 				call := measureCall(kind, op)
 				argument := &call.Verb.Arguments[i]
@@ -113,6 +113,8 @@ func TestMeasureRefusals(t *testing.T) {
 		"WRITE latency of 0":     {"latency", "RDMA_WRITE", map[string]any{"sizes": []int{64, 0}}, "sizes"},
 		"more than a message":    {"bandwidth", "SEND", map[string]any{"sizes": []int{1 << 32}}, "sizes"},
 		"verify nothing":         {"bandwidth", "SEND", map[string]any{"sizes": []int{0}, "verify": "data"}, "verify"},
+		"an atomic of 64 bytes":  {"latency", "ATOMIC_FETCH_AND_ADD", map[string]any{"sizes": []int{8, 64}}, "sizes"},
+		"verify an atomic":       {"bandwidth", "ATOMIC_CMP_AND_SWP", map[string]any{"verify": "data"}, "verify"},
 		"two rates":              {"bandwidth", "SEND", map[string]any{"rate_limit": 1e9, "rate_messages": 5}, "rate_messages"},
 		"burst without rate":     {"bandwidth", "SEND", map[string]any{"burst": 5}, "burst"},
 		"a rate of next to none": {"bandwidth", "SEND", map[string]any{"rate_limit": 0.1}, "rate_limit"},

@@ -30,6 +30,8 @@ type Verb struct {
 	Check func(call *Call) *Refusal
 	// Capability is what the provider must be able to do, "" for what every provider can.
 	Capability string
+	// Needs is a capability that depends on the arguments, of those that are known; nil where none does.
+	Needs func(call *Call) string
 	// Run does it.  A *Failure is an expectation that did not hold; an error that wraps a
 	// syscall.Errno is compared with `expect: {errno: ..}`.
 	Run func(ctx context.Context, call *Call) (Outcome, error)
