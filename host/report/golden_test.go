@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -249,6 +250,35 @@ func TestMetricsParse(t *testing.T) {
 	}
 	if n := len(families["rdmarun_latency_seconds"].GetMetric()[0].GetSummary().GetQuantile()); n != 7 {
 		t.Errorf("%d quantiles", n)
+	}
+}
+
+// The series of a metric are written some at a time; what a reader sees is one family.
+func TestMetricsOfManyCases(t *testing.T) {
+	var text bytes.Buffer
+	out, err := report.Open(report.Target{Format: "prom", Path: "-"}, &text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const cases = 2500
+	for i := range cases {
+		err := out.Record(&record.Record{Kind: record.CaseEnd, File: "a.yaml", Case: fmt.Sprintf("a.yaml::%d", i), Result: &record.Result{
+			Status: record.Passed, Took: time.Duration(i),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(text.String(), "# TYPE rdmarun_case_ok "); n != 1 {
+		t.Errorf("%d families of one name", n)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(&text)
+	if err != nil || len(families["rdmarun_case_ok"].GetMetric()) != cases || len(families["rdmarun_case_duration_seconds"].GetMetric()) != cases {
+		t.Errorf("%d series, %v", len(families["rdmarun_case_ok"].GetMetric()), err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"os"
 	"time"
 
 	"rdmarun/host/report/cases"
@@ -27,7 +26,8 @@ var limits = cases.Limits{Steps: 80, Lines: 200, Measures: 32}
 // them, counts and verdict, is known last.
 type Writer struct {
 	file      *output.File
-	spool     *os.File
+	spool     output.Spool
+	parts     []output.Part
 	templates *template.Template
 	tracker   *cases.Tracker
 	summary   summary
@@ -80,17 +80,6 @@ func (w *Writer) Record(r *record.Record) error {
 }
 
 func (w *Writer) add(c *cases.Case) error {
-	if w.spool == nil {
-		spool, err := os.CreateTemp("", "rdmarun-report-*")
-		if err != nil {
-			return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
-		}
-		// Unlinked at once: it goes with the process, however that ends.
-		if err := os.Remove(spool.Name()); err != nil {
-			return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
-		}
-		w.spool = spool
-	}
 	w.summary.Cases++
 	w.summary.Counts[group(c)]++
 	w.summary.Slowest = max(w.summary.Slowest, c.Result.Took)
@@ -110,7 +99,8 @@ func (w *Writer) add(c *cases.Case) error {
 	if err != nil {
 		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
 	}
-	if err := w.templates.ExecuteTemplate(w.spool, "case", view); err != nil {
+	w.parts, err = w.spool.Append(w.parts, func(out io.Writer) error { return w.templates.ExecuteTemplate(out, "case", view) })
+	if err != nil {
 		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
 	}
 	return nil
@@ -131,13 +121,8 @@ func (w *Writer) Close() error {
 	if err := w.templates.ExecuteTemplate(w.file, "top", view); err != nil {
 		return err
 	}
-	if w.spool != nil {
-		if _, err := w.spool.Seek(0, io.SeekStart); err != nil {
-			return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
-		}
-		if _, err := io.Copy(w.file, w.spool); err != nil {
-			return err
-		}
+	if err := w.spool.Copy(w.file, w.parts); err != nil {
+		return err
 	}
 	if err := w.templates.ExecuteTemplate(w.file, "bottom", view); err != nil {
 		return err
@@ -147,9 +132,6 @@ func (w *Writer) Close() error {
 
 // Discard drops the report.
 func (w *Writer) Discard() {
-	if w.spool != nil {
-		_ = w.spool.Close()
-		w.spool = nil
-	}
+	w.spool.Close()
 	w.file.Discard()
 }

@@ -1,6 +1,9 @@
 package junit
 
 import (
+	"bytes"
+	"encoding/xml"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -8,40 +11,59 @@ import (
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
 	"rdmarun/host/report/cases"
+	"rdmarun/host/report/output"
 	"rdmarun/host/scenario/record"
 )
 
-// The library's types with what they lack: properties of a test case, as pytest and Surefire write them and as
-// CI systems show them (Jenkins' schema, junit-10.xsd, has them in a suite alone; all else here keeps to it).  A field here takes the place of the library's of that name in the XML.
-
-type testsuites struct {
-	junit.Testsuites
-	Suites []*suite `xml:"testsuite"`
-}
-
+// suite is a suite whose test cases wait in the spool: their numbers stand above them.
 type suite struct {
 	junit.Testsuite
-	Cases   []testcase `xml:"testcase"`
+	cases   []output.Part
 	seconds float64
 }
 
+// testcase is the library's with the properties that it lacks, as pytest and Surefire write them and CI systems show
+// them.  Jenkins' schema, junit-10.xsd, has properties in a suite alone; all else here keeps to it.
 type testcase struct {
 	Properties []junit.Property `xml:"properties>property,omitempty"`
 	junit.Testcase
 }
 
-// add counts a test case.
-func (s *suite) add(test testcase) {
+// add counts a test case and writes it to the spool.
+func (s *suite) add(test *testcase, spool *output.Spool) (err error) {
 	s.AddTestcase(test.Testcase)
-	s.Testcases = nil // it was counted; what is written are Cases
-	s.Cases = append(s.Cases, test)
+	s.Testcases = nil // it was counted
+	s.cases, err = spool.Append(s.cases, func(out io.Writer) error { return encode(out, "testcase", "\t\t", test) })
+	return err
 }
 
-// add counts a suite.
-func (t *testsuites) add(s *suite) {
-	t.AddSuite(s.Testsuite)
-	t.Testsuites.Suites = nil
-	t.Suites = append(t.Suites, s)
+// encode writes an element on lines of its own, below prefix.
+func encode(out io.Writer, name, prefix string, value any) error {
+	encoder := xml.NewEncoder(out)
+	encoder.Indent(prefix, "\t")
+	if err := encoder.EncodeElement(value, xml.StartElement{Name: xml.Name{Local: name}}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, "\n")
+	return err
+}
+
+// around writes an element with content that is written already, between what it has itself and its end.
+func around(out io.Writer, name, prefix string, value any, content func() error) error {
+	var text bytes.Buffer
+	if err := encode(&text, name, prefix, value); err != nil {
+		return err
+	}
+	end := "</" + name + ">\n"
+	begin := strings.TrimRight(strings.TrimSuffix(text.String(), end), "\n\t")
+	if _, err := io.WriteString(out, begin+"\n"); err != nil {
+		return err
+	}
+	if err := content(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, prefix+end)
+	return err
 }
 
 // devices adds what is known of those that cases ran on.

@@ -20,6 +20,7 @@ import (
 type Writer struct {
 	file    *output.File
 	tracker *cases.Tracker
+	spool   output.Spool
 	suites  []*suite
 	byFile  map[string]*suite
 	run     record.Run
@@ -43,33 +44,40 @@ func (w *Writer) Record(r *record.Record) error {
 		w.run = *r.Run
 	}
 	if c := w.tracker.Record(r); c != nil {
-		w.add(c)
+		return w.add(c)
 	}
 	return nil
 }
 
 // Close implements report.Output.
 func (w *Writer) Close() error {
-	defer w.file.Discard()
+	defer w.Discard()
 	for _, c := range w.tracker.Unfinished() {
-		w.add(c)
+		if err := w.add(c); err != nil {
+			return err
+		}
 	}
-	all := testsuites{Testsuites: junit.Testsuites{Name: "rdmarun", Time: milliseconds(w.total)}}
+	all := junit.Testsuites{Name: "rdmarun", Time: milliseconds(w.total)}
 	for i, s := range w.suites {
 		s.devices(w.tracker.Devices())
 		s.ID, s.Time = i, milliseconds(s.seconds)
-		all.add(s)
+		all.AddSuite(s.Testsuite)
 	}
-	all.Skipped = 0 // Jenkins' schema has this number with each suite, and not with all
+	all.Suites = nil // they were counted
+	all.Skipped = 0  // Jenkins' schema has this number with each suite, and not with all
 	if _, err := w.file.Write([]byte(xml.Header)); err != nil {
 		return err
 	}
-	encoder := xml.NewEncoder(w.file)
-	encoder.Indent("", "\t")
-	if err := encoder.Encode(&all); err != nil {
-		return err
-	}
-	if _, err := w.file.Write([]byte("\n")); err != nil {
+	err := around(w.file, "testsuites", "", &all, func() error {
+		for _, s := range w.suites {
+			err := around(w.file, "testsuite", "\t", &s.Testsuite, func() error { return w.spool.Copy(w.file, s.cases) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return w.file.Commit()
@@ -78,7 +86,7 @@ func (w *Writer) Close() error {
 // milliseconds is what Jenkins' schema (junit-10.xsd of its xUnit plugin) allows of a sum; a test case may have more.
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.3f", seconds) }
 
-func (w *Writer) add(c *cases.Case) {
+func (w *Writer) add(c *cases.Case) error {
 	s := w.byFile[c.File]
 	if s == nil {
 		s = w.newSuite(c)
@@ -113,7 +121,10 @@ func (w *Writer) add(c *cases.Case) {
 	if text := systemOut(c); text != "" {
 		test.SystemOut = &junit.Output{Data: clean(text)}
 	}
-	s.add(test)
+	if err := s.add(&test, &w.spool); err != nil {
+		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
+	}
+	return nil
 }
 
 func (w *Writer) newSuite(c *cases.Case) *suite {
@@ -151,4 +162,7 @@ func clean(text string) string {
 }
 
 // Discard drops the report.
-func (w *Writer) Discard() { w.file.Discard() }
+func (w *Writer) Discard() {
+	w.spool.Close()
+	w.file.Discard()
+}

@@ -1,13 +1,16 @@
 package prom
 
-import (
-	"strings"
+import "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/prometheus/client_golang/prometheus"
-)
+// metric is a name with what the library knows of it.
+type metric struct {
+	name        string
+	description *prometheus.Desc
+}
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("rdmarun_"+name, help, labels, nil)
+func describe(name, help string, labels ...string) *metric {
+	name = "rdmarun_" + name
+	return &metric{name, prometheus.NewDesc(name, help, labels, nil)}
 }
 
 // The metrics.  Their labels are bounded by the scenarios: nothing of one run, such as its time, is a label.
@@ -26,22 +29,9 @@ var (
 	messageRate = describe("messages_per_second", "Messages, round trips or connections.", "file", "case", "test", "size", "role")
 )
 
-var descriptions = []*prometheus.Desc{
-	runInfo, runStart, runDuration, runComplete, runCases, caseOK, caseDuration, thresholdOK, latency, bandwidth, messageRate,
-}
-
 func number(ok bool) float64 {
 	if ok {
 		return 1
 	}
 	return 0
-}
-
-// valid makes labels of what may be a file's name in no encoding.
-func valid(labels []string) []string {
-	clean := make([]string, len(labels))
-	for i, label := range labels {
-		clean[i] = strings.ToValidUTF8(label, "\ufffd")
-	}
-	return clean
 }

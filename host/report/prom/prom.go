@@ -3,11 +3,10 @@
 package prom
 
 import (
-	"fmt"
+	"maps"
+	"slices"
 	"strconv"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
 	"rdmarun/host/report/cases"
@@ -19,18 +18,17 @@ import (
 type Writer struct {
 	file    *output.File
 	tracker *cases.Tracker
-	// metrics has the last value of each series: a case that was repeated has one series.
-	metrics map[string]prometheus.Metric
-	failed  map[string]bool
-	err     error
-	ended   bool
+	// families have the last value of each series: a case that was repeated has one series.
+	families map[string]*family
+	failed   map[string]bool
+	ended    bool
 }
 
 // New writes to file.
 func New(file *output.File) *Writer {
 	return &Writer{
 		file: file, tracker: cases.NewTracker(cases.Limits{Measures: 1024}),
-		metrics: make(map[string]prometheus.Metric), failed: make(map[string]bool),
+		families: make(map[string]*family), failed: make(map[string]bool),
 	}
 }
 
@@ -53,7 +51,7 @@ func (w *Writer) Record(r *record.Record) error {
 	if c := w.tracker.Record(r); c != nil {
 		w.add(c)
 	}
-	return w.err
+	return nil
 }
 
 // Close implements report.Output.
@@ -63,23 +61,12 @@ func (w *Writer) Close() error {
 		w.add(c)
 	}
 	w.gauge(runComplete, number(w.ended))
-	if w.err != nil {
-		return w.err
-	}
-	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(w); err != nil {
-		return fmt.Errorf("metrics: %w", err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		return fmt.Errorf("metrics: %w", err)
-	}
-	encoder := expfmt.NewEncoder(w.file, expfmt.NewFormat(expfmt.TypeOpenMetrics))
-	for _, family := range families {
-		if err := encoder.Encode(family); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(w.families)) {
+		if err := w.families[name].write(w.file); err != nil {
 			return err
 		}
 	}
+	encoder := expfmt.NewEncoder(w.file, expfmt.NewFormat(expfmt.TypeOpenMetrics))
 	if closer, ok := encoder.(expfmt.Closer); ok {
 		if err := closer.Close(); err != nil { // the line "# EOF"
 			return err
@@ -88,31 +75,18 @@ func (w *Writer) Close() error {
 	return w.file.Commit()
 }
 
-// Describe implements prometheus.Collector.
-func (w *Writer) Describe(out chan<- *prometheus.Desc) {
-	for _, each := range descriptions {
-		out <- each
-	}
+func (w *Writer) gauge(of *metric, value float64, labels ...string) {
+	w.family(of).values[join(labels)] = value
 }
 
-// Collect implements prometheus.Collector.
-func (w *Writer) Collect(out chan<- prometheus.Metric) {
-	for _, metric := range w.metrics {
-		out <- metric
+// family has the series of a metric.
+func (w *Writer) family(of *metric) *family {
+	f := w.families[of.name]
+	if f == nil {
+		f = &family{metric: of, values: make(map[string]float64), summaries: make(map[string]record.Distribution)}
+		w.families[of.name] = f
 	}
-}
-
-func (w *Writer) gauge(of *prometheus.Desc, value float64, labels ...string) {
-	metric, err := prometheus.NewConstMetric(of, prometheus.GaugeValue, value, valid(labels)...)
-	w.keep(of, metric, err, labels)
-}
-
-func (w *Writer) keep(of *prometheus.Desc, metric prometheus.Metric, err error, labels []string) {
-	if err != nil {
-		w.err = fmt.Errorf("metrics: %w", err)
-		return
-	}
-	w.metrics[fmt.Sprintf("%p%q", of, labels)] = metric
+	return f
 }
 
 func (w *Writer) totals(t *record.Totals) {
@@ -150,12 +124,9 @@ func (w *Writer) add(c *cases.Case) {
 }
 
 func (w *Writer) summary(d *record.Distribution, labels []string) {
-	seconds := func(ns int64) float64 { return time.Duration(ns).Seconds() }
-	metric, err := prometheus.NewConstSummary(latency, uint64(d.Count), d.Mean*float64(d.Count)/1e9, map[float64]float64{
-		0: seconds(d.Min), 0.5: seconds(d.P50), 0.9: seconds(d.P90), 0.99: seconds(d.P99),
-		0.999: seconds(d.P999), 0.9999: seconds(d.P9999), 1: seconds(d.Max),
-	}, valid(labels)...)
-	w.keep(latency, metric, err, labels)
+	kept := *d
+	kept.HDR = "" // some KiB, of which nothing is written
+	w.family(latency).summaries[join(labels)] = kept
 }
 
 // Discard drops the report.
