@@ -285,7 +285,7 @@ static void test_refusals(const struct pair *pair)
 	(spec = (base), spec.field = (value), refused(pair, spec, error, #field))
 
 	REFUSED(latency, kind, 9, -EINVAL);
-	REFUSED(latency, operation, IBV_WR_ATOMIC_FETCH_AND_ADD, -EOPNOTSUPP);
+	REFUSED(latency, operation, IBV_WR_LOCAL_INV, -EOPNOTSUPP);
 	REFUSED(latency, depth, 4, -EINVAL);
 	REFUSED(latency, bidirectional, 1, -EINVAL);
 	REFUSED(latency, rate_bits, 1, -EINVAL);
