@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tetratelabs/wazero/api"
+
 	"rdmarun/hostfuncs"
 )
 
@@ -16,6 +18,9 @@ type Guest struct {
 	config   GuestConfig
 	instance *hostfuncs.Instance
 	cancel   context.CancelCauseFunc
+	calls    chan *request
+	running  api.Module      // of the guest's goroutine
+	life     context.Context // likewise
 	done     chan struct{}
 	result   Result // once done is closed
 }
@@ -39,12 +44,16 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Gu
 		return nil, fmt.Errorf("start guest %s: it begins with %s of memory and may have %s; raise its memory limit",
 			config.Name, mebibytes(m.MinMemory()), mebibytes(config.Limits.Memory))
 	}
-	g := &Guest{name: config.Name, module: m, config: config, done: make(chan struct{})}
+	g := &Guest{name: config.Name, module: m, config: config, calls: make(chan *request), done: make(chan struct{})}
+	barrier := g.wait
+	if config.Barrier == nil {
+		barrier = nil // a party of one does not wait
+	}
 	g.instance = hostfuncs.NewInstance(hostfuncs.Config{
 		Provider: config.Provider,
 		Serial:   r.serials.Add(1),
 		Log:      g.log,
-		Barrier:  config.Barrier,
+		Barrier:  barrier,
 		Deny:     config.Deny,
 	})
 	ctx, g.cancel = context.WithCancelCause(ctx)

@@ -61,6 +61,7 @@ func (g *Guest) instantiate(ctx context.Context, memory *linearMemory) (module a
 
 // call runs the guest until it ends or has to.
 func (g *Guest) call(ctx context.Context, module api.Module) error {
+	g.running, g.life = module, ctx
 	if stop, ok := module.ExportedGlobal(wasm.StopGlobal).(api.MutableGlobal); ok {
 		set := make(chan struct{})
 		defer func(unwatch func() bool) {

@@ -3,7 +3,6 @@ package scenario
 import (
 	"maps"
 
-	"rdmarun/host"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/shape"
@@ -87,7 +86,7 @@ func CheckIn(locate Locate, paths []string, given Params) *Checked {
 	for i, file := range files {
 		checked.Scenarios = append(checked.Scenarios, Scenario{
 			Path:    inputs[i].path,
-			Program: plan.Compile(file, plan.Options{Params: params, CheckModule: host.Check, Locate: locate}, checked.Errors),
+			Program: plan.Compile(file, plan.Options{Params: params, InspectModule: inspectModule, Locate: locate}, checked.Errors),
 			Library: file.IsLibrary(),
 			Named:   inputs[i].named,
 			locate:  locate,

@@ -9,6 +9,8 @@ import (
 
 	"rdmarun/host"
 	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/wasm"
 	"rdmarun/rdmacore"
 )
 
@@ -78,6 +80,10 @@ type runningGuest struct{ guest *host.Guest }
 
 func (g runningGuest) Done() <-chan struct{} { return g.guest.Done() }
 
+func (g runningGuest) Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error) {
+	return g.guest.Call(ctx, function, arguments...)
+}
+
 func (g runningGuest) Stop(ctx context.Context) { g.guest.Stop(ctx) }
 
 func (g runningGuest) Result() lab.GuestResult {
@@ -91,6 +97,21 @@ func (g runningGuest) Result() lab.GuestResult {
 		converted.Reason = fmt.Sprint(result.Err)
 	}
 	return converted
+}
+
+// inspectModule lists the functions of a guest's module.
+func inspectModule(path string) (map[string]plan.Signature, error) {
+	facts, err := host.Inspect(path)
+	if err != nil {
+		return nil, err
+	}
+	functions := make(map[string]plan.Signature)
+	for _, export := range facts.Exports {
+		if export.Kind == wasm.KindFunction {
+			functions[export.Name] = plan.Signature(export.Signature)
+		}
+	}
+	return functions, nil
 }
 
 func outcomeWord(outcome host.Outcome) string {

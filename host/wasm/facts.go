@@ -24,8 +24,10 @@ type Import struct {
 
 // Export is one export of a module.
 type Export struct {
-	Name string
-	Kind Kind
+	Name      string
+	Kind      Kind
+	Signature Signature // functions
+	index     uint32
 }
 
 // Signature is the type of a function, a letter for each value: i (i32), I (i64), f, F, or ? for others.
@@ -71,6 +73,7 @@ func Inspect(module []byte) (Facts, error) {
 	}
 	var facts Facts
 	var types []Signature
+	var functions []uint32 // the types of those that the module defines
 	for _, one := range sections {
 		switch one.id {
 		case sectionType:
@@ -79,6 +82,8 @@ func Inspect(module []byte) (Facts, error) {
 			facts.Imports, err = parseImports(one.content)
 		case sectionExport:
 			facts.Exports, err = parseExports(one.content)
+		case sectionFunction:
+			functions, err = parse("function", one.content, (*reader).index)
 		case sectionMemory:
 			err = facts.parseMemory(one.content)
 		}
@@ -94,5 +99,23 @@ func Inspect(module []byte) (Facts, error) {
 			each.Signature = types[each.typeIndex]
 		}
 	}
+	facts.signExports(types, functions)
 	return facts, nil
+}
+
+// signExports gives exported functions their signatures; one of a module that is broken has none.
+func (f *Facts) signExports(types []Signature, functions []uint32) {
+	var all []uint32 // functions are numbered imports first
+	for _, each := range f.Imports {
+		if each.Kind == KindFunction {
+			all = append(all, each.typeIndex)
+		}
+	}
+	all = append(all, functions...)
+	for i := range f.Exports {
+		each := &f.Exports[i]
+		if each.Kind == KindFunction && int(each.index) < len(all) && int(all[each.index]) < len(types) {
+			each.Signature = types[all[each.index]]
+		}
+	}
 }

@@ -69,9 +69,7 @@ func parseImports(content []byte) ([]Import, error) {
 
 func parseExports(content []byte) ([]Export, error) {
 	return parse("export", content, func(r *reader) Export {
-		one := Export{Name: r.name(), Kind: Kind(r.byte())}
-		r.index()
-		return one
+		return Export{Name: r.name(), Kind: Kind(r.byte()), index: r.index()}
 	})
 }
 

@@ -56,6 +56,7 @@ const (
 	ExcludesNothing  Code = "E0218"
 	NobodyComes      Code = "E0219"
 	UnknownObject    Code = "E0220"
+	GuestFunction    Code = "E0221"
 
 	ExpressionSyntax Code = "E0301"
 	Unterminated     Code = "E0302"
@@ -136,6 +137,7 @@ func Titles() map[Code]string {
 		Import:           "an import that cannot be used",
 		UnknownFault:     "an unknown fault",
 		ExcludesNothing:  "an exclude that excludes nothing",
+		GuestFunction:    "a call that does not fit the guest's function",
 		UnknownObject:    "an unknown protection domain or completion queue",
 		NobodyComes:      "a barrier to which somebody never comes",
 

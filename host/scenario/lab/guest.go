@@ -44,6 +44,8 @@ type RunningGuest interface {
 	Done() <-chan struct{}
 	// Result may be called after Done.
 	Result() GuestResult
+	// Call calls an exported function while the guest waits at a barrier; see host.Guest.Call.
+	Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error)
 	// Stop asks the guest to end, ends it when it does not, and returns when all is freed.
 	Stop(ctx context.Context)
 }
@@ -131,6 +133,20 @@ func (g *Guest) Wait(ctx context.Context) (GuestResult, error) {
 	case <-ctx.Done():
 		return GuestResult{}, ctx.Err()
 	}
+}
+
+// Call calls a function of the guest.  What it refuses, and a function that traps, is a Failure.
+func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) ([]uint64, error) {
+	if !g.Running() {
+		return nil, &Failure{
+			What: fmt.Sprintf("the guest of role %s does not run", g.role.Name), Hint: "a step `guest: start` comes first, and the guest has to wait at a barrier",
+		}
+	}
+	results, err := g.running.Call(ctx, function, arguments...)
+	if err != nil && ctx.Err() == nil {
+		err = &Failure{What: "the call failed", Expected: "its return", Got: err.Error()}
+	}
+	return results, err
 }
 
 // Stop ends the guest and returns how it ended.

@@ -288,3 +288,7 @@ func TestLongLines(t *testing.T) {
 		t.Errorf("%.20q", got)
 	}
 }
+
+func (g *fakeGuest) Call(context.Context, string, ...uint64) ([]uint64, error) {
+	return []uint64{42}, nil
+}

@@ -120,6 +120,9 @@ func makesEndpoint(call *Call) bool {
 }
 
 func (c *compiler) guestStep(step *shape.Step, at place) Action {
+	if step.Body.Value == "call" {
+		return c.guestCall(step, at)
+	}
 	g := &Guest{Operation: step.Body.Value, Within: c.duration("within", step.Within, at)}
 	g.Role, at.role = c.stepRole(step, at, true, false)
 	at.anyRole = g.Role != nil && at.role == ""

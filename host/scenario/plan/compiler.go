@@ -15,8 +15,9 @@ type Options struct {
 	// Params are values of parameters, by name, as text.  Names that the file does not have are
 	// ignored: one command line may run several files.
 	Params map[string]string
-	// CheckModule looks at a guest's module; nil leaves modules alone.
-	CheckModule func(path string) error
+	// InspectModule looks at a guest's module and lists the functions that it exports; nil leaves modules
+	// alone.
+	InspectModule func(path string) (map[string]Signature, error)
 	// Locate finds the file of a path; nil: it is there.
 	Locate func(path string) string
 }
@@ -56,6 +57,8 @@ type compiler struct {
 	// not known.
 	abstract bool
 	missing  []string
+	// functions are those of the module of the last guest read, nil when they are not known.
+	functions map[string]Signature
 }
 
 // maxSteps bounds how far fragments expand; ten thousand steps are a long scenario.
@@ -146,6 +149,7 @@ func (c *compiler) compileRoles() []lab.RoleConfig {
 	configs := make([]lab.RoleConfig, 0, len(c.file.Roles))
 	for _, written := range c.file.Roles {
 		config := lab.RoleConfig{Name: written.Name.Value, Guest: c.guest(written.Guest, written.Optional)}
+		c.roles[config.Name].functions = c.functions
 		if device := c.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device); device != nil {
 			config.Device = device.(string)
 		}

@@ -114,7 +114,8 @@ type Took struct {
 	Span     diag.Span
 }
 
-// Action is what a step does: *Call, *Block, *Repeat, *Use, *Parallel, *Guest or *Barrier.
+// Action is what a step does: *Call, *Block, *Repeat, *Use, *Parallel, *Guest,
+// *GuestCall or *Barrier.
 type Action interface{ isAction() }
 
 // Call is a verb.
@@ -169,6 +170,21 @@ type Guest struct {
 	As        string
 }
 
+// GuestCall calls a function of a guest.
+type GuestCall struct {
+	Role      *Value
+	Function  string
+	Signature Signature
+	Arguments []*Value
+	Within    *Value
+	Expect    []Expectation
+	As        string
+}
+
+// Signature is the type of a function of a guest, a letter for each value: i (i32), I (i64), others for what no
+// scenario can give.
+type Signature struct{ Params, Results string }
+
 // Barrier is where guests, branches of a parallel step and the timeline meet.
 type Barrier struct {
 	Name   *Value
@@ -179,10 +195,11 @@ type Barrier struct {
 	Others []lab.Branch
 }
 
-func (*Call) isAction()     {}
-func (*Block) isAction()    {}
-func (*Repeat) isAction()   {}
-func (*Parallel) isAction() {}
-func (*Use) isAction()      {}
-func (*Guest) isAction()    {}
-func (*Barrier) isAction()  {}
+func (*Call) isAction()      {}
+func (*Block) isAction()     {}
+func (*Repeat) isAction()    {}
+func (*Parallel) isAction()  {}
+func (*Use) isAction()       {}
+func (*Guest) isAction()     {}
+func (*Barrier) isAction()   {}
+func (*GuestCall) isAction() {}

@@ -38,6 +38,7 @@ func (c *compiler) access(nodes []*syntax.Node) rdmacore.Access {
 
 // guest reads the part of a role that a program plays.
 func (c *compiler) guest(written *shape.Guest, optional bool) *lab.GuestConfig {
+	c.functions = nil
 	if written == nil {
 		return nil
 	}
@@ -56,8 +57,9 @@ func (c *compiler) guest(written *shape.Guest, optional bool) *lab.GuestConfig {
 	if !filepath.IsAbs(config.Module) {
 		config.Module = c.options.locate(filepath.Join(filepath.Dir(c.file.Root.Source.Name), config.Module))
 	}
-	if c.options.CheckModule != nil {
-		if err := c.options.CheckModule(config.Module); err != nil && optional {
+	if c.options.InspectModule != nil {
+		functions, err := c.options.InspectModule(config.Module)
+		if c.functions = functions; err != nil && optional {
 			config.Missing = oneLine(err.Error())
 		} else if err != nil {
 			d := c.errors.Report(diag.GuestModule, written.Module.Span(), "%s", oneLine(err.Error()))

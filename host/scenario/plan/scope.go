@@ -178,6 +178,8 @@ type role struct {
 	name    string
 	guest   bool
 	buffers map[string]bool
+	// functions are those of its guest, nil when they are not known.
+	functions map[string]Signature
 }
 
 // deviceType lists the members of a role's device in expressions.

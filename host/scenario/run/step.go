@@ -73,6 +73,8 @@ func (r *caseRun) action(ctx context.Context, step *plan.Step) error {
 		return r.parallel(ctx, step, action)
 	case *plan.Guest:
 		return r.guest(ctx, step, action)
+	case *plan.GuestCall:
+		return r.guestCall(ctx, step, action)
 	case *plan.Barrier:
 		return r.barrier(ctx, step, action)
 	}

@@ -45,7 +45,7 @@ var actions = []struct {
 	{key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"}, ForEach},
 	{key{"repeat", "the steps of \"do\", or the one action beside it, several times; \"as\" names the counter, from 0"}, Repeat},
 	{key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},
-	{key{"guest", "start, run, wait or stop: the guest of a role"}, GuestAction},
+	{key{"guest", "start, run, wait for or stop the guest of a role, or call one of its functions while it waits at a barrier"}, GuestAction},
 	{key{"barrier", "wait until the others \"of\" have come, too: guests to rdma.barrier, branches of a parallel step to the same step"}, Barrier},
 }
 

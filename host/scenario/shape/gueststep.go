@@ -8,7 +8,7 @@ import (
 )
 
 // GuestActions are what a step can do with a guest.
-var GuestActions = []string{"start", "run", "wait", "stop"}
+var GuestActions = []string{"start", "run", "wait", "stop", "call"}
 
 func (r *reader) guestAction(step *Step) {
 	if !r.kind(step.Body, syntax.Scalar, "what stands behind guest") {
@@ -19,6 +19,13 @@ func (r *reader) guestAction(step *Step) {
 			WithHint("%s", suggestOrList(step.Body.Value, GuestActions))
 	}
 	starts := step.Body.Value == "start" || step.Body.Value == "run"
+	if step.Body.Value == "call" {
+		r.required(step.Node, "function", "a call")
+		return
+	}
+	if step.Function != nil {
+		r.errors.Report(diag.Misplaced, step.Node.Key("function").Span(), "only a call has a function").WithHint("guest: call")
+	}
 	if step.Args != nil && !starts {
 		r.errors.Report(diag.Misplaced, step.Node.Key("args").Span(), "arguments are given when a guest starts")
 	}

@@ -24,7 +24,8 @@ var modifiers = []struct {
 	{key{"leftovers", "ignore: what it leaves on queues does not fail the case"}, nil},
 	{key{"do", "steps"}, []Action{Block, Repeat, ForEach}},
 	{key{"with", "parameters of the fragment"}, []Action{Use}},
-	{key{"args", "arguments of the guest, instead of the role's"}, []Action{GuestAction}},
+	{key{"args", "arguments of the guest, instead of the role's; integers for a call"}, []Action{GuestAction}},
+	{key{"function", "what a call calls: a function that the guest's module exports"}, []Action{GuestAction}},
 	{key{"of", "roles and names of branches that meet"}, []Action{Barrier}},
 	{key{"tags", "words, or {name: value}: they stand in records, and thresholds choose by them"}, nil},
 	{key{"xfail", "that and when the step is known to fail; it fails when it does not"}, nil},
@@ -63,6 +64,8 @@ func (s *Step) setModifier(pair syntax.Pair) bool {
 		s.With = pair.Value
 	case "args":
 		s.Args = pair.Value
+	case "function":
+		s.Function = pair.Value
 	case "of":
 		s.Of = pair.Value
 	case "tags":

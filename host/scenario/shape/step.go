@@ -17,7 +17,7 @@ type Step struct {
 	Axes   []Axis       // of a ForEach
 
 	Role, Name, If, As, Expect, Took, Within, Timeout, Leftovers *syntax.Node
-	With, Args, Of                                               *syntax.Node
+	With, Args, Of, Function                                     *syntax.Node
 	// Tags are words, or names with values.
 	Tags  []syntax.Pair
 	XFail *XFail
