@@ -14,6 +14,6 @@ void core_measure_peek(struct core_measure *measure, uint32_t end, struct core_m
 		return;
 	now = atomic_load_explicit(&worker->live.now_ns, memory_order_relaxed);
 	result->elapsed_ns = now > result->begin_ns ? now - result->begin_ns : 0;
-	result->messages = atomic_load_explicit(&worker->live.messages, memory_order_relaxed);
+	result->messages = atomic_load_explicit(&worker->live.messages, memory_order_acquire);
 	result->bytes = result->messages * worker->size;
 }

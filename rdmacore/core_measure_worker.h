@@ -249,8 +249,9 @@ static inline void core_measure_tick(struct core_measure_worker *worker, uint64_
 				     uint64_t messages)
 {
 	atomic_store_explicit(&worker->live.now_ns, now, memory_order_relaxed);
+	/* Released: who sees that many finds their times in the histogram. */
 	atomic_store_explicit(&worker->live.messages, messages - worker->window.base,
-			      memory_order_relaxed);
+			      memory_order_release);
 	if (now >= worker->sampler.next_ns)
 		core_measure_sampler_take(worker, now, messages);
 }
