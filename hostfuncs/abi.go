@@ -9,9 +9,12 @@ const ModuleName = "rdma"
 type Version struct{ Major, Minor uint16 }
 
 // Current is the version this host implements.
-var Current = Version{1, 0}
+var Current = v1_1
 
-var v1 = Version{1, 0}
+var (
+	v1   = Version{1, 0}
+	v1_1 = Version{1, 1} // the rest of the connection manager
+)
 
 // Number is the version as abi_version returns it.
 func (v Version) Number() int32 { return int32(v.Major)<<16 | int32(v.Minor) }

@@ -39,6 +39,22 @@ func (a *Address) addrPort() (netip.AddrPort, syscall.Errno) {
 	return netip.AddrPort{}, syscall.EAFNOSUPPORT
 }
 
+// address reads an optional address; the zero one for a null pointer.
+func (i *Instance) address(parameter string, at Pointer) (netip.AddrPort, int32) {
+	if at == 0 {
+		return netip.AddrPort{}, 0
+	}
+	given, errno := view[Address](i, at, 1)
+	if errno != 0 {
+		return netip.AddrPort{}, i.badPointer(parameter, errno)
+	}
+	address, errno := given[0].addrPort()
+	if errno != 0 {
+		return address, i.refuse(errno, "an address family is 2 (IPv4), 10 (IPv6) or 0")
+	}
+	return address, 0
+}
+
 // addressOf is an address in the guest's form.
 func addressOf(from netip.AddrPort) Address {
 	address := Address{Port: from.Port()}

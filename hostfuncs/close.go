@@ -20,6 +20,7 @@ func (i *Instance) Close() (rdmacore.Live, error) {
 			errs = append(errs, fmt.Errorf("free the guest's %s: %w", what, err))
 		}
 	}
+	freeAll(&i.events, (*rdmacore.Event).Ack, free)
 	i.endpoints.all(func(_ Handle, ep *endpoint) bool {
 		ep.id.Disconnect() // refused where there is no connection, which is as good
 		return true
@@ -32,6 +33,14 @@ func (i *Instance) Close() (rdmacore.Live, error) {
 		return true
 	})
 	freeAll(&i.mrs, (*rdmacore.MR).Dereg, free)
+	// Children may hold the requests of their listeners.
+	i.endpoints.all(func(handle Handle, ep *endpoint) bool {
+		if !ep.id.Listening() {
+			free("ep", ep.destroy())
+			i.endpoints.remove(handle)
+		}
+		return true
+	})
 	freeAll(&i.endpoints, (*endpoint).destroy, free)
 	freeAll(&i.cqs, (*rdmacore.CQ).Destroy, free)
 	freeAll(&i.pds, (*rdmacore.PD).Dealloc, free)

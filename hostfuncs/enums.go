@@ -26,7 +26,24 @@ func Enums() []Enum {
 		{
 			Name: "addr_info_flags", Prefix: "RAI", GoName: "AddrInfoFlags", GoTo: "AddrInfo", Flags: true,
 			Doc:    "What kind of endpoint to make (rdma_getaddrinfo(3)).",
-			Values: []EnumValue{{"PASSIVE", raiPassive}},
+			Values: []EnumValue{{"PASSIVE", raiPassive}, {"NUMERICHOST", 2}, {"NOROUTE", 4}, {"FAMILY", 8}},
+		},
+		enumOf("join_flags", "JOIN", "Join", "Ways of being in a multicast group.", rdmacore.ParseJoinFlags, 8),
+		{
+			Name: "option_level", Prefix: "OPTION", GoName: "OptionLevel", GoTo: "Option",
+			Doc:    "Whose option one of set_option is.",
+			Values: []EnumValue{{"ID", uint32(rdmacore.OptionID)}, {"IB", uint32(rdmacore.OptionIB)}},
+		},
+		{
+			Name: "id_option", Prefix: "OPTION_ID", GoName: "IDOption", GoTo: "IDOption",
+			Doc: "Options of level ID (rdma_set_option(3)).",
+			Values: []EnumValue{{"TOS", uint32(rdmacore.OptionTOS)}, {"REUSEADDR", uint32(rdmacore.OptionReuseAddr)},
+				{"AFONLY", uint32(rdmacore.OptionAFOnly)}, {"ACK_TIMEOUT", uint32(rdmacore.OptionAckTimeout)}},
+		},
+		{
+			Name: "ib_option", Prefix: "OPTION_IB", GoName: "IBOption", GoTo: "IBOption",
+			Doc:    "Options of level IB (rdma_set_option(3)).",
+			Values: []EnumValue{{"PATH", uint32(rdmacore.OptionIBPath)}},
 		},
 		{
 			Name: "log_level", Prefix: "LOG", GoName: "LogLevel", GoTo: "Log",

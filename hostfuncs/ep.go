@@ -33,7 +33,7 @@ func epFunctions() []Function {
 				"Active: address and route are resolved, which may wait, and with qp_init_attr it has a " +
 				"QP, ready to connect. Nothing is left behind on failure.",
 			Params: []Param{
-				{"channel", HandleOf, "event_channel", "reports the endpoint's events"},
+				{"channel", HandleOf, "event_channel", "reports the endpoint's events; 0 for a synchronous endpoint, see complete"},
 				{"info", In, "addr_info", ""},
 				{"pd", HandleOf, "pd", "of the QP; 0 for an endpoint without a QP"},
 				{"qp_init_attr", In, "qp_init_attr", "what QP; 0 for an endpoint without a QP"},
@@ -78,6 +78,9 @@ type endpoint struct {
 
 // destroy frees the id, its QP, and what nobody has read of it.
 func (ep *endpoint) destroy() error {
+	if err := ep.channel.release(ep.id); err != nil {
+		return err
+	}
 	if err := ep.id.DestroyEP(); err != nil {
 		return err
 	}
@@ -85,9 +88,9 @@ func (ep *endpoint) destroy() error {
 }
 
 func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr Pointer) int32 {
-	channel, ok := i.channels.get(channelHandle)
-	if !ok {
-		return i.badHandle(KindChannel)
+	channel, failed := i.channelOf(channelHandle)
+	if failed != 0 {
+		return failed
 	}
 	config, failed := i.epConfig(info, pd, attr)
 	if failed != 0 {
@@ -95,11 +98,18 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 	}
 	var id *rdmacore.ID
 	failed = i.wait(-1, func(ctx context.Context) (err error) {
-		id, err = channel.core.CreateEP(ctx, config)
+		if channel == nil {
+			id, err = i.provider.CreateEP(ctx, config)
+		} else {
+			id, err = channel.core.CreateEP(ctx, config)
+		}
 		return err
 	})
 	if failed != 0 {
 		return failed
+	}
+	if channel == nil {
+		channel = own(id)
 	}
 	return i.addEndpoint(channel, id)
 }
@@ -151,12 +161,27 @@ func (i *Instance) addEndpoint(channel *eventChannel, id *rdmacore.ID) int32 {
 	return handle
 }
 
+// destroyID frees an id that has no QP.
+func (ep *endpoint) destroyID() error {
+	if err := ep.channel.release(ep.id); err != nil {
+		return err
+	}
+	if err := ep.id.Destroy(); err != nil {
+		return err
+	}
+	return ep.channel.forget(ep.id)
+}
+
 func (i *Instance) destroyEP(handle Handle) int32 {
+	return i.dropEndpoint(handle, (*endpoint).destroy)
+}
+
+func (i *Instance) dropEndpoint(handle Handle, destroy func(*endpoint) error) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
 		return i.badHandle(KindEP)
 	}
-	if err := ep.destroy(); err != nil {
+	if err := destroy(ep); err != nil {
 		return i.fail(err)
 	}
 	i.forgetQP(ep)

@@ -19,6 +19,10 @@ type CMEvent struct {
 	Status     int32     `abi:"status" doc:"0, a negative errno, or a positive reason of the peer (REJECTED, UNREACHABLE)"`
 	Reserved   uint32    `abi:"reserved" doc:"0"`
 	Param      ConnParam `abi:"param" doc:"what the peer sent with the message, seen from this side"`
+	AH         AHAttr    `abi:"ah" doc:"datagrams: how to reach the peer or the group, whose QP is param.qp_num"`
+	QKey       uint32    `abi:"qkey" doc:"datagrams: of the peer or the group"`
+	Held       Handle    `abi:"held" doc:"of a channel that holds its events: for ack_event; else 0"`
+	Arg        uint64    `abi:"arg" doc:"multicast: the tag of the join; USER: that of write_event"`
 }
 
 func eventFunctions() []Function {
@@ -28,7 +32,7 @@ func eventFunctions() []Function {
 			"new endpoint, and its QP if the listener was made with qp_init_attr, exist when it returns. " +
 			"Events of other endpoints stay for whoever asks for them.",
 		Params: []Param{
-			{"channel", HandleOf, "event_channel", ""},
+			{"channel", HandleOf, "event_channel", "0 for that of ep, which a synchronous one has too"},
 			{"ep", HandleOf, "ep", "whose event to wait for (a listener's are its CONNECT_REQUESTs); 0 for any"},
 			{"event", InOut, "cm_event", ""},
 			{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
@@ -40,9 +44,9 @@ func eventFunctions() []Function {
 }
 
 func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout Nanoseconds) int32 {
-	channel, ok := i.channels.get(channelHandle)
-	if !ok {
-		return i.badHandle(KindChannel)
+	channel, failed := i.channelOf(channelHandle)
+	if failed != 0 {
+		return failed
 	}
 	var only *rdmacore.ID
 	if epHandle != 0 {
@@ -51,6 +55,12 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 			return i.badHandle(KindEP)
 		}
 		only = ep.id
+		if channel == nil {
+			channel = ep.channel
+		}
+	}
+	if channel == nil {
+		return i.badHandle(KindChannel)
 	}
 	// An event is taken only when there is a place to put it.
 	size, errno := i.structSize(at)
@@ -87,12 +97,7 @@ func (i *Instance) nextEvent(channel *eventChannel, id *rdmacore.ID, timeout Nan
 
 // deliver writes an event, after giving the endpoint that a request brings its handle.
 func (i *Instance) deliver(channel *eventChannel, event *rdmacore.Event, at Pointer) int32 {
-	out := CMEvent{
-		StructSize: uint32(unsafe.Sizeof(CMEvent{})),
-		Type:       uint32(event.Type),
-		Status:     int32(event.Status),
-		Param:      connParamOf(&event.Conn, event.PrivateData),
-	}
+	out := cmEventOf(event)
 	if event.Type == rdmacore.EventConnectRequest {
 		handle := i.addEndpoint(channel, event.ID)
 		if handle < 0 {
@@ -102,8 +107,27 @@ func (i *Instance) deliver(channel *eventChannel, event *rdmacore.Event, at Poin
 	} else {
 		out.EP = i.byID[event.ID]
 	}
+	held := i.nameHeld(event)
+	if held < 0 {
+		return held
+	}
+	out.Held = Handle(held)
 	if errno := writeSized(i, at, &out); errno != 0 {
 		return i.refuse(syscall.EFAULT, "event was changed during the call")
 	}
 	return 0
+}
+
+func cmEventOf(event *rdmacore.Event) CMEvent {
+	out := CMEvent{
+		StructSize: uint32(unsafe.Sizeof(CMEvent{})),
+		Type:       uint32(event.Type),
+		Status:     int32(event.Status),
+		Param:      connParamOf(&event.Conn, event.PrivateData),
+		Arg:        event.Arg,
+	}
+	if event.UD != nil {
+		out.AH, out.QKey = ahAttrOf(&event.UD.AH), event.UD.QKey
+	}
+	return out
 }

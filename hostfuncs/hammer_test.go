@@ -3,22 +3,35 @@ package hostfuncs
 import (
 	"math/rand/v2"
 	"strings"
+	"syscall"
 	"testing"
 	"unsafe"
+
+	"rdmarun/rdmacore"
+)
+
+// Where the structs of the later functions are.
+const (
+	addressAt = 0xa00
+	eceAt     = 0xa40
+	extraAt   = 0xa80
+	queryAt   = 0xb00
+	resultAt  = 0xd00
 )
 
 // Any call with any arguments returns a result, and Close frees whatever has come of it.
 func TestAnyCallsWithAnyArguments(t *testing.T) {
 	const calls = 20_000
-	functions, worked := hammered(), make(map[string]int)
+	functions, worked, lacking := hammered(), make(map[string]int), make(map[string]bool)
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		p := connectPair(t)
+		// On a virtual clock, so that what waits takes no time.
+		p := connectPair(t, rdmacore.WithVirtualClock(), rdmacore.WithSeed(seed))
 		i, port := p.Instance, take[AddrInfo](p.Instance, infoAt).Destination.Port
 		handles := []uint64{0, 1, 0xffffffff, p.channel, p.pd, p.listener, p.active, p.passive}
 		for range calls {
 			f := &functions[random.IntN(len(functions))]
-			if strings.HasPrefix(f.Name, "destroy_") && random.IntN(8) != 0 {
+			if strings.HasPrefix(f.Name, "destroy_") && random.IntN(8) != 0 || f.Name == "migrate_id" && random.IntN(8) != 0 {
 				continue // or nothing would last long enough to connect
 			}
 			prepare(i, random, port)
@@ -35,6 +48,9 @@ func TestAnyCallsWithAnyArguments(t *testing.T) {
 			}
 			if result >= 0 {
 				worked[f.Name]++
+			}
+			if result == -int32(syscall.ENOSYS) {
+				lacking[f.Name] = true
 			}
 			if f.Name == "wait_event" && result == 0 && words[2] == eventAt {
 				handles = append(handles, uint64(take[CMEvent](i, eventAt).EP))
@@ -55,8 +71,10 @@ func TestAnyCallsWithAnyArguments(t *testing.T) {
 	for _, f := range functions {
 		switch f.Name {
 		case "accept", "reject", "establish", "wait_cq": // at the mercy of chance or of time
+		case "get_request", "ep_event", "reject_ece", "notify", "ack_event", "get_remote_ece", "set_local_ece",
+			"leave_multicast", "join_multicast", "join_multicast_ex", "query_addrinfo": // likewise
 		default:
-			if worked[f.Name] == 0 {
+			if worked[f.Name] == 0 && !lacking[f.Name] {
 				t.Errorf("%s never worked", f.Name)
 			}
 		}
@@ -83,6 +101,13 @@ func prepare(i *Instance, random *rand.Rand, port uint16) {
 	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: random.Uint32N(9),
 		MaxRecvWR: random.Uint32N(9), MaxSendSGE: random.Uint32N(3), MaxRecvSGE: random.Uint32N(3)})
 	put(i, eventAt, CMEvent{StructSize: uint32(unsafe.Sizeof(CMEvent{}))})
+	put(i, addressAt, Address{Family: familyIPv4, Port: port, IP: [16]byte{127, 0, 0, 1}})
+	query := AddrQuery{StructSize: uint32(unsafe.Sizeof(AddrQuery{})), Flags: 2} // numeric: no name server is asked
+	copy(query.Node[:], "127.0.0.1")
+	put(i, queryAt, query)
+	put(i, resultAt, AddrResult{StructSize: uint32(unsafe.Sizeof(AddrResult{}))})
+	put(i, eceAt, ECE{StructSize: uint32(unsafe.Sizeof(ECE{})), VendorID: 1})
+	put(i, extraAt, QPExtra{StructSize: uint32(unsafe.Sizeof(QPExtra{}))})
 	put(i, wrAt, SendWR{Opcode: random.Uint32N(9), Flags: random.Uint32N(16), FirstSGE: random.Uint32N(2), NumSGE: random.Uint32N(3),
 		RKey: random.Uint32(), RemoteAddress: random.Uint64()})
 	put(i, sgeAt, SGE{Address: random.Uint64N(1 << 17), Length: random.Uint32N(1 << 16), LKey: random.Uint32()})
@@ -116,7 +141,7 @@ func argument(random *rand.Rand, p Param, handles []uint64) uint64 {
 		return []uint64{0, 1, 2, 16, 64, random.Uint64() | 1<<31}[random.IntN(6)]
 	}
 	if at, ok := map[string]uint64{"addr_info": infoAt, "qp_init_attr": attrAt, "cm_event": eventAt, "mr": mrAt,
-		"conn_param": 0, "bytes": bufferAt, "send_wr": wrAt, "recv_wr": wrAt, "sge": sgeAt, "wc": wcAt}[p.Of]; ok && random.IntN(8) != 0 {
+		"conn_param": 0, "address": addressAt, "addr_query": queryAt, "addr_result": resultAt, "ece": eceAt, "qp_extra": extraAt, "bytes": bufferAt, "send_wr": wrAt, "recv_wr": wrAt, "sge": sgeAt, "wc": wcAt}[p.Of]; ok && random.IntN(8) != 0 {
 		return at
 	}
 	return pointers[random.IntN(len(pointers))]

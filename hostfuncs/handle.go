@@ -15,10 +15,12 @@ const (
 	KindMR
 	KindCQ
 	KindQP
+	KindEvent
 )
 
 var kindNames = map[HandleKind]string{
 	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
+	KindEvent: "event",
 }
 
 func (k HandleKind) String() string { return kindNames[k] }

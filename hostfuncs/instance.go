@@ -47,7 +47,8 @@ type Instance struct {
 	mrs       handleTable[*rdmacore.MR]
 	cqs       handleTable[*rdmacore.CQ]
 	qps       handleTable[*rdmacore.QP]
-	byID      map[*rdmacore.ID]Handle // endpoints by the id that events name
+	events    handleTable[*rdmacore.Event] // not acknowledged
+	byID      map[*rdmacore.ID]Handle      // endpoints by the id that events name
 }
 
 // NewInstance makes the instance of a guest that is about to start.
@@ -72,6 +73,7 @@ func NewInstance(config Config) *Instance {
 	i.mrs = handleTable[*rdmacore.MR]{kind: KindMR, first: first}
 	i.cqs = handleTable[*rdmacore.CQ]{kind: KindCQ, first: first}
 	i.qps = handleTable[*rdmacore.QP]{kind: KindQP, first: first}
+	i.events = handleTable[*rdmacore.Event]{kind: KindEvent, first: first}
 	return i
 }
 

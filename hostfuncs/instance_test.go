@@ -12,9 +12,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newInstance makes an instance with so many bytes of memory on the soft provider.  The test fails if it
 // leaves anything behind.
-func newInstance(t testing.TB, size int, config Config) *Instance {
+func newInstance(t testing.TB, size int, config Config, options ...rdmacore.Option) *Instance {
 	t.Helper()
-	provider, err := rdmacore.Open("soft")
+	provider, err := rdmacore.Open("soft", options...)
 	if err != nil {
 		t.Fatal(err)
 	}

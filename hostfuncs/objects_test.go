@@ -58,9 +58,9 @@ func (p *pair) event(t testing.TB, of uint64, want rdmacore.EventType) CMEvent {
 	return event
 }
 
-func connectPair(t testing.TB) *pair {
+func connectPair(t testing.TB, options ...rdmacore.Option) *pair {
 	t.Helper()
-	p := &pair{Instance: newInstance(t, 1<<16, Config{})}
+	p := &pair{Instance: newInstance(t, 1<<16, Config{}, options...)}
 	i := p.Instance
 	p.channel = must(t, i, "create_event_channel")
 	p.pd = must(t, i, "alloc_pd", 0)

@@ -3,7 +3,6 @@ package hostfuncs
 import (
 	"structs"
 	"syscall"
-	"unsafe"
 
 	"rdmarun/rdmacore"
 )
@@ -80,6 +79,10 @@ func qpFunctions() []Function {
 }
 
 func (i *Instance) createQP(epHandle, pdHandle Handle, attrAt Pointer) int32 {
+	return i.makeQP(epHandle, pdHandle, attrAt, (*rdmacore.ID).CreateQP)
+}
+
+func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*rdmacore.ID, *rdmacore.PD, rdmacore.QPInitAttr) error) int32 {
 	ep, ok := i.endpoints.get(epHandle)
 	if !ok {
 		return i.badHandle(KindEP)
@@ -95,7 +98,7 @@ func (i *Instance) createQP(epHandle, pdHandle Handle, attrAt Pointer) int32 {
 	if attr == nil {
 		return i.badPointer("qp_init_attr", syscall.EFAULT)
 	}
-	if err := ep.id.CreateQP(pd, *attr); err != nil {
+	if err := make(ep.id, pd, *attr); err != nil {
 		return i.fail(err)
 	}
 	if failed := i.nameQP(ep); failed != 0 {
@@ -201,15 +204,8 @@ func (i *Instance) queryQP(handle Handle, at Pointer) int32 {
 	if err != nil {
 		return i.fail(err)
 	}
-	out := QPAttr{
-		StructSize: uint32(unsafe.Sizeof(QPAttr{})),
-		State:      uint32(attr.State), QPNum: qp.Num(), DestQPNum: attr.DestQPNum,
-		PathMTU: uint32(attr.PathMTU), AccessFlags: uint32(attr.AccessFlags),
-		MaxRdAtomic: uint32(attr.MaxRdAtomic), MaxDestRdAtomic: uint32(attr.MaxDestRdAtomic),
-		RetryCount: uint32(attr.RetryCnt), RNRRetryCount: uint32(attr.RNRRetry),
-		MaxSendWR: attr.MaxSendWR, MaxRecvWR: attr.MaxRecvWR,
-		MaxSendSGE: attr.MaxSendSGE, MaxRecvSGE: attr.MaxRecvSGE, MaxInlineData: attr.MaxInlineData,
-	}
+	out := qpAttrOf(&attr)
+	out.QPNum = qp.Num()
 	if errno := writeSized(i, at, &out); errno != 0 {
 		return i.badPointer("attr", errno)
 	}

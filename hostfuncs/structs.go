@@ -54,6 +54,8 @@ func structName(of reflect.Type) string {
 		return "address"
 	case reflect.TypeFor[ConnParam]():
 		return "conn_param"
+	case reflect.TypeFor[AHAttr]():
+		return "ah_attr"
 	}
 	panic(fmt.Sprintf("%s has no name in the ABI", of))
 }

@@ -12,7 +12,8 @@ import (
 func Functions() []Function {
 	return slices.Concat(baseFunctions(), syncFunctions(), deviceFunctions(), channelFunctions(),
 		epFunctions(), cmFunctions(), eventFunctions(), memoryFunctions(), qpFunctions(),
-		workFunctions(), cqFunctions())
+		workFunctions(), cqFunctions(), idFunctions(), completeFunctions(), acknowledgeFunctions(),
+		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.
@@ -23,11 +24,16 @@ func Structs() []Struct {
 		structOf[QPInitAttr]("qp_init_attr", "What QP to make (ibv_qp_init_attr)."),
 		structOf[QPAttr]("qp_attr", "What a QP is (ibv_qp_attr)."),
 		structOf[ConnParam]("conn_param", "The parameters of a connection (rdma_conn_param). All zero means no RDMA READs and no retries."),
+		structOf[AHAttr]("ah_attr", "The way to a datagram peer or a multicast group (ibv_ah_attr)."),
 		structOf[CMEvent]("cm_event", "An event of the connection manager (rdma_cm_event), acknowledged already."),
 		structOf[MR]("mr", "The address and keys of a memory region (ibv_mr)."),
 		structOf[SGE]("sge", "A buffer of a work request (ibv_sge)."),
 		structOf[SendWR]("send_wr", "A send request (ibv_send_wr). Its buffers are sges[first_sge] and those that follow."),
 		structOf[RecvWR]("recv_wr", "A receive (ibv_recv_wr)."),
+		structOf[ECE]("ece", "A vendor's options of connection establishment (ibv_ece)."),
+		structOf[QPExtra]("qp_extra", "Extended attributes of a QP (ibv_qp_init_attr_ex)."),
+		structOf[AddrQuery]("addr_query", "What address to find (the arguments of rdma_getaddrinfo)."),
+		structOf[AddrResult]("addr_result", "An address that was found (rdma_addrinfo)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
 	}
 }

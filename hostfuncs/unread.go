@@ -58,6 +58,17 @@ func (c *eventChannel) wait(ctx context.Context, id *rdmacore.ID) (*rdmacore.Eve
 	return c.core.Wait(ctx, id)
 }
 
+// release acknowledges what the guest has not read of an id, for which the id could not be destroyed.
+func (c *eventChannel) release(id *rdmacore.ID) error {
+	var errs []error
+	for _, event := range c.unread {
+		if owner(event) == id && event.Held() {
+			errs = append(errs, event.Ack())
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // forget drops the unread events of an id that is gone.  Requests among them have made endpoints that the
 // guest never heard of; destroying those rejects the peers, as rdma_destroy_id(3) does with unread requests.
 func (c *eventChannel) forget(id *rdmacore.ID) error {

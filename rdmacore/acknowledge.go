@@ -46,6 +46,17 @@ func (e *Event) Ack() error {
 	return check(op, int(C.core_ack_event(e.owner.native(), native)))
 }
 
+// Held tells whether the event is still to be acknowledged.
+func (e *Event) Held() bool {
+	if e == nil || e.owner == nil {
+		return false
+	}
+	held := &e.owner.channel.provider.held
+	held.Lock()
+	defer held.Unlock()
+	return e.held != nil
+}
+
 // hold puts an event on the account of its owner.
 func (e *Event) hold(owner *ID, native *C.struct_rdma_cm_event) {
 	if native == nil {

@@ -22,8 +22,7 @@ func (id *ID) Destroy() error {
 	if id.qp != nil {
 		return fail(op, syscall.EBUSY, "the id has a QP; rdma_destroy_qp comes first")
 	}
-	id.channel.releaseUnread(id)
-	if err := id.waitAcknowledged(op); err != nil {
+	if err := id.readyToGo(op); err != nil {
 		return err
 	}
 	c := id.channel
@@ -32,10 +31,20 @@ func (id *ID) Destroy() error {
 	return c.destroy(id)
 }
 
-// DestroyEP frees the QP, if there is one, and the id (rdma_destroy_ep(3)).
+// readyToGo waits until nothing keeps the id, with patience.
+func (id *ID) readyToGo(op string) error {
+	id.channel.releaseUnread(id)
+	return id.waitAcknowledged(op)
+}
+
+// DestroyEP frees the QP, if there is one, and the id (rdma_destroy_ep(3)), or nothing: EBUSY as Destroy.
 func (id *ID) DestroyEP() error {
+	const op = "rdma_destroy_ep"
 	if !id.open() {
-		return closed("rdma_destroy_ep", "id")
+		return closed(op, "id")
+	}
+	if err := id.readyToGo(op); err != nil {
+		return err
 	}
 	if id.qp != nil {
 		if err := id.DestroyQP(); err != nil {

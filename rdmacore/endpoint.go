@@ -138,6 +138,9 @@ func (id *ID) step(ctx context.Context, started error, want EventType, timeout t
 	if err != nil {
 		return err
 	}
+	if event.Held() { // nobody else will hear of it
+		event.Ack()
+	}
 	if err := event.Err(); err != nil {
 		return &resolveError{op: op, peer: id.PeerAddr(), err: err}
 	}

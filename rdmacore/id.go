@@ -71,6 +71,9 @@ func (id *ID) native() *C.struct_core_provider { return id.channel.provider.c }
 // bound tells whether the id has a device, by resolving, binding or being a child.
 func (id *ID) bound() bool { return id.c.verbs != nil }
 
+// Listening tells whether the id has become a listener.
+func (id *ID) Listening() bool { return id.open() && id.listening }
+
 // BindAddr gives the id a local address (rdma_bind_addr(3)); the zero AddrPort is any address and any port.
 // EADDRINUSE, EADDRNOTAVAIL (no such local address), ENODEV (no RDMA device there).
 func (id *ID) BindAddr(address netip.AddrPort) error {

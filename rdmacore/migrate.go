@@ -32,8 +32,7 @@ func (id *ID) MigrateID(channel *EventChannel) error {
 	} else if id.synchronous {
 		return fail(op, syscall.EINVAL, "the id is synchronous already")
 	}
-	id.channel.releaseUnread(id)
-	if err := id.waitAcknowledged(op); err != nil {
+	if err := id.readyToGo(op); err != nil {
 		return err
 	}
 	p := id.channel.provider

@@ -16,6 +16,8 @@ import (
 // an id on an event channel:
 //
 //	err := id.Await(ctx, id.Connect(param))
+//
+// A call may come to its end at once, where the event is there already, and gives the result itself.
 
 // CreateID makes a synchronous id (rdma_create_id(3) with channel NULL).
 func (p *Provider) CreateID(ps PortSpace) (*ID, error) {

@@ -4,13 +4,14 @@ import "strings"
 
 // initialisms are the words that Go writes in capitals, and the few that are not split at underscores.
 var initialisms = map[string]string{
-	"abi": "ABI", "cm": "CM", "cmp": "Cmp", "cq": "CQ", "dlid": "DLID", "eec": "EEC", "eecn": "EECN", "ep": "EP",
+	"abi": "ABI", "addr": "Addr", "ah": "AH", "cm": "CM", "cmp": "Cmp", "cq": "CQ", "dlid": "DLID", "ece": "ECE", "eec": "EEC", "id": "ID", "qkey": "QKey", "qpn": "QPN", "dgid": "DGID", "sgid": "SGID", "eecn": "EECN", "ep": "EP",
 	"grh": "GRH", "hugetlb": "HugeTLB", "ib": "IB", "ip": "IP", "ipoib": "IPoIB", "lkey": "LKey",
 	"mr": "MR", "mw": "MW", "ns": "NS", "pd": "PD", "qp": "QP", "rc": "RC", "rd": "RD", "rdd": "RDD",
 	"rdma": "RDMA", "rkey": "RKey", "rndv": "Rndv", "rnr": "RNR", "rtr": "RTR", "rts": "RTS", "sge": "SGE",
 	"sges": "SGEs", "sqd": "SQD", "sqe": "SQE", "tcp": "TCP", "tm": "TM", "tso": "TSO", "uc": "UC",
 	"ud": "UD", "udp": "UDP", "wc": "WC", "wr": "WR", "wrs": "WRs", "xrc": "XRC", "qpt": "QPT", "qps": "QPS",
-	"addrinfo": "AddrInfo", "loc": "Loc", "rem": "Rem",
+	"addrinfo": "AddrInfo", "afonly": "AFOnly", "fullmember": "FullMember", "getaddrinfo": "GetAddrInfo", "noroute": "NoRoute", "numerichost": "NumericHost",
+	"reuseaddr": "ReuseAddr", "sendonly": "SendOnly", "tos": "TOS", "loc": "Loc", "rem": "Rem",
 }
 
 // exported turns RDMA_WRITE_WITH_IMM or rdma_write_with_imm into RDMAWriteWithImm.

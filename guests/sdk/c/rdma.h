@@ -25,8 +25,8 @@ typedef uint32_t rdmarun_handle;
 /* A pointer as sges take it. */
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-#define RDMARUN_ABI_VERSION 0x10000 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x064ef57eu
+#define RDMARUN_ABI_VERSION 0x10001 /* major << 16 | minor */
+#define RDMARUN_ABI_HASH 0xdea4267cu
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -178,6 +178,34 @@ enum rdmarun_wc_flags {
 /* What kind of endpoint to make (rdma_getaddrinfo(3)). */
 enum rdmarun_addr_info_flags {
 	RDMARUN_RAI_PASSIVE = 1,
+	RDMARUN_RAI_NUMERICHOST = 2,
+	RDMARUN_RAI_NOROUTE = 4,
+	RDMARUN_RAI_FAMILY = 8,
+};
+
+/* Ways of being in a multicast group. */
+enum rdmarun_join_flags {
+	RDMARUN_JOIN_FULLMEMBER = 0,
+	RDMARUN_JOIN_SENDONLY_FULLMEMBER = 1,
+};
+
+/* Whose option one of set_option is. */
+enum rdmarun_option_level {
+	RDMARUN_OPTION_ID = 0,
+	RDMARUN_OPTION_IB = 1,
+};
+
+/* Options of level ID (rdma_set_option(3)). */
+enum rdmarun_id_option {
+	RDMARUN_OPTION_ID_TOS = 0,
+	RDMARUN_OPTION_ID_REUSEADDR = 1,
+	RDMARUN_OPTION_ID_AFONLY = 2,
+	RDMARUN_OPTION_ID_ACK_TIMEOUT = 3,
+};
+
+/* Options of level IB (rdma_set_option(3)). */
+enum rdmarun_ib_option {
+	RDMARUN_OPTION_IB_PATH = 1,
 };
 
 /* How much a line of the log matters. */
@@ -349,6 +377,31 @@ struct rdmarun_conn_param {
 	uint8_t private_data[256];
 };
 
+/* The way to a datagram peer or a multicast group (ibv_ah_attr). */
+struct rdmarun_ah_attr {
+	/* of the peer or the group */
+	uint8_t dgid[16];
+	uint32_t flow_label;
+	/* InfiniBand only */
+	uint16_t dlid;
+	/* of the own GID */
+	uint8_t sgid_index;
+	uint8_t hop_limit;
+	uint8_t traffic_class;
+	/* service level */
+	uint8_t sl;
+	/* InfiniBand only */
+	uint8_t src_path_bits;
+	/* enum ibv_rate */
+	uint8_t static_rate;
+	/* 1 if the fields of the GRH count */
+	uint8_t is_global;
+	/* of the own device */
+	uint8_t port_num;
+	/* 0 */
+	uint16_t reserved;
+};
+
 /* An event of the connection manager (rdma_cm_event), acknowledged already. */
 struct rdmarun_cm_event {
 	/* size of this struct as the guest knows it, set before the call */
@@ -365,6 +418,14 @@ struct rdmarun_cm_event {
 	uint32_t reserved;
 	/* what the peer sent with the message, seen from this side */
 	struct rdmarun_conn_param param;
+	/* datagrams: how to reach the peer or the group, whose QP is param.qp_num */
+	struct rdmarun_ah_attr ah;
+	/* datagrams: of the peer or the group */
+	uint32_t qkey;
+	/* of a channel that holds its events: for ack_event; else 0 */
+	rdmarun_handle held;
+	/* multicast: the tag of the join; USER: that of write_event */
+	uint64_t arg;
 };
 
 /* The address and keys of a memory region (ibv_mr). */
@@ -422,6 +483,88 @@ struct rdmarun_recv_wr {
 	uint32_t first_sge;
 	/* number of its buffers */
 	uint32_t num_sge;
+};
+
+/* A vendor's options of connection establishment (ibv_ece). */
+struct rdmarun_ece {
+	/* size of this struct as the guest knows it */
+	uint32_t struct_size;
+	/* PCI number of the vendor; 0 for none */
+	uint32_t vendor_id;
+	/* the vendor's */
+	uint32_t options;
+	/* 0 */
+	uint32_t comp_mask;
+};
+
+/* Extended attributes of a QP (ibv_qp_init_attr_ex). */
+struct rdmarun_qp_extra {
+	/* size of this struct as the guest knows it */
+	uint32_t struct_size;
+	/* enum ibv_qp_init_attr_mask: CREATE_FLAGS 4, MAX_TSO_HEADER 8, SEND_OPS_FLAGS 64 */
+	uint32_t comp_mask;
+	/* enum ibv_qp_create_send_ops_flags */
+	uint64_t send_ops_flags;
+	/* enum ibv_qp_create_flags */
+	uint32_t create_flags;
+	/* in bytes */
+	uint32_t max_tso_header;
+	/* with IBV_QP_CREATE_SOURCE_QPN */
+	uint32_t source_qpn;
+	/* 0 */
+	uint32_t reserved;
+};
+
+/* What address to find (the arguments of rdma_getaddrinfo). */
+struct rdmarun_addr_query {
+	/* size of this struct as the guest knows it */
+	uint32_t struct_size;
+	/* enum rdmarun_addr_info_flags */
+	uint32_t flags;
+	/* 2 for IPv4, 10 for IPv6, 0 for any */
+	uint32_t family;
+	/* enum rdmarun_qp_type; 0 for what the port space has */
+	uint32_t qp_type;
+	/* enum rdmarun_port_space; 0 for TCP */
+	uint32_t port_space;
+	/* 0 */
+	uint32_t reserved;
+	/* family 0 for none */
+	struct rdmarun_address source;
+	/* family 0 for none */
+	struct rdmarun_address destination;
+	/* a name or an address, up to a 0 byte; empty for none */
+	uint8_t node[256];
+	/* a name or a port, up to a 0 byte; empty for none */
+	uint8_t service[64];
+};
+
+/* An address that was found (rdma_addrinfo). */
+struct rdmarun_addr_result {
+	/* size of this struct as the guest knows it, set before the call */
+	uint32_t struct_size;
+	/* enum rdmarun_addr_info_flags */
+	uint32_t flags;
+	/* 2 for IPv4, 10 for IPv6 */
+	uint32_t family;
+	/* enum rdmarun_qp_type */
+	uint32_t qp_type;
+	/* enum rdmarun_port_space */
+	uint32_t port_space;
+	/* bytes of route */
+	uint32_t route_len;
+	/* bytes of connect */
+	uint32_t connect_len;
+	/* 0 */
+	uint32_t reserved;
+	/* family 0 for none */
+	struct rdmarun_address source;
+	/* family 0 for none */
+	struct rdmarun_address destination;
+	/* path records, as set_option takes them for IB_PATH */
+	uint8_t route[288];
+	/* goes before the private data of the first connect */
+	uint8_t connect[256];
 };
 
 /* A completion (ibv_wc, byte for byte). */
@@ -513,7 +656,20 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, private_data_len) =
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, reserved) == 11, "offset of conn_param.reserved");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, qp_num) == 12, "offset of conn_param.qp_num");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, private_data) == 16, "offset of conn_param.private_data");
-RDMARUN_ASSERT(sizeof(struct rdmarun_cm_event) == 296, "size of cm_event");
+RDMARUN_ASSERT(sizeof(struct rdmarun_ah_attr) == 32, "size of ah_attr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, dgid) == 0, "offset of ah_attr.dgid");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, flow_label) == 16, "offset of ah_attr.flow_label");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, dlid) == 20, "offset of ah_attr.dlid");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, sgid_index) == 22, "offset of ah_attr.sgid_index");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, hop_limit) == 23, "offset of ah_attr.hop_limit");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, traffic_class) == 24, "offset of ah_attr.traffic_class");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, sl) == 25, "offset of ah_attr.sl");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, src_path_bits) == 26, "offset of ah_attr.src_path_bits");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, static_rate) == 27, "offset of ah_attr.static_rate");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, is_global) == 28, "offset of ah_attr.is_global");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, port_num) == 29, "offset of ah_attr.port_num");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, reserved) == 30, "offset of ah_attr.reserved");
+RDMARUN_ASSERT(sizeof(struct rdmarun_cm_event) == 344, "size of cm_event");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, struct_size) == 0, "offset of cm_event.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, ep) == 4, "offset of cm_event.ep");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, listener) == 8, "offset of cm_event.listener");
@@ -521,6 +677,10 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, event) == 12, "offset
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, status) == 16, "offset of cm_event.status");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, reserved) == 20, "offset of cm_event.reserved");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, param) == 24, "offset of cm_event.param");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, ah) == 296, "offset of cm_event.ah");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, qkey) == 328, "offset of cm_event.qkey");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, held) == 332, "offset of cm_event.held");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, arg) == 336, "offset of cm_event.arg");
 RDMARUN_ASSERT(sizeof(struct rdmarun_mr) == 16, "size of mr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr, addr) == 0, "offset of mr.addr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr, lkey) == 8, "offset of mr.lkey");
@@ -544,6 +704,43 @@ RDMARUN_ASSERT(sizeof(struct rdmarun_recv_wr) == 16, "size of recv_wr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, wr_id) == 0, "offset of recv_wr.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, first_sge) == 8, "offset of recv_wr.first_sge");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, num_sge) == 12, "offset of recv_wr.num_sge");
+RDMARUN_ASSERT(sizeof(struct rdmarun_ece) == 16, "size of ece");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ece, struct_size) == 0, "offset of ece.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ece, vendor_id) == 4, "offset of ece.vendor_id");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ece, options) == 8, "offset of ece.options");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ece, comp_mask) == 12, "offset of ece.comp_mask");
+RDMARUN_ASSERT(sizeof(struct rdmarun_qp_extra) == 32, "size of qp_extra");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, struct_size) == 0, "offset of qp_extra.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, comp_mask) == 4, "offset of qp_extra.comp_mask");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, send_ops_flags) == 8, "offset of qp_extra.send_ops_flags");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, create_flags) == 16, "offset of qp_extra.create_flags");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, max_tso_header) == 20, "offset of qp_extra.max_tso_header");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, source_qpn) == 24, "offset of qp_extra.source_qpn");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_extra, reserved) == 28, "offset of qp_extra.reserved");
+RDMARUN_ASSERT(sizeof(struct rdmarun_addr_query) == 392, "size of addr_query");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, struct_size) == 0, "offset of addr_query.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, flags) == 4, "offset of addr_query.flags");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, family) == 8, "offset of addr_query.family");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, qp_type) == 12, "offset of addr_query.qp_type");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, port_space) == 16, "offset of addr_query.port_space");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, reserved) == 20, "offset of addr_query.reserved");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, source) == 24, "offset of addr_query.source");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, destination) == 48, "offset of addr_query.destination");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, node) == 72, "offset of addr_query.node");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_query, service) == 328, "offset of addr_query.service");
+RDMARUN_ASSERT(sizeof(struct rdmarun_addr_result) == 624, "size of addr_result");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, struct_size) == 0, "offset of addr_result.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, flags) == 4, "offset of addr_result.flags");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, family) == 8, "offset of addr_result.family");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, qp_type) == 12, "offset of addr_result.qp_type");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, port_space) == 16, "offset of addr_result.port_space");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, route_len) == 20, "offset of addr_result.route_len");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, connect_len) == 24, "offset of addr_result.connect_len");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, reserved) == 28, "offset of addr_result.reserved");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, source) == 32, "offset of addr_result.source");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, destination) == 56, "offset of addr_result.destination");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, route) == 80, "offset of addr_result.route");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, connect) == 368, "offset of addr_result.connect");
 RDMARUN_ASSERT(sizeof(struct rdmarun_wc) == 48, "size of wc");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, wr_id) == 0, "offset of wc.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, status) == 8, "offset of wc.status");
@@ -819,6 +1016,204 @@ int32_t rdmarun_spin_cq(rdmarun_handle cq, struct rdmarun_wc *wc, uint32_t max, 
  */
 RDMARUN_IMPORT(wait_cq)
 int32_t rdmarun_wait_cq(rdmarun_handle cq, struct rdmarun_wc *wc, uint32_t max, int64_t timeout_ns);
+
+/*
+ * Makes an endpoint without address or QP (rdma_create_id(3)), for those who take the steps of
+ * create_ep themselves. Without an event channel it is synchronous: what its calls start, complete
+ * waits for. Returns the endpoint's handle. EPROTONOSUPPORT, EINVAL: no such port space.
+ */
+RDMARUN_IMPORT(create_id)
+int32_t rdmarun_create_id(rdmarun_handle channel, uint32_t port_space);
+
+/*
+ * Destroys an endpoint that has no QP (rdma_destroy_id(3)). EBUSY: it has a QP, or events of it are
+ * not acknowledged.
+ */
+RDMARUN_IMPORT(destroy_id)
+int32_t rdmarun_destroy_id(rdmarun_handle ep);
+
+/*
+ * Gives an endpoint its own address (rdma_bind_addr(3)). EADDRINUSE, EADDRNOTAVAIL: another has it,
+ * or the host does not. ENODEV: it is not of an RDMA device.
+ */
+RDMARUN_IMPORT(bind_addr)
+int32_t rdmarun_bind_addr(rdmarun_handle ep, const struct rdmarun_address *address);
+
+/*
+ * Finds the device that leads to a destination and returns at once (rdma_resolve_addr(3)).
+ * ADDR_RESOLVED or ADDR_ERROR follows. ENETUNREACH, EHOSTUNREACH, ENODEV: nothing leads there.
+ * EINVAL: the state or the families do not allow it.
+ */
+RDMARUN_IMPORT(resolve_addr)
+int32_t rdmarun_resolve_addr(rdmarun_handle ep, const struct rdmarun_address *source, const struct rdmarun_address *destination, uint32_t timeout_ms);
+
+/*
+ * Finds the route to the resolved address and returns at once (rdma_resolve_route(3)).
+ * ROUTE_RESOLVED or ROUTE_ERROR follows. EINVAL: the address is not resolved.
+ */
+RDMARUN_IMPORT(resolve_route)
+int32_t rdmarun_resolve_route(rdmarun_handle ep, uint32_t timeout_ms);
+
+/*
+ * Sets an option of an endpoint (rdma_set_option(3)). EINVAL: not a value of the option's, or too
+ * late. ENOSYS: no such option.
+ */
+RDMARUN_IMPORT(set_option)
+int32_t rdmarun_set_option(rdmarun_handle ep, uint32_t level, uint32_t option, const void *value, uint32_t length);
+
+/*
+ * Moves an endpoint and its unread events to another event channel (rdma_migrate_id(3)). EINVAL: it
+ * is there already. EBUSY: a call of it is not complete, or events of it are not acknowledged.
+ */
+RDMARUN_IMPORT(migrate_id)
+int32_t rdmarun_migrate_id(rdmarun_handle ep, rdmarun_handle channel);
+
+/*
+ * Finds an endpoint's own port (rdma_get_src_port(3)). Returns the port, in host byte order; 0
+ * while it has none.
+ */
+RDMARUN_IMPORT(src_port)
+int32_t rdmarun_src_port(rdmarun_handle ep);
+
+/*
+ * Finds the port of an endpoint's peer (rdma_get_dst_port(3)). Returns the port, in host byte
+ * order; 0 while there is none.
+ */
+RDMARUN_IMPORT(dst_port)
+int32_t rdmarun_dst_port(rdmarun_handle ep);
+
+/*
+ * Waits for the end of what the last call of a synchronous endpoint started, as the functions of
+ * librdmacm do without a channel: the endpoint's next event ends it, and ep_event has it. 0 at once
+ * when nothing is under way: a call may come to its end within itself, and gives the result then. A
+ * wait that is given up can be taken up again. ECONNREFUSED: the peer rejected. Others: the status
+ * of the event, such as ETIMEDOUT of UNREACHABLE. ETIMEDOUT, too: no end came in time. ECANCELED:
+ * the guest was asked to stop.
+ */
+RDMARUN_IMPORT(complete)
+int32_t rdmarun_complete(rdmarun_handle ep, int64_t timeout_ns);
+
+/*
+ * Waits for a connection request of a synchronous listener (rdma_get_request(3)). The new endpoint
+ * is synchronous, has a QP if the listener was made with qp_init_attr, and has the request as its
+ * ep_event until its next call; the listener cannot be destroyed meanwhile. Returns the new
+ * endpoint's handle. EINVAL: not a synchronous listener. ETIMEDOUT: no request came in time.
+ * ECANCELED: the guest was asked to stop.
+ */
+RDMARUN_IMPORT(get_request)
+int32_t rdmarun_get_request(rdmarun_handle ep, int64_t timeout_ns);
+
+/*
+ * Writes the event that ended the last call of a synchronous endpoint, or the request that made it.
+ * ENOENT: there is none.
+ */
+RDMARUN_IMPORT(ep_event)
+int32_t rdmarun_ep_event(rdmarun_handle ep, struct rdmarun_cm_event *event);
+
+/*
+ * Says whether the events of a channel are acknowledged as they are read, which they are unless
+ * told otherwise, or with ack_event. One that is not acknowledged keeps its endpoint (a request:
+ * the listener) from being destroyed or migrated.
+ */
+RDMARUN_IMPORT(hold_events)
+int32_t rdmarun_hold_events(rdmarun_handle channel, uint32_t hold);
+
+/* Acknowledges an event of a channel that holds them (rdma_ack_cm_event(3)). */
+RDMARUN_IMPORT(ack_event)
+int32_t rdmarun_ack_event(rdmarun_handle event);
+
+/*
+ * Puts an event of the guest's own, USER, into an endpoint's channel (rdma_write_cm_event(3)).
+ * ENOSYS: rdma-core is older than 60.
+ */
+RDMARUN_IMPORT(write_event)
+int32_t rdmarun_write_event(rdmarun_handle ep, int64_t status, int64_t arg);
+
+/*
+ * Sets the enhanced connection establishment options to offer or to answer with, of an endpoint
+ * whose QP is not its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP, which does this
+ * by itself, or vendor_id is 0.
+ */
+RDMARUN_IMPORT(set_local_ece)
+int32_t rdmarun_set_local_ece(rdmarun_handle ep, const struct rdmarun_ece *ece);
+
+/*
+ * Writes the options that the peer offered or answered with (rdma_get_remote_ece(3)). EINVAL: the
+ * endpoint has a QP, or no peer.
+ */
+RDMARUN_IMPORT(get_remote_ece)
+int32_t rdmarun_get_remote_ece(rdmarun_handle ep, struct rdmarun_ece *ece);
+
+/*
+ * Rejects the request that made this endpoint for the options it came with; the peer gets REJECTED
+ * with status 35 (rdma_reject_ece(3)). EINVAL: no request is open, or too much private data.
+ */
+RDMARUN_IMPORT(reject_ece)
+int32_t rdmarun_reject_ece(rdmarun_handle ep, const void *private_data, uint32_t length);
+
+/*
+ * Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)):
+ * COMM_EST (4), data before the peer's last message, brings ESTABLISHED. EISCONN: it is
+ * established. EINVAL: another event, or nothing to establish.
+ */
+RDMARUN_IMPORT(notify)
+int32_t rdmarun_notify(rdmarun_handle ep, uint32_t event);
+
+/*
+ * Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)). Returns the QP's handle.
+ * EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it.
+ */
+RDMARUN_IMPORT(create_qp_ex)
+int32_t rdmarun_create_qp_ex(rdmarun_handle ep, rdmarun_handle pd, const struct rdmarun_qp_init_attr *qp_init_attr, const struct rdmarun_qp_extra *extra);
+
+/*
+ * Writes what the connection manager would set to bring a QP of this connection to a state
+ * (rdma_init_qp_attr(3)). Returns which attributes count, enum ibv_qp_attr_mask. EINVAL: no such
+ * state, or the endpoint is not so far.
+ */
+RDMARUN_IMPORT(init_qp_attr)
+int32_t rdmarun_init_qp_attr(rdmarun_handle ep, uint32_t state, struct rdmarun_qp_attr *attr);
+
+/*
+ * Finds the address of a node and service (rdma_getaddrinfo(3)), which may ask name servers.
+ * EINVAL: there is no such node or service, as error_text says. ETIMEDOUT: no answer came in time.
+ */
+RDMARUN_IMPORT(getaddrinfo)
+int32_t rdmarun_getaddrinfo(const struct rdmarun_addr_query *query, struct rdmarun_addr_result *result, int64_t timeout_ns);
+
+/*
+ * Starts to find the address of a node and service on an endpoint (rdma_resolve_addrinfo(3)).
+ * ADDRINFO_RESOLVED or ADDRINFO_ERROR follows. ENOSYS: rdma-core is older than 60. EBUSY: one is
+ * under way.
+ */
+RDMARUN_IMPORT(resolve_addrinfo)
+int32_t rdmarun_resolve_addrinfo(rdmarun_handle ep, const struct rdmarun_addr_query *query);
+
+/* Writes what resolve_addrinfo found (rdma_query_addrinfo(3)). ENOENT: nothing was. */
+RDMARUN_IMPORT(query_addrinfo)
+int32_t rdmarun_query_addrinfo(rdmarun_handle ep, struct rdmarun_addr_result *result);
+
+/*
+ * Joins a multicast group and returns at once (rdma_join_multicast(3)). MULTICAST_JOIN, with how to
+ * send to the group, or MULTICAST_ERROR follows. EINVAL: no multicast address of the device's, or
+ * not such an endpoint.
+ */
+RDMARUN_IMPORT(join_multicast)
+int32_t rdmarun_join_multicast(rdmarun_handle ep, const struct rdmarun_address *group, int64_t tag);
+
+/*
+ * Joins a multicast group as a full member or one that only sends (rdma_join_multicast_ex(3)).
+ * EINVAL: as join_multicast. EOPNOTSUPP, ENOSYS: the device cannot only send.
+ */
+RDMARUN_IMPORT(join_multicast_ex)
+int32_t rdmarun_join_multicast_ex(rdmarun_handle ep, const struct rdmarun_address *group, uint32_t join_flags, int64_t tag);
+
+/*
+ * Leaves a multicast group (rdma_leave_multicast(3)). EADDRNOTAVAIL: the endpoint has not joined
+ * it.
+ */
+RDMARUN_IMPORT(leave_multicast)
+int32_t rdmarun_leave_multicast(rdmarun_handle ep, const struct rdmarun_address *group);
 
 
 #ifdef __cplusplus

@@ -5,10 +5,10 @@ package rdma
 import "structs"
 
 // ABIVersion is the version of the ABI that this package was made for, major<<16 | minor.
-const ABIVersion = 0x10000
+const ABIVersion = 0x10001
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x064ef57e
+const ABIHash = 0xdea4267c
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -435,13 +435,94 @@ func (v WCFlags) String() string {
 type AddrInfoFlags uint32
 
 const (
-	AddrInfoPassive AddrInfoFlags = 1
+	AddrInfoPassive     AddrInfoFlags = 1
+	AddrInfoNumericHost AddrInfoFlags = 2
+	AddrInfoNoRoute     AddrInfoFlags = 4
+	AddrInfoFamily      AddrInfoFlags = 8
 )
 
 func (v AddrInfoFlags) String() string {
 	return flagNames(uint32(v), []flagName{
 		{1, "PASSIVE"},
+		{2, "NUMERICHOST"},
+		{4, "NOROUTE"},
+		{8, "FAMILY"},
 	})
+}
+
+// JoinFlags: ways of being in a multicast group.
+type JoinFlags uint32
+
+const (
+	JoinFullMember         JoinFlags = 0
+	JoinSendOnlyFullMember JoinFlags = 1
+)
+
+func (v JoinFlags) String() string {
+	switch v {
+	case 0:
+		return "FULLMEMBER"
+	case 1:
+		return "SENDONLY_FULLMEMBER"
+	}
+	return unnamed("join_flags", uint32(v))
+}
+
+// OptionLevel: whose option one of set_option is.
+type OptionLevel uint32
+
+const (
+	OptionID OptionLevel = 0
+	OptionIB OptionLevel = 1
+)
+
+func (v OptionLevel) String() string {
+	switch v {
+	case 0:
+		return "ID"
+	case 1:
+		return "IB"
+	}
+	return unnamed("option_level", uint32(v))
+}
+
+// IDOption: options of level ID (rdma_set_option(3)).
+type IDOption uint32
+
+const (
+	IDOptionTOS        IDOption = 0
+	IDOptionReuseAddr  IDOption = 1
+	IDOptionAFOnly     IDOption = 2
+	IDOptionAckTimeout IDOption = 3
+)
+
+func (v IDOption) String() string {
+	switch v {
+	case 0:
+		return "TOS"
+	case 1:
+		return "REUSEADDR"
+	case 2:
+		return "AFONLY"
+	case 3:
+		return "ACK_TIMEOUT"
+	}
+	return unnamed("id_option", uint32(v))
+}
+
+// IBOption: options of level IB (rdma_set_option(3)).
+type IBOption uint32
+
+const (
+	IBOptionPath IBOption = 1
+)
+
+func (v IBOption) String() string {
+	switch v {
+	case 1:
+		return "PATH"
+	}
+	return unnamed("ib_option", uint32(v))
 }
 
 // LogLevel: how much a line of the log matters.
@@ -667,6 +748,23 @@ type ConnParam struct {
 	PrivateData        [256]uint8 // handed to the peer with the message
 }
 
+// AHAttr: The way to a datagram peer or a multicast group (ibv_ah_attr).
+type AHAttr struct {
+	_            structs.HostLayout
+	DGID         [16]uint8 // of the peer or the group
+	FlowLabel    uint32
+	DLID         uint16 // InfiniBand only
+	SGIDIndex    uint8  // of the own GID
+	HopLimit     uint8
+	TrafficClass uint8
+	SL           uint8 // service level
+	SrcPathBits  uint8 // InfiniBand only
+	StaticRate   uint8 // enum ibv_rate
+	IsGlobal     uint8 // 1 if the fields of the GRH count
+	PortNum      uint8 // of the own device
+	_            uint16
+}
+
 // CMEvent: An event of the connection manager (rdma_cm_event), acknowledged already.
 type CMEvent struct {
 	_          structs.HostLayout
@@ -677,6 +775,10 @@ type CMEvent struct {
 	Status     int32 // 0, a negative errno, or a positive reason of the peer (REJECTED, UNREACHABLE)
 	_          uint32
 	Param      ConnParam // what the peer sent with the message, seen from this side
+	AH         AHAttr    // datagrams: how to reach the peer or the group, whose QP is param.qp_num
+	QKey       uint32    // datagrams: of the peer or the group
+	Held       Handle    // of a channel that holds its events: for ack_event; else 0
+	Arg        uint64    // multicast: the tag of the join; USER: that of write_event
 }
 
 // MR: The address and keys of a memory region (ibv_mr).
@@ -716,6 +818,59 @@ type RecvWR struct {
 	WRID     uint64 // comes back in the completion
 	FirstSGE uint32 // index of its first buffer in the array of SGEs posted with it
 	NumSGE   uint32 // number of its buffers
+}
+
+// ECE: A vendor's options of connection establishment (ibv_ece).
+type ECE struct {
+	_          structs.HostLayout
+	StructSize uint32 // size of this struct as the guest knows it
+	VendorID   uint32 // PCI number of the vendor; 0 for none
+	Options    uint32 // the vendor's
+	CompMask   uint32 // 0
+}
+
+// QPExtra: Extended attributes of a QP (ibv_qp_init_attr_ex).
+type QPExtra struct {
+	_            structs.HostLayout
+	StructSize   uint32 // size of this struct as the guest knows it
+	CompMask     uint32 // enum ibv_qp_init_attr_mask: CREATE_FLAGS 4, MAX_TSO_HEADER 8, SEND_OPS_FLAGS 64
+	SendOpsFlags uint64 // enum ibv_qp_create_send_ops_flags
+	CreateFlags  uint32 // enum ibv_qp_create_flags
+	MaxTSOHeader uint32 // in bytes
+	SourceQPN    uint32 // with IBV_QP_CREATE_SOURCE_QPN
+	_            uint32
+}
+
+// AddrQuery: What address to find (the arguments of rdma_getaddrinfo).
+type AddrQuery struct {
+	_           structs.HostLayout
+	StructSize  uint32 // size of this struct as the guest knows it
+	Flags       AddrInfoFlags
+	Family      uint32    // 2 for IPv4, 10 for IPv6, 0 for any
+	QPType      QPType    // 0 for what the port space has
+	PortSpace   PortSpace // 0 for TCP
+	_           uint32
+	Source      Address    // family 0 for none
+	Destination Address    // family 0 for none
+	Node        [256]uint8 // a name or an address, up to a 0 byte; empty for none
+	Service     [64]uint8  // a name or a port, up to a 0 byte; empty for none
+}
+
+// AddrResult: An address that was found (rdma_addrinfo).
+type AddrResult struct {
+	_           structs.HostLayout
+	StructSize  uint32 // size of this struct as the guest knows it, set before the call
+	Flags       AddrInfoFlags
+	Family      uint32 // 2 for IPv4, 10 for IPv6
+	QPType      QPType
+	PortSpace   PortSpace
+	RouteLen    uint32 // bytes of route
+	ConnectLen  uint32 // bytes of connect
+	_           uint32
+	Source      Address    // family 0 for none
+	Destination Address    // family 0 for none
+	Route       [288]uint8 // path records, as set_option takes them for IB_PATH
+	Connect     [256]uint8 // goes before the private data of the first connect
 }
 
 // WC: A completion (ibv_wc, byte for byte).

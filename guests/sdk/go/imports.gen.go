@@ -267,3 +267,188 @@ func abiSpinCQ(cq Handle, wc *WC, max uint32, attempts uint32) int32
 //go:wasmimport rdma wait_cq
 //go:noescape
 func abiWaitCQ(cq Handle, wc *WC, max uint32, timeoutNS int64) int32
+
+// abiCreateID: Makes an endpoint without address or QP (rdma_create_id(3)), for those who take the
+// steps of create_ep themselves. Without an event channel it is synchronous: what its calls start,
+// complete waits for.
+//
+//go:wasmimport rdma create_id
+//go:noescape
+func abiCreateID(channel Handle, portSpace PortSpace) int32
+
+// abiDestroyID: Destroys an endpoint that has no QP (rdma_destroy_id(3)).
+//
+//go:wasmimport rdma destroy_id
+//go:noescape
+func abiDestroyID(ep Handle) int32
+
+// abiBindAddr: Gives an endpoint its own address (rdma_bind_addr(3)).
+//
+//go:wasmimport rdma bind_addr
+//go:noescape
+func abiBindAddr(ep Handle, address *Address) int32
+
+// abiResolveAddr: Finds the device that leads to a destination and returns at once
+// (rdma_resolve_addr(3)). ADDR_RESOLVED or ADDR_ERROR follows.
+//
+//go:wasmimport rdma resolve_addr
+//go:noescape
+func abiResolveAddr(ep Handle, source *Address, destination *Address, timeoutMs uint32) int32
+
+// abiResolveRoute: Finds the route to the resolved address and returns at once
+// (rdma_resolve_route(3)). ROUTE_RESOLVED or ROUTE_ERROR follows.
+//
+//go:wasmimport rdma resolve_route
+//go:noescape
+func abiResolveRoute(ep Handle, timeoutMs uint32) int32
+
+// abiSetOption: Sets an option of an endpoint (rdma_set_option(3)).
+//
+//go:wasmimport rdma set_option
+//go:noescape
+func abiSetOption(ep Handle, level OptionLevel, option uint32, value unsafe.Pointer, length uint32) int32
+
+// abiMigrateID: Moves an endpoint and its unread events to another event channel
+// (rdma_migrate_id(3)).
+//
+//go:wasmimport rdma migrate_id
+//go:noescape
+func abiMigrateID(ep Handle, channel Handle) int32
+
+// abiSrcPort: Finds an endpoint's own port (rdma_get_src_port(3)).
+//
+//go:wasmimport rdma src_port
+//go:noescape
+func abiSrcPort(ep Handle) int32
+
+// abiDstPort: Finds the port of an endpoint's peer (rdma_get_dst_port(3)).
+//
+//go:wasmimport rdma dst_port
+//go:noescape
+func abiDstPort(ep Handle) int32
+
+// abiComplete: Waits for the end of what the last call of a synchronous endpoint started, as the
+// functions of librdmacm do without a channel: the endpoint's next event ends it, and ep_event has
+// it. 0 at once when nothing is under way: a call may come to its end within itself, and gives the
+// result then. A wait that is given up can be taken up again.
+//
+//go:wasmimport rdma complete
+//go:noescape
+func abiComplete(ep Handle, timeoutNS int64) int32
+
+// abiGetRequest: Waits for a connection request of a synchronous listener (rdma_get_request(3)).
+// The new endpoint is synchronous, has a QP if the listener was made with qp_init_attr, and has the
+// request as its ep_event until its next call; the listener cannot be destroyed meanwhile.
+//
+//go:wasmimport rdma get_request
+//go:noescape
+func abiGetRequest(ep Handle, timeoutNS int64) int32
+
+// abiEPEvent: Writes the event that ended the last call of a synchronous endpoint, or the request
+// that made it.
+//
+//go:wasmimport rdma ep_event
+//go:noescape
+func abiEPEvent(ep Handle, event *CMEvent) int32
+
+// abiHoldEvents: Says whether the events of a channel are acknowledged as they are read, which they
+// are unless told otherwise, or with ack_event. One that is not acknowledged keeps its endpoint (a
+// request: the listener) from being destroyed or migrated.
+//
+//go:wasmimport rdma hold_events
+//go:noescape
+func abiHoldEvents(channel Handle, hold uint32) int32
+
+// abiAckEvent: Acknowledges an event of a channel that holds them (rdma_ack_cm_event(3)).
+//
+//go:wasmimport rdma ack_event
+//go:noescape
+func abiAckEvent(event Handle) int32
+
+// abiWriteEvent: Puts an event of the guest's own, USER, into an endpoint's channel
+// (rdma_write_cm_event(3)).
+//
+//go:wasmimport rdma write_event
+//go:noescape
+func abiWriteEvent(ep Handle, status int64, arg int64) int32
+
+// abiSetLocalECE: Sets the enhanced connection establishment options to offer or to answer with, of
+// an endpoint whose QP is not its own (rdma_set_local_ece(3)).
+//
+//go:wasmimport rdma set_local_ece
+//go:noescape
+func abiSetLocalECE(ep Handle, ece *ECE) int32
+
+// abiGetRemoteECE: Writes the options that the peer offered or answered with
+// (rdma_get_remote_ece(3)).
+//
+//go:wasmimport rdma get_remote_ece
+//go:noescape
+func abiGetRemoteECE(ep Handle, ece *ECE) int32
+
+// abiRejectECE: Rejects the request that made this endpoint for the options it came with; the peer
+// gets REJECTED with status 35 (rdma_reject_ece(3)).
+//
+//go:wasmimport rdma reject_ece
+//go:noescape
+func abiRejectECE(ep Handle, privateData unsafe.Pointer, length uint32) int32
+
+// abiNotify: Tells the connection manager of an asynchronous event of the endpoint's QP
+// (rdma_notify(3)): COMM_EST (4), data before the peer's last message, brings ESTABLISHED.
+//
+//go:wasmimport rdma notify
+//go:noescape
+func abiNotify(ep Handle, event uint32) int32
+
+// abiCreateQPEx: Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)).
+//
+//go:wasmimport rdma create_qp_ex
+//go:noescape
+func abiCreateQPEx(ep Handle, pd Handle, qpInitAttr *QPInitAttr, extra *QPExtra) int32
+
+// abiInitQPAttr: Writes what the connection manager would set to bring a QP of this connection to a
+// state (rdma_init_qp_attr(3)).
+//
+//go:wasmimport rdma init_qp_attr
+//go:noescape
+func abiInitQPAttr(ep Handle, state QPState, attr *QPAttr) int32
+
+// abiGetAddrInfo: Finds the address of a node and service (rdma_getaddrinfo(3)), which may ask name
+// servers.
+//
+//go:wasmimport rdma getaddrinfo
+//go:noescape
+func abiGetAddrInfo(query *AddrQuery, result *AddrResult, timeoutNS int64) int32
+
+// abiResolveAddrInfo: Starts to find the address of a node and service on an endpoint
+// (rdma_resolve_addrinfo(3)). ADDRINFO_RESOLVED or ADDRINFO_ERROR follows.
+//
+//go:wasmimport rdma resolve_addrinfo
+//go:noescape
+func abiResolveAddrInfo(ep Handle, query *AddrQuery) int32
+
+// abiQueryAddrInfo: Writes what resolve_addrinfo found (rdma_query_addrinfo(3)).
+//
+//go:wasmimport rdma query_addrinfo
+//go:noescape
+func abiQueryAddrInfo(ep Handle, result *AddrResult) int32
+
+// abiJoinMulticast: Joins a multicast group and returns at once (rdma_join_multicast(3)).
+// MULTICAST_JOIN, with how to send to the group, or MULTICAST_ERROR follows.
+//
+//go:wasmimport rdma join_multicast
+//go:noescape
+func abiJoinMulticast(ep Handle, group *Address, tag int64) int32
+
+// abiJoinMulticastEx: Joins a multicast group as a full member or one that only sends
+// (rdma_join_multicast_ex(3)).
+//
+//go:wasmimport rdma join_multicast_ex
+//go:noescape
+func abiJoinMulticastEx(ep Handle, group *Address, joinFlags JoinFlags, tag int64) int32
+
+// abiLeaveMulticast: Leaves a multicast group (rdma_leave_multicast(3)).
+//
+//go:wasmimport rdma leave_multicast
+//go:noescape
+func abiLeaveMulticast(ep Handle, group *Address) int32

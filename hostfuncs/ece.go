@@ -1,0 +1,93 @@
+package hostfuncs
+
+import (
+	"structs"
+
+	"rdmarun/rdmacore"
+)
+
+// ECE is ibv_ece in guest memory.
+type ECE struct {
+	_          structs.HostLayout
+	StructSize uint32 `abi:"struct_size" doc:"size of this struct as the guest knows it"`
+	VendorID   uint32 `abi:"vendor_id" doc:"PCI number of the vendor; 0 for none"`
+	Options    uint32 `abi:"options" doc:"the vendor's"`
+	CompMask   uint32 `abi:"comp_mask" doc:"0"`
+}
+
+func eceFunctions() []Function {
+	ep := Param{"ep", HandleOf, "ep", ""}
+	return []Function{
+		{
+			Name: "set_local_ece", Since: v1_1, Capability: CapabilityCM,
+			Doc: "Sets the enhanced connection establishment options to offer or to answer with, of an endpoint " +
+				"whose QP is not its own (rdma_set_local_ece(3)).",
+			Params:  []Param{ep, {"ece", In, "ece", ""}},
+			Errors:  "EINVAL: the endpoint has a QP, which does this by itself, or vendor_id is 0.",
+			binding: bind2((*Instance).setLocalECE),
+		},
+		{
+			Name: "get_remote_ece", Since: v1_1, Capability: CapabilityCM,
+			Doc:     "Writes the options that the peer offered or answered with (rdma_get_remote_ece(3)).",
+			Params:  []Param{ep, {"ece", InOut, "ece", ""}},
+			Errors:  "EINVAL: the endpoint has a QP, or no peer.",
+			binding: bind2((*Instance).getRemoteECE),
+		},
+		{
+			Name: "reject_ece", Since: v1_1, Capability: CapabilityCM,
+			Doc: "Rejects the request that made this endpoint for the options it came with; the peer gets REJECTED " +
+				"with status 35 (rdma_reject_ece(3)).",
+			Params: []Param{ep,
+				{"private_data", In, "bytes", "handed to the peer; 0 if length is"},
+				{"length", U32, "", "of private_data, in bytes; at most 148 for RC"}},
+			Errors:  "EINVAL: no request is open, or too much private data.",
+			binding: bind3((*Instance).rejectECE),
+		},
+		{
+			Name: "notify", Since: v1_1, Capability: CapabilityCM,
+			Doc: "Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)): " +
+				"COMM_EST (4), data before the peer's last message, brings ESTABLISHED.",
+			Params:  []Param{ep, {"event", U32, "", "number of enum ibv_event_type"}},
+			Errors:  "EISCONN: it is established. EINVAL: another event, or nothing to establish.",
+			binding: bind2((*Instance).notify),
+		},
+	}
+}
+
+func (i *Instance) setLocalECE(handle Handle, at Pointer) int32 {
+	ece, errno := readSized[ECE](i, at)
+	if errno != 0 {
+		return i.badPointer("ece", errno)
+	}
+	return i.onID(handle, func(id *rdmacore.ID) error {
+		return id.SetLocalECE(rdmacore.ECE{VendorID: ece.VendorID, Options: ece.Options, CompMask: ece.CompMask})
+	})
+}
+
+func (i *Instance) getRemoteECE(handle Handle, at Pointer) int32 {
+	ep, ok := i.endpoints.get(handle)
+	if !ok {
+		return i.badHandle(KindEP)
+	}
+	ece, err := ep.id.GetRemoteECE()
+	if err != nil {
+		return i.fail(err)
+	}
+	out := ECE{StructSize: 16, VendorID: ece.VendorID, Options: ece.Options, CompMask: ece.CompMask}
+	if errno := writeSized(i, at, &out); errno != 0 {
+		return i.badPointer("ece", errno)
+	}
+	return 0
+}
+
+func (i *Instance) rejectECE(handle Handle, privateData Pointer, length uint32) int32 {
+	private, errno := i.bytes(privateData, length)
+	if errno != 0 {
+		return i.badPointer("private_data", errno)
+	}
+	return i.onID(handle, func(id *rdmacore.ID) error { return id.RejectECE(private) })
+}
+
+func (i *Instance) notify(handle Handle, event uint32) int32 {
+	return i.onID(handle, func(id *rdmacore.ID) error { return id.Notify(rdmacore.AsyncEventType(event)) })
+}
