@@ -117,6 +117,9 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	if counts["unknown"] > 0 {
+		fmt.Fprintf(a.stderr, "  hint: what became faster or slower can be told from %d runs of each on: --repeat 10\n", compare.Fewest)
+	}
 	_, err := fmt.Fprintf(out, "%d better, %d worse, %d same, %d with too few samples to tell\n",
 		counts["better"], counts["worse"], counts["same"], counts["unknown"])
 	return err

@@ -74,8 +74,8 @@ func (r *Row) Change() float64 {
 // Significance is how many of the differences that count may be chance: one in twenty.
 const Significance = 0.05
 
-// fewest samples of each run with which a P below Significance is possible at all.
-const fewest = 4
+// Fewest is how many samples of each run there must be for a P below Significance to be possible at all.
+const Fewest = 4
 
 // Compare holds the run after against the run before.
 func Compare(before, after *Run) *Result {
@@ -115,7 +115,7 @@ func rows(id string, before, after *samples) []Row {
 			Case: id, Metric: m.name, Unit: m.unit, Before: median(a), After: median(b),
 			Samples: [2]int{len(a), len(b)}, P: 1, Verdict: "unknown", more: m.more,
 		}
-		if len(a) >= fewest && len(b) >= fewest {
+		if len(a) >= Fewest && len(b) >= Fewest {
 			row.P, row.Verdict = mannWhitney(a, b), "same"
 		}
 		list = append(list, row)
