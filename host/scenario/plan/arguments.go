@@ -131,48 +131,6 @@ func (r *argumentReader) groupGiven(group string) bool {
 	return false
 }
 
-func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	switch argument.Type {
-	case verb.Buffer:
-		return r.bufferName(argument, node, at)
-	case verb.Content:
-		return r.content(argument, node, at)
-	case verb.Data:
-		return r.data(argument.Name, node, at)
-	case verb.Endpoint:
-		return r.endpoint(argument, node, at)
-	case verb.Peer:
-		return r.peer(argument, node, at)
-	case verb.Remote:
-		return r.remote(argument, node, at)
-	case verb.QueuePair:
-		return r.queuePair(r.defaultQueuePair, node, at)
-	case verb.Role:
-		return r.roleName(argument, node, at)
-	case verb.FaultName:
-		return r.faultName(argument, node, at)
-	case verb.Domain:
-		return r.objectName(argument, verb.NewDomain, "alloc_pd", node, at)
-	case verb.Queue:
-		return r.objectName(argument, verb.NewQueue, "create_cq", node, at)
-	case verb.Roles:
-		return r.roleList(argument, node, at)
-	case verb.Rights:
-		return r.rights(argument, node)
-	case verb.Condition:
-		return r.conditionArgument(argument, node, at)
-	case verb.Sizes:
-		return r.sizes(argument, node, at)
-	case verb.Options:
-		return r.optionMapping(argument, node, at)
-	case verb.Layout:
-		value, layout := r.compiler.layout(node)
-		r.layout = layout
-		return value
-	}
-	return r.scalar(argument, node, at)
-}
-
 func (r *argumentReader) inlineArgument() int {
 	for i := range r.verb.Arguments {
 		if r.verb.Arguments[i].Inline {
@@ -194,53 +152,4 @@ func (r *argumentReader) unknown(key *syntax.Node) {
 	}
 	r.errors.Report(diag.UnknownKey, key.Span(), "%s has no argument %q", r.verb.Name, key.Value).
 		WithHint("%s", hintOr(diag.DidYouMean(key.Value, known), "there are: "+strings.Join(known, ", ")))
-}
-
-// finish fills in defaults and reports what is missing.
-func (r *argumentReader) finish(key *syntax.Node) {
-	if i := r.inlineArgument(); i >= 0 && len(r.inline) > 0 {
-		r.given[i] = r.inline[0].Key
-		r.values[i] = r.dataForm(r.inline, key.Span(), r.at)
-	}
-	groups := make(map[string][]string)
-	members := make(map[string][]string)
-	for i := range r.verb.Arguments {
-		argument := &r.verb.Arguments[i]
-		if argument.Group != "" {
-			members[argument.Group] = append(members[argument.Group], argument.Name)
-			if r.given[i] != nil {
-				groups[argument.Group] = append(groups[argument.Group], argument.Name)
-			}
-		}
-		switch {
-		case r.given[i] != nil:
-		case argument.Type == verb.QueuePair:
-			r.values[i] = r.defaultQueuePair
-		case argument.Default != nil:
-			r.values[i] = constant(argument.Default, key.Span())
-		case argument.Required && argument.Inline:
-			r.errors.Report(diag.MissingKey, key.Span(), "%s needs data", r.verb.Name).
-				WithHint("one of text, hex, byte, fields, or repeat with times")
-		case argument.Required:
-			r.errors.Report(diag.MissingKey, key.Span(), "%s needs %q", r.verb.Name, argument.Name).
-				WithHint("%s: %s", argument.Name, argument.Doc)
-		}
-	}
-	for group, names := range members {
-		switch given := groups[group]; {
-		case len(given) == 0:
-			r.errors.Report(diag.MissingKey, key.Span(), "%s needs one of %s", r.verb.Name, quotedList(names))
-		case len(given) > 1:
-			second := r.given[r.verb.Argument(given[1])]
-			r.errors.Report(diag.Conflict, second.Span(), "%s has either %s", r.verb.Name, strings.Join(given, " or "))
-		}
-	}
-}
-
-func quotedList(names []string) string {
-	quotedNames := make([]string, len(names))
-	for i, name := range names {
-		quotedNames[i] = quoted(name)
-	}
-	return strings.Join(quotedNames, ", ")
 }

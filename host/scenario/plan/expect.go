@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -133,140 +132,10 @@ func (c *compiler) unknownField(key *syntax.Node, v *verb.Verb, layout verb.Fiel
 		WithHint("%s", hintOr(diag.DidYouMean(key.Value, fields), "there are: "+strings.Join(fields, ", ")))
 }
 
-// operators are the keys of a matcher.
-var operators = []string{"eq", "ne", "le", "lt", "ge", "gt", "between", "any_of", "prefix", "re", "approx"}
-
-// conditions compiles a matcher: a plain value, or a mapping of operators which must all hold.
-func (c *compiler) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {
-	node, at.scope = at.scope.resolve(node)
-	if node.Kind != syntax.Mapping || (argument.Type == verb.Data && len(node.Pairs) > 0 && isDataKey(node.Pairs[0].Key.Value)) {
-		operand := c.operand(argument, node, at)
-		return []Condition{{Operator: "eq", Operands: []*Value{operand}, Span: node.Span()}}, operand != nil
-	}
-	var list []Condition
-	good := true
-	for _, pair := range node.Pairs {
-		if pair.Key.Value == "tol" {
-			continue
-		}
-		condition, ok := c.condition(argument, pair, node, at)
-		list, good = append(list, condition), good && ok
-	}
-	if len(node.Pairs) == 0 {
-		c.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("there are: %s", strings.Join(operators, ", "))
-		return nil, false
-	}
-	return list, good
-}
-
-func (c *compiler) condition(argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) (Condition, bool) {
-	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
-	single := func() (Condition, bool) {
-		operand := c.operand(argument, pair.Value, at)
-		condition.Operands = []*Value{operand}
-		return condition, operand != nil
-	}
-	switch condition.Operator {
-	case "eq", "ne":
-		return single()
-	case "lt", "le", "gt", "ge":
-		return c.ordered(argument, pair, single)
-	case "prefix":
-		if argument.Type != verb.Data && argument.Type != verb.Text {
-			return c.wrongOperator(condition, argument, "data and text")
-		}
-		return single()
-	case "between":
-		if _, ok := c.ordered(argument, pair, nil); !ok {
-			return condition, false
-		}
-		if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) != 2 {
-			c.errors.Report(diag.WrongShape, pair.Value.Span(), "between wants a list of two: [low, high]")
-			return condition, false
-		}
-		return c.several(condition, argument, pair.Value, at)
-	case "any_of":
-		if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) == 0 {
-			c.errors.Report(diag.WrongShape, pair.Value.Span(), "any_of wants a list")
-			return condition, false
-		}
-		return c.several(condition, argument, pair.Value, at)
-	case "re":
-		return c.pattern(condition, argument, pair.Value, at)
-	case "approx":
-		return c.approx(condition, argument, pair, whole, at)
-	}
-	c.errors.Report(diag.UnknownKey, pair.Key.Span(), "no matcher is called %q", pair.Key.Value).
-		WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, operators), "there are: "+strings.Join(operators, ", ")))
-	return condition, false
-}
-
-func (c *compiler) operand(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	if argument.Type == verb.Data {
-		return c.data(argument.Name, node, at)
-	}
-	return c.scalar(argument, node, at)
-}
-
-func (c *compiler) several(condition Condition, argument *verb.Argument, node *syntax.Node, at place) (Condition, bool) {
-	good := true
-	for _, item := range node.Items {
-		operand := c.operand(argument, item, at)
-		condition.Operands = append(condition.Operands, operand)
-		good = good && operand != nil
-	}
-	return condition, good
-}
-
-// ordered refuses comparisons of what has no order.
-func (c *compiler) ordered(argument *verb.Argument, pair syntax.Pair, next func() (Condition, bool)) (Condition, bool) {
-	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
-	switch argument.Type {
-	case verb.Integer, verb.Size, verb.Duration, verb.Status:
-	default:
-		return c.wrongOperator(condition, argument, "numbers and durations")
-	}
-	if next == nil {
-		return condition, true
-	}
-	return next()
-}
-
-func (c *compiler) wrongOperator(condition Condition, argument *verb.Argument, of string) (Condition, bool) {
-	c.errors.Report(diag.WrongType, condition.Span, "%q is for %s, and %s is %s", condition.Operator, of, argument.Name, argument.Type)
-	return condition, false
-}
-
 // duration compiles a duration of a step or a file; nil for none.
 func (c *compiler) duration(name string, node *syntax.Node, at place) *Value {
 	if node == nil {
 		return nil
 	}
 	return c.scalar(&verb.Argument{Name: name, Type: verb.Duration, Min: 0, Max: int64(24 * 365 * time.Hour)}, node, at)
-}
-
-// resultType is the type of a result in expressions.
-func resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
-	object := expression.Object{}
-	for _, result := range v.Results {
-		object[result.Name] = fieldType(result.Type)
-	}
-	for _, field := range layout {
-		object[field.Name] = expression.Integer
-	}
-	return object
-}
-
-func fieldType(t verb.Type) expression.Type {
-	switch t {
-	case verb.Integer, verb.Size, verb.Status:
-		return expression.Integer
-	case verb.Boolean:
-		return expression.Boolean
-	case verb.Duration:
-		return expression.TypeOf(time.Duration(0))
-	case verb.Data:
-		return expression.TypeOf([]byte(nil))
-	}
-	return expression.String
 }

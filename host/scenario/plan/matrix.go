@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
@@ -14,53 +13,6 @@ import (
 
 // maxCases bounds how many cases a file's matrices make.
 const maxCases = 10_000
-
-// setting is one name of a matrix or a for_each with one of its values.
-type setting struct {
-	name  string
-	text  string // as the file has it, for ids
-	value any
-	node  *syntax.Node
-}
-
-// combination is one value for each name.
-type combination []setting
-
-// id is the combination as part of a case's id.
-func (combo combination) id() string {
-	words := make([]string, len(combo))
-	for i, each := range combo {
-		words[i] = each.name + "=" + each.text
-	}
-	return strings.Join(words, ",")
-}
-
-// addTo declares the names in a scope.
-func (combo combination) addTo(s *scope) {
-	for _, each := range combo {
-		s.add(each.name, typeOfValue(each.value), each.value)
-	}
-}
-
-func (combo combination) constants() []Constant {
-	list := make([]Constant, len(combo))
-	for i, each := range combo {
-		list[i] = Constant{each.name, each.value}
-	}
-	return list
-}
-
-func typeOfValue(value any) expression.Type {
-	switch value.(type) {
-	case int:
-		return expression.Integer
-	case bool:
-		return expression.Boolean
-	case string:
-		return expression.String
-	}
-	return expression.TypeOf(value)
-}
 
 // combinations lists what a matrix makes, in the order of the file; without a matrix one that is empty.
 func (c *compiler) combinations(m *shape.Matrix, s *scope) []combination {
@@ -97,15 +49,6 @@ func (c *compiler) combinations(m *shape.Matrix, s *scope) []combination {
 		c.errors.Report(diag.EmptyList, m.Node.Span(), "everything of this matrix is excluded")
 	}
 	return left
-}
-
-func (combo combination) matches(values map[string]any) bool {
-	for _, each := range combo {
-		if want, named := values[each.name]; named && want != each.value {
-			return false
-		}
-	}
-	return true
 }
 
 // product lists all combinations of lists of values; none after reporting that there are too many.
@@ -189,28 +132,4 @@ func inferred(node *syntax.Node) any {
 		return b
 	}
 	return node.Value
-}
-
-// maxRounds bounds a for_each, which is written out before the run.
-const maxRounds = 10_000
-
-// forEach compiles the steps once for each combination of values, which are known in them.
-func (c *compiler) forEach(step *shape.Step, at place) Action {
-	block := &Block{}
-	for _, combo := range c.product(step.Axes, step.Key.Span(), at.scope, maxRounds) {
-		inner := at.scope.inner()
-		combo.addTo(inner)
-		use := &Use{}
-		for _, each := range combo {
-			use.With = append(use.With, Parameter{each.name, constant(each.value, each.node.Span())})
-		}
-		round := &Step{Span: step.Key.Span(), Action: use}
-		if step.Name != nil {
-			round.Name = c.scalar(&verb.Argument{Name: "name", Type: verb.Text}, step.Name, place{scope: inner})
-			round.Label = label(step.Name.Value)
-		}
-		use.Steps = c.stepList(step.Do, inner)
-		block.Steps = append(block.Steps, round)
-	}
-	return block
 }

@@ -9,7 +9,6 @@ import (
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/syntax"
-	"rdmarun/host/scenario/verb"
 )
 
 // scope is what a value may mention: the file's parameters, then what stands around the step, such as
@@ -59,72 +58,6 @@ func (s *scope) resolve(node *syntax.Node) (*syntax.Node, *scope) {
 	return node, s
 }
 
-// madeBy is the name of an object of a role.
-type madeBy struct {
-	kind       verb.Yield
-	role, name string
-}
-
-// timeline is what the steps so far have made, in the order in which they run.
-type timeline struct {
-	// endpoints by role.
-	endpoints map[string]map[string]bool
-	// results by name, with the roles that have one of that name ("" for none).
-	results map[string]map[string]expression.Type
-	// made are protection domains and completion queues, by role and name.
-	made map[madeBy]bool
-	// faults by name.
-	faults map[string]bool
-}
-
-func newTimeline() *timeline {
-	return &timeline{endpoints: make(map[string]map[string]bool), results: make(map[string]map[string]expression.Type), faults: make(map[string]bool), made: make(map[madeBy]bool)}
-}
-
-// clone lets several cases begin where the setup has ended.
-func (t *timeline) clone() *timeline {
-	copied := newTimeline()
-	for role, names := range t.endpoints {
-		copied.endpoints[role] = maps.Clone(names)
-	}
-	for name, roles := range t.results {
-		copied.results[name] = maps.Clone(roles)
-	}
-	copied.faults = maps.Clone(t.faults)
-	copied.made = maps.Clone(t.made)
-	return copied
-}
-
-// merge adds what another timeline made, for steps that follow on several.
-func (t *timeline) merge(other *timeline) {
-	for role, names := range other.endpoints {
-		for name := range names {
-			t.addEndpoint(role, name)
-		}
-	}
-	for name, roles := range other.results {
-		for role, resultType := range roles {
-			t.addResult(role, name, resultType)
-		}
-	}
-	maps.Copy(t.faults, other.faults)
-	maps.Copy(t.made, other.made)
-}
-
-func (t *timeline) addEndpoint(role, name string) {
-	if t.endpoints[role] == nil {
-		t.endpoints[role] = make(map[string]bool)
-	}
-	t.endpoints[role][name] = true
-}
-
-func (t *timeline) addResult(role, name string, resultType expression.Type) {
-	if t.results[name] == nil {
-		t.results[name] = make(map[string]expression.Type)
-	}
-	t.results[name][role] = resultType
-}
-
 // visible puts together what an expression may mention at a place, as far as it is among the given
 // words: a scenario can have thousands of results, and an expression mentions a few.
 func (c *compiler) visible(at place, words map[string]bool) expression.Names {
@@ -171,49 +104,6 @@ func (c *compiler) nameType(at place, word string, words map[string]bool) expres
 		return expression.TypeOf(func(string) (lab.BufferView, error) { return lab.BufferView{}, nil })
 	}
 	return nil
-}
-
-// role is a role as the checker knows it.
-type role struct {
-	name    string
-	guest   bool
-	buffers map[string]bool
-	// functions are those of its guest, nil when they are not known.
-	functions map[string]Signature
-}
-
-// deviceType lists the members of a role's device in expressions.
-func deviceType() expression.Type {
-	return expression.Object{
-		"name": expression.String, "max_qp_rd_atom": expression.Integer, "max_qp_init_rd_atom": expression.Integer,
-		"max_qp": expression.Integer, "max_qp_wr": expression.Integer, "max_sge": expression.Integer, "max_cqe": expression.Integer,
-	}
-}
-
-// bufferType is the type of ROLE.buffers.NAME: lab.BufferView as a record.
-func bufferType() expression.Type {
-	object := expression.Object{}
-	for name := range (lab.BufferView{}).Record() {
-		object[name] = expression.Integer
-	}
-	return object
-}
-
-func (c *compiler) roleType(r *role, words map[string]bool) expression.Type {
-	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType()}
-	if !r.guest {
-		buffers := expression.Object{}
-		for name := range r.buffers {
-			buffers[name] = bufferType()
-		}
-		object["buffers"] = buffers
-	}
-	for word := range words {
-		if resultType, ok := c.timeline.results[word][r.name]; ok {
-			object[word] = resultType
-		}
-	}
-	return object
 }
 
 // ambiguous reports a name that several roles have, for a better message than "nothing named".

@@ -2,13 +2,8 @@ package run
 
 import (
 	"context"
-	"errors"
-	"strings"
-	"syscall"
 	"time"
 
-	"rdmarun/host/scenario/explain"
-	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/verb"
 )
@@ -71,23 +66,6 @@ func (r *caseRun) count() {
 	r.ended.Add(1)
 }
 
-// judgeNone wants that nothing came.
-func (r *caseRun) judgeNone(outcome *verb.Outcome, err error) error {
-	var failure *lab.Failure
-	switch {
-	case errors.As(err, &failure) && failure.Absent:
-		outcome.Summary = func() string { return "nothing came, as it should be" }
-		return nil
-	case err != nil:
-		return err
-	}
-	got := "something"
-	if outcome.Summary != nil {
-		got = outcome.Summary()
-	}
-	return &lab.Failure{What: "something came", Expected: "nothing", Got: got}
-}
-
 // enterRole finds the role of a step and makes buf() look at its buffers.
 func (r *caseRun) enterRole(value *plan.Value) (string, error) {
 	if value == nil {
@@ -114,119 +92,6 @@ func (r *caseRun) evaluate(values []*plan.Value) ([]any, error) {
 		}
 	}
 	return arguments, nil
-}
-
-// judge compares an outcome with what the step expects.
-func (r *caseRun) judge(action *plan.Call, outcome *verb.Outcome, err error) error {
-	if expectation := errnoExpectation(action); expectation != nil {
-		return r.judgeErrno(action, expectation, err)
-	}
-	var errno syscall.Errno
-	var failure *lab.Failure
-	switch {
-	case errors.As(err, &failure):
-		return failure
-	case errors.As(err, &errno):
-		return &lab.Failure{
-			What: "it failed", Expected: "success", Got: verb.ErrnoName(errno) + " (" + err.Error() + ")",
-			Hint: explain.Errno(verb.ErrnoName(errno)),
-		}
-	case err != nil:
-		return err
-	}
-	for i := range action.Expect {
-		e := &action.Expect[i]
-		if e.Default && outcome.NoDefaults {
-			continue
-		}
-		if err := r.judgeField(e, field(e, outcome), outcome, action.Verb); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func field(e *plan.Expectation, outcome *verb.Outcome) any {
-	switch {
-	case outcome.Record != nil:
-		return outcome.Record[e.Field]
-	case e.Index >= 0 && e.Index < len(outcome.Fields):
-		return outcome.Fields[e.Index]
-	}
-	return nil
-}
-
-func (r *caseRun) judgeField(e *plan.Expectation, got any, outcome *verb.Outcome, v *verb.Verb) error {
-	ok, want, err := e.Check(r.env, got)
-	if err != nil || ok {
-		return err
-	}
-	shown := plan.Show(got, e.Type)
-	failure := &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown}
-	if outcome.Summary != nil {
-		if summary := outcome.Summary(); strings.Contains(summary, shown) {
-			failure.Got = summary
-		} else {
-			failure.Got += "  (" + summary + ")"
-		}
-	}
-	failure.Hint = explainField(v, e.Field, got, outcome)
-	return &expectationError{e, failure}
-}
-
-// expectationError points at the key of `expect` that did not hold.
-type expectationError struct {
-	expectation *plan.Expectation
-	failure     *lab.Failure
-}
-
-func (e *expectationError) Error() string { return e.failure.Error() }
-func (e *expectationError) Unwrap() error { return e.failure }
-
-// explainField says what a surprising status means.
-func explainField(v *verb.Verb, name string, got any, outcome *verb.Outcome) string {
-	switch status := got.(type) {
-	case string:
-		if name == "status" && status != "SUCCESS" {
-			return status + ": " + explain.Completion(status)
-		}
-	case int:
-		if name == "status" && len(outcome.Fields) > 0 {
-			event, _ := outcome.Fields[v.Result("type")].(string)
-			return explain.Event(event, status)
-		}
-	}
-	return ""
-}
-
-func errnoExpectation(action *plan.Call) *plan.Expectation {
-	for i := range action.Expect {
-		if action.Expect[i].Field == plan.Errno {
-			return &action.Expect[i]
-		}
-	}
-	return nil
-}
-
-func (r *caseRun) judgeErrno(action *plan.Call, e *plan.Expectation, err error) error {
-	got := "0"
-	var errno syscall.Errno
-	switch {
-	case errors.As(err, &errno):
-		got = verb.ErrnoName(errno)
-	case err != nil:
-		return err
-	}
-	ok, want, evaluation := e.Check(r.env, got)
-	if evaluation != nil || ok {
-		return evaluation
-	}
-	failure := &lab.Failure{What: "wrong errno", Expected: want, Got: "success"}
-	if err != nil {
-		failure.Got = got + " (" + err.Error() + ")"
-		failure.Hint = explain.Errno(got)
-	}
-	return &expectationError{e, failure}
 }
 
 // take gives what a step yields its names.

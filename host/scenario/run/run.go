@@ -2,10 +2,7 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -91,30 +88,6 @@ func (r *caseRun) prepare() (known *plan.XFail) {
 	return nil
 }
 
-// expectFailure turns the result of a case that is known to fail: its failure is expected, and its success
-// is not.
-func (r *caseRun) expectFailure(known *plan.XFail) {
-	if known == nil {
-		return
-	}
-	switch r.result.Status {
-	case record.Failed:
-		if !r.leaked() {
-			r.result.Status, r.result.Reason = record.XFailed, known.Reason
-		}
-	case record.Passed:
-		r.addFailure(record.Failure{
-			Kind: "xpass", File: r.program.File, What: "it passed, and xfail says that it fails",
-			Hint: "take the xfail away: " + known.Reason, Rerun: r.rerun(),
-		})
-	}
-}
-
-// leaked tells whether something could not be freed, which no xfail excuses.
-func (r *caseRun) leaked() bool {
-	return slices.ContainsFunc(r.result.Failures, func(f record.Failure) bool { return f.Kind == "leak" })
-}
-
 // execute does it all; the result tells how it went.
 func (r *caseRun) execute(ctx context.Context) {
 	before := r.config.Provider.Live()
@@ -149,15 +122,6 @@ func (r *caseRun) execute(ctx context.Context) {
 	r.finally(ctx)
 }
 
-// stopped notes that the run was ended from outside.
-func (r *caseRun) stopped(ctx context.Context) {
-	r.result.Status = record.Interrupted
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		r.result.Status = record.TimedOut
-	}
-	r.result.Reason = context.Cause(ctx).Error()
-}
-
 // finally runs the steps that follow in any case.  Each is tried, whatever became of the one before.
 func (r *caseRun) finally(ctx context.Context) {
 	if len(r.testCase.Finally) == 0 {
@@ -171,98 +135,4 @@ func (r *caseRun) finally(ctx context.Context) {
 			r.fail(err)
 		}
 	}
-}
-
-// setUp makes the lab and the names of expressions.
-func (r *caseRun) setUp() bool {
-	var guests lab.GuestStarter
-	if r.program.Guests {
-		starter, err := r.config.Guests()
-		if err != nil {
-			r.environment(fmt.Errorf("the guest runtime: %w", err))
-			return false
-		}
-		guests = starter
-	}
-	l, err := lab.New(lab.Config{
-		Provider: r.config.Provider, Roles: r.testCase.Roles, Guests: guests, Output: r.output,
-	})
-	if err != nil {
-		r.environment(err)
-		return false
-	}
-	r.lab = l
-	if err := r.environmentNames(); err != nil {
-		r.environment(err)
-		l.Close()
-		return false
-	}
-	r.writeStart()
-	return true
-}
-
-// environment notes a fault of the surroundings.
-func (r *caseRun) environment(err error) {
-	r.result.Status, r.result.Reason = record.Errored, err.Error()
-	r.result.Failures = append(r.result.Failures, record.Failure{
-		Kind: "error", File: r.program.File, What: err.Error(), Rerun: r.rerun(),
-	})
-}
-
-// tearDown frees the lab and compares what lives with what lived before.
-func (r *caseRun) tearDown(before rdmacore.Live) {
-	for _, entry := range r.lab.Traffic() {
-		r.result.Traffic = append(r.result.Traffic, record.Traffic(entry))
-	}
-	failures := r.lab.Close()
-	after := r.config.Provider.Live()
-	var details []string
-	for _, err := range failures {
-		details = append(details, err.Error())
-	}
-	for kind, count := range after {
-		if more := count - before[kind]; more > 0 {
-			details = append(details, fmt.Sprintf("%d %s still alive", more, kind))
-		}
-	}
-	if len(details) == 0 {
-		return
-	}
-	r.addFailure(record.Failure{
-		Kind: "leak", File: r.program.File, What: "not everything could be freed", Details: details, Rerun: r.rerun(),
-	})
-}
-
-// recoverPanic turns a panic of a step into a result: the other cases still run, and the run exits
-// with the code of a bug.
-func (r *caseRun) recoverPanic() {
-	value := recover()
-	if value == nil {
-		return
-	}
-	r.result.Status, r.result.Reason = record.Broken, fmt.Sprint(value)
-	r.result.Failures = append(r.result.Failures, record.Failure{
-		Kind: "bug", File: r.program.File, What: fmt.Sprintf("rdmarun itself failed: %v", value),
-		Hint: "please report this", Details: []string{string(debug.Stack())}, Rerun: r.rerun(),
-	})
-}
-
-// leftovers fails a case that has passed so far but left messages about.
-func (r *caseRun) leftovers() {
-	found := r.lab.Leftovers()
-	if len(found) == 0 {
-		return
-	}
-	r.addFailure(record.Failure{
-		Kind: "leftover", File: r.program.File, What: "the case left behind what nobody asked for",
-		Hint:    "poll, wait_event or drain it, or put `leftovers: ignore` on the step that causes it",
-		Details: found, Timeline: r.history.moments(), Rerun: r.rerun(),
-	})
-}
-
-func (r *caseRun) addFailure(f record.Failure) {
-	if r.result.Status == record.Passed {
-		r.result.Status = record.Failed
-	}
-	r.result.Failures = append(r.result.Failures, f)
 }

@@ -1,0 +1,48 @@
+package plan
+
+import (
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	switch argument.Type {
+	case verb.Buffer:
+		return r.bufferName(argument, node, at)
+	case verb.Content:
+		return r.content(argument, node, at)
+	case verb.Data:
+		return r.data(argument.Name, node, at)
+	case verb.Endpoint:
+		return r.endpoint(argument, node, at)
+	case verb.Peer:
+		return r.peer(argument, node, at)
+	case verb.Remote:
+		return r.remote(argument, node, at)
+	case verb.QueuePair:
+		return r.queuePair(r.defaultQueuePair, node, at)
+	case verb.Role:
+		return r.roleName(argument, node, at)
+	case verb.FaultName:
+		return r.faultName(argument, node, at)
+	case verb.Domain:
+		return r.objectName(argument, verb.NewDomain, "alloc_pd", node, at)
+	case verb.Queue:
+		return r.objectName(argument, verb.NewQueue, "create_cq", node, at)
+	case verb.Roles:
+		return r.roleList(argument, node, at)
+	case verb.Rights:
+		return r.rights(argument, node)
+	case verb.Condition:
+		return r.conditionArgument(argument, node, at)
+	case verb.Sizes:
+		return r.sizes(argument, node, at)
+	case verb.Options:
+		return r.optionMapping(argument, node, at)
+	case verb.Layout:
+		value, layout := r.compiler.layout(node)
+		r.layout = layout
+		return value
+	}
+	return r.scalar(argument, node, at)
+}

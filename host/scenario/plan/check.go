@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/verb"
+)
+
+// check applies the argument's bounds and words.
+func check(argument *verb.Argument, value any) *problem {
+	switch v := value.(type) {
+	case int:
+		if bad := outside(argument, int64(v)); bad && argument.Type == verb.Size {
+			return outOfRange(argument, sizeText(int64(v)), sizeText)
+		} else if bad {
+			return outOfRange(argument, fmt.Sprint(v), func(n int64) string { return fmt.Sprint(n) })
+		}
+	case time.Duration:
+		if outside(argument, int64(v)) {
+			return outOfRange(argument, v.String(), func(n int64) string { return time.Duration(n).String() })
+		}
+	case float64:
+		if argument.Type == verb.Fraction && (v < 0 || v > 1) {
+			return &problem{diag.OutOfRange, fmt.Sprint(v) + " is out of range: 0 to 1", ""}
+		}
+	case []int:
+		return checkSizes(argument, v)
+	case string:
+		return checkWord(argument, v)
+	}
+	return nil
+}
+
+// unbounded stands for "no bound" on one side.
+const unbounded = 1 << 62
+
+func outOfRange(argument *verb.Argument, value string, show func(int64) string) *problem {
+	bounds := show(argument.Min) + " to " + show(argument.Max)
+	switch {
+	case argument.Max >= unbounded:
+		bounds = "at least " + show(argument.Min)
+	case argument.Min <= -unbounded:
+		bounds = "at most " + show(argument.Max)
+	}
+	return &problem{diag.OutOfRange, value + " is out of range: " + bounds, ""}
+}
+
+func outside(argument *verb.Argument, n int64) bool {
+	if argument.Min == 0 && argument.Max == 0 {
+		return argument.Type == verb.Size && n < 0
+	}
+	return n < argument.Min || n > argument.Max
+}
+
+// sizeText writes bytes with the largest unit that fits exactly.
+func sizeText(n int64) string {
+	for _, unit := range []struct {
+		name  string
+		bytes int64
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= unit.bytes && n%unit.bytes == 0 {
+			return fmt.Sprintf("%d%s", n/unit.bytes, unit.name)
+		}
+	}
+	return fmt.Sprint(n)
+}
+
+func checkWord(argument *verb.Argument, word string) *problem {
+	switch argument.Type {
+	case verb.Word:
+		if len(argument.Words) == 0 {
+			return nil // an enum without values, which is an error of its own
+		}
+		for _, known := range argument.Words {
+			if known == word {
+				return nil
+			}
+		}
+		hint := diag.DidYouMean(word, argument.Words)
+		if hint == "" {
+			hint = "there are: " + strings.Join(argument.Words, ", ")
+		}
+		return &problem{diag.NotOneOf, fmt.Sprintf("%s cannot be %s", argument.Name, quoted(word)), hint}
+	case verb.Address:
+		if _, err := netip.ParseAddr(word); err != nil && word != "any" {
+			return wrongType("an IP address", quoted(word), "write an address of this machine, or any")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
+)
+
+func (c *compiler) unknownRole(name string, span diag.Span) {
+	c.errors.Report(diag.UnknownRole, span, "there is no role %q", name).
+		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(c.roles)), "there are: "+strings.Join(sortedKeys(c.roles), ", ")))
+}
+
+// roleMembers are what expressions find in every role, ROLE.address.
+var roleMembers = []string{"name", "address", "device", "buffers"}
+
+// checkName checks what `as` gives a name to.
+func (c *compiler) checkName(node *syntax.Node) bool {
+	switch {
+	case node.Kind != syntax.Scalar || !isName(node.Value):
+		c.errors.Report(diag.BadName, node.Span(), "%q cannot be a name", node.Value).
+			WithHint("a name has letters, digits and _, does not begin with a digit, and is no word of expressions")
+	case slices.Contains(roleMembers, node.Value):
+		c.errors.Report(diag.BadName, node.Span(), "%q is a member of every role in expressions", node.Value).
+			WithHint("choose another name")
+	case c.roles[node.Value] != nil:
+		c.errors.Report(diag.NameTaken, node.Span(), "%q is a role already", node.Value)
+	case isParam(c.file, node.Value):
+		c.errors.Report(diag.NameTaken, node.Span(), "%q is a parameter already", node.Value)
+	default:
+		return true
+	}
+	return false
+}
+
+func isParam(file *shape.File, name string) bool {
+	return slices.ContainsFunc(file.Params, func(p *shape.Param) bool { return p.Name.Value == name })
+}
+
+func isName(text string) bool { return shape.IsName(text) }

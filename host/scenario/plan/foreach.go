@@ -1,0 +1,30 @@
+package plan
+
+import (
+	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/verb"
+)
+
+// maxRounds bounds a for_each, which is written out before the run.
+const maxRounds = 10_000
+
+// forEach compiles the steps once for each combination of values, which are known in them.
+func (c *compiler) forEach(step *shape.Step, at place) Action {
+	block := &Block{}
+	for _, combo := range c.product(step.Axes, step.Key.Span(), at.scope, maxRounds) {
+		inner := at.scope.inner()
+		combo.addTo(inner)
+		use := &Use{}
+		for _, each := range combo {
+			use.With = append(use.With, Parameter{each.name, constant(each.value, each.node.Span())})
+		}
+		round := &Step{Span: step.Key.Span(), Action: use}
+		if step.Name != nil {
+			round.Name = c.scalar(&verb.Argument{Name: "name", Type: verb.Text}, step.Name, place{scope: inner})
+			round.Label = label(step.Name.Value)
+		}
+		use.Steps = c.stepList(step.Do, inner)
+		block.Steps = append(block.Steps, round)
+	}
+	return block
+}

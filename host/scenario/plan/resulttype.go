@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"time"
+
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/verb"
+)
+
+// resultType is the type of a result in expressions.
+func resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
+	object := expression.Object{}
+	for _, result := range v.Results {
+		object[result.Name] = fieldType(result.Type)
+	}
+	for _, field := range layout {
+		object[field.Name] = expression.Integer
+	}
+	return object
+}
+
+func fieldType(t verb.Type) expression.Type {
+	switch t {
+	case verb.Integer, verb.Size, verb.Status:
+		return expression.Integer
+	case verb.Boolean:
+		return expression.Boolean
+	case verb.Duration:
+		return expression.TypeOf(time.Duration(0))
+	case verb.Data:
+		return expression.TypeOf([]byte(nil))
+	}
+	return expression.String
+}
