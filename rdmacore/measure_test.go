@@ -365,9 +365,9 @@ func TestMeasureAtomics(t *testing.T) {
 	must(t, err)
 	for _, s := range []*side{client, server} {
 		if attr.Atomic {
-			must(t, s.mr.Dereg())
 			s.mr, err = s.pd.RegMR(s.memory, 0, bufferSize, allAccess|AccessRemoteAtomic)
 			must(t, err)
+			atEnd(t, s.mr.Dereg)
 		}
 	}
 	active := measureEnds(client, server)[0]
