@@ -94,7 +94,7 @@ type Step struct {
 	Column  int    `json:"column"`
 	// Used are the steps that used the fragments it stands in, the innermost first: "FILE:LINE (FRAGMENT)".
 	Used []string `json:"used,omitempty"`
-	// At is when it began, since the case did; it and Took are on the provider's clock.
+	// At is when it began, since the case did; it and Took are on the wall's clock.
 	At   time.Duration `json:"at_ns"`
 	Took time.Duration `json:"took_ns"`
 	OK   bool          `json:"ok"`
