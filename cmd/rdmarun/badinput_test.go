@@ -16,7 +16,7 @@ import (
 // Limits of what any file may take.  They are generous: the machine may be busy, and what they are to find
 // takes minutes, or all memory there is.
 const (
-	badInputTime   = 20 * time.Second
+	badInputTime   = time.Minute
 	badInputMemory = 512 << 20
 )
 
@@ -55,7 +55,7 @@ func badInputs() map[string]struct{ text, words string } {
 		"large data":      {begin + "roles: {a: {buffers: {b: {size: 10}}}}\nsteps: [{role: a, fill: {buffer: b, repeat: 1, times: 1000000000000}}]\n", "is out of range"},
 		"large buffer":    {begin + "roles: {a: {buffers: {b: {size: 1000000GiB}}}}\nsteps: [{log: a}]\n", "bad.yaml:2:33: error[E0106]: 1000000GiB is out of range"},
 		"one line":        {begin + "name: \"" + strings.Repeat("x", 2_000_000), "this quote is never closed"},
-		"many errors":     {begin + "steps:\n" + strings.Repeat("  - {lgo: hi}\n", 100_000), "mend these first"},
+		"many errors":     {begin + "steps:\n" + strings.Repeat("  - {lgo: hi}\n", 20_000), "mend these first"},
 		"one key":         {begin + strings.Repeat("a: 1\n", 200_000), `"a" stands in this mapping already, in line 2`},
 		"unclosed list":   {begin + "steps: [" + strings.Repeat("{log: b}, ", 200_000), "bad.yaml:2:8: error[E0001]: this [ is never closed"},
 		"no UTF-8":        {begin + "name: \xff\xfe\n", "bad.yaml:2:7: error[E0004]: byte 0xff is not UTF-8"},

@@ -34,6 +34,7 @@ type deviceRow struct {
 	Provider string    `json:"provider"`
 	Name     string    `json:"name"`
 	GUID     string    `json:"guid"` // node GUID, 16 hexadecimal digits
+	Caps     []string  `json:"caps"` // what it can do: transports, then operations
 	Ports    []portRow `json:"ports"`
 }
 
@@ -60,7 +61,12 @@ func describeDevice(provider string, device *rdmacore.Device) (deviceRow, error)
 		Provider: provider,
 		Name:     device.Name(),
 		GUID:     fmt.Sprintf("%016x", device.GUID()),
+		Caps:     []string{},
 		Ports:    []portRow{},
+	}
+	var err error
+	if row.Caps, err = capabilities(device); err != nil {
+		return row, err
 	}
 	ports, err := device.Ports()
 	if err != nil {
@@ -70,6 +76,27 @@ func describeDevice(provider string, device *rdmacore.Device) (deviceRow, error)
 		row.Ports = append(row.Ports, describePort(port))
 	}
 	return row, nil
+}
+
+// capabilities are what scenarios may ask of a device by "requires".
+func capabilities(device *rdmacore.Device) ([]string, error) {
+	attr, err := device.Attr()
+	if err != nil {
+		return nil, err
+	}
+	caps := []string{}
+	for _, each := range []struct {
+		can  bool
+		name string
+	}{
+		{true, "rc"}, {attr.Atomic, "atomic"}, {attr.MaxSRQ > 0, "srq"}, {attr.MaxMW > 0, "mw"}, {attr.MaxMulticast > 0, "multicast"},
+		{device.Provider().CanFault(), "fault"}, {device.Provider().Name() == softProvider, "virtual-clock"},
+	} {
+		if each.can {
+			caps = append(caps, each.name)
+		}
+	}
+	return caps, nil
 }
 
 func describePort(port rdmacore.Port) portRow {

@@ -11,14 +11,14 @@ import (
 // printDeviceTable writes one row for each GID, every row complete, so that grep and awk work on it.
 func printDeviceTable(w io.Writer, devices []deviceRow) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	writeRow(table, "PROVIDER", "DEVICE", "PORT", "STATE", "LINK", "RATE", "MTU", "NETDEV", "GID", "TYPE", "ADDRESS")
+	writeRow(table, "PROVIDER", "DEVICE", "PORT", "STATE", "LINK", "RATE", "MTU", "NETDEV", "GID", "TYPE", "ADDRESS", "CAPS")
 	for _, device := range devices {
 		for _, port := range device.Ports {
 			for _, gid := range gidCells(port.GIDs) {
 				writeRow(table, append([]string{
 					device.Provider, device.Name, strconv.Itoa(port.Number), port.State,
 					orDash(port.LinkLayer), rateCell(port.RateGbps), strconv.Itoa(port.ActiveMTU), orDash(port.Netdev),
-				}, gid...)...)
+				}, append(gid, orDash(strings.Join(device.Caps, ",")))...)...)
 			}
 		}
 	}

@@ -19,17 +19,17 @@ func TestDeviceTable(t *testing.T) {
 		rows  []string // cells, one space between
 	}{
 		"no ports": {nil, nil},
-		"no GIDs":  {[]portRow{port}, []string{"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 - - -"}},
+		"no GIDs":  {[]portRow{port}, []string{"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 - - - rc,srq"}},
 		"a row for each GID": {[]portRow{withGIDs, down}, []string{
-			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 IB fe80:0000:0000:0000:0000:0000:0000:0001",
-			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 3 RoCEv2 192.0.2.1",
-			"verbs hca0 2 down - - 256 - - - -",
+			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 IB fe80:0000:0000:0000:0000:0000:0000:0001 rc,srq",
+			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 3 RoCEv2 192.0.2.1 rc,srq",
+			"verbs hca0 2 down - - 256 - - - - rc,srq",
 		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := printDeviceTable(&out, []deviceRow{{Provider: "verbs", Name: "hca0", Ports: test.ports}}); err != nil {
+			if err := printDeviceTable(&out, []deviceRow{{Provider: "verbs", Name: "hca0", Caps: []string{"rc", "srq"}, Ports: test.ports}}); err != nil {
 				t.Fatal(err)
 			}
 			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

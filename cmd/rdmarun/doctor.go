@@ -1,27 +1,24 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"rdmarun/host/doctor"
-	"rdmarun/host/scenario"
 )
 
 const doctorLong = `Look why RDMA will not work on this machine, and say what to type: kernel modules,
-device files, ports, addresses, MTU, the limit of locked memory, and a self-test of
-the embedded provider.  Each check ends ok, warn, fail or skip (it does not apply).
+device files, ports, addresses, MTU, the limit of locked memory, what a container
+lacks, a connection of this machine to itself over rdma_cm, and a self-test of the
+embedded provider.  Each check ends ok, warn, fail or skip (it does not apply).
 Use it first when "rdmarun devices" misses a device or registrations fail.
+
+With --peer HOST it also asks rdma_cm for the way to another host: which device,
+source address, GID and MTU a connection would have.
 
 Exit code 4 when a check fails; warnings are no failure.`
 
@@ -36,14 +33,15 @@ type diagnosis struct {
 }
 
 func newDoctorCommand(a *app) *cobra.Command {
-	format := newFormatFlag("text", "json")
+	format, peer := newFormatFlag("text", "json"), ""
 	command := &cobra.Command{
-		Use:   "doctor",
-		Short: "Say why RDMA will not work here, and what to type",
-		Long:  doctorLong,
-		Args:  cobra.NoArgs,
+		Use:     "doctor",
+		Short:   "Say why RDMA will not work here, and what to type",
+		Long:    doctorLong,
+		Example: "  rdmarun doctor\n  rdmarun doctor --peer 192.0.2.2\n  rdmarun doctor --format json | jq '.checks[] | select(.status == \"fail\")'",
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			result := diagnosis{Version: doctorVersion, OK: true, Checks: doctor.Examine(command.Context(), thisMachine())}
+			result := diagnosis{Version: doctorVersion, OK: true, Checks: doctor.Examine(command.Context(), thisMachine(peer))}
 			for _, finding := range result.Checks {
 				result.OK = result.OK && finding.Status != doctor.Fail
 			}
@@ -60,58 +58,9 @@ func newDoctorCommand(a *app) *cobra.Command {
 		},
 	}
 	format.register(command)
+	command.Flags().StringVar(&peer, "peer", "", "also look for the way to this host, by name or address")
+	completeFlag(command, "peer", cobra.NoFileCompletions)
 	return command
-}
-
-func thisMachine() doctor.Machine {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
-		limit.Cur = 0
-	}
-	return doctor.Machine{
-		Files: os.DirFS("/"),
-		Open: func(path string) error {
-			file, err := os.OpenFile(path, os.O_RDWR, 0)
-			if err != nil {
-				return err
-			}
-			return file.Close()
-		},
-		LockedMemory: limit.Cur,
-		SelfTest:     selfTest,
-	}
-}
-
-// selfTest runs the scenario that `new` writes: a connection, a message, and an orderly end.
-func selfTest(ctx context.Context) (detail string, err error) {
-	folder, err := os.MkdirTemp("", "rdmarun-doctor-*")
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	text, err := templateFiles.ReadFile("templates/rping.yaml")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(folder, "self-test.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return "", err
-	}
-	checked := scenario.Check([]string{path}, scenario.Params{})
-	if checked.Errors.Len() > 0 {
-		return "", errors.New("the self-test is not valid")
-	}
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	totals, err := scenario.Run(ctx, checked.Scenarios, scenario.RunConfig{Open: scenario.OpenSoft, ProviderName: softProvider})
-	if err != nil {
-		return "", err
-	}
-	if totals.Passed != 1 {
-		return "", errors.New("a connection and a message on provider soft did not come about")
-	}
-	return fmt.Sprintf("connected, sent and disconnected in %s", time.Since(begin).Round(10*time.Microsecond)), nil
 }
 
 func printFindings(w io.Writer, findings []doctor.Finding) error {

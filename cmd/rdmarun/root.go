@@ -44,7 +44,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newConfigCommand,
 	newVersionCommand,
 	newCompletionCommand,
-	newExitCodesTopic,
+	newManCommand,
 }
 
 // run runs the command line and returns the exit code.  It prints every error itself.
@@ -87,6 +87,9 @@ func newRootCommand(a *app) *cobra.Command {
 	for _, construct := range a.commands {
 		root.AddCommand(construct(a))
 	}
+	for _, topic := range topics() {
+		root.AddCommand(topic.command(a))
+	}
 	return root
 }
 
@@ -127,15 +130,4 @@ func (a *app) flagsFromFiles(command *cobra.Command) error {
 		return nil
 	}
 	return a.settingsErrors(c.wrong)
-}
-
-// newExitCodesTopic is a help page, not a command: `rdmarun help exit-codes`.
-func newExitCodesTopic(*app) *cobra.Command {
-	var long strings.Builder
-	long.WriteString("Exit codes of rdmarun:\n")
-	for _, row := range exitCodes {
-		fmt.Fprintf(&long, "\n  %3d  %s", row.code, row.meaning)
-	}
-	long.WriteString("\n\nOf several, the first of 70, 130, 143, 124, 4, 1, 6, 5, 0 counts.")
-	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: long.String()}
 }

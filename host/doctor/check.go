@@ -33,6 +33,12 @@ type Machine struct {
 	Open func(path string) error
 	// LockedMemory is the limit of locked memory in bytes.
 	LockedMemory uint64
+	// Loopback connects to this machine through its device and tells in a few words what it did.
+	// ErrNoDevice when there is none.
+	Loopback func(ctx context.Context) (string, error)
+	// Peer is another host, by name or address; "" for none.  Resolve finds the way to it.
+	Peer    string
+	Resolve func(ctx context.Context, host string) (Route, error)
 	// SelfTest runs traffic on the embedded provider and tells in a few words what it did.
 	SelfTest func(ctx context.Context) (string, error)
 }
@@ -53,6 +59,9 @@ func checks() []check {
 		{"gids", "GID tables", gidTables},
 		{"mtu", "MTU", mtus},
 		{"locked-memory", "locked memory", lockedMemory},
+		{"containers", "containers", containers},
+		{"loopback", "rdma_cm loopback", loopback},
+		{"peer", "peer", peer},
 		{"soft", "soft provider", selfTest},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -41,6 +42,7 @@ func machine(change map[string]string) Machine {
 		Files: tree, LockedMemory: math.MaxUint64,
 		Open:     func(string) error { return nil },
 		SelfTest: func(context.Context) (string, error) { return "fine", nil },
+		Loopback: func(context.Context) (string, error) { return "connected", nil },
 	}
 }
 
@@ -58,7 +60,8 @@ func TestExamine(t *testing.T) {
 		"device files":       {machine(nil), "device-files", OK, "/dev/infiniband/rdma_cm /dev/infiniband/uverbs0"},
 		"port":               {machine(nil), "ports", OK, "mlx5_0/1"},
 		"port down":          {machine(map[string]string{port + "state": "1: DOWN"}), "ports", Fail, "ip link set ens1f0 up"},
-		"gids":               {machine(nil), "gids", OK, "mlx5_0/1 has RoCE v2 at index 3"},
+		"gids":               {machine(nil), "gids", Warn, "mlx5_0/1 has RoCE v2 at index 3, and IB/RoCE v1 at index 0"},
+		"gids in order":      {machine(map[string]string{port + "gid_attrs/types/0": "RoCE v2"}), "gids", OK, "RoCE v2 at index 0 3"},
 		"no RoCE v2":         {machine(map[string]string{port + "gid_attrs/types/3": ""}), "gids", Fail, "ip address add"},
 		"gids of InfiniBand": {machine(map[string]string{port + "link_layer": "InfiniBand"}), "gids", Skip, "Ethernet"},
 		"mtu":                {machine(nil), "mtu", OK, "ens1f0 9000"},
@@ -83,7 +86,12 @@ func TestWithoutDevices(t *testing.T) {
 	m := Machine{
 		Files: fstest.MapFS{}, LockedMemory: 8 << 20,
 		SelfTest: func(context.Context) (string, error) { return "", errors.New("no luck") },
+		Loopback: func(context.Context) (string, error) { return "", ErrNoDevice },
 	}
+	for _, id := range []string{"loopback", "peer"} {
+		expect(t, m, id, Skip, "")
+	}
+	expect(t, m, "containers", OK, "not in one")
 	for _, id := range []string{"devices", "device-files", "ports", "gids", "mtu"} {
 		expect(t, m, id, Skip, "")
 	}
@@ -100,6 +108,49 @@ func TestDeviceFilesThatDoNotOpen(t *testing.T) {
 		m.Open = func(string) error { return err }
 		expect(t, m, "device-files", Fail, words)
 	}
+}
+
+func TestContainers(t *testing.T) {
+	for name, test := range map[string]struct {
+		change map[string]string
+		memory uint64
+		open   error
+		status Status
+		words  string
+	}{
+		"docker with all":     {map[string]string{".dockerenv": "#"}, math.MaxUint64, nil, OK, "(docker), with devices"},
+		"docker with nothing": {map[string]string{".dockerenv": "#", "sys/class/net/ens1f0/mtu": ""}, 64 << 10, fs.ErrNotExist, Warn, "--network host --device /dev/infiniband --ulimit memlock=-1"},
+		"podman":              {map[string]string{"run/.containerenv": "#"}, 64 << 10, nil, Warn, "(podman) without locked memory"},
+		"pod":                 {map[string]string{"proc/1/cgroup": "0::/kubepods.slice/x"}, 64 << 10, fs.ErrPermission, Warn, "IPC_LOCK"},
+		"by the environment":  {map[string]string{"proc/1/environ": "PATH=/bin\x00container=lxc\x00"}, math.MaxUint64, nil, OK, "(lxc)"},
+		"by systemd":          {map[string]string{"run/systemd/container": "systemd-nspawn"}, math.MaxUint64, nil, OK, "(systemd-nspawn)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := machine(test.change)
+			m.LockedMemory, m.Open = test.memory, func(string) error { return test.open }
+			expect(t, m, "containers", test.status, test.words)
+		})
+	}
+}
+
+func TestConnections(t *testing.T) {
+	m := machine(nil)
+	expect(t, m, "loopback", OK, "connected")
+	expect(t, m, "peer", Skip, "--peer")
+	m.Loopback = func(context.Context) (string, error) { return "", errors.New("UNREACHABLE") }
+	expect(t, m, "loopback", Fail, "UNREACHABLE")
+
+	m.Peer = "there"
+	route := Route{Peer: netip.MustParseAddr("192.0.2.2"), Source: netip.MustParseAddr("192.0.2.1"), Device: "mlx5_0", Port: 1, GID: 3, Type: "RoCE v2", MTU: 1024}
+	var failure error
+	m.Resolve = func(context.Context, string) (Route, error) { return route, failure }
+	expect(t, m, "peer", OK, "there (192.0.2.2) from 192.0.2.1, mlx5_0 port 1, GID index 3 RoCE v2, packets of up to 1024 bytes")
+	route.GID = -1
+	expect(t, m, "peer", Warn, "lacks that address")
+	failure = errors.New("no route")
+	expect(t, m, "peer", Fail, "ip route get there")
+	failure = ErrNoDevice
+	expect(t, m, "peer", Skip, "no active device")
 }
 
 func expect(t *testing.T, m Machine, id string, status Status, words string) {

@@ -39,16 +39,10 @@ func devices(_ context.Context, m Machine) (Status, string, string) {
 
 // deviceFiles looks at the files that libibverbs and librdmacm open.
 func deviceFiles(_ context.Context, m Machine) (Status, string, string) {
-	names := deviceNames(m)
-	if len(names) == 0 {
+	if len(deviceNames(m)) == 0 {
 		return Skip, "there is no device", ""
 	}
-	files := []string{"/dev/infiniband/rdma_cm"}
-	for _, name := range names {
-		if file := verbsFile(m, name); file != "" {
-			files = append(files, "/dev/infiniband/"+file)
-		}
-	}
+	files := wantedFiles(m)
 	for _, file := range files {
 		err := m.Open(file)
 		switch {
@@ -61,6 +55,17 @@ func deviceFiles(_ context.Context, m Machine) (Status, string, string) {
 		}
 	}
 	return OK, strings.Join(files, " "), ""
+}
+
+// wantedFiles are those of rdma_cm and of every device.
+func wantedFiles(m Machine) []string {
+	files := []string{"/dev/infiniband/rdma_cm"}
+	for _, name := range deviceNames(m) {
+		if file := verbsFile(m, name); file != "" {
+			files = append(files, "/dev/infiniband/"+file)
+		}
+	}
+	return files
 }
 
 // verbsFile is the device file of a device, "uverbs0".

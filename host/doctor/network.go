@@ -38,7 +38,7 @@ const noGID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 // gidTables looks for an address by which rdma_cm can reach the port with RoCE v2.
 func gidTables(_ context.Context, m Machine) (Status, string, string) {
-	var good, bad []string
+	var good, bad, late []string
 	for _, p := range portsOf(m) {
 		if !p.active(m) || read(m, p.folder+"/link_layer") != "Ethernet" {
 			continue
@@ -56,11 +56,18 @@ func gidTables(_ context.Context, m Machine) (Status, string, string) {
 			bad = append(bad, p.String())
 			continue
 		}
+		if first := read(m, p.folder+"/gid_attrs/types/0"); !slices.Contains(v2, 0) && first != "" {
+			late = append(late, fmt.Sprintf("%s has RoCE v2 at index %d, and %s at index 0", p, v2[0], first))
+			continue
+		}
 		good = append(good, fmt.Sprintf("%s has RoCE v2 at index %s", p, strings.Trim(fmt.Sprint(v2), "[]")))
 	}
 	switch {
 	case bad != nil:
 		return Fail, "no RoCE v2 address: " + strings.Join(bad, ", "), "give the network interface an IP address: ip address add 192.0.2.1/24 dev NETDEV"
+	case late != nil:
+		return Warn, strings.Join(append(late, good...), "; ") + "; tools that default to index 0 will time out at RTR",
+			"name the index to them (ib_write_bw -x INDEX, rdmarun run --gid INDEX); rdma_cm finds it by itself"
 	case good == nil:
 		return Skip, "no active port over Ethernet", ""
 	}

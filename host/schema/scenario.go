@@ -1,9 +1,6 @@
 package schema
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/verb"
 )
@@ -31,12 +28,7 @@ func Scenario() ([]byte, error) {
 		"defaults": defaults(language, verb.NewTable()),
 		"took":     mapping("Bounds of a time.", language.Took, nil),
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(root)
-	return text.Bytes(), err
+	return encode(root)
 }
 
 // defaults has, beside its keys, arguments by verb.

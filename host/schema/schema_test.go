@@ -23,7 +23,12 @@ func kept(t *testing.T) []byte {
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(kept(t)))
+	return compile(t, kept(t))
+}
+
+func compile(t *testing.T, text []byte) *jsonschema.Schema {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/verb"
+)
+
+var update = flag.Bool("update", false, "rewrite what is generated")
+
+// testApp is an app whose commands are looked at, and not run.
+func testApp() *app { return &app{env: map[string]string{}, commands: commandConstructors} }
+
+// TestReferenceIsUpToDate finds a command, verb or code that changed without its documentation.
+func TestReferenceIsUpToDate(t *testing.T) {
+	root := newRootCommand(testApp())
+	files, err := referenceFiles(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := configSchema(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string][]byte{"../../schema/config.v1.json": config}
+	for _, file := range files {
+		kept[filepath.Join("../../docs/reference", file.name)] = file.text
+	}
+	for path, want := range kept {
+		if *update {
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, want) {
+			t.Errorf("%s is not what the tables make (%v): run go generate ./cmd/rdmarun", path, err)
+		}
+	}
+}
+
+// TestReferenceIsComplete looks for every row of the tables in their pages.
+func TestReferenceIsComplete(t *testing.T) {
+	root := newRootCommand(testApp())
+	cli := cliReference(root)
+	for name := range flagNames(root) {
+		if !bytes.Contains(cli, []byte("`--"+name+"`")) {
+			t.Errorf("the reference lacks the flag --%s", name)
+		}
+	}
+	for _, v := range verb.NewTable().Verbs() {
+		if !bytes.Contains(verbReference(), []byte("\n## "+v.Name+"\n")) {
+			t.Errorf("the reference lacks the verb %s", v.Name)
+		}
+	}
+	for code := range diag.Titles() {
+		if !bytes.Contains(codeReference(), []byte("| "+string(code)+" |")) {
+			t.Errorf("the reference lacks the code %s", code)
+		}
+	}
+}
+
+// TestFlagsOfRunAreGrouped wants a flag of run in one group of its help, and no group of flags there are not.
+func TestFlagsOfRunAreGrouped(t *testing.T) {
+	command := newRunCommand(testApp())
+	grouped := make(map[string]int)
+	for _, group := range runGroups {
+		for _, name := range group.names {
+			grouped[name]++
+			if command.Flags().Lookup(name) == nil {
+				t.Errorf("group %s has --%s, and run has not", group.title, name)
+			}
+		}
+	}
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Name != "help" && grouped[flag.Name] != 1 {
+			t.Errorf("--%s is in %d groups of runGroups", flag.Name, grouped[flag.Name])
+		}
+	})
+}
