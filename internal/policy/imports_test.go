@@ -17,7 +17,7 @@ var arrows = []struct {
 	{"host/scenario", []string{"host", "rdmacore"}},
 	{"host/report", []string{"host/scenario/record", "host/scenario/report"}},
 	{"host/compare", []string{"host/scenario/record", "host/report"}},
-	{"host/conformance", []string{"host/scenario/record", "host/scenario/syntax", "host/scenario/diag", "host/report"}},
+	{"host/conformance", []string{"host/scenario", "host/report"}},
 	{"cmd", []string{"host", "hostfuncs", "rdmacore", "schema"}},
 	{"guests", nil},
 	{"internal", nil},
