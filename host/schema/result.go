@@ -15,8 +15,8 @@ var parts = []struct {
 	kind record.Kind
 	part string
 }{
-	{record.RunStart, "run"}, {record.CaseStart, "start"}, {record.StepEnd, "step"}, {record.Output, "line"},
-	{record.Measured, "measure"}, {record.Checked, "threshold"}, {record.CaseEnd, "result"}, {record.CaseRetry, "result"},
+	{record.RunStart, "run"}, {record.DeviceUsed, "device"}, {record.CaseStart, "start"}, {record.StepEnd, "step"},
+	{record.Output, "line"}, {record.Measured, "measure"}, {record.Before, "measure"}, {record.Checked, "threshold"}, {record.CaseEnd, "result"}, {record.CaseRetry, "result"},
 	{record.RunEnd, "totals"},
 }
 
