@@ -61,6 +61,7 @@ func queryIDVerb() Verb {
 			{Name: "device", Type: Text, Varies: true, Doc: "the device it is bound to; \"\" while there is none"},
 			{Name: "has_pd", Type: Boolean, Doc: "whether it has a protection domain"},
 			{Name: "has_qp", Type: Boolean, Doc: "whether it has a queue pair"},
+			{Name: "listening", Type: Boolean, Doc: "whether listen made it a listener"},
 			{Name: "synchronous", Type: Boolean, Doc: "whether it has no event channel"},
 		},
 		Run: func(_ context.Context, call *Call) (Outcome, error) {
@@ -72,7 +73,7 @@ func queryIDVerb() Verb {
 			if bound := id.Device(); bound != nil {
 				device = bound.Name()
 			}
-			return Outcome{Fields: []any{id.PortSpace().String(), device, id.PD() != nil, id.QP() != nil, id.Synchronous()}}, nil
+			return Outcome{Fields: []any{id.PortSpace().String(), device, id.PD() != nil, id.QP() != nil, id.Listening(), id.Synchronous()}}, nil
 		},
 	}
 }

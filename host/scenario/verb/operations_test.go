@@ -29,7 +29,7 @@ func operations() map[string]string {
 		"ID.Device": "query_id", "ID.Disconnect": "disconnect", "ID.DstPort": "get_dst_port", "ID.Establish": "establish",
 		"ID.GetRemoteECE": "get_remote_ece", "ID.GetRequest": "get_request", "ID.InitQPAttr": "init_qp_attr",
 		"ID.JoinMulticast": "join_multicast", "ID.JoinMulticastEx": "join_multicast_ex", "ID.LeaveMulticast": "leave_multicast",
-		"ID.Listen": "listen", "ID.LocalAddr": "get_local_addr", "ID.MigrateID": "migrate_id", "ID.Notify": "notify", "ID.PD": "query_id",
+		"ID.Listen": "listen", "ID.Listening": "query_id", "ID.LocalAddr": "get_local_addr", "ID.MigrateID": "migrate_id", "ID.Notify": "notify", "ID.PD": "query_id",
 		"ID.PeerAddr": "get_peer_addr", "ID.PortSpace": "query_id", "ID.QueryAddrInfo": "query_addrinfo", "ID.Reject": "reject",
 		"ID.RejectECE": "reject_ece", "ID.ResolveAddr": "resolve_addr", "ID.ResolveAddrInfo": "resolve_addrinfo",
 		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route", "ID.SetAFOnly": "set_option", "ID.SetAckTimeout": "set_option",
@@ -54,7 +54,7 @@ func withoutVerb() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SendCQ " +
+		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory " +
