@@ -22,7 +22,6 @@
 
 /* Usable private data (IBTA 12.7; the REQ of an IP port space starts with a 36-byte IP header). */
 #define SOFT_REQ_PRIVATE_DATA 56
-#define SOFT_REQ_PRIVATE_DATA_IB 92
 #define SOFT_REP_PRIVATE_DATA 196
 #define SOFT_REJ_PRIVATE_DATA 148
 #define SOFT_SIDR_REQ_PRIVATE_DATA 180
@@ -142,6 +141,7 @@ struct soft_id {
 	enum soft_id_state state;
 	bool sync; /* rdma.channel is its own, and calls wait for their events */
 	bool disconnected; /* DISCONNECTED was reported, which happens once */
+	bool connect_error; /* the user read CONNECT_ERROR; there is no more to hear of the connection */
 	uint32_t events_reported, events_acknowledged;
 	struct soft_cm_event *unread, **last_unread;
 	struct soft_id *channel_next, **channel_link; /* soft_event_channel.ids */

@@ -64,11 +64,9 @@ static int set_request_data(struct soft_id *id, struct soft_cm_message *req,
 			    const struct rdma_conn_param *param)
 {
 	uint8_t length = param ? param->private_data_len : 0;
-	uint8_t field = id->rdma.ps == RDMA_PS_IB ? SOFT_REQ_PRIVATE_DATA_IB : SOFT_REQ_PRIVATE_DATA;
+	uint8_t field = soft_id_is_ud(id) ? SOFT_SIDR_REQ_PRIVATE_DATA : SOFT_REQ_PRIVATE_DATA;
 	uint8_t data[UINT8_MAX + 1];
 
-	if (soft_id_is_ud(id))
-		field = SOFT_SIDR_REQ_PRIVATE_DATA;
 	if (id->connect_prefix_len + length > field)
 		return soft_refuse(EINVAL, "%d bytes of private data do not fit: %d at most",
 				   id->connect_prefix_len + length, field);
@@ -110,7 +108,7 @@ static int connect_locked(struct soft_id *id, const struct rdma_conn_param *para
 	req->starting_psn = id->receive_psn;
 	req->responder_resources = id->responder_resources;
 	req->initiator_depth = id->initiator_depth;
-	req->flow_control = param ? param->flow_control : 1;
+	req->flow_control = param ? param->flow_control : 0;
 	req->retry_count = id->retry_count;
 	req->rnr_retry_count = param ? clamp_retry(param->rnr_retry_count) : SERVICE_MAX_RETRY;
 	req->srq = uses_srq(id, param);
@@ -159,7 +157,7 @@ static int send_rep(struct soft_id *id, const struct rdma_conn_param *param)
 	rep->starting_psn = id->receive_psn;
 	rep->responder_resources = id->responder_resources;
 	rep->initiator_depth = id->initiator_depth;
-	rep->flow_control = param ? param->flow_control : 1;
+	rep->flow_control = param ? param->flow_control : 0;
 	rep->rnr_retry_count = param ? clamp_retry(param->rnr_retry_count) : SERVICE_MAX_RETRY;
 	rep->srq = uses_srq(id, param);
 	rep->ece = id->local_ece;

@@ -95,7 +95,7 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 	case SOFT_ID_ADDR_RESOLVED:
 	case SOFT_ID_ROUTE_QUERY:
 	case SOFT_ID_ROUTE_RESOLVED:
-	case SOFT_ID_LISTEN:
+		soft_id_fail_qp(id); /* librdmacm does before it asks the kernel */
 		error = soft_refuse(EINVAL, "there was never a connection");
 		break;
 	case SOFT_ID_ESTABLISHED:
@@ -107,7 +107,7 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 		soft_cm_send_plain(id, SOFT_CM_DREP);
 		soft_cm_enter_timewait(id);
 		break;
-	default:
+	default: /* a listener, too */
 		/* Nothing to end on the wire; Linux answers 0 all the same. */
 		soft_id_fail_qp(id);
 		break;

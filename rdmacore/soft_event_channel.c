@@ -189,16 +189,15 @@ void soft_cm_move_unread(struct soft_id *owner, struct soft_event_channel *to)
 static void complete_connect(struct soft_cm_event *event)
 {
 	struct soft_id *id = soft_id(event->rdma.id);
-	int error;
 
-	if (!id->rdma.qp || id->state != SOFT_ID_REP_RECEIVED)
+	if (!id->rdma.qp)
 		return;
-	error = soft_id_connect_qp(id);
-	if (error) {
+	if (soft_id_connect_qp(id)) { /* or the server has withdrawn its REP meanwhile */
+		/* Nothing is sent: the peer hears of it when the id is destroyed. */
 		event->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
-		event->rdma.status = -error;
+		event->rdma.status = -1;
+		id->connect_error = true;
 		soft_id_fail_qp(id);
-		soft_cm_reject(id, SOFT_REJ_CONSUMER_DEFINED, NULL, 0);
 		return;
 	}
 	event->rdma.event = RDMA_CM_EVENT_ESTABLISHED;
@@ -271,6 +270,28 @@ static struct soft_cm_event *take(struct soft_event_channel *channel)
 	return event;
 }
 
+/*
+ * What nobody is told: the end of a connection that the user knows as failed, and the request of a child
+ * that cannot have its channel, which goes with it (rdma_get_cm_event of librdmacm).
+ */
+static bool swallow(struct soft_cm_event *event)
+{
+	struct soft_id *id = soft_id(event->rdma.id);
+
+	switch (event->rdma.event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		if (adopt(event))
+			return false;
+		soft_id_free(id);
+		return true;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return id->connect_error;
+	default:
+		return false;
+	}
+}
+
 /* Taken and applied under cm.lock, so that no one can destroy the id in between. */
 int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_event **out)
 {
@@ -282,10 +303,8 @@ int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_ev
 		return -1;
 	}
 	while ((event = take(channel))) {
-		/* A child that cannot have its channel goes, and its request with it, as in librdmacm. */
-		if (event->rdma.event != RDMA_CM_EVENT_CONNECT_REQUEST || adopt(event))
+		if (!swallow(event))
 			break;
-		soft_id_free(soft_id(event->rdma.id));
 		free(event);
 		soft_cm_unlock(channel->cm);
 	}

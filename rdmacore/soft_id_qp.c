@@ -83,23 +83,112 @@ static struct ibv_qp *make_qp(struct ibv_qp_init_attr_ex *attr)
 	return ibv_create_qp_ex(attr->pd->context, attr);
 }
 
+/* Before there is a connection, and for datagrams: nobody has rights yet. */
+static int plain_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	if (soft_id_is_ud(id)) {
+		attr->qkey = id->qkey;
+		*mask |= IBV_QP_QKEY;
+	} else {
+		*mask |= IBV_QP_ACCESS_FLAGS;
+	}
+	return 0;
+}
+
+static bool has_connection(const struct soft_id *id)
+{
+	switch (id->state) {
+	case SOFT_ID_REQ_SENT:
+	case SOFT_ID_REQ_RECEIVED:
+	case SOFT_ID_REP_SENT:
+	case SOFT_ID_REP_RECEIVED:
+	case SOFT_ID_ESTABLISHED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether the other end is known: everything but a request that is not answered yet. */
+static bool knows_peer(const struct soft_id *id)
+{
+	return has_connection(id) && id->state != SOFT_ID_REQ_SENT;
+}
+
+static bool before_connection(const struct soft_id *id)
+{
+	return id->state <= SOFT_ID_LISTEN;
+}
+
 /*
- * To INIT, and a datagram queue pair all the way: it needs no peer.  The rights of a connected one come
- * with the connection; until then nobody has any.
+ * The attributes for the state in attr->qp_state (rdma_init_qp_attr(3)).  The rights of a connected
+ * queue pair are remote write always, and read only where responder resources were granted.
+ */
+static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	enum ibv_qp_state state = attr->qp_state;
+
+	*attr = (struct ibv_qp_attr){.qp_state = state, .port_num = SOFT_PORT};
+	if (state > IBV_QPS_ERR)
+		return EINVAL;
+	if (soft_id_is_ud(id) || before_connection(id))
+		return plain_attr(id, attr, mask);
+	switch (state) {
+	case IBV_QPS_INIT:
+		if (!has_connection(id))
+			return EINVAL;
+		*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+		if (id->responder_resources)
+			attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+		return 0;
+	case IBV_QPS_RTR:
+		if (!knows_peer(id))
+			return EINVAL;
+		*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		attr->path_mtu = IBV_MTU_4096;
+		attr->dest_qp_num = id->remote_qp_num;
+		attr->rq_psn = id->receive_psn;
+		attr->max_dest_rd_atomic = id->responder_resources;
+		soft_id_ah_attr(id, &attr->ah_attr);
+		return 0;
+	case IBV_QPS_RTS:
+		if (!knows_peer(id))
+			return EINVAL;
+		*mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+		attr->timeout = id->ack_timeout_set ? id->ack_timeout : id->path_timeout;
+		attr->retry_cnt = id->retry_count;
+		attr->rnr_retry = id->rnr_retry_count;
+		attr->sq_psn = id->send_psn;
+		attr->max_rd_atomic = id->initiator_depth;
+		return 0;
+	default:
+		return EINVAL;
+	}
+}
+
+/*
+ * To INIT, with the rights that the connection has by then, and a datagram queue pair all the way: it
+ * needs no peer.  There is no way where the connection has ended already.
  */
 static int make_ready(struct rdma_cm_id *id, struct ibv_qp *qp)
 {
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = SOFT_PORT,
-				   .qkey = soft_id(id)->qkey};
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT};
 	struct ibv_qp_attr receive = {.qp_state = IBV_QPS_RTR}, send = {.qp_state = IBV_QPS_RTS};
-	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-	int error;
+	struct soft_cm *cm = soft_id(id)->cm;
+	int mask, error;
 
-	if (!soft_id_is_ud(soft_id(id)))
-		return soft_modify_qp(qp, &init, mask | IBV_QP_ACCESS_FLAGS);
-	error = soft_modify_qp(qp, &init, mask | IBV_QP_QKEY);
+	pthread_mutex_lock(&cm->lock);
+	error = init_qp_attr(soft_id(id), &init, &mask);
+	pthread_mutex_unlock(&cm->lock);
 	if (!error)
-		error = soft_modify_qp(qp, &receive, IBV_QP_STATE);
+		error = soft_modify_qp(qp, &init, mask);
+	if (error || !soft_id_is_ud(soft_id(id)))
+		return error;
+	error = soft_modify_qp(qp, &receive, IBV_QP_STATE);
 	if (!error)
 		error = soft_modify_qp(qp, &send, IBV_QP_STATE | IBV_QP_SQ_PSN);
 	return error;
@@ -190,93 +279,6 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
 	soft_destroy_qp(id->qp);
 	id->qp = NULL;
 	soft_id_destroy_cqs(id);
-}
-
-/* Before there is a connection, and for datagrams: what rdma_create_qp itself would set. */
-static int plain_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
-{
-	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-	if (soft_id_is_ud(id)) {
-		attr->qkey = id->qkey;
-		*mask |= IBV_QP_QKEY;
-	} else {
-		*mask |= IBV_QP_ACCESS_FLAGS;
-	}
-	return 0;
-}
-
-static bool has_connection(const struct soft_id *id)
-{
-	switch (id->state) {
-	case SOFT_ID_REQ_SENT:
-	case SOFT_ID_REQ_RECEIVED:
-	case SOFT_ID_REP_SENT:
-	case SOFT_ID_REP_RECEIVED:
-	case SOFT_ID_ESTABLISHED:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Whether the other end is known: everything but a request that is not answered yet. */
-static bool knows_peer(const struct soft_id *id)
-{
-	return has_connection(id) && id->state != SOFT_ID_REQ_SENT;
-}
-
-static bool before_connection(const struct soft_id *id)
-{
-	return id->state <= SOFT_ID_LISTEN;
-}
-
-/*
- * The attributes for the state in attr->qp_state (rdma_init_qp_attr(3)).  The rights of a connected
- * queue pair are remote write always, and read only where responder resources were granted.
- */
-static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
-{
-	enum ibv_qp_state state = attr->qp_state;
-
-	*attr = (struct ibv_qp_attr){.qp_state = state, .port_num = SOFT_PORT};
-	if (state > IBV_QPS_ERR)
-		return EINVAL;
-	if (soft_id_is_ud(id) || before_connection(id))
-		return plain_attr(id, attr, mask);
-	switch (state) {
-	case IBV_QPS_INIT:
-		if (!has_connection(id))
-			return EINVAL;
-		*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-		if (id->responder_resources)
-			attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-		return 0;
-	case IBV_QPS_RTR:
-		if (!knows_peer(id))
-			return EINVAL;
-		*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-		attr->path_mtu = IBV_MTU_4096;
-		attr->dest_qp_num = id->remote_qp_num;
-		attr->rq_psn = id->receive_psn;
-		attr->max_dest_rd_atomic = id->responder_resources;
-		soft_id_ah_attr(id, &attr->ah_attr);
-		return 0;
-	case IBV_QPS_RTS:
-		if (!knows_peer(id))
-			return EINVAL;
-		*mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
-		attr->timeout = id->ack_timeout_set ? id->ack_timeout : id->path_timeout;
-		attr->retry_cnt = id->retry_count;
-		attr->rnr_retry = id->rnr_retry_count;
-		attr->sq_psn = id->send_psn;
-		attr->max_rd_atomic = id->initiator_depth;
-		return 0;
-	default:
-		return EINVAL;
-	}
 }
 
 int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int *mask)

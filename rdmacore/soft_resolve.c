@@ -111,7 +111,7 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 		return EINVAL;
 	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm, destination) &&
 	    !soft_address_is_multicast(destination))
-		return ENODEV;
+		return ENETUNREACH; /* there are no routes but to the host's own addresses */
 	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
 	memcpy(&addr->dst_addr, destination, soft_address_length(destination));
 	if (soft_address_is_any(destination)) /* Linux takes any as this host, too */
