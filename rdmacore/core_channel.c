@@ -137,8 +137,12 @@ int core_get_event(struct core_provider *provider, struct rdma_event_channel *ch
 	if (result)
 		return result;
 	core_copy_event(event, got);
-	if (got->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+	if (got->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		core_count(provider, CORE_ID, 1);
+		/* The child of a synchronous listener has a channel of its own; F_SETFL cannot fail on it. */
+		if (got->id->channel != channel)
+			core_set_nonblocking(got->id->channel->fd);
+	}
 	if (hold) {
 		event->held = got;
 		return 0;

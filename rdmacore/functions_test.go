@@ -1,0 +1,150 @@
+package rdmacore
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// cmFunction says where one of the 62 functions of rdma_cma.h and rdma_verbs.h is.  In place of a provider
+// entry, a method or a host function there may be a reason in parentheses.
+type cmFunction struct {
+	name  string
+	entry string // in the provider's table; "" is its own name
+	in    string // the Go type whose method it is; "" for a function of the package
+	goes  string // the method or function
+	host  string // the function of the ABI
+}
+
+const (
+	inline  = "(an inline function over the verbs of the table)"
+	later   = "(in the table; comes with the Go API of shared receive queues and address handles)"
+	asTable = "(rdmarun's own names, which rdma_event_str has longer)"
+)
+
+var cmFunctions = []cmFunction{
+	{"rdma_create_event_channel", "", "Provider", "CreateEventChannel", "create_event_channel"},
+	{"rdma_destroy_event_channel", "", "EventChannel", "Close", "destroy_event_channel"},
+	{"rdma_create_id", "", "EventChannel", "CreateID", "create_id"},
+	{"rdma_create_ep", "", "Provider", "CreateEP", "create_ep"}, // step by step: the function itself blocks
+	{"rdma_destroy_ep", "", "ID", "DestroyEP", "destroy_ep"},
+	{"rdma_destroy_id", "", "ID", "Destroy", "destroy_id"},
+	{"rdma_bind_addr", "", "ID", "BindAddr", "bind_addr"},
+	{"rdma_resolve_addr", "", "ID", "ResolveAddr", "resolve_addr"},
+	{"rdma_resolve_route", "", "ID", "ResolveRoute", "resolve_route"},
+	{"rdma_create_qp", "", "ID", "CreateQP", "create_qp"},
+	{"rdma_create_qp_ex", "", "ID", "CreateQPEx", "create_qp_ex"},
+	{"rdma_destroy_qp", "", "ID", "DestroyQP", "destroy_qp"},
+	{"rdma_connect", "", "ID", "Connect", "connect"},
+	{"rdma_establish", "", "ID", "Establish", "establish"},
+	{"rdma_listen", "", "ID", "Listen", "listen"},
+	{"rdma_get_request", "", "ID", "GetRequest", "get_request"},
+	{"rdma_accept", "", "ID", "Accept", "accept"},
+	{"rdma_reject", "", "ID", "Reject", "reject"},
+	{"rdma_reject_ece", "", "ID", "RejectECE", "reject_ece"},
+	{"rdma_notify", "", "ID", "Notify", "notify"},
+	{"rdma_disconnect", "", "ID", "Disconnect", "disconnect"},
+	{"rdma_join_multicast", "", "ID", "JoinMulticast", "join_multicast"},
+	{"rdma_join_multicast_ex", "", "ID", "JoinMulticastEx", "join_multicast_ex"},
+	{"rdma_leave_multicast", "", "ID", "LeaveMulticast", "leave_multicast"},
+	{"rdma_get_cm_event", "", "EventChannel", "GetEvent", "wait_event"},
+	{"rdma_ack_cm_event", "", "Event", "Ack", "ack_event"},
+	{"rdma_get_src_port", "", "ID", "SrcPort", "src_port"},
+	{"rdma_get_dst_port", "", "ID", "DstPort", "dst_port"},
+	{"rdma_get_local_addr", "(reads a member of the id)", "ID", "LocalAddr", "local_address"},
+	{"rdma_get_peer_addr", "(reads a member of the id)", "ID", "PeerAddr", "peer_address"},
+	{"rdma_get_devices", "", "Provider", "Devices", "device_address"},
+	{"rdma_free_devices", "", "Provider", "Close", "(devices last as long as their provider)"},
+	{"rdma_event_str", asTable, "EventType", "String", "(constants of the SDK)"},
+	{"rdma_set_option", "", "ID", "SetOption", "set_option"},
+	{"rdma_migrate_id", "", "ID", "MigrateID", "migrate_id"},
+	{"rdma_getaddrinfo", "", "Provider", "GetAddrInfo", "getaddrinfo"},
+	{"rdma_freeaddrinfo", "", "Provider", "GetAddrInfo", "(results are copied to the guest)"},
+	{"rdma_init_qp_attr", "", "ID", "InitQPAttr", "init_qp_attr"},
+	{"rdma_set_local_ece", "", "ID", "SetLocalECE", "set_local_ece"},
+	{"rdma_get_remote_ece", "", "ID", "GetRemoteECE", "get_remote_ece"},
+	{"rdma_resolve_addrinfo", "", "ID", "ResolveAddrInfo", "resolve_addrinfo"},
+	{"rdma_query_addrinfo", "", "ID", "QueryAddrInfo", "query_addrinfo"},
+	{"rdma_write_cm_event", "", "ID", "WriteEvent", "write_event"},
+
+	{"rdma_seterrno", inline, "Error", "Unwrap", "(results are negative errnos)"},
+	{"rdma_create_srq", "", "ID", later, later},
+	{"rdma_create_srq_ex", "", "ID", later, later},
+	{"rdma_destroy_srq", "", "ID", later, later},
+	{"rdma_reg_msgs", inline, "ID", "RegMsgs", "reg_mr"},
+	{"rdma_reg_read", inline, "ID", "RegRead", "reg_mr"},
+	{"rdma_reg_write", inline, "ID", "RegWrite", "reg_mr"},
+	{"rdma_dereg_mr", inline, "MR", "Dereg", "dereg_mr"},
+	{"rdma_post_recvv", inline, "ID", "PostRecvv", "post_recv"},
+	{"rdma_post_sendv", inline, "ID", "PostSendv", "post_send"},
+	{"rdma_post_readv", inline, "ID", "PostReadv", "post_send"},
+	{"rdma_post_writev", inline, "ID", "PostWritev", "post_send"},
+	{"rdma_post_recv", inline, "ID", "PostRecv", "post_recv"},
+	{"rdma_post_send", inline, "ID", "PostSend", "post_send"},
+	{"rdma_post_read", inline, "ID", "PostRead", "post_send"},
+	{"rdma_post_write", inline, "ID", "PostWrite", "post_send"},
+	{"rdma_post_ud_send", inline, "ID", later, later},
+	{"rdma_get_send_comp", inline, "ID", "GetSendComp", "wait_cq"},
+	{"rdma_get_recv_comp", inline, "ID", "GetRecvComp", "wait_cq"},
+}
+
+var methodsOf = map[string]reflect.Type{
+	"Provider": reflect.TypeFor[*Provider](), "EventChannel": reflect.TypeFor[*EventChannel](),
+	"ID": reflect.TypeFor[*ID](), "Event": reflect.TypeFor[*Event](), "MR": reflect.TypeFor[*MR](),
+	"Error": reflect.TypeFor[*Error](), "EventType": reflect.TypeFor[EventType](),
+}
+
+// TestEveryFunctionIsThere: each of the 62 is in the provider's table, in this package and in the ABI of
+// guests, or there is a reason.
+func TestEveryFunctionIsThere(t *testing.T) {
+	if len(cmFunctions) != 62 {
+		t.Errorf("%d functions; rdma_cma.h has 43 and rdma_verbs.h 19", len(cmFunctions))
+	}
+	table, abi := file(t, "core_provider.h"), file(t, "../hostfuncs/testdata/abi.golden")
+	for _, f := range cmFunctions {
+		entry := f.entry
+		if entry == "" {
+			entry = f.name
+		}
+		if entry[0] != '(' && !strings.Contains(table, "ENTRY("+entry+")") {
+			t.Errorf("%s: the provider's table has no %s", f.name, entry)
+		}
+		if _, found := methodsOf[f.in].MethodByName(f.goes); !found && f.goes[0] != '(' {
+			t.Errorf("%s: %s has no method %s", f.name, f.in, f.goes)
+		}
+		if f.host[0] != '(' && !strings.Contains(abi, "function "+f.host+" ") {
+			t.Errorf("%s: guests have no function %s", f.name, f.host)
+		}
+	}
+}
+
+// TestNoFunctionIsForgotten: what the installed headers declare stands in the list.
+func TestNoFunctionIsForgotten(t *testing.T) {
+	declared := regexp.MustCompile(`(?m)^(?:static inline\s+)?(?:[\w* ]+\s)?\*?\*?(rdma_\w+)\(`)
+	for _, header := range []string{"rdma_cma.h", "rdma_verbs.h"} {
+		text, err := os.ReadFile("/usr/include/rdma/" + header)
+		if err != nil {
+			t.Skip(err)
+		}
+		found := 0
+		for _, match := range declared.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if !slices.ContainsFunc(cmFunctions, func(f cmFunction) bool { return f.name == match[1] }) {
+				t.Errorf("%s declares %s, which the list lacks", header, match[1])
+			}
+		}
+		if found < 19 {
+			t.Errorf("only %d functions found in %s", found, header)
+		}
+	}
+}
+
+func file(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	must(t, err)
+	return string(text)
+}
