@@ -7,18 +7,21 @@ import (
 	"math"
 	"net/netip"
 	"syscall"
+	"time"
 )
 
-// Fault says what gets lost between two addresses of the fabric.
+// Fault says what goes wrong between two addresses of the fabric.
 type Fault struct {
 	From, To    netip.Addr
-	Directed    bool      // only what goes from From to To; else both ways
-	Data        bool      // requests and responses of queue pairs
-	CM          bool      // connection management messages
-	Message     CMMessage // of those, only this one; 0: all
-	Probability float64   // of each loss; 0 is taken as 1, certain
-	Skip        int       // so many pass first
-	Count       int       // so many are lost at most; 0: no limit
+	Directed    bool          // only what goes from From to To; else both ways
+	Data        bool          // requests and responses of queue pairs
+	CM          bool          // connection management messages
+	Message     CMMessage     // of those, only this one; 0: all
+	Action      FaultAction   // a loss, or of connection management messages more
+	Delay       time.Duration // of FaultDelay and FaultDuplicate; the limit of FaultReorder
+	Probability float64       // for each message; 0 is taken as 1, certain
+	Skip        int           // so many pass first
+	Count       int           // it happens to so many at most; 0: no limit
 }
 
 // FaultRule is a fault that is in force.
@@ -30,8 +33,8 @@ type FaultRule struct {
 // CanFault tells whether Fault works on this provider: on soft, not on a real fabric.
 func (p *Provider) CanFault() bool { return p != nil && p.c != nil && p.c.fault_add != nil }
 
-// Fault begins to lose what fault says.  EOPNOTSUPP on a real fabric, EINVAL for what makes no sense.
-// Losses by probability follow the provider's seed.
+// Fault begins to do what fault says.  EOPNOTSUPP on a real fabric, EINVAL for what makes no sense.
+// What happens by probability follows the provider's seed.
 func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	const op = "fault"
 	if p == nil || p.c == nil {
@@ -43,10 +46,11 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	c := C.struct_core_fault{
 		from: toCAddress(netip.AddrPortFrom(fault.From, 0)), to: toCAddress(netip.AddrPortFrom(fault.To, 0)),
 		attribute: C.uint32_t(fault.Message), probability: 1e6,
+		action: C.uint32_t(fault.Action), delay: C.uint64_t(fault.Delay),
 		skip: C.uint32_t(fault.Skip), count: C.uint32_t(fault.Count),
 	}
-	if fault.Probability < 0 || fault.Probability > 1 || fault.Skip < 0 || fault.Count < 0 {
-		return nil, fail(op, syscall.EINVAL, "a probability is 0 to 1, a number not negative")
+	if fault.Probability < 0 || fault.Probability > 1 || fault.Skip < 0 || fault.Count < 0 || fault.Delay < 0 {
+		return nil, fail(op, syscall.EINVAL, "a probability is 0 to 1, a number or a delay not negative")
 	}
 	if fault.Probability != 0 {
 		c.probability = C.uint32_t(math.Round(fault.Probability * 1e6))
@@ -67,8 +71,8 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	return &FaultRule{provider: p, rule: rule}, nil
 }
 
-// Heal ends the fault and returns how much it lost.
-func (r *FaultRule) Heal() (lost int, err error) {
+// Heal ends the fault and returns to how many messages it happened.
+func (r *FaultRule) Heal() (done int, err error) {
 	var count C.uint32_t
 	if err := check("heal", int(C.core_fault_remove(r.provider.c, r.rule, &count))); err != nil {
 		return 0, err

@@ -287,7 +287,8 @@ func ParseSendFlags(text string) (SendFlags, error) { return sendFlagsNames.pars
 // CMMessage is a message of the connection manager, by its attribute id (IBTA 12.6).
 type CMMessage uint32
 
-// The messages of a reliable connection.
+// The messages of a reliable connection and of a datagram service, and the questions before either, which a
+// fault can name as well: of an address (by its EtherType) and of a path (IBTA 15.2.5).
 const (
 	MessageREQ  CMMessage = 0x10
 	MessageMRA  CMMessage = 0x11
@@ -296,12 +297,29 @@ const (
 	MessageRTU  CMMessage = 0x14
 	MessageDREQ CMMessage = 0x15
 	MessageDREP CMMessage = 0x16
+
+	MessageSIDRREQ    CMMessage = 0x17
+	MessageSIDRREP    CMMessage = 0x18
+	MessagePathRecord CMMessage = 0x35
+	MessageARP        CMMessage = 0x806
 )
 
 var messageNames = names[CMMessage]{"connection manager message", []named[CMMessage]{
 	{MessageREQ, "REQ"}, {MessageMRA, "MRA"}, {MessageREJ, "REJ"}, {MessageREP, "REP"}, {MessageRTU, "RTU"},
-	{MessageDREQ, "DREQ"}, {MessageDREP, "DREP"},
+	{MessageDREQ, "DREQ"}, {MessageDREP, "DREP"}, {MessageSIDRREQ, "SIDR_REQ"}, {MessageSIDRREP, "SIDR_REP"},
+	{MessagePathRecord, "PATH_RECORD"}, {MessageARP, "ARP"},
 }}
+
+// FaultAction is what happens to a message that a fault concerns.
+type FaultAction uint32
+
+// What can happen; anything but a loss only to messages of the connection manager.
+const (
+	FaultLose FaultAction = iota
+	FaultDelay
+	FaultDuplicate // the copy follows after the delay
+	FaultReorder   // held until another message has gone the same way, or the delay (100 ms) has passed
+)
 
 func (m CMMessage) String() string { return messageNames.name(m) }
 

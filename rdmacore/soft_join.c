@@ -6,6 +6,7 @@
 
 #include "soft_cm.h"
 #include "soft_device.h"
+#include "soft_multicast.h"
 #include "soft_refusal.h"
 
 #define MULTICAST_QP_NUM 0xffffff /* IBTA 10.5.1 */
@@ -15,6 +16,7 @@ struct soft_join {
 	struct sockaddr_storage address;
 	union ibv_gid gid;
 	void *context;
+	struct ibv_qp *attached; /* id's queue pair while it is a member of the device's group */
 	bool send_only;
 };
 
@@ -37,13 +39,34 @@ static struct soft_join *find_by_context(struct soft_id *id, const void *param)
 	return join;
 }
 
+static int detach(struct soft_join *join)
+{
+	int error = 0;
+
+	if (join->attached)
+		error = soft_detach_mcast(join->attached, &join->gid, 0);
+	join->attached = NULL;
+	return error;
+}
+
 void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event)
 {
 	struct rdma_ud_param *ud = &event->param.ud;
 	struct soft_join *join = find_by_context(id, ud->private_data);
+	int error = 0;
 
-	if (join) /* else left meanwhile */
-		ud->private_data = join->context;
+	if (!join) /* left meanwhile */
+		return;
+	ud->private_data = join->context;
+	if (!id->rdma.qp || join->send_only)
+		return;
+	error = soft_attach_mcast(id->rdma.qp, &join->gid, 0);
+	if (error) {
+		event->event = RDMA_CM_EVENT_MULTICAST_ERROR;
+		event->status = -1; /* librdmacm's own failure */
+		return;
+	}
+	join->attached = id->rdma.qp;
 }
 
 /* Everything about the group is known at once: on RoCE nobody else need be asked. */
@@ -133,6 +156,7 @@ int soft_leave_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *address)
 	}
 	if (left) {
 		*link = left->next;
+		error = detach(left);
 		free(left);
 	}
 	return soft_cm_finish(id->cm, error);
@@ -144,6 +168,8 @@ void soft_joins_free(struct soft_id *id)
 
 	while ((join = id->joins)) {
 		id->joins = join->next;
+		if (id->rdma.qp == join->attached)
+			detach(join);
 		free(join);
 	}
 }

@@ -10,7 +10,7 @@ int soft_join_multicast(struct rdma_cm_id *id, struct sockaddr *address, void *c
 int soft_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context);
 int soft_leave_multicast(struct rdma_cm_id *id, struct sockaddr *address);
 
-/* The id's user reads MULTICAST_JOIN; cm.lock is held. */
+/* The id's user reads MULTICAST_JOIN: attach its queue pair, or turn the event; cm.lock is held. */
 void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event);
 /* Leave every group of id; cm.lock is held. */
 void soft_joins_free(struct soft_id *id);

@@ -3,6 +3,8 @@ package verb
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"rdmarun/rdmacore"
 )
@@ -17,27 +19,33 @@ const (
 	dropCM   = "cm"
 )
 
+// Words of `action`, in the order of rdmacore.FaultAction.
+var faultActions = []string{"lose", "delay", "duplicate", "reorder"}
+
 // faultVerbs break things and mend them.
 func faultVerbs() []Verb {
 	return []Verb{
 		{
 			Name: "fault", Roleless: true, Capability: CanFault, Yields: NewFault, Run: fault,
-			Doc: "Lose messages between two roles until heal, or the end of the case.",
+			Doc: "Lose, delay, duplicate or reorder messages between two roles until heal, or the end of the case.",
 			Arguments: []Argument{
 				{Name: "link", Type: Roles, Required: true, Doc: "the two roles"},
 				{Name: "drop", Type: Word, Words: append([]string{dropAll, dropData, dropCM}, messageNames()...), Default: dropAll,
-					Doc: "what is lost: everything, packets of queue pairs, messages of the connection manager or one kind of them"},
+					Doc: "what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"},
+				{Name: "action", Type: Word, Words: faultActions, Default: faultActions[0],
+					Doc: "what happens to it; delay, duplicate and reorder are for messages of the connection manager"},
+				{Name: "delay", Type: Duration, Min: 0, Max: int64(24 * time.Hour), Doc: "how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100 ms if left out"},
 				{Name: "directed", Type: Boolean, Doc: "only what goes from the first role to the second"},
 				{Name: "skip", Type: Integer, Default: 0, Max: 1 << 30, Doc: "so many pass first"},
-				{Name: "count", Type: Integer, Default: 0, Max: 1 << 30, Doc: "so many are lost at most; 0 is without end"},
-				{Name: "probability", Type: Fraction, Doc: "of each loss; without it 1, certain"},
+				{Name: "count", Type: Integer, Default: 0, Max: 1 << 30, Doc: "it happens to so many at most; 0 is without end"},
+				{Name: "probability", Type: Fraction, Doc: "for each message; without it 1, certain"},
 			},
 		},
 		{
 			Name: "heal", Roleless: true, Capability: CanFault, Yields: Value, Run: heal,
 			Doc:       "End a fault.",
 			Arguments: []Argument{{Name: "fault", Type: FaultName, Required: true, Doc: "the fault, by the name that `as` gave it"}},
-			Results:   []Result{{Name: "lost", Type: Integer, Doc: "messages it has lost"}},
+			Results:   []Result{{Name: "lost", Type: Integer, Doc: "messages it has lost, or whatever its action is"}},
 		},
 		{
 			Name: "kill", Roleless: true, Run: kill,
@@ -60,6 +68,7 @@ func fault(_ context.Context, call *Call) (Outcome, error) {
 	probability, _ := call.argument("probability").(float64)
 	what := rdmacore.Fault{
 		Directed: call.Boolean("directed"), Skip: call.Integer("skip"), Count: call.Integer("count"), Probability: probability,
+		Action: rdmacore.FaultAction(slices.Index(faultActions, call.Text("action"))), Delay: call.Duration("delay"),
 	}
 	switch drop := call.Text("drop"); drop {
 	case dropAll:
