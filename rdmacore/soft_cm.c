@@ -139,9 +139,10 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 void soft_cm_send_request(struct soft_id *id)
 {
 	id->retries_left = MAX_RETRIES;
+	id->request_timeout = id->response_timeout;
 	soft_cm_send(id->cm, &id->request);
 	/* Without a thread for timers the request is sent once; its loss would then go unnoticed. */
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->response_timeout);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->request_timeout);
 }
 
 void soft_cm_answered(struct soft_id *id)
@@ -213,7 +214,7 @@ static void resend(struct soft_id *id)
 		return;
 	}
 	soft_cm_send(id->cm, &id->request);
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->response_timeout);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->request_timeout);
 }
 
 void soft_cm_expire(struct soft_timer *timer)
@@ -231,7 +232,9 @@ void soft_cm_expire(struct soft_timer *timer)
 			break;
 		case SOFT_ID_TIMEWAIT:
 			soft_cm_close(id);
-			soft_cm_report(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
+			/* The end of a connection's end: one that was refused had none (cma_ib_handler). */
+			if (id->disconnected)
+				soft_cm_report(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
 			break;
 		case SOFT_ID_REQ_SENT:
 		case SOFT_ID_REP_SENT:

@@ -173,6 +173,7 @@ struct soft_id {
 	struct ibv_sa_path_rec path; /* rdma.route.path_rec once there is a route */
 	struct soft_timer timer; /* resends request until it is answered, ends timewait or a query */
 	uint64_t response_timeout; /* nanoseconds */
+	uint64_t request_timeout; /* of request: the same, unless the peer asked for more (MRA) */
 	struct soft_cm_message request; /* REQ, REP, DREQ or SIDR REQ that waits for an answer */
 	unsigned int retries_left;
 	bool answer_comes; /* to a query; else its time just runs out */

@@ -127,9 +127,9 @@ static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
 		id->remote = mra->local;
 	else if (id->state != SOFT_ID_REP_SENT)
 		return;
-	id->response_timeout =
+	id->request_timeout =
 		soft_cm_time(mra->service_timeout) + soft_cm_time(id->path_timeout);
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->response_timeout);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->request_timeout);
 }
 
 static void take_rep(struct soft_id *id, const struct soft_cm_message *rep)
@@ -206,7 +206,8 @@ static void receive_rej(struct soft_id *id, const struct soft_cm_message *rej)
 	default:
 		return;
 	}
-	if (!soft_cm_report(id, id, RDMA_CM_EVENT_REJECTED, (int)rej->reason, rej))
+	if (!id->disconnected &&
+	    !soft_cm_report(id, id, RDMA_CM_EVENT_REJECTED, (int)rej->reason, rej))
 		return;
 	if (lingers)
 		soft_cm_enter_timewait(id);

@@ -1,360 +1,203 @@
-/* Unreliable datagrams: addressing, the GRH, what is dropped and what is not, multicast. */
+/* Datagram services: their resolution (SIDR), and multicast groups that ids join. */
 #include <arpa/inet.h>
 
-#include "bare.h"
 #include "check.h"
+#include "cm.h"
 
-#define GRH 40
-#define UDP_PROTOCOL 17
+#define PORT 7051
 
-static struct ibv_ah *make_ah(struct bench *bench, const union ibv_gid *gid)
+struct service {
+	struct core_provider *provider;
+	struct rdma_event_channel *passive, *active;
+	struct rdma_cm_id *listener, *client, *child;
+};
+
+static void make_queues(struct core_provider *provider, struct rdma_cm_id *id)
 {
-	struct ibv_ah_attr attr = {
-		.is_global = 1, .port_num = 1, .sl = 3,
-		.grh = {.dgid = *gid, .sgid_index = bench->gid_index, .hop_limit = 9,
-			.traffic_class = 0x20},
-	};
-	struct ibv_ah *ah = bench->provider->ibv_create_ah(bench->pd, &attr);
-
-	CHECK(ah);
-	return ah;
-}
-
-static void make_datagram(struct bare *bare, struct bench *bench, struct ibv_srq *srq)
-{
-	bare_create(bare, bench, IBV_QPT_UD, srq);
-	bare_init(bare);
-	bare_ready_to_receive(bare, NULL);
-	bare_ready_to_send(bare);
-}
-
-static struct ibv_send_wr datagram(struct ibv_ah *ah, uint64_t wr_id, struct ibv_sge *sge,
-				   uint32_t qp_num, uint32_t qkey)
-{
-	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, wr_id, sge);
-
-	wr.wr.ud.ah = ah;
-	wr.wr.ud.remote_qpn = qp_num;
-	wr.wr.ud.remote_qkey = qkey;
-	return wr;
-}
-
-static void send_to(struct bare *from, struct ibv_ah *ah, uint32_t qp_num, uint32_t length)
-{
-	struct ibv_sge sge = bench_sge(from->bench, 0, length);
-	struct ibv_send_wr wr = datagram(ah, 1, &sge, qp_num, BENCH_QKEY);
-
-	CHECK(!bare_post(from, &wr));
-	expect_wc(from, 1, IBV_WC_SUCCESS);
-}
-
-/* RoCE v2 annex A17.4.5.2: an IPv4 header in the second half of the 40 bytes. */
-static void check_ipv4_header(struct bench *bench, const uint8_t *grh, uint32_t payload)
-{
-	const uint8_t *ip = grh + 20;
-	uint32_t sum = 0;
-
-	for (int word = 0; word < 20; word += 2)
-		sum += (uint32_t)ip[word] << 8 | ip[word + 1];
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	CHECK(ip[0] == 0x45 && ip[8] == 9 && ip[9] == UDP_PROTOCOL && sum == 0xffff);
-	/* IP 20, UDP 8, BTH 12, DETH 8, payload in words, ICRC 4 */
-	CHECK(((uint32_t)ip[2] << 8 | ip[3]) == 20 + 8 + 12 + 8 + ((payload + 3) & ~3u) + 4);
-	CHECK(!memcmp(&ip[12], &bench->gid.raw[12], 4) && !memcmp(&ip[16], &bench->gid.raw[12], 4));
-}
-
-static void test_send(struct bench *bench)
-{
-	struct ibv_sge sge = bench_sge(bench, 0, 101);
-	struct ibv_ah *ah = make_ah(bench, &bench->gid), *back;
-	struct ibv_ah_attr attr;
-	struct bare client, server;
-	struct ibv_send_wr wr;
-	struct ibv_wc wc;
-
-	make_datagram(&client, bench, NULL);
-	make_datagram(&server, bench, NULL);
-	memset(bench->memory, 0x5a, 101);
-	memset(bench->memory + 4096, 0, 4096);
-	CHECK(!bare_recv(&server, 7, 4096, 4096));
-	wr = datagram(ah, 1, &sge, server.qp->qp_num, BENCH_QKEY);
-	wr.opcode = IBV_WR_SEND_WITH_IMM;
-	wr.imm_data = htonl(0x01020304);
-	CHECK(!bare_post(&client, &wr));
-	expect_wc(&client, 1, IBV_WC_SUCCESS);
-	wc = expect_wc(&server, 7, IBV_WC_SUCCESS);
-	CHECK(wc.opcode == IBV_WC_RECV && wc.byte_len == GRH + 101);
-	CHECK(wc.wc_flags & IBV_WC_GRH && wc.wc_flags & IBV_WC_WITH_IMM);
-	CHECK(wc.imm_data == htonl(0x01020304) && wc.src_qp == client.qp->qp_num);
-	if (is_soft(bench->provider)) { /* rdma_rxe leaves out the service level and the immediate's length */
-		CHECK(wc.sl == 3);
-		check_ipv4_header(bench, (uint8_t *)bench->memory + 4096, 4 + 101);
-	}
-	CHECK(!memcmp(bench->memory + 4096 + GRH, bench->memory, 101));
-	CHECK(!bench->memory[4096 + GRH + 101]);
-
-	/* The way back is in the completion and the header. */
-	CHECK(!bench->provider->ibv_init_ah_from_wc(bench->context, 1, &wc,
-						    (struct ibv_grh *)(void *)(bench->memory + 4096),
-						    &attr));
-	CHECK(!memcmp(attr.grh.dgid.raw, bench->gid.raw, 16));
-	CHECK(attr.grh.sgid_index == bench->gid_index && attr.is_global);
-	back = bench->provider->ibv_create_ah_from_wc(
-		bench->pd, &wc, (struct ibv_grh *)(void *)(bench->memory + 4096), 1);
-	CHECK(back);
-	CHECK(!bare_recv(&client, 8, 8192, 4096));
-	send_to(&server, back, wc.src_qp, 16);
-	wc = expect_wc(&client, 8, IBV_WC_SUCCESS);
-	CHECK(wc.byte_len == GRH + 16 && wc.src_qp == server.qp->qp_num);
-
-	/* To itself, too. */
-	CHECK(!bare_recv(&client, 9, 8192, 4096));
-	wr = datagram(ah, 10, &sge, client.qp->qp_num, BENCH_QKEY);
-	wr.num_sge = 0;
-	wr.send_flags = 0;
-	CHECK(!bare_post(&client, &wr));
-	CHECK(expect_wc(&client, 9, IBV_WC_SUCCESS).byte_len == GRH);
-	CHECK(!bench->provider->ibv_destroy_ah(back));
-	CHECK(!bench->provider->ibv_destroy_ah(ah));
-	bare_destroy(&client);
-	bare_destroy(&server);
-}
-
-static uint32_t violations(struct bench *bench)
-{
-	struct ibv_port_attr port;
-
-	CHECK(!core_query_port(bench->provider, bench->context, 1, &port));
-	return port.qkey_viol_cntr;
-}
-
-/* Whom nobody waits for is dropped, and the sender never learns it. */
-static void test_dropped(struct bench *bench)
-{
-	struct ibv_sge sge = bench_sge(bench, 0, 8);
-	struct ibv_ah *ah = make_ah(bench, &bench->gid);
-	uint32_t before = violations(bench);
-	struct bare client, server;
-	struct ibv_send_wr wr;
-
-	make_datagram(&client, bench, NULL);
-	make_datagram(&server, bench, NULL);
-	send_to(&client, ah, server.qp->qp_num, 8); /* no receive */
-	send_to(&client, ah, 0xfffff0, 8); /* no such queue pair */
-	CHECK(!bare_recv(&server, 2, 4096, 4096));
-	wr = datagram(ah, 3, &sge, server.qp->qp_num, BENCH_QKEY + 1);
-	CHECK(!bare_post(&client, &wr));
-	expect_wc(&client, 3, IBV_WC_SUCCESS);
-	if (is_soft(bench->provider)) /* rdma_rxe delivers later, so its counter is not asked at once */
-		CHECK(violations(bench) == before + 1);
-	/* The receive is still there for what has the right key; the highest bit means the own one. */
-	wr = datagram(ah, 4, &sge, server.qp->qp_num, 0x80000000);
-	CHECK(!bare_post(&client, &wr));
-	expect_wc(&client, 4, IBV_WC_SUCCESS);
-	expect_wc(&server, 2, IBV_WC_SUCCESS);
-	expect_no_wc(&server);
-	CHECK(bare_state(&client) == IBV_QPS_RTS && bare_state(&server) == IBV_QPS_RTS);
-	CHECK(!bench->provider->ibv_destroy_ah(ah));
-	bare_destroy(&client);
-	bare_destroy(&server);
-}
-
-/* More than a receive holds, and more than a packet holds. */
-static void test_too_long(struct bench *bench)
-{
-	uint32_t mtu = 128u << bench->mtu;
-	struct ibv_ah *ah = make_ah(bench, &bench->gid);
-	struct ibv_sge sge = bench_sge(bench, 0, mtu + 1);
-	struct ibv_send_wr wr;
-	struct bare client, server;
-
-	make_datagram(&client, bench, NULL);
-	make_datagram(&server, bench, NULL);
-	CHECK(!bare_recv(&server, 1, 65536, GRH + mtu));
-	send_to(&client, ah, server.qp->qp_num, mtu);
-	CHECK(expect_wc(&server, 1, IBV_WC_SUCCESS).byte_len == GRH + mtu);
-	if (is_soft(bench->provider)) {
-		/* rdma_rxe of Linux 6.1 pretends to send it, and says LOC_QP_OP_ERR at the receiver. */
-		CHECK(!bare_recv(&server, 2, 65536, GRH + 7));
-		CHECK(!bare_recv(&server, 3, 65536, GRH + 8));
-		send_to(&client, ah, server.qp->qp_num, 8);
-		expect_wc(&server, 2, IBV_WC_LOC_LEN_ERR);
-		expect_wc(&server, 3, IBV_WC_WR_FLUSH_ERR);
-		CHECK(bare_state(&server) == IBV_QPS_ERR);
-
-		wr = datagram(ah, 5, &sge, server.qp->qp_num, BENCH_QKEY);
-		CHECK(!bare_recv(&client, 4, 65536, 4096));
-		CHECK(!bare_post(&client, &wr));
-		expect_wc(&client, 5, IBV_WC_LOC_LEN_ERR);
-		CHECK(bare_state(&client) == IBV_QPS_SQE);
-		/* In SQE sends are flushed and receives are not; and there is a way back. */
-		wr.wr_id = 6;
-		CHECK(!bare_post(&client, &wr));
-		expect_wc(&client, 6, IBV_WC_WR_FLUSH_ERR);
-		CHECK(!bare_modify(&client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_STATE));
-		sge.length = 16;
-		wr = datagram(ah, 7, &sge, client.qp->qp_num, BENCH_QKEY);
-		CHECK(!bare_post(&client, &wr));
-		CHECK(expect_wc(&client, 4, IBV_WC_SUCCESS).byte_len == GRH + 16);
-		expect_wc(&client, 7, IBV_WC_SUCCESS);
-	}
-	CHECK(!bench->provider->ibv_destroy_ah(ah));
-	bare_destroy(&client);
-	bare_destroy(&server);
-}
-
-/* What a datagram queue pair cannot be asked. */
-static void test_refused(struct bench *bench)
-{
-	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
-						     IBV_WR_ATOMIC_FETCH_AND_ADD};
-	struct ibv_ah_attr attr = {.port_num = 1};
-	struct ibv_sge sge = bench_sge(bench, 0, 8);
-	struct ibv_ah *ah = make_ah(bench, &bench->gid);
-	struct bare client;
-
-	CHECK(!bench->provider->ibv_create_ah(bench->pd, &attr)); /* no GRH */
-	attr = (struct ibv_ah_attr){.port_num = 7, .is_global = 1};
-	CHECK(!bench->provider->ibv_create_ah(bench->pd, &attr));
-	make_datagram(&client, bench, NULL);
-	for (size_t row = 0; row < sizeof(opcodes) / sizeof(opcodes[0]); row++) {
-		struct ibv_send_wr wr = datagram(ah, 1, &sge, client.qp->qp_num, BENCH_QKEY);
-
-		wr.opcode = opcodes[row];
-		CHECK(bare_post(&client, &wr) == EINVAL);
-	}
-	CHECK(!bench->provider->ibv_destroy_ah(ah));
-	bare_destroy(&client);
-}
-
-/* Handles may go while their requests wait in SQD. */
-static void test_handle_outlived(struct bench *bench)
-{
-	struct ibv_ah *ah = make_ah(bench, &bench->gid);
-	struct ibv_sge sge = bench_sge(bench, 0, 8);
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
-	struct ibv_send_wr wr;
-	struct bare client;
-
-	make_datagram(&client, bench, NULL);
-	CHECK(!bare_modify(&client, attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
-	CHECK(expect_async_event(bench, IBV_EVENT_SQ_DRAINED).element.qp == client.qp);
-	CHECK(!bare_recv(&client, 2, 4096, 4096));
-	wr = datagram(ah, 1, &sge, client.qp->qp_num, BENCH_QKEY);
-	CHECK(!bare_post(&client, &wr));
-	wr.wr_id = 3;
-	CHECK(!bare_post(&client, &wr));
-	CHECK(!bench->provider->ibv_destroy_ah(ah));
-	expect_no_wc(&client);
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!bare_modify(&client, attr, IBV_QP_STATE));
-	expect_wc(&client, 2, IBV_WC_SUCCESS);
-	expect_wc(&client, 1, IBV_WC_SUCCESS);
-	expect_wc(&client, 3, IBV_WC_SUCCESS);
-	bare_destroy(&client);
-}
-
-static void test_shared_queue(struct bench *bench)
-{
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
-	struct ibv_srq *srq = bench->provider->ibv_create_srq(bench->pd, &attr);
-	struct ibv_ah *ah = make_ah(bench, &bench->gid);
-	struct bare client, server[2];
-
-	CHECK(srq);
-	make_datagram(&client, bench, NULL);
-	for (int end = 0; end < 2; end++)
-		make_datagram(&server[end], bench, srq);
-	for (uint64_t id = 1; id <= 2; id++)
-		CHECK(!srq_recv(bench, srq, id, 4096 * id, 128));
-	send_to(&client, ah, server[1].qp->qp_num, 8);
-	expect_wc(&server[1], 1, IBV_WC_SUCCESS);
-	send_to(&client, ah, server[0].qp->qp_num, 8);
-	expect_wc(&server[0], 2, IBV_WC_SUCCESS);
-	for (int end = 0; end < 2; end++)
-		bare_destroy(&server[end]);
-	bare_destroy(&client);
-	CHECK(!bench->provider->ibv_destroy_srq(srq));
-	CHECK(!bench->provider->ibv_destroy_ah(ah));
-}
-
-/* All members of the group get it, the sender too when it is one; nobody else does. */
-static void test_multicast(struct bench *bench)
-{
-	static const uint8_t groups[2][16] = {
-		{[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = 3},
-		{0xff, 0x0e, [15] = 9},
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_UD,
+		.sq_sig_all = 1,
 	};
 
-	for (int row = 0; row < 2; row++) {
-		struct ibv_sge sge = bench_sge(bench, 0, 32);
-		struct bare sender, member[3];
-		struct ibv_send_wr wr;
-		union ibv_gid gid;
-		struct ibv_ah *ah;
+	CHECK(!provider->rdma_create_qp(id, NULL, &attr));
+	CHECK(id->qp->state == IBV_QPS_RTS || id->qp->qp_type == IBV_QPT_UD);
+}
 
-		memcpy(gid.raw, groups[row], sizeof(gid.raw));
-		ah = make_ah(bench, &gid);
-		make_datagram(&sender, bench, NULL);
-		CHECK(bench->provider->ibv_attach_mcast(sender.qp, &bench->gid, 0) == EINVAL);
-		for (int end = 0; end < 3; end++) {
-			make_datagram(&member[end], bench, NULL);
-			CHECK(!bare_recv(&member[end], 10, 4096 * (size_t)(end + 1), 128));
-			if (end < 2)
-				CHECK(!bench->provider->ibv_attach_mcast(member[end].qp, &gid, 0));
-		}
-		send_to(&sender, ah, 0xffffff, 32);
-		for (int end = 0; end < 2; end++) {
-			struct ibv_wc wc = expect_wc(&member[end], 10, IBV_WC_SUCCESS);
+static struct rdma_cm_id *datagram_client(struct service *service, uint16_t port)
+{
+	struct sockaddr_storage address = local_address(port);
+	struct core_provider *provider = service->provider;
+	struct rdma_cm_id *id;
 
-			CHECK(wc.byte_len == GRH + 32 && wc.src_qp == sender.qp->qp_num);
-			CHECK(!memcmp(bench->memory, bench->memory + 4096 * (end + 1) + GRH, 32));
-		}
-		expect_no_wc(&member[2]);
-		/* One member is too small for it: the others are none the worse. */
-		CHECK(!bench->provider->ibv_attach_mcast(sender.qp, &gid, 0));
-		CHECK(!bare_recv(&sender, 11, 65536, 128));
-		CHECK(!bare_recv(&member[0], 12, 65536, GRH));
-		CHECK(!bare_recv(&member[1], 13, 65536, 128));
-		wr = datagram(ah, 14, &sge, 0xffffff, BENCH_QKEY);
-		CHECK(!bare_post(&sender, &wr));
-		expect_wc(&sender, 11, IBV_WC_SUCCESS);
-		expect_wc(&sender, 14, IBV_WC_SUCCESS);
-		expect_wc(&member[0], 12, IBV_WC_LOC_LEN_ERR);
-		expect_wc(&member[1], 13, IBV_WC_SUCCESS);
-		CHECK(bare_state(&member[0]) == IBV_QPS_ERR && bare_state(&member[1]) == IBV_QPS_RTS);
+	CHECK(!provider->rdma_create_id(service->active, &id, NULL, RDMA_PS_UDP));
+	CHECK(id->qp_type == IBV_QPT_UD);
+	CHECK(!provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 2000));
+	expect_and_acknowledge(provider, service->active, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CHECK(!provider->rdma_resolve_route(id, 2000));
+	expect_and_acknowledge(provider, service->active, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return id;
+}
 
-		CHECK(bench->provider->ibv_destroy_qp(member[1].qp) == EBUSY);
-		CHECK(!bench->provider->ibv_detach_mcast(sender.qp, &gid, 0));
-		CHECK(bench->provider->ibv_detach_mcast(sender.qp, &gid, 0) == EINVAL);
-		for (int end = 0; end < 2; end++)
-			CHECK(!bench->provider->ibv_detach_mcast(member[end].qp, &gid, 0));
-		send_to(&sender, ah, 0xffffff, 32); /* to nobody */
-		for (int end = 0; end < 3; end++)
-			bare_destroy(&member[end]);
-		bare_destroy(&sender);
-		CHECK(!bench->provider->ibv_destroy_ah(ah));
+static struct service asked(struct core_provider *provider)
+{
+	struct sockaddr_storage address = local_address(PORT);
+	struct rdma_conn_param param = {.private_data = "who", .private_data_len = 3, .qp_num = 77};
+	struct service service = {.provider = provider};
+	struct rdma_cm_event *event;
+
+	service.passive = create_channel(provider);
+	service.active = create_channel(provider);
+	CHECK(!provider->rdma_create_id(service.passive, &service.listener, NULL, RDMA_PS_UDP));
+	CHECK(!provider->rdma_bind_addr(service.listener, (struct sockaddr *)&address));
+	CHECK(!provider->rdma_listen(service.listener, 2));
+	service.client = datagram_client(&service, PORT);
+	CHECK(!provider->rdma_connect(service.client, &param));
+	event = expect_event(provider, service.passive, RDMA_CM_EVENT_CONNECT_REQUEST);
+	CHECK(event->listen_id == service.listener && event->status == 0);
+	CHECK(event->param.ud.private_data_len == 180);
+	CHECK(!memcmp(event->param.ud.private_data, "who\0\0", 5));
+	service.child = event->id;
+	CHECK(service.child->qp_type == IBV_QPT_UD && service.child->ps == RDMA_PS_UDP);
+	CHECK(!provider->rdma_ack_cm_event(event));
+	return service;
+}
+
+static void finish_service(struct service *service)
+{
+	struct rdma_cm_id *ids[] = {service->child, service->client, service->listener};
+
+	for (int index = 0; index < 3; index++) {
+		if (!ids[index])
+			continue;
+		if (ids[index]->qp)
+			service->provider->rdma_destroy_qp(ids[index]);
+		CHECK(!service->provider->rdma_destroy_id(ids[index]));
 	}
+	service->provider->rdma_destroy_event_channel(service->active);
+	service->provider->rdma_destroy_event_channel(service->passive);
+}
+
+static void test_resolved(struct core_provider *provider)
+{
+	struct service service = asked(provider);
+	struct rdma_conn_param param = {.private_data = "me", .private_data_len = 2};
+	struct rdma_cm_event *event;
+
+	make_queues(provider, service.child);
+	CHECK(!provider->rdma_accept(service.child, &param));
+	event = expect_event(provider, service.active, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(event->status == 0 && event->param.ud.private_data_len == 136);
+	CHECK(!memcmp(event->param.ud.private_data, "me\0", 3));
+	CHECK(event->param.ud.qp_num == service.child->qp->qp_num);
+	CHECK(event->param.ud.qkey == RDMA_UDP_QKEY);
+	CHECK(event->param.ud.ah_attr.is_global && event->param.ud.ah_attr.port_num == 1);
+	CHECK(!provider->rdma_ack_cm_event(event));
+	expect_silence(service.passive); /* there is no connection to hear of */
+	REFUSED(provider->rdma_accept(service.child, &param), EINVAL); /* once */
+	finish_service(&service);
+}
+
+static void test_refused(struct core_provider *provider)
+{
+	struct service service = asked(provider);
+	struct setup setup = {.provider = provider};
+	struct rdma_conn_param param = {0};
+	struct rdma_cm_id *other;
+	static const char data[200];
+
+	REFUSED(provider->rdma_reject(service.child, data, 137), EINVAL);
+	CHECK(!provider->rdma_reject(service.child, "no", 2));
+	expect_status(&setup, service.active, RDMA_CM_EVENT_UNREACHABLE, 2);
+	finish_service(&service);
+
+	service = asked(provider); /* gone unanswered */
+	CHECK(!provider->rdma_destroy_id(service.child));
+	service.child = NULL;
+	expect_status(&setup, service.active, RDMA_CM_EVENT_UNREACHABLE, 2);
+	/* Nobody there. */
+	other = datagram_client(&service, PORT + 1);
+	CHECK(!provider->rdma_connect(other, &param));
+	expect_status(&setup, service.active, RDMA_CM_EVENT_UNREACHABLE, 1);
+	CHECK(!provider->rdma_destroy_id(other));
+	/* Too much to say. */
+	other = datagram_client(&service, PORT);
+	param.private_data = data;
+	param.private_data_len = 181;
+	REFUSED(provider->rdma_connect(other, &param), EINVAL);
+	CHECK(!provider->rdma_destroy_id(other));
+	finish_service(&service);
+}
+
+static struct sockaddr_storage group_address(const char *text)
+{
+	struct sockaddr_storage storage = {0};
+	struct sockaddr_in *address = (struct sockaddr_in *)(void *)&storage;
+
+	address->sin_family = AF_INET;
+	CHECK(inet_pton(AF_INET, text, &address->sin_addr) == 1);
+	return storage;
+}
+
+static void join(struct service *service, struct rdma_cm_id *id, struct sockaddr_storage *group,
+		 uint32_t flags)
+{
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = flags,
+		.addr = (struct sockaddr *)group,
+	};
+	struct rdma_cm_event *event;
+
+	CHECK(!service->provider->rdma_join_multicast_ex(id, &attr, service));
+	event = expect_event(service->provider, service->active, RDMA_CM_EVENT_MULTICAST_JOIN);
+	CHECK(event->status == 0 && event->param.ud.private_data == service);
+	CHECK(event->param.ud.qp_num == 0xffffff && event->param.ud.qkey == RDMA_UDP_QKEY);
+	CHECK(event->param.ud.ah_attr.is_global);
+	CHECK(!memcmp(&event->param.ud.ah_attr.grh.dgid.raw[12],
+		      &((struct sockaddr_in *)(void *)group)->sin_addr, 4));
+	CHECK(!service->provider->rdma_ack_cm_event(event));
+}
+
+static void test_groups(struct core_provider *provider)
+{
+	struct sockaddr_storage group = group_address("239.1.2.3"), other = group_address("239.9.9.9");
+	struct sockaddr_storage address = local_address(0);
+	struct rdma_cm_join_mc_attr_ex bad = {.comp_mask = 1 << 5};
+	struct service service = {.provider = provider};
+	struct rdma_cm_id *connected;
+
+	service.active = create_channel(provider);
+	service.passive = create_channel(provider);
+	CHECK(!provider->rdma_create_id(service.active, &service.client, NULL, RDMA_PS_UDP));
+	REFUSED(provider->rdma_join_multicast(service.client, (struct sockaddr *)&group, NULL), EINVAL);
+	CHECK(!provider->rdma_bind_addr(service.client, (struct sockaddr *)&address));
+	make_queues(provider, service.client);
+	join(&service, service.client, &group, RDMA_MC_JOIN_FLAG_FULLMEMBER);
+	REFUSED(provider->rdma_leave_multicast(service.client, (struct sockaddr *)&other), EADDRNOTAVAIL);
+	CHECK(!provider->rdma_leave_multicast(service.client, (struct sockaddr *)&group));
+	REFUSED(provider->rdma_leave_multicast(service.client, (struct sockaddr *)&group), EADDRNOTAVAIL);
+	join(&service, service.client, &group, RDMA_MC_JOIN_FLAG_FULLMEMBER); /* and once more, left by destroy */
+	REFUSED(provider->rdma_join_multicast_ex(service.client, &bad, NULL), ENOTSUP);
+	bad = (struct rdma_cm_join_mc_attr_ex){.comp_mask = 3, .join_flags = 9,
+					       .addr = (struct sockaddr *)&group};
+	REFUSED(provider->rdma_join_multicast_ex(service.client, &bad, NULL), EINVAL);
+	CHECK(!provider->rdma_create_id(service.active, &connected, NULL, RDMA_PS_TCP));
+	CHECK(!provider->rdma_bind_addr(connected, (struct sockaddr *)&address));
+	REFUSED(provider->rdma_join_multicast(connected, (struct sockaddr *)&group, NULL), EINVAL);
+	CHECK(!provider->rdma_destroy_id(connected));
+	CHECK(!provider->rdma_leave_multicast(service.client, (struct sockaddr *)&group));
+	finish_service(&service);
 }
 
 int main(void)
 {
 	struct core_provider *provider = open_provider();
-	struct bench bench;
 
-	bench_open(&bench, provider);
-	test_send(&bench);
-	test_dropped(&bench);
-	test_too_long(&bench);
-	test_refused(&bench);
-	test_shared_queue(&bench);
-	if (is_soft(provider)) {
-		/* rdma_rxe of Linux 6.1 knows no SQ_DRAINED, and sends no multicast back to its own host. */
-		test_handle_outlived(&bench);
-		test_multicast(&bench);
-	}
-	bench_close(&bench);
+	core_select(provider);
+	test_resolved(provider);
+	test_refused(provider);
+	test_groups(provider);
 	close_provider(provider);
 	return 0;
 }
