@@ -185,8 +185,8 @@ struct soft_id {
 	struct soft_join *joins;
 };
 
-#define SOFT_PORT_BUCKETS 8192
-#define SOFT_PEER_BUCKETS 4096
+#define SOFT_PORT_BUCKETS 32768
+#define SOFT_PEER_BUCKETS 32768
 #define SOFT_DESTROYED_KEPT 64
 
 struct soft_cm {

@@ -2,7 +2,7 @@
 #
 # Every rdmacore/ctest/test_*.c is a program of its own, linked with the core and the other files of that
 # folder, and run twice: with AddressSanitizer + UndefinedBehaviorSanitizer, and with ThreadSanitizer.
-# rdmacore/bench/bench_core.c, and the tests that run in the VM, are built as cgo builds the core.
+# The programs of rdmacore/bench, and the tests that run in the VM, are built as cgo builds the core.
 
 CORE_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -pthread -Irdmacore -Irdmacore/ctest -MMD -MP
 CORE_LIBS   := -pthread -ldl
@@ -45,7 +45,7 @@ endef
 $(foreach kind,address thread plain,$(eval $(call core_kind,$(kind))))
 $(foreach kind,address thread,$(eval $(call core_test,$(kind))))
 
-build/core/plain/bench_core: rdmacore/bench/bench_core.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
+build/core/plain/bench_%: rdmacore/bench/bench_%.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
 
 .PHONY: core-test-programs
