@@ -82,6 +82,7 @@ core-test: core-test-address core-test-thread ## tests of the C core without Go,
 .PHONY: sanitize
 sanitize: guests core-test ## Go tests of the core with AddressSanitizer, C tests with all sanitizers
 	$(Q)$(GO) test -asan -timeout 10m ./rdmacore/...
+	$(Q)RDMARUN_RANDOM_TIME=1m $(GO) test -asan -timeout 5m -run '^TestRandomCalls$$' ./rdmacore -rapid.steps=80
 
 .PHONY: bench
 bench: bin/rdmarun build/core/plain/bench_core guests ## speed: every row in one run, with ratios

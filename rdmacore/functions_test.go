@@ -17,6 +17,7 @@ type cmFunction struct {
 	in    string // the Go type whose method it is; "" for a function of the package
 	goes  string // the method or function
 	host  string // the function of the ABI
+	verb  string // the verb of scenarios
 }
 
 const (
@@ -26,69 +27,69 @@ const (
 )
 
 var cmFunctions = []cmFunction{
-	{"rdma_create_event_channel", "", "Provider", "CreateEventChannel", "create_event_channel"},
-	{"rdma_destroy_event_channel", "", "EventChannel", "Close", "destroy_event_channel"},
-	{"rdma_create_id", "", "EventChannel", "CreateID", "create_id"},
-	{"rdma_create_ep", "", "Provider", "CreateEP", "create_ep"}, // step by step: the function itself blocks
-	{"rdma_destroy_ep", "", "ID", "DestroyEP", "destroy_ep"},
-	{"rdma_destroy_id", "", "ID", "Destroy", "destroy_id"},
-	{"rdma_bind_addr", "", "ID", "BindAddr", "bind_addr"},
-	{"rdma_resolve_addr", "", "ID", "ResolveAddr", "resolve_addr"},
-	{"rdma_resolve_route", "", "ID", "ResolveRoute", "resolve_route"},
-	{"rdma_create_qp", "", "ID", "CreateQP", "create_qp"},
-	{"rdma_create_qp_ex", "", "ID", "CreateQPEx", "create_qp_ex"},
-	{"rdma_destroy_qp", "", "ID", "DestroyQP", "destroy_qp"},
-	{"rdma_connect", "", "ID", "Connect", "connect"},
-	{"rdma_establish", "", "ID", "Establish", "establish"},
-	{"rdma_listen", "", "ID", "Listen", "listen"},
-	{"rdma_get_request", "", "ID", "GetRequest", "get_request"},
-	{"rdma_accept", "", "ID", "Accept", "accept"},
-	{"rdma_reject", "", "ID", "Reject", "reject"},
-	{"rdma_reject_ece", "", "ID", "RejectECE", "reject_ece"},
-	{"rdma_notify", "", "ID", "Notify", "notify"},
-	{"rdma_disconnect", "", "ID", "Disconnect", "disconnect"},
-	{"rdma_join_multicast", "", "ID", "JoinMulticast", "join_multicast"},
-	{"rdma_join_multicast_ex", "", "ID", "JoinMulticastEx", "join_multicast_ex"},
-	{"rdma_leave_multicast", "", "ID", "LeaveMulticast", "leave_multicast"},
-	{"rdma_get_cm_event", "", "EventChannel", "GetEvent", "wait_event"},
-	{"rdma_ack_cm_event", "", "Event", "Ack", "ack_event"},
-	{"rdma_get_src_port", "", "ID", "SrcPort", "src_port"},
-	{"rdma_get_dst_port", "", "ID", "DstPort", "dst_port"},
-	{"rdma_get_local_addr", "(reads a member of the id)", "ID", "LocalAddr", "local_address"},
-	{"rdma_get_peer_addr", "(reads a member of the id)", "ID", "PeerAddr", "peer_address"},
-	{"rdma_get_devices", "", "Provider", "Devices", "device_address"},
-	{"rdma_free_devices", "", "Provider", "Close", "(devices last as long as their provider)"},
-	{"rdma_event_str", asTable, "EventType", "String", "(constants of the SDK)"},
-	{"rdma_set_option", "", "ID", "SetOption", "set_option"},
-	{"rdma_migrate_id", "", "ID", "MigrateID", "migrate_id"},
-	{"rdma_getaddrinfo", "", "Provider", "GetAddrInfo", "getaddrinfo"},
-	{"rdma_freeaddrinfo", "", "Provider", "GetAddrInfo", "(results are copied to the guest)"},
-	{"rdma_init_qp_attr", "", "ID", "InitQPAttr", "init_qp_attr"},
-	{"rdma_set_local_ece", "", "ID", "SetLocalECE", "set_local_ece"},
-	{"rdma_get_remote_ece", "", "ID", "GetRemoteECE", "get_remote_ece"},
-	{"rdma_resolve_addrinfo", "", "ID", "ResolveAddrInfo", "resolve_addrinfo"},
-	{"rdma_query_addrinfo", "", "ID", "QueryAddrInfo", "query_addrinfo"},
-	{"rdma_write_cm_event", "", "ID", "WriteEvent", "write_event"},
+	{"rdma_create_event_channel", "", "Provider", "CreateEventChannel", "create_event_channel", "(each role has one)"},
+	{"rdma_destroy_event_channel", "", "EventChannel", "Close", "destroy_event_channel", "(it goes with the role)"},
+	{"rdma_create_id", "", "EventChannel", "CreateID", "create_id", "create_id"},
+	{"rdma_create_ep", "", "Provider", "CreateEP", "create_ep", "create_ep"}, // step by step: the function itself blocks
+	{"rdma_destroy_ep", "", "ID", "DestroyEP", "destroy_ep", "destroy_ep"},
+	{"rdma_destroy_id", "", "ID", "Destroy", "destroy_id", "destroy_id"},
+	{"rdma_bind_addr", "", "ID", "BindAddr", "bind_addr", "bind_addr"},
+	{"rdma_resolve_addr", "", "ID", "ResolveAddr", "resolve_addr", "resolve_addr"},
+	{"rdma_resolve_route", "", "ID", "ResolveRoute", "resolve_route", "resolve_route"},
+	{"rdma_create_qp", "", "ID", "CreateQP", "create_qp", "create_qp"},
+	{"rdma_create_qp_ex", "", "ID", "CreateQPEx", "create_qp_ex", "create_qp_ex"},
+	{"rdma_destroy_qp", "", "ID", "DestroyQP", "destroy_qp", "destroy_qp"},
+	{"rdma_connect", "", "ID", "Connect", "connect", "connect"},
+	{"rdma_establish", "", "ID", "Establish", "establish", "establish"},
+	{"rdma_listen", "", "ID", "Listen", "listen", "listen"},
+	{"rdma_get_request", "", "ID", "GetRequest", "get_request", "get_request"},
+	{"rdma_accept", "", "ID", "Accept", "accept", "accept"},
+	{"rdma_reject", "", "ID", "Reject", "reject", "reject"},
+	{"rdma_reject_ece", "", "ID", "RejectECE", "reject_ece", "reject_ece"},
+	{"rdma_notify", "", "ID", "Notify", "notify", "notify"},
+	{"rdma_disconnect", "", "ID", "Disconnect", "disconnect", "disconnect"},
+	{"rdma_join_multicast", "", "ID", "JoinMulticast", "join_multicast", "join_multicast"},
+	{"rdma_join_multicast_ex", "", "ID", "JoinMulticastEx", "join_multicast_ex", "join_multicast"},
+	{"rdma_leave_multicast", "", "ID", "LeaveMulticast", "leave_multicast", "leave_multicast"},
+	{"rdma_get_cm_event", "", "EventChannel", "GetEvent", "wait_event", "get_event"},
+	{"rdma_ack_cm_event", "", "Event", "Ack", "ack_event", "ack_event"},
+	{"rdma_get_src_port", "", "ID", "SrcPort", "src_port", "query_id"},
+	{"rdma_get_dst_port", "", "ID", "DstPort", "dst_port", "query_id"},
+	{"rdma_get_local_addr", "(reads a member of the id)", "ID", "LocalAddr", "local_address", "query_id"},
+	{"rdma_get_peer_addr", "(reads a member of the id)", "ID", "PeerAddr", "peer_address", "query_id"},
+	{"rdma_get_devices", "", "Provider", "Devices", "device_address", "query_device"},
+	{"rdma_free_devices", "", "Provider", "Close", "(devices last as long as their provider)", "(devices last as long as their provider)"},
+	{"rdma_event_str", asTable, "EventType", "String", "(constants of the SDK)", "(steps name events)"},
+	{"rdma_set_option", "", "ID", "SetOption", "set_option", "set_option"},
+	{"rdma_migrate_id", "", "ID", "MigrateID", "migrate_id", "migrate_id"},
+	{"rdma_getaddrinfo", "", "Provider", "GetAddrInfo", "getaddrinfo", "getaddrinfo"},
+	{"rdma_freeaddrinfo", "", "Provider", "GetAddrInfo", "(results are copied to the guest)", "(results are copied)"},
+	{"rdma_init_qp_attr", "", "ID", "InitQPAttr", "init_qp_attr", "init_qp_attr"},
+	{"rdma_set_local_ece", "", "ID", "SetLocalECE", "set_local_ece", "set_local_ece"},
+	{"rdma_get_remote_ece", "", "ID", "GetRemoteECE", "get_remote_ece", "get_remote_ece"},
+	{"rdma_resolve_addrinfo", "", "ID", "ResolveAddrInfo", "resolve_addrinfo", "resolve_addrinfo"},
+	{"rdma_query_addrinfo", "", "ID", "QueryAddrInfo", "query_addrinfo", "query_addrinfo"},
+	{"rdma_write_cm_event", "", "ID", "WriteEvent", "write_event", "write_event"},
 
-	{"rdma_seterrno", inline, "Error", "Unwrap", "(results are negative errnos)"},
-	{"rdma_create_srq", "", "ID", later, later},
-	{"rdma_create_srq_ex", "", "ID", later, later},
-	{"rdma_destroy_srq", "", "ID", later, later},
-	{"rdma_reg_msgs", inline, "ID", "RegMsgs", "reg_mr"},
-	{"rdma_reg_read", inline, "ID", "RegRead", "reg_mr"},
-	{"rdma_reg_write", inline, "ID", "RegWrite", "reg_mr"},
-	{"rdma_dereg_mr", inline, "MR", "Dereg", "dereg_mr"},
-	{"rdma_post_recvv", inline, "ID", "PostRecvv", "post_recv"},
-	{"rdma_post_sendv", inline, "ID", "PostSendv", "post_send"},
-	{"rdma_post_readv", inline, "ID", "PostReadv", "post_send"},
-	{"rdma_post_writev", inline, "ID", "PostWritev", "post_send"},
-	{"rdma_post_recv", inline, "ID", "PostRecv", "post_recv"},
-	{"rdma_post_send", inline, "ID", "PostSend", "post_send"},
-	{"rdma_post_read", inline, "ID", "PostRead", "post_send"},
-	{"rdma_post_write", inline, "ID", "PostWrite", "post_send"},
-	{"rdma_post_ud_send", inline, "ID", later, later},
-	{"rdma_get_send_comp", inline, "ID", "GetSendComp", "wait_cq"},
-	{"rdma_get_recv_comp", inline, "ID", "GetRecvComp", "wait_cq"},
+	{"rdma_seterrno", inline, "Error", "Unwrap", "(results are negative errnos)", "(steps expect errnos)"},
+	{"rdma_create_srq", "", "ID", later, later, later},
+	{"rdma_create_srq_ex", "", "ID", later, later, later},
+	{"rdma_destroy_srq", "", "ID", later, later, later},
+	{"rdma_reg_msgs", inline, "ID", "RegMsgs", "reg_mr", "reg"},
+	{"rdma_reg_read", inline, "ID", "RegRead", "reg_mr", "reg"},
+	{"rdma_reg_write", inline, "ID", "RegWrite", "reg_mr", "reg"},
+	{"rdma_dereg_mr", inline, "MR", "Dereg", "dereg_mr", "dereg"},
+	{"rdma_post_recvv", inline, "ID", "PostRecvv", "post_recv", "post_recv"},
+	{"rdma_post_sendv", inline, "ID", "PostSendv", "post_send", "post_send"},
+	{"rdma_post_readv", inline, "ID", "PostReadv", "post_send", "post_read"},
+	{"rdma_post_writev", inline, "ID", "PostWritev", "post_send", "post_write"},
+	{"rdma_post_recv", inline, "ID", "PostRecv", "post_recv", "post_recv"},
+	{"rdma_post_send", inline, "ID", "PostSend", "post_send", "post_send"},
+	{"rdma_post_read", inline, "ID", "PostRead", "post_send", "post_read"},
+	{"rdma_post_write", inline, "ID", "PostWrite", "post_send", "post_write"},
+	{"rdma_post_ud_send", inline, "ID", later, later, later},
+	{"rdma_get_send_comp", inline, "ID", "GetSendComp", "wait_cq", "wait"},
+	{"rdma_get_recv_comp", inline, "ID", "GetRecvComp", "wait_cq", "wait"},
 }
 
 var methodsOf = map[string]reflect.Type{
@@ -97,12 +98,13 @@ var methodsOf = map[string]reflect.Type{
 	"Error": reflect.TypeFor[*Error](), "EventType": reflect.TypeFor[EventType](),
 }
 
-// TestEveryFunctionIsThere: each of the 62 is in the provider's table, in this package and in the ABI of
-// guests, or there is a reason.
+// TestEveryFunctionIsThere: each of the 62 is in the provider's table, in this package, in the ABI of
+// guests and in the language of scenarios, or there is a reason.
 func TestEveryFunctionIsThere(t *testing.T) {
 	if len(cmFunctions) != 62 {
 		t.Errorf("%d functions; rdma_cma.h has 43 and rdma_verbs.h 19", len(cmFunctions))
 	}
+	language := file(t, "../schema/scenario.v1.json")
 	table, abi := file(t, "core_provider.h"), file(t, "../hostfuncs/testdata/abi.golden")
 	for _, f := range cmFunctions {
 		entry := f.entry
@@ -117,6 +119,9 @@ func TestEveryFunctionIsThere(t *testing.T) {
 		}
 		if f.host[0] != '(' && !strings.Contains(abi, "function "+f.host+" ") {
 			t.Errorf("%s: guests have no function %s", f.name, f.host)
+		}
+		if f.verb[0] != '(' && !strings.Contains(language, `"`+f.verb+`"`) {
+			t.Errorf("%s: scenarios have no verb %s", f.name, f.verb)
 		}
 	}
 }
