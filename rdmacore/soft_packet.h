@@ -12,8 +12,8 @@
 #include "soft_device.h"
 
 /*
- * BTH opcodes (IBTA 9.2, table 38): the upper three bits are the service, the others the operation.  These
- * are the single-packet forms, which are all that a link without an MTU needs.
+ * BTH opcodes (IBTA 9.2, table 38): the upper three bits are the service, the others the operation.  A link
+ * without an MTU needs no other than the single-packet forms.
  */
 enum soft_service {
 	SOFT_RELIABLE_CONNECTION = 0x00,
@@ -25,23 +25,38 @@ enum soft_service {
 #define SOFT_SERVICE 0xe0
 
 enum soft_operation {
+	SOFT_SEND_FIRST = 0x00,
+	SOFT_SEND_MIDDLE = 0x01,
+	SOFT_SEND_LAST = 0x02,
+	SOFT_SEND_LAST_IMMEDIATE = 0x03,
 	SOFT_SEND_ONLY = 0x04,
 	SOFT_SEND_ONLY_IMMEDIATE = 0x05,
+	SOFT_RDMA_WRITE_FIRST = 0x06,
+	SOFT_RDMA_WRITE_MIDDLE = 0x07,
+	SOFT_RDMA_WRITE_LAST = 0x08,
+	SOFT_RDMA_WRITE_LAST_IMMEDIATE = 0x09,
 	SOFT_RDMA_WRITE_ONLY = 0x0a,
 	SOFT_RDMA_WRITE_ONLY_IMMEDIATE = 0x0b,
 	SOFT_RDMA_READ_REQUEST = 0x0c,
+	SOFT_RDMA_READ_RESPONSE_FIRST = 0x0d,
+	SOFT_RDMA_READ_RESPONSE_MIDDLE = 0x0e,
+	SOFT_RDMA_READ_RESPONSE_LAST = 0x0f,
 	SOFT_RDMA_READ_RESPONSE_ONLY = 0x10,
 	SOFT_ACKNOWLEDGE = 0x11,
 	SOFT_ATOMIC_ACKNOWLEDGE = 0x12,
 	SOFT_COMPARE_SWAP = 0x13,
 	SOFT_FETCH_ADD = 0x14,
+	SOFT_SEND_LAST_INVALIDATE = 0x16,
 	SOFT_SEND_ONLY_INVALIDATE = 0x17,
 };
 
 static inline bool soft_operation_has_immediate(uint8_t opcode)
 {
-	return (opcode & SOFT_OPERATION) == SOFT_SEND_ONLY_IMMEDIATE ||
-	       (opcode & SOFT_OPERATION) == SOFT_RDMA_WRITE_ONLY_IMMEDIATE;
+	return (UINT32_C(1) << SOFT_SEND_LAST_IMMEDIATE | UINT32_C(1) << SOFT_SEND_ONLY_IMMEDIATE |
+		UINT32_C(1) << SOFT_RDMA_WRITE_LAST_IMMEDIATE |
+		UINT32_C(1) << SOFT_RDMA_WRITE_ONLY_IMMEDIATE) >>
+		       (opcode & SOFT_OPERATION) &
+	       1;
 }
 
 /* AETH syndromes (IBTA 9.7.5.1.2): what kind of acknowledgement. */
@@ -71,6 +86,11 @@ struct soft_packet {
 	uint8_t opcode;
 	uint8_t syndrome; /* ACKNOWLEDGE, RDMA_READ_RESPONSE */
 	bool solicited;
+	bool acknowledge; /* an answer is wanted; like the next four looked at by links with an MTU only */
+	bool migrated;
+	uint8_t congestion; /* FECN and BECN, the upper two bits */
+	uint16_t partition; /* P_Key */
+	uint32_t message_length; /* RDMA_WRITE_FIRST and ONLY: of all packets together, as their RETH says */
 	uint8_t header; /* bytes of GRH that go before the payload in the receiver's memory: SOFT_GRH or 0 */
 	uint8_t service_level;
 	uint32_t destination; /* queue pair number */
