@@ -22,6 +22,7 @@ var allowedModules = map[string]string{
 	"gonum.org/v1/plot":                        "charts of the HTML report",
 	"github.com/santhosh-tekuri/jsonschema/v6": "tests that hold the JSON Schema and the checker together",
 	"go.uber.org/goleak":                       "tests that no goroutine is left behind",
+	"pgregory.net/rapid":                       "random calls of the connection manager (tests only)",
 	"golang.org/x/sys":                         "system calls",
 	"golang.org/x/term":                        "is it a terminal, and how wide",
 	"gopkg.in/yaml.v3":                         "YAML of scenarios",
