@@ -271,6 +271,8 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message);
  */
 struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_message *request,
 				      struct soft_id **listener);
+/* Whether the port that request is for has a listener, if only for other addresses. */
+bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request);
 void soft_cm_receive(struct soft_cm *cm, const struct soft_cm_message *message);
 
 /* soft_sidr.c: resolution of UD services (IBTA 12.11); cm.lock is held */
@@ -297,6 +299,8 @@ int soft_port_listen(struct soft_id *id);
 void soft_port_release(struct soft_id *id);
 struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
 					const struct sockaddr *destination);
+/* Whether anyone listens on that port, if only for other addresses. */
+bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port);
 
 /* soft_address.c */
 bool soft_address_is_known(const struct sockaddr *address);

@@ -94,6 +94,14 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 	return create_child(*listener, req);
 }
 
+/* To the communication manager the port is the service; whose address it is comes after that, on Linux. */
+bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	return soft_port_has_listener(
+		cm, request->port_space,
+		soft_address_port((const struct sockaddr *)&request->destination));
+}
+
 static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 {
 	struct soft_id *child = soft_peers_find_id(cm, req->guid, req->local);
@@ -106,7 +114,8 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 	}
 	child = soft_cm_request_child(cm, req, &listener);
 	if (!listener)
-		refuse(cm, req, SOFT_REJ_INVALID_SERVICE_ID);
+		refuse(cm, req, soft_cm_is_served(cm, req) ? SOFT_REJ_CONSUMER_DEFINED :
+							     SOFT_REJ_INVALID_SERVICE_ID);
 	if (!child)
 		return;
 	soft_peers_claim_id(child);

@@ -131,3 +131,13 @@ struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
 	}
 	return wildcard;
 }
+
+bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port)
+{
+	struct soft_id *id = *bucket_of(cm, port_space, port);
+
+	while (id && (id->port != port || (int)id->rdma.ps != port_space ||
+		      id->state != SOFT_ID_LISTEN))
+		id = id->port_next;
+	return id;
+}

@@ -50,7 +50,7 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *request)
 	struct soft_cm_message reply = {
 		.attribute = SOFT_CM_SIDR_REP,
 		.remote = request->local,
-		.reason = SOFT_SIDR_UNSUPPORTED,
+		.reason = soft_cm_is_served(cm, request) ? SOFT_SIDR_REJECT : SOFT_SIDR_UNSUPPORTED,
 		.source = request->destination,
 		.destination = request->source,
 		.private_data_len = SOFT_SIDR_REP_PRIVATE_DATA,
