@@ -9,11 +9,12 @@ const ModuleName = "rdma"
 type Version struct{ Major, Minor uint16 }
 
 // Current is the version this host implements.
-var Current = v1_1
+var Current = v1_2
 
 var (
 	v1   = Version{1, 0}
 	v1_1 = Version{1, 1} // the rest of the connection manager
+	v1_2 = Version{1, 2} // the rest of the data path
 )
 
 // Number is the version as abi_version returns it.

@@ -11,7 +11,7 @@ import (
 // peers see DISCONNECTED, as when a process ends.  The error names what could not be freed.
 //
 // Connections end first, so that peers learn of the end before anything they use is gone; QPs go before
-// the memory regions they reach, and those before the ids, whose device keeps the default PD.
+// the shared queues, windows and memory regions they reach, and those before the ids, whose device keeps the default PD.
 func (i *Instance) Close() (rdmacore.Live, error) {
 	freed := i.live()
 	var errs []error
@@ -32,6 +32,9 @@ func (i *Instance) Close() (rdmacore.Live, error) {
 		}
 		return true
 	})
+	freeAll(&i.srqs, (*rdmacore.SRQ).Destroy, free)
+	freeAll(&i.ahs, (*rdmacore.AH).Destroy, free)
+	freeAll(&i.mws, (*rdmacore.MW).Dealloc, free)
 	freeAll(&i.mrs, (*rdmacore.MR).Dereg, free)
 	// Children may hold the requests of their listeners.
 	i.endpoints.all(func(handle Handle, ep *endpoint) bool {
@@ -66,6 +69,7 @@ func (i *Instance) live() rdmacore.Live {
 		rdmacore.KindEventChannel: i.channels.count(), rdmacore.KindID: i.endpoints.count(),
 		rdmacore.KindPD: i.pds.count(), rdmacore.KindMR: i.mrs.count(),
 		rdmacore.KindCQ: i.cqs.count(), rdmacore.KindQP: i.qps.count(),
+		rdmacore.KindSRQ: i.srqs.count(), rdmacore.KindAH: i.ahs.count(), rdmacore.KindMW: i.mws.count(),
 	} {
 		if count != 0 {
 			live[kind] = int64(count)

@@ -17,6 +17,9 @@ const (
 	extraAt   = 0xa80
 	queryAt   = 0xb00
 	resultAt  = 0xd00
+	srqAttrAt = 0x3000
+	ahAttrAt  = 0x3040
+	bindAt    = 0x3080
 )
 
 // Any call with any arguments returns a result, and Close frees whatever has come of it.
@@ -72,7 +75,7 @@ func TestAnyCallsWithAnyArguments(t *testing.T) {
 		switch f.Name {
 		case "accept", "reject", "establish", "wait_cq": // at the mercy of chance or of time
 		case "get_request", "ep_event", "reject_ece", "notify", "ack_event", "get_remote_ece", "set_local_ece",
-			"leave_multicast", "join_multicast", "join_multicast_ex", "query_addrinfo": // likewise
+			"create_ah_from_wc", "bind_mw", "leave_multicast", "join_multicast", "join_multicast_ex", "query_addrinfo": // likewise
 		default:
 			if worked[f.Name] == 0 && !lacking[f.Name] {
 				t.Errorf("%s never worked", f.Name)
@@ -110,6 +113,9 @@ func prepare(i *Instance, random *rand.Rand, port uint16) {
 	put(i, extraAt, QPExtra{StructSize: uint32(unsafe.Sizeof(QPExtra{}))})
 	put(i, wrAt, SendWR{Opcode: random.Uint32N(9), Flags: random.Uint32N(16), FirstSGE: random.Uint32N(2), NumSGE: random.Uint32N(3),
 		RKey: random.Uint32(), RemoteAddress: random.Uint64()})
+	put(i, srqAttrAt, SRQAttr{StructSize: uint32(unsafe.Sizeof(SRQAttr{})), MaxWR: random.Uint32N(9), MaxSGE: random.Uint32N(3)})
+	put(i, ahAttrAt, AHAttr{IsGlobal: 1, PortNum: 1, DGID: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}})
+	put(i, bindAt, MWBind{Address: random.Uint64(), Length: random.Uint64N(2), Access: random.Uint32N(16)})
 	put(i, sgeAt, SGE{Address: random.Uint64N(1 << 17), Length: random.Uint32N(1 << 16), LKey: random.Uint32()})
 }
 
@@ -141,7 +147,8 @@ func argument(random *rand.Rand, p Param, handles []uint64) uint64 {
 		return []uint64{0, 1, 2, 16, 64, random.Uint64() | 1<<31}[random.IntN(6)]
 	}
 	if at, ok := map[string]uint64{"addr_info": infoAt, "qp_init_attr": attrAt, "cm_event": eventAt, "mr": mrAt,
-		"conn_param": 0, "address": addressAt, "addr_query": queryAt, "addr_result": resultAt, "ece": eceAt, "qp_extra": extraAt, "bytes": bufferAt, "send_wr": wrAt, "recv_wr": wrAt, "sge": sgeAt, "wc": wcAt}[p.Of]; ok && random.IntN(8) != 0 {
+		"conn_param": 0, "address": addressAt, "addr_query": queryAt, "addr_result": resultAt, "ece": eceAt, "qp_extra": extraAt, "bytes": bufferAt, "send_wr": wrAt, "recv_wr": wrAt, "sge": sgeAt, "wc": wcAt,
+		"srq_attr": srqAttrAt, "ah_attr": ahAttrAt, "mw_bind": bindAt}[p.Of]; ok && random.IntN(8) != 0 {
 		return at
 	}
 	return pointers[random.IntN(len(pointers))]

@@ -16,11 +16,14 @@ const (
 	KindCQ
 	KindQP
 	KindEvent
+	KindSRQ
+	KindAH
+	KindMW
 )
 
 var kindNames = map[HandleKind]string{
 	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
-	KindEvent: "event",
+	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw",
 }
 
 func (k HandleKind) String() string { return kindNames[k] }

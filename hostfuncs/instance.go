@@ -48,7 +48,10 @@ type Instance struct {
 	cqs       handleTable[*rdmacore.CQ]
 	qps       handleTable[*rdmacore.QP]
 	events    handleTable[*rdmacore.Event] // not acknowledged
-	byID      map[*rdmacore.ID]Handle      // endpoints by the id that events name
+	srqs      handleTable[*rdmacore.SRQ]
+	ahs       handleTable[*rdmacore.AH]
+	mws       handleTable[*rdmacore.MW]
+	byID      map[*rdmacore.ID]Handle // endpoints by the id that events name
 }
 
 // NewInstance makes the instance of a guest that is about to start.
@@ -74,6 +77,9 @@ func NewInstance(config Config) *Instance {
 	i.cqs = handleTable[*rdmacore.CQ]{kind: KindCQ, first: first}
 	i.qps = handleTable[*rdmacore.QP]{kind: KindQP, first: first}
 	i.events = handleTable[*rdmacore.Event]{kind: KindEvent, first: first}
+	i.srqs = handleTable[*rdmacore.SRQ]{kind: KindSRQ, first: first}
+	i.ahs = handleTable[*rdmacore.AH]{kind: KindAH, first: first}
+	i.mws = handleTable[*rdmacore.MW]{kind: KindMW, first: first}
 	return i
 }
 

@@ -260,3 +260,49 @@ func TestBadRegistrations(t *testing.T) {
 		}
 	}
 }
+
+// A window, an address handle and a shared queue from the guest's side: made, used, freed by Close or not.
+func TestDataPathObjects(t *testing.T) {
+	p := connectPair(t)
+	i := p.Instance
+	put(i, attrAt, SRQAttr{StructSize: uint32(unsafe.Sizeof(SRQAttr{})), MaxWR: 4, MaxSGE: 1})
+	srq := must(t, i, "create_srq", p.pd, attrAt)
+	put(i, sgeAt, SGE{Address: bufferAt, Length: 8})
+	put(i, wrAt, RecvWR{WRID: 1, NumSGE: 1})
+	must(t, i, "post_srq_recv", srq, wrAt, 1, sgeAt, 1, postedAt)
+	must(t, i, "arm_srq", srq, 2)
+	must(t, i, "query_srq", srq, attrAt)
+	if attr := take[SRQAttr](i, attrAt); attr.MaxWR < 4 || attr.Limit != 2 {
+		t.Errorf("sizes %+v", attr)
+	}
+	must(t, i, "resize_srq", srq, 8)
+	expect(t, i, syscall.EINVAL, "arm_srq", srq, 1<<30)
+	must(t, i, "destroy_srq", srq)
+	expect(t, i, syscall.EBADF, "destroy_srq", srq)
+
+	mr := must(t, i, "reg_mr", p.pd, bufferAt, 256,
+		uint64(rdmacore.AccessLocalWrite|rdmacore.AccessRemoteWrite|rdmacore.AccessMWBind), mrAt)
+	mw := must(t, i, "alloc_mw", p.pd, 2)
+	put(i, wrAt, MWBind{WRID: 7, Address: take[MR](i, mrAt).Address, Length: 64, MR: Handle(mr),
+		Access: uint32(rdmacore.AccessRemoteWrite), Flags: uint32(rdmacore.SendSignaled)})
+	qp, cq := must(t, i, "ep_qp", p.active), must(t, i, "ep_send_cq", p.active)
+	must(t, i, "bind_mw", qp, mw, wrAt)
+	must(t, i, "wait_cq", cq, wcAt, 1, timeout)
+	if wc := take[WC](i, wcAt); wc.WRID != 7 || wc.Status != 0 || take[MWBind](i, wrAt).RKey == 0 {
+		t.Errorf("completion %+v", wc)
+	}
+	expect(t, i, syscall.EBUSY, "dereg_mr", mr)
+	expect(t, i, syscall.EINVAL, "alloc_mw", p.pd, 3)
+	expect(t, i, syscall.EBADF, "bind_mw", qp, mr, wrAt)
+
+	attr := AHAttr{IsGlobal: 1, PortNum: 1}
+	attr.DGID = [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}
+	put(i, attrAt, attr)
+	ah := must(t, i, "create_ah", p.pd, attrAt, postedAt)
+	if take[AH](i, postedAt).Number == 0 {
+		t.Error("no number")
+	}
+	must(t, i, "destroy_ah", ah)
+	must(t, i, "create_ah", p.pd, attrAt, postedAt) // Close frees this and the window
+	expect(t, i, syscall.EFAULT, "create_ah_from_wc", p.pd, wcAt, uint64(1<<31), postedAt)
+}

@@ -19,6 +19,8 @@ type QPInitAttr struct {
 	SQSigAll      uint32 `abi:"sq_sig_all" doc:"1: every send request completes with a completion"`
 	SendCQ        Handle `abi:"send_cq" doc:"cq handle; 0: one of max_send_wr entries is made and goes with the QP"`
 	RecvCQ        Handle `abi:"recv_cq" doc:"cq handle; 0: one of max_recv_wr entries is made and goes with the QP"`
+	SRQ           Handle `abi:"srq" doc:"srq handle; 0: the QP has a receive queue of its own"`
+	Reserved      uint32 `abi:"reserved" doc:"0"`
 }
 
 // qpInitAttr reads an optional QPInitAttr; nil for a null pointer.
@@ -47,6 +49,13 @@ func (i *Instance) qpInitAttr(at Pointer) (*rdmacore.QPInitAttr, int32) {
 			return nil, i.badHandle(KindCQ)
 		}
 		*given.cq = cq
+	}
+	if attr.SRQ != 0 {
+		srq, ok := i.srqs.get(attr.SRQ)
+		if !ok {
+			return nil, i.badHandle(KindSRQ)
+		}
+		core.SRQ = srq
 	}
 	return core, 0
 }

@@ -13,7 +13,8 @@ func Functions() []Function {
 	return slices.Concat(baseFunctions(), syncFunctions(), deviceFunctions(), channelFunctions(),
 		epFunctions(), cmFunctions(), eventFunctions(), memoryFunctions(), qpFunctions(),
 		workFunctions(), cqFunctions(), idFunctions(), completeFunctions(), acknowledgeFunctions(),
-		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions())
+		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
+		srqFunctions(), ahFunctions(), mwFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.
@@ -34,6 +35,9 @@ func Structs() []Struct {
 		structOf[QPExtra]("qp_extra", "Extended attributes of a QP (ibv_qp_init_attr_ex)."),
 		structOf[AddrQuery]("addr_query", "What address to find (the arguments of rdma_getaddrinfo)."),
 		structOf[AddrResult]("addr_result", "An address that was found (rdma_addrinfo)."),
+		structOf[SRQAttr]("srq_attr", "The sizes of a shared receive queue (ibv_srq_attr)."),
+		structOf[AH]("ah", "An address handle."),
+		structOf[MWBind]("mw_bind", "What a memory window is bound to (ibv_mw_bind)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
 	}
 }

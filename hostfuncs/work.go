@@ -23,6 +23,10 @@ type SendWR struct {
 	RemoteAddress uint64 `abi:"remote_addr" doc:"in the peer's memory region: RDMA and atomics"`
 	CompareAdd    uint64 `abi:"compare_add" doc:"atomics: what to compare with, or to add"`
 	Swap          uint64 `abi:"swap" doc:"compare and swap: the new value"`
+	AH            uint32 `abi:"ah" doc:"datagrams: the number of an address handle of the QP's PD"`
+	RemoteQPN     uint32 `abi:"remote_qpn" doc:"datagrams: to which QP"`
+	RemoteQKey    uint32 `abi:"remote_qkey" doc:"datagrams: the peer's queue key; with the highest bit set, the QP's own"`
+	Reserved      uint32 `abi:"reserved" doc:""`
 }
 
 // RecvWR describes rdmacore.RecvWR.
@@ -60,14 +64,15 @@ type WC struct {
 	Reserved     uint16 `abi:"reserved" doc:""`
 }
 
+// requests are the parameters of the functions that post.
+func requests(of string) []Param {
+	return []Param{{"qp", HandleOf, "qp", ""},
+		{"wrs", In, of, "an array"}, {"count", U32, "", "elements of wrs"},
+		{"sges", In, "sge", "an array"}, {"num_sges", U32, "", "elements of sges"},
+		{"posted", Out, "u64", "on failure the number of requests accepted before the one that was refused; may be 0"}}
+}
+
 func workFunctions() []Function {
-	qp := Param{"qp", HandleOf, "qp", ""}
-	requests := func(of string) []Param {
-		return []Param{qp,
-			{"wrs", In, of, "an array"}, {"count", U32, "", "elements of wrs"},
-			{"sges", In, "sge", "an array"}, {"num_sges", U32, "", "elements of sges"},
-			{"posted", Out, "u64", "on failure the number of requests accepted before the one that was refused; may be 0"}}
-	}
 	return []Function{
 		{
 			Name: "post_send", Since: v1, Capability: CapabilityWork,
@@ -90,23 +95,27 @@ func workFunctions() []Function {
 	}
 }
 
-func (i *Instance) postSend(qp Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
-	return post(i, qp, wrs, count, sges, numSGEs, out, (*rdmacore.QP).PostSendAt)
-}
-
-func (i *Instance) postRecv(qp Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
-	return post(i, qp, wrs, count, sges, numSGEs, out, (*rdmacore.QP).PostRecvAt)
-}
-
-// postAt is PostSendAt or PostRecvAt.
-type postAt[WR any] func(qp *rdmacore.QP, base uintptr, limit uint64, wrs []WR, sges []rdmacore.SGE) (int, error)
-
-func post[WR any](i *Instance, handle Handle, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32,
-	out Pointer, post postAt[WR]) int32 {
+func (i *Instance) postSend(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
 	qp, ok := i.qps.get(handle)
 	if !ok {
 		return i.badHandle(KindQP)
 	}
+	return post(i, qp, wrs, count, sges, numSGEs, out, (*rdmacore.QP).PostSendAt)
+}
+
+func (i *Instance) postRecv(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
+	qp, ok := i.qps.get(handle)
+	if !ok {
+		return i.badHandle(KindQP)
+	}
+	return post(i, qp, wrs, count, sges, numSGEs, out, (*rdmacore.QP).PostRecvAt)
+}
+
+// postAt is PostSendAt or PostRecvAt of a queue.
+type postAt[Q, WR any] func(queue Q, base uintptr, limit uint64, wrs []WR, sges []rdmacore.SGE) (int, error)
+
+func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32,
+	out Pointer, post postAt[Q, WR]) int32 {
 	wrs, errno := view[WR](i, wrsAt, count)
 	if errno != 0 {
 		return i.badPointer("wrs", errno)
@@ -124,7 +133,7 @@ func post[WR any](i *Instance, handle Handle, wrsAt Pointer, count uint32, sgesA
 	if count > maxRequests {
 		return i.refuse(syscall.EINVAL, "count is more than any queue holds")
 	}
-	n, err := post(qp, i.base, uint64(len(i.memory)), wrs, sges)
+	n, err := post(queue, i.base, uint64(len(i.memory)), wrs, sges)
 	if posted != nil {
 		posted[0] = uint64(n)
 	}

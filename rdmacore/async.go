@@ -15,9 +15,10 @@ type AsyncEventType int32
 // AsyncEvent is one asynchronous event of a device (ibv_get_async_event(3)).
 type AsyncEvent struct {
 	Type AsyncEventType
-	Port int // port events; else 0
-	QP   *QP // QP events, when the QP is one of this process's Go API; else nil
-	CQ   *CQ // CQ events, likewise
+	Port int  // port events; else 0
+	QP   *QP  // QP events, when the QP is one of this process's Go API; else nil
+	CQ   *CQ  // CQ events, likewise
+	SRQ  *SRQ // SRQ events, likewise
 }
 
 // GetAsyncEvent waits for the next asynchronous event of the device.  The error wraps ctx.Err() when ctx
@@ -65,6 +66,7 @@ func (d *Device) takeAsyncEvent() (event AsyncEvent, again bool, err error) {
 	default:
 		event.QP, _ = d.provider.objects.known[uintptr(element)].(*QP)
 		event.CQ, _ = d.provider.objects.known[uintptr(element)].(*CQ)
+		event.SRQ, _ = d.provider.objects.known[uintptr(element)].(*SRQ)
 	}
 	return event, false, nil
 }

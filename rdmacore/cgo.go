@@ -13,6 +13,8 @@ package rdmacore
 // #cgo nocallback hot_post_send
 // #cgo noescape hot_post_recv
 // #cgo nocallback hot_post_recv
+// #cgo noescape hot_post_srq_recv
+// #cgo nocallback hot_post_srq_recv
 // #cgo noescape hot_poll_cq
 // #cgo nocallback hot_poll_cq
 // #include "core.h"
@@ -23,13 +25,13 @@ package rdmacore
 // 	return (int64_t)((uint64_t)(int64_t)result << 32 | posted);
 // }
 //
-// static inline int64_t hot_post_send(uintptr_t qp, const struct core_send_wr *wrs, uint32_t count,
-// 				    const struct core_sge *sges, uint32_t num_sges, uintptr_t base,
-// 				    uint64_t limit)
+// static inline int64_t hot_post_send(uintptr_t provider, uintptr_t qp, const struct core_send_wr *wrs,
+// 				    uint32_t count, const struct core_sge *sges, uint32_t num_sges,
+// 				    uintptr_t base, uint64_t limit)
 // {
 // 	uint32_t posted = 0;
-// 	int result = core_post_send((struct ibv_qp *)qp, wrs, count, sges, num_sges, (void *)base,
-// 				    limit, &posted);
+// 	int result = core_post_send((struct core_provider *)provider, (struct ibv_qp *)qp, wrs, count,
+// 				    sges, num_sges, (void *)base, limit, &posted);
 //
 // 	return hot_result(result, posted);
 // }
@@ -45,6 +47,17 @@ package rdmacore
 // 	return hot_result(result, posted);
 // }
 //
+// static inline int64_t hot_post_srq_recv(uintptr_t srq, const struct core_recv_wr *wrs, uint32_t count,
+// 					const struct core_sge *sges, uint32_t num_sges, uintptr_t base,
+// 					uint64_t limit)
+// {
+// 	uint32_t posted = 0;
+// 	int result = core_post_srq_recv((struct ibv_srq *)srq, wrs, count, sges, num_sges, (void *)base,
+// 					limit, &posted);
+//
+// 	return hot_result(result, posted);
+// }
+//
 // static inline int hot_poll_cq(uintptr_t cq, int max, struct ibv_wc *wc, uint32_t attempts)
 // {
 // 	return core_poll_cq((struct ibv_cq *)cq, max, wc, attempts);
@@ -56,8 +69,8 @@ import (
 	"unsafe"
 )
 
-func hotPostSend(qp unsafe.Pointer, wrs []SendWR, sges []SGE, base uintptr, limit uint64) int64 {
-	return int64(C.hot_post_send(C.uintptr_t(uintptr(qp)),
+func hotPostSend(provider, qp unsafe.Pointer, wrs []SendWR, sges []SGE, base uintptr, limit uint64) int64 {
+	return int64(C.hot_post_send(C.uintptr_t(uintptr(provider)), C.uintptr_t(uintptr(qp)),
 		(*C.struct_core_send_wr)(unsafe.Pointer(unsafe.SliceData(wrs))), C.uint32_t(len(wrs)),
 		(*C.struct_core_sge)(unsafe.Pointer(unsafe.SliceData(sges))), C.uint32_t(len(sges)),
 		C.uintptr_t(base), C.uint64_t(limit)))
@@ -65,6 +78,13 @@ func hotPostSend(qp unsafe.Pointer, wrs []SendWR, sges []SGE, base uintptr, limi
 
 func hotPostRecv(qp unsafe.Pointer, wrs []RecvWR, sges []SGE, base uintptr, limit uint64) int64 {
 	return int64(C.hot_post_recv(C.uintptr_t(uintptr(qp)),
+		(*C.struct_core_recv_wr)(unsafe.Pointer(unsafe.SliceData(wrs))), C.uint32_t(len(wrs)),
+		(*C.struct_core_sge)(unsafe.Pointer(unsafe.SliceData(sges))), C.uint32_t(len(sges)),
+		C.uintptr_t(base), C.uint64_t(limit)))
+}
+
+func hotPostSRQRecv(srq unsafe.Pointer, wrs []RecvWR, sges []SGE, base uintptr, limit uint64) int64 {
+	return int64(C.hot_post_srq_recv(C.uintptr_t(uintptr(srq)),
 		(*C.struct_core_recv_wr)(unsafe.Pointer(unsafe.SliceData(wrs))), C.uint32_t(len(wrs)),
 		(*C.struct_core_sge)(unsafe.Pointer(unsafe.SliceData(sges))), C.uint32_t(len(sges)),
 		C.uintptr_t(base), C.uint64_t(limit)))
@@ -92,10 +112,9 @@ func postReason(errno syscall.Errno) string {
 		return "the work queue is full; poll completions first, or create the QP with more work requests"
 	case syscall.EFAULT:
 		return "a scatter/gather entry lies outside the memory it may name"
-	case syscall.EOPNOTSUPP:
-		return "datagram queue pairs need an address handle, which this form of request does not carry"
 	case syscall.EINVAL:
-		return "the state of the queue pair, an opcode, a flag or a scatter/gather entry does not allow it"
+		return "the state of the queue pair, an opcode, a flag, a scatter/gather entry or a datagram's " +
+			"address handle does not allow it"
 	}
 	return ""
 }

@@ -285,6 +285,8 @@ int core_destroy_comp_channel(struct core_provider *provider, struct ibv_comp_ch
 int core_create_cq(struct core_provider *provider, struct ibv_context *context, int entries,
 		   struct ibv_comp_channel *channel, struct ibv_cq **cq);
 int core_destroy_cq(struct core_provider *provider, struct ibv_cq *cq);
+/* -EINVAL when there are more completions in it than that. */
+int core_resize_cq(struct core_provider *provider, struct ibv_cq *cq, int entries);
 int core_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* Take and acknowledge one completion event; -EAGAIN when there is none. */
 int core_get_cq_event(struct core_provider *provider, struct ibv_comp_channel *channel,
@@ -320,6 +322,10 @@ struct core_send_wr {
 	uint64_t remote_address;
 	uint64_t compare_add;
 	uint64_t swap;
+	uint32_t ah; /* datagrams: the number of the address handle, of the queue pair's PD */
+	uint32_t remote_qpn; /* datagrams */
+	uint32_t remote_qkey; /* datagrams; with the highest bit set, the queue pair's own */
+	uint32_t reserved;
 };
 
 struct core_recv_wr {
@@ -335,12 +341,62 @@ struct core_recv_wr {
  * Returns 0 with *posted == count, or the negative errno of the first refused request with *posted
  * the number accepted before it (bad_wr of ibv_post_send(3)).
  */
-int core_post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
+int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
 		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
 		   uint32_t *posted);
 int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t count,
 		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
 		   uint32_t *posted);
+
+/* The same to a shared receive queue. */
+int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint32_t count,
+		       const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
+		       uint32_t *posted);
+
+/* --- core_srq.c ------------------------------------------------------------------------------ */
+
+/* attr is updated with what the provider granted. */
+int core_create_srq(struct core_provider *provider, struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
+		    struct ibv_srq **srq);
+/* mask: enum ibv_srq_attr_mask. */
+int core_modify_srq(struct core_provider *provider, struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		    int mask);
+int core_query_srq(struct core_provider *provider, struct ibv_srq *srq, struct ibv_srq_attr *attr);
+/* -EBUSY while queue pairs use it. */
+int core_destroy_srq(struct core_provider *provider, struct ibv_srq *srq);
+
+/* --- core_ah.c ------------------------------------------------------------------------------- */
+
+/* *number names the handle in core_send_wr.ah and here; it is never 0. */
+int core_create_ah(struct core_provider *provider, struct ibv_pd *pd, struct ibv_ah_attr *attr,
+		   uint32_t *number);
+/* To whom sent the datagram of wc; grh is the beginning of its receive buffer. */
+int core_create_ah_from_wc(struct core_provider *provider, struct ibv_pd *pd, struct ibv_wc *wc,
+			   struct ibv_grh *grh, uint8_t port, uint32_t *number);
+/* -EINVAL for a number that is stale or of another PD. */
+int core_destroy_ah(struct core_provider *provider, struct ibv_pd *pd, uint32_t number);
+
+/* --- core_mw.c ------------------------------------------------------------------------------- */
+
+/* type: enum ibv_mw_type. */
+int core_alloc_mw(struct core_provider *provider, struct ibv_pd *pd, int type, struct ibv_mw **mw);
+int core_dealloc_mw(struct core_provider *provider, struct ibv_mw *mw);
+
+/* What a window shall be good for; address is one of the region's. */
+struct core_mw_bind {
+	uint64_t wr_id;
+	uint64_t address;
+	uint64_t length; /* 0: nothing (type 1 only) */
+	uint32_t flags; /* enum ibv_send_flags */
+	uint32_t access; /* enum ibv_access_flags */
+};
+
+/*
+ * Post a request to bind (ibv_bind_mw(3), ibv_post_send(3)); mw->rkey is the new key from then on.  mr is
+ * NULL with length 0.  -EINVAL when they are not of one protection domain.
+ */
+int core_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr,
+		 const struct core_mw_bind *bind);
 
 /* --- core_device.c --------------------------------------------------------------------------- */
 

@@ -59,6 +59,13 @@ int core_destroy_cq(struct core_provider *provider, struct ibv_cq *cq)
 	return result;
 }
 
+int core_resize_cq(struct core_provider *provider, struct ibv_cq *cq, int entries)
+{
+	if (!provider->ibv_resize_cq)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_resize_cq(cq, entries));
+}
+
 int core_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	return core_verbs_result(ibv_req_notify_cq(cq, solicited_only));

@@ -59,12 +59,19 @@ int core_open(const char *name, const struct core_options *options, struct core_
 	if (!opened)
 		return -ENOMEM;
 	result = opener->open(opened, options, why, why_size);
-	if (result) {
-		free(opened);
-		return result;
-	}
+	if (result)
+		goto free_provider;
+	result = core_ah_table_init(&opened->address_handles);
+	if (result)
+		goto close_provider;
 	*provider = opened;
 	return 0;
+
+close_provider:
+	opener->close(opened);
+free_provider:
+	free(opened);
+	return result;
 }
 
 int core_close(struct core_provider *provider)
@@ -72,6 +79,7 @@ int core_close(struct core_provider *provider)
 	for (int kind = 0; kind < CORE_OBJECT_KINDS; kind++)
 		if (core_live(provider, kind))
 			return -EBUSY;
+	core_ah_table_destroy(&provider->address_handles);
 	find_opener(provider->name)->close(provider);
 	free(provider);
 	return 0;

@@ -18,6 +18,8 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "core_ah.h"
+
 /* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
 #undef ibv_get_device_list
 #undef ibv_query_port
@@ -134,6 +136,9 @@ enum core_object {
 	CORE_COMP_CHANNEL,
 	CORE_CQ,
 	CORE_QP,
+	CORE_SRQ,
+	CORE_AH,
+	CORE_MW,
 	CORE_OBJECT_KINDS
 };
 
@@ -150,6 +155,7 @@ struct core_provider {
 	const char *name; /* "soft" or "verbs" */
 	void *libraries[2]; /* verbs: librdmacm and libibverbs as dlopen gave them */
 	_Atomic long live[CORE_OBJECT_KINDS];
+	struct core_ah_table address_handles;
 
 	/*
 	 * Functions like rdma_get_devices take no handle of a kernel.  A provider that can be open more

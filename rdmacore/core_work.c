@@ -18,7 +18,21 @@ struct source {
 	uint32_t num_sges;
 	uint64_t base;
 	uint64_t limit; /* 0: none */
+	const struct core_ah_table *handles; /* datagrams: its lock is held; else NULL */
+	const struct ibv_pd *pd;
 };
+
+/* A datagram's address, whose handle is read once as everything that is checked. */
+static inline int fill_datagram(const struct source *source, const struct core_send_wr *from,
+				uint32_t opcode, struct ibv_send_wr *to)
+{
+	if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM)
+		return -EINVAL;
+	to->wr.ud.ah = core_ah_find(source->handles, READ_ONCE(from->ah), source->pd);
+	to->wr.ud.remote_qpn = from->remote_qpn;
+	to->wr.ud.remote_qkey = from->remote_qkey;
+	return to->wr.ud.ah ? 0 : -EINVAL;
+}
 
 /* Copy entries first to first + count - 1 to list; 0, -EINVAL or -EFAULT. */
 static inline int copy_entries(const struct source *source, uint32_t first, uint32_t count,
@@ -42,12 +56,15 @@ static inline int copy_entries(const struct source *source, uint32_t first, uint
 }
 
 /* Fill in what the opcode needs; -EINVAL for one that the flat form cannot express. */
-static inline int fill_send(const struct core_send_wr *from, uint32_t opcode, struct ibv_send_wr *to)
+static inline int fill_send(const struct source *source, const struct core_send_wr *from,
+			    uint32_t opcode, struct ibv_send_wr *to)
 {
 	to->wr_id = from->wr_id;
 	to->opcode = (enum ibv_wr_opcode)opcode;
 	to->send_flags = from->flags;
 	to->imm_data = from->imm_data; /* a union with invalidate_rkey */
+	if (source->handles)
+		return fill_datagram(source, from, opcode, to);
 	switch (opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
@@ -96,7 +113,7 @@ static inline int convert_send(const struct core_send_wr *wrs, uint32_t count,
 		}
 		result = copy_entries(source, first, num_sge, entries + used);
 		if (!result)
-			result = fill_send(&wrs[n], READ_ONCE(wrs[n].opcode), &batch[n]);
+			result = fill_send(source, &wrs[n], READ_ONCE(wrs[n].opcode), &batch[n]);
 		if (result) {
 			if (n)
 				break;
@@ -182,11 +199,9 @@ static int check_all_recv(const struct core_recv_wr *wrs, uint32_t count,
 	return 0;
 }
 
-int core_post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
-		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
-		   uint32_t *posted)
+static int post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
+		     const struct source *source, uint32_t *posted)
 {
-	const struct source source = {sges, num_sges, (uintptr_t)base, limit};
 	struct ibv_send_wr batch[BATCH_REQUESTS];
 	struct ibv_sge entries[BATCH_ENTRIES];
 	struct ibv_send_wr *bad = NULL;
@@ -195,18 +210,15 @@ int core_post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t c
 	int result = 0;
 
 	*posted = 0;
-	/* A datagram needs an address handle, which the flat form has no place for. */
-	if (qp->qp_type == IBV_QPT_UD)
-		return -EOPNOTSUPP;
 	while (done < count) {
-		int converted = convert_send(wrs + done, count - done, &source, batch, entries);
+		int converted = convert_send(wrs + done, count - done, source, batch, entries);
 
 		if (converted < 0) {
 			result = converted;
 			break;
 		}
 		if (!checked && done + (uint32_t)converted < count) {
-			result = check_all_send(wrs + converted, count - (uint32_t)converted, &source);
+			result = check_all_send(wrs + converted, count - (uint32_t)converted, source);
 			if (result)
 				break;
 		}
@@ -222,11 +234,28 @@ int core_post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t c
 	return result;
 }
 
-int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t count,
-		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
-		   uint32_t *posted)
+int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const struct core_send_wr *wrs,
+		   uint32_t count, const struct core_sge *sges, uint32_t num_sges, void *base,
+		   uint64_t limit, uint32_t *posted)
 {
-	const struct source source = {sges, num_sges, (uintptr_t)base, limit};
+	struct source source = {.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
+	int result;
+
+	if (qp->qp_type != IBV_QPT_UD)
+		return post_send(qp, wrs, count, &source, posted);
+	source.handles = &provider->address_handles;
+	source.pd = qp->pd;
+	/* Nobody destroys a handle between its look-up and its use. */
+	pthread_rwlock_rdlock(&provider->address_handles.lock);
+	result = post_send(qp, wrs, count, &source, posted);
+	pthread_rwlock_unlock(&provider->address_handles.lock);
+	return result;
+}
+
+/* To srq, or where that is NULL to qp. */
+static inline int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, const struct core_recv_wr *wrs,
+			    uint32_t count, const struct source source, uint32_t *posted)
+{
 	struct ibv_recv_wr batch[BATCH_REQUESTS];
 	struct ibv_sge entries[BATCH_ENTRIES];
 	struct ibv_recv_wr *bad = NULL;
@@ -248,7 +277,8 @@ int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t c
 				break;
 		}
 		checked = true;
-		result = core_verbs_result(ibv_post_recv(qp, batch, &bad));
+		result = core_verbs_result(srq ? ibv_post_srq_recv(srq, batch, &bad) :
+						 ibv_post_recv(qp, batch, &bad));
 		if (result) {
 			done += (uint32_t)(bad - batch);
 			break;
@@ -257,4 +287,24 @@ int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t c
 	}
 	*posted = done;
 	return result;
+}
+
+int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t count,
+		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
+		   uint32_t *posted)
+{
+	const struct source source = {
+		.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
+
+	return post_recv(qp, NULL, wrs, count, source, posted);
+}
+
+int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint32_t count,
+		       const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
+		       uint32_t *posted)
+{
+	const struct source source = {
+		.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
+
+	return post_recv(NULL, srq, wrs, count, source, posted);
 }

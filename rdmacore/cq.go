@@ -48,6 +48,18 @@ func (p *Provider) newCQ(c *C.struct_ibv_cq, channel *C.struct_ibv_comp_channel,
 	return cq
 }
 
+// Resize makes room for at least entries completions (ibv_resize_cq(3)).  EINVAL when there are more in it.
+func (c *CQ) Resize(entries int) error {
+	const op = "ibv_resize_cq"
+	if !c.open() {
+		return closed(op, "CQ")
+	}
+	if entries <= 0 || entries > 1<<30 {
+		return fail(op, syscall.EINVAL, "a completion queue of %d entries", entries)
+	}
+	return check(op, int(C.core_resize_cq(c.provider.c, c.c, C.int(entries))))
+}
+
 func (c *CQ) open() bool { return c != nil && c.c != nil }
 
 // native is nil for a nil queue: none given.

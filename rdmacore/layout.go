@@ -19,6 +19,9 @@ const (
 	_ = -(unsafe.Offsetof(SendWR{}.RemoteAddress) ^ unsafe.Offsetof(C.struct_core_send_wr{}.remote_address))
 	_ = -(unsafe.Offsetof(SendWR{}.CompareAdd) ^ unsafe.Offsetof(C.struct_core_send_wr{}.compare_add))
 	_ = -(unsafe.Offsetof(SendWR{}.Swap) ^ unsafe.Offsetof(C.struct_core_send_wr{}.swap))
+	_ = -(unsafe.Offsetof(SendWR{}.AH) ^ unsafe.Offsetof(C.struct_core_send_wr{}.ah))
+	_ = -(unsafe.Offsetof(SendWR{}.RemoteQPN) ^ unsafe.Offsetof(C.struct_core_send_wr{}.remote_qpn))
+	_ = -(unsafe.Offsetof(SendWR{}.RemoteQKey) ^ unsafe.Offsetof(C.struct_core_send_wr{}.remote_qkey))
 
 	_ = -(unsafe.Sizeof(RecvWR{}) ^ C.sizeof_struct_core_recv_wr)
 	_ = -(unsafe.Offsetof(RecvWR{}.FirstSGE) ^ unsafe.Offsetof(C.struct_core_recv_wr{}.first_sge))

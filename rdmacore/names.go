@@ -16,12 +16,16 @@ const (
 	KindCompChannel
 	KindCQ
 	KindQP
+	KindSRQ
+	KindAH
+	KindMW
 	kinds
 )
 
 var kindNames = names[Kind]{"object kind", []named[Kind]{
 	{KindEventChannel, "event channel"}, {KindID, "ID"}, {KindPD, "PD"}, {KindMR, "MR"},
 	{KindCompChannel, "completion channel"}, {KindCQ, "CQ"}, {KindQP, "QP"},
+	{KindSRQ, "SRQ"}, {KindAH, "AH"}, {KindMW, "MW"},
 }}
 
 func (k Kind) String() string { return kindNames.name(k) }

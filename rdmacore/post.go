@@ -14,7 +14,7 @@ func (q *QP) PostSend(wrs []SendWR, sges []SGE) (accepted int, err error) {
 	if !q.open() {
 		return 0, closed(op, "QP")
 	}
-	return posted(op, hotPostSend(unsafe.Pointer(q.c), wrs, sges, 0, 0))
+	return posted(op, hotPostSend(unsafe.Pointer(q.id.native()), unsafe.Pointer(q.c), wrs, sges, 0, 0))
 }
 
 // PostRecv posts work requests to the receive queue (ibv_post_recv(3)); otherwise as PostSend.
@@ -36,7 +36,7 @@ func (q *QP) PostSendAt(base uintptr, limit uint64, wrs []SendWR, sges []SGE) (a
 	if limit == 0 && len(sges) != 0 { // to C, 0 means no limit
 		return 0, &Error{Op: op, Errno: syscall.EFAULT, Why: postReason(syscall.EFAULT)}
 	}
-	return posted(op, hotPostSend(unsafe.Pointer(q.c), wrs, sges, base, limit))
+	return posted(op, hotPostSend(unsafe.Pointer(q.id.native()), unsafe.Pointer(q.c), wrs, sges, base, limit))
 }
 
 // PostRecvAt is PostRecv for a guest, as PostSendAt.

@@ -25,6 +25,7 @@ type QPInitAttr struct {
 	SignalAll     bool   // every send request makes a completion
 	SendCQ        *CQ    // nil: made with the QP, MaxSendWR entries long, and destroyed with it
 	RecvCQ        *CQ    // nil: likewise
+	SRQ           *SRQ   // where its receives come from; nil: from its own queue
 }
 
 // QP is the queue pair of an id.
@@ -55,6 +56,8 @@ func (id *ID) checkQP(op string, pd *PD, attr *QPInitAttr) error {
 		return closed(op, "PD")
 	case attr.SendCQ != nil && !attr.SendCQ.open(), attr.RecvCQ != nil && !attr.RecvCQ.open():
 		return closed(op, "CQ")
+	case attr.SRQ != nil && !attr.SRQ.open():
+		return closed(op, "SRQ")
 	case id.qp != nil:
 		return fail(op, syscall.EINVAL, "the id has a QP already")
 	}
@@ -66,6 +69,9 @@ func (id *ID) checkQP(op string, pd *PD, attr *QPInitAttr) error {
 		if cq != nil && cq.provider != here {
 			return foreign(op, "CQ", cq.provider, here)
 		}
+	}
+	if attr.SRQ != nil && attr.SRQ.pd.device.provider != here {
+		return foreign(op, "SRQ", attr.SRQ.pd.device.provider, here)
 	}
 	if pd != nil && id.bound() && pd.c.context != id.c.verbs {
 		return fail(op, syscall.EINVAL, "the PD is on %s, the id on %s", pd.Device().Name(),
@@ -116,7 +122,7 @@ func (attr *QPInitAttr) toC() C.struct_ibv_qp_init_attr {
 	if attr.SignalAll {
 		c.sq_sig_all = 1
 	}
-	c.send_cq, c.recv_cq = attr.SendCQ.native(), attr.RecvCQ.native()
+	c.send_cq, c.recv_cq, c.srq = attr.SendCQ.native(), attr.RecvCQ.native(), attr.SRQ.native()
 	return c
 }
 

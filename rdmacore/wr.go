@@ -22,6 +22,10 @@ type SendWR struct {
 	RemoteAddress uint64 // RDMA and atomic operations
 	CompareAdd    uint64 // atomic operations
 	Swap          uint64 // compare and swap
+	AH            uint32 // datagrams: AH.Number of a handle of the QP's PD
+	RemoteQPN     uint32 // datagrams
+	RemoteQKey    uint32 // datagrams; with the highest bit set, the QP's own
+	_             uint32
 }
 
 // RecvWR is one request for a receive queue, ibv_recv_wr in flat form.

@@ -191,12 +191,21 @@ int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t
 	return ibv_post_send(end->id->qp, &wr, &bad);
 }
 
+static int64_t milliseconds(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
 struct ibv_wc poll_one(struct ibv_cq *cq)
 {
 	struct timespec pause = {.tv_nsec = 100000};
+	int64_t deadline = milliseconds() + PATIENCE_MS;
 	struct ibv_wc wc;
 
-	for (int attempt = 0; attempt < PATIENCE_MS * 10; attempt++) {
+	for (uint64_t attempt = 0; attempt < 1000 || milliseconds() < deadline; attempt++) {
 		int polled = ibv_poll_cq(cq, 1, &wc);
 
 		CHECK(polled >= 0);

@@ -201,7 +201,7 @@ static void test_protection_domain(struct bench *bench)
 static void test_limits(struct bench *bench)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = UINT32_MAX, .max_sge = 1}};
-	struct ibv_srq_attr change = {.srq_limit = 5};
+	struct ibv_srq_attr change;
 	struct ibv_sge sges[3];
 	struct ibv_recv_wr wr = {.sg_list = sges, .num_sge = 3}, *bad = NULL;
 	struct ibv_srq *srq;
@@ -213,6 +213,8 @@ static void test_limits(struct bench *bench)
 	for (int entry = 0; entry < 3; entry++)
 		sges[entry] = bench_sge(bench, 0, 8);
 	CHECK(ibv_post_srq_recv(srq, &wr, &bad) == EINVAL && bad == &wr);
+	CHECK(!bench->provider->ibv_query_srq(srq, &change));
+	change.srq_limit = change.max_wr + 1;
 	CHECK(bench->provider->ibv_modify_srq(srq, &change, IBV_SRQ_LIMIT) == EINVAL);
 	CHECK(!bench->provider->ibv_destroy_srq(srq));
 }

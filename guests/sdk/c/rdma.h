@@ -25,8 +25,8 @@ typedef uint32_t rdmarun_handle;
 /* A pointer as sges take it. */
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-#define RDMARUN_ABI_VERSION 0x10001 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0xdea4267cu
+#define RDMARUN_ABI_VERSION 0x10002 /* major << 16 | minor */
+#define RDMARUN_ABI_HASH 0xad1d4bfdu
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -311,6 +311,10 @@ struct rdmarun_qp_init_attr {
 	rdmarun_handle send_cq;
 	/* cq handle; 0: one of max_recv_wr entries is made and goes with the QP */
 	rdmarun_handle recv_cq;
+	/* srq handle; 0: the QP has a receive queue of its own */
+	rdmarun_handle srq;
+	/* 0 */
+	uint32_t reserved;
 };
 
 /* What a QP is (ibv_qp_attr). */
@@ -473,6 +477,13 @@ struct rdmarun_send_wr {
 	uint64_t compare_add;
 	/* compare and swap: the new value */
 	uint64_t swap;
+	/* datagrams: the number of an address handle of the QP's PD */
+	uint32_t ah;
+	/* datagrams: to which QP */
+	uint32_t remote_qpn;
+	/* datagrams: the peer's queue key; with the highest bit set, the QP's own */
+	uint32_t remote_qkey;
+	uint32_t reserved;
 };
 
 /* A receive (ibv_recv_wr). */
@@ -567,6 +578,43 @@ struct rdmarun_addr_result {
 	uint8_t connect[256];
 };
 
+/* The sizes of a shared receive queue (ibv_srq_attr). */
+struct rdmarun_srq_attr {
+	/* size of this struct as the guest knows it, set before the call */
+	uint32_t struct_size;
+	/* receives posted at once */
+	uint32_t max_wr;
+	/* buffers of one receive */
+	uint32_t max_sge;
+	/* when fewer receives are left, SRQ_LIMIT_REACHED comes, once; 0: never */
+	uint32_t srq_limit;
+};
+
+/* An address handle. */
+struct rdmarun_ah {
+	/* for send_wr.ah */
+	uint32_t number;
+	uint32_t reserved;
+};
+
+/* What a memory window is bound to (ibv_mw_bind). */
+struct rdmarun_mw_bind {
+	/* comes back in the completion */
+	uint64_t wr_id;
+	/* the window's first byte, as mr.addr counts */
+	uint64_t addr;
+	/* in bytes; 0: nothing any more (type 1) */
+	uint64_t length;
+	/* mr handle, with access MW_BIND; 0 with length 0 */
+	rdmarun_handle mr;
+	/* enum rdmarun_access; what the peer may do through the window */
+	uint32_t access;
+	/* enum rdmarun_send_flags */
+	uint32_t send_flags;
+	/* written: the new key, good once the request has completed */
+	uint32_t rkey;
+};
+
 /* A completion (ibv_wc, byte for byte). */
 struct rdmarun_wc {
 	/* that of the work request */
@@ -616,7 +664,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, port_space) == 8, "o
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, timeout_ms) == 12, "offset of addr_info.timeout_ms");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, source) == 16, "offset of addr_info.source");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_info, destination) == 40, "offset of addr_info.destination");
-RDMARUN_ASSERT(sizeof(struct rdmarun_qp_init_attr) == 40, "size of qp_init_attr");
+RDMARUN_ASSERT(sizeof(struct rdmarun_qp_init_attr) == 48, "size of qp_init_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, struct_size) == 0, "offset of qp_init_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, qp_type) == 4, "offset of qp_init_attr.qp_type");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, max_send_wr) == 8, "offset of qp_init_attr.max_send_wr");
@@ -627,6 +675,8 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, max_inline_data) 
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, sq_sig_all) == 28, "offset of qp_init_attr.sq_sig_all");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, send_cq) == 32, "offset of qp_init_attr.send_cq");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, recv_cq) == 36, "offset of qp_init_attr.recv_cq");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, srq) == 40, "offset of qp_init_attr.srq");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, reserved) == 44, "offset of qp_init_attr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_qp_attr) == 64, "size of qp_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, struct_size) == 0, "offset of qp_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, qp_state) == 4, "offset of qp_attr.qp_state");
@@ -689,7 +739,7 @@ RDMARUN_ASSERT(sizeof(struct rdmarun_sge) == 16, "size of sge");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_sge, addr) == 0, "offset of sge.addr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_sge, length) == 8, "offset of sge.length");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_sge, lkey) == 12, "offset of sge.lkey");
-RDMARUN_ASSERT(sizeof(struct rdmarun_send_wr) == 56, "size of send_wr");
+RDMARUN_ASSERT(sizeof(struct rdmarun_send_wr) == 72, "size of send_wr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, wr_id) == 0, "offset of send_wr.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, opcode) == 8, "offset of send_wr.opcode");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, send_flags) == 12, "offset of send_wr.send_flags");
@@ -700,6 +750,10 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, rkey) == 28, "offset o
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, remote_addr) == 32, "offset of send_wr.remote_addr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, compare_add) == 40, "offset of send_wr.compare_add");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, swap) == 48, "offset of send_wr.swap");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, ah) == 56, "offset of send_wr.ah");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, remote_qpn) == 60, "offset of send_wr.remote_qpn");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, remote_qkey) == 64, "offset of send_wr.remote_qkey");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, reserved) == 68, "offset of send_wr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_recv_wr) == 16, "size of recv_wr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, wr_id) == 0, "offset of recv_wr.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, first_sge) == 8, "offset of recv_wr.first_sge");
@@ -741,6 +795,22 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, source) == 32, "of
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, destination) == 56, "offset of addr_result.destination");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, route) == 80, "offset of addr_result.route");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_addr_result, connect) == 368, "offset of addr_result.connect");
+RDMARUN_ASSERT(sizeof(struct rdmarun_srq_attr) == 16, "size of srq_attr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_srq_attr, struct_size) == 0, "offset of srq_attr.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_srq_attr, max_wr) == 4, "offset of srq_attr.max_wr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_srq_attr, max_sge) == 8, "offset of srq_attr.max_sge");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_srq_attr, srq_limit) == 12, "offset of srq_attr.srq_limit");
+RDMARUN_ASSERT(sizeof(struct rdmarun_ah) == 8, "size of ah");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah, number) == 0, "offset of ah.number");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah, reserved) == 4, "offset of ah.reserved");
+RDMARUN_ASSERT(sizeof(struct rdmarun_mw_bind) == 40, "size of mw_bind");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, wr_id) == 0, "offset of mw_bind.wr_id");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, addr) == 8, "offset of mw_bind.addr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, length) == 16, "offset of mw_bind.length");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, mr) == 24, "offset of mw_bind.mr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, access) == 28, "offset of mw_bind.access");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, send_flags) == 32, "offset of mw_bind.send_flags");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, rkey) == 36, "offset of mw_bind.rkey");
 RDMARUN_ASSERT(sizeof(struct rdmarun_wc) == 48, "size of wc");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, wr_id) == 0, "offset of wc.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, status) == 8, "offset of wc.status");
@@ -1214,6 +1284,79 @@ int32_t rdmarun_join_multicast_ex(rdmarun_handle ep, const struct rdmarun_addres
  */
 RDMARUN_IMPORT(leave_multicast)
 int32_t rdmarun_leave_multicast(rdmarun_handle ep, const struct rdmarun_address *group);
+
+/*
+ * Makes a shared receive queue (ibv_create_srq(3)): its receives go to whichever of its QPs gets
+ * the next message. srq_limit is ignored. Returns the SRQ's handle. EINVAL: more than the device
+ * can do.
+ */
+RDMARUN_IMPORT(create_srq)
+int32_t rdmarun_create_srq(rdmarun_handle pd, const struct rdmarun_srq_attr *attr);
+
+/* Writes the sizes that were granted, and the limit while it is armed (ibv_query_srq(3)). */
+RDMARUN_IMPORT(query_srq)
+int32_t rdmarun_query_srq(rdmarun_handle srq, struct rdmarun_srq_attr *attr);
+
+/*
+ * Asks for SRQ_LIMIT_REACHED when fewer receives are left (ibv_modify_srq(3)). EINVAL: more than
+ * the queue holds.
+ */
+RDMARUN_IMPORT(arm_srq)
+int32_t rdmarun_arm_srq(rdmarun_handle srq, uint32_t srq_limit);
+
+/*
+ * Makes room for so many receives (ibv_modify_srq(3)). EINVAL: more are posted, or the device
+ * cannot hold so many.
+ */
+RDMARUN_IMPORT(resize_srq)
+int32_t rdmarun_resize_srq(rdmarun_handle srq, uint32_t max_wr);
+
+/*
+ * Posts receives to a shared queue (ibv_post_srq_recv(3)), otherwise as post_recv. Returns the
+ * number posted, which is count. As post_send.
+ */
+RDMARUN_IMPORT(post_srq_recv)
+int32_t rdmarun_post_srq_recv(rdmarun_handle srq, const struct rdmarun_recv_wr *wrs, uint32_t count, const struct rdmarun_sge *sges, uint32_t num_sges, uint64_t *posted);
+
+/* Destroys a shared receive queue (ibv_destroy_srq(3)). EBUSY: QPs use it. */
+RDMARUN_IMPORT(destroy_srq)
+int32_t rdmarun_destroy_srq(rdmarun_handle srq);
+
+/*
+ * Makes an address handle, which says where datagrams go (ibv_create_ah(3)): of ESTABLISHED or
+ * MULTICAST_JOIN, for example. Returns the AH's handle. EINVAL: the device has no such port or GID.
+ */
+RDMARUN_IMPORT(create_ah)
+int32_t rdmarun_create_ah(rdmarun_handle pd, const struct rdmarun_ah_attr *attr, struct rdmarun_ah *ah);
+
+/*
+ * Makes the address handle of the way back to a datagram's sender, wc.src_qp
+ * (ibv_create_ah_from_wc(3)). Returns the AH's handle. EINVAL: there is no header.
+ */
+RDMARUN_IMPORT(create_ah_from_wc)
+int32_t rdmarun_create_ah_from_wc(rdmarun_handle pd, const struct rdmarun_wc *wc, const void *grh, struct rdmarun_ah *ah);
+
+/* Destroys an address handle (ibv_destroy_ah(3)). */
+RDMARUN_IMPORT(destroy_ah)
+int32_t rdmarun_destroy_ah(rdmarun_handle ah);
+
+/*
+ * Allocates a memory window, bound to nothing (ibv_alloc_mw(3)). Returns the window's handle.
+ * EINVAL: no such type. EOPNOTSUPP: the device has no windows.
+ */
+RDMARUN_IMPORT(alloc_mw)
+int32_t rdmarun_alloc_mw(rdmarun_handle pd, uint32_t mw_type);
+
+/*
+ * Posts a request to bind a window to a part of a region (ibv_bind_mw(3)). EINVAL: QP, window and
+ * region are not of one PD, or the QP's state does not allow it.
+ */
+RDMARUN_IMPORT(bind_mw)
+int32_t rdmarun_bind_mw(rdmarun_handle qp, rdmarun_handle mw, struct rdmarun_mw_bind *bind);
+
+/* Frees a memory window; its key ends (ibv_dealloc_mw(3)). */
+RDMARUN_IMPORT(dealloc_mw)
+int32_t rdmarun_dealloc_mw(rdmarun_handle mw);
 
 
 #ifdef __cplusplus

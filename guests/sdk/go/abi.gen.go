@@ -5,10 +5,10 @@ package rdma
 import "structs"
 
 // ABIVersion is the version of the ABI that this package was made for, major<<16 | minor.
-const ABIVersion = 0x10001
+const ABIVersion = 0x10002
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0xdea4267c
+const ABIHash = 0xad1d4bfd
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -708,6 +708,8 @@ type QPInitAttr struct {
 	SQSigAll      uint32 // 1: every send request completes with a completion
 	SendCQ        Handle // cq handle; 0: one of max_send_wr entries is made and goes with the QP
 	RecvCQ        Handle // cq handle; 0: one of max_recv_wr entries is made and goes with the QP
+	SRQ           Handle // srq handle; 0: the QP has a receive queue of its own
+	_             uint32
 }
 
 // QPAttr: What a QP is (ibv_qp_attr).
@@ -810,6 +812,10 @@ type SendWR struct {
 	RemoteAddress uint64 // in the peer's memory region: RDMA and atomics
 	CompareAdd    uint64 // atomics: what to compare with, or to add
 	Swap          uint64 // compare and swap: the new value
+	AH            uint32 // datagrams: the number of an address handle of the QP's PD
+	RemoteQPN     uint32 // datagrams: to which QP
+	RemoteQKey    uint32 // datagrams: the peer's queue key; with the highest bit set, the QP's own
+	_             uint32
 }
 
 // RecvWR: A receive (ibv_recv_wr).
@@ -871,6 +877,34 @@ type AddrResult struct {
 	Destination Address    // family 0 for none
 	Route       [288]uint8 // path records, as set_option takes them for IB_PATH
 	Connect     [256]uint8 // goes before the private data of the first connect
+}
+
+// SRQAttr: The sizes of a shared receive queue (ibv_srq_attr).
+type SRQAttr struct {
+	_          structs.HostLayout
+	StructSize uint32 // size of this struct as the guest knows it, set before the call
+	MaxWR      uint32 // receives posted at once
+	MaxSGE     uint32 // buffers of one receive
+	Limit      uint32 // when fewer receives are left, SRQ_LIMIT_REACHED comes, once; 0: never
+}
+
+// AH: An address handle.
+type AH struct {
+	_      structs.HostLayout
+	Number uint32 // for send_wr.ah
+	_      uint32
+}
+
+// MWBind: What a memory window is bound to (ibv_mw_bind).
+type MWBind struct {
+	_       structs.HostLayout
+	WRID    uint64 // comes back in the completion
+	Address uint64 // the window's first byte, as mr.addr counts
+	Length  uint64 // in bytes; 0: nothing any more (type 1)
+	MR      Handle // mr handle, with access MW_BIND; 0 with length 0
+	Access  Access // what the peer may do through the window
+	Flags   SendFlags
+	RKey    uint32 // written: the new key, good once the request has completed
 }
 
 // WC: A completion (ibv_wc, byte for byte).

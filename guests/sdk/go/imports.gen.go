@@ -452,3 +452,79 @@ func abiJoinMulticastEx(ep Handle, group *Address, joinFlags JoinFlags, tag int6
 //go:wasmimport rdma leave_multicast
 //go:noescape
 func abiLeaveMulticast(ep Handle, group *Address) int32
+
+// abiCreateSrq: Makes a shared receive queue (ibv_create_srq(3)): its receives go to whichever of
+// its QPs gets the next message. srq_limit is ignored.
+//
+//go:wasmimport rdma create_srq
+//go:noescape
+func abiCreateSrq(pd Handle, attr *SRQAttr) int32
+
+// abiQuerySrq: Writes the sizes that were granted, and the limit while it is armed
+// (ibv_query_srq(3)).
+//
+//go:wasmimport rdma query_srq
+//go:noescape
+func abiQuerySrq(srq Handle, attr *SRQAttr) int32
+
+// abiArmSrq: Asks for SRQ_LIMIT_REACHED when fewer receives are left (ibv_modify_srq(3)).
+//
+//go:wasmimport rdma arm_srq
+//go:noescape
+func abiArmSrq(srq Handle, srqLimit uint32) int32
+
+// abiResizeSrq: Makes room for so many receives (ibv_modify_srq(3)).
+//
+//go:wasmimport rdma resize_srq
+//go:noescape
+func abiResizeSrq(srq Handle, maxWR uint32) int32
+
+// abiPostSrqRecv: Posts receives to a shared queue (ibv_post_srq_recv(3)), otherwise as post_recv.
+//
+//go:wasmimport rdma post_srq_recv
+//go:noescape
+func abiPostSrqRecv(srq Handle, wrs *RecvWR, count uint32, sges *SGE, numSGEs uint32, posted *uint64) int32
+
+// abiDestroySrq: Destroys a shared receive queue (ibv_destroy_srq(3)).
+//
+//go:wasmimport rdma destroy_srq
+//go:noescape
+func abiDestroySrq(srq Handle) int32
+
+// abiCreateAH: Makes an address handle, which says where datagrams go (ibv_create_ah(3)): of
+// ESTABLISHED or MULTICAST_JOIN, for example.
+//
+//go:wasmimport rdma create_ah
+//go:noescape
+func abiCreateAH(pd Handle, attr *AHAttr, ah *AH) int32
+
+// abiCreateAHFromWC: Makes the address handle of the way back to a datagram's sender, wc.src_qp
+// (ibv_create_ah_from_wc(3)).
+//
+//go:wasmimport rdma create_ah_from_wc
+//go:noescape
+func abiCreateAHFromWC(pd Handle, wc *WC, grh unsafe.Pointer, ah *AH) int32
+
+// abiDestroyAH: Destroys an address handle (ibv_destroy_ah(3)).
+//
+//go:wasmimport rdma destroy_ah
+//go:noescape
+func abiDestroyAH(ah Handle) int32
+
+// abiAllocMW: Allocates a memory window, bound to nothing (ibv_alloc_mw(3)).
+//
+//go:wasmimport rdma alloc_mw
+//go:noescape
+func abiAllocMW(pd Handle, mwType uint32) int32
+
+// abiBindMW: Posts a request to bind a window to a part of a region (ibv_bind_mw(3)).
+//
+//go:wasmimport rdma bind_mw
+//go:noescape
+func abiBindMW(qp Handle, mw Handle, bind *MWBind) int32
+
+// abiDeallocMW: Frees a memory window; its key ends (ibv_dealloc_mw(3)).
+//
+//go:wasmimport rdma dealloc_mw
+//go:noescape
+func abiDeallocMW(mw Handle) int32

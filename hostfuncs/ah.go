@@ -1,0 +1,101 @@
+package hostfuncs
+
+import (
+	"net/netip"
+	"structs"
+
+	"rdmarun/rdmacore"
+)
+
+// AH is what a guest learns of its address handle.
+type AH struct {
+	_        structs.HostLayout
+	Number   uint32 `abi:"number" doc:"for send_wr.ah"`
+	Reserved uint32 `abi:"reserved" doc:""`
+}
+
+func ahFunctions() []Function {
+	pd := Param{"pd", HandleOf, "pd", "of the QPs that shall use it"}
+	ah := Param{"ah", Out, "ah", "the handle's number for work requests"}
+	return []Function{
+		{
+			Name: "create_ah", Since: v1_2, Capability: CapabilityWork,
+			Doc: "Makes an address handle, which says where datagrams go (ibv_create_ah(3)): of ESTABLISHED or " +
+				"MULTICAST_JOIN, for example.",
+			Params:  []Param{pd, {"attr", In, "ah_attr", ""}, ah},
+			Result:  "the AH's handle",
+			Errors:  "EINVAL: the device has no such port or GID.",
+			binding: bind3((*Instance).createAH),
+		},
+		{
+			Name: "create_ah_from_wc", Since: v1_2, Capability: CapabilityWork,
+			Doc: "Makes the address handle of the way back to a datagram's sender, wc.src_qp " +
+				"(ibv_create_ah_from_wc(3)).",
+			Params: []Param{pd, {"wc", In, "wc", "of the receive"},
+				{"grh", In, "bytes", "the first 40 bytes of its buffer"}, ah},
+			Result:  "the AH's handle",
+			Errors:  "EINVAL: there is no header.",
+			binding: bind4((*Instance).createAHFromWC),
+		},
+		{
+			Name: "destroy_ah", Since: v1_2, Capability: CapabilityWork,
+			Doc:     "Destroys an address handle (ibv_destroy_ah(3)).",
+			Params:  []Param{{"ah", HandleOf, "ah", ""}},
+			binding: bind1((*Instance).destroyAH),
+		},
+	}
+}
+
+func (i *Instance) createAH(pdHandle Handle, at, out Pointer) int32 {
+	attrs, errno := view[AHAttr](i, at, 1)
+	if errno != 0 {
+		return i.badPointer("attr", errno)
+	}
+	attr := attrs[0].core()
+	return i.newAH(pdHandle, out, func(pd *rdmacore.PD) (*rdmacore.AH, error) { return pd.CreateAH(attr) })
+}
+
+func (i *Instance) createAHFromWC(pdHandle Handle, at, grhAt, out Pointer) int32 {
+	wcs, errno := view[rdmacore.WC](i, at, 1)
+	if errno != 0 {
+		return i.badPointer("wc", errno)
+	}
+	grh, errno := i.bytes(grhAt, rdmacore.GRHLength)
+	if errno != 0 {
+		return i.badPointer("grh", errno)
+	}
+	return i.newAH(pdHandle, out, func(pd *rdmacore.PD) (*rdmacore.AH, error) {
+		return pd.CreateAHFromWC(&wcs[0], grh, 1)
+	})
+}
+
+func (i *Instance) newAH(pdHandle Handle, at Pointer, create func(*rdmacore.PD) (*rdmacore.AH, error)) int32 {
+	pd, ok := i.pds.get(pdHandle)
+	if !ok {
+		return i.badHandle(KindPD)
+	}
+	out, errno := view[AH](i, at, 1)
+	if errno != 0 {
+		return i.badPointer("ah", errno)
+	}
+	ah, err := create(pd)
+	if err != nil {
+		return i.fail(err)
+	}
+	number := ah.Number()
+	handle := named(i, &i.ahs, ah, ah.Destroy)
+	if handle > 0 {
+		out[0] = AH{Number: number}
+	}
+	return handle
+}
+
+func (i *Instance) destroyAH(handle Handle) int32 {
+	return destroy(i, &i.ahs, handle, (*rdmacore.AH).Destroy)
+}
+
+func (a *AHAttr) core() rdmacore.AHAttr {
+	return rdmacore.AHAttr{IsGlobal: a.IsGlobal != 0, DGID: netip.AddrFrom16(a.DGID), FlowLabel: a.FlowLabel,
+		SGIDIndex: a.SGIDIndex, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass, DLID: a.DLID, SL: a.SL,
+		SrcPathBits: a.SrcPathBits, StaticRate: a.StaticRate, PortNum: a.PortNum}
+}
