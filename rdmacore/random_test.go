@@ -19,7 +19,13 @@ const randomTime = "RDMARUN_RANDOM_TIME"
 // destroyed or of another provider.  Each call returns with an errno or without error; no id gets an event
 // that its state does not allow; nothing is left at the end.  What fails is made small and printed with the
 // command that replays it.
+//
+// On a kernel it runs only when asked to: Linux lets rdma_destroy_id wait, uninterruptibly and for minutes, for
+// messages of the id that are still on their way (cm_destroy_id, seen on 6.1).
 func TestRandomCalls(t *testing.T) {
+	if !onSoft() && os.Getenv(randomTime) == "" {
+		t.Skip("a kernel may take minutes for a call; " + randomTime + " has it tried")
+	}
 	length, err := time.ParseDuration(os.Getenv(randomTime))
 	if err != nil && os.Getenv(randomTime) != "" {
 		t.Fatal(err)

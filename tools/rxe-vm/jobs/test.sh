@@ -21,7 +21,8 @@ devices_show() {
 
 go_api_tests() (
 	cd rdmacore || exit
-	limited env RDMARUN_TEST_PROVIDER=verbs ../bin/rdmacore.test -test.timeout 60s
+	limit=200
+	limited env RDMARUN_TEST_PROVIDER=verbs ../bin/rdmacore.test -test.timeout 180s
 )
 
 # kernel_objects: how many of each the kernel holds; its own are among them.
