@@ -40,7 +40,7 @@ static int give_up(struct client *client, struct core_measure_connection *connec
 	client->under_way--;
 	if (!connection->farewell && client->worker->result.failed++ < spec->errors_max)
 		return 0;
-	return core_measure_fail_with(client->worker, error);
+	return core_measure_connect_fail_with(client->worker, error);
 }
 
 static int call_failed(struct client *client, struct core_measure_connection *connection, int result,

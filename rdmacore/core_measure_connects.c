@@ -117,13 +117,25 @@ void core_measure_connection_end(struct core_measure_connects *connects,
 	connection->id = NULL;
 }
 
+int core_measure_connect_fail_with(struct core_measure_worker *worker,
+				   const struct core_measure_error *error)
+{
+	if (core_measure_stopped(worker))
+		return core_measure_fail(worker, -ECANCELED, CORE_MEASURE_NO_ERROR);
+	return core_measure_fail_with(worker, error);
+}
+
 int core_measure_connect_failed(struct core_measure_worker *worker, int result,
 				enum core_measure_step step, uint64_t number)
 {
-	return core_measure_fail_with(worker, &(struct core_measure_error){.result = result,
-									    .stage = CORE_MEASURE_CALL,
-									    .step = step,
-									    .message = number});
+	struct core_measure_error error = {
+		.result = result,
+		.stage = CORE_MEASURE_CALL,
+		.step = step,
+		.message = number,
+	};
+
+	return core_measure_connect_fail_with(worker, &error);
 }
 
 int core_measure_connect_event(struct core_measure_worker *worker, struct core_event *event)

@@ -40,6 +40,12 @@ void core_measure_connection_end(struct core_measure_connects *connects,
 				 struct core_measure_connection *connection);
 /* Wait for the next event.  0, or a negative errno with the error recorded. */
 int core_measure_connect_event(struct core_measure_worker *worker, struct core_event *event);
+/*
+ * Record an error, unless the measurement has been told to stop: with the connections of the end that hears it
+ * first go those of the other, and what fails then is no reason.
+ */
+int core_measure_connect_fail_with(struct core_measure_worker *worker,
+				   const struct core_measure_error *error);
 /* Record that the function of step returned result, in connection number. */
 int core_measure_connect_failed(struct core_measure_worker *worker, int result,
 				enum core_measure_step step, uint64_t number);

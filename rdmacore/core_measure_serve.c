@@ -22,6 +22,19 @@ static void end_connection(struct server *server, struct core_measure_connection
 	free(connection);
 }
 
+/* A request cannot be answered any more when its client has given it up, and has the error. */
+static int failed_answer(struct server *server, struct core_measure_connection *connection, int result,
+			 int step)
+{
+	struct core_measure_worker *worker = server->worker;
+
+	if (result != -EINVAL)
+		return core_measure_connect_failed(worker, result, step, worker->received);
+	worker->result.failed++;
+	end_connection(server, connection);
+	return 0;
+}
+
 static int accept_request(struct server *server, struct rdma_cm_id *id)
 {
 	struct core_measure_connection *connection = calloc(1, sizeof(*connection));
@@ -42,14 +55,10 @@ static int accept_request(struct server *server, struct rdma_cm_id *id)
 	server->connections = connection;
 	result = core_measure_connect_qp(server->connects, id);
 	if (result)
-		return core_measure_connect_failed(worker, result, CORE_MEASURE_STEP_CREATE_QP,
-						   worker->received);
+		return failed_answer(server, connection, result, CORE_MEASURE_STEP_CREATE_QP);
 	core_measure_connect_param(&param, CORE_MEASURE_HELLO);
 	result = core_accept(server->connects->provider, id, &param);
-	if (result)
-		return core_measure_connect_failed(worker, result, CORE_MEASURE_STEP_CONNECT,
-						   worker->received);
-	return 0;
+	return result ? failed_answer(server, connection, result, CORE_MEASURE_STEP_CONNECT) : 0;
 }
 
 static void refuse(struct server *server, struct rdma_cm_id *id)
@@ -73,14 +82,17 @@ static int handle(struct server *server, const struct core_event *event)
 		refuse(server, event->id);
 		return 0;
 	}
-	if (event->id == server->connects->listener)
-		return core_measure_fail_with(worker, &(struct core_measure_error){
-							      .result = -EIO,
-							      .stage = CORE_MEASURE_EVENT_ERROR,
-							      .event = event->type,
-							      .event_status = event->status,
-							      .message = worker->received,
-						      });
+	if (event->id == server->connects->listener) {
+		struct core_measure_error error = {
+			.result = -EIO,
+			.stage = CORE_MEASURE_EVENT_ERROR,
+			.event = event->type,
+			.event_status = event->status,
+			.message = worker->received,
+		};
+
+		return core_measure_connect_fail_with(worker, &error);
+	}
 	connection = event->id->context;
 	switch (event->type) {
 	case RDMA_CM_EVENT_ESTABLISHED:

@@ -410,7 +410,8 @@ void soft_id_destroy_qp(struct rdma_cm_id *id);
 int soft_id_create_cqs(struct rdma_cm_id *id, uint32_t send_entries, uint32_t recv_entries);
 void soft_id_destroy_cqs(struct rdma_cm_id *id);
 int soft_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask);
-/* INIT with the negotiated rights, RTR and RTS.  cm.lock is held.  0 or a positive errno. */
+/* INIT, with the rights that the connection has now; RTR and RTS.  cm.lock is held.  0 or an errno. */
+int soft_id_prepare_qp(struct soft_id *id);
 int soft_id_connect_qp(struct soft_id *id);
 void soft_id_fail_qp(struct soft_id *id);
 

@@ -192,6 +192,9 @@ static int accept_connection(struct soft_id *id, const struct rdma_conn_param *p
 {
 	int error = check_param(id, param);
 
+	/* The rights are those of the offer: Linux takes the grant when it sends the REP. */
+	if (!error && id->rdma.qp)
+		error = soft_id_prepare_qp(id);
 	if (error)
 		return error;
 	if (id->state == SOFT_ID_REQ_RECEIVED) {

@@ -192,7 +192,7 @@ static void complete_connect(struct soft_cm_event *event)
 
 	if (!id->rdma.qp)
 		return;
-	if (soft_id_connect_qp(id)) { /* or the server has withdrawn its REP meanwhile */
+	if (soft_id_prepare_qp(id) || soft_id_connect_qp(id)) { /* or the server has withdrawn its REP meanwhile */
 		/* Nothing is sent: the peer hears of it when the id is destroyed. */
 		event->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
 		event->rdma.status = -1;

@@ -293,21 +293,25 @@ int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int 
 	return soft_cm_finish(id->cm, error);
 }
 
+static int move_qp(struct soft_id *id, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask;
+	int error = init_qp_attr(id, &attr, &mask);
+
+	return error ? error : soft_modify_qp(id->rdma.qp, &attr, mask);
+}
+
+int soft_id_prepare_qp(struct soft_id *id)
+{
+	return move_qp(id, IBV_QPS_INIT);
+}
+
 int soft_id_connect_qp(struct soft_id *id)
 {
-	static const enum ibv_qp_state way[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+	int error = move_qp(id, IBV_QPS_RTR);
 
-	for (size_t step = 0; step < sizeof(way) / sizeof(way[0]); step++) {
-		struct ibv_qp_attr attr = {.qp_state = way[step]};
-		int mask;
-		int error = init_qp_attr(id, &attr, &mask);
-
-		if (!error)
-			error = soft_modify_qp(id->rdma.qp, &attr, mask);
-		if (error)
-			return error;
-	}
-	return 0;
+	return error ? error : move_qp(id, IBV_QPS_RTS);
 }
 
 void soft_id_fail_qp(struct soft_id *id)
