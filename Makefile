@@ -33,7 +33,7 @@ setup:
 # --- what a user runs ------------------------------------------------------------------------
 
 .PHONY: demo
-demo: bin/rdmarun guests ## set up, build, and run the main job: rping, then two WASM guests
+demo: build guests ## set up, build, and run the main job: rping, then two WASM guests
 	$(Q)bin/rdmarun run scenarios/rping.yaml
 	$(Q)bin/rdmarun run scenarios/guest-pingpong.yaml
 
@@ -59,7 +59,7 @@ clean: ## remove what was built (the Go and VM caches stay)
 # --- tests -----------------------------------------------------------------------------------
 
 .PHONY: test
-test: check go-test core-test ## every test that needs no VM
+test: check go-test core-test exec-test ## every test that needs no VM
 
 .PHONY: check
 check: | setup ## go vet and gofmt
@@ -73,7 +73,7 @@ setup-test:
 	@tools/setup.sh test
 
 .PHONY: go-test
-go-test: guests | setup setup-test ## Go tests, with the race detector
+go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	$(Q)$(GO) test -race -timeout 10m ./...
 
 .PHONY: core-test

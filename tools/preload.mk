@@ -17,3 +17,29 @@ bin/librdmarun-soft.so: $(PRELOAD_OBJECTS) rdmacore/preload/preload.map
 		-o $@ $(PRELOAD_OBJECTS)
 
 -include $(wildcard build/preload/*.d build/preload/preload/*.d)
+
+# --- programs that know nothing of rdmarun, run under "rdmarun exec" ----------------------------
+
+EXEC_TESTS  := $(patsubst tools/exec-test/%.c,build/exec-test/%,$(wildcard tools/exec-test/test_*.c))
+EXEC_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g -pthread
+EXEC_LIBS   := -lrdmacm -libverbs -ldl
+
+build/exec-test/%: tools/exec-test/%.c tools/exec-test/endpoint.c tools/exec-test/exec_test.h | setup
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(EXEC_CFLAGS) -o $@ $(filter %.c,$^) $(EXEC_LIBS)
+
+# This one has the libraries from its plug-in only.
+build/exec-test/test_dlclose: tools/exec-test/test_dlclose.c tools/exec-test/exec_test.h | setup
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(EXEC_CFLAGS) -o $@ $< -ldl
+
+build/exec-test/plugin.so: tools/exec-test/plugin.c tools/exec-test/endpoint.c tools/exec-test/exec_test.h | setup
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(EXEC_CFLAGS) -shared -fPIC -o $@ $(filter %.c,$^) $(EXEC_LIBS)
+
+.PHONY: exec-test
+exec-test: build $(EXEC_TESTS) build/exec-test/plugin.so ## programs of others under "rdmarun exec": fork, exit, dlclose
+	$(Q)for test in $(EXEC_TESTS); do \
+		timeout 60 bin/rdmarun exec -- $$test build/exec-test/plugin.so || { echo "FAIL $$test"; exit 1; }; \
+		echo "ok   $$test"; \
+	done

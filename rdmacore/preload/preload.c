@@ -4,22 +4,41 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "preload_context.h"
+#include "soft_cm.h"
+#include "soft_device.h"
+#include "soft_host.h"
+
 /*
- * The one provider of the process.  A preloaded library has nowhere else to keep it: its callers know no
- * handle of ours.
+ * The one provider of the process.  A preloaded library has nowhere else to keep it: its callers know
+ * no handle of ours.
  */
 static struct {
 	pthread_once_t once;
+	pthread_once_t watching; /* handlers of forks outlive one */
 	struct core_provider provider;
 	int error;
-	bool opened;
-	bool inherited; /* this is a child, and the parent had opened it */
-} process = {.once = PTHREAD_ONCE_INIT};
+	bool forked; /* this is a child, and an ancestor had a provider */
+} process = {.once = PTHREAD_ONCE_INIT, .watching = PTHREAD_ONCE_INIT};
 
+/*
+ * What the parent had is a copy without its timer thread, and its locks are as other threads left them:
+ * it is left alone, and the child's first call opens a provider of its own.
+ */
 static void in_child(void)
 {
-	if (process.opened)
-		process.inherited = true;
+	process.once = (pthread_once_t)PTHREAD_ONCE_INIT;
+	process.forked = true;
+}
+
+static void watch_forks(void)
+{
+	preload_contexts_watch_forks(in_child);
+}
+
+static struct soft_host *host(void)
+{
+	return process.provider.host;
 }
 
 static void open_provider(void)
@@ -31,21 +50,38 @@ static void open_provider(void)
 		options.seeded = true;
 		options.seed = strtoull(seed, NULL, 0);
 	}
+	process.provider = (struct core_provider){0};
 	process.error = -soft_provider_open(&process.provider, &options);
 	if (process.error)
 		return;
-	process.opened = true;
-	/* Without it a child that goes on with its parent's objects waits for a lock for ever. */
-	pthread_atfork(NULL, NULL, in_child);
+	/* Programs are given it by rdma_cm, in id->verbs. */
+	if (preload_context_add(host()->cm->context)) {
+		soft_provider_close(&process.provider);
+		process.error = ENOMEM;
+		return;
+	}
+	pthread_once(&process.watching, watch_forks);
 }
 
 struct core_provider *preload_provider(void)
 {
 	pthread_once(&process.once, open_provider);
-	if (process.error || process.inherited) {
-		errno = process.error ? process.error : ENODEV;
+	if (process.error) {
+		errno = process.error;
 		return NULL;
 	}
 	process.provider.select(&process.provider);
 	return &process.provider;
+}
+
+struct core_provider *preload_provider_of(const void *owner)
+{
+	struct core_provider *provider = preload_provider();
+
+	if (provider && process.forked && owner && owner != &host()->device->ibv &&
+	    owner != host()->cm) {
+		errno = ENODEV;
+		return NULL;
+	}
+	return provider;
 }

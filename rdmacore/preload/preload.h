@@ -3,8 +3,12 @@
  * linked with librdmacm and libibverbs runs on the embedded device without being changed or built anew.
  *
  * Each function of the provider table is exported and calls its entry.  What the provider lacks answers
- * ENOSYS.  The inline verbs need nothing: they go through ibv_context.ops of a context of ours.  What is not
- * in the table (names of statuses, conversions of rates) stays the real library's.
+ * ENOSYS.  The inline verbs need nothing: they go through ibv_context.ops of a context of ours.  What is
+ * not in the table and would touch our objects is in preload_beyond.c; the rest (names of statuses,
+ * conversions of rates) stays the real library's.
+ *
+ * A forked child has a device of its own, opened by the first function that it calls.  Its parent's
+ * objects are nothing there, as on a real device: every function refuses them with ENODEV.
  */
 #ifndef PRELOAD_H
 #define PRELOAD_H
@@ -13,16 +17,51 @@
 
 /*
  * The process's provider, opened when the first function is called and never closed: programs exit with
- * objects alive.  NULL with errno when it could not be opened, and in a forked child of a process that had
- * already begun: its host's thread and locks stayed with the parent.
+ * objects alive.  NULL with errno when it could not be opened.
  */
 struct core_provider *preload_provider(void);
 
+/*
+ * The same, for a function that is given an object of that owner; NULL and errno ENODEV also when the
+ * object was made before this process was forked.  owner is what OWNER gives, or NOBODYS.
+ */
+struct core_provider *preload_provider_of(const void *owner);
+
+/* The device, or the communication manager, that an object of either library belongs to. */
+const void *preload_owner_of_device(const struct ibv_device *device);
+const void *preload_owner_of_context(const struct ibv_context *context);
+const void *preload_owner_of_pd(const struct ibv_pd *pd);
+const void *preload_owner_of_mr(const struct ibv_mr *mr);
+const void *preload_owner_of_ah(const struct ibv_ah *ah);
+const void *preload_owner_of_comp_channel(const struct ibv_comp_channel *channel);
+const void *preload_owner_of_cq(const struct ibv_cq *cq);
+const void *preload_owner_of_qp(const struct ibv_qp *qp);
+const void *preload_owner_of_srq(const struct ibv_srq *srq);
+const void *preload_owner_of_channel(const struct rdma_event_channel *channel);
+const void *preload_owner_of_id(const struct rdma_cm_id *id);
+const void *preload_owner_of_event(const struct rdma_cm_event *event);
+
+#define OWNER(object)                                                                              \
+	_Generic((object),                                                                         \
+		struct ibv_device *: preload_owner_of_device,                                      \
+		struct ibv_context *: preload_owner_of_context,                                    \
+		struct ibv_pd *: preload_owner_of_pd,                                              \
+		struct ibv_mr *: preload_owner_of_mr,                                              \
+		struct ibv_ah *: preload_owner_of_ah,                                              \
+		struct ibv_comp_channel *: preload_owner_of_comp_channel,                          \
+		struct ibv_cq *: preload_owner_of_cq,                                              \
+		struct ibv_qp *: preload_owner_of_qp,                                              \
+		struct ibv_srq *: preload_owner_of_srq,                                            \
+		struct rdma_event_channel *: preload_owner_of_channel,                             \
+		struct rdma_cm_id *: preload_owner_of_id,                                          \
+		struct rdma_cm_event *: preload_owner_of_event)(object)
+#define NOBODYS NULL
+
 /* FORWARD_*: by what a failure looks like.  librdmacm: -1 and errno; libibverbs: the errno itself. */
-#define FORWARD_RDMACM(name, parameters, arguments)                                                \
+#define FORWARD_RDMACM(owner, name, parameters, arguments)                                         \
 	int name parameters                                                                        \
 	{                                                                                          \
-		struct core_provider *provider = preload_provider();                               \
+		struct core_provider *provider = preload_provider_of(owner);                       \
                                                                                                    \
 		if (provider && provider->name)                                                    \
 			return provider->name arguments;                                           \
@@ -31,20 +70,20 @@ struct core_provider *preload_provider(void);
 		return -1;                                                                         \
 	}
 
-#define FORWARD_IBVERBS(name, parameters, arguments)                                               \
+#define FORWARD_IBVERBS(owner, name, parameters, arguments)                                        \
 	int name parameters                                                                        \
 	{                                                                                          \
-		struct core_provider *provider = preload_provider();                               \
+		struct core_provider *provider = preload_provider_of(owner);                       \
                                                                                                    \
 		if (provider && provider->name)                                                    \
 			return provider->name arguments;                                           \
 		return provider ? ENOSYS : errno;                                                  \
 	}
 
-#define FORWARD_POINTER(type, name, parameters, arguments)                                         \
+#define FORWARD_POINTER(owner, type, name, parameters, arguments)                                  \
 	type name parameters                                                                       \
 	{                                                                                          \
-		struct core_provider *provider = preload_provider();                               \
+		struct core_provider *provider = preload_provider_of(owner);                       \
                                                                                                    \
 		if (provider && provider->name)                                                    \
 			return provider->name arguments;                                           \
@@ -53,18 +92,18 @@ struct core_provider *preload_provider(void);
 		return NULL;                                                                       \
 	}
 
-#define FORWARD_NUMBER(type, name, parameters, arguments)                                          \
+#define FORWARD_NUMBER(owner, type, name, parameters, arguments)                                   \
 	type name parameters                                                                       \
 	{                                                                                          \
-		struct core_provider *provider = preload_provider();                               \
+		struct core_provider *provider = preload_provider_of(owner);                       \
                                                                                                    \
 		return provider && provider->name ? provider->name arguments : 0;                  \
 	}
 
-#define FORWARD_VOID(name, parameters, arguments)                                                  \
+#define FORWARD_VOID(owner, name, parameters, arguments)                                           \
 	void name parameters                                                                       \
 	{                                                                                          \
-		struct core_provider *provider = preload_provider();                               \
+		struct core_provider *provider = preload_provider_of(owner);                       \
                                                                                                    \
 		if (provider && provider->name)                                                    \
 			provider->name arguments;                                                  \
