@@ -129,6 +129,37 @@ func TestFaultLostMessages(t *testing.T) {
 	}
 }
 
+// A message that is late, that comes twice, or that waits to be overtaken: the connection is made all the same.
+func TestFaultOtherThanLoss(t *testing.T) {
+	for name, test := range map[string]struct {
+		action      FaultAction
+		delay, want time.Duration
+	}{
+		"late":      {FaultDelay, 30 * time.Millisecond, 30 * time.Millisecond},
+		"twice":     {FaultDuplicate, 0, 0},
+		"overtaken": {FaultReorder, 50 * time.Millisecond, 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := openVirtual(t, 2)
+			server, client := newSide(t, p), newSide(t, p)
+			listener := listen(t, server, &usualQP)
+			rule := fault(t, p, Fault{CM: true, Message: MessageRTU, Action: test.action, Delay: test.delay, Count: 1})
+			request(t, client, listener, usualQP, &usualParam)
+			server.id = expect(t, listener, EventConnectRequest, 0).ID
+			must(t, server.id.Accept(&usualParam))
+			expect(t, client.id, EventEstablished, 0)
+			began := p.Clock().Now()
+			expect(t, server.id, EventEstablished, 0)
+			if took := p.Clock().Now() - began; took != test.want {
+				t.Errorf("established after %s, want %s", took, test.want)
+			}
+			if done, err := rule.Heal(); done != 1 || err != nil {
+				t.Errorf("done to %d, %v", done, err)
+			}
+		})
+	}
+}
+
 func TestFaultRefused(t *testing.T) {
 	p, err := Open("soft")
 	must(t, err)
@@ -137,6 +168,7 @@ func TestFaultRefused(t *testing.T) {
 		"nothing":     {},
 		"probability": {Data: true, Probability: 1.5},
 		"negative":    {CM: true, Skip: -1},
+		"late data":   {Data: true, Action: FaultDelay, Delay: time.Second},
 	} {
 		f.From, f.To = loopback, loopback
 		if _, err := p.Fault(f); !errors.Is(err, syscall.EINVAL) {

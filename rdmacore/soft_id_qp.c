@@ -8,6 +8,7 @@
 #include "soft_context.h"
 #include "soft_cq.h"
 #include "soft_device.h"
+#include "soft_join.h"
 #include "soft_qp.h"
 #include "soft_refusal.h"
 
@@ -240,8 +241,10 @@ int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 	error = make_ready(id, qp);
 	if (error)
 		goto destroy_queue_pair;
+	pthread_mutex_lock(&locked->cm->lock);
 	id->pd = qp->pd;
 	id->qp = qp;
+	pthread_mutex_unlock(&locked->cm->lock);
 	return 0;
 
 destroy_queue_pair:
@@ -274,10 +277,17 @@ int soft_id_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_in
 
 void soft_id_destroy_qp(struct rdma_cm_id *id)
 {
-	if (!id || !id->qp)
+	struct soft_id *locked;
+	struct ibv_qp *qp;
+
+	if (!id || !id->qp || !(locked = soft_id_lock(id)))
 		return;
-	soft_destroy_qp(id->qp);
+	/* A member of a group cannot be destroyed; librdmacm leaks it. */
+	soft_joins_detach(locked);
+	qp = id->qp;
 	id->qp = NULL;
+	soft_cm_unlock(locked->cm);
+	soft_destroy_qp(qp);
 	soft_id_destroy_cqs(id);
 }
 

@@ -162,14 +162,19 @@ int soft_leave_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *address)
 	return soft_cm_finish(id->cm, error);
 }
 
+void soft_joins_detach(struct soft_id *id)
+{
+	for (struct soft_join *join = id->joins; join; join = join->next)
+		detach(join);
+}
+
 void soft_joins_free(struct soft_id *id)
 {
 	struct soft_join *join;
 
 	while ((join = id->joins)) {
 		id->joins = join->next;
-		if (id->rdma.qp == join->attached)
-			detach(join);
+		detach(join);
 		free(join);
 	}
 }

@@ -11,9 +11,18 @@ import (
 	"time"
 )
 
-// measureNative takes the rows of the C program: lines of name, value, unit.
+// measureNative takes the rows of the C programs: lines of name, value, unit.
 func measureNative(ctx context.Context, p paths, all figures) error {
-	output, err := exec.CommandContext(ctx, p.native).Output()
+	for _, program := range []string{p.native, p.connect} {
+		if err := takeRows(ctx, program, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func takeRows(ctx context.Context, program string, all figures) error {
+	output, err := exec.CommandContext(ctx, program).Output()
 	if err != nil {
 		return err
 	}
