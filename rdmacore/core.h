@@ -353,6 +353,14 @@ int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint
 		       const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
 		       uint32_t *posted);
 
+/* --- core_id_srq.c --------------------------------------------------------------------------- */
+
+/* rdma_create_srq(3): pd NULL for the id's; the queue is id->srq, and goes with core_id_destroy_srq. */
+int core_id_create_srq(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
+		       struct ibv_srq_init_attr *attr);
+/* -EBUSY while a QP uses it. */
+int core_id_destroy_srq(struct core_provider *provider, struct rdma_cm_id *id);
+
 /* --- core_srq.c ------------------------------------------------------------------------------ */
 
 /* attr is updated with what the provider granted. */

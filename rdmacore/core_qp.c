@@ -42,6 +42,17 @@ static void destroy_lone_send_cq(struct core_provider *provider, struct rdma_cm_
 		id->send_cq_channel = NULL;
 }
 
+/* Queues that a failure to make the QP has left to the id; without a QP nobody needs them. */
+static void destroy_queues(struct core_provider *provider, struct rdma_cm_id *id)
+{
+	if (id->recv_cq && provider->ibv_destroy_cq(id->recv_cq) == 0)
+		id->recv_cq = NULL;
+	if (id->recv_cq_channel && !id->recv_cq &&
+	    provider->ibv_destroy_comp_channel(id->recv_cq_channel) == 0)
+		id->recv_cq_channel = NULL;
+	destroy_lone_send_cq(provider, id);
+}
+
 static int make_channels_nonblocking(const struct rdma_cm_id *id)
 {
 	int result = 0;
@@ -85,8 +96,7 @@ static int finish_create(struct core_provider *provider, struct rdma_cm_id *id,
 	 */
 	id->pd = default_pd;
 	if (result) {
-		/* A failure may leave queues too; without a QP nobody needs them. */
-		destroy_lone_send_cq(provider, id);
+		destroy_queues(provider, id);
 		count_change(provider, id, before);
 		return result;
 	}

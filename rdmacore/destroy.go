@@ -22,6 +22,9 @@ func (id *ID) Destroy() error {
 	if id.qp != nil {
 		return fail(op, syscall.EBUSY, "the id has a QP; rdma_destroy_qp comes first")
 	}
+	if id.srq != nil {
+		return fail(op, syscall.EBUSY, "the id has an SRQ; rdma_destroy_srq comes first")
+	}
 	if err := id.readyToGo(op); err != nil {
 		return err
 	}
@@ -37,7 +40,7 @@ func (id *ID) readyToGo(op string) error {
 	return id.waitAcknowledged(op)
 }
 
-// DestroyEP frees the QP, if there is one, and the id (rdma_destroy_ep(3)), or nothing: EBUSY as Destroy.
+// DestroyEP frees the QP and the SRQ, if there are any, and the id (rdma_destroy_ep(3)), or nothing: EBUSY as Destroy.
 func (id *ID) DestroyEP() error {
 	const op = "rdma_destroy_ep"
 	if !id.open() {
@@ -48,6 +51,11 @@ func (id *ID) DestroyEP() error {
 	}
 	if id.qp != nil {
 		if err := id.DestroyQP(); err != nil {
+			return err
+		}
+	}
+	if id.srq != nil {
+		if err := id.DestroySRQ(); err != nil {
 			return err
 		}
 	}

@@ -69,13 +69,18 @@ func (id *ID) PostRecv(wrID uint64, buffer Buffer) error {
 	return id.PostRecvv(wrID, []SGE{sge})
 }
 
-// PostRecvv posts a receive (rdma_post_recvv(3)).
+// PostRecvv posts a receive (rdma_post_recvv(3)), to the SRQ of the id if it has one.
 func (id *ID) PostRecvv(wrID uint64, sges []SGE) error {
+	wrs := []RecvWR{{WRID: wrID, NumSGE: uint32(len(sges))}}
+	if srq := id.SRQ(); srq != nil {
+		_, err := srq.PostRecv(wrs, sges)
+		return err
+	}
 	qp, err := id.posting("rdma_post_recvv")
 	if err != nil {
 		return err
 	}
-	_, err = qp.PostRecv([]RecvWR{{WRID: wrID, NumSGE: uint32(len(sges))}}, sges)
+	_, err = qp.PostRecv(wrs, sges)
 	return err
 }
 
@@ -122,9 +127,33 @@ func (id *ID) postOne(op string, wrID uint64, code Opcode, sges []SGE, flags Sen
 	if err != nil {
 		return err
 	}
-	wr := SendWR{WRID: wrID, Opcode: code, Flags: flags, NumSGE: uint32(len(sges)),
-		RemoteAddress: remote.Address, RKey: remote.RKey}
-	if _, err = qp.PostSend([]SendWR{wr}, sges); err == nil && flags&SendSignaled == 0 && !qp.attr.SignalAll {
+	return id.postTo(qp, SendWR{WRID: wrID, Opcode: code, Flags: flags, NumSGE: uint32(len(sges)),
+		RemoteAddress: remote.Address, RKey: remote.RKey}, sges)
+}
+
+// PostUDSend sends one buffer as a datagram (rdma_post_ud_send(3)), with the qkey of all datagram ids.
+func (id *ID) PostUDSend(wrID uint64, buffer Buffer, flags SendFlags, to *AH, remoteQPN uint32) error {
+	const op = "rdma_post_ud_send"
+	qp, err := id.posting(op)
+	if err != nil {
+		return err
+	}
+	sge, err := buffer.sge(op)
+	switch {
+	case err != nil:
+		return err
+	case to.Number() == 0:
+		return closed(op, "AH")
+	case to.pd.device.provider != id.channel.provider:
+		return foreign(op, "AH", to.pd.device.provider, id.channel.provider)
+	}
+	return id.postTo(qp, SendWR{WRID: wrID, Opcode: OpSend, Flags: flags, NumSGE: 1, AH: to.number,
+		RemoteQPN: remoteQPN, RemoteQKey: UDPQKey}, []SGE{sge})
+}
+
+func (id *ID) postTo(qp *QP, wr SendWR, sges []SGE) error {
+	_, err := qp.PostSend([]SendWR{wr}, sges)
+	if err == nil && wr.Flags&SendSignaled == 0 && !qp.attr.SignalAll {
 		id.unsignaled.Add(1)
 	}
 	return err

@@ -41,6 +41,9 @@ func (w *randomWorld) param(t *rapid.T) *ConnParam {
 func (w *randomWorld) qp(t *rapid.T) QPInitAttr {
 	attr := QPInitAttr{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1,
 		Type: rapid.SampledFrom([]QPType{0, 0, 0, QPTypeRC, QPTypeUD, 77}).Draw(t, "type")}
+	if rapid.IntRange(0, 3).Draw(t, "srq") == 0 {
+		attr.SRQ = w.id(t).SRQ()
+	}
 	if rapid.IntRange(0, 3).Draw(t, "cqs") == 0 {
 		attr.SendCQ = rapid.SampledFrom(w.cqs).Draw(t, "send cq")
 		attr.RecvCQ = rapid.SampledFrom(w.cqs).Draw(t, "recv cq")
@@ -115,9 +118,13 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 		"create qp ex": on(func(t *rapid.T, id *ID) error {
 			return id.CreateQPEx(rapid.SampledFrom(w.pds).Draw(t, "pd"), QPInitAttrEx{QPInitAttr: w.qp(t)})
 		}),
-		"destroy qp": on(func(t *rapid.T, id *ID) error { return id.DestroyQP() }),
-		"connect":    on(func(t *rapid.T, id *ID) error { return id.Connect(w.param(t)) }),
-		"accept":     on(func(t *rapid.T, id *ID) error { return id.Accept(w.param(t)) }),
+		"create srq": on(func(t *rapid.T, id *ID) error {
+			return id.CreateSRQ(rapid.SampledFrom(w.pds).Draw(t, "pd"), SRQAttr{MaxWR: 4, MaxSGE: 1})
+		}),
+		"destroy srq": on(func(t *rapid.T, id *ID) error { return id.DestroySRQ() }),
+		"destroy qp":  on(func(t *rapid.T, id *ID) error { return id.DestroyQP() }),
+		"connect":     on(func(t *rapid.T, id *ID) error { return id.Connect(w.param(t)) }),
+		"accept":      on(func(t *rapid.T, id *ID) error { return id.Accept(w.param(t)) }),
 		"reject": on(func(t *rapid.T, id *ID) error {
 			return id.Reject(make([]byte, rapid.IntRange(0, 256).Draw(t, "private")))
 		}),

@@ -183,6 +183,12 @@ func (w *randomWorld) end(t *rapid.T) {
 			return id.DestroyQP()
 		},
 		func(id *ID) error {
+			if id.SRQ() == nil {
+				return nil
+			}
+			return id.DestroySRQ()
+		},
+		func(id *ID) error {
 			if id.Listening() { // after the children, which may hold its requests
 				return nil
 			}

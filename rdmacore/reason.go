@@ -42,7 +42,7 @@ func (id *ID) invalid(op string) string {
 		if !id.bound() {
 			return "the address must be resolved first (ADDR_RESOLVED)"
 		}
-	case "rdma_create_qp", "rdma_create_qp_ex":
+	case "rdma_create_qp", "rdma_create_qp_ex", "rdma_create_srq":
 		if !id.bound() {
 			return "the id has no device yet; resolve or bind its address first"
 		}

@@ -19,6 +19,7 @@ type SRQAttr struct {
 type SRQ struct {
 	c  *C.struct_ibv_srq // nil once destroyed
 	pd *PD
+	id *ID // whose it is (ID.CreateSRQ); nil for one of PD.CreateSRQ
 }
 
 // CreateSRQ makes a shared receive queue (ibv_create_srq(3)); attr.Limit is ignored.  EINVAL for more than
@@ -107,6 +108,9 @@ func (s *SRQ) Destroy() error {
 	const op = "ibv_destroy_srq"
 	if !s.open() {
 		return closed(op, "SRQ")
+	}
+	if s.id != nil {
+		return fail(op, syscall.EINVAL, "this SRQ is its id's; rdma_destroy_srq frees it")
 	}
 	p := s.pd.device.provider
 	if err := check(op, int(C.core_destroy_srq(p.c, s.c))); err != nil {
