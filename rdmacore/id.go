@@ -21,7 +21,7 @@ type ID struct {
 	channel   *EventChannel
 	portSpace PortSpace
 	qp        *QP
-	pd        *PD // given to CreateQP; nil is the default
+	pd        *PD  // given to CreateQP; nil is the default
 	srq       *SRQ // of CreateSRQ
 	listening bool
 	// Requests that were posted by PostSend and its kind and have no completion.
