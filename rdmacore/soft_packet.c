@@ -20,8 +20,8 @@ uint64_t soft_ack_timeout(uint8_t code)
 	return code ? UINT64_C(4096) << (code & 0x1f) : 0;
 }
 
-void soft_segments_copy(const struct soft_segment *to, const struct soft_segment *from,
-			uint64_t length)
+void soft_segments_copy_pieces(const struct soft_segment *to, const struct soft_segment *from,
+			       uint64_t length)
 {
 	uint64_t to_done = 0, from_done = 0;
 

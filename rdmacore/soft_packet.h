@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "soft_device.h"
 
@@ -121,8 +122,20 @@ uint64_t soft_rnr_timer(uint8_t code);
 /* Local ACK timeout codes in nanoseconds: 4.096 us * 2^code; 0 is no timeout (IBTA 9.9.2.1.1). */
 uint64_t soft_ack_timeout(uint8_t code);
 
+/* The general half of soft_segments_copy. */
+void soft_segments_copy_pieces(const struct soft_segment *to, const struct soft_segment *from,
+			       uint64_t length);
+
 /* Copy length bytes from one segment list to another, each at least that long. */
-void soft_segments_copy(const struct soft_segment *to, const struct soft_segment *from,
-			uint64_t length);
+static inline void soft_segments_copy(const struct soft_segment *to, const struct soft_segment *from,
+				      uint64_t length)
+{
+	if (!length)
+		return;
+	if (length <= to->length && length <= from->length)
+		memmove(to->address, from->address, length);
+	else
+		soft_segments_copy_pieces(to, from, length);
+}
 
 #endif

@@ -13,7 +13,7 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 	const struct soft_request_kind *kind = soft_request_kind((uint32_t)wr->opcode);
 
 	*length = 0;
-	if (!kind || !(kind->services & soft_request_service(qp->ibv.qp_type)))
+	if (!kind || !(kind->services & qp->service_bit))
 		return false;
 	if (kind->traits & SOFT_LOCAL) /* these have no list */
 		return !(wr->send_flags & IBV_SEND_INLINE);
@@ -23,9 +23,11 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 		*length += wr->sg_list[index].length;
 	if (*length > SOFT_MAX_MESSAGE)
 		return false;
-	if (kind->traits & SOFT_ATOMIC && *length != sizeof(uint64_t))
-		return false;
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM && !wr->wr.ud.ah)
+		return false;
+	if (!((wr->send_flags & IBV_SEND_INLINE) | kind->traits))
+		return true;
+	if (kind->traits & SOFT_ATOMIC && *length != sizeof(uint64_t))
 		return false;
 	if (!(wr->send_flags & IBV_SEND_INLINE))
 		return true;
@@ -75,7 +77,7 @@ static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, str
 		return true;
 	case IBV_WR_BIND_MW:
 		return soft_mw_post(qp, wr, wqe);
-	default:
+	default: /* RDMA_READ */
 		wqe->remote_address = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
 		return true;
@@ -98,18 +100,23 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	wqe->immediate = wr->imm_data;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)wr->send_flags;
+	wqe->traits = soft_request_kinds[wr->opcode].traits;
 	wqe->psn = requester->psn;
 	if (wr->send_flags & IBV_SEND_INLINE && length) {
 		copy_inline(wqe, wr);
 	} else {
-		wqe->num_sge = (uint16_t)wr->num_sge;
+		wqe->num_sge = (uint8_t)wr->num_sge;
 		for (int index = 0; index < wr->num_sge; index++)
 			wqe->sge[index] = wr->sg_list[index];
 	}
-	if (!fill_operation(qp, wr, wqe))
+	if (!wqe->traits && qp->service != SOFT_UNRELIABLE_DATAGRAM) {
+		wqe->remote_address = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	} else if (!fill_operation(qp, wr, wqe)) {
 		return EINVAL;
+	}
 	/* What makes no packet has the number of the next one that does. */
-	if (!(soft_request_kind(wqe->opcode)->traits & SOFT_LOCAL))
+	if (!(wqe->traits & SOFT_LOCAL))
 		requester->psn = (requester->psn + 1) & SOFT_PSN_MASK;
 	requester->posted++;
 	return 0;

@@ -80,6 +80,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.references = 1,
 		.state = IBV_QPS_RESET,
 		.service = service_of(attr->qp_type),
+		.service_bit = soft_request_service(attr->qp_type),
 		.cap = attr->cap,
 		.srq = attr->srq ? soft_srq(attr->srq) : NULL,
 		.signal_all = attr->sq_sig_all,

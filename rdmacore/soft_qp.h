@@ -23,8 +23,9 @@
 
 enum soft_requester_wait {
 	SOFT_WAIT_NONE,
-	SOFT_WAIT_RNR, /* the peer asked for time */
 	SOFT_WAIT_ACK, /* sent, not answered */
+	/* in the others nothing is sent */
+	SOFT_WAIT_RNR, /* the peer asked for time */
 	SOFT_WAIT_LOCAL, /* the first half of work on a window is done (soft_mw.h) */
 };
 
@@ -44,6 +45,7 @@ struct soft_requester {
 	uint32_t responding; /* transmitted READs and atomics */
 	bool drain_event; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
 	enum soft_requester_wait wait;
+	uint64_t ack_timeout; /* nanoseconds; 0: none */
 	uint64_t wait_delay; /* nanoseconds the link has still to arm a timer for, or 0 */
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
@@ -99,6 +101,7 @@ struct soft_qp {
 	_Atomic int state;
 	struct soft_pd_member member, receive_member; /* of its PD, and of its shared queue's */
 	uint8_t service; /* enum soft_service */
+	uint8_t service_bit; /* SOFT_RC, SOFT_UC or SOFT_UD */
 	_Atomic unsigned int groups; /* multicast groups it is attached to */
 	struct soft_srq *srq; /* where its receives come from; NULL: from its own queue */
 	struct soft_qp *peer; /* held; under requester.lock */

@@ -64,6 +64,7 @@ static struct soft_send_wqe *begin(struct ibv_qp_ex *extended, enum ibv_wr_opcod
 	wqe->wr_id = extended->wr_id;
 	wqe->flags = (uint8_t)extended->wr_flags;
 	wqe->opcode = (uint8_t)opcode;
+	wqe->traits = kind->traits;
 	wqe->length = 0;
 	wqe->num_sge = 0;
 	wqe->immediate = 0;
@@ -191,7 +192,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *extended, size_t count, const stru
 		fail(qp, EINVAL);
 		return;
 	}
-	wqe->num_sge = (uint16_t)count;
+	wqe->num_sge = (uint8_t)count;
 	wqe->length = (uint32_t)length;
 	memcpy(wqe->sge, list, count * sizeof(*list));
 }

@@ -62,7 +62,7 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		own->min_rnr_timer = attr->min_rnr_timer & SOFT_RNR_TIMER_MASK;
 	if (mask & IBV_QP_TIMEOUT)
-		own->timeout = attr->timeout & 0x1f;
+		qp->requester.ack_timeout = soft_ack_timeout(own->timeout = attr->timeout & 0x1f);
 	if (mask & IBV_QP_RETRY_CNT)
 		qp->requester.retries_left = own->retry_cnt = attr->retry_cnt & 7;
 	if (mask & IBV_QP_RNR_RETRY)

@@ -7,7 +7,7 @@
 #define SEND_SERVICES (SOFT_RC | SOFT_UC | SOFT_UD)
 #define WRITE_SERVICES (SOFT_RC | SOFT_UC)
 
-static const struct soft_request_kind kinds[] = {
+const struct soft_request_kind soft_request_kinds[SOFT_REQUEST_KINDS] = {
 	[IBV_WR_RDMA_WRITE] = {SOFT_RDMA_WRITE_ONLY, IBV_WC_RDMA_WRITE, WRITE_SERVICES, 0},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {SOFT_RDMA_WRITE_ONLY_IMMEDIATE, IBV_WC_RDMA_WRITE,
 					WRITE_SERVICES, 0},
@@ -23,11 +23,6 @@ static const struct soft_request_kind kinds[] = {
 	[IBV_WR_SEND_WITH_INV] = {SOFT_SEND_ONLY_INVALIDATE, IBV_WC_SEND, SOFT_RC, 0},
 };
 
-const struct soft_request_kind *soft_request_kind(uint32_t opcode)
-{
-	return opcode < sizeof(kinds) / sizeof(kinds[0]) ? &kinds[opcode] : NULL;
-}
-
 uint8_t soft_request_service(enum ibv_qp_type type)
 {
 	switch (type) {
@@ -42,7 +37,7 @@ uint8_t soft_request_service(enum ibv_qp_type type)
 	}
 }
 
-bool soft_request_translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
+static inline bool translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
 			    struct soft_packet *packet)
 {
 	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
@@ -92,7 +87,8 @@ static enum ibv_wc_status address_datagram(struct soft_qp *qp, const struct soft
 enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *wqe,
 				      struct soft_packet *packet)
 {
-	const struct soft_request_kind *kind = &kinds[wqe->opcode];
+	const struct soft_request_kind *kind = &soft_request_kinds[wqe->opcode];
+	uint32_t access = 0;
 
 	packet->opcode = qp->service | kind->operation;
 	packet->source = qp->ibv.qp_num;
@@ -113,23 +109,21 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 		packet->remote_address = wqe->remote_address;
 		packet->rkey = wqe->rkey;
 	}
-	if (kind->traits & SOFT_RESPONDS) {
+	if (wqe->traits & SOFT_RESPONDS) {
 		/* None may ever be outstanding: IBTA 10.8.2, initiator depth 0. */
 		if (!qp->attr.max_rd_atomic)
 			return IBV_WC_LOC_QP_OP_ERR;
-		if (kind->traits & SOFT_ATOMIC) {
+		if (wqe->traits & SOFT_ATOMIC) {
 			packet->operand = soft_request_operands(wqe)[0];
 			packet->compare = soft_request_operands(wqe)[1];
 		}
-		return soft_request_translate(qp, wqe, IBV_ACCESS_LOCAL_WRITE, packet) ?
-			       IBV_WC_SUCCESS :
-			       IBV_WC_LOC_PROT_ERR;
+		access = IBV_ACCESS_LOCAL_WRITE;
 	}
-	return soft_request_translate(qp, wqe, 0, packet) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
+	return translate(qp, wqe, access, packet) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
 }
 
-void soft_request_release(const struct soft_qp *qp, struct soft_send_wqe *wqe)
+bool soft_request_translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
+			    struct soft_packet *packet)
 {
-	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
-		soft_ah_release(wqe->ah);
+	return translate(qp, wqe, access, packet);
 }

@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct soft_ah;
@@ -30,7 +31,8 @@ struct soft_send_wqe {
 	};
 	uint32_t immediate; /* or the key to invalidate */
 	uint32_t psn;
-	uint16_t num_sge;
+	uint8_t num_sge;
+	uint8_t traits; /* of its kind */
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t flags; /* enum ibv_send_flags */
 	struct ibv_sge sge[];
@@ -52,8 +54,16 @@ struct soft_request_kind {
 	uint8_t traits; /* enum soft_request_trait */
 };
 
+#define SOFT_REQUEST_KINDS (IBV_WR_SEND_WITH_INV + 1)
+
+extern const struct soft_request_kind soft_request_kinds[SOFT_REQUEST_KINDS];
+
 /* NULL for an opcode that there is not. */
-const struct soft_request_kind *soft_request_kind(uint32_t opcode);
+static inline const struct soft_request_kind *soft_request_kind(uint32_t opcode)
+{
+	return opcode < SOFT_REQUEST_KINDS ? &soft_request_kinds[opcode] : NULL;
+}
+
 /* The service of a queue pair type, as a bit; 0 for types that there are not. */
 uint8_t soft_request_service(enum ibv_qp_type type);
 
@@ -70,7 +80,5 @@ bool soft_request_translate(struct soft_qp *qp, const struct soft_send_wqe *wqe,
 /* The packet of the request; IBV_WC_SUCCESS, or why it cannot be sent. */
 enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *wqe,
 				      struct soft_packet *packet);
-/* The request is over: let go of what it held. */
-void soft_request_release(const struct soft_qp *qp, struct soft_send_wqe *wqe);
 
 #endif

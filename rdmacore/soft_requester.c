@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "soft_ah.h"
 #include "soft_cq.h"
 #include "soft_mw.h"
 
@@ -35,12 +36,19 @@ void soft_requester_destroy(struct soft_qp *qp)
 	free(qp->requester.ring);
 }
 
+/* The request is over: let go of what it held. */
+static inline void release(const struct soft_qp *qp, struct soft_send_wqe *wqe)
+{
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
+		soft_ah_release(wqe->ah);
+}
+
 void soft_requester_reset(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
 
 	while (requester->completed != requester->posted)
-		soft_request_release(qp, soft_send_wqe(requester, requester->completed++));
+		release(qp, soft_send_wqe(requester, requester->completed++));
 	requester->posted = 0;
 	requester->transmitted = 0;
 	requester->completed = 0;
@@ -68,31 +76,34 @@ static void check_drained(struct soft_qp *qp)
 	soft_async_raise(qp->ibv.context, &qp->events[SOFT_QP_DRAINED_EVENT]);
 }
 
+static void push_completion(struct soft_qp *qp, const struct soft_send_wqe *wqe, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = {
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = (enum ibv_wc_opcode)soft_request_kinds[wqe->opcode].completion,
+		.byte_len = wqe->length,
+		.qp_num = qp->ibv.qp_num,
+	};
+
+	if (!soft_cq_push(soft_cq(qp->ibv.send_cq), &wc, status != IBV_WC_SUCCESS) &&
+	    status != IBV_WC_WR_FLUSH_ERR) {
+		/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
+		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
+		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
+	}
+}
+
 /* The oldest request is over. */
-static void complete(struct soft_qp *qp, enum ibv_wc_status status)
+static inline void complete(struct soft_qp *qp, enum ibv_wc_status status)
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
-	const struct soft_request_kind *kind = soft_request_kind(wqe->opcode);
 
-	if (status != IBV_WC_SUCCESS || qp->signal_all || wqe->flags & IBV_SEND_SIGNALED) {
-		struct ibv_wc wc = {
-			.wr_id = wqe->wr_id,
-			.status = status,
-			.opcode = (enum ibv_wc_opcode)kind->completion,
-			.byte_len = wqe->length,
-			.qp_num = qp->ibv.qp_num,
-		};
-
-		if (!soft_cq_push(soft_cq(qp->ibv.send_cq), &wc, status != IBV_WC_SUCCESS) &&
-		    status != IBV_WC_WR_FLUSH_ERR) {
-			/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
-			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
-			soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
-		}
-	}
-	soft_request_release(qp, wqe);
-	if (kind->traits & SOFT_RESPONDS && requester->completed != requester->transmitted)
+	if (status != IBV_WC_SUCCESS || qp->signal_all || wqe->flags & IBV_SEND_SIGNALED)
+		push_completion(qp, wqe, status);
+	release(qp, wqe);
+	if (wqe->traits & SOFT_RESPONDS && requester->completed != requester->transmitted)
 		requester->responding--;
 	requester->completed++;
 }
@@ -113,32 +124,28 @@ static void fail(struct soft_qp *qp, enum ibv_wc_status status)
 }
 
 /* Whether a request that is not simply sent must wait, for answers to others or for its own execution. */
-static bool must_wait(struct soft_qp *qp, const struct soft_send_wqe *wqe,
-		      const struct soft_request_kind *kind)
+static bool must_wait(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 {
 	uint32_t responding = qp->requester.responding;
 
-	return kind->traits & SOFT_LOCAL || (wqe->flags & IBV_SEND_FENCE && responding) ||
-	       (kind->traits & SOFT_RESPONDS && responding && responding >= qp->attr.max_rd_atomic);
+	return wqe->traits & SOFT_LOCAL || (wqe->flags & IBV_SEND_FENCE && responding) ||
+	       (wqe->traits & SOFT_RESPONDS && responding && responding >= qp->attr.max_rd_atomic);
 }
 
 bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
-	const struct soft_request_kind *kind;
 	enum ibv_qp_state state = soft_qp_state(qp);
 	struct soft_send_wqe *wqe;
 	enum ibv_wc_status status;
 
-	if (requester->transmitted == requester->posted || requester->wait == SOFT_WAIT_RNR ||
-	    requester->wait == SOFT_WAIT_LOCAL)
+	if (requester->transmitted == requester->posted || requester->wait > SOFT_WAIT_ACK)
 		return false;
 	if (state != IBV_QPS_RTS &&
 	    (state != IBV_QPS_SQD || requester->transmitted == requester->drain_until))
 		return false;
 	wqe = soft_send_wqe(requester, requester->transmitted);
-	kind = soft_request_kind(wqe->opcode);
-	if ((kind->traits || wqe->flags & IBV_SEND_FENCE) && must_wait(qp, wqe, kind))
+	if ((wqe->traits || wqe->flags & IBV_SEND_FENCE) && must_wait(qp, wqe))
 		return false;
 	status = soft_request_build(qp, wqe, packet);
 	if (status != IBV_WC_SUCCESS) {
@@ -148,11 +155,11 @@ bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet)
 		return false;
 	}
 	requester->transmitted++;
-	if (kind->traits & SOFT_RESPONDS)
+	if (wqe->traits & SOFT_RESPONDS)
 		requester->responding++;
 	if (requester->wait == SOFT_WAIT_NONE && qp->service == SOFT_RELIABLE_CONNECTION) {
 		requester->wait = SOFT_WAIT_ACK;
-		requester->wait_delay = soft_ack_timeout(qp->attr.timeout);
+		requester->wait_delay = requester->ack_timeout;
 	}
 	return true;
 }
@@ -173,7 +180,7 @@ bool soft_requester_begin_local(struct soft_qp *qp)
 	if (requester->completed == requester->posted ||
 	    requester->completed != requester->transmitted || requester->wait != SOFT_WAIT_NONE ||
 	    soft_qp_state(qp) != IBV_QPS_RTS ||
-	    !(soft_request_kind(wqe->opcode)->traits & SOFT_LOCAL))
+	    !(wqe->traits & SOFT_LOCAL))
 		return false;
 	if (!soft_mw_disable(qp, wqe)) {
 		fail(qp, IBV_WC_MW_BIND_ERR);
@@ -216,7 +223,7 @@ static void progress(struct soft_qp *qp)
 
 	requester->retries_left = qp->attr.retry_cnt;
 	requester->rnr_retries_left = qp->attr.rnr_retry;
-	requester->wait_delay = soft_ack_timeout(qp->attr.timeout); /* IBTA 9.9.2.1.1 */
+	requester->wait_delay = requester->ack_timeout; /* IBTA 9.9.2.1.1 */
 	if (requester->completed == requester->transmitted) {
 		requester->wait = SOFT_WAIT_NONE;
 		requester->wait_delay = 0;
@@ -239,7 +246,7 @@ static bool complete_until(struct soft_qp *qp, uint32_t psn)
 
 		if (soft_psn_difference(wqe->psn, psn) >= 0)
 			break;
-		whole = !(soft_request_kind(wqe->opcode)->traits & SOFT_RESPONDS);
+		whole = !(wqe->traits & SOFT_RESPONDS);
 		if (!whole)
 			break;
 		complete(qp, IBV_WC_SUCCESS);
@@ -312,7 +319,7 @@ static void response_arrives(struct soft_qp *qp, const struct soft_packet *packe
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
-	uint8_t traits = soft_request_kind(wqe->opcode)->traits;
+	uint8_t traits = wqe->traits;
 	bool atomic = packet->opcode == SOFT_ATOMIC_ACKNOWLEDGE;
 	struct soft_segment value = {(void *)(uintptr_t)&packet->operand, sizeof(packet->operand)};
 	struct soft_packet own;

@@ -113,23 +113,29 @@ static bool target(struct soft_qp *qp, const struct soft_packet *packet, uint32_
 static void execute_write(struct soft_qp *qp, const struct soft_packet *packet,
 			  struct soft_packet *response)
 {
-	bool immediate = (packet->opcode & SOFT_OPERATION) == SOFT_RDMA_WRITE_ONLY_IMMEDIATE;
+	struct soft_segment segment;
+
+	if (target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
+		soft_segments_copy(&segment, packet->segments, packet->length);
+}
+
+static void execute_write_immediate(struct soft_qp *qp, const struct soft_packet *packet,
+				    struct soft_packet *response)
+{
 	struct soft_receive receive;
 	struct soft_segment segment;
 
-	if (immediate && !soft_receive_take(qp, &receive)) {
+	if (!soft_receive_take(qp, &receive)) {
 		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
 		return;
 	}
-	if (!target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
-		/* What came from a shared queue is no longer there for others: it ends here. */
-		if (immediate && qp->srq)
-			soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
-		return;
-	}
-	soft_segments_copy(&segment, packet->segments, packet->length);
-	if (immediate)
+	if (target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
+		soft_segments_copy(&segment, packet->segments, packet->length);
 		soft_receive_complete(qp, &receive, IBV_WC_SUCCESS, packet);
+	} else if (qp->srq) {
+		/* What came from a shared queue is no longer there for others: it ends here. */
+		soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
+	}
 }
 
 /* READs and atomics need resources that the queue pair may have none of (IBTA 9.7.4.1.3). */
@@ -182,8 +188,10 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 		execute_send(qp, packet, response);
 		break;
 	case SOFT_RDMA_WRITE_ONLY:
-	case SOFT_RDMA_WRITE_ONLY_IMMEDIATE:
 		execute_write(qp, packet, response);
+		break;
+	case SOFT_RDMA_WRITE_ONLY_IMMEDIATE:
+		execute_write_immediate(qp, packet, response);
 		break;
 	case SOFT_RDMA_READ_REQUEST:
 		execute_read(qp, packet, response);
@@ -198,18 +206,6 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 }
 
-/*
- * Without acknowledgements a gap has lost the messages before this one and no more: this one begins anew
- * (IBTA 9.8.2.2).  What cannot be executed is dropped.
- */
-static void execute_unreliable(struct soft_qp *qp, const struct soft_packet *packet,
-			       struct soft_packet *response)
-{
-	response->syndrome = SOFT_ACK;
-	execute(qp, packet, response);
-	qp->responder.psn = (packet->psn + 1) & SOFT_PSN_MASK;
-}
-
 bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet,
 			    struct soft_packet *response)
 {
@@ -218,10 +214,12 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 
 	if (!soft_qp_receives(qp) || responder->failed || (packet->opcode & SOFT_SERVICE) != qp->service)
 		return false;
-	if (qp->service == SOFT_UNRELIABLE_CONNECTION) {
-		execute_unreliable(qp, packet, response);
-		return false;
-	}
+	/*
+	 * Without acknowledgements a gap has lost the messages before this one and no more: this one begins
+	 * anew (IBTA 9.8.2.2).
+	 */
+	if (qp->service != SOFT_RELIABLE_CONNECTION)
+		ahead = 0;
 	response->opcode = SOFT_ACKNOWLEDGE;
 	response->syndrome = SOFT_ACK;
 	response->destination = qp->attr.dest_qp_num;
@@ -254,6 +252,11 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		return true;
 	}
 	execute(qp, packet, response);
+	if (qp->service != SOFT_RELIABLE_CONNECTION) {
+		/* What could not be executed is dropped, and nobody is told. */
+		responder->psn = (packet->psn + 1) & SOFT_PSN_MASK;
+		return false;
+	}
 	if (response->syndrome == SOFT_ACK) {
 		responder->psn = (responder->psn + 1) & SOFT_PSN_MASK;
 		responder->msn = (responder->msn + 1) & SOFT_PSN_MASK;
