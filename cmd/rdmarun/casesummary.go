@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
@@ -47,12 +48,25 @@ func describeCases(cases []scenario.Selected, provider *rdmacore.Provider) ([]ca
 			summary.Params[p.Name] = p.Value
 		}
 		summary.Requires = append(summary.Requires, each.Requirements()...)
-		for _, role := range each.Case.Roles {
-			summary.Roles = append(summary.Roles, role.Name)
-		}
+		summary.Roles = append(summary.Roles, roleNames(each.Case.Roles)...)
 		summaries[i] = summary
 	}
 	return summaries, nil
+}
+
+// roleNames are the roles as the file has them, the counted ones with their first and last instance.
+func roleNames(roles []lab.RoleConfig) []string {
+	var list []string
+	for i, role := range roles {
+		last := i+1 == len(roles) || roles[i+1].Group != role.Group
+		switch {
+		case role.Group == "" || role.Index == 0:
+			list = append(list, role.Name)
+		case last:
+			list[len(list)-1] = fmt.Sprintf("%s[0..%d]", role.Group, role.Index)
+		}
+	}
+	return list
 }
 
 // line is the case in one line, for --plan.

@@ -63,7 +63,7 @@ func (f *placeFlags) check(cases []scenario.Selected) error {
 	known := make(map[string]bool)
 	for _, each := range cases {
 		for _, role := range each.Case.Roles {
-			known[role.Name] = true
+			known[role.Name], known[role.Written()] = true, true
 		}
 	}
 	for _, text := range slices.Concat(f.devices, f.gids) {

@@ -25,7 +25,7 @@ func (s Selected) Requirements() []string {
 			add("device." + role.Device)
 		}
 		if role.Guest != nil {
-			add("guest." + role.Name)
+			add("guest." + role.Written())
 		}
 	}
 	for _, capability := range s.Case.Needs {

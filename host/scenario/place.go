@@ -23,7 +23,7 @@ func placed(c *plan.Case, places map[string]Place) *plan.Case {
 	copied.Roles = slices.Clone(c.Roles)
 	for i := range copied.Roles {
 		role := &copied.Roles[i]
-		for _, name := range []string{"", role.Name} {
+		for _, name := range []string{"", role.Group, role.Name} {
 			place := places[name]
 			if place.Device != "" {
 				role.Device, role.Port, role.GID = place.Device, place.Port, ""

@@ -53,6 +53,16 @@ func (l *List) Report(code Code, span Span, format string, args ...any) *Diagnos
 	return d
 }
 
+// AddNew adds a diagnostic unless there is one of its code at its place.
+func (l *List) AddNew(d *Diagnostic) {
+	for _, known := range l.items {
+		if known.Code == d.Code && known.Span == d.Span {
+			return
+		}
+	}
+	l.Add(d)
+}
+
 // WithHint sets the hint.  An empty one leaves the diagnostic as it is.
 func (d *Diagnostic) WithHint(format string, args ...any) *Diagnostic {
 	if hint := fmt.Sprintf(format, args...); hint != "" {

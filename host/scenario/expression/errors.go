@@ -108,6 +108,7 @@ func nearOrAll(name string, candidates []string) string {
 var goTypes = strings.NewReplacer(
 	"map[string]interface {}", "record", "interface {}", "any value", "time.Duration", "duration",
 	"[]uint8", "bytes", "float64", "fraction", "non-bool expression", "no condition",
+	"array elements can only be selected using an integer (got string)", "a list has items and no members, client[0].name",
 )
 
 func nameOfType(goName string) string {

@@ -23,6 +23,9 @@ var (
 // Object is a type with named members.
 type Object = types.Map
 
+// List is the type of a list whose items have one type.
+func List(of Type) Type { return types.Array(of) }
+
 // TypeOf is the type of a Go value; struct fields carry their names in an `expr` tag.
 func TypeOf(value any) Type { return types.TypeOf(value) }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"rdmarun/rdmacore"
@@ -22,12 +23,23 @@ type Config struct {
 
 // RoleConfig is one role.
 type RoleConfig struct {
-	Name    string
+	Name string
+	// Group is the role of which this is the instance with that Index; "" for a role that is one party.
+	Group   string
+	Index   int
 	Device  string // empty: the provider's default
 	Port    int    // of the device; 0: any that is active
 	GID     string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
 	Buffers []BufferConfig
 	Guest   *GuestConfig // nil for a role that steps drive
+}
+
+// Written is the name of the role as the file has it.
+func (c RoleConfig) Written() string {
+	if c.Group != "" {
+		return c.Group
+	}
+	return c.Name
 }
 
 // BufferConfig is one buffer of a role.
@@ -97,7 +109,18 @@ func (l *Lab) Role(name string) (*Role, error) {
 	if role := l.byName[name]; role != nil {
 		return role, nil
 	}
-	return nil, &Failure{What: fmt.Sprintf("there is no role %q", name)}
+	failure := &Failure{What: fmt.Sprintf("there is no role %q", name)}
+	group, _, _ := strings.Cut(name, "[")
+	instances := 0
+	for _, role := range l.roles {
+		if role.Group == group && group != "" {
+			instances++
+		}
+	}
+	if instances > 0 {
+		failure.Hint = fmt.Sprintf("role %s has %d instances, %s[0] to %s[%d]", group, instances, group, group, instances-1)
+	}
+	return nil, failure
 }
 
 // Roles are in the order of the file.

@@ -10,7 +10,10 @@ import (
 
 // Role is one party of a scenario.
 type Role struct {
-	Name      string
+	Name string
+	// Group and Index are those of its RoleConfig.
+	Group     string
+	Index     int
 	lab       *Lab
 	device    *rdmacore.Device
 	address   netip.Addr
@@ -31,6 +34,8 @@ type Role struct {
 func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 	r := &Role{
 		Name:      config.Name,
+		Group:     config.Group,
+		Index:     config.Index,
 		lab:       l,
 		buffers:   make(map[string]*Buffer),
 		endpoints: make(map[string]*Endpoint),

@@ -60,7 +60,7 @@ func (c *compiler) barrier(step *shape.Step, at place) Action {
 		if _, known := value.Constant(); known && len(c.branches) > 0 {
 			open.words = append(open.words, value)
 		} else if c.isRole(value) {
-			b.Roles = append(b.Roles, value)
+			b.Roles = append(b.Roles, c.parties(value)...)
 		}
 	}
 	if len(c.branches) > 0 {
@@ -71,7 +71,7 @@ func (c *compiler) barrier(step *shape.Step, at place) Action {
 
 func (c *compiler) isRole(value *Value) bool {
 	name, known := value.Constant()
-	if known && c.roles[name.(string)] == nil {
+	if known && c.role(name.(string)) == nil {
 		c.unknownRole(name.(string), value.Span)
 		return false
 	}
@@ -106,7 +106,7 @@ func (c *compiler) settle(appointments []*appointment, names []string) {
 	for _, a := range appointments {
 		for _, value := range a.words {
 			word, _ := value.Constant()
-			r := c.roles[word.(string)]
+			r := c.role(word.(string))
 			switch {
 			case r == nil && c.abstract:
 			case r == nil:
@@ -114,7 +114,7 @@ func (c *compiler) settle(appointments []*appointment, names []string) {
 				c.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
 					WithHint("%s", hintOr(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
 			case r.guest:
-				a.barrier.Roles = append(a.barrier.Roles, value)
+				a.barrier.Roles = append(a.barrier.Roles, c.parties(value)...)
 			default:
 				c.errors.Report(diag.NobodyComes, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name).
 					WithHint("the barrier would stay closed; the other branch needs the same step")

@@ -29,13 +29,18 @@ func (c *compiler) stepRole(step *shape.Step, at place, guest, optional bool) (v
 	}
 	known, ok := value.Constant()
 	if !ok {
+		if group := c.groupOf(step.Role); group != nil {
+			c.noteBranches(group.name)
+		}
 		return value, ""
 	}
 	name = known.(string)
-	for _, b := range c.branches {
-		b.roles[name] = true
+	r := c.role(name)
+	c.noteBranches(name)
+	if r != nil && r.group != "" {
+		c.noteBranches(r.group)
 	}
-	switch r := c.roles[name]; {
+	switch {
 	case r == nil:
 		c.unknownRole(name, value.Span)
 		return nil, ""
@@ -134,7 +139,7 @@ func (c *compiler) guestStep(step *shape.Step, at place) Action {
 	switch {
 	case g.Operation != "start" && g.Operation != "run":
 	case step.Args == nil:
-		g.Arguments = c.roleArguments(at.role)
+		g.Arguments = c.roleArguments(step, at)
 	case step.Args.Kind != syntax.Sequence:
 		c.errors.Report(diag.WrongShape, step.Args.Span(), "args is a list of words")
 	default:

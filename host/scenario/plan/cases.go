@@ -31,7 +31,7 @@ func (c *compiler) cases(p *Program) {
 // casesOf compiles the cases of one combination of the file's matrix.
 func (c *compiler) casesOf(p *Program, combo combination, taken map[string]bool) {
 	c.timeline = newTimeline()
-	c.roles = make(map[string]*role)
+	c.roles, c.instances = make(map[string]*role), make(map[string]*role)
 	roles := c.compileRoles()
 	for _, r := range roles {
 		p.Guests = p.Guests || r.Guest != nil

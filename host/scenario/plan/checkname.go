@@ -10,6 +10,10 @@ import (
 )
 
 func (c *compiler) unknownRole(name string, span diag.Span) {
+	if bad := c.noInstance(name); bad != nil {
+		c.report(bad, span)
+		return
+	}
 	c.errors.Report(diag.UnknownRole, span, "there is no role %q", name).
 		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(c.roles)), "there are: "+strings.Join(sortedKeys(c.roles), ", ")))
 }

@@ -34,7 +34,8 @@ type compiler struct {
 	options Options
 	errors  *diag.List
 
-	roles map[string]*role
+	// roles are those of the file, instances those of its counted roles, by names such as client[2].
+	roles, instances map[string]*role
 	// main is the file, current the file of the fragment that is being expanded.
 	main, current    *module
 	libraries        map[string]*module // by path; nil for one that is broken
@@ -69,6 +70,7 @@ func Compile(file *shape.File, options Options, errors *diag.List) *Program {
 	c := &compiler{
 		file: file, options: options, errors: errors,
 		roles:     make(map[string]*role),
+		instances: make(map[string]*role),
 		libraries: make(map[string]*module),
 		used:      make(map[*shape.Fragment]bool),
 		timeline:  newTimeline(),

@@ -40,7 +40,7 @@ func (c *compiler) guestCall(step *shape.Step, at place) Action {
 
 // signature finds the function in the role's module; false when the module is not known, or lacks it.
 func (c *compiler) signature(g *GuestCall, step *shape.Step, at place) bool {
-	r := c.roles[at.role]
+	r := c.role(at.role)
 	if r == nil || r.functions == nil {
 		return false
 	}

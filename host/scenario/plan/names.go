@@ -32,8 +32,7 @@ func (c *compiler) roleName(argument *verb.Argument, node *syntax.Node, at place
 	if value == nil {
 		return nil
 	}
-	if name, known := value.Constant(); known && c.roles[name.(string)] == nil && !c.abstract {
-		c.unknownRole(name.(string), value.Span)
+	if name, known := value.Constant(); known && !c.abstract && !c.isParty(name.(string), value.Span) {
 		return nil
 	}
 	return value
@@ -90,7 +89,7 @@ func (c *compiler) objectName(argument *verb.Argument, kind verb.Yield, maker st
 		return nil
 	}
 	name, known := value.Constant()
-	if !known || c.abstract || at.role == "" || c.timeline.made[madeBy{kind, at.role, name.(string)}] {
+	if !known || c.abstract || at.role == "" || c.timeline.made[madeBy{kind, at.role, name.(string)}] || c.timeline.made[madeBy{kind, someRole, name.(string)}] {
 		return value
 	}
 	var names []string

@@ -14,7 +14,8 @@ func (c *compiler) parallel(step *shape.Step, s *scope) Action {
 	c.appointments = nil
 	var branches []*branch
 	var names []string
-	for _, written := range step.Do {
+	for _, part := range c.branchesOf(step.Do, s) {
+		written := part.step
 		c.branchCount++
 		b := &branch{id: c.branchCount, roles: make(map[string]bool), barriers: make(map[string]bool)}
 		if written.Name != nil {
@@ -24,7 +25,7 @@ func (c *compiler) parallel(step *shape.Step, s *scope) Action {
 		branches = append(branches, b)
 		c.timeline = start.clone()
 		c.branches = append(c.branches, b)
-		p.Branches = append(p.Branches, c.stepList([]*shape.Step{written}, s)...)
+		p.Branches = append(p.Branches, part.compile()...)
 		c.branches = c.branches[:len(c.branches)-1]
 		merged.merge(c.timeline)
 	}

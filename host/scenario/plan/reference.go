@@ -28,11 +28,11 @@ func (c *compiler) parseBuffer(text, roleName string) (any, error) {
 	if owner, rest, dotted := strings.Cut(text, "."); dotted {
 		name = verb.BufferName{Role: owner, Name: rest}
 		roleName = owner
-		if c.roles[owner] == nil {
-			return nil, &problem{diag.UnknownRole, "there is no role " + quoted(owner), diag.DidYouMean(owner, sortedKeys(c.roles))}
+		if bad := c.notParty(owner); bad != nil {
+			return nil, bad
 		}
 	}
-	if r := c.roles[roleName]; r != nil && !r.buffers[name.Name] {
+	if r := c.role(roleName); r != nil && !r.buffers[name.Name] {
 		hint := diag.DidYouMean(name.Name, sortedKeys(r.buffers))
 		if hint == "" {
 			hint = c.whoHas(name.Name)
@@ -74,7 +74,7 @@ func (c *compiler) endpoint(argument *verb.Argument, node *syntax.Node, at place
 
 func (c *compiler) checkEndpoint(name, roleName string, span diag.Span) {
 	made := c.timeline.endpoints[roleName]
-	if made[name] {
+	if made[name] || c.timeline.endpoints[someRole][name] {
 		return
 	}
 	d := c.errors.Report(diag.UnknownEndpoint, span, "role %q has no endpoint %q here", roleName, name)
@@ -95,7 +95,11 @@ func (c *compiler) peer(argument *verb.Argument, node *syntax.Node, at place) *V
 		return value
 	}
 	name := node.Value
-	if _, err := netip.ParseAddr(name); err == nil || c.roles[name] != nil || strings.Contains(name, ".") || name == "localhost" {
+	if r := c.role(name); r != nil && r.count > 0 {
+		c.report(c.notParty(name), node.Span())
+		return nil
+	}
+	if _, err := netip.ParseAddr(name); err == nil || c.role(name) != nil || strings.Contains(name, ".") || name == "localhost" {
 		return value
 	}
 	c.errors.Report(diag.UnknownRole, node.Span(), "there is no role %q", name).

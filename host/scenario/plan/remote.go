@@ -84,7 +84,7 @@ func (c *compiler) remoteBuffer(argument *verb.Argument, node *syntax.Node, at p
 	known, _ := name.Constant()
 	buffer := known.(verb.BufferName)
 	return &Value{Span: node.Span(), compute: func(env expression.Env) (any, error) {
-		owner, _ := env[buffer.Role].(map[string]any)
+		owner := c.roleObject(env, buffer.Role)
 		buffers, _ := owner["buffers"].(map[string]any)
 		return remoteFrom(buffers[buffer.Name])
 	}}

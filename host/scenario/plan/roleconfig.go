@@ -19,18 +19,19 @@ func (c *compiler) compileRoles() []lab.RoleConfig {
 				WithHint("expressions could not tell one from the other")
 		}
 		c.roles[r.name] = r
+		c.count(r, written)
 	}
 	configs := make([]lab.RoleConfig, 0, len(c.file.Roles))
 	for _, written := range c.file.Roles {
 		config := lab.RoleConfig{Name: written.Name.Value, Guest: c.guest(written.Guest, written.Optional)}
-		c.roles[config.Name].functions = c.functions
+		c.eachOf(config.Name, func(r *role) { r.functions = c.functions })
 		if device := c.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device); device != nil {
 			config.Device = device.(string)
 		}
 		for _, buffer := range written.Buffers {
 			config.Buffers = append(config.Buffers, c.buffer(buffer))
 		}
-		configs = append(configs, config)
+		configs = append(configs, c.roles[config.Name].configs(config)...)
 	}
 	return configs
 }
@@ -39,7 +40,7 @@ func (c *compiler) compileRoles() []lab.RoleConfig {
 func (c *compiler) roleParams() {
 	for _, param := range c.file.Params {
 		name, given := c.global.consts[param.Name.Value].(string)
-		if param.Type == "role" && given && c.roles[name] == nil {
+		if param.Type == "role" && given && c.role(name) == nil {
 			span := param.Name.Span()
 			if param.Default != nil {
 				span = param.Default.Span()

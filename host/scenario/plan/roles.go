@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
@@ -81,10 +82,18 @@ func oneLine(text string) string {
 }
 
 // roleArguments are the arguments of the guest of a role, compiled where a step starts it.
-func (c *compiler) roleArguments(name string) []*Value {
+func (c *compiler) roleArguments(step *shape.Step, at place) []*Value {
+	name, s := at.role, c.global
+	if r := c.instances[at.role]; r != nil {
+		name, s = r.group, s.inner()
+		s.add(indexName, expression.Integer, r.index)
+	} else if group := c.groupOf(step.Role); group != nil {
+		name, s = group.name, s.inner()
+		s.add(indexName, expression.Integer, nil)
+	}
 	for _, written := range c.file.Roles {
 		if written.Name.Value == name && written.Guest != nil {
-			return c.guestArguments(written.Guest.Args, place{scope: c.global, role: name})
+			return c.guestArguments(written.Guest.Args, place{scope: s, role: at.role, anyRole: at.anyRole})
 		}
 	}
 	return nil

@@ -5,9 +5,15 @@ import (
 	"rdmarun/host/scenario/lab"
 )
 
-// role is a role as the checker knows it.
+// role is a role as the checker knows it: one party, a counted role, or an instance of one.
 type role struct {
-	name    string
+	name string
+	// count is how many instances a counted role has, 0 for one party; group is the counted role of an instance,
+	// which has that index.
+	count int
+	group string
+	index int
+
 	guest   bool
 	buffers map[string]bool
 	// functions are those of its guest, nil when they are not known.
@@ -41,9 +47,17 @@ func (c *compiler) roleType(r *role, words map[string]bool) expression.Type {
 		object["buffers"] = buffers
 	}
 	for word := range words {
-		if resultType, ok := c.timeline.results[word][r.name]; ok {
+		owners := c.timeline.results[word]
+		if resultType, ok := owners[r.name]; ok {
+			object[word] = resultType
+		} else if resultType, ok := owners[someRole]; ok {
+			object[word] = resultType
+		} else if resultType := c.groupResult(r, owners); resultType != nil {
 			object[word] = resultType
 		}
+	}
+	if r.count > 0 {
+		return expression.List(object)
 	}
 	return object
 }

@@ -189,7 +189,7 @@ func (c *compiler) reportExpression(bad *expression.Error, span diag.Span, sourc
 
 // checkBuffers checks the buffers that buf("name") names, as far as they are known.
 func (c *compiler) checkBuffers(program *expression.Program, node *syntax.Node, piece expression.Piece, at place) {
-	r := c.roles[at.role]
+	r := c.role(at.role)
 	if r == nil {
 		return
 	}

@@ -89,10 +89,11 @@ func (c *compiler) nameType(at place, word string, words map[string]bool) expres
 	if t, ok := at.scope.names[word]; ok {
 		return t
 	}
-	if roles := c.timeline.results[word]; len(roles) == 1 {
-		for _, resultType := range roles {
-			return resultType
-		}
+	if word == indexName && at.anyRole && len(c.instances) > 0 {
+		return expression.Integer
+	}
+	if resultType := c.resultNamed(at, word); resultType != nil {
+		return resultType
 	}
 	if r := c.roles[word]; r != nil {
 		return c.roleType(r, words)
@@ -100,7 +101,7 @@ func (c *compiler) nameType(at place, word string, words map[string]bool) expres
 	if word != "buf" {
 		return nil
 	}
-	if r := c.roles[at.role]; at.anyRole || r != nil && !r.guest {
+	if r := c.role(at.role); at.anyRole || r != nil && !r.guest {
 		return expression.TypeOf(func(string) (lab.BufferView, error) { return lab.BufferView{}, nil })
 	}
 	return nil

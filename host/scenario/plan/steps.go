@@ -26,6 +26,9 @@ func (c *compiler) stepList(steps []*shape.Step, s *scope) []*Step {
 }
 
 func (c *compiler) step(step *shape.Step, s *scope) *Step {
+	if group := c.countedRole(step, s); group != nil {
+		return c.eachInstance(step, group, s)
+	}
 	at := place{scope: s}
 	result := &Step{Span: step.Key.Span(), IgnoreLeftovers: step.Leftovers != nil}
 	if step.If != nil {

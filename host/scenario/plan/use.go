@@ -85,7 +85,7 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 		return
 	}
 	known, _ := value.Constant()
-	if text, ok := known.(string); ok && param.Type == "role" && c.roles[text] == nil {
+	if text, ok := known.(string); ok && param.Type == "role" && c.role(text) == nil {
 		c.unknownRole(text, value.Span)
 		known = nil
 	}

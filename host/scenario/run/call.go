@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"rdmarun/host/scenario/plan"
@@ -77,6 +78,14 @@ func (r *caseRun) enterRole(value *plan.Value) (string, error) {
 	}
 	name := known.(string)
 	r.env["buf"] = r.bufferOf[name]
+	if own := r.owned[name]; own != nil {
+		maps.Copy(r.env, own)
+		role, err := r.lab.Role(name)
+		if err != nil {
+			return name, err
+		}
+		r.env["index"] = role.Index
+	}
 	return name, nil
 }
 

@@ -16,6 +16,9 @@ import (
 // remembered is how many steps of each role a failure shows.
 const remembered = 4
 
+// rememberedOfAll bounds that where a counted role has many instances.
+const rememberedOfAll = 40
+
 // history keeps the last steps of each role.  Words are made of them only when a failure wants them.
 type history struct {
 	begin time.Time
@@ -64,6 +67,7 @@ func (h *history) moments() []record.Moment {
 		}
 	}
 	slices.SortFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
+	all = all[max(0, len(all)-rememberedOfAll):]
 	list := make([]record.Moment, len(all))
 	for i, m := range all {
 		text := strings.TrimSpace(m.action() + " " + m.given())

@@ -39,6 +39,8 @@ type caseRun struct {
 	given map[string]any
 	// wantSteps tells whether some output wants a record of each step.
 	wantSteps bool
+	// owned are the results of each instance of a counted role: in a step of its own it sees these.
+	owned map[string]map[string]any
 	// roleObjects are what expressions see of roles; bufferOf are their functions buf.
 	roleObjects map[string]map[string]any
 	bufferOf    map[string]func(string) (lab.BufferView, error)
@@ -51,7 +53,7 @@ func (r *caseRun) environmentNames() error {
 	for _, param := range r.testCase.Constants {
 		r.env[param.Name] = param.Value
 	}
-	r.roleObjects = make(map[string]map[string]any)
+	r.roleObjects, r.owned = make(map[string]map[string]any), make(map[string]map[string]any)
 	r.bufferOf = make(map[string]func(string) (lab.BufferView, error))
 	for _, role := range r.lab.Roles() {
 		object, err := roleObject(role)
@@ -59,7 +61,13 @@ func (r *caseRun) environmentNames() error {
 			return err
 		}
 		r.roleObjects[role.Name] = object
-		r.env[role.Name] = object
+		if role.Group == "" {
+			r.env[role.Name] = object
+		} else {
+			list, _ := r.env[role.Group].([]any)
+			r.env[role.Group] = append(list, object)
+			r.owned[role.Name] = make(map[string]any)
+		}
 		r.bufferOf[role.Name] = func(name string) (lab.BufferView, error) {
 			buffer, err := role.Buffer(name)
 			if err != nil {
@@ -100,6 +108,9 @@ func roleObject(role *lab.Role) (map[string]any, error) {
 func (r *caseRun) bind(role, name string, value map[string]any) {
 	if object := r.roleObjects[role]; object != nil {
 		object[name] = value
+	}
+	if own := r.owned[role]; own != nil {
+		own[name] = value
 	}
 	r.env[name] = value
 	r.given[name] = value

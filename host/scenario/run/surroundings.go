@@ -37,7 +37,7 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 	guests := make(map[string]any)
 	for _, role := range c.Roles {
 		if role.Guest != nil {
-			guests[role.Name] = role.Guest.Missing == ""
+			guests[role.Written()] = role.Guest.Missing == ""
 		}
 	}
 	distinct, err := lab.DistinctRoles(provider, c.Roles)
@@ -108,7 +108,7 @@ func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (strin
 // because adds what is there instead of what is required.
 func because(text string, c *plan.Case, provider *rdmacore.Provider) string {
 	for _, role := range c.Roles {
-		if role.Guest != nil && role.Guest.Missing != "" && strings.Contains(text, "guest."+role.Name) {
+		if role.Guest != nil && role.Guest.Missing != "" && strings.Contains(text, "guest."+role.Written()) {
 			return ": " + role.Guest.Missing
 		}
 	}

@@ -44,6 +44,7 @@ var (
 	}
 	roleKeys = []key{
 		{"buffers", "registered memory"},
+		{"count", "how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]..."},
 		{"device", "name of the RDMA device; without it the provider's default"},
 		{"guest", "the WebAssembly program that plays the role"},
 		{"optional", "true: the guest may be missing; cases that require guest.NAME are skipped then"},

@@ -32,7 +32,10 @@ func (r *reader) role(name, node *syntax.Node) *Role {
 	if optional != nil && optional.Value != "true" && optional.Value != "false" {
 		r.errors.Report(diag.WrongType, optional.Span(), "optional is true or false")
 	}
-	role := &Role{Name: name, Device: r.text(node.Get("device")), Guest: r.guest(node.Get("guest")), Optional: optional != nil && optional.Value == "true"}
+	role := &Role{
+		Name: name, Count: r.text(node.Get("count")), Device: r.text(node.Get("device")),
+		Guest: r.guest(node.Get("guest")), Optional: optional != nil && optional.Value == "true",
+	}
 	if role.Guest != nil {
 		if buffers := node.Key("buffers"); buffers != nil {
 			r.errors.Report(diag.Conflict, buffers.Span(), "a guest has its own memory, so its role has no buffers")

@@ -61,6 +61,7 @@ type Param struct {
 // Role is one party.
 type Role struct {
 	Name    *syntax.Node // the key
+	Count   *syntax.Node // nil for a role that is one party
 	Device  *syntax.Node
 	Buffers []*Buffer
 	Guest   *Guest

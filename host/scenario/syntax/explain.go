@@ -162,6 +162,11 @@ func flowTrouble(source *diag.Source, line int, text, _ string) *diag.Diagnostic
 			"inside {} or [] this ends at the first bracket, comma or quote").
 			WithHint("put the expression into quotes: \"$(...)\"")
 	}
+	if place := bracketInWord.FindStringIndex(text); place != nil {
+		word := text[place[0]:place[1]]
+		return at(source, line, utf8.RuneCountInString(text[:place[0]]), utf8.RuneCountInString(word), diag.Syntax,
+			"inside {} or [] a value without quotes ends at a bracket").WithHint("put it into quotes: \"%s..]\"", word)
+	}
 	if place := colonInFlowValue.FindStringSubmatchIndex(text); place != nil {
 		return at(source, line, utf8.RuneCountInString(text[:place[2]]), 1, diag.Syntax,
 			"a second \": \" in one value").WithHint("a \",\" is missing before the key, or the value needs quotes")
@@ -172,6 +177,8 @@ func flowTrouble(source *diag.Source, line int, text, _ string) *diag.Diagnostic
 var (
 	// bareExpression is $( outside quotes up to the character that ends a plain value in flow style.
 	bareExpression = regexp.MustCompile(`\$\([^"'\[\]{},]*["'\[\]{},]`)
+	// bracketInWord is a name with an index, client[2], which only quotes keep together in flow style.
+	bracketInWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*\[`)
 	// colonInFlowValue is "key: some words key2:" with the last colon as its group.
 	colonInFlowValue = regexp.MustCompile(`: [^,"'\[\]{}:]+(:) `)
 )

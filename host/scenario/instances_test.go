@@ -1,0 +1,51 @@
+package scenario_test
+
+import (
+	"strings"
+	"testing"
+
+	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/record"
+)
+
+// stepTexts keeps what the steps of each case were, by their roles.
+type stepTexts struct{ byCase map[string][]string }
+
+func (s *stepTexts) Wants(kind record.Kind) bool { return kind == record.StepEnd }
+
+func (s *stepTexts) Record(r *record.Record) error {
+	_, name, _ := strings.Cut(r.Case, "::")
+	s.byCase[name] = append(s.byCase[name], r.Step.Role+" "+r.Step.Action)
+	return nil
+}
+
+// TestInstances runs counted roles: steps of each instance and of one, results, branches, guests.
+func TestInstances(t *testing.T) {
+	seen, steps := &collector{}, &stepTexts{byCase: make(map[string][]string)}
+	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/instances.yaml"), scenario.RunConfig{
+		Open: scenario.OpenSoft, ProviderName: "soft", GuestCache: t.TempDir(), Consumers: []record.Consumer{seen, steps},
+	})
+	if err != nil || totals.Passed != len(seen.results)-1 || totals.Failed != 1 {
+		for _, result := range seen.results {
+			t.Errorf("%s: %s %+v", result.Name, result.Status, result.Failures)
+		}
+		t.Fatal(err)
+	}
+	if f := seen.results[4].Failures; len(f) != 1 || f[0].Role != "client[2]" {
+		t.Errorf("the instance that failed: %+v", f)
+	}
+	want := "speaker[0] guest start, speaker[1] guest start, speaker[2] guest start, " +
+		"speaker[0] guest wait, speaker[1] guest wait, speaker[2] guest wait, "
+	if got := strings.Join(steps.byCase["guests start before the first is waited for"], ", "); !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestManyInstances wants as many instances as there may be to live at once, with what belongs to each.
+func TestManyInstances(t *testing.T) {
+	files := load(t, map[string]string{"clients": "1000"}, "testdata/run/many_instances.yaml")
+	totals, err := scenario.Run(t.Context(), files, scenario.RunConfig{Open: scenario.OpenSoft, ProviderName: "soft"})
+	if err != nil || totals.Passed != 1 {
+		t.Errorf("%v %+v", err, totals)
+	}
+}
