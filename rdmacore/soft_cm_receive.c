@@ -5,6 +5,7 @@
 
 #include "soft_clock.h"
 #include "soft_fabric.h"
+#include "soft_packet.h"
 
 /* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24. */
 #define MRA_SERVICE_TIMEOUT 24
@@ -55,6 +56,8 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	child->remote_qp_num = req->qp_num;
 	child->remote_ece = req->ece;
 	child->send_psn = req->starting_psn;
+	/* Now, and not with the REP: the user may make a queue pair ready before rdma_accept. */
+	child->receive_psn = (uint32_t)soft_fabric_random(child->cm->fabric) & SOFT_PSN_MASK;
 	child->responder_resources = req->initiator_depth;
 	child->initiator_depth = req->responder_resources;
 	child->retry_count = req->retry_count;

@@ -197,10 +197,8 @@ static int accept_connection(struct soft_id *id, const struct rdma_conn_param *p
 		error = soft_id_prepare_qp(id);
 	if (error)
 		return error;
-	if (id->state == SOFT_ID_REQ_RECEIVED) {
+	if (id->state == SOFT_ID_REQ_RECEIVED)
 		settle_depths(id, param);
-		id->receive_psn = (uint32_t)soft_fabric_random(id->cm->fabric) & SOFT_PSN_MASK;
-	}
 	if (id->rdma.qp) {
 		error = soft_id_connect_qp(id);
 		if (error)

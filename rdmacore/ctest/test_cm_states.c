@@ -249,6 +249,7 @@ static void test_init_qp_attr(struct core_provider *provider)
 	struct setup setup = connecting(provider, PORT);
 	struct rdma_cm_id *other = resolved_client(provider, setup.active, PORT);
 	struct ibv_qp_attr attr;
+	uint32_t rq_psn;
 	int mask;
 
 	/* Before a connection, any state gives what INIT needs. */
@@ -266,11 +267,15 @@ static void test_init_qp_attr(struct core_provider *provider)
 	take_request(&setup);
 	CHECK(!attr_error(provider, setup.child, IBV_QPS_RTR, &attr, &mask));
 	CHECK(attr.dest_qp_num == setup.qp_num);
+	rq_psn = attr.rq_psn;
 	CHECK(!attr_error(provider, setup.child, IBV_QPS_RTS, &attr, &mask));
 	CHECK(attr.max_rd_atomic == 3 && attr.retry_cnt == 7 && attr.rnr_retry == 5);
 	CHECK(attr_error(provider, setup.child, IBV_QPS_ERR, &attr, &mask) == EINVAL);
 	establish(&setup);
 	check_connected(provider, setup.child, 5);
+	/* A queue pair of the user's own may be ready to receive before it is accepted. */
+	CHECK(!attr_error(provider, setup.child, IBV_QPS_RTR, &attr, &mask) && attr.rq_psn == rq_psn);
+	CHECK(!attr_error(provider, setup.client, IBV_QPS_RTS, &attr, &mask) && attr.sq_psn == rq_psn);
 	CHECK(!provider->rdma_disconnect(setup.client));
 	next_event(&setup, setup.passive, RDMA_CM_EVENT_DISCONNECTED);
 	CHECK(attr_error(provider, setup.child, IBV_QPS_RTR, &attr, &mask) == EINVAL);
