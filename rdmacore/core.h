@@ -183,6 +183,11 @@ int core_create_sync_id(struct core_provider *provider, int port_space, struct r
  * -EAGAIN while there is no event.
  */
 int core_complete(struct core_provider *provider, struct rdma_cm_id *id);
+/*
+ * After a call that was not core_get_request: destroys the child of a request that ended it, which nobody
+ * would hear of.
+ */
+void core_forget_request(struct core_provider *provider, struct rdma_cm_id *listener);
 /* A copy of id->event; -ENOENT when there is none. */
 int core_sync_event(struct rdma_cm_id *id, struct core_event *event);
 /*

@@ -51,6 +51,20 @@ static int acknowledge(struct core_provider *provider, struct rdma_cm_id *id)
 	return core_rdma_result(provider->rdma_ack_cm_event(event));
 }
 
+/*
+ * librdmacm keeps a request that it could not finish, or that ended another call of the listener, as the
+ * listener's event and forgets the child that came with it.
+ */
+void core_forget_request(struct core_provider *provider, struct rdma_cm_id *listener)
+{
+	struct rdma_cm_event *event = listener->event;
+
+	if (!event || event->event != RDMA_CM_EVENT_CONNECT_REQUEST || event->listen_id != listener)
+		return;
+	provider->rdma_destroy_id(event->id);
+	acknowledge(provider, listener);
+}
+
 int core_complete(struct core_provider *provider, struct rdma_cm_id *id)
 {
 	struct rdma_cm_event *event;
@@ -62,7 +76,10 @@ int core_complete(struct core_provider *provider, struct rdma_cm_id *id)
 	/* The old event lasts until there is a new one: a wait that is given up loses nothing. */
 	result = acknowledge(provider, id);
 	id->event = event;
-	return result ? result : event_result(event);
+	if (!result)
+		result = event_result(event);
+	core_forget_request(provider, id);
+	return result;
 }
 
 int core_sync_event(struct rdma_cm_id *id, struct core_event *event)
@@ -71,20 +88,6 @@ int core_sync_event(struct rdma_cm_id *id, struct core_event *event)
 		return -ENOENT;
 	core_copy_event(event, id->event);
 	return 0;
-}
-
-/*
- * librdmacm keeps a request that it could not finish as the listener's event and forgets the child that
- * came with it.
- */
-static void destroy_forgotten_child(struct core_provider *provider, struct rdma_cm_id *listener)
-{
-	struct rdma_cm_event *event = listener->event;
-
-	if (!event || event->event != RDMA_CM_EVENT_CONNECT_REQUEST || event->listen_id != listener)
-		return;
-	provider->rdma_destroy_id(event->id);
-	acknowledge(provider, listener);
 }
 
 int core_get_request(struct core_provider *provider, struct rdma_cm_id *listener,
@@ -108,7 +111,7 @@ int core_get_request(struct core_provider *provider, struct rdma_cm_id *listener
 	return 0;
 
 destroy_child:
-	destroy_forgotten_child(provider, listener);
+	core_forget_request(provider, listener);
 	return result;
 }
 

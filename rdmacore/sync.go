@@ -70,6 +70,7 @@ func (id *ID) start(op, address string, call func() C.int) error {
 			id.pending)
 	}
 	result := int(call())
+	C.core_forget_request(id.native(), id.c)
 	id.noteRequest()
 	if result == -int(syscall.EAGAIN) {
 		id.pending = op
