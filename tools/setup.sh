@@ -4,6 +4,7 @@
 #   tools/setup.sh build   what `make` needs to compile
 #   tools/setup.sh test    what tests need as well, and skip without
 #   tools/setup.sh vm      what `make rxe-shell` and `make test-rxe` need as well
+#   tools/setup.sh siw     what building siw for that VM needs as well
 #   tools/setup.sh lists   fetch apt's package lists anew
 #
 # Quiet when nothing is missing.  Without root and without sudo it names the packages and exits 1.
@@ -38,6 +39,9 @@ needs_build() {
 }
 
 needs_test() {
+	need ibverbs-utils "ibv_devinfo, a program for rdmarun exec" has_program ibv_devinfo
+	need python3-pyverbs "other people's tests, for rdmarun exec" /usr/bin/python3 -c "import pyverbs.device"
+	need iproute2 "tells those tests an address" has_program ip
 	# Ubuntu has Chromium as a snap only, which does not run as root in a container.
 	if [ "$(os_release ID)" = debian ]; then
 		need chromium "opens the HTML report in a test" has_program chromium
@@ -59,6 +63,13 @@ needs_vm() {
 		need xz-utils "unpacks kernel modules" has_program xz
 		need zstd "unpacks kernel modules" has_program zstd
 	fi
+}
+
+needs_siw() {
+	needs_build
+	needs_vm
+	need make "compiles the kernel module" has_program make
+	need xz-utils "unpacks the kernel's source" has_program xz
 }
 
 has_static_busybox() {
@@ -140,6 +151,10 @@ test)
 vm)
 	check=needs_vm
 	what="to run a virtual machine with an RDMA kernel"
+	;;
+siw)
+	check=needs_siw
+	what="to build iWARP for that machine"
 	;;
 lists)
 	require_root "apt-get update"

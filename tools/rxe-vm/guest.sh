@@ -2,7 +2,8 @@
 # /sys, /tmp and /run.  Makes the network and the RDMA device, runs /run/job/command on the second
 # serial port and leaves its exit status in /run/job/status.  /run/job/ready says that it got that far.
 #
-#   veth0  192.0.2.1/24  2001:db8::1/64   under rxe0; its other end, veth1, is up and silent
+#   veth0   192.0.2.1/24     2001:db8::1/64     under rxe0; its other end, veth1, is up and silent
+#   dummy0  198.51.100.1/24  2001:db8:1::1/64   under siw0, which is there when /run/job/siw.ko is
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/tmp LANG=C.UTF-8
 terminal=/dev/ttyS1
@@ -27,6 +28,22 @@ rdma_device() {
 	return 1
 }
 
+# iWARP runs over the kernel's TCP.  (Not on lo: rdma_bind_addr refuses its address.)
+iwarp_device() {
+	[ ! -s /run/job/siw.ko ] || insmod /run/job/siw.ko || return
+	ip link add dummy0 type dummy
+	ip address add 198.51.100.1/24 dev dummy0
+	ip address add 2001:db8:1::1/64 dev dummy0 nodad
+	ip link set dummy0 up
+	rdma link add siw0 type siw netdev dummy0 || return
+	for _ in $(seq 100); do
+		rdma link show siw0/1 | grep -q 'state ACTIVE' && return
+		sleep 0.05
+	done
+	rdma link show
+	return 1
+}
+
 hostname rxe-vm 2>/dev/null
 ulimit -l unlimited
 cd /run/project || exit
@@ -34,6 +51,9 @@ cd /run/project || exit
 if ! { network && rdma_device; } >/run/setup.log 2>&1; then
 	echo "guest.sh: no RDMA device:" && cat /run/setup.log
 	exit
+fi
+if [ -e /run/job/siw.ko ] && ! iwarp_device >/run/setup.log 2>&1; then
+	{ echo "guest.sh: no siw0:" && cat /run/setup.log; } >"$terminal"
 fi
 : >/run/job/ready
 if [ -e /run/job/interactive ]; then

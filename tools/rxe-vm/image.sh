@@ -39,3 +39,25 @@ kernel_packages() {
 	done
 	printf '%s' "$found"
 }
+
+# provide_siw JOB puts the driver of siw into the job's folder, after making it where needed: an empty file
+# where the kernel of the image has it already.
+provide_siw() {
+	local packages version module
+	if grep -qx siw.ko "$image/modules"; then
+		: >"$1/siw.ko"
+		return
+	fi
+	packages=$(kernel_packages) || return
+	packages=${packages%% *}
+	version=$(apt-cache policy "$packages" | awk '/Candidate:/ {print $2}')
+	module=$cache/siw-$(printf '%s' "$packages $version" | cat - "$here/make-siw" | sha256sum | cut -c1-16).ko
+	if ! [ -e "$module" ]; then
+		"$here/../setup.sh" siw >&2 || return
+		(
+			flock 9
+			[ -e "$module" ] || "$here/make-siw" "$module" "$packages"
+		) 9>"$cache/lock" || return
+	fi
+	cp "$module" "$1/siw.ko"
+}
