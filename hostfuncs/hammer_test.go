@@ -70,16 +70,11 @@ func TestAnyCallsWithAnyArguments(t *testing.T) {
 		}
 	}
 	t.Log(worked)
-	// Else the arguments were too wild to prove much.
-	for _, f := range functions {
-		switch f.Name {
-		case "accept", "reject", "establish", "wait_cq": // at the mercy of chance or of time
-		case "get_request", "ep_event", "reject_ece", "notify", "ack_event", "get_remote_ece", "set_local_ece",
-			"create_ah_from_wc", "bind_mw", "leave_multicast", "join_multicast", "join_multicast_ex", "query_addrinfo": // likewise
-		default:
-			if worked[f.Name] == 0 && !lacking[f.Name] {
-				t.Errorf("%s never worked", f.Name)
-			}
+	// Else the arguments were too wild to prove much.  Other functions work at the mercy of chance or of time.
+	for _, name := range []string{"alloc_pd", "connect", "create_ah", "create_cq", "create_ep", "create_event_channel",
+		"create_id", "create_srq", "dereg_mr", "getaddrinfo", "hold_events", "poll_cq", "post_recv", "post_send", "reg_mr", "wait_event", "write_event"} {
+		if worked[name] == 0 && !lacking[name] {
+			t.Errorf("%s never worked", name)
 		}
 	}
 }
