@@ -7,11 +7,19 @@ import (
 	"unsafe"
 )
 
-// Memory is a stretch of anonymous memory that can be registered with devices: its base never moves,
+// Memory is a stretch of memory that can be registered with devices: its base never moves,
 // and it stays mapped until the last reference is released.  Pages take room only when touched.
 type Memory struct {
 	references atomic.Int64
 	bytes      []byte
+	free       func(bytes []byte)
+}
+
+// newMemory has one reference, held by the caller.
+func newMemory(bytes []byte, free func([]byte)) *Memory {
+	m := &Memory{bytes: bytes, free: free}
+	m.references.Store(1)
+	return m
 }
 
 // NewMemory maps size bytes, rounded up to whole pages and zero, with one reference held by the caller.
@@ -28,9 +36,7 @@ func NewMemory(size int) (*Memory, error) {
 		return nil, fail("mmap", err.(syscall.Errno),
 			"%d bytes of address space; see ulimit -v and vm.overcommit_memory", size)
 	}
-	m := &Memory{bytes: bytes}
-	m.references.Store(1)
-	return m, nil
+	return newMemory(bytes, func(bytes []byte) { syscall.Munmap(bytes) }), nil
 }
 
 // Bytes is the whole memory, or nil once it is unmapped.  The slice must not be used without holding a
@@ -84,7 +90,7 @@ func (m *Memory) Release() {
 			continue
 		}
 		if count == 1 {
-			syscall.Munmap(m.bytes)
+			m.free(m.bytes)
 		}
 		return
 	}

@@ -28,6 +28,14 @@ func (s Selected) Requirements() []string {
 			add("guest." + role.Written())
 		}
 	}
+	if provider := s.Case.Provider(); provider != "" {
+		add("provider." + provider)
+	}
+	for _, role := range s.Case.Roles {
+		if role.Spread && role.Index > 0 {
+			add("roles.distinct_hosts")
+		}
+	}
 	for _, capability := range s.Case.Needs {
 		add(capability)
 	}

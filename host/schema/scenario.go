@@ -21,7 +21,11 @@ func Scenario() ([]byte, error) {
 		"case":     mapping("One named test.", language.Case, fileTypes()),
 		"fragment": mapping("Steps to use in several places.", language.Fragment, fileTypes()),
 		"param":    mapping("A parameter.", language.Param, object{"type": object{"enum": language.ParamTypes}, "values": list()}),
-		"role":     mapping("A party.", language.Role, object{"buffers": mapOf("buffer"), "guest": ref("guest")}),
+		"role": mapping("A party.", language.Role, object{
+			"buffers": mapOf("buffer"), "guest": ref("guest"),
+			"path":  mapping("One of the port's addresses.", language.Path, nil),
+			"place": mapping("Where instances run.", language.Place, nil),
+		}),
 		"buffer":   mapping("Registered memory.", language.Buffer, object{"access": words(verb.AccessNames(), true)}),
 		"guest":    mapping("A WebAssembly program.", language.Guest, object{"args": list(), "limits": ref("limits")}),
 		"limits":   mapping("What a guest may take.", language.Limits, nil),

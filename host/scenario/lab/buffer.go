@@ -17,7 +17,7 @@ type Buffer struct {
 }
 
 func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
-	memory, err := rdmacore.NewMemory(config.Size)
+	memory, err := rdmacore.NewMemoryOn(config.Backing, config.Size)
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +26,7 @@ func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
 		memory.Release() // a registration holds the memory until it is gone itself
 		return nil
 	})
+	config.Fill.Write(buffer.Bytes())
 	if err := buffer.Register(config.Access); err != nil {
 		return nil, err
 	}

@@ -25,11 +25,13 @@ type Config struct {
 type RoleConfig struct {
 	Name string
 	// Group is the role of which this is the instance with that Index; "" for a role that is one party.
-	Group   string
-	Index   int
-	Device  string // empty: the provider's default
-	Port    int    // of the device; 0: any that is active
-	GID     string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
+	Group  string
+	Index  int
+	Device string // empty: the provider's default
+	Port   int    // of the device; 0: any that is active
+	GID    string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
+	// Spread wants each instance of the group on a host of its own.
+	Spread  bool
 	Buffers []BufferConfig
 	Guest   *GuestConfig // nil for a role that steps drive
 }
@@ -47,6 +49,9 @@ type BufferConfig struct {
 	Name   string
 	Size   int // bytes
 	Access rdmacore.Access
+	// Backing is where the memory comes from.
+	Backing rdmacore.Backing
+	Fill    Filling
 }
 
 // Lab is the state of a running case.

@@ -75,7 +75,9 @@ func (c *compiler) requirementWith(node *syntax.Node, known *scope, more express
 	}
 	s := &scope{names: Surroundings(guests), consts: expression.Env{}, nodes: map[string]bound{}}
 	for name, value := range known.consts {
-		s.add(name, known.names[name], value)
+		if _, taken := s.names[name]; !taken { // as in the run: a matrix may have the name provider
+			s.add(name, known.names[name], value)
+		}
 	}
 	for name, nameType := range more {
 		s.add(name, nameType, nil)

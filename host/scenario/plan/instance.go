@@ -6,7 +6,6 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
-	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/verb"
 )
@@ -41,19 +40,6 @@ func (c *compiler) eachOf(name string, f func(*role)) {
 	for i := range c.roles[name].count {
 		f(c.instances[instanceName(name, i)])
 	}
-}
-
-// configs are those of each instance; of one party, its own.
-func (r *role) configs(config lab.RoleConfig) []lab.RoleConfig {
-	if r.count == 0 {
-		return []lab.RoleConfig{config}
-	}
-	list := make([]lab.RoleConfig, r.count)
-	for i := range list {
-		list[i] = config
-		list[i].Name, list[i].Group, list[i].Index = instanceName(r.name, i), r.name, i
-	}
-	return list
 }
 
 // role finds a role of the file or an instance; nil when there is none.

@@ -3,13 +3,18 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
+
+// providerAxis is the name in a matrix that chooses the provider: a case of another one is skipped.
+const providerAxis = "provider"
 
 // maxCases bounds how many cases a file's matrices make.
 const maxCases = 10_000
@@ -84,6 +89,11 @@ func (c *compiler) axis(axis shape.Axis, s *scope) []setting {
 	for _, node := range axis.Values {
 		each, ok := c.setting(axis.Name.Value, node, s)
 		if !ok {
+			continue
+		}
+		if providers := rdmacore.Providers(); axis.Name.Value == providerAxis && !slices.Contains(providers, each.text) {
+			c.errors.Report(diag.NotOneOf, node.Span(), "no provider is called %s", quoted(each.text)).
+				WithHint("%s", hintOr(diag.DidYouMean(each.text, providers), "there are: "+strings.Join(providers, ", ")))
 			continue
 		}
 		if len(list) > 0 && fmt.Sprintf("%T", list[0].value) != fmt.Sprintf("%T", each.value) {

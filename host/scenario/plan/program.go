@@ -82,6 +82,16 @@ type Case struct {
 	Finally    []*Step
 }
 
+// Provider is the provider that the matrices choose for the case, "" when they choose none.
+func (c *Case) Provider() string {
+	for _, setting := range c.Settings {
+		if setting.Name == providerAxis {
+			return setting.Value
+		}
+	}
+	return ""
+}
+
 // DefaultTimeout is how long a case may take when the scenario does not say.
 const DefaultTimeout = time.Minute
 

@@ -1,10 +1,16 @@
 package plan
 
 import (
+	"net/netip"
+	"strconv"
+
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
 
 // compileRoles makes the roles; their sizes must be known before the run.
@@ -23,17 +29,48 @@ func (c *compiler) compileRoles() []lab.RoleConfig {
 	}
 	configs := make([]lab.RoleConfig, 0, len(c.file.Roles))
 	for _, written := range c.file.Roles {
-		config := lab.RoleConfig{Name: written.Name.Value, Guest: c.guest(written.Guest, written.Optional)}
-		c.eachOf(config.Name, func(r *role) { r.functions = c.functions })
-		if device := c.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device); device != nil {
-			config.Device = device.(string)
-		}
-		for _, buffer := range written.Buffers {
-			config.Buffers = append(config.Buffers, c.buffer(buffer))
-		}
-		configs = append(configs, c.roles[config.Name].configs(config)...)
+		guest := c.guest(written.Guest, written.Optional)
+		c.eachOf(written.Name.Value, func(r *role) {
+			r.functions = c.functions
+			if r.count == 0 {
+				configs = append(configs, c.roleConfig(written, r, guest))
+			}
+		})
 	}
 	return configs
+}
+
+// roleConfig reads the part of one party; of an instance its number is known in it.
+func (c *compiler) roleConfig(written *shape.Role, r *role, guest *lab.GuestConfig) lab.RoleConfig {
+	config := lab.RoleConfig{Name: r.name, Group: r.group, Index: r.index, Guest: guest, Spread: written.Spread != nil}
+	if r.group != "" {
+		global := c.global
+		defer func() { c.global = global }()
+		c.global = global.inner()
+		c.global.add(indexName, expression.Integer, r.index)
+	}
+	if device := c.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device); device != nil {
+		config.Device = device.(string)
+	}
+	if port := c.knownScalar(&verb.Argument{Name: "port", Type: verb.Integer, Min: 1, Max: 255}, written.Port); port != nil {
+		config.Port = port.(int)
+	}
+	if gid := c.knownScalar(&verb.Argument{Name: "gid", Type: verb.Text}, written.GID); gid != nil {
+		config.GID = c.gid(gid.(string), written.GID)
+	}
+	for _, buffer := range written.Buffers {
+		config.Buffers = append(config.Buffers, c.buffer(buffer))
+	}
+	return config
+}
+
+// gid checks what chooses an entry of a GID table.
+func (c *compiler) gid(text string, node *syntax.Node) string {
+	_, notAddress := netip.ParseAddr(text)
+	if _, notIndex := strconv.ParseUint(text, 10, 16); notIndex != nil && notAddress != nil {
+		c.errors.Report(diag.WrongType, node.Span(), "gid is an index of the GID table or an IP address, and this is %q", text)
+	}
+	return text
 }
 
 // roleParams checks the parameters that name roles.
@@ -58,5 +95,33 @@ func (c *compiler) buffer(written *shape.Buffer) lab.BufferConfig {
 	if size := c.knownScalar(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size); size != nil {
 		config.Size = size.(int)
 	}
+	if word := c.knownScalar(&verb.Argument{Name: "backing", Type: verb.Word, Words: verb.BackingNames()}, written.Backing); word != nil {
+		config.Backing, _ = rdmacore.ParseBacking(word.(string)) // the words are the parser's own
+	}
+	if written.Fill != nil {
+		config.Fill = c.filling(written.Fill, config.Size)
+	}
 	return config
+}
+
+// filling reads what a buffer holds at first.
+func (c *compiler) filling(node *syntax.Node, size int) lab.Filling {
+	value := c.data("fill", node, place{scope: c.global})
+	if value == nil {
+		return lab.Filling{}
+	}
+	data, known := value.Constant()
+	switch {
+	case !known && len(c.missing) == 0:
+		c.errors.Report(diag.NotConstant, value.Span, "fill must be known before the run, and this is known only while running").
+			WithHint("the verb fill writes what steps find")
+		fallthrough
+	case !known:
+		return lab.Filling{}
+	}
+	filling := data.(verb.DataValue).Filling()
+	if !filling.Fits(size) {
+		c.errors.Report(diag.OutOfRange, value.Span, "%d bytes do not fit into a buffer of %d", len(filling.Bytes), size)
+	}
+	return filling
 }

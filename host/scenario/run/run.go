@@ -60,7 +60,7 @@ func Skip(config Config, program *plan.Program, c *plan.Case, reason string) rec
 // prepare looks whether the case can run here, and whether it is known to fail here.
 func (r *caseRun) prepare() (known *plan.XFail) {
 	c := r.testCase
-	if len(c.Needs)+len(c.Requires) == 0 && c.XFail == nil {
+	if !conditional(c) && c.XFail == nil {
 		return nil
 	}
 	env, err := surroundings(r.config.Provider, c)

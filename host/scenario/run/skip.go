@@ -7,7 +7,7 @@ import (
 
 // SkipReason tells, without running it, why a case would be skipped on a provider; "" when it would run.
 func SkipReason(provider *rdmacore.Provider, c *plan.Case) (string, error) {
-	if len(c.Needs)+len(c.Requires) == 0 {
+	if !conditional(c) {
 		return "", nil
 	}
 	env, err := surroundings(provider, c)

@@ -1,14 +1,12 @@
 package run
 
 import (
-	"fmt"
 	"strings"
 
 	"rdmarun/host/scenario/environment"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
-	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
 
@@ -81,36 +79,4 @@ func deviceOf(provider *rdmacore.Provider, c *plan.Case) (*rdmacore.Device, erro
 		}
 	}
 	return provider.DefaultDevice()
-}
-
-// unmet says why a case cannot run, "" when it can.
-func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (string, error) {
-	for _, need := range c.Needs {
-		if need == verb.CanFault && !provider.CanFault() {
-			return fmt.Sprintf("it needs %s, and provider %s loses nothing on purpose (soft does)", need, provider.Name()), nil
-		}
-		if device, _ := env["device"].(map[string]any); need == verb.CanAtomic && device["atomic"] != true {
-			return fmt.Sprintf("it needs %s, and device %s has no atomic operations", need, device["name"]), nil
-		}
-	}
-	for _, requirement := range c.Requires {
-		holds, err := requirement.Holds(env)
-		if err != nil {
-			return "", fmt.Errorf("requires %s: %w", requirement.Text, err)
-		}
-		if !holds {
-			return fmt.Sprintf("it requires %s%s", requirement.Text, because(requirement.Text, c, provider)), nil
-		}
-	}
-	return "", nil
-}
-
-// because adds what is there instead of what is required.
-func because(text string, c *plan.Case, provider *rdmacore.Provider) string {
-	for _, role := range c.Roles {
-		if role.Guest != nil && role.Guest.Missing != "" && strings.Contains(text, "guest."+role.Written()) {
-			return ": " + role.Guest.Missing
-		}
-	}
-	return fmt.Sprintf(", and this is provider %s", provider.Name())
 }

@@ -46,12 +46,23 @@ var (
 		{"buffers", "registered memory"},
 		{"count", "how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]..."},
 		{"device", "name of the RDMA device; without it the provider's default"},
+		{"port", "of the device; without it the first that rdma_cm reaches"},
+		{"path", "which of the port's addresses is the role's: {gid: index or IP address}"},
+		{"place", "{spread: host}: the instances of a counted role run on as many hosts, or the case is skipped"},
 		{"guest", "the WebAssembly program that plays the role"},
 		{"optional", "true: the guest may be missing; cases that require guest.NAME are skipped then"},
 	}
 	bufferKeys = []key{
 		{"size", "bytes"},
 		{"access", "rights: LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE..."},
+		{"backing", "what the memory is: anonymous (pages of its own, the default), huge (huge pages; skipped where too few are free) or heap (malloc)"},
+		{"fill", "what it holds at first, as the verb fill writes it: {text: ..}, {hex: ..}, {byte: ..}, {fields: ..}; without it zeros"},
+	}
+	pathKeys = []key{
+		{"gid", "an index of the GID table, or an IP address"},
+	}
+	placeKeys = []key{
+		{"spread", "host: no two instances on one"},
 	}
 	guestKeys = []key{
 		{"module", "the .wasm file, relative to the scenario"},

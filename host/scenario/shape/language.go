@@ -7,6 +7,7 @@ type Key struct{ Name, Doc string }
 type Language struct {
 	File, Param, Defaults, Case, Fragment []Key
 	Role, Buffer, Guest, Limits           []Key
+	Path, Place                           []Key
 	// Actions are the keys of which a step has one, beside the verbs; Modifiers all its other keys.
 	Actions, Modifiers, Took []Key
 	// ParamTypes are the types of parameters, those of fragments included.
@@ -19,7 +20,7 @@ func Keys() Language {
 		File: exported(fileKeys), Param: exported(paramKeys), Defaults: exported(defaultsKeys),
 		Case: exported(caseKeys), Fragment: exported(fragmentKeys), Role: exported(roleKeys),
 		Buffer: exported(bufferKeys), Guest: exported(guestKeys), Limits: exported(limitKeys),
-		Took: exported(tookKeys), ParamTypes: fragmentParamTypes,
+		Path: exported(pathKeys), Place: exported(placeKeys), Took: exported(tookKeys), ParamTypes: fragmentParamTypes,
 	}
 	for _, a := range actions {
 		language.Actions = append(language.Actions, Key{a.name, a.doc})

@@ -36,6 +36,7 @@ func (r *reader) role(name, node *syntax.Node) *Role {
 		Name: name, Count: r.text(node.Get("count")), Device: r.text(node.Get("device")),
 		Guest: r.guest(node.Get("guest")), Optional: optional != nil && optional.Value == "true",
 	}
+	r.where(role, node)
 	if role.Guest != nil {
 		if buffers := node.Key("buffers"); buffers != nil {
 			r.errors.Report(diag.Conflict, buffers.Span(), "a guest has its own memory, so its role has no buffers")
@@ -46,6 +47,28 @@ func (r *reader) role(name, node *syntax.Node) *Role {
 		role.Buffers = r.buffers(buffers)
 	}
 	return role
+}
+
+// where reads what says where a role runs.
+func (r *reader) where(role *Role, node *syntax.Node) {
+	role.Port = r.text(node.Get("port"))
+	if path := node.Get("path"); path != nil && r.mapping(path, "path") {
+		r.keys(path, pathKeys)
+		role.GID = r.text(r.required(path, "gid", "path"))
+	}
+	place := node.Get("place")
+	switch {
+	case place == nil:
+	case place.Kind != syntax.Mapping:
+		r.errors.Report(diag.WrongShape, place.Span(), "a role cannot be sent to a place: one rdmarun drives all roles").
+			WithHint("device, port and path choose where it is on this host; place: {spread: host} skips the case where there is one host")
+	default:
+		r.keys(place, placeKeys)
+		role.Spread = r.text(r.required(place, "spread", "place"))
+		if role.Spread != nil && role.Spread.Value != "host" {
+			r.errors.Report(diag.NotOneOf, role.Spread.Span(), "spread can only be: host")
+		}
+	}
 }
 
 func (r *reader) buffers(node *syntax.Node) []*Buffer {
@@ -59,6 +82,8 @@ func (r *reader) buffers(node *syntax.Node) []*Buffer {
 			Name:   pair.Key,
 			Size:   r.text(r.required(pair.Value, "size", "a buffer")),
 			Access: r.words(pair.Value.Get("access"), "access"),
+
+			Backing: r.text(pair.Value.Get("backing")), Fill: pair.Value.Get("fill"),
 		})
 	}
 	return buffers

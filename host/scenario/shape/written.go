@@ -65,6 +65,8 @@ type Role struct {
 	Device  *syntax.Node
 	Buffers []*Buffer
 	Guest   *Guest
+	// Port, GID and Spread say where it is; nil where the file does not.
+	Port, GID, Spread *syntax.Node
 	// Optional guests may be missing.
 	Optional bool
 }
@@ -74,6 +76,8 @@ type Buffer struct {
 	Name   *syntax.Node // the key
 	Size   *syntax.Node
 	Access []*syntax.Node
+	// Backing and Fill are nil where the file does not say.
+	Backing, Fill *syntax.Node
 }
 
 // Guest is the program that plays a role.

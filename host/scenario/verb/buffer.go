@@ -40,20 +40,15 @@ func fill(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	data, room := call.Data("data"), s.bytes()
-	if !data.Pattern && len(data.Bytes) > len(room) {
+	data, room := call.Data("data").Filling(), s.bytes()
+	if !data.Fits(len(room)) {
 		return Outcome{}, &lab.Failure{
 			What:     fmt.Sprintf("the data does not fit into buffer %q", s.buffer.Name),
 			Expected: fmt.Sprintf("%d bytes at most", len(room)),
 			Got:      fmt.Sprintf("%d bytes", len(data.Bytes)),
 		}
 	}
-	n := copy(room, data.Bytes)
-	if data.Pattern && n > 0 {
-		for n < len(room) {
-			n += copy(room[n:], room[:n])
-		}
-	}
+	data.Write(room)
 	return Outcome{}, nil
 }
 

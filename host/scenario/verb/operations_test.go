@@ -57,7 +57,7 @@ func withoutVerb() map[string]string {
 		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending " +
-			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory " +
+			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
 		guest:    "QP.PostRecvAt QP.PostSendAt",
 		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",

@@ -1,5 +1,7 @@
 package verb
 
+import "rdmarun/host/scenario/lab"
+
 // Type is the type of an argument or a result.  The plan package reads arguments of each type; a verb
 // gets them in the Go type named here.
 type Type int
@@ -152,6 +154,9 @@ type DataValue struct {
 	// fields and repeat/times have a length of their own.
 	Pattern bool
 }
+
+// Filling is the data as it is written to memory.
+func (d DataValue) Filling() lab.Filling { return lab.Filling{Bytes: d.Bytes, Repeated: d.Pattern} }
 
 // RemoteMemory is where an RDMA operation reads or writes at the peer.
 type RemoteMemory struct {

@@ -24,6 +24,9 @@ func qpStateNames() []string   { return namesOf(rdmacore.ParseQPState) }
 // AccessNames are the rights that a buffer can have.
 func AccessNames() []string { return namesOf(rdmacore.ParseAccess) }
 
+// BackingNames are what the memory of a buffer can be.
+func BackingNames() []string { return namesOf(rdmacore.ParseBacking) }
+
 // QPTypeNames are the types of queue pair.
 func QPTypeNames() []string { return namesOf(rdmacore.ParseQPType) }
 
