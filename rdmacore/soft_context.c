@@ -1,6 +1,7 @@
 #include "soft_context.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,6 +58,12 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	result = soft_event_queue_init(&context->async);
 	if (result)
 		goto free_context;
+	/* There is no kernel to talk to, but programs duplicate it and ask for its flags. */
+	context->verbs.context.cmd_fd = fcntl(context->async.fd, F_DUPFD_CLOEXEC, 0);
+	if (context->verbs.context.cmd_fd < 0) {
+		result = -errno;
+		goto destroy_async;
+	}
 	context->verbs.sz = sizeof(context->verbs);
 	context->verbs.query_port = context_query_port;
 	context->verbs.create_cq_ex = soft_create_cq_ex;
@@ -66,13 +73,14 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.get_srq_num = soft_get_srq_num;
 	context->verbs.context.device = device;
 	context->verbs.context.ops = operations;
-	context->verbs.context.cmd_fd = -1;
 	context->verbs.context.async_fd = context->async.fd;
 	context->verbs.context.num_comp_vectors = 1;
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&context->verbs.context.mutex, NULL);
 	return &context->verbs.context;
 
+destroy_async:
+	soft_event_queue_destroy(&context->async);
 free_context:
 	free(context);
 	errno = -result;
@@ -83,6 +91,7 @@ int soft_close_device(struct ibv_context *ibv_context)
 {
 	struct soft_context *context = soft_context(ibv_context);
 
+	close(ibv_context->cmd_fd);
 	soft_event_queue_destroy(&context->async);
 	pthread_mutex_destroy(&ibv_context->mutex);
 	free(context);

@@ -279,6 +279,28 @@ bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited)
 	return !full;
 }
 
+/* What stays moves towards the newest, so that no producer has to know. */
+void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
+{
+	struct soft_cq_ring *ring;
+	uint32_t consumed, kept;
+
+	pthread_mutex_lock(&cq->consumer_lock);
+	pthread_mutex_lock(&cq->lock);
+	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	kept = cq->produced;
+	for (uint32_t index = cq->produced; index-- != consumed;) {
+		const struct ibv_wc *wc = &ring->entries[index & ring->mask].wc;
+
+		if (wc->qp_num != qp_num)
+			ring->entries[--kept & ring->mask].wc = *wc;
+	}
+	atomic_store_explicit(&cq->consumed, kept, memory_order_release);
+	pthread_mutex_unlock(&cq->lock);
+	pthread_mutex_unlock(&cq->consumer_lock);
+}
+
 int soft_get_cq_event(struct ibv_comp_channel *ibv_channel, struct ibv_cq **out, void **cq_context)
 {
 	struct soft_event_node *node = soft_event_queue_pop(&soft_channel(ibv_channel)->queue);

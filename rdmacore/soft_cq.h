@@ -84,6 +84,12 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned int count);
  */
 bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited);
 
+/*
+ * Take away the completions of that queue pair, which was reset and has none: a user that makes it ready
+ * again would take them for those of its new requests.  The drivers of InfiniBand devices do so as well.
+ */
+void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num);
+
 /* soft_cq_extended.c: a queue that is read in place.  EOPNOTSUPP for fields that are not standard. */
 struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 

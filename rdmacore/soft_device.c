@@ -78,6 +78,7 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 		.sys_image_guid = htobe64(device->guid),
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = 0xfffff000,
+		.vendor_id = SOFT_VENDOR_ID,
 		.max_qp = SOFT_MAX_QP,
 		.max_qp_wr = SOFT_MAX_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |

@@ -11,6 +11,7 @@
 #include "soft_multicast.h"
 #include "soft_table.h"
 
+#define SOFT_VENDOR_ID 0xffffff /* no company's OUI, as rdma_rxe has it; 0 is taken for "unknown" */
 #define SOFT_MAX_RD_ATOMIC 128
 #define SOFT_MAX_SGE 32
 #define SOFT_MAX_WR (1 << 20)

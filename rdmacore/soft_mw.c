@@ -102,13 +102,15 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 	const struct ibv_mw *mw = wr->bind_mw.mw;
+	/* A window is for others; that a caller wants it locally writable as well means nothing. */
+	unsigned int access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 
 	if (!mw || mw->pd != qp->ibv.pd || (info->mr && info->mr->pd != mw->pd) ||
-	    (info->length && !info->mr) || info->mw_access_flags & ~(unsigned int)WINDOW_ACCESS)
+	    (info->length && !info->mr) || access & ~(unsigned int)WINDOW_ACCESS)
 		return false;
 	wqe->num_sge = 1;
 	wqe->sge[0].addr = info->length;
-	wqe->sge[0].length = info->mw_access_flags;
+	wqe->sge[0].length = access;
 	wqe->sge[0].lkey = info->length ? info->mr->lkey : 0;
 	wqe->remote_address = info->addr;
 	wqe->rkey = wr->bind_mw.rkey;

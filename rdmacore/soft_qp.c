@@ -130,13 +130,12 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 {
 	struct soft_qp *qp = soft_qp(ibv_qp);
 	struct soft_device *device = soft_qp_device(qp);
-	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
 	if (atomic_load(&qp->groups)) /* ibv_destroy_qp(3) */
 		return EBUSY;
 	soft_table_remove(&device->queue_pairs, ibv_qp->qp_num);
 	/* From RESET on no packet is executed and no timer does anything. */
-	soft_modify_qp(ibv_qp, &reset, IBV_QP_STATE);
+	soft_qp_reset(qp);
 	soft_timer_unregister(&device->fabric->timers, &qp->timer);
 	soft_pd_remove(soft_pd(ibv_qp->pd), &qp->member);
 	if (qp->srq) {

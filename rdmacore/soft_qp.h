@@ -168,6 +168,8 @@ int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
  * flushed (IBTA 10.3.1.7).  Takes both locks; nothing happens when nothing failed.
  */
 void soft_qp_settle(struct soft_qp *qp);
+/* To RESET, at the end of its life: completions that the user did not poll yet stay. */
+void soft_qp_reset(struct soft_qp *qp);
 
 /* soft_post.c: the user's side of both queues */
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "soft_cq.h"
 #include "soft_fabric.h"
 #include "soft_link.h"
 #include "soft_qp_transition.h"
@@ -109,9 +110,8 @@ static void enter(struct soft_qp *qp, enum ibv_qp_state state)
 	}
 }
 
-int soft_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
+static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	struct soft_qp *qp = soft_qp(ibv_qp);
 	enum ibv_qp_state from, to;
 	int result = EINVAL;
 
@@ -119,7 +119,7 @@ int soft_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 	from = soft_qp_state(qp);
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	if ((mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from) ||
-	    !soft_qp_transition_allowed(ibv_qp->qp_type, from, to, mask) || !valid(attr, mask))
+	    !soft_qp_transition_allowed(qp->ibv.qp_type, from, to, mask) || !valid(attr, mask))
 		goto unlock;
 	result = 0;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -137,6 +137,25 @@ int soft_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 	}
 unlock:
 	unlock_both(qp);
+	return result;
+}
+
+void soft_qp_reset(struct soft_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	modify(qp, &attr, IBV_QP_STATE);
+}
+
+int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	int result = modify(soft_qp(qp), attr, mask);
+
+	if (!result && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
+		soft_cq_forget(soft_cq(qp->send_cq), qp->qp_num);
+		if (qp->recv_cq != qp->send_cq)
+			soft_cq_forget(soft_cq(qp->recv_cq), qp->qp_num);
+	}
 	return result;
 }
 

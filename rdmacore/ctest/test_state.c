@@ -152,6 +152,44 @@ static void test_flush(struct bench *bench)
 	bare_destroy(&server);
 }
 
+/* RESET takes the queue pair's completions out of a queue and leaves those of others, in their order. */
+static void test_reset_completions(struct bench *bench)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 1, .max_recv_wr = BENCH_DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct bare bare, other = {.bench = bench};
+	uint64_t wr_id = 0;
+
+	bare_create(&bare, bench, IBV_QPT_RC, NULL);
+	attr.send_cq = attr.recv_cq = other.cq = bare.cq;
+	other.qp = bench->provider->ibv_create_qp(bench->pd, &attr);
+	CHECK(other.qp);
+	bare_init(&bare);
+	bare_init(&other);
+	bare_fail(&bare);
+	bare_fail(&other);
+	/* Twice around the ring, and never the same number of each. */
+	for (int round = 0; round < 16 * BENCH_DEPTH; round++) {
+		uint64_t first = wr_id, wanted = wr_id;
+
+		for (int number = 0; number < round % 7; number++)
+			CHECK(!bare_recv(number & round ? &bare : &other, wr_id++, 0, 8));
+		CHECK(!bare_modify(&bare, reset, IBV_QP_STATE));
+		for (; wanted != wr_id; wanted++)
+			if (!((int)(wanted - first) & round))
+				CHECK(expect_wc(&other, wanted, IBV_WC_WR_FLUSH_ERR).qp_num ==
+				      other.qp->qp_num);
+		expect_no_wc(&bare);
+		bare_init(&bare);
+		bare_fail(&bare);
+	}
+	CHECK(!bench->provider->ibv_destroy_qp(other.qp));
+	bare_destroy(&bare);
+}
+
 /* In SQD nothing new is sent; what was sent is finished first; from there on, back to RTS. */
 static void test_drain(struct bench *bench)
 {
@@ -225,8 +263,9 @@ int main(void)
 	test_masks(&bench);
 	test_posting(&bench);
 	if (is_soft(provider)) {
-		/* rdma_rxe of Linux 6.1 flushes no late receives and does not tell of draining. */
+		/* rdma_rxe of Linux 6.1 flushes no late receives, keeps completions, tells of no draining. */
 		test_flush(&bench);
+		test_reset_completions(&bench);
 		test_drain(&bench);
 		test_values(&bench);
 	}
