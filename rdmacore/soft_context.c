@@ -114,11 +114,11 @@ int soft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 
 int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (port != SOFT_PORT || index < 0 || index >= SOFT_GIDS) {
+	if (port != SOFT_PORT || index < 0 || index >= SOFT_GID_TABLE) {
 		errno = EINVAL;
 		return -1;
 	}
-	*gid = soft_device(context->device)->gids[index];
+	*gid = index < SOFT_GIDS ? soft_device(context->device)->gids[index] : (union ibv_gid){0};
 	return 0;
 }
 
@@ -160,8 +160,10 @@ int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 {
 	if (flags)
 		return EOPNOTSUPP;
-	if (port != SOFT_PORT || index >= SOFT_GIDS || entry_size < sizeof(*entry))
+	if (port != SOFT_PORT || index >= SOFT_GID_TABLE || entry_size < sizeof(*entry))
 		return EINVAL;
+	if (index >= SOFT_GIDS) /* ibv_query_gid_ex(3): the place is empty */
+		return ENODATA;
 	*entry = (struct ibv_gid_entry){
 		.gid = soft_device(context->device)->gids[index],
 		.gid_index = index,

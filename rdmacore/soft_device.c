@@ -116,7 +116,7 @@ void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = IBV_MTU_4096,
-		.gid_tbl_len = SOFT_GIDS,
+		.gid_tbl_len = SOFT_GID_TABLE,
 		.port_cap_flags = IBV_PORT_CM_SUP,
 		.max_msg_sz = SOFT_MAX_MESSAGE,
 		.qkey_viol_cntr = atomic_load(&device->queue_key_violations),

@@ -26,6 +26,7 @@
 #define SOFT_MTU 4096 /* what a datagram can hold */
 #define SOFT_PORT 1
 #define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
+#define SOFT_GID_TABLE 1024 /* places for GIDs; those behind SOFT_GIDS are empty */
 
 struct soft_fabric;
 
