@@ -20,6 +20,7 @@ SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore -type f \
 include tools/guests.mk
 include tools/core.mk
 include tools/preload.mk
+include tools/pyverbs.mk
 
 .PHONY: help
 help: ## this list
@@ -59,7 +60,7 @@ clean: ## remove what was built (the Go and VM caches stay)
 # --- tests -----------------------------------------------------------------------------------
 
 .PHONY: test
-test: check go-test core-test exec-test ## every test that needs no VM
+test: check go-test core-test exec-test pyverbs-soft ## every test that needs no VM
 
 .PHONY: check
 check: | setup ## go vet and gofmt

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 //	$PROJECT                         the project's folder, for its scenarios and guests
 //	[guest:NAME]                     the guest guests/NAME.wasm was built ("make guests")
 //	[rdma]                           this machine's kernel has RDMA
+//	[soft-library]                   the library of "rdmarun exec" was built ("make build")
 //
 // With UPDATE_SCRIPTS set, a "cmp stdout FILE" rewrites the expected output in the script.
 func TestScripts(t *testing.T) {
@@ -76,10 +77,16 @@ func scriptExits(ts *testscript.TestScript, negated bool, args []string) {
 }
 
 func scriptCondition(project, condition string) (bool, error) {
-	file := "/dev/infiniband/rdma_cm"
-	if name, isGuest := strings.CutPrefix(condition, "guest:"); isGuest {
+	name, isGuest := strings.CutPrefix(condition, "guest:")
+	file := ""
+	switch {
+	case isGuest:
 		file = filepath.Join(project, "guests", name+".wasm")
-	} else if condition != "rdma" {
+	case condition == "soft-library":
+		file = filepath.Join(project, "bin", softLibrary)
+	case condition == "rdma":
+		file = "/dev/infiniband/rdma_cm"
+	default:
 		return false, errors.New("no such condition")
 	}
 	_, err := os.Stat(file)
