@@ -57,6 +57,7 @@ static void init_events(struct soft_qp *qp)
 	qp->events[SOFT_QP_LAST_WQE_EVENT].type = IBV_EVENT_QP_LAST_WQE_REACHED;
 	qp->events[SOFT_QP_DRAINED_EVENT].type = IBV_EVENT_SQ_DRAINED;
 	qp->events[SOFT_QP_FATAL_EVENT].type = IBV_EVENT_QP_FATAL;
+	qp->events[SOFT_QP_ESTABLISHED_EVENT].type = IBV_EVENT_COMM_EST;
 	for (int event = 0; event < SOFT_QP_EVENTS; event++)
 		qp->events[event].element.qp = &qp->ibv;
 }

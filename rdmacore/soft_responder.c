@@ -251,6 +251,9 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		response->msn = responder->msn;
 		return true;
 	}
+	/* The peer is ready, and its word of that is late or lost (IBTA 11.6.3.1, Communication Established). */
+	if (soft_qp_state(qp) == IBV_QPS_RTR)
+		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_ESTABLISHED_EVENT]);
 	execute(qp, packet, response);
 	if (qp->service != SOFT_RELIABLE_CONNECTION) {
 		/* What could not be executed is dropped, and nobody is told. */

@@ -75,6 +75,7 @@ const (
 	ReadWithoutDepth  Code = "W0414"
 	PaddedData        Code = "W0415"
 	PaddedLength      Code = "W0416"
+	RetryCountLarge   Code = "W0417"
 )
 
 // IsWarning tells whether what a code says keeps a file from running.
@@ -158,5 +159,6 @@ func Titles() map[Code]string {
 		ReadWithoutDepth:  "READ or atomic on a connection without depth for it",
 		PaddedData:        "private data compared as a whole, which may come padded",
 		PaddedLength:      "length of private data compared exactly, which may come padded",
+		RetryCountLarge:   "a retry count of more than 7, which is 7",
 	}
 }

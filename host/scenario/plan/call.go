@@ -81,6 +81,7 @@ func (c *compiler) call(step *shape.Step, at place) Action {
 	call.As = name
 	if step.Verb.Yields == verb.NewEndpoint && makesEndpoint(call) {
 		c.timeline.addEndpoint(at.role, name)
+		c.facts.portSpaces[endpointName{at.role, name}] = c.facts.portSpaceOf(call, at.role)
 	}
 	if kind := step.Verb.Yields; kind == verb.NewDomain || kind == verb.NewQueue {
 		c.timeline.made[madeBy{kind, at.role, name}] = true

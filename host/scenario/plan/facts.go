@@ -22,7 +22,12 @@ type facts struct {
 	reads      []readStep
 	// sends tells that the accepting side posts sends; accepts are its roles.
 	accepts, sends map[string]bool
+	// portSpaces are those of endpoints, "" where only the run will tell.
+	portSpaces map[endpointName]string
 }
+
+// endpointName is an endpoint of a role.
+type endpointName struct{ role, name string }
 
 type readStep struct {
 	role string
@@ -30,13 +35,13 @@ type readStep struct {
 }
 
 func newFacts() *facts {
-	return &facts{needs: make(map[string]bool), zeroDepth: make(map[string]diag.Span), accepts: make(map[string]bool), sends: make(map[string]bool)}
+	return &facts{needs: make(map[string]bool), zeroDepth: make(map[string]diag.Span), accepts: make(map[string]bool), sends: make(map[string]bool), portSpaces: make(map[endpointName]string)}
 }
 
 func (f *facts) clone() *facts {
 	return &facts{
 		needs: maps.Clone(f.needs), zeroDepth: maps.Clone(f.zeroDepth), rnrRetries: slices.Clone(f.rnrRetries),
-		reads: slices.Clone(f.reads), accepts: maps.Clone(f.accepts), sends: maps.Clone(f.sends),
+		reads: slices.Clone(f.reads), accepts: maps.Clone(f.accepts), sends: maps.Clone(f.sends), portSpaces: maps.Clone(f.portSpaces),
 	}
 }
 

@@ -7,22 +7,18 @@ import (
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
-	"rdmarun/host/scenario/verb"
 )
 
 // rnrTimer is the RNR timer of connections by rdma_cm, code 0 (IBTA volume 1, table 45).
 const rnrTimer = 655360 * time.Microsecond
-
-// privateDataLimits are the bytes of private data that a message carries with RDMA_PS_TCP on InfiniBand and
-// RoCE, rdma_connect(3), rdma_accept(3), rdma_reject(3).
-var privateDataLimits = map[string]int{"connect": 56, "accept": 196, "reject": 148}
 
 // lintStep says what an operation would make of a step.
 func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
 	f := c.facts
 	switch step.Verb.Name {
 	case "connect":
-		c.lintPrivateData(call)
+		c.lintPrivateData(call, at)
+		c.lintRetryCounts(call)
 		if value, span, ok := given(call, "initiator_depth"); ok && value == 0 && at.role != "" {
 			f.zeroDepth[at.role] = span
 		}
@@ -30,7 +26,8 @@ func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
 			f.rnrRetries = append(f.rnrRetries, span)
 		}
 	case "accept":
-		c.lintPrivateData(call)
+		c.lintPrivateData(call, at)
+		c.lintRetryCounts(call)
 		f.accepts[at.role] = true
 		if _, span, ok := given(call, "retry_count"); ok {
 			c.errors.Report(diag.AcceptRetryCount, span, "accept ignores retry_count (rdma_accept(3))").
@@ -40,7 +37,7 @@ func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
 			f.zeroDepth[at.role] = span
 		}
 	case "reject":
-		c.lintPrivateData(call)
+		c.lintPrivateData(call, at)
 	case "post_send", "post_write":
 		f.sends[at.role] = true
 	case "post_read", "post_atomic":
@@ -99,21 +96,10 @@ func (call *Call) expectsErrno() bool {
 	return false
 }
 
-func (c *compiler) lintPrivateData(call *Call) {
-	value, span, ok := given(call, "private_data")
-	data, isData := value.(verb.DataValue)
-	limit := privateDataLimits[call.Verb.Name]
-	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() {
-		return
-	}
-	c.errors.Report(diag.PrivateDataLong, span, "private data is %d bytes; %s carries %d with RDMA_PS_TCP on InfiniBand and RoCE", len(data.Bytes), call.Verb.Name, limit).
-		WithHint("a step that tries it says so: expect: {errno: EINVAL}")
-}
-
 // lintPadding finds comparisons that hold only where messages are not padded.  A file that requires the
 // transport knows what it pads.
 func (c *compiler) lintPadding(call *Call) {
-	if slices.ContainsFunc(c.file.Requires, func(n *syntax.Node) bool { return n.Value == "transport.ib" }) {
+	if c.wants("transport.ib") || c.wants("transport.iwarp") {
 		return
 	}
 	for _, e := range call.Expect {
@@ -129,6 +115,11 @@ func (c *compiler) lintPadding(call *Call) {
 			}
 		}
 	}
+}
+
+// wants tells whether the file requires something by that name.
+func (c *compiler) wants(requirement string) bool {
+	return slices.ContainsFunc(c.file.Requires, func(n *syntax.Node) bool { return n.Value == requirement })
 }
 
 // lintTook finds limits that an RNR wait cannot keep.

@@ -18,7 +18,7 @@ func connectionVerbs() []Verb {
 	number := Argument{Name: "qp_num", Type: Integer, Max: 1<<24 - 1, Doc: "number of a queue pair that is not the endpoint's; ignored when it has one"}
 	shared := Argument{Name: "srq", Type: Boolean, Doc: "that queue pair receives from a shared receive queue"}
 	none := Argument{Name: "no_params", Type: Boolean, Doc: "true: with NULL for all of these"}
-	rnr := Argument{Name: "rnr_retry_count", Type: Integer, Default: 7, Max: 7, Doc: "how often the peer repeats a send that finds no receive here; 7 is for ever"}
+	rnr := Argument{Name: "rnr_retry_count", Type: Integer, Default: 7, Max: 255, Doc: "how often the peer repeats a send that finds no receive here; 7 is for ever, and more is 7"}
 	return []Verb{
 		{
 			Name: "create_ep", Manual: "rdma_create_ep(3)", Yields: NewEndpoint, Run: createEndpoint,
@@ -46,14 +46,14 @@ func connectionVerbs() []Verb {
 			Name: "connect", Manual: "rdma_connect(3)", Run: connect,
 			Doc: "Send a connection request; wait_event tells what became of it.",
 			Arguments: []Argument{endpoint, responder, initiator, flow,
-				{Name: "retry_count", Type: Integer, Default: 7, Max: 7, Doc: "repeats of an unanswered packet, by both sides"},
+				{Name: "retry_count", Type: Integer, Default: 7, Max: 255, Doc: "repeats of an unanswered packet, by both sides; more than 7 is 7"},
 				rnr, privateData, number, shared, none, more},
 		},
 		{
 			Name: "accept", Manual: "rdma_accept(3)", Run: accept,
 			Doc: "Accept the connection request that made the endpoint.",
 			Arguments: []Argument{endpoint, responder, initiator, flow, rnr, privateData,
-				{Name: "retry_count", Type: Integer, Max: 7, Doc: "ignored: connect gives it for both sides"}, number, shared, none, more},
+				{Name: "retry_count", Type: Integer, Max: 255, Doc: "ignored: connect gives it for both sides"}, number, shared, none, more},
 		},
 		{
 			Name: "bind", Manual: "rdma_bind_addr(3)", Yields: NewEndpoint, Run: bind,
