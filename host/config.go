@@ -65,6 +65,8 @@ type GuestConfig struct {
 	Logger *slog.Logger
 	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
 	Barrier func(ctx context.Context, name string) error
+	// CPUs are where the guest's thread may run; none: anywhere.  With any it has a thread to itself.
+	CPUs []int
 	// Deny is what the guest may not do.
 	Deny hostfuncs.Capabilities
 }

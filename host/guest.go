@@ -69,6 +69,10 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Gu
 		defer clock.Leave()
 		defer g.cancel(nil)
 		defer expire()
+		if err := pin(config.CPUs); err != nil {
+			g.result = Result{Outcome: Failed, ExitCode: codeFailed, Err: fmt.Errorf("start guest %s: %w", g.name, err)}
+			return
+		}
 		g.result = g.run(ctx)
 	}()
 	return g, nil

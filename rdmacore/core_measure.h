@@ -44,6 +44,7 @@ enum core_measure_completion { CORE_MEASURE_POLL, CORE_MEASURE_EVENT };
 #define CORE_MEASURE_INLINE_AUTO UINT32_MAX
 
 #define CORE_MEASURE_ENDS 2
+#define CORE_MEASURE_CPUS 1024
 
 /*
  * What to measure.  0 of a knob is its default.  A knob that has no meaning in the kind and operation
@@ -115,6 +116,8 @@ struct core_measure_end {
 	 */
 	struct core_address listen_or_destination;
 	struct core_address source;
+	/* Where the end's thread may run, a bit a CPU; no bit: anywhere, as the thread that starts it. */
+	uint64_t cpus[CORE_MEASURE_CPUS / 64];
 };
 
 /* Why core_measure_create refused. */

@@ -115,6 +115,8 @@ type MeasureEnd struct {
 	// passive end's of the same measurement.
 	Address netip.AddrPort
 	Source  netip.AddrPort // active; may be zero
+	// CPUs are where the end's thread may run; none: anywhere.
+	CPUs []int
 }
 
 // Measure runs a measurement of one or two ends on native threads and returns what came of it.  READ

@@ -150,6 +150,12 @@ func (e *MeasureEnd) native(spec *MeasureSpec) (C.struct_core_measure_end, error
 	var c C.struct_core_measure_end
 	c.struct_size = C.sizeof_struct_core_measure_end
 	c.role = C.uint32_t(e.Role)
+	for _, cpu := range e.CPUs {
+		if cpu < 0 || cpu >= C.CORE_MEASURE_CPUS {
+			return c, knobError("CPUs", syscall.EINVAL, "there is no CPU %d", cpu)
+		}
+		c.cpus[cpu/64] |= 1 << (cpu % 64)
+	}
 	provider := e.provider(spec.Kind)
 	if spec.Kind == MeasureConnect {
 		if provider == nil {

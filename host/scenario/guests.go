@@ -68,6 +68,7 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 		Stderr:   start.Stderr,
 		Limits:   host.Limits{Time: start.Config.Limits.Time, Memory: start.Config.Limits.Memory},
 		Barrier:  start.Barrier,
+		CPUs:     start.CPUs,
 	})
 	if err != nil {
 		return nil, &lab.Failure{What: "the guest cannot be started", Got: err.Error()}

@@ -4,9 +4,28 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/record"
 	"rdmarun/rdmacore"
 )
+
+// TestCPUs runs threads where they shall, and says so; a CPU that is not there is the fault of the place.
+func TestCPUs(t *testing.T) {
+	for cpu, want := range map[string]string{"0": "", "1023": "role server: cpu: there is no CPU 1023"} {
+		seen, all := &places{}, &collector{}
+		_, err := scenario.Run(t.Context(), load(t, map[string]string{"cpu": cpu}, "testdata/run/roles_cpu.yaml"), scenario.RunConfig{
+			Open: scenario.OpenSoft, ProviderName: "soft", GuestCache: t.TempDir(), Consumers: []record.Consumer{seen, all},
+		})
+		if result := all.results[0]; err != nil || !strings.Contains(result.Reason, want) || (result.Status == record.Passed) != (want == "") {
+			t.Errorf("CPU %s: %v %s %q %+v", cpu, err, result.Status, result.Reason, result.Failures)
+		}
+		for _, role := range seen.roles {
+			if role.CPUs != cpu {
+				t.Errorf("%+v", role)
+			}
+		}
+	}
+}
 
 // TestRoles runs what a role can be made of, and skips what this host or provider has not.
 func TestRoles(t *testing.T) {

@@ -33,6 +33,7 @@ type GuestStart struct {
 	Name           string // of the role, for messages
 	Config         GuestConfig
 	Stdout, Stderr io.Writer
+	CPUs           []int // where it may run; none: anywhere
 	// Barrier blocks until all parties of the barrier are there.
 	Barrier func(ctx context.Context, name string) error
 }
@@ -90,6 +91,7 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 		Config:  config,
 		Stdout:  g.output[0],
 		Stderr:  g.output[1],
+		CPUs:    g.role.cpus,
 		Barrier: func(ctx context.Context, barrier string) error { return l.barriers.arrive(ctx, barrier, name) },
 	})
 	if err != nil {

@@ -30,6 +30,7 @@ type RoleConfig struct {
 	Device string // empty: the provider's default
 	Port   int    // of the device; 0: any that is active
 	GID    string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
+	CPUs   CPUs
 	// Spread wants each instance of the group on a host of its own.
 	Spread  bool
 	Buffers []BufferConfig

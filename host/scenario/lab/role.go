@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"syscall"
 
 	"rdmarun/rdmacore"
@@ -17,6 +18,7 @@ type Role struct {
 	lab       *Lab
 	device    *rdmacore.Device
 	address   netip.Addr
+	cpus      []int
 	channel   *rdmacore.EventChannel // nil for a guest, which has its own
 	pd        *rdmacore.PD
 	buffers   map[string]*Buffer
@@ -49,6 +51,9 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 	if r.address, err = config.roleAddress(l.provider, r.device, index); err != nil {
 		return nil, err
 	}
+	if r.cpus, err = config.CPUs.resolve(os.DirFS("/"), r.device); err != nil {
+		return nil, err
+	}
 	if config.Guest != nil {
 		r.guest = &Guest{role: r, config: *config.Guest}
 		return r, nil
@@ -73,6 +78,9 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 
 // Address is the IP address by which rdma_cm reaches the role's device.
 func (r *Role) Address() netip.Addr { return r.address }
+
+// CPUs are where the role's native threads and its guest run; none: anywhere.
+func (r *Role) CPUs() []int { return r.cpus }
 
 // Device is the role's device.
 func (r *Role) Device() *rdmacore.Device { return r.device }

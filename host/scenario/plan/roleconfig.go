@@ -58,10 +58,34 @@ func (c *compiler) roleConfig(written *shape.Role, r *role, guest *lab.GuestConf
 	if gid := c.knownScalar(&verb.Argument{Name: "gid", Type: verb.Text}, written.GID); gid != nil {
 		config.GID = c.gid(gid.(string), written.GID)
 	}
+	config.CPUs = c.cpus(written.CPUs)
 	for _, buffer := range written.Buffers {
 		config.Buffers = append(config.Buffers, c.buffer(buffer))
 	}
 	return config
+}
+
+// localNUMA is the word for the CPUs near the device.
+const localNUMA = "local_numa"
+
+func (c *compiler) cpus(nodes []*syntax.Node) lab.CPUs {
+	var cpus lab.CPUs
+	for _, node := range nodes {
+		if node.Value == localNUMA && len(nodes) == 1 {
+			return lab.CPUs{Local: true}
+		}
+		if node.Value != "" && !expression.Contains(node.Value) {
+			if _, err := strconv.Atoi(node.Value); err != nil {
+				c.errors.Report(diag.WrongType, node.Span(), "cpu is a number, a list of numbers or %s, and this is %q", localNUMA, node.Value).
+					WithHint("%s", diag.DidYouMean(node.Value, []string{localNUMA}))
+				continue
+			}
+		}
+		if cpu := c.knownScalar(&verb.Argument{Name: "cpu", Type: verb.Integer, Max: lab.MaxCPU}, node); cpu != nil {
+			cpus.List = append(cpus.List, cpu.(int))
+		}
+	}
+	return cpus
 }
 
 // gid checks what chooses an entry of a GID table.

@@ -81,6 +81,7 @@ type RolePlace struct {
 	Device  string `json:"device"`
 	Address string `json:"address"`
 	Guest   string `json:"guest,omitempty"`
+	CPUs    string `json:"cpus,omitempty"` // where it may run, "0-3,8"; empty: anywhere
 }
 
 // Step is a step that has ended.

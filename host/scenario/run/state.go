@@ -132,7 +132,7 @@ func (r *caseRun) writeStart() {
 		start.Params[setting.Name] = setting.Value
 	}
 	for i, role := range r.lab.Roles() {
-		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String()}
+		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: lab.FormatCPUs(role.CPUs())}
 		if guest := r.testCase.Roles[i].Guest; guest != nil {
 			place.Guest = guest.Module
 		}

@@ -48,6 +48,7 @@ var (
 		{"device", "name of the RDMA device; without it the provider's default"},
 		{"port", "of the device; without it the first that rdma_cm reaches"},
 		{"path", "which of the port's addresses is the role's: {gid: index or IP address}"},
+		{"cpu", "where the threads of its measurements and of its guest run: a number, a list, or local_numa, the CPUs near its device"},
 		{"place", "{spread: host}: the instances of a counted role run on as many hosts, or the case is skipped"},
 		{"guest", "the WebAssembly program that plays the role"},
 		{"optional", "true: the guest may be missing; cases that require guest.NAME are skipped then"},

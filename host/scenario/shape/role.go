@@ -56,6 +56,11 @@ func (r *reader) where(role *Role, node *syntax.Node) {
 		r.keys(path, pathKeys)
 		role.GID = r.text(r.required(path, "gid", "path"))
 	}
+	if cpu := node.Get("cpu"); cpu != nil && cpu.Kind == syntax.Scalar {
+		role.CPUs = []*syntax.Node{cpu}
+	} else {
+		role.CPUs = r.words(cpu, "cpu")
+	}
 	place := node.Get("place")
 	switch {
 	case place == nil:

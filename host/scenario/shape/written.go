@@ -67,6 +67,8 @@ type Role struct {
 	Guest   *Guest
 	// Port, GID and Spread say where it is; nil where the file does not.
 	Port, GID, Spread *syntax.Node
+	// CPUs are the words of `cpu`.
+	CPUs []*syntax.Node
 	// Optional guests may be missing.
 	Optional bool
 }

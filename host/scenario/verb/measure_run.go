@@ -153,8 +153,8 @@ func (m *measuring) prepare(spec rdmacore.MeasureSpec) ([]*rdmacore.Measurement,
 	if spec.Kind == rdmacore.MeasureConnect {
 		provider, listen := m.from.Channel().Provider(), netip.AddrPortFrom(m.to.Address(), 0)
 		prepared, err := rdmacore.NewMeasurement(spec,
-			rdmacore.MeasureEnd{Role: rdmacore.MeasureActive, Provider: provider, Address: listen, Source: m.from.Source(m.to)},
-			rdmacore.MeasureEnd{Role: rdmacore.MeasurePassive, Provider: provider, Address: listen})
+			rdmacore.MeasureEnd{Role: rdmacore.MeasureActive, Provider: provider, Address: listen, Source: m.from.Source(m.to), CPUs: m.from.CPUs()},
+			rdmacore.MeasureEnd{Role: rdmacore.MeasurePassive, Provider: provider, Address: listen, CPUs: m.to.CPUs()})
 		if err != nil {
 			return nil, err
 		}
@@ -162,14 +162,14 @@ func (m *measuring) prepare(spec rdmacore.MeasureSpec) ([]*rdmacore.Measurement,
 	}
 	var all []*rdmacore.Measurement
 	for _, pair := range m.pairs {
-		end := func(role rdmacore.MeasureRole, here, there lab.PairEnd) rdmacore.MeasureEnd {
+		end := func(role rdmacore.MeasureRole, party *lab.Role, here, there lab.PairEnd) rdmacore.MeasureEnd {
 			return rdmacore.MeasureEnd{
-				Role: role, ID: here.ID, Memory: here.MR,
+				Role: role, ID: here.ID, Memory: here.MR, CPUs: party.CPUs(),
 				RemoteAddress: there.MR.Address(), RemoteLength: uint64(there.MR.Length()), RemoteKey: there.MR.RKey(),
 			}
 		}
 		prepared, err := rdmacore.NewMeasurement(spec,
-			end(rdmacore.MeasureActive, pair.Active, pair.Passive), end(rdmacore.MeasurePassive, pair.Passive, pair.Active))
+			end(rdmacore.MeasureActive, m.from, pair.Active, pair.Passive), end(rdmacore.MeasurePassive, m.to, pair.Passive, pair.Active))
 		if err != nil {
 			return all, err
 		}
