@@ -49,6 +49,7 @@ enum soft_operation {
 	SOFT_FETCH_ADD = 0x14,
 	SOFT_SEND_LAST_INVALIDATE = 0x16,
 	SOFT_SEND_ONLY_INVALIDATE = 0x17,
+	SOFT_ATOMIC_WRITE = 0x1d, /* IBTA 1.6; answered with an RDMA_READ_RESPONSE_ONLY of no bytes */
 };
 
 static inline bool soft_operation_has_immediate(uint8_t opcode)

@@ -27,11 +27,11 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 		return false;
 	if (!((wr->send_flags & IBV_SEND_INLINE) | kind->traits))
 		return true;
-	if (kind->traits & SOFT_ATOMIC && *length != sizeof(uint64_t))
+	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) && *length != sizeof(uint64_t))
 		return false;
 	if (!(wr->send_flags & IBV_SEND_INLINE))
 		return true;
-	return !(kind->traits & SOFT_RESPONDS) && *length <= qp->cap.max_inline_data;
+	return (kind->traits & (SOFT_RESPONDS | SOFT_PLACES)) != SOFT_RESPONDS && *length <= qp->cap.max_inline_data;
 }
 
 /* Inline data is copied behind the request now, so the user may reuse its memory at once. */
@@ -77,7 +77,7 @@ static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, str
 		return true;
 	case IBV_WR_BIND_MW:
 		return soft_mw_post(qp, wr, wqe);
-	default: /* RDMA_READ */
+	default: /* RDMA_READ, ATOMIC_WRITE */
 		wqe->remote_address = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
 		return true;

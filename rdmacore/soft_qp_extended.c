@@ -36,11 +36,10 @@ static void finish(struct soft_qp *qp)
 	kind = soft_request_kind(wqe->opcode);
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM && !wqe->ah)
 		fail(qp, EINVAL);
-	if (kind->traits & SOFT_ATOMIC) {
-		if (wqe->length != sizeof(uint64_t))
-			fail(qp, EINVAL);
+	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) && wqe->length != sizeof(uint64_t))
+		fail(qp, EINVAL);
+	if (kind->traits & SOFT_ATOMIC)
 		memcpy(soft_request_operands(wqe), qp->builder.operands, sizeof(qp->builder.operands));
-	}
 	if (kind->traits & SOFT_LOCAL && wqe->length)
 		fail(qp, EINVAL);
 }
@@ -142,6 +141,22 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t ad
 		   0);
 	qp_of(qp)->builder.operands[0] = add;
 	qp_of(qp)->builder.operands[1] = 0;
+}
+
+/* The value is taken now, like inline data. */
+static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t address, const void *value)
+{
+	struct soft_send_wqe *wqe;
+
+	begin_rdma(qp, IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE, rkey, address, 0);
+	wqe = qp_of(qp)->builder.wqe;
+	if (!wqe)
+		return;
+	wqe->flags |= IBV_SEND_INLINE;
+	wqe->num_sge = 1;
+	wqe->length = sizeof(uint64_t);
+	wqe->sge[0] = (struct ibv_sge){(uintptr_t)&wqe->sge[1], wqe->length, 0};
+	memcpy(&wqe->sge[1], value, sizeof(uint64_t));
 }
 
 static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t key)
@@ -293,7 +308,9 @@ static uint64_t operations_of(enum ibv_qp_type type)
 	};
 	uint64_t operations = 0;
 
-	/* The flags are numbered like the opcodes. */
+	if (soft_request_kind(IBV_WR_ATOMIC_WRITE)->services & soft_request_service(type))
+		operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+	/* The other flags are numbered like the opcodes. */
 	for (size_t row = 0; row < sizeof(opcodes) / sizeof(opcodes[0]); row++)
 		if (soft_request_kind(opcodes[row])->services & soft_request_service(type))
 			operations |= UINT64_C(1) << opcodes[row];
@@ -304,6 +321,7 @@ static void set_builders(struct ibv_qp_ex *qp)
 {
 	qp->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	qp->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	qp->wr_atomic_write = wr_atomic_write;
 	qp->wr_bind_mw = wr_bind_mw;
 	qp->wr_local_inv = wr_local_inv;
 	qp->wr_rdma_read = wr_rdma_read;

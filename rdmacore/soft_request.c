@@ -21,6 +21,8 @@ const struct soft_request_kind soft_request_kinds[SOFT_REQUEST_KINDS] = {
 	[IBV_WR_LOCAL_INV] = {0, IBV_WC_LOCAL_INV, WRITE_SERVICES, SOFT_LOCAL},
 	[IBV_WR_BIND_MW] = {0, IBV_WC_BIND_MW, WRITE_SERVICES, SOFT_LOCAL},
 	[IBV_WR_SEND_WITH_INV] = {SOFT_SEND_ONLY_INVALIDATE, IBV_WC_SEND, SOFT_RC, 0},
+	[IBV_WR_ATOMIC_WRITE] = {SOFT_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, SOFT_RC,
+				 SOFT_RESPONDS | SOFT_PLACES},
 };
 
 uint8_t soft_request_service(enum ibv_qp_type type)
@@ -117,7 +119,8 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 			packet->operand = soft_request_operands(wqe)[0];
 			packet->compare = soft_request_operands(wqe)[1];
 		}
-		access = IBV_ACCESS_LOCAL_WRITE;
+		if (!(wqe->traits & SOFT_PLACES))
+			access = IBV_ACCESS_LOCAL_WRITE;
 	}
 	return translate(qp, wqe, access, packet) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
 }

@@ -43,6 +43,7 @@ enum { SOFT_RC = 1, SOFT_UC = 2, SOFT_UD = 4 };
 
 enum soft_request_trait {
 	SOFT_RESPONDS = 1, /* READ and atomics: counted by max_rd_atomic, waited for by a fence */
+	SOFT_PLACES = 8, /* of those, what brings data there and nothing back: ATOMIC_WRITE */
 	SOFT_ATOMIC = 2,
 	SOFT_LOCAL = 4, /* no packet: the requester itself executes it */
 };
@@ -54,11 +55,11 @@ struct soft_request_kind {
 	uint8_t traits; /* enum soft_request_trait */
 };
 
-#define SOFT_REQUEST_KINDS (IBV_WR_SEND_WITH_INV + 1)
+#define SOFT_REQUEST_KINDS (IBV_WR_ATOMIC_WRITE + 1)
 
 extern const struct soft_request_kind soft_request_kinds[SOFT_REQUEST_KINDS];
 
-/* NULL for an opcode that there is not. */
+/* NULL or without services for an opcode that there is not. */
 static inline const struct soft_request_kind *soft_request_kind(uint32_t opcode)
 {
 	return opcode < SOFT_REQUEST_KINDS ? &soft_request_kinds[opcode] : NULL;

@@ -13,7 +13,7 @@ int soft_requester_init(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
 	/* One entry at least (what a window is bound to), and one more for the operands of an atomic. */
-	size_t list = (qp->cap.max_send_sge + 1) * sizeof(struct ibv_sge);
+	size_t list = ((qp->cap.max_send_sge ? qp->cap.max_send_sge : 1) + 1) * sizeof(struct ibv_sge);
 	size_t inlined = sizeof(struct ibv_sge) + qp->cap.max_inline_data;
 	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined);
 	uint32_t entries = 1;
@@ -327,6 +327,11 @@ static void response_arrives(struct soft_qp *qp, const struct soft_packet *packe
 	own.num_segments = 0;
 	if (wqe->psn != packet->psn) /* answered before */
 		return;
+	if (traits & SOFT_PLACES && !atomic && !packet->length) {
+		complete(qp, IBV_WC_SUCCESS);
+		progress(qp);
+		return;
+	}
 	if (!(traits & SOFT_RESPONDS) || !(traits & SOFT_ATOMIC) != !atomic ||
 	    (!atomic && packet->length != wqe->length)) {
 		fail(qp, IBV_WC_BAD_RESP_ERR);

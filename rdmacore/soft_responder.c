@@ -167,6 +167,39 @@ static void execute_atomic(struct soft_qp *qp, const struct soft_packet *packet,
 		soft_atomic_execute(qp, packet, segment.address, response);
 }
 
+/* Of no bytes: it tells that the 8 of an ATOMIC_WRITE are in place. */
+static void answer_placed(struct soft_packet *response)
+{
+	response->opcode = SOFT_RDMA_READ_RESPONSE_ONLY;
+	response->length = 0;
+	response->num_segments = 0;
+}
+
+static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *packet,
+				 struct soft_packet *response)
+{
+	struct soft_segment segment, value;
+	uint64_t word;
+
+	if (!responds(qp, response))
+		return;
+	if (packet->length != sizeof(word) || packet->remote_address % sizeof(word)) {
+		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		return;
+	}
+	if (!target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
+		return;
+	if ((uintptr_t)segment.address % sizeof(word)) { /* as of other atomics */
+		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		return;
+	}
+	value = (struct soft_segment){&word, sizeof(word)};
+	soft_segments_copy(&value, packet->segments, sizeof(word));
+	/* What was written before it, by whatever request, is seen by who sees it. */
+	__atomic_store_n((uint64_t *)segment.address, word, __ATOMIC_RELEASE);
+	answer_placed(response);
+}
+
 static void execute_read(struct soft_qp *qp, const struct soft_packet *packet,
 			 struct soft_packet *response)
 {
@@ -199,6 +232,9 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 	case SOFT_COMPARE_SWAP:
 	case SOFT_FETCH_ADD:
 		execute_atomic(qp, packet, response);
+		break;
+	case SOFT_ATOMIC_WRITE:
+		execute_atomic_write(qp, packet, response);
 		break;
 	default:
 		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
@@ -247,6 +283,10 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		} else if (packet->opcode == SOFT_COMPARE_SWAP || packet->opcode == SOFT_FETCH_ADD) {
 			if (!soft_atomic_replay(qp, packet, response))
 				return false;
+		} else if (packet->opcode == SOFT_ATOMIC_WRITE) {
+			/* Not again: another may have written meanwhile. */
+			response->psn = packet->psn;
+			answer_placed(response);
 		}
 		response->msn = responder->msn;
 		return true;

@@ -1,4 +1,7 @@
-/* Compare and swap, fetch and add: what they do, what refuses them, and that a duplicate does nothing. */
+/*
+ * Compare and swap, fetch and add, atomic write: what they do, what refuses them, and that a duplicate does
+ * nothing.
+ */
 #include <pthread.h>
 
 #include "bare.h"
@@ -232,6 +235,111 @@ static void test_concurrent(struct bench *bench)
 	}
 }
 
+static struct ibv_send_wr atomic_write(struct bench *bench, struct ibv_sge *sge)
+{
+	struct ibv_send_wr wr = bench_wr(IBV_WR_ATOMIC_WRITE, 1, sge);
+
+	wr.wr.rdma.remote_addr = (uintptr_t)word(bench, TARGET);
+	wr.wr.rdma.rkey = bench->mr->rkey;
+	return wr;
+}
+
+static void test_atomic_write(struct bench *bench)
+{
+	struct ibv_sge sge = bench_sge(bench, RESULT, 8), half = bench_sge(bench, RESULT, 4);
+	struct bare client, server;
+	struct ibv_send_wr wr;
+
+	make_pair(bench, &client, &server);
+	*word(bench, TARGET) = 5;
+	*word(bench, RESULT) = UINT64_C(0x123456789abcdef);
+	wr = atomic_write(bench, &sge);
+	CHECK(!bare_post(&client, &wr));
+	CHECK(expect_wc(&client, 1, IBV_WC_SUCCESS).opcode == IBV_WC_ATOMIC_WRITE);
+	CHECK(*word(bench, TARGET) == UINT64_C(0x123456789abcdef));
+	/* The value may be taken when it is posted. */
+	*word(bench, RESULT) = 6;
+	wr.send_flags |= IBV_SEND_INLINE;
+	CHECK(!bare_post(&client, &wr));
+	*word(bench, RESULT) = 7;
+	expect_wc(&client, 1, IBV_WC_SUCCESS);
+	CHECK(*word(bench, TARGET) == 6);
+	/* It is 8 bytes, no more and no fewer. */
+	wr = atomic_write(bench, &half);
+	CHECK(bare_post(&client, &wr) == EINVAL);
+	expect_no_wc(&client);
+	expect_no_wc(&server);
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
+static void test_atomic_write_refused(struct bench *bench)
+{
+	static const enum ibv_wc_status expected[] = {
+		[WRONG_KEY] = IBV_WC_REM_ACCESS_ERR, [WRONG_RANGE] = IBV_WC_REM_ACCESS_ERR,
+		[WRONG_RIGHT] = IBV_WC_REM_ACCESS_ERR, [WRONG_ALIGNMENT] = IBV_WC_REM_INV_REQ_ERR,
+	};
+	struct ibv_mr *mr = bench->provider->ibv_reg_mr(bench->pd, bench->memory, 8192,
+							IBV_ACCESS_LOCAL_WRITE |
+								IBV_ACCESS_REMOTE_ATOMIC);
+
+	CHECK(mr);
+	for (int wrong = WRONG_KEY; wrong <= WRONG_ALIGNMENT; wrong++) {
+		struct ibv_sge sge = bench_sge(bench, RESULT, 8);
+		struct bare client, server;
+		struct ibv_send_wr wr;
+
+		make_pair(bench, &client, &server);
+		*word(bench, TARGET) = 5;
+		wr = atomic_write(bench, &sge);
+		if (wrong == WRONG_KEY)
+			wr.wr.rdma.rkey ^= 1;
+		else if (wrong == WRONG_RANGE)
+			wr.wr.rdma.remote_addr = (uintptr_t)bench->memory + BENCH_MEMORY;
+		else if (wrong == WRONG_RIGHT)
+			wr.wr.rdma.rkey = mr->rkey;
+		else
+			wr.wr.rdma.remote_addr += 4;
+		CHECK(!bare_post(&client, &wr));
+		expect_wc(&client, 1, expected[wrong]);
+		CHECK(*word(bench, TARGET) == 5);
+		expect_async_event(bench, wrong <= WRONG_RIGHT ? IBV_EVENT_QP_ACCESS_ERR :
+								 IBV_EVENT_QP_REQ_ERR);
+		bare_destroy(&client);
+		bare_destroy(&server);
+	}
+	CHECK(!bench->provider->ibv_dereg_mr(mr));
+}
+
+/* The answer is lost, and before the request is sent again somebody else has written. */
+static void test_atomic_write_duplicate(struct bench *bench)
+{
+	struct core_fault fault = {
+		.from = {.family = AF_INET, .ip = {127, 0, 0, 1}},
+		.to = {.family = AF_INET, .ip = {127, 0, 0, 1}},
+		.traffic = CORE_FAULT_DATA, .probability = 1000000, .skip = 1, .count = 1,
+	};
+	struct ibv_sge sge = bench_sge(bench, RESULT, 8);
+	struct bare client, server;
+	struct ibv_send_wr wr;
+	uint32_t lost;
+	int rule;
+
+	make_pair(bench, &client, &server);
+	*word(bench, RESULT) = 8;
+	rule = core_fault_add(bench->provider, &fault);
+	CHECK(rule >= 0);
+	wr = atomic_write(bench, &sge);
+	CHECK(!bare_post(&client, &wr));
+	CHECK(*word(bench, TARGET) == 8);
+	*word(bench, TARGET) = 9;
+	expect_wc(&client, 1, IBV_WC_SUCCESS);
+	CHECK(*word(bench, TARGET) == 9);
+	CHECK(!core_fault_remove(bench->provider, rule, &lost) && lost == 1);
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_provider();
@@ -244,6 +352,10 @@ int main(void)
 		test_duplicate(&bench);
 		test_fence_and_depth(&bench);
 		test_concurrent(&bench);
+		/* rdma_rxe of Linux 6.1 has none. */
+		test_atomic_write(&bench);
+		test_atomic_write_refused(&bench);
+		test_atomic_write_duplicate(&bench);
 	}
 	bench_close(&bench);
 	close_provider(provider);
