@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"syscall"
@@ -13,12 +14,16 @@ import (
 type Role struct {
 	Name string
 	// Group and Index are those of its RoleConfig.
-	Group     string
-	Index     int
-	lab       *Lab
-	device    *rdmacore.Device
-	address   netip.Addr
-	cpus      []int
+	Group   string
+	Index   int
+	lab     *Lab
+	device  *rdmacore.Device
+	address netip.Addr
+	cpus    []int
+	// files is the root of the file system, port the one that counts; began are the counters at the beginning.
+	files     fs.FS
+	port      int
+	began     counters
 	channel   *rdmacore.EventChannel // nil for a guest, which has its own
 	pd        *rdmacore.PD
 	buffers   map[string]*Buffer
@@ -43,6 +48,8 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 		endpoints: make(map[string]*Endpoint),
 		domains:   make(map[string]*Domain),
 		queues:    make(map[string]*Queue),
+		files:     os.DirFS("/"),
+		port:      config.counterPort(),
 	}
 	var err error
 	if r.device, err = deviceNamed(l.provider, config.Device); err != nil {
@@ -51,9 +58,10 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 	if r.address, err = config.roleAddress(l.provider, r.device, index); err != nil {
 		return nil, err
 	}
-	if r.cpus, err = config.CPUs.resolve(os.DirFS("/"), r.device); err != nil {
+	if r.cpus, err = config.CPUs.resolve(r.files, r.device); err != nil {
 		return nil, err
 	}
+	r.began = readCounters(r.files, r.device, r.port)
 	if config.Guest != nil {
 		r.guest = &Guest{role: r, config: *config.Guest}
 		return r, nil

@@ -37,6 +37,8 @@ func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at
 		return r.conditionArgument(argument, node, at)
 	case verb.Sizes:
 		return r.sizes(argument, node, at)
+	case verb.Counters:
+		return r.counters(argument, node, at)
 	case verb.Options:
 		return r.optionMapping(argument, node, at)
 	case verb.Layout:

@@ -38,7 +38,7 @@ func bufferType() expression.Type {
 }
 
 func (c *compiler) roleType(r *role, words map[string]bool) expression.Type {
-	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType()}
+	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType(), "counters": expression.List(expression.String)}
 	if !r.guest {
 		buffers := expression.Object{}
 		for name := range r.buffers {

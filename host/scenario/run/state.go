@@ -101,6 +101,12 @@ func roleObject(role *lab.Role) (map[string]any, error) {
 		}
 		object["buffers"] = buffers
 	}
+	names := role.CounterNames()
+	list := make([]any, len(names))
+	for i, name := range names {
+		list[i] = name
+	}
+	object["counters"] = list
 	return object, nil
 }
 

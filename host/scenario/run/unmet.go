@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"rdmarun/host/scenario/expression"
@@ -26,6 +27,9 @@ func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (strin
 	for _, need := range c.Needs {
 		if need == verb.CanFault && !provider.CanFault() {
 			return fmt.Sprintf("it needs %s, and provider %s loses nothing on purpose (soft does)", need, provider.Name()), nil
+		}
+		if need == verb.CanCount && !lab.HasCounters(provider, os.DirFS("/"), c.Roles) {
+			return fmt.Sprintf("it needs %s, and the kernel counts for no device of provider %s that a role is on", need, provider.Name()), nil
 		}
 		if device, _ := env["device"].(map[string]any); need == verb.CanAtomic && device["atomic"] != true {
 			return fmt.Sprintf("it needs %s, and device %s has no atomic operations", need, device["name"]), nil

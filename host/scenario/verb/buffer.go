@@ -14,6 +14,8 @@ func bufferVerbs() []Verb {
 	buffer := Argument{Name: "buffer", Type: Buffer, Required: true, Doc: "the buffer"}
 	offset := Argument{Name: "offset", Type: Size, Default: 0, Doc: "where in the buffer"}
 	length := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, to the end of the buffer"}
+	optional, compared := buffer, "equals, all or counters"
+	optional.Required = false
 	return []Verb{
 		{
 			Name: "fill", Run: fill, Yields: Nothing,
@@ -26,11 +28,12 @@ func bufferVerbs() []Verb {
 			Arguments: []Argument{buffer, offset, {Name: "fields", Type: Layout, Required: true, Doc: "the integers, [{u64: addr}, {u32: rkey}]"}},
 		},
 		{
-			Name: "check", Run: check,
-			Doc: "Compare a buffer: with another buffer, with data, or every byte with one value.",
-			Arguments: []Argument{buffer, offset, length,
-				{Name: "equals", Type: Content, Group: "equals or all", Doc: "a buffer (ROLE.NAME of another role) or data"},
-				{Name: "all", Type: Integer, Max: 255, Group: "equals or all", Doc: "the value of every byte"}},
+			Name: "check", Run: check, Check: checkCheck, Needs: checkNeeds,
+			Doc: "Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
+			Arguments: []Argument{optional, offset, length,
+				{Name: "equals", Type: Content, Group: compared, Doc: "a buffer (ROLE.NAME of another role) or data"},
+				{Name: "all", Type: Integer, Max: 255, Group: compared, Doc: "the value of every byte"},
+				{Name: "counters", Type: Counters, Group: compared, Doc: "of the port and the device, as the kernel names them: {port_rcv_errors: {delta: 0}, packet_seq_err: {delta: {le: 10}}}"}},
 		},
 	}
 }
@@ -93,6 +96,9 @@ func (l FieldLayout) describe(record map[string]any) string {
 }
 
 func check(_ context.Context, call *Call) (Outcome, error) {
+	if checks, ok := call.argument("counters").(CounterChecks); ok {
+		return Outcome{}, checkCounters(call.Role, checks)
+	}
 	s, err := stretchOf(call, "buffer")
 	if err != nil {
 		return Outcome{}, err

@@ -1,6 +1,10 @@
 package verb
 
-import "rdmarun/host/scenario/lab"
+import (
+	"strings"
+
+	"rdmarun/host/scenario/lab"
+)
 
 // Type is the type of an argument or a result.  The plan package reads arguments of each type; a verb
 // gets them in the Go type named here.
@@ -63,6 +67,9 @@ const (
 	Rate
 	// Options: a mapping whose keys are the argument's Fields; map[string]any.
 	Options
+	// Counters: counters of the role's device with matchers of how much they grew, {port_rcv_errors: {delta: 0}};
+	// CounterChecks.
+	Counters
 	// Any: an integer, a size, a duration, a boolean or text, by how it looks; never an argument of a verb.
 	Any
 )
@@ -126,6 +133,8 @@ func (t Type) String() string {
 		return "a rate (100Gbit/s)"
 	case Options:
 		return "a mapping"
+	case Counters:
+		return "counters ({port_rcv_errors: {delta: 0}})"
 	}
 	return "a value"
 }
@@ -157,6 +166,25 @@ type DataValue struct {
 
 // Filling is the data as it is written to memory.
 func (d DataValue) Filling() lab.Filling { return lab.Filling{Bytes: d.Bytes, Repeated: d.Pattern} }
+
+// CounterChecks say by how much counters may have grown.
+type CounterChecks []CounterCheck
+
+// CounterCheck is one of them.
+type CounterCheck struct {
+	Name string
+	// Check tells whether a growth is right, and in words what would be.
+	Check func(delta int) (ok bool, want string)
+}
+
+// String is the names.
+func (c CounterChecks) String() string {
+	names := make([]string, len(c))
+	for i := range c {
+		names[i] = c[i].Name
+	}
+	return strings.Join(names, ",")
+}
 
 // RemoteMemory is where an RDMA operation reads or writes at the peer.
 type RemoteMemory struct {
