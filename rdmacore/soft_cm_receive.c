@@ -265,7 +265,9 @@ static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_me
 	if (message->attribute == SOFT_CM_REJ && message->reason == SOFT_REJ_TIMEOUT)
 		return soft_peers_find_id(cm, message->guid, message->local);
 	id = soft_table_find(&cm->ids, message->remote, NULL);
-	if (id && id->remote && message->local && id->remote != message->local)
+	/* Who answers a REQ is known from the REP on: its copy may have found another (cm_acquire_id of Linux). */
+	if (id && id->state != SOFT_ID_REQ_SENT && id->remote && message->local &&
+	    id->remote != message->local)
 		return NULL;
 	return id;
 }
