@@ -18,7 +18,8 @@ kernel module and no privilege.
 
 The library that does it is preloaded (LD_PRELOAD); the program, and programs that it
 starts, are dynamically linked, and each has a device of its own: two processes do not
-see each other's.
+see each other's. A forked child's device is its own as well, and what its parent has
+opened and made is refused there (ENODEV).
 
 The exit code is the program's; 126 when it cannot be run this way, 127 when there is
 none of that name.`

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs pyverbs' own test suite, each test in a process of its own, and prints a line a test.
 
-    run.py [--interface NAME] [--threads] TESTS-FOLDER DEVICE
+    run.py [--interface NAME] [--threads] [--together] TESTS-FOLDER DEVICE
 
 The first line is the version of rdma-core.  A line is the verdict (ok, skip, FAIL, ERROR, CRASH, HANG), the
 test's id, and the reason of what is not ok; the last line counts them.  A child process per test: a test
@@ -11,6 +11,7 @@ TESTS-FOLDER    rdma-core's package "tests"; what Debian has compressed in it is
 --interface     the network interface whose address the tests of rdma_cm use: the suite looks for it in
                 sysfs, where software devices have none
 --threads       the two players of a test of rdma_cm are threads, not processes (see players.py)
+--together      one process for all tests, until one ends it: where starting processes is slow
 """
 import argparse
 import gzip
@@ -48,23 +49,17 @@ def verdict(result):
     return "ok", ""
 
 
-def run_here(test, answer):
-    """In the child: runs the test and writes its verdict."""
-    result = unittest.TestResult()
-    test.run(result)
-    os.write(answer, "\t".join(verdict(result)).replace("\n", " ").encode()[:4000])
+def run_here(tests, answer):
+    """In the child: runs tests and writes a line with the verdict of each."""
+    for test in tests:
+        result = unittest.TestResult()
+        test.run(result)
+        line = "\t".join(verdict(result)).replace("\n", " ")
+        os.write(answer, line.encode()[:4000] + b"\n")
 
 
-def kill_group(pid):
-    """Ends the child and the processes that its test has started."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
-def run_apart(test):
-    """Runs a test in a child process; its output goes nowhere."""
+def start(tests):
+    """A child process that runs tests, and what its verdicts are read from; its output goes nowhere."""
     reading, answer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -73,26 +68,79 @@ def run_apart(test):
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
-        run_here(test, answer)
+        run_here(tests, answer)
         os._exit(0)
     os.close(answer)
+    return pid, reading
+
+
+def kill(pid):
+    """Ends the child and the processes that its tests have started; the child's status."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    return os.waitpid(pid, 0)[1]
+
+
+def ends(pid):
+    """Whether the child ends by itself: what a test leaves running may keep it from that."""
     deadline = time.monotonic() + PATIENCE
-    ready, _, _ = select.select([reading], [], [], deadline - time.monotonic())
-    text = os.read(reading, 5000).decode() if ready else None
-    os.close(reading)
-    # What a test leaves running may keep its process from ending.
-    while text and time.monotonic() < deadline:
-        if os.waitpid(pid, os.WNOHANG)[0]:
-            kill_group(pid)
-            return text.split("\t", 1)
+    while time.monotonic() < deadline:
+        # Not yet waited for: its process group's number is taken as long.
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return True
         time.sleep(0.002)
-    kill_group(pid)
-    status = os.waitpid(pid, 0)[1]
-    if text is None:
-        return "HANG", f"no verdict within {PATIENCE} s"
-    if text:
-        return "HANG", "it ended, but its process did not; verdict: " + text.replace("\t", " ")
-    return "CRASH", f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
+    return False
+
+
+def next_line(reading, buffer):
+    """The next verdict's line; None at the end, TimeoutError when none comes."""
+    deadline = time.monotonic() + PATIENCE
+    while b"\n" not in buffer:
+        if not select.select([reading], [], [], max(0, deadline - time.monotonic()))[0]:
+            raise TimeoutError
+        text = os.read(reading, 65536)
+        if not text:
+            return None
+        buffer += text
+    line, _, rest = bytes(buffer).partition(b"\n")
+    buffer[:] = rest
+    return line.decode()
+
+
+def run_apart(tests):
+    """Runs tests in one child process, and yields the verdict of each until one of them ends the child."""
+    pid, reading = start(tests)
+    buffer = bytearray()
+    try:
+        for number, test in enumerate(tests, start=1):
+            line = next_line(reading, buffer)
+            if line is None:
+                status = kill(pid)
+                signaled = os.WIFSIGNALED(status)
+                yield test, "CRASH", f"signal {os.WTERMSIG(status)}" if signaled else f"exit status {status >> 8}"
+                return
+            if number == len(tests) and not ends(pid):
+                yield test, "HANG", "it ended, but its process did not; verdict: " + line.replace("\t", " ")
+            else:
+                yield test, *line.split("\t", 1)
+        kill(pid)
+    except TimeoutError:
+        kill(pid)
+        yield test, "HANG", f"no verdict within {PATIENCE} s"
+    finally:
+        os.close(reading)
+
+
+def run_all(tests, together):
+    """The verdict of each test, with as few processes as asked for."""
+    while tests:
+        done = 0
+        for answer in run_apart(tests if together else tests[:1]):
+            done += 1
+            yield answer
+        tests = tests[done:]
 
 
 def unpack(tests, parent):
@@ -122,6 +170,7 @@ def arguments():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--interface")
     parser.add_argument("--threads", action="store_true")
+    parser.add_argument("--together", action="store_true")
     parser.add_argument("tests")
     parser.add_argument("device")
     return parser.parse_args()
@@ -140,8 +189,7 @@ def run(folder, options):
         players.use_threads()
     print(f"# rdma-core {verdicts.package_version()}")
     counts = {}
-    for test in flatten(suite):
-        name, reason = run_apart(test)
+    for test, name, reason in run_all(list(flatten(suite)), options.together):
         counts[name] = counts.get(name, 0) + 1
         print(f"{name:5} {test.id()}" + (f"  # {reason}" if reason else ""), flush=True)
     print(", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])))

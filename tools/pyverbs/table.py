@@ -14,7 +14,7 @@ INTRODUCTION = """# pyverbs' own tests, on the embedded provider and on rdma_rxe
 
 Made by `make pyverbs`; not edited by hand. The suite is rdma-core {version}'s (package python3-pyverbs), unchanged.
 On the embedded provider it runs as `rdmarun exec -- python3 tools/pyverbs/run.py --threads --interface lo ...`, on
-rdma_rxe of kernel {kernel} as `tools/pyverbs/run.py --interface veth0 ...`, each test in a process of its own.
+rdma_rxe of kernel {kernel} as `tools/pyverbs/run.py --together --interface veth0 ...`.
 
 `--interface` names the network interface whose address the tests of rdma_cm use: the suite looks for it below the
 device in sysfs, where neither of the two has one. `--threads` makes the two players of a test of rdma_cm threads:
