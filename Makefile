@@ -78,7 +78,7 @@ go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the 
 	$(Q)$(GO) test -race -timeout 10m ./...
 
 .PHONY: core-test
-core-test: core-test-address core-test-thread ## tests of the C core without Go, with sanitizers
+core-test: core-test-address core-test-thread model ## tests of the C core without Go, with sanitizers
 
 .PHONY: sanitize
 sanitize: guests core-test ## Go tests of the core with AddressSanitizer, C tests with all sanitizers

@@ -1,83 +1,24 @@
 #include "soft_ah.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "soft_ip.h"
 #include "soft_pd.h"
 
-#define IPV4_OFFSET 20
 /* What is between the IP header and the payload, and after it: UDP 8, BTH 12, DETH 8, ICRC 4. */
 #define DATAGRAM_OVERHEAD (8 + 12 + 8 + 4)
 #define IMMEDIATE 4
-#define UDP 17
-#define DEFAULT_HOPS 64
-
-static bool is_ipv4(const union ibv_gid *gid)
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
-}
-
-static void make_header(struct soft_ah *ah)
-{
-	const struct ibv_global_route *route = &ah->attr.grh;
-	uint8_t *header = ah->header;
-	uint8_t hops = route->hop_limit ? route->hop_limit : DEFAULT_HOPS;
-
-	memset(header, 0, SOFT_GRH);
-	if (is_ipv4(&route->dgid)) {
-		header += IPV4_OFFSET;
-		header[0] = 0x45;
-		header[1] = route->traffic_class;
-		header[6] = 0x40; /* do not fragment */
-		header[8] = hops;
-		header[9] = UDP;
-		memcpy(&header[12], &ah->source.raw[12], 4);
-		memcpy(&header[16], &route->dgid.raw[12], 4);
-		return;
-	}
-	header[0] = (uint8_t)(0x60 | route->traffic_class >> 4);
-	header[1] = (uint8_t)(route->traffic_class << 4 | (route->flow_label >> 16 & 0xf));
-	header[2] = (uint8_t)(route->flow_label >> 8);
-	header[3] = (uint8_t)route->flow_label;
-	header[6] = UDP;
-	header[7] = hops;
-	memcpy(&header[8], ah->source.raw, 16);
-	memcpy(&header[24], route->dgid.raw, 16);
-}
-
-static void put16(uint8_t *place, uint32_t value)
-{
-	place[0] = (uint8_t)(value >> 8);
-	place[1] = (uint8_t)value;
-}
-
-static uint32_t get16(const uint8_t *place)
-{
-	return (uint32_t)place[0] << 8 | place[1];
-}
+#define IPV4_OFFSET (SOFT_GRH - SOFT_IPV4_HEADER)
 
 void soft_ah_header(const struct soft_ah *ah, uint32_t payload, bool immediate, uint8_t header[SOFT_GRH])
 {
 	/* The payload is padded to words. */
 	uint32_t length = DATAGRAM_OVERHEAD + (immediate ? IMMEDIATE : 0) + ((payload + 3) & ~3u);
-	uint32_t sum = 0;
 
 	memcpy(header, ah->header, SOFT_GRH);
-	if (header[0] >> 4 == 6) {
-		put16(&header[4], length);
-		return;
-	}
-	header += IPV4_OFFSET;
-	put16(&header[2], length + SOFT_GRH - IPV4_OFFSET);
-	for (int word = 0; word < SOFT_GRH - IPV4_OFFSET; word += 2)
-		sum += get16(&header[word]);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	put16(&header[10], ~sum & 0xffff);
+	soft_ip_finish(header, length);
 }
 
 struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -99,7 +40,7 @@ struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		.attr = *attr,
 		.source = device->gids[attr->grh.sgid_index],
 	};
-	make_header(ah);
+	soft_ip_make(ah->header, &ah->attr.grh, &ah->source);
 	atomic_fetch_add(&soft_pd(pd)->users, 1);
 	return &ah->ibv;
 }
@@ -128,13 +69,7 @@ static uint8_t own_index(const struct soft_device *device, const union ibv_gid *
 	for (uint8_t index = 0; index < SOFT_GIDS; index++)
 		if (memcmp(device->gids[index].raw, gid->raw, sizeof(gid->raw)) == 0)
 			return index;
-	return is_ipv4(gid) ? 0 : 1;
-}
-
-static void map_ipv4(union ibv_gid *gid, const uint8_t *address)
-{
-	*gid = (union ibv_gid){.raw = {[10] = 0xff, [11] = 0xff}};
-	memcpy(&gid->raw[12], address, 4);
+	return soft_gid_is_ipv4(gid) ? 0 : 1;
 }
 
 int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
@@ -152,10 +87,11 @@ int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_w
 		memcpy(attr->grh.dgid.raw, &header[8], 16);
 		memcpy(own.raw, &header[24], 16);
 		attr->grh.traffic_class = (uint8_t)(header[0] << 4 | header[1] >> 4);
-		attr->grh.flow_label = (uint32_t)(header[1] & 0xf) << 16 | get16(&header[2]);
+		attr->grh.flow_label = (uint32_t)(header[1] & 0xf) << 16 | (uint32_t)header[2] << 8 |
+				       header[3];
 	} else if (header[IPV4_OFFSET] >> 4 == 4) {
-		map_ipv4(&attr->grh.dgid, &header[IPV4_OFFSET + 12]);
-		map_ipv4(&own, &header[IPV4_OFFSET + 16]);
+		soft_gid_from_ipv4(&attr->grh.dgid, &header[IPV4_OFFSET + 12]);
+		soft_gid_from_ipv4(&own, &header[IPV4_OFFSET + 16]);
 		attr->grh.traffic_class = header[IPV4_OFFSET + 1];
 	} else {
 		errno = EINVAL;

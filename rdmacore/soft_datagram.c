@@ -18,7 +18,7 @@ void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
 	}
 	if (!soft_receive_take(qp, &receive))
 		return;
-	status = soft_receive_scatter(qp, &receive, packet);
+	status = soft_receive_scatter(qp, &receive, 0, packet);
 	if (status != IBV_WC_SUCCESS) /* the receive is at fault: IBTA 9.9.3, class E */
 		qp->responder.failed = true;
 	soft_receive_complete(qp, &receive, status, packet);

@@ -67,7 +67,8 @@ int soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
 	/* As on Linux, the whole of 127.0.0.0/8 is this host. */
 	if (memcmp(gid->raw, device->gids[0].raw, 12) == 0 && gid->raw[12] == 127)
 		return 1;
-	return memcmp(gid->raw, device->gids[1].raw, sizeof(gid->raw)) == 0;
+	return memcmp(gid->raw, device->gids[0].raw, sizeof(gid->raw)) == 0 ||
+	       memcmp(gid->raw, device->gids[1].raw, sizeof(gid->raw)) == 0;
 }
 
 void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr)

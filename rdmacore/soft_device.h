@@ -30,10 +30,12 @@
 #define SOFT_GID_TABLE 1024 /* places for GIDs; those behind SOFT_GIDS are empty */
 
 struct soft_fabric;
+struct soft_link;
 
 struct soft_device {
 	struct ibv_device ibv;
 	struct soft_fabric *fabric;
+	struct soft_link *link; /* of the queue pairs made from now on; NULL: the local link */
 	uint64_t guid; /* host byte order */
 	union ibv_gid gids[SOFT_GIDS];
 	struct soft_mr_table memory;

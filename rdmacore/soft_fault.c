@@ -16,13 +16,23 @@ void soft_faults_destroy(struct soft_faults *faults)
 	pthread_mutex_destroy(&faults->lock);
 }
 
+/* Whether what the rule does can be done to what it is about. */
+static bool can_be(const struct soft_faults *faults, const struct soft_fault *fault)
+{
+	if (fault->action == SOFT_FAULT_LOSE)
+		return true;
+	if (fault->action == SOFT_FAULT_CORRUPT)
+		return faults->take_time && fault->traffic == SOFT_FAULT_DATA;
+	return faults->take_time || fault->traffic == SOFT_FAULT_CM;
+}
+
 int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 {
 	int result = -ENOSPC;
 
 	if (!fault->traffic || fault->traffic & ~(uint32_t)(SOFT_FAULT_DATA | SOFT_FAULT_CM) ||
 	    fault->probability > CERTAIN || fault->action >= SOFT_FAULT_ACTIONS ||
-	    (fault->action != SOFT_FAULT_LOSE && fault->traffic != SOFT_FAULT_CM))
+	    !can_be(faults, fault))
 		return -EINVAL;
 	pthread_mutex_lock(&faults->lock);
 	for (int rule = 0; rule < SOFT_FAULTS_MAX && result < 0; rule++) {
@@ -51,9 +61,11 @@ int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done)
 	return result;
 }
 
-static bool same(const union ibv_gid *a, const union ibv_gid *b)
+static bool means(const union ibv_gid *rule, const union ibv_gid *address)
 {
-	return memcmp(a, b, sizeof(*a)) == 0;
+	static const union ibv_gid any;
+
+	return memcmp(rule, address, sizeof(*rule)) == 0 || memcmp(rule, &any, sizeof(any)) == 0;
 }
 
 static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
@@ -63,8 +75,8 @@ static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
 		return false;
 	if (fault->attribute && fault->attribute != attribute)
 		return false;
-	return (same(&fault->a, from) && same(&fault->b, to)) ||
-	       (!fault->directed && same(&fault->a, to) && same(&fault->b, from));
+	return (means(&fault->a, from) && means(&fault->b, to)) ||
+	       (!fault->directed && means(&fault->a, to) && means(&fault->b, from));
 }
 
 /* Count what the rule sees, and decide by its numbers.  faults->lock is held. */
@@ -101,6 +113,9 @@ static void pronounce(struct soft_fault_verdict *verdict, const struct soft_faul
 	case SOFT_FAULT_REORDER:
 		verdict->reorder = true;
 		verdict->reorder_limit = fault->delay;
+		break;
+	case SOFT_FAULT_CORRUPT:
+		verdict->corrupt = true;
 		break;
 	case SOFT_FAULT_ACTIONS:
 		break;

@@ -27,14 +27,18 @@ enum soft_fault_traffic {
 
 enum soft_fault_action {
 	SOFT_FAULT_LOSE,
-	/* of connection management messages only: */
+	/* of connection management messages, and of data on a link where it takes time: */
 	SOFT_FAULT_DELAY,
 	SOFT_FAULT_DUPLICATE, /* the copy follows after delay */
 	SOFT_FAULT_REORDER, /* held until another message has gone the same way, or delay has passed */
+	SOFT_FAULT_CORRUPT, /* one bit is another; of data on such a link */
 	SOFT_FAULT_ACTIONS
 };
 
-/* One rule.  A rule about a link holds in both directions, one about a path only from a to b. */
+/*
+ * One rule.  A rule about a link holds in both directions, one about a path only from a to b.  The GID of
+ * zeros is any address.
+ */
 struct soft_fault {
 	union ibv_gid a, b;
 	bool directed;
@@ -56,13 +60,14 @@ struct soft_fault_rule {
 struct soft_faults {
 	pthread_mutex_t lock;
 	_Atomic unsigned int active;
+	bool take_time; /* data does, on its way: it can be held back */
 	struct soft_random random;
 	struct soft_fault_rule rules[SOFT_FAULTS_MAX];
 };
 
 /* What all rules together want of one message; delays add up. */
 struct soft_fault_verdict {
-	bool lose, duplicate, reorder;
+	bool lose, duplicate, reorder, corrupt;
 	uint64_t delay, duplicate_delay, reorder_limit;
 };
 

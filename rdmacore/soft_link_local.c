@@ -131,7 +131,9 @@ static bool transmit(struct soft_qp *qp)
 	bool failed, local, more;
 
 	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
-		if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
+		if (qp->segmentation) {
+			soft_link_send(qp);
+		} else if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
 			failed_peer = transmit_datagrams(qp, &group);
 		} else if (!(peer = find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num))) {
 			lose(qp);

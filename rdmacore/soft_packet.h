@@ -61,6 +61,20 @@ static inline bool soft_operation_has_immediate(uint8_t opcode)
 	       1;
 }
 
+/* Whether the packet ends a request. */
+static inline bool soft_operation_is_last(uint8_t opcode)
+{
+	return !((UINT32_C(1) << SOFT_SEND_FIRST | UINT32_C(1) << SOFT_SEND_MIDDLE |
+		  UINT32_C(1) << SOFT_RDMA_WRITE_FIRST | UINT32_C(1) << SOFT_RDMA_WRITE_MIDDLE) >>
+			 (opcode & SOFT_OPERATION) &
+		 1);
+}
+
+static inline bool soft_operation_is_read_response(uint8_t opcode)
+{
+	return opcode >= SOFT_RDMA_READ_RESPONSE_FIRST && opcode <= SOFT_RDMA_READ_RESPONSE_ONLY;
+}
+
 /* AETH syndromes (IBTA 9.7.5.1.2): what kind of acknowledgement. */
 enum soft_syndrome {
 	SOFT_ACK = 0x1f, /* credits are not used */

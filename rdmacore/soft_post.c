@@ -6,6 +6,7 @@
 #include "soft_ah.h"
 #include "soft_link.h"
 #include "soft_mw.h"
+#include "soft_segment.h"
 
 /* Bytes of the request; false when its opcode, list or flags are not what the queue pair allows. */
 static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
@@ -117,7 +118,7 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	}
 	/* What makes no packet has the number of the next one that does. */
 	if (!(wqe->traits & SOFT_LOCAL))
-		requester->psn = (requester->psn + 1) & SOFT_PSN_MASK;
+		requester->psn = (requester->psn + soft_segment_count(qp, length)) & SOFT_PSN_MASK;
 	requester->posted++;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "soft_fabric.h"
 #include "soft_link.h"
 #include "soft_pd.h"
+#include "soft_segment.h"
 #include "soft_srq.h"
 
 void soft_qp_hold(void *qp)
@@ -22,6 +23,7 @@ void soft_qp_release(struct soft_qp *qp)
 	soft_requester_destroy(qp);
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
+	free(qp->segmentation);
 	free(qp);
 }
 
@@ -93,8 +95,10 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		qp->cap.max_recv_sge = attr->cap.max_recv_sge = 0;
 	}
 	init_events(qp);
-	if (soft_requester_init(qp))
+	if (device->link && !(qp->segmentation = soft_segmentation_create(device->link)))
 		goto free_qp;
+	if (soft_requester_init(qp))
+		goto free_segmentation;
 	if (soft_responder_init(qp))
 		goto destroy_requester;
 	if (soft_timer_register(&device->fabric->timers, &qp->timer, soft_link_expire))
@@ -120,6 +124,8 @@ destroy_responder:
 	soft_responder_destroy(qp);
 destroy_requester:
 	soft_requester_destroy(qp);
+free_segmentation:
+	free(qp->segmentation);
 free_qp:
 	free(qp);
 fail:

@@ -89,6 +89,8 @@ struct soft_builder {
 	uint64_t operands[2]; /* of it, when it is an atomic */
 };
 
+struct soft_segmentation;
+
 struct soft_qp {
 	union {
 		struct ibv_qp ibv;
@@ -106,6 +108,7 @@ struct soft_qp {
 	_Atomic unsigned int groups; /* multicast groups it is attached to */
 	struct soft_srq *srq; /* where its receives come from; NULL: from its own queue */
 	struct soft_qp *peer; /* held; under requester.lock */
+	struct soft_segmentation *segmentation; /* NULL on the local link, where a message is a packet */
 	struct ibv_qp_attr attr; /* what was set; under requester.lock */
 	struct ibv_qp_cap cap;
 	bool signal_all;
@@ -211,8 +214,31 @@ void soft_responder_reset(struct soft_qp *qp);
 /* Execute a request.  True when response is to go back; false when the packet was dropped. */
 bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet,
 			    struct soft_packet *response);
+/*
+ * The next packet of the answer to a READ; with an MTU only.  A link takes all of them before it gives the
+ * responder another request.
+ */
+bool soft_responder_stream(struct soft_qp *qp, struct soft_packet *response);
+/* The ACK that is owed; with an MTU only.  False when there is none. */
+bool soft_responder_acknowledge(struct soft_qp *qp, struct soft_packet *response);
 /* From INIT to RTR: remember the results of that many atomics.  -ENOMEM. */
 int soft_responder_remember(struct soft_qp *qp, uint32_t atomics);
+
+/* For soft_assembly.c */
+void soft_responder_begin_answer(struct soft_qp *qp, struct soft_packet *response, uint32_t psn);
+/*
+ * Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3).  Without
+ * acknowledgements it is dropped and nothing else happens (class D errors).
+ */
+void soft_responder_refuse(struct soft_qp *qp, struct soft_packet *response,
+			   enum soft_syndrome syndrome);
+/* The memory of ours that a one-sided request names; NULL when its key does not allow it. */
+void *soft_responder_reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access);
+/*
+ * The same in *segment.  False when the queue pair or the key does not allow it, with the NAK in response.
+ */
+bool soft_responder_target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
+			   struct soft_packet *response, struct soft_segment *segment);
 
 /* soft_datagram.c; responder.lock is held */
 void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet);

@@ -11,6 +11,7 @@
 #include "soft_link.h"
 #include "soft_mw.h"
 #include "soft_qp.h"
+#include "soft_segment.h"
 
 static struct soft_qp *qp_of(struct ibv_qp_ex *extended)
 {
@@ -42,6 +43,8 @@ static void finish(struct soft_qp *qp)
 		memcpy(soft_request_operands(wqe), qp->builder.operands, sizeof(qp->builder.operands));
 	if (kind->traits & SOFT_LOCAL && wqe->length)
 		fail(qp, EINVAL);
+	if (!(kind->traits & SOFT_LOCAL))
+		qp->requester.psn = (wqe->psn + soft_segment_count(qp, wqe->length)) & SOFT_PSN_MASK;
 }
 
 /* Begin a request; NULL when it cannot be. */
@@ -68,8 +71,6 @@ static struct soft_send_wqe *begin(struct ibv_qp_ex *extended, enum ibv_wr_opcod
 	wqe->num_sge = 0;
 	wqe->immediate = 0;
 	wqe->psn = requester->psn;
-	if (!(kind->traits & SOFT_LOCAL))
-		requester->psn = (requester->psn + 1) & SOFT_PSN_MASK;
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
 		wqe->ah = NULL;
 	qp->builder.wqe = wqe;

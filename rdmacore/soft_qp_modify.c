@@ -6,6 +6,7 @@
 #include "soft_fabric.h"
 #include "soft_link.h"
 #include "soft_qp_transition.h"
+#include "soft_segment.h"
 
 static bool valid(const struct ibv_qp_attr *attr, int mask)
 {
@@ -72,6 +73,8 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		qp->responder.psn = own->rq_psn = attr->rq_psn & SOFT_PSN_MASK;
 	if (mask & IBV_QP_SQ_PSN)
 		qp->requester.psn = own->sq_psn = attr->sq_psn & SOFT_PSN_MASK;
+	if (mask & IBV_QP_SQ_PSN && qp->segmentation)
+		qp->segmentation->frontier = own->sq_psn;
 }
 
 static void lock_both(struct soft_qp *qp)
@@ -92,6 +95,10 @@ static void enter(struct soft_qp *qp, enum ibv_qp_state state)
 	qp->ibv.state = state;
 	if (state == IBV_QPS_ERR || state == IBV_QPS_RESET)
 		soft_timer_cancel(&soft_qp_device(qp)->fabric->timers, &qp->timer);
+	if (qp->segmentation && state == IBV_QPS_RTR)
+		soft_segmentation_start(qp);
+	else if (qp->segmentation && (state == IBV_QPS_ERR || state == IBV_QPS_RESET))
+		soft_segmentation_stop(qp);
 	if (state == IBV_QPS_SQD) {
 		soft_requester_drain(qp, qp->attr.en_sqd_async_notify);
 	} else if (state == IBV_QPS_ERR) {

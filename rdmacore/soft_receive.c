@@ -151,7 +151,7 @@ void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receiv
 }
 
 enum ibv_wc_status soft_receive_scatter(struct soft_qp *qp, const struct soft_receive *receive,
-					const struct soft_packet *packet)
+					uint64_t before, const struct soft_packet *packet)
 {
 	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
 	/* Receives of a shared queue are of its protection domain (IBTA 10.2.9.3). */
@@ -162,13 +162,19 @@ enum ibv_wc_status soft_receive_scatter(struct soft_qp *qp, const struct soft_re
 
 	for (uint32_t index = 0; index < receive->num_sge && left; index++) {
 		const struct ibv_sge *sge = &receive->sge[index];
-		uint64_t length = sge->length < left ? sge->length : left;
+		uint64_t length = sge->length;
 		void *address;
 
-		if (!length)
+		if (length <= before) {
+			before -= length;
 			continue;
-		address = soft_mr_translate(memory, pd, sge->lkey, sge->addr, length,
+		}
+		length -= before;
+		if (length > left)
+			length = left;
+		address = soft_mr_translate(memory, pd, sge->lkey, sge->addr + before, length,
 					    IBV_ACCESS_LOCAL_WRITE | SOFT_ACCESS_LOCAL, 0);
+		before = 0;
 		if (!address)
 			return IBV_WC_LOC_PROT_ERR;
 		segments[count++] = (struct soft_segment){address, length};

@@ -71,9 +71,12 @@ static inline uint32_t soft_receive_queue_length(struct soft_receive_queue *queu
 
 /* The oldest receive of qp's queue; false when there is none. */
 bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive);
-/* Put the payload where the receive says.  IBV_WC_SUCCESS, or what its completion must say. */
+/*
+ * Put the payload where the receive says, behind that many bytes that came before it.  IBV_WC_SUCCESS, or
+ * what its completion must say.
+ */
 enum ibv_wc_status soft_receive_scatter(struct soft_qp *qp, const struct soft_receive *receive,
-					const struct soft_packet *packet);
+					uint64_t before, const struct soft_packet *packet);
 /* What was taken is over.  packet is NULL for a flush. */
 void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receive,
 			   enum ibv_wc_status status, const struct soft_packet *packet);

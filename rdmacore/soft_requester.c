@@ -6,8 +6,16 @@
 #include "soft_ah.h"
 #include "soft_cq.h"
 #include "soft_mw.h"
+#include "soft_segment.h"
 
 #define RNR_RETRY_FOR_EVER 7 /* IBTA 9.7.5.2.8 */
+
+/*
+ * Functions that are compiled twice: with segmentation NULL, so that the local link pays for none of it, and
+ * with the queue pair's.
+ */
+#define FOR_BOTH_LINKS static inline __attribute__((always_inline))
+#define FOR_PARTS static __attribute__((noinline))
 
 int soft_requester_init(struct soft_qp *qp)
 {
@@ -132,29 +140,36 @@ static bool must_wait(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	       (wqe->traits & SOFT_RESPONDS && responding && responding >= qp->attr.max_rd_atomic);
 }
 
-bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet)
+FOR_BOTH_LINKS bool next(struct soft_qp *qp, struct soft_segmentation *segmentation,
+			 struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
 	enum ibv_qp_state state = soft_qp_state(qp);
+	/* A part of the message before transmitted is out, and the rest of it is next. */
+	bool begun = segmentation && segmentation->cursor;
+	uint32_t index = requester->transmitted - begun;
 	struct soft_send_wqe *wqe;
 	enum ibv_wc_status status;
 
-	if (requester->transmitted == requester->posted || requester->wait > SOFT_WAIT_ACK)
+	if (index == requester->posted || requester->wait > SOFT_WAIT_ACK)
 		return false;
-	if (state != IBV_QPS_RTS &&
-	    (state != IBV_QPS_SQD || requester->transmitted == requester->drain_until))
+	if (state != IBV_QPS_RTS && (state != IBV_QPS_SQD || index == requester->drain_until))
 		return false;
-	wqe = soft_send_wqe(requester, requester->transmitted);
-	if ((wqe->traits || wqe->flags & IBV_SEND_FENCE) && must_wait(qp, wqe))
+	wqe = soft_send_wqe(requester, index);
+	if ((wqe->traits || wqe->flags & IBV_SEND_FENCE) && !begun && must_wait(qp, wqe))
+		return false;
+	if (segmentation && !soft_segment_may_send(qp, wqe))
 		return false;
 	status = soft_request_build(qp, wqe, packet);
 	if (status != IBV_WC_SUCCESS) {
 		/* Completions come in order: it fails once all before it are answered. */
-		if (requester->completed == requester->transmitted)
+		if (requester->completed == index)
 			fail(qp, status);
 		return false;
 	}
-	requester->transmitted++;
+	if (segmentation)
+		soft_segment_cut(qp, wqe, packet);
+	requester->transmitted = index + 1;
 	if (wqe->traits & SOFT_RESPONDS)
 		requester->responding++;
 	if (requester->wait == SOFT_WAIT_NONE && qp->service == SOFT_RELIABLE_CONNECTION) {
@@ -164,8 +179,20 @@ bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet)
 	return true;
 }
 
+FOR_PARTS bool next_part(struct soft_qp *qp, struct soft_packet *packet)
+{
+	return next(qp, qp->segmentation, packet);
+}
+
+bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet)
+{
+	return qp->segmentation ? next_part(qp, packet) : next(qp, NULL, packet);
+}
+
 void soft_requester_sent(struct soft_qp *qp)
 {
+	if (qp->segmentation && qp->segmentation->cursor)
+		return;
 	while (qp->requester.completed != qp->requester.transmitted)
 		complete(qp, IBV_WC_SUCCESS);
 	check_drained(qp);
@@ -217,7 +244,7 @@ void soft_requester_drain(struct soft_qp *qp, bool event)
 }
 
 /* Requests were answered: the retries are full again, and the timer is that of the oldest that is left. */
-static void progress(struct soft_qp *qp)
+FOR_BOTH_LINKS void progress(struct soft_qp *qp, struct soft_segmentation *segmentation)
 {
 	struct soft_requester *requester = &qp->requester;
 
@@ -228,6 +255,8 @@ static void progress(struct soft_qp *qp)
 		requester->wait = SOFT_WAIT_NONE;
 		requester->wait_delay = 0;
 	}
+	if (segmentation)
+		soft_segment_progress(qp);
 	check_drained(qp);
 }
 
@@ -235,24 +264,27 @@ static void progress(struct soft_qp *qp)
  * Everything before psn is acknowledged.  False when a READ or an atomic is among it: what it asked for
  * was lost on the way, and it has to be asked again (IBTA 9.7.5.1.1).
  */
-static bool complete_until(struct soft_qp *qp, uint32_t psn)
+FOR_BOTH_LINKS bool complete_until(struct soft_qp *qp, struct soft_segmentation *segmentation, uint32_t psn)
 {
 	struct soft_requester *requester = &qp->requester;
 	uint32_t before = requester->completed;
-	bool whole = true;
+	bool whole = true, part = false;
 
 	while (requester->completed != requester->transmitted) {
 		struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
+		int32_t packets = soft_psn_difference(psn, wqe->psn);
 
-		if (soft_psn_difference(wqe->psn, psn) >= 0)
+		if (packets <= 0)
 			break;
 		whole = !(wqe->traits & SOFT_RESPONDS);
+		if (segmentation && !soft_segment_is_answered(qp, wqe, (uint32_t)packets, &whole, &part))
+			break;
 		if (!whole)
 			break;
 		complete(qp, IBV_WC_SUCCESS);
 	}
-	if (requester->completed != before)
-		progress(qp);
+	if (requester->completed != before || part)
+		progress(qp, segmentation);
 	return whole;
 }
 
@@ -266,6 +298,8 @@ static void go_back(struct soft_qp *qp)
 	requester->responding = 0;
 	requester->wait = SOFT_WAIT_NONE;
 	requester->wait_delay = 0;
+	if (qp->segmentation)
+		qp->segmentation->cursor = 0;
 }
 
 static void receiver_not_ready(struct soft_qp *qp, uint8_t timer)
@@ -293,11 +327,19 @@ static void retry(struct soft_qp *qp)
 	go_back(qp);
 }
 
+/* Something did not arrive, as the peer says or as its answers show. */
+static void lost(struct soft_qp *qp)
+{
+	/* What is still on its way from before says so again. */
+	if (!qp->segmentation || soft_segment_retry(qp))
+		retry(qp);
+}
+
 static void negative_acknowledge(struct soft_qp *qp, uint8_t syndrome)
 {
 	switch (syndrome) {
 	case SOFT_NAK_SEQUENCE:
-		retry(qp);
+		lost(qp);
 		break;
 	case SOFT_NAK_INVALID_REQUEST:
 		fail(qp, IBV_WC_REM_INV_REQ_ERR);
@@ -310,6 +352,34 @@ static void negative_acknowledge(struct soft_qp *qp, uint8_t syndrome)
 		break;
 	default:
 		fail(qp, IBV_WC_BAD_RESP_ERR);
+		break;
+	}
+}
+
+/* A packet of what a READ asked for came. */
+static void part_arrives(struct soft_qp *qp, const struct soft_packet *packet)
+{
+	struct soft_requester *requester = &qp->requester;
+
+	switch (soft_segment_read(qp, soft_send_wqe(requester, requester->completed), packet)) {
+	case SOFT_SEGMENT_OLD:
+		break;
+	case SOFT_SEGMENT_GAP:
+		lost(qp);
+		break;
+	case SOFT_SEGMENT_BAD:
+		fail(qp, IBV_WC_BAD_RESP_ERR);
+		break;
+	case SOFT_SEGMENT_UNREACHABLE:
+		fail(qp, IBV_WC_LOC_PROT_ERR);
+		break;
+	case SOFT_SEGMENT_WHOLE:
+		qp->segmentation->answered = 0;
+		complete(qp, IBV_WC_SUCCESS);
+		progress(qp, qp->segmentation);
+		break;
+	case SOFT_SEGMENT_PART:
+		progress(qp, qp->segmentation);
 		break;
 	}
 }
@@ -329,7 +399,7 @@ static void response_arrives(struct soft_qp *qp, const struct soft_packet *packe
 		return;
 	if (traits & SOFT_PLACES && !atomic && !packet->length) {
 		complete(qp, IBV_WC_SUCCESS);
-		progress(qp);
+		progress(qp, qp->segmentation);
 		return;
 	}
 	if (!(traits & SOFT_RESPONDS) || !(traits & SOFT_ATOMIC) != !atomic ||
@@ -343,27 +413,48 @@ static void response_arrives(struct soft_qp *qp, const struct soft_packet *packe
 	}
 	soft_segments_copy(own.segments, atomic ? &value : packet->segments, wqe->length);
 	complete(qp, IBV_WC_SUCCESS);
-	progress(qp);
+	progress(qp, qp->segmentation);
 }
 
-void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet)
+FOR_BOTH_LINKS void receive(struct soft_qp *qp, struct soft_segmentation *segmentation,
+			    const struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
 	bool positive = packet->opcode == SOFT_ACKNOWLEDGE && packet->syndrome == SOFT_ACK;
 
+	if (segmentation && soft_segment_is_stray(qp, packet))
+		return;
 	/* Every response acknowledges what came before it (IBTA 9.7.5.1.2). */
-	if (!complete_until(qp, positive ? (packet->psn + 1) & SOFT_PSN_MASK : packet->psn)) {
-		retry(qp);
+	if (!complete_until(qp, segmentation,
+			    positive ? (packet->psn + 1) & SOFT_PSN_MASK : packet->psn)) {
+		lost(qp);
 		return;
 	}
 	if (positive || requester->completed == requester->transmitted)
 		return;
-	if (packet->opcode == SOFT_RDMA_READ_RESPONSE_ONLY || packet->opcode == SOFT_ATOMIC_ACKNOWLEDGE)
+	if (segmentation && soft_operation_is_read_response(packet->opcode))
+		part_arrives(qp, packet);
+	else if (packet->opcode == SOFT_RDMA_READ_RESPONSE_ONLY || packet->opcode == SOFT_ATOMIC_ACKNOWLEDGE)
 		response_arrives(qp, packet);
+	else if (segmentation && soft_segment_is_stale(qp, packet))
+		return;
 	else if ((packet->syndrome & SOFT_SYNDROME_KIND) == SOFT_RNR_NAK)
 		receiver_not_ready(qp, packet->syndrome & SOFT_RNR_TIMER_MASK);
 	else
 		negative_acknowledge(qp, packet->syndrome);
+}
+
+FOR_PARTS void receive_part(struct soft_qp *qp, const struct soft_packet *packet)
+{
+	receive(qp, qp->segmentation, packet);
+}
+
+void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet)
+{
+	if (qp->segmentation)
+		receive_part(qp, packet);
+	else
+		receive(qp, NULL, packet);
 }
 
 void soft_requester_expire(struct soft_qp *qp)
@@ -372,10 +463,13 @@ void soft_requester_expire(struct soft_qp *qp)
 
 	if (soft_qp_state(qp) != IBV_QPS_RTS && soft_qp_state(qp) != IBV_QPS_SQD)
 		return;
-	if (requester->wait == SOFT_WAIT_RNR)
+	if (requester->wait == SOFT_WAIT_RNR) {
 		go_back(qp);
-	else if (requester->wait == SOFT_WAIT_ACK && requester->completed != requester->transmitted)
+	} else if (requester->wait == SOFT_WAIT_ACK && requester->completed != requester->transmitted) {
+		if (qp->segmentation)
+			soft_segment_retry(qp);
 		retry(qp);
+	}
 }
 
 void soft_requester_flush(struct soft_qp *qp)
@@ -385,6 +479,8 @@ void soft_requester_flush(struct soft_qp *qp)
 	while (requester->completed != requester->posted)
 		complete(qp, IBV_WC_WR_FLUSH_ERR);
 	requester->transmitted = requester->posted;
+	if (qp->segmentation)
+		qp->segmentation->cursor = qp->segmentation->answered = 0;
 	requester->responding = 0;
 	requester->drain_event = false;
 	requester->wait = SOFT_WAIT_NONE;

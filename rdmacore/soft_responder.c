@@ -6,6 +6,7 @@
 #include "soft_cq.h"
 #include "soft_mw.h"
 #include "soft_pd.h"
+#include "soft_segment.h"
 
 int soft_responder_init(struct soft_qp *qp)
 {
@@ -46,11 +47,7 @@ int soft_responder_remember(struct soft_qp *qp, uint32_t atomics)
 	return 0;
 }
 
-/*
- * Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3).  Without
- * acknowledgements it is dropped and nothing else happens (class D errors).
- */
-static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome)
+void soft_responder_refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome)
 {
 	enum soft_qp_event event =
 		syndrome == SOFT_NAK_REMOTE_ACCESS ? SOFT_QP_ACCESS_EVENT : SOFT_QP_REQUEST_EVENT;
@@ -73,14 +70,14 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
 		return;
 	}
-	status = soft_receive_scatter(qp, &receive, packet);
+	status = soft_receive_scatter(qp, &receive, 0, packet);
 	if (status == IBV_WC_LOC_LEN_ERR) {
-		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	} else if (status != IBV_WC_SUCCESS) {
-		refuse(qp, response, SOFT_NAK_REMOTE_OPERATIONAL);
+		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_OPERATIONAL);
 	} else if (packet->opcode == SOFT_SEND_ONLY_INVALIDATE &&
 		   !soft_mw_invalidate(qp, packet->immediate)) {
-		refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
 		status = IBV_WC_REM_INV_REQ_ERR;
 	}
 	if (status != IBV_WC_SUCCESS)
@@ -88,26 +85,37 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 	soft_receive_complete(qp, &receive, status, packet);
 }
 
-/*
- * The memory of ours that a one-sided request names, in *segment.  False when the queue pair or the
- * key does not allow it, with the NAK in response.
- */
-static bool target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
-		   struct soft_packet *response, struct soft_segment *segment)
+static inline void *reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access)
+{
+	return soft_mr_translate(&soft_qp_device(qp)->memory, soft_pd(qp->ibv.pd), packet->rkey,
+				 packet->remote_address, packet->length, access, qp->ibv.qp_num);
+}
+
+static inline bool target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
+			  struct soft_packet *response, struct soft_segment *segment)
 {
 	if (!(qp->attr.qp_access_flags & access)) {
-		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return false;
 	}
 	*segment = (struct soft_segment){NULL, packet->length};
 	if (!packet->length) /* IBTA 9.7.5.2.6: the key of an empty request is not checked */
 		return true;
-	segment->address = soft_mr_translate(&soft_qp_device(qp)->memory, soft_pd(qp->ibv.pd),
-					     packet->rkey, packet->remote_address, packet->length,
-					     access, qp->ibv.qp_num);
+	segment->address = reach(qp, packet, access);
 	if (!segment->address)
-		refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
 	return segment->address;
+}
+
+void *soft_responder_reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access)
+{
+	return reach(qp, packet, access);
+}
+
+bool soft_responder_target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
+			   struct soft_packet *response, struct soft_segment *segment)
+{
+	return target(qp, packet, access, response, segment);
 }
 
 static void execute_write(struct soft_qp *qp, const struct soft_packet *packet,
@@ -143,7 +151,7 @@ static bool responds(struct soft_qp *qp, struct soft_packet *response)
 {
 	if (qp->attr.max_dest_rd_atomic)
 		return true;
-	refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+	soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	return false;
 }
 
@@ -155,14 +163,14 @@ static void execute_atomic(struct soft_qp *qp, const struct soft_packet *packet,
 	if (!responds(qp, response))
 		return;
 	if (packet->remote_address % sizeof(uint64_t)) { /* IBTA 9.4.5 */
-		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
 	}
 	if (!target(qp, packet, IBV_ACCESS_REMOTE_ATOMIC, response, &segment))
 		return;
 	/* A region may begin anywhere in memory, whatever its owner calls its addresses. */
 	if ((uintptr_t)segment.address % sizeof(uint64_t))
-		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	else
 		soft_atomic_execute(qp, packet, segment.address, response);
 }
@@ -184,13 +192,13 @@ static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *p
 	if (!responds(qp, response))
 		return;
 	if (packet->length != sizeof(word) || packet->remote_address % sizeof(word)) {
-		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
 	}
 	if (!target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
 		return;
 	if ((uintptr_t)segment.address % sizeof(word)) { /* as of other atomics */
-		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
 	}
 	value = (struct soft_segment){&word, sizeof(word)};
@@ -237,9 +245,46 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 		execute_atomic_write(qp, packet, response);
 		break;
 	default:
-		refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		break;
 	}
+}
+
+static inline void begin_answer(struct soft_qp *qp, struct soft_packet *response, uint32_t psn)
+{
+	response->opcode = SOFT_ACKNOWLEDGE;
+	response->syndrome = SOFT_ACK;
+	response->destination = qp->attr.dest_qp_num;
+	response->psn = psn & SOFT_PSN_MASK;
+	response->msn = qp->responder.msn;
+	response->length = 0;
+	response->num_segments = 0;
+}
+
+void soft_responder_begin_answer(struct soft_qp *qp, struct soft_packet *response, uint32_t psn)
+{
+	begin_answer(qp, response, psn);
+}
+
+/* A duplicate: READ again, answer an atomic as before; anything else was done already (IBTA 9.7.5.1.4). */
+static bool repeat(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response)
+{
+	begin_answer(qp, response, qp->responder.psn - 1);
+	if (packet->opcode == SOFT_ATOMIC_WRITE) {
+		/* Not again: another may have written meanwhile. */
+		response->psn = packet->psn;
+		answer_placed(response);
+		return true;
+	}
+	if (qp->segmentation)
+		return soft_assembly_repeat(qp, packet, response);
+	if (packet->opcode == SOFT_RDMA_READ_REQUEST) {
+		response->psn = packet->psn;
+		execute_read(qp, packet, response);
+	} else if (packet->opcode == SOFT_COMPARE_SWAP || packet->opcode == SOFT_FETCH_ADD) {
+		return soft_atomic_replay(qp, packet, response);
+	}
+	return true;
 }
 
 bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet,
@@ -251,60 +296,47 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 	if (!soft_qp_receives(qp) || responder->failed || (packet->opcode & SOFT_SERVICE) != qp->service)
 		return false;
 	/*
-	 * Without acknowledgements a gap has lost the messages before this one and no more: this one begins
-	 * anew (IBTA 9.8.2.2).
+	 * Without acknowledgements a gap has lost the messages before this packet, and no more: the next one
+	 * begins anew (IBTA 9.8.2.2).
 	 */
-	if (qp->service != SOFT_RELIABLE_CONNECTION)
+	if (qp->service != SOFT_RELIABLE_CONNECTION) {
+		if (qp->segmentation && ahead)
+			soft_assembly_abandon(qp);
 		ahead = 0;
-	response->opcode = SOFT_ACKNOWLEDGE;
-	response->syndrome = SOFT_ACK;
-	response->destination = qp->attr.dest_qp_num;
-	response->psn = packet->psn;
-	response->length = 0;
-	response->num_segments = 0;
+	}
+	if (ahead < 0)
+		return repeat(qp, packet, response);
+	begin_answer(qp, response, responder->psn);
 	if (ahead > 0) {
 		/* One NAK a gap: IBTA 9.7.5.2.8 */
 		response->syndrome = SOFT_NAK_SEQUENCE;
-		response->psn = responder->psn;
 		if (responder->nak_sent)
 			return false;
 		responder->nak_sent = true;
 		return true;
 	}
-	if (ahead < 0) {
-		/*
-		 * A duplicate: READ again, answer an atomic as before; anything else was done already (IBTA
-		 * 9.7.5.1.4).
-		 */
-		response->psn = (responder->psn - 1) & SOFT_PSN_MASK;
-		if (packet->opcode == SOFT_RDMA_READ_REQUEST) {
-			response->psn = packet->psn;
-			execute_read(qp, packet, response);
-		} else if (packet->opcode == SOFT_COMPARE_SWAP || packet->opcode == SOFT_FETCH_ADD) {
-			if (!soft_atomic_replay(qp, packet, response))
-				return false;
-		} else if (packet->opcode == SOFT_ATOMIC_WRITE) {
-			/* Not again: another may have written meanwhile. */
-			response->psn = packet->psn;
-			answer_placed(response);
-		}
-		response->msn = responder->msn;
-		return true;
-	}
 	/* The peer is ready, and its word of that is late or lost (IBTA 11.6.3.1, Communication Established). */
 	if (soft_qp_state(qp) == IBV_QPS_RTR)
 		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_ESTABLISHED_EVENT]);
-	execute(qp, packet, response);
+	if (!qp->segmentation || soft_assembly_is_request(qp, packet, response))
+		execute(qp, packet, response);
 	if (qp->service != SOFT_RELIABLE_CONNECTION) {
 		/* What could not be executed is dropped, and nobody is told. */
 		responder->psn = (packet->psn + 1) & SOFT_PSN_MASK;
 		return false;
 	}
 	if (response->syndrome == SOFT_ACK) {
-		responder->psn = (responder->psn + 1) & SOFT_PSN_MASK;
-		responder->msn = (responder->msn + 1) & SOFT_PSN_MASK;
+		uint32_t packets = 1, messages = 1;
+
+		if (qp->segmentation) {
+			messages = soft_operation_is_last(packet->opcode);
+			if (packet->opcode == SOFT_RDMA_READ_REQUEST)
+				packets = soft_segment_count(qp, packet->length);
+		}
+		responder->psn = (responder->psn + packets) & SOFT_PSN_MASK;
+		responder->msn = (responder->msn + messages) & SOFT_PSN_MASK;
 		responder->nak_sent = false;
 	}
 	response->msn = responder->msn;
-	return true;
+	return qp->segmentation ? soft_assembly_answer(qp, packet, response) : true;
 }

@@ -1,0 +1,47 @@
+/*
+ * The sim link: datagrams between devices of one fabric, with every byte of RoCE v2 in them, that take time
+ * on the fabric's clock and meet its faults.  With a virtual clock and a seed a run repeats exactly.
+ */
+#ifndef SOFT_LINK_SIM_H
+#define SOFT_LINK_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+struct soft_device;
+struct soft_fabric;
+struct soft_sim;
+
+#define SOFT_SIM_DEVICES 16
+
+struct soft_sim_options {
+	uint64_t seed;
+	uint32_t datagrams; /* on their way at once; what is more is lost */
+	uint64_t delay, jitter; /* nanoseconds: each takes delay and up to jitter, and overtakes none */
+	uint64_t acknowledge_delay; /* how long an acknowledgement may be saved up for later ones; 0: not */
+	bool icrc; /* compute and check it */
+};
+
+struct soft_sim_counters {
+	uint64_t sent; /* that queue pairs wanted to send */
+	uint64_t delivered; /* that queue pairs got */
+	uint64_t lost, duplicated, reordered, corrupted; /* by faults */
+	uint64_t overflowed; /* lost because there were too many */
+	uint64_t dropped; /* arrived, and were for nobody or not whole */
+};
+
+/* The faults of the fabric that are about data hold from then on in all their kinds.  -ENOMEM. */
+int soft_sim_create(struct soft_fabric *fabric, const struct soft_sim_options *options,
+		    struct soft_sim **sim);
+/* Every queue pair on it must be gone. */
+void soft_sim_destroy(struct soft_sim *sim);
+/*
+ * Give the device that address, as its GID 0, and this link.  It must have no queue pairs yet.  -ENOSPC:
+ * there are SOFT_SIM_DEVICES.
+ */
+int soft_sim_attach(struct soft_sim *sim, struct soft_device *device, const union ibv_gid *address);
+struct soft_sim_counters soft_sim_count(struct soft_sim *sim);
+
+#endif
