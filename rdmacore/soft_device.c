@@ -85,7 +85,9 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
 				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
 				    IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_WINDOW |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_UD_AV_PORT_ENFORCE |
+				    /* LOCAL_INV and SEND_WITH_INV; the rest of it is for kernels */
+				    IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_sge = SOFT_MAX_SGE,
 		.max_sge_rd = SOFT_MAX_SGE,
 		.max_cq = SOFT_MAX_CQ,
@@ -122,8 +124,9 @@ void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr
 		.max_msg_sz = SOFT_MAX_MESSAGE,
 		.qkey_viol_cntr = atomic_load(&device->queue_key_violations),
 		.pkey_tbl_len = 1,
+		.max_vl_num = 1, /* VL0 */
 		.active_width = 1, /* 1x */
-		.active_speed = 1, /* 2.5 Gbit/s a lane, as every loopback-like device claims */
+		.active_speed = 8, /* 10 Gbit/s a lane: there is no wire, and rdma_rxe claims that as well */
 		.phys_state = 5, /* LinkUp */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
