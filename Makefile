@@ -96,12 +96,17 @@ rxe-setup: ## install what the VM needs (QEMU and the like)
 	@tools/setup.sh vm
 
 .PHONY: rxe-shell
-rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe0, its address 192.0.2.1
-	$(Q)tools/rxe-vm/rxe-vm shell
+rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe0, its address 192.0.2.1 (SIW=1: siw0 as well)
+	$(Q)tools/rxe-vm/rxe-vm shell $(if $(SIW),--siw)
 
 .PHONY: test-rxe
 test-rxe: bin/rdmarun guests bin/rdmacore.test core-test-programs ## tests on rdma_rxe in the VM, and with other people's programs
 	$(Q)tools/rxe-vm/vm-job --limit 240 bash tools/rxe-vm/jobs/test.sh
+
+# Not in .ci/run: the first time it fetches the kernel's source and builds the driver.
+.PHONY: test-siw
+test-siw: bin/rdmarun rxe-setup ## tests on siw, iWARP in software, in the VM (the first time builds its driver)
+	$(Q)tools/rxe-vm/vm-job --siw --limit 240 bash tools/rxe-vm/jobs/siw.sh
 
 .PHONY: conformance
 conformance: bin/rdmarun rxe-setup ## the same cases on soft and on rdma_rxe in the VM, traces compared

@@ -162,6 +162,11 @@ func (d *Device) Name() string {
 	return C.GoString(&d.c.device.name[0])
 }
 
+// IWARP tells whether the device speaks iWARP (RFC 5040, over TCP) rather than InfiniBand or RoCE.
+func (d *Device) IWARP() bool {
+	return d.open() && d.c.device.transport_type == C.IBV_TRANSPORT_IWARP
+}
+
 // GUID is the node GUID as a number in host order.
 func (d *Device) GUID() uint64 {
 	if !d.open() {

@@ -28,7 +28,7 @@ type Port struct {
 type GID struct {
 	Index   int
 	Raw     netip.Addr // all 16 bytes
-	Type    string     // "RoCE v2", "RoCE v1", "IB"
+	Type    string     // "RoCE v2", "RoCE v1", "IB", "iWARP"
 	Address netip.Addr // the IP address it stands for, unmapped; invalid when it stands for none
 }
 
@@ -79,6 +79,9 @@ func (d *Device) port(number int, gids []C.struct_core_gid) (Port, error) {
 			continue
 		}
 		gid := toGID(&gids[i], ethernet)
+		if d.IWARP() {
+			gid.Type = "iWARP" // the kernel's name is that of InfiniBand's
+		}
 		port.GIDs = append(port.GIDs, gid)
 		if port.Netdev == "" {
 			port.Netdev = netdevOf(int(gids[i].netdev_index), gid.Raw)
@@ -155,7 +158,7 @@ func (d *Device) Address() (netip.Addr, error) {
 		if port.State != "active" {
 			continue
 		}
-		for _, address := range port.addresses() {
+		for _, address := range port.Addresses() {
 			if address.Is4() {
 				return address, nil
 			}
@@ -171,8 +174,9 @@ func (d *Device) Address() (netip.Addr, error) {
 	return six, nil
 }
 
-// addresses are those of the GIDs, or of the interface when GIDs stand for none (InfiniBand, iWARP).
-func (p *Port) addresses() []netip.Addr {
+// Addresses are the IP addresses by which rdma_cm reaches the port: those of the GIDs, or of the interface when GIDs
+// stand for none (InfiniBand, iWARP).
+func (p *Port) Addresses() []netip.Addr {
 	var found []netip.Addr
 	for _, gid := range p.GIDs {
 		if gid.Address.IsValid() {

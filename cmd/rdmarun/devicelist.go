@@ -47,6 +47,7 @@ type portRow struct {
 	MaxMTU    int      `json:"max_mtu"`
 	Netdev    string   `json:"netdev,omitempty"`
 	GIDs      []gidRow `json:"gids"`
+	Addresses []string `json:"addresses"` // by which rdma_cm reaches the port
 }
 
 type gidRow struct {
@@ -109,6 +110,10 @@ func describePort(port rdmacore.Port) portRow {
 		MaxMTU:    port.MaxMTU,
 		Netdev:    port.Netdev,
 		GIDs:      []gidRow{},
+		Addresses: []string{},
+	}
+	for _, address := range port.Addresses() {
+		row.Addresses = append(row.Addresses, address.String())
 	}
 	for _, gid := range port.GIDs {
 		described := gidRow{Index: gid.Index, GID: gid.Raw.StringExpanded(), Type: gid.Type}

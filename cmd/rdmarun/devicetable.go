@@ -14,7 +14,7 @@ func printDeviceTable(w io.Writer, devices []deviceRow) error {
 	writeRow(table, "PROVIDER", "DEVICE", "PORT", "STATE", "LINK", "RATE", "MTU", "NETDEV", "GID", "TYPE", "ADDRESS", "CAPS")
 	for _, device := range devices {
 		for _, port := range device.Ports {
-			for _, gid := range gidCells(port.GIDs) {
+			for _, gid := range gidCells(port) {
 				writeRow(table, append([]string{
 					device.Provider, device.Name, strconv.Itoa(port.Number), port.State,
 					orDash(port.LinkLayer), rateCell(port.RateGbps), strconv.Itoa(port.ActiveMTU), orDash(port.Netdev),
@@ -30,13 +30,20 @@ func writeRow(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-// gidCells are the last three cells of each row of a port; a port without GIDs still has one row.
-func gidCells(gids []gidRow) [][]string {
-	if len(gids) == 0 {
+// gidCells are the last three cells of each row of a port; a port without GIDs still has one row.  An iWARP port has one
+// GID, which nothing is reached by: its addresses are shown instead.
+func gidCells(port portRow) [][]string {
+	if len(port.GIDs) == 0 {
 		return [][]string{{"-", "-", "-"}}
 	}
 	var cells [][]string
-	for _, gid := range gids {
+	for _, gid := range port.GIDs {
+		if gid.Type == "iWARP" && len(port.Addresses) > 0 {
+			for _, address := range port.Addresses {
+				cells = append(cells, []string{strconv.Itoa(gid.Index), gid.Type, address})
+			}
+			continue
+		}
 		address := gid.Address
 		if address == "" {
 			address = gid.GID

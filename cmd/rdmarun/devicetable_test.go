@@ -13,6 +13,9 @@ func TestDeviceTable(t *testing.T) {
 		{Index: 0, GID: "fe80:0000:0000:0000:0000:0000:0000:0001", Type: "IB"},
 		{Index: 3, GID: "0000:0000:0000:0000:0000:ffff:c000:0201", Type: "RoCE v2", Address: "192.0.2.1"},
 	}
+	iwarp := port
+	iwarp.GIDs = []gidRow{{Index: 0, GID: "969a:56af:34c7:0000:0000:0000:0000:0000", Type: "iWARP"}}
+	iwarp.Addresses = []string{"198.51.100.1", "2001:db8:1::1"}
 	down := portRow{Number: 2, State: "down", ActiveMTU: 256}
 	tests := map[string]struct {
 		ports []portRow
@@ -20,6 +23,10 @@ func TestDeviceTable(t *testing.T) {
 	}{
 		"no ports": {nil, nil},
 		"no GIDs":  {[]portRow{port}, []string{"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 - - - rc,srq"}},
+		"iWARP": {[]portRow{iwarp}, []string{
+			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 iWARP 198.51.100.1 rc,srq",
+			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 iWARP 2001:db8:1::1 rc,srq",
+		}},
 		"a row for each GID": {[]portRow{withGIDs, down}, []string{
 			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 IB fe80:0000:0000:0000:0000:0000:0000:0001 rc,srq",
 			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 3 RoCEv2 192.0.2.1 rc,srq",

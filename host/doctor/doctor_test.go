@@ -64,10 +64,16 @@ func TestExamine(t *testing.T) {
 		"gids in order":      {machine(map[string]string{port + "gid_attrs/types/0": "RoCE v2"}), "gids", OK, "RoCE v2 at index 0 3"},
 		"no RoCE v2":         {machine(map[string]string{port + "gid_attrs/types/3": ""}), "gids", Fail, "ip address add"},
 		"gids of InfiniBand": {machine(map[string]string{port + "link_layer": "InfiniBand"}), "gids", Skip, "Ethernet"},
-		"mtu":                {machine(nil), "mtu", OK, "ens1f0 9000"},
-		"small mtu":          {machine(map[string]string{"sys/class/net/ens1f0/mtu": "1500"}), "mtu", Warn, "1024 bytes"},
-		"locked memory":      {machine(nil), "locked-memory", OK, "unlimited"},
-		"soft":               {machine(nil), "soft", OK, "self-test fine"},
+		"iWARP has no GIDs": {machine(map[string]string{
+			"sys/class/infiniband/mlx5_0/node_type": "4: RNIC", port + "gid_attrs/types/3": "",
+		}), "gids", OK, "mlx5_0/1 is iWARP"},
+		"iWARP needs no MTU": {machine(map[string]string{
+			"sys/class/infiniband/mlx5_0/node_type": "4: RNIC", "sys/class/net/ens1f0/mtu": "1500",
+		}), "mtu", Skip, "no active port"},
+		"mtu":           {machine(nil), "mtu", OK, "ens1f0 9000"},
+		"small mtu":     {machine(map[string]string{"sys/class/net/ens1f0/mtu": "1500"}), "mtu", Warn, "1024 bytes"},
+		"locked memory": {machine(nil), "locked-memory", OK, "unlimited"},
+		"soft":          {machine(nil), "soft", OK, "self-test fine"},
 	}
 	little := machine(nil)
 	little.LockedMemory = 64 << 10

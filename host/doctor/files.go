@@ -53,6 +53,11 @@ func portsOf(m Machine) []port {
 // active tells whether traffic can pass: the file has "4: ACTIVE".
 func (p port) active(m Machine) bool { return strings.HasPrefix(read(m, p.folder+"/state"), "4:") }
 
+// iwarp tells whether the port is one of an RNIC, an iWARP device (enum rdma_node_type).
+func (p port) iwarp(m Machine) bool {
+	return strings.Contains(read(m, infiniband+"/"+p.device+"/node_type"), "RNIC")
+}
+
 // netdev is the network interface behind the port.
 func (p port) netdev(m Machine) string {
 	if name := read(m, p.folder+"/gid_attrs/ndevs/0"); name != "" {

@@ -43,6 +43,10 @@ func gidTables(_ context.Context, m Machine) (Status, string, string) {
 		if !p.active(m) || read(m, p.folder+"/link_layer") != "Ethernet" {
 			continue
 		}
+		if p.iwarp(m) {
+			good = append(good, p.String()+" is iWARP, which is reached without GIDs")
+			continue
+		}
 		var v2 []int
 		for _, name := range names(m, p.folder+"/gids") {
 			index, err := strconv.Atoi(name)
@@ -83,7 +87,7 @@ func mtus(_ context.Context, m Machine) (Status, string, string) {
 	for _, p := range portsOf(m) {
 		netdev := p.netdev(m)
 		mtu, err := strconv.Atoi(read(m, "sys/class/net/"+netdev+"/mtu"))
-		if netdev == "" || err != nil || !p.active(m) {
+		if netdev == "" || err != nil || !p.active(m) || p.iwarp(m) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s %d", netdev, mtu))

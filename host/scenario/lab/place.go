@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,9 @@ func (c RoleConfig) addressOfGID(device *rdmacore.Device, ports []rdmacore.Port)
 	address, _ := netip.ParseAddr(c.GID)
 	var known []string
 	for _, port := range ports {
+		if device.IWARP() && slices.Contains(port.Addresses(), address.Unmap()) {
+			return address.Unmap(), nil // it is in no GID table
+		}
 		for _, gid := range port.GIDs {
 			named := gid.Address
 			if !named.IsValid() {
@@ -66,12 +70,12 @@ func (c RoleConfig) addressOfGID(device *rdmacore.Device, ports []rdmacore.Port)
 // firstAddress is the port's first IPv4 address, else its first IPv6 address that is not link-local.
 func firstAddress(device *rdmacore.Device, port rdmacore.Port) (netip.Addr, error) {
 	var six netip.Addr
-	for _, gid := range port.GIDs {
+	for _, address := range port.Addresses() {
 		switch {
-		case gid.Address.Is4():
-			return gid.Address, nil
-		case gid.Address.IsValid() && !six.IsValid() && !gid.Address.IsLinkLocalUnicast():
-			six = gid.Address
+		case address.Is4():
+			return address, nil
+		case !six.IsValid() && !address.IsLinkLocalUnicast():
+			six = address
 		}
 	}
 	if !six.IsValid() {

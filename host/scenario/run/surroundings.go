@@ -1,8 +1,6 @@
 package run
 
 import (
-	"strings"
-
 	"rdmarun/host/scenario/environment"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
@@ -24,12 +22,9 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 	if err != nil {
 		return nil, err
 	}
-	ib, roce := true, false
+	iwarp, roce := device.IWARP(), false
 	for _, port := range ports {
-		roce = roce || port.LinkLayer == "Ethernet"
-		for _, gid := range port.GIDs {
-			ib = ib && !strings.Contains(gid.Type, "iWARP")
-		}
+		roce = roce || port.LinkLayer == "Ethernet" && !iwarp
 	}
 	name, soft := device.Name(), provider.Name() == "soft"
 	guests := make(map[string]any)
@@ -45,7 +40,7 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 	env := expression.Env{
 		"provider":  map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft},
 		"clock":     map[string]any{"virtual": provider.Clock().Virtual()},
-		"transport": map[string]any{"ib": ib, "roce": ib && roce, "iwarp": !ib},
+		"transport": map[string]any{"ib": !iwarp, "roce": roce, "iwarp": iwarp},
 		"device": map[string]any{
 			"name": name, "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0,
 			"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE,

@@ -63,7 +63,7 @@ func withoutVerb() map[string]string {
 		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
-		places: "Device.Address EventChannel.Close Provider.CreateEP Provider.CreateEventChannel Provider.DefaultDevice Provider.Devices",
+		places: "Device.Address Device.IWARP Port.Addresses EventChannel.Close Provider.CreateEP Provider.CreateEventChannel Provider.DefaultDevice Provider.Devices",
 	} {
 		for _, name := range strings.Fields(names) {
 			reasons[name] = reason

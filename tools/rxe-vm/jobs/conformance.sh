@@ -2,7 +2,12 @@
 # case passes does not matter here; its trace is compared with that of the embedded provider.
 set -u
 mkdir -p /run/job/results
-timeout -k 5 200 bin/rdmarun run scenarios/conformance -P verbs -q --out jsonl=/run/job/results/verbs.jsonl
+if rdma link show siw0/1 2>/dev/null | grep -q 'state ACTIVE'; then
+	timeout -k 5 60 bin/rdmarun run scenarios/conformance/iwarp.yaml -P verbs -d siw0 -q \
+		--out jsonl=/run/job/results/siw.jsonl >/run/job/results/siw.txt 2>&1
+	echo $? >/run/job/results/siw.status
+fi
+timeout -k 5 200 bin/rdmarun run scenarios/conformance -P verbs -d rxe0 -q --out jsonl=/run/job/results/verbs.jsonl
 status=$?
 case $status in
 0 | 1) exit 0 ;; # cases passed or failed; all ran
