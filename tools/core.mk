@@ -48,11 +48,13 @@ $(foreach kind,address thread,$(eval $(call core_test,$(kind))))
 build/core/plain/bench_%: rdmacore/bench/bench_%.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
 
-# Random work over the sim link against the model, from seed 1 on; a failure prints how to repeat it.
+# Random work over the sim link against the model, from seed 1 on; a failure prints how to repeat it.  And the
+# engine without a system call, which sanitizers cannot show because they make their own.
 MODEL_SEEDS ?= 10000
 
 .PHONY: model
-model: build/core/plain/test_model ## the transport against its model, on a lossy network: MODEL_SEEDS seeds
+model: build/core/plain/test_model build/core/plain/test_sans_io ## the transport against its model, on a lossy network: MODEL_SEEDS seeds
+	$(Q)timeout 60 build/core/plain/test_sans_io
 	$(Q)timeout 300 build/core/plain/test_model 1 $(MODEL_SEEDS)
 
 .PHONY: core-test-programs
