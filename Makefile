@@ -10,7 +10,7 @@ export CGO_ENABLED := 1
 
 GO_BUILD := $(GO) build -trimpath -buildvcs=false
 SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore -type f \
-	! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/ctest/*' ! -path '*/bench/*')
+	! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/ctest/*' ! -path '*/bench/*' ! -path '*/fuzz/*')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -81,7 +81,7 @@ go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the 
 core-test: core-test-address core-test-thread model ## tests of the C core without Go, with sanitizers
 
 .PHONY: sanitize
-sanitize: guests core-test ## Go tests of the core with AddressSanitizer, C tests with all sanitizers
+sanitize: guests core-test fuzz ## Go tests of the core with AddressSanitizer, C tests with all sanitizers
 	$(Q)$(GO) test -asan -timeout 10m ./rdmacore/...
 	$(Q)RDMARUN_RANDOM_TIME=1m $(GO) test -asan -timeout 5m -run '^TestRandomCalls$$' ./rdmacore -rapid.steps=80
 

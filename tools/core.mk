@@ -10,6 +10,7 @@ CORE_LIBS   := -pthread -ldl
 KIND_address := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 KIND_thread  := -O1 -fno-omit-frame-pointer -fsanitize=thread
 KIND_plain   := -O2
+KIND_fuzz    := $(KIND_address) -fsanitize-coverage=trace-pc
 
 CORE_HELPERS := $(filter-out rdmacore/ctest/test_%,$(wildcard rdmacore/ctest/*.c))
 CORE_OBJECTS := $(patsubst rdmacore/%.c,%.o,$(wildcard rdmacore/*.c) $(CORE_HELPERS))
@@ -42,11 +43,24 @@ core-test-$(1): $$(CORE_TESTS:%=build/core/$(1)/%)
 	done
 endef
 
-$(foreach kind,address thread plain,$(eval $(call core_kind,$(kind))))
+$(foreach kind,address thread plain fuzz,$(eval $(call core_kind,$(kind))))
 $(foreach kind,address thread,$(eval $(call core_test,$(kind))))
 
 build/core/plain/bench_%: rdmacore/bench/bench_%.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
+
+# Forged packets into the engine (rdmacore/fuzz): FUZZ_SECONDS of changes to the corpus.
+FUZZ_SECONDS ?= 60
+FUZZ_SOURCES := rdmacore/fuzz/mutate.c
+FUZZ_OBJECTS := $(CORE_OBJECTS:%=build/core/fuzz/%) build/core/fuzz/fuzz/fuzz_packets.o
+
+# What is instrumented calls mutate.c, which therefore is not.
+build/core/fuzz/mutate: $(FUZZ_SOURCES) $(FUZZ_OBJECTS) | setup
+	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_address) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
+
+.PHONY: fuzz
+fuzz: build/core/fuzz/mutate ## forged packets into the engine for FUZZ_SECONDS, with sanitizers
+	$(Q)cd build/core/fuzz && timeout $$(($(FUZZ_SECONDS) + 60)) ./mutate $(FUZZ_SECONDS) $(abspath $(wildcard rdmacore/fuzz/corpus/*))
 
 # Random work over the sim link against the model, from seed 1 on; a failure prints how to repeat it.  And the
 # engine without a system call, which sanitizers cannot show because they make their own.

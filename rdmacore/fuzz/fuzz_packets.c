@@ -1,0 +1,244 @@
+/*
+ * Forged and malformed packets into the engine.  An input is a sequence of packets for three queue pairs, RC,
+ * UC and UD, which have receives posted and requests unanswered.  Whatever comes, the sanitizers must find
+ * nothing and not one byte beside what is registered for the network may change.
+ *
+ * Each packet of an input: one byte of flags, two of length (little endian), and that many bytes from the
+ * BTH on.  The flags repair what a mutation would rarely hit: the queue pair and its sequence numbers, and
+ * a key and an address that are right or nearly so.
+ */
+#include <stdint.h>
+
+#include "../ctest/check.h"
+#include "../ctest/sim_net.h"
+#include "../soft_cq.h"
+#include "../soft_ip.h"
+#include "../soft_link.h"
+#include "../soft_mr.h"
+#include "../soft_qp.h"
+#include "../soft_wire.h"
+
+#define PAGE 4096
+#define DEPTH 8
+#define RQ_PSN 0xfffff8 /* the numbers wrap early */
+#define SQ_PSN 100
+#define LARGEST 2048
+#define READ_LENGTH 3000
+
+enum flags {
+	QUEUE_PAIR = 3, /* which of the three; 3: as it stands there */
+	REPAIR_REQUEST = 4, /* number near what is expected, key, address */
+	REPAIR_ANSWER = 8, /* number near what is unanswered */
+	RAW = 16, /* the bytes are the whole datagram, IP header first */
+	ADVANCE = 32, /* afterwards a timer runs */
+};
+
+struct world {
+	struct sim_net net;
+	struct ibv_cq *cq;
+	struct ibv_qp *queue_pairs[3];
+	uint8_t *memory; /* three pages; the one in the middle is registered */
+	struct ibv_mr *mr;
+	uint8_t *own; /* registered, with no right for others, and never written */
+	struct ibv_mr *own_mr;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+static void open_world(struct world *world)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+	struct soft_sim_options options = {.seed = 2, .datagrams = 256};
+	struct sim_host *host;
+
+	sim_net_open(&world->net, 2, &options);
+	host = &world->net.hosts[0];
+	world->cq = sim_cq(host, 16 * DEPTH);
+	for (int type = 0; type < 3; type++)
+		world->queue_pairs[type] = sim_qp(host, types[type], world->cq, DEPTH);
+	world->memory = malloc(3 * PAGE);
+	world->own = malloc(PAGE);
+	CHECK(world->memory && world->own);
+	memset(world->memory, 0xa5, 3 * PAGE);
+	memset(world->own, 0x5a, PAGE);
+	world->mr = soft_reg_mr(host->pd, world->memory + PAGE, PAGE,
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	world->own_mr = soft_reg_mr(host->pd, world->own, PAGE, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(world->mr && world->own_mr);
+}
+
+static void reset(struct ibv_qp *qp, const struct sim_host *peer)
+{
+	bool reliable = qp->qp_type == IBV_QPT_RC, connected = qp->qp_type != IBV_QPT_UD;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RESET, .port_num = 1, .path_mtu = IBV_MTU_256, .dest_qp_num = 0x123456,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC,
+		.rq_psn = RQ_PSN, .sq_psn = SQ_PSN, .qkey = SIM_QKEY, .max_dest_rd_atomic = 2,
+		.max_rd_atomic = 2, .min_rnr_timer = 1, .timeout = 8, .retry_cnt = 3, .rnr_retry = 3,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = peer->address}},
+	};
+
+	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE));
+	attr.qp_state = IBV_QPS_INIT;
+	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						 (connected ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)));
+	attr.qp_state = IBV_QPS_RTR;
+	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE |
+						 (connected ? IBV_QP_AV | IBV_QP_PATH_MTU |
+								      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN :
+							      0) |
+						 (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC |
+								     IBV_QP_MIN_RNR_TIMER :
+							     0)));
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
+						 (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+								     IBV_QP_RNR_RETRY |
+								     IBV_QP_MAX_QP_RD_ATOMIC :
+							     0)));
+}
+
+/* Receives in two pieces at both ends of the page, and requests of each kind that wait for an answer. */
+static void post(struct world *world)
+{
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		uint32_t length;
+	} requests[] = {
+		{IBV_WR_RDMA_WRITE, 700}, {IBV_WR_RDMA_READ, READ_LENGTH}, {IBV_WR_ATOMIC_FETCH_AND_ADD, 8},
+		{IBV_WR_SEND, 300}, {IBV_WR_RDMA_READ, 0},
+	};
+	uint64_t page = (uintptr_t)world->memory + PAGE;
+	struct ibv_sge list[2] = {{page, 100, world->mr->lkey},
+				  {page + PAGE - 700, 700, world->mr->lkey}};
+	struct ibv_recv_wr receive = {.sg_list = list, .num_sge = 2}, *bad_receive;
+	struct ibv_send_wr *bad;
+
+	for (int type = 0; type < 3; type++)
+		for (int index = 0; index < 3; index++)
+			CHECK(!soft_post_recv(world->queue_pairs[type], &receive, &bad_receive));
+	for (size_t row = 0; row < sizeof(requests) / sizeof(requests[0]); row++) {
+		struct ibv_sge sge = {page + PAGE - requests[row].length, requests[row].length,
+				      world->mr->lkey};
+		struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = requests[row].opcode,
+					 .send_flags = IBV_SEND_SIGNALED};
+
+		CHECK(!soft_post_send(world->queue_pairs[0], &wr, &bad));
+	}
+}
+
+static void put24(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 16);
+	place[1] = (uint8_t)(value >> 8);
+	place[2] = (uint8_t)value;
+}
+
+static void repair(const struct world *world, uint8_t flags, uint8_t *bytes, size_t length)
+{
+	uint8_t operation = bytes[0] & SOFT_OPERATION;
+	bool has_target = operation == SOFT_RDMA_WRITE_FIRST || operation == SOFT_RDMA_WRITE_ONLY ||
+			  operation == SOFT_RDMA_WRITE_ONLY_IMMEDIATE ||
+			  operation == SOFT_RDMA_READ_REQUEST || operation == SOFT_COMPARE_SWAP ||
+			  operation == SOFT_FETCH_ADD || operation == SOFT_ATOMIC_WRITE;
+	uint64_t address;
+
+	bytes[1] &= 0xf0;
+	bytes[2] = bytes[3] = 0xff;
+	if ((flags & QUEUE_PAIR) != QUEUE_PAIR)
+		put24(&bytes[5], world->queue_pairs[flags & QUEUE_PAIR]->qp_num);
+	if (flags & REPAIR_ANSWER)
+		put24(&bytes[9], SQ_PSN + bytes[11] % 32);
+	if (!(flags & REPAIR_REQUEST))
+		return;
+	put24(&bytes[9], RQ_PSN + bytes[11] % 16);
+	if (!has_target || length < SOFT_WIRE_BTH + 16)
+		return;
+	/* From a little before the page to a little behind it. */
+	address = (uintptr_t)world->memory + PAGE - 16 +
+		  ((uint64_t)bytes[18] << 8 | bytes[19]) % (PAGE + 32);
+	for (int byte = 0; byte < 8; byte++)
+		bytes[SOFT_WIRE_BTH + byte] = (uint8_t)(address >> (56 - 8 * byte));
+	bytes[20] = (uint8_t)(world->mr->rkey >> 24);
+	put24(&bytes[21], world->mr->rkey);
+}
+
+/* An IP and a UDP header as our peer would send them. */
+static size_t wrap(const struct world *world, const uint8_t *bytes, size_t length, uint8_t *datagram)
+{
+	struct ibv_global_route route = {.dgid = world->net.hosts[0].address};
+	uint8_t header[SOFT_GRH];
+	size_t offset, ip;
+
+	soft_ip_make(header, &route, &world->net.hosts[1].address);
+	soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
+	offset = soft_ip_offset(header);
+	ip = SOFT_GRH - offset;
+	memcpy(datagram, header + offset, ip);
+	memset(datagram + ip, 0, SOFT_UDP_HEADER);
+	datagram[ip + 2] = SOFT_WIRE_PORT >> 8;
+	datagram[ip + 3] = SOFT_WIRE_PORT & 0xff;
+	memcpy(datagram + ip + SOFT_UDP_HEADER, bytes, length);
+	return ip + SOFT_UDP_HEADER + length;
+}
+
+static void deliver(struct world *world, uint8_t flags, const uint8_t *bytes, size_t length)
+{
+	uint8_t packet[LARGEST], wrapped[LARGEST + 64], *datagram;
+	size_t total = length;
+
+	memcpy(packet, bytes, length);
+	if (!(flags & RAW) && length >= SOFT_WIRE_BTH) {
+		repair(world, flags, packet, length);
+		total = wrap(world, packet, length, wrapped);
+	} else {
+		memcpy(wrapped, packet, length);
+	}
+	/* Of exactly that size, so that whoever reads behind it is caught. */
+	datagram = malloc(total ? total : 1);
+	CHECK(datagram);
+	memcpy(datagram, wrapped, total);
+	soft_link_receive(world->net.hosts[0].device, false, datagram, total);
+	free(datagram);
+	if (flags & ADVANCE)
+		soft_timers_advance(&world->net.fabric.timers, UINT64_MAX);
+}
+
+static void check_world(struct world *world)
+{
+	struct ibv_wc wc;
+
+	while (soft_poll_cq(world->cq, 1, &wc) > 0)
+		CHECK(wc.byte_len <= PAGE + SOFT_GRH || wc.status != IBV_WC_SUCCESS);
+	for (int byte = 0; byte < PAGE; byte++) {
+		CHECK(world->memory[byte] == 0xa5 && world->memory[2 * PAGE + byte] == 0xa5);
+		CHECK(world->own[byte] == 0x5a);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+	static struct world world;
+
+	if (!world.memory)
+		open_world(&world);
+	for (int type = 0; type < 3; type++)
+		reset(world.queue_pairs[type], &world.net.hosts[1]);
+	post(&world);
+	while (size >= 3) {
+		size_t length = (size_t)input[1] | (size_t)input[2] << 8;
+
+		if (length > size - 3)
+			length = size - 3;
+		if (length > LARGEST)
+			length = LARGEST;
+		deliver(&world, input[0], input + 3, length);
+		input += 3 + length;
+		size -= 3 + length;
+	}
+	sim_net_run(&world.net, UINT64_MAX);
+	check_world(&world);
+	return 0;
+}
