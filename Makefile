@@ -86,7 +86,7 @@ sanitize: guests core-test fuzz ## Go tests of the core with AddressSanitizer, C
 	$(Q)RDMARUN_RANDOM_TIME=1m $(GO) test -asan -timeout 5m -run '^TestRandomCalls$$' ./rdmacore -rapid.steps=80
 
 .PHONY: bench
-bench: bin/rdmarun build/core/plain/bench_core build/core/plain/bench_connect guests ## speed: every row in one run, with ratios
+bench: bin/rdmarun build/core/plain/bench_core build/core/plain/bench_connect build/core/plain/bench_sim guests ## speed: every row in one run, with ratios
 	$(Q)$(GO) run ./internal/bench
 
 # --- the virtual machine with a real RDMA kernel ---------------------------------------------

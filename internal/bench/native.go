@@ -13,7 +13,7 @@ import (
 
 // measureNative takes the rows of the C programs: lines of name, value, unit.
 func measureNative(ctx context.Context, p paths, all figures) error {
-	for _, program := range []string{p.native, p.connect} {
+	for _, program := range []string{p.native, p.connect, p.sim} {
 		if err := takeRows(ctx, program, all); err != nil {
 			return err
 		}
