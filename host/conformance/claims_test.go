@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,44 +19,16 @@ const corpus = "../../scenarios/conformance"
 // founding are the man pages whose every sentence claims.yaml holds.
 var founding = []string{"rdma_create_ep(3)", "rdma_create_id(3)", "rdma_create_qp(3)", "rdma_connect(3)"}
 
-// TestClaims wants each claim held by cases that there are, or open with a reason.
+// sections are those of the specification that rows.yaml holds, with how many rows each has at least.
+var sections = map[string]int{
+	"1.1": 8, "1.2": 5, "1.3": 10, "1.4": 5, "1.5": 6, "1.6": 1, "1.7": 3, "1.8": 6, "1.9": 3,
+	"2.1": 17, "2.2": 5, "2.3": 2, "2.4": 4, "2.5": 5, "2.6": 3, "2.7": 2, "2.8": 1, "2.9": 3, "2.10": 6, "2.11": 5,
+	"2.12": 4, "2.13": 2, "2.14": 2, "2.15": 1, "2.16": 12,
+}
+
+// TestClaims wants each claim held by cases or tests that there are, or open with a reason.
 func TestClaims(t *testing.T) {
-	claims := readClaims(t)
-	cases := caseNames(checked(t))
-	pages := make(map[string]int)
-	for _, claim := range claims {
-		text := func(key string) string {
-			if node := claim.Get(key); node != nil {
-				return strings.TrimSpace(node.Value)
-			}
-			return ""
-		}
-		position := claim.Span().Line
-		pages[text("page")]++
-		if text("claim") == "" || text("section") == "" {
-			t.Errorf("claims.yaml:%d: a claim has page, section and claim", position)
-		}
-		for _, pair := range claim.Pairs {
-			if !slices.Contains([]string{"page", "section", "claim", "cases", "open"}, pair.Key.Value) {
-				t.Errorf("claims.yaml:%d: a claim has no key %q", pair.Key.Span().Line, pair.Key.Value)
-			}
-		}
-		named := claim.Get("cases")
-		switch {
-		case named == nil && text("open") == "":
-			t.Errorf("claims.yaml:%d: %q has neither cases nor a reason why it is open", position, text("claim"))
-		case named != nil && text("open") != "":
-			t.Errorf("claims.yaml:%d: %q is held by cases, and open", position, text("claim"))
-		case named != nil && len(named.Items) == 0:
-			t.Errorf("claims.yaml:%d: the list of cases is empty", position)
-		case named != nil:
-			for _, item := range named.Items {
-				if !cases[item.Value] {
-					t.Errorf("claims.yaml:%d: there is no case %q", item.Span().Line, item.Value)
-				}
-			}
-		}
-	}
+	pages := held(t, "claims.yaml", "page", "section", "claim")
 	for _, page := range founding {
 		if pages[page] == 0 {
 			t.Errorf("nothing of %s is claimed", page)
@@ -67,12 +40,87 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-func readClaims(t *testing.T) []*syntax.Node {
+// TestRows wants each row of the specification touched.
+func TestRows(t *testing.T) {
+	rows := held(t, "rows.yaml", "section", "row")
+	for section, least := range sections {
+		if rows[section] < least {
+			t.Errorf("section %s has %d rows, and the specification has %d", section, rows[section], least)
+		}
+		delete(rows, section)
+	}
+	for section := range rows {
+		t.Errorf("%q is no section of the specification", section)
+	}
+}
+
+// held checks a file of sentences, each with those keys, and cases or tests that hold it, or a reason why nothing
+// can; it counts them by their first key.
+func held(t *testing.T, name string, keys ...string) map[string]int {
+	t.Helper()
+	cases := caseNames(checked(t))
+	counts := make(map[string]int)
+	for _, entry := range readList(t, name) {
+		position := fmt.Sprintf("%s:%d", name, entry.Span().Line)
+		for _, pair := range entry.Pairs {
+			if !slices.Contains(append([]string{"cases", "tests", "open"}, keys...), pair.Key.Value) {
+				t.Errorf("%s: there is no key %q", position, pair.Key.Value)
+			}
+		}
+		for _, key := range keys {
+			if text(entry, key) == "" {
+				t.Errorf("%s: %s is missing", position, key)
+			}
+		}
+		counts[text(entry, keys[0])]++
+		holders := append(listed(entry, "cases"), listed(entry, "tests")...)
+		if open := text(entry, "open") != ""; open == (len(holders) > 0) {
+			t.Errorf("%s: it is held by cases or tests, or open with a reason, one of both", position)
+		}
+		for _, item := range listed(entry, "cases") {
+			if !cases[item.Value] {
+				t.Errorf("%s:%d: there is no case %q", name, item.Span().Line, item.Value)
+			}
+		}
+		for _, item := range listed(entry, "tests") {
+			if !hasTest(item.Value) {
+				t.Errorf("%s:%d: there is no test %q", name, item.Span().Line, item.Value)
+			}
+		}
+	}
+	return counts
+}
+
+func text(entry *syntax.Node, key string) string {
+	if node := entry.Get(key); node != nil {
+		return strings.TrimSpace(node.Value)
+	}
+	return ""
+}
+
+func listed(entry *syntax.Node, key string) []*syntax.Node {
+	if node := entry.Get(key); node != nil {
+		return node.Items
+	}
+	return nil
+}
+
+// hasTest looks for FILE::FUNCTION from the root of the project on.
+func hasTest(name string) bool {
+	file, function, _ := strings.Cut(name, "::")
+	source, err := os.ReadFile(filepath.Join("../..", file))
+	if err != nil || function == "" {
+		return false
+	}
+	return strings.Contains(string(source), " "+function+"(") // "func TestX(", "static void test_x("
+}
+
+func readList(t *testing.T, name string) []*syntax.Node {
 	t.Helper()
 	errors := &diag.List{}
-	root := syntax.Parse(diag.NewSource("claims.yaml", readFile(t, "claims.yaml")), errors)
+	root := syntax.Parse(diag.NewSource(name, readFile(t, name)), errors)
 	if errors.Len() > 0 || root == nil || root.Kind != syntax.Sequence {
-		t.Fatalf("claims.yaml is no list: %v", errors.Sorted())
+		t.Fatalf("%s is no list: %v", name, errors.Sorted())
 	}
 	return root.Items
 }

@@ -23,9 +23,12 @@ type Endpoint struct {
 	Disconnected bool
 	// Unsignaled counts the work requests posted without a completion to come.
 	Unsignaled int
+	// Datagrams is where its datagrams go; nil until an event tells.
+	Datagrams *rdmacore.UDParam
 	// IgnoreLeftovers is set by `leftovers: ignore`.
 	IgnoreLeftovers bool
 
+	handle    *rdmacore.AH // of Datagrams
 	release   *free
 	destroyed bool
 }

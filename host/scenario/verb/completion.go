@@ -26,6 +26,8 @@ func completionVerbs() []Verb {
 				{Name: "byte_len", Type: Integer, Doc: "bytes received or read; not after a failure"},
 				{Name: "imm_data", Type: Integer, Doc: "immediate data of a receive, host order"},
 				{Name: "qp_num", Type: Integer, Varies: true, Doc: "the own queue pair"},
+				{Name: "grh", Type: Boolean, Doc: "of a datagram: its first 40 bytes are a header"},
+				{Name: "src_qp", Type: Integer, Varies: true, Doc: "of a datagram: the queue pair that sent it"},
 				{Name: "vendor_err", Type: Integer, Varies: true, Doc: "the device's own code of a failure"},
 			},
 		},
@@ -76,7 +78,7 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 		}
 	}
 	wc := completion[0]
-	return Outcome{Fields: completionFields(wc), Summary: func() string { return completionText(wc) }}, nil
+	return Outcome{Fields: completionFields(wc, isDatagrams(endpoint)), Summary: func() string { return completionText(wc) }}, nil
 }
 
 // await waits for the first completion; 0 and nil when none came in time.
@@ -92,14 +94,22 @@ func await(ctx context.Context, call *Call, cq *rdmacore.CQ, completions []rdmac
 	return n, err
 }
 
-func completionFields(wc rdmacore.WC) []any {
-	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, int(wc.QPNum), int(wc.VendorErr)}
+func isDatagrams(endpoint *lab.Endpoint) bool {
+	qp := endpoint.ID().QP()
+	return qp != nil && qp.InitAttr().Type == rdmacore.QPTypeUD
+}
+
+func completionFields(wc rdmacore.WC, datagrams bool) []any {
+	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, int(wc.QPNum), nil, nil, int(wc.VendorErr)}
 	if wc.Status != rdmacore.WCSuccess {
 		return fields // the rest is undefined, ibv_poll_cq(3)
 	}
 	fields[2], fields[3] = wc.Opcode.String(), int(wc.ByteLen)
 	if wc.WCFlags&rdmacore.WCWithImm != 0 && wc.Opcode&rdmacore.WCRecv != 0 { // rdma_rxe flags the send, too
 		fields[4] = immediate(wc.ImmData)
+	}
+	if datagrams && wc.Opcode&rdmacore.WCRecv != 0 {
+		fields[6], fields[7] = wc.WCFlags&rdmacore.WCGRH != 0, int(wc.SrcQP)
 	}
 	return fields
 }

@@ -16,6 +16,7 @@ func queuePairParts() []Argument {
 		{Name: "default_pd", Type: Boolean, Doc: "true: rdma_cm's own protection domain of the device"},
 		{Name: "send_cq", Type: Queue, Doc: "a completion queue of create_cq; without it one of its own"},
 		{Name: "recv_cq", Type: Queue, Doc: "likewise"},
+		{Name: "srq", Type: Endpoint, Doc: "the endpoint whose shared receive queue it takes from; without it its own endpoint's, if it has one"},
 	}
 }
 
@@ -78,6 +79,16 @@ func queuePairOf(call *Call) (endpoint *lab.Endpoint, pd *rdmacore.PD, attr rdma
 			return nil, nil, attr, err
 		}
 		pd = domain.PD()
+	}
+	attr.SRQ = endpoint.ID().SRQ()
+	if call.Has("srq") {
+		other, err := call.Endpoint("srq")
+		if err != nil {
+			return nil, nil, attr, err
+		}
+		if attr.SRQ, err = sharedQueue(other); err != nil {
+			return nil, nil, attr, err
+		}
 	}
 	for name, place := range map[string]**rdmacore.CQ{"send_cq": &attr.SendCQ, "recv_cq": &attr.RecvCQ} {
 		if !call.Has(name) {

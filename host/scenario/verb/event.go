@@ -45,6 +45,8 @@ func eventResults() []Result {
 		{Name: "retry_count", Type: Integer, Doc: "repeats of an unanswered packet"},
 		{Name: "rnr_retry_count", Type: Integer, Doc: "repeats of a send that finds no receive"},
 		{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair"},
+		{Name: "srq", Type: Boolean, Doc: "the peer's queue pair receives from a shared receive queue"},
+		{Name: "qkey", Type: Integer, Doc: "key of datagrams to the peer or the group"},
 	}
 }
 
@@ -77,6 +79,9 @@ func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
 func tookEvent(call *Call, event *rdmacore.Event, wanted string) (Outcome, error) {
 	call.Role.Read(event)
 	name := event.Type.String()
+	if owner := call.Role.Owner(event); owner != nil && event.UD != nil {
+		owner.Reach(event.UD)
+	}
 	if wanted != "" && name != wanted {
 		if event.Type == rdmacore.EventConnectRequest {
 			call.Role.Adopt("the connection of an unexpected request", event.ID)
@@ -124,10 +129,15 @@ func withStatus(event *rdmacore.Event) string {
 }
 
 func eventFields(event *rdmacore.Event) []any {
+	var key any
+	if event.UD != nil {
+		key = int(event.UD.QKey)
+	}
 	return []any{
 		event.Type.String(), event.Status, event.PrivateData, len(event.PrivateData),
 		int(event.Conn.ResponderResources), int(event.Conn.InitiatorDepth), int(event.Conn.FlowControl),
 		int(event.Conn.RetryCount), int(event.Conn.RNRRetryCount), int(event.Conn.QPNum),
+		event.Conn.SRQ, key,
 	}
 }
 

@@ -40,6 +40,20 @@ func resourceVerbs() []Verb {
 			},
 		},
 		{
+			Name: "resize_cq", Manual: "ibv_resize_cq(3)", Doc: "Make a completion queue of create_cq larger or smaller.",
+			Arguments: []Argument{
+				{Name: "cq", Type: Queue, Required: true, Doc: "the queue, by the name that `as` gave it"},
+				{Name: "entries", Type: Integer, Required: true, Min: -1 << 31, Max: 1<<31 - 1, Doc: "completions that it holds at least"},
+			},
+			Run: func(_ context.Context, call *Call) (Outcome, error) {
+				queue, err := call.Role.Queue(call.Text("cq"))
+				if err != nil {
+					return Outcome{}, err
+				}
+				return Outcome{}, queue.CQ().Resize(call.Integer("entries"))
+			},
+		},
+		{
 			Name: "destroy_cq", Manual: "ibv_destroy_cq(3)", Scalar: "cq", Doc: "Free a completion queue, which no queue pair may use.",
 			Arguments: []Argument{{Name: "cq", Type: Queue, Required: true, Doc: "the queue, by the name that `as` gave it"}},
 			Run: func(_ context.Context, call *Call) (Outcome, error) {

@@ -34,9 +34,11 @@ func workVerbs() []Verb {
 		},
 		{
 			Name: "post_send", Manual: "ibv_post_send(3)", Results: result,
-			Run:       func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpSend) },
-			Doc:       "Post a SEND; it takes a receive of the peer.",
-			Arguments: append([]Argument{endpoint, {Name: "buffer", Type: Buffer, Required: true, Doc: "the message"}, offset, length, wrID, immediate, solicited}, flags...),
+			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpSend) },
+			Doc: "Post a SEND; it takes a receive of the peer.",
+			Arguments: append([]Argument{endpoint, {Name: "buffer", Type: Buffer, Required: true, Doc: "the message"}, offset, length, wrID, immediate, solicited,
+				{Name: "remote_qpn", Type: Integer, Max: 1<<24 - 1, Doc: "of a datagram: another queue pair than the event named"},
+				{Name: "qkey", Type: Integer, Max: 1<<32 - 1, Doc: "of a datagram: another key than the event's"}}, flags...),
 		},
 		postAtomicVerb(endpoint, local, wrID, flags[:2]),
 		{
@@ -99,7 +101,7 @@ func (s stretch) sges() []rdmacore.SGE {
 }
 
 func postRecv(_ context.Context, call *Call) (Outcome, error) {
-	qp, _, err := queuePair(call)
+	endpoint, err := call.Endpoint("ep")
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -109,7 +111,14 @@ func postRecv(_ context.Context, call *Call) (Outcome, error) {
 	}
 	sges := s.sges()
 	request := [1]rdmacore.RecvWR{{WRID: uint64(call.Integer("wr_id")), NumSGE: uint32(len(sges))}}
-	_, err = qp.PostRecv(request[:], sges)
+	if shared := endpoint.ID().SRQ(); shared != nil { // as rdma_post_recv(3) does
+		_, err = shared.PostRecv(request[:], sges)
+		return Outcome{Fields: []any{s.length}}, err
+	}
+	qp, err := endpoint.QP()
+	if err == nil {
+		_, err = qp.PostRecv(request[:], sges)
+	}
 	return Outcome{Fields: []any{s.length}}, err
 }
 
@@ -146,6 +155,9 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 		if remote.Length >= 0 && !call.Has("length") {
 			s.length = min(s.length, remote.Length)
 		}
+	}
+	if err := address(call, endpoint, qp, &request[0]); err != nil {
+		return Outcome{}, err
 	}
 	sges := s.sges()
 	request[0].NumSGE = uint32(len(sges))
