@@ -1,5 +1,5 @@
 # Sourced by test.sh: one side a program of the distribution's rdmacm-utils, the other a scenario of ours.
-# Every pair has a port of its own, so that a straggler disturbs only itself.
+# Ours run on $device where that is set.  Every pair has a port of its own, so that a straggler disturbs only itself.
 
 # with_server COMMAND... -- PORT CLIENT...: the server in the background until its client is done.
 # Both must succeed.
@@ -29,20 +29,20 @@ with_server() {
 
 our_client_of_rping() {
 	with_server rping -s -v -a "$address" -p 7401 -C 10 -S 100 -- 7401 \
-		bin/rdmarun run scenarios/interop/rping-client.yaml -p server="$address" -p port=7401 -p count=10 -p size=100
+		bin/rdmarun run ${device:+-d "$device"} scenarios/interop/rping-client.yaml -p server="$address" -p port=7401 -p count=10 -p size=100
 }
 
 our_server_of_rping() {
-	with_server bin/rdmarun run scenarios/interop/rping-server.yaml -p port=7402 -p count=10 -p size=100 -- 7402 \
+	with_server bin/rdmarun run ${device:+-d "$device"} scenarios/interop/rping-server.yaml -p port=7402 -p count=10 -p size=100 -- 7402 \
 		rping -c -v -V -a "$address" -p 7402 -C 10 -S 100
 }
 
 our_client_of_rdma_server() {
 	with_server rdma_server -s "$address" -p 7403 -- 7403 \
-		bin/rdmarun run scenarios/interop/rdma-client.yaml -p server="$address" -p port=7403
+		bin/rdmarun run ${device:+-d "$device"} scenarios/interop/rdma-client.yaml -p server="$address" -p port=7403
 }
 
 our_server_of_rdma_client() {
-	with_server bin/rdmarun run scenarios/interop/rdma-server.yaml -p port=7404 -- 7404 \
+	with_server bin/rdmarun run ${device:+-d "$device"} scenarios/interop/rdma-server.yaml -p port=7404 -- 7404 \
 		rdma_client -s "$address" -p 7404
 }
