@@ -2,10 +2,12 @@
  * The engine does no I/O: with everything set up, messages of all kinds go over a lossy sim link, and while they
  * do the process makes no system call, allocates nothing, and reads no clock but the virtual one.
  *
- * System calls are forbidden by the kernel (seccomp in its strict mode: all but read, write and exit kill
- * the process), in a child, which tells by its exit whether it lived.
+ * System calls are forbidden by the kernel (a seccomp filter: all but exit kill the process), in a child, which
+ * tells by its exit whether it lived.
  */
+#include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -164,12 +166,27 @@ static bool exchange(struct sim_net *net, struct side *a, struct side *b)
 	return true;
 }
 
+/* Also where a container has a filter of its own already. */
+static bool forbid_system_calls(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = {sizeof(rules) / sizeof(rules[0]), rules};
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 static int watched(struct sim_net *net, struct side *a, struct side *b)
 {
 	int before = allocations;
 	bool fine = true;
 
-	if (!SANITIZED && syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+	if (!SANITIZED && !forbid_system_calls())
 		return FAILED;
 	for (int round = 0; round < ROUNDS && fine; round++)
 		fine = exchange(net, a, b);
@@ -219,7 +236,7 @@ int main(void)
 		if (!child)
 			syscall(SYS_exit, watched(&net, &a, &b));
 		CHECK(waitpid(child, &status, 0) == child);
-		CHECK(WIFEXITED(status)); /* SIGKILL: it made a system call */
+		CHECK(WIFEXITED(status)); /* SIGSYS: it made a system call */
 		CHECK(WEXITSTATUS(status) == 0);
 	}
 
