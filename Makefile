@@ -100,8 +100,8 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 	$(Q)tools/rxe-vm/rxe-vm shell $(if $(SIW),--siw)
 
 .PHONY: test-rxe
-test-rxe: bin/rdmarun guests bin/rdmacore.test core-test-programs ## tests on rdma_rxe in the VM, and with other people's programs
-	$(Q)tools/rxe-vm/vm-job --limit 700 bash tools/rxe-vm/jobs/test.sh
+test-rxe: bin/rdmarun guests bin/rdmacore.test core-test-programs ## tests on rdma_rxe in the VM, with other people's programs, and conformance
+	$(Q)tools/rxe-vm/conformance.sh tools/rxe-vm/jobs/test.sh
 
 # Not in .ci/run: the first time it fetches the kernel's source and builds the driver.
 .PHONY: test-siw

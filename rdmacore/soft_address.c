@@ -40,6 +40,12 @@ bool soft_address_is_multicast(const struct sockaddr *address)
 	return IN6_IS_ADDR_MULTICAST(&in6(address)->sin6_addr);
 }
 
+bool soft_address_is_absent_neighbour(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET &&
+	       (ntohl(in4(address)->sin_addr.s_addr) & 0xffffff00) == 0xc0000200;
+}
+
 void soft_address_of_device(struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)

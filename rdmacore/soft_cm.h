@@ -306,6 +306,8 @@ bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port);
 bool soft_address_is_known(const struct sockaddr *address);
 bool soft_address_is_any(const struct sockaddr *address);
 bool soft_address_is_multicast(const struct sockaddr *address);
+/* Of 192.0.2.0/24 (RFC 5737), the network beside an embedded host in which nobody else is. */
+bool soft_address_is_absent_neighbour(const struct sockaddr *address);
 bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b);
 bool soft_address_is_local(const struct soft_cm *cm, const struct sockaddr *address);
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid);

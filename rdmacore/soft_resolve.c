@@ -63,6 +63,16 @@ static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout
 	return false;
 }
 
+/* A neighbour that does not answer: the question goes out, and its time runs out. */
+static void ask_nobody(struct soft_id *id, int timeout_ms)
+{
+	uint64_t timeout = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * SOFT_MILLISECOND;
+
+	id->answer_comes = false;
+	id->state = SOFT_ID_ADDR_QUERY;
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, timeout);
+}
+
 static int address_resolved(struct soft_id *id)
 {
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
@@ -100,6 +110,7 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 {
 	struct rdma_addr *addr = &id->rdma.route.addr;
 	struct sockaddr_storage any = {.ss_family = destination->sa_family};
+	bool absent = soft_address_is_absent_neighbour(destination);
 	int error = 0;
 
 	if (id->state == SOFT_ID_IDLE)
@@ -110,19 +121,23 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 	if (id->state != SOFT_ID_BOUND || addr->src_addr.sa_family != destination->sa_family)
 		return EINVAL;
 	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm, destination) &&
-	    !soft_address_is_multicast(destination))
+	    !soft_address_is_multicast(destination) && !absent)
 		return ENETUNREACH; /* there are no routes but to the host's own addresses */
 	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
 	memcpy(&addr->dst_addr, destination, soft_address_length(destination));
 	if (soft_address_is_any(destination)) /* Linux takes any as this host, too */
 		soft_address_of_device(&addr->dst_addr);
 	if (soft_address_is_any(&addr->src_addr)) {
-		if (soft_address_is_multicast(destination))
+		if (soft_address_is_multicast(destination) || absent)
 			soft_address_of_device(&addr->src_addr);
 		else
 			memcpy(&addr->src_addr, &addr->dst_addr,
 			       soft_address_length(&addr->dst_addr));
 		soft_address_set_port(&addr->src_addr, id->port);
+	}
+	if (absent) {
+		ask_nobody(id, timeout_ms);
+		return 0;
 	}
 	if (ask(id, SOFT_CM_ARP, timeout_ms))
 		return address_resolved(id);
