@@ -17,7 +17,7 @@ import (
 // takes minutes, or all memory there is.
 const (
 	badInputTime   = time.Minute
-	badInputMemory = 512 << 20
+	badInputMemory = 1 << 30 // a program with the race detector takes several times what rdmarun does
 )
 
 // badInputs are files that are too much of something, each with words of the message about it.

@@ -16,7 +16,7 @@ devices_show() {
 	local rows
 	rows=$(rdmarun devices) || return
 	echo "$rows"
-	grep -qE "^verbs +rxe0 +1 +active +Ethernet .* veth0 +[0-9]+ +RoCEv2 +$1\$" <<<"$rows"
+	grep -qE "^verbs +rxe0 +1 +active +Ethernet .* veth0 +[0-9]+ +RoCEv2 +$1 .*rc" <<<"$rows"
 }
 
 go_api_tests() (
