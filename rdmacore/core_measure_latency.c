@@ -28,13 +28,11 @@ INLINE int await_received(struct core_measure_worker *worker, uint64_t count)
 	return 0;
 }
 
-/* Completions of what was posted, if one was asked for. */
-INLINE int await_sent(struct core_measure_worker *worker)
+/* Completions of all that was posted. */
+INLINE int await_posted(struct core_measure_worker *worker)
 {
 	unsigned int spins = 0;
 
-	if (worker->unsignaled)
-		return 0;
 	while (worker->completed < worker->posted) {
 		int result = core_measure_reap(worker, worker->send_cq);
 
@@ -44,6 +42,12 @@ INLINE int await_sent(struct core_measure_worker *worker)
 			return result;
 	}
 	return 0;
+}
+
+/* The same, if one was asked for. */
+INLINE int await_sent(struct core_measure_worker *worker)
+{
+	return worker->unsignaled ? 0 : await_posted(worker);
 }
 
 /* --- SEND --------------------------------------------------------------------------------------------- */
@@ -287,19 +291,7 @@ INLINE int repeat(struct core_measure_worker *worker, exchange_function *exchang
 
 static int finish(struct core_measure_worker *worker)
 {
-	unsigned int spins = 0;
-
-	if (worker->controls)
-		return core_measure_settle(worker);
-	while (worker->completed < worker->posted) {
-		int result = core_measure_reap(worker, worker->send_cq);
-
-		if (result == 0)
-			result = core_measure_idle(worker, &spins);
-		if (result < 0)
-			return result;
-	}
-	return 0;
+	return worker->controls ? core_measure_settle(worker) : await_posted(worker);
 }
 
 int core_measure_latency_active(struct core_measure_worker *worker)

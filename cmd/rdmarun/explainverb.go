@@ -38,11 +38,7 @@ func showVerb(w io.Writer, word string) bool {
 		if i == 0 {
 			fmt.Fprintln(table, "results, for expect and expressions:")
 		}
-		notes := result.Type.String()
-		if result.Default != nil {
-			notes += fmt.Sprintf(", expected: %v", result.Default)
-		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", result.Name, notes, result.Doc)
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", result.Name, resultNotes(result), result.Doc)
 	}
 	// The writer is in memory.
 	_ = table.Flush()
@@ -74,4 +70,13 @@ func bound(t verb.Type, n int64) string {
 		return time.Duration(n).String()
 	}
 	return fmt.Sprint(n)
+}
+
+// resultNotes are the type of a result and what it must be unless a step says otherwise.
+func resultNotes(r verb.Result) string {
+	notes := r.Type.String()
+	if r.Default != nil {
+		notes += fmt.Sprintf(", expected: %v", r.Default)
+	}
+	return notes
 }

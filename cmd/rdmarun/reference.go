@@ -109,11 +109,7 @@ func verbReference() []byte {
 			if i == 0 {
 				fmt.Fprint(out, "\n| result | type | |\n| --- | --- | --- |\n")
 			}
-			notes := result.Type.String()
-			if result.Default != nil {
-				notes += fmt.Sprintf(", expected: %v", result.Default)
-			}
-			fmt.Fprintf(out, "| `%s` | %s | %s |\n", result.Name, cell(notes), cell(result.Doc))
+			fmt.Fprintf(out, "| `%s` | %s | %s |\n", result.Name, cell(resultNotes(result)), cell(result.Doc))
 		}
 	}
 	return out.Bytes()

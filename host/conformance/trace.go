@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"io"
-	"slices"
 
 	"rdmarun/host/report/cases"
 	"rdmarun/host/report/jsonl"
@@ -14,6 +13,7 @@ type Run struct {
 	// Name is the provider, Kernel the release of the kernel under it.
 	Name, Kernel string
 	Traces       []*Trace
+	byID         map[string]*Trace
 }
 
 // Trace is what a case did.
@@ -39,7 +39,7 @@ const maxSteps = 100_000
 
 // Read reads the records of a run.  A case that ran more than once counts as it ended last.
 func Read(in io.Reader, name string) (*Run, error) {
-	run := &Run{}
+	run := &Run{byID: make(map[string]*Trace)}
 	tracker := cases.NewTracker(cases.Limits{Steps: maxSteps})
 	_, err := jsonl.Read(in, name, func(r *record.Record) error {
 		if r.Kind == record.RunStart {
@@ -58,20 +58,16 @@ func Read(in io.Reader, name string) (*Run, error) {
 
 func (r *Run) add(c *cases.Case) {
 	trace := newTrace(c)
-	if i := slices.IndexFunc(r.Traces, func(t *Trace) bool { return t.ID == trace.ID }); i >= 0 {
-		r.Traces[i] = trace
+	if known := r.Trace(trace.ID); known != nil {
+		*known = *trace
 		return
 	}
+	r.byID[trace.ID] = trace
 	r.Traces = append(r.Traces, trace)
 }
 
 // Trace finds the trace of a case, or nil.
-func (r *Run) Trace(id string) *Trace {
-	if i := slices.IndexFunc(r.Traces, func(t *Trace) bool { return t.ID == id }); i >= 0 {
-		return r.Traces[i]
-	}
-	return nil
-}
+func (r *Run) Trace(id string) *Trace { return r.byID[id] }
 
 // newTrace takes a case apart by role: branches of `parallel` run as the machine lets them, but each role's
 // own calls have one order.

@@ -44,16 +44,24 @@ const runs = 11
 func measureCommand(ctx context.Context, p paths, all figures) error {
 	var walls, peaks []float64
 	for range runs + 1 {
-		command := exec.CommandContext(ctx, p.rdmarun, "run", p.scenario)
-		command.Stderr = os.Stderr
-		began := time.Now()
-		if err := command.Run(); err != nil {
+		wall, peak, err := spent(ctx, p.rdmarun, "run", p.scenario)
+		if err != nil {
 			return err
 		}
-		walls = append(walls, float64(time.Since(began))/float64(time.Millisecond))
-		usage := command.ProcessState.SysUsage().(*syscall.Rusage)
-		peaks = append(peaks, float64(usage.Maxrss)/1024)
+		walls, peaks = append(walls, wall), append(peaks, peak)
 	}
 	all["run-wall"], all["run-peak"] = median(walls[1:]), median(peaks[1:])
 	return nil
+}
+
+// spent runs a program and returns its wall time in ms and its peak memory in MiB.
+func spent(ctx context.Context, program string, arguments ...string) (wall, peak float64, err error) {
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.Stderr = os.Stderr
+	began := time.Now()
+	if err := command.Run(); err != nil {
+		return 0, 0, err
+	}
+	wall = float64(time.Since(began)) / float64(time.Millisecond)
+	return wall, float64(command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024, nil
 }

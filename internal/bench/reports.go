@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 )
 
 // measureReports makes records of a hundred megabytes by running a scenario, and reports of them.
@@ -24,7 +22,7 @@ func measureReports(ctx context.Context, p paths, all figures) error {
 		return err
 	}
 	records := filepath.Join(folder, "long.jsonl")
-	if _, err := peakOf(ctx, p.rdmarun, "run", "--quiet", "--out", "jsonl="+records, scenario); err != nil {
+	if _, _, err := spent(ctx, p.rdmarun, "run", "--quiet", "--out", "jsonl="+records, scenario); err != nil {
 		return fmt.Errorf("make records: %w", err)
 	}
 	info, err := os.Stat(records)
@@ -36,7 +34,7 @@ func measureReports(ctx context.Context, p paths, all figures) error {
 	}
 	var peaks []float64
 	for range 3 {
-		peak, err := peakOf(ctx, p.rdmarun, "report", records, "--to", "html="+filepath.Join(folder, "long.html"),
+		_, peak, err := spent(ctx, p.rdmarun, "report", records, "--to", "html="+filepath.Join(folder, "long.html"),
 			"--to", "junit="+filepath.Join(folder, "long.xml"))
 		if err != nil {
 			return err
@@ -45,14 +43,4 @@ func measureReports(ctx context.Context, p paths, all figures) error {
 	}
 	all["report-peak"] = median(peaks)
 	return nil
-}
-
-// peakOf runs a program and returns its peak memory in MiB.
-func peakOf(ctx context.Context, program string, arguments ...string) (float64, error) {
-	command := exec.CommandContext(ctx, program, arguments...)
-	command.Stderr = os.Stderr
-	if err := command.Run(); err != nil {
-		return 0, err
-	}
-	return float64(command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024, nil
 }
