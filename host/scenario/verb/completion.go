@@ -27,6 +27,9 @@ func completionVerbs() []Verb {
 				{Name: "imm_data", Type: Integer, Doc: "immediate data of a receive, host order"},
 				{Name: "qp_num", Type: Integer, Varies: true, Doc: "the own queue pair"},
 				{Name: "vendor_err", Type: Integer, Varies: true, Doc: "the device's own code of a failure"},
+				{Name: "flags", Type: Text, Doc: "of a receive: WITH_IMM, WITH_INV, and of a datagram GRH, joined by |; 0 for none"},
+				{Name: "src_qp", Type: Integer, Varies: true, Doc: "of a datagram: the sender's queue pair"},
+				{Name: "invalidated", Type: Integer, Varies: true, Doc: "of a receive: the key that ended with the message"},
 			},
 		},
 		{
@@ -76,7 +79,10 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 		}
 	}
 	wc := completion[0]
-	return Outcome{Fields: completionFields(wc), Summary: func() string { return completionText(wc) }}, nil
+	if wc.Status == rdmacore.WCSuccess && wc.Opcode&rdmacore.WCRecv != 0 {
+		endpoint.Received = wc
+	}
+	return Outcome{Fields: completionFields(wc, endpoint), Summary: func() string { return completionText(wc) }}, nil
 }
 
 // await waits for the first completion; 0 and nil when none came in time.
@@ -92,14 +98,27 @@ func await(ctx context.Context, call *Call, cq *rdmacore.CQ, completions []rdmac
 	return n, err
 }
 
-func completionFields(wc rdmacore.WC) []any {
-	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, int(wc.QPNum), int(wc.VendorErr)}
+func completionFields(wc rdmacore.WC, endpoint *lab.Endpoint) []any {
+	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, int(wc.QPNum), int(wc.VendorErr), nil, nil, nil}
 	if wc.Status != rdmacore.WCSuccess {
 		return fields // the rest is undefined, ibv_poll_cq(3)
 	}
 	fields[2], fields[3] = wc.Opcode.String(), int(wc.ByteLen)
-	if wc.WCFlags&rdmacore.WCWithImm != 0 && wc.Opcode&rdmacore.WCRecv != 0 { // rdma_rxe flags the send, too
+	if wc.Opcode&rdmacore.WCRecv == 0 { // rdma_rxe gives sends the flags of receives, too
+		return fields
+	}
+	// What the flags tell of other transports than datagrams', and the source, is undefined (ibv_poll_cq(3)).
+	flags := wc.WCFlags & (rdmacore.WCWithImm | rdmacore.WCWithInv)
+	if qp := endpoint.ID().QP(); qp != nil && qp.InitAttr().Type == rdmacore.QPTypeUD {
+		flags |= wc.WCFlags & rdmacore.WCGRH
+		fields[8] = int(wc.SrcQP)
+	}
+	fields[7] = flags.String()
+	if wc.WCFlags&rdmacore.WCWithImm != 0 {
 		fields[4] = immediate(wc.ImmData)
+	}
+	if wc.WCFlags&rdmacore.WCWithInv != 0 {
+		fields[9] = int(wc.ImmData)
 	}
 	return fields
 }

@@ -44,7 +44,8 @@ func eventResults() []Result {
 		{Name: "flow_control", Type: Integer, Doc: "hardware flow control"},
 		{Name: "retry_count", Type: Integer, Doc: "repeats of an unanswered packet"},
 		{Name: "rnr_retry_count", Type: Integer, Doc: "repeats of a send that finds no receive"},
-		{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair"},
+		{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair; of a datagram service and of a group, where to send to"},
+		{Name: "qkey", Type: Integer, Doc: "key of a datagram service or of a group"},
 	}
 }
 
@@ -88,6 +89,9 @@ func tookEvent(call *Call, event *rdmacore.Event, wanted string) (Outcome, error
 			Hint:     explain.Event(name, event.Status),
 		}
 	}
+	if owner := call.Role.Owner(event); owner != nil && event.UD != nil {
+		owner.Datagram = event.UD
+	}
 	outcome := Outcome{Fields: eventFields(event), NoDefaults: failureEvent(event.Type), Summary: func() string { return withStatus(event) }}
 	if event.Type == rdmacore.EventConnectRequest {
 		listener := call.Role.Owner(event)
@@ -127,8 +131,15 @@ func eventFields(event *rdmacore.Event) []any {
 	return []any{
 		event.Type.String(), event.Status, event.PrivateData, len(event.PrivateData),
 		int(event.Conn.ResponderResources), int(event.Conn.InitiatorDepth), int(event.Conn.FlowControl),
-		int(event.Conn.RetryCount), int(event.Conn.RNRRetryCount), int(event.Conn.QPNum),
+		int(event.Conn.RetryCount), int(event.Conn.RNRRetryCount), int(event.Conn.QPNum), datagramKey(event),
 	}
+}
+
+func datagramKey(event *rdmacore.Event) any {
+	if event.UD == nil {
+		return nil
+	}
+	return int(event.UD.QKey)
 }
 
 // silence looks for why an event did not come.

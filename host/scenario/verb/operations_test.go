@@ -13,7 +13,7 @@ import (
 // operations are the exported operations of rdmacore with the verbs that offer them.
 func operations() map[string]string {
 	return map[string]string{
-		"CQ.Destroy": "destroy_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
+		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah", "CQ.Destroy": "destroy_cq", "CQ.Resize": "resize_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
 		"Clock.Sleep":          "sleep",
 		"Device.AllocPD":       "alloc_pd",
 		"Device.Attr":          "query_device",
@@ -35,9 +35,11 @@ func operations() map[string]string {
 		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route", "ID.SetAFOnly": "set_option", "ID.SetAckTimeout": "set_option",
 		"ID.SetIBPath": "set_ib_path", "ID.SetLocalECE": "set_local_ece", "ID.SetOption": "set_option", "ID.SetReuseAddr": "set_option",
 		"ID.SetTOS": "set_option", "ID.SrcPort": "get_src_port", "ID.Synchronous": "query_id", "ID.WriteEvent": "write_event",
-		"MR.Address": "reg", "MR.Dereg": "dereg", "MR.LKey": "reg", "MR.RKey": "reg", "PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg",
+		"ID.CreateSRQ": "create_srq", "ID.DestroySRQ": "destroy_srq", "MW.Dealloc": "dealloc_mw", "MW.RKey": "alloc_mw",
+		"MR.Address": "reg", "MR.Dereg": "dereg", "MR.LKey": "reg", "MR.RKey": "reg", "PD.AllocMW": "alloc_mw", "PD.CreateAH": "create_ah", "PD.CreateAHFromWC": "create_ah_from_wc", "PD.CreateSRQ": "create_srq", "PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg",
 		"Provider.CreateID": "create_id", "Provider.Fault": "fault", "Provider.GetAddrInfo": "getaddrinfo",
-		"QP.Modify": "modify_qp", "QP.Num": "query_qp", "QP.PostRecv": "post_recv", "QP.PostSend": "post_send", "QP.Query": "query_qp",
+		"QP.AttachMulticast": "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast", "QP.Modify": "modify_qp", "QP.Num": "query_qp", "QP.PostRecv": "post_recv", "QP.PostSend": "post_send", "QP.Query": "query_qp",
+		"SRQ.Arm": "modify_srq", "SRQ.Destroy": "destroy_srq", "SRQ.PostRecv": "post_srq_recv", "SRQ.Query": "query_srq", "SRQ.Resize": "modify_srq",
 		"func.Measure": "measure", "func.NewMeasurement": "measure", "Measurement.Run": "measure",
 	}
 }
@@ -54,15 +56,15 @@ func withoutVerb() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SendCQ " +
+		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
-		guest:    "QP.PostRecvAt QP.PostSendAt",
+		guest:    "QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
 		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
-			"ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
+			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		places: "Device.Address Device.IWARP Port.Addresses EventChannel.Close Provider.CreateEP Provider.CreateEventChannel Provider.DefaultDevice Provider.Devices",
 	} {
 		for _, name := range strings.Fields(names) {
