@@ -214,6 +214,11 @@ int core_join_multicast_ex(struct core_provider *provider, struct rdma_cm_id *id
 			   const struct core_address *group, uint32_t join_flags, uint64_t context);
 int core_leave_multicast(struct core_provider *provider, struct rdma_cm_id *id,
 			 const struct core_address *group);
+/* A datagram QP beside rdma_cm, which does this itself.  gid: of a group; lid has no meaning in RoCE. */
+int core_attach_mcast(struct core_provider *provider, struct ibv_qp *qp, const union ibv_gid *gid,
+		      uint16_t lid);
+int core_detach_mcast(struct core_provider *provider, struct ibv_qp *qp, const union ibv_gid *gid,
+		      uint16_t lid);
 
 /* --- core_addrinfo.c ------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Multicast groups of datagram ids. */
+/* Multicast groups, of datagram ids and of their queue pairs. */
 #include <string.h>
 #include <sys/socket.h>
 
@@ -67,4 +67,20 @@ int core_leave_multicast(struct core_provider *provider, struct rdma_cm_id *id,
 	if (result)
 		return result;
 	return core_rdma_result(provider->rdma_leave_multicast(id, address));
+}
+
+int core_attach_mcast(struct core_provider *provider, struct ibv_qp *qp, const union ibv_gid *gid,
+		      uint16_t lid)
+{
+	if (!provider->ibv_attach_mcast)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_attach_mcast(qp, gid, lid));
+}
+
+int core_detach_mcast(struct core_provider *provider, struct ibv_qp *qp, const union ibv_gid *gid,
+		      uint16_t lid)
+{
+	if (!provider->ibv_detach_mcast)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_detach_mcast(qp, gid, lid));
 }

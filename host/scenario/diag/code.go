@@ -139,7 +139,7 @@ func Titles() map[Code]string {
 		UnknownFault:     "an unknown fault",
 		ExcludesNothing:  "an exclude that excludes nothing",
 		GuestFunction:    "a call that does not fit the guest's function",
-		UnknownObject:    "an unknown protection domain or completion queue",
+		UnknownObject:    "an unknown object: a protection domain, a queue, an address handle, a memory window",
 		NobodyComes:      "a barrier to which somebody never comes",
 
 		ExpressionSyntax: "an expression that cannot be read",

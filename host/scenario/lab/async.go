@@ -44,7 +44,8 @@ func (r *Role) WaitAsync(waiting context.Context) (event rdmacore.AsyncEvent, ok
 // takeAsync takes the role's first event that waits to be taken.
 func (r *Role) takeAsync() (rdmacore.AsyncEvent, bool) {
 	for i, each := range r.lab.async {
-		if each.device == r.device && (r.concerns(each.event) || r.lab.ownerOf(each.event) == nil) {
+		owner, _, _ := r.lab.ownerOf(each.event)
+		if each.device == r.device && (owner == r || owner == nil) {
 			r.lab.async = append(r.lab.async[:i:i], r.lab.async[i+1:]...)
 			return each.event, true
 		}
@@ -52,24 +53,24 @@ func (r *Role) takeAsync() (rdmacore.AsyncEvent, bool) {
 	return rdmacore.AsyncEvent{}, false
 }
 
-// concerns tells whether an event is of an endpoint of the role.
-func (r *Role) concerns(event rdmacore.AsyncEvent) bool {
-	owner := r.lab.ownerOf(event)
-	return owner != nil && owner.Role == r
-}
-
-// ownerOf finds the endpoint of an event; nil for those of ports and devices.
-func (l *Lab) ownerOf(event rdmacore.AsyncEvent) *Endpoint {
+// ownerOf finds the role of an event, nil for those of ports and devices, and the endpoint that it is about,
+// nil for other objects; where says what it is about.
+func (l *Lab) ownerOf(event rdmacore.AsyncEvent) (owner *Role, endpoint *Endpoint, where string) {
 	for _, role := range l.roles {
 		for _, endpoint := range role.living {
 			switch {
 			case event.QP != nil && endpoint.id.QP() == event.QP,
 				event.CQ != nil && (endpoint.id.SendCQ() == event.CQ || endpoint.id.RecvCQ() == event.CQ):
-				return endpoint
+				return role, endpoint, role.Name + " " + endpoint.Name
+			}
+		}
+		for _, object := range role.objects {
+			if object.concerns(event) {
+				return role, nil, object.text()
 			}
 		}
 	}
-	return nil
+	return nil, nil, ""
 }
 
 // drainAsync takes what the devices have without waiting.
@@ -101,13 +102,12 @@ func (l *Lab) asyncLeftovers() []string {
 	l.drainAsync()
 	var found []string
 	for _, each := range l.async {
-		owner := l.ownerOf(each.event)
-		if owner != nil && owner.IgnoreLeftovers || each.event.Type == rdmacore.AsyncCommEst {
+		_, endpoint, where := l.ownerOf(each.event)
+		if endpoint != nil && endpoint.IgnoreLeftovers || each.event.Type == rdmacore.AsyncCommEst {
 			continue // COMM_EST tells of a message that overtook the connection manager's, which is no fault
 		}
-		where := each.device.Name()
-		if owner != nil {
-			where = owner.Role.Name + " " + owner.Name
+		if where == "" {
+			where = each.device.Name()
 		}
 		found = append(found, fmt.Sprintf("%s: an asynchronous event: %s", where, each.event.Type))
 	}

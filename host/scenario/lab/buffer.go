@@ -36,6 +36,9 @@ func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
 // Access are the rights that the scenario gives the buffer.
 func (b *Buffer) Access() rdmacore.Access { return b.access }
 
+// Region is the registration; nil while there is none.
+func (b *Buffer) Region() *rdmacore.MR { return b.mr }
+
 // Register registers the buffer's memory, which must not be registered.
 func (b *Buffer) Register(access rdmacore.Access) error {
 	if b.mr != nil {

@@ -14,11 +14,10 @@ func (e *Endpoint) AddressHandle(pd *rdmacore.PD) (*rdmacore.AH, error) {
 	if e.handle != nil {
 		return e.handle, nil
 	}
-	handle, err := pd.CreateAH(e.Datagrams.AH)
+	handle, err := e.Role.NewHandle(func() (*rdmacore.AH, error) { return pd.CreateAH(e.Datagrams.AH) })
 	if err != nil {
 		return nil, err
 	}
-	e.Role.later("address handle", handle.Destroy)
-	e.handle = handle
-	return handle, nil
+	e.handle = handle.Native()
+	return e.handle, nil
 }

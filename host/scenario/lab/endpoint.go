@@ -21,9 +21,11 @@ type Endpoint struct {
 	Answered bool
 	// Disconnected is set by disconnect.
 	Disconnected bool
+	// Received is the last completion of a receive that was polled.
+	Received rdmacore.WC
 	// Unsignaled counts the work requests posted without a completion to come.
 	Unsignaled int
-	// Datagrams is where its datagrams go; nil until an event tells.
+	// Datagrams is how to reach the datagram peer or the group that the last event named; nil before.
 	Datagrams *rdmacore.UDParam
 	// IgnoreLeftovers is set by `leftovers: ignore`.
 	IgnoreLeftovers bool
@@ -47,6 +49,10 @@ func (e *Endpoint) Bind(name string) {
 	e.Name = name
 	e.Role.endpoints[name] = e
 }
+
+// FreeFirst lets the endpoint be freed before everything that was made until now: its queue pair uses some
+// of that.
+func (e *Endpoint) FreeFirst() { e.Role.lab.first(e.release) }
 
 // ID is the connection manager id.
 func (e *Endpoint) ID() *rdmacore.ID { return e.id }

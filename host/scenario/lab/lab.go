@@ -168,6 +168,13 @@ func (r *Role) later(what string, do func() error) *free {
 	return entry
 }
 
+// first moves an entry to the top of the stack, to be freed before all that there is now.
+func (l *Lab) first(entry *free) {
+	if i := slices.Index(l.frees, entry); i >= 0 {
+		l.frees = append(slices.Delete(l.frees, i, i+1), entry)
+	}
+}
+
 // now frees an entry before its time.
 func (f *free) now() error {
 	if f.done {

@@ -28,8 +28,7 @@ type Role struct {
 	pd        *rdmacore.PD
 	buffers   map[string]*Buffer
 	endpoints map[string]*Endpoint
-	domains   map[string]*Domain
-	queues    map[string]*Queue
+	objects   map[objectName]named
 	holding   bool
 	held      []*rdmacore.Event // read and not acknowledged, the oldest first
 	// living are the endpoints in the order of their making, also those without a name.
@@ -46,8 +45,7 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 		lab:       l,
 		buffers:   make(map[string]*Buffer),
 		endpoints: make(map[string]*Endpoint),
-		domains:   make(map[string]*Domain),
-		queues:    make(map[string]*Queue),
+		objects:   make(map[objectName]named),
 		files:     os.DirFS("/"),
 		port:      config.counterPort(),
 	}

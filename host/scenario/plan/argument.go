@@ -6,6 +6,9 @@ import (
 )
 
 func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if argument.Type.NamesObject() {
+		return r.objectName(argument, node, at)
+	}
 	switch argument.Type {
 	case verb.Buffer:
 		return r.bufferName(argument, node, at)
@@ -25,13 +28,9 @@ func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at
 		return r.roleName(argument, node, at)
 	case verb.FaultName:
 		return r.faultName(argument, node, at)
-	case verb.Domain:
-		return r.objectName(argument, verb.NewDomain, "alloc_pd", node, at)
-	case verb.Queue:
-		return r.objectName(argument, verb.NewQueue, "create_cq", node, at)
 	case verb.Roles:
 		return r.roleList(argument, node, at)
-	case verb.Rights:
+	case verb.Rights, verb.PeerRights:
 		return r.rights(argument, node)
 	case verb.Condition:
 		return r.conditionArgument(argument, node, at)

@@ -83,7 +83,7 @@ func (c *compiler) call(step *shape.Step, at place) Action {
 		c.timeline.addEndpoint(at.role, name)
 		c.facts.portSpaces[endpointName{at.role, name}] = c.facts.portSpaceOf(call, at.role)
 	}
-	if kind := step.Verb.Yields; kind == verb.NewDomain || kind == verb.NewQueue {
+	if kind := step.Verb.Yields; kind.MakesObject() {
 		c.timeline.made[madeBy{kind, at.role, name}] = true
 	}
 	if step.Verb.Yields == verb.NewFault {

@@ -9,7 +9,6 @@ import (
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
-	"rdmarun/rdmacore"
 )
 
 // faultName compiles the name of a fault, which a step before must have made.
@@ -65,7 +64,7 @@ func (c *compiler) rights(argument *verb.Argument, node *syntax.Node) *Value {
 		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of rights", argument.Name).WithHint("[LOCAL_WRITE, REMOTE_READ]")
 		return nil
 	}
-	var rights rdmacore.Access = c.access(node.Items)
+	rights := c.access(node.Items, argument.Type == verb.Rights)
 	return constant(rights, node.Span())
 }
 
@@ -81,13 +80,13 @@ func (c *compiler) conditionArgument(argument *verb.Argument, node *syntax.Node,
 	})
 }
 
-// objectName compiles the name of a protection domain or a completion queue of the step's role, which a step
-// before must have made.
-func (c *compiler) objectName(argument *verb.Argument, kind verb.Yield, maker string, node *syntax.Node, at place) *Value {
+// objectName compiles the name of an object of the step's role, which a step before must have made.
+func (c *compiler) objectName(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	value := c.scalar(argument, node, at)
 	if value == nil {
 		return nil
 	}
+	kind, maker := argument.Type.Maker()
 	name, known := value.Constant()
 	if !known || c.abstract || at.role == "" || c.timeline.made[madeBy{kind, at.role, name.(string)}] || c.timeline.made[madeBy{kind, someRole, name.(string)}] {
 		return value
@@ -99,7 +98,12 @@ func (c *compiler) objectName(argument *verb.Argument, kind verb.Yield, maker st
 		}
 	}
 	slices.Sort(names)
-	c.errors.Report(diag.UnknownObject, value.Span, "role %q has no %s %q here", at.role, strings.TrimPrefix(argument.Type.String(), "a "), name).
+	c.errors.Report(diag.UnknownObject, value.Span, "role %q has no %s %q here", at.role, withoutArticle(argument.Type.String()), name).
 		WithHint("%s", hintOr(diag.DidYouMean(name.(string), names), fmt.Sprintf("make it first: {role: %s, %s: {..}, as: %s}", at.role, maker, name)))
 	return value
+}
+
+func withoutArticle(text string) string {
+	_, rest, _ := strings.Cut(text, " ")
+	return rest
 }

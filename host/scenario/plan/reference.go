@@ -128,7 +128,11 @@ func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
 				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), "there are: "+strings.Join(known, ", ")))
 			continue
 		}
-		if value := c.scalar(&arguments[index], pair.Value, at); value != nil {
+		read := c.scalar
+		if arguments[index].Type.NamesObject() {
+			read = c.objectName
+		}
+		if value := read(&arguments[index], pair.Value, at); value != nil {
 			keys, parts = append(keys, pair.Key.Value), append(parts, value)
 		}
 	}

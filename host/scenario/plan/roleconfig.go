@@ -115,7 +115,7 @@ func (c *compiler) roleParams() {
 const largestBuffer = 64 << 30
 
 func (c *compiler) buffer(written *shape.Buffer) lab.BufferConfig {
-	config := lab.BufferConfig{Name: written.Name.Value, Size: 1, Access: c.access(written.Access)}
+	config := lab.BufferConfig{Name: written.Name.Value, Size: 1, Access: c.access(written.Access, true)}
 	if size := c.knownScalar(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size); size != nil {
 		config.Size = size.(int)
 	}

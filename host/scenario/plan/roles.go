@@ -14,8 +14,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// access reads the rights of a buffer and checks that they go together.
-func (c *compiler) access(nodes []*syntax.Node) rdmacore.Access {
+// access reads rights, and checks that those of memory go together.
+func (c *compiler) access(nodes []*syntax.Node, memory bool) rdmacore.Access {
 	argument := &verb.Argument{Name: "access", Type: verb.Word, Words: verb.AccessNames()}
 	var rights rdmacore.Access
 	for _, node := range nodes {
@@ -30,7 +30,7 @@ func (c *compiler) access(nodes []*syntax.Node) rdmacore.Access {
 		}
 		rights |= right
 	}
-	if rights&(rdmacore.AccessRemoteWrite|rdmacore.AccessRemoteAtomic) != 0 && rights&rdmacore.AccessLocalWrite == 0 {
+	if memory && rights&(rdmacore.AccessRemoteWrite|rdmacore.AccessRemoteAtomic) != 0 && rights&rdmacore.AccessLocalWrite == 0 {
 		c.errors.Report(diag.Conflict, nodes[0].Span(), "%s needs LOCAL_WRITE too", rights&^rdmacore.AccessRemoteRead).
 			WithHint("ibv_reg_mr(3): who may not write itself cannot let others")
 	}

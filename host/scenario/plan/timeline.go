@@ -19,7 +19,7 @@ type timeline struct {
 	endpoints map[string]map[string]bool
 	// results by name, with the roles that have one of that name ("" for none).
 	results map[string]map[string]expression.Type
-	// made are protection domains and completion queues, by role and name.
+	// made are the objects of roles.
 	made map[madeBy]bool
 	// faults by name.
 	faults map[string]bool

@@ -103,7 +103,7 @@ func (m *moment) given() string {
 			words = append(words, argument.Name)
 		case argument.Type == verb.Condition:
 			words = append(words, value.(verb.ConditionValue).Text)
-		case argument.Type == verb.Endpoint, argument.Type == verb.Role, argument.Type == verb.FaultName, argument.Type == verb.Domain, argument.Type == verb.Queue, argument.Type == verb.Buffer, argument.Type == verb.Word, argument.Type == verb.Peer:
+		case argument.Type == verb.Endpoint, argument.Type == verb.Role, argument.Type == verb.FaultName, argument.Type.NamesObject(), argument.Type == verb.Buffer, argument.Type == verb.Word, argument.Type == verb.Peer:
 			words = append(words, fmt.Sprint(value))
 		case argument.Type == verb.Remote:
 			remote := value.(verb.RemoteMemory)

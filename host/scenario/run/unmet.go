@@ -17,6 +17,11 @@ func conditional(c *plan.Case) bool {
 	return len(c.Needs)+len(c.Requires) > 0 || c.Provider() != "" || needsHosts(c.Roles) != "" || hugeBytes(c.Roles) != nil
 }
 
+// capabilities are what verbs need of devices and expressions know as device.NAME, in words.
+var capabilities = map[string]string{
+	verb.CanAtomic: "atomic operations", verb.CanShare: "shared receive queues", verb.CanWindow: "memory windows",
+}
+
 // unmet says why a case cannot run, "" when it can.
 func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (string, error) {
 	for _, reason := range []string{otherProvider(provider, c), tooFewHosts(c), tooFewHugePages(c)} {
@@ -31,8 +36,9 @@ func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (strin
 		if need == verb.CanCount && !lab.HasCounters(provider, os.DirFS("/"), c.Roles) {
 			return fmt.Sprintf("it needs %s, and the kernel counts for no device of provider %s that a role is on", need, provider.Name()), nil
 		}
-		if device, _ := env["device"].(map[string]any); need == verb.CanAtomic && device["atomic"] != true {
-			return fmt.Sprintf("it needs %s, and device %s has no atomic operations", need, device["name"]), nil
+		what, ofDevice := capabilities[need]
+		if device, _ := env["device"].(map[string]any); ofDevice && device[strings.TrimPrefix(need, "device.")] != true {
+			return fmt.Sprintf("it needs %s, and device %s has no %s", need, device["name"], what), nil
 		}
 	}
 	for _, requirement := range c.Requires {

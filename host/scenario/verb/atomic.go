@@ -59,9 +59,7 @@ func postAtomic(_ context.Context, call *Call) (Outcome, error) {
 	if _, err := qp.PostSend(request[:], s.sges()); err != nil {
 		return Outcome{}, err
 	}
-	if request[0].Flags&rdmacore.SendSignaled == 0 && !qp.InitAttr().SignalAll {
-		endpoint.Unsignaled++
-	}
+	noteUnsignaled(qp, endpoint, request[0].Flags)
 	call.Lab.Posted(request[0].Opcode, atomicBytes)
 	return Outcome{}, nil
 }

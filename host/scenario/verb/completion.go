@@ -26,9 +26,10 @@ func completionVerbs() []Verb {
 				{Name: "byte_len", Type: Integer, Doc: "bytes received or read; not after a failure"},
 				{Name: "imm_data", Type: Integer, Doc: "immediate data of a receive, host order"},
 				{Name: "qp_num", Type: Integer, Varies: true, Doc: "the own queue pair"},
-				{Name: "grh", Type: Boolean, Doc: "of a datagram: its first 40 bytes are a header"},
-				{Name: "src_qp", Type: Integer, Varies: true, Doc: "of a datagram: the queue pair that sent it"},
 				{Name: "vendor_err", Type: Integer, Varies: true, Doc: "the device's own code of a failure"},
+				{Name: "flags", Type: Text, Doc: "of a receive: WITH_IMM, WITH_INV, and of a datagram whose first 40 bytes are a header GRH, joined by |; 0 for none"},
+				{Name: "src_qp", Type: Integer, Varies: true, Doc: "of a datagram: the sender's queue pair"},
+				{Name: "invalidated", Type: Integer, Varies: true, Doc: "of a receive: the key that ended with the message"},
 			},
 		},
 		{
@@ -78,7 +79,10 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 		}
 	}
 	wc := completion[0]
-	return Outcome{Fields: completionFields(wc, isDatagrams(endpoint)), Summary: func() string { return completionText(wc) }}, nil
+	if wc.Status == rdmacore.WCSuccess && wc.Opcode&rdmacore.WCRecv != 0 {
+		endpoint.Received = wc
+	}
+	return Outcome{Fields: completionFields(wc, endpoint), Summary: func() string { return completionText(wc) }}, nil
 }
 
 // await waits for the first completion; 0 and nil when none came in time.
@@ -94,22 +98,27 @@ func await(ctx context.Context, call *Call, cq *rdmacore.CQ, completions []rdmac
 	return n, err
 }
 
-func isDatagrams(endpoint *lab.Endpoint) bool {
-	qp := endpoint.ID().QP()
-	return qp != nil && qp.InitAttr().Type == rdmacore.QPTypeUD
-}
-
-func completionFields(wc rdmacore.WC, datagrams bool) []any {
-	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, int(wc.QPNum), nil, nil, int(wc.VendorErr)}
+func completionFields(wc rdmacore.WC, endpoint *lab.Endpoint) []any {
+	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, int(wc.QPNum), int(wc.VendorErr), nil, nil, nil}
 	if wc.Status != rdmacore.WCSuccess {
 		return fields // the rest is undefined, ibv_poll_cq(3)
 	}
 	fields[2], fields[3] = wc.Opcode.String(), int(wc.ByteLen)
-	if wc.WCFlags&rdmacore.WCWithImm != 0 && wc.Opcode&rdmacore.WCRecv != 0 { // rdma_rxe flags the send, too
+	if wc.Opcode&rdmacore.WCRecv == 0 { // rdma_rxe gives sends the flags of receives, too
+		return fields
+	}
+	// What the flags tell of other transports than datagrams', and the source, is undefined (ibv_poll_cq(3)).
+	flags := wc.WCFlags & (rdmacore.WCWithImm | rdmacore.WCWithInv)
+	if qp := endpoint.ID().QP(); qp != nil && isDatagrams(qp) {
+		flags |= wc.WCFlags & rdmacore.WCGRH
+		fields[8] = int(wc.SrcQP)
+	}
+	fields[7] = flags.String()
+	if wc.WCFlags&rdmacore.WCWithImm != 0 {
 		fields[4] = immediate(wc.ImmData)
 	}
-	if datagrams && wc.Opcode&rdmacore.WCRecv != 0 {
-		fields[6], fields[7] = wc.WCFlags&rdmacore.WCGRH != 0, int(wc.SrcQP)
+	if wc.WCFlags&rdmacore.WCWithInv != 0 {
+		fields[9] = int(wc.ImmData)
 	}
 	return fields
 }

@@ -12,10 +12,14 @@ import (
 
 func createEndpoint(ctx context.Context, call *Call) (Outcome, error) {
 	attributes, _ := call.argument("qp").(QueuePairAttributes)
+	wanted, err := attributes.native(call.Role)
+	if err != nil {
+		return Outcome{}, err
+	}
 	config := rdmacore.EPConfig{
 		Passive: call.Boolean("passive"),
 		PD:      call.Role.PD(),
-		QP:      attributes.native(),
+		QP:      wanted,
 		Timeout: call.Duration("resolve"),
 	}
 	port := uint16(call.Integer("port"))

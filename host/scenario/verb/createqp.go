@@ -12,11 +12,10 @@ func queuePairParts() []Argument {
 	return []Argument{
 		theEndpoint(),
 		{Name: "qp", Type: QueuePair, Doc: "attributes of the queue pair, over those of `defaults`"},
-		{Name: "pd", Type: Domain, Doc: "a protection domain of alloc_pd; without it that of the role's buffers"},
+		theDomain(),
 		{Name: "default_pd", Type: Boolean, Doc: "true: rdma_cm's own protection domain of the device"},
 		{Name: "send_cq", Type: Queue, Doc: "a completion queue of create_cq; without it one of its own"},
 		{Name: "recv_cq", Type: Queue, Doc: "likewise"},
-		{Name: "srq", Type: Endpoint, Doc: "the endpoint whose shared receive queue it takes from; without it its own endpoint's, if it has one"},
 	}
 }
 
@@ -28,6 +27,7 @@ func createQPVerb() Verb {
 			if err != nil {
 				return Outcome{}, err
 			}
+			endpoint.FreeFirst()
 			return Outcome{}, endpoint.ID().CreateQP(pd, attr)
 		},
 	}
@@ -59,6 +59,7 @@ func createQPExVerb() Verb {
 					extended.CompMask |= bit
 				}
 			}
+			endpoint.FreeFirst()
 			return Outcome{}, endpoint.ID().CreateQPEx(pd, extended)
 		},
 	}
@@ -69,26 +70,19 @@ func queuePairOf(call *Call) (endpoint *lab.Endpoint, pd *rdmacore.PD, attr rdma
 		return nil, nil, attr, err
 	}
 	attributes, _ := call.argument("qp").(QueuePairAttributes)
-	attr, pd = *attributes.native(), call.Role.PD()
-	if call.Boolean("default_pd") {
+	wanted, err := attributes.native(call.Role)
+	if err != nil {
+		return nil, nil, attr, err
+	}
+	attr = *wanted
+	if pd, err = domainOf(call); err != nil {
+		return nil, nil, attr, err
+	}
+	if call.Boolean("default_pd") && !call.Has("pd") {
 		pd = nil
 	}
-	if call.Has("pd") {
-		domain, err := call.Role.Domain(call.Text("pd"))
-		if err != nil {
-			return nil, nil, attr, err
-		}
-		pd = domain.PD()
-	}
-	attr.SRQ = endpoint.ID().SRQ()
-	if call.Has("srq") {
-		other, err := call.Endpoint("srq")
-		if err != nil {
-			return nil, nil, attr, err
-		}
-		if attr.SRQ, err = sharedQueue(other); err != nil {
-			return nil, nil, attr, err
-		}
+	if attr.SRQ == nil {
+		attr.SRQ = endpoint.ID().SRQ()
 	}
 	for name, place := range map[string]**rdmacore.CQ{"send_cq": &attr.SendCQ, "recv_cq": &attr.RecvCQ} {
 		if !call.Has(name) {
@@ -98,7 +92,7 @@ func queuePairOf(call *Call) (endpoint *lab.Endpoint, pd *rdmacore.PD, attr rdma
 		if err != nil {
 			return nil, nil, attr, err
 		}
-		*place = queue.CQ()
+		*place = queue.Native()
 	}
 	return endpoint, pd, attr, nil
 }

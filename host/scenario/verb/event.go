@@ -44,9 +44,9 @@ func eventResults() []Result {
 		{Name: "flow_control", Type: Integer, Doc: "hardware flow control"},
 		{Name: "retry_count", Type: Integer, Doc: "repeats of an unanswered packet"},
 		{Name: "rnr_retry_count", Type: Integer, Doc: "repeats of a send that finds no receive"},
-		{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair"},
+		{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair; of a datagram service and of a group, where to send to"},
 		{Name: "srq", Type: Boolean, Doc: "the peer's queue pair receives from a shared receive queue"},
-		{Name: "qkey", Type: Integer, Doc: "key of datagrams to the peer or the group"},
+		{Name: "qkey", Type: Integer, Doc: "key of a datagram service or of a group"},
 	}
 }
 
@@ -129,16 +129,18 @@ func withStatus(event *rdmacore.Event) string {
 }
 
 func eventFields(event *rdmacore.Event) []any {
-	var key any
-	if event.UD != nil {
-		key = int(event.UD.QKey)
-	}
 	return []any{
 		event.Type.String(), event.Status, event.PrivateData, len(event.PrivateData),
 		int(event.Conn.ResponderResources), int(event.Conn.InitiatorDepth), int(event.Conn.FlowControl),
-		int(event.Conn.RetryCount), int(event.Conn.RNRRetryCount), int(event.Conn.QPNum),
-		event.Conn.SRQ, key,
+		int(event.Conn.RetryCount), int(event.Conn.RNRRetryCount), int(event.Conn.QPNum), event.Conn.SRQ, datagramKey(event),
 	}
+}
+
+func datagramKey(event *rdmacore.Event) any {
+	if event.UD == nil {
+		return nil
+	}
+	return int(event.UD.QKey)
 }
 
 // silence looks for why an event did not come.

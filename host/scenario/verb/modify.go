@@ -30,7 +30,7 @@ func modifyVerb() Verb {
 			{Name: "port_num", Type: Integer, Max: 255, Doc: "port of the device"},
 			{Name: "en_sqd_async_notify", Type: Boolean, Doc: "an event when the send queue is drained"},
 			{Name: "from_cm", Type: Boolean, Doc: "true: begin with what init_qp_attr says for the state"},
-			{Name: "access", Type: Rights, Doc: "what the peer may do"},
+			{Name: "access", Type: PeerRights, Doc: "what the peer may do"},
 		},
 	}
 }

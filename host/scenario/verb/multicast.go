@@ -41,7 +41,28 @@ func multicastVerbs() []Verb {
 				}
 				return endpoint.ID().LeaveMulticast(address)
 			}),
+		onGroup("attach_mcast", "ibv_attach_mcast(3)", "Let a datagram queue pair receive what is sent to a group; join_multicast does it by itself.",
+			(*rdmacore.QP).AttachMulticast),
+		onGroup("detach_mcast", "ibv_detach_mcast(3)", "End attach_mcast.", (*rdmacore.QP).DetachMulticast),
 	}
+}
+
+// onGroup is a verb that concerns a queue pair and a group.
+func onGroup(name, manual, doc string, run func(qp *rdmacore.QP, gid netip.Addr, lid uint16) error) Verb {
+	more := []Argument{
+		{Name: "gid", Type: Text, Required: true, Doc: "GID of the group, or the IP address that it stands for"},
+		{Name: "lid", Type: Integer, Default: 0, Max: 65535, Doc: "local identifier of the group, of InfiniBand"}}
+	return onID(name, manual, doc, more, func(call *Call, endpoint *lab.Endpoint) error {
+		qp, err := endpoint.QP()
+		if err != nil {
+			return err
+		}
+		gid, err := gidOf(call, "gid")
+		if err != nil {
+			return err
+		}
+		return run(qp, gid, uint16(call.Integer("lid")))
+	})
 }
 
 func groupAddress(call *Call) (netip.Addr, error) {

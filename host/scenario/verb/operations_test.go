@@ -13,7 +13,7 @@ import (
 // operations are the exported operations of rdmacore with the verbs that offer them.
 func operations() map[string]string {
 	return map[string]string{
-		"CQ.Destroy": "destroy_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
+		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah", "CQ.Destroy": "destroy_cq", "CQ.Resize": "resize_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
 		"Clock.Sleep":          "sleep",
 		"Device.AllocPD":       "alloc_pd",
 		"Device.Attr":          "query_device",
@@ -35,12 +35,11 @@ func operations() map[string]string {
 		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route", "ID.SetAFOnly": "set_option", "ID.SetAckTimeout": "set_option",
 		"ID.SetIBPath": "set_ib_path", "ID.SetLocalECE": "set_local_ece", "ID.SetOption": "set_option", "ID.SetReuseAddr": "set_option",
 		"ID.SetTOS": "set_option", "ID.SrcPort": "get_src_port", "ID.Synchronous": "query_id", "ID.WriteEvent": "write_event",
-		"MR.Address": "reg", "MR.Dereg": "dereg", "MR.LKey": "reg", "MR.RKey": "reg", "PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg",
+		"ID.CreateSRQ": "create_srq", "ID.DestroySRQ": "destroy_srq", "MW.Dealloc": "dealloc_mw", "MW.RKey": "alloc_mw",
+		"MR.Address": "reg", "MR.Dereg": "dereg", "MR.LKey": "reg", "MR.RKey": "reg", "PD.AllocMW": "alloc_mw", "PD.CreateAH": "create_ah", "PD.CreateAHFromWC": "create_ah_from_wc", "PD.CreateSRQ": "create_srq", "PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg",
 		"Provider.CreateID": "create_id", "Provider.Fault": "fault", "Provider.GetAddrInfo": "getaddrinfo",
-		"QP.Modify": "modify_qp", "QP.Num": "query_qp", "QP.PostRecv": "post_recv", "QP.PostSend": "post_send", "QP.Query": "query_qp",
-		"ID.CreateSRQ": "create_srq", "ID.DestroySRQ": "destroy_srq", "ID.SRQ": "query_srq", "PD.CreateSRQ": "create_srq", "SRQ.Destroy": "destroy_srq",
-		"SRQ.Arm": "modify_srq", "SRQ.Resize": "modify_srq", "SRQ.Query": "query_srq", "SRQ.PostRecv": "post_recv",
-		"PD.CreateAH": "post_send", "AH.Number": "post_send", "CQ.Resize": "resize_cq",
+		"QP.AttachMulticast": "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast", "QP.Modify": "modify_qp", "QP.Num": "query_qp", "QP.PostRecv": "post_recv", "QP.PostSend": "post_send", "QP.Query": "query_qp",
+		"SRQ.Arm": "modify_srq", "SRQ.Destroy": "destroy_srq", "SRQ.PostRecv": "post_srq_recv", "SRQ.Query": "query_srq", "SRQ.Resize": "modify_srq",
 		"func.Measure": "measure", "func.NewMeasurement": "measure", "Measurement.Run": "measure",
 	}
 }
@@ -53,21 +52,19 @@ func withoutVerb() map[string]string {
 		guest    = "for guests, whose memory is a window"
 		wrapped  = "rdma_verbs.h on an id: it does what the verb of its queue pair does"
 		measured = "a measurement's result, which measure tells"
-		later    = "no step binds windows or answers a datagram's sender yet"
 		places   = "roles have one device and one channel, which the runner opens"
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SendCQ " +
+		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
-			"AH.Destroy Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
+			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
 		guest:    "QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
-		later:    "PD.CreateAHFromWC PD.AllocMW QP.BindMW MW.RKey MW.Dealloc",
 		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
-			"ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp ID.PostUDSend",
+			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		places: "Device.Address Device.IWARP Port.Addresses EventChannel.Close Provider.CreateEP Provider.CreateEventChannel Provider.DefaultDevice Provider.Devices",
 	} {
 		for _, name := range strings.Fields(names) {

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
@@ -13,6 +14,7 @@ type QueuePairAttributes struct {
 	MaxRecvSGE    int
 	MaxInlineData int
 	SignalAll     bool
+	SharedQueue   string // "" for none
 }
 
 // DefaultQueuePair is what a scenario gets that says nothing: enough for a few messages, and, as in
@@ -31,6 +33,7 @@ func QueuePairArguments() []Argument {
 		{Name: "max_recv_sge", Type: Integer, Min: 0, Max: 256, Doc: "buffers of a receive request"},
 		{Name: "max_inline_data", Type: Size, Min: 0, Max: 1 << 20, Doc: "bytes that a request can carry itself"},
 		{Name: "sig_all", Type: Boolean, Doc: "every send request makes a completion"},
+		{Name: "srq", Type: SharedQueue, Doc: "a shared receive queue of create_srq, where its receives come from; without it that of its id, if it has one"},
 	}
 }
 
@@ -51,10 +54,25 @@ func (q *QueuePairAttributes) Set(key string, value any) {
 		q.MaxInlineData = value.(int)
 	case "sig_all":
 		q.SignalAll = value.(bool)
+	case "srq":
+		q.SharedQueue = value.(string)
 	}
 }
 
-func (q QueuePairAttributes) native() *rdmacore.QPInitAttr {
+// native finds the objects of the role that the attributes name.
+func (q QueuePairAttributes) native(role *lab.Role) (*rdmacore.QPInitAttr, error) {
+	attr := q.plain()
+	if q.SharedQueue != "" {
+		queue, err := role.SharedQueue(q.SharedQueue)
+		if err != nil {
+			return nil, err
+		}
+		attr.SRQ = queue.Native()
+	}
+	return attr, nil
+}
+
+func (q QueuePairAttributes) plain() *rdmacore.QPInitAttr {
 	qpType, err := rdmacore.ParseQPType(q.Type)
 	if err != nil {
 		qpType = rdmacore.QPTypeRC // the checker lets only names through

@@ -2,6 +2,8 @@ package verb
 
 import (
 	"context"
+
+	"rdmarun/rdmacore"
 )
 
 // resourceVerbs make protection domains and completion queues beside those that come with roles and queue pairs.
@@ -25,7 +27,7 @@ func resourceVerbs() []Verb {
 				if err != nil {
 					return Outcome{}, err
 				}
-				return Outcome{}, domain.Dealloc()
+				return Outcome{}, domain.Free()
 			},
 		},
 		{
@@ -40,18 +42,12 @@ func resourceVerbs() []Verb {
 			},
 		},
 		{
-			Name: "resize_cq", Manual: "ibv_resize_cq(3)", Doc: "Make a completion queue of create_cq larger or smaller.",
+			Name: "resize_cq", Manual: "ibv_resize_cq(3)", Run: resizeCQ, Doc: "Make room for more completions, or for fewer.",
 			Arguments: []Argument{
-				{Name: "cq", Type: Queue, Required: true, Doc: "the queue, by the name that `as` gave it"},
-				{Name: "entries", Type: Integer, Required: true, Min: -1 << 31, Max: 1<<31 - 1, Doc: "completions that it holds at least"},
-			},
-			Run: func(_ context.Context, call *Call) (Outcome, error) {
-				queue, err := call.Role.Queue(call.Text("cq"))
-				if err != nil {
-					return Outcome{}, err
-				}
-				return Outcome{}, queue.CQ().Resize(call.Integer("entries"))
-			},
+				{Name: "cq", Type: Queue, Group: "cq or side", Doc: "a queue of create_cq, by the name that `as` gave it"},
+				{Name: "side", Type: Word, Words: []string{"send", "recv"}, Group: "cq or side", Doc: "which completion queue of the endpoint"},
+				{Name: "ep", Type: Endpoint, Doc: "the endpoint, with side; without it the role's only one"},
+				{Name: "entries", Type: Integer, Required: true, Min: -1 << 31, Max: 1<<31 - 1, Doc: "completions that it holds at least"}},
 		},
 		{
 			Name: "destroy_cq", Manual: "ibv_destroy_cq(3)", Scalar: "cq", Doc: "Free a completion queue, which no queue pair may use.",
@@ -61,8 +57,28 @@ func resourceVerbs() []Verb {
 				if err != nil {
 					return Outcome{}, err
 				}
-				return Outcome{}, queue.Destroy()
+				return Outcome{}, queue.Free()
 			},
 		},
 	}
+}
+
+func resizeCQ(_ context.Context, call *Call) (Outcome, error) {
+	var cq *rdmacore.CQ
+	if call.Has("cq") {
+		queue, err := call.Role.Queue(call.Text("cq"))
+		if err != nil {
+			return Outcome{}, err
+		}
+		cq = queue.Native()
+	} else {
+		endpoint, err := call.Endpoint("ep")
+		if err != nil {
+			return Outcome{}, err
+		}
+		if cq, err = endpoint.CQ(call.Text("side")); err != nil {
+			return Outcome{}, err
+		}
+	}
+	return Outcome{}, cq.Resize(call.Integer("entries"))
 }

@@ -53,7 +53,16 @@ const (
 	NewDomain
 	// NewQueue: a completion queue of the step's role.
 	NewQueue
+	// NewSharedQueue: a shared receive queue of the step's role, and the results.
+	NewSharedQueue
+	// NewHandle: an address handle of the step's role.
+	NewHandle
+	// NewWindow: a memory window of the step's role, and the results.
+	NewWindow
 )
+
+// MakesObject tells whether `as` names an object of the step's role that is no endpoint.
+func (y Yield) MakesObject() bool { return y >= NewDomain }
 
 // Argument is one argument of a verb.
 type Argument struct {
@@ -94,7 +103,7 @@ type Outcome struct {
 	Fields []any
 	// Endpoint is what NewEndpoint yields.
 	Endpoint *lab.Endpoint
-	// Made is what NewFault, NewDomain and NewQueue yield.
+	// Made is what NewFault and those yield that make objects.
 	Made Bindable
 	// Buffer is a buffer whose registration changed.
 	Buffer *lab.Buffer

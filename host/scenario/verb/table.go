@@ -15,7 +15,8 @@ func NewTable() *Table {
 	t := &Table{byName: make(map[string]*Verb)}
 	for _, subject := range [][]Verb{connectionVerbs(), eventVerbs(), workVerbs(), completionVerbs(), bufferVerbs(), queryVerbs(), runnerVerbs(), memoryVerbs(), faultVerbs(), {measureVerb()},
 		identifierVerbs(), inquiryVerbs(), synchronousVerbs(), acknowledgeVerbs(), optionVerbs(), multicastVerbs(), eceVerbs(),
-		addrinfoVerbs(), portVerbs(), resourceVerbs(), sharedQueueVerbs(), notificationVerbs()} {
+		addrinfoVerbs(), portVerbs(), resourceVerbs(), notificationVerbs(),
+		sharedQueueVerbs(), addressHandleVerbs(), windowVerbs()} {
 		for i := range subject {
 			t.verbs = append(t.verbs, &subject[i])
 			t.byName[subject[i].Name] = &subject[i]

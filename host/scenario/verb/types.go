@@ -51,12 +51,20 @@ const (
 	Domain
 	// Queue: the name that an earlier create_cq's `as` gave in the step's role; string.
 	Queue
+	// SharedQueue: the name that an earlier create_srq's `as` gave in the step's role; string.
+	SharedQueue
+	// Handle: the name that an earlier create_ah's `as` gave in the step's role; string.
+	Handle
+	// Window: the name that an earlier alloc_mw's `as` gave in the step's role; string.
+	Window
 	// Roles: a list of two roles; []string.
 	Roles
 	// Role: a role of the file; string.
 	Role
-	// Rights: a list of access rights; rdmacore.Access.
+	// Rights: a list of access rights to memory; rdmacore.Access.
 	Rights
+	// PeerRights: a list of what a peer may do by a queue pair or a window; rdmacore.Access.
+	PeerRights
 	// Condition: an expression that must be true, $( ) around it or not; ConditionValue.
 	Condition
 	// Fraction: a number from 0 to 1, also as a percentage; float64.
@@ -117,12 +125,20 @@ func (t Type) String() string {
 		return "a protection domain"
 	case Queue:
 		return "a completion queue"
+	case SharedQueue:
+		return "a shared receive queue"
+	case Handle:
+		return "an address handle"
+	case Window:
+		return "a memory window"
 	case Roles:
 		return "a list of two roles"
 	case Role:
 		return "a role"
 	case Rights:
 		return "a list of rights ([LOCAL_WRITE])"
+	case PeerRights:
+		return "a list of rights ([REMOTE_READ])"
 	case Condition:
 		return "a condition"
 	case Fraction:
@@ -137,6 +153,30 @@ func (t Type) String() string {
 		return "counters ({port_rcv_errors: {delta: 0}})"
 	}
 	return "a value"
+}
+
+// Maker tells which verbs give names to the objects that values of the type name, and one of them; Nothing for
+// a type that names none.
+func (t Type) Maker() (Yield, string) {
+	switch t {
+	case Domain:
+		return NewDomain, "alloc_pd"
+	case Queue:
+		return NewQueue, "create_cq"
+	case SharedQueue:
+		return NewSharedQueue, "create_srq"
+	case Handle:
+		return NewHandle, "create_ah"
+	case Window:
+		return NewWindow, "alloc_mw"
+	}
+	return Nothing, ""
+}
+
+// NamesObject tells whether values of the type name objects that steps make.
+func (t Type) NamesObject() bool {
+	kind, _ := t.Maker()
+	return kind != Nothing
 }
 
 // ConditionValue is a condition with its text, for the message when it does not hold.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
@@ -33,13 +34,14 @@ func workVerbs() []Verb {
 				{Name: "buffer", Type: Buffer, Required: true, Doc: "where the message goes (LOCAL_WRITE)"}, offset, length, wrID},
 		},
 		{
-			Name: "post_send", Manual: "ibv_post_send(3)", Results: result,
+			Name: "post_send", Manual: "ibv_post_send(3)", Results: result, Check: checkSend,
 			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpSend) },
 			Doc: "Post a SEND; it takes a receive of the peer.",
-			Arguments: append([]Argument{endpoint, {Name: "buffer", Type: Buffer, Required: true, Doc: "the message"}, offset, length, wrID, immediate, solicited,
-				{Name: "remote_qpn", Type: Integer, Max: 1<<24 - 1, Doc: "of a datagram: another queue pair than the event named"},
-				{Name: "qkey", Type: Integer, Max: 1<<32 - 1, Doc: "of a datagram: another key than the event's"}}, flags...),
+			Arguments: slices.Concat([]Argument{endpoint, {Name: "buffer", Type: Buffer, Required: true, Doc: "the message"}, offset, length, wrID, immediate,
+				{Name: "invalidate", Type: Integer, Max: 1<<32 - 1, Doc: "a key of the peer that ends with the message"}, solicited}, datagramArguments(), flags),
 		},
+		postSRQRecvVerb(offset, length, wrID, result),
+		postLocalInvVerb(endpoint, wrID, flags[:2]),
 		postAtomicVerb(endpoint, local, wrID, flags[:2]),
 		{
 			Name: "post_write", Manual: "ibv_post_send(3)", Results: result,
@@ -105,20 +107,24 @@ func postRecv(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if shared := endpoint.ID().SRQ(); shared != nil { // as rdma_post_recv(3) does
+		return postReceive(call, shared.PostRecv)
+	}
+	qp, err := endpoint.QP()
+	if err != nil {
+		return Outcome{}, err
+	}
+	return postReceive(call, qp.PostRecv)
+}
+
+func postReceive(call *Call, post func([]rdmacore.RecvWR, []rdmacore.SGE) (int, error)) (Outcome, error) {
 	s, err := stretchOf(call, "buffer")
 	if err != nil {
 		return Outcome{}, err
 	}
 	sges := s.sges()
 	request := [1]rdmacore.RecvWR{{WRID: uint64(call.Integer("wr_id")), NumSGE: uint32(len(sges))}}
-	if shared := endpoint.ID().SRQ(); shared != nil { // as rdma_post_recv(3) does
-		_, err = shared.PostRecv(request[:], sges)
-		return Outcome{Fields: []any{s.length}}, err
-	}
-	qp, err := endpoint.QP()
-	if err == nil {
-		_, err = qp.PostRecv(request[:], sges)
-	}
+	_, err = post(request[:], sges)
 	return Outcome{Fields: []any{s.length}}, err
 }
 
@@ -140,6 +146,12 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 	if call.Has("imm") {
 		request[0].Opcode = withImmediate(opcode)
 		request[0].ImmData = binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, uint32(call.Integer("imm"))))
+	}
+	if call.Has("invalidate") {
+		request[0].Opcode, request[0].ImmData = rdmacore.OpSendWithInv, uint32(call.Integer("invalidate"))
+	}
+	if err := address(call, endpoint, qp, &request[0]); err != nil {
+		return Outcome{}, err
 	}
 	buffer := "local"
 	if opcode == rdmacore.OpSend {
@@ -164,11 +176,16 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 	if _, err := qp.PostSend(request[:], sges); err != nil {
 		return Outcome{}, err
 	}
-	if request[0].Flags&rdmacore.SendSignaled == 0 && !qp.InitAttr().SignalAll {
-		endpoint.Unsignaled++
-	}
+	noteUnsignaled(qp, endpoint, request[0].Flags)
 	call.Lab.Posted(opcode, s.length)
 	return Outcome{Fields: []any{s.length}}, nil
+}
+
+// noteUnsignaled counts a request without a completion to come.
+func noteUnsignaled(qp *rdmacore.QP, endpoint *lab.Endpoint, flags rdmacore.SendFlags) {
+	if flags&rdmacore.SendSignaled == 0 && !qp.InitAttr().SignalAll {
+		endpoint.Unsignaled++
+	}
 }
 
 func withImmediate(opcode rdmacore.Opcode) rdmacore.Opcode {
