@@ -91,7 +91,7 @@ static int join_locked(struct soft_id *id, const struct sockaddr *address, bool 
 
 	if (!soft_address_is_known(address))
 		return EINVAL;
-	if (!id->device_bound || !soft_id_is_ud(id) ||
+	if (!id->device || !soft_id_is_ud(id) ||
 	    (id->state != SOFT_ID_BOUND && id->state != SOFT_ID_ADDR_RESOLVED))
 		return soft_refuse(EINVAL, "a group is joined by a datagram id that is bound to a device");
 	join = calloc(1, sizeof(*join));

@@ -71,7 +71,7 @@ static int set_path(struct soft_id *id, const void *value, size_t length)
 		return EINVAL;
 	for (size_t index = 0; index < count && !found; index++)
 		found = paths[index].flags == wanted;
-	if (!found || !id->device_bound || id->state != SOFT_ID_ADDR_RESOLVED)
+	if (!found || !id->device || id->state != SOFT_ID_ADDR_RESOLVED)
 		return EINVAL;
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL))
 		return ENOMEM;

@@ -18,6 +18,8 @@ static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 		return EINVAL;
 	if (!soft_address_is_any(address) && !soft_address_is_local(id->cm, address))
 		return EADDRNOTAVAIL;
+	if (!soft_address_is_any(address) && soft_device_is_away(id->cm->device))
+		return ENODEV; /* the address stays, and has no RDMA device */
 	error = soft_port_bind(id, address);
 	if (error)
 		return error;
@@ -25,6 +27,7 @@ static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 		soft_port_release(id);
 		return ENOMEM;
 	}
+	id->hardware_address = id->cm->hardware_address;
 	id->state = SOFT_ID_BOUND;
 	return 0;
 }
@@ -75,6 +78,12 @@ static void ask_nobody(struct soft_id *id, int timeout_ms)
 
 static int address_resolved(struct soft_id *id)
 {
+	/* Linux looks for the device when the address is known (addr_handler). */
+	if (soft_device_is_away(id->cm->device)) {
+		id->state = SOFT_ID_BOUND;
+		return soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, NULL) ? 0 : ENOMEM;
+	}
+	id->hardware_address = id->cm->hardware_address;
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
 		return ENOMEM;
 	soft_id_set_gids(id);
@@ -165,7 +174,7 @@ int soft_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
 
 	if (!id)
 		return -1;
-	if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device_bound)
+	if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device)
 		error = soft_refuse(EINVAL, "rdma_resolve_route needs a resolved address");
 	else if (ask(id, SOFT_CM_PATH_RECORD, timeout_ms))
 		error = route_resolved(id);
@@ -207,11 +216,19 @@ __be16 soft_get_dst_port(struct rdma_cm_id *id)
 
 struct ibv_context **soft_get_devices(int *count)
 {
-	struct ibv_context **list = calloc(2, sizeof(struct ibv_context *));
+	struct soft_cm *cm = soft_cm_current();
+	struct ibv_context **list;
 
+	if (soft_device_is_away(cm->device)) {
+		errno = ENODEV;
+		return NULL;
+	}
+	list = calloc(2, sizeof(struct ibv_context *));
 	if (!list)
 		return NULL;
-	list[0] = soft_cm_current()->context;
+	pthread_mutex_lock(&cm->lock);
+	list[0] = cm->opened->context;
+	pthread_mutex_unlock(&cm->lock);
 	if (count)
 		*count = 1;
 	return list;
