@@ -11,7 +11,8 @@ type Buffer struct {
 	memory  *rdmacore.Memory
 	mr      *rdmacore.MR // nil while it is not registered
 	release *free
-	view    BufferView // of the last registration
+	view    BufferView      // of the last registration
+	rights  rdmacore.Access // the same
 	size    int
 	access  rdmacore.Access
 }
@@ -33,6 +34,9 @@ func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
 	return buffer, nil
 }
 
+// Owner is the name of the buffer's role.
+func (b *Buffer) Owner() string { return b.role.Name }
+
 // Access are the rights that the scenario gives the buffer.
 func (b *Buffer) Access() rdmacore.Access { return b.access }
 
@@ -48,7 +52,7 @@ func (b *Buffer) Register(access rdmacore.Access) error {
 	if err != nil {
 		return err
 	}
-	b.mr, b.view = mr, viewOf(mr, b.size)
+	b.mr, b.view, b.rights = mr, viewOf(mr, b.size), access
 	b.release = b.role.later("buffer "+b.Name, mr.Dereg)
 	return nil
 }
@@ -63,6 +67,15 @@ func (b *Buffer) Deregister() error {
 	}
 	b.mr = nil
 	return nil
+}
+
+// reregister registers what is registered anew: with the role's protection domain as it is now.
+func (b *Buffer) reregister() error {
+	if b.mr == nil {
+		return nil
+	}
+	b.mr = nil // it is freed at the end: windows may still be bound to it
+	return b.Register(b.rights)
 }
 
 // Bytes is the buffer's memory.  A device may write to it at any time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
@@ -44,7 +45,7 @@ func register(_ context.Context, call *Call) (Outcome, error) {
 	}
 	view := buffer.View()
 	return Outcome{
-		Buffer:  buffer,
+		Buffers: []*lab.Buffer{buffer},
 		Fields:  []any{view.Addr, view.RKey, view.LKey},
 		Summary: func() string { return fmt.Sprintf("rkey %#x", view.RKey) },
 	}, nil
