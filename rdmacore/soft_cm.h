@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include <infiniband/ib.h>
 #include <infiniband/sa.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -314,7 +315,9 @@ struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
 bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port);
 
 /* soft_address.c */
+/* AF_INET, AF_INET6 or AF_IB; NULL is none. */
 bool soft_address_is_known(const struct sockaddr *address);
+bool soft_address_is_ip(const struct sockaddr *address);
 bool soft_address_is_any(const struct sockaddr *address);
 bool soft_address_is_multicast(const struct sockaddr *address);
 /* Of 192.0.2.0/24 (RFC 5737), the network beside an embedded host in which nobody else is. */
@@ -328,6 +331,13 @@ uint16_t soft_address_port(const struct sockaddr *address);
 void soft_address_set_port(struct sockaddr *address, uint16_t port);
 /* Fill in the device's own address of the family that address has. */
 void soft_address_of_device(struct sockaddr *address);
+/* soft_address_ib.c; cm.lock is held; 0 or a positive errno */
+/* Whether id may be bound to that address of family AF_IB. */
+int soft_address_ib_check(const struct soft_id *id, const struct sockaddr *address);
+/* It was: the service id of its source tells its port. */
+void soft_address_ib_bound(struct soft_id *id);
+/* Choose the source towards id's destination. */
+int soft_address_ib_resolve(struct soft_id *id);
 /* The address vector towards id's peer. */
 void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr);
 
@@ -412,6 +422,8 @@ int soft_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 void soft_id_set_gids(struct soft_id *id);
 /* The route, and the times of a connection over it. */
 void soft_id_set_path(struct soft_id *id);
+/* The same, of a route whose packets live that long (code of the time, IBTA 15.2.5.16). */
+void soft_id_set_path_of_lifetime(struct soft_id *id, uint8_t lifetime);
 /* The same for a child: what the request said of it. */
 void soft_id_set_path_of_request(struct soft_id *id);
 

@@ -89,7 +89,7 @@ static int join_locked(struct soft_id *id, const struct sockaddr *address, bool 
 {
 	struct soft_join *join;
 
-	if (!soft_address_is_known(address))
+	if (!soft_address_is_ip(address))
 		return EINVAL;
 	if (!id->device || !soft_id_is_ud(id) ||
 	    (id->state != SOFT_ID_BOUND && id->state != SOFT_ID_ADDR_RESOLVED))
@@ -149,7 +149,7 @@ int soft_leave_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *address)
 
 	if (!id)
 		return -1;
-	if (soft_address_is_known(address)) {
+	if (soft_address_is_ip(address)) {
 		link = find(id, address);
 		left = *link;
 		error = left ? 0 : EADDRNOTAVAIL;

@@ -43,12 +43,15 @@ func (b *Buffer) Access() rdmacore.Access { return b.access }
 // Region is the registration; nil while there is none.
 func (b *Buffer) Region() *rdmacore.MR { return b.mr }
 
-// Register registers the buffer's memory, which must not be registered.
-func (b *Buffer) Register(access rdmacore.Access) error {
+// Register registers the buffer's memory, which must not be registered, in the role's protection domain.
+func (b *Buffer) Register(access rdmacore.Access) error { return b.RegisterIn(b.role.pd, access) }
+
+// RegisterIn is Register in another protection domain.
+func (b *Buffer) RegisterIn(pd *rdmacore.PD, access rdmacore.Access) error {
 	if b.mr != nil {
 		return &Failure{What: "buffer " + b.Name + " is registered already", Hint: "dereg comes first"}
 	}
-	mr, err := b.role.pd.RegMR(b.memory, 0, b.size, access)
+	mr, err := pd.RegMR(b.memory, 0, b.size, access)
 	if err != nil {
 		return err
 	}
