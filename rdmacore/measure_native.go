@@ -21,7 +21,7 @@ var knobNames = map[string]string{
 	"rate_bits": "RateBits", "rate_messages": "RateMessages", "burst": "Burst",
 	"samples_max": "SamplesMax", "sample_ns": "SampleEvery", "histogram_digits": "HistogramDigits",
 	"histogram_highest_ns": "HistogramMax", "elsewhere": "Elsewhere", "in_flight": "InFlight",
-	"errors_max": "ErrorsMax", "timeout_ms": "Timeout", "ends": "ends", "role": "Role", "qp": "ID",
+	"errors_max": "ErrorsMax", "timeout_ms": "Timeout", "lockstep": "Lockstep", "ends": "ends", "role": "Role", "qp": "ID",
 	"length": "Length", "remote_length": "RemoteLength", "listen_or_destination": "Address",
 }
 
@@ -120,6 +120,7 @@ func (s *MeasureSpec) native() (C.struct_core_measure_spec, error) {
 		return c, knobError("Timeout", syscall.EINVAL, "%s is negative", s.Timeout)
 	}
 	c.timeout_ms = C.uint32_t(milliseconds(s.Timeout))
+	c.lockstep = oneIf(s.Lockstep)
 	return c, err
 }
 
