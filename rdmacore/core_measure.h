@@ -114,6 +114,9 @@ struct core_measure_end {
 	uint64_t remote_length;
 	uint32_t lkey;
 	uint32_t remote_rkey;
+	/* The queue pair was made with sq_sig_all, which not every device tells again (siw of Linux 6.1). */
+	uint32_t signals_all;
+	uint32_t reserved;
 	/*
 	 * Connect.  Passive: where to listen, port 0 for any.  Active: where to connect to, port 0 for the
 	 * passive end's of the same measurement; source may have family 0.

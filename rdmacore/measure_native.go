@@ -187,6 +187,6 @@ func (e *MeasureEnd) native(spec *MeasureSpec) (C.struct_core_measure_end, error
 	c.address = C.uint64_t(uintptr(unsafe.Pointer(e.Memory.c.addr))) + C.uint64_t(e.Offset)
 	c.length, c.lkey = C.uint64_t(length), C.uint32_t(e.Memory.LKey())
 	c.remote_address, c.remote_length = C.uint64_t(e.RemoteAddress), C.uint64_t(e.RemoteLength)
-	c.remote_rkey = C.uint32_t(e.RemoteKey)
+	c.remote_rkey, c.signals_all = C.uint32_t(e.RemoteKey), oneIf(e.ID.qp.attr.SignalAll)
 	return c, nil
 }

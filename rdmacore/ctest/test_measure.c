@@ -110,10 +110,10 @@ static const enum ibv_wr_opcode operations[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, 
 
 static void test_latency(const struct pair *pair)
 {
-	static const uint64_t sizes[] = {0, 1, 64, 4097};
+	static const uint64_t sizes[] = {0, 1, 4, 8, 64, 4097};
 
 	for (size_t operation = 0; operation < 3; operation++)
-		for (size_t size = 0; size < 4; size++)
+		for (size_t size = 0; size < sizeof(sizes) / sizeof(*sizes); size++)
 			for (int variant = 0; variant < 5; variant++) {
 				struct core_measure_spec spec = {
 					.kind = CORE_MEASURE_LATENCY,
@@ -208,6 +208,20 @@ static void test_bandwidth(const struct pair *pair)
 				vary(&spec, variant / 2);
 				run_on(pair, &spec);
 			}
+}
+
+/* As on iWARP, which soft is not: nothing but the device's word makes the difference. */
+static void test_without_immediate_data(const struct pair *pair)
+{
+	struct ibv_device *device = pair->client.id->verbs->device;
+	enum ibv_transport_type transport = device->transport_type;
+
+	if (!is_soft(pair->provider))
+		return;
+	device->transport_type = IBV_TRANSPORT_IWARP;
+	test_latency(pair);
+	test_bandwidth(pair);
+	device->transport_type = transport;
 }
 
 static void test_samples(const struct pair *pair)
@@ -579,6 +593,7 @@ int main(void)
 	test_refusals(&pair);
 	test_latency(&pair);
 	test_bandwidth(&pair);
+	test_without_immediate_data(&pair);
 	test_samples(&pair);
 	test_elsewhere(&pair);
 	pair_close(&pair);
