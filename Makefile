@@ -116,6 +116,10 @@ test-siw: bin/rdmarun rxe-setup ## tests on siw, iWARP in software, in the VM (t
 conformance: bin/rdmarun rxe-setup ## the same cases on soft and on rdma_rxe in the VM, traces compared
 	$(Q)tools/rxe-vm/conformance.sh
 
+.PHONY: bench-rxe
+bench-rxe: bin/rdmarun rxe-setup ## connections on rdma_rxe in the VM, step by step beside rdma-core's cmtime
+	$(Q)GO=$(GO) tools/rxe-vm/connections.sh
+
 bin/rdmacore.test: $(SOURCES) $(wildcard rdmacore/*_test.go) | setup
 	@echo "building $@"
 	$(Q)$(GO) test -c -o $@ ./rdmacore
