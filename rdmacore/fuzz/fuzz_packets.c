@@ -70,34 +70,17 @@ static void open_world(struct world *world)
 
 static void reset(struct ibv_qp *qp, const struct sim_host *peer)
 {
-	bool reliable = qp->qp_type == IBV_QPT_RC, connected = qp->qp_type != IBV_QPT_UD;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RESET, .port_num = 1, .path_mtu = IBV_MTU_256, .dest_qp_num = 0x123456,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
-		.rq_psn = RQ_PSN, .sq_psn = SQ_PSN, .qkey = SIM_QKEY, .max_dest_rd_atomic = 2,
-		.max_rd_atomic = 2, .min_rnr_timer = 1, .timeout = 8, .retry_cnt = 3, .rnr_retry = 3,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = peer->address}},
+	static const struct sim_path path = {
+		.mtu = IBV_MTU_256, .timeout = 8, .retry = 3, .rnr_retry = 3, .rnr_timer = 1, .depth = 2,
+		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
 	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE));
-	attr.qp_state = IBV_QPS_INIT;
-	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						 (connected ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE |
-						 (connected ? IBV_QP_AV | IBV_QP_PATH_MTU |
-								      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN :
-							      0) |
-						 (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC |
-								     IBV_QP_MIN_RNR_TIMER :
-							     0)));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
-						 (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-								     IBV_QP_RNR_RETRY |
-								     IBV_QP_MAX_QP_RD_ATOMIC :
-							     0)));
+	if (qp->qp_type == IBV_QPT_UD)
+		sim_ready(qp);
+	else
+		sim_connect_to(qp, peer, 0x123456, &path, SQ_PSN, RQ_PSN);
 }
 
 /* Receives in two pieces at both ends of the page, and requests of each kind that wait for an answer. */
