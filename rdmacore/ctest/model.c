@@ -211,11 +211,16 @@ void model_open(struct model_connection *connection, struct sim_host *hosts[2],
 	sim_connect(hosts[0], connection->ends[0].qp, hosts[1], connection->ends[1].qp, &path);
 }
 
+void model_settle(struct model_connection *connection)
+{
+	for (int end = 0; end < 2; end++)
+		while (poll(&connection->ends[end]))
+			;
+}
+
 void model_close(struct model_connection *connection)
 {
 	for (int end = 0; end < 2; end++) {
-		while (poll(&connection->ends[end]))
-			;
 		CHECK(!soft_destroy_qp(connection->ends[end].qp));
 		CHECK(!soft_destroy_cq(connection->ends[end].cq));
 		CHECK(!soft_dereg_mr(connection->ends[end].pool));

@@ -123,7 +123,9 @@ struct model_connection {
 /* exact, type, pool, random and tally are set.  shared: of that host, or NULL. */
 void model_open(struct model_connection *connection, struct sim_host *hosts[2],
 		struct model_shared *shared[2], uint32_t messages);
-/* Everything is posted and complete: look at all memory, and free. */
+/* Everything is posted and complete, and nothing on its way any more: take what is left to be polled. */
+void model_settle(struct model_connection *connection);
+/* Look at all memory, and free. */
 void model_close(struct model_connection *connection);
 /* Do one random thing.  False when there was nothing to do. */
 bool model_step(struct model_connection *connection);

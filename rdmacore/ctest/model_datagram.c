@@ -301,11 +301,15 @@ static void check_violations(const struct model_datagrams *datagrams)
 	CHECK(counted == datagrams->wrong_keys);
 }
 
-void model_datagrams_close(struct model_datagrams *datagrams)
+void model_datagrams_settle(struct model_datagrams *datagrams)
 {
 	for (uint32_t index = 0; index < datagrams->count; index++)
 		while (poll(datagrams, &datagrams->ports[index]))
 			;
+}
+
+void model_datagrams_close(struct model_datagrams *datagrams)
+{
 	if (datagrams->exact)
 		check_violations(datagrams);
 	for (uint32_t number = 0; datagrams->exact && number < datagrams->message_count; number++)

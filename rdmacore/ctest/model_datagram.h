@@ -50,6 +50,8 @@ struct model_datagrams {
 /* What is not of ports is set; hosts and shared queues: of each port, the latter may be NULL. */
 void model_datagrams_open(struct model_datagrams *datagrams, uint32_t count, struct sim_host **hosts,
 			  struct model_shared **shared, uint32_t messages);
+/* As model_settle and model_close. */
+void model_datagrams_settle(struct model_datagrams *datagrams);
 void model_datagrams_close(struct model_datagrams *datagrams);
 bool model_datagrams_step(struct model_datagrams *datagrams);
 /* Everything was sent; what is on its way may still come. */

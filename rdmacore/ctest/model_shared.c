@@ -75,6 +75,16 @@ void model_shared_watch(struct model_shared *shared)
 	shared->tally->limit_events++;
 }
 
+void model_shared_count(struct model_shared *shared)
+{
+	uint32_t given = 0;
+
+	for (int slot = 0; slot < MODEL_SLOTS; slot++)
+		given += shared->given[slot] != 0;
+	CHECK(given >= length_of(shared));
+	CHECK(given - length_of(shared) <= atomic_load(&soft_srq(shared->srq)->users));
+}
+
 const uint8_t *model_shared_done(struct model_shared *shared, uint64_t wr_id)
 {
 	uint64_t slot = wr_id % SLOT_OF;

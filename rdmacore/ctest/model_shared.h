@@ -29,6 +29,8 @@ void model_shared_close(struct model_shared *shared);
 bool model_shared_step(struct model_shared *shared);
 /* After anything happened: the limit event is there, or must not be. */
 void model_shared_watch(struct model_shared *shared);
+/* All has been polled: no receive is missing but what queue pairs keep for a message that never ended. */
+void model_shared_count(struct model_shared *shared);
 /* A receive is complete: where its bytes are. */
 const uint8_t *model_shared_done(struct model_shared *shared, uint64_t wr_id);
 

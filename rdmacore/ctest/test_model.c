@@ -206,6 +206,14 @@ static void close_world(struct world *world, struct tally *tally)
 {
 	struct soft_sim_counters packets;
 
+	for (uint32_t index = 0; index < world->count; index++)
+		model_settle(&world->connections[index]);
+	if (world->has_datagrams)
+		model_datagrams_settle(&world->datagrams);
+	for (uint32_t host = 0; world->has_shared && host < world->net.count; host++) {
+		model_shared_count(&world->shared[host]);
+		model_shared_count(&world->datagram_shared[host]);
+	}
 	for (uint32_t index = 0; index < world->count; index++) {
 		const struct model_flow *flows = world->connections[index].flows;
 
