@@ -1,12 +1,12 @@
 /*
  * A fuzzer that is guided by coverage and needs the C compiler only: it runs the files that are given, and for a
- * number of seconds random changes of them; what reaches code that nothing before it reached is changed
- * further.  (fuzz_packets.c has the interface of libFuzzer, for where that is installed.)
+ * number of seconds random changes of them; what goes a way through the code that nothing before it went is
+ * changed further.  (fuzz_packets.c has the interface of libFuzzer, for where that is installed.)
  *
  *   mutate [--keep FOLDER] SECONDS FILE...
  *
- * --keep writes there what reached something new.  The changes are made of one seed.  What is running when it ends badly is left in crash-input, and
- * "mutate 0 crash-input" repeats it.
+ * --keep writes there what went a new way.  The changes are made of one seed.  What is running when it ends
+ * badly is left in crash-input, and "mutate 0 crash-input" repeats it.
  */
 #include <stdbool.h>
 #include <time.h>
@@ -16,7 +16,7 @@
 
 #define LARGEST 8192
 #define FILES 4096
-#define PLACES 65536 /* in the code, by hash */
+#define PLACES (1 << 18) /* ways from one place in the code to the next, by hash */
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
@@ -61,9 +61,12 @@ void __sanitizer_cov_trace_pc(void);
 
 void __sanitizer_cov_trace_pc(void)
 {
+	static uintptr_t before;
 	uintptr_t address = (uintptr_t)__builtin_return_address(0);
-	bool *place = &reached[(address ^ address >> 16) % PLACES];
+	bool *place = &reached[(address ^ before ^ address >> 16) % PLACES];
 
+	/* Shifted, so that the way back is another one. */
+	before = address << 1;
 	reached_new |= !*place;
 	*place = true;
 }
