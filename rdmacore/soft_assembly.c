@@ -185,6 +185,7 @@ static bool fits(const struct soft_qp *qp, const struct soft_packet *packet)
 {
 	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
 	case SOFT_RDMA_READ_REQUEST:
+	case SOFT_FLUSH:
 		return packet->length <= SOFT_MAX_MESSAGE;
 	case SOFT_RDMA_WRITE_ONLY:
 	case SOFT_RDMA_WRITE_ONLY_IMMEDIATE:

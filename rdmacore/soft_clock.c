@@ -2,13 +2,18 @@
 
 #include <time.h>
 
-static uint64_t wall_now(struct soft_clock *clock)
+static uint64_t read_clock(clockid_t id)
 {
 	struct timespec now;
 
-	(void)clock;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(id, &now);
 	return (uint64_t)now.tv_sec * SOFT_SECOND + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t wall_now(struct soft_clock *clock)
+{
+	(void)clock;
+	return read_clock(CLOCK_MONOTONIC);
 }
 
 void soft_clock_wall(struct soft_clock *clock)
@@ -25,6 +30,11 @@ void soft_clock_virtual(struct soft_clock *clock)
 {
 	clock->now = virtual_now;
 	atomic_store_explicit(&clock->standing, SOFT_SECOND, memory_order_release);
+}
+
+uint64_t soft_clock_epoch(struct soft_clock *clock)
+{
+	return soft_clock_is_virtual(clock) ? 0 : read_clock(CLOCK_REALTIME) - clock->now(clock);
 }
 
 bool soft_clock_is_virtual(const struct soft_clock *clock)

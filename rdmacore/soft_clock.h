@@ -22,6 +22,11 @@ struct soft_clock {
 void soft_clock_wall(struct soft_clock *clock);
 /* Stands still at 1 s until soft_timers_advance moves it. */
 void soft_clock_virtual(struct soft_clock *clock);
+/*
+ * Nanoseconds from 1970 to the clock's 0, as it is set now.  A virtual clock begins in 1970, so that what is
+ * told of it is the same each time.
+ */
+uint64_t soft_clock_epoch(struct soft_clock *clock);
 bool soft_clock_is_virtual(const struct soft_clock *clock);
 
 #endif

@@ -8,9 +8,13 @@
 
 #include "soft_cq.h"
 #include "soft_device.h"
+#include "soft_fabric.h"
 #include "soft_mw.h"
+#include "soft_newer.h"
 #include "soft_qp.h"
 #include "soft_srq.h"
+
+#define CLOCK_KHZ 1000000 /* a tick is a nanosecond */
 
 static int context_query_port(struct ibv_context *context, uint8_t port,
 			      struct ibv_port_attr *attr, size_t attr_size)
@@ -26,16 +30,33 @@ static int context_query_port(struct ibv_context *context, uint8_t port,
 static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			   struct ibv_device_attr_ex *attr, size_t attr_size)
 {
-	struct ibv_device_attr_ex full = {.phys_port_cnt_ex = 1};
+	struct ibv_device_attr_ex full = {
+		.completion_timestamp_mask = UINT64_MAX,
+		.hca_core_clock = CLOCK_KHZ,
+		.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
+		.phys_port_cnt_ex = 1,
+	};
 
 	if (soft_context_is_removed(context))
 		return EIO;
 	if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
 		return EINVAL;
 	soft_device_attributes(soft_device(context->device), &full.orig_attr);
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | SOFT_CAP_ATOMIC_WRITE;
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | SOFT_CAP_ATOMIC_WRITE |
+				   SOFT_CAP_FLUSH_GLOBAL;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
+	return 0;
+}
+
+/* The clock of the completions' time stamps: its ticks, as programs read it, are all in tv_nsec. */
+static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	struct soft_clock *clock = &soft_device(context->device)->fabric->clock;
+
+	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
+	if (values->comp_mask)
+		values->raw_clock = (struct timespec){.tv_nsec = (long)clock->now(clock)};
 	return 0;
 }
 
@@ -98,6 +119,8 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.query_device_ex = query_device_ex;
 	context->verbs.create_srq_ex = soft_create_srq_ex;
 	context->verbs.get_srq_num = soft_get_srq_num;
+	context->verbs.modify_cq = soft_modify_cq;
+	context->verbs.query_rt_values = query_rt_values;
 	context->verbs.context.device = device;
 	context->verbs.context.ops = operations;
 	context->verbs.context.async_fd = context->async.fd;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "soft_device.h"
+#include "soft_fabric.h"
 
 static struct soft_comp_channel *soft_channel(struct ibv_comp_channel *channel)
 {
@@ -152,6 +153,7 @@ static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consum
 		struct soft_cqe *entry = &to->entries[index & to->mask];
 
 		entry->wc = from->entries[index & from->mask].wc;
+		entry->stamp = from->entries[index & from->mask].stamp;
 		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
 	}
 	atomic_store_explicit(&cq->ring, to, memory_order_release);
@@ -203,6 +205,7 @@ int soft_destroy_cq(struct ibv_cq *ibv_cq)
 	pthread_mutex_unlock(&ibv_cq->mutex);
 	if (unacknowledged)
 		return EBUSY;
+	soft_cq_end_moderation(cq);
 	if (channel)
 		soft_event_queue_remove(&channel->queue, &cq->comp_event);
 	soft_event_queue_remove(&soft_context(ibv_cq->context)->async, &cq->overflow_event.node);
@@ -259,6 +262,19 @@ int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	return 0;
 }
 
+void soft_cq_notify(struct soft_cq *cq)
+{
+	if (cq->ibv.channel)
+		soft_event_queue_push(&soft_channel(cq->ibv.channel)->queue, &cq->comp_event);
+}
+
+static uint64_t now(struct soft_cq *cq)
+{
+	struct soft_clock *clock = &soft_device(cq->ibv.context->device)->fabric->clock;
+
+	return clock->now(clock);
+}
+
 bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	bool notify = false, full, overflowed = false;
@@ -276,15 +292,19 @@ bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited)
 		struct soft_cqe *entry = &ring->entries[cq->produced & ring->mask];
 
 		entry->wc = *wc;
+		if (cq->stamps)
+			entry->stamp = now(cq);
 		atomic_store_explicit(&entry->lap, soft_cq_lap(ring, cq->produced), memory_order_release);
 		cq->produced++;
 		notify = cq->armed == SOFT_CQ_ANY || (cq->armed == SOFT_CQ_SOLICITED && solicited);
+		if (notify && cq->moderation)
+			notify = soft_cq_is_due(cq);
 		if (notify)
 			cq->armed = SOFT_CQ_IDLE;
 	}
 	pthread_mutex_unlock(&cq->lock);
-	if (notify && cq->ibv.channel)
-		soft_event_queue_push(&soft_channel(cq->ibv.channel)->queue, &cq->comp_event);
+	if (notify)
+		soft_cq_notify(cq);
 	if (overflowed)
 		soft_async_raise(cq->ibv.context, &cq->overflow_event);
 	return !full;
@@ -302,10 +322,13 @@ void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
 	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	kept = cq->produced;
 	for (uint32_t index = cq->produced; index-- != consumed;) {
-		const struct ibv_wc *wc = &ring->entries[index & ring->mask].wc;
+		const struct soft_cqe *entry = &ring->entries[index & ring->mask];
 
-		if (wc->qp_num != qp_num)
-			ring->entries[--kept & ring->mask].wc = *wc;
+		if (entry->wc.qp_num != qp_num) {
+			kept--;
+			ring->entries[kept & ring->mask].wc = entry->wc;
+			ring->entries[kept & ring->mask].stamp = entry->stamp;
+		}
 	}
 	atomic_store_explicit(&cq->consumed, kept, memory_order_release);
 	pthread_mutex_unlock(&cq->lock);

@@ -15,9 +15,11 @@
 
 #include "soft_context.h"
 #include "soft_lock.h"
+#include "soft_timer.h"
 
 struct soft_cqe {
 	struct ibv_wc wc;
+	uint64_t stamp; /* when it was added, by the fabric's clock; where the queue stamps */
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
@@ -29,6 +31,15 @@ struct soft_cq_ring {
 };
 
 enum soft_cq_armed { SOFT_CQ_IDLE, SOFT_CQ_SOLICITED, SOFT_CQ_ANY };
+
+/* Under the queue's lock. */
+struct soft_cq_moderation {
+	struct soft_cq *cq;
+	struct soft_timer timer; /* armed while any wait */
+	uint32_t count; /* completions an event is for; 0: it is off */
+	uint32_t waiting; /* completions that would have been an event */
+	uint64_t period; /* nanoseconds that the first of them waits at most */
+};
 
 struct soft_cq {
 	union {
@@ -51,6 +62,8 @@ struct soft_cq {
 	uint32_t consumed_seen; /* a past value of consumed, read again when the ring looks full */
 	enum soft_cq_armed armed;
 	bool overflowed;
+	bool stamps; /* completions have their time */
+	struct soft_cq_moderation *moderation; /* NULL until somebody asks for it */
 
 	pthread_mutex_t consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t consumed;
@@ -89,6 +102,16 @@ bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited);
  * again would take them for those of its new requests.  The drivers of InfiniBand devices do so as well.
  */
 void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num);
+
+/* soft_cq_moderate.c */
+
+/* EOPNOTSUPP for attributes that there are not; ENOMEM.  A count or a period of 0: an event at once, as before. */
+int soft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+/* A completion came that is worth an event: whether it is time for one.  cq->lock is held. */
+bool soft_cq_is_due(struct soft_cq *cq);
+void soft_cq_end_moderation(struct soft_cq *cq);
+/* An event on the queue's channel. */
+void soft_cq_notify(struct soft_cq *cq);
 
 /* soft_cq_extended.c: a queue that is read in place.  EOPNOTSUPP for fields that are not standard. */
 struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);

@@ -3,6 +3,9 @@
 
 #include "soft_cq.h"
 #include "soft_device.h"
+#include "soft_fabric.h"
+
+#define STAMPS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
 static struct soft_cq *cq_of(struct ibv_cq_ex *cq)
 {
@@ -86,12 +89,24 @@ READER(uint32_t, slid, slid)
 READER(uint8_t, sl, sl)
 READER(uint8_t, dlid_path_bits, dlid_path_bits)
 
+/* In ticks of the device's clock, which are nanoseconds (hca_core_clock of ibv_query_device_ex). */
+static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
+{
+	return soft_container_of(cq_of(cq)->current, struct soft_cqe, wc)->stamp;
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+{
+	return read_completion_ts(cq) +
+	       soft_clock_epoch(&soft_device(cq->context->device)->fabric->clock);
+}
+
 struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	struct ibv_cq_ex *extended;
 	struct ibv_cq *cq;
 
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
+	if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | STAMPS) ||
 	    attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	     attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
@@ -106,6 +121,7 @@ struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 			    (int)attr->comp_vector);
 	if (!cq)
 		return NULL;
+	soft_cq(cq)->stamps = attr->wc_flags & STAMPS;
 	extended = &soft_cq(cq)->extended;
 	extended->start_poll = start_poll;
 	extended->next_poll = next_poll;
@@ -120,5 +136,9 @@ struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	extended->read_slid = read_slid;
 	extended->read_sl = read_sl;
 	extended->read_dlid_path_bits = read_dlid_path_bits;
+	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		extended->read_completion_ts = read_completion_ts;
+	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		extended->read_completion_wallclock_ns = read_completion_wallclock_ns;
 	return extended;
 }

@@ -15,7 +15,6 @@
 #include "soft_table.h"
 
 #define SOFT_VENDOR_ID 0xffffff /* no company's OUI, as rdma_rxe has it; 0 is taken for "unknown" */
-#define SOFT_CAP_ATOMIC_WRITE (UINT64_C(1) << 40) /* of device_cap_flags_ex; newer than the headers */
 #define SOFT_MAX_RD_ATOMIC 128
 #define SOFT_MAX_SGE 32
 #define SOFT_MAX_WR (1 << 20)

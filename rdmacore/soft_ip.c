@@ -57,21 +57,31 @@ void soft_ip_make(uint8_t header[SOFT_GRH], const struct ibv_global_route *route
 	memcpy(&header[24], route->dgid.raw, 16);
 }
 
-void soft_ip_finish(uint8_t header[SOFT_GRH], uint32_t length)
+/* RFC 1071, over an IPv4 header; 0xffff when its checksum is right. */
+static uint32_t sum_words(const uint8_t header[SOFT_IPV4_HEADER])
 {
 	uint32_t sum = 0;
 
+	for (int word = 0; word < SOFT_IPV4_HEADER; word += 2)
+		sum += get16(&header[word]);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+bool soft_ip_is_whole(const uint8_t *datagram, size_t length)
+{
+	return length < SOFT_IPV4_HEADER || datagram[0] != 0x45 || sum_words(datagram) == 0xffff;
+}
+
+void soft_ip_finish(uint8_t header[SOFT_GRH], uint32_t length)
+{
 	if (header[0] >> 4 == 6) {
 		put16(&header[4], length);
 		return;
 	}
 	header += IPV4_OFFSET;
 	put16(&header[2], length + SOFT_IPV4_HEADER);
-	for (int word = 0; word < SOFT_IPV4_HEADER; word += 2)
-		sum += get16(&header[word]);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	put16(&header[10], ~sum & 0xffff);
+	put16(&header[10], ~sum_words(header) & 0xffff);
 }
 
 size_t soft_ip_parse(const uint8_t *datagram, size_t length, uint8_t header[SOFT_GRH],

@@ -7,12 +7,13 @@
 #include "soft_context.h"
 #include "soft_device.h"
 #include "soft_lock.h"
+#include "soft_newer.h"
 #include "soft_pd.h"
 
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
-	 IBV_ACCESS_RELAXED_ORDERING)
+	 SOFT_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_RELAXED_ORDERING)
 
 int soft_mr_table_init(struct soft_mr_table *table, uint64_t random)
 {
@@ -83,6 +84,22 @@ struct soft_mr_slot *soft_mr_slot(struct soft_mr_table *table, uint32_t key)
 	uint32_t index = key >> 8;
 
 	return index && index < table->used ? slot_of(table, index) : NULL;
+}
+
+bool soft_mr_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address, uint64_t *length)
+{
+	uint32_t index = key >> 8;
+	struct soft_mr_slot *leaf, *slot;
+
+	if (index >= SOFT_MR_MAX)
+		return false;
+	leaf = atomic_load_explicit(&table->leaves[index / SOFT_MR_LEAF], memory_order_acquire);
+	if (!leaf)
+		return false;
+	slot = &leaf[index % SOFT_MR_LEAF];
+	*address = atomic_load_explicit(&slot->address, memory_order_acquire);
+	*length = atomic_load_explicit(&slot->length, memory_order_acquire);
+	return true;
 }
 
 /* 0 or an errno value: what cannot be registered. */

@@ -13,6 +13,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SOFT_MR_LEAF 1024
@@ -77,6 +78,12 @@ uint32_t soft_mr_take_slot(struct soft_mr_table *table, struct soft_mr_slot **sl
 void soft_mr_free_slot(struct soft_mr_table *table, uint32_t index);
 /* The slot of a key that was handed out once, whatever it is now; NULL for any other. */
 struct soft_mr_slot *soft_mr_slot(struct soft_mr_table *table, uint32_t key);
+
+/*
+ * What the key covers, whoever may use it; false for a key that was never handed out.  What is found may be
+ * of another key by now, so soft_mr_translate has the last word.
+ */
+bool soft_mr_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address, uint64_t *length);
 
 /*
  * The memory behind [address, address + length) when key belongs to pd, covers that range and grants

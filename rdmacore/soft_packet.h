@@ -49,6 +49,7 @@ enum soft_operation {
 	SOFT_FETCH_ADD = 0x14,
 	SOFT_SEND_LAST_INVALIDATE = 0x16,
 	SOFT_SEND_ONLY_INVALIDATE = 0x17,
+	SOFT_FLUSH = 0x1c, /* IBTA 1.6, as the next one, and answered like it */
 	SOFT_ATOMIC_WRITE = 0x1d, /* IBTA 1.6; answered with an RDMA_READ_RESPONSE_ONLY of no bytes */
 };
 
@@ -112,12 +113,13 @@ struct soft_packet {
 	uint32_t destination; /* queue pair number */
 	uint32_t source; /* queue pair number */
 	uint32_t queue_key; /* datagrams */
+	uint8_t placement, selectivity; /* FLUSH: enums of soft_newer.h */
 	uint32_t psn;
 	uint32_t msn; /* ACKNOWLEDGE, RDMA_READ_RESPONSE: messages executed so far */
 	uint32_t immediate; /* as the user gave it; SEND_ONLY_INVALIDATE: the key */
 	uint32_t rkey;
 	uint64_t remote_address;
-	uint64_t length; /* payload, or bytes asked for by a READ */
+	uint64_t length; /* payload, or bytes asked for by a READ, or to be flushed */
 	uint64_t operand; /* to add, or to swap in; ATOMIC_ACKNOWLEDGE: what was there before */
 	uint64_t compare;
 	const struct soft_ah *ah; /* datagrams: the way */

@@ -28,11 +28,14 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 		return false;
 	if (!((wr->send_flags & IBV_SEND_INLINE) | kind->traits))
 		return true;
+	if (kind->traits & SOFT_FLUSHES)
+		return false;
 	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) && *length != sizeof(uint64_t))
 		return false;
 	if (!(wr->send_flags & IBV_SEND_INLINE))
 		return true;
-	return (kind->traits & (SOFT_RESPONDS | SOFT_PLACES)) != SOFT_RESPONDS && *length <= qp->cap.max_inline_data;
+	return (kind->traits & (SOFT_RESPONDS | SOFT_PLACES)) != SOFT_RESPONDS &&
+	       *length <= qp->cap.max_inline_data;
 }
 
 /* Inline data is copied behind the request now, so the user may reuse its memory at once. */

@@ -15,6 +15,7 @@
 
 #include "soft_context.h"
 #include "soft_lock.h"
+#include "soft_newer.h"
 #include "soft_packet.h"
 #include "soft_pd.h"
 #include "soft_receive.h"
@@ -95,6 +96,7 @@ struct soft_qp {
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex extended; /* begins with ibv */
+		struct soft_newer_qp_ex newer;
 	};
 	_Atomic unsigned int references; /* the owner, a peer's link, and short holds */
 	/*

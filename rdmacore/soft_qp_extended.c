@@ -37,7 +37,8 @@ static void finish(struct soft_qp *qp)
 	kind = soft_request_kind(wqe->opcode);
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM && !wqe->ah)
 		fail(qp, EINVAL);
-	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) && wqe->length != sizeof(uint64_t))
+	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) &&
+	    wqe->length != (kind->traits & SOFT_FLUSHES ? 0 : sizeof(uint64_t)))
 		fail(qp, EINVAL);
 	if (kind->traits & SOFT_ATOMIC)
 		memcpy(soft_request_operands(wqe), qp->builder.operands, sizeof(qp->builder.operands));
@@ -158,6 +159,24 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addres
 	wqe->length = sizeof(uint64_t);
 	wqe->sge[0] = (struct ibv_sge){(uintptr_t)&wqe->sge[1], wqe->length, 0};
 	memcpy(&wqe->sge[1], value, sizeof(uint64_t));
+}
+
+/* Which placements there are is the responder's to say, but for what no packet can hold. */
+static void wr_flush(struct ibv_qp_ex *extended, uint32_t rkey, uint64_t address, size_t length,
+		     uint8_t type, uint8_t level)
+{
+	struct soft_qp *qp = qp_of(extended);
+	struct soft_send_wqe *wqe;
+
+	begin_rdma(extended, (enum ibv_wr_opcode)SOFT_WR_FLUSH, SOFT_QP_EX_WITH_FLUSH, rkey, address,
+		   (uint32_t)length);
+	wqe = qp->builder.wqe;
+	if (!wqe)
+		return;
+	wqe->queue_key = type | (uint32_t)level << 8;
+	if (length > SOFT_MAX_MESSAGE || !type ||
+	    type & ~(SOFT_PLACE_GLOBAL | SOFT_PLACE_PERSISTENT) || level > SOFT_SELECT_REGION)
+		fail(qp, EINVAL);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t key)
@@ -311,6 +330,8 @@ static uint64_t operations_of(enum ibv_qp_type type)
 
 	if (soft_request_kind(IBV_WR_ATOMIC_WRITE)->services & soft_request_service(type))
 		operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+	if (soft_request_kind(SOFT_WR_FLUSH)->services & soft_request_service(type))
+		operations |= SOFT_QP_EX_WITH_FLUSH;
 	/* The other flags are numbered like the opcodes. */
 	for (size_t row = 0; row < sizeof(opcodes) / sizeof(opcodes[0]); row++)
 		if (soft_request_kind(opcodes[row])->services & soft_request_service(type))
@@ -368,6 +389,7 @@ struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 		soft_qp(qp)->builder.operations = operations;
 		soft_qp(qp)->builder.present = true;
 		set_builders(&soft_qp(qp)->extended);
+		soft_qp(qp)->newer.wr_flush = wr_flush;
 	}
 	return qp;
 }

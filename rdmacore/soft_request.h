@@ -15,7 +15,8 @@ struct soft_qp;
 
 /*
  * Followed in the ring by its scatter/gather list or its inline data.  An atomic's operands stand behind
- * its list; the one entry of a BIND_MW says what is bound (soft_mw.h).
+ * its list; the one entry of a BIND_MW says what is bound (soft_mw.h).  A FLUSH brings no data: its length is
+ * in immediate, what it is for in queue_key.
  */
 struct soft_send_wqe {
 	uint64_t wr_id;
@@ -43,7 +44,8 @@ enum { SOFT_RC = 1, SOFT_UC = 2, SOFT_UD = 4 };
 
 enum soft_request_trait {
 	SOFT_RESPONDS = 1, /* READ and atomics: counted by max_rd_atomic, waited for by a fence */
-	SOFT_PLACES = 8, /* of those, what brings data there and nothing back: ATOMIC_WRITE */
+	SOFT_PLACES = 8, /* of those, what brings nothing back: ATOMIC_WRITE, FLUSH */
+	SOFT_FLUSHES = 16, /* only ibv_wr_*(3) can say it */
 	SOFT_ATOMIC = 2,
 	SOFT_LOCAL = 4, /* no packet: the requester itself executes it */
 };

@@ -175,7 +175,7 @@ static void execute_atomic(struct soft_qp *qp, const struct soft_packet *packet,
 		soft_atomic_execute(qp, packet, segment.address, response);
 }
 
-/* Of no bytes: it tells that the 8 of an ATOMIC_WRITE are in place. */
+/* Of no bytes: it tells that the 8 of an ATOMIC_WRITE, or what a FLUSH asks for, are in place. */
 static void answer_placed(struct soft_packet *response)
 {
 	response->opcode = SOFT_RDMA_READ_RESPONSE_ONLY;
@@ -205,6 +205,43 @@ static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *p
 	soft_segments_copy(&value, packet->segments, sizeof(word));
 	/* What was written before it, by whatever request, is seen by who sees it. */
 	__atomic_store_n((uint64_t *)segment.address, word, __ATOMIC_RELEASE);
+	answer_placed(response);
+}
+
+/*
+ * What was written there before is seen by everybody from now on (IBTA annex A19).  The memory is this
+ * machine's own, which keeps nothing for ever, so that no region grants the persistent placement.
+ */
+static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
+			  struct soft_packet *response)
+{
+	bool global = packet->placement & SOFT_PLACE_GLOBAL;
+	bool persistent = packet->placement & SOFT_PLACE_PERSISTENT;
+	uint32_t access = (global ? SOFT_ACCESS_FLUSH_GLOBAL : 0u) |
+			  (persistent ? SOFT_ACCESS_FLUSH_PERSISTENT : 0u);
+	struct soft_segment segment;
+	struct soft_packet whole;
+
+	if (!responds(qp, response))
+		return;
+	if (!access || packet->placement & ~(SOFT_PLACE_GLOBAL | SOFT_PLACE_PERSISTENT) ||
+	    packet->selectivity > SOFT_SELECT_REGION ||
+	    (qp->attr.qp_access_flags & access) != access) {
+		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		return;
+	}
+	whole.rkey = packet->rkey;
+	whole.remote_address = packet->remote_address;
+	whole.length = packet->length;
+	if (packet->selectivity == SOFT_SELECT_REGION &&
+	    !soft_mr_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address,
+			    &whole.length)) {
+		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+		return;
+	}
+	if (!target(qp, &whole, access, response, &segment))
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
 	answer_placed(response);
 }
 
@@ -241,6 +278,9 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 	case SOFT_FETCH_ADD:
 		execute_atomic(qp, packet, response);
 		break;
+	case SOFT_FLUSH:
+		execute_flush(qp, packet, response);
+		break;
 	case SOFT_ATOMIC_WRITE:
 		execute_atomic_write(qp, packet, response);
 		break;
@@ -270,8 +310,8 @@ void soft_responder_begin_answer(struct soft_qp *qp, struct soft_packet *respons
 static bool repeat(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response)
 {
 	begin_answer(qp, response, qp->responder.psn - 1);
-	if (packet->opcode == SOFT_ATOMIC_WRITE) {
-		/* Not again: another may have written meanwhile. */
+	if (packet->opcode == SOFT_ATOMIC_WRITE || packet->opcode == SOFT_FLUSH) {
+		/* Not again: another may have written meanwhile, and what was flushed stays so. */
 		response->psn = packet->psn;
 		answer_placed(response);
 		return true;

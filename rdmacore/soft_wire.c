@@ -12,16 +12,18 @@ enum header {
 	PAYLOAD = 32,
 	KNOWN = 64,
 	UNRELIABLE = 128, /* an operation of UC as well */
+	FETH = 256,
 };
 
 #define DETH_LENGTH 8
+#define FETH_LENGTH 4
 #define RETH_LENGTH 16
 #define ATOMIC_ETH_LENGTH 28
 #define AETH_LENGTH 4
 #define ATOMIC_ACK_ETH_LENGTH 8
 #define IMMEDIATE_LENGTH 4
 
-static const uint8_t operations[SOFT_OPERATION + 1] = {
+static const uint16_t operations[SOFT_OPERATION + 1] = {
 	[SOFT_SEND_FIRST] = KNOWN | UNRELIABLE | PAYLOAD,
 	[SOFT_SEND_MIDDLE] = KNOWN | UNRELIABLE | PAYLOAD,
 	[SOFT_SEND_LAST] = KNOWN | UNRELIABLE | PAYLOAD,
@@ -45,11 +47,12 @@ static const uint8_t operations[SOFT_OPERATION + 1] = {
 	[SOFT_FETCH_ADD] = KNOWN | ATOMIC_ETH,
 	[SOFT_SEND_LAST_INVALIDATE] = KNOWN | IMMEDIATE | PAYLOAD,
 	[SOFT_SEND_ONLY_INVALIDATE] = KNOWN | IMMEDIATE | PAYLOAD,
+	[SOFT_FLUSH] = KNOWN | FETH | RETH,
 	[SOFT_ATOMIC_WRITE] = KNOWN | RETH | PAYLOAD,
 };
 
 /* 0 for what there is not. */
-static uint8_t headers_of(uint8_t opcode)
+static uint16_t headers_of(uint8_t opcode)
 {
 	uint8_t operation = opcode & SOFT_OPERATION;
 
@@ -72,12 +75,14 @@ static bool is_datagram(uint8_t opcode)
 	return (opcode & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM;
 }
 
-static size_t headers_length(uint8_t opcode, uint8_t headers)
+static size_t headers_length(uint8_t opcode, uint16_t headers)
 {
 	size_t length = SOFT_WIRE_BTH;
 
 	if (is_datagram(opcode))
 		length += DETH_LENGTH;
+	if (headers & FETH)
+		length += FETH_LENGTH;
 	if (headers & RETH)
 		length += RETH_LENGTH;
 	if (headers & ATOMIC_ETH)
@@ -132,7 +137,7 @@ static uint64_t get64(const uint8_t *place)
 
 size_t soft_wire_length(const struct soft_packet *packet)
 {
-	uint8_t headers = headers_of(packet->opcode);
+	uint16_t headers = headers_of(packet->opcode);
 	size_t length = headers_length(packet->opcode, headers);
 
 	if (!headers)
@@ -142,13 +147,15 @@ size_t soft_wire_length(const struct soft_packet *packet)
 	return length + SOFT_WIRE_ICRC;
 }
 
-static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, uint8_t headers)
+static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, uint16_t headers)
 {
 	if (is_datagram(packet->opcode)) {
 		place = put32(place, packet->queue_key);
 		*place++ = 0;
 		place = put24(place, packet->source);
 	}
+	if (headers & FETH)
+		place = put32(place, (packet->selectivity & 3u) << 4 | (packet->placement & 15u));
 	if (headers & RETH) {
 		place = put64(place, packet->remote_address);
 		place = put32(place, packet->rkey);
@@ -181,7 +188,7 @@ static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, ui
 
 size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 {
-	uint8_t headers = headers_of(packet->opcode);
+	uint16_t headers = headers_of(packet->opcode);
 	uint8_t pad = headers & PAYLOAD ? padding(packet->length) : 0;
 	uint8_t *place = bytes;
 
@@ -207,12 +214,17 @@ size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 }
 
 /* What follows the BTH; returns where the payload begins. */
-static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint8_t headers)
+static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint16_t headers)
 {
 	if (is_datagram(packet->opcode)) {
 		packet->queue_key = get32(place);
 		packet->source = get24(place + 5);
 		place += DETH_LENGTH;
+	}
+	if (headers & FETH) {
+		packet->placement = place[3] & 15;
+		packet->selectivity = place[3] >> 4 & 3;
+		place += FETH_LENGTH;
 	}
 	if (headers & RETH) {
 		packet->remote_address = get64(place);
@@ -248,7 +260,7 @@ static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint8_t 
 
 bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet)
 {
-	uint8_t headers, pad;
+	uint16_t headers, pad;
 	size_t before;
 
 	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
@@ -278,7 +290,7 @@ bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet)
 	packet->segments[0] = (struct soft_segment){get_headers(bytes + SOFT_WIRE_BTH, packet, headers),
 						    length};
 	packet->length = length;
-	if (packet->opcode == SOFT_RDMA_READ_REQUEST)
+	if (packet->opcode == SOFT_RDMA_READ_REQUEST || packet->opcode == SOFT_FLUSH)
 		packet->length = packet->message_length;
 	else if (headers & (ATOMIC_ETH | ATOMIC_ACK_ETH))
 		packet->length = sizeof(packet->operand);

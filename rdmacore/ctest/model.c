@@ -4,302 +4,11 @@
 #include "../soft_mr.h"
 #include "../soft_qp.h"
 #include "check.h"
-
-#define RECEIVE (UINT64_C(1) << 63) /* of wr_id; the rest is the index */
-#define GUARD 0xa5
-#define UNRELIABLE_POWER 12 /* the longest message that must find a receive */
+#include "model_shared.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)
 {
-	return soft_random_next(connection->random) % limit;
-}
-
-/* --- memory ----------------------------------------------------------------------------------- */
-
-static void open_memory(struct model_memory *memory, struct sim_host *host, uint32_t size)
-{
-	uint8_t *all = malloc(size + 2 * MODEL_GUARD);
-
-	CHECK(all);
-	memset(all, GUARD, MODEL_GUARD);
-	memset(all + MODEL_GUARD + size, GUARD, MODEL_GUARD);
-	*memory = (struct model_memory){.bytes = all + MODEL_GUARD};
-	memory->mr = soft_reg_mr(host->pd, memory->bytes, size,
-				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-					 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-	CHECK(memory->mr);
-}
-
-static void close_memory(struct model_memory *memory, uint32_t size)
-{
-	for (int byte = 0; byte < MODEL_GUARD; byte++)
-		CHECK(memory->bytes[byte - MODEL_GUARD] == GUARD && memory->bytes[size + byte] == GUARD);
-	CHECK(!soft_dereg_mr(memory->mr));
-	free(memory->bytes - MODEL_GUARD);
-}
-
-/* Take a piece of a ring, in one stretch; false when there is no room. */
-static bool take(struct model_memory *ring, uint32_t length, uint64_t *place)
-{
-	uint64_t head = ring->head;
-
-	if (head % MODEL_AREA + length > MODEL_AREA)
-		head += MODEL_AREA - head % MODEL_AREA;
-	head = (head + 7) & ~UINT64_C(7); /* atomics return to aligned words */
-	if (head % MODEL_AREA + length > MODEL_AREA || head + length - ring->tail > MODEL_AREA)
-		return false;
-	*place = head;
-	ring->head = head + length;
-	return true;
-}
-
-static uint8_t *at(const struct model_memory *ring, uint64_t place)
-{
-	return ring->bytes + place % MODEL_AREA;
-}
-
-/* A stretch of memory as a list of random pieces, some of them empty. */
-static int cut(struct model_connection *connection, const uint8_t *bytes, uint32_t length, uint32_t key,
-	       struct ibv_sge *list)
-{
-	int pieces = 1 + (int)below(connection, MODEL_PIECES);
-	uint32_t done = 0;
-
-	if (!length && below(connection, 2))
-		return 0;
-	for (int piece = 0; piece < pieces; piece++) {
-		uint32_t step = piece + 1 == pieces ? length - done :
-						      (uint32_t)below(connection, length - done + 1);
-
-		list[piece] = (struct ibv_sge){(uintptr_t)bytes + done, step, key};
-		done += step;
-	}
-	return pieces;
-}
-
-/* --- posting ---------------------------------------------------------------------------------- */
-
-static const enum ibv_wr_opcode reliable[] = {
-	IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-	IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE,
-};
-static const enum ibv_wr_opcode unreliable[] = {
-	IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
-};
-
-static enum ibv_wr_opcode random_opcode(struct model_connection *connection)
-{
-	if (connection->type == IBV_QPT_RC)
-		return reliable[below(connection, sizeof(reliable) / sizeof(reliable[0]))];
-	/* Where messages may be lost, each says which one it is. */
-	return unreliable[connection->exact ?
-				  below(connection, sizeof(unreliable) / sizeof(unreliable[0])) :
-				  1 + 2 * below(connection, 2)];
-}
-
-static uint32_t random_length(struct model_connection *connection)
-{
-	uint32_t power = (uint32_t)below(connection, below(connection, 16) ? 12 : 17);
-
-	if (connection->type != IBV_QPT_RC && power > UNRELIABLE_POWER)
-		power = UNRELIABLE_POWER;
-	return (uint32_t)below(connection, (UINT64_C(1) << power) + 1);
-}
-
-static bool is_atomic(enum ibv_wr_opcode opcode)
-{
-	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-/* Of an aligned word, and no other. */
-static bool is_of_word(enum ibv_wr_opcode opcode)
-{
-	return is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE;
-}
-
-static bool reads(enum ibv_wr_opcode opcode)
-{
-	return opcode == IBV_WR_RDMA_READ || is_atomic(opcode);
-}
-
-static bool needs_receive(enum ibv_wr_opcode opcode)
-{
-	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
-	       opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
-/*
- * A READ that was lost is executed again, so what follows it may be seen by it, unless that is fenced
- * (IBTA 10.8.3.3).
- */
-static void order_after_reads(struct model_flow *flow, uint32_t place, struct ibv_send_wr *wr)
-{
-	bool overlaps = place < flow->read_end && place + flow->requests[flow->posted % MODEL_DEPTH].length >
-							   flow->read_first;
-
-	if ((int32_t)(flow->completed - flow->reads_until) > 0) {
-		flow->read_first = UINT32_MAX;
-		flow->read_end = 0;
-	} else if (overlaps) {
-		wr->send_flags |= IBV_SEND_FENCE;
-	}
-}
-
-static void note_read(struct model_flow *flow, uint32_t place, uint32_t length)
-{
-	if ((int32_t)(flow->completed - flow->reads_until) > 0) {
-		flow->read_first = UINT32_MAX;
-		flow->read_end = 0;
-	}
-	if (place < flow->read_first)
-		flow->read_first = place;
-	if (place + length > flow->read_end)
-		flow->read_end = place + length;
-	flow->reads_until = flow->posted;
-}
-
-/* What it does to the shadow, and what it must bring back. */
-static void foretell(struct model_flow *flow, struct model_request *request, uint32_t place,
-		     struct ibv_send_wr *wr)
-{
-	struct model_connection *connection = flow->connection;
-	uint8_t *shadow = flow->shadow + place;
-	uint64_t word;
-
-	if (request->opcode == IBV_WR_RDMA_WRITE || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
-	    request->opcode == IBV_WR_ATOMIC_WRITE) {
-		order_after_reads(flow, place, wr);
-		memcpy(shadow, connection->pool + request->source, request->length);
-	}
-	if (!reads(request->opcode))
-		return;
-	request->expected = malloc(request->length + 1);
-	CHECK(request->expected);
-	memcpy(request->expected, shadow, request->length);
-	if (request->opcode == IBV_WR_RDMA_READ) {
-		note_read(flow, place, request->length);
-		return;
-	}
-	order_after_reads(flow, place, wr);
-	memcpy(&word, shadow, sizeof(word));
-	wr->wr.atomic.compare_add = below(connection, 2) ? word : soft_random_next(connection->random);
-	wr->wr.atomic.swap = soft_random_next(connection->random);
-	if (request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		word += wr->wr.atomic.compare_add;
-	else if (word == wr->wr.atomic.compare_add)
-		word = wr->wr.atomic.swap;
-	memcpy(shadow, &word, sizeof(word));
-}
-
-static void expect_message(struct model_flow *flow, const struct model_request *request, uint32_t immediate)
-{
-	flow->messages[flow->message_count++] = (struct model_message){
-		.source = request->source,
-		.length = request->length,
-		.immediate = immediate,
-		.with_immediate = request->opcode != IBV_WR_SEND,
-		.written = request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM,
-	};
-}
-
-/* One request more, in wr; false when there is no room for it now. */
-static bool make_request(struct model_flow *flow, struct ibv_send_wr *wr, struct ibv_sge *list)
-{
-	struct model_connection *connection = flow->connection;
-	struct model_request *request = &flow->requests[flow->posted % MODEL_DEPTH];
-	uint32_t place;
-	bool inlined;
-
-	*request = (struct model_request){.opcode = random_opcode(connection)};
-	request->length = is_of_word(request->opcode) ? sizeof(uint64_t) : random_length(connection);
-	/* What arrives unreliably and finds no receive is lost. */
-	if (connection->type != IBV_QPT_RC && connection->exact && needs_receive(request->opcode) &&
-	    flow->receives_posted == flow->message_count)
-		return false;
-	if (reads(request->opcode) && !take(&flow->sink, request->length, &request->sink))
-		return false;
-	request->source = (uint32_t)below(connection, MODEL_AREA - request->length + 1);
-	place = (uint32_t)below(connection, MODEL_AREA - request->length + 1);
-	if (is_of_word(request->opcode))
-		place &= ~7u;
-	/* The queue must not fill with requests that nobody hears of. */
-	request->signaled = below(connection, 4) || flow->left == 1 ||
-			    flow->posted % (MODEL_DEPTH / 2) == 0;
-	inlined = !reads(request->opcode) && request->length <= 128 && below(connection, 2);
-	*wr = (struct ibv_send_wr){
-		.wr_id = flow->posted,
-		.sg_list = list,
-		.opcode = request->opcode,
-		.send_flags = (request->signaled ? IBV_SEND_SIGNALED : 0) | (inlined ? IBV_SEND_INLINE : 0) |
-			      (below(connection, 8) ? 0 : IBV_SEND_FENCE) |
-			      (below(connection, 8) ? 0 : IBV_SEND_SOLICITED),
-		/* Where messages may be lost: its number. */
-		.imm_data = connection->exact ? (uint32_t)below(connection, UINT32_MAX) : flow->message_count,
-	};
-	if (reads(request->opcode))
-		wr->num_sge = cut(connection, at(&flow->sink, request->sink), request->length,
-				  flow->sink.mr->lkey, list);
-	else
-		wr->num_sge = cut(connection, connection->pool + request->source, request->length,
-				  flow->from->pool->lkey, list);
-	wr->wr.rdma.remote_addr = (uintptr_t)flow->window.bytes + place;
-	wr->wr.rdma.rkey = flow->window.mr->rkey;
-	if (is_atomic(request->opcode)) {
-		wr->wr.atomic.remote_addr = (uintptr_t)flow->window.bytes + place;
-		wr->wr.atomic.rkey = flow->window.mr->rkey;
-	}
-	foretell(flow, request, place, wr);
-	if (needs_receive(request->opcode))
-		expect_message(flow, request, wr->imm_data);
-	flow->posted++;
-	flow->left--;
-	return true;
-}
-
-static bool post_sends(struct model_flow *flow)
-{
-	struct ibv_send_wr wrs[4], *bad;
-	struct ibv_sge lists[4][MODEL_PIECES];
-	uint32_t count = 0, wanted = 1 + (uint32_t)below(flow->connection, 4);
-
-	while (count < wanted && flow->left && flow->posted - flow->completed < MODEL_DEPTH &&
-	       make_request(flow, &wrs[count], lists[count])) {
-		if (count)
-			wrs[count - 1].next = &wrs[count];
-		count++;
-	}
-	if (count)
-		CHECK(!soft_post_send(flow->from->qp, wrs, &bad));
-	return count;
-}
-
-static bool post_receives(struct model_flow *flow)
-{
-	uint32_t count = 0, wanted = 1 + (uint32_t)below(flow->connection, MODEL_DEPTH);
-
-	for (; count < wanted && flow->receives_posted - flow->receives_done < MODEL_DEPTH; count++) {
-		struct model_receive *receive = &flow->queue[flow->receives_posted % MODEL_DEPTH];
-		struct ibv_sge list[MODEL_PIECES];
-		struct ibv_recv_wr wr = {.wr_id = RECEIVE | flow->receives_posted, .sg_list = list}, *bad;
-		/* The longest that may come, where nothing was sent yet. */
-		uint32_t length = MODEL_LARGEST;
-
-		if (flow->connection->type != IBV_QPT_RC)
-			length = 1u << UNRELIABLE_POWER;
-		else if (flow->receives_posted < flow->message_count)
-			length = flow->messages[flow->receives_posted].length +
-				 (uint32_t)below(flow->connection, 64);
-		else if (flow->receives_posted > flow->receives_done)
-			break; /* one of that size is enough */
-		if (!take(&flow->receives, length, &receive->place))
-			break;
-		receive->length = length;
-		wr.num_sge = cut(flow->connection, at(&flow->receives, receive->place), length,
-				 flow->receives.mr->lkey, list);
-		CHECK(!soft_post_recv(flow->to->qp, &wr, &bad));
-		flow->receives_posted++;
-	}
-	return count;
+	return model_below(connection->random, limit);
 }
 
 /* --- completions ------------------------------------------------------------------------------ */
@@ -308,10 +17,12 @@ static void finish_request(struct model_flow *flow, bool success)
 {
 	struct model_request *request = &flow->requests[flow->completed++ % MODEL_DEPTH];
 
-	if (!reads(request->opcode))
+	if (request->window)
+		model_window_changed(request->window, success);
+	if (!model_reads(request->opcode))
 		return;
 	if (success)
-		CHECK(!memcmp(at(&flow->sink, request->sink), request->expected, request->length));
+		CHECK(!memcmp(model_at(&flow->sink, request->sink), request->expected, request->length));
 	flow->sink.tail = request->sink + request->length;
 	free(request->expected);
 }
@@ -344,28 +55,48 @@ static void request_completes(struct model_flow *flow, const struct ibv_wc *wc)
 	finish_request(flow, false);
 	end->failed = true;
 	flow->left = 0;
-	++*flow->connection->failures;
+	flow->connection->tally->failures++;
 }
 
 static void check_message(struct model_flow *flow, const struct model_message *message,
-			  const struct model_receive *receive, const struct ibv_wc *wc)
+			  const uint8_t *bytes, const struct ibv_wc *wc)
 {
 	CHECK(wc->byte_len == message->length);
 	CHECK(wc->opcode == (message->written ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV));
 	CHECK(!(wc->wc_flags & IBV_WC_WITH_IMM) == !message->with_immediate);
 	CHECK(!message->with_immediate || wc->imm_data == message->immediate);
+	CHECK(!(wc->wc_flags & IBV_WC_WITH_INV) == !message->window);
+	CHECK(!message->window || wc->invalidated_rkey == message->window->key);
+	if (message->window)
+		message->window->state = MODEL_FREE;
 	if (!message->written)
-		CHECK(!memcmp(at(&flow->receives, receive->place),
-			      flow->connection->pool + message->source, message->length));
+		CHECK(!memcmp(bytes, flow->connection->pool + message->source, message->length));
+}
+
+/* The receive that is complete is the next one; where its bytes are. */
+static const uint8_t *take_receive(struct model_flow *flow, const struct ibv_wc *wc)
+{
+	struct model_receive *receive = &flow->queue[flow->receives_done % MODEL_DEPTH];
+	struct model_end *end = flow->to;
+
+	if (end->shared) {
+		const uint8_t *bytes = model_shared_done(end->shared, wc->wr_id);
+
+		/* What a lost message had taken serves a later one, so only without losses they are in order. */
+		CHECK(flow->connection->type != IBV_QPT_RC || wc->wr_id > flow->last_shared);
+		flow->last_shared = wc->wr_id;
+		return bytes;
+	}
+	CHECK(wc->wr_id == (MODEL_RECEIVE | flow->receives_done));
+	flow->receives_done++;
+	flow->receives.tail = receive->place + receive->length;
+	return model_at(&flow->receives, receive->place);
 }
 
 static void receive_completes(struct model_flow *flow, const struct ibv_wc *wc)
 {
-	struct model_receive *receive = &flow->queue[flow->receives_done % MODEL_DEPTH];
+	const uint8_t *bytes = take_receive(flow, wc);
 
-	CHECK(wc->wr_id == (RECEIVE | flow->receives_done));
-	flow->receives_done++;
-	flow->receives.tail = receive->place + receive->length;
 	if (wc->status != IBV_WC_SUCCESS) {
 		CHECK(wc->status == IBV_WC_WR_FLUSH_ERR && !flow->connection->exact);
 		return;
@@ -376,7 +107,7 @@ static void receive_completes(struct model_flow *flow, const struct ibv_wc *wc)
 		flow->received = wc->imm_data;
 	}
 	CHECK(flow->received < flow->message_count);
-	check_message(flow, &flow->messages[flow->received++], receive, wc);
+	check_message(flow, &flow->messages[flow->received++], bytes, wc);
 }
 
 static bool poll(struct model_end *end)
@@ -386,7 +117,7 @@ static bool poll(struct model_end *end)
 	if (soft_poll_cq(end->cq, 1, &wc) == 0)
 		return false;
 	CHECK(wc.qp_num == end->qp->qp_num);
-	if (wc.wr_id & RECEIVE)
+	if (wc.wr_id & MODEL_RECEIVE)
 		receive_completes(end->in, &wc);
 	else
 		request_completes(end->out, &wc);
@@ -409,11 +140,12 @@ static void open_flow(struct model_connection *connection, int direction, uint32
 	flow->messages = calloc(messages, sizeof(*flow->messages));
 	flow->shadow = malloc(MODEL_AREA);
 	CHECK(flow->messages && flow->shadow);
-	open_memory(&flow->window, flow->to->host, MODEL_AREA);
-	open_memory(&flow->sink, flow->from->host, MODEL_AREA);
-	open_memory(&flow->receives, flow->to->host, MODEL_AREA);
+	model_open_memory(&flow->window, flow->to->host->pd, MODEL_AREA);
+	model_open_memory(&flow->sink, flow->from->host->pd, MODEL_AREA);
+	model_open_memory(&flow->receives, flow->to->host->pd, MODEL_AREA);
 	memcpy(flow->window.bytes, connection->pool, MODEL_AREA);
 	memcpy(flow->shadow, connection->pool, MODEL_AREA);
+	model_open_windows(flow);
 }
 
 static void close_flow(struct model_flow *flow)
@@ -421,48 +153,74 @@ static void close_flow(struct model_flow *flow)
 	if (flow->connection->exact ||
 	    (flow->connection->type == IBV_QPT_RC && !flow->from->failed && !flow->to->failed))
 		CHECK(!memcmp(flow->window.bytes, flow->shadow, MODEL_AREA));
-	close_memory(&flow->window, MODEL_AREA);
-	close_memory(&flow->sink, MODEL_AREA);
-	close_memory(&flow->receives, MODEL_AREA);
+	model_close_windows(flow);
+	model_close_memory(&flow->window);
+	model_close_memory(&flow->sink);
+	model_close_memory(&flow->receives);
 	free(flow->shadow);
 	free(flow->messages);
 }
 
-static void open_end(struct model_connection *connection, struct model_end *end, struct sim_host *host)
+/* With builders, for what only they can say. */
+static struct ibv_qp *make_queue_pair(struct model_connection *connection, struct model_end *end)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.cap = {.max_send_wr = MODEL_DEPTH, .max_recv_wr = MODEL_DEPTH, .max_send_sge = MODEL_PIECES,
+			.max_recv_sge = MODEL_PIECES, .max_inline_data = 128},
+		.qp_type = connection->type, .send_cq = end->cq, .recv_cq = end->cq,
+		.srq = end->shared ? end->shared->srq : NULL,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = end->host->pd,
+		.send_ops_flags = connection->type == IBV_QPT_RC ? SOFT_QP_EX_WITH_FLUSH : 0,
+	};
+	struct ibv_qp *qp = soft_create_qp_ex(end->host->context, &attr);
+
+	CHECK(qp);
+	return qp;
+}
+
+static void open_end(struct model_connection *connection, struct model_end *end, struct sim_host *host,
+		     struct model_shared *shared)
 {
 	end->host = host;
-	end->cq = sim_cq(host, 4 * MODEL_DEPTH);
-	end->qp = sim_qp(host, connection->type, end->cq, MODEL_DEPTH);
+	end->shared = shared;
+	end->cq = sim_cq(host, 2 * MODEL_DEPTH + MODEL_SLOTS);
+	end->qp = make_queue_pair(connection, end);
 	end->pool = soft_reg_mr(host->pd, (void *)(uintptr_t)connection->pool, MODEL_AREA, 0);
 	CHECK(end->pool);
 }
 
-void model_open(struct model_connection *connection, enum ibv_qp_type type, struct sim_host *a,
-		struct sim_host *b, const uint8_t *pool, struct soft_random *random, uint32_t messages)
+void model_open(struct model_connection *connection, struct sim_host *hosts[2],
+		struct model_shared *shared[2], uint32_t messages)
 {
 	struct sim_path path = {.retry = 7, .rnr_retry = 7, .timeout = 8};
 
-	connection->type = type;
-	connection->pool = pool;
-	connection->random = random;
+	connection->power = connection->type != IBV_QPT_RC || shared[0] || shared[1] ? MODEL_SMALL_POWER :
+										      MODEL_POWER;
 	path.mtu = (enum ibv_mtu)(IBV_MTU_256 + below(connection, 5));
 	path.rnr_timer = (uint8_t)(1 + below(connection, 12));
 	path.depth = (uint8_t)(1 + below(connection, 16));
 	path.psn[0] = (uint32_t)below(connection, 1 << 24);
 	path.psn[1] = below(connection, 2) ? 0xfffff0 : 0; /* about to wrap, or not */
-	path.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	open_end(connection, &connection->ends[0], a);
-	open_end(connection, &connection->ends[1], b);
+	path.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+		      SOFT_ACCESS_FLUSH_GLOBAL;
+	for (int end = 0; end < 2; end++)
+		open_end(connection, &connection->ends[end], hosts[end], shared[end]);
 	open_flow(connection, 0, messages);
 	open_flow(connection, 1, messages);
-	sim_connect(a, connection->ends[0].qp, b, connection->ends[1].qp, &path);
+	sim_connect(hosts[0], connection->ends[0].qp, hosts[1], connection->ends[1].qp, &path);
+}
+
+void model_settle(struct model_connection *connection)
+{
+	for (int end = 0; end < 2; end++)
+		while (poll(&connection->ends[end]))
+			;
 }
 
 void model_close(struct model_connection *connection)
 {
 	for (int end = 0; end < 2; end++) {
-		while (poll(&connection->ends[end]))
-			;
 		CHECK(!soft_destroy_qp(connection->ends[end].qp));
 		CHECK(!soft_destroy_cq(connection->ends[end].cq));
 		CHECK(!soft_dereg_mr(connection->ends[end].pool));
@@ -477,10 +235,10 @@ bool model_step(struct model_connection *connection)
 
 	switch (below(connection, 4)) {
 	case 0:
-		return post_sends(flow);
+		return model_post_sends(flow);
 	case 1:
-		return !flow->to->failed && flow->left + flow->message_count - flow->received &&
-		       post_receives(flow);
+		return !flow->to->failed && !flow->to->shared &&
+		       flow->left + flow->message_count - flow->received && model_post_receives(flow);
 	default:
 		return poll(flow->from);
 	}

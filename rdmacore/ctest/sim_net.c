@@ -80,8 +80,8 @@ struct ibv_qp *sim_qp(struct sim_host *host, enum ibv_qp_type type, struct ibv_c
 	return qp;
 }
 
-static void connect_one(struct ibv_qp *qp, const struct sim_host *to, uint32_t number,
-			const struct sim_path *path, uint32_t send_psn, uint32_t receive_psn)
+void sim_connect_to(struct ibv_qp *qp, const struct sim_host *to, uint32_t number,
+		    const struct sim_path *path, uint32_t send_psn, uint32_t receive_psn)
 {
 	bool reliable = qp->qp_type == IBV_QPT_RC;
 	struct ibv_qp_attr attr = {
@@ -112,8 +112,8 @@ static void connect_one(struct ibv_qp *qp, const struct sim_host *to, uint32_t n
 void sim_connect(struct sim_host *a, struct ibv_qp *qp_a, struct sim_host *b, struct ibv_qp *qp_b,
 		 const struct sim_path *path)
 {
-	connect_one(qp_a, b, qp_b->qp_num, path, path->psn[0], path->psn[1]);
-	connect_one(qp_b, a, qp_a->qp_num, path, path->psn[1], path->psn[0]);
+	sim_connect_to(qp_a, b, qp_b->qp_num, path, path->psn[0], path->psn[1]);
+	sim_connect_to(qp_b, a, qp_a->qp_num, path, path->psn[1], path->psn[0]);
 }
 
 void sim_ready(struct ibv_qp *qp)

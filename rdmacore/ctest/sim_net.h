@@ -44,6 +44,9 @@ struct ibv_cq *sim_cq(struct sim_host *host, int entries);
 struct ibv_qp *sim_qp(struct sim_host *host, enum ibv_qp_type type, struct ibv_cq *cq, uint32_t depth);
 void sim_connect(struct sim_host *a, struct ibv_qp *qp_a, struct sim_host *b, struct ibv_qp *qp_b,
 		 const struct sim_path *path);
+/* One end only, from RESET on: to whatever has that number there. */
+void sim_connect_to(struct ibv_qp *qp, const struct sim_host *to, uint32_t number,
+		    const struct sim_path *path, uint32_t send_psn, uint32_t receive_psn);
 /* Datagrams are sent and received from then on. */
 void sim_ready(struct ibv_qp *qp);
 

@@ -1,106 +1,13 @@
 /* Single cases of the transport over the sim link: what exactly goes over it, and when. */
 #include "../soft_ah.h"
 #include "../soft_cq.h"
-#include "../soft_device.h"
-#include "../soft_mr.h"
 #include "../soft_multicast.h"
 #include "../soft_qp.h"
 #include "check.h"
-#include "sim_net.h"
+#include "sim_wire.h"
 
-#define SIZE 65536
-#define DEPTH 16
 #define ALWAYS 1000000
 #define MTU 1024
-
-struct side {
-	struct sim_host *host;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	uint8_t *memory;
-};
-
-struct wire {
-	struct sim_net net;
-	struct side a, b;
-};
-
-static void open_side(struct side *side, struct sim_host *host, enum ibv_qp_type type)
-{
-	side->host = host;
-	side->memory = malloc(SIZE);
-	CHECK(side->memory);
-	for (uint32_t byte = 0; byte < SIZE; byte++)
-		side->memory[byte] = (uint8_t)(byte * 31 >> 3);
-	side->cq = sim_cq(host, 4 * DEPTH);
-	side->qp = sim_qp(host, type, side->cq, DEPTH);
-	side->mr = soft_reg_mr(host->pd, side->memory, SIZE,
-			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				       IBV_ACCESS_REMOTE_READ);
-	CHECK(side->mr);
-}
-
-static void open_wire(struct wire *wire, enum ibv_qp_type type, uint64_t seed)
-{
-	struct soft_sim_options options = {.seed = seed, .datagrams = 256, .icrc = true,
-					   .delay = 10 * SOFT_MICROSECOND,
-					   .acknowledge_delay = 5 * SOFT_MICROSECOND};
-	struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 10, .retry = 3, .rnr_retry = 1,
-				.rnr_timer = 12, .depth = 4, .psn = {0xfffffe, 7},
-				.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
-
-	sim_net_open(&wire->net, 2, &options);
-	open_side(&wire->a, &wire->net.hosts[0], type);
-	open_side(&wire->b, &wire->net.hosts[1], type);
-	if (type == IBV_QPT_UD) {
-		sim_ready(wire->a.qp);
-		sim_ready(wire->b.qp);
-	} else {
-		sim_connect(wire->a.host, wire->a.qp, wire->b.host, wire->b.qp, &path);
-	}
-}
-
-static void close_wire(struct wire *wire)
-{
-	struct side *sides[] = {&wire->a, &wire->b};
-
-	for (int side = 0; side < 2; side++) {
-		CHECK(!soft_destroy_qp(sides[side]->qp));
-		CHECK(!soft_destroy_cq(sides[side]->cq));
-		CHECK(!soft_dereg_mr(sides[side]->mr));
-		free(sides[side]->memory);
-	}
-	sim_net_close(&wire->net);
-}
-
-static void post(struct side *from, const struct side *to, enum ibv_wr_opcode opcode, uint32_t length)
-{
-	struct ibv_sge sge = {(uintptr_t)from->memory, length, from->mr->lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode,
-				 .send_flags = IBV_SEND_SIGNALED}, *bad;
-
-	wr.wr.rdma.remote_addr = (uintptr_t)to->memory;
-	wr.wr.rdma.rkey = to->mr->rkey;
-	CHECK(!soft_post_send(from->qp, &wr, &bad));
-}
-
-static void receive(struct side *side, uint32_t length)
-{
-	struct ibv_sge sge = {(uintptr_t)side->memory, length, side->mr->lkey};
-	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
-
-	CHECK(!soft_post_recv(side->qp, &wr, &bad));
-}
-
-static struct ibv_wc completion(struct side *side, enum ibv_wc_status status)
-{
-	struct ibv_wc wc;
-
-	CHECK(soft_poll_cq(side->cq, 1, &wc) == 1);
-	CHECK(wc.status == status);
-	return wc;
-}
 
 static uint64_t sent(struct wire *wire)
 {
@@ -112,20 +19,20 @@ static void test_coalesced(void)
 {
 	struct wire wire;
 
-	open_wire(&wire, IBV_QPT_RC, 1);
-	memset(wire.b.memory, 0, SIZE);
-	post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 10 * MTU - 5);
+	wire_open(&wire, IBV_QPT_RC, 1);
+	memset(wire.b.memory, 0, WIRE_SIZE);
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 10 * MTU - 5);
 	sim_net_run(&wire.net, UINT64_MAX);
-	completion(&wire.a, IBV_WC_SUCCESS);
+	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(sent(&wire) == 11);
 	CHECK(!memcmp(wire.a.memory, wire.b.memory, 10 * MTU - 5) && !wire.b.memory[10 * MTU - 5]);
 	for (int message = 0; message < 10; message++)
-		post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
 	sim_net_run(&wire.net, UINT64_MAX);
 	for (int message = 0; message < 10; message++)
-		completion(&wire.a, IBV_WC_SUCCESS);
+		wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(sent(&wire) == 22);
-	close_wire(&wire);
+	wire_close(&wire);
 }
 
 /* The third of ten packets is lost: one NAK for the gap, and everything from the third on again. */
@@ -135,15 +42,15 @@ static void test_gap(void)
 				   .skip = 2, .count = 1};
 	struct wire wire;
 
-	open_wire(&wire, IBV_QPT_RC, 2);
+	wire_open(&wire, IBV_QPT_RC, 2);
 	CHECK(soft_fault_add(&wire.net.fabric.faults, &fault) >= 0);
-	memset(wire.b.memory, 0, SIZE);
-	post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 10 * MTU);
+	memset(wire.b.memory, 0, WIRE_SIZE);
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 10 * MTU);
 	sim_net_run(&wire.net, UINT64_MAX);
-	completion(&wire.a, IBV_WC_SUCCESS);
+	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(!memcmp(wire.a.memory, wire.b.memory, 10 * MTU));
 	CHECK(sent(&wire) == 10 + 1 + 8 + 1);
-	close_wire(&wire);
+	wire_close(&wire);
 }
 
 /* The third of ten packets of a READ's answer is lost: the rest of it is asked for again. */
@@ -153,15 +60,15 @@ static void test_read_again(void)
 				   .skip = 3, .count = 1};
 	struct wire wire;
 
-	open_wire(&wire, IBV_QPT_RC, 3);
+	wire_open(&wire, IBV_QPT_RC, 3);
 	CHECK(soft_fault_add(&wire.net.fabric.faults, &fault) >= 0);
-	memset(wire.a.memory, 0, SIZE);
-	post(&wire.a, &wire.b, IBV_WR_RDMA_READ, 10 * MTU);
+	memset(wire.a.memory, 0, WIRE_SIZE);
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_READ, 10 * MTU);
 	sim_net_run(&wire.net, UINT64_MAX);
-	completion(&wire.a, IBV_WC_SUCCESS);
+	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(!memcmp(wire.a.memory, wire.b.memory, 10 * MTU) && !wire.a.memory[10 * MTU + 2]);
 	CHECK(sent(&wire) == 1 + 10 + 1 + 8);
-	close_wire(&wire);
+	wire_close(&wire);
 }
 
 /* No receive: 0.64 ms later once more, and then no more; to the microsecond. */
@@ -170,14 +77,14 @@ static void test_not_ready(void)
 	struct wire wire;
 	uint64_t begin;
 
-	open_wire(&wire, IBV_QPT_RC, 4);
+	wire_open(&wire, IBV_QPT_RC, 4);
 	begin = wire.net.fabric.clock.now(&wire.net.fabric.clock);
-	post(&wire.a, &wire.b, IBV_WR_SEND, 3 * MTU);
+	wire_post(&wire.a, &wire.b, IBV_WR_SEND, 3 * MTU);
 	sim_net_run(&wire.net, begin + 679 * SOFT_MICROSECOND);
 	CHECK(soft_qp_state(soft_qp(wire.a.qp)) == IBV_QPS_RTS);
 	sim_net_run(&wire.net, begin + 680 * SOFT_MICROSECOND);
-	completion(&wire.a, IBV_WC_RNR_RETRY_EXC_ERR);
-	close_wire(&wire);
+	wire_completion(&wire.a, IBV_WC_RNR_RETRY_EXC_ERR);
+	wire_close(&wire);
 }
 
 /* Nobody hears us: after 4 timeouts of 4.194304 ms it is over. */
@@ -186,16 +93,16 @@ static void test_cut(void)
 	struct wire wire;
 	uint64_t begin, wait = 4 * soft_ack_timeout(10);
 
-	open_wire(&wire, IBV_QPT_RC, 5);
+	wire_open(&wire, IBV_QPT_RC, 5);
 	begin = wire.net.fabric.clock.now(&wire.net.fabric.clock);
 	sim_net_fault(&wire.net, SOFT_FAULT_LOSE, ALWAYS);
-	post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
 	sim_net_run(&wire.net, begin + wait - 1);
 	CHECK(soft_qp_state(soft_qp(wire.a.qp)) == IBV_QPS_RTS);
 	sim_net_run(&wire.net, begin + wait);
-	completion(&wire.a, IBV_WC_RETRY_EXC_ERR);
+	wire_completion(&wire.a, IBV_WC_RETRY_EXC_ERR);
 	CHECK(sent(&wire) == 4);
-	close_wire(&wire);
+	wire_close(&wire);
 }
 
 static void send_datagram(struct side *from, const union ibv_gid *to, uint32_t number, uint32_t length)
@@ -214,6 +121,20 @@ static void send_datagram(struct side *from, const union ibv_gid *to, uint32_t n
 	CHECK(!soft_destroy_ah(ah));
 }
 
+/* Annex A17.4.5.2: all 40 bytes, as they were on the wire. */
+static void check_ipv6_header(const uint8_t *grh, const union ibv_gid *to)
+{
+	/* UDP 8, BTH 12, DETH 8, immediate 4, 4093 bytes in words, ICRC 4 */
+	static const uint16_t length = 8 + 12 + 8 + 4 + 4096 + 4;
+	static const uint8_t expected[24] = {
+		0x60, 0, 0, 0, length >> 8, length & 0xff, 17, 9, /* version, length, UDP, hops */
+		0x20, 1, 0xd, 0xb8, [23] = 1, /* from the first host */
+	};
+
+	CHECK(!memcmp(grh, expected, sizeof(expected)));
+	CHECK(!memcmp(grh + sizeof(expected), to->raw, sizeof(to->raw)));
+}
+
 /* A datagram, its header, and the way back that the header tells; by IPv4 and by IPv6, and to a group. */
 static void test_datagram(uint64_t seed)
 {
@@ -224,24 +145,26 @@ static void test_datagram(uint64_t seed)
 	struct wire wire;
 	struct ibv_wc wc;
 
-	open_wire(&wire, IBV_QPT_UD, seed);
+	wire_open(&wire, IBV_QPT_UD, seed);
 	CHECK(!soft_attach_mcast(wire.b.qp, group, 0));
 	for (int way = 0; way < 2; way++) {
-		receive(&wire.b, 4096 + SOFT_GRH);
+		wire_receive(&wire.b, 4096 + SOFT_GRH);
 		send_datagram(&wire.a, way ? group : &wire.b.host->address,
 			      way ? 0xffffff : wire.b.qp->qp_num, 4093);
 		sim_net_run(&wire.net, UINT64_MAX);
-		completion(&wire.a, IBV_WC_SUCCESS);
-		wc = completion(&wire.b, IBV_WC_SUCCESS);
+		wire_completion(&wire.a, IBV_WC_SUCCESS);
+		wc = wire_completion(&wire.b, IBV_WC_SUCCESS);
 		CHECK(wc.byte_len == 4093 + SOFT_GRH && wc.src_qp == wire.a.qp->qp_num);
 		CHECK(wc.wc_flags == (IBV_WC_GRH | IBV_WC_WITH_IMM) && wc.imm_data == 99);
 		CHECK(!memcmp(wire.b.memory + SOFT_GRH, wire.a.memory, 4093));
+		if (seed % 2)
+			check_ipv6_header(wire.b.memory, way ? group : &wire.b.host->address);
 		CHECK(!soft_init_ah_from_wc(wire.b.host->context, 1, &wc,
 					    (struct ibv_grh *)(void *)wire.b.memory, &back));
 		CHECK(!memcmp(&back.grh.dgid, &wire.a.host->address, sizeof(back.grh.dgid)));
 	}
 	CHECK(!soft_detach_mcast(wire.b.qp, group, 0));
-	close_wire(&wire);
+	wire_close(&wire);
 }
 
 /* A bit that changes on the way is the end of the packet, and of nothing else. */
@@ -251,13 +174,13 @@ static void test_corrupt(void)
 				   .action = SOFT_FAULT_CORRUPT, .count = 1};
 	struct wire wire;
 
-	open_wire(&wire, IBV_QPT_RC, 6);
+	wire_open(&wire, IBV_QPT_RC, 6);
 	CHECK(soft_fault_add(&wire.net.fabric.faults, &fault) >= 0);
-	post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
 	sim_net_run(&wire.net, UINT64_MAX);
-	completion(&wire.a, IBV_WC_SUCCESS);
+	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(soft_sim_count(wire.net.sim).dropped == 1 && sent(&wire) == 3);
-	close_wire(&wire);
+	wire_close(&wire);
 }
 
 int main(void)

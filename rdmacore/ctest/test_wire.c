@@ -126,6 +126,10 @@ static void test_layouts(void)
 		  .compare = 4, .length = 8},
 		 {19, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2,
 		  0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4}, 40},
+		{{.opcode = SOFT_FLUSH, .partition = 0xffff, .acknowledge = true, .placement = 3,
+		  .selectivity = 1, .remote_address = 1, .rkey = 2, .length = 3},
+		 {28, 0, 0xff, 0xff, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0x13, 0, 0, 0, 0, 0, 0, 0, 1,
+		  0, 0, 0, 2, 0, 0, 0, 3}, 32},
 		{{.opcode = SOFT_SEND_ONLY_INVALIDATE, .partition = 0xffff, .immediate = 0xa1b2c3d4},
 		 {23, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xa1, 0xb2, 0xc3, 0xd4}, 16},
 	};

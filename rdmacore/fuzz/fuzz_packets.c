@@ -1,7 +1,8 @@
 /*
  * Forged and malformed packets into the engine.  An input is a sequence of packets for three queue pairs, RC,
- * UC and UD, which have receives posted and requests unanswered.  Whatever comes, the sanitizers must find
- * nothing and not one byte beside what is registered for the network may change.
+ * UC and UD, which have receives posted and requests unanswered, and a fourth, RC, with a shared receive
+ * queue.  The reliable ones have a window each.  Whatever comes, the sanitizers must find nothing and not one
+ * byte beside what is registered for the network may change.
  *
  * Each packet of an input: one byte of flags, two of length (little endian), and that many bytes from the
  * BTH on.  The flags repair what a mutation would rarely hit: the queue pair and its sequence numbers, and
@@ -15,7 +16,9 @@
 #include "../soft_ip.h"
 #include "../soft_link.h"
 #include "../soft_mr.h"
+#include "../soft_mw.h"
 #include "../soft_qp.h"
+#include "../soft_srq.h"
 #include "../soft_wire.h"
 
 #define PAGE 4096
@@ -24,19 +27,28 @@
 #define SQ_PSN 100
 #define LARGEST 2048
 #define READ_LENGTH 3000
+#define QUEUE_PAIRS 4
+#define SHARING 3 /* the fourth */
+#define RIGHTS                                                                                     \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
+	 SOFT_ACCESS_FLUSH_GLOBAL)
 
 enum flags {
-	QUEUE_PAIR = 3, /* which of the three; 3: as it stands there */
+	QUEUE_PAIR = 3, /* which of the first three; 3: as it stands there */
 	REPAIR_REQUEST = 4, /* number near what is expected, key, address */
 	REPAIR_ANSWER = 8, /* number near what is unanswered */
 	RAW = 16, /* the bytes are the whole datagram, IP header first */
 	ADVANCE = 32, /* afterwards a timer runs */
+	SHARED = 64, /* the fourth queue pair instead of the first */
+	WINDOW = 128, /* the key of its window instead of the region's */
 };
 
 struct world {
 	struct sim_net net;
 	struct ibv_cq *cq;
-	struct ibv_qp *queue_pairs[3];
+	struct ibv_srq *srq;
+	struct ibv_qp *queue_pairs[QUEUE_PAIRS];
+	struct ibv_mw *windows[QUEUE_PAIRS]; /* of the reliable ones, of the whole region */
 	uint8_t *memory; /* three pages; the one in the middle is registered */
 	struct ibv_mr *mr;
 	uint8_t *own; /* registered, with no right for others, and never written */
@@ -44,6 +56,21 @@ struct world {
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+static struct ibv_qp *make_sharing(struct world *world, struct sim_host *host)
+{
+	struct ibv_srq_init_attr shared = {.attr = {.max_wr = DEPTH, .max_sge = 2}};
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = DEPTH, .max_send_sge = 1},
+					.qp_type = IBV_QPT_RC, .send_cq = world->cq,
+					.recv_cq = world->cq};
+	struct ibv_qp *qp;
+
+	world->srq = attr.srq = soft_create_srq(host->pd, &shared);
+	CHECK(world->srq);
+	qp = soft_create_qp(host->pd, &attr);
+	CHECK(qp);
+	return qp;
+}
 
 static void open_world(struct world *world)
 {
@@ -56,48 +83,49 @@ static void open_world(struct world *world)
 	world->cq = sim_cq(host, 16 * DEPTH);
 	for (int type = 0; type < 3; type++)
 		world->queue_pairs[type] = sim_qp(host, types[type], world->cq, DEPTH);
+	world->queue_pairs[SHARING] = make_sharing(world, host);
 	world->memory = malloc(3 * PAGE);
 	world->own = malloc(PAGE);
 	CHECK(world->memory && world->own);
 	memset(world->memory, 0xa5, 3 * PAGE);
 	memset(world->own, 0x5a, PAGE);
 	world->mr = soft_reg_mr(host->pd, world->memory + PAGE, PAGE,
-				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-					IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | RIGHTS);
 	world->own_mr = soft_reg_mr(host->pd, world->own, PAGE, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(world->mr && world->own_mr);
 }
 
 static void reset(struct ibv_qp *qp, const struct sim_host *peer)
 {
-	bool reliable = qp->qp_type == IBV_QPT_RC, connected = qp->qp_type != IBV_QPT_UD;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RESET, .port_num = 1, .path_mtu = IBV_MTU_256, .dest_qp_num = 0x123456,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
-		.rq_psn = RQ_PSN, .sq_psn = SQ_PSN, .qkey = SIM_QKEY, .max_dest_rd_atomic = 2,
-		.max_rd_atomic = 2, .min_rnr_timer = 1, .timeout = 8, .retry_cnt = 3, .rnr_retry = 3,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = peer->address}},
-	};
+	static const struct sim_path path = {.mtu = IBV_MTU_256, .timeout = 8, .retry = 3, .rnr_retry = 3,
+					     .rnr_timer = 1, .depth = 2, .access = RIGHTS};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
 	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE));
-	attr.qp_state = IBV_QPS_INIT;
-	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						 (connected ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE |
-						 (connected ? IBV_QP_AV | IBV_QP_PATH_MTU |
-								      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN :
-							      0) |
-						 (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC |
-								     IBV_QP_MIN_RNR_TIMER :
-							     0)));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
-						 (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-								     IBV_QP_RNR_RETRY |
-								     IBV_QP_MAX_QP_RD_ATOMIC :
-							     0)));
+	if (qp->qp_type == IBV_QPT_UD)
+		sim_ready(qp);
+	else
+		sim_connect_to(qp, peer, 0x123456, &path, SQ_PSN, RQ_PSN);
+}
+
+/* Bound anew, since the last input may have invalidated it. */
+static void bind_window(struct world *world, int index)
+{
+	struct ibv_qp *qp = world->queue_pairs[index];
+	struct ibv_mw *window = soft_alloc_mw(qp->pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW}, *bad;
+
+	CHECK(window);
+	if (world->windows[index])
+		CHECK(!soft_dealloc_mw(world->windows[index]));
+	world->windows[index] = window;
+	wr.bind_mw.mw = window;
+	wr.bind_mw.rkey = window->rkey = ibv_inc_rkey(window->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = world->mr, .addr = (uintptr_t)world->memory + PAGE, .length = PAGE,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
+	CHECK(!soft_post_send(qp, &wr, &bad));
 }
 
 /* Receives in two pieces at both ends of the page, and requests of each kind that wait for an answer. */
@@ -116,9 +144,14 @@ static void post(struct world *world)
 	struct ibv_recv_wr receive = {.sg_list = list, .num_sge = 2}, *bad_receive;
 	struct ibv_send_wr *bad;
 
-	for (int type = 0; type < 3; type++)
-		for (int index = 0; index < 3; index++)
+	for (int index = 0; index < 3; index++) {
+		for (int type = 0; type < 3; type++)
 			CHECK(!soft_post_recv(world->queue_pairs[type], &receive, &bad_receive));
+		/* What the last input has left there is as good. */
+		(void)soft_post_srq_recv(world->srq, &receive, &bad_receive);
+	}
+	bind_window(world, 0);
+	bind_window(world, SHARING);
 	for (size_t row = 0; row < sizeof(requests) / sizeof(requests[0]); row++) {
 		struct ibv_sge sge = {page + PAGE - requests[row].length, requests[row].length,
 				      world->mr->lkey};
@@ -136,33 +169,69 @@ static void put24(uint8_t *place, uint32_t value)
 	place[2] = (uint8_t)value;
 }
 
+static void put32(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 24);
+	put24(place + 1, value);
+}
+
+/* Which queue pair the flags name; -1: none. */
+static int named(uint8_t flags)
+{
+	int index = flags & QUEUE_PAIR;
+
+	return index == QUEUE_PAIR ? -1 : index == 0 && flags & SHARED ? SHARING : index;
+}
+
+/* Where a packet of that operation has an address and a key behind it; 0: nowhere. */
+static size_t target_of(uint8_t operation)
+{
+	switch (operation) {
+	case SOFT_RDMA_WRITE_FIRST:
+	case SOFT_RDMA_WRITE_ONLY:
+	case SOFT_RDMA_WRITE_ONLY_IMMEDIATE:
+	case SOFT_RDMA_READ_REQUEST:
+	case SOFT_COMPARE_SWAP:
+	case SOFT_FETCH_ADD:
+	case SOFT_ATOMIC_WRITE:
+		return SOFT_WIRE_BTH;
+	case SOFT_FLUSH:
+		return SOFT_WIRE_BTH + 4;
+	default:
+		return 0;
+	}
+}
+
 static void repair(const struct world *world, uint8_t flags, uint8_t *bytes, size_t length)
 {
 	uint8_t operation = bytes[0] & SOFT_OPERATION;
-	bool has_target = operation == SOFT_RDMA_WRITE_FIRST || operation == SOFT_RDMA_WRITE_ONLY ||
-			  operation == SOFT_RDMA_WRITE_ONLY_IMMEDIATE ||
-			  operation == SOFT_RDMA_READ_REQUEST || operation == SOFT_COMPARE_SWAP ||
-			  operation == SOFT_FETCH_ADD || operation == SOFT_ATOMIC_WRITE;
+	size_t target = target_of(operation);
+	int index = named(flags);
+	uint32_t key = world->mr->rkey;
 	uint64_t address;
 
 	bytes[1] &= 0xf0;
 	bytes[2] = bytes[3] = 0xff;
-	if ((flags & QUEUE_PAIR) != QUEUE_PAIR)
-		put24(&bytes[5], world->queue_pairs[flags & QUEUE_PAIR]->qp_num);
+	if (index >= 0)
+		put24(&bytes[5], world->queue_pairs[index]->qp_num);
 	if (flags & REPAIR_ANSWER)
 		put24(&bytes[9], SQ_PSN + bytes[11] % 32);
 	if (!(flags & REPAIR_REQUEST))
 		return;
 	put24(&bytes[9], RQ_PSN + bytes[11] % 16);
-	if (!has_target || length < SOFT_WIRE_BTH + 16)
+	if (flags & WINDOW && (index == 0 || index == SHARING))
+		key = world->windows[index]->rkey;
+	if ((operation == SOFT_SEND_ONLY_INVALIDATE || operation == SOFT_SEND_LAST_INVALIDATE) &&
+	    length >= SOFT_WIRE_BTH + 4)
+		put32(&bytes[SOFT_WIRE_BTH], key);
+	if (!target || length < target + 16)
 		return;
 	/* From a little before the page to a little behind it. */
 	address = (uintptr_t)world->memory + PAGE - 16 +
-		  ((uint64_t)bytes[18] << 8 | bytes[19]) % (PAGE + 32);
-	for (int byte = 0; byte < 8; byte++)
-		bytes[SOFT_WIRE_BTH + byte] = (uint8_t)(address >> (56 - 8 * byte));
-	bytes[20] = (uint8_t)(world->mr->rkey >> 24);
-	put24(&bytes[21], world->mr->rkey);
+		  ((uint64_t)bytes[target + 6] << 8 | bytes[target + 7]) % (PAGE + 32);
+	put32(&bytes[target], (uint32_t)(address >> 32));
+	put32(&bytes[target + 4], (uint32_t)address);
+	put32(&bytes[target + 8], key);
 }
 
 /* An IP and a UDP header as our peer would send them. */
@@ -224,8 +293,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 
 	if (!world.memory)
 		open_world(&world);
-	for (int type = 0; type < 3; type++)
-		reset(world.queue_pairs[type], &world.net.hosts[1]);
+	for (int index = 0; index < QUEUE_PAIRS; index++)
+		reset(world.queue_pairs[index], &world.net.hosts[1]);
 	post(&world);
 	while (size >= 3) {
 		size_t length = (size_t)input[1] | (size_t)input[2] << 8;

@@ -1,12 +1,12 @@
 /*
  * A fuzzer that is guided by coverage and needs the C compiler only: it runs the files that are given, and for a
- * number of seconds random changes of them; what reaches code that nothing before it reached is changed
- * further.  (fuzz_packets.c has the interface of libFuzzer, for where that is installed.)
+ * number of seconds random changes of them; what goes a way through the code that nothing before it went is
+ * changed further.  (fuzz_packets.c has the interface of libFuzzer, for where that is installed.)
  *
- *   mutate SECONDS FILE...
+ *   mutate [--keep FOLDER] SECONDS FILE...
  *
- * The changes are made of one seed.  What is running when it ends badly is left in crash-input, and
- * "mutate 0 crash-input" repeats it.
+ * --keep writes there what went a new way.  The changes are made of one seed.  What is running when it ends
+ * badly is left in crash-input, and "mutate 0 crash-input" repeats it.
  */
 #include <stdbool.h>
 #include <time.h>
@@ -16,7 +16,7 @@
 
 #define LARGEST 8192
 #define FILES 4096
-#define PLACES 65536 /* in the code, by hash */
+#define PLACES (1 << 18) /* ways from one place in the code to the next, by hash */
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
@@ -29,21 +29,28 @@ static struct input corpus[FILES], running;
 static size_t count;
 static bool reached[PLACES], reached_new;
 static struct soft_random random_state = {1};
+static const char *keep; /* a folder, or NULL */
 
 static uint64_t below(uint64_t limit)
 {
 	return soft_random_next(&random_state) % limit;
 }
 
+static bool write_file(const char *path, const struct input *input)
+{
+	FILE *file = fopen(path, "wb");
+
+	if (!file)
+		return false;
+	fwrite(input->bytes, input->size, 1, file);
+	return fclose(file) == 0;
+}
+
 /* Called when a sanitizer or a check ends the program. */
 static void save_running(void)
 {
-	FILE *file;
-
-	if (!running.size || !(file = fopen("crash-input", "wb")))
+	if (!running.size || !write_file("crash-input", &running))
 		return;
-	fwrite(running.bytes, running.size, 1, file);
-	fclose(file);
 	fprintf(stderr, "the input is in crash-input\n");
 }
 
@@ -54,9 +61,12 @@ void __sanitizer_cov_trace_pc(void);
 
 void __sanitizer_cov_trace_pc(void)
 {
+	static uintptr_t before;
 	uintptr_t address = (uintptr_t)__builtin_return_address(0);
-	bool *place = &reached[(address ^ address >> 16) % PLACES];
+	bool *place = &reached[(address ^ before ^ address >> 16) % PLACES];
 
+	/* Shifted, so that the way back is another one. */
+	before = address << 1;
 	reached_new |= !*place;
 	*place = true;
 }
@@ -64,10 +74,17 @@ void __sanitizer_cov_trace_pc(void)
 /* Keep what reaches something new. */
 static void run(void)
 {
+	char path[512];
+
 	reached_new = false;
 	LLVMFuzzerTestOneInput(running.bytes, running.size);
-	if (reached_new && count < FILES && running.size)
-		corpus[count++] = running;
+	if (!reached_new || count == FILES || !running.size)
+		return;
+	corpus[count++] = running;
+	if (!keep)
+		return;
+	snprintf(path, sizeof(path), "%s/%04zu", keep, count);
+	CHECK(write_file(path, &running));
 }
 
 static void read_file(const char *path, struct input *input)
@@ -122,10 +139,16 @@ static void change(void)
 
 int main(int argc, char **argv)
 {
-	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 0);
 	uint64_t runs = 0;
 	size_t given;
+	time_t end;
 
+	if (argc > 2 && !strcmp(argv[1], "--keep")) {
+		keep = argv[2];
+		argv += 2;
+		argc -= 2;
+	}
+	end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 0);
 	CHECK(argc > 2 && argc - 2 <= FILES);
 	__sanitizer_set_death_callback(save_running);
 	CHECK(!atexit(save_running));

@@ -35,7 +35,7 @@ int main(void)
 	REQUIRE(!ibv_open_xrcd(endpoint.context, &xrc) && errno == EOPNOTSUPP);
 	REQUIRE(!ibv_alloc_dm(endpoint.context, &device_memory) && errno == EOPNOTSUPP);
 	REQUIRE(!ibv_create_flow(endpoint.qp, &flow) && errno == EOPNOTSUPP);
-	REQUIRE(ibv_query_rt_values_ex(endpoint.context, &values) == EOPNOTSUPP);
+	REQUIRE(!ibv_query_rt_values_ex(endpoint.context, &values));
 	REQUIRE(ibv_advise_mr(endpoint.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0) == EOPNOTSUPP);
 	/* The strings are the real library's. */
 	REQUIRE(!strcmp(ibv_wc_status_str(IBV_WC_SUCCESS), "success"));

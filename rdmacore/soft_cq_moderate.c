@@ -1,0 +1,111 @@
+/* ibv_modify_cq(3): one event for several completions, or for those of a while. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft_cq.h"
+#include "soft_device.h"
+#include "soft_fabric.h"
+
+static struct soft_timers *timers_of(struct soft_cq *cq)
+{
+	return &soft_device(cq->ibv.context->device)->fabric->timers;
+}
+
+bool soft_cq_is_due(struct soft_cq *cq)
+{
+	struct soft_cq_moderation *moderation = cq->moderation;
+
+	moderation->waiting++;
+	if (!moderation->count || moderation->waiting >= moderation->count) {
+		soft_timer_cancel(timers_of(cq), &moderation->timer);
+		moderation->waiting = 0;
+		return true;
+	}
+	if (moderation->waiting > 1 ||
+	    !soft_timer_arm(timers_of(cq), &moderation->timer, moderation->period))
+		return false;
+	/* Without a timer it might wait for ever. */
+	moderation->waiting = 0;
+	return true;
+}
+
+/* What waits is told of now.  cq->lock is held; the caller sends the event. */
+static bool flush(struct soft_cq *cq)
+{
+	bool notify = cq->moderation->waiting && cq->armed != SOFT_CQ_IDLE;
+
+	cq->moderation->waiting = 0;
+	if (notify)
+		cq->armed = SOFT_CQ_IDLE;
+	return notify;
+}
+
+static void expire(struct soft_timer *timer)
+{
+	struct soft_cq *cq = soft_container_of(timer, struct soft_cq_moderation, timer)->cq;
+	bool notify;
+
+	pthread_mutex_lock(&cq->lock);
+	notify = flush(cq);
+	pthread_mutex_unlock(&cq->lock);
+	if (notify)
+		soft_cq_notify(cq);
+}
+
+/* Made once, since others may be looking at it as soon as it is there. */
+static int add(struct soft_cq *cq)
+{
+	struct soft_cq_moderation *moderation = calloc(1, sizeof(*moderation));
+
+	if (!moderation)
+		return ENOMEM;
+	moderation->cq = cq;
+	if (soft_timer_register(timers_of(cq), &moderation->timer, expire)) {
+		free(moderation);
+		return ENOMEM;
+	}
+	pthread_mutex_lock(&cq->lock);
+	if (!cq->moderation) {
+		cq->moderation = moderation;
+		moderation = NULL;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	if (moderation) { /* another thread was faster */
+		soft_timer_unregister(timers_of(cq), &moderation->timer);
+		free(moderation);
+	}
+	return 0;
+}
+
+int soft_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
+{
+	struct soft_cq *cq = soft_cq(ibv_cq);
+	bool off = !attr->moderate.cq_count || !attr->moderate.cq_period, notify;
+	int result;
+
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return EOPNOTSUPP;
+	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
+		return 0;
+	result = add(cq);
+	if (result)
+		return result;
+	pthread_mutex_lock(&cq->lock);
+	cq->moderation->count = off ? 0 : attr->moderate.cq_count;
+	cq->moderation->period = attr->moderate.cq_period * SOFT_MICROSECOND;
+	/* The bounds that it waited for are no more. */
+	soft_timer_cancel(timers_of(cq), &cq->moderation->timer);
+	notify = flush(cq);
+	pthread_mutex_unlock(&cq->lock);
+	if (notify)
+		soft_cq_notify(cq);
+	return 0;
+}
+
+void soft_cq_end_moderation(struct soft_cq *cq)
+{
+	if (!cq->moderation)
+		return;
+	soft_timer_unregister(timers_of(cq), &cq->moderation->timer);
+	free(cq->moderation);
+}
