@@ -100,11 +100,13 @@ func (id *ID) QueryAddrInfo() ([]AddrInfo, error) {
 		return nil, closed(op, "id")
 	}
 	results := make([]C.struct_core_addrinfo, mostAddrInfos)
-	count := int(C.core_query_addrinfo(id.native(), id.c, &results[0], mostAddrInfos))
-	if err := id.explain(op, count, ""); err != nil {
+	found := id.channel.provider.ask(func() C.int {
+		return C.core_query_addrinfo(id.native(), id.c, &results[0], mostAddrInfos)
+	})
+	if err := id.explain(op, found, ""); err != nil {
 		return nil, err
 	}
-	return fromCAddrInfos(results[:count]), nil
+	return fromCAddrInfos(results[:found.result]), nil
 }
 
 func optionalString(text string) *C.char {

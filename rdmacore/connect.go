@@ -76,8 +76,9 @@ func (id *ID) Reject(private []byte) error {
 	if err := checkPrivate(op, private); err != nil {
 		return err
 	}
-	return id.explain(op, int(C.core_reject(id.native(), id.c,
-		unsafe.Pointer(unsafe.SliceData(private)), C.uint8_t(len(private)))), "")
+	return id.call(op, "", func() C.int {
+		return C.core_reject(id.native(), id.c, unsafe.Pointer(unsafe.SliceData(private)), C.uint8_t(len(private)))
+	})
 }
 
 // RejectECE is Reject for the reason that the peer's vendor options are none of this side's
@@ -90,8 +91,9 @@ func (id *ID) RejectECE(private []byte) error {
 	if err := checkPrivate(op, private); err != nil {
 		return err
 	}
-	return id.explain(op, int(C.core_reject_ece(id.native(), id.c,
-		unsafe.Pointer(unsafe.SliceData(private)), C.uint8_t(len(private)))), "")
+	return id.call(op, "", func() C.int {
+		return C.core_reject_ece(id.native(), id.c, unsafe.Pointer(unsafe.SliceData(private)), C.uint8_t(len(private)))
+	})
 }
 
 // checkPrivate guards the length, which C has one byte for.
@@ -109,7 +111,7 @@ func (id *ID) Establish() error {
 	if !id.open() {
 		return closed(op, "id")
 	}
-	return id.explain(op, int(C.core_establish(id.native(), id.c)), "")
+	return id.call(op, "", func() C.int { return C.core_establish(id.native(), id.c) })
 }
 
 // Notify tells the connection manager of an asynchronous event of the id's QP (rdma_notify(3)): with COMM_EST,
@@ -120,7 +122,7 @@ func (id *ID) Notify(event AsyncEventType) error {
 	if !id.open() {
 		return closed(op, "id")
 	}
-	return id.explain(op, int(C.core_notify(id.native(), id.c, C.int(event))), "")
+	return id.call(op, "", func() C.int { return C.core_notify(id.native(), id.c, C.int(event)) })
 }
 
 // WriteEvent puts a USER event with a status and an argument of the caller's into the id's channel
@@ -130,8 +132,9 @@ func (id *ID) WriteEvent(status int, arg uint64) error {
 	if !id.open() {
 		return closed(op, "id")
 	}
-	return id.explain(op, int(C.core_write_event(id.native(), id.c, C.int(EventUser), C.int(status),
-		C.uint64_t(arg))), "")
+	return id.call(op, "", func() C.int {
+		return C.core_write_event(id.native(), id.c, C.int(EventUser), C.int(status), C.uint64_t(arg))
+	})
 }
 
 // Disconnect ends the connection (rdma_disconnect(3)): the QP flushes, both sides get DISCONNECTED.

@@ -88,6 +88,15 @@ int core_fault_add(struct core_provider *provider, const struct core_fault *faul
 /* Heal: *lost is to how many messages, or ids, it happened.  -ENOENT. */
 int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost);
 
+/* --- core_refusal.c -------------------------------------------------------------------------- */
+
+/*
+ * Why the last call of this thread about an id was refused, beyond its errno: a sentence, "" when there is no more
+ * to say, valid until the next call.  Between core_forget_refusal and this it is of what was called in between.
+ */
+const char *core_refusal(struct core_provider *provider);
+void core_forget_refusal(struct core_provider *provider);
+
 /* --- core_channel.c, core_cm.c ----------------------------------------------------------------- */
 
 /* rdma_conn_param both ways, with its private data inline (rdma_connect(3), rdma_accept(3)). */

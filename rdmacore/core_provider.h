@@ -173,6 +173,8 @@ struct core_provider {
 	 * more to say.  NULL where errno is all there is.
 	 */
 	const char *(*refusal)(struct core_provider *provider);
+	/* There is none, whatever was refused before. */
+	void (*forget_refusal)(struct core_provider *provider);
 	void *host; /* soft: struct soft_host */
 
 #define CORE_ENTRY(function) __typeof__(function) *function;

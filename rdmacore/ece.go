@@ -19,7 +19,7 @@ func (id *ID) SetLocalECE(ece ECE) error {
 	}
 	c := C.struct_ibv_ece{vendor_id: C.uint32_t(ece.VendorID), options: C.uint32_t(ece.Options),
 		comp_mask: C.uint32_t(ece.CompMask)}
-	return id.explain(op, int(C.core_set_local_ece(id.native(), id.c, &c)), "")
+	return id.call(op, "", func() C.int { return C.core_set_local_ece(id.native(), id.c, &c) })
 }
 
 // GetRemoteECE is what the peer offered (after CONNECT_REQUEST) or answered (after CONNECT_RESPONSE), of an id
@@ -30,7 +30,7 @@ func (id *ID) GetRemoteECE() (ECE, error) {
 		return ECE{}, closed(op, "id")
 	}
 	var c C.struct_ibv_ece
-	if err := id.explain(op, int(C.core_get_remote_ece(id.native(), id.c, &c)), ""); err != nil {
+	if err := id.call(op, "", func() C.int { return C.core_get_remote_ece(id.native(), id.c, &c) }); err != nil {
 		return ECE{}, err
 	}
 	return ECE{VendorID: uint32(c.vendor_id), Options: uint32(c.options), CompMask: uint32(c.comp_mask)}, nil

@@ -86,7 +86,7 @@ func (id *ID) BindAddr(address netip.AddrPort) error {
 		address = netip.AddrPortFrom(netip.IPv4Unspecified(), address.Port())
 	}
 	c := toCAddress(address)
-	return id.explain(op, int(C.core_bind_addr(id.native(), id.c, &c)), address.String())
+	return id.call(op, address.String(), func() C.int { return C.core_bind_addr(id.native(), id.c, &c) })
 }
 
 // ResolveAddr finds the device and path to dst (rdma_resolve_addr(3)).  src may be zero.  Ends with
@@ -131,7 +131,7 @@ func (id *ID) Listen(backlog int) error {
 		return closed(op, "id")
 	}
 	backlog = min(max(backlog, 0), math.MaxInt32)
-	err := id.explain(op, int(C.core_listen(id.native(), id.c, C.int(backlog))), id.LocalAddr().String())
+	err := id.call(op, id.LocalAddr().String(), func() C.int { return C.core_listen(id.native(), id.c, C.int(backlog)) })
 	id.listening = id.listening || err == nil
 	return err
 }

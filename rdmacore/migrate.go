@@ -54,7 +54,7 @@ func (id *ID) migrate(op string, to *EventChannel) error {
 		defer to.mu.Unlock()
 		native = to.c
 	}
-	if err := id.explain(op, int(C.core_migrate_id(id.native(), id.c, native)), ""); err != nil {
+	if err := id.call(op, "", func() C.int { return C.core_migrate_id(id.native(), id.c, native) }); err != nil {
 		return err
 	}
 	if to == nil {

@@ -54,7 +54,7 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 	// A synchronous id may keep MULTICAST_JOIN as its event, which librdmacm would wait for.
 	id.channel.mu.Lock()
 	defer id.channel.mu.Unlock()
-	err = id.explain(op, int(C.core_leave_multicast(id.native(), id.c, &address)), group.String())
+	err = id.call(op, group.String(), func() C.int { return C.core_leave_multicast(id.native(), id.c, &address) })
 	if failure, ok := err.(*Error); ok && failure.Errno == syscall.EADDRNOTAVAIL {
 		failure.Why = "the id has not joined " + group.String()
 	}

@@ -22,12 +22,14 @@ func (id *ID) SetOption(level OptionLevel, option IDOption, value []byte) error 
 	if !id.open() {
 		return closed(op, "id")
 	}
-	result := int(C.core_set_option(id.native(), id.c, C.int(level), C.int(option),
-		unsafe.Pointer(unsafe.SliceData(value)), C.size_t(len(value))))
-	if result == -int(syscall.ENOSYS) && id.channel.provider.c.rdma_set_option != nil {
+	answer := id.channel.provider.ask(func() C.int {
+		return C.core_set_option(id.native(), id.c, C.int(level), C.int(option),
+			unsafe.Pointer(unsafe.SliceData(value)), C.size_t(len(value)))
+	})
+	if answer.result == -int(syscall.ENOSYS) && id.channel.provider.c.rdma_set_option != nil {
 		return fail(op, syscall.ENOSYS, "no option %d of level %d is known", option, level)
 	}
-	return id.explain(op, result, "")
+	return id.explain(op, answer, "")
 }
 
 // SetTOS sets the type of service of the connection's packets, before the address is resolved.

@@ -90,7 +90,7 @@ func (id *ID) createQP(op string, pd *PD, attr QPInitAttr,
 		nativePD = pd.c
 	}
 	c := attr.toC()
-	if err := id.explain(op, int(create(nativePD, &c)), ""); err != nil {
+	if err := id.call(op, "", func() C.int { return create(nativePD, &c) }); err != nil {
 		return err
 	}
 	qp := &QP{c: id.c.qp, id: id, number: uint32(id.c.qp.qp_num),

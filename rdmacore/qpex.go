@@ -47,7 +47,7 @@ func (id *ID) InitQPAttr(state QPState) (QPAttr, QPAttrMask, error) {
 	}
 	c := C.struct_ibv_qp_attr{qp_state: uint32(state)}
 	var mask C.int
-	if err := id.explain(op, int(C.core_init_qp_attr(id.native(), id.c, &c, &mask)), ""); err != nil {
+	if err := id.call(op, "", func() C.int { return C.core_init_qp_attr(id.native(), id.c, &c, &mask) }); err != nil {
 		return QPAttr{}, 0, err
 	}
 	return fromCQPAttr(&c), QPAttrMask(mask), nil

@@ -1,14 +1,26 @@
 package rdmacore
 
+// #include "core.h"
+import "C"
+
 import "syscall"
 
-// explain turns a result into an error that says what the errno means for this id.
-func (id *ID) explain(op string, result int, address string) error {
-	err := check(op, result)
+// call makes a call about the id, and turns its result into an error that says what the errno means here.
+func (id *ID) call(op, address string, call func() C.int) error {
+	return id.explain(op, id.channel.provider.ask(call), address)
+}
+
+// explain turns an answer into an error that says what the errno means for this id: in the provider's own words
+// where it has some.
+func (id *ID) explain(op string, answer answer, address string) error {
+	err := check(op, answer.result)
 	if err == nil {
 		return nil
 	}
 	failure := err.(*Error)
+	if answer.refusal != "" {
+		failure.Why = answer.refusal
+	}
 	if failure.Why == "" {
 		failure.Why = id.reason(op, failure.Errno, address)
 	}

@@ -91,6 +91,12 @@ static const char *refusal(struct core_provider *provider)
 	return soft_refusal();
 }
 
+static void forget_refusal(struct core_provider *provider)
+{
+	(void)provider;
+	soft_refusal_clear();
+}
+
 static struct ibv_device **get_device_list(int *count)
 {
 	struct ibv_device **list = calloc(2, sizeof(struct ibv_device *));
@@ -134,6 +140,7 @@ static const struct core_provider table = {
 	.fault_add = fault_add,
 	.fault_remove = fault_remove,
 	.refusal = refusal,
+	.forget_refusal = forget_refusal,
 	.rdma_create_event_channel = soft_create_event_channel,
 	.rdma_destroy_event_channel = soft_destroy_event_channel,
 	.rdma_create_id = soft_create_id,

@@ -60,7 +60,7 @@ func (id *ID) Synchronous() bool { return id.open() && id.synchronous }
 // start makes a call that a synchronous id has to be completed for.
 func (id *ID) start(op, address string, call func() C.int) error {
 	if !id.synchronous {
-		return id.explain(op, int(call()), address)
+		return id.call(op, address, call)
 	}
 	c := id.channel
 	c.mu.Lock()
@@ -69,7 +69,8 @@ func (id *ID) start(op, address string, call func() C.int) error {
 		return fail(op, syscall.EBUSY, "%s of this id has not come to its end; Complete it, or destroy the id",
 			id.pending)
 	}
-	result := int(call())
+	answer := c.provider.ask(call)
+	result := answer.result
 	C.core_forget_request(id.native(), id.c)
 	id.noteRequest()
 	if result == -int(syscall.EAGAIN) {
@@ -80,7 +81,7 @@ func (id *ID) start(op, address string, call func() C.int) error {
 	if event := id.nativeEvent(); result < 0 && event != nil && event.syncResult() == result {
 		return endedBy(op, result, event)
 	}
-	return id.explain(op, result, address)
+	return id.explain(op, answer, address)
 }
 
 // Complete waits for the end of what the last call of a synchronous id started, as the call itself does in

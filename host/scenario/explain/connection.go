@@ -10,10 +10,10 @@ func events() []Entry {
 		{"REJECTED", "the peer refused the connection", nil},
 		{"ESTABLISHED", "the connection stands", nil},
 		{"DISCONNECTED", "the connection has ended", []string{"the peer called disconnect", "the peer destroyed its endpoint", "the peer's process ended"}},
-		{"DEVICE_REMOVAL", "the device is being removed", nil},
+		{"DEVICE_REMOVAL", "the device is gone, and the endpoint can only be destroyed", []string{"its driver was unbound or reset", "a card was pulled", "a fault of the scenario (device: removal)"}},
 		{"CONNECT_REQUEST", "a client asks for a connection", nil},
 		{"CONNECT_RESPONSE", "the server accepted, and the endpoint has no queue pair to establish by itself", nil},
-		{"ADDR_CHANGE", "the hardware address behind the endpoint has changed", []string{"a bond's failover"}},
+		{"ADDR_CHANGE", "the hardware address behind the endpoint has changed", []string{"a bond's failover", "a fault of the scenario (device: address_change)"}},
 		{"TIMEWAIT_EXIT", "the queue pair's number may be used again", nil},
 	}
 }

@@ -18,6 +18,8 @@ func errnos() []Entry {
 		{"ENOMEM", "out of memory, or the queue is full", []string{"more requests posted than max_send_wr or max_recv_wr", "the limit of locked memory (ulimit -l)"}},
 		{"EACCES", "no access", []string{"/dev/infiniband is not yours to open", "a port below 1024"}},
 		{"EFAULT", "a bad address", nil},
+		{"EIO", "the device does not answer", []string{"it was removed: what is of it can only be destroyed (DEVICE_FATAL, DEVICE_REMOVAL)"}},
+		{"ENXIO", "the device of the endpoint was removed", []string{"after DEVICE_REMOVAL an endpoint can only be destroyed"}},
 		{"EBUSY", "in use", []string{"something made from it still lives"}},
 		{"ENODEV", "no RDMA device leads there", []string{"an address of a network without an RDMA device"}},
 		{"EINVAL", "invalid", []string{"the endpoint is in the wrong state for this call", "a value the device or the message cannot carry"}},
