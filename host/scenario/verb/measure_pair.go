@@ -16,8 +16,8 @@ const (
 	// verifiedBytes bounds the memory of a measurement that verifies, where every message in flight has a place of
 	// its own, when the scenario does not say how many there are.
 	verifiedBytes = 64 << 20
-	// autoInline is what is asked for with `inline: auto`: a device that has less says so, and one with more
-	// gives this.
+	// autoInline is what is asked for with `inline: auto`: one that has more gives this, and of one that has less
+	// less is asked for (lessInline), or it says so.
 	autoInline = 220
 	// iWARP has no immediate data, for which control messages have these bytes inline then (core_measure_wire.h).
 	payload   = 12
@@ -74,6 +74,17 @@ func (m *measuring) pairConfig() (lab.PairConfig, error) {
 		config.QP.MaxInlineData = max(config.QP.MaxInlineData, payload)
 	}
 	return config, nil
+}
+
+// lessInline asks for half of what a device has just refused, perhaps for its inline data, where the scenario wants
+// whatever the queue pair takes.  No attribute tells how much that is.
+func (m *measuring) lessInline(config *lab.PairConfig) bool {
+	half := config.QP.MaxInlineData / 2
+	if m.call.Text("inline") != inlineAuto || half < payload {
+		return false
+	}
+	config.QP.MaxInlineData = half
+	return true
 }
 
 // limitDepth says how many messages may be in flight where the scenario does not, so that their places fit.

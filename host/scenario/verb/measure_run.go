@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"rdmarun/host/scenario/explain"
@@ -83,6 +84,9 @@ func (m *measuring) connect(ctx context.Context) error {
 	}
 	for range max(m.call.Integer("qps"), 1) {
 		pair, err := lab.NewPair(ctx, m.from, m.to, config)
+		for errors.Is(err, syscall.EINVAL) && m.lessInline(&config) {
+			pair, err = lab.NewPair(ctx, m.from, m.to, config)
+		}
 		if err != nil {
 			return errors.Join(err, m.disconnect())
 		}

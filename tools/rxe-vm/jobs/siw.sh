@@ -46,6 +46,8 @@ check "iWARP's conformance cases" skips_nothing scenarios/conformance/iwarp.yaml
 check "run scenarios/rping.yaml" on_siw scenarios/rping.yaml
 check "run scenarios/rping.yaml, 64 KiB" on_siw scenarios/rping.yaml -p count=20 -p size=64KiB
 check "run scenarios/negotiate.yaml" on_siw scenarios/negotiate.yaml
+check "run scenarios/sweep.yaml: latency, bandwidth, connections" \
+	on_siw scenarios/sweep.yaml -p sizes=64,4KiB -p duration=100ms -p iterations=50
 check "rping -s and our client" our_client_of_rping
 check "our server and rping -c" our_server_of_rping
 summary
