@@ -74,7 +74,11 @@ setup-test:
 	@tools/setup.sh test
 
 .PHONY: go-test
+# A cache of test programs is for one version of wazero only (host/cache.go).
+go-test: export RDMARUN_CACHE = $(CURDIR)/build/guest-cache/$(shell awk '/wazero/ {print $$2}' go.mod)
 go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
+	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
+	$(Q)$(GO) test -run 'Guest|Pingpong|Hello' ./host
 	$(Q)$(GO) test -race -timeout 20m ./...
 
 .PHONY: core-test
@@ -111,6 +115,10 @@ test-siw: bin/rdmarun rxe-setup ## tests on siw, iWARP in software, in the VM (t
 .PHONY: conformance
 conformance: bin/rdmarun rxe-setup ## the same cases on soft and on rdma_rxe in the VM, traces compared
 	$(Q)tools/rxe-vm/conformance.sh
+
+.PHONY: bench-rxe
+bench-rxe: bin/rdmarun rxe-setup ## connections on rdma_rxe in the VM, step by step beside rdma-core's cmtime
+	$(Q)GO=$(GO) tools/rxe-vm/connections.sh
 
 bin/rdmacore.test: $(SOURCES) $(wildcard rdmacore/*_test.go) | setup
 	@echo "building $@"

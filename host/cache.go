@@ -28,9 +28,12 @@ func DefaultCacheDir() (string, error) {
 //
 // wazero keeps a folder for each of its versions, and learns its version from the program's build
 // information.  Where that is missing (go test) all versions would share one folder and load each
-// other's machine code, so nothing is kept unless the caller names a folder of its own.  Nor is anything kept
+// other's machine code, so nothing is kept unless the caller or the environment names a folder of its own.  Nor is anything kept
 // where the user's cache folder cannot be written: a cache only saves time.
 func openCache(dir string) (wazero.CompilationCache, error) {
+	if dir == "" {
+		dir = os.Getenv(CacheVariable)
+	}
 	if dir != "" {
 		return openCacheIn(dir)
 	}

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,7 +18,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// cacheDir is shared by the tests of one run, so that each guest is compiled once.
+// cacheDir is shared by the tests of one run, so that each guest is compiled once; $RDMARUN_CACHE by those of all
+// packages (make test).
 var cacheDir string
 
 func TestMain(m *testing.M) {
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	cacheDir = dir
+	cacheDir = cmp.Or(os.Getenv(host.CacheVariable), dir)
 	code := m.Run()
 	os.RemoveAll(dir)
 	if code == 0 {

@@ -34,6 +34,13 @@ func cqFunctions() []Function {
 			binding: bind1((*Instance).destroyCQ),
 		},
 		{
+			Name: "resize_cq", Since: v1_3, Capability: CapabilityWork,
+			Doc:     "Makes room for so many completions (ibv_resize_cq(3)).",
+			Params:  []Param{cq, {"entries", U32, "", "completions it must hold"}},
+			Errors:  "EINVAL: none, more than the device can hold, or fewer than are in it.",
+			binding: bind2((*Instance).resizeCQ),
+		},
+		{
 			Name: "poll_cq", Since: v1, Capability: CapabilityWork,
 			Doc: "Takes what has completed, without waiting (ibv_poll_cq(3)). Several at once cost a " +
 				"tenth of one at a time.",
@@ -76,6 +83,13 @@ func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
 		return i.fail(err)
 	}
 	return named(i, &i.cqs, cq, cq.Destroy)
+}
+
+func (i *Instance) resizeCQ(handle Handle, entries uint32) int32 {
+	if entries > 1<<31-1 {
+		return i.refuse(syscall.EINVAL, "entries is more than any device can hold")
+	}
+	return i.onCQ(handle, func(cq *rdmacore.CQ) int32 { return i.done(cq.Resize(int(entries))) })
 }
 
 func (i *Instance) destroyCQ(handle Handle) int32 {

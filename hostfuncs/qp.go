@@ -7,7 +7,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// QPAttr is what query_qp writes: the parts of ibv_qp_attr that a connected endpoint has.
+// QPAttr is what query_qp writes and modify_qp reads: ibv_qp_attr.
 type QPAttr struct {
 	_               structs.HostLayout
 	StructSize      uint32 `abi:"struct_size" doc:"size of this struct as the guest knows it, set before the call"`
@@ -26,6 +26,25 @@ type QPAttr struct {
 	MaxRecvSGE      uint32 `abi:"max_recv_sge" doc:"granted"`
 	MaxInlineData   uint32 `abi:"max_inline_data" doc:"granted, in bytes"`
 	Reserved        uint32 `abi:"reserved" doc:"0"`
+	// Since 1.3.
+	CurState         uint32 `abi:"cur_qp_state" enum:"qp_state" doc:""`
+	QKey             uint32 `abi:"qkey" doc:"of datagrams"`
+	RQPSN            uint32 `abi:"rq_psn" doc:"number of the next packet that is received"`
+	SQPSN            uint32 `abi:"sq_psn" doc:"number of the next packet that is sent"`
+	MinRNRTimer      uint32 `abi:"min_rnr_timer" doc:"how long a peer shall wait for a receive, a code; 0 is 655.36 ms"`
+	Timeout          uint32 `abi:"timeout" doc:"how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever"`
+	PkeyIndex        uint32 `abi:"pkey_index" doc:""`
+	PortNum          uint32 `abi:"port_num" doc:"of the own device"`
+	EnSQDAsyncNotify uint32 `abi:"en_sqd_async_notify" doc:"1: an event when the send queue has drained"`
+	SQDraining       uint32 `abi:"sq_draining" doc:"1 in SQD, while it has not"`
+	PathMigState     uint32 `abi:"path_mig_state" doc:"enum ibv_mig_state"`
+	RateLimit        uint32 `abi:"rate_limit" doc:"in kbit/s"`
+	AltPkeyIndex     uint32 `abi:"alt_pkey_index" doc:""`
+	AltPortNum       uint32 `abi:"alt_port_num" doc:""`
+	AltTimeout       uint32 `abi:"alt_timeout" doc:""`
+	Reserved2        uint32 `abi:"reserved2" doc:"0"`
+	AH               AHAttr `abi:"ah_attr" doc:"the way to the peer"`
+	AltAH            AHAttr `abi:"alt_ah_attr" doc:""`
 }
 
 func qpFunctions() []Function {

@@ -78,6 +78,13 @@ func (i *Instance) initQPAttr(handle Handle, state uint32, at Pointer) int32 {
 
 func qpAttrOf(attr *rdmacore.QPAttr) QPAttr {
 	return QPAttr{
+		CurState: uint32(attr.CurState), QKey: attr.QKey, RQPSN: attr.RQPSN, SQPSN: attr.SQPSN,
+		MinRNRTimer: uint32(attr.MinRNRTimer), Timeout: uint32(attr.Timeout),
+		PkeyIndex: uint32(attr.PkeyIndex), PortNum: uint32(attr.PortNum),
+		EnSQDAsyncNotify: oneIf(attr.EnSQDAsyncNotify), SQDraining: oneIf(attr.SQDraining),
+		PathMigState: uint32(attr.PathMigState), RateLimit: attr.RateLimit,
+		AltPkeyIndex: uint32(attr.AltPkeyIndex), AltPortNum: uint32(attr.AltPortNum), AltTimeout: uint32(attr.AltTimeout),
+		AH: ahAttrOf(&attr.AH), AltAH: ahAttrOf(&attr.AltAH),
 		StructSize: uint32(unsafe.Sizeof(QPAttr{})),
 		State:      uint32(attr.State), DestQPNum: attr.DestQPNum,
 		PathMTU: uint32(attr.PathMTU), AccessFlags: uint32(attr.AccessFlags),
@@ -86,4 +93,11 @@ func qpAttrOf(attr *rdmacore.QPAttr) QPAttr {
 		MaxSendWR: attr.MaxSendWR, MaxRecvWR: attr.MaxRecvWR,
 		MaxSendSGE: attr.MaxSendSGE, MaxRecvSGE: attr.MaxRecvSGE, MaxInlineData: attr.MaxInlineData,
 	}
+}
+
+func oneIf(truth bool) uint32 {
+	if truth {
+		return 1
+	}
+	return 0
 }

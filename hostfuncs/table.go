@@ -14,7 +14,8 @@ func Functions() []Function {
 		epFunctions(), cmFunctions(), eventFunctions(), memoryFunctions(), qpFunctions(),
 		workFunctions(), cqFunctions(), idFunctions(), completeFunctions(), acknowledgeFunctions(),
 		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
-		srqFunctions(), ahFunctions(), mwFunctions())
+		srqFunctions(), ahFunctions(), mwFunctions(), notifyFunctions(), groupFunctions(),
+		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.
@@ -23,9 +24,9 @@ func Structs() []Struct {
 		structOf[Address]("address", "An IP address and port."),
 		structOf[AddrInfo]("addr_info", "What create_ep makes (rdma_addrinfo)."),
 		structOf[QPInitAttr]("qp_init_attr", "What QP to make (ibv_qp_init_attr)."),
+		structOf[AHAttr]("ah_attr", "The way to a datagram peer or a multicast group (ibv_ah_attr)."),
 		structOf[QPAttr]("qp_attr", "What a QP is (ibv_qp_attr)."),
 		structOf[ConnParam]("conn_param", "The parameters of a connection (rdma_conn_param). All zero means no RDMA READs and no retries."),
-		structOf[AHAttr]("ah_attr", "The way to a datagram peer or a multicast group (ibv_ah_attr)."),
 		structOf[CMEvent]("cm_event", "An event of the connection manager (rdma_cm_event), acknowledged already."),
 		structOf[MR]("mr", "The address and keys of a memory region (ibv_mr)."),
 		structOf[SGE]("sge", "A buffer of a work request (ibv_sge)."),
@@ -38,6 +39,7 @@ func Structs() []Struct {
 		structOf[SRQAttr]("srq_attr", "The sizes of a shared receive queue (ibv_srq_attr)."),
 		structOf[AH]("ah", "An address handle."),
 		structOf[MWBind]("mw_bind", "What a memory window is bound to (ibv_mw_bind)."),
+		structOf[DeviceAttr]("device_attr", "What a device can do (ibv_device_attr)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
 	}
 }

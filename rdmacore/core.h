@@ -62,6 +62,12 @@ enum core_fault_action {
 	CORE_FAULT_DELAY,
 	CORE_FAULT_DUPLICATE, /* the copy comes after delay */
 	CORE_FAULT_REORDER, /* held until another message went the same way, or delay (100 ms) has passed */
+	/*
+	 * Of the device itself, with no other field; each at most once at a time.  What it is done to are
+	 * the ids that hear of it (rdma_get_cm_event(3), DEVICE_REMOVAL and ADDR_CHANGE).
+	 */
+	CORE_FAULT_REMOVE_DEVICE = 0x100, /* a new one of its name comes back */
+	CORE_FAULT_CHANGE_ADDRESS, /* the hardware address of its network interface, as a bond's failover does */
 };
 
 /* What goes wrong between two addresses (their ports do not matter). */
@@ -77,9 +83,9 @@ struct core_fault {
 	uint64_t delay; /* nanoseconds */
 };
 
-/* The number of the new rule; -EINVAL, -ENOSPC; -EOPNOTSUPP where nothing can go wrong on purpose. */
+/* The number of the new rule; -EINVAL, -ENOSPC; -EBUSY for what is so already; -EOPNOTSUPP where nothing can go wrong on purpose. */
 int core_fault_add(struct core_provider *provider, const struct core_fault *fault);
-/* Heal: *lost is to how many messages it happened.  -ENOENT. */
+/* Heal: *lost is to how many messages, or ids, it happened.  -ENOENT. */
 int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost);
 
 /* --- core_channel.c, core_cm.c ----------------------------------------------------------------- */

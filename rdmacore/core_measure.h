@@ -91,7 +91,11 @@ struct core_measure_spec {
 	uint32_t in_flight; /* connect: connections under way at once; default 1 */
 	uint32_t errors_max; /* connect: connections that may fail before the measurement does; default 0 */
 	uint32_t timeout_ms; /* connect: for resolving an address and a route each; default 2000 */
-	uint32_t reserved;
+	/*
+	 * Connect: those under way take each step together, all of them one before any the next, as cmtime
+	 * has it.  step_ns of the result tells how long.
+	 */
+	uint32_t lockstep;
 };
 
 /* One end in this process.  A connect end has provider and address only, the others the rest. */
@@ -110,6 +114,9 @@ struct core_measure_end {
 	uint64_t remote_length;
 	uint32_t lkey;
 	uint32_t remote_rkey;
+	/* The queue pair was made with sq_sig_all, which not every device tells again (siw of Linux 6.1). */
+	uint32_t signals_all;
+	uint32_t reserved;
 	/*
 	 * Connect.  Passive: where to listen, port 0 for any.  Active: where to connect to, port 0 for the
 	 * passive end's of the same measurement; source may have family 0.
@@ -194,6 +201,8 @@ struct core_measure_result {
 	uint64_t cpu_user_ns;
 	uint64_t cpu_system_ns;
 	uint64_t sample_ns; /* what the interval has grown to */
+	/* Lockstep: how long each step of all connections of the timed part took. */
+	uint64_t step_ns[CORE_MEASURE_STEPS];
 	struct core_measure_error error;
 };
 

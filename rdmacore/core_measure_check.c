@@ -77,7 +77,7 @@ static const struct knob knobs[] = {
 	KNOB(in_flight, CONNECT),
 	KNOB(errors_max, CONNECT),
 	KNOB(timeout_ms, CONNECT),
-	KNOB(reserved, 0),
+	KNOB(lockstep, CONNECT),
 };
 
 static uint64_t value_of(const struct core_measure_spec *spec, const struct knob *knob)

@@ -25,7 +25,8 @@ struct core_measure_connects {
 struct core_measure_connection {
 	struct core_measure_connection *next, *previous; /* passive: all there are */
 	struct rdma_cm_id *id; /* NULL: unused */
-	enum core_measure_step step; /* active: what is awaited */
+	enum core_measure_step step; /* active: in hand or, unless an event is awaited, done */
+	bool awaiting; /* active: the event that ends the step */
 	bool timed, farewell;
 	uint64_t number, began_ns, step_ns;
 };

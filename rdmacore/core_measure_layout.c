@@ -1,7 +1,7 @@
 /* What of the spec concerns one end, against what its queue pair and memory hold. */
 #include "core_count.h"
 #include "core_fd.h"
-#include "core_measure_worker.h"
+#include "core_measure_wire.h"
 
 #define DEFAULT_DEPTH 128
 #define DEFAULT_DEPTH_VERIFIED 16 /* one-sided: both ends must come to the same, whatever their queues hold */
@@ -27,6 +27,7 @@ static uint32_t divisor(uint32_t a, uint32_t b)
 static int layout_queue(struct core_measure_worker *worker, struct core_measure_refusal *refusal)
 {
 	const struct core_measure_spec *spec = &worker->measure->spec;
+	bool iwarp = worker->end.qp->context->device->transport_type == IBV_TRANSPORT_IWARP;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	int result;
@@ -37,13 +38,14 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 			       &init);
 	if (result)
 		return core_measure_refuse(refusal, result, "qp", "ibv_query_qp failed");
-	if (attr.qp_state != IBV_QPS_RTS)
+	/* Of iWARP's queue pairs the kernel changes the state, and siw of Linux 6.1 tells none: posting will. */
+	if (!iwarp && attr.qp_state != IBV_QPS_RTS)
 		return core_measure_refuse(refusal, -EINVAL, "qp", "it is not connected (state RTS)");
 	worker->qp = worker->end.qp;
 	worker->send_cq = worker->qp->send_cq;
 	worker->recv_cq = worker->qp->recv_cq;
 	worker->cap = init.cap;
-	if (init.sq_sig_all && spec->signal_every > 1)
+	if ((iwarp ? worker->end.signals_all : (uint32_t)init.sq_sig_all) && spec->signal_every > 1)
 		return core_measure_refuse(refusal, -EINVAL, "signal_every",
 					   "this queue pair completes every request (sq_sig_all)");
 	worker->events = spec->completion == CORE_MEASURE_EVENT;
@@ -57,6 +59,11 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 	if (!worker->cap.max_send_sge || !worker->cap.max_recv_sge)
 		return core_measure_refuse(refusal, -EINVAL, "qp",
 					   "it takes no scatter/gather entries (max_send_sge, max_recv_sge)");
+	worker->in_payload = worker->controls && iwarp;
+	if (worker->in_payload && worker->cap.max_inline_data < CORE_MEASURE_PAYLOAD_MAX)
+		return core_measure_refuse(refusal, -EINVAL, "qp",
+					   "without immediate data it needs max_inline_data %d, not %u",
+					   CORE_MEASURE_PAYLOAD_MAX, worker->cap.max_inline_data);
 	return 0;
 }
 
@@ -208,7 +215,7 @@ static int layout_memory(struct core_measure_worker *worker, struct core_measure
 	uint32_t slots = 1, receives;
 	int result;
 
-	worker->stride = (spec->size + line - 1) & ~(line - 1);
+	worker->stride = (spec->size + (worker->in_payload ? CORE_MEASURE_TRAILER : 0) + line - 1) & ~(line - 1);
 	if (!worker->stride)
 		worker->stride = line;
 	if (!latency && worker->stride < PAGE)
@@ -216,14 +223,21 @@ static int layout_memory(struct core_measure_worker *worker, struct core_measure
 	if (worker->verify)
 		slots = latency ? one_sided ? 2 : 1 : slots_in_flight(worker);
 	receives = slots;
-	if (worker->verify && !one_sided)
+	if ((worker->verify || worker->in_payload) && !one_sided)
 		receives = worker->receive_depth + CORE_MEASURE_CONTROL_RECEIVES;
 	/* Without verify fewer do as well. */
 	if (!worker->verify) {
 		uint64_t shorter = one_sided && worker->transmits && remote_half < half ? remote_half : half;
 
 		if (shorter / worker->stride < slots)
-			slots = receives = shorter / worker->stride ? (uint32_t)(shorter / worker->stride) : 1;
+			slots = shorter / worker->stride ? (uint32_t)(shorter / worker->stride) : 1;
+		if (!worker->in_payload)
+			receives = slots;
+	}
+	/* What is written lies in the first slots. */
+	if (worker->in_payload && one_sided) {
+		worker->next_slot = slots;
+		receives = slots + CORE_MEASURE_WRITE_RECEIVES;
 	}
 	worker->send_slots = worker->remote_slots = slots;
 	worker->receive_slots = receives;

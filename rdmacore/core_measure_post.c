@@ -1,6 +1,7 @@
 /* Data requests: made once, posted again and again with what changes. */
 #include <arpa/inet.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core_count.h"
 #include "core_measure_wire.h"
@@ -105,15 +106,39 @@ int core_measure_post(struct core_measure_worker *worker, uint32_t count, bool s
 	return submit(worker, wr);
 }
 
+/* The next SEND with four bytes more; the message after it, if any, has a place of its own. */
+static int post_longer(struct core_measure_worker *worker, uint32_t network)
+{
+	uint64_t offset = worker->posted % worker->send_slots * worker->stride;
+	char *message = (char *)(uintptr_t)(worker->send_base + offset);
+	unsigned int send_flags = worker->send_flags;
+	struct ibv_send_wr *wr = worker->sends;
+	int num_sge = wr->num_sge, result;
+
+	memcpy(message + worker->size, &network, sizeof(network));
+	wr->sg_list->length = worker->size + CORE_MEASURE_TRAILER;
+	wr->num_sge = 1;
+	/* Inline may be what fits no more. */
+	worker->send_flags &= ~(unsigned int)IBV_SEND_INLINE;
+	result = core_measure_post(worker, 1, true);
+	worker->send_flags = send_flags;
+	wr->sg_list->length = worker->size;
+	wr->num_sge = num_sge;
+	return result;
+}
+
 int core_measure_post_last(struct core_measure_worker *worker)
 {
+	uint32_t network = htonl(core_measure_immediate(CORE_MEASURE_LAST, 0));
 	struct ibv_send_wr *wr = worker->sends;
 	int result;
 
+	worker->last_sent = true;
+	if (worker->in_payload)
+		return post_longer(worker, network);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
-	wr->imm_data = htonl(core_measure_immediate(CORE_MEASURE_LAST, 0));
+	wr->imm_data = network;
 	result = core_measure_post(worker, 1, true);
 	wr->opcode = worker->operation;
-	worker->last_sent = true;
 	return result;
 }

@@ -87,12 +87,12 @@ static int fail_completion(struct core_measure_worker *worker, const struct ibv_
 			    });
 }
 
-static int take_data(struct core_measure_worker *worker, const struct ibv_wc *wc, uint64_t slot)
+static int take_data(struct core_measure_worker *worker, uint32_t length, uint64_t slot)
 {
 	uint64_t number = worker->received++;
 
-	if (wc->byte_len != worker->size)
-		return fail_message(worker, CORE_MEASURE_LENGTH, number, wc->byte_len);
+	if (length != worker->size)
+		return fail_message(worker, CORE_MEASURE_LENGTH, number, length);
 	worker->freed_data++;
 	worker->last_slot = slot;
 	if (worker->verify && !worker->verify_later)
@@ -100,9 +100,34 @@ static int take_data(struct core_measure_worker *worker, const struct ibv_wc *wc
 	return 0;
 }
 
-static int take_control(struct core_measure_worker *worker, const struct ibv_wc *wc, uint64_t slot)
+/* Whether a message has immediate data or what stands for it, and how much data it has besides. */
+static bool has_immediate(const struct core_measure_worker *worker, const struct ibv_wc *wc, uint64_t slot,
+			  uint32_t *immediate, uint32_t *length)
 {
-	uint32_t immediate = ntohl(wc->imm_data);
+	const unsigned char *message;
+	uint32_t network;
+
+	*length = wc->byte_len;
+	if (!worker->in_payload) {
+		*immediate = ntohl(wc->imm_data);
+		return wc->wc_flags & IBV_WC_WITH_IMM;
+	}
+	if (wc->byte_len == core_measure_payload(worker->size))
+		*length = 0;
+	else if (worker->measure->spec.kind == CORE_MEASURE_LATENCY &&
+		 wc->byte_len == worker->size + CORE_MEASURE_TRAILER)
+		*length = worker->size;
+	else
+		return false;
+	message = (const unsigned char *)(uintptr_t)(worker->receive_base + slot * worker->stride);
+	memcpy(&network, message + wc->byte_len - sizeof(network), sizeof(network));
+	*immediate = ntohl(network);
+	return true;
+}
+
+static int take_control(struct core_measure_worker *worker, uint32_t immediate, uint32_t length,
+			uint64_t slot)
+{
 	uint32_t number = immediate & CORE_MEASURE_IMMEDIATE_MASK;
 
 	switch (immediate >> CORE_MEASURE_IMMEDIATE_BITS) {
@@ -113,7 +138,7 @@ static int take_control(struct core_measure_worker *worker, const struct ibv_wc 
 		worker->last_received = true;
 		worker->peer_last |= number;
 		if (worker->measure->spec.kind == CORE_MEASURE_LATENCY)
-			return take_data(worker, wc, slot);
+			return take_data(worker, length, slot);
 		return 0;
 	case CORE_MEASURE_DONE:
 		worker->done_received = true;
@@ -136,6 +161,7 @@ int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *w
 {
 	uint64_t number = wc->wr_id & CORE_MEASURE_NUMBER_MASK;
 	unsigned int tag = (unsigned int)(wc->wr_id >> CORE_MEASURE_TAG_SHIFT);
+	uint32_t immediate, length;
 
 	if (tag != CORE_MEASURE_TAG_DATA && tag != CORE_MEASURE_TAG_RECEIVE &&
 	    tag != CORE_MEASURE_TAG_CONTROL)
@@ -157,16 +183,26 @@ int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *w
 	}
 	worker->outstanding_receives--;
 	worker->freed++;
-	if (wc->wc_flags & IBV_WC_WITH_IMM)
-		return take_control(worker, wc, number);
-	return take_data(worker, wc, number);
+	if (has_immediate(worker, wc, number, &immediate, &length))
+		return take_control(worker, immediate, length, number);
+	return take_data(worker, length, number);
 }
 
 /* --- receives ----------------------------------------------------------------------------------------- */
 
+static uint32_t receive_length(const struct core_measure_worker *worker)
+{
+	uint32_t last = worker->size + CORE_MEASURE_TRAILER;
+
+	if (!worker->in_payload)
+		return worker->size;
+	return last > CORE_MEASURE_PAYLOAD_MAX ? last : CORE_MEASURE_PAYLOAD_MAX;
+}
+
 /* Up to receive_post_list. */
 static int post_receives(struct core_measure_worker *worker, uint32_t count)
 {
+	uint32_t length = receive_length(worker);
 	struct ibv_recv_wr *bad;
 	int result;
 
@@ -175,13 +211,13 @@ static int post_receives(struct core_measure_worker *worker, uint32_t count)
 
 		worker->recv_sges[index] = (struct ibv_sge){
 			.addr = worker->receive_base + slot * worker->stride,
-			.length = worker->size,
+			.length = length,
 			.lkey = worker->end.lkey,
 		};
 		worker->recvs[index] = (struct ibv_recv_wr){
 			.wr_id = core_measure_wr_id(CORE_MEASURE_TAG_RECEIVE, slot),
 			.sg_list = &worker->recv_sges[index],
-			.num_sge = worker->size ? 1 : 0,
+			.num_sge = length ? 1 : 0,
 			.next = index + 1 < count ? &worker->recvs[index + 1] : NULL,
 		};
 	}
@@ -209,8 +245,8 @@ int core_measure_first_receives(struct core_measure_worker *worker)
 {
 	if (!worker->controls)
 		return 0;
-	if (worker->operation != IBV_WR_SEND) /* HIGH and LAST */
-		return post_all_receives(worker, worker->receives ? 2 : 0);
+	if (worker->operation != IBV_WR_SEND)
+		return post_all_receives(worker, worker->receives ? CORE_MEASURE_WRITE_RECEIVES : 0);
 	return post_all_receives(worker, worker->receive_depth + CORE_MEASURE_CONTROL_RECEIVES);
 }
 
@@ -219,16 +255,29 @@ int core_measure_first_receives(struct core_measure_worker *worker)
 static int send_control(struct core_measure_worker *worker, enum core_measure_control control,
 			uint64_t number)
 {
+	uint32_t network = htonl(core_measure_immediate(control, number));
+	unsigned char payload[CORE_MEASURE_PAYLOAD_MAX] = {0};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)payload,
+		.length = core_measure_payload(worker->size),
+	};
 	struct ibv_send_wr wr = {
 		.wr_id = core_measure_wr_id(CORE_MEASURE_TAG_CONTROL, worker->posted),
 		.opcode = IBV_WR_SEND_WITH_IMM,
 		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htonl(core_measure_immediate(control, number)),
+		.imm_data = network,
 	};
 	struct ibv_send_wr *bad;
 	unsigned int spins = 0;
 	int result;
 
+	if (worker->in_payload) {
+		memcpy(payload + sge.length - sizeof(network), &network, sizeof(network));
+		wr.opcode = IBV_WR_SEND;
+		wr.send_flags |= IBV_SEND_INLINE;
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+	}
 	/* The peer has receives for these whatever happens, so the wait ends. */
 	while (worker->control_pending == CORE_MEASURE_CONTROL_SENDS) {
 		result = core_measure_reap_all(worker);

@@ -11,6 +11,10 @@
  *
  * RDMA WRITE bandwidth with verify uses LAST only, which comes after everything that was written, and HIGH,
  * which comes before it with the upper half of its number.
+ *
+ * iWARP has no immediate data (RFC 5040).  There the same four bytes are the end of the payload, and it is the
+ * length that says so: a control message has one that no data has, and the last data message of a latency four bytes
+ * more than the others.  Each receive then has memory of its own.
  */
 #ifndef CORE_MEASURE_WIRE_H
 #define CORE_MEASURE_WIRE_H
@@ -33,6 +37,15 @@ enum core_measure_control {
 static inline uint32_t core_measure_immediate(enum core_measure_control control, uint64_t number)
 {
 	return (uint32_t)control << CORE_MEASURE_IMMEDIATE_BITS | ((uint32_t)number & CORE_MEASURE_IMMEDIATE_MASK);
+}
+
+#define CORE_MEASURE_TRAILER 4
+#define CORE_MEASURE_PAYLOAD_MAX 12
+
+/* Neither size nor size + CORE_MEASURE_TRAILER. */
+static inline uint32_t core_measure_payload(uint32_t size)
+{
+	return size && size != CORE_MEASURE_TRAILER ? CORE_MEASURE_TRAILER : CORE_MEASURE_PAYLOAD_MAX;
 }
 
 #endif

@@ -29,6 +29,7 @@ enum core_measure_tag {
 /* Room in the queues beside the data for control messages (core_measure_wire.c). */
 #define CORE_MEASURE_CONTROL_SENDS 4
 #define CORE_MEASURE_CONTROL_RECEIVES 8
+#define CORE_MEASURE_WRITE_RECEIVES 2 /* of RDMA WRITE with verify: HIGH and LAST */
 
 struct core_measure {
 	struct core_measure_spec spec;
@@ -87,6 +88,7 @@ struct core_measure_worker {
 	unsigned int send_flags;
 	bool transmits, receives; /* data */
 	bool controls; /* ends with an exchange of control messages */
+	bool in_payload; /* and the device has no immediate data for them (core_measure_wire.h) */
 	bool verify;
 	bool verify_later; /* contents are checked by the loop, not when the completion is taken */
 	bool events; /* sleep on the completion channels */

@@ -73,8 +73,10 @@ func (p *Provider) Devices() ([]*Device, error) {
 		C.core_free_devices(p.c, list)
 		return nil, nil
 	}
-	p.devices.list = list
-	p.devices.byHandle = make(map[*C.struct_ibv_context]*Device)
+	p.devices.lists = append(p.devices.lists, list)
+	if p.devices.byHandle == nil {
+		p.devices.byHandle = make(map[*C.struct_ibv_context]*Device)
+	}
 	for _, context := range unsafe.Slice(list, int(count)) {
 		device := &Device{c: context, provider: p}
 		p.devices.known = append(p.devices.known, device)
@@ -134,14 +136,21 @@ func (p *Provider) byHandle(context *C.struct_ibv_context) *Device {
 func (p *Provider) freeDevices() {
 	p.devices.Lock()
 	defer p.devices.Unlock()
-	for _, device := range p.devices.known {
+	for _, device := range p.devices.byHandle {
 		device.async.close()
 		device.c = nil
 	}
-	if p.devices.list != nil {
-		C.core_free_devices(p.c, p.devices.list)
+	for _, list := range p.devices.lists {
+		C.core_free_devices(p.c, list)
 	}
-	p.devices.list, p.devices.known, p.devices.byHandle = nil, nil, nil
+	p.devices.lists, p.devices.known, p.devices.byHandle = nil, nil, nil
+}
+
+// forgetDevices has the next Devices look again.
+func (p *Provider) forgetDevices() {
+	p.devices.Lock()
+	p.devices.known = nil
+	p.devices.Unlock()
 }
 
 func (d *Device) open() bool { return d != nil && d.c != nil }

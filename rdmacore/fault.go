@@ -17,7 +17,7 @@ type Fault struct {
 	Data        bool          // requests and responses of queue pairs
 	CM          bool          // connection management messages
 	Message     CMMessage     // of those, only this one; 0: all
-	Action      FaultAction   // a loss, or of connection management messages more
+	Action      FaultAction   // a loss, or of connection management messages more; or what happens to the device
 	Delay       time.Duration // of FaultDelay and FaultDuplicate; the limit of FaultReorder
 	Probability float64       // for each message; 0 is taken as 1, certain
 	Skip        int           // so many pass first
@@ -30,10 +30,14 @@ type FaultRule struct {
 	rule     C.int
 }
 
+// ofDevice tells a fault that has nothing to do with messages.
+func (a FaultAction) ofDevice() bool { return a == FaultRemoveDevice || a == FaultChangeAddress }
+
 // CanFault tells whether Fault works on this provider: on soft, not on a real fabric.
 func (p *Provider) CanFault() bool { return p != nil && p.c != nil && p.c.fault_add != nil }
 
-// Fault begins to do what fault says.  EOPNOTSUPP on a real fabric, EINVAL for what makes no sense.
+// Fault begins to do what fault says.  EOPNOTSUPP on a real fabric, EINVAL for what makes no sense, EBUSY for
+// what has happened to the device already.
 // What happens by probability follows the provider's seed.
 func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	const op = "fault"
@@ -42,6 +46,9 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	}
 	if !p.CanFault() {
 		return nil, fail(op, syscall.EOPNOTSUPP, "a real fabric loses nothing on purpose; run on soft")
+	}
+	if fault.Action.ofDevice() && fault != (Fault{Action: fault.Action}) {
+		return nil, fail(op, syscall.EINVAL, "what happens to the device has no addresses, messages or numbers")
 	}
 	c := C.struct_core_fault{
 		from: toCAddress(netip.AddrPortFrom(fault.From, 0)), to: toCAddress(netip.AddrPortFrom(fault.To, 0)),
@@ -68,10 +75,13 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	if err := check(op, int(rule)); err != nil {
 		return nil, err
 	}
+	if fault.Action == FaultRemoveDevice {
+		p.forgetDevices()
+	}
 	return &FaultRule{provider: p, rule: rule}, nil
 }
 
-// Heal ends the fault and returns to how many messages it happened.
+// Heal ends the fault and returns to how many messages it happened, or how many ids heard of it.
 func (r *FaultRule) Heal() (done int, err error) {
 	var count C.uint32_t
 	if err := check("heal", int(C.core_fault_remove(r.provider.c, r.rule, &count))); err != nil {

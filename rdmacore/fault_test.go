@@ -179,3 +179,57 @@ func TestFaultRefused(t *testing.T) {
 		t.Errorf("no addresses: %v", err)
 	}
 }
+
+// The device that comes back is another one: ids and queue pairs of the old one are of no use any more.
+func TestFaultRemoveDevice(t *testing.T) {
+	p, client, server := virtualPair(t, 7)
+	old := client.id.Device()
+	gone, err := p.Fault(Fault{Action: FaultRemoveDevice})
+	must(t, err)
+	if _, err := p.Fault(Fault{Action: FaultRemoveDevice}); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("removed twice: %v", err)
+	}
+	if devices, err := p.Devices(); len(devices) != 0 || err != nil {
+		t.Errorf("while it is away there are %v, %v", devices, err)
+	}
+	for _, end := range []*side{client, server} {
+		expect(t, end.id, EventDeviceRemoval, 0)
+		if err := end.id.Disconnect(); !errors.Is(err, syscall.EIO) {
+			t.Errorf("disconnect: %v", err)
+		}
+	}
+	event, err := old.GetAsyncEvent(bounded(t))
+	must(t, err)
+	if event.Type != AsyncDeviceFatal {
+		t.Errorf("the device says %s", event.Type)
+	}
+	if _, err := old.AllocPD(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("alloc_pd: %v", err)
+	}
+	if told, err := gone.Heal(); told < 2 || err != nil {
+		t.Errorf("told %d, %v", told, err)
+	}
+	devices, err := p.Devices()
+	must(t, err)
+	if len(devices) != 1 || devices[0] == old || devices[0].Name() != old.Name() {
+		t.Fatalf("there are %v now", devices)
+	}
+	pd, err := devices[0].AllocPD()
+	must(t, err)
+	must(t, pd.Dealloc())
+}
+
+// A hint, once for each change, to those whom it concerns.
+func TestFaultChangeAddress(t *testing.T) {
+	p, client, _ := virtualPair(t, 7)
+	if _, err := p.Fault(Fault{Action: FaultChangeAddress, Count: 1}); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("with a number that means nothing: %v", err)
+	}
+	changed, err := p.Fault(Fault{Action: FaultChangeAddress})
+	must(t, err)
+	expect(t, client.id, EventAddrChange, 0)
+	if told, err := changed.Heal(); told < 2 || err != nil {
+		t.Errorf("told %d, %v", told, err)
+	}
+	must(t, client.id.Disconnect())
+}

@@ -88,6 +88,9 @@ type MeasureSpec struct {
 	InFlight  int           // connect: connections under way at once; default 1
 	ErrorsMax int           // connect: connections that may fail before the measurement does
 	Timeout   time.Duration // connect: for resolving an address and a route each; default 2 s
+	// Lockstep: connections under way take each step together, all of them one before any the next, as cmtime
+	// has it.  MeasureResult.StepTook tells how long.
+	Lockstep bool
 
 	// Elsewhere: the other end runs in another process, with the same spec.  Both are prepared
 	// (NewMeasurement) before either runs.

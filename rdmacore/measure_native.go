@@ -21,7 +21,7 @@ var knobNames = map[string]string{
 	"rate_bits": "RateBits", "rate_messages": "RateMessages", "burst": "Burst",
 	"samples_max": "SamplesMax", "sample_ns": "SampleEvery", "histogram_digits": "HistogramDigits",
 	"histogram_highest_ns": "HistogramMax", "elsewhere": "Elsewhere", "in_flight": "InFlight",
-	"errors_max": "ErrorsMax", "timeout_ms": "Timeout", "ends": "ends", "role": "Role", "qp": "ID",
+	"errors_max": "ErrorsMax", "timeout_ms": "Timeout", "lockstep": "Lockstep", "ends": "ends", "role": "Role", "qp": "ID",
 	"length": "Length", "remote_length": "RemoteLength", "listen_or_destination": "Address",
 }
 
@@ -120,6 +120,7 @@ func (s *MeasureSpec) native() (C.struct_core_measure_spec, error) {
 		return c, knobError("Timeout", syscall.EINVAL, "%s is negative", s.Timeout)
 	}
 	c.timeout_ms = C.uint32_t(milliseconds(s.Timeout))
+	c.lockstep = oneIf(s.Lockstep)
 	return c, err
 }
 
@@ -186,6 +187,6 @@ func (e *MeasureEnd) native(spec *MeasureSpec) (C.struct_core_measure_end, error
 	c.address = C.uint64_t(uintptr(unsafe.Pointer(e.Memory.c.addr))) + C.uint64_t(e.Offset)
 	c.length, c.lkey = C.uint64_t(length), C.uint32_t(e.Memory.LKey())
 	c.remote_address, c.remote_length = C.uint64_t(e.RemoteAddress), C.uint64_t(e.RemoteLength)
-	c.remote_rkey = C.uint32_t(e.RemoteKey)
+	c.remote_rkey, c.signals_all = C.uint32_t(e.RemoteKey), oneIf(e.ID.qp.attr.SignalAll)
 	return c, nil
 }

@@ -76,6 +76,8 @@ type MeasureResult struct {
 
 	// Histograms has StepTotal for latency, every step for connect, nothing for bandwidth.
 	Histograms map[MeasureStep]*Histogram
+	// StepTook is, in lockstep, how long each step of all connections of the timed part took.
+	StepTook map[MeasureStep]time.Duration
 }
 
 func perSecond(amount float64, elapsed time.Duration) float64 {
@@ -148,7 +150,7 @@ func (r *MeasureResult) counted() []MeasureEndResult {
 
 // outcome copies the results; the threads are joined.
 func (m *Measurement) outcome() *MeasureResult {
-	r := &MeasureResult{Spec: m.usedSpec(), Histograms: make(map[MeasureStep]*Histogram)}
+	r := &MeasureResult{Spec: m.usedSpec(), Histograms: make(map[MeasureStep]*Histogram), StepTook: make(map[MeasureStep]time.Duration)}
 	for i, end := range m.ends {
 		var c C.struct_core_measure_result
 		C.core_measure_get(m.c, C.uint32_t(i), &c)
@@ -170,6 +172,9 @@ func (m *Measurement) outcome() *MeasureResult {
 			step := C.uint32_t(row.value)
 			if h := fromCHistogram(C.core_measure_histogram(m.c, C.uint32_t(i), step)); h != nil {
 				r.Histograms[row.value] = h
+			}
+			if took := time.Duration(c.step_ns[row.value]); took > 0 {
+				r.StepTook[row.value] = took
 			}
 		}
 	}

@@ -159,6 +159,20 @@ func TestMeasureConnect(t *testing.T) {
 			t.Errorf("%s: %d samples, the longest %s", step, histogram.Count(), histogram.Max())
 		}
 	}
+	if len(result.StepTook) != 0 {
+		t.Errorf("not in lockstep, and still %v", result.StepTook)
+	}
+	spec.Lockstep = true
+	result, err = Measure(bounded(t), spec, ends...)
+	must(t, err)
+	if len(result.StepTook) != len(measureStepNames.rows) || result.Histogram().Count() != 20 {
+		t.Errorf("in lockstep: %v, %d connections", result.StepTook, result.Histogram().Count())
+	}
+	for step, took := range result.StepTook {
+		if took < result.Histograms[step].Max() || took > result.StepTook[StepTotal] {
+			t.Errorf("%s of all took %s, of one %s, everything %s", step, took, result.Histograms[step].Max(), result.StepTook[StepTotal])
+		}
+	}
 	spec = MeasureSpec{Kind: MeasureConnect, Duration: time.Hour}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()

@@ -325,6 +325,17 @@ const (
 	FaultReorder   // held until another message has gone the same way, or the delay (100 ms) has passed
 )
 
+// Faults of the device, with nothing else in Fault; each at most once at a time (EBUSY).
+const (
+	// FaultRemoveDevice has the device go away: its ids get DEVICE_REMOVAL and can only be destroyed (ENXIO), its
+	// contexts get DEVICE_FATAL and answer EIO, its queue pairs complete nothing any more.  With Heal there is
+	// a new Device of its name; a Device, like all that was made with it, is of the old one until its end.
+	FaultRemoveDevice FaultAction = iota + 0x100
+	// FaultChangeAddress gives the network interface another hardware address, as the failover of a bond does:
+	// ids that came to their address before get ADDR_CHANGE, which is a hint and no more.
+	FaultChangeAddress
+)
+
 func (m CMMessage) String() string { return messageNames.name(m) }
 
 // ParseCMMessage is the reverse of String.

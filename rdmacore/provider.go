@@ -30,10 +30,11 @@ type Provider struct {
 	lookups   sync.WaitGroup // name lookups that nobody waits for any more among them
 
 	// devices is filled by the first Devices that finds any, and lasts until Close: librdmacm keeps
-	// the devices of its ids open as long as the list is.
+	// the devices of its ids open as long as the list is.  What is removed (FaultRemoveDevice) is known no
+	// more, and found by its handle still.
 	devices struct {
 		sync.Mutex
-		list     **C.struct_ibv_context
+		lists    []**C.struct_ibv_context
 		known    []*Device
 		byHandle map[*C.struct_ibv_context]*Device
 	}

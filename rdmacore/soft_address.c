@@ -1,6 +1,7 @@
 /* IP addresses of ids: what they stand for on the soft device. */
 #include "soft_cm.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "soft_device.h"
@@ -10,26 +11,44 @@ static const struct sockaddr_in *in4(const struct sockaddr *address)
 	return (const struct sockaddr_in *)(const void *)address;
 }
 
+static struct sockaddr_ib *ib(const struct sockaddr *address)
+{
+	return (struct sockaddr_ib *)(uintptr_t)address;
+}
+
 static const struct sockaddr_in6 *in6(const struct sockaddr *address)
 {
 	return (const struct sockaddr_in6 *)(const void *)address;
 }
 
-bool soft_address_is_known(const struct sockaddr *address)
+bool soft_address_is_ip(const struct sockaddr *address)
 {
 	return address && (address->sa_family == AF_INET || address->sa_family == AF_INET6);
 }
 
+bool soft_address_is_known(const struct sockaddr *address)
+{
+	return soft_address_is_ip(address) || (address && address->sa_family == AF_IB);
+}
+
 socklen_t soft_address_length(const struct sockaddr *address)
 {
-	return address->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-					       sizeof(struct sockaddr_in6);
+	switch (address->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return sizeof(struct sockaddr_ib);
+	}
 }
 
 bool soft_address_is_any(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
 		return in4(address)->sin_addr.s_addr == htonl(INADDR_ANY);
+	if (address->sa_family == AF_IB)
+		return ib_addr_any(&ib(address)->sib_addr);
 	return IN6_IS_ADDR_UNSPECIFIED(&in6(address)->sin6_addr);
 }
 
@@ -37,6 +56,8 @@ bool soft_address_is_multicast(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
 		return IN_MULTICAST(ntohl(in4(address)->sin_addr.s_addr));
+	if (address->sa_family == AF_IB)
+		return false;
 	return IN6_IS_ADDR_MULTICAST(&in6(address)->sin6_addr);
 }
 
@@ -62,6 +83,8 @@ void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid)
 		gid->raw[10] = 0xff;
 		gid->raw[11] = 0xff;
 		memcpy(&gid->raw[12], &in4(address)->sin_addr, 4);
+	} else if (address->sa_family == AF_IB) {
+		memcpy(gid->raw, &ib(address)->sib_addr, sizeof(gid->raw));
 	} else {
 		memcpy(gid->raw, &in6(address)->sin6_addr, sizeof(gid->raw));
 	}
@@ -86,12 +109,16 @@ bool soft_address_is_local(const struct soft_cm *cm, const struct sockaddr *addr
 
 uint16_t soft_address_port(const struct sockaddr *address)
 {
+	if (address->sa_family == AF_IB) /* the end of the service id */
+		return (uint16_t)be64toh(ib(address)->sib_sid);
 	return ntohs(address->sa_family == AF_INET ? in4(address)->sin_port : in6(address)->sin6_port);
 }
 
 void soft_address_set_port(struct sockaddr *address, uint16_t port)
 {
-	if (address->sa_family == AF_INET)
+	if (address->sa_family == AF_IB)
+		ib(address)->sib_sid = htobe64((be64toh(ib(address)->sib_sid) & ~UINT64_C(0xffff)) | port);
+	else if (address->sa_family == AF_INET)
 		((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
 	else
 		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "soft_context.h"
 #include "soft_ip.h"
 #include "soft_pd.h"
 
@@ -26,6 +27,10 @@ struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct soft_device *device = soft_device(pd->context->device);
 	struct soft_ah *ah;
 
+	if (soft_context_is_removed(pd->context)) {
+		errno = EIO;
+		return NULL;
+	}
 	/* Every path of a RoCE port has a GRH (ibv_create_ah(3)). */
 	if (!attr->is_global || attr->port_num != SOFT_PORT || attr->grh.sgid_index >= SOFT_GIDS) {
 		errno = EINVAL;

@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "soft_context.h"
 #include "soft_device.h"
 #include "soft_fabric.h"
-#include "soft_pd.h"
 
 #define MAX_RETRIES 15
 
@@ -38,11 +36,9 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	cm->last_destroyed = &cm->destroyed;
 	if (soft_table_init(&cm->ids, 1, 1 << 22, (uint32_t)soft_fabric_random(fabric)))
 		goto free_cm;
-	cm->context = soft_open_device(&device->ibv);
-	if (!cm->context) {
-		result = -errno;
+	result = soft_cm_open_device(cm);
+	if (result)
 		goto destroy_ids;
-	}
 	result = soft_cm_wire_create(cm, &cm->wire);
 	if (result)
 		goto close_device;
@@ -55,7 +51,7 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	return 0;
 
 close_device:
-	soft_close_device(cm->context);
+	soft_cm_close_devices(cm);
 destroy_ids:
 	soft_table_destroy(&cm->ids);
 free_cm:
@@ -77,11 +73,9 @@ void soft_cm_destroy(struct soft_cm *cm)
 		cm->destroyed = id->destroyed_next;
 		free(id);
 	}
-	if (cm->default_pd)
-		soft_dealloc_pd(cm->default_pd);
 	if (current == cm)
 		current = NULL;
-	soft_close_device(cm->context);
+	soft_cm_close_devices(cm);
 	soft_table_destroy(&cm->ids);
 	pthread_cond_destroy(&cm->acknowledged);
 	pthread_mutex_destroy(&cm->lock);

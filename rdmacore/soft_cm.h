@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include <infiniband/ib.h>
 #include <infiniband/sa.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -113,6 +114,7 @@ enum soft_id_state {
 	SOFT_ID_SIDR_RECEIVED,
 	SOFT_ID_RESOLVED_UD, /* UD: the answer came, or was given */
 	SOFT_ID_CLOSED, /* rejected, unreachable or past timewait: only destroy is left */
+	SOFT_ID_REMOVED, /* its device is gone: the same */
 	SOFT_ID_DESTROYED,
 };
 
@@ -141,6 +143,7 @@ struct soft_id {
 	enum soft_id_state state;
 	bool sync; /* rdma.channel is its own, and calls wait for their events */
 	bool disconnected; /* DISCONNECTED was reported, which happens once */
+	bool unaccepted; /* a child before its rdma_accept */
 	bool connect_error; /* the user read CONNECT_ERROR; there is no more to hear of the connection */
 	uint32_t events_reported, events_acknowledged;
 	struct soft_cm_event *unread, **last_unread;
@@ -149,7 +152,8 @@ struct soft_id {
 
 	struct soft_id *port_next; /* port_space bucket */
 	uint16_t port; /* host order; 0 while it holds none of its own */
-	bool device_bound;
+	struct soft_cm_device *device; /* that it is bound to */
+	uint32_t hardware_address; /* soft_cm.hardware_address when it came to its address */
 	bool reuse_address, only_family, only_family_set; /* rdma_set_option */
 	uint8_t type_of_service;
 
@@ -189,14 +193,22 @@ struct soft_id {
 #define SOFT_PEER_BUCKETS 32768
 #define SOFT_DESTROYED_KEPT 64
 
+/* The device as librdmacm has it open; one that was removed stays, for the ids that are bound to it. */
+struct soft_cm_device {
+	struct soft_cm_device *earlier;
+	struct ibv_context *context;
+	struct ibv_pd *default_pd; /* while ids are bound to it */
+	unsigned int default_pd_users;
+};
+
 struct soft_cm {
 	pthread_mutex_t lock;
 	pthread_cond_t acknowledged;
 	struct soft_fabric *fabric;
 	struct soft_device *device;
-	struct ibv_context *context; /* the one librdmacm would have opened */
-	struct ibv_pd *default_pd; /* while ids are bound to the device */
-	unsigned int default_pd_users;
+	struct soft_cm_device *opened; /* the newest: of the ids that are bound from now on */
+	uint32_t hardware_address; /* of the network interface: 0, or 1 while it has another */
+	uint32_t told_removal, told_address; /* ids, of what is so now */
 	struct soft_table ids; /* by communication id */
 	struct soft_cm_message *first_message, **last_message;
 	struct soft_cm_wire *wire; /* messages that faults hold back */
@@ -303,7 +315,9 @@ struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
 bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port);
 
 /* soft_address.c */
+/* AF_INET, AF_INET6 or AF_IB; NULL is none. */
 bool soft_address_is_known(const struct sockaddr *address);
+bool soft_address_is_ip(const struct sockaddr *address);
 bool soft_address_is_any(const struct sockaddr *address);
 bool soft_address_is_multicast(const struct sockaddr *address);
 /* Of 192.0.2.0/24 (RFC 5737), the network beside an embedded host in which nobody else is. */
@@ -317,22 +331,48 @@ uint16_t soft_address_port(const struct sockaddr *address);
 void soft_address_set_port(struct sockaddr *address, uint16_t port);
 /* Fill in the device's own address of the family that address has. */
 void soft_address_of_device(struct sockaddr *address);
+/* soft_address_ib.c; cm.lock is held; 0 or a positive errno */
+/* Whether id may be bound to that address of family AF_IB. */
+int soft_address_ib_check(const struct soft_id *id, const struct sockaddr *address);
+/* It was: the service id of its source tells its port. */
+void soft_address_ib_bound(struct soft_id *id);
+/* Choose the source towards id's destination. */
+int soft_address_ib_resolve(struct soft_id *id);
 /* The address vector towards id's peer. */
 void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr);
+
+/* soft_cm_device.c */
+/* The device as it is now becomes cm->opened.  -ENOMEM, or why a descriptor could not be had. */
+int soft_cm_open_device(struct soft_cm *cm);
+void soft_cm_close_devices(struct soft_cm *cm);
+/* Bind to the device: verbs, port_num and the default PD become valid.  cm.lock is held.  -ENOMEM, -ENODEV. */
+int soft_id_bind_device(struct soft_id *id);
+void soft_id_unbind_device(struct soft_id *id);
+/* The device goes away, and its ids hear DEVICE_REMOVAL.  -EBUSY when it is away already. */
+int soft_cm_remove_device(struct soft_cm *cm);
+/* A new device of the same name and addresses; *told ids had heard.  -ENOENT when it is not away; -ENOMEM. */
+int soft_cm_return_device(struct soft_cm *cm, uint32_t *told);
+/*
+ * The network interface has another hardware address, and ids hear ADDR_CHANGE, as after the failover of a
+ * bond.  -EBUSY when it has already.
+ */
+int soft_cm_change_address(struct soft_cm *cm);
+/* It has its own again, which those hear who came meanwhile; *told is how many heard of both.  -ENOENT. */
+int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told);
 
 /* soft_id.c */
 /*
  * id with cm.lock held; NULL and errno EINVAL for NULL and for an id that was destroyed (which librdmacm
- * would follow into freed memory).
+ * would follow into freed memory), ENXIO for one whose device was removed.
  */
 struct soft_id *soft_id_lock(struct rdma_cm_id *id);
+/* The same, also of an id whose device was removed. */
+struct soft_id *soft_id_lock_any(struct rdma_cm_id *id);
 /* A new id with no port and no device; NULL and errno ENOMEM.  cm.lock is held. */
 struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *channel, void *context,
 			      enum rdma_port_space port_space);
 /* Put id on a channel, or on none; cm.lock is held. */
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel);
-/* Bind to the device: verbs, port_num and the default PD become valid.  cm.lock is held.  -ENOMEM. */
-int soft_id_bind_device(struct soft_id *id);
 /* Tell the peer that this end goes, by the state of the connection; cm.lock is held. */
 void soft_id_leave(struct soft_id *id);
 /* Leave the connection and free id; cm.lock is held, is released meanwhile, and is held again after. */
@@ -382,6 +422,8 @@ int soft_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 void soft_id_set_gids(struct soft_id *id);
 /* The route, and the times of a connection over it. */
 void soft_id_set_path(struct soft_id *id);
+/* The same, of a route whose packets live that long (code of the time, IBTA 15.2.5.16). */
+void soft_id_set_path_of_lifetime(struct soft_id *id, uint8_t lifetime);
 /* The same for a child: what the request said of it. */
 void soft_id_set_path_of_request(struct soft_id *id);
 

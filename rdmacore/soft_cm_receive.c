@@ -50,6 +50,8 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	memcpy(&child->rdma.route.addr.src_storage, &req->destination, sizeof(req->destination));
 	memcpy(&child->rdma.route.addr.dst_storage, &req->source, sizeof(req->source));
 	child->state = SOFT_ID_REQ_RECEIVED;
+	child->unaccepted = true;
+	child->hardware_address = child->cm->hardware_address;
 	child->response_timeout = soft_cm_time(SOFT_CM_RESPONSE_CODE);
 	child->remote = req->local;
 	child->remote_guid = req->guid;

@@ -224,6 +224,8 @@ int soft_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *param)
 				    "librdmacm would crash here");
 	else
 		error = datagrams ? accept_datagrams(id, param) : accept_connection(id, param);
+	if (!error)
+		id->unaccepted = false;
 	if (soft_cm_finish(id->cm, error))
 		return -1;
 	if (!datagrams)

@@ -37,6 +37,8 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 		.phys_port_cnt_ex = 1,
 	};
 
+	if (soft_context_is_removed(context))
+		return EIO;
 	if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
 		return EINVAL;
 	soft_device_attributes(soft_device(context->device), &full.orig_attr);
@@ -69,11 +71,36 @@ static const struct ibv_context_ops operations = {
 	.dealloc_mw = soft_dealloc_mw,
 };
 
+static void join_device(struct soft_context *context, struct soft_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	context->next = device->contexts;
+	context->link = &device->contexts;
+	if (device->contexts)
+		device->contexts->link = &context->next;
+	device->contexts = context;
+	pthread_mutex_unlock(&device->lock);
+}
+
+static void leave_device(struct soft_context *context, struct soft_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	*context->link = context->next;
+	if (context->next)
+		context->next->link = context->link;
+	pthread_mutex_unlock(&device->lock);
+}
+
 struct ibv_context *soft_open_device(struct ibv_device *device)
 {
-	struct soft_context *context = calloc(1, sizeof(*context));
+	struct soft_context *context;
 	int result;
 
+	if (soft_device_is_away(soft_device(device))) {
+		errno = ENODEV;
+		return NULL;
+	}
+	context = calloc(1, sizeof(*context));
 	if (!context)
 		return NULL;
 	result = soft_event_queue_init(&context->async);
@@ -100,6 +127,8 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.context.num_comp_vectors = 1;
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&context->verbs.context.mutex, NULL);
+	context->fatal_event.type = IBV_EVENT_DEVICE_FATAL;
+	join_device(context, soft_device(device));
 	return &context->verbs.context;
 
 destroy_async:
@@ -114,6 +143,7 @@ int soft_close_device(struct ibv_context *ibv_context)
 {
 	struct soft_context *context = soft_context(ibv_context);
 
+	leave_device(context, soft_device(ibv_context->device));
 	close(ibv_context->cmd_fd);
 	soft_event_queue_destroy(&context->async);
 	pthread_mutex_destroy(&ibv_context->mutex);
@@ -123,12 +153,16 @@ int soft_close_device(struct ibv_context *ibv_context)
 
 int soft_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
+	if (soft_context_is_removed(context))
+		return EIO;
 	soft_device_attributes(soft_device(context->device), attr);
 	return 0;
 }
 
 int soft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
 {
+	if (soft_context_is_removed(context))
+		return EIO;
 	if (port != SOFT_PORT)
 		return EINVAL;
 	soft_port_attributes(soft_device(context->device), attr);

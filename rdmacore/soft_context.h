@@ -5,6 +5,7 @@
 #ifndef SOFT_CONTEXT_H
 #define SOFT_CONTEXT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,6 +28,9 @@ struct soft_async_event {
 };
 
 struct soft_context {
+	struct soft_context *next, **link; /* soft_device.contexts */
+	_Atomic bool removed; /* its device is gone, for good: one that comes back is a new one */
+	struct soft_async_event fatal_event;
 	struct soft_event_queue async;
 	struct verbs_context verbs; /* ends in the ibv_context, which must be last */
 };
@@ -36,7 +40,16 @@ static inline struct soft_context *soft_context(struct ibv_context *context)
 	return soft_container_of(context, struct soft_context, verbs.context);
 }
 
-/* NULL and errno ENOMEM, EMFILE. */
+/*
+ * Whether the device of the context was removed: commands then answer EIO, as those of Linux, while what is
+ * destroyed is destroyed.
+ */
+static inline bool soft_context_is_removed(struct ibv_context *context)
+{
+	return atomic_load_explicit(&soft_context(context)->removed, memory_order_acquire);
+}
+
+/* NULL and errno ENOMEM, EMFILE; ENODEV while the device is away. */
 struct ibv_context *soft_open_device(struct ibv_device *device);
 int soft_close_device(struct ibv_context *context);
 

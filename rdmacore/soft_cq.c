@@ -13,9 +13,14 @@ static struct soft_comp_channel *soft_channel(struct ibv_comp_channel *channel)
 
 struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context)
 {
-	struct soft_comp_channel *channel = calloc(1, sizeof(*channel));
+	struct soft_comp_channel *channel;
 	int result;
 
+	if (soft_context_is_removed(context)) {
+		errno = EIO;
+		return NULL;
+	}
+	channel = calloc(1, sizeof(*channel));
 	if (!channel)
 		return NULL;
 	result = soft_event_queue_init(&channel->queue);
@@ -77,6 +82,10 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq
 	struct soft_cq_ring *ring;
 	struct soft_cq *cq;
 
+	if (soft_context_is_removed(context)) {
+		errno = EIO;
+		return NULL;
+	}
 	if (entries < 1 || entries > SOFT_MAX_CQE || comp_vector < 0 ||
 	    comp_vector >= context->num_comp_vectors) {
 		errno = EINVAL;
@@ -159,6 +168,8 @@ int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
 	uint32_t consumed;
 	int result = EINVAL;
 
+	if (soft_context_is_removed(ibv_cq->context))
+		return EIO;
 	if (entries < 1 || entries > SOFT_MAX_CQE)
 		return EINVAL;
 	pthread_mutex_lock(&cq->consumer_lock);

@@ -6,6 +6,9 @@
 #define SOFT_DEVICE_H
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #include "soft_mr.h"
 #include "soft_multicast.h"
@@ -28,6 +31,7 @@
 #define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
 #define SOFT_GID_TABLE 1024 /* places for GIDs; those behind SOFT_GIDS are empty */
 
+struct soft_context;
 struct soft_fabric;
 struct soft_link;
 
@@ -42,10 +46,29 @@ struct soft_device {
 	struct soft_table shared_queues;
 	struct soft_multicast multicast;
 	_Atomic uint32_t queue_key_violations; /* of the port (IBTA 14.2.5.6) */
+	_Atomic bool away; /* it was removed, and is not back yet */
+	pthread_mutex_t lock; /* guards contexts */
+	struct soft_context *contexts; /* those that are open */
 };
 
 int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **device);
 void soft_device_destroy(struct soft_device *device);
+
+/*
+ * The device goes away: commands of its contexts fail from now on, its queue pairs neither send, receive nor
+ * complete anything any more, and each context hears DEVICE_FATAL (Linux disassociates its contexts).  The
+ * connection manager is told apart from that, before it.
+ */
+void soft_device_leave(struct soft_device *device);
+/* The second half of it, when the connection manager was told. */
+void soft_device_stop(struct soft_device *device);
+/* It is back, for contexts that are opened from now on. */
+void soft_device_return(struct soft_device *device);
+
+static inline bool soft_device_is_away(const struct soft_device *device)
+{
+	return atomic_load_explicit(&device->away, memory_order_acquire);
+}
 
 /* Whether packets to that GID arrive at this device: any 127/8 address and ::1. */
 int soft_device_owns(const struct soft_device *device, const union ibv_gid *gid);

@@ -83,7 +83,7 @@ int soft_notify(struct rdma_cm_id *rdma_id, enum ibv_event_type event)
 
 int soft_disconnect(struct rdma_cm_id *rdma_id)
 {
-	struct soft_id *id = soft_id_lock(rdma_id);
+	struct soft_id *id = soft_id_lock_any(rdma_id);
 	int error = 0;
 
 	if (!id)
@@ -97,6 +97,9 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 	case SOFT_ID_ROUTE_RESOLVED:
 		soft_id_fail_qp(id); /* librdmacm does before it asks the kernel */
 		error = soft_refuse(EINVAL, "there was never a connection");
+		break;
+	case SOFT_ID_REMOVED: /* that of the queue pair fails before the kernel is asked */
+		error = soft_refuse(id->rdma.qp ? EIO : ENXIO, "the id's device was removed; destroy the id");
 		break;
 	case SOFT_ID_ESTABLISHED:
 		soft_id_fail_qp(id);

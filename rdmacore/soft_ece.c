@@ -15,7 +15,7 @@ static int check(const struct soft_id *id, const struct ibv_ece *ece)
 
 int soft_set_local_ece(struct rdma_cm_id *rdma_id, struct ibv_ece *ece)
 {
-	struct soft_id *id = soft_id_lock(rdma_id);
+	struct soft_id *id = soft_id_lock_any(rdma_id);
 	int error;
 
 	if (!id)
@@ -30,7 +30,7 @@ int soft_set_local_ece(struct rdma_cm_id *rdma_id, struct ibv_ece *ece)
 
 int soft_get_remote_ece(struct rdma_cm_id *rdma_id, struct ibv_ece *ece)
 {
-	struct soft_id *id = soft_id_lock(rdma_id);
+	struct soft_id *id = soft_id_lock_any(rdma_id);
 	int error;
 
 	if (!id)

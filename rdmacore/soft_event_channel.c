@@ -224,6 +224,13 @@ static bool adopt(struct soft_cm_event *event)
 	return true;
 }
 
+/* librdmacm asks the kernel what it has found, which has no answer when the device is gone. */
+static void fail_query(struct soft_cm_event *event, enum rdma_cm_event_type failure)
+{
+	event->rdma.event = failure;
+	event->rdma.status = -1;
+}
+
 /* What librdmacm does to the id when its user reads the event. */
 static void apply(struct soft_cm_event *event)
 {
@@ -234,11 +241,17 @@ static void apply(struct soft_cm_event *event)
 		soft_join_apply(id, &event->rdma);
 		break;
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		if (soft_id_bind_device(id)) {
+		if (id->state == SOFT_ID_REMOVED) {
+			fail_query(event, RDMA_CM_EVENT_ADDR_ERROR);
+		} else if (soft_id_bind_device(id)) {
 			event->rdma.event = RDMA_CM_EVENT_ADDR_ERROR;
 			event->rdma.status = -ENOMEM;
 			id->state = SOFT_ID_BOUND;
 		}
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		if (id->state == SOFT_ID_REMOVED)
+			fail_query(event, RDMA_CM_EVENT_ROUTE_ERROR);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		complete_connect(event);
@@ -280,7 +293,8 @@ static bool swallow(struct soft_cm_event *event)
 
 	switch (event->rdma.event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		if (adopt(event))
+		/* Of a request whose device is gone librdmacm cannot learn the rest, either. */
+		if (id->state != SOFT_ID_REMOVED && adopt(event))
 			return false;
 		soft_id_free(id);
 		return true;

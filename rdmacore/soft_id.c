@@ -6,15 +6,13 @@
 #include <string.h>
 
 #include "soft_clock.h"
-#include "soft_device.h"
 #include "soft_fabric.h"
 #include "soft_join.h"
-#include "soft_pd.h"
 #include "soft_refusal.h"
 
 #define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
 
-struct soft_id *soft_id_lock(struct rdma_cm_id *rdma_id)
+struct soft_id *soft_id_lock_any(struct rdma_cm_id *rdma_id)
 {
 	struct soft_id *id = soft_id(rdma_id);
 
@@ -28,6 +26,17 @@ struct soft_id *soft_id_lock(struct rdma_cm_id *rdma_id)
 		return id;
 	pthread_mutex_unlock(&id->cm->lock);
 	errno = soft_refuse(EINVAL, "the id was destroyed; librdmacm would crash here");
+	return NULL;
+}
+
+struct soft_id *soft_id_lock(struct rdma_cm_id *rdma_id)
+{
+	struct soft_id *id = soft_id_lock_any(rdma_id);
+
+	if (!id || id->state != SOFT_ID_REMOVED)
+		return id;
+	pthread_mutex_unlock(&id->cm->lock);
+	errno = soft_refuse(ENXIO, "the id's device was removed; all that can be done is to destroy it");
 	return NULL;
 }
 
@@ -82,38 +91,6 @@ free_id:
 	free(id);
 	errno = ENOMEM;
 	return NULL;
-}
-
-int soft_id_bind_device(struct soft_id *id)
-{
-	struct soft_cm *cm = id->cm;
-
-	if (id->device_bound)
-		return 0;
-	if (!cm->default_pd) {
-		cm->default_pd = soft_alloc_pd(cm->context);
-		if (!cm->default_pd)
-			return -ENOMEM;
-	}
-	cm->default_pd_users++;
-	id->device_bound = true;
-	id->rdma.verbs = cm->context;
-	id->rdma.port_num = SOFT_PORT;
-	if (!id->rdma.pd) /* rdma_create_ep may have given another */
-		id->rdma.pd = cm->default_pd;
-	return 0;
-}
-
-static void unbind_device(struct soft_id *id)
-{
-	struct soft_cm *cm = id->cm;
-
-	if (!id->device_bound)
-		return;
-	id->device_bound = false;
-	/* As librdmacm: the PD goes with its last id, or stays behind while something uses it. */
-	if (--cm->default_pd_users == 0 && soft_dealloc_pd(cm->default_pd) == 0)
-		cm->default_pd = NULL;
 }
 
 /* cm_destroy_id of Linux */
@@ -176,7 +153,7 @@ void soft_id_free(struct soft_id *id)
 	soft_cm_drop_unread(id);
 	soft_joins_free(id);
 	soft_id_set_channel(id, NULL);
-	unbind_device(id);
+	soft_id_unbind_device(id);
 	/* Its expire takes cm.lock; closed, it does nothing any more. */
 	pthread_mutex_unlock(&cm->lock);
 	soft_timer_unregister(&cm->fabric->timers, &id->timer);
@@ -267,7 +244,7 @@ int soft_destroy_id(struct rdma_cm_id *rdma_id)
 	int error;
 
 	soft_id_drop_event(rdma_id);
-	id = soft_id_lock(rdma_id);
+	id = soft_id_lock_any(rdma_id);
 	if (!id)
 		return -1;
 	cm = id->cm;

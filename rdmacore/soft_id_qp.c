@@ -211,7 +211,7 @@ static int check_create(struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex 
 
 int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	struct soft_id *locked = soft_id_lock(id);
+	struct soft_id *locked = soft_id_lock_any(id); /* of one whose device is gone, the device answers */
 	struct ibv_qp *qp;
 	int error;
 
@@ -280,7 +280,7 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
 	struct soft_id *locked;
 	struct ibv_qp *qp;
 
-	if (!id || !id->qp || !(locked = soft_id_lock(id)))
+	if (!id || !id->qp || !(locked = soft_id_lock_any(id)))
 		return;
 	/* A member of a group cannot be destroyed; librdmacm leaks it. */
 	soft_joins_detach(locked);
@@ -298,7 +298,7 @@ int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int 
 
 	if (!id)
 		return -1;
-	if (attr && mask && id->device_bound)
+	if (attr && mask && id->device)
 		error = init_qp_attr(id, attr, mask);
 	return soft_cm_finish(id->cm, error);
 }

@@ -9,7 +9,7 @@
 
 int soft_id_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
-	struct soft_id *locked = soft_id_lock(id);
+	struct soft_id *locked = soft_id_lock_any(id);
 	struct ibv_srq *srq;
 
 	if (!locked)

@@ -89,9 +89,9 @@ static int join_locked(struct soft_id *id, const struct sockaddr *address, bool 
 {
 	struct soft_join *join;
 
-	if (!soft_address_is_known(address))
+	if (!soft_address_is_ip(address))
 		return EINVAL;
-	if (!id->device_bound || !soft_id_is_ud(id) ||
+	if (!id->device || !soft_id_is_ud(id) ||
 	    (id->state != SOFT_ID_BOUND && id->state != SOFT_ID_ADDR_RESOLVED))
 		return soft_refuse(EINVAL, "a group is joined by a datagram id that is bound to a device");
 	join = calloc(1, sizeof(*join));
@@ -149,7 +149,7 @@ int soft_leave_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *address)
 
 	if (!id)
 		return -1;
-	if (soft_address_is_known(address)) {
+	if (soft_address_is_ip(address)) {
 		link = find(id, address);
 		left = *link;
 		error = left ? 0 : EADDRNOTAVAIL;

@@ -10,6 +10,7 @@
  *   cq.lock              producers of one completion queue
  *   mr.lock              slots of the memory key table (writers; readers take no lock)
  *   multicast.lock       the members of multicast groups
+ *   device.lock          the open contexts of a device
  *   table.lock           one number table (queue pair numbers, communication ids)
  *   event_queue.lock     one CM event channel, completion channel or async event queue
  *   faults.lock          the rules of what is lost

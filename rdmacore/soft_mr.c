@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "soft_context.h"
 #include "soft_device.h"
 #include "soft_lock.h"
 #include "soft_newer.h"
@@ -132,7 +133,7 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 {
 	struct soft_pd *pd = soft_pd(ibv_pd);
 	struct soft_mr_table *table = &soft_device(ibv_pd->context->device)->memory;
-	int error = check(address, length, iova, access);
+	int error = soft_context_is_removed(ibv_pd->context) ? EIO : check(address, length, iova, access);
 	struct soft_mr_slot *slot;
 	struct soft_mr *mr;
 
@@ -219,7 +220,8 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 		check(address, length, (uintptr_t)address, access);
 	if (errno)
 		return IBV_REREG_MR_ERR_INPUT;
-	errno = -disable(table, slot, soft_pd(ibv_mr->pd));
+	errno = soft_context_is_removed(ibv_mr->context) ? EIO :
+							   -disable(table, slot, soft_pd(ibv_mr->pd));
 	if (errno)
 		return IBV_REREG_MR_ERR_CMD;
 	pthread_mutex_lock(&table->lock);

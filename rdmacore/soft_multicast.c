@@ -141,6 +141,8 @@ int soft_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t 
 	int result;
 
 	(void)lid;
+	if (soft_context_is_removed(ibv_qp->context))
+		return EIO;
 	if (ibv_qp->qp_type != IBV_QPT_UD || !soft_gid_is_multicast(gid))
 		return EINVAL;
 	pthread_mutex_lock(&multicast->lock);

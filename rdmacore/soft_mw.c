@@ -23,6 +23,10 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct soft_mr_slot *slot;
 	struct soft_mw *mw;
 
+	if (soft_context_is_removed(pd->context)) {
+		errno = EIO;
+		return NULL;
+	}
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
 		errno = EINVAL;
 		return NULL;

@@ -7,6 +7,8 @@
 
 #include "soft_refusal.h"
 
+#define LIFETIME_MASK 0x3f /* the two bits above are its selector */
+
 static int set_flag(bool *flag, const void *value)
 {
 	int number;
@@ -64,18 +66,19 @@ static int set_path(struct soft_id *id, const void *value, size_t length)
 	const uint32_t wanted =
 		IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
 	const struct ibv_path_data *paths = value;
-	size_t count = length / sizeof(*paths);
-	bool found = false;
+	size_t count = length / sizeof(*paths), index = 0;
 
 	if (!length || length % sizeof(*paths))
 		return EINVAL;
-	for (size_t index = 0; index < count && !found; index++)
-		found = paths[index].flags == wanted;
-	if (!found || !id->device_bound || id->state != SOFT_ID_ADDR_RESOLVED)
+	while (index < count && paths[index].flags != wanted)
+		index++;
+	if (index == count || !id->device || id->state != SOFT_ID_ADDR_RESOLVED)
 		return EINVAL;
+	if (!soft_address_is_ip(&id->rdma.route.addr.dst_addr))
+		return ENODEV; /* the route is one of Ethernet, of an interface that is not known */
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL))
 		return ENOMEM;
-	soft_id_set_path(id);
+	soft_id_set_path_of_lifetime(id, paths[index].path.packetlifetime & LIFETIME_MASK);
 	id->state = SOFT_ID_ROUTE_RESOLVED;
 	return 0;
 }

@@ -11,7 +11,7 @@
 /* The most that a way there and back, and the peer's device, may take (cm_ack_timeout of Linux). */
 static uint8_t path_timeout(uint8_t ack_timeout)
 {
-	unsigned int timeout = ack_timeout ? ack_timeout : 1;
+	unsigned int timeout = ack_timeout;
 
 	if (timeout >= CA_ACK_DELAY)
 		timeout += CA_ACK_DELAY + 1 >= timeout;
@@ -53,17 +53,21 @@ static void fill_record(struct soft_id *id, uint8_t lifetime)
 	id->rdma.route.num_paths = 1;
 }
 
+void soft_id_set_path_of_lifetime(struct soft_id *id, uint8_t lifetime)
+{
+	id->path_timeout = path_timeout((uint8_t)(lifetime + 1));
+	id->response_timeout = 2 * soft_cm_time(lifetime) + soft_cm_time(SOFT_CM_RESPONSE_CODE);
+	fill_record(id, lifetime);
+}
+
 void soft_id_set_path(struct soft_id *id)
 {
 	uint8_t lifetime = SOFT_CM_ACK_TIMEOUT - 1;
 
 	/* Set before the route, the ACK timeout is the lifetime of its packets too. */
-	if (id->ack_timeout_set) {
+	if (id->ack_timeout_set)
 		lifetime = id->ack_timeout ? (uint8_t)(id->ack_timeout - 1) : 0;
-		id->path_timeout = path_timeout(id->ack_timeout);
-	}
-	id->response_timeout = 2 * soft_cm_time(lifetime) + soft_cm_time(SOFT_CM_RESPONSE_CODE);
-	fill_record(id, lifetime);
+	soft_id_set_path_of_lifetime(id, lifetime);
 }
 
 void soft_id_set_path_of_request(struct soft_id *id)

@@ -7,8 +7,13 @@
 
 struct ibv_pd *soft_alloc_pd(struct ibv_context *context)
 {
-	struct soft_pd *pd = calloc(1, sizeof(*pd));
+	struct soft_pd *pd;
 
+	if (soft_context_is_removed(context)) {
+		errno = EIO;
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
 	pd->ibv.context = context;

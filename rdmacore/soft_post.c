@@ -139,8 +139,8 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	int result = 0;
 
 	pthread_mutex_lock(&qp->requester.lock);
-	if (soft_qp_state(qp) < IBV_QPS_RTS)
-		result = EINVAL;
+	if (soft_qp_state(qp) < IBV_QPS_RTS) /* that of a device that was removed is in RESET */
+		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
 	while (wr && !result) {
 		result = append_send(qp, wr);
 		if (!result)
@@ -163,7 +163,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 	/* Read under the lock that the flush takes: either it sees the new request, or we see ERR. */
 	state = soft_qp_state(qp);
 	if (state == IBV_QPS_RESET)
-		result = EINVAL;
+		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
 	while (wr && !result) {
 		result = soft_receive_append(&qp->receive, wr);
 		if (!result)

@@ -39,6 +39,18 @@ static bool clock_advance(struct core_provider *provider, uint64_t limit)
 	return soft_timers_advance(&((struct soft_host *)provider->host)->fabric.timers, limit);
 }
 
+/* The numbers of the two faults that are of the device and not of messages. */
+#define REMOVAL_RULE SOFT_FAULTS_MAX
+#define ADDRESS_RULE (SOFT_FAULTS_MAX + 1)
+
+static int device_fault_add(struct soft_cm *cm, uint32_t action)
+{
+	bool removal = action == CORE_FAULT_REMOVE_DEVICE;
+	int result = removal ? soft_cm_remove_device(cm) : soft_cm_change_address(cm);
+
+	return result ? result : removal ? REMOVAL_RULE : ADDRESS_RULE;
+}
+
 static int fault_add(struct core_provider *provider, const struct core_fault *fault)
 {
 	struct sockaddr_storage from, to;
@@ -53,6 +65,8 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 		.count = fault->count,
 	};
 
+	if (fault->action == CORE_FAULT_REMOVE_DEVICE || fault->action == CORE_FAULT_CHANGE_ADDRESS)
+		return device_fault_add(((struct soft_host *)provider->host)->cm, fault->action);
 	if (!core_address_to_sockaddr(&fault->from, &from) || !core_address_to_sockaddr(&fault->to, &to))
 		return -EINVAL;
 	soft_address_to_gid((struct sockaddr *)&from, &rule.a);
@@ -62,7 +76,13 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 
 static int fault_remove(struct core_provider *provider, int rule, uint32_t *lost)
 {
-	return soft_fault_remove(&((struct soft_host *)provider->host)->fabric.faults, rule, lost);
+	struct soft_host *host = provider->host;
+
+	if (rule == REMOVAL_RULE)
+		return soft_cm_return_device(host->cm, lost);
+	if (rule == ADDRESS_RULE)
+		return soft_cm_restore_address(host->cm, lost);
+	return soft_fault_remove(&host->fabric.faults, rule, lost);
 }
 
 static const char *refusal(struct core_provider *provider)
@@ -77,9 +97,10 @@ static struct ibv_device **get_device_list(int *count)
 
 	if (!list)
 		return NULL;
-	list[0] = &soft_cm_current()->device->ibv;
+	if (!soft_device_is_away(soft_cm_current()->device))
+		list[0] = &soft_cm_current()->device->ibv;
 	if (count)
-		*count = 1;
+		*count = list[0] != NULL;
 	return list;
 }
 

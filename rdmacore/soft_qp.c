@@ -68,7 +68,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct soft_device *device = soft_device(pd->context->device);
 	struct soft_qp *qp;
-	int error = check_attributes(attr);
+	int error = soft_context_is_removed(pd->context) ? EIO : check_attributes(attr);
 
 	if (error)
 		goto fail;

@@ -156,7 +156,7 @@ void soft_qp_reset(struct soft_qp *qp)
 
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	int result = modify(soft_qp(qp), attr, mask);
+	int result = soft_context_is_removed(qp->context) ? EIO : modify(soft_qp(qp), attr, mask);
 
 	if (!result && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
 		soft_cq_forget(soft_cq(qp->send_cq), qp->qp_num);
@@ -179,6 +179,8 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 {
 	struct soft_qp *qp = soft_qp(ibv_qp);
 
+	if (soft_context_is_removed(ibv_qp->context))
+		return EIO;
 	(void)mask; /* every attribute costs the same; ibv_query_qp(3) lets a provider give more */
 	lock_both(qp);
 	*attr = qp->attr;

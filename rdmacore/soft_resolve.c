@@ -10,14 +10,31 @@
 #include "soft_fabric.h"
 #include "soft_refusal.h"
 
+/*
+ * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0, EINVAL for IP over
+ * InfiniBand, which the Ethernet port has not, or ENODEV while the address has no RDMA device.
+ */
+static int find_device(const struct soft_id *id)
+{
+	if (id->rdma.ps == RDMA_PS_IPOIB)
+		return soft_refuse(EINVAL, "the port space IPOIB is of InfiniBand links, and the device is on Ethernet");
+	return soft_device_is_away(id->cm->device) ? ENODEV : 0;
+}
+
 static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 {
-	int error;
+	int error = 0;
 
 	if (id->state != SOFT_ID_IDLE)
 		return EINVAL;
-	if (!soft_address_is_any(address) && !soft_address_is_local(id->cm, address))
-		return EADDRNOTAVAIL;
+	if (address->sa_family == AF_IB)
+		error = soft_address_ib_check(id, address);
+	else if (!soft_address_is_any(address) && !soft_address_is_local(id->cm, address))
+		error = EADDRNOTAVAIL;
+	else if (!soft_address_is_any(address))
+		error = find_device(id);
+	if (error)
+		return error;
 	error = soft_port_bind(id, address);
 	if (error)
 		return error;
@@ -25,6 +42,9 @@ static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 		soft_port_release(id);
 		return ENOMEM;
 	}
+	if (address->sa_family == AF_IB)
+		soft_address_ib_bound(id);
+	id->hardware_address = id->cm->hardware_address;
 	id->state = SOFT_ID_BOUND;
 	return 0;
 }
@@ -75,6 +95,14 @@ static void ask_nobody(struct soft_id *id, int timeout_ms)
 
 static int address_resolved(struct soft_id *id)
 {
+	/* Linux looks for the device when the address is known (addr_handler). */
+	int error = find_device(id);
+
+	if (error) {
+		id->state = SOFT_ID_BOUND;
+		return soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_ERROR, -error, NULL) ? 0 : ENOMEM;
+	}
+	id->hardware_address = id->cm->hardware_address;
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
 		return ENOMEM;
 	soft_id_set_gids(id);
@@ -105,6 +133,16 @@ void soft_resolve_expired(struct soft_id *id)
 		       -ETIMEDOUT, NULL);
 }
 
+/* Without a question: the tables of the device know. */
+static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
+{
+	int error;
+
+	memcpy(&id->rdma.route.addr.dst_addr, destination, soft_address_length(destination));
+	error = soft_address_ib_resolve(id);
+	return error ? error : address_resolved(id);
+}
+
 static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 			  const struct sockaddr *destination, int timeout_ms)
 {
@@ -120,6 +158,8 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 		return error;
 	if (id->state != SOFT_ID_BOUND || addr->src_addr.sa_family != destination->sa_family)
 		return EINVAL;
+	if (destination->sa_family == AF_IB)
+		return resolve_ib(id, destination);
 	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm, destination) &&
 	    !soft_address_is_multicast(destination) && !absent)
 		return ENETUNREACH; /* there are no routes but to the host's own addresses */
@@ -165,8 +205,10 @@ int soft_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
 
 	if (!id)
 		return -1;
-	if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device_bound)
+	if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device)
 		error = soft_refuse(EINVAL, "rdma_resolve_route needs a resolved address");
+	else if (!soft_address_is_ip(&id->rdma.route.addr.dst_addr))
+		error = soft_refuse(ENODEV, "an address of AF_IB names no network interface for a route of Ethernet");
 	else if (ask(id, SOFT_CM_PATH_RECORD, timeout_ms))
 		error = route_resolved(id);
 	else
@@ -207,11 +249,19 @@ __be16 soft_get_dst_port(struct rdma_cm_id *id)
 
 struct ibv_context **soft_get_devices(int *count)
 {
-	struct ibv_context **list = calloc(2, sizeof(struct ibv_context *));
+	struct soft_cm *cm = soft_cm_current();
+	struct ibv_context **list;
 
+	if (soft_device_is_away(cm->device)) {
+		errno = ENODEV;
+		return NULL;
+	}
+	list = calloc(2, sizeof(struct ibv_context *));
 	if (!list)
 		return NULL;
-	list[0] = soft_cm_current()->context;
+	pthread_mutex_lock(&cm->lock);
+	list[0] = cm->opened->context;
+	pthread_mutex_unlock(&cm->lock);
 	if (count)
 		*count = 1;
 	return list;

@@ -12,6 +12,10 @@ struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	struct soft_device *device = soft_device(pd->context->device);
 	struct soft_srq *srq;
 
+	if (soft_context_is_removed(pd->context)) {
+		errno = EIO;
+		return NULL;
+	}
 	if (!attr->attr.max_wr || attr->attr.max_wr > SOFT_MAX_WR ||
 	    attr->attr.max_sge > SOFT_MAX_SGE) {
 		errno = EINVAL;
@@ -71,6 +75,8 @@ int soft_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask
 	uint32_t size;
 	int result = 0;
 
+	if (soft_context_is_removed(ibv_srq->context))
+		return EIO;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
 	pthread_mutex_lock(&queue->lock);
@@ -90,6 +96,8 @@ int soft_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
 {
 	struct soft_srq *srq = soft_srq(ibv_srq);
 
+	if (soft_context_is_removed(ibv_srq->context))
+		return EIO;
 	pthread_mutex_lock(&srq->receive.lock);
 	*attr = (struct ibv_srq_attr){srq->receive.size, srq->receive.max_sge, srq->limit};
 	pthread_mutex_unlock(&srq->receive.lock);

@@ -22,7 +22,7 @@ void soft_id_drop_event(struct rdma_cm_id *id)
 /* Whether anything may still be heard of the id; else a wait for it would not end. */
 static bool expects_event(struct rdma_cm_id *rdma_id)
 {
-	struct soft_id *id = soft_id_lock(rdma_id);
+	struct soft_id *id = soft_id_lock_any(rdma_id);
 	bool expects;
 
 	if (!id)
@@ -37,6 +37,7 @@ static bool expects_event(struct rdma_cm_id *rdma_id)
 	case SOFT_ID_SIDR_RECEIVED:
 	case SOFT_ID_RESOLVED_UD:
 	case SOFT_ID_CLOSED:
+	case SOFT_ID_REMOVED:
 	case SOFT_ID_DESTROYED:
 		expects = id->unread != NULL;
 		break;

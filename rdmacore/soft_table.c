@@ -101,3 +101,22 @@ void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(vo
 	pthread_mutex_unlock(&table->lock);
 	return object;
 }
+
+void *soft_table_next(struct soft_table *table, uint32_t *number, void (*hold)(void *object))
+{
+	void *object = NULL;
+
+	pthread_mutex_lock(&table->lock);
+	while (!object && *number <= NUMBER_MASK) {
+		struct soft_table_leaf *leaf = *leaf_of(table, *number);
+
+		if (leaf)
+			object = leaf->objects[*number % LEAF_SIZE];
+		if (!object) /* an empty leaf is passed over whole */
+			*number += leaf ? 1 : LEAF_SIZE - *number % LEAF_SIZE;
+	}
+	if (object && hold)
+		hold(object);
+	pthread_mutex_unlock(&table->lock);
+	return object;
+}

@@ -35,5 +35,7 @@ void soft_table_remove(struct soft_table *table, uint32_t number);
  * object can gain a reference before anyone could remove it.
  */
 void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(void *object));
+/* The object of the lowest number from *number on, which becomes its number; NULL when there is none. */
+void *soft_table_next(struct soft_table *table, uint32_t *number, void (*hold)(void *object));
 
 #endif

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"rdmarun/host"
 )
 
 // runAsRdmarun makes the test binary be rdmarun, for tests that look at it as a process.
@@ -37,15 +40,15 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One cache for all scripts, or each would compile the guests anew.
-	cache := t.TempDir()
+	// One cache for all scripts, or each would compile the guests anew; make test has one for all packages.
+	cache := cmp.Or(os.Getenv(host.CacheVariable), t.TempDir())
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PROJECT", project)
-			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv(host.CacheVariable, cache)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scriptExits},

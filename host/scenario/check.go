@@ -2,6 +2,9 @@ package scenario
 
 import (
 	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/plan"
@@ -68,12 +71,13 @@ func Check(paths []string, given Params) *Checked { return CheckIn(inPlace, path
 func CheckIn(locate Locate, paths []string, given Params) *Checked {
 	checked := &Checked{Errors: &diag.List{}}
 	table := verb.NewTable()
+	found := collect(locate, paths, checked.Errors)
+	checked.Files = len(found)
 	var files []*shape.File
 	var inputs []input
-	for _, in := range collect(locate, paths, checked.Errors) {
-		checked.Files++
-		if file := parse(locate, in.path, table, checked.Errors); file != nil {
-			files, inputs = append(files, file), append(inputs, in)
+	for i, file := range eachFile(found, checked.Errors, func(in input, errors *diag.List) *shape.File { return parse(locate, in.path, table, errors) }) {
+		if file != nil {
+			files, inputs = append(files, file), append(inputs, found[i])
 		}
 	}
 	params := given.of(files)
@@ -83,16 +87,35 @@ func CheckIn(locate Locate, paths []string, given Params) *Checked {
 	if len(checked.ParamErrors) > 0 {
 		return checked
 	}
+	programs := eachFile(files, checked.Errors, func(file *shape.File, errors *diag.List) *plan.Program {
+		return plan.Compile(file, plan.Options{Params: params, InspectModule: inspectModule, Locate: locate}, errors)
+	})
 	for i, file := range files {
 		checked.Scenarios = append(checked.Scenarios, Scenario{
-			Path:    inputs[i].path,
-			Program: plan.Compile(file, plan.Options{Params: params, InspectModule: inspectModule, Locate: locate}, checked.Errors),
-			Library: file.IsLibrary(),
-			Named:   inputs[i].named,
-			locate:  locate,
+			Path: inputs[i].path, Program: programs[i], Library: file.IsLibrary(), Named: inputs[i].named, locate: locate,
 		})
 	}
 	return checked
+}
+
+// eachFile does something for each file, on all processors, and returns the results in the files' order.  What is
+// wrong with them comes into errors in that order, too.
+func eachFile[F, R any](files []F, errors *diag.List, do func(F, *diag.List) R) []R {
+	results, lists := make([]R, len(files)), make([]diag.List, len(files))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(files)) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(files); i = int(next.Add(1)) - 1 {
+				results[i] = do(files[i], &lists[i])
+			}
+		})
+	}
+	workers.Wait()
+	for i := range lists {
+		errors.Join(&lists[i])
+	}
+	return results
 }
 
 // parse takes a file through the stages that concern it alone.

@@ -12,7 +12,7 @@ import (
 func TestGuestCall(t *testing.T) {
 	seen := &collector{}
 	_, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/guest_call.yaml"), scenario.RunConfig{
-		Open: scenario.OpenSoft, ProviderName: "soft", GuestCache: t.TempDir(), Consumers: []record.Consumer{seen},
+		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{seen},
 	})
 	if err != nil {
 		t.Fatal(err)

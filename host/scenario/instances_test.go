@@ -23,7 +23,7 @@ func (s *stepTexts) Record(r *record.Record) error {
 func TestInstances(t *testing.T) {
 	seen, steps := &collector{}, &stepTexts{byCase: make(map[string][]string)}
 	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/instances.yaml"), scenario.RunConfig{
-		Open: scenario.OpenSoft, ProviderName: "soft", GuestCache: t.TempDir(), Consumers: []record.Consumer{seen, steps},
+		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{seen, steps},
 	})
 	if err != nil || totals.Passed != len(seen.results)-1 || totals.Failed != 1 {
 		for _, result := range seen.results {

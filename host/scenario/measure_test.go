@@ -56,7 +56,7 @@ func TestMeasure(t *testing.T) {
 	for name, config := range map[string]scenario.RunConfig{"virtual clock": {}, "wall clock": {Provider: soft(t)}} {
 		t.Run(name, func(t *testing.T) {
 			seen, totals := runMeasured(t, t.Context(), config, "testdata/run/measure.yaml")
-			if totals.Passed != 1 || len(seen.found) != 20 {
+			if totals.Passed != 1 || len(seen.found) != 21 {
 				t.Fatalf("%d measurements, %+v\n%+v", len(seen.found), totals, seen.results)
 			}
 			for i := range seen.found {
@@ -88,6 +88,9 @@ func checkMeasure(t *testing.T, m *record.Measure) {
 	for _, d := range m.Latency {
 		if d.Count != int64(m.Messages) || d.Min > d.P50 || d.P50 > d.P99 || d.P99 > d.Max || d.Mean < float64(d.Min) || d.Mean > float64(d.Max) {
 			t.Errorf("%s: %+v", m.Name, d)
+		}
+		if (d.Took > 0) != (m.Name == "in lockstep") || d.Took > 0 && d.Took < time.Duration(d.Max) {
+			t.Errorf("%s: all of them took %s: %+v", m.Name, d.Took, d)
 		}
 		if (d.HDR == "") != (m.Name == "asleep") {
 			t.Errorf("%s: the histogram is kept: %t", m.Name, d.HDR != "")

@@ -14,7 +14,7 @@ func TestCPUs(t *testing.T) {
 	for cpu, want := range map[string]string{"0": "", "1023": "role server: cpu: there is no CPU 1023"} {
 		seen, all := &places{}, &collector{}
 		_, err := scenario.Run(t.Context(), load(t, map[string]string{"cpu": cpu}, "testdata/run/roles_cpu.yaml"), scenario.RunConfig{
-			Open: scenario.OpenSoft, ProviderName: "soft", GuestCache: t.TempDir(), Consumers: []record.Consumer{seen, all},
+			Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{seen, all},
 		})
 		if result := all.results[0]; err != nil || !strings.Contains(result.Reason, want) || (result.Status == record.Passed) != (want == "") {
 			t.Errorf("CPU %s: %v %s %q %+v", cpu, err, result.Status, result.Reason, result.Failures)

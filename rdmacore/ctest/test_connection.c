@@ -183,6 +183,34 @@ static void test_ports(struct core_provider *provider)
 	finish(&setup);
 }
 
+/*
+ * rdma_create_qp(3): "the protection domain must be for that same device", as the id has it open: one of another
+ * opening of the device is as foreign as one of another device.
+ */
+static void test_foreign_domain(struct core_provider *provider)
+{
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+						.max_recv_sge = 1}, .qp_type = IBV_QPT_RC};
+	struct rdma_event_channel *channel = create_channel(provider);
+	struct sockaddr_storage address = local_address(PORT);
+	struct ibv_context *other;
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+
+	CHECK(!provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+	CHECK(!provider->rdma_bind_addr(id, (struct sockaddr *)&address));
+	other = provider->ibv_open_device(id->verbs->device);
+	CHECK(other);
+	pd = provider->ibv_alloc_pd(other);
+	CHECK(pd);
+	REFUSED(provider->rdma_create_qp(id, pd, &attr), EINVAL);
+	CHECK(!id->qp && !id->send_cq && !id->recv_cq);
+	CHECK(!provider->ibv_dealloc_pd(pd));
+	CHECK(!provider->ibv_close_device(other));
+	CHECK(!provider->rdma_destroy_id(id));
+	provider->rdma_destroy_event_channel(channel);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_provider();
@@ -196,6 +224,7 @@ int main(void)
 	if (is_soft(provider))
 		test_backlog(provider);
 	test_limits(provider);
+	test_foreign_domain(provider);
 	if (is_soft(provider)) /* it names loopback addresses */
 		test_ports(provider);
 	close_provider(provider);

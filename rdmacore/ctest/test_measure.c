@@ -110,10 +110,10 @@ static const enum ibv_wr_opcode operations[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, 
 
 static void test_latency(const struct pair *pair)
 {
-	static const uint64_t sizes[] = {0, 1, 64, 4097};
+	static const uint64_t sizes[] = {0, 1, 4, 8, 64, 4097};
 
 	for (size_t operation = 0; operation < 3; operation++)
-		for (size_t size = 0; size < 4; size++)
+		for (size_t size = 0; size < sizeof(sizes) / sizeof(*sizes); size++)
 			for (int variant = 0; variant < 5; variant++) {
 				struct core_measure_spec spec = {
 					.kind = CORE_MEASURE_LATENCY,
@@ -210,6 +210,20 @@ static void test_bandwidth(const struct pair *pair)
 			}
 }
 
+/* As on iWARP, which soft is not: nothing but the device's word makes the difference. */
+static void test_without_immediate_data(const struct pair *pair)
+{
+	struct ibv_device *device = pair->client.id->verbs->device;
+	enum ibv_transport_type transport = device->transport_type;
+
+	if (!is_soft(pair->provider))
+		return;
+	device->transport_type = IBV_TRANSPORT_IWARP;
+	test_latency(pair);
+	test_bandwidth(pair);
+	device->transport_type = transport;
+}
+
 static void test_samples(const struct pair *pair)
 {
 	struct core_measure_spec spec = {.kind = CORE_MEASURE_BANDWIDTH, .operation = IBV_WR_RDMA_WRITE,
@@ -295,7 +309,7 @@ static void test_refusals(const struct pair *pair)
 	REFUSED(latency, receive_depth, 1 << 20, -EINVAL);
 	REFUSED(latency, signal_every, 1 << 20, -EINVAL);
 	REFUSED(latency, histogram_digits, 6, -EINVAL);
-	REFUSED(latency, reserved, 1, -EINVAL);
+	REFUSED(latency, lockstep, 1, -EINVAL);
 	REFUSED(bandwidth, depth, 1 << 20, -EINVAL);
 	REFUSED(bandwidth, inline_size, 8, -EINVAL);
 	REFUSED(bandwidth, receive_depth, 8, -EINVAL);
@@ -485,11 +499,14 @@ static void test_connect(struct core_provider *provider)
 {
 	struct core_measure_end ends[] = {connect_end(provider, true), connect_end(provider, false)};
 
-	for (uint32_t in_flight = 1; in_flight <= 9; in_flight += 4) {
+	/* Alone, 5 and 9 at once, each way. */
+	for (uint32_t round = 0; round < 6; round++) {
 		struct core_measure_spec spec = {.kind = CORE_MEASURE_CONNECT, .iterations = 40,
-						 .warmup_iterations = 5, .in_flight = in_flight};
+						 .warmup_iterations = 5, .in_flight = 1 + round / 2 * 4,
+						 .lockstep = round % 2};
 		struct core_measure *measure = run(&spec, ends, 2);
 		struct core_measure_result active, passive;
+		uint64_t sum_ns = 0;
 
 		core_measure_get(measure, 0, &active);
 		core_measure_get(measure, 1, &passive);
@@ -497,12 +514,21 @@ static void test_connect(struct core_provider *provider)
 		for (uint32_t step = 0; step < CORE_MEASURE_STEPS; step++)
 			CHECK(core_measure_histogram(measure, 0, step)->recorded == 40);
 		CHECK(!core_measure_histogram(measure, 1, 0));
+		/* The steps of all follow one another without a gap; one connection is part of each. */
+		for (uint32_t step = 1; step < CORE_MEASURE_STEPS; step++) {
+			CHECK(!spec.lockstep ||
+			      active.step_ns[step] >= core_measure_histogram(measure, 0, step)->maximum);
+			sum_ns += active.step_ns[step];
+		}
+		CHECK(sum_ns == active.step_ns[CORE_MEASURE_STEP_TOTAL] && !sum_ns == !spec.lockstep);
 		core_measure_free(measure);
 	}
-	for (int how = 0; how < 3; how++) {
+	for (int round = 0; round < 6; round++) {
 		struct core_measure_spec spec = {.kind = CORE_MEASURE_CONNECT, .in_flight = 3,
-						 .duration_ns = UINT64_C(3600000000000)};
+						 .duration_ns = UINT64_C(3600000000000),
+						 .lockstep = round % 2};
 		struct core_measure *measure;
+		int how = round / 2;
 
 		if (how == 0)
 			spec.duration_ns = 10000000;
@@ -519,11 +545,11 @@ static void test_connect(struct core_provider *provider)
 	}
 }
 
-static void test_nobody_listens(struct core_provider *provider)
+static void test_nobody_listens(struct core_provider *provider, bool lockstep)
 {
 	struct core_measure_end end = connect_end(provider, true);
 	struct core_measure_spec spec = {.kind = CORE_MEASURE_CONNECT, .iterations = 5, .in_flight = 2,
-					 .errors_max = 1, .elsewhere = 1};
+					 .errors_max = 1, .elsewhere = 1, .lockstep = lockstep};
 	struct core_measure_result result;
 	struct core_measure *measure;
 
@@ -567,6 +593,7 @@ int main(void)
 	test_refusals(&pair);
 	test_latency(&pair);
 	test_bandwidth(&pair);
+	test_without_immediate_data(&pair);
 	test_samples(&pair);
 	test_elsewhere(&pair);
 	pair_close(&pair);
@@ -574,7 +601,8 @@ int main(void)
 	test_errors(provider);
 	test_intruders(provider);
 	test_connect(provider);
-	test_nobody_listens(provider);
+	test_nobody_listens(provider, false);
+	test_nobody_listens(provider, true);
 	for (int kind = 0; kind < CORE_OBJECT_KINDS; kind++)
 		CHECK(core_live(provider, (enum core_object)kind) == 0);
 	close_provider(provider);

@@ -25,8 +25,8 @@ typedef uint32_t rdmarun_handle;
 /* A pointer as sges take it. */
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-#define RDMARUN_ABI_VERSION 0x10002 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0xad1d4bfdu
+#define RDMARUN_ABI_VERSION 0x10003 /* major << 16 | minor */
+#define RDMARUN_ABI_HASH 0x944cdc7fu
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -317,6 +317,31 @@ struct rdmarun_qp_init_attr {
 	uint32_t reserved;
 };
 
+/* The way to a datagram peer or a multicast group (ibv_ah_attr). */
+struct rdmarun_ah_attr {
+	/* of the peer or the group */
+	uint8_t dgid[16];
+	uint32_t flow_label;
+	/* InfiniBand only */
+	uint16_t dlid;
+	/* of the own GID */
+	uint8_t sgid_index;
+	uint8_t hop_limit;
+	uint8_t traffic_class;
+	/* service level */
+	uint8_t sl;
+	/* InfiniBand only */
+	uint8_t src_path_bits;
+	/* enum ibv_rate */
+	uint8_t static_rate;
+	/* 1 if the fields of the GRH count */
+	uint8_t is_global;
+	/* of the own device */
+	uint8_t port_num;
+	/* 0 */
+	uint16_t reserved;
+};
+
 /* What a QP is (ibv_qp_attr). */
 struct rdmarun_qp_attr {
 	/* size of this struct as the guest knows it, set before the call */
@@ -351,6 +376,37 @@ struct rdmarun_qp_attr {
 	uint32_t max_inline_data;
 	/* 0 */
 	uint32_t reserved;
+	/* enum rdmarun_qp_state */
+	uint32_t cur_qp_state;
+	/* of datagrams */
+	uint32_t qkey;
+	/* number of the next packet that is received */
+	uint32_t rq_psn;
+	/* number of the next packet that is sent */
+	uint32_t sq_psn;
+	/* how long a peer shall wait for a receive, a code; 0 is 655.36 ms */
+	uint32_t min_rnr_timer;
+	/* how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever */
+	uint32_t timeout;
+	uint32_t pkey_index;
+	/* of the own device */
+	uint32_t port_num;
+	/* 1: an event when the send queue has drained */
+	uint32_t en_sqd_async_notify;
+	/* 1 in SQD, while it has not */
+	uint32_t sq_draining;
+	/* enum ibv_mig_state */
+	uint32_t path_mig_state;
+	/* in kbit/s */
+	uint32_t rate_limit;
+	uint32_t alt_pkey_index;
+	uint32_t alt_port_num;
+	uint32_t alt_timeout;
+	/* 0 */
+	uint32_t reserved2;
+	/* the way to the peer */
+	struct rdmarun_ah_attr ah_attr;
+	struct rdmarun_ah_attr alt_ah_attr;
 };
 
 /*
@@ -379,31 +435,6 @@ struct rdmarun_conn_param {
 	uint32_t qp_num;
 	/* handed to the peer with the message */
 	uint8_t private_data[256];
-};
-
-/* The way to a datagram peer or a multicast group (ibv_ah_attr). */
-struct rdmarun_ah_attr {
-	/* of the peer or the group */
-	uint8_t dgid[16];
-	uint32_t flow_label;
-	/* InfiniBand only */
-	uint16_t dlid;
-	/* of the own GID */
-	uint8_t sgid_index;
-	uint8_t hop_limit;
-	uint8_t traffic_class;
-	/* service level */
-	uint8_t sl;
-	/* InfiniBand only */
-	uint8_t src_path_bits;
-	/* enum ibv_rate */
-	uint8_t static_rate;
-	/* 1 if the fields of the GRH count */
-	uint8_t is_global;
-	/* of the own device */
-	uint8_t port_num;
-	/* 0 */
-	uint16_t reserved;
 };
 
 /* An event of the connection manager (rdma_cm_event), acknowledged already. */
@@ -615,6 +646,48 @@ struct rdmarun_mw_bind {
 	uint32_t rkey;
 };
 
+/* What a device can do (ibv_device_attr). */
+struct rdmarun_device_attr {
+	/* size of this struct as the guest knows it, set before the call */
+	uint32_t struct_size;
+	/* 1 if there are atomic operations */
+	uint32_t atomic;
+	/* as a number */
+	uint64_t node_guid;
+	/* in bytes */
+	uint64_t max_mr_size;
+	/* enum ibv_device_cap_flags */
+	uint32_t device_cap_flags;
+	uint32_t max_qp;
+	/* requests in one work queue */
+	uint32_t max_qp_wr;
+	/* buffers of a request */
+	uint32_t max_sge;
+	/* buffers of an RDMA READ */
+	uint32_t max_sge_rd;
+	uint32_t max_cq;
+	/* completions in one CQ */
+	uint32_t max_cqe;
+	uint32_t max_mr;
+	uint32_t max_pd;
+	/* responder_resources at most */
+	uint32_t max_qp_rd_atom;
+	/* initiator_depth at most */
+	uint32_t max_qp_init_rd_atom;
+	/* 0: there are none */
+	uint32_t max_srq;
+	uint32_t max_srq_wr;
+	uint32_t max_srq_sge;
+	uint32_t max_ah;
+	/* 0: there are none */
+	uint32_t max_mw;
+	/* 0: there are none */
+	uint32_t max_mcast_grp;
+	uint32_t phys_port_cnt;
+	/* of the device, ends with a zero */
+	uint8_t name[64];
+};
+
 /* A completion (ibv_wc, byte for byte). */
 struct rdmarun_wc {
 	/* that of the work request */
@@ -677,7 +750,20 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, send_cq) == 32, "
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, recv_cq) == 36, "offset of qp_init_attr.recv_cq");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, srq) == 40, "offset of qp_init_attr.srq");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_init_attr, reserved) == 44, "offset of qp_init_attr.reserved");
-RDMARUN_ASSERT(sizeof(struct rdmarun_qp_attr) == 64, "size of qp_attr");
+RDMARUN_ASSERT(sizeof(struct rdmarun_ah_attr) == 32, "size of ah_attr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, dgid) == 0, "offset of ah_attr.dgid");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, flow_label) == 16, "offset of ah_attr.flow_label");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, dlid) == 20, "offset of ah_attr.dlid");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, sgid_index) == 22, "offset of ah_attr.sgid_index");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, hop_limit) == 23, "offset of ah_attr.hop_limit");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, traffic_class) == 24, "offset of ah_attr.traffic_class");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, sl) == 25, "offset of ah_attr.sl");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, src_path_bits) == 26, "offset of ah_attr.src_path_bits");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, static_rate) == 27, "offset of ah_attr.static_rate");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, is_global) == 28, "offset of ah_attr.is_global");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, port_num) == 29, "offset of ah_attr.port_num");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, reserved) == 30, "offset of ah_attr.reserved");
+RDMARUN_ASSERT(sizeof(struct rdmarun_qp_attr) == 192, "size of qp_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, struct_size) == 0, "offset of qp_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, qp_state) == 4, "offset of qp_attr.qp_state");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, qp_num) == 8, "offset of qp_attr.qp_num");
@@ -694,6 +780,24 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, max_send_sge) == 48, "
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, max_recv_sge) == 52, "offset of qp_attr.max_recv_sge");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, max_inline_data) == 56, "offset of qp_attr.max_inline_data");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, reserved) == 60, "offset of qp_attr.reserved");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, cur_qp_state) == 64, "offset of qp_attr.cur_qp_state");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, qkey) == 68, "offset of qp_attr.qkey");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, rq_psn) == 72, "offset of qp_attr.rq_psn");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, sq_psn) == 76, "offset of qp_attr.sq_psn");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, min_rnr_timer) == 80, "offset of qp_attr.min_rnr_timer");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, timeout) == 84, "offset of qp_attr.timeout");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, pkey_index) == 88, "offset of qp_attr.pkey_index");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, port_num) == 92, "offset of qp_attr.port_num");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, en_sqd_async_notify) == 96, "offset of qp_attr.en_sqd_async_notify");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, sq_draining) == 100, "offset of qp_attr.sq_draining");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, path_mig_state) == 104, "offset of qp_attr.path_mig_state");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, rate_limit) == 108, "offset of qp_attr.rate_limit");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, alt_pkey_index) == 112, "offset of qp_attr.alt_pkey_index");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, alt_port_num) == 116, "offset of qp_attr.alt_port_num");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, alt_timeout) == 120, "offset of qp_attr.alt_timeout");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, reserved2) == 124, "offset of qp_attr.reserved2");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, ah_attr) == 128, "offset of qp_attr.ah_attr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_qp_attr, alt_ah_attr) == 160, "offset of qp_attr.alt_ah_attr");
 RDMARUN_ASSERT(sizeof(struct rdmarun_conn_param) == 272, "size of conn_param");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, struct_size) == 0, "offset of conn_param.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, responder_resources) == 4, "offset of conn_param.responder_resources");
@@ -706,19 +810,6 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, private_data_len) =
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, reserved) == 11, "offset of conn_param.reserved");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, qp_num) == 12, "offset of conn_param.qp_num");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_conn_param, private_data) == 16, "offset of conn_param.private_data");
-RDMARUN_ASSERT(sizeof(struct rdmarun_ah_attr) == 32, "size of ah_attr");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, dgid) == 0, "offset of ah_attr.dgid");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, flow_label) == 16, "offset of ah_attr.flow_label");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, dlid) == 20, "offset of ah_attr.dlid");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, sgid_index) == 22, "offset of ah_attr.sgid_index");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, hop_limit) == 23, "offset of ah_attr.hop_limit");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, traffic_class) == 24, "offset of ah_attr.traffic_class");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, sl) == 25, "offset of ah_attr.sl");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, src_path_bits) == 26, "offset of ah_attr.src_path_bits");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, static_rate) == 27, "offset of ah_attr.static_rate");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, is_global) == 28, "offset of ah_attr.is_global");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, port_num) == 29, "offset of ah_attr.port_num");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_ah_attr, reserved) == 30, "offset of ah_attr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_cm_event) == 344, "size of cm_event");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, struct_size) == 0, "offset of cm_event.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_cm_event, ep) == 4, "offset of cm_event.ep");
@@ -811,6 +902,30 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, mr) == 24, "offset of 
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, access) == 28, "offset of mw_bind.access");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, send_flags) == 32, "offset of mw_bind.send_flags");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, rkey) == 36, "offset of mw_bind.rkey");
+RDMARUN_ASSERT(sizeof(struct rdmarun_device_attr) == 160, "size of device_attr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, struct_size) == 0, "offset of device_attr.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, atomic) == 4, "offset of device_attr.atomic");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, node_guid) == 8, "offset of device_attr.node_guid");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_mr_size) == 16, "offset of device_attr.max_mr_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, device_cap_flags) == 24, "offset of device_attr.device_cap_flags");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_qp) == 28, "offset of device_attr.max_qp");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_qp_wr) == 32, "offset of device_attr.max_qp_wr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_sge) == 36, "offset of device_attr.max_sge");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_sge_rd) == 40, "offset of device_attr.max_sge_rd");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_cq) == 44, "offset of device_attr.max_cq");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_cqe) == 48, "offset of device_attr.max_cqe");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_mr) == 52, "offset of device_attr.max_mr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_pd) == 56, "offset of device_attr.max_pd");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_qp_rd_atom) == 60, "offset of device_attr.max_qp_rd_atom");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_qp_init_rd_atom) == 64, "offset of device_attr.max_qp_init_rd_atom");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_srq) == 68, "offset of device_attr.max_srq");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_srq_wr) == 72, "offset of device_attr.max_srq_wr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_srq_sge) == 76, "offset of device_attr.max_srq_sge");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_ah) == 80, "offset of device_attr.max_ah");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_mw) == 84, "offset of device_attr.max_mw");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_mcast_grp) == 88, "offset of device_attr.max_mcast_grp");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, phys_port_cnt) == 92, "offset of device_attr.phys_port_cnt");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, name) == 96, "offset of device_attr.name");
 RDMARUN_ASSERT(sizeof(struct rdmarun_wc) == 48, "size of wc");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, wr_id) == 0, "offset of wc.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, status) == 8, "offset of wc.status");
@@ -1064,6 +1179,13 @@ int32_t rdmarun_create_cq(rdmarun_handle ep, uint32_t entries);
  */
 RDMARUN_IMPORT(destroy_cq)
 int32_t rdmarun_destroy_cq(rdmarun_handle cq);
+
+/*
+ * Makes room for so many completions (ibv_resize_cq(3)). EINVAL: none, more than the device can
+ * hold, or fewer than are in it.
+ */
+RDMARUN_IMPORT(resize_cq)
+int32_t rdmarun_resize_cq(rdmarun_handle cq, uint32_t entries);
 
 /*
  * Takes what has completed, without waiting (ibv_poll_cq(3)). Several at once cost a tenth of one
@@ -1357,6 +1479,54 @@ int32_t rdmarun_bind_mw(rdmarun_handle qp, rdmarun_handle mw, struct rdmarun_mw_
 /* Frees a memory window; its key ends (ibv_dealloc_mw(3)). */
 RDMARUN_IMPORT(dealloc_mw)
 int32_t rdmarun_dealloc_mw(rdmarun_handle mw);
+
+/*
+ * Asks for one event at the next completion (ibv_req_notify_cq(3)). What had completed before
+ * raises none: poll once more before wait_cq_event.
+ */
+RDMARUN_IMPORT(req_notify)
+int32_t rdmarun_req_notify(rdmarun_handle cq, uint32_t solicited_only);
+
+/*
+ * Waits for the event that req_notify asked for (ibv_get_cq_event(3)), which is acknowledged then.
+ * It does not poll. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to stop.
+ */
+RDMARUN_IMPORT(wait_cq_event)
+int32_t rdmarun_wait_cq_event(rdmarun_handle cq, int64_t timeout_ns);
+
+/*
+ * Lets a QP receive what is sent to a multicast group (ibv_attach_mcast(3)); join_multicast does so
+ * by itself. EINVAL: it is not a QP for datagrams, or no group's address.
+ */
+RDMARUN_IMPORT(attach_mcast)
+int32_t rdmarun_attach_mcast(rdmarun_handle qp, const struct rdmarun_address *group, uint32_t lid);
+
+/* Ends attach_mcast (ibv_detach_mcast(3)). EINVAL: the QP is not attached to it. */
+RDMARUN_IMPORT(detach_mcast)
+int32_t rdmarun_detach_mcast(rdmarun_handle qp, const struct rdmarun_address *group, uint32_t lid);
+
+/*
+ * Changes attributes of a QP (ibv_modify_qp(3)). The endpoint brings its QP to RTS by itself; this
+ * is for ERR, SQD and what may change on the way. EINVAL: there is no such transition, or it takes
+ * other attributes.
+ */
+RDMARUN_IMPORT(modify_qp)
+int32_t rdmarun_modify_qp(rdmarun_handle qp, const struct rdmarun_qp_attr *attr, uint32_t mask);
+
+/*
+ * Writes what a device can do (ibv_query_device(3)). ENODEV: there is no device, or the endpoint is
+ * not on one. EIO: it was removed.
+ */
+RDMARUN_IMPORT(query_device)
+int32_t rdmarun_query_device(rdmarun_handle ep, struct rdmarun_device_attr *attr);
+
+/*
+ * Writes the route that resolve_route found, as set_option takes it (level IB, PATH) for another
+ * endpoint: struct ibv_path_data. Returns the bytes written. ENOENT: there is no route yet. ENOSPC:
+ * it needs more room.
+ */
+RDMARUN_IMPORT(query_route)
+int32_t rdmarun_query_route(rdmarun_handle ep, void *path, uint32_t size);
 
 
 #ifdef __cplusplus

@@ -5,10 +5,10 @@ package rdma
 import "structs"
 
 // ABIVersion is the version of the ABI that this package was made for, major<<16 | minor.
-const ABIVersion = 0x10002
+const ABIVersion = 0x10003
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0xad1d4bfd
+const ABIHash = 0x944cdc7f
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -712,25 +712,60 @@ type QPInitAttr struct {
 	_             uint32
 }
 
+// AHAttr: The way to a datagram peer or a multicast group (ibv_ah_attr).
+type AHAttr struct {
+	_            structs.HostLayout
+	DGID         [16]uint8 // of the peer or the group
+	FlowLabel    uint32
+	DLID         uint16 // InfiniBand only
+	SGIDIndex    uint8  // of the own GID
+	HopLimit     uint8
+	TrafficClass uint8
+	SL           uint8 // service level
+	SrcPathBits  uint8 // InfiniBand only
+	StaticRate   uint8 // enum ibv_rate
+	IsGlobal     uint8 // 1 if the fields of the GRH count
+	PortNum      uint8 // of the own device
+	_            uint16
+}
+
 // QPAttr: What a QP is (ibv_qp_attr).
 type QPAttr struct {
-	_               structs.HostLayout
-	StructSize      uint32 // size of this struct as the guest knows it, set before the call
-	State           QPState
-	QPNum           uint32 // the QP's number
-	DestQPNum       uint32 // the peer's QP
-	PathMTU         uint32 // in bytes
-	AccessFlags     Access // what the peer may do
-	MaxRdAtomic     uint32 // RDMA READs and atomics outstanding at once
-	MaxDestRdAtomic uint32 // RDMA READs and atomics from the peer served at once
-	RetryCount      uint32 // how often to send again what is not acknowledged
-	RNRRetryCount   uint32 // how often to send again what found no receive posted; 7 for ever
-	MaxSendWR       uint32 // granted
-	MaxRecvWR       uint32 // granted
-	MaxSendSGE      uint32 // granted
-	MaxRecvSGE      uint32 // granted
-	MaxInlineData   uint32 // granted, in bytes
-	_               uint32
+	_                structs.HostLayout
+	StructSize       uint32 // size of this struct as the guest knows it, set before the call
+	State            QPState
+	QPNum            uint32 // the QP's number
+	DestQPNum        uint32 // the peer's QP
+	PathMTU          uint32 // in bytes
+	AccessFlags      Access // what the peer may do
+	MaxRdAtomic      uint32 // RDMA READs and atomics outstanding at once
+	MaxDestRdAtomic  uint32 // RDMA READs and atomics from the peer served at once
+	RetryCount       uint32 // how often to send again what is not acknowledged
+	RNRRetryCount    uint32 // how often to send again what found no receive posted; 7 for ever
+	MaxSendWR        uint32 // granted
+	MaxRecvWR        uint32 // granted
+	MaxSendSGE       uint32 // granted
+	MaxRecvSGE       uint32 // granted
+	MaxInlineData    uint32 // granted, in bytes
+	_                uint32
+	CurState         QPState
+	QKey             uint32 // of datagrams
+	RQPSN            uint32 // number of the next packet that is received
+	SQPSN            uint32 // number of the next packet that is sent
+	MinRNRTimer      uint32 // how long a peer shall wait for a receive, a code; 0 is 655.36 ms
+	Timeout          uint32 // how long to wait for an acknowledgement, 4.096 us * 2^n; 0 for ever
+	PkeyIndex        uint32
+	PortNum          uint32 // of the own device
+	EnSQDAsyncNotify uint32 // 1: an event when the send queue has drained
+	SQDraining       uint32 // 1 in SQD, while it has not
+	PathMigState     uint32 // enum ibv_mig_state
+	RateLimit        uint32 // in kbit/s
+	AltPkeyIndex     uint32
+	AltPortNum       uint32
+	AltTimeout       uint32
+	Reserved2        uint32 // 0
+	AH               AHAttr // the way to the peer
+	AltAH            AHAttr
 }
 
 // ConnParam: The parameters of a connection (rdma_conn_param). All zero means no RDMA READs and no
@@ -748,23 +783,6 @@ type ConnParam struct {
 	_                  uint8
 	QPNum              uint32     // the QP's number; only without a QP of the endpoint's own
 	PrivateData        [256]uint8 // handed to the peer with the message
-}
-
-// AHAttr: The way to a datagram peer or a multicast group (ibv_ah_attr).
-type AHAttr struct {
-	_            structs.HostLayout
-	DGID         [16]uint8 // of the peer or the group
-	FlowLabel    uint32
-	DLID         uint16 // InfiniBand only
-	SGIDIndex    uint8  // of the own GID
-	HopLimit     uint8
-	TrafficClass uint8
-	SL           uint8 // service level
-	SrcPathBits  uint8 // InfiniBand only
-	StaticRate   uint8 // enum ibv_rate
-	IsGlobal     uint8 // 1 if the fields of the GRH count
-	PortNum      uint8 // of the own device
-	_            uint16
 }
 
 // CMEvent: An event of the connection manager (rdma_cm_event), acknowledged already.
@@ -905,6 +923,34 @@ type MWBind struct {
 	Access  Access // what the peer may do through the window
 	Flags   SendFlags
 	RKey    uint32 // written: the new key, good once the request has completed
+}
+
+// DeviceAttr: What a device can do (ibv_device_attr).
+type DeviceAttr struct {
+	_               structs.HostLayout
+	StructSize      uint32 // size of this struct as the guest knows it, set before the call
+	Atomic          uint32 // 1 if there are atomic operations
+	NodeGUID        uint64 // as a number
+	MaxMRSize       uint64 // in bytes
+	CapFlags        uint32 // enum ibv_device_cap_flags
+	MaxQP           uint32
+	MaxQPWR         uint32 // requests in one work queue
+	MaxSGE          uint32 // buffers of a request
+	MaxSGERead      uint32 // buffers of an RDMA READ
+	MaxCQ           uint32
+	MaxCQE          uint32 // completions in one CQ
+	MaxMR           uint32
+	MaxPD           uint32
+	MaxQPRdAtom     uint32 // responder_resources at most
+	MaxQPInitRdAtom uint32 // initiator_depth at most
+	MaxSRQ          uint32 // 0: there are none
+	MaxSRQWR        uint32
+	MaxSRQSGE       uint32
+	MaxAH           uint32
+	MaxMW           uint32 // 0: there are none
+	MaxMulticast    uint32 // 0: there are none
+	PhysicalPorts   uint32
+	Name            [64]uint8 // of the device, ends with a zero
 }
 
 // WC: A completion (ibv_wc, byte for byte).

@@ -247,6 +247,12 @@ func abiCreateCQ(ep Handle, entries uint32) int32
 //go:noescape
 func abiDestroyCQ(cq Handle) int32
 
+// abiResizeCQ: Makes room for so many completions (ibv_resize_cq(3)).
+//
+//go:wasmimport rdma resize_cq
+//go:noescape
+func abiResizeCQ(cq Handle, entries uint32) int32
+
 // abiPollCQ: Takes what has completed, without waiting (ibv_poll_cq(3)). Several at once cost a
 // tenth of one at a time.
 //
@@ -528,3 +534,50 @@ func abiBindMW(qp Handle, mw Handle, bind *MWBind) int32
 //go:wasmimport rdma dealloc_mw
 //go:noescape
 func abiDeallocMW(mw Handle) int32
+
+// abiReqNotify: Asks for one event at the next completion (ibv_req_notify_cq(3)). What had
+// completed before raises none: poll once more before wait_cq_event.
+//
+//go:wasmimport rdma req_notify
+//go:noescape
+func abiReqNotify(cq Handle, solicitedOnly uint32) int32
+
+// abiWaitCQEvent: Waits for the event that req_notify asked for (ibv_get_cq_event(3)), which is
+// acknowledged then. It does not poll.
+//
+//go:wasmimport rdma wait_cq_event
+//go:noescape
+func abiWaitCQEvent(cq Handle, timeoutNS int64) int32
+
+// abiAttachMcast: Lets a QP receive what is sent to a multicast group (ibv_attach_mcast(3));
+// join_multicast does so by itself.
+//
+//go:wasmimport rdma attach_mcast
+//go:noescape
+func abiAttachMcast(qp Handle, group *Address, lid uint32) int32
+
+// abiDetachMcast: Ends attach_mcast (ibv_detach_mcast(3)).
+//
+//go:wasmimport rdma detach_mcast
+//go:noescape
+func abiDetachMcast(qp Handle, group *Address, lid uint32) int32
+
+// abiModifyQP: Changes attributes of a QP (ibv_modify_qp(3)). The endpoint brings its QP to RTS by
+// itself; this is for ERR, SQD and what may change on the way.
+//
+//go:wasmimport rdma modify_qp
+//go:noescape
+func abiModifyQP(qp Handle, attr *QPAttr, mask uint32) int32
+
+// abiQueryDevice: Writes what a device can do (ibv_query_device(3)).
+//
+//go:wasmimport rdma query_device
+//go:noescape
+func abiQueryDevice(ep Handle, attr *DeviceAttr) int32
+
+// abiQueryRoute: Writes the route that resolve_route found, as set_option takes it (level IB, PATH)
+// for another endpoint: struct ibv_path_data.
+//
+//go:wasmimport rdma query_route
+//go:noescape
+func abiQueryRoute(ep Handle, path unsafe.Pointer, size uint32) int32

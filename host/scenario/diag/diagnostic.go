@@ -46,6 +46,13 @@ func (l *List) Add(d *Diagnostic) {
 	l.items = append(l.items, d)
 }
 
+// Join adds what another list has.
+func (l *List) Join(other *List) {
+	for _, d := range other.items {
+		l.Add(d)
+	}
+}
+
 // Report adds a diagnostic without a hint and returns it, so that a caller can add one.
 func (l *List) Report(code Code, span Span, format string, args ...any) *Diagnostic {
 	d := &Diagnostic{Code: code, Span: span, Message: fmt.Sprintf(format, args...)}

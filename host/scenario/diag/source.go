@@ -1,7 +1,7 @@
 package diag
 
 import (
-	"bytes"
+	"strings"
 	"sync"
 	"unicode/utf8"
 )
@@ -10,15 +10,15 @@ import (
 type Source struct {
 	// Name is the path as the user gave it, so that a terminal or an editor can open it.
 	Name string
-	Text []byte
+	Text string
 
 	once   sync.Once
 	starts []int // offset of each line's first byte
 }
 
-// NewSource wraps a file's bytes.  The text must not change afterwards.
+// NewSource keeps a file's bytes.
 func NewSource(name string, text []byte) *Source {
-	return &Source{Name: name, Text: text}
+	return &Source{Name: name, Text: string(text)}
 }
 
 // Line returns line n (1 is the first) without its line end, or "" beyond the file.
@@ -31,7 +31,7 @@ func (s *Source) Line(n int) string {
 	if n < len(s.starts) {
 		end = s.starts[n]
 	}
-	return string(bytes.TrimRight(s.Text[s.starts[n-1]:end], "\r\n"))
+	return strings.TrimRight(s.Text[s.starts[n-1]:end], "\r\n")
 }
 
 // Lines is the number of lines.
@@ -53,13 +53,13 @@ func (s *Source) Position(offset int) Position {
 			high = middle
 		}
 	}
-	return Position{Line: low + 1, Column: utf8.RuneCount(s.Text[s.starts[low]:offset]) + 1}
+	return Position{Line: low + 1, Column: utf8.RuneCountInString(s.Text[s.starts[low]:offset]) + 1}
 }
 
 func (s *Source) index() {
-	s.starts = []int{0}
-	for i, b := range s.Text {
-		if b == '\n' && i+1 < len(s.Text) {
+	s.starts = append(make([]int, 0, strings.Count(s.Text, "\n")+1), 0)
+	for i := range len(s.Text) {
+		if s.Text[i] == '\n' && i+1 < len(s.Text) {
 			s.starts = append(s.starts, i+1)
 		}
 	}

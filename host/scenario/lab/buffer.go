@@ -11,7 +11,8 @@ type Buffer struct {
 	memory  *rdmacore.Memory
 	mr      *rdmacore.MR // nil while it is not registered
 	release *free
-	view    BufferView // of the last registration
+	view    BufferView      // of the last registration
+	rights  rdmacore.Access // the same
 	size    int
 	access  rdmacore.Access
 }
@@ -33,22 +34,28 @@ func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
 	return buffer, nil
 }
 
+// Owner is the name of the buffer's role.
+func (b *Buffer) Owner() string { return b.role.Name }
+
 // Access are the rights that the scenario gives the buffer.
 func (b *Buffer) Access() rdmacore.Access { return b.access }
 
 // Region is the registration; nil while there is none.
 func (b *Buffer) Region() *rdmacore.MR { return b.mr }
 
-// Register registers the buffer's memory, which must not be registered.
-func (b *Buffer) Register(access rdmacore.Access) error {
+// Register registers the buffer's memory, which must not be registered, in the role's protection domain.
+func (b *Buffer) Register(access rdmacore.Access) error { return b.RegisterIn(b.role.pd, access) }
+
+// RegisterIn is Register in another protection domain.
+func (b *Buffer) RegisterIn(pd *rdmacore.PD, access rdmacore.Access) error {
 	if b.mr != nil {
 		return &Failure{What: "buffer " + b.Name + " is registered already", Hint: "dereg comes first"}
 	}
-	mr, err := b.role.pd.RegMR(b.memory, 0, b.size, access)
+	mr, err := pd.RegMR(b.memory, 0, b.size, access)
 	if err != nil {
 		return err
 	}
-	b.mr, b.view = mr, viewOf(mr, b.size)
+	b.mr, b.view, b.rights = mr, viewOf(mr, b.size), access
 	b.release = b.role.later("buffer "+b.Name, mr.Dereg)
 	return nil
 }
@@ -63,6 +70,15 @@ func (b *Buffer) Deregister() error {
 	}
 	b.mr = nil
 	return nil
+}
+
+// reregister registers what is registered anew: with the role's protection domain as it is now.
+func (b *Buffer) reregister() error {
+	if b.mr == nil {
+		return nil
+	}
+	b.mr = nil // it is freed at the end: windows may still be bound to it
+	return b.Register(b.rights)
 }
 
 // Bytes is the buffer's memory.  A device may write to it at any time.

@@ -6,12 +6,12 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Fault is messages being lost on purpose, between two roles.
+// Fault is messages being lost on purpose, between two roles, or what happens to their device.
 type Fault struct {
 	lab     *Lab
-	rule    *rdmacore.FaultRule
 	release *free
 	lost    int
+	mend    func() error // what is left to do when a step has healed it; nil: nothing
 }
 
 // Break begins to lose what fault says between two roles, whose addresses it fills in.
@@ -27,18 +27,22 @@ func (l *Lab) Break(from, to *Role, fault rdmacore.Fault) (*Fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fault{lab: l, rule: rule}
+	return l.inForce(rule), nil
+}
+
+func (l *Lab) inForce(rule *rdmacore.FaultRule) *Fault {
+	f := &Fault{lab: l}
 	f.release = l.later("a fault", func() (err error) {
 		f.lost, err = rule.Heal()
 		return err
 	})
-	return f, nil
+	return f
 }
 
 // Bind gives the fault its name.
 func (f *Fault) Bind(name string) { f.lab.faults[name] = f }
 
-// Heal ends a fault and returns how many messages it lost.
+// Heal ends a fault and returns how many messages it lost, or how many ids heard of it.
 func (l *Lab) Heal(name string) (lost int, err error) {
 	f := l.faults[name]
 	if f == nil {
@@ -47,6 +51,8 @@ func (l *Lab) Heal(name string) (lost int, err error) {
 	if f.release.done {
 		return 0, &Failure{What: fmt.Sprintf("the fault %q is healed already", name)}
 	}
-	err = f.release.now()
+	if err = f.release.now(); err == nil && f.mend != nil {
+		err = f.mend()
+	}
 	return f.lost, err
 }

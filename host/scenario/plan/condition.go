@@ -42,8 +42,10 @@ func Surroundings(guests []string) expression.Names {
 			"max_qp_rd_atom": expression.Integer, "max_qp_wr": expression.Integer, "max_sge": expression.Integer,
 		},
 		"driver": expression.String,
-		"fault":  expression.Object{"link": expression.Boolean, "cm": expression.Boolean, "data": expression.Boolean},
-		"guest":  available,
+		"fault": expression.Object{
+			"link": expression.Boolean, "cm": expression.Boolean, "data": expression.Boolean, "device": expression.Boolean,
+		},
+		"guest": available,
 		"roles": expression.Object{
 			"distinct_hosts": expression.Boolean, "distinct_devices": expression.Boolean, "distinct_addresses": expression.Boolean,
 		},

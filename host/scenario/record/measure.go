@@ -49,6 +49,9 @@ type Distribution struct {
 	P99    int64   `json:"p99_ns"`
 	P999   int64   `json:"p999_ns"`
 	P9999  int64   `json:"p9999_ns"`
+	// Took is how long all of them together took, where they were done one after another or together: the steps of
+	// connections in lockstep.
+	Took time.Duration `json:"took_ns,omitempty"`
 	// HDR is the whole histogram: HdrHistogram's V2 form, compressed, in base64.
 	HDR string `json:"hdr,omitempty"`
 }

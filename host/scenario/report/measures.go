@@ -25,6 +25,7 @@ func measureTables(found []record.Measure, units Units) []measureTable {
 		}
 		table := &tables[len(tables)-1]
 		table.rows = append(table.rows, measureRow(m, units))
+		table.rows = append(table.rows, stepRows(m, units)...)
 	}
 	return tables
 }
@@ -71,6 +72,22 @@ func measureRow(m *record.Measure, units Units) []string {
 		}
 	}
 	return row
+}
+
+// stepRows are the steps of connections in lockstep, which have a rate each.
+func stepRows(m *record.Measure, units Units) [][]string {
+	var rows [][]string
+	for i := range m.Latency {
+		d := &m.Latency[i]
+		if d.Took <= 0 || d.Of == "total" {
+			continue
+		}
+		rows = append(rows, []string{
+			"  " + d.Of, fmt.Sprint(d.Count), "", PerSecond(float64(d.Count)/d.Took.Seconds()) + "/s",
+			units.nanoseconds(d.P50), units.nanoseconds(d.P99), units.nanoseconds(d.P999), units.nanoseconds(d.Max),
+		})
+	}
+	return rows
 }
 
 // lines are the table's lines, numbers to the right.

@@ -105,8 +105,8 @@ func (r *caseRun) evaluate(values []*plan.Value) ([]any, error) {
 
 // take gives what a step yields its names.
 func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) {
-	if outcome.Buffer != nil {
-		r.refresh(outcome.Buffer, role)
+	for _, buffer := range outcome.Buffers {
+		r.refresh(buffer)
 	}
 	if action.As == "" {
 		return

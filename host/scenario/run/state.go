@@ -123,8 +123,8 @@ func (r *caseRun) bind(role, name string, value map[string]any) {
 }
 
 // refresh shows expressions a buffer's new keys.
-func (r *caseRun) refresh(buffer *lab.Buffer, role string) {
-	if buffers, ok := r.roleObjects[role]["buffers"].(map[string]any); ok {
+func (r *caseRun) refresh(buffer *lab.Buffer) {
+	if buffers, ok := r.roleObjects[buffer.Owner()]["buffers"].(map[string]any); ok {
 		buffers[buffer.Name] = buffer.View().Record()
 	}
 }

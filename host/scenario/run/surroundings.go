@@ -46,7 +46,7 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 			"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE,
 		},
 		"driver": environment.Driver(provider.Name(), name),
-		"fault":  map[string]any{"link": provider.CanFault(), "cm": provider.CanFault(), "data": provider.CanFault()},
+		"fault":  map[string]any{"link": provider.CanFault(), "cm": provider.CanFault(), "data": provider.CanFault(), "device": provider.CanFault()},
 		"guest":  guests,
 		"roles": map[string]any{
 			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices, "distinct_addresses": distinct.Addresses,

@@ -33,6 +33,9 @@ func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (strin
 		if need == verb.CanFault && !provider.CanFault() {
 			return fmt.Sprintf("it needs %s, and provider %s loses nothing on purpose (soft does)", need, provider.Name()), nil
 		}
+		if need == verb.CanFaultDevice && !provider.CanFault() {
+			return fmt.Sprintf("it needs %s, and no device of provider %s goes away on purpose (that of soft does)", need, provider.Name()), nil
+		}
 		if need == verb.CanCount && !lab.HasCounters(provider, os.DirFS("/"), c.Roles) {
 			return fmt.Sprintf("it needs %s, and the kernel counts for no device of provider %s that a role is on", need, provider.Name()), nil
 		}

@@ -18,6 +18,18 @@ type converter struct {
 	sizes map[*yaml.Node]int
 	// full is set once the tree is too large; the rest is left out.
 	full bool
+	// spare are nodes made in one piece: making each takes the allocator longer than what is put into them.
+	spare []Node
+}
+
+func (c *converter) node(n *yaml.Node) *Node {
+	if len(c.spare) == 0 {
+		c.spare = make([]Node, 64)
+	}
+	node := &c.spare[0]
+	c.spare = c.spare[1:]
+	node.Source, node.Position = c.source, c.position(n)
+	return node
 }
 
 func (c *converter) position(n *yaml.Node) diag.Position {
@@ -48,7 +60,7 @@ func (c *converter) convert(n *yaml.Node, depth int) *Node {
 		c.done[n] = nil
 	}
 	before := c.size
-	node := &Node{Source: c.source, Position: c.position(n)}
+	node := c.node(n)
 	switch n.Kind {
 	case yaml.MappingNode:
 		node.Kind = Mapping
@@ -95,19 +107,19 @@ func (c *converter) alias(n *yaml.Node, at diag.Span) *Node {
 }
 
 func (c *converter) pairs(node *Node, n *yaml.Node, depth int) {
-	first := make(map[string]diag.Position, len(n.Content)/2)
+	first := make(map[string]*Node, len(n.Content)/2)
 	node.Pairs = make([]Pair, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := c.key(n.Content[i])
 		if key == nil {
 			continue
 		}
-		if earlier, taken := first[key.Value]; taken {
-			c.errors.Report(diag.DuplicateKey, key.Span(), "%q stands in this mapping already, in line %d", key.Value, earlier.Line).
+		if earlier := first[key.Value]; earlier != nil {
+			c.errors.Report(diag.DuplicateKey, key.Span(), "%q stands in this mapping already, in line %d", key.Value, earlier.Position.Line).
 				WithHint("one of the two would be lost; remove one")
 			continue
 		}
-		first[key.Value] = key.Position
+		first[key.Value] = key
 		if value := c.convert(n.Content[i+1], depth+1); value != nil {
 			node.Pairs = append(node.Pairs, Pair{key, value})
 		}
@@ -127,7 +139,9 @@ func (c *converter) key(n *yaml.Node) *Node {
 		return nil
 	}
 	c.checkTag(n, at)
-	return &Node{Kind: Scalar, Style: style(n), Value: n.Value, Source: c.source, Position: c.position(n)}
+	node := c.node(n)
+	node.Value, node.Style = n.Value, style(n)
+	return node
 }
 
 // checkTag refuses explicit tags: a scenario's types come from its language.

@@ -1,9 +1,9 @@
 package syntax
 
 import (
-	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -51,8 +51,8 @@ func Parse(source *diag.Source, errors *diag.List) *Node {
 }
 
 // decode reads up to two documents; root is nil when there is none.
-func decode(text []byte) (root, second *yaml.Node, err error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
+func decode(text string) (root, second *yaml.Node, err error) {
+	decoder := yaml.NewDecoder(strings.NewReader(text))
 	var first yaml.Node
 	if err := decoder.Decode(&first); errors.Is(err, io.EOF) {
 		return nil, nil, nil
@@ -84,13 +84,13 @@ func isText(source *diag.Source, errors *diag.List) bool {
 			WithHint("a scenario is a page or two; large data belongs into a file of its own")
 		return false
 	}
-	if bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff}) {
+	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
 		errors.Report(diag.NotText, source.Start(), "the file is UTF-16, and scenarios are UTF-8").
 			WithHint("iconv -f UTF-16 -t UTF-8 %s", source.Name)
 		return false
 	}
 	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRune(text[i:])
+		r, size := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
 			errors.Report(diag.NotText, source.At(source.Position(i), 1), "byte 0x%02x is not UTF-8", text[i])

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
@@ -26,10 +27,13 @@ var faultActions = []string{"lose", "delay", "duplicate", "reorder"}
 func faultVerbs() []Verb {
 	return []Verb{
 		{
-			Name: "fault", Roleless: true, Capability: CanFault, Yields: NewFault, Run: fault,
-			Doc: "Lose, delay, duplicate or reorder messages between two roles until heal, or the end of the case.",
+			Name: "fault", Roleless: true, Yields: NewFault, Check: checkFault, Needs: faultNeeds, Run: fault,
+			Doc: "Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
 			Arguments: []Argument{
-				{Name: "link", Type: Roles, Required: true, Doc: "the two roles"},
+				{Name: "link", Type: Roles, Group: "link or device", Doc: "the two roles"},
+				{Name: "device", Type: Word, Words: deviceFaultWords(), Group: "link or device",
+					Doc: "removal: the roles' device goes away, with DEVICE_REMOVAL and DEVICE_FATAL, and what is of it can only be destroyed; " +
+						"address_change: its network interface changes its hardware address, with ADDR_CHANGE"},
 				{Name: "drop", Type: Word, Words: append([]string{dropAll, dropData, dropCM}, messageNames()...), Default: dropAll,
 					Doc: "what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"},
 				{Name: "action", Type: Word, Words: faultActions, Default: faultActions[0],
@@ -42,10 +46,10 @@ func faultVerbs() []Verb {
 			},
 		},
 		{
-			Name: "heal", Roleless: true, Capability: CanFault, Yields: Value, Run: heal,
-			Doc:       "End a fault.",
+			Name: "heal", Roleless: true, Yields: Value, Run: heal,
+			Doc:       "End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
 			Arguments: []Argument{{Name: "fault", Type: FaultName, Required: true, Doc: "the fault, by the name that `as` gave it"}},
-			Results:   []Result{{Name: "lost", Type: Integer, Doc: "messages it has lost, or whatever its action is"}},
+			Results:   []Result{{Name: "lost", Type: Integer, Doc: "messages it has lost, or whatever its action is; of a device, the ids that heard of it"}},
 		},
 		{
 			Name: "kill", Roleless: true, Run: kill,
@@ -56,6 +60,10 @@ func faultVerbs() []Verb {
 }
 
 func fault(_ context.Context, call *Call) (Outcome, error) {
+	if call.Has("device") {
+		broken, err := faultDevice(call)
+		return Outcome{Made: broken}, err
+	}
 	ends, _ := call.argument("link").([]string)
 	from, err := call.Lab.Role(ends[0])
 	if err != nil {
@@ -89,7 +97,11 @@ func fault(_ context.Context, call *Call) (Outcome, error) {
 
 func heal(_ context.Context, call *Call) (Outcome, error) {
 	lost, err := call.Lab.Heal(call.Text("fault"))
-	return Outcome{Fields: []any{lost}, Summary: func() string { return fmt.Sprintf("lost %d", lost) }}, err
+	var buffers []*lab.Buffer
+	for _, role := range call.Lab.Roles() { // of a device that is back they are registered anew
+		buffers = append(buffers, role.Buffers()...)
+	}
+	return Outcome{Fields: []any{lost}, Buffers: buffers, Summary: func() string { return fmt.Sprintf("lost %d", lost) }}, err
 }
 
 func kill(ctx context.Context, call *Call) (Outcome, error) {

@@ -72,6 +72,7 @@ func measureVerb() Verb {
 				{Name: "keep", Type: Boolean, Doc: "the records have the whole histogram; default true"},
 			}},
 			count("in_flight", 4096, "connect: connections under way at once; default 1"),
+			{Name: "lockstep", Type: Boolean, Doc: "connect: those under way take each step together, all of them one before any the next; the results then have each step's rate"},
 			{Name: "errors_max", Type: Integer, Max: 1 << 30, Doc: "connect: connections that may fail before the measurement does; default 0"},
 			{Name: "resolve", Type: Duration, Min: 1, Max: int64(time.Minute), Doc: "connect: time for the address and for the route each; default 2s"},
 		},

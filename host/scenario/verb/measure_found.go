@@ -138,17 +138,20 @@ func (m *measuring) distributions(results []*rdmacore.MeasureResult) []record.Di
 	var list []record.Distribution
 	for step := rdmacore.StepTotal; step <= rdmacore.StepDestroy; step++ {
 		var sum *rdmacore.Histogram
+		var took time.Duration
 		for _, result := range results {
 			switch {
 			case result == nil || result.Histograms[step].Count() == 0:
 			case sum == nil:
-				sum = result.Histograms[step]
+				sum, took = result.Histograms[step], result.StepTook[step] // connections are one measurement
 			default:
 				sum.Merge(result.Histograms[step])
 			}
 		}
 		if sum != nil {
-			list = append(list, distribution(step.String(), sum, keep))
+			each := distribution(step.String(), sum, keep)
+			each.Took = took
+			list = append(list, each)
 		}
 	}
 	return list

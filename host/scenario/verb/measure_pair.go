@@ -19,8 +19,10 @@ const (
 	// autoInline is what is asked for with `inline: auto`: a device that has less says so, and one with more
 	// gives this.
 	autoInline = 220
-	page       = 4096
-	cacheLine  = 64
+	// iWARP has no immediate data, for which control messages have these bytes inline then (core_measure_wire.h).
+	payload   = 12
+	page      = 4096
+	cacheLine = 64
 )
 
 // pairConfig is what the largest of the sizes needs; what is too much for the device its calls will say.
@@ -30,9 +32,13 @@ func (m *measuring) pairConfig() (lab.PairConfig, error) {
 	for _, spec := range m.specs {
 		largest = max(largest, spec.Size)
 	}
+	inPayload := m.from.Device().IWARP() || m.to.Device().IWARP()
+	if inPayload {
+		largest += payload
+	}
 	stride := max((largest+cacheLine-1)/cacheLine*cacheLine, cacheLine)
 	slots := 1
-	if call.Text("verify") == verifyData {
+	if call.Text("verify") == verifyData || inPayload && m.specs[0].Operation == rdmacore.OpSend {
 		m.limitDepth(stride)
 		slots = max(m.specs[0].Depth, m.specs[0].ReceiveDepth, 16) + controlEntries
 	}
@@ -63,6 +69,9 @@ func (m *measuring) pairConfig() (lab.PairConfig, error) {
 		config.QP.MaxInlineData = autoInline
 	} else {
 		config.QP.MaxInlineData = uint32(spec.Inline)
+	}
+	if inPayload {
+		config.QP.MaxInlineData = max(config.QP.MaxInlineData, payload)
 	}
 	return config, nil
 }

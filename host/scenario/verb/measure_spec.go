@@ -22,7 +22,7 @@ var knobArguments = map[string]string{
 	"SignalEvery": "signal_every", "PollBatch": "poll_batch", "Inline": "inline", "Completion": "completion",
 	"Outstanding": "outstanding", "Verify": "verify", "Gap": "gap", "RateBits": "rate_limit",
 	"RateMessages": "rate_messages", "Burst": "burst", "SampleEvery": "sample_every", "HistogramDigits": "histogram",
-	"HistogramMax": "histogram", "InFlight": "in_flight", "ErrorsMax": "errors_max", "Timeout": "resolve",
+	"HistogramMax": "histogram", "InFlight": "in_flight", "ErrorsMax": "errors_max", "Timeout": "resolve", "Lockstep": "lockstep",
 }
 
 // checkMeasure asks the core whether the knobs go together.
@@ -125,6 +125,7 @@ func measureSpec(call *Call, size int) (rdmacore.MeasureSpec, *Refusal) {
 		InFlight:         call.Integer("in_flight"),
 		ErrorsMax:        call.Integer("errors_max"),
 		Timeout:          call.Duration("resolve"),
+		Lockstep:         call.Boolean("lockstep"),
 	}
 	var err error
 	if spec.Kind, err = rdmacore.ParseMeasureKind(call.Text("kind")); err != nil {

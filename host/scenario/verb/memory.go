@@ -3,7 +3,9 @@ package verb
 import (
 	"context"
 	"fmt"
+	"syscall"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
@@ -15,7 +17,9 @@ func memoryVerbs() []Verb {
 			Name: "reg", Manual: "ibv_reg_mr(3)", Yields: Value, Run: register,
 			Doc: "Register a buffer again after dereg, perhaps with other rights.",
 			Arguments: []Argument{buffer,
-				{Name: "access", Type: Rights, Doc: "rights; without them those of the buffer"}},
+				{Name: "access", Type: Rights, Doc: "rights; without them those of the buffer"},
+				theDomain(),
+				{Name: "of", Type: Endpoint, Doc: "an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"}},
 			Results: []Result{
 				{Name: "addr", Type: Integer, Varies: true, Doc: "address of the first byte"},
 				{Name: "rkey", Type: Integer, Varies: true, Doc: "key for the peer"},
@@ -39,12 +43,25 @@ func register(_ context.Context, call *Call) (Outcome, error) {
 	if !given {
 		access = buffer.Access()
 	}
-	if err := buffer.Register(access); err != nil {
+	pd, err := domainOf(call)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if call.Has("of") {
+		endpoint, err := call.Endpoint("of")
+		if err != nil {
+			return Outcome{}, err
+		}
+		if pd = endpoint.ID().PD(); pd == nil {
+			return Outcome{}, &lab.Failure{What: endpoint.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first", Errno: syscall.EINVAL}
+		}
+	}
+	if err := buffer.RegisterIn(pd, access); err != nil {
 		return Outcome{}, err
 	}
 	view := buffer.View()
 	return Outcome{
-		Buffer:  buffer,
+		Buffers: []*lab.Buffer{buffer},
 		Fields:  []any{view.Addr, view.RKey, view.LKey},
 		Summary: func() string { return fmt.Sprintf("rkey %#x", view.RKey) },
 	}, nil

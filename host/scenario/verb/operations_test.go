@@ -1,13 +1,11 @@
 package verb
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"slices"
 	"strings"
 	"testing"
+
+	"rdmarun/internal/policy"
 )
 
 // operations are the exported operations of rdmacore with the verbs that offer them.
@@ -77,9 +75,9 @@ func withoutVerb() map[string]string {
 // TestOperations wants that everything the core can do is a verb, or on the short list of what is none.
 func TestOperations(t *testing.T) {
 	table, verbs, reasons := NewTable(), operations(), withoutVerb()
-	exported := exportedOperations(t)
-	if len(exported) < 100 {
-		t.Fatalf("%d operations", len(exported))
+	exported, err := policy.Operations("../../../rdmacore")
+	if err != nil || len(exported) < 100 {
+		t.Fatalf("%d operations, %v", len(exported), err)
 	}
 	for _, name := range exported {
 		kind, _, _ := strings.Cut(name, ".")
@@ -103,49 +101,4 @@ func TestOperations(t *testing.T) {
 			t.Errorf("rdmacore has no %s, which is excused", name)
 		}
 	}
-}
-
-// exportedOperations lists exported functions ("func.Open") and methods ("QP.Modify") of rdmacore, without those
-// that parse and print names, and those of errors.
-func exportedOperations(t *testing.T) []string {
-	t.Helper()
-	packages, err := parser.ParseDir(token.NewFileSet(), "../../../rdmacore", func(info fs.FileInfo) bool {
-		return !strings.HasSuffix(info.Name(), "_test.go")
-	}, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, file := range packages["rdmacore"].Files {
-		for _, declaration := range file.Decls {
-			function, ok := declaration.(*ast.FuncDecl)
-			if !ok || !function.Name.IsExported() {
-				continue
-			}
-			name := function.Name.Name
-			if name == "String" || name == "Error" || name == "Unwrap" || strings.HasPrefix(name, "Parse") {
-				continue
-			}
-			if kind := receiver(function); kind == "" {
-				names = append(names, "func."+name)
-			} else if ast.IsExported(kind) {
-				names = append(names, kind+"."+name)
-			}
-		}
-	}
-	return names
-}
-
-func receiver(function *ast.FuncDecl) string {
-	if function.Recv == nil {
-		return ""
-	}
-	kind := function.Recv.List[0].Type
-	if pointer, ok := kind.(*ast.StarExpr); ok {
-		kind = pointer.X
-	}
-	if name, ok := kind.(*ast.Ident); ok {
-		return name.Name
-	}
-	return ""
 }

@@ -105,8 +105,8 @@ type Outcome struct {
 	Endpoint *lab.Endpoint
 	// Made is what NewFault and those yield that make objects.
 	Made Bindable
-	// Buffer is a buffer whose registration changed.
-	Buffer *lab.Buffer
+	// Buffers are those whose registration changed.
+	Buffers []*lab.Buffer
 	// Record replaces Fields for verbs whose fields the scenario names (decode).
 	Record map[string]any
 	// NoDefaults lifts the default expectations, for an outcome that they do not fit.

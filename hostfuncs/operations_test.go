@@ -1,0 +1,118 @@
+package hostfuncs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"rdmarun/internal/policy"
+)
+
+// operations are the exported operations of rdmacore by the host functions that offer them.
+func operations() map[string]string {
+	return map[string]string{
+		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah",
+		"CQ.Destroy": "destroy_cq", "CQ.Poll": "poll_cq", "CQ.PollN": "spin_cq", "CQ.RequestNotify": "req_notify",
+		"CQ.Resize": "resize_cq", "CQ.Wait": "wait_cq", "CQ.WaitEvent": "wait_cq_event",
+		"Device.AllocPD": "alloc_pd", "Device.Attr": "query_device", "Device.Address": "device_address", "Device.CreateCQ": "create_cq",
+		"Device.GUID": "query_device", "Device.Name": "query_device", "Clock.Now": "clock_ns",
+		"Event.Ack": "ack_event", "EventChannel.Close": "destroy_event_channel", "EventChannel.CreateEP": "create_ep",
+		"EventChannel.CreateID": "create_id", "EventChannel.HoldEvents": "hold_events", "EventChannel.Wait": "wait_event",
+		"ID.Accept": "accept", "ID.BindAddr": "bind_addr", "ID.Complete": "complete", "ID.Connect": "connect",
+		"ID.CreateQP": "create_qp", "ID.CreateQPEx": "create_qp_ex", "ID.Destroy": "destroy_id", "ID.DestroyEP": "destroy_ep",
+		"ID.DestroyQP": "destroy_qp", "ID.Disconnect": "disconnect", "ID.DstPort": "dst_port", "ID.Establish": "establish",
+		"ID.Event": "ep_event", "ID.GetRemoteECE": "get_remote_ece", "ID.GetRequest": "get_request", "ID.InitQPAttr": "init_qp_attr",
+		"ID.JoinMulticast": "join_multicast", "ID.JoinMulticastEx": "join_multicast_ex", "ID.LeaveMulticast": "leave_multicast",
+		"ID.Listen": "listen", "ID.LocalAddr": "local_address", "ID.MigrateID": "migrate_id", "ID.Notify": "notify",
+		"ID.PeerAddr": "peer_address", "ID.QP": "ep_qp", "ID.QueryAddrInfo": "query_addrinfo", "ID.RecvCQ": "ep_recv_cq",
+		"ID.Reject": "reject", "ID.RejectECE": "reject_ece", "ID.ResolveAddr": "resolve_addr", "ID.ResolveAddrInfo": "resolve_addrinfo",
+		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route", "ID.SendCQ": "ep_send_cq", "ID.SetLocalECE": "set_local_ece",
+		"ID.SetAFOnly": "set_option", "ID.SetAckTimeout": "set_option", "ID.SetIBPath": "set_option", "ID.SetOption": "set_option",
+		"ID.SetReuseAddr": "set_option", "ID.SetTOS": "set_option", "ID.SrcPort": "src_port", "ID.WriteEvent": "write_event",
+		"MR.Address": "reg_mr", "MR.Dereg": "dereg_mr", "MR.LKey": "reg_mr", "MR.RKey": "reg_mr",
+		"MW.Dealloc": "dealloc_mw", "MW.RKey": "bind_mw",
+		"PD.AllocMW": "alloc_mw", "PD.CreateAH": "create_ah", "PD.CreateAHFromWC": "create_ah_from_wc", "PD.CreateSRQ": "create_srq",
+		"PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg_mr",
+		"Provider.CreateEventChannel": "create_event_channel", "Provider.CreateID": "create_id", "Provider.DefaultDevice": "device_address",
+		"Provider.GetAddrInfo": "getaddrinfo",
+		"QP.AttachMulticast":   "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast", "QP.Modify": "modify_qp",
+		"QP.Num": "query_qp", "QP.PostRecvAt": "post_recv", "QP.PostSendAt": "post_send", "QP.Query": "query_qp",
+		"SRQ.Arm": "arm_srq", "SRQ.Destroy": "destroy_srq", "SRQ.PostRecvAt": "post_srq_recv", "SRQ.Query": "query_srq", "SRQ.Resize": "resize_srq",
+	}
+}
+
+// withoutFunction are those that no host function does, with the reason.
+func withoutFunction() map[string]string {
+	const (
+		goOnly   = "a value of Go, which does nothing"
+		host     = "the host's own, for every guest"
+		shared   = "a device has one queue of asynchronous events for the whole process; a guest would take those of others"
+		given    = "what the guest was told or has chosen itself"
+		wrapped  = "rdma_verbs.h on an id: it does what the functions of its queue pair do"
+		atGuest  = "guests post from their memory, the whole of which is one window"
+		ofSteps  = "a scenario breaks the fabric, and no one of its parties"
+		measured = "a measurement is a step of its own, of C alone"
+		onPD     = "create_srq makes one of a PD, and qp_init_attr names it"
+		noPorts  = "rdma_cm chooses the port; the address of it is device_address"
+		onEnd    = "wait_event reads a channel for one endpoint or for all"
+	)
+	reasons := make(map[string]string)
+	for reason, names := range map[string]string{
+		goOnly: "AddrInfo.EP Device.Provider Event.Err Event.Held EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
+			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
+		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
+			"EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live func.Open " +
+			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
+		shared: "Device.GetAsyncEvent",
+		given:  "Device.IWARP ID.Device ID.Listening ID.PD ID.PortSpace ID.Synchronous",
+		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
+			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
+		atGuest:  "QP.PostRecv QP.PostSend SRQ.PostRecv",
+		ofSteps:  "FaultRule.Heal Provider.Fault",
+		measured: "Histogram.* Measurement.* MeasureResult.* MeasureSpec.* Interval.* func.Measure func.NewMeasurement",
+		onPD:     "ID.CreateSRQ ID.DestroySRQ",
+		noPorts:  "Device.Ports Port.Addresses",
+		onEnd:    "EventChannel.GetEvent",
+	} {
+		for _, name := range strings.Fields(names) {
+			reasons[name] = reason
+		}
+	}
+	return reasons
+}
+
+// TestOperations wants that everything the core can do is a host function, or on the list of what is none.
+func TestOperations(t *testing.T) {
+	functions := make(map[string]bool)
+	for _, function := range Functions() {
+		functions[function.Name] = true
+	}
+	exported, err := policy.Operations("../rdmacore")
+	if err != nil || len(exported) < 100 {
+		t.Fatalf("%d operations, %v", len(exported), err)
+	}
+	offers, reasons := operations(), withoutFunction()
+	for _, name := range exported {
+		kind, _, _ := strings.Cut(name, ".")
+		function, offered := offers[name]
+		excused := reasons[name] != "" || reasons[kind+".*"] != ""
+		switch {
+		case offered && excused:
+			t.Errorf("%s is offered by %s, and excused", name, function)
+		case offered && !functions[function]:
+			t.Errorf("%s: there is no host function %s", name, function)
+		case !offered && !excused:
+			t.Errorf("rdmacore has %s, and no host function offers it", name)
+		}
+	}
+	for name := range offers {
+		if !slices.Contains(exported, name) {
+			t.Errorf("rdmacore has no %s (host function %s)", name, offers[name])
+		}
+	}
+	for name := range reasons {
+		if !strings.HasSuffix(name, "*") && !slices.Contains(exported, name) {
+			t.Errorf("rdmacore has no %s, which is excused", name)
+		}
+	}
+}

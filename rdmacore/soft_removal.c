@@ -1,0 +1,43 @@
+/* The device goes away, as a card that is pulled out or whose driver is unbound, and comes back. */
+#include "soft_device.h"
+
+#include "soft_context.h"
+#include "soft_cq.h"
+#include "soft_qp.h"
+
+void soft_device_leave(struct soft_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	atomic_store_explicit(&device->away, true, memory_order_release);
+	for (struct soft_context *context = device->contexts; context; context = context->next)
+		atomic_store_explicit(&context->removed, true, memory_order_release);
+	pthread_mutex_unlock(&device->lock);
+}
+
+/* Linux destroys the queue pairs of a context that it disassociates: what they had to do is never completed. */
+static void stop_queue_pairs(struct soft_device *device)
+{
+	uint32_t number = 0;
+	struct soft_qp *qp;
+
+	while ((qp = soft_table_next(&device->queue_pairs, &number, soft_qp_hold))) {
+		soft_qp_reset(qp);
+		soft_qp_release(qp);
+		number++;
+	}
+}
+
+void soft_device_stop(struct soft_device *device)
+{
+	stop_queue_pairs(device);
+	pthread_mutex_lock(&device->lock);
+	for (struct soft_context *context = device->contexts; context; context = context->next)
+		if (atomic_load_explicit(&context->removed, memory_order_relaxed))
+			soft_async_raise_once(&context->verbs.context, &context->fatal_event);
+	pthread_mutex_unlock(&device->lock);
+}
+
+void soft_device_return(struct soft_device *device)
+{
+	atomic_store_explicit(&device->away, false, memory_order_release);
+}
