@@ -16,6 +16,10 @@ func TestResizeAndNotifyOfACQ(t *testing.T) {
 	must(t, i, "resize_cq", own, 64)
 	expect(t, i, syscall.EINVAL, "resize_cq", own, 0)
 	expect(t, i, syscall.EINVAL, "resize_cq", own, 0xffffffff)
+	must(t, i, "moderate_cq", own, 65535, 65535)
+	must(t, i, "moderate_cq", own, 0, 0)
+	expect(t, i, syscall.EINVAL, "moderate_cq", own, 65536, 1)
+	expect(t, i, syscall.EINVAL, "moderate_cq", own, 1, 65536)
 	must(t, i, "destroy_cq", own)
 
 	cq, qp := must(t, i, "ep_send_cq", p.active), must(t, i, "ep_qp", p.active)
@@ -34,7 +38,7 @@ func TestResizeAndNotifyOfACQ(t *testing.T) {
 	// One event for one request: nothing more is told.
 	expect(t, i, syscall.ETIMEDOUT, "wait_cq_event", cq, 0)
 	for name, words := range map[string][]uint64{
-		"resize_cq": {own, 8}, "req_notify": {own, 0}, "wait_cq_event": {own, timeout},
+		"resize_cq": {own, 8}, "moderate_cq": {own, 1, 1}, "req_notify": {own, 0}, "wait_cq_event": {own, timeout},
 	} {
 		expect(t, i, syscall.EBADF, name, words...)
 		words[0] = qp // of another kind

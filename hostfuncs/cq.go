@@ -2,7 +2,9 @@ package hostfuncs
 
 import (
 	"context"
+	"math"
 	"syscall"
+	"time"
 
 	"rdmarun/rdmacore"
 )
@@ -39,6 +41,15 @@ func cqFunctions() []Function {
 			Params:  []Param{cq, {"entries", U32, "", "completions it must hold"}},
 			Errors:  "EINVAL: none, more than the device can hold, or fewer than are in it.",
 			binding: bind2((*Instance).resizeCQ),
+		},
+		{
+			Name: "moderate_cq", Since: v1_3, Capability: CapabilityWork,
+			Doc: "Has one completion event stand for count completions, or for those that come within a period of the " +
+				"first of them, whichever is earlier (ibv_modify_cq(3)). 0 in either: an event for each.",
+			Params: []Param{cq, {"count", U32, "", "completions an event stands for, up to 65535"},
+				{"period_us", U32, "", "microseconds that the first of them waits at most, up to 65535"}},
+			Errors:  "EINVAL: more than 65535. EOPNOTSUPP: the device cannot.",
+			binding: bind3((*Instance).moderateCQ),
 		},
 		{
 			Name: "poll_cq", Since: v1, Capability: CapabilityWork,
@@ -83,6 +94,15 @@ func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
 		return i.fail(err)
 	}
 	return named(i, &i.cqs, cq, cq.Destroy)
+}
+
+func (i *Instance) moderateCQ(handle Handle, count, period uint32) int32 {
+	if count > math.MaxUint16 || period > math.MaxUint16 {
+		return i.refuse(syscall.EINVAL, "count and period are at most 65535")
+	}
+	return i.onCQ(handle, func(cq *rdmacore.CQ) int32 {
+		return i.done(cq.Moderate(uint16(count), time.Duration(period)*time.Microsecond))
+	})
 }
 
 func (i *Instance) resizeCQ(handle Handle, entries uint32) int32 {

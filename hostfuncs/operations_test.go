@@ -13,7 +13,7 @@ func operations() map[string]string {
 	return map[string]string{
 		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah",
 		"CQ.Destroy": "destroy_cq", "CQ.Poll": "poll_cq", "CQ.PollN": "spin_cq", "CQ.RequestNotify": "req_notify",
-		"CQ.Resize": "resize_cq", "CQ.Wait": "wait_cq", "CQ.WaitEvent": "wait_cq_event",
+		"CQ.Resize": "resize_cq", "CQ.Moderate": "moderate_cq", "CQ.Wait": "wait_cq", "CQ.WaitEvent": "wait_cq_event",
 		"Device.AllocPD": "alloc_pd", "Device.Attr": "query_device", "Device.Address": "device_address", "Device.CreateCQ": "create_cq",
 		"Device.GUID": "query_device", "Device.Name": "query_device", "Clock.Now": "clock_ns",
 		"Event.Ack": "ack_event", "EventChannel.Close": "destroy_event_channel", "EventChannel.CreateEP": "create_ep",

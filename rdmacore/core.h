@@ -312,6 +312,8 @@ int core_create_cq(struct core_provider *provider, struct ibv_context *context, 
 int core_destroy_cq(struct core_provider *provider, struct ibv_cq *cq);
 /* -EINVAL when there are more completions in it than that. */
 int core_resize_cq(struct core_provider *provider, struct ibv_cq *cq, int entries);
+/* An event for count completions, or for those of that many microseconds; -EOPNOTSUPP. */
+int core_moderate_cq(struct ibv_cq *cq, uint16_t count, uint16_t period);
 int core_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* Take and acknowledge one completion event; -EAGAIN when there is none. */
 int core_get_cq_event(struct core_provider *provider, struct ibv_comp_channel *channel,

@@ -66,6 +66,13 @@ int core_resize_cq(struct core_provider *provider, struct ibv_cq *cq, int entrie
 	return core_verbs_result(provider->ibv_resize_cq(cq, entries));
 }
 
+int core_moderate_cq(struct ibv_cq *cq, uint16_t count, uint16_t period)
+{
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {count, period}};
+
+	return core_verbs_result(ibv_modify_cq(cq, &attr));
+}
+
 int core_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	return core_verbs_result(ibv_req_notify_cq(cq, solicited_only));

@@ -5,7 +5,9 @@ import "C"
 
 import (
 	"context"
+	"math"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -58,6 +60,21 @@ func (c *CQ) Resize(entries int) error {
 		return fail(op, syscall.EINVAL, "a completion queue of %d entries", entries)
 	}
 	return check(op, int(C.core_resize_cq(c.provider.c, c.c, C.int(entries))))
+}
+
+// Moderate has one completion event stand for count completions, or for those that come within period of the first
+// of them, whichever is earlier (ibv_modify_cq(3)).  The period counts in microseconds, up to 65535.  Zero in
+// either is an event for each.  EOPNOTSUPP where the device cannot.
+func (c *CQ) Moderate(count uint16, period time.Duration) error {
+	const op = "ibv_modify_cq"
+	if !c.open() {
+		return closed(op, "CQ")
+	}
+	micros := period.Microseconds()
+	if micros < 0 || micros > math.MaxUint16 || (micros == 0 && period > 0) {
+		return fail(op, syscall.EINVAL, "a period of %v (1us to 65535us, or 0)", period)
+	}
+	return check(op, int(C.core_moderate_cq(c.c, C.uint16_t(count), C.uint16_t(micros))))
 }
 
 func (c *CQ) open() bool { return c != nil && c.c != nil }

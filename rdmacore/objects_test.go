@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // localGID is the GID that stands for the tests' address.
@@ -169,6 +170,35 @@ func TestAH(t *testing.T) {
 	refusedNumber(foreign.Number()) // of another PD
 	must(t, foreign.Destroy())
 	must(t, ah.Destroy())
+}
+
+func TestModerateCQ(t *testing.T) {
+	p, client, server := virtualPair(t, 7)
+	send := func(number uint64) {
+		client.send(t, SendWR{WRID: number, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: server.mr.RKey(),
+			RemoteAddress: server.mr.Address()}, 0, 8)
+	}
+	cq := client.id.SendCQ()
+	must(t, cq.Moderate(3, 50*time.Millisecond))
+	// The third is an event; one alone waits for the period.
+	for completions, want := range map[int]time.Duration{3: 0, 1: 50 * time.Millisecond} {
+		must(t, cq.RequestNotify(false))
+		began := p.Clock().Now()
+		for number := range completions {
+			send(uint64(number))
+		}
+		must(t, cq.WaitEvent(bounded(t)))
+		if took := p.Clock().Now() - began; took != want {
+			t.Errorf("the event of %d completions came after %v, want %v", completions, took, want)
+		}
+	}
+	must(t, cq.Moderate(0, 0))
+	must(t, cq.RequestNotify(false))
+	send(9)
+	must(t, cq.WaitEvent(bounded(t)))
+	for _, period := range []time.Duration{-1000, 1, 65536 * time.Microsecond} {
+		refused(t, cq.Moderate(1, period), syscall.EINVAL)
+	}
 }
 
 func TestResizeCQ(t *testing.T) {

@@ -55,8 +55,15 @@ static void expire(struct soft_timer *timer)
 /* Made once, since others may be looking at it as soon as it is there. */
 static int add(struct soft_cq *cq)
 {
-	struct soft_cq_moderation *moderation = calloc(1, sizeof(*moderation));
+	struct soft_cq_moderation *moderation;
+	bool there;
 
+	pthread_mutex_lock(&cq->lock);
+	there = cq->moderation;
+	pthread_mutex_unlock(&cq->lock);
+	if (there)
+		return 0;
+	moderation = calloc(1, sizeof(*moderation));
 	if (!moderation)
 		return ENOMEM;
 	moderation->cq = cq;

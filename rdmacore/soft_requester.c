@@ -238,7 +238,9 @@ void soft_requester_drain(struct soft_qp *qp, bool event)
 {
 	struct soft_requester *requester = &qp->requester;
 
-	requester->drain_until = later(requester->transmitted, requester->resend_until);
+	/* Work on a window that has begun is finished, too. */
+	requester->drain_until = later(requester->transmitted + (requester->wait == SOFT_WAIT_LOCAL),
+				       requester->resend_until);
 	requester->drain_event = event;
 	check_drained(qp);
 }

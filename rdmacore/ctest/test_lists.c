@@ -1,4 +1,5 @@
 /* The longest scatter/gather lists, the most inline data, and what is one more, over both links. */
+#include "../soft_ah.h"
 #include "../soft_cq.h"
 #include "../soft_device.h"
 #include "../soft_qp.h"
@@ -8,12 +9,12 @@
 #define FILL 0xc3
 #define ENTRIES 32 /* the most there can be */
 
-static struct ibv_qp *long_lists(const struct side *side)
+static struct ibv_qp *long_lists(const struct side *side, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr attr = {
 		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = ENTRIES,
 			.max_recv_sge = ENTRIES, .max_inline_data = SOFT_MAX_INLINE},
-		.qp_type = IBV_QPT_RC, .send_cq = side->cq, .recv_cq = side->cq,
+		.qp_type = type, .send_cq = side->cq, .recv_cq = side->cq,
 	};
 	struct ibv_qp *qp = soft_create_qp(side->host->pd, &attr);
 
@@ -27,18 +28,24 @@ static struct ibv_qp *long_lists(const struct side *side)
 }
 
 /* Two more queue pairs between the sides, connected. */
-static void open_long(struct wire *wire, bool local, struct ibv_qp **a, struct ibv_qp **b)
+static void open_long(struct wire *wire, bool local, enum ibv_qp_type type, struct ibv_qp **a,
+		      struct ibv_qp **b)
 {
 	static const struct sim_path path = {.mtu = IBV_MTU_256, .timeout = 10, .depth = 1,
 					     .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 
 	if (local)
-		wire_open_local(wire, IBV_QPT_RC);
+		wire_open_local(wire, type);
 	else
-		wire_open(wire, IBV_QPT_RC, 6);
-	*a = long_lists(&wire->a);
-	*b = long_lists(&wire->b);
-	sim_connect(wire->a.host, *a, wire->b.host, *b, &path);
+		wire_open(wire, type, 6);
+	*a = long_lists(&wire->a, type);
+	*b = long_lists(&wire->b, type);
+	if (type == IBV_QPT_UD) {
+		sim_ready(*a);
+		sim_ready(*b);
+	} else {
+		sim_connect(wire->a.host, *a, wire->b.host, *b, &path);
+	}
 }
 
 /* Entries of growing lengths, apart from each other; to: they go from the last to the first. */
@@ -72,7 +79,7 @@ static void test_lists(bool local)
 	struct ibv_qp *a, *b;
 	struct wire wire;
 
-	open_long(&wire, local, &a, &b);
+	open_long(&wire, local, IBV_QPT_RC, &a, &b);
 	for (size_t row = 0; row < sizeof(opcodes) / sizeof(opcodes[0]); row++) {
 		uint32_t length = make_list(&wire.a, false, here);
 		struct ibv_send_wr wr = {.sg_list = here, .num_sge = ENTRIES, .opcode = opcodes[row],
@@ -105,6 +112,40 @@ static void test_lists(bool local)
 	wire_close(&wire);
 }
 
+/* A datagram, whose header is one piece more. */
+static void test_datagram_list(bool local)
+{
+	struct ibv_sge here[ENTRIES], there[ENTRIES];
+	struct ibv_recv_wr receive = {.sg_list = there, .num_sge = ENTRIES}, *bad_receive;
+	struct ibv_send_wr wr = {.sg_list = here, .num_sge = ENTRIES, .opcode = IBV_WR_SEND}, *bad;
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct ibv_qp *a, *b;
+	struct ibv_ah *ah;
+	struct wire wire;
+	uint32_t length;
+
+	open_long(&wire, local, IBV_QPT_UD, &a, &b);
+	attr.grh.dgid = wire.b.host->address;
+	ah = soft_create_ah(wire.a.host->pd, &attr);
+	CHECK(ah);
+	length = make_list(&wire.a, false, here);
+	make_list(&wire.b, true, there);
+	there[0].length += SOFT_GRH; /* it is the last in memory */
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = b->qp_num;
+	wr.wr.ud.remote_qkey = SIM_QKEY;
+	CHECK(!soft_post_recv(b, &receive, &bad_receive));
+	CHECK(!soft_post_send(a, &wr, &bad));
+	sim_net_run(&wire.net, UINT64_MAX);
+	CHECK(wire_completion(&wire.b, IBV_WC_SUCCESS).byte_len == SOFT_GRH + length);
+	for (uint32_t byte = 0; byte < length; byte++)
+		CHECK(byte_of(here, byte) == byte_of(there, SOFT_GRH + byte));
+	CHECK(!soft_destroy_ah(ah));
+	CHECK(!soft_destroy_qp(a));
+	CHECK(!soft_destroy_qp(b));
+	wire_close(&wire);
+}
+
 /* As much inline data as there can be; a byte more, and messages that are too long, are refused. */
 static void test_lengths(bool local)
 {
@@ -115,7 +156,7 @@ static void test_lengths(bool local)
 	struct ibv_qp *a, *b;
 	struct wire wire;
 
-	open_long(&wire, local, &a, &b);
+	open_long(&wire, local, IBV_QPT_RC, &a, &b);
 	memset(data, 0x77, sizeof(data));
 	memset(wire.b.memory, FILL, WIRE_SIZE);
 	wr.wr.rdma.remote_addr = (uintptr_t)wire.b.memory;
@@ -145,6 +186,7 @@ int main(void)
 {
 	for (int local = 0; local < 2; local++) {
 		test_lists(local);
+		test_datagram_list(local);
 		test_lengths(local);
 	}
 	return 0;

@@ -3,6 +3,7 @@
 #include "../soft_cq.h"
 #include "../soft_multicast.h"
 #include "../soft_qp.h"
+#include "../soft_segment.h"
 #include "check.h"
 #include "sim_wire.h"
 
@@ -32,7 +33,36 @@ static void test_coalesced(void)
 	for (int message = 0; message < 10; message++)
 		wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(sent(&wire) == 22);
+	CHECK(soft_qp(wire.b.qp)->responder.msn == 11); /* messages, not packets */
 	wire_close(&wire);
+}
+
+/* No more than the window is on its way, however much there is to send. */
+static void test_window(void)
+{
+	struct wire wire;
+
+	wire_open(&wire, IBV_QPT_RC, 10);
+	for (int message = 0; message < 4; message++)
+		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 60 * MTU);
+	CHECK(sent(&wire) == SOFT_WINDOW_MAX);
+	sim_net_run(&wire.net, UINT64_MAX);
+	for (int message = 0; message < 4; message++)
+		wire_completion(&wire.a, IBV_WC_SUCCESS);
+	CHECK(soft_sim_count(wire.net.sim).lost == 0 && !memcmp(wire.a.memory, wire.b.memory, 60 * MTU));
+	wire_close(&wire);
+}
+
+/* IBTA tables 45 and 9.9.2.1.1: from the fifth on each is twice the one before the last; 4.096 us * 2^code. */
+static void test_timers(void)
+{
+	static const uint64_t first[] = {655360, 10, 20, 30, 40};
+
+	for (uint8_t code = 0; code < 32; code++) {
+		CHECK(soft_rnr_timer(code) == (code < 5 ? first[code] * SOFT_MICROSECOND :
+							  2 * soft_rnr_timer(code - 2)));
+		CHECK(soft_ack_timeout(code) == (code ? UINT64_C(4096) * (UINT64_C(1) << code) : 0));
+	}
 }
 
 /* The third of ten packets is lost: one NAK for the gap, and everything from the third on again. */
@@ -186,6 +216,8 @@ static void test_corrupt(void)
 int main(void)
 {
 	test_coalesced();
+	test_window();
+	test_timers();
 	test_gap();
 	test_read_again();
 	test_not_ready();

@@ -1,4 +1,5 @@
 /* Memory windows of both types: bound, used, bound again, invalidated from both sides, refused. */
+#include "../soft_qp.h"
 #include "bare.h"
 #include "check.h"
 
@@ -238,6 +239,66 @@ static void test_refused(struct bench *bench)
 	}
 }
 
+static bool is_draining(struct bare *bare)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	CHECK(!bare->bench->provider->ibv_query_qp(bare->qp, &attr, IBV_QP_STATE, &init));
+	CHECK(attr.qp_state == IBV_QPS_SQD);
+	return attr.sq_draining;
+}
+
+/*
+ * SQD begins while a window is being bound, between the two halves of that: it is finished, and then the queue
+ * is drained, and what is posted behind it waits.
+ */
+static void test_drained_while_bound(struct bench *bench)
+{
+	struct ibv_qp_attr drain = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+	struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_2);
+	struct ibv_mr *mr = bindable(bench);
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+	struct bare client, server;
+	struct soft_qp *qp;
+
+	make_pair(bench, &client, &server);
+	qp = soft_qp(server.qp);
+	CHECK(!bare_modify(&server, (struct ibv_qp_attr){.qp_state = IBV_QPS_SQD}, IBV_QP_STATE));
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = mw->rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = range(mr, bench, IBV_ACCESS_REMOTE_WRITE);
+	CHECK(!bare_post(&server, &wr));
+	/* What modify_qp would do, but for the second half. */
+	pthread_mutex_lock(&qp->requester.lock);
+	atomic_store(&qp->state, IBV_QPS_RTS);
+	CHECK(soft_requester_begin_local(qp));
+	pthread_mutex_unlock(&qp->requester.lock);
+	CHECK(!bare_modify(&server, drain, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	CHECK(is_draining(&server));
+	expect_no_async_event(bench);
+	pthread_mutex_lock(&qp->requester.lock);
+	soft_requester_end_local(qp);
+	pthread_mutex_unlock(&qp->requester.lock);
+	expect_wc(&server, 1, IBV_WC_SUCCESS);
+	CHECK(expect_async_event(bench, IBV_EVENT_SQ_DRAINED).element.qp == server.qp);
+	CHECK(!is_draining(&server));
+	CHECK(write_to(&client, WINDOW, mw->rkey) == IBV_WC_SUCCESS);
+	CHECK(!bare_recv(&client, 2, 4096, 64));
+	wr = bench_wr(IBV_WR_SEND, 3, &sge);
+	CHECK(!bare_post(&server, &wr));
+	expect_no_wc(&server);
+	expect_no_wc(&client);
+	CHECK(!bare_modify(&server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_STATE));
+	expect_wc(&server, 3, IBV_WC_SUCCESS);
+	expect_wc(&client, 2, IBV_WC_SUCCESS);
+	bare_destroy(&client);
+	bare_destroy(&server);
+	CHECK(!ibv_dealloc_mw(mw));
+	CHECK(!bench->provider->ibv_dereg_mr(mr));
+}
+
 /* Access events of the writes that were refused on purpose. */
 static void drop_events(struct bench *bench)
 {
@@ -260,6 +321,7 @@ int main(void)
 		test_zero_based(&bench);
 		drop_events(&bench);
 		test_refused(&bench);
+		test_drained_while_bound(&bench);
 	}
 	bench_close(&bench);
 	close_provider(provider);

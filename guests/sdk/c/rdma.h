@@ -26,7 +26,7 @@ typedef uint32_t rdmarun_handle;
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 #define RDMARUN_ABI_VERSION 0x10003 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x944cdc7fu
+#define RDMARUN_ABI_HASH 0x4687d57au
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -1186,6 +1186,14 @@ int32_t rdmarun_destroy_cq(rdmarun_handle cq);
  */
 RDMARUN_IMPORT(resize_cq)
 int32_t rdmarun_resize_cq(rdmarun_handle cq, uint32_t entries);
+
+/*
+ * Has one completion event stand for count completions, or for those that come within a period of
+ * the first of them, whichever is earlier (ibv_modify_cq(3)). 0 in either: an event for each.
+ * EINVAL: more than 65535. EOPNOTSUPP: the device cannot.
+ */
+RDMARUN_IMPORT(moderate_cq)
+int32_t rdmarun_moderate_cq(rdmarun_handle cq, uint32_t count, uint32_t period_us);
 
 /*
  * Takes what has completed, without waiting (ibv_poll_cq(3)). Several at once cost a tenth of one

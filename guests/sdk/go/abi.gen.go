@@ -8,7 +8,7 @@ import "structs"
 const ABIVersion = 0x10003
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x944cdc7f
+const ABIHash = 0x4687d57a
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32

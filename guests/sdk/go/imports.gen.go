@@ -253,6 +253,14 @@ func abiDestroyCQ(cq Handle) int32
 //go:noescape
 func abiResizeCQ(cq Handle, entries uint32) int32
 
+// abiModerateCQ: Has one completion event stand for count completions, or for those that come
+// within a period of the first of them, whichever is earlier (ibv_modify_cq(3)). 0 in either: an
+// event for each.
+//
+//go:wasmimport rdma moderate_cq
+//go:noescape
+func abiModerateCQ(cq Handle, count uint32, periodUs uint32) int32
+
 // abiPollCQ: Takes what has completed, without waiting (ibv_poll_cq(3)). Several at once cost a
 // tenth of one at a time.
 //

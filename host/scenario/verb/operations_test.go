@@ -11,7 +11,7 @@ import (
 // operations are the exported operations of rdmacore with the verbs that offer them.
 func operations() map[string]string {
 	return map[string]string{
-		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah", "CQ.Destroy": "destroy_cq", "CQ.Resize": "resize_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
+		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah", "CQ.Destroy": "destroy_cq", "CQ.Resize": "resize_cq", "CQ.Moderate": "modify_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
 		"Clock.Sleep":          "sleep",
 		"Device.AllocPD":       "alloc_pd",
 		"Device.Attr":          "query_device",

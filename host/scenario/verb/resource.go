@@ -2,6 +2,7 @@ package verb
 
 import (
 	"context"
+	"time"
 
 	"rdmarun/rdmacore"
 )
@@ -43,11 +44,15 @@ func resourceVerbs() []Verb {
 		},
 		{
 			Name: "resize_cq", Manual: "ibv_resize_cq(3)", Run: resizeCQ, Doc: "Make room for more completions, or for fewer.",
-			Arguments: []Argument{
-				{Name: "cq", Type: Queue, Group: "cq or side", Doc: "a queue of create_cq, by the name that `as` gave it"},
-				{Name: "side", Type: Word, Words: []string{"send", "recv"}, Group: "cq or side", Doc: "which completion queue of the endpoint"},
-				{Name: "ep", Type: Endpoint, Doc: "the endpoint, with side; without it the role's only one"},
-				{Name: "entries", Type: Integer, Required: true, Min: -1 << 31, Max: 1<<31 - 1, Doc: "completions that it holds at least"}},
+			Arguments: append(whichQueue(),
+				Argument{Name: "entries", Type: Integer, Required: true, Min: -1 << 31, Max: 1<<31 - 1, Doc: "completions that it holds at least"}),
+		},
+		{
+			Name: "modify_cq", Manual: "ibv_modify_cq(3)", Run: modifyCQ,
+			Doc: "Have one completion event stand for several completions, or for those of a while, whichever comes first; without both, for each.",
+			Arguments: append(whichQueue(),
+				Argument{Name: "count", Type: Integer, Max: 1<<16 - 1, Doc: "completions an event stands for"},
+				Argument{Name: "period", Type: Duration, Max: int64((1<<16 - 1) * time.Microsecond), Doc: "how long the first of them waits at most, in whole microseconds"}),
 		},
 		{
 			Name: "destroy_cq", Manual: "ibv_destroy_cq(3)", Scalar: "cq", Doc: "Free a completion queue, which no queue pair may use.",
@@ -63,22 +68,43 @@ func resourceVerbs() []Verb {
 	}
 }
 
-func resizeCQ(_ context.Context, call *Call) (Outcome, error) {
-	var cq *rdmacore.CQ
+// whichQueue are the arguments that name a completion queue.
+func whichQueue() []Argument {
+	return []Argument{
+		{Name: "cq", Type: Queue, Group: "cq or side", Doc: "a queue of create_cq, by the name that `as` gave it"},
+		{Name: "side", Type: Word, Words: []string{"send", "recv"}, Group: "cq or side", Doc: "which completion queue of the endpoint"},
+		{Name: "ep", Type: Endpoint, Doc: "the endpoint, with side; without it the role's only one"},
+	}
+}
+
+// namedQueue is the queue that they name.
+func namedQueue(call *Call) (*rdmacore.CQ, error) {
 	if call.Has("cq") {
 		queue, err := call.Role.Queue(call.Text("cq"))
 		if err != nil {
-			return Outcome{}, err
+			return nil, err
 		}
-		cq = queue.Native()
-	} else {
-		endpoint, err := call.Endpoint("ep")
-		if err != nil {
-			return Outcome{}, err
-		}
-		if cq, err = endpoint.CQ(call.Text("side")); err != nil {
-			return Outcome{}, err
-		}
+		return queue.Native(), nil
+	}
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return nil, err
+	}
+	return endpoint.CQ(call.Text("side"))
+}
+
+func resizeCQ(_ context.Context, call *Call) (Outcome, error) {
+	cq, err := namedQueue(call)
+	if err != nil {
+		return Outcome{}, err
 	}
 	return Outcome{}, cq.Resize(call.Integer("entries"))
+}
+
+func modifyCQ(_ context.Context, call *Call) (Outcome, error) {
+	cq, err := namedQueue(call)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, cq.Moderate(uint16(call.Integer("count")), call.Duration("period"))
 }
