@@ -1,5 +1,6 @@
 /* The device goes away under ids, queue pairs and contexts, and comes back; its hardware address changes. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -289,6 +290,63 @@ static void test_queue_pairs(struct core_provider *provider)
 	CHECK(!provider->ibv_close_device(apart));
 }
 
+/* Write, and take completions, until the device is gone. */
+static void *work_until_removed(void *argument)
+{
+	struct pair *pair = argument;
+	struct ibv_wc wc;
+	int error = 0;
+
+	while (error != EIO) {
+		error = post_send(&pair->client, IBV_WR_RDMA_WRITE, 1, 0, 16, &pair->server, 0);
+		CHECK(!error || error == ENOMEM || error == EIO);
+		ibv_poll_cq(pair->client.id->send_cq, 1, &wc);
+	}
+	return NULL;
+}
+
+/* Make and destroy ids with an address until there is none to be had. */
+static void *resolve_until_removed(void *argument)
+{
+	struct core_provider *provider = argument;
+	struct sockaddr_storage address = local_address(0);
+	struct rdma_event_channel *channel = create_channel(provider);
+	struct rdma_cm_id *id;
+	int error = 0;
+
+	while (!error) {
+		CHECK(!provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+		if (provider->rdma_bind_addr(id, (struct sockaddr *)&address))
+			error = errno;
+		CHECK(!provider->rdma_destroy_id(id));
+	}
+	CHECK(error == ENODEV);
+	provider->rdma_destroy_event_channel(channel);
+	return NULL;
+}
+
+/* It goes away while others are at work on it. */
+static void test_in_the_middle(struct core_provider *provider)
+{
+	struct pair_options options = {.memory = 64, .depth = 16, .retry = 7, .rnr_retry = 7, .resources = 1};
+
+	for (int time = 0; time < 20; time++) {
+		pthread_t worker, resolver;
+		struct pair pair;
+		int rule;
+
+		pair_connect(&pair, provider, PORT, options);
+		CHECK(!pthread_create(&worker, NULL, work_until_removed, &pair));
+		CHECK(!pthread_create(&resolver, NULL, resolve_until_removed, provider));
+		usleep(1000);
+		rule = begin(provider, CORE_FAULT_REMOVE_DEVICE);
+		CHECK(!pthread_join(worker, NULL));
+		CHECK(!pthread_join(resolver, NULL));
+		CHECK(end(provider, rule) >= 3);
+		pair_destroy(&pair);
+	}
+}
+
 /* Told are those that came to their address by another hardware address than the interface has now. */
 static void test_address(struct core_provider *provider)
 {
@@ -336,6 +394,7 @@ int main(void)
 	test_group(provider);
 	test_synchronous(provider);
 	test_queue_pairs(provider);
+	test_in_the_middle(provider);
 	test_address(provider);
 	close_provider(provider);
 	return 0;

@@ -55,7 +55,7 @@ static void open_provider(void)
 	if (process.error)
 		return;
 	/* Programs are given it by rdma_cm, in id->verbs. */
-	if (preload_context_add(host()->cm->context)) {
+	if (preload_context_add(host()->cm->opened->context)) {
 		soft_provider_close(&process.provider);
 		process.error = ENOMEM;
 		return;
