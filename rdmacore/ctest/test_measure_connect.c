@@ -1,8 +1,9 @@
-/* Measurements of connections, which are made and ended again and again. */
+/* Measurements of connections: each at its own pace and in lockstep, cut short, and with nobody there. */
 #include <poll.h>
 
 #include "check.h"
-#include "measuring.h"
+#include "cm.h"
+#include "measure.h"
 #include "pair.h"
 
 static struct core_measure_end connect_end(struct core_provider *provider, bool active)
@@ -27,7 +28,7 @@ static void test_connect(struct core_provider *provider)
 		struct core_measure_spec spec = {.kind = CORE_MEASURE_CONNECT, .iterations = 40,
 						 .warmup_iterations = 5, .in_flight = 1 + round / 2 * 4,
 						 .lockstep = round % 2};
-		struct core_measure *measure = run(&spec, ends, 2);
+		struct core_measure *measure = measure_run(&spec, ends, 2);
 		struct core_measure_result active, passive;
 		uint64_t sum_ns = 0;
 
@@ -55,10 +56,10 @@ static void test_connect(struct core_provider *provider)
 
 		if (how == 0)
 			spec.duration_ns = 10000000;
-		measure = created(&spec, ends, 2);
+		measure = measure_created(&spec, ends, 2);
 		CHECK(!core_measure_prepare(measure) && !core_measure_start(measure));
 		if (how == 0) {
-			CHECK(!finished(measure));
+			CHECK(!measure_finished(measure));
 		} else {
 			poll(NULL, 0, 5);
 			if (how == 1)
@@ -77,9 +78,9 @@ static void test_nobody_listens(struct core_provider *provider, bool lockstep)
 	struct core_measure *measure;
 
 	end.listen_or_destination.port = 7009;
-	measure = created(&spec, &end, 1);
+	measure = measure_created(&spec, &end, 1);
 	CHECK(!core_measure_prepare(measure) && !core_measure_start(measure));
-	CHECK(finished(measure) == -ECONNREFUSED);
+	CHECK(measure_finished(measure) == -ECONNREFUSED);
 	core_measure_get(measure, 0, &result);
 	CHECK(result.error.stage == CORE_MEASURE_EVENT_ERROR && result.failed == 2 &&
 	      result.error.event == RDMA_CM_EVENT_REJECTED &&
@@ -97,5 +98,4 @@ int main(void)
 	for (int kind = 0; kind < CORE_OBJECT_KINDS; kind++)
 		CHECK(core_live(provider, (enum core_object)kind) == 0);
 	close_provider(provider);
-	return 0;
 }

@@ -1,4 +1,4 @@
-#include "measuring.h"
+#include "measure.h"
 
 #include <poll.h>
 
@@ -6,8 +6,8 @@
 
 #define PATIENCE_MS 60000
 
-struct core_measure *created(const struct core_measure_spec *given, const struct core_measure_end *ends,
-			     uint32_t count)
+struct core_measure *measure_created(const struct core_measure_spec *given,
+				     const struct core_measure_end *ends, uint32_t count)
 {
 	struct core_measure_spec spec = *given;
 	struct core_measure_refusal refusal;
@@ -22,7 +22,7 @@ struct core_measure *created(const struct core_measure_spec *given, const struct
 	return measure;
 }
 
-int finished(struct core_measure *measure)
+int measure_finished(struct core_measure *measure)
 {
 	struct pollfd done = {.fd = core_measure_fd(measure), .events = POLLIN};
 
@@ -31,7 +31,7 @@ int finished(struct core_measure *measure)
 	return core_measure_join(measure);
 }
 
-static void show_errors(struct core_measure *measure, uint32_t count)
+static void measure_errors(struct core_measure *measure, uint32_t count)
 {
 	struct core_measure_result result;
 
@@ -44,18 +44,18 @@ static void show_errors(struct core_measure *measure, uint32_t count)
 	}
 }
 
-struct core_measure *run(const struct core_measure_spec *spec, const struct core_measure_end *ends,
-			 uint32_t count)
+struct core_measure *measure_run(const struct core_measure_spec *spec, const struct core_measure_end *ends,
+				uint32_t count)
 {
-	struct core_measure *measure = created(spec, ends, count);
+	struct core_measure *measure = measure_created(spec, ends, count);
 	int result = core_measure_prepare(measure);
 
 	if (!result)
 		result = core_measure_start(measure);
 	if (!result)
-		result = finished(measure);
+		result = measure_finished(measure);
 	if (result)
-		show_errors(measure, count);
+		measure_errors(measure, count);
 	CHECK(!result);
 	return measure;
 }
