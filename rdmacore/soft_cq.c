@@ -159,8 +159,8 @@ int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
 
 	if (entries < 1 || entries > SOFT_MAX_CQE)
 		return EINVAL;
-	pthread_mutex_lock(&cq->consumer_lock);
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->consumer_lock);
+	soft_lock_take(&cq->lock);
 	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	if ((uint32_t)entries < cq->produced - consumed)
 		goto unlock;
@@ -174,8 +174,8 @@ int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
 	ibv_cq->cqe = (int)(ring->mask + 1);
 	result = 0;
 unlock:
-	pthread_mutex_unlock(&cq->lock);
-	pthread_mutex_unlock(&cq->consumer_lock);
+	soft_lock_release(&cq->lock);
+	soft_lock_release(&cq->consumer_lock);
 	return result;
 }
 
@@ -198,8 +198,6 @@ int soft_destroy_cq(struct ibv_cq *ibv_cq)
 	channel_use(ibv_cq->channel, -1);
 	pthread_cond_destroy(&ibv_cq->cond);
 	pthread_mutex_destroy(&ibv_cq->mutex);
-	pthread_mutex_destroy(&cq->consumer_lock);
-	pthread_mutex_destroy(&cq->lock);
 	free_rings(cq);
 	free(cq);
 	return 0;
@@ -217,7 +215,7 @@ int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 		return -EINVAL;
 	if (atomic_load_explicit(&entry->lap, memory_order_relaxed) != soft_cq_lap(ring, index))
 		return 0;
-	pthread_mutex_lock(&cq->consumer_lock);
+	soft_lock_take(&cq->consumer_lock);
 	index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	while (polled < max) {
@@ -228,12 +226,12 @@ int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 		index++;
 	}
 	atomic_store_explicit(&cq->consumed, index, memory_order_release);
-	pthread_mutex_unlock(&cq->consumer_lock);
+	soft_lock_release(&cq->consumer_lock);
 	return polled;
 }
 
 /*
- * Both this and soft_cq_push hold cq->lock, so a completion is either seen by the poll that follows
+ * Both this and soft_cq_end hold cq->lock, so a completion is either seen by the poll that follows
  * the arming or finds the queue armed (ibv_req_notify_cq(3)).
  */
 int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
@@ -241,42 +239,33 @@ int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	struct soft_cq *cq = soft_cq(ibv_cq);
 	enum soft_cq_armed armed = solicited_only ? SOFT_CQ_SOLICITED : SOFT_CQ_ANY;
 
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->lock);
 	if (cq->armed < armed)
 		cq->armed = armed;
-	pthread_mutex_unlock(&cq->lock);
+	soft_lock_release(&cq->lock);
 	return 0;
 }
 
-bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited)
+bool soft_cq_has_room(struct soft_cq *cq)
 {
-	bool notify = false, full, overflowed = false;
-	struct soft_cq_ring *ring;
+	const struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	bool first;
 
-	pthread_mutex_lock(&cq->lock);
-	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
-	if (cq->produced - cq->consumed_seen > ring->mask)
-		cq->consumed_seen = atomic_load_explicit(&cq->consumed, memory_order_acquire);
-	full = cq->produced - cq->consumed_seen > ring->mask;
-	if (full) {
-		overflowed = !cq->overflowed;
-		cq->overflowed = true;
-	} else {
-		struct soft_cqe *entry = &ring->entries[cq->produced & ring->mask];
-
-		entry->wc = *wc;
-		atomic_store_explicit(&entry->lap, soft_cq_lap(ring, cq->produced), memory_order_release);
-		cq->produced++;
-		notify = cq->armed == SOFT_CQ_ANY || (cq->armed == SOFT_CQ_SOLICITED && solicited);
-		if (notify)
-			cq->armed = SOFT_CQ_IDLE;
-	}
-	pthread_mutex_unlock(&cq->lock);
-	if (notify && cq->ibv.channel)
-		soft_event_queue_push(&soft_channel(cq->ibv.channel)->queue, &cq->comp_event);
-	if (overflowed)
+	cq->consumed_seen = atomic_load_explicit(&cq->consumed, memory_order_acquire);
+	if (cq->produced - cq->consumed_seen <= ring->mask)
+		return true;
+	first = !cq->overflowed;
+	cq->overflowed = true;
+	soft_lock_release(&cq->lock);
+	if (first)
 		soft_async_raise(cq->ibv.context, &cq->overflow_event);
-	return !full;
+	return false;
+}
+
+void soft_cq_notify(struct soft_cq *cq)
+{
+	if (cq->ibv.channel)
+		soft_event_queue_push(&soft_channel(cq->ibv.channel)->queue, &cq->comp_event);
 }
 
 /* What stays moves towards the newest, so that no producer has to know. */
@@ -285,8 +274,8 @@ void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
 	struct soft_cq_ring *ring;
 	uint32_t consumed, kept;
 
-	pthread_mutex_lock(&cq->consumer_lock);
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->consumer_lock);
+	soft_lock_take(&cq->lock);
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	kept = cq->produced;
@@ -297,8 +286,8 @@ void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
 			ring->entries[--kept & ring->mask].wc = *wc;
 	}
 	atomic_store_explicit(&cq->consumed, kept, memory_order_release);
-	pthread_mutex_unlock(&cq->lock);
-	pthread_mutex_unlock(&cq->consumer_lock);
+	soft_lock_release(&cq->lock);
+	soft_lock_release(&cq->consumer_lock);
 }
 
 int soft_get_cq_event(struct ibv_comp_channel *ibv_channel, struct ibv_cq **out, void **cq_context)

@@ -28,7 +28,7 @@ struct soft_cq_ring {
 	struct soft_cqe entries[];
 };
 
-enum soft_cq_armed { SOFT_CQ_IDLE, SOFT_CQ_SOLICITED, SOFT_CQ_ANY };
+enum soft_cq_armed { SOFT_CQ_IDLE, SOFT_CQ_SOLICITED, SOFT_CQ_ANY }; /* in order: each is more */
 
 struct soft_cq {
 	union {
@@ -46,13 +46,13 @@ struct soft_cq {
 	uint32_t comp_events_reported; /* taken from the channel; under ibv.mutex */
 	struct soft_async_event overflow_event;
 
-	pthread_mutex_t lock __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	uint32_t produced;
 	uint32_t consumed_seen; /* a past value of consumed, read again when the ring looks full */
 	enum soft_cq_armed armed;
 	bool overflowed;
 
-	pthread_mutex_t consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct soft_lock consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t consumed;
 	const struct ibv_wc *current; /* between start_poll and end_poll */
 };
@@ -78,13 +78,6 @@ int soft_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void
 void soft_ack_cq_events(struct ibv_cq *cq, unsigned int count);
 
 /*
- * Add a completion.  solicited: the sender asked for an event, or it is an error.  A full queue is
- * an overrun (IBTA 11.6.3.1): the completion is lost, IBV_EVENT_CQ_ERR is raised once, and the answer is
- * false.
- */
-bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited);
-
-/*
  * Take away the completions of that queue pair, which was reset and has none: a user that makes it ready
  * again would take them for those of its new requests.  The drivers of InfiniBand devices do so as well.
  */
@@ -102,6 +95,42 @@ static inline uint32_t soft_cq_lap(const struct soft_cq_ring *ring, uint32_t ind
 static inline struct soft_cq *soft_cq(struct ibv_cq *cq)
 {
 	return (struct soft_cq *)cq;
+}
+
+/* Whether the queue looks full only because consumed_seen is old; cq->lock is held, and released if not. */
+bool soft_cq_has_room(struct soft_cq *cq);
+/* The queue was armed and this completion is what was waited for. */
+void soft_cq_notify(struct soft_cq *cq);
+
+/*
+ * The place of the next completion, to be filled and handed to soft_cq_end; cq->lock is held until then.
+ * NULL when the queue is full, which is an overrun (IBTA 11.6.3.1): the completion is lost, IBV_EVENT_CQ_ERR
+ * is raised once, and nothing is held.
+ */
+static inline struct soft_cqe *soft_cq_begin(struct soft_cq *cq)
+{
+	struct soft_cq_ring *ring;
+
+	soft_lock_take(&cq->lock);
+	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	if (cq->produced - cq->consumed_seen > ring->mask && !soft_cq_has_room(cq))
+		return NULL;
+	return &ring->entries[cq->produced & ring->mask];
+}
+
+/* solicited: the sender asked for an event, or it is an error. */
+static inline void soft_cq_end(struct soft_cq *cq, struct soft_cqe *entry, bool solicited)
+{
+	const struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	bool notify = cq->armed > (solicited ? SOFT_CQ_IDLE : SOFT_CQ_SOLICITED);
+
+	atomic_store_explicit(&entry->lap, soft_cq_lap(ring, cq->produced), memory_order_release);
+	cq->produced++;
+	if (notify)
+		cq->armed = SOFT_CQ_IDLE;
+	soft_lock_release(&cq->lock);
+	if (notify)
+		soft_cq_notify(cq);
 }
 
 #endif

@@ -50,10 +50,10 @@ static int start_poll(struct ibv_cq_ex *extended, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	pthread_mutex_lock(&cq->consumer_lock);
+	soft_lock_take(&cq->consumer_lock);
 	result = show(cq);
 	if (result) /* no end_poll follows */
-		pthread_mutex_unlock(&cq->consumer_lock);
+		soft_lock_release(&cq->consumer_lock);
 	return result;
 }
 
@@ -66,7 +66,7 @@ static int next_poll(struct ibv_cq_ex *extended)
 static void end_poll(struct ibv_cq_ex *extended)
 {
 	consume(cq_of(extended));
-	pthread_mutex_unlock(&cq_of(extended)->consumer_lock);
+	soft_lock_release(&cq_of(extended)->consumer_lock);
 }
 
 #define READER(type, name, field)                                                                  \

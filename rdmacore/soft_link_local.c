@@ -36,7 +36,7 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 	struct soft_packet packet, response;
 	bool peer_failed;
 
-	pthread_mutex_lock(&peer->responder.lock);
+	soft_lock_take(&peer->responder.lock);
 	while (soft_requester_next(qp, &packet)) {
 		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
 		    soft_responder_receive(peer, &packet, &response) &&
@@ -46,7 +46,7 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 			soft_requester_sent(qp);
 	}
 	peer_failed = peer->responder.failed;
-	pthread_mutex_unlock(&peer->responder.lock);
+	soft_lock_release(&peer->responder.lock);
 	return peer_failed;
 }
 
@@ -65,10 +65,10 @@ static bool deliver(struct soft_qp *peer, const struct soft_packet *packet)
 {
 	bool failed;
 
-	pthread_mutex_lock(&peer->responder.lock);
+	soft_lock_take(&peer->responder.lock);
 	soft_datagram_receive(peer, packet);
 	failed = peer->responder.failed;
-	pthread_mutex_unlock(&peer->responder.lock);
+	soft_lock_release(&peer->responder.lock);
 	return failed;
 }
 
@@ -152,7 +152,7 @@ static bool transmit(struct soft_qp *qp)
 			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		requester->wait_delay = 0;
 	}
-	pthread_mutex_unlock(&requester->lock);
+	soft_lock_release(&requester->lock);
 
 	if (failed)
 		soft_qp_settle(qp);
@@ -160,9 +160,9 @@ static bool transmit(struct soft_qp *qp)
 	settle_peers(failed_peer, group);
 	if (local) {
 		soft_pd_quiesce(soft_pd(qp->ibv.pd));
-		pthread_mutex_lock(&requester->lock);
+		soft_lock_take(&requester->lock);
 		soft_requester_end_local(qp);
-		pthread_mutex_unlock(&requester->lock);
+		soft_lock_release(&requester->lock);
 	}
 	return local || more;
 }
@@ -170,14 +170,14 @@ static bool transmit(struct soft_qp *qp)
 void soft_link_transmit(struct soft_qp *qp)
 {
 	while (transmit(qp))
-		pthread_mutex_lock(&qp->requester.lock);
+		soft_lock_take(&qp->requester.lock);
 }
 
 void soft_link_expire(struct soft_timer *timer)
 {
 	struct soft_qp *qp = soft_container_of(timer, struct soft_qp, timer);
 
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	soft_requester_expire(qp);
 	soft_link_transmit(qp);
 }

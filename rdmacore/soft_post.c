@@ -135,7 +135,7 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	struct soft_qp *qp = soft_qp(ibv_qp);
 	int result = 0;
 
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	if (soft_qp_state(qp) < IBV_QPS_RTS)
 		result = EINVAL;
 	while (wr && !result) {
@@ -156,7 +156,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 	enum ibv_qp_state state;
 	int result = qp->srq ? EINVAL : 0; /* its receives are posted to the shared queue */
 
-	pthread_mutex_lock(&qp->receive.lock);
+	soft_lock_take(&qp->receive.lock);
 	/* Read under the lock that the flush takes: either it sees the new request, or we see ERR. */
 	state = soft_qp_state(qp);
 	if (state == IBV_QPS_RESET)
@@ -166,7 +166,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 		if (!result)
 			wr = wr->next;
 	}
-	pthread_mutex_unlock(&qp->receive.lock);
+	soft_lock_release(&qp->receive.lock);
 	if (result)
 		*bad = wr;
 	if (state == IBV_QPS_ERR)

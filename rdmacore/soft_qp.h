@@ -31,7 +31,7 @@ enum soft_requester_wait {
 
 /* Indexes count for ever and are reduced by mask; completed <= transmitted <= posted. */
 struct soft_requester {
-	pthread_mutex_t lock;
+	struct soft_lock lock;
 	char *ring;
 	uint32_t stride;
 	uint32_t size; /* requests at most; the ring is the next power of two */
@@ -52,7 +52,7 @@ struct soft_requester {
 };
 
 struct soft_responder {
-	pthread_mutex_t lock;
+	struct soft_lock lock;
 	uint32_t psn; /* expected */
 	uint32_t msn;
 	bool nak_sent; /* one sequence NAK a gap */

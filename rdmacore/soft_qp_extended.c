@@ -259,7 +259,7 @@ static void wr_start(struct ibv_qp_ex *extended)
 {
 	struct soft_qp *qp = qp_of(extended);
 
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	qp->builder.posted = qp->requester.posted;
 	qp->builder.psn = qp->requester.psn;
 	qp->builder.wqe = NULL;
@@ -296,7 +296,7 @@ static int wr_complete(struct ibv_qp_ex *extended)
 static void wr_abort(struct ibv_qp_ex *extended)
 {
 	undo(qp_of(extended));
-	pthread_mutex_unlock(&qp_of(extended)->requester.lock);
+	soft_lock_release(&qp_of(extended)->requester.lock);
 }
 
 /* Which builders a queue pair of that type can have. */

@@ -79,14 +79,14 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 static void lock_both(struct soft_qp *qp)
 {
-	pthread_mutex_lock(&qp->requester.lock);
-	pthread_mutex_lock(&qp->responder.lock);
+	soft_lock_take(&qp->requester.lock);
+	soft_lock_take(&qp->responder.lock);
 }
 
 static void unlock_both(struct soft_qp *qp)
 {
-	pthread_mutex_unlock(&qp->responder.lock);
-	pthread_mutex_unlock(&qp->requester.lock);
+	soft_lock_release(&qp->responder.lock);
+	soft_lock_release(&qp->requester.lock);
 }
 
 static void enter(struct soft_qp *qp, enum ibv_qp_state state)
@@ -138,7 +138,7 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 		enter(qp, to);
 	if (to == IBV_QPS_RTS && from == IBV_QPS_SQD) {
 		/* What was posted meanwhile goes out now. */
-		pthread_mutex_unlock(&qp->responder.lock);
+		soft_lock_release(&qp->responder.lock);
 		soft_link_transmit(qp);
 		return 0;
 	}

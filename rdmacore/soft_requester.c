@@ -40,7 +40,6 @@ int soft_requester_init(struct soft_qp *qp)
 
 void soft_requester_destroy(struct soft_qp *qp)
 {
-	pthread_mutex_destroy(&qp->requester.lock);
 	free(qp->requester.ring);
 }
 
@@ -86,16 +85,19 @@ static void check_drained(struct soft_qp *qp)
 
 static void push_completion(struct soft_qp *qp, const struct soft_send_wqe *wqe, enum ibv_wc_status status)
 {
-	struct ibv_wc wc = {
-		.wr_id = wqe->wr_id,
-		.status = status,
-		.opcode = (enum ibv_wc_opcode)soft_request_kinds[wqe->opcode].completion,
-		.byte_len = wqe->length,
-		.qp_num = qp->ibv.qp_num,
-	};
+	struct soft_cq *cq = soft_cq(qp->ibv.send_cq);
+	struct soft_cqe *entry = soft_cq_begin(cq);
 
-	if (!soft_cq_push(soft_cq(qp->ibv.send_cq), &wc, status != IBV_WC_SUCCESS) &&
-	    status != IBV_WC_WR_FLUSH_ERR) {
+	if (entry) {
+		entry->wc = (struct ibv_wc){
+			.wr_id = wqe->wr_id,
+			.status = status,
+			.opcode = (enum ibv_wc_opcode)soft_request_kinds[wqe->opcode].completion,
+			.byte_len = wqe->length,
+			.qp_num = qp->ibv.qp_num,
+		};
+		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS);
+	} else if (status != IBV_WC_WR_FLUSH_ERR) {
 		/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
 		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);

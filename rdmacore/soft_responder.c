@@ -18,7 +18,6 @@ int soft_responder_init(struct soft_qp *qp)
 
 void soft_responder_destroy(struct soft_qp *qp)
 {
-	pthread_mutex_destroy(&qp->responder.lock);
 	soft_receive_queue_destroy(&qp->receive);
 	free(qp->responder.results);
 }
@@ -63,6 +62,7 @@ void soft_responder_refuse(struct soft_qp *qp, struct soft_packet *response, enu
 static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 			 struct soft_packet *response)
 {
+	struct soft_segment segments[SOFT_MAX_SGE];
 	struct soft_receive receive;
 	enum ibv_wc_status status;
 
@@ -70,18 +70,21 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
 		return;
 	}
-	status = soft_receive_scatter(qp, &receive, 0, packet);
+	status = soft_receive_reach(qp, &receive, 0, packet, segments);
 	if (status == IBV_WC_LOC_LEN_ERR) {
 		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	} else if (status != IBV_WC_SUCCESS) {
 		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_OPERATIONAL);
 	} else if (packet->opcode == SOFT_SEND_ONLY_INVALIDATE &&
 		   !soft_mw_invalidate(qp, packet->immediate)) {
+		soft_segments_copy(segments, packet->segments, packet->length);
 		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
 		status = IBV_WC_REM_INV_REQ_ERR;
+	} else {
+		soft_receive_deliver(qp, &receive, packet, segments);
+		return;
 	}
-	if (status != IBV_WC_SUCCESS)
-		qp->responder.failed = true;
+	qp->responder.failed = true;
 	soft_receive_complete(qp, &receive, status, packet);
 }
 
@@ -138,8 +141,7 @@ static void execute_write_immediate(struct soft_qp *qp, const struct soft_packet
 		return;
 	}
 	if (target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
-		soft_segments_copy(&segment, packet->segments, packet->length);
-		soft_receive_complete(qp, &receive, IBV_WC_SUCCESS, packet);
+		soft_receive_deliver(qp, &receive, packet, &segment);
 	} else if (qp->srq) {
 		/* What came from a shared queue is no longer there for others: it ends here. */
 		soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);

@@ -73,7 +73,7 @@ int soft_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
-	pthread_mutex_lock(&queue->lock);
+	soft_lock_take(&queue->lock);
 	size = mask & IBV_SRQ_MAX_WR ? attr->max_wr : queue->size;
 	if (!size || size > SOFT_MAX_WR ||
 	    (mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit) > size)
@@ -82,7 +82,7 @@ int soft_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask
 		result = -soft_receive_queue_resize(queue, size);
 	if (!result && mask & IBV_SRQ_LIMIT)
 		srq->limit = attr->srq_limit;
-	pthread_mutex_unlock(&queue->lock);
+	soft_lock_release(&queue->lock);
 	return result;
 }
 
@@ -90,9 +90,9 @@ int soft_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
 {
 	struct soft_srq *srq = soft_srq(ibv_srq);
 
-	pthread_mutex_lock(&srq->receive.lock);
+	soft_lock_take(&srq->receive.lock);
 	*attr = (struct ibv_srq_attr){srq->receive.size, srq->receive.max_sge, srq->limit};
-	pthread_mutex_unlock(&srq->receive.lock);
+	soft_lock_release(&srq->receive.lock);
 	return 0;
 }
 
@@ -123,13 +123,13 @@ int soft_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr, struct i
 	struct soft_receive_queue *queue = &soft_srq(ibv_srq)->receive;
 	int result = 0;
 
-	pthread_mutex_lock(&queue->lock);
+	soft_lock_take(&queue->lock);
 	while (wr && !result) {
 		result = soft_receive_append(queue, wr);
 		if (!result)
 			wr = wr->next;
 	}
-	pthread_mutex_unlock(&queue->lock);
+	soft_lock_release(&queue->lock);
 	if (result)
 		*bad = wr;
 	return result;
@@ -142,7 +142,7 @@ bool soft_srq_take(struct soft_srq *srq, struct soft_receive *receive)
 	struct soft_recv_wqe *wqe;
 	bool limit_reached = false;
 
-	pthread_mutex_lock(&queue->lock);
+	soft_lock_take(&queue->lock);
 	left = soft_receive_queue_length(queue);
 	if (left) {
 		consumed = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
@@ -156,7 +156,7 @@ bool soft_srq_take(struct soft_srq *srq, struct soft_receive *receive)
 		if (limit_reached)
 			srq->limit = 0; /* one event an arming (ibv_modify_srq(3)) */
 	}
-	pthread_mutex_unlock(&queue->lock);
+	soft_lock_release(&queue->lock);
 	if (limit_reached)
 		soft_async_raise(srq->ibv.context, &srq->limit_event);
 	return left;

@@ -1,0 +1,40 @@
+/* What the programs of this folder share: time, and a row of the table as internal/bench reads it. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Nanoseconds. */
+static inline double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static inline int ascending(const void *a, const void *b)
+{
+	double difference = *(const double *)a - *(const double *)b;
+
+	return (difference > 0) - (difference < 0);
+}
+
+/* Sorts them. */
+static inline double median(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), ascending);
+	return values[count / 2];
+}
+
+/* One line: name, value, unit. */
+static inline void report(const char *name, double value, const char *unit)
+{
+	printf("%s %.4f %s\n", name, value, unit);
+	fflush(stdout);
+}
+
+#endif
