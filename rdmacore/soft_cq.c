@@ -143,6 +143,7 @@ static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consum
 		struct soft_cqe *entry = &to->entries[index & to->mask];
 
 		entry->wc = from->entries[index & from->mask].wc;
+		entry->receives = from->entries[index & from->mask].receives;
 		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
 	}
 	atomic_store_explicit(&cq->ring, to, memory_order_release);
@@ -223,6 +224,7 @@ int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 		if (atomic_load_explicit(&entry->lap, memory_order_acquire) != soft_cq_lap(ring, index))
 			break;
 		wc[polled++] = entry->wc;
+		soft_cqe_polled(entry);
 		index++;
 	}
 	atomic_store_explicit(&cq->consumed, index, memory_order_release);
@@ -280,12 +282,31 @@ void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
 	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	kept = cq->produced;
 	for (uint32_t index = cq->produced; index-- != consumed;) {
-		const struct ibv_wc *wc = &ring->entries[index & ring->mask].wc;
+		const struct soft_cqe *from = &ring->entries[index & ring->mask];
+		struct soft_cqe *to;
 
-		if (wc->qp_num != qp_num)
-			ring->entries[--kept & ring->mask].wc = *wc;
+		if (from->wc.qp_num == qp_num)
+			continue;
+		to = &ring->entries[--kept & ring->mask];
+		to->wc = from->wc;
+		to->receives = from->receives;
 	}
 	atomic_store_explicit(&cq->consumed, kept, memory_order_release);
+	soft_lock_release(&cq->lock);
+	soft_lock_release(&cq->consumer_lock);
+}
+
+void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receives)
+{
+	struct soft_cq_ring *ring;
+
+	soft_lock_take(&cq->consumer_lock);
+	soft_lock_take(&cq->lock);
+	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	for (uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	     index != cq->produced; index++)
+		if (ring->entries[index & ring->mask].receives == receives)
+			ring->entries[index & ring->mask].receives = NULL;
 	soft_lock_release(&cq->lock);
 	soft_lock_release(&cq->consumer_lock);
 }

@@ -15,10 +15,12 @@
 
 #include "soft_context.h"
 #include "soft_lock.h"
+#include "soft_receive.h"
 
 struct soft_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
+	struct soft_receive_queue *receives; /* where its poller makes room, or NULL */
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
 struct soft_cq_ring {
@@ -54,7 +56,7 @@ struct soft_cq {
 
 	struct soft_lock consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t consumed;
-	const struct ibv_wc *current; /* between start_poll and end_poll */
+	const struct soft_cqe *current; /* between start_poll and end_poll */
 };
 
 struct soft_comp_channel {
@@ -83,6 +85,9 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned int count);
  */
 void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num);
 
+/* That receive queue begins anew or ends: its completions that are still to be polled make no room in it. */
+void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receives);
+
 /* soft_cq_extended.c: a queue that is read in place.  EOPNOTSUPP for fields that are not standard. */
 struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 
@@ -95,6 +100,13 @@ static inline uint32_t soft_cq_lap(const struct soft_cq_ring *ring, uint32_t ind
 static inline struct soft_cq *soft_cq(struct ibv_cq *cq)
 {
 	return (struct soft_cq *)cq;
+}
+
+/* The completion was polled.  consumer_lock is held. */
+static inline void soft_cqe_polled(const struct soft_cqe *entry)
+{
+	if (entry->receives)
+		soft_receive_return(entry->receives);
 }
 
 /* Whether the queue looks full only because consumed_seen is old; cq->lock is held, and released if not. */
@@ -115,6 +127,7 @@ static inline struct soft_cqe *soft_cq_begin(struct soft_cq *cq)
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	if (cq->produced - cq->consumed_seen > ring->mask && !soft_cq_has_room(cq))
 		return NULL;
+	ring->entries[cq->produced & ring->mask].receives = NULL;
 	return &ring->entries[cq->produced & ring->mask];
 }
 

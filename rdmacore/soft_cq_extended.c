@@ -10,27 +10,27 @@ static struct soft_cq *cq_of(struct ibv_cq_ex *cq)
 }
 
 /* The completion of that index, or NULL.  consumer_lock is held. */
-static const struct ibv_wc *completion(struct soft_cq *cq, uint32_t index)
+static const struct soft_cqe *completion(struct soft_cq *cq, uint32_t index)
 {
 	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	struct soft_cqe *entry = &ring->entries[index & ring->mask];
 
 	if (atomic_load_explicit(&entry->lap, memory_order_acquire) != soft_cq_lap(ring, index))
 		return NULL;
-	return &entry->wc;
+	return entry;
 }
 
 /* Until it is consumed its place is not used again, so the fields need not be copied. */
 static int show(struct soft_cq *cq)
 {
 	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
-	const struct ibv_wc *wc = completion(cq, index);
+	const struct soft_cqe *entry = completion(cq, index);
 
-	cq->current = wc;
-	if (!wc)
+	cq->current = entry;
+	if (!entry)
 		return ENOENT;
-	cq->extended.status = wc->status;
-	cq->extended.wr_id = wc->wr_id;
+	cq->extended.status = entry->wc.status;
+	cq->extended.wr_id = entry->wc.wr_id;
 	return 0;
 }
 
@@ -38,8 +38,10 @@ static void consume(struct soft_cq *cq)
 {
 	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 
-	if (cq->current)
+	if (cq->current) {
+		soft_cqe_polled(cq->current);
 		atomic_store_explicit(&cq->consumed, index + 1, memory_order_release);
+	}
 	cq->current = NULL;
 }
 
@@ -72,7 +74,7 @@ static void end_poll(struct ibv_cq_ex *extended)
 #define READER(type, name, field)                                                                  \
 	static type read_##name(struct ibv_cq_ex *cq)                                              \
 	{                                                                                          \
-		return cq_of(cq)->current->field;                                                  \
+		return cq_of(cq)->current->wc.field;                                                  \
 	}
 
 READER(enum ibv_wc_opcode, opcode, opcode)

@@ -33,8 +33,8 @@ int soft_receive_queue_init(struct soft_receive_queue *queue, uint32_t max_wr, u
 	if (!queue->ring)
 		return -ENOMEM;
 	atomic_init(&queue->posted, 0);
-	atomic_init(&queue->consumed, 0);
-	queue->consumed_seen = 0;
+	atomic_init(&queue->returned, 0);
+	queue->consumed = 0;
 	queue->posted_seen = 0;
 	soft_lock_init(&queue->lock);
 	return 0;
@@ -49,16 +49,15 @@ void soft_receive_queue_reset(struct soft_receive_queue *queue)
 {
 	soft_lock_take(&queue->lock);
 	atomic_store_explicit(&queue->posted, 0, memory_order_relaxed);
-	atomic_store_explicit(&queue->consumed, 0, memory_order_relaxed);
-	queue->consumed_seen = 0;
+	atomic_store_explicit(&queue->returned, 0, memory_order_relaxed);
+	queue->consumed = 0;
 	queue->posted_seen = 0;
 	soft_lock_release(&queue->lock);
 }
 
 int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr)
 {
-	uint32_t length = soft_receive_queue_length(queue);
-	uint32_t first = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
+	uint32_t length = atomic_load_explicit(&queue->posted, memory_order_relaxed) - queue->consumed;
 	uint32_t mask;
 	char *ring;
 
@@ -68,8 +67,8 @@ int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr)
 	if (!ring)
 		return -ENOMEM;
 	for (uint32_t index = 0; index < length; index++)
-		memcpy(ring + (size_t)((first + index) & mask) * queue->stride,
-		       soft_recv_wqe(queue, first + index), queue->stride);
+		memcpy(ring + (size_t)((queue->consumed + index) & mask) * queue->stride,
+		       soft_recv_wqe(queue, queue->consumed + index), queue->stride);
 	free(queue->ring);
 	queue->ring = ring;
 	queue->mask = mask;
@@ -84,11 +83,8 @@ int soft_receive_append(struct soft_receive_queue *queue, const struct ibv_recv_
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > queue->max_sge)
 		return EINVAL;
-	if (posted - queue->consumed_seen >= queue->size) {
-		queue->consumed_seen = atomic_load_explicit(&queue->consumed, memory_order_acquire);
-		if (posted - queue->consumed_seen >= queue->size)
-			return ENOMEM;
-	}
+	if (posted - atomic_load_explicit(&queue->returned, memory_order_acquire) >= queue->size)
+		return ENOMEM;
 	wqe = soft_recv_wqe(queue, posted);
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = (uint32_t)wr->num_sge;
@@ -101,31 +97,32 @@ int soft_receive_append(struct soft_receive_queue *queue, const struct ibv_recv_
 bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
 {
 	struct soft_receive_queue *queue = &qp->receive;
-	uint32_t consumed;
 	struct soft_recv_wqe *wqe;
 
 	if (qp->srq)
 		return soft_srq_take(qp->srq, receive);
-	consumed = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
-	if (consumed == queue->posted_seen) {
+	if (queue->consumed == queue->posted_seen) {
 		queue->posted_seen = atomic_load_explicit(&queue->posted, memory_order_acquire);
-		if (consumed == queue->posted_seen)
+		if (queue->consumed == queue->posted_seen)
 			return false;
 	}
-	/* It stays in the ring, and the ring keeps its place, until it is complete. */
-	wqe = soft_recv_wqe(queue, consumed);
+	/* It stays in the ring, and the ring keeps its place, until its completion is polled. */
+	wqe = soft_recv_wqe(queue, queue->consumed);
 	receive->wr_id = wqe->wr_id;
 	receive->num_sge = wqe->num_sge;
 	receive->sge = wqe->sge;
 	/* Another processor wrote the next one, too, and the next message should not wait for it. */
-	if (consumed + 1 != queue->posted_seen)
-		__builtin_prefetch(soft_recv_wqe(queue, consumed + 1));
+	if (queue->consumed + 1 != queue->posted_seen)
+		__builtin_prefetch(soft_recv_wqe(queue, queue->consumed + 1));
 	return true;
 }
 
-static void fill(struct ibv_wc *wc, const struct soft_qp *qp, const struct soft_receive *receive,
+static void fill(struct soft_cqe *entry, struct soft_qp *qp, const struct soft_receive *receive,
 		 enum ibv_wc_status status, const struct soft_packet *packet)
 {
+	struct ibv_wc *wc = &entry->wc;
+
+	entry->receives = qp->srq ? NULL : &qp->receive;
 	*wc = (struct ibv_wc){
 		.wr_id = receive->wr_id,
 		.status = status,
@@ -150,16 +147,6 @@ static void fill(struct ibv_wc *wc, const struct soft_qp *qp, const struct soft_
 	}
 }
 
-/* Its place in the ring is free: before the user sees the completion and posts another. */
-static void give_back(struct soft_qp *qp)
-{
-	_Atomic uint32_t *consumed = &qp->receive.consumed;
-
-	if (!qp->srq)
-		atomic_store_explicit(consumed, atomic_load_explicit(consumed, memory_order_relaxed) + 1,
-				      memory_order_release);
-}
-
 /* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
 static void lose_completion(struct soft_qp *qp)
 {
@@ -173,13 +160,14 @@ void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receiv
 	struct soft_cq *cq = soft_cq(qp->ibv.recv_cq);
 	struct soft_cqe *entry = soft_cq_begin(cq);
 
-	if (entry)
-		fill(&entry->wc, qp, receive, status, packet);
-	give_back(qp);
-	if (entry)
+	if (!qp->srq)
+		qp->receive.consumed++;
+	if (entry) {
+		fill(entry, qp, receive, status, packet);
 		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS || (packet && packet->solicited));
-	else if (packet)
+	} else if (packet) {
 		lose_completion(qp);
+	}
 }
 
 void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive,
@@ -200,13 +188,14 @@ void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive
 	 */
 	entry = soft_cq_begin(cq);
 	soft_segments_copy(to, packet->segments, length);
-	if (entry)
-		fill(&entry->wc, qp, receive, IBV_WC_SUCCESS, packet);
-	give_back(qp);
-	if (entry)
+	if (!qp->srq)
+		qp->receive.consumed++;
+	if (entry) {
+		fill(entry, qp, receive, IBV_WC_SUCCESS, packet);
 		soft_cq_end(cq, entry, packet->solicited);
-	else
+	} else {
 		lose_completion(qp);
+	}
 }
 
 enum ibv_wc_status soft_receive_reach(struct soft_qp *qp, const struct soft_receive *receive,

@@ -29,7 +29,10 @@ struct soft_recv_wqe {
 
 /*
  * Filled by users under the lock, emptied by responders as above.  Each side writes a cache line of its own,
- * and looks at the other's only when what it saw there last is used up.
+ * and a responder looks at the users' only when what it saw there is used up.
+ *
+ * Users never look at the responder's: a receive leaves a queue pair's own queue when its completion is polled
+ * (IBTA 10.8.5, and what drivers of InfiniBand devices do), so it is the poller who makes room.
  */
 struct soft_receive_queue {
 	char *ring;
@@ -40,10 +43,11 @@ struct soft_receive_queue {
 
 	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t posted;
-	uint32_t consumed_seen; /* under the lock */
+	_Atomic uint32_t returned; /* that many may be posted anew; under the lock that soft_receive_return names */
 
-	_Atomic uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
-	uint32_t posted_seen; /* a queue of its own: under responder.lock */
+	/* Under responder.lock; of a shared queue, under the lock. */
+	uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
+	uint32_t posted_seen;
 };
 
 /* A receive in the hands of a responder. */
@@ -69,11 +73,15 @@ static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *que
 	return (struct soft_recv_wqe *)(void *)(queue->ring + (size_t)(index & queue->mask) * queue->stride);
 }
 
-/* The lock is held. */
-static inline uint32_t soft_receive_queue_length(struct soft_receive_queue *queue)
+/*
+ * One more may be posted.  Under the consumer_lock of its queue pair's completion queue, or, of a shared queue,
+ * under the lock.
+ */
+static inline void soft_receive_return(struct soft_receive_queue *queue)
 {
-	return atomic_load_explicit(&queue->posted, memory_order_acquire) -
-	       atomic_load_explicit(&queue->consumed, memory_order_relaxed);
+	uint32_t returned = atomic_load_explicit(&queue->returned, memory_order_relaxed);
+
+	atomic_store_explicit(&queue->returned, returned + 1, memory_order_release);
 }
 
 /* The rest is a responder's, with responder.lock held. */

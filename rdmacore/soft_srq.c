@@ -138,20 +138,19 @@ int soft_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr, struct i
 bool soft_srq_take(struct soft_srq *srq, struct soft_receive *receive)
 {
 	struct soft_receive_queue *queue = &srq->receive;
-	uint32_t consumed, left = 0;
 	struct soft_recv_wqe *wqe;
+	uint32_t left;
 	bool limit_reached = false;
 
 	soft_lock_take(&queue->lock);
-	left = soft_receive_queue_length(queue);
+	left = atomic_load_explicit(&queue->posted, memory_order_relaxed) - queue->consumed;
 	if (left) {
-		consumed = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
-		wqe = soft_recv_wqe(queue, consumed);
+		wqe = soft_recv_wqe(queue, queue->consumed++);
 		receive->wr_id = wqe->wr_id;
 		receive->num_sge = wqe->num_sge;
 		receive->sge = receive->copy;
 		memcpy(receive->copy, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
-		atomic_store_explicit(&queue->consumed, consumed + 1, memory_order_relaxed);
+		soft_receive_return(queue);
 		limit_reached = left - 1 < srq->limit;
 		if (limit_reached)
 			srq->limit = 0; /* one event an arming (ibv_modify_srq(3)) */
