@@ -92,6 +92,7 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq
 		return NULL;
 	}
 	atomic_init(&cq->ring, ring);
+	cq->filled = ring;
 	soft_lock_init(&cq->lock);
 	soft_lock_init(&cq->consumer_lock);
 	cq->ibv.context = context;
@@ -147,6 +148,7 @@ static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consum
 		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
 	}
 	atomic_store_explicit(&cq->ring, to, memory_order_release);
+	cq->filled = to;
 	from->next = cq->spares;
 	cq->spares = from;
 }

@@ -30,7 +30,8 @@ struct soft_cq_ring {
 	struct soft_cqe entries[];
 };
 
-enum soft_cq_armed { SOFT_CQ_IDLE, SOFT_CQ_SOLICITED, SOFT_CQ_ANY }; /* in order: each is more */
+/* In order: each wants more. */
+enum soft_cq_armed { SOFT_CQ_IDLE, SOFT_CQ_SOLICITED, SOFT_CQ_ANY };
 
 struct soft_cq {
 	union {
@@ -38,8 +39,8 @@ struct soft_cq {
 		struct ibv_cq_ex extended; /* begins like ibv */
 	};
 	/*
-	 * Replaced under both locks.  A poller looks into it with none, so a ring that was replaced is kept
-	 * for the next resize of its size.
+	 * Replaced under both locks, together with filled.  A poller looks into it with none, so a ring that was
+	 * replaced is kept for the next resize of its size.
 	 */
 	_Atomic(struct soft_cq_ring *) ring;
 	struct soft_cq_ring *spares;
@@ -50,6 +51,7 @@ struct soft_cq {
 
 	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	uint32_t produced;
+	struct soft_cq_ring *filled; /* the ring */
 	uint32_t consumed_seen; /* a past value of consumed, read again when the ring looks full */
 	enum soft_cq_armed armed;
 	bool overflowed;
@@ -124,7 +126,7 @@ static inline struct soft_cqe *soft_cq_begin(struct soft_cq *cq)
 	struct soft_cq_ring *ring;
 
 	soft_lock_take(&cq->lock);
-	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	ring = cq->filled;
 	if (cq->produced - cq->consumed_seen > ring->mask && !soft_cq_has_room(cq))
 		return NULL;
 	ring->entries[cq->produced & ring->mask].receives = NULL;
@@ -134,10 +136,9 @@ static inline struct soft_cqe *soft_cq_begin(struct soft_cq *cq)
 /* solicited: the sender asked for an event, or it is an error. */
 static inline void soft_cq_end(struct soft_cq *cq, struct soft_cqe *entry, bool solicited)
 {
-	const struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	bool notify = cq->armed > (solicited ? SOFT_CQ_IDLE : SOFT_CQ_SOLICITED);
 
-	atomic_store_explicit(&entry->lap, soft_cq_lap(ring, cq->produced), memory_order_release);
+	atomic_store_explicit(&entry->lap, soft_cq_lap(cq->filled, cq->produced), memory_order_release);
 	cq->produced++;
 	if (notify)
 		cq->armed = SOFT_CQ_IDLE;

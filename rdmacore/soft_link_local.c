@@ -25,6 +25,14 @@ static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, u
 	return qp->peer;
 }
 
+/* At the other end of a connection; soft_modify_qp forgets it when that becomes another. */
+static inline struct soft_qp *connected_peer(struct soft_qp *qp)
+{
+	if (qp->peer && soft_qp_state(qp->peer) != IBV_QPS_RESET)
+		return qp->peer;
+	return find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num);
+}
+
 /* Returns whether the peer failed over what it was sent. */
 static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
@@ -135,7 +143,7 @@ static bool transmit(struct soft_qp *qp)
 			soft_link_send(qp);
 		} else if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
 			failed_peer = transmit_datagrams(qp, &group);
-		} else if (!(peer = find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num))) {
+		} else if (!(peer = connected_peer(qp))) {
 			lose(qp);
 		} else if (exchange(qp, peer)) {
 			soft_qp_hold(peer);

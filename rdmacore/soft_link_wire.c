@@ -36,6 +36,7 @@ static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
 		from = &packet->ah->source;
 		to = &packet->ah->attr.grh.dgid;
 	} else {
+		packet->destination = qp->attr.dest_qp_num;
 		memcpy(header, qp->segmentation->header, SOFT_GRH);
 		soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
 		from = &soft_qp_device(qp)->gids[route->sgid_index];

@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <time.h>
 
-#define SPINS 200 /* a few microseconds: longer than what the data path does under a lock, but for large copies */
+/* A few microseconds: longer than what the data path does under a lock, but for large copies. */
+#define SPINS 200
 #define YIELDS 50
 
 static inline void pause_briefly(void)

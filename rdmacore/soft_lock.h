@@ -27,10 +27,10 @@
 #include <stddef.h>
 
 /*
- * The locks of the data path.  They are held for a copy at most, nearly never asked for by two threads at once, and
- * what they cost is the one instruction that takes them: it waits until every store before it has left the
- * processor, while giving up such a lock is a plain store that nobody waits for.  A mutex, which has to know
- * whether somebody sleeps, costs that twice.
+ * The locks of the data path.  They are held for a copy at most, nearly never asked for by two threads at
+ * once, and what they cost is the one instruction that takes them: it waits until every store before it has
+ * left the processor, while giving up such a lock is a plain store that nobody waits for.  A mutex, which has
+ * to know whether somebody sleeps, costs that twice.
  *
  * Who finds one taken spins, then lets others run, then sleeps: its holder may have lost the processor.
  */

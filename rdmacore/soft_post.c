@@ -63,14 +63,14 @@ static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, str
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 		wqe->remote_address = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
-		soft_request_operands(wqe)[0] = wr->wr.atomic.swap;
-		soft_request_operands(wqe)[1] = wr->wr.atomic.compare_add;
+		wqe->operand = wr->wr.atomic.swap;
+		*soft_request_compare(wqe) = wr->wr.atomic.compare_add;
 		return true;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		wqe->remote_address = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
-		soft_request_operands(wqe)[0] = wr->wr.atomic.compare_add;
-		soft_request_operands(wqe)[1] = 0;
+		wqe->operand = wr->wr.atomic.compare_add;
+		*soft_request_compare(wqe) = 0;
 		return true;
 	case IBV_WR_LOCAL_INV:
 		wqe->num_sge = 0;

@@ -39,8 +39,10 @@ static void finish(struct soft_qp *qp)
 		fail(qp, EINVAL);
 	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) && wqe->length != sizeof(uint64_t))
 		fail(qp, EINVAL);
-	if (kind->traits & SOFT_ATOMIC)
-		memcpy(soft_request_operands(wqe), qp->builder.operands, sizeof(qp->builder.operands));
+	if (kind->traits & SOFT_ATOMIC) {
+		wqe->operand = qp->builder.operand;
+		*soft_request_compare(wqe) = qp->builder.compare;
+	}
 	if (kind->traits & SOFT_LOCAL && wqe->length)
 		fail(qp, EINVAL);
 	if (!(kind->traits & SOFT_LOCAL))
@@ -132,16 +134,16 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr
 			      uint64_t swap)
 {
 	begin_rdma(qp, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, rkey, address, 0);
-	qp_of(qp)->builder.operands[0] = swap;
-	qp_of(qp)->builder.operands[1] = compare;
+	qp_of(qp)->builder.operand = swap;
+	qp_of(qp)->builder.compare = compare;
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t address, uint64_t add)
 {
 	begin_rdma(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, rkey, address,
 		   0);
-	qp_of(qp)->builder.operands[0] = add;
-	qp_of(qp)->builder.operands[1] = 0;
+	qp_of(qp)->builder.operand = add;
+	qp_of(qp)->builder.compare = 0;
 }
 
 /* The value is taken now, like inline data. */

@@ -36,14 +36,14 @@ struct soft_recv_wqe {
  */
 struct soft_receive_queue {
 	char *ring;
-	uint32_t stride; /* of whole cache lines, so that a responder may look at one while the next is written */
+	uint32_t stride; /* whole cache lines: a responder may look at one while the next is written */
 	uint32_t size;
 	uint32_t mask;
 	uint32_t max_sge;
 
 	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t posted;
-	_Atomic uint32_t returned; /* that many may be posted anew; under the lock that soft_receive_return names */
+	_Atomic uint32_t returned; /* so many have made room; under the lock that soft_receive_return names */
 
 	/* Under responder.lock; of a shared queue, under the lock. */
 	uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));

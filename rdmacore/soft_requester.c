@@ -20,8 +20,9 @@
 int soft_requester_init(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
-	/* One entry at least (what a window is bound to), and one more for the operands of an atomic. */
-	size_t list = ((qp->cap.max_send_sge ? qp->cap.max_send_sge : 1) + 1) * sizeof(struct ibv_sge);
+	/* One entry at least (what a window is bound to), and what an atomic compares with. */
+	size_t entries_at_most = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
+	size_t list = entries_at_most * sizeof(struct ibv_sge) + sizeof(uint64_t);
 	size_t inlined = sizeof(struct ibv_sge) + qp->cap.max_inline_data;
 	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined);
 	uint32_t entries = 1;
@@ -250,8 +251,8 @@ FOR_BOTH_LINKS void progress(struct soft_qp *qp, struct soft_segmentation *segme
 {
 	struct soft_requester *requester = &qp->requester;
 
-	requester->retries_left = qp->attr.retry_cnt;
-	requester->rnr_retries_left = qp->attr.rnr_retry;
+	requester->retries_left = requester->retries;
+	requester->rnr_retries_left = requester->rnr_retries;
 	requester->wait_delay = requester->ack_timeout; /* IBTA 9.9.2.1.1 */
 	if (requester->completed == requester->transmitted) {
 		requester->wait = SOFT_WAIT_NONE;

@@ -42,7 +42,7 @@ int soft_responder_remember(struct soft_qp *qp, uint32_t atomics)
 		return -ENOMEM;
 	free(qp->responder.results);
 	qp->responder.results = results;
-	qp->responder.result_count = atomics;
+	qp->responder.result_count = (uint8_t)atomics;
 	qp->responder.result_next = 0;
 	return 0;
 }
@@ -257,7 +257,6 @@ static inline void begin_answer(struct soft_qp *qp, struct soft_packet *response
 {
 	response->opcode = SOFT_ACKNOWLEDGE;
 	response->syndrome = SOFT_ACK;
-	response->destination = qp->attr.dest_qp_num;
 	response->psn = psn & SOFT_PSN_MASK;
 	response->msn = qp->responder.msn;
 	response->length = 0;

@@ -23,7 +23,7 @@ struct crowd {
 	struct bench bench;
 	struct ibv_cq *send_cq, *recv_cq;
 	uint32_t count;
-	struct bare *ends; /* the first half is connected to the second */
+	struct bare *ends; /* two that follow each other are connected */
 	struct ibv_mr *mr;
 	char *memory;
 	double state; /* bytes that each queue pair took, without its queues */
@@ -59,8 +59,8 @@ static void make_ends(struct crowd *crowd)
 		CHECK(crowd->ends[end].qp);
 		queues += queue_bytes(crowd->ends[end].qp);
 	}
-	for (uint32_t end = 0; end < crowd->count / 2; end++)
-		bare_connect(&crowd->ends[end], &crowd->ends[end + crowd->count / 2]);
+	for (uint32_t end = 0; end < crowd->count; end += 2)
+		bare_connect(&crowd->ends[end], &crowd->ends[end + 1]);
 	crowd->state = (double)(mallinfo2().uordblks - before - queues) / crowd->count;
 }
 
@@ -135,17 +135,23 @@ static void take(struct ibv_cq *cq, int count)
 	}
 }
 
-/* Messages a second: one end, or each in turn, writes to a place of its own. */
-static double write_rate(struct crowd *crowd, struct batch *batch, uint32_t ends, uint32_t batches)
+/*
+ * Messages a second: of each connection in turn the first end, and then of each the second, writes to a place
+ * of its own.
+ */
+static double write_rate(struct crowd *crowd, struct batch *batch, uint32_t batches)
 {
 	struct ibv_send_wr *bad;
 	double begin = now();
 
-	for (uint32_t done = 0, end = 0; done < batches; done++, end = end + 1 < ends ? end + 1 : 0) {
+	for (uint32_t done = 0, end = 0; done < batches; done++) {
 		for (int n = 0; n < BATCH; n++)
 			batch->sends[n].wr.rdma.remote_addr = (uintptr_t)crowd->memory + end * SLOT;
 		CHECK(!ibv_post_send(crowd->ends[end].qp, batch->sends, &bad));
 		take(crowd->send_cq, 1);
+		end += 2;
+		if (end >= crowd->count)
+			end = end % 2 ? 0 : 1;
 	}
 	return (double)batches * BATCH / (now() - begin) * 1e9;
 }
@@ -179,8 +185,8 @@ int main(void)
 	batch_make(&many_write, &many, IBV_WR_RDMA_WRITE);
 	for (int round = 0; round < ROUNDS; round++) {
 		sends[round] = send_rate(&one, &send);
-		writes[round] = write_rate(&one, &write, 1, BATCHES);
-		many_writes[round] = write_rate(&many, &many_write, MANY, MANY);
+		writes[round] = write_rate(&one, &write, BATCHES);
+		many_writes[round] = write_rate(&many, &many_write, MANY);
 	}
 	report("write-8B", median(writes, ROUNDS) / 1e6, "M/s");
 	report("send-8B", median(sends, ROUNDS) / 1e6, "M/s");
