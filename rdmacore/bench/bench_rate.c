@@ -142,7 +142,7 @@ static void take(struct ibv_cq *cq, int count)
 static double write_rate(struct crowd *crowd, struct batch *batch, uint32_t batches)
 {
 	struct ibv_send_wr *bad;
-	double begin = now();
+	double begin = processor_time();
 
 	for (uint32_t done = 0, end = 0; done < batches; done++) {
 		for (int n = 0; n < BATCH; n++)
@@ -153,14 +153,14 @@ static double write_rate(struct crowd *crowd, struct batch *batch, uint32_t batc
 		if (end >= crowd->count)
 			end = end % 2 ? 0 : 1;
 	}
-	return (double)batches * BATCH / (now() - begin) * 1e9;
+	return (double)batches * BATCH / (processor_time() - begin) * 1e9;
 }
 
 static double send_rate(struct crowd *crowd, struct batch *batch)
 {
 	struct ibv_send_wr *bad_send;
 	struct ibv_recv_wr *bad_recv;
-	double begin = now();
+	double begin = processor_time();
 
 	for (uint32_t done = 0; done < BATCHES; done++) {
 		CHECK(!ibv_post_recv(crowd->ends[1].qp, batch->recvs, &bad_recv));
@@ -168,7 +168,7 @@ static double send_rate(struct crowd *crowd, struct batch *batch)
 		take(crowd->recv_cq, BATCH);
 		take(crowd->send_cq, 1);
 	}
-	return (double)BATCHES * BATCH / (now() - begin) * 1e9;
+	return (double)BATCHES * BATCH / (processor_time() - begin) * 1e9;
 }
 
 int main(void)
