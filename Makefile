@@ -90,7 +90,7 @@ sanitize: guests fuzz ## the core from Go with AddressSanitizer, a minute of fuz
 	$(Q)RDMARUN_RANDOM_TIME=1m $(GO) test -asan -timeout 10m -run '^TestRandomCalls$$' ./rdmacore -rapid.steps=80
 
 .PHONY: bench
-bench: bin/rdmarun build/core/plain/bench_core build/core/plain/bench_connect build/core/plain/bench_sim guests ## speed: every row in one run, with ratios
+bench: bin/rdmarun $(CORE_BENCHES) guests ## speed: every row in one run, with ratios
 	$(Q)$(GO) run ./internal/bench
 
 # --- the virtual machine with a real RDMA kernel ---------------------------------------------

@@ -59,6 +59,7 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 {
 	struct soft_assembly *assembly = &qp->segmentation->assembly;
 	uint8_t operation = packet->opcode & SOFT_OPERATION;
+	struct soft_segment segments[SOFT_MAX_SGE];
 	enum ibv_wc_status status;
 
 	if (operation == SOFT_SEND_FIRST) {
@@ -69,7 +70,7 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 		assembly->holds = false;
 		begin(assembly, SOFT_SEND_FIRST);
 	}
-	status = soft_receive_scatter(qp, &assembly->receive, assembly->offset, packet);
+	status = soft_receive_reach(qp, &assembly->receive, assembly->offset, packet, segments);
 	if (status != IBV_WC_SUCCESS) {
 		enum soft_syndrome syndrome = status == IBV_WC_LOC_LEN_ERR ?
 						      SOFT_NAK_INVALID_REQUEST :
@@ -82,6 +83,7 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 		assembly->kind = SOFT_NO_MESSAGE;
 		return;
 	}
+	soft_segments_copy(segments, packet->segments, packet->length);
 	assembly->offset += packet->length;
 	if (!soft_operation_is_last(operation))
 		return;

@@ -62,10 +62,12 @@ static struct soft_cq_ring *make_ring(int entries)
 {
 	struct soft_cq_ring *ring;
 	uint32_t order = 0;
+	size_t size;
 
 	while ((1 << order) < entries)
 		order++;
-	ring = aligned_alloc(SOFT_CACHE_LINE, sizeof(*ring) + (sizeof(ring->entries[0]) << order));
+	size = sizeof(*ring) + ((sizeof(ring->entries[0]) + sizeof(uint64_t)) << order);
+	ring = aligned_alloc(SOFT_CACHE_LINE, (size + SOFT_CACHE_LINE - 1) & ~(size_t)(SOFT_CACHE_LINE - 1));
 	if (!ring)
 		return NULL;
 	ring->next = NULL;
@@ -102,6 +104,7 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq
 		return NULL;
 	}
 	atomic_init(&cq->ring, ring);
+	cq->filled = ring;
 	soft_lock_init(&cq->lock);
 	soft_lock_init(&cq->consumer_lock);
 	cq->ibv.context = context;
@@ -153,10 +156,12 @@ static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consum
 		struct soft_cqe *entry = &to->entries[index & to->mask];
 
 		entry->wc = from->entries[index & from->mask].wc;
-		entry->stamp = from->entries[index & from->mask].stamp;
+		*soft_cq_stamp(to, index) = *soft_cq_stamp(from, index);
+		entry->receives = from->entries[index & from->mask].receives;
 		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
 	}
 	atomic_store_explicit(&cq->ring, to, memory_order_release);
+	cq->filled = to;
 	from->next = cq->spares;
 	cq->spares = from;
 }
@@ -172,8 +177,8 @@ int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
 		return EIO;
 	if (entries < 1 || entries > SOFT_MAX_CQE)
 		return EINVAL;
-	pthread_mutex_lock(&cq->consumer_lock);
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->consumer_lock);
+	soft_lock_take(&cq->lock);
 	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	if ((uint32_t)entries < cq->produced - consumed)
 		goto unlock;
@@ -187,8 +192,8 @@ int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
 	ibv_cq->cqe = (int)(ring->mask + 1);
 	result = 0;
 unlock:
-	pthread_mutex_unlock(&cq->lock);
-	pthread_mutex_unlock(&cq->consumer_lock);
+	soft_lock_release(&cq->lock);
+	soft_lock_release(&cq->consumer_lock);
 	return result;
 }
 
@@ -212,8 +217,6 @@ int soft_destroy_cq(struct ibv_cq *ibv_cq)
 	channel_use(ibv_cq->channel, -1);
 	pthread_cond_destroy(&ibv_cq->cond);
 	pthread_mutex_destroy(&ibv_cq->mutex);
-	pthread_mutex_destroy(&cq->consumer_lock);
-	pthread_mutex_destroy(&cq->lock);
 	free_rings(cq);
 	free(cq);
 	return 0;
@@ -231,7 +234,7 @@ int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 		return -EINVAL;
 	if (atomic_load_explicit(&entry->lap, memory_order_relaxed) != soft_cq_lap(ring, index))
 		return 0;
-	pthread_mutex_lock(&cq->consumer_lock);
+	soft_lock_take(&cq->consumer_lock);
 	index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	while (polled < max) {
@@ -239,15 +242,16 @@ int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 		if (atomic_load_explicit(&entry->lap, memory_order_acquire) != soft_cq_lap(ring, index))
 			break;
 		wc[polled++] = entry->wc;
+		soft_cqe_polled(entry);
 		index++;
 	}
 	atomic_store_explicit(&cq->consumed, index, memory_order_release);
-	pthread_mutex_unlock(&cq->consumer_lock);
+	soft_lock_release(&cq->consumer_lock);
 	return polled;
 }
 
 /*
- * Both this and soft_cq_push hold cq->lock, so a completion is either seen by the poll that follows
+ * Both this and soft_cq_end hold cq->lock, so a completion is either seen by the poll that follows
  * the arming or finds the queue armed (ibv_req_notify_cq(3)).
  */
 int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
@@ -255,11 +259,34 @@ int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	struct soft_cq *cq = soft_cq(ibv_cq);
 	enum soft_cq_armed armed = solicited_only ? SOFT_CQ_SOLICITED : SOFT_CQ_ANY;
 
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->lock);
 	if (cq->armed < armed)
 		cq->armed = armed;
-	pthread_mutex_unlock(&cq->lock);
+	soft_lock_release(&cq->lock);
 	return 0;
+}
+
+uint64_t soft_cq_now(struct soft_cq *cq)
+{
+	struct soft_clock *clock = &soft_device(cq->ibv.context->device)->fabric->clock;
+
+	return clock->now(clock);
+}
+
+bool soft_cq_has_room(struct soft_cq *cq)
+{
+	const struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	bool first;
+
+	cq->consumed_seen = atomic_load_explicit(&cq->consumed, memory_order_acquire);
+	if (cq->produced - cq->consumed_seen <= ring->mask)
+		return true;
+	first = !cq->overflowed;
+	cq->overflowed = true;
+	soft_lock_release(&cq->lock);
+	if (first)
+		soft_async_raise(cq->ibv.context, &cq->overflow_event);
+	return false;
 }
 
 void soft_cq_notify(struct soft_cq *cq)
@@ -268,71 +295,46 @@ void soft_cq_notify(struct soft_cq *cq)
 		soft_event_queue_push(&soft_channel(cq->ibv.channel)->queue, &cq->comp_event);
 }
 
-static uint64_t now(struct soft_cq *cq)
-{
-	struct soft_clock *clock = &soft_device(cq->ibv.context->device)->fabric->clock;
-
-	return clock->now(clock);
-}
-
-bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited)
-{
-	bool notify = false, full, overflowed = false;
-	struct soft_cq_ring *ring;
-
-	pthread_mutex_lock(&cq->lock);
-	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
-	if (cq->produced - cq->consumed_seen > ring->mask)
-		cq->consumed_seen = atomic_load_explicit(&cq->consumed, memory_order_acquire);
-	full = cq->produced - cq->consumed_seen > ring->mask;
-	if (full) {
-		overflowed = !cq->overflowed;
-		cq->overflowed = true;
-	} else {
-		struct soft_cqe *entry = &ring->entries[cq->produced & ring->mask];
-
-		entry->wc = *wc;
-		if (cq->stamps)
-			entry->stamp = now(cq);
-		atomic_store_explicit(&entry->lap, soft_cq_lap(ring, cq->produced), memory_order_release);
-		cq->produced++;
-		notify = cq->armed == SOFT_CQ_ANY || (cq->armed == SOFT_CQ_SOLICITED && solicited);
-		if (notify && cq->moderation)
-			notify = soft_cq_is_due(cq);
-		if (notify)
-			cq->armed = SOFT_CQ_IDLE;
-	}
-	pthread_mutex_unlock(&cq->lock);
-	if (notify)
-		soft_cq_notify(cq);
-	if (overflowed)
-		soft_async_raise(cq->ibv.context, &cq->overflow_event);
-	return !full;
-}
-
 /* What stays moves towards the newest, so that no producer has to know. */
 void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
 {
 	struct soft_cq_ring *ring;
 	uint32_t consumed, kept;
 
-	pthread_mutex_lock(&cq->consumer_lock);
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->consumer_lock);
+	soft_lock_take(&cq->lock);
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	kept = cq->produced;
 	for (uint32_t index = cq->produced; index-- != consumed;) {
-		const struct soft_cqe *entry = &ring->entries[index & ring->mask];
+		const struct soft_cqe *from = &ring->entries[index & ring->mask];
+		struct soft_cqe *to;
 
-		if (entry->wc.qp_num != qp_num) {
-			kept--;
-			ring->entries[kept & ring->mask].wc = entry->wc;
-			ring->entries[kept & ring->mask].stamp = entry->stamp;
-		}
+		if (from->wc.qp_num == qp_num)
+			continue;
+		to = &ring->entries[--kept & ring->mask];
+		to->wc = from->wc;
+		*soft_cq_stamp(ring, kept) = *soft_cq_stamp(ring, index);
+		to->receives = from->receives;
 	}
 	atomic_store_explicit(&cq->consumed, kept, memory_order_release);
-	pthread_mutex_unlock(&cq->lock);
-	pthread_mutex_unlock(&cq->consumer_lock);
+	soft_lock_release(&cq->lock);
+	soft_lock_release(&cq->consumer_lock);
+}
+
+void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receives)
+{
+	struct soft_cq_ring *ring;
+
+	soft_lock_take(&cq->consumer_lock);
+	soft_lock_take(&cq->lock);
+	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	for (uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	     index != cq->produced; index++)
+		if (ring->entries[index & ring->mask].receives == receives)
+			ring->entries[index & ring->mask].receives = NULL;
+	soft_lock_release(&cq->lock);
+	soft_lock_release(&cq->consumer_lock);
 }
 
 int soft_get_cq_event(struct ibv_comp_channel *ibv_channel, struct ibv_cq **out, void **cq_context)

@@ -15,21 +15,23 @@
 
 #include "soft_context.h"
 #include "soft_lock.h"
+#include "soft_receive.h"
 #include "soft_timer.h"
 
 struct soft_cqe {
 	struct ibv_wc wc;
-	uint64_t stamp; /* when it was added, by the fabric's clock; where the queue stamps */
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
+	struct soft_receive_queue *receives; /* where its poller makes room, or NULL */
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
 struct soft_cq_ring {
 	struct soft_cq_ring *next; /* spares */
 	uint32_t order;
 	uint32_t mask;
-	struct soft_cqe entries[];
+	struct soft_cqe entries[]; /* each a cache line; behind them their stamps */
 };
 
+/* In order: each wants more. */
 enum soft_cq_armed { SOFT_CQ_IDLE, SOFT_CQ_SOLICITED, SOFT_CQ_ANY };
 
 /* Under the queue's lock. */
@@ -47,8 +49,8 @@ struct soft_cq {
 		struct ibv_cq_ex extended; /* begins like ibv */
 	};
 	/*
-	 * Replaced under both locks.  A poller looks into it with none, so a ring that was replaced is kept
-	 * for the next resize of its size.
+	 * Replaced under both locks, together with filled.  A poller looks into it with none, so a ring that was
+	 * replaced is kept for the next resize of its size.
 	 */
 	_Atomic(struct soft_cq_ring *) ring;
 	struct soft_cq_ring *spares;
@@ -57,17 +59,18 @@ struct soft_cq {
 	uint32_t comp_events_reported; /* taken from the channel; under ibv.mutex */
 	struct soft_async_event overflow_event;
 
-	pthread_mutex_t lock __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	uint32_t produced;
+	struct soft_cq_ring *filled; /* the ring */
 	uint32_t consumed_seen; /* a past value of consumed, read again when the ring looks full */
 	enum soft_cq_armed armed;
 	bool overflowed;
 	bool stamps; /* completions have their time */
 	struct soft_cq_moderation *moderation; /* NULL until somebody asks for it */
 
-	pthread_mutex_t consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct soft_lock consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t consumed;
-	const struct ibv_wc *current; /* between start_poll and end_poll */
+	const struct soft_cqe *current; /* between start_poll and end_poll */
 };
 
 struct soft_comp_channel {
@@ -91,17 +94,13 @@ int soft_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void
 void soft_ack_cq_events(struct ibv_cq *cq, unsigned int count);
 
 /*
- * Add a completion.  solicited: the sender asked for an event, or it is an error.  A full queue is
- * an overrun (IBTA 11.6.3.1): the completion is lost, IBV_EVENT_CQ_ERR is raised once, and the answer is
- * false.
- */
-bool soft_cq_push(struct soft_cq *cq, const struct ibv_wc *wc, bool solicited);
-
-/*
  * Take away the completions of that queue pair, which was reset and has none: a user that makes it ready
  * again would take them for those of its new requests.  The drivers of InfiniBand devices do so as well.
  */
 void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num);
+
+/* That receive queue begins anew or ends: its completions that are still to be polled make no room in it. */
+void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receives);
 
 /* soft_cq_moderate.c */
 
@@ -110,8 +109,6 @@ int soft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 /* A completion came that is worth an event: whether it is time for one.  cq->lock is held. */
 bool soft_cq_is_due(struct soft_cq *cq);
 void soft_cq_end_moderation(struct soft_cq *cq);
-/* An event on the queue's channel. */
-void soft_cq_notify(struct soft_cq *cq);
 
 /* soft_cq_extended.c: a queue that is read in place.  EOPNOTSUPP for fields that are not standard. */
 struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
@@ -122,9 +119,63 @@ static inline uint32_t soft_cq_lap(const struct soft_cq_ring *ring, uint32_t ind
 	return (index >> ring->order) + 1;
 }
 
+/* When the completion of that index was added, by the fabric's clock; where the queue stamps. */
+static inline uint64_t *soft_cq_stamp(struct soft_cq_ring *ring, uint32_t index)
+{
+	return (uint64_t *)(void *)&ring->entries[ring->mask + 1] + (index & ring->mask);
+}
+
 static inline struct soft_cq *soft_cq(struct ibv_cq *cq)
 {
 	return (struct soft_cq *)cq;
+}
+
+/* The completion was polled.  consumer_lock is held. */
+static inline void soft_cqe_polled(const struct soft_cqe *entry)
+{
+	if (entry->receives)
+		soft_receive_return(entry->receives);
+}
+
+/* Whether the queue looks full only because consumed_seen is old; cq->lock is held, and released if not. */
+bool soft_cq_has_room(struct soft_cq *cq);
+uint64_t soft_cq_now(struct soft_cq *cq);
+/* An event on the queue's channel: it was armed, and what was waited for is there. */
+void soft_cq_notify(struct soft_cq *cq);
+
+/*
+ * The place of the next completion, to be filled and handed to soft_cq_end; cq->lock is held until then.
+ * NULL when the queue is full, which is an overrun (IBTA 11.6.3.1): the completion is lost, IBV_EVENT_CQ_ERR
+ * is raised once, and nothing is held.
+ */
+static inline struct soft_cqe *soft_cq_begin(struct soft_cq *cq)
+{
+	struct soft_cq_ring *ring;
+
+	soft_lock_take(&cq->lock);
+	ring = cq->filled;
+	if (cq->produced - cq->consumed_seen > ring->mask && !soft_cq_has_room(cq))
+		return NULL;
+	ring->entries[cq->produced & ring->mask].receives = NULL;
+	return &ring->entries[cq->produced & ring->mask];
+}
+
+/* solicited: the sender asked for an event, or it is an error. */
+static inline void soft_cq_end(struct soft_cq *cq, struct soft_cqe *entry, bool solicited)
+{
+	bool notify = cq->armed > (solicited ? SOFT_CQ_IDLE : SOFT_CQ_SOLICITED);
+
+	if (cq->stamps)
+		*soft_cq_stamp(cq->filled, cq->produced) = soft_cq_now(cq);
+	atomic_store_explicit(&entry->lap, soft_cq_lap(cq->filled, cq->produced), memory_order_release);
+	cq->produced++;
+	if (notify && cq->moderation)
+		notify = soft_cq_is_due(cq);
+	if (notify)
+		cq->armed = SOFT_CQ_IDLE;
+	soft_lock_release(&cq->lock);
+	if (notify)
+		soft_cq_notify(cq);
 }
 
 #endif

@@ -13,27 +13,27 @@ static struct soft_cq *cq_of(struct ibv_cq_ex *cq)
 }
 
 /* The completion of that index, or NULL.  consumer_lock is held. */
-static const struct ibv_wc *completion(struct soft_cq *cq, uint32_t index)
+static const struct soft_cqe *completion(struct soft_cq *cq, uint32_t index)
 {
 	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	struct soft_cqe *entry = &ring->entries[index & ring->mask];
 
 	if (atomic_load_explicit(&entry->lap, memory_order_acquire) != soft_cq_lap(ring, index))
 		return NULL;
-	return &entry->wc;
+	return entry;
 }
 
 /* Until it is consumed its place is not used again, so the fields need not be copied. */
 static int show(struct soft_cq *cq)
 {
 	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
-	const struct ibv_wc *wc = completion(cq, index);
+	const struct soft_cqe *entry = completion(cq, index);
 
-	cq->current = wc;
-	if (!wc)
+	cq->current = entry;
+	if (!entry)
 		return ENOENT;
-	cq->extended.status = wc->status;
-	cq->extended.wr_id = wc->wr_id;
+	cq->extended.status = entry->wc.status;
+	cq->extended.wr_id = entry->wc.wr_id;
 	return 0;
 }
 
@@ -41,8 +41,10 @@ static void consume(struct soft_cq *cq)
 {
 	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 
-	if (cq->current)
+	if (cq->current) {
+		soft_cqe_polled(cq->current);
 		atomic_store_explicit(&cq->consumed, index + 1, memory_order_release);
+	}
 	cq->current = NULL;
 }
 
@@ -53,10 +55,10 @@ static int start_poll(struct ibv_cq_ex *extended, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	pthread_mutex_lock(&cq->consumer_lock);
+	soft_lock_take(&cq->consumer_lock);
 	result = show(cq);
 	if (result) /* no end_poll follows */
-		pthread_mutex_unlock(&cq->consumer_lock);
+		soft_lock_release(&cq->consumer_lock);
 	return result;
 }
 
@@ -69,13 +71,13 @@ static int next_poll(struct ibv_cq_ex *extended)
 static void end_poll(struct ibv_cq_ex *extended)
 {
 	consume(cq_of(extended));
-	pthread_mutex_unlock(&cq_of(extended)->consumer_lock);
+	soft_lock_release(&cq_of(extended)->consumer_lock);
 }
 
 #define READER(type, name, field)                                                                  \
 	static type read_##name(struct ibv_cq_ex *cq)                                              \
 	{                                                                                          \
-		return cq_of(cq)->current->field;                                                  \
+		return cq_of(cq)->current->wc.field;                                                  \
 	}
 
 READER(enum ibv_wc_opcode, opcode, opcode)
@@ -90,9 +92,12 @@ READER(uint8_t, sl, sl)
 READER(uint8_t, dlid_path_bits, dlid_path_bits)
 
 /* In ticks of the device's clock, which are nanoseconds (hca_core_clock of ibv_query_device_ex). */
-static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
+static uint64_t read_completion_ts(struct ibv_cq_ex *extended)
 {
-	return soft_container_of(cq_of(cq)->current, struct soft_cqe, wc)->stamp;
+	struct soft_cq *cq = cq_of(extended);
+	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+
+	return *soft_cq_stamp(ring, (uint32_t)(cq->current - ring->entries));
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)

@@ -45,9 +45,9 @@ static void expire(struct soft_timer *timer)
 	struct soft_cq *cq = soft_container_of(timer, struct soft_cq_moderation, timer)->cq;
 	bool notify;
 
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->lock);
 	notify = flush(cq);
-	pthread_mutex_unlock(&cq->lock);
+	soft_lock_release(&cq->lock);
 	if (notify)
 		soft_cq_notify(cq);
 }
@@ -58,9 +58,9 @@ static int add(struct soft_cq *cq)
 	struct soft_cq_moderation *moderation;
 	bool there;
 
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->lock);
 	there = cq->moderation;
-	pthread_mutex_unlock(&cq->lock);
+	soft_lock_release(&cq->lock);
 	if (there)
 		return 0;
 	moderation = calloc(1, sizeof(*moderation));
@@ -71,12 +71,12 @@ static int add(struct soft_cq *cq)
 		free(moderation);
 		return ENOMEM;
 	}
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->lock);
 	if (!cq->moderation) {
 		cq->moderation = moderation;
 		moderation = NULL;
 	}
-	pthread_mutex_unlock(&cq->lock);
+	soft_lock_release(&cq->lock);
 	if (moderation) { /* another thread was faster */
 		soft_timer_unregister(timers_of(cq), &moderation->timer);
 		free(moderation);
@@ -97,13 +97,13 @@ int soft_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	result = add(cq);
 	if (result)
 		return result;
-	pthread_mutex_lock(&cq->lock);
+	soft_lock_take(&cq->lock);
 	cq->moderation->count = off ? 0 : attr->moderate.cq_count;
 	cq->moderation->period = attr->moderate.cq_period * SOFT_MICROSECOND;
 	/* The bounds that it waited for are no more. */
 	soft_timer_cancel(timers_of(cq), &cq->moderation->timer);
 	notify = flush(cq);
-	pthread_mutex_unlock(&cq->lock);
+	soft_lock_release(&cq->lock);
 	if (notify)
 		soft_cq_notify(cq);
 	return 0;

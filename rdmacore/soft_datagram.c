@@ -5,6 +5,7 @@
 
 void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
 {
+	struct soft_segment segments[SOFT_MAX_SGE];
 	struct soft_receive receive;
 	enum ibv_wc_status status;
 
@@ -18,8 +19,11 @@ void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
 	}
 	if (!soft_receive_take(qp, &receive))
 		return;
-	status = soft_receive_scatter(qp, &receive, 0, packet);
-	if (status != IBV_WC_SUCCESS) /* the receive is at fault: IBTA 9.9.3, class E */
-		qp->responder.failed = true;
-	soft_receive_complete(qp, &receive, status, packet);
+	status = soft_receive_reach(qp, &receive, 0, packet, segments);
+	if (status == IBV_WC_SUCCESS) {
+		soft_receive_deliver(qp, &receive, packet, segments);
+	} else {
+		qp->responder.failed = true; /* the receive is at fault: IBTA 9.9.3, class E */
+		soft_receive_complete(qp, &receive, status, packet);
+	}
 }

@@ -25,6 +25,14 @@ static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, u
 	return qp->peer;
 }
 
+/* At the other end of a connection; soft_modify_qp forgets it when that becomes another. */
+static inline struct soft_qp *connected_peer(struct soft_qp *qp)
+{
+	if (qp->peer && soft_qp_state(qp->peer) != IBV_QPS_RESET)
+		return qp->peer;
+	return find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num);
+}
+
 /* Returns whether the peer failed over what it was sent. */
 static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
@@ -36,7 +44,7 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 	struct soft_packet packet, response;
 	bool peer_failed;
 
-	pthread_mutex_lock(&peer->responder.lock);
+	soft_lock_take(&peer->responder.lock);
 	while (soft_requester_next(qp, &packet)) {
 		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
 		    soft_responder_receive(peer, &packet, &response) &&
@@ -46,7 +54,7 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 			soft_requester_sent(qp);
 	}
 	peer_failed = peer->responder.failed;
-	pthread_mutex_unlock(&peer->responder.lock);
+	soft_lock_release(&peer->responder.lock);
 	return peer_failed;
 }
 
@@ -65,10 +73,10 @@ static bool deliver(struct soft_qp *peer, const struct soft_packet *packet)
 {
 	bool failed;
 
-	pthread_mutex_lock(&peer->responder.lock);
+	soft_lock_take(&peer->responder.lock);
 	soft_datagram_receive(peer, packet);
 	failed = peer->responder.failed;
-	pthread_mutex_unlock(&peer->responder.lock);
+	soft_lock_release(&peer->responder.lock);
 	return failed;
 }
 
@@ -135,7 +143,7 @@ static bool transmit(struct soft_qp *qp)
 			soft_link_send(qp);
 		} else if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
 			failed_peer = transmit_datagrams(qp, &group);
-		} else if (!(peer = find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num))) {
+		} else if (!(peer = connected_peer(qp))) {
 			lose(qp);
 		} else if (exchange(qp, peer)) {
 			soft_qp_hold(peer);
@@ -152,7 +160,7 @@ static bool transmit(struct soft_qp *qp)
 			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		requester->wait_delay = 0;
 	}
-	pthread_mutex_unlock(&requester->lock);
+	soft_lock_release(&requester->lock);
 
 	if (failed)
 		soft_qp_settle(qp);
@@ -160,9 +168,9 @@ static bool transmit(struct soft_qp *qp)
 	settle_peers(failed_peer, group);
 	if (local) {
 		soft_pd_quiesce(soft_pd(qp->ibv.pd));
-		pthread_mutex_lock(&requester->lock);
+		soft_lock_take(&requester->lock);
 		soft_requester_end_local(qp);
-		pthread_mutex_unlock(&requester->lock);
+		soft_lock_release(&requester->lock);
 	}
 	return local || more;
 }
@@ -170,14 +178,14 @@ static bool transmit(struct soft_qp *qp)
 void soft_link_transmit(struct soft_qp *qp)
 {
 	while (transmit(qp))
-		pthread_mutex_lock(&qp->requester.lock);
+		soft_lock_take(&qp->requester.lock);
 }
 
 void soft_link_expire(struct soft_timer *timer)
 {
 	struct soft_qp *qp = soft_container_of(timer, struct soft_qp, timer);
 
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	soft_requester_expire(qp);
 	soft_link_transmit(qp);
 }

@@ -30,7 +30,7 @@ struct soft_sim {
 	struct soft_sim_options options;
 	struct soft_timer timer; /* of the earliest event */
 
-	pthread_mutex_t lock; /* guards the rest */
+	struct soft_lock lock; /* guards the rest */
 	struct soft_random random;
 	struct soft_device *devices[SOFT_SIM_DEVICES];
 	uint64_t latest[SOFT_SIM_DEVICES][SOFT_SIM_DEVICES]; /* arrival on each way, from and to */
@@ -109,11 +109,11 @@ static uint8_t *begin(struct soft_link *link, size_t length)
 	struct soft_sim *sim = soft_container_of(link, struct soft_sim, link);
 	struct event *event = NULL;
 
-	pthread_mutex_lock(&sim->lock);
+	soft_lock_take(&sim->lock);
 	sim->counters.sent++;
 	if (length <= DATAGRAM && !(event = take(sim)))
 		sim->counters.overflowed++;
-	pthread_mutex_unlock(&sim->lock);
+	soft_lock_release(&sim->lock);
 	return event ? event->datagram : NULL;
 }
 
@@ -187,7 +187,7 @@ static void send_datagram(struct soft_link *link, uint8_t *datagram, size_t leng
 	event->length = length;
 	if (soft_faults_active(faults))
 		verdict = soft_fault_judge(faults, from, to, SOFT_FAULT_DATA, 0);
-	pthread_mutex_lock(&sim->lock);
+	soft_lock_take(&sim->lock);
 	source = find(sim, from);
 	target = find(sim, to);
 	sim->counters.lost += verdict.lose;
@@ -205,7 +205,7 @@ static void send_datagram(struct soft_link *link, uint8_t *datagram, size_t leng
 		sim->counters.dropped++;
 		give_back(sim, event);
 	}
-	pthread_mutex_unlock(&sim->lock);
+	soft_lock_release(&sim->lock);
 }
 
 static bool owe(struct soft_link *link, struct soft_qp *qp)
@@ -215,13 +215,13 @@ static bool owe(struct soft_link *link, struct soft_qp *qp)
 
 	if (!sim->options.acknowledge_delay)
 		return false;
-	pthread_mutex_lock(&sim->lock);
+	soft_lock_take(&sim->lock);
 	if ((event = take(sim))) {
 		soft_qp_hold(qp);
 		event->qp = qp;
 		schedule(sim, event, now(sim) + sim->options.acknowledge_delay);
 	}
-	pthread_mutex_unlock(&sim->lock);
+	soft_lock_release(&sim->lock);
 	return event;
 }
 
@@ -242,21 +242,21 @@ static void expire(struct soft_timer *timer)
 	struct soft_sim *sim = soft_container_of(timer, struct soft_sim, timer);
 	uint64_t time = now(sim);
 
-	pthread_mutex_lock(&sim->lock);
+	soft_lock_take(&sim->lock);
 	while (sim->heap_count && sim->heap[0]->due <= time) {
 		struct event *event = heap_pop(sim);
 		bool datagram = !event->qp, delivered = false;
 
-		pthread_mutex_unlock(&sim->lock);
+		soft_lock_release(&sim->lock);
 		happen(sim, event, &delivered);
-		pthread_mutex_lock(&sim->lock);
+		soft_lock_take(&sim->lock);
 		sim->counters.delivered += datagram && delivered;
 		sim->counters.dropped += datagram && !delivered;
 		give_back(sim, event);
 	}
 	if (sim->heap_count)
 		soft_timer_arm(&sim->fabric->timers, &sim->timer, sim->heap[0]->due - time);
-	pthread_mutex_unlock(&sim->lock);
+	soft_lock_release(&sim->lock);
 }
 
 int soft_sim_create(struct soft_fabric *fabric, const struct soft_sim_options *options,
@@ -306,7 +306,6 @@ void soft_sim_destroy(struct soft_sim *sim)
 	}
 	for (uint32_t index = 0; index < sim->device_count; index++)
 		sim->devices[index]->link = NULL;
-	pthread_mutex_destroy(&sim->lock);
 	free(sim->heap);
 	free(sim->unused);
 	free(sim->events);
@@ -327,8 +326,8 @@ struct soft_sim_counters soft_sim_count(struct soft_sim *sim)
 {
 	struct soft_sim_counters counters;
 
-	pthread_mutex_lock(&sim->lock);
+	soft_lock_take(&sim->lock);
 	counters = sim->counters;
-	pthread_mutex_unlock(&sim->lock);
+	soft_lock_release(&sim->lock);
 	return counters;
 }

@@ -36,6 +36,7 @@ static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
 		from = &packet->ah->source;
 		to = &packet->ah->attr.grh.dgid;
 	} else {
+		packet->destination = qp->attr.dest_qp_num;
 		memcpy(header, qp->segmentation->header, SOFT_GRH);
 		soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
 		from = &soft_qp_device(qp)->gids[route->sgid_index];
@@ -85,10 +86,10 @@ void soft_link_acknowledge(struct soft_qp *qp)
 {
 	struct soft_packet response;
 
-	pthread_mutex_lock(&qp->responder.lock);
+	soft_lock_take(&qp->responder.lock);
 	if (soft_responder_acknowledge(qp, &response))
 		send_answer(qp, &response);
-	pthread_mutex_unlock(&qp->responder.lock);
+	soft_lock_release(&qp->responder.lock);
 }
 
 /* Connected queue pairs listen to their peer only (IBTA 9.6.1.5).  One of the locks is held. */
@@ -105,7 +106,7 @@ static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
 	struct soft_packet response;
 	bool failed, owes;
 
-	pthread_mutex_lock(&qp->responder.lock);
+	soft_lock_take(&qp->responder.lock);
 	if (is_peer(qp, source) && soft_responder_receive(qp, packet, &response))
 		send_answer(qp, &response);
 	while (soft_responder_stream(qp, &response))
@@ -113,7 +114,7 @@ static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
 	failed = qp->responder.failed;
 	owes = segmentation->owes && !segmentation->owing;
 	segmentation->owing |= owes;
-	pthread_mutex_unlock(&qp->responder.lock);
+	soft_lock_release(&qp->responder.lock);
 	if (failed)
 		soft_qp_settle(qp);
 	if (owes && !segmentation->link->owe(segmentation->link, qp))
@@ -126,7 +127,7 @@ static void receive_answer(struct soft_qp *qp, const union ibv_gid *source,
 {
 	enum ibv_qp_state state;
 
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	state = soft_qp_state(qp);
 	if ((state == IBV_QPS_RTS || state == IBV_QPS_SQD) && is_peer(qp, source))
 		soft_requester_receive(qp, packet);
@@ -137,10 +138,10 @@ static void receive_datagram(struct soft_qp *qp, const struct soft_packet *packe
 {
 	bool failed;
 
-	pthread_mutex_lock(&qp->responder.lock);
+	soft_lock_take(&qp->responder.lock);
 	soft_datagram_receive(qp, packet);
 	failed = qp->responder.failed;
-	pthread_mutex_unlock(&qp->responder.lock);
+	soft_lock_release(&qp->responder.lock);
 	if (failed)
 		soft_qp_settle(qp);
 }

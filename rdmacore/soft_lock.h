@@ -24,17 +24,38 @@
 #ifndef SOFT_LOCK_H
 #define SOFT_LOCK_H
 
-#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
 
-/* Adaptive: the holder of a data path lock is usually gone before a sleep would have begun. */
-static inline void soft_lock_init(pthread_mutex_t *lock)
+/*
+ * The locks of the data path.  They are held for a copy at most, nearly never asked for by two threads at
+ * once, and what they cost is the one instruction that takes them: it waits until every store before it has
+ * left the processor, while giving up such a lock is a plain store that nobody waits for.  A mutex, which has
+ * to know whether somebody sleeps, costs that twice.
+ *
+ * Who finds one taken spins, then lets others run, then sleeps: its holder may have lost the processor.
+ */
+struct soft_lock {
+	_Atomic unsigned int held;
+};
+
+/* soft_lock.c: until it is ours */
+void soft_lock_wait(struct soft_lock *lock);
+
+static inline void soft_lock_init(struct soft_lock *lock)
 {
-	pthread_mutexattr_t attributes;
+	atomic_init(&lock->held, 0);
+}
 
-	pthread_mutexattr_init(&attributes);
-	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(lock, &attributes);
-	pthread_mutexattr_destroy(&attributes);
+static inline void soft_lock_take(struct soft_lock *lock)
+{
+	if (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire))
+		soft_lock_wait(lock);
+}
+
+static inline void soft_lock_release(struct soft_lock *lock)
+{
+	atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
 #define SOFT_CACHE_LINE 64

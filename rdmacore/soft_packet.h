@@ -110,7 +110,7 @@ struct soft_packet {
 	uint32_t message_length; /* RDMA_WRITE_FIRST and ONLY: of all packets together, as their RETH says */
 	uint8_t header; /* bytes of GRH that go before the payload in the receiver's memory: SOFT_GRH or 0 */
 	uint8_t service_level;
-	uint32_t destination; /* queue pair number */
+	uint32_t destination; /* queue pair number; that of a connection is known to its link */
 	uint32_t source; /* queue pair number */
 	uint32_t queue_key; /* datagrams */
 	uint8_t placement, selectivity; /* FLUSH: enums of soft_newer.h */

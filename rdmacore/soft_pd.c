@@ -62,10 +62,10 @@ void soft_pd_quiesce(struct soft_pd *pd)
 {
 	pthread_mutex_lock(&pd->lock);
 	for (struct soft_pd_member *member = pd->members; member; member = member->next) {
-		pthread_mutex_lock(&member->qp->requester.lock);
-		pthread_mutex_unlock(&member->qp->requester.lock);
-		pthread_mutex_lock(&member->qp->responder.lock);
-		pthread_mutex_unlock(&member->qp->responder.lock);
+		soft_lock_take(&member->qp->requester.lock);
+		soft_lock_release(&member->qp->requester.lock);
+		soft_lock_take(&member->qp->responder.lock);
+		soft_lock_release(&member->qp->responder.lock);
 	}
 	pthread_mutex_unlock(&pd->lock);
 }

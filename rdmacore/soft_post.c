@@ -66,14 +66,14 @@ static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, str
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 		wqe->remote_address = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
-		soft_request_operands(wqe)[0] = wr->wr.atomic.swap;
-		soft_request_operands(wqe)[1] = wr->wr.atomic.compare_add;
+		wqe->operand = wr->wr.atomic.swap;
+		*soft_request_compare(wqe) = wr->wr.atomic.compare_add;
 		return true;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		wqe->remote_address = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
-		soft_request_operands(wqe)[0] = wr->wr.atomic.compare_add;
-		soft_request_operands(wqe)[1] = 0;
+		wqe->operand = wr->wr.atomic.compare_add;
+		*soft_request_compare(wqe) = 0;
 		return true;
 	case IBV_WR_LOCAL_INV:
 		wqe->num_sge = 0;
@@ -138,7 +138,7 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	struct soft_qp *qp = soft_qp(ibv_qp);
 	int result = 0;
 
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	if (soft_qp_state(qp) < IBV_QPS_RTS) /* that of a device that was removed is in RESET */
 		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
 	while (wr && !result) {
@@ -159,7 +159,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 	enum ibv_qp_state state;
 	int result = qp->srq ? EINVAL : 0; /* its receives are posted to the shared queue */
 
-	pthread_mutex_lock(&qp->receive.lock);
+	soft_lock_take(&qp->receive.lock);
 	/* Read under the lock that the flush takes: either it sees the new request, or we see ERR. */
 	state = soft_qp_state(qp);
 	if (state == IBV_QPS_RESET)
@@ -169,7 +169,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 		if (!result)
 			wr = wr->next;
 	}
-	pthread_mutex_unlock(&qp->receive.lock);
+	soft_lock_release(&qp->receive.lock);
 	if (result)
 		*bad = wr;
 	if (state == IBV_QPS_ERR)

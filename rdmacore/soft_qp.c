@@ -82,6 +82,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 			.qp_type = attr->qp_type, .state = IBV_QPS_RESET},
 		.references = 1,
 		.state = IBV_QPS_RESET,
+		.device = device,
 		.service = service_of(attr->qp_type),
 		.service_bit = soft_request_service(attr->qp_type),
 		.cap = attr->cap,

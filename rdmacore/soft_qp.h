@@ -30,37 +30,42 @@ enum soft_requester_wait {
 	SOFT_WAIT_LOCAL, /* the first half of work on a window is done (soft_mw.h) */
 };
 
-/* Indexes count for ever and are reduced by mask; completed <= transmitted <= posted. */
+/*
+ * Indexes count for ever and are reduced by mask; completed <= transmitted <= posted.  What every request
+ * looks at comes first and is one cache line.
+ */
 struct soft_requester {
-	pthread_mutex_t lock;
-	char *ring;
+	struct soft_lock lock;
 	uint32_t stride;
+	char *ring;
 	uint32_t size; /* requests at most; the ring is the next power of two */
 	uint32_t mask;
 	uint32_t posted;
 	uint32_t transmitted;
 	uint32_t completed;
 	uint32_t psn; /* of the next request to be posted */
-	uint32_t resend_until; /* what had been sent when it last went back, where that is later than now */
-	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
-	uint32_t responding; /* transmitted READs and atomics */
-	bool drain_event; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
-	enum soft_requester_wait wait;
 	uint64_t ack_timeout; /* nanoseconds; 0: none */
 	uint64_t wait_delay; /* nanoseconds the link has still to arm a timer for, or 0 */
-	uint8_t retries_left;
-	uint8_t rnr_retries_left;
+	uint8_t responding; /* transmitted READs and atomics, SOFT_MAX_RD_ATOMIC at most */
+	uint8_t wait; /* enum soft_requester_wait */
+	uint8_t retries, rnr_retries; /* as often as the user wants it */
+	uint8_t retries_left, rnr_retries_left;
+	uint8_t service_level;
+	bool drain_event; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
+
+	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
+	uint32_t resend_until; /* what had been sent when it last went back, where that is later than now */
 };
 
 struct soft_responder {
-	pthread_mutex_t lock;
+	struct soft_lock lock;
 	uint32_t psn; /* expected */
 	uint32_t msn;
 	bool nak_sent; /* one sequence NAK a gap */
 	bool failed; /* its queue pair must go to ERR; see soft_lock.h */
-	struct soft_atomic_result *results; /* of the last atomics, for duplicates: a ring */
-	uint32_t result_count; /* its size: max_dest_rd_atomic */
-	uint32_t result_next;
+	uint8_t result_count; /* max_dest_rd_atomic */
+	uint8_t result_next;
+	struct soft_atomic_result *results; /* of the last atomics, for duplicates: a ring of result_count */
 };
 
 /* Oldest first overwritten; a duplicate may come for as many as the requester may have outstanding. */
@@ -87,7 +92,7 @@ struct soft_builder {
 	uint32_t posted, psn; /* of the requester when the batch began */
 	uint64_t operations; /* enum ibv_qp_create_send_ops_flags */
 	struct soft_send_wqe *wqe; /* the request that is not whole yet */
-	uint64_t operands[2]; /* of it, when it is an atomic */
+	uint64_t operand, compare; /* of it, when it is an atomic */
 };
 
 struct soft_segmentation;
@@ -98,31 +103,40 @@ struct soft_qp {
 		struct ibv_qp_ex extended; /* begins with ibv */
 		struct soft_newer_qp_ex newer;
 	};
-	_Atomic unsigned int references; /* the owner, a peer's link, and short holds */
 	/*
-	 * enum ibv_qp_state, written under requester.lock and responder.lock; the requester alone may
-	 * also write ERR under its own lock, and the link then settles the other half.
+	 * What every packet looks at is together: this line; requester, written by who posts; responder with
+	 * the rights that are at the beginning of attr, written by who sends to it.
+	 *
+	 * state is an enum ibv_qp_state, written under requester.lock and responder.lock; the requester alone
+	 * may also write ERR under its own lock, and the link then settles the other half.
 	 */
-	_Atomic int state;
-	struct soft_pd_member member, receive_member; /* of its PD, and of its shared queue's */
+	_Atomic int state __attribute__((aligned(SOFT_CACHE_LINE)));
 	uint8_t service; /* enum soft_service */
 	uint8_t service_bit; /* SOFT_RC, SOFT_UC or SOFT_UD */
-	_Atomic unsigned int groups; /* multicast groups it is attached to */
+	bool signal_all;
+	bool hears_itself; /* gets the multicasts that it sends */
+	struct soft_device *device;
 	struct soft_srq *srq; /* where its receives come from; NULL: from its own queue */
 	struct soft_qp *peer; /* held; under requester.lock */
 	struct soft_segmentation *segmentation; /* NULL on the local link, where a message is a packet */
-	struct ibv_qp_attr attr; /* what was set; under requester.lock */
 	struct ibv_qp_cap cap;
-	bool signal_all;
-	bool hears_itself; /* gets the multicasts that it sends */
-	struct soft_timer timer;
-	struct soft_async_event events[SOFT_QP_EVENTS];
-	struct soft_builder builder;
 
 	struct soft_requester requester __attribute__((aligned(SOFT_CACHE_LINE)));
 	struct soft_responder responder __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct ibv_qp_attr attr; /* what was set; under requester.lock */
 	struct soft_receive_queue receive __attribute__((aligned(SOFT_CACHE_LINE)));
+
+	_Atomic unsigned int references; /* the owner, a peer's link, and short holds */
+	_Atomic unsigned int groups; /* multicast groups it is attached to */
+	struct soft_pd_member member, receive_member; /* of its PD, and of its shared queue's */
+	struct soft_timer timer;
+	struct soft_async_event events[SOFT_QP_EVENTS];
+	struct soft_builder builder;
 };
+
+_Static_assert(offsetof(struct soft_requester, drain_until) == SOFT_CACHE_LINE, "the first line");
+_Static_assert(offsetof(struct soft_qp, attr.qp_access_flags) <
+		       offsetof(struct soft_qp, responder) + SOFT_CACHE_LINE, "the same line");
 
 static inline struct soft_qp *soft_qp(struct ibv_qp *qp)
 {
@@ -144,7 +158,7 @@ static inline bool soft_qp_receives(const struct soft_qp *qp)
 
 static inline struct soft_device *soft_qp_device(const struct soft_qp *qp)
 {
-	return soft_device(qp->ibv.context->device);
+	return qp->device;
 }
 
 static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *requester, uint32_t index)

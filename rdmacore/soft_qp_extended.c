@@ -40,8 +40,10 @@ static void finish(struct soft_qp *qp)
 	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) &&
 	    wqe->length != (kind->traits & SOFT_FLUSHES ? 0 : sizeof(uint64_t)))
 		fail(qp, EINVAL);
-	if (kind->traits & SOFT_ATOMIC)
-		memcpy(soft_request_operands(wqe), qp->builder.operands, sizeof(qp->builder.operands));
+	if (kind->traits & SOFT_ATOMIC) {
+		wqe->operand = qp->builder.operand;
+		*soft_request_compare(wqe) = qp->builder.compare;
+	}
 	if (kind->traits & SOFT_LOCAL && wqe->length)
 		fail(qp, EINVAL);
 	if (!(kind->traits & SOFT_LOCAL))
@@ -133,16 +135,16 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr
 			      uint64_t swap)
 {
 	begin_rdma(qp, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, rkey, address, 0);
-	qp_of(qp)->builder.operands[0] = swap;
-	qp_of(qp)->builder.operands[1] = compare;
+	qp_of(qp)->builder.operand = swap;
+	qp_of(qp)->builder.compare = compare;
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t address, uint64_t add)
 {
 	begin_rdma(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, rkey, address,
 		   0);
-	qp_of(qp)->builder.operands[0] = add;
-	qp_of(qp)->builder.operands[1] = 0;
+	qp_of(qp)->builder.operand = add;
+	qp_of(qp)->builder.compare = 0;
 }
 
 /* The value is taken now, like inline data. */
@@ -278,7 +280,7 @@ static void wr_start(struct ibv_qp_ex *extended)
 {
 	struct soft_qp *qp = qp_of(extended);
 
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	qp->builder.posted = qp->requester.posted;
 	qp->builder.psn = qp->requester.psn;
 	qp->builder.wqe = NULL;
@@ -315,7 +317,7 @@ static int wr_complete(struct ibv_qp_ex *extended)
 static void wr_abort(struct ibv_qp_ex *extended)
 {
 	undo(qp_of(extended));
-	pthread_mutex_unlock(&qp_of(extended)->requester.lock);
+	soft_lock_release(&qp_of(extended)->requester.lock);
 }
 
 /* Which builders a queue pair of that type can have. */

@@ -30,6 +30,14 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 	return !(mask & IBV_QP_DEST_QPN && attr->dest_qp_num > 0xffffff);
 }
 
+/* Who was found at the other end is to be looked for again. */
+static void forget_peer(struct soft_qp *qp)
+{
+	if (qp->peer)
+		soft_qp_release(qp->peer);
+	qp->peer = NULL;
+}
+
 /* Both locks are held. */
 static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -41,8 +49,11 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		own->pkey_index = attr->pkey_index;
 	if (mask & IBV_QP_PORT)
 		own->port_num = attr->port_num;
-	if (mask & IBV_QP_AV)
+	if (mask & IBV_QP_AV) {
 		own->ah_attr = attr->ah_attr;
+		qp->requester.service_level = attr->ah_attr.sl;
+		forget_peer(qp);
+	}
 	if (mask & IBV_QP_QKEY)
 		own->qkey = attr->qkey;
 	if (mask & IBV_QP_ALT_PATH) {
@@ -66,9 +77,10 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_TIMEOUT)
 		qp->requester.ack_timeout = soft_ack_timeout(own->timeout = attr->timeout & 0x1f);
 	if (mask & IBV_QP_RETRY_CNT)
-		qp->requester.retries_left = own->retry_cnt = attr->retry_cnt & 7;
+		qp->requester.retries = qp->requester.retries_left = own->retry_cnt = attr->retry_cnt & 7;
 	if (mask & IBV_QP_RNR_RETRY)
-		qp->requester.rnr_retries_left = own->rnr_retry = attr->rnr_retry & 7;
+		qp->requester.rnr_retries = qp->requester.rnr_retries_left = own->rnr_retry =
+			attr->rnr_retry & 7;
 	if (mask & IBV_QP_RQ_PSN)
 		qp->responder.psn = own->rq_psn = attr->rq_psn & SOFT_PSN_MASK;
 	if (mask & IBV_QP_SQ_PSN)
@@ -79,14 +91,14 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 static void lock_both(struct soft_qp *qp)
 {
-	pthread_mutex_lock(&qp->requester.lock);
-	pthread_mutex_lock(&qp->responder.lock);
+	soft_lock_take(&qp->requester.lock);
+	soft_lock_take(&qp->responder.lock);
 }
 
 static void unlock_both(struct soft_qp *qp)
 {
-	pthread_mutex_unlock(&qp->responder.lock);
-	pthread_mutex_unlock(&qp->requester.lock);
+	soft_lock_release(&qp->responder.lock);
+	soft_lock_release(&qp->requester.lock);
 }
 
 static void enter(struct soft_qp *qp, enum ibv_qp_state state)
@@ -108,9 +120,7 @@ static void enter(struct soft_qp *qp, enum ibv_qp_state state)
 	} else if (state == IBV_QPS_RESET) {
 		soft_requester_reset(qp);
 		soft_responder_reset(qp);
-		if (qp->peer)
-			soft_qp_release(qp->peer);
-		qp->peer = NULL;
+		forget_peer(qp);
 		qp->attr = (struct ibv_qp_attr){0};
 		for (int event = 0; event < SOFT_QP_EVENTS; event++)
 			qp->events[event].raised = false;
@@ -138,7 +148,7 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 		enter(qp, to);
 	if (to == IBV_QPS_RTS && from == IBV_QPS_SQD) {
 		/* What was posted meanwhile goes out now. */
-		pthread_mutex_unlock(&qp->responder.lock);
+		soft_lock_release(&qp->responder.lock);
 		soft_link_transmit(qp);
 		return 0;
 	}

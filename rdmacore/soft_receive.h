@@ -18,6 +18,7 @@
 
 struct soft_packet;
 struct soft_qp;
+struct soft_segment;
 
 struct soft_recv_wqe {
 	uint64_t wr_id;
@@ -26,16 +27,27 @@ struct soft_recv_wqe {
 	struct ibv_sge sge[];
 };
 
-/* Filled by users under the lock, emptied by responders as above. */
+/*
+ * Filled by users under the lock, emptied by responders as above.  Each side writes a cache line of its own,
+ * and a responder looks at the users' only when what it saw there is used up.
+ *
+ * Users never look at the responder's: a receive leaves a queue pair's own queue when its completion is polled
+ * (IBTA 10.8.5, and what drivers of InfiniBand devices do), so it is the poller who makes room.
+ */
 struct soft_receive_queue {
-	pthread_mutex_t lock;
 	char *ring;
-	uint32_t stride;
+	uint32_t stride; /* whole cache lines: a responder may look at one while the next is written */
 	uint32_t size;
 	uint32_t mask;
 	uint32_t max_sge;
-	_Atomic uint32_t posted __attribute__((aligned(SOFT_CACHE_LINE)));
-	_Atomic uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
+
+	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
+	_Atomic uint32_t posted;
+	_Atomic uint32_t returned; /* so many have made room; under the lock that soft_receive_return names */
+
+	/* Under responder.lock; of a shared queue, under the lock. */
+	uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
+	uint32_t posted_seen;
 };
 
 /* A receive in the hands of a responder. */
@@ -61,10 +73,15 @@ static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *que
 	return (struct soft_recv_wqe *)(void *)(queue->ring + (size_t)(index & queue->mask) * queue->stride);
 }
 
-static inline uint32_t soft_receive_queue_length(struct soft_receive_queue *queue)
+/*
+ * One more may be posted.  Under the consumer_lock of its queue pair's completion queue, or, of a shared queue,
+ * under the lock.
+ */
+static inline void soft_receive_return(struct soft_receive_queue *queue)
 {
-	return atomic_load_explicit(&queue->posted, memory_order_acquire) -
-	       atomic_load_explicit(&queue->consumed, memory_order_relaxed);
+	uint32_t returned = atomic_load_explicit(&queue->returned, memory_order_relaxed);
+
+	atomic_store_explicit(&queue->returned, returned + 1, memory_order_release);
 }
 
 /* The rest is a responder's, with responder.lock held. */
@@ -72,14 +89,18 @@ static inline uint32_t soft_receive_queue_length(struct soft_receive_queue *queu
 /* The oldest receive of qp's queue; false when there is none. */
 bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive);
 /*
- * Put the payload where the receive says, behind that many bytes that came before it.  IBV_WC_SUCCESS, or
- * what its completion must say.
+ * Where the receive wants the payload, behind that many bytes that came before it: at most SOFT_MAX_SGE
+ * segments.  IBV_WC_SUCCESS, or what its completion must say.
  */
-enum ibv_wc_status soft_receive_scatter(struct soft_qp *qp, const struct soft_receive *receive,
-					uint64_t before, const struct soft_packet *packet);
+enum ibv_wc_status soft_receive_reach(struct soft_qp *qp, const struct soft_receive *receive,
+				      uint64_t before, const struct soft_packet *packet,
+				      struct soft_segment *segments);
 /* What was taken is over.  packet is NULL for a flush. */
 void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receive,
 			   enum ibv_wc_status status, const struct soft_packet *packet);
+/* With success, once the payload of packet is copied to there. */
+void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive,
+			  const struct soft_packet *packet, const struct soft_segment *to);
 /*
  * The queue pair is in ERR: complete everything in its own queue with WR_FLUSH_ERR.  A shared queue
  * keeps its receives, and the event says that this queue pair takes no more (IBTA 10.2.9.6).

@@ -107,8 +107,7 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 		if (status != IBV_WC_SUCCESS)
 			return status;
 	} else {
-		packet->destination = qp->attr.dest_qp_num;
-		packet->service_level = qp->attr.ah_attr.sl;
+		packet->service_level = qp->requester.service_level;
 		packet->header = 0;
 		packet->remote_address = wqe->remote_address;
 		packet->rkey = wqe->rkey;
@@ -118,8 +117,8 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 		if (!qp->attr.max_rd_atomic)
 			return IBV_WC_LOC_QP_OP_ERR;
 		if (wqe->traits & SOFT_ATOMIC) {
-			packet->operand = soft_request_operands(wqe)[0];
-			packet->compare = soft_request_operands(wqe)[1];
+			packet->operand = wqe->operand;
+			packet->compare = *soft_request_compare(wqe);
 		}
 		if (wqe->traits & SOFT_FLUSHES) {
 			packet->length = wqe->immediate;

@@ -14,9 +14,9 @@ struct soft_packet;
 struct soft_qp;
 
 /*
- * Followed in the ring by its scatter/gather list or its inline data.  An atomic's operands stand behind
- * its list; the one entry of a BIND_MW says what is bound (soft_mw.h).  A FLUSH brings no data: its length is
- * in immediate, what it is for in queue_key.
+ * Followed in the ring by its scatter/gather list or its inline data.  What an atomic compares with stands
+ * behind its list; the one entry of a BIND_MW says what is bound (soft_mw.h).  A FLUSH brings no data: its length
+ * is in immediate, what it is for in queue_key.  With one entry it is a cache line.
  */
 struct soft_send_wqe {
 	uint64_t wr_id;
@@ -24,13 +24,18 @@ struct soft_send_wqe {
 		uint64_t remote_address;
 		struct soft_ah *ah; /* datagrams; held */
 	};
+	union {
+		struct {
+			uint32_t immediate; /* or the key to invalidate */
+			uint32_t queue_key; /* datagrams */
+		};
+		uint64_t operand; /* atomics: to add, or to swap in */
+	};
 	uint32_t length;
-	uint32_t queue_key; /* datagrams */
 	union {
 		uint32_t rkey;
 		uint32_t remote_qp_num; /* datagrams */
 	};
-	uint32_t immediate; /* or the key to invalidate */
 	uint32_t psn;
 	uint8_t num_sge;
 	uint8_t traits; /* of its kind */
@@ -70,7 +75,7 @@ static inline const struct soft_request_kind *soft_request_kind(uint32_t opcode)
 /* The service of a queue pair type, as a bit; 0 for types that there are not. */
 uint8_t soft_request_service(enum ibv_qp_type type);
 
-static inline uint64_t *soft_request_operands(struct soft_send_wqe *wqe)
+static inline uint64_t *soft_request_compare(struct soft_send_wqe *wqe)
 {
 	return (uint64_t *)(void *)&wqe->sge[wqe->num_sge];
 }

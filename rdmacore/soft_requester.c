@@ -20,8 +20,9 @@
 int soft_requester_init(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
-	/* One entry at least (what a window is bound to), and one more for the operands of an atomic. */
-	size_t list = ((qp->cap.max_send_sge ? qp->cap.max_send_sge : 1) + 1) * sizeof(struct ibv_sge);
+	/* One entry at least (what a window is bound to), and what an atomic compares with. */
+	size_t entries_at_most = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
+	size_t list = entries_at_most * sizeof(struct ibv_sge) + sizeof(uint64_t);
 	size_t inlined = sizeof(struct ibv_sge) + qp->cap.max_inline_data;
 	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined);
 	uint32_t entries = 1;
@@ -40,7 +41,6 @@ int soft_requester_init(struct soft_qp *qp)
 
 void soft_requester_destroy(struct soft_qp *qp)
 {
-	pthread_mutex_destroy(&qp->requester.lock);
 	free(qp->requester.ring);
 }
 
@@ -86,16 +86,19 @@ static void check_drained(struct soft_qp *qp)
 
 static void push_completion(struct soft_qp *qp, const struct soft_send_wqe *wqe, enum ibv_wc_status status)
 {
-	struct ibv_wc wc = {
-		.wr_id = wqe->wr_id,
-		.status = status,
-		.opcode = (enum ibv_wc_opcode)soft_request_kinds[wqe->opcode].completion,
-		.byte_len = wqe->length,
-		.qp_num = qp->ibv.qp_num,
-	};
+	struct soft_cq *cq = soft_cq(qp->ibv.send_cq);
+	struct soft_cqe *entry = soft_cq_begin(cq);
 
-	if (!soft_cq_push(soft_cq(qp->ibv.send_cq), &wc, status != IBV_WC_SUCCESS) &&
-	    status != IBV_WC_WR_FLUSH_ERR) {
+	if (entry) {
+		entry->wc = (struct ibv_wc){
+			.wr_id = wqe->wr_id,
+			.status = status,
+			.opcode = (enum ibv_wc_opcode)soft_request_kinds[wqe->opcode].completion,
+			.byte_len = wqe->length,
+			.qp_num = qp->ibv.qp_num,
+		};
+		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS);
+	} else if (status != IBV_WC_WR_FLUSH_ERR) {
 		/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
 		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
@@ -250,8 +253,8 @@ FOR_BOTH_LINKS void progress(struct soft_qp *qp, struct soft_segmentation *segme
 {
 	struct soft_requester *requester = &qp->requester;
 
-	requester->retries_left = qp->attr.retry_cnt;
-	requester->rnr_retries_left = qp->attr.rnr_retry;
+	requester->retries_left = requester->retries;
+	requester->rnr_retries_left = requester->rnr_retries;
 	requester->wait_delay = requester->ack_timeout; /* IBTA 9.9.2.1.1 */
 	if (requester->completed == requester->transmitted) {
 		requester->wait = SOFT_WAIT_NONE;

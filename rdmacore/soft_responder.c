@@ -18,7 +18,6 @@ int soft_responder_init(struct soft_qp *qp)
 
 void soft_responder_destroy(struct soft_qp *qp)
 {
-	pthread_mutex_destroy(&qp->responder.lock);
 	soft_receive_queue_destroy(&qp->receive);
 	free(qp->responder.results);
 }
@@ -31,6 +30,7 @@ void soft_responder_reset(struct soft_qp *qp)
 	free(qp->responder.results);
 	qp->responder.results = NULL;
 	qp->responder.result_count = 0;
+	soft_cq_disown(soft_cq(qp->ibv.recv_cq), &qp->receive);
 	soft_receive_queue_reset(&qp->receive);
 }
 
@@ -42,7 +42,7 @@ int soft_responder_remember(struct soft_qp *qp, uint32_t atomics)
 		return -ENOMEM;
 	free(qp->responder.results);
 	qp->responder.results = results;
-	qp->responder.result_count = atomics;
+	qp->responder.result_count = (uint8_t)atomics;
 	qp->responder.result_next = 0;
 	return 0;
 }
@@ -63,6 +63,7 @@ void soft_responder_refuse(struct soft_qp *qp, struct soft_packet *response, enu
 static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 			 struct soft_packet *response)
 {
+	struct soft_segment segments[SOFT_MAX_SGE];
 	struct soft_receive receive;
 	enum ibv_wc_status status;
 
@@ -70,18 +71,21 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
 		return;
 	}
-	status = soft_receive_scatter(qp, &receive, 0, packet);
+	status = soft_receive_reach(qp, &receive, 0, packet, segments);
 	if (status == IBV_WC_LOC_LEN_ERR) {
 		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	} else if (status != IBV_WC_SUCCESS) {
 		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_OPERATIONAL);
 	} else if (packet->opcode == SOFT_SEND_ONLY_INVALIDATE &&
 		   !soft_mw_invalidate(qp, packet->immediate)) {
+		soft_segments_copy(segments, packet->segments, packet->length);
 		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
 		status = IBV_WC_REM_INV_REQ_ERR;
+	} else {
+		soft_receive_deliver(qp, &receive, packet, segments);
+		return;
 	}
-	if (status != IBV_WC_SUCCESS)
-		qp->responder.failed = true;
+	qp->responder.failed = true;
 	soft_receive_complete(qp, &receive, status, packet);
 }
 
@@ -138,8 +142,7 @@ static void execute_write_immediate(struct soft_qp *qp, const struct soft_packet
 		return;
 	}
 	if (target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
-		soft_segments_copy(&segment, packet->segments, packet->length);
-		soft_receive_complete(qp, &receive, IBV_WC_SUCCESS, packet);
+		soft_receive_deliver(qp, &receive, packet, &segment);
 	} else if (qp->srq) {
 		/* What came from a shared queue is no longer there for others: it ends here. */
 		soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
@@ -294,7 +297,6 @@ static inline void begin_answer(struct soft_qp *qp, struct soft_packet *response
 {
 	response->opcode = SOFT_ACKNOWLEDGE;
 	response->syndrome = SOFT_ACK;
-	response->destination = qp->attr.dest_qp_num;
 	response->psn = psn & SOFT_PSN_MASK;
 	response->msn = qp->responder.msn;
 	response->length = 0;

@@ -79,7 +79,7 @@ int soft_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask
 		return EIO;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
-	pthread_mutex_lock(&queue->lock);
+	soft_lock_take(&queue->lock);
 	size = mask & IBV_SRQ_MAX_WR ? attr->max_wr : queue->size;
 	if (!size || size > SOFT_MAX_WR ||
 	    (mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit) > size)
@@ -88,7 +88,7 @@ int soft_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask
 		result = -soft_receive_queue_resize(queue, size);
 	if (!result && mask & IBV_SRQ_LIMIT)
 		srq->limit = attr->srq_limit;
-	pthread_mutex_unlock(&queue->lock);
+	soft_lock_release(&queue->lock);
 	return result;
 }
 
@@ -98,9 +98,9 @@ int soft_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
 
 	if (soft_context_is_removed(ibv_srq->context))
 		return EIO;
-	pthread_mutex_lock(&srq->receive.lock);
+	soft_lock_take(&srq->receive.lock);
 	*attr = (struct ibv_srq_attr){srq->receive.size, srq->receive.max_sge, srq->limit};
-	pthread_mutex_unlock(&srq->receive.lock);
+	soft_lock_release(&srq->receive.lock);
 	return 0;
 }
 
@@ -131,13 +131,13 @@ int soft_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr, struct i
 	struct soft_receive_queue *queue = &soft_srq(ibv_srq)->receive;
 	int result = 0;
 
-	pthread_mutex_lock(&queue->lock);
+	soft_lock_take(&queue->lock);
 	while (wr && !result) {
 		result = soft_receive_append(queue, wr);
 		if (!result)
 			wr = wr->next;
 	}
-	pthread_mutex_unlock(&queue->lock);
+	soft_lock_release(&queue->lock);
 	if (result)
 		*bad = wr;
 	return result;
@@ -146,25 +146,24 @@ int soft_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr, struct i
 bool soft_srq_take(struct soft_srq *srq, struct soft_receive *receive)
 {
 	struct soft_receive_queue *queue = &srq->receive;
-	uint32_t consumed, left = 0;
 	struct soft_recv_wqe *wqe;
+	uint32_t left;
 	bool limit_reached = false;
 
-	pthread_mutex_lock(&queue->lock);
-	left = soft_receive_queue_length(queue);
+	soft_lock_take(&queue->lock);
+	left = atomic_load_explicit(&queue->posted, memory_order_relaxed) - queue->consumed;
 	if (left) {
-		consumed = atomic_load_explicit(&queue->consumed, memory_order_relaxed);
-		wqe = soft_recv_wqe(queue, consumed);
+		wqe = soft_recv_wqe(queue, queue->consumed++);
 		receive->wr_id = wqe->wr_id;
 		receive->num_sge = wqe->num_sge;
 		receive->sge = receive->copy;
 		memcpy(receive->copy, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
-		atomic_store_explicit(&queue->consumed, consumed + 1, memory_order_relaxed);
+		soft_receive_return(queue);
 		limit_reached = left - 1 < srq->limit;
 		if (limit_reached)
 			srq->limit = 0; /* one event an arming (ibv_modify_srq(3)) */
 	}
-	pthread_mutex_unlock(&queue->lock);
+	soft_lock_release(&queue->lock);
 	if (limit_reached)
 		soft_async_raise(srq->ibv.context, &srq->limit_event);
 	return left;

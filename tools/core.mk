@@ -14,6 +14,7 @@ KIND_fuzz    := $(KIND_address) -fsanitize-coverage=trace-pc
 
 CORE_HELPERS := $(filter-out rdmacore/ctest/test_%,$(wildcard rdmacore/ctest/*.c))
 CORE_OBJECTS := $(patsubst rdmacore/%.c,%.o,$(wildcard rdmacore/*.c) $(CORE_HELPERS))
+CORE_BENCHES := $(patsubst rdmacore/bench/%.c,build/core/plain/%,$(wildcard rdmacore/bench/*.c))
 CORE_TESTS   := $(patsubst rdmacore/ctest/%.c,%,$(wildcard rdmacore/ctest/test_*.c))
 
 # The thread sanitizer of older compilers fails on kernels that randomise addresses widely; where the

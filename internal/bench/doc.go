@@ -1,7 +1,7 @@
 // Command bench measures what rdmarun promises to be fast at and prints each figure beside what it must be
 // compared with, both from this one run.  `make bench` builds what it needs and starts it:
 //
-//	bench -native build/core/plain/bench_core -rdmarun bin/rdmarun -guest guests/pingpong.wasm -scenario scenarios/rping.yaml
+//	bench -native build/core/plain -rdmarun bin/rdmarun -guest guests/pingpong.wasm -scenario scenarios/rping.yaml
 //
 // It exits 1 when a row misses its mark.  Figures of a shared machine vary; that is why each row is the
 // median of several rounds, and why no test asserts them.

@@ -12,13 +12,11 @@ import (
 const patience = 5 * time.Minute
 
 // paths are what was built to be measured.
-type paths struct{ native, connect, sim, rdmarun, guest, scenario string }
+type paths struct{ native, rdmarun, guest, scenario string }
 
 func main() {
 	var p paths
-	flag.StringVar(&p.native, "native", "build/core/plain/bench_core", "the native rows' program")
-	flag.StringVar(&p.sim, "sim", "build/core/plain/bench_sim", "the program of the row about packets")
-	flag.StringVar(&p.connect, "connect", "build/core/plain/bench_connect", "the program of the rows about connections")
+	flag.StringVar(&p.native, "native", "build/core/plain", "the folder of the programs of the native rows")
 	flag.StringVar(&p.rdmarun, "rdmarun", "bin/rdmarun", "the rdmarun binary")
 	flag.StringVar(&p.guest, "guest", "guests/pingpong.wasm", "the ping-pong guest")
 	flag.StringVar(&p.scenario, "scenario", "scenarios/rping.yaml", "the scenario to run")

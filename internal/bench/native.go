@@ -7,15 +7,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 )
 
+// programs are those of rdmacore/bench.
+var programs = []string{"bench_latency", "bench_rate", "bench_copy", "bench_connect", "bench_sim"}
+
 // measureNative takes the rows of the C programs: lines of name, value, unit.
 func measureNative(ctx context.Context, p paths, all figures) error {
-	for _, program := range []string{p.native, p.connect, p.sim} {
-		if err := takeRows(ctx, program, all); err != nil {
-			return err
+	for _, program := range programs {
+		if err := takeRows(ctx, filepath.Join(p.native, program), all); err != nil {
+			return fmt.Errorf("%s: %w", program, err)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../soft_receive.h"
 #include "model_memory.h"
 #include "sim_net.h"
 
@@ -134,6 +135,11 @@ bool model_is_done(const struct model_connection *connection);
 /* model_post.c */
 bool model_post_sends(struct model_flow *flow);
 bool model_post_receives(struct model_flow *flow);
+/* How many receives wait there; nothing runs beside the model. */
+static inline uint32_t model_receives_in(const struct soft_receive_queue *queue)
+{
+	return atomic_load_explicit(&queue->posted, memory_order_relaxed) - queue->consumed;
+}
 /* A READ or an atomic. */
 bool model_reads(enum ibv_wr_opcode opcode);
 

@@ -155,8 +155,7 @@ static bool finds_receive(const struct model_flow *flow)
 	if (flow->connection->type == IBV_QPT_RC)
 		return true;
 	if (!flow->connection->exact)
-		return soft_receive_queue_length(shared ? &soft_srq(shared->srq)->receive :
-							  &soft_qp(flow->to->qp)->receive) ||
+		return model_receives_in(shared ? &soft_srq(shared->srq)->receive : &soft_qp(flow->to->qp)->receive) ||
 		       below(flow->connection, 8) == 0;
 	return shared ? shared->posted > shared->promised : flow->receives_posted > flow->message_count;
 }

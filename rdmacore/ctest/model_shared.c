@@ -25,7 +25,7 @@ void model_shared_close(struct model_shared *shared)
 
 static uint32_t length_of(const struct model_shared *shared)
 {
-	return soft_receive_queue_length(&soft_srq(shared->srq)->receive);
+	return model_receives_in(&soft_srq(shared->srq)->receive);
 }
 
 static bool post(struct model_shared *shared)

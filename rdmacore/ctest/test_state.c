@@ -286,6 +286,38 @@ static void test_values(struct bench *bench)
 	bare_destroy(&bare);
 }
 
+/* A receive is outstanding until its completion is polled, also when its queue pair is gone by then. */
+static void test_room_for_receives(struct bench *bench)
+{
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, 1, &sge);
+	struct bare client, server;
+
+	bare_create(&client, bench, IBV_QPT_RC, NULL);
+	bare_create(&server, bench, IBV_QPT_RC, NULL);
+	bare_connect(&client, &server);
+	for (uint64_t id = 0; id < BENCH_DEPTH; id++)
+		CHECK(!bare_recv(&server, id, 64, 64));
+	CHECK(bare_recv(&server, BENCH_DEPTH, 64, 64) == ENOMEM);
+	CHECK(!bare_post(&client, &wr));
+	expect_wc(&client, 1, IBV_WC_SUCCESS);
+	CHECK(bare_recv(&server, BENCH_DEPTH, 64, 64) == ENOMEM);
+	expect_wc(&server, 0, IBV_WC_SUCCESS);
+	CHECK(!bare_recv(&server, BENCH_DEPTH, 64, 64));
+	CHECK(bare_recv(&server, BENCH_DEPTH + 1, 64, 64) == ENOMEM);
+
+	bare_fail(&server);
+	CHECK(bare_recv(&server, BENCH_DEPTH + 1, 64, 64) == ENOMEM);
+	expect_wc(&server, 1, IBV_WC_WR_FLUSH_ERR);
+	CHECK(!bare_recv(&server, BENCH_DEPTH + 1, 64, 64));
+	CHECK(!bench->provider->ibv_destroy_qp(server.qp));
+	for (uint64_t id = 2; id <= BENCH_DEPTH + 1; id++)
+		expect_wc(&server, id, IBV_WC_WR_FLUSH_ERR);
+	expect_no_wc(&server);
+	CHECK(!bench->provider->ibv_destroy_cq(server.cq));
+	bare_destroy(&client);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_provider();
@@ -301,6 +333,7 @@ int main(void)
 		test_drain(&bench);
 		test_communication_established(&bench);
 		test_values(&bench);
+		test_room_for_receives(&bench);
 	}
 	bench_close(&bench);
 	close_provider(provider);

@@ -271,16 +271,16 @@ static void test_drained_while_bound(struct bench *bench)
 	wr.bind_mw.bind_info = range(mr, bench, IBV_ACCESS_REMOTE_WRITE);
 	CHECK(!bare_post(&server, &wr));
 	/* What modify_qp would do, but for the second half. */
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	atomic_store(&qp->state, IBV_QPS_RTS);
 	CHECK(soft_requester_begin_local(qp));
-	pthread_mutex_unlock(&qp->requester.lock);
+	soft_lock_release(&qp->requester.lock);
 	CHECK(!bare_modify(&server, drain, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
 	CHECK(is_draining(&server));
 	expect_no_async_event(bench);
-	pthread_mutex_lock(&qp->requester.lock);
+	soft_lock_take(&qp->requester.lock);
 	soft_requester_end_local(qp);
-	pthread_mutex_unlock(&qp->requester.lock);
+	soft_lock_release(&qp->requester.lock);
 	expect_wc(&server, 1, IBV_WC_SUCCESS);
 	CHECK(expect_async_event(bench, IBV_EVENT_SQ_DRAINED).element.qp == server.qp);
 	CHECK(!is_draining(&server));
