@@ -76,6 +76,9 @@ setup-test:
 .PHONY: go-test
 # A cache of test programs is for one version of wazero only (host/cache.go).
 go-test: export RDMARUN_CACHE = $(CURDIR)/build/guest-cache/$(shell awk '/wazero/ {print $$2}' go.mod)
+# A program with the race detector sleeps a second when it ends, in case another thread still reports: the command
+# line's tests start hundreds, which wait for their threads.
+go-test: export GORACE = atexit_sleep_ms=0
 go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
 	$(Q)$(GO) test -run 'Guest|Pingpong|Hello' ./host
