@@ -1,7 +1,6 @@
 package hostfuncs
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -91,28 +90,8 @@ func TestOperations(t *testing.T) {
 	if err != nil || len(exported) < 100 {
 		t.Fatalf("%d operations, %v", len(exported), err)
 	}
-	offers, reasons := operations(), withoutFunction()
-	for _, name := range exported {
-		kind, _, _ := strings.Cut(name, ".")
-		function, offered := offers[name]
-		excused := reasons[name] != "" || reasons[kind+".*"] != ""
-		switch {
-		case offered && excused:
-			t.Errorf("%s is offered by %s, and excused", name, function)
-		case offered && !functions[function]:
-			t.Errorf("%s: there is no host function %s", name, function)
-		case !offered && !excused:
-			t.Errorf("rdmacore has %s, and no host function offers it", name)
-		}
-	}
-	for name := range offers {
-		if !slices.Contains(exported, name) {
-			t.Errorf("rdmacore has no %s (host function %s)", name, offers[name])
-		}
-	}
-	for name := range reasons {
-		if !strings.HasSuffix(name, "*") && !slices.Contains(exported, name) {
-			t.Errorf("rdmacore has no %s, which is excused", name)
-		}
+	offers := policy.Offers{Row: "host function", Has: func(name string) bool { return functions[name] }, By: operations(), Excused: withoutFunction()}
+	for _, problem := range offers.Missing(exported) {
+		t.Error(problem)
 	}
 }

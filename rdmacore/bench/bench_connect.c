@@ -4,30 +4,15 @@
  * Prints one line a row: name, value, unit.
  */
 #include <malloc.h>
-#include <time.h>
 
 #include "../ctest/check.h"
 #include "../ctest/pair.h"
+#include "bench.h"
 
 #define PORT 7003
 #define CYCLES 20000
 #define ROUNDS 5
 #define MANY 10000
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double difference = *(const double *)a - *(const double *)b;
-
-	return (difference > 0) - (difference < 0);
-}
 
 struct ends {
 	struct core_provider *provider;
@@ -116,10 +101,9 @@ static void bench_cycles(struct core_provider *provider)
 			connect_one(&ends, cycle % 0x7fff, &client, &child);
 			disconnect_one(&ends, client, child);
 		}
-		values[round] = CYCLES / (now() - began);
+		values[round] = CYCLES / (now() - began) * 1e9;
 	}
-	qsort(values, ROUNDS, sizeof(*values), ascending);
-	printf("connect-accept-disconnect %.0f /s\n", values[ROUNDS / 2]);
+	report("connect-accept-disconnect", median(values, ROUNDS), "/s");
 	stop(&ends);
 }
 
@@ -141,9 +125,9 @@ static void bench_many(struct core_provider *provider)
 			first = last;
 	}
 	after = mallinfo2().uordblks;
-	printf("connections-10000-each %.2f KiB\n", (double)(after - before) / MANY / 1024);
-	printf("connections-first-1000 %.4f us\n", first * 1e6 / (MANY / 10));
-	printf("connections-last-1000 %.4f us\n", last * 1e6 / (MANY / 10));
+	report("connections-10000-each", (double)(after - before) / MANY / 1024, "KiB");
+	report("connections-first-1000", first / 1e3 / (MANY / 10), "us");
+	report("connections-last-1000", last / 1e3 / (MANY / 10), "us");
 	for (uint32_t n = 0; n < MANY; n++)
 		disconnect_one(&ends, clients[n], children[n]);
 	stop(&ends);

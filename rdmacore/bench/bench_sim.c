@@ -4,33 +4,18 @@
  *
  * Prints one line a row: name, value, unit.
  */
-#include <time.h>
 
 #include "../ctest/check.h"
 #include "../ctest/sim_net.h"
 #include "../soft_cq.h"
 #include "../soft_mr.h"
 #include "../soft_qp.h"
+#include "bench.h"
 
 #define ROUNDS 9
 #define MESSAGES 20000
 #define LENGTH 8192 /* eight packets */
 #define DEPTH 16
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double difference = *(const double *)a - *(const double *)b;
-
-	return (difference > 0) - (difference < 0);
-}
 
 static void write_all(struct sim_net *net, struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *from,
 		      struct ibv_mr *to)
@@ -80,10 +65,9 @@ int main(void)
 		double begin = now();
 
 		write_all(&net, qps[0], cqs[0], from, to);
-		rates[round] = (double)(soft_sim_count(net.sim).delivered - before) / (now() - begin);
+		rates[round] = (double)(soft_sim_count(net.sim).delivered - before) / (now() - begin) * 1e9;
 	}
-	qsort(rates, ROUNDS, sizeof(*rates), ascending);
-	printf("sim-packets %.0f /s\n", rates[ROUNDS / 2]);
+	report("sim-packets", median(rates, ROUNDS), "/s");
 	CHECK(!soft_dereg_mr(from) && !soft_dereg_mr(to));
 	for (int end = 0; end < 2; end++)
 		CHECK(!soft_destroy_qp(qps[end]) && !soft_destroy_cq(cqs[end]));

@@ -1,7 +1,6 @@
 package verb
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,31 +73,13 @@ func withoutVerb() map[string]string {
 
 // TestOperations wants that everything the core can do is a verb, or on the short list of what is none.
 func TestOperations(t *testing.T) {
-	table, verbs, reasons := NewTable(), operations(), withoutVerb()
+	table := NewTable()
 	exported, err := policy.Operations("../../../rdmacore")
 	if err != nil || len(exported) < 100 {
 		t.Fatalf("%d operations, %v", len(exported), err)
 	}
-	for _, name := range exported {
-		kind, _, _ := strings.Cut(name, ".")
-		verb, offered := verbs[name]
-		switch _, excused := reasons[name]; {
-		case offered && excused:
-			t.Errorf("%s is offered by %s, and excused", name, verb)
-		case offered && table.Lookup(verb) == nil:
-			t.Errorf("%s: there is no verb %s", name, verb)
-		case !offered && !excused && reasons[kind+".*"] == "":
-			t.Errorf("rdmacore has %s, and no verb offers it", name)
-		}
-	}
-	for name := range verbs {
-		if !slices.Contains(exported, name) {
-			t.Errorf("rdmacore has no %s (verb %s)", name, verbs[name])
-		}
-	}
-	for name := range reasons {
-		if !strings.HasSuffix(name, "*") && !slices.Contains(exported, name) {
-			t.Errorf("rdmacore has no %s, which is excused", name)
-		}
+	offers := policy.Offers{Row: "verb", Has: func(name string) bool { return table.Lookup(name) != nil }, By: operations(), Excused: withoutVerb()}
+	for _, problem := range offers.Missing(exported) {
+		t.Error(problem)
 	}
 }
