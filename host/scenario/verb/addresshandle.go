@@ -43,13 +43,7 @@ func addressHandleVerbs() []Verb {
 		{
 			Name: "destroy_ah", Manual: "ibv_destroy_ah(3)", Scalar: "ah", Doc: "Free an address handle.",
 			Arguments: []Argument{{Name: "ah", Type: Handle, Required: true, Doc: "the handle, by the name that `as` gave it"}},
-			Run: func(_ context.Context, call *Call) (Outcome, error) {
-				handle, err := call.Role.Handle(call.Text("ah"))
-				if err != nil {
-					return Outcome{}, err
-				}
-				return Outcome{}, handle.Free()
-			},
+			Run:       freeing("ah", (*lab.Role).Handle),
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
@@ -23,13 +24,7 @@ func resourceVerbs() []Verb {
 		{
 			Name: "dealloc_pd", Manual: "ibv_dealloc_pd(3)", Scalar: "pd", Doc: "Free a protection domain, which nothing may use.",
 			Arguments: []Argument{{Name: "pd", Type: Domain, Required: true, Doc: "the domain, by the name that `as` gave it"}},
-			Run: func(_ context.Context, call *Call) (Outcome, error) {
-				domain, err := call.Role.Domain(call.Text("pd"))
-				if err != nil {
-					return Outcome{}, err
-				}
-				return Outcome{}, domain.Free()
-			},
+			Run:       freeing("pd", (*lab.Role).Domain),
 		},
 		{
 			Name: "create_cq", Manual: "ibv_create_cq(3)", Yields: NewQueue, Doc: "Make a completion queue with a channel of its own.",
@@ -57,13 +52,7 @@ func resourceVerbs() []Verb {
 		{
 			Name: "destroy_cq", Manual: "ibv_destroy_cq(3)", Scalar: "cq", Doc: "Free a completion queue, which no queue pair may use.",
 			Arguments: []Argument{{Name: "cq", Type: Queue, Required: true, Doc: "the queue, by the name that `as` gave it"}},
-			Run: func(_ context.Context, call *Call) (Outcome, error) {
-				queue, err := call.Role.Queue(call.Text("cq"))
-				if err != nil {
-					return Outcome{}, err
-				}
-				return Outcome{}, queue.Free()
-			},
+			Run:       freeing("cq", (*lab.Role).Queue),
 		},
 	}
 }
@@ -91,6 +80,17 @@ func namedQueue(call *Call) (*rdmacore.CQ, error) {
 		return nil, err
 	}
 	return endpoint.CQ(call.Text("side"))
+}
+
+// freeing frees the object that an argument names, before the end of the case.
+func freeing[T any](argument string, find func(*lab.Role, string) (*lab.Object[T], error)) func(context.Context, *Call) (Outcome, error) {
+	return func(_ context.Context, call *Call) (Outcome, error) {
+		object, err := find(call.Role, call.Text(argument))
+		if err != nil {
+			return Outcome{}, err
+		}
+		return Outcome{}, object.Free()
+	}
 }
 
 func resizeCQ(_ context.Context, call *Call) (Outcome, error) {

@@ -48,13 +48,7 @@ func sharedQueueVerbs() []Verb {
 		{
 			Name: "destroy_srq", Manual: "ibv_destroy_srq(3)", Capability: CanShare, Scalar: "srq", Arguments: []Argument{srq},
 			Doc: "Free a shared receive queue, which no queue pair may use (rdma_destroy_srq(3) for one of an id); what was posted disappears.",
-			Run: func(_ context.Context, call *Call) (Outcome, error) {
-				queue, err := call.Role.SharedQueue(call.Text("srq"))
-				if err != nil {
-					return Outcome{}, err
-				}
-				return Outcome{}, queue.Free()
-			},
+			Run: freeing("srq", (*lab.Role).SharedQueue),
 		},
 	}
 }

@@ -42,13 +42,7 @@ func windowVerbs() []Verb {
 		{
 			Name: "dealloc_mw", Manual: "ibv_dealloc_mw(3)", Capability: CanWindow, Scalar: "mw", Arguments: []Argument{window},
 			Doc: "Free a memory window; its key ends.",
-			Run: func(_ context.Context, call *Call) (Outcome, error) {
-				window, err := call.Role.Window(call.Text("mw"))
-				if err != nil {
-					return Outcome{}, err
-				}
-				return Outcome{}, window.Free()
-			},
+			Run: freeing("mw", (*lab.Role).Window),
 		},
 	}
 }
