@@ -18,7 +18,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
-#include "core_ah.h"
+#include "core_ah_table.h"
 
 /* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
 #undef ibv_get_device_list

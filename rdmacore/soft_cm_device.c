@@ -9,7 +9,9 @@
 
 #include "soft_context.h"
 #include "soft_device.h"
+#include "soft_open.h"
 #include "soft_pd.h"
+#include "soft_removal.h"
 
 int soft_cm_open_device(struct soft_cm *cm)
 {

@@ -7,9 +7,12 @@
 
 #include "soft_context.h"
 #include "soft_cq.h"
+#include "soft_cq_create.h"
 #include "soft_device.h"
 #include "soft_join.h"
 #include "soft_qp.h"
+#include "soft_qp_create.h"
+#include "soft_qp_modify.h"
 #include "soft_refusal.h"
 
 /* A queue with a completion channel of its own (ucma_create_cqs of librdmacm). */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "soft_attach.h"
 #include "soft_cm.h"
 #include "soft_device.h"
 #include "soft_multicast.h"

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 
 #include "soft_device.h"
+#include "soft_mr_table.h"
 #include "soft_pd.h"
 #include "soft_qp.h"
+#include "soft_quiesce.h"
+#include "soft_request.h"
 
 #define WINDOW_ACCESS                                                                              \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
@@ -73,32 +76,13 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 	pthread_mutex_lock(&table->lock);
 	disable(table, soft_mr_slot(table, mw->index << 8));
 	pthread_mutex_unlock(&table->lock);
-	soft_pd_quiesce(soft_pd(ibv_mw->pd));
+	soft_quiesce(soft_pd(ibv_mw->pd));
 	pthread_mutex_lock(&table->lock);
 	soft_mr_free_slot(table, mw->index);
 	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&soft_pd(ibv_mw->pd)->users, 1);
 	free(mw);
 	return 0;
-}
-
-int soft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	struct ibv_send_wr wr = {
-		.wr_id = bind->wr_id,
-		.opcode = IBV_WR_BIND_MW,
-		.send_flags = bind->send_flags,
-		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
-	};
-	struct ibv_send_wr *bad;
-	int result;
-
-	if (mw->type != IBV_MW_TYPE_1)
-		return EINVAL;
-	result = soft_post_send(qp, &wr, &bad);
-	if (!result)
-		mw->rkey = wr.bind_mw.rkey;
-	return result;
 }
 
 /* The entry of a BIND_MW: addr is the length, length the rights, lkey the region's key or 0. */

@@ -6,8 +6,11 @@
 #define SOFT_MW_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "soft_request.h"
+struct soft_qp;
+struct soft_send_wqe;
 
 struct soft_mw {
 	struct ibv_mw ibv;
@@ -18,8 +21,6 @@ struct soft_mw {
 struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 /* A bound window ends with it. */
 int soft_dealloc_mw(struct ibv_mw *mw);
-/* ibv_bind_mw(3), type 1: posts the request, and mw->rkey is the new key from then on. */
-int soft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /*
  * Fill in the request to bind: what it needs of the window and of the region is copied, so neither is
@@ -28,7 +29,7 @@ int soft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe);
 
 /*
- * Work on windows has two halves, with soft_pd_quiesce between them where others could be using the old
+ * Work on windows has two halves, with soft_quiesce between them where others could be using the old
  * key.  requester.lock is held.  First half: the old key ends.  False when it is not one that this queue
  * pair may end.
  */

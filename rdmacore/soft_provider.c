@@ -10,15 +10,22 @@
 #include <sys/random.h>
 
 #include "soft_ah.h"
+#include "soft_attach.h"
 #include "soft_cm.h"
 #include "soft_context.h"
 #include "soft_cq.h"
+#include "soft_cq_create.h"
 #include "soft_device.h"
 #include "soft_host.h"
 #include "soft_join.h"
 #include "soft_mr.h"
+#include "soft_open.h"
 #include "soft_pd.h"
 #include "soft_qp.h"
+#include "soft_qp_create.h"
+#include "soft_qp_extended.h"
+#include "soft_qp_modify.h"
+#include "soft_query.h"
 #include "soft_refusal.h"
 #include "soft_srq.h"
 

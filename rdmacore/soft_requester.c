@@ -1,4 +1,4 @@
-#include "soft_qp.h"
+#include "soft_requester.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,6 +6,8 @@
 #include "soft_ah.h"
 #include "soft_cq.h"
 #include "soft_mw.h"
+#include "soft_qp.h"
+#include "soft_request_packet.h"
 #include "soft_segment.h"
 
 #define RNR_RETRY_FOR_EVER 7 /* IBTA 9.7.5.2.8 */
@@ -37,11 +39,6 @@ int soft_requester_init(struct soft_qp *qp)
 		return -ENOMEM;
 	soft_lock_init(&requester->lock);
 	return 0;
-}
-
-void soft_requester_destroy(struct soft_qp *qp)
-{
-	free(qp->requester.ring);
 }
 
 /* The request is over: let go of what it held. */

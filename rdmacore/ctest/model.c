@@ -1,8 +1,11 @@
 #include "model.h"
 
 #include "../soft_cq.h"
+#include "../soft_cq_create.h"
 #include "../soft_mr.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
+#include "../soft_qp_extended.h"
 #include "check.h"
 #include "model_shared.h"
 

@@ -1,5 +1,7 @@
 #include "../soft_mr.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_extended.h"
 #include "../soft_srq.h"
 #include "check.h"
 #include "model.h"

@@ -1,9 +1,14 @@
 #include "sim_wire.h"
 
 #include "../soft_cq.h"
+#include "../soft_cq_create.h"
+#include "../soft_device.h"
 #include "../soft_ip.h"
 #include "../soft_link.h"
+#include "../soft_link_receive.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
 #include "../soft_wire.h"
 #include "check.h"
 

@@ -5,6 +5,7 @@
 #include "../soft_cq.h"
 #include "../soft_mr.h"
 #include "../soft_mw.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
 #include "check.h"
 #include "sim_wire.h"

@@ -1,5 +1,6 @@
 /* Memory windows of both types: bound, used, bound again, invalidated from both sides, refused. */
 #include "../soft_qp.h"
+#include "../soft_requester.h"
 #include "bare.h"
 #include "check.h"
 
