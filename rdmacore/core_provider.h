@@ -183,6 +183,13 @@ struct core_provider {
 #undef CORE_ENTRY
 };
 
+/* Before every function of the table that takes no object: which provider this thread means. */
+static inline void core_select(struct core_provider *provider)
+{
+	if (provider->select)
+		provider->select(provider);
+}
+
 /*
  * Fill the table of one provider.  soft fails only for want of memory or descriptors; verbs fails with ENOENT (libraries absent) or
  * ENOSYS (a library without a function that rdmarun cannot do without), and writes one sentence that

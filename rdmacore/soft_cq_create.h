@@ -10,4 +10,5 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq
 int soft_destroy_cq(struct ibv_cq *cq);
 /* EINVAL when there are more completions than that in it; ENOMEM. */
 int soft_resize_cq(struct ibv_cq *cq, int entries);
+
 #endif

@@ -4,7 +4,6 @@
 
 #include <infiniband/verbs.h>
 
-/* soft_qp_extended.c: the same with builders (ibv_wr_*); EOPNOTSUPP for what its type cannot do */
 /* EOPNOTSUPP for what its type cannot do. */
 struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 /* NULL when it was made without builders. */

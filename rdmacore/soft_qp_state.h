@@ -9,6 +9,7 @@
 
 struct soft_qp;
 
+/* Take both locks. */
 void soft_qp_lock(struct soft_qp *qp);
 void soft_qp_unlock(struct soft_qp *qp);
 /* Enter the state; both locks are held. */
