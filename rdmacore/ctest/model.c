@@ -4,7 +4,9 @@
 #include "../soft_mr.h"
 #include "../soft_qp.h"
 #include "check.h"
+#include "model_post.h"
 #include "model_shared.h"
+#include "model_window.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)
 {
