@@ -2,6 +2,25 @@
  * Inside a measurement: one worker an end, with a thread of its own.  A worker's fields are its thread's,
  * but for what core_measure_prepare does before the thread exists.  Of struct core_measure a worker
  * reads what never changes, and the atomics.
+ *
+ * The files, from the top; each calls those only that stand after it:
+ *
+ *   core_measure_create      a measurement is made, prepared and freed; the table of loops
+ *   core_measure_thread, core_measure_result, core_measure_peek
+ *                            its threads, and what comes of them
+ *   core_measure_latency, core_measure_bandwidth, core_measure_connect, core_measure_serve
+ *                            the loops
+ *   core_measure_connects    connections for the latter two
+ *   core_measure_control     receives, and messages between the ends
+ *   core_measure_idle        nothing to do
+ *   core_measure_completion  what is done
+ *   core_measure_post        what is to do
+ *   core_measure_verify, core_measure_window
+ *                            contents; time
+ *   core_measure_fail        errors, and the stop
+ *   core_measure_layout, core_measure_check
+ *                            what is checked before
+ *   core_measure_worker, core_measure_wire, core_measure
  */
 #ifndef CORE_MEASURE_WORKER_H
 #define CORE_MEASURE_WORKER_H
