@@ -245,7 +245,7 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 }
 
 /* A duplicate: READ again, answer an atomic as before; anything else was done already (IBTA 9.7.5.1.4). */
-static bool repeat(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response)
+static bool answer_again(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response)
 {
 	soft_answer_begin(qp, response, qp->responder.psn - 1);
 	if (packet->opcode == SOFT_ATOMIC_WRITE || packet->opcode == SOFT_FLUSH) {
@@ -283,7 +283,7 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		ahead = 0;
 	}
 	if (ahead < 0)
-		return repeat(qp, packet, response);
+		return answer_again(qp, packet, response);
 	soft_answer_begin(qp, response, responder->psn);
 	if (ahead > 0) {
 		/* One NAK a gap: IBTA 9.7.5.2.8 */
