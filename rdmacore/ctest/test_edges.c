@@ -29,13 +29,13 @@ static void settle(struct wire *wire)
 	sim_net_run(&wire->net, UINT64_MAX);
 }
 
-/* The window is good for that queue pair of side b alone. */
-static void bind_window(struct target *target, struct ibv_qp *qp)
+/* A type 2 window is good for that queue pair of side b alone. */
+static void bind_window(struct target *target, struct ibv_qp *qp, enum ibv_mw_type type)
 {
 	struct side *b = &target->wire.b;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED}, *bad;
 
-	target->mw = soft_alloc_mw(b->host->pd, IBV_MW_TYPE_2);
+	target->mw = soft_alloc_mw(b->host->pd, type);
 	CHECK(target->mw);
 	wr.bind_mw.mw = target->mw;
 	wr.bind_mw.rkey = target->key = ibv_inc_rkey(target->mw->rkey);
@@ -64,7 +64,7 @@ static void open_target(struct target *target, bool local, bool window, enum ibv
 	CHECK(target->mr);
 	target->key = target->mr->rkey;
 	if (window)
-		bind_window(target, b->qp);
+		bind_window(target, b->qp, IBV_MW_TYPE_2);
 }
 
 static void close_target(struct target *target)
@@ -191,7 +191,7 @@ static void test_ranges(void)
 
 enum wrong_key {
 	NO_KEY, NEIGHBOUR, UNKNOWN, ALL_ONES, DEREGISTERED, OTHER_DOMAIN, WITHOUT_RIGHT, FREE_WINDOW,
-	ANOTHERS_WINDOW, WRONG_KEYS
+	ANOTHERS_WINDOW, BOUND_WINDOW /* good for others, not for one's own lists */, WRONG_KEYS
 };
 
 static int right_of(enum ibv_wr_opcode opcode)
@@ -246,7 +246,7 @@ static void check_wrong_key(enum wrong_key wrong, enum ibv_wr_opcode opcode, boo
 		CHECK(target.mw);
 		key = target.mw->rkey;
 	} else if (wrong == ANOTHERS_WINDOW) {
-		bind_window(&target, stranger);
+		bind_window(&target, stranger, IBV_MW_TYPE_2);
 		key = target.key;
 	}
 	if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
@@ -266,7 +266,7 @@ static void check_wrong_key(enum wrong_key wrong, enum ibv_wr_opcode opcode, boo
 static void test_keys(bool local)
 {
 	for (size_t row = 0; row < OPCODES; row++)
-		for (int wrong = NO_KEY; wrong < WRONG_KEYS; wrong++)
+		for (int wrong = NO_KEY; wrong < BOUND_WINDOW; wrong++)
 			check_wrong_key((enum wrong_key)wrong, opcodes[row], local);
 }
 
@@ -329,7 +329,6 @@ static const struct {
 	{IBV_WR_SEND, true, true},
 };
 
-/* A window's key is none for its owner's own lists. */
 static void check_own_key(enum wrong_key wrong, size_t way, bool local)
 {
 	struct ibv_send_wr wr = {.num_sge = 1, .opcode = ways[way].opcode,
@@ -342,9 +341,11 @@ static void check_own_key(enum wrong_key wrong, size_t way, bool local)
 	struct ibv_mr *mr;
 	struct side *a, *b;
 
-	open_target(&target, local, wrong == FREE_WINDOW, IBV_QPT_RC);
+	open_target(&target, local, false, IBV_QPT_RC);
 	a = &target.wire.a;
 	b = &target.wire.b;
+	if (wrong == BOUND_WINDOW)
+		bind_window(&target, b->qp, IBV_MW_TYPE_1);
 	other = soft_alloc_pd(b->host->context);
 	CHECK(other);
 	mr = soft_reg_mr(wrong == OTHER_DOMAIN ? other : b->host->pd, b->memory + FIRST, SIZE,
@@ -355,7 +356,7 @@ static void check_own_key(enum wrong_key wrong, size_t way, bool local)
 			       wrong == NEIGHBOUR   ? mr->lkey ^ 0x80 :
 			       wrong == UNKNOWN     ? mr->lkey + (0x1000 << 8) :
 			       wrong == ALL_ONES    ? UINT32_MAX :
-			       wrong == FREE_WINDOW ? target.key :
+			       wrong == BOUND_WINDOW ? target.key :
 						      mr->lkey};
 	if (wrong == DEREGISTERED)
 		CHECK(!soft_dereg_mr(mr));
@@ -388,8 +389,9 @@ static void check_own_key(enum wrong_key wrong, size_t way, bool local)
 static void test_own_keys(bool local)
 {
 	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
-		for (int wrong = NO_KEY; wrong <= FREE_WINDOW; wrong++)
-			check_own_key((enum wrong_key)wrong, way, local);
+		for (int wrong = NO_KEY; wrong < WRONG_KEYS; wrong++)
+			if (wrong != FREE_WINDOW && wrong != ANOTHERS_WINDOW)
+				check_own_key((enum wrong_key)wrong, way, local);
 }
 
 /* An entry of no bytes is of no memory, whatever its key is; in front, between, and behind. */
