@@ -423,8 +423,42 @@ static void test_empty_entries(bool local)
 	close_target(&target);
 }
 
+/* What cannot be registered (ibv_reg_mr(3)): the remote rights that write need the local one. */
+static void test_registration(void)
+{
+	static uint8_t memory[64];
+	const struct {
+		void *address;
+		size_t length;
+		uint64_t iova;
+		int access, error;
+	} rows[] = {
+		{memory, 64, 0, 0, 0},
+		{memory, 64, 0, IBV_ACCESS_REMOTE_READ, 0},
+		{memory, 64, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL},
+		{memory, 64, 0, IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
+		{memory, 64, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, 0},
+		{memory, 64, 0, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
+		{memory, 64, 0, 1 << 19, EOPNOTSUPP},
+		{memory, SIZE_MAX, 0, 0, EINVAL},
+		{memory, 64, UINT64_MAX - 62, 0, EINVAL},
+	};
+	struct wire wire;
+
+	wire_open_local(&wire, IBV_QPT_RC);
+	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		struct ibv_mr *mr = soft_reg_mr_iova(wire.a.host->pd, rows[row].address, rows[row].length,
+						     rows[row].iova, rows[row].access);
+
+		CHECK(rows[row].error ? !mr && errno == rows[row].error : !!mr);
+		CHECK(!mr || !soft_dereg_mr(mr));
+	}
+	wire_close(&wire);
+}
+
 int main(void)
 {
+	test_registration();
 	test_ranges();
 	for (int local = 0; local < 2; local++) {
 		test_keys(local);

@@ -193,7 +193,7 @@ static void test_zero_based(struct bench *bench)
 /* Binding what is not allowed, and invalidating what is not one's own. */
 static void test_refused(struct bench *bench)
 {
-	for (int wrong = 0; wrong < 6; wrong++) {
+	for (int wrong = 0; wrong < 7; wrong++) {
 		struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_2);
 		struct ibv_mr *mr = bindable(bench);
 		struct ibv_mr *read_only = bench->provider->ibv_reg_mr(
@@ -222,6 +222,10 @@ static void test_refused(struct bench *bench)
 			break;
 		case 4: /* an unbound window */
 			invalidate(&server, mw->rkey, IBV_WC_MW_BIND_ERR);
+			break;
+		case 6: /* an older key of a bound window */
+			bind_type_2(&server, mw, info, IBV_WC_SUCCESS);
+			invalidate(&server, mw->rkey ^ 1, IBV_WC_MW_BIND_ERR);
 			break;
 		case 5: /* a region is no window */
 			CHECK(!bare_recv(&server, 1, 4096, 64));
@@ -297,7 +301,8 @@ static void test_not_posted(struct bench *bench)
 		unsigned int access, flags;
 	} rows[] = {
 		{NULL, mr, IBV_ACCESS_REMOTE_WRITE, 0}, {foreign, mr, IBV_ACCESS_REMOTE_WRITE, 0},
-		{own, NULL, IBV_ACCESS_REMOTE_WRITE, 0}, {own, foreign_mr, IBV_ACCESS_REMOTE_WRITE, 0},
+		{foreign, foreign_mr, IBV_ACCESS_REMOTE_WRITE, 0}, {own, NULL, IBV_ACCESS_REMOTE_WRITE, 0},
+		{own, foreign_mr, IBV_ACCESS_REMOTE_WRITE, 0},
 		{own, mr, IBV_ACCESS_MW_BIND, 0}, {own, mr, IBV_ACCESS_REMOTE_WRITE, IBV_SEND_INLINE},
 	};
 	struct ibv_mw_bind bind = {.bind_info = range(mr, bench, IBV_ACCESS_REMOTE_WRITE)};
