@@ -126,6 +126,8 @@ static inline void complete(struct soft_qp *qp, enum ibv_wc_status status)
 static void fail(struct soft_qp *qp, enum ibv_wc_status status)
 {
 	complete(qp, status);
+	if (soft_qp_state(qp) == IBV_QPS_ERR) /* there was no room for that completion */
+		return;
 	if (qp->service == SOFT_RELIABLE_CONNECTION) {
 		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		return;
