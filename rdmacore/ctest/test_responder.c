@@ -13,20 +13,6 @@
 #define FILL 0xc3
 #define OLD_KEY (500 << 8 | 1) /* of a place that no key was ever made for */
 
-/* Side b answers, as its link would have it do. */
-static bool answer(struct side *b, const struct soft_packet *packet, struct soft_packet *response)
-{
-	struct soft_qp *qp = soft_qp(b->qp);
-	bool answers;
-
-	soft_lock_take(&qp->responder.lock);
-	answers = soft_responder_receive(qp, packet, response);
-	if (!answers && qp->segmentation)
-		answers = soft_responder_stream(qp, response) || soft_responder_acknowledge(qp, response);
-	soft_lock_release(&qp->responder.lock);
-	return answers;
-}
-
 static void open_wire(struct wire *wire, bool local, enum ibv_qp_type type)
 {
 	if (local)
@@ -91,7 +77,7 @@ static void test_answers(bool local)
 
 		if (exchanges[row].receive)
 			wire_receive(&wire.b, 64);
-		CHECK(answer(&wire.b, &packet, &response));
+		CHECK(wire_answer(&wire.b, &packet, &response));
 		CHECK(response.opcode == exchanges[row].answer && response.syndrome == exchanges[row].syndrome);
 		CHECK(response.msn == exchanges[row].msn);
 		CHECK(response.psn == (newest ? (expected - 1) & SOFT_PSN_MASK : packet.psn));
@@ -143,7 +129,7 @@ static void expect_refused(struct wire *wire, const struct soft_packet *packet, 
 			   const char *name)
 {
 	struct soft_packet response;
-	bool answers = answer(&wire->b, packet, &response);
+	bool answers = wire_answer(&wire->b, packet, &response);
 
 	if (!answers || response.syndrome != syndrome)
 		fprintf(stderr, "%s: syndrome 0x%x\n", name, answers ? response.syndrome : 0);
@@ -152,7 +138,7 @@ static void expect_refused(struct wire *wire, const struct soft_packet *packet, 
 	for (uint32_t byte = 0; byte < WIRE_SIZE; byte++)
 		CHECK(wire->b.memory[byte] == FILL);
 	/* And it is the last word. */
-	CHECK(!answer(&wire->b, packet, &response));
+	CHECK(!wire_answer(&wire->b, packet, &response));
 	soft_qp_settle(soft_qp(wire->b.qp));
 	CHECK(soft_qp_state(soft_qp(wire->b.qp)) == IBV_QPS_ERR);
 }
@@ -251,7 +237,7 @@ static void test_dropped(bool local)
 		wire_receive(&wire.b, 64);
 		atomic_store(&qp->state, rows[row].state);
 		packet = request(&wire, rows[row].service | SOFT_SEND_ONLY, FIRST_PSN);
-		CHECK(answer(&wire.b, &packet, &response) == rows[row].executed);
+		CHECK(wire_answer(&wire.b, &packet, &response) == rows[row].executed);
 		CHECK((wire.b.memory[0] == FILL) == !rows[row].executed);
 		CHECK(qp->receive.consumed == rows[row].executed);
 		atomic_store(&qp->state, IBV_QPS_RTS);
