@@ -3,6 +3,8 @@
  * which completions are an event, and what keeps a queue from being destroyed.
  */
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "../soft_ah.h"
 #include "../soft_context.h"
@@ -41,9 +43,11 @@ static void expect_overrun(struct sim_host *host)
 {
 	enum ibv_event_type types[ALL_EVENTS];
 
-	/* Each once, however many completions are lost. */
+	/* Each once, however many completions are lost; in no order, where two threads lose them. */
 	CHECK(events_of(host, types) == 2);
-	CHECK(types[0] == IBV_EVENT_CQ_ERR && types[1] == IBV_EVENT_QP_FATAL);
+	CHECK(types[0] != types[1]);
+	for (int event = 0; event < 2; event++)
+		CHECK(types[event] == IBV_EVENT_CQ_ERR || types[event] == IBV_EVENT_QP_FATAL);
 }
 
 static void expect_successes(struct side *side, int count)
@@ -70,6 +74,12 @@ static void test_sender(bool local)
 		for (int request = 0; request < ROOM; request++)
 			wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
 		sim_net_run(&wire.net, UINT64_MAX);
+		CHECK(!soft_resize_cq(wire.a.cq, ROOM));
+		CHECK(soft_resize_cq(wire.a.cq, ROOM - 1) == EINVAL);
+		/* And full with what came since the first was polled. */
+		wire_completion(&wire.a, IBV_WC_SUCCESS);
+		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+		sim_net_run(&wire.net, UINT64_MAX);
 		expect_successes(&wire.a, ROOM);
 		CHECK(events_of(wire.a.host, types) == 0);
 	}
@@ -85,6 +95,7 @@ static void test_sender(bool local)
 /* The same of receives, of messages of one packet and of several; the sender is told (IBTA 10.10.2.2). */
 static void test_receiver(bool local, uint32_t length)
 {
+	enum ibv_event_type types[ALL_EVENTS];
 	struct wire wire;
 
 	if (local)
@@ -97,6 +108,14 @@ static void test_receiver(bool local, uint32_t length)
 	for (int message = 0; message < ROOM + 1; message++) {
 		wire_post(&wire.a, &wire.b, IBV_WR_SEND, length);
 		sim_net_run(&wire.net, wire.net.fabric.clock.now(&wire.net.fabric.clock) + SOFT_MILLISECOND);
+	}
+	if (length > 8) { /* unread, they go with what they are about */
+		CHECK(!soft_destroy_qp(wire.b.qp) && !soft_destroy_cq(wire.b.cq));
+		CHECK(events_of(wire.b.host, types) == 0);
+		wire.b.cq = sim_cq(wire.b.host, 1); /* for wire_close */
+		wire.b.qp = sim_qp(wire.b.host, IBV_QPT_RC, wire.b.cq, 1);
+		wire_close(&wire);
+		return;
 	}
 	expect_overrun(wire.b.host);
 	CHECK(soft_qp_state(soft_qp(wire.b.qp)) == IBV_QPS_ERR);
@@ -131,6 +150,56 @@ static void test_unreliable_sender(void)
 	expect_successes(&wire.a, ROOM);
 	CHECK(!soft_destroy_ah(ah));
 	wire_close(&wire);
+}
+
+struct poster {
+	struct wire *wire;
+	struct side *from, *to;
+	_Atomic int *waiting;
+};
+
+static void *post_too_much(void *argument)
+{
+	struct poster *poster = argument;
+
+	atomic_fetch_sub(poster->waiting, 1);
+	while (atomic_load(poster->waiting))
+		sched_yield();
+	for (int request = 0; request < WIRE_DEPTH; request++) {
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+
+		wr.send_flags = poster->from == &poster->wire->a ? IBV_SEND_SIGNALED : 0;
+		CHECK(!soft_post_send(poster->from->qp, &wr, &bad));
+	}
+	return NULL;
+}
+
+/* Both halves of a queue pair find no room at the same time, each under a lock of its own: told once all the same. */
+static void test_both_halves(void)
+{
+	for (int round = 0; round < 20; round++) {
+		_Atomic int waiting = 2;
+		struct poster posters[2];
+		pthread_t threads[2];
+		struct wire wire;
+
+		wire_open_local(&wire, IBV_QPT_RC);
+		shrink(&wire.a);
+		for (int receive = 0; receive < WIRE_DEPTH; receive++) {
+			wire_receive(&wire.a, 8);
+			wire_receive(&wire.b, 8);
+		}
+		for (int way = 0; way < 2; way++) {
+			posters[way] = (struct poster){&wire, way ? &wire.b : &wire.a, way ? &wire.a : &wire.b,
+						       &waiting};
+			CHECK(!pthread_create(&threads[way], NULL, post_too_much, &posters[way]));
+		}
+		for (int way = 0; way < 2; way++)
+			CHECK(!pthread_join(threads[way], NULL));
+		expect_overrun(wire.a.host);
+		CHECK(soft_qp_state(soft_qp(wire.a.qp)) == IBV_QPS_ERR);
+		wire_close(&wire);
+	}
 }
 
 /* --- room for receives ------------------------------------------------------------------------ */
@@ -300,6 +369,7 @@ int main(void)
 		test_notifications(local);
 	}
 	test_unreliable_sender();
+	test_both_halves();
 	test_room();
 	return 0;
 }
