@@ -334,7 +334,7 @@ static int watch_child(int (*work)(struct world *world), struct world *world)
 	return status;
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !SANITIZED
 static int read_processor_clock(struct world *world)
 {
 	(void)world;
