@@ -7,10 +7,8 @@ void soft_async_raise(struct ibv_context *context, struct soft_async_event *even
 
 void soft_async_raise_once(struct ibv_context *context, struct soft_async_event *event)
 {
-	if (event->raised)
-		return;
-	event->raised = true;
-	soft_async_raise(context, event);
+	if (!atomic_exchange(&event->raised, true))
+		soft_async_raise(context, event);
 }
 
 int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *out)

@@ -18,7 +18,7 @@
 struct soft_async_event {
 	struct soft_event_node node;
 	enum ibv_event_type type;
-	bool raised; /* soft_async_raise_once: it was; under a lock of the object it is about */
+	_Atomic bool raised; /* soft_async_raise_once: it was; by either half of a queue pair */
 	union {
 		struct ibv_cq *cq;
 		struct ibv_qp *qp;

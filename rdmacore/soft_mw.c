@@ -174,18 +174,21 @@ static bool allows(const struct soft_mr_slot *region, struct soft_pd *pd,
 }
 
 /* table->lock is held. */
-static bool enable(struct soft_qp *qp, struct soft_mr_table *table, const struct soft_send_wqe *wqe)
+static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *table,
+				  const struct soft_send_wqe *wqe)
 {
 	struct soft_mr_slot *slot = soft_mr_slot(table, wqe->immediate);
 	struct soft_mr_slot *region = soft_mr_slot(table, wqe->sge[0].lkey);
 	uint64_t address = wqe->remote_address;
 
 	if ((wqe->rkey ^ wqe->immediate) & ~KEY_TAG || !is_window(slot, soft_pd(qp->ibv.pd)))
-		return false;
+		return SOFT_MW_REFUSED;
+	if (slot->region)
+		return SOFT_MW_TAKEN;
 	if (!wqe->sge[0].addr) /* unbound, and nothing else */
-		return true;
+		return SOFT_MW_BOUND;
 	if (!region || !allows(region, soft_pd(qp->ibv.pd), wqe))
-		return false;
+		return SOFT_MW_REFUSED;
 	slot->region = wqe->sge[0].lkey >> 8;
 	region->windows++;
 	atomic_store_explicit(&slot->access, wqe->sge[0].length, memory_order_release);
@@ -201,16 +204,16 @@ static bool enable(struct soft_qp *qp, struct soft_mr_table *table, const struct
 			      wqe->queue_key == IBV_MW_TYPE_2 ? qp->ibv.qp_num : 0,
 			      memory_order_release);
 	atomic_store_explicit(&slot->key, wqe->rkey, memory_order_release);
-	return true;
+	return SOFT_MW_BOUND;
 }
 
-bool soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+enum soft_mw_result soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 {
 	struct soft_mr_table *table = table_of(qp);
-	bool enabled;
+	enum soft_mw_result result;
 
 	pthread_mutex_lock(&table->lock);
-	enabled = enable(qp, table, wqe);
+	result = enable(qp, table, wqe);
 	pthread_mutex_unlock(&table->lock);
-	return enabled;
+	return result;
 }

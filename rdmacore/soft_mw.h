@@ -34,8 +34,15 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
  * pair may end.
  */
 bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe);
-/* Second half of a BIND_MW.  False when the region, its range or its rights do not allow it. */
-bool soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe);
+
+enum soft_mw_result {
+	SOFT_MW_BOUND,
+	SOFT_MW_REFUSED, /* the region, its range or its rights do not allow it */
+	SOFT_MW_TAKEN, /* another queue pair bound the window since the first half, which is due again */
+};
+
+/* Second half of a BIND_MW. */
+enum soft_mw_result soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe);
 /* SEND_WITH_INV came, and responder.lock is held: the key, of a type 2 window of qp, ends. */
 bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key);
 

@@ -12,6 +12,8 @@
 #include "soft_segment.h"
 #include "soft_transmit.h"
 
+#define TIMEOUT_MAX 31 /* IBTA 9.9.2.1.1 */
+
 static bool valid(const struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & IBV_QP_PORT && attr->port_num != SOFT_PORT)
@@ -26,7 +28,10 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 		return false;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > SOFT_MAX_RD_ATOMIC)
 		return false;
-	if (mask & IBV_QP_ALT_PATH && attr->alt_port_num != SOFT_PORT)
+	if (mask & IBV_QP_ALT_PATH && (attr->alt_port_num != SOFT_PORT || attr->alt_timeout > TIMEOUT_MAX))
+		return false;
+	/* Cut to its five bits, 32 would be no timeout at all. */
+	if (mask & IBV_QP_TIMEOUT && attr->timeout > TIMEOUT_MAX)
 		return false;
 	/* There is one path, so the queue pair is always on it (IBTA 17.2.8: no automatic migration). */
 	if (mask & IBV_QP_PATH_MIG_STATE && attr->path_mig_state != IBV_MIG_MIGRATED)
@@ -71,7 +76,7 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		own->min_rnr_timer = attr->min_rnr_timer & SOFT_RNR_TIMER_MASK;
 	if (mask & IBV_QP_TIMEOUT)
-		qp->requester.ack_timeout = soft_ack_timeout(own->timeout = attr->timeout & 0x1f);
+		qp->requester.ack_timeout = soft_ack_timeout(own->timeout = attr->timeout);
 	if (mask & IBV_QP_RETRY_CNT)
 		qp->requester.retries = qp->requester.retries_left = own->retry_cnt = attr->retry_cnt & 7;
 	if (mask & IBV_QP_RNR_RETRY)

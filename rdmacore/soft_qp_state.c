@@ -49,7 +49,7 @@ void soft_qp_enter(struct soft_qp *qp, enum ibv_qp_state state)
 		soft_qp_forget_peer(qp);
 		qp->attr = (struct ibv_qp_attr){0};
 		for (int event = 0; event < SOFT_QP_EVENTS; event++)
-			qp->events[event].raised = false;
+			atomic_store(&qp->events[event].raised, false);
 	}
 }
 

@@ -22,7 +22,8 @@ void soft_requester_sent(struct soft_qp *qp);
  * true, and the caller passes soft_quiesce with no lock held before it calls end.
  */
 bool soft_requester_begin_local(struct soft_qp *qp);
-void soft_requester_end_local(struct soft_qp *qp);
+/* True: as begin, once more. */
+bool soft_requester_end_local(struct soft_qp *qp);
 /* An acknowledgement or a response came back. */
 void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet);
 /* The delay of requester.wait has passed: go back and send again, or give up. */

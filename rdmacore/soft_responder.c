@@ -187,14 +187,17 @@ static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 	whole.rkey = packet->rkey;
 	whole.remote_address = packet->remote_address;
 	whole.length = packet->length;
-	if (packet->selectivity == SOFT_SELECT_REGION &&
-	    !soft_mr_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address,
-			    &whole.length)) {
-		soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+	if (packet->selectivity == SOFT_SELECT_REGION) {
+		/* It names a region, so that its key is looked at even when that has no bytes. */
+		if (!soft_mr_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address,
+				    &whole.length) ||
+		    !soft_answer_reach(qp, &whole, access)) {
+			soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+			return;
+		}
+	} else if (!soft_answer_target(qp, &whole, access, response, &segment)) {
 		return;
 	}
-	if (!soft_answer_target(qp, &whole, access, response, &segment))
-		return;
 	atomic_thread_fence(memory_order_seq_cst);
 	answer_placed(response);
 }

@@ -31,7 +31,7 @@ static bool transmit(struct soft_qp *qp)
 	struct soft_multicast_members *group = NULL;
 	struct soft_qp *failed_peer = NULL;
 	enum ibv_qp_state state = soft_qp_state(qp);
-	bool failed, local, more;
+	bool failed, local, more, again;
 
 	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
 		if (qp->segmentation)
@@ -55,10 +55,10 @@ static bool transmit(struct soft_qp *qp)
 		soft_qp_settle(qp);
 	more = qp->service == SOFT_UNRELIABLE_DATAGRAM && (failed_peer || group);
 	settle_peers(failed_peer, group);
-	if (local) {
+	for (again = local; again;) {
 		soft_quiesce(soft_pd(qp->ibv.pd));
 		soft_lock_take(&requester->lock);
-		soft_requester_end_local(qp);
+		again = soft_requester_end_local(qp);
 		soft_lock_release(&requester->lock);
 	}
 	return local || more;
