@@ -448,6 +448,9 @@ int core_create_ah(struct core_provider *provider, struct ibv_pd *pd, struct ibv
 /* To whom sent the datagram of wc; grh is the beginning of its receive buffer. */
 int core_create_ah_from_wc(struct core_provider *provider, struct ibv_pd *pd, struct ibv_wc *wc,
 			   struct ibv_grh *grh, uint8_t port, uint32_t *number);
+/* ibv_init_ah_from_wc(3): the attributes of such a handle, on a port. */
+int core_init_ah_from_wc(struct core_provider *provider, struct ibv_context *context, struct ibv_wc *wc,
+			 struct ibv_grh *grh, uint8_t port, struct ibv_ah_attr *attr);
 /* -EINVAL for a number that is stale or of another PD. */
 int core_destroy_ah(struct core_provider *provider, struct ibv_pd *pd, uint32_t number);
 

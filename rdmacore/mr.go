@@ -56,8 +56,9 @@ func (pd *PD) hold(op string, m *Memory, offset, length int, access Access, regi
 	}
 	mr := &MR{pd: pd, memory: m, length: length}
 	if err = checkRights(op, access); err == nil {
-		named, result := register(address, &mr.c)
-		mr.address = named
+		var c *C.struct_ibv_mr
+		named, result := register(address, &c)
+		mr.c, mr.address = c, named
 		err = pinned(check(op, int(result)))
 	}
 	if err != nil {

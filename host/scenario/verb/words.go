@@ -24,6 +24,22 @@ func qpStateNames() []string   { return namesOf(rdmacore.ParseQPState) }
 // AccessNames are the rights that a buffer can have.
 func AccessNames() []string { return namesOf(rdmacore.ParseAccess) }
 
+// standardFields is IBV_WC_STANDARD_FLAGS.
+const standardFields = "STANDARD"
+
+// FieldNames are the fields of completions that a queue can have.
+func FieldNames() []string {
+	return append([]string{standardFields}, namesOf(rdmacore.ParseWCFields)...)
+}
+
+// ParseField is the field, or the fields, of a name.
+func ParseField(name string) (rdmacore.WCFields, error) {
+	if name == standardFields {
+		return rdmacore.WCFieldsStandard, nil
+	}
+	return rdmacore.ParseWCFields(name)
+}
+
 // BackingNames are what the memory of a buffer can be.
 func BackingNames() []string { return namesOf(rdmacore.ParseBacking) }
 
