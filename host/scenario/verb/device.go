@@ -73,7 +73,7 @@ func deviceVerbs() []Verb {
 			Doc: "Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has ibv_query_device alone.",
 		},
 		{
-			Name: "query_rt_values", Manual: "ibv_query_rt_values_ex(3)", Yields: Value, Run: queryRTValues,
+			Name: "query_rt_values", Manual: "ibv_query_rt_values_ex(3)", Capability: CanStamp, Yields: Value, Run: queryRTValues,
 			Doc:     "Read the clock of the role's device, from which completion_ts comes.",
 			Results: []Result{{Name: "raw_clock", Type: Integer, Varies: true, Doc: "ticks; hca_core_clock thousand of them are a second"}},
 		},
