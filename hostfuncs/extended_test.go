@@ -219,11 +219,18 @@ func TestPartitionKeysAndECE(t *testing.T) {
 	if index := must(t, i, "get_pkey_index", p.active, 1, 0xffff); index != 0 {
 		t.Errorf("index %d", index)
 	}
-	for _, words := range [][]uint64{{0, 0, 0}, {0, 2, 0}, {0, 256, 0}, {0, 1, 1}, {0, 1, 0xffffffff}} {
-		expect(t, i, syscall.EINVAL, "query_pkey", words...)
-	}
-	for _, words := range [][]uint64{{0, 1, 0x1234}, {0, 1, 0x1ffff}, {0, 9, 0xffff}} {
-		expect(t, i, syscall.EINVAL, "get_pkey_index", words...)
+	for _, row := range []struct {
+		want  syscall.Errno
+		name  string
+		words []uint64
+	}{
+		{syscall.ENOENT, "query_pkey", []uint64{0, 0, 0}}, {syscall.ENOENT, "query_pkey", []uint64{0, 2, 0}},
+		{syscall.ENOENT, "query_pkey", []uint64{0, 1, 1}}, {syscall.EINVAL, "query_pkey", []uint64{0, 256, 0}},
+		{syscall.EINVAL, "query_pkey", []uint64{0, 1, 0xffffffff}},
+		{syscall.ENOENT, "get_pkey_index", []uint64{0, 1, 0x1234}}, {syscall.ENOENT, "get_pkey_index", []uint64{0, 9, 0xffff}},
+		{syscall.EINVAL, "get_pkey_index", []uint64{0, 1, 0x1ffff}}, {syscall.EINVAL, "get_pkey_index", []uint64{0, 256, 0xffff}},
+	} {
+		expect(t, i, row.want, row.name, row.words...)
 	}
 	expect(t, i, syscall.EBADF, "query_pkey", p.pd, 1, 0)
 	expect(t, i, syscall.EBADF, "get_pkey_index", p.pd, 1, 0xffff)
@@ -241,11 +248,12 @@ func TestWayBackOfADatagram(t *testing.T) {
 	p := connectPair(t)
 	i := p.Instance
 	put(i, wcAt, WC{WCFlags: uint32(rdmacore.WCGRH)})
-	header := [40]byte{20: 0x45, 32: 127, 35: 9, 36: 127, 39: 1} // IPv4, from 127.0.0.9 to 127.0.0.1
+	header := [40]byte{20: 0x45, 28: 17, 32: 127, 35: 9, 36: 127, 39: 1} // IPv4, from 127.0.0.9 to 127.0.0.1
 	put(i, bufferAt, header)
 	must(t, i, "init_ah_from_wc", 0, wcAt, bufferAt, ahAttrAt)
 	attr := take[AHAttr](i, ahAttrAt)
-	if attr.DGID != [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 9} || attr.IsGlobal != 1 || attr.PortNum != 1 {
+	if attr.DGID != [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 9} || attr.IsGlobal != 1 ||
+		attr.HopLimit != 17 || attr.PortNum != 1 {
 		t.Errorf("attributes %+v", attr)
 	}
 	must(t, i, "create_ah", p.pd, ahAttrAt, postedAt)

@@ -14,7 +14,7 @@ func partitionFunctions() []Function {
 			Doc:     "Tells a partition key of a port (ibv_query_pkey(3)).",
 			Params:  []Param{ep, port, {"index", U32, "", "in the port's table"}},
 			Result:  "the key, its highest bit telling a full member from a limited one",
-			Errors:  "EINVAL: no such port or index; some libraries say ENOENT.",
+			Errors:  "ENOENT: there is no such port or index. EINVAL: no number of a port or an index.",
 			binding: bind3((*Instance).queryPKey),
 		},
 		{
@@ -22,7 +22,7 @@ func partitionFunctions() []Function {
 			Doc:     "Finds a partition key in a port's table (ibv_get_pkey_index(3)).",
 			Params:  []Param{ep, port, {"pkey", U32, "", "the key"}},
 			Result:  "its index",
-			Errors:  "EINVAL: no such port, or the key is not in its table; some libraries say ENOENT.",
+			Errors:  "ENOENT: there is no such port, or the key is not in its table. EINVAL: no number of a port, or more than 16 bits.",
 			binding: bind3((*Instance).getPKeyIndex),
 		},
 	}

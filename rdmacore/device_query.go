@@ -32,7 +32,7 @@ func (d *Device) Index() int {
 }
 
 // PKey is the partition key at an index of a port's table, its highest bit telling a full member from a limited
-// one (ibv_query_pkey(3)).  EINVAL for a port or an index that there is not.
+// one (ibv_query_pkey(3)).  ENOENT for a port or an index that there is not.
 func (d *Device) PKey(port, index int) (uint16, error) {
 	const op = "ibv_query_pkey"
 	if err := d.checkPort(op, port); err != nil {
@@ -48,7 +48,7 @@ func (d *Device) PKey(port, index int) (uint16, error) {
 	return uint16(key), nil
 }
 
-// PKeyIndex is the index of a partition key in a port's table (ibv_get_pkey_index(3)).  EINVAL where it is not in
+// PKeyIndex is the index of a partition key in a port's table (ibv_get_pkey_index(3)).  ENOENT where it is not in
 // it, or without such a port.
 func (d *Device) PKeyIndex(port int, key uint16) (int, error) {
 	const op = "ibv_get_pkey_index"
