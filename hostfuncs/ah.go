@@ -38,6 +38,14 @@ func ahFunctions() []Function {
 			binding: bind4((*Instance).createAHFromWC),
 		},
 		{
+			Name: "init_ah_from_wc", Since: v1_4, Capability: CapabilityWork,
+			Doc: "Writes the way back to a datagram's sender, of which create_ah makes a handle (ibv_init_ah_from_wc(3)).",
+			Params: []Param{{"ep", HandleOf, "ep", "on whose device; 0 for the default device"}, {"wc", In, "wc", "of the receive"},
+				{"grh", In, "bytes", "the first 40 bytes of its buffer"}, {"attr", Out, "ah_attr", ""}},
+			Errors:  "EINVAL: there is no header.",
+			binding: bind4((*Instance).initAHFromWC),
+		},
+		{
 			Name: "destroy_ah", Since: v1_2, Capability: CapabilityWork,
 			Doc:     "Destroys an address handle (ibv_destroy_ah(3)).",
 			Params:  []Param{{"ah", HandleOf, "ah", ""}},
@@ -67,6 +75,31 @@ func (i *Instance) createAHFromWC(pdHandle Handle, at, grhAt, out Pointer) int32
 	return i.newAH(pdHandle, out, func(pd *rdmacore.PD) (*rdmacore.AH, error) {
 		return pd.CreateAHFromWC(&wcs[0], grh, 1)
 	})
+}
+
+func (i *Instance) initAHFromWC(epHandle Handle, at, grhAt, out Pointer) int32 {
+	device, failed := i.deviceOf(epHandle)
+	if failed != 0 {
+		return failed
+	}
+	wcs, errno := view[rdmacore.WC](i, at, 1)
+	if errno != 0 {
+		return i.badPointer("wc", errno)
+	}
+	grh, errno := i.bytes(grhAt, rdmacore.GRHLength)
+	if errno != 0 {
+		return i.badPointer("grh", errno)
+	}
+	attrs, errno := view[AHAttr](i, out, 1)
+	if errno != 0 {
+		return i.badPointer("attr", errno)
+	}
+	attr, err := device.InitAHFromWC(&wcs[0], grh, 1)
+	if err != nil {
+		return i.fail(err)
+	}
+	attrs[0] = ahAttrOf(&attr)
+	return 0
 }
 
 func (i *Instance) newAH(pdHandle Handle, at Pointer, create func(*rdmacore.PD) (*rdmacore.AH, error)) int32 {

@@ -44,6 +44,20 @@ func eceFunctions() []Function {
 			binding: bind3((*Instance).rejectECE),
 		},
 		{
+			Name: "set_ece", Since: v1_4, Capability: CapabilityWork,
+			Doc:     "Sets the options of a QP itself, before it is in RTR (ibv_set_ece(3)).",
+			Params:  []Param{{"qp", HandleOf, "qp", ""}, {"ece", In, "ece", ""}},
+			Errors:  "EOPNOTSUPP: the device has none of that vendor.",
+			binding: bind2((*Instance).setECE),
+		},
+		{
+			Name: "query_ece", Since: v1_4, Capability: CapabilityWork,
+			Doc:     "Writes the options of a QP: those it can have before it is in RTR, those in use afterwards (ibv_query_ece(3)).",
+			Params:  []Param{{"qp", HandleOf, "qp", ""}, {"ece", InOut, "ece", ""}},
+			Errors:  "EOPNOTSUPP: the device has none.",
+			binding: bind2((*Instance).queryECE),
+		},
+		{
 			Name: "notify", Since: v1_1, Capability: CapabilityCM,
 			Doc: "Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)): " +
 				"COMM_EST (4), data before the peer's last message, brings ESTABLISHED.",
@@ -59,9 +73,11 @@ func (i *Instance) setLocalECE(handle Handle, at Pointer) int32 {
 	if errno != 0 {
 		return i.badPointer("ece", errno)
 	}
-	return i.onID(handle, func(id *rdmacore.ID) error {
-		return id.SetLocalECE(rdmacore.ECE{VendorID: ece.VendorID, Options: ece.Options, CompMask: ece.CompMask})
-	})
+	return i.onID(handle, func(id *rdmacore.ID) error { return id.SetLocalECE(ece.core()) })
+}
+
+func (e *ECE) core() rdmacore.ECE {
+	return rdmacore.ECE{VendorID: e.VendorID, Options: e.Options, CompMask: e.CompMask}
 }
 
 func (i *Instance) getRemoteECE(handle Handle, at Pointer) int32 {
@@ -73,11 +89,39 @@ func (i *Instance) getRemoteECE(handle Handle, at Pointer) int32 {
 	if err != nil {
 		return i.fail(err)
 	}
+	return i.writeECE(at, ece)
+}
+
+func (i *Instance) writeECE(at Pointer, ece rdmacore.ECE) int32 {
 	out := ECE{StructSize: 16, VendorID: ece.VendorID, Options: ece.Options, CompMask: ece.CompMask}
 	if errno := writeSized(i, at, &out); errno != 0 {
 		return i.badPointer("ece", errno)
 	}
 	return 0
+}
+
+func (i *Instance) setECE(handle Handle, at Pointer) int32 {
+	ece, errno := readSized[ECE](i, at)
+	if errno != 0 {
+		return i.badPointer("ece", errno)
+	}
+	qp, ok := i.qps.get(handle)
+	if !ok {
+		return i.badHandle(KindQP)
+	}
+	return i.result(qp.SetECE(ece.core()))
+}
+
+func (i *Instance) queryECE(handle Handle, at Pointer) int32 {
+	qp, ok := i.qps.get(handle)
+	if !ok {
+		return i.badHandle(KindQP)
+	}
+	ece, err := qp.QueryECE()
+	if err != nil {
+		return i.fail(err)
+	}
+	return i.writeECE(at, ece)
 }
 
 func (i *Instance) rejectECE(handle Handle, privateData Pointer, length uint32) int32 {

@@ -23,6 +23,8 @@ func Enums() []Enum {
 		enumOf("wc_status", "WC", "WC", "How a work request ended.", rdmacore.ParseWCStatus, 64),
 		enumOf("wc_opcode", "WC", "WC", "What kind of work request ended.", rdmacore.ParseWCOpcode, 0x100),
 		flagsOf("wc_flags", "WC", "WC", "Which fields of a completion are valid.", rdmacore.ParseWCFlags),
+		withStandard(flagsOf("wc_fields", "WC_FIELD", "WCField", "What the completions of an extended CQ have (enum ibv_create_cq_wc_flags).", rdmacore.ParseWCFields)),
+		flagsOf("rereg_flags", "REREG", "Rereg", "What of a memory region changes (enum ibv_rereg_mr_flags).", rdmacore.ParseReregFlags),
 		{
 			Name: "addr_info_flags", Prefix: "RAI", GoName: "AddrInfoFlags", GoTo: "AddrInfo", Flags: true,
 			Doc:    "What kind of endpoint to make (rdma_getaddrinfo(3)).",
@@ -52,6 +54,12 @@ func Enums() []Enum {
 		},
 		errnos(),
 	}
+}
+
+// withStandard adds the fields of wc as one value (IBV_WC_STANDARD_FLAGS).
+func withStandard(e Enum) Enum {
+	e.Values = append(e.Values, EnumValue{"STANDARD", uint32(rdmacore.WCFieldsStandard)})
+	return e
 }
 
 type enum interface {

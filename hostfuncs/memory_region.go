@@ -73,6 +73,12 @@ func (i *Instance) deallocPD(handle Handle) int32 {
 }
 
 func (i *Instance) regMR(pdHandle Handle, start Pointer, length, access uint32, out Pointer) int32 {
+	return i.register(pdHandle, start, length, out, func(pd *rdmacore.PD) (*rdmacore.MR, error) {
+		return pd.RegMR(i.region, int(start), int(length), rdmacore.Access(access))
+	})
+}
+
+func (i *Instance) register(pdHandle Handle, start Pointer, length uint32, out Pointer, register func(*rdmacore.PD) (*rdmacore.MR, error)) int32 {
 	pd, ok := i.pds.get(pdHandle)
 	if !ok {
 		return i.badHandle(KindPD)
@@ -84,7 +90,7 @@ func (i *Instance) regMR(pdHandle Handle, start Pointer, length, access uint32, 
 	if errno != 0 {
 		return i.badPointer("mr", errno)
 	}
-	mr, err := pd.RegMR(i.region, int(start), int(length), rdmacore.Access(access))
+	mr, err := register(pd)
 	if err != nil {
 		return i.fail(err)
 	}

@@ -29,6 +29,9 @@ func operations() map[string]string {
 		"ID.SetAFOnly": "set_option", "ID.SetAckTimeout": "set_option", "ID.SetIBPath": "set_option", "ID.SetOption": "set_option",
 		"ID.SetReuseAddr": "set_option", "ID.SetTOS": "set_option", "ID.SrcPort": "src_port", "ID.WriteEvent": "write_event",
 		"MR.Address": "reg_mr", "MR.Dereg": "dereg_mr", "MR.LKey": "reg_mr", "MR.RKey": "reg_mr",
+		"CQ.PollTimestamps": "poll_cq_timestamps", "CQ.WaitTimestamps": "wait_cq_timestamps", "Device.CreateCQEx": "create_cq_ex",
+		"Device.InitAHFromWC": "init_ah_from_wc", "Device.PKey": "query_pkey", "Device.PKeyIndex": "get_pkey_index", "Device.RawClock": "query_rt_values",
+		"MR.Rereg": "rereg_mr", "PD.RegMRIova": "reg_mr_iova", "QP.QueryECE": "query_ece", "QP.SetECE": "set_ece",
 		"MW.Dealloc": "dealloc_mw", "MW.RKey": "bind_mw",
 		"PD.AllocMW": "alloc_mw", "PD.CreateAH": "create_ah", "PD.CreateAHFromWC": "create_ah_from_wc", "PD.CreateSRQ": "create_srq",
 		"PD.Dealloc": "dealloc_pd", "PD.RegMR": "reg_mr",
@@ -63,7 +66,7 @@ func withoutFunction() map[string]string {
 			"EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
 		shared: "Device.GetAsyncEvent",
-		given:  "Device.IWARP ID.Device ID.Listening ID.PD ID.PortSpace ID.Synchronous",
+		given:  "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		atGuest:  "QP.PostRecv QP.PostSend SRQ.PostRecv",

@@ -15,7 +15,8 @@ func Functions() []Function {
 		workFunctions(), cqFunctions(), idFunctions(), completeFunctions(), acknowledgeFunctions(),
 		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
 		srqFunctions(), ahFunctions(), mwFunctions(), notifyFunctions(), groupFunctions(),
-		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions())
+		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions(), extendedCQFunctions(),
+		regionFunctions(), partitionFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.
@@ -41,6 +42,8 @@ func Structs() []Struct {
 		structOf[MWBind]("mw_bind", "What a memory window is bound to (ibv_mw_bind)."),
 		structOf[DeviceAttr]("device_attr", "What a device can do (ibv_device_attr)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
+		structOf[Timestamp]("timestamp", "When a completion came; 0 in what the CQ was not made with, and of failures."),
+		structOf[MRChange]("mr_change", "What a memory region shall be (the arguments of ibv_rereg_mr)."),
 	}
 }
 

@@ -89,6 +89,7 @@ func TestStructsOfTheDataPathAreTheCores(t *testing.T) {
 		"recv_wr": {structOf[RecvWR]("", ""), structOf[rdmacore.RecvWR]("", "")},
 		"sge":     {structOf[SGE]("", ""), structOf[rdmacore.SGE]("", "")},
 		"wc":      {structOf[WC]("", ""), structOf[rdmacore.WC]("", "")},
+		"stamp":   {structOf[Timestamp]("", ""), structOf[rdmacore.Timestamp]("", "")},
 	} {
 		ours, cores := pair[0], pair[1]
 		if ours.Size != cores.Size {

@@ -40,18 +40,42 @@ func (pd *PD) CreateAHFromWC(wc *WC, grh []byte, port int) (*AH, error) {
 	if pd == nil || pd.c == nil {
 		return nil, closed(op, "PD")
 	}
-	if len(grh) < GRHLength || port < 0 || port > 255 {
-		return nil, fail(op, syscall.EINVAL, "%d bytes of header, port %d", len(grh), port)
+	completion, header, err := wayBack(op, wc, grh, port)
+	if err != nil {
+		return nil, err
 	}
-	// Copies: the buffer may change meanwhile, and cgo wants no Go pointers inside.
-	header := *(*C.struct_ibv_grh)(unsafe.Pointer(unsafe.SliceData(grh)))
-	completion := *(*C.struct_ibv_wc)(unsafe.Pointer(wc))
 	var number C.uint32_t
 	if err := check(op, int(C.core_create_ah_from_wc(pd.device.provider.c, pd.c, &completion, &header,
 		C.uint8_t(port), &number))); err != nil {
 		return nil, err
 	}
 	return &AH{uint32(number), pd}, nil
+}
+
+// InitAHFromWC is the way back to a datagram's sender, of which CreateAH makes a handle (ibv_init_ah_from_wc(3)); its
+// arguments and errors are those of PD.CreateAHFromWC.
+func (d *Device) InitAHFromWC(wc *WC, grh []byte, port int) (AHAttr, error) {
+	const op = "ibv_init_ah_from_wc"
+	if !d.open() {
+		return AHAttr{}, closed(op, "device")
+	}
+	completion, header, err := wayBack(op, wc, grh, port)
+	if err != nil {
+		return AHAttr{}, err
+	}
+	var c C.struct_ibv_ah_attr
+	if err := check(op, int(C.core_init_ah_from_wc(d.provider.c, d.c, &completion, &header, C.uint8_t(port), &c))); err != nil {
+		return AHAttr{}, err
+	}
+	return fromCAHAttr(&c), nil
+}
+
+// wayBack copies completion and header: the buffer may change meanwhile, and cgo wants no Go pointers inside.
+func wayBack(op string, wc *WC, grh []byte, port int) (completion C.struct_ibv_wc, header C.struct_ibv_grh, err error) {
+	if len(grh) < GRHLength || port < 0 || port > 255 {
+		return completion, header, fail(op, syscall.EINVAL, "%d bytes of header, port %d", len(grh), port)
+	}
+	return *(*C.struct_ibv_wc)(unsafe.Pointer(wc)), *(*C.struct_ibv_grh)(unsafe.Pointer(unsafe.SliceData(grh))), nil
 }
 
 // Number names the handle in SendWR.AH; 0 once it is destroyed.

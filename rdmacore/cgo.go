@@ -17,6 +17,8 @@ package rdmacore
 // #cgo nocallback hot_post_srq_recv
 // #cgo noescape hot_poll_cq
 // #cgo nocallback hot_poll_cq
+// #cgo noescape hot_poll_cq_ex
+// #cgo nocallback hot_poll_cq_ex
 // #include "core.h"
 //
 // /* A negative errno in the upper half when a request was refused, the number posted in the lower. */
@@ -62,6 +64,12 @@ package rdmacore
 // {
 // 	return core_poll_cq((struct ibv_cq *)cq, max, wc, attempts);
 // }
+//
+// static inline int hot_poll_cq_ex(uintptr_t cq, uint64_t wc_flags, int max, struct ibv_wc *wc,
+// 				 struct core_wc_time *times, uint32_t attempts)
+// {
+// 	return core_poll_cq_ex((struct ibv_cq *)cq, wc_flags, max, wc, times, attempts);
+// }
 import "C"
 
 import (
@@ -93,6 +101,12 @@ func hotPostSRQRecv(srq unsafe.Pointer, wrs []RecvWR, sges []SGE, base uintptr, 
 func hotPollCQ(cq unsafe.Pointer, wcs []WC, attempts uint32) int {
 	return int(C.hot_poll_cq(C.uintptr_t(uintptr(cq)), C.int(len(wcs)),
 		(*C.struct_ibv_wc)(unsafe.Pointer(unsafe.SliceData(wcs))), C.uint32_t(attempts)))
+}
+
+func hotPollCQEx(cq unsafe.Pointer, fields WCFields, wcs []WC, stamps []Timestamp, attempts uint32) int {
+	return int(C.hot_poll_cq_ex(C.uintptr_t(uintptr(cq)), C.uint64_t(fields), C.int(len(wcs)),
+		(*C.struct_ibv_wc)(unsafe.Pointer(unsafe.SliceData(wcs))),
+		(*C.struct_core_wc_time)(unsafe.Pointer(unsafe.SliceData(stamps))), C.uint32_t(attempts)))
 }
 
 // posted takes a hot_result apart.

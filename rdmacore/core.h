@@ -290,6 +290,9 @@ int core_modify_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv
 		   int mask);
 int core_query_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		  int mask, struct ibv_qp_init_attr *init_attr);
+/* A vendor's options of the queue pair itself (ibv_set_ece(3), ibv_query_ece(3)); -EOPNOTSUPP. */
+int core_set_ece(struct core_provider *provider, struct ibv_qp *qp, const struct ibv_ece *ece);
+int core_query_ece(struct core_provider *provider, struct ibv_qp *qp, struct ibv_ece *ece);
 
 /* --- core_memory.c --------------------------------------------------------------------------- */
 
@@ -297,6 +300,21 @@ int core_alloc_pd(struct core_provider *provider, struct ibv_context *context, s
 int core_dealloc_pd(struct core_provider *provider, struct ibv_pd *pd);
 int core_reg_mr(struct core_provider *provider, struct ibv_pd *pd, void *address, size_t length,
 		int access, struct ibv_mr **mr);
+/* The same with an address of the caller's for the first byte: what work requests name it by. */
+int core_reg_mr_iova(struct core_provider *provider, struct ibv_pd *pd, void *address, size_t length,
+		     uint64_t iova, int access, struct ibv_mr **mr);
+/* What a region stands for after core_rereg_mr. */
+enum core_rereg {
+	CORE_REREG_NEW,
+	CORE_REREG_OLD,
+	CORE_REREG_UNKNOWN, /* only core_dereg_mr is left to be done with it */
+};
+/*
+ * ibv_rereg_mr(3): flags, enum ibv_rereg_mr_flags, says which of pd, address and length, and access count.
+ * The keys may be others afterwards.  Of a refusal *outcome says what is left.
+ */
+int core_rereg_mr(struct core_provider *provider, struct ibv_mr *mr, int flags, struct ibv_pd *pd,
+		  void *address, size_t length, int access, enum core_rereg *outcome);
 int core_dereg_mr(struct core_provider *provider, struct ibv_mr *mr);
 
 /* --- core_cq.c ------------------------------------------------------------------------------- */
@@ -322,6 +340,28 @@ int core_get_cq_event(struct core_provider *provider, struct ibv_comp_channel *c
  * errno.  attempts 1 is ibv_poll_cq(3).
  */
 int core_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, uint32_t attempts);
+
+/* --- core_cq_extended.c ---------------------------------------------------------------------- */
+
+/*
+ * ibv_create_cq_ex(3), with wc_flags of enum ibv_create_cq_wc_flags: a queue that core_poll_cq_ex polls.
+ * Otherwise it is used and destroyed as one of core_create_cq.  -EOPNOTSUPP for fields that the device has not.
+ */
+int core_create_cq_ex(struct core_provider *provider, struct ibv_context *context, int entries,
+		      struct ibv_comp_channel *channel, uint64_t wc_flags, struct ibv_cq **cq);
+
+/* When a completion came (ibv_create_cq_ex(3)); 0 where that was not asked for, and of failures. */
+struct core_wc_time {
+	uint64_t raw; /* ticks of the device's clock, see core_query_rt_values */
+	uint64_t wallclock; /* nanoseconds since 1970 */
+};
+
+/*
+ * As core_poll_cq, by ibv_start_poll, ibv_next_poll and ibv_end_poll.  wc_flags are those the queue was
+ * made with: the fields of other flags are 0.  times, which may be NULL, is an array like wc.
+ */
+int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, int max, struct ibv_wc *wc,
+		    struct core_wc_time *times, uint32_t attempts);
 
 /* --- core_work.c ----------------------------------------------------------------------------- */
 
@@ -406,6 +446,9 @@ int core_create_ah(struct core_provider *provider, struct ibv_pd *pd, struct ibv
 /* To whom sent the datagram of wc; grh is the beginning of its receive buffer. */
 int core_create_ah_from_wc(struct core_provider *provider, struct ibv_pd *pd, struct ibv_wc *wc,
 			   struct ibv_grh *grh, uint8_t port, uint32_t *number);
+/* ibv_init_ah_from_wc(3): the attributes of such a handle, on a port. */
+int core_init_ah_from_wc(struct core_provider *provider, struct ibv_context *context, struct ibv_wc *wc,
+			 struct ibv_grh *grh, uint8_t port, struct ibv_ah_attr *attr);
 /* -EINVAL for a number that is stale or of another PD. */
 int core_destroy_ah(struct core_provider *provider, struct ibv_pd *pd, uint32_t number);
 
@@ -438,6 +481,19 @@ int core_get_devices(struct core_provider *provider, struct ibv_context ***conte
 void core_free_devices(struct core_provider *provider, struct ibv_context **contexts);
 int core_query_device(struct core_provider *provider, struct ibv_context *context,
 		      struct ibv_device_attr *attr);
+/* ibv_query_device_ex(3); where the device has no such call, orig_attr alone, and the rest 0. */
+int core_query_device_ex(struct core_provider *provider, struct ibv_context *context,
+			 struct ibv_device_attr_ex *attr);
+/* ibv_query_rt_values_ex(3): the device's clock in its ticks, hca_core_clock kHz.  -EOPNOTSUPP. */
+int core_query_rt_values(struct ibv_context *context, uint64_t *raw_clock);
+/* The kernel's number of the device; -1 for none (ibv_get_device_index(3)). */
+int core_device_index(struct core_provider *provider, struct ibv_context *context);
+/* pkey is in host byte order. */
+int core_query_pkey(struct core_provider *provider, struct ibv_context *context, uint8_t port, int index,
+		    uint16_t *pkey);
+/* The index, or a negative errno. */
+int core_get_pkey_index(struct core_provider *provider, struct ibv_context *context, uint8_t port,
+			uint16_t pkey);
 int core_query_port(struct core_provider *provider, struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr);
 /* type is enum ibv_gid_type, or UINT32_MAX where the library does not tell it. */

@@ -43,6 +43,15 @@ int core_create_ah_from_wc(struct core_provider *provider, struct ibv_pd *pd, st
 	return ah ? insert(provider, ah, number) : core_errno();
 }
 
+int core_init_ah_from_wc(struct core_provider *provider, struct ibv_context *context, struct ibv_wc *wc,
+			 struct ibv_grh *grh, uint8_t port, struct ibv_ah_attr *attr)
+{
+	if (!provider->ibv_init_ah_from_wc)
+		return -ENOSYS;
+	errno = EINVAL; /* where the library says no more than -1 */
+	return core_verbs_result(provider->ibv_init_ah_from_wc(context, port, wc, grh, attr));
+}
+
 int core_destroy_ah(struct core_provider *provider, struct ibv_pd *pd, uint32_t number)
 {
 	struct core_ah_table *table = &provider->address_handles;

@@ -1,6 +1,7 @@
 /* Completion queues and completion channels. */
 #include "core_count.h"
 #include "core_fd.h"
+#include "core_pause.h"
 
 int core_create_comp_channel(struct core_provider *provider, struct ibv_context *context,
 			     struct ibv_comp_channel **channel, int *fd)
@@ -92,16 +93,6 @@ int core_get_cq_event(struct core_provider *provider, struct ibv_comp_channel *c
 	return 0;
 }
 
-/* Tells the processor that this is a spin loop: less power, and the sibling thread gets the core. */
-static inline void spin_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("isb" ::: "memory");
-#endif
-}
-
 int core_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, uint32_t attempts)
 {
 	for (;;) {
@@ -114,6 +105,6 @@ int core_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, uint32_t attempt
 		if (attempts <= 1)
 			return 0;
 		attempts--;
-		spin_pause();
+		core_pause();
 	}
 }

@@ -28,6 +28,67 @@ int core_query_device(struct core_provider *provider, struct ibv_context *contex
 	return core_verbs_result(provider->ibv_query_device(context, attr));
 }
 
+/* As the inline ibv_query_device_ex of verbs.h. */
+int core_query_device_ex(struct core_provider *provider, struct ibv_context *context,
+			 struct ibv_device_attr_ex *attr)
+{
+	struct verbs_context *extended = verbs_get_ctx_op(context, query_device_ex);
+	int result;
+
+	if (extended) {
+		result = extended->query_device_ex(context, NULL, attr, sizeof(*attr));
+		if (result != EOPNOTSUPP && result != ENOSYS)
+			return core_verbs_result(result);
+	}
+	memset(attr, 0, sizeof(*attr));
+	return core_query_device(provider, context, &attr->orig_attr);
+}
+
+#define NANOSECONDS UINT64_C(1000000000) /* in a second */
+
+/* Drivers have all ticks in tv_nsec, whatever a tick is; a full one would have been carried over. */
+int core_query_rt_values(struct ibv_context *context, uint64_t *raw_clock)
+{
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	int result = core_verbs_result(ibv_query_rt_values_ex(context, &values));
+
+	if (result)
+		return result;
+	if (!(values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK))
+		return -EOPNOTSUPP;
+	*raw_clock = (uint64_t)values.raw_clock.tv_sec * NANOSECONDS + (uint64_t)values.raw_clock.tv_nsec;
+	return 0;
+}
+
+int core_device_index(struct core_provider *provider, struct ibv_context *context)
+{
+	return provider->ibv_get_device_index ? provider->ibv_get_device_index(context->device) : -1;
+}
+
+int core_query_pkey(struct core_provider *provider, struct ibv_context *context, uint8_t port, int index,
+		    uint16_t *pkey)
+{
+	__be16 wire;
+
+	if (!provider->ibv_query_pkey)
+		return -ENOSYS;
+	if (provider->ibv_query_pkey(context, port, index, &wire))
+		return core_errno();
+	*pkey = be16toh(wire);
+	return 0;
+}
+
+int core_get_pkey_index(struct core_provider *provider, struct ibv_context *context, uint8_t port,
+			uint16_t pkey)
+{
+	int index;
+
+	if (!provider->ibv_get_pkey_index)
+		return -ENOSYS;
+	index = provider->ibv_get_pkey_index(context, port, htobe16(pkey));
+	return index < 0 ? core_errno() : index;
+}
+
 /*
  * As the inline ibv_query_port of verbs.h: the exported function fills only the fields that the first
  * version of the struct had, so the device's own operation is asked where there is one.

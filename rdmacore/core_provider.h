@@ -86,6 +86,7 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 	ENTRY(ibv_free_device_list)                                                                \
 	ENTRY(ibv_get_device_name)                                                                 \
 	ENTRY(ibv_get_device_guid)                                                                 \
+	ENTRY(ibv_get_device_index)                                                                \
 	ENTRY(ibv_open_device)                                                                     \
 	ENTRY(ibv_close_device)                                                                    \
 	ENTRY(ibv_query_device)                                                                    \
@@ -107,6 +108,8 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 	ENTRY(ibv_create_qp)                                                                       \
 	ENTRY(ibv_modify_qp)                                                                       \
 	ENTRY(ibv_query_qp)                                                                        \
+	ENTRY(ibv_set_ece)                                                                         \
+	ENTRY(ibv_query_ece)                                                                       \
 	ENTRY(ibv_destroy_qp)                                                                      \
 	ENTRY(ibv_qp_to_qp_ex)                                                                     \
 	ENTRY(_ibv_query_gid_ex)                                                                   \

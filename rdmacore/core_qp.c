@@ -189,3 +189,20 @@ int core_query_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_
 		return -ENOSYS;
 	return core_verbs_result(provider->ibv_query_qp(qp, attr, mask, init_attr));
 }
+
+int core_set_ece(struct core_provider *provider, struct ibv_qp *qp, const struct ibv_ece *ece)
+{
+	struct ibv_ece copy = *ece;
+
+	if (!provider->ibv_set_ece)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_set_ece(qp, &copy));
+}
+
+int core_query_ece(struct core_provider *provider, struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	*ece = (struct ibv_ece){0};
+	if (!provider->ibv_query_ece)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_query_ece(qp, ece));
+}

@@ -18,11 +18,20 @@ type CQ struct {
 	provider *Provider
 	id       *ID // that made it with its QP and destroys it with it; nil for one of CreateCQ
 	waiter   lazyWaiter
+	extended bool // of CreateCQEx, with these fields
+	fields   WCFields
 }
 
 // CreateCQ makes a completion queue for at least entries completions (ibv_create_cq(3)).
 func (d *Device) CreateCQ(entries int) (*CQ, error) {
-	const op = "ibv_create_cq"
+	return d.createCQ("ibv_create_cq", entries,
+		func(channel *C.struct_ibv_comp_channel, c **C.struct_ibv_cq) C.int {
+			return C.core_create_cq(d.provider.c, d.c, C.int(entries), channel, c)
+		})
+}
+
+func (d *Device) createCQ(op string, entries int,
+	create func(*C.struct_ibv_comp_channel, **C.struct_ibv_cq) C.int) (*CQ, error) {
 	if !d.open() {
 		return nil, closed(op, "device")
 	}
@@ -37,7 +46,7 @@ func (d *Device) CreateCQ(entries int) (*CQ, error) {
 		return nil, err
 	}
 	var c *C.struct_ibv_cq
-	if err := check(op, int(C.core_create_cq(p.c, d.c, C.int(entries), channel, &c))); err != nil {
+	if err := check(op, int(create(channel, &c))); err != nil {
 		C.core_destroy_comp_channel(p.c, channel)
 		return nil, err
 	}
@@ -119,16 +128,25 @@ func (c *CQ) Poll(wcs []WC) (int, error) { return c.PollN(wcs, 1) }
 
 // PollN is Poll that looks again while the queue is empty, at most attempts times in all, without leaving
 // C: roughly 50 ns an attempt, so keep it to some thousands and use Wait for more.
-func (c *CQ) PollN(wcs []WC, attempts uint32) (int, error) {
+func (c *CQ) PollN(wcs []WC, attempts uint32) (int, error) { return c.poll(wcs, nil, attempts) }
+
+// poll fills stamps too, which is nil or as long as wcs.
+func (c *CQ) poll(wcs []WC, stamps []Timestamp, attempts uint32) (n int, err error) {
+	op := "ibv_poll_cq"
 	if !c.open() {
-		return 0, closed("ibv_poll_cq", "CQ")
+		return 0, closed(op, "CQ")
 	}
 	if len(wcs) == 0 {
 		return 0, nil
 	}
-	n := hotPollCQ(unsafe.Pointer(c.c), wcs, attempts)
+	if c.extended {
+		op = "ibv_start_poll"
+		n = hotPollCQEx(unsafe.Pointer(c.c), c.fields, wcs, stamps, attempts)
+	} else {
+		n = hotPollCQ(unsafe.Pointer(c.c), wcs, attempts)
+	}
 	if n < 0 {
-		return 0, check("ibv_poll_cq", n)
+		return 0, check(op, n)
 	}
 	return n, nil
 }

@@ -22,16 +22,18 @@ const (
 // Wait polls until there is at least one completion and returns how many it took, at most len(wcs).  It
 // busy-polls first, for latency, and turns to short sleeps when nothing comes.  The error wraps ctx.Err()
 // when ctx ends first.
-func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
+func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) { return c.wait(ctx, wcs, nil) }
+
+func (c *CQ) wait(ctx context.Context, wcs []WC, stamps []Timestamp) (int, error) {
 	if len(wcs) == 0 {
 		return 0, fail("ibv_poll_cq", syscall.EINVAL, "no room for completions")
 	}
 	if c.open() && c.provider.clock.Virtual() {
-		return c.waitVirtually(ctx, wcs)
+		return c.waitVirtually(ctx, wcs, stamps)
 	}
 	attempts, sleep := uint32(firstAttempts), firstSleep
 	for slice := 0; ; slice++ {
-		n, err := c.PollN(wcs, attempts)
+		n, err := c.poll(wcs, stamps, attempts)
 		if n != 0 || err != nil {
 			return n, err
 		}
@@ -50,9 +52,9 @@ func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 }
 
 // waitVirtually is Wait on a virtual clock: nothing can come while everyone waits but by moving the clock.
-func (c *CQ) waitVirtually(ctx context.Context, wcs []WC) (n int, err error) {
+func (c *CQ) waitVirtually(ctx context.Context, wcs []WC, stamps []Timestamp) (n int, err error) {
 	found := c.provider.clock.virtual.wait(ctx, func() bool {
-		n, err = c.Poll(wcs)
+		n, err = c.poll(wcs, stamps, 1)
 		return n != 0 || err != nil
 	})
 	if !found {

@@ -16,39 +16,6 @@ type Device struct {
 	async    lazyWaiter
 }
 
-// DeviceAttr is what a device can do (ibv_query_device(3)).
-type DeviceAttr struct {
-	FirmwareVersion string
-	NodeGUID        uint64
-	SystemImageGUID uint64
-	VendorID        uint32
-	VendorPartID    uint32
-	HardwareVersion uint32
-	MaxMRSize       uint64 // bytes
-	PageSizeCap     uint64 // a bit for each page size
-	CapFlags        uint32 // enum ibv_device_cap_flags
-	MaxQP           int
-	MaxQPWR         int // work requests in one work queue
-	MaxSGE          int
-	MaxSGERead      int // entries of an RDMA READ
-	MaxCQ           int
-	MaxCQE          int
-	MaxMR           int
-	MaxPD           int
-	MaxQPRdAtom     int // as target: responder_resources
-	MaxQPInitRdAtom int // as initiator: initiator_depth
-	MaxSRQ          int
-	MaxSRQWR        int
-	MaxSRQSGE       int
-	MaxAH           int
-	MaxMW           int
-	MaxMulticast    int
-	MaxPkeys        int
-	LocalCAAckDelay int // 4.096 us * 2^n
-	PhysicalPorts   int
-	Atomic          bool
-}
-
 // Devices lists the devices (rdma_get_devices(3)); none is not an error.
 func (p *Provider) Devices() ([]*Device, error) {
 	const op = "rdma_get_devices"
@@ -182,47 +149,4 @@ func (d *Device) GUID() uint64 {
 		return 0
 	}
 	return uint64(C.core_device_guid(d.provider.c, d.c))
-}
-
-// Attr asks the device for its limits.
-func (d *Device) Attr() (DeviceAttr, error) {
-	const op = "ibv_query_device"
-	if !d.open() {
-		return DeviceAttr{}, closed(op, "device")
-	}
-	var c C.struct_ibv_device_attr
-	if err := check(op, int(C.core_query_device(d.provider.c, d.c, &c))); err != nil {
-		return DeviceAttr{}, err
-	}
-	return DeviceAttr{
-		FirmwareVersion: C.GoString(&c.fw_ver[0]),
-		NodeGUID:        fromNetworkOrder(uint64(c.node_guid)),
-		SystemImageGUID: fromNetworkOrder(uint64(c.sys_image_guid)),
-		VendorID:        uint32(c.vendor_id),
-		VendorPartID:    uint32(c.vendor_part_id),
-		HardwareVersion: uint32(c.hw_ver),
-		MaxMRSize:       uint64(c.max_mr_size),
-		PageSizeCap:     uint64(c.page_size_cap),
-		CapFlags:        uint32(c.device_cap_flags),
-		MaxQP:           int(c.max_qp),
-		MaxQPWR:         int(c.max_qp_wr),
-		MaxSGE:          int(c.max_sge),
-		MaxSGERead:      int(c.max_sge_rd),
-		MaxCQ:           int(c.max_cq),
-		MaxCQE:          int(c.max_cqe),
-		MaxMR:           int(c.max_mr),
-		MaxPD:           int(c.max_pd),
-		MaxQPRdAtom:     int(c.max_qp_rd_atom),
-		MaxQPInitRdAtom: int(c.max_qp_init_rd_atom),
-		MaxSRQ:          int(c.max_srq),
-		MaxSRQWR:        int(c.max_srq_wr),
-		MaxSRQSGE:       int(c.max_srq_sge),
-		MaxAH:           int(c.max_ah),
-		MaxMW:           int(c.max_mw),
-		MaxMulticast:    int(c.max_mcast_grp),
-		MaxPkeys:        int(c.max_pkeys),
-		LocalCAAckDelay: int(c.local_ca_ack_delay),
-		PhysicalPorts:   int(c.phys_port_cnt),
-		Atomic:          c.atomic_cap != C.IBV_ATOMIC_NONE,
-	}, nil
 }

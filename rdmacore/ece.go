@@ -35,3 +35,29 @@ func (id *ID) GetRemoteECE() (ECE, error) {
 	}
 	return ECE{VendorID: uint32(c.vendor_id), Options: uint32(c.options), CompMask: uint32(c.comp_mask)}, nil
 }
+
+// SetECE sets the options of the queue pair itself, before it is ready to receive (ibv_set_ece(3)).  EOPNOTSUPP
+// where the device has none of that vendor.
+func (q *QP) SetECE(ece ECE) error {
+	const op = "ibv_set_ece"
+	if !q.open() {
+		return closed(op, "QP")
+	}
+	c := C.struct_ibv_ece{vendor_id: C.uint32_t(ece.VendorID), options: C.uint32_t(ece.Options),
+		comp_mask: C.uint32_t(ece.CompMask)}
+	return check(op, int(C.core_set_ece(q.id.native(), q.c, &c)))
+}
+
+// QueryECE is what options the queue pair has: those that it can have before SetECE and the transition to RTR,
+// those in use afterwards (ibv_query_ece(3)).  EOPNOTSUPP where the device has none.
+func (q *QP) QueryECE() (ECE, error) {
+	const op = "ibv_query_ece"
+	if !q.open() {
+		return ECE{}, closed(op, "QP")
+	}
+	var c C.struct_ibv_ece
+	if err := check(op, int(C.core_query_ece(q.id.native(), q.c, &c))); err != nil {
+		return ECE{}, err
+	}
+	return ECE{VendorID: uint32(c.vendor_id), Options: uint32(c.options), CompMask: uint32(c.comp_mask)}, nil
+}

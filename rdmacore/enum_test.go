@@ -56,6 +56,8 @@ func TestNames(t *testing.T) {
 	roundTrip(t, wcStatusNames, ParseWCStatus, WCStatus.String)
 	roundTrip(t, wcOpcodeNames, ParseWCOpcode, WCOpcode.String)
 	roundTrip(t, wcFlagsNames, ParseWCFlags, WCFlags.String)
+	roundTrip(t, wcFieldsNames, ParseWCFields, WCFields.String)
+	roundTrip(t, reregFlagsNames, ParseReregFlags, ReregFlags.String)
 	roundTrip(t, asyncNames, ParseAsyncEventType, AsyncEventType.String)
 	roundTrip(t, rejectNames, nil, rejectNames.name)
 	roundTrip(t, sidrNames, nil, sidrNames.name)

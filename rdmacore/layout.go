@@ -43,4 +43,7 @@ const (
 	_ = -(unsafe.Offsetof(WC{}.SLID) ^ unsafe.Offsetof(C.struct_ibv_wc{}.slid))
 	_ = -(unsafe.Offsetof(WC{}.SL) ^ unsafe.Offsetof(C.struct_ibv_wc{}.sl))
 	_ = -(unsafe.Offsetof(WC{}.DLIDPathBits) ^ unsafe.Offsetof(C.struct_ibv_wc{}.dlid_path_bits))
+
+	_ = -(unsafe.Sizeof(Timestamp{}) ^ C.sizeof_struct_core_wc_time)
+	_ = -(unsafe.Offsetof(Timestamp{}.Wallclock) ^ unsafe.Offsetof(C.struct_core_wc_time{}.wallclock))
 )

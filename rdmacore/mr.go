@@ -13,24 +13,54 @@ type Access uint32
 
 // MR is a registered memory region.
 type MR struct {
-	c      *C.struct_ibv_mr
-	pd     *PD
-	memory *Memory
-	length int
+	c       *C.struct_ibv_mr
+	pd      *PD
+	memory  *Memory
+	address uint64 // of its first byte, as work requests name it
+	length  int
+	spare   *Memory // what a change that failed halfway may have left to the device
 }
 
 // RegMR registers length bytes of m from offset (ibv_reg_mr(3)) and holds a reference to m until Dereg.
 // EFAULT when they do not lie in m, EBADF when m is unmapped, EINVAL for a remote right to write without
 // the local one, ENOMEM when the memory cannot be pinned (ulimit -l).
 func (pd *PD) RegMR(m *Memory, offset, length int, access Access) (*MR, error) {
-	const op = "ibv_reg_mr"
+	return pd.hold("ibv_reg_mr", m, offset, length, access,
+		func(address unsafe.Pointer, c **C.struct_ibv_mr) (uint64, C.int) {
+			return uint64(uintptr(address)),
+				C.core_reg_mr(pd.device.provider.c, pd.c, address, C.size_t(length), C.int(access), c)
+		})
+}
+
+// RegMRIova is RegMR with an address of the caller's choice, by which work requests of both sides name the first
+// byte (ibv_reg_mr_iova(3)).  A device may want that its offset in a page is that of the memory.
+func (pd *PD) RegMRIova(m *Memory, offset, length int, iova uint64, access Access) (*MR, error) {
+	return pd.hold("ibv_reg_mr_iova", m, offset, length, access,
+		func(address unsafe.Pointer, c **C.struct_ibv_mr) (uint64, C.int) {
+			return iova, C.core_reg_mr_iova(pd.device.provider.c, pd.c, address, C.size_t(length),
+				C.uint64_t(iova), C.int(access), c)
+		})
+}
+
+// registration makes a region of memory at an address, and says by what address work requests name it.
+type registration func(address unsafe.Pointer, c **C.struct_ibv_mr) (named uint64, result C.int)
+
+// hold registers memory and refers to it as long as the region is there.
+func (pd *PD) hold(op string, m *Memory, offset, length int, access Access, register registration) (*MR, error) {
 	if pd == nil || pd.c == nil {
 		return nil, closed(op, "PD")
 	}
-	if !m.retain() {
-		return nil, closed(op, "memory")
+	address, err := m.part(op, offset, length)
+	if err != nil {
+		return nil, err
 	}
-	mr, err := pd.register(m, offset, length, access)
+	mr := &MR{pd: pd, memory: m, length: length}
+	if err = checkRights(op, access); err == nil {
+		var c *C.struct_ibv_mr
+		named, result := register(address, &c)
+		mr.c, mr.address = c, named
+		err = pinned(check(op, int(result)))
+	}
 	if err != nil {
 		m.Release()
 		return nil, err
@@ -38,26 +68,33 @@ func (pd *PD) RegMR(m *Memory, offset, length int, access Access) (*MR, error) {
 	return mr, nil
 }
 
-func (pd *PD) register(m *Memory, offset, length int, access Access) (*MR, error) {
-	const op = "ibv_reg_mr"
+// part is the address of a part of the memory, to which it adds a reference.
+func (m *Memory) part(op string, offset, length int) (unsafe.Pointer, error) {
+	if !m.retain() {
+		return nil, closed(op, "memory")
+	}
 	if offset < 0 || length < 0 || offset > m.Size() || length > m.Size()-offset {
-		return nil, fail(op, syscall.EFAULT, "%d bytes from offset %d do not lie in memory of %d bytes",
+		err := fail(op, syscall.EFAULT, "%d bytes from offset %d do not lie in memory of %d bytes",
 			length, offset, m.Size())
+		m.Release()
+		return nil, err
 	}
+	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(m.Bytes())), offset), nil
+}
+
+func checkRights(op string, access Access) error {
 	if access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0 {
-		return nil, fail(op, syscall.EINVAL, "%s needs LOCAL_WRITE too", access)
+		return fail(op, syscall.EINVAL, "%s needs LOCAL_WRITE too", access)
 	}
-	var c *C.struct_ibv_mr
-	address := unsafe.Add(unsafe.Pointer(unsafe.SliceData(m.Bytes())), offset)
-	result := C.core_reg_mr(pd.device.provider.c, pd.c, address, C.size_t(length), C.int(access), &c)
-	if err := check(op, int(result)); err != nil {
-		failure := err.(*Error)
-		if failure.Errno == syscall.ENOMEM {
-			failure.Why = "the memory could not be pinned; raise ulimit -l"
-		}
-		return nil, failure
+	return nil
+}
+
+// pinned says what to do about memory that could not be pinned.
+func pinned(err error) error {
+	if failure, ok := err.(*Error); ok && failure.Errno == syscall.ENOMEM {
+		failure.Why = "the memory could not be pinned; raise ulimit -l"
 	}
-	return &MR{c: c, pd: pd, memory: m, length: length}, nil
+	return err
 }
 
 // Address is that of the first byte, as remote operations name it; 0 after Dereg.
@@ -65,10 +102,10 @@ func (mr *MR) Address() uint64 {
 	if mr == nil || mr.c == nil {
 		return 0
 	}
-	return uint64(uintptr(mr.c.addr))
+	return mr.address
 }
 
-// Length is that given to RegMR, in bytes.
+// Length is that of the registration, in bytes.
 func (mr *MR) Length() int {
 	if mr == nil {
 		return 0
@@ -103,5 +140,6 @@ func (mr *MR) Dereg() error {
 	}
 	mr.c = nil
 	mr.memory.Release()
+	mr.spare.Release()
 	return nil
 }

@@ -156,6 +156,13 @@ func TestAH(t *testing.T) {
 			t.Errorf("completion %+v", got)
 		}
 		if round == 0 {
+			back, err := id.Device().InitAHFromWC(&got, s.bytes(4096, GRHLength), 1)
+			must(t, err)
+			if back.DGID != entry.Raw || !back.IsGlobal || back.HopLimit == 0 || int(back.SGIDIndex) != entry.Index {
+				t.Errorf("the way back is %+v", back)
+			}
+			_, err = id.Device().InitAHFromWC(&got, s.bytes(4096, GRHLength-1), 1)
+			refused(t, err, syscall.EINVAL)
 			way, err = s.pd.CreateAHFromWC(&got, s.bytes(4096, GRHLength), 1)
 			must(t, err)
 		}

@@ -92,18 +92,19 @@ int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_w
 	if (header[0] >> 4 == 6) {
 		memcpy(attr->grh.dgid.raw, &header[8], 16);
 		memcpy(own.raw, &header[24], 16);
+		attr->grh.hop_limit = header[7];
 		attr->grh.traffic_class = (uint8_t)(header[0] << 4 | header[1] >> 4);
 		attr->grh.flow_label = (uint32_t)(header[1] & 0xf) << 16 | (uint32_t)header[2] << 8 |
 				       header[3];
 	} else if (header[IPV4_OFFSET] >> 4 == 4) {
 		soft_gid_from_ipv4(&attr->grh.dgid, &header[IPV4_OFFSET + 12]);
 		soft_gid_from_ipv4(&own, &header[IPV4_OFFSET + 16]);
+		attr->grh.hop_limit = header[IPV4_OFFSET + 8];
 		attr->grh.traffic_class = header[IPV4_OFFSET + 1];
 	} else {
 		errno = EINVAL;
 		return -1;
 	}
-	attr->grh.hop_limit = 0xff; /* as libibverbs */
 	attr->grh.sgid_index = own_index(soft_device(context->device), &own);
 	return 0;
 }

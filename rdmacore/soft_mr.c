@@ -119,6 +119,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
 	struct soft_mr_slot *slot = mr->slot;
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	bool stray = access && !(flags & IBV_REREG_MR_CHANGE_ACCESS); /* as libibverbs has it */
 
 	if (!(flags & IBV_REREG_MR_CHANGE_PD))
 		ibv_pd = ibv_mr->pd;
@@ -128,7 +129,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 		address = ibv_mr->addr;
 		length = ibv_mr->length;
 	}
-	errno = !flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ? EINVAL :
+	errno = !flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || stray ? EINVAL :
 		ibv_pd->context != ibv_mr->context || (moves && !length) ? EINVAL :
 		check(address, length, (uintptr_t)address, access);
 	if (errno)

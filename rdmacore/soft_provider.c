@@ -148,6 +148,13 @@ static __be64 get_device_guid(struct ibv_device *device)
 	return htobe64(soft_device(device)->guid);
 }
 
+/* The kernel has no number for it. */
+static int get_device_index(struct ibv_device *device)
+{
+	(void)device;
+	return -1;
+}
+
 static int query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	/* The old, shorter struct begins like the new one (libibverbs/compat-1_0.c). */
@@ -212,6 +219,7 @@ static const struct core_provider table = {
 	.ibv_free_device_list = free_device_list,
 	.ibv_get_device_name = get_device_name,
 	.ibv_get_device_guid = get_device_guid,
+	.ibv_get_device_index = get_device_index,
 	.ibv_open_device = soft_open_device,
 	.ibv_close_device = soft_close_device,
 	.ibv_query_device = soft_query_device,
@@ -249,6 +257,8 @@ static const struct core_provider table = {
 	.ibv_query_srq = soft_query_srq,
 	.ibv_destroy_srq = soft_destroy_srq,
 	.ibv_query_qp = soft_query_qp,
+	.ibv_set_ece = soft_set_ece,
+	.ibv_query_ece = soft_query_ece,
 	.ibv_destroy_qp = soft_destroy_qp,
 	.ibv_get_async_event = soft_get_async_event,
 	.ibv_ack_async_event = soft_ack_async_event,

@@ -162,3 +162,16 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 	};
 	return 0;
 }
+
+/* A soft device has no option of a vendor, as other devices without a vendor's firmware. */
+int soft_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp, (void)ece;
+	return EOPNOTSUPP;
+}
+
+int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp, (void)ece;
+	return EOPNOTSUPP;
+}

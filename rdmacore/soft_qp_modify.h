@@ -7,5 +7,8 @@
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
+/* EOPNOTSUPP: a soft device has no option of a vendor. */
+int soft_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 
 #endif

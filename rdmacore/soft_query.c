@@ -96,7 +96,7 @@ int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16
 {
 	(void)context;
 	if (port != SOFT_PORT || index != 0) {
-		errno = EINVAL;
+		errno = ENOENT; /* libibverbs reads a file of sysfs, which is not there then */
 		return -1;
 	}
 	*pkey = 0xffff; /* the default partition, full member */
@@ -128,7 +128,7 @@ int soft_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 	if (soft_query_pkey(context, port, 0, &own))
 		return -1;
 	if (pkey != own) {
-		errno = EINVAL;
+		errno = ENOENT; /* libibverbs looks until an index has no key */
 		return -1;
 	}
 	return 0;

@@ -13,7 +13,7 @@ int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union i
 ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			     size_t max_entries, uint32_t flags, size_t entry_size);
 int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey);
-/* The index of that partition key; -1 and errno EINVAL when the port has it not. */
+/* The index of that partition key; -1 and errno ENOENT when the port has it not. */
 int soft_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey);
 int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);

@@ -71,6 +71,8 @@ func argumentSchema(argument *verb.Argument) object {
 		return object{"type": "array", "minItems": 1}
 	case verb.Sizes:
 		return object{"type": []string{"array", "object", "number", "string"}}
+	case verb.Fields:
+		return object{"anyOf": []any{words(verb.FieldNames(), true), expression()}}
 	case verb.Counters:
 		return object{"type": []string{"object", "string"}}
 	case verb.Options:

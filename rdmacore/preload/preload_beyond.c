@@ -31,13 +31,6 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 	return 0;
 }
 
-/* The kernel has no number for it. */
-int ibv_get_device_index(struct ibv_device *device)
-{
-	(void)device;
-	return -1;
-}
-
 /* Nothing is pinned, so a fork takes no page away from the device. */
 int ibv_fork_init(void)
 {
@@ -47,18 +40,6 @@ int ibv_fork_init(void)
 enum ibv_fork_status ibv_is_fork_initialized(void)
 {
 	return IBV_FORK_UNNEEDED;
-}
-
-int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	(void)qp, (void)ece;
-	return EOPNOTSUPP;
-}
-
-int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	(void)qp, (void)ece;
-	return EOPNOTSUPP;
 }
 
 /* memcpy promises no order. */

@@ -7,6 +7,7 @@ FORWARD_POINTER(NOBODYS, struct ibv_device **, ibv_get_device_list, (int *count)
 FORWARD_VOID(NOBODYS, ibv_free_device_list, (struct ibv_device * *list), (list))
 FORWARD_POINTER(NOBODYS, const char *, ibv_get_device_name, (struct ibv_device * device), (device))
 FORWARD_NUMBER(NOBODYS, __be64, ibv_get_device_guid, (struct ibv_device * device), (device))
+FORWARD_RDMACM(NOBODYS, ibv_get_device_index, (struct ibv_device * device), (device))
 
 FORWARD_IBVERBS(OWNER(context), ibv_query_device,
 		(struct ibv_context * context, struct ibv_device_attr *attr),
@@ -61,6 +62,8 @@ FORWARD_IBVERBS(OWNER(qp), ibv_query_qp,
 		(struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask,
 		 struct ibv_qp_init_attr *init_attr),
 		(qp, attr, mask, init_attr))
+FORWARD_IBVERBS(OWNER(qp), ibv_set_ece, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
+FORWARD_IBVERBS(OWNER(qp), ibv_query_ece, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
 FORWARD_IBVERBS(OWNER(qp), ibv_destroy_qp, (struct ibv_qp * qp), (qp))
 FORWARD_POINTER(OWNER(pd), struct ibv_srq *, ibv_create_srq,
 		(struct ibv_pd * pd, struct ibv_srq_init_attr *attr), (pd, attr))

@@ -25,8 +25,8 @@ typedef uint32_t rdmarun_handle;
 /* A pointer as sges take it. */
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-#define RDMARUN_ABI_VERSION 0x10003 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x4687d57au
+#define RDMARUN_ABI_VERSION 0x10004 /* major << 16 | minor */
+#define RDMARUN_ABI_HASH 0x23e40f3au
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -173,6 +173,30 @@ enum rdmarun_wc_flags {
 	RDMARUN_WC_WITH_IMM = 2,
 	RDMARUN_WC_IP_CSUM_OK = 4,
 	RDMARUN_WC_WITH_INV = 8,
+};
+
+/* What the completions of an extended CQ have (enum ibv_create_cq_wc_flags). */
+enum rdmarun_wc_fields {
+	RDMARUN_WC_FIELD_BYTE_LEN = 1,
+	RDMARUN_WC_FIELD_IMM = 2,
+	RDMARUN_WC_FIELD_QP_NUM = 4,
+	RDMARUN_WC_FIELD_SRC_QP = 8,
+	RDMARUN_WC_FIELD_SLID = 16,
+	RDMARUN_WC_FIELD_SL = 32,
+	RDMARUN_WC_FIELD_DLID_PATH_BITS = 64,
+	RDMARUN_WC_FIELD_COMPLETION_TIMESTAMP = 128,
+	RDMARUN_WC_FIELD_CVLAN = 256,
+	RDMARUN_WC_FIELD_FLOW_TAG = 512,
+	RDMARUN_WC_FIELD_TM_INFO = 1024,
+	RDMARUN_WC_FIELD_COMPLETION_TIMESTAMP_WALLCLOCK = 2048,
+	RDMARUN_WC_FIELD_STANDARD = 127,
+};
+
+/* What of a memory region changes (enum ibv_rereg_mr_flags). */
+enum rdmarun_rereg_flags {
+	RDMARUN_REREG_TRANSLATION = 1,
+	RDMARUN_REREG_PD = 2,
+	RDMARUN_REREG_ACCESS = 4,
 };
 
 /* What kind of endpoint to make (rdma_getaddrinfo(3)). */
@@ -686,6 +710,33 @@ struct rdmarun_device_attr {
 	uint32_t phys_port_cnt;
 	/* of the device, ends with a zero */
 	uint8_t name[64];
+	/* bits that count of timestamp.raw; 0: it has no time stamps */
+	uint64_t completion_timestamp_mask;
+	/* kHz of the clock of timestamp.raw and query_rt_values */
+	uint64_t hca_core_clock;
+	/* device_cap_flags, and those beyond 32 bits */
+	uint64_t device_cap_flags_ex;
+	/* on-demand paging, enum ibv_odp_general_caps */
+	uint64_t odp_general_caps;
+	/* enum ibv_odp_transport_cap_bits */
+	uint32_t rc_odp_caps;
+	uint32_t uc_odp_caps;
+	uint32_t ud_odp_caps;
+	/* enum ibv_pci_atomic_op_size */
+	uint16_t pci_atomic_fetch_add;
+	uint16_t pci_atomic_swap;
+	uint16_t pci_atomic_compare_swap;
+	/* of moderate_cq */
+	uint16_t max_cq_count;
+	/* of moderate_cq, in microseconds */
+	uint16_t max_cq_period;
+	uint16_t reserved;
+	/* ports, where they are more than phys_port_cnt can count */
+	uint32_t phys_port_cnt_ex;
+	/* bytes of a message that it segments */
+	uint32_t max_tso;
+	/* bytes of its own memory */
+	uint64_t max_dm_size;
 };
 
 /* A completion (ibv_wc, byte for byte). */
@@ -718,6 +769,30 @@ struct rdmarun_wc {
 	/* UD: of this side's LID */
 	uint8_t dlid_path_bits;
 	uint16_t reserved;
+};
+
+/* When a completion came; 0 in what the CQ was not made with, and of failures. */
+struct rdmarun_timestamp {
+	/* ticks of the device's clock, see query_rt_values; with COMPLETION_TIMESTAMP */
+	uint64_t raw;
+	/* nanoseconds since 1970; with COMPLETION_TIMESTAMP_WALLCLOCK */
+	uint64_t wallclock;
+};
+
+/* What a memory region shall be (the arguments of ibv_rereg_mr). */
+struct rdmarun_mr_change {
+	/* size of this struct as the guest knows it */
+	uint32_t struct_size;
+	/* enum rdmarun_rereg_flags; which of the other fields count */
+	uint32_t flags;
+	/* pd handle; with PD */
+	rdmarun_handle pd;
+	/* enum rdmarun_access; with ACCESS */
+	uint32_t access;
+	/* the guest's pointer to the first byte; with TRANSLATION */
+	uint64_t addr;
+	/* in bytes; with TRANSLATION */
+	uint64_t length;
 };
 
 #if defined(__cplusplus)
@@ -902,7 +977,7 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, mr) == 24, "offset of 
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, access) == 28, "offset of mw_bind.access");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, send_flags) == 32, "offset of mw_bind.send_flags");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mw_bind, rkey) == 36, "offset of mw_bind.rkey");
-RDMARUN_ASSERT(sizeof(struct rdmarun_device_attr) == 160, "size of device_attr");
+RDMARUN_ASSERT(sizeof(struct rdmarun_device_attr) == 232, "size of device_attr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, struct_size) == 0, "offset of device_attr.struct_size");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, atomic) == 4, "offset of device_attr.atomic");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, node_guid) == 8, "offset of device_attr.node_guid");
@@ -926,6 +1001,22 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_mw) == 84, "of
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_mcast_grp) == 88, "offset of device_attr.max_mcast_grp");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, phys_port_cnt) == 92, "offset of device_attr.phys_port_cnt");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, name) == 96, "offset of device_attr.name");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, completion_timestamp_mask) == 160, "offset of device_attr.completion_timestamp_mask");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, hca_core_clock) == 168, "offset of device_attr.hca_core_clock");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, device_cap_flags_ex) == 176, "offset of device_attr.device_cap_flags_ex");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, odp_general_caps) == 184, "offset of device_attr.odp_general_caps");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, rc_odp_caps) == 192, "offset of device_attr.rc_odp_caps");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, uc_odp_caps) == 196, "offset of device_attr.uc_odp_caps");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, ud_odp_caps) == 200, "offset of device_attr.ud_odp_caps");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, pci_atomic_fetch_add) == 204, "offset of device_attr.pci_atomic_fetch_add");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, pci_atomic_swap) == 206, "offset of device_attr.pci_atomic_swap");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, pci_atomic_compare_swap) == 208, "offset of device_attr.pci_atomic_compare_swap");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_cq_count) == 210, "offset of device_attr.max_cq_count");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_cq_period) == 212, "offset of device_attr.max_cq_period");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, reserved) == 214, "offset of device_attr.reserved");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, phys_port_cnt_ex) == 216, "offset of device_attr.phys_port_cnt_ex");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_tso) == 220, "offset of device_attr.max_tso");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_dm_size) == 224, "offset of device_attr.max_dm_size");
 RDMARUN_ASSERT(sizeof(struct rdmarun_wc) == 48, "size of wc");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, wr_id) == 0, "offset of wc.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, status) == 8, "offset of wc.status");
@@ -941,6 +1032,16 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, slid) == 42, "offset of wc.
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, sl) == 44, "offset of wc.sl");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, dlid_path_bits) == 45, "offset of wc.dlid_path_bits");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, reserved) == 46, "offset of wc.reserved");
+RDMARUN_ASSERT(sizeof(struct rdmarun_timestamp) == 16, "size of timestamp");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, raw) == 0, "offset of timestamp.raw");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_timestamp, wallclock) == 8, "offset of timestamp.wallclock");
+RDMARUN_ASSERT(sizeof(struct rdmarun_mr_change) == 32, "size of mr_change");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, struct_size) == 0, "offset of mr_change.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, flags) == 4, "offset of mr_change.flags");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, pd) == 8, "offset of mr_change.pd");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, access) == 12, "offset of mr_change.access");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, addr) == 16, "offset of mr_change.addr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_mr_change, length) == 24, "offset of mr_change.length");
 #undef RDMARUN_ASSERT
 
 /* Returns the version of the ABI that this host implements. Returns major << 16 | minor. */
@@ -1352,6 +1453,20 @@ RDMARUN_IMPORT(reject_ece)
 int32_t rdmarun_reject_ece(rdmarun_handle ep, const void *private_data, uint32_t length);
 
 /*
+ * Sets the options of a QP itself, before it is in RTR (ibv_set_ece(3)). EOPNOTSUPP: the device has
+ * none of that vendor.
+ */
+RDMARUN_IMPORT(set_ece)
+int32_t rdmarun_set_ece(rdmarun_handle qp, const struct rdmarun_ece *ece);
+
+/*
+ * Writes the options of a QP: those it can have before it is in RTR, those in use afterwards
+ * (ibv_query_ece(3)). EOPNOTSUPP: the device has none.
+ */
+RDMARUN_IMPORT(query_ece)
+int32_t rdmarun_query_ece(rdmarun_handle qp, struct rdmarun_ece *ece);
+
+/*
  * Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)):
  * COMM_EST (4), data before the peer's last message, brings ESTABLISHED. EISCONN: it is
  * established. EINVAL: another event, or nothing to establish.
@@ -1466,6 +1581,13 @@ int32_t rdmarun_create_ah(rdmarun_handle pd, const struct rdmarun_ah_attr *attr,
 RDMARUN_IMPORT(create_ah_from_wc)
 int32_t rdmarun_create_ah_from_wc(rdmarun_handle pd, const struct rdmarun_wc *wc, const void *grh, struct rdmarun_ah *ah);
 
+/*
+ * Writes the way back to a datagram's sender, of which create_ah makes a handle
+ * (ibv_init_ah_from_wc(3)). EINVAL: there is no header.
+ */
+RDMARUN_IMPORT(init_ah_from_wc)
+int32_t rdmarun_init_ah_from_wc(rdmarun_handle ep, const struct rdmarun_wc *wc, const void *grh, struct rdmarun_ah_attr *attr);
+
 /* Destroys an address handle (ibv_destroy_ah(3)). */
 RDMARUN_IMPORT(destroy_ah)
 int32_t rdmarun_destroy_ah(rdmarun_handle ah);
@@ -1522,8 +1644,15 @@ RDMARUN_IMPORT(modify_qp)
 int32_t rdmarun_modify_qp(rdmarun_handle qp, const struct rdmarun_qp_attr *attr, uint32_t mask);
 
 /*
- * Writes what a device can do (ibv_query_device(3)). ENODEV: there is no device, or the endpoint is
- * not on one. EIO: it was removed.
+ * Reads the device's clock, from which timestamp.raw comes (ibv_query_rt_values_ex(3)). EOPNOTSUPP:
+ * the device does not show it. ENODEV: there is no device, or the endpoint is not on one.
+ */
+RDMARUN_IMPORT(query_rt_values)
+int32_t rdmarun_query_rt_values(rdmarun_handle ep, uint64_t *raw_clock);
+
+/*
+ * Writes what a device can do (ibv_query_device(3), ibv_query_device_ex(3)). ENODEV: there is no
+ * device, or the endpoint is not on one. EIO: it was removed.
  */
 RDMARUN_IMPORT(query_device)
 int32_t rdmarun_query_device(rdmarun_handle ep, struct rdmarun_device_attr *attr);
@@ -1535,6 +1664,63 @@ int32_t rdmarun_query_device(rdmarun_handle ep, struct rdmarun_device_attr *attr
  */
 RDMARUN_IMPORT(query_route)
 int32_t rdmarun_query_route(rdmarun_handle ep, void *path, uint32_t size);
+
+/*
+ * Makes a completion queue whose completions have these fields and time stamps
+ * (ibv_create_cq_ex(3)). It is polled and destroyed as any other; a field of wc that it was not
+ * made with is 0. Returns the CQ's handle. EOPNOTSUPP: the device has no such fields. EINVAL: no
+ * entries, or more than the device can hold.
+ */
+RDMARUN_IMPORT(create_cq_ex)
+int32_t rdmarun_create_cq_ex(rdmarun_handle ep, uint32_t entries, uint32_t fields);
+
+/*
+ * Takes what has completed, and when that was, without waiting (ibv_start_poll(3)). Returns the
+ * number of completions, 0 if there are none.
+ */
+RDMARUN_IMPORT(poll_cq_timestamps)
+int32_t rdmarun_poll_cq_timestamps(rdmarun_handle cq, struct rdmarun_wc *wc, struct rdmarun_timestamp *timestamps, uint32_t max);
+
+/*
+ * Waits until there is a completion, as wait_cq does, and tells when it came. Returns the number of
+ * completions, at least 1. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to
+ * stop.
+ */
+RDMARUN_IMPORT(wait_cq_timestamps)
+int32_t rdmarun_wait_cq_timestamps(rdmarun_handle cq, struct rdmarun_wc *wc, struct rdmarun_timestamp *timestamps, uint32_t max, int64_t timeout_ns);
+
+/*
+ * Registers a range of the guest's own memory under an address of its choice, by which the peer
+ * names the first byte (ibv_reg_mr_iova(3)). Local SGEs take the guest's pointers, which are
+ * others: they want a region of reg_mr. Returns the memory region's handle. EINVAL: a remote right
+ * to write without LOCAL_WRITE, or an address with which the range wraps around. ENOMEM: the memory
+ * cannot be pinned.
+ */
+RDMARUN_IMPORT(reg_mr_iova)
+int32_t rdmarun_reg_mr_iova(rdmarun_handle pd, const void *start, uint32_t length, int64_t iova, uint32_t access, struct rdmarun_mr *mr);
+
+/*
+ * Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches what it was
+ * before from the return on. Its keys may be others then. EINVAL: no flag, an empty range, or a
+ * remote right to write without LOCAL_WRITE. EBUSY: a window is bound to it. EOPNOTSUPP: the device
+ * cannot; dereg_mr and reg_mr do.
+ */
+RDMARUN_IMPORT(rereg_mr)
+int32_t rdmarun_rereg_mr(rdmarun_handle mr, const struct rdmarun_mr_change *change, struct rdmarun_mr *keys);
+
+/*
+ * Tells a partition key of a port (ibv_query_pkey(3)). Returns the key, its highest bit telling a
+ * full member from a limited one. EINVAL: no such port or index; some libraries say ENOENT.
+ */
+RDMARUN_IMPORT(query_pkey)
+int32_t rdmarun_query_pkey(rdmarun_handle ep, uint32_t port, uint32_t index);
+
+/*
+ * Finds a partition key in a port's table (ibv_get_pkey_index(3)). Returns its index. EINVAL: no
+ * such port, or the key is not in its table; some libraries say ENOENT.
+ */
+RDMARUN_IMPORT(get_pkey_index)
+int32_t rdmarun_get_pkey_index(rdmarun_handle ep, uint32_t port, uint32_t pkey);
 
 
 #ifdef __cplusplus

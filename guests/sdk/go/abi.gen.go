@@ -5,10 +5,10 @@ package rdma
 import "structs"
 
 // ABIVersion is the version of the ABI that this package was made for, major<<16 | minor.
-const ABIVersion = 0x10003
+const ABIVersion = 0x10004
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x4687d57a
+const ABIHash = 0x23e40f3a
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -428,6 +428,60 @@ func (v WCFlags) String() string {
 		{2, "WITH_IMM"},
 		{4, "IP_CSUM_OK"},
 		{8, "WITH_INV"},
+	})
+}
+
+// WCFields: what the completions of an extended CQ have (enum ibv_create_cq_wc_flags).
+type WCFields uint32
+
+const (
+	WCFieldByteLen                      WCFields = 1
+	WCFieldImm                          WCFields = 2
+	WCFieldQPNum                        WCFields = 4
+	WCFieldSrcQP                        WCFields = 8
+	WCFieldSlid                         WCFields = 16
+	WCFieldSl                           WCFields = 32
+	WCFieldDLIDPathBits                 WCFields = 64
+	WCFieldCompletionTimestamp          WCFields = 128
+	WCFieldCvlan                        WCFields = 256
+	WCFieldFlowTag                      WCFields = 512
+	WCFieldTMInfo                       WCFields = 1024
+	WCFieldCompletionTimestampWallclock WCFields = 2048
+	WCFieldStandard                     WCFields = 127
+)
+
+func (v WCFields) String() string {
+	return flagNames(uint32(v), []flagName{
+		{1, "BYTE_LEN"},
+		{2, "IMM"},
+		{4, "QP_NUM"},
+		{8, "SRC_QP"},
+		{16, "SLID"},
+		{32, "SL"},
+		{64, "DLID_PATH_BITS"},
+		{128, "COMPLETION_TIMESTAMP"},
+		{256, "CVLAN"},
+		{512, "FLOW_TAG"},
+		{1024, "TM_INFO"},
+		{2048, "COMPLETION_TIMESTAMP_WALLCLOCK"},
+		{127, "STANDARD"},
+	})
+}
+
+// ReregFlags: what of a memory region changes (enum ibv_rereg_mr_flags).
+type ReregFlags uint32
+
+const (
+	ReregTranslation ReregFlags = 1
+	ReregPD          ReregFlags = 2
+	ReregAccess      ReregFlags = 4
+)
+
+func (v ReregFlags) String() string {
+	return flagNames(uint32(v), []flagName{
+		{1, "TRANSLATION"},
+		{2, "PD"},
+		{4, "ACCESS"},
 	})
 }
 
@@ -927,30 +981,46 @@ type MWBind struct {
 
 // DeviceAttr: What a device can do (ibv_device_attr).
 type DeviceAttr struct {
-	_               structs.HostLayout
-	StructSize      uint32 // size of this struct as the guest knows it, set before the call
-	Atomic          uint32 // 1 if there are atomic operations
-	NodeGUID        uint64 // as a number
-	MaxMRSize       uint64 // in bytes
-	CapFlags        uint32 // enum ibv_device_cap_flags
-	MaxQP           uint32
-	MaxQPWR         uint32 // requests in one work queue
-	MaxSGE          uint32 // buffers of a request
-	MaxSGERead      uint32 // buffers of an RDMA READ
-	MaxCQ           uint32
-	MaxCQE          uint32 // completions in one CQ
-	MaxMR           uint32
-	MaxPD           uint32
-	MaxQPRdAtom     uint32 // responder_resources at most
-	MaxQPInitRdAtom uint32 // initiator_depth at most
-	MaxSRQ          uint32 // 0: there are none
-	MaxSRQWR        uint32
-	MaxSRQSGE       uint32
-	MaxAH           uint32
-	MaxMW           uint32 // 0: there are none
-	MaxMulticast    uint32 // 0: there are none
-	PhysicalPorts   uint32
-	Name            [64]uint8 // of the device, ends with a zero
+	_                       structs.HostLayout
+	StructSize              uint32 // size of this struct as the guest knows it, set before the call
+	Atomic                  uint32 // 1 if there are atomic operations
+	NodeGUID                uint64 // as a number
+	MaxMRSize               uint64 // in bytes
+	CapFlags                uint32 // enum ibv_device_cap_flags
+	MaxQP                   uint32
+	MaxQPWR                 uint32 // requests in one work queue
+	MaxSGE                  uint32 // buffers of a request
+	MaxSGERead              uint32 // buffers of an RDMA READ
+	MaxCQ                   uint32
+	MaxCQE                  uint32 // completions in one CQ
+	MaxMR                   uint32
+	MaxPD                   uint32
+	MaxQPRdAtom             uint32 // responder_resources at most
+	MaxQPInitRdAtom         uint32 // initiator_depth at most
+	MaxSRQ                  uint32 // 0: there are none
+	MaxSRQWR                uint32
+	MaxSRQSGE               uint32
+	MaxAH                   uint32
+	MaxMW                   uint32 // 0: there are none
+	MaxMulticast            uint32 // 0: there are none
+	PhysicalPorts           uint32
+	Name                    [64]uint8 // of the device, ends with a zero
+	CompletionTimestampMask uint64    // bits that count of timestamp.raw; 0: it has no time stamps
+	CoreClock               uint64    // kHz of the clock of timestamp.raw and query_rt_values
+	CapFlagsEx              uint64    // device_cap_flags, and those beyond 32 bits
+	ODPCaps                 uint64    // on-demand paging, enum ibv_odp_general_caps
+	ODPCapsRC               uint32    // enum ibv_odp_transport_cap_bits
+	ODPCapsUC               uint32
+	ODPCapsUD               uint32
+	PCIAtomicFetchAdd       uint16 // enum ibv_pci_atomic_op_size
+	PCIAtomicSwap           uint16
+	PCIAtomicCompareSwap    uint16
+	MaxModerationCount      uint16 // of moderate_cq
+	MaxModerationPeriod     uint16 // of moderate_cq, in microseconds
+	_                       uint16
+	PhysicalPortsEx         uint32 // ports, where they are more than phys_port_cnt can count
+	MaxTSO                  uint32 // bytes of a message that it segments
+	MaxDMSize               uint64 // bytes of its own memory
 }
 
 // WC: A completion (ibv_wc, byte for byte).
@@ -970,4 +1040,22 @@ type WC struct {
 	SL           uint8  // UD: service level
 	DLIDPathBits uint8  // UD: of this side's LID
 	_            uint16
+}
+
+// Timestamp: When a completion came; 0 in what the CQ was not made with, and of failures.
+type Timestamp struct {
+	_         structs.HostLayout
+	Raw       uint64 // ticks of the device's clock, see query_rt_values; with COMPLETION_TIMESTAMP
+	Wallclock uint64 // nanoseconds since 1970; with COMPLETION_TIMESTAMP_WALLCLOCK
+}
+
+// MRChange: What a memory region shall be (the arguments of ibv_rereg_mr).
+type MRChange struct {
+	_          structs.HostLayout
+	StructSize uint32     // size of this struct as the guest knows it
+	Flags      ReregFlags // which of the other fields count
+	PD         Handle     // pd handle; with PD
+	Access     Access     // with ACCESS
+	Start      uint64     // the guest's pointer to the first byte; with TRANSLATION
+	Length     uint64     // in bytes; with TRANSLATION
 }

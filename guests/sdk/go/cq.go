@@ -19,7 +19,36 @@ func CreateCQ(entries int) (*CQ, error) {
 	return &CQ{h}, nil
 }
 
-// Destroy destroys a CQ of CreateCQ; EBUSY while a QP uses it.
+// CreateCQEx makes a completion queue on the default device whose completions have these fields and time stamps;
+// EOPNOTSUPP where the device has none of them.
+func CreateCQEx(entries int, fields WCFields) (*CQ, error) {
+	h, err := handle("create_cq_ex", abiCreateCQEx(0, uint32(entries), fields))
+	if err != nil {
+		return nil, err
+	}
+	return &CQ{h}, nil
+}
+
+// PollTimestamps takes up to len(wcs) completions without waiting, and tells when each came; stamps is as long.
+func (c *CQ) PollTimestamps(wcs []WC, stamps []Timestamp) (int, error) {
+	result := abiPollCQTimestamps(c.Handle, unsafe.SliceData(wcs), unsafe.SliceData(stamps), uint32(min(len(wcs), len(stamps))))
+	if result < 0 {
+		return 0, check("poll_cq_timestamps", result)
+	}
+	return int(result), nil
+}
+
+// WaitTimestamps waits until there is a completion and returns how many it took, with the time of each.
+func (c *CQ) WaitTimestamps(wcs []WC, stamps []Timestamp, timeout time.Duration) (int, error) {
+	result := abiWaitCQTimestamps(c.Handle, unsafe.SliceData(wcs), unsafe.SliceData(stamps),
+		uint32(min(len(wcs), len(stamps))), int64(timeout))
+	if result < 0 {
+		return 0, check("wait_cq_timestamps", result)
+	}
+	return int(result), nil
+}
+
+// Destroy destroys a CQ of CreateCQ or CreateCQEx; EBUSY while a QP uses it.
 func (c *CQ) Destroy() error { return check("destroy_cq", abiDestroyCQ(c.Handle)) }
 
 // Poll takes up to len(wcs) completions without waiting.

@@ -407,6 +407,19 @@ func abiGetRemoteECE(ep Handle, ece *ECE) int32
 //go:noescape
 func abiRejectECE(ep Handle, privateData unsafe.Pointer, length uint32) int32
 
+// abiSetECE: Sets the options of a QP itself, before it is in RTR (ibv_set_ece(3)).
+//
+//go:wasmimport rdma set_ece
+//go:noescape
+func abiSetECE(qp Handle, ece *ECE) int32
+
+// abiQueryECE: Writes the options of a QP: those it can have before it is in RTR, those in use
+// afterwards (ibv_query_ece(3)).
+//
+//go:wasmimport rdma query_ece
+//go:noescape
+func abiQueryECE(qp Handle, ece *ECE) int32
+
 // abiNotify: Tells the connection manager of an asynchronous event of the endpoint's QP
 // (rdma_notify(3)): COMM_EST (4), data before the peer's last message, brings ESTABLISHED.
 //
@@ -519,6 +532,13 @@ func abiCreateAH(pd Handle, attr *AHAttr, ah *AH) int32
 //go:noescape
 func abiCreateAHFromWC(pd Handle, wc *WC, grh unsafe.Pointer, ah *AH) int32
 
+// abiInitAHFromWC: Writes the way back to a datagram's sender, of which create_ah makes a handle
+// (ibv_init_ah_from_wc(3)).
+//
+//go:wasmimport rdma init_ah_from_wc
+//go:noescape
+func abiInitAHFromWC(ep Handle, wc *WC, grh unsafe.Pointer, attr *AHAttr) int32
+
 // abiDestroyAH: Destroys an address handle (ibv_destroy_ah(3)).
 //
 //go:wasmimport rdma destroy_ah
@@ -577,7 +597,14 @@ func abiDetachMcast(qp Handle, group *Address, lid uint32) int32
 //go:noescape
 func abiModifyQP(qp Handle, attr *QPAttr, mask uint32) int32
 
-// abiQueryDevice: Writes what a device can do (ibv_query_device(3)).
+// abiQueryRtValues: Reads the device's clock, from which timestamp.raw comes
+// (ibv_query_rt_values_ex(3)).
+//
+//go:wasmimport rdma query_rt_values
+//go:noescape
+func abiQueryRtValues(ep Handle, rawClock *uint64) int32
+
+// abiQueryDevice: Writes what a device can do (ibv_query_device(3), ibv_query_device_ex(3)).
 //
 //go:wasmimport rdma query_device
 //go:noescape
@@ -589,3 +616,49 @@ func abiQueryDevice(ep Handle, attr *DeviceAttr) int32
 //go:wasmimport rdma query_route
 //go:noescape
 func abiQueryRoute(ep Handle, path unsafe.Pointer, size uint32) int32
+
+// abiCreateCQEx: Makes a completion queue whose completions have these fields and time stamps
+// (ibv_create_cq_ex(3)). It is polled and destroyed as any other; a field of wc that it was not
+// made with is 0.
+//
+//go:wasmimport rdma create_cq_ex
+//go:noescape
+func abiCreateCQEx(ep Handle, entries uint32, fields WCFields) int32
+
+// abiPollCQTimestamps: Takes what has completed, and when that was, without waiting
+// (ibv_start_poll(3)).
+//
+//go:wasmimport rdma poll_cq_timestamps
+//go:noescape
+func abiPollCQTimestamps(cq Handle, wc *WC, timestamps *Timestamp, max uint32) int32
+
+// abiWaitCQTimestamps: Waits until there is a completion, as wait_cq does, and tells when it came.
+//
+//go:wasmimport rdma wait_cq_timestamps
+//go:noescape
+func abiWaitCQTimestamps(cq Handle, wc *WC, timestamps *Timestamp, max uint32, timeoutNS int64) int32
+
+// abiRegMRIova: Registers a range of the guest's own memory under an address of its choice, by
+// which the peer names the first byte (ibv_reg_mr_iova(3)). Local SGEs take the guest's pointers,
+// which are others: they want a region of reg_mr.
+//
+//go:wasmimport rdma reg_mr_iova
+func abiRegMRIova(pd Handle, start unsafe.Pointer, length uint32, iova int64, access Access, mr *MR) int32
+
+// abiReregMR: Changes a memory region that requests may be using (ibv_rereg_mr(3)): nobody reaches
+// what it was before from the return on. Its keys may be others then.
+//
+//go:wasmimport rdma rereg_mr
+func abiReregMR(mr Handle, change *MRChange, keys *MR) int32
+
+// abiQueryPkey: Tells a partition key of a port (ibv_query_pkey(3)).
+//
+//go:wasmimport rdma query_pkey
+//go:noescape
+func abiQueryPkey(ep Handle, port uint32, index uint32) int32
+
+// abiGetPkeyIndex: Finds a partition key in a port's table (ibv_get_pkey_index(3)).
+//
+//go:wasmimport rdma get_pkey_index
+//go:noescape
+func abiGetPkeyIndex(ep Handle, port uint32, pkey uint32) int32

@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"syscall"
+
 	"rdmarun/rdmacore"
 )
 
@@ -12,6 +14,7 @@ type Buffer struct {
 	mr      *rdmacore.MR // nil while it is not registered
 	release *free
 	view    BufferView      // of the last registration
+	zero    uint64          // what requests name the buffer's first byte by, whether it is registered or not
 	rights  rdmacore.Access // the same
 	size    int
 	access  rdmacore.Access
@@ -48,15 +51,61 @@ func (b *Buffer) Register(access rdmacore.Access) error { return b.RegisterIn(b.
 
 // RegisterIn is Register in another protection domain.
 func (b *Buffer) RegisterIn(pd *rdmacore.PD, access rdmacore.Access) error {
+	return b.registered(access, func() (*rdmacore.MR, error) { return pd.RegMR(b.memory, 0, b.size, access) })
+}
+
+// RegisterAt is RegisterIn with an address of the scenario's own.
+func (b *Buffer) RegisterAt(pd *rdmacore.PD, iova uint64, access rdmacore.Access) error {
+	return b.registered(access, func() (*rdmacore.MR, error) { return pd.RegMRIova(b.memory, 0, b.size, iova, access) })
+}
+
+func (b *Buffer) registered(access rdmacore.Access, register func() (*rdmacore.MR, error)) error {
 	if b.mr != nil {
 		return &Failure{What: "buffer " + b.Name + " is registered already", Hint: "dereg comes first"}
 	}
-	mr, err := pd.RegMR(b.memory, 0, b.size, access)
+	mr, err := register()
 	if err != nil {
 		return err
 	}
-	b.mr, b.view, b.rights = mr, viewOf(mr, b.size), access
+	b.mr, b.rights = mr, access
+	b.look(0)
 	b.release = b.role.later("buffer "+b.Name, mr.Dereg)
+	return nil
+}
+
+// look takes over what the registration is, which begins at an offset of the buffer.
+func (b *Buffer) look(offset int) {
+	b.view = viewOf(b.mr)
+	b.zero = b.mr.Address() - uint64(offset)
+}
+
+// Change is what of a registration changes.
+type Change struct {
+	Flags          rdmacore.ReregFlags
+	PD             *rdmacore.PD
+	Offset, Length int // the part of the buffer that is registered then
+	Access         rdmacore.Access
+}
+
+// Reregister changes the registration while requests may be using it.
+func (b *Buffer) Reregister(change Change) error {
+	if b.mr == nil {
+		return &Failure{What: "buffer " + b.Name + " is not registered", Hint: "reg registers it", Errno: syscall.EBADF}
+	}
+	offset := int(uint64(b.view.Addr) - b.zero)
+	if err := b.mr.Rereg(change.Flags, change.PD, b.memory, change.Offset, change.Length, change.Access); err != nil {
+		return err
+	}
+	if change.Flags&rdmacore.ReregTranslation != 0 {
+		offset = change.Offset
+	}
+	if change.Flags&rdmacore.ReregAccess != 0 {
+		b.rights = change.Access
+	}
+	if change.Flags&rdmacore.ReregPD != 0 {
+		b.role.lab.first(b.release)
+	}
+	b.look(offset)
 	return nil
 }
 
@@ -72,8 +121,8 @@ func (b *Buffer) Deregister() error {
 	return nil
 }
 
-// reregister registers what is registered anew: with the role's protection domain as it is now.
-func (b *Buffer) reregister() error {
+// renew registers what is registered anew: with the role's protection domain as it is now.
+func (b *Buffer) renew() error {
 	if b.mr == nil {
 		return nil
 	}
@@ -84,6 +133,9 @@ func (b *Buffer) reregister() error {
 // Bytes is the buffer's memory.  A device may write to it at any time.
 func (b *Buffer) Bytes() []byte { return b.memory.Bytes()[:b.size] }
 
+// Address is what requests name a byte of the buffer by.
+func (b *Buffer) Address(offset int) uint64 { return b.zero + uint64(offset) }
+
 // Size is the number of bytes.
 func (b *Buffer) Size() int { return b.size }
 
@@ -92,7 +144,7 @@ type BufferView struct {
 	Addr int `expr:"addr"` // address of the first byte, as remote operations name it
 	RKey int `expr:"rkey"`
 	LKey int `expr:"lkey"`
-	Size int `expr:"size"` // bytes
+	Size int `expr:"size"` // bytes that are registered
 }
 
 // Record is the view as a record.
@@ -103,6 +155,6 @@ func (v BufferView) Record() map[string]any {
 // View is what expressions and work requests get for the buffer.
 func (b *Buffer) View() BufferView { return b.view }
 
-func viewOf(mr *rdmacore.MR, size int) BufferView {
-	return BufferView{Addr: int(mr.Address()), RKey: int(mr.RKey()), LKey: int(mr.LKey()), Size: size}
+func viewOf(mr *rdmacore.MR) BufferView {
+	return BufferView{Addr: int(mr.Address()), RKey: int(mr.RKey()), LKey: int(mr.LKey()), Size: mr.Length()}
 }

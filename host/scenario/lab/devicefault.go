@@ -58,7 +58,7 @@ func (r *Role) reopen() error {
 	}
 	r.later("PD", r.pd.Dealloc)
 	for _, buffer := range r.buffers {
-		if err := buffer.reregister(); err != nil {
+		if err := buffer.renew(); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,12 @@ func (r *Role) NewQueue(entries int) (*Queue, error) {
 	return made(r, queues, cq, cq.Destroy, err)
 }
 
+// NewExtendedQueue makes a completion queue whose completions have these fields.
+func (r *Role) NewExtendedQueue(entries int, fields rdmacore.WCFields) (*Queue, error) {
+	cq, err := r.device.CreateCQEx(entries, fields)
+	return made(r, queues, cq, cq.Destroy, err)
+}
+
 // NewSharedQueue makes a shared receive queue.
 func (r *Role) NewSharedQueue(pd *rdmacore.PD, attr rdmacore.SRQAttr) (*SharedQueue, error) {
 	srq, err := pd.CreateSRQ(attr)

@@ -150,6 +150,9 @@ func (r *argumentReader) unknown(key *syntax.Node) {
 	if r.inlineArgument() >= 0 {
 		known = append(known, dataKeys...)
 	}
-	r.errors.Report(diag.UnknownKey, key.Span(), "%s has no argument %q", r.verb.Name, key.Value).
-		WithHint("%s", hintOr(diag.DidYouMean(key.Value, known), "there are: "+strings.Join(known, ", ")))
+	hint := "it takes none"
+	if len(known) > 0 {
+		hint = hintOr(diag.DidYouMean(key.Value, known), "there are: "+strings.Join(known, ", "))
+	}
+	r.errors.Report(diag.UnknownKey, key.Span(), "%s has no argument %q", r.verb.Name, key.Value).WithHint("%s", hint)
 }

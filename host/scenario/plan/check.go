@@ -41,7 +41,7 @@ const unbounded = 1 << 62
 func outOfRange(argument *verb.Argument, value string, show func(int64) string) *problem {
 	bounds := show(argument.Min) + " to " + show(argument.Max)
 	switch {
-	case argument.Max >= unbounded:
+	case argument.Max >= unbounded, argument.Min == argument.Max: // of a size without bounds
 		bounds = "at least " + show(argument.Min)
 	case argument.Min <= -unbounded:
 		bounds = "at most " + show(argument.Max)

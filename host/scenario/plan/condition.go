@@ -38,7 +38,7 @@ func Surroundings(guests []string) expression.Names {
 		"clock":     expression.Object{"virtual": expression.Boolean},
 		"transport": expression.Object{"ib": expression.Boolean, "roce": expression.Boolean, "iwarp": expression.Boolean},
 		"device": expression.Object{
-			"name": expression.String, "atomic": expression.Boolean, "srq": expression.Boolean, "mw": expression.Boolean,
+			"name": expression.String, "atomic": expression.Boolean, "srq": expression.Boolean, "mw": expression.Boolean, "timestamps": expression.Boolean,
 			"max_qp_rd_atom": expression.Integer, "max_qp_wr": expression.Integer, "max_sge": expression.Integer,
 		},
 		"driver": expression.String,

@@ -9,6 +9,7 @@ import (
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
 
 // faultName compiles the name of a fault, which a step before must have made.
@@ -66,6 +67,28 @@ func (c *compiler) rights(argument *verb.Argument, node *syntax.Node) *Value {
 	}
 	rights := c.access(node.Items, argument.Type == verb.Rights)
 	return constant(rights, node.Span())
+}
+
+// fields compiles a list of fields of completions, which must be known before the run.
+func (c *compiler) fields(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Sequence {
+		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of fields of completions", argument.Name).WithHint("[STANDARD, COMPLETION_TIMESTAMP]")
+		return nil
+	}
+	item := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: verb.FieldNames()}
+	var fields rdmacore.WCFields
+	good := true
+	for _, each := range node.Items {
+		name, known := c.knownIn(item, each, at.scope).(string)
+		field, err := verb.ParseField(name)
+		good = good && known && err == nil
+		fields |= field
+	}
+	if !good {
+		return nil // the words are the parser's own
+	}
+	return constant(fields, node.Span())
 }
 
 // conditionArgument compiles an expression that must be true, and keeps its text.

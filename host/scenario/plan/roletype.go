@@ -23,7 +23,7 @@ type role struct {
 // deviceType lists the members of a role's device in expressions.
 func deviceType() expression.Type {
 	return expression.Object{
-		"name": expression.String, "atomic": expression.Boolean, "iwarp": expression.Boolean, "max_qp_rd_atom": expression.Integer, "max_qp_init_rd_atom": expression.Integer,
+		"name": expression.String, "atomic": expression.Boolean, "timestamps": expression.Boolean, "iwarp": expression.Boolean, "max_qp_rd_atom": expression.Integer, "max_qp_init_rd_atom": expression.Integer,
 		"max_qp": expression.Integer, "max_qp_wr": expression.Integer, "max_sge": expression.Integer, "max_cqe": expression.Integer,
 	}
 }

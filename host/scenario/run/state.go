@@ -90,7 +90,7 @@ func roleObject(role *lab.Role) (map[string]any, error) {
 		"name":    role.Name,
 		"address": role.Address().String(),
 		"device": map[string]any{
-			"name": role.Device().Name(), "atomic": attr.Atomic, "iwarp": role.Device().IWARP(), "max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,
+			"name": role.Device().Name(), "atomic": attr.Atomic, "timestamps": attr.CompletionTimestampMask != 0, "iwarp": role.Device().IWARP(), "max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,
 			"max_qp": attr.MaxQP, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE, "max_cqe": attr.MaxCQE,
 		},
 	}

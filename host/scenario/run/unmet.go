@@ -20,6 +20,7 @@ func conditional(c *plan.Case) bool {
 // capabilities are what verbs need of devices and expressions know as device.NAME, in words.
 var capabilities = map[string]string{
 	verb.CanAtomic: "atomic operations", verb.CanShare: "shared receive queues", verb.CanWindow: "memory windows",
+	verb.CanStamp: "time stamps of completions",
 }
 
 // unmet says why a case cannot run, "" when it can.

@@ -41,6 +41,25 @@ func addressHandleVerbs() []Verb {
 				{Name: "port", Type: Integer, Default: 1, Max: 255, Doc: "number of the own port"}},
 		},
 		{
+			Name: "init_ah_from_wc", Manual: "ibv_init_ah_from_wc(3)", Yields: Value, Run: initAHFromWC,
+			Doc: "Ask for the attributes that create_ah_from_wc makes a handle of.",
+			Arguments: []Argument{theEndpoint(),
+				{Name: "buffer", Type: Buffer, Required: true, Doc: "where the datagram was received"},
+				{Name: "offset", Type: Size, Default: 0, Doc: "where in the buffer"},
+				{Name: "port", Type: Integer, Default: 1, Max: 255, Doc: "number of the own port"}},
+			Results: []Result{
+				{Name: "gid", Type: Text, Varies: true, Doc: "the sender's, all 16 bytes as an IPv6 address; without a global header all zero"},
+				{Name: "is_global", Type: Boolean, Doc: "whether there is a global header"},
+				{Name: "sgid_index", Type: Integer, Varies: true, Doc: "own GID by its index"},
+				{Name: "hop_limit", Type: Integer, Doc: "routers that an answer may pass"},
+				{Name: "traffic_class", Type: Integer, Doc: "traffic class"},
+				{Name: "flow_label", Type: Integer, Varies: true, Doc: "flow label"},
+				{Name: "dlid", Type: Integer, Varies: true, Doc: "the sender's local identifier, of InfiniBand"},
+				{Name: "sl", Type: Integer, Doc: "service level"},
+				{Name: "port", Type: Integer, Doc: "number of the own port"},
+			},
+		},
+		{
 			Name: "destroy_ah", Manual: "ibv_destroy_ah(3)", Scalar: "ah", Doc: "Free an address handle.",
 			Arguments: []Argument{{Name: "ah", Type: Handle, Required: true, Doc: "the handle, by the name that `as` gave it"}},
 			Run:       freeing("ah", (*lab.Role).Handle),
@@ -180,4 +199,20 @@ func createAHFromWC(_ context.Context, call *Call) (Outcome, error) {
 	return handled(call.Role.NewHandle(func() (*rdmacore.AH, error) {
 		return pd.CreateAHFromWC(&endpoint.Received, s.bytes(), call.Integer("port"))
 	}))
+}
+
+func initAHFromWC(_ context.Context, call *Call) (Outcome, error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return Outcome{}, err
+	}
+	s, err := stretchOf(call, "buffer")
+	if err != nil {
+		return Outcome{}, err
+	}
+	a, err := call.Role.Device().InitAHFromWC(&endpoint.Received, s.bytes(), call.Integer("port"))
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Fields: []any{a.DGID.String(), a.IsGlobal, int(a.SGIDIndex), int(a.HopLimit), int(a.TrafficClass), int(a.FlowLabel), int(a.DLID), int(a.SL), int(a.PortNum)}}, nil
 }

@@ -30,6 +30,8 @@ func completionVerbs() []Verb {
 				{Name: "flags", Type: Text, Doc: "of a receive: WITH_IMM, WITH_INV, and of a datagram whose first 40 bytes are a header GRH, joined by |; 0 for none"},
 				{Name: "src_qp", Type: Integer, Varies: true, Doc: "of a datagram: the sender's queue pair"},
 				{Name: "invalidated", Type: Integer, Varies: true, Doc: "of a receive: the key that ended with the message"},
+				{Name: "completion_ts", Type: Integer, Varies: true, Doc: "when it came, in ticks of the device's clock (query_rt_values), of a queue with COMPLETION_TIMESTAMP; not after a failure"},
+				{Name: "completion_wallclock_ns", Type: Integer, Varies: true, Doc: "when it came, in nanoseconds since 1970, of a queue with COMPLETION_TIMESTAMP_WALLCLOCK; not after a failure"},
 			},
 		},
 		{
@@ -62,9 +64,10 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 		return Outcome{}, err
 	}
 	var completion [1]rdmacore.WC
-	n, err := cq.Poll(completion[:])
+	var stamp [1]rdmacore.Timestamp
+	n, err := cq.PollTimestamps(completion[:], stamp[:], 1)
 	if n == 0 && err == nil {
-		n, err = await(ctx, call, cq, completion[:])
+		n, err = await(ctx, call, cq, completion[:], stamp[:])
 	}
 	switch {
 	case err != nil:
@@ -82,28 +85,41 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 	if wc.Status == rdmacore.WCSuccess && wc.Opcode&rdmacore.WCRecv != 0 {
 		endpoint.Received = wc
 	}
-	return Outcome{Fields: completionFields(wc, endpoint), Summary: func() string { return completionText(wc) }}, nil
+	return Outcome{Fields: completionFields(cq, wc, stamp[0], endpoint), Summary: func() string { return completionText(wc) }}, nil
 }
 
 // await waits for the first completion; 0 and nil when none came in time.
-func await(ctx context.Context, call *Call, cq *rdmacore.CQ, completions []rdmacore.WC) (int, error) {
+func await(ctx context.Context, call *Call, cq *rdmacore.CQ, completions []rdmacore.WC, stamps []rdmacore.Timestamp) (int, error) {
 	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
 	defer cancel()
 	var n int
 	var err error
-	call.Lab.Outside(func() { n, err = cq.Wait(waiting, completions) })
+	call.Lab.Outside(func() { n, err = cq.WaitTimestamps(waiting, completions, stamps) })
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return 0, nil
 	}
 	return n, err
 }
 
-func completionFields(wc rdmacore.WC, endpoint *lab.Endpoint) []any {
-	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, int(wc.QPNum), int(wc.VendorErr), nil, nil, nil}
+func completionFields(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, endpoint *lab.Endpoint) []any {
+	has, extended := cq.Fields()
+	if !extended {
+		has = rdmacore.WCFieldsStandard
+	}
+	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, nil, int(wc.VendorErr), nil, nil, nil, nil, nil}
+	set := func(at int, field rdmacore.WCFields, value any) {
+		if has&field != 0 {
+			fields[at] = value
+		}
+	}
+	set(5, rdmacore.WCFieldQPNum, int(wc.QPNum))
 	if wc.Status != rdmacore.WCSuccess {
 		return fields // the rest is undefined, ibv_poll_cq(3)
 	}
-	fields[2], fields[3] = wc.Opcode.String(), int(wc.ByteLen)
+	fields[2] = wc.Opcode.String()
+	set(3, rdmacore.WCFieldByteLen, int(wc.ByteLen))
+	set(10, rdmacore.WCFieldTimestamp, int(stamp.Raw))
+	set(11, rdmacore.WCFieldWallclock, int(stamp.Wallclock))
 	if wc.Opcode&rdmacore.WCRecv == 0 { // rdma_rxe gives sends the flags of receives, too
 		return fields
 	}
@@ -111,14 +127,14 @@ func completionFields(wc rdmacore.WC, endpoint *lab.Endpoint) []any {
 	flags := wc.WCFlags & (rdmacore.WCWithImm | rdmacore.WCWithInv)
 	if qp := endpoint.ID().QP(); qp != nil && isDatagrams(qp) {
 		flags |= wc.WCFlags & rdmacore.WCGRH
-		fields[8] = int(wc.SrcQP)
+		set(8, rdmacore.WCFieldSrcQP, int(wc.SrcQP))
 	}
 	fields[7] = flags.String()
 	if wc.WCFlags&rdmacore.WCWithImm != 0 {
-		fields[4] = immediate(wc.ImmData)
+		set(4, rdmacore.WCFieldImm, immediate(wc.ImmData))
 	}
 	if wc.WCFlags&rdmacore.WCWithInv != 0 {
-		fields[9] = int(wc.ImmData)
+		set(9, rdmacore.WCFieldImm, int(wc.ImmData))
 	}
 	return fields
 }

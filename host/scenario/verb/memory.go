@@ -19,13 +19,11 @@ func memoryVerbs() []Verb {
 			Arguments: []Argument{buffer,
 				{Name: "access", Type: Rights, Doc: "rights; without them those of the buffer"},
 				theDomain(),
-				{Name: "of", Type: Endpoint, Doc: "an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"}},
-			Results: []Result{
-				{Name: "addr", Type: Integer, Varies: true, Doc: "address of the first byte"},
-				{Name: "rkey", Type: Integer, Varies: true, Doc: "key for the peer"},
-				{Name: "lkey", Type: Integer, Varies: true, Doc: "key for own requests"},
-			},
+				{Name: "of", Type: Endpoint, Doc: "an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"},
+				{Name: "iova", Type: Integer, Max: 1<<63 - 1, Doc: "an address of one's own for the first byte, which requests name it by (ibv_reg_mr_iova(3))"}},
+			Results: regionResults(),
 		},
+		reregVerb(),
 		{
 			Name: "dereg", Manual: "ibv_dereg_mr(3)", Run: deregister,
 			Doc:       "End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
@@ -56,15 +54,32 @@ func register(_ context.Context, call *Call) (Outcome, error) {
 			return Outcome{}, &lab.Failure{What: endpoint.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first", Errno: syscall.EINVAL}
 		}
 	}
-	if err := buffer.RegisterIn(pd, access); err != nil {
+	if call.Has("iova") {
+		err = buffer.RegisterAt(pd, uint64(call.Integer("iova")), access)
+	} else {
+		err = buffer.RegisterIn(pd, access)
+	}
+	if err != nil {
 		return Outcome{}, err
 	}
+	return regionOf(buffer), nil
+}
+
+func regionResults() []Result {
+	return []Result{
+		{Name: "addr", Type: Integer, Varies: true, Doc: "address of the first byte"},
+		{Name: "rkey", Type: Integer, Varies: true, Doc: "key for the peer"},
+		{Name: "lkey", Type: Integer, Varies: true, Doc: "key for own requests"},
+	}
+}
+
+func regionOf(buffer *lab.Buffer) Outcome {
 	view := buffer.View()
 	return Outcome{
 		Buffers: []*lab.Buffer{buffer},
 		Fields:  []any{view.Addr, view.RKey, view.LKey},
 		Summary: func() string { return fmt.Sprintf("rkey %#x", view.RKey) },
-	}, nil
+	}
 }
 
 func deregister(_ context.Context, call *Call) (Outcome, error) {

@@ -11,7 +11,18 @@ import (
 func operations() map[string]string {
 	return map[string]string{
 		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah", "CQ.Destroy": "destroy_cq", "CQ.Resize": "resize_cq", "CQ.Moderate": "modify_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify", "CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
+		"CQ.Fields": "poll", "CQ.PollTimestamps": "poll", "CQ.WaitTimestamps": "poll",
 		"Clock.Sleep":          "sleep",
+		"Device.CreateCQEx":    "create_cq",
+		"Device.Index":         "query_device",
+		"Device.InitAHFromWC":  "init_ah_from_wc",
+		"Device.PKey":          "query_pkey",
+		"Device.PKeyIndex":     "get_pkey_index",
+		"Device.RawClock":      "query_rt_values",
+		"MR.Rereg":             "rereg",
+		"PD.RegMRIova":         "reg",
+		"QP.QueryECE":          "query_ece",
+		"QP.SetECE":            "set_ece",
 		"Device.AllocPD":       "alloc_pd",
 		"Device.Attr":          "query_device",
 		"Device.CreateCQ":      "create_cq",

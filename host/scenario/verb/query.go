@@ -6,7 +6,7 @@ import (
 
 // queryVerbs ask objects for their state.
 func queryVerbs() []Verb {
-	return []Verb{queryDeviceVerb(), modifyVerb(), {
+	return []Verb{modifyVerb(), {
 		Name: "query_qp", Manual: "ibv_query_qp(3)", Yields: Value, Run: queryQP,
 		Doc:       "Ask a queue pair for its attributes.",
 		Arguments: []Argument{{Name: "ep", Type: Endpoint, Doc: "the endpoint; without it the role's only one"}},

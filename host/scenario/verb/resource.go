@@ -27,15 +27,11 @@ func resourceVerbs() []Verb {
 			Run:       freeing("pd", (*lab.Role).Domain),
 		},
 		{
-			Name: "create_cq", Manual: "ibv_create_cq(3)", Yields: NewQueue, Doc: "Make a completion queue with a channel of its own.",
-			Arguments: []Argument{{Name: "entries", Type: Integer, Required: true, Min: -1 << 31, Max: 1<<31 - 1, Doc: "completions that it holds at least"}},
-			Run: func(_ context.Context, call *Call) (Outcome, error) {
-				queue, err := call.Role.NewQueue(call.Integer("entries"))
-				if err != nil {
-					return Outcome{}, err
-				}
-				return Outcome{Made: queue}, nil
-			},
+			Name: "create_cq", Manual: "ibv_create_cq(3)", Yields: NewQueue, Run: createCQ, Needs: createCQNeeds,
+			Doc: "Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
+			Arguments: []Argument{
+				{Name: "entries", Type: Integer, Required: true, Min: -1 << 31, Max: 1<<31 - 1, Doc: "completions that it holds at least"},
+				{Name: "wc_flags", Type: Fields, Doc: "what its completions have; " + standardFields + " is all that those of other queues have"}},
 		},
 		{
 			Name: "resize_cq", Manual: "ibv_resize_cq(3)", Run: resizeCQ, Doc: "Make room for more completions, or for fewer.",
@@ -91,6 +87,32 @@ func freeing[T any](argument string, find func(*lab.Role, string) (*lab.Object[T
 		}
 		return Outcome{}, object.Free()
 	}
+}
+
+// CanStamp is the capability of devices whose completions have time stamps.
+const CanStamp = "device.timestamps"
+
+func createCQNeeds(call *Call) string {
+	fields, _ := call.argument("wc_flags").(rdmacore.WCFields)
+	if fields&(rdmacore.WCFieldTimestamp|rdmacore.WCFieldWallclock) != 0 {
+		return CanStamp
+	}
+	return ""
+}
+
+func createCQ(_ context.Context, call *Call) (Outcome, error) {
+	fields, extended := call.argument("wc_flags").(rdmacore.WCFields)
+	var queue *lab.Queue
+	var err error
+	if extended {
+		queue, err = call.Role.NewExtendedQueue(call.Integer("entries"), fields)
+	} else {
+		queue, err = call.Role.NewQueue(call.Integer("entries"))
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Made: queue}, nil
 }
 
 func resizeCQ(_ context.Context, call *Call) (Outcome, error) {

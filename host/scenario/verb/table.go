@@ -16,7 +16,7 @@ func NewTable() *Table {
 	for _, subject := range [][]Verb{connectionVerbs(), eventVerbs(), workVerbs(), completionVerbs(), bufferVerbs(), queryVerbs(), runnerVerbs(), memoryVerbs(), faultVerbs(), {measureVerb()},
 		identifierVerbs(), inquiryVerbs(), synchronousVerbs(), acknowledgeVerbs(), optionVerbs(), multicastVerbs(), eceVerbs(),
 		addrinfoVerbs(), portVerbs(), resourceVerbs(), notificationVerbs(),
-		sharedQueueVerbs(), addressHandleVerbs(), windowVerbs()} {
+		sharedQueueVerbs(), addressHandleVerbs(), windowVerbs(), deviceVerbs(), partitionVerbs()} {
 		for i := range subject {
 			t.verbs = append(t.verbs, &subject[i])
 			t.byName[subject[i].Name] = &subject[i]

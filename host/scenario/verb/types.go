@@ -65,6 +65,8 @@ const (
 	Rights
 	// PeerRights: a list of what a peer may do by a queue pair or a window; rdmacore.Access.
 	PeerRights
+	// Fields: a list of fields of completions; rdmacore.WCFields.
+	Fields
 	// Condition: an expression that must be true, $( ) around it or not; ConditionValue.
 	Condition
 	// Fraction: a number from 0 to 1, also as a percentage; float64.
@@ -139,6 +141,8 @@ func (t Type) String() string {
 		return "a list of rights ([LOCAL_WRITE])"
 	case PeerRights:
 		return "a list of rights ([REMOTE_READ])"
+	case Fields:
+		return "a list of fields ([STANDARD, COMPLETION_TIMESTAMP])"
 	case Condition:
 		return "a condition"
 	case Fraction:

@@ -75,7 +75,7 @@ func bindMW(_ context.Context, call *Call) (Outcome, error) {
 		if err != nil {
 			return Outcome{}, err
 		}
-		bind.MR, bind.Address, bind.Length = s.buffer.Region(), uint64(s.buffer.View().Addr+s.offset), uint64(s.length)
+		bind.MR, bind.Address, bind.Length = s.buffer.Region(), s.buffer.Address(s.offset), uint64(s.length)
 		if bind.MR == nil {
 			return Outcome{}, &lab.Failure{What: fmt.Sprintf("buffer %q is not registered", s.buffer.Name), Hint: "reg registers it again"}
 		}

@@ -24,6 +24,22 @@ func qpStateNames() []string   { return namesOf(rdmacore.ParseQPState) }
 // AccessNames are the rights that a buffer can have.
 func AccessNames() []string { return namesOf(rdmacore.ParseAccess) }
 
+// standardFields is IBV_WC_STANDARD_FLAGS.
+const standardFields = "STANDARD"
+
+// FieldNames are the fields of completions that a queue can have.
+func FieldNames() []string {
+	return append([]string{standardFields}, namesOf(rdmacore.ParseWCFields)...)
+}
+
+// ParseField is the field, or the fields, of a name.
+func ParseField(name string) (rdmacore.WCFields, error) {
+	if name == standardFields {
+		return rdmacore.WCFieldsStandard, nil
+	}
+	return rdmacore.ParseWCFields(name)
+}
+
 // BackingNames are what the memory of a buffer can be.
 func BackingNames() []string { return namesOf(rdmacore.ParseBacking) }
 
@@ -42,12 +58,15 @@ func namesOf[T any](parse func(string) (T, error)) []string {
 // highestErrno bounds the search for errno names; Linux has 133.
 const highestErrno = 200
 
+// notSupported is the one number with two names: verbs' man pages have this one, golang.org/x/sys the other.
+const notSupported, notSupportedAlias = "EOPNOTSUPP", "ENOTSUP"
+
 // ErrnoNames lists the names that `expect: {errno: ..}` takes.
 func ErrnoNames() []string {
-	var names []string
+	names := []string{notSupportedAlias}
 	for errno := syscall.Errno(1); errno < highestErrno; errno++ {
-		if name := unix.ErrnoName(errno); name != "" {
-			names = append(names, name)
+		if unix.ErrnoName(errno) != "" {
+			names = append(names, ErrnoName(errno))
 		}
 	}
 	return names
@@ -55,7 +74,10 @@ func ErrnoNames() []string {
 
 // ErrnoName is the name of an errno, or its number where it has none.
 func ErrnoName(errno syscall.Errno) string {
-	if name := unix.ErrnoName(errno); name != "" {
+	switch name := unix.ErrnoName(errno); {
+	case errno == syscall.EOPNOTSUPP:
+		return notSupported
+	case name != "":
 		return name
 	}
 	return errno.Error()
@@ -63,8 +85,11 @@ func ErrnoName(errno syscall.Errno) string {
 
 // ParseErrno is the reverse of ErrnoName.
 func ParseErrno(name string) (syscall.Errno, bool) {
+	if name == notSupportedAlias {
+		return syscall.EOPNOTSUPP, true
+	}
 	for errno := syscall.Errno(1); errno < highestErrno; errno++ {
-		if unix.ErrnoName(errno) == name {
+		if unix.ErrnoName(errno) != "" && ErrnoName(errno) == name {
 			return errno, true
 		}
 	}

@@ -98,8 +98,7 @@ func (s stretch) sges() []rdmacore.SGE {
 	if s.length == 0 {
 		return nil
 	}
-	view := s.buffer.View()
-	return []rdmacore.SGE{{Address: uint64(view.Addr + s.offset), Length: uint32(s.length), LKey: uint32(view.LKey)}}
+	return []rdmacore.SGE{{Address: s.buffer.Address(s.offset), Length: uint32(s.length), LKey: uint32(s.buffer.View().LKey)}}
 }
 
 func postRecv(_ context.Context, call *Call) (Outcome, error) {
