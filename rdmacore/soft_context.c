@@ -10,7 +10,7 @@
 #include "soft_device.h"
 #include "soft_fabric.h"
 #include "soft_mw.h"
-#include "soft_newer.h"
+#include "core_newer.h"
 #include "soft_qp.h"
 #include "soft_srq.h"
 
@@ -42,8 +42,8 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 	if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
 		return EINVAL;
 	soft_device_attributes(soft_device(context->device), &full.orig_attr);
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | SOFT_CAP_ATOMIC_WRITE |
-				   SOFT_CAP_FLUSH_GLOBAL;
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | CORE_CAP_ATOMIC_WRITE |
+				   CORE_CAP_FLUSH_GLOBAL;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
 	return 0;

@@ -7,13 +7,13 @@
 #include "soft_context.h"
 #include "soft_device.h"
 #include "soft_lock.h"
-#include "soft_newer.h"
+#include "core_newer.h"
 #include "soft_pd.h"
 
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
-	 SOFT_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_RELAXED_ORDERING)
+	 CORE_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_RELAXED_ORDERING)
 
 int soft_mr_table_init(struct soft_mr_table *table, uint64_t random)
 {

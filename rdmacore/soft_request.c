@@ -1,7 +1,7 @@
 #include "soft_request.h"
 
 #include "soft_ah.h"
-#include "soft_newer.h"
+#include "core_newer.h"
 #include "soft_packet.h"
 #include "soft_qp.h"
 
@@ -22,7 +22,7 @@ const struct soft_request_kind soft_request_kinds[SOFT_REQUEST_KINDS] = {
 	[IBV_WR_LOCAL_INV] = {0, IBV_WC_LOCAL_INV, WRITE_SERVICES, SOFT_LOCAL},
 	[IBV_WR_BIND_MW] = {0, IBV_WC_BIND_MW, WRITE_SERVICES, SOFT_LOCAL},
 	[IBV_WR_SEND_WITH_INV] = {SOFT_SEND_ONLY_INVALIDATE, IBV_WC_SEND, SOFT_RC, 0},
-	[SOFT_WR_FLUSH] = {SOFT_FLUSH, SOFT_WC_FLUSH, SOFT_RC, SOFT_RESPONDS | SOFT_PLACES | SOFT_FLUSHES},
+	[CORE_WR_FLUSH] = {SOFT_FLUSH, CORE_WC_FLUSH, SOFT_RC, SOFT_RESPONDS | SOFT_PLACES | SOFT_FLUSHES},
 	[IBV_WR_ATOMIC_WRITE] = {SOFT_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, SOFT_RC,
 				 SOFT_RESPONDS | SOFT_PLACES},
 };

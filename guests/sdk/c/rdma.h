@@ -25,8 +25,8 @@ typedef uint32_t rdmarun_handle;
 /* A pointer as sges take it. */
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-#define RDMARUN_ABI_VERSION 0x10003 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x4687d57au
+#define RDMARUN_ABI_VERSION 0x10004 /* major << 16 | minor */
+#define RDMARUN_ABI_HASH 0x669c4d0cu
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -121,6 +121,35 @@ enum rdmarun_send_flags {
 	RDMARUN_SEND_SOLICITED = 4,
 	RDMARUN_SEND_INLINE = 8,
 	RDMARUN_SEND_IP_CSUM = 16,
+};
+
+/* Operations of a QP that are posted by builders (ibv_wr_post(3)). */
+enum rdmarun_send_ops {
+	RDMARUN_QP_EX_WITH_RDMA_WRITE = 1,
+	RDMARUN_QP_EX_WITH_RDMA_WRITE_WITH_IMM = 2,
+	RDMARUN_QP_EX_WITH_SEND = 4,
+	RDMARUN_QP_EX_WITH_SEND_WITH_IMM = 8,
+	RDMARUN_QP_EX_WITH_RDMA_READ = 16,
+	RDMARUN_QP_EX_WITH_ATOMIC_CMP_AND_SWP = 32,
+	RDMARUN_QP_EX_WITH_ATOMIC_FETCH_AND_ADD = 64,
+	RDMARUN_QP_EX_WITH_LOCAL_INV = 128,
+	RDMARUN_QP_EX_WITH_BIND_MW = 256,
+	RDMARUN_QP_EX_WITH_SEND_WITH_INV = 512,
+	RDMARUN_QP_EX_WITH_TSO = 1024,
+	RDMARUN_QP_EX_WITH_FLUSH = 2048,
+	RDMARUN_QP_EX_WITH_ATOMIC_WRITE = 4096,
+};
+
+/* For whom a FLUSH makes data visible. */
+enum rdmarun_placement_type {
+	RDMARUN_FLUSH_GLOBAL = 1,
+	RDMARUN_FLUSH_PERSISTENT = 2,
+};
+
+/* What a FLUSH is about: a range, or all of a memory region. */
+enum rdmarun_selectivity_level {
+	RDMARUN_FLUSH_RANGE = 0,
+	RDMARUN_FLUSH_MR = 1,
 };
 
 /* How a work request ended. */
@@ -500,9 +529,9 @@ struct rdmarun_send_wr {
 	uint32_t num_sge;
 	/* network byte order, for the WITH_IMM opcodes; or the rkey to invalidate */
 	uint32_t imm_data;
-	/* of the peer's memory region: RDMA and atomics */
+	/* of the peer's memory region: RDMA, atomics, FLUSH */
 	uint32_t rkey;
-	/* in the peer's memory region: RDMA and atomics */
+	/* in the peer's memory region: RDMA, atomics, FLUSH of a range */
 	uint64_t remote_addr;
 	/* atomics: what to compare with, or to add */
 	uint64_t compare_add;
@@ -514,7 +543,14 @@ struct rdmarun_send_wr {
 	uint32_t remote_qpn;
 	/* datagrams: the peer's queue key; with the highest bit set, the QP's own */
 	uint32_t remote_qkey;
-	uint32_t reserved;
+	/*
+	 * enum rdmarun_placement_type; FLUSH: for whom; a FLUSH of a range is as long as its buffers, of
+	 * which nothing else counts
+	 */
+	uint8_t placement;
+	/* enum rdmarun_selectivity_level; FLUSH: of what */
+	uint8_t selectivity;
+	uint16_t reserved;
 };
 
 /* A receive (ibv_recv_wr). */
@@ -545,7 +581,10 @@ struct rdmarun_qp_extra {
 	uint32_t struct_size;
 	/* enum ibv_qp_init_attr_mask: CREATE_FLAGS 4, MAX_TSO_HEADER 8, SEND_OPS_FLAGS 64 */
 	uint32_t comp_mask;
-	/* enum ibv_qp_create_send_ops_flags */
+	/*
+	 * enum rdmarun_send_ops; with SEND_OPS_FLAGS the operations that the QP is for, which are posted
+	 * by builders
+	 */
 	uint64_t send_ops_flags;
 	/* enum ibv_qp_create_flags */
 	uint32_t create_flags;
@@ -844,7 +883,9 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, swap) == 48, "offset o
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, ah) == 56, "offset of send_wr.ah");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, remote_qpn) == 60, "offset of send_wr.remote_qpn");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, remote_qkey) == 64, "offset of send_wr.remote_qkey");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, reserved) == 68, "offset of send_wr.reserved");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, placement) == 68, "offset of send_wr.placement");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, selectivity) == 69, "offset of send_wr.selectivity");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, reserved) == 70, "offset of send_wr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_recv_wr) == 16, "size of recv_wr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, wr_id) == 0, "offset of recv_wr.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, first_sge) == 8, "offset of recv_wr.first_sge");
@@ -1152,9 +1193,12 @@ int32_t rdmarun_query_qp(rdmarun_handle qp, struct rdmarun_qp_attr *attr);
 
 /*
  * Posts send requests (ibv_post_send(3)). The buffers belong to the provider until the request has
- * completed. Returns the number posted, which is count. ENOMEM: the queue is full. EINVAL: the QP's
- * state or an opcode does not allow it, or an SGE index is out of range. EFAULT: an SGE lies
- * outside the guest's memory.
+ * completed. To a QP with send operations (create_qp_ex) it posts by their builders
+ * (ibv_wr_post(3)), since 1.4: FLUSH is possible, and all requests are posted or none. Returns the
+ * number posted, which is count. ENOMEM: the queue is full. EINVAL: the QP's state or an opcode
+ * does not allow it, or an SGE index is out of range. EFAULT: an SGE lies outside the guest's
+ * memory. EOPNOTSUPP: the operation is not among the send operations of the QP; without any there
+ * is no FLUSH.
  */
 RDMARUN_IMPORT(post_send)
 int32_t rdmarun_post_send(rdmarun_handle qp, const struct rdmarun_send_wr *wrs, uint32_t count, const struct rdmarun_sge *sges, uint32_t num_sges, uint64_t *posted);
@@ -1361,7 +1405,8 @@ int32_t rdmarun_notify(rdmarun_handle ep, uint32_t event);
 
 /*
  * Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)). Returns the QP's handle.
- * EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it.
+ * EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it,
+ * or one of the send operations.
  */
 RDMARUN_IMPORT(create_qp_ex)
 int32_t rdmarun_create_qp_ex(rdmarun_handle ep, rdmarun_handle pd, const struct rdmarun_qp_init_attr *qp_init_attr, const struct rdmarun_qp_extra *extra);
