@@ -131,7 +131,7 @@ func posted(op string, result int64) (int, error) {
 func postReason(errno syscall.Errno) string {
 	switch errno {
 	case syscall.EOPNOTSUPP:
-		return "the queue pair was not created for this operation; name it among its send operations (SEND_OPS_FLAGS of " +
+		return "the queue pair was not created for this operation; name it among its send operations (send_ops, SEND_OPS_FLAGS of " +
 			"rdma_create_qp_ex), without which there is no FLUSH"
 	case syscall.ENOSPC: // as rdma_rxe's builders have it
 		return "the work queue is full, or a scatter/gather list or inline data longer than it takes"

@@ -32,6 +32,8 @@ func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at
 		return r.roleList(argument, node, at)
 	case verb.Rights, verb.PeerRights:
 		return r.rights(argument, node)
+	case verb.Words:
+		return r.wordList(argument, node, at)
 	case verb.Condition:
 		return r.conditionArgument(argument, node, at)
 	case verb.Sizes:
