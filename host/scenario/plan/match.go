@@ -160,7 +160,9 @@ func Show(value any, t verb.Type) string {
 	case []byte:
 		return showBytes(v)
 	case []string:
-		return strings.Join(v, "|")
+		if t == verb.Words {
+			return strings.Join(v, "|")
+		}
 	case string:
 		if t == verb.Text {
 			return fmt.Sprintf("%q", v)

@@ -13,8 +13,11 @@ import (
 func (c *compiler) wordList(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Sequence {
-		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of words", argument.Name).
-			WithHint("[%s]", strings.Join(argument.Words[:min(2, len(argument.Words))], ", "))
+		example := argument.Words[:min(2, len(argument.Words))]
+		if slices.Contains(argument.Words, node.Value) {
+			example = []string{node.Value}
+		}
+		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of words", argument.Name).WithHint("[%s]", strings.Join(example, ", "))
 		return nil
 	}
 	word := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: argument.Words}

@@ -44,6 +44,9 @@ func checkFlush(call *Call) *Refusal {
 }
 
 func postFlush(_ context.Context, call *Call) (Outcome, error) {
+	if refusal := checkFlush(call); refusal != nil { // of what only the run knows
+		return Outcome{}, &lab.Failure{What: refusal.Message, Hint: refusal.Hint}
+	}
 	qp, endpoint, err := queuePair(call)
 	if err != nil {
 		return Outcome{}, err
@@ -61,22 +64,22 @@ func postFlush(_ context.Context, call *Call) (Outcome, error) {
 	if request[0].Selectivity, err = rdmacore.ParseSelectivity(call.Text("level")); err != nil {
 		return Outcome{}, err
 	}
-	var sges []rdmacore.SGE
-	if length := max(remote.Length, 0); !ofAll(call) {
-		if call.Has("length") {
-			length = call.Integer("length")
-		}
-		sges, request[0].NumSGE = []rdmacore.SGE{{Length: uint32(length)}}, 1 // of which only the length counts
+	length := 0
+	switch {
+	case call.Has("length"):
+		length = call.Integer("length")
+	case !ofAll(call):
+		length = min(remote.Length, mostFlushed)
 	}
-	if _, err := qp.PostSend(request[:], sges); err != nil {
+	sges := [1]rdmacore.SGE{{Length: uint32(length)}} // of which only the length counts
+	if length != 0 {
+		request[0].NumSGE = 1
+	}
+	if _, err := qp.PostSend(request[:], sges[:]); err != nil {
 		return Outcome{}, err
 	}
 	noteUnsignaled(qp, endpoint, request[0].Flags)
 	call.Lab.Posted(rdmacore.OpFlush, 0)
-	length := 0
-	if len(sges) > 0 {
-		length = int(sges[0].Length)
-	}
 	return Outcome{Fields: []any{length}}, nil
 }
 
