@@ -400,6 +400,13 @@ struct ibv_qp_ex *core_qp_builder(const struct core_provider *provider, struct i
 int core_build_send(struct core_provider *provider, struct ibv_qp_ex *qp, uint64_t operations,
 		    const struct core_send_wr *wrs, uint32_t count, const struct core_sge *sges,
 		    uint32_t num_sges, void *base, uint64_t limit, uint32_t *posted);
+/* The flag of an opcode's builder; 0 for one that core_build_send does not know. */
+uint64_t core_build_operation(uint32_t opcode);
+/*
+ * What ibv_post_send(3) takes, by builders: SEND, RDMA WRITE, both with immediate data, RDMA READ, and atomics, on a
+ * connection, of which the queue pair has the operations and CORE_WORK_ENTRIES are enough.
+ */
+int core_build_linked(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr);
 /* Bind a window of type 2 so; rkey is what its key shall be. */
 int core_build_mw(struct ibv_qp_ex *qp, uint64_t operations, struct ibv_mw *mw, uint32_t flags, uint64_t wr_id,
 		  uint32_t rkey, const struct ibv_mw_bind_info *info);

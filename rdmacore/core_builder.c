@@ -61,8 +61,7 @@ struct ibv_qp_ex *core_qp_builder(const struct core_provider *provider, struct i
 	return builder;
 }
 
-/* The flag of an opcode's builder; 0 for what the flat form cannot say. */
-static inline uint64_t operation_of(uint32_t opcode)
+uint64_t core_build_operation(uint32_t opcode)
 {
 	switch (opcode) {
 	case IBV_WR_RDMA_WRITE:
@@ -202,7 +201,7 @@ static int build(const struct core_work *work, struct ibv_qp_ex *qp, uint64_t op
 {
 	uint32_t opcode = CORE_READ_ONCE(from->opcode), flags = CORE_READ_ONCE(from->flags);
 	uint32_t count = CORE_READ_ONCE(from->num_sge);
-	uint64_t operation = operation_of(opcode);
+	uint64_t operation = core_build_operation(opcode);
 	struct ibv_sge list[CORE_WORK_ENTRIES];
 	struct ibv_ah *ah = NULL;
 	int result;
@@ -277,6 +276,33 @@ int core_build_send(struct core_provider *provider, struct ibv_qp_ex *qp, uint64
 	if (!result)
 		*posted = count;
 	return result;
+}
+
+int core_build_linked(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
+{
+	ibv_wr_start(qp);
+	for (; wr; wr = wr->next) {
+		bool atomic = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+			      wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+		const struct core_send_wr from = {
+			.imm_data = wr->imm_data,
+			.rkey = atomic ? wr->wr.atomic.rkey : wr->wr.rdma.rkey,
+			.remote_address = wr->wr.rdma.remote_addr, /* at the same place in both */
+			.compare_add = atomic ? wr->wr.atomic.compare_add : 0,
+			.swap = atomic ? wr->wr.atomic.swap : 0,
+		};
+		int result;
+
+		qp->wr_id = wr->wr_id;
+		qp->wr_flags = wr->send_flags & ~(unsigned int)IBV_SEND_INLINE;
+		begin(qp, &from, wr->opcode);
+		result = set_data(qp, wr->sg_list, (uint32_t)wr->num_sge, wr->send_flags & IBV_SEND_INLINE);
+		if (result) {
+			ibv_wr_abort(qp);
+			return result;
+		}
+	}
+	return core_verbs_result(ibv_wr_complete(qp));
 }
 
 int core_build_mw(struct ibv_qp_ex *qp, uint64_t operations, struct ibv_mw *mw, uint32_t flags, uint64_t wr_id,
