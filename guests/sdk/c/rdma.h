@@ -1524,7 +1524,8 @@ int32_t rdmarun_alloc_mw(rdmarun_handle pd, uint32_t mw_type);
 
 /*
  * Posts a request to bind a window to a part of a region (ibv_bind_mw(3)). EINVAL: QP, window and
- * region are not of one PD, or the QP's state does not allow it.
+ * region are not of one PD, or the QP's state does not allow it. EOPNOTSUPP: of type 2, and BIND_MW
+ * is not among the send operations of the QP.
  */
 RDMARUN_IMPORT(bind_mw)
 int32_t rdmarun_bind_mw(rdmarun_handle qp, rdmarun_handle mw, struct rdmarun_mw_bind *bind);
