@@ -16,7 +16,7 @@ var (
 	v1_1 = Version{1, 1} // the rest of the connection manager
 	v1_2 = Version{1, 2} // the rest of the data path
 	v1_3 = Version{1, 3} // the rest of what the verbs do to queues, groups and devices
-	v1_4 = Version{1, 4} // the extended verbs
+	v1_4 = Version{1, 4} // the extended verbs: builders, completion queues with time stamps, changing regions
 )
 
 // Number is the version as abi_version returns it.
@@ -79,7 +79,7 @@ type Field struct {
 	Name   string
 	GoName string
 	Type   string // u8 u16 u32 u64 i32, or the name of a Struct
-	Enum   string // whose values a u32 has; "" for any
+	Enum   string // whose values a number has; "" for any
 	Handle bool   // a u32 that is a handle
 	Count  uint32 // of an array; 0 for a single value
 	Offset uint32

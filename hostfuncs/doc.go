@@ -12,7 +12,8 @@
 //     negative.  One that is stale, of another kind or of another instance is -EBADF.
 //   - Structs are little-endian, every byte of padding is a field, and their size is a multiple of 8.
 //     One that may grow begins with struct_size, which the guest sets to the size it knows.
-//   - Functions and structs are only ever added to.  A break would be a new import module.
+//   - Functions and structs are only ever added to.  A break would be a new import module.  The bytes of a
+//     field called reserved, which guests leave 0, may get other names.
 //   - What may wait takes timeout_ns: 0 does not wait, -1 waits as long as the guest may run.
 //
 // # Lifetimes

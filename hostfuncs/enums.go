@@ -3,6 +3,7 @@ package hostfuncs
 import (
 	"reflect"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,9 @@ func Enums() []Enum {
 		flagsOf("access", "ACCESS", "Access", "What may be done with a memory region; local reads always may.", rdmacore.ParseAccess),
 		enumOf("wr_opcode", "WR", "Op", "Operations of a send request.", rdmacore.ParseOpcode, 64),
 		flagsOf("send_flags", "SEND", "Send", "Flags of a send request.", rdmacore.ParseSendFlags),
+		flagsOf("send_ops", "QP_EX_WITH", "SendOp", "Operations of a QP that are posted by builders (ibv_wr_post(3)).", rdmacore.ParseSendOps),
+		flagsOf("placement_type", "FLUSH", "Flush", "For whom a FLUSH makes data visible.", rdmacore.ParsePlacement),
+		enumOf("selectivity_level", "FLUSH", "Flush", "What a FLUSH is about: a range, or all of a memory region.", rdmacore.ParseSelectivity, 8),
 		enumOf("wc_status", "WC", "WC", "How a work request ended.", rdmacore.ParseWCStatus, 64),
 		enumOf("wc_opcode", "WC", "WC", "What kind of work request ended.", rdmacore.ParseWCOpcode, 0x100),
 		flagsOf("wc_flags", "WC", "WC", "Which fields of a completion are valid.", rdmacore.ParseWCFlags),
@@ -63,7 +67,7 @@ func withStandard(e Enum) Enum {
 }
 
 type enum interface {
-	~int | ~int32 | ~uint32
+	~int | ~int32 | ~uint8 | ~uint32 | ~uint64
 	String() string
 }
 
@@ -76,10 +80,10 @@ func enumOf[T enum](name, prefix, goTo, doc string, parse func(string) (T, error
 	return e
 }
 
-// flagsOf lists the bits that have a name.
+// flagsOf lists the bits that have a name, up to where the ABI or the type ends.
 func flagsOf[T enum](name, prefix, goTo, doc string, parse func(string) (T, error)) Enum {
 	e := Enum{Name: name, Prefix: prefix, GoName: reflect.TypeFor[T]().Name(), GoTo: goTo, Doc: doc, Flags: true}
-	for bit := range 31 {
+	for bit := range min(31, 8*int(unsafe.Sizeof(T(0)))) {
 		add(&e, T(1)<<bit, parse)
 	}
 	return e

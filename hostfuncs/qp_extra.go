@@ -13,7 +13,7 @@ type QPExtra struct {
 	_            structs.HostLayout
 	StructSize   uint32 `abi:"struct_size" doc:"size of this struct as the guest knows it"`
 	CompMask     uint32 `abi:"comp_mask" doc:"enum ibv_qp_init_attr_mask: CREATE_FLAGS 4, MAX_TSO_HEADER 8, SEND_OPS_FLAGS 64"`
-	SendOpsFlags uint64 `abi:"send_ops_flags" doc:"enum ibv_qp_create_send_ops_flags"`
+	SendOpsFlags uint64 `abi:"send_ops_flags" enum:"send_ops" doc:"with SEND_OPS_FLAGS the operations that the QP is for, which are posted by builders"`
 	CreateFlags  uint32 `abi:"create_flags" doc:"enum ibv_qp_create_flags"`
 	MaxTSOHeader uint32 `abi:"max_tso_header" doc:"in bytes"`
 	SourceQPN    uint32 `abi:"source_qpn" doc:"with IBV_QP_CREATE_SOURCE_QPN"`
@@ -29,7 +29,7 @@ func qpExtraFunctions() []Function {
 			Params: []Param{ep, {"pd", HandleOf, "pd", "of the endpoint's device"},
 				{"qp_init_attr", In, "qp_init_attr", ""}, {"extra", In, "qp_extra", ""}},
 			Result:  "the QP's handle",
-			Errors:  "EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it.",
+			Errors:  "EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it, or one of the send operations.",
 			binding: bind4((*Instance).createQPEx),
 		},
 		{
@@ -53,10 +53,12 @@ func (i *Instance) createQPEx(epHandle, pdHandle Handle, attrAt, extraAt Pointer
 		return i.refuse(syscall.EINVAL, "max_tso_header is 65535 at most")
 	}
 	return i.makeQP(epHandle, pdHandle, attrAt, func(id *rdmacore.ID, pd *rdmacore.PD, attr rdmacore.QPInitAttr) error {
-		return id.CreateQPEx(pd, rdmacore.QPInitAttrEx{QPInitAttr: attr,
-			CompMask: rdmacore.QPInitMask(extra.CompMask), CreateFlags: extra.CreateFlags,
-			SendOpsFlags: extra.SendOpsFlags, SourceQPN: extra.SourceQPN,
-			MaxTSOHeader: uint16(extra.MaxTSOHeader)})
+		mask := rdmacore.QPInitMask(extra.CompMask)
+		if mask&rdmacore.QPInitSendOpsFlags != 0 {
+			attr.SendOps = rdmacore.SendOps(extra.SendOpsFlags)
+		}
+		return id.CreateQPEx(pd, rdmacore.QPInitAttrEx{QPInitAttr: attr, CompMask: mask, CreateFlags: extra.CreateFlags,
+			SourceQPN: extra.SourceQPN, MaxTSOHeader: uint16(extra.MaxTSOHeader)})
 	})
 }
 

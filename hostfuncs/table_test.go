@@ -122,7 +122,7 @@ func TestABIIsOnlyAddedTo(t *testing.T) {
 	}
 	lines := strings.Split(now, "\n")
 	for _, line := range strings.Split(string(golden), "\n") {
-		if !slices.Contains(lines, line) && !grown(line, lines) {
+		if !slices.Contains(lines, line) && !grown(line, lines) && !reused(line, lines) {
 			t.Errorf("the ABI no longer has: %s", line)
 		}
 	}
@@ -137,6 +137,15 @@ func grown(line string, lines []string) bool {
 	return ok && slices.ContainsFunc(lines, func(each string) bool {
 		other, now, ok := structLine(each)
 		return ok && other == name && now > size
+	})
+}
+
+// reused tells whether a line is a reserved field whose bytes have other names now; it begins with one of them.
+func reused(line string, lines []string) bool {
+	name, place, ok := strings.Cut(line, " at ")
+	owner, _, isReserved := strings.Cut(name, ".reserved")
+	return ok && isReserved && slices.ContainsFunc(lines, func(each string) bool {
+		return strings.HasPrefix(each, owner+".") && strings.HasSuffix(each, " at "+place)
 	})
 }
 

@@ -19,14 +19,17 @@ type SendWR struct {
 	FirstSGE      uint32 `abi:"first_sge" doc:"index of its first buffer in the array of SGEs posted with it"`
 	NumSGE        uint32 `abi:"num_sge" doc:"number of its buffers"`
 	ImmData       uint32 `abi:"imm_data" doc:"network byte order, for the WITH_IMM opcodes; or the rkey to invalidate"`
-	RKey          uint32 `abi:"rkey" doc:"of the peer's memory region: RDMA and atomics"`
-	RemoteAddress uint64 `abi:"remote_addr" doc:"in the peer's memory region: RDMA and atomics"`
+	RKey          uint32 `abi:"rkey" doc:"of the peer's memory region: RDMA, atomics, FLUSH"`
+	RemoteAddress uint64 `abi:"remote_addr" doc:"in the peer's memory region: RDMA, atomics, FLUSH of a range"`
 	CompareAdd    uint64 `abi:"compare_add" doc:"atomics: what to compare with, or to add"`
 	Swap          uint64 `abi:"swap" doc:"compare and swap: the new value"`
 	AH            uint32 `abi:"ah" doc:"datagrams: the number of an address handle of the QP's PD"`
 	RemoteQPN     uint32 `abi:"remote_qpn" doc:"datagrams: to which QP"`
 	RemoteQKey    uint32 `abi:"remote_qkey" doc:"datagrams: the peer's queue key; with the highest bit set, the QP's own"`
-	Reserved      uint32 `abi:"reserved" doc:""`
+	// Since 1.4.
+	Placement   uint8  `abi:"placement" enum:"placement_type" doc:"FLUSH: for whom; a FLUSH of a range is as long as its buffers, of which nothing else counts"`
+	Selectivity uint8  `abi:"selectivity" enum:"selectivity_level" doc:"FLUSH: of what"`
+	Reserved    uint16 `abi:"reserved" doc:""`
 }
 
 // RecvWR describes rdmacore.RecvWR.
@@ -77,11 +80,13 @@ func workFunctions() []Function {
 		{
 			Name: "post_send", Since: v1, Capability: CapabilityWork,
 			Doc: "Posts send requests (ibv_post_send(3)). The buffers belong to the provider until the " +
-				"request has completed.",
+				"request has completed. To a QP with send operations (create_qp_ex) it posts by their builders " +
+				"(ibv_wr_post(3)), since 1.4: FLUSH is possible, and all requests are posted or none.",
 			Params: requests("send_wr"),
 			Result: "the number posted, which is count",
 			Errors: "ENOMEM: the queue is full. EINVAL: the QP's state or an opcode does not allow it, or " +
-				"an SGE index is out of range. EFAULT: an SGE lies outside the guest's memory.",
+				"an SGE index is out of range. EFAULT: an SGE lies outside the guest's memory. EOPNOTSUPP: the " +
+				"operation is not among the send operations of the QP; without any there is no FLUSH.",
 			binding: bind6((*Instance).postSend),
 		},
 		{

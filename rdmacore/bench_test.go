@@ -21,6 +21,18 @@ func BenchmarkPollEmpty(b *testing.B) {
 // BenchmarkWrite is an RDMA WRITE of 64 bytes, posted and polled by the same goroutine.
 func BenchmarkWrite(b *testing.B) {
 	client, server := connected(b)
+	benchmarkWrite(b, client, server)
+}
+
+// BenchmarkWriteBuilt is the same by a builder.
+func BenchmarkWriteBuilt(b *testing.B) {
+	qp := usualQP
+	qp.SendOps = SendOpRDMAWrite
+	client, server := connectedWith(b, qp, usualParam)
+	benchmarkWrite(b, client, server)
+}
+
+func benchmarkWrite(b *testing.B, client, server *side) {
 	wrs := []SendWR{{Opcode: OpRDMAWrite, Flags: SendSignaled, NumSGE: 1, RKey: server.mr.RKey(),
 		RemoteAddress: server.mr.Address()}}
 	sges := []SGE{client.sge(0, 64)}

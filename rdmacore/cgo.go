@@ -11,6 +11,8 @@ package rdmacore
 // #cgo LDFLAGS: -ldl -lpthread
 // #cgo noescape hot_post_send
 // #cgo nocallback hot_post_send
+// #cgo noescape hot_build_send
+// #cgo nocallback hot_build_send
 // #cgo noescape hot_post_recv
 // #cgo nocallback hot_post_recv
 // #cgo noescape hot_post_srq_recv
@@ -34,6 +36,18 @@ package rdmacore
 // 	uint32_t posted = 0;
 // 	int result = core_post_send((struct core_provider *)provider, (struct ibv_qp *)qp, wrs, count,
 // 				    sges, num_sges, (void *)base, limit, &posted);
+//
+// 	return hot_result(result, posted);
+// }
+//
+// static inline int64_t hot_build_send(uintptr_t provider, uintptr_t builder, uint64_t operations,
+// 				     const struct core_send_wr *wrs, uint32_t count,
+// 				     const struct core_sge *sges, uint32_t num_sges, uintptr_t base,
+// 				     uint64_t limit)
+// {
+// 	uint32_t posted = 0;
+// 	int result = core_build_send((struct core_provider *)provider, (struct ibv_qp_ex *)builder,
+// 				     operations, wrs, count, sges, num_sges, (void *)base, limit, &posted);
 //
 // 	return hot_result(result, posted);
 // }
@@ -84,6 +98,14 @@ func hotPostSend(provider, qp unsafe.Pointer, wrs []SendWR, sges []SGE, base uin
 		C.uintptr_t(base), C.uint64_t(limit)))
 }
 
+func hotBuildSend(provider, builder unsafe.Pointer, operations SendOps, wrs []SendWR, sges []SGE, base uintptr,
+	limit uint64) int64 {
+	return int64(C.hot_build_send(C.uintptr_t(uintptr(provider)), C.uintptr_t(uintptr(builder)), C.uint64_t(operations),
+		(*C.struct_core_send_wr)(unsafe.Pointer(unsafe.SliceData(wrs))), C.uint32_t(len(wrs)),
+		(*C.struct_core_sge)(unsafe.Pointer(unsafe.SliceData(sges))), C.uint32_t(len(sges)),
+		C.uintptr_t(base), C.uint64_t(limit)))
+}
+
 func hotPostRecv(qp unsafe.Pointer, wrs []RecvWR, sges []SGE, base uintptr, limit uint64) int64 {
 	return int64(C.hot_post_recv(C.uintptr_t(uintptr(qp)),
 		(*C.struct_core_recv_wr)(unsafe.Pointer(unsafe.SliceData(wrs))), C.uint32_t(len(wrs)),
@@ -119,16 +141,21 @@ func posted(op string, result int64) (int, error) {
 	return count, &Error{Op: op, Errno: errno, Why: postReason(errno)}
 }
 
-// postReason words the errors that ibv_post_send(3) and core_post_send give.
+// postReason words the errors that ibv_post_send(3), ibv_wr_post(3) and the core give.
 func postReason(errno syscall.Errno) string {
 	switch errno {
+	case syscall.EOPNOTSUPP:
+		return "the queue pair was not created for this operation; name it among its send operations (send_ops, SEND_OPS_FLAGS of " +
+			"rdma_create_qp_ex), without which there is no FLUSH"
+	case syscall.ENOSPC: // as rdma_rxe's builders have it
+		return "the work queue is full, or a scatter/gather list or inline data longer than it takes"
 	case syscall.ENOMEM:
 		return "the work queue is full; poll completions first, or create the QP with more work requests"
 	case syscall.EFAULT:
 		return "a scatter/gather entry lies outside the memory it may name"
 	case syscall.EINVAL:
-		return "the state of the queue pair, an opcode, a flag, a scatter/gather entry or a datagram's " +
-			"address handle does not allow it"
+		return "the state of the queue pair, an opcode, a flag, a scatter/gather entry, a datagram's " +
+			"address handle or the placement of a FLUSH does not allow it"
 	}
 	return ""
 }

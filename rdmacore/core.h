@@ -390,7 +390,9 @@ struct core_send_wr {
 	uint32_t ah; /* datagrams: the number of the address handle, of the queue pair's PD */
 	uint32_t remote_qpn; /* datagrams */
 	uint32_t remote_qkey; /* datagrams; with the highest bit set, the queue pair's own */
-	uint32_t reserved;
+	uint8_t placement; /* FLUSH: enum ibv_placement_type */
+	uint8_t selectivity; /* FLUSH: enum ibv_selectivity_level; of a range, it is as long as the entries are */
+	uint16_t reserved;
 };
 
 struct core_recv_wr {
@@ -404,7 +406,8 @@ struct core_recv_wr {
  * absolute addresses).  An SGE index outside [0, num_sges) is -EINVAL before anything is posted.
  * With limit non-zero, an SGE that does not lie in [0, limit) is -EFAULT before anything is posted.
  * Returns 0 with *posted == count, or the negative errno of the first refused request with *posted
- * the number accepted before it (bad_wr of ibv_post_send(3)).
+ * the number accepted before it (bad_wr of ibv_post_send(3)).  FLUSH is -EOPNOTSUPP: struct ibv_send_wr
+ * has no place for it, core_build_send has.
  */
 int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
 		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
@@ -417,6 +420,34 @@ int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t c
 int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint32_t count,
 		       const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
 		       uint32_t *posted);
+
+/* --- core_builder.c -------------------------------------------------------------------------- */
+
+/*
+ * The builders of a queue pair that was created with these send operations (enum ibv_qp_create_send_ops_flags),
+ * and in *operations those of them that it has and core_build_send knows.  NULL: it has none, and is posted to
+ * by core_post_send.
+ */
+struct ibv_qp_ex *core_qp_builder(const struct core_provider *provider, struct ibv_qp *qp, uint64_t asked,
+				  uint64_t *operations);
+/*
+ * core_post_send by the builders of ibv_wr_post(3).  All requests are posted or none: *posted is count or 0.
+ * -EOPNOTSUPP for an operation that is not among operations; other errors are the device's, of whichever
+ * request.  The value of an ATOMIC_WRITE is taken at once, as inline data is, from where its entries say.
+ */
+int core_build_send(struct core_provider *provider, struct ibv_qp_ex *qp, uint64_t operations,
+		    const struct core_send_wr *wrs, uint32_t count, const struct core_sge *sges,
+		    uint32_t num_sges, void *base, uint64_t limit, uint32_t *posted);
+/* The flag of an opcode's builder; 0 for one that core_build_send does not know. */
+uint64_t core_build_operation(uint32_t opcode);
+/*
+ * What ibv_post_send(3) takes, by builders: SEND, RDMA WRITE, both with immediate data, RDMA READ, and atomics, on a
+ * connection, of which the queue pair has the operations and CORE_WORK_ENTRIES are enough.
+ */
+int core_build_linked(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr);
+/* Bind a window of type 2 so; rkey is what its key shall be. */
+int core_build_mw(struct ibv_qp_ex *qp, uint64_t operations, struct ibv_mw *mw, uint32_t flags, uint64_t wr_id,
+		  uint32_t rkey, const struct ibv_mw_bind_info *info);
 
 /* --- core_id_srq.c --------------------------------------------------------------------------- */
 
@@ -469,10 +500,11 @@ struct core_mw_bind {
 
 /*
  * Post a request to bind (ibv_bind_mw(3), ibv_post_send(3)); mw->rkey is the new key from then on.  mr is
- * NULL with length 0.  -EINVAL when they are not of one protection domain.
+ * NULL with length 0.  A window of type 2 is bound by the builder and its operations, where there is one.
+ * -EINVAL when they are not of one protection domain.
  */
-int core_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr,
-		 const struct core_mw_bind *bind);
+int core_bind_mw(struct ibv_qp *qp, struct ibv_qp_ex *builder, uint64_t operations, struct ibv_mw *mw,
+		 struct ibv_mr *mr, const struct core_mw_bind *bind);
 
 /* --- core_device.c --------------------------------------------------------------------------- */
 

@@ -125,6 +125,9 @@ struct core_measure_end {
 	struct core_address source;
 	/* Where the end's thread may run, a bit a CPU; no bit: anywhere, as the thread that starts it. */
 	uint64_t cpus[CORE_MEASURE_CPUS / 64];
+	/* By what the queue pair is posted to, and for what (core_qp_builder); NULL: by ibv_post_send(3). */
+	struct ibv_qp_ex *builder;
+	uint64_t operations;
 };
 
 /* Why core_measure_create refused. */

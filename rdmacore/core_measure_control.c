@@ -6,6 +6,7 @@
 
 #include "core_count.h"
 #include "core_measure_idle.h"
+#include "core_measure_post.h"
 #include "core_measure_wire.h"
 
 /* --- receives ----------------------------------------------------------------------------------------- */
@@ -87,7 +88,6 @@ static int send_control(struct core_measure_worker *worker, enum core_measure_co
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = network,
 	};
-	struct ibv_send_wr *bad;
 	unsigned int spins = 0;
 	int result;
 
@@ -106,7 +106,7 @@ static int send_control(struct core_measure_worker *worker, enum core_measure_co
 		if (result < 0)
 			return result;
 	}
-	result = core_verbs_result(ibv_post_send(worker->qp, &wr, &bad));
+	result = core_measure_submit(worker, &wr);
 	if (result)
 		return core_measure_fail(worker, result, CORE_MEASURE_POST_SEND);
 	worker->control_pending++;

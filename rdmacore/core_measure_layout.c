@@ -70,6 +70,22 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 	return 0;
 }
 
+/* A queue pair with builders does what it was created for. */
+static int layout_builder(const struct core_measure_worker *worker, struct core_measure_refusal *refusal)
+{
+	uint64_t needed = 0;
+
+	if (worker->transmits)
+		needed |= core_build_operation(worker->operation);
+	if (worker->controls)
+		needed |= worker->in_payload ? IBV_QP_EX_WITH_SEND : IBV_QP_EX_WITH_SEND_WITH_IMM;
+	if (worker->end.builder && needed & ~worker->end.operations)
+		return core_measure_refuse(refusal, -EOPNOTSUPP, "qp",
+					   "it was not created for the operation, and for the messages in which "
+					   "the ends talk (send_ops_flags %#llx)", (unsigned long long)needed);
+	return 0;
+}
+
 /* Without atomics of the device, ibv_post_send would fail in the first message. */
 static int layout_atomic(struct core_measure_worker *worker, struct core_measure_refusal *refusal)
 {
@@ -283,6 +299,8 @@ int core_measure_layout(struct core_measure_worker *worker, struct core_measure_
 		worker->due_ns = (double)spec->size * 8e9 / (double)spec->rate_bits;
 
 	result = layout_queue(worker, refusal);
+	if (!result)
+		result = layout_builder(worker, refusal);
 	if (!result)
 		result = layout_atomic(worker, refusal);
 	if (!result)

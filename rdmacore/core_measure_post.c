@@ -73,13 +73,22 @@ static inline void aim(struct core_measure_worker *worker, struct ibv_send_wr *w
 		core_measure_fill((void *)(uintptr_t)wr->sg_list->addr, worker->size, number);
 }
 
+int core_measure_submit(struct core_measure_worker *worker, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	if (worker->end.builder)
+		return core_build_linked(worker->end.builder, wr);
+	return core_verbs_result(ibv_post_send(worker->qp, wr, &bad));
+}
+
 static int submit(struct core_measure_worker *worker, struct ibv_send_wr *last)
 {
-	struct ibv_send_wr *bad, *next = last->next;
+	struct ibv_send_wr *next = last->next;
 	int result;
 
 	last->next = NULL;
-	result = core_verbs_result(ibv_post_send(worker->qp, worker->sends, &bad));
+	result = core_measure_submit(worker, worker->sends);
 	last->next = next;
 	return result ? core_measure_fail(worker, result, CORE_MEASURE_POST_SEND) : 0;
 }

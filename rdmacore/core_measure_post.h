@@ -10,5 +10,7 @@ int core_measure_requests_init(struct core_measure_worker *worker);
 int core_measure_post(struct core_measure_worker *worker, uint32_t count, bool signal);
 /* The same for one SEND that also says it is the last. */
 int core_measure_post_last(struct core_measure_worker *worker);
+/* Whatever is posted goes the way of its queue pair.  0 or a negative errno. */
+int core_measure_submit(struct core_measure_worker *worker, struct ibv_send_wr *wr);
 
 #endif

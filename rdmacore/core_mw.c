@@ -32,8 +32,8 @@ static int bind_type_1(struct ibv_qp *qp, struct ibv_mw *mw, const struct core_m
 }
 
 /* The user of a type 2 window chooses the last 8 bits of its key: the next, as ibv_inc_rkey does. */
-static int bind_type_2(struct ibv_qp *qp, struct ibv_mw *mw, const struct core_mw_bind *bind,
-		       const struct ibv_mw_bind_info *info)
+static int bind_type_2(struct ibv_qp *qp, struct ibv_qp_ex *builder, uint64_t operations, struct ibv_mw *mw,
+		       const struct core_mw_bind *bind, const struct ibv_mw_bind_info *info)
 {
 	struct ibv_send_wr request = {
 		.wr_id = bind->wr_id,
@@ -42,15 +42,20 @@ static int bind_type_2(struct ibv_qp *qp, struct ibv_mw *mw, const struct core_m
 		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = *info},
 	};
 	struct ibv_send_wr *bad;
-	int result = core_verbs_result(ibv_post_send(qp, &request, &bad));
+	int result;
 
+	if (builder)
+		result = core_build_mw(builder, operations, mw, bind->flags, bind->wr_id,
+				       request.bind_mw.rkey, info);
+	else
+		result = core_verbs_result(ibv_post_send(qp, &request, &bad));
 	if (!result)
 		mw->rkey = request.bind_mw.rkey;
 	return result;
 }
 
-int core_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr,
-		 const struct core_mw_bind *bind)
+int core_bind_mw(struct ibv_qp *qp, struct ibv_qp_ex *builder, uint64_t operations, struct ibv_mw *mw,
+		 struct ibv_mr *mr, const struct core_mw_bind *bind)
 {
 	const struct ibv_mw_bind_info info = {
 		.mr = mr,
@@ -62,5 +67,5 @@ int core_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr,
 	if (mw->pd != qp->pd || (mr && mr->pd != mw->pd) || (!mr && bind->length))
 		return -EINVAL;
 	return mw->type == IBV_MW_TYPE_1 ? bind_type_1(qp, mw, bind, &info) :
-					   bind_type_2(qp, mw, bind, &info);
+					   bind_type_2(qp, builder, operations, mw, bind, &info);
 }

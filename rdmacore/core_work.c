@@ -1,70 +1,34 @@
-/*
- * Work requests from the flat form to the linked one of verbs.h, on the stack, a batch at a time.
- *
- * The flat form may lie in memory that somebody else writes meanwhile (a guest's, with a remote write
- * into it), so whatever is checked is read once, into a local, and the local is used.
- */
-#include "core_count.h"
+/* Work requests from the flat form to the linked one of verbs.h, on the stack, a batch at a time. */
+#include "core_work.h"
+
+#include "core_newer.h"
 
 /* A batch: at most this many requests, with at most this many entries together. */
 #define BATCH_REQUESTS 16
-#define BATCH_ENTRIES 64
+#define BATCH_ENTRIES CORE_WORK_ENTRIES
 
-#define READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
-
-/* What all requests of one call share. */
-struct source {
-	const struct core_sge *sges;
-	uint32_t num_sges;
-	uint64_t base;
-	uint64_t limit; /* 0: none */
-	const struct core_ah_table *handles; /* datagrams: its lock is held; else NULL */
-	const struct ibv_pd *pd;
-};
-
-/* A datagram's address, whose handle is read once as everything that is checked. */
-static inline int fill_datagram(const struct source *source, const struct core_send_wr *from,
+/* A datagram's address. */
+static inline int fill_datagram(const struct core_work *work, const struct core_send_wr *from,
 				uint32_t opcode, struct ibv_send_wr *to)
 {
 	if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM)
 		return -EINVAL;
-	to->wr.ud.ah = core_ah_find(source->handles, READ_ONCE(from->ah), source->pd);
+	to->wr.ud.ah = core_work_ah(work, from);
 	to->wr.ud.remote_qpn = from->remote_qpn;
 	to->wr.ud.remote_qkey = from->remote_qkey;
 	return to->wr.ud.ah ? 0 : -EINVAL;
 }
 
-/* Copy entries first to first + count - 1 to list; 0, -EINVAL or -EFAULT. */
-static inline int copy_entries(const struct source *source, uint32_t first, uint32_t count,
-			       struct ibv_sge *list)
-{
-	if (first > source->num_sges || count > source->num_sges - first)
-		return -EINVAL;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct core_sge *sge = &source->sges[first + i];
-		uint64_t address = READ_ONCE(sge->address);
-		uint32_t length = READ_ONCE(sge->length);
-
-		if (source->limit &&
-		    (address > source->limit || length > source->limit - address))
-			return -EFAULT;
-		list[i].addr = source->base + address;
-		list[i].length = length;
-		list[i].lkey = READ_ONCE(sge->lkey);
-	}
-	return 0;
-}
-
 /* Fill in what the opcode needs; -EINVAL for one that the flat form cannot express. */
-static inline int fill_send(const struct source *source, const struct core_send_wr *from,
+static inline int fill_send(const struct core_work *work, const struct core_send_wr *from,
 			    uint32_t opcode, struct ibv_send_wr *to)
 {
 	to->wr_id = from->wr_id;
 	to->opcode = (enum ibv_wr_opcode)opcode;
 	to->send_flags = from->flags;
 	to->imm_data = from->imm_data; /* a union with invalidate_rkey */
-	if (source->handles)
-		return fill_datagram(source, from, opcode, to);
+	if (work->handles)
+		return fill_datagram(work, from, opcode, to);
 	switch (opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
@@ -85,6 +49,8 @@ static inline int fill_send(const struct source *source, const struct core_send_
 		to->wr.atomic.swap = from->swap;
 		to->wr.atomic.rkey = from->rkey;
 		return 0;
+	case CORE_WR_FLUSH: /* struct ibv_send_wr has no place for what it is about: core_builder.c */
+		return -EOPNOTSUPP;
 	}
 	return -EINVAL;
 }
@@ -95,15 +61,15 @@ static inline int fill_send(const struct source *source, const struct core_send_
  * the next.
  */
 static inline int convert_send(const struct core_send_wr *wrs, uint32_t count,
-			       const struct source *source, struct ibv_send_wr *batch,
+			       const struct core_work *work, struct ibv_send_wr *batch,
 			       struct ibv_sge *entries)
 {
 	uint32_t used = 0;
 	uint32_t n;
 
 	for (n = 0; n < count && n < BATCH_REQUESTS; n++) {
-		uint32_t first = READ_ONCE(wrs[n].first_sge);
-		uint32_t num_sge = READ_ONCE(wrs[n].num_sge);
+		uint32_t first = CORE_READ_ONCE(wrs[n].first_sge);
+		uint32_t num_sge = CORE_READ_ONCE(wrs[n].num_sge);
 		int result = -EINVAL;
 
 		if (num_sge > BATCH_ENTRIES - used) {
@@ -111,9 +77,9 @@ static inline int convert_send(const struct core_send_wr *wrs, uint32_t count,
 				break;
 			return -EINVAL;
 		}
-		result = copy_entries(source, first, num_sge, entries + used);
+		result = core_work_entries(work, first, num_sge, entries + used);
 		if (!result)
-			result = fill_send(source, &wrs[n], READ_ONCE(wrs[n].opcode), &batch[n]);
+			result = fill_send(work, &wrs[n], CORE_READ_ONCE(wrs[n].opcode), &batch[n]);
 		if (result) {
 			if (n)
 				break;
@@ -129,15 +95,15 @@ static inline int convert_send(const struct core_send_wr *wrs, uint32_t count,
 }
 
 static inline int convert_recv(const struct core_recv_wr *wrs, uint32_t count,
-			       const struct source *source, struct ibv_recv_wr *batch,
+			       const struct core_work *work, struct ibv_recv_wr *batch,
 			       struct ibv_sge *entries)
 {
 	uint32_t used = 0;
 	uint32_t n;
 
 	for (n = 0; n < count && n < BATCH_REQUESTS; n++) {
-		uint32_t first = READ_ONCE(wrs[n].first_sge);
-		uint32_t num_sge = READ_ONCE(wrs[n].num_sge);
+		uint32_t first = CORE_READ_ONCE(wrs[n].first_sge);
+		uint32_t num_sge = CORE_READ_ONCE(wrs[n].num_sge);
 		int result;
 
 		if (num_sge > BATCH_ENTRIES - used) {
@@ -145,7 +111,7 @@ static inline int convert_recv(const struct core_recv_wr *wrs, uint32_t count,
 				break;
 			return -EINVAL;
 		}
-		result = copy_entries(source, first, num_sge, entries + used);
+		result = core_work_entries(work, first, num_sge, entries + used);
 		if (result) {
 			if (n)
 				break;
@@ -166,13 +132,13 @@ static inline int convert_recv(const struct core_recv_wr *wrs, uint32_t count,
  * change afterwards, so conversion checks again.
  */
 static int check_all_send(const struct core_send_wr *wrs, uint32_t count,
-			  const struct source *source)
+			  const struct core_work *work)
 {
 	struct ibv_send_wr batch[BATCH_REQUESTS];
 	struct ibv_sge entries[BATCH_ENTRIES];
 
 	while (count) {
-		int converted = convert_send(wrs, count, source, batch, entries);
+		int converted = convert_send(wrs, count, work, batch, entries);
 
 		if (converted < 0)
 			return converted;
@@ -183,13 +149,13 @@ static int check_all_send(const struct core_send_wr *wrs, uint32_t count,
 }
 
 static int check_all_recv(const struct core_recv_wr *wrs, uint32_t count,
-			  const struct source *source)
+			  const struct core_work *work)
 {
 	struct ibv_recv_wr batch[BATCH_REQUESTS];
 	struct ibv_sge entries[BATCH_ENTRIES];
 
 	while (count) {
-		int converted = convert_recv(wrs, count, source, batch, entries);
+		int converted = convert_recv(wrs, count, work, batch, entries);
 
 		if (converted < 0)
 			return converted;
@@ -200,7 +166,7 @@ static int check_all_recv(const struct core_recv_wr *wrs, uint32_t count,
 }
 
 static int post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
-		     const struct source *source, uint32_t *posted)
+		     const struct core_work *work, uint32_t *posted)
 {
 	struct ibv_send_wr batch[BATCH_REQUESTS];
 	struct ibv_sge entries[BATCH_ENTRIES];
@@ -211,14 +177,14 @@ static int post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t
 
 	*posted = 0;
 	while (done < count) {
-		int converted = convert_send(wrs + done, count - done, source, batch, entries);
+		int converted = convert_send(wrs + done, count - done, work, batch, entries);
 
 		if (converted < 0) {
 			result = converted;
 			break;
 		}
 		if (!checked && done + (uint32_t)converted < count) {
-			result = check_all_send(wrs + converted, count - (uint32_t)converted, source);
+			result = check_all_send(wrs + converted, count - (uint32_t)converted, work);
 			if (result)
 				break;
 		}
@@ -238,23 +204,23 @@ int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const stru
 		   uint32_t count, const struct core_sge *sges, uint32_t num_sges, void *base,
 		   uint64_t limit, uint32_t *posted)
 {
-	struct source source = {.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
+	struct core_work work = {.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
 	int result;
 
 	if (qp->qp_type != IBV_QPT_UD)
-		return post_send(qp, wrs, count, &source, posted);
-	source.handles = &provider->address_handles;
-	source.pd = qp->pd;
+		return post_send(qp, wrs, count, &work, posted);
+	work.handles = &provider->address_handles;
+	work.pd = qp->pd;
 	/* Nobody destroys a handle between its look-up and its use. */
 	pthread_rwlock_rdlock(&provider->address_handles.lock);
-	result = post_send(qp, wrs, count, &source, posted);
+	result = post_send(qp, wrs, count, &work, posted);
 	pthread_rwlock_unlock(&provider->address_handles.lock);
 	return result;
 }
 
 /* To srq, or where that is NULL to qp. */
 static inline int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, const struct core_recv_wr *wrs,
-			    uint32_t count, const struct source source, uint32_t *posted)
+			    uint32_t count, const struct core_work work, uint32_t *posted)
 {
 	struct ibv_recv_wr batch[BATCH_REQUESTS];
 	struct ibv_sge entries[BATCH_ENTRIES];
@@ -265,14 +231,14 @@ static inline int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, const struct
 
 	*posted = 0;
 	while (done < count) {
-		int converted = convert_recv(wrs + done, count - done, &source, batch, entries);
+		int converted = convert_recv(wrs + done, count - done, &work, batch, entries);
 
 		if (converted < 0) {
 			result = converted;
 			break;
 		}
 		if (!checked && done + (uint32_t)converted < count) {
-			result = check_all_recv(wrs + converted, count - (uint32_t)converted, &source);
+			result = check_all_recv(wrs + converted, count - (uint32_t)converted, &work);
 			if (result)
 				break;
 		}
@@ -293,18 +259,18 @@ int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t c
 		   const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
 		   uint32_t *posted)
 {
-	const struct source source = {
+	const struct core_work work = {
 		.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
 
-	return post_recv(qp, NULL, wrs, count, source, posted);
+	return post_recv(qp, NULL, wrs, count, work, posted);
 }
 
 int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint32_t count,
 		       const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
 		       uint32_t *posted)
 {
-	const struct source source = {
+	const struct core_work work = {
 		.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
 
-	return post_recv(NULL, srq, wrs, count, source, posted);
+	return post_recv(NULL, srq, wrs, count, work, posted);
 }

@@ -18,7 +18,7 @@ func (e *NameError) Error() string {
 
 // integer is the set of types that stand for C enums.
 type integer interface {
-	~int | ~int32 | ~uint32
+	~int | ~int32 | ~uint8 | ~uint32 | ~uint64
 }
 
 type named[T integer] struct {

@@ -53,6 +53,9 @@ func TestNames(t *testing.T) {
 	roundTrip(t, accessNames, ParseAccess, Access.String)
 	roundTrip(t, opcodeNames, ParseOpcode, Opcode.String)
 	roundTrip(t, sendFlagsNames, ParseSendFlags, SendFlags.String)
+	roundTrip(t, sendOpsNames, ParseSendOps, SendOps.String)
+	roundTrip(t, placementNames, ParsePlacement, Placement.String)
+	roundTrip(t, selectivityNames, ParseSelectivity, Selectivity.String)
 	roundTrip(t, wcStatusNames, ParseWCStatus, WCStatus.String)
 	roundTrip(t, wcOpcodeNames, ParseWCOpcode, WCOpcode.String)
 	roundTrip(t, wcFlagsNames, ParseWCFlags, WCFlags.String)
@@ -79,6 +82,10 @@ func TestNumbers(t *testing.T) {
 		"RDMA_READ":         {int64(OpRDMARead), 4},
 		"ATOMIC_WRITE":      {int64(OpAtomicWrite), 15},
 		"INLINE":            {int64(SendInline), 8},
+		"FLUSH":             {int64(OpFlush), 14},
+		"FLUSH completion":  {int64(WCFlush), 8},
+		"FLUSH operation":   {int64(SendOpFlush), 1 << 11},
+		"ATOMIC_WRITE op":   {int64(SendOpAtomicWrite), 1 << 12},
 		"RELAXED_ORDERING":  {int64(AccessRelaxedOrdering), 1 << 20},
 		"TCP":               {int64(PortSpaceTCP), 0x106},
 		"IB":                {int64(PortSpaceIB), 0x13f},

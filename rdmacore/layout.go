@@ -22,6 +22,8 @@ const (
 	_ = -(unsafe.Offsetof(SendWR{}.AH) ^ unsafe.Offsetof(C.struct_core_send_wr{}.ah))
 	_ = -(unsafe.Offsetof(SendWR{}.RemoteQPN) ^ unsafe.Offsetof(C.struct_core_send_wr{}.remote_qpn))
 	_ = -(unsafe.Offsetof(SendWR{}.RemoteQKey) ^ unsafe.Offsetof(C.struct_core_send_wr{}.remote_qkey))
+	_ = -(unsafe.Offsetof(SendWR{}.Placement) ^ unsafe.Offsetof(C.struct_core_send_wr{}.placement))
+	_ = -(unsafe.Offsetof(SendWR{}.Selectivity) ^ unsafe.Offsetof(C.struct_core_send_wr{}.selectivity))
 
 	_ = -(unsafe.Sizeof(RecvWR{}) ^ C.sizeof_struct_core_recv_wr)
 	_ = -(unsafe.Offsetof(RecvWR{}.FirstSGE) ^ unsafe.Offsetof(C.struct_core_recv_wr{}.first_sge))

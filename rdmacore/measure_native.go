@@ -188,5 +188,6 @@ func (e *MeasureEnd) native(spec *MeasureSpec) (C.struct_core_measure_end, error
 	c.length, c.lkey = C.uint64_t(length), C.uint32_t(e.Memory.LKey())
 	c.remote_address, c.remote_length = C.uint64_t(e.RemoteAddress), C.uint64_t(e.RemoteLength)
 	c.remote_rkey, c.signals_all = C.uint32_t(e.RemoteKey), oneIf(e.ID.qp.attr.SignalAll)
+	c.builder, c.operations = e.ID.qp.builder, C.uint64_t(e.ID.qp.built)
 	return c, nil
 }

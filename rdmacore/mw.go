@@ -44,7 +44,9 @@ type MWBind struct {
 }
 
 // BindMW posts a request to bind the window (ibv_bind_mw(3), ibv_post_send(3)); its key is another one from
-// then on, good once the request has completed.  EINVAL when window, region and QP are of different PDs.
+// then on, good once the request has completed.  EINVAL when window, region and QP are of different PDs.  A QP with
+// send operations binds windows of type 2 by its builder (ibv_wr_post(3)): EOPNOTSUPP when SendOpBindMW is not among
+// them.  Type 1 is not posted but bound by ibv_bind_mw, which they do not concern.
 func (q *QP) BindMW(mw *MW, bind MWBind) error {
 	const op = "ibv_bind_mw"
 	switch {
@@ -65,7 +67,7 @@ func (q *QP) BindMW(mw *MW, bind MWBind) error {
 	}
 	c := C.struct_core_mw_bind{wr_id: C.uint64_t(bind.WRID), address: C.uint64_t(bind.Address),
 		length: C.uint64_t(bind.Length), flags: C.uint32_t(bind.Flags), access: C.uint32_t(bind.Access)}
-	return check(op, int(C.core_bind_mw(q.c, mw.c, mr, &c)))
+	return check(op, int(C.core_bind_mw(q.c, q.builder, C.uint64_t(q.built), mw.c, mr, &c)))
 }
 
 // RKey is the key for remote use; 0 once the window is deallocated.

@@ -26,6 +26,9 @@ type QPInitAttr struct {
 	SendCQ        *CQ    // nil: made with the QP, MaxSendWR entries long, and destroyed with it
 	RecvCQ        *CQ    // nil: likewise
 	SRQ           *SRQ   // where its receives come from; nil: from its own queue
+	// SendOps are the operations that are posted by the builders of ibv_wr_post(3), and then only those; 0: posts go by
+	// ibv_post_send(3).
+	SendOps SendOps
 }
 
 // QP is the queue pair of an id.
@@ -35,12 +38,17 @@ type QP struct {
 	number         uint32
 	attr           QPInitAttr
 	sendCQ, recvCQ *CQ
+	builder        *C.struct_ibv_qp_ex // nil: it has none
+	built          SendOps             // what the builder does of SendOps
 }
 
 // CreateQP makes the id's queue pair (rdma_create_qp(3)).  pd nil is the default PD of the id's device.
 // EINVAL for an id without a device, with a QP already, or with a PD or CQ of another device or provider;
-// ENOMEM or EINVAL for more than the device can.
+// ENOMEM or EINVAL for more than the device can.  With SendOps as CreateQPEx.
 func (id *ID) CreateQP(pd *PD, attr QPInitAttr) error {
+	if attr.SendOps != 0 {
+		return id.CreateQPEx(pd, QPInitAttrEx{QPInitAttr: attr})
+	}
 	return id.createQP("rdma_create_qp", pd, attr,
 		func(native *C.struct_ibv_pd, c *C.struct_ibv_qp_init_attr) C.int {
 			return C.core_create_qp(id.native(), id.c, native, c)
@@ -154,7 +162,7 @@ func (id *ID) DestroyQP() error {
 			cq.retire()
 		}
 	}
-	qp.c, id.qp, id.pd = nil, nil, nil
+	qp.c, qp.builder, id.qp, id.pd = nil, nil, nil, nil
 	return check(op, int(C.core_destroy_qp(p.c, id.c)))
 }
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft_cq.h"
 #include "soft_clock.h"
+#include "soft_cq.h"
 
 /* What waits is told of now.  cq->lock is held; the caller sends the event. */
 static bool flush(struct soft_cq *cq)

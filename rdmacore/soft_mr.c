@@ -4,17 +4,17 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "core_newer.h"
 #include "soft_context.h"
 #include "soft_device.h"
 #include "soft_mr_table.h"
-#include "soft_newer.h"
 #include "soft_pd.h"
 #include "soft_quiesce.h"
 
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
-	 SOFT_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_RELAXED_ORDERING)
+	 CORE_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_RELAXED_ORDERING)
 
 /* 0 or an errno value: what cannot be registered. */
 static int check(const void *address, size_t length, uint64_t iova, int access)

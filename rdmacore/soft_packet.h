@@ -113,7 +113,7 @@ struct soft_packet {
 	uint32_t destination; /* queue pair number; that of a connection is known to its link */
 	uint32_t source; /* queue pair number */
 	uint32_t queue_key; /* datagrams */
-	uint8_t placement, selectivity; /* FLUSH: enums of soft_newer.h */
+	uint8_t placement, selectivity; /* FLUSH: enums of core_newer.h */
 	uint32_t psn;
 	uint32_t msn; /* ACKNOWLEDGE, RDMA_READ_RESPONSE: messages executed so far */
 	uint32_t immediate; /* as the user gave it; SEND_ONLY_INVALIDATE: the key */

@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core_newer.h"
 #include "soft_context.h"
 #include "soft_lock.h"
-#include "soft_newer.h"
 #include "soft_packet.h"
 #include "soft_pd.h"
 #include "soft_receive_queue.h"
@@ -101,7 +101,7 @@ struct soft_qp {
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex extended; /* begins with ibv */
-		struct soft_newer_qp_ex newer;
+		struct core_newer_qp_ex newer;
 	};
 	/*
 	 * What every packet looks at is together: this line; requester, written by who posts; responder with

@@ -174,14 +174,14 @@ static void wr_flush(struct ibv_qp_ex *extended, uint32_t rkey, uint64_t address
 	struct soft_qp *qp = qp_of(extended);
 	struct soft_send_wqe *wqe;
 
-	begin_rdma(extended, (enum ibv_wr_opcode)SOFT_WR_FLUSH, SOFT_QP_EX_WITH_FLUSH, rkey, address,
+	begin_rdma(extended, (enum ibv_wr_opcode)CORE_WR_FLUSH, CORE_QP_EX_WITH_FLUSH, rkey, address,
 		   (uint32_t)length);
 	wqe = qp->builder.wqe;
 	if (!wqe)
 		return;
 	wqe->queue_key = type | (uint32_t)level << 8;
 	if (length > SOFT_MAX_MESSAGE || !type ||
-	    type & ~(SOFT_PLACE_GLOBAL | SOFT_PLACE_PERSISTENT) || level > SOFT_SELECT_REGION)
+	    type & ~(CORE_FLUSH_GLOBAL | CORE_FLUSH_PERSISTENT) || level > CORE_FLUSH_MR)
 		fail(qp, EINVAL);
 }
 
@@ -336,8 +336,8 @@ static uint64_t operations_of(enum ibv_qp_type type)
 
 	if (soft_request_kind(IBV_WR_ATOMIC_WRITE)->services & soft_request_service(type))
 		operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
-	if (soft_request_kind(SOFT_WR_FLUSH)->services & soft_request_service(type))
-		operations |= SOFT_QP_EX_WITH_FLUSH;
+	if (soft_request_kind(CORE_WR_FLUSH)->services & soft_request_service(type))
+		operations |= CORE_QP_EX_WITH_FLUSH;
 	/* The other flags are numbered like the opcodes. */
 	for (size_t row = 0; row < sizeof(opcodes) / sizeof(opcodes[0]); row++)
 		if (soft_request_kind(opcodes[row])->services & soft_request_service(type))

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core_newer.h"
 #include "soft_context.h"
 #include "soft_device.h"
 #include "soft_fabric.h"
-#include "soft_newer.h"
 
 #define CLOCK_KHZ 1000000 /* a tick is a nanosecond */
 
@@ -25,8 +25,8 @@ int soft_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
 		return EINVAL;
 	soft_device_attributes(soft_device(context->device), &full.orig_attr);
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | SOFT_CAP_ATOMIC_WRITE |
-				   SOFT_CAP_FLUSH_GLOBAL;
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | CORE_CAP_ATOMIC_WRITE |
+				   CORE_CAP_FLUSH_GLOBAL;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
 	return 0;

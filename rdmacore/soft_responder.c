@@ -169,17 +169,17 @@ static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *p
 static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 			  struct soft_packet *response)
 {
-	bool global = packet->placement & SOFT_PLACE_GLOBAL;
-	bool persistent = packet->placement & SOFT_PLACE_PERSISTENT;
-	uint32_t access = (global ? SOFT_ACCESS_FLUSH_GLOBAL : 0u) |
-			  (persistent ? SOFT_ACCESS_FLUSH_PERSISTENT : 0u);
+	bool global = packet->placement & CORE_FLUSH_GLOBAL;
+	bool persistent = packet->placement & CORE_FLUSH_PERSISTENT;
+	uint32_t access = (global ? CORE_ACCESS_FLUSH_GLOBAL : 0u) |
+			  (persistent ? CORE_ACCESS_FLUSH_PERSISTENT : 0u);
 	struct soft_segment segment;
 	struct soft_packet whole;
 
 	if (!responds(qp, response))
 		return;
-	if (!access || packet->placement & ~(SOFT_PLACE_GLOBAL | SOFT_PLACE_PERSISTENT) ||
-	    packet->selectivity > SOFT_SELECT_REGION ||
+	if (!access || packet->placement & ~(CORE_FLUSH_GLOBAL | CORE_FLUSH_PERSISTENT) ||
+	    packet->selectivity > CORE_FLUSH_MR ||
 	    (qp->attr.qp_access_flags & access) != access) {
 		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
@@ -187,7 +187,7 @@ static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 	whole.rkey = packet->rkey;
 	whole.remote_address = packet->remote_address;
 	whole.length = packet->length;
-	if (packet->selectivity == SOFT_SELECT_REGION) {
+	if (packet->selectivity == CORE_FLUSH_MR) {
 		/* It names a region, so that its key is looked at even when that has no bytes. */
 		if (!soft_mr_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address,
 				    &whole.length) ||

@@ -50,6 +50,9 @@ func argumentNotes(argument verb.Argument) string {
 	notes := argument.Type.String()
 	if len(argument.Words) > 0 && len(argument.Words) <= 8 {
 		notes = strings.Join(argument.Words, ", ")
+		if argument.Type == verb.Words {
+			notes = "a list of " + notes
+		}
 	}
 	if argument.Min != 0 || argument.Max != 0 {
 		notes += fmt.Sprintf(" (%s to %s)", bound(argument.Type, argument.Min), bound(argument.Type, argument.Max))

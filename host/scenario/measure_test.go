@@ -56,7 +56,7 @@ func TestMeasure(t *testing.T) {
 	for name, config := range map[string]scenario.RunConfig{"virtual clock": {}, "wall clock": {Provider: soft(t)}} {
 		t.Run(name, func(t *testing.T) {
 			seen, totals := runMeasured(t, t.Context(), config, "testdata/run/measure.yaml")
-			if totals.Passed != 1 || len(seen.found) != 21 {
+			if totals.Passed != 1 || len(seen.found) != 27 {
 				t.Fatalf("%d measurements, %+v\n%+v", len(seen.found), totals, seen.results)
 			}
 			for i := range seen.found {

@@ -63,6 +63,8 @@ func argumentSchema(argument *verb.Argument) object {
 		return object{"type": []string{"boolean", "string"}}
 	case verb.Word:
 		return words(argument.Words, false)
+	case verb.Words:
+		return object{"anyOf": []any{words(argument.Words, true), expression()}}
 	case verb.Text, verb.Peer, verb.Address, verb.Status, verb.Endpoint, verb.Buffer:
 		return scalar()
 	case verb.Data, verb.Content, verb.Remote, verb.QueuePair, verb.Arguments:

@@ -31,12 +31,24 @@ func goTypes() ([]byte, error) {
 
 func goEnum(out *bytes.Buffer, e hostfuncs.Enum) {
 	fmt.Fprintf(out, "// %s: %s%s\n", e.GoName, strings.ToLower(e.Doc[:1]), e.Doc[1:])
-	fmt.Fprintf(out, "type %s uint32\n\nconst (\n", e.GoName)
+	fmt.Fprintf(out, "type %s %s\n\nconst (\n", e.GoName, goEnumKind(e))
 	for _, v := range e.Values {
 		fmt.Fprintf(out, "%s %s = %d\n", goConstant(e, v), e.GoName, v.Value)
 	}
 	out.WriteString(")\n\n")
 	goString(out, e)
+}
+
+// goEnumKind is the type under an enum's: that of the struct fields with its values.
+func goEnumKind(e hostfuncs.Enum) string {
+	for _, s := range hostfuncs.Structs() {
+		for _, f := range s.Fields {
+			if f.Enum == e.Name {
+				return goIntegers()[f.Type]
+			}
+		}
+	}
+	return "uint32"
 }
 
 func goConstant(e hostfuncs.Enum, v hostfuncs.EnumValue) string {
@@ -80,8 +92,12 @@ func goStruct(out *bytes.Buffer, s hostfuncs.Struct) {
 	out.WriteString("}\n\n")
 }
 
+func goIntegers() map[string]string {
+	return map[string]string{"u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "i32": "int32"}
+}
+
 func goFieldType(f hostfuncs.Field) string {
-	name := map[string]string{"u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "i32": "int32"}[f.Type]
+	name := goIntegers()[f.Type]
 	switch {
 	case f.Enum != "":
 		name = goEnumType(f.Enum)

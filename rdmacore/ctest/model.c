@@ -1,15 +1,15 @@
 #include "model.h"
 
+#include "check.h"
+#include "model_post.h"
+#include "model_shared.h"
+#include "model_window.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
 #include "../soft_mr.h"
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_qp_extended.h"
-#include "check.h"
-#include "model_post.h"
-#include "model_shared.h"
-#include "model_window.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)
 {
@@ -176,7 +176,7 @@ static struct ibv_qp *make_queue_pair(struct model_connection *connection, struc
 		.srq = end->shared ? end->shared->srq : NULL,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = end->host->pd,
-		.send_ops_flags = connection->type == IBV_QPT_RC ? SOFT_QP_EX_WITH_FLUSH : 0,
+		.send_ops_flags = connection->type == IBV_QPT_RC ? CORE_QP_EX_WITH_FLUSH : 0,
 	};
 	struct ibv_qp *qp = soft_create_qp_ex(end->host->context, &attr);
 
@@ -208,7 +208,7 @@ void model_open(struct model_connection *connection, struct sim_host *hosts[2],
 	path.psn[0] = (uint32_t)below(connection, 1 << 24);
 	path.psn[1] = below(connection, 2) ? 0xfffff0 : 0; /* about to wrap, or not */
 	path.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-		      SOFT_ACCESS_FLUSH_GLOBAL;
+		      CORE_ACCESS_FLUSH_GLOBAL;
 	for (int end = 0; end < 2; end++)
 		open_end(connection, &connection->ends[end], hosts[end], shared[end]);
 	open_flow(connection, 0, messages);

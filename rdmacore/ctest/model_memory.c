@@ -1,8 +1,8 @@
 #include "model_memory.h"
 
-#include "../soft_mr.h"
-#include "../soft_newer.h"
 #include "check.h"
+#include "../core_newer.h"
+#include "../soft_mr.h"
 
 #define GUARD 0xa5
 #define GUARD_SIZE 64 /* bytes before and behind what is registered */
@@ -18,7 +18,7 @@ void model_open_memory(struct model_memory *memory, struct ibv_pd *pd, uint32_t 
 	memory->mr = soft_reg_mr(pd, memory->bytes, size,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 					 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-					 IBV_ACCESS_MW_BIND | SOFT_ACCESS_FLUSH_GLOBAL);
+					 IBV_ACCESS_MW_BIND | CORE_ACCESS_FLUSH_GLOBAL);
 	CHECK(memory->mr);
 }
 

@@ -1,13 +1,13 @@
 #include "model_post.h"
 
+#include "check.h"
+#include "model_shared.h"
+#include "model_window.h"
 #include "../soft_mr.h"
 #include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_qp_extended.h"
 #include "../soft_srq.h"
-#include "check.h"
-#include "model_shared.h"
-#include "model_window.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)
 {
@@ -275,14 +275,13 @@ static bool post_flush(struct model_flow *flow)
 	if (flow->connection->type != IBV_QPT_RC || !has_room(flow))
 		return false;
 	flow->requests[flow->posted % MODEL_DEPTH] = (struct model_request){
-		.opcode = (enum ibv_wr_opcode)SOFT_WR_FLUSH, .signaled = true};
+		.opcode = (enum ibv_wr_opcode)CORE_WR_FLUSH, .signaled = true};
 	ibv_wr_start(builder);
 	builder->wr_id = flow->posted++;
 	builder->wr_flags = IBV_SEND_SIGNALED;
-	((struct soft_newer_qp_ex *)(void *)builder)
-		->wr_flush(builder, flow->window.mr->rkey, (uintptr_t)flow->window.bytes + first,
-			   below(flow->connection, MODEL_AREA - first + 1), SOFT_PLACE_GLOBAL,
-			   whole ? SOFT_SELECT_REGION : SOFT_SELECT_RANGE);
+	core_wr_flush(builder, flow->window.mr->rkey, (uintptr_t)flow->window.bytes + first,
+		      below(flow->connection, MODEL_AREA - first + 1), CORE_FLUSH_GLOBAL,
+		      whole ? CORE_FLUSH_MR : CORE_FLUSH_RANGE);
 	CHECK(!ibv_wr_complete(builder));
 	flow->left--;
 	flow->connection->tally->flushes++;

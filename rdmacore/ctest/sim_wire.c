@@ -1,5 +1,7 @@
 #include "sim_wire.h"
 
+#include "check.h"
+#include "../soft_assembly.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
 #include "../soft_device.h"
@@ -9,10 +11,8 @@
 #include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
-#include "../soft_assembly.h"
 #include "../soft_responder.h"
 #include "../soft_wire.h"
-#include "check.h"
 
 static void open_side(struct side *side, struct sim_host *host, enum ibv_qp_type type)
 {

@@ -1,4 +1,6 @@
 /* Datagrams over both links: who gets them and who does not, by address, by state, by service, by group. */
+#include "check.h"
+#include "sim_wire.h"
 #include "../soft_ah.h"
 #include "../soft_attach.h"
 #include "../soft_cq.h"
@@ -9,8 +11,6 @@
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_qp_extended.h"
-#include "check.h"
-#include "sim_wire.h"
 
 #define GROUP_QP 0xffffff
 #define SENT 8

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "check.h"
+#include "sim_wire.h"
 #include "../soft_ah.h"
 #include "../soft_context.h"
 #include "../soft_cq.h"
@@ -14,8 +16,6 @@
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_qp_modify.h"
-#include "check.h"
-#include "sim_wire.h"
 
 #define ROOM 4
 #define ALL_EVENTS 8

@@ -1,24 +1,17 @@
 /* FLUSH, which version 44 of rdma-core has no name for: what it waits for, and what refuses it. */
-#include "../soft_newer.h"
 #include "bare.h"
 #include "check.h"
+#include "../core_newer.h"
 
 #define TARGET 4096
 #define LENGTH 64
-#define RIGHTS (BENCH_ACCESS | SOFT_ACCESS_FLUSH_GLOBAL)
+#define RIGHTS (BENCH_ACCESS | CORE_ACCESS_FLUSH_GLOBAL)
 
 struct ends {
 	struct bare client, server;
 	struct ibv_qp_ex *builder; /* of the client */
 	struct ibv_mr *mr; /* a part of the shared memory, and it may be flushed */
 };
-
-/* As a program that was built with newer headers would call it. */
-static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
-		     uint8_t level)
-{
-	((struct soft_newer_qp_ex *)(void *)qp)->wr_flush(qp, rkey, address, length, type, level);
-}
 
 static void open_ends(struct ends *ends, struct bench *bench, unsigned int granted)
 {
@@ -27,7 +20,7 @@ static void open_ends(struct ends *ends, struct bench *bench, unsigned int grant
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = bench->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | SOFT_QP_EX_WITH_FLUSH,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | CORE_QP_EX_WITH_FLUSH,
 	};
 	struct ibv_qp_attr access = {.qp_state = IBV_QPS_RTS, .qp_access_flags = granted};
 
@@ -68,13 +61,13 @@ static void test_done(struct bench *bench)
 	ibv_wr_rdma_write(ends.builder, ends.mr->rkey, target);
 	ibv_wr_set_sge(ends.builder, bench->mr->lkey, (uintptr_t)bench->memory, LENGTH);
 	ends.builder->wr_id = 2;
-	wr_flush(ends.builder, ends.mr->rkey, target, LENGTH, SOFT_PLACE_GLOBAL, SOFT_SELECT_RANGE);
+	core_wr_flush(ends.builder, ends.mr->rkey, target, LENGTH, CORE_FLUSH_GLOBAL, CORE_FLUSH_RANGE);
 	ends.builder->wr_id = 3;
-	wr_flush(ends.builder, ends.mr->rkey, 0, 0, SOFT_PLACE_GLOBAL, SOFT_SELECT_REGION);
+	core_wr_flush(ends.builder, ends.mr->rkey, 0, 0, CORE_FLUSH_GLOBAL, CORE_FLUSH_MR);
 	CHECK(!ibv_wr_complete(ends.builder));
 	CHECK(expect_wc(&ends.client, 1, IBV_WC_SUCCESS).opcode == IBV_WC_RDMA_WRITE);
-	CHECK((int)expect_wc(&ends.client, 2, IBV_WC_SUCCESS).opcode == SOFT_WC_FLUSH);
-	CHECK((int)expect_wc(&ends.client, 3, IBV_WC_SUCCESS).opcode == SOFT_WC_FLUSH);
+	CHECK((int)expect_wc(&ends.client, 2, IBV_WC_SUCCESS).opcode == CORE_WC_FLUSH);
+	CHECK((int)expect_wc(&ends.client, 3, IBV_WC_SUCCESS).opcode == CORE_WC_FLUSH);
 	CHECK(!memcmp(bench->memory, bench->memory + TARGET, LENGTH));
 	expect_no_wc(&ends.server);
 	close_ends(&ends);
@@ -91,18 +84,18 @@ static void test_refused(struct bench *bench)
 		enum ibv_wc_status status;
 	} rows[] = {
 		/* The queue pair does not allow it. */
-		{BENCH_ACCESS, 0, 0, 8, SOFT_PLACE_GLOBAL, SOFT_SELECT_RANGE, IBV_WC_REM_INV_REQ_ERR},
-		{RIGHTS, 0, 0, 8, SOFT_PLACE_GLOBAL | SOFT_PLACE_PERSISTENT, SOFT_SELECT_RANGE,
+		{BENCH_ACCESS, 0, 0, 8, CORE_FLUSH_GLOBAL, CORE_FLUSH_RANGE, IBV_WC_REM_INV_REQ_ERR},
+		{RIGHTS, 0, 0, 8, CORE_FLUSH_GLOBAL | CORE_FLUSH_PERSISTENT, CORE_FLUSH_RANGE,
 		 IBV_WC_REM_INV_REQ_ERR},
 		/* The key does not. */
-		{RIGHTS, 1, 0, 8, SOFT_PLACE_GLOBAL, SOFT_SELECT_RANGE, IBV_WC_REM_ACCESS_ERR},
-		{RIGHTS, 1, 0, 8, SOFT_PLACE_GLOBAL, SOFT_SELECT_REGION, IBV_WC_REM_ACCESS_ERR},
-		{RIGHTS, UINT32_MAX, 0, 8, SOFT_PLACE_GLOBAL, SOFT_SELECT_REGION, IBV_WC_REM_ACCESS_ERR},
-		{RIGHTS | SOFT_ACCESS_FLUSH_PERSISTENT, 0, 0, 8, SOFT_PLACE_PERSISTENT, SOFT_SELECT_RANGE,
+		{RIGHTS, 1, 0, 8, CORE_FLUSH_GLOBAL, CORE_FLUSH_RANGE, IBV_WC_REM_ACCESS_ERR},
+		{RIGHTS, 1, 0, 8, CORE_FLUSH_GLOBAL, CORE_FLUSH_MR, IBV_WC_REM_ACCESS_ERR},
+		{RIGHTS, UINT32_MAX, 0, 8, CORE_FLUSH_GLOBAL, CORE_FLUSH_MR, IBV_WC_REM_ACCESS_ERR},
+		{RIGHTS | CORE_ACCESS_FLUSH_PERSISTENT, 0, 0, 8, CORE_FLUSH_PERSISTENT, CORE_FLUSH_RANGE,
 		 IBV_WC_REM_ACCESS_ERR},
 		/* It covers less. */
-		{RIGHTS, 0, 1, LENGTH, SOFT_PLACE_GLOBAL, SOFT_SELECT_RANGE, IBV_WC_REM_ACCESS_ERR},
-		{RIGHTS, 0, UINT64_MAX - 4, 8, SOFT_PLACE_GLOBAL, SOFT_SELECT_RANGE, IBV_WC_REM_ACCESS_ERR},
+		{RIGHTS, 0, 1, LENGTH, CORE_FLUSH_GLOBAL, CORE_FLUSH_RANGE, IBV_WC_REM_ACCESS_ERR},
+		{RIGHTS, 0, UINT64_MAX - 4, 8, CORE_FLUSH_GLOBAL, CORE_FLUSH_RANGE, IBV_WC_REM_ACCESS_ERR},
 	};
 
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
@@ -112,8 +105,8 @@ static void test_refused(struct bench *bench)
 		open_ends(&ends, bench, rows[row].granted);
 		ibv_wr_start(ends.builder);
 		ends.builder->wr_id = 7;
-		wr_flush(ends.builder, ends.mr->rkey ^ rows[row].key_change, target + rows[row].offset,
-			 rows[row].length, rows[row].type, rows[row].level);
+		core_wr_flush(ends.builder, ends.mr->rkey ^ rows[row].key_change, target + rows[row].offset,
+			      rows[row].length, rows[row].type, rows[row].level);
 		CHECK(!ibv_wr_complete(ends.builder));
 		expect_wc(&ends.client, 7, rows[row].status);
 		expect_async_event(bench, rows[row].status == IBV_WC_REM_ACCESS_ERR ?
@@ -131,19 +124,19 @@ static void test_malformed(struct bench *bench)
 		uint8_t type, level;
 		bool data;
 	} rows[] = {
-		{8, 0, SOFT_SELECT_RANGE, false}, {8, 4, SOFT_SELECT_RANGE, false},
-		{8, SOFT_PLACE_GLOBAL, 2, false}, {SIZE_MAX, SOFT_PLACE_GLOBAL, SOFT_SELECT_RANGE, false},
-		{8, SOFT_PLACE_GLOBAL, SOFT_SELECT_RANGE, true},
+		{8, 0, CORE_FLUSH_RANGE, false}, {8, 4, CORE_FLUSH_RANGE, false},
+		{8, CORE_FLUSH_GLOBAL, 2, false}, {SIZE_MAX, CORE_FLUSH_GLOBAL, CORE_FLUSH_RANGE, false},
+		{8, CORE_FLUSH_GLOBAL, CORE_FLUSH_RANGE, true},
 	};
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
-	struct ibv_send_wr wr = bench_wr((enum ibv_wr_opcode)SOFT_WR_FLUSH, 1, &sge);
+	struct ibv_send_wr wr = bench_wr((enum ibv_wr_opcode)CORE_WR_FLUSH, 1, &sge);
 	struct ends ends;
 
 	open_ends(&ends, bench, RIGHTS);
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
 		ibv_wr_start(ends.builder);
-		wr_flush(ends.builder, ends.mr->rkey, (uintptr_t)bench->memory + TARGET, rows[row].length,
-			 rows[row].type, rows[row].level);
+		core_wr_flush(ends.builder, ends.mr->rkey, (uintptr_t)bench->memory + TARGET, rows[row].length,
+			      rows[row].type, rows[row].level);
 		if (rows[row].data)
 			ibv_wr_set_sge(ends.builder, bench->mr->lkey, (uintptr_t)bench->memory, 8);
 		CHECK(ibv_wr_complete(ends.builder) == EINVAL);
@@ -153,7 +146,7 @@ static void test_malformed(struct bench *bench)
 	expect_no_wc(&ends.client);
 	close_ends(&ends);
 	/* This memory lasts as long as the machine runs. */
-	CHECK(!bench->provider->ibv_reg_mr(bench->pd, bench->memory, 8, SOFT_ACCESS_FLUSH_PERSISTENT));
+	CHECK(!bench->provider->ibv_reg_mr(bench->pd, bench->memory, 8, CORE_ACCESS_FLUSH_PERSISTENT));
 }
 
 static void test_advertised(struct bench *bench)
@@ -161,8 +154,8 @@ static void test_advertised(struct bench *bench)
 	struct ibv_device_attr_ex attr;
 
 	CHECK(!verbs_get_ctx(bench->context)->query_device_ex(bench->context, NULL, &attr, sizeof(attr)));
-	CHECK(attr.device_cap_flags_ex & SOFT_CAP_FLUSH_GLOBAL);
-	CHECK(attr.device_cap_flags_ex & SOFT_CAP_ATOMIC_WRITE);
+	CHECK(attr.device_cap_flags_ex & CORE_CAP_FLUSH_GLOBAL);
+	CHECK(attr.device_cap_flags_ex & CORE_CAP_ATOMIC_WRITE);
 }
 
 int main(void)

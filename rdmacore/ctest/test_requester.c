@@ -2,13 +2,13 @@
  * The requester alone: what it makes of each answer, right, wrong, late or made up.  Nothing that it sends
  * arrives; what comes back is forged.
  */
+#include "check.h"
+#include "../core_newer.h"
+#include "sim_wire.h"
 #include "../soft_cq.h"
 #include "../soft_mr.h"
-#include "../soft_newer.h"
 #include "../soft_post.h"
 #include "../soft_qp.h"
-#include "check.h"
-#include "sim_wire.h"
 
 #define PSN 0xfffffe /* sim_wire.c: of side a's first request */
 #define ALWAYS 1000000

@@ -2,12 +2,12 @@
  * The responder alone, packet by packet: what an answer's headers say, what is refused and leaves memory as it
  * was, and what is not looked at.  Over the local link's queue pairs, and over those of a link with an MTU.
  */
+#include "check.h"
+#include "../core_newer.h"
+#include "sim_wire.h"
 #include "../soft_mr.h"
-#include "../soft_newer.h"
 #include "../soft_qp.h"
 #include "../soft_qp_state.h"
-#include "check.h"
-#include "sim_wire.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */
 #define RNR_TIMER 12
@@ -108,15 +108,15 @@ static const struct change changes[] = {
 	{"half a word", SOFT_ATOMIC_WRITE, SOFT_NAK_INVALID_REQUEST, .length = 4},
 	{"two words", SOFT_ATOMIC_WRITE, SOFT_NAK_INVALID_REQUEST, .length = 16},
 	{"no placement", SOFT_FLUSH, SOFT_NAK_INVALID_REQUEST, .placement = 0},
-	{"unknown placement", SOFT_FLUSH, SOFT_NAK_INVALID_REQUEST, .placement = SOFT_PLACE_GLOBAL | 4},
-	{"unknown selectivity", SOFT_FLUSH, SOFT_NAK_INVALID_REQUEST, .placement = SOFT_PLACE_GLOBAL,
-	 .selectivity = SOFT_SELECT_REGION + 1},
-	{"a region of no key", SOFT_FLUSH, SOFT_NAK_REMOTE_ACCESS, .placement = SOFT_PLACE_GLOBAL,
-	 .selectivity = SOFT_SELECT_REGION, .has_key = true},
+	{"unknown placement", SOFT_FLUSH, SOFT_NAK_INVALID_REQUEST, .placement = CORE_FLUSH_GLOBAL | 4},
+	{"unknown selectivity", SOFT_FLUSH, SOFT_NAK_INVALID_REQUEST, .placement = CORE_FLUSH_GLOBAL,
+	 .selectivity = CORE_FLUSH_MR + 1},
+	{"a region of no key", SOFT_FLUSH, SOFT_NAK_REMOTE_ACCESS, .placement = CORE_FLUSH_GLOBAL,
+	 .selectivity = CORE_FLUSH_MR, .has_key = true},
 	{"a region of a key that never was", SOFT_FLUSH, SOFT_NAK_REMOTE_ACCESS,
-	 .placement = SOFT_PLACE_GLOBAL, .selectivity = SOFT_SELECT_REGION, .has_key = true, .key = OLD_KEY},
-	{"a region of no key at all", SOFT_FLUSH, SOFT_NAK_REMOTE_ACCESS, .placement = SOFT_PLACE_GLOBAL,
-	 .selectivity = SOFT_SELECT_REGION, .has_key = true, .key = UINT32_MAX},
+	 .placement = CORE_FLUSH_GLOBAL, .selectivity = CORE_FLUSH_MR, .has_key = true, .key = OLD_KEY},
+	{"a region of no key at all", SOFT_FLUSH, SOFT_NAK_REMOTE_ACCESS, .placement = CORE_FLUSH_GLOBAL,
+	 .selectivity = CORE_FLUSH_MR, .has_key = true, .key = UINT32_MAX},
 	{"an answer", SOFT_ACKNOWLEDGE, SOFT_NAK_INVALID_REQUEST, .placement = 0},
 };
 
@@ -151,7 +151,7 @@ static void test_refused(bool local)
 		struct wire wire;
 
 		open_wire(&wire, local, IBV_QPT_RC);
-		allow(&wire, IBV_ACCESS_REMOTE_WRITE | SOFT_ACCESS_FLUSH_GLOBAL);
+		allow(&wire, IBV_ACCESS_REMOTE_WRITE | CORE_ACCESS_FLUSH_GLOBAL);
 		packet = request(&wire, changes[row].opcode, FIRST_PSN);
 		if (changes[row].length)
 			packet.length = packet.segments[0].length = changes[row].length;
@@ -178,7 +178,7 @@ static void test_no_resources(bool local)
 		allow(&wire, ~0u);
 		soft_qp(wire.b.qp)->attr.max_dest_rd_atomic = 0;
 		packet = request(&wire, responding[row], FIRST_PSN);
-		packet.placement = SOFT_PLACE_GLOBAL;
+		packet.placement = CORE_FLUSH_GLOBAL;
 		expect_refused(&wire, &packet, SOFT_NAK_INVALID_REQUEST, "no resources");
 		wire_close(&wire);
 	}

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "check.h"
+#include "sim_net.h"
 #include "../soft_ah.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
@@ -25,8 +27,6 @@
 #include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
-#include "check.h"
-#include "sim_net.h"
 
 #define SIZE 65536
 #define DEPTH 8

@@ -1,4 +1,6 @@
 /* Single cases of the transport over the sim link: what exactly goes over it, and when. */
+#include "check.h"
+#include "sim_wire.h"
 #include "../soft_ah.h"
 #include "../soft_attach.h"
 #include "../soft_cq.h"
@@ -6,8 +8,6 @@
 #include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_segment.h"
-#include "check.h"
-#include "sim_wire.h"
 
 #define ALWAYS 1000000
 #define MTU 1024

@@ -4,6 +4,8 @@
  *
  * The table is that of Linux (qp_state_table of drivers/infiniband/core/verbs.c), which is IBTA 11.2.5.2.
  */
+#include "check.h"
+#include "sim_net.h"
 #include "../soft_context.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
@@ -13,8 +15,6 @@
 #include "../soft_qp_modify.h"
 #include "../soft_qp_transition.h"
 #include "../soft_srq.h"
-#include "check.h"
-#include "sim_net.h"
 
 #define PKEY IBV_QP_PKEY_INDEX
 #define PORT IBV_QP_PORT

@@ -35,7 +35,7 @@
 #define SHARING 3 /* the fourth */
 #define RIGHTS                                                                                     \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
-	 SOFT_ACCESS_FLUSH_GLOBAL)
+	 CORE_ACCESS_FLUSH_GLOBAL)
 
 enum flags {
 	QUEUE_PAIR = 3, /* which of the first three; 3: as it stands there */

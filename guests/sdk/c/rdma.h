@@ -26,7 +26,7 @@ typedef uint32_t rdmarun_handle;
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 #define RDMARUN_ABI_VERSION 0x10004 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0x23e40f3au
+#define RDMARUN_ABI_HASH 0xb3040b7bu
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -121,6 +121,35 @@ enum rdmarun_send_flags {
 	RDMARUN_SEND_SOLICITED = 4,
 	RDMARUN_SEND_INLINE = 8,
 	RDMARUN_SEND_IP_CSUM = 16,
+};
+
+/* Operations of a QP that are posted by builders (ibv_wr_post(3)). */
+enum rdmarun_send_ops {
+	RDMARUN_QP_EX_WITH_RDMA_WRITE = 1,
+	RDMARUN_QP_EX_WITH_RDMA_WRITE_WITH_IMM = 2,
+	RDMARUN_QP_EX_WITH_SEND = 4,
+	RDMARUN_QP_EX_WITH_SEND_WITH_IMM = 8,
+	RDMARUN_QP_EX_WITH_RDMA_READ = 16,
+	RDMARUN_QP_EX_WITH_ATOMIC_CMP_AND_SWP = 32,
+	RDMARUN_QP_EX_WITH_ATOMIC_FETCH_AND_ADD = 64,
+	RDMARUN_QP_EX_WITH_LOCAL_INV = 128,
+	RDMARUN_QP_EX_WITH_BIND_MW = 256,
+	RDMARUN_QP_EX_WITH_SEND_WITH_INV = 512,
+	RDMARUN_QP_EX_WITH_TSO = 1024,
+	RDMARUN_QP_EX_WITH_FLUSH = 2048,
+	RDMARUN_QP_EX_WITH_ATOMIC_WRITE = 4096,
+};
+
+/* For whom a FLUSH makes data visible. */
+enum rdmarun_placement_type {
+	RDMARUN_FLUSH_GLOBAL = 1,
+	RDMARUN_FLUSH_PERSISTENT = 2,
+};
+
+/* What a FLUSH is about: a range, or all of a memory region. */
+enum rdmarun_selectivity_level {
+	RDMARUN_FLUSH_RANGE = 0,
+	RDMARUN_FLUSH_MR = 1,
 };
 
 /* How a work request ended. */
@@ -524,9 +553,9 @@ struct rdmarun_send_wr {
 	uint32_t num_sge;
 	/* network byte order, for the WITH_IMM opcodes; or the rkey to invalidate */
 	uint32_t imm_data;
-	/* of the peer's memory region: RDMA and atomics */
+	/* of the peer's memory region: RDMA, atomics, FLUSH */
 	uint32_t rkey;
-	/* in the peer's memory region: RDMA and atomics */
+	/* in the peer's memory region: RDMA, atomics, FLUSH of a range */
 	uint64_t remote_addr;
 	/* atomics: what to compare with, or to add */
 	uint64_t compare_add;
@@ -538,7 +567,14 @@ struct rdmarun_send_wr {
 	uint32_t remote_qpn;
 	/* datagrams: the peer's queue key; with the highest bit set, the QP's own */
 	uint32_t remote_qkey;
-	uint32_t reserved;
+	/*
+	 * enum rdmarun_placement_type; FLUSH: for whom; a FLUSH of a range is as long as its buffers, of
+	 * which nothing else counts
+	 */
+	uint8_t placement;
+	/* enum rdmarun_selectivity_level; FLUSH: of what */
+	uint8_t selectivity;
+	uint16_t reserved;
 };
 
 /* A receive (ibv_recv_wr). */
@@ -569,7 +605,10 @@ struct rdmarun_qp_extra {
 	uint32_t struct_size;
 	/* enum ibv_qp_init_attr_mask: CREATE_FLAGS 4, MAX_TSO_HEADER 8, SEND_OPS_FLAGS 64 */
 	uint32_t comp_mask;
-	/* enum ibv_qp_create_send_ops_flags */
+	/*
+	 * enum rdmarun_send_ops; with SEND_OPS_FLAGS the operations that the QP is for, which are posted
+	 * by builders
+	 */
 	uint64_t send_ops_flags;
 	/* enum ibv_qp_create_flags */
 	uint32_t create_flags;
@@ -919,7 +958,9 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, swap) == 48, "offset o
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, ah) == 56, "offset of send_wr.ah");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, remote_qpn) == 60, "offset of send_wr.remote_qpn");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, remote_qkey) == 64, "offset of send_wr.remote_qkey");
-RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, reserved) == 68, "offset of send_wr.reserved");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, placement) == 68, "offset of send_wr.placement");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, selectivity) == 69, "offset of send_wr.selectivity");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_send_wr, reserved) == 70, "offset of send_wr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_recv_wr) == 16, "size of recv_wr");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, wr_id) == 0, "offset of recv_wr.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_recv_wr, first_sge) == 8, "offset of recv_wr.first_sge");
@@ -1253,9 +1294,12 @@ int32_t rdmarun_query_qp(rdmarun_handle qp, struct rdmarun_qp_attr *attr);
 
 /*
  * Posts send requests (ibv_post_send(3)). The buffers belong to the provider until the request has
- * completed. Returns the number posted, which is count. ENOMEM: the queue is full. EINVAL: the QP's
- * state or an opcode does not allow it, or an SGE index is out of range. EFAULT: an SGE lies
- * outside the guest's memory.
+ * completed. To a QP with send operations (create_qp_ex) it posts by their builders
+ * (ibv_wr_post(3)), since 1.4: FLUSH is possible, and all requests are posted or none. Returns the
+ * number posted, which is count. ENOMEM: the queue is full. EINVAL: the QP's state or an opcode
+ * does not allow it, or an SGE index is out of range. EFAULT: an SGE lies outside the guest's
+ * memory. EOPNOTSUPP: the operation is not among the send operations of the QP; without any there
+ * is no FLUSH.
  */
 RDMARUN_IMPORT(post_send)
 int32_t rdmarun_post_send(rdmarun_handle qp, const struct rdmarun_send_wr *wrs, uint32_t count, const struct rdmarun_sge *sges, uint32_t num_sges, uint64_t *posted);
@@ -1476,7 +1520,8 @@ int32_t rdmarun_notify(rdmarun_handle ep, uint32_t event);
 
 /*
  * Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)). Returns the QP's handle.
- * EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it.
+ * EINVAL: as create_qp, or a comp_mask that is not known. EOPNOTSUPP, ENOSYS: the device lacks it,
+ * or one of the send operations.
  */
 RDMARUN_IMPORT(create_qp_ex)
 int32_t rdmarun_create_qp_ex(rdmarun_handle ep, rdmarun_handle pd, const struct rdmarun_qp_init_attr *qp_init_attr, const struct rdmarun_qp_extra *extra);
@@ -1601,7 +1646,8 @@ int32_t rdmarun_alloc_mw(rdmarun_handle pd, uint32_t mw_type);
 
 /*
  * Posts a request to bind a window to a part of a region (ibv_bind_mw(3)). EINVAL: QP, window and
- * region are not of one PD, or the QP's state does not allow it.
+ * region are not of one PD, or the QP's state does not allow it. EOPNOTSUPP: of type 2, and BIND_MW
+ * is not among the send operations of the QP.
  */
 RDMARUN_IMPORT(bind_mw)
 int32_t rdmarun_bind_mw(rdmarun_handle qp, rdmarun_handle mw, struct rdmarun_mw_bind *bind);
@@ -1710,14 +1756,16 @@ int32_t rdmarun_rereg_mr(rdmarun_handle mr, const struct rdmarun_mr_change *chan
 
 /*
  * Tells a partition key of a port (ibv_query_pkey(3)). Returns the key, its highest bit telling a
- * full member from a limited one. EINVAL: no such port or index; some libraries say ENOENT.
+ * full member from a limited one. ENOENT: there is no such port or index. EINVAL: no number of a
+ * port or an index.
  */
 RDMARUN_IMPORT(query_pkey)
 int32_t rdmarun_query_pkey(rdmarun_handle ep, uint32_t port, uint32_t index);
 
 /*
- * Finds a partition key in a port's table (ibv_get_pkey_index(3)). Returns its index. EINVAL: no
- * such port, or the key is not in its table; some libraries say ENOENT.
+ * Finds a partition key in a port's table (ibv_get_pkey_index(3)). Returns its index. ENOENT: there
+ * is no such port, or the key is not in its table. EINVAL: no number of a port, or more than 16
+ * bits.
  */
 RDMARUN_IMPORT(get_pkey_index)
 int32_t rdmarun_get_pkey_index(rdmarun_handle ep, uint32_t port, uint32_t pkey);

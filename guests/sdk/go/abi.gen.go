@@ -8,7 +8,7 @@ import "structs"
 const ABIVersion = 0x10004
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0x23e40f3a
+const ABIHash = 0xb3040b7b
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -278,6 +278,76 @@ func (v SendFlags) String() string {
 		{8, "INLINE"},
 		{16, "IP_CSUM"},
 	})
+}
+
+// SendOps: operations of a QP that are posted by builders (ibv_wr_post(3)).
+type SendOps uint64
+
+const (
+	SendOpRDMAWrite         SendOps = 1
+	SendOpRDMAWriteWithImm  SendOps = 2
+	SendOpSend              SendOps = 4
+	SendOpSendWithImm       SendOps = 8
+	SendOpRDMARead          SendOps = 16
+	SendOpAtomicCmpAndSwp   SendOps = 32
+	SendOpAtomicFetchAndAdd SendOps = 64
+	SendOpLocalInv          SendOps = 128
+	SendOpBindMW            SendOps = 256
+	SendOpSendWithInv       SendOps = 512
+	SendOpTSO               SendOps = 1024
+	SendOpFlush             SendOps = 2048
+	SendOpAtomicWrite       SendOps = 4096
+)
+
+func (v SendOps) String() string {
+	return flagNames(uint32(v), []flagName{
+		{1, "RDMA_WRITE"},
+		{2, "RDMA_WRITE_WITH_IMM"},
+		{4, "SEND"},
+		{8, "SEND_WITH_IMM"},
+		{16, "RDMA_READ"},
+		{32, "ATOMIC_CMP_AND_SWP"},
+		{64, "ATOMIC_FETCH_AND_ADD"},
+		{128, "LOCAL_INV"},
+		{256, "BIND_MW"},
+		{512, "SEND_WITH_INV"},
+		{1024, "TSO"},
+		{2048, "FLUSH"},
+		{4096, "ATOMIC_WRITE"},
+	})
+}
+
+// Placement: for whom a FLUSH makes data visible.
+type Placement uint8
+
+const (
+	FlushGlobal     Placement = 1
+	FlushPersistent Placement = 2
+)
+
+func (v Placement) String() string {
+	return flagNames(uint32(v), []flagName{
+		{1, "GLOBAL"},
+		{2, "PERSISTENT"},
+	})
+}
+
+// Selectivity: what a FLUSH is about: a range, or all of a memory region.
+type Selectivity uint8
+
+const (
+	FlushRange Selectivity = 0
+	FlushMR    Selectivity = 1
+)
+
+func (v Selectivity) String() string {
+	switch v {
+	case 0:
+		return "RANGE"
+	case 1:
+		return "MR"
+	}
+	return unnamed("selectivity_level", uint32(v))
 }
 
 // WCStatus: how a work request ended.
@@ -877,17 +947,19 @@ type SendWR struct {
 	WRID          uint64 // comes back in the completion
 	Opcode        Opcode
 	Flags         SendFlags
-	FirstSGE      uint32 // index of its first buffer in the array of SGEs posted with it
-	NumSGE        uint32 // number of its buffers
-	ImmData       uint32 // network byte order, for the WITH_IMM opcodes; or the rkey to invalidate
-	RKey          uint32 // of the peer's memory region: RDMA and atomics
-	RemoteAddress uint64 // in the peer's memory region: RDMA and atomics
-	CompareAdd    uint64 // atomics: what to compare with, or to add
-	Swap          uint64 // compare and swap: the new value
-	AH            uint32 // datagrams: the number of an address handle of the QP's PD
-	RemoteQPN     uint32 // datagrams: to which QP
-	RemoteQKey    uint32 // datagrams: the peer's queue key; with the highest bit set, the QP's own
-	_             uint32
+	FirstSGE      uint32      // index of its first buffer in the array of SGEs posted with it
+	NumSGE        uint32      // number of its buffers
+	ImmData       uint32      // network byte order, for the WITH_IMM opcodes; or the rkey to invalidate
+	RKey          uint32      // of the peer's memory region: RDMA, atomics, FLUSH
+	RemoteAddress uint64      // in the peer's memory region: RDMA, atomics, FLUSH of a range
+	CompareAdd    uint64      // atomics: what to compare with, or to add
+	Swap          uint64      // compare and swap: the new value
+	AH            uint32      // datagrams: the number of an address handle of the QP's PD
+	RemoteQPN     uint32      // datagrams: to which QP
+	RemoteQKey    uint32      // datagrams: the peer's queue key; with the highest bit set, the QP's own
+	Placement     Placement   // FLUSH: for whom; a FLUSH of a range is as long as its buffers, of which nothing else counts
+	Selectivity   Selectivity // FLUSH: of what
+	_             uint16
 }
 
 // RecvWR: A receive (ibv_recv_wr).
@@ -910,12 +982,12 @@ type ECE struct {
 // QPExtra: Extended attributes of a QP (ibv_qp_init_attr_ex).
 type QPExtra struct {
 	_            structs.HostLayout
-	StructSize   uint32 // size of this struct as the guest knows it
-	CompMask     uint32 // enum ibv_qp_init_attr_mask: CREATE_FLAGS 4, MAX_TSO_HEADER 8, SEND_OPS_FLAGS 64
-	SendOpsFlags uint64 // enum ibv_qp_create_send_ops_flags
-	CreateFlags  uint32 // enum ibv_qp_create_flags
-	MaxTSOHeader uint32 // in bytes
-	SourceQPN    uint32 // with IBV_QP_CREATE_SOURCE_QPN
+	StructSize   uint32  // size of this struct as the guest knows it
+	CompMask     uint32  // enum ibv_qp_init_attr_mask: CREATE_FLAGS 4, MAX_TSO_HEADER 8, SEND_OPS_FLAGS 64
+	SendOpsFlags SendOps // with SEND_OPS_FLAGS the operations that the QP is for, which are posted by builders
+	CreateFlags  uint32  // enum ibv_qp_create_flags
+	MaxTSOHeader uint32  // in bytes
+	SourceQPN    uint32  // with IBV_QP_CREATE_SOURCE_QPN
 	_            uint32
 }
 

@@ -223,7 +223,8 @@ func abiEPRecvCQ(ep Handle) int32
 func abiQueryQP(qp Handle, attr *QPAttr) int32
 
 // abiPostSend: Posts send requests (ibv_post_send(3)). The buffers belong to the provider until the
-// request has completed.
+// request has completed. To a QP with send operations (create_qp_ex) it posts by their builders
+// (ibv_wr_post(3)), since 1.4: FLUSH is possible, and all requests are posted or none.
 //
 //go:wasmimport rdma post_send
 //go:noescape

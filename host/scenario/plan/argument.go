@@ -34,6 +34,8 @@ func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at
 		return r.rights(argument, node)
 	case verb.Fields:
 		return r.fields(argument, node, at)
+	case verb.Words:
+		return r.wordList(argument, node, at)
 	case verb.Condition:
 		return r.conditionArgument(argument, node, at)
 	case verb.Sizes:

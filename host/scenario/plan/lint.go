@@ -40,7 +40,7 @@ func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
 		c.lintPrivateData(call, at)
 	case "post_send", "post_write":
 		f.sends[at.role] = true
-	case "post_read", "post_atomic":
+	case "post_read", "post_atomic", "post_atomic_write", "post_flush":
 		f.sends[at.role] = true
 		if !call.expectsErrno() {
 			f.reads = append(f.reads, readStep{at.role, step.Key.Span()})

@@ -159,6 +159,10 @@ func Show(value any, t verb.Type) string {
 		return showBytes(v.Bytes)
 	case []byte:
 		return showBytes(v)
+	case []string:
+		if t == verb.Words {
+			return strings.Join(v, "|")
+		}
 	case string:
 		if t == verb.Text {
 			return fmt.Sprintf("%q", v)

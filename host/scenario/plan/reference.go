@@ -129,8 +129,11 @@ func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
 			continue
 		}
 		read := c.scalar
-		if arguments[index].Type.NamesObject() {
+		switch {
+		case arguments[index].Type.NamesObject():
 			read = c.objectName
+		case arguments[index].Type == verb.Words:
+			read = c.wordList
 		}
 		if value := read(&arguments[index], pair.Value, at); value != nil {
 			keys, parts = append(keys, pair.Key.Value), append(parts, value)

@@ -39,7 +39,7 @@ func createQPExVerb() Verb {
 		Name: "create_qp_ex", Manual: "rdma_create_qp_ex(3)", Doc: "Make the queue pair of an endpoint with extended attributes: those that are given.",
 		Arguments: append(queuePairParts(),
 			Argument{Name: "create_flags", Type: Integer, Max: most, Doc: "enum ibv_qp_create_flags"},
-			Argument{Name: "send_ops_flags", Type: Integer, Max: 1<<63 - 1, Doc: "enum ibv_qp_create_send_ops_flags"},
+			Argument{Name: "send_ops_flags", Type: Integer, Max: 1<<63 - 1, Doc: "enum ibv_qp_create_send_ops_flags as a number, over send_ops of qp; 0: builders for nothing"},
 			Argument{Name: "max_tso_header", Type: Integer, Max: 65535, Doc: "bytes"},
 			Argument{Name: "comp_mask", Type: Integer, Default: 0, Max: most, Doc: "more bits of the mask than those of the attributes given"},
 		),
@@ -50,7 +50,10 @@ func createQPExVerb() Verb {
 			}
 			extended := rdmacore.QPInitAttrEx{
 				QPInitAttr: attr, CompMask: rdmacore.QPInitMask(call.Integer("comp_mask")), CreateFlags: uint32(call.Integer("create_flags")),
-				SendOpsFlags: uint64(call.Integer("send_ops_flags")), MaxTSOHeader: uint16(call.Integer("max_tso_header")),
+				MaxTSOHeader: uint16(call.Integer("max_tso_header")),
+			}
+			if call.Has("send_ops_flags") {
+				extended.SendOps = rdmacore.SendOps(call.Integer("send_ops_flags"))
 			}
 			for name, bit := range map[string]rdmacore.QPInitMask{
 				"create_flags": rdmacore.QPInitCreateFlags, "send_ops_flags": rdmacore.QPInitSendOpsFlags, "max_tso_header": rdmacore.QPInitMaxTSOHeader,

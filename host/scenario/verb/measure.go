@@ -58,6 +58,7 @@ func measureVerb() Verb {
 			count("poll_batch", 64, "latency, bandwidth: completions a poll; default 16, for latency 1"),
 			count("outstanding", 1<<16, "bandwidth of RDMA_READ and ATOMIC_FETCH_AND_ADD and ATOMIC_CMP_AND_SWP: requests in flight, if fewer than depth"),
 			{Name: "inline", Type: Text, Doc: "SEND and RDMA_WRITE: messages up to so many bytes go inline; auto: whatever the queue pair takes; default none"},
+			{Name: "builders", Type: Boolean, Doc: "latency, bandwidth: post by the builders of ibv_wr_post(3), which have a path of their own in devices; default by ibv_post_send(3)"},
 			{Name: "completion", Type: Word, Words: []string{"poll", "event"}, Doc: "latency, bandwidth: poll without end, the default, or sleep on the completion channel"},
 			{Name: "bidirectional", Type: Boolean, Doc: "bandwidth: both ends transmit"},
 			span("gap", "latency: pause between round trips"),

@@ -65,6 +65,9 @@ func (m *measuring) pairConfig() (lab.PairConfig, error) {
 	config.QP = rdmacore.QPInitAttr{
 		MaxSendWR: uint32(sends + controlEntries), MaxRecvWR: uint32(receives + controlEntries), MaxSendSGE: 1, MaxRecvSGE: 1,
 	}
+	if call.Boolean("builders") {
+		config.QP.SendOps = buildersOf(spec.Operation, inPayload)
+	}
 	if call.Text("inline") == inlineAuto {
 		config.QP.MaxInlineData = autoInline
 	} else {
@@ -74,6 +77,15 @@ func (m *measuring) pairConfig() (lab.PairConfig, error) {
 		config.QP.MaxInlineData = max(config.QP.MaxInlineData, payload)
 	}
 	return config, nil
+}
+
+// buildersOf are the operations that a measurement posts: its own, and messages in which the ends talk.
+func buildersOf(operation rdmacore.Opcode, inPayload bool) rdmacore.SendOps {
+	ops, _ := rdmacore.ParseSendOps(operation.String()) // opcodes and operations have the same names
+	if inPayload {
+		return ops | rdmacore.SendOpSend
+	}
+	return ops | rdmacore.SendOpSendWithImm
 }
 
 // lessInline asks for half of what a device has just refused, perhaps for its inline data, where the scenario wants

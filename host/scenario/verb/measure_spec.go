@@ -63,6 +63,7 @@ func checkKind(call *Call) *Refusal {
 		{"iterations", "connections: .. says how many", connect},
 		{"op", "connections have no operation", connect},
 		{"sizes", "connections have no size", connect},
+		{"builders", "connections post nothing", connect},
 		{"connections", "iterations: .. or duration: .. says how long", !connect},
 		{"qps", "it means something for bandwidth", kind != rdmacore.MeasureBandwidth.String()},
 	} {

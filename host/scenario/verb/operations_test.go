@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rdmarun/internal/policy"
+	"rdmarun/rdmacore"
 )
 
 // operations are the exported operations of rdmacore with the verbs that offer them.
@@ -92,5 +93,21 @@ func TestOperations(t *testing.T) {
 	offers := policy.Offers{Row: "verb", Has: func(name string) bool { return table.Lookup(name) != nil }, By: operations(), Excused: withoutVerb()}
 	for _, problem := range offers.Missing(exported) {
 		t.Error(problem)
+	}
+}
+
+// TestOpcodes wants that every kind of send request is posted by a verb.
+func TestOpcodes(t *testing.T) {
+	table := NewTable()
+	posts := map[string]string{
+		"RDMA_WRITE": "post_write", "RDMA_WRITE_WITH_IMM": "post_write", "SEND": "post_send", "SEND_WITH_IMM": "post_send", "SEND_WITH_INV": "post_send",
+		"RDMA_READ": "post_read", "ATOMIC_CMP_AND_SWP": "post_atomic", "ATOMIC_FETCH_AND_ADD": "post_atomic", "LOCAL_INV": "post_local_inv",
+		"BIND_MW": "bind_mw", "FLUSH": "post_flush", "ATOMIC_WRITE": "post_atomic_write",
+	}
+	excused := map[string]bool{"TSO": true, "DRIVER1": true} // of raw packets, and of one vendor
+	for _, name := range namesOf(rdmacore.ParseOpcode) {
+		if verb := posts[name]; table.Lookup(verb) == nil && !excused[name] {
+			t.Errorf("no verb posts %s", name)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package verb
 
 import (
+	"strings"
+
 	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
@@ -15,6 +17,7 @@ type QueuePairAttributes struct {
 	MaxInlineData int
 	SignalAll     bool
 	SharedQueue   string // "" for none
+	SendOps       rdmacore.SendOps
 }
 
 // DefaultQueuePair is what a scenario gets that says nothing: enough for a few messages, and, as in
@@ -34,6 +37,7 @@ func QueuePairArguments() []Argument {
 		{Name: "max_inline_data", Type: Size, Min: 0, Max: 1 << 20, Doc: "bytes that a request can carry itself"},
 		{Name: "sig_all", Type: Boolean, Doc: "every send request makes a completion"},
 		{Name: "srq", Type: SharedQueue, Doc: "a shared receive queue of create_srq, where its receives come from; without it that of its id, if it has one"},
+		{Name: "send_ops", Type: Words, Words: sendOpsNames(), Doc: "operations that are posted by the builders of ibv_wr_post(3), and no others; without it ibv_post_send(3), which has no FLUSH"},
 	}
 }
 
@@ -56,6 +60,8 @@ func (q *QueuePairAttributes) Set(key string, value any) {
 		q.SignalAll = value.(bool)
 	case "srq":
 		q.SharedQueue = value.(string)
+	case "send_ops":
+		q.SendOps, _ = rdmacore.ParseSendOps(strings.Join(value.([]string), "|")) // the words are the parser's own
 	}
 }
 
@@ -85,5 +91,6 @@ func (q QueuePairAttributes) plain() *rdmacore.QPInitAttr {
 		MaxRecvSGE:    uint32(q.MaxRecvSGE),
 		MaxInlineData: uint32(q.MaxInlineData),
 		SignalAll:     q.SignalAll,
+		SendOps:       q.SendOps,
 	}
 }

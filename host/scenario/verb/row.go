@@ -73,7 +73,7 @@ type Argument struct {
 	Default any
 	// Min and Max bound integers, sizes (bytes) and durations (nanoseconds); both zero: no bounds.
 	Min, Max int64
-	// Words are the possible words of a Word.
+	// Words are the possible words of a Word, and of Words.
 	Words []string
 	// Fields are the keys of Options.
 	Fields []Argument

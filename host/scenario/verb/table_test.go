@@ -46,7 +46,7 @@ func testArgument(t *testing.T, a *Argument, seen map[string]bool) {
 		t.Errorf("argument %s: documentation, or twice", a.Name)
 	}
 	seen[a.Name] = true
-	if (a.Type == Word) != (len(a.Words) > 0) {
+	if (a.Type == Word || a.Type == Words) != (len(a.Words) > 0) {
 		t.Errorf("argument %s: words", a.Name)
 	}
 	if a.Required && a.Default != nil {

@@ -21,6 +21,8 @@ const (
 	Boolean
 	// Word: one of the words listed; string.
 	Word
+	// Words: a list of the words listed; []string.
+	Words
 	// Text: any text; string.
 	Text
 	// Data: bytes, written {text}, {hex}, {byte}, {repeat, times} or {fields}; DataValue.
@@ -97,6 +99,8 @@ func (t Type) String() string {
 		return "true or false"
 	case Word:
 		return "a word"
+	case Words:
+		return "a list of words"
 	case Text:
 		return "text"
 	case Data:

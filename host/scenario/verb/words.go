@@ -20,6 +20,10 @@ func messageNames() []string   { return namesOf(rdmacore.ParseCMMessage) }
 func statusNames() []string    { return namesOf(rdmacore.ParseWCStatus) }
 func wcOpcodeNames() []string  { return namesOf(rdmacore.ParseWCOpcode) }
 func qpStateNames() []string   { return namesOf(rdmacore.ParseQPState) }
+func sendOpsNames() []string   { return namesOf(rdmacore.ParseSendOps) }
+func placementNames() []string { return namesOf(rdmacore.ParsePlacement) }
+
+func selectivityNames() []string { return namesOf(rdmacore.ParseSelectivity) }
 
 // AccessNames are the rights that a buffer can have.
 func AccessNames() []string { return namesOf(rdmacore.ParseAccess) }

@@ -43,6 +43,8 @@ func workVerbs() []Verb {
 		postSRQRecvVerb(offset, length, wrID, result),
 		postLocalInvVerb(endpoint, wrID, flags[:2]),
 		postAtomicVerb(endpoint, local, wrID, flags[:2]),
+		postAtomicWriteVerb(endpoint, local, wrID, flags[:2]),
+		postFlushVerb(endpoint, wrID, flags[:2]),
 		{
 			Name: "post_write", Manual: "ibv_post_send(3)", Results: result,
 			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpRDMAWrite) },
