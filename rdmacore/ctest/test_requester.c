@@ -295,8 +295,60 @@ static void test_full(void)
 	wire_close(&wire);
 }
 
+/* Who may have none outstanding asks for none (IBTA 10.8.2, initiator depth). */
+static void test_no_depth(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+						     IBV_WR_ATOMIC_WRITE};
+
+	for (size_t row = 0; row < sizeof(opcodes) / sizeof(opcodes[0]); row++) {
+		struct wire wire;
+
+		wire_open(&wire, IBV_QPT_RC, 4);
+		soft_qp(wire.a.qp)->attr.max_rd_atomic = 0;
+		post(&wire, opcodes[row], wire.a.mr->lkey);
+		sim_net_run(&wire.net, UINT64_MAX);
+		wire_completion(&wire.a, IBV_WC_LOC_QP_OP_ERR);
+		CHECK(soft_sim_count(wire.net.sim).sent == 0);
+		wire_close(&wire);
+	}
+}
+
+/* The receiver's completion has the service level of the sender's path, where both are of one device. */
+static void test_service_level(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
+	struct wire wire;
+
+	wire_open_local(&wire, IBV_QPT_RC);
+	attr.ah_attr = soft_qp(wire.a.qp)->attr.ah_attr;
+	attr.ah_attr.grh.dgid = wire.a.host->device->gids[0];
+	attr.ah_attr.sl = 5;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_AV));
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
+	wire_receive(&wire.b, 64);
+	wire_post(&wire.a, &wire.b, IBV_WR_SEND, 8);
+	wire_completion(&wire.a, IBV_WC_SUCCESS);
+	CHECK(wire_completion(&wire.b, IBV_WC_SUCCESS).sl == 5);
+	/* And a path that leads elsewhere leads nobody here. */
+	attr.qp_state = IBV_QPS_SQD;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
+	attr.ah_attr.grh.dgid.raw[13] ^= 0x63;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_AV));
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+	sim_net_run(&wire.net, UINT64_MAX);
+	wire_completion(&wire.a, IBV_WC_RETRY_EXC_ERR);
+	wire_close(&wire);
+}
+
 int main(void)
 {
+	test_no_depth();
+	test_service_level();
 	test_errors_wait_their_turn();
 	test_inline();
 	test_full();

@@ -80,6 +80,15 @@ static void test_gap(void)
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(!memcmp(wire.a.memory, wire.b.memory, 10 * MTU));
 	CHECK(sent(&wire) == 10 + 1 + 8 + 1);
+	/* A loss halves what may be on its way, and each answer gives one back. */
+	CHECK(soft_qp(wire.a.qp)->segmentation->window < SOFT_WINDOW_MAX &&
+	      soft_qp(wire.a.qp)->segmentation->window >= SOFT_WINDOW_MAX / 2);
+	for (int message = 0; message < SOFT_WINDOW_MAX / 2; message++) {
+		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+		sim_net_run(&wire.net, UINT64_MAX);
+		wire_completion(&wire.a, IBV_WC_SUCCESS);
+	}
+	CHECK(soft_qp(wire.a.qp)->segmentation->window == SOFT_WINDOW_MAX);
 	wire_close(&wire);
 }
 
