@@ -70,7 +70,7 @@ static void test_done(struct bench *bench)
 	ends.builder->wr_id = 2;
 	wr_flush(ends.builder, ends.mr->rkey, target, LENGTH, SOFT_PLACE_GLOBAL, SOFT_SELECT_RANGE);
 	ends.builder->wr_id = 3;
-	wr_flush(ends.builder, ends.mr->rkey, 0, 0, SOFT_PLACE_GLOBAL, SOFT_SELECT_REGION);
+	wr_flush(ends.builder, ends.mr->rkey, 1, 8, SOFT_PLACE_GLOBAL, SOFT_SELECT_REGION); /* no range of it */
 	CHECK(!ibv_wr_complete(ends.builder));
 	CHECK(expect_wc(&ends.client, 1, IBV_WC_SUCCESS).opcode == IBV_WC_RDMA_WRITE);
 	CHECK((int)expect_wc(&ends.client, 2, IBV_WC_SUCCESS).opcode == SOFT_WC_FLUSH);
