@@ -22,6 +22,19 @@ void soft_assembly_abandon(struct soft_qp *qp)
 	assembly->kind = SOFT_NO_MESSAGE;
 }
 
+bool soft_assembly_take_held(struct soft_qp *qp, struct soft_receive *receive)
+{
+	struct soft_assembly *assembly = &qp->segmentation->assembly;
+	bool held = assembly->holds;
+
+	if (held && receive != &assembly->receive) {
+		*receive = assembly->receive;
+		receive->sge = receive->copy;
+	}
+	assembly->holds = false;
+	return held;
+}
+
 /* The message that was begun cannot be ended. */
 static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome,
 		   enum ibv_wc_status status)
@@ -66,11 +79,10 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 	enum ibv_wc_status status;
 
 	if (operation == SOFT_SEND_FIRST) {
-		if (!assembly->holds && !soft_receive_take(qp, &assembly->receive)) {
+		if (!soft_receive_take(qp, &assembly->receive)) {
 			not_ready(qp, response);
 			return;
 		}
-		assembly->holds = false;
 		begin(assembly, SOFT_SEND_FIRST);
 	}
 	status = soft_receive_reach(qp, &assembly->receive, assembly->offset, packet, segments);

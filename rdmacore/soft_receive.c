@@ -1,11 +1,13 @@
 #include "soft_receive.h"
 
+#include "soft_assembly.h"
 #include "soft_cq.h"
 #include "soft_device.h"
 #include "soft_mr_table.h"
 #include "soft_packet.h"
 #include "soft_pd.h"
 #include "soft_qp.h"
+#include "soft_segment.h"
 #include "soft_srq.h"
 
 #define SHORT 1024 /* bytes that are copied while the completion queue is locked */
@@ -16,7 +18,8 @@ bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
 	struct soft_recv_wqe *wqe;
 
 	if (qp->srq)
-		return soft_srq_take(qp->srq, receive);
+		return (qp->segmentation && soft_assembly_take_held(qp, receive)) ||
+		       soft_srq_take(qp->srq, receive);
 	if (queue->consumed == queue->posted_seen) {
 		queue->posted_seen = atomic_load_explicit(&queue->posted, memory_order_acquire);
 		if (queue->consumed == queue->posted_seen)

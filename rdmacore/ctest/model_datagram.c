@@ -1,6 +1,5 @@
 #include "model_datagram.h"
 
-#include "check.h"
 #include "../soft_ah.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
@@ -9,6 +8,7 @@
 #include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
+#include "check.h"
 
 #define GRH 40
 #define LARGEST MODEL_SMALL

@@ -1,7 +1,7 @@
 #include "model_window.h"
 
-#include "check.h"
 #include "../soft_mw.h"
+#include "check.h"
 
 void model_open_windows(struct model_flow *flow)
 {

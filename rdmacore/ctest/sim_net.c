@@ -1,6 +1,5 @@
 #include "sim_net.h"
 
-#include "check.h"
 #include "../soft_context.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
@@ -10,6 +9,7 @@
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_qp_modify.h"
+#include "check.h"
 
 #define INLINE 128
 #define SGES 4

@@ -1,6 +1,5 @@
 #include "sim_wire.h"
 
-#include "check.h"
 #include "../soft_assembly.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
@@ -13,6 +12,7 @@
 #include "../soft_qp_create.h"
 #include "../soft_responder.h"
 #include "../soft_wire.h"
+#include "check.h"
 
 static void open_side(struct side *side, struct sim_host *host, enum ibv_qp_type type)
 {

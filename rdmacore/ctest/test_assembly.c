@@ -2,14 +2,18 @@
  * Messages that come in parts, and what is no message: parts out of their order, of the wrong length, longer or
  * shorter than was said, with keys that end half way (IBTA 9.7.4.1).  And which datagrams are let through at all.
  */
-#include "check.h"
-#include "sim_wire.h"
+#include "../soft_context.h"
 #include "../soft_cq.h"
 #include "../soft_link.h"
 #include "../soft_link_receive.h"
 #include "../soft_mr.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
+#include "../soft_qp_modify.h"
 #include "../soft_qp_state.h"
+#include "../soft_srq.h"
+#include "check.h"
+#include "sim_wire.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */
 #define MTU 1024
@@ -180,6 +184,59 @@ static void test_unreliable(void)
 	wire_close(&wire);
 }
 
+/* --- a receive of a shared queue --------------------------------------------------------------- */
+
+/*
+ * A message that took a receive from a shared queue and is not whole: over an unreliable connection the next one
+ * has it; when the queue pair fails it is flushed, and nobody else gets it.
+ */
+static void test_shared_receive(bool reliable)
+{
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_qp_init_attr init = {.qp_type = reliable ? IBV_QPT_RC : IBV_QPT_UC};
+	struct sim_path path = {.mtu = IBV_MTU_1024, .psn = {FIRST_PSN, 0}, .depth = 1, .access = IBV_ACCESS_REMOTE_WRITE};
+	uint8_t service = reliable ? SOFT_RELIABLE_CONNECTION : SOFT_UNRELIABLE_CONNECTION;
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct soft_packet packet, response;
+	struct ibv_sge sge;
+	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_async_event event;
+	struct wire wire;
+	struct ibv_wc wc;
+
+	open_wire(&wire, reliable ? IBV_QPT_RC : IBV_QPT_UC);
+	CHECK(!soft_destroy_qp(wire.b.qp));
+	init.send_cq = init.recv_cq = wire.b.cq;
+	init.srq = soft_create_srq(wire.b.host->pd, &srq_attr);
+	CHECK(init.srq);
+	wire.b.qp = soft_create_qp(wire.b.host->pd, &init);
+	CHECK(wire.b.qp);
+	sim_connect_to(wire.b.qp, wire.a.host, wire.a.qp->qp_num, &path, 0, FIRST_PSN);
+	sge = (struct ibv_sge){(uintptr_t)wire.b.memory, 4 * MTU, wire.b.mr->lkey};
+	for (wr.wr_id = 1; wr.wr_id <= 2; wr.wr_id++)
+		CHECK(!soft_post_srq_recv(init.srq, &wr, &bad));
+	packet = part(&wire, service | SOFT_SEND_FIRST, FIRST_PSN, MTU, 0);
+	wire_answer(&wire.b, &packet, &response);
+	if (!reliable) {
+		packet = part(&wire, service | SOFT_SEND_ONLY, FIRST_PSN + 1, 5, 0);
+		wire_answer(&wire.b, &packet, &response);
+		wc = wire_completion(&wire.b, IBV_WC_SUCCESS);
+		CHECK(wc.wr_id == 1 && wc.byte_len == 5);
+		packet = part(&wire, service | SOFT_SEND_FIRST, FIRST_PSN + 2, MTU, 0);
+		wire_answer(&wire.b, &packet, &response);
+	}
+	CHECK(!soft_modify_qp(wire.b.qp, &error, IBV_QP_STATE));
+	CHECK(wire_completion(&wire.b, IBV_WC_WR_FLUSH_ERR).wr_id == (reliable ? 1 : 2));
+	CHECK(soft_poll_cq(wire.b.cq, 1, &wc) == 0);
+	CHECK(!soft_get_async_event(wire.b.host->context, &event));
+	CHECK(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED);
+	soft_ack_async_event(&event);
+	CHECK(!soft_destroy_qp(wire.b.qp));
+	CHECK(!soft_destroy_srq(init.srq));
+	wire.b.qp = sim_qp(wire.b.host, init.qp_type, wire.b.cq, 1); /* for wire_close */
+	wire_close(&wire);
+}
+
 /* --- datagrams that are let through ------------------------------------------------------------ */
 
 #define IP 20
@@ -267,6 +324,8 @@ int main(void)
 		check_row(row);
 	test_key_goes();
 	test_unreliable();
+	test_shared_receive(false);
+	test_shared_receive(true);
 	test_let_through();
 	test_answer_of_another();
 	test_settled();

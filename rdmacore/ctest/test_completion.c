@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <time.h>
 
-#include "check.h"
-#include "sim_net.h"
 #include "../soft_context.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
@@ -15,6 +13,8 @@
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_qp_modify.h"
+#include "check.h"
+#include "sim_net.h"
 
 #define DELAY (10 * SOFT_MICROSECOND)
 #define PERIOD 50 /* microseconds */

@@ -1,6 +1,4 @@
 /* Datagrams over both links: who gets them and who does not, by address, by state, by service, by group. */
-#include "check.h"
-#include "sim_wire.h"
 #include "../soft_ah.h"
 #include "../soft_attach.h"
 #include "../soft_cq.h"
@@ -11,6 +9,8 @@
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_qp_extended.h"
+#include "check.h"
+#include "sim_wire.h"
 
 #define GROUP_QP 0xffffff
 #define SENT 8
@@ -158,7 +158,9 @@ static void test_own_group(bool local)
 		sim_ready(wire.a.qp);
 		CHECK(!soft_attach_mcast(wire.a.qp, &group, 0));
 		CHECK(!soft_attach_mcast(wire.b.qp, &group, 0));
+		CHECK(!soft_attach_mcast(wire.b.qp, &group, 0)); /* it gets each datagram once all the same */
 		wire_receive(&wire.a, 4096);
+		wire_receive(&wire.b, 4096);
 		wire_receive(&wire.b, 4096);
 		send_to(&wire, &group, GROUP_QP);
 		CHECK(completions(&wire.a) == (blocked ? 1 : 2)); /* the send's, and the receive's */
@@ -167,6 +169,7 @@ static void test_own_group(bool local)
 		CHECK(!soft_detach_mcast(wire.a.qp, &group, 0));
 		CHECK(soft_detach_mcast(wire.a.qp, &group, 0) == EINVAL);
 		CHECK(!soft_detach_mcast(wire.b.qp, &group, 0));
+		CHECK(soft_detach_mcast(wire.b.qp, &group, 0) == EINVAL);
 		wire_close(&wire);
 	}
 }
@@ -200,6 +203,43 @@ static void test_group_fails_apart(bool local)
 		CHECK(!soft_destroy_qp(others[other]));
 	}
 	CHECK(!soft_detach_mcast(wire.b.qp, &group, 0));
+	wire_close(&wire);
+}
+
+/* A datagram that ends whom it is sent to ends neither the sender nor the list that it stood in. */
+static void test_list_goes_on(bool local)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wrs[2], *bad;
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct ibv_qp *other;
+	struct ibv_ah *ah;
+	struct ibv_recv_wr wr = {.num_sge = 1}, *bad_receive;
+	struct wire wire;
+
+	open_wire(&wire, local);
+	attr.grh.dgid = address_of(&wire.b, local);
+	ah = soft_create_ah(wire.a.host->pd, &attr);
+	CHECK(ah);
+	wire_receive(&wire.b, SENT); /* no room for the header */
+	other = sim_qp(wire.b.host, IBV_QPT_UD, wire.b.cq, 4);
+	sim_ready(other);
+	sge = (struct ibv_sge){(uintptr_t)wire.b.memory, 4096, wire.b.mr->lkey};
+	wr.sg_list = &sge;
+	CHECK(!soft_post_recv(other, &wr, &bad_receive));
+	for (int index = 0; index < 2; index++) {
+		wrs[index] = (struct ibv_send_wr){.opcode = IBV_WR_SEND, .next = index ? NULL : &wrs[1]};
+		wrs[index].wr.ud.ah = ah;
+		wrs[index].wr.ud.remote_qpn = index ? other->qp_num : wire.b.qp->qp_num;
+		wrs[index].wr.ud.remote_qkey = SIM_QKEY;
+	}
+	CHECK(!soft_post_send(wire.a.qp, wrs, &bad));
+	sim_net_run(&wire.net, UINT64_MAX);
+	/* Settled before or after the second one went, by link. */
+	CHECK(completions(&wire.b) == 2 && soft_qp(other)->receive.consumed == 1);
+	CHECK(soft_qp_state(soft_qp(wire.b.qp)) == IBV_QPS_ERR && soft_qp_state(soft_qp(other)) == IBV_QPS_RTS);
+	CHECK(!soft_destroy_qp(other));
+	CHECK(!soft_destroy_ah(ah));
 	wire_close(&wire);
 }
 
@@ -268,6 +308,7 @@ int main(void)
 		test_services(local);
 		test_own_group(local);
 		test_group_fails_apart(local);
+		test_list_goes_on(local);
 	}
 	test_refused();
 	test_way_back();

@@ -148,7 +148,7 @@ static void test_builders(struct bench *bench)
 /* A batch that is wrong somewhere, or given up, leaves nothing. */
 static void test_builder_errors(struct bench *bench)
 {
-	uint64_t operations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE;
+	uint64_t operations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_LOCAL_INV;
 	struct ibv_sge list[5] = {{0}};
 	struct bare client, server;
 	struct ibv_qp_ex *qp = make_end(&client, bench, IBV_QPT_RC, operations);
@@ -164,7 +164,7 @@ static void test_builder_errors(struct bench *bench)
 	CHECK(ibv_wr_complete(qp) == EINVAL); /* not in RTS */
 	bare_connect(&client, &server);
 	CHECK(!bare_recv(&server, 1, 4096, 64));
-	for (int wrong = 0; wrong < 5; wrong++) {
+	for (int wrong = 0; wrong < 8; wrong++) {
 		ibv_wr_start(qp);
 		qp->wr_id = 1;
 		qp->wr_flags = IBV_SEND_SIGNALED;
@@ -181,10 +181,20 @@ static void test_builder_errors(struct bench *bench)
 		} else if (wrong == 3) {
 			for (int request = 0; request < BENCH_DEPTH; request++)
 				ibv_wr_send(qp);
+		} else if (wrong == 4) {
+			qp->wr_flags |= IBV_SEND_INLINE; /* ibv_wr_post(3): that is ibv_wr_set_inline_data */
+			ibv_wr_send(qp);
+		} else if (wrong == 5) { /* the first error counts */
+			ibv_wr_rdma_read(qp, bench->mr->rkey, 0);
+			for (int request = 0; request < BENCH_DEPTH; request++)
+				ibv_wr_send(qp);
+		} else if (wrong == 6) { /* what is done here has no data */
+			ibv_wr_local_inv(qp, 1);
+			ibv_wr_set_sge(qp, bench->mr->lkey, (uintptr_t)bench->memory, 8);
 		} else {
 			ibv_wr_abort(qp);
 		}
-		if (wrong < 4)
+		if (wrong < 7)
 			CHECK(ibv_wr_complete(qp) == (wrong == 3 ? ENOMEM : EINVAL));
 		expect_no_wc(&client);
 	}
@@ -228,6 +238,11 @@ static void test_built_datagram(struct bench *bench)
 		ibv_wr_send(qp);
 		ibv_wr_set_ud_addr(qp, ah, server.qp->qp_num, BENCH_QKEY);
 		ibv_wr_send(qp); /* to nobody: EINVAL, and the handle is let go */
+		CHECK(ibv_wr_complete(qp) == EINVAL);
+		ibv_wr_start(qp);
+		ibv_wr_send(qp);
+		ibv_wr_set_ud_addr(qp, ah, server.qp->qp_num, BENCH_QKEY);
+		ibv_wr_set_ud_addr(qp, ah, server.qp->qp_num, BENCH_QKEY); /* twice: the handle is held once */
 		CHECK(ibv_wr_complete(qp) == EINVAL);
 	}
 	bare_destroy(&client);
@@ -398,6 +413,21 @@ static void test_queries(struct bench *bench)
 	CHECK(!bench->provider->ibv_query_pkey(bench->context, 1, 0, &pkey));
 	CHECK(bench->provider->ibv_get_pkey_index(bench->context, 1, pkey) == 0);
 	CHECK(bench->provider->ibv_get_pkey_index(bench->context, 1, (__be16)(pkey ^ 0x0101)) == -1);
+	if (!is_soft(bench->provider))
+		return;
+	/* A program that was built with an older, shorter struct, or with a longer one. */
+	memset(&attr, 0xaa, sizeof(attr));
+	CHECK(!verbs_get_ctx(bench->context)->query_device_ex(bench->context, NULL, &attr,
+							      sizeof(attr.orig_attr)));
+	CHECK(((uint8_t *)&attr)[sizeof(attr.orig_attr)] == 0xaa);
+	for (int index = -1; index <= 1024; index += 1025) {
+		union ibv_gid gid;
+
+		CHECK(bench->provider->ibv_query_gid(bench->context, 1, index, &gid) == -1);
+		CHECK(bench->provider->ibv_query_pkey(bench->context, 1, index, &pkey) == -1);
+		CHECK(bench->provider->ibv_query_gid(bench->context, 2, 0, &gid) == -1);
+		CHECK(bench->provider->ibv_query_pkey(bench->context, 2, 0, &pkey) == -1);
+	}
 }
 
 int main(void)

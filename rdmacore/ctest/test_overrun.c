@@ -6,8 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "check.h"
-#include "sim_wire.h"
 #include "../soft_ah.h"
 #include "../soft_context.h"
 #include "../soft_cq.h"
@@ -16,6 +14,8 @@
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_qp_modify.h"
+#include "check.h"
+#include "sim_wire.h"
 
 #define ROOM 4
 #define ALL_EVENTS 8

@@ -8,9 +8,9 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "../soft_qp.h"
 #include "bare.h"
 #include "check.h"
-#include "../soft_qp.h"
 
 #define AREA 4096
 #define GUARD 64

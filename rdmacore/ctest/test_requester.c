@@ -2,13 +2,15 @@
  * The requester alone: what it makes of each answer, right, wrong, late or made up.  Nothing that it sends
  * arrives; what comes back is forged.
  */
-#include "check.h"
 #include "../core_newer.h"
-#include "sim_wire.h"
 #include "../soft_cq.h"
+#include "../soft_device.h"
 #include "../soft_mr.h"
 #include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_modify.h"
+#include "check.h"
+#include "sim_wire.h"
 
 #define PSN 0xfffffe /* sim_wire.c: of side a's first request */
 #define ALWAYS 1000000
@@ -126,8 +128,13 @@ static void test_answers(void)
 		if (status != answers[row].status)
 			fprintf(stderr, "row %zu: status %d\n", row, status);
 		CHECK(status == answers[row].status);
-		if (status == NOTHING)
+		if (status == NOTHING) {
+			/* A READ whose answer was lost is asked for again; nothing else is sent. */
+			bool lost = answers[row].asked == IBV_WR_RDMA_READ && answers[row].psn == 0;
+
 			CHECK(requester->wait == SOFT_WAIT_ACK && requester->posted == 1);
+			CHECK(soft_sim_count(wire.net.sim).sent == 1u + lost);
+		}
 		CHECK(soft_qp_state(soft_qp(wire.a.qp)) ==
 		      (status <= IBV_WC_SUCCESS ? IBV_QPS_RTS : IBV_QPS_ERR));
 		CHECK(is_untouched(&wire, brings ? 8 : 0) && is_untouched(&wire, 0) == !brings);
@@ -296,8 +303,60 @@ static void test_full(void)
 	wire_close(&wire);
 }
 
+/* Who may have none outstanding asks for none (IBTA 10.8.2, initiator depth). */
+static void test_no_depth(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+						     IBV_WR_ATOMIC_WRITE};
+
+	for (size_t row = 0; row < sizeof(opcodes) / sizeof(opcodes[0]); row++) {
+		struct wire wire;
+
+		wire_open(&wire, IBV_QPT_RC, 4);
+		soft_qp(wire.a.qp)->attr.max_rd_atomic = 0;
+		post(&wire, opcodes[row], wire.a.mr->lkey);
+		sim_net_run(&wire.net, UINT64_MAX);
+		wire_completion(&wire.a, IBV_WC_LOC_QP_OP_ERR);
+		CHECK(soft_sim_count(wire.net.sim).sent == 0);
+		wire_close(&wire);
+	}
+}
+
+/* The receiver's completion has the service level of the sender's path, where both are of one device. */
+static void test_service_level(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
+	struct wire wire;
+
+	wire_open_local(&wire, IBV_QPT_RC);
+	attr.ah_attr = soft_qp(wire.a.qp)->attr.ah_attr;
+	attr.ah_attr.grh.dgid = wire.a.host->device->gids[0];
+	attr.ah_attr.sl = 5;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_AV));
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
+	wire_receive(&wire.b, 64);
+	wire_post(&wire.a, &wire.b, IBV_WR_SEND, 8);
+	wire_completion(&wire.a, IBV_WC_SUCCESS);
+	CHECK(wire_completion(&wire.b, IBV_WC_SUCCESS).sl == 5);
+	/* And a path that leads elsewhere leads nobody here. */
+	attr.qp_state = IBV_QPS_SQD;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
+	attr.ah_attr.grh.dgid.raw[13] ^= 0x63;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_AV));
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+	sim_net_run(&wire.net, UINT64_MAX);
+	wire_completion(&wire.a, IBV_WC_RETRY_EXC_ERR);
+	wire_close(&wire);
+}
+
 int main(void)
 {
+	test_no_depth();
+	test_service_level();
 	test_errors_wait_their_turn();
 	test_inline();
 	test_full();

@@ -2,16 +2,18 @@
  * The responder alone, packet by packet: what an answer's headers say, what is refused and leaves memory as it
  * was, and what is not looked at.  Over the local link's queue pairs, and over those of a link with an MTU.
  */
-#include "check.h"
 #include "../core_newer.h"
-#include "sim_wire.h"
+#include "../soft_assembly.h"
 #include "../soft_mr.h"
 #include "../soft_qp.h"
 #include "../soft_qp_state.h"
+#include "check.h"
+#include "sim_wire.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */
 #define RNR_TIMER 12
 #define FILL 0xc3
+#define MTU 1024u
 #define OLD_KEY (500 << 8 | 1) /* of a place that no key was ever made for */
 
 static void open_wire(struct wire *wire, bool local, enum ibv_qp_type type)
@@ -208,6 +210,77 @@ static void test_crooked_memory(bool local)
 	}
 }
 
+/* --- what is asked for again ------------------------------------------------------------------ */
+
+/* The packets of a READ's answer: how many, each with the next number. */
+static uint32_t read_again(struct side *b, struct soft_packet packet, uint32_t from, uint32_t packets)
+{
+	struct soft_packet response;
+	uint32_t count = 0;
+
+	packet.psn = (packet.psn + from) & SOFT_PSN_MASK;
+	packet.remote_address += (uint64_t)from * MTU;
+	packet.length = (uint64_t)packets * MTU;
+	for (bool more = wire_answer(b, &packet, &response); more; count++) {
+		CHECK(response.psn == ((packet.psn + count) & SOFT_PSN_MASK) && response.msn == 1);
+		CHECK(response.length == MTU);
+		CHECK(response.opcode == (packets == 1	       ? SOFT_RDMA_READ_RESPONSE_ONLY :
+					  count == 0	       ? SOFT_RDMA_READ_RESPONSE_FIRST :
+					  count + 1 == packets ? SOFT_RDMA_READ_RESPONSE_LAST :
+								 SOFT_RDMA_READ_RESPONSE_MIDDLE));
+		CHECK((uintptr_t)response.segments[0].address == packet.remote_address + count * MTU);
+		more = soft_assembly_stream(soft_qp(b->qp), &response);
+	}
+	return count;
+}
+
+/*
+ * All of a READ, its end, its middle: what was executed is answered again (IBTA 9.7.5.1.3).  What reaches beyond
+ * that was never asked for; and what is gone since is no error.
+ */
+static void test_read_again(void)
+{
+	struct soft_packet packet;
+	struct wire wire;
+	struct ibv_mr *mr;
+
+	open_wire(&wire, false, IBV_QPT_RC);
+	mr = soft_reg_mr(wire.b.host->pd, wire.b.memory, 3 * MTU, IBV_ACCESS_REMOTE_READ);
+	CHECK(mr);
+	packet = request(&wire, SOFT_RDMA_READ_REQUEST, FIRST_PSN);
+	packet.rkey = mr->rkey;
+	CHECK(read_again(&wire.b, packet, 0, 3) == 3);
+	CHECK(read_again(&wire.b, packet, 0, 3) == 3);
+	CHECK(read_again(&wire.b, packet, 1, 2) == 2);
+	CHECK(read_again(&wire.b, packet, 1, 1) == 1);
+	CHECK(read_again(&wire.b, packet, 2, 2) == 0);
+	CHECK(!soft_dereg_mr(mr));
+	CHECK(read_again(&wire.b, packet, 0, 3) == 0);
+	CHECK(!soft_qp(wire.b.qp)->responder.failed);
+	wire_close(&wire);
+}
+
+/* What was sent behind a message that found no receive comes again with it, so that nobody is told of a gap. */
+static void test_behind_rnr(void)
+{
+	struct soft_packet packet, response;
+	struct wire wire;
+
+	open_wire(&wire, false, IBV_QPT_RC);
+	packet = request(&wire, SOFT_SEND_ONLY, FIRST_PSN);
+	CHECK(wire_answer(&wire.b, &packet, &response) && response.syndrome == (SOFT_RNR_NAK | RNR_TIMER));
+	packet.psn++;
+	CHECK(!wire_answer(&wire.b, &packet, &response));
+	packet.psn = FIRST_PSN;
+	wire_receive(&wire.b, 64);
+	CHECK(wire_answer(&wire.b, &packet, &response) && response.syndrome == SOFT_ACK);
+	packet.psn = FIRST_PSN + 5;
+	packet.psn &= SOFT_PSN_MASK;
+	CHECK(wire_answer(&wire.b, &packet, &response) && response.syndrome == SOFT_NAK_SEQUENCE);
+	CHECK(response.psn == FIRST_PSN + 1);
+	wire_close(&wire);
+}
+
 /* --- what is not looked at -------------------------------------------------------------------- */
 
 /* Before RTR and in ERR, and of another service: no answer, nothing written, no receive used up. */
@@ -255,5 +328,7 @@ int main(void)
 		test_crooked_memory(local);
 		test_dropped(local);
 	}
+	test_read_again();
+	test_behind_rnr();
 	return 0;
 }

@@ -1,6 +1,4 @@
 /* Single cases of the transport over the sim link: what exactly goes over it, and when. */
-#include "check.h"
-#include "sim_wire.h"
 #include "../soft_ah.h"
 #include "../soft_attach.h"
 #include "../soft_cq.h"
@@ -8,6 +6,8 @@
 #include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_segment.h"
+#include "check.h"
+#include "sim_wire.h"
 
 #define ALWAYS 1000000
 #define MTU 1024
@@ -82,6 +82,15 @@ static void test_gap(void)
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(!memcmp(wire.a.memory, wire.b.memory, 10 * MTU));
 	CHECK(sent(&wire) == 10 + 1 + 8 + 1);
+	/* A loss halves what may be on its way, and each answer gives one back. */
+	CHECK(soft_qp(wire.a.qp)->segmentation->window < SOFT_WINDOW_MAX &&
+	      soft_qp(wire.a.qp)->segmentation->window >= SOFT_WINDOW_MAX / 2);
+	for (int message = 0; message < SOFT_WINDOW_MAX / 2; message++) {
+		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
+		sim_net_run(&wire.net, UINT64_MAX);
+		wire_completion(&wire.a, IBV_WC_SUCCESS);
+	}
+	CHECK(soft_qp(wire.a.qp)->segmentation->window == SOFT_WINDOW_MAX);
 	wire_close(&wire);
 }
 
@@ -96,7 +105,8 @@ static void test_read_again(void)
 	CHECK(soft_fault_add(&wire.net.fabric.faults, &fault) >= 0);
 	memset(wire.a.memory, 0, WIRE_SIZE);
 	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_READ, 10 * MTU);
-	sim_net_run(&wire.net, UINT64_MAX);
+	/* At once, and not when the ACK timer of 4.2 ms is over. */
+	sim_net_run(&wire.net, wire.net.fabric.clock.now(&wire.net.fabric.clock) + SOFT_MILLISECOND);
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(!memcmp(wire.a.memory, wire.b.memory, 10 * MTU) && !wire.a.memory[10 * MTU + 2]);
 	CHECK(sent(&wire) == 1 + 10 + 1 + 8);

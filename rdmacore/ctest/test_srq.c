@@ -198,6 +198,58 @@ static void test_protection_domain(struct bench *bench)
 	CHECK(!bench->provider->ibv_dealloc_pd(pd));
 }
 
+/* A WRITE that is refused when its receive was taken: nobody else can have that, so it ends here. */
+static void test_refused_write(struct bench *bench)
+{
+	struct ibv_srq *srq = make_srq(bench, 4);
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_RDMA_WRITE_WITH_IMM, 1, &sge);
+	struct bare client, server;
+
+	bare_create(&client, bench, IBV_QPT_RC, NULL);
+	bare_create(&server, bench, IBV_QPT_RC, srq);
+	bare_connect(&client, &server);
+	CHECK(!srq_recv(bench, srq, 2, 4096, 64));
+	CHECK(!srq_recv(bench, srq, 3, 4096, 64));
+	wr.wr.rdma.remote_addr = (uintptr_t)bench->memory;
+	wr.wr.rdma.rkey = bench->mr->rkey ^ 1;
+	CHECK(!bare_post(&client, &wr));
+	expect_wc(&client, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_wc(&server, 2, IBV_WC_WR_FLUSH_ERR);
+	expect_no_wc(&server); /* the other stays where it is */
+	expect_async_event(bench, IBV_EVENT_QP_ACCESS_ERR);
+	expect_async_event(bench, IBV_EVENT_QP_LAST_WQE_REACHED);
+	bare_destroy(&client);
+	bare_destroy(&server);
+	CHECK(!bench->provider->ibv_destroy_srq(srq));
+}
+
+/* The limit that it is made with is none, and attributes and types that there are not are refused. */
+static void test_attributes(struct bench *bench)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 3}};
+	struct ibv_srq_init_attr_ex extended = {
+		.attr = {.max_wr = 4, .max_sge = 1}, .pd = bench->pd, .srq_type = IBV_SRQT_XRC,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+	};
+	struct ibv_srq *srq = bench->provider->ibv_create_srq(bench->pd, &attr);
+	struct ibv_srq_attr got = {.max_wr = 4};
+	struct bare server;
+	struct ibv_qp_attr qp_attr;
+	struct ibv_qp_init_attr init;
+
+	CHECK(srq && attr.attr.srq_limit == 0);
+	CHECK(bench->provider->ibv_modify_srq(srq, &got, 1 << 4) == EINVAL);
+	CHECK(!bench->provider->ibv_query_srq(srq, &got) && got.srq_limit == 0 && got.max_wr >= 4);
+	CHECK(!verbs_get_ctx(bench->context)->create_srq_ex(bench->context, &extended) && errno == EOPNOTSUPP);
+	/* The sizes of its own queue mean nothing (ibv_create_qp(3)). */
+	bare_create(&server, bench, IBV_QPT_RC, srq);
+	CHECK(!bench->provider->ibv_query_qp(server.qp, &qp_attr, IBV_QP_CAP, &init));
+	CHECK(init.srq == srq && init.cap.max_recv_wr == 0 && init.cap.max_recv_sge == 0);
+	bare_destroy(&server);
+	CHECK(!bench->provider->ibv_destroy_srq(srq));
+}
+
 static void test_limits(struct bench *bench)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = UINT32_MAX, .max_sge = 1}};
@@ -233,6 +285,8 @@ int main(void)
 		/* rdma_rxe of Linux 6.1 neither raises LAST_WQE_REACHED nor looks at the queue's PD. */
 		test_last_wqe(&bench);
 		test_protection_domain(&bench);
+		test_refused_write(&bench);
+		test_attributes(&bench);
 	}
 	test_limits(&bench);
 	bench_close(&bench);

@@ -233,34 +233,38 @@ static void test_drain(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* A message that comes to a queue pair in RTR tells it that its peer is ready: once. */
+/* A message that comes to a queue pair in RTR tells it that its peer is ready: once in each of its lives. */
 static void test_communication_established(struct bench *bench)
 {
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
 	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, 1, &sge);
 	struct bare client, server;
 
 	bare_create(&client, bench, IBV_QPT_RC, NULL);
 	bare_create(&server, bench, IBV_QPT_RC, NULL);
-	bare_init(&client);
-	bare_init(&server);
-	bare_ready_to_receive(&client, &server);
-	bare_ready_to_receive(&server, &client);
-	bare_ready_to_send(&client);
-	CHECK(!bare_recv(&server, 2, 4096, 8));
-	CHECK(!bare_recv(&server, 3, 4096, 8));
-	for (wr.wr_id = 2; wr.wr_id <= 3; wr.wr_id++) {
+	for (int life = 0; life < 2; life++) {
+		bare_init(&client);
+		bare_init(&server);
+		bare_ready_to_receive(&client, &server);
+		bare_ready_to_receive(&server, &client);
+		bare_ready_to_send(&client);
+		CHECK(!bare_recv(&server, 2, 4096, 8));
+		CHECK(!bare_recv(&server, 3, 4096, 8));
+		for (wr.wr_id = 2; wr.wr_id <= 3; wr.wr_id++) {
+			CHECK(!bare_post(&client, &wr));
+			expect_wc(&server, wr.wr_id, IBV_WC_SUCCESS);
+			expect_wc(&client, wr.wr_id, IBV_WC_SUCCESS);
+		}
+		CHECK(expect_async_event(bench, IBV_EVENT_COMM_EST).element.qp == server.qp);
+		bare_ready_to_send(&server);
+		CHECK(!bare_recv(&server, 4, 4096, 8));
 		CHECK(!bare_post(&client, &wr));
-		expect_wc(&server, wr.wr_id, IBV_WC_SUCCESS);
-		expect_wc(&client, wr.wr_id, IBV_WC_SUCCESS);
+		expect_wc(&server, 4, IBV_WC_SUCCESS);
+		expect_wc(&client, 4, IBV_WC_SUCCESS);
+		expect_no_async_event(bench);
+		CHECK(!bare_modify(&client, reset, IBV_QP_STATE) && !bare_modify(&server, reset, IBV_QP_STATE));
 	}
-	CHECK(expect_async_event(bench, IBV_EVENT_COMM_EST).element.qp == server.qp);
-	bare_ready_to_send(&server);
-	CHECK(!bare_recv(&server, 4, 4096, 8));
-	CHECK(!bare_post(&client, &wr));
-	expect_wc(&server, 4, IBV_WC_SUCCESS);
-	expect_wc(&client, 4, IBV_WC_SUCCESS);
-	expect_no_async_event(bench);
 	bare_destroy(&client);
 	bare_destroy(&server);
 }

@@ -2,8 +2,6 @@
  * Every status that a work completion can have: what makes it happen, or that nothing does, and why.  A status
  * that is new, or named twice, fails.
  */
-#include "check.h"
-#include "sim_wire.h"
 #include "../soft_ah.h"
 #include "../soft_cq.h"
 #include "../soft_mr.h"
@@ -11,6 +9,8 @@
 #include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_qp_modify.h"
+#include "check.h"
+#include "sim_wire.h"
 
 #define STATUSES (IBV_WC_TM_RNDV_INCOMPLETE + 1)
 #define ALWAYS 1000000

@@ -4,8 +4,6 @@
  *
  * The table is that of Linux (qp_state_table of drivers/infiniband/core/verbs.c), which is IBTA 11.2.5.2.
  */
-#include "check.h"
-#include "sim_net.h"
 #include "../soft_context.h"
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
@@ -15,6 +13,8 @@
 #include "../soft_qp_modify.h"
 #include "../soft_qp_transition.h"
 #include "../soft_srq.h"
+#include "check.h"
+#include "sim_net.h"
 
 #define PKEY IBV_QP_PKEY_INDEX
 #define PORT IBV_QP_PORT
@@ -244,8 +244,43 @@ static void test_query(void)
 	sim_net_close(&net);
 }
 
+/* What a queue pair may be made for: each limit, and one more. */
+static void test_create(void)
+{
+	const struct {
+		enum ibv_qp_type type;
+		struct ibv_qp_cap cap;
+		int error;
+	} rows[] = {
+		{IBV_QPT_RC, {.max_send_sge = SOFT_MAX_SGE, .max_recv_sge = SOFT_MAX_SGE}, 0},
+		{IBV_QPT_RC, {.max_inline_data = SOFT_MAX_INLINE}, 0},
+		{IBV_QPT_RC, {.max_send_sge = SOFT_MAX_SGE + 1}, EINVAL},
+		{IBV_QPT_RC, {.max_recv_sge = SOFT_MAX_SGE + 1}, EINVAL},
+		{IBV_QPT_RC, {.max_send_wr = SOFT_MAX_WR + 1}, EINVAL},
+		{IBV_QPT_RC, {.max_recv_wr = SOFT_MAX_WR + 1}, EINVAL},
+		{IBV_QPT_RC, {.max_inline_data = SOFT_MAX_INLINE + 1}, EINVAL},
+		{IBV_QPT_RAW_PACKET, {0}, EOPNOTSUPP}, {IBV_QPT_XRC_SEND, {0}, EOPNOTSUPP},
+	};
+	struct soft_sim_options options = {.seed = 2, .datagrams = 1};
+	struct sim_net net;
+	struct ibv_cq *cq;
+
+	sim_net_open(&net, 1, &options);
+	cq = sim_cq(&net.hosts[0], 8);
+	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		struct ibv_qp_init_attr attr = {.qp_type = rows[row].type, .cap = rows[row].cap,
+						.send_cq = cq, .recv_cq = cq};
+		struct ibv_qp *qp = soft_create_qp(net.hosts[0].pd, &attr);
+
+		CHECK(rows[row].error ? !qp && errno == rows[row].error : qp && !soft_destroy_qp(qp));
+	}
+	CHECK(!soft_destroy_cq(cq));
+	sim_net_close(&net);
+}
+
 int main(void)
 {
+	test_create();
 	test_masks();
 	test_values();
 	test_query();

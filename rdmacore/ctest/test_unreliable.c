@@ -116,6 +116,35 @@ static void test_lost(struct bench *bench)
 	bare_destroy(&server);
 }
 
+/* A receive that is too short ends its queue pair, which takes nothing more of the same list. */
+static void test_too_long(struct bench *bench)
+{
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr second = bench_wr(IBV_WR_SEND, 2, &sge), wr = bench_wr(IBV_WR_SEND, 1, &sge);
+	struct bare client, server;
+
+	make_pair(bench, &client, &server);
+	memset(bench->memory, 0x5a, 8);
+	memset(bench->memory + 4096, 0, 64);
+	CHECK(!bare_recv(&server, 3, 4096, 7));
+	CHECK(!bare_recv(&server, 4, 4096, 64));
+	wr.next = &second;
+	CHECK(!bare_post(&client, &wr));
+	expect_wc(&client, 1, IBV_WC_SUCCESS);
+	expect_wc(&client, 2, IBV_WC_SUCCESS);
+	expect_wc(&server, 3, IBV_WC_LOC_LEN_ERR);
+	expect_wc(&server, 4, IBV_WC_WR_FLUSH_ERR);
+	CHECK(bare_state(&server) == IBV_QPS_ERR && bare_state(&client) == IBV_QPS_RTS);
+	for (int byte = 0; byte < 64; byte++)
+		CHECK(!bench->memory[4096 + byte]);
+	/* And when nobody is there at all, what is sent is sent. */
+	bare_destroy(&server);
+	wr.next = NULL;
+	CHECK(!bare_post(&client, &wr));
+	expect_wc(&client, 1, IBV_WC_SUCCESS);
+	bare_destroy(&client);
+}
+
 static void test_refused(struct bench *bench)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
@@ -153,6 +182,8 @@ int main(void)
 	test_dropped(&bench);
 	if (is_soft(provider))
 		test_lost(&bench);
+	if (is_soft(provider)) /* rdma_rxe of Linux 6.1 says LOC_QP_OP_ERR */
+		test_too_long(&bench);
 	if (is_soft(provider)) /* the user half of rdma_rxe takes any opcode for any connection */
 		test_refused(&bench);
 	bench_close(&bench);

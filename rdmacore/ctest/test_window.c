@@ -1,9 +1,9 @@
 /* Memory windows of both types: bound, used, bound again, invalidated from both sides, refused. */
-#include "bare.h"
-#include "check.h"
 #include "../soft_qp.h"
 #include "../soft_qp_state.h"
 #include "../soft_requester.h"
+#include "bare.h"
+#include "check.h"
 
 #define WINDOW 8192
 #define SIZE 256
