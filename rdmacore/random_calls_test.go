@@ -179,6 +179,9 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 		"register": func(t *rapid.T) {
 			mr, err := w.id(t).RegWrite(w.memory, 0, 64)
 			if w.note(t, err) {
+				w.note(t, mr.Rereg(ReregFlags(rapid.IntRange(-1, 8).Draw(t, "changes")), rapid.SampledFrom(w.pds).Draw(t, "pd"),
+					w.memory, 0, rapid.SampledFrom([]int{-1, 0, 64, 1 << 30}).Draw(t, "length"),
+					Access(rapid.Uint32Range(0, 15).Draw(t, "access"))))
 				w.note(t, mr.Dereg())
 			}
 		},

@@ -99,7 +99,9 @@ func newRandomWorld(t *rapid.T) *randomWorld {
 		w.note(t, err)
 		cq, err := device.CreateCQ(64)
 		w.note(t, err)
-		w.channels, w.pds, w.cqs = append(w.channels, channel), append(w.pds, pd), append(w.cqs, cq)
+		extended, err := device.CreateCQEx(64, WCFieldsStandard)
+		w.note(t, err)
+		w.channels, w.pds, w.cqs = append(w.channels, channel), append(w.pds, pd), append(w.cqs, cq, extended)
 	}
 	w.memory, err = NewMemory(4096)
 	w.note(t, err)

@@ -22,19 +22,6 @@ void soft_assembly_abandon(struct soft_qp *qp)
 	assembly->kind = SOFT_NO_MESSAGE;
 }
 
-bool soft_assembly_take_held(struct soft_qp *qp, struct soft_receive *receive)
-{
-	struct soft_assembly *assembly = &qp->segmentation->assembly;
-	bool held = assembly->holds;
-
-	if (held && receive != &assembly->receive) {
-		*receive = assembly->receive;
-		receive->sge = receive->copy;
-	}
-	assembly->holds = false;
-	return held;
-}
-
 /* The message that was begun cannot be ended. */
 static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome,
 		   enum ibv_wc_status status)

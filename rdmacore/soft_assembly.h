@@ -6,7 +6,6 @@
 
 struct soft_packet;
 struct soft_qp;
-struct soft_receive;
 
 /*
  * Whether the packet is a request by itself, which is executed as on the local link.  If not, it was dealt
@@ -16,8 +15,6 @@ bool soft_assembly_is_request(struct soft_qp *qp, const struct soft_packet *pack
 			      struct soft_packet *response);
 /* Forget the message that was begun. */
 void soft_assembly_abandon(struct soft_qp *qp);
-/* The receive that it took from a shared queue; false when there is none. */
-bool soft_assembly_take_held(struct soft_qp *qp, struct soft_receive *receive);
 /*
  * The request was executed or refused: decide on the answer.  True when response goes back now; else it may
  * be owed, or a stream of several.

@@ -1,6 +1,5 @@
 #include "soft_receive.h"
 
-#include "soft_assembly.h"
 #include "soft_cq.h"
 #include "soft_device.h"
 #include "soft_mr_table.h"
@@ -18,7 +17,7 @@ bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
 	struct soft_recv_wqe *wqe;
 
 	if (qp->srq)
-		return (qp->segmentation && soft_assembly_take_held(qp, receive)) ||
+		return (qp->segmentation && soft_segment_take_held(qp, receive)) ||
 		       soft_srq_take(qp->srq, receive);
 	if (queue->consumed == queue->posted_seen) {
 		queue->posted_seen = atomic_load_explicit(&queue->posted, memory_order_acquire);

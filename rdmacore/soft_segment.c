@@ -201,3 +201,16 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, const struct soft
 	segmentation->answered++;
 	return SOFT_SEGMENT_PART;
 }
+
+bool soft_segment_take_held(struct soft_qp *qp, struct soft_receive *receive)
+{
+	struct soft_assembly *assembly = &qp->segmentation->assembly;
+	bool held = assembly->holds;
+
+	if (held && receive != &assembly->receive) {
+		*receive = assembly->receive;
+		receive->sge = receive->copy;
+	}
+	assembly->holds = false;
+	return held;
+}

@@ -113,4 +113,10 @@ enum soft_segment_result {
 enum soft_segment_result soft_segment_read(struct soft_qp *qp, const struct soft_send_wqe *wqe,
 					   const struct soft_packet *packet);
 
+/*
+ * The receive that a message took from a shared queue before it broke off, for the next one; false when there is
+ * none.  responder.lock is held.
+ */
+bool soft_segment_take_held(struct soft_qp *qp, struct soft_receive *receive);
+
 #endif

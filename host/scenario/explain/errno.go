@@ -6,7 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func errnoName(errno syscall.Errno) string { return unix.ErrnoName(errno) }
+// ErrnoName is the name of an errno as the man pages of verbs have it, "" for a number without one.
+func ErrnoName(errno syscall.Errno) string {
+	if errno == syscall.EOPNOTSUPP {
+		return "EOPNOTSUPP" // x/sys has the other name of that number, ENOTSUP
+	}
+	return unix.ErrnoName(errno)
+}
 
 // errnos are the errors of librdmacm and libibverbs, as their manual pages use them.
 func errnos() []Entry {
@@ -24,6 +30,7 @@ func errnos() []Entry {
 		{"ENODEV", "no RDMA device leads there", []string{"an address of a network without an RDMA device"}},
 		{"EINVAL", "invalid", []string{"the endpoint is in the wrong state for this call", "a value the device or the message cannot carry"}},
 		{"ENOSYS", "this provider does not have the operation", nil},
+		{"EOPNOTSUPP", "the device or its driver does not have that", []string{"a software device (rdma_rxe, siw), or an older kernel", "what it has: query_device, ibv_devinfo -v"}},
 		{"ENODATA", "the kernel took only part of a command", nil},
 		{"EISCONN", "connected already", nil},
 		{"ENOTCONN", "not connected", nil},

@@ -54,7 +54,7 @@ func Event(name string, status int) string {
 	case name == "REJECTED" && status > 0:
 		detail = Reject(status)
 	case status < 0:
-		detail = Errno(errnoName(syscall.Errno(-status)))
+		detail = Errno(ErrnoName(syscall.Errno(-status)))
 	}
 	switch {
 	case detail == "":

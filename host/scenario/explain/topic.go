@@ -30,7 +30,7 @@ func Topics() []Topic {
 		}},
 		{"reject", "reason of a REJECTED event, its status (IBTA volume 1, 12.6.7.2)", rejects(), rejectName},
 		{"errno", "errno of a call, and negative in the status of an event", errnos(), func(n int) string {
-			return errnoName(syscall.Errno(max(n, -n)))
+			return ErrnoName(syscall.Errno(max(n, -n)))
 		}},
 	}
 }

@@ -131,6 +131,9 @@ func (r *caseRun) judgeErrno(action *plan.Call, e *plan.Expectation, err error) 
 		return err
 	}
 	ok, want, evaluation := e.Check(r.env, got)
+	if err != nil && !ok && evaluation == nil {
+		ok, _, evaluation = e.Check(r.env, verb.ErrnoAlias(errno))
+	}
 	if evaluation != nil || ok {
 		return evaluation
 	}

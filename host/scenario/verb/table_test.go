@@ -86,7 +86,7 @@ func TestExplained(t *testing.T) {
 			t.Errorf("completion status %s has no explanation", name)
 		}
 	}
-	for _, name := range []string{"EINVAL", "EADDRINUSE", "EADDRNOTAVAIL", "ENODEV", "ENOMEM", "ECONNREFUSED", "ETIMEDOUT", "EACCES", "EBUSY"} {
+	for _, name := range []string{"EINVAL", "EADDRINUSE", "EADDRNOTAVAIL", "ENODEV", "ENOMEM", "ECONNREFUSED", "ETIMEDOUT", "EACCES", "EBUSY", "EOPNOTSUPP"} {
 		if explain.Errno(name) == "" {
 			t.Errorf("errno %s has no explanation", name)
 		}
@@ -112,6 +112,11 @@ func TestNames(t *testing.T) {
 	}
 	if errno, ok := ParseErrno("EINVAL"); !ok || ErrnoName(errno) != "EINVAL" {
 		t.Error("EINVAL")
+	}
+	for _, name := range []string{"EOPNOTSUPP", "ENOTSUP"} {
+		if errno, ok := ParseErrno(name); !ok || ErrnoName(errno) != "EOPNOTSUPP" || ErrnoAlias(errno) != "ENOTSUP" {
+			t.Errorf("%s is %d", name, errno)
+		}
 	}
 	if _, ok := ParseErrno("ENONSENSE"); ok {
 		t.Error("ENONSENSE")

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"rdmarun/host/scenario/explain"
 	"rdmarun/rdmacore"
 )
 
@@ -62,15 +61,15 @@ func namesOf[T any](parse func(string) (T, error)) []string {
 // highestErrno bounds the search for errno names; Linux has 133.
 const highestErrno = 200
 
-// notSupported is the one number with two names: verbs' man pages have this one, golang.org/x/sys the other.
-const notSupported, notSupportedAlias = "EOPNOTSUPP", "ENOTSUP"
+// notSupportedAlias is the other name of EOPNOTSUPP, the one number with two.
+const notSupportedAlias = "ENOTSUP"
 
 // ErrnoNames lists the names that `expect: {errno: ..}` takes.
 func ErrnoNames() []string {
 	names := []string{notSupportedAlias}
 	for errno := syscall.Errno(1); errno < highestErrno; errno++ {
-		if unix.ErrnoName(errno) != "" {
-			names = append(names, ErrnoName(errno))
+		if name := explain.ErrnoName(errno); name != "" {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -78,22 +77,24 @@ func ErrnoNames() []string {
 
 // ErrnoName is the name of an errno, or its number where it has none.
 func ErrnoName(errno syscall.Errno) string {
-	switch name := unix.ErrnoName(errno); {
-	case errno == syscall.EOPNOTSUPP:
-		return notSupported
-	case name != "":
+	if name := explain.ErrnoName(errno); name != "" {
 		return name
 	}
 	return errno.Error()
 }
 
-// ParseErrno is the reverse of ErrnoName.
-func ParseErrno(name string) (syscall.Errno, bool) {
-	if name == notSupportedAlias {
-		return syscall.EOPNOTSUPP, true
+// ErrnoAlias is another name that an errno has; its name where it has no other.
+func ErrnoAlias(errno syscall.Errno) string {
+	if errno == syscall.EOPNOTSUPP {
+		return notSupportedAlias
 	}
+	return ErrnoName(errno)
+}
+
+// ParseErrno is the reverse of ErrnoName and ErrnoAlias.
+func ParseErrno(name string) (syscall.Errno, bool) {
 	for errno := syscall.Errno(1); errno < highestErrno; errno++ {
-		if unix.ErrnoName(errno) != "" && ErrnoName(errno) == name {
+		if known := explain.ErrnoName(errno); known != "" && (known == name || ErrnoAlias(errno) == name) {
 			return errno, true
 		}
 	}
