@@ -4,8 +4,8 @@
     run.py [--interface NAME] [--threads] [--together] TESTS-FOLDER DEVICE
 
 The first line is the version of rdma-core.  A line is the verdict (ok, skip, FAIL, ERROR, CRASH, HANG), the
-test's id, and the reason of what is not ok; the last line counts them.  A child process per test: a test
-that crashes or hangs costs itself only, and each begins without what the one before has left.
+test's id, and the reason of what is not ok.  A child process per test: a test that crashes or hangs costs
+itself only, and each begins without what the one before has left.
 
 TESTS-FOLDER    rdma-core's package "tests"; what Debian has compressed in it is unpacked elsewhere
 --interface     the network interface whose address the tests of rdma_cm use: the suite looks for it in
@@ -191,11 +191,8 @@ def run(folder, options):
     if options.threads:
         players.use_threads()
     print(f"# rdma-core {verdicts.package_version()}")
-    counts = {}
     for test, name, reason in run_all(list(flatten(suite)), options.together):
-        counts[name] = counts.get(name, 0) + 1
         print(f"{name:5} {test.id()}" + (f"  # {reason}" if reason else ""), flush=True)
-    print(", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])))
 
 
 def main():
