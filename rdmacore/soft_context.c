@@ -11,6 +11,7 @@
 #include "soft_fabric.h"
 #include "soft_mw.h"
 #include "soft_newer.h"
+#include "soft_pd.h"
 #include "soft_qp.h"
 #include "soft_srq.h"
 
@@ -121,6 +122,9 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.get_srq_num = soft_get_srq_num;
 	context->verbs.modify_cq = soft_modify_cq;
 	context->verbs.query_rt_values = query_rt_values;
+	context->verbs.alloc_td = soft_alloc_td;
+	context->verbs.dealloc_td = soft_dealloc_td;
+	context->verbs.alloc_parent_domain = soft_alloc_parent_domain;
 	context->verbs.context.device = device;
 	context->verbs.context.ops = operations;
 	context->verbs.context.async_fd = context->async.fd;

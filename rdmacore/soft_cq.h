@@ -18,6 +18,8 @@
 #include "soft_receive.h"
 #include "soft_timer.h"
 
+struct soft_pd;
+
 struct soft_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
@@ -26,6 +28,7 @@ struct soft_cqe {
 
 struct soft_cq_ring {
 	struct soft_cq_ring *next; /* spares */
+	struct soft_pd *source; /* see soft_pd_allocate */
 	uint32_t order;
 	uint32_t mask;
 	struct soft_cqe entries[]; /* each a cache line; behind them their stamps */
@@ -54,6 +57,7 @@ struct soft_cq {
 	 */
 	_Atomic(struct soft_cq_ring *) ring;
 	struct soft_cq_ring *spares;
+	struct soft_pd *pd; /* the parent domain that it was made with, or NULL */
 	_Atomic unsigned int users; /* queue pairs; two for one that uses it for both halves */
 	struct soft_event_node comp_event;
 	uint32_t comp_events_reported; /* taken from the channel; under ibv.mutex */
@@ -84,6 +88,9 @@ int soft_destroy_comp_channel(struct ibv_comp_channel *channel);
 
 struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq_context,
 			      struct ibv_comp_channel *channel, int comp_vector);
+/* The same in a parent domain, whose allocator its ring is from; pd may be NULL. */
+struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd, int entries,
+				 void *cq_context, struct ibv_comp_channel *channel, int comp_vector);
 /* EBUSY while queue pairs use it or while completion events are not acknowledged. */
 int soft_destroy_cq(struct ibv_cq *cq);
 /* EINVAL when there are more completions than that in it; ENOMEM. */

@@ -55,6 +55,7 @@ struct soft_requester {
 
 	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
 	uint32_t resend_until; /* what had been sent when it last went back, where that is later than now */
+	struct soft_pd *ring_source; /* see soft_pd_allocate */
 };
 
 struct soft_responder {

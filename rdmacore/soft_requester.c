@@ -32,7 +32,8 @@ int soft_requester_init(struct soft_qp *qp)
 	requester->stride = (uint32_t)((stride + SOFT_CACHE_LINE - 1) & ~(SOFT_CACHE_LINE - 1ul));
 	requester->size = qp->cap.max_send_wr;
 	requester->mask = entries - 1;
-	requester->ring = aligned_alloc(SOFT_CACHE_LINE, (size_t)entries * requester->stride);
+	requester->ring = soft_pd_allocate(soft_pd(qp->ibv.pd), (size_t)entries * requester->stride,
+					   SOFT_SEND_QUEUE, &requester->ring_source);
 	if (!requester->ring)
 		return -ENOMEM;
 	soft_lock_init(&requester->lock);
@@ -41,7 +42,9 @@ int soft_requester_init(struct soft_qp *qp)
 
 void soft_requester_destroy(struct soft_qp *qp)
 {
-	free(qp->requester.ring);
+	soft_pd_free(qp->requester.ring_source, qp->requester.ring, SOFT_SEND_QUEUE);
+	qp->requester.ring_source = NULL;
+	qp->requester.ring = NULL;
 }
 
 /* The request is over: let go of what it held. */

@@ -10,7 +10,8 @@
 
 int soft_responder_init(struct soft_qp *qp)
 {
-	if (soft_receive_queue_init(&qp->receive, qp->cap.max_recv_wr, qp->cap.max_recv_sge))
+	if (soft_receive_queue_init(&qp->receive, soft_pd(qp->ibv.pd), qp->cap.max_recv_wr,
+				    qp->cap.max_recv_sge))
 		return -ENOMEM;
 	soft_lock_init(&qp->responder.lock);
 	return 0;
@@ -20,6 +21,7 @@ void soft_responder_destroy(struct soft_qp *qp)
 {
 	soft_receive_queue_destroy(&qp->receive);
 	free(qp->responder.results);
+	qp->responder.results = NULL;
 }
 
 void soft_responder_reset(struct soft_qp *qp)
@@ -91,7 +93,7 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 
 static inline void *reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access)
 {
-	return soft_mr_translate(&soft_qp_device(qp)->memory, soft_pd(qp->ibv.pd), packet->rkey,
+	return soft_mr_translate(&soft_qp_device(qp)->memory, soft_pd_domain(qp->ibv.pd), packet->rkey,
 				 packet->remote_address, packet->length, access, qp->ibv.qp_num);
 }
 
