@@ -87,9 +87,18 @@ go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the 
 .PHONY: core-test
 core-test: core-test-address core-test-thread model ## tests of the C core without Go, with sanitizers
 
+# Two at a time, each with its output in one piece: fuzzing is one thread.
 .PHONY: sanitize
-sanitize: guests fuzz ## the core from Go with AddressSanitizer, a minute of fuzzing, a minute of random calls (its C tests are in make test)
+sanitize: guests ## the core from Go with AddressSanitizer, a minute of fuzzing, a minute of random calls (its C tests are in make test)
+	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz sanitize-go sanitize-random
+
+.PHONY: sanitize-go
+sanitize-go:
 	$(Q)$(GO) test -asan -timeout 20m ./rdmacore/...
+
+# After the other, whose test program it runs.
+.PHONY: sanitize-random
+sanitize-random: sanitize-go
 	$(Q)RDMARUN_RANDOM_TIME=1m $(GO) test -asan -timeout 10m -run '^TestRandomCalls$$' ./rdmacore -rapid.steps=80
 
 .PHONY: bench
@@ -107,8 +116,8 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 	$(Q)tools/rxe-vm/rxe-vm shell $(if $(SIW),--siw)
 
 .PHONY: test-rxe
-test-rxe: bin/rdmarun guests bin/rdmacore.test core-test-programs ## tests on rdma_rxe in the VM, with other people's programs, and conformance
-	$(Q)tools/rxe-vm/conformance.sh tools/rxe-vm/jobs/test.sh
+test-rxe: bin/rdmarun guests bin/rdmacore.test core-test-programs build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
+	$(Q)tools/rxe-vm/jobs.sh test conformance pyverbs
 
 # Not in .ci/run: the first time it fetches the kernel's source and builds the driver.
 .PHONY: test-siw
@@ -117,7 +126,7 @@ test-siw: bin/rdmarun rxe-setup ## tests on siw, iWARP in software, in the VM (t
 
 .PHONY: conformance
 conformance: bin/rdmarun rxe-setup ## the same cases on soft and on rdma_rxe in the VM, traces compared
-	$(Q)tools/rxe-vm/conformance.sh
+	$(Q)tools/rxe-vm/jobs.sh --siw conformance
 
 .PHONY: bench-rxe
 bench-rxe: bin/rdmarun rxe-setup ## connections on rdma_rxe in the VM, step by step beside rdma-core's cmtime

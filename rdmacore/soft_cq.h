@@ -19,6 +19,8 @@
 #include "soft_receive_queue.h"
 #include "soft_timer.h"
 
+struct soft_pd;
+
 struct soft_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
@@ -27,6 +29,7 @@ struct soft_cqe {
 
 struct soft_cq_ring {
 	struct soft_cq_ring *next; /* spares */
+	struct soft_pd *source; /* see soft_parent_domain_allocate */
 	uint32_t order;
 	uint32_t mask;
 	struct soft_cqe entries[]; /* each a cache line; behind them their stamps */
@@ -55,6 +58,7 @@ struct soft_cq {
 	 */
 	_Atomic(struct soft_cq_ring *) ring;
 	struct soft_cq_ring *spares;
+	struct soft_pd *pd; /* the parent domain that it was made with, or NULL */
 	_Atomic unsigned int users; /* queue pairs; two for one that uses it for both halves */
 	struct soft_event_node comp_event;
 	uint32_t comp_events_reported; /* taken from the channel; under ibv.mutex */

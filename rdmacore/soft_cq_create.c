@@ -6,20 +6,24 @@
 #include "soft_cq.h"
 #include "soft_cq_moderate.h"
 #include "soft_limits.h"
+#include "soft_parent_domain.h"
+#include "soft_pd.h"
 
-static struct soft_cq_ring *make_ring(int entries)
+static struct soft_cq_ring *make_ring(struct soft_pd *pd, int entries)
 {
 	struct soft_cq_ring *ring;
+	struct soft_pd *source;
 	uint32_t order = 0;
 	size_t size;
 
 	while ((1 << order) < entries)
 		order++;
 	size = sizeof(*ring) + ((sizeof(ring->entries[0]) + sizeof(uint64_t)) << order);
-	ring = aligned_alloc(SOFT_CACHE_LINE, (size + SOFT_CACHE_LINE - 1) & ~(size_t)(SOFT_CACHE_LINE - 1));
+	ring = soft_parent_domain_allocate(pd, size, SOFT_COMPLETION_QUEUE, &source);
 	if (!ring)
 		return NULL;
 	ring->next = NULL;
+	ring->source = source;
 	ring->order = order;
 	ring->mask = (UINT32_C(1) << order) - 1;
 	for (uint32_t index = 0; index <= ring->mask; index++)
@@ -29,6 +33,12 @@ static struct soft_cq_ring *make_ring(int entries)
 
 struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq_context,
 			      struct ibv_comp_channel *channel, int comp_vector)
+{
+	return soft_create_cq_in(context, NULL, entries, cq_context, channel, comp_vector);
+}
+
+struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd, int entries,
+				 void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
 {
 	struct soft_cq_ring *ring;
 	struct soft_cq *cq;
@@ -46,7 +56,7 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq
 	if (!cq)
 		return NULL;
 	*cq = (struct soft_cq){0};
-	ring = make_ring(entries);
+	ring = make_ring(pd, entries);
 	if (!ring) {
 		free(cq);
 		errno = ENOMEM;
@@ -54,6 +64,9 @@ struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq
 	}
 	atomic_init(&cq->ring, ring);
 	cq->filled = ring;
+	cq->pd = pd;
+	if (pd)
+		atomic_fetch_add(&pd->users, 1);
 	soft_lock_init(&cq->lock);
 	soft_lock_init(&cq->consumer_lock);
 	cq->ibv.context = context;
@@ -76,7 +89,7 @@ static void free_rings(struct soft_cq *cq)
 	while (ring) {
 		struct soft_cq_ring *next = ring->next;
 
-		free(ring);
+		soft_parent_domain_free(ring->source, ring, SOFT_COMPLETION_QUEUE);
 		ring = next;
 	}
 }
@@ -133,8 +146,8 @@ int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
 		goto unlock;
 	result = ENOMEM;
 	ring = take_spare(cq, entries);
-	if (!ring)
-		ring = make_ring(entries);
+	if (!ring) /* with locks held, so from no allocator */
+		ring = make_ring(NULL, entries);
 	if (!ring)
 		goto unlock;
 	move_to(cq, ring, consumed);
@@ -167,6 +180,8 @@ int soft_destroy_cq(struct ibv_cq *ibv_cq)
 	pthread_cond_destroy(&ibv_cq->cond);
 	pthread_mutex_destroy(&ibv_cq->mutex);
 	free_rings(cq);
+	if (cq->pd)
+		atomic_fetch_sub(&cq->pd->users, 1);
 	free(cq);
 	return 0;
 }

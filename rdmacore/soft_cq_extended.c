@@ -7,6 +7,7 @@
 #include "soft_device.h"
 #include "soft_fabric.h"
 #include "soft_limits.h"
+#include "soft_pd.h"
 
 #define STAMPS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
@@ -112,21 +113,24 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
 struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	struct ibv_cq_ex *extended;
+	struct soft_pd *pd = NULL;
 	struct ibv_cq *cq;
 
 	if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | STAMPS) ||
-	    attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS ||
+	    attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	     attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (attr->cqe > SOFT_MAX_CQE) {
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		pd = soft_pd(attr->parent_domain);
+	if (attr->cqe > SOFT_MAX_CQE || (pd && (!pd->parent.pd || pd->ibv.context != context))) {
 		errno = EINVAL;
 		return NULL;
 	}
-	cq = soft_create_cq(context, (int)attr->cqe, attr->cq_context, attr->channel,
-			    (int)attr->comp_vector);
+	cq = soft_create_cq_in(context, pd, (int)attr->cqe, attr->cq_context, attr->channel,
+			       (int)attr->comp_vector);
 	if (!cq)
 		return NULL;
 	soft_cq(cq)->stamps = attr->wc_flags & STAMPS;

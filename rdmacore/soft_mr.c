@@ -64,7 +64,7 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 		uint32_t key = mr->index << 8 | ++table->tag;
 
 		mr->slot->windows = 0;
-		fill(mr->slot, pd, address, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
+		fill(mr->slot, pd->domain, address, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
 		atomic_store_explicit(&mr->slot->key, key, memory_order_release);
 		mr->ibv.lkey = key;
 		mr->ibv.rkey = key;
@@ -140,7 +140,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 		return IBV_REREG_MR_ERR_CMD;
 	pthread_mutex_lock(&table->lock);
 	/* A region that is not moved keeps the address that work requests name it by. */
-	fill(slot, soft_pd(ibv_pd), address, length,
+	fill(slot, soft_pd_domain(ibv_pd), address, length,
 	     access & IBV_ACCESS_ZERO_BASED ? 0 :
 	     moves ? (uintptr_t)address : atomic_load_explicit(&slot->address, memory_order_relaxed),
 	     access);

@@ -43,7 +43,7 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		mw->ibv.rkey = mw->index << 8 | ++table->tag;
 		slot->region = 0;
 		atomic_store_explicit(&slot->access, 0, memory_order_relaxed);
-		atomic_store_explicit(&slot->pd, soft_pd(pd), memory_order_relaxed);
+		atomic_store_explicit(&slot->pd, soft_pd_domain(pd), memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&table->lock);
 	if (!mw->index) {
@@ -147,7 +147,7 @@ bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	pthread_mutex_lock(&table->lock);
 	slot = soft_mr_slot(table, wqe->immediate);
 	/* Only a free type 2 window can be bound (IBTA 10.6.7.2.6), and never to nothing. */
-	allowed = is_window(slot, soft_pd(qp->ibv.pd)) &&
+	allowed = is_window(slot, soft_pd_domain(qp->ibv.pd)) &&
 		  (wqe->queue_key == IBV_MW_TYPE_1 || (!slot->region && wqe->sge[0].addr));
 	if (allowed)
 		disable(table, slot);
@@ -181,13 +181,13 @@ static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *tabl
 	struct soft_mr_slot *region = soft_mr_slot(table, wqe->sge[0].lkey);
 	uint64_t address = wqe->remote_address;
 
-	if ((wqe->rkey ^ wqe->immediate) & ~KEY_TAG || !is_window(slot, soft_pd(qp->ibv.pd)))
+	if ((wqe->rkey ^ wqe->immediate) & ~KEY_TAG || !is_window(slot, soft_pd_domain(qp->ibv.pd)))
 		return SOFT_MW_REFUSED;
 	if (slot->region)
 		return SOFT_MW_TAKEN;
 	if (!wqe->sge[0].addr) /* unbound, and nothing else */
 		return SOFT_MW_BOUND;
-	if (!region || !allows(region, soft_pd(qp->ibv.pd), wqe))
+	if (!region || !allows(region, soft_pd_domain(qp->ibv.pd), wqe))
 		return SOFT_MW_REFUSED;
 	slot->region = wqe->sge[0].lkey >> 8;
 	region->windows++;

@@ -12,6 +12,7 @@
 #include "soft_cq_moderate.h"
 #include "soft_device.h"
 #include "soft_mw.h"
+#include "soft_parent_domain.h"
 #include "soft_post.h"
 #include "soft_qp_extended.h"
 #include "soft_query.h"
@@ -89,6 +90,9 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.get_srq_num = soft_get_srq_num;
 	context->verbs.modify_cq = soft_modify_cq;
 	context->verbs.query_rt_values = soft_query_rt_values;
+	context->verbs.alloc_td = soft_alloc_td;
+	context->verbs.dealloc_td = soft_dealloc_td;
+	context->verbs.alloc_parent_domain = soft_alloc_parent_domain;
 	context->verbs.context.device = device;
 	context->verbs.context.ops = operations;
 	context->verbs.context.async_fd = context->async.fd;

@@ -17,6 +17,7 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *context)
 	if (!pd)
 		return NULL;
 	pd->ibv.context = context;
+	pd->domain = pd;
 	pthread_mutex_init(&pd->lock, NULL);
 	return &pd->ibv;
 }
@@ -27,6 +28,10 @@ int soft_dealloc_pd(struct ibv_pd *ibv_pd)
 
 	if (atomic_load(&pd->users))
 		return EBUSY;
+	if (pd->parent.pd)
+		atomic_fetch_sub(&soft_pd(pd->parent.pd)->users, 1);
+	if (pd->parent.td)
+		atomic_fetch_sub(&((struct soft_td *)pd->parent.td)->users, 1);
 	pthread_mutex_destroy(&pd->lock);
 	free(pd);
 	return 0;
@@ -34,26 +39,30 @@ int soft_dealloc_pd(struct ibv_pd *ibv_pd)
 
 void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp)
 {
+	struct soft_pd *domain = pd->domain;
+
 	member->qp = qp;
 	atomic_fetch_add(&pd->users, 1);
-	pthread_mutex_lock(&pd->lock);
+	pthread_mutex_lock(&domain->lock);
 	member->previous = NULL;
-	member->next = pd->members;
-	if (pd->members)
-		pd->members->previous = member;
-	pd->members = member;
-	pthread_mutex_unlock(&pd->lock);
+	member->next = domain->members;
+	if (domain->members)
+		domain->members->previous = member;
+	domain->members = member;
+	pthread_mutex_unlock(&domain->lock);
 }
 
 void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member)
 {
-	pthread_mutex_lock(&pd->lock);
+	struct soft_pd *domain = pd->domain;
+
+	pthread_mutex_lock(&domain->lock);
 	if (member->previous)
 		member->previous->next = member->next;
 	else
-		pd->members = member->next;
+		domain->members = member->next;
 	if (member->next)
 		member->next->previous = member->previous;
-	pthread_mutex_unlock(&pd->lock);
+	pthread_mutex_unlock(&domain->lock);
 	atomic_fetch_sub(&pd->users, 1);
 }

@@ -55,6 +55,7 @@ struct soft_requester {
 
 	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
 	uint32_t resend_until; /* what had been sent when it last went back, where that is later than now */
+	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
 };
 
 struct soft_responder {
@@ -169,6 +170,8 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 
 /* The void pointer is what soft_table_find wants. */
 void soft_qp_hold(void *qp);
+/* The memory of its queues; nobody works on them any more. */
+void soft_qp_free_queues(struct soft_qp *qp);
 /* With the last reference its memory goes. */
 void soft_qp_release(struct soft_qp *qp);
 

@@ -126,6 +126,12 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 	/* From RESET on no packet is executed and no timer does anything. */
 	soft_qp_reset(qp);
 	soft_timer_unregister(&device->fabric->timers, &qp->timer);
+	/*
+	 * What the program's allocator gave goes back to it in this call, while its domain is there.  Others may
+	 * hold the queue pair for longer, but in RESET there is no request that they could look at.
+	 */
+	if (soft_pd(ibv_qp->pd)->parent.alloc)
+		soft_qp_free_queues(qp);
 	soft_pd_remove(soft_pd(ibv_qp->pd), &qp->member);
 	if (qp->srq) {
 		if (ibv_qp->srq->pd != ibv_qp->pd)

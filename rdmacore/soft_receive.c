@@ -122,7 +122,7 @@ enum ibv_wc_status soft_receive_reach(struct soft_qp *qp, const struct soft_rece
 {
 	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
 	/* Receives of a shared queue are of its protection domain (IBTA 10.2.9.3). */
-	struct soft_pd *pd = soft_pd(qp->srq ? qp->srq->ibv.pd : qp->ibv.pd);
+	struct soft_pd *pd = soft_pd_domain(qp->srq ? qp->srq->ibv.pd : qp->ibv.pd);
 	uint64_t left = packet->length + packet->header;
 	uint32_t count = 0;
 

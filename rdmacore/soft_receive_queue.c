@@ -1,27 +1,30 @@
 #include "soft_receive_queue.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-static char *make_ring(uint32_t max_wr, uint32_t stride, uint32_t *mask)
+#include "soft_parent_domain.h"
+
+static char *make_ring(struct soft_pd *pd, uint32_t max_wr, uint32_t stride, uint32_t *mask,
+		       struct soft_pd **source)
 {
 	uint32_t entries = 1;
 
 	while (entries < max_wr)
 		entries *= 2;
 	*mask = entries - 1;
-	return aligned_alloc(SOFT_CACHE_LINE, (size_t)entries * stride);
+	return soft_parent_domain_allocate(pd, (size_t)entries * stride, SOFT_RECEIVE_QUEUE, source);
 }
 
-int soft_receive_queue_init(struct soft_receive_queue *queue, uint32_t max_wr, uint32_t max_sge)
+int soft_receive_queue_init(struct soft_receive_queue *queue, struct soft_pd *pd, uint32_t max_wr,
+			    uint32_t max_sge)
 {
 	size_t stride = sizeof(struct soft_recv_wqe) + max_sge * sizeof(struct ibv_sge);
 
 	queue->stride = (uint32_t)((stride + SOFT_CACHE_LINE - 1) & ~(SOFT_CACHE_LINE - 1ul));
 	queue->size = max_wr;
 	queue->max_sge = max_sge;
-	queue->ring = make_ring(max_wr, queue->stride, &queue->mask);
+	queue->ring = make_ring(pd, max_wr, queue->stride, &queue->mask, &queue->ring_source);
 	if (!queue->ring)
 		return -ENOMEM;
 	atomic_init(&queue->posted, 0);
@@ -34,7 +37,9 @@ int soft_receive_queue_init(struct soft_receive_queue *queue, uint32_t max_wr, u
 
 void soft_receive_queue_destroy(struct soft_receive_queue *queue)
 {
-	free(queue->ring);
+	soft_parent_domain_free(queue->ring_source, queue->ring, SOFT_RECEIVE_QUEUE);
+	queue->ring_source = NULL;
+	queue->ring = NULL;
 }
 
 void soft_receive_queue_reset(struct soft_receive_queue *queue)
@@ -47,22 +52,26 @@ void soft_receive_queue_reset(struct soft_receive_queue *queue)
 	soft_lock_release(&queue->lock);
 }
 
-int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr)
+int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,
+			      struct soft_receive_queue *old)
 {
 	uint32_t length = atomic_load_explicit(&queue->posted, memory_order_relaxed) - queue->consumed;
+	struct soft_pd *source;
 	uint32_t mask;
 	char *ring;
 
 	if (max_wr < length)
 		return -EINVAL;
-	ring = make_ring(max_wr, queue->stride, &mask);
+	ring = make_ring(NULL, max_wr, queue->stride, &mask, &source);
 	if (!ring)
 		return -ENOMEM;
 	for (uint32_t index = 0; index < length; index++)
 		memcpy(ring + (size_t)((queue->consumed + index) & mask) * queue->stride,
 		       soft_recv_wqe(queue, queue->consumed + index), queue->stride);
-	free(queue->ring);
+	old->ring = queue->ring;
+	old->ring_source = queue->ring_source;
 	queue->ring = ring;
+	queue->ring_source = source;
 	queue->mask = mask;
 	queue->size = max_wr;
 	return 0;

@@ -13,6 +13,8 @@
 #include "soft_limits.h"
 #include "soft_lock.h"
 
+struct soft_pd;
+
 struct soft_recv_wqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
@@ -29,6 +31,7 @@ struct soft_recv_wqe {
  */
 struct soft_receive_queue {
 	char *ring;
+	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
 	uint32_t stride; /* whole cache lines: a responder may look at one while the next is written */
 	uint32_t size;
 	uint32_t mask;
@@ -43,13 +46,18 @@ struct soft_receive_queue {
 	uint32_t posted_seen;
 };
 
-/* Room for max_wr receives; -ENOMEM. */
-int soft_receive_queue_init(struct soft_receive_queue *queue, uint32_t max_wr, uint32_t max_sge);
+/* Room for max_wr receives, in memory from pd's allocator where it has one; -ENOMEM. */
+int soft_receive_queue_init(struct soft_receive_queue *queue, struct soft_pd *pd, uint32_t max_wr,
+			    uint32_t max_sge);
 void soft_receive_queue_destroy(struct soft_receive_queue *queue);
 /* Forget every receive. */
 void soft_receive_queue_reset(struct soft_receive_queue *queue);
-/* Make room for max_wr receives, not fewer than are posted (-EINVAL); -ENOMEM.  The lock is held. */
-int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr);
+/*
+ * Make room for max_wr receives, not fewer than are posted (-EINVAL); -ENOMEM.  The lock is held, so the
+ * new ring is from no allocator, and the old one is left in *old, to be destroyed when it no longer is.
+ */
+int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,
+			      struct soft_receive_queue *old);
 /* Post one: 0, EINVAL (too many entries) or ENOMEM (full).  The lock is held. */
 int soft_receive_append(struct soft_receive_queue *queue, const struct ibv_recv_wr *wr);
 

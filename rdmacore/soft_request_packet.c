@@ -11,7 +11,7 @@ static inline bool translate(struct soft_qp *qp, const struct soft_send_wqe *wqe
 			    struct soft_packet *packet)
 {
 	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
-	struct soft_pd *pd = soft_pd(qp->ibv.pd);
+	struct soft_pd *pd = soft_pd_domain(qp->ibv.pd);
 	uint32_t count = packet->num_segments;
 
 	for (uint32_t index = 0; index < wqe->num_sge; index++) {

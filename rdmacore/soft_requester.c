@@ -6,6 +6,7 @@
 #include "soft_ah.h"
 #include "soft_cq.h"
 #include "soft_mw.h"
+#include "soft_parent_domain.h"
 #include "soft_qp.h"
 #include "soft_request_packet.h"
 #include "soft_segment.h"
@@ -34,7 +35,9 @@ int soft_requester_init(struct soft_qp *qp)
 	requester->stride = (uint32_t)((stride + SOFT_CACHE_LINE - 1) & ~(SOFT_CACHE_LINE - 1ul));
 	requester->size = qp->cap.max_send_wr;
 	requester->mask = entries - 1;
-	requester->ring = aligned_alloc(SOFT_CACHE_LINE, (size_t)entries * requester->stride);
+	requester->ring = soft_parent_domain_allocate(soft_pd(qp->ibv.pd),
+						      (size_t)entries * requester->stride,
+						      SOFT_SEND_QUEUE, &requester->ring_source);
 	if (!requester->ring)
 		return -ENOMEM;
 	soft_lock_init(&requester->lock);

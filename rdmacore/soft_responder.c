@@ -13,7 +13,8 @@
 
 int soft_responder_init(struct soft_qp *qp)
 {
-	if (soft_receive_queue_init(&qp->receive, qp->cap.max_recv_wr, qp->cap.max_recv_sge))
+	if (soft_receive_queue_init(&qp->receive, soft_pd(qp->ibv.pd), qp->cap.max_recv_wr,
+				    qp->cap.max_recv_sge))
 		return -ENOMEM;
 	soft_lock_init(&qp->responder.lock);
 	return 0;

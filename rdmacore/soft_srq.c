@@ -29,7 +29,7 @@ struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 		.ibv = {.context = pd->context, .srq_context = attr->srq_context, .pd = pd},
 		.limit_event = {.type = IBV_EVENT_SRQ_LIMIT_REACHED, .element.srq = &srq->ibv},
 	};
-	if (soft_receive_queue_init(&srq->receive, attr->attr.max_wr, attr->attr.max_sge))
+	if (soft_receive_queue_init(&srq->receive, soft_pd(pd), attr->attr.max_wr, attr->attr.max_sge))
 		goto free_srq;
 	if (soft_table_insert(&device->shared_queues, srq, &srq->number))
 		goto destroy_queue;
@@ -72,7 +72,7 @@ struct ibv_srq *soft_create_srq_ex(struct ibv_context *context, struct ibv_srq_i
 int soft_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct soft_srq *srq = soft_srq(ibv_srq);
-	struct soft_receive_queue *queue = &srq->receive;
+	struct soft_receive_queue *queue = &srq->receive, old = {0};
 	uint32_t size;
 	int result = 0;
 
@@ -86,10 +86,11 @@ int soft_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask
 	    (mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit) > size)
 		result = EINVAL;
 	if (!result && mask & IBV_SRQ_MAX_WR)
-		result = -soft_receive_queue_resize(queue, size);
+		result = -soft_receive_queue_resize(queue, size, &old);
 	if (!result && mask & IBV_SRQ_LIMIT)
 		srq->limit = attr->srq_limit;
 	soft_lock_release(&queue->lock);
+	soft_receive_queue_destroy(&old);
 	return result;
 }
 
@@ -119,10 +120,10 @@ int soft_destroy_srq(struct ibv_srq *ibv_srq)
 		return EBUSY;
 	soft_table_remove(&soft_device(ibv_srq->context->device)->shared_queues, srq->number);
 	soft_event_queue_remove(&soft_context(ibv_srq->context)->async, &srq->limit_event.node);
-	atomic_fetch_sub(&soft_pd(ibv_srq->pd)->users, 1);
 	pthread_cond_destroy(&ibv_srq->cond);
 	pthread_mutex_destroy(&ibv_srq->mutex);
 	soft_receive_queue_destroy(&srq->receive);
+	atomic_fetch_sub(&soft_pd(ibv_srq->pd)->users, 1);
 	free(srq);
 	return 0;
 }

@@ -19,7 +19,8 @@ kernel module and no privilege.
 The library that does it is preloaded (LD_PRELOAD); the program, and programs that it
 starts, are dynamically linked, and each has a device of its own: two processes do not
 see each other's. A forked child's device is its own as well, and what its parent has
-opened and made is refused there (ENODEV).
+opened and made is refused there (ENODEV). Libraries that LD_PRELOAD names already come
+before it, and may wrap its functions.
 
 The exit code is the program's; 126 when it cannot be run this way, 127 when there is
 none of that name.`
@@ -59,8 +60,10 @@ func (a *app) exec(flags execFlags, args []string) error {
 		return err
 	}
 	env := maps.Clone(a.env)
+	// In front, as if the provider's library were the system's: a sanitizer must be first, and what wraps
+	// functions of the two libraries is to wrap ours.
 	if others := env["LD_PRELOAD"]; others != "" {
-		library += ":" + others
+		library = others + ":" + library
 	}
 	env["LD_PRELOAD"] = library
 	if flags.seed.value != nil {

@@ -4,8 +4,8 @@
     run.py [--interface NAME] [--threads] [--together] TESTS-FOLDER DEVICE
 
 The first line is the version of rdma-core.  A line is the verdict (ok, skip, FAIL, ERROR, CRASH, HANG), the
-test's id, and the reason of what is not ok; the last line counts them.  A child process per test: a test
-that crashes or hangs costs itself only, and each begins without what the one before has left.
+test's id, and the reason of what is not ok.  A child process per test: a test that crashes or hangs costs
+itself only, and each begins without what the one before has left.
 
 TESTS-FOLDER    rdma-core's package "tests"; what Debian has compressed in it is unpacked elsewhere
 --interface     the network interface whose address the tests of rdma_cm use: the suite looks for it in
@@ -160,8 +160,10 @@ def use_interface(name):
     """Gives the suite the interface that it would look for below the device in sysfs."""
     from tests.base import RDMATestCase  # pylint: disable=import-error,import-outside-toplevel
 
+    address = RDMATestCase.get_ip_mac_address(name)  # once: it runs ip(8), which takes long in the VM
+
     def add(self, device, port, gid_index):
-        self.args.append([device, port, gid_index, *self.get_ip_mac_address(name)])
+        self.args.append([device, port, gid_index, *address])
 
     RDMATestCase._get_ip_mac = add  # pylint: disable=protected-access
 
@@ -178,7 +180,8 @@ def arguments():
 
 def run(folder, options):
     sys.path[:0] = [os.path.dirname(folder), folder]
-    sys.argv = ["run_tests.py", "--dev", options.device, "--port", "1"]
+    # The suite would look at all of rxe's 1024 GIDs for each test, and choose the first.
+    sys.argv = ["run_tests.py", "--dev", options.device, "--port", "1", "--gid", "0"]
     import args_parser  # pylint: disable=import-error,import-outside-toplevel
     args_parser.parser.parse_args()
     loader = unittest.TestLoader()
@@ -188,11 +191,8 @@ def run(folder, options):
     if options.threads:
         players.use_threads()
     print(f"# rdma-core {verdicts.package_version()}")
-    counts = {}
     for test, name, reason in run_all(list(flatten(suite)), options.together):
-        counts[name] = counts.get(name, 0) + 1
         print(f"{name:5} {test.id()}" + (f"  # {reason}" if reason else ""), flush=True)
-    print(", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])))
 
 
 def main():

@@ -1,11 +1,11 @@
-"""What run.py has printed: verdicts and their reasons, by test."""
+"""What run.py has printed: verdicts and their reasons, by test, and what they were found with."""
 import collections
 import re
 import subprocess
 
 Verdict = collections.namedtuple("Verdict", "name reason line")
 
-VERSION = re.compile(r"# rdma-core (\S+)")
+BASIS = re.compile(r"# (?P<name>\S+) (?P<version>\S+)$")
 LINE = re.compile(r"(?P<name>[A-Za-z]+) +(?P<test>tests\.\S+)(?:  # (?P<reason>.*))?$")
 
 
@@ -20,16 +20,17 @@ def read(path):
     return verdicts
 
 
+def basis(path):
+    """What the file's first lines name: {"rdma-core": version}, and the kernel's where the device is the kernel's."""
+    with open(path, encoding="utf-8") as file:
+        matches = [BASIS.match(text) for text in file]
+    return {match["name"]: match["version"] for match in matches if match}
+
+
 def count(verdicts):
     """As a sentence: "86 ok, 187 skip"."""
     counted = collections.Counter(verdict.name for verdict in verdicts)
     return ", ".join(f"{number} {name}" for name, number in counted.most_common()) or "none"
-
-
-def version(path):
-    """The version of rdma-core that the file's first line names."""
-    with open(path, encoding="utf-8") as file:
-        return VERSION.match(file.readline())[1]
 
 
 def package_version():

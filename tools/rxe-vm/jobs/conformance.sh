@@ -1,19 +1,16 @@
-# conformance.sh [JOB]: the job of `make conformance`, in the VM, after another JOB where there is one: the conformance cases on librdmacm and rdma_rxe.  Whether a
-# case passes does not matter here; its trace is compared with that of the embedded provider.
+# The job of `make conformance` and `make test-rxe`, in the VM: the conformance cases on librdmacm and rdma_rxe.
+# Whether a case passes does not matter here; its trace is compared with that of the embedded provider
+# (checks/conformance.sh).
 set -u
-before=0
-if [ $# != 0 ]; then
-	bash "$@" || before=$?
-fi
-mkdir -p /run/job/results
+results=$1
 if rdma link show siw0/1 2>/dev/null | grep -q 'state ACTIVE'; then
 	timeout -k 5 60 bin/rdmarun run scenarios/conformance/iwarp.yaml -P verbs -d siw0 -q \
-		--out jsonl=/run/job/results/siw.jsonl >/run/job/results/siw.txt 2>&1
-	echo $? >/run/job/results/siw.status
+		--out jsonl="$results/siw.jsonl" >"$results/siw.txt" 2>&1
+	echo $? >"$results/siw.status"
 fi
-timeout -k 5 300 bin/rdmarun run scenarios/conformance -P verbs -d rxe0 -q --out jsonl=/run/job/results/verbs.jsonl
+timeout -k 5 300 bin/rdmarun run scenarios/conformance -P verbs -d rxe0 -q --out jsonl="$results/verbs.jsonl"
 status=$?
 case $status in
-0 | 1) exit $before ;; # cases passed or failed; all ran
+0 | 1) exit 0 ;; # cases passed or failed; all ran
 esac
 exit $status

@@ -1,0 +1,8 @@
+# each.sh JOB...: in the VM, jobs one after another, whatever becomes of one.  Each is told a folder of its own for
+# its results, where its exit status is left in "status".
+for job; do
+	results=/run/job/results/$job
+	mkdir -p "$results"
+	bash "tools/rxe-vm/jobs/$job.sh" "$results"
+	echo $? >"$results/status"
+done
