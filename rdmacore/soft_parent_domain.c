@@ -82,8 +82,12 @@ void *soft_parent_domain_allocate(struct soft_pd *pd, size_t size, enum soft_res
 	size = (size + SOFT_CACHE_LINE - 1) & ~(size_t)(SOFT_CACHE_LINE - 1);
 	if (pd && pd->parent.alloc)
 		memory = pd->parent.alloc(&pd->ibv, pd->parent.pd_context, size, SOFT_CACHE_LINE, resource);
-	*source = memory == IBV_ALLOCATOR_USE_DEFAULT ? NULL : pd;
-	return *source ? memory : aligned_alloc(SOFT_CACHE_LINE, size);
+	if (memory == IBV_ALLOCATOR_USE_DEFAULT) {
+		*source = NULL;
+		return aligned_alloc(SOFT_CACHE_LINE, size);
+	}
+	*source = memory ? pd : NULL;
+	return memory;
 }
 
 void soft_parent_domain_free(struct soft_pd *source, void *memory, enum soft_resource resource)
