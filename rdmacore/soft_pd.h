@@ -28,9 +28,6 @@ int soft_dealloc_pd(struct ibv_pd *pd);
 void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp);
 void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member);
 
-/* Return when every data transfer that was under way in a queue pair of pd has ended (see soft_mr.h). */
-void soft_pd_quiesce(struct soft_pd *pd);
-
 static inline struct soft_pd *soft_pd(struct ibv_pd *pd)
 {
 	return (struct soft_pd *)pd;
