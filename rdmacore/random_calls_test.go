@@ -41,6 +41,7 @@ func (w *randomWorld) param(t *rapid.T) *ConnParam {
 func (w *randomWorld) qp(t *rapid.T) QPInitAttr {
 	attr := QPInitAttr{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1,
 		Type: rapid.SampledFrom([]QPType{0, 0, 0, QPTypeRC, QPTypeUD, 77}).Draw(t, "type")}
+	attr.SendOps = rapid.SampledFrom([]SendOps{0, 0, 0, SendOpSend, SendOpRDMARead | SendOpFlush, 1 << 40}).Draw(t, "send ops")
 	if rapid.IntRange(0, 3).Draw(t, "srq") == 0 {
 		attr.SRQ = w.id(t).SRQ()
 	}
