@@ -445,8 +445,6 @@ int soft_disconnect(struct rdma_cm_id *id);
 /* soft_ece.c */
 int soft_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece);
 int soft_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece);
-int soft_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
-int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 
 /* soft_id_qp.c */
 int soft_id_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);

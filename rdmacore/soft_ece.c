@@ -40,16 +40,3 @@ int soft_get_remote_ece(struct rdma_cm_id *rdma_id, struct ibv_ece *ece)
 		*ece = id->remote_ece;
 	return soft_cm_finish(id->cm, error);
 }
-
-/* A soft device has no option of a vendor, as other devices without a vendor's firmware. */
-int soft_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	(void)qp, (void)ece;
-	return EOPNOTSUPP;
-}
-
-int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	(void)qp, (void)ece;
-	return EOPNOTSUPP;
-}

@@ -158,3 +158,16 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 	soft_qp_release(qp);
 	return 0;
 }
+
+/* A soft device has no option of a vendor, as other devices without a vendor's firmware. */
+int soft_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp, (void)ece;
+	return EOPNOTSUPP;
+}
+
+int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp, (void)ece;
+	return EOPNOTSUPP;
+}

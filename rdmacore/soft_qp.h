@@ -171,6 +171,10 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 /* EBUSY while it is attached to a multicast group. */
 int soft_destroy_qp(struct ibv_qp *qp);
+
+/* A vendor's options: EOPNOTSUPP. */
+int soft_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 void soft_qp_hold(void *qp);
 void soft_qp_release(struct soft_qp *qp);
 
