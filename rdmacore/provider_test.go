@@ -118,14 +118,18 @@ func TestMissingFunctions(t *testing.T) {
 	p.c.rdma_establish, p.c.rdma_disconnect, p.c.rdma_create_qp = nil, nil, nil
 	p.c.rdma_get_cm_event, p.c.rdma_destroy_id = nil, nil
 	p.c.ibv_alloc_pd, p.c.ibv_dealloc_pd, p.c.ibv_reg_mr = nil, nil, nil
-	p.c.ibv_create_comp_channel, p.c.ibv_query_device = nil, nil
+	p.c.ibv_create_comp_channel, p.c.ibv_query_pkey, p.c.ibv_get_pkey_index = nil, nil, nil
+	p.c.ibv_reg_mr_iova, p.c.ibv_init_ah_from_wc = nil, nil
 	_, create := p.CreateEventChannel()
 	_, createID := channel.CreateID(PortSpaceTCP)
 	_, get := channel.GetEvent(bounded(t))
 	_, alloc := device.AllocPD()
 	_, register := pd.RegMR(memory, 0, 1, 0)
 	_, cq := device.CreateCQ(1)
-	_, attr := device.Attr()
+	_, registerIova := pd.RegMRIova(memory, 0, 1, 0, 0)
+	_, pkey := device.PKey(1, 0)
+	_, pkeyIndex := device.PKeyIndex(1, 0xffff)
+	_, back := device.InitAHFromWC(&WC{}, make([]byte, GRHLength), 1)
 	for name, err := range map[string]error{
 		"rdma_create_event_channel": create,
 		"rdma_create_id":            createID,
@@ -145,7 +149,10 @@ func TestMissingFunctions(t *testing.T) {
 		"ibv_dealloc_pd":            pd.Dealloc(),
 		"ibv_reg_mr":                register,
 		"ibv_create_comp_channel":   cq,
-		"ibv_query_device":          attr,
+		"ibv_reg_mr_iova":           registerIova,
+		"ibv_query_pkey":            pkey,
+		"ibv_get_pkey_index":        pkeyIndex,
+		"ibv_init_ah_from_wc":       back,
 	} {
 		refused(t, err, syscall.ENOSYS)
 		if err == nil || !strings.Contains(err.Error(), "has no "+name) {
