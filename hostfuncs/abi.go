@@ -9,13 +9,14 @@ const ModuleName = "rdma"
 type Version struct{ Major, Minor uint16 }
 
 // Current is the version this host implements.
-var Current = v1_3
+var Current = v1_4
 
 var (
 	v1   = Version{1, 0}
 	v1_1 = Version{1, 1} // the rest of the connection manager
 	v1_2 = Version{1, 2} // the rest of the data path
 	v1_3 = Version{1, 3} // the rest of what the verbs do to queues, groups and devices
+	v1_4 = Version{1, 4} // what devices tell of ports and of themselves
 )
 
 // Number is the version as abi_version returns it.

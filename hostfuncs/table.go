@@ -15,7 +15,7 @@ func Functions() []Function {
 		workFunctions(), cqFunctions(), idFunctions(), completeFunctions(), acknowledgeFunctions(),
 		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
 		srqFunctions(), ahFunctions(), mwFunctions(), notifyFunctions(), groupFunctions(),
-		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions())
+		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions(), asyncFunctions(), portFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.
@@ -40,6 +40,8 @@ func Structs() []Struct {
 		structOf[AH]("ah", "An address handle."),
 		structOf[MWBind]("mw_bind", "What a memory window is bound to (ibv_mw_bind)."),
 		structOf[DeviceAttr]("device_attr", "What a device can do (ibv_device_attr)."),
+		structOf[AsyncEvent]("async_event", "What happened to an object of the guest's, a port or a device (ibv_async_event), acknowledged already."),
+		structOf[PortAttr]("port_attr", "A port of a device (ibv_port_attr)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
 	}
 }
