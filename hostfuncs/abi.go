@@ -16,7 +16,7 @@ var (
 	v1_1 = Version{1, 1} // the rest of the connection manager
 	v1_2 = Version{1, 2} // the rest of the data path
 	v1_3 = Version{1, 3} // the rest of what the verbs do to queues, groups and devices
-	v1_4 = Version{1, 4} // the extended verbs: builders, completion queues with time stamps, changing regions
+	v1_4 = Version{1, 4} // the extended verbs: builders, time stamps, changing regions; asynchronous events and ports
 )
 
 // Number is the version as abi_version returns it.

@@ -34,7 +34,7 @@ func (i *Instance) destroyEventChannel(handle Handle) int32 {
 }
 
 // named gives a new object its handle, or frees it when there are no more of them.
-func named[T any](i *Instance, table *handleTable[T], object T, free func() error) int32 {
+func named[T comparable](i *Instance, table *handleTable[T], object T, free func() error) int32 {
 	handle, ok := table.add(object)
 	if !ok {
 		free()

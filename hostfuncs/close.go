@@ -54,7 +54,7 @@ func (i *Instance) Close() (rdmacore.Live, error) {
 	return freed, errors.Join(errs...)
 }
 
-func freeAll[T any](table *handleTable[T], free func(T) error, report func(string, error)) {
+func freeAll[T comparable](table *handleTable[T], free func(T) error, report func(string, error)) {
 	table.all(func(handle Handle, object T) bool {
 		report(table.kind.String(), free(object))
 		table.remove(handle)

@@ -62,12 +62,7 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 	if channel == nil {
 		return i.badHandle(KindChannel)
 	}
-	// An event is taken only when there is a place to put it.
-	size, errno := i.structSize(at)
-	if errno == 0 {
-		_, errno = i.bytes(at, size)
-	}
-	if errno != 0 {
+	if errno := i.roomFor(at); errno != 0 {
 		return i.badPointer("event", errno)
 	}
 	event, failed := i.nextEvent(channel, only, timeout)

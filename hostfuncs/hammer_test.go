@@ -20,6 +20,8 @@ const (
 	srqAttrAt = 0x3000
 	ahAttrAt  = 0x3040
 	bindAt    = 0x3080
+	asyncAt   = 0x30c0
+	portAt    = 0x3100
 )
 
 // Any call with any arguments returns a result, and Close frees whatever has come of it.
@@ -98,6 +100,8 @@ func prepare(i *Instance, random *rand.Rand, port uint16) {
 		Destination: Address{Family: familyIPv4, Port: port, IP: [16]byte{127, 0, 0, 1}}})
 	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: random.Uint32N(9),
 		MaxRecvWR: random.Uint32N(9), MaxSendSGE: random.Uint32N(3), MaxRecvSGE: random.Uint32N(3)})
+	put(i, asyncAt, AsyncEvent{StructSize: uint32(unsafe.Sizeof(AsyncEvent{}))})
+	put(i, portAt, PortAttr{StructSize: uint32(unsafe.Sizeof(PortAttr{}))})
 	put(i, eventAt, CMEvent{StructSize: uint32(unsafe.Sizeof(CMEvent{}))})
 	put(i, addressAt, Address{Family: familyIPv4, Port: port, IP: [16]byte{127, 0, 0, 1}})
 	query := AddrQuery{StructSize: uint32(unsafe.Sizeof(AddrQuery{})), Flags: 2} // numeric: no name server is asked
@@ -143,7 +147,7 @@ func argument(random *rand.Rand, p Param, handles []uint64) uint64 {
 	}
 	if at, ok := map[string]uint64{"addr_info": infoAt, "qp_init_attr": attrAt, "cm_event": eventAt, "mr": mrAt,
 		"conn_param": 0, "address": addressAt, "addr_query": queryAt, "addr_result": resultAt, "ece": eceAt, "qp_extra": extraAt, "bytes": bufferAt, "send_wr": wrAt, "recv_wr": wrAt, "sge": sgeAt, "wc": wcAt,
-		"srq_attr": srqAttrAt, "ah_attr": ahAttrAt, "mw_bind": bindAt}[p.Of]; ok && random.IntN(8) != 0 {
+		"srq_attr": srqAttrAt, "ah_attr": ahAttrAt, "mw_bind": bindAt, "async_event": asyncAt, "port_attr": portAt}[p.Of]; ok && random.IntN(8) != 0 {
 		return at
 	}
 	return pointers[random.IntN(len(pointers))]

@@ -35,14 +35,15 @@ const (
 )
 
 // handleTable holds an instance's objects of one kind.
-type handleTable[T any] struct {
-	kind  HandleKind
-	first uint32 // the generation that slots begin with; differs between instances
-	slots []handleSlot[T]
-	free  []uint16 // used first in, first out, so that a handle's number comes back late
+type handleTable[T comparable] struct {
+	kind    HandleKind
+	first   uint32 // the generation that slots begin with; differs between instances
+	slots   []handleSlot[T]
+	free    []uint16     // used first in, first out, so that a handle's number comes back late
+	handles map[T]Handle // of the objects
 }
 
-type handleSlot[T any] struct {
+type handleSlot[T comparable] struct {
 	handle     Handle // 0 while the slot is free
 	generation uint32
 	object     T
@@ -61,8 +62,15 @@ func (t *handleTable[T]) add(object T) (Handle, bool) {
 	slot := &t.slots[index]
 	slot.object = object
 	slot.handle = Handle(uint32(t.kind)<<(indexBits+generationBits) | slot.generation<<indexBits | uint32(index))
+	if t.handles == nil {
+		t.handles = make(map[T]Handle)
+	}
+	t.handles[object] = slot.handle
 	return slot.handle, true
 }
+
+// find is the handle of an object; 0 when it has none.
+func (t *handleTable[T]) find(object T) Handle { return t.handles[object] }
 
 // get finds the object; false when the handle is stale, foreign or of another kind.
 func (t *handleTable[T]) get(handle Handle) (object T, ok bool) {
@@ -80,6 +88,7 @@ func (t *handleTable[T]) remove(handle Handle) {
 	}
 	index := int(handle & (1<<indexBits - 1))
 	slot := &t.slots[index]
+	delete(t.handles, slot.object)
 	*slot = handleSlot[T]{generation: (slot.generation + 1) & generationMask}
 	t.free = append(t.free, uint16(index))
 }

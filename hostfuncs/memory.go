@@ -81,6 +81,15 @@ func writeSized[T any](i *Instance, at Pointer, value *T) syscall.Errno {
 	return 0
 }
 
+// roomFor tells whether writeSized could write now: an event is taken only when there is a place to put it.
+func (i *Instance) roomFor(at Pointer) syscall.Errno {
+	size, errno := i.structSize(at)
+	if errno == 0 {
+		_, errno = i.bytes(at, size)
+	}
+	return errno
+}
+
 // maxStructSize bounds struct_size: nothing in the ABI comes near, and garbage is found early.
 const maxStructSize = 1 << 16
 

@@ -106,7 +106,7 @@ func (i *Instance) deregMR(handle Handle) int32 {
 }
 
 // destroy frees an object and makes its handle stale; an object that cannot be freed keeps it.
-func destroy[T any](i *Instance, table *handleTable[T], handle Handle, free func(T) error) int32 {
+func destroy[T comparable](i *Instance, table *handleTable[T], handle Handle, free func(T) error) int32 {
 	object, ok := table.get(handle)
 	if !ok {
 		return i.badHandle(table.kind)

@@ -45,6 +45,7 @@ type pair struct {
 	*Instance
 	channel, pd, listener uint64
 	active, passive       uint64
+	srq                   uint64 // of both; 0: they have queues of their own
 }
 
 func (p *pair) event(t testing.TB, of uint64, want rdmacore.EventType) CMEvent {
@@ -60,12 +61,21 @@ func (p *pair) event(t testing.TB, of uint64, want rdmacore.EventType) CMEvent {
 
 func connectPair(t testing.TB, options ...rdmacore.Option) *pair {
 	t.Helper()
-	p := &pair{Instance: newInstance(t, 1<<16, Config{}, options...)}
-	i := p.Instance
+	return connectIn(t, newInstance(t, 1<<16, Config{}, options...), 0)
+}
+
+// connectIn connects two endpoints of an instance; their receives come from a shared queue for so many, if any.
+func connectIn(t testing.TB, i *Instance, shared uint32) *pair {
+	t.Helper()
+	p := &pair{Instance: i}
 	p.channel = must(t, i, "create_event_channel")
 	p.pd = must(t, i, "alloc_pd", 0)
+	if shared > 0 {
+		put(i, attrAt, SRQAttr{StructSize: uint32(unsafe.Sizeof(SRQAttr{})), MaxWR: shared, MaxSGE: 1})
+		p.srq = must(t, i, "create_srq", p.pd, attrAt)
+	}
 	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 8, MaxRecvWR: 8,
-		MaxSendSGE: 2, MaxRecvSGE: 2})
+		MaxSendSGE: 2, MaxRecvSGE: 2, SRQ: Handle(p.srq)})
 	put(i, infoAt, AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Flags: raiPassive})
 	p.listener = must(t, i, "create_ep", p.channel, infoAt, p.pd, attrAt)
 	must(t, i, "listen", p.listener, 4)

@@ -13,7 +13,7 @@ func operations() map[string]string {
 		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah",
 		"CQ.Destroy": "destroy_cq", "CQ.Poll": "poll_cq", "CQ.PollN": "spin_cq", "CQ.RequestNotify": "req_notify",
 		"CQ.Resize": "resize_cq", "CQ.Moderate": "moderate_cq", "CQ.Wait": "wait_cq", "CQ.WaitEvent": "wait_cq_event",
-		"Device.AllocPD": "alloc_pd", "Device.Attr": "query_device", "Device.Address": "device_address", "Device.CreateCQ": "create_cq",
+		"Device.AllocPD": "alloc_pd", "Device.WaitAsyncEvent": "wait_async", "Device.Ports": "query_port", "Device.Attr": "query_device", "Device.Address": "device_address", "Device.CreateCQ": "create_cq",
 		"Device.GUID": "query_device", "Device.Name": "query_device", "Clock.Now": "clock_ns",
 		"Event.Ack": "ack_event", "EventChannel.Close": "destroy_event_channel", "EventChannel.CreateEP": "create_ep",
 		"EventChannel.CreateID": "create_id", "EventChannel.HoldEvents": "hold_events", "EventChannel.Wait": "wait_event",
@@ -48,7 +48,6 @@ func withoutFunction() map[string]string {
 	const (
 		goOnly   = "a value of Go, which does nothing"
 		host     = "the host's own, for every guest"
-		shared   = "a device has one queue of asynchronous events for the whole process; a guest would take those of others"
 		given    = "what the guest was told or has chosen itself"
 		wrapped  = "rdma_verbs.h on an id: it does what the functions of its queue pair do"
 		atGuest  = "guests post from their memory, the whole of which is one window"
@@ -60,20 +59,19 @@ func withoutFunction() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP Device.Provider Event.Err Event.Held EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
+		goOnly: "AddrInfo.EP AsyncEvent.OfObject Device.Provider Event.Err Event.Held EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
-			"EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live func.Open " +
+			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
-		shared: "Device.GetAsyncEvent",
-		given:  "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.PortSpace ID.Synchronous",
+		given: "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		atGuest:  "QP.PostRecv QP.PostSend SRQ.PostRecv",
 		ofSteps:  "FaultRule.Heal Provider.Fault",
 		measured: "Histogram.* Measurement.* MeasureResult.* MeasureSpec.* Interval.* func.Measure func.NewMeasurement",
 		onPD:     "ID.CreateSRQ ID.DestroySRQ",
-		noPorts:  "Device.Ports Port.Addresses",
+		noPorts:  "Port.Addresses",
 		onEnd:    "EventChannel.GetEvent",
 	} {
 		for _, name := range strings.Fields(names) {

@@ -163,13 +163,7 @@ func (i *Instance) nameCQ(cq *rdmacore.CQ, ok *bool) (handle Handle, own bool) {
 	if cq == nil {
 		return 0, false
 	}
-	i.cqs.all(func(known Handle, one *rdmacore.CQ) bool {
-		if one == cq {
-			handle = known
-		}
-		return handle == 0
-	})
-	if handle != 0 {
+	if handle = i.cqs.find(cq); handle != 0 {
 		return handle, false
 	}
 	added := false

@@ -16,7 +16,7 @@ func Functions() []Function {
 		eceFunctions(), qpExtraFunctions(), addrQueryFunctions(), multicastFunctions(),
 		srqFunctions(), ahFunctions(), mwFunctions(), notifyFunctions(), groupFunctions(),
 		modifyQPFunctions(), queryDeviceFunctions(), queryRouteFunctions(), extendedCQFunctions(),
-		regionFunctions(), partitionFunctions())
+		regionFunctions(), partitionFunctions(), asyncFunctions(), portFunctions())
 }
 
 // Structs are all structs of the ABI, each after those it contains.
@@ -41,6 +41,8 @@ func Structs() []Struct {
 		structOf[AH]("ah", "An address handle."),
 		structOf[MWBind]("mw_bind", "What a memory window is bound to (ibv_mw_bind)."),
 		structOf[DeviceAttr]("device_attr", "What a device can do (ibv_device_attr)."),
+		structOf[AsyncEvent]("async_event", "What happened to an object of the guest's, a port or a device (ibv_async_event), acknowledged already."),
+		structOf[PortAttr]("port_attr", "A port of a device (ibv_port_attr)."),
 		structOf[WC]("wc", "A completion (ibv_wc, byte for byte)."),
 		structOf[Timestamp]("timestamp", "When a completion came; 0 in what the CQ was not made with, and of failures."),
 		structOf[MRChange]("mr_change", "What a memory region shall be (the arguments of ibv_rereg_mr)."),

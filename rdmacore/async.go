@@ -5,101 +5,139 @@ import "C"
 
 import (
 	"context"
-	"sync"
 	"syscall"
 )
 
 // AsyncEventType is what happened to a device or one of its objects (enum ibv_event_type).
 type AsyncEventType int32
 
-// AsyncEvent is one asynchronous event of a device (ibv_get_async_event(3)).
+// AsyncEvent is one asynchronous event of a device (ibv_get_async_event(3)): of one of its objects, of a port, or of
+// the device itself.
 type AsyncEvent struct {
 	Type AsyncEventType
 	Port int  // port events; else 0
-	QP   *QP  // QP events, when the QP is one of this process's Go API; else nil
-	CQ   *CQ  // CQ events, likewise
-	SRQ  *SRQ // SRQ events, likewise
+	QP   *QP  // QP events; else nil
+	CQ   *CQ  // CQ events; else nil
+	SRQ  *SRQ // SRQ events; else nil
+	ID   *ID  // whose QP, CQ or SRQ it is; nil for those that were made without one
 }
 
-// GetAsyncEvent waits for the next asynchronous event of the device.  The error wraps ctx.Err() when ctx
-// ends first.
+// OfObject tells whether the event is of a QP, CQ or SRQ, rather than of a port or the device.
+func (e AsyncEvent) OfObject() bool { return e.QP != nil || e.CQ != nil || e.SRQ != nil }
+
+// of tells whether the event is of that QP, CQ or SRQ.
+func (e AsyncEvent) of(object any) bool {
+	return any(e.QP) == object || any(e.CQ) == object || any(e.SRQ) == object
+}
+
+// mostPending bounds what PendingAsyncEvents reads: who asks for it must get on even if the device never stops.
+const mostPending = 1000
+
+func (p *Provider) newDevice(native *C.struct_ibv_context) *Device {
+	d := &Device{c: native, provider: p}
+	d.async.clock, d.async.read = p.clock, d.readAsyncEvent
+	d.async.descriptor = func() (int, string) {
+		return int(C.core_async_fd(d.c)), "asynchronous events of " + d.Name()
+	}
+	return d
+}
+
+// GetAsyncEvent waits for the next asynchronous event of the device, whatever it is of, and acknowledges it
+// (ibv_get_async_event(3), ibv_ack_async_event(3)).  A ctx that has ended already takes what is there.  The error
+// wraps ctx.Err() when ctx ends first.
 func (d *Device) GetAsyncEvent(ctx context.Context) (AsyncEvent, error) {
+	return d.WaitAsyncEvent(ctx, func(AsyncEvent) bool { return true })
+}
+
+// WaitAsyncEvent is GetAsyncEvent for the next event that wants accepts; others are kept for whoever asks for them,
+// as long as the object lives that they are of.  Any number of goroutines may wait at once, and an event is
+// given to one of them.
+//
+// During the call, and not after it, wants is called, by any of them, with the device's events locked: it must not
+// wait, and neither make nor destroy objects.
+func (d *Device) WaitAsyncEvent(ctx context.Context, wants func(AsyncEvent) bool) (AsyncEvent, error) {
 	const op = "ibv_get_async_event"
 	if !d.open() {
 		return AsyncEvent{}, closed(op, "device")
 	}
-	waiter, err := d.async.get(d.provider.clock, func() (int, string) {
-		return int(C.core_async_fd(d.c)), "asynchronous events of " + d.Name()
-	})
-	if err != nil {
+	if err := d.prepareAsync(); err != nil {
 		return AsyncEvent{}, err
 	}
-	var event AsyncEvent
-	var failure error
-	if !waiter.wait(ctx, func() bool {
-		var again bool
-		event, again, failure = d.takeAsyncEvent()
-		return !again
-	}) {
-		return AsyncEvent{}, cancelled(ctx, op, "an asynchronous event of "+d.Name())
+	if ctx.Err() != nil {
+		if _, err := d.PendingAsyncEvents(func(AsyncEvent) bool { return false }); err != nil {
+			return AsyncEvent{}, err
+		}
 	}
-	return event, failure
+	event, came, err := d.async.next(ctx, wants)
+	switch {
+	case came || err != nil:
+		return event, err
+	case ctx.Err() == nil:
+		return event, closed(op, "device")
+	}
+	return event, cancelled(ctx, op, "an asynchronous event of "+d.Name())
 }
 
-func (d *Device) takeAsyncEvent() (event AsyncEvent, again bool, err error) {
+// PendingAsyncEvents takes the events that are there already and that wants accepts, without waiting.
+func (d *Device) PendingAsyncEvents(wants func(AsyncEvent) bool) ([]AsyncEvent, error) {
+	if !d.open() {
+		return nil, closed("ibv_get_async_event", "device")
+	}
+	if err := d.prepareAsync(); err != nil {
+		return nil, err
+	}
+	d.async.mu.Lock()
+	defer d.async.mu.Unlock()
+	left := mostPending
+	return d.async.pending(wants, func() bool {
+		left--
+		return left < 0
+	})
+}
+
+// prepareAsync makes the descriptor one that reading does not wait for.
+func (d *Device) prepareAsync() error {
+	_, err := d.async.watch()
+	return err
+}
+
+// readAsyncEvent is the device's read.  An event of an object that the Go API did not make, or has destroyed, is
+// for nobody.
+func (d *Device) readAsyncEvent() (event AsyncEvent, ok bool, err error) {
 	var kind C.int
 	var element C.uintptr_t // not a pointer: for port events it is a port number
-	d.provider.objects.Lock()
-	defer d.provider.objects.Unlock()
+	objects := &d.provider.objects
+	objects.Lock()
+	defer objects.Unlock()
 	result := int(C.core_get_async_event(d.provider.c, d.c, &kind, &element))
 	if result == -int(syscall.EAGAIN) {
-		return event, true, nil
+		return event, false, errNothing
 	}
 	if err := check("ibv_get_async_event", result); err != nil {
 		return event, false, err
 	}
 	event.Type = AsyncEventType(kind)
 	switch event.Type {
-	case AsyncPortActive, AsyncPortErr, AsyncLIDChange, AsyncPkeyChange, AsyncSMChange,
-		AsyncClientReregister, AsyncGIDChange, AsyncDeviceSpeed:
-		event.Port = int(element)
+	case AsyncCQErr, AsyncQPFatal, AsyncQPReqErr, AsyncQPAccessErr, AsyncCommEst, AsyncSQDrained, AsyncPathMig,
+		AsyncPathMigErr, AsyncQPLastWQEReached, AsyncSRQErr, AsyncSRQLimitReached, AsyncWQFatal:
+		ok = event.find(objects.known[uintptr(element)])
+		return event, ok, nil
+	case AsyncDeviceFatal:
 	default:
-		event.QP, _ = d.provider.objects.known[uintptr(element)].(*QP)
-		event.CQ, _ = d.provider.objects.known[uintptr(element)].(*CQ)
-		event.SRQ, _ = d.provider.objects.known[uintptr(element)].(*SRQ)
+		event.Port = int(element)
 	}
-	return event, false, nil
+	return event, true, nil
 }
 
-// lazyWaiter is an fdWaiter made at its first use: most descriptors are never waited on.
-type lazyWaiter struct {
-	mu     sync.Mutex
-	waiter *fdWaiter
-}
-
-func (l *lazyWaiter) get(clock *Clock, descriptor func() (fd int, name string)) (*fdWaiter, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.waiter != nil {
-		return l.waiter, nil
+// find fills in the object that an event is of; false when there is none.
+func (e *AsyncEvent) find(object any) bool {
+	switch object := object.(type) {
+	case *QP:
+		e.QP, e.ID = object, object.id
+	case *CQ:
+		e.CQ, e.ID = object, object.id
+	case *SRQ:
+		e.SRQ, e.ID = object, object.id
 	}
-	fd, name := descriptor()
-	if fd < 0 {
-		return nil, fail("fcntl", syscall.Errno(-fd), "%s have no descriptor", name)
-	}
-	waiter, err := newFDWaiter(clock, fd, name)
-	if err != nil {
-		return nil, err
-	}
-	l.waiter = waiter
-	return waiter, nil
-}
-
-func (l *lazyWaiter) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.waiter != nil {
-		l.waiter.close()
-		l.waiter = nil
-	}
+	return object != nil
 }

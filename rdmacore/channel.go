@@ -5,44 +5,22 @@ import "C"
 
 import (
 	"context"
-	"sync"
 	"syscall"
 )
 
-// EventChannel delivers the connection manager events of its ids.
-//
-// Any number of goroutines may wait at once, each for the events of one id or for all.  One of them, the
-// leader, reads the descriptor and hands events to the others; when it leaves, another one leads.
+// EventChannel delivers the connection manager events of its ids.  Any number of goroutines may wait at once, each
+// for the events of one id or for all.
 type EventChannel struct {
 	provider *Provider
 	c        *C.struct_rdma_event_channel
-	waiter   lazyWaiter
 	private  bool // of a synchronous id, which it comes and goes with
 
-	// mu guards the rest.  It is also held from fetching an event to finding its id, and while an
-	// id is made or destroyed: an event can so never meet an id that took a dead one's address.
-	mu      sync.Mutex
+	// The mailbox's mu guards the rest, too.  It is also held while an id is made or destroyed: an event can so
+	// never meet an id that took a dead one's address.
+	mailbox[delivery]
 	ids     map[*C.struct_rdma_cm_id]*ID
-	queue   []delivery // events that nobody waited for, in order
-	waiting []*waiting // in order of arrival
-	led     bool       // one of waiting reads the descriptor
-	holding bool       // see HoldEvents
+	holding bool // see HoldEvents
 }
-
-// delivery is an event, or the failure to make one of what was read, on its way to who waits for key.
-type delivery struct {
-	key   *ID // the id; the listener of a CONNECT_REQUEST
-	event *Event
-	err   error
-}
-
-// waiting is one call of next.
-type waiting struct {
-	key *ID           // nil: any id
-	got chan delivery // room for one
-}
-
-func (w *waiting) wants(d delivery) bool { return w.key == nil || w.key == d.key }
 
 // CreateEventChannel opens a channel (rdma_create_event_channel(3)).  ENODEV or ENOENT, with what to do,
 // where there is no RDMA device.
@@ -57,19 +35,12 @@ func (p *Provider) CreateEventChannel() (*EventChannel, error) {
 		errno := syscall.Errno(-result)
 		return nil, &Error{Op: op, Errno: errno, Why: deviceReason(op, errno)}
 	}
-	channel := &EventChannel{provider: p, c: c, ids: make(map[*C.struct_rdma_cm_id]*ID)}
+	channel := p.newEventChannel(c)
 	if _, err := channel.watch(); err != nil {
 		C.core_destroy_event_channel(p.c, c)
 		return nil, err
 	}
 	return channel, nil
-}
-
-// watch is what waits for the channel's descriptor.
-func (c *EventChannel) watch() (*fdWaiter, error) {
-	return c.waiter.get(c.provider.clock, func() (int, string) {
-		return int(c.c.fd), "connection manager events"
-	})
 }
 
 // Provider returns the provider that the channel was made by.
@@ -110,7 +81,7 @@ func (c *EventChannel) GetEvent(ctx context.Context) (*Event, error) {
 	if !c.open() {
 		return nil, closed("rdma_get_cm_event", "event channel")
 	}
-	return c.next(ctx, nil)
+	return c.nextEvent(ctx, nil)
 }
 
 // Wait waits for the next event of one id; events of others are kept for whoever asks for them.  Those of a
@@ -127,7 +98,7 @@ func (c *EventChannel) Wait(ctx context.Context, id *ID) (*Event, error) {
 	if id.channel != c {
 		return nil, fail(op, syscall.EINVAL, "the id belongs to another event channel")
 	}
-	return c.next(ctx, id)
+	return c.nextEvent(ctx, id)
 }
 
 // Pending takes everything that is there already, without waiting.
@@ -138,18 +109,14 @@ func (c *EventChannel) Pending() ([]*Event, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.drain(func() bool { return false })
-	if err == errNoEvent {
-		err = nil
-	}
+	deliveries, err := c.pending(func(delivery) bool { return true }, func() bool { return false })
 	var events []*Event
-	for _, d := range c.queue {
+	for _, d := range deliveries {
 		if d.event != nil {
 			events = append(events, d.event)
 		} else if err == nil {
 			err = d.err
 		}
 	}
-	c.queue = nil
 	return events, err
 }

@@ -112,9 +112,10 @@ func (c *CQ) Destroy() error {
 	if c.id != nil {
 		return fail(op, syscall.EINVAL, "this CQ was made by rdma_create_qp and goes with rdma_destroy_qp")
 	}
-	c.provider.forget(unsafe.Pointer(c.c)) // before its address can be reused
-	if err := check(op, int(C.core_destroy_cq(c.provider.c, c.c))); err != nil {
-		c.provider.remember(unsafe.Pointer(c.c), c)
+	err := c.provider.destroy(unsafe.Pointer(c.c), func() error {
+		return check(op, int(C.core_destroy_cq(c.provider.c, c.c)))
+	})
+	if err != nil {
 		return err
 	}
 	channel := c.channel

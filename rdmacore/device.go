@@ -13,7 +13,7 @@ import (
 type Device struct {
 	c        *C.struct_ibv_context
 	provider *Provider
-	async    lazyWaiter
+	async    mailbox[AsyncEvent]
 }
 
 // Devices lists the devices (rdma_get_devices(3)); none is not an error.
@@ -45,7 +45,7 @@ func (p *Provider) Devices() ([]*Device, error) {
 		p.devices.byHandle = make(map[*C.struct_ibv_context]*Device)
 	}
 	for _, context := range unsafe.Slice(list, int(count)) {
-		device := &Device{c: context, provider: p}
+		device := p.newDevice(context)
 		p.devices.known = append(p.devices.known, device)
 		p.devices.byHandle[context] = device
 	}
@@ -104,7 +104,7 @@ func (p *Provider) freeDevices() {
 	p.devices.Lock()
 	defer p.devices.Unlock()
 	for _, device := range p.devices.byHandle {
-		device.async.close()
+		device.async.waiter.close()
 		device.c = nil
 	}
 	for _, list := range p.devices.lists {

@@ -5,191 +5,58 @@ import "C"
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"syscall"
 )
 
-// errNoEvent is drain's "nothing more to read".
-var errNoEvent = errors.New("no event")
+// delivery is an event, or the failure to make one of what was read, on its way to who waits for key.
+type delivery struct {
+	key   *ID // the id; the listener of a CONNECT_REQUEST
+	event *Event
+	err   error
+}
 
-// promotion is the empty delivery: whoever gets it shall lead.
-var promotion delivery
+// awaits tells whether a delivery is one for the id.
+func (id *ID) awaits(d delivery) bool { return d.key == id }
 
-// next waits for the next event of key, or of any id.
-func (c *EventChannel) next(ctx context.Context, key *ID) (*Event, error) {
+// newEventChannel gives a channel of librdmacm its Go side.
+func (p *Provider) newEventChannel(native *C.struct_rdma_event_channel) *EventChannel {
+	c := &EventChannel{provider: p, c: native, ids: make(map[*C.struct_rdma_cm_id]*ID)}
+	c.clock, c.read = p.clock, c.readEvent
+	c.descriptor = func() (int, string) { return int(c.c.fd), "connection manager events" }
+	return c
+}
+
+// nextEvent waits for the next event of key, or with nil of any id.
+func (c *EventChannel) nextEvent(ctx context.Context, key *ID) (*Event, error) {
 	const op = "rdma_get_cm_event"
-	if c.provider.clock.Virtual() {
-		return c.nextVirtually(ctx, key)
+	what, wants := "an event of the channel", func(delivery) bool { return true }
+	if key != nil {
+		what, wants = "an event of the id", key.awaits
 	}
-	w := &waiting{key: key, got: make(chan delivery, 1)}
-	c.mu.Lock()
-	if d, ok := c.dequeue(w); ok {
-		c.mu.Unlock()
+	d, came, err := c.next(ctx, wants)
+	switch {
+	case came:
 		return d.event, d.err
-	}
-	if ctx.Err() != nil {
-		c.mu.Unlock()
-		return nil, c.gaveUp(ctx, key)
-	}
-	c.waiting = append(c.waiting, w)
-	lead := !c.led
-	c.led = true
-	c.mu.Unlock()
-
-	var d delivery
-	if !lead {
-		select {
-		case d = <-w.got:
-			lead = d == promotion
-		case <-ctx.Done():
-		}
-	}
-	var failure error
-	if lead {
-		failure = c.lead(ctx, w)
-	}
-	if d = c.leave(w, d, lead); d != promotion {
-		return d.event, d.err
-	}
-	if failure != nil {
-		return nil, failure
-	}
-	if ctx.Err() == nil {
+	case err != nil:
+		return nil, err
+	case ctx.Err() == nil:
 		return nil, closed(op, "event channel")
 	}
-	return nil, c.gaveUp(ctx, key)
+	return nil, cancelled(ctx, op, what)
 }
 
-// nextVirtually is next on a virtual clock, where every wait looks for itself and nobody leads.
-func (c *EventChannel) nextVirtually(ctx context.Context, key *ID) (*Event, error) {
-	var d delivery
-	var failure error
-	found := c.provider.clock.virtual.wait(ctx, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		failure = c.drain(func() (ok bool) {
-			d, ok = c.dequeue(&waiting{key: key})
-			return ok
-		})
-		return failure != errNoEvent
-	})
-	switch {
-	case !found:
-		return nil, c.gaveUp(ctx, key)
-	case failure != nil:
-		return nil, failure
+// readEvent is the channel's read.
+func (c *EventChannel) readEvent() (d delivery, ok bool, err error) {
+	var event C.struct_core_event
+	result := int(C.core_get_event(c.provider.c, c.c, C.bool(c.holding), &event))
+	if result == -int(syscall.EAGAIN) {
+		return d, false, errNothing
 	}
-	return d.event, d.err
-}
-
-func (c *EventChannel) gaveUp(ctx context.Context, key *ID) error {
-	what := "an event of the channel"
-	if key != nil {
-		what = "an event of the id"
+	if err := check("rdma_get_cm_event", result); err != nil {
+		return d, false, err
 	}
-	return cancelled(ctx, "rdma_get_cm_event", what)
-}
-
-// lead reads events until one has come for w, ctx ends, or reading fails.
-func (c *EventChannel) lead(ctx context.Context, w *waiting) error {
-	waiter, failure := c.watch()
-	if failure != nil {
-		return failure
-	}
-	waiter.wait(ctx, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		failure = c.drain(func() bool {
-			// Pending may have read what w wants between w's promotion and now.
-			if len(w.got) == 0 {
-				if d, ok := c.dequeue(w); ok {
-					w.got <- d
-				}
-			}
-			return len(w.got) != 0
-		})
-		return failure != errNoEvent
-	})
-	if failure == errNoEvent {
-		return nil
-	}
-	return failure
-}
-
-// leave takes w out, with what it has got (d, or what came since), and passes on the lead.
-func (c *EventChannel) leave(w *waiting, d delivery, lead bool) delivery {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at := slices.Index(c.waiting, w); at >= 0 {
-		c.waiting = slices.Delete(c.waiting, at, at+1)
-	}
-	if d == promotion {
-		select {
-		case d = <-w.got:
-			lead = lead || d == promotion
-		default:
-		}
-	}
-	if lead {
-		c.handOver()
-	}
-	return d
-}
-
-// handOver makes the first that waits the leader.
-func (c *EventChannel) handOver() {
-	c.led = false
-	for _, w := range c.waiting {
-		if len(w.got) == 0 {
-			c.led = true
-			w.got <- promotion
-			return
-		}
-	}
-}
-
-// dequeue takes the first queued event that w wants.
-func (c *EventChannel) dequeue(w *waiting) (delivery, bool) {
-	at := slices.IndexFunc(c.queue, w.wants)
-	if at < 0 {
-		return promotion, false
-	}
-	d := c.queue[at]
-	c.queue = slices.Delete(c.queue, at, at+1)
-	return d, true
-}
-
-// drain reads and delivers events until enough says so; errNoEvent when there are no more.  The caller
-// holds mu.
-func (c *EventChannel) drain(enough func() bool) error {
-	for !enough() {
-		var event C.struct_core_event
-		result := int(C.core_get_event(c.provider.c, c.c, C.bool(c.holding), &event))
-		if result == -int(syscall.EAGAIN) {
-			return errNoEvent
-		}
-		if err := check("rdma_get_cm_event", result); err != nil {
-			return err
-		}
-		if d, ok := c.resolve(&event); ok {
-			c.deliver(d)
-		}
-	}
-	return nil
-}
-
-// deliver hands d to the first that wants it.  Served is out of the list at once: it must not be promoted
-// any more, for it will not look again.
-func (c *EventChannel) deliver(d delivery) {
-	for at, w := range c.waiting {
-		if len(w.got) == 0 && w.wants(d) {
-			w.got <- d
-			c.waiting = slices.Delete(c.waiting, at, at+1)
-			return
-		}
-	}
-	c.queue = append(c.queue, d)
+	d, ok = c.resolve(&event)
+	return d, ok, nil
 }
 
 // resolve finds or makes the Go objects of an event; false when its id is gone.

@@ -64,8 +64,8 @@ func TestNames(t *testing.T) {
 	roundTrip(t, asyncNames, ParseAsyncEventType, AsyncEventType.String)
 	roundTrip(t, rejectNames, nil, rejectNames.name)
 	roundTrip(t, sidrNames, nil, sidrNames.name)
-	roundTrip(t, portStateNames, nil, portStateNames.name)
-	roundTrip(t, linkLayerNames, nil, linkLayerNames.name)
+	roundTrip(t, portStateNames, nil, PortState.String)
+	roundTrip(t, linkLayerNames, nil, LinkLayer.String)
 	roundTrip(t, gidTypeNames, nil, gidTypeNames.name)
 }
 

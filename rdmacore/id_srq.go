@@ -60,10 +60,12 @@ func (id *ID) DestroySRQ() error {
 	if srq == nil {
 		return closed(op, "SRQ")
 	}
-	if err := check(op, int(C.core_id_destroy_srq(id.native(), id.c))); err != nil {
+	err := id.channel.provider.destroy(unsafe.Pointer(srq.c), func() error {
+		return check(op, int(C.core_id_destroy_srq(id.native(), id.c)))
+	})
+	if err != nil {
 		return err
 	}
-	id.channel.provider.forget(unsafe.Pointer(srq.c))
 	srq.c, id.srq = nil, nil
 	return nil
 }

@@ -139,20 +139,3 @@ func (t AsyncEventType) String() string { return asyncNames.name(t) }
 
 // ParseAsyncEventType is the reverse of String.
 func ParseAsyncEventType(name string) (AsyncEventType, error) { return asyncNames.parse(name) }
-
-// What ports and GIDs are called in listings; ibstat(8) and the kernel's sysfs use the same words.
-var (
-	portStateNames = names[uint32]{"port state", []named[uint32]{
-		{C.IBV_PORT_NOP, "nop"}, {C.IBV_PORT_DOWN, "down"}, {C.IBV_PORT_INIT, "init"},
-		{C.IBV_PORT_ARMED, "armed"}, {C.IBV_PORT_ACTIVE, "active"},
-		{C.IBV_PORT_ACTIVE_DEFER, "active deferred"},
-	}}
-	linkLayerNames = names[uint32]{"link layer", []named[uint32]{
-		{C.IBV_LINK_LAYER_UNSPECIFIED, "unspecified"},
-		{C.IBV_LINK_LAYER_INFINIBAND, "InfiniBand"}, {C.IBV_LINK_LAYER_ETHERNET, "Ethernet"},
-	}}
-	gidTypeNames = names[uint32]{"GID type", []named[uint32]{
-		{C.IBV_GID_TYPE_IB, "IB"}, {C.IBV_GID_TYPE_ROCE_V1, "RoCE v1"},
-		{C.IBV_GID_TYPE_ROCE_V2, "RoCE v2"},
-	}}
-)

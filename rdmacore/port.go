@@ -13,10 +13,10 @@ import (
 // Port is one port of a device (ibv_query_port(3)).
 type Port struct {
 	Number    int
-	State     string // "active", "down", "init", "armed"
-	LinkLayer string // "Ethernet", "InfiniBand"
-	ActiveMTU int    // bytes
-	MaxMTU    int    // bytes
+	State     PortState
+	LinkLayer LinkLayer
+	ActiveMTU int // bytes
+	MaxMTU    int // bytes
 	LID       int
 	MaxMsg    uint32  // bytes
 	RateGbps  float64 // Gbit/s, nominal, width times speed
@@ -65,8 +65,8 @@ func (d *Device) port(number int, gids []C.struct_core_gid) (Port, error) {
 	}
 	port := Port{
 		Number:    number,
-		State:     portStateNames.name(uint32(c.state)),
-		LinkLayer: linkLayerNames.name(uint32(c.link_layer)),
+		State:     PortState(c.state),
+		LinkLayer: LinkLayer(c.link_layer),
 		ActiveMTU: mtuBytes(uint32(c.active_mtu)),
 		MaxMTU:    mtuBytes(uint32(c.max_mtu)),
 		LID:       int(c.lid),
@@ -155,7 +155,7 @@ func (d *Device) Address() (netip.Addr, error) {
 	}
 	var six netip.Addr
 	for _, port := range ports {
-		if port.State != "active" {
+		if port.State != PortActive {
 			continue
 		}
 		for _, address := range port.Addresses() {

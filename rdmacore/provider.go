@@ -6,6 +6,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,8 +19,9 @@ type Provider struct {
 	name  string
 	clock *Clock
 
-	// objects finds the Go object of a QP or CQ that an asynchronous event names.  Its lock is also
-	// held while such an event is fetched, so that the address cannot have been reused meanwhile.
+	// objects finds the Go object of a QP, CQ or SRQ that an asynchronous event names.  Its lock is also
+	// held while such an event is fetched, so that the address cannot have been reused meanwhile.  It is taken
+	// after a device's async.mu, and nothing else is while it is held.
 	objects struct {
 		sync.Mutex
 		known map[uintptr]any
@@ -133,8 +135,39 @@ func (p *Provider) remember(handle unsafe.Pointer, object any) {
 	p.objects.Unlock()
 }
 
+// forget is for what ends here whatever the provider says: its asynchronous events go with it.
 func (p *Provider) forget(handle unsafe.Pointer) {
 	p.objects.Lock()
+	object := p.objects.known[uintptr(handle)]
 	delete(p.objects.known, uintptr(handle))
 	p.objects.Unlock()
+	p.discard(object)
+}
+
+// destroy is for what may be in use: destroy frees the object, and if it does, that is forgotten.  No event is read
+// meanwhile, for it would have to be kept or dropped according to what comes of it.
+func (p *Provider) destroy(handle unsafe.Pointer, destroy func() error) error {
+	p.objects.Lock()
+	object := p.objects.known[uintptr(handle)]
+	err := destroy()
+	if err == nil {
+		delete(p.objects.known, uintptr(handle))
+	}
+	p.objects.Unlock()
+	if err == nil {
+		p.discard(object)
+	}
+	return err
+}
+
+// discard drops the events that were read of an object that is known no more, as the kernel does with those that
+// were not.
+func (p *Provider) discard(object any) {
+	p.devices.Lock()
+	defer p.devices.Unlock()
+	for _, device := range p.devices.byHandle {
+		device.async.mu.Lock()
+		device.async.queue = slices.DeleteFunc(device.async.queue, func(e AsyncEvent) bool { return e.of(object) })
+		device.async.mu.Unlock()
+	}
 }

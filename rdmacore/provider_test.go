@@ -67,9 +67,9 @@ func TestDevice(t *testing.T) {
 	}
 	ports, err := device.Ports()
 	must(t, err)
-	active := slices.IndexFunc(ports, func(port Port) bool { return port.State == "active" })
+	active := slices.IndexFunc(ports, func(port Port) bool { return port.State == PortActive })
 	port := ports[active]
-	if port.LinkLayer == "" || port.ActiveMTU < 256 || port.MaxMTU < port.ActiveMTU || len(port.GIDs) == 0 ||
+	if port.LinkLayer == LinkLayerUnspecified || port.ActiveMTU < 256 || port.MaxMTU < port.ActiveMTU || len(port.GIDs) == 0 ||
 		port.RateGbps <= 0 {
 		t.Errorf("%+v", port)
 	}

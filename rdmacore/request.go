@@ -48,7 +48,7 @@ func (id *ID) GetRequest(ctx context.Context) (*ID, error) {
 
 // takeRequest takes a request that is there.  mu is held.
 func (id *ID) takeRequest(op string) (child *ID, done bool, err error) {
-	if d, ok := id.channel.dequeue(&waiting{key: id}); ok {
+	if d, ok := id.channel.dequeue(id.awaits); ok {
 		switch {
 		case d.event == nil:
 			return nil, true, d.err

@@ -113,10 +113,10 @@ func (s *SRQ) Destroy() error {
 		return fail(op, syscall.EINVAL, "this SRQ is its id's; rdma_destroy_srq frees it")
 	}
 	p := s.pd.device.provider
-	if err := check(op, int(C.core_destroy_srq(p.c, s.c))); err != nil {
+	err := p.destroy(unsafe.Pointer(s.c), func() error { return check(op, int(C.core_destroy_srq(p.c, s.c))) })
+	if err != nil {
 		return err
 	}
-	p.forget(unsafe.Pointer(s.c))
 	s.c = nil
 	return nil
 }

@@ -44,8 +44,9 @@ func (p *Provider) newSyncID(native *C.struct_rdma_cm_id, ps PortSpace, listener
 }
 
 func (p *Provider) privateChannel(id *ID) *EventChannel {
-	return &EventChannel{provider: p, c: id.c.channel, private: true,
-		ids: map[*C.struct_rdma_cm_id]*ID{id.c: id}}
+	c := p.newEventChannel(id.c.channel)
+	c.private, c.ids[id.c] = true, id
+	return c
 }
 
 // retire ends the Go side of a private channel, which librdmacm has freed.
@@ -130,7 +131,7 @@ func (id *ID) Await(ctx context.Context, started error) error {
 // takeCompletion takes the event that ends the pending call.  Events that were read before the id became
 // synchronous come first.  mu is held.
 func (id *ID) takeCompletion() int {
-	if d, ok := id.channel.dequeue(&waiting{key: id}); ok && d.event != nil {
+	if d, ok := id.channel.dequeue(id.awaits); ok && d.event != nil {
 		id.completed, id.pending = d.event, ""
 		return d.event.syncResult()
 	}

@@ -103,8 +103,8 @@ func capabilities(device *rdmacore.Device) ([]string, error) {
 func describePort(port rdmacore.Port) portRow {
 	row := portRow{
 		Number:    port.Number,
-		State:     port.State,
-		LinkLayer: port.LinkLayer,
+		State:     port.State.String(),
+		LinkLayer: port.LinkLayer.String(),
 		RateGbps:  port.RateGbps,
 		ActiveMTU: port.ActiveMTU,
 		MaxMTU:    port.MaxMTU,

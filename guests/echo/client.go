@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	rdma "rdmarun/guests/sdk/go"
@@ -63,7 +64,7 @@ func (s *server) echo(ep *rdma.EP, places *rdma.Region) error {
 		}
 		for i := range wcs[:n] {
 			if err := s.answer(ep, places, &wcs[i]); err != nil {
-				return err
+				return explain(ep, err)
 			}
 		}
 		if silent += look; n > 0 {
@@ -76,6 +77,15 @@ func (s *server) echo(ep *rdma.EP, places *rdma.Region) error {
 			return errors.New("the client says nothing and does not leave")
 		}
 	}
+}
+
+// explain adds to a failure what the device says of the endpoint's QP, if anything.
+func explain(ep *rdma.EP, err error) error {
+	event, none := ep.WaitAsync(look)
+	if none != nil || event.QP != ep.QP.Handle {
+		return err
+	}
+	return fmt.Errorf("%w after %s", err, event.Type)
 }
 
 // leaves tells whether the client has disconnected.

@@ -26,7 +26,7 @@ typedef uint32_t rdmarun_handle;
 #define RDMARUN_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 #define RDMARUN_ABI_VERSION 0x10004 /* major << 16 | minor */
-#define RDMARUN_ABI_HASH 0xb3040b7bu
+#define RDMARUN_ABI_HASH 0x14732642u
 
 /* Port spaces. */
 enum rdmarun_port_space {
@@ -79,6 +79,48 @@ enum rdmarun_cm_event_type {
 	RDMARUN_EVENT_ADDRINFO_RESOLVED = 16,
 	RDMARUN_EVENT_ADDRINFO_ERROR = 17,
 	RDMARUN_EVENT_USER = 18,
+};
+
+/* Types of asynchronous event. */
+enum rdmarun_async_event_type {
+	RDMARUN_ASYNC_CQ_ERR = 0,
+	RDMARUN_ASYNC_QP_FATAL = 1,
+	RDMARUN_ASYNC_QP_REQ_ERR = 2,
+	RDMARUN_ASYNC_QP_ACCESS_ERR = 3,
+	RDMARUN_ASYNC_COMM_EST = 4,
+	RDMARUN_ASYNC_SQ_DRAINED = 5,
+	RDMARUN_ASYNC_PATH_MIG = 6,
+	RDMARUN_ASYNC_PATH_MIG_ERR = 7,
+	RDMARUN_ASYNC_DEVICE_FATAL = 8,
+	RDMARUN_ASYNC_PORT_ACTIVE = 9,
+	RDMARUN_ASYNC_PORT_ERR = 10,
+	RDMARUN_ASYNC_LID_CHANGE = 11,
+	RDMARUN_ASYNC_PKEY_CHANGE = 12,
+	RDMARUN_ASYNC_SM_CHANGE = 13,
+	RDMARUN_ASYNC_SRQ_ERR = 14,
+	RDMARUN_ASYNC_SRQ_LIMIT_REACHED = 15,
+	RDMARUN_ASYNC_QP_LAST_WQE_REACHED = 16,
+	RDMARUN_ASYNC_CLIENT_REREGISTER = 17,
+	RDMARUN_ASYNC_GID_CHANGE = 18,
+	RDMARUN_ASYNC_WQ_FATAL = 19,
+	RDMARUN_ASYNC_DEVICE_SPEED_CHANGE = 20,
+};
+
+/* States of a port. */
+enum rdmarun_port_state {
+	RDMARUN_PORT_NOP = 0,
+	RDMARUN_PORT_DOWN = 1,
+	RDMARUN_PORT_INIT = 2,
+	RDMARUN_PORT_ARMED = 3,
+	RDMARUN_PORT_ACTIVE = 4,
+	RDMARUN_PORT_ACTIVE_DEFER = 5,
+};
+
+/* What a port's link is. */
+enum rdmarun_link_layer {
+	RDMARUN_LINK_LAYER_UNSPECIFIED = 0,
+	RDMARUN_LINK_LAYER_INFINIBAND = 1,
+	RDMARUN_LINK_LAYER_ETHERNET = 2,
 };
 
 /* What may be done with a memory region; local reads always may. */
@@ -778,6 +820,49 @@ struct rdmarun_device_attr {
 	uint64_t max_dm_size;
 };
 
+/*
+ * What happened to an object of the guest's, a port or a device (ibv_async_event), acknowledged
+ * already.
+ */
+struct rdmarun_async_event {
+	/* size of this struct as the guest knows it, set before the call */
+	uint32_t struct_size;
+	/* enum rdmarun_async_event_type */
+	uint32_t event;
+	/* events of a QP: the QP; else 0 */
+	rdmarun_handle qp;
+	/* events of a CQ: the CQ; else 0 */
+	rdmarun_handle cq;
+	/* events of a shared receive queue: the queue; else 0 */
+	rdmarun_handle srq;
+	/* events of a port: its number; else 0 */
+	uint32_t port;
+};
+
+/* A port of a device (ibv_port_attr). */
+struct rdmarun_port_attr {
+	/* size of this struct as the guest knows it, set before the call */
+	uint32_t struct_size;
+	/* enum rdmarun_port_state */
+	uint32_t state;
+	/* enum rdmarun_link_layer */
+	uint32_t link_layer;
+	/* in bytes */
+	uint32_t active_mtu;
+	/* in bytes */
+	uint32_t max_mtu;
+	/* of a message, in bytes */
+	uint32_t max_msg_sz;
+	/* local identifier, of InfiniBand */
+	uint32_t lid;
+	/* entries of the GID table in use */
+	uint32_t gids;
+	/* nominal, width times speed, in Mbit/s */
+	uint32_t rate;
+	/* 0 */
+	uint32_t reserved;
+};
+
 /* A completion (ibv_wc, byte for byte). */
 struct rdmarun_wc {
 	/* that of the work request */
@@ -1058,6 +1143,24 @@ RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, reserved) == 214, 
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, phys_port_cnt_ex) == 216, "offset of device_attr.phys_port_cnt_ex");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_tso) == 220, "offset of device_attr.max_tso");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_device_attr, max_dm_size) == 224, "offset of device_attr.max_dm_size");
+RDMARUN_ASSERT(sizeof(struct rdmarun_async_event) == 24, "size of async_event");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, struct_size) == 0, "offset of async_event.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, event) == 4, "offset of async_event.event");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, qp) == 8, "offset of async_event.qp");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, cq) == 12, "offset of async_event.cq");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, srq) == 16, "offset of async_event.srq");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_async_event, port) == 20, "offset of async_event.port");
+RDMARUN_ASSERT(sizeof(struct rdmarun_port_attr) == 40, "size of port_attr");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, struct_size) == 0, "offset of port_attr.struct_size");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, state) == 4, "offset of port_attr.state");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, link_layer) == 8, "offset of port_attr.link_layer");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, active_mtu) == 12, "offset of port_attr.active_mtu");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, max_mtu) == 16, "offset of port_attr.max_mtu");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, max_msg_sz) == 20, "offset of port_attr.max_msg_sz");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, lid) == 24, "offset of port_attr.lid");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, gids) == 28, "offset of port_attr.gids");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, rate) == 32, "offset of port_attr.rate");
+RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_port_attr, reserved) == 36, "offset of port_attr.reserved");
 RDMARUN_ASSERT(sizeof(struct rdmarun_wc) == 48, "size of wc");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, wr_id) == 0, "offset of wc.wr_id");
 RDMARUN_ASSERT(__builtin_offsetof(struct rdmarun_wc, status) == 8, "offset of wc.status");
@@ -1769,6 +1872,24 @@ int32_t rdmarun_query_pkey(rdmarun_handle ep, uint32_t port, uint32_t index);
  */
 RDMARUN_IMPORT(get_pkey_index)
 int32_t rdmarun_get_pkey_index(rdmarun_handle ep, uint32_t port, uint32_t pkey);
+
+/*
+ * Waits for an asynchronous event and takes it (ibv_get_async_event(3), ibv_ack_async_event(3)):
+ * one of the guest's own QPs, CQs and shared receive queues, of a port, or of the device. Those of
+ * an object go with it. The device tells of a port and of itself once in a process, to one of those
+ * that wait for it: of several guests one gets the event. ETIMEDOUT: no event came in time.
+ * ECANCELED: the guest was asked to stop. ENODEV: there is no device, or the endpoint is not on
+ * one.
+ */
+RDMARUN_IMPORT(wait_async)
+int32_t rdmarun_wait_async(rdmarun_handle ep, struct rdmarun_async_event *event, int64_t timeout_ns);
+
+/*
+ * Writes what a port of a device is (ibv_query_port(3)). EINVAL: the device has no such port.
+ * ENODEV: there is no device, or the endpoint is not on one. EIO: it was removed.
+ */
+RDMARUN_IMPORT(query_port)
+int32_t rdmarun_query_port(rdmarun_handle ep, uint32_t port, struct rdmarun_port_attr *attr);
 
 
 #ifdef __cplusplus

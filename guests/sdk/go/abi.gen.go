@@ -8,7 +8,7 @@ import "structs"
 const ABIVersion = 0x10004
 
 // ABIHash changes with every function, struct and constant of the ABI.
-const ABIHash = 0xb3040b7b
+const ABIHash = 0x14732642
 
 // Handle names an object of this guest's to the host.  0 is none.
 type Handle uint32
@@ -170,6 +170,132 @@ func (v EventType) String() string {
 		return "USER"
 	}
 	return unnamed("cm_event_type", uint32(v))
+}
+
+// AsyncEventType: types of asynchronous event.
+type AsyncEventType uint32
+
+const (
+	AsyncCQErr             AsyncEventType = 0
+	AsyncQPFatal           AsyncEventType = 1
+	AsyncQPReqErr          AsyncEventType = 2
+	AsyncQPAccessErr       AsyncEventType = 3
+	AsyncCommEst           AsyncEventType = 4
+	AsyncSQDrained         AsyncEventType = 5
+	AsyncPathMig           AsyncEventType = 6
+	AsyncPathMigErr        AsyncEventType = 7
+	AsyncDeviceFatal       AsyncEventType = 8
+	AsyncPortActive        AsyncEventType = 9
+	AsyncPortErr           AsyncEventType = 10
+	AsyncLIDChange         AsyncEventType = 11
+	AsyncPkeyChange        AsyncEventType = 12
+	AsyncSMChange          AsyncEventType = 13
+	AsyncSRQErr            AsyncEventType = 14
+	AsyncSRQLimitReached   AsyncEventType = 15
+	AsyncQPLastWQEReached  AsyncEventType = 16
+	AsyncClientReregister  AsyncEventType = 17
+	AsyncGIDChange         AsyncEventType = 18
+	AsyncWQFatal           AsyncEventType = 19
+	AsyncDeviceSpeedChange AsyncEventType = 20
+)
+
+func (v AsyncEventType) String() string {
+	switch v {
+	case 0:
+		return "CQ_ERR"
+	case 1:
+		return "QP_FATAL"
+	case 2:
+		return "QP_REQ_ERR"
+	case 3:
+		return "QP_ACCESS_ERR"
+	case 4:
+		return "COMM_EST"
+	case 5:
+		return "SQ_DRAINED"
+	case 6:
+		return "PATH_MIG"
+	case 7:
+		return "PATH_MIG_ERR"
+	case 8:
+		return "DEVICE_FATAL"
+	case 9:
+		return "PORT_ACTIVE"
+	case 10:
+		return "PORT_ERR"
+	case 11:
+		return "LID_CHANGE"
+	case 12:
+		return "PKEY_CHANGE"
+	case 13:
+		return "SM_CHANGE"
+	case 14:
+		return "SRQ_ERR"
+	case 15:
+		return "SRQ_LIMIT_REACHED"
+	case 16:
+		return "QP_LAST_WQE_REACHED"
+	case 17:
+		return "CLIENT_REREGISTER"
+	case 18:
+		return "GID_CHANGE"
+	case 19:
+		return "WQ_FATAL"
+	case 20:
+		return "DEVICE_SPEED_CHANGE"
+	}
+	return unnamed("async_event_type", uint32(v))
+}
+
+// PortState: states of a port.
+type PortState uint32
+
+const (
+	PortNop         PortState = 0
+	PortDown        PortState = 1
+	PortInit        PortState = 2
+	PortArmed       PortState = 3
+	PortActive      PortState = 4
+	PortActiveDefer PortState = 5
+)
+
+func (v PortState) String() string {
+	switch v {
+	case 0:
+		return "NOP"
+	case 1:
+		return "DOWN"
+	case 2:
+		return "INIT"
+	case 3:
+		return "ARMED"
+	case 4:
+		return "ACTIVE"
+	case 5:
+		return "ACTIVE_DEFER"
+	}
+	return unnamed("port_state", uint32(v))
+}
+
+// LinkLayer: what a port's link is.
+type LinkLayer uint32
+
+const (
+	LinkLayerUnspecified LinkLayer = 0
+	LinkLayerInfiniBand  LinkLayer = 1
+	LinkLayerEthernet    LinkLayer = 2
+)
+
+func (v LinkLayer) String() string {
+	switch v {
+	case 0:
+		return "UNSPECIFIED"
+	case 1:
+		return "INFINIBAND"
+	case 2:
+		return "ETHERNET"
+	}
+	return unnamed("link_layer", uint32(v))
 }
 
 // Access: what may be done with a memory region; local reads always may.
@@ -1093,6 +1219,33 @@ type DeviceAttr struct {
 	PhysicalPortsEx         uint32 // ports, where they are more than phys_port_cnt can count
 	MaxTSO                  uint32 // bytes of a message that it segments
 	MaxDMSize               uint64 // bytes of its own memory
+}
+
+// AsyncEvent: What happened to an object of the guest's, a port or a device (ibv_async_event),
+// acknowledged already.
+type AsyncEvent struct {
+	_          structs.HostLayout
+	StructSize uint32 // size of this struct as the guest knows it, set before the call
+	Type       AsyncEventType
+	QP         Handle // events of a QP: the QP; else 0
+	CQ         Handle // events of a CQ: the CQ; else 0
+	SRQ        Handle // events of a shared receive queue: the queue; else 0
+	Port       uint32 // events of a port: its number; else 0
+}
+
+// PortAttr: A port of a device (ibv_port_attr).
+type PortAttr struct {
+	_          structs.HostLayout
+	StructSize uint32 // size of this struct as the guest knows it, set before the call
+	State      PortState
+	LinkLayer  LinkLayer
+	ActiveMTU  uint32 // in bytes
+	MaxMTU     uint32 // in bytes
+	MaxMsgSize uint32 // of a message, in bytes
+	LID        uint32 // local identifier, of InfiniBand
+	GIDs       uint32 // entries of the GID table in use
+	Rate       uint32 // nominal, width times speed, in Mbit/s
+	_          uint32
 }
 
 // WC: A completion (ibv_wc, byte for byte).

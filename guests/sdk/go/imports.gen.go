@@ -481,43 +481,43 @@ func abiJoinMulticastEx(ep Handle, group *Address, joinFlags JoinFlags, tag int6
 //go:noescape
 func abiLeaveMulticast(ep Handle, group *Address) int32
 
-// abiCreateSrq: Makes a shared receive queue (ibv_create_srq(3)): its receives go to whichever of
+// abiCreateSRQ: Makes a shared receive queue (ibv_create_srq(3)): its receives go to whichever of
 // its QPs gets the next message. srq_limit is ignored.
 //
 //go:wasmimport rdma create_srq
 //go:noescape
-func abiCreateSrq(pd Handle, attr *SRQAttr) int32
+func abiCreateSRQ(pd Handle, attr *SRQAttr) int32
 
-// abiQuerySrq: Writes the sizes that were granted, and the limit while it is armed
+// abiQuerySRQ: Writes the sizes that were granted, and the limit while it is armed
 // (ibv_query_srq(3)).
 //
 //go:wasmimport rdma query_srq
 //go:noescape
-func abiQuerySrq(srq Handle, attr *SRQAttr) int32
+func abiQuerySRQ(srq Handle, attr *SRQAttr) int32
 
-// abiArmSrq: Asks for SRQ_LIMIT_REACHED when fewer receives are left (ibv_modify_srq(3)).
+// abiArmSRQ: Asks for SRQ_LIMIT_REACHED when fewer receives are left (ibv_modify_srq(3)).
 //
 //go:wasmimport rdma arm_srq
 //go:noescape
-func abiArmSrq(srq Handle, srqLimit uint32) int32
+func abiArmSRQ(srq Handle, srqLimit uint32) int32
 
-// abiResizeSrq: Makes room for so many receives (ibv_modify_srq(3)).
+// abiResizeSRQ: Makes room for so many receives (ibv_modify_srq(3)).
 //
 //go:wasmimport rdma resize_srq
 //go:noescape
-func abiResizeSrq(srq Handle, maxWR uint32) int32
+func abiResizeSRQ(srq Handle, maxWR uint32) int32
 
-// abiPostSrqRecv: Posts receives to a shared queue (ibv_post_srq_recv(3)), otherwise as post_recv.
+// abiPostSRQRecv: Posts receives to a shared queue (ibv_post_srq_recv(3)), otherwise as post_recv.
 //
 //go:wasmimport rdma post_srq_recv
 //go:noescape
-func abiPostSrqRecv(srq Handle, wrs *RecvWR, count uint32, sges *SGE, numSGEs uint32, posted *uint64) int32
+func abiPostSRQRecv(srq Handle, wrs *RecvWR, count uint32, sges *SGE, numSGEs uint32, posted *uint64) int32
 
-// abiDestroySrq: Destroys a shared receive queue (ibv_destroy_srq(3)).
+// abiDestroySRQ: Destroys a shared receive queue (ibv_destroy_srq(3)).
 //
 //go:wasmimport rdma destroy_srq
 //go:noescape
-func abiDestroySrq(srq Handle) int32
+func abiDestroySRQ(srq Handle) int32
 
 // abiCreateAH: Makes an address handle, which says where datagrams go (ibv_create_ah(3)): of
 // ESTABLISHED or MULTICAST_JOIN, for example.
@@ -663,3 +663,18 @@ func abiQueryPkey(ep Handle, port uint32, index uint32) int32
 //go:wasmimport rdma get_pkey_index
 //go:noescape
 func abiGetPkeyIndex(ep Handle, port uint32, pkey uint32) int32
+
+// abiWaitAsync: Waits for an asynchronous event and takes it (ibv_get_async_event(3),
+// ibv_ack_async_event(3)): one of the guest's own QPs, CQs and shared receive queues, of a port, or
+// of the device. Those of an object go with it. The device tells of a port and of itself once in a
+// process, to one of those that wait for it: of several guests one gets the event.
+//
+//go:wasmimport rdma wait_async
+//go:noescape
+func abiWaitAsync(ep Handle, event *AsyncEvent, timeoutNS int64) int32
+
+// abiQueryPort: Writes what a port of a device is (ibv_query_port(3)).
+//
+//go:wasmimport rdma query_port
+//go:noescape
+func abiQueryPort(ep Handle, port uint32, attr *PortAttr) int32

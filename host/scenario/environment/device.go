@@ -52,12 +52,12 @@ func port(found *record.Device, ports []rdmacore.Port) {
 	}
 	chosen := &ports[0]
 	for i := range ports {
-		if ports[i].State == "active" {
+		if ports[i].State == rdmacore.PortActive {
 			chosen = &ports[i]
 			break
 		}
 	}
-	found.LinkLayer, found.RateGbps, found.MTU = chosen.LinkLayer, chosen.RateGbps, chosen.ActiveMTU
+	found.LinkLayer, found.RateGbps, found.MTU = chosen.LinkLayer.String(), chosen.RateGbps, chosen.ActiveMTU
 	found.Netdev = chosen.Netdev
 }
 

@@ -89,7 +89,7 @@ func TestSoftDevice(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	choice := record.Device{}
-	if port(&choice, []rdmacore.Port{{State: "down", ActiveMTU: 1}, {State: "active", ActiveMTU: 2}}); choice.MTU != 2 {
+	if port(&choice, []rdmacore.Port{{State: rdmacore.PortDown, ActiveMTU: 1}, {State: rdmacore.PortActive, ActiveMTU: 2}}); choice.MTU != 2 {
 		t.Error("a port that is down was chosen")
 	}
 }

@@ -27,7 +27,6 @@ func (l *Lab) breakDevice(action rdmacore.FaultAction) (*Fault, error) {
 // returned gives the roles what they had at their beginning on the device that is back: it is a new one, and
 // what is of the old one is of no use any more.
 func (l *Lab) returned() error {
-	l.drainAsync() // what the old device said last
 	for _, role := range l.roles {
 		if role.dead {
 			continue
@@ -44,12 +43,7 @@ func (r *Role) reopen() error {
 	if err != nil {
 		return err
 	}
-	for i := range r.lab.async {
-		if r.lab.async[i].device == r.device {
-			r.lab.async[i].device = device // so that the role still finds it
-		}
-	}
-	r.device = device
+	r.moveTo(device)
 	if r.guest != nil {
 		return nil
 	}

@@ -40,6 +40,7 @@ func (r *Role) Adopt(name string, id *rdmacore.ID) *Endpoint {
 	endpoint := &Endpoint{Name: name, Role: r, id: id}
 	endpoint.release = r.later("endpoint "+name, id.DestroyEP)
 	r.living = append(r.living, endpoint)
+	r.lab.owners.add(id, r)
 	return endpoint
 }
 
@@ -85,13 +86,21 @@ func (e *Endpoint) QP() (*rdmacore.QP, error) {
 	}
 }
 
-// Destroy frees the endpoint before the end of the case.  Completions that nobody polled are kept in
-// mind for the leftover check.
+// Destroy frees the endpoint before the end of the case.  Completions that nobody polled, and events that nobody
+// waited for, are kept in mind for the leftover check.
 func (e *Endpoint) Destroy() error {
-	e.Role.lab.lost = append(e.Role.lab.lost, e.leftovers()...)
+	l := e.Role.lab
+	l.lost = append(l.lost, e.leftovers()...)
+	l.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id })
+	e.gone()
+	return e.release.now()
+}
+
+// gone has the endpoint live no more.
+func (e *Endpoint) gone() {
 	e.destroyed = true
 	e.Role.living = slices.DeleteFunc(e.Role.living, func(other *Endpoint) bool { return other == e })
-	return e.release.now()
+	e.Role.lab.owners.remove(e.id)
 }
 
 // DestroyID destroys the id alone, as rdma_destroy_id(3) does: not while it has a queue pair.
@@ -99,14 +108,16 @@ func (e *Endpoint) DestroyID() error {
 	if err := e.id.Destroy(); err != nil {
 		return err
 	}
-	e.destroyed, e.release.done = true, true
-	e.Role.living = slices.DeleteFunc(e.Role.living, func(other *Endpoint) bool { return other == e })
+	e.release.done = true
+	e.gone()
 	return nil
 }
 
-// DestroyQP destroys the queue pair.  Completions that nobody polled are kept in mind.
+// DestroyQP destroys the queue pair.  What nobody polled or waited for is kept in mind.
 func (e *Endpoint) DestroyQP() error {
-	e.Role.lab.lost = append(e.Role.lab.lost, e.leftovers()...)
+	l := e.Role.lab
+	l.lost = append(l.lost, e.leftovers()...)
+	l.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id && event.SRQ == nil })
 	return e.id.DestroyQP()
 }
 

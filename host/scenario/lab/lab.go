@@ -70,8 +70,9 @@ type Lab struct {
 	traffic  map[rdmacore.Opcode]*Traffic
 	frees    []*free
 	faults   map[string]*Fault
-	async    []asyncEvent
-	// lost collects completions that were still on a queue when a step destroyed it.
+	owners   owners
+	// lost collects completions that were still on a queue when a step destroyed it, and asynchronous events that
+	// nobody had waited for.
 	lost []string
 }
 
@@ -104,8 +105,7 @@ func New(config Config) (*Lab, error) {
 		l.roles = append(l.roles, role)
 		l.byName[role.Name] = role
 	}
-	l.drainAsync() // what came before is no leftover of this case
-	l.async = nil
+	l.asyncLeftovers() // what came before is no leftover of this case
 	return l, nil
 }
 

@@ -56,6 +56,7 @@ func made[T any](r *Role, k kind, native T, destroy func() error, err error) (*O
 	}
 	o := &Object[T]{role: r, kind: k, native: native, destroy: destroy}
 	o.release = r.later(k.what, destroy)
+	r.lab.owners.add(native, r)
 	return o, nil
 }
 
@@ -70,9 +71,15 @@ func (o *Object[T]) Native() T { return o.native }
 
 // Free frees the object before the end of the case, unless something still uses it.
 func (o *Object[T]) Free() error {
-	err := o.destroy()
-	o.release.done = o.release.done || err == nil
-	return err
+	l := o.role.lab
+	undo := l.lose(o.concerns)
+	if err := o.destroy(); err != nil {
+		undo()
+		return err
+	}
+	o.release.done = true
+	l.owners.remove(o.native)
+	return nil
 }
 
 // FreeFirst lets the object be freed before everything that was made until now: it uses some of that.

@@ -32,7 +32,7 @@ func (c RoleConfig) addressOf(device *rdmacore.Device) (netip.Addr, error) {
 	if c.GID != "" {
 		return c.addressOfGID(device, wanted)
 	}
-	if port := wanted[0]; port.State != "active" {
+	if port := wanted[0]; port.State != rdmacore.PortActive {
 		return netip.Addr{}, fmt.Errorf("port %d of %s is %s", port.Number, device.Name(), port.State)
 	}
 	return firstAddress(device, wanted[0])

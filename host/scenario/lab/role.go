@@ -18,6 +18,8 @@ type Role struct {
 	Index   int
 	lab     *Lab
 	device  *rdmacore.Device
+	former  []*rdmacore.Device // that were removed, the oldest first
+	waits   []*asyncWait       // for the device
 	address netip.Addr
 	cpus    []int
 	// files is the root of the file system, port the one that counts; began are the counters at the beginning.

@@ -24,7 +24,7 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 	}
 	iwarp, roce := device.IWARP(), false
 	for _, port := range ports {
-		roce = roce || port.LinkLayer == "Ethernet" && !iwarp
+		roce = roce || port.LinkLayer == rdmacore.LinkLayerEthernet && !iwarp
 	}
 	name, soft := device.Name(), provider.Name() == "soft"
 	guests := make(map[string]any)

@@ -28,7 +28,7 @@ func operations() map[string]string {
 		"Device.Attr":          "query_device",
 		"Device.CreateCQ":      "create_cq",
 		"Device.GUID":          "query_device",
-		"Device.GetAsyncEvent": "wait_async", "Device.Ports": "query_port",
+		"Device.GetAsyncEvent": "wait_async", "Device.WaitAsyncEvent": "wait_async", "Device.Ports": "query_port",
 		"Event.Ack":             "ack_event",
 		"EventChannel.CreateEP": "create_ep", "EventChannel.CreateID": "create_id", "EventChannel.GetEvent": "get_event",
 		"EventChannel.HoldEvents": "hold_events", "EventChannel.Wait": "wait_event",
@@ -65,9 +65,9 @@ func withoutVerb() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
+		goOnly: "AddrInfo.EP AsyncEvent.OfObject MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held EventChannel.Provider ID.Await ID.Channel ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
-		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending " +
+		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending Device.PendingAsyncEvents " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
 		guest:    "QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",

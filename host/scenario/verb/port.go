@@ -63,8 +63,8 @@ func queryPort(_ context.Context, call *Call) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return Outcome{
-		Fields:  []any{port.State, port.LinkLayer, port.ActiveMTU, port.MaxMTU, int(port.MaxMsg), port.LID, len(port.GIDs)},
-		Summary: func() string { return port.State },
+		Fields:  []any{port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, int(port.MaxMsg), port.LID, len(port.GIDs)},
+		Summary: port.State.String,
 	}, nil
 }
 

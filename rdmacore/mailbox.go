@@ -1,0 +1,216 @@
+package rdmacore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// errNothing is read's "nothing more to read".
+var errNothing = errors.New("nothing to read")
+
+// mailbox hands out what comes on one descriptor to any number of goroutines, each of which wants its part.  One
+// of them, the leader, reads the descriptor and hands things to the others; when it leaves, another one leads.
+// What nobody wants yet is kept, in order.
+//
+// On a virtual clock every wait looks for itself and nobody leads.
+type mailbox[T any] struct {
+	clock *Clock
+	// descriptor tells what to wait on, and what it is called in errors.
+	descriptor func() (fd int, name string)
+	// read takes the next thing from the descriptor, with mu held: false for one that is for nobody any more,
+	// errNothing when there is none.
+	read   func() (item T, ok bool, err error)
+	waiter lazyWaiter
+
+	// mu guards the rest.  It is also held from reading a thing to handing it out.
+	mu      sync.Mutex
+	queue   []T           // what nobody wanted, in order
+	waiting []*waiting[T] // in order of arrival
+	led     bool          // one of waiting reads the descriptor
+}
+
+// waiting is one call of next.
+type waiting[T any] struct {
+	wants func(T) bool
+	got   chan handed[T] // room for one
+}
+
+// handed is what one who waits is given: an item, or the lead.
+type handed[T any] struct {
+	item T
+	lead bool
+}
+
+// watch is what waits for the descriptor.
+func (m *mailbox[T]) watch() (*fdWaiter, error) { return m.waiter.get(m.clock, m.descriptor) }
+
+// next waits for the next item that wants accepts; false when ctx has ended or the descriptor is closed.  wants is
+// called by whoever reads, with mu held, and not any more when next has returned.
+func (m *mailbox[T]) next(ctx context.Context, wants func(T) bool) (item T, came bool, err error) {
+	if m.clock.Virtual() {
+		return m.nextVirtually(ctx, wants)
+	}
+	w := &waiting[T]{wants: wants, got: make(chan handed[T], 1)}
+	m.mu.Lock()
+	if item, ok := m.dequeue(wants); ok {
+		m.mu.Unlock()
+		return item, true, nil
+	}
+	if ctx.Err() != nil {
+		m.mu.Unlock()
+		return item, false, nil
+	}
+	m.waiting = append(m.waiting, w)
+	lead := !m.led
+	m.led = true
+	m.mu.Unlock()
+
+	if !lead {
+		select {
+		case h := <-w.got:
+			if !h.lead {
+				return h.item, true, nil
+			}
+			lead = true
+		case <-ctx.Done():
+		}
+	}
+	if lead {
+		err = m.lead(ctx, w)
+	}
+	if item, came = m.leave(w, lead); came {
+		return item, true, nil
+	}
+	return item, false, err
+}
+
+// nextVirtually is next on a virtual clock.
+func (m *mailbox[T]) nextVirtually(ctx context.Context, wants func(T) bool) (item T, came bool, err error) {
+	m.clock.virtual.wait(ctx, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		err = m.drain(func() bool {
+			item, came = m.dequeue(wants)
+			return came
+		})
+		return err != errNothing
+	})
+	if err == errNothing {
+		err = nil
+	}
+	return item, came, err
+}
+
+// lead reads until something has come for w, ctx ends, or reading fails.
+func (m *mailbox[T]) lead(ctx context.Context, w *waiting[T]) error {
+	waiter, failure := m.watch()
+	if failure != nil {
+		return failure
+	}
+	waiter.wait(ctx, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		failure = m.drain(func() bool {
+			// Another who does not wait (pending) may have read what w wants between w's promotion and now.
+			if len(w.got) == 0 {
+				if item, ok := m.dequeue(w.wants); ok {
+					w.got <- handed[T]{item: item}
+				}
+			}
+			return len(w.got) != 0
+		})
+		return failure != errNothing
+	})
+	if failure == errNothing {
+		return nil
+	}
+	return failure
+}
+
+// leave takes w out, with what it has got meanwhile, and passes on the lead.
+func (m *mailbox[T]) leave(w *waiting[T], lead bool) (item T, came bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := slices.Index(m.waiting, w); at >= 0 {
+		m.waiting = slices.Delete(m.waiting, at, at+1)
+	}
+	select {
+	case h := <-w.got:
+		item, came, lead = h.item, !h.lead, lead || h.lead
+	default:
+	}
+	if lead {
+		m.handOver()
+	}
+	return item, came
+}
+
+// handOver makes the first that waits the leader.
+func (m *mailbox[T]) handOver() {
+	m.led = false
+	for _, w := range m.waiting {
+		if len(w.got) == 0 {
+			m.led = true
+			w.got <- handed[T]{lead: true}
+			return
+		}
+	}
+}
+
+// dequeue takes the first queued item that wants accepts.
+func (m *mailbox[T]) dequeue(wants func(T) bool) (item T, ok bool) {
+	at := slices.IndexFunc(m.queue, wants)
+	if at < 0 {
+		return item, false
+	}
+	item = m.queue[at]
+	m.queue = slices.Delete(m.queue, at, at+1)
+	return item, true
+}
+
+// drain reads and hands out until enough says so; errNothing when there is nothing more.  The caller holds mu.
+func (m *mailbox[T]) drain(enough func() bool) error {
+	for !enough() {
+		item, ok, err := m.read()
+		if err != nil {
+			return err
+		}
+		if ok {
+			m.deliver(item)
+		}
+	}
+	return nil
+}
+
+// deliver hands an item to the first that wants it.  Served is out of the list at once: it must not be promoted
+// any more, for it will not look again.
+func (m *mailbox[T]) deliver(item T) {
+	for at, w := range m.waiting {
+		if len(w.got) == 0 && w.wants(item) {
+			w.got <- handed[T]{item: item}
+			m.waiting = slices.Delete(m.waiting, at, at+1)
+			return
+		}
+	}
+	m.queue = append(m.queue, item)
+}
+
+// pending takes all that wants accepts of what is there, without waiting: what it reads until enough says so, and
+// what was kept.
+func (m *mailbox[T]) pending(wants func(T) bool, enough func() bool) ([]T, error) {
+	err := m.drain(enough)
+	if err == errNothing {
+		err = nil
+	}
+	var taken []T
+	m.queue = slices.DeleteFunc(m.queue, func(item T) bool {
+		if !wants(item) {
+			return false
+		}
+		taken = append(taken, item)
+		return true
+	})
+	return taken, err
+}
