@@ -22,8 +22,6 @@ int core_open(const char *name, const struct core_options *options, struct core_
 /* -EBUSY while objects made through this provider live. */
 int core_close(struct core_provider *provider);
 long core_live(struct core_provider *provider, enum core_object kind);
-/* Before every function of the table that takes no object: which provider this thread means. */
-void core_select(struct core_provider *provider);
 
 /* Nanoseconds on the provider's virtual clock. */
 uint64_t core_clock_now(struct core_provider *provider);

@@ -1,50 +1,5 @@
-#include "core_ah.h"
-
-#include <stdlib.h>
-
+/* Address handles, by the numbers of core_ah_table.h. */
 #include "core_count.h"
-
-#define INDEX 0xffffffu
-#define GENERATION 0x1000000u
-
-int core_ah_table_init(struct core_ah_table *table)
-{
-	*table = (struct core_ah_table){.count = 1};
-	return -pthread_rwlock_init(&table->lock, NULL);
-}
-
-void core_ah_table_destroy(struct core_ah_table *table)
-{
-	pthread_rwlock_destroy(&table->lock);
-	free(table->slots);
-}
-
-/* A slot that is free now or new; NULL for want of memory.  The lock is held for writing. */
-static struct core_ah_slot *take_slot(struct core_ah_table *table)
-{
-	struct core_ah_slot *slot;
-
-	if (table->first_free) {
-		slot = &table->slots[table->first_free];
-		table->first_free = slot->next_free;
-		return slot;
-	}
-	if (table->count >= table->room) {
-		uint32_t room = table->room ? 2 * table->room : 16;
-		struct core_ah_slot *slots;
-
-		if (room > INDEX)
-			return NULL;
-		slots = realloc(table->slots, room * sizeof(*slots));
-		if (!slots)
-			return NULL;
-		table->slots = slots;
-		table->room = room;
-	}
-	slot = &table->slots[table->count];
-	slot->number = table->count++;
-	return slot;
-}
 
 static int insert(struct core_provider *provider, struct ibv_ah *ah, uint32_t *number)
 {
@@ -52,10 +7,9 @@ static int insert(struct core_provider *provider, struct ibv_ah *ah, uint32_t *n
 	struct core_ah_slot *slot;
 
 	pthread_rwlock_wrlock(&table->lock);
-	slot = take_slot(table);
+	slot = core_ah_table_take(table);
 	if (slot) {
 		slot->ah = ah;
-		slot->next_free = 0;
 		*number = slot->number;
 	}
 	pthread_rwlock_unlock(&table->lock);
@@ -92,7 +46,6 @@ int core_create_ah_from_wc(struct core_provider *provider, struct ibv_pd *pd, st
 int core_destroy_ah(struct core_provider *provider, struct ibv_pd *pd, uint32_t number)
 {
 	struct core_ah_table *table = &provider->address_handles;
-	struct core_ah_slot *slot;
 	struct ibv_ah *ah;
 	int result = -EINVAL;
 
@@ -100,17 +53,8 @@ int core_destroy_ah(struct core_provider *provider, struct ibv_pd *pd, uint32_t 
 	ah = core_ah_find(table, number, pd);
 	if (ah)
 		result = core_verbs_result(provider->ibv_destroy_ah(ah));
-	if (!result) {
-		slot = &table->slots[number & INDEX];
-		slot->ah = NULL;
-		slot->number += GENERATION;
-		slot->next_free = 0;
-		if (table->first_free)
-			table->slots[table->last_free].next_free = number & INDEX;
-		else
-			table->first_free = number & INDEX;
-		table->last_free = number & INDEX;
-	}
+	if (!result)
+		core_ah_table_give_back(table, number);
 	pthread_rwlock_unlock(&table->lock);
 	if (!result)
 		core_count(provider, CORE_AH, -1);

@@ -4,7 +4,13 @@
  */
 #include <string.h>
 
-#include "core_measure_wire.h"
+#include "core_measure_completion.h"
+#include "core_measure_control.h"
+#include "core_measure_idle.h"
+#include "core_measure_loops.h"
+#include "core_measure_post.h"
+#include "core_measure_verify.h"
+#include "core_measure_window.h"
 
 /* Completions between two looks at the clock, when there are always some. */
 #define LOOK_EVERY 16

@@ -1,4 +1,6 @@
 /* Specs and ends before anything is made: every knob has a meaning in what is measured, or is refused. */
+#include "core_measure_check.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "core_measure_connects.h"
+#include "core_measure_loops.h"
+#include "core_measure_window.h"
 
 struct client {
 	struct core_measure_worker *worker;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core_measure_fail.h"
+
 #define GREETING "rdmarun"
 #define CQ_ENTRIES 16
 

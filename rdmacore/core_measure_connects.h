@@ -31,6 +31,9 @@ struct core_measure_connection {
 	uint64_t number, began_ns, step_ns;
 };
 
+/* Make the channel and, passive, the listener; 0 or a negative errno with the error recorded. */
+int core_measure_connects_prepare(struct core_measure_worker *worker);
+void core_measure_connects_free(struct core_measure_worker *worker);
 void core_measure_connect_param(struct core_conn_param *param, enum core_measure_greeting greeting);
 /* Which greeting the private data of a request is, or 0. */
 int core_measure_greeting(const struct core_conn_param *param);

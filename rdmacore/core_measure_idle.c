@@ -1,7 +1,6 @@
-/* Workers with nothing to do. */
-#include <poll.h>
+#include "core_measure_idle.h"
 
-#include "core_measure_worker.h"
+#include <poll.h>
 
 /* Completion events were asked for; take those that came. */
 static int take_events(struct core_measure_worker *worker, struct ibv_comp_channel *channel)

@@ -4,7 +4,13 @@
  */
 #include <string.h>
 
-#include "core_measure_wire.h"
+#include "core_measure_completion.h"
+#include "core_measure_control.h"
+#include "core_measure_idle.h"
+#include "core_measure_loops.h"
+#include "core_measure_post.h"
+#include "core_measure_verify.h"
+#include "core_measure_window.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -289,7 +295,7 @@ INLINE int repeat(struct core_measure_worker *worker, exchange_function *exchang
 	return 0;
 }
 
-static int finish(struct core_measure_worker *worker)
+static int await_rest(struct core_measure_worker *worker)
 {
 	return worker->controls ? core_measure_settle(worker) : await_posted(worker);
 }
@@ -304,7 +310,7 @@ int core_measure_latency_active(struct core_measure_worker *worker)
 		result = repeat(worker, exchange_write, 2);
 	else
 		result = repeat(worker, exchange_read, 1);
-	return result ? result : finish(worker);
+	return result ? result : await_rest(worker);
 }
 
 int core_measure_latency_passive(struct core_measure_worker *worker)
@@ -317,5 +323,5 @@ int core_measure_latency_passive(struct core_measure_worker *worker)
 	else
 		result = echo_writes(worker);
 	core_measure_window_close(worker, core_measure_now(), worker->received);
-	return result ? result : finish(worker);
+	return result ? result : await_rest(worker);
 }

@@ -1,6 +1,9 @@
 /* What of the spec concerns one end, against what its queue pair and memory hold. */
+#include "core_measure_layout.h"
+
 #include "core_count.h"
 #include "core_fd.h"
+#include "core_measure_check.h"
 #include "core_measure_wire.h"
 
 #define DEFAULT_DEPTH 128
@@ -259,10 +262,8 @@ int core_measure_layout(struct core_measure_worker *worker, struct core_measure_
 	bool latency = spec->kind == CORE_MEASURE_LATENCY;
 	int result;
 
-	if (spec->kind == CORE_MEASURE_CONNECT) {
-		worker->run = active ? core_measure_connect_active : core_measure_connect_passive;
+	if (spec->kind == CORE_MEASURE_CONNECT)
 		return 0;
-	}
 	worker->operation = (enum ibv_wr_opcode)spec->operation;
 	worker->size = (uint32_t)spec->size;
 	worker->post_list = spec->post_list;
@@ -275,12 +276,6 @@ int core_measure_layout(struct core_measure_worker *worker, struct core_measure_
 	worker->receives = !core_measure_fetches(worker) && (!active || spec->bidirectional || latency);
 	worker->controls = worker->operation == IBV_WR_SEND ||
 			   (!latency && worker->operation == IBV_WR_RDMA_WRITE && worker->verify);
-	if (latency)
-		worker->run = active ? core_measure_latency_active : core_measure_latency_passive;
-	else
-		worker->run = core_measure_bandwidth;
-	if (!worker->transmits && !worker->controls)
-		worker->run = NULL;
 	worker->burst = spec->burst;
 	if (spec->rate_messages)
 		worker->due_ns = 1e9 / (double)spec->rate_messages;

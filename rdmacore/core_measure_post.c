@@ -1,9 +1,13 @@
 /* Data requests: made once, posted again and again with what changes. */
+#include "core_measure_post.h"
+
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core_count.h"
+#include "core_measure_fail.h"
+#include "core_measure_verify.h"
 #include "core_measure_wire.h"
 
 static void send_init(struct core_measure_worker *worker, uint32_t index)

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "core_measure_connects.h"
+#include "core_measure_loops.h"
+#include "core_measure_window.h"
 
 struct server {
 	struct core_measure_worker *worker;

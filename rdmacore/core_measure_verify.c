@@ -2,9 +2,11 @@
  * Contents of messages: each word depends on its place and on the number of the message, so that old,
  * shifted or torn contents show.
  */
+#include "core_measure_verify.h"
+
 #include <string.h>
 
-#include "core_measure_worker.h"
+#include "core_measure_fail.h"
 
 #define NUMBER_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define PLACE_STEP UINT64_C(0xd1b54a32d192ed03)
@@ -51,4 +53,15 @@ __attribute__((no_sanitize_thread)) uint64_t core_measure_compare(const void *me
 		offset += left;
 	}
 	return size;
+}
+
+int core_measure_verify(struct core_measure_worker *worker, uint64_t slot, uint64_t number)
+{
+	const void *message = (const void *)(uintptr_t)(worker->receive_base + slot * worker->stride);
+	uint64_t wrong = core_measure_compare(message, worker->size, number);
+
+	if (wrong < worker->size)
+		return core_measure_fail_message(worker, CORE_MEASURE_CONTENTS, number, wrong);
+	worker->result.verified++;
+	return 0;
 }

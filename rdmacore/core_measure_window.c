@@ -1,8 +1,7 @@
-/* The timed part of a measurement, and what was done in each interval of it. */
+#include "core_measure_window.h"
+
 #include <stdlib.h>
 #include <sys/resource.h>
-
-#include "core_measure_worker.h"
 
 static uint64_t nanoseconds(struct timeval time)
 {

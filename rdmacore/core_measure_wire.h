@@ -19,7 +19,7 @@
 #ifndef CORE_MEASURE_WIRE_H
 #define CORE_MEASURE_WIRE_H
 
-#include "core_measure_worker.h"
+#include <stdint.h>
 
 #define CORE_MEASURE_IMMEDIATE_BITS 24
 #define CORE_MEASURE_IMMEDIATE_MASK UINT32_C(0xffffff)

@@ -2,13 +2,31 @@
  * Inside a measurement: one worker an end, with a thread of its own.  A worker's fields are its thread's,
  * but for what core_measure_prepare does before the thread exists.  Of struct core_measure a worker
  * reads what never changes, and the atomics.
+ *
+ * The files, from the top; each calls those only that stand after it:
+ *
+ *   core_measure_create      a measurement is made, prepared and freed; the table of loops
+ *   core_measure_thread, core_measure_result, core_measure_peek
+ *                            its threads, and what comes of them
+ *   core_measure_latency, core_measure_bandwidth, core_measure_connect, core_measure_serve
+ *                            the loops
+ *   core_measure_connects    connections for the latter two
+ *   core_measure_control     receives, and messages between the ends
+ *   core_measure_idle        nothing to do
+ *   core_measure_completion  what is done
+ *   core_measure_post        what is to do
+ *   core_measure_verify, core_measure_window
+ *                            contents; time
+ *   core_measure_fail        errors, and the stop
+ *   core_measure_layout, core_measure_check
+ *                            what is checked before
+ *   core_measure_worker, core_measure_wire, core_measure
  */
 #ifndef CORE_MEASURE_WORKER_H
 #define CORE_MEASURE_WORKER_H
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -26,7 +44,7 @@ enum core_measure_tag {
 	CORE_MEASURE_TAG_RECEIVE = 0xd3, /* number: its slot */
 };
 
-/* Room in the queues beside the data for control messages (core_measure_wire.c). */
+/* Room in the queues beside the data for control messages (core_measure_wire.h). */
 #define CORE_MEASURE_CONTROL_SENDS 4
 #define CORE_MEASURE_CONTROL_RECEIVES 8
 #define CORE_MEASURE_WRITE_RECEIVES 2 /* of RDMA WRITE with verify: HIGH and LAST */
@@ -51,7 +69,7 @@ struct core_measure_window {
 	uint64_t cpu_user_ns, cpu_system_ns; /* of the thread when it began */
 };
 
-/* What was done in each interval (core_measure_sample.c). */
+/* What was done in each interval (core_measure_window.c). */
 struct core_measure_sampler {
 	struct core_measure_sample *samples;
 	uint32_t used, size;
@@ -68,10 +86,13 @@ struct core_measure_live {
 	_Atomic uint64_t messages;
 };
 
+struct core_measure_worker;
+typedef int core_measure_loop(struct core_measure_worker *worker);
+
 struct core_measure_worker {
 	struct core_measure *measure;
 	struct core_measure_end end;
-	int (*run)(struct core_measure_worker *worker); /* NULL: this end has nothing to do */
+	core_measure_loop *run; /* NULL: this end has nothing to do */
 	pthread_t thread;
 	bool threaded; /* thread is to be joined */
 
@@ -167,134 +188,5 @@ static inline uint64_t core_measure_wr_id(enum core_measure_tag tag, uint64_t nu
 {
 	return (uint64_t)tag << CORE_MEASURE_TAG_SHIFT | (number & CORE_MEASURE_NUMBER_MASK);
 }
-
-/* --- core_measure_wire.c: completions, receives, control messages ---------------------------------- */
-
-/* Take one completion in.  0 or a negative errno with the error recorded. */
-int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *wc);
-/* Record the first error and stop the measurement.  Returns result. */
-int core_measure_fail(struct core_measure_worker *worker, int result, enum core_measure_stage stage);
-int core_measure_fail_with(struct core_measure_worker *worker, const struct core_measure_error *error);
-/* Post the receives of the beginning. */
-int core_measure_first_receives(struct core_measure_worker *worker);
-/* Post again what was consumed, and grant credit for it.  Cheap when there is nothing to do. */
-int core_measure_replenish(struct core_measure_worker *worker);
-/* Tell the peer of that many receives (SEND bandwidth). */
-int core_measure_grant(struct core_measure_worker *worker, uint32_t count);
-/* Tell the peer that the last message has gone, when one of its own does not say so. */
-int core_measure_send_last(struct core_measure_worker *worker);
-/* End with control messages, so that nothing is left in any queue. */
-int core_measure_settle(struct core_measure_worker *worker);
-
-/* Poll once.  The number taken or a negative errno. */
-static inline int core_measure_reap(struct core_measure_worker *worker, struct ibv_cq *cq)
-{
-	struct ibv_wc wc[CORE_MEASURE_POLL_MAX];
-	int polled = ibv_poll_cq(cq, (int)worker->poll_batch, wc);
-
-	for (int index = 0; index < polled; index++) {
-		int result = core_measure_take(worker, &wc[index]);
-
-		if (result)
-			return result;
-	}
-	return polled >= 0 ? polled : core_measure_fail(worker, -EIO, CORE_MEASURE_POLL_CQ);
-}
-
-/* Both queues. */
-static inline int core_measure_reap_all(struct core_measure_worker *worker)
-{
-	int sent = core_measure_reap(worker, worker->send_cq);
-	int received;
-
-	if (sent < 0 || worker->recv_cq == worker->send_cq || !worker->controls)
-		return sent;
-	received = core_measure_reap(worker, worker->recv_cq);
-	return received < 0 ? received : sent + received;
-}
-
-/* --- core_measure_idle.c: nothing to do ------------------------------------------------------------ */
-
-/* Polls in vain before the processor is offered to others: some tens of microseconds. */
-#define CORE_MEASURE_SPINS 4096
-
-/* Sleep until a completion event or a stop; 0 or a negative errno. */
-int core_measure_sleep(struct core_measure_worker *worker);
-
-/*
- * After a poll in vain.  Spins, since the answer is usually on its way; when it is long in coming, it
- * may wait for this very processor.  spins counts from 0.
- */
-static inline int core_measure_idle(struct core_measure_worker *worker, unsigned int *spins)
-{
-	if (core_measure_stopped(worker))
-		return core_measure_fail(worker, -ECANCELED, CORE_MEASURE_NO_ERROR);
-	if (worker->events && !worker->pacing)
-		return core_measure_sleep(worker);
-	if (++*spins >= CORE_MEASURE_SPINS)
-		sched_yield();
-	return 0;
-}
-
-/* --- core_measure_window.c: time --------------------------------------------------------------------- */
-
-void core_measure_window_open(struct core_measure_worker *worker, uint64_t now, uint64_t messages);
-/* Does nothing when it is closed. */
-void core_measure_window_close(struct core_measure_worker *worker, uint64_t now, uint64_t messages);
-/* Allocate for spec; -ENOMEM. */
-int core_measure_sampler_init(struct core_measure_sampler *sampler,
-			      const struct core_measure_spec *spec);
-void core_measure_sampler_take(struct core_measure_worker *worker, uint64_t now, uint64_t messages);
-
-/* In the timed part, at any time that the clock was read. */
-static inline void core_measure_tick(struct core_measure_worker *worker, uint64_t now,
-				     uint64_t messages)
-{
-	atomic_store_explicit(&worker->live.now_ns, now, memory_order_relaxed);
-	/* Released: who sees that many finds their times in the histogram. */
-	atomic_store_explicit(&worker->live.messages, messages - worker->window.base,
-			      memory_order_release);
-	if (now >= worker->sampler.next_ns)
-		core_measure_sampler_take(worker, now, messages);
-}
-
-/* --- core_measure_post.c: data out ------------------------------------------------------------------- */
-
-/* Make the requests that posting repeats.  -ENOMEM. */
-int core_measure_requests_init(struct core_measure_worker *worker);
-/* Post the next count data requests; signal: the last of them asks for a completion in any case. */
-int core_measure_post(struct core_measure_worker *worker, uint32_t count, bool signal);
-/* The same for one SEND that also says it is the last. */
-int core_measure_post_last(struct core_measure_worker *worker);
-
-/* --- core_measure_verify.c: contents ------------------------------------------------------------------ */
-
-/* Fill a message with what number says; of RDMA WRITE latency all but the last byte. */
-void core_measure_fill(void *message, uint64_t size, uint64_t number);
-/* The offset of the first wrong byte, or size. */
-uint64_t core_measure_compare(const void *message, uint64_t size, uint64_t number);
-/* Check the message in a receive slot, counting it or recording the error. */
-int core_measure_verify(struct core_measure_worker *worker, uint64_t slot, uint64_t number);
-
-/* --- the loops ---------------------------------------------------------------------------------------- */
-
-int core_measure_bandwidth(struct core_measure_worker *worker);
-int core_measure_latency_active(struct core_measure_worker *worker);
-int core_measure_latency_passive(struct core_measure_worker *worker);
-int core_measure_connect_active(struct core_measure_worker *worker);
-int core_measure_connect_passive(struct core_measure_worker *worker);
-int core_measure_connects_prepare(struct core_measure_worker *worker);
-void core_measure_connects_free(struct core_measure_worker *worker);
-
-/* --- core_measure_check.c, core_measure_layout.c ------------------------------------------------------- */
-
-int core_measure_check_ends(const struct core_measure_spec *spec,
-			    const struct core_measure_end *ends, uint32_t count,
-			    struct core_measure_refusal *refusal);
-/* What of the spec concerns this worker, checked against its queue pair and memory. */
-int core_measure_layout(struct core_measure_worker *worker, struct core_measure_refusal *refusal);
-/* Fill in a refusal; returns result. */
-int core_measure_refuse(struct core_measure_refusal *refusal, int result, const char *knob,
-			const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -90,12 +90,6 @@ long core_live(struct core_provider *provider, enum core_object kind)
 	return atomic_load_explicit(&provider->live[kind], memory_order_relaxed);
 }
 
-void core_select(struct core_provider *provider)
-{
-	if (provider->select)
-		provider->select(provider);
-}
-
 uint64_t core_clock_now(struct core_provider *provider)
 {
 	return provider->clock_now ? provider->clock_now(provider) : 0;

@@ -18,7 +18,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
-#include "core_ah.h"
+#include "core_ah_table.h"
 
 /* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
 #undef ibv_get_device_list
@@ -182,6 +182,13 @@ struct core_provider {
 	CORE_IBVERBS_FUNCTIONS(CORE_ENTRY)
 #undef CORE_ENTRY
 };
+
+/* Before every function of the table that takes no object: which provider this thread means. */
+static inline void core_select(struct core_provider *provider)
+{
+	if (provider->select)
+		provider->select(provider);
+}
 
 /*
  * Fill the table of one provider.  soft fails only for want of memory or descriptors; verbs fails with ENOENT (libraries absent) or

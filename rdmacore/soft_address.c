@@ -1,7 +1,8 @@
-/* IP addresses of ids: what they stand for on the soft device. */
-#include "soft_cm.h"
+#include "soft_address.h"
 
 #include <endian.h>
+#include <infiniband/ib.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "soft_device.h"
@@ -99,12 +100,12 @@ bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b)
 	return memcmp(&gid_a, &gid_b, sizeof(gid_a)) == 0;
 }
 
-bool soft_address_is_local(const struct soft_cm *cm, const struct sockaddr *address)
+bool soft_address_is_local(const struct soft_device *device, const struct sockaddr *address)
 {
 	union ibv_gid gid;
 
 	soft_address_to_gid(address, &gid);
-	return soft_device_owns(cm->device, &gid);
+	return soft_device_owns(device, &gid);
 }
 
 uint16_t soft_address_port(const struct sockaddr *address)
@@ -122,15 +123,4 @@ void soft_address_set_port(struct sockaddr *address, uint16_t port)
 		((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
 	else
 		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
-}
-
-void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
-{
-	const struct rdma_addr *addr = &id->rdma.route.addr;
-
-	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = SOFT_PORT};
-	attr->grh.hop_limit = 64;
-	attr->grh.traffic_class = id->type_of_service;
-	attr->grh.sgid_index = addr->src_addr.sa_family == AF_INET ? 0 : 1;
-	soft_address_to_gid(&addr->dst_addr, &attr->grh.dgid);
 }

@@ -2,12 +2,15 @@
  * Addresses of family AF_IB, as Linux treats them on a RoCE port: they lead to the device, and to no route, for
  * that needs a network interface which such an address does not name (cma_resolve_ib_dev, cma_resolve_iboe_route).
  */
-#include "soft_cm.h"
+#include "soft_address_ib.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <string.h>
 
+#include "soft_address.h"
+#include "soft_cm.h"
 #include "soft_device.h"
 #include "soft_refusal.h"
 

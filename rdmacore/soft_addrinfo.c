@@ -1,16 +1,13 @@
 /* Names and services into addresses of ids (rdma_getaddrinfo(3)).  Routes need no asking on soft. */
-#include "soft_cm.h"
+#include "soft_addrinfo.h"
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "soft_refusal.h"
-
-/* Flags that came with rdma-core 60. */
-#define RAI_SA_FLAG 0x10
-#define RAI_DNS_FLAG 0x20
 
 static struct addrinfo hints_for_names(const struct rdma_addrinfo *hints)
 {
@@ -171,51 +168,4 @@ void soft_freeaddrinfo(struct rdma_addrinfo *info)
 		free(info);
 		info = next;
 	}
-}
-
-/* The name is looked up by the calling thread, in librdmacm too; the event then says how it went. */
-int soft_resolve_addrinfo(struct rdma_cm_id *rdma_id, const char *node, const char *service,
-			  const struct rdma_addrinfo *hints)
-{
-	struct rdma_addrinfo *info = NULL;
-	struct soft_id *id = soft_id_lock(rdma_id);
-	bool busy;
-	int result;
-
-	if (!id)
-		return -1;
-	busy = id->info;
-	pthread_mutex_unlock(&id->cm->lock);
-	if (busy || (hints && hints->ai_flags & RAI_SA_FLAG)) {
-		errno = busy ? EBUSY : soft_refuse(ENOTSUP, "soft has no subnet administrator to ask");
-		return -1;
-	}
-	result = soft_getaddrinfo(node, service, hints, &info);
-	if (result && !node && !service && !hints)
-		return -1;
-	pthread_mutex_lock(&id->cm->lock);
-	id->info = info;
-	result = soft_cm_report(id, id,
-				(enum rdma_cm_event_type)(result ? SOFT_CM_EVENT_ADDRINFO_ERROR :
-								   SOFT_CM_EVENT_ADDRINFO_RESOLVED),
-				result, NULL) ? 0 : ENOMEM;
-	return soft_cm_finish(id->cm, result) ? -1 : soft_id_complete(rdma_id);
-}
-
-int soft_query_addrinfo(struct rdma_cm_id *rdma_id, struct rdma_addrinfo **info)
-{
-	struct soft_id *id = soft_id_lock(rdma_id);
-	int error = 0;
-
-	if (!id)
-		return -1;
-	if (!info)
-		error = EINVAL;
-	else if (!id->info)
-		error = ENOENT;
-	else
-		*info = id->info;
-	if (!error)
-		id->info = NULL; /* the user frees it */
-	return soft_cm_finish(id->cm, error);
 }

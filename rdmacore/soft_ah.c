@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "soft_context.h"
+#include "soft_device.h"
 #include "soft_ip.h"
 #include "soft_pd.h"
 

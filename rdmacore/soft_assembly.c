@@ -1,7 +1,10 @@
-#include "soft_segment.h"
+#include "soft_assembly.h"
 
+#include "soft_answer.h"
+#include "soft_atomic.h"
 #include "soft_mw.h"
-#include "soft_qp.h"
+#include "soft_receive.h"
+#include "soft_segment.h"
 
 static void begin(struct soft_assembly *assembly, uint8_t kind)
 {
@@ -25,7 +28,7 @@ static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_s
 {
 	struct soft_assembly *assembly = &qp->segmentation->assembly;
 
-	soft_responder_refuse(qp, response, syndrome);
+	soft_answer_refuse(qp, response, syndrome);
 	if (qp->service == SOFT_RELIABLE_CONNECTION && assembly->kind == SOFT_SEND_FIRST) {
 		soft_receive_complete(qp, &assembly->receive, status, NULL);
 		assembly->kind = SOFT_NO_MESSAGE;
@@ -77,7 +80,7 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 						      SOFT_NAK_REMOTE_OPERATIONAL;
 
 		/* The receive is at fault, so it ends here in every service. */
-		soft_responder_refuse(qp, response, syndrome);
+		soft_answer_refuse(qp, response, syndrome);
 		qp->responder.failed = true;
 		soft_receive_complete(qp, &assembly->receive, status, NULL);
 		assembly->kind = SOFT_NO_MESSAGE;
@@ -125,7 +128,7 @@ static void add_to_write(struct soft_qp *qp, const struct soft_packet *packet,
 		/* All of it is checked before any of it is written. */
 		part.remote_address = assembly->address;
 		part.length = assembly->length;
-		if (!soft_responder_target(qp, &part, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
+		if (!soft_answer_target(qp, &part, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
 			assembly->kind = SOFT_NO_MESSAGE;
 			return;
 		}
@@ -139,7 +142,7 @@ static void add_to_write(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 	part.remote_address = assembly->address + assembly->offset;
 	part.length = packet->length;
-	if (!soft_responder_target(qp, &part, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
+	if (!soft_answer_target(qp, &part, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
 		if (immediate && qp->srq)
 			soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
 		assembly->kind = SOFT_NO_MESSAGE;
@@ -279,7 +282,7 @@ bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 }
 
-bool soft_responder_stream(struct soft_qp *qp, struct soft_packet *response)
+bool soft_assembly_stream(struct soft_qp *qp, struct soft_packet *response)
 {
 	struct soft_read_stream *stream = &qp->segmentation->stream;
 	uint32_t mtu = qp->segmentation->mtu;
@@ -292,13 +295,13 @@ bool soft_responder_stream(struct soft_qp *qp, struct soft_packet *response)
 	part.rkey = stream->rkey;
 	part.remote_address = stream->address;
 	part.length = length;
-	soft_responder_begin_answer(qp, response, stream->psn);
+	soft_answer_begin(qp, response, stream->psn);
 	if (stream->again && length &&
-	    !soft_responder_reach(qp, &part, IBV_ACCESS_REMOTE_READ)) {
+	    !soft_answer_reach(qp, &part, IBV_ACCESS_REMOTE_READ)) {
 		stream->active = false;
 		return false;
 	}
-	if (!soft_responder_target(qp, &part, IBV_ACCESS_REMOTE_READ, response,
+	if (!soft_answer_target(qp, &part, IBV_ACCESS_REMOTE_READ, response,
 				   &response->segments[0])) {
 		stream->active = false;
 		return true;
@@ -317,7 +320,7 @@ bool soft_responder_stream(struct soft_qp *qp, struct soft_packet *response)
 	return true;
 }
 
-bool soft_responder_acknowledge(struct soft_qp *qp, struct soft_packet *response)
+bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 
@@ -325,6 +328,6 @@ bool soft_responder_acknowledge(struct soft_qp *qp, struct soft_packet *response
 	if (!segmentation->owes || qp->responder.failed || !soft_qp_receives(qp))
 		return false;
 	segmentation->owes = false;
-	soft_responder_begin_answer(qp, response, qp->responder.psn - 1);
+	soft_answer_begin(qp, response, qp->responder.psn - 1);
 	return true;
 }

@@ -2,6 +2,8 @@
  * Atomics (IBTA 9.7.3.3): done with the processor's own instructions, so that they are atomic to other
  * queue pairs, other devices and the target's threads alike.
  */
+#include "soft_atomic.h"
+
 #include "soft_qp.h"
 
 void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, void *target,

@@ -1,15 +1,15 @@
-/*
- * The device under the ids, as librdmacm has it open: its default protection domain, and what ids hear when
- * it goes away, when it is back, and when its network interface changes its hardware address.
- */
-#include "soft_cm.h"
+/* The device under the ids, as librdmacm has it open, and its default protection domain. */
+#include "soft_cm_device.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "soft_cm.h"
 #include "soft_context.h"
 #include "soft_device.h"
+#include "soft_open.h"
 #include "soft_pd.h"
+#include "soft_removal.h"
 
 int soft_cm_open_device(struct soft_cm *cm)
 {
@@ -72,115 +72,4 @@ void soft_id_unbind_device(struct soft_id *id)
 	/* As librdmacm: the PD goes with its last id, or stays behind while something uses it. */
 	if (--device->default_pd_users == 0 && soft_dealloc_pd(device->default_pd) == 0)
 		device->default_pd = NULL;
-}
-
-/*
- * Whether the kernel has the id on the device's list, which is so before the user has read ADDR_RESOLVED.  An
- * id on the wildcard address is on none.
- */
-static bool is_on_device(const struct soft_id *id)
-{
-	return id->device || id->state == SOFT_ID_ADDR_RESOLVED;
-}
-
-/* Nobody is told of the end of a request that was not accepted (ucma_event_handler of Linux). */
-static bool tell(struct soft_id *id, enum rdma_cm_event_type event)
-{
-	return !id->unaccepted && id->rdma.channel && soft_cm_report(id, id, event, 0, NULL);
-}
-
-/*
- * cma_process_remove of Linux: the id hears it, and its half in the kernel is destroyed, port and connection
- * with it.  The peer hears nothing: the device that would tell it is gone.
- */
-static bool remove_id(struct soft_id *id)
-{
-	if (id->state == SOFT_ID_REMOVED || !is_on_device(id))
-		return false;
-	soft_cm_answered(id);
-	soft_peers_forget(id);
-	soft_port_release(id);
-	id->state = SOFT_ID_REMOVED;
-	return tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL);
-}
-
-/* cma_netdev_change of Linux: whoever came to its address by another hardware address. */
-static bool change_address(struct soft_id *id)
-{
-	return id->state != SOFT_ID_REMOVED && is_on_device(id) &&
-	       id->hardware_address != id->cm->hardware_address &&
-	       tell(id, RDMA_CM_EVENT_ADDR_CHANGE);
-}
-
-/* How many ids were told. */
-static uint32_t for_each_id(struct soft_cm *cm, bool (*act)(struct soft_id *id))
-{
-	uint32_t number = 0, told = 0;
-	struct soft_id *id;
-
-	while ((id = soft_table_next(&cm->ids, &number, NULL))) {
-		told += act(id);
-		number++;
-	}
-	return told;
-}
-
-int soft_cm_remove_device(struct soft_cm *cm)
-{
-	int result = -EBUSY;
-
-	pthread_mutex_lock(&cm->lock);
-	if (!soft_device_is_away(cm->device)) {
-		soft_device_leave(cm->device);
-		cm->told_removal = for_each_id(cm, remove_id);
-		result = 0;
-	}
-	soft_cm_unlock(cm);
-	if (!result)
-		soft_device_stop(cm->device);
-	return result;
-}
-
-int soft_cm_return_device(struct soft_cm *cm, uint32_t *told)
-{
-	int result = -ENOENT;
-
-	pthread_mutex_lock(&cm->lock);
-	if (soft_device_is_away(cm->device)) {
-		soft_device_return(cm->device);
-		result = soft_cm_open_device(cm);
-		if (result)
-			soft_device_leave(cm->device);
-		*told = cm->told_removal;
-	}
-	soft_cm_unlock(cm);
-	return result;
-}
-
-int soft_cm_change_address(struct soft_cm *cm)
-{
-	int result = -EBUSY;
-
-	pthread_mutex_lock(&cm->lock);
-	if (!cm->hardware_address) {
-		cm->hardware_address = 1;
-		cm->told_address = for_each_id(cm, change_address);
-		result = 0;
-	}
-	soft_cm_unlock(cm);
-	return result;
-}
-
-int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told)
-{
-	int result = -ENOENT;
-
-	pthread_mutex_lock(&cm->lock);
-	if (cm->hardware_address) {
-		cm->hardware_address = 0;
-		*told = cm->told_address + for_each_id(cm, change_address);
-		result = 0;
-	}
-	soft_cm_unlock(cm);
-	return result;
 }

@@ -1,11 +1,13 @@
+#include "soft_cm_receive.h"
+
 #include "soft_cm.h"
-
-#include <errno.h>
-#include <string.h>
-
-#include "soft_clock.h"
+#include "soft_cm_child.h"
+#include "soft_cm_report.h"
+#include "soft_cm_send.h"
+#include "soft_cm_time.h"
 #include "soft_fabric.h"
-#include "soft_packet.h"
+#include "soft_peers.h"
+#include "soft_sidr_receive.h"
 
 /* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24. */
 #define MRA_SERVICE_TIMEOUT 24
@@ -34,42 +36,6 @@ static void send_mra(struct soft_id *id)
 	soft_cm_send(id->cm, &mra);
 }
 
-static struct soft_id *create_child(struct soft_id *listener, const struct soft_cm_message *req)
-{
-	struct soft_id *child;
-
-	child = soft_id_alloc(listener->cm, (struct soft_event_channel *)listener->rdma.channel,
-			      listener->rdma.context, listener->rdma.ps);
-	if (!child)
-		return NULL;
-	if (soft_id_bind_device(child)) {
-		soft_id_free(child);
-		return NULL;
-	}
-	child->rdma.qp_type = listener->rdma.qp_type;
-	memcpy(&child->rdma.route.addr.src_storage, &req->destination, sizeof(req->destination));
-	memcpy(&child->rdma.route.addr.dst_storage, &req->source, sizeof(req->source));
-	child->state = SOFT_ID_REQ_RECEIVED;
-	child->unaccepted = true;
-	child->hardware_address = child->cm->hardware_address;
-	child->response_timeout = soft_cm_time(SOFT_CM_RESPONSE_CODE);
-	child->remote = req->local;
-	child->remote_guid = req->guid;
-	child->remote_qp_num = req->qp_num;
-	child->remote_ece = req->ece;
-	child->send_psn = req->starting_psn;
-	/* Now, and not with the REP: the user may make a queue pair ready before rdma_accept. */
-	child->receive_psn = (uint32_t)soft_fabric_random(child->cm->fabric) & SOFT_PSN_MASK;
-	child->responder_resources = req->initiator_depth;
-	child->initiator_depth = req->responder_resources;
-	child->retry_count = req->retry_count;
-	child->rnr_retry_count = req->rnr_retry_count;
-	if (req->attribute == SOFT_CM_REQ)
-		child->path_timeout = req->ack_timeout;
-	soft_id_set_path_of_request(child);
-	return child;
-}
-
 /*
  * A peer that uses a queue pair number for a new connection has forgotten the old one (IBTA 12.4.1):
  * refuse the new, and end the old.
@@ -80,31 +46,6 @@ static void end_stale(struct soft_cm *cm, const struct soft_cm_message *message,
 	refuse(cm, message, SOFT_REJ_STALE_CONN);
 	if (stale->state == SOFT_ID_ESTABLISHED)
 		soft_cm_send_dreq(stale);
-}
-
-static void free_unborn(struct soft_id *child)
-{
-	soft_cm_close(child);
-	soft_id_free(child);
-}
-
-struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_message *req,
-				      struct soft_id **listener)
-{
-	*listener = soft_port_find_listener(cm, req->port_space,
-					    (const struct sockaddr *)&req->destination);
-	/* A full backlog is silence, so that the peer tries again (rdma_listen(3)). */
-	if (!*listener || (*listener)->requests >= (*listener)->backlog)
-		return NULL;
-	return create_child(*listener, req);
-}
-
-/* To the communication manager the port is the service; whose address it is comes after that, on Linux. */
-bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
-{
-	return soft_port_has_listener(
-		cm, request->port_space,
-		soft_address_port((const struct sockaddr *)&request->destination));
 }
 
 static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
@@ -128,7 +69,7 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 	if (stale)
 		end_stale(cm, req, stale);
 	if (stale || !soft_cm_report(listener, child, RDMA_CM_EVENT_CONNECT_REQUEST, 0, req)) {
-		free_unborn(child);
+		soft_cm_free_unborn(child);
 		return;
 	}
 	/* The user may take long over it: ask for time (IBTA 12.9.8.1). */

@@ -1,14 +1,21 @@
 /* The way to a connection: rdma_connect(3), rdma_accept(3), rdma_establish(3). */
-#include "soft_cm.h"
+#include "soft_connect.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "soft_cm.h"
+#include "soft_cm_finish.h"
+#include "soft_cm_send.h"
 #include "soft_device.h"
 #include "soft_fabric.h"
-#include "soft_qp.h"
+#include "soft_id.h"
+#include "soft_id_qp.h"
+#include "soft_packet.h"
 #include "soft_refusal.h"
+#include "soft_sidr.h"
+#include "soft_sync.h"
 
 #define SERVICE_MAX_RETRY 7 /* three-bit fields of REQ and REP */
 
@@ -44,13 +51,6 @@ static int check_param(const struct soft_id *id, const struct rdma_conn_param *p
 		return soft_refuse(EINVAL, "responder resources and initiator depth are %d at most, or 255",
 				   SOFT_MAX_RD_ATOMIC);
 	return 0;
-}
-
-uint32_t soft_local_qp_num(const struct soft_id *id, const struct rdma_conn_param *param)
-{
-	if (id->rdma.qp)
-		return id->rdma.qp->qp_num;
-	return param ? param->qp_num & SOFT_PSN_MASK : 0;
 }
 
 static uint8_t uses_srq(const struct soft_id *id, const struct rdma_conn_param *param)

@@ -18,7 +18,7 @@
 struct soft_async_event {
 	struct soft_event_node node;
 	enum ibv_event_type type;
-	bool raised; /* soft_async_raise_once: it was; under a lock of the object it is about */
+	_Atomic bool raised; /* soft_async_raise_once: it was; by either half of a queue pair */
 	union {
 		struct ibv_cq *cq;
 		struct ibv_qp *qp;
@@ -48,21 +48,6 @@ static inline bool soft_context_is_removed(struct ibv_context *context)
 {
 	return atomic_load_explicit(&soft_context(context)->removed, memory_order_acquire);
 }
-
-/* NULL and errno ENOMEM, EMFILE; ENODEV while the device is away. */
-struct ibv_context *soft_open_device(struct ibv_device *device);
-int soft_close_device(struct ibv_context *context);
-
-int soft_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
-int soft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
-int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
-ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
-			     size_t max_entries, uint32_t flags, size_t entry_size);
-int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey);
-/* The index of that partition key; -1 and errno EINVAL when the port has it not. */
-int soft_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey);
-int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
-		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);
 
 /* Raise event on its context. */
 void soft_async_raise(struct ibv_context *context, struct soft_async_event *event);

@@ -1,240 +1,9 @@
 #include "soft_cq.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "soft_device.h"
 #include "soft_fabric.h"
-#include "soft_pd.h"
-
-static struct soft_comp_channel *soft_channel(struct ibv_comp_channel *channel)
-{
-	return (struct soft_comp_channel *)channel;
-}
-
-struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context)
-{
-	struct soft_comp_channel *channel;
-	int result;
-
-	if (soft_context_is_removed(context)) {
-		errno = EIO;
-		return NULL;
-	}
-	channel = calloc(1, sizeof(*channel));
-	if (!channel)
-		return NULL;
-	result = soft_event_queue_init(&channel->queue);
-	if (result) {
-		free(channel);
-		errno = -result;
-		return NULL;
-	}
-	channel->ibv.context = context;
-	channel->ibv.fd = channel->queue.fd;
-	return &channel->ibv;
-}
-
-int soft_destroy_comp_channel(struct ibv_comp_channel *ibv_channel)
-{
-	struct soft_comp_channel *channel = soft_channel(ibv_channel);
-	int users;
-
-	pthread_mutex_lock(&ibv_channel->context->mutex);
-	users = ibv_channel->refcnt;
-	pthread_mutex_unlock(&ibv_channel->context->mutex);
-	if (users)
-		return EBUSY;
-	soft_event_queue_destroy(&channel->queue);
-	free(channel);
-	return 0;
-}
-
-static void channel_use(struct ibv_comp_channel *channel, int change)
-{
-	if (!channel)
-		return;
-	pthread_mutex_lock(&channel->context->mutex);
-	channel->refcnt += change;
-	pthread_mutex_unlock(&channel->context->mutex);
-}
-
-static struct soft_cq_ring *make_ring(struct soft_pd *pd, int entries)
-{
-	struct soft_cq_ring *ring;
-	struct soft_pd *source;
-	uint32_t order = 0;
-	size_t size;
-
-	while ((1 << order) < entries)
-		order++;
-	size = sizeof(*ring) + ((sizeof(ring->entries[0]) + sizeof(uint64_t)) << order);
-	ring = soft_pd_allocate(pd, size, SOFT_COMPLETION_QUEUE, &source);
-	if (!ring)
-		return NULL;
-	ring->next = NULL;
-	ring->source = source;
-	ring->order = order;
-	ring->mask = (UINT32_C(1) << order) - 1;
-	for (uint32_t index = 0; index <= ring->mask; index++)
-		atomic_init(&ring->entries[index].lap, 0);
-	return ring;
-}
-
-struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq_context,
-			      struct ibv_comp_channel *channel, int comp_vector)
-{
-	return soft_create_cq_in(context, NULL, entries, cq_context, channel, comp_vector);
-}
-
-struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd, int entries,
-				 void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
-{
-	struct soft_cq_ring *ring;
-	struct soft_cq *cq;
-
-	if (soft_context_is_removed(context)) {
-		errno = EIO;
-		return NULL;
-	}
-	if (entries < 1 || entries > SOFT_MAX_CQE || comp_vector < 0 ||
-	    comp_vector >= context->num_comp_vectors) {
-		errno = EINVAL;
-		return NULL;
-	}
-	cq = aligned_alloc(SOFT_CACHE_LINE, sizeof(*cq));
-	if (!cq)
-		return NULL;
-	*cq = (struct soft_cq){0};
-	ring = make_ring(pd, entries);
-	if (!ring) {
-		free(cq);
-		errno = ENOMEM;
-		return NULL;
-	}
-	atomic_init(&cq->ring, ring);
-	cq->filled = ring;
-	cq->pd = pd;
-	if (pd)
-		atomic_fetch_add(&pd->users, 1);
-	soft_lock_init(&cq->lock);
-	soft_lock_init(&cq->consumer_lock);
-	cq->ibv.context = context;
-	cq->ibv.channel = channel;
-	cq->ibv.cq_context = cq_context;
-	cq->ibv.cqe = (int)(ring->mask + 1);
-	pthread_mutex_init(&cq->ibv.mutex, NULL);
-	pthread_cond_init(&cq->ibv.cond, NULL);
-	cq->overflow_event.type = IBV_EVENT_CQ_ERR;
-	cq->overflow_event.element.cq = &cq->ibv;
-	channel_use(channel, 1);
-	return &cq->ibv;
-}
-
-static void free_rings(struct soft_cq *cq)
-{
-	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
-
-	ring->next = cq->spares;
-	while (ring) {
-		struct soft_cq_ring *next = ring->next;
-
-		soft_pd_free(ring->source, ring, SOFT_COMPLETION_QUEUE);
-		ring = next;
-	}
-}
-
-/* A spare ring with at least that many entries and less than twice as many; NULL when there is none. */
-static struct soft_cq_ring *take_spare(struct soft_cq *cq, int entries)
-{
-	struct soft_cq_ring **place = &cq->spares, *ring;
-
-	while ((ring = *place) && ((int)ring->mask + 1 < entries || (int)ring->mask / 2 + 1 >= entries))
-		place = &ring->next;
-	if (ring) {
-		*place = ring->next;
-		for (uint32_t index = 0; index <= ring->mask; index++)
-			atomic_store_explicit(&ring->entries[index].lap, 0, memory_order_relaxed);
-	}
-	return ring;
-}
-
-/* Both locks are held, and what is in the queue fits. */
-static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consumed)
-{
-	struct soft_cq_ring *from = atomic_load_explicit(&cq->ring, memory_order_relaxed);
-
-	for (uint32_t index = consumed; index != cq->produced; index++) {
-		struct soft_cqe *entry = &to->entries[index & to->mask];
-
-		entry->wc = from->entries[index & from->mask].wc;
-		*soft_cq_stamp(to, index) = *soft_cq_stamp(from, index);
-		entry->receives = from->entries[index & from->mask].receives;
-		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
-	}
-	atomic_store_explicit(&cq->ring, to, memory_order_release);
-	cq->filled = to;
-	from->next = cq->spares;
-	cq->spares = from;
-}
-
-int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
-{
-	struct soft_cq *cq = soft_cq(ibv_cq);
-	struct soft_cq_ring *ring;
-	uint32_t consumed;
-	int result = EINVAL;
-
-	if (soft_context_is_removed(ibv_cq->context))
-		return EIO;
-	if (entries < 1 || entries > SOFT_MAX_CQE)
-		return EINVAL;
-	soft_lock_take(&cq->consumer_lock);
-	soft_lock_take(&cq->lock);
-	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
-	if ((uint32_t)entries < cq->produced - consumed)
-		goto unlock;
-	result = ENOMEM;
-	ring = take_spare(cq, entries);
-	if (!ring) /* with locks held, so from no allocator */
-		ring = make_ring(NULL, entries);
-	if (!ring)
-		goto unlock;
-	move_to(cq, ring, consumed);
-	ibv_cq->cqe = (int)(ring->mask + 1);
-	result = 0;
-unlock:
-	soft_lock_release(&cq->lock);
-	soft_lock_release(&cq->consumer_lock);
-	return result;
-}
-
-int soft_destroy_cq(struct ibv_cq *ibv_cq)
-{
-	struct soft_cq *cq = soft_cq(ibv_cq);
-	struct soft_comp_channel *channel = soft_channel(ibv_cq->channel);
-	bool unacknowledged;
-
-	if (atomic_load(&cq->users))
-		return EBUSY;
-	pthread_mutex_lock(&ibv_cq->mutex);
-	unacknowledged = cq->comp_events_reported != ibv_cq->comp_events_completed;
-	pthread_mutex_unlock(&ibv_cq->mutex);
-	if (unacknowledged)
-		return EBUSY;
-	soft_cq_end_moderation(cq);
-	if (channel)
-		soft_event_queue_remove(&channel->queue, &cq->comp_event);
-	soft_event_queue_remove(&soft_context(ibv_cq->context)->async, &cq->overflow_event.node);
-	channel_use(ibv_cq->channel, -1);
-	pthread_cond_destroy(&ibv_cq->cond);
-	pthread_mutex_destroy(&ibv_cq->mutex);
-	free_rings(cq);
-	if (cq->pd)
-		atomic_fetch_sub(&cq->pd->users, 1);
-	free(cq);
-	return 0;
-}
 
 int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 {
@@ -280,6 +49,29 @@ int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	return 0;
 }
 
+struct soft_timers *soft_cq_timers(struct soft_cq *cq)
+{
+	return &soft_device(cq->ibv.context->device)->fabric->timers;
+}
+
+bool soft_cq_is_due(struct soft_cq *cq)
+{
+	struct soft_cq_moderation *moderation = cq->moderation;
+
+	moderation->waiting++;
+	if (!moderation->count || moderation->waiting >= moderation->count) {
+		soft_timer_cancel(soft_cq_timers(cq), &moderation->timer);
+		moderation->waiting = 0;
+		return true;
+	}
+	if (moderation->waiting > 1 ||
+	    !soft_timer_arm(soft_cq_timers(cq), &moderation->timer, moderation->period))
+		return false;
+	/* Without a timer it might wait for ever. */
+	moderation->waiting = 0;
+	return true;
+}
+
 uint64_t soft_cq_now(struct soft_cq *cq)
 {
 	struct soft_clock *clock = &soft_device(cq->ibv.context->device)->fabric->clock;
@@ -301,12 +93,6 @@ bool soft_cq_has_room(struct soft_cq *cq)
 	if (first)
 		soft_async_raise(cq->ibv.context, &cq->overflow_event);
 	return false;
-}
-
-void soft_cq_notify(struct soft_cq *cq)
-{
-	if (cq->ibv.channel)
-		soft_event_queue_push(&soft_channel(cq->ibv.channel)->queue, &cq->comp_event);
 }
 
 /* What stays moves towards the newest, so that no producer has to know. */
@@ -353,7 +139,7 @@ void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receive
 
 int soft_get_cq_event(struct ibv_comp_channel *ibv_channel, struct ibv_cq **out, void **cq_context)
 {
-	struct soft_event_node *node = soft_event_queue_pop(&soft_channel(ibv_channel)->queue);
+	struct soft_event_node *node = soft_comp_channel_pop(ibv_channel);
 	struct soft_cq *cq;
 
 	if (!node)

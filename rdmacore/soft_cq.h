@@ -1,5 +1,5 @@
 /*
- * Completion queues and their channels.
+ * Completion queues.
  *
  * A queue is a ring of cache lines.  Each entry carries the lap of the ring it was written in, so a
  * poller learns from one load of one line whether there is a completion, and reads it from that line.
@@ -13,9 +13,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "soft_comp_channel.h"
 #include "soft_context.h"
 #include "soft_lock.h"
-#include "soft_receive.h"
+#include "soft_receive_queue.h"
 #include "soft_timer.h"
 
 struct soft_pd;
@@ -77,24 +78,6 @@ struct soft_cq {
 	const struct soft_cqe *current; /* between start_poll and end_poll */
 };
 
-struct soft_comp_channel {
-	struct ibv_comp_channel ibv;
-	struct soft_event_queue queue;
-};
-
-struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context);
-/* EBUSY while completion queues use it. */
-int soft_destroy_comp_channel(struct ibv_comp_channel *channel);
-
-struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq_context,
-			      struct ibv_comp_channel *channel, int comp_vector);
-/* The same in a parent domain, whose allocator its ring is from; pd may be NULL. */
-struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd, int entries,
-				 void *cq_context, struct ibv_comp_channel *channel, int comp_vector);
-/* EBUSY while queue pairs use it or while completion events are not acknowledged. */
-int soft_destroy_cq(struct ibv_cq *cq);
-/* EINVAL when there are more completions than that in it; ENOMEM. */
-int soft_resize_cq(struct ibv_cq *cq, int entries);
 int soft_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int soft_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
@@ -108,17 +91,6 @@ void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num);
 
 /* That receive queue begins anew or ends: its completions that are still to be polled make no room in it. */
 void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receives);
-
-/* soft_cq_moderate.c */
-
-/* EOPNOTSUPP for attributes that there are not; ENOMEM.  A count or a period of 0: an event at once, as before. */
-int soft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
-/* A completion came that is worth an event: whether it is time for one.  cq->lock is held. */
-bool soft_cq_is_due(struct soft_cq *cq);
-void soft_cq_end_moderation(struct soft_cq *cq);
-
-/* soft_cq_extended.c: a queue that is read in place.  EOPNOTSUPP for fields that are not standard. */
-struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 
 /* The lap of the completion of that index, never 0, which marks a fresh entry; repeats after 2^32. */
 static inline uint32_t soft_cq_lap(const struct soft_cq_ring *ring, uint32_t index)
@@ -147,8 +119,16 @@ static inline void soft_cqe_polled(const struct soft_cqe *entry)
 /* Whether the queue looks full only because consumed_seen is old; cq->lock is held, and released if not. */
 bool soft_cq_has_room(struct soft_cq *cq);
 uint64_t soft_cq_now(struct soft_cq *cq);
+/* A completion came that is worth an event: whether it is time for one.  cq->lock is held. */
+bool soft_cq_is_due(struct soft_cq *cq);
+struct soft_timers *soft_cq_timers(struct soft_cq *cq);
+
 /* An event on the queue's channel: it was armed, and what was waited for is there. */
-void soft_cq_notify(struct soft_cq *cq);
+static inline void soft_cq_notify(struct soft_cq *cq)
+{
+	if (cq->ibv.channel)
+		soft_comp_channel_push(cq->ibv.channel, &cq->comp_event);
+}
 
 /*
  * The place of the next completion, to be filled and handed to soft_cq_end; cq->lock is held until then.

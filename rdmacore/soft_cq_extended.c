@@ -1,9 +1,12 @@
-/* ibv_create_cq_ex(3): completions that are read field by field where they stand. */
+#include "soft_cq_extended.h"
+
 #include <errno.h>
 
 #include "soft_cq.h"
+#include "soft_cq_create.h"
 #include "soft_device.h"
 #include "soft_fabric.h"
+#include "soft_limits.h"
 #include "soft_pd.h"
 
 #define STAMPS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

@@ -1,33 +1,10 @@
-/* ibv_modify_cq(3): one event for several completions, or for those of a while. */
+#include "soft_cq_moderate.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "soft_cq.h"
-#include "soft_device.h"
-#include "soft_fabric.h"
-
-static struct soft_timers *timers_of(struct soft_cq *cq)
-{
-	return &soft_device(cq->ibv.context->device)->fabric->timers;
-}
-
-bool soft_cq_is_due(struct soft_cq *cq)
-{
-	struct soft_cq_moderation *moderation = cq->moderation;
-
-	moderation->waiting++;
-	if (!moderation->count || moderation->waiting >= moderation->count) {
-		soft_timer_cancel(timers_of(cq), &moderation->timer);
-		moderation->waiting = 0;
-		return true;
-	}
-	if (moderation->waiting > 1 ||
-	    !soft_timer_arm(timers_of(cq), &moderation->timer, moderation->period))
-		return false;
-	/* Without a timer it might wait for ever. */
-	moderation->waiting = 0;
-	return true;
-}
+#include "soft_clock.h"
 
 /* What waits is told of now.  cq->lock is held; the caller sends the event. */
 static bool flush(struct soft_cq *cq)
@@ -67,7 +44,7 @@ static int add(struct soft_cq *cq)
 	if (!moderation)
 		return ENOMEM;
 	moderation->cq = cq;
-	if (soft_timer_register(timers_of(cq), &moderation->timer, expire)) {
+	if (soft_timer_register(soft_cq_timers(cq), &moderation->timer, expire)) {
 		free(moderation);
 		return ENOMEM;
 	}
@@ -78,7 +55,7 @@ static int add(struct soft_cq *cq)
 	}
 	soft_lock_release(&cq->lock);
 	if (moderation) { /* another thread was faster */
-		soft_timer_unregister(timers_of(cq), &moderation->timer);
+		soft_timer_unregister(soft_cq_timers(cq), &moderation->timer);
 		free(moderation);
 	}
 	return 0;
@@ -101,7 +78,7 @@ int soft_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	cq->moderation->count = off ? 0 : attr->moderate.cq_count;
 	cq->moderation->period = attr->moderate.cq_period * SOFT_MICROSECOND;
 	/* The bounds that it waited for are no more. */
-	soft_timer_cancel(timers_of(cq), &cq->moderation->timer);
+	soft_timer_cancel(soft_cq_timers(cq), &cq->moderation->timer);
 	notify = flush(cq);
 	soft_lock_release(&cq->lock);
 	if (notify)
@@ -113,6 +90,6 @@ void soft_cq_end_moderation(struct soft_cq *cq)
 {
 	if (!cq->moderation)
 		return;
-	soft_timer_unregister(timers_of(cq), &cq->moderation->timer);
+	soft_timer_unregister(soft_cq_timers(cq), &cq->moderation->timer);
 	free(cq->moderation);
 }

@@ -1,7 +1,10 @@
 /* The receiving side of the unreliable datagram service (IBTA 9.8.3): one packet, one receive, no answer. */
-#include "soft_qp.h"
+#include "soft_datagram.h"
 
 #include "soft_device.h"
+#include "soft_limits.h"
+#include "soft_qp.h"
+#include "soft_receive.h"
 
 void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "soft_fabric.h"
+#include "soft_limits.h"
 
 static const union ibv_gid loopback_gids[SOFT_GIDS] = {
 	{.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},

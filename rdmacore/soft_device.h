@@ -1,6 +1,6 @@
 /*
  * A soft device: one port, the GIDs of the loopback addresses, the memory keys and the queue pair
- * numbers.  Its limits are those that rdma_rxe advertises (drivers/infiniband/sw/rxe/rxe_param.h).
+ * numbers.
  */
 #ifndef SOFT_DEVICE_H
 #define SOFT_DEVICE_H
@@ -10,23 +10,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "soft_mr.h"
+#include "soft_mr_table.h"
 #include "soft_multicast.h"
 #include "soft_table.h"
 
 #define SOFT_VENDOR_ID 0xffffff /* no company's OUI, as rdma_rxe has it; 0 is taken for "unknown" */
-#define SOFT_MAX_RD_ATOMIC 128
-#define SOFT_MAX_SGE 32
-#define SOFT_MAX_WR (1 << 20)
-#define SOFT_MAX_CQE (1 << 20)
-#define SOFT_MAX_INLINE 1024
-#define SOFT_MAX_QP (1 << 20)
-#define SOFT_MAX_CQ (1 << 20)
-#define SOFT_MAX_PD (1 << 20)
-#define SOFT_MAX_SRQ (1 << 20)
-#define SOFT_MAX_MESSAGE (UINT32_C(1) << 31)
-#define SOFT_MAX_AH (1 << 20)
-#define SOFT_MTU 4096 /* what a datagram can hold */
 #define SOFT_PORT 1
 #define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
 #define SOFT_GID_TABLE 1024 /* places for GIDs; those behind SOFT_GIDS are empty */
@@ -53,17 +41,6 @@ struct soft_device {
 
 int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **device);
 void soft_device_destroy(struct soft_device *device);
-
-/*
- * The device goes away: commands of its contexts fail from now on, its queue pairs neither send, receive nor
- * complete anything any more, and each context hears DEVICE_FATAL (Linux disassociates its contexts).  The
- * connection manager is told apart from that, before it.
- */
-void soft_device_leave(struct soft_device *device);
-/* The second half of it, when the connection manager was told. */
-void soft_device_stop(struct soft_device *device);
-/* It is back, for contexts that are opened from now on. */
-void soft_device_return(struct soft_device *device);
 
 static inline bool soft_device_is_away(const struct soft_device *device)
 {

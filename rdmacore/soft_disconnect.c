@@ -1,9 +1,16 @@
 /* The ways out of a connection, and the early way in: rdma_reject(3), rdma_disconnect(3), rdma_notify(3). */
-#include "soft_cm.h"
+#include "soft_disconnect.h"
 
 #include <errno.h>
 
+#include "soft_cm_finish.h"
+#include "soft_cm_report.h"
+#include "soft_cm_send.h"
+#include "soft_id.h"
+#include "soft_id_qp.h"
 #include "soft_refusal.h"
+#include "soft_sidr.h"
+#include "soft_sync.h"
 
 static int reject(struct rdma_cm_id *rdma_id, uint32_t reason, const void *private_data,
 		  uint8_t private_data_len)

@@ -1,8 +1,10 @@
 /* Enhanced connection establishment: vendor options of queue pairs (rdma_set_local_ece(3)). */
-#include "soft_cm.h"
+#include "soft_ece.h"
 
 #include <errno.h>
 
+#include "soft_cm_finish.h"
+#include "soft_id.h"
 #include "soft_refusal.h"
 
 /* Only for queue pairs that the user connects: librdmacm has no say in those of its own. */

@@ -1,11 +1,18 @@
 /* Endpoints: an id with its address, its route and its queue pair in one call (rdma_create_ep(3)). */
-#include "soft_cm.h"
+#include "soft_endpoint.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "soft_id.h"
+#include "soft_id_life.h"
+#include "soft_id_qp.h"
+#include "soft_id_srq.h"
+#include "soft_option.h"
 #include "soft_refusal.h"
+#include "soft_resolve.h"
+#include "soft_sync.h"
 
 #define RESOLVE_TIMEOUT_MS 2000 /* librdmacm's, for address and route each */
 

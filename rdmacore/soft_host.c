@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft_cm.h"
+#include "soft_cm_life.h"
 #include "soft_device.h"
 
 int soft_host_create(struct soft_host **out, uint64_t seed, bool virtual_clock)

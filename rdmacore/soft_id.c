@@ -1,16 +1,14 @@
-/* What an id is made of, and how it goes. */
-#include "soft_cm.h"
+#include "soft_id.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "soft_clock.h"
+#include "soft_cm.h"
+#include "soft_cm_time.h"
+#include "soft_event_channel.h"
 #include "soft_fabric.h"
-#include "soft_join.h"
+#include "soft_packet.h"
 #include "soft_refusal.h"
-
-#define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
 
 struct soft_id *soft_id_lock_any(struct rdma_cm_id *rdma_id)
 {
@@ -78,7 +76,7 @@ struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *cha
 	id->rdma.ps = port_space;
 	id->rdma.qp_type = qp_type_of(port_space);
 	id->qkey = RDMA_UDP_QKEY;
-	if (soft_timer_register(&cm->fabric->timers, &id->timer, soft_cm_expire))
+	if (soft_timer_register(&cm->fabric->timers, &id->timer, cm->expire))
 		goto free_id;
 	if (soft_table_insert(&cm->ids, id, &id->local))
 		goto unregister_timer;
@@ -93,167 +91,9 @@ free_id:
 	return NULL;
 }
 
-/* cm_destroy_id of Linux */
-void soft_id_leave(struct soft_id *id)
+uint32_t soft_local_qp_num(const struct soft_id *id, const struct rdma_conn_param *param)
 {
-	switch (id->state) {
-	case SOFT_ID_REQ_SENT:
-		soft_cm_reject(id, SOFT_REJ_TIMEOUT, NULL, 0);
-		break;
-	case SOFT_ID_REQ_RECEIVED:
-	case SOFT_ID_REP_SENT:
-	case SOFT_ID_REP_RECEIVED:
-		soft_cm_reject(id, SOFT_REJ_CONSUMER_DEFINED, NULL, 0);
-		break;
-	case SOFT_ID_ESTABLISHED:
-		soft_cm_prepare(id, &id->request, SOFT_CM_DREQ);
-		id->request.qp_num = id->remote_qp_num;
-		soft_cm_send(id->cm, &id->request);
-		break;
-	case SOFT_ID_DREQ_RECEIVED:
-		soft_cm_send_plain(id, SOFT_CM_DREP);
-		break;
-	case SOFT_ID_SIDR_RECEIVED:
-		soft_sidr_reply(id, SOFT_SIDR_REJECT, NULL);
-		break;
-	default:
-		break;
-	}
-	soft_cm_close(id);
-}
-
-/* Keep the memory of id for a while, and free the oldest that is kept. */
-static void bury(struct soft_id *id)
-{
-	struct soft_cm *cm = id->cm;
-	struct soft_id *oldest;
-
-	memset(&id->rdma, 0, sizeof(id->rdma));
-	id->state = SOFT_ID_DESTROYED;
-	id->destroyed_next = NULL;
-	*cm->last_destroyed = id;
-	cm->last_destroyed = &id->destroyed_next;
-	if (cm->num_destroyed < SOFT_DESTROYED_KEPT) {
-		cm->num_destroyed++;
-		return;
-	}
-	oldest = cm->destroyed;
-	cm->destroyed = oldest->destroyed_next;
-	free(oldest);
-}
-
-void soft_id_free(struct soft_id *id)
-{
-	struct soft_cm *cm = id->cm;
-	struct soft_event_channel *own = id->sync ? (void *)id->rdma.channel : NULL;
-
-	soft_id_leave(id);
-	soft_port_release(id);
-	soft_table_remove(&cm->ids, id->local);
-	soft_cm_drop_unread(id);
-	soft_joins_free(id);
-	soft_id_set_channel(id, NULL);
-	soft_id_unbind_device(id);
-	/* Its expire takes cm.lock; closed, it does nothing any more. */
-	pthread_mutex_unlock(&cm->lock);
-	soft_timer_unregister(&cm->fabric->timers, &id->timer);
-	if (own)
-		soft_destroy_event_channel(&own->rdma);
-	soft_freeaddrinfo(id->info);
-	free(id->endpoint_attr);
-	free(id->connect_prefix);
-	pthread_mutex_lock(&cm->lock);
-	bury(id);
-}
-
-static bool known_port_space(enum rdma_port_space port_space)
-{
-	return port_space == RDMA_PS_TCP || port_space == RDMA_PS_UDP ||
-	       port_space == RDMA_PS_IB || port_space == RDMA_PS_IPOIB;
-}
-
-int soft_create_id(struct rdma_event_channel *rdma_channel, struct rdma_cm_id **out, void *context,
-		   enum rdma_port_space port_space)
-{
-	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
-	struct soft_cm *cm = channel ? channel->cm : soft_cm_current();
-	struct soft_id *id;
-
-	soft_refusal_clear();
-	if (!out || !cm || !known_port_space(port_space)) {
-		errno = EINVAL;
-		return -1;
-	}
-	/* rdma_create_id(3): without a channel the id is synchronous, with one of its own. */
-	if (!rdma_channel)
-		channel = soft_event_channel_create(cm);
-	if (!channel) {
-		errno = ENOMEM;
-		return -1;
-	}
-	pthread_mutex_lock(&cm->lock);
-	id = soft_id_alloc(cm, channel, context, port_space);
-	if (id)
-		id->sync = !rdma_channel;
-	pthread_mutex_unlock(&cm->lock);
-	if (!id) {
-		if (!rdma_channel)
-			soft_destroy_event_channel(&channel->rdma);
-		errno = ENOMEM;
-		return -1;
-	}
-	*out = &id->rdma;
-	return 0;
-}
-
-/* "1 unacknowledged CONNECT_REQUEST on the listener at port 7471" */
-static int name_blocker(const struct soft_id *id)
-{
-	uint32_t missing = id->events_reported - id->events_acknowledged;
-
-	if (id->backlog)
-		return soft_refuse(EBUSY,
-				   "%u unacknowledged CONNECT_REQUEST%s on the listener at port %u; "
-				   "librdmacm would wait for ever", missing, missing == 1 ? "" : "s",
-				   id->port);
-	return soft_refuse(EBUSY, "%u unacknowledged event%s of the id; librdmacm would wait for ever",
-			   missing, missing == 1 ? "" : "s");
-}
-
-/*
- * rdma_destroy_id(3) and rdma_migrate_id(3) wait until every event was acknowledged; here not for ever: an
- * event that is never acknowledged is EBUSY.
- */
-int soft_id_wait_acknowledged(struct soft_id *id)
-{
-	struct soft_clock *clock = &id->cm->fabric->wall;
-	uint64_t bound = clock->now(clock) + ACKNOWLEDGE_BOUND;
-	struct timespec until = {(time_t)(bound / SOFT_SECOND), (long)(bound % SOFT_SECOND)};
-
-	soft_cm_flush(id->cm); /* nobody else might, while this waits */
-	while (id->events_acknowledged != id->events_reported)
-		if (pthread_cond_timedwait(&id->cm->acknowledged, &id->cm->lock, &until))
-			return name_blocker(id);
-	return 0;
-}
-
-int soft_destroy_id(struct rdma_cm_id *rdma_id)
-{
-	struct soft_id *id;
-	struct soft_cm *cm;
-	int error;
-
-	soft_id_drop_event(rdma_id);
-	id = soft_id_lock_any(rdma_id);
-	if (!id)
-		return -1;
-	cm = id->cm;
-	/* The peer hears of it before the wait, as from Linux, which destroys its half first. */
-	soft_id_leave(id);
-	soft_port_release(id);
-	soft_cm_drop_unread(id);
-	error = soft_id_wait_acknowledged(id);
-	if (!error)
-		soft_id_free(id);
-	return soft_cm_finish(cm, error);
+	if (id->rdma.qp)
+		return id->rdma.qp->qp_num;
+	return param ? param->qp_num & SOFT_PSN_MASK : 0;
 }

@@ -1,15 +1,19 @@
 /* The queue pair of an id: what rdma_create_qp makes, and its way through INIT, RTR and RTS. */
-#include "soft_cm.h"
+#include "soft_id_qp.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "soft_context.h"
+#include "soft_cm.h"
+#include "soft_cm_finish.h"
 #include "soft_cq.h"
+#include "soft_cq_create.h"
 #include "soft_device.h"
 #include "soft_join.h"
+#include "soft_path.h"
 #include "soft_qp.h"
+#include "soft_qp_create.h"
+#include "soft_qp_modify.h"
 #include "soft_refusal.h"
 
 /* A queue with a completion channel of its own (ucma_create_cqs of librdmacm). */

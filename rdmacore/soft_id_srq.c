@@ -1,9 +1,11 @@
-/* Shared receive queues of ids (rdma_create_srq(3)). */
-#include "soft_cm.h"
+#include "soft_id_srq.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "soft_cm.h"
+#include "soft_id.h"
+#include "soft_id_qp.h"
 #include "soft_refusal.h"
 #include "soft_srq.h"
 

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "soft_cm.h"
+#include "soft_address.h"
+#include "soft_attach.h"
+#include "soft_cm_report.h"
 #include "soft_device.h"
 #include "soft_multicast.h"
 #include "soft_refusal.h"
@@ -85,7 +87,7 @@ static bool report_joined(struct soft_id *id, struct soft_join *join)
 	return soft_cm_report_multicast(id, 0, &param);
 }
 
-static int join_locked(struct soft_id *id, const struct sockaddr *address, bool send_only, void *context)
+int soft_join_add(struct soft_id *id, const struct sockaddr *address, bool send_only, void *context)
 {
 	struct soft_join *join;
 
@@ -110,56 +112,21 @@ static int join_locked(struct soft_id *id, const struct sockaddr *address, bool 
 	return 0;
 }
 
-static int join(struct rdma_cm_id *rdma_id, struct sockaddr *address, bool send_only, void *context)
+int soft_join_remove(struct soft_id *id, const struct sockaddr *address)
 {
-	struct soft_id *id = soft_id_lock(rdma_id);
+	struct soft_join **link, *left;
+	int error;
 
-	if (!id)
-		return -1;
-	if (soft_cm_finish(id->cm, join_locked(id, address, send_only, context)))
-		return -1;
-	return soft_id_complete(rdma_id);
-}
-
-int soft_join_multicast(struct rdma_cm_id *id, struct sockaddr *address, void *context)
-{
-	return join(id, address, false, context);
-}
-
-int soft_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
-{
-	const uint32_t known = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
-
-	if (!attr || attr->comp_mask & ~known) {
-		errno = attr ? ENOTSUP : EINVAL;
-		return -1;
-	}
-	if (attr->comp_mask != known || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED) {
-		errno = EINVAL;
-		return -1;
-	}
-	return join(id, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
-}
-
-int soft_leave_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *address)
-{
-	struct soft_id *id = soft_id_lock(rdma_id);
-	struct soft_join **link, *left = NULL;
-	int error = EINVAL;
-
-	if (!id)
-		return -1;
-	if (soft_address_is_ip(address)) {
-		link = find(id, address);
-		left = *link;
-		error = left ? 0 : EADDRNOTAVAIL;
-	}
-	if (left) {
-		*link = left->next;
-		error = detach(left);
-		free(left);
-	}
-	return soft_cm_finish(id->cm, error);
+	if (!soft_address_is_ip(address))
+		return EINVAL;
+	link = find(id, address);
+	left = *link;
+	if (!left)
+		return EADDRNOTAVAIL;
+	*link = left->next;
+	error = detach(left);
+	free(left);
+	return error;
 }
 
 void soft_joins_detach(struct soft_id *id)

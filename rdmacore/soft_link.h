@@ -1,12 +1,7 @@
 /*
- * What carries packets from one queue pair to another.
- *
- * The local link: both queue pairs are in this process.  Packets are handed over by reference while the
- * sender holds its requester.lock and the receiver's responder.lock, so a transfer is one copy from source
- * to target memory, with no thread in between.
- *
- * Any other link is a struct soft_link: it carries datagrams, whose making and reading all of them share
- * (soft_link_wire.c), and which arrive at a time of their own.
+ * What carries packets from one queue pair to another, where it is not the local link (soft_link_local.h): it
+ * carries datagrams, whose making (soft_link_wire.h) and reading (soft_link_receive.h) all such links share,
+ * and which arrive at a time of their own.
  */
 #ifndef SOFT_LINK_H
 #define SOFT_LINK_H
@@ -16,9 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct soft_device;
 struct soft_qp;
-struct soft_timer;
 
 /* The functions are called with a requester.lock or a responder.lock held, from any thread. */
 struct soft_link {
@@ -34,26 +27,5 @@ struct soft_link {
 	 */
 	bool (*owe)(struct soft_link *link, struct soft_qp *qp);
 };
-
-/*
- * Send whatever the requester of qp has to send.  Called with requester.lock held, returns with it
- * released, and with both queue pairs settled in ERR when the exchange failed.
- */
-void soft_link_transmit(struct soft_qp *qp);
-
-/* expire of soft_qp.timer: a wait of the requester is over. */
-void soft_link_expire(struct soft_timer *timer);
-
-/* soft_link_wire.c */
-
-/* The same for a queue pair on a link that carries datagrams; requester.lock stays held. */
-void soft_link_send(struct soft_qp *qp);
-/* Send the acknowledgement that is owed, if it still is.  No lock is held. */
-void soft_link_acknowledge(struct soft_qp *qp);
-/*
- * A datagram that came for one of the device's addresses, from its IP header on.  No lock is held.  What is
- * malformed or for nobody is dropped; false then.
- */
-bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length);
 
 #endif

@@ -1,9 +1,13 @@
-#include "soft_link.h"
+#include "soft_link_local.h"
 
 #include "soft_ah.h"
+#include "soft_datagram.h"
 #include "soft_device.h"
 #include "soft_fabric.h"
+#include "soft_multicast.h"
 #include "soft_qp.h"
+#include "soft_requester.h"
+#include "soft_responder.h"
 
 /*
  * The queue pair of that number at that address, kept for the next packet and held; NULL when there is
@@ -25,7 +29,7 @@ static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, u
 	return qp->peer;
 }
 
-/* At the other end of a connection; soft_modify_qp forgets it when that becomes another. */
+/* At the other end of a connection; soft_qp_forget_peer, when that becomes another. */
 static inline struct soft_qp *connected_peer(struct soft_qp *qp)
 {
 	if (qp->peer && soft_qp_state(qp->peer) != IBV_QPS_RESET)
@@ -116,76 +120,19 @@ static struct soft_qp *transmit_datagrams(struct soft_qp *qp, struct soft_multic
 	return failed_peer;
 }
 
-/* Settle who failed.  No lock is held. */
-static void settle_peers(struct soft_qp *failed_peer, struct soft_multicast_members *group)
+struct soft_qp *soft_link_local_send(struct soft_qp *qp, struct soft_multicast_members **group)
 {
-	if (failed_peer) {
-		soft_qp_settle(failed_peer);
-		soft_qp_release(failed_peer);
+	struct soft_qp *peer;
+
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
+		return transmit_datagrams(qp, group);
+	peer = connected_peer(qp);
+	if (!peer) {
+		lose(qp);
+		return NULL;
 	}
-	if (group)
-		for (uint32_t member = 0; member < group->count; member++)
-			soft_qp_settle(group->queue_pairs[member]);
-	soft_multicast_release(group);
-}
-
-/* One pass over what there is to send.  Releases requester.lock; true when another pass is due. */
-static bool transmit(struct soft_qp *qp)
-{
-	struct soft_requester *requester = &qp->requester;
-	struct soft_multicast_members *group = NULL;
-	struct soft_qp *peer, *failed_peer = NULL;
-	enum ibv_qp_state state = soft_qp_state(qp);
-	bool failed, local, more;
-
-	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
-		if (qp->segmentation) {
-			soft_link_send(qp);
-		} else if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
-			failed_peer = transmit_datagrams(qp, &group);
-		} else if (!(peer = connected_peer(qp))) {
-			lose(qp);
-		} else if (exchange(qp, peer)) {
-			soft_qp_hold(peer);
-			failed_peer = peer;
-		}
-	}
-	local = soft_requester_begin_local(qp);
-	failed = soft_qp_state(qp) == IBV_QPS_ERR;
-	if (!failed && requester->wait_delay) {
-		/* Without a timer the wait would never end: give up as if it had ended in vain. */
-		failed = soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer,
-					requester->wait_delay) != 0;
-		if (failed)
-			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
-		requester->wait_delay = 0;
-	}
-	soft_lock_release(&requester->lock);
-
-	if (failed)
-		soft_qp_settle(qp);
-	more = qp->service == SOFT_UNRELIABLE_DATAGRAM && (failed_peer || group);
-	settle_peers(failed_peer, group);
-	if (local) {
-		soft_pd_quiesce(soft_pd(qp->ibv.pd));
-		soft_lock_take(&requester->lock);
-		soft_requester_end_local(qp);
-		soft_lock_release(&requester->lock);
-	}
-	return local || more;
-}
-
-void soft_link_transmit(struct soft_qp *qp)
-{
-	while (transmit(qp))
-		soft_lock_take(&qp->requester.lock);
-}
-
-void soft_link_expire(struct soft_timer *timer)
-{
-	struct soft_qp *qp = soft_container_of(timer, struct soft_qp, timer);
-
-	soft_lock_take(&qp->requester.lock);
-	soft_requester_expire(qp);
-	soft_link_transmit(qp);
+	if (!exchange(qp, peer))
+		return NULL;
+	soft_qp_hold(peer);
+	return peer;
 }

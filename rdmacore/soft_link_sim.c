@@ -8,6 +8,8 @@
 #include "soft_fabric.h"
 #include "soft_ip.h"
 #include "soft_link.h"
+#include "soft_link_receive.h"
+#include "soft_link_wire.h"
 #include "soft_qp.h"
 #include "soft_wire.h"
 

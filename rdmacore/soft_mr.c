@@ -6,101 +6,15 @@
 
 #include "soft_context.h"
 #include "soft_device.h"
-#include "soft_lock.h"
+#include "soft_mr_table.h"
 #include "soft_newer.h"
 #include "soft_pd.h"
+#include "soft_quiesce.h"
 
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
 	 SOFT_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_RELAXED_ORDERING)
-
-int soft_mr_table_init(struct soft_mr_table *table, uint64_t random)
-{
-	*table = (struct soft_mr_table){.used = 1, .tag = (uint8_t)random};
-	table->leaves = calloc(SOFT_MR_MAX / SOFT_MR_LEAF, sizeof(*table->leaves));
-	if (!table->leaves)
-		return -ENOMEM;
-	table->free = malloc(SOFT_MR_MAX * sizeof(*table->free));
-	if (!table->free)
-		goto free_leaves;
-	pthread_mutex_init(&table->lock, NULL);
-	return 0;
-
-free_leaves:
-	free(table->leaves);
-	return -ENOMEM;
-}
-
-void soft_mr_table_destroy(struct soft_mr_table *table)
-{
-	for (size_t leaf = 0; leaf < SOFT_MR_MAX / SOFT_MR_LEAF; leaf++)
-		free(atomic_load_explicit(&table->leaves[leaf], memory_order_relaxed));
-	free(table->leaves);
-	free(table->free);
-	pthread_mutex_destroy(&table->lock);
-}
-
-static struct soft_mr_slot *slot_of(struct soft_mr_table *table, uint32_t index)
-{
-	_Atomic(struct soft_mr_slot *) *leaf = &table->leaves[index / SOFT_MR_LEAF];
-	struct soft_mr_slot *slots = atomic_load_explicit(leaf, memory_order_relaxed);
-
-	if (!slots) {
-		slots = calloc(SOFT_MR_LEAF, sizeof(*slots));
-		if (!slots)
-			return NULL;
-		atomic_store_explicit(leaf, slots, memory_order_release);
-	}
-	return &slots[index % SOFT_MR_LEAF];
-}
-
-/* Fresh slots first and freed ones oldest first, so that a stale key stays wrong for long. */
-uint32_t soft_mr_take_slot(struct soft_mr_table *table, struct soft_mr_slot **slot)
-{
-	uint32_t index;
-
-	if (table->used < SOFT_MR_MAX) {
-		*slot = slot_of(table, table->used);
-		return *slot ? table->used++ : 0;
-	}
-	if (table->free_count == 0)
-		return 0;
-	index = table->free[table->free_head];
-	table->free_head = (table->free_head + 1) % SOFT_MR_MAX;
-	table->free_count--;
-	*slot = slot_of(table, index);
-	return index;
-}
-
-void soft_mr_free_slot(struct soft_mr_table *table, uint32_t index)
-{
-	atomic_store_explicit(&slot_of(table, index)->pd, NULL, memory_order_relaxed);
-	table->free[(table->free_head + table->free_count++) % SOFT_MR_MAX] = index;
-}
-
-struct soft_mr_slot *soft_mr_slot(struct soft_mr_table *table, uint32_t key)
-{
-	uint32_t index = key >> 8;
-
-	return index && index < table->used ? slot_of(table, index) : NULL;
-}
-
-bool soft_mr_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address, uint64_t *length)
-{
-	uint32_t index = key >> 8;
-	struct soft_mr_slot *leaf, *slot;
-
-	if (index >= SOFT_MR_MAX)
-		return false;
-	leaf = atomic_load_explicit(&table->leaves[index / SOFT_MR_LEAF], memory_order_acquire);
-	if (!leaf)
-		return false;
-	slot = &leaf[index % SOFT_MR_LEAF];
-	*address = atomic_load_explicit(&slot->address, memory_order_acquire);
-	*length = atomic_load_explicit(&slot->length, memory_order_acquire);
-	return true;
-}
 
 /* 0 or an errno value: what cannot be registered. */
 static int check(const void *address, size_t length, uint64_t iova, int access)
@@ -134,7 +48,6 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 	struct soft_pd *pd = soft_pd(ibv_pd);
 	struct soft_mr_table *table = &soft_device(ibv_pd->context->device)->memory;
 	int error = soft_context_is_removed(ibv_pd->context) ? EIO : check(address, length, iova, access);
-	struct soft_mr_slot *slot;
 	struct soft_mr *mr;
 
 	if (error) {
@@ -146,13 +59,13 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 		return NULL;
 
 	pthread_mutex_lock(&table->lock);
-	mr->index = soft_mr_take_slot(table, &slot);
+	mr->index = soft_mr_take_slot(table, &mr->slot);
 	if (mr->index) {
 		uint32_t key = mr->index << 8 | ++table->tag;
 
-		slot->windows = 0;
-		fill(slot, pd->domain, address, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
-		atomic_store_explicit(&slot->key, key, memory_order_release);
+		mr->slot->windows = 0;
+		fill(mr->slot, pd->domain, address, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
+		atomic_store_explicit(&mr->slot->key, key, memory_order_release);
 		mr->ibv.lkey = key;
 		mr->ibv.rkey = key;
 	}
@@ -195,7 +108,7 @@ static int disable(struct soft_mr_table *table, struct soft_mr_slot *slot, struc
 		atomic_store_explicit(&slot->key, 0, memory_order_release);
 	pthread_mutex_unlock(&table->lock);
 	if (!result)
-		soft_pd_quiesce(pd);
+		soft_quiesce(pd);
 	return result;
 }
 
@@ -204,7 +117,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 {
 	struct soft_mr *mr = (struct soft_mr *)ibv_mr;
 	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
-	struct soft_mr_slot *slot = slot_of(table, mr->index);
+	struct soft_mr_slot *slot = mr->slot;
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 
 	if (!(flags & IBV_REREG_MR_CHANGE_PD))
@@ -246,7 +159,7 @@ int soft_dereg_mr(struct ibv_mr *ibv_mr)
 	struct soft_mr *mr = (struct soft_mr *)ibv_mr;
 	struct soft_pd *pd = soft_pd(ibv_mr->pd);
 	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
-	int result = disable(table, slot_of(table, mr->index), pd);
+	int result = disable(table, mr->slot, pd);
 
 	if (result)
 		return -result;

@@ -133,18 +133,11 @@ static int attach(struct soft_multicast *multicast, struct soft_multicast_group 
 	return 0;
 }
 
-int soft_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t lid)
+int soft_multicast_attach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp)
 {
-	struct soft_qp *qp = soft_qp(ibv_qp);
-	struct soft_multicast *multicast = &soft_qp_device(qp)->multicast;
 	struct soft_multicast_members *old;
 	int result;
 
-	(void)lid;
-	if (soft_context_is_removed(ibv_qp->context))
-		return EIO;
-	if (ibv_qp->qp_type != IBV_QPT_UD || !soft_gid_is_multicast(gid))
-		return EINVAL;
 	pthread_mutex_lock(&multicast->lock);
 	result = attach(multicast, find(multicast, gid), qp, gid, &old);
 	pthread_mutex_unlock(&multicast->lock);
@@ -152,15 +145,12 @@ int soft_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t 
 	return result;
 }
 
-int soft_detach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t lid)
+int soft_multicast_detach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp)
 {
-	struct soft_qp *qp = soft_qp(ibv_qp);
-	struct soft_multicast *multicast = &soft_qp_device(qp)->multicast;
 	struct soft_multicast_members *old = NULL, *members;
 	struct soft_multicast_group **place, *group;
 	int result = EINVAL;
 
-	(void)lid;
 	pthread_mutex_lock(&multicast->lock);
 	place = find(multicast, gid);
 	group = *place;

@@ -40,9 +40,9 @@ struct soft_multicast_members *soft_multicast_find(struct soft_multicast *multic
 						   const union ibv_gid *gid);
 void soft_multicast_release(struct soft_multicast_members *members);
 
-/* 0, EINVAL (no datagram queue pair, no multicast GID), ENOMEM.  The lid has no meaning in RoCE. */
-int soft_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
-/* 0, or EINVAL when it was not attached. */
-int soft_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+/* 0, again for one that is attached; ENOMEM. */
+int soft_multicast_attach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp);
+/* EINVAL when it is not attached; ENOMEM. */
+int soft_multicast_detach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp);
 
 #endif

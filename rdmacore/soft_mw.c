@@ -4,8 +4,11 @@
 #include <stdlib.h>
 
 #include "soft_device.h"
+#include "soft_mr_table.h"
 #include "soft_pd.h"
 #include "soft_qp.h"
+#include "soft_quiesce.h"
+#include "soft_request.h"
 
 #define WINDOW_ACCESS                                                                              \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
@@ -73,32 +76,13 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 	pthread_mutex_lock(&table->lock);
 	disable(table, soft_mr_slot(table, mw->index << 8));
 	pthread_mutex_unlock(&table->lock);
-	soft_pd_quiesce(soft_pd(ibv_mw->pd));
+	soft_quiesce(soft_pd(ibv_mw->pd));
 	pthread_mutex_lock(&table->lock);
 	soft_mr_free_slot(table, mw->index);
 	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&soft_pd(ibv_mw->pd)->users, 1);
 	free(mw);
 	return 0;
-}
-
-int soft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	struct ibv_send_wr wr = {
-		.wr_id = bind->wr_id,
-		.opcode = IBV_WR_BIND_MW,
-		.send_flags = bind->send_flags,
-		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
-	};
-	struct ibv_send_wr *bad;
-	int result;
-
-	if (mw->type != IBV_MW_TYPE_1)
-		return EINVAL;
-	result = soft_post_send(qp, &wr, &bad);
-	if (!result)
-		mw->rkey = wr.bind_mw.rkey;
-	return result;
 }
 
 /* The entry of a BIND_MW: addr is the length, length the rights, lkey the region's key or 0. */
@@ -190,18 +174,21 @@ static bool allows(const struct soft_mr_slot *region, struct soft_pd *pd,
 }
 
 /* table->lock is held. */
-static bool enable(struct soft_qp *qp, struct soft_mr_table *table, const struct soft_send_wqe *wqe)
+static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *table,
+				  const struct soft_send_wqe *wqe)
 {
 	struct soft_mr_slot *slot = soft_mr_slot(table, wqe->immediate);
 	struct soft_mr_slot *region = soft_mr_slot(table, wqe->sge[0].lkey);
 	uint64_t address = wqe->remote_address;
 
 	if ((wqe->rkey ^ wqe->immediate) & ~KEY_TAG || !is_window(slot, soft_pd_domain(qp->ibv.pd)))
-		return false;
+		return SOFT_MW_REFUSED;
+	if (slot->region)
+		return SOFT_MW_TAKEN;
 	if (!wqe->sge[0].addr) /* unbound, and nothing else */
-		return true;
+		return SOFT_MW_BOUND;
 	if (!region || !allows(region, soft_pd_domain(qp->ibv.pd), wqe))
-		return false;
+		return SOFT_MW_REFUSED;
 	slot->region = wqe->sge[0].lkey >> 8;
 	region->windows++;
 	atomic_store_explicit(&slot->access, wqe->sge[0].length, memory_order_release);
@@ -217,16 +204,16 @@ static bool enable(struct soft_qp *qp, struct soft_mr_table *table, const struct
 			      wqe->queue_key == IBV_MW_TYPE_2 ? qp->ibv.qp_num : 0,
 			      memory_order_release);
 	atomic_store_explicit(&slot->key, wqe->rkey, memory_order_release);
-	return true;
+	return SOFT_MW_BOUND;
 }
 
-bool soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+enum soft_mw_result soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 {
 	struct soft_mr_table *table = table_of(qp);
-	bool enabled;
+	enum soft_mw_result result;
 
 	pthread_mutex_lock(&table->lock);
-	enabled = enable(qp, table, wqe);
+	result = enable(qp, table, wqe);
 	pthread_mutex_unlock(&table->lock);
-	return enabled;
+	return result;
 }

@@ -1,10 +1,15 @@
 /* Options of an id (rdma_set_option(3)). */
-#include "soft_cm.h"
+#include "soft_option.h"
 
 #include <errno.h>
 #include <infiniband/sa.h>
 #include <string.h>
 
+#include "soft_address.h"
+#include "soft_cm_finish.h"
+#include "soft_cm_report.h"
+#include "soft_id.h"
+#include "soft_path.h"
 #include "soft_refusal.h"
 
 #define LIFETIME_MASK 0x3f /* the two bits above are its selector */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "soft_device.h"
+#include "soft_limits.h"
 
 /*
  * BTH opcodes (IBTA 9.2, table 38): the upper three bits are the service, the others the operation.  A link

@@ -1,9 +1,10 @@
-#include "soft_pd.h"
+#include "soft_parent_domain.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "soft_context.h"
+#include "soft_pd.h"
 
 #define ATTRIBUTES                                                                                 \
 	(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
@@ -81,8 +82,12 @@ void *soft_pd_allocate(struct soft_pd *pd, size_t size, enum soft_resource resou
 	size = (size + SOFT_CACHE_LINE - 1) & ~(size_t)(SOFT_CACHE_LINE - 1);
 	if (pd && pd->parent.alloc)
 		memory = pd->parent.alloc(&pd->ibv, pd->parent.pd_context, size, SOFT_CACHE_LINE, resource);
-	*source = memory == IBV_ALLOCATOR_USE_DEFAULT ? NULL : pd;
-	return *source ? memory : aligned_alloc(SOFT_CACHE_LINE, size);
+	*source = NULL;
+	if (memory == IBV_ALLOCATOR_USE_DEFAULT)
+		return aligned_alloc(SOFT_CACHE_LINE, size);
+	if (memory)
+		*source = pd;
+	return memory;
 }
 
 void soft_pd_free(struct soft_pd *source, void *memory, enum soft_resource resource)

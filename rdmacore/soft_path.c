@@ -1,8 +1,10 @@
 /* The path between the ends of a connection: its record, and the times that follow from it. */
-#include "soft_cm.h"
+#include "soft_path.h"
 
 #include <endian.h>
 
+#include "soft_address.h"
+#include "soft_cm_time.h"
 #include "soft_device.h"
 
 #define CA_ACK_DELAY 15 /* what the device says of itself (soft_device_attributes) */
@@ -74,4 +76,15 @@ void soft_id_set_path_of_request(struct soft_id *id)
 {
 	soft_id_set_gids(id);
 	fill_record(id, id->path_timeout ? (uint8_t)(id->path_timeout - 1) : 0);
+}
+
+void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
+{
+	const struct rdma_addr *addr = &id->rdma.route.addr;
+
+	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = SOFT_PORT};
+	attr->grh.hop_limit = 64;
+	attr->grh.traffic_class = id->type_of_service;
+	attr->grh.sgid_index = addr->src_addr.sa_family == AF_INET ? 0 : 1;
+	soft_address_to_gid(&addr->dst_addr, &attr->grh.dgid);
 }

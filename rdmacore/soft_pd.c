@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft_qp.h"
+#include "soft_context.h"
 
 struct ibv_pd *soft_alloc_pd(struct ibv_context *context)
 {
@@ -65,18 +65,4 @@ void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member)
 		member->next->previous = member->previous;
 	pthread_mutex_unlock(&domain->lock);
 	atomic_fetch_sub(&pd->users, 1);
-}
-
-void soft_pd_quiesce(struct soft_pd *pd)
-{
-	struct soft_pd *domain = pd->domain;
-
-	pthread_mutex_lock(&domain->lock);
-	for (struct soft_pd_member *member = domain->members; member; member = member->next) {
-		soft_lock_take(&member->qp->requester.lock);
-		soft_lock_release(&member->qp->requester.lock);
-		soft_lock_take(&member->qp->responder.lock);
-		soft_lock_release(&member->qp->responder.lock);
-	}
-	pthread_mutex_unlock(&domain->lock);
 }

@@ -25,9 +25,6 @@ struct soft_td {
 	_Atomic unsigned int users; /* parent domains */
 };
 
-/* What an allocator is told that the memory is for; the upper half, a driver's number, is that of none. */
-enum soft_resource { SOFT_SEND_QUEUE = 1, SOFT_RECEIVE_QUEUE, SOFT_COMPLETION_QUEUE };
-
 /* What touches memory of a protection domain: a queue pair, once for each of its protection domains. */
 struct soft_pd_member {
 	struct soft_qp *qp;
@@ -38,27 +35,8 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *context);
 /* EBUSY while it has users. */
 int soft_dealloc_pd(struct ibv_pd *pd);
 
-/* soft_parent_domain.c.  A thread domain promises one thread and changes nothing: soft's locks stay. */
-struct ibv_td *soft_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
-/* EBUSY while parent domains have it. */
-int soft_dealloc_td(struct ibv_td *td);
-struct ibv_pd *soft_alloc_parent_domain(struct ibv_context *context,
-					struct ibv_parent_domain_init_attr *attr);
-
-/*
- * Memory for a queue, of cache lines, from the allocator of pd where it has one; pd may be NULL.  Called
- * with no lock held: an allocator is the program's.  *source is for soft_pd_free.
- */
-void *soft_pd_allocate(struct soft_pd *pd, size_t size, enum soft_resource resource,
-		       struct soft_pd **source);
-/* source, where it is not NULL, is still there, and no lock is held. */
-void soft_pd_free(struct soft_pd *source, void *memory, enum soft_resource resource);
-
 void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp);
 void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member);
-
-/* Return when every data transfer that was under way in a queue pair of pd has ended (see soft_mr.h). */
-void soft_pd_quiesce(struct soft_pd *pd);
 
 static inline struct soft_pd *soft_pd(struct ibv_pd *pd)
 {

@@ -1,5 +1,5 @@
 /* Ports of ids.  Each port space has ports of its own, apart from those of sockets. */
-#include "soft_cm.h"
+#include "soft_port_space.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "soft_address.h"
+#include "soft_cm.h"
 #include "soft_fabric.h"
 
 /* net.ipv4.ip_local_port_range as Linux ships it */

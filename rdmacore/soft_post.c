@@ -1,12 +1,16 @@
-#include "soft_qp.h"
+#include "soft_post.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "soft_ah.h"
-#include "soft_link.h"
+#include "soft_limits.h"
 #include "soft_mw.h"
+#include "soft_qp.h"
+#include "soft_qp_state.h"
+#include "soft_requester.h"
 #include "soft_segment.h"
+#include "soft_transmit.h"
 
 /* Bytes of the request; false when its opcode, list or flags are not what the queue pair allows. */
 static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
@@ -130,7 +134,7 @@ void soft_post_commit(struct soft_qp *qp)
 {
 	if (soft_qp_state(qp) == IBV_QPS_SQE)
 		soft_requester_flush(qp);
-	soft_link_transmit(qp);
+	soft_transmit(qp);
 }
 
 int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -174,5 +178,24 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 		*bad = wr;
 	if (state == IBV_QPS_ERR)
 		soft_qp_settle(qp);
+	return result;
+}
+
+int soft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
+	};
+	struct ibv_send_wr *bad;
+	int result;
+
+	if (mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	result = soft_post_send(qp, &wr, &bad);
+	if (!result)
+		mw->rkey = wr.bind_mw.rkey;
 	return result;
 }

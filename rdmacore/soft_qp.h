@@ -3,7 +3,7 @@
  * asks, and the receive queue between the responder and the user.
  *
  * The engine (soft_requester.c, soft_responder.c) does no I/O: it takes packets and gives packets, and
- * what it wants to wait for as a delay.  A link moves the packets (soft_link_local.c).
+ * what it wants to wait for as a delay.  A link moves the packets (soft_link.h).
  */
 #ifndef SOFT_QP_H
 #define SOFT_QP_H
@@ -18,7 +18,7 @@
 #include "soft_newer.h"
 #include "soft_packet.h"
 #include "soft_pd.h"
-#include "soft_receive.h"
+#include "soft_receive_queue.h"
 #include "soft_request.h"
 #include "soft_timer.h"
 
@@ -168,104 +168,11 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 						(size_t)(index & requester->mask) * requester->stride);
 }
 
-/* soft_qp.c: life */
-struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
-/* EBUSY while it is attached to a multicast group. */
-int soft_destroy_qp(struct ibv_qp *qp);
+/* The void pointer is what soft_table_find wants. */
 void soft_qp_hold(void *qp);
+/* With the last reference its memory goes. */
 void soft_qp_release(struct soft_qp *qp);
-
-/* soft_qp_extended.c: the same with builders (ibv_wr_*); EOPNOTSUPP for what its type cannot do */
-struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
-/* NULL when it was made without builders. */
-struct ibv_qp_ex *soft_qp_to_qp_ex(struct ibv_qp *qp);
-
-/* soft_qp_modify.c: states and attributes */
-int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		  struct ibv_qp_init_attr *init_attr);
-/*
- * Bring both halves together after one of them failed: to ERR, with every outstanding request
- * flushed (IBTA 10.3.1.7).  Takes both locks; nothing happens when nothing failed.
- */
-void soft_qp_settle(struct soft_qp *qp);
-/* To RESET, at the end of its life: completions that the user did not poll yet stay. */
-void soft_qp_reset(struct soft_qp *qp);
-
-/* soft_post.c: the user's side of both queues */
-int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/* What was put into the send queue goes out.  Called with requester.lock held, returns with it released. */
-void soft_post_commit(struct soft_qp *qp);
-int soft_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-
-/* soft_requester.c; requester.lock is held */
-int soft_requester_init(struct soft_qp *qp);
-void soft_requester_destroy(struct soft_qp *qp);
-void soft_requester_reset(struct soft_qp *qp);
-/*
- * Build the next packet.  False when there is none to send: nothing posted, a wait is on, or a local
- * error ended the queue pair (its state is then ERR).
- */
-bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet);
-/* What next gave was handed over, and the service is one without acknowledgements: it is complete. */
-void soft_requester_sent(struct soft_qp *qp);
-/*
- * Work on windows at the head of the queue, in two halves (soft_mw.h).  begin: false when there is none;
- * true, and the caller passes soft_pd_quiesce with no lock held before it calls end.
- */
-bool soft_requester_begin_local(struct soft_qp *qp);
-void soft_requester_end_local(struct soft_qp *qp);
-/* An acknowledgement or a response came back. */
-void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet);
-/* The delay of requester.wait has passed: go back and send again, or give up. */
-void soft_requester_expire(struct soft_qp *qp);
-/* SQD begins: no new request is sent.  event: SQ_DRAINED when all that were sent are answered. */
-void soft_requester_drain(struct soft_qp *qp, bool event);
-/* Complete everything outstanding with WR_FLUSH_ERR. */
-void soft_requester_flush(struct soft_qp *qp);
-
-/* soft_responder.c; responder.lock is held */
-int soft_responder_init(struct soft_qp *qp);
-void soft_responder_destroy(struct soft_qp *qp);
-void soft_responder_reset(struct soft_qp *qp);
-/* Execute a request.  True when response is to go back; false when the packet was dropped. */
-bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet,
-			    struct soft_packet *response);
-/*
- * The next packet of the answer to a READ; with an MTU only.  A link takes all of them before it gives the
- * responder another request.
- */
-bool soft_responder_stream(struct soft_qp *qp, struct soft_packet *response);
-/* The ACK that is owed; with an MTU only.  False when there is none. */
-bool soft_responder_acknowledge(struct soft_qp *qp, struct soft_packet *response);
-/* From INIT to RTR: remember the results of that many atomics.  -ENOMEM. */
-int soft_responder_remember(struct soft_qp *qp, uint32_t atomics);
-
-/* For soft_assembly.c */
-void soft_responder_begin_answer(struct soft_qp *qp, struct soft_packet *response, uint32_t psn);
-/*
- * Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3).  Without
- * acknowledgements it is dropped and nothing else happens (class D errors).
- */
-void soft_responder_refuse(struct soft_qp *qp, struct soft_packet *response,
-			   enum soft_syndrome syndrome);
-/* The memory of ours that a one-sided request names; NULL when its key does not allow it. */
-void *soft_responder_reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access);
-/*
- * The same in *segment.  False when the queue pair or the key does not allow it, with the NAK in response.
- */
-bool soft_responder_target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
-			   struct soft_packet *response, struct soft_segment *segment);
-
-/* soft_datagram.c; responder.lock is held */
-void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet);
-
-/* soft_atomic.c; responder.lock is held */
-/* Execute, remember and answer; the target was checked. */
-void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, void *target,
-			 struct soft_packet *response);
-/* A duplicate: the same answer again.  False when it is no longer known. */
-bool soft_atomic_replay(const struct soft_qp *qp, const struct soft_packet *packet,
-			struct soft_packet *response);
+/* Its queues' memory alone, at the end of its life. */
+void soft_qp_free_rings(struct soft_qp *qp);
 
 #endif

@@ -4,13 +4,17 @@
  *
  * The first thing that is wrong is remembered, and wr_complete answers it and sends nothing.
  */
+#include "soft_qp_extended.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "soft_ah.h"
-#include "soft_link.h"
+#include "soft_limits.h"
 #include "soft_mw.h"
+#include "soft_post.h"
 #include "soft_qp.h"
+#include "soft_qp_create.h"
 #include "soft_segment.h"
 
 static struct soft_qp *qp_of(struct ibv_qp_ex *extended)

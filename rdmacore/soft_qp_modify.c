@@ -1,12 +1,18 @@
-#include "soft_qp.h"
+#include "soft_qp_modify.h"
 
 #include <errno.h>
 
 #include "soft_cq.h"
-#include "soft_fabric.h"
-#include "soft_link.h"
+#include "soft_device.h"
+#include "soft_limits.h"
+#include "soft_qp.h"
+#include "soft_qp_state.h"
 #include "soft_qp_transition.h"
+#include "soft_responder.h"
 #include "soft_segment.h"
+#include "soft_transmit.h"
+
+#define TIMEOUT_MAX 31 /* IBTA 9.9.2.1.1 */
 
 static bool valid(const struct ibv_qp_attr *attr, int mask)
 {
@@ -22,20 +28,15 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 		return false;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > SOFT_MAX_RD_ATOMIC)
 		return false;
-	if (mask & IBV_QP_ALT_PATH && attr->alt_port_num != SOFT_PORT)
+	if (mask & IBV_QP_ALT_PATH && (attr->alt_port_num != SOFT_PORT || attr->alt_timeout > TIMEOUT_MAX))
+		return false;
+	/* Cut to its five bits, 32 would be no timeout at all. */
+	if (mask & IBV_QP_TIMEOUT && attr->timeout > TIMEOUT_MAX)
 		return false;
 	/* There is one path, so the queue pair is always on it (IBTA 17.2.8: no automatic migration). */
 	if (mask & IBV_QP_PATH_MIG_STATE && attr->path_mig_state != IBV_MIG_MIGRATED)
 		return false;
 	return !(mask & IBV_QP_DEST_QPN && attr->dest_qp_num > 0xffffff);
-}
-
-/* Who was found at the other end is to be looked for again. */
-static void forget_peer(struct soft_qp *qp)
-{
-	if (qp->peer)
-		soft_qp_release(qp->peer);
-	qp->peer = NULL;
 }
 
 /* Both locks are held. */
@@ -52,7 +53,7 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_AV) {
 		own->ah_attr = attr->ah_attr;
 		qp->requester.service_level = attr->ah_attr.sl;
-		forget_peer(qp);
+		soft_qp_forget_peer(qp);
 	}
 	if (mask & IBV_QP_QKEY)
 		own->qkey = attr->qkey;
@@ -75,7 +76,7 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		own->min_rnr_timer = attr->min_rnr_timer & SOFT_RNR_TIMER_MASK;
 	if (mask & IBV_QP_TIMEOUT)
-		qp->requester.ack_timeout = soft_ack_timeout(own->timeout = attr->timeout & 0x1f);
+		qp->requester.ack_timeout = soft_ack_timeout(own->timeout = attr->timeout);
 	if (mask & IBV_QP_RETRY_CNT)
 		qp->requester.retries = qp->requester.retries_left = own->retry_cnt = attr->retry_cnt & 7;
 	if (mask & IBV_QP_RNR_RETRY)
@@ -89,50 +90,12 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		qp->segmentation->frontier = own->sq_psn;
 }
 
-static void lock_both(struct soft_qp *qp)
-{
-	soft_lock_take(&qp->requester.lock);
-	soft_lock_take(&qp->responder.lock);
-}
-
-static void unlock_both(struct soft_qp *qp)
-{
-	soft_lock_release(&qp->responder.lock);
-	soft_lock_release(&qp->requester.lock);
-}
-
-static void enter(struct soft_qp *qp, enum ibv_qp_state state)
-{
-	atomic_store_explicit(&qp->state, state, memory_order_relaxed);
-	qp->ibv.state = state;
-	if (state == IBV_QPS_ERR || state == IBV_QPS_RESET)
-		soft_timer_cancel(&soft_qp_device(qp)->fabric->timers, &qp->timer);
-	if (qp->segmentation && state == IBV_QPS_RTR)
-		soft_segmentation_start(qp);
-	else if (qp->segmentation && (state == IBV_QPS_ERR || state == IBV_QPS_RESET))
-		soft_segmentation_stop(qp);
-	if (state == IBV_QPS_SQD) {
-		soft_requester_drain(qp, qp->attr.en_sqd_async_notify);
-	} else if (state == IBV_QPS_ERR) {
-		qp->responder.failed = false;
-		soft_requester_flush(qp);
-		soft_receive_flush(qp);
-	} else if (state == IBV_QPS_RESET) {
-		soft_requester_reset(qp);
-		soft_responder_reset(qp);
-		forget_peer(qp);
-		qp->attr = (struct ibv_qp_attr){0};
-		for (int event = 0; event < SOFT_QP_EVENTS; event++)
-			qp->events[event].raised = false;
-	}
-}
-
 static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from, to;
 	int result = EINVAL;
 
-	lock_both(qp);
+	soft_qp_lock(qp);
 	from = soft_qp_state(qp);
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	if ((mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from) ||
@@ -145,23 +108,16 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 		goto unlock;
 	store(qp, attr, mask);
 	if (to != from || to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		enter(qp, to);
+		soft_qp_enter(qp, to);
 	if (to == IBV_QPS_RTS && from == IBV_QPS_SQD) {
 		/* What was posted meanwhile goes out now. */
 		soft_lock_release(&qp->responder.lock);
-		soft_link_transmit(qp);
+		soft_transmit(qp);
 		return 0;
 	}
 unlock:
-	unlock_both(qp);
+	soft_qp_unlock(qp);
 	return result;
-}
-
-void soft_qp_reset(struct soft_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
-	modify(qp, &attr, IBV_QP_STATE);
 }
 
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
@@ -176,14 +132,6 @@ int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return result;
 }
 
-void soft_qp_settle(struct soft_qp *qp)
-{
-	lock_both(qp);
-	if (qp->responder.failed || soft_qp_state(qp) == IBV_QPS_ERR)
-		enter(qp, IBV_QPS_ERR);
-	unlock_both(qp);
-}
-
 int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr)
 {
@@ -192,14 +140,14 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 	if (soft_context_is_removed(ibv_qp->context))
 		return EIO;
 	(void)mask; /* every attribute costs the same; ibv_query_qp(3) lets a provider give more */
-	lock_both(qp);
+	soft_qp_lock(qp);
 	*attr = qp->attr;
 	attr->qp_state = soft_qp_state(qp);
 	attr->rq_psn = qp->responder.psn;
 	attr->sq_psn = qp->requester.psn;
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
 			    qp->requester.completed != qp->requester.drain_until;
-	unlock_both(qp);
+	soft_qp_unlock(qp);
 	attr->cur_qp_state = attr->qp_state;
 	attr->path_mig_state = IBV_MIG_MIGRATED;
 	attr->cap = qp->cap;

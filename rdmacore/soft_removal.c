@@ -1,9 +1,9 @@
-/* The device goes away, as a card that is pulled out or whose driver is unbound, and comes back. */
-#include "soft_device.h"
+#include "soft_removal.h"
 
 #include "soft_context.h"
-#include "soft_cq.h"
+#include "soft_device.h"
 #include "soft_qp.h"
+#include "soft_qp_state.h"
 
 void soft_device_leave(struct soft_device *device)
 {

@@ -1,5 +1,5 @@
 /*
- * What a posted send is: its kind, its form in the send queue, and the packet that is made of it.
+ * What a posted send is: its kind, and its form in the send queue.
  */
 #ifndef SOFT_REQUEST_H
 #define SOFT_REQUEST_H
@@ -10,8 +10,6 @@
 #include <stdint.h>
 
 struct soft_ah;
-struct soft_packet;
-struct soft_qp;
 
 /*
  * Followed in the ring by its scatter/gather list or its inline data.  What an atomic compares with stands
@@ -79,14 +77,5 @@ static inline uint64_t *soft_request_compare(struct soft_send_wqe *wqe)
 {
 	return (uint64_t *)(void *)&wqe->sge[wqe->num_sge];
 }
-
-/* The rest is for the requester, with requester.lock held. */
-
-/* Resolve the request's own memory.  False: some key, range or right is wrong. */
-bool soft_request_translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
-			    struct soft_packet *packet);
-/* The packet of the request; IBV_WC_SUCCESS, or why it cannot be sent. */
-enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *wqe,
-				      struct soft_packet *packet);
 
 #endif

@@ -1,4 +1,4 @@
-#include "soft_qp.h"
+#include "soft_requester.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,6 +6,10 @@
 #include "soft_ah.h"
 #include "soft_cq.h"
 #include "soft_mw.h"
+#include "soft_parent_domain.h"
+#include "soft_pd.h"
+#include "soft_qp.h"
+#include "soft_request_packet.h"
 #include "soft_segment.h"
 
 #define RNR_RETRY_FOR_EVER 7 /* IBTA 9.7.5.2.8 */
@@ -38,13 +42,6 @@ int soft_requester_init(struct soft_qp *qp)
 		return -ENOMEM;
 	soft_lock_init(&requester->lock);
 	return 0;
-}
-
-void soft_requester_destroy(struct soft_qp *qp)
-{
-	soft_pd_free(qp->requester.ring_source, qp->requester.ring, SOFT_SEND_QUEUE);
-	qp->requester.ring_source = NULL;
-	qp->requester.ring = NULL;
 }
 
 /* The request is over: let go of what it held. */
@@ -129,6 +126,8 @@ static inline void complete(struct soft_qp *qp, enum ibv_wc_status status)
 static void fail(struct soft_qp *qp, enum ibv_wc_status status)
 {
 	complete(qp, status);
+	if (soft_qp_state(qp) == IBV_QPS_ERR) /* there was no room for that completion */
+		return;
 	if (qp->service == SOFT_RELIABLE_CONNECTION) {
 		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		return;
@@ -223,21 +222,27 @@ bool soft_requester_begin_local(struct soft_qp *qp)
 	return true;
 }
 
-void soft_requester_end_local(struct soft_qp *qp)
+bool soft_requester_end_local(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
+	enum soft_mw_result result = SOFT_MW_BOUND;
 
 	if (requester->wait != SOFT_WAIT_LOCAL) /* flushed or reset meanwhile */
-		return;
+		return false;
+	if (wqe->opcode == IBV_WR_BIND_MW)
+		result = soft_mw_enable(qp, wqe);
+	if (result == SOFT_MW_TAKEN && soft_mw_disable(qp, wqe))
+		return true;
 	requester->wait = SOFT_WAIT_NONE;
-	if (wqe->opcode == IBV_WR_BIND_MW && !soft_mw_enable(qp, wqe)) {
+	if (result != SOFT_MW_BOUND) {
 		fail(qp, IBV_WC_MW_BIND_ERR);
-		return;
+		return false;
 	}
 	complete(qp, IBV_WC_SUCCESS);
 	requester->transmitted = requester->completed;
 	check_drained(qp);
+	return false;
 }
 
 void soft_requester_drain(struct soft_qp *qp, bool event)

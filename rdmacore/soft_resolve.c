@@ -1,14 +1,24 @@
 /* The way of an id to its port, its device, and the address and route of its peer. */
-#include "soft_cm.h"
+#include "soft_resolve.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "soft_clock.h"
+#include "soft_address.h"
+#include "soft_address_ib.h"
+#include "soft_cm.h"
+#include "soft_cm_device.h"
+#include "soft_cm_finish.h"
+#include "soft_cm_report.h"
 #include "soft_device.h"
 #include "soft_fabric.h"
+#include "soft_path.h"
+#include "soft_port_space.h"
 #include "soft_refusal.h"
+#include "soft_sync.h"
+
+#define MAX_BACKLOG 1024 /* net.rdma_ucm.max_backlog */
 
 /*
  * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0, EINVAL for IP over
@@ -29,7 +39,7 @@ static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 		return EINVAL;
 	if (address->sa_family == AF_IB)
 		error = soft_address_ib_check(id, address);
-	else if (!soft_address_is_any(address) && !soft_address_is_local(id->cm, address))
+	else if (!soft_address_is_any(address) && !soft_address_is_local(id->cm->device, address))
 		error = EADDRNOTAVAIL;
 	else if (!soft_address_is_any(address))
 		error = find_device(id);
@@ -160,7 +170,7 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 		return EINVAL;
 	if (destination->sa_family == AF_IB)
 		return resolve_ib(id, destination);
-	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm, destination) &&
+	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm->device, destination) &&
 	    !soft_address_is_multicast(destination) && !absent)
 		return ENETUNREACH; /* there are no routes but to the host's own addresses */
 	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
@@ -231,7 +241,7 @@ int soft_listen(struct rdma_cm_id *rdma_id, int backlog)
 	if (!error)
 		error = soft_port_listen(id);
 	if (!error) {
-		id->backlog = backlog <= 0 || backlog > SOFT_MAX_BACKLOG ? SOFT_MAX_BACKLOG : backlog;
+		id->backlog = backlog <= 0 || backlog > MAX_BACKLOG ? MAX_BACKLOG : backlog;
 		id->state = SOFT_ID_LISTEN;
 	}
 	return soft_cm_finish(id->cm, error);

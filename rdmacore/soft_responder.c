@@ -1,11 +1,15 @@
-#include "soft_qp.h"
+#include "soft_responder.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "soft_answer.h"
+#include "soft_assembly.h"
+#include "soft_atomic.h"
 #include "soft_cq.h"
 #include "soft_mw.h"
 #include "soft_pd.h"
+#include "soft_receive.h"
 #include "soft_segment.h"
 
 int soft_responder_init(struct soft_qp *qp)
@@ -15,13 +19,6 @@ int soft_responder_init(struct soft_qp *qp)
 		return -ENOMEM;
 	soft_lock_init(&qp->responder.lock);
 	return 0;
-}
-
-void soft_responder_destroy(struct soft_qp *qp)
-{
-	soft_receive_queue_destroy(&qp->receive);
-	free(qp->responder.results);
-	qp->responder.results = NULL;
 }
 
 void soft_responder_reset(struct soft_qp *qp)
@@ -49,19 +46,6 @@ int soft_responder_remember(struct soft_qp *qp, uint32_t atomics)
 	return 0;
 }
 
-void soft_responder_refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome)
-{
-	enum soft_qp_event event =
-		syndrome == SOFT_NAK_REMOTE_ACCESS ? SOFT_QP_ACCESS_EVENT : SOFT_QP_REQUEST_EVENT;
-
-	response->syndrome = (uint8_t)syndrome;
-	if (qp->service != SOFT_RELIABLE_CONNECTION)
-		return;
-	qp->responder.failed = true;
-	if (syndrome != SOFT_NAK_REMOTE_OPERATIONAL)
-		soft_async_raise(qp->ibv.context, &qp->events[event]);
-}
-
 static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 			 struct soft_packet *response)
 {
@@ -75,13 +59,13 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 	status = soft_receive_reach(qp, &receive, 0, packet, segments);
 	if (status == IBV_WC_LOC_LEN_ERR) {
-		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	} else if (status != IBV_WC_SUCCESS) {
-		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_OPERATIONAL);
+		soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_OPERATIONAL);
 	} else if (packet->opcode == SOFT_SEND_ONLY_INVALIDATE &&
 		   !soft_mw_invalidate(qp, packet->immediate)) {
 		soft_segments_copy(segments, packet->segments, packet->length);
-		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+		soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
 		status = IBV_WC_REM_INV_REQ_ERR;
 	} else {
 		soft_receive_deliver(qp, &receive, packet, segments);
@@ -91,45 +75,12 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 	soft_receive_complete(qp, &receive, status, packet);
 }
 
-static inline void *reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access)
-{
-	return soft_mr_translate(&soft_qp_device(qp)->memory, soft_pd_domain(qp->ibv.pd), packet->rkey,
-				 packet->remote_address, packet->length, access, qp->ibv.qp_num);
-}
-
-static inline bool target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
-			  struct soft_packet *response, struct soft_segment *segment)
-{
-	if (!(qp->attr.qp_access_flags & access)) {
-		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
-		return false;
-	}
-	*segment = (struct soft_segment){NULL, packet->length};
-	if (!packet->length) /* IBTA 9.7.5.2.6: the key of an empty request is not checked */
-		return true;
-	segment->address = reach(qp, packet, access);
-	if (!segment->address)
-		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
-	return segment->address;
-}
-
-void *soft_responder_reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access)
-{
-	return reach(qp, packet, access);
-}
-
-bool soft_responder_target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
-			   struct soft_packet *response, struct soft_segment *segment)
-{
-	return target(qp, packet, access, response, segment);
-}
-
 static void execute_write(struct soft_qp *qp, const struct soft_packet *packet,
 			  struct soft_packet *response)
 {
 	struct soft_segment segment;
 
-	if (target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
+	if (soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
 		soft_segments_copy(&segment, packet->segments, packet->length);
 }
 
@@ -143,7 +94,7 @@ static void execute_write_immediate(struct soft_qp *qp, const struct soft_packet
 		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
 		return;
 	}
-	if (target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
+	if (soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
 		soft_receive_deliver(qp, &receive, packet, &segment);
 	} else if (qp->srq) {
 		/* What came from a shared queue is no longer there for others: it ends here. */
@@ -156,7 +107,7 @@ static bool responds(struct soft_qp *qp, struct soft_packet *response)
 {
 	if (qp->attr.max_dest_rd_atomic)
 		return true;
-	soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+	soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	return false;
 }
 
@@ -168,14 +119,14 @@ static void execute_atomic(struct soft_qp *qp, const struct soft_packet *packet,
 	if (!responds(qp, response))
 		return;
 	if (packet->remote_address % sizeof(uint64_t)) { /* IBTA 9.4.5 */
-		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
 	}
-	if (!target(qp, packet, IBV_ACCESS_REMOTE_ATOMIC, response, &segment))
+	if (!soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_ATOMIC, response, &segment))
 		return;
 	/* A region may begin anywhere in memory, whatever its owner calls its addresses. */
 	if ((uintptr_t)segment.address % sizeof(uint64_t))
-		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	else
 		soft_atomic_execute(qp, packet, segment.address, response);
 }
@@ -197,13 +148,13 @@ static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *p
 	if (!responds(qp, response))
 		return;
 	if (packet->length != sizeof(word) || packet->remote_address % sizeof(word)) {
-		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
 	}
-	if (!target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
+	if (!soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
 		return;
 	if ((uintptr_t)segment.address % sizeof(word)) { /* as of other atomics */
-		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
 	}
 	value = (struct soft_segment){&word, sizeof(word)};
@@ -232,20 +183,23 @@ static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 	if (!access || packet->placement & ~(SOFT_PLACE_GLOBAL | SOFT_PLACE_PERSISTENT) ||
 	    packet->selectivity > SOFT_SELECT_REGION ||
 	    (qp->attr.qp_access_flags & access) != access) {
-		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
 	}
 	whole.rkey = packet->rkey;
 	whole.remote_address = packet->remote_address;
 	whole.length = packet->length;
-	if (packet->selectivity == SOFT_SELECT_REGION &&
-	    !soft_mr_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address,
-			    &whole.length)) {
-		soft_responder_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+	if (packet->selectivity == SOFT_SELECT_REGION) {
+		/* It names a region, so that its key is looked at even when that has no bytes. */
+		if (!soft_mr_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address,
+				    &whole.length) ||
+		    !soft_answer_reach(qp, &whole, access)) {
+			soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+			return;
+		}
+	} else if (!soft_answer_target(qp, &whole, access, response, &segment)) {
 		return;
 	}
-	if (!target(qp, &whole, access, response, &segment))
-		return;
 	atomic_thread_fence(memory_order_seq_cst);
 	answer_placed(response);
 }
@@ -254,7 +208,7 @@ static void execute_read(struct soft_qp *qp, const struct soft_packet *packet,
 			 struct soft_packet *response)
 {
 	if (!responds(qp, response) ||
-	    !target(qp, packet, IBV_ACCESS_REMOTE_READ, response, &response->segments[0]))
+	    !soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_READ, response, &response->segments[0]))
 		return;
 	response->opcode = SOFT_RDMA_READ_RESPONSE_ONLY;
 	response->length = packet->length;
@@ -290,30 +244,15 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 		execute_atomic_write(qp, packet, response);
 		break;
 	default:
-		soft_responder_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		break;
 	}
 }
 
-static inline void begin_answer(struct soft_qp *qp, struct soft_packet *response, uint32_t psn)
-{
-	response->opcode = SOFT_ACKNOWLEDGE;
-	response->syndrome = SOFT_ACK;
-	response->psn = psn & SOFT_PSN_MASK;
-	response->msn = qp->responder.msn;
-	response->length = 0;
-	response->num_segments = 0;
-}
-
-void soft_responder_begin_answer(struct soft_qp *qp, struct soft_packet *response, uint32_t psn)
-{
-	begin_answer(qp, response, psn);
-}
-
 /* A duplicate: READ again, answer an atomic as before; anything else was done already (IBTA 9.7.5.1.4). */
-static bool repeat(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response)
+static bool answer_again(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response)
 {
-	begin_answer(qp, response, qp->responder.psn - 1);
+	soft_answer_begin(qp, response, qp->responder.psn - 1);
 	if (packet->opcode == SOFT_ATOMIC_WRITE || packet->opcode == SOFT_FLUSH) {
 		/* Not again: another may have written meanwhile, and what was flushed stays so. */
 		response->psn = packet->psn;
@@ -349,8 +288,8 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		ahead = 0;
 	}
 	if (ahead < 0)
-		return repeat(qp, packet, response);
-	begin_answer(qp, response, responder->psn);
+		return answer_again(qp, packet, response);
+	soft_answer_begin(qp, response, responder->psn);
 	if (ahead > 0) {
 		/* One NAK a gap: IBTA 9.7.5.2.8 */
 		response->syndrome = SOFT_NAK_SEQUENCE;

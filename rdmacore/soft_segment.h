@@ -1,7 +1,7 @@
 /*
  * Messages on a link with an MTU.  What is one packet on the local link is cut into packets of the path MTU,
- * each with a sequence number of its own (soft_segment.c, the requester's half), and put together again
- * (soft_assembly.c, the responder's half): IBTA 9.7.2, 9.7.5, 9.8.2.
+ * each with a sequence number of its own (here, the requester's half), and put together again (soft_assembly.h,
+ * the responder's half): IBTA 9.7.2, 9.7.5, 9.8.2.
  *
  * A queue pair on such a link has one struct soft_segmentation.  On the local link it has none, and all of
  * this costs a test of that pointer.
@@ -14,7 +14,7 @@
 
 #include "soft_packet.h"
 #include "soft_qp.h"
-#include "soft_receive.h"
+#include "soft_receive_queue.h"
 
 struct soft_link;
 
@@ -68,13 +68,6 @@ struct soft_segmentation {
 
 #define SOFT_NO_MESSAGE 0xff
 
-/* NULL when there is no memory. */
-struct soft_segmentation *soft_segmentation_create(struct soft_link *link);
-/* The path is known: from INIT to RTR.  Both locks are held. */
-void soft_segmentation_start(struct soft_qp *qp);
-/* Its queue pair goes to ERR or RESET.  Both locks are held. */
-void soft_segmentation_stop(struct soft_qp *qp);
-
 /* Packets, and so sequence numbers, of a message of that length; 1 without an MTU. */
 static inline uint32_t soft_segment_count(const struct soft_qp *qp, uint64_t length)
 {
@@ -85,7 +78,7 @@ static inline uint32_t soft_segment_count(const struct soft_qp *qp, uint64_t len
 	return (uint32_t)((length + segmentation->mtu - 1) / segmentation->mtu);
 }
 
-/* The requester's half; requester.lock is held. */
+/* The rest is the requester's, with requester.lock held. */
 
 /* Whether the window lets another packet of that message go. */
 bool soft_segment_may_send(struct soft_qp *qp, const struct soft_send_wqe *wqe);
@@ -119,25 +112,5 @@ enum soft_segment_result {
 /* A packet of the answer to the READ at the head of the queue: put it where it belongs. */
 enum soft_segment_result soft_segment_read(struct soft_qp *qp, const struct soft_send_wqe *wqe,
 					   const struct soft_packet *packet);
-
-/* The responder's half; responder.lock is held. */
-
-/*
- * Whether the packet is a request by itself, which is executed as on the local link.  If not, it was dealt
- * with here: it is a part of one, or refused, with the reason in response.
- */
-bool soft_assembly_is_request(struct soft_qp *qp, const struct soft_packet *packet,
-			      struct soft_packet *response);
-/* Forget the message that was begun. */
-void soft_assembly_abandon(struct soft_qp *qp);
-/*
- * The request was executed or refused: decide on the answer.  True when response goes back now; else it may
- * be owed, or a stream of several.
- */
-bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
-			  struct soft_packet *response);
-/* A request that was executed before.  True when response goes back now. */
-bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet,
-			  struct soft_packet *response);
 
 #endif

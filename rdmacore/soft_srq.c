@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "soft_device.h"
+#include "soft_limits.h"
 #include "soft_pd.h"
-#include "soft_table.h"
 
 struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {

@@ -7,9 +7,10 @@
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "soft_context.h"
-#include "soft_receive.h"
+#include "soft_receive_queue.h"
 
 struct soft_srq {
 	struct ibv_srq ibv;

@@ -8,8 +8,11 @@
 #include "../ctest/check.h"
 #include "../ctest/sim_net.h"
 #include "../soft_cq.h"
+#include "../soft_cq_create.h"
 #include "../soft_mr.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
 #include "bench.h"
 
 #define ROUNDS 9

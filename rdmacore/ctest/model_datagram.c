@@ -2,8 +2,12 @@
 
 #include "../soft_ah.h"
 #include "../soft_cq.h"
+#include "../soft_cq_create.h"
+#include "../soft_device.h"
 #include "../soft_mr.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
 #include "check.h"
 
 #define GRH 40

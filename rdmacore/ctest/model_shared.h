@@ -5,7 +5,11 @@
 #ifndef CTEST_MODEL_SHARED_H
 #define CTEST_MODEL_SHARED_H
 
-#include "model.h"
+#include <stdbool.h>
+
+#include "model_memory.h"
+#include "model_work.h"
+#include "sim_net.h"
 
 #define MODEL_SLOTS 24 /* receives posted and not complete */
 #define MODEL_SLOT (MODEL_SMALL + 64) /* bytes of each: the longest small message, a datagram's GRH as well */

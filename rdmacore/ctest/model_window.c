@@ -1,6 +1,7 @@
+#include "model_window.h"
+
 #include "../soft_mw.h"
 #include "check.h"
-#include "model.h"
 
 void model_open_windows(struct model_flow *flow)
 {

@@ -2,9 +2,13 @@
 
 #include "../soft_context.h"
 #include "../soft_cq.h"
+#include "../soft_cq_create.h"
 #include "../soft_device.h"
+#include "../soft_open.h"
 #include "../soft_pd.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
+#include "../soft_qp_modify.h"
 #include "check.h"
 
 #define INLINE 128

@@ -1,9 +1,16 @@
 #include "sim_wire.h"
 
 #include "../soft_cq.h"
+#include "../soft_cq_create.h"
+#include "../soft_device.h"
 #include "../soft_ip.h"
 #include "../soft_link.h"
+#include "../soft_link_receive.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
+#include "../soft_assembly.h"
+#include "../soft_responder.h"
 #include "../soft_wire.h"
 #include "check.h"
 
@@ -99,14 +106,16 @@ struct ibv_wc wire_completion(struct side *side, enum ibv_wc_status status)
 	return wc;
 }
 
-void wire_forge(struct wire *wire, struct side *to, struct soft_packet *packet)
+size_t wire_datagram(struct wire *wire, struct side *to, struct soft_packet *packet,
+		     uint8_t datagram[WIRE_DATAGRAM])
 {
 	const struct side *from = to == &wire->a ? &wire->b : &wire->a;
 	struct ibv_global_route route = {.dgid = to->host->address};
-	uint8_t header[SOFT_GRH], datagram[2048] = {0};
 	size_t length = soft_wire_length(packet), offset, ip;
+	uint8_t header[SOFT_GRH];
 
-	CHECK(length && length < sizeof(datagram) - SOFT_GRH - SOFT_UDP_HEADER);
+	memset(datagram, 0, WIRE_DATAGRAM);
+	CHECK(length && length < WIRE_DATAGRAM - SOFT_GRH - SOFT_UDP_HEADER);
 	packet->destination = to->qp->qp_num;
 	packet->partition = SOFT_WIRE_PARTITION;
 	soft_ip_make(header, &route, &from->host->address);
@@ -117,5 +126,26 @@ void wire_forge(struct wire *wire, struct side *to, struct soft_packet *packet)
 	datagram[ip + 2] = SOFT_WIRE_PORT >> 8;
 	datagram[ip + 3] = SOFT_WIRE_PORT & 0xff;
 	soft_wire_encode(packet, datagram + ip + SOFT_UDP_HEADER);
-	CHECK(soft_link_receive(to->host->device, false, datagram, ip + SOFT_UDP_HEADER + length));
+	return ip + SOFT_UDP_HEADER + length;
+}
+
+void wire_forge(struct wire *wire, struct side *to, struct soft_packet *packet)
+{
+	uint8_t datagram[WIRE_DATAGRAM];
+	size_t length = wire_datagram(wire, to, packet, datagram);
+
+	CHECK(soft_link_receive(to->host->device, false, datagram, length));
+}
+
+bool wire_answer(struct side *side, const struct soft_packet *packet, struct soft_packet *response)
+{
+	struct soft_qp *qp = soft_qp(side->qp);
+	bool answers;
+
+	soft_lock_take(&qp->responder.lock);
+	answers = soft_responder_receive(qp, packet, response);
+	if (!answers && qp->segmentation)
+		answers = soft_assembly_stream(qp, response) || soft_assembly_acknowledge(qp, response);
+	soft_lock_release(&qp->responder.lock);
+	return answers;
 }

@@ -7,6 +7,7 @@
 
 #define WIRE_SIZE 65536
 #define WIRE_DEPTH 16
+#define WIRE_DATAGRAM 2048 /* bytes at most */
 
 struct soft_packet;
 
@@ -41,5 +42,10 @@ void wire_receive(struct side *side, uint32_t length);
 struct ibv_wc wire_completion(struct side *side, enum ibv_wc_status status);
 /* A packet that the other side never sent, but as if it had. */
 void wire_forge(struct wire *wire, struct side *to, struct soft_packet *packet);
+/* The datagram of it, without an ICRC; its length. */
+size_t wire_datagram(struct wire *wire, struct side *to, struct soft_packet *packet,
+		     uint8_t datagram[WIRE_DATAGRAM]);
+/* What that side's responder alone says to a packet, as its link would have it say it; false: nothing. */
+bool wire_answer(struct side *side, const struct soft_packet *packet, struct soft_packet *response);
 
 #endif

@@ -7,8 +7,12 @@
 
 #include "../soft_context.h"
 #include "../soft_cq.h"
+#include "../soft_cq_create.h"
 #include "../soft_mr.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
+#include "../soft_qp_modify.h"
 #include "check.h"
 #include "sim_net.h"
 

@@ -2,7 +2,9 @@
 #include "../soft_ah.h"
 #include "../soft_cq.h"
 #include "../soft_device.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
 #include "check.h"
 #include "sim_wire.h"
 

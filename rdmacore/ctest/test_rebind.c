@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "../soft_qp.h"
 #include "bare.h"
 #include "check.h"
 
@@ -194,15 +195,85 @@ static void test(struct bench *bench, enum kind kind)
 	close_stage(&stage, kind);
 }
 
+/* --- copies that are under way ---------------------------------------------------------------- */
+
+enum way { REGION_ENDS, REGION_MOVES, WINDOW_ENDS, WINDOW_UNBOUND, WAYS };
+
+struct ending {
+	struct stage *stage;
+	enum way way;
+	_Atomic bool done;
+};
+
+static void *end_it(void *argument)
+{
+	struct ending *ending = argument;
+	struct stage *stage = ending->stage;
+
+	switch (ending->way) {
+	case REGION_ENDS:
+		CHECK(!stage->bench->provider->ibv_dereg_mr(stage->mr));
+		break;
+	case REGION_MOVES:
+		CHECK(!stage->bench->provider->ibv_rereg_mr(stage->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+							    area(stage, 2), AREA, 0));
+		break;
+	case WINDOW_ENDS:
+		CHECK(!ibv_dealloc_mw(stage->mw));
+		break;
+	default:
+		bind_to(stage, NULL);
+		break;
+	}
+	atomic_store(&ending->done, true);
+	return NULL;
+}
+
+/*
+ * While a queue pair copies, it holds the lock of one of its halves (soft_mr.h).  Until it lets go, what takes
+ * its key away is not done: the owner would free the memory.
+ */
+static void test_waits(struct bench *bench, enum way way, bool requester)
+{
+	const struct timespec while_ = {.tv_nsec = 20000000};
+	enum kind kind = way <= REGION_MOVES ? MOVED : BOUND;
+	struct ending ending = {.way = way};
+	struct stage stage;
+	struct soft_lock *lock;
+	pthread_t thread;
+
+	open_stage(&stage, bench, kind);
+	ending.stage = &stage;
+	if (kind == BOUND)
+		bind_to(&stage, area(&stage, 0));
+	lock = requester ? &soft_qp(stage.client.qp)->requester.lock : &soft_qp(stage.client.qp)->responder.lock;
+	soft_lock_take(lock);
+	CHECK(!pthread_create(&thread, NULL, end_it, &ending));
+	/* However long: a test that waits too briefly only notices less. */
+	CHECK(!nanosleep(&while_, NULL));
+	CHECK(!atomic_load(&ending.done));
+	soft_lock_release(lock);
+	CHECK(!pthread_join(thread, NULL));
+	if (way == WINDOW_ENDS) {
+		stage.mw = ibv_alloc_mw(bench->pd, IBV_MW_TYPE_1);
+		CHECK(stage.mw);
+	}
+	close_stage(&stage, way == REGION_ENDS ? DEREGISTERED : kind);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_provider();
 	struct bench bench;
 
 	bench_open(&bench, provider);
-	if (is_soft(provider)) /* rdma_rxe of Linux 6.1 can neither move a region nor unbind a window */
+	if (is_soft(provider)) { /* rdma_rxe of Linux 6.1 can neither move a region nor unbind a window */
 		for (int kind = MOVED; kind < KINDS; kind++)
 			test(&bench, (enum kind)kind);
+		for (int way = REGION_ENDS; way < WAYS; way++)
+			for (int requester = 0; requester < 2; requester++)
+				test_waits(&bench, (enum way)way, requester);
+	}
 	bench_close(&bench);
 	close_provider(provider);
 	return 0;

@@ -1,7 +1,9 @@
 /* Single cases of the transport over the sim link: what exactly goes over it, and when. */
 #include "../soft_ah.h"
+#include "../soft_attach.h"
 #include "../soft_cq.h"
 #include "../soft_multicast.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_segment.h"
 #include "check.h"

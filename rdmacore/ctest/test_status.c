@@ -6,7 +6,9 @@
 #include "../soft_cq.h"
 #include "../soft_mr.h"
 #include "../soft_mw.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_modify.h"
 #include "check.h"
 #include "sim_wire.h"
 

@@ -231,6 +231,24 @@ static void test_migrate(struct core_provider *provider)
 	provider->rdma_destroy_event_channel(other);
 }
 
+/* The channel of a synchronous id goes with it: a listener that moved there loses its port and its requests. */
+static void test_destroy_with_guests(struct core_provider *provider)
+{
+	struct setup setup = connecting(provider, PORT);
+	struct sockaddr_storage address = local_address(PORT);
+	struct rdma_cm_id *owner;
+
+	CHECK(!provider->rdma_create_id(NULL, &owner, NULL, RDMA_PS_TCP));
+	CHECK(!provider->rdma_migrate_id(setup.listener, owner->channel));
+	CHECK(!provider->rdma_destroy_id(owner));
+	CHECK(!setup.listener->channel);
+	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 28);
+	CHECK(!provider->rdma_create_id(setup.passive, &owner, NULL, RDMA_PS_TCP));
+	CHECK(!provider->rdma_bind_addr(owner, (struct sockaddr *)&address));
+	CHECK(!provider->rdma_destroy_id(owner));
+	finish(&setup);
+}
+
 /* What librdmacm would wait for without end is an error that says what it waits for. */
 static void test_bounds(struct core_provider *provider)
 {
@@ -266,8 +284,10 @@ int main(void)
 	test_endpoint_without_queues(provider);
 	test_nonblocking(provider);
 	test_migrate(provider);
-	if (is_soft(provider))
+	if (is_soft(provider)) {
+		test_destroy_with_guests(provider);
 		test_bounds(provider);
+	}
 	close_provider(provider);
 	return 0;
 }

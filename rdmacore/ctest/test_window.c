@@ -1,5 +1,7 @@
 /* Memory windows of both types: bound, used, bound again, invalidated from both sides, refused. */
 #include "../soft_qp.h"
+#include "../soft_qp_state.h"
+#include "../soft_requester.h"
 #include "bare.h"
 #include "check.h"
 
@@ -193,7 +195,7 @@ static void test_zero_based(struct bench *bench)
 /* Binding what is not allowed, and invalidating what is not one's own. */
 static void test_refused(struct bench *bench)
 {
-	for (int wrong = 0; wrong < 6; wrong++) {
+	for (int wrong = 0; wrong < 7; wrong++) {
 		struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_2);
 		struct ibv_mr *mr = bindable(bench);
 		struct ibv_mr *read_only = bench->provider->ibv_reg_mr(
@@ -223,6 +225,10 @@ static void test_refused(struct bench *bench)
 		case 4: /* an unbound window */
 			invalidate(&server, mw->rkey, IBV_WC_MW_BIND_ERR);
 			break;
+		case 6: /* an older key of a bound window */
+			bind_type_2(&server, mw, info, IBV_WC_SUCCESS);
+			invalidate(&server, mw->rkey ^ 1, IBV_WC_MW_BIND_ERR);
+			break;
 		case 5: /* a region is no window */
 			CHECK(!bare_recv(&server, 1, 4096, 64));
 			send_invalidate(&client, bench->mr->rkey, IBV_WC_REM_ACCESS_ERR);
@@ -239,6 +245,125 @@ static void test_refused(struct bench *bench)
 	}
 }
 
+/* Which ranges of a region can be bound, and under which keys. */
+static void test_bounds(struct bench *bench)
+{
+	const uint64_t memory = (uintptr_t)bench->memory;
+	const struct {
+		uint64_t address, length;
+		bool zero_based;
+		uint32_t key_change;
+		enum ibv_wc_status status;
+	} rows[] = {
+		{memory, BENCH_MEMORY, false, 0, IBV_WC_SUCCESS},
+		{memory + BENCH_MEMORY - SIZE, SIZE, false, 0, IBV_WC_SUCCESS},
+		{memory + BENCH_MEMORY - SIZE + 1, SIZE, false, 0, IBV_WC_MW_BIND_ERR},
+		{memory, BENCH_MEMORY + 1, false, 0, IBV_WC_MW_BIND_ERR},
+		{memory + BENCH_MEMORY, 1, false, 0, IBV_WC_MW_BIND_ERR},
+		{memory - 1, 8, false, 0, IBV_WC_MW_BIND_ERR},
+		{memory + 8, UINT64_MAX, false, 0, IBV_WC_MW_BIND_ERR},
+		{UINT64_MAX - 3, 8, false, 0, IBV_WC_MW_BIND_ERR},
+		{memory, 0, false, 0, IBV_WC_MW_BIND_ERR}, /* a type 2 window is never bound to nothing */
+		{0, SIZE, true, 0, IBV_WC_MW_BIND_ERR}, /* IBTA 10.6.7.2.1 */
+		{memory, SIZE, false, 0x100, IBV_WC_MW_BIND_ERR}, /* the key of another window */
+	};
+
+	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_2);
+		struct ibv_mr *mr = bench->provider->ibv_reg_mr(
+			bench->pd, bench->memory, BENCH_MEMORY,
+			BENCH_ACCESS | IBV_ACCESS_MW_BIND | (rows[row].zero_based ? IBV_ACCESS_ZERO_BASED : 0));
+		struct ibv_mw_bind_info info = {.mr = mr, .addr = rows[row].address,
+						.length = rows[row].length,
+						.mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+		struct bare client, server;
+
+		CHECK(mr);
+		make_pair(bench, &client, &server);
+		mw->rkey ^= rows[row].key_change;
+		bind_type_2(&server, mw, info, rows[row].status);
+		bare_destroy(&client);
+		bare_destroy(&server);
+		CHECK(!ibv_dealloc_mw(mw));
+		CHECK(!bench->provider->ibv_dereg_mr(mr)); /* no window is left behind */
+	}
+}
+
+/* What cannot be asked for at all. */
+static void test_not_posted(struct bench *bench)
+{
+	struct ibv_pd *pd = bench->provider->ibv_alloc_pd(bench->context);
+	struct ibv_mw *own = make_window(bench, IBV_MW_TYPE_2), *foreign = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mr *mr = bindable(bench);
+	struct ibv_mr *foreign_mr = bench->provider->ibv_reg_mr(pd, bench->memory, BENCH_MEMORY,
+								BENCH_ACCESS | IBV_ACCESS_MW_BIND);
+	const struct {
+		struct ibv_mw *mw;
+		struct ibv_mr *mr;
+		unsigned int access, flags;
+	} rows[] = {
+		{NULL, mr, IBV_ACCESS_REMOTE_WRITE, 0}, {foreign, mr, IBV_ACCESS_REMOTE_WRITE, 0},
+		{foreign, foreign_mr, IBV_ACCESS_REMOTE_WRITE, 0}, {own, NULL, IBV_ACCESS_REMOTE_WRITE, 0},
+		{own, foreign_mr, IBV_ACCESS_REMOTE_WRITE, 0},
+		{own, mr, IBV_ACCESS_MW_BIND, 0}, {own, mr, IBV_ACCESS_REMOTE_WRITE, IBV_SEND_INLINE},
+	};
+	struct ibv_mw_bind bind = {.bind_info = range(mr, bench, IBV_ACCESS_REMOTE_WRITE)};
+	struct bare client, server;
+
+	CHECK(foreign && foreign_mr);
+	make_pair(bench, &client, &server);
+	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = rows[row].flags};
+
+		wr.bind_mw.mw = rows[row].mw;
+		wr.bind_mw.rkey = ibv_inc_rkey(own->rkey);
+		wr.bind_mw.bind_info = range(rows[row].mr, bench, rows[row].access);
+		CHECK(bare_post(&server, &wr) == EINVAL);
+	}
+	CHECK(ibv_bind_mw(server.qp, own, &bind) == EINVAL); /* ibv_bind_mw(3): type 1 only */
+	CHECK(!ibv_alloc_mw(bench->pd, (enum ibv_mw_type)3) && errno == EINVAL);
+	CHECK(bare_state(&server) == IBV_QPS_RTS);
+	expect_no_wc(&server);
+	bare_destroy(&client);
+	bare_destroy(&server);
+	CHECK(!ibv_dealloc_mw(own) && !ibv_dealloc_mw(foreign));
+	CHECK(!bench->provider->ibv_dereg_mr(mr) && !bench->provider->ibv_dereg_mr(foreign_mr));
+	CHECK(!bench->provider->ibv_dealloc_pd(pd));
+}
+
+/* What a posted request names goes before its turn comes. */
+static void test_gone_meanwhile(struct bench *bench)
+{
+	for (int way = 0; way < 3; way++) {
+		struct ibv_pd *pd = bench->provider->ibv_alloc_pd(bench->context);
+		struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_2);
+		struct ibv_mr *mr = bindable(bench);
+		struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_BIND_MW};
+		struct bare client, server;
+
+		CHECK(pd);
+		make_pair(bench, &client, &server);
+		CHECK(!bare_modify(&server, (struct ibv_qp_attr){.qp_state = IBV_QPS_SQD}, IBV_QP_STATE));
+		wr.bind_mw.mw = mw;
+		wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+		wr.bind_mw.bind_info = range(mr, bench, IBV_ACCESS_REMOTE_WRITE);
+		CHECK(!bare_post(&server, &wr));
+		if (way == 0)
+			CHECK(!ibv_dealloc_mw(mw));
+		else if (way == 1)
+			CHECK(!bench->provider->ibv_dereg_mr(mr));
+		else
+			CHECK(!bench->provider->ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0));
+		CHECK(!bare_modify(&server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_STATE));
+		expect_wc(&server, 1, IBV_WC_MW_BIND_ERR);
+		bare_destroy(&client);
+		bare_destroy(&server);
+		CHECK(way == 0 || !ibv_dealloc_mw(mw));
+		CHECK(way == 1 || !bench->provider->ibv_dereg_mr(mr));
+		CHECK(!bench->provider->ibv_dealloc_pd(pd));
+	}
+}
+
 static bool is_draining(struct bare *bare)
 {
 	struct ibv_qp_init_attr init;
@@ -247,6 +372,75 @@ static bool is_draining(struct bare *bare)
 	CHECK(!bare->bench->provider->ibv_query_qp(bare->qp, &attr, IBV_QP_STATE, &init));
 	CHECK(attr.qp_state == IBV_QPS_SQD);
 	return attr.sq_draining;
+}
+
+/* From SQD to RTS, as modify_qp would do it, but for the second half of the work on a window. */
+static void begin_local(struct bare *server)
+{
+	struct soft_qp *qp = soft_qp(server->qp);
+
+	soft_lock_take(&qp->requester.lock);
+	atomic_store(&qp->state, IBV_QPS_RTS);
+	CHECK(soft_requester_begin_local(qp));
+	soft_lock_release(&qp->requester.lock);
+}
+
+static bool end_local(struct bare *server)
+{
+	struct soft_qp *qp = soft_qp(server->qp);
+	bool again;
+
+	soft_lock_take(&qp->requester.lock);
+	again = soft_requester_end_local(qp);
+	soft_lock_release(&qp->requester.lock);
+	soft_qp_settle(qp);
+	return again;
+}
+
+/*
+ * Two queue pairs bind one window at the same time: the second half of one comes between those of the other.
+ * Of type 1 the later one has it, of type 2 the earlier one, and the region knows of one window.
+ */
+static void test_bound_by_two(struct bench *bench)
+{
+	for (int type = IBV_MW_TYPE_1; type <= IBV_MW_TYPE_2; type++) {
+		struct ibv_mw *mw = make_window(bench, (enum ibv_mw_type)type);
+		struct ibv_mr *mr = bindable(bench);
+		bool first = type == IBV_MW_TYPE_1;
+		struct bare clients[2], servers[2];
+		uint32_t keys[2];
+
+		for (int end = 0; end < 2; end++) {
+			struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_BIND_MW,
+						 .send_flags = IBV_SEND_SIGNALED};
+
+			make_pair(bench, &clients[end], &servers[end]);
+			CHECK(!bare_modify(&servers[end], (struct ibv_qp_attr){.qp_state = IBV_QPS_SQD},
+					   IBV_QP_STATE));
+			keys[end] = ibv_inc_rkey(end ? keys[0] : mw->rkey);
+			wr.bind_mw.mw = mw;
+			wr.bind_mw.rkey = keys[end];
+			wr.bind_mw.bind_info = range(mr, bench, IBV_ACCESS_REMOTE_WRITE);
+			CHECK(!bare_post(&servers[end], &wr));
+			begin_local(&servers[end]);
+		}
+		CHECK(!end_local(&servers[0]));
+		expect_wc(&servers[0], 1, IBV_WC_SUCCESS);
+		CHECK(end_local(&servers[1]) == first);
+		if (first)
+			CHECK(!end_local(&servers[1]));
+		expect_wc(&servers[1], 1, first ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
+		CHECK(write_to(&clients[first], WINDOW, keys[first]) == IBV_WC_SUCCESS);
+		if (first)
+			CHECK(write_to(&clients[0], WINDOW, keys[0]) == IBV_WC_REM_ACCESS_ERR);
+		CHECK(bench->provider->ibv_dereg_mr(mr) == EBUSY);
+		CHECK(!ibv_dealloc_mw(mw));
+		CHECK(!bench->provider->ibv_dereg_mr(mr));
+		for (int end = 0; end < 2; end++) {
+			bare_destroy(&clients[end]);
+			bare_destroy(&servers[end]);
+		}
+	}
 }
 
 /*
@@ -261,26 +455,18 @@ static void test_drained_while_bound(struct bench *bench)
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
 	struct bare client, server;
-	struct soft_qp *qp;
 
 	make_pair(bench, &client, &server);
-	qp = soft_qp(server.qp);
 	CHECK(!bare_modify(&server, (struct ibv_qp_attr){.qp_state = IBV_QPS_SQD}, IBV_QP_STATE));
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = mw->rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info = range(mr, bench, IBV_ACCESS_REMOTE_WRITE);
 	CHECK(!bare_post(&server, &wr));
-	/* What modify_qp would do, but for the second half. */
-	soft_lock_take(&qp->requester.lock);
-	atomic_store(&qp->state, IBV_QPS_RTS);
-	CHECK(soft_requester_begin_local(qp));
-	soft_lock_release(&qp->requester.lock);
+	begin_local(&server);
 	CHECK(!bare_modify(&server, drain, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
 	CHECK(is_draining(&server));
 	expect_no_async_event(bench);
-	soft_lock_take(&qp->requester.lock);
-	soft_requester_end_local(qp);
-	soft_lock_release(&qp->requester.lock);
+	CHECK(!end_local(&server));
 	expect_wc(&server, 1, IBV_WC_SUCCESS);
 	CHECK(expect_async_event(bench, IBV_EVENT_SQ_DRAINED).element.qp == server.qp);
 	CHECK(!is_draining(&server));
@@ -321,6 +507,11 @@ int main(void)
 		test_zero_based(&bench);
 		drop_events(&bench);
 		test_refused(&bench);
+		test_bounds(&bench);
+		test_not_posted(&bench);
+		test_gone_meanwhile(&bench);
+		test_bound_by_two(&bench);
+		drop_events(&bench);
 		test_drained_while_bound(&bench);
 	}
 	bench_close(&bench);

@@ -15,9 +15,13 @@
 #include "../soft_cq.h"
 #include "../soft_ip.h"
 #include "../soft_link.h"
+#include "../soft_link_receive.h"
 #include "../soft_mr.h"
 #include "../soft_mw.h"
+#include "../soft_post.h"
 #include "../soft_qp.h"
+#include "../soft_qp_create.h"
+#include "../soft_qp_modify.h"
 #include "../soft_srq.h"
 #include "../soft_wire.h"
 

@@ -6,6 +6,7 @@
 
 #include "preload_context.h"
 #include "soft_cm.h"
+#include "soft_cm_device.h"
 #include "soft_device.h"
 #include "soft_host.h"
 

@@ -4,10 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "preload.h"
-#include "soft_device.h"
-#include "soft_host.h"
-
 struct open_context {
 	struct ibv_context *context;
 	struct open_context *next;
@@ -143,37 +139,4 @@ void preload_context_remove(struct ibv_context *context)
 		}
 	pthread_mutex_unlock(&contexts.lock);
 	free(entry);
-}
-
-/* A list that the parent was given names devices that this process has as well, its own. */
-struct ibv_context *ibv_open_device(struct ibv_device *device)
-{
-	struct core_provider *provider = preload_provider();
-	struct ibv_context *context;
-
-	if (!provider)
-		return NULL;
-	if (device && !preload_provider_of(device))
-		device = &((struct soft_host *)provider->host)->device->ibv;
-	context = provider->ibv_open_device(device);
-	if (context && preload_context_add(context)) {
-		provider->ibv_close_device(context);
-		errno = ENOMEM;
-		return NULL;
-	}
-	return context;
-}
-
-int ibv_close_device(struct ibv_context *context)
-{
-	struct core_provider *provider = preload_provider_of(OWNER(context));
-	int result;
-
-	if (!provider)
-		return errno;
-	preload_context_remove(context);
-	result = provider->ibv_close_device(context);
-	if (result) /* it is still open */
-		preload_context_add(context);
-	return result;
 }

@@ -2,8 +2,8 @@
  * Address handles by number.  A work request in flat form may come from memory that is not to be trusted
  * (a guest's), so it names its handle by a number that is looked up, not by an address.
  */
-#ifndef CORE_AH_H
-#define CORE_AH_H
+#ifndef CORE_AH_TABLE_H
+#define CORE_AH_TABLE_H
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -25,6 +25,11 @@ struct core_ah_table {
 /* 0 or a negative errno. */
 int core_ah_table_init(struct core_ah_table *table);
 void core_ah_table_destroy(struct core_ah_table *table);
+
+/* Room for one more, which has its number and nothing else; NULL for want of memory.  The lock is held for writing. */
+struct core_ah_slot *core_ah_table_take(struct core_ah_table *table);
+/* The number is stale from now on.  The lock is held for writing. */
+void core_ah_table_give_back(struct core_ah_table *table, uint32_t number);
 
 /* The handle of that number in that protection domain, or NULL.  table->lock is held. */
 static inline struct ibv_ah *core_ah_find(const struct core_ah_table *table, uint32_t number,

@@ -1,0 +1,209 @@
+#include "soft_cm_event.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft_cm.h"
+#include "soft_cm_device.h"
+#include "soft_cm_finish.h"
+#include "soft_cm_report.h"
+#include "soft_cm_send.h"
+#include "soft_event_channel.h"
+#include "soft_id_free.h"
+#include "soft_id_qp.h"
+#include "soft_join.h"
+
+struct rdma_event_channel *soft_create_event_channel(void)
+{
+	struct soft_event_channel *channel = soft_event_channel_create(soft_cm_current());
+
+	return channel ? &channel->rdma : NULL;
+}
+
+void soft_destroy_event_channel(struct rdma_event_channel *rdma_channel)
+{
+	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
+
+	if (!channel)
+		return;
+	pthread_mutex_lock(&channel->cm->lock);
+	soft_id_leave_channel(channel);
+	soft_cm_unlock(channel->cm);
+	soft_event_channel_free(channel);
+}
+
+/* REP has arrived: with a queue pair of its own the id becomes established now (ucma_process_conn_resp). */
+static void complete_connect(struct soft_cm_event *event)
+{
+	struct soft_id *id = soft_id(event->rdma.id);
+
+	if (!id->rdma.qp)
+		return;
+	if (soft_id_prepare_qp(id) || soft_id_connect_qp(id)) { /* or the server has withdrawn its REP meanwhile */
+		/* Nothing is sent: the peer hears of it when the id is destroyed. */
+		event->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
+		event->rdma.status = -1;
+		id->connect_error = true;
+		soft_id_fail_qp(id);
+		return;
+	}
+	event->rdma.event = RDMA_CM_EVENT_ESTABLISHED;
+	soft_cm_send_plain(id, SOFT_CM_RTU);
+	id->state = SOFT_ID_ESTABLISHED;
+}
+
+/*
+ * The child of a synchronous listener is synchronous, with a channel of its own; any other is on the
+ * channel that its listener is on now (ucma_process_conn_req).
+ */
+static bool adopt(struct soft_cm_event *event)
+{
+	struct soft_id *child = soft_id(event->rdma.id);
+	struct soft_event_channel *channel = (struct soft_event_channel *)event->owner->rdma.channel;
+
+	if (event->owner->sync) {
+		channel = soft_event_channel_create(event->owner->cm);
+		if (!channel)
+			return false;
+		child->sync = true;
+	}
+	soft_id_set_channel(child, channel);
+	return true;
+}
+
+/* librdmacm asks the kernel what it has found, which has no answer when the device is gone. */
+static void fail_query(struct soft_cm_event *event, enum rdma_cm_event_type failure)
+{
+	event->rdma.event = failure;
+	event->rdma.status = -1;
+}
+
+/* What librdmacm does to the id when its user reads the event. */
+static void apply(struct soft_cm_event *event)
+{
+	struct soft_id *id = soft_id(event->rdma.id);
+
+	switch (event->rdma.event) {
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+		soft_join_apply(id, &event->rdma);
+		break;
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (id->state == SOFT_ID_REMOVED) {
+			fail_query(event, RDMA_CM_EVENT_ADDR_ERROR);
+		} else if (soft_id_bind_device(id)) {
+			event->rdma.event = RDMA_CM_EVENT_ADDR_ERROR;
+			event->rdma.status = -ENOMEM;
+			id->state = SOFT_ID_BOUND;
+		}
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		if (id->state == SOFT_ID_REMOVED)
+			fail_query(event, RDMA_CM_EVENT_ROUTE_ERROR);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		complete_connect(event);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		soft_id_fail_qp(id);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Wait for the channel's next event, and take it; cm.lock is held unless NULL is returned. */
+static struct soft_cm_event *take(struct soft_event_channel *channel)
+{
+	struct soft_cm *cm = channel->cm;
+	struct soft_cm_event *event;
+
+	pthread_mutex_lock(&cm->lock);
+	while (!(event = soft_cm_take_event(channel))) {
+		soft_cm_unlock(cm);
+		if (soft_event_queue_wait(&channel->queue))
+			return NULL;
+		pthread_mutex_lock(&cm->lock);
+	}
+	return event;
+}
+
+/*
+ * What nobody is told: the end of a connection that the user knows as failed, and the request of a child
+ * that cannot have its channel, which goes with it (rdma_get_cm_event of librdmacm).
+ */
+static bool swallow(struct soft_cm_event *event)
+{
+	struct soft_id *id = soft_id(event->rdma.id);
+
+	switch (event->rdma.event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		/* Of a request whose device is gone librdmacm cannot learn the rest, either. */
+		if (id->state != SOFT_ID_REMOVED && adopt(event))
+			return false;
+		soft_id_free(id);
+		return true;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return id->connect_error;
+	default:
+		return false;
+	}
+}
+
+/* Taken and applied under cm.lock, so that no one can destroy the id in between. */
+int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_event **out)
+{
+	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
+	struct soft_cm_event *event;
+
+	if (!channel || !out) {
+		errno = EINVAL;
+		return -1;
+	}
+	while ((event = take(channel))) {
+		if (!swallow(event))
+			break;
+		free(event);
+		soft_cm_unlock(channel->cm);
+	}
+	if (!event)
+		return -1;
+	event->owner->events_reported++;
+	apply(event);
+	soft_cm_unlock(channel->cm);
+	*out = &event->rdma;
+	return 0;
+}
+
+int soft_ack_cm_event(struct rdma_cm_event *rdma_event)
+{
+	struct soft_cm_event *event = (struct soft_cm_event *)rdma_event;
+	struct soft_cm *cm;
+
+	if (!event) {
+		errno = EINVAL;
+		return -1;
+	}
+	cm = event->owner->cm;
+	pthread_mutex_lock(&cm->lock);
+	event->owner->events_acknowledged++;
+	pthread_cond_broadcast(&cm->acknowledged);
+	pthread_mutex_unlock(&cm->lock);
+	free(event);
+	return 0;
+}
+
+int soft_write_cm_event(struct rdma_cm_id *rdma_id, enum rdma_cm_event_type type, int status,
+			uint64_t argument)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	int error = 0;
+
+	if (!id)
+		return -1;
+	if ((int)type != SOFT_CM_EVENT_USER || !id->rdma.channel)
+		error = EINVAL;
+	else if (!soft_cm_report_user(id, status, argument))
+		error = ENOMEM;
+	return soft_cm_finish(id->cm, error);
+}

@@ -1,0 +1,71 @@
+#include "soft_cm_life.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft_cm_device.h"
+#include "soft_cm_queue.h"
+#include "soft_cm_timeout.h"
+#include "soft_cm_wire.h"
+#include "soft_fabric.h"
+#include "soft_id.h"
+
+int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_cm **out)
+{
+	struct soft_cm *cm = calloc(1, sizeof(*cm));
+	pthread_condattr_t monotonic;
+	int result = -ENOMEM;
+
+	if (!cm)
+		return -ENOMEM;
+	cm->fabric = fabric;
+	cm->device = device;
+	cm->expire = soft_cm_expire;
+	cm->last_message = &cm->first_message;
+	cm->last_destroyed = &cm->destroyed;
+	if (soft_table_init(&cm->ids, 1, 1 << 22, (uint32_t)soft_fabric_random(fabric)))
+		goto free_cm;
+	result = soft_cm_open_device(cm);
+	if (result)
+		goto destroy_ids;
+	result = soft_timer_register(&fabric->timers, &cm->held_timer, soft_cm_wire_expire);
+	if (result)
+		goto close_device;
+	pthread_mutex_init(&cm->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&cm->acknowledged, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	*out = cm;
+	return 0;
+
+close_device:
+	soft_cm_close_devices(cm);
+destroy_ids:
+	soft_table_destroy(&cm->ids);
+free_cm:
+	free(cm);
+	return result;
+}
+
+void soft_cm_destroy(struct soft_cm *cm)
+{
+	struct soft_cm_message *message;
+	struct soft_id *id;
+
+	soft_timer_unregister(&cm->fabric->timers, &cm->held_timer);
+	soft_cm_wire_empty(cm);
+	while ((message = soft_cm_take_message(cm)))
+		free(message);
+	while ((id = cm->destroyed)) {
+		cm->destroyed = id->destroyed_next;
+		free(id);
+	}
+	if (soft_cm_current() == cm)
+		soft_cm_select(NULL);
+	soft_cm_close_devices(cm);
+	soft_table_destroy(&cm->ids);
+	pthread_cond_destroy(&cm->acknowledged);
+	pthread_mutex_destroy(&cm->lock);
+	free(cm);
+}

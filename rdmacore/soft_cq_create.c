@@ -1,0 +1,187 @@
+#include "soft_cq_create.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft_cq.h"
+#include "soft_cq_moderate.h"
+#include "soft_limits.h"
+#include "soft_parent_domain.h"
+#include "soft_pd.h"
+
+static struct soft_cq_ring *make_ring(struct soft_pd *pd, int entries)
+{
+	struct soft_cq_ring *ring;
+	struct soft_pd *source;
+	uint32_t order = 0;
+	size_t size;
+
+	while ((1 << order) < entries)
+		order++;
+	size = sizeof(*ring) + ((sizeof(ring->entries[0]) + sizeof(uint64_t)) << order);
+	ring = soft_pd_allocate(pd, size, SOFT_COMPLETION_QUEUE, &source);
+	if (!ring)
+		return NULL;
+	ring->next = NULL;
+	ring->source = source;
+	ring->order = order;
+	ring->mask = (UINT32_C(1) << order) - 1;
+	for (uint32_t index = 0; index <= ring->mask; index++)
+		atomic_init(&ring->entries[index].lap, 0);
+	return ring;
+}
+
+struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq_context,
+			      struct ibv_comp_channel *channel, int comp_vector)
+{
+	return soft_create_cq_in(context, NULL, entries, cq_context, channel, comp_vector);
+}
+
+struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd, int entries,
+				 void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct soft_cq_ring *ring;
+	struct soft_cq *cq;
+
+	if (soft_context_is_removed(context)) {
+		errno = EIO;
+		return NULL;
+	}
+	if (entries < 1 || entries > SOFT_MAX_CQE || comp_vector < 0 ||
+	    comp_vector >= context->num_comp_vectors) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = aligned_alloc(SOFT_CACHE_LINE, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	*cq = (struct soft_cq){0};
+	ring = make_ring(pd, entries);
+	if (!ring) {
+		free(cq);
+		errno = ENOMEM;
+		return NULL;
+	}
+	atomic_init(&cq->ring, ring);
+	cq->filled = ring;
+	cq->pd = pd;
+	if (pd)
+		atomic_fetch_add(&pd->users, 1);
+	soft_lock_init(&cq->lock);
+	soft_lock_init(&cq->consumer_lock);
+	cq->ibv.context = context;
+	cq->ibv.channel = channel;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.cqe = (int)(ring->mask + 1);
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	cq->overflow_event.type = IBV_EVENT_CQ_ERR;
+	cq->overflow_event.element.cq = &cq->ibv;
+	soft_comp_channel_use(channel, 1);
+	return &cq->ibv;
+}
+
+static void free_rings(struct soft_cq *cq)
+{
+	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+
+	ring->next = cq->spares;
+	while (ring) {
+		struct soft_cq_ring *next = ring->next;
+
+		soft_pd_free(ring->source, ring, SOFT_COMPLETION_QUEUE);
+		ring = next;
+	}
+}
+
+/* A spare ring with at least that many entries and less than twice as many; NULL when there is none. */
+static struct soft_cq_ring *take_spare(struct soft_cq *cq, int entries)
+{
+	struct soft_cq_ring **place = &cq->spares, *ring;
+
+	while ((ring = *place) && ((int)ring->mask + 1 < entries || (int)ring->mask / 2 + 1 >= entries))
+		place = &ring->next;
+	if (ring) {
+		*place = ring->next;
+		for (uint32_t index = 0; index <= ring->mask; index++)
+			atomic_store_explicit(&ring->entries[index].lap, 0, memory_order_relaxed);
+	}
+	return ring;
+}
+
+/* Both locks are held, and what is in the queue fits. */
+static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consumed)
+{
+	struct soft_cq_ring *from = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+
+	for (uint32_t index = consumed; index != cq->produced; index++) {
+		struct soft_cqe *entry = &to->entries[index & to->mask];
+
+		entry->wc = from->entries[index & from->mask].wc;
+		*soft_cq_stamp(to, index) = *soft_cq_stamp(from, index);
+		entry->receives = from->entries[index & from->mask].receives;
+		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
+	}
+	atomic_store_explicit(&cq->ring, to, memory_order_release);
+	cq->filled = to;
+	from->next = cq->spares;
+	cq->spares = from;
+}
+
+int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
+{
+	struct soft_cq *cq = soft_cq(ibv_cq);
+	struct soft_cq_ring *ring;
+	uint32_t consumed;
+	int result = EINVAL;
+
+	if (soft_context_is_removed(ibv_cq->context))
+		return EIO;
+	if (entries < 1 || entries > SOFT_MAX_CQE)
+		return EINVAL;
+	soft_lock_take(&cq->consumer_lock);
+	soft_lock_take(&cq->lock);
+	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	if ((uint32_t)entries < cq->produced - consumed)
+		goto unlock;
+	result = ENOMEM;
+	ring = take_spare(cq, entries);
+	if (!ring) /* with locks held, so from no allocator */
+		ring = make_ring(NULL, entries);
+	if (!ring)
+		goto unlock;
+	move_to(cq, ring, consumed);
+	ibv_cq->cqe = (int)(ring->mask + 1);
+	result = 0;
+unlock:
+	soft_lock_release(&cq->lock);
+	soft_lock_release(&cq->consumer_lock);
+	return result;
+}
+
+int soft_destroy_cq(struct ibv_cq *ibv_cq)
+{
+	struct soft_cq *cq = soft_cq(ibv_cq);
+	struct ibv_comp_channel *channel = ibv_cq->channel;
+	bool unacknowledged;
+
+	if (atomic_load(&cq->users))
+		return EBUSY;
+	pthread_mutex_lock(&ibv_cq->mutex);
+	unacknowledged = cq->comp_events_reported != ibv_cq->comp_events_completed;
+	pthread_mutex_unlock(&ibv_cq->mutex);
+	if (unacknowledged)
+		return EBUSY;
+	soft_cq_end_moderation(cq);
+	if (channel)
+		soft_comp_channel_remove(channel, &cq->comp_event);
+	soft_event_queue_remove(&soft_context(ibv_cq->context)->async, &cq->overflow_event.node);
+	soft_comp_channel_use(channel, -1);
+	pthread_cond_destroy(&ibv_cq->cond);
+	pthread_mutex_destroy(&ibv_cq->mutex);
+	free_rings(cq);
+	if (cq->pd)
+		atomic_fetch_sub(&cq->pd->users, 1);
+	free(cq);
+	return 0;
+}

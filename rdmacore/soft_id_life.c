@@ -1,0 +1,107 @@
+#include "soft_id_life.h"
+
+#include <errno.h>
+
+#include "soft_clock.h"
+#include "soft_cm.h"
+#include "soft_cm_finish.h"
+#include "soft_event_channel.h"
+#include "soft_fabric.h"
+#include "soft_id_free.h"
+#include "soft_port_space.h"
+#include "soft_refusal.h"
+#include "soft_sync.h"
+
+#define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
+
+static bool known_port_space(enum rdma_port_space port_space)
+{
+	return port_space == RDMA_PS_TCP || port_space == RDMA_PS_UDP ||
+	       port_space == RDMA_PS_IB || port_space == RDMA_PS_IPOIB;
+}
+
+int soft_create_id(struct rdma_event_channel *rdma_channel, struct rdma_cm_id **out, void *context,
+		   enum rdma_port_space port_space)
+{
+	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
+	struct soft_cm *cm = channel ? channel->cm : soft_cm_current();
+	struct soft_id *id;
+
+	soft_refusal_clear();
+	if (!out || !cm || !known_port_space(port_space)) {
+		errno = EINVAL;
+		return -1;
+	}
+	/* rdma_create_id(3): without a channel the id is synchronous, with one of its own. */
+	if (!rdma_channel)
+		channel = soft_event_channel_create(cm);
+	if (!channel) {
+		errno = ENOMEM;
+		return -1;
+	}
+	pthread_mutex_lock(&cm->lock);
+	id = soft_id_alloc(cm, channel, context, port_space);
+	if (id)
+		id->sync = !rdma_channel;
+	pthread_mutex_unlock(&cm->lock);
+	if (!id) {
+		if (!rdma_channel)
+			soft_event_channel_free(channel);
+		errno = ENOMEM;
+		return -1;
+	}
+	*out = &id->rdma;
+	return 0;
+}
+
+/* "1 unacknowledged CONNECT_REQUEST on the listener at port 7471" */
+static int name_blocker(const struct soft_id *id)
+{
+	uint32_t missing = id->events_reported - id->events_acknowledged;
+
+	if (id->backlog)
+		return soft_refuse(EBUSY,
+				   "%u unacknowledged CONNECT_REQUEST%s on the listener at port %u; "
+				   "librdmacm would wait for ever", missing, missing == 1 ? "" : "s",
+				   id->port);
+	return soft_refuse(EBUSY, "%u unacknowledged event%s of the id; librdmacm would wait for ever",
+			   missing, missing == 1 ? "" : "s");
+}
+
+/*
+ * rdma_destroy_id(3) and rdma_migrate_id(3) wait until every event was acknowledged; here not for ever: an
+ * event that is never acknowledged is EBUSY.
+ */
+int soft_id_wait_acknowledged(struct soft_id *id)
+{
+	struct soft_clock *clock = &id->cm->fabric->wall;
+	uint64_t bound = clock->now(clock) + ACKNOWLEDGE_BOUND;
+	struct timespec until = {(time_t)(bound / SOFT_SECOND), (long)(bound % SOFT_SECOND)};
+
+	soft_cm_flush(id->cm); /* nobody else might, while this waits */
+	while (id->events_acknowledged != id->events_reported)
+		if (pthread_cond_timedwait(&id->cm->acknowledged, &id->cm->lock, &until))
+			return name_blocker(id);
+	return 0;
+}
+
+int soft_destroy_id(struct rdma_cm_id *rdma_id)
+{
+	struct soft_id *id;
+	struct soft_cm *cm;
+	int error;
+
+	soft_id_drop_event(rdma_id);
+	id = soft_id_lock_any(rdma_id);
+	if (!id)
+		return -1;
+	cm = id->cm;
+	/* The peer hears of it before the wait, as from Linux, which destroys its half first. */
+	soft_id_leave(id);
+	soft_port_release(id);
+	soft_id_drop_unread(id);
+	error = soft_id_wait_acknowledged(id);
+	if (!error)
+		soft_id_free(id);
+	return soft_cm_finish(cm, error);
+}

@@ -1,0 +1,44 @@
+/* An id goes over to another channel, and so to or from being synchronous (rdma_migrate_id(3)). */
+#include "soft_migrate.h"
+
+#include <errno.h>
+
+#include "soft_cm.h"
+#include "soft_cm_event.h"
+#include "soft_cm_finish.h"
+#include "soft_cm_report.h"
+#include "soft_event_channel.h"
+#include "soft_id.h"
+#include "soft_id_life.h"
+#include "soft_sync.h"
+
+int soft_migrate_id(struct rdma_cm_id *rdma_id, struct rdma_event_channel *rdma_channel)
+{
+	struct soft_event_channel *to = (struct soft_event_channel *)rdma_channel;
+	struct soft_event_channel *own = NULL;
+	struct soft_id *id = soft_id_lock(rdma_id);
+	struct soft_cm *cm;
+	int error = 0;
+
+	if (!id)
+		return -1;
+	cm = id->cm;
+	if ((id->sync && !to) || !id->rdma.channel || (to && to->cm != cm))
+		error = EINVAL;
+	else if (!to && !(to = soft_event_channel_create(cm)))
+		error = ENOMEM;
+	if (error)
+		return soft_cm_finish(cm, error);
+	soft_cm_move_unread(id, to);
+	if (id->sync)
+		own = (struct soft_event_channel *)id->rdma.channel;
+	soft_id_set_channel(id, to);
+	id->sync = !rdma_channel;
+	if (own) {
+		pthread_mutex_unlock(&cm->lock);
+		soft_id_drop_event(rdma_id);
+		soft_destroy_event_channel(&own->rdma);
+		pthread_mutex_lock(&cm->lock);
+	}
+	return soft_cm_finish(cm, soft_id_wait_acknowledged(id));
+}

@@ -1,0 +1,16 @@
+/* Ports of ids; cm.lock is held.  0 or a positive errno. */
+#ifndef SOFT_PORT_SPACE_H
+#define SOFT_PORT_SPACE_H
+
+#include "soft_id.h"
+
+int soft_port_bind(struct soft_id *id, const struct sockaddr *address);
+/* Whether id may listen on the port it shares: reuse is for those who do not listen. */
+int soft_port_listen(struct soft_id *id);
+void soft_port_release(struct soft_id *id);
+struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
+					const struct sockaddr *destination);
+/* Whether anyone listens on that port, if only for other addresses. */
+bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port);
+
+#endif

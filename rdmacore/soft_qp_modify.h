@@ -1,0 +1,11 @@
+/* States and attributes of queue pairs, as users set and see them. */
+#ifndef SOFT_QP_MODIFY_H
+#define SOFT_QP_MODIFY_H
+
+#include <infiniband/verbs.h>
+
+int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr);
+
+#endif

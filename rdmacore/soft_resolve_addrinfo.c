@@ -1,0 +1,63 @@
+/* Names and services resolved for an id, which an event tells of (rdma_resolve_addrinfo(3)). */
+#include "soft_resolve_addrinfo.h"
+
+#include <errno.h>
+
+#include "soft_addrinfo.h"
+#include "soft_cm.h"
+#include "soft_cm_finish.h"
+#include "soft_cm_report.h"
+#include "soft_id.h"
+#include "soft_refusal.h"
+#include "soft_sync.h"
+
+/* Flags that came with rdma-core 60. */
+#define RAI_SA_FLAG 0x10
+#define RAI_DNS_FLAG 0x20
+
+/* The name is looked up by the calling thread, in librdmacm too; the event then says how it went. */
+int soft_resolve_addrinfo(struct rdma_cm_id *rdma_id, const char *node, const char *service,
+			  const struct rdma_addrinfo *hints)
+{
+	struct rdma_addrinfo *info = NULL;
+	struct soft_id *id = soft_id_lock(rdma_id);
+	bool busy;
+	int result;
+
+	if (!id)
+		return -1;
+	busy = id->info;
+	pthread_mutex_unlock(&id->cm->lock);
+	if (busy || (hints && hints->ai_flags & RAI_SA_FLAG)) {
+		errno = busy ? EBUSY : soft_refuse(ENOTSUP, "soft has no subnet administrator to ask");
+		return -1;
+	}
+	result = soft_getaddrinfo(node, service, hints, &info);
+	if (result && !node && !service && !hints)
+		return -1;
+	pthread_mutex_lock(&id->cm->lock);
+	id->info = info;
+	result = soft_cm_report(id, id,
+				(enum rdma_cm_event_type)(result ? SOFT_CM_EVENT_ADDRINFO_ERROR :
+								   SOFT_CM_EVENT_ADDRINFO_RESOLVED),
+				result, NULL) ? 0 : ENOMEM;
+	return soft_cm_finish(id->cm, result) ? -1 : soft_id_complete(rdma_id);
+}
+
+int soft_query_addrinfo(struct rdma_cm_id *rdma_id, struct rdma_addrinfo **info)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	int error = 0;
+
+	if (!id)
+		return -1;
+	if (!info)
+		error = EINVAL;
+	else if (!id->info)
+		error = ENOENT;
+	else
+		*info = id->info;
+	if (!error)
+		id->info = NULL; /* the user frees it */
+	return soft_cm_finish(id->cm, error);
+}

@@ -1,0 +1,80 @@
+#include "soft_transmit.h"
+
+#include "soft_device.h"
+#include "soft_fabric.h"
+#include "soft_link_local.h"
+#include "soft_link_wire.h"
+#include "soft_multicast.h"
+#include "soft_pd.h"
+#include "soft_qp.h"
+#include "soft_qp_state.h"
+#include "soft_quiesce.h"
+#include "soft_requester.h"
+
+/* Settle who failed.  No lock is held. */
+static void settle_peers(struct soft_qp *failed_peer, struct soft_multicast_members *group)
+{
+	if (failed_peer) {
+		soft_qp_settle(failed_peer);
+		soft_qp_release(failed_peer);
+	}
+	if (group)
+		for (uint32_t member = 0; member < group->count; member++)
+			soft_qp_settle(group->queue_pairs[member]);
+	soft_multicast_release(group);
+}
+
+/* One pass over what there is to send.  Releases requester.lock; true when another pass is due. */
+static bool transmit(struct soft_qp *qp)
+{
+	struct soft_requester *requester = &qp->requester;
+	struct soft_multicast_members *group = NULL;
+	struct soft_qp *failed_peer = NULL;
+	enum ibv_qp_state state = soft_qp_state(qp);
+	bool failed, local, more, again;
+
+	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
+		if (qp->segmentation)
+			soft_link_send(qp);
+		else
+			failed_peer = soft_link_local_send(qp, &group);
+	}
+	local = soft_requester_begin_local(qp);
+	failed = soft_qp_state(qp) == IBV_QPS_ERR;
+	if (!failed && requester->wait_delay) {
+		/* Without a timer the wait would never end: give up as if it had ended in vain. */
+		failed = soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer,
+					requester->wait_delay) != 0;
+		if (failed)
+			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
+		requester->wait_delay = 0;
+	}
+	soft_lock_release(&requester->lock);
+
+	if (failed)
+		soft_qp_settle(qp);
+	more = qp->service == SOFT_UNRELIABLE_DATAGRAM && (failed_peer || group);
+	settle_peers(failed_peer, group);
+	for (again = local; again;) {
+		soft_quiesce(soft_pd(qp->ibv.pd));
+		soft_lock_take(&requester->lock);
+		again = soft_requester_end_local(qp);
+		soft_lock_release(&requester->lock);
+	}
+	return local || more;
+}
+
+void soft_transmit(struct soft_qp *qp)
+{
+	while (transmit(qp))
+		soft_lock_take(&qp->requester.lock);
+}
+
+void soft_transmit_expire(struct soft_timer *timer)
+{
+	struct soft_qp *qp = soft_container_of(timer, struct soft_qp, timer);
+
+	soft_lock_take(&qp->requester.lock);
+	soft_requester_expire(qp);
+	soft_transmit(qp);
+}
