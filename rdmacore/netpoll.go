@@ -41,13 +41,13 @@ func newFDWaiter(clock *Clock, fd int, name string) (*fdWaiter, error) {
 }
 
 // wait calls try at once and then each time the descriptor becomes readable, until try returns true.
-// false means that ctx ended first; if it had ended before, try is not called.
+// false means that ctx ended first; what is there already is taken also when it had ended before.
 func (w *fdWaiter) wait(ctx context.Context, try func() bool) bool {
-	if ctx.Err() != nil {
-		return false
-	}
 	if w.clock.Virtual() {
 		return w.clock.virtual.wait(ctx, try)
+	}
+	if ctx.Err() != nil {
+		return try()
 	}
 	select {
 	case <-w.turn:

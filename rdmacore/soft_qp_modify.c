@@ -22,7 +22,8 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 		return false;
 	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
 		return false;
-	if (mask & IBV_QP_AV && (!attr->ah_attr.is_global || attr->ah_attr.grh.sgid_index >= SOFT_GIDS))
+	if (mask & IBV_QP_AV && (!attr->ah_attr.is_global || attr->ah_attr.port_num != SOFT_PORT ||
+				 attr->ah_attr.grh.sgid_index >= SOFT_GIDS))
 		return false;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > SOFT_MAX_RD_ATOMIC)
 		return false;

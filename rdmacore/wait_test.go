@@ -196,6 +196,14 @@ func TestCompletionEvents(t *testing.T) {
 	if err := server.id.RecvCQ().WaitEvent(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an event without request: %v", err)
 	}
+
+	// What is there already comes without waiting.
+	must(t, server.id.RecvCQ().RequestNotify(false))
+	server.recv(t, 9, 0, 64)
+	client.send(t, SendWR{WRID: 9, Opcode: OpSend, Flags: SendSignaled}, 0, 64)
+	completion(t, client.id.SendCQ(), 9, WCSuccess)
+	must(t, server.id.RecvCQ().WaitEvent(ctx))
+	completion(t, server.id.RecvCQ(), 9, WCSuccess)
 }
 
 // TestAsyncEvent: an access error at the target raises QP_ACCESS_ERR there, with the QP.

@@ -137,7 +137,7 @@ static const struct {
 	WRONG(IBV_QPS_INIT, port_num, 0), WRONG(IBV_QPS_INIT, port_num, 2), WRONG(IBV_QPS_INIT, pkey_index, 1),
 	WRONG(IBV_QPS_RTR, path_mtu, 0), WRONG(IBV_QPS_RTR, path_mtu, 6), WRONG(IBV_QPS_RTR, ah_attr.is_global, 0),
 	WRONG(IBV_QPS_RTR, ah_attr.grh.sgid_index, SOFT_GIDS), WRONG(IBV_QPS_RTR, dest_qp_num, 0x1000000),
-	WRONG(IBV_QPS_RTR, max_dest_rd_atomic, SOFT_MAX_RD_ATOMIC + 1), WRONG(IBV_QPS_RTR, alt_port_num, 2),
+	WRONG(IBV_QPS_RTR, max_dest_rd_atomic, SOFT_MAX_RD_ATOMIC + 1), WRONG(IBV_QPS_RTR, alt_port_num, 2), WRONG(IBV_QPS_RTR, ah_attr.port_num, 2),
 	WRONG(IBV_QPS_RTS, max_rd_atomic, SOFT_MAX_RD_ATOMIC + 1),
 	WRONG(IBV_QPS_RTS, path_mig_state, IBV_MIG_ARMED), WRONG(IBV_QPS_RTS, cur_qp_state, IBV_QPS_RTS),
 	WRONG(IBV_QPS_RTS, timeout, 32), WRONG(IBV_QPS_RTR, alt_timeout, 32),
