@@ -42,9 +42,10 @@ func measure(ctx context.Context, p paths) (figures, error) {
 		run  func(context.Context, paths, figures) error
 	}{
 		{"the C core", measureNative},
-		{"reports", measureReports}, // early: a child's peak memory is never less than this process's when it starts
-		{"guests", measureGuests},
+		// Before the guests: a child's peak memory is never less than this process's when it starts.
+		{"reports", measureReports},
 		{"rdmarun run", measureCommand},
+		{"guests", measureGuests},
 		{"the scenario engine", measureEngine},
 	} {
 		fmt.Fprintln(os.Stderr, "measuring", step.what)

@@ -6,7 +6,6 @@
 int main(void)
 {
 	static struct endpoint endpoint;
-	struct ibv_td_init_attr domain = {0};
 	struct ibv_xrcd_init_attr xrc = {0};
 	struct ibv_alloc_dm_attr device_memory = {.length = 64};
 	struct ibv_ah_attr address = {.port_num = 1};
@@ -31,7 +30,6 @@ int main(void)
 	REQUIRE(!ibv_reg_dmabuf_mr(endpoint.pd, 0, 64, 0, 0, 0) && errno == EOPNOTSUPP);
 	REQUIRE(rsocket(AF_INET, SOCK_STREAM, 0) == -1 && errno == EOPNOTSUPP);
 	/* Inline verbs, which ask the context whether it has them. */
-	REQUIRE(!ibv_alloc_td(endpoint.context, &domain) && errno == EOPNOTSUPP);
 	REQUIRE(!ibv_open_xrcd(endpoint.context, &xrc) && errno == EOPNOTSUPP);
 	REQUIRE(!ibv_alloc_dm(endpoint.context, &device_memory) && errno == EOPNOTSUPP);
 	REQUIRE(!ibv_create_flow(endpoint.qp, &flow) && errno == EOPNOTSUPP);
