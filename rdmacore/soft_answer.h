@@ -31,7 +31,7 @@ void soft_answer_refuse(struct soft_qp *qp, struct soft_packet *response, enum s
 /* The memory of ours that a one-sided request names; NULL when its key does not allow it. */
 static inline void *soft_answer_reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access)
 {
-	return soft_mr_translate(&soft_qp_device(qp)->memory, soft_pd_domain(qp->ibv.pd), packet->rkey,
+	return soft_mr_table_translate(&soft_qp_device(qp)->memory, soft_pd_domain(qp->ibv.pd), packet->rkey,
 				 packet->remote_address, packet->length, access, qp->ibv.qp_num);
 }
 

@@ -113,7 +113,7 @@ static inline struct soft_cq *soft_cq(struct ibv_cq *cq)
 static inline void soft_cqe_polled(const struct soft_cqe *entry)
 {
 	if (entry->receives)
-		soft_receive_return(entry->receives);
+		soft_receive_queue_return(entry->receives);
 }
 
 /* Whether the queue looks full only because consumed_seen is old; cq->lock is held, and released if not. */

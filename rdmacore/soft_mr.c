@@ -59,7 +59,7 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 		return NULL;
 
 	pthread_mutex_lock(&table->lock);
-	mr->index = soft_mr_take_slot(table, &mr->slot);
+	mr->index = soft_mr_table_take(table, &mr->slot);
 	if (mr->index) {
 		uint32_t key = mr->index << 8 | ++table->tag;
 
@@ -165,7 +165,7 @@ int soft_dereg_mr(struct ibv_mr *ibv_mr)
 	if (result)
 		return -result;
 	pthread_mutex_lock(&table->lock);
-	soft_mr_free_slot(table, mr->index);
+	soft_mr_table_free(table, mr->index);
 	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&pd->users, 1);
 	free(mr);

@@ -44,7 +44,7 @@ static struct soft_mr_slot *slot_of(struct soft_mr_table *table, uint32_t index)
 }
 
 /* Fresh slots first and freed ones oldest first, so that a stale key stays wrong for long. */
-uint32_t soft_mr_take_slot(struct soft_mr_table *table, struct soft_mr_slot **slot)
+uint32_t soft_mr_table_take(struct soft_mr_table *table, struct soft_mr_slot **slot)
 {
 	uint32_t index;
 
@@ -61,20 +61,20 @@ uint32_t soft_mr_take_slot(struct soft_mr_table *table, struct soft_mr_slot **sl
 	return index;
 }
 
-void soft_mr_free_slot(struct soft_mr_table *table, uint32_t index)
+void soft_mr_table_free(struct soft_mr_table *table, uint32_t index)
 {
 	atomic_store_explicit(&slot_of(table, index)->pd, NULL, memory_order_relaxed);
 	table->free[(table->free_head + table->free_count++) % SOFT_MR_MAX] = index;
 }
 
-struct soft_mr_slot *soft_mr_slot(struct soft_mr_table *table, uint32_t key)
+struct soft_mr_slot *soft_mr_table_slot(struct soft_mr_table *table, uint32_t key)
 {
 	uint32_t index = key >> 8;
 
 	return index && index < table->used ? slot_of(table, index) : NULL;
 }
 
-bool soft_mr_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address, uint64_t *length)
+bool soft_mr_table_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address, uint64_t *length)
 {
 	uint32_t index = key >> 8;
 	struct soft_mr_slot *leaf, *slot;

@@ -55,16 +55,16 @@ int soft_mr_table_init(struct soft_mr_table *table, uint64_t random);
 void soft_mr_table_destroy(struct soft_mr_table *table);
 
 /* For soft_mw.c; table->lock is held.  A free index and its slot, or 0. */
-uint32_t soft_mr_take_slot(struct soft_mr_table *table, struct soft_mr_slot **slot);
-void soft_mr_free_slot(struct soft_mr_table *table, uint32_t index);
+uint32_t soft_mr_table_take(struct soft_mr_table *table, struct soft_mr_slot **slot);
+void soft_mr_table_free(struct soft_mr_table *table, uint32_t index);
 /* The slot of a key that was handed out once, whatever it is now; NULL for any other. */
-struct soft_mr_slot *soft_mr_slot(struct soft_mr_table *table, uint32_t key);
+struct soft_mr_slot *soft_mr_table_slot(struct soft_mr_table *table, uint32_t key);
 
 /*
  * What the key covers, whoever may use it; false for a key that was never handed out.  What is found may be
- * of another key by now, so soft_mr_translate has the last word.
+ * of another key by now, so soft_mr_table_translate has the last word.
  */
-bool soft_mr_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address, uint64_t *length);
+bool soft_mr_table_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address, uint64_t *length);
 
 /*
  * The memory behind [address, address + length) when key belongs to pd, covers that range and grants
@@ -72,7 +72,7 @@ bool soft_mr_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address
  * the queue pair that was asked (windows may be good for one only).  The caller holds a lock of a queue
  * pair of pd for as long as it uses the result.
  */
-static inline void *soft_mr_translate(struct soft_mr_table *table, struct soft_pd *pd, uint32_t key,
+static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct soft_pd *pd, uint32_t key,
 				      uint64_t address, uint64_t length, uint32_t access,
 				      uint32_t qp_num)
 {

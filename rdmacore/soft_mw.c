@@ -38,7 +38,7 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!mw)
 		return NULL;
 	pthread_mutex_lock(&table->lock);
-	mw->index = soft_mr_take_slot(table, &slot);
+	mw->index = soft_mr_table_take(table, &slot);
 	if (mw->index) {
 		mw->ibv.rkey = mw->index << 8 | ++table->tag;
 		slot->region = 0;
@@ -64,7 +64,7 @@ static void disable(struct soft_mr_table *table, struct soft_mr_slot *slot)
 {
 	atomic_store_explicit(&slot->key, 0, memory_order_relaxed);
 	if (slot->region)
-		soft_mr_slot(table, slot->region << 8)->windows--;
+		soft_mr_table_slot(table, slot->region << 8)->windows--;
 	slot->region = 0;
 }
 
@@ -74,11 +74,11 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 	struct soft_mw *mw = (struct soft_mw *)ibv_mw;
 
 	pthread_mutex_lock(&table->lock);
-	disable(table, soft_mr_slot(table, mw->index << 8));
+	disable(table, soft_mr_table_slot(table, mw->index << 8));
 	pthread_mutex_unlock(&table->lock);
 	soft_quiesce(soft_pd(ibv_mw->pd));
 	pthread_mutex_lock(&table->lock);
-	soft_mr_free_slot(table, mw->index);
+	soft_mr_table_free(table, mw->index);
 	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&soft_pd(ibv_mw->pd)->users, 1);
 	free(mw);
@@ -121,7 +121,7 @@ bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key)
 	bool own;
 
 	pthread_mutex_lock(&table->lock);
-	slot = soft_mr_slot(table, key);
+	slot = soft_mr_table_slot(table, key);
 	own = is_own_window(qp, slot, key);
 	if (own)
 		disable(table, slot);
@@ -145,7 +145,7 @@ bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	if (wqe->opcode == IBV_WR_LOCAL_INV)
 		return soft_mw_invalidate(qp, wqe->rkey);
 	pthread_mutex_lock(&table->lock);
-	slot = soft_mr_slot(table, wqe->immediate);
+	slot = soft_mr_table_slot(table, wqe->immediate);
 	/* Only a free type 2 window can be bound (IBTA 10.6.7.2.6), and never to nothing. */
 	allowed = is_window(slot, soft_pd_domain(qp->ibv.pd)) &&
 		  (wqe->queue_key == IBV_MW_TYPE_1 || (!slot->region && wqe->sge[0].addr));
@@ -177,8 +177,8 @@ static bool allows(const struct soft_mr_slot *region, struct soft_pd *pd,
 static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *table,
 				  const struct soft_send_wqe *wqe)
 {
-	struct soft_mr_slot *slot = soft_mr_slot(table, wqe->immediate);
-	struct soft_mr_slot *region = soft_mr_slot(table, wqe->sge[0].lkey);
+	struct soft_mr_slot *slot = soft_mr_table_slot(table, wqe->immediate);
+	struct soft_mr_slot *region = soft_mr_table_slot(table, wqe->sge[0].lkey);
 	uint64_t address = wqe->remote_address;
 
 	if ((wqe->rkey ^ wqe->immediate) & ~KEY_TAG || !is_window(slot, soft_pd_domain(qp->ibv.pd)))

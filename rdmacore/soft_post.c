@@ -169,7 +169,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 	if (state == IBV_QPS_RESET)
 		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
 	while (wr && !result) {
-		result = soft_receive_append(&qp->receive, wr);
+		result = soft_receive_queue_append(&qp->receive, wr);
 		if (!result)
 			wr = wr->next;
 	}

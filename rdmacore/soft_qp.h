@@ -2,8 +2,31 @@
  * Queue pairs: the requester that works off the send queue, the responder that executes what the peer
  * asks, and the receive queue between the responder and the user.
  *
- * The engine (soft_requester.c, soft_responder.c) does no I/O: it takes packets and gives packets, and
- * what it wants to wait for as a delay.  A link moves the packets (soft_link.h).
+ * The engine does no I/O: it takes packets and gives packets, and what it wants to wait for as a delay.  A link
+ * moves the packets.  The files of the device and the engine, from the top; each calls those only that stand
+ * after it:
+ *
+ *   soft_open                a context, and the operations that verbs.h finds in it
+ *   soft_qp_extended, soft_qp_create, soft_qp_modify, soft_post, soft_cq_extended, soft_attach, soft_mr, soft_query
+ *                            the functions of libibverbs
+ *   soft_removal             the device goes and comes back
+ *   soft_link_sim, soft_link_receive
+ *                            datagrams arrive
+ *   soft_transmit            what there is to send goes out
+ *   soft_link_local, soft_qp_state, soft_link_wire
+ *                            from queue pair to queue pair, from state to state, into datagrams
+ *   soft_responder, soft_segmentation, soft_assembly, soft_datagram, soft_requester
+ *                            packets are executed and made
+ *   soft_receive, soft_segment, soft_request_packet
+ *                            what becomes of a receive, and of a request
+ *   soft_cq_create, soft_cq_moderate, soft_srq, soft_mw, soft_ah, soft_answer, soft_cq
+ *                            queues, windows, address handles, answers
+ *   soft_device              all of a device
+ *   soft_atomic, soft_multicast, soft_quiesce
+ *                            atomics, groups, and waiting for what is under way
+ *   soft_qp                  queue pairs themselves
+ *   soft_receive_queue, soft_parent_domain, soft_pd, soft_request, soft_mr_table, soft_context, soft_comp_channel
+ *                            what they are made of
  */
 #ifndef SOFT_QP_H
 #define SOFT_QP_H

@@ -138,7 +138,7 @@ enum ibv_wc_status soft_receive_reach(struct soft_qp *qp, const struct soft_rece
 		length -= before;
 		if (length > left)
 			length = left;
-		address = soft_mr_translate(memory, pd, sge->lkey, sge->addr + before, length,
+		address = soft_mr_table_translate(memory, pd, sge->lkey, sge->addr + before, length,
 					    IBV_ACCESS_LOCAL_WRITE | SOFT_ACCESS_LOCAL, 0);
 		before = 0;
 		if (!address)

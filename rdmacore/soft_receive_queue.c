@@ -77,7 +77,7 @@ int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,
 	return 0;
 }
 
-int soft_receive_append(struct soft_receive_queue *queue, const struct ibv_recv_wr *wr)
+int soft_receive_queue_append(struct soft_receive_queue *queue, const struct ibv_recv_wr *wr)
 {
 	uint32_t posted = atomic_load_explicit(&queue->posted, memory_order_relaxed);
 	struct soft_recv_wqe *wqe;

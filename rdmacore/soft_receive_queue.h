@@ -39,7 +39,7 @@ struct soft_receive_queue {
 
 	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t posted;
-	_Atomic uint32_t returned; /* so many have made room; under the lock that soft_receive_return names */
+	_Atomic uint32_t returned; /* so many have made room; under the lock that soft_receive_queue_return names */
 
 	/* Under responder.lock; of a shared queue, under the lock. */
 	uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
@@ -59,7 +59,7 @@ void soft_receive_queue_reset(struct soft_receive_queue *queue);
 int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,
 			      struct soft_receive_queue *old);
 /* Post one: 0, EINVAL (too many entries) or ENOMEM (full).  The lock is held. */
-int soft_receive_append(struct soft_receive_queue *queue, const struct ibv_recv_wr *wr);
+int soft_receive_queue_append(struct soft_receive_queue *queue, const struct ibv_recv_wr *wr);
 
 static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *queue, uint32_t index)
 {
@@ -70,7 +70,7 @@ static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *que
  * One more may be posted.  Under the consumer_lock of its queue pair's completion queue, or, of a shared queue,
  * under the lock.
  */
-static inline void soft_receive_return(struct soft_receive_queue *queue)
+static inline void soft_receive_queue_return(struct soft_receive_queue *queue)
 {
 	uint32_t returned = atomic_load_explicit(&queue->returned, memory_order_relaxed);
 

@@ -22,7 +22,7 @@ static inline bool translate(struct soft_qp *qp, const struct soft_send_wqe *wqe
 		if (!sge->length)
 			continue;
 		if (!(wqe->flags & IBV_SEND_INLINE))
-			address = soft_mr_translate(memory, pd, sge->lkey, sge->addr, sge->length,
+			address = soft_mr_table_translate(memory, pd, sge->lkey, sge->addr, sge->length,
 						    access | SOFT_ACCESS_LOCAL, 0);
 		if (!address)
 			return false;

@@ -135,7 +135,7 @@ int soft_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr, struct i
 
 	soft_lock_take(&queue->lock);
 	while (wr && !result) {
-		result = soft_receive_append(queue, wr);
+		result = soft_receive_queue_append(queue, wr);
 		if (!result)
 			wr = wr->next;
 	}
@@ -160,7 +160,7 @@ bool soft_srq_take(struct soft_srq *srq, struct soft_receive *receive)
 		receive->num_sge = wqe->num_sge;
 		receive->sge = receive->copy;
 		memcpy(receive->copy, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
-		soft_receive_return(queue);
+		soft_receive_queue_return(queue);
 		limit_reached = left - 1 < srq->limit;
 		if (limit_reached)
 			srq->limit = 0; /* one event an arming (ibv_modify_srq(3)) */
