@@ -186,35 +186,53 @@ static void test_unreliable(void)
 
 /* --- a receive of a shared queue --------------------------------------------------------------- */
 
+/* Side b gets a queue pair that takes its receives from a shared queue, in which there are two. */
+static struct ibv_srq *open_shared(struct wire *wire, enum ibv_qp_type type)
+{
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_srq *srq = soft_create_srq(wire->b.host->pd, &srq_attr);
+	struct ibv_qp_init_attr init = {.qp_type = type, .send_cq = wire->b.cq, .recv_cq = wire->b.cq, .srq = srq};
+	struct sim_path path = {.mtu = IBV_MTU_1024, .psn = {FIRST_PSN, 0}, .depth = 1, .access = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_sge sge = {(uintptr_t)wire->b.memory, 4 * MTU, wire->b.mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	CHECK(srq);
+	CHECK(!soft_destroy_qp(wire->b.qp));
+	wire->b.qp = soft_create_qp(wire->b.host->pd, &init);
+	CHECK(wire->b.qp);
+	sim_connect_to(wire->b.qp, wire->a.host, wire->a.qp->qp_num, &path, 0, FIRST_PSN);
+	for (wr.wr_id = 1; wr.wr_id <= 2; wr.wr_id++)
+		CHECK(!soft_post_srq_recv(srq, &wr, &bad));
+	return srq;
+}
+
+static void close_shared(struct wire *wire, struct ibv_srq *srq)
+{
+	enum ibv_qp_type type = wire->b.qp->qp_type;
+
+	CHECK(!soft_destroy_qp(wire->b.qp));
+	CHECK(!soft_destroy_srq(srq));
+	wire->b.qp = sim_qp(wire->b.host, type, wire->b.cq, 1); /* for wire_close */
+	wire_close(wire);
+}
+
 /*
  * A message that took a receive from a shared queue and is not whole: over an unreliable connection the next one
  * has it; when the queue pair fails it is flushed, and nobody else gets it.
  */
 static void test_shared_receive(bool reliable)
 {
-	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
-	struct ibv_qp_init_attr init = {.qp_type = reliable ? IBV_QPT_RC : IBV_QPT_UC};
-	struct sim_path path = {.mtu = IBV_MTU_1024, .psn = {FIRST_PSN, 0}, .depth = 1, .access = IBV_ACCESS_REMOTE_WRITE};
 	uint8_t service = reliable ? SOFT_RELIABLE_CONNECTION : SOFT_UNRELIABLE_CONNECTION;
+	enum ibv_qp_type type = reliable ? IBV_QPT_RC : IBV_QPT_UC;
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	struct soft_packet packet, response;
-	struct ibv_sge sge;
-	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
 	struct ibv_async_event event;
+	struct ibv_srq *srq;
 	struct wire wire;
 	struct ibv_wc wc;
 
-	open_wire(&wire, reliable ? IBV_QPT_RC : IBV_QPT_UC);
-	CHECK(!soft_destroy_qp(wire.b.qp));
-	init.send_cq = init.recv_cq = wire.b.cq;
-	init.srq = soft_create_srq(wire.b.host->pd, &srq_attr);
-	CHECK(init.srq);
-	wire.b.qp = soft_create_qp(wire.b.host->pd, &init);
-	CHECK(wire.b.qp);
-	sim_connect_to(wire.b.qp, wire.a.host, wire.a.qp->qp_num, &path, 0, FIRST_PSN);
-	sge = (struct ibv_sge){(uintptr_t)wire.b.memory, 4 * MTU, wire.b.mr->lkey};
-	for (wr.wr_id = 1; wr.wr_id <= 2; wr.wr_id++)
-		CHECK(!soft_post_srq_recv(init.srq, &wr, &bad));
+	open_wire(&wire, type);
+	srq = open_shared(&wire, type);
 	packet = part(&wire, service | SOFT_SEND_FIRST, FIRST_PSN, MTU, 0);
 	wire_answer(&wire.b, &packet, &response);
 	if (!reliable) {
@@ -231,10 +249,31 @@ static void test_shared_receive(bool reliable)
 	CHECK(!soft_get_async_event(wire.b.host->context, &event));
 	CHECK(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED);
 	soft_ack_async_event(&event);
-	CHECK(!soft_destroy_qp(wire.b.qp));
-	CHECK(!soft_destroy_srq(init.srq));
-	wire.b.qp = sim_qp(wire.b.host, init.qp_type, wire.b.cq, 1); /* for wire_close */
-	wire_close(&wire);
+	close_shared(&wire, srq);
+}
+
+/* A WRITE that is refused at its last packet, which has taken a receive: that ends, and nobody else gets it. */
+static void test_shared_receive_of_write(void)
+{
+	struct soft_packet packet, response;
+	struct ibv_srq *srq;
+	struct wire wire;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
+	open_wire(&wire, IBV_QPT_RC);
+	srq = open_shared(&wire, IBV_QPT_RC);
+	mr = soft_reg_mr(wire.b.host->pd, wire.b.memory, 2 * MTU, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	CHECK(mr);
+	packet = part(&wire, SOFT_RDMA_WRITE_FIRST, FIRST_PSN, MTU, 2 * MTU);
+	packet.rkey = mr->rkey;
+	CHECK(wire_answer(&wire.b, &packet, &response) && response.syndrome == SOFT_ACK);
+	CHECK(!soft_dereg_mr(mr));
+	packet = part(&wire, SOFT_RDMA_WRITE_LAST_IMMEDIATE, FIRST_PSN + 1, MTU, 0);
+	CHECK(wire_answer(&wire.b, &packet, &response) && response.syndrome == SOFT_NAK_REMOTE_ACCESS);
+	CHECK(wire_completion(&wire.b, IBV_WC_WR_FLUSH_ERR).wr_id == 1);
+	CHECK(soft_poll_cq(wire.b.cq, 1, &wc) == 0 && wire.b.memory[MTU] == FILL);
+	close_shared(&wire, srq);
 }
 
 /* --- datagrams that are let through ------------------------------------------------------------ */
@@ -326,6 +365,7 @@ int main(void)
 	test_unreliable();
 	test_shared_receive(false);
 	test_shared_receive(true);
+	test_shared_receive_of_write();
 	test_let_through();
 	test_answer_of_another();
 	test_settled();

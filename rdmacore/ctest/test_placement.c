@@ -1,4 +1,7 @@
-/* FLUSH, which version 44 of rdma-core has no name for: what it waits for, and what refuses it. */
+/*
+ * FLUSH, which version 44 of rdma-core has no name for: what it waits for, and what refuses it.  And the value of an
+ * ATOMIC_WRITE, which places as well.
+ */
 #include "../core_newer.h"
 #include "bare.h"
 #include "check.h"
@@ -20,7 +23,8 @@ static void open_ends(struct ends *ends, struct bench *bench, unsigned int grant
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = bench->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | CORE_QP_EX_WITH_FLUSH,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_ATOMIC_WRITE |
+				  CORE_QP_EX_WITH_FLUSH,
 	};
 	struct ibv_qp_attr access = {.qp_state = IBV_QPS_RTS, .qp_access_flags = granted};
 
@@ -70,6 +74,26 @@ static void test_done(struct bench *bench)
 	CHECK((int)expect_wc(&ends.client, 3, IBV_WC_SUCCESS).opcode == CORE_WC_FLUSH);
 	CHECK(!memcmp(bench->memory, bench->memory + TARGET, LENGTH));
 	expect_no_wc(&ends.server);
+	close_ends(&ends);
+}
+
+/* The value is taken when the request is built (ibv_wr_post(3)): what becomes of its place is nobody's matter. */
+static void test_atomic_value(struct bench *bench)
+{
+	uint64_t value = 0x0102030405060708, placed;
+	struct ends ends;
+
+	open_ends(&ends, bench, RIGHTS);
+	memset(bench->memory + TARGET, 0, LENGTH);
+	ibv_wr_start(ends.builder);
+	ends.builder->wr_id = 1;
+	ends.builder->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(ends.builder, ends.mr->rkey, (uintptr_t)bench->memory + TARGET, &value);
+	value = 0;
+	CHECK(!ibv_wr_complete(ends.builder));
+	CHECK(expect_wc(&ends.client, 1, IBV_WC_SUCCESS).opcode == IBV_WC_ATOMIC_WRITE);
+	memcpy(&placed, bench->memory + TARGET, sizeof(placed));
+	CHECK(placed == 0x0102030405060708);
 	close_ends(&ends);
 }
 
@@ -167,6 +191,7 @@ int main(void)
 	if (is_soft(provider)) { /* rdma_rxe of Linux 6.1 has none */
 		test_advertised(&bench);
 		test_done(&bench);
+		test_atomic_value(&bench);
 		test_refused(&bench);
 		test_malformed(&bench);
 	}
