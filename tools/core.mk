@@ -50,8 +50,9 @@ $(foreach kind,address thread,$(eval $(call core_test,$(kind))))
 build/core/plain/bench_%: rdmacore/bench/bench_%.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
 
-# Forged packets into the engine (rdmacore/fuzz): FUZZ_SECONDS of changes to the corpus.
+# Forged packets into the engine (rdmacore/fuzz): FUZZ_SECONDS of changes to the corpus, of FUZZ_SEED.
 FUZZ_SECONDS ?= 60
+FUZZ_SEED    ?= 1
 FUZZ_SOURCES := rdmacore/fuzz/mutate.c
 FUZZ_OBJECTS := $(CORE_OBJECTS:%=build/core/fuzz/%) build/core/fuzz/fuzz/fuzz_packets.o
 
@@ -61,7 +62,7 @@ build/core/fuzz/mutate: $(FUZZ_SOURCES) $(FUZZ_OBJECTS) | setup
 
 .PHONY: fuzz
 fuzz: build/core/fuzz/mutate ## forged packets into the engine for FUZZ_SECONDS, with sanitizers
-	$(Q)cd build/core/fuzz && timeout $$(($(FUZZ_SECONDS) + 60)) ./mutate $(FUZZ_SECONDS) $(abspath $(wildcard rdmacore/fuzz/corpus/*))
+	$(Q)cd build/core/fuzz && timeout $$(($(FUZZ_SECONDS) + 60)) ./mutate --seed $(FUZZ_SEED) $(FUZZ_SECONDS) $(abspath $(wildcard rdmacore/fuzz/corpus/*))
 
 # Random work over the sim link against the model, from seed 1 on; a failure prints how to repeat it.  And the
 # engine without a system call, which sanitizers cannot show because they make their own.

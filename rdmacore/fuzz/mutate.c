@@ -3,12 +3,14 @@
  * number of seconds random changes of them; what goes a way through the code that nothing before it went is
  * changed further.  (fuzz_packets.c has the interface of libFuzzer, for where that is installed.)
  *
- *   mutate [--keep FOLDER] SECONDS FILE...
+ *   mutate [--keep FOLDER] [--seed NUMBER] SECONDS FILE...
  *
- * --keep writes there what went a new way.  The changes are made of one seed.  What is running when it ends
- * badly is left in crash-input, and "mutate 0 crash-input" repeats it.
+ * --keep writes there what went a new way.  The changes are made of one seed, 1 without --seed, so that runs beside
+ * each other want one each.  What is running when it ends badly is left in crash-input, and "mutate 0 crash-input"
+ * repeats it.
  */
 #include <stdbool.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "../ctest/check.h"
@@ -143,10 +145,13 @@ int main(int argc, char **argv)
 	size_t given;
 	time_t end;
 
-	if (argc > 2 && !strcmp(argv[1], "--keep")) {
-		keep = argv[2];
-		argv += 2;
-		argc -= 2;
+	for (; argc > 2 && argv[1][0] == '-'; argv += 2, argc -= 2) {
+		if (!strcmp(argv[1], "--keep"))
+			keep = argv[2];
+		else if (!strcmp(argv[1], "--seed"))
+			random_state = (struct soft_random){strtoull(argv[2], NULL, 10)};
+		else
+			CHECK(!"an option that there is");
 	}
 	end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 0);
 	CHECK(argc > 2 && argc - 2 <= FILES);
