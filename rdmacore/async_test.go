@@ -133,18 +133,7 @@ func TestAsyncUnread(t *testing.T) {
 
 // TestAsyncOfSRQInUse: an SRQ that cannot be destroyed keeps its event.
 func TestAsyncOfSRQInUse(t *testing.T) {
-	p := opened(t)
-	server, client := newSide(t, p), newSide(t, p)
-	srq, err := server.pd.CreateSRQ(SRQAttr{MaxWR: 8, MaxSGE: 1})
-	must(t, err)
-	qp := usualQP
-	qp.SRQ = srq
-	listener := listen(t, server, &qp)
-	request(t, client, listener, usualQP, &usualParam)
-	server.id = expect(t, listener, EventConnectRequest, 0).ID
-	must(t, server.id.Accept(&usualParam))
-	expect(t, client.id, EventEstablished, 0)
-	expect(t, server.id, EventEstablished, 0)
+	client, server, srq := connectedToShared(t)
 	device, ofSRQ := server.id.Device(), func(e AsyncEvent) bool { return e.SRQ == srq }
 	for id := range uint64(2) {
 		_, err := srq.PostRecv([]RecvWR{{WRID: id, NumSGE: 1}}, []SGE{server.sge(0, 64)})

@@ -21,10 +21,11 @@ func localGID(t testing.TB, id *ID) GID {
 	return GID{}
 }
 
-// A listener's QP on a shared queue: receives posted there, the limit event with its object, EBUSY.
-func TestSRQ(t *testing.T) {
+// connectedToShared is a connection to a listener whose QPs take their receives from the shared queue.
+func connectedToShared(t *testing.T) (client, server *side, srq *SRQ) {
+	t.Helper()
 	p := opened(t)
-	server, client := newSide(t, p), newSide(t, p)
+	server, client = newSide(t, p), newSide(t, p)
 	srq, err := server.pd.CreateSRQ(SRQAttr{MaxWR: 8, MaxSGE: 1})
 	must(t, err)
 	qp := usualQP
@@ -35,6 +36,12 @@ func TestSRQ(t *testing.T) {
 	must(t, server.id.Accept(&usualParam))
 	expect(t, client.id, EventEstablished, 0)
 	expect(t, server.id, EventEstablished, 0)
+	return client, server, srq
+}
+
+// A listener's QP on a shared queue: receives posted there, the limit event with its object, EBUSY.
+func TestSRQ(t *testing.T) {
+	client, server, srq := connectedToShared(t)
 
 	sges := []SGE{{Address: server.mr.Address(), Length: 64, LKey: server.mr.LKey()}}
 	for id := range uint64(3) {

@@ -4,18 +4,11 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "core_pause.h"
+
 /* A few microseconds: longer than what the data path does under a lock, but for large copies. */
 #define SPINS 200
 #define YIELDS 50
-
-static inline void pause_briefly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 void soft_lock_wait(struct soft_lock *lock)
 {
@@ -25,7 +18,7 @@ void soft_lock_wait(struct soft_lock *lock)
 	do {
 		while (atomic_load_explicit(&lock->held, memory_order_relaxed)) {
 			if (attempts < SPINS)
-				pause_briefly();
+				core_pause();
 			else if (attempts < SPINS + YIELDS)
 				sched_yield();
 			else

@@ -31,22 +31,31 @@ func postAtomicVerb(endpoint, local, wrID Argument, flags []Argument) Verb {
 	}
 }
 
+// wordOf is the word of the local buffer that an atomic is about; lacks says what a shorter one has not.
+func wordOf(call *Call, lacks string) (stretch, error) {
+	s, err := stretchOf(call, "local")
+	if err != nil {
+		return s, err
+	}
+	if s.length < atomicBytes {
+		return s, &lab.Failure{
+			What:     fmt.Sprintf("buffer %q has no %s", s.buffer.Name, lacks),
+			Expected: "8 bytes", Got: fmt.Sprintf("%d bytes from offset %d", s.length, s.offset),
+		}
+	}
+	s.length = atomicBytes
+	return s, nil
+}
+
 func postAtomic(_ context.Context, call *Call) (Outcome, error) {
 	qp, endpoint, err := queuePair(call)
 	if err != nil {
 		return Outcome{}, err
 	}
-	s, err := stretchOf(call, "local")
+	s, err := wordOf(call, "room for the old value")
 	if err != nil {
 		return Outcome{}, err
 	}
-	if s.length < atomicBytes {
-		return Outcome{}, &lab.Failure{
-			What:     fmt.Sprintf("buffer %q has no room for the old value", s.buffer.Name),
-			Expected: "8 bytes", Got: fmt.Sprintf("%d bytes from offset %d", s.length, s.offset),
-		}
-	}
-	s.length = atomicBytes
 	remote := remoteOf(call)
 	request := [1]rdmacore.SendWR{{
 		WRID: uint64(call.Integer("wr_id")), Opcode: rdmacore.OpAtomicFetchAndAdd, Flags: sendFlags(call), NumSGE: 1,

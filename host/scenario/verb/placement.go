@@ -2,7 +2,6 @@ package verb
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"rdmarun/host/scenario/lab"
@@ -98,17 +97,10 @@ func postAtomicWrite(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	s, err := stretchOf(call, "local")
+	s, err := wordOf(call, "8 bytes to write")
 	if err != nil {
 		return Outcome{}, err
 	}
-	if s.length < atomicBytes {
-		return Outcome{}, &lab.Failure{
-			What:     fmt.Sprintf("buffer %q has no 8 bytes to write", s.buffer.Name),
-			Expected: "8 bytes", Got: fmt.Sprintf("%d bytes from offset %d", s.length, s.offset),
-		}
-	}
-	s.length = atomicBytes
 	remote := remoteOf(call)
 	request := [1]rdmacore.SendWR{{
 		WRID: uint64(call.Integer("wr_id")), Opcode: rdmacore.OpAtomicWrite, Flags: sendFlags(call), NumSGE: 1,
