@@ -37,7 +37,20 @@ static inline struct soft_qp *connected_peer(struct soft_qp *qp)
 	return find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num);
 }
 
-/* Returns whether the peer failed over what it was sent. */
+/* Nobody is at the other end: what is sent is lost, and the ACK timer, where there is one, decides. */
+static void lose(struct soft_qp *qp)
+{
+	struct soft_packet packet;
+
+	while (soft_requester_next(qp, &packet))
+		if (qp->service != SOFT_RELIABLE_CONNECTION)
+			soft_requester_sent(qp);
+}
+
+/*
+ * Returns whether the peer failed over what it was sent.  A connected queue pair listens to the one that it is
+ * connected to and no other (IBTA 9.6.1.5); a packet does not say which one sent it, but here that is known.
+ */
 static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
 	struct soft_faults *faults = &soft_qp_device(qp)->fabric->faults;
@@ -49,6 +62,11 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 	bool peer_failed;
 
 	soft_lock_take(&peer->responder.lock);
+	if (peer->hears != qp->ibv.qp_num) {
+		soft_lock_release(&peer->responder.lock);
+		lose(qp);
+		return false;
+	}
 	while (soft_requester_next(qp, &packet)) {
 		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
 		    soft_responder_receive(peer, &packet, &response) &&
@@ -60,16 +78,6 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 	peer_failed = peer->responder.failed;
 	soft_lock_release(&peer->responder.lock);
 	return peer_failed;
-}
-
-/* Nobody is at the other end: what is sent is lost, and the ACK timer, where there is one, decides. */
-static void lose(struct soft_qp *qp)
-{
-	struct soft_packet packet;
-
-	while (soft_requester_next(qp, &packet))
-		if (qp->service != SOFT_RELIABLE_CONNECTION)
-			soft_requester_sent(qp);
 }
 
 /* Returns whether the peer failed over it. */

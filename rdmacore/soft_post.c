@@ -20,10 +20,11 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 	*length = 0;
 	if (!kind || !(kind->services & qp->service_bit))
 		return false;
-	if (kind->traits & SOFT_LOCAL) /* these have no list */
-		return !(wr->send_flags & IBV_SEND_INLINE);
+	/* Of every kind, as rdma_rxe has it: what is too long is no request, whether its list is looked at or not. */
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
 		return false;
+	if (kind->traits & SOFT_LOCAL) /* these have no list */
+		return !(wr->send_flags & IBV_SEND_INLINE);
 	for (int index = 0; index < wr->num_sge; index++)
 		*length += wr->sg_list[index].length;
 	if (*length > SOFT_MAX_MESSAGE)
@@ -80,7 +81,6 @@ static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, str
 		*soft_request_compare(wqe) = 0;
 		return true;
 	case IBV_WR_LOCAL_INV:
-		wqe->num_sge = 0;
 		wqe->rkey = wr->invalidate_rkey;
 		return true;
 	case IBV_WR_BIND_MW:
@@ -112,6 +112,8 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	wqe->psn = requester->psn;
 	if (wr->send_flags & IBV_SEND_INLINE && length) {
 		copy_inline(wqe, wr);
+	} else if (wqe->traits & SOFT_LOCAL) {
+		wqe->num_sge = 0;
 	} else {
 		wqe->num_sge = (uint8_t)wr->num_sge;
 		for (int index = 0; index < wr->num_sge; index++)

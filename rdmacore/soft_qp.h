@@ -121,6 +121,8 @@ struct soft_builder {
 
 struct soft_segmentation;
 
+#define SOFT_NOBODY UINT32_MAX /* numbers have 24 bits */
+
 struct soft_qp {
 	union {
 		struct ibv_qp ibv;
@@ -144,6 +146,11 @@ struct soft_qp {
 	struct soft_qp *peer; /* held; under requester.lock */
 	struct soft_segmentation *segmentation; /* NULL on the local link, where a message is a packet */
 	struct ibv_qp_cap cap;
+	/*
+	 * On the local link, the number of the one queue pair of this device whose packets are executed here
+	 * (connected services), or SOFT_NOBODY; under both locks, as attr, from which it follows.
+	 */
+	uint32_t hears;
 
 	struct soft_requester requester __attribute__((aligned(SOFT_CACHE_LINE)));
 	struct soft_responder responder __attribute__((aligned(SOFT_CACHE_LINE)));
@@ -158,6 +165,7 @@ struct soft_qp {
 	struct soft_builder builder;
 };
 
+_Static_assert(offsetof(struct soft_qp, hears) < SOFT_CACHE_LINE + offsetof(struct soft_qp, state), "the line of state");
 _Static_assert(offsetof(struct soft_requester, drain_until) == SOFT_CACHE_LINE, "the first line");
 _Static_assert(offsetof(struct soft_qp, attr.qp_access_flags) <
 		       offsetof(struct soft_qp, responder) + SOFT_CACHE_LINE, "the same line");

@@ -72,6 +72,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.references = 1,
 		.state = IBV_QPS_RESET,
 		.device = device,
+		.hears = SOFT_NOBODY,
 		.service = service_of(attr->qp_type),
 		.service_bit = soft_request_service(attr->qp_type),
 		.cap = attr->cap,

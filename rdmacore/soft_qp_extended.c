@@ -48,10 +48,23 @@ static void finish(struct soft_qp *qp)
 		wqe->operand = qp->builder.operand;
 		*soft_request_compare(wqe) = qp->builder.compare;
 	}
-	if (kind->traits & SOFT_LOCAL && wqe->length)
-		fail(qp, EINVAL);
 	if (!(kind->traits & SOFT_LOCAL))
 		qp->requester.psn = (wqe->psn + soft_segment_count(qp, wqe->length)) & SOFT_PSN_MASK;
+}
+
+/*
+ * The request that data is set of, which is begun and of a kind that has data; else NULL.  What is set replaces what
+ * was set before.
+ */
+static struct soft_send_wqe *data_of(struct soft_qp *qp)
+{
+	struct soft_send_wqe *wqe = qp->builder.wqe;
+
+	if (wqe && wqe->traits & SOFT_LOCAL) {
+		fail(qp, EINVAL);
+		return NULL;
+	}
+	return wqe;
 }
 
 /* Begin a request; NULL when it cannot be. */
@@ -222,17 +235,22 @@ static void wr_set_ud_addr(struct ibv_qp_ex *extended, struct ibv_ah *ah, uint32
 static void wr_set_sge_list(struct ibv_qp_ex *extended, size_t count, const struct ibv_sge *list)
 {
 	struct soft_qp *qp = qp_of(extended);
-	struct soft_send_wqe *wqe = qp->builder.wqe;
+	struct soft_send_wqe *wqe = data_of(qp);
 	uint64_t length = 0;
 
 	if (!wqe)
 		return;
-	for (size_t entry = 0; entry < count; entry++)
-		length += list[entry].length;
-	if (count > qp->cap.max_send_sge || length > SOFT_MAX_MESSAGE) {
+	if (count > qp->cap.max_send_sge) {
 		fail(qp, EINVAL);
 		return;
 	}
+	for (size_t entry = 0; entry < count; entry++)
+		length += list[entry].length;
+	if (length > SOFT_MAX_MESSAGE) {
+		fail(qp, EINVAL);
+		return;
+	}
+	wqe->flags &= (uint8_t)~IBV_SEND_INLINE; /* these have keys */
 	wqe->num_sge = (uint8_t)count;
 	wqe->length = (uint32_t)length;
 	memcpy(wqe->sge, list, count * sizeof(*list));
@@ -249,18 +267,23 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *extended, size_t count,
 				    const struct ibv_data_buf *buffers)
 {
 	struct soft_qp *qp = qp_of(extended);
-	struct soft_send_wqe *wqe = qp->builder.wqe;
+	struct soft_send_wqe *wqe = data_of(qp);
 	size_t length = 0;
 	char *data;
 
 	if (!wqe)
 		return;
-	for (size_t buffer = 0; buffer < count; buffer++)
-		length += buffers[buffer].length;
-	if (length > qp->cap.max_inline_data ||
-	    soft_request_kind(wqe->opcode)->traits & (SOFT_RESPONDS | SOFT_LOCAL)) {
+	if (wqe->traits & SOFT_RESPONDS) {
 		fail(qp, EINVAL);
 		return;
+	}
+	/* One after another: their sum could be more than a size_t can count. */
+	for (size_t buffer = 0; buffer < count; buffer++) {
+		if (buffers[buffer].length > qp->cap.max_inline_data - length) {
+			fail(qp, EINVAL);
+			return;
+		}
+		length += buffers[buffer].length;
 	}
 	data = (char *)&wqe->sge[1];
 	wqe->flags |= IBV_SEND_INLINE;

@@ -40,6 +40,13 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 	return !(mask & IBV_QP_DEST_QPN && attr->dest_qp_num > 0xffffff);
 }
 
+/* A peer that is not on this device cannot be one of its queue pairs, whatever its number. */
+static uint32_t local_peer(const struct soft_qp *qp)
+{
+	return soft_device_owns(soft_qp_device(qp), &qp->attr.ah_attr.grh.dgid) ? qp->attr.dest_qp_num :
+										   SOFT_NOBODY;
+}
+
 /* Both locks are held. */
 static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -70,6 +77,8 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		own->path_mtu = attr->path_mtu;
 	if (mask & IBV_QP_DEST_QPN)
 		own->dest_qp_num = attr->dest_qp_num;
+	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
+		qp->hears = local_peer(qp);
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		own->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
