@@ -36,15 +36,14 @@ const (
 type Limits struct {
 	// Time is how long the guest may run by the wall clock; 0 is DefaultTime.
 	Time time.Duration
-	// Memory is how many bytes its linear memory may grow to, taken down to whole pages of 64 KiB; 0 is
-	// DefaultMemory.
-	Memory int64
+	// Memory, Registered, Handles and Files are those of hostfuncs.Limits; 0 is the default of each.
+	Memory, Registered, Handles, Files int64
 }
 
 // The limits of a guest for which nothing else is said.
 const (
 	DefaultTime   = time.Minute
-	DefaultMemory = 256 << 20
+	DefaultMemory = hostfuncs.DefaultMemory
 	NoTimeLimit   = time.Duration(-1)
 )
 

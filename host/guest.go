@@ -16,6 +16,7 @@ type Guest struct {
 	name     string
 	module   *Module
 	config   GuestConfig
+	budget   *hostfuncs.Budget
 	instance *hostfuncs.Instance
 	cancel   context.CancelCauseFunc
 	calls    chan *request
@@ -37,14 +38,14 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Gu
 	if config.Limits.Time == 0 {
 		config.Limits.Time = DefaultTime
 	}
-	if config.Limits.Memory == 0 {
-		config.Limits.Memory = DefaultMemory
-	}
+	budget := hostfuncs.NewBudget(hostfuncs.Limits{Memory: config.Limits.Memory, Registered: config.Limits.Registered,
+		Handles: config.Limits.Handles, Files: config.Limits.Files})
+	config.Limits.Memory = budget.Limits().Memory
 	if m.MinMemory() > config.Limits.Memory {
 		return nil, fmt.Errorf("start guest %s: it begins with %s of memory and may have %s; raise its memory limit",
 			config.Name, mebibytes(m.MinMemory()), mebibytes(config.Limits.Memory))
 	}
-	g := &Guest{name: config.Name, module: m, config: config, calls: make(chan *request), done: make(chan struct{})}
+	g := &Guest{name: config.Name, module: m, config: config, budget: budget, calls: make(chan *request), done: make(chan struct{})}
 	barrier := g.wait
 	if config.Barrier == nil {
 		barrier = nil // a party of one does not wait
@@ -54,6 +55,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Gu
 		Serial:   r.serials.Add(1),
 		Log:      g.log,
 		Barrier:  barrier,
+		Budget:   budget,
 		Deny:     config.Deny,
 	})
 	ctx, g.cancel = context.WithCancelCause(ctx)

@@ -20,7 +20,7 @@ const startFunction = "_start"
 // run is the whole life of a guest, on one goroutine.
 func (g *Guest) run(ctx context.Context) Result {
 	began := time.Now()
-	memory := &linearMemory{limit: uint64(g.config.Limits.Memory) / pageSize * pageSize, instance: g.instance}
+	memory := &linearMemory{budget: g.budget, instance: g.instance}
 	module, err := g.instantiate(ctx, memory)
 	var result Result
 	if err != nil {

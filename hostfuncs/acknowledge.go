@@ -43,7 +43,7 @@ func (i *Instance) ackEvent(handle Handle) int32 {
 }
 
 func (i *Instance) writeEvent(handle Handle, status, arg int64) int32 {
-	return i.onID(handle, func(id *rdmacore.ID) error { return id.WriteEvent(int(int32(status)), uint64(arg)) })
+	return i.start(handle, func(id *rdmacore.ID) error { return id.WriteEvent(int(int32(status)), uint64(arg)) })
 }
 
 // nameHeld gives an event that is not acknowledged its handle; 0 for any other.
@@ -51,5 +51,5 @@ func (i *Instance) nameHeld(event *rdmacore.Event) int32 {
 	if !event.Held() {
 		return 0
 	}
-	return named(i, &i.events, event, event.Ack)
+	return create(i, &i.events, heldCost, func() (*rdmacore.Event, error) { return event, nil }, (*rdmacore.Event).Ack)
 }

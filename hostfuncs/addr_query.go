@@ -116,7 +116,7 @@ func (i *Instance) resolveAddrInfo(handle Handle, queryAt Pointer) int32 {
 	if failed != 0 {
 		return failed
 	}
-	return i.onID(handle, func(id *rdmacore.ID) error { return id.ResolveAddrInfo(node, service, hints) })
+	return i.start(handle, func(id *rdmacore.ID) error { return id.ResolveAddrInfo(node, service, hints) })
 }
 
 func (i *Instance) queryAddrInfo(handle Handle, at Pointer) int32 {

@@ -102,7 +102,7 @@ func (i *Instance) initAHFromWC(epHandle Handle, at, grhAt, out Pointer) int32 {
 	return 0
 }
 
-func (i *Instance) newAH(pdHandle Handle, at Pointer, create func(*rdmacore.PD) (*rdmacore.AH, error)) int32 {
+func (i *Instance) newAH(pdHandle Handle, at Pointer, make func(*rdmacore.PD) (*rdmacore.AH, error)) int32 {
 	pd, ok := i.pds.get(pdHandle)
 	if !ok {
 		return i.badHandle(KindPD)
@@ -111,14 +111,10 @@ func (i *Instance) newAH(pdHandle Handle, at Pointer, create func(*rdmacore.PD) 
 	if errno != 0 {
 		return i.badPointer("ah", errno)
 	}
-	ah, err := create(pd)
-	if err != nil {
-		return i.fail(err)
-	}
-	number := ah.Number()
-	handle := named(i, &i.ahs, ah, ah.Destroy)
+	handle := create(i, &i.ahs, plainCost, func() (*rdmacore.AH, error) { return make(pd) }, (*rdmacore.AH).Destroy)
 	if handle > 0 {
-		out[0] = AH{Number: number}
+		ah, _ := i.ahs.get(Handle(handle))
+		out[0] = AH{Number: ah.Number()}
 	}
 	return handle
 }

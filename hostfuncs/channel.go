@@ -1,7 +1,5 @@
 package hostfuncs
 
-import "syscall"
-
 func channelFunctions() []Function {
 	return []Function{
 		{
@@ -22,23 +20,12 @@ func channelFunctions() []Function {
 }
 
 func (i *Instance) createEventChannel() int32 {
-	channel, err := i.provider.CreateEventChannel()
-	if err != nil {
-		return i.fail(err)
-	}
-	return named(i, &i.channels, &eventChannel{core: channel}, channel.Close)
+	return create(i, &i.channels, channelCost, func() (*eventChannel, error) {
+		channel, err := i.provider.CreateEventChannel()
+		return &eventChannel{core: channel}, err
+	}, (*eventChannel).close)
 }
 
 func (i *Instance) destroyEventChannel(handle Handle) int32 {
 	return destroy(i, &i.channels, handle, (*eventChannel).close)
-}
-
-// named gives a new object its handle, or frees it when there are no more of them.
-func named[T comparable](i *Instance, table *handleTable[T], object T, free func() error) int32 {
-	handle, ok := table.add(object)
-	if !ok {
-		free()
-		return i.refuse(syscall.EMFILE, "65536 objects of the kind "+table.kind.String()+" are the most a guest can have")
-	}
-	return int32(handle)
 }

@@ -70,9 +70,53 @@ func (i *Instance) onID(handle Handle, call func(*rdmacore.ID) error) int32 {
 	return i.result(call(ep.id))
 }
 
+// start is onID for a call that an event follows: what that takes is charged until it is read.
+func (i *Instance) start(handle Handle, call func(*rdmacore.ID) error) int32 {
+	return i.onID(handle, func(id *rdmacore.ID) error {
+		if err := charge(i, &i.endpoints, handle, eventCost); err != nil {
+			return err
+		}
+		if err := call(id); err != nil {
+			credit(i, &i.endpoints, handle, eventCost)
+			return err
+		}
+		ep, _ := i.endpoints.get(handle)
+		ep.events++
+		return nil
+	})
+}
+
+// creditEvent is for an event of the endpoint that was read.
+func (i *Instance) creditEvent(handle Handle) {
+	if ep, ok := i.endpoints.get(handle); ok && ep.events > 0 {
+		ep.events--
+		credit(i, &i.endpoints, handle, eventCost)
+	}
+}
+
+// maxBacklog is the system's maximum (net.rdma_ucm.max_backlog).
+const maxBacklog = 1024
+
+// listen charges the guest with all requests that its peers may have it keep, so that none of them can take what
+// it needs for something else.  The system's maximum is no more than it has room for.
 func (i *Instance) listen(handle Handle, backlog uint32) int32 {
-	const most = 1<<31 - 1
-	return i.onID(handle, func(id *rdmacore.ID) error { return id.Listen(int(min(backlog, most))) })
+	if backlog == 0 {
+		backlog = uint32(max(1, min(maxBacklog, i.budget.room()/2/requestSize)))
+	}
+	backlog = min(backlog, maxBacklog)
+	return i.onID(handle, func(id *rdmacore.ID) error {
+		ep, _ := i.endpoints.get(handle)
+		more := backlogCost(max(backlog, ep.backlog) - ep.backlog)
+		if err := charge(i, &i.endpoints, handle, more); err != nil {
+			return err
+		}
+		if err := id.Listen(int(backlog)); err != nil {
+			credit(i, &i.endpoints, handle, more)
+			return err
+		}
+		ep.backlog = max(backlog, ep.backlog)
+		return nil
+	})
 }
 
 func (i *Instance) connect(handle Handle, at Pointer) int32 {
@@ -88,11 +132,11 @@ func (i *Instance) withParam(handle Handle, at Pointer, call func(*rdmacore.ID, 
 	if failed != 0 {
 		return failed
 	}
-	return i.onID(handle, func(id *rdmacore.ID) error { return call(id, param) })
+	return i.start(handle, func(id *rdmacore.ID) error { return call(id, param) })
 }
 
 func (i *Instance) establish(handle Handle) int32 {
-	return i.onID(handle, (*rdmacore.ID).Establish)
+	return i.start(handle, (*rdmacore.ID).Establish)
 }
 
 func (i *Instance) reject(handle Handle, privateData Pointer, length uint32) int32 {
@@ -104,5 +148,5 @@ func (i *Instance) reject(handle Handle, privateData Pointer, length uint32) int
 }
 
 func (i *Instance) disconnect(handle Handle) int32 {
-	return i.onID(handle, (*rdmacore.ID).Disconnect)
+	return i.start(handle, (*rdmacore.ID).Disconnect)
 }

@@ -45,7 +45,11 @@ func (i *Instance) complete(handle Handle, timeout Nanoseconds) int32 {
 	if !ok {
 		return i.badHandle(KindEP)
 	}
-	return i.wait(timeout, func(ctx context.Context) error { return ep.id.Complete(ctx) })
+	failed := i.wait(timeout, func(ctx context.Context) error { return ep.id.Complete(ctx) })
+	if failed == 0 {
+		i.creditEvent(handle)
+	}
+	return failed
 }
 
 func (i *Instance) getRequest(handle Handle, timeout Nanoseconds) int32 {
@@ -60,7 +64,7 @@ func (i *Instance) getRequest(handle Handle, timeout Nanoseconds) int32 {
 	}); failed != 0 {
 		return failed
 	}
-	return i.addEndpoint(own(child), child)
+	return i.addChild(own(child), child, ep)
 }
 
 func (i *Instance) epEvent(handle Handle, at Pointer) int32 {

@@ -89,11 +89,8 @@ func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
 	if entries > 1<<31-1 {
 		return i.refuse(syscall.EINVAL, "entries is more than any device can hold")
 	}
-	cq, err := device.CreateCQ(int(entries))
-	if err != nil {
-		return i.fail(err)
-	}
-	return named(i, &i.cqs, cq, cq.Destroy)
+	return create(i, &i.cqs, cqCost(entries), func() (*rdmacore.CQ, error) { return device.CreateCQ(int(entries)) },
+		(*rdmacore.CQ).Destroy)
 }
 
 func (i *Instance) moderateCQ(handle Handle, count, period uint32) int32 {
@@ -109,7 +106,10 @@ func (i *Instance) resizeCQ(handle Handle, entries uint32) int32 {
 	if entries > 1<<31-1 {
 		return i.refuse(syscall.EINVAL, "entries is more than any device can hold")
 	}
-	return i.onCQ(handle, func(cq *rdmacore.CQ) int32 { return i.done(cq.Resize(int(entries))) })
+	return i.onCQ(handle, func(cq *rdmacore.CQ) int32 {
+		return resize(i, &i.cqs, handle, resizedCQCost(i.cqs.slot(handle).cost, entries),
+			func() error { return cq.Resize(int(entries)) })
+	})
 }
 
 func (i *Instance) destroyCQ(handle Handle) int32 {

@@ -59,11 +59,9 @@ func (i *Instance) createCQEx(epHandle Handle, entries, fields uint32) int32 {
 	if entries > 1<<31-1 {
 		return i.refuse(syscall.EINVAL, "entries is more than any device can hold")
 	}
-	cq, err := device.CreateCQEx(int(entries), rdmacore.WCFields(fields))
-	if err != nil {
-		return i.fail(err)
-	}
-	return named(i, &i.cqs, cq, cq.Destroy)
+	return create(i, &i.cqs, cqCost(entries), func() (*rdmacore.CQ, error) {
+		return device.CreateCQEx(int(entries), rdmacore.WCFields(fields))
+	}, (*rdmacore.CQ).Destroy)
 }
 
 // stamped finds the arrays of a call that takes completions with their time stamps.

@@ -133,5 +133,5 @@ func (i *Instance) rejectECE(handle Handle, privateData Pointer, length uint32) 
 }
 
 func (i *Instance) notify(handle Handle, event uint32) int32 {
-	return i.onID(handle, func(id *rdmacore.ID) error { return id.Notify(rdmacore.AsyncEventType(event)) })
+	return i.start(handle, func(id *rdmacore.ID) error { return id.Notify(rdmacore.AsyncEventType(event)) })
 }

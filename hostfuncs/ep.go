@@ -74,6 +74,11 @@ type endpoint struct {
 	sendCQ, recvCQ Handle // of the QP
 	ownSend        bool   // made with the QP, so their handles go with it
 	ownRecv        bool
+	events         int    // charged, and not read
+	backlog        uint32 // likewise, of a listener
+	// Of a listener: what the QPs of its children are made of; nil for children without.
+	childPD *rdmacore.PD
+	childQP *rdmacore.QPInitAttr
 }
 
 // destroy frees the id, its QP, and what nobody has read of it.
@@ -96,6 +101,18 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 	if failed != 0 {
 		return failed
 	}
+	// The QPs of a listener's children are made, and charged, as their requests are read.
+	childPD, childQP := config.PD, config.QP
+	if config.Passive {
+		config.QP = nil
+	}
+	cost := idCost(channel == nil)
+	if config.QP != nil {
+		cost = cost.plus(qpCost(config.QP))
+	}
+	if err := i.budget.Charge(cost); err != nil {
+		return i.fail(err)
+	}
 	var id *rdmacore.ID
 	failed = i.wait(-1, func(ctx context.Context) (err error) {
 		if channel == nil {
@@ -105,13 +122,18 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 		}
 		return err
 	})
+	i.budget.Credit(cost) // which addEndpoint charges to each part
 	if failed != 0 {
 		return failed
 	}
 	if channel == nil {
 		channel = own(id)
 	}
-	return i.addEndpoint(channel, id)
+	handle := i.addEndpoint(channel, id)
+	if ep, ok := i.endpoints.get(Handle(handle)); ok && config.Passive {
+		ep.childPD, ep.childQP = childPD, childQP
+	}
+	return handle
 }
 
 func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacore.EPConfig, failed int32) {
@@ -148,13 +170,31 @@ func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacor
 
 // addEndpoint gives a new id, and the QP and CQs it may have, their handles.
 func (i *Instance) addEndpoint(channel *eventChannel, id *rdmacore.ID) int32 {
-	ep := &endpoint{channel: channel, id: id}
-	handle := named(i, &i.endpoints, ep, ep.destroy)
+	made := &endpoint{channel: channel, id: id}
+	handle := create(i, &i.endpoints, idCost(id.Synchronous()), func() (*endpoint, error) { return made, nil }, (*endpoint).destroy)
 	if handle < 0 {
+		made.destroy() // again where create did, which does nothing
 		return handle
 	}
 	i.byID[id] = Handle(handle)
-	if failed := i.nameQP(ep); failed != 0 {
+	if failed := i.adoptQP(made); failed != 0 {
+		i.destroyEP(Handle(handle))
+		return failed
+	}
+	return handle
+}
+
+// addChild is addEndpoint for the id that a request brings, and gives it the QP that its listener has the
+// attributes for.  A child that cannot have it is destroyed, which rejects the peer.
+func (i *Instance) addChild(channel *eventChannel, id *rdmacore.ID, listener *endpoint) int32 {
+	handle := i.addEndpoint(channel, id)
+	if handle < 0 || listener == nil || listener.childQP == nil {
+		return handle
+	}
+	child, _ := i.endpoints.get(Handle(handle))
+	if failed := i.giveQP(child, qpCost(listener.childQP), func() error {
+		return id.CreateQP(listener.childPD, *listener.childQP)
+	}); failed != 0 {
 		i.destroyEP(Handle(handle))
 		return failed
 	}

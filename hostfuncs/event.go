@@ -94,13 +94,19 @@ func (i *Instance) nextEvent(channel *eventChannel, id *rdmacore.ID, timeout Nan
 func (i *Instance) deliver(channel *eventChannel, event *rdmacore.Event, at Pointer) int32 {
 	out := cmEventOf(event)
 	if event.Type == rdmacore.EventConnectRequest {
-		handle := i.addEndpoint(channel, event.ID)
+		out.Listener = i.byID[event.Listener]
+		listener, _ := i.endpoints.get(out.Listener)
+		handle := i.addChild(channel, event.ID, listener)
 		if handle < 0 {
+			if event.Held() {
+				event.Ack() // nobody will hear of it
+			}
 			return handle
 		}
-		out.EP, out.Listener = Handle(handle), i.byID[event.Listener]
+		out.EP = Handle(handle)
 	} else {
 		out.EP = i.byID[event.ID]
+		i.creditEvent(out.EP)
 	}
 	held := i.nameHeld(event)
 	if held < 0 {

@@ -31,11 +31,26 @@ func groupFunctions() []Function {
 }
 
 func (i *Instance) attachMulticast(handle Handle, at Pointer, lid uint32) int32 {
-	return i.onGroup(handle, at, lid, (*rdmacore.QP).AttachMulticast)
+	return i.onGroup(handle, at, lid, func(qp *rdmacore.QP, group netip.Addr, lid uint16) error {
+		if err := charge(i, &i.qps, handle, joinCost); err != nil {
+			return err
+		}
+		err := qp.AttachMulticast(group, lid)
+		if err != nil {
+			credit(i, &i.qps, handle, joinCost)
+		}
+		return err
+	})
 }
 
 func (i *Instance) detachMulticast(handle Handle, at Pointer, lid uint32) int32 {
-	return i.onGroup(handle, at, lid, (*rdmacore.QP).DetachMulticast)
+	return i.onGroup(handle, at, lid, func(qp *rdmacore.QP, group netip.Addr, lid uint16) error {
+		err := qp.DetachMulticast(group, lid)
+		if err == nil {
+			credit(i, &i.qps, handle, joinCost)
+		}
+		return err
+	})
 }
 
 func (i *Instance) onGroup(handle Handle, at Pointer, lid uint32, do func(*rdmacore.QP, netip.Addr, uint16) error) int32 {

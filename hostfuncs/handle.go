@@ -37,7 +37,8 @@ const (
 // handleTable holds an instance's objects of one kind.
 type handleTable[T comparable] struct {
 	kind    HandleKind
-	first   uint32 // the generation that slots begin with; differs between instances
+	budget  *Budget // what objects cost is credited here as they go
+	first   uint32  // the generation that slots begin with; differs between instances
 	slots   []handleSlot[T]
 	free    []uint16     // used first in, first out, so that a handle's number comes back late
 	handles map[T]Handle // of the objects
@@ -46,11 +47,13 @@ type handleTable[T comparable] struct {
 type handleSlot[T comparable] struct {
 	handle     Handle // 0 while the slot is free
 	generation uint32
+	cost       Cost // charged for the object
+	added      Cost // charged since, for what hangs on it
 	object     T
 }
 
-// add names the object; false when there are 65536 of the kind already.
-func (t *handleTable[T]) add(object T) (Handle, bool) {
+// add names the object, for which cost was charged; false when there are 65536 of the kind already.
+func (t *handleTable[T]) add(object T, cost Cost) (Handle, bool) {
 	var index int
 	if len(t.free) > 0 {
 		index, t.free = int(t.free[0]), t.free[1:]
@@ -60,7 +63,7 @@ func (t *handleTable[T]) add(object T) (Handle, bool) {
 		return 0, false
 	}
 	slot := &t.slots[index]
-	slot.object = object
+	slot.object, slot.cost = object, cost
 	slot.handle = Handle(uint32(t.kind)<<(indexBits+generationBits) | slot.generation<<indexBits | uint32(index))
 	if t.handles == nil {
 		t.handles = make(map[T]Handle)
@@ -81,7 +84,15 @@ func (t *handleTable[T]) get(handle Handle) (object T, ok bool) {
 	return t.slots[index].object, true
 }
 
-// remove makes the handle stale.
+// slot is that of a handle; nil for one that get does not find.
+func (t *handleTable[T]) slot(handle Handle) *handleSlot[T] {
+	if _, ok := t.get(handle); !ok {
+		return nil
+	}
+	return &t.slots[handle&(1<<indexBits-1)]
+}
+
+// remove makes the handle stale and credits what the object cost.
 func (t *handleTable[T]) remove(handle Handle) {
 	if _, ok := t.get(handle); !ok {
 		return
@@ -89,6 +100,7 @@ func (t *handleTable[T]) remove(handle Handle) {
 	index := int(handle & (1<<indexBits - 1))
 	slot := &t.slots[index]
 	delete(t.handles, slot.object)
+	t.budget.Credit(slot.cost.plus(slot.added))
 	*slot = handleSlot[T]{generation: (slot.generation + 1) & generationMask}
 	t.free = append(t.free, uint16(index))
 }

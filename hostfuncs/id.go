@@ -111,6 +111,10 @@ func (i *Instance) createID(handle Handle, portSpace uint32) int32 {
 	if portSpace == 0 {
 		space = rdmacore.PortSpaceTCP
 	}
+	cost := idCost(channel == nil)
+	if err := i.budget.Charge(cost); err != nil {
+		return i.fail(err)
+	}
 	var id *rdmacore.ID
 	var err error
 	if channel != nil {
@@ -118,6 +122,7 @@ func (i *Instance) createID(handle Handle, portSpace uint32) int32 {
 	} else if id, err = i.provider.CreateID(space); err == nil {
 		channel = own(id)
 	}
+	i.budget.Credit(cost) // which addEndpoint charges
 	if err != nil {
 		return i.fail(err)
 	}
@@ -145,13 +150,13 @@ func (i *Instance) resolveAddr(handle Handle, source, destination Pointer, timeo
 	if failed != 0 {
 		return failed
 	}
-	return i.onID(handle, func(id *rdmacore.ID) error {
+	return i.start(handle, func(id *rdmacore.ID) error {
 		return id.ResolveAddr(from, to, time.Duration(timeoutMS)*time.Millisecond)
 	})
 }
 
 func (i *Instance) resolveRoute(handle Handle, timeoutMS uint32) int32 {
-	return i.onID(handle, func(id *rdmacore.ID) error {
+	return i.start(handle, func(id *rdmacore.ID) error {
 		return id.ResolveRoute(time.Duration(timeoutMS) * time.Millisecond)
 	})
 }

@@ -16,6 +16,8 @@ type Config struct {
 	Log func(level slog.Level, text string)
 	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
 	Barrier func(ctx context.Context, name string) error
+	// Budget is what the guest may have; nil is one with the default limits.  The host charges the guest's memory to it.
+	Budget *Budget
 	// Deny lists what the guest may not do; its functions answer -EPERM.
 	Deny Capabilities
 }
@@ -28,6 +30,7 @@ type Instance struct {
 	barrier  func(ctx context.Context, name string) error
 	denied   Capability
 	clock    *rdmacore.Clock
+	budget   *Budget
 
 	region *rdmacore.Memory // the whole reservation
 	memory []byte           // what the guest has of it now
@@ -60,26 +63,31 @@ func NewInstance(config Config) *Instance {
 	// a row begin differently.
 	const generations = generationMask
 	first := 1 + config.Serial*97%generations
+	budget := config.Budget
+	if budget == nil {
+		budget = NewBudget(Limits{})
+	}
 	i := &Instance{
 		provider: config.Provider,
 		log:      config.Log,
 		barrier:  config.Barrier,
 		denied:   config.Deny &^ CapabilityBase,
 		clock:    config.Provider.Clock(),
+		budget:   budget,
 		ctx:      context.Background(),
 		byID:     make(map[*rdmacore.ID]Handle),
 	}
 	i.stop, i.requestStop = context.WithCancel(context.Background())
-	i.channels = handleTable[*eventChannel]{kind: KindChannel, first: first}
-	i.endpoints = handleTable[*endpoint]{kind: KindEP, first: first}
-	i.pds = handleTable[*rdmacore.PD]{kind: KindPD, first: first}
-	i.mrs = handleTable[*rdmacore.MR]{kind: KindMR, first: first}
-	i.cqs = handleTable[*rdmacore.CQ]{kind: KindCQ, first: first}
-	i.qps = handleTable[*rdmacore.QP]{kind: KindQP, first: first}
-	i.events = handleTable[*rdmacore.Event]{kind: KindEvent, first: first}
-	i.srqs = handleTable[*rdmacore.SRQ]{kind: KindSRQ, first: first}
-	i.ahs = handleTable[*rdmacore.AH]{kind: KindAH, first: first}
-	i.mws = handleTable[*rdmacore.MW]{kind: KindMW, first: first}
+	i.channels = handleTable[*eventChannel]{kind: KindChannel, budget: budget, first: first}
+	i.endpoints = handleTable[*endpoint]{kind: KindEP, budget: budget, first: first}
+	i.pds = handleTable[*rdmacore.PD]{kind: KindPD, budget: budget, first: first}
+	i.mrs = handleTable[*rdmacore.MR]{kind: KindMR, budget: budget, first: first}
+	i.cqs = handleTable[*rdmacore.CQ]{kind: KindCQ, budget: budget, first: first}
+	i.qps = handleTable[*rdmacore.QP]{kind: KindQP, budget: budget, first: first}
+	i.events = handleTable[*rdmacore.Event]{kind: KindEvent, budget: budget, first: first}
+	i.srqs = handleTable[*rdmacore.SRQ]{kind: KindSRQ, budget: budget, first: first}
+	i.ahs = handleTable[*rdmacore.AH]{kind: KindAH, budget: budget, first: first}
+	i.mws = handleTable[*rdmacore.MW]{kind: KindMW, budget: budget, first: first}
 	return i
 }
 

@@ -61,11 +61,7 @@ func (i *Instance) allocPD(epHandle Handle) int32 {
 	if failed != 0 {
 		return failed
 	}
-	pd, err := device.AllocPD()
-	if err != nil {
-		return i.fail(err)
-	}
-	return named(i, &i.pds, pd, pd.Dealloc)
+	return create(i, &i.pds, plainCost, device.AllocPD, (*rdmacore.PD).Dealloc)
 }
 
 func (i *Instance) deallocPD(handle Handle) int32 {
@@ -90,12 +86,9 @@ func (i *Instance) register(pdHandle Handle, start Pointer, length uint32, out P
 	if errno != 0 {
 		return i.badPointer("mr", errno)
 	}
-	mr, err := register(pd)
-	if err != nil {
-		return i.fail(err)
-	}
-	handle := named(i, &i.mrs, mr, mr.Dereg)
+	handle := create(i, &i.mrs, mrCost(uint64(length)), func() (*rdmacore.MR, error) { return register(pd) }, (*rdmacore.MR).Dereg)
 	if handle > 0 {
+		mr, _ := i.mrs.get(Handle(handle))
 		keys[0] = MR{Address: mr.Address(), LKey: mr.LKey(), RKey: mr.RKey()}
 	}
 	return handle

@@ -85,8 +85,14 @@ func (i *Instance) reregMR(handle Handle, at, out Pointer) int32 {
 			return i.badPointer("the range", errno)
 		}
 	}
-	if err := mr.Rereg(flags, pd, i.region, int(change.Start), int(change.Length), rdmacore.Access(change.Access)); err != nil {
-		return i.fail(err)
+	cost := i.mrs.slot(handle).cost
+	if flags&rdmacore.ReregTranslation != 0 {
+		cost = mrCost(change.Length)
+	}
+	if failed := resize(i, &i.mrs, handle, cost, func() error {
+		return mr.Rereg(flags, pd, i.region, int(change.Start), int(change.Length), rdmacore.Access(change.Access))
+	}); failed != 0 {
+		return failed
 	}
 	keys[0] = MR{Address: mr.Address(), LKey: mr.LKey(), RKey: mr.RKey()}
 	return 0

@@ -38,7 +38,7 @@ func (i *Instance) joinMulticast(handle Handle, at Pointer, tag int64) int32 {
 	if failed != 0 {
 		return failed
 	}
-	return i.onID(handle, func(id *rdmacore.ID) error { return id.JoinMulticast(group.Addr(), uint64(tag)) })
+	return i.join(handle, func(id *rdmacore.ID) error { return id.JoinMulticast(group.Addr(), uint64(tag)) })
 }
 
 func (i *Instance) joinMulticastEx(handle Handle, at Pointer, flags uint32, tag int64) int32 {
@@ -46,7 +46,7 @@ func (i *Instance) joinMulticastEx(handle Handle, at Pointer, flags uint32, tag 
 	if failed != 0 {
 		return failed
 	}
-	return i.onID(handle, func(id *rdmacore.ID) error {
+	return i.join(handle, func(id *rdmacore.ID) error {
 		return id.JoinMulticastEx(group.Addr(), rdmacore.JoinFlags(int32(flags)), uint64(tag))
 	})
 }
@@ -56,5 +56,23 @@ func (i *Instance) leaveMulticast(handle Handle, at Pointer) int32 {
 	if failed != 0 {
 		return failed
 	}
-	return i.onID(handle, func(id *rdmacore.ID) error { return id.LeaveMulticast(group.Addr()) })
+	failed = i.onID(handle, func(id *rdmacore.ID) error { return id.LeaveMulticast(group.Addr()) })
+	if failed == 0 {
+		credit(i, &i.endpoints, handle, joinCost)
+	}
+	return failed
+}
+
+// join is start for a call that makes an endpoint a member of a group.
+func (i *Instance) join(handle Handle, call func(*rdmacore.ID) error) int32 {
+	return i.start(handle, func(id *rdmacore.ID) error {
+		if err := charge(i, &i.endpoints, handle, joinCost); err != nil {
+			return err
+		}
+		err := call(id)
+		if err != nil {
+			credit(i, &i.endpoints, handle, joinCost)
+		}
+		return err
+	})
 }

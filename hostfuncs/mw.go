@@ -52,11 +52,8 @@ func (i *Instance) allocMW(pdHandle Handle, kind uint32) int32 {
 	if !ok {
 		return i.badHandle(KindPD)
 	}
-	mw, err := pd.AllocMW(rdmacore.MWType(int32(kind)))
-	if err != nil {
-		return i.fail(err)
-	}
-	return named(i, &i.mws, mw, mw.Dealloc)
+	return create(i, &i.mws, plainCost, func() (*rdmacore.MW, error) { return pd.AllocMW(rdmacore.MWType(int32(kind))) },
+		(*rdmacore.MW).Dealloc)
 }
 
 func (i *Instance) bindMW(qpHandle, handle Handle, at Pointer) int32 {

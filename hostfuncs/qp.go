@@ -117,14 +117,42 @@ func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*
 	if attr == nil {
 		return i.badPointer("qp_init_attr", syscall.EFAULT)
 	}
-	if err := make(ep.id, pd, *attr); err != nil {
-		return i.fail(err)
-	}
-	if failed := i.nameQP(ep); failed != 0 {
-		ep.id.DestroyQP()
+	if failed := i.giveQP(ep, qpCost(attr), func() error { return make(ep.id, pd, *attr) }); failed != 0 {
 		return failed
 	}
 	return int32(ep.qp)
+}
+
+// giveQP makes the QP of an endpoint within the guest's budget.
+func (i *Instance) giveQP(ep *endpoint, cost Cost, make func() error) int32 {
+	if err := i.budget.Charge(cost); err != nil {
+		return i.fail(err)
+	}
+	if err := make(); err != nil {
+		i.budget.Credit(cost)
+		return i.fail(err)
+	}
+	failed := i.nameQP(ep, cost)
+	if failed != 0 {
+		ep.id.DestroyQP()
+	}
+	return failed
+}
+
+// adoptQP charges and names the QP that a new endpoint may have.
+func (i *Instance) adoptQP(ep *endpoint) int32 {
+	qp := ep.id.QP()
+	if qp == nil {
+		return 0
+	}
+	attr := qp.InitAttr()
+	if i.cqs.find(attr.SendCQ) == 0 {
+		attr.SendCQ = nil // made with the QP
+	}
+	if i.cqs.find(attr.RecvCQ) == 0 {
+		attr.RecvCQ = nil
+	}
+	return i.giveQP(ep, qpCost(&attr), func() error { return nil })
 }
 
 func (i *Instance) destroyQP(handle Handle) int32 {
@@ -139,19 +167,17 @@ func (i *Instance) destroyQP(handle Handle) int32 {
 	return 0
 }
 
-// nameQP gives the QP that an endpoint has by now, and the CQs made with it, their handles.
-func (i *Instance) nameQP(ep *endpoint) int32 {
-	qp := ep.id.QP()
-	if qp == nil {
-		return 0
-	}
+// nameQP gives the QP that an endpoint has by now, for which cost was charged, and the CQs made with it, their
+// handles.
+func (i *Instance) nameQP(ep *endpoint, cost Cost) int32 {
 	ok := true
 	ep.sendCQ, ep.ownSend = i.nameCQ(ep.id.SendCQ(), &ok)
 	ep.recvCQ, ep.ownRecv = i.nameCQ(ep.id.RecvCQ(), &ok)
 	if ok {
-		ep.qp, ok = i.qps.add(qp)
+		ep.qp, ok = i.qps.add(ep.id.QP(), cost)
 	}
 	if !ok {
+		i.budget.Credit(cost)
 		i.forgetQP(ep)
 		return i.refuse(syscall.EMFILE, "65536 objects of a kind are the most a guest can have")
 	}
@@ -167,7 +193,7 @@ func (i *Instance) nameCQ(cq *rdmacore.CQ, ok *bool) (handle Handle, own bool) {
 		return handle, false
 	}
 	added := false
-	if handle, added = i.cqs.add(cq); !added {
+	if handle, added = i.cqs.add(cq, Cost{}); !added {
 		*ok = false
 	}
 	return handle, added
@@ -182,7 +208,7 @@ func (i *Instance) forgetQP(ep *endpoint) {
 		i.cqs.remove(ep.recvCQ)
 	}
 	i.qps.remove(ep.qp)
-	*ep = endpoint{channel: ep.channel, id: ep.id}
+	ep.qp, ep.sendCQ, ep.recvCQ, ep.ownSend, ep.ownRecv = 0, 0, 0, false, false
 }
 
 func (i *Instance) epQP(handle Handle) int32 {

@@ -74,11 +74,9 @@ func (i *Instance) createSRQ(pdHandle Handle, at Pointer) int32 {
 	if errno != 0 {
 		return i.badPointer("attr", errno)
 	}
-	srq, err := pd.CreateSRQ(rdmacore.SRQAttr{MaxWR: attr.MaxWR, MaxSGE: attr.MaxSGE})
-	if err != nil {
-		return i.fail(err)
-	}
-	return named(i, &i.srqs, srq, srq.Destroy)
+	return create(i, &i.srqs, srqCost(attr.MaxWR, attr.MaxSGE), func() (*rdmacore.SRQ, error) {
+		return pd.CreateSRQ(rdmacore.SRQAttr{MaxWR: attr.MaxWR, MaxSGE: attr.MaxSGE})
+	}, (*rdmacore.SRQ).Destroy)
 }
 
 func (i *Instance) querySRQ(handle Handle, at Pointer) int32 {
@@ -100,7 +98,13 @@ func (i *Instance) armSRQ(handle Handle, limit uint32) int32 {
 }
 
 func (i *Instance) resizeSRQ(handle Handle, maxWR uint32) int32 {
-	return i.onSRQ(handle, func(srq *rdmacore.SRQ) int32 { return i.done(srq.Resize(maxWR)) })
+	return i.onSRQ(handle, func(srq *rdmacore.SRQ) int32 {
+		attr, err := srq.Query()
+		if err != nil {
+			return i.fail(err)
+		}
+		return resize(i, &i.srqs, handle, srqCost(maxWR, attr.MaxSGE), func() error { return srq.Resize(maxWR) })
+	})
 }
 
 func (i *Instance) postSRQRecv(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {

@@ -1,0 +1,186 @@
+package hostfuncs
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Limits bound what one guest may have at once.  Zero in any of them is its default.
+type Limits struct {
+	// Memory is how many bytes of the host's memory the guest may have in all: its linear memory, its tables
+	// and its RDMA objects with their rings and queued events.
+	Memory int64
+	// Registered is how many bytes its memory regions may have together; one byte counts in each of them.
+	Registered int64
+	// Handles is how many objects of all kinds it may have.
+	Handles int64
+	// Files is how many of the process's file descriptors its event channels and CQs may have.
+	Files int64
+}
+
+// The limits of a guest for which nothing else is said.
+const (
+	DefaultMemory     = 256 << 20
+	DefaultRegistered = 16 << 30
+	DefaultHandles    = 1 << 17
+	DefaultFiles      = 1 << 12
+)
+
+// withDefaults has a number in each limit.
+func (l Limits) withDefaults() Limits {
+	for _, limit := range []struct {
+		value    *int64
+		fallback int64
+	}{{&l.Memory, DefaultMemory}, {&l.Registered, DefaultRegistered}, {&l.Handles, DefaultHandles}, {&l.Files, DefaultFiles}} {
+		if *limit.value == 0 {
+			*limit.value = limit.fallback
+		}
+	}
+	return l
+}
+
+// Cost is what something takes of a guest's budget.
+type Cost struct{ Memory, Registered, Handles, Files int64 }
+
+func (c Cost) plus(other Cost) Cost {
+	return Cost{c.Memory + other.Memory, c.Registered + other.Registered, c.Handles + other.Handles, c.Files + other.Files}
+}
+
+func (c Cost) minus(other Cost) Cost {
+	return Cost{c.Memory - other.Memory, c.Registered - other.Registered, c.Handles - other.Handles, c.Files - other.Files}
+}
+
+// Budget is the one account of what a guest has.  Whatever takes the host's memory for a guest is charged here
+// before it is made and credited when it is gone.  It is used by the goroutine that runs the guest.
+//
+// What others do to a guest takes nothing of it: a request is paid for by whoever listens, a backlog's worth at
+// once, and an event by the call that it is the end of.  So no peer can use up the budget of another guest.
+type Budget struct {
+	limits Limits
+	used   Cost
+	// A guest's tables grow in compiled code, which the host sees afterwards (SetTables).
+	tableBytes func() int64
+	tableRoom  func(bytes int64)
+}
+
+// NewBudget makes a budget of which nothing is used.
+func NewBudget(limits Limits) *Budget { return &Budget{limits: limits.withDefaults()} }
+
+// SetTables has the budget know of what grows without asking it: bytes tells how much it is by now, and room is
+// told how much it may be whenever that changes.
+func (b *Budget) SetTables(bytes func() int64, room func(bytes int64)) {
+	b.tableBytes, b.tableRoom = bytes, room
+	b.tellRoom()
+}
+
+func (b *Budget) tellRoom() {
+	if b.tableRoom != nil {
+		b.tableRoom(max(0, b.limits.Memory-b.used.Memory))
+	}
+}
+
+// Limits are those of the budget.
+func (b *Budget) Limits() Limits { return b.limits }
+
+// Used is what is charged by now.
+func (b *Budget) Used() Cost {
+	used := b.used
+	if b.tableBytes != nil {
+		used.Memory += b.tableBytes()
+	}
+	return used
+}
+
+// Charge takes a cost from the budget, or nothing with an error that has ENOMEM or EMFILE and says which limit
+// is reached.
+func (b *Budget) Charge(cost Cost) error {
+	used := b.Used()
+	for _, limit := range [...]struct {
+		name             string
+		most, used, more int64
+		errno            syscall.Errno
+		format           func(int64) string
+	}{
+		{"memory", b.limits.Memory, used.Memory, cost.Memory, syscall.ENOMEM, mebibytes},
+		{"registered", b.limits.Registered, used.Registered, cost.Registered, syscall.ENOMEM, mebibytes},
+		{"handles", b.limits.Handles, used.Handles, cost.Handles, syscall.EMFILE, count},
+		{"files", b.limits.Files, used.Files, cost.Files, syscall.EMFILE, count},
+	} {
+		if limit.more > 0 && limit.more > limit.most-limit.used {
+			return &refusal{limit.errno, fmt.Sprintf("the guest has %s of its limit %q, which is %s, and this takes %s more; free something, or raise the limit",
+				limit.format(limit.used), limit.name, limit.format(limit.most), limit.format(limit.more))}
+		}
+	}
+	b.used = b.used.plus(cost)
+	b.tellRoom()
+	return nil
+}
+
+// Credit gives a cost back that was charged.
+func (b *Budget) Credit(cost Cost) {
+	b.used = b.used.minus(cost)
+	b.tellRoom()
+}
+
+// room is how much memory may still be charged.
+func (b *Budget) room() int64 { return max(0, b.limits.Memory-b.Used().Memory) }
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20)) }
+
+func count(n int64) string { return fmt.Sprint(n) }
+
+// create makes an object within the guest's budget and gives it its handle.  What has got none is freed.
+func create[T comparable](i *Instance, table *handleTable[T], cost Cost, make func() (T, error), free func(T) error) int32 {
+	if err := i.budget.Charge(cost); err != nil {
+		return i.fail(err)
+	}
+	object, err := make()
+	if err != nil {
+		i.budget.Credit(cost)
+		return i.fail(err)
+	}
+	handle, ok := table.add(object, cost)
+	if !ok {
+		free(object)
+		i.budget.Credit(cost)
+		return i.refuse(syscall.EMFILE, "65536 objects of the kind "+table.kind.String()+" are the most a guest can have")
+	}
+	return int32(handle)
+}
+
+// resize makes an object of another size.  Its memory may be there twice meanwhile, and is charged so.
+func resize[T comparable](i *Instance, table *handleTable[T], handle Handle, cost Cost, resize func() error) int32 {
+	slot := table.slot(handle)
+	more := cost.minus(slot.cost)
+	more.Memory = cost.Memory
+	if err := i.budget.Charge(more); err != nil {
+		return i.fail(err)
+	}
+	if err := resize(); err != nil {
+		i.budget.Credit(more)
+		return i.fail(err)
+	}
+	i.budget.Credit(Cost{Memory: slot.cost.Memory})
+	slot.cost = cost
+	return 0
+}
+
+// charge is for what hangs on an object.  It is credited with the object, or by credit before.
+func charge[T comparable](i *Instance, table *handleTable[T], handle Handle, cost Cost) error {
+	if err := i.budget.Charge(cost); err != nil {
+		return err
+	}
+	slot := table.slot(handle)
+	slot.added = slot.added.plus(cost)
+	return nil
+}
+
+// credit takes back what charge did, if it did.
+func credit[T comparable](i *Instance, table *handleTable[T], handle Handle, cost Cost) {
+	slot := table.slot(handle)
+	if slot == nil || slot.added.Memory < cost.Memory {
+		return
+	}
+	i.budget.Credit(cost)
+	slot.added = slot.added.minus(cost)
+}

@@ -1,0 +1,106 @@
+package hostfuncs
+
+import (
+	"math/bits"
+
+	"rdmarun/rdmacore"
+)
+
+// What an object takes of the host's memory: the sizes that its maker asked for by what an entry takes on the
+// embedded provider, which rounds numbers of entries up to a power of two, and for everything else, in the core and
+// here, a sum.  A test holds them against what the process really grows by.  The drivers of devices take as
+// much or, with memory of their own, less.
+const (
+	cqeBytes     = 72 // struct soft_cqe and its time stamp
+	sendBytes    = 96 // struct soft_send_wqe, an atomic's operand, and the end of a cache line
+	receiveBytes = 64 // struct soft_recv_wqe, and the end of a cache line
+	sgeBytes     = 16
+
+	qpBytes     = 8 << 10 // with room for the answers to 128 atomics
+	cqBytes     = 2 << 10 // with its channel
+	srqBytes    = 1 << 10
+	idBytes     = 4 << 10 // with the events of one connection
+	plainBytes  = 1 << 10 // a PD, an MR, an MW, an AH, an event channel, membership of a group
+	eventBytes  = 1 << 10 // of the connection manager, with private data, in the core and read
+	requestSize = idBytes + eventBytes
+)
+
+// What the device refuses is left to it to say so, and costs nothing.
+const (
+	maxEntries = 1 << 20
+	maxSGEs    = 1 << 8
+	maxInline  = 1 << 16
+)
+
+// ring is what a ring for so many entries takes.
+func ring(entries uint32, bytes int64) int64 {
+	if entries > maxEntries {
+		return 0
+	}
+	if entries == 0 {
+		entries = 1
+	}
+	return int64(1) << bits.Len32(entries-1) * bytes
+}
+
+var (
+	plainCost   = Cost{Memory: plainBytes, Handles: 1}
+	channelCost = Cost{Memory: plainBytes, Handles: 1, Files: 1}
+	eventCost   = Cost{Memory: eventBytes}
+	heldCost    = Cost{Handles: 1} // the event itself is charged already
+	joinCost    = Cost{Memory: plainBytes}
+)
+
+// idCost is that of an id, which has a channel of its own if it is synchronous.
+func idCost(synchronous bool) Cost {
+	cost := Cost{Memory: idBytes, Handles: 1}
+	if synchronous {
+		cost.Memory, cost.Files = cost.Memory+plainBytes, 1
+	}
+	return cost
+}
+
+func cqCost(entries uint32) Cost {
+	return Cost{Memory: cqBytes + ring(entries, cqeBytes), Handles: 1, Files: 1}
+}
+
+// resizedCQCost is that of a CQ that had other rings, which it keeps for when it has such a size again: all of
+// them together are less than twice the largest.
+func resizedCQCost(before Cost, entries uint32) Cost {
+	cost := cqCost(entries)
+	cost.Memory = max(before.Memory, cqBytes+2*(cost.Memory-cqBytes))
+	return cost
+}
+
+func receiveQueue(maxWR, maxSGE uint32) int64 {
+	return ring(maxWR, receiveBytes+int64(min(maxSGE, maxSGEs))*sgeBytes)
+}
+
+func srqCost(maxWR, maxSGE uint32) Cost {
+	return Cost{Memory: srqBytes + receiveQueue(maxWR, maxSGE), Handles: 1}
+}
+
+// qpCost is that of a QP with the CQs that are made with it, whose slots therefore cost nothing.
+func qpCost(attr *rdmacore.QPInitAttr) Cost {
+	list := max(int64(min(attr.MaxSendSGE, maxSGEs))*sgeBytes, int64(min(attr.MaxInlineData, maxInline)))
+	cost := Cost{Memory: qpBytes + ring(attr.MaxSendWR, sendBytes+list), Handles: 1}
+	if attr.SRQ == nil {
+		cost.Memory += receiveQueue(attr.MaxRecvWR, attr.MaxRecvSGE)
+	}
+	for _, made := range []struct {
+		given   *rdmacore.CQ
+		entries uint32
+	}{{attr.SendCQ, attr.MaxSendWR}, {attr.RecvCQ, attr.MaxRecvWR}} {
+		if made.given == nil {
+			cost = cost.plus(cqCost(made.entries))
+		}
+	}
+	return cost
+}
+
+func mrCost(length uint64) Cost {
+	return Cost{Memory: plainBytes, Registered: int64(length), Handles: 1}
+}
+
+// backlogCost is what the requests take that a listener may be sent before it reads any.
+func backlogCost(backlog uint32) Cost { return Cost{Memory: int64(backlog) * requestSize} }
