@@ -185,10 +185,7 @@ int soft_ack_cm_event(struct rdma_cm_event *rdma_event)
 		return -1;
 	}
 	cm = event->owner->cm;
-	pthread_mutex_lock(&cm->lock);
-	event->owner->events_acknowledged++;
-	pthread_cond_broadcast(&cm->acknowledged);
-	pthread_mutex_unlock(&cm->lock);
+	soft_events_acknowledge(&cm->lock, &cm->acknowledged, &event->owner->events_acknowledged, 1);
 	free(event);
 	return 0;
 }

@@ -7,13 +7,13 @@
 #include "soft_cm_queue.h"
 #include "soft_cm_timeout.h"
 #include "soft_cm_wire.h"
+#include "soft_event_queue.h"
 #include "soft_fabric.h"
 #include "soft_id.h"
 
 int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_cm **out)
 {
 	struct soft_cm *cm = calloc(1, sizeof(*cm));
-	pthread_condattr_t monotonic;
 	int result = -ENOMEM;
 
 	if (!cm)
@@ -31,11 +31,7 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	result = soft_timer_register(&fabric->timers, &cm->held_timer, soft_cm_wire_expire);
 	if (result)
 		goto close_device;
-	pthread_mutex_init(&cm->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&cm->acknowledged, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	soft_events_init(&cm->lock, &cm->acknowledged);
 	*out = cm;
 	return 0;
 
@@ -65,7 +61,6 @@ void soft_cm_destroy(struct soft_cm *cm)
 		soft_cm_select(NULL);
 	soft_cm_close_devices(cm);
 	soft_table_destroy(&cm->ids);
-	pthread_cond_destroy(&cm->acknowledged);
-	pthread_mutex_destroy(&cm->lock);
+	soft_events_destroy(&cm->lock, &cm->acknowledged);
 	free(cm);
 }

@@ -64,7 +64,8 @@ static void push(struct soft_id *owner, struct soft_cm_event *event)
 
 static struct soft_cm_event *new_event(struct soft_id *owner, struct soft_id *id, int type, int status)
 {
-	struct soft_cm_event *event = calloc(1, sizeof(*event));
+	/* Its channel was destroyed: whatever happens to it, there is nowhere to tell it (soft_id_leave_channel). */
+	struct soft_cm_event *event = owner->rdma.channel ? calloc(1, sizeof(*event)) : NULL;
 
 	if (!event)
 		return NULL;

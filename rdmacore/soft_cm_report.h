@@ -23,7 +23,8 @@ struct soft_cm_event {
 
 /*
  * Report an event about id, with the parameters of message where there is one.  owner: see
- * soft_cm_event.  False when there is no memory: then the cause must be as if it had not arrived.
+ * soft_cm_event.  False when there is no memory, or no channel any more: then the cause must be as if it had not
+ * arrived.
  */
 bool soft_cm_report(struct soft_id *owner, struct soft_id *id, enum rdma_cm_event_type type,
 		    int status, const struct soft_cm_message *message);

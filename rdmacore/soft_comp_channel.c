@@ -73,7 +73,7 @@ struct soft_event_node *soft_comp_channel_pop(struct ibv_comp_channel *channel)
 	return soft_event_queue_pop(&soft_channel(channel)->queue);
 }
 
-void soft_comp_channel_remove(struct ibv_comp_channel *channel, struct soft_event_node *event)
+uint32_t soft_comp_channel_remove(struct ibv_comp_channel *channel, struct soft_event_node *event)
 {
-	soft_event_queue_remove(&soft_channel(channel)->queue, event);
+	return soft_event_queue_remove(&soft_channel(channel)->queue, event);
 }

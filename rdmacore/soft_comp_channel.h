@@ -16,7 +16,7 @@ void soft_comp_channel_use(struct ibv_comp_channel *channel, int change);
 void soft_comp_channel_push(struct ibv_comp_channel *channel, struct soft_event_node *event);
 /* The oldest, waited for where the channel's descriptor blocks; NULL and errno when there is none. */
 struct soft_event_node *soft_comp_channel_pop(struct ibv_comp_channel *channel);
-/* Forget every delivery of it that is still to come. */
-void soft_comp_channel_remove(struct ibv_comp_channel *channel, struct soft_event_node *event);
+/* Forget every delivery of it that is still to come; returns how often it was taken. */
+uint32_t soft_comp_channel_remove(struct ibv_comp_channel *channel, struct soft_event_node *event);
 
 #endif

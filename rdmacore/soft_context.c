@@ -35,8 +35,24 @@ int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *ou
 	return 0;
 }
 
-/* Nothing to release: an async event lives in its object, and destroying that removes it. */
 void soft_ack_async_event(struct ibv_async_event *event)
 {
-	(void)event;
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		soft_events_acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed, 1);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		soft_events_acknowledge(&srq->mutex, &srq->cond, &srq->events_completed, 1);
+		break;
+	case IBV_EVENT_DEVICE_FATAL: /* of no object that could go */
+		break;
+	default:
+		soft_events_acknowledge(&qp->mutex, &qp->cond, &qp->events_completed, 1);
+		break;
+	}
 }

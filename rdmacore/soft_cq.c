@@ -8,14 +8,14 @@
 int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 {
 	struct soft_cq *cq = soft_cq(ibv_cq);
-	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
-	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_acquire);
-	struct soft_cqe *entry = &ring->entries[index & ring->mask];
+	struct soft_cq_ring *ring;
+	struct soft_cqe *entry;
+	uint32_t index;
 	int polled = 0;
 
 	if (max < 0)
 		return -EINVAL;
-	if (atomic_load_explicit(&entry->lap, memory_order_relaxed) != soft_cq_lap(ring, index))
+	if (soft_cq_looks_empty(cq))
 		return 0;
 	soft_lock_take(&cq->consumer_lock);
 	index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
@@ -145,9 +145,6 @@ int soft_get_cq_event(struct ibv_comp_channel *ibv_channel, struct ibv_cq **out,
 	if (!node)
 		return -1;
 	cq = soft_container_of(node, struct soft_cq, comp_event);
-	pthread_mutex_lock(&cq->ibv.mutex);
-	cq->comp_events_reported++;
-	pthread_mutex_unlock(&cq->ibv.mutex);
 	*out = &cq->ibv;
 	*cq_context = cq->ibv.cq_context;
 	return 0;
@@ -155,7 +152,5 @@ int soft_get_cq_event(struct ibv_comp_channel *ibv_channel, struct ibv_cq **out,
 
 void soft_ack_cq_events(struct ibv_cq *cq, unsigned int count)
 {
-	pthread_mutex_lock(&cq->mutex);
-	cq->comp_events_completed += count;
-	pthread_mutex_unlock(&cq->mutex);
+	soft_events_acknowledge(&cq->mutex, &cq->cond, &cq->comp_events_completed, count);
 }

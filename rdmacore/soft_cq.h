@@ -61,7 +61,6 @@ struct soft_cq {
 	struct soft_pd *pd; /* the parent domain that it was made with, or NULL */
 	_Atomic unsigned int users; /* queue pairs; two for one that uses it for both halves */
 	struct soft_event_node comp_event;
-	uint32_t comp_events_reported; /* taken from the channel; under ibv.mutex */
 	struct soft_async_event overflow_event;
 
 	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
@@ -75,7 +74,9 @@ struct soft_cq {
 
 	struct soft_lock consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t consumed;
-	const struct soft_cqe *current; /* between start_poll and end_poll */
+	struct soft_lock polling; /* from start_poll to end_poll */
+	uint64_t current_stamp;
+	struct ibv_wc current; /* what is shown meanwhile; it has left the queue */
 };
 
 int soft_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc);
@@ -107,6 +108,16 @@ static inline uint64_t *soft_cq_stamp(struct soft_cq_ring *ring, uint32_t index)
 static inline struct soft_cq *soft_cq(struct ibv_cq *cq)
 {
 	return (struct soft_cq *)cq;
+}
+
+/* Without a lock; what comes meanwhile is seen the next time. */
+static inline bool soft_cq_looks_empty(struct soft_cq *cq)
+{
+	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_acquire);
+
+	return atomic_load_explicit(&ring->entries[index & ring->mask].lap, memory_order_relaxed) !=
+	       soft_cq_lap(ring, index);
 }
 
 /* The completion was polled.  consumer_lock is held. */

@@ -5,6 +5,8 @@
 
 #include "soft_cq.h"
 #include "soft_cq_moderate.h"
+#include "soft_device.h"
+#include "soft_fabric.h"
 #include "soft_limits.h"
 #include "soft_parent_domain.h"
 #include "soft_pd.h"
@@ -69,12 +71,12 @@ struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd
 		atomic_fetch_add(&pd->users, 1);
 	soft_lock_init(&cq->lock);
 	soft_lock_init(&cq->consumer_lock);
+	soft_lock_init(&cq->polling);
 	cq->ibv.context = context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = (int)(ring->mask + 1);
-	pthread_mutex_init(&cq->ibv.mutex, NULL);
-	pthread_cond_init(&cq->ibv.cond, NULL);
+	soft_events_init(&cq->ibv.mutex, &cq->ibv.cond);
 	cq->overflow_event.type = IBV_EVENT_CQ_ERR;
 	cq->overflow_event.element.cq = &cq->ibv;
 	soft_comp_channel_use(channel, 1);
@@ -159,26 +161,39 @@ unlock:
 	return result;
 }
 
+/* ibv_destroy_cq(3): who took an event of the queue uses it until he has acknowledged that. */
+static int wait_acknowledged(struct soft_cq *cq)
+{
+	struct soft_clock *wall = &soft_device(cq->ibv.context->device)->fabric->wall;
+	uint32_t completions = 0, overflows;
+	int result;
+
+	if (cq->ibv.channel)
+		completions = soft_comp_channel_remove(cq->ibv.channel, &cq->comp_event);
+	overflows = soft_event_queue_remove(&soft_context(cq->ibv.context)->async, &cq->overflow_event.node);
+	pthread_mutex_lock(&cq->ibv.mutex);
+	result = soft_events_wait(&cq->ibv.mutex, &cq->ibv.cond, wall, &cq->ibv.comp_events_completed,
+				  &completions);
+	if (!result)
+		result = soft_events_wait(&cq->ibv.mutex, &cq->ibv.cond, wall,
+					  &cq->ibv.async_events_completed, &overflows);
+	pthread_mutex_unlock(&cq->ibv.mutex);
+	return result;
+}
+
 int soft_destroy_cq(struct ibv_cq *ibv_cq)
 {
 	struct soft_cq *cq = soft_cq(ibv_cq);
-	struct ibv_comp_channel *channel = ibv_cq->channel;
-	bool unacknowledged;
+	int result;
 
 	if (atomic_load(&cq->users))
 		return EBUSY;
-	pthread_mutex_lock(&ibv_cq->mutex);
-	unacknowledged = cq->comp_events_reported != ibv_cq->comp_events_completed;
-	pthread_mutex_unlock(&ibv_cq->mutex);
-	if (unacknowledged)
-		return EBUSY;
-	soft_cq_end_moderation(cq);
-	if (channel)
-		soft_comp_channel_remove(channel, &cq->comp_event);
-	soft_event_queue_remove(&soft_context(ibv_cq->context)->async, &cq->overflow_event.node);
-	soft_comp_channel_use(channel, -1);
-	pthread_cond_destroy(&ibv_cq->cond);
-	pthread_mutex_destroy(&ibv_cq->mutex);
+	soft_cq_end_moderation(cq); /* its timer raises events */
+	result = wait_acknowledged(cq);
+	if (result)
+		return result;
+	soft_comp_channel_use(ibv_cq->channel, -1);
+	soft_events_destroy(&ibv_cq->mutex, &ibv_cq->cond);
 	free_rings(cq);
 	if (cq->pd)
 		atomic_fetch_sub(&cq->pd->users, 1);

@@ -16,40 +16,35 @@ static struct soft_cq *cq_of(struct ibv_cq_ex *cq)
 	return (struct soft_cq *)cq;
 }
 
-/* The completion of that index, or NULL.  consumer_lock is held. */
-static const struct soft_cqe *completion(struct soft_cq *cq, uint32_t index)
-{
-	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
-	struct soft_cqe *entry = &ring->entries[index & ring->mask];
-
-	if (atomic_load_explicit(&entry->lap, memory_order_acquire) != soft_cq_lap(ring, index))
-		return NULL;
-	return entry;
-}
-
-/* Until it is consumed its place is not used again, so the fields need not be copied. */
+/*
+ * The oldest completion leaves the queue and is shown.  A copy: the caller may do anything before its next_poll or
+ * end_poll, so no lock that others need is held until then, and a receive that completed has made room.
+ */
 static int show(struct soft_cq *cq)
 {
-	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
-	const struct soft_cqe *entry = completion(cq, index);
+	struct soft_cq_ring *ring;
+	struct soft_cqe *entry;
+	uint32_t index;
+	int result = ENOENT;
 
-	cq->current = entry;
-	if (!entry)
-		return ENOENT;
-	cq->extended.status = entry->wc.status;
-	cq->extended.wr_id = entry->wc.wr_id;
-	return 0;
-}
-
-static void consume(struct soft_cq *cq)
-{
-	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
-
-	if (cq->current) {
-		soft_cqe_polled(cq->current);
+	soft_lock_take(&cq->consumer_lock);
+	index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
+	entry = &ring->entries[index & ring->mask];
+	if (atomic_load_explicit(&entry->lap, memory_order_acquire) == soft_cq_lap(ring, index)) {
+		cq->current = entry->wc;
+		if (cq->stamps)
+			cq->current_stamp = *soft_cq_stamp(ring, index);
+		soft_cqe_polled(entry);
 		atomic_store_explicit(&cq->consumed, index + 1, memory_order_release);
+		result = 0;
 	}
-	cq->current = NULL;
+	soft_lock_release(&cq->consumer_lock);
+	if (!result) {
+		cq->extended.status = cq->current.status;
+		cq->extended.wr_id = cq->current.wr_id;
+	}
+	return result;
 }
 
 static int start_poll(struct ibv_cq_ex *extended, struct ibv_poll_cq_attr *attr)
@@ -59,29 +54,31 @@ static int start_poll(struct ibv_cq_ex *extended, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	soft_lock_take(&cq->consumer_lock);
+	if (soft_cq_looks_empty(cq))
+		return ENOENT;
+	soft_lock_take(&cq->polling);
 	result = show(cq);
 	if (result) /* no end_poll follows */
-		soft_lock_release(&cq->consumer_lock);
+		soft_lock_release(&cq->polling);
 	return result;
 }
 
 static int next_poll(struct ibv_cq_ex *extended)
 {
-	consume(cq_of(extended));
-	return show(cq_of(extended));
+	struct soft_cq *cq = cq_of(extended);
+
+	return soft_cq_looks_empty(cq) ? ENOENT : show(cq);
 }
 
 static void end_poll(struct ibv_cq_ex *extended)
 {
-	consume(cq_of(extended));
-	soft_lock_release(&cq_of(extended)->consumer_lock);
+	soft_lock_release(&cq_of(extended)->polling);
 }
 
 #define READER(type, name, field)                                                                  \
 	static type read_##name(struct ibv_cq_ex *cq)                                              \
 	{                                                                                          \
-		return cq_of(cq)->current->wc.field;                                                  \
+		return cq_of(cq)->current.field;                                                   \
 	}
 
 READER(enum ibv_wc_opcode, opcode, opcode)
@@ -98,10 +95,7 @@ READER(uint8_t, dlid_path_bits, dlid_path_bits)
 /* In ticks of the device's clock, which are nanoseconds (hca_core_clock of ibv_query_device_ex). */
 static uint64_t read_completion_ts(struct ibv_cq_ex *extended)
 {
-	struct soft_cq *cq = cq_of(extended);
-	struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
-
-	return *soft_cq_stamp(ring, (uint32_t)(cq->current - ring->entries));
+	return cq_of(extended)->current_stamp;
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)

@@ -92,4 +92,5 @@ void soft_cq_end_moderation(struct soft_cq *cq)
 		return;
 	soft_timer_unregister(soft_cq_timers(cq), &cq->moderation->timer);
 	free(cq->moderation);
+	cq->moderation = NULL;
 }

@@ -5,7 +5,10 @@
 #include <poll.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
 
 int soft_event_queue_init(struct soft_event_queue *queue)
 {
@@ -75,18 +78,18 @@ void soft_event_queue_push(struct soft_event_queue *queue, struct soft_event_nod
 
 uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_event_node *node)
 {
-	uint32_t times;
+	uint32_t taken;
 
 	pthread_mutex_lock(&queue->lock);
-	times = node->times;
-	node->times = 0;
-	if (times) {
+	if (node->times) {
+		node->times = 0;
 		unlink_node(node);
 		if (is_empty(queue))
 			make_unreadable(queue);
 	}
+	taken = node->taken;
 	pthread_mutex_unlock(&queue->lock);
-	return times;
+	return taken;
 }
 
 struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
@@ -97,6 +100,7 @@ struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
 	if (!is_empty(queue)) {
 		node = queue->head.next;
 		unlink_node(node);
+		node->taken++;
 		if (--node->times)
 			append(queue, node);
 		if (is_empty(queue))
@@ -125,4 +129,47 @@ struct soft_event_node *soft_event_queue_pop(struct soft_event_queue *queue)
 		if (soft_event_queue_wait(queue))
 			return NULL;
 	return node;
+}
+
+void soft_events_init(pthread_mutex_t *lock, pthread_cond_t *acknowledged)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(acknowledged, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+void soft_events_destroy(pthread_mutex_t *lock, pthread_cond_t *acknowledged)
+{
+	pthread_cond_destroy(acknowledged);
+	pthread_mutex_destroy(lock);
+}
+
+void soft_events_acknowledge(pthread_mutex_t *lock, pthread_cond_t *acknowledged, uint32_t *count,
+			     uint32_t more)
+{
+	pthread_mutex_lock(lock);
+	*count += more;
+	/* Before the lock is given up: who waits for it frees both. */
+	pthread_cond_broadcast(acknowledged);
+	pthread_mutex_unlock(lock);
+}
+
+int soft_events_wait(pthread_mutex_t *lock, pthread_cond_t *acknowledged, struct soft_clock *wall,
+		     const uint32_t *count, const uint32_t *taken)
+{
+	struct timespec until;
+	uint64_t bound;
+
+	if (*count == *taken)
+		return 0;
+	bound = wall->now(wall) + ACKNOWLEDGE_BOUND;
+	until = (struct timespec){(time_t)(bound / SOFT_SECOND), (long)(bound % SOFT_SECOND)};
+	while (*count != *taken)
+		if (pthread_cond_timedwait(acknowledged, lock, &until))
+			return EBUSY;
+	return 0;
 }

@@ -4,6 +4,11 @@
  *
  * The descriptor is an eventfd that holds 1 while there are events.  Whether taking from an empty queue
  * blocks is decided by O_NONBLOCK on it, as for the kernel's descriptors.
+ *
+ * Who takes an event uses the object that it is about until he has acknowledged it, so an object goes in this
+ * order: nothing raises its events any more; soft_event_queue_remove, which says how many were taken;
+ * soft_events_wait for as many acknowledgements.  Taking and counting are one step under the queue's lock, as in the
+ * kernel: between them the object could go.
  */
 #ifndef SOFT_EVENT_QUEUE_H
 #define SOFT_EVENT_QUEUE_H
@@ -11,9 +16,12 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "soft_clock.h"
+
 struct soft_event_node {
 	struct soft_event_node *next, *previous; /* NULL while not queued */
 	uint32_t times; /* how often it is to be delivered */
+	uint32_t taken; /* how often it was */
 };
 
 struct soft_event_queue {
@@ -28,7 +36,7 @@ void soft_event_queue_destroy(struct soft_event_queue *queue);
 
 /* Deliver node once more. */
 void soft_event_queue_push(struct soft_event_queue *queue, struct soft_event_node *node);
-/* Forget every delivery of node that is still to come; returns how many there were. */
+/* Forget every delivery of node that is still to come; returns how often it was taken. */
 uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_event_node *node);
 /* The oldest node, or NULL when there is none. */
 struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue);
@@ -36,5 +44,18 @@ struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
 int soft_event_queue_wait(struct soft_event_queue *queue);
 /* The oldest node, waited for; NULL with errno as above. */
 struct soft_event_node *soft_event_queue_pop(struct soft_event_queue *queue);
+
+/* What the acknowledgements of an object's events are counted under and waited for with. */
+void soft_events_init(pthread_mutex_t *lock, pthread_cond_t *acknowledged);
+void soft_events_destroy(pthread_mutex_t *lock, pthread_cond_t *acknowledged);
+/* count more were; takes lock. */
+void soft_events_acknowledge(pthread_mutex_t *lock, pthread_cond_t *acknowledged, uint32_t *count,
+			     uint32_t more);
+/*
+ * Until as many events were acknowledged as were taken: 0, or EBUSY after ten seconds, where librdmacm and libibverbs
+ * would wait for ever.  lock is held, and released while this waits.
+ */
+int soft_events_wait(pthread_mutex_t *lock, pthread_cond_t *acknowledged, struct soft_clock *wall,
+		     const uint32_t *count, const uint32_t *taken);
 
 #endif

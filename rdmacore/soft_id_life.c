@@ -12,8 +12,6 @@
 #include "soft_refusal.h"
 #include "soft_sync.h"
 
-#define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
-
 static bool known_port_space(enum rdma_port_space port_space)
 {
 	return port_space == RDMA_PS_TCP || port_space == RDMA_PS_UDP ||
@@ -74,14 +72,12 @@ static int name_blocker(const struct soft_id *id)
  */
 int soft_id_wait_acknowledged(struct soft_id *id)
 {
-	struct soft_clock *clock = &id->cm->fabric->wall;
-	uint64_t bound = clock->now(clock) + ACKNOWLEDGE_BOUND;
-	struct timespec until = {(time_t)(bound / SOFT_SECOND), (long)(bound % SOFT_SECOND)};
+	struct soft_cm *cm = id->cm;
 
-	soft_cm_flush(id->cm); /* nobody else might, while this waits */
-	while (id->events_acknowledged != id->events_reported)
-		if (pthread_cond_timedwait(&id->cm->acknowledged, &id->cm->lock, &until))
-			return name_blocker(id);
+	soft_cm_flush(cm); /* nobody else might, while this waits */
+	if (soft_events_wait(&cm->lock, &cm->acknowledged, &cm->fabric->wall, &id->events_acknowledged,
+			     &id->events_reported))
+		return name_blocker(id);
 	return 0;
 }
 

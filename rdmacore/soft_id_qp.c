@@ -291,8 +291,14 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
 	qp = id->qp;
 	id->qp = NULL;
 	soft_cm_unlock(locked->cm);
-	soft_destroy_qp(qp);
-	soft_id_destroy_cqs(id);
+	if (!soft_destroy_qp(qp)) {
+		soft_id_destroy_cqs(id);
+		return;
+	}
+	/* Somebody keeps an event of it: it stays the id's, to be destroyed again. */
+	pthread_mutex_lock(&locked->cm->lock);
+	id->qp = qp;
+	pthread_mutex_unlock(&locked->cm->lock);
 }
 
 int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int *mask)

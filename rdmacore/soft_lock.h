@@ -1,6 +1,7 @@
 /*
  * The locks of the soft provider and their one order.  A thread takes them only downwards:
  *
+ *   cq.polling           the one who is between ibv_start_poll and ibv_end_poll, where he may call anything
  *   cm.lock              every rdma_cm id, port table and communication id
  *   pd.lock              the list of queue pairs of a protection domain
  *   requester.lock       send half of a queue pair (its send queue and its ERR transition)

@@ -73,8 +73,13 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 	struct soft_mr_table *table = &soft_device(ibv_mw->context->device)->memory;
 	struct soft_mw *mw = (struct soft_mw *)ibv_mw;
 
+	struct soft_mr_slot *slot;
+
 	pthread_mutex_lock(&table->lock);
-	disable(table, soft_mr_table_slot(table, mw->index << 8));
+	slot = soft_mr_table_slot(table, mw->index << 8);
+	disable(table, slot);
+	/* From here on it is no window: the second half of a bind that is under way is refused (is_window). */
+	atomic_store_explicit(&slot->pd, NULL, memory_order_relaxed);
 	pthread_mutex_unlock(&table->lock);
 	soft_quiesce(soft_pd(ibv_mw->pd));
 	pthread_mutex_lock(&table->lock);

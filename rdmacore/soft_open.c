@@ -40,15 +40,21 @@ static const struct ibv_context_ops operations = {
 	.dealloc_mw = soft_dealloc_mw,
 };
 
-static void join_device(struct soft_context *context, struct soft_device *device)
+/* Under the lock that a removal tells its contexts under: it finds this one, or is found.  -ENODEV. */
+static int join_device(struct soft_context *context, struct soft_device *device)
 {
 	pthread_mutex_lock(&device->lock);
+	if (soft_device_is_away(device)) {
+		pthread_mutex_unlock(&device->lock);
+		return -ENODEV;
+	}
 	context->next = device->contexts;
 	context->link = &device->contexts;
 	if (device->contexts)
 		device->contexts->link = &context->next;
 	device->contexts = context;
 	pthread_mutex_unlock(&device->lock);
+	return 0;
 }
 
 static void leave_device(struct soft_context *context, struct soft_device *device)
@@ -62,14 +68,9 @@ static void leave_device(struct soft_context *context, struct soft_device *devic
 
 struct ibv_context *soft_open_device(struct ibv_device *device)
 {
-	struct soft_context *context;
+	struct soft_context *context = calloc(1, sizeof(*context));
 	int result;
 
-	if (soft_device_is_away(soft_device(device))) {
-		errno = ENODEV;
-		return NULL;
-	}
-	context = calloc(1, sizeof(*context));
 	if (!context)
 		return NULL;
 	result = soft_event_queue_init(&context->async);
@@ -100,9 +101,14 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&context->verbs.context.mutex, NULL);
 	context->fatal_event.type = IBV_EVENT_DEVICE_FATAL;
-	join_device(context, soft_device(device));
+	result = join_device(context, soft_device(device));
+	if (result)
+		goto close_command;
 	return &context->verbs.context;
 
+close_command:
+	pthread_mutex_destroy(&context->verbs.context.mutex);
+	close(context->verbs.context.cmd_fd);
 destroy_async:
 	soft_event_queue_destroy(&context->async);
 free_context:

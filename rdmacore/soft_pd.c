@@ -18,6 +18,7 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *context)
 		return NULL;
 	pd->ibv.context = context;
 	pd->domain = pd;
+	atomic_init(&pd->references, 1);
 	pthread_mutex_init(&pd->lock, NULL);
 	return &pd->ibv;
 }
@@ -32,9 +33,21 @@ int soft_dealloc_pd(struct ibv_pd *ibv_pd)
 		atomic_fetch_sub(&soft_pd(pd->parent.pd)->users, 1);
 	if (pd->parent.td)
 		atomic_fetch_sub(&((struct soft_td *)pd->parent.td)->users, 1);
+	soft_pd_release(pd);
+	return 0;
+}
+
+void soft_pd_hold(struct soft_pd *pd)
+{
+	atomic_fetch_add_explicit(&pd->references, 1, memory_order_relaxed);
+}
+
+void soft_pd_release(struct soft_pd *pd)
+{
+	if (atomic_fetch_sub_explicit(&pd->references, 1, memory_order_acq_rel) != 1)
+		return;
 	pthread_mutex_destroy(&pd->lock);
 	free(pd);
-	return 0;
 }
 
 void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp)

@@ -16,6 +16,7 @@ struct soft_pd {
 	struct soft_pd *domain; /* whose keys are good here: this, or what a parent domain stands for */
 	struct ibv_parent_domain_init_attr parent; /* pd is NULL in what is no parent domain */
 	_Atomic unsigned int users; /* memory regions, queues, queue pairs and parent domains */
+	_Atomic unsigned int references; /* the owner, and short holds */
 	pthread_mutex_t lock; /* guards the list */
 	struct soft_pd_member *members; /* of this domain and the parent domains that stand for it */
 };
@@ -34,6 +35,10 @@ struct soft_pd_member {
 struct ibv_pd *soft_alloc_pd(struct ibv_context *context);
 /* EBUSY while it has users. */
 int soft_dealloc_pd(struct ibv_pd *pd);
+
+/* Its memory stays until the last has let go, whatever becomes of it. */
+void soft_pd_hold(struct soft_pd *pd);
+void soft_pd_release(struct soft_pd *pd);
 
 void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp);
 void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member);

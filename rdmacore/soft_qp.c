@@ -24,8 +24,7 @@ void soft_qp_release(struct soft_qp *qp)
 	if (atomic_fetch_sub_explicit(&qp->references, 1, memory_order_acq_rel) != 1)
 		return;
 	soft_qp_free_queues(qp);
-	pthread_cond_destroy(&qp->ibv.cond);
-	pthread_mutex_destroy(&qp->ibv.mutex);
+	soft_events_destroy(&qp->ibv.mutex, &qp->ibv.cond);
 	free(qp->segmentation);
 	free(qp);
 }

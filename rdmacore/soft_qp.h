@@ -77,6 +77,7 @@ struct soft_requester {
 	bool drain_event; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
 
 	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
+	uint32_t local_turn; /* counts work on windows that has begun: whose second half is due */
 	uint32_t resend_until; /* what had been sent when it last went back, where that is later than now */
 	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
 };

@@ -85,8 +85,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		qp->cap.max_recv_wr = attr->cap.max_recv_wr = 0;
 		qp->cap.max_recv_sge = attr->cap.max_recv_sge = 0;
 	}
-	pthread_mutex_init(&qp->ibv.mutex, NULL);
-	pthread_cond_init(&qp->ibv.cond, NULL);
+	soft_events_init(&qp->ibv.mutex, &qp->ibv.cond);
 	init_events(qp);
 	if (device->link && !(qp->segmentation = soft_segmentation_create(device->link)))
 		goto release_qp;
@@ -116,16 +115,36 @@ fail:
 	return NULL;
 }
 
+/* ibv_destroy_qp(3): who took an event of the queue pair uses it until he has acknowledged that. */
+static int wait_acknowledged(struct soft_qp *qp)
+{
+	struct soft_event_queue *async = &soft_context(qp->ibv.context)->async;
+	uint32_t taken = 0;
+	int result;
+
+	for (int event = 0; event < SOFT_QP_EVENTS; event++)
+		taken += soft_event_queue_remove(async, &qp->events[event].node);
+	pthread_mutex_lock(&qp->ibv.mutex);
+	result = soft_events_wait(&qp->ibv.mutex, &qp->ibv.cond, &soft_qp_device(qp)->fabric->wall,
+				  &qp->ibv.events_completed, &taken);
+	pthread_mutex_unlock(&qp->ibv.mutex);
+	return result;
+}
+
 int soft_destroy_qp(struct ibv_qp *ibv_qp)
 {
 	struct soft_qp *qp = soft_qp(ibv_qp);
 	struct soft_device *device = soft_qp_device(qp);
+	int result;
 
 	if (atomic_load(&qp->groups)) /* ibv_destroy_qp(3) */
 		return EBUSY;
-	soft_table_remove(&device->queue_pairs, ibv_qp->qp_num);
-	/* From RESET on no packet is executed and no timer does anything. */
+	/* From RESET on no packet is executed, no timer does anything, and no event is raised. */
 	soft_qp_reset(qp);
+	result = wait_acknowledged(qp);
+	if (result)
+		return result;
+	soft_table_remove(&device->queue_pairs, ibv_qp->qp_num);
 	soft_timer_unregister(&device->fabric->timers, &qp->timer);
 	/*
 	 * What the program's allocator gave goes back to it in this call, while its domain is there.  Others may
@@ -139,8 +158,6 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 			soft_pd_remove(soft_pd(ibv_qp->srq->pd), &qp->receive_member);
 		atomic_fetch_sub(&qp->srq->users, 1);
 	}
-	for (int event = 0; event < SOFT_QP_EVENTS; event++)
-		soft_event_queue_remove(&soft_context(ibv_qp->context)->async, &qp->events[event].node);
 	atomic_fetch_sub(&soft_cq(ibv_qp->send_cq)->users, 1);
 	atomic_fetch_sub(&soft_cq(ibv_qp->recv_cq)->users, 1);
 	soft_qp_release(qp);

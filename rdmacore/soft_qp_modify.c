@@ -103,9 +103,13 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from, to;
-	int result = EINVAL;
+	int result = EIO;
 
 	soft_qp_lock(qp);
+	/* Under the locks: either this is before the device's end, which takes them, or it is refused. */
+	if (soft_context_is_removed(qp->ibv.context))
+		goto unlock;
+	result = EINVAL;
 	from = soft_qp_state(qp);
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	if ((mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from) ||
@@ -132,7 +136,7 @@ unlock:
 
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	int result = soft_context_is_removed(qp->context) ? EIO : modify(soft_qp(qp), attr, mask);
+	int result = modify(soft_qp(qp), attr, mask);
 
 	if (!result && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
 		soft_cq_forget(soft_cq(qp->send_cq), qp->qp_num);

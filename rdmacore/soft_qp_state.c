@@ -65,6 +65,7 @@ void soft_qp_settle(struct soft_qp *qp)
 void soft_qp_reset(struct soft_qp *qp)
 {
 	soft_qp_lock(qp);
-	soft_qp_enter(qp, IBV_QPS_RESET);
+	if (soft_qp_state(qp) != IBV_QPS_RESET)
+		soft_qp_enter(qp, IBV_QPS_RESET);
 	soft_qp_unlock(qp);
 }

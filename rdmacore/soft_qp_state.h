@@ -21,7 +21,10 @@ void soft_qp_forget_peer(struct soft_qp *qp);
  * flushed (IBTA 10.3.1.7).  Takes both locks; nothing happens when nothing failed.
  */
 void soft_qp_settle(struct soft_qp *qp);
-/* To RESET, at the end of its life: completions that the user did not poll yet stay. */
+/*
+ * To RESET, at the end of its life: completions that the user did not poll yet stay.  What is in RESET has nothing
+ * to end.
+ */
 void soft_qp_reset(struct soft_qp *qp);
 
 #endif

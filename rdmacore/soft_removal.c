@@ -14,14 +14,27 @@ void soft_device_leave(struct soft_device *device)
 	pthread_mutex_unlock(&device->lock);
 }
 
-/* Linux destroys the queue pairs of a context that it disassociates: what they had to do is never completed. */
+/*
+ * Linux destroys the queue pairs of a context that it disassociates: what they had to do is never completed.  Those
+ * of a device that is back already are another's.
+ *
+ * One that is held here alone was destroyed: it is in RESET, and its queues and its context may be gone.
+ */
+static void stop(struct soft_qp *qp)
+{
+	soft_qp_lock(qp);
+	if (soft_qp_state(qp) != IBV_QPS_RESET && soft_context_is_removed(qp->ibv.context))
+		soft_qp_enter(qp, IBV_QPS_RESET);
+	soft_qp_unlock(qp);
+}
+
 static void stop_queue_pairs(struct soft_device *device)
 {
 	uint32_t number = 0;
 	struct soft_qp *qp;
 
 	while ((qp = soft_table_next(&device->queue_pairs, &number, soft_qp_hold))) {
-		soft_qp_reset(qp);
+		stop(qp);
 		soft_qp_release(qp);
 		number++;
 	}

@@ -219,16 +219,18 @@ bool soft_requester_begin_local(struct soft_qp *qp)
 		return false;
 	}
 	requester->wait = SOFT_WAIT_LOCAL;
+	requester->local_turn++;
 	return true;
 }
 
-bool soft_requester_end_local(struct soft_qp *qp)
+bool soft_requester_end_local(struct soft_qp *qp, uint32_t turn)
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
 	enum soft_mw_result result = SOFT_MW_BOUND;
 
-	if (requester->wait != SOFT_WAIT_LOCAL) /* flushed or reset meanwhile */
+	/* Flushed or reset meanwhile, and what waits now, if anything, another has begun. */
+	if (requester->wait != SOFT_WAIT_LOCAL || requester->local_turn != turn)
 		return false;
 	if (wqe->opcode == IBV_WR_BIND_MW)
 		result = soft_mw_enable(qp, wqe);

@@ -3,6 +3,7 @@
 #define SOFT_REQUESTER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct soft_packet;
 struct soft_qp;
@@ -19,11 +20,11 @@ bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet);
 void soft_requester_sent(struct soft_qp *qp);
 /*
  * Work on windows at the head of the queue, in two halves (soft_mw.h).  begin: false when there is none;
- * true, and the caller passes soft_quiesce with no lock held before it calls end.
+ * true, and the caller passes soft_quiesce with no lock held before it calls end, with what local_turn was then.
  */
 bool soft_requester_begin_local(struct soft_qp *qp);
-/* True: as begin, once more. */
-bool soft_requester_end_local(struct soft_qp *qp);
+/* True: as begin, once more.  Work of another turn is left to who began it, and has passed soft_quiesce. */
+bool soft_requester_end_local(struct soft_qp *qp, uint32_t turn);
 /* An acknowledgement or a response came back. */
 void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet);
 /* The delay of requester.wait has passed: go back and send again, or give up. */

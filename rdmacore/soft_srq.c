@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "soft_device.h"
+#include "soft_fabric.h"
 #include "soft_limits.h"
 #include "soft_pd.h"
 
@@ -34,8 +35,7 @@ struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	if (soft_table_insert(&device->shared_queues, srq, &srq->number))
 		goto destroy_queue;
 	srq->ibv.handle = srq->number;
-	pthread_mutex_init(&srq->ibv.mutex, NULL);
-	pthread_cond_init(&srq->ibv.cond, NULL);
+	soft_events_init(&srq->ibv.mutex, &srq->ibv.cond);
 	atomic_fetch_add(&soft_pd(pd)->users, 1);
 	/* ibv_create_srq(3): srq_limit is ignored here. */
 	attr->attr.srq_limit = 0;
@@ -114,14 +114,22 @@ int soft_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 
 int soft_destroy_srq(struct ibv_srq *ibv_srq)
 {
+	struct soft_device *device = soft_device(ibv_srq->context->device);
 	struct soft_srq *srq = soft_srq(ibv_srq);
+	uint32_t taken;
+	int result;
 
 	if (atomic_load(&srq->users))
 		return EBUSY;
-	soft_table_remove(&soft_device(ibv_srq->context->device)->shared_queues, srq->number);
-	soft_event_queue_remove(&soft_context(ibv_srq->context)->async, &srq->limit_event.node);
-	pthread_cond_destroy(&ibv_srq->cond);
-	pthread_mutex_destroy(&ibv_srq->mutex);
+	taken = soft_event_queue_remove(&soft_context(ibv_srq->context)->async, &srq->limit_event.node);
+	pthread_mutex_lock(&ibv_srq->mutex);
+	result = soft_events_wait(&ibv_srq->mutex, &ibv_srq->cond, &device->fabric->wall,
+				  &ibv_srq->events_completed, &taken);
+	pthread_mutex_unlock(&ibv_srq->mutex);
+	if (result)
+		return result;
+	soft_table_remove(&device->shared_queues, srq->number);
+	soft_events_destroy(&ibv_srq->mutex, &ibv_srq->cond);
 	soft_receive_queue_destroy(&srq->receive);
 	atomic_fetch_sub(&soft_pd(ibv_srq->pd)->users, 1);
 	free(srq);

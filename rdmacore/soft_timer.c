@@ -111,6 +111,9 @@ bool soft_timers_advance(struct soft_timers *timers, uint64_t limit)
 	bool ran = false;
 
 	pthread_mutex_lock(&timers->lock);
+	/* Another's turn is over first: who unregisters a timer waits for the one that runs. */
+	while (timers->running)
+		pthread_cond_wait(&timers->finished, &timers->lock);
 	if (timers->armed && timers->heap[0]->deadline <= limit) {
 		set_time(timers->clock, timers->heap[0]->deadline);
 		run(timers, timers->heap[0]);

@@ -24,6 +24,20 @@ static void settle_peers(struct soft_qp *failed_peer, struct soft_multicast_memb
 	soft_multicast_release(group);
 }
 
+/* The second half of work on a window, in the domain that is held since the first. */
+static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t turn)
+{
+	bool again = true;
+
+	while (again) {
+		soft_quiesce(domain);
+		soft_lock_take(&qp->requester.lock);
+		again = soft_requester_end_local(qp, turn);
+		soft_lock_release(&qp->requester.lock);
+	}
+	soft_pd_release(domain);
+}
+
 /* One pass over what there is to send.  Releases requester.lock; true when another pass is due. */
 static bool transmit(struct soft_qp *qp)
 {
@@ -31,7 +45,9 @@ static bool transmit(struct soft_qp *qp)
 	struct soft_multicast_members *group = NULL;
 	struct soft_qp *failed_peer = NULL;
 	enum ibv_qp_state state = soft_qp_state(qp);
-	bool failed, local, more, again;
+	struct soft_pd *domain = NULL;
+	uint32_t turn = 0;
+	bool failed, local, more;
 
 	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
 		if (qp->segmentation)
@@ -40,6 +56,12 @@ static bool transmit(struct soft_qp *qp)
 			failed_peer = soft_link_local_send(qp, &group);
 	}
 	local = soft_requester_begin_local(qp);
+	if (local) {
+		/* Both may be destroyed as soon as the lock is given up. */
+		domain = soft_pd_domain(qp->ibv.pd);
+		soft_pd_hold(domain);
+		turn = requester->local_turn;
+	}
 	failed = soft_qp_state(qp) == IBV_QPS_ERR;
 	if (!failed && requester->wait_delay) {
 		/* Without a timer the wait would never end: give up as if it had ended in vain. */
@@ -55,12 +77,8 @@ static bool transmit(struct soft_qp *qp)
 		soft_qp_settle(qp);
 	more = qp->service == SOFT_UNRELIABLE_DATAGRAM && (failed_peer || group);
 	settle_peers(failed_peer, group);
-	for (again = local; again;) {
-		soft_quiesce(soft_pd(qp->ibv.pd));
-		soft_lock_take(&requester->lock);
-		again = soft_requester_end_local(qp);
-		soft_lock_release(&requester->lock);
-	}
+	if (local)
+		finish_local(qp, domain, turn);
 	return local || more;
 }
 

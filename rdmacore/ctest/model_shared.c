@@ -63,8 +63,10 @@ void model_shared_watch(struct model_shared *shared)
 {
 	struct soft_event_queue *events = &soft_context(shared->host->context)->async;
 	struct soft_event_node *node = &soft_srq(shared->srq)->limit_event.node;
-	uint32_t times = soft_event_queue_remove(events, node);
+	uint32_t times = node->times;
 	struct ibv_srq_attr attr;
+
+	soft_event_queue_remove(events, node);
 
 	/* Since it was armed nothing else was posted than what this had seen. */
 	CHECK(times == (shared->limit && length_of(shared) < shared->limit));

@@ -430,6 +430,45 @@ static void test_queries(struct bench *bench)
 	}
 }
 
+/*
+ * Between start_poll and end_poll the caller may do anything, with the queue pair that completed too.  The completion
+ * that is shown has left the queue, and its receive has made room.
+ */
+static void test_between(struct bench *bench)
+{
+	struct ibv_sge sge = bench_sge(bench, 0, 8);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, 2, &sge);
+	struct bare client, server;
+	struct ibv_cq_ex *cq;
+	struct ibv_wc wc;
+
+	make_end(&client, bench, IBV_QPT_RC, 0);
+	make_end(&server, bench, IBV_QPT_RC, 0);
+	bare_connect(&client, &server);
+	cq = (struct ibv_cq_ex *)server.cq;
+	for (uint64_t receive = 0; receive < BENCH_DEPTH; receive++)
+		CHECK(!bare_recv(&server, receive, 4096, 8));
+	for (int message = 0; message < 4; message++)
+		CHECK(!bare_post(&client, &wr));
+	wait_poll(cq);
+	expect_next(cq, 0, IBV_WC_RECV);
+	CHECK(!bare_recv(&server, 64, 4096, 8));
+	CHECK(bare_recv(&server, 65, 4096, 8) == ENOMEM);
+	CHECK(ibv_poll_cq(server.cq, 1, &wc) == 1 && wc.wr_id == 1);
+	expect_next(cq, 0, IBV_WC_RECV);
+	CHECK(!bench->provider->ibv_resize_cq(server.cq, 8));
+	CHECK(!ibv_next_poll(cq));
+	expect_next(cq, 2, IBV_WC_RECV);
+	/* The last one is taken away with its queue pair. */
+	CHECK(!bare_modify(&server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
+	CHECK(ibv_next_poll(cq) == ENOENT);
+	expect_next(cq, 2, IBV_WC_RECV);
+	CHECK(!bench->provider->ibv_destroy_qp(server.qp));
+	ibv_end_poll(cq);
+	CHECK(!bench->provider->ibv_destroy_cq(server.cq));
+	bare_destroy(&client);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_provider();
@@ -449,6 +488,7 @@ int main(void)
 		test_builder_errors(&bench);
 		test_resize(&bench);
 		test_overrun(&bench);
+		test_between(&bench);
 	}
 	bench_close(&bench);
 	close_provider(provider);

@@ -1,4 +1,7 @@
 /* Memory windows of both types: bound, used, bound again, invalidated from both sides, refused. */
+#include <pthread.h>
+#include <unistd.h>
+
 #include "../soft_qp.h"
 #include "../soft_qp_state.h"
 #include "../soft_requester.h"
@@ -385,16 +388,33 @@ static void begin_local(struct bare *server)
 	soft_lock_release(&qp->requester.lock);
 }
 
-static bool end_local(struct bare *server)
+static bool end_turn(struct bare *server, uint32_t turn)
 {
 	struct soft_qp *qp = soft_qp(server->qp);
 	bool again;
 
 	soft_lock_take(&qp->requester.lock);
-	again = soft_requester_end_local(qp);
+	again = soft_requester_end_local(qp, turn);
 	soft_lock_release(&qp->requester.lock);
 	soft_qp_settle(qp);
 	return again;
+}
+
+static bool end_local(struct bare *server)
+{
+	return end_turn(server, soft_qp(server->qp)->requester.local_turn);
+}
+
+/* A request to bind that waits in SQD for its first half. */
+static void post_bind(struct bare *server, struct ibv_mw *mw, struct ibv_mr *mr, uint32_t key, uint64_t wr_id)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+
+	CHECK(!bare_modify(server, (struct ibv_qp_attr){.qp_state = IBV_QPS_SQD}, IBV_QP_STATE));
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = key;
+	wr.bind_mw.bind_info = range(mr, server->bench, IBV_ACCESS_REMOTE_WRITE);
+	CHECK(!bare_post(server, &wr));
 }
 
 /*
@@ -485,6 +505,70 @@ static void test_drained_while_bound(struct bench *bench)
 	CHECK(!bench->provider->ibv_dereg_mr(mr));
 }
 
+static void *deallocate(void *mw)
+{
+	CHECK(!ibv_dealloc_mw(mw));
+	return NULL;
+}
+
+/* The window goes between the halves of a bind, while its owner still waits for transfers: the region is free. */
+static void test_deallocated_while_bound(struct bench *bench)
+{
+	struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_1);
+	struct soft_pd *pd = soft_pd(bench->pd);
+	struct ibv_mr *mr = bindable(bench);
+	struct bare client, server;
+	pthread_t thread;
+
+	make_pair(bench, &client, &server);
+	post_bind(&server, mw, mr, ibv_inc_rkey(mw->rkey), 1);
+	begin_local(&server);
+	soft_lock_take(&soft_qp(client.qp)->responder.lock);
+	CHECK(!pthread_create(&thread, NULL, deallocate, mw));
+	while (!pthread_mutex_trylock(&pd->lock)) { /* not there yet */
+		pthread_mutex_unlock(&pd->lock);
+		usleep(100);
+	}
+	CHECK(!end_local(&server));
+	soft_lock_release(&soft_qp(client.qp)->responder.lock);
+	CHECK(!pthread_join(thread, NULL));
+	expect_wc(&server, 1, IBV_WC_MW_BIND_ERR);
+	CHECK(!bench->provider->ibv_dereg_mr(mr));
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
+/*
+ * A reset ends work between its halves, and the same begins anew: the first one's second half, which comes late, must
+ * leave it alone, for it has not waited for the transfers that the second one waits for.
+ */
+static void test_late_half(struct bench *bench)
+{
+	struct ibv_mw *mw = make_window(bench, IBV_MW_TYPE_1);
+	struct ibv_mr *mr = bindable(bench);
+	struct bare client, server;
+	uint32_t turn;
+
+	make_pair(bench, &client, &server);
+	post_bind(&server, mw, mr, ibv_inc_rkey(mw->rkey), 1);
+	begin_local(&server);
+	turn = soft_qp(server.qp)->requester.local_turn;
+	CHECK(!bare_modify(&server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
+	bare_init(&server);
+	bare_ready_to_receive(&server, &client);
+	bare_ready_to_send(&server);
+	post_bind(&server, mw, mr, ibv_inc_rkey(mw->rkey), 2);
+	begin_local(&server);
+	CHECK(!end_turn(&server, turn));
+	expect_no_wc(&server);
+	CHECK(!end_local(&server));
+	expect_wc(&server, 2, IBV_WC_SUCCESS);
+	bare_destroy(&client);
+	bare_destroy(&server);
+	CHECK(!ibv_dealloc_mw(mw));
+	CHECK(!bench->provider->ibv_dereg_mr(mr));
+}
+
 /* Access events of the writes that were refused on purpose. */
 static void drop_events(struct bench *bench)
 {
@@ -513,6 +597,8 @@ int main(void)
 		test_bound_by_two(&bench);
 		drop_events(&bench);
 		test_drained_while_bound(&bench);
+		test_deallocated_while_bound(&bench);
+		test_late_half(&bench);
 	}
 	bench_close(&bench);
 	close_provider(provider);
