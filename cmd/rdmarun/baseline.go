@@ -173,9 +173,9 @@ func (b *baselines) keep(a *app, totals record.Totals) error {
 	case totals.Interrupted || totals.TimedOut || totals.Bug || totals.NotRun > 0:
 		fmt.Fprintf(a.stderr, "rdmarun: the baseline %s is not kept: the run did not come to its end\n", b.flags.save)
 		return nil
-	case totals.Failed+totals.Errors > 0:
+	case totals.Failed-totals.ByThreshold+totals.Errors > 0:
 		fmt.Fprintf(a.stderr, "rdmarun: warning: baseline %s: %s failed, of which it has no times\n",
-			b.flags.save, count(totals.Failed+totals.Errors, "case"))
+			b.flags.save, count(totals.Failed-totals.ByThreshold+totals.Errors, "case"))
 	}
 	return withExit(exitEnvironment, b.file.Commit())
 }

@@ -151,9 +151,9 @@ func runCode(t record.Totals, baselineHeld bool) exitCode {
 		return exitTimeout
 	case t.Errors > 0:
 		return exitEnvironment
-	case t.Failed > 0:
+	case t.Failed > t.ByThreshold:
 		return exitFailed
-	case t.Thresholds > 0 || !baselineHeld:
+	case t.Failed > 0 || !baselineHeld:
 		return exitThreshold
 	}
 	return exitOK

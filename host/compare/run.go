@@ -27,7 +27,7 @@ type Run struct {
 func NewRun(name string) *Run {
 	return &Run{
 		Name: name, Environment: make(map[string]string), cases: make(map[string]*samples),
-		baseline: make(record.Baseline), tracker: cases.NewTracker(cases.Limits{Measures: 4096}),
+		baseline: make(record.Baseline), tracker: cases.NewTracker(cases.Limits{Measures: true, Histograms: cases.MostHistograms}),
 	}
 }
 
@@ -119,7 +119,7 @@ func (r *Run) add(c *cases.Case) {
 		r.order = append(r.order, c.ID)
 	}
 	s.statuses = append(s.statuses, c.Result.Status)
-	if c.Result.Status != record.Passed {
+	if c.Result.Status != record.Passed && !c.Result.FailedByThreshold() {
 		return // how long a failure took says nothing of speed
 	}
 	earlier := r.baseline[c.ID]
@@ -132,19 +132,23 @@ func (r *Run) add(c *cases.Case) {
 	for _, loop := range c.Result.Loops {
 		s.add(metric{name: "loop " + loop.Name + ", median round", unit: "s"}, loop.Median.Seconds())
 	}
-	for _, m := range c.Measures.All() {
-		s.measure(&m)
+	vary := record.Varying(c.Measures)
+	for _, m := range c.Measures {
+		s.measure(&m, vary)
 		earlier.Add(m)
 	}
 }
 
-func (s *samples) measure(m *record.Measure) {
+// measure adds the figures of a measurement; vary are the knobs that tell it from others of its case.
+func (s *samples) measure(m *record.Measure, vary map[string]bool) {
 	name := m.Name + " " + m.Role
 	if size := strconv.FormatInt(m.Size, 10); m.Size > 0 && !strings.Contains(m.Name, size) {
 		name += " " + size + " B"
 	}
-	if m.Both {
-		name += " both ways"
+	for _, knob := range m.Knobs() {
+		if (vary[knob.Name] || knob.Name == "both") && !strings.Contains(m.Name, knob.Value) {
+			name += " " + knob.Value
+		}
 	}
 	if m.BitsPerSecond > 0 {
 		s.add(metric{name: name + " bandwidth", unit: "bit/s", more: true}, m.BitsPerSecond)

@@ -74,7 +74,7 @@ func TestPageInABrowser(t *testing.T) {
 		{"", 8, ""},
 		{"#filter=device", 2, "2 of 8"},
 		{"#filter=wrong+client", 1, "1 of 8"},
-		{"#status=failed,error", 3, "3 of 8"},
+		{"#status=failed,error", 4, "4 of 8"},
 		{"#filter=nothing+like+this", 0, "0 of 8"},
 	} {
 		t.Run("filter "+test.fragment, func(t *testing.T) {

@@ -92,13 +92,15 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 	end("no device", record.Errored, "there is no device mlx5_0")
 	start("too slow")
 	put(record.Record{Kind: record.Checked, Case: "too slow", Threshold: &record.Threshold{Text: "p99 < 4us", Value: "5.2 us", Line: 10, Column: 5}})
-	end("too slow", record.Passed, "")
+	end("too slow", record.Failed, "", record.Failure{
+		Kind: record.KindThreshold, File: "lab.yaml", Line: 10, Column: 5, What: "threshold not held: p99 < 4us: 5.2 us", Rerun: "rdmarun run lab.yaml",
+	})
 	start("slow")
 	step("slow", "server", "listen", "", 10*time.Microsecond, true)
 	if ended {
 		end("slow", record.Interrupted, "interrupted")
 		put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{
-			Took: time.Second, Passed: 3, Thresholds: 1, Failed: 2, Errors: 1, Skipped: 1, XFailed: 1, Flaky: 1, Interrupted: true,
+			Took: time.Second, Passed: 2, Thresholds: 1, Failed: 3, ByThreshold: 1, Errors: 1, Skipped: 1, XFailed: 1, Flaky: 1, Interrupted: true,
 		}})
 	}
 }
@@ -118,7 +120,7 @@ func measured(t *testing.T, size int64) *record.Measure {
 	}
 	return &record.Measure{
 		Name: "write latency", Type: "latency", Operation: "write", Role: "client", Line: 8, Column: 3,
-		Size: size, Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
+		Tags: map[string]string{"test": "write_lat", "smoke": ""}, Depth: 1, Size: size, Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
 		Intervals: []record.Interval{
 			{End: 250 * time.Millisecond, Messages: 2000, Bytes: uint64(size) * 2000},
 			{Begin: 250 * time.Millisecond, End: 500 * time.Millisecond, Messages: 3000, Bytes: uint64(size) * 3000},

@@ -77,7 +77,7 @@ func TestThresholds(t *testing.T) {
 	seen := &thresholdCollector{}
 	totals := onOwn(t, "testdata/run/thresholds.yaml", seen)
 	want := []bool{true, true, false, true, true, false, false}
-	if totals.Passed != 1 || totals.Thresholds != 3 || len(seen.checked) != len(want) {
+	if totals.Failed != 1 || totals.ByThreshold != 1 || totals.Thresholds != 3 || len(seen.checked) != len(want) {
 		t.Fatalf("%+v %+v", totals, seen.checked)
 	}
 	for i, threshold := range seen.checked {

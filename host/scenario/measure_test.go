@@ -56,7 +56,7 @@ func TestMeasure(t *testing.T) {
 	for name, config := range map[string]scenario.RunConfig{"virtual clock": {}, "wall clock": {Provider: soft(t)}} {
 		t.Run(name, func(t *testing.T) {
 			seen, totals := runMeasured(t, t.Context(), config, "testdata/run/measure.yaml")
-			if totals.Passed != 1 || len(seen.found) != 27 {
+			if totals.ByThreshold != 1 || len(seen.found) != 27 {
 				t.Fatalf("%d measurements, %+v\n%+v", len(seen.found), totals, seen.results)
 			}
 			for i := range seen.found {
@@ -165,7 +165,7 @@ func TestMeasureBaseline(t *testing.T) {
 // TestMeasureEndsEarly: thresholds and the death of a role end measurements that would take minutes.
 func TestMeasureEndsEarly(t *testing.T) {
 	seen, totals := runMeasured(t, t.Context(), scenario.RunConfig{}, "testdata/run/measure_abort.yaml")
-	if totals.Passed != 1 || totals.Failed != 1 || len(seen.found) != 2 {
+	if totals.Failed != 2 || totals.ByThreshold != 1 || len(seen.found) != 2 {
 		t.Fatalf("%+v, %+v", totals, seen.results)
 	}
 	for i := range seen.found {

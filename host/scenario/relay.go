@@ -91,8 +91,9 @@ func (r *relay) end(each *record.Record) {
 			Got: result.Reason,
 		})
 	}
-	// An error of the surroundings and an end from outside would only come again.
-	r.retry = result.Status == record.Failed && !r.last && !r.skipped(&result)
+	// An error of the surroundings and an end from outside would only come again, and a measurement that is repeated
+	// until it is fast enough is none.
+	r.retry = result.Status == record.Failed && !r.last && !r.skipped(&result) && !result.FailedByThreshold()
 	if r.attempt > 1 || r.retry {
 		result.Attempts = r.attempt
 	}

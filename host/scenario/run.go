@@ -123,5 +123,8 @@ func count(totals *record.Totals, result record.Result) {
 		totals.Bug = true
 	default:
 		totals.Failed++
+		if result.FailedByThreshold() {
+			totals.ByThreshold++
+		}
 	}
 }

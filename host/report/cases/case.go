@@ -18,30 +18,10 @@ type Case struct {
 	Result     record.Result
 	Steps      Tail[record.Step]
 	Lines      Tail[Line]
-	Measures   Tail[record.Measure]
+	Measures   []record.Measure
 	Thresholds Tail[record.Threshold]
 	// Before is what the baseline has measured of the same case.
 	Before []record.Measure
-}
-
-// Unmet are the thresholds that did not hold.
-func (c *Case) Unmet() []record.Threshold {
-	var list []record.Threshold
-	for _, each := range c.Thresholds.All() {
-		if !each.OK {
-			list = append(list, each)
-		}
-	}
-	return list
-}
-
-// UnmetText is a threshold that did not hold, in one line.
-func UnmetText(t *record.Threshold) string {
-	found := t.Value
-	if t.Reason != "" {
-		found = t.Reason
-	}
-	return "threshold not held: " + t.Text + ": " + found
 }
 
 // Line is a line of output and when it came, since the case began.
@@ -50,17 +30,8 @@ type Line struct {
 	record.Line
 }
 
-// Failed tells whether a case counts against its run: it did not pass, or a threshold did not hold.
-func (c *Case) Failed() bool {
-	if len(c.Unmet()) > 0 {
-		return true
-	}
-	switch c.Result.Status {
-	case record.Passed, record.Skipped, record.XFailed:
-		return false
-	}
-	return true
-}
+// Failed tells whether a case counts against its run.
+func (c *Case) Failed() bool { return !c.Result.Status.Fine() }
 
 // Infrastructure tells whether the case says nothing about what it tests: its surroundings failed, or it
 // was ended from outside.
@@ -78,9 +49,6 @@ func (c *Case) Message() string {
 		return c.Result.Failures[0].What
 	}
 	if c.Result.Status == record.Passed {
-		if unmet := c.Unmet(); len(unmet) > 0 {
-			return UnmetText(&unmet[0])
-		}
 		return ""
 	}
 	if c.Result.Reason != "" {

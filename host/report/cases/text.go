@@ -15,9 +15,6 @@ func (c *Case) FailureText() string {
 	for i := range c.Result.Failures {
 		b.WriteString(report.FailureText(&c.Result.Failures[i], report.Style{}))
 	}
-	for _, each := range c.Unmet() {
-		fmt.Fprintf(&b, "  %s:%d:%d: %s\n", c.File, each.Line, each.Column, UnmetText(&each))
-	}
 	return b.String()
 }
 

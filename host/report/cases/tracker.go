@@ -7,9 +7,13 @@ import (
 	"rdmarun/host/scenario/record"
 )
 
-// Limits are how much of a case is kept; a report of a long case shows how it began and how it ended.
+// Limits are how much of a case is kept; a report of a long case shows how it began and how it ended.  What was measured
+// is kept wholly or not at all: figures are what a run was made for.
 type Limits struct {
-	Steps, Lines, Measures int
+	Steps, Lines int
+	Measures     bool
+	// Histograms is how many measurements keep their histogram and their intervals, which are most of their size.
+	Histograms int
 }
 
 // Tracker puts cases together.  Cases may run at once.
@@ -33,6 +37,9 @@ func (t *Tracker) Device(name string) *record.Device {
 	}
 	return nil
 }
+
+// MostHistograms is more than anybody looks at, and some ten MiB of a case.
+const MostHistograms = 4096
 
 // mostThresholds is more than a scenario has: one that did not hold must not be lost.
 const mostThresholds = 4096
@@ -76,7 +83,7 @@ func (t *Tracker) Record(r *record.Record) *Case {
 	case record.Output:
 		c.Lines.add(Line{At: r.Elapsed - c.elapsed, Line: *r.Line})
 	case record.Measured:
-		c.Measures.add(*r.Measure)
+		c.measured(*r.Measure, t.limits)
 	case record.Before:
 		c.Before = append(c.Before, *r.Measure)
 	case record.Checked:
@@ -96,9 +103,22 @@ func (t *Tracker) begin(r *record.Record) *open {
 	c.File, c.ID, c.Attempt, c.Begin = r.File, r.Case, r.Attempt, r.Time
 	c.Steps = newTail[record.Step](t.limits.Steps)
 	c.Lines = newTail[Line](t.limits.Lines)
-	c.Measures = newTail[record.Measure](t.limits.Measures)
 	c.Thresholds = newTail[record.Threshold](mostThresholds)
 	return c
+}
+
+// measured keeps a measurement, as far as its size allows.
+func (c *Case) measured(m record.Measure, limits Limits) {
+	if !limits.Measures {
+		return
+	}
+	if len(c.Measures) >= limits.Histograms {
+		m.Intervals, m.Latency = nil, slices.Clone(m.Latency) // the record's own stays whole
+		for i := range m.Latency {
+			m.Latency[i].HDR = ""
+		}
+	}
+	c.Measures = append(c.Measures, m)
 }
 
 func (t *Tracker) end(c *open) *Case {

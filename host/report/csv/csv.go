@@ -19,7 +19,7 @@ import (
 var columns = []string{
 	"kind", "file", "case", "attempt", // of all: case, loop, measure
 	"status", "message", "params", "took_us",
-	"name", "type", "operation", "role", "direction", "size", "iterations",
+	"name", "type", "operation", "role", "direction", "size", "depth", "qps", "tags", "iterations",
 	"bw_average_gbps", "msg_rate_mpps",
 	"t_of", "t_min_us", "t_typical_us", "t_avg_us", "t_stdev_us", "t_90_us", "t_99_us", "t_99.9_us", "t_99.99_us", "t_max_us",
 }
@@ -34,7 +34,7 @@ type Writer struct {
 
 // New writes to file.
 func New(file *output.File) *Writer {
-	return &Writer{file: file, table: csv.NewWriter(file), tracker: cases.NewTracker(cases.Limits{Measures: 4096})}
+	return &Writer{file: file, table: csv.NewWriter(file), tracker: cases.NewTracker(cases.Limits{Measures: true})}
 }
 
 // Wants implements record.Consumer.
@@ -98,7 +98,7 @@ func (w *Writer) add(c *cases.Case) error {
 		params = append(params, name+"="+c.Start.Params[name])
 	}
 	err := w.write(c, "case", row{
-		"status": string(c.Result.Status), "message": c.Message(),
+		"status": string(c.Result.Status), "message": c.Message(), "tags": strings.Join(c.Start.Tags, " "),
 		"params": strings.Join(params, " "), "took_us": micro(float64(c.Result.Took)),
 	})
 	if err != nil {
@@ -106,14 +106,14 @@ func (w *Writer) add(c *cases.Case) error {
 	}
 	for _, loop := range c.Result.Loops {
 		err := w.write(c, "loop", row{
-			"name": loop.Name, "iterations": strconv.Itoa(loop.Rounds), "t_min_us": micro(float64(loop.Min)),
+			"name": loop.Name, "tags": tagText(loop.Tags), "iterations": strconv.Itoa(loop.Rounds), "t_min_us": micro(float64(loop.Min)),
 			"t_typical_us": micro(float64(loop.Median)), "t_99_us": micro(float64(loop.P99)), "t_max_us": micro(float64(loop.Max)),
 		})
 		if err != nil {
 			return err
 		}
 	}
-	for _, m := range c.Measures.All() {
+	for _, m := range c.Measures {
 		if err := w.measure(c, &m); err != nil {
 			return err
 		}
@@ -125,6 +125,7 @@ func (w *Writer) measure(c *cases.Case, m *record.Measure) error {
 	base := row{
 		"name": m.Name, "type": m.Type, "operation": m.Operation, "role": m.Role,
 		"direction": map[bool]string{true: "both", false: "one"}[m.Both], "size": strconv.FormatInt(m.Size, 10),
+		"depth": positive(m.Depth), "qps": positive(m.QPs), "tags": tagText(m.Tags),
 		"iterations": strconv.FormatUint(m.Messages, 10), "took_us": micro(float64(m.Took)),
 		"bw_average_gbps": rate(m.BitsPerSecond / 1e9), "msg_rate_mpps": rate(m.MessagesPerSecond / 1e6),
 	}
@@ -143,6 +144,25 @@ func (w *Writer) measure(c *cases.Case, m *record.Measure) error {
 		}
 	}
 	return nil
+}
+
+// tagText lists tags as a scenario has them: words, and names with values.
+func tagText(tags map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		if value := tags[name]; value != "" {
+			name += "=" + value
+		}
+		words = append(words, name)
+	}
+	return strings.Join(words, " ")
+}
+
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 func micro(nanoseconds float64) string {

@@ -24,7 +24,7 @@ func New(out io.Writer) *Writer {
 
 // Wants implements record.Consumer.
 func (w *Writer) Wants(kind record.Kind) bool {
-	return kind == record.CaseStart || kind == record.CaseEnd || kind == record.CaseRetry || kind == record.Checked
+	return kind == record.CaseStart || kind == record.CaseEnd || kind == record.CaseRetry
 }
 
 // Record implements record.Consumer.
@@ -50,15 +50,6 @@ func (w *Writer) add(c *cases.Case) error {
 		return w.command("warning", c, &record.Failure{File: c.File}, "flaky: "+c.Result.Reason)
 	}
 	if !c.Failed() {
-		return nil
-	}
-	for _, each := range c.Unmet() {
-		at := &record.Failure{File: c.File, Line: each.Line, Column: each.Column}
-		if err := w.command("error", c, at, cases.UnmetText(&each)); err != nil {
-			return err
-		}
-	}
-	if len(c.Result.Failures) == 0 && c.Result.Status == record.Passed {
 		return nil
 	}
 	if len(c.Result.Failures) == 0 {

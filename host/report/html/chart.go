@@ -22,6 +22,8 @@ type chart struct {
 	Title  string
 	Legend []legend
 	SVG    template.HTML
+	// Missing is how many curves have no picture; this is the last one.
+	Missing int
 }
 
 // legend names a curve by the number of its hue.
@@ -44,12 +46,11 @@ var hues = []color.Color{
 	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},
 }
 
-// canvas is a chart that curves are added to.
+// canvas is a picture that curves are added to, as many as there are hues.
 type canvas struct {
 	plot   *plot.Plot
 	legend []legend
-	hues   map[string]int // by the name of the curve: the baseline's has the same
-	before bool           // some curve is the baseline's
+	before bool // some curve is the baseline's
 }
 
 func newCanvas(x, y string) *canvas {
@@ -61,28 +62,11 @@ func newCanvas(x, y string) *canvas {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xdd}, color.Gray{0xdd}
 	p.Add(grid)
-	return &canvas{plot: p, hues: make(map[string]int)}
+	return &canvas{plot: p}
 }
 
-// empty tells that no curve was added.
-func (c *canvas) empty() bool { return len(c.legend) == 0 }
-
-// hue is the colour of a curve; full when there is none left.
-func (c *canvas) hue(name string) (number int, full bool) {
-	number, known := c.hues[name]
-	if !known {
-		number = len(c.hues)
-		c.hues[name] = number
-	}
-	return number, number >= len(hues)
-}
-
-// add draws a curve, unless there are as many as one picture can carry.
-func (c *canvas) add(name string, points plotter.XYs, dots, before bool) error {
-	number, full := c.hue(name)
-	if full || len(points) == 0 {
-		return nil // the legend says how many are missing
-	}
+// add draws a curve in one of the hues.
+func (c *canvas) add(name string, number int, points plotter.XYs, dots, before bool) error {
 	line, scatter, err := plotter.NewLinePoints(points)
 	if err != nil {
 		return fmt.Errorf("chart of %s: %w", name, err)
@@ -106,29 +90,19 @@ func (c *canvas) add(name string, points plotter.XYs, dots, before bool) error {
 
 // legendLines are the curves, and what else must be said of the picture.
 func (c *canvas) legendLines() []legend {
-	list := c.legend
 	if c.before {
-		list = append(list, legend{Hue: plain, Name: "baseline", Before: true})
+		return append(c.legend, legend{Hue: plain, Name: "baseline", Before: true})
 	}
-	if n := len(c.hues) - len(hues); n > 0 {
-		list = append(list, legend{Hue: none, Name: fmt.Sprintf("%d more in the table", n)})
-	}
-	return list
+	return c.legend
 }
 
-// Hues of what is no curve: the colour of text, and no mark at all.
-const (
-	plain = -1
-	none  = -2
-)
+// plain is the hue of what is no curve: the colour of text.
+const plain = -1
 
 // Class is the legend's, for the style.
 func (l legend) Class() string {
-	switch l.Hue {
-	case plain:
+	if l.Hue == plain {
 		return "before"
-	case none:
-		return "unmarked"
 	}
 	return fmt.Sprintf("hue-%d", l.Hue)
 }
@@ -166,5 +140,5 @@ func (c *canvas) render(title string, height vg.Length) (chart, error) {
 	if i := bytes.Index(svg, []byte("<svg")); i > 0 {
 		svg = svg[i:]
 	}
-	return chart{title, c.legendLines(), template.HTML(svg)}, nil
+	return chart{Title: title, Legend: c.legendLines(), SVG: template.HTML(svg)}, nil
 }

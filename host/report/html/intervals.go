@@ -1,6 +1,8 @@
 package html
 
 import (
+	"fmt"
+
 	"gonum.org/v1/plot/plotter"
 
 	"rdmarun/host/scenario/record"
@@ -9,7 +11,7 @@ import (
 // intervalCharts are strips of what the measurements of one name did over time: bandwidth, or messages where there is
 // no payload.
 func intervalCharts(g *measureGroup) ([]chart, error) {
-	bandwidth, messages := newCanvas("s", "Gbit/s"), newCanvas("s", "messages/s")
+	bandwidth, messages := newAlbum("s", "Gbit/s"), newAlbum("s", "messages/s")
 	for i := range g.now {
 		m := &g.now[i]
 		points, payload := overTime(m.Intervals)
@@ -20,26 +22,33 @@ func intervalCharts(g *measureGroup) ([]chart, error) {
 		if payload {
 			on = bandwidth
 		}
-		if err := on.add(curveName(m, &record.Distribution{}), points, false, false); err != nil {
+		if err := on.add(numbered(on, g.curve(m, "")), points, false, false); err != nil {
 			return nil, err
 		}
 	}
 	var charts []chart
 	for _, each := range []struct {
 		title string
-		*canvas
+		*album
 	}{{"bandwidth over time", bandwidth}, {"messages over time", messages}} {
-		if each.empty() {
-			continue
-		}
-		each.plot.X.Min, each.plot.Y.Min = 0, 0
-		drawn, err := each.render(g.name+", "+each.title, stripHeight)
+		drawn, err := each.render(g.name+", "+each.title, stripHeight, func(c *canvas) { c.plot.X.Min, c.plot.Y.Min = 0, 0 })
 		if err != nil {
 			return nil, err
 		}
-		charts = append(charts, drawn)
+		charts = append(charts, drawn...)
 	}
 	return charts, nil
+}
+
+// numbered tells repetitions of one measurement apart, which have the same name.
+func numbered(a *album, name string) string {
+	numbered := name
+	for n := 2; ; n++ {
+		if _, taken := a.numbers[numbered]; !taken {
+			return numbered
+		}
+		numbered = fmt.Sprintf("%s #%d", name, n)
+	}
 }
 
 // overTime is the rate in each interval, level from its begin to its end; payload tells that it is in Gbit/s.
@@ -47,10 +56,10 @@ func overTime(intervals []record.Interval) (points plotter.XYs, payload bool) {
 	for _, each := range intervals {
 		payload = payload || each.Bytes > 0
 	}
-	for _, each := range intervals {
+	for i, each := range intervals {
 		took := (each.End - each.Begin).Seconds()
-		if took <= 0 {
-			continue
+		if took <= 0 || i > 0 && each.End-each.Begin <= (intervals[0].End-intervals[0].Begin)/2 {
+			continue // what was left over at the end has any rate
 		}
 		rate := float64(each.Messages) / took
 		if payload {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 	"gonum.org/v1/plot"
@@ -17,12 +16,9 @@ import (
 // latencyCharts are the percentile curves and the histogram of what is called by one name, the baseline's beside the
 // run's; none where no times were measured.
 func latencyCharts(g *measureGroup) ([]chart, error) {
-	l := latencies{curves: newCanvas("percentile", "µs"), histogram: newCanvas("µs", "% of the samples"), highest: 1}
-	if err := errors.Join(l.load(g.now, false), l.load(g.before, true)); err != nil {
+	l := latencies{curves: newAlbum("percentile", "µs"), histogram: newAlbum("µs", "% of the samples"), highest: 1}
+	if err := errors.Join(l.load(g, g.now, false), l.load(g, g.before, true)); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
-	}
-	if len(l.loaded) == 0 {
-		return nil, nil
 	}
 	wide := l.wide()
 	for _, each := range l.loaded {
@@ -30,27 +26,37 @@ func latencyCharts(g *measureGroup) ([]chart, error) {
 			return nil, err
 		}
 	}
-	l.curves.plot.X.Tick.Marker = nines{}
-	l.curves.plot.X.Max = l.highest
-	l.histogram.plot.Y.Min = 0
-	if wide {
-		logarithmic(&l.curves.plot.Y)
-		logarithmic(&l.histogram.plot.X)
-	} else {
-		l.curves.plot.Y.Min = 0
-	}
-	first, err := l.curves.render(g.name+", by percentile", chartHeight)
+	first, err := l.curves.render(g.name+", by percentile", chartHeight, func(c *canvas) {
+		c.plot.X.Tick.Marker, c.plot.X.Max = nines{}, l.highest
+		if wide {
+			logarithmic(&c.plot.Y)
+		} else {
+			c.plot.Y.Min = 0
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	second, err := l.histogram.render(g.name+", distribution up to the 99.9th percentile", chartHeight)
-	return []chart{first, second}, err
+	second, err := l.histogram.render(g.name+", distribution up to the 99.9th percentile", chartHeight, func(c *canvas) {
+		c.plot.Y.Min = 0
+		if wide {
+			logarithmic(&c.plot.X)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var charts []chart
+	for i := range first { // they have the same curves, so as many pages
+		charts = append(charts, first[i], second[i])
+	}
+	return charts, nil
 }
 
 type latencies struct {
-	curves, histogram *canvas
+	curves, histogram *album
 	highest           float64 // of the curves' x
-	loaded            []distribution
+	loaded            []*distribution
 }
 
 type distribution struct {
@@ -59,7 +65,9 @@ type distribution struct {
 	*hdr.Histogram
 }
 
-func (l *latencies) load(measures []record.Measure, before bool) error {
+// load adds the times of some measurements; those of one name are repetitions, of which all times count.
+func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool) error {
+	known := make(map[string]*distribution)
 	for i := range measures {
 		for _, d := range measures[i].Latency {
 			if d.HDR == "" || d.Count == 0 {
@@ -67,9 +75,15 @@ func (l *latencies) load(measures []record.Measure, before bool) error {
 			}
 			h, err := hdr.Decode([]byte(d.HDR))
 			if err != nil {
-				return fmt.Errorf("the histogram of %s: %w", curveName(&measures[i], &d), err)
+				return fmt.Errorf("the histogram of %s: %w", g.curve(&measures[i], d.Of), err)
 			}
-			l.loaded = append(l.loaded, distribution{curveName(&measures[i], &d), before, h})
+			name := g.curve(&measures[i], d.Of)
+			if same := known[name]; same != nil {
+				same.Merge(h)
+				continue
+			}
+			known[name] = &distribution{name, before, h}
+			l.loaded = append(l.loaded, known[name])
 		}
 	}
 	return nil
@@ -86,22 +100,8 @@ func (l *latencies) wide() bool {
 
 func (d *distribution) draw(l *latencies, wide bool) error {
 	points := percentiles(d.Histogram)
-	if _, full := l.curves.hue(d.name); !full {
-		l.highest = max(l.highest, points[len(points)-1].X)
-	}
+	l.highest = max(l.highest, points[len(points)-1].X)
 	return errors.Join(l.curves.add(d.name, points, false, d.before), l.histogram.add(d.name, shares(d.Histogram, wide), false, d.before))
-}
-
-// curveName tells a curve from the others of its group.
-func curveName(m *record.Measure, d *record.Distribution) string {
-	var parts []string
-	if m.Size > 0 {
-		parts = append(parts, size(m.Size))
-	}
-	if d.Of != "" && (d.Of != "total" || m.Size == 0) {
-		parts = append(parts, d.Of)
-	}
-	return strings.Join(append(parts, m.Role), " ")
 }
 
 // percentiles is the curve as HdrHistogram's own tools plot it: x counts the nines, so that 99 %, 99.9 %

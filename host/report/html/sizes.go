@@ -16,58 +16,151 @@ import (
 
 // sizes gathers what was measured at several sizes of messages, over all cases.
 type sizes struct {
-	bandwidth, latency series
+	bandwidth, latency []sized
 }
 
-// series are values by size, by the name of a curve; those of the baseline beside those of the run.
-type series struct {
-	now, before map[string]map[int64]float64
+// sized is one figure.
+type sized struct {
+	// base is what was measured, details what else may tell its curve from others.
+	base    string
+	details []record.Fact
+	before  bool // of the baseline
+	size    int64
+	value   float64
 }
 
 func (s *sizes) add(c *cases.Case) {
-	for _, m := range c.Measures.All() {
-		s.measure(&m, false)
+	for i := range c.Measures {
+		s.measure(c, &c.Measures[i], false)
 	}
 	for i := range c.Before {
-		s.measure(&c.Before[i], true)
+		s.measure(c, &c.Before[i], true)
 	}
 }
 
-func (s *sizes) measure(m *record.Measure, before bool) {
+func (s *sizes) measure(c *cases.Case, m *record.Measure, before bool) {
 	if m.Size <= 0 {
 		return
 	}
+	each := sized{base: strings.TrimSpace(m.Type + " " + m.Operation + " " + m.Role), before: before, size: m.Size}
+	if m.Both {
+		each.base += ", both ways"
+	}
+	each.details = append([]record.Fact{{Name: "case", Value: c.Result.Name}}, m.Knobs()...)
+	each.details = append(each.details, record.Fact{Name: "name", Value: m.Name}, record.Fact{Name: "id", Value: c.ID})
 	if m.BitsPerSecond > 0 && m.Type != "latency" { // whose bandwidth says nothing
-		s.bandwidth.note(seriesName(m), m.Size, m.BitsPerSecond/1e9, before)
+		each.value = m.BitsPerSecond / 1e9
+		s.bandwidth = append(s.bandwidth, each)
 	}
 	for _, d := range m.Latency {
 		if d.Count > 0 && (d.Of == "" || d.Of == "total") {
-			s.latency.note(seriesName(m), m.Size, float64(d.P50)/1e3, before)
+			each.value = float64(d.P50) / 1e3
+			s.latency = append(s.latency, each)
 		}
 	}
 }
 
-// seriesName does not mention the size, so that sizes of one measurement are one curve.
-func seriesName(m *record.Measure) string {
-	name := strings.TrimSpace(m.Type + " " + m.Operation + " " + m.Role)
-	if m.Both {
-		name += ", both ways"
-	}
-	return name
+// series are values by size, those of the baseline beside those of the run.
+type series struct {
+	name        string
+	now, before map[int64]float64
 }
 
-func (s *series) note(name string, size int64, value float64, before bool) {
-	all := &s.now
-	if before {
-		all = &s.before
+// seriesOf makes curves of figures.  Sizes of one measurement are one curve; where two figures would stand in the same
+// place of a curve, it is split by the first detail in which they differ, so that none hides another.
+func seriesOf(figures []sized) []*series {
+	var list []*series
+	for _, group := range split(figures, func(each *sized) string { return each.base }) {
+		list = append(list, separate(group[0].base, group, detailNames(group))...)
 	}
-	if *all == nil {
-		*all = make(map[string]map[int64]float64)
+	return list
+}
+
+// detailNames lists the details that any of the figures has.
+func detailNames(figures []sized) []string {
+	var names []string
+	for i := range figures {
+		for _, each := range figures[i].details {
+			if !slices.Contains(names, each.Name) {
+				names = append(names, each.Name)
+			}
+		}
 	}
-	if (*all)[name] == nil {
-		(*all)[name] = make(map[int64]float64)
+	return names
+}
+
+func separate(name string, figures []sized, details []string) []*series {
+	for i, detail := range details {
+		if !collide(figures) {
+			break
+		}
+		parts := split(figures, func(each *sized) string { return valueOf(each.details, detail) })
+		if len(parts) < 2 {
+			continue
+		}
+		var list []*series
+		for _, part := range parts {
+			longer := name
+			if value := valueOf(part[0].details, detail); value != "" {
+				longer += ", " + value
+			}
+			list = append(list, separate(longer, part, details[i+1:])...)
+		}
+		return list
 	}
-	(*all)[name][size] = value
+	s := &series{name: name, now: make(map[int64]float64), before: make(map[int64]float64)}
+	for _, each := range figures { // of repetitions the last
+		if each.before {
+			s.before[each.size] = each.value
+		} else {
+			s.now[each.size] = each.value
+		}
+	}
+	return []*series{s}
+}
+
+// split puts figures into groups of the same key, in the order of the first of each.
+func split(figures []sized, key func(*sized) string) [][]sized {
+	var order []string
+	groups := make(map[string][]sized)
+	for i := range figures {
+		k := key(&figures[i])
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], figures[i])
+	}
+	list := make([][]sized, len(order))
+	for i, k := range order {
+		list[i] = groups[k]
+	}
+	return list
+}
+
+// collide tells whether two figures that are no repetitions of each other have the same size.
+func collide(figures []sized) bool {
+	type spot struct {
+		size   int64
+		before bool
+	}
+	seen := make(map[spot][]record.Fact)
+	for i := range figures {
+		at := spot{figures[i].size, figures[i].before}
+		if other, taken := seen[at]; taken && !slices.Equal(other, figures[i].details) {
+			return true
+		}
+		seen[at] = figures[i].details
+	}
+	return false
+}
+
+func valueOf(details []record.Fact, name string) string {
+	for _, each := range details {
+		if each.Name == name {
+			return each.Value
+		}
+	}
+	return ""
 }
 
 // charts are those of series with more than one size.
@@ -75,39 +168,36 @@ func (s *sizes) charts() ([]chart, error) {
 	var charts []chart
 	for _, each := range []struct {
 		title, unit string
-		of          *series
-	}{{"Bandwidth by message size", "Gbit/s", &s.bandwidth}, {"Median latency by message size", "µs", &s.latency}} {
-		c := newCanvas("message size", each.unit)
-		if err := errors.Join(each.of.draw(c, each.of.now, false), each.of.draw(c, each.of.before, true)); err != nil {
-			return nil, err
+		figures     []sized
+	}{{"Bandwidth by message size", "Gbit/s", s.bandwidth}, {"Median latency by message size", "µs", s.latency}} {
+		a := newAlbum("message size", each.unit)
+		for _, curve := range seriesOf(each.figures) {
+			if len(curve.now) < 2 {
+				continue
+			}
+			before := curve.before
+			if len(before) < 2 {
+				before = nil
+			}
+			if err := errors.Join(a.add(curve.name, bySize(curve.now), true, false), a.add(curve.name, bySize(before), true, true)); err != nil {
+				return nil, err
+			}
 		}
-		if c.empty() {
-			continue
-		}
-		c.plot.X.Tick.Marker, c.plot.Y.Min = powers{}, 0
-		drawn, err := c.render(each.title, chartHeight)
+		drawn, err := a.render(each.title, chartHeight, func(c *canvas) { c.plot.X.Tick.Marker, c.plot.Y.Min = powers{}, 0 })
 		if err != nil {
 			return nil, err
 		}
-		charts = append(charts, drawn)
+		charts = append(charts, drawn...)
 	}
 	return charts, nil
 }
 
-func (s *series) draw(c *canvas, all map[string]map[int64]float64, before bool) error {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if len(all[name]) < 2 || len(s.now[name]) < 2 {
-			continue
-		}
-		var points plotter.XYs
-		for _, n := range slices.Sorted(maps.Keys(all[name])) {
-			points = append(points, plotter.XY{X: math.Log2(float64(n)), Y: all[name][n]})
-		}
-		if err := c.add(name, points, true, before); err != nil {
-			return err
-		}
+func bySize(values map[int64]float64) plotter.XYs {
+	var points plotter.XYs
+	for _, n := range slices.Sorted(maps.Keys(values)) {
+		points = append(points, plotter.XY{X: math.Log2(float64(n)), Y: values[n]})
 	}
-	return nil
+	return points
 }
 
 // powers are the ticks of an axis of sizes.

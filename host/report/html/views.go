@@ -13,13 +13,11 @@ import (
 )
 
 // groups are how cases are counted and filtered, in the order of what a reader looks for.
-var groups = []string{"failed", "error", "threshold", "flaky", "xfailed", "skipped", "passed"}
+var groups = []string{"failed", "error", "flaky", "xfailed", "skipped", "passed"}
 
 // group is where a case counts.
 func group(c *cases.Case) string {
 	switch {
-	case c.Result.Status == record.Passed && c.Failed():
-		return "threshold"
 	case c.Result.Flaky():
 		return "flaky"
 	case c.Infrastructure():
@@ -52,6 +50,8 @@ type caseView struct {
 	Failure  []failureView
 	Timeline *timeline
 	Charts   []chart
+	// Undrawn is of how many names of measurements there are no charts.
+	Undrawn  int
 	Measured []measureRow
 	ID       string // of the element, for links to it
 }
@@ -72,6 +72,9 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 	v.Search = strings.ToLower(strings.Join([]string{
 		c.ID, v.Name, v.Group, v.Message, strings.Join(c.Start.Tags, " "), roleNames(c),
 	}, " "))
+	for i := range c.Measures {
+		v.Measured = append(v.Measured, rowsOf(&c.Measures[i])...)
+	}
 	if !detailed {
 		return v, nil
 	}
@@ -84,11 +87,8 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 		v.Failure = append(v.Failure, each)
 	}
 	v.Timeline = newTimeline(c)
-	for _, m := range c.Measures.All() {
-		v.Measured = append(v.Measured, rowsOf(&m)...)
-	}
-	charts, err := measureCharts(c)
-	v.Charts = charts
+	var err error
+	v.Charts, v.Undrawn, err = measureCharts(c)
 	return v, err
 }
 
@@ -103,12 +103,20 @@ func roleNames(c *cases.Case) string {
 // measureRow is a line of the table of measurements.
 type measureRow struct {
 	*record.Measure
+	Knobs                string
 	Size, Rate, Messages string
 	Of                   *record.Distribution // nil: no times
 }
 
 func rowsOf(m *record.Measure) []measureRow {
 	row := measureRow{Measure: m}
+	var words []string
+	for _, each := range m.Knobs() {
+		if !strings.Contains(m.Name, each.Value) {
+			words = append(words, each.Value)
+		}
+	}
+	row.Knobs = strings.Join(words, " · ")
 	if m.Size > 0 {
 		row.Size = size(m.Size)
 	}
@@ -166,8 +174,6 @@ func newSummaryView(s *summary, devices []record.Device) (*summaryView, error) {
 		v.Verdict = "Nothing was selected"
 	case bad > 0:
 		v.Verdict = fmt.Sprintf("%d of %s failed", bad, plural(s.Cases, "case"))
-	case s.Totals.Thresholds > 0:
-		v.Verdict = plural(s.Totals.Thresholds, "threshold") + " did not hold"
 	case s.Counts["skipped"] == s.Cases:
 		v.Verdict = "Every case was skipped"
 	default:

@@ -20,7 +20,7 @@ const (
 )
 
 // limits of one case; a timeline shows how it began and how it ended.
-var limits = cases.Limits{Steps: 80, Lines: 200, Measures: 32}
+var limits = cases.Limits{Steps: 80, Lines: 200, Measures: true, Histograms: cases.MostHistograms}
 
 // Writer is the output.  Details of cases go to a temporary file as the cases end, since what stands above
 // them, counts and verdict, is known last.

@@ -28,7 +28,7 @@ type Writer struct {
 }
 
 // limits of a case's system-out: that of a failure has the last steps anyway.
-var limits = cases.Limits{Steps: 100, Lines: 200, Measures: 64}
+var limits = cases.Limits{Steps: 100, Lines: 200}
 
 // New writes to file.
 func New(file *output.File) *Writer {
@@ -110,11 +110,8 @@ func (w *Writer) add(c *cases.Case) error {
 	case c.Infrastructure():
 		test.Error = result
 	case c.Failed():
-		switch {
-		case len(c.Result.Failures) > 0:
+		if len(c.Result.Failures) > 0 {
 			result.Type = c.Result.Failures[0].Kind
-		case len(c.Unmet()) > 0:
-			result.Type = "threshold"
 		}
 		test.Failure = result
 	}
@@ -143,8 +140,7 @@ func (w *Writer) newSuite(c *cases.Case) *suite {
 func systemOut(c *cases.Case) string {
 	var b strings.Builder
 	for _, threshold := range c.Thresholds.All() {
-		fmt.Fprintf(&b, "threshold %s: %s %s%s\n", map[bool]string{true: "holds", false: "FAILS"}[threshold.OK],
-			threshold.Text, threshold.Value, threshold.Reason)
+		fmt.Fprintf(&b, "threshold %s: %s\n", map[bool]string{true: "holds", false: "FAILS"}[threshold.OK], threshold.String())
 	}
 	b.WriteString(c.Transcript())
 	return b.String()

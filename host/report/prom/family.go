@@ -21,12 +21,14 @@ type family struct {
 	*metric
 	values    map[string]float64
 	summaries map[string]record.Distribution
+	// tags are those that any of the series has; the labels of the others are empty, which to Prometheus is none.
+	tags map[string]bool
 }
 
 // chunk is how many series are made at once.
 const chunk = 1000
 
-// separator stands between the values of labels; no UTF-8 text has it.
+// separator stands between the values of labels, and between them and names and values of tags; no UTF-8 text has it.
 const separator = "\xff"
 
 func join(labels []string) string {
@@ -35,6 +37,36 @@ func join(labels []string) string {
 		valid[i] = strings.ToValidUTF8(label, "\ufffd") // a file's name may be in any encoding
 	}
 	return strings.Join(valid, separator)
+}
+
+// tagged is the key of a series with tags.
+func (f *family) tagged(labels []string, tags map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		f.tags[name] = true
+		value := tags[name]
+		if value == "" {
+			value = "true" // a word
+		}
+		labels = append(labels, name, value)
+	}
+	return join(labels)
+}
+
+// labelsOf are the values of a series' labels, in the order of those of the family.
+func (f *family) labelsOf(key string) []string {
+	if key == "" {
+		return nil
+	}
+	parts := strings.Split(key, separator)
+	values, rest := slices.Clone(parts[:len(f.labels)]), parts[len(f.labels):]
+	tags := make(map[string]string, len(rest)/2)
+	for i := 0; i+1 < len(rest); i += 2 {
+		tags[rest[i]] = rest[i+1]
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.tags)) {
+		values = append(values, tags[name])
+	}
+	return values
 }
 
 func (f *family) write(out io.Writer) error {
@@ -59,7 +91,7 @@ func (f *family) write(out io.Writer) error {
 
 func (f *family) encode(out io.Writer, keys []string) error {
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(&part{f, keys}); err != nil {
+	if err := registry.Register(&part{f, keys, f.description(slices.Sorted(maps.Keys(f.tags)))}); err != nil {
 		return err
 	}
 	gathered, err := registry.Gather()
@@ -79,33 +111,31 @@ func (f *family) encode(out io.Writer, keys []string) error {
 type part struct {
 	*family
 	keys []string
+	desc *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
-func (p *part) Describe(out chan<- *prometheus.Desc) { out <- p.description }
+func (p *part) Describe(out chan<- *prometheus.Desc) { out <- p.desc }
 
 // Collect implements prometheus.Collector.
 func (p *part) Collect(out chan<- prometheus.Metric) {
 	for _, key := range p.keys {
-		made, err := p.make(key)
+		made, err := p.make(key, p.desc)
 		if err != nil {
-			made = prometheus.NewInvalidMetric(p.description, err) // Gather returns the error
+			made = prometheus.NewInvalidMetric(p.desc, err) // Gather returns the error
 		}
 		out <- made
 	}
 }
 
-func (f *family) make(key string) (prometheus.Metric, error) {
-	var labels []string
-	if key != "" {
-		labels = strings.Split(key, separator)
-	}
+func (f *family) make(key string, desc *prometheus.Desc) (prometheus.Metric, error) {
+	labels := f.labelsOf(key)
 	if value, is := f.values[key]; is {
-		return prometheus.NewConstMetric(f.description, prometheus.GaugeValue, value, labels...)
+		return prometheus.NewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	d := f.summaries[key]
 	seconds := func(ns int64) float64 { return time.Duration(ns).Seconds() }
-	return prometheus.NewConstSummary(f.description, uint64(d.Count), d.Mean*float64(d.Count)/1e9, map[float64]float64{
+	return prometheus.NewConstSummary(desc, uint64(d.Count), d.Mean*float64(d.Count)/1e9, map[float64]float64{
 		0: seconds(d.Min), 0.5: seconds(d.P50), 0.9: seconds(d.P90), 0.99: seconds(d.P99),
 		0.999: seconds(d.P999), 0.9999: seconds(d.P9999), 1: seconds(d.Max),
 	}, labels...)

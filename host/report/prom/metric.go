@@ -1,16 +1,49 @@
 package prom
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"fmt"
+	"slices"
+	"strings"
 
-// metric is a name with what the library knows of it.
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metric is a name with its labels.
 type metric struct {
-	name        string
-	description *prometheus.Desc
+	name, help string
+	labels     []string
 }
 
 func describe(name, help string, labels ...string) *metric {
-	name = "rdmarun_" + name
-	return &metric{name, prometheus.NewDesc(name, help, labels, nil)}
+	return &metric{"rdmarun_" + name, help, labels}
+}
+
+// description is what the library knows of a metric whose series have tags beside their labels.
+func (m *metric) description(tags []string) *prometheus.Desc {
+	return prometheus.NewDesc(m.name, m.help, append(slices.Clone(m.labels), tagLabels(tags)...), nil)
+}
+
+// tagLabels are the labels of tags, whose names may have characters that labels have not.
+func tagLabels(tags []string) []string {
+	list := make([]string, len(tags))
+	for i, tag := range tags {
+		plain := "tag_" + strings.Map(func(c rune) rune {
+			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+				return c
+			}
+			return '_'
+		}, tag)
+		list[i] = plain
+		for n := 2; slices.Contains(list[:i], list[i]); n++ {
+			list[i] = fmt.Sprintf("%s_%d", plain, n)
+		}
+	}
+	return list
+}
+
+// ofMeasure are the labels of what was measured; those of its tags follow.
+func ofMeasure(more ...string) []string {
+	return append([]string{"file", "case", "test", "operation", "direction", "size", "depth", "qps", "role"}, more...)
 }
 
 // The metrics.  Their labels are bounded by the scenarios: nothing of one run, such as its time, is a label.
@@ -24,9 +57,9 @@ var (
 	caseDuration = describe("case_duration_seconds", "How long the case took.", "file", "case")
 	thresholdOK  = describe("threshold_ok", "Whether the threshold held.", "file", "case", "threshold")
 	latency      = describe("latency_seconds", "What was measured, by what it is of: total, or a step of a connection.",
-		"file", "case", "test", "size", "role", "of")
-	bandwidth   = describe("bandwidth_bits_per_second", "Payload.", "file", "case", "test", "size", "role")
-	messageRate = describe("messages_per_second", "Messages, round trips or connections.", "file", "case", "test", "size", "role")
+		ofMeasure("of")...)
+	bandwidth   = describe("bandwidth_bits_per_second", "Payload.", ofMeasure()...)
+	messageRate = describe("messages_per_second", "Messages, round trips or connections.", ofMeasure()...)
 )
 
 func number(ok bool) float64 {

@@ -27,7 +27,7 @@ type Writer struct {
 // New writes to file.
 func New(file *output.File) *Writer {
 	return &Writer{
-		file: file, tracker: cases.NewTracker(cases.Limits{Measures: 1024}),
+		file: file, tracker: cases.NewTracker(cases.Limits{Measures: true}),
 		families: make(map[string]*family), failed: make(map[string]bool),
 	}
 }
@@ -83,7 +83,7 @@ func (w *Writer) gauge(of *metric, value float64, labels ...string) {
 func (w *Writer) family(of *metric) *family {
 	f := w.families[of.name]
 	if f == nil {
-		f = &family{metric: of, values: make(map[string]float64), summaries: make(map[string]record.Distribution)}
+		f = &family{metric: of, values: make(map[string]float64), summaries: make(map[string]record.Distribution), tags: make(map[string]bool)}
 		w.families[of.name] = f
 	}
 	return f
@@ -109,24 +109,35 @@ func (w *Writer) add(c *cases.Case) {
 	for _, threshold := range c.Thresholds.All() {
 		w.gauge(thresholdOK, number(threshold.OK), c.File, c.ID, threshold.Text)
 	}
-	for _, m := range c.Measures.All() {
-		labels := []string{c.File, c.ID, m.Name, strconv.FormatInt(m.Size, 10), m.Role}
+	for _, m := range c.Measures {
+		labels := []string{
+			c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both],
+			strconv.FormatInt(m.Size, 10), positive(m.Depth), positive(m.QPs), m.Role,
+		}
 		if m.BitsPerSecond > 0 {
-			w.gauge(bandwidth, m.BitsPerSecond, labels...)
+			w.measured(bandwidth, m.BitsPerSecond, labels, m.Tags)
 		}
 		if m.MessagesPerSecond > 0 {
-			w.gauge(messageRate, m.MessagesPerSecond, labels...)
+			w.measured(messageRate, m.MessagesPerSecond, labels, m.Tags)
 		}
 		for _, d := range m.Latency {
-			w.summary(&d, append(labels, d.Of))
+			f := w.family(latency)
+			f.summaries[f.tagged(append(slices.Clone(labels), d.Of), m.Tags)] = d
 		}
 	}
 }
 
-func (w *Writer) summary(d *record.Distribution, labels []string) {
-	kept := *d
-	kept.HDR = "" // some KiB, of which nothing is written
-	w.family(latency).summaries[join(labels)] = kept
+func (w *Writer) measured(of *metric, value float64, labels []string, tags map[string]string) {
+	f := w.family(of)
+	f.values[f.tagged(slices.Clone(labels), tags)] = value
+}
+
+// positive prints a number that is there.
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // Discard drops the report.

@@ -129,7 +129,7 @@ func (w *Writer) diagnostics(c *cases.Case) {
 	field := func(name string, value any) {
 		w.print("  %s: %s\n", name, yaml(value))
 	}
-	if c.Failed() || c.Result.Status != record.Passed {
+	if c.Result.Status != record.Passed {
 		field("message", c.Message())
 		field("severity", map[bool]string{true: "error", false: "fail"}[c.Infrastructure()])
 	}

@@ -13,14 +13,18 @@ type Earlier struct {
 
 // Key tells measurements of one case apart that are not repetitions of each other.
 func (m *Measure) Key() MeasureKey {
-	return MeasureKey{m.Name, m.Type, m.Operation, m.Role, m.Size, m.Both}
+	key := MeasureKey{Name: m.Name, Type: m.Type, Role: m.Role, Size: m.Size}
+	for _, knob := range m.Knobs() {
+		key.Knobs += knob.Value + "\n"
+	}
+	return key
 }
 
 // MeasureKey is what two runs of one measurement have in common.
 type MeasureKey struct {
-	Name, Type, Operation, Role string
-	Size                        int64
-	Both                        bool
+	Name, Type, Role string
+	Size             int64
+	Knobs            string // what else it was made with
 }
 
 // Add notes a measurement; it takes the place of an earlier repetition.

@@ -85,6 +85,17 @@ type Interval struct {
 	Bytes    uint64        `json:"bytes"`
 }
 
+// String is the limit with what was found, in one line.
+func (t *Threshold) String() string {
+	switch {
+	case t.Reason != "":
+		return t.Text + ": " + t.Reason
+	case t.Value != "":
+		return t.Text + ": " + t.Value
+	}
+	return t.Text
+}
+
 // Threshold is a limit that was checked.
 type Threshold struct {
 	Text   string `json:"text"`            // as the scenario has it

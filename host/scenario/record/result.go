@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"time"
 )
 
@@ -40,6 +41,15 @@ const FlakyReason = "passed on a retry"
 // Flaky tells whether a case passed, but not at the first attempt.
 func (r *Result) Flaky() bool { return r.Status == Passed && r.Reason == FlakyReason }
 
+// FailedByThreshold tells whether every expectation held, and only limits on what was measured did not.
+func (r *Result) FailedByThreshold() bool {
+	return r.Status == Failed && len(r.Failures) > 0 &&
+		!slices.ContainsFunc(r.Failures, func(f Failure) bool { return f.Kind != KindThreshold })
+}
+
+// KindThreshold is the kind of the failure of a threshold.
+const KindThreshold = "threshold"
+
 // Traffic is how much of one operation was posted.
 type Traffic struct {
 	Operation string `json:"operation"`
@@ -49,7 +59,7 @@ type Traffic struct {
 
 // Failure is one thing that went wrong, complete enough to be read on its own.
 type Failure struct {
-	// Kind is expectation, leftover, leak, error or bug.
+	// Kind is expectation, leftover, leak, threshold, skipped, xpass, stopped, error or bug.
 	Kind     string   `json:"kind"`
 	File     string   `json:"file"`
 	Line     int      `json:"line,omitempty"`
@@ -83,6 +93,7 @@ type Totals struct {
 	Took        time.Duration `json:"took_ns"`
 	Passed      int           `json:"passed"`
 	Failed      int           `json:"failed"`
+	ByThreshold int           `json:"failed_by_threshold,omitempty"` // of those that failed, by nothing else
 	Errors      int           `json:"errors"`
 	Skipped     int           `json:"skipped"`
 	Flaky       int           `json:"flaky,omitempty"` // of those that passed, after a retry

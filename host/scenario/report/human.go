@@ -25,14 +25,8 @@ type Human struct {
 	// measured is what was measured in the running case, limits are the thresholds that were checked.
 	measured []record.Measure
 	limits   []record.Threshold
-	// unmet are the thresholds that did not hold, slowest the cases that took longest.
-	unmet   []unmetLimit
+	// slowest are the cases that took longest.
 	slowest slowest
-}
-
-type unmetLimit struct {
-	id, file string
-	record.Threshold
 }
 
 // HumanOptions say how much to show.
@@ -84,9 +78,6 @@ func (h *Human) Record(r *record.Record) error {
 		h.line(r)
 	case record.Checked:
 		h.limits = append(h.limits, *r.Threshold)
-		if !r.Threshold.OK {
-			h.unmet = append(h.unmet, unmetLimit{r.Case, r.File, *r.Threshold})
-		}
 	case record.Measured:
 		h.measured = append(h.measured, *r.Measure)
 	case record.CaseRetry:
@@ -95,7 +86,6 @@ func (h *Human) Record(r *record.Record) error {
 		h.end(r)
 	case record.RunEnd:
 		h.failures()
-		h.thresholds()
 		if !h.options.Quiet {
 			h.slowestCases()
 		}
@@ -230,7 +220,9 @@ func (h *Human) end(r *record.Record) {
 	case record.Skipped, record.XFailed:
 		h.print("      %s\n", h.style.warn(result.Reason))
 	default:
-		if len(result.Failures) > 0 {
+		if result.FailedByThreshold() {
+			h.done(result) // to its end; the limits follow
+		} else if len(result.Failures) > 0 {
 			h.print("      %s\n", headline(&result.Failures[0]))
 		} else if result.Reason != "" {
 			h.print("      %s\n", result.Reason)
@@ -298,10 +290,9 @@ func (h *Human) totals(t *record.Totals) {
 		}
 	}
 	add(t.Passed, "passed", h.style.good)
-	add(t.Failed, "failed", h.style.bad)
+	add(t.Failed, "failed"+byThreshold(t), h.style.bad)
 	add(t.Errors, "could not run", h.style.bad)
 	add(t.XFailed, "failed as known", h.style.warn)
-	add(t.Thresholds, map[bool]string{true: "threshold", false: "thresholds"}[t.Thresholds == 1]+" not held", h.style.bad)
 	add(t.Skipped, "skipped", h.style.warn)
 	add(t.Flaky, "of those that passed flaky", h.style.warn)
 	add(t.NotRun, "not run", h.style.warn)
@@ -316,6 +307,17 @@ func (h *Human) totals(t *record.Totals) {
 		text += h.style.warn(", out of time")
 	}
 	h.print("\n%s  %s\n", text, h.style.dim("in "+Duration(t.Took)))
+}
+
+// byThreshold tells how many of the cases that failed did so by thresholds alone.
+func byThreshold(t *record.Totals) string {
+	switch {
+	case t.ByThreshold == 0:
+		return ""
+	case t.ByThreshold == t.Failed:
+		return " (" + plural(t.Thresholds, "threshold") + " not held)"
+	}
+	return fmt.Sprintf(" (%d by thresholds alone)", t.ByThreshold)
 }
 
 func plural(n int, noun string) string {

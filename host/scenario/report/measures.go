@@ -18,13 +18,14 @@ type measureTable struct {
 // measureTables puts the measurements of a case into tables, as perftest's users know them.
 func measureTables(found []record.Measure, units Units) []measureTable {
 	var tables []measureTable
+	names := measureNames(found)
 	for i := range found {
 		m := &found[i]
 		if len(tables) == 0 || tables[len(tables)-1].kind != m.Type {
 			tables = append(tables, measureTable{m.Type, [][]string{measureHeadings(m.Type)}})
 		}
 		table := &tables[len(tables)-1]
-		table.rows = append(table.rows, measureRow(m, units))
+		table.rows = append(table.rows, append([]string{names[i]}, measureRow(m, units)...))
 		table.rows = append(table.rows, stepRows(m, units)...)
 	}
 	return tables
@@ -40,15 +41,39 @@ func measureHeadings(kind string) []string {
 	return []string{kind, "size", "iterations", "min", "p50", "p99", "p99.9", "max"}
 }
 
+// measureNames are the names of measurements, with what tells those of one name apart.
+func measureNames(found []record.Measure) []string {
+	alike := make(map[string][]record.Measure)
+	for i := range found {
+		alike[found[i].Name] = append(alike[found[i].Name], found[i])
+	}
+	vary := make(map[string]map[string]bool, len(alike))
+	for name, list := range alike {
+		vary[name] = record.Varying(list)
+	}
+	names := make([]string, len(found))
+	for i := range found {
+		m := &found[i]
+		name := m.Name
+		for _, knob := range m.Knobs() {
+			if vary[m.Name][knob.Name] {
+				name += ", " + knob.Value
+			}
+		}
+		if m.Both {
+			name += ", " + m.Role
+		}
+		if m.Cut {
+			name += " (ended early)"
+		}
+		names[i] = name
+	}
+	return names
+}
+
+// measureRow is a measurement without its name.
 func measureRow(m *record.Measure, units Units) []string {
-	name := m.Name
-	if m.Both {
-		name += ", " + m.Role
-	}
-	if m.Cut {
-		name += " (ended early)"
-	}
-	row := []string{name}
+	var row []string
 	if m.Type != "connect" {
 		row = append(row, units.Bytes(m.Size))
 	}

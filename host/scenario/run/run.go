@@ -129,7 +129,7 @@ func (r *caseRun) finally(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, &caseTimeout{finallyGrace})
 	defer cancel()
-	failed := r.result.Status != record.Passed
+	failed := r.result.Status != record.Passed && !r.result.FailedByThreshold()
 	for _, step := range r.testCase.Finally {
 		if err := r.step(ctx, step); err != nil && !failed {
 			r.fail(err)

@@ -3,12 +3,13 @@ package run
 import (
 	"time"
 
+	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/record"
 )
 
-// thresholds checks the limits of a case that has run to its end, and writes a record of each.  One without
-// anything measured does not hold: it would watch nothing.
+// thresholds checks the limits of a case that has run to its end, and writes a record of each.  One that does not hold
+// fails the case, and so does one without anything measured: it would watch nothing.
 func (r *caseRun) thresholds(took time.Duration) {
 	if r.config.NoThresholds {
 		return
@@ -72,6 +73,13 @@ func (r *caseRun) limit(threshold *plan.Threshold, limit *plan.Limit, samples []
 	}
 	r.config.Stream.Write(&record.Record{
 		Kind: record.Checked, File: r.program.File, Case: r.testCase.ID, Threshold: &checked,
+	})
+	if checked.OK {
+		return
+	}
+	r.addFailure(record.Failure{
+		Kind: record.KindThreshold, File: r.program.File, Line: checked.Line, Column: checked.Column,
+		Excerpt: limit.Span.Excerpt(diag.Painter{}), What: "threshold not held: " + checked.String(), Rerun: r.rerun(),
 	})
 }
 
