@@ -55,7 +55,7 @@ struct soft_id;
 
 struct soft_cm {
 	pthread_mutex_t lock;
-	pthread_cond_t acknowledged;
+	pthread_cond_t acknowledged; /* an event; or nobody moves the queue pair of an id any more */
 	struct soft_fabric *fabric;
 	struct soft_device *device;
 	struct soft_cm_device *opened; /* the newest: of the ids that are bound from now on */

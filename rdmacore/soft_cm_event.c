@@ -39,7 +39,8 @@ static void complete_connect(struct soft_cm_event *event)
 
 	if (!id->rdma.qp)
 		return;
-	if (soft_id_prepare_qp(id) || soft_id_connect_qp(id)) { /* or the server has withdrawn its REP meanwhile */
+	/* The server may have withdrawn its REP, before this or meanwhile. */
+	if (soft_id_prepare_qp(id) || soft_id_connect_qp(id) || id->state != SOFT_ID_REP_RECEIVED) {
 		/* Nothing is sent: the peer hears of it when the id is destroyed. */
 		event->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
 		event->rdma.status = -1;
@@ -150,27 +151,29 @@ static bool swallow(struct soft_cm_event *event)
 	}
 }
 
-/* Taken and applied under cm.lock, so that no one can destroy the id in between. */
+/* Counted under the same cm.lock that it is taken under, so that nobody can destroy the id from then on. */
 int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_event **out)
 {
 	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
 	struct soft_cm_event *event;
+	struct soft_cm *cm;
 
 	if (!channel || !out) {
 		errno = EINVAL;
 		return -1;
 	}
+	cm = channel->cm;
 	while ((event = take(channel))) {
 		if (!swallow(event))
 			break;
 		free(event);
-		soft_cm_unlock(channel->cm);
+		soft_cm_unlock(cm);
 	}
 	if (!event)
 		return -1;
 	event->owner->events_reported++;
 	apply(event);
-	soft_cm_unlock(channel->cm);
+	soft_cm_unlock(cm);
 	*out = &event->rdma;
 	return 0;
 }

@@ -101,8 +101,8 @@ void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
 	struct soft_cq_ring *ring;
 	uint32_t consumed, kept;
 
-	soft_lock_take(&cq->consumer_lock);
-	soft_lock_take(&cq->lock);
+	soft_lock_take_turn(&cq->consumer_lock);
+	soft_lock_take_turn(&cq->lock);
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	kept = cq->produced;
@@ -126,8 +126,8 @@ void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receive
 {
 	struct soft_cq_ring *ring;
 
-	soft_lock_take(&cq->consumer_lock);
-	soft_lock_take(&cq->lock);
+	soft_lock_take_turn(&cq->consumer_lock);
+	soft_lock_take_turn(&cq->lock);
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	for (uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	     index != cq->produced; index++)

@@ -95,6 +95,7 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 
 	if (!id)
 		return -1;
+	soft_id_fail_qp(id); /* librdmacm does before it asks the kernel */
 	switch (id->state) {
 	case SOFT_ID_IDLE:
 	case SOFT_ID_BOUND:
@@ -102,24 +103,20 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 	case SOFT_ID_ADDR_RESOLVED:
 	case SOFT_ID_ROUTE_QUERY:
 	case SOFT_ID_ROUTE_RESOLVED:
-		soft_id_fail_qp(id); /* librdmacm does before it asks the kernel */
 		error = soft_refuse(EINVAL, "there was never a connection");
 		break;
 	case SOFT_ID_REMOVED: /* that of the queue pair fails before the kernel is asked */
 		error = soft_refuse(id->rdma.qp ? EIO : ENXIO, "the id's device was removed; destroy the id");
 		break;
 	case SOFT_ID_ESTABLISHED:
-		soft_id_fail_qp(id);
 		soft_cm_send_dreq(id);
 		break;
 	case SOFT_ID_DREQ_RECEIVED:
-		soft_id_fail_qp(id);
 		soft_cm_send_plain(id, SOFT_CM_DREP);
 		soft_cm_enter_timewait(id);
 		break;
 	default: /* a listener, too */
 		/* Nothing to end on the wire; Linux answers 0 all the same. */
-		soft_id_fail_qp(id);
 		break;
 	}
 	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);

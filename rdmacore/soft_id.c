@@ -38,6 +38,12 @@ struct soft_id *soft_id_lock(struct rdma_cm_id *rdma_id)
 	return NULL;
 }
 
+void soft_id_wait_moved(struct soft_id *id)
+{
+	while (id->moving)
+		pthread_cond_wait(&id->cm->acknowledged, &id->cm->lock);
+}
+
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel)
 {
 	if (id->channel_link) {

@@ -75,9 +75,12 @@ int soft_id_wait_acknowledged(struct soft_id *id)
 	struct soft_cm *cm = id->cm;
 
 	soft_cm_flush(cm); /* nobody else might, while this waits */
-	if (soft_events_wait(&cm->lock, &cm->acknowledged, &cm->fabric->wall, &id->events_acknowledged,
-			     &id->events_reported))
-		return name_blocker(id);
+	do {
+		soft_id_wait_moved(id);
+		if (soft_events_wait(&cm->lock, &cm->acknowledged, &cm->fabric->wall,
+				     &id->events_acknowledged, &id->events_reported))
+			return name_blocker(id);
+	} while (id->moving);
 	return 0;
 }
 

@@ -284,8 +284,13 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
 	struct soft_id *locked;
 	struct ibv_qp *qp;
 
-	if (!id || !id->qp || !(locked = soft_id_lock_any(id)))
+	if (!id || !(locked = soft_id_lock_any(id)))
 		return;
+	soft_id_wait_moved(locked);
+	if (!id->qp) {
+		soft_cm_unlock(locked->cm);
+		return;
+	}
 	/* A member of a group cannot be destroyed; librdmacm leaks it. */
 	soft_joins_detach(locked);
 	qp = id->qp;
@@ -313,13 +318,34 @@ int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int 
 	return soft_cm_finish(id->cm, error);
 }
 
+/*
+ * A queue pair cannot be modified while it sends or is sent to, and who waits for that keeps nobody else from
+ * their connections: cm.lock is released meanwhile.  What waits for id->moving keeps the id and its queue pair.
+ */
+static int modify_qp(struct soft_id *id, struct ibv_qp_attr *attr, int mask)
+{
+	struct soft_cm *cm = id->cm;
+	struct ibv_qp *qp = id->rdma.qp;
+	int error;
+
+	if (!qp)
+		return EINVAL;
+	id->moving++;
+	pthread_mutex_unlock(&cm->lock);
+	error = soft_modify_qp(qp, attr, mask);
+	pthread_mutex_lock(&cm->lock);
+	id->moving--;
+	pthread_cond_broadcast(&cm->acknowledged);
+	return error;
+}
+
 static int move_qp(struct soft_id *id, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask;
 	int error = init_qp_attr(id, &attr, &mask);
 
-	return error ? error : soft_modify_qp(id->rdma.qp, &attr, mask);
+	return error ? error : modify_qp(id, &attr, mask);
 }
 
 int soft_id_prepare_qp(struct soft_id *id)
@@ -338,6 +364,5 @@ void soft_id_fail_qp(struct soft_id *id)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	if (id->rdma.qp)
-		soft_modify_qp(id->rdma.qp, &attr, IBV_QP_STATE);
+	modify_qp(id, &attr, IBV_QP_STATE);
 }

@@ -48,10 +48,10 @@ static void lose(struct soft_qp *qp)
 }
 
 /*
- * Returns whether the peer failed over what it was sent.  A connected queue pair listens to the one that it is
- * connected to and no other (IBTA 9.6.1.5); a packet does not say which one sent it, but here that is known.
+ * A connected queue pair listens to the one that it is connected to and no other (IBTA 9.6.1.5); a packet does
+ * not say which one sent it, but here that is known.  Who waits for a lock gets its turn after each message.
  */
-static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
+static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass *pass)
 {
 	struct soft_faults *faults = &soft_qp_device(qp)->fabric->faults;
 	/* Each knows the other's address, which is how either knows its own. */
@@ -59,25 +59,28 @@ static bool exchange(struct soft_qp *qp, struct soft_qp *peer)
 	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
 	bool acknowledged = qp->service == SOFT_RELIABLE_CONNECTION;
 	struct soft_packet packet, response;
-	bool peer_failed;
 
 	soft_lock_take(&peer->responder.lock);
 	if (peer->hears != qp->ibv.qp_num) {
 		soft_lock_release(&peer->responder.lock);
 		lose(qp);
-		return false;
+		return;
 	}
-	while (soft_requester_next(qp, &packet)) {
+	while (!pass->again && soft_requester_next(qp, &packet)) {
 		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
 		    soft_responder_receive(peer, &packet, &response) &&
 		    !soft_fault_loses(faults, there, here, SOFT_FAULT_DATA, 0))
 			soft_requester_receive(qp, &response);
 		if (!acknowledged)
 			soft_requester_sent(qp);
+		pass->again = soft_lock_is_wanted(&qp->requester.lock) ||
+			      soft_lock_is_wanted(&peer->responder.lock);
 	}
-	peer_failed = peer->responder.failed;
+	if (peer->responder.failed) {
+		pass->failed_peer = peer;
+		soft_qp_hold(peer);
+	}
 	soft_lock_release(&peer->responder.lock);
-	return peer_failed;
 }
 
 /* Returns whether the peer failed over it. */
@@ -92,55 +95,46 @@ static bool deliver(struct soft_qp *peer, const struct soft_packet *packet)
 	return failed;
 }
 
-/*
- * Send datagrams until there are none or somebody failed over one.  Who did is kept in *group (of a
- * multicast, all of its members) or returned, held.
- */
-static struct soft_qp *transmit_datagrams(struct soft_qp *qp, struct soft_multicast_members **group)
+static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 {
 	struct soft_device *device = soft_qp_device(qp);
-	struct soft_qp *peer, *failed_peer = NULL;
+	struct soft_multicast_members *group;
 	struct soft_packet packet;
-	bool failed = false;
+	struct soft_qp *peer;
 
-	while (!failed && soft_requester_next(qp, &packet)) {
+	while (!pass->again && soft_requester_next(qp, &packet)) {
 		const union ibv_gid *gid = &packet.ah->attr.grh.dgid;
 
 		if (soft_fault_loses(&device->fabric->faults, &packet.ah->source, gid,
 				     SOFT_FAULT_DATA, 0)) {
 			;
 		} else if (soft_gid_is_multicast(gid)) {
-			*group = soft_multicast_find(&device->multicast, gid);
-			for (uint32_t member = 0; *group && member < (*group)->count; member++)
-				if ((*group)->queue_pairs[member] != qp || qp->hears_itself)
-					failed |= deliver((*group)->queue_pairs[member], &packet);
-			if (!failed) {
-				soft_multicast_release(*group);
-				*group = NULL;
-			}
+			group = soft_multicast_find(&device->multicast, gid);
+			for (uint32_t member = 0; group && member < group->count; member++)
+				if (group->queue_pairs[member] != qp || qp->hears_itself)
+					pass->again |= deliver(group->queue_pairs[member], &packet);
+			if (pass->again)
+				pass->failed_group = group;
+			else
+				soft_multicast_release(group);
 		} else if ((peer = find_peer(qp, gid, packet.destination)) && deliver(peer, &packet)) {
-			failed = true;
-			failed_peer = peer;
+			pass->again = true;
+			pass->failed_peer = peer;
 			soft_qp_hold(peer);
 		}
 		soft_requester_sent(qp);
+		pass->again |= soft_lock_is_wanted(&qp->requester.lock);
 	}
-	return failed_peer;
 }
 
-struct soft_qp *soft_link_local_send(struct soft_qp *qp, struct soft_multicast_members **group)
+void soft_link_local_send(struct soft_qp *qp, struct soft_pass *pass)
 {
 	struct soft_qp *peer;
 
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
-		return transmit_datagrams(qp, group);
-	peer = connected_peer(qp);
-	if (!peer) {
+		transmit_datagrams(qp, pass);
+	else if ((peer = connected_peer(qp)))
+		exchange(qp, peer, pass);
+	else
 		lose(qp);
-		return NULL;
-	}
-	if (!exchange(qp, peer))
-		return NULL;
-	soft_qp_hold(peer);
-	return peer;
 }

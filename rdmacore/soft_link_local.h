@@ -6,14 +6,22 @@
 #ifndef SOFT_LINK_LOCAL_H
 #define SOFT_LINK_LOCAL_H
 
+#include <stdbool.h>
+
 struct soft_multicast_members;
 struct soft_qp;
 
+/* What is left to do when a pass over the send queue has released its locks. */
+struct soft_pass {
+	struct soft_qp *failed_peer; /* to be settled; held */
+	struct soft_multicast_members *failed_group; /* the same: one of them failed, or several */
+	bool again; /* there may be more to send */
+};
+
 /*
- * Hand over whatever the requester of qp has to send, or of datagrams as much until one has made somebody
- * fail; requester.lock is held.  Who failed is returned, held, or of a multicast kept in *group, all members
- * together: they are to be settled when the lock is released.
+ * Hand over what the requester of qp has to send, until somebody waits for a lock or a datagram has made
+ * somebody fail; requester.lock is held.
  */
-struct soft_qp *soft_link_local_send(struct soft_qp *qp, struct soft_multicast_members **group);
+void soft_link_local_send(struct soft_qp *qp, struct soft_pass *pass);
 
 #endif

@@ -71,15 +71,18 @@ void soft_link_answer(struct soft_qp *qp, struct soft_packet *packet)
 	send_packet(qp, packet);
 }
 
-void soft_link_send(struct soft_qp *qp)
+bool soft_link_send(struct soft_qp *qp)
 {
 	struct soft_packet packet;
+	bool again = false;
 
-	while (soft_requester_next(qp, &packet)) {
+	while (!again && soft_requester_next(qp, &packet)) {
 		send_packet(qp, &packet);
 		if (qp->service != SOFT_RELIABLE_CONNECTION)
 			soft_requester_sent(qp);
+		again = soft_lock_is_wanted(&qp->requester.lock);
 	}
+	return again;
 }
 
 void soft_link_acknowledge(struct soft_qp *qp)

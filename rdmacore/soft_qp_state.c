@@ -17,8 +17,8 @@ void soft_qp_forget_peer(struct soft_qp *qp)
 
 void soft_qp_lock(struct soft_qp *qp)
 {
-	soft_lock_take(&qp->requester.lock);
-	soft_lock_take(&qp->responder.lock);
+	soft_lock_take_turn(&qp->requester.lock);
+	soft_lock_take_turn(&qp->responder.lock);
 }
 
 void soft_qp_unlock(struct soft_qp *qp)

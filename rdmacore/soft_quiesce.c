@@ -9,9 +9,9 @@ void soft_quiesce(struct soft_pd *pd)
 
 	pthread_mutex_lock(&domain->lock);
 	for (struct soft_pd_member *member = domain->members; member; member = member->next) {
-		soft_lock_take(&member->qp->requester.lock);
+		soft_lock_take_turn(&member->qp->requester.lock);
 		soft_lock_release(&member->qp->requester.lock);
-		soft_lock_take(&member->qp->responder.lock);
+		soft_lock_take_turn(&member->qp->responder.lock);
 		soft_lock_release(&member->qp->responder.lock);
 	}
 	pthread_mutex_unlock(&domain->lock);

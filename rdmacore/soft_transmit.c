@@ -12,11 +12,13 @@
 #include "soft_requester.h"
 
 /* Settle who failed.  No lock is held. */
-static void settle_peers(struct soft_qp *failed_peer, struct soft_multicast_members *group)
+static void settle_peers(const struct soft_pass *pass)
 {
-	if (failed_peer) {
-		soft_qp_settle(failed_peer);
-		soft_qp_release(failed_peer);
+	struct soft_multicast_members *group = pass->failed_group;
+
+	if (pass->failed_peer) {
+		soft_qp_settle(pass->failed_peer);
+		soft_qp_release(pass->failed_peer);
 	}
 	if (group)
 		for (uint32_t member = 0; member < group->count; member++)
@@ -42,18 +44,17 @@ static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t tu
 static bool transmit(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
-	struct soft_multicast_members *group = NULL;
-	struct soft_qp *failed_peer = NULL;
+	struct soft_pass pass = {0};
 	enum ibv_qp_state state = soft_qp_state(qp);
 	struct soft_pd *domain = NULL;
 	uint32_t turn = 0;
-	bool failed, local, more;
+	bool failed, local;
 
 	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
 		if (qp->segmentation)
-			soft_link_send(qp);
+			pass.again = soft_link_send(qp);
 		else
-			failed_peer = soft_link_local_send(qp, &group);
+			soft_link_local_send(qp, &pass);
 	}
 	local = soft_requester_begin_local(qp);
 	if (local) {
@@ -75,11 +76,10 @@ static bool transmit(struct soft_qp *qp)
 
 	if (failed)
 		soft_qp_settle(qp);
-	more = qp->service == SOFT_UNRELIABLE_DATAGRAM && (failed_peer || group);
-	settle_peers(failed_peer, group);
+	settle_peers(&pass);
 	if (local)
 		finish_local(qp, domain, turn);
-	return local || more;
+	return local || pass.again;
 }
 
 void soft_transmit(struct soft_qp *qp)
