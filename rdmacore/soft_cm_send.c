@@ -47,9 +47,28 @@ void soft_cm_send_request(struct soft_id *id)
 {
 	id->retries_left = MAX_RETRIES;
 	id->request_timeout = id->response_timeout;
+	soft_cm_repeat_request(id);
+}
+
+/*
+ * Linux waits equally long each time (ib_send_cm_req in core/cm.c, retry_send in core/mad.c), and so does the
+ * virtual clock.  On the wall's, thousands of requests that were dropped together would come together again,
+ * and be dropped: each waits up to a sixteenth longer.
+ */
+static uint64_t time_to_repeat(struct soft_id *id)
+{
+	struct soft_fabric *fabric = id->cm->fabric;
+
+	if (soft_clock_is_virtual(&fabric->clock))
+		return id->request_timeout;
+	return id->request_timeout + soft_fabric_random(fabric) % (id->request_timeout / 16 + 1);
+}
+
+void soft_cm_repeat_request(struct soft_id *id)
+{
 	soft_cm_send(id->cm, &id->request);
 	/* Without a thread for timers the request is sent once; its loss would then go unnoticed. */
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->request_timeout);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, time_to_repeat(id));
 }
 
 void soft_cm_answered(struct soft_id *id)

@@ -13,6 +13,8 @@ void soft_cm_set_private_data(struct soft_cm_message *message, const void *data,
 void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message);
 /* Queue id->request, and queue it again every response timeout until soft_cm_answered. */
 void soft_cm_send_request(struct soft_id *id);
+/* Once more, when that time is up. */
+void soft_cm_repeat_request(struct soft_id *id);
 void soft_cm_answered(struct soft_id *id);
 /* Refuse the peer, and go where that leads from id's state. */
 void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_data, uint8_t length);

@@ -36,8 +36,7 @@ static void resend(struct soft_id *id)
 		give_up(id);
 		return;
 	}
-	soft_cm_send(id->cm, &id->request);
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, id->request_timeout);
+	soft_cm_repeat_request(id);
 }
 
 void soft_cm_expire(struct soft_timer *timer)

@@ -63,7 +63,7 @@ uint32_t soft_mr_table_take(struct soft_mr_table *table, struct soft_mr_slot **s
 
 void soft_mr_table_free(struct soft_mr_table *table, uint32_t index)
 {
-	atomic_store_explicit(&slot_of(table, index)->pd, NULL, memory_order_relaxed);
+	atomic_store_explicit(&slot_of(table, index)->pd, NULL, memory_order_release);
 	table->free[(table->free_head + table->free_count++) % SOFT_MR_MAX] = index;
 }
 

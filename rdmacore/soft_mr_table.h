@@ -87,7 +87,7 @@ static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct 
 		return NULL;
 	slot = &leaf[index % SOFT_MR_LEAF];
 	if (!key || atomic_load_explicit(&slot->key, memory_order_acquire) != key ||
-	    atomic_load_explicit(&slot->pd, memory_order_relaxed) != pd)
+	    atomic_load_explicit(&slot->pd, memory_order_acquire) != pd)
 		return NULL;
 	if ((atomic_load_explicit(&slot->access, memory_order_acquire) & access) != access)
 		return NULL;

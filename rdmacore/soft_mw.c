@@ -42,8 +42,8 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (mw->index) {
 		mw->ibv.rkey = mw->index << 8 | ++table->tag;
 		slot->region = 0;
-		atomic_store_explicit(&slot->access, 0, memory_order_relaxed);
-		atomic_store_explicit(&slot->pd, soft_pd_domain(pd), memory_order_relaxed);
+		atomic_store_explicit(&slot->access, 0, memory_order_release);
+		atomic_store_explicit(&slot->pd, soft_pd_domain(pd), memory_order_release);
 	}
 	pthread_mutex_unlock(&table->lock);
 	if (!mw->index) {

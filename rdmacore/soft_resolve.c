@@ -18,7 +18,11 @@
 #include "soft_refusal.h"
 #include "soft_sync.h"
 
-#define MAX_BACKLOG 1024 /* net.rdma_ucm.max_backlog */
+/*
+ * net.rdma_ucm.max_backlog: 1024 unless the administrator has memory for more.  Beyond it requests are dropped
+ * without a word, and thousands of peers who connect at once would each wait for seconds.
+ */
+#define MAX_BACKLOG (1 << 16)
 
 /*
  * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0, EINVAL for IP over

@@ -4,6 +4,7 @@
 #   tools/setup.sh build   what `make` needs to compile
 #   tools/setup.sh test    what tests need as well, and skip without
 #   tools/setup.sh vm      what `make rxe-shell` and `make test-rxe` need as well
+#   tools/setup.sh arm64   what building the core for arm64 and running its tests needs as well
 #   tools/setup.sh siw     what building siw for that VM needs as well
 #   tools/setup.sh lists   fetch apt's package lists anew
 #
@@ -63,6 +64,12 @@ needs_vm() {
 		need xz-utils "unpacks kernel modules" has_program xz
 		need zstd "unpacks kernel modules" has_program zstd
 	fi
+}
+
+needs_arm64() {
+	need gcc-aarch64-linux-gnu "the C compiler for arm64" has_program aarch64-linux-gnu-gcc
+	need libc6-dev-arm64-cross "the C library for it" test -e /usr/aarch64-linux-gnu/include/stdio.h
+	need qemu-user "runs arm64's programs" has_program qemu-aarch64
 }
 
 needs_siw() {
@@ -151,6 +158,10 @@ test)
 vm)
 	check=needs_vm
 	what="to run a virtual machine with an RDMA kernel"
+	;;
+arm64)
+	check=needs_arm64
+	what="to run the core's tests on arm64"
 	;;
 siw)
 	check=needs_siw

@@ -311,6 +311,43 @@ static void test_backlog_retry(struct core_provider *provider)
 	finish(&setup);
 }
 
+/* As many as come at once are kept, where the user sets no limit: nobody has to come again. */
+static void test_crowd(struct core_provider *provider)
+{
+	enum { CLIENTS = 3000 };
+	struct rdma_event_channel *passive = create_channel(provider), *active = create_channel(provider);
+	struct sockaddr_storage address = local_address(PORT);
+	struct rdma_cm_id **clients = calloc(CLIENTS, sizeof(*clients)), *listener;
+
+	CHECK(clients);
+	CHECK(!provider->rdma_create_id(passive, &listener, NULL, RDMA_PS_TCP));
+	CHECK(!provider->rdma_bind_addr(listener, (struct sockaddr *)&address));
+	CHECK(!provider->rdma_listen(listener, 0));
+	for (uint32_t client = 0; client < CLIENTS; client++) {
+		struct rdma_conn_param param = usual_param();
+
+		param.qp_num = client + 1;
+		clients[client] = resolved_client(provider, active, PORT);
+		CHECK(!provider->rdma_connect(clients[client], &param));
+	}
+	for (uint32_t client = 0; client < CLIENTS; client++) {
+		struct rdma_cm_event *event;
+		struct rdma_cm_id *child;
+
+		event = expect_event(provider, passive, RDMA_CM_EVENT_CONNECT_REQUEST);
+		child = event->id;
+		CHECK(event->param.conn.qp_num == client + 1);
+		CHECK(!provider->rdma_ack_cm_event(event));
+		CHECK(!provider->rdma_destroy_id(child));
+		expect_and_acknowledge(provider, active, RDMA_CM_EVENT_REJECTED);
+		CHECK(!provider->rdma_destroy_id(clients[client]));
+	}
+	CHECK(!provider->rdma_destroy_id(listener));
+	provider->rdma_destroy_event_channel(passive);
+	provider->rdma_destroy_event_channel(active);
+	free(clients);
+}
+
 static void test_refused_rules(struct core_provider *provider)
 {
 	struct core_fault fault = {.from = loopback(), .to = loopback(), .traffic = CORE_FAULT_DATA,
@@ -343,6 +380,7 @@ int main(void)
 	test_leaving_with_losses(provider);
 	test_questions(provider);
 	test_backlog_retry(provider);
+	test_crowd(provider);
 	test_refused_rules(provider);
 	close_provider(provider);
 	return 0;

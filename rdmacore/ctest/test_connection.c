@@ -2,6 +2,8 @@
 #include <arpa/inet.h>
 #include <poll.h>
 
+#include "../soft_clock.h"
+#include "../soft_id.h"
 #include "check.h"
 #include "cm.h"
 
@@ -100,6 +102,39 @@ static void test_listener_goes_with_unread_requests(struct core_provider *provid
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 28);
 	expect_silence(setup.passive);
 	CHECK(!provider->rdma_destroy_id(second));
+	finish(&setup);
+}
+
+/* Requests that were dropped together do not come again together; on the virtual clock to the millisecond. */
+static void test_retries_spread(struct core_provider *provider)
+{
+	enum { CLIENTS = 32 };
+	const uint64_t wait = 6144 * SOFT_MILLISECOND;
+	struct setup setup = connecting(provider, PORT); /* its backlog is full */
+	struct rdma_cm_id *clients[CLIENTS];
+	struct soft_clock clock;
+	uint64_t began, last = 0;
+	bool in_order = true;
+
+	soft_clock_wall(&clock);
+	began = clock.now(&clock);
+	for (int client = 0; client < CLIENTS; client++) {
+		struct rdma_conn_param param = usual_param();
+		uint64_t deadline;
+
+		clients[client] = resolved_client(provider, setup.active, PORT);
+		CHECK(!provider->rdma_connect(clients[client], &param));
+		if (!client) /* it is the second that a backlog of two holds */
+			continue;
+		deadline = soft_id(clients[client])->timer.deadline;
+		CHECK(deadline >= began + wait && deadline <= clock.now(&clock) + wait + wait / 16);
+		in_order &= deadline >= last;
+		last = deadline;
+	}
+	CHECK(!in_order);
+	for (int client = 0; client < CLIENTS; client++)
+		CHECK(!provider->rdma_destroy_id(clients[client]));
+	take_request(&setup);
 	finish(&setup);
 }
 
@@ -221,8 +256,10 @@ int main(void)
 	test_destroy_in_every_state(provider);
 	test_listener_goes_with_unread_requests(provider);
 	/* When a kernel sees a request, and so whether the backlog was full then, nobody can know. */
-	if (is_soft(provider))
+	if (is_soft(provider)) {
 		test_backlog(provider);
+		test_retries_spread(provider);
+	}
 	test_limits(provider);
 	test_foreign_domain(provider);
 	if (is_soft(provider)) /* it names loopback addresses */
