@@ -36,6 +36,11 @@ func badInputs() map[string]struct{ text, words string } {
 		fmt.Fprintf(&loops, "%s- for_each: {v%d: %s}\n%s  do:\n", indent, i, ten, indent)
 	}
 	last := strings.Repeat("  ", 9) + "- {log: hi}\n"
+	var roles, strangers strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&roles, "  role%d: {}\n", i)
+		fmt.Fprintf(&strangers, "  - {role: stranger%d, log: a}\n", i)
+	}
 	return map[string]struct{ text, words string }{
 		"aliases":         {aliases.String(), "the file expands to more than 500000 values"},
 		"100 MB":          {begin + strings.Repeat("# more\n", 100<<20/7), "bad.yaml:1:1: error[E0005]: the file has more than 2 MiB"},
@@ -58,6 +63,11 @@ func badInputs() map[string]struct{ text, words string } {
 		"many errors":     {begin + "steps:\n" + strings.Repeat("  - {lgo: hi}\n", 20_000), "mend these first"},
 		"one key":         {begin + strings.Repeat("a: 1\n", 200_000), `"a" stands in this mapping already, in line 2`},
 		"unclosed list":   {begin + "steps: [" + strings.Repeat("{log: b}, ", 200_000), "bad.yaml:2:8: error[E0001]: this [ is never closed"},
+		"entries, a line": {begin + "steps: [" + strings.Repeat("{log: \"$(1)\"}, ", 50_000) + "{lgo: a}]\n", "error[E0108]"},
+		"errors, a line":  {begin + "steps: [" + strings.Repeat("{lgo: é}, ", 100_000) + "]\n", "at least 200 errors in 1 file"},
+		"quotes, a line":  {begin + "steps: [" + strings.Repeat("\"a\" ", 100_000) + "]\n", "error[E0001]"},
+		"strange roles":   {begin + "roles:\n" + roles.String() + "steps:\n" + strangers.String(), "at least 200 errors in 1 file"},
+		"far expressions": {begin + "steps:\n  - log: \"" + strings.Repeat("\\t", 900_000) + strings.Repeat("$(1)", 900) + "$(nope)\"\n", "bad.yaml:3:1803613: error[E0303]"},
 		"no UTF-8":        {begin + "name: \xff\xfe\n", "bad.yaml:2:7: error[E0004]: byte 0xff is not UTF-8"},
 		"NUL bytes":       {strings.Repeat("\x00", 1000), "bad.yaml:1:1: error[E0004]: a control character (0x00)"},
 		"NUL byte":        {begin + "name: a\x00b\n", "bad.yaml:2:8: error[E0004]"},

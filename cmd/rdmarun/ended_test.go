@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,6 +131,51 @@ func TestSecondSignalLeavesAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSignalEndsTheCheck has a file that does not come: what is being read or checked does not hold up a signal.
+func TestSignalEndsTheCheck(t *testing.T) {
+	for name, args := range map[string][]string{"run": {"run"}, "validate": {"validate"}, "validate json": {"validate", "--format=json"}, "list": {"list"}} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			pipe := filepath.Join(folder, "silent.yaml")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Close()
+			p := start(t, hangsInFinally, append(args, pipe)...)
+			p.untilOpen(t, pipe)
+			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			status := p.end(t)
+			if status.ExitStatus() != int(exitTerminated) || strings.Contains(p.stderr.String(), "nothing came through") {
+				t.Errorf("it ended with %v\n%s", status.ExitStatus(), p.stderr.String())
+			}
+		})
+	}
+}
+
+// untilOpen waits until the process has opened a file.
+func (p *process) untilOpen(t *testing.T, path string) {
+	t.Helper()
+	descriptors := fmt.Sprintf("/proc/%d/fd", p.Process.Pid)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		entries, err := os.ReadDir(descriptors)
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			if target, err := os.Readlink(filepath.Join(descriptors, entry.Name())); err == nil && target == path {
+				return
+			}
+		}
+	}
+	t.Fatalf("%s is not opened; stderr: %s", path, p.stderr.String())
 }
 
 // busy writes records as fast as it can.

@@ -43,7 +43,7 @@ func newListCommand(a *app) *cobra.Command {
 		Short:   "List cases, their tags and what they need",
 		Long:    listLong,
 		Example: listExample,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			chosen, err := selection.selection(a)
 			if err != nil {
 				return err
@@ -51,7 +51,7 @@ func newListCommand(a *app) *cobra.Command {
 			if providerName, err = a.resolveProvider(providerName); err != nil {
 				return err
 			}
-			checked, err := a.checkScenarios(args, &params, color.style(a, a.stderr))
+			checked, err := a.checkScenarios(command.Context(), args, &params, color.style(a, a.stderr))
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -32,8 +33,8 @@ func newPackCommand(a *app) *cobra.Command {
 		Short:   "Put scenarios and what they need into one file",
 		Long:    packLong,
 		Example: "  rdmarun pack scenarios -O suite.rdmarun\n  rdmarun run suite.rdmarun -t smoke",
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.pack(args, output)
+		RunE: func(command *cobra.Command, args []string) error {
+			return a.pack(command.Context(), args, output)
 		},
 		ValidArgsFunction: completeScenarios,
 	}
@@ -41,11 +42,11 @@ func newPackCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) pack(args []string, output string) error {
+func (a *app) pack(ctx context.Context, args []string, output string) error {
 	if filepath.Ext(output) != packExtension {
 		return withHint(usageError("-O %q: the name of a pack ends in %s", output, packExtension), "for example: -O suite"+packExtension)
 	}
-	checked, err := a.checkScenarios(args, &paramFlags{}, newColorFlag().style(a, a.stderr))
+	checked, err := a.checkScenarios(ctx, args, &paramFlags{}, newColorFlag().style(a, a.stderr))
 	if err != nil {
 		return err
 	}

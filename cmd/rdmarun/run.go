@@ -58,7 +58,7 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 	if err != nil {
 		return err
 	}
-	checked, err := a.checkScenarios(args, &flags.params, flags.color.style(a, a.stderr))
+	checked, err := a.checkScenarios(ctx, args, &flags.params, flags.color.style(a, a.stderr))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,7 +34,7 @@ func completeScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellC
 }
 
 // checkScenarios checks what a command line names and shows what is wrong with it.
-func (a *app) checkScenarios(args []string, flags *paramFlags, style report.Style) (*scenario.Checked, error) {
+func (a *app) checkScenarios(ctx context.Context, args []string, flags *paramFlags, style report.Style) (*scenario.Checked, error) {
 	params, err := flags.read(a)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,10 @@ func (a *app) checkScenarios(args []string, flags *paramFlags, style report.Styl
 	if err != nil {
 		return nil, err
 	}
-	checked := scenario.CheckIn(locate, paths, params)
+	checked, err := scenario.CheckIn(ctx, locate, paths, params)
+	if err != nil {
+		return nil, err
+	}
 	return checked, a.reportChecked(checked, style)
 }
 
@@ -56,7 +60,8 @@ func (a *app) reportChecked(checked *scenario.Checked, style report.Style) error
 		if err := checked.Errors.Render(a.stderr, style.Painter()); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stderr, "\n%s in %s\n", count(n, "error"), count(checked.Files, "file"))
+		most := map[bool]string{true: "at least "}[checked.Errors.Cut()]
+		fmt.Fprintf(a.stderr, "\n%s%s in %s\n", most, count(n, "error"), count(checked.Files, "file"))
 		return reported(exitInvalid)
 	}
 	if err := a.paramErrors(checked.ParamErrors); err != nil {

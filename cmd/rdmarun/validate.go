@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -29,8 +30,8 @@ func newValidateCommand(a *app) *cobra.Command {
 		Long:  validateLong,
 		Example: "  rdmarun validate scenarios\n  rdmarun validate my.yaml -p size=4KiB --plan\n" +
 			"  rdmarun validate --format json | jq '.errors[].message'",
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.validate(args, &params, color, format.value, withPlan)
+		RunE: func(command *cobra.Command, args []string) error {
+			return a.validate(command.Context(), args, &params, color, format.value, withPlan)
 		},
 		ValidArgsFunction: completeScenarios,
 	}
@@ -41,11 +42,11 @@ func newValidateCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) validate(args []string, params *paramFlags, color *choiceFlag, format string, withPlan bool) error {
+func (a *app) validate(ctx context.Context, args []string, params *paramFlags, color *choiceFlag, format string, withPlan bool) error {
 	if format != "text" {
-		return a.validateForMachines(args, params, format, withPlan)
+		return a.validateForMachines(ctx, args, params, format, withPlan)
 	}
-	checked, err := a.checkScenarios(args, params, color.style(a, a.stderr))
+	checked, err := a.checkScenarios(ctx, args, params, color.style(a, a.stderr))
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (a *app) validate(args []string, params *paramFlags, color *choiceFlag, for
 }
 
 // validateForMachines prints everything, also what is wrong, on standard output.
-func (a *app) validateForMachines(args []string, flags *paramFlags, format string, withPlan bool) error {
+func (a *app) validateForMachines(ctx context.Context, args []string, flags *paramFlags, format string, withPlan bool) error {
 	params, err := flags.read(a)
 	if err != nil {
 		return err
@@ -80,7 +81,10 @@ func (a *app) validateForMachines(args []string, flags *paramFlags, format strin
 	if err != nil {
 		return err
 	}
-	checked := scenario.CheckIn(locate, paths, params)
+	checked, err := scenario.CheckIn(ctx, locate, paths, params)
+	if err != nil {
+		return err
+	}
 	if err := a.paramErrors(checked.ParamErrors); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"maps"
 	"runtime"
 	"sync"
@@ -65,17 +66,34 @@ func (p Params) of(files []*shape.File) map[string]string {
 
 // Check reads and checks files, and the scenarios in directories, with the given values of parameters.  It
 // touches no device and opens no socket.
-func Check(paths []string, given Params) *Checked { return CheckIn(inPlace, paths, given) }
+func Check(paths []string, given Params) *Checked {
+	return check(context.Background(), inPlace, paths, given)
+}
 
-// CheckIn is Check for paths whose files are elsewhere.
-func CheckIn(locate Locate, paths []string, given Params) *Checked {
+// CheckIn is Check for paths whose files are elsewhere, until ctx ends: then its error is the cause, and the files
+// that are being checked are left behind, to come to their own end.
+func CheckIn(ctx context.Context, locate Locate, paths []string, given Params) (*Checked, error) {
+	done := make(chan *Checked, 1)
+	go func() { done <- check(ctx, locate, paths, given) }()
+	select {
+	case checked := <-done:
+		return checked, context.Cause(ctx) // with which files are left out
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// maxErrors is how many errors of a file are looked for.
+const maxErrors = 200
+
+func check(ctx context.Context, locate Locate, paths []string, given Params) *Checked {
 	checked := &Checked{Errors: &diag.List{}}
 	table := verb.NewTable()
 	found := collect(locate, paths, checked.Errors)
 	checked.Files = len(found)
 	var files []*shape.File
 	var inputs []input
-	for i, file := range eachFile(found, checked.Errors, func(in input, errors *diag.List) *shape.File { return parse(locate, in.path, table, errors) }) {
+	for i, file := range eachFile(ctx, found, checked.Errors, func(in input, errors *diag.List) *shape.File { return parse(locate, in.path, table, errors) }) {
 		if file != nil {
 			files, inputs = append(files, file), append(inputs, found[i])
 		}
@@ -87,10 +105,13 @@ func CheckIn(locate Locate, paths []string, given Params) *Checked {
 	if len(checked.ParamErrors) > 0 {
 		return checked
 	}
-	programs := eachFile(files, checked.Errors, func(file *shape.File, errors *diag.List) *plan.Program {
+	programs := eachFile(ctx, files, checked.Errors, func(file *shape.File, errors *diag.List) *plan.Program {
 		return plan.Compile(file, plan.Options{Params: params, InspectModule: inspectModule, Locate: locate}, errors)
 	})
 	for i, file := range files {
+		if programs[i] == nil {
+			continue // it was left within, as it has too many errors
+		}
 		checked.Scenarios = append(checked.Scenarios, Scenario{
 			Path: inputs[i].path, Program: programs[i], Library: file.IsLibrary(), Named: inputs[i].named, locate: locate,
 		})
@@ -100,14 +121,14 @@ func CheckIn(locate Locate, paths []string, given Params) *Checked {
 
 // eachFile does something for each file, on all processors, and returns the results in the files' order.  What is
 // wrong with them comes into errors in that order, too.
-func eachFile[F, R any](files []F, errors *diag.List, do func(F, *diag.List) R) []R {
+func eachFile[F, R any](ctx context.Context, files []F, errors *diag.List, do func(F, *diag.List) R) []R {
 	results, lists := make([]R, len(files)), make([]diag.List, len(files))
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(files)) {
 		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(files); i = int(next.Add(1)) - 1 {
-				results[i] = do(files[i], &lists[i])
+			for i := int(next.Add(1)) - 1; i < len(files) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				lists[i].Until(maxErrors, func() { results[i] = do(files[i], &lists[i]) })
 			}
 		})
 	}

@@ -41,6 +41,65 @@ func TestPosition(t *testing.T) {
 	}
 }
 
+// TestOffset holds each position of a file against its byte, in lines that are longer than marks are apart.
+func TestOffset(t *testing.T) {
+	text := "short\n" + strings.Repeat("aé€😀", 300) + "\n\n" + strings.Repeat("x", 700) + "é\r\nend"
+	source := diag.NewSource("f", []byte(text))
+	line, column := 1, 1
+	for offset, r := range text {
+		want := diag.Position{Line: line, Column: column}
+		if got := source.Position(offset); got != want {
+			t.Fatalf("byte %d is at %v, want %v", offset, got, want)
+		}
+		if r != '\n' && r != '\r' {
+			if got := source.Offset(want); got != offset {
+				t.Fatalf("%v is byte %d, want %d", want, got, offset)
+			}
+		}
+		if column++; r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	if source.Characters(2) != 1200 || source.Characters(3) != 0 || source.Characters(4) != 701 || source.Characters(9) != 0 {
+		t.Error("characters of lines")
+	}
+	for place, want := range map[diag.Position]string{
+		{Line: 1, Column: 3}: "ort", {Line: 2, Column: 1200}: "😀", {Line: 2, Column: 1201}: "", {Line: 2, Column: 9999}: "",
+		{Line: 3, Column: 1}: "", {Line: 4, Column: 701}: "é", {Line: 5, Column: 1}: "end", {Line: 9, Column: 1}: "",
+	} {
+		if got := source.Rest(place); got != want {
+			t.Errorf("behind %v stands %q, want %q", place, got, want)
+		}
+	}
+}
+
+// TestUntil leaves the work at its limit of errors; warnings do not count, and other panics pass.
+func TestUntil(t *testing.T) {
+	source := diag.NewSource("f", []byte(strings.Repeat("x\n", 100)))
+	var list diag.List
+	done := 0
+	list.Until(10, func() {
+		for done = range 50 {
+			list.Report(diag.RetryCountLarge, source.At(diag.Position{Line: done + 1, Column: 1}, 1), "w")
+			list.Report(diag.UnknownRole, source.At(diag.Position{Line: done + 1, Column: 1}, 1), "e")
+		}
+	})
+	if done != 10 || list.Len() != 10 || list.Warnings() != 11 || !list.Cut() {
+		t.Errorf("after %d: %d errors, %d warnings, cut %v", done, list.Len(), list.Warnings(), list.Cut())
+	}
+	var all diag.List
+	all.Join(&list)
+	if all.Len() != 10 || !all.Cut() {
+		t.Errorf("joined: %d, cut %v", all.Len(), all.Cut())
+	}
+	defer func() {
+		if cause := recover(); cause != "a bug" {
+			t.Errorf("recovered %v", cause)
+		}
+	}()
+	all.Until(10, func() { panic("a bug") })
+}
+
 func TestText(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for name, test := range map[string]struct {

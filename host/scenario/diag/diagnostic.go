@@ -22,9 +22,42 @@ func (d *Diagnostic) Error() string {
 // List collects diagnostics.  The same finding twice (a fragment that is used twice is checked
 // twice) counts once.  The zero List is ready; it is not for concurrent use.
 type List struct {
-	items []*Diagnostic
-	seen  map[identity]bool
+	items  []*Diagnostic
+	seen   map[identity]bool
+	places map[placed]bool
+	errors int
+	most   int // errors that Until has room for; 0 is any number
+	cut    bool
 }
+
+// placed is what is wrong at a place, in whatever words.
+type placed struct {
+	code Code
+	span Span
+}
+
+// full is how Add leaves work whose list is full.
+type full struct{ list *List }
+
+// Until works until the work is done, or has found that many errors: then it is left where it is.  Each error has
+// to be looked for among many names and says what was meant, so a file of nothing but errors would take for ever,
+// and the first hundreds tell its story.
+func (l *List) Until(most int, work func()) {
+	l.most = most
+	defer func() {
+		l.most = 0
+		if cause := recover(); cause != nil {
+			if stop, ok := cause.(full); !ok || stop.list != l {
+				panic(cause)
+			}
+			l.cut = true
+		}
+	}()
+	work()
+}
+
+// Cut tells that there may be more errors than the list has.
+func (l *List) Cut() bool { return l.cut }
 
 type identity struct {
 	code     Code
@@ -40,9 +73,15 @@ func (l *List) Add(d *Diagnostic) {
 		return
 	}
 	if l.seen == nil {
-		l.seen = make(map[identity]bool)
+		l.seen, l.places = make(map[identity]bool), make(map[placed]bool)
 	}
-	l.seen[id] = true
+	if !d.Code.IsWarning() {
+		if l.most > 0 && l.errors >= l.most {
+			panic(full{l})
+		}
+		l.errors++
+	}
+	l.seen[id], l.places[placed{d.Code, d.Span}] = true, true
 	l.items = append(l.items, d)
 }
 
@@ -51,6 +90,7 @@ func (l *List) Join(other *List) {
 	for _, d := range other.items {
 		l.Add(d)
 	}
+	l.cut = l.cut || other.cut
 }
 
 // Report adds a diagnostic without a hint and returns it, so that a caller can add one.
@@ -62,12 +102,9 @@ func (l *List) Report(code Code, span Span, format string, args ...any) *Diagnos
 
 // AddNew adds a diagnostic unless there is one of its code at its place.
 func (l *List) AddNew(d *Diagnostic) {
-	for _, known := range l.items {
-		if known.Code == d.Code && known.Span == d.Span {
-			return
-		}
+	if !l.places[placed{d.Code, d.Span}] {
+		l.Add(d)
 	}
-	l.Add(d)
 }
 
 // WithHint sets the hint.  An empty one leaves the diagnostic as it is.
@@ -79,18 +116,10 @@ func (d *Diagnostic) WithHint(format string, args ...any) *Diagnostic {
 }
 
 // Len is the number of errors; warnings keep nothing from running.
-func (l *List) Len() int { return len(l.items) - l.Warnings() }
+func (l *List) Len() int { return l.errors }
 
 // Warnings is the number of warnings.
-func (l *List) Warnings() int {
-	count := 0
-	for _, d := range l.items {
-		if d.Code.IsWarning() {
-			count++
-		}
-	}
-	return count
-}
+func (l *List) Warnings() int { return len(l.items) - l.errors }
 
 // Sorted returns the diagnostics in the order of the files' names and positions.
 func (l *List) Sorted() []*Diagnostic {

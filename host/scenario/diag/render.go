@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 )
 
 // Limit is how many diagnostics are shown at once; more than that are the consequence of a few.
@@ -55,47 +55,48 @@ func (s Span) Excerpt(paint Painter) []string {
 	if s.Source == nil || s.Line < 1 || s.Line > s.Source.Lines() || len(s.Source.Text) == 0 {
 		return nil
 	}
-	text, column, width := crop(printable(s.Source.Line(s.Line)), s.Column-1, max(s.Width, 1))
+	text, column, width := s.crop()
 	number := apply(paint.Gutter, fmt.Sprintf("%5d |", s.Line))
 	blank := apply(paint.Gutter, "      |")
 	mark := strings.Repeat(" ", column) + apply(paint.Caret, "^"+strings.Repeat("~", width-1))
 	return []string{number + " " + text, blank + " " + mark}
 }
 
-// printable replaces what would move the cursor or is no text, one character for one, so that
-// columns stay columns.
-func printable(line string) []rune {
-	runes := make([]rune, 0, len(line))
-	for i, r := range line {
-		switch {
-		case r == '\t':
-			r = ' '
-		case r < ' ' || r == 0x7f:
-			r = '·'
-		case r == utf8.RuneError && line[i] >= utf8.RuneSelf:
-			r = '\uFFFD'
-		}
-		runes = append(runes, r)
-	}
-	return runes
-}
-
-// crop cuts a long line to the part around column, and the caret to the line.
-func crop(line []rune, column, width int) (string, int, int) {
-	column = min(max(column, 0), len(line))
-	from, to := 0, len(line)
+// crop is the part of the span's line around it, and where the caret stands below: its column and width.
+func (s Span) crop() (text string, column, width int) {
+	length := s.Source.Characters(s.Line)
+	column, width = min(max(s.Column-1, 0), length), max(s.Width, 1)
+	from, to := 0, length
 	if to > maxExcerpt {
 		from = max(0, min(column-maxExcerpt/3, to-maxExcerpt))
 		to = from + maxExcerpt
 	}
-	text := string(line[from:to])
+	width = max(1, min(width, to-column))
+	column -= from
+	dots := ""
 	if from > 0 {
-		text = "..." + string(line[from+3:to])
+		from, dots = from+len("..."), "..."
 	}
-	if to < len(line) {
+	begin := s.Source.Offset(Position{s.Line, from + 1})
+	text = dots + printable(s.Source.Text[begin:s.Source.Offset(Position{s.Line, to + 1})])
+	if to < length {
 		text += "..."
 	}
-	return text, column - from, max(1, min(width, to-column))
+	return text, column, width
+}
+
+// printable replaces what would move the cursor or is no text, one character for one, so that
+// columns stay columns.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r):
+			return '·'
+		}
+		return r
+	}, line)
 }
 
 func apply(paint func(string) string, text string) string {

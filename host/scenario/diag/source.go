@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"sort"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -14,7 +15,13 @@ type Source struct {
 
 	once   sync.Once
 	starts []int // offset of each line's first byte
+	// counts are the numbers of characters before every markedBytes-th byte: a column is found from the nearest
+	// of them, so that a file of one long line takes no longer than one of many short ones.
+	counts []int
 }
+
+// markedBytes is how far the marks of a source are apart.
+const markedBytes = 256
 
 // NewSource keeps a file's bytes.
 func NewSource(name string, text []byte) *Source {
@@ -53,15 +60,90 @@ func (s *Source) Position(offset int) Position {
 			high = middle
 		}
 	}
-	return Position{Line: low + 1, Column: utf8.RuneCountInString(s.Text[s.starts[low]:offset]) + 1}
+	return Position{Line: low + 1, Column: s.characters(offset) - s.characters(s.starts[low]) + 1}
+}
+
+// Offset turns a position into the offset of its byte; behind the end of the line it is that end.
+func (s *Source) Offset(p Position) int {
+	line := s.Line(p.Line)
+	if p.Line < 1 || p.Line > len(s.starts) {
+		return len(s.Text)
+	}
+	begin := s.starts[p.Line-1]
+	end := begin + len(line)
+	wanted := s.characters(begin) + max(p.Column, 1) - 1
+	mark := sort.Search(len(s.counts), func(i int) bool { return s.counts[i] > wanted }) - 1
+	offset, count := max(begin, mark*markedBytes), 0
+	if offset == begin {
+		count = s.characters(begin)
+	} else {
+		count = s.counts[mark]
+	}
+	for ; offset < end; offset++ {
+		if !utf8.RuneStart(s.Text[offset]) {
+			continue
+		}
+		if count == wanted {
+			return offset
+		}
+		count++
+	}
+	return end
+}
+
+// Rest is what stands in a line from a position on, without the line's end.
+func (s *Source) Rest(p Position) string {
+	line := s.Line(p.Line)
+	if line == "" {
+		return ""
+	}
+	return line[s.Offset(p)-s.starts[p.Line-1]:]
+}
+
+// Characters is the number of characters of a line.
+func (s *Source) Characters(n int) int {
+	line := s.Line(n)
+	if line == "" {
+		return 0
+	}
+	begin := s.starts[n-1]
+	return s.characters(begin+len(line)) - s.characters(begin)
+}
+
+// characters is the number of characters before a byte.
+func (s *Source) characters(offset int) int {
+	mark := offset / markedBytes
+	return s.counts[mark] + runeStarts(s.Text[mark*markedBytes:offset])
+}
+
+// runeStarts counts the characters that begin in a text, which need not begin with one.
+func runeStarts(text string) int {
+	count := 0
+	for i := range len(text) {
+		if utf8.RuneStart(text[i]) {
+			count++
+		}
+	}
+	return count
 }
 
 func (s *Source) index() {
 	s.starts = append(make([]int, 0, strings.Count(s.Text, "\n")+1), 0)
+	s.counts = make([]int, 0, len(s.Text)/markedBytes+1)
+	count := 0
 	for i := range len(s.Text) {
+		if i%markedBytes == 0 {
+			s.counts = append(s.counts, count)
+		}
+		if utf8.RuneStart(s.Text[i]) {
+			count++
+		}
 		if s.Text[i] == '\n' && i+1 < len(s.Text) {
 			s.starts = append(s.starts, i+1)
 		}
+	}
+	if len(s.Text)%markedBytes == 0 {
+		s.counts = append(s.counts, count)
 	}
 }
 

@@ -1,8 +1,18 @@
 package diag
 
+// Nobody means one of so many, or mistypes a word so long; a hostile file has both.
+const (
+	maxCandidates = 1000
+	maxWord       = 100 // bytes
+)
+
 // Suggest returns the candidate nearest to word, or "" when none is near enough to be what the
 // writer meant.
 func Suggest(word string, candidates []string) string {
+	if len(word) > maxWord {
+		return ""
+	}
+	candidates = candidates[:min(len(candidates), maxCandidates)]
 	best, bestDistance := "", len(word)/3+2
 	if len(word) < 4 {
 		bestDistance = 2 // of three letters, one may be wrong

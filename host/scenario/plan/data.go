@@ -42,7 +42,7 @@ func (c *compiler) data(name string, node *syntax.Node, at place) *Value {
 }
 
 func (c *compiler) dataExpression(argument *verb.Argument, node *syntax.Node, piece expression.Piece, at place) *Value {
-	raw, kind := c.compile(node, piece, at)
+	raw, kind := c.compile(node, piece, node.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
 	if raw == nil {
 		return nil
 	}

@@ -23,7 +23,7 @@ func (c *compiler) remote(argument *verb.Argument, node *syntax.Node, at place) 
 		if unterminated >= 0 || len(pieces) != 1 {
 			break
 		}
-		raw, kind := c.compile(node, pieces[0], at)
+		raw, kind := c.compile(node, pieces[0], node.Locate(pieces[0].Offset, pieces[0].Offset+len(pieces[0].Text)), at)
 		if raw == nil {
 			return nil
 		}

@@ -63,7 +63,7 @@ func (c *compiler) literal(argument *verb.Argument, node *syntax.Node) *Value {
 
 // expression compiles a scalar that is one $(...).
 func (c *compiler) expression(argument *verb.Argument, node *syntax.Node, piece expression.Piece, at place) *Value {
-	raw, kind := c.compile(node, piece, at)
+	raw, kind := c.compile(node, piece, node.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
 	if raw == nil {
 		return nil
 	}
@@ -117,18 +117,19 @@ func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces [
 		return nil
 	}
 	parts := make([]*Value, 0, len(pieces))
+	whole, places := node.Span(), node.Locator()
 	for _, piece := range pieces {
 		if !piece.Expression {
-			parts = append(parts, constant(piece.Text, node.Span()))
+			parts = append(parts, constant(piece.Text, whole))
 			continue
 		}
-		part, _ := c.compile(node, piece, at)
+		part, _ := c.compile(node, piece, places.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
 		if part == nil {
 			return nil
 		}
 		parts = append(parts, part)
 	}
-	value, err := combine(node.Span(), parts, func(values []any) (any, error) {
+	value, err := combine(whole, parts, func(values []any) (any, error) {
 		var text strings.Builder
 		for _, value := range values {
 			text.WriteString(textOf(value))
@@ -139,19 +140,18 @@ func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces [
 		return text.String(), nil
 	})
 	if err != nil {
-		c.reportValue(err, node.Span())
+		c.reportValue(err, whole)
 		return nil
 	}
 	return value
 }
 
-// compile compiles one expression and tells the kind of its result.
-func (c *compiler) compile(node *syntax.Node, piece expression.Piece, at place) (*Value, string) {
+// compile compiles one expression, which stands at span, and tells the kind of its result.
+func (c *compiler) compile(node *syntax.Node, piece expression.Piece, span diag.Span, at place) (*Value, string) {
 	if len(piece.Text) > maxExpression {
 		c.errors.Report(diag.ExpressionSyntax, node.Span(), "an expression of more than %d bytes", maxExpression)
 		return nil, ""
 	}
-	span := node.Locate(piece.Offset, piece.Offset+len(piece.Text))
 	if strings.TrimSpace(piece.Text) == "" {
 		c.errors.Report(diag.ExpressionSyntax, node.Locate(piece.Offset-2, piece.Offset+1), "an empty expression")
 		return nil, ""

@@ -59,8 +59,12 @@ func (s *bracketScanner) scanLine(line []rune) *diag.Diagnostic {
 	if s.quote == 0 && len(s.open) > 0 && s.beginsBlock(line[indent:], indent) {
 		return s.unclosed()
 	}
+	starts := true // startsToken of what stands before
 	for i := indent; i < len(line); i++ {
 		r := line[i]
+		if i > indent && line[i-1] != ' ' && line[i-1] != '\t' {
+			starts = strings.ContainsRune(tokenEnds, line[i-1])
+		}
 		if s.quote != 0 {
 			i += s.inQuote(line, i)
 			continue
@@ -68,9 +72,9 @@ func (s *bracketScanner) scanLine(line []rune) *diag.Diagnostic {
 		switch {
 		case r == '#' && (i == 0 || line[i-1] == ' '):
 			return nil
-		case (r == '"' || r == '\'') && startsToken(string(line[:i])):
+		case (r == '"' || r == '\'') && starts:
 			s.quote, s.quoteAt = r, diag.Position{Line: s.line, Column: i + 1}
-		case (r == '[' || r == '{') && (len(s.open) > 0 || startsToken(string(line[:i]))):
+		case (r == '[' || r == '{') && (len(s.open) > 0 || starts):
 			s.open = append(s.open, opening{r, diag.Position{Line: s.line, Column: i + 1}})
 		case (r == ']' || r == '}') && len(s.open) > 0:
 			if d := s.close(r, i); d != nil {
@@ -78,7 +82,7 @@ func (s *bracketScanner) scanLine(line []rune) *diag.Diagnostic {
 			}
 			s.closed = true
 			continue
-		case (r == ']' || r == '}') && (s.closed || startsToken(string(line[:i]))):
+		case (r == ']' || r == '}') && (s.closed || starts):
 			return at(s.source, s.line, i, 1, diag.Syntax, "a closing "+string(r)+" that nothing opened")
 		}
 		s.closed = s.closed && r == ' '

@@ -83,7 +83,7 @@ func badToken(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
 			WithHint("indent with two spaces")
 	}
 	for i, r := range text {
-		if !strings.ContainsRune("@`%", r) || !startsToken(text[:i]) {
+		if !strings.ContainsRune("@`%", r) || !startsToken(text[:i]) { // which looks back over blanks only
 			continue
 		}
 		return at(source, line, utf8.RuneCountInString(text[:i]), 1, diag.Syntax,
@@ -92,10 +92,13 @@ func badToken(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
 	return nil
 }
 
+// tokenEnds are the characters behind which a value begins.
+const tokenEnds = ":-[{,?"
+
 // startsToken tells whether what follows the text is the beginning of a value.
 func startsToken(before string) bool {
 	before = strings.TrimRight(before, " \t")
-	return before == "" || strings.ContainsAny(before[len(before)-1:], ":-[{,?")
+	return before == "" || strings.ContainsAny(before[len(before)-1:], tokenEnds)
 }
 
 func secondColon(source *diag.Source, line int, text, _ string) *diag.Diagnostic {

@@ -31,14 +31,7 @@ func (n *Node) rawWidth() int {
 	return 1
 }
 
-func (n *Node) restOfLine() string {
-	line := n.Source.Line(n.Position.Line)
-	for i := 1; i < n.Position.Column && line != ""; i++ {
-		_, size := utf8.DecodeRuneInString(line)
-		line = line[size:]
-	}
-	return line
-}
+func (n *Node) restOfLine() string { return n.Source.Rest(n.Position) }
 
 // escape returns how the next character of a quoted scalar is written and how many bytes of the
 // value it stands for.  An empty piece is the closing quote.
@@ -88,57 +81,76 @@ func escapedBytes(escape string) int {
 // message about an expression inside the scalar points.  Where folding has moved the text too far
 // from what stands in the file, it is the scalar's own span.
 func (n *Node) Locate(from, to int) diag.Span {
+	return n.Locator().Locate(from, to)
+}
+
+// Locator finds several places of one scalar, in their order: each look goes on where the last one ended, so that
+// all of them together read the scalar once.
+type Locator struct {
+	node *Node
+	// body is what is still to be read of a quoted scalar, column how many characters from its beginning that is,
+	// offset how many bytes of the value stand before.
+	body           string
+	column, offset int
+	whole          diag.Span // of the scalar, once it was asked for
+}
+
+// Locator begins with the scalar's first character.
+func (n *Node) Locator() *Locator {
+	l := &Locator{node: n}
+	if n.Style == SingleQuoted || n.Style == DoubleQuoted {
+		if rest := n.restOfLine(); rest != "" {
+			l.body, l.column = rest[1:], 1
+		}
+	}
+	return l
+}
+
+// Locate is Node.Locate; from is not less than the one before.
+func (l *Locator) Locate(from, to int) diag.Span {
+	n := l.node
 	from, to = min(max(from, 0), len(n.Value)), min(max(to, 0), len(n.Value))
 	width := max(1, utf8.RuneCountInString(n.Value[from:max(from, to)]))
 	switch n.Style {
 	case Plain:
 		if strings.HasPrefix(n.restOfLine(), n.Value) {
-			return n.shifted(utf8.RuneCountInString(n.Value[:from]), width)
+			return n.Source.At(n.Source.Position(n.Source.Offset(n.Position)+from), width)
 		}
 	case SingleQuoted, DoubleQuoted:
-		if start, end, ok := n.locateQuoted(from, to); ok {
-			return n.shifted(start, max(1, end-start))
+		if start, ok := l.seek(from); ok {
+			end := *l // what follows may begin before this ends
+			if last, ok := end.seek(to); ok {
+				return n.shifted(start, max(1, last-start))
+			}
 		}
 	case Literal:
 		if span, ok := n.locateLiteral(from, width); ok {
 			return span
 		}
 	}
-	return n.Span()
+	if l.whole.Source == nil {
+		l.whole = n.Span()
+	}
+	return l.whole
 }
 
 func (n *Node) shifted(by, width int) diag.Span {
 	return n.Source.At(diag.Position{Line: n.Position.Line, Column: n.Position.Column + by}, width)
 }
 
-// locateQuoted walks the written form and the value side by side; start and end are characters from
-// the opening quote.
-func (n *Node) locateQuoted(from, to int) (start, end int, ok bool) {
-	body := n.restOfLine()
-	if body == "" {
-		return 0, 0, false
-	}
-	body = body[1:]
-	column, offset := 1, 0
-	start = -1
-	for {
-		if offset >= from && start < 0 {
-			start = column
-		}
-		if offset >= to {
-			return start, column, true
-		}
-		if body == "" {
-			return 0, 0, false // the scalar goes on in the next line
-		}
-		piece, bytes := n.escape(body)
+// seek walks the written form and the value side by side to an offset of the value, and returns how many characters
+// that is from the opening quote; false for a place in a further line.
+func (l *Locator) seek(to int) (column int, ok bool) {
+	for l.column > 0 && l.offset < to && l.body != "" {
+		piece, bytes := l.node.escape(l.body)
 		if piece == "" {
-			return 0, 0, false
+			return 0, false
 		}
-		column += utf8.RuneCountInString(piece)
-		offset += bytes
-		body = body[len(piece):]
+		l.column += utf8.RuneCountInString(piece)
+		l.offset += bytes
+		l.body = l.body[len(piece):]
 	}
+	return l.column, l.column > 0 && l.offset >= to
 }
 
 // locateLiteral finds a place in a "|" block, whose lines stand below its position unchanged but for
@@ -149,12 +161,15 @@ func (n *Node) locateLiteral(from, width int) (diag.Span, bool) {
 	written := n.Source.Line(line)
 	inLine := before[strings.LastIndexByte(before, '\n')+1:]
 	text := firstLine(n.Value[from-len(inLine):])
-	indent := strings.Index(written, text)
-	if indent < 0 || strings.TrimLeft(written[:indent], " ") != "" {
+	indent := len(written) - len(strings.TrimLeft(written, " "))
+	if most := strings.TrimLeft(text, " "); len(most) < len(text) {
+		indent -= len(text) - len(most)
+	}
+	if indent < 0 || !strings.HasPrefix(written[indent:], text) {
 		return diag.Span{}, false
 	}
-	column := indent + utf8.RuneCountInString(inLine) + 1
-	return n.Source.At(diag.Position{Line: line, Column: column}, width), true
+	begin := n.Source.Offset(diag.Position{Line: line, Column: 1})
+	return n.Source.At(n.Source.Position(begin+indent+len(inLine)), width), true
 }
 
 func firstLine(s string) string {
