@@ -101,14 +101,34 @@ func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) 
 			return nil, formatError(name, err)
 		}
 	}
-	if m.engine, err = r.engine(ctx, looks); err != nil {
+	if err := r.compile(ctx, m, module, looks); err != nil {
 		return nil, err
-	}
-	if m.compiled, err = m.engine.CompileModule(ctx, module); err != nil {
-		return nil, formatError(name, err)
 	}
 	r.modules[key] = m
 	return m, nil
+}
+
+// compile compiles a module that was checked, with the cache; and without, should that fail: then the second error
+// is the module's, or the first was the cache's.
+func (r *Runtime) compile(ctx context.Context, m *Module, module []byte, looks bool) (err error) {
+	if m.engine, err = r.engine(ctx, engineKind{looks: looks}); err != nil {
+		return err
+	}
+	key := r.cache.key(module, looks)
+	r.cache.offer(key)
+	m.compiled, err = m.engine.CompileModule(ctx, module)
+	r.cache.keep(key)
+	if err == nil || r.cache.dir == "" {
+		return formatError(m.name, err)
+	}
+	withCache := err
+	if m.engine, err = r.engine(ctx, engineKind{looks: looks, uncached: true}); err != nil {
+		return err
+	}
+	if m.compiled, err = m.engine.CompileModule(ctx, module); err == nil {
+		r.cache.report(withCache)
+	}
+	return formatError(m.name, err)
 }
 
 // Check finds what Compile would refuse, without compiling: it only reads the module.
@@ -154,6 +174,9 @@ func check(name string, module []byte, exports hostExports) (wasm.Facts, error) 
 }
 
 func formatError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &FormatError{name, err,
 		"a guest is a WebAssembly core module (Go: GOOS=wasip1 GOARCH=wasm go build)"}
 }

@@ -15,6 +15,8 @@ type Config struct {
 	// CacheDir keeps compiled guests between runs; "" is DefaultCacheDir().  It holds machine code, so
 	// only who may write the program itself should be able to write it.
 	CacheDir string
+	// Warn is told, once, when the cache is of no use; nil is nobody.
+	Warn func(text string)
 	// Interrupt is how guests that do not end by themselves are ended.
 	Interrupt InterruptMode
 }

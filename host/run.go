@@ -93,7 +93,8 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 	switch {
 	case err == nil:
 		return Result{Outcome: Exited}
-	case errors.As(err, &exit) && exit.ExitCode() < sys.ExitCodeDeadlineExceeded:
+	case errors.As(err, &exit) && (exit.ExitCode() < sys.ExitCodeDeadlineExceeded || ctx.Err() == nil):
+		// The last numbers are those by which the host ends a guest, and may be the guest's own: main returned -1.
 		code := int(min(exit.ExitCode(), 255))
 		return Result{Outcome: Exited, ExitCode: code, Err: exitedError(code)}
 	case errors.Is(context.Cause(ctx), errTimeLimit):

@@ -19,34 +19,32 @@ import (
 // Runtime compiles and runs guests.  It may be used by any number of goroutines.
 type Runtime struct {
 	mode    InterruptMode
-	cache   wazero.CompilationCache
-	serials atomic.Uint32 // of guests
+	cache   *guestCache
+	plain   wazero.CompilationCache // in memory only
+	serials atomic.Uint32           // of guests
 
 	// mu is held while compiling: wazero's cache on disk must not be asked for one module by two
 	// goroutines (wazero #2547), and two processors are better spent on one compilation each anyway.
 	mu      sync.Mutex
-	engines map[bool]wazero.Runtime // by whether they look at contexts themselves
-	modules map[string]*Module      // by content
+	engines map[engineKind]wazero.Runtime
+	modules map[string]*Module // by content
 	exports hostExports
 }
 
 // New makes a runtime.  The caller closes it, after its last guest has ended.
 func New(ctx context.Context, config Config) (*Runtime, error) {
-	cache, err := openCache(config.CacheDir)
-	if err != nil {
-		return nil, err
-	}
 	r := &Runtime{
 		mode:    config.Interrupt,
-		cache:   cache,
-		engines: make(map[bool]wazero.Runtime),
+		cache:   openGuestCache(config.CacheDir, config.Warn),
+		plain:   wazero.NewCompilationCache(),
+		engines: make(map[engineKind]wazero.Runtime),
 		modules: make(map[string]*Module),
 	}
 	if r.mode == InterruptMetered && !compiles() {
 		// wazero's interpreter is preemptible as any Go code is, and looks at contexts for nearly nothing.
 		r.mode = InterruptContext
 	}
-	if _, err := r.engine(ctx, r.mode == InterruptContext); err != nil {
+	if _, err := r.engine(ctx, engineKind{looks: r.mode == InterruptContext}); err != nil {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
 	return r, nil
@@ -58,16 +56,23 @@ const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads
 // compiles tells whether wazero compiles here; elsewhere it interprets.
 func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" }
 
-// engine is the wazero runtime that looks at contexts itself, or the one that does not.  The caller holds
-// mu, or nobody else knows the runtime yet.
-func (r *Runtime) engine(ctx context.Context, looks bool) (wazero.Runtime, error) {
-	if engine, ok := r.engines[looks]; ok {
+// engineKind tells the wazero runtimes apart: those that look at contexts themselves, and those that keep nothing,
+// for when the cache fails.
+type engineKind struct{ looks, uncached bool }
+
+// engine is the wazero runtime of a kind.  The caller holds mu, or nobody else knows the runtime yet.
+func (r *Runtime) engine(ctx context.Context, kind engineKind) (wazero.Runtime, error) {
+	if engine, ok := r.engines[kind]; ok {
 		return engine, nil
 	}
-	config := wazero.NewRuntimeConfig().WithCompilationCache(r.cache).WithCloseOnContextDone(looks).
+	cache := r.cache.wazero
+	if kind.uncached {
+		cache = r.plain
+	}
+	config := wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(kind.looks).
 		WithCoreFeatures(coreFeatures)
 	engine := wazero.NewRuntimeWithConfig(ctx, config)
-	r.engines[looks] = engine
+	r.engines[kind] = engine
 	wasi, err := wasi_snapshot_preview1.NewBuilder(engine).Compile(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("prepare WASI: %w", err)
@@ -92,5 +97,6 @@ func (r *Runtime) Close(ctx context.Context) error {
 	}
 	clear(r.engines)
 	clear(r.modules)
-	return errors.Join(append(errs, r.cache.Close(ctx))...)
+	r.cache.close()
+	return errors.Join(append(errs, r.cache.wazero.Close(ctx), r.plain.Close(ctx))...)
 }

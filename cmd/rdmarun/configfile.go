@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -44,7 +45,12 @@ func (a *app) configPaths() []string {
 func (a *app) readConfiguration(known map[string]bool) *configuration {
 	c := &configuration{wrong: &diag.List{}}
 	for _, path := range a.configPaths() {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		switch _, err := os.Stat(path); {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+			continue
+		case err != nil && path != projectConfig:
+			// As in a container that runs under any user's number: whoever that is has set nothing there.
+			a.warn(fmt.Sprintf("the configuration cannot be looked for, and is left out: %v", err))
 			continue
 		}
 		settings, wrong := scenario.ReadSettings(path)

@@ -134,6 +134,9 @@ func codeOf(ctx context.Context, err error) exitCode {
 	return exitFailed
 }
 
+// warn tells the user what keeps nothing from running.
+func (a *app) warn(text string) { fmt.Fprintf(a.stderr, "rdmarun: warning: %s\n", text) }
+
 // printError writes err and its hints the way every command does.
 func printError(w io.Writer, err error) {
 	if shown := (reportedError{}); errors.As(err, &shown) {

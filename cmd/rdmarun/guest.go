@@ -74,7 +74,7 @@ func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
 	// A signal asks the guest to end, below; it does not take the ground from under it.
 	life := context.WithoutCancel(ctx)
-	runtime, err := host.New(life, host.Config{CacheDir: a.env[host.CacheVariable]})
+	runtime, err := host.New(life, host.Config{CacheDir: a.env[host.CacheVariable], Warn: a.warn})
 	if err != nil {
 		return withExit(exitEnvironment, err)
 	}

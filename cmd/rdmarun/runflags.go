@@ -90,7 +90,7 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	}
 	config := scenario.RunConfig{
 		ProviderName: f.provider, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
-		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[host.CacheVariable],
+		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[host.CacheVariable], Warn: a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
 	}
 	if config.Places, err = f.places.read(); err != nil {

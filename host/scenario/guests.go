@@ -17,17 +17,19 @@ import (
 // guestRuntime is the host's runtime, which all cases of a run share.  It is made when the first guest starts:
 // most scenarios have none.
 type guestRuntime struct {
-	cache   string
+	config  host.Config
 	once    sync.Once
 	runtime *host.Runtime
 	err     error
 }
 
-func newGuestRuntime(cache string) *guestRuntime { return &guestRuntime{cache: cache} }
+func newGuestRuntime(config RunConfig) *guestRuntime {
+	return &guestRuntime{config: host.Config{CacheDir: config.GuestCache, Warn: config.Warn}}
+}
 
 // get makes the runtime on first use.
 func (r *guestRuntime) get(ctx context.Context) (*host.Runtime, error) {
-	r.once.Do(func() { r.runtime, r.err = host.New(context.WithoutCancel(ctx), host.Config{CacheDir: r.cache}) })
+	r.once.Do(func() { r.runtime, r.err = host.New(context.WithoutCancel(ctx), r.config) })
 	return r.runtime, r.err
 }
 

@@ -53,6 +53,8 @@ type RunConfig struct {
 	BaselineName string
 	// GuestCache is the directory of compiled guests; empty for the user's own.
 	GuestCache string
+	// Warn is told what the user should know and no case has to do with; nil is nobody.
+	Warn func(text string)
 }
 
 // Run runs the selected cases of checked scenarios and returns the totals.  When ctx ends, the running cases
@@ -64,7 +66,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	if err != nil {
 		return record.Totals{}, err
 	}
-	guests := newGuestRuntime(config.GuestCache)
+	guests := newGuestRuntime(config)
 	j := &jobs{
 		config: config, stream: record.NewStream(config.Consumers...), guests: guests,
 		cases: cases, rounds: max(1, config.Repeat),
