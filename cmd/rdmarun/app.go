@@ -73,10 +73,11 @@ func (a *app) interruptible() (ctx context.Context, stop func()) {
 		go func() {
 			select {
 			case s := <-a.signals:
-				cancel(&interruptError{s})
+				// First of all: whoever sees the end of the context may rely on the second signal.
 				if a.releaseSignals != nil {
 					a.releaseSignals()
 				}
+				cancel(&interruptError{s})
 			case <-ctx.Done():
 			}
 		}()

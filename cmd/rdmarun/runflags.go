@@ -93,6 +93,9 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[host.CacheVariable], Warn: a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
 	}
+	if f.provider == softProvider && f.seed.value == nil {
+		config.Drawn = drawSeed()
+	}
 	if config.Places, err = f.places.read(); err != nil {
 		return config, err
 	}
@@ -187,9 +190,6 @@ func (f *runFlags) rerun() string {
 	}
 	if f.params.file != "" {
 		add("--params", f.params.file)
-	}
-	if f.seed.value != nil {
-		add("--seed", f.seed.String())
 	}
 	if f.timeScale != 1 {
 		add("--time-scale", strconv.FormatFloat(f.timeScale, 'g', -1, 64))

@@ -88,15 +88,18 @@ func (l *runLog) Record(r *record.Record) error {
 	}
 	switch r.Kind {
 	case record.RunStart:
-		log.Info("run starts", "provider", r.Run.Provider, "cases", r.Run.Cases)
+		log.Info("run starts", "provider", r.Run.On(), "cases", r.Run.Cases)
 	case record.CaseStart:
+		if r.Start.Seed != nil {
+			log = log.With("seed", *r.Start.Seed)
+		}
 		log.Info("case starts")
 		for _, role := range r.Start.Roles {
 			log.Debug("role", "role", role.Role, "device", role.Device, "address", role.Address)
 		}
 	case record.StepEnd:
 		log.Debug("step", "role", r.Step.Role, "action", r.Step.Action, "given", r.Step.Text, "outcome", r.Step.Outcome,
-			"ok", r.Step.OK, "line", r.Step.Line, "took", r.Step.Took)
+			"ok", r.Step.OK, "line", r.Step.Line, "took", r.Step.OnClock().Took)
 	case record.Output:
 		log.Info("output", "role", r.Line.Role, "text", r.Line.Text)
 	case record.Measured:

@@ -1,9 +1,18 @@
 package main
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 )
+
+// drawSeed is a seed that nobody knows before, and never 0.  It has the 53 bits of which every reader of JSON keeps all.
+func drawSeed() uint64 {
+	var drawn [8]byte
+	_, _ = rand.Read(drawn[:]) // never fails
+	return max(1, binary.LittleEndian.Uint64(drawn[:])>>11)
+}
 
 // seedFlag is --seed: a number of 64 bits, or nothing.
 type seedFlag struct{ value *uint64 }

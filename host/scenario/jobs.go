@@ -75,7 +75,7 @@ func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Re
 			earlier: j.config.Baseline[each.Case.ID], devices: j,
 		}
 		// Rounds and attempts draw other numbers, or a repeated case would repeat its luck.
-		j.one(ctx, each, j.seed(relay.number), relay)
+		j.one(ctx, each, j.seed(each, relay.number), relay)
 		if !relay.retry {
 			j.mu.Lock()
 			j.totals.Thresholds += relay.unmet
@@ -85,11 +85,16 @@ func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Re
 	}
 }
 
-func (j *jobs) seed(number int) *uint64 {
-	if j.config.Seed == nil {
+// seed is that of one attempt of a case; nil for the file's own, and where there is none.
+func (j *jobs) seed(each Selected, number int) *uint64 {
+	seed := j.config.Drawn
+	switch {
+	case j.config.Seed != nil:
+		seed = *j.config.Seed
+	case j.config.Drawn == 0, each.Scenario.Program.Soft.Seeded:
 		return nil
 	}
-	seed := *j.config.Seed + uint64(number)
+	seed += uint64(number)
 	return &seed
 }
 
@@ -97,7 +102,7 @@ func (j *jobs) seed(number int) *uint64 {
 func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, relay *relay) {
 	stream := j.stream.Branch(relay)
 	config := run.Config{
-		Stream: stream, Rerun: j.config.Rerun, Baseline: relay.earlier,
+		Stream: stream, Rerun: j.config.Rerun, Seed: seed, Baseline: relay.earlier,
 		TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
 	}
 	if missing := each.Scenario.Program.Missing; len(missing) > 0 {

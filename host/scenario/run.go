@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/run"
 	"rdmarun/rdmacore"
 )
 
@@ -14,8 +15,8 @@ import (
 type RunConfig struct {
 	// Provider is what all cases run on, one after another; nil: Open makes one for each case.
 	Provider *rdmacore.Provider
-	// Open makes the provider of one case, which is closed after it.  The seed is Seed for the first
-	// attempt of a case and a number of its own for each further one; nil when Seed is nil.
+	// Open makes the provider of one case, which is closed after it.  The seed is Seed, or what was drawn, for the
+	// first attempt of a case and a number of its own for each further one; nil when there is none, or the file's.
 	Open func(c Selected, seed *uint64) (*rdmacore.Provider, error)
 	// ProviderName is what records call it; empty: the name of Provider.
 	ProviderName string
@@ -32,8 +33,12 @@ type RunConfig struct {
 	// FailFast starts no further case after a failure.
 	FailFast bool
 	// Strict counts a case that is skipped as failed.
-	Strict    bool
-	Seed      *uint64
+	Strict bool
+	// Seed is what soft's random numbers are drawn from, whatever files say.
+	Seed *uint64
+	// Drawn takes its place where neither it nor a file says one, so that a failure can be repeated; 0: each provider
+	// draws its own, which nobody gets to know.
+	Drawn     uint64
 	Consumers []record.Consumer
 	// Rerun is the command that runs the same again, without files: "rdmarun run -P verbs".
 	Rerun string
@@ -98,6 +103,12 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 	description := &record.Run{Provider: name, Cases: len(cases) * rounds, UntilFail: config.UntilFail,
 		Rerun: config.Rerun, Seed: config.Seed, Environment: config.Environment,
 		Baseline: config.BaselineName}
+	if config.Seed == nil && config.Drawn != 0 {
+		description.Seed = &config.Drawn
+	}
+	if description.Seed != nil && description.Rerun != "" {
+		description.Rerun = run.WithSeed(description.Rerun, *description.Seed)
+	}
 	for _, each := range cases {
 		files := description.Files
 		if len(files) == 0 || files[len(files)-1] != each.Scenario.Path {

@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -177,6 +178,21 @@ func TestInterrupted(t *testing.T) {
 	if len(seen.lines) != 1 || seen.lines[0].Text != "finally" {
 		t.Errorf("`finally` did not run: %+v", seen.lines)
 	}
+	checkStopped(t, &seen.results[0])
+}
+
+// checkStopped wants that a case which was ended from outside says in which step, and what led to it.
+func checkStopped(t *testing.T, result *record.Result) {
+	t.Helper()
+	if len(result.Failures) != 1 {
+		t.Fatalf("%+v", result)
+	}
+	f := &result.Failures[0]
+	last := f.Timeline[len(f.Timeline)-1]
+	if f.Kind != "stopped" || f.What != result.Reason || f.Action != "wait_event" || f.Line != 8 || len(f.Excerpt) != 2 ||
+		len(f.Timeline) != 3 || last.Line != 8 || !strings.Contains(last.Text, "FAILED: "+result.Reason) {
+		t.Errorf("%+v", f)
+	}
 }
 
 func TestOutOfTime(t *testing.T) {
@@ -186,6 +202,104 @@ func TestOutOfTime(t *testing.T) {
 	if !totals.TimedOut || totals.Interrupted || seen.results[0].Status != record.TimedOut {
 		t.Errorf("%+v %+v", totals, seen.results)
 	}
+	checkStopped(t, &seen.results[0])
+}
+
+// virtualLab waits for a minute that takes no time, and then for what does not come.
+const virtualLab = `rdmarun: v1
+roles: {a: {}}
+steps:
+  - {sleep: 1m}
+  - {role: a, create_ep: {passive: true, port: 7512}, as: ep}
+  - {role: a, wait_event: {ep: ep, within: 3s}}
+`
+
+// TestVirtualTimes: steps and timelines have the times of the clock that the scenario speaks of, and the wall's beside.
+func TestVirtualTimes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lab.yaml")
+	if err := os.WriteFile(path, []byte(virtualLab), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	seen := &collector{}
+	config := scenario.RunConfig{Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{
+		seen, report.NewHuman(&text, report.HumanOptions{Steps: true}),
+	}}
+	if _, err := scenario.Run(t.Context(), load(t, nil, path), config); err != nil {
+		t.Fatal(err)
+	}
+	var times []record.StepTimes
+	for _, step := range seen.steps {
+		if step.Clock == nil || step.Took > 30*time.Second {
+			t.Fatalf("%+v", step)
+		}
+		times = append(times, step.OnClock())
+	}
+	if want := []record.StepTimes{{Took: time.Minute}, {At: time.Minute}, {At: time.Minute, Took: 3 * time.Second}}; !slices.Equal(times, want) {
+		t.Errorf("%v, want %v", times, want)
+	}
+	for _, want := range []string{"+1m0s  3.00 s  a        wait_event ep", "on the virtual clock)", "+60.000 000  a  wait_event ep"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+}
+
+// TestDrawnSeed: what soft's numbers were drawn from is in the text, the records and the command that repeats a failure.
+func TestDrawnSeed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lab.yaml")
+	fixed := filepath.Join(filepath.Dir(path), "fixed.yaml")
+	if err := errors.Join(os.WriteFile(path, []byte(virtualLab), 0o600), os.WriteFile(fixed, []byte(virtualLab+"provider: {soft: {seed: 7}}\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	var opened []uint64
+	seeds := &seedCollector{}
+	config := scenario.RunConfig{
+		ProviderName: "soft", Drawn: 1234, Repeat: 2, Rerun: "rdmarun run",
+		Consumers: []record.Consumer{seeds, report.NewHuman(&text, report.HumanOptions{})},
+		Open: func(c scenario.Selected, seed *uint64) (*rdmacore.Provider, error) {
+			if seed != nil {
+				opened = append(opened, *seed)
+			}
+			return scenario.OpenSoft(c, seed)
+		},
+	}
+	if _, err := scenario.Run(t.Context(), load(t, nil, path, fixed), config); err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint64{1234, 7, 1235, 7}; !slices.Equal(seeds.found, want) || !slices.Equal(opened, []uint64{1234, 1235}) {
+		t.Errorf("the records have %v, the provider was opened with %v; want %v", seeds.found, opened, want)
+	}
+	if seeds.run != 1234 || seeds.rerun != "rdmarun run --seed 1234" {
+		t.Errorf("the run has %d, %q", seeds.run, seeds.rerun)
+	}
+	for _, want := range []string{
+		"on provider soft, seed 1234\n", "rerun: rdmarun run --seed 1234 " + path, "rerun: rdmarun run --seed 1235 " + path, "rerun: rdmarun run " + fixed,
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+}
+
+// seedCollector keeps the seeds of a run and of its cases.
+type seedCollector struct {
+	run   uint64
+	rerun string
+	found []uint64
+}
+
+func (c *seedCollector) Wants(record.Kind) bool { return true }
+
+func (c *seedCollector) Record(r *record.Record) error {
+	switch {
+	case r.Run != nil:
+		c.run, c.rerun = *r.Run.Seed, r.Run.Rerun
+	case r.Start != nil:
+		c.found = append(c.found, *r.Start.Seed)
+	}
+	return nil
 }
 
 func TestSelection(t *testing.T) {

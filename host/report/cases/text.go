@@ -45,7 +45,7 @@ func StepText(file string, step *record.Step) string {
 	if step.File != "" {
 		file = step.File
 	}
-	return fmt.Sprintf("+%.6f  %-8s  %s  (%s:%d)\n", step.At.Seconds(), step.Role, text, file, step.Line)
+	return fmt.Sprintf("+%.6f  %-8s  %s  (%s:%d)\n", step.OnClock().At.Seconds(), step.Role, text, file, step.Line)
 }
 
 // Seconds prints a time as JUnit and TAP want it.

@@ -17,6 +17,8 @@ import (
 type timeline struct {
 	Lanes []lane
 	Rows  []ladderRow
+	// Virtual tells that the times are on a virtual clock.
+	Virtual bool
 }
 
 type lane struct {
@@ -62,7 +64,7 @@ func newTimeline(c *cases.Case) *timeline {
 	}
 	if n := c.Steps.Dropped(); n > 0 {
 		t.Rows = append(t.Rows, ladderRow{Gap: plural(n, "more step")})
-		end = last[0].At
+		end = last[0].OnClock().At
 	}
 	for i := range last {
 		t.step(c, &last[i], &end)
@@ -103,16 +105,18 @@ func (t *timeline) lane(role string) int {
 }
 
 func (t *timeline) step(c *cases.Case, step *record.Step, end *time.Duration) {
-	if idle := step.At - *end; idle > longGap {
+	t.Virtual = t.Virtual || step.Clock != nil
+	times := step.OnClock()
+	if idle := times.At - *end; idle > longGap {
 		t.Rows = append(t.Rows, ladderRow{Gap: duration(idle) + " later"})
 	}
-	*end = max(*end, step.At+step.Took)
+	*end = max(*end, times.At+times.Took)
 	file := c.File
 	if step.File != "" {
 		file = step.File
 	}
 	t.Rows = append(t.Rows, ladderRow{
-		Lane: t.lane(step.Role), Role: laneName(step.Role), At: clock(step.At), Bad: !step.OK, Took: duration(step.Took),
+		Lane: t.lane(step.Role), Role: laneName(step.Role), At: clock(times.At), Bad: !step.OK, Took: duration(times.Took),
 		Text: cut(step.Action + " " + step.Text), Sub: cut(step.Outcome), Place: fmt.Sprintf("%s:%d", file, step.Line),
 	})
 }

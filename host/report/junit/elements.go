@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
@@ -84,6 +85,9 @@ func (t *testcase) properties(c *cases.Case, known *cases.Tracker) {
 	t.property("status", string(c.Result.Status))
 	for _, name := range slices.Sorted(maps.Keys(c.Start.Params)) {
 		t.property("param."+name, c.Start.Params[name])
+	}
+	if seed := c.Start.Seed; seed != nil {
+		t.property("seed", strconv.FormatUint(*seed, 10))
 	}
 	for _, tag := range c.Start.Tags {
 		t.property("tag", tag)

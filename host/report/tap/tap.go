@@ -45,7 +45,7 @@ func (w *Writer) Record(r *record.Record) error {
 			w.planned = r.Run.Cases
 			w.plan(w.planned)
 		}
-		w.print("# provider %s\n", r.Run.Provider)
+		w.print("# provider %s\n", r.Run.On())
 	case record.RunEnd:
 		w.ended = true
 		w.endPlan()

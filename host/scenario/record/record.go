@@ -1,6 +1,7 @@
 package record
 
 import (
+	"strconv"
 	"time"
 )
 
@@ -56,15 +57,24 @@ type Run struct {
 	Provider string `json:"provider"`
 	Cases    int    `json:"cases"`
 	// UntilFail tells that the cases are run again until one fails: Cases is what one round has.
-	UntilFail bool     `json:"until_fail,omitempty"`
-	Rerun     string   `json:"rerun,omitempty"` // the command without its files
-	Seed      *uint64  `json:"seed,omitempty"`  // of soft's random numbers
-	Files     []string `json:"files"`
+	UntilFail bool   `json:"until_fail,omitempty"`
+	Rerun     string `json:"rerun,omitempty"` // the command without its files
+	// Seed is what soft's random numbers are drawn from, given or drawn itself, where a case has none of its own.
+	Seed  *uint64  `json:"seed,omitempty"`
+	Files []string `json:"files"`
 	// Baseline is the name of what the run is held against.
 	Baseline string `json:"baseline,omitempty"`
 	// Environment is what a comparison of two runs needs to know of where they ran: version, host, kernel,
 	// driver, seed... under names of one word.
 	Environment map[string]string `json:"environment,omitempty"`
+}
+
+// On is the provider, with the seed that makes its numbers what they are.
+func (r *Run) On() string {
+	if r.Seed == nil {
+		return r.Provider
+	}
+	return r.Provider + ", seed " + strconv.FormatUint(*r.Seed, 10)
 }
 
 // Start is the beginning of a case.
@@ -73,6 +83,8 @@ type Start struct {
 	Tags   []string          `json:"tags,omitempty"`
 	Params map[string]string `json:"params,omitempty"`
 	Roles  []RolePlace       `json:"roles,omitempty"`
+	// Seed is what soft's random numbers are drawn from in this attempt.
+	Seed *uint64 `json:"seed,omitempty"`
 }
 
 // RolePlace is where a role runs.
@@ -98,7 +110,9 @@ type Step struct {
 	// At is when it began, since the case did; it and Took are on the wall's clock.
 	At   time.Duration `json:"at_ns"`
 	Took time.Duration `json:"took_ns"`
-	OK   bool          `json:"ok"`
+	// Clock has both on the provider's clock, where that is a virtual one.
+	Clock *StepTimes `json:"clock,omitempty"`
+	OK    bool       `json:"ok"`
 	// Tags are those of the step and of the steps around it; a word has no value.
 	Tags map[string]string `json:"tags,omitempty"`
 	// XFail says why the step, or one around it, is known to fail.
@@ -107,6 +121,20 @@ type Step struct {
 	// expected or not.
 	Fields []Field `json:"fields,omitempty"`
 	Errno  string  `json:"errno,omitempty"`
+}
+
+// StepTimes are when a step began, since the case did, and how long it took.
+type StepTimes struct {
+	At   time.Duration `json:"at_ns"`
+	Took time.Duration `json:"took_ns"`
+}
+
+// OnClock are the times on the provider's clock, which is the wall's unless it is virtual.
+func (s *Step) OnClock() StepTimes {
+	if s.Clock != nil {
+		return *s.Clock
+	}
+	return StepTimes{s.At, s.Took}
 }
 
 // Field is one result of a call, as a scenario would write it.

@@ -81,11 +81,21 @@ type Failure struct {
 
 // Moment is one step in a timeline.
 type Moment struct {
-	At   time.Duration `json:"at_ns"` // since the case began
-	Role string        `json:"role"`
-	Text string        `json:"text"`
-	File string        `json:"file"`
-	Line int           `json:"line"`
+	At time.Duration `json:"at_ns"` // since the case began, on the wall's clock
+	// Clock is the same on the provider's clock, where that is a virtual one.
+	Clock *time.Duration `json:"clock_ns,omitempty"`
+	Role  string         `json:"role"`
+	Text  string         `json:"text"`
+	File  string         `json:"file"`
+	Line  int            `json:"line"`
+}
+
+// OnClock is when it began on the provider's clock.
+func (m *Moment) OnClock() time.Duration {
+	if m.Clock != nil {
+		return *m.Clock
+	}
+	return m.At
 }
 
 // Totals is the end of a run.

@@ -72,14 +72,18 @@ func timeline(b *strings.Builder, f *record.Failure, style Style) {
 	if len(f.Timeline) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "     %s\n", style.dim("timeline (the last steps of each role)"))
+	heading := "timeline (the last steps of each role)"
+	if f.Timeline[0].Clock != nil {
+		heading = "timeline (the last steps of each role, on the virtual clock)"
+	}
+	fmt.Fprintf(b, "     %s\n", style.dim(heading))
 	widest := 0
 	for _, moment := range f.Timeline {
 		widest = max(widest, len(moment.Role))
 	}
 	for _, moment := range f.Timeline {
 		at := fmt.Sprintf("%s:%d", filepath.Base(moment.File), moment.Line)
-		fmt.Fprintf(b, "        %s  %s  %s  %s\n", style.dim(seconds(moment.At)),
+		fmt.Fprintf(b, "        %s  %s  %s  %s\n", style.dim(seconds(moment.OnClock())),
 			style.role(fmt.Sprintf("%-*s", widest, moment.Role)), moment.Text, style.dim(at))
 	}
 }

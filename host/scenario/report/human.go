@@ -66,9 +66,8 @@ func (h *Human) Wants(kind record.Kind) bool {
 func (h *Human) Record(r *record.Record) error {
 	switch r.Kind {
 	case record.RunStart:
-
 		if !h.options.Quiet && r.Run.Cases > 0 {
-			h.print("%s\n\n", h.style.dim(fmt.Sprintf("%s on provider %s", plural(r.Run.Cases, "case"), r.Run.Provider)))
+			h.print("%s\n\n", h.style.dim(fmt.Sprintf("%s on provider %s", plural(r.Run.Cases, "case"), r.Run.On())))
 		}
 	case record.CaseStart:
 		h.begin(r)
@@ -158,8 +157,9 @@ func (h *Human) step(r *record.Record) {
 		text += h.style.dim(fmt.Sprintf("  (%s:%d)", file, s.Line))
 	}
 	h.below()
-	h.print("      %s %s  %-8s %s\n", h.style.dim(fmt.Sprintf("%9s", "+"+Duration(r.Elapsed))),
-		h.style.dim(fmt.Sprintf("%7s", Duration(s.Took))), h.style.role(s.Role), text)
+	times := s.OnClock()
+	h.print("      %s %s  %-8s %s\n", h.style.dim(fmt.Sprintf("%9s", "+"+Duration(times.At))),
+		h.style.dim(fmt.Sprintf("%7s", Duration(times.Took))), h.style.role(s.Role), text)
 }
 
 func (h *Human) line(r *record.Record) {

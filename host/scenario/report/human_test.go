@@ -33,7 +33,7 @@ func stream() []*record.Record {
 	return []*record.Record{
 		{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 3}},
 		{Kind: record.CaseStart, File: "a.yaml", Case: "a.yaml::one", Start: &record.Start{Name: "one"}},
-		{Kind: record.StepEnd, Elapsed: 1500 * time.Microsecond, Step: &record.Step{Role: "client", Action: "poll", Text: "send", Outcome: "wr_id 1 SEND", Took: 900, OK: true}},
+		{Kind: record.StepEnd, Elapsed: 1500 * time.Microsecond, Step: &record.Step{Role: "client", Action: "poll", Text: "send", Outcome: "wr_id 1 SEND", At: 1500 * time.Microsecond, Took: 900, OK: true}},
 		{Kind: record.Output, Line: &record.Line{Role: "server", Text: "hello"}},
 		{Kind: record.Output, Line: &record.Line{Text: "from the runner"}},
 		{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml::one", Result: &record.Result{

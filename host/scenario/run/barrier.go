@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
@@ -31,7 +30,7 @@ func (r *caseRun) barrier(ctx context.Context, step *plan.Step, action *plan.Bar
 	}
 	waiting, cancel := r.lab.Clock().WithTimeout(ctx, within)
 	defer cancel()
-	begin := time.Now()
+	begin := r.now()
 	err = r.lab.Barrier(waiting, gathering)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -39,7 +38,7 @@ func (r *caseRun) barrier(ctx context.Context, step *plan.Step, action *plan.Bar
 	m := moment{at: begin, step: step, text: fmt.Sprintf("barrier %s", name), err: err}
 	r.history.add(m)
 	if r.wantSteps {
-		r.writeStep(r.stepRecord(m, time.Since(begin)))
+		r.writeStep(r.stepRecord(m, r.since(begin)))
 	}
 	if err != nil {
 		return r.failed(step, "", "barrier", err)

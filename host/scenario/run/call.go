@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"maps"
-	"time"
 
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/verb"
@@ -31,9 +30,9 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 	if action.Verb.Measures {
 		r.measure(step, call)
 	}
-	begin := time.Now()
+	begin := r.now()
 	outcome, err := action.Verb.Run(ctx, call)
-	took, returned := time.Since(begin), err
+	took, returned := r.since(begin), err
 	switch {
 	case ctx.Err() != nil && err != nil:
 		err = context.Cause(ctx)

@@ -37,6 +37,8 @@ func (r *caseRun) fail(err error) {
 		f.What, f.Got = "a value cannot be computed", evaluation.Err.Error()
 	case errors.As(err, &timeout), errors.As(err, &limit), errors.As(err, &stuck):
 		f.What, f.Hint = err.Error(), "it was cut off in this step"
+	case r.result.Status == record.Interrupted, r.result.Status == record.TimedOut:
+		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, "it was cut off in this step"
 	case errors.As(err, &environment):
 		r.result.Status, r.result.Reason, f.Kind, f.What = record.Errored, err.Error(), "error", err.Error()
 	default:

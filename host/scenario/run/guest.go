@@ -27,7 +27,7 @@ func (r *caseRun) guest(ctx context.Context, step *plan.Step, action *plan.Guest
 	if err != nil {
 		return r.failed(step, name, text, err)
 	}
-	begin := time.Now()
+	begin := r.now()
 	result, err := r.operate(ctx, role.Guest(), action)
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx)
@@ -39,7 +39,7 @@ func (r *caseRun) guest(ctx context.Context, step *plan.Step, action *plan.Guest
 	}
 	r.history.add(m)
 	if r.wantSteps {
-		r.writeStep(r.stepRecord(m, time.Since(begin)))
+		r.writeStep(r.stepRecord(m, r.since(begin)))
 	}
 	if m.err != nil {
 		return r.failed(step, name, text, m.err)

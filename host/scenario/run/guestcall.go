@@ -40,7 +40,7 @@ func (r *caseRun) guestCall(ctx context.Context, step *plan.Step, action *plan.G
 			arguments[i] = uint64(uint32(arguments[i]))
 		}
 	}
-	m := moment{at: time.Now(), role: name, step: step, text: fmt.Sprintf("%s %s(%s)", operation, action.Function, strings.Join(words, ", "))}
+	m := moment{at: r.now(), role: name, step: step, text: fmt.Sprintf("%s %s(%s)", operation, action.Function, strings.Join(words, ", "))}
 	result, err := r.callGuest(ctx, role.Guest(), action, arguments, within)
 	if m.err = err; err == nil && result != nil {
 		m.outcome = func() string { return fmt.Sprint(*result) }
@@ -48,7 +48,7 @@ func (r *caseRun) guestCall(ctx context.Context, step *plan.Step, action *plan.G
 	}
 	r.history.add(m)
 	if r.wantSteps {
-		r.writeStep(r.stepRecord(m, time.Since(m.at)))
+		r.writeStep(r.stepRecord(m, r.since(m.at)))
 	}
 	if m.err != nil {
 		return r.failed(step, name, operation, m.err)

@@ -1,11 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
@@ -21,8 +21,8 @@ const rememberedOfAll = 40
 
 // history keeps the last steps of each role.  Words are made of them only when a failure wants them.
 type history struct {
-	begin time.Time
-	roles map[string]*ring
+	virtual bool // the provider's clock
+	roles   map[string]*ring
 }
 
 type ring struct {
@@ -33,7 +33,7 @@ type ring struct {
 
 // moment is one step that ran.
 type moment struct {
-	at      time.Time
+	at      instant // since the case began
 	role    string
 	step    *plan.Step
 	call    *verb.Call    // nil for what is no verb
@@ -66,7 +66,7 @@ func (h *history) moments() []record.Moment {
 			all = append(all, r.moments[:r.next]...)
 		}
 	}
-	slices.SortFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
+	slices.SortFunc(all, func(a, b moment) int { return cmp.Compare(a.at.wall, b.at.wall) })
 	all = all[max(0, len(all)-rememberedOfAll):]
 	list := make([]record.Moment, len(all))
 	for i, m := range all {
@@ -74,7 +74,10 @@ func (h *history) moments() []record.Moment {
 		if result := m.result(); result != "" {
 			text += "  -> " + result
 		}
-		list[i] = record.Moment{At: m.at.Sub(h.begin), Role: m.role, Text: text, File: m.step.Span.File(), Line: m.step.Span.Line}
+		list[i] = record.Moment{At: m.at.wall, Role: m.role, Text: text, File: m.step.Span.File(), Line: m.step.Span.Line}
+		if h.virtual {
+			list[i].Clock = &all[i].at.clock
+		}
 	}
 	return list
 }

@@ -17,11 +17,11 @@ type loops struct {
 // maxSamples bounds the memory of a long repeat; beyond it a fair selection stays.
 const maxSamples = 1 << 16
 
-// instant is a time on both clocks, which are one where the provider has the wall's.
+// instant is a time since the case began on both clocks, which are one where the provider has the wall's.
 type instant struct{ wall, clock time.Duration }
 
 func (r *caseRun) now() instant {
-	return instant{time.Since(r.begin), r.lab.Clock().Now()}
+	return instant{time.Since(r.begin), r.lab.Clock().Now() - r.clockBegin}
 }
 
 func (r *caseRun) since(begin instant) instant {

@@ -35,13 +35,14 @@ func (r *caseRun) leaked() bool {
 	return slices.ContainsFunc(r.result.Failures, func(f record.Failure) bool { return f.Kind == "leak" })
 }
 
-// stopped notes that the run was ended from outside.
-func (r *caseRun) stopped(ctx context.Context) {
+// stopped notes that the run was ended from outside, in a step that err is of.
+func (r *caseRun) stopped(ctx context.Context, err error) {
 	r.result.Status = record.Interrupted
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		r.result.Status = record.TimedOut
 	}
 	r.result.Reason = context.Cause(ctx).Error()
+	r.fail(err)
 }
 
 // environment notes a fault of the surroundings.

@@ -20,6 +20,8 @@ type Config struct {
 	Stream *record.Stream
 	// Rerun is the command that runs one case again, without file and case: "rdmarun run -p count=3".
 	Rerun string
+	// Seed is what the provider's random numbers are drawn from; nil for the file's own, and where there is none.
+	Seed *uint64
 	// Baseline is what an earlier run has found of the case; nil when there is none to hold it against.
 	Baseline *record.Earlier
 	// TimeScale stretches limits of the wall's time; 0 is 1.
@@ -115,7 +117,7 @@ func (r *caseRun) execute(ctx context.Context) {
 		r.leftovers()
 		r.thresholds(r.lab.Clock().Now() - begin)
 	case ctx.Err() != nil:
-		r.stopped(ctx)
+		r.stopped(ctx, err)
 	default:
 		r.fail(err)
 	}

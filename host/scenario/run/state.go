@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,10 +21,12 @@ type caseRun struct {
 	lab      *lab.Lab
 	env      expression.Env
 	begin    time.Time
-	result   record.Result
-	history  history
-	loops    loops
-	found    []measured
+	// clockBegin is when the case began on the provider's clock.
+	clockBegin time.Duration
+	result     record.Result
+	history    history
+	loops      loops
+	found      []measured
 	// path holds the names of the steps around the current one.
 	path []string
 	// uses are the steps that use the fragments around the current step, the outermost first.
@@ -76,7 +79,8 @@ func (r *caseRun) environmentNames() error {
 			return buffer.View(), nil
 		}
 	}
-	r.history.begin, r.history.roles = r.begin, make(map[string]*ring)
+	r.history.virtual, r.history.roles = r.lab.Clock().Virtual(), make(map[string]*ring)
+	r.clockBegin = r.lab.Clock().Now()
 	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
 	return nil
 }
@@ -130,7 +134,10 @@ func (r *caseRun) refresh(buffer *lab.Buffer) {
 }
 
 func (r *caseRun) writeStart() {
-	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string)}
+	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed}
+	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Provider.Name() == "soft" {
+		start.Seed = &soft.Seed
+	}
 	for _, param := range r.program.Params {
 		start.Params[param.Name] = param.Value
 	}
@@ -158,11 +165,20 @@ func (r *caseRun) rerun() string {
 	if r.config.Rerun == "" {
 		return ""
 	}
-	command := r.config.Rerun + " " + ShellWord(r.program.File)
+	command := r.config.Rerun
+	if r.config.Seed != nil {
+		command = WithSeed(command, *r.config.Seed)
+	}
+	command += " " + ShellWord(r.program.File)
 	if r.testCase.ID != r.program.File {
 		command += " --id " + ShellWord(r.testCase.ID)
 	}
 	return command
+}
+
+// WithSeed is a command that draws soft's random numbers from seed.
+func WithSeed(command string, seed uint64) string {
+	return command + " --seed " + strconv.FormatUint(seed, 10)
 }
 
 // ShellWord quotes a word for a shell when it needs it.

@@ -4,18 +4,20 @@ import (
 	"encoding/hex"
 	"errors"
 	"syscall"
-	"time"
 
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/record"
 	"rdmarun/host/scenario/verb"
 )
 
-func (r *caseRun) stepRecord(m moment, took time.Duration) *record.Step {
+func (r *caseRun) stepRecord(m moment, took instant) *record.Step {
 	step := &record.Step{
 		Role: m.role, Action: m.action(), Text: m.given(), Outcome: m.result(),
 		Line: m.step.Span.Line, Column: m.step.Span.Column,
-		At: m.at.Sub(r.history.begin), Took: took, OK: m.err == nil, Tags: r.tags, XFail: r.known, Used: r.used(),
+		At: m.at.wall, Took: took.wall, OK: m.err == nil, Tags: r.tags, XFail: r.known, Used: r.used(),
+	}
+	if r.history.virtual {
+		step.Clock = &record.StepTimes{At: m.at.clock, Took: took.clock}
 	}
 	if file := m.step.Span.File(); file != r.program.File {
 		step.File = file
