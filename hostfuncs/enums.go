@@ -2,6 +2,7 @@ package hostfuncs
 
 import (
 	"reflect"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -114,16 +115,7 @@ func add[T enum](e *Enum, value T, parse func(string) (T, error)) {
 // of WASI, which a guest's own library has, are others.
 func errnos() Enum {
 	e := Enum{Name: "errno", GoName: "Errno", Doc: "What a negative result means: Linux's numbers, negated."}
-	for _, errno := range []syscall.Errno{
-		syscall.EPERM, syscall.ENOENT, syscall.EINTR, syscall.EIO, syscall.ENXIO, syscall.E2BIG,
-		syscall.EBADF, syscall.EAGAIN, syscall.ENOMEM, syscall.EACCES, syscall.EFAULT, syscall.EBUSY,
-		syscall.ENODEV, syscall.EINVAL, syscall.EMFILE, syscall.ENOSPC, syscall.ENOSYS,
-		syscall.ENODATA, syscall.EPROTO, syscall.EOVERFLOW, syscall.EMSGSIZE,
-		syscall.EPROTONOSUPPORT, syscall.EOPNOTSUPP, syscall.EAFNOSUPPORT, syscall.EADDRINUSE,
-		syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, syscall.ECONNABORTED, syscall.ECONNRESET,
-		syscall.ENOBUFS, syscall.EISCONN, syscall.ENOTCONN, syscall.ETIMEDOUT, syscall.ECONNREFUSED,
-		syscall.EHOSTUNREACH, syscall.EALREADY, syscall.EINPROGRESS, syscall.ECANCELED,
-	} {
+	for _, errno := range resultErrnos() {
 		name := unix.ErrnoName(errno)
 		if errno == syscall.EOPNOTSUPP {
 			name = "EOPNOTSUPP" // x/sys has the alias ENOTSUP, which no man page of verbs does
@@ -132,3 +124,20 @@ func errnos() Enum {
 	}
 	return e
 }
+
+// resultErrnos are all that a host function may return.
+func resultErrnos() []syscall.Errno {
+	return []syscall.Errno{
+		syscall.EPERM, syscall.ENOENT, syscall.EINTR, syscall.EIO, syscall.ENXIO, syscall.E2BIG,
+		syscall.EBADF, syscall.EAGAIN, syscall.ENOMEM, syscall.EACCES, syscall.EFAULT, syscall.EBUSY,
+		syscall.ENODEV, syscall.EINVAL, syscall.EMFILE, syscall.ENOSPC, syscall.ENOSYS,
+		syscall.ENODATA, syscall.EPROTO, syscall.EOVERFLOW, syscall.EMSGSIZE,
+		syscall.EPROTONOSUPPORT, syscall.EOPNOTSUPP, syscall.EAFNOSUPPORT, syscall.EADDRINUSE,
+		syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, syscall.ECONNABORTED, syscall.ECONNRESET,
+		syscall.ENOBUFS, syscall.EISCONN, syscall.ENOTCONN, syscall.ETIMEDOUT, syscall.ECONNREFUSED,
+		syscall.EHOSTUNREACH, syscall.EALREADY, syscall.EINPROGRESS, syscall.ECANCELED,
+	}
+}
+
+// documented tells whether an errno is one of those.
+func documented(errno syscall.Errno) bool { return slices.Contains(resultErrnos(), errno) }

@@ -49,11 +49,15 @@ type refusal struct {
 func (e *refusal) Error() string { return e.errno.Error() + ": " + e.why }
 func (e *refusal) Unwrap() error { return e.errno }
 
+// errnoOf is the errno of the ABI that says what an error means.  One that the ABI does not know is none for a guest:
+// the status that somebody wrote into an event, a code of the kernel's own (ENOTSUPP), or of the resolver.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	switch {
-	case errors.As(err, &errno) && errno > 0 && errno < 4096:
+	case errors.As(err, &errno) && documented(errno):
 		return errno
+	case errno == enotsupp:
+		return syscall.EOPNOTSUPP
 	case errors.Is(err, context.DeadlineExceeded):
 		return syscall.ETIMEDOUT
 	case errors.Is(err, context.Canceled):
@@ -61,3 +65,6 @@ func errnoOf(err error) syscall.Errno {
 	}
 	return syscall.EIO
 }
+
+// enotsupp is the kernel's ENOTSUPP, which some drivers let out though no program has a name for it.
+const enotsupp = syscall.Errno(524)

@@ -63,10 +63,14 @@ type EventError struct {
 func (e *EventError) Error() string { return e.text }
 
 // Unwrap is the errno that the synchronous functions of librdmacm would give: ECONNREFUSED for an answer of
-// the peer, else the negative of the status.
+// the peer, else the negative of the status.  ADDRINFO_ERROR has the resolver's code, which is no errno: EINVAL, as
+// GetAddrInfo gives.
 func (e *EventError) Unwrap() error {
-	if e.Status > 0 || e.Type == EventRejected {
+	switch {
+	case e.Status > 0 || e.Type == EventRejected:
 		return syscall.ECONNREFUSED
+	case e.Type == EventAddrInfoError:
+		return syscall.EINVAL
 	}
 	return syscall.Errno(-e.Status)
 }

@@ -167,6 +167,9 @@ func endedBy(op string, result int, event *Event) error {
 	failure := err.(*Error)
 	if event != nil && event.Err() != nil {
 		failure.Why = event.Err().Error()
+		if event.Type == EventAddrInfoError {
+			failure.Errno = syscall.EINVAL // as GetAddrInfo; the status is the resolver's, which is no errno
+		}
 	}
 	return failure
 }
