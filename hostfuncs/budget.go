@@ -141,8 +141,11 @@ func create[T comparable](i *Instance, table *handleTable[T], cost Cost, make fu
 	}
 	handle, ok := table.add(object, cost)
 	if !ok {
-		free(object)
+		err := free(object)
 		i.budget.Credit(cost)
+		if err != nil {
+			return i.fail(err)
+		}
 		return i.refuse(syscall.EMFILE, "65536 objects of the kind "+table.kind.String()+" are the most a guest can have")
 	}
 	return int32(handle)

@@ -12,54 +12,109 @@ import (
 //
 // Connections end first, so that peers learn of the end before anything they use is gone; QPs go before
 // the shared queues, windows and memory regions they reach, and those before the ids, whose device keeps the default PD.
+// Who uses whom is not always in that order: a request that nobody has read is an endpoint with a QP of the listener's
+// shared queue, and goes with the listener.  So what is in use is tried again, as long as something else goes.
 func (i *Instance) Close() (rdmacore.Live, error) {
 	freed := i.live()
-	var errs []error
-	free := func(what string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("free the guest's %s: %w", what, err))
-		}
-	}
-	freeAll(&i.events, (*rdmacore.Event).Ack, free)
+	end := ending{Instance: i}
+	freeAll(&end, &i.events, (*rdmacore.Event).Ack, always)
 	i.endpoints.all(func(_ Handle, ep *endpoint) bool {
 		ep.id.Disconnect() // refused where there is no connection, which is as good
 		return true
 	})
-	i.endpoints.all(func(_ Handle, ep *endpoint) bool {
-		if ep.qp != 0 {
-			free("QP", ep.id.DestroyQP())
-			i.forgetQP(ep)
+	end.pass()
+	for left := i.count(); left != 0 && end.failed(); left = i.count() {
+		end.busy = nil
+		if end.pass(); i.count() == left {
+			break
 		}
-		return true
-	})
-	freeAll(&i.srqs, (*rdmacore.SRQ).Destroy, free)
-	freeAll(&i.ahs, (*rdmacore.AH).Destroy, free)
-	freeAll(&i.mws, (*rdmacore.MW).Dealloc, free)
-	freeAll(&i.mrs, (*rdmacore.MR).Dereg, free)
-	// Children may hold the requests of their listeners.
-	i.endpoints.all(func(handle Handle, ep *endpoint) bool {
-		if !ep.id.Listening() {
-			free("ep", ep.destroy())
-			i.endpoints.remove(handle)
-		}
-		return true
-	})
-	freeAll(&i.endpoints, (*endpoint).destroy, free)
-	freeAll(&i.cqs, (*rdmacore.CQ).Destroy, free)
-	freeAll(&i.pds, (*rdmacore.PD).Dealloc, free)
-	freeAll(&i.channels, (*eventChannel).close, free)
+	}
 	clear(i.byID)
 	i.requestStop()
 	i.memory, i.region, i.base = nil, nil, 0
-	return freed, errors.Join(errs...)
+	return freed, errors.Join(append(end.lost, end.busy...)...)
 }
 
-func freeAll[T comparable](table *handleTable[T], free func(T) error, report func(string, error)) {
-	table.all(func(handle Handle, object T) bool {
-		report(table.kind.String(), free(object))
-		table.remove(handle)
+// ending is what went wrong while a guest's objects were freed.
+type ending struct {
+	*Instance
+	lost []error // of what is gone all the same
+	busy []error // of what is still there, in the last pass
+}
+
+func (e *ending) failed() bool { return len(e.busy) != 0 }
+
+// pass frees what can be freed now.
+func (e *ending) pass() {
+	i := e.Instance
+	i.endpoints.all(func(_ Handle, ep *endpoint) bool {
+		if ep.id.QP() != nil {
+			err := ep.id.DestroyQP()
+			e.note("QP", err, ep.id.QP() == nil)
+		}
+		i.forgetQP(ep)
 		return true
 	})
+	freeAll(e, &i.srqs, (*rdmacore.SRQ).Destroy, unless)
+	freeAll(e, &i.ahs, (*rdmacore.AH).Destroy, unless)
+	freeAll(e, &i.mws, (*rdmacore.MW).Dealloc, unless)
+	freeAll(e, &i.mrs, (*rdmacore.MR).Dereg, unless)
+	// Children may hold the requests of their listeners.
+	for _, listeners := range [...]bool{false, true} {
+		i.endpoints.all(func(handle Handle, ep *endpoint) bool {
+			if ep.id.Listening() == listeners {
+				err := ep.destroy()
+				e.note("ep", err, ep.id.Destroyed())
+				i.forgetEndpoint(handle, ep)
+			}
+			return true
+		})
+	}
+	freeAll(e, &i.cqs, destroyCQ, unless)
+	freeAll(e, &i.pds, (*rdmacore.PD).Dealloc, unless)
+	freeAll(e, &i.channels, (*eventChannel).close, unless)
+}
+
+// destroyCQ frees a queue that has not gone with the QPs that it was made for.
+func destroyCQ(cq *rdmacore.CQ) error {
+	if cq.Destroyed() {
+		return nil
+	}
+	return cq.Destroy()
+}
+
+// note keeps the error of an object that is gone, or is not.
+func (e *ending) note(what string, err error, gone bool) {
+	if err == nil {
+		return
+	}
+	err = fmt.Errorf("free the guest's %s: %w", what, err)
+	if gone {
+		e.lost = append(e.lost, err)
+	} else {
+		e.busy = append(e.busy, err)
+	}
+}
+
+// Whether an object is gone after a call that should have freed it: always, or unless it failed.
+func always(error) bool     { return true }
+func unless(err error) bool { return err == nil }
+
+func freeAll[T comparable](e *ending, table *handleTable[T], free func(T) error, gone func(error) bool) {
+	table.all(func(handle Handle, object T) bool {
+		err := free(object)
+		e.note(table.kind.String(), err, gone(err))
+		if gone(err) {
+			table.remove(handle)
+		}
+		return true
+	})
+}
+
+// count is how many handles the guest has.
+func (i *Instance) count() int {
+	return i.channels.count() + i.endpoints.count() + i.pds.count() + i.mrs.count() + i.cqs.count() + i.qps.count() +
+		i.events.count() + i.srqs.count() + i.ahs.count() + i.mws.count()
 }
 
 // live counts what the guest has.

@@ -2,6 +2,7 @@ package hostfuncs
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"structs"
 	"syscall"
@@ -72,8 +73,6 @@ type endpoint struct {
 	id             *rdmacore.ID
 	qp             Handle // 0 without a QP
 	sendCQ, recvCQ Handle // of the QP
-	ownSend        bool   // made with the QP, so their handles go with it
-	ownRecv        bool
 	events         int    // charged, and not read
 	backlog        uint32 // likewise, of a listener
 	// Of a listener: what the QPs of its children are made of; nil for children without.
@@ -86,10 +85,15 @@ func (ep *endpoint) destroy() error {
 	if err := ep.channel.release(ep.id); err != nil {
 		return err
 	}
-	if err := ep.id.DestroyEP(); err != nil {
+	return ep.gone(ep.id.DestroyEP())
+}
+
+// gone is the end of a destroy: what nobody has read goes with the id, if that is gone, whatever else has failed.
+func (ep *endpoint) gone(err error) error {
+	if !ep.id.Destroyed() {
 		return err
 	}
-	return ep.channel.forget(ep.id)
+	return errors.Join(err, ep.channel.forget(ep.id))
 }
 
 func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr Pointer) int32 {
@@ -158,12 +162,15 @@ func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacor
 			return config, i.refuse(errno, "an address family is 2 (IPv4), 10 (IPv6) or 0")
 		}
 	}
-	if config.QP, failed = i.qpInitAttr(attr); failed != 0 || config.QP == nil {
+	if config.QP, failed = i.qpInitAttr(attr); failed != 0 {
 		return config, failed
 	}
 	var ok bool
-	if config.PD, ok = i.pds.get(pd); !ok {
+	if config.PD, ok = i.pds.get(pd); !ok && (pd != 0 || config.QP != nil) {
 		return config, i.badHandle(KindPD)
+	}
+	if config.QP == nil {
+		config.PD = nil
 	}
 	return config, 0
 }
@@ -173,12 +180,16 @@ func (i *Instance) addEndpoint(channel *eventChannel, id *rdmacore.ID) int32 {
 	made := &endpoint{channel: channel, id: id}
 	handle := create(i, &i.endpoints, idCost(id.Synchronous()), func() (*endpoint, error) { return made, nil }, (*endpoint).destroy)
 	if handle < 0 {
-		made.destroy() // again where create did, which does nothing
+		if err := made.destroy(); err != nil && !made.id.Destroyed() { // create may have done so
+			return i.fail(err)
+		}
 		return handle
 	}
 	i.byID[id] = Handle(handle)
 	if failed := i.adoptQP(made); failed != 0 {
-		i.destroyEP(Handle(handle))
+		if undo := i.destroyEP(Handle(handle)); undo != 0 {
+			return undo
+		}
 		return failed
 	}
 	return handle
@@ -192,10 +203,12 @@ func (i *Instance) addChild(channel *eventChannel, id *rdmacore.ID, listener *en
 		return handle
 	}
 	child, _ := i.endpoints.get(Handle(handle))
-	if failed := i.giveQP(child, qpCost(listener.childQP), func() error {
+	if failed := i.giveQP(child, listener.childQP, func() error {
 		return id.CreateQP(listener.childPD, *listener.childQP)
 	}); failed != 0 {
-		i.destroyEP(Handle(handle))
+		if undo := i.destroyEP(Handle(handle)); undo != 0 {
+			return undo
+		}
 		return failed
 	}
 	return handle
@@ -206,10 +219,7 @@ func (ep *endpoint) destroyID() error {
 	if err := ep.channel.release(ep.id); err != nil {
 		return err
 	}
-	if err := ep.id.Destroy(); err != nil {
-		return err
-	}
-	return ep.channel.forget(ep.id)
+	return ep.gone(ep.id.Destroy())
 }
 
 func (i *Instance) destroyEP(handle Handle) int32 {
@@ -221,13 +231,18 @@ func (i *Instance) dropEndpoint(handle Handle, destroy func(*endpoint) error) in
 	if !ok {
 		return i.badHandle(KindEP)
 	}
-	if err := destroy(ep); err != nil {
-		return i.fail(err)
-	}
+	err := destroy(ep)
+	i.forgetEndpoint(handle, ep)
+	return i.result(err)
+}
+
+// forgetEndpoint makes the handles stale of what is gone of an endpoint, which may be a part.
+func (i *Instance) forgetEndpoint(handle Handle, ep *endpoint) {
 	i.forgetQP(ep)
-	i.endpoints.remove(handle)
-	delete(i.byID, ep.id)
-	return 0
+	if ep.id.Destroyed() {
+		i.endpoints.remove(handle)
+		delete(i.byID, ep.id)
+	}
 }
 
 func (i *Instance) localAddress(handle Handle, address Pointer) int32 {

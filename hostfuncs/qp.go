@@ -117,14 +117,15 @@ func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*
 	if attr == nil {
 		return i.badPointer("qp_init_attr", syscall.EFAULT)
 	}
-	if failed := i.giveQP(ep, qpCost(attr), func() error { return make(ep.id, pd, *attr) }); failed != 0 {
+	if failed := i.giveQP(ep, attr, func() error { return make(ep.id, pd, *attr) }); failed != 0 {
 		return failed
 	}
 	return int32(ep.qp)
 }
 
 // giveQP makes the QP of an endpoint within the guest's budget.
-func (i *Instance) giveQP(ep *endpoint, cost Cost, make func() error) int32 {
+func (i *Instance) giveQP(ep *endpoint, attr *rdmacore.QPInitAttr, make func() error) int32 {
+	cost := qpCost(attr)
 	if err := i.budget.Charge(cost); err != nil {
 		return i.fail(err)
 	}
@@ -132,11 +133,14 @@ func (i *Instance) giveQP(ep *endpoint, cost Cost, make func() error) int32 {
 		i.budget.Credit(cost)
 		return i.fail(err)
 	}
-	failed := i.nameQP(ep, cost)
-	if failed != 0 {
-		ep.id.DestroyQP()
+	if i.nameQP(ep, attr, cost) {
+		return 0
 	}
-	return failed
+	if err := ep.id.DestroyQP(); err != nil {
+		return i.fail(err)
+	}
+	i.forgetQP(ep)
+	return i.refuse(syscall.EMFILE, "65536 objects of a kind are the most a guest can have")
 }
 
 // adoptQP charges and names the QP that a new endpoint may have.
@@ -152,7 +156,7 @@ func (i *Instance) adoptQP(ep *endpoint) int32 {
 	if i.cqs.find(attr.RecvCQ) == 0 {
 		attr.RecvCQ = nil
 	}
-	return i.giveQP(ep, qpCost(&attr), func() error { return nil })
+	return i.giveQP(ep, &attr, func() error { return nil })
 }
 
 func (i *Instance) destroyQP(handle Handle) int32 {
@@ -160,55 +164,49 @@ func (i *Instance) destroyQP(handle Handle) int32 {
 	if !ok {
 		return i.badHandle(KindEP)
 	}
-	if err := ep.id.DestroyQP(); err != nil {
-		return i.fail(err)
-	}
+	err := ep.id.DestroyQP()
 	i.forgetQP(ep)
-	return 0
+	return i.result(err)
 }
 
 // nameQP gives the QP that an endpoint has by now, for which cost was charged, and the CQs made with it, their
-// handles.
-func (i *Instance) nameQP(ep *endpoint, cost Cost) int32 {
-	ok := true
-	ep.sendCQ, ep.ownSend = i.nameCQ(ep.id.SendCQ(), &ok)
-	ep.recvCQ, ep.ownRecv = i.nameCQ(ep.id.RecvCQ(), &ok)
-	if ok {
-		ep.qp, ok = i.qps.add(ep.id.QP(), cost)
+// handles; false when there are no more of them.  A CQ may outlive its QP, and so has its part of the cost.
+func (i *Instance) nameQP(ep *endpoint, attr *rdmacore.QPInitAttr, cost Cost) (ok bool) {
+	for _, queue := range []struct {
+		cq      *rdmacore.CQ
+		made    bool
+		entries uint32
+		handle  *Handle
+	}{{ep.id.SendCQ(), attr.SendCQ == nil, attr.MaxSendWR, &ep.sendCQ}, {ep.id.RecvCQ(), attr.RecvCQ == nil, attr.MaxRecvWR, &ep.recvCQ}} {
+		if !queue.made {
+			*queue.handle = i.cqs.find(queue.cq)
+			continue
+		}
+		if *queue.handle, ok = i.cqs.add(queue.cq, cqCost(queue.entries)); !ok {
+			i.budget.Credit(cost)
+			return false
+		}
+		cost = cost.minus(cqCost(queue.entries))
 	}
-	if !ok {
+	if ep.qp, ok = i.qps.add(ep.id.QP(), cost); !ok {
 		i.budget.Credit(cost)
-		i.forgetQP(ep)
-		return i.refuse(syscall.EMFILE, "65536 objects of a kind are the most a guest can have")
 	}
-	return 0
+	return ok
 }
 
-// nameCQ finds the handle of a CQ the guest gave, or makes one for a CQ made with the QP (own).
-func (i *Instance) nameCQ(cq *rdmacore.CQ, ok *bool) (handle Handle, own bool) {
-	if cq == nil {
-		return 0, false
-	}
-	if handle = i.cqs.find(cq); handle != 0 {
-		return handle, false
-	}
-	added := false
-	if handle, added = i.cqs.add(cq, Cost{}); !added {
-		*ok = false
-	}
-	return handle, added
-}
-
-// forgetQP makes the handles that go with an endpoint's QP stale.
+// forgetQP makes the handles stale that have gone with an endpoint's QP, if it is gone: a CQ stays as long as another QP
+// uses it.
 func (i *Instance) forgetQP(ep *endpoint) {
-	if ep.ownSend {
-		i.cqs.remove(ep.sendCQ)
+	if ep.id.QP() != nil {
+		return
 	}
-	if ep.ownRecv {
-		i.cqs.remove(ep.recvCQ)
+	for _, handle := range [...]Handle{ep.sendCQ, ep.recvCQ} {
+		if cq, ok := i.cqs.get(handle); ok && cq.Destroyed() {
+			i.cqs.remove(handle)
+		}
 	}
 	i.qps.remove(ep.qp)
-	ep.qp, ep.sendCQ, ep.recvCQ, ep.ownSend, ep.ownRecv = 0, 0, 0, false, false
+	ep.qp, ep.sendCQ, ep.recvCQ = 0, 0, 0
 }
 
 func (i *Instance) epQP(handle Handle) int32 {

@@ -282,7 +282,12 @@ struct core_qp_extra {
 
 int core_create_qp_ex(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
 		      struct ibv_qp_init_attr *attr, const struct core_qp_extra *extra);
-int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id);
+/*
+ * rdma_destroy_qp(3), and the CQs made with the queue pair but those of the keep_ flags, which other queue pairs
+ * use: they are the caller's from then on, with their completion channels.
+ */
+int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool keep_send_cq,
+		    bool keep_recv_cq);
 /* rdma_init_qp_attr(3): what the connection manager would set for attr->qp_state; *mask says which. */
 int core_init_qp_attr(struct core_provider *provider, struct rdma_cm_id *id,
 		      struct ibv_qp_attr *attr, int *mask);

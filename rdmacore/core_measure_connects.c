@@ -114,7 +114,7 @@ void core_measure_connection_end(struct core_measure_connects *connects,
 	if (!connection->id)
 		return;
 	if (connection->id->qp)
-		core_destroy_qp(connects->provider, connection->id);
+		core_destroy_qp(connects->provider, connection->id, false, false);
 	core_destroy_id(connects->provider, connection->id);
 	connection->id = NULL;
 }

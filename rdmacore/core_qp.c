@@ -104,7 +104,7 @@ static int finish_create(struct core_provider *provider, struct rdma_cm_id *id,
 	count_change(provider, id, before);
 	result = make_channels_nonblocking(id);
 	if (result)
-		core_destroy_qp(provider, id);
+		core_destroy_qp(provider, id, false, false);
 	return result;
 }
 
@@ -161,12 +161,23 @@ int core_init_qp_attr(struct core_provider *provider, struct rdma_cm_id *id,
 	return core_rdma_result(provider->rdma_init_qp_attr(id, attr, mask));
 }
 
-int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id)
+int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool keep_send_cq,
+		    bool keep_recv_cq)
 {
-	struct owned before = count_owned(id);
+	struct owned before;
 
 	if (!id->qp)
 		return -EINVAL;
+	/* rdma_destroy_qp tries to destroy what it finds here, and forgets it whether that worked or not. */
+	if (keep_send_cq) {
+		id->send_cq = NULL;
+		id->send_cq_channel = NULL;
+	}
+	if (keep_recv_cq) {
+		id->recv_cq = NULL;
+		id->recv_cq_channel = NULL;
+	}
+	before = count_owned(id);
 	provider->rdma_destroy_qp(id);
 	destroy_lone_send_cq(provider, id);
 	core_count(provider, CORE_QP, -1);

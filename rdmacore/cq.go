@@ -16,7 +16,9 @@ type CQ struct {
 	c        *C.struct_ibv_cq // nil once destroyed
 	channel  *C.struct_ibv_comp_channel
 	provider *Provider
-	id       *ID // that made it with its QP and destroys it with it; nil for one of CreateCQ
+	id       *ID  // that made it with its QP and destroys it with it; nil for one of CreateCQ
+	users    int  // QPs that use it; guarded by the provider's cqUsers
+	left     bool // its id's QP is gone while others use it: it goes with the last of those
 	waiter   lazyWaiter
 	extended bool // of CreateCQEx, with these fields
 	fields   WCFields
@@ -109,9 +111,16 @@ func (c *CQ) Destroy() error {
 	if !c.open() {
 		return closed(op, "CQ")
 	}
-	if c.id != nil {
+	if c.id != nil || c.left {
 		return fail(op, syscall.EINVAL, "this CQ was made by rdma_create_qp and goes with rdma_destroy_qp")
 	}
+	return c.free(op)
+}
+
+// Destroyed tells whether the queue is gone: by Destroy, or with the QPs that it was made for.
+func (c *CQ) Destroyed() bool { return !c.open() }
+
+func (c *CQ) free(op string) error {
 	err := c.provider.destroy(unsafe.Pointer(c.c), func() error {
 		return check(op, int(C.core_destroy_cq(c.provider.c, c.c)))
 	})

@@ -67,6 +67,9 @@ func (c *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 
 func (id *ID) open() bool { return id != nil && id.c != nil }
 
+// Destroyed tells whether the id is gone.
+func (id *ID) Destroyed() bool { return !id.open() }
+
 func (id *ID) native() *C.struct_core_provider { return id.channel.provider.c }
 
 // bound tells whether the id has a device, by resolving, binding or being a child.

@@ -28,6 +28,7 @@ type Provider struct {
 	}
 
 	held      heldEvents
+	cqUsers   sync.Mutex     // guards, for all CQs, how many QPs use them
 	migrating sync.Mutex     // one id at a time changes its channel
 	lookups   sync.WaitGroup // name lookups that nobody waits for any more among them
 

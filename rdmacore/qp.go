@@ -4,6 +4,7 @@ package rdmacore
 import "C"
 
 import (
+	"errors"
 	"syscall"
 	"unsafe"
 )
@@ -38,6 +39,7 @@ type QP struct {
 	number         uint32
 	attr           QPInitAttr
 	sendCQ, recvCQ *CQ
+	groups         []multicastGroup    // that it is attached to
 	builder        *C.struct_ibv_qp_ex // nil: it has none
 	built          SendOps             // what the builder does of SendOps
 }
@@ -116,7 +118,20 @@ func (id *ID) createQP(op string, pd *PD, attr QPInitAttr,
 	qp.attr.SendCQ, qp.attr.RecvCQ = qp.sendCQ, qp.recvCQ
 	p.remember(unsafe.Pointer(qp.c), qp)
 	id.pd, id.qp = pd, qp
+	p.cqUsers.Lock()
+	defer p.cqUsers.Unlock()
+	for _, cq := range qp.queues() {
+		cq.users++
+	}
 	return nil
+}
+
+// queues are the completion queues of the QP, each once.
+func (q *QP) queues() []*CQ {
+	if q.sendCQ == q.recvCQ {
+		return []*CQ{q.sendCQ}
+	}
+	return []*CQ{q.sendCQ, q.recvCQ}
 }
 
 func (attr *QPInitAttr) toC() C.struct_ibv_qp_init_attr {
@@ -143,8 +158,9 @@ func (attr *QPInitAttr) granted(cap *C.struct_ibv_qp_cap) {
 	attr.MaxInlineData = uint32(cap.max_inline_data)
 }
 
-// DestroyQP frees the queue pair and the CQs made with it (rdma_destroy_qp(3)).  Requests still queued
-// disappear without completions.
+// DestroyQP frees the queue pair and the CQs made with it (rdma_destroy_qp(3)); a CQ that other QPs use as well goes with
+// the last of them.  Requests still queued disappear without completions, and the QP leaves the groups that it was
+// attached to.
 func (id *ID) DestroyQP() error {
 	const op = "rdma_destroy_qp"
 	if !id.open() {
@@ -154,16 +170,38 @@ func (id *ID) DestroyQP() error {
 	if qp == nil {
 		return closed(op, "QP")
 	}
+	if err := qp.leaveGroups(); err != nil { // or the device would not let go of it, which nobody would hear of
+		return err
+	}
 	p := id.channel.provider
+	p.cqUsers.Lock()
+	defer p.cqUsers.Unlock()
 	p.forget(unsafe.Pointer(qp.c))
-	for _, cq := range [...]*CQ{qp.sendCQ, qp.recvCQ} {
-		if cq.id == id && cq.open() {
+	var unused []*CQ // that were left to the QP by others
+	for _, cq := range qp.queues() {
+		cq.users--
+		switch {
+		case cq.id == id && cq.users > 0:
+			cq.id, cq.left = nil, true
+		case cq.id == id:
 			p.forget(unsafe.Pointer(cq.c))
 			cq.retire()
+		case cq.left && cq.users == 0:
+			unused = append(unused, cq)
 		}
 	}
+	keepSend, keepRecv := id.keeps(id.c.send_cq, qp.sendCQ), id.keeps(id.c.recv_cq, qp.recvCQ)
 	qp.c, qp.builder, id.qp, id.pd = nil, nil, nil, nil
-	return check(op, int(C.core_destroy_qp(p.c, id.c)))
+	err := check(op, int(C.core_destroy_qp(p.c, id.c, C.bool(keepSend), C.bool(keepRecv))))
+	for _, cq := range unused {
+		err = errors.Join(err, cq.free("ibv_destroy_cq"))
+	}
+	return err
+}
+
+// keeps tells whether a queue that the id has made is to outlive its QP.
+func (id *ID) keeps(made *C.struct_ibv_cq, cq *CQ) bool {
+	return made != nil && cq.open() && cq.c == made
 }
 
 func (q *QP) open() bool { return q != nil && q.c != nil }
