@@ -89,8 +89,8 @@ core-test: core-test-address core-test-thread model ## tests of the C core witho
 
 # Two at a time, each with its output in one piece: fuzzing is one thread.
 .PHONY: sanitize
-sanitize: guests ## the core from Go with AddressSanitizer, a minute of fuzzing, a minute of random calls (its C tests are in make test)
-	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz sanitize-go sanitize-random
+sanitize: guests ## the core from Go with AddressSanitizer, a minute each of fuzzing, of random calls, of guests that call anything (its C tests are in make test)
+	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz sanitize-go sanitize-random fuzz-abi
 
 .PHONY: sanitize-go
 sanitize-go:
@@ -100,6 +100,11 @@ sanitize-go:
 .PHONY: sanitize-random
 sanitize-random: sanitize-go
 	$(Q)RDMARUN_RANDOM_TIME=1m $(GO) test -asan -timeout 10m -run '^TestRandomCalls$$' ./rdmacore -rapid.steps=80
+
+# With make sanitize after the other, so that the core is compiled once.
+.PHONY: fuzz-abi
+fuzz-abi: $(if $(filter sanitize-go,$(MAKECMDGOALS)),sanitize-go) ## guests that call every host function with any arguments, for FUZZ_SECONDS from seed FUZZ_SEED, with AddressSanitizer
+	$(Q)$(GO) test -asan -timeout 0 -run '^TestFuzzABI$$' -v ./hostfuncs -abi.time $(FUZZ_SECONDS)s -abi.seed $(FUZZ_SEED)
 
 .PHONY: bench
 bench: bin/rdmarun $(CORE_BENCHES) guests ## speed: every row in one run, with ratios

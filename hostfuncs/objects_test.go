@@ -20,6 +20,15 @@ const (
 	wcAt     = 0x800
 	postedAt = 0x900
 	bufferAt = 0x1000
+
+	addressAt = 0xa00
+	eceAt     = 0xa40
+	extraAt   = 0xa80
+	queryAt   = 0xb00
+	resultAt  = 0xd00
+	ahAttrAt  = 0x3040
+	asyncAt   = 0x30c0
+	portAt    = 0x3100
 )
 
 const timeout = uint64(30e9)
