@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero/sys"
+
+	"rdmarun/rdmacore"
 )
 
 // call calls a function as wazero does: 64-bit words, of which i32 parameters use the lower half.
@@ -119,12 +121,15 @@ func TestErrnos(t *testing.T) {
 		err  error
 		want syscall.Errno
 	}{
-		"errno":    {syscall.EADDRINUSE, syscall.EADDRINUSE},
-		"deadline": {context.DeadlineExceeded, syscall.ETIMEDOUT},
-		"canceled": {context.Canceled, syscall.ECANCELED},
-		"anything": {errors.New("x"), syscall.EIO},
-		"zero":     {syscall.Errno(0), syscall.EIO},
-		"no errno": {syscall.Errno(1 << 20), syscall.EIO},
+		"errno":                {syscall.EADDRINUSE, syscall.EADDRINUSE},
+		"deadline":             {context.DeadlineExceeded, syscall.ETIMEDOUT},
+		"canceled":             {context.Canceled, syscall.ECANCELED},
+		"anything":             {errors.New("x"), syscall.EIO},
+		"zero":                 {syscall.Errno(0), syscall.EIO},
+		"no errno":             {syscall.Errno(1 << 20), syscall.EIO},
+		"the kernel's own":     {syscall.Errno(524), syscall.EOPNOTSUPP},
+		"none of the ABI":      {syscall.EXDEV, syscall.EIO},
+		"a status of an event": {&rdmacore.Error{Op: "rdma_connect", Errno: 1000}, syscall.EIO},
 	} {
 		if got := errnoOf(c.err); got != c.want {
 			t.Errorf("%s: %v, not %v", name, got, c.want)
