@@ -12,20 +12,21 @@
 /* Of the data path, before it draws a turn: about half a millisecond. */
 #define NAPS 5
 
-static void nap(void)
+/* Longer for who has others before it: hundreds that look every 50 us leave no time for the one whose turn it is. */
+static void nap(unsigned int others)
 {
-	const struct timespec time = {.tv_nsec = 50000};
+	const struct timespec time = {.tv_nsec = 50000 * (others < 20 ? others + 1 : 20)};
 
 	nanosleep(&time, NULL);
 }
 
 /* What to do before looking again. */
-static void rest(unsigned int attempt)
+static void rest(unsigned int attempt, unsigned int others)
 {
 	if (attempt < SPINS)
 		core_pause();
 	else
-		nap();
+		nap(others);
 }
 
 static bool try_exchange(struct soft_lock *lock)
@@ -64,7 +65,7 @@ static bool spin_and_sleep(struct soft_lock *lock)
 		if (attempt < YIELDS)
 			sched_yield();
 		else
-			nap();
+			nap(0);
 		if (try_take(lock))
 			return true;
 	}
@@ -78,7 +79,7 @@ static uint8_t draw_turn(struct soft_lock *lock)
 
 	for (;;) {
 		if ((uint8_t)((turns >> 8) - turns) == UINT8_MAX) {
-			nap();
+			nap(UINT8_MAX);
 			turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
 		} else if (atomic_compare_exchange_weak_explicit(&lock->turns, &turns,
 								 (uint16_t)(turns + 0x100),
@@ -102,13 +103,13 @@ static void pass_turn(struct soft_lock *lock)
 
 static void wait_in_queue(struct soft_lock *lock)
 {
-	uint8_t turn = draw_turn(lock);
+	uint8_t turn = draw_turn(lock), others;
+	unsigned int attempt = 0;
 
-	for (unsigned int attempt = 0;
-	     (uint8_t)atomic_load_explicit(&lock->turns, memory_order_relaxed) != turn; attempt++)
-		rest(attempt);
-	for (unsigned int attempt = 0; !try_exchange(lock); attempt++)
-		rest(attempt);
+	while ((others = (uint8_t)(turn - atomic_load_explicit(&lock->turns, memory_order_relaxed))))
+		rest(attempt++, others);
+	for (attempt = 0; !try_exchange(lock); attempt++)
+		rest(attempt, 0);
 	pass_turn(lock);
 }
 
