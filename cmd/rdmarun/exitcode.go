@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"rdmarun/host/printable"
 	"rdmarun/rdmacore"
 )
 
@@ -135,20 +136,20 @@ func codeOf(ctx context.Context, err error) exitCode {
 }
 
 // warn tells the user what keeps nothing from running.
-func (a *app) warn(text string) { fmt.Fprintf(a.stderr, "rdmarun: warning: %s\n", text) }
+func (a *app) warn(text string) { fmt.Fprintf(a.stderr, "rdmarun: warning: %s\n", printable.Log(text)) }
 
 // printError writes err and its hints the way every command does.
 func printError(w io.Writer, err error) {
 	if shown := (reportedError{}); errors.As(err, &shown) {
 		return
 	}
-	fmt.Fprintf(w, "rdmarun: %v\n", err)
+	fmt.Fprintf(w, "rdmarun: %s\n", printable.Log(err.Error()))
 	for {
 		hint := (*hintError)(nil)
 		if !errors.As(err, &hint) {
 			return
 		}
-		fmt.Fprintf(w, "  hint: %s\n", hint.hint)
+		fmt.Fprintf(w, "  hint: %s\n", printable.Log(hint.hint))
 		err = hint.err
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"rdmarun/host"
+	"rdmarun/host/printable"
 	"rdmarun/rdmacore"
 )
 
@@ -99,7 +101,7 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	}
 	guest, err := runtime.Start(life, module, host.GuestConfig{
 		Provider: provider, Args: args, Limits: flags.limits,
-		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+		Stdin: a.stdin, Stdout: shownOn(a.stdout), Stderr: shownOn(a.stderr),
 	})
 	if err != nil {
 		return withExit(exitInvalid, err)
@@ -110,6 +112,14 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 		guest.Stop(life)
 	}
 	return a.guestResult(flags, guest)
+}
+
+// shownOn is w, or what keeps a guest from giving orders to the terminal that it is; a file gets what the guest writes.
+func shownOn(w io.Writer) io.Writer {
+	if terminalWidth(w) == 0 {
+		return w
+	}
+	return printable.NewWriter(w)
 }
 
 // guestErrorCode is the exit code for a module that Compile refused.
@@ -132,7 +142,7 @@ func (a *app) guestResult(flags guestFlags, guest *host.Guest) error {
 		fmt.Fprintf(a.stderr, "rdmarun: freed for the guest: %s\n", result.Freed)
 	}
 	if result.Err != nil {
-		fmt.Fprintf(a.stderr, "rdmarun: %s: %v\n", guest.Name(), result.Err)
+		fmt.Fprintf(a.stderr, "rdmarun: %s\n", printable.Log(fmt.Sprintf("%s: %v", guest.Name(), result.Err)))
 	}
 	return reported(exitCode(result.ExitCode))
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/scenario"
 )
 
@@ -63,13 +64,13 @@ func (v validation) printAnnotations(w io.Writer) error {
 			message += "\nhint: " + p.Hint
 		}
 		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n",
-			p.Level, property.Replace(p.File), p.Line, p.Column, p.Code, data.Replace(message))
+			p.Level, property.Replace(printable.Line(p.File)), p.Line, p.Column, p.Code, data.Replace(printable.Text(message)))
 		if err != nil {
 			return err
 		}
 	}
 	for _, c := range v.Cases {
-		if _, err := fmt.Fprintf(w, "::notice title=%s::%s\n", property.Replace(c.ID), data.Replace(c.line())); err != nil {
+		if _, err := fmt.Fprintf(w, "::notice title=%s::%s\n", property.Replace(printable.Line(c.ID)), data.Replace(printable.Text(c.line()))); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -96,8 +95,7 @@ func isScenario(path string) bool {
 	if err != nil {
 		return true // read will say why not
 	}
-	head = bytes.TrimPrefix(head, []byte("\ufeff")) // some editors begin a file so
-	return bytes.HasPrefix(head, []byte("rdmarun:")) || bytes.Contains(head, []byte("\nrdmarun:"))
+	return syntax.IsScenario(head)
 }
 
 // read returns the text of a file, or nil after saying why not.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/report/cases"
 	"rdmarun/host/scenario/record"
 )
@@ -85,9 +86,9 @@ func (w *Writer) command(name string, c *cases.Case, at *record.Failure, text st
 }
 
 func message(text string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(text)
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(printable.Text(text))
 }
 
 func property(text string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(text)
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(printable.Line(text))
 }

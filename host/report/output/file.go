@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"rdmarun/host/printable"
 )
 
 // File is a report being written.  A reader of the path sees the report before or the complete new one,
@@ -17,6 +19,13 @@ type File struct {
 	// nameless tells that the file is in no directory yet: it goes with the process, however that ends.
 	nameless bool
 	buffer   *bufio.Writer
+	// clean leads to buffer: no format has control characters of its own but for line ends.
+	clean *printable.Writer
+}
+
+func newFile(f File, buffer *bufio.Writer) *File {
+	f.buffer, f.clean = buffer, printable.NewWriter(buffer)
+	return &f
 }
 
 // Create begins the report at a path.  What is there and is no regular file, such as a pipe or a terminal,
@@ -27,18 +36,18 @@ func Create(name string) (*File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write the report: %w", err)
 		}
-		return &File{name: name, handle: handle, buffer: bufio.NewWriter(handle)}, nil
+		return newFile(File{name: name, handle: handle}, bufio.NewWriter(handle)), nil
 	}
 	handle, linked, err := temporary(name)
 	if err != nil {
 		return nil, fmt.Errorf("write the report: %w", err)
 	}
-	return &File{name: name, handle: handle, rename: true, nameless: !linked, buffer: bufio.NewWriterSize(handle, 1<<16)}, nil
+	return newFile(File{name: name, handle: handle, rename: true, nameless: !linked}, bufio.NewWriterSize(handle, 1<<16)), nil
 }
 
 // To writes to w, which stays open.
 func To(w io.Writer, name string) *File {
-	return &File{name: name, buffer: bufio.NewWriter(w)}
+	return newFile(File{name: name}, bufio.NewWriter(w))
 }
 
 // Name is the path, for messages.
@@ -46,7 +55,7 @@ func (f *File) Name() string { return f.name }
 
 // Write implements io.Writer.
 func (f *File) Write(data []byte) (int, error) {
-	n, err := f.buffer.Write(data)
+	n, err := f.clean.Write(data)
 	return n, f.wrap(err)
 }
 

@@ -111,7 +111,7 @@ func TestText(t *testing.T) {
 		"no width":     {"role: sever", 1, 0, "    1 | role: sever\n      | ^\n"},
 		"beyond":       {"ab", 9, 5, "    1 | ab\n      |   ^\n"},
 		"tab":          {"\tx", 2, 1, "    1 |  x\n      |  ^\n"},
-		"control":      {"a\x1b[1mb", 2, 1, "    1 | a·[1mb\n      |  ^\n"},
+		"control":      {"a\x1b[1mb", 2, 1, "    1 | a␛[1mb\n      |  ^\n"},
 		"long, at end": {long + "!", 301, 1, "    1 | ..." + strings.Repeat("x", 116) + "!\n      | " + strings.Repeat(" ", 119) + "^\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

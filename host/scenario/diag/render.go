@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+
+	"rdmarun/host/printable"
 )
 
 // Limit is how many diagnostics are shown at once; more than that are the consequence of a few.
@@ -37,14 +38,14 @@ func (l *List) Render(w io.Writer, paint Painter) error {
 // Text is the whole message: position, source line, caret, hint.
 func (d *Diagnostic) Text(paint Painter) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: %s %s\n", d.Span.File(), d.Span.Line, d.Span.Column,
-		apply(paint.Error, fmt.Sprintf("%s[%s]:", d.Code.severity(), d.Code)), d.Message)
+	fmt.Fprintf(&b, "%s:%d:%d: %s %s\n", printable.Log(d.Span.File()), d.Span.Line, d.Span.Column,
+		apply(paint.Error, fmt.Sprintf("%s[%s]:", d.Code.severity(), d.Code)), printable.Log(d.Message))
 	for _, line := range d.Span.Excerpt(paint) {
 		b.WriteString(line)
 		b.WriteByte('\n')
 	}
 	if d.Hint != "" {
-		fmt.Fprintf(&b, "      = %s %s\n", apply(paint.Hint, "hint:"), d.Hint)
+		fmt.Fprintf(&b, "      = %s %s\n", apply(paint.Hint, "hint:"), printable.Log(d.Hint))
 	}
 	return b.String()
 }
@@ -78,25 +79,16 @@ func (s Span) crop() (text string, column, width int) {
 		from, dots = from+len("..."), "..."
 	}
 	begin := s.Source.Offset(Position{s.Line, from + 1})
-	text = dots + printable(s.Source.Text[begin:s.Source.Offset(Position{s.Line, to + 1})])
+	text = dots + excerpt(s.Source.Text[begin:s.Source.Offset(Position{s.Line, to + 1})])
 	if to < length {
 		text += "..."
 	}
 	return text, column, width
 }
 
-// printable replaces what would move the cursor or is no text, one character for one, so that
-// columns stay columns.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case unicode.IsControl(r):
-			return '·'
-		}
-		return r
-	}, line)
+// excerpt replaces what would move the cursor, one character for one, so that columns stay columns.
+func excerpt(line string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(printable.Line(line), "\t", " "), "\r", " ")
 }
 
 func apply(paint func(string) string, text string) string {

@@ -68,6 +68,11 @@ func (c *compiler) library(each *shape.Import, path string, chain []string) *mod
 			WithHint("the path is relative to the file that imports")
 		return nil
 	}
+	if !syntax.IsScenario(text) {
+		// Somebody else's scenario may name any file, a key or a password's: nothing of it is shown.
+		c.errors.Report(diag.Import, each.Path.Span(), "%s is no scenario", path).WithHint("a file of fragments begins with: rdmarun: v1")
+		return nil
+	}
 	root := syntax.Parse(diag.NewSource(path, text), c.errors)
 	if root == nil {
 		return nil

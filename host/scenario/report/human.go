@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/scenario/record"
 )
 
@@ -95,8 +96,9 @@ func (h *Human) Record(r *record.Record) error {
 	return err
 }
 
+// print is how everything leaves: names, messages and what guests print can have anything in them.
 func (h *Human) print(format string, args ...any) {
-	if _, err := fmt.Fprintf(h.out, format, args...); err != nil && h.err == nil {
+	if _, err := io.WriteString(h.out, h.style.shown(fmt.Sprintf(format, args...))); err != nil && h.err == nil {
 		h.err = fmt.Errorf("write the report: %w", err)
 	}
 }
@@ -168,10 +170,10 @@ func (h *Human) line(r *record.Record) {
 	}
 	h.below()
 	if r.Line.Role == "" {
-		h.print("      %s\n", r.Line.Text)
+		h.print("      %s\n", printable.Log(r.Line.Text))
 		return
 	}
-	h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), r.Line.Text)
+	h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), printable.Log(r.Line.Text))
 }
 
 // retry shows an attempt that does not count; its failure is not repeated at the end.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/scenario/record"
 )
 
@@ -161,12 +162,12 @@ func (p *Progress) look() {
 	case p.open:
 	case p.options.Live && now.Sub(p.begin) >= quietAtFirst:
 		p.erase()
-		text := cut(p.text(now, p.running), max(p.options.Width(), 20)-1) // a full line would wrap
+		text := cut(printable.Line(p.text(now, p.running)), max(p.options.Width(), 20)-1) // a full line would wrap
 		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))               // the next Write says what is wrong
 		p.drawn = true
 	case !p.options.Live && now.Sub(p.beat) >= Heartbeat:
 		p.beat = now
-		_, _ = fmt.Fprintf(p.out, "%s\n", p.text(now, p.running))
+		_, _ = fmt.Fprintf(p.out, "%s\n", printable.Log(printable.Line(p.text(now, p.running))))
 	}
 }
 

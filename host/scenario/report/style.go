@@ -1,6 +1,10 @@
 package report
 
 import (
+	"regexp"
+	"strings"
+
+	"rdmarun/host/printable"
 	"rdmarun/host/scenario/diag"
 )
 
@@ -20,6 +24,25 @@ func (s Style) warn(text string) string   { return s.paint("33", text) }
 func (s Style) dim(text string) string    { return s.paint("2", text) }
 func (s Style) strong(text string) string { return s.paint("1", text) }
 func (s Style) role(text string) string   { return s.paint("36", text) }
+
+// painted are the sequences that paint makes; they are all that a terminal is to obey.
+var painted = regexp.MustCompile("\x1b\\[(?:0|1|2|32|33|36|1;31)m")
+
+// shown is a text, painted or not, without what a terminal or a CI system would obey else.
+func (s Style) shown(text string) string {
+	if !s.Colour {
+		return printable.Log(text)
+	}
+	var b strings.Builder
+	from := 0
+	for _, place := range painted.FindAllStringIndex(text, -1) {
+		b.WriteString(printable.Log(text[from:place[0]]))
+		b.WriteString(text[place[0]:place[1]])
+		from = place[1]
+	}
+	b.WriteString(printable.Log(text[from:]))
+	return b.String()
+}
 
 // Painter is the style for diagnostics.
 func (s Style) Painter() diag.Painter {

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -48,6 +49,12 @@ func Parse(source *diag.Source, errors *diag.List) *Node {
 		return nil // what was left out would only cause further errors
 	}
 	return node
+}
+
+// IsScenario tells whether a text has the key that scenarios begin with, in a line of its own.
+func IsScenario(text []byte) bool {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin a file so
+	return bytes.HasPrefix(text, []byte("rdmarun:")) || bytes.Contains(text, []byte("\nrdmarun:"))
 }
 
 // decode reads up to two documents; root is nil when there is none.
