@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"rdmarun/host/bounded"
 	"rdmarun/host/wasm"
@@ -34,6 +35,12 @@ func (m *Module) Exports() []Export { return m.facts.Exports }
 
 // MinMemory is the memory that the module starts with, in bytes.
 func (m *Module) MinMemory() int64 { return int64(m.facts.MinPages) * pageSize }
+
+// freeInstance is what of an instance is charged to nobody, so that a small guest has all its limit for its pages.
+const freeInstance = 64 << 10
+
+// InstanceSize is what each instance takes beside its memory, in bytes.
+func (m *Module) InstanceSize() int64 { return int64(m.facts.InstanceSize) }
 
 // Metered says that the module counts its steps; else wazero looks at its context, or nobody does.
 func (m *Module) Metered() bool { return m.metered }
@@ -63,8 +70,8 @@ func (r *Runtime) Compile(ctx context.Context, path string) (*Module, error) {
 	return r.CompileBytes(ctx, moduleName(path), module)
 }
 
-// maxModule is the size of a guest, in bytes.  Programs of whole language runtimes stay far below.
-const maxModule = 256 << 20
+// maxModule is the size of a guest, in bytes.  Programs of whole language runtimes stay below a third.
+const maxModule = 64 << 20
 
 func readModule(path string) ([]byte, error) {
 	module, err := bounded.Read(path, maxModule+1)
@@ -79,10 +86,41 @@ func readModule(path string) ([]byte, error) {
 
 func moduleName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
 
-// CompileBytes is Compile for a module in memory.
+// CompileBytes is Compile for a module in memory.  It returns when ctx ends, with what the compiler works at then
+// still to come to its end.
 func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) (*Module, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	type compiled struct {
+		module *Module
+		err    error
+	}
+	done := make(chan compiled, 1)
+	select {
+	case r.compiling <- struct{}{}:
+		go func() {
+			defer func() { <-r.compiling }()
+			module, err := r.compile(ctx, name, module)
+			done <- compiled{module, err}
+		}()
+	case <-ctx.Done():
+		return nil, compileStopped(ctx, name)
+	}
+	select {
+	case result := <-done:
+		if ctx.Err() != nil && result.err != nil {
+			return nil, compileStopped(ctx, name)
+		}
+		return result.module, result.err
+	case <-ctx.Done():
+		return nil, compileStopped(ctx, name)
+	}
+}
+
+func compileStopped(ctx context.Context, name string) error {
+	return fmt.Errorf("compile %s: %w", name, context.Cause(ctx))
+}
+
+// compile has the place of who compiles.
+func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Module, error) {
 	sum := sha256.Sum256(module)
 	key := name + "\x00" + string(sum[:])
 	if known, ok := r.modules[key]; ok {
@@ -93,24 +131,25 @@ func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) 
 		return nil, err
 	}
 	m := &Module{name: name, facts: facts}
-	looks := r.mode == InterruptContext
-	if r.mode == InterruptMetered {
-		if metered, err := wasm.Meter(module); err == nil {
-			module, m.metered = metered, true
-		} else if looks = true; errors.Is(err, wasm.ErrFormat) {
-			return nil, formatError(name, err)
-		}
+	rewrite := wasm.Bound
+	if m.metered = r.mode == InterruptMetered; m.metered {
+		rewrite = wasm.Meter
 	}
-	if err := r.compile(ctx, m, module, looks); err != nil {
+	// What cannot be rewritten cannot be bounded, and is not run.
+	if module, err = rewrite(module); err != nil {
+		return nil, formatError(name, err)
+	}
+	if err := r.generate(ctx, m, module, r.mode == InterruptContext); err != nil {
 		return nil, err
 	}
 	r.modules[key] = m
 	return m, nil
 }
 
-// compile compiles a module that was checked, with the cache; and without, should that fail: then the second error
+// generate compiles a module that was checked, with the cache; and without, should that fail: then the second error
 // is the module's, or the first was the cache's.
-func (r *Runtime) compile(ctx context.Context, m *Module, module []byte, looks bool) (err error) {
+func (r *Runtime) generate(ctx context.Context, m *Module, module []byte, looks bool) (err error) {
+	ctx = experimental.WithCompilationWorkers(ctx, 2) // then wazero looks between functions whether ctx has ended
 	if m.engine, err = r.engine(ctx, engineKind{looks: looks}); err != nil {
 		return err
 	}
@@ -118,7 +157,7 @@ func (r *Runtime) compile(ctx context.Context, m *Module, module []byte, looks b
 	r.cache.offer(key)
 	m.compiled, err = m.engine.CompileModule(ctx, module)
 	r.cache.keep(key)
-	if err == nil || r.cache.dir == "" {
+	if err == nil || r.cache.dir == "" || ctx.Err() != nil {
 		return formatError(m.name, err)
 	}
 	withCache := err

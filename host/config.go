@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -25,8 +26,7 @@ type Config struct {
 type InterruptMode int
 
 const (
-	// InterruptMetered makes guests count their steps (host/wasm).  A module that cannot be
-	// rewritten falls back to InterruptContext.
+	// InterruptMetered makes guests count their steps (host/wasm).
 	InterruptMetered InterruptMode = iota
 	// InterruptContext has wazero look at the context in each loop, at some 30 ns an iteration.
 	InterruptContext
@@ -38,19 +38,41 @@ const (
 type Limits struct {
 	// Time is how long the guest may run by the wall clock; 0 is DefaultTime.
 	Time time.Duration
-	// Memory, Registered, Handles and Files are those of hostfuncs.Limits; 0 is the default of each.
-	Memory, Registered, Handles, Files int64
+	// Memory, Registered, Handles and Files are those of hostfuncs.Limits; Output is how many bytes it may write to
+	// its standard streams and its log, together.  0 is the default of each.
+	Memory, Registered, Handles, Files, Output int64
 }
+
+// Compiling is a context for compiling a guest that has these limits, and how long it may still run after that.
+func (l Limits) Compiling(ctx context.Context) (_ context.Context, left func() time.Duration, cancel context.CancelFunc) {
+	limit := l.Time
+	if limit == 0 {
+		limit = DefaultTime
+	}
+	if limit < 0 {
+		return ctx, func() time.Duration { return limit }, func() {}
+	}
+	began := time.Now()
+	ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrCompileTime)
+	return ctx, func() time.Duration { return max(1, limit-time.Since(began)) }, cancel
+}
+
+// ErrCompileTime is the cause of a context of Compiling.
+var ErrCompileTime = errors.New("it exceeded the time limit of its guest")
 
 // The limits of a guest for which nothing else is said.
 const (
-	DefaultTime   = time.Minute
-	DefaultMemory = hostfuncs.DefaultMemory
-	NoTimeLimit   = time.Duration(-1)
+	DefaultTime       = time.Minute
+	DefaultMemory     = hostfuncs.DefaultMemory
+	DefaultRegistered = hostfuncs.DefaultRegistered
+	DefaultHandles    = hostfuncs.DefaultHandles
+	DefaultFiles      = hostfuncs.DefaultFiles
+	DefaultOutput     = 1 << 30
+	NoTimeLimit       = time.Duration(-1)
 )
 
 // StopGrace is how long a guest that was asked to stop has before it is stopped.
-const StopGrace = 2 * time.Second
+const StopGrace = 500 * time.Millisecond
 
 // GuestConfig is what one guest gets.
 type GuestConfig struct {

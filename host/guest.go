@@ -17,6 +17,7 @@ type Guest struct {
 	module   *Module
 	config   GuestConfig
 	budget   *hostfuncs.Budget
+	outputs  *outputs
 	instance *hostfuncs.Instance
 	cancel   context.CancelCauseFunc
 	calls    chan *request
@@ -38,9 +39,15 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Gu
 	if config.Limits.Time == 0 {
 		config.Limits.Time = DefaultTime
 	}
+	if config.Limits.Output == 0 {
+		config.Limits.Output = DefaultOutput
+	}
 	budget := hostfuncs.NewBudget(hostfuncs.Limits{Memory: config.Limits.Memory, Registered: config.Limits.Registered,
 		Handles: config.Limits.Handles, Files: config.Limits.Files})
 	config.Limits.Memory = budget.Limits().Memory
+	if err := budget.Charge(hostfuncs.Cost{Memory: max(0, m.InstanceSize()-freeInstance)}); err != nil {
+		return nil, fmt.Errorf("start guest %s: its tables, globals and functions: %w", config.Name, err)
+	}
 	if m.MinMemory() > config.Limits.Memory {
 		return nil, fmt.Errorf("start guest %s: it begins with %s of memory and may have %s; raise its memory limit",
 			config.Name, mebibytes(m.MinMemory()), mebibytes(config.Limits.Memory))

@@ -51,7 +51,7 @@ func signature(params, results []api.ValueType) wasm.Signature {
 func throwawayExports(ctx context.Context) (hostExports, error) {
 	engine := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
 	defer engine.Close(ctx)
-	wasi, err := wasi_snapshot_preview1.NewBuilder(engine).Compile(ctx)
+	wasi, err := newWASI(engine).Compile(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("prepare WASI: %w", err)
 	}

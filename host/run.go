@@ -20,6 +20,9 @@ const startFunction = "_start"
 // run is the whole life of a guest, on one goroutine.
 func (g *Guest) run(ctx context.Context) Result {
 	began := time.Now()
+	ctx = context.WithValue(ctx, guestKey{}, g)
+	g.outputs = g.newOutputs(ctx)
+	defer g.outputs.close()
 	memory := &linearMemory{budget: g.budget, instance: g.instance}
 	module, err := g.instantiate(ctx, memory)
 	var result Result
@@ -62,17 +65,20 @@ func (g *Guest) instantiate(ctx context.Context, memory *linearMemory) (module a
 // call runs the guest until it ends or has to.
 func (g *Guest) call(ctx context.Context, module api.Module) error {
 	g.running, g.life = module, ctx
-	if stop, ok := module.ExportedGlobal(wasm.StopGlobal).(api.MutableGlobal); ok {
-		set := make(chan struct{})
-		defer func(unwatch func() bool) {
-			if !unwatch() {
-				<-set // the global must not be touched when the module is closed
-			}
-		}(context.AfterFunc(ctx, func() {
+	g.boundTables(module)
+	stop, metered := module.ExportedGlobal(wasm.StopGlobal).(api.MutableGlobal)
+	set := make(chan struct{})
+	defer func(unwatch func() bool) {
+		if !unwatch() {
+			<-set // the global must not be touched when the module is closed
+		}
+	}(context.AfterFunc(ctx, func() {
+		g.instance.End()
+		if metered {
 			stop.Set(1)
-			close(set)
-		}))
-	}
+		}
+		close(set)
+	}))
 	ctx = g.instance.Context(ctx)
 	for _, name := range []string{wasm.StartExport, startFunction} {
 		function := module.ExportedFunction(name)
@@ -84,6 +90,17 @@ func (g *Guest) call(ctx context.Context, module api.Module) error {
 		}
 	}
 	return nil
+}
+
+// boundTables has the guest's tables grow as far as its budget allows.
+func (g *Guest) boundTables(module api.Module) {
+	room, grown := module.ExportedGlobal(wasm.RoomGlobal).(api.MutableGlobal), module.ExportedGlobal(wasm.GrownGlobal)
+	g.budget.SetTables(
+		func() int64 { return int64(uint32(grown.Get())) * wasm.ElementSize },
+		func(bytes int64) {
+			elements := bytes/wasm.ElementSize - int64(uint32(grown.Get()))
+			room.Set(uint64(uint32(max(0, min(elements, 1<<31)))))
+		})
 }
 
 // outcome reads how the guest ended from the error of the call.

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"rdmarun/hostfuncs"
 )
@@ -23,22 +21,24 @@ type Runtime struct {
 	plain   wazero.CompilationCache // in memory only
 	serials atomic.Uint32           // of guests
 
-	// mu is held while compiling: wazero's cache on disk must not be asked for one module by two
-	// goroutines (wazero #2547), and two processors are better spent on one compilation each anyway.
-	mu      sync.Mutex
-	engines map[engineKind]wazero.Runtime
-	modules map[string]*Module // by content
-	exports hostExports
+	// Who compiles has a place in it, and who closes: wazero's cache on disk must not be asked for one module by two
+	// goroutines (wazero #2547), and two processors are better spent on one compilation anyway.  What follows is
+	// touched only there.
+	compiling chan struct{}
+	engines   map[engineKind]wazero.Runtime
+	modules   map[string]*Module // by content
+	exports   hostExports
 }
 
 // New makes a runtime.  The caller closes it, after its last guest has ended.
 func New(ctx context.Context, config Config) (*Runtime, error) {
 	r := &Runtime{
-		mode:    config.Interrupt,
-		cache:   openGuestCache(config.CacheDir, config.Warn),
-		plain:   wazero.NewCompilationCache(),
-		engines: make(map[engineKind]wazero.Runtime),
-		modules: make(map[string]*Module),
+		mode:      config.Interrupt,
+		cache:     openGuestCache(config.CacheDir, config.Warn),
+		plain:     wazero.NewCompilationCache(),
+		compiling: make(chan struct{}, 1),
+		engines:   make(map[engineKind]wazero.Runtime),
+		modules:   make(map[string]*Module),
 	}
 	if r.mode == InterruptMetered && !compiles() {
 		// wazero's interpreter is preemptible as any Go code is, and looks at contexts for nearly nothing.
@@ -60,7 +60,8 @@ func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "ar
 // for when the cache fails.
 type engineKind struct{ looks, uncached bool }
 
-// engine is the wazero runtime of a kind.  The caller holds mu, or nobody else knows the runtime yet.
+// engine is the wazero runtime of a kind.  The caller has the place of who compiles, or nobody else knows the runtime
+// yet.
 func (r *Runtime) engine(ctx context.Context, kind engineKind) (wazero.Runtime, error) {
 	if engine, ok := r.engines[kind]; ok {
 		return engine, nil
@@ -73,7 +74,7 @@ func (r *Runtime) engine(ctx context.Context, kind engineKind) (wazero.Runtime, 
 		WithCoreFeatures(coreFeatures)
 	engine := wazero.NewRuntimeWithConfig(ctx, config)
 	r.engines[kind] = engine
-	wasi, err := wasi_snapshot_preview1.NewBuilder(engine).Compile(ctx)
+	wasi, err := newWASI(engine).Compile(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("prepare WASI: %w", err)
 	}
@@ -89,8 +90,8 @@ func (r *Runtime) engine(ctx context.Context, kind engineKind) (wazero.Runtime, 
 
 // Close frees everything the runtime has compiled.  Guests must have ended.
 func (r *Runtime) Close(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.compiling <- struct{}{} // a compilation that was given up comes to the end of its function first
+	defer func() { <-r.compiling }()
 	var errs []error
 	for _, engine := range r.engines {
 		errs = append(errs, engine.Close(ctx))

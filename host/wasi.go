@@ -27,20 +27,27 @@ func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 				endGuest()
 			}
 		}).
-		WithRandSource(rand.Reader)
+		WithRandSource(&randomReader{ctx})
 	for _, name := range slices.Sorted(maps.Keys(g.config.Env)) {
 		config = config.WithEnv(name, g.config.Env[name])
 	}
 	if g.config.Stdin != nil {
 		config = config.WithStdin(&interruptibleReader{ctx: ctx, clock: clock, from: g.config.Stdin})
 	}
-	if g.config.Stdout != nil {
-		config = config.WithStdout(g.config.Stdout)
+	return config.WithStdout(g.outputs.stdout).WithStderr(g.outputs.stderr)
+}
+
+// streamChunk is how much is done of a read or write before the end of the guest is looked for.
+const streamChunk = 64 << 10
+
+// randomReader gives random numbers, a chunk at a time.
+type randomReader struct{ ctx context.Context }
+
+func (r *randomReader) Read(into []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		endGuest()
 	}
-	if g.config.Stderr != nil {
-		config = config.WithStderr(g.config.Stderr)
-	}
-	return config
+	return rand.Read(into[:min(len(into), streamChunk)])
 }
 
 // withClock gives the guest's own library the time of the run.
@@ -80,6 +87,9 @@ type chunk struct {
 }
 
 func (r *interruptibleReader) Read(into []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		endGuest()
+	}
 	if len(into) == 0 {
 		return 0, nil
 	}

@@ -58,7 +58,7 @@ func baseFunctions() []Function {
 				{"text", In, "text", "the line, without its end"},
 				{"length", U32, "", "of text, in bytes"},
 			},
-			Errors:  "EINVAL: no such level.",
+			Errors:  "EINVAL: no such level. EMSGSIZE: more than 65536 bytes. ENOSPC: the guest has written as much as it may.",
 			binding: bind3((*Instance).logLine),
 		},
 	}
@@ -124,8 +124,8 @@ func (i *Instance) logLine(level uint32, text Pointer, length uint32) int32 {
 	if errno != 0 {
 		return i.badPointer("text", errno)
 	}
-	if i.log != nil {
-		i.log(levels[level], line)
+	if i.log == nil {
+		return 0
 	}
-	return 0
+	return i.result(i.log(levels[level], line))
 }

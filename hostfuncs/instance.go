@@ -3,6 +3,7 @@ package hostfuncs
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"rdmarun/rdmacore"
 )
@@ -12,8 +13,8 @@ type Config struct {
 	Provider *rdmacore.Provider
 	// Serial tells instances of one process apart: handles of one mean nothing to another.
 	Serial uint32
-	// Log takes what the guest logs; nil discards it.
-	Log func(level slog.Level, text string)
+	// Log takes what the guest logs; nil discards it.  Its error is the guest's.
+	Log func(level slog.Level, text string) error
 	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
 	Barrier func(ctx context.Context, name string) error
 	// Budget is what the guest may have; nil is one with the default limits.  The host charges the guest's memory to it.
@@ -23,10 +24,10 @@ type Config struct {
 }
 
 // Instance is one guest's side of the ABI: its memory, its handles and the objects behind them.  It is
-// used by the goroutine that runs the guest; only RequestStop may be called from another.
+// used by the goroutine that runs the guest; only RequestStop and End may be called from another.
 type Instance struct {
 	provider *rdmacore.Provider
-	log      func(level slog.Level, text string)
+	log      func(level slog.Level, text string) error
 	barrier  func(ctx context.Context, name string) error
 	denied   Capability
 	clock    *rdmacore.Clock
@@ -37,6 +38,7 @@ type Instance struct {
 	base   uintptr          // address of its first byte
 
 	ctx       context.Context // ends with the guest's right to run
+	over      atomic.Bool     // End was called: ctx has ended or will at once
 	lastError error
 
 	// stop is ended by RequestStop; one wait is broken off for it.
@@ -97,6 +99,10 @@ func (i *Instance) SetMemory(region *rdmacore.Memory, size int) {
 	i.region, i.base = region, region.Base()
 	i.memory = region.Bytes()[:size:size]
 }
+
+// End takes the guest's right to run: the host function it calls next does not return, as a wait under way does not
+// when the guest's context ends.  Any goroutine may call it.
+func (i *Instance) End() { i.over.Store(true) }
 
 // RequestStop asks the guest to end: the wait it is in, or else its next one, returns -ECANCELED, once,
 // and stop_requested is 1 from now on.

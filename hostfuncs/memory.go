@@ -37,9 +37,15 @@ func view[T any](i *Instance, at Pointer, count uint32) ([]T, syscall.Errno) {
 	return unsafe.Slice((*T)(unsafe.Pointer(&i.memory[at])), count), 0
 }
 
+// maxText is how long a string may be that the guest gives: a name, or a line of its log.
+const maxText = 1 << 16
+
 // text is a string that the guest gives.
 func (i *Instance) text(at Pointer, length uint32) (string, syscall.Errno) {
 	data, errno := i.bytes(at, length)
+	if errno == 0 && length > maxText {
+		errno, data = syscall.EMSGSIZE, nil
+	}
 	return string(data), errno
 }
 

@@ -31,6 +31,9 @@ func (f *Function) implementation() api.GoFunc {
 	call, capability := f.call, f.Capability
 	return func(ctx context.Context, stack []uint64) {
 		instance := instanceOf(ctx)
+		if instance.over.Load() {
+			endGuest()
+		}
 		if instance.denied&capability != 0 {
 			stack[0] = uint64(uint32(instance.deny(capability)))
 			return

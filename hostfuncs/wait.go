@@ -40,9 +40,12 @@ func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) i
 
 // exitIfOver ends the guest if its right to run has ended.
 func (i *Instance) exitIfOver() {
-	if i.ctx.Err() != nil {
-		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
+	if i.over.Load() || i.ctx.Err() != nil {
+		endGuest()
 	}
 }
+
+// endGuest unwinds the guest from within a host function.
+func endGuest() { panic(sys.NewExitError(sys.ExitCodeContextCanceled)) }
 
 func (i *Instance) stopRequested() bool { return i.stop.Err() != nil }

@@ -105,7 +105,11 @@ func (i *Instance) postSend(handle Handle, wrs Pointer, count uint32, sges Point
 	if !ok {
 		return i.badHandle(KindQP)
 	}
-	return post(i, qp, wrs, count, sges, numSGEs, out, (*rdmacore.QP).PostSendAt)
+	var whole func([]rdmacore.SendWR, []rdmacore.SGE) bool
+	if qp.InitAttr().SendOps != 0 {
+		whole = fitsOneCall
+	}
+	return post(i, qp, wrs, count, sges, numSGEs, out, whole, (*rdmacore.QP).PostSendAt)
 }
 
 func (i *Instance) postRecv(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
@@ -113,14 +117,15 @@ func (i *Instance) postRecv(handle Handle, wrs Pointer, count uint32, sges Point
 	if !ok {
 		return i.badHandle(KindQP)
 	}
-	return post(i, qp, wrs, count, sges, numSGEs, out, (*rdmacore.QP).PostRecvAt)
+	return post(i, qp, wrs, count, sges, numSGEs, out, nil, (*rdmacore.QP).PostRecvAt)
 }
 
 // postAt is PostSendAt or PostRecvAt of a queue.
 type postAt[Q, WR any] func(queue Q, base uintptr, limit uint64, wrs []WR, sges []rdmacore.SGE) (int, error)
 
+// post posts in batches, or with whole, which tells whether that may be, all at once.
 func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32,
-	out Pointer, post postAt[Q, WR]) int32 {
+	out Pointer, whole func([]WR, []rdmacore.SGE) bool, post postAt[Q, WR]) int32 {
 	wrs, errno := view[WR](i, wrsAt, count)
 	if errno != 0 {
 		return i.badPointer("wrs", errno)
@@ -138,7 +143,23 @@ func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt P
 	if count > maxRequests {
 		return i.refuse(syscall.EINVAL, "count is more than any queue holds")
 	}
-	n, err := post(queue, i.base, uint64(len(i.memory)), wrs, sges)
+	batch := batchOf(sges)
+	if whole != nil && count > batch {
+		if !whole(wrs, sges) {
+			return i.refuse(syscall.EMSGSIZE, "the requests of one call to a QP with send operations, which are posted all or none, have 4 GiB at most")
+		}
+		batch = count
+	}
+	n := 0
+	var err error
+	for err == nil && n < len(wrs) {
+		if n > 0 {
+			i.exitIfOver()
+		}
+		accepted := 0
+		accepted, err = post(queue, i.base, uint64(len(i.memory)), wrs[n:min(len(wrs), n+int(batch))], sges)
+		n += accepted
+	}
 	if posted != nil {
 		posted[0] = uint64(n)
 	}
@@ -146,6 +167,38 @@ func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt P
 		return i.fail(err)
 	}
 	return int32(n)
+}
+
+// fitsOneCall tells whether the requests are not more work than one call may be.
+func fitsOneCall(wrs []rdmacore.SendWR, sges []rdmacore.SGE) bool {
+	const most = 4 << 30
+	total := uint64(0)
+	for at := range wrs {
+		first, end := uint64(wrs[at].FirstSGE), uint64(wrs[at].FirstSGE)+uint64(wrs[at].NumSGE)
+		if end > uint64(len(sges)) {
+			return true // which the core refuses
+		}
+		for _, sge := range sges[first:end] {
+			if total += uint64(sge.Length); total > most {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// batchOf is how many requests with these buffers are handed to the core at once, which may do all they ask for before
+// it returns: an end of the guest's that comes meanwhile is not to wait for gigabytes of copies.
+func batchOf(sges []rdmacore.SGE) uint32 {
+	const many, large = 512, 1 << 16
+	longest := uint32(0)
+	for at := range sges {
+		longest = max(longest, sges[at].Length)
+	}
+	if longest > large {
+		return 1
+	}
+	return many
 }
 
 // maxRequests keeps the number posted a valid result.

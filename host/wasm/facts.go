@@ -63,9 +63,11 @@ type Facts struct {
 	HasMemory          bool
 	SharedMemory       bool // for several threads
 	MinPages, MaxPages uint64
+	// InstanceSize is what each instance takes beside its memory: tables, globals, functions, segments.
+	InstanceSize uint64
 }
 
-// Inspect reads a module's imports, exports and memory.
+// Inspect reads a module's imports, exports and memory, and finds what is too much of it.
 func Inspect(module []byte) (Facts, error) {
 	sections, err := split(module)
 	if err != nil {
@@ -74,7 +76,11 @@ func Inspect(module []byte) (Facts, error) {
 	var facts Facts
 	var types []Signature
 	var functions []uint32 // the types of those that the module defines
+	locals := uint64(0)
 	for _, one := range sections {
+		if err := facts.limits(one, &locals); err != nil {
+			return Facts{}, err
+		}
 		switch one.id {
 		case sectionType:
 			types, err = parseTypes(one.content)

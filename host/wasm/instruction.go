@@ -12,16 +12,35 @@ const (
 	opCallIndirect       = 0x11
 	opReturnCall         = 0x12
 	opReturnCallIndirect = 0x13
+	opReturn             = 0x0f
+	opElse               = 0x05
 	opDrop               = 0x1a
+	opLocalGet           = 0x20
+	opLocalTee           = 0x22
 	opGlobalGet          = 0x23
 	opGlobalSet          = 0x24
 	opMemoryGrow         = 0x40
 	opI32Const           = 0x41
 	opI32Eqz             = 0x45
+	opI32Ne              = 0x47
+	opI32LtU             = 0x49
+	opI32GtU             = 0x4b
+	opI32Add             = 0x6a
 	opI32Sub             = 0x6b
+	opI32ShrU            = 0x76
+	opBulk               = 0xfc // and a second number:
+	bulkMemoryInit       = 8
+	bulkMemoryCopy       = 10
+	bulkMemoryFill       = 11
+	bulkTableInit        = 12
+	bulkTableCopy        = 14
+	bulkTableGrow        = 15
+	bulkTableFill        = 17
 
 	blockTypeEmpty = 0x40
 	typeI32        = 0x7f
+	typeFuncref    = 0x70
+	typeExternref  = 0x6f
 	typeFunction   = 0x60
 )
 

@@ -1,9 +1,6 @@
 package wasm
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // StartExport is the export by which a metered module's start function is called: a module's start
 // section runs while the module is instantiated, when nothing could end it yet.
@@ -17,8 +14,6 @@ const StopGlobal = "rdmarun:stop"
 // iteration of a loop or a call of a function that calls others, so it takes a nanosecond or a few:
 // an exit each 0.1 ms or so, which costs 0.1 %.
 const Period = 1 << 16
-
-var errNoMemory = errors.New("the module has no memory of its own")
 
 // Meter rewrites a module so that it can be interrupted, however it spins.
 //
@@ -35,19 +30,23 @@ var errNoMemory = errors.New("the module has no memory of its own")
 //
 // memory.grow leaves compiled code for Go, where the scheduler can preempt; and stop is a global that
 // the host sets (StopGlobal).  The counter is a global too: it takes no address from the guest, needs
-// no thread to set a flag, and no index of the module moves.
+// no thread to set a flag, and no index of the module moves.  An instruction that fills or copies is a step
+// for each 256 of its bytes or elements, paid for before it.
 //
-// DWARF sections are left out of the result, for the offsets they map have moved.
-func Meter(module []byte) ([]byte, error) {
+// The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, for the offsets they
+// map have moved.
+func Meter(module []byte) ([]byte, error) { return rewrite(module, true) }
+
+func rewrite(module []byte, metered bool) ([]byte, error) {
 	sections, err := split(module)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMetering(sections)
+	m, err := newRewriting(sections, metered)
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{m.addType, m.addFunction, m.addGlobals, m.addExports, m.rewriteCode} {
+	for _, step := range []func() error{m.addMemory, m.addTypes, m.addFunctions, m.addGlobals, m.addExports, m.rewriteCode} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -55,21 +54,44 @@ func Meter(module []byte) ([]byte, error) {
 	return join(m.sections), nil
 }
 
-// metering is one rewriting under way.
-type metering struct {
+// rewriting is one that is under way.
+type rewriting struct {
 	sections []section
-	fuel     uint32 // index of the global
-	stop     uint32
-	tick     uint32 // index of the function
-	tickType uint32
+	metered  bool
+	memories uint32
+	tables   []table
+	added    uint32 // index of the first global that is added: room, grown, fuel, stop
+	function uint32 // index of the first function that is added: one that grows for each table, tick, pay
+	types    uint32 // index of the first type that is added
 	start    uint32 // index of the function of the start section, if there is one
 	hasStart bool
 	check    []byte // the instructions put at each loop and function
 }
 
-func newMetering(sections []section) (*metering, error) {
-	m := &metering{}
-	memories := uint32(0)
+func (m *rewriting) room() uint32  { return m.added }
+func (m *rewriting) grown() uint32 { return m.added + 1 }
+func (m *rewriting) fuel() uint32  { return m.added + 2 }
+func (m *rewriting) stop() uint32  { return m.added + 3 }
+func (m *rewriting) tick() uint32  { return m.function + uint32(len(m.tables)) }
+func (m *rewriting) pay() uint32   { return m.tick() + 1 }
+
+// The types that are added, in their order.
+const (
+	typeTick = iota // () -> ()
+	typePay         // (i32) -> i32
+	typeGrowFuncref
+	typeGrowExternref
+)
+
+var addedTypes = []byte{
+	typeFunction, 0, 0,
+	typeFunction, 1, typeI32, 1, typeI32,
+	typeFunction, 2, typeFuncref, typeI32, 1, typeI32,
+	typeFunction, 2, typeExternref, typeI32, 1, typeI32,
+}
+
+func newRewriting(sections []section, metered bool) (*rewriting, error) {
+	m := &rewriting{metered: metered}
 	for _, one := range sections {
 		count := (&reader{data: one.content}).index()
 		switch {
@@ -83,55 +105,71 @@ func newMetering(sections []section) (*metering, error) {
 			for _, each := range imports {
 				switch each.Kind {
 				case KindFunction:
-					m.tick++
+					m.function++
 				case KindGlobal:
-					m.fuel++
+					m.added++
 				case KindMemory:
-					memories++
+					m.memories++
+				case KindTable:
+					return nil, fmt.Errorf("%w: it imports table %s.%s", ErrFormat, each.Module, each.Name)
 				}
 			}
 		case one.id == sectionFunction:
-			m.tick += count
+			m.function += count
 		case one.id == sectionGlobal:
-			m.fuel += count
+			m.added += count
 		case one.id == sectionMemory:
-			memories += count
+			m.memories += count
+		case one.id == sectionTable:
+			tables, err := parseTables(one.content)
+			if err != nil {
+				return nil, err
+			}
+			m.tables = tables
 		case one.id == sectionStart:
 			m.start, m.hasStart = count, true // which is the function's index
 			continue
 		}
 		m.sections = append(m.sections, one)
 	}
-	if memories == 0 {
-		return nil, errNoMemory
+	if metered {
+		m.check = m.checkInstructions()
 	}
-	m.stop = m.fuel + 1
-	m.check = m.checkInstructions()
 	return m, nil
 }
 
 func isDebug(name string) bool { return len(name) > 7 && name[:7] == ".debug_" }
 
-func (m *metering) checkInstructions() []byte {
-	var code []byte
-	code = appendUnsigned(append(code, opGlobalGet), uint64(m.fuel))
-	code = append(code, opI32Const, 1, opI32Sub)
-	code = appendUnsigned(append(code, opGlobalSet), uint64(m.fuel))
-	code = appendUnsigned(append(code, opGlobalGet), uint64(m.fuel))
-	code = append(code, opI32Eqz, opIf, blockTypeEmpty)
-	code = appendUnsigned(append(code, opCall), uint64(m.tick))
-	return append(code, opEnd)
+// code is a run of instructions that is being written.
+type code []byte
+
+func (c code) op(opcodes ...byte) code { return append(c, opcodes...) }
+
+// with appends an instruction that has an index, or a number below 64.
+func (c code) with(opcode byte, index uint32) code {
+	return appendUnsigned(append(c, opcode), uint64(index))
 }
 
-// tickBody is the body of the added function, with its size in front as in the code section.
-func (m *metering) tickBody() []byte {
-	code := []byte{0} // no locals
-	code = appendPeriod(append(code, opI32Const))
-	code = appendUnsigned(append(code, opGlobalSet), uint64(m.fuel))
-	code = append(code, opI32Const, 0, opMemoryGrow, 0, opDrop)
-	code = appendUnsigned(append(code, opGlobalGet), uint64(m.stop))
-	code = append(code, opIf, blockTypeEmpty, opUnreachable, opEnd, opEnd)
-	return append(appendUnsigned(nil, uint64(len(code))), code...)
+func (m *rewriting) checkInstructions() []byte {
+	return code(nil).with(opGlobalGet, m.fuel()).with(opI32Const, 1).op(opI32Sub).with(opGlobalSet, m.fuel()).
+		with(opGlobalGet, m.fuel()).op(opI32Eqz, opIf, blockTypeEmpty).with(opCall, m.tick()).op(opEnd)
+}
+
+// tickBody is the body of tick.
+func (m *rewriting) tickBody() code {
+	return code(appendPeriod([]byte{opI32Const})).with(opGlobalSet, m.fuel()).
+		op(opI32Const, 0, opMemoryGrow, 0, opDrop).
+		with(opGlobalGet, m.stop()).op(opIf, blockTypeEmpty, opUnreachable, opEnd, opEnd)
+}
+
+// payBody takes the steps of an instruction on so many bytes, and returns that number:
+//
+//	if n >> 8 < fuel { fuel = fuel - n >> 8 } else { call tick }
+func (m *rewriting) payBody() code {
+	steps := code(nil).with(opLocalGet, 0).with(opI32Const, 8).op(opI32ShrU)
+	return append(code(nil), steps...).with(opGlobalGet, m.fuel()).op(opI32LtU, opIf, blockTypeEmpty).
+		with(opGlobalGet, m.fuel()).op(steps...).op(opI32Sub).with(opGlobalSet, m.fuel()).
+		op(opElse).with(opCall, m.tick()).op(opEnd).with(opLocalGet, 0).op(opEnd)
 }
 
 // appendPeriod appends Period as a signed LEB128: the top bit of its last group has to be clear.
@@ -144,30 +182,73 @@ func appendPeriod(out []byte) []byte {
 	return append(out, byte(value))
 }
 
-func (m *metering) addType() error {
+// addMemory gives a module that has no memory one without pages, which tick grows by none.
+func (m *rewriting) addMemory() error {
+	if !m.metered || m.memories > 0 {
+		return nil
+	}
+	return m.extend(sectionMemory, func(uint32) []byte { return []byte{1, 0, 0} }, 1)
+}
+
+func (m *rewriting) addTypes() error {
 	return m.extend(sectionType, func(count uint32) []byte {
-		m.tickType = count
-		return []byte{typeFunction, 0, 0}
-	}, 1)
+		m.types = count
+		return addedTypes
+	}, 4)
 }
 
-func (m *metering) addFunction() error {
-	return m.extend(sectionFunction, func(uint32) []byte {
-		return appendUnsigned(nil, uint64(m.tickType))
-	}, 1)
+func (m *rewriting) addFunctions() error {
+	var types []byte
+	for _, each := range m.tables {
+		types = appendUnsigned(types, uint64(m.types+each.growType()))
+	}
+	added := uint32(len(m.tables))
+	if m.metered {
+		types = appendUnsigned(types, uint64(m.types+typeTick))
+		types = appendUnsigned(types, uint64(m.types+typePay))
+		added += 2
+	}
+	return m.extend(sectionFunction, func(uint32) []byte { return types }, added)
 }
 
-func (m *metering) addGlobals() error {
-	return m.extend(sectionGlobal, func(uint32) []byte {
-		const mutable = 1
-		fuel := append(appendPeriod([]byte{typeI32, mutable, opI32Const}), opEnd)
-		return append(fuel, typeI32, mutable, opI32Const, 0, opEnd)
-	}, 2)
+// bodies are those of the added functions, as the code section has them.
+func (m *rewriting) bodies() []byte {
+	var out []byte
+	add := func(locals []byte, body code) {
+		out = appendUnsigned(out, uint64(len(locals)+len(body)))
+		out = append(append(out, locals...), body...)
+	}
+	none := []byte{0}
+	for index := range m.tables {
+		add([]byte{1, 1, typeI32}, m.growBody(uint32(index)))
+	}
+	if m.metered {
+		add(none, m.tickBody())
+		add(none, m.payBody())
+	}
+	return out
 }
 
-func (m *metering) addExports() error {
-	added := uint32(1)
-	entries := appendExport(nil, StopGlobal, KindGlobal, m.stop)
+func (m *rewriting) addGlobals() error {
+	const mutable = 1
+	zero := []byte{typeI32, mutable, opI32Const, 0, opEnd}
+	added, entries := uint32(2), append(append([]byte(nil), zero...), zero...)
+	if m.metered {
+		added = 4
+		entries = append(appendPeriod(append(entries, typeI32, mutable, opI32Const)), opEnd)
+		entries = append(entries, zero...)
+	}
+	return m.extend(sectionGlobal, func(uint32) []byte { return entries }, added)
+}
+
+func (m *rewriting) addExports() error {
+	entries := appendExport(nil, RoomGlobal, KindGlobal, m.room())
+	entries = appendExport(entries, GrownGlobal, KindGlobal, m.grown())
+	added := uint32(2)
+	if m.metered {
+		entries = appendExport(entries, StopGlobal, KindGlobal, m.stop())
+		added++
+	}
 	if m.hasStart {
 		added++
 		entries = appendExport(entries, StartExport, KindFunction, m.start)
@@ -180,7 +261,7 @@ func appendExport(out []byte, name string, kind Kind, index uint32) []byte {
 }
 
 // extend appends entries to a section that is a vector, and makes the section where there is none.
-func (m *metering) extend(id byte, entries func(count uint32) []byte, added uint32) error {
+func (m *rewriting) extend(id byte, entries func(count uint32) []byte, added uint32) error {
 	at := find(m.sections, id)
 	if at == nil {
 		at = m.insert(id)
@@ -197,7 +278,7 @@ func (m *metering) extend(id byte, entries func(count uint32) []byte, added uint
 }
 
 // insert puts an empty vector section where the order of sections wants it.
-func (m *metering) insert(id byte) *section {
+func (m *rewriting) insert(id byte) *section {
 	at := 0
 	for i, one := range m.sections {
 		if one.id != sectionCustom && sectionRank(one.id) < sectionRank(id) {

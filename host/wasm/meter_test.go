@@ -82,7 +82,6 @@ func TestModulesThatCannotBeMetered(t *testing.T) {
 		"nothing":             {nil, true},
 		"text":                {[]byte("#!/bin/sh"), true},
 		"component":           {[]byte("\x00asm\x0d\x00\x01\x00"), true},
-		"no memory":           {read(t, "../testdata/spin_no_memory.wasm"), false},
 		"unknown instruction": {unknown, false},
 		"reaches its meter":   {read(t, "../testdata/cheat.wasm"), true},
 	} {

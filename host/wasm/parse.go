@@ -24,7 +24,9 @@ func parseTypes(content []byte) ([]Signature, error) {
 
 func (r *reader) valueTypes() string {
 	var letters []byte
-	r.vector(func() { letters = append(letters, Letter(r.byte())) })
+	if count := r.vector(func() { letters = append(letters, Letter(r.byte())) }); count > maxValues {
+		r.fail(fmt.Errorf("a function has %d parameters or results, and %d are the most", count, maxValues))
+	}
 	return string(letters)
 }
 

@@ -12,11 +12,14 @@ const (
 	sectionType     = 1
 	sectionImport   = 2
 	sectionFunction = 3
+	sectionTable    = 4
 	sectionMemory   = 5
 	sectionGlobal   = 6
 	sectionExport   = 7
 	sectionStart    = 8
+	sectionElement  = 9
 	sectionCode     = 10
+	sectionData     = 11
 )
 
 // ErrFormat is what is wrong with bytes that are no WebAssembly module at all.

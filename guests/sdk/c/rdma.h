@@ -1218,7 +1218,10 @@ int32_t rdmarun_clock_ns(uint64_t *now);
 RDMARUN_IMPORT(yield)
 int32_t rdmarun_yield(void);
 
-/* Writes one line to the log of the run. EINVAL: no such level. */
+/*
+ * Writes one line to the log of the run. EINVAL: no such level. EMSGSIZE: more than 65536 bytes.
+ * ENOSPC: the guest has written as much as it may.
+ */
 RDMARUN_IMPORT(log)
 int32_t rdmarun_log(uint32_t level, const char *text, uint32_t length);
 
