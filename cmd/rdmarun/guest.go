@@ -41,12 +41,13 @@ func newGuestCommand(a *app) *cobra.Command {
 type guestFlags struct {
 	provider string
 	limits   host.Limits
-	memory   byteSize
-	verbose  bool
+	// Those of limits that are sizes.
+	memory, registered, output byteSize
+	verbose                    bool
 }
 
 func newGuestRunCommand(a *app) *cobra.Command {
-	flags := guestFlags{memory: host.DefaultMemory}
+	flags := guestFlags{memory: host.DefaultMemory, registered: host.DefaultRegistered, output: host.DefaultOutput}
 	command := &cobra.Command{
 		Use:     "run FILE.wasm [-- ARGS...]",
 		Short:   "Run a guest",
@@ -59,8 +60,12 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		ValidArgsFunction: completeGuests,
 	}
 	command.Flags().StringVarP(&flags.provider, "provider", "P", "soft", "provider to run on (soft, verbs)")
-	command.Flags().DurationVar(&flags.limits.Time, "time", host.DefaultTime, "how long it may run; 0 without limit")
-	command.Flags().Var(&flags.memory, "memory", "how much memory it may have")
+	command.Flags().DurationVar(&flags.limits.Time, "time", host.DefaultTime, "how long it may be compiled and run; 0 without limit")
+	command.Flags().Var(&flags.memory, "memory", "how much memory it may have in all: linear memory, tables, RDMA objects with their rings and events")
+	command.Flags().Var(&flags.registered, "registered", "how many bytes its memory regions may have together")
+	command.Flags().Int64Var(&flags.limits.Handles, "handles", host.DefaultHandles, "how many objects it may have")
+	command.Flags().Int64Var(&flags.limits.Files, "files", host.DefaultFiles, "how many file descriptors its event channels and CQs may have")
+	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
 	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
 	if err := command.RegisterFlagCompletionFunc("provider", complete); err != nil {
@@ -82,7 +87,14 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	}
 	defer func() { err = errors.Join(err, runtime.Close(life)) }()
 	began := time.Now()
-	module, err := runtime.Compile(life, path)
+	flags.limits.Memory, flags.limits.Registered, flags.limits.Output = int64(flags.memory), int64(flags.registered), int64(flags.output)
+	if flags.limits.Time == 0 {
+		flags.limits.Time = host.NoTimeLimit
+	}
+	compiling, left, cancel := flags.limits.Compiling(ctx)
+	module, err := runtime.Compile(compiling, path)
+	flags.limits.Time = left()
+	cancel()
 	if err != nil {
 		return withExit(guestErrorCode(err), err)
 	}
@@ -95,10 +107,6 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	}
 	defer func() { err = errors.Join(err, provider.Close()) }()
 
-	flags.limits.Memory = int64(flags.memory)
-	if flags.limits.Time == 0 {
-		flags.limits.Time = host.NoTimeLimit
-	}
 	guest, err := runtime.Start(life, module, host.GuestConfig{
 		Provider: provider, Args: args, Limits: flags.limits,
 		Stdin: a.stdin, Stdout: shownOn(a.stdout), Stderr: shownOn(a.stderr),
@@ -127,6 +135,10 @@ func guestErrorCode(err error) exitCode {
 	var format *host.FormatError
 	var abi *host.ABIError
 	switch {
+	case errors.Is(err, host.ErrCompileTime):
+		return exitTimeout
+	case errors.Is(err, context.Canceled):
+		return exitTerminated
 	case errors.As(err, &format), errors.As(err, &abi):
 		return exitNotAGuest
 	case errors.Is(err, fs.ErrNotExist):

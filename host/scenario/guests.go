@@ -54,7 +54,8 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 	if err != nil {
 		return nil, &lab.EnvironmentError{What: "the guest runtime", Err: err}
 	}
-	module, err := runtime.Compile(ctx, start.Config.Module)
+	limits := host.Limits(start.Config.Limits)
+	module, err := compileGuest(ctx, runtime, start.Config.Module, &limits)
 	if err != nil {
 		failure := &lab.Failure{What: "the guest's module cannot be used", Got: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +69,7 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 		Args:     start.Config.Args,
 		Stdout:   start.Stdout,
 		Stderr:   start.Stderr,
-		Limits:   host.Limits{Time: start.Config.Limits.Time, Memory: start.Config.Limits.Memory},
+		Limits:   limits,
 		Barrier:  start.Barrier,
 		CPUs:     start.CPUs,
 	})
@@ -76,6 +77,15 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 		return nil, &lab.Failure{What: "the guest cannot be started", Got: err.Error()}
 	}
 	return runningGuest{guest}, nil
+}
+
+// compileGuest compiles a module within the time limit of the guest, of which the rest is left.
+func compileGuest(ctx context.Context, runtime *host.Runtime, path string, limits *host.Limits) (*host.Module, error) {
+	ctx, left, cancel := limits.Compiling(ctx)
+	defer cancel()
+	module, err := runtime.Compile(ctx, path)
+	limits.Time = left()
+	return module, err
 }
 
 // runningGuest is a guest of the host as a lab sees it.

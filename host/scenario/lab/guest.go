@@ -16,10 +16,10 @@ type GuestConfig struct {
 	Missing string
 }
 
-// GuestLimits bound a guest; zero means the host's default.
+// GuestLimits bound a guest, as host.Limits; zero means the host's default.
 type GuestLimits struct {
-	Time   time.Duration
-	Memory int64 // bytes
+	Time                                       time.Duration
+	Memory, Registered, Handles, Files, Output int64
 }
 
 // GuestStarter starts guests.  The host package does; tests have their own.
@@ -85,7 +85,10 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 	write := func(line string) { l.Output(name, line) }
 	g.output = []*lineWriter{{write: write}, {write: write}}
 	// The guest outlives the step that starts it, so the step's deadline must not be the guest's.
+	// Until it runs, it is: a module may take long to compile.
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	started := context.AfterFunc(ctx, cancel)
+	defer started()
 	running, err := l.guests.Start(life, GuestStart{
 		Name:    name,
 		Config:  config,

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -184,9 +185,21 @@ func (f *free) now() error {
 	return f.do()
 }
 
+// stopGuests stops the guests that still run, all at once: each has the same time to end by itself.
+func (l *Lab) stopGuests() {
+	var stopped sync.WaitGroup
+	for _, role := range l.roles {
+		if role.guest != nil && role.guest.Running() {
+			stopped.Go(func() { role.guest.running.Stop(context.Background()) })
+		}
+	}
+	stopped.Wait()
+}
+
 // Close frees everything in the reverse order of its making and returns what could not be freed.
 func (l *Lab) Close() []error {
 	var failures []error
+	l.stopGuests()
 	for _, role := range l.roles {
 		if err := role.acknowledge(); err != nil {
 			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))

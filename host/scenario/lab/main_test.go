@@ -164,6 +164,38 @@ func TestUnaskedGuest(t *testing.T) {
 	}
 }
 
+// Guests that are stuck are stopped together: each of these ends only once all have been told to.
+func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
+	const count = 5
+	var told sync.WaitGroup
+	told.Add(count)
+	programs := make(map[string]func(context.Context, GuestStart) GuestResult)
+	for n := range count {
+		programs[fmt.Sprint("stuck", n)] = func(ctx context.Context, _ GuestStart) GuestResult {
+			<-ctx.Done()
+			told.Done()
+			told.Wait()
+			return GuestResult{Outcome: "stopped", Exit: 143}
+		}
+	}
+	l := newLab(t, &lines{}, programs)
+	for name := range programs {
+		if err := guestOf(t, l, name).Start(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan []error)
+	go func() { closed <- l.Close() }()
+	select {
+	case errs := <-closed:
+		for _, err := range errs {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a guest waits for another one to be told")
+	}
+}
+
 func TestBarrier(t *testing.T) {
 	meet := func(ctx context.Context, start GuestStart) GuestResult {
 		if err := start.Barrier(ctx, "up"); err != nil {

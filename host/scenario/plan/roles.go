@@ -47,8 +47,20 @@ func (c *compiler) guest(written *shape.Guest, optional bool) *lab.GuestConfig {
 	if limit := c.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Time); limit != nil {
 		config.Limits.Time = limit.(time.Duration)
 	}
-	if limit := c.knownScalar(&verb.Argument{Name: "memory", Type: verb.Size, Min: 64 << 10, Max: 4 << 30}, written.Memory); limit != nil {
-		config.Limits.Memory = int64(limit.(int))
+	for _, limit := range []struct {
+		argument verb.Argument
+		written  *syntax.Node
+		to       *int64
+	}{
+		{verb.Argument{Name: "memory", Type: verb.Size, Min: 64 << 10, Max: 1 << 40}, written.Memory, &config.Limits.Memory},
+		{verb.Argument{Name: "registered", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Registered, &config.Limits.Registered},
+		{verb.Argument{Name: "handles", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Handles, &config.Limits.Handles},
+		{verb.Argument{Name: "files", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Files, &config.Limits.Files},
+		{verb.Argument{Name: "output", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Output, &config.Limits.Output},
+	} {
+		if value := c.knownScalar(&limit.argument, limit.written); value != nil {
+			*limit.to = int64(value.(int))
+		}
 	}
 	module := c.knownScalar(&verb.Argument{Name: "module", Type: verb.Text}, written.Module)
 	if module == nil {

@@ -68,11 +68,15 @@ var (
 	guestKeys = []key{
 		{"module", "the .wasm file, relative to the scenario"},
 		{"args", "its arguments"},
-		{"limits", "time and memory it may take"},
+		{"limits", "what it may take"},
 	}
 	limitKeys = []key{
 		{"time", "wall-clock time"},
-		{"memory", "linear memory"},
+		{"memory", "all it takes of the host's memory: its linear memory, its tables, its RDMA objects with their rings and events; 256MiB unless said"},
+		{"registered", "bytes of its memory regions together; 16GiB unless said"},
+		{"handles", "objects of all kinds; 131072 unless said"},
+		{"files", "file descriptors that its event channels and CQs have; 4096 unless said"},
+		{"output", "bytes of its standard streams and its log together; 1GiB unless said"},
 	}
 	tookKeys = []key{
 		{"min", "at least"},

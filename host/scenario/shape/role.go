@@ -106,7 +106,10 @@ func (r *reader) guest(node *syntax.Node) *Guest {
 	}
 	if limits := node.Get("limits"); limits != nil && r.mapping(limits, "limits") {
 		r.keys(limits, limitKeys)
-		guest.Time, guest.Memory = r.text(limits.Get("time")), r.text(limits.Get("memory"))
+		for name, to := range map[string]**syntax.Node{"time": &guest.Time, "memory": &guest.Memory,
+			"registered": &guest.Registered, "handles": &guest.Handles, "files": &guest.Files, "output": &guest.Output} {
+			*to = r.text(limits.Get(name))
+		}
 	}
 	return guest
 }

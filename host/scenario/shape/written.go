@@ -87,8 +87,8 @@ type Guest struct {
 	Node   *syntax.Node
 	Module *syntax.Node
 	Args   []*syntax.Node
-	Time   *syntax.Node
-	Memory *syntax.Node
+	// Its limits.
+	Time, Memory, Registered, Handles, Files, Output *syntax.Node
 }
 
 // Case is one named test of a file.
