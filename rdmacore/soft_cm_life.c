@@ -23,7 +23,7 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	cm->expire = soft_cm_expire;
 	cm->last_message = &cm->first_message;
 	cm->last_destroyed = &cm->destroyed;
-	if (soft_table_init(&cm->ids, 1, 1 << 22, (uint32_t)soft_fabric_random(fabric)))
+	if (soft_table_init(&cm->ids, 1, 1 << 22, soft_fabric_random(fabric)))
 		goto free_cm;
 	result = soft_cm_open_device(cm);
 	if (result)

@@ -56,12 +56,12 @@ static bool change_address(struct soft_id *id)
 /* How many ids were told. */
 static uint32_t for_each_id(struct soft_cm *cm, bool (*act)(struct soft_id *id))
 {
-	uint32_t number = 0, told = 0;
+	uint32_t place = 0, told = 0;
 	struct soft_id *id;
 
-	while ((id = soft_table_next(&cm->ids, &number, NULL))) {
+	while ((id = soft_table_next(&cm->ids, &place, NULL))) {
 		told += act(id);
-		number++;
+		place++;
 	}
 	return told;
 }

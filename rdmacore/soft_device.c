@@ -31,11 +31,10 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	device->guid = (soft_fabric_random(fabric) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
 
 	/* 0 is SMI and 1 is GSI: IBTA 10.2.4.1, special queue pairs. */
-	result = soft_table_init(&device->queue_pairs, 2, SOFT_MAX_QP,
-				 (uint32_t)soft_fabric_random(fabric));
+	result = soft_table_init(&device->queue_pairs, 2, SOFT_MAX_QP, soft_fabric_random(fabric));
 	if (result)
 		goto free_device;
-	result = soft_table_init(&device->shared_queues, 1, SOFT_MAX_SRQ, 1);
+	result = soft_table_init(&device->shared_queues, 1, SOFT_MAX_SRQ, soft_fabric_random(fabric));
 	if (result)
 		goto destroy_queue_pairs;
 	result = soft_mr_table_init(&device->memory, soft_fabric_random(fabric));

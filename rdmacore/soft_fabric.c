@@ -2,9 +2,9 @@
 
 void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_clock)
 {
-	fabric->random.state = seed;
+	fabric->secret = (struct soft_secret){.key = seed};
 	pthread_mutex_init(&fabric->lock, NULL);
-	soft_faults_init(&fabric->faults, soft_random_next(&fabric->random));
+	soft_faults_init(&fabric->faults, soft_secret_next(&fabric->secret));
 	soft_clock_wall(&fabric->wall);
 	if (virtual_clock)
 		soft_clock_virtual(&fabric->clock);
@@ -25,7 +25,7 @@ uint64_t soft_fabric_random(struct soft_fabric *fabric)
 	uint64_t value;
 
 	pthread_mutex_lock(&fabric->lock);
-	value = soft_random_next(&fabric->random);
+	value = soft_secret_next(&fabric->secret);
 	pthread_mutex_unlock(&fabric->lock);
 	return value;
 }

@@ -10,15 +10,15 @@
 
 #include "soft_clock.h"
 #include "soft_fault.h"
-#include "soft_random.h"
+#include "soft_secret.h"
 #include "soft_timer.h"
 
 struct soft_fabric {
-	pthread_mutex_t lock; /* guards random */
+	pthread_mutex_t lock; /* guards secret */
 	struct soft_clock clock; /* of the protocols */
 	struct soft_clock wall; /* of bounds on what a caller waits for */
 	struct soft_timers timers;
-	struct soft_random random;
+	struct soft_secret secret;
 	struct soft_faults faults;
 };
 
@@ -27,6 +27,7 @@ void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_cl
 /* No timer may be registered any more. */
 void soft_fabric_destroy(struct soft_fabric *fabric);
 
+/* A number that nobody can guess who does not know the seed. */
 uint64_t soft_fabric_random(struct soft_fabric *fabric);
 
 #endif

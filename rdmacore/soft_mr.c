@@ -59,18 +59,17 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 		return NULL;
 
 	pthread_mutex_lock(&table->lock);
-	mr->index = soft_mr_table_take(table, &mr->slot);
-	if (mr->index) {
-		uint32_t key = mr->index << 8 | ++table->tag;
-
+	mr->key = soft_mr_table_take(table);
+	if (mr->key) {
+		mr->slot = soft_mr_table_slot(table, mr->key);
 		mr->slot->windows = 0;
 		fill(mr->slot, pd->domain, address, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
-		atomic_store_explicit(&mr->slot->key, key, memory_order_release);
-		mr->ibv.lkey = key;
-		mr->ibv.rkey = key;
+		atomic_store_explicit(&mr->slot->key, mr->key, memory_order_release);
+		mr->ibv.lkey = mr->key;
+		mr->ibv.rkey = mr->key;
 	}
 	pthread_mutex_unlock(&table->lock);
-	if (!mr->index) {
+	if (!mr->key) {
 		free(mr);
 		errno = ENOMEM;
 		return NULL;
@@ -81,7 +80,7 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 	mr->ibv.pd = ibv_pd;
 	mr->ibv.addr = address;
 	mr->ibv.length = length;
-	mr->ibv.handle = mr->index;
+	mr->ibv.handle = mr->key >> SOFT_KEY_TAG_BITS;
 	return &mr->ibv;
 }
 
@@ -144,7 +143,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 	     access & IBV_ACCESS_ZERO_BASED ? 0 :
 	     moves ? (uintptr_t)address : atomic_load_explicit(&slot->address, memory_order_relaxed),
 	     access);
-	atomic_store_explicit(&slot->key, ibv_mr->lkey, memory_order_release);
+	atomic_store_explicit(&slot->key, mr->key, memory_order_release);
 	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_add(&soft_pd(ibv_pd)->users, 1);
 	atomic_fetch_sub(&soft_pd(ibv_mr->pd)->users, 1);
@@ -165,7 +164,7 @@ int soft_dereg_mr(struct ibv_mr *ibv_mr)
 	if (result)
 		return -result;
 	pthread_mutex_lock(&table->lock);
-	soft_mr_table_free(table, mr->index);
+	soft_mr_table_free(table, mr->key);
 	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&pd->users, 1);
 	free(mr);

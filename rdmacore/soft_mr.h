@@ -11,7 +11,7 @@ struct soft_mr_slot;
 struct soft_mr {
 	struct ibv_mr ibv;
 	struct soft_mr_slot *slot;
-	uint32_t index; /* of the slot */
+	uint32_t key; /* that it was given; ibv, which has it too, is the user's to write into */
 	int access;
 };
 

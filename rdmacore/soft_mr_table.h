@@ -16,8 +16,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SOFT_MR_LEAF 1024
-#define SOFT_MR_MAX (1 << 20)
+#include "soft_lock.h"
+
+#define SOFT_MR_MAX (1 << SOFT_KEY_INDEX_BITS)
+
+/*
+ * A key is the index of its slot and a tag.  Indexes are given out in secret order, and the tags of a slot as well, so
+ * that no key follows from others, and a stale one is good again only when each slot was used 4096 times.  The lower
+ * half of what a type 2 window's key has of a tag is its owner's to choose (ibv_inc_rkey(3)).
+ */
+#define SOFT_KEY_INDEX_BITS 20
+#define SOFT_KEY_TAG_BITS 12
+#define SOFT_KEY_OWNERS 0xffu
 
 struct soft_pd;
 
@@ -30,41 +40,58 @@ struct soft_pd;
  * seen the key go: fields are stored with release and loaded with acquire.
  */
 struct soft_mr_slot {
-	_Atomic uint32_t key; /* index << 8 | tag; 0 while free or, a window, not bound */
+	_Atomic uint32_t key; /* 0 while free or, a window, not bound */
 	_Atomic uint32_t access;
 	_Atomic(struct soft_pd *) pd;
 	_Atomic uint64_t address; /* as the owner of a key names it (iova) */
 	_Atomic uint64_t length;
 	_Atomic uint64_t memory; /* where address is in this process */
 	_Atomic uint32_t qp_num; /* the one queue pair a type 2 window is good for; 0: any */
-	uint32_t region; /* a bound window: index of its region; under table->lock */
-	uint32_t windows; /* a region: windows bound to it; under table->lock */
-};
+	/* The rest is under table->lock. */
+	uint32_t region; /* a bound window: key of its region */
+	uint32_t windows; /* a region: windows bound to it */
+	uint32_t window; /* a window: its key without what its owner chooses */
+	uint16_t uses; /* so far, which the next tag follows from */
+} __attribute__((aligned(SOFT_CACHE_LINE)));
 
 struct soft_mr_table {
 	pthread_mutex_t lock; /* writers: registration and deregistration */
-	_Atomic(struct soft_mr_slot *) *leaves;
-	uint32_t used; /* slots ever taken; slot 0 is never, so that no key is 0 */
+	struct soft_mr_slot *slots; /* SOFT_MR_MAX of them, of which those ever used take memory; the first never is, so that no key is 0 */
+	uint64_t secret;
+	uint32_t used; /* slots ever taken */
 	uint32_t *free; /* indexes to use again, oldest first: a ring of SOFT_MR_MAX */
 	uint32_t free_head;
 	uint32_t free_count;
-	uint8_t tag;
 };
 
-int soft_mr_table_init(struct soft_mr_table *table, uint64_t random);
+/* -ENOMEM */
+int soft_mr_table_init(struct soft_mr_table *table, uint64_t secret);
 void soft_mr_table_destroy(struct soft_mr_table *table);
 
-/* For soft_mw.c; table->lock is held.  A free index and its slot, or 0. */
-uint32_t soft_mr_table_take(struct soft_mr_table *table, struct soft_mr_slot **slot);
-void soft_mr_table_free(struct soft_mr_table *table, uint32_t index);
-/* The slot of a key that was handed out once, whatever it is now; NULL for any other. */
-struct soft_mr_slot *soft_mr_table_slot(struct soft_mr_table *table, uint32_t key);
+/* A key of a free slot, which does not have it yet; 0 when there is none.  table->lock is held. */
+uint32_t soft_mr_table_take(struct soft_mr_table *table);
+/* The slot of that key is free from now on.  table->lock is held. */
+void soft_mr_table_free(struct soft_mr_table *table, uint32_t key);
+
+/* The slot that the key would have, whoever has it now. */
+static inline struct soft_mr_slot *soft_mr_table_slot(const struct soft_mr_table *table, uint32_t key)
+{
+	_Static_assert(SOFT_KEY_INDEX_BITS + SOFT_KEY_TAG_BITS == 32, "any key has a slot");
+	return &table->slots[key >> SOFT_KEY_TAG_BITS];
+}
 
 /*
- * What the key covers, whoever may use it; false for a key that was never handed out.  What is found may be
- * of another key by now, so soft_mr_table_translate has the last word.
+ * What the key covers, whoever may use it.  What is found may be of another key, or of none, so
+ * soft_mr_table_translate has the last word.
  */
-bool soft_mr_table_extent(struct soft_mr_table *table, uint32_t key, uint64_t *address, uint64_t *length);
+static inline void soft_mr_table_extent(const struct soft_mr_table *table, uint32_t key, uint64_t *address,
+					uint64_t *length)
+{
+	const struct soft_mr_slot *slot = soft_mr_table_slot(table, key);
+
+	*address = atomic_load_explicit(&slot->address, memory_order_acquire);
+	*length = atomic_load_explicit(&slot->length, memory_order_acquire);
+}
 
 /*
  * The memory behind [address, address + length) when key belongs to pd, covers that range and grants
@@ -76,16 +103,10 @@ static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct 
 				      uint64_t address, uint64_t length, uint32_t access,
 				      uint32_t qp_num)
 {
-	uint32_t index = key >> 8, only_qp_num;
-	struct soft_mr_slot *leaf, *slot;
+	struct soft_mr_slot *slot = soft_mr_table_slot(table, key);
 	uint64_t first, size, memory;
+	uint32_t only_qp_num;
 
-	if (index >= SOFT_MR_MAX)
-		return NULL;
-	leaf = atomic_load_explicit(&table->leaves[index / SOFT_MR_LEAF], memory_order_acquire);
-	if (!leaf)
-		return NULL;
-	slot = &leaf[index % SOFT_MR_LEAF];
 	if (!key || atomic_load_explicit(&slot->key, memory_order_acquire) != key ||
 	    atomic_load_explicit(&slot->pd, memory_order_acquire) != pd)
 		return NULL;

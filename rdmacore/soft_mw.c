@@ -13,7 +13,6 @@
 #define WINDOW_ACCESS                                                                              \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
 	 IBV_ACCESS_ZERO_BASED)
-#define KEY_TAG 0xffu
 
 static struct soft_mr_table *table_of(const struct soft_qp *qp)
 {
@@ -38,22 +37,24 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!mw)
 		return NULL;
 	pthread_mutex_lock(&table->lock);
-	mw->index = soft_mr_table_take(table, &slot);
-	if (mw->index) {
-		mw->ibv.rkey = mw->index << 8 | ++table->tag;
+	mw->ibv.rkey = soft_mr_table_take(table);
+	if (mw->ibv.rkey) {
+		mw->key = mw->ibv.rkey & ~SOFT_KEY_OWNERS;
+		slot = soft_mr_table_slot(table, mw->key);
 		slot->region = 0;
+		slot->window = mw->key;
 		atomic_store_explicit(&slot->access, 0, memory_order_release);
 		atomic_store_explicit(&slot->pd, soft_pd_domain(pd), memory_order_release);
 	}
 	pthread_mutex_unlock(&table->lock);
-	if (!mw->index) {
+	if (!mw->ibv.rkey) {
 		free(mw);
 		errno = ENOMEM;
 		return NULL;
 	}
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;
-	mw->ibv.handle = mw->index;
+	mw->ibv.handle = mw->key >> SOFT_KEY_TAG_BITS;
 	mw->ibv.type = type;
 	atomic_fetch_add(&soft_pd(pd)->users, 1);
 	return &mw->ibv;
@@ -64,7 +65,7 @@ static void disable(struct soft_mr_table *table, struct soft_mr_slot *slot)
 {
 	atomic_store_explicit(&slot->key, 0, memory_order_relaxed);
 	if (slot->region)
-		soft_mr_table_slot(table, slot->region << 8)->windows--;
+		soft_mr_table_slot(table, slot->region)->windows--;
 	slot->region = 0;
 }
 
@@ -76,14 +77,14 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 	struct soft_mr_slot *slot;
 
 	pthread_mutex_lock(&table->lock);
-	slot = soft_mr_table_slot(table, mw->index << 8);
+	slot = soft_mr_table_slot(table, mw->key);
 	disable(table, slot);
 	/* From here on it is no window: the second half of a bind that is under way is refused (is_window). */
 	atomic_store_explicit(&slot->pd, NULL, memory_order_relaxed);
 	pthread_mutex_unlock(&table->lock);
 	soft_quiesce(soft_pd(ibv_mw->pd));
 	pthread_mutex_lock(&table->lock);
-	soft_mr_table_free(table, mw->index);
+	soft_mr_table_free(table, mw->key);
 	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&soft_pd(ibv_mw->pd)->users, 1);
 	free(mw);
@@ -107,7 +108,7 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
 	wqe->sge[0].lkey = info->length ? info->mr->lkey : 0;
 	wqe->remote_address = info->addr;
 	wqe->rkey = wr->bind_mw.rkey;
-	wqe->immediate = ((const struct soft_mw *)mw)->index << 8; /* the window, by no key of its own */
+	wqe->immediate = ((const struct soft_mw *)mw)->key; /* the window, whatever its key is by then */
 	wqe->queue_key = mw->type;
 	return true;
 }
@@ -115,7 +116,7 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
 /* A type 2 window that is bound under key to qp.  table->lock is held. */
 static bool is_own_window(const struct soft_qp *qp, const struct soft_mr_slot *slot, uint32_t key)
 {
-	return slot && key && atomic_load_explicit(&slot->key, memory_order_relaxed) == key &&
+	return key && atomic_load_explicit(&slot->key, memory_order_relaxed) == key &&
 	       atomic_load_explicit(&slot->qp_num, memory_order_relaxed) == qp->ibv.qp_num;
 }
 
@@ -135,9 +136,9 @@ bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key)
 }
 
 /* Still, after the request waited: its owner may have freed it.  table->lock is held. */
-static bool is_window(const struct soft_mr_slot *slot, const struct soft_pd *pd)
+static bool is_window(const struct soft_mr_slot *slot, const struct soft_pd *pd, uint32_t window)
 {
-	return atomic_load_explicit(&slot->pd, memory_order_relaxed) == pd &&
+	return slot->window == window && atomic_load_explicit(&slot->pd, memory_order_relaxed) == pd &&
 	       !(atomic_load_explicit(&slot->access, memory_order_relaxed) & SOFT_ACCESS_LOCAL);
 }
 
@@ -152,7 +153,7 @@ bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	pthread_mutex_lock(&table->lock);
 	slot = soft_mr_table_slot(table, wqe->immediate);
 	/* Only a free type 2 window can be bound (IBTA 10.6.7.2.6), and never to nothing. */
-	allowed = is_window(slot, soft_pd_domain(qp->ibv.pd)) &&
+	allowed = is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->immediate) &&
 		  (wqe->queue_key == IBV_MW_TYPE_1 || (!slot->region && wqe->sge[0].addr));
 	if (allowed)
 		disable(table, slot);
@@ -186,15 +187,16 @@ static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *tabl
 	struct soft_mr_slot *region = soft_mr_table_slot(table, wqe->sge[0].lkey);
 	uint64_t address = wqe->remote_address;
 
-	if ((wqe->rkey ^ wqe->immediate) & ~KEY_TAG || !is_window(slot, soft_pd_domain(qp->ibv.pd)))
+	if ((wqe->rkey ^ wqe->immediate) & ~SOFT_KEY_OWNERS ||
+	    !is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->immediate))
 		return SOFT_MW_REFUSED;
 	if (slot->region)
 		return SOFT_MW_TAKEN;
 	if (!wqe->sge[0].addr) /* unbound, and nothing else */
 		return SOFT_MW_BOUND;
-	if (!region || !allows(region, soft_pd_domain(qp->ibv.pd), wqe))
+	if (!allows(region, soft_pd_domain(qp->ibv.pd), wqe))
 		return SOFT_MW_REFUSED;
-	slot->region = wqe->sge[0].lkey >> 8;
+	slot->region = wqe->sge[0].lkey;
 	region->windows++;
 	atomic_store_explicit(&slot->access, wqe->sge[0].length, memory_order_release);
 	atomic_store_explicit(&slot->address,

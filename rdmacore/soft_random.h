@@ -1,6 +1,6 @@
 /*
- * Seeded random numbers for start PSNs, queue pair numbers, communication ids and key tags.  One
- * generator a fabric, guarded by whoever owns it, so that a run with a known seed repeats exactly.
+ * Seeded random numbers for what has to repeat with its seed and need not be secret: the chances of faults and of
+ * simulated links.  Each generator is guarded by whoever owns it.
  */
 #ifndef SOFT_RANDOM_H
 #define SOFT_RANDOM_H

@@ -190,9 +190,8 @@ static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 	whole.length = packet->length;
 	if (packet->selectivity == CORE_FLUSH_MR) {
 		/* It names a region, so that its key is looked at even when that has no bytes. */
-		if (!soft_mr_table_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address,
-				    &whole.length) ||
-		    !soft_answer_reach(qp, &whole, access)) {
+		soft_mr_table_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address, &whole.length);
+		if (!soft_answer_reach(qp, &whole, access)) {
 			soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
 			return;
 		}

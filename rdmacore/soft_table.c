@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "soft_secret.h"
+
 #define LEAF_SIZE (1u << SOFT_TABLE_LEAF_BITS)
+#define NUMBER_BITS 24
 #define NUMBER_MASK 0xffffffu
 
 struct soft_table_leaf {
@@ -11,9 +14,9 @@ struct soft_table_leaf {
 	void *objects[LEAF_SIZE];
 };
 
-int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, uint32_t start)
+int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, uint64_t key)
 {
-	*table = (struct soft_table){.first = first, .limit = limit, .next = start & NUMBER_MASK};
+	*table = (struct soft_table){.first = first, .limit = limit, .key = key};
 	table->leaves = calloc(SOFT_TABLE_LEAVES, sizeof(*table->leaves));
 	if (!table->leaves)
 		return -ENOMEM;
@@ -31,9 +34,14 @@ void soft_table_destroy(struct soft_table *table)
 	pthread_mutex_destroy(&table->lock);
 }
 
-static struct soft_table_leaf **leaf_of(struct soft_table *table, uint32_t number)
+static struct soft_table_leaf **leaf_of(struct soft_table *table, uint32_t place)
 {
-	return &table->leaves[number >> SOFT_TABLE_LEAF_BITS];
+	return &table->leaves[place >> SOFT_TABLE_LEAF_BITS];
+}
+
+static uint32_t place_of(const struct soft_table *table, uint32_t number)
+{
+	return soft_secret_restore(table->key, NUMBER_BITS, number);
 }
 
 int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
@@ -45,19 +53,19 @@ int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 	if (table->count == table->limit)
 		goto unlock;
 	for (;;) {
-		uint32_t candidate = table->next;
+		uint32_t place = table->next, candidate = soft_secret_permute(table->key, NUMBER_BITS, place);
 
-		table->next = (table->next + 1) & NUMBER_MASK;
+		table->next = (place + 1) & NUMBER_MASK;
 		if (candidate < table->first)
 			continue;
-		leaf = leaf_of(table, candidate);
-		if (*leaf && (*leaf)->objects[candidate % LEAF_SIZE])
+		leaf = leaf_of(table, place);
+		if (*leaf && (*leaf)->objects[place % LEAF_SIZE])
 			continue;
 		if (!*leaf)
 			*leaf = calloc(1, sizeof(**leaf));
 		if (!*leaf)
 			goto unlock;
-		(*leaf)->objects[candidate % LEAF_SIZE] = object;
+		(*leaf)->objects[place % LEAF_SIZE] = object;
 		(*leaf)->used++;
 		table->count++;
 		*number = candidate;
@@ -71,11 +79,12 @@ unlock:
 
 void soft_table_remove(struct soft_table *table, uint32_t number)
 {
-	struct soft_table_leaf **leaf = leaf_of(table, number & NUMBER_MASK);
+	uint32_t place = place_of(table, number & NUMBER_MASK);
+	struct soft_table_leaf **leaf = leaf_of(table, place);
 
 	pthread_mutex_lock(&table->lock);
-	if (*leaf && (*leaf)->objects[number % LEAF_SIZE]) {
-		(*leaf)->objects[number % LEAF_SIZE] = NULL;
+	if (*leaf && (*leaf)->objects[place % LEAF_SIZE]) {
+		(*leaf)->objects[place % LEAF_SIZE] = NULL;
 		table->count--;
 		if (--(*leaf)->used == 0) {
 			free(*leaf);
@@ -89,31 +98,33 @@ void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(vo
 {
 	struct soft_table_leaf *leaf;
 	void *object = NULL;
+	uint32_t place;
 
 	if (number > NUMBER_MASK)
 		return NULL;
+	place = place_of(table, number);
 	pthread_mutex_lock(&table->lock);
-	leaf = *leaf_of(table, number);
+	leaf = *leaf_of(table, place);
 	if (leaf)
-		object = leaf->objects[number % LEAF_SIZE];
+		object = leaf->objects[place % LEAF_SIZE];
 	if (object && hold)
 		hold(object);
 	pthread_mutex_unlock(&table->lock);
 	return object;
 }
 
-void *soft_table_next(struct soft_table *table, uint32_t *number, void (*hold)(void *object))
+void *soft_table_next(struct soft_table *table, uint32_t *place, void (*hold)(void *object))
 {
 	void *object = NULL;
 
 	pthread_mutex_lock(&table->lock);
-	while (!object && *number <= NUMBER_MASK) {
-		struct soft_table_leaf *leaf = *leaf_of(table, *number);
+	while (!object && *place <= NUMBER_MASK) {
+		struct soft_table_leaf *leaf = *leaf_of(table, *place);
 
 		if (leaf)
-			object = leaf->objects[*number % LEAF_SIZE];
+			object = leaf->objects[*place % LEAF_SIZE];
 		if (!object) /* an empty leaf is passed over whole */
-			*number += leaf ? 1 : LEAF_SIZE - *number % LEAF_SIZE;
+			*place += leaf ? 1 : LEAF_SIZE - *place % LEAF_SIZE;
 	}
 	if (object && hold)
 		hold(object);

@@ -1,7 +1,7 @@
 /*
- * A table from 24-bit numbers (queue pair numbers, communication ids) to objects.  Numbers are handed
- * out in sequence from a random start and come round only after all others, so a number that a late
- * packet may still carry is not used again soon.
+ * A table from 24-bit numbers (queue pair numbers, communication ids) to objects.  An object has a place, which is
+ * counted, and its number is the place under a secret permutation: nobody can guess the next one, and one comes round
+ * only after all others, so a number that a late packet may still carry is not used again soon.
  */
 #ifndef SOFT_TABLE_H
 #define SOFT_TABLE_H
@@ -16,15 +16,16 @@ struct soft_table_leaf;
 
 struct soft_table {
 	pthread_mutex_t lock;
-	uint32_t next;
+	uint64_t key; /* of the permutation */
+	uint32_t next; /* place */
 	uint32_t first; /* numbers below are reserved */
 	uint32_t count;
 	uint32_t limit;
 	struct soft_table_leaf **leaves;
 };
 
-/* first: lowest number that may be given; limit: objects at most; start: where to begin.  -ENOMEM. */
-int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, uint32_t start);
+/* first: lowest number that may be given; limit: objects at most; key: a secret.  -ENOMEM. */
+int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, uint64_t key);
 void soft_table_destroy(struct soft_table *table);
 
 /* Store object under a new number.  -ENOMEM when full or out of memory. */
@@ -35,7 +36,10 @@ void soft_table_remove(struct soft_table *table, uint32_t number);
  * object can gain a reference before anyone could remove it.
  */
 void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(void *object));
-/* The object of the lowest number from *number on, which becomes its number; NULL when there is none. */
-void *soft_table_next(struct soft_table *table, uint32_t *number, void (*hold)(void *object));
+/*
+ * The first object from *place on, which becomes its place; NULL when there is none.  They stand in the order in which
+ * they came.
+ */
+void *soft_table_next(struct soft_table *table, uint32_t *place, void (*hold)(void *object));
 
 #endif
