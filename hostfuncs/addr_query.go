@@ -73,15 +73,16 @@ func addrQueryFunctions() []Function {
 }
 
 func (i *Instance) addrQuery(at Pointer) (node, service string, hints *rdmacore.AddrInfo, failed int32) {
-	query, errno := readSized[AddrQuery](i, at)
-	if errno != 0 {
-		return "", "", nil, i.badPointer("query", errno)
+	query, wrong := readSized[AddrQuery](i, at)
+	if wrong != 0 {
+		return "", "", nil, i.badPointer("query", wrong)
 	}
 	hints = &rdmacore.AddrInfo{Flags: rdmacore.AddrInfoFlags(int32(query.Flags)), Family: int(int32(query.Family)),
 		QPType: rdmacore.QPType(int32(query.QPType)), PortSpace: rdmacore.PortSpace(int32(query.PortSpace))}
 	if query.PortSpace == 0 {
 		hints.PortSpace = rdmacore.PortSpaceTCP
 	}
+	var errno syscall.Errno
 	if hints.Source, errno = query.Source.addrPort(); errno == 0 {
 		hints.Destination, errno = query.Destination.addrPort()
 	}
@@ -144,8 +145,8 @@ func (i *Instance) writeAddrInfo(found []rdmacore.AddrInfo, at Pointer) int32 {
 	}
 	out.RouteLen = uint32(copy(out.Route[:], info.Route))
 	out.ConnectLen = uint32(copy(out.Connect[:], info.Connect))
-	if errno := writeSized(i, at, &out); errno != 0 {
-		return i.badPointer("result", errno)
+	if wrong := writeSized(i, at, &out); wrong != 0 {
+		return i.badPointer("result", wrong)
 	}
 	return 0
 }

@@ -44,11 +44,11 @@ func (i *Instance) address(parameter string, at Pointer) (netip.AddrPort, int32)
 	if at == 0 {
 		return netip.AddrPort{}, 0
 	}
-	given, errno := view[Address](i, at, 1)
-	if errno != 0 {
-		return netip.AddrPort{}, i.badPointer(parameter, errno)
+	given, wrong := read[Address](i, at)
+	if wrong != 0 {
+		return netip.AddrPort{}, i.badPointer(parameter, wrong)
 	}
-	address, errno := given[0].addrPort()
+	address, errno := given.addrPort()
 	if errno != 0 {
 		return address, i.refuse(errno, "an address family is 2 (IPv4), 10 (IPv6) or 0")
 	}

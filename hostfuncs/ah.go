@@ -2,6 +2,7 @@ package hostfuncs
 
 import (
 	"net/netip"
+	"slices"
 	"structs"
 
 	"rdmarun/rdmacore"
@@ -55,26 +56,32 @@ func ahFunctions() []Function {
 }
 
 func (i *Instance) createAH(pdHandle Handle, at, out Pointer) int32 {
-	attrs, errno := view[AHAttr](i, at, 1)
-	if errno != 0 {
-		return i.badPointer("attr", errno)
+	given, wrong := read[AHAttr](i, at)
+	if wrong != 0 {
+		return i.badPointer("attr", wrong)
 	}
-	attr := attrs[0].core()
+	attr := given.core()
 	return i.newAH(pdHandle, out, func(pd *rdmacore.PD) (*rdmacore.AH, error) { return pd.CreateAH(attr) })
 }
 
 func (i *Instance) createAHFromWC(pdHandle Handle, at, grhAt, out Pointer) int32 {
-	wcs, errno := view[rdmacore.WC](i, at, 1)
-	if errno != 0 {
-		return i.badPointer("wc", errno)
+	wc, wrong := read[rdmacore.WC](i, at)
+	if wrong != 0 {
+		return i.badPointer("wc", wrong)
 	}
-	grh, errno := i.bytes(grhAt, rdmacore.GRHLength)
-	if errno != 0 {
-		return i.badPointer("grh", errno)
+	grh, wrong := i.header(grhAt)
+	if wrong != 0 {
+		return i.badPointer("grh", wrong)
 	}
 	return i.newAH(pdHandle, out, func(pd *rdmacore.PD) (*rdmacore.AH, error) {
-		return pd.CreateAHFromWC(&wcs[0], grh, 1)
+		return pd.CreateAHFromWC(&wc, grh, 1)
 	})
+}
+
+// header copies in the header that came with a datagram.
+func (i *Instance) header(at Pointer) ([]byte, fault) {
+	grh, wrong := i.bytes(at, rdmacore.GRHLength)
+	return slices.Clone(grh), wrong
 }
 
 func (i *Instance) initAHFromWC(epHandle Handle, at, grhAt, out Pointer) int32 {
@@ -82,19 +89,19 @@ func (i *Instance) initAHFromWC(epHandle Handle, at, grhAt, out Pointer) int32 {
 	if failed != 0 {
 		return failed
 	}
-	wcs, errno := view[rdmacore.WC](i, at, 1)
-	if errno != 0 {
-		return i.badPointer("wc", errno)
+	wc, wrong := read[rdmacore.WC](i, at)
+	if wrong != 0 {
+		return i.badPointer("wc", wrong)
 	}
-	grh, errno := i.bytes(grhAt, rdmacore.GRHLength)
-	if errno != 0 {
-		return i.badPointer("grh", errno)
+	grh, wrong := i.header(grhAt)
+	if wrong != 0 {
+		return i.badPointer("grh", wrong)
 	}
-	attrs, errno := view[AHAttr](i, out, 1)
-	if errno != 0 {
-		return i.badPointer("attr", errno)
+	attrs, wrong := view[AHAttr](i, out, 1)
+	if wrong != 0 {
+		return i.badPointer("attr", wrong)
 	}
-	attr, err := device.InitAHFromWC(&wcs[0], grh, 1)
+	attr, err := device.InitAHFromWC(&wc, grh, 1)
 	if err != nil {
 		return i.fail(err)
 	}
@@ -107,9 +114,9 @@ func (i *Instance) newAH(pdHandle Handle, at Pointer, make func(*rdmacore.PD) (*
 	if !ok {
 		return i.badHandle(KindPD)
 	}
-	out, errno := view[AH](i, at, 1)
-	if errno != 0 {
-		return i.badPointer("ah", errno)
+	out, wrong := view[AH](i, at, 1)
+	if wrong != 0 {
+		return i.badPointer("ah", wrong)
 	}
 	handle := create(i, &i.ahs, plainCost, func() (*rdmacore.AH, error) { return make(pd) }, (*rdmacore.AH).Destroy)
 	if handle > 0 {

@@ -42,8 +42,8 @@ func (i *Instance) waitAsync(handle Handle, at Pointer, timeout Nanoseconds) int
 	if failed != 0 {
 		return failed
 	}
-	if errno := i.roomFor(at); errno != 0 {
-		return i.badPointer("event", errno)
+	if wrong := roomFor[AsyncEvent](i, at); wrong != 0 {
+		return i.badPointer("event", wrong)
 	}
 	var event rdmacore.AsyncEvent
 	failed = i.wait(timeout, func(ctx context.Context) (err error) {
@@ -55,7 +55,7 @@ func (i *Instance) waitAsync(handle Handle, at Pointer, timeout Nanoseconds) int
 	}
 	out := AsyncEvent{Type: uint32(event.Type), Port: uint32(event.Port),
 		QP: i.qps.find(event.QP), CQ: i.cqs.find(event.CQ), SRQ: i.srqs.find(event.SRQ)}
-	if errno := writeSized(i, at, &out); errno != 0 {
+	if wrong := writeSized(i, at, &out); wrong != 0 {
 		return i.refuse(syscall.EFAULT, "event was changed during the call")
 	}
 	return 0

@@ -67,9 +67,9 @@ func baseFunctions() []Function {
 func (i *Instance) abiVersion() int32 { return Current.Number() }
 
 func (i *Instance) hasFunction(name Pointer, length uint32) int32 {
-	wanted, errno := i.text(name, length)
-	if errno != 0 {
-		return i.badPointer("name", errno)
+	wanted, wrong := i.text(name, length)
+	if wrong != 0 {
+		return i.badPointer("name", wrong)
 	}
 	for _, function := range Functions() {
 		if function.Name == wanted && function.Capability&i.denied == 0 {
@@ -80,9 +80,9 @@ func (i *Instance) hasFunction(name Pointer, length uint32) int32 {
 }
 
 func (i *Instance) errorText(text Pointer, size uint32) int32 {
-	room, errno := i.bytes(text, size)
-	if errno != 0 {
-		return i.badPointer("text", errno)
+	room, wrong := i.bytes(text, size)
+	if wrong != 0 {
+		return i.badPointer("text", wrong)
 	}
 	if i.lastError == nil {
 		return 0
@@ -91,9 +91,9 @@ func (i *Instance) errorText(text Pointer, size uint32) int32 {
 }
 
 func (i *Instance) clockNS(now Pointer) int32 {
-	out, errno := view[uint64](i, now, 1)
-	if errno != 0 {
-		return i.badPointer("now", errno)
+	out, wrong := view[uint64](i, now, 1)
+	if wrong != 0 {
+		return i.badPointer("now", wrong)
 	}
 	out[0] = uint64(i.clock.Now())
 	return 0
@@ -120,9 +120,9 @@ func (i *Instance) logLine(level uint32, text Pointer, length uint32) int32 {
 	if level >= uint32(len(levels)) {
 		return i.refuse(syscall.EINVAL, "level is 0 (debug) to 3 (error)")
 	}
-	line, errno := i.text(text, length)
-	if errno != 0 {
-		return i.badPointer("text", errno)
+	line, wrong := i.text(text, length)
+	if wrong != 0 {
+		return i.badPointer("text", wrong)
 	}
 	if i.log == nil {
 		return 0

@@ -1,6 +1,10 @@
 package hostfuncs
 
-import "rdmarun/rdmacore"
+import (
+	"syscall"
+
+	"rdmarun/rdmacore"
+)
 
 func cmFunctions() []Function {
 	ep := Param{"ep", HandleOf, "ep", ""}
@@ -132,7 +136,27 @@ func (i *Instance) withParam(handle Handle, at Pointer, call func(*rdmacore.ID, 
 	if failed != 0 {
 		return failed
 	}
-	return i.start(handle, func(id *rdmacore.ID) error { return call(id, param) })
+	return i.start(handle, func(id *rdmacore.ID) error {
+		if id.QP() == nil && !i.mayName(id, param) {
+			return &refusal{syscall.EINVAL, "the endpoint has no QP, and qp_num is not the number of one of this guest's"}
+		}
+		return call(id, param)
+	})
+}
+
+// mayName tells whether an endpoint without a QP may be connected with the number in param.  A connection manager takes a
+// connection in the name of a QP that has one already for the sign of a peer that has forgotten, and disconnects that one
+// (IBTA 12.4.1): so the number has to be of a QP of this guest's.  Datagrams have no connections, and may do without.
+func (i *Instance) mayName(id *rdmacore.ID, param *rdmacore.ConnParam) bool {
+	if param == nil || param.QPNum == 0 {
+		return id.PortSpace() != rdmacore.PortSpaceTCP
+	}
+	own := false
+	i.qps.all(func(_ Handle, qp *rdmacore.QP) bool {
+		own = qp.Num() == param.QPNum
+		return !own
+	})
+	return own
 }
 
 func (i *Instance) establish(handle Handle) int32 {
@@ -140,9 +164,9 @@ func (i *Instance) establish(handle Handle) int32 {
 }
 
 func (i *Instance) reject(handle Handle, privateData Pointer, length uint32) int32 {
-	private, errno := i.bytes(privateData, length)
-	if errno != 0 {
-		return i.badPointer("private_data", errno)
+	private, wrong := i.bytes(privateData, length)
+	if wrong != 0 {
+		return i.badPointer("private_data", wrong)
 	}
 	return i.onID(handle, func(id *rdmacore.ID) error { return id.Reject(private) })
 }

@@ -70,7 +70,8 @@ func TestRejectedSynchronousEndpoint(t *testing.T) {
 	i := newInstance(t, 1<<16, Config{})
 	listener, _, _ := syncPair(t, i)
 	client := must(t, i, "create_ep", 0, infoAt, 0, 0)
-	put(i, wrAt, ConnParam{StructSize: uint32(unsafe.Sizeof(ConnParam{})), QPNum: 99})
+	spare := must(t, i, "create_ep", 0, infoAt, must(t, i, "alloc_pd", 0), attrAt)
+	put(i, wrAt, ConnParam{StructSize: uint32(unsafe.Sizeof(ConnParam{})), QPNum: numberOf(t, i, spare)})
 	must(t, i, "connect", client, wrAt)
 	server := must(t, i, "get_request", listener, timeout)
 	copy(i.memory[bufferAt:], "options")
@@ -80,6 +81,42 @@ func TestRejectedSynchronousEndpoint(t *testing.T) {
 		t.Errorf("status %d", event.Status)
 	}
 	must(t, i, "destroy_ep", server)
+}
+
+// numberOf is the number of an endpoint's QP.
+func numberOf(t testing.TB, i *Instance, ep uint64) uint32 {
+	t.Helper()
+	put(i, eventAt, QPAttr{StructSize: uint32(unsafe.Sizeof(QPAttr{}))})
+	must(t, i, "query_qp", must(t, i, "ep_qp", ep), eventAt)
+	return take[QPAttr](i, eventAt).QPNum
+}
+
+// Who connects in the name of a QP ends the connection that it has, so a guest can name its own only; with one of those
+// the second connection is refused as stale (reason 10) and the first one ends, as the kernel has it.
+func TestForeignQPNumber(t *testing.T) {
+	i := newInstance(t, 1<<16, Config{Serial: 1})
+	listener, active, passive := syncPair(t, i)
+	info := take[AddrInfo](i, infoAt)
+
+	stranger := instanceOn(t, 1<<16, Config{Provider: i.provider, Serial: 2})
+	put(stranger, infoAt, info)
+	for _, number := range []uint32{numberOf(t, i, active), numberOf(t, i, passive), 0, 99} {
+		ep := must(t, stranger, "create_ep", 0, infoAt, 0, 0)
+		put(stranger, wrAt, ConnParam{StructSize: uint32(unsafe.Sizeof(ConnParam{})), QPNum: number})
+		expect(t, stranger, syscall.EINVAL, "connect", ep, wrAt)
+		expect(t, stranger, syscall.EINVAL, "connect", ep, 0)
+	}
+	expect(t, i, syscall.ETIMEDOUT, "get_request", listener, 0)
+
+	again := must(t, i, "create_ep", 0, infoAt, 0, 0)
+	put(i, wrAt, ConnParam{StructSize: uint32(unsafe.Sizeof(ConnParam{})), QPNum: numberOf(t, i, active)})
+	expect(t, i, syscall.ECONNREFUSED, "connect", again, wrAt)
+	if event := kept(t, i, again, rdmacore.EventRejected); event.Status != 10 {
+		t.Errorf("status %d", event.Status)
+	}
+	must(t, i, "disconnect", active)
+	must(t, i, "complete", active, timeout)
+	kept(t, i, active, rdmacore.EventDisconnected)
 }
 
 // An endpoint goes from a channel to synchronous and back, with what nobody has read.
@@ -199,6 +236,19 @@ func TestMulticastOfAGuest(t *testing.T) {
 	}
 	must(t, i, "leave_multicast", id, addressAt)
 	expect(t, i, syscall.EADDRNOTAVAIL, "leave_multicast", id, addressAt)
+
+	// What nobody has read of a group goes with the group, and the host's notes on it were never in it.
+	channel := must(t, i, "create_event_channel")
+	must(t, i, "migrate_id", id, channel)
+	must(t, i, "join_multicast", id, addressAt, 43)
+	must(t, i, "leave_multicast", id, addressAt)
+	put(i, eventAt, CMEvent{StructSize: uint32(unsafe.Sizeof(CMEvent{}))})
+	expect(t, i, syscall.ETIMEDOUT, "wait_event", channel, id, eventAt, 0)
+	must(t, i, "join_multicast", id, addressAt, 44)
+	must(t, i, "wait_event", channel, id, eventAt, timeout)
+	if event := take[CMEvent](i, eventAt); event.Arg != 44 {
+		t.Errorf("arg is %d", event.Arg)
+	}
 }
 
 func TestEventsOfAGuestsOwn(t *testing.T) {

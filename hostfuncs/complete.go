@@ -78,8 +78,8 @@ func (i *Instance) epEvent(handle Handle, at Pointer) int32 {
 	}
 	out := cmEventOf(event)
 	out.EP, out.Listener = handle, i.byID[event.Listener]
-	if errno := writeSized(i, at, &out); errno != 0 {
-		return i.badPointer("event", errno)
+	if wrong := writeSized(i, at, &out); wrong != 0 {
+		return i.badPointer("event", wrong)
 	}
 	return 0
 }

@@ -19,7 +19,7 @@ type ConnParam struct {
 	SRQ                uint8      `abi:"srq" doc:"1 if the QP has a shared receive queue; only without a QP of the endpoint's own"`
 	PrivateDataLen     uint8      `abi:"private_data_len" doc:"bytes of private_data; in an event the length of the message's field, zero padded"`
 	Reserved           uint8      `abi:"reserved" doc:"0"`
-	QPNum              uint32     `abi:"qp_num" doc:"the QP's number; only without a QP of the endpoint's own"`
+	QPNum              uint32     `abi:"qp_num" doc:"number of a QP of this guest's; only without a QP of the endpoint's own"`
 	PrivateData        [256]uint8 `abi:"private_data" doc:"handed to the peer with the message"`
 }
 
@@ -50,9 +50,9 @@ func (i *Instance) connParam(at Pointer) (*rdmacore.ConnParam, int32) {
 	if at == 0 {
 		return nil, 0
 	}
-	param, errno := readSized[ConnParam](i, at)
-	if errno != 0 {
-		return nil, i.badPointer("param", errno)
+	param, wrong := readSized[ConnParam](i, at)
+	if wrong != 0 {
+		return nil, i.badPointer("param", wrong)
 	}
 	return param.core(), 0
 }

@@ -125,9 +125,9 @@ func (i *Instance) spinCQ(handle Handle, wc Pointer, max, attempts uint32) int32
 	if !ok {
 		return i.badHandle(KindCQ)
 	}
-	wcs, errno := view[rdmacore.WC](i, wc, max)
-	if errno != 0 {
-		return i.badPointer("wc", errno)
+	wcs, wrong := view[rdmacore.WC](i, wc, max)
+	if wrong != 0 {
+		return i.badPointer("wc", wrong)
 	}
 	n, err := cq.PollN(wcs, min(attempts, maxAttempts))
 	if err != nil {

@@ -66,13 +66,13 @@ func (i *Instance) createCQEx(epHandle Handle, entries, fields uint32) int32 {
 
 // stamped finds the arrays of a call that takes completions with their time stamps.
 func (i *Instance) stamped(wc, timestamps Pointer, max uint32) ([]rdmacore.WC, []rdmacore.Timestamp, int32) {
-	wcs, errno := view[rdmacore.WC](i, wc, max)
-	if errno != 0 {
-		return nil, nil, i.badPointer("wc", errno)
+	wcs, wrong := view[rdmacore.WC](i, wc, max)
+	if wrong != 0 {
+		return nil, nil, i.badPointer("wc", wrong)
 	}
-	stamps, errno := view[rdmacore.Timestamp](i, timestamps, max)
-	if errno != 0 {
-		return nil, nil, i.badPointer("timestamps", errno)
+	stamps, wrong := view[rdmacore.Timestamp](i, timestamps, max)
+	if wrong != 0 {
+		return nil, nil, i.badPointer("timestamps", wrong)
 	}
 	return wcs, stamps, 0
 }

@@ -45,9 +45,9 @@ func (i *Instance) deviceAddress(handle Handle, at Pointer) int32 {
 	if failed != 0 {
 		return failed
 	}
-	out, errno := view[Address](i, at, 1)
-	if errno != 0 {
-		return i.badPointer("address", errno)
+	out, wrong := view[Address](i, at, 1)
+	if wrong != 0 {
+		return i.badPointer("address", wrong)
 	}
 	ip, err := device.Address()
 	if err != nil {

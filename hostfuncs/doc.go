@@ -7,7 +7,8 @@
 //   - Import module "rdma"; parameters are i32 and i64; one i32 result, >= 0 a value or handle, < 0 a
 //     negative Linux errno.  Anything else comes back through a pointer the guest gives.
 //   - A pointer is an offset into the guest's linear memory.  The host checks offset and length once,
-//     without overflow: -EFAULT outside memory, -EINVAL for a struct that is not aligned to 8 bytes.
+//     without overflow: -EFAULT outside memory, -EINVAL for a struct that is not aligned as compilers align it
+//     (to 4 bytes, with 64-bit fields to 8).
 //   - A handle names an object of this instance: kind(4) | generation(11) | index(16), so never
 //     negative.  One that is stale, of another kind or of another instance is -EBADF.
 //   - Structs are little-endian, every byte of padding is a field, and their size is a multiple of 8.

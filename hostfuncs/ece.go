@@ -69,9 +69,9 @@ func eceFunctions() []Function {
 }
 
 func (i *Instance) setLocalECE(handle Handle, at Pointer) int32 {
-	ece, errno := readSized[ECE](i, at)
-	if errno != 0 {
-		return i.badPointer("ece", errno)
+	ece, wrong := readSized[ECE](i, at)
+	if wrong != 0 {
+		return i.badPointer("ece", wrong)
 	}
 	return i.onID(handle, func(id *rdmacore.ID) error { return id.SetLocalECE(ece.core()) })
 }
@@ -94,16 +94,16 @@ func (i *Instance) getRemoteECE(handle Handle, at Pointer) int32 {
 
 func (i *Instance) writeECE(at Pointer, ece rdmacore.ECE) int32 {
 	out := ECE{StructSize: 16, VendorID: ece.VendorID, Options: ece.Options, CompMask: ece.CompMask}
-	if errno := writeSized(i, at, &out); errno != 0 {
-		return i.badPointer("ece", errno)
+	if wrong := writeSized(i, at, &out); wrong != 0 {
+		return i.badPointer("ece", wrong)
 	}
 	return 0
 }
 
 func (i *Instance) setECE(handle Handle, at Pointer) int32 {
-	ece, errno := readSized[ECE](i, at)
-	if errno != 0 {
-		return i.badPointer("ece", errno)
+	ece, wrong := readSized[ECE](i, at)
+	if wrong != 0 {
+		return i.badPointer("ece", wrong)
 	}
 	qp, ok := i.qps.get(handle)
 	if !ok {
@@ -125,9 +125,9 @@ func (i *Instance) queryECE(handle Handle, at Pointer) int32 {
 }
 
 func (i *Instance) rejectECE(handle Handle, privateData Pointer, length uint32) int32 {
-	private, errno := i.bytes(privateData, length)
-	if errno != 0 {
-		return i.badPointer("private_data", errno)
+	private, wrong := i.bytes(privateData, length)
+	if wrong != 0 {
+		return i.badPointer("private_data", wrong)
 	}
 	return i.onID(handle, func(id *rdmacore.ID) error { return id.RejectECE(private) })
 }

@@ -141,9 +141,9 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 }
 
 func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacore.EPConfig, failed int32) {
-	info, errno := readSized[AddrInfo](i, at)
-	if errno != 0 {
-		return config, i.badPointer("info", errno)
+	info, wrong := readSized[AddrInfo](i, at)
+	if wrong != 0 {
+		return config, i.badPointer("info", wrong)
 	}
 	if info.Flags&^raiPassive != 0 {
 		return config, i.refuse(syscall.EINVAL, "info.flags knows RAI_PASSIVE only")
@@ -158,6 +158,7 @@ func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacor
 		from *Address
 		to   *netip.AddrPort
 	}{{&info.Source, &config.Source}, {&info.Destination, &config.Destination}} {
+		var errno syscall.Errno
 		if *address.to, errno = address.from.addrPort(); errno != 0 {
 			return config, i.refuse(errno, "an address family is 2 (IPv4), 10 (IPv6) or 0")
 		}
@@ -258,9 +259,9 @@ func (i *Instance) writeAddress(handle Handle, at Pointer, of func(*rdmacore.ID)
 	if !ok {
 		return i.badHandle(KindEP)
 	}
-	out, errno := view[Address](i, at, 1)
-	if errno != 0 {
-		return i.badPointer("address", errno)
+	out, wrong := view[Address](i, at, 1)
+	if wrong != 0 {
+		return i.badPointer("address", wrong)
 	}
 	out[0] = addressOf(of(ep.id))
 	return 0

@@ -30,15 +30,9 @@ func (i *Instance) badHandle(kind HandleKind) int32 {
 	return i.refuse(syscall.EBADF, "no such "+kind.String()+" handle (stale, of another kind, or of another guest)")
 }
 
-// badPointer is the answer to a pointer that bytes, view, readSized or writeSized refused.
-func (i *Instance) badPointer(parameter string, errno syscall.Errno) int32 {
-	why := map[syscall.Errno]string{
-		syscall.EFAULT:   "does not lie in the guest's memory",
-		syscall.EINVAL:   "is not aligned to 8 bytes, or its struct_size is no size",
-		syscall.E2BIG:    "sets fields that this host does not know",
-		syscall.EMSGSIZE: "is longer than 65536 bytes",
-	}
-	return i.refuse(errno, parameter+" "+why[errno])
+// badPointer is the answer to a pointer with a fault.
+func (i *Instance) badPointer(parameter string, wrong fault) int32 {
+	return i.refuse(wrong.errno(), parameter+" "+wrong.String())
 }
 
 // refusal is an error of the ABI itself.

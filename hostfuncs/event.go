@@ -62,8 +62,8 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 	if channel == nil {
 		return i.badHandle(KindChannel)
 	}
-	if errno := i.roomFor(at); errno != 0 {
-		return i.badPointer("event", errno)
+	if wrong := roomFor[CMEvent](i, at); wrong != 0 {
+		return i.badPointer("event", wrong)
 	}
 	event, failed := i.nextEvent(channel, only, timeout)
 	if failed != 0 {
@@ -113,7 +113,7 @@ func (i *Instance) deliver(channel *eventChannel, event *rdmacore.Event, at Poin
 		return held
 	}
 	out.Held = Handle(held)
-	if errno := writeSized(i, at, &out); errno != 0 {
+	if wrong := writeSized(i, at, &out); wrong != 0 {
 		return i.refuse(syscall.EFAULT, "event was changed during the call")
 	}
 	return 0

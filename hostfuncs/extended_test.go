@@ -127,7 +127,7 @@ func TestChangedRegion(t *testing.T) {
 		Start: bufferAt + 128, Length: 32})
 	must(t, i, "rereg_mr", region, changeAt, mrAt)
 	now := take[MR](i, mrAt)
-	if now.Address != old.Address+64 {
+	if now.Address != bufferAt+128 || old.Address != bufferAt+64 {
 		t.Errorf("moved from %#x to %#x", old.Address, now.Address)
 	}
 	put(i, bufferAt, uint64(0x0123456789abcdef))

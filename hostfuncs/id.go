@@ -1,6 +1,8 @@
 package hostfuncs
 
 import (
+	"slices"
+	"syscall"
 	"time"
 
 	"rdmarun/rdmacore"
@@ -161,11 +163,18 @@ func (i *Instance) resolveRoute(handle Handle, timeoutMS uint32) int32 {
 	})
 }
 
+// maxOption bounds the value of an option: hundreds of path records, of which one counts.
+const maxOption = 1 << 16
+
 func (i *Instance) setOption(handle Handle, level, option uint32, value Pointer, length uint32) int32 {
-	data, errno := i.bytes(value, length)
-	if errno != 0 {
-		return i.badPointer("value", errno)
+	data, wrong := i.bytes(value, length)
+	if wrong != 0 {
+		return i.badPointer("value", wrong)
 	}
+	if length > maxOption {
+		return i.refuse(syscall.EINVAL, "no option has a value of so many bytes")
+	}
+	data = slices.Clone(data) // its path records are looked at more than once
 	return i.onID(handle, func(id *rdmacore.ID) error {
 		if rdmacore.OptionLevel(level) == rdmacore.OptionIB && rdmacore.IDOption(option) == rdmacore.OptionIBPath {
 			return id.SetIBPath(data)

@@ -9,7 +9,7 @@ import (
 // MR is what a guest learns of its memory region.
 type MR struct {
 	_       structs.HostLayout
-	Address uint64 `abi:"addr" doc:"of the region's first byte, as the peer names it in remote_addr; local SGEs take the guest's own pointers"`
+	Address uint64 `abi:"addr" doc:"of the region's first byte, as the peer names it in remote_addr: the guest's own pointer (with iWARP another)"`
 	LKey    uint32 `abi:"lkey" doc:"for local SGEs"`
 	RKey    uint32 `abi:"rkey" doc:"for the peer"`
 }
@@ -70,7 +70,7 @@ func (i *Instance) deallocPD(handle Handle) int32 {
 
 func (i *Instance) regMR(pdHandle Handle, start Pointer, length, access uint32, out Pointer) int32 {
 	return i.register(pdHandle, start, length, out, func(pd *rdmacore.PD) (*rdmacore.MR, error) {
-		return pd.RegMR(i.region, int(start), int(length), rdmacore.Access(access))
+		return pd.RegMRAt(i.region, int(start), int(length), rdmacore.Access(access))
 	})
 }
 
@@ -79,12 +79,12 @@ func (i *Instance) register(pdHandle Handle, start Pointer, length uint32, out P
 	if !ok {
 		return i.badHandle(KindPD)
 	}
-	if _, errno := i.bytes(start, length); errno != 0 {
-		return i.badPointer("the range", errno)
+	if _, wrong := i.bytes(start, length); wrong != 0 {
+		return i.badPointer("the range", wrong)
 	}
-	keys, errno := view[MR](i, out, 1)
-	if errno != 0 {
-		return i.badPointer("mr", errno)
+	keys, wrong := view[MR](i, out, 1)
+	if wrong != 0 {
+		return i.badPointer("mr", wrong)
 	}
 	handle := create(i, &i.mrs, mrCost(uint64(length)), func() (*rdmacore.MR, error) { return register(pd) }, (*rdmacore.MR).Dereg)
 	if handle > 0 {

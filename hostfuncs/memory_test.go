@@ -27,8 +27,8 @@ func TestPointers(t *testing.T) {
 		"wraps around":     {0xfffffff0, 0x20, syscall.EFAULT},
 		"longest":          {8, 0xffffffff, syscall.EFAULT},
 	} {
-		if _, errno := i.bytes(Pointer(c.at), c.length); errno != c.want {
-			t.Errorf("%s: %v, not %v", name, errno, c.want)
+		if _, wrong := i.bytes(Pointer(c.at), c.length); wrong.errno() != c.want {
+			t.Errorf("%s: %v, not %v", name, wrong, c.want)
 		}
 	}
 }
@@ -48,10 +48,48 @@ func TestViews(t *testing.T) {
 		"count times size overflows 32 bits": {48, 0xffffffff/48 + 2, syscall.EFAULT},
 		"most":                               {48, 0xffffffff, syscall.EFAULT},
 	} {
-		wcs, errno := view[rdmacore.WC](i, Pointer(c.at), c.count)
-		if errno != c.want || errno == 0 && len(wcs) != int(c.count) {
-			t.Errorf("%s: %v with %d, not %v", name, errno, len(wcs), c.want)
+		wcs, wrong := view[rdmacore.WC](i, Pointer(c.at), c.count)
+		if wrong.errno() != c.want || wrong == 0 && len(wcs) != int(c.count) {
+			t.Errorf("%s: %v with %d, not %v", name, wrong, len(wcs), c.want)
 		}
+	}
+}
+
+// Structs lie where compilers put them: those of 32-bit fields at 4 bytes, text anywhere.  The message names one cause.
+func TestAlignment(t *testing.T) {
+	i := newInstance(t, 4096, Config{})
+	at := func(at Pointer) error {
+		binary.LittleEndian.PutUint32(i.memory[at:], 24)
+		if i.badPointer("attr", roomFor[fourNumbers](i, at)) == 0 {
+			return nil
+		}
+		return i.lastError
+	}
+	for _, place := range []Pointer{8, 12, 16, 20} {
+		if wrong := roomFor[fourNumbers](i, place); wrong != faultSize {
+			t.Errorf("at %d: %s", place, wrong)
+		}
+		if _, wrong := view[Address](i, place, 1); wrong != 0 {
+			t.Errorf("an address at %d: %s", place, wrong)
+		}
+	}
+	for place, want := range map[Pointer]string{
+		10: "invalid argument: attr is not aligned to 4 bytes",
+		13: "invalid argument: attr is not aligned to 4 bytes",
+	} {
+		if err := at(place); err == nil || err.Error() != want {
+			t.Errorf("at %d: %v", place, err)
+		}
+	}
+	if _, wrong := view[rdmacore.WC](i, 12, 1); wrong.String() != "is not aligned to 8 bytes" {
+		t.Errorf("a completion at 12 %s", wrong)
+	}
+	i.badPointer("attr", roomFor[fourNumbers](i, 32))
+	if want := "invalid argument: attr has a struct_size that is no size: a multiple of 8, from 8 to 65536"; i.lastError.Error() != want {
+		t.Error(i.lastError)
+	}
+	if _, wrong := i.text(8, maxText+1); wrong != faultOutside {
+		t.Errorf("a text beyond memory %s", wrong)
 	}
 }
 
@@ -79,12 +117,12 @@ func TestSizedStructs(t *testing.T) {
 		i.memory[at+4] = 9   // responder_resources
 		i.memory[at+16] = 42 // private_data
 		i.memory[at+known] = c.extra
-		param, errno := readSized[ConnParam](i, at)
-		if errno != c.want {
-			t.Errorf("%s: %v, not %v", name, errno, c.want)
+		param, wrong := readSized[ConnParam](i, at)
+		if wrong.errno() != c.want {
+			t.Errorf("%s: %v, not %v", name, wrong, c.want)
 			continue
 		}
-		if errno != 0 {
+		if wrong != 0 {
 			continue
 		}
 		if param.ResponderResources != 9 {
@@ -105,8 +143,8 @@ func TestWriteSizedStructs(t *testing.T) {
 		}
 		binary.LittleEndian.PutUint32(i.memory[at:], size)
 		value := fourNumbers{StructSize: known, A: 1, B: 2, C: 3}
-		if errno := writeSized(i, at, &value); errno != 0 {
-			t.Fatal(errno)
+		if wrong := writeSized(i, at, &value); wrong != 0 {
+			t.Fatal(wrong)
 		}
 		if got := binary.LittleEndian.Uint32(i.memory[at:]); got != size {
 			t.Errorf("size %d: struct_size has become %d", size, got)

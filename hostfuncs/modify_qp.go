@@ -23,9 +23,9 @@ func (i *Instance) modifyQP(handle Handle, at Pointer, mask uint32) int32 {
 	if !ok {
 		return i.badHandle(KindQP)
 	}
-	attr, errno := readSized[QPAttr](i, at)
-	if errno != 0 {
-		return i.badPointer("attr", errno)
+	attr, wrong := readSized[QPAttr](i, at)
+	if wrong != 0 {
+		return i.badPointer("attr", wrong)
 	}
 	// What the core has a byte or two for must not be cut down to something else.
 	for _, number := range []uint32{attr.MaxRdAtomic, attr.MaxDestRdAtomic, attr.RetryCount, attr.RNRRetryCount,

@@ -62,13 +62,13 @@ func (i *Instance) reregMR(handle Handle, at, out Pointer) int32 {
 	if !ok {
 		return i.badHandle(KindMR)
 	}
-	change, errno := readSized[MRChange](i, at)
-	if errno != 0 {
-		return i.badPointer("change", errno)
+	change, wrong := readSized[MRChange](i, at)
+	if wrong != 0 {
+		return i.badPointer("change", wrong)
 	}
-	keys, errno := view[MR](i, out, 1)
-	if errno != 0 {
-		return i.badPointer("keys", errno)
+	keys, wrong := view[MR](i, out, 1)
+	if wrong != 0 {
+		return i.badPointer("keys", wrong)
 	}
 	flags := rdmacore.ReregFlags(int32(change.Flags))
 	var pd *rdmacore.PD
@@ -81,8 +81,8 @@ func (i *Instance) reregMR(handle Handle, at, out Pointer) int32 {
 		if change.Start > math.MaxUint32 || change.Length > math.MaxUint32 {
 			return i.refuse(syscall.EFAULT, "addr and length are of the guest's own memory")
 		}
-		if _, errno := i.bytes(Pointer(change.Start), uint32(change.Length)); errno != 0 {
-			return i.badPointer("the range", errno)
+		if _, wrong := i.bytes(Pointer(change.Start), uint32(change.Length)); wrong != 0 {
+			return i.badPointer("the range", wrong)
 		}
 	}
 	cost := i.mrs.slot(handle).cost
@@ -90,7 +90,7 @@ func (i *Instance) reregMR(handle Handle, at, out Pointer) int32 {
 		cost = mrCost(change.Length)
 	}
 	if failed := resize(i, &i.mrs, handle, cost, func() error {
-		return mr.Rereg(flags, pd, i.region, int(change.Start), int(change.Length), rdmacore.Access(change.Access))
+		return mr.ReregAt(flags, pd, i.region, int(change.Start), int(change.Length), rdmacore.Access(change.Access))
 	}); failed != 0 {
 		return failed
 	}

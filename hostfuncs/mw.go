@@ -65,9 +65,9 @@ func (i *Instance) bindMW(qpHandle, handle Handle, at Pointer) int32 {
 	if !ok {
 		return i.badHandle(KindMW)
 	}
-	binds, errno := view[MWBind](i, at, 1)
-	if errno != 0 {
-		return i.badPointer("bind", errno)
+	binds, wrong := view[MWBind](i, at, 1)
+	if wrong != 0 {
+		return i.badPointer("bind", wrong)
 	}
 	wish := binds[0] // the guest's memory may change meanwhile
 	bind := rdmacore.MWBind{WRID: wish.WRID, Address: wish.Address, Length: wish.Length,

@@ -301,6 +301,9 @@ func TestDataPathObjects(t *testing.T) {
 
 	mr := must(t, i, "reg_mr", p.pd, bufferAt, 256,
 		uint64(rdmacore.AccessLocalWrite|rdmacore.AccessRemoteWrite|rdmacore.AccessMWBind), mrAt)
+	if address := take[MR](i, mrAt).Address; address != bufferAt { // and nothing of where that is in the host
+		t.Errorf("the region is at %#x", address)
+	}
 	mw := must(t, i, "alloc_mw", p.pd, 2)
 	put(i, wrAt, MWBind{WRID: 7, Address: take[MR](i, mrAt).Address, Length: 64, MR: Handle(mr),
 		Access: uint32(rdmacore.AccessRemoteWrite), Flags: uint32(rdmacore.SendSignaled)})

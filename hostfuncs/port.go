@@ -49,8 +49,8 @@ func (i *Instance) queryPort(handle Handle, number uint32, at Pointer) int32 {
 			continue
 		}
 		out := portAttrOf(&port)
-		if errno := writeSized(i, at, &out); errno != 0 {
-			return i.badPointer("attr", errno)
+		if wrong := writeSized(i, at, &out); wrong != 0 {
+			return i.badPointer("attr", wrong)
 		}
 		return 0
 	}

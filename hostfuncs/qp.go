@@ -115,7 +115,7 @@ func (i *Instance) makeQP(epHandle, pdHandle Handle, attrAt Pointer, make func(*
 		return failed
 	}
 	if attr == nil {
-		return i.badPointer("qp_init_attr", syscall.EFAULT)
+		return i.badPointer("qp_init_attr", faultOutside)
 	}
 	if failed := i.giveQP(ep, attr, func() error { return make(ep.id, pd, *attr) }); failed != 0 {
 		return failed
@@ -243,8 +243,8 @@ func (i *Instance) queryQP(handle Handle, at Pointer) int32 {
 	}
 	out := qpAttrOf(&attr)
 	out.QPNum = qp.Num()
-	if errno := writeSized(i, at, &out); errno != 0 {
-		return i.badPointer("attr", errno)
+	if wrong := writeSized(i, at, &out); wrong != 0 {
+		return i.badPointer("attr", wrong)
 	}
 	return 0
 }

@@ -45,9 +45,9 @@ func qpExtraFunctions() []Function {
 }
 
 func (i *Instance) createQPEx(epHandle, pdHandle Handle, attrAt, extraAt Pointer) int32 {
-	extra, errno := readSized[QPExtra](i, extraAt)
-	if errno != 0 {
-		return i.badPointer("extra", errno)
+	extra, wrong := readSized[QPExtra](i, extraAt)
+	if wrong != 0 {
+		return i.badPointer("extra", wrong)
 	}
 	if extra.MaxTSOHeader > 1<<16-1 {
 		return i.refuse(syscall.EINVAL, "max_tso_header is 65535 at most")
@@ -72,8 +72,8 @@ func (i *Instance) initQPAttr(handle Handle, state uint32, at Pointer) int32 {
 		return i.fail(err)
 	}
 	out := qpAttrOf(&attr)
-	if errno := writeSized(i, at, &out); errno != 0 {
-		return i.badPointer("attr", errno)
+	if wrong := writeSized(i, at, &out); wrong != 0 {
+		return i.badPointer("attr", wrong)
 	}
 	return int32(mask)
 }

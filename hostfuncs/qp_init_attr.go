@@ -28,9 +28,9 @@ func (i *Instance) qpInitAttr(at Pointer) (*rdmacore.QPInitAttr, int32) {
 	if at == 0 {
 		return nil, 0
 	}
-	attr, errno := readSized[QPInitAttr](i, at)
-	if errno != 0 {
-		return nil, i.badPointer("qp_init_attr", errno)
+	attr, wrong := readSized[QPInitAttr](i, at)
+	if wrong != 0 {
+		return nil, i.badPointer("qp_init_attr", wrong)
 	}
 	core := &rdmacore.QPInitAttr{
 		Type: rdmacore.QPType(attr.Type), MaxSendWR: attr.MaxSendWR, MaxRecvWR: attr.MaxRecvWR,

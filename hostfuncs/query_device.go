@@ -84,8 +84,8 @@ func (i *Instance) queryDevice(handle Handle, at Pointer) int32 {
 	}
 	out := deviceAttrOf(&attr)
 	copy(out.Name[:len(out.Name)-1], device.Name())
-	if errno := writeSized(i, at, &out); errno != 0 {
-		return i.badPointer("attr", errno)
+	if wrong := writeSized(i, at, &out); wrong != 0 {
+		return i.badPointer("attr", wrong)
 	}
 	return 0
 }
@@ -95,9 +95,9 @@ func (i *Instance) queryRTValues(handle Handle, at Pointer) int32 {
 	if failed != 0 {
 		return failed
 	}
-	out, errno := view[uint64](i, at, 1)
-	if errno != 0 {
-		return i.badPointer("raw_clock", errno)
+	out, wrong := view[uint64](i, at, 1)
+	if wrong != 0 {
+		return i.badPointer("raw_clock", wrong)
 	}
 	raw, err := device.RawClock()
 	if err != nil {

@@ -20,9 +20,9 @@ func queryRouteFunctions() []Function {
 }
 
 func (i *Instance) queryRoute(handle Handle, at Pointer, size uint32) int32 {
-	out, errno := view[byte](i, at, size)
-	if errno != 0 {
-		return i.badPointer("path", errno)
+	out, wrong := i.bytes(at, size)
+	if wrong != 0 {
+		return i.badPointer("path", wrong)
 	}
 	written := 0
 	failed := i.onID(handle, func(id *rdmacore.ID) error {

@@ -70,9 +70,9 @@ func (i *Instance) createSRQ(pdHandle Handle, at Pointer) int32 {
 	if !ok {
 		return i.badHandle(KindPD)
 	}
-	attr, errno := readSized[SRQAttr](i, at)
-	if errno != 0 {
-		return i.badPointer("attr", errno)
+	attr, wrong := readSized[SRQAttr](i, at)
+	if wrong != 0 {
+		return i.badPointer("attr", wrong)
 	}
 	return create(i, &i.srqs, srqCost(attr.MaxWR, attr.MaxSGE), func() (*rdmacore.SRQ, error) {
 		return pd.CreateSRQ(rdmacore.SRQAttr{MaxWR: attr.MaxWR, MaxSGE: attr.MaxSGE})
@@ -86,8 +86,8 @@ func (i *Instance) querySRQ(handle Handle, at Pointer) int32 {
 			return i.fail(err)
 		}
 		out := SRQAttr{MaxWR: attr.MaxWR, MaxSGE: attr.MaxSGE, Limit: attr.Limit}
-		if errno := writeSized(i, at, &out); errno != 0 {
-			return i.badPointer("attr", errno)
+		if wrong := writeSized(i, at, &out); wrong != 0 {
+			return i.badPointer("attr", wrong)
 		}
 		return 0
 	})

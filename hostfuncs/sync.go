@@ -27,9 +27,9 @@ func syncFunctions() []Function {
 }
 
 func (i *Instance) waitBarrier(name Pointer, length uint32, timeout Nanoseconds) int32 {
-	barrier, errno := i.text(name, length)
-	if errno != 0 {
-		return i.badPointer("name", errno)
+	barrier, wrong := i.text(name, length)
+	if wrong != 0 {
+		return i.badPointer("name", wrong)
 	}
 	if i.barrier == nil {
 		return 0

@@ -126,18 +126,18 @@ type postAt[Q, WR any] func(queue Q, base uintptr, limit uint64, wrs []WR, sges 
 // post posts in batches, or with whole, which tells whether that may be, all at once.
 func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt Pointer, numSGEs uint32,
 	out Pointer, whole func([]WR, []rdmacore.SGE) bool, post postAt[Q, WR]) int32 {
-	wrs, errno := view[WR](i, wrsAt, count)
-	if errno != 0 {
-		return i.badPointer("wrs", errno)
+	wrs, wrong := view[WR](i, wrsAt, count)
+	if wrong != 0 {
+		return i.badPointer("wrs", wrong)
 	}
-	sges, errno := view[rdmacore.SGE](i, sgesAt, numSGEs)
-	if errno != 0 {
-		return i.badPointer("sges", errno)
+	sges, wrong := view[rdmacore.SGE](i, sgesAt, numSGEs)
+	if wrong != 0 {
+		return i.badPointer("sges", wrong)
 	}
 	var posted []uint64
 	if out != 0 {
-		if posted, errno = view[uint64](i, out, 1); errno != 0 {
-			return i.badPointer("posted", errno)
+		if posted, wrong = view[uint64](i, out, 1); wrong != 0 {
+			return i.badPointer("posted", wrong)
 		}
 	}
 	if count > maxRequests {
@@ -201,5 +201,5 @@ func batchOf(sges []rdmacore.SGE) uint32 {
 	return many
 }
 
-// maxRequests keeps the number posted a valid result.
-const maxRequests = 1<<31 - 1
+// maxRequests is more than any queue holds: a longer array would only be looked at for longer.
+const maxRequests = 1 << 20

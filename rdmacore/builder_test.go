@@ -42,7 +42,10 @@ func TestBuilderData(t *testing.T) {
 		t.Errorf("%s of %q", wc.Opcode, client.bytes(512, 8))
 	}
 	// Of a guest.
-	sges := []SGE{{Address: 0, Length: 8, LKey: client.mr.LKey()}}
+	mr, err := client.pd.RegMRAt(client.memory, 0, 8, 0)
+	must(t, err)
+	t.Cleanup(func() { must(t, mr.Dereg()) })
+	sges := []SGE{{Address: 0, Length: 8, LKey: mr.LKey()}}
 	wr := remote(OpRDMAWrite, 6)
 	wr.NumSGE = 1
 	if n, err := client.id.QP().PostSendAt(client.memory.Base(), 8, []SendWR{wr}, sges); n != 1 || err != nil {

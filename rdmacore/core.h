@@ -376,7 +376,7 @@ int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, int max, struct ibv_wc
  * Every enum value is the one of verbs.h.
  */
 struct core_sge {
-	uint64_t address; /* relative to the base given with the call */
+	uint64_t address; /* absolute, or a guest's: see core_post_send */
 	uint32_t length;
 	uint32_t lkey;
 };
@@ -407,8 +407,8 @@ struct core_recv_wr {
 };
 
 /*
- * Post count work requests.  base is added to each SGE address (a guest's linear memory; NULL for
- * absolute addresses).  An SGE index outside [0, num_sges) is -EINVAL before anything is posted.
+ * Post count work requests.  SGE addresses are absolute where base is NULL; else they are a guest's, which count from
+ * base, as do those of its regions (PD.RegMRAt of Go's).  An SGE index outside [0, num_sges) is -EINVAL before anything is posted.
  * With limit non-zero, an SGE that does not lie in [0, limit) is -EFAULT before anything is posted.
  * Returns 0 with *posted == count, or the negative errno of the first refused request with *posted
  * the number accepted before it (bad_wr of ibv_post_send(3)).  FLUSH is -EOPNOTSUPP: struct ibv_send_wr

@@ -211,7 +211,9 @@ static int build(const struct core_work *work, struct ibv_qp_ex *qp, uint64_t op
 		return -EINVAL;
 	if (!(operations & operation)) /* its builder may be no function at all */
 		return -EOPNOTSUPP;
-	result = core_work_entries(work, CORE_READ_ONCE(from->first_sge), count, list);
+	/* The builder of ATOMIC_WRITE takes its value at once, as inline data is taken. */
+	result = core_work_entries(work, CORE_READ_ONCE(from->first_sge), count,
+				   flags & IBV_SEND_INLINE || opcode == IBV_WR_ATOMIC_WRITE, list);
 	if (result)
 		return result;
 	if (work->handles) {
@@ -257,7 +259,8 @@ int core_build_send(struct core_provider *provider, struct ibv_qp_ex *qp, uint64
 		    uint32_t num_sges, void *base, uint64_t limit, uint32_t *posted)
 {
 	struct core_work work = {
-		.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
+		.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base,
+		.named = core_work_named(qp->qp_base.context, base), .limit = limit};
 	int result = 0;
 
 	*posted = 0;

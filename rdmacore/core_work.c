@@ -21,11 +21,11 @@ static inline int fill_datagram(const struct core_work *work, const struct core_
 
 /* Fill in what the opcode needs; -EINVAL for one that the flat form cannot express. */
 static inline int fill_send(const struct core_work *work, const struct core_send_wr *from,
-			    uint32_t opcode, struct ibv_send_wr *to)
+			    uint32_t opcode, uint32_t flags, struct ibv_send_wr *to)
 {
 	to->wr_id = from->wr_id;
 	to->opcode = (enum ibv_wr_opcode)opcode;
-	to->send_flags = from->flags;
+	to->send_flags = flags;
 	to->imm_data = from->imm_data; /* a union with invalidate_rkey */
 	if (work->handles)
 		return fill_datagram(work, from, opcode, to);
@@ -70,16 +70,17 @@ static inline int convert_send(const struct core_send_wr *wrs, uint32_t count,
 	for (n = 0; n < count && n < BATCH_REQUESTS; n++) {
 		uint32_t first = CORE_READ_ONCE(wrs[n].first_sge);
 		uint32_t num_sge = CORE_READ_ONCE(wrs[n].num_sge);
-		int result = -EINVAL;
+		uint32_t flags = CORE_READ_ONCE(wrs[n].flags);
+		int result;
 
 		if (num_sge > BATCH_ENTRIES - used) {
 			if (n)
 				break;
 			return -EINVAL;
 		}
-		result = core_work_entries(work, first, num_sge, entries + used);
+		result = core_work_entries(work, first, num_sge, flags & IBV_SEND_INLINE, entries + used);
 		if (!result)
-			result = fill_send(work, &wrs[n], CORE_READ_ONCE(wrs[n].opcode), &batch[n]);
+			result = fill_send(work, &wrs[n], CORE_READ_ONCE(wrs[n].opcode), flags, &batch[n]);
 		if (result) {
 			if (n)
 				break;
@@ -111,7 +112,7 @@ static inline int convert_recv(const struct core_recv_wr *wrs, uint32_t count,
 				break;
 			return -EINVAL;
 		}
-		result = core_work_entries(work, first, num_sge, entries + used);
+		result = core_work_entries(work, first, num_sge, false, entries + used);
 		if (result) {
 			if (n)
 				break;
@@ -204,7 +205,8 @@ int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const stru
 		   uint32_t count, const struct core_sge *sges, uint32_t num_sges, void *base,
 		   uint64_t limit, uint32_t *posted)
 {
-	struct core_work work = {.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
+	struct core_work work = {.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base,
+				 .named = core_work_named(qp->context, base), .limit = limit};
 	int result;
 
 	if (qp->qp_type != IBV_QPT_UD)
@@ -260,7 +262,7 @@ int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t c
 		   uint32_t *posted)
 {
 	const struct core_work work = {
-		.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
+		.sges = sges, .num_sges = num_sges, .named = core_work_named(qp->context, base), .limit = limit};
 
 	return post_recv(qp, NULL, wrs, count, work, posted);
 }
@@ -270,7 +272,7 @@ int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint
 		       uint32_t *posted)
 {
 	const struct core_work work = {
-		.sges = sges, .num_sges = num_sges, .base = (uintptr_t)base, .limit = limit};
+		.sges = sges, .num_sges = num_sges, .named = core_work_named(srq->context, base), .limit = limit};
 
 	return post_recv(NULL, srq, wrs, count, work, posted);
 }

@@ -19,7 +19,8 @@
 struct core_work {
 	const struct core_sge *sges;
 	uint32_t num_sges;
-	uint64_t base;
+	uint64_t base; /* where the guest's memory is, for what the processor copies now */
+	uint64_t named; /* what its device adds to the guest's addresses: see core_work_named */
 	uint64_t limit; /* 0: none */
 	const struct core_ah_table *handles; /* datagrams: its lock is held; else NULL */
 	const struct ibv_pd *pd;
@@ -31,10 +32,24 @@ static inline struct ibv_ah *core_work_ah(const struct core_work *work, const st
 	return core_ah_find(work->handles, CORE_READ_ONCE(from->ah), work->pd);
 }
 
-/* Copy entries first to first + count - 1 to list; 0, -EINVAL or -EFAULT. */
-static inline int core_work_entries(const struct core_work *work, uint32_t first, uint32_t count,
+/*
+ * A guest's regions are registered under its own addresses, so that it learns of no other, and a request's keys are
+ * good for those.  With iWARP a region has the address that it has in this process (siw of Linux ignores another).
+ */
+static inline uint64_t core_work_named(const struct ibv_context *context, const void *base)
+{
+	return context->device->transport_type == IBV_TRANSPORT_IWARP ? (uintptr_t)base : 0;
+}
+
+/*
+ * Copy entries first to first + count - 1 to list, in_line with the addresses that they have in this process; 0,
+ * -EINVAL or -EFAULT.
+ */
+static inline int core_work_entries(const struct core_work *work, uint32_t first, uint32_t count, bool in_line,
 				    struct ibv_sge *list)
 {
+	uint64_t base = in_line ? work->base : work->named;
+
 	if (first > work->num_sges || count > work->num_sges - first)
 		return -EINVAL;
 	for (uint32_t i = 0; i < count; i++) {
@@ -44,7 +59,7 @@ static inline int core_work_entries(const struct core_work *work, uint32_t first
 
 		if (work->limit && (address > work->limit || length > work->limit - address))
 			return -EFAULT;
-		list[i].addr = work->base + address;
+		list[i].addr = base + address;
 		list[i].length = length;
 		list[i].lkey = CORE_READ_ONCE(sge->lkey);
 	}

@@ -18,6 +18,7 @@ type MR struct {
 	memory  *Memory
 	address uint64 // of its first byte, as work requests name it
 	length  int
+	access  Access
 	spare   *Memory // what a change that failed halfway may have left to the device
 }
 
@@ -42,6 +43,16 @@ func (pd *PD) RegMRIova(m *Memory, offset, length int, iova uint64, access Acces
 		})
 }
 
+// RegMRAt is RegMR for a guest: work requests of both sides name the first byte by its offset, so that nobody who has that
+// address learns where the memory is in this process.  With iWARP, whose regions have no other address than that, it is
+// RegMR.
+func (pd *PD) RegMRAt(m *Memory, offset, length int, access Access) (*MR, error) {
+	if pd != nil && pd.device.IWARP() {
+		return pd.RegMR(m, offset, length, access)
+	}
+	return pd.RegMRIova(m, offset, length, uint64(offset), access)
+}
+
 // registration makes a region of memory at an address, and says by what address work requests name it.
 type registration func(address unsafe.Pointer, c **C.struct_ibv_mr) (named uint64, result C.int)
 
@@ -54,7 +65,7 @@ func (pd *PD) hold(op string, m *Memory, offset, length int, access Access, regi
 	if err != nil {
 		return nil, err
 	}
-	mr := &MR{pd: pd, memory: m, length: length}
+	mr := &MR{pd: pd, memory: m, length: length, access: access}
 	if err = checkRights(op, access); err == nil {
 		var c *C.struct_ibv_mr
 		named, result := register(address, &c)

@@ -4,6 +4,7 @@ package rdmacore
 import "C"
 
 import (
+	"errors"
 	"syscall"
 	"unsafe"
 )
@@ -50,10 +51,42 @@ func (mr *MR) Rereg(flags ReregFlags, pd *PD, m *Memory, offset, length int, acc
 	var outcome C.enum_core_rereg
 	err := check(op, int(C.core_rereg_mr(here.c, mr.c, C.int(flags), pd.c, address, C.size_t(length), C.int(access), &outcome)))
 	mr.changed(outcome, pd, m, address, length)
+	if err == nil && flags&ReregAccess != 0 {
+		mr.access = access
+	}
 	if failure, ok := err.(*Error); ok && failure.Errno == syscall.EOPNOTSUPP {
 		failure.Why = "the device cannot change a region; deregister it and register again"
 	}
 	return pinned(err)
+}
+
+// ReregAt is Rereg for a guest, whose regions are of RegMRAt.  ibv_rereg_mr(3) names memory by where it is in this process, so
+// one that moves becomes another region: its keys are others then.
+func (mr *MR) ReregAt(flags ReregFlags, pd *PD, m *Memory, offset, length int, access Access) error {
+	const op = "ibv_rereg_mr"
+	if flags&ReregTranslation == 0 || mr == nil || mr.c == nil || mr.pd.device.IWARP() {
+		return mr.Rereg(flags, pd, m, offset, length, access)
+	}
+	if length == 0 {
+		return fail(op, syscall.EINVAL, "an empty region")
+	}
+	if flags&ReregAccess == 0 {
+		access = mr.access
+	}
+	// The rest is changed first, so that it is the device that refuses what it does not do, or not now.
+	if err := mr.Rereg(flags&^ReregTranslation|ReregAccess, pd, nil, 0, 0, access); err != nil {
+		return err
+	}
+	moved, err := mr.pd.RegMRAt(m, offset, length, access)
+	if err != nil {
+		return err
+	}
+	former := *mr
+	if err := former.Dereg(); err != nil { // a window was bound meanwhile
+		return errors.Join(err, moved.Dereg())
+	}
+	*mr = *moved
+	return nil
 }
 
 // changed takes over what the region stands for now.  m is nil where it did not move.

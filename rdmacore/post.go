@@ -38,7 +38,7 @@ func (q *QP) PostRecv(wrs []RecvWR, sges []SGE) (accepted int, err error) {
 }
 
 // PostSendAt is PostSend for a guest: SGE addresses are relative to base, and each entry must lie in the
-// limit bytes from there, else EFAULT.
+// limit bytes from there, else EFAULT.  Its regions are of RegMRAt.
 func (q *QP) PostSendAt(base uintptr, limit uint64, wrs []SendWR, sges []SGE) (accepted int, err error) {
 	const op = "ibv_post_send"
 	if !q.open() {

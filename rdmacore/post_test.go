@@ -58,6 +58,9 @@ func TestQueueFull(t *testing.T) {
 func TestGuestWindow(t *testing.T) {
 	client, server := connected(t)
 	base, limit := client.memory.Base(), uint64(4096)
+	mr, err := client.pd.RegMRAt(client.memory, 0, int(limit), 0)
+	must(t, err)
+	t.Cleanup(func() { must(t, mr.Dereg()) })
 	for _, row := range []struct {
 		address uint64
 		length  uint32
@@ -72,7 +75,7 @@ func TestGuestWindow(t *testing.T) {
 		{0, 4096, nil},
 	} {
 		t.Run(fmt.Sprintf("%#x+%d", row.address, row.length), func(t *testing.T) {
-			sges := []SGE{{Address: row.address, Length: row.length, LKey: client.mr.LKey()}}
+			sges := []SGE{{Address: row.address, Length: row.length, LKey: mr.LKey()}}
 			wr := SendWR{WRID: 5, Opcode: OpRDMAWrite, Flags: SendSignaled, NumSGE: 1,
 				RKey: server.mr.RKey(), RemoteAddress: server.mr.Address()}
 			n, err := client.id.QP().PostSendAt(base, limit, []SendWR{wr}, sges)
@@ -89,7 +92,7 @@ func TestGuestWindow(t *testing.T) {
 			}
 		})
 	}
-	_, err := client.id.QP().PostSendAt(base, 0, []SendWR{{Opcode: OpSend, NumSGE: 1}}, []SGE{{Length: 1}})
+	_, err = client.id.QP().PostSendAt(base, 0, []SendWR{{Opcode: OpSend, NumSGE: 1}}, []SGE{{Length: 1}})
 	refused(t, err, syscall.EFAULT)
 	_, err = client.id.QP().PostRecvAt(base, 0, []RecvWR{{NumSGE: 1}}, []SGE{{Length: 1}})
 	refused(t, err, syscall.EFAULT)
@@ -101,6 +104,9 @@ func TestHotCallsAllocateNothing(t *testing.T) {
 		t.Skip("AddressSanitizer moves what is given to C to the heap")
 	}
 	client, server := connected(t)
+	mr, err := client.pd.RegMRAt(client.memory, 0, 64, 0)
+	must(t, err)
+	t.Cleanup(func() { must(t, mr.Dereg()) })
 	if n := testing.AllocsPerRun(100, func() {
 		recvs := [1]RecvWR{{WRID: 1, NumSGE: 1}}
 		sends := [1]SendWR{{WRID: 2, Opcode: OpSend, Flags: SendSignaled, NumSGE: 1}}
@@ -111,7 +117,7 @@ func TestHotCallsAllocateNothing(t *testing.T) {
 		if _, err := client.id.QP().PostSend(sends[:], from[:]); err != nil {
 			t.Fatal(err)
 		}
-		relative := [1]SGE{{Length: 64, LKey: client.mr.LKey()}}
+		relative := [1]SGE{{Length: 64, LKey: mr.LKey()}}
 		if _, err := server.id.QP().PostRecv(recvs[:], into[:]); err != nil {
 			t.Fatal(err)
 		}

@@ -157,6 +157,22 @@ struct soft_cm_event *soft_cm_take_unread(struct soft_id *owner)
 	return event;
 }
 
+void soft_cm_forget_multicast(struct soft_id *id, const void *private_data)
+{
+	struct soft_cm_event *event, *next;
+
+	for (event = id->unread; event; event = next) {
+		next = event->next;
+		if ((event->rdma.event != RDMA_CM_EVENT_MULTICAST_JOIN &&
+		     event->rdma.event != RDMA_CM_EVENT_MULTICAST_ERROR) ||
+		    event->rdma.param.ud.private_data != private_data)
+			continue;
+		unlink_unread(event);
+		soft_event_queue_remove(&channel_of(id)->queue, &event->node);
+		free(event);
+	}
+}
+
 void soft_cm_move_unread(struct soft_id *owner, struct soft_event_channel *to)
 {
 	for (struct soft_cm_event *event = owner->unread; event; event = event->next) {

@@ -31,6 +31,8 @@ bool soft_cm_report(struct soft_id *owner, struct soft_id *id, enum rdma_cm_even
 
 /* A group was joined (status 0), or why not. */
 bool soft_cm_report_multicast(struct soft_id *id, int status, const struct rdma_ud_param *param);
+/* What was reported with param.private_data and is not read yet never was (ucma_cleanup_mc_events of Linux). */
+void soft_cm_forget_multicast(struct soft_id *id, const void *private_data);
 /* RDMA_CM_EVENT_USER of newer headers. */
 bool soft_cm_report_user(struct soft_id *id, int status, uint64_t argument);
 /* Both ends of a connection hear DISCONNECTED once, whatever ends it. */

@@ -32,15 +32,6 @@ static struct soft_join **find(struct soft_id *id, const struct sockaddr *addres
 	return link;
 }
 
-static struct soft_join *find_by_context(struct soft_id *id, const void *param)
-{
-	struct soft_join *join = id->joins;
-
-	while (join && (const void *)join != param)
-		join = join->next;
-	return join;
-}
-
 static int detach(struct soft_join *join)
 {
 	int error = 0;
@@ -54,11 +45,10 @@ static int detach(struct soft_join *join)
 void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event)
 {
 	struct rdma_ud_param *ud = &event->param.ud;
-	struct soft_join *join = find_by_context(id, ud->private_data);
-	int error = 0;
+	/* With the join goes its event (soft_join_remove), so it is there. */
+	struct soft_join *join = (struct soft_join *)(uintptr_t)ud->private_data;
+	int error;
 
-	if (!join) /* left meanwhile */
-		return;
 	ud->private_data = join->context;
 	if (!id->rdma.qp || join->send_only)
 		return;
@@ -125,6 +115,7 @@ int soft_join_remove(struct soft_id *id, const struct sockaddr *address)
 		return EADDRNOTAVAIL;
 	*link = left->next;
 	error = detach(left);
+	soft_cm_forget_multicast(id, left);
 	free(left);
 	return error;
 }

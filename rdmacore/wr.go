@@ -55,7 +55,7 @@ type RecvWR struct {
 // SGE is one local buffer of a work request (struct ibv_sge).
 type SGE struct {
 	_       structs.HostLayout // struct core_sge
-	Address uint64             // absolute, or relative to the base given to PostSendAt and PostRecvAt
+	Address uint64             // absolute, or relative to the base given to PostSendAt and PostRecvAt, as of RegMRAt
 	Length  uint32             // bytes
 	LKey    uint32             // of the memory region that holds it
 }

@@ -79,7 +79,14 @@ func refused() error {
 	if err := listener.Destroy(); err != nil {
 		return err
 	}
-	if err := client.Await(client.Connect(&rdma.ConnParam{QPNum: 1}), patience); !errors.Is(err, rdma.ECONNREFUSED) {
+	pd, err := rdma.AllocPD(nil)
+	if err != nil {
+		return err
+	}
+	if err := client.CreateQP(pd, &attributes); err != nil {
+		return err
+	}
+	if err := client.Await(client.Connect(nil), patience); !errors.Is(err, rdma.ECONNREFUSED) {
 		return fmt.Errorf("connected to nobody: %v", err)
 	}
 	event, err := client.Event()
@@ -89,5 +96,5 @@ func refused() error {
 	if event.CMEvent.Type != rdma.EventRejected || event.Status != 8 {
 		return fmt.Errorf("%s with status %d", event.CMEvent.Type, event.Status)
 	}
-	return client.Destroy()
+	return errors.Join(client.Destroy(), pd.Dealloc())
 }

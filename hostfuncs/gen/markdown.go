@@ -16,7 +16,7 @@ What a WebAssembly guest may import from rdmarun: version %d.%d, hash ` + "`%#08
 * Import module ` + "`%s`" + `. Parameters are i32 and i64; the one result is an i32: 0 or more for success, else a
   negative errno with Linux's number. ` + "`error_text`" + ` has the sentence.
 * A pointer is an offset into the guest's memory. One that does not lie there gives -EFAULT, a struct that is not
-  aligned to 8 bytes -EINVAL. A null pointer is refused unless its parameter says what 0 means.
+  aligned to 4 bytes, or with 64-bit fields to 8, -EINVAL. A null pointer is refused unless its parameter says what 0 means.
 * A handle names an object of this guest's. A stale one, one of another kind and one of another guest give -EBADF.
 * Structs are little-endian without hidden padding. One that begins with ` + "`struct_size`" + ` may grow: the guest sets it to
   the size it knows, and fields beyond are 0.

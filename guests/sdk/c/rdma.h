@@ -526,7 +526,7 @@ struct rdmarun_conn_param {
 	uint8_t private_data_len;
 	/* 0 */
 	uint8_t reserved;
-	/* the QP's number; only without a QP of the endpoint's own */
+	/* number of a QP of this guest's; only without a QP of the endpoint's own */
 	uint32_t qp_num;
 	/* handed to the peer with the message */
 	uint8_t private_data[256];
@@ -561,8 +561,8 @@ struct rdmarun_cm_event {
 /* The address and keys of a memory region (ibv_mr). */
 struct rdmarun_mr {
 	/*
-	 * of the region's first byte, as the peer names it in remote_addr; local SGEs take the guest's own
-	 * pointers
+	 * of the region's first byte, as the peer names it in remote_addr: the guest's own pointer (with
+	 * iWARP another)
 	 */
 	uint64_t addr;
 	/* for local SGEs */

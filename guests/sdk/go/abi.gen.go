@@ -1031,7 +1031,7 @@ type ConnParam struct {
 	SRQ                uint8  // 1 if the QP has a shared receive queue; only without a QP of the endpoint's own
 	PrivateDataLen     uint8  // bytes of private_data; in an event the length of the message's field, zero padded
 	_                  uint8
-	QPNum              uint32     // the QP's number; only without a QP of the endpoint's own
+	QPNum              uint32     // number of a QP of this guest's; only without a QP of the endpoint's own
 	PrivateData        [256]uint8 // handed to the peer with the message
 }
 
@@ -1054,7 +1054,7 @@ type CMEvent struct {
 // MR: The address and keys of a memory region (ibv_mr).
 type MR struct {
 	_       structs.HostLayout
-	Address uint64 // of the region's first byte, as the peer names it in remote_addr; local SGEs take the guest's own pointers
+	Address uint64 // of the region's first byte, as the peer names it in remote_addr: the guest's own pointer (with iWARP another)
 	LKey    uint32 // for local SGEs
 	RKey    uint32 // for the peer
 }

@@ -70,7 +70,7 @@ func withoutVerb() map[string]string {
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending Device.PendingAsyncEvents " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
-		guest:    "QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
+		guest:    "MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
 		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
