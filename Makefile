@@ -85,7 +85,7 @@ go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the 
 	$(Q)$(GO) test -race -timeout 20m ./...
 
 .PHONY: core-test
-core-test: core-test-address core-test-thread model ## tests of the C core without Go, with sanitizers
+core-test: core-test-address core-test-thread stress model ## tests of the C core without Go, with sanitizers
 
 # Two at a time, each with its output in one piece: fuzzing is one thread.
 .PHONY: sanitize

@@ -18,6 +18,7 @@ CORE_HELPERS := $(filter-out rdmacore/ctest/test_%,$(wildcard rdmacore/ctest/*.c
 CORE_OBJECTS := $(patsubst rdmacore/%.c,%.o,$(wildcard rdmacore/*.c) $(CORE_HELPERS))
 CORE_BENCHES := $(patsubst rdmacore/bench/%.c,build/core/plain/%,$(wildcard rdmacore/bench/*.c))
 CORE_TESTS   := $(patsubst rdmacore/ctest/%.c,%,$(wildcard rdmacore/ctest/test_*.c))
+CORE_STRESS  := $(filter test_stress_%,$(CORE_TESTS))
 
 # The thread sanitizer of older compilers fails on kernels that randomise addresses widely; where the
 # system allows it (containers may not), it runs without randomisation.
@@ -60,7 +61,7 @@ endef
 define core_test
 .PHONY: core-test-$(1)
 core-test-$(1): $$(CORE_TESTS:%=build/core/$(1)/%)
-	$$(Q)for test in $$(filter-out $$(NOT_$(1)),$$(CORE_TESTS)); do \
+	$$(Q)for test in $$(filter-out $$(NOT_$(1)) $$(CORE_STRESS),$$(CORE_TESTS)); do \
 		timeout 120 $$(RUN_$(1)) build/core/$(1)/$$$$test || { echo "FAIL $$$$test ($$(NAME_$(1)))"; exit 1; }; \
 		echo "ok   $$$$test ($$(NAME_$(1)))"; \
 	done
@@ -71,6 +72,16 @@ $(foreach kind,address thread arm64,$(eval $(call core_test,$(kind))))
 
 build/core/plain/bench_%: rdmacore/bench/bench_%.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
+
+# Random work of many threads while objects and the device go under it: each program built in each way, on all
+# processors and on one, in turn until the seconds are over, each turn with the next seed.
+STRESS_SECONDS ?= 36
+STRESS_SEED    ?= 1
+STRESS_KINDS   ?= address thread plain
+
+.PHONY: stress
+stress: $(foreach kind,$(STRESS_KINDS),$(CORE_STRESS:%=build/core/$(kind)/%)) ## random verbs, connections and events for STRESS_SECONDS, with sanitizers
+	$(Q)RUN_thread="$(RUN_thread)" tools/stress.sh $(STRESS_SECONDS) $(STRESS_SEED) $^
 
 # Forged packets into the engine (rdmacore/fuzz): FUZZ_SECONDS of changes to the corpus, of FUZZ_SEED.
 FUZZ_SECONDS ?= 60
