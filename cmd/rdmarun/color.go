@@ -25,19 +25,21 @@ func (f *choiceFlag) register(command *cobra.Command) {
 	}
 }
 
-// style decides about colours on w: the flag first, then NO_COLOR (no-color.org), CLICOLOR_FORCE and a
+// style tells how wide w is, and decides about colours on it: the flag first, then NO_COLOR (no-color.org), CLICOLOR_FORCE and a
 // terminal that can.
 func (f *choiceFlag) style(a *app, w io.Writer) report.Style {
+	style := report.Style{Width: terminalWidth(w)}
+	file, ok := w.(*os.File)
 	switch {
 	case f.value != "auto":
-		return report.Style{Colour: f.value == "always"}
+		style.Colour = f.value == "always"
 	case a.env["NO_COLOR"] != "":
-		return report.Style{}
 	case a.env["CLICOLOR_FORCE"] != "" && a.env["CLICOLOR_FORCE"] != "0":
-		return report.Style{Colour: true}
+		style.Colour = true
+	default:
+		style.Colour = ok && a.env["TERM"] != "dumb" && term.IsTerminal(int(file.Fd()))
 	}
-	file, ok := w.(*os.File)
-	return report.Style{Colour: ok && a.env["TERM"] != "dumb" && term.IsTerminal(int(file.Fd()))}
+	return style
 }
 
 // terminalWidth is the width of the terminal behind w, 0 when there is none.

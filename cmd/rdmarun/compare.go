@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,7 +81,7 @@ func (a *app) warnDifferent(result *compare.Result) {
 }
 
 func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	for _, fact := range result.Different {
 		fmt.Fprintf(table, "differs\t%s\t%s\t->\t%s\n", fact.Name, orNone(fact.Before), orNone(fact.After))
 	}
@@ -100,7 +99,7 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	}
 	a.warnDifferent(result)
 	counts := make(map[string]int)
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table = newTable(out)
 	for i := range result.Rows {
 		row := &result.Rows[i]
 		counts[row.Verdict]++

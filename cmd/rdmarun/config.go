@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -155,7 +154,7 @@ func printConfigRows(w io.Writer, rows []configRow, format string) error {
 	if format == "json" {
 		return printJSON(w, configList{Version: configVersion, Flags: rows})
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	for _, row := range rows {
 		// The tabwriter holds everything back; its Flush reports what a write here would.
 		fmt.Fprintf(table, "%s\t%s\t%s\n", row.Flag, orDash(strings.Join(row.Values, " ")), row.Origin)

@@ -5,12 +5,11 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 )
 
 // printDeviceTable writes one row for each GID, every row complete, so that grep and awk work on it.
 func printDeviceTable(w io.Writer, devices []deviceRow) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	writeRow(table, "PROVIDER", "DEVICE", "PORT", "STATE", "LINK", "RATE", "MTU", "NETDEV", "GID", "TYPE", "ADDRESS", "CAPS")
 	for _, device := range devices {
 		for _, port := range device.Ports {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +63,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 }
 
 func printFindings(w io.Writer, findings []doctor.Finding) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	counts := make(map[doctor.Status]int)
 	for _, finding := range findings {
 		counts[finding.Status]++

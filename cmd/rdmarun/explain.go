@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +67,7 @@ func subjects() []subject {
 }
 
 func explainTopics(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	for _, s := range subjects() {
 		fmt.Fprintf(table, "%s\t%s\t%d\n", s.name, s.title, len(s.rows()))
 	}
@@ -80,7 +79,7 @@ func explainWord(w io.Writer, word string) error {
 	found := false
 	for _, s := range subjects() {
 		if s.name == word {
-			table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			table := newTable(w)
 			for _, row := range s.rows() {
 				fmt.Fprintf(table, "%s\t%s\n", row[0], row[1])
 			}
@@ -88,15 +87,15 @@ func explainWord(w io.Writer, word string) error {
 		}
 	}
 	for _, s := range subjects() {
-		var text strings.Builder
-		if !s.show(&text, word) {
+		text := newTable(w)
+		if !s.show(text, word) {
 			continue
 		}
 		if found {
 			fmt.Fprintln(w)
 		}
 		found = true
-		if _, err := fmt.Fprint(w, text.String()); err != nil {
+		if err := text.Flush(); err != nil {
 			return err
 		}
 	}

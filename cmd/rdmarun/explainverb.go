@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"rdmarun/host/scenario/verb"
 )
 
-// showVerb explains a verb with all that its row in the table has.
+// showVerb explains a verb with all that its row in the table has; between cells stand tabs.
 func showVerb(w io.Writer, word string) bool {
 	v := verb.NewTable().Lookup(word)
 	if v == nil {
@@ -24,24 +23,21 @@ func showVerb(w io.Writer, word string) bool {
 	if v.Capability != "" {
 		fmt.Fprintf(w, "  It needs %s; without it the case is skipped.\n", v.Capability)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i, argument := range v.Arguments {
 		if i == 0 {
-			fmt.Fprintln(table, "arguments:")
+			fmt.Fprintln(w, "arguments:")
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", argument.Name, argumentNotes(argument), argument.Doc)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", argument.Name, argumentNotes(argument), argument.Doc)
 		for _, field := range argument.Fields {
-			fmt.Fprintf(table, "    .%s\t%s\t%s\n", field.Name, argumentNotes(field), field.Doc)
+			fmt.Fprintf(w, "    .%s\t%s\t%s\n", field.Name, argumentNotes(field), field.Doc)
 		}
 	}
 	for i, result := range v.Results {
 		if i == 0 {
-			fmt.Fprintln(table, "results, for expect and expressions:")
+			fmt.Fprintln(w, "results, for expect and expressions:")
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", result.Name, resultNotes(result), result.Doc)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", result.Name, resultNotes(result), result.Doc)
 	}
-	// The writer is in memory.
-	_ = table.Flush()
 	return true
 }
 

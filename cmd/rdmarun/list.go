@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +86,7 @@ func printCases(w io.Writer, summaries []caseSummary, format string) error {
 	if len(summaries) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	fmt.Fprintln(table, "CASE\tTAGS\tNEEDS\tSKIP")
 	for _, c := range summaries {
 		// The tabwriter holds everything back; its Flush reports what a write here would.

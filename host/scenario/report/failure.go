@@ -12,14 +12,18 @@ import (
 // FailureText is a failure in full, the same in every output that takes text.
 func FailureText(f *record.Failure, style Style) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  %s\n", style.bad(headline(f)))
+	fmt.Fprintf(&b, "%s\n", style.Fold("  "+style.bad(headline(f)), 6))
 	if len(f.Path) > 0 {
 		fmt.Fprintf(&b, "     in %s\n", strings.Join(f.Path, " > "))
 	}
 	for _, user := range f.Used {
 		fmt.Fprintf(&b, "     used by %s\n", user)
 	}
-	for i, line := range f.Excerpt {
+	excerpt := f.Excerpt
+	if style.Width > 0 {
+		excerpt = narrow(excerpt, style.Width-2)
+	}
+	for i, line := range excerpt {
 		if i > 0 {
 			line = strings.Replace(line, "^", style.bad("^"), 1)
 		}
@@ -30,9 +34,9 @@ func FailureText(f *record.Failure, style Style) string {
 			return
 		}
 		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-		fmt.Fprintf(&b, "        = %s %s\n", style.dim(fmt.Sprintf("%-9s", word)), lines[0])
+		fmt.Fprintf(&b, "%s\n", style.Fold(fmt.Sprintf("        = %s %s", style.dim(fmt.Sprintf("%-9s", word)), lines[0]), 20))
 		for _, line := range lines[1:] {
-			fmt.Fprintf(&b, "                    %s\n", line)
+			fmt.Fprintf(&b, "%s\n", style.Fold("                    "+line, 20))
 		}
 	}
 	note("expected", f.Expected)
@@ -83,8 +87,9 @@ func timeline(b *strings.Builder, f *record.Failure, style Style) {
 	}
 	for _, moment := range f.Timeline {
 		at := fmt.Sprintf("%s:%d", filepath.Base(moment.File), moment.Line)
-		fmt.Fprintf(b, "        %s  %s  %s  %s\n", style.dim(seconds(moment.OnClock())),
+		line := fmt.Sprintf("        %s  %s  %s  %s", style.dim(seconds(moment.OnClock())),
 			style.role(fmt.Sprintf("%-*s", widest, moment.Role)), moment.Text, style.dim(at))
+		fmt.Fprintf(b, "%s\n", style.Fold(line, 8+10+2+widest+2+2))
 	}
 }
 

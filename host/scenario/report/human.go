@@ -103,6 +103,11 @@ func (h *Human) print(format string, args ...any) {
 	}
 }
 
+// fold prints a line, in several where it is too wide; those that follow stand behind hang blanks.
+func (h *Human) fold(hang int, format string, args ...any) {
+	h.print("%s\n", h.style.Fold(fmt.Sprintf(format, args...), hang))
+}
+
 func (h *Human) begin(r *record.Record) {
 	h.heading = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name)
 	h.measured, h.limits = nil, nil
@@ -160,7 +165,7 @@ func (h *Human) step(r *record.Record) {
 	}
 	h.below()
 	times := s.OnClock()
-	h.print("      %s %s  %-8s %s\n", h.style.dim(fmt.Sprintf("%9s", "+"+Duration(times.At))),
+	h.fold(37, "      %s %s  %-8s %s", h.style.dim(fmt.Sprintf("%9s", "+"+Duration(times.At))),
 		h.style.dim(fmt.Sprintf("%7s", Duration(times.Took))), h.style.role(s.Role), text)
 }
 
@@ -184,7 +189,7 @@ func (h *Human) retry(r *record.Record) {
 	h.fileLine(r)
 	h.print("%s  %s\n", h.style.warn("AGAIN"), r.Result.Name)
 	if len(r.Result.Failures) > 0 {
-		h.print("      %s\n", headline(&r.Result.Failures[0]))
+		h.fold(8, "      %s", headline(&r.Result.Failures[0]))
 	}
 }
 
@@ -212,7 +217,7 @@ func (h *Human) end(r *record.Record) {
 	}
 	used := utf8.RuneCountInString("PASS  " + name + place + "  " + took)
 	line := h.word(result.Status) + "  " + name + h.style.dim(place) + strings.Repeat(" ", max(0, h.options.Width-used)) + "  " + h.style.dim(took)
-	h.print("%s\n", strings.TrimRight(line, " "))
+	h.fold(6, "%s", strings.TrimRight(line, " "))
 	switch result.Status {
 	case record.Passed:
 		if result.Flaky() {
@@ -220,14 +225,14 @@ func (h *Human) end(r *record.Record) {
 		}
 		h.done(result)
 	case record.Skipped, record.XFailed:
-		h.print("      %s\n", h.style.warn(result.Reason))
+		h.fold(8, "      %s", h.style.warn(result.Reason))
 	default:
 		if result.FailedByThreshold() {
 			h.done(result) // to its end; the limits follow
 		} else if len(result.Failures) > 0 {
-			h.print("      %s\n", headline(&result.Failures[0]))
+			h.fold(8, "      %s", headline(&result.Failures[0]))
 		} else if result.Reason != "" {
-			h.print("      %s\n", result.Reason)
+			h.fold(8, "      %s", result.Reason)
 		}
 	}
 	h.measures(h.measured)
@@ -258,7 +263,7 @@ func (h *Human) word(status record.Status) string {
 // done tells what a case that passed has done.
 func (h *Human) done(result *record.Result) {
 	for _, loop := range result.Loops {
-		h.print("      %-10s %s, median %s, fastest %s, slowest %s\n", loop.Name, plural(loop.Rounds, "round"),
+		h.fold(17, "      %-10s %s, median %s, fastest %s, slowest %s", loop.Name, plural(loop.Rounds, "round"),
 			h.options.Units.Time(loop.Median), h.options.Units.Time(loop.Min), h.options.Units.Time(loop.Max))
 	}
 	var traffic []string
@@ -269,14 +274,14 @@ func (h *Human) done(result *record.Result) {
 	if traffic != nil {
 		summary += ": " + strings.Join(traffic, ", ")
 	}
-	h.print("      %s\n", h.style.dim(summary))
+	h.fold(8, "      %s", h.style.dim(summary))
 }
 
 func (h *Human) failures() {
 	for _, failed := range h.failed {
 		h.print("\n%s  %s\n", h.word(failed.result.Status), h.style.strong(failed.id))
 		if len(failed.result.Failures) == 0 {
-			h.print("  %s\n", failed.result.Reason)
+			h.fold(4, "  %s", failed.result.Reason)
 		}
 		for i := range failed.result.Failures {
 			h.print("%s", FailureText(&failed.result.Failures[i], h.style))

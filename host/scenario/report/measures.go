@@ -139,9 +139,29 @@ func (t *measureTable) lines() []string {
 	return lines
 }
 
+// fit shortens the names so that the lines are no wider than width, as far as names can be shortened; below 0 it is any.
+func (t *measureTable) fit(width int) {
+	widest, excess := 0, 0
+	for _, line := range t.lines() {
+		excess = max(excess, utf8.RuneCountInString(line)-width)
+	}
+	for _, row := range t.rows {
+		widest = max(widest, utf8.RuneCountInString(row[0]))
+	}
+	if most := max(widest-excess, len(t.kind), shortestName); width > 0 && excess > 0 {
+		for _, row := range t.rows {
+			row[0] = cut(row[0], most)
+		}
+	}
+}
+
+// shortestName is how far a name may be shortened.
+const shortestName = 14
+
 // measures prints what was measured in a case.
 func (h *Human) measures(found []record.Measure) {
 	for _, table := range measureTables(found, h.options.Units) {
+		table.fit(h.style.Width - len("      "))
 		for i, line := range table.lines() {
 			if i == 0 {
 				line = h.style.dim(line)

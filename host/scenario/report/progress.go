@@ -163,7 +163,7 @@ func (p *Progress) look() {
 	case p.options.Live && now.Sub(p.begin) >= quietAtFirst:
 		p.erase()
 		text := cut(printable.Line(p.text(now, p.running)), max(p.options.Width(), 20)-1) // a full line would wrap
-		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))               // the next Write says what is wrong
+		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))                               // the next Write says what is wrong
 		p.drawn = true
 	case !p.options.Live && now.Sub(p.beat) >= Heartbeat:
 		p.beat = now

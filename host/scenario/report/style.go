@@ -8,8 +8,12 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-// Style colours parts of a text; the zero Style leaves it as it is.
-type Style struct{ Colour bool }
+// Style colours parts of a text and keeps it within a terminal; the zero Style leaves it as it is.
+type Style struct {
+	Colour bool
+	// Width is how many columns a line may have; 0 is any.
+	Width int
+}
 
 func (s Style) paint(code, text string) string {
 	if !s.Colour || text == "" {
@@ -44,7 +48,10 @@ func (s Style) shown(text string) string {
 	return b.String()
 }
 
+// Fold breaks a line between words where it is wider than the terminal; what follows stands behind hang blanks.
+func (s Style) Fold(line string, hang int) string { return fold(line, s.Width, hang) }
+
 // Painter is the style for diagnostics.
 func (s Style) Painter() diag.Painter {
-	return diag.Painter{Error: s.bad, Gutter: s.dim, Caret: s.bad, Hint: s.warn}
+	return diag.Painter{Width: s.Width, Fold: s.Fold, Error: s.bad, Gutter: s.dim, Caret: s.bad, Hint: s.warn}
 }
