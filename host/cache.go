@@ -45,7 +45,9 @@ type guestCache struct {
 	// shelf is the folder of wazero's version in the stage.
 	shelf  string
 	wazero wazero.CompilationCache
-	warn   func(string) // nil once something was said
+	// offered are the files of the shelf that were kept already.
+	offered map[string]bool
+	warn    func(string) // nil once something was said
 }
 
 // openGuestCache opens the cache in a folder, in the environment's when that is "", else in the user's.
@@ -162,6 +164,7 @@ func (c *guestCache) offer(key string) {
 	if c.shelf == "" {
 		return
 	}
+	c.offered = make(map[string]bool)
 	kept, err := os.ReadDir(c.dir)
 	if err != nil {
 		c.report(err)
@@ -182,7 +185,9 @@ func (c *guestCache) offer(key string) {
 			_ = os.RemoveAll(path)
 			_ = os.Remove(offered)
 			c.report(err)
+			continue
 		}
+		c.offered[filepath.Base(name)] = true
 	}
 }
 
@@ -194,12 +199,13 @@ func (c *guestCache) keep(key string) {
 	made, err := os.ReadDir(c.shelf)
 	for _, entry := range made {
 		path := filepath.Join(c.shelf, entry.Name())
-		sum, sumErr := sumOf(path)
-		if sumErr == nil {
-			// Over itself, when it was offered.
-			sumErr = move(path, filepath.Join(c.dir, key+"-"+entry.Name()+"-"+sum))
+		if !c.offered[entry.Name()] {
+			sum, sumErr := sumOf(path)
+			if sumErr == nil {
+				sumErr = move(path, filepath.Join(c.dir, key+"-"+entry.Name()+"-"+sum))
+			}
+			err = errors.Join(err, sumErr)
 		}
-		err = errors.Join(err, sumErr)
 		_ = os.Remove(path)
 	}
 	if err != nil {
