@@ -16,8 +16,9 @@ const (
 
 // MW is a memory window: a key for remote use of a part of a region, which a work request makes and ends.
 type MW struct {
-	c  *C.struct_ibv_mw // nil once deallocated
-	pd *PD
+	c      *C.struct_ibv_mw // nil once deallocated
+	pd     *PD
+	region *MR // that it was bound to last; drivers of devices follow it also where nothing shall be bound
 }
 
 // AllocMW allocates a window that is bound to nothing (ibv_alloc_mw(3)).
@@ -37,7 +38,7 @@ func (pd *PD) AllocMW(kind MWType) (*MW, error) {
 type MWBind struct {
 	WRID    uint64
 	Flags   SendFlags
-	MR      *MR    // registered with AccessMWBind; nil with Length 0
+	MR      *MR    // registered with AccessMWBind; with Length 0 nil is the one that it was bound to last
 	Address uint64 // of its first byte, as MR.Address counts
 	Length  uint64 // 0: nothing any more (type 1)
 	Access  Access // remote rights
@@ -61,13 +62,19 @@ func (q *QP) BindMW(mw *MW, bind MWBind) error {
 	case bind.MR == nil && bind.Length != 0:
 		return fail(op, syscall.EINVAL, "no memory region")
 	}
-	var mr *C.struct_ibv_mr
-	if bind.MR != nil {
-		mr = bind.MR.c
+	if bind.MR == nil {
+		bind.MR = mw.region
+	}
+	if bind.MR == nil || bind.MR.c == nil {
+		return fail(op, syscall.EINVAL, "the window is bound to no memory region; drivers would crash here")
 	}
 	c := C.struct_core_mw_bind{wr_id: C.uint64_t(bind.WRID), address: C.uint64_t(bind.Address),
 		length: C.uint64_t(bind.Length), flags: C.uint32_t(bind.Flags), access: C.uint32_t(bind.Access)}
-	return check(op, int(C.core_bind_mw(q.c, q.builder, C.uint64_t(q.built), mw.c, mr, &c)))
+	if err := check(op, int(C.core_bind_mw(q.c, q.builder, C.uint64_t(q.built), mw.c, bind.MR.c, &c))); err != nil {
+		return err
+	}
+	mw.region = bind.MR
+	return nil
 }
 
 // RKey is the key for remote use; 0 once the window is deallocated.

@@ -36,7 +36,7 @@ int soft_address_ib_check(const struct soft_id *id, const struct sockaddr *addre
 
 void soft_address_ib_bound(struct soft_id *id)
 {
-	struct sockaddr_ib *source = ib(&id->rdma.route.addr.src_addr);
+	struct sockaddr_ib *source = ib(&id->addr.src_addr);
 
 	source->sib_sid = htobe64((uint64_t)id->rdma.ps << 16 | id->port);
 	source->sib_sid_mask |= htobe64(PORT_SPACE_MASK);
@@ -44,7 +44,7 @@ void soft_address_ib_bound(struct soft_id *id)
 
 int soft_address_ib_resolve(struct soft_id *id)
 {
-	struct rdma_addr *addr = &id->rdma.route.addr;
+	struct rdma_addr *addr = &id->addr;
 	const union ibv_gid *gids = id->cm->device->gids;
 	struct ib_addr *to = &ib(&addr->dst_addr)->sib_addr;
 	int found = -1;

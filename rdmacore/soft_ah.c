@@ -1,12 +1,14 @@
 #include "soft_ah.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "soft_context.h"
 #include "soft_device.h"
 #include "soft_ip.h"
+#include "soft_multicast.h"
 #include "soft_pd.h"
 
 /* What is between the IP header and the payload, and after it: UDP 8, BTH 12, DETH 8, ICRC 4. */
@@ -23,18 +25,33 @@ void soft_ah_header(const struct soft_ah *ah, uint32_t payload, bool immediate, 
 	soft_ip_finish(header, length);
 }
 
+int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *attr)
+{
+	const union ibv_gid *to = &attr->grh.dgid;
+	static const uint8_t nobody[4];
+	bool ipv4 = soft_gid_is_ipv4(to);
+
+	/* Every path of a RoCE port has a GRH (ibv_create_ah(3)). */
+	if (!attr->is_global || attr->port_num != SOFT_PORT)
+		return EINVAL;
+	if (attr->grh.sgid_index >= SOFT_GIDS)
+		return ENODATA;
+	if (soft_gid_is_multicast(to))
+		return 0;
+	if (ipv4 != soft_gid_is_ipv4(&device->gids[attr->grh.sgid_index]) ||
+	    IN6_IS_ADDR_UNSPECIFIED((const struct in6_addr *)(const void *)to))
+		return EINVAL;
+	return ipv4 && !memcmp(&to->raw[12], nobody, sizeof(nobody)) ? ENODEV : 0;
+}
+
 struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct soft_device *device = soft_device(pd->context->device);
+	int error = soft_context_is_removed(pd->context) ? EIO : soft_ah_check(device, attr);
 	struct soft_ah *ah;
 
-	if (soft_context_is_removed(pd->context)) {
-		errno = EIO;
-		return NULL;
-	}
-	/* Every path of a RoCE port has a GRH (ibv_create_ah(3)). */
-	if (!attr->is_global || attr->port_num != SOFT_PORT || attr->grh.sgid_index >= SOFT_GIDS) {
-		errno = EINVAL;
+	if (error) {
+		errno = error;
 		return NULL;
 	}
 	ah = malloc(sizeof(*ah));

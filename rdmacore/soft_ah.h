@@ -12,6 +12,8 @@
 #include "soft_lock.h"
 #include "soft_packet.h"
 
+struct soft_device;
+
 struct soft_ah {
 	struct ibv_ah ibv;
 	_Atomic unsigned int references; /* the owner, and requests that were posted with it */
@@ -25,7 +27,13 @@ static inline struct soft_ah *soft_ah(struct ibv_ah *ah)
 	return (struct soft_ah *)ah;
 }
 
-/* NULL and errno EINVAL (no GRH, no such port or GID), ENOMEM. */
+/*
+ * Whether a path leads anywhere, as Linux looks at it (rdma_fill_sgid_attr, rdma_addr_find_l2_eth_by_grh): 0; EINVAL
+ * without a GRH or such a port, for an address of the other family than the own GID, and for the address of nobody;
+ * ENODATA for an empty place of the table of GIDs; ENODEV for IPv4's 0.0.0.0, which is routed past the device.
+ */
+int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *attr);
+/* NULL and errno of soft_ah_check, or ENOMEM. */
 struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int soft_destroy_ah(struct ibv_ah *ah);
 /* The way back to who sent the datagram of wc; 0, or -1 and errno EINVAL. */

@@ -4,7 +4,6 @@
 
 #include "soft_address.h"
 #include "soft_cm.h"
-#include "soft_cm_device.h"
 #include "soft_cm_send.h"
 #include "soft_cm_time.h"
 #include "soft_fabric.h"
@@ -21,13 +20,10 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 			      listener->rdma.context, listener->rdma.ps);
 	if (!child)
 		return NULL;
-	if (soft_id_bind_device(child)) {
-		soft_id_free(child);
-		return NULL;
-	}
+	child->on_device = true;
 	child->rdma.qp_type = listener->rdma.qp_type;
-	memcpy(&child->rdma.route.addr.src_storage, &req->destination, sizeof(req->destination));
-	memcpy(&child->rdma.route.addr.dst_storage, &req->source, sizeof(req->source));
+	memcpy(&child->addr.src_storage, &req->destination, sizeof(req->destination));
+	memcpy(&child->addr.dst_storage, &req->source, sizeof(req->source));
 	child->state = SOFT_ID_REQ_RECEIVED;
 	child->unaccepted = true;
 	child->hardware_address = child->cm->hardware_address;

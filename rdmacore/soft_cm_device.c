@@ -40,11 +40,12 @@ void soft_cm_close_devices(struct soft_cm *cm)
 	}
 }
 
-int soft_id_bind_device(struct soft_id *id)
+int soft_id_query(struct soft_id *id)
 {
 	struct soft_cm_device *device = id->cm->opened;
 
-	if (id->device)
+	id->rdma.route.addr = id->addr;
+	if (id->device || !id->on_device)
 		return 0;
 	if (soft_device_is_away(id->cm->device))
 		return -ENODEV;

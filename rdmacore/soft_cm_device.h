@@ -17,8 +17,11 @@ struct soft_cm_device {
 /* The device as it is now becomes cm->opened.  -ENOMEM, or why a descriptor could not be had. */
 int soft_cm_open_device(struct soft_cm *cm);
 void soft_cm_close_devices(struct soft_cm *cm);
-/* Bind to the device: verbs, port_num and the default PD become valid.  cm.lock is held.  -ENOMEM, -ENODEV. */
-int soft_id_bind_device(struct soft_id *id);
+/*
+ * What librdmacm asks the kernel for when the user binds or reads an event (ucma_query_addr, ucma_query_gid): the
+ * addresses, and of an id on the device its verbs, port_num and the default PD.  cm.lock is held.  -ENOMEM, -ENODEV.
+ */
+int soft_id_query(struct soft_id *id);
 void soft_id_unbind_device(struct soft_id *id);
 
 #endif

@@ -12,6 +12,7 @@
 #include "soft_id_free.h"
 #include "soft_id_qp.h"
 #include "soft_join.h"
+#include "soft_path.h"
 
 struct rdma_event_channel *soft_create_event_channel(void)
 {
@@ -91,7 +92,7 @@ static void apply(struct soft_cm_event *event)
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (id->state == SOFT_ID_REMOVED) {
 			fail_query(event, RDMA_CM_EVENT_ADDR_ERROR);
-		} else if (soft_id_bind_device(id)) {
+		} else if (soft_id_query(id)) {
 			event->rdma.event = RDMA_CM_EVENT_ADDR_ERROR;
 			event->rdma.status = -ENOMEM;
 			id->state = SOFT_ID_BOUND;
@@ -100,6 +101,8 @@ static void apply(struct soft_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		if (id->state == SOFT_ID_REMOVED)
 			fail_query(event, RDMA_CM_EVENT_ROUTE_ERROR);
+		else
+			soft_id_show_path(id);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		complete_connect(event);
@@ -139,8 +142,10 @@ static bool swallow(struct soft_cm_event *event)
 	switch (event->rdma.event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		/* Of a request whose device is gone librdmacm cannot learn the rest, either. */
-		if (id->state != SOFT_ID_REMOVED && adopt(event))
+		if (id->state != SOFT_ID_REMOVED && adopt(event) && !soft_id_query(id)) {
+			soft_id_show_path(id);
 			return false;
+		}
 		soft_id_free(id);
 		return true;
 	case RDMA_CM_EVENT_REJECTED:

@@ -15,15 +15,6 @@
 #include "soft_port_space.h"
 #include "soft_removal.h"
 
-/*
- * Whether the kernel has the id on the device's list, which is so before the user has read ADDR_RESOLVED.  An
- * id on the wildcard address is on none.
- */
-static bool is_on_device(const struct soft_id *id)
-{
-	return id->device || id->state == SOFT_ID_ADDR_RESOLVED;
-}
-
 /* Nobody is told of the end of a request that was not accepted (ucma_event_handler of Linux). */
 static bool tell(struct soft_id *id, enum rdma_cm_event_type event)
 {
@@ -36,7 +27,7 @@ static bool tell(struct soft_id *id, enum rdma_cm_event_type event)
  */
 static bool remove_id(struct soft_id *id)
 {
-	if (id->state == SOFT_ID_REMOVED || !is_on_device(id))
+	if (id->state == SOFT_ID_REMOVED || !id->on_device)
 		return false;
 	soft_cm_answered(id);
 	soft_peers_forget(id);
@@ -48,7 +39,7 @@ static bool remove_id(struct soft_id *id)
 /* cma_netdev_change of Linux: whoever came to its address by another hardware address. */
 static bool change_address(struct soft_id *id)
 {
-	return id->state != SOFT_ID_REMOVED && is_on_device(id) &&
+	return id->state != SOFT_ID_REMOVED && id->on_device &&
 	       id->hardware_address != id->cm->hardware_address &&
 	       tell(id, RDMA_CM_EVENT_ADDR_CHANGE);
 }

@@ -21,8 +21,8 @@ void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 		.remote = id->remote,
 		.guid = id->cm->device->guid,
 		.port_space = id->rdma.ps,
-		.source = id->rdma.route.addr.src_storage,
-		.destination = id->rdma.route.addr.dst_storage,
+		.source = id->addr.src_storage,
+		.destination = id->addr.dst_storage,
 	};
 }
 

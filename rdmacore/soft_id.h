@@ -39,9 +39,13 @@ enum soft_id_state {
 	SOFT_ID_DESTROYED,
 };
 
-/* Everything below is guarded by cm.lock. */
+/*
+ * Everything below is guarded by cm.lock.  An id has two halves: what librdmacm knows is in rdma and device, what
+ * the kernel knows in the rest, and the first learns of the second when the user binds or reads an event.
+ */
 struct soft_id {
 	struct rdma_cm_id rdma;
+	struct soft_cm_device *device; /* librdmacm's, with rdma.verbs and the default of rdma.pd */
 	struct soft_cm *cm;
 	enum soft_id_state state;
 	bool sync; /* rdma.channel is its own, and calls wait for their events */
@@ -56,7 +60,8 @@ struct soft_id {
 
 	struct soft_id *port_next; /* port_space bucket */
 	uint16_t port; /* host order; 0 while it holds none of its own */
-	struct soft_cm_device *device; /* that it is bound to */
+	struct rdma_addr addr;
+	bool on_device; /* its address leads to the device */
 	uint32_t hardware_address; /* soft_cm.hardware_address when it came to its address */
 	bool reuse_address, only_family, only_family_set; /* rdma_set_option */
 	uint8_t type_of_service;
@@ -78,7 +83,7 @@ struct soft_id {
 	uint32_t qkey;
 	struct ibv_ece local_ece, remote_ece;
 
-	struct ibv_sa_path_rec path; /* rdma.route.path_rec once there is a route */
+	struct ibv_sa_path_rec path; /* rdma.route.path_rec once the user has read of a route */
 	struct soft_timer timer; /* resends request until it is answered, ends timewait or a query */
 	uint64_t response_timeout; /* nanoseconds */
 	uint64_t request_timeout; /* of request: the same, unless the peer asked for more (MRA) */

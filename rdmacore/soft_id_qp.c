@@ -121,9 +121,10 @@ static bool knows_peer(const struct soft_id *id)
 	return has_connection(id) && id->state != SOFT_ID_REQ_SENT;
 }
 
+/* From rdma_listen or rdma_connect on the communication manager is asked, which knows of no queue pair that listens. */
 static bool before_connection(const struct soft_id *id)
 {
-	return id->state <= SOFT_ID_LISTEN;
+	return id->state < SOFT_ID_LISTEN;
 }
 
 /*
@@ -313,7 +314,7 @@ int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int 
 
 	if (!id)
 		return -1;
-	if (attr && mask && id->device)
+	if (attr && mask && id->on_device) /* ucma_get_ctx_dev */
 		error = init_qp_attr(id, attr, mask);
 	return soft_cm_finish(id->cm, error);
 }

@@ -12,6 +12,7 @@
 #include "soft_refusal.h"
 
 #define MULTICAST_QP_NUM 0xffffff /* IBTA 10.5.1 */
+#define LINUX_ENOTSUPP 524 /* the kernel's own, which it gives to programs here */
 
 struct soft_join {
 	struct soft_join *next;
@@ -22,12 +23,12 @@ struct soft_join {
 	bool send_only;
 };
 
+/* The newest of that address; librdmacm compares all of it, the port too. */
 static struct soft_join **find(struct soft_id *id, const struct sockaddr *address)
 {
 	struct soft_join **link = &id->joins;
 
-	while (*link && !(((struct sockaddr *)&(*link)->address)->sa_family == address->sa_family &&
-			  soft_address_is_same((struct sockaddr *)&(*link)->address, address)))
+	while (*link && memcmp(&(*link)->address, address, soft_address_length(address)) != 0)
 		link = &(*link)->next;
 	return link;
 }
@@ -69,7 +70,7 @@ static bool report_joined(struct soft_id *id, struct soft_join *join)
 		.ah_attr = {.is_global = 1, .port_num = SOFT_PORT,
 			    .grh = {.dgid = join->gid, .hop_limit = 64,
 				    .traffic_class = id->type_of_service,
-				    .sgid_index = join->address.ss_family == AF_INET ? 0 : 1}},
+				    .sgid_index = 0}}, /* the GID of IPv4 */
 		.qp_num = MULTICAST_QP_NUM,
 		.qkey = id->qkey,
 	};
@@ -81,11 +82,16 @@ int soft_join_add(struct soft_id *id, const struct sockaddr *address, bool send_
 {
 	struct soft_join *join;
 
-	if (!soft_address_is_ip(address))
+	if (!soft_address_is_known(address))
 		return EINVAL;
-	if (!id->device || !soft_id_is_ud(id) ||
+	if (!id->on_device || !soft_id_is_ud(id) ||
 	    (id->state != SOFT_ID_BOUND && id->state != SOFT_ID_ADDR_RESOLVED))
 		return soft_refuse(EINVAL, "a group is joined by a datagram id that is bound to a device");
+	/* cma_iboe_join_multicast of Linux */
+	if (soft_address_is_any(address))
+		return soft_refuse(EINVAL, "the group has no address");
+	if (address->sa_family != AF_INET)
+		return soft_refuse(LINUX_ENOTSUPP, "groups of RoCE v2 have addresses of IPv4");
 	join = calloc(1, sizeof(*join));
 	if (!join)
 		return ENOMEM;

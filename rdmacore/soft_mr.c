@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core_newer.h"
 #include "soft_context.h"
@@ -19,6 +20,9 @@
 /* 0 or an errno value: what cannot be registered. */
 static int check(const void *address, size_t length, uint64_t iova, int access)
 {
+	/* A device translates whole pages (ib_uverbs_reg_mr of Linux). */
+	if (((uintptr_t)address ^ iova) & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1))
+		return EINVAL;
 	if (access & ~SOFT_MR_ACCESS)
 		return EOPNOTSUPP;
 	/* ibv_reg_mr(3): remote write and atomic rights need the local one. */

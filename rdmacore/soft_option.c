@@ -77,9 +77,9 @@ static int set_path(struct soft_id *id, const void *value, size_t length)
 		return EINVAL;
 	while (index < count && paths[index].flags != wanted)
 		index++;
-	if (index == count || !id->device || id->state != SOFT_ID_ADDR_RESOLVED)
+	if (index == count || id->state != SOFT_ID_ADDR_RESOLVED)
 		return EINVAL;
-	if (!soft_address_is_ip(&id->rdma.route.addr.dst_addr))
+	if (!soft_address_is_ip(&id->addr.dst_addr))
 		return ENODEV; /* the route is one of Ethernet, of an interface that is not known */
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL))
 		return ENOMEM;

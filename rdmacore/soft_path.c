@@ -24,7 +24,7 @@ static uint8_t path_timeout(uint8_t ack_timeout)
 
 void soft_id_set_gids(struct soft_id *id)
 {
-	struct rdma_addr *addr = &id->rdma.route.addr;
+	struct rdma_addr *addr = &id->addr;
 
 	soft_address_to_gid(&addr->src_addr, &addr->addr.ibaddr.sgid);
 	if (soft_address_is_known(&addr->dst_addr))
@@ -34,7 +34,7 @@ void soft_id_set_gids(struct soft_id *id)
 
 static void fill_record(struct soft_id *id, uint8_t lifetime)
 {
-	const struct rdma_ib_addr *ends = &id->rdma.route.addr.addr.ibaddr;
+	const struct rdma_ib_addr *ends = &id->addr.addr.ibaddr;
 
 	id->path = (struct ibv_sa_path_rec){
 		.sgid = ends->sgid,
@@ -51,8 +51,6 @@ static void fill_record(struct soft_id *id, uint8_t lifetime)
 		.packet_life_time_selector = 2,
 		.packet_life_time = lifetime,
 	};
-	id->rdma.route.path_rec = &id->path;
-	id->rdma.route.num_paths = 1;
 }
 
 void soft_id_set_path_of_lifetime(struct soft_id *id, uint8_t lifetime)
@@ -78,9 +76,15 @@ void soft_id_set_path_of_request(struct soft_id *id)
 	fill_record(id, id->path_timeout ? (uint8_t)(id->path_timeout - 1) : 0);
 }
 
+void soft_id_show_path(struct soft_id *id)
+{
+	id->rdma.route.path_rec = &id->path;
+	id->rdma.route.num_paths = 1;
+}
+
 void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
 {
-	const struct rdma_addr *addr = &id->rdma.route.addr;
+	const struct rdma_addr *addr = &id->addr;
 
 	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = SOFT_PORT};
 	attr->grh.hop_limit = 64;

@@ -12,6 +12,8 @@ void soft_id_set_path(struct soft_id *id);
 void soft_id_set_path_of_lifetime(struct soft_id *id, uint8_t lifetime);
 /* The same for a child: what the request said of it. */
 void soft_id_set_path_of_request(struct soft_id *id);
+/* What librdmacm shows of the route when the user reads of it. */
+void soft_id_show_path(struct soft_id *id);
 /* The address vector towards id's peer. */
 void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr);
 

@@ -41,7 +41,7 @@ static int check_port(struct soft_id *id, const struct sockaddr *address, uint16
 	struct soft_id *other = *bucket_of(id->cm, id->rdma.ps, port);
 
 	for (; other; other = other->port_next) {
-		const struct sockaddr *bound = &other->rdma.route.addr.src_addr;
+		const struct sockaddr *bound = &other->addr.src_addr;
 
 		if (other == id || other->port != port || other->rdma.ps != id->rdma.ps)
 			continue;
@@ -72,7 +72,7 @@ static int choose_port(struct soft_id *id, const struct sockaddr *address, uint1
 
 int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 {
-	struct sockaddr *source = &id->rdma.route.addr.src_addr;
+	struct sockaddr *source = &id->addr.src_addr;
 	uint16_t port = soft_address_port(address);
 	struct soft_id **bucket;
 	int error;
@@ -97,7 +97,11 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 
 int soft_port_listen(struct soft_id *id)
 {
-	return check_port(id, &id->rdma.route.addr.src_addr, id->port, false);
+	int error = check_port(id, &id->addr.src_addr, id->port, false);
+
+	if (!error)
+		id->reuse_address = false;
+	return error;
 }
 
 void soft_port_release(struct soft_id *id)
@@ -119,7 +123,7 @@ struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
 	struct soft_id *id, *wildcard = NULL;
 
 	for (id = *bucket_of(cm, port_space, port); id; id = id->port_next) {
-		const struct sockaddr *bound = &id->rdma.route.addr.src_addr;
+		const struct sockaddr *bound = &id->addr.src_addr;
 
 		if (id->port != port || (int)id->rdma.ps != port_space ||
 		    id->state != SOFT_ID_LISTEN)

@@ -5,7 +5,7 @@
 #include "soft_id.h"
 
 int soft_port_bind(struct soft_id *id, const struct sockaddr *address);
-/* Whether id may listen on the port it shares: reuse is for those who do not listen. */
+/* Whether id may listen on the port it shares; who listens shares it with nobody from then on (rdma_listen of Linux). */
 int soft_port_listen(struct soft_id *id);
 void soft_port_release(struct soft_id *id);
 struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,

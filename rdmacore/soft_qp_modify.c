@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "soft_ah.h"
 #include "soft_cq.h"
 #include "soft_device.h"
 #include "soft_limits.h"
@@ -21,9 +22,6 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_PKEY_INDEX && attr->pkey_index != 0)
 		return false;
 	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
-		return false;
-	if (mask & IBV_QP_AV && (!attr->ah_attr.is_global || attr->ah_attr.port_num != SOFT_PORT ||
-				 attr->ah_attr.grh.sgid_index >= SOFT_GIDS))
 		return false;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > SOFT_MAX_RD_ATOMIC)
 		return false;
@@ -115,8 +113,8 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from) ||
 	    !soft_qp_transition_allowed(qp->ibv.qp_type, from, to, mask) || !valid(attr, mask))
 		goto unlock;
-	result = 0;
-	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+	result = mask & IBV_QP_AV ? soft_ah_check(qp->device, &attr->ah_attr) : 0;
+	if (!result && mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		result = -soft_responder_remember(qp, attr->max_dest_rd_atomic);
 	if (result)
 		goto unlock;

@@ -52,12 +52,11 @@ static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 	error = soft_port_bind(id, address);
 	if (error)
 		return error;
-	if (!soft_address_is_any(address) && soft_id_bind_device(id)) {
-		soft_port_release(id);
-		return ENOMEM;
-	}
+	id->on_device = !soft_address_is_any(address);
 	if (address->sa_family == AF_IB)
 		soft_address_ib_bound(id);
+	else if (id->on_device)
+		soft_id_set_gids(id);
 	id->hardware_address = id->cm->hardware_address;
 	id->state = SOFT_ID_BOUND;
 	return 0;
@@ -66,10 +65,14 @@ static int bind_locked(struct soft_id *id, const struct sockaddr *address)
 int soft_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *address)
 {
 	struct soft_id *id = soft_id_lock(rdma_id);
+	int error;
 
 	if (!id)
 		return -1;
-	return soft_cm_finish(id->cm, soft_address_is_known(address) ? bind_locked(id, address) : EINVAL);
+	error = soft_address_is_known(address) ? bind_locked(id, address) : EINVAL;
+	if (!error)
+		error = -soft_id_query(id);
+	return soft_cm_finish(id->cm, error);
 }
 
 /*
@@ -86,8 +89,8 @@ static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout
 
 	if (!soft_faults_active(&fabric->faults))
 		return true;
-	soft_address_to_gid(&id->rdma.route.addr.src_addr, &from);
-	soft_address_to_gid(&id->rdma.route.addr.dst_addr, &to);
+	soft_address_to_gid(&id->addr.src_addr, &from);
+	soft_address_to_gid(&id->addr.dst_addr, &to);
 	verdict = soft_fault_judge(&fabric->faults, &from, &to, SOFT_FAULT_QUESTION, question);
 	lost = verdict.lose || verdict.delay > timeout;
 	if (!lost && !verdict.delay)
@@ -116,9 +119,10 @@ static int address_resolved(struct soft_id *id)
 		id->state = SOFT_ID_BOUND;
 		return soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_ERROR, -error, NULL) ? 0 : ENOMEM;
 	}
-	id->hardware_address = id->cm->hardware_address;
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
 		return ENOMEM;
+	id->hardware_address = id->cm->hardware_address;
+	id->on_device = true;
 	soft_id_set_gids(id);
 	id->state = SOFT_ID_ADDR_RESOLVED;
 	return 0;
@@ -152,7 +156,7 @@ static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
 {
 	int error;
 
-	memcpy(&id->rdma.route.addr.dst_addr, destination, soft_address_length(destination));
+	memcpy(&id->addr.dst_addr, destination, soft_address_length(destination));
 	error = soft_address_ib_resolve(id);
 	return error ? error : address_resolved(id);
 }
@@ -160,7 +164,7 @@ static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
 static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 			  const struct sockaddr *destination, int timeout_ms)
 {
-	struct rdma_addr *addr = &id->rdma.route.addr;
+	struct rdma_addr *addr = &id->addr;
 	struct sockaddr_storage any = {.ss_family = destination->sa_family};
 	bool absent = soft_address_is_absent_neighbour(destination);
 	int error = 0;
@@ -209,6 +213,8 @@ int soft_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *source,
 		return -1;
 	if (soft_address_is_known(destination))
 		error = resolve_locked(id, source, destination, timeout_ms);
+	if (!error) /* that much librdmacm knows without asking */
+		memcpy(&rdma_id->route.addr.dst_addr, destination, soft_address_length(destination));
 	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);
 }
 
@@ -219,9 +225,11 @@ int soft_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
 
 	if (!id)
 		return -1;
-	if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device)
+	if (!timeout_ms)
+		error = soft_refuse(EINVAL, "rdma_resolve_route needs a time to do it in");
+	else if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device)
 		error = soft_refuse(EINVAL, "rdma_resolve_route needs a resolved address");
-	else if (!soft_address_is_ip(&id->rdma.route.addr.dst_addr))
+	else if (!soft_address_is_ip(&id->addr.dst_addr))
 		error = soft_refuse(ENODEV, "an address of AF_IB names no network interface for a route of Ethernet");
 	else if (ask(id, SOFT_CM_PATH_RECORD, timeout_ms))
 		error = route_resolved(id);
@@ -247,6 +255,7 @@ int soft_listen(struct rdma_cm_id *rdma_id, int backlog)
 	if (!error) {
 		id->backlog = backlog <= 0 || backlog > MAX_BACKLOG ? MAX_BACKLOG : backlog;
 		id->state = SOFT_ID_LISTEN;
+		error = -soft_id_query(id);
 	}
 	return soft_cm_finish(id->cm, error);
 }

@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -300,6 +301,27 @@ func (c *seedCollector) Record(r *record.Record) error {
 		c.found = append(c.found, *r.Start.Seed)
 	}
 	return nil
+}
+
+// TestNameServerThatIsSilent interrupts a step that waits for one.
+func TestNameServerThatIsSilent(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var ended error
+	resolver := net.DefaultResolver
+	defer func() { net.DefaultResolver = resolver }()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(asked context.Context, _, _ string) (net.Conn, error) {
+		cancel(errors.New("interrupted (test)"))
+		<-asked.Done()
+		ended = asked.Err()
+		return nil, ended
+	}}
+	totals, seen := runFiles(t, ctx, scenario.RunConfig{}, nil, "testdata/run/name.yaml")
+	if !totals.Interrupted || len(seen.results) != 1 || seen.results[0].Status != record.Interrupted {
+		t.Errorf("%+v %+v", totals, seen.results)
+	}
+	if !errors.Is(ended, context.Canceled) {
+		t.Errorf("the question ended with: %v", ended) // else by its own limit, seconds later
+	}
 }
 
 func TestSelection(t *testing.T) {

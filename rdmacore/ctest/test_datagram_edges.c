@@ -243,11 +243,35 @@ static void test_list_goes_on(bool local)
 	wire_close(&wire);
 }
 
+/* Paths that lead nowhere (soft_ah_check): the address of nobody, and one of the other family than the own GID. */
+static void test_nobody(struct wire *wire)
+{
+	const struct {
+		uint8_t dgid[16], sgid_index;
+		int error;
+	} rows[] = {
+		{{0}, 0, EINVAL}, {{0}, 1, EINVAL},
+		{{[15] = 1}, 0, EINVAL}, {{[15] = 1}, 1, 0},
+		{{[10] = 0xff, 0xff}, 0, ENODEV},
+		{{[10] = 0xff, 0xff, 127, 0, 0, 1}, 0, 0}, {{[10] = 0xff, 0xff, 127, 0, 0, 1}, 1, EINVAL},
+		{{[10] = 0xff, 0xff, 239, 1, 2, 3}, 1, 0}, {{0xff, 0x0e, [15] = 1}, 0, 0},
+	};
+
+	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh.sgid_index = rows[row].sgid_index};
+		struct ibv_ah *ah;
+
+		memcpy(attr.grh.dgid.raw, rows[row].dgid, sizeof(rows[row].dgid));
+		ah = soft_create_ah(wire->a.host->pd, &attr);
+		CHECK(rows[row].error ? !ah && errno == rows[row].error : ah && !soft_destroy_ah(ah));
+	}
+}
+
 /* What cannot be posted, attached or made an address of. */
 static void test_refused(void)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
-	struct ibv_ah_attr good = {.is_global = 1, .port_num = 1}, attr;
+	struct ibv_ah_attr good = {.is_global = 1, .port_num = 1, .grh.dgid.raw = {[10] = 0xff, 0xff, 127}}, attr;
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
 	struct ibv_grh grh = {0};
 	struct ibv_qp *connected;
@@ -264,8 +288,9 @@ static void test_refused(void)
 		attr.is_global = wrong != 0;
 		attr.port_num = wrong == 1 ? 2 : 1;
 		attr.grh.sgid_index = wrong == 2 ? SOFT_GIDS : 0;
-		CHECK(!soft_create_ah(wire.a.host->pd, &attr) && errno == EINVAL);
+		CHECK(!soft_create_ah(wire.a.host->pd, &attr) && errno == (wrong == 2 ? ENODATA : EINVAL));
 	}
+	test_nobody(&wire);
 	/* A header that is none, a port that is none, and a completion that came with none. */
 	CHECK(soft_init_ah_from_wc(wire.a.host->context, 1, &wc, &grh, &attr) && errno == EINVAL);
 	((uint8_t *)&grh)[0] = 0x60;

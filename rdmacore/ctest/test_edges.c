@@ -428,7 +428,7 @@ static void test_empty_entries(bool local)
 /* What cannot be registered (ibv_reg_mr(3)): the remote rights that write need the local one. */
 static void test_registration(void)
 {
-	static uint8_t memory[64];
+	static _Alignas(4096) uint8_t memory[64];
 	const struct {
 		void *address;
 		size_t length;
@@ -443,7 +443,11 @@ static void test_registration(void)
 		{memory, 64, 0, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
 		{memory, 64, 0, 1 << 19, EOPNOTSUPP},
 		{memory, SIZE_MAX, 0, 0, EINVAL},
-		{memory, 64, UINT64_MAX - 62, 0, EINVAL},
+		{memory, 8192, UINT64_MAX - 4095, 0, EINVAL},
+		/* Pages are translated whole. */
+		{memory, 64, 1, 0, EINVAL},
+		{memory + 1, 63, 0, 0, EINVAL},
+		{memory + 1, 63, 0x7001, 0, 0},
 	};
 	struct wire wire;
 

@@ -45,9 +45,16 @@ static bool is_written(const struct wire *wire, uint32_t first)
 	return true;
 }
 
-static struct ibv_mr *register_at(struct wire *wire, uint32_t offset, uint64_t iova, int access)
+/* Another address for the memory there, at the same place of a page. */
+static uint64_t iova_of(const struct wire *wire, uint32_t offset)
 {
-	struct ibv_mr *mr = soft_reg_mr_iova(wire->b.host->pd, wire->b.memory + offset, SIZE, iova, access);
+	return IOVA | ((uintptr_t)(wire->b.memory + offset) & 0xfff);
+}
+
+static struct ibv_mr *register_at(struct wire *wire, uint32_t offset, int access)
+{
+	struct ibv_mr *mr = soft_reg_mr_iova(wire->b.host->pd, wire->b.memory + offset, SIZE,
+					     iova_of(wire, offset), access);
 
 	CHECK(mr && mr->lkey == mr->rkey && mr->length == SIZE);
 	return mr;
@@ -56,19 +63,20 @@ static struct ibv_mr *register_at(struct wire *wire, uint32_t offset, uint64_t i
 /* Rights and translation change apart, and what is not changed stays (ibv_rereg_mr(3)). */
 static void test_change(struct wire *wire)
 {
-	struct ibv_mr *mr = register_at(wire, 64, IOVA, ALL_RIGHTS);
+	uint64_t iova = iova_of(wire, 64);
+	struct ibv_mr *mr = register_at(wire, 64, ALL_RIGHTS);
 	uint8_t *moved = wire->b.memory + 2 * SIZE;
 	uint32_t key = mr->rkey;
 
-	CHECK(reach(wire, IBV_WR_RDMA_WRITE, IOVA + 8, key) == IBV_WC_SUCCESS && is_written(wire, 72));
+	CHECK(reach(wire, IBV_WR_RDMA_WRITE, iova + 8, key) == IBV_WC_SUCCESS && is_written(wire, 72));
 	CHECK(!soft_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
 	CHECK(mr->rkey == key);
-	CHECK(reach(wire, IBV_WR_RDMA_READ, IOVA + 8, key) == IBV_WC_SUCCESS && wire->a.memory[0] == FILL);
-	CHECK(reach(wire, IBV_WR_RDMA_WRITE, IOVA + 8, key) == IBV_WC_REM_ACCESS_ERR && is_written(wire, WIRE_SIZE));
+	CHECK(reach(wire, IBV_WR_RDMA_READ, iova + 8, key) == IBV_WC_SUCCESS && wire->a.memory[0] == FILL);
+	CHECK(reach(wire, IBV_WR_RDMA_WRITE, iova + 8, key) == IBV_WC_REM_ACCESS_ERR && is_written(wire, WIRE_SIZE));
 	CHECK(!soft_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, moved, 8, 0));
 	CHECK(mr->addr == moved && mr->length == 8);
-	CHECK(reach(wire, IBV_WR_RDMA_READ, IOVA + 8, key) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(reach(wire, IBV_WR_RDMA_READ, iova + 8, key) == IBV_WC_REM_ACCESS_ERR);
 	CHECK(reach(wire, IBV_WR_RDMA_READ, (uintptr_t)moved, key) == IBV_WC_SUCCESS);
 	CHECK(reach(wire, IBV_WR_RDMA_READ, (uintptr_t)moved + 1, key) == IBV_WC_REM_ACCESS_ERR);
 	CHECK(reach(wire, IBV_WR_RDMA_WRITE, (uintptr_t)moved, key) == IBV_WC_REM_ACCESS_ERR);
@@ -78,23 +86,25 @@ static void test_change(struct wire *wire)
 
 static void test_domain(struct wire *wire)
 {
+	uint64_t iova = iova_of(wire, 0);
 	struct ibv_pd *other = soft_alloc_pd(wire->b.host->context);
-	struct ibv_mr *mr = register_at(wire, 0, IOVA, ALL_RIGHTS);
+	struct ibv_mr *mr = register_at(wire, 0, ALL_RIGHTS);
 
 	CHECK(other);
 	CHECK(!soft_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0) && mr->pd == other);
 	CHECK(soft_dealloc_pd(other) == EBUSY);
-	CHECK(reach(wire, IBV_WR_RDMA_WRITE, IOVA, mr->rkey) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(reach(wire, IBV_WR_RDMA_WRITE, iova, mr->rkey) == IBV_WC_REM_ACCESS_ERR);
 	CHECK(is_written(wire, WIRE_SIZE));
 	CHECK(!soft_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, wire->b.host->pd, NULL, 0, 0));
 	CHECK(!soft_dealloc_pd(other));
-	CHECK(reach(wire, IBV_WR_RDMA_WRITE, IOVA, mr->rkey) == IBV_WC_SUCCESS && is_written(wire, 0));
+	CHECK(reach(wire, IBV_WR_RDMA_WRITE, iova, mr->rkey) == IBV_WC_SUCCESS && is_written(wire, 0));
 	CHECK(!soft_dereg_mr(mr));
 }
 
 /* What cannot be changed leaves the region as it was. */
 static void test_refused(struct wire *wire)
 {
+	uint64_t iova = iova_of(wire, 0);
 	const struct {
 		int flags, access, result;
 		size_t length;
@@ -104,12 +114,12 @@ static void test_refused(struct wire *wire)
 		{IBV_REREG_MR_CHANGE_TRANSLATION, 0, IBV_REREG_MR_ERR_INPUT, 0},
 		{IBV_REREG_MR_CHANGE_TRANSLATION, 0, IBV_REREG_MR_ERR_INPUT, SIZE_MAX},
 	};
-	struct ibv_mr *mr = register_at(wire, 0, IOVA, ALL_RIGHTS);
+	struct ibv_mr *mr = register_at(wire, 0, ALL_RIGHTS);
 
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
 		CHECK(soft_rereg_mr(mr, rows[row].flags, NULL, wire->b.memory, rows[row].length,
 				    rows[row].access) == rows[row].result);
-		CHECK(reach(wire, IBV_WR_RDMA_WRITE, IOVA, mr->rkey) == IBV_WC_SUCCESS && is_written(wire, 0));
+		CHECK(reach(wire, IBV_WR_RDMA_WRITE, iova, mr->rkey) == IBV_WC_SUCCESS && is_written(wire, 0));
 	}
 	CHECK(!soft_dereg_mr(mr));
 }
@@ -117,13 +127,14 @@ static void test_refused(struct wire *wire)
 /* Addresses from 0 on. */
 static void test_zero_based(struct wire *wire)
 {
-	struct ibv_mr *mr = register_at(wire, 64, IOVA, ALL_RIGHTS | IBV_ACCESS_ZERO_BASED);
+	uint64_t iova = iova_of(wire, 64);
+	struct ibv_mr *mr = register_at(wire, 64, ALL_RIGHTS | IBV_ACCESS_ZERO_BASED);
 
 	CHECK(reach(wire, IBV_WR_RDMA_WRITE, 0, mr->rkey) == IBV_WC_SUCCESS && is_written(wire, 64));
 	CHECK(reach(wire, IBV_WR_RDMA_WRITE, SIZE - 8, mr->rkey) == IBV_WC_SUCCESS &&
 	      is_written(wire, 64 + SIZE - 8));
 	CHECK(reach(wire, IBV_WR_RDMA_WRITE, SIZE - 7, mr->rkey) == IBV_WC_REM_ACCESS_ERR);
-	CHECK(reach(wire, IBV_WR_RDMA_WRITE, IOVA, mr->rkey) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(reach(wire, IBV_WR_RDMA_WRITE, iova, mr->rkey) == IBV_WC_REM_ACCESS_ERR);
 	CHECK(is_written(wire, WIRE_SIZE));
 	CHECK(!soft_dereg_mr(mr));
 }
@@ -131,15 +142,16 @@ static void test_zero_based(struct wire *wire)
 /* A key that ended is wrong for long, however many are made after it. */
 static void test_stale(struct wire *wire)
 {
-	struct ibv_mr *mr = register_at(wire, 0, IOVA, ALL_RIGHTS);
+	uint64_t iova = iova_of(wire, 0);
+	struct ibv_mr *mr = register_at(wire, 0, ALL_RIGHTS);
 	uint32_t stale = mr->rkey;
 
 	CHECK(!soft_dereg_mr(mr));
 	for (int round = 0; round < 3000; round++) {
-		mr = register_at(wire, 0, IOVA, ALL_RIGHTS);
+		mr = register_at(wire, 0, ALL_RIGHTS);
 		CHECK(mr->rkey >> 8 != stale >> 8);
 		if (round % 1000 == 0)
-			CHECK(reach(wire, IBV_WR_RDMA_WRITE, IOVA, stale) == IBV_WC_REM_ACCESS_ERR);
+			CHECK(reach(wire, IBV_WR_RDMA_WRITE, iova, stale) == IBV_WC_REM_ACCESS_ERR);
 		CHECK(!soft_dereg_mr(mr));
 	}
 }

@@ -197,12 +197,12 @@ static void test_crooked_memory(bool local)
 		struct wire wire;
 
 		open_wire(&wire, local, IBV_QPT_RC);
-		crooked = soft_reg_mr_iova(wire.b.host->pd, wire.b.memory + 4, 64, 0x1000,
-					   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-						   IBV_ACCESS_REMOTE_ATOMIC);
+		crooked = soft_reg_mr(wire.b.host->pd, wire.b.memory + 4, 64,
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					      IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED);
 		CHECK(crooked);
 		packet = request(&wire, opcodes[row], FIRST_PSN);
-		packet.remote_address = 0x1000;
+		packet.remote_address = 0;
 		packet.rkey = crooked->rkey;
 		expect_refused(&wire, &packet, SOFT_NAK_INVALID_REQUEST, "crooked memory");
 		CHECK(!soft_dereg_mr(crooked));

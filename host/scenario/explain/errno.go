@@ -6,10 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// kernelNotSupported is the kernel's own "not supported", which programs should never see (linux/errno.h), and do.
+const kernelNotSupported syscall.Errno = 524
+
 // ErrnoName is the name of an errno as the man pages of verbs have it, "" for a number without one.
 func ErrnoName(errno syscall.Errno) string {
-	if errno == syscall.EOPNOTSUPP {
+	switch errno {
+	case syscall.EOPNOTSUPP:
 		return "EOPNOTSUPP" // x/sys has the other name of that number, ENOTSUP
+	case kernelNotSupported:
+		return "ENOTSUPP"
 	}
 	return unix.ErrnoName(errno)
 }
@@ -31,7 +37,8 @@ func errnos() []Entry {
 		{"EINVAL", "invalid", []string{"the endpoint is in the wrong state for this call", "a value the device or the message cannot carry"}},
 		{"ENOSYS", "this provider does not have the operation", nil},
 		{"EOPNOTSUPP", "the device or its driver does not have that", []string{"a software device (rdma_rxe, siw), or an older kernel", "what it has: query_device, ibv_devinfo -v"}},
-		{"ENODATA", "the kernel took only part of a command", nil},
+		{"ENOTSUPP", "the kernel does not have that (524, which is its own)", []string{"a multicast group of IPv6 on RoCE v2"}},
+		{"ENODATA", "the kernel took only part of a command", []string{"sgid_index names an empty place of the port's GID table"}},
 		{"EISCONN", "connected already", nil},
 		{"ENOTCONN", "not connected", nil},
 		{"EADDRINUSE", "the port is taken", []string{"another listener on the same port and address"}},

@@ -176,13 +176,14 @@ func (l *Lab) first(entry *free) {
 	}
 }
 
-// now frees an entry before its time.
+// now frees an entry before its time.  What could not be freed is still there, and may be tried again.
 func (f *free) now() error {
 	if f.done {
 		return nil
 	}
-	f.done = true
-	return f.do()
+	err := f.do()
+	f.done = err == nil
+	return err
 }
 
 // stopGuests stops the guests that still run, all at once: each has the same time to end by itself.

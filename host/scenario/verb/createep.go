@@ -23,14 +23,14 @@ func createEndpoint(ctx context.Context, call *Call) (Outcome, error) {
 		Timeout: call.Duration("resolve"),
 	}
 	port := uint16(call.Integer("port"))
-	own, err := ownAddress(call, config.Passive)
-	if err != nil {
-		return Outcome{}, err
-	}
 	if config.Passive {
+		own, err := ownAddress(call)
+		if err != nil {
+			return Outcome{}, err
+		}
 		config.Source = netip.AddrPortFrom(own, port)
 	} else {
-		peer, err := peerAddress(ctx, call)
+		peer, own, err := bothAddresses(ctx, call)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -59,21 +59,39 @@ func located(endpoint *lab.Endpoint, id *rdmacore.ID) Outcome {
 	}
 }
 
-// ownAddress is the address argument; a passive endpoint without one takes its role's.
-func ownAddress(call *Call, passive bool) (netip.Addr, error) {
-	switch text := call.Text("address"); {
-	case text == "any":
+// ownAddress is the address argument; without one, the role's.
+func ownAddress(call *Call) (netip.Addr, error) {
+	switch text := call.Text("address"); text {
+	case "":
+		return call.Role.Address(), nil
+	case "any":
 		return netip.IPv4Unspecified(), nil
-	case text != "":
+	default:
 		address, err := netip.ParseAddr(text)
 		if err != nil {
 			return address, &lab.Failure{What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any"}
 		}
 		return address, nil
-	case passive, call.Role.Address().IsLoopback():
-		return call.Role.Address(), nil // on soft each role has its own, and the kernel would take 127.0.0.1
 	}
-	return netip.Addr{}, nil
+}
+
+// bothAddresses are those of a peer and of the way there.  The second is not valid where the kernel shall choose it.
+func bothAddresses(ctx context.Context, call *Call) (peer, own netip.Addr, err error) {
+	if peer, err = peerAddress(ctx, call); err != nil {
+		return peer, own, err
+	}
+	if own, err = ownAddress(call); err != nil {
+		return peer, own, err
+	}
+	switch {
+	case call.Text("address") == "any" && !peer.Is4():
+		own = netip.IPv6Unspecified()
+	case call.Has("address"):
+	case !own.IsLoopback() || own.Is4() != peer.Is4():
+		// A role has an address of its own only on soft, and there one of IPv4; the kernel would take 127.0.0.1.
+		own = netip.Addr{}
+	}
+	return peer, own, nil
 }
 
 // peerAddress turns a role, an IP address or a host name into an address.
@@ -87,7 +105,12 @@ func peerAddress(ctx context.Context, call *Call) (netip.Addr, error) {
 	if address, err := netip.ParseAddr(name); err == nil {
 		return address, nil
 	}
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	var addresses []netip.Addr
+	var err error
+	call.Lab.Outside(func() { addresses, err = net.DefaultResolver.LookupNetIP(ctx, "ip", name) })
+	if ctx.Err() != nil {
+		return netip.Addr{}, ctx.Err()
+	}
 	if err != nil || len(addresses) == 0 {
 		return netip.Addr{}, &lab.Failure{
 			What: fmt.Sprintf("%q is neither a role nor an IP address, and no host of that name is known", name),

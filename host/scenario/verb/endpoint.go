@@ -8,7 +8,7 @@ import (
 )
 
 func bind(_ context.Context, call *Call) (Outcome, error) {
-	own, err := ownAddress(call, true)
+	own, err := ownAddress(call)
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -51,12 +51,15 @@ func identifierVerbs() []Verb {
 				{Name: "address", Type: Address, Doc: "own address, \"any\" or another; without it that of the role's device"}},
 			Results: addressResults(),
 		},
-		onID("resolve_addr", "rdma_resolve_addr(3)", "Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR tells the end.", []Argument{
-			{Name: "to", Type: Peer, Required: true, Doc: "a role, an IP address or a host name"},
-			{Name: "port", Type: Integer, Required: true, Max: 65535, Doc: "port of the peer"},
-			{Name: "address", Type: Address, Doc: "own address; without it the kernel chooses, and on soft that of the role"},
-			resolveTime(),
-		}, resolveAddress),
+		{
+			Name: "resolve_addr", Manual: "rdma_resolve_addr(3)", Run: resolveAddress,
+			Doc: "Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR tells the end.",
+			Arguments: []Argument{theEndpoint(),
+				{Name: "to", Type: Peer, Required: true, Doc: "a role, an IP address or a host name"},
+				{Name: "port", Type: Integer, Required: true, Max: 65535, Doc: "port of the peer"},
+				{Name: "address", Type: Address, Doc: "own address; without it the kernel chooses, and on soft that of the role, to an address of IPv4"},
+				resolveTime()},
+		},
 		onID("resolve_route", "rdma_resolve_route(3)", "Look for the route to the resolved address; ROUTE_RESOLVED or ROUTE_ERROR tells the end.",
 			[]Argument{resolveTime()},
 			func(call *Call, endpoint *lab.Endpoint) error {
@@ -114,7 +117,7 @@ func bindAddress(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	own, err := ownAddress(call, true)
+	own, err := ownAddress(call)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -127,18 +130,18 @@ func bindAddress(_ context.Context, call *Call) (Outcome, error) {
 	return outcome, nil
 }
 
-func resolveAddress(call *Call, endpoint *lab.Endpoint) error {
-	peer, err := peerAddress(context.Background(), call)
+func resolveAddress(ctx context.Context, call *Call) (Outcome, error) {
+	peer, own, err := bothAddresses(ctx, call)
 	if err != nil {
-		return err
+		return Outcome{}, err
 	}
-	own, err := ownAddress(call, false)
+	endpoint, err := call.Endpoint("ep")
 	if err != nil {
-		return err
+		return Outcome{}, err
 	}
 	var source netip.AddrPort
 	if own.IsValid() && !endpoint.ID().LocalAddr().IsValid() {
 		source = netip.AddrPortFrom(own, 0)
 	}
-	return endpoint.ID().ResolveAddr(source, netip.AddrPortFrom(peer, uint16(call.Integer("port"))), call.Duration("timeout"))
+	return Outcome{}, endpoint.ID().ResolveAddr(source, netip.AddrPortFrom(peer, uint16(call.Integer("port"))), call.Duration("timeout"))
 }

@@ -58,8 +58,8 @@ func namesOf[T any](parse func(string) (T, error)) []string {
 	return nil
 }
 
-// highestErrno bounds the search for errno names; Linux has 133.
-const highestErrno = 200
+// highestErrno bounds the search for errno names; Linux has 133, and some of its own up to 530.
+const highestErrno = 531
 
 // notSupportedAlias is the other name of EOPNOTSUPP, the one number with two.
 const notSupportedAlias = "ENOTSUP"
