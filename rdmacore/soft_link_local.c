@@ -48,6 +48,23 @@ static void lose(struct soft_qp *qp)
 }
 
 /*
+ * Until who sent qp something has its completion: else an answer to it could be there first, which no program on
+ * a wire sees.  Who is waited for waits for none of the locks that are held here.
+ */
+static inline void await_sender(const struct soft_qp *qp)
+{
+	for (unsigned int attempt = 0;
+	     atomic_load_explicit(&qp->responder.unanswered, memory_order_acquire); attempt++)
+		soft_lock_rest(attempt);
+}
+
+/* responder.lock of peer is held. */
+static inline void set_unanswered(struct soft_qp *peer, bool unanswered)
+{
+	atomic_store_explicit(&peer->responder.unanswered, unanswered, memory_order_release);
+}
+
+/*
  * A connected queue pair listens to the one that it is connected to and no other (IBTA 9.6.1.5); a packet does
  * not say which one sent it, but here that is known.  Who waits for a lock gets its turn after each message.
  */
@@ -66,13 +83,16 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 		lose(qp);
 		return;
 	}
+	await_sender(qp);
 	while (!pass->again && soft_requester_next(qp, &packet)) {
+		set_unanswered(peer, true);
 		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
 		    soft_responder_receive(peer, &packet, &response) &&
 		    !soft_fault_loses(faults, there, here, SOFT_FAULT_DATA, 0))
 			soft_requester_receive(qp, &response);
 		if (!acknowledged)
 			soft_requester_sent(qp);
+		set_unanswered(peer, false);
 		pass->again = soft_lock_is_wanted(&qp->requester.lock) ||
 			      soft_lock_is_wanted(&peer->responder.lock);
 	}
@@ -83,13 +103,20 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 	soft_lock_release(&peer->responder.lock);
 }
 
-/* Returns whether the peer failed over it. */
-static bool deliver(struct soft_qp *peer, const struct soft_packet *packet)
+/*
+ * Returns whether the peer failed over it.  sender has its completion before the peer can answer; NULL where it is
+ * one for many peers.
+ */
+static bool deliver(struct soft_qp *peer, const struct soft_packet *packet, struct soft_qp *sender)
 {
 	bool failed;
 
 	soft_lock_take(&peer->responder.lock);
+	set_unanswered(peer, sender != NULL);
 	soft_datagram_receive(peer, packet);
+	if (sender)
+		soft_requester_sent(sender);
+	set_unanswered(peer, false);
 	failed = peer->responder.failed;
 	soft_lock_release(&peer->responder.lock);
 	return failed;
@@ -102,9 +129,11 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 	struct soft_packet packet;
 	struct soft_qp *peer;
 
+	await_sender(qp);
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		const union ibv_gid *gid = &packet.ah->attr.grh.dgid;
 
+		peer = NULL;
 		if (soft_fault_loses(&device->fabric->faults, &packet.ah->source, gid,
 				     SOFT_FAULT_DATA, 0)) {
 			;
@@ -112,17 +141,18 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 			group = soft_multicast_find(&device->multicast, gid);
 			for (uint32_t member = 0; group && member < group->count; member++)
 				if (group->queue_pairs[member] != qp || qp->hears_itself)
-					pass->again |= deliver(group->queue_pairs[member], &packet);
+					pass->again |= deliver(group->queue_pairs[member], &packet, NULL);
 			if (pass->again)
 				pass->failed_group = group;
 			else
 				soft_multicast_release(group);
-		} else if ((peer = find_peer(qp, gid, packet.destination)) && deliver(peer, &packet)) {
+		} else if ((peer = find_peer(qp, gid, packet.destination)) && deliver(peer, &packet, qp)) {
 			pass->again = true;
 			pass->failed_peer = peer;
 			soft_qp_hold(peer);
 		}
-		soft_requester_sent(qp);
+		if (!peer)
+			soft_requester_sent(qp);
 		pass->again |= soft_lock_is_wanted(&qp->requester.lock);
 	}
 }

@@ -101,6 +101,11 @@ static void pass_turn(struct soft_lock *lock)
 		;
 }
 
+void soft_lock_rest(unsigned int attempt)
+{
+	rest(attempt, 0);
+}
+
 static void wait_in_queue(struct soft_lock *lock)
 {
 	uint8_t turn = draw_turn(lock), others;

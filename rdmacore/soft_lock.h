@@ -82,6 +82,9 @@ static inline void soft_lock_take_turn(struct soft_lock *lock)
 		soft_lock_wait_turn(lock, taken);
 }
 
+/* What to do before looking again at what another thread will change soon. */
+void soft_lock_rest(unsigned int attempt);
+
 static inline void soft_lock_release(struct soft_lock *lock)
 {
 	atomic_store_explicit(&lock->held, 0, memory_order_release);

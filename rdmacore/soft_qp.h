@@ -61,7 +61,7 @@ struct soft_requester {
 	struct soft_lock lock;
 	uint32_t stride;
 	char *ring;
-	uint32_t size; /* requests at most; the ring is the next power of two */
+	uint32_t size; /* requests at most, and places of the ring */
 	uint32_t mask;
 	uint32_t posted;
 	uint32_t transmitted;
@@ -86,8 +86,13 @@ struct soft_responder {
 	struct soft_lock lock;
 	uint32_t psn; /* expected */
 	uint32_t msn;
-	bool nak_sent; /* one sequence NAK a gap */
-	bool failed; /* its queue pair must go to ERR; see soft_lock.h */
+	bool nak_sent : 1; /* one sequence NAK a gap */
+	bool failed : 1; /* its queue pair must go to ERR; see soft_lock.h */
+	/*
+	 * On the local link: what it was sent is executed, and has no completion at its sender yet.  Meanwhile its
+	 * queue pair sends nothing, as an acknowledgement arrives before any answer that is sent after it.
+	 */
+	_Atomic bool unanswered;
 	uint8_t result_count; /* max_dest_rd_atomic */
 	uint8_t result_next;
 	struct soft_atomic_result *results; /* of the last atomics, for duplicates: a ring of result_count */

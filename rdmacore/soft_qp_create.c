@@ -29,6 +29,24 @@ static int check_attributes(const struct ibv_qp_init_attr *attr)
 	return 0;
 }
 
+/*
+ * What is granted (ibv_create_qp(3)): queues are powers of two, and where a list of entries has its place, so have as
+ * many bytes of inline data, as in the work requests of devices.
+ */
+static struct ibv_qp_cap grant(const struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_cap cap = attr->cap;
+	uint32_t list = cap.max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+
+	cap.max_send_wr = soft_places(cap.max_send_wr);
+	if (cap.max_inline_data < list)
+		cap.max_inline_data = list;
+	cap.max_recv_wr = attr->srq ? 0 : soft_places(cap.max_recv_wr);
+	if (attr->srq) /* these are ignored with a shared queue */
+		cap.max_recv_sge = 0;
+	return cap;
+}
+
 static uint8_t service_of(enum ibv_qp_type type)
 {
 	switch (type) {
@@ -75,16 +93,11 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.hears = SOFT_NOBODY,
 		.service = service_of(attr->qp_type),
 		.service_bit = soft_request_service(attr->qp_type),
-		.cap = attr->cap,
+		.cap = grant(attr),
 		.srq = attr->srq ? soft_srq(attr->srq) : NULL,
 		.signal_all = attr->sq_sig_all,
 		.hears_itself = true,
 	};
-	if (qp->srq) {
-		/* ibv_create_qp(3): these are ignored with a shared queue. */
-		qp->cap.max_recv_wr = attr->cap.max_recv_wr = 0;
-		qp->cap.max_recv_sge = attr->cap.max_recv_sge = 0;
-	}
 	soft_events_init(&qp->ibv.mutex, &qp->ibv.cond);
 	init_events(qp);
 	if (device->link && !(qp->segmentation = soft_segmentation_create(device->link)))
@@ -96,6 +109,7 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	if (soft_table_insert(&device->queue_pairs, qp, &qp->ibv.qp_num))
 		goto unregister_timer;
 	qp->ibv.handle = qp->ibv.qp_num;
+	attr->cap = qp->cap;
 	atomic_fetch_add(&soft_cq(attr->send_cq)->users, 1);
 	atomic_fetch_add(&soft_cq(attr->recv_cq)->users, 1);
 	soft_pd_add(soft_pd(pd), &qp->member, qp);

@@ -46,14 +46,14 @@ struct soft_receive_queue {
 	uint32_t posted_seen;
 };
 
-/* Room for max_wr receives, in memory from pd's allocator where it has one; -ENOMEM. */
+/* Room for max_wr receives at least (size), in memory from pd's allocator where it has one; -ENOMEM. */
 int soft_receive_queue_init(struct soft_receive_queue *queue, struct soft_pd *pd, uint32_t max_wr,
 			    uint32_t max_sge);
 void soft_receive_queue_destroy(struct soft_receive_queue *queue);
 /* Forget every receive. */
 void soft_receive_queue_reset(struct soft_receive_queue *queue);
 /*
- * Make room for max_wr receives, not fewer than are posted (-EINVAL); -ENOMEM.  The lock is held, so the
+ * Make room for max_wr receives at least, not fewer than are posted (-EINVAL); -ENOMEM.  The lock is held, so the
  * new ring is from no allocator, and the old one is left in *old, to be destroyed when it no longer is.
  */
 int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,

@@ -28,10 +28,8 @@ int soft_requester_init(struct soft_qp *qp)
 	size_t list = entries_at_most * sizeof(struct ibv_sge) + sizeof(uint64_t);
 	size_t inlined = sizeof(struct ibv_sge) + qp->cap.max_inline_data;
 	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined);
-	uint32_t entries = 1;
+	uint32_t entries = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1; /* as soft_places grants it */
 
-	while (entries < qp->cap.max_send_wr)
-		entries *= 2;
 	requester->stride = (uint32_t)((stride + SOFT_CACHE_LINE - 1) & ~(SOFT_CACHE_LINE - 1ul));
 	requester->size = qp->cap.max_send_wr;
 	requester->mask = entries - 1;

@@ -37,6 +37,7 @@ struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	srq->ibv.handle = srq->number;
 	soft_events_init(&srq->ibv.mutex, &srq->ibv.cond);
 	atomic_fetch_add(&soft_pd(pd)->users, 1);
+	attr->attr.max_wr = srq->receive.size;
 	/* ibv_create_srq(3): srq_limit is ignored here. */
 	attr->attr.srq_limit = 0;
 	return &srq->ibv;

@@ -1,0 +1,154 @@
+/*
+ * On a wire an acknowledgement is there before any answer that was sent after it.  Here a sender that is held up on
+ * its way to its completion finds no answer either: another thread of its program would see one that belongs to a
+ * request which it does not know yet to be sent.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "../soft_ah.h"
+#include "../soft_cq.h"
+#include "../soft_cq_create.h"
+#include "../soft_device.h"
+#include "../soft_post.h"
+#include "../soft_qp.h"
+#include "../soft_qp_create.h"
+#include "check.h"
+#include "sim_wire.h"
+
+#define LENGTH 16
+#define LOOKS 20 /* a millisecond apart: an answer that is wrong takes a few microseconds */
+
+struct peer {
+	struct wire *wire;
+	struct side *side; /* whose memory it uses */
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp *qp;
+	struct ibv_ah *ah; /* of datagrams */
+	const struct peer *to;
+	enum ibv_wr_opcode opcode;
+};
+
+static void open_peer(struct peer *peer, struct wire *wire, struct side *side, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = type, .sq_sig_all = 1,
+	};
+	struct ibv_ah_attr path = {.is_global = 1, .port_num = 1, .grh.dgid = side->host->device->gids[0]};
+
+	*peer = (struct peer){.wire = wire, .side = side, .send_cq = sim_cq(side->host, 4),
+			      .recv_cq = sim_cq(side->host, 4)};
+	attr.send_cq = peer->send_cq;
+	attr.recv_cq = peer->recv_cq;
+	peer->qp = soft_create_qp(side->host->pd, &attr);
+	peer->ah = soft_create_ah(side->host->pd, &path);
+	CHECK(peer->qp && peer->ah);
+}
+
+static void close_peer(struct peer *peer)
+{
+	CHECK(!soft_destroy_qp(peer->qp) && !soft_destroy_ah(peer->ah));
+	CHECK(!soft_destroy_cq(peer->send_cq) && !soft_destroy_cq(peer->recv_cq));
+}
+
+static void receive(struct peer *peer)
+{
+	struct ibv_sge sge = {(uintptr_t)peer->side->memory + 1024, 1024, peer->side->mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	CHECK(!soft_post_recv(peer->qp, &wr, &bad));
+}
+
+static void *post(void *argument)
+{
+	struct peer *peer = argument;
+	const struct side *to = peer->to->side;
+	struct ibv_sge sge = {(uintptr_t)peer->side->memory, LENGTH, peer->side->mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = peer->opcode}, *bad;
+
+	if (peer->qp->qp_type == IBV_QPT_UD) {
+		wr.wr.ud.ah = peer->ah;
+		wr.wr.ud.remote_qpn = peer->to->qp->qp_num;
+		wr.wr.ud.remote_qkey = SIM_QKEY;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)to->memory + 2048;
+		wr.wr.rdma.rkey = to->mr->rkey;
+	}
+	CHECK(!soft_post_send(peer->qp, &wr, &bad));
+	return NULL;
+}
+
+static void look_again_soon(void)
+{
+	const struct timespec millisecond = {.tv_nsec = 1000000};
+
+	nanosleep(&millisecond, NULL);
+}
+
+/* The question, or the answer: a completion, or the last byte of a WRITE. */
+static bool arrived(const struct peer *peer, enum ibv_wr_opcode opcode, struct ibv_wc *wc)
+{
+	uint8_t *last = peer->side->memory + 2048 + LENGTH - 1;
+
+	if (opcode == IBV_WR_RDMA_WRITE)
+		return __atomic_load_n(last, __ATOMIC_ACQUIRE) == 1;
+	return ibv_poll_cq(peer->recv_cq, 1, wc) == 1;
+}
+
+static void test(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
+{
+	struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 10, .retry = 3, .rnr_retry = 1, .rnr_timer = 12,
+				.access = IBV_ACCESS_REMOTE_WRITE};
+	struct peer asker, answerer;
+	struct ibv_wc wc;
+	pthread_t asking, answering;
+	struct wire wire;
+
+	wire_open_local(&wire, type);
+	open_peer(&asker, &wire, &wire.a, type);
+	open_peer(&answerer, &wire, &wire.b, type);
+	asker.to = &answerer;
+	answerer.to = &asker;
+	asker.opcode = answerer.opcode = opcode;
+	asker.side->memory[LENGTH - 1] = answerer.side->memory[LENGTH - 1] = 1;
+	asker.side->memory[2048 + LENGTH - 1] = answerer.side->memory[2048 + LENGTH - 1] = 0;
+	if (type == IBV_QPT_UD) {
+		sim_ready(asker.qp);
+		sim_ready(answerer.qp);
+	} else {
+		sim_connect(asker.side->host, asker.qp, answerer.side->host, answerer.qp, &path);
+	}
+	receive(&asker);
+	receive(&answerer);
+
+	/* Held up where its completion is made; what it sends arrives. */
+	soft_lock_take(&soft_cq(asker.send_cq)->lock);
+	CHECK(!pthread_create(&asking, NULL, post, &asker));
+	while (!arrived(&answerer, opcode, &wc))
+		look_again_soon();
+	CHECK(!pthread_create(&answering, NULL, post, &answerer));
+	for (int look = 0; look < LOOKS; look++) {
+		look_again_soon();
+		CHECK(!arrived(&asker, opcode, &wc));
+	}
+	soft_lock_release(&soft_cq(asker.send_cq)->lock);
+	while (!arrived(&asker, opcode, &wc))
+		look_again_soon();
+	CHECK(ibv_poll_cq(asker.send_cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	CHECK(!pthread_join(asking, NULL) && !pthread_join(answering, NULL));
+	CHECK(ibv_poll_cq(answerer.send_cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	close_peer(&asker);
+	close_peer(&answerer);
+	wire_close(&wire);
+}
+
+int main(void)
+{
+	test(IBV_QPT_RC, IBV_WR_SEND);
+	test(IBV_QPT_RC, IBV_WR_RDMA_WRITE);
+	test(IBV_QPT_UC, IBV_WR_SEND);
+	test(IBV_QPT_UD, IBV_WR_SEND);
+	return 0;
+}
