@@ -190,7 +190,8 @@ func TestRegionWithAnAddressOfItsOwn(t *testing.T) {
 	i := p.Instance
 	must(t, i, "reg_mr", p.pd, bufferAt, 8, 1, mrAt)
 	local := take[MR](i, mrAt).LKey
-	const iova = 0x4000_0000_0000
+	const page = 4096
+	const iova = 0x4000_0000_0000 | (bufferAt+64)%page // at the same place of its page as the memory
 	region := must(t, i, "reg_mr_iova", p.pd, bufferAt+64, 64, iova, everyRight, mrAt)
 	keys := take[MR](i, mrAt)
 	if keys.Address != iova {
@@ -204,7 +205,8 @@ func TestRegionWithAnAddressOfItsOwn(t *testing.T) {
 		t.Errorf("%#x in the region", got)
 	}
 	must(t, i, "dereg_mr", region)
-	expect(t, i, syscall.EINVAL, "reg_mr_iova", p.pd, bufferAt, 64, ^uint64(0), everyRight, mrAt) // wraps around
+	expect(t, i, syscall.EINVAL, "reg_mr_iova", p.pd, bufferAt, page, ^uint64(page-1)|bufferAt%page, everyRight, mrAt) // wraps around
+	expect(t, i, syscall.EINVAL, "reg_mr_iova", p.pd, bufferAt+64, 64, iova+1, everyRight, mrAt)
 	expect(t, i, syscall.EINVAL, "reg_mr_iova", p.pd, bufferAt, 64, iova, uint64(rdmacore.AccessRemoteWrite), mrAt)
 	expect(t, i, syscall.EFAULT, "reg_mr_iova", p.pd, 0xfff0, 64, iova, everyRight, mrAt)
 	expect(t, i, syscall.EBADF, "reg_mr_iova", p.active, bufferAt, 64, iova, everyRight, mrAt)

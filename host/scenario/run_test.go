@@ -306,21 +306,21 @@ func (c *seedCollector) Record(r *record.Record) error {
 // TestNameServerThatIsSilent interrupts a step that waits for one.
 func TestNameServerThatIsSilent(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	var ended error
+	ended := make(chan error, 16) // both families, and whatever is asked again
 	resolver := net.DefaultResolver
 	defer func() { net.DefaultResolver = resolver }()
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(asked context.Context, _, _ string) (net.Conn, error) {
 		cancel(errors.New("interrupted (test)"))
 		<-asked.Done()
-		ended = asked.Err()
-		return nil, ended
+		ended <- asked.Err()
+		return nil, asked.Err()
 	}}
 	totals, seen := runFiles(t, ctx, scenario.RunConfig{}, nil, "testdata/run/name.yaml")
 	if !totals.Interrupted || len(seen.results) != 1 || seen.results[0].Status != record.Interrupted {
 		t.Errorf("%+v %+v", totals, seen.results)
 	}
-	if !errors.Is(ended, context.Canceled) {
-		t.Errorf("the question ended with: %v", ended) // else by its own limit, seconds later
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the question ended with: %v", err) // else by its own limit, seconds later
 	}
 }
 
