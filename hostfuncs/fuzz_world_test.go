@@ -393,7 +393,8 @@ func (e *fuzzEnd) event(of uint64, want rdmacore.EventType) CMEvent {
 	return event
 }
 
-// publish tells the other guests all that there is to know of the pair's queue pairs.
+// publish tells the other guests all that there is to know of the pair's queue pairs. Their numbers go where any
+// number of a queue pair does, conn_param.qp_num among it, with which nobody may end another's connection.
 func (p *fuzzPair) publish() {
 	var targets []fuzzTarget
 	for _, e := range p.ends {
@@ -406,6 +407,9 @@ func (p *fuzzPair) publish() {
 	}
 	p.world.tell(func(k *fuzzKnown) {
 		k.targets = targets
+		for _, target := range targets {
+			k.qpns = append(k.qpns, target.qpn)
+		}
 	})
 }
 
