@@ -152,6 +152,46 @@ static void test_flush(struct bench *bench)
 	bare_destroy(&server);
 }
 
+/*
+ * A receive that fails takes its queue pair with it.  Its completion comes before those of requests that are flushed
+ * then, the first of which may be later than some that have succeeded without a word: the queues keep their order each.
+ */
+static void test_failed_receive(struct bench *bench)
+{
+	struct ibv_sge sge = bench_sge(bench, 0, 8), own;
+	struct ibv_send_wr wr = bench_wr(IBV_WR_RDMA_WRITE, 10, &sge);
+	struct ibv_recv_wr receive = {.wr_id = 20, .sg_list = &own, .num_sge = 1}, *bad;
+	struct bare client, server;
+	struct ibv_mr *mr;
+
+	bare_create(&client, bench, IBV_QPT_RC, NULL);
+	bare_create(&server, bench, IBV_QPT_RC, NULL);
+	bare_connect(&client, &server);
+	mr = bench->provider->ibv_reg_mr(bench->pd, bench->memory + 4096, 8, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	own = (struct ibv_sge){(uintptr_t)mr->addr, 8, mr->lkey};
+	CHECK(!ibv_post_recv(client.qp, &receive, &bad));
+	CHECK(!bench->provider->ibv_dereg_mr(mr));
+	wr.send_flags = 0;
+	wr.wr.rdma.remote_addr = (uintptr_t)bench->memory + 8192;
+	wr.wr.rdma.rkey = bench->mr->rkey;
+	CHECK(!bare_post(&client, &wr));
+	for (uint64_t wr_id = 11; wr_id < 13; wr_id++) { /* nobody receives: they wait for an RNR timer */
+		wr = bench_wr(IBV_WR_SEND, wr_id, &sge);
+		wr.send_flags = 0;
+		CHECK(!bare_post(&client, &wr));
+	}
+	wr = bench_wr(IBV_WR_SEND, 30, &sge);
+	CHECK(!bare_post(&server, &wr));
+	expect_wc(&client, 20, IBV_WC_LOC_PROT_ERR);
+	expect_wc(&client, 11, IBV_WC_WR_FLUSH_ERR);
+	expect_wc(&client, 12, IBV_WC_WR_FLUSH_ERR);
+	expect_no_wc(&client);
+	expect_wc(&server, 30, IBV_WC_REM_OP_ERR);
+	bare_destroy(&client);
+	bare_destroy(&server);
+}
+
 /* RESET takes the queue pair's completions out of a queue and leaves those of others, in their order. */
 static void test_reset_completions(struct bench *bench)
 {
@@ -333,6 +373,7 @@ int main(void)
 	if (is_soft(provider)) {
 		/* rdma_rxe of Linux 6.1: no flush of late receives, old completions kept, no events. */
 		test_flush(&bench);
+		test_failed_receive(&bench);
 		test_reset_completions(&bench);
 		test_drain(&bench);
 		test_communication_established(&bench);

@@ -57,7 +57,8 @@ struct side {
 	uint32_t receives, received, flushed;
 	uint32_t added, added_well; /* to the peer's counter */
 	uint32_t unacknowledged;
-	bool failed; /* a completion said so */
+	bool failed; /* a completion said so, of a request or of a receive */
+	bool request_failed; /* then the others are flushed; those of receives come when they like */
 	bool drained; /* all that completes has completed, and was looked at */
 	_Atomic bool finished; /* what it sends has arrived */
 	_Atomic bool over; /* its queue pair works no more in this life */
@@ -283,16 +284,16 @@ static void look_at_request(struct side *side, const struct side *peer, const st
 
 	CHECK(number - side->completed < side->posted - side->completed);
 	if (wc->status == IBV_WC_SUCCESS) {
-		CHECK(!side->failed);
+		CHECK(!side->request_failed);
 		succeeded(side, peer, number);
 		return;
 	}
 	/* The first that fails says that those before it did not; the others are flushed one by one. */
-	CHECK(!side->failed || (wc->status == IBV_WC_WR_FLUSH_ERR && number == side->completed));
+	CHECK(!side->request_failed || (wc->status == IBV_WC_WR_FLUSH_ERR && number == side->completed));
 	if (number != side->completed)
 		succeeded(side, peer, number - 1);
 	side->completed++;
-	side->failed = true;
+	side->request_failed = side->failed = true;
 }
 
 static void look_at_receive(struct side *side, const struct side *peer, const struct ibv_wc *wc)
