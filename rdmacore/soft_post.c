@@ -175,11 +175,15 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 		if (!result)
 			wr = wr->next;
 	}
+	if (state == IBV_QPS_ERR) /* who sees it flushed may destroy the queue pair */
+		soft_qp_hold(qp);
 	soft_lock_release(&qp->receive.lock);
 	if (result)
 		*bad = wr;
-	if (state == IBV_QPS_ERR)
+	if (state == IBV_QPS_ERR) {
 		soft_qp_settle(qp);
+		soft_qp_release(qp);
+	}
 	return result;
 }
 

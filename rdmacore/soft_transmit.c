@@ -40,15 +40,19 @@ static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t tu
 	soft_pd_release(domain);
 }
 
-/* One pass over what there is to send.  Releases requester.lock; true when another pass is due. */
-static bool transmit(struct soft_qp *qp)
+/*
+ * One pass over what there is to send.  Releases requester.lock; true when another pass is due.  What is left to do
+ * after that holds the queue pair, once for all passes: another thread may have seen the completion of what was posted
+ * here, and destroy it.  Then it is in RESET, where there is nothing more to do.
+ */
+static bool transmit(struct soft_qp *qp, bool *held)
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_pass pass = {0};
 	enum ibv_qp_state state = soft_qp_state(qp);
 	struct soft_pd *domain = NULL;
 	uint32_t turn = 0;
-	bool failed, local;
+	bool failed, local, again;
 
 	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
 		if (qp->segmentation)
@@ -72,6 +76,11 @@ static bool transmit(struct soft_qp *qp)
 			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		requester->wait_delay = 0;
 	}
+	again = local || pass.again;
+	if ((failed || again) && !*held) {
+		soft_qp_hold(qp);
+		*held = true;
+	}
 	soft_lock_release(&requester->lock);
 
 	if (failed)
@@ -79,13 +88,17 @@ static bool transmit(struct soft_qp *qp)
 	settle_peers(&pass);
 	if (local)
 		finish_local(qp, domain, turn);
-	return local || pass.again;
+	return again;
 }
 
 void soft_transmit(struct soft_qp *qp)
 {
-	while (transmit(qp))
+	bool held = false;
+
+	while (transmit(qp, &held))
 		soft_lock_take(&qp->requester.lock);
+	if (held)
+		soft_qp_release(qp);
 }
 
 void soft_transmit_expire(struct soft_timer *timer)
