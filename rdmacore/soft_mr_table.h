@@ -50,7 +50,7 @@ struct soft_mr_slot {
 	/* The rest is under table->lock. */
 	uint32_t region; /* a bound window: key of its region */
 	uint32_t windows; /* a region: windows bound to it */
-	uint32_t window; /* a window: its key without what its owner chooses */
+	uint32_t window; /* a window: the key that it began with, which names it whatever its owner makes of it */
 	uint16_t uses; /* so far, which the next tag follows from */
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 

@@ -39,7 +39,7 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	pthread_mutex_lock(&table->lock);
 	mw->ibv.rkey = soft_mr_table_take(table);
 	if (mw->ibv.rkey) {
-		mw->key = mw->ibv.rkey & ~SOFT_KEY_OWNERS;
+		mw->key = mw->ibv.rkey;
 		slot = soft_mr_table_slot(table, mw->key);
 		slot->region = 0;
 		slot->window = mw->key;

@@ -14,7 +14,7 @@ struct soft_send_wqe;
 
 struct soft_mw {
 	struct ibv_mw ibv;
-	uint32_t key; /* that it was given, without what its owner chooses */
+	uint32_t key; /* that it began with (soft_mr_slot.window) */
 };
 
 /* NULL and errno EINVAL (no such type), ENOMEM. */
