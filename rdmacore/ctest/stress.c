@@ -147,6 +147,30 @@ void stress_progresses(struct stress_thread *thread)
 	atomic_fetch_add(&thread->steps, 1);
 }
 
+void stress_meeting_init(struct stress_meeting *meeting)
+{
+	*meeting = (struct stress_meeting){0};
+	CHECK(!pthread_mutex_init(&meeting->lock, NULL));
+	CHECK(!pthread_cond_init(&meeting->both, NULL));
+}
+
+void stress_meet(struct stress_thread *thread, struct stress_meeting *meeting, const char *doing)
+{
+	unsigned int turn;
+
+	stress_does(thread, doing);
+	pthread_mutex_lock(&meeting->lock);
+	turn = meeting->turn;
+	if (++meeting->there == 2) {
+		meeting->there = 0;
+		meeting->turn++;
+		pthread_cond_broadcast(&meeting->both);
+	}
+	while (meeting->turn == turn)
+		pthread_cond_wait(&meeting->both, &meeting->lock);
+	pthread_mutex_unlock(&meeting->lock);
+}
+
 uint32_t stress_below(struct stress_thread *thread, uint32_t limit)
 {
 	return (uint32_t)(soft_random_next(&thread->random) % limit);

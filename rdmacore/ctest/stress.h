@@ -45,6 +45,13 @@ struct stress {
 	_Atomic bool over;
 };
 
+/* Where two threads wait for each other. */
+struct stress_meeting {
+	pthread_mutex_t lock;
+	pthread_cond_t both;
+	unsigned int there, turn;
+};
+
 /* With the arguments of main; opens the provider. */
 void stress_open(struct stress *stress, int count, char **arguments);
 /* To be started with the others. */
@@ -60,6 +67,9 @@ bool stress_goes_on(const struct stress *stress);
 void stress_does(struct stress_thread *thread, const char *doing);
 /* It has done a part of that, and is not stuck. */
 void stress_progresses(struct stress_thread *thread);
+void stress_meeting_init(struct stress_meeting *meeting);
+/* Returns when both have come; doing as for stress_does. */
+void stress_meet(struct stress_thread *thread, struct stress_meeting *meeting, const char *doing);
 /* Below limit. */
 uint32_t stress_below(struct stress_thread *thread, uint32_t limit);
 /* Let others do something: now and then for longer. */

@@ -5,8 +5,6 @@
  */
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include "../core.h"
 #include "../soft_lock.h"
@@ -64,34 +62,14 @@ struct side {
 	_Atomic bool over; /* its queue pair works no more in this life */
 };
 
-/* Two sides meet between the phases of a life. */
-struct meeting {
+/* Two sides, which meet between the phases of a life. */
+struct couple {
 	struct side sides[2];
-	pthread_mutex_t lock;
-	pthread_cond_t both;
-	unsigned int there, turn;
-	uint64_t life;
+	struct stress_meeting meeting;
 	bool more;
 };
 
-static struct meeting meetings[PAIRS];
-
-static void meet(struct stress_thread *thread, struct meeting *meeting, const char *what)
-{
-	unsigned int turn;
-
-	stress_does(thread, what);
-	pthread_mutex_lock(&meeting->lock);
-	turn = meeting->turn;
-	if (++meeting->there == 2) {
-		meeting->there = 0;
-		meeting->turn++;
-		pthread_cond_broadcast(&meeting->both);
-	}
-	while (meeting->turn == turn)
-		pthread_cond_wait(&meeting->both, &meeting->lock);
-	pthread_mutex_unlock(&meeting->lock);
-}
+static struct couple couples[PAIRS];
 
 static bool is_removed(const struct side *side)
 {
@@ -579,28 +557,28 @@ static void unmake(struct side *side)
 
 static void live(struct stress_thread *thread)
 {
-	struct meeting *meeting = &meetings[thread->number / 2];
-	struct side *side = &meeting->sides[thread->number % 2], *peer = &meeting->sides[1 - thread->number % 2];
+	struct couple *couple = &couples[thread->number / 2];
+	struct side *side = &couple->sides[thread->number % 2], *peer = &couple->sides[1 - thread->number % 2];
 
 	for (;;) {
 		if (thread->number % 2 == 0)
-			meeting->more = stress_goes_on(thread->stress);
-		meet(thread, meeting, "waits for its peer to begin");
-		if (!meeting->more)
+			couple->more = stress_goes_on(thread->stress);
+		stress_meet(thread, &couple->meeting, "waits for its peer to begin");
+		if (!couple->more)
 			return;
 		side->ready = make(thread, side);
-		meet(thread, meeting, "waits for its peer to be made");
+		stress_meet(thread, &couple->meeting, "waits for its peer to be made");
 		if (side->ready && peer->ready) {
 			if (connect_to(side, peer))
 				work(thread, side, peer);
 			stress_does(thread, "ends its work");
 			end_work(thread, side, peer);
-			meet(thread, meeting, "waits for its peer to end");
+			stress_meet(thread, &couple->meeting, "waits for its peer to end");
 			compare(side, peer);
 		} else {
 			stress_pause(thread);
 		}
-		meet(thread, meeting, "waits for its peer to compare");
+		stress_meet(thread, &couple->meeting, "waits for its peer to compare");
 		stress_does(thread, "destroys what it had");
 		unmake(side);
 		thread->rounds++;
@@ -612,10 +590,8 @@ int main(int count, char **arguments)
 	struct stress stress;
 
 	stress_open(&stress, count, arguments);
-	for (unsigned int pair = 0; pair < PAIRS; pair++) {
-		pthread_mutex_init(&meetings[pair].lock, NULL);
-		pthread_cond_init(&meetings[pair].both, NULL);
-	}
+	for (unsigned int pair = 0; pair < PAIRS; pair++)
+		stress_meeting_init(&couples[pair].meeting);
 	for (unsigned int end = 0; end < 2 * PAIRS; end++)
 		stress_add(&stress, "end", end, live);
 	stress_add(&stress, "remover", 0, stress_remove_device);
