@@ -48,7 +48,6 @@ struct side {
 	uint32_t key, qp_num; /* of memory and of the queue pair, for the peer */
 	uint64_t life_key; /* of what it sends */
 	uint32_t messages; /* to send */
-
 	struct request requests[DEPTH];
 	uint32_t posted, completed; /* requests */
 	uint32_t sent, sent_well; /* messages, which take a receive of the peer; of those the ones known to be there */
