@@ -83,7 +83,10 @@ func explainWord(w io.Writer, word string) error {
 			for _, row := range s.rows() {
 				fmt.Fprintf(table, "%s\t%s\n", row[0], row[1])
 			}
-			return table.Flush()
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			found = true // and it may be a verb as well: reject
 		}
 	}
 	for _, s := range subjects() {

@@ -13,7 +13,7 @@ import (
 func showVerb(w io.Writer, word string) bool {
 	v := verb.NewTable().Lookup(word)
 	if v == nil {
-		return false
+		return showVerbsOf(w, word)
 	}
 	fmt.Fprintf(w, "%s: verb of the scenario language", v.Name)
 	if v.Manual != "" {
@@ -39,6 +39,34 @@ func showVerb(w io.Writer, word string) bool {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", result.Name, resultNotes(result), result.Doc)
 	}
 	return true
+}
+
+// showVerbsOf lists the verbs that call a function of librdmacm or libibverbs.
+func showVerbsOf(w io.Writer, function string) bool {
+	if !strings.HasPrefix(function, "rdma_") && !strings.HasPrefix(function, "ibv_") {
+		return false
+	}
+	function, _, _ = strings.Cut(function, "(")
+	_, short, _ := strings.Cut(function, "_")
+	found := false
+	for _, v := range verb.NewTable().Verbs() {
+		if !strings.Contains(v.Manual, function+"(") && v.Name != short {
+			continue
+		}
+		if !found {
+			fmt.Fprintf(w, "%s: function of %s; verbs of the scenario language that call it:\n", function, libraryOf(function))
+		}
+		found = true
+		fmt.Fprintf(w, "  %s\t%s\n", v.Name, v.Doc)
+	}
+	return found
+}
+
+func libraryOf(function string) string {
+	if strings.HasPrefix(function, "ibv_") {
+		return "libibverbs"
+	}
+	return "librdmacm"
 }
 
 // argumentNotes are type, words, bounds and default in a few words.

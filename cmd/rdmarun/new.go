@@ -37,8 +37,12 @@ func newNewCommand(a *app) *cobra.Command {
 		Short:   "Write a scenario to begin with",
 		Long:    newLong,
 		Example: "  rdmarun new my-first\n  rdmarun new scenarios/refused.yaml --template negotiate",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return withHint(usageError("what is the new scenario to be called?"),
+					"for example: rdmarun new my-first --template rping; the templates are "+strings.Join(templates, ", "))
+			}
 			return a.newScenario(args[0], template.value, module)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,

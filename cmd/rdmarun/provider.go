@@ -75,5 +75,21 @@ func (a *app) openProvider(name string, config *scenario.RunConfig) (closing fun
 	if err != nil {
 		return nil, withExit(exitEnvironment, err)
 	}
+	if err := hasDevice(config.Provider); err != nil {
+		return nil, errors.Join(err, config.Provider.Close())
+	}
 	return config.Provider.Close, nil
+}
+
+// hasDevice says once, before the first case, what each of them would say: there is nothing to run on.
+func hasDevice(provider *rdmacore.Provider) error {
+	devices, err := provider.Devices()
+	if err == nil && len(devices) > 0 {
+		return nil
+	}
+	if err == nil {
+		_, err = provider.DefaultDevice() // says what to do about it
+	}
+	return withHint(withExit(exitEnvironment, fmt.Errorf("--provider %s: %w", provider.Name(), err)),
+		"\"rdmarun doctor\" says why, and what to type; --provider soft needs no device")
 }

@@ -62,7 +62,10 @@ func (a *app) run() (code exitCode) {
 	if err != nil && !running {
 		// Cobra refused the command line before any command began.
 		help := fmt.Sprintf("see %q", strings.TrimSpace(command.CommandPath()+" --help"))
-		err = withHint(withExit(exitUsage, err), help)
+		if near := nearestFlag(command, err); near != "" {
+			help = near
+		}
+		err = withHint(withExit(exitUsage, plainly(err)), help)
 	}
 	if err != nil {
 		printError(a.stderr, err)

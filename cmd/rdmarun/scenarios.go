@@ -61,7 +61,11 @@ func (a *app) reportChecked(checked *scenario.Checked, style report.Style) error
 			return err
 		}
 		most := map[bool]string{true: "at least "}[checked.Errors.Cut()]
-		fmt.Fprintf(a.stderr, "\n%s%s in %s\n", most, count(n, "error"), count(checked.Files, "file"))
+		in := "" // what cannot be read is no file of scenarios
+		if checked.Files > 0 {
+			in = " in " + count(checked.Files, "file")
+		}
+		fmt.Fprintf(a.stderr, "\n%s%s%s\n", most, count(n, "error"), in)
 		return reported(exitInvalid)
 	}
 	if err := a.paramErrors(checked.ParamErrors); err != nil {

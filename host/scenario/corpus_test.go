@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -52,6 +53,48 @@ func TestWarnings(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", text.String())
+		})
+	}
+}
+
+// TestNoFalseWarnings: a limit below rdma_cm's RNR timer is right where a send fails at once, or the timer is another.
+func TestNoFalseWarnings(t *testing.T) {
+	const lab = `rdmarun: v1
+imports: {cm: cm.yaml}
+roles:
+  server: {buffers: {rx: {size: 64, access: [LOCAL_WRITE]}}}
+  client: {buffers: {tx: {size: 64, access: [LOCAL_WRITE]}}}
+steps:
+  - {use: cm.establish, with: {client: client, server: server, STEP}}
+  - {MODIFY}
+  - {role: client, post_send: {ep: ep, buffer: tx}}
+  - {role: client, poll: {cq: send}, expect: {status: RNR_RETRY_EXC_ERR}, took: {max: 500ms}}
+`
+	library, err := os.ReadFile("../../scenarios/lib/cm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		with, modify string
+		warnings     int
+	}{
+		"neither":                {"connect: {}", "log: nothing", 1},
+		"a count of its own":     {"accept: {rnr_retry_count: 3}", "log: nothing", 1},
+		"accept without retries": {"accept: {rnr_retry_count: 0}", "log: nothing", 0},
+		"another timer":          {"connect: {}", "role: server, modify_qp: {ep: ep, min_rnr_timer: 1}", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			text := strings.NewReplacer("STEP", test.with, "MODIFY", test.modify).Replace(lab)
+			if err := errors.Join(os.WriteFile(folder+"/cm.yaml", library, 0o600), os.WriteFile(folder+"/lab.yaml", []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			checked := scenario.Check([]string{folder + "/lab.yaml"}, scenario.Params{})
+			if checked.Errors.Len() > 0 || checked.Errors.Warnings() != test.warnings {
+				var shown strings.Builder
+				_ = checked.Errors.Render(&shown, diag.Painter{})
+				t.Errorf("%d warnings, want %d\n%s", checked.Errors.Warnings(), test.warnings, &shown)
+			}
 		})
 	}
 }

@@ -1,6 +1,8 @@
 package scenario_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,6 +46,22 @@ func TestLanguageFails(t *testing.T) {
 		t.Errorf("%+v", totals)
 	}
 	golden(t, "testdata/run/language_fails.golden", normal(text.String()))
+}
+
+// TestNamesHaveTheirValues: a file's name says which case of its matrix it is, as the name of a case does.
+func TestNamesHaveTheirValues(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lab.yaml")
+	const lab = "rdmarun: v1\nname: depth $(depth) of two\nmatrix: {depth: [1, 2]}\nsteps: [{log: x}]\n"
+	if err := os.WriteFile(path, []byte(lab), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range load(t, nil, path)[0].Program.Cases {
+		names = append(names, strings.TrimPrefix(c.ID, path)+" "+c.Name)
+	}
+	if want := "[depth=1] depth 1 of two, [depth=2] depth 2 of two"; strings.Join(names, ", ") != want {
+		t.Errorf("%q, want %q", names, want)
+	}
 }
 
 // TestIDs holds the ids of cases, which must be the same in every run.

@@ -29,6 +29,12 @@ func Topics() []Topic {
 			return known(rdmacore.EventType(n).String())
 		}},
 		{"reject", "reason of a REJECTED event, its status (IBTA volume 1, 12.6.7.2)", rejects(), rejectName},
+		{"async", "asynchronous event of a device or its objects (ibv_get_async_event(3))", asynchronous(), func(n int) string {
+			return known(rdmacore.AsyncEventType(n).String())
+		}},
+		{"opcode", "opcode of a work completion (ibv_poll_cq(3))", opcodes(), func(n int) string {
+			return known(rdmacore.WCOpcode(n).String())
+		}},
 		{"errno", "errno of a call, and negative in the status of an event", errnos(), func(n int) string {
 			return ErrnoName(syscall.Errno(max(n, -n)))
 		}},
@@ -55,7 +61,7 @@ func rejectName(n int) string {
 // gives it, or by its number.
 func (t Topic) Find(word string) (Entry, bool) {
 	name := strings.ToUpper(word)
-	for _, prefix := range []string{"IBV_WC_", "RDMA_CM_EVENT_", "IB_CM_REJ_"} {
+	for _, prefix := range []string{"IBV_WC_", "RDMA_CM_EVENT_", "IB_CM_REJ_", "IBV_EVENT_"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
 	if n, err := strconv.Atoi(word); err == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
@@ -103,6 +104,12 @@ func (c *compiler) written(p *Program) []*shape.Case {
 // behind it: FILE::remote key violation[bad=past_end].
 func (c *compiler) name(p *Program, compiled *Case, node *syntax.Node, combo combination, s *scope) {
 	compiled.ID, compiled.Name = p.File, p.Name
+	if node == nil && c.file.Name != nil && expression.Contains(c.file.Name.Value) {
+		// The case is the file, whose name may have the values of its matrix.
+		if name := c.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, c.file.Name, s); name != nil {
+			compiled.Name = name.(string)
+		}
+	}
 	if node != nil {
 		compiled.ID, compiled.Name = p.File+"::"+idName(node.Value), node.Value
 		if name := c.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, node, s); name != nil {
@@ -111,7 +118,7 @@ func (c *compiler) name(p *Program, compiled *Case, node *syntax.Node, combo com
 	}
 	if len(combo) > 0 {
 		compiled.ID += "[" + combo.id() + "]"
-		if compiled.Name == p.Name || compiled.Name == node.Value {
+		if compiled.Name == p.Name || node != nil && compiled.Name == node.Value {
 			compiled.Name += fmt.Sprintf(" [%s]", combo.id())
 		}
 	}

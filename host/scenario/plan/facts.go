@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/shape"
@@ -20,6 +21,10 @@ type facts struct {
 	// rnrRetries are the places of an rnr_retry_count of connect.
 	rnrRetries []diag.Span
 	reads      []readStep
+	// tooShort are limits of time that an RNR timer of rdma_cm's would break; rnrSet tells that some step sets that
+	// timer or how often a send is repeated, so that it need not be what rdma_cm makes it.
+	tooShort []limitOfTime
+	rnrSet   bool
 	// sends tells that the accepting side posts sends; accepts are its roles.
 	accepts, sends map[string]bool
 	// portSpaces are those of endpoints, "" where only the run will tell.
@@ -28,6 +33,11 @@ type facts struct {
 
 // endpointName is an endpoint of a role.
 type endpointName struct{ role, name string }
+
+type limitOfTime struct {
+	span  diag.Span
+	limit time.Duration
+}
 
 type readStep struct {
 	role string
@@ -41,7 +51,7 @@ func newFacts() *facts {
 func (f *facts) clone() *facts {
 	return &facts{
 		needs: maps.Clone(f.needs), zeroDepth: maps.Clone(f.zeroDepth), rnrRetries: slices.Clone(f.rnrRetries),
-		reads: slices.Clone(f.reads), accepts: maps.Clone(f.accepts), sends: maps.Clone(f.sends), portSpaces: maps.Clone(f.portSpaces),
+		tooShort: slices.Clone(f.tooShort), rnrSet: f.rnrSet, reads: slices.Clone(f.reads), accepts: maps.Clone(f.accepts), sends: maps.Clone(f.sends), portSpaces: maps.Clone(f.portSpaces),
 	}
 }
 

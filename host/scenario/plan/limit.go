@@ -125,13 +125,29 @@ func (l *Limit) Holds(got float64, env expression.Env) (bool, error) {
 func (l *Limit) Show(got float64) string {
 	switch l.unit {
 	case nanoseconds:
-		return time.Duration(got).String()
+		return exactly(time.Duration(got))
 	case bitsPerSecond:
 		return RateText(significant(got))
 	case perSecond:
 		return fmt.Sprintf("%.0f/s", got)
 	}
 	return fmt.Sprintf("%.0f", got)
+}
+
+// exactly is a time with all its digits, in the units of reports: a rounded one could seem to hold.
+func exactly(d time.Duration) string {
+	unit, name := time.Second, "s"
+	switch {
+	case d < time.Microsecond:
+		unit, name = time.Nanosecond, "ns"
+	case d < time.Millisecond:
+		unit, name = time.Microsecond, "us"
+	case d < time.Second:
+		unit, name = time.Millisecond, "ms"
+	case d >= time.Minute:
+		return d.String()
+	}
+	return strconv.FormatFloat(float64(d)/float64(unit), 'f', -1, 64) + " " + name
 }
 
 // significant keeps four digits: more of them mean nothing in a rate that was measured.

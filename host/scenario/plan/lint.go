@@ -15,6 +15,7 @@ const rnrTimer = 655360 * time.Microsecond
 // lintStep says what an operation would make of a step.
 func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
 	f := c.facts
+	f.rnrSet = f.rnrSet || setsRNR(call)
 	switch step.Verb.Name {
 	case "connect":
 		c.lintPrivateData(call, at)
@@ -52,9 +53,33 @@ func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
 	}
 }
 
+// setsRNR tells whether a step sets the RNR timer, or may let a send fail at its first RNR.
+func setsRNR(call *Call) bool {
+	for name, harmless := range map[string]func(value any) bool{
+		"rnr_retry_count": func(value any) bool { return value != 0 },
+		"rnr_retry":       func(value any) bool { return value != 0 },
+		"min_rnr_timer":   func(value any) bool { return value == 0 }, // the code of rdma_cm's
+	} {
+		i := call.Verb.Argument(name)
+		if i < 0 || i >= len(call.Arguments) || call.Arguments[i] == nil {
+			continue
+		}
+		if value, known := call.Arguments[i].Constant(); !known || !harmless(value) {
+			return true
+		}
+	}
+	return false
+}
+
 // lintCase says what only the steps of a case together tell.
 func (c *compiler) lintCase() {
 	f := c.facts
+	for _, took := range f.tooShort {
+		if !f.rnrSet {
+			c.errors.Report(diag.TookBelowRNR, took.span, "%s is below the RNR timer of %s: the send is repeated at least once that late", took.limit, rnrTimer).
+				WithHint("an rnr_retry_count of 0 alone fails at once")
+		}
+	}
 	for _, read := range f.reads {
 		if span, zero := f.zeroDepth[read.role]; zero {
 			c.errors.Report(diag.ReadWithoutDepth, read.span, "%s may have no READ or atomic outstanding: its initiator_depth is 0", read.role).
@@ -139,8 +164,7 @@ func (c *compiler) lintTook(step *shape.Step, call *Call, at place) {
 		}
 		status, _ := e.Conditions[0].Operands[0].Constant()
 		if status == "RNR_RETRY_EXC_ERR" && known.(time.Duration) < rnrTimer {
-			c.errors.Report(diag.TookBelowRNR, limit.Span, "%s is below the RNR timer of %s: the send is repeated at least once that late", known, rnrTimer).
-				WithHint("an rnr_retry_count of 0 alone fails at once")
+			c.facts.tooShort = append(c.facts.tooShort, limitOfTime{limit.Span, known.(time.Duration)})
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestDuration(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 9999: "9999 B", 64 << 10: "64.0 KiB", 20 << 20: "20.0 MiB", 16 << 30: "16.0 GiB"} {
+	for n, want := range map[int64]string{0: "0 B", 9999: "9999 B", 64 << 10: "64 KiB", 20 << 20: "20 MiB", 16 << 30: "16 GiB"} {
 		if got := (Units{}).Bytes(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}

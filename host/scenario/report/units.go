@@ -54,15 +54,19 @@ func (u Units) Bytes(n int64) string {
 	if u.SI {
 		step, names = 1000, []string{"kB", "MB", "GB"}
 	}
-	value, unit := float64(n), "B"
+	value, whole, unit := float64(n), n, "B"
 	for _, larger := range names {
-		if value < 10*float64(step) {
+		exact := whole > 0 && whole%int64(step) == 0 // 4 KiB, and not 4096 B
+		if value < 10*float64(step) && !exact {
 			break
 		}
 		value, unit = value/float64(step), larger
+		if whole /= int64(step); !exact {
+			whole = 0
+		}
 	}
-	if unit == "B" {
-		return fmt.Sprintf("%d B", n)
+	if whole > 0 || unit == "B" {
+		return fmt.Sprintf("%.0f %s", value, unit)
 	}
 	return digits(value, unit)
 }

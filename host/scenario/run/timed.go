@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"rdmarun/host/scenario/lab"
@@ -93,5 +94,5 @@ func rounded(d time.Duration) string {
 	case d > time.Millisecond:
 		d = d.Round(time.Microsecond)
 	}
-	return d.String()
+	return strings.ReplaceAll(d.String(), "µ", "u")
 }

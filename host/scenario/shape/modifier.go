@@ -90,6 +90,9 @@ func (r *reader) checkModifiers(step, loop *Step) {
 			continue // of the loop
 		}
 		r.errors.Report(diag.Misplaced, at.Span(), "%q means nothing beside %q", m.name, step.Key.Value)
+		if m.name == "role" {
+			step.Role = nil // or what a role means to its steps would be said of these, too
+		}
 	}
 	if step.Verb != nil && step.Within != nil && !step.Verb.Waits {
 		r.errors.Report(diag.Misplaced, step.Node.Key("within").Span(), "%s waits for nothing, so it has no \"within\"", step.Verb.Name)
