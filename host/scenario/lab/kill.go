@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Kill ends a role as the death of its process would: a guest is stopped, and of another role everything is
@@ -35,13 +34,13 @@ func (r *Role) Kill(ctx context.Context) error {
 		}
 		r.living = nil
 	}
-	var failures []error
-	for _, entry := range slices.Backward(r.lab.frees) {
+	var own []*free
+	for _, entry := range r.lab.frees {
 		if entry.role == r {
-			failures = append(failures, entry.now())
+			own = append(own, entry)
 		}
 	}
-	return errors.Join(failures...)
+	return errors.Join(freeAll(own)...)
 }
 
 // alive says why a dead role can do nothing.

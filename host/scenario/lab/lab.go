@@ -186,6 +186,32 @@ func (f *free) now() error {
 	return err
 }
 
+// freeAll frees entries in the reverse order of their making, and returns why some could not be.  Who uses whom is not
+// always in that order, so what is left is tried again, as long as something goes.
+func freeAll(entries []*free) []error {
+	why := make(map[*free]error) // of the first time: what is gone and was not well is only said to be gone afterwards
+	for before := len(entries) + 1; ; before = len(why) {
+		for _, entry := range slices.Backward(entries) {
+			err := entry.now()
+			if err == nil {
+				delete(why, entry)
+			} else if why[entry] == nil {
+				why[entry] = fmt.Errorf("free %s: %w", entry.what, err)
+			}
+		}
+		if len(why) == 0 || len(why) == before {
+			break
+		}
+	}
+	var failures []error
+	for _, entry := range slices.Backward(entries) {
+		if why[entry] != nil {
+			failures = append(failures, why[entry])
+		}
+	}
+	return failures
+}
+
 // stopGuests stops the guests that still run, all at once: each has the same time to end by itself.
 func (l *Lab) stopGuests() {
 	var stopped sync.WaitGroup
@@ -206,11 +232,7 @@ func (l *Lab) Close() []error {
 			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))
 		}
 	}
-	for _, entry := range slices.Backward(l.frees) {
-		if err := entry.now(); err != nil {
-			failures = append(failures, fmt.Errorf("free %s: %w", entry.what, err))
-		}
-	}
+	failures = append(failures, freeAll(l.frees)...)
 	l.frees = nil
 	return failures
 }
