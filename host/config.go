@@ -43,18 +43,18 @@ type Limits struct {
 	Memory, Registered, Handles, Files, Output int64
 }
 
-// Compiling is a context for compiling a guest that has these limits, and how long it may still run after that.
-func (l Limits) Compiling(ctx context.Context) (_ context.Context, left func() time.Duration, cancel context.CancelFunc) {
+// Compiling is a context for compiling a guest that has these limits, and when its time began (GuestConfig.Began).
+func (l Limits) Compiling(ctx context.Context) (_ context.Context, began time.Time, cancel context.CancelFunc) {
 	limit := l.Time
 	if limit == 0 {
 		limit = DefaultTime
 	}
+	began = time.Now()
 	if limit < 0 {
-		return ctx, func() time.Duration { return limit }, func() {}
+		return ctx, began, func() {}
 	}
-	began := time.Now()
 	ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrCompileTime)
-	return ctx, func() time.Duration { return max(1, limit-time.Since(began)) }, cancel
+	return ctx, began, cancel
 }
 
 // ErrCompileTime is the cause of a context of Compiling.
@@ -84,6 +84,8 @@ type GuestConfig struct {
 	// Stdout and Stderr are written by the guest's goroutine; nil discards.
 	Stdout, Stderr io.Writer
 	Limits         Limits
+	// Began is when the time of Limits began, where compiling was a part of it; zero is when the guest starts.
+	Began time.Time
 	// Logger takes what the guest logs; nil writes lines to Stderr.
 	Logger *slog.Logger
 	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.

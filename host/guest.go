@@ -68,7 +68,11 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Gu
 	ctx, g.cancel = context.WithCancelCause(ctx)
 	expire := context.CancelFunc(func() {})
 	if limit := config.Limits.Time; limit > 0 {
-		ctx, expire = context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w of %s", errTimeLimit, limit))
+		end := time.Now()
+		if !config.Began.IsZero() {
+			end = config.Began
+		}
+		ctx, expire = context.WithDeadlineCause(ctx, end.Add(limit), fmt.Errorf("%w of %s", errTimeLimit, limit))
 	}
 	// The guest acts from now on, and not only once its goroutine has begun.
 	clock := config.Provider.Clock()

@@ -86,14 +86,12 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 		return withExit(exitEnvironment, err)
 	}
 	defer func() { err = errors.Join(err, runtime.Close(life)) }()
-	began := time.Now()
 	flags.limits.Memory, flags.limits.Registered, flags.limits.Output = int64(flags.memory), int64(flags.registered), int64(flags.output)
 	if flags.limits.Time == 0 {
 		flags.limits.Time = host.NoTimeLimit
 	}
-	compiling, left, cancel := flags.limits.Compiling(ctx)
+	compiling, began, cancel := flags.limits.Compiling(ctx)
 	module, err := runtime.Compile(compiling, path)
-	flags.limits.Time = left()
 	cancel()
 	if err != nil {
 		return withExit(guestErrorCode(err), err)
@@ -108,7 +106,7 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	defer func() { err = errors.Join(err, provider.Close()) }()
 
 	guest, err := runtime.Start(life, module, host.GuestConfig{
-		Provider: provider, Args: args, Limits: flags.limits,
+		Provider: provider, Args: args, Limits: flags.limits, Began: began,
 		Stdin: a.stdin, Stdout: shownOn(a.stdout), Stderr: shownOn(a.stderr),
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 
 	"rdmarun/host"
 	"rdmarun/host/scenario/lab"
@@ -55,7 +56,7 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 		return nil, &lab.EnvironmentError{What: "the guest runtime", Err: err}
 	}
 	limits := host.Limits(start.Config.Limits)
-	module, err := compileGuest(ctx, runtime, start.Config.Module, &limits)
+	module, began, err := compileGuest(ctx, runtime, start.Config.Module, limits)
 	if err != nil {
 		failure := &lab.Failure{What: "the guest's module cannot be used", Got: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -70,6 +71,7 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 		Stdout:   start.Stdout,
 		Stderr:   start.Stderr,
 		Limits:   limits,
+		Began:    began,
 		Barrier:  start.Barrier,
 		CPUs:     start.CPUs,
 	})
@@ -79,13 +81,12 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 	return runningGuest{guest}, nil
 }
 
-// compileGuest compiles a module within the time limit of the guest, of which the rest is left.
-func compileGuest(ctx context.Context, runtime *host.Runtime, path string, limits *host.Limits) (*host.Module, error) {
-	ctx, left, cancel := limits.Compiling(ctx)
+// compileGuest compiles a module within the time limit of the guest, and tells when that began.
+func compileGuest(ctx context.Context, runtime *host.Runtime, path string, limits host.Limits) (*host.Module, time.Time, error) {
+	ctx, began, cancel := limits.Compiling(ctx)
 	defer cancel()
 	module, err := runtime.Compile(ctx, path)
-	limits.Time = left()
-	return module, err
+	return module, began, err
 }
 
 // runningGuest is a guest of the host as a lab sees it.
