@@ -100,7 +100,7 @@ func (w *outputWriter) Write(data []byte) (int, error) {
 func (w *outputWriter) pass(chunk []byte) error {
 	if w.chunks == nil {
 		w.chunks, w.results = make(chan []byte), make(chan error, 1)
-		go w.writeAll(w.chunks, w.results)
+		go writeAll(w.to, w.chunks, w.results)
 	}
 	w.buffer = append(w.buffer[:0], chunk...)
 	w.chunks <- w.buffer
@@ -120,9 +120,9 @@ func (w *outputWriter) pass(chunk []byte) error {
 	}
 }
 
-func (w *outputWriter) writeAll(chunks chan []byte, results chan error) {
+func writeAll(to io.Writer, chunks chan []byte, results chan error) {
 	for chunk := range chunks {
-		_, err := w.to.Write(chunk)
+		_, err := to.Write(chunk)
 		results <- err
 	}
 }
