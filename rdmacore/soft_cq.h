@@ -24,7 +24,8 @@ struct soft_pd;
 struct soft_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
-	struct soft_receive_queue *receives; /* where its poller makes room, or NULL */
+	/* Of the queue pair that received: where its poller makes room, and sees whether it may be told; or NULL. */
+	struct soft_receive_queue *receives;
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
 struct soft_cq_ring {
@@ -120,11 +121,13 @@ static inline bool soft_cq_looks_empty(struct soft_cq *cq)
 	       soft_cq_lap(ring, index);
 }
 
-/* The completion was polled.  consumer_lock is held. */
+/* The completion is polled.  consumer_lock is held. */
 static inline void soft_cqe_polled(const struct soft_cqe *entry)
 {
-	if (entry->receives)
+	if (entry->receives) {
+		soft_receive_queue_await_sender(entry->receives);
 		soft_receive_queue_return(entry->receives);
+	}
 }
 
 /* Whether the queue looks full only because consumed_seen is old; cq->lock is held, and released if not. */

@@ -47,21 +47,20 @@ static void lose(struct soft_qp *qp)
 			soft_requester_sent(qp);
 }
 
-/*
- * Until who sent qp something has its completion: else an answer to it could be there first, which no program on
- * a wire sees.  Who is waited for waits for none of the locks that are held here.
- */
-static inline void await_sender(const struct soft_qp *qp)
+/* What its peer may see already has no completion yet: see soft_receive_queue.h. */
+static inline void set_sending(struct soft_qp *qp, bool sending)
 {
-	for (unsigned int attempt = 0;
-	     atomic_load_explicit(&qp->responder.unanswered, memory_order_acquire); attempt++)
-		soft_lock_rest(attempt);
+	atomic_store_explicit(&qp->receive.sending, sending, memory_order_release);
 }
 
-/* responder.lock of peer is held. */
-static inline void set_unanswered(struct soft_qp *peer, bool unanswered)
+/*
+ * What peer is sent may be an answer.  Where it has one completion queue for both, its own completion must not only
+ * be there when the answer is polled, but be there first.  Never while set_sending: two would wait for each other.
+ */
+static inline void await_completion(const struct soft_qp *peer)
 {
-	atomic_store_explicit(&peer->responder.unanswered, unanswered, memory_order_release);
+	if (peer->ibv.send_cq == peer->ibv.recv_cq)
+		soft_receive_queue_await_sender(&peer->receive);
 }
 
 /*
@@ -83,16 +82,16 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 		lose(qp);
 		return;
 	}
-	await_sender(qp);
+	await_completion(peer);
 	while (!pass->again && soft_requester_next(qp, &packet)) {
-		set_unanswered(peer, true);
+		set_sending(qp, true);
 		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
 		    soft_responder_receive(peer, &packet, &response) &&
 		    !soft_fault_loses(faults, there, here, SOFT_FAULT_DATA, 0))
 			soft_requester_receive(qp, &response);
 		if (!acknowledged)
 			soft_requester_sent(qp);
-		set_unanswered(peer, false);
+		set_sending(qp, false);
 		pass->again = soft_lock_is_wanted(&qp->requester.lock) ||
 			      soft_lock_is_wanted(&peer->responder.lock);
 	}
@@ -103,20 +102,13 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 	soft_lock_release(&peer->responder.lock);
 }
 
-/*
- * Returns whether the peer failed over it.  sender has its completion before the peer can answer; NULL where it is
- * one for many peers.
- */
-static bool deliver(struct soft_qp *peer, const struct soft_packet *packet, struct soft_qp *sender)
+/* Returns whether the peer failed over it. */
+static bool deliver(struct soft_qp *peer, const struct soft_packet *packet)
 {
 	bool failed;
 
 	soft_lock_take(&peer->responder.lock);
-	set_unanswered(peer, sender != NULL);
 	soft_datagram_receive(peer, packet);
-	if (sender)
-		soft_requester_sent(sender);
-	set_unanswered(peer, false);
 	failed = peer->responder.failed;
 	soft_lock_release(&peer->responder.lock);
 	return failed;
@@ -129,30 +121,33 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 	struct soft_packet packet;
 	struct soft_qp *peer;
 
-	await_sender(qp);
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		const union ibv_gid *gid = &packet.ah->attr.grh.dgid;
 
-		peer = NULL;
 		if (soft_fault_loses(&device->fabric->faults, &packet.ah->source, gid,
 				     SOFT_FAULT_DATA, 0)) {
 			;
 		} else if (soft_gid_is_multicast(gid)) {
 			group = soft_multicast_find(&device->multicast, gid);
+			set_sending(qp, true);
 			for (uint32_t member = 0; group && member < group->count; member++)
 				if (group->queue_pairs[member] != qp || qp->hears_itself)
-					pass->again |= deliver(group->queue_pairs[member], &packet, NULL);
+					pass->again |= deliver(group->queue_pairs[member], &packet);
 			if (pass->again)
 				pass->failed_group = group;
 			else
 				soft_multicast_release(group);
-		} else if ((peer = find_peer(qp, gid, packet.destination)) && deliver(peer, &packet, qp)) {
-			pass->again = true;
-			pass->failed_peer = peer;
-			soft_qp_hold(peer);
+		} else if ((peer = find_peer(qp, gid, packet.destination))) {
+			await_completion(peer);
+			set_sending(qp, true);
+			if (deliver(peer, &packet)) {
+				pass->again = true;
+				pass->failed_peer = peer;
+				soft_qp_hold(peer);
+			}
 		}
-		if (!peer)
-			soft_requester_sent(qp);
+		soft_requester_sent(qp);
+		set_sending(qp, false);
 		pass->again |= soft_lock_is_wanted(&qp->requester.lock);
 	}
 }

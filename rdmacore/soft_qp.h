@@ -86,13 +86,8 @@ struct soft_responder {
 	struct soft_lock lock;
 	uint32_t psn; /* expected */
 	uint32_t msn;
-	bool nak_sent : 1; /* one sequence NAK a gap */
-	bool failed : 1; /* its queue pair must go to ERR; see soft_lock.h */
-	/*
-	 * On the local link: what it was sent is executed, and has no completion at its sender yet.  Meanwhile its
-	 * queue pair sends nothing, as an acknowledgement arrives before any answer that is sent after it.
-	 */
-	_Atomic bool unanswered;
+	bool nak_sent; /* one sequence NAK a gap */
+	bool failed; /* its queue pair must go to ERR; see soft_lock.h */
 	uint8_t result_count; /* max_dest_rd_atomic */
 	uint8_t result_next;
 	struct soft_atomic_result *results; /* of the last atomics, for duplicates: a ring of result_count */

@@ -1,9 +1,10 @@
 /*
  * On a wire an acknowledgement is there before any answer that was sent after it.  Here a sender that is held up on
- * its way to its completion finds no answer either: another thread of its program would see one that belongs to a
+ * its way to its completion is shown no answer either: another thread of its program would see one that belongs to a
  * request which it does not know yet to be sent.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -14,32 +15,41 @@
 #include "../soft_post.h"
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
+#include "../soft_srq.h"
 #include "check.h"
 #include "sim_wire.h"
 
 #define LENGTH 16
 #define LOOKS 20 /* a millisecond apart: an answer that is wrong takes a few microseconds */
 
+/* Where the asker finds its completions, and its receives. */
+enum queues { QUEUES_APART, QUEUES_ONE_CQ, QUEUES_SHARED_RECEIVES, QUEUES };
+
 struct peer {
 	struct wire *wire;
 	struct side *side; /* whose memory it uses */
 	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq; /* or NULL */
 	struct ibv_qp *qp;
 	struct ibv_ah *ah; /* of datagrams */
 	const struct peer *to;
 	enum ibv_wr_opcode opcode;
 };
 
-static void open_peer(struct peer *peer, struct wire *wire, struct side *side, enum ibv_qp_type type)
+static void open_peer(struct peer *peer, struct wire *wire, struct side *side, enum ibv_qp_type type, enum queues queues)
 {
+	struct ibv_srq_init_attr shared = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_qp_init_attr attr = {
 		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = type, .sq_sig_all = 1,
 	};
 	struct ibv_ah_attr path = {.is_global = 1, .port_num = 1, .grh.dgid = side->host->device->gids[0]};
 
-	*peer = (struct peer){.wire = wire, .side = side, .send_cq = sim_cq(side->host, 4),
-			      .recv_cq = sim_cq(side->host, 4)};
+	*peer = (struct peer){.wire = wire, .side = side, .send_cq = sim_cq(side->host, 4)};
+	peer->recv_cq = queues == QUEUES_ONE_CQ ? peer->send_cq : sim_cq(side->host, 4);
+	if (queues == QUEUES_SHARED_RECEIVES)
+		CHECK((peer->srq = soft_create_srq(side->host->pd, &shared)));
+	attr.srq = peer->srq;
 	attr.send_cq = peer->send_cq;
 	attr.recv_cq = peer->recv_cq;
 	peer->qp = soft_create_qp(side->host->pd, &attr);
@@ -50,7 +60,9 @@ static void open_peer(struct peer *peer, struct wire *wire, struct side *side, e
 static void close_peer(struct peer *peer)
 {
 	CHECK(!soft_destroy_qp(peer->qp) && !soft_destroy_ah(peer->ah));
-	CHECK(!soft_destroy_cq(peer->send_cq) && !soft_destroy_cq(peer->recv_cq));
+	CHECK(!peer->srq || !soft_destroy_srq(peer->srq));
+	CHECK(peer->recv_cq == peer->send_cq || !soft_destroy_cq(peer->recv_cq));
+	CHECK(!soft_destroy_cq(peer->send_cq));
 }
 
 static void receive(struct peer *peer)
@@ -58,7 +70,10 @@ static void receive(struct peer *peer)
 	struct ibv_sge sge = {(uintptr_t)peer->side->memory + 1024, 1024, peer->side->mr->lkey};
 	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 
-	CHECK(!soft_post_recv(peer->qp, &wr, &bad));
+	if (peer->srq)
+		CHECK(!soft_post_srq_recv(peer->srq, &wr, &bad));
+	else
+		CHECK(!soft_post_recv(peer->qp, &wr, &bad));
 }
 
 static void *post(void *argument)
@@ -88,35 +103,64 @@ static void look_again_soon(void)
 }
 
 /*
- * The question, or the answer: a completion, or the last byte of a WRITE, which who waits for it reads while it is
- * written, as programs do; the thread sanitizer cannot know that this is meant.
+ * The question: a completion, or the last byte of a WRITE, which who waits for it reads while it is written, as
+ * programs do; the thread sanitizer cannot know that this is meant.
  */
-__attribute__((no_sanitize_thread)) static bool arrived(const struct peer *peer, enum ibv_wr_opcode opcode, struct ibv_wc *wc)
+__attribute__((no_sanitize_thread)) static bool is_asked(const struct peer *peer, enum ibv_wr_opcode question)
 {
 	uint8_t *last = peer->side->memory + 2048 + LENGTH - 1;
+	struct ibv_wc wc;
 
-	if (opcode == IBV_WR_RDMA_WRITE)
+	if (question == IBV_WR_RDMA_WRITE)
 		return __atomic_load_n(last, __ATOMIC_ACQUIRE) == 1;
-	return ibv_poll_cq(peer->recv_cq, 1, wc) == 1;
+	return ibv_poll_cq(peer->recv_cq, 1, &wc) == 1;
 }
 
-static void test(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
+/* Another thread of the asking program: it takes the answer and looks for the completion at once. */
+struct reader {
+	struct peer *asker;
+	_Atomic bool sees;
+};
+
+static void *read_answer(void *argument)
+{
+	struct reader *reader = argument;
+	const struct peer *asker = reader->asker;
+	struct ibv_wc wc;
+
+	if (asker->send_cq != asker->recv_cq)
+		while (!ibv_poll_cq(asker->recv_cq, 1, &wc))
+			sched_yield();
+	else
+		while (soft_cq_looks_empty(soft_cq(asker->recv_cq)))
+			sched_yield();
+	atomic_store(&reader->sees, true);
+	CHECK(ibv_poll_cq(asker->send_cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	CHECK(wc.opcode == (asker->opcode == IBV_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE));
+	while (asker->send_cq == asker->recv_cq && !ibv_poll_cq(asker->recv_cq, 1, &wc))
+		sched_yield();
+	return NULL;
+}
+
+static void test(enum ibv_qp_type type, enum ibv_wr_opcode question, enum queues queues)
 {
 	struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 10, .retry = 3, .rnr_retry = 1, .rnr_timer = 12,
 				.access = IBV_ACCESS_REMOTE_WRITE};
 	struct peer asker, answerer;
+	struct reader reader = {.asker = &asker};
 	struct ibv_wc wc;
-	pthread_t asking, answering;
+	pthread_t asking, answering, reading;
 	struct wire wire;
 
 	wire_open_local(&wire, type);
-	open_peer(&asker, &wire, &wire.a, type);
-	open_peer(&answerer, &wire, &wire.b, type);
+	open_peer(&asker, &wire, &wire.a, type, queues);
+	open_peer(&answerer, &wire, &wire.b, type, QUEUES_APART);
 	asker.to = &answerer;
 	answerer.to = &asker;
-	asker.opcode = answerer.opcode = opcode;
-	asker.side->memory[LENGTH - 1] = answerer.side->memory[LENGTH - 1] = 1;
-	asker.side->memory[2048 + LENGTH - 1] = answerer.side->memory[2048 + LENGTH - 1] = 0;
+	asker.opcode = question;
+	answerer.opcode = IBV_WR_SEND;
+	asker.side->memory[LENGTH - 1] = 1;
+	answerer.side->memory[2048 + LENGTH - 1] = 0;
 	if (type == IBV_QPT_UD) {
 		sim_ready(asker.qp);
 		sim_ready(answerer.qp);
@@ -129,18 +173,16 @@ static void test(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
 	/* Held up where its completion is made; what it sends arrives. */
 	soft_lock_take(&soft_cq(asker.send_cq)->lock);
 	CHECK(!pthread_create(&asking, NULL, post, &asker));
-	while (!arrived(&answerer, opcode, &wc))
+	while (!is_asked(&answerer, question))
 		look_again_soon();
 	CHECK(!pthread_create(&answering, NULL, post, &answerer));
+	CHECK(!pthread_create(&reading, NULL, read_answer, &reader));
 	for (int look = 0; look < LOOKS; look++) {
 		look_again_soon();
-		CHECK(!arrived(&asker, opcode, &wc));
+		CHECK(!atomic_load(&reader.sees));
 	}
 	soft_lock_release(&soft_cq(asker.send_cq)->lock);
-	while (!arrived(&asker, opcode, &wc))
-		look_again_soon();
-	CHECK(ibv_poll_cq(asker.send_cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
-	CHECK(!pthread_join(asking, NULL) && !pthread_join(answering, NULL));
+	CHECK(!pthread_join(reading, NULL) && !pthread_join(asking, NULL) && !pthread_join(answering, NULL));
 	CHECK(ibv_poll_cq(answerer.send_cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
 	close_peer(&asker);
 	close_peer(&answerer);
@@ -149,9 +191,11 @@ static void test(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
 
 int main(void)
 {
-	test(IBV_QPT_RC, IBV_WR_SEND);
-	test(IBV_QPT_RC, IBV_WR_RDMA_WRITE);
-	test(IBV_QPT_UC, IBV_WR_SEND);
-	test(IBV_QPT_UD, IBV_WR_SEND);
+	for (enum queues queues = QUEUES_APART; queues < QUEUES; queues++) {
+		test(IBV_QPT_RC, IBV_WR_SEND, queues);
+		test(IBV_QPT_RC, IBV_WR_RDMA_WRITE, queues);
+		test(IBV_QPT_UC, IBV_WR_SEND, queues);
+		test(IBV_QPT_UD, IBV_WR_SEND, queues);
+	}
 	return 0;
 }
