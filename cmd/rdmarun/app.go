@@ -23,6 +23,9 @@ type app struct {
 	signals <-chan os.Signal
 	// releaseSignals gives the signals back to the system, so that a second one ends the process.
 	releaseSignals func()
+	// planForCrash and noPlanForCrash say what is to be done when native code crashes; nil: nothing is.
+	planForCrash   func(plan string, file *os.File)
+	noPlanForCrash func()
 	// commands are the commands of the command line, one file each.
 	commands []func(*app) *cobra.Command
 }

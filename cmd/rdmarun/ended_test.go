@@ -16,8 +16,8 @@ import (
 	"rdmarun/host/scenario/record"
 )
 
-// process is rdmarun running in a folder of its own.
-type process struct {
+// runningProcess is rdmarun running in a folder of its own.
+type runningProcess struct {
 	*exec.Cmd
 	folder         string
 	stdout, stderr bytes.Buffer
@@ -25,13 +25,13 @@ type process struct {
 }
 
 // start starts this test's binary under the name for which TestMain runs main.
-func start(t *testing.T, scenario string, args ...string) *process {
+func start(t *testing.T, scenario string, args ...string) *runningProcess {
 	t.Helper()
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{folder: t.TempDir(), ended: make(chan error, 1)}
+	p := &runningProcess{folder: t.TempDir(), ended: make(chan error, 1)}
 	if err := os.WriteFile(filepath.Join(p.folder, "lab.yaml"), []byte(scenario), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func start(t *testing.T, scenario string, args ...string) *process {
 }
 
 // until waits until a file of the process has a text.
-func (p *process) until(t *testing.T, name, text string) {
+func (p *runningProcess) until(t *testing.T, name, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if data, err := os.ReadFile(filepath.Join(p.folder, name)); err == nil && strings.Contains(string(data), text) {
@@ -59,8 +59,18 @@ func (p *process) until(t *testing.T, name, text string) {
 	t.Fatalf("%s has no %q after a minute; stderr: %s", name, text, p.stderr.String())
 }
 
+// read is the text of a file of the process.
+func (p *runningProcess) read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(p.folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // end waits for the end and returns its status.
-func (p *process) end(t *testing.T) syscall.WaitStatus {
+func (p *runningProcess) end(t *testing.T) syscall.WaitStatus {
 	t.Helper()
 	select {
 	case err := <-p.ended:
@@ -75,7 +85,7 @@ func (p *process) end(t *testing.T) syscall.WaitStatus {
 }
 
 // records reads a file of records; whole tells that its last line has an end.
-func (p *process) records(t *testing.T, name string) (kinds []record.Kind, whole bool) {
+func (p *runningProcess) records(t *testing.T, name string) (kinds []record.Kind, whole bool) {
 	t.Helper()
 	file, err := os.Open(filepath.Join(p.folder, name))
 	if err != nil {
@@ -161,7 +171,7 @@ func TestSignalEndsTheCheck(t *testing.T) {
 }
 
 // untilOpen waits until the process has opened a file.
-func (p *process) untilOpen(t *testing.T, path string) {
+func (p *runningProcess) untilOpen(t *testing.T, path string) {
 	t.Helper()
 	descriptors := fmt.Sprintf("/proc/%d/fd", p.Process.Pid)
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -240,7 +250,7 @@ func TestFullDiskFailsTheRun(t *testing.T) {
 	if err != nil || !bytes.Contains(text, []byte("ok 1 - lab.yaml")) {
 		t.Errorf("the report elsewhere: %q, %v", text, err)
 	}
-	records := &process{folder: folder}
+	records := &runningProcess{folder: folder}
 	if kinds, whole := records.records(t, "run.jsonl"); len(kinds) < 10 || !whole {
 		t.Errorf("%d records, whole %v", len(kinds), whole)
 	}

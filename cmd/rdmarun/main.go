@@ -5,5 +5,7 @@ package main
 import "os"
 
 func main() {
-	os.Exit(int(processApp().run()))
+	a := processApp()
+	a.catchNativeCrashes()
+	os.Exit(int(a.run()))
 }

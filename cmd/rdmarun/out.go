@@ -70,6 +70,8 @@ type runOutputs struct {
 	human io.Writer
 	extra []record.Consumer
 	link  func() error
+	// plan is what a crash needs to know of them.
+	plan crashPlan
 }
 
 // open begins the reports.
@@ -88,12 +90,15 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 			return nil, withExit(exitEnvironment, fmt.Errorf("--out-dir: %w", err))
 		}
 		opened.link = func() error { return linkLatest(folder) }
+		opened.plan.Folder = folder
 	}
+	opened.plan.Targets = targets
 	if slices.ContainsFunc(targets, func(t report.Target) bool { return t.Path == "-" }) {
-		opened.human = a.stderr
+		opened.human, opened.plan.ToStderr = a.stderr, true
 	}
 	if a.env["GITHUB_ACTIONS"] == "true" {
 		opened.extra = append(opened.extra, github.New(opened.human))
+		opened.plan.GitHub = true
 	}
 	opened.Outputs, err = openReports(targets, a.stdout)
 	return opened, err
@@ -119,6 +124,17 @@ func openReports(targets []report.Target, stdout io.Writer) (*report.Outputs, er
 }
 
 func (o *runOutputs) consumers() []record.Consumer { return append(o.extra, o.Consumers()...) }
+
+// madeAnew are the consumers of those reports that a crash begins anew: it only continues records.
+func (o *runOutputs) madeAnew() []record.Consumer {
+	var list []record.Consumer
+	for i, each := range o.Consumers() {
+		if o.plan.Targets[i].Format != "jsonl" {
+			list = append(list, each)
+		}
+	}
+	return list
+}
 
 // finish completes the reports.  A report that could not be written is the environment's failure, and
 // fails a run whose cases all passed.

@@ -45,6 +45,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newVersionCommand,
 	newCompletionCommand,
 	newManCommand,
+	newCrashedCommand,
 }
 
 // run runs the command line and returns the exit code.  It prints every error itself.

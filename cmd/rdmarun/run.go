@@ -96,10 +96,11 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 		return err
 	}
 	shown, progress := a.showProgress(outputs.human, flags.quiet, flags.color.style(a, outputs.human))
-	human := report.NewHuman(shown, report.HumanOptions{
+	outputs.plan.Human = report.HumanOptions{
 		Style: flags.color.style(a, outputs.human), Width: terminalWidth(outputs.human), Quiet: flags.quiet,
 		Steps: flags.verbose >= showSteps, Places: flags.verbose >= showPlaces, Units: units,
-	})
+	}
+	human := report.NewHuman(shown, outputs.plan.Human)
 	config.Consumers = append(append(config.Consumers, progress.consumer(), human), outputs.consumers()...)
 	closeLog, err := flags.log.open(a, flags.verbose >= showSteps, &config)
 	if err != nil {
@@ -110,6 +111,13 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 	if last := beginLastRun(a, cases); last != nil {
 		config.Consumers = append(config.Consumers, last)
 	}
+	outputs.plan.Log = flags.log.plan()
+	endPlan, err := a.prepareForCrash(outputs, &config)
+	if err != nil {
+		progress.end()
+		return errors.Join(err, outputs.Close())
+	}
+	defer endPlan()
 	totals, err := scenario.Run(ctx, checked.Scenarios, config)
 	progress.end()
 	if err := outputs.finish(totals, errors.Join(err, closeLog())); err != nil {

@@ -28,11 +28,22 @@ func (f *logFlags) register(command *cobra.Command) {
 	completeFlag(command, "log-format", cobra.FixedCompletions(f.format.choices, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// asked tells whether there is to be a log.
+func (f *logFlags) asked() bool { return f.file != "" || f.command.Flags().Changed("log-format") }
+
+// plan is what a crash needs to know of it.
+func (f *logFlags) plan() *logPlan {
+	if !f.asked() {
+		return nil
+	}
+	return &logPlan{File: f.file, Format: f.format.value}
+}
+
 // open adds a log to the consumers of a run when one was asked for.
 func (f *logFlags) open(a *app, steps bool, config *scenario.RunConfig) (closing func() error, err error) {
 	out, closing := a.stderr, func() error { return nil }
 	switch {
-	case f.file == "" && !f.command.Flags().Changed("log-format"):
+	case !f.asked():
 		return closing, nil
 	case f.file != "" && f.file != "-":
 		file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)

@@ -59,7 +59,7 @@ func (j *jobs) work(ctx context.Context) {
 		}
 		result := j.attempts(ctx, each, round)
 		j.mu.Lock()
-		count(&j.totals, result)
+		j.totals.Count(&result)
 		j.failed = j.failed || !result.Status.Fine()
 		j.mu.Unlock()
 	}

@@ -53,6 +53,9 @@ func (r *relay) Record(each *record.Record) error {
 		r.stream.Forward(&kept)
 		return nil
 	}
+	if each.Kind == record.CaseStart {
+		r.stream.Announce(&kept)
+	}
 	if kept.Step != nil {
 		step := *kept.Step
 		kept.Step = &step

@@ -117,27 +117,3 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 	}
 	return description
 }
-
-func count(totals *record.Totals, result record.Result) {
-	switch result.Status {
-	case record.Passed:
-		totals.Passed++
-		if result.Flaky() {
-			totals.Flaky++
-		}
-	case record.Skipped:
-		totals.Skipped++
-	case record.XFailed:
-		totals.XFailed++
-	case record.Errored:
-		totals.Errors++
-	case record.Broken:
-		totals.Failed++
-		totals.Bug = true
-	default:
-		totals.Failed++
-		if result.FailedByThreshold() {
-			totals.ByThreshold++
-		}
-	}
-}

@@ -3,6 +3,7 @@ package jsonl
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,6 +33,46 @@ func Create(name string) (*Writer, error) {
 	w := To(file, name)
 	w.file = file
 	return w, nil
+}
+
+// Append goes on with the records that another process has left, behind its last whole line.
+func Append(name string) (*Writer, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("write the records: %w", err)
+	}
+	w := To(file, name)
+	w.file, w.begun = file, true
+	if !w.regular() {
+		return w, nil
+	}
+	if w.whole, err = wholeLines(file); err == nil {
+		err = file.Truncate(w.whole)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write the records %s: %w", name, err), file.Close())
+	}
+	return w, nil
+}
+
+// wholeLines is how many bytes of a file end with its last line end.
+func wholeLines(file *os.File) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	var part [4096]byte
+	for end := info.Size(); end > 0; {
+		begin := max(0, end-int64(len(part)))
+		if _, err := file.ReadAt(part[:end-begin], begin); err != nil {
+			return 0, err
+		}
+		if last := bytes.LastIndexByte(part[:end-begin], '\n'); last >= 0 {
+			return begin + int64(last) + 1, nil
+		}
+		end = begin
+	}
+	return 0, nil
 }
 
 // To writes records to out, which stays open.

@@ -114,3 +114,28 @@ type Totals struct {
 	TimedOut    bool          `json:"timed_out,omitempty"`
 	Bug         bool          `json:"bug,omitempty"`
 }
+
+// Count adds a case that has ended.
+func (t *Totals) Count(result *Result) {
+	switch result.Status {
+	case Passed:
+		t.Passed++
+		if result.Flaky() {
+			t.Flaky++
+		}
+	case Skipped:
+		t.Skipped++
+	case XFailed:
+		t.XFailed++
+	case Errored:
+		t.Errors++
+	case Broken:
+		t.Failed++
+		t.Bug = true
+	default:
+		t.Failed++
+		if result.FailedByThreshold() {
+			t.ByThreshold++
+		}
+	}
+}

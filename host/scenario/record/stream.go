@@ -15,6 +15,12 @@ type Consumer interface {
 	Wants(kind Kind) bool
 }
 
+// Announced is a consumer that wants to know which cases run, also of those whose records come when they end.
+type Announced interface {
+	// Announce takes the beginning of a case; the same record comes again with the others.
+	Announce(start *Record)
+}
+
 // Stream passes records to consumers, in order, one at a time.  Guests write output from goroutines of
 // their own.
 type Stream struct {
@@ -54,6 +60,17 @@ func (s *Stream) deliver(r *Record) {
 		if err := consumer.Record(r); err != nil {
 			s.failures = append(s.failures, err)
 			s.consumers[i] = nil // an output with a hole is worse than one with an end
+		}
+	}
+}
+
+// Announce tells of a case that runs and whose records are held until it ends.
+func (s *Stream) Announce(start *Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, consumer := range s.consumers {
+		if announced, ok := consumer.(Announced); ok {
+			announced.Announce(start)
 		}
 	}
 }

@@ -162,16 +162,21 @@ func (r *caseRun) output(role, line string) {
 
 // rerun is the command that runs this case alone.
 func (r *caseRun) rerun() string {
-	if r.config.Rerun == "" {
-		return ""
-	}
 	command := r.config.Rerun
-	if r.config.Seed != nil {
+	if command != "" && r.config.Seed != nil {
 		command = WithSeed(command, *r.config.Seed)
 	}
-	command += " " + ShellWord(r.program.File)
-	if r.testCase.ID != r.program.File {
-		command += " --id " + ShellWord(r.testCase.ID)
+	return RerunCase(command, r.program.File, r.testCase.ID)
+}
+
+// RerunCase is the command that runs one case, made of that which runs all: empty when nobody knows that.
+func RerunCase(command, file, id string) string {
+	if command == "" {
+		return ""
+	}
+	command += " " + ShellWord(file)
+	if id != file {
+		command += " --id " + ShellWord(id)
 	}
 	return command
 }

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/report"
+	"rdmarun/host/report/cases"
+	"rdmarun/host/report/github"
+	"rdmarun/host/report/jsonl"
+	"rdmarun/host/scenario/record"
+	show "rdmarun/host/scenario/report"
+	"rdmarun/host/scenario/run"
+	"rdmarun/rdmacore/process"
+)
+
+// crashedCommand is what a process becomes when native code crashes in it.
+const crashedCommand = "crashed"
+
+func newCrashedCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:                crashedCommand + " CODE REPORT PLAN",
+		Short:              "Close the reports of a run in which native code has crashed",
+		Hidden:             true, // nobody types it
+		DisableFlagParsing: true,
+		Annotations:        configOptional,
+		Args:               cobra.ExactArgs(3),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.crashed(args[0], args[1], args[2])
+		},
+	}
+}
+
+// crashed ends what a crash has left.  The crash itself has been said already.
+func (a *app) crashed(code, text, planText string) error {
+	exit, status := exitBug, record.Broken
+	if code == process.Environment {
+		exit, status = exitEnvironment, record.Errored
+	} else {
+		a.reportNativeCrash(text)
+	}
+	if planText == "" {
+		return reported(exit)
+	}
+	reason, _, _ := strings.Cut(strings.TrimPrefix(text, "rdmarun: "), "\n")
+	var plan crashPlan
+	err := json.Unmarshal([]byte(planText), &plan)
+	if err == nil {
+		err = a.closeReports(&plan, &crashEnd{status: status, reason: reason})
+	}
+	if err != nil {
+		return withHint(withExit(exit, fmt.Errorf("close the reports after the crash: %w", err)), "the reports are not complete")
+	}
+	return reported(exit)
+}
+
+func (a *app) reportNativeCrash(text string) {
+	report := a.buildReport() + text
+	path, err := writeCrashReport(report)
+	if err != nil {
+		fmt.Fprintf(a.stderr, "  hint: this is a bug of rdmarun or of that library; please report it (the report could not be written: %v)\n", err)
+		return
+	}
+	fmt.Fprintf(a.stderr, "  hint: this is a bug of rdmarun or of that library; please report it with the file %s\n", path)
+}
+
+// closeReports makes the reports anew of the records that there are, and ends all.
+func (a *app) closeReports(plan *crashPlan, end *crashEnd) error {
+	file := os.NewFile(uintptr(plan.Descriptor), "the records")
+	if file == nil {
+		return errors.New("there are no records")
+	}
+	defer file.Close()
+	if err := replay(file, []record.Consumer{end}); err != nil {
+		return err
+	}
+	if end.run == nil {
+		return nil // nothing had begun
+	}
+	shown := &heldWriter{out: a.stdout}
+	out := io.Writer(shown)
+	if plan.ToStderr {
+		out = &heldWriter{out: a.stderr, follows: shown}
+	}
+	again, more, outputs, err := a.consumersAfterCrash(plan, shown, out)
+	if err != nil {
+		return err
+	}
+	if err := replay(file, again); err != nil {
+		outputs.discard()
+		return err
+	}
+	shown.open = true
+	err = deliver(end.records(), slices.Concat(again, more))
+	return errors.Join(err, outputs.close(), linkFolder(plan.Folder))
+}
+
+func linkFolder(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	return linkLatest(folder)
+}
+
+// consumersAfterCrash are those that get the records again, and those that have them and get only what comes.
+func (a *app) consumersAfterCrash(plan *crashPlan, stdout, human io.Writer) (again, more []record.Consumer, opened *reportsAfterCrash, err error) {
+	again = []record.Consumer{show.NewHuman(human, plan.Human)}
+	if plan.GitHub {
+		again = append(again, github.New(human))
+	}
+	if last, err := readLastRun(a); err == nil {
+		again = append(again, last)
+	}
+	opened = &reportsAfterCrash{}
+	if plan.Log != nil {
+		out := a.stderr
+		if plan.Log.File != "" && plan.Log.File != "-" {
+			file, err := os.OpenFile(plan.Log.File, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			out, opened.log = file, file
+		}
+		more = append(more, newRunLog(out, plan.Log.Format, false))
+	}
+	var targets []report.Target
+	for _, target := range plan.Targets {
+		switch {
+		case target.Format != "jsonl":
+			targets = append(targets, target)
+		case target.Path == "-":
+			more = append(more, jsonl.To(a.stdout, "to stdout"))
+		default:
+			records, err := jsonl.Append(target.Path)
+			if err != nil {
+				return nil, nil, nil, errors.Join(err, opened.close())
+			}
+			opened.records = append(opened.records, records)
+			more = append(more, records)
+		}
+	}
+	if opened.made, err = openReports(targets, stdout); err != nil {
+		return nil, nil, nil, errors.Join(err, opened.close())
+	}
+	return append(again, opened.made.Consumers()...), more, opened, nil
+}
+
+// reportsAfterCrash is what has to be closed.
+type reportsAfterCrash struct {
+	made    *report.Outputs
+	records []*jsonl.Writer
+	log     *os.File
+}
+
+func (o *reportsAfterCrash) discard() {
+	o.made.Discard()
+	o.made = nil
+	_ = o.close()
+}
+
+func (o *reportsAfterCrash) close() error {
+	var failures []error
+	if o.made != nil {
+		failures = append(failures, o.made.Close())
+	}
+	for _, each := range o.records {
+		failures = append(failures, each.Close())
+	}
+	if o.log != nil {
+		failures = append(failures, o.log.Close())
+	}
+	return errors.Join(failures...)
+}
+
+// replay passes all records of a file on, from its beginning.
+func replay(file *os.File, consumers []record.Consumer) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err := jsonl.Read(file, file.Name(), func(r *record.Record) error {
+		return deliver([]*record.Record{r}, consumers)
+	})
+	return err
+}
+
+func deliver(records []*record.Record, consumers []record.Consumer) error {
+	for _, r := range records {
+		for _, each := range consumers {
+			if !each.Wants(r.Kind) {
+				continue
+			}
+			if err := each.Record(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// heldWriter drops what the crashed process has written already: its outputs are made anew of the same records, so
+// they write the same again.
+type heldWriter struct {
+	out     io.Writer
+	open    bool
+	follows *heldWriter
+}
+
+func (h *heldWriter) Write(data []byte) (int, error) {
+	if !h.open && (h.follows == nil || !h.follows.open) {
+		return len(data), nil
+	}
+	return h.out.Write(data)
+}
+
+// crashEnd makes the records that are missing at the end of a run.
+type crashEnd struct {
+	status record.Status
+	reason string
+
+	run     *record.Run
+	last    record.Record // when it came
+	tracker *cases.Tracker
+	totals  record.Totals
+	ended   bool
+	unmet   map[string]int // thresholds that did not hold, of cases that run
+}
+
+// Wants implements record.Consumer.
+func (e *crashEnd) Wants(record.Kind) bool { return true }
+
+// Record implements record.Consumer.
+func (e *crashEnd) Record(r *record.Record) error {
+	e.last = record.Record{Time: r.Time, Elapsed: r.Elapsed}
+	if e.tracker == nil {
+		e.tracker, e.unmet = cases.NewTracker(cases.Limits{}), make(map[string]int)
+	}
+	e.tracker.Record(r)
+	switch r.Kind {
+	case record.RunStart:
+		e.run = r.Run
+	case record.Checked:
+		if !r.Threshold.OK {
+			e.unmet[r.Case]++
+		}
+	case record.CaseRetry:
+		delete(e.unmet, r.Case)
+	case record.CaseEnd:
+		e.totals.Count(r.Result)
+		e.totals.Thresholds += e.unmet[r.Case]
+		delete(e.unmet, r.Case)
+	case record.RunEnd:
+		e.ended = true
+	}
+	return nil
+}
+
+// records are the ends of the cases that ran, and of the run; none where the run had ended.
+func (e *crashEnd) records() []*record.Record {
+	if e.ended {
+		return nil
+	}
+	var list []*record.Record
+	for _, c := range e.tracker.Unfinished() {
+		result := e.result(c)
+		e.totals.Count(result)
+		list = append(list, e.record(&record.Record{Kind: record.CaseEnd, File: c.File, Case: c.ID, Attempt: c.Attempt, Result: result}))
+	}
+	ended := e.totals.Passed + e.totals.Failed + e.totals.Errors + e.totals.Skipped + e.totals.XFailed
+	e.totals.NotRun = max(0, e.run.Cases-ended)
+	if e.run.UntilFail {
+		e.totals.NotRun = 0
+	}
+	e.totals.Took = e.elapsed()
+	e.totals.Bug = e.totals.Bug || e.status == record.Broken
+	return append(list, e.record(&record.Record{Kind: record.RunEnd, Totals: &e.totals}))
+}
+
+// elapsed is the time since the run began.
+func (e *crashEnd) elapsed() time.Duration { return e.last.Elapsed + max(0, time.Since(e.last.Time)) }
+
+func (e *crashEnd) record(r *record.Record) *record.Record {
+	r.Version, r.Time, r.Elapsed = record.Version, time.Now(), e.elapsed()
+	return r
+}
+
+func (e *crashEnd) result(c *cases.Case) *record.Result {
+	kind, hint := "bug", "please report this"
+	if e.status != record.Broken {
+		kind, hint = "error", ""
+	}
+	rerun := e.run.Rerun
+	if c.Start.Seed != nil && e.run.Seed != nil {
+		rerun = run.WithSeed(strings.TrimSuffix(rerun, run.WithSeed("", *e.run.Seed)), *c.Start.Seed)
+	}
+	return &record.Result{
+		Name: c.Result.Name, Status: e.status, Reason: e.reason, Took: max(0, time.Since(c.Begin)), Steps: c.Steps.Dropped(),
+		Failures: []record.Failure{{
+			Kind: kind, File: c.File, What: e.reason, Hint: hint, Rerun: run.RerunCase(rerun, c.File, c.ID),
+		}},
+	}
+}

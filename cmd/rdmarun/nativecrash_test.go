@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/xml"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rdmarun/host/report/jsonl"
+	"rdmarun/host/scenario/record"
+)
+
+// crashingLibraries are a librdmacm and a libibverbs that crash as the environment says and are soft else.
+func crashingLibraries(t *testing.T) (folder string) {
+	t.Helper()
+	project, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(project, "bin")
+	if _, err := os.Stat(filepath.Join(bin, softLibrary)); err != nil {
+		t.Skipf("%v (make build)", err)
+	}
+	folder = t.TempDir()
+	for library, source := range map[string]string{"librdmacm.so.1": "testdata/crash/librdmacm.c", "libibverbs.so.1": "/dev/null"} {
+		compiler := exec.Command("cc", "-shared", "-fPIC", "-O0", "-w", "-o", filepath.Join(folder, library), "-x", "c", source, "-x", "none",
+			"-L"+bin, "-Wl,--no-as-needed", "-l:"+softLibrary, "-Wl,-rpath,"+bin)
+		if output, err := compiler.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, output)
+		}
+	}
+	return folder
+}
+
+func TestNativeCrash(t *testing.T) {
+	t.Setenv("LD_LIBRARY_PATH", crashingLibraries(t))
+	t.Setenv("TMPDIR", t.TempDir())
+	scenario, err := os.ReadFile("../../scenarios/rping.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, signal := range map[string]string{
+		"segv": "SIGSEGV", "fpe": "SIGFPE", "ill": "SIGILL", "abort": "SIGABRT", "call": "SIGSEGV", "stack": "SIGSEGV",
+		"thread": "SIGSEGV", "threads": "SIGSEGV", "heap": "SIGABRT",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Setenv("CRASH", how)
+			t.Setenv("CRASH_CALL", "1")
+			p := start(t, string(scenario), "run", "-P", "verbs", "lab.yaml", "--repeat", "3",
+				"-o", "jsonl=run.jsonl", "-o", "junit=run.xml", "-o", "html=run.html", "-o", "tap=-")
+			if status := p.end(t); status.ExitStatus() != int(exitBug) {
+				t.Errorf("it ended with %v, exit status %d: %s", status, status.ExitStatus(), p.stderr.String())
+			}
+			sentence := "rdmarun: native code crashed: " + signal
+			if text := p.stderr.String(); strings.Count(text, "\n"+sentence)+strings.Count(text[:len(sentence)], sentence) != 1 ||
+				!strings.Contains(text, "1 passed, 1 failed, 1 not run") || strings.Contains(text, "goroutine") {
+				t.Errorf("stderr: %s", text)
+			}
+			reportsOfCrash(t, p, signal)
+			crashReport(t, signal)
+		})
+	}
+}
+
+// reportsOfCrash checks that each report has all three runs of the case: one that passed, one that crashed, and one that was not run.
+func reportsOfCrash(t *testing.T, p *runningProcess, signal string) {
+	t.Helper()
+	if tap := p.stdout.String(); strings.Count(tap, "TAP version") != 1 || strings.Count(tap, "\nok 1 - ") != 1 ||
+		strings.Count(tap, "\nnot ok 2 - ") != 1 || !strings.HasSuffix(tap, "\nok 3 # SKIP not run\n") {
+		t.Errorf("TAP: %s", tap)
+	}
+	var junit struct {
+		Suites []struct {
+			Cases []struct {
+				Error *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"error"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	data := p.read(t, "run.xml")
+	if err := xml.Unmarshal([]byte(data), &junit); err != nil {
+		t.Fatal(err)
+	}
+	if len(junit.Suites) != 1 || len(junit.Suites[0].Cases) != 2 || junit.Suites[0].Cases[0].Error != nil ||
+		junit.Suites[0].Cases[1].Error == nil || !strings.Contains(junit.Suites[0].Cases[1].Error.Message, signal) {
+		t.Errorf("JUnit: %s", data)
+	}
+	if page := p.read(t, "run.html"); !strings.Contains(page, signal) || !strings.HasSuffix(strings.TrimSpace(page), "</html>") {
+		t.Errorf("HTML: %s", page)
+	}
+	var last []record.Record
+	torn, err := jsonl.Read(strings.NewReader(p.read(t, "run.jsonl")), "run.jsonl", func(r *record.Record) error {
+		if r.Kind == record.CaseEnd || r.Kind == record.RunEnd {
+			last = append(last, *r)
+		}
+		return nil
+	})
+	if err != nil || torn || len(last) != 3 || last[0].Result.Status != record.Passed || last[1].Result.Status != record.Broken ||
+		last[1].Attempt != 1 || last[2].Totals == nil || !last[2].Totals.Bug || last[2].Totals.NotRun != 1 {
+		t.Errorf("records: %v, torn %v, %+v", err, torn, last)
+	}
+}
+
+// crashReport checks that there is the file that the exit code promises.
+func crashReport(t *testing.T, signal string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "rdmarun-crash-*.txt"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("reports of the crash: %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil || !strings.Contains(string(text), signal) || !strings.Contains(string(text), "arguments: ") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who asked for no report sees how far the run came.
+func TestNativeCrashWithoutReports(t *testing.T) {
+	t.Setenv("LD_LIBRARY_PATH", crashingLibraries(t))
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("CRASH", "segv")
+	t.Setenv("CRASH_CALL", "0")
+	scenario, err := os.ReadFile("../../scenarios/rping.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, string(scenario), "run", "-P", "verbs", "lab.yaml")
+	if status := p.end(t); status.ExitStatus() != int(exitBug) {
+		t.Errorf("it ended with %v: %s", status, p.stderr.String())
+	}
+	if text := p.stdout.String(); !strings.Contains(text, "\nBUG   lab.yaml\n") || !strings.Contains(text, "\n1 failed  in ") {
+		t.Errorf("stdout: %s", text)
+	}
+}
