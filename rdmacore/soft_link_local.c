@@ -92,7 +92,8 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 		if (!acknowledged)
 			soft_requester_sent(qp);
 		set_sending(qp, false);
-		pass->again = soft_lock_is_wanted(&qp->requester.lock) ||
+		soft_pass_count(pass, packet.length);
+		pass->again = !pass->work_left || soft_lock_is_wanted(&qp->requester.lock) ||
 			      soft_lock_is_wanted(&peer->responder.lock);
 	}
 	if (peer->responder.failed) {
@@ -130,9 +131,11 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 		} else if (soft_gid_is_multicast(gid)) {
 			group = soft_multicast_find(&device->multicast, gid);
 			set_sending(qp, true);
-			for (uint32_t member = 0; group && member < group->count; member++)
+			for (uint32_t member = 0; group && member < group->count; member++) {
 				if (group->queue_pairs[member] != qp || qp->hears_itself)
 					pass->again |= deliver(group->queue_pairs[member], &packet);
+				soft_pass_count(pass, packet.length);
+			}
 			if (pass->again)
 				pass->failed_group = group;
 			else
@@ -148,7 +151,8 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 		}
 		soft_requester_sent(qp);
 		set_sending(qp, false);
-		pass->again |= soft_lock_is_wanted(&qp->requester.lock);
+		soft_pass_count(pass, packet.length);
+		pass->again |= !pass->work_left || soft_lock_is_wanted(&qp->requester.lock);
 	}
 }
 

@@ -74,7 +74,8 @@ struct soft_requester {
 	uint8_t retries, rnr_retries; /* as often as the user wants it */
 	uint8_t retries_left, rnr_retries_left;
 	uint8_t service_level;
-	bool drain_event; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
+	bool drain_event : 1; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
+	bool deferred : 1; /* the timer is for sending on, and not the end of a wait */
 
 	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
 	uint32_t local_turn; /* counts work on windows that has begun: whose second half is due */

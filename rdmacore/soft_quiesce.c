@@ -3,9 +3,10 @@
 #include "soft_pd.h"
 #include "soft_qp.h"
 
-void soft_quiesce(struct soft_pd *pd)
+size_t soft_quiesce(struct soft_pd *pd)
 {
 	struct soft_pd *domain = pd->domain;
+	size_t passed = 0;
 
 	pthread_mutex_lock(&domain->lock);
 	for (struct soft_pd_member *member = domain->members; member; member = member->next) {
@@ -13,6 +14,8 @@ void soft_quiesce(struct soft_pd *pd)
 		soft_lock_release(&member->qp->requester.lock);
 		soft_lock_take_turn(&member->qp->responder.lock);
 		soft_lock_release(&member->qp->responder.lock);
+		passed++;
 	}
 	pthread_mutex_unlock(&domain->lock);
+	return passed;
 }

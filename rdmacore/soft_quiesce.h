@@ -2,9 +2,14 @@
 #ifndef SOFT_QUIESCE_H
 #define SOFT_QUIESCE_H
 
+#include <stddef.h>
+
 struct soft_pd;
 
-/* Return when every data transfer that was under way in a queue pair of pd has ended (see soft_mr_table.h). */
-void soft_quiesce(struct soft_pd *pd);
+/*
+ * Return when every data transfer that was under way in a queue pair of pd has ended (see soft_mr_table.h), with how
+ * many queue pairs that were.
+ */
+size_t soft_quiesce(struct soft_pd *pd);
 
 #endif

@@ -63,6 +63,7 @@ void soft_requester_reset(struct soft_qp *qp)
 	requester->responding = 0;
 	requester->resend_until = 0;
 	requester->drain_event = false;
+	requester->deferred = false;
 }
 
 /* Of two indexes of the ring the one that is posted later. */

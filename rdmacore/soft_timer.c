@@ -55,6 +55,35 @@ static void heap_remove(struct soft_timers *timers, struct soft_timer *timer)
 		heap_down(timers, index, last);
 }
 
+static void queue_remove(struct soft_timers *timers, struct soft_timer *timer)
+{
+	*timer->link = timer->next;
+	if (timer->next)
+		timer->next->link = timer->link;
+	else
+		timers->last_deferred = timer->link;
+	timer->link = NULL;
+}
+
+static bool is_armed(const struct soft_timer *timer)
+{
+	return timer->place || timer->link;
+}
+
+static void disarm(struct soft_timers *timers, struct soft_timer *timer)
+{
+	if (timer->place)
+		heap_remove(timers, timer);
+	else if (timer->link)
+		queue_remove(timers, timer);
+}
+
+/* What is to run now; NULL when nothing is. */
+static struct soft_timer *due(struct soft_timers *timers, uint64_t now)
+{
+	return timers->armed && timers->heap[0]->deadline <= now ? timers->heap[0] : timers->deferred;
+}
+
 static void wait_for_deadline(struct soft_timers *timers, uint64_t deadline)
 {
 	struct timespec until = {
@@ -68,7 +97,7 @@ static void wait_for_deadline(struct soft_timers *timers, uint64_t deadline)
 /* timers->lock is held, and released while the timer runs. */
 static void run(struct soft_timers *timers, struct soft_timer *timer)
 {
-	heap_remove(timers, timer);
+	disarm(timers, timer);
 	timers->running = timer;
 	pthread_mutex_unlock(&timers->lock);
 	timer->expire(timer);
@@ -83,17 +112,14 @@ static void *run_timers(void *argument)
 
 	pthread_mutex_lock(&timers->lock);
 	while (!timers->stopping) {
-		struct soft_timer *timer = timers->armed ? timers->heap[0] : NULL;
+		struct soft_timer *timer = due(timers, timers->clock->now(timers->clock));
 
-		if (!timer) {
+		if (timer)
+			run(timers, timer);
+		else if (timers->armed)
+			wait_for_deadline(timers, timers->heap[0]->deadline);
+		else
 			pthread_cond_wait(&timers->changed, &timers->lock);
-			continue;
-		}
-		if (timer->deadline > timers->clock->now(timers->clock)) {
-			wait_for_deadline(timers, timer->deadline);
-			continue;
-		}
-		run(timers, timer);
 	}
 	pthread_mutex_unlock(&timers->lock);
 	return NULL;
@@ -108,15 +134,20 @@ static void set_time(struct soft_clock *clock, uint64_t time)
 
 bool soft_timers_advance(struct soft_timers *timers, uint64_t limit)
 {
+	struct soft_timer *timer;
 	bool ran = false;
 
 	pthread_mutex_lock(&timers->lock);
 	/* Another's turn is over first: who unregisters a timer waits for the one that runs. */
 	while (timers->running)
 		pthread_cond_wait(&timers->finished, &timers->lock);
-	if (timers->armed && timers->heap[0]->deadline <= limit) {
-		set_time(timers->clock, timers->heap[0]->deadline);
-		run(timers, timers->heap[0]);
+	timer = due(timers, timers->clock->now(timers->clock));
+	if (!timer && timers->armed && timers->heap[0]->deadline <= limit) {
+		timer = timers->heap[0];
+		set_time(timers->clock, timer->deadline);
+	}
+	if (timer) {
+		run(timers, timer);
 		ran = true;
 	} else if (limit != UINT64_MAX) {
 		set_time(timers->clock, limit);
@@ -130,6 +161,7 @@ void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock)
 	pthread_condattr_t monotonic;
 
 	*timers = (struct soft_timers){.clock = clock};
+	timers->last_deferred = &timers->deferred;
 	pthread_mutex_init(&timers->lock, NULL);
 	pthread_cond_init(&timers->finished, NULL);
 	pthread_condattr_init(&monotonic);
@@ -179,30 +211,36 @@ int soft_timer_register(struct soft_timers *timers, struct soft_timer *timer,
 void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer)
 {
 	pthread_mutex_lock(&timers->lock);
-	if (timer->place)
-		heap_remove(timers, timer);
+	disarm(timers, timer);
 	while (timers->running == timer)
 		pthread_cond_wait(&timers->finished, &timers->lock);
 	/* expire may have armed it again while it ran */
-	if (timer->place)
-		heap_remove(timers, timer);
+	disarm(timers, timer);
 	timers->reserved--;
 	pthread_mutex_unlock(&timers->lock);
+}
+
+/* The thread, where there is to be one; -EAGAIN. */
+static int start(struct soft_timers *timers)
+{
+	int result = 0;
+
+	if (!timers->started && !soft_clock_is_virtual(timers->clock)) {
+		result = -pthread_create(&timers->thread, NULL, run_timers, timers);
+		timers->started = result == 0;
+	}
+	return result;
 }
 
 int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_t delay)
 {
 	uint64_t deadline = timers->clock->now(timers->clock) + delay;
-	int result = 0;
+	int result;
 
 	pthread_mutex_lock(&timers->lock);
-	if (!timers->started && !soft_clock_is_virtual(timers->clock)) {
-		result = -pthread_create(&timers->thread, NULL, run_timers, timers);
-		timers->started = result == 0;
-	}
+	result = start(timers);
 	if (result == 0) {
-		if (timer->place)
-			heap_remove(timers, timer);
+		disarm(timers, timer);
 		timer->deadline = deadline;
 		heap_up(timers, timers->armed++, timer);
 		if (timers->heap[0] == timer)
@@ -212,11 +250,28 @@ int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_
 	return result;
 }
 
+int soft_timer_defer(struct soft_timers *timers, struct soft_timer *timer)
+{
+	int result;
+
+	pthread_mutex_lock(&timers->lock);
+	result = start(timers);
+	if (result == 0) {
+		disarm(timers, timer);
+		timer->next = NULL;
+		timer->link = timers->last_deferred;
+		*timer->link = timer;
+		timers->last_deferred = &timer->next;
+		pthread_cond_signal(&timers->changed);
+	}
+	pthread_mutex_unlock(&timers->lock);
+	return result;
+}
+
 void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer)
 {
 	pthread_mutex_lock(&timers->lock);
-	if (timer->place)
-		heap_remove(timers, timer);
+	disarm(timers, timer);
 	pthread_mutex_unlock(&timers->lock);
 }
 
@@ -225,7 +280,7 @@ bool soft_timer_is_armed(struct soft_timers *timers, struct soft_timer *timer)
 	bool armed;
 
 	pthread_mutex_lock(&timers->lock);
-	armed = timer->place != 0;
+	armed = is_armed(timer);
 	pthread_mutex_unlock(&timers->lock);
 	return armed;
 }

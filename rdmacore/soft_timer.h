@@ -1,5 +1,6 @@
 /*
- * Timers of one soft fabric: a binary heap of deadlines and the thread that runs what is due.  The
+ * Timers of one soft fabric: a binary heap of deadlines, a queue of what may take its time, and the thread that
+ * runs what is due, the queue when nothing else is.  So an expire that is not short puts itself there.  The
  * thread starts with the first armed timer, so a run without RNR waits or CM retries has none.  With a
  * virtual clock there is no thread: soft_timers_advance runs what is next.
  */
@@ -15,7 +16,8 @@
 struct soft_timer {
 	void (*expire)(struct soft_timer *timer);
 	uint64_t deadline;
-	size_t place; /* index in the heap + 1; 0 while not armed */
+	size_t place; /* index in the heap + 1; 0 while it is not there */
+	struct soft_timer *next, **link; /* in the queue; link is NULL while it is not there */
 };
 
 struct soft_timers {
@@ -27,6 +29,7 @@ struct soft_timers {
 	size_t armed;
 	size_t reserved; /* registered timers: arming never has to allocate */
 	size_t capacity;
+	struct soft_timer *deferred, **last_deferred;
 	struct soft_timer *running;
 	pthread_t thread;
 	bool started;
@@ -56,6 +59,11 @@ void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer)
 
 /* Arm or move: expire once, delay nanoseconds from now.  -EAGAIN when the thread cannot be made. */
 int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_t delay);
+/*
+ * The same for what may take long: expire once, when no timer is due, after those that were deferred before.
+ */
+int soft_timer_defer(struct soft_timers *timers, struct soft_timer *timer);
+/* It will expire. */
 bool soft_timer_is_armed(struct soft_timers *timers, struct soft_timer *timer);
 /* A running expire may still be under way when this returns. */
 void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer);

@@ -11,6 +11,13 @@
 #include "soft_quiesce.h"
 #include "soft_requester.h"
 
+/*
+ * What one call sends at most: some tenths of a second.  On the thread of the timers, which others wait for, it is
+ * some milliseconds.
+ */
+#define WORK_OF_CALL (UINT64_C(1) << 30)
+#define WORK_OF_TURN (UINT64_C(1) << 24)
+
 /* Settle who failed.  No lock is held. */
 static void settle_peers(const struct soft_pass *pass)
 {
@@ -27,12 +34,12 @@ static void settle_peers(const struct soft_pass *pass)
 }
 
 /* The second half of work on a window, in the domain that is held since the first. */
-static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t turn)
+static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t turn, struct soft_pass *pass)
 {
 	bool again = true;
 
 	while (again) {
-		soft_quiesce(domain);
+		soft_pass_count(pass, soft_quiesce(domain) * SOFT_MESSAGE_WORK);
 		soft_lock_take(&qp->requester.lock);
 		again = soft_requester_end_local(qp, turn);
 		soft_lock_release(&qp->requester.lock);
@@ -41,14 +48,33 @@ static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t tu
 }
 
 /*
- * One pass over what there is to send.  Releases requester.lock; true when another pass is due.  What is left to do
- * after that holds the queue pair, once for all passes: another thread may have seen the completion of what was posted
- * here, and destroy it.  Then it is in RESET, where there is nothing more to do.
+ * Leave what there is to send to the thread of the timers.  False when there is nothing, or it has to wait, or there is
+ * no such thread: who calls goes on.
  */
-static bool transmit(struct soft_qp *qp, bool *held)
+static bool defer(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
-	struct soft_pass pass = {0};
+	enum ibv_qp_state state = soft_qp_state(qp);
+
+	if (requester->posted == requester->transmitted || requester->wait > SOFT_WAIT_ACK ||
+	    (state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
+	    soft_timer_defer(&soft_qp_device(qp)->fabric->timers, &qp->timer))
+		return false;
+	requester->deferred = true;
+	requester->wait_delay = 0;
+	return true;
+}
+
+/*
+ * One pass over what there is to send, with *work to do at most, of which it takes what it did.  Releases
+ * requester.lock; true when another pass is due.  What is left to do after that holds the queue pair, once for all
+ * passes: another thread may have seen the completion of what was posted here, and destroy it.  Then it is in RESET,
+ * where there is nothing more to do.
+ */
+static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
+{
+	struct soft_requester *requester = &qp->requester;
+	struct soft_pass pass = {.work_left = *work};
 	enum ibv_qp_state state = soft_qp_state(qp);
 	struct soft_pd *domain = NULL;
 	uint32_t turn = 0;
@@ -69,6 +95,7 @@ static bool transmit(struct soft_qp *qp, bool *held)
 	}
 	failed = soft_qp_state(qp) == IBV_QPS_ERR;
 	if (!failed && requester->wait_delay) {
+		requester->deferred = false;
 		/* Without a timer the wait would never end: give up as if it had ended in vain. */
 		failed = soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer,
 					requester->wait_delay) != 0;
@@ -87,25 +114,53 @@ static bool transmit(struct soft_qp *qp, bool *held)
 		soft_qp_settle(qp);
 	settle_peers(&pass);
 	if (local)
-		finish_local(qp, domain, turn);
+		finish_local(qp, domain, turn, &pass);
+	*work = pass.work_left;
 	return again;
+}
+
+static void transmit_some(struct soft_qp *qp, uint64_t work)
+{
+	bool held = false;
+
+	while (transmit(qp, &work, &held)) {
+		soft_lock_take(&qp->requester.lock);
+		if (!work && defer(qp)) {
+			soft_lock_release(&qp->requester.lock);
+			break;
+		}
+	}
+	if (held)
+		soft_qp_release(qp);
 }
 
 void soft_transmit(struct soft_qp *qp)
 {
-	bool held = false;
-
-	while (transmit(qp, &held))
-		soft_lock_take(&qp->requester.lock);
-	if (held)
-		soft_qp_release(qp);
+	transmit_some(qp, WORK_OF_CALL);
 }
 
 void soft_transmit_expire(struct soft_timer *timer)
 {
 	struct soft_qp *qp = soft_container_of(timer, struct soft_qp, timer);
+	struct soft_requester *requester = &qp->requester;
 
-	soft_lock_take(&qp->requester.lock);
-	soft_requester_expire(qp);
-	soft_transmit(qp);
+	soft_lock_take(&requester->lock);
+	/* Armed again, before the lock was ours: it is not over. */
+	if (soft_timer_is_armed(&soft_qp_device(qp)->fabric->timers, timer)) {
+		soft_lock_release(&requester->lock);
+		return;
+	}
+	if (!requester->deferred) {
+		soft_requester_expire(qp);
+		/* Other timers are not to wait for what is sent again. */
+		if (!qp->segmentation && defer(qp)) {
+			soft_lock_release(&requester->lock);
+			return;
+		}
+	} else {
+		requester->deferred = false;
+		if (requester->wait == SOFT_WAIT_ACK)
+			requester->wait_delay = requester->ack_timeout;
+	}
+	transmit_some(qp, WORK_OF_TURN);
 }
