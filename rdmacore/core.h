@@ -284,7 +284,8 @@ int core_create_qp_ex(struct core_provider *provider, struct rdma_cm_id *id, str
 		      struct ibv_qp_init_attr *attr, const struct core_qp_extra *extra);
 /*
  * rdma_destroy_qp(3), and the CQs made with the queue pair but those of the keep_ flags, which other queue pairs
- * use: they are the caller's from then on, with their completion channels.
+ * use: they are the caller's from then on, with their completion channels.  librdmacm forgets the queue pair whether it
+ * is gone or not; soft keeps one that is in use, and everything with it: -EBUSY.
  */
 int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool keep_send_cq,
 		    bool keep_recv_cq);

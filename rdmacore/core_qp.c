@@ -164,6 +164,8 @@ int core_init_qp_attr(struct core_provider *provider, struct rdma_cm_id *id,
 int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool keep_send_cq,
 		    bool keep_recv_cq)
 {
+	struct ibv_cq *send_cq = id->send_cq, *recv_cq = id->recv_cq;
+	struct ibv_comp_channel *send_channel = id->send_cq_channel, *recv_channel = id->recv_cq_channel;
 	struct owned before;
 
 	if (!id->qp)
@@ -178,7 +180,15 @@ int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool 
 		id->recv_cq_channel = NULL;
 	}
 	before = count_owned(id);
+	errno = EBUSY;
 	provider->rdma_destroy_qp(id);
+	if (id->qp) {
+		id->send_cq = send_cq;
+		id->send_cq_channel = send_channel;
+		id->recv_cq = recv_cq;
+		id->recv_cq_channel = recv_channel;
+		return core_errno();
+	}
 	destroy_lone_send_cq(provider, id);
 	core_count(provider, CORE_QP, -1);
 	count_change(provider, id, before);

@@ -121,9 +121,7 @@ func (c *CQ) Destroy() error {
 func (c *CQ) Destroyed() bool { return !c.open() }
 
 func (c *CQ) free(op string) error {
-	err := c.provider.destroy(unsafe.Pointer(c.c), func() error {
-		return check(op, int(C.core_destroy_cq(c.provider.c, c.c)))
-	})
+	err := c.provider.destroy(func() error { return check(op, int(C.core_destroy_cq(c.provider.c, c.c))) }, unsafe.Pointer(c.c))
 	if err != nil {
 		return err
 	}

@@ -60,9 +60,8 @@ func (id *ID) DestroySRQ() error {
 	if srq == nil {
 		return closed(op, "SRQ")
 	}
-	err := id.channel.provider.destroy(unsafe.Pointer(srq.c), func() error {
-		return check(op, int(C.core_id_destroy_srq(id.native(), id.c)))
-	})
+	err := id.channel.provider.destroy(func() error { return check(op, int(C.core_id_destroy_srq(id.native(), id.c))) },
+		unsafe.Pointer(srq.c))
 	if err != nil {
 		return err
 	}

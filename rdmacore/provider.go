@@ -136,26 +136,20 @@ func (p *Provider) remember(handle unsafe.Pointer, object any) {
 	p.objects.Unlock()
 }
 
-// forget is for what ends here whatever the provider says: its asynchronous events go with it.
-func (p *Provider) forget(handle unsafe.Pointer) {
+// destroy is for what may be in use: destroy frees the objects, and if it does, they are forgotten with their
+// asynchronous events.  No event is read meanwhile, for it would have to be kept or dropped according to what comes of it.
+func (p *Provider) destroy(destroy func() error, handles ...unsafe.Pointer) error {
 	p.objects.Lock()
-	object := p.objects.known[uintptr(handle)]
-	delete(p.objects.known, uintptr(handle))
-	p.objects.Unlock()
-	p.discard(object)
-}
-
-// destroy is for what may be in use: destroy frees the object, and if it does, that is forgotten.  No event is read
-// meanwhile, for it would have to be kept or dropped according to what comes of it.
-func (p *Provider) destroy(handle unsafe.Pointer, destroy func() error) error {
-	p.objects.Lock()
-	object := p.objects.known[uintptr(handle)]
 	err := destroy()
+	var gone []any
 	if err == nil {
-		delete(p.objects.known, uintptr(handle))
+		for _, handle := range handles {
+			gone = append(gone, p.objects.known[uintptr(handle)])
+			delete(p.objects.known, uintptr(handle))
+		}
 	}
 	p.objects.Unlock()
-	if err == nil {
+	for _, object := range gone {
 		p.discard(object)
 	}
 	return err

@@ -160,7 +160,7 @@ func (attr *QPInitAttr) granted(cap *C.struct_ibv_qp_cap) {
 
 // DestroyQP frees the queue pair and the CQs made with it (rdma_destroy_qp(3)); a CQ that other QPs use as well goes with
 // the last of them.  Requests still queued disappear without completions, and the QP leaves the groups that it was
-// attached to.
+// attached to.  EBUSY: the provider says that it is in use; the id keeps it then, and all that it has.
 func (id *ID) DestroyQP() error {
 	const op = "rdma_destroy_qp"
 	if !id.open() {
@@ -176,32 +176,46 @@ func (id *ID) DestroyQP() error {
 	p := id.channel.provider
 	p.cqUsers.Lock()
 	defer p.cqUsers.Unlock()
-	p.forget(unsafe.Pointer(qp.c))
-	var unused []*CQ // that were left to the QP by others
+	keepSend, keepRecv := id.keeps(id.c.send_cq, qp.sendCQ), id.keeps(id.c.recv_cq, qp.recvCQ)
+	// Who waits for them is gone before they are.
+	native, builder, handles := qp.c, qp.builder, []unsafe.Pointer{unsafe.Pointer(qp.c)}
+	var restore []func()
+	for _, cq := range qp.queues() {
+		if c, channel := cq.c, cq.channel; cq.goesWith(id) {
+			handles = append(handles, unsafe.Pointer(c))
+			restore = append(restore, func() { cq.c, cq.channel = c, channel })
+			cq.retire()
+		}
+	}
+	qp.c, qp.builder = nil, nil
+	destroy := func() C.int { return C.core_destroy_qp(p.c, id.c, C.bool(keepSend), C.bool(keepRecv)) }
+	if err := p.destroy(func() error { return id.call(op, "", destroy) }, handles...); err != nil {
+		qp.c, qp.builder = native, builder
+		for _, undo := range restore {
+			undo()
+		}
+		return err
+	}
+	id.qp, id.pd = nil, nil
+	var errs []error
 	for _, cq := range qp.queues() {
 		cq.users--
 		switch {
 		case cq.id == id && cq.users > 0:
 			cq.id, cq.left = nil, true
-		case cq.id == id:
-			p.forget(unsafe.Pointer(cq.c))
-			cq.retire()
-		case cq.left && cq.users == 0:
-			unused = append(unused, cq)
+		case cq.left && cq.users == 0: // left to the QP by others
+			errs = append(errs, cq.free("ibv_destroy_cq"))
 		}
 	}
-	keepSend, keepRecv := id.keeps(id.c.send_cq, qp.sendCQ), id.keeps(id.c.recv_cq, qp.recvCQ)
-	qp.c, qp.builder, id.qp, id.pd = nil, nil, nil, nil
-	err := check(op, int(C.core_destroy_qp(p.c, id.c, C.bool(keepSend), C.bool(keepRecv))))
-	for _, cq := range unused {
-		err = errors.Join(err, cq.free("ibv_destroy_cq"))
-	}
-	return err
+	return errors.Join(errs...)
 }
 
-// keeps tells whether a queue that the id has made is to outlive its QP.
+// goesWith tells whether a queue of the id's QP is destroyed with that.  The caller holds cqUsers.
+func (c *CQ) goesWith(id *ID) bool { return c.id == id && c.users == 1 }
+
+// keeps tells whether a queue that the id has made is to outlive its QP.  The caller holds cqUsers.
 func (id *ID) keeps(made *C.struct_ibv_cq, cq *CQ) bool {
-	return made != nil && cq.open() && cq.c == made
+	return made != nil && cq.c == made && !cq.goesWith(id)
 }
 
 func (q *QP) open() bool { return q != nil && q.c != nil }

@@ -6,6 +6,7 @@
 #include "soft_cm.h"
 #include "soft_cm_time.h"
 #include "soft_event_channel.h"
+#include "soft_event_queue.h"
 #include "soft_fabric.h"
 #include "soft_packet.h"
 #include "soft_refusal.h"
@@ -38,10 +39,15 @@ struct soft_id *soft_id_lock(struct rdma_cm_id *rdma_id)
 	return NULL;
 }
 
-void soft_id_wait_moved(struct soft_id *id)
+int soft_id_wait_moved(struct soft_id *id)
 {
-	while (id->moving)
-		pthread_cond_wait(&id->cm->acknowledged, &id->cm->lock);
+	static const uint32_t none = 0;
+	struct soft_cm *cm = id->cm;
+
+	if (!soft_events_wait(&cm->lock, &cm->acknowledged, &cm->fabric->wall, &id->moving, &none))
+		return 0;
+	return soft_refuse(EBUSY, "the id's queue pair is being modified, which somebody holds up who has not "
+				  "called ibv_wr_complete or ibv_wr_abort");
 }
 
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel)

@@ -53,7 +53,7 @@ struct soft_id {
 	bool unaccepted; /* a child before its rdma_accept */
 	bool connect_error; /* the user read CONNECT_ERROR; there is no more to hear of the connection */
 	uint32_t events_reported, events_acknowledged;
-	unsigned int moving; /* calls that modify its queue pair, and have released cm.lock for that */
+	uint32_t moving; /* calls that modify its queue pair, and have released cm.lock for that */
 	struct soft_cm_event *unread, **last_unread;
 	struct soft_id *channel_next, **channel_link; /* soft_event_channel.ids */
 	struct soft_id *destroyed_next; /* soft_cm.destroyed */
@@ -118,8 +118,11 @@ struct soft_id *soft_id_lock_any(struct rdma_cm_id *id);
 /* A new id with no port and no device; NULL and errno ENOMEM.  cm.lock is held. */
 struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *channel, void *context,
 			      enum rdma_port_space port_space);
-/* Until no call modifies the id's queue pair; cm.lock is held, and released meanwhile. */
-void soft_id_wait_moved(struct soft_id *id);
+/*
+ * Until no call modifies the id's queue pair: 0, or EBUSY with a sentence when that takes too long; cm.lock is held,
+ * and released meanwhile.
+ */
+int soft_id_wait_moved(struct soft_id *id);
 /* Put id on a channel, or on none; cm.lock is held. */
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel);
 /* The queue pair number that an end tells its peer: of the id's own queue pair, or what param says. */

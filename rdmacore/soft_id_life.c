@@ -73,10 +73,13 @@ static int name_blocker(const struct soft_id *id)
 int soft_id_wait_acknowledged(struct soft_id *id)
 {
 	struct soft_cm *cm = id->cm;
+	int error;
 
 	soft_cm_flush(cm); /* nobody else might, while this waits */
 	do {
-		soft_id_wait_moved(id);
+		error = soft_id_wait_moved(id);
+		if (error)
+			return error;
 		if (soft_events_wait(&cm->lock, &cm->acknowledged, &cm->fabric->wall,
 				     &id->events_acknowledged, &id->events_reported))
 			return name_blocker(id);

@@ -284,12 +284,13 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
 {
 	struct soft_id *locked;
 	struct ibv_qp *qp;
+	int error;
 
 	if (!id || !(locked = soft_id_lock_any(id)))
 		return;
-	soft_id_wait_moved(locked);
-	if (!id->qp) {
-		soft_cm_unlock(locked->cm);
+	error = soft_id_wait_moved(locked);
+	if (error || !id->qp) {
+		soft_cm_finish(locked->cm, error);
 		return;
 	}
 	/* A member of a group cannot be destroyed; librdmacm leaks it. */
@@ -297,14 +298,17 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
 	qp = id->qp;
 	id->qp = NULL;
 	soft_cm_unlock(locked->cm);
-	if (!soft_destroy_qp(qp)) {
+	error = soft_destroy_qp(qp);
+	if (!error) {
 		soft_id_destroy_cqs(id);
 		return;
 	}
-	/* Somebody keeps an event of it: it stays the id's, to be destroyed again. */
+	/* It stays the id's, to be destroyed again. */
+	soft_refuse(error, "an event of the queue pair was taken and not acknowledged, or it is attached to a group; "
+			   "librdmacm would wait for ever, or lose it");
 	pthread_mutex_lock(&locked->cm->lock);
 	id->qp = qp;
-	pthread_mutex_unlock(&locked->cm->lock);
+	soft_cm_finish(locked->cm, error);
 }
 
 int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int *mask)

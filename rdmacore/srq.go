@@ -113,7 +113,7 @@ func (s *SRQ) Destroy() error {
 		return fail(op, syscall.EINVAL, "this SRQ is its id's; rdma_destroy_srq frees it")
 	}
 	p := s.pd.device.provider
-	err := p.destroy(unsafe.Pointer(s.c), func() error { return check(op, int(C.core_destroy_srq(p.c, s.c))) })
+	err := p.destroy(func() error { return check(op, int(C.core_destroy_srq(p.c, s.c))) }, unsafe.Pointer(s.c))
 	if err != nil {
 		return err
 	}

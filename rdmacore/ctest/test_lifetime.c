@@ -8,18 +8,23 @@
 
 #include "../soft_cq.h"
 #include "../soft_cq_create.h"
+#include "../soft_cm.h"
 #include "../soft_device.h"
+#include "../soft_disconnect.h"
 #include "../soft_fabric.h"
+#include "../soft_id.h"
 #include "../soft_open.h"
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_qp_state.h"
+#include "../soft_refusal.h"
 #include "../soft_removal.h"
 #include "../soft_srq.h"
 #include "bare.h"
 #include "check.h"
 #include "cm.h"
 
+#define KEPT_PORT 7092
 #define ROUNDS 1000
 #define SHORT_WHILE 20000 /* microseconds: who does not wait is long done */
 
@@ -431,6 +436,81 @@ static void test_turns(void)
 	CHECK(!sem_destroy(&turns.first.begun) && !sem_destroy(&turns.first.go_on));
 }
 
+/* --- what cannot be destroyed is kept, and said to be ---------------------------------------------- */
+
+/* The id's queue pair and its queues, while somebody has an event of it. */
+static void test_queue_pair_kept(struct bench *bench)
+{
+	struct core_provider *provider = bench->provider;
+	struct soft_clock *wall = &fabric_of(bench)->wall;
+	struct sockaddr_storage address = local_address(0);
+	struct rdma_event_channel *channel = create_channel(provider);
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}, .qp_type = IBV_QPT_RC};
+	long queue_pairs = core_live(provider, CORE_QP), queues = core_live(provider, CORE_CQ);
+	struct ibv_async_event event;
+	struct rdma_cm_id *id, before;
+
+	CHECK(!provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+	CHECK(!provider->rdma_bind_addr(id, (struct sockaddr *)&address));
+	CHECK(!core_create_qp(provider, id, NULL, &attr));
+	soft_async_raise(id->verbs, &soft_qp(id->qp)->events[SOFT_QP_ACCESS_EVENT]);
+	CHECK(!provider->ibv_get_async_event(id->verbs, &event));
+	before = *id;
+	wall->now = nearly_ten_seconds_ago;
+	CHECK(core_destroy_qp(provider, id, true, false) == -EBUSY);
+	soft_clock_wall(wall);
+	CHECK(id->qp == before.qp && id->send_cq == before.send_cq && id->recv_cq == before.recv_cq &&
+	      id->send_cq_channel == before.send_cq_channel && id->recv_cq_channel == before.recv_cq_channel);
+	CHECK(core_live(provider, CORE_QP) == queue_pairs + 1 && core_live(provider, CORE_CQ) == queues + 2);
+	provider->ibv_ack_async_event(&event);
+	CHECK(!core_destroy_qp(provider, id, false, false));
+	CHECK(!id->qp && core_live(provider, CORE_QP) == queue_pairs && core_live(provider, CORE_CQ) == queues);
+	CHECK(!provider->rdma_destroy_id(id));
+	provider->rdma_destroy_event_channel(channel);
+}
+
+static void *disconnect(void *id)
+{
+	CHECK(!soft_disconnect(id));
+	return NULL;
+}
+
+static void wait_until_moving(struct soft_id *id)
+{
+	for (bool moving = false; !moving;) {
+		pthread_mutex_lock(&id->cm->lock);
+		moving = id->moving;
+		pthread_mutex_unlock(&id->cm->lock);
+		usleep(1000);
+	}
+}
+
+/* An id whose queue pair another call modifies, which waits for who has begun to post and does not go on. */
+static void test_id_kept(struct bench *bench)
+{
+	struct core_provider *provider = bench->provider;
+	struct soft_clock *wall = &fabric_of(bench)->wall;
+	struct soft_requester *requester;
+	struct rdma_cm_id *id;
+	struct pair pair;
+	pthread_t thread;
+
+	pair_connect(&pair, provider, KEPT_PORT, (struct pair_options){.memory = 64, .depth = 4});
+	id = pair.client.id;
+	requester = &soft_qp(id->qp)->requester;
+	soft_lock_take(&requester->lock); /* ibv_wr_start */
+	CHECK(!pthread_create(&thread, NULL, disconnect, id));
+	wait_until_moving(soft_id(id));
+	wall->now = nearly_ten_seconds_ago;
+	provider->rdma_destroy_qp(id);
+	CHECK(id->qp && strstr(soft_refusal(), "ibv_wr_complete"));
+	REFUSED(provider->rdma_destroy_id(id), EBUSY);
+	soft_clock_wall(wall);
+	soft_lock_release(&requester->lock);
+	CHECK(!pthread_join(thread, NULL));
+	pair_destroy(&pair);
+}
+
 /* --- an id whose channel was destroyed ------------------------------------------------------------ */
 
 /* There is nowhere to tell it anything; all that can be done is to destroy it. */
@@ -460,6 +540,8 @@ int main(void)
 	test_readers(&bench);
 	test_reset_when_destroyed(&bench);
 	test_open_while_it_leaves(&bench);
+	test_queue_pair_kept(&bench);
+	test_id_kept(&bench);
 	bench_close(&bench);
 	test_removals(provider);
 	test_turns();
