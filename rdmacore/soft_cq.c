@@ -115,14 +115,14 @@ void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
 		to = &ring->entries[--kept & ring->mask];
 		to->wc = from->wc;
 		*soft_cq_stamp(ring, kept) = *soft_cq_stamp(ring, index);
-		to->receives = from->receives;
+		to->receiver = from->receiver;
 	}
 	atomic_store_explicit(&cq->consumed, kept, memory_order_release);
 	soft_lock_release(&cq->lock);
 	soft_lock_release(&cq->consumer_lock);
 }
 
-void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receives)
+void soft_cq_disown(struct soft_cq *cq, const struct soft_qp *receiver)
 {
 	struct soft_cq_ring *ring;
 
@@ -131,8 +131,8 @@ void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receive
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	for (uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	     index != cq->produced; index++)
-		if (ring->entries[index & ring->mask].receives == receives)
-			ring->entries[index & ring->mask].receives = NULL;
+		if (ring->entries[index & ring->mask].receiver == receiver)
+			ring->entries[index & ring->mask].receiver = NULL;
 	soft_lock_release(&cq->lock);
 	soft_lock_release(&cq->consumer_lock);
 }

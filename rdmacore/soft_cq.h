@@ -16,7 +16,7 @@
 #include "soft_comp_channel.h"
 #include "soft_context.h"
 #include "soft_lock.h"
-#include "soft_receive_queue.h"
+#include "soft_qp.h"
 #include "soft_timer.h"
 
 struct soft_pd;
@@ -24,8 +24,7 @@ struct soft_pd;
 struct soft_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
-	/* Of the queue pair that received: where its poller makes room, and sees whether it may be told; or NULL. */
-	struct soft_receive_queue *receives;
+	struct soft_qp *receiver; /* of a receive: where its poller makes room, and asks whether it may be told; or NULL */
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
 struct soft_cq_ring {
@@ -91,8 +90,8 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned int count);
  */
 void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num);
 
-/* That receive queue begins anew or ends: its completions that are still to be polled make no room in it. */
-void soft_cq_disown(struct soft_cq *cq, const struct soft_receive_queue *receives);
+/* That queue pair begins anew or ends: its completions that are still to be polled make no room in it. */
+void soft_cq_disown(struct soft_cq *cq, const struct soft_qp *receiver);
 
 /* The lap of the completion of that index, never 0, which marks a fresh entry; repeats after 2^32. */
 static inline uint32_t soft_cq_lap(const struct soft_cq_ring *ring, uint32_t index)
@@ -124,9 +123,9 @@ static inline bool soft_cq_looks_empty(struct soft_cq *cq)
 /* The completion is polled.  consumer_lock is held. */
 static inline void soft_cqe_polled(const struct soft_cqe *entry)
 {
-	if (entry->receives) {
-		soft_receive_queue_await_sender(entry->receives);
-		soft_receive_queue_return(entry->receives);
+	if (entry->receiver) {
+		soft_qp_await_sender(entry->receiver);
+		soft_receive_queue_return(&entry->receiver->receive);
 	}
 }
 
@@ -157,7 +156,7 @@ static inline struct soft_cqe *soft_cq_begin(struct soft_cq *cq)
 	ring = cq->filled;
 	if (cq->produced - cq->consumed_seen > ring->mask && !soft_cq_has_room(cq))
 		return NULL;
-	ring->entries[cq->produced & ring->mask].receives = NULL;
+	ring->entries[cq->produced & ring->mask].receiver = NULL;
 	return &ring->entries[cq->produced & ring->mask];
 }
 

@@ -121,7 +121,7 @@ static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consum
 
 		entry->wc = from->entries[index & from->mask].wc;
 		*soft_cq_stamp(to, index) = *soft_cq_stamp(from, index);
-		entry->receives = from->entries[index & from->mask].receives;
+		entry->receiver = from->entries[index & from->mask].receiver;
 		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
 	}
 	atomic_store_explicit(&cq->ring, to, memory_order_release);

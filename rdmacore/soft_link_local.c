@@ -47,10 +47,10 @@ static void lose(struct soft_qp *qp)
 			soft_requester_sent(qp);
 }
 
-/* What its peer may see already has no completion yet: see soft_receive_queue.h. */
+/* What its peer may see already has no completion yet: see soft_qp_await_sender. */
 static inline void set_sending(struct soft_qp *qp, bool sending)
 {
-	atomic_store_explicit(&qp->receive.sending, sending, memory_order_release);
+	atomic_store_explicit(&qp->requester.sending, sending, memory_order_release);
 }
 
 /*
@@ -60,7 +60,7 @@ static inline void set_sending(struct soft_qp *qp, bool sending)
 static inline void await_completion(const struct soft_qp *peer)
 {
 	if (peer->ibv.send_cq == peer->ibv.recv_cq)
-		soft_receive_queue_await_sender(&peer->receive);
+		soft_qp_await_sender(peer);
 }
 
 /*

@@ -46,10 +46,9 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 /* Inline data is copied behind the request now, so the user may reuse its memory at once. */
 static void copy_inline(struct soft_send_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	char *data = (char *)&wqe->sge[1];
+	char *data = soft_request_inline(wqe);
 
-	wqe->num_sge = 1;
-	wqe->sge[0] = (struct ibv_sge){(uintptr_t)data, wqe->length, 0};
+	wqe->num_sge = 0;
 	for (int index = 0; index < wr->num_sge; index++) {
 		memcpy(data, (const void *)(uintptr_t)wr->sg_list[index].addr,
 		       wr->sg_list[index].length);

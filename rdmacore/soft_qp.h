@@ -71,7 +71,12 @@ struct soft_requester {
 	uint64_t wait_delay; /* nanoseconds the link has still to arm a timer for, or 0 */
 	uint8_t responding; /* transmitted READs and atomics, SOFT_MAX_RD_ATOMIC at most */
 	uint8_t wait; /* enum soft_requester_wait */
-	uint8_t retries, rnr_retries; /* as often as the user wants it */
+	uint8_t retries : 4, rnr_retries : 4; /* as often as the user wants it */
+	/*
+	 * On the local link: a message may be seen at its peer, and its completion is not made yet.  It is here, as
+	 * anywhere near the peer it would cost each message a cache line's way, and elsewhere another line.
+	 */
+	_Atomic bool sending;
 	uint8_t retries_left, rnr_retries_left;
 	uint8_t service_level;
 	bool drain_event : 1; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
@@ -199,6 +204,17 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 {
 	return (struct soft_send_wqe *)(void *)(requester->ring +
 						(size_t)(index & requester->mask) * requester->stride);
+}
+
+/*
+ * On a wire an acknowledgement is there before any answer that was sent after it, and so is the completion that it
+ * makes.  Here the sender runs its peer's half itself and may lose the processor between the two, so who is about
+ * to see an answer waits until it is done: for one message at most, and it waits for no lock that a poller holds.
+ */
+static inline void soft_qp_await_sender(const struct soft_qp *qp)
+{
+	for (unsigned int attempt = 0; atomic_load_explicit(&qp->requester.sending, memory_order_acquire); attempt++)
+		soft_lock_rest(attempt);
 }
 
 /* The void pointer is what soft_table_find wants. */

@@ -174,10 +174,8 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addres
 	if (!wqe)
 		return;
 	wqe->flags |= IBV_SEND_INLINE;
-	wqe->num_sge = 1;
 	wqe->length = sizeof(uint64_t);
-	wqe->sge[0] = (struct ibv_sge){(uintptr_t)&wqe->sge[1], wqe->length, 0};
-	memcpy(&wqe->sge[1], value, sizeof(uint64_t));
+	memcpy(soft_request_inline(wqe), value, sizeof(uint64_t));
 }
 
 /* Which placements there are is the responder's to say, but for what no packet can hold. */
@@ -285,11 +283,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *extended, size_t count,
 		}
 		length += buffers[buffer].length;
 	}
-	data = (char *)&wqe->sge[1];
+	data = soft_request_inline(wqe);
 	wqe->flags |= IBV_SEND_INLINE;
-	wqe->num_sge = 1;
+	wqe->num_sge = 0;
 	wqe->length = (uint32_t)length;
-	wqe->sge[0] = (struct ibv_sge){(uintptr_t)data, wqe->length, 0};
 	for (size_t buffer = 0; buffer < count; buffer++) {
 		memcpy(data, buffers[buffer].addr, buffers[buffer].length);
 		data += buffers[buffer].length;

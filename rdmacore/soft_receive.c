@@ -40,7 +40,7 @@ static void fill(struct soft_cqe *entry, struct soft_qp *qp, const struct soft_r
 {
 	struct ibv_wc *wc = &entry->wc;
 
-	entry->receives = &qp->receive; /* with a shared queue, its own has no receives, and room for none */
+	entry->receiver = qp; /* with a shared queue, its own has no receives, and room for none */
 	*wc = (struct ibv_wc){
 		.wr_id = receive->wr_id,
 		.status = status,

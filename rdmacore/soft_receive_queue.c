@@ -29,7 +29,6 @@ int soft_receive_queue_init(struct soft_receive_queue *queue, struct soft_pd *pd
 		return -ENOMEM;
 	atomic_init(&queue->posted, 0);
 	atomic_init(&queue->returned, 0);
-	atomic_init(&queue->sending, false);
 	queue->consumed = 0;
 	queue->posted_seen = 0;
 	soft_lock_init(&queue->lock);

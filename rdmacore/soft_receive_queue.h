@@ -40,12 +40,6 @@ struct soft_receive_queue {
 	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t posted;
 	_Atomic uint32_t returned; /* so many have made room; under the lock that soft_receive_queue_return names */
-	/*
-	 * On the local link: a message of this queue pair may be seen at its peer, and its completion is not made yet.
-	 * Beside returned, as who polls an answer is at this line already; anywhere near the peer it would cost each
-	 * message a cache line's way.  Written under requester.lock.
-	 */
-	_Atomic bool sending;
 
 	/* Under responder.lock; of a shared queue, under the lock. */
 	uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
@@ -81,17 +75,6 @@ static inline void soft_receive_queue_return(struct soft_receive_queue *queue)
 	uint32_t returned = atomic_load_explicit(&queue->returned, memory_order_relaxed);
 
 	atomic_store_explicit(&queue->returned, returned + 1, memory_order_release);
-}
-
-/*
- * On a wire an acknowledgement is there before any answer that was sent after it, and so is the completion that it
- * makes.  Here the sender runs its peer's half itself and may lose the processor between the two, so who is about
- * to see an answer waits until it is done: for one message at most, and it waits for no lock that a poller holds.
- */
-static inline void soft_receive_queue_await_sender(const struct soft_receive_queue *queue)
-{
-	for (unsigned int attempt = 0; atomic_load_explicit(&queue->sending, memory_order_acquire); attempt++)
-		soft_lock_rest(attempt);
 }
 
 /* A receive in the hands of a responder. */

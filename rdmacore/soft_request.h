@@ -12,7 +12,7 @@
 struct soft_ah;
 
 /*
- * Followed in the ring by its scatter/gather list or its inline data.  What an atomic compares with stands
+ * Followed in the ring by its scatter/gather list or, in its place, its inline data (IBV_SEND_INLINE).  What an atomic compares with stands
  * behind its list; the one entry of a BIND_MW says what is bound (soft_mw.h).  A FLUSH brings no data: its length
  * is in immediate, what it is for in queue_key.  With one entry it is a cache line.
  */
@@ -35,7 +35,7 @@ struct soft_send_wqe {
 		uint32_t remote_qp_num; /* datagrams */
 	};
 	uint32_t psn;
-	uint8_t num_sge;
+	uint8_t num_sge; /* 0 with inline data */
 	uint8_t traits; /* of its kind */
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t flags; /* enum ibv_send_flags */
@@ -72,6 +72,12 @@ static inline const struct soft_request_kind *soft_request_kind(uint32_t opcode)
 
 /* The service of a queue pair type, as a bit; 0 for types that there are not. */
 uint8_t soft_request_service(enum ibv_qp_type type);
+
+/* Of length bytes at most max_inline_data, or the value of an ATOMIC WRITE. */
+static inline char *soft_request_inline(struct soft_send_wqe *wqe)
+{
+	return (char *)wqe->sge;
+}
 
 static inline uint64_t *soft_request_compare(struct soft_send_wqe *wqe)
 {

@@ -7,23 +7,24 @@
 #include "soft_qp.h"
 #include "soft_request.h"
 
-static inline bool translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
+static inline bool translate(struct soft_qp *qp, struct soft_send_wqe *wqe, uint32_t access,
 			    struct soft_packet *packet)
 {
 	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
 	struct soft_pd *pd = soft_pd_domain(qp->ibv.pd);
 	uint32_t count = packet->num_segments;
 
+	if (wqe->flags & IBV_SEND_INLINE && wqe->length)
+		packet->segments[count++] = (struct soft_segment){soft_request_inline(wqe), wqe->length};
 	for (uint32_t index = 0; index < wqe->num_sge; index++) {
 		const struct ibv_sge *sge = &wqe->sge[index];
-		void *address = (void *)(uintptr_t)sge->addr;
+		void *address;
 
 		/* A zero-length entry refers to no memory, so its key is not looked at. */
 		if (!sge->length)
 			continue;
-		if (!(wqe->flags & IBV_SEND_INLINE))
-			address = soft_mr_table_translate(memory, pd, sge->lkey, sge->addr, sge->length,
-						    access | SOFT_ACCESS_LOCAL, 0);
+		address = soft_mr_table_translate(memory, pd, sge->lkey, sge->addr, sge->length,
+						  access | SOFT_ACCESS_LOCAL, 0);
 		if (!address)
 			return false;
 		packet->segments[count++] = (struct soft_segment){address, sge->length};
@@ -97,7 +98,7 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 	return translate(qp, wqe, access, packet) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
 }
 
-bool soft_request_translate(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t access,
+bool soft_request_translate(struct soft_qp *qp, struct soft_send_wqe *wqe, uint32_t access,
 			    struct soft_packet *packet)
 {
 	return translate(qp, wqe, access, packet);

@@ -26,7 +26,7 @@ int soft_requester_init(struct soft_qp *qp)
 	/* One entry at least (what a window is bound to), and what an atomic compares with. */
 	size_t entries_at_most = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
 	size_t list = entries_at_most * sizeof(struct ibv_sge) + sizeof(uint64_t);
-	size_t inlined = sizeof(struct ibv_sge) + qp->cap.max_inline_data;
+	size_t inlined = qp->cap.max_inline_data;
 	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined);
 	uint32_t entries = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1; /* as soft_places grants it */
 

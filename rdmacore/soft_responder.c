@@ -28,7 +28,7 @@ void soft_responder_reset(struct soft_qp *qp)
 	free(qp->responder.results);
 	qp->responder.results = NULL;
 	qp->responder.result_count = 0;
-	soft_cq_disown(soft_cq(qp->ibv.recv_cq), &qp->receive);
+	soft_cq_disown(soft_cq(qp->ibv.recv_cq), qp);
 	soft_receive_queue_reset(&qp->receive);
 }
 

@@ -171,7 +171,7 @@ bool soft_segment_is_stale(struct soft_qp *qp, const struct soft_packet *packet)
 	return unanswered(qp, packet->psn) != 0;
 }
 
-enum soft_segment_result soft_segment_read(struct soft_qp *qp, const struct soft_send_wqe *wqe,
+enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_wqe *wqe,
 					   const struct soft_packet *packet)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;

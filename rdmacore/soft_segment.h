@@ -110,7 +110,7 @@ enum soft_segment_result {
 };
 
 /* A packet of the answer to the READ at the head of the queue: put it where it belongs. */
-enum soft_segment_result soft_segment_read(struct soft_qp *qp, const struct soft_send_wqe *wqe,
+enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_wqe *wqe,
 					   const struct soft_packet *packet);
 
 /*
