@@ -55,6 +55,7 @@ void soft_requester_reset(struct soft_qp *qp)
 
 	while (requester->completed != requester->posted)
 		release(qp, soft_send_wqe(requester, requester->completed++));
+	requester->psn = 0;
 	requester->posted = 0;
 	requester->transmitted = 0;
 	requester->completed = 0;

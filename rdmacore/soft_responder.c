@@ -22,6 +22,7 @@ int soft_responder_init(struct soft_qp *qp)
 
 void soft_responder_reset(struct soft_qp *qp)
 {
+	qp->responder.psn = 0;
 	qp->responder.msn = 0;
 	qp->responder.nak_sent = false;
 	qp->responder.failed = false;

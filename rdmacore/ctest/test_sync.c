@@ -138,6 +138,102 @@ static void set_nonblocking(struct rdma_cm_id *id)
 	CHECK(!fcntl(id->channel->fd, F_SETFL, O_NONBLOCK));
 }
 
+/* An id whose address is known, for its device: a protection domain is of one context. */
+static struct rdma_cm_id *id_on_device(struct core_provider *provider)
+{
+	struct sockaddr_storage address = local_address(0);
+	struct rdma_cm_id *id;
+
+	CHECK(!provider->rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+	CHECK(!provider->rdma_bind_addr(id, (struct sockaddr *)&address));
+	CHECK(id->verbs);
+	return id;
+}
+
+/* The protection domain that an endpoint is given is that of its queue pair, and of its children's. */
+static void test_endpoint_domain(struct core_provider *provider)
+{
+	struct rdma_addrinfo *active = get_info(provider, "7021", 0), *info = get_info(provider, "7021", RAI_PASSIVE);
+	struct rdma_cm_id *device = id_on_device(provider), *listener, *child, *client;
+	struct ibv_pd *own = provider->ibv_alloc_pd(device->verbs), *other = provider->ibv_alloc_pd(device->verbs);
+	struct ibv_qp_init_attr attr = usual_queues();
+	struct rdma_conn_param param = usual_param();
+
+	CHECK(own && other);
+	CHECK(!provider->rdma_create_ep(&listener, info, other, &attr));
+	CHECK(listener->pd == other && !listener->qp);
+	CHECK(!provider->rdma_listen(listener, 1));
+	attr = usual_queues();
+	CHECK(!provider->rdma_create_ep(&client, active, own, &attr));
+	CHECK(client->pd == own && client->qp && client->qp->pd == own);
+	set_nonblocking(client);
+	REFUSED(provider->rdma_connect(client, &param), EAGAIN);
+	CHECK(!provider->rdma_get_request(listener, &child));
+	CHECK(child->qp && child->pd == other && child->qp->pd == other);
+	provider->rdma_destroy_ep(client);
+	provider->rdma_destroy_ep(child);
+	provider->rdma_destroy_ep(listener);
+	/* They stay their maker's. */
+	CHECK(!provider->ibv_dealloc_pd(own) && !provider->ibv_dealloc_pd(other));
+	CHECK(!provider->rdma_destroy_id(device));
+	provider->rdma_freeaddrinfo(info);
+	provider->rdma_freeaddrinfo(active);
+}
+
+/* An endpoint that cannot be made is none, and errno says which of its steps failed. */
+static void test_endpoint_errors(struct core_provider *provider)
+{
+	struct rdma_addrinfo *active = get_info(provider, "7021", 0), *info = get_info(provider, "7021", RAI_PASSIVE);
+	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE | RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP}, *foreign;
+	struct rdma_cm_id *device = id_on_device(provider), *listener, *id;
+	struct ibv_context *second = provider->ibv_open_device(device->verbs->device);
+	struct ibv_pd *elsewhere = provider->ibv_alloc_pd(second);
+	struct ibv_qp_init_attr attr = usual_queues();
+
+	CHECK(second && elsewhere);
+	CHECK(!provider->rdma_create_ep(&listener, info, NULL, &attr));
+	REFUSED(provider->rdma_create_ep(&id, info, NULL, &attr), EADDRINUSE);
+	CHECK(!provider->rdma_getaddrinfo("198.51.100.7", "7021", &hints, &foreign));
+	REFUSED(provider->rdma_create_ep(&id, foreign, NULL, &attr), EADDRNOTAVAIL);
+	attr.cap.max_send_sge = 100000;
+	REFUSED(provider->rdma_create_ep(&id, active, NULL, &attr), EINVAL);
+	attr = usual_queues();
+	REFUSED(provider->rdma_create_ep(&id, active, elsewhere, &attr), EINVAL);
+	provider->rdma_destroy_ep(listener);
+	/* None of them has kept the port. */
+	CHECK(!provider->rdma_create_ep(&listener, info, NULL, NULL));
+	provider->rdma_destroy_ep(listener);
+	CHECK(!provider->ibv_dealloc_pd(elsewhere) && !provider->ibv_close_device(second));
+	CHECK(!provider->rdma_destroy_id(device));
+	provider->rdma_freeaddrinfo(foreign);
+	provider->rdma_freeaddrinfo(info);
+	provider->rdma_freeaddrinfo(active);
+}
+
+/* The context that an id was made with is its own, and that of a listener its children's. */
+static void test_context(struct core_provider *provider)
+{
+	struct sockaddr_storage address = local_address(PORT);
+	struct rdma_conn_param param = usual_param();
+	struct rdma_cm_id *listener, *child, *client;
+	char passive, active;
+
+	CHECK(!provider->rdma_create_id(NULL, &listener, &passive, RDMA_PS_TCP));
+	CHECK(!provider->rdma_create_id(NULL, &client, &active, RDMA_PS_TCP));
+	CHECK(listener->context == &passive && client->context == &active);
+	CHECK(!provider->rdma_bind_addr(listener, (struct sockaddr *)&address));
+	CHECK(!provider->rdma_listen(listener, 1));
+	CHECK(!provider->rdma_resolve_addr(client, NULL, (struct sockaddr *)&address, 2000));
+	CHECK(!provider->rdma_resolve_route(client, 2000));
+	set_nonblocking(client);
+	REFUSED(provider->rdma_connect(client, &param), EAGAIN);
+	CHECK(!provider->rdma_get_request(listener, &child));
+	CHECK(child->context == &passive && listener->context == &passive && client->context == &active);
+	CHECK(!provider->rdma_destroy_id(child));
+	CHECK(!provider->rdma_destroy_id(client));
+	CHECK(!provider->rdma_destroy_id(listener));
+}
+
 /* With O_NONBLOCK a call gives its command and EAGAIN; the event comes later, for the caller to keep. */
 static void take_event(struct core_provider *provider, struct rdma_cm_id *id,
 		       enum rdma_cm_event_type type)
@@ -282,6 +378,9 @@ int main(void)
 	test_getaddrinfo(provider);
 	test_endpoints(provider);
 	test_endpoint_without_queues(provider);
+	test_endpoint_domain(provider);
+	test_endpoint_errors(provider);
+	test_context(provider);
 	test_nonblocking(provider);
 	test_migrate(provider);
 	if (is_soft(provider)) {

@@ -238,6 +238,7 @@ static void test_query(void)
 	CHECK(!soft_modify_qp(qp, &set, IBV_QP_STATE));
 	CHECK(!soft_query_qp(qp, &attr, ~0, &got));
 	CHECK(attr.qp_state == IBV_QPS_RESET && !attr.dest_qp_num && !attr.timeout && !attr.qp_access_flags);
+	CHECK(!attr.rq_psn && !attr.sq_psn);
 	CHECK(got.cap.max_send_wr >= 3);
 	CHECK(!soft_destroy_qp(qp));
 	CHECK(!soft_destroy_srq(init.srq));
