@@ -16,6 +16,7 @@ enum {
 	CORE_QP_EX_WITH_FLUSH = 1 << 11, /* enum ibv_qp_create_send_ops_flags */
 	CORE_ACCESS_FLUSH_GLOBAL = 1 << 8, /* enum ibv_access_flags */
 	CORE_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+	CORE_PARENT_DOMAIN_ALLOW_UNPROTECTED = 1 << 2, /* enum ibv_parent_domain_init_attr_mask */
 };
 
 /* Of device_cap_flags_ex. */

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core_newer.h"
 #include "soft_context.h"
 #include "soft_pd.h"
 
+/* That memory may be unprotected changes nothing for a device that takes all memory (ibv_alloc_parent_domain(3)). */
 #define ATTRIBUTES                                                                                 \
-	(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+	(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | \
+		   CORE_PARENT_DOMAIN_ALLOW_UNPROTECTED)
 
 struct ibv_td *soft_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {

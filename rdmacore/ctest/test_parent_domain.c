@@ -1,6 +1,7 @@
 /* Parent domains: they stand for a domain, and give queues the memory of the program's allocator. */
 #include "bare.h"
 #include "check.h"
+#include "core_newer.h"
 
 enum supply { OWN, DEFAULT, NOTHING };
 
@@ -73,7 +74,7 @@ static void test_refused(struct bench *bench)
 	const struct ibv_parent_domain_init_attr rows[] = {
 		{.pd = NULL},
 		{.pd = bench->pd, .td = foreign},
-		{.pd = bench->pd, .comp_mask = 1 << 2},
+		{.pd = bench->pd, .comp_mask = 1 << 3},
 		{.pd = bench->pd, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS},
 		{.pd = bench->pd, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, .alloc = supply},
 	};
@@ -89,6 +90,11 @@ static void test_refused(struct bench *bench)
 	attr = (struct ibv_parent_domain_init_attr){.pd = bench->pd};
 	CHECK(!ibv_alloc_parent_domain(context, &attr) && errno == EINVAL);
 	CHECK(!ibv_alloc_td(bench->context, &unknown) && errno == EINVAL);
+	/* What newer programs allow changes nothing. */
+	attr.comp_mask = CORE_PARENT_DOMAIN_ALLOW_UNPROTECTED;
+	cq.parent_domain = ibv_alloc_parent_domain(bench->context, &attr);
+	CHECK(cq.parent_domain && !bench->provider->ibv_dealloc_pd(cq.parent_domain));
+	cq.parent_domain = bench->pd;
 	/* A queue is told a parent domain, or none. */
 	CHECK(!ibv_create_cq_ex(bench->context, &cq) && errno == EINVAL);
 	CHECK(!ibv_dealloc_td(foreign));
