@@ -59,9 +59,9 @@ func (c *compiler) roleList(argument *verb.Argument, node *syntax.Node, at place
 	})
 }
 
-// rights compiles a list of access rights.
+// rights compiles a list of access rights; an empty one is no right at all.
 func (c *compiler) rights(argument *verb.Argument, node *syntax.Node) *Value {
-	if node.Kind != syntax.Sequence || len(node.Items) == 0 {
+	if node.Kind != syntax.Sequence {
 		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of rights", argument.Name).WithHint("[LOCAL_WRITE, REMOTE_READ]")
 		return nil
 	}

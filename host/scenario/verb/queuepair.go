@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"math"
 	"strings"
 
 	"rdmarun/host/scenario/lab"
@@ -30,8 +31,8 @@ func DefaultQueuePair() QueuePairAttributes {
 func QueuePairArguments() []Argument {
 	return []Argument{
 		{Name: "type", Type: Word, Words: QPTypeNames(), Doc: "transport"},
-		{Name: "max_send_wr", Type: Integer, Min: 1, Max: 1 << 20, Doc: "send requests at once"},
-		{Name: "max_recv_wr", Type: Integer, Min: 0, Max: 1 << 20, Doc: "receive requests at once"},
+		{Name: "max_send_wr", Type: Integer, Min: 1, Max: math.MaxUint32, Doc: "send requests at once"},
+		{Name: "max_recv_wr", Type: Integer, Min: 0, Max: math.MaxUint32, Doc: "receive requests at once"},
 		{Name: "max_send_sge", Type: Integer, Min: 0, Max: 256, Doc: "buffers of a send request"},
 		{Name: "max_recv_sge", Type: Integer, Min: 0, Max: 256, Doc: "buffers of a receive request"},
 		{Name: "max_inline_data", Type: Size, Min: 0, Max: 1 << 20, Doc: "bytes that a request can carry itself"},
