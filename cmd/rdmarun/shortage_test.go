@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,5 +114,27 @@ func TestClosedStandardDescriptors(t *testing.T) {
 	})
 	if err != nil || torn || last != record.RunEnd {
 		t.Errorf("%v, torn %v, last %s", err, torn, last)
+	}
+}
+
+// What a step could not be asked for says nothing of what it was to find out: it has not failed, expectedly or not.
+func TestOutOfDescriptorsInAStep(t *testing.T) {
+	for name, xfail := range map[string]string{"it should pass": "", "it is known to fail": "    xfail: {reason: known}\n"} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			scenario := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n  - name: many\n" + xfail + "    steps:\n" +
+				"      - {role: server, create_ep: {passive: true, port: 7471}, as: listener}\n"
+			for number := range 30 {
+				scenario += fmt.Sprintf("      - {role: client, create_ep: {to: server, port: 7471}, as: ep%d}\n", number)
+			}
+			if err := os.WriteFile(filepath.Join(folder, "lab.yaml"), []byte(scenario), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			output, code := limited(t, folder, "ulimit -n 28;", 0, "run", "lab.yaml", "-o", "junit=run.xml")
+			if code != int(exitEnvironment) || !strings.Contains(output, "too many open files") ||
+				!strings.Contains(output, "= hint      raise the limit") || !strings.Contains(output, "\n1 could not run") {
+				t.Errorf("exit code %d: %s", code, output)
+			}
+		})
 	}
 }

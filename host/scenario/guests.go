@@ -57,6 +57,9 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 	}
 	limits := host.Limits(start.Config.Limits)
 	module, began, err := compileGuest(ctx, runtime, start.Config.Module, limits)
+	if lab.OutOfFiles(err) {
+		return nil, &lab.EnvironmentError{What: "the guest's module", Err: err}
+	}
 	if err != nil {
 		failure := &lab.Failure{What: "the guest's module cannot be used", Got: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {

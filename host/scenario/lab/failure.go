@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 )
@@ -44,3 +45,17 @@ type EnvironmentError struct {
 
 func (e *EnvironmentError) Error() string { return e.What + ": " + e.Err.Error() }
 func (e *EnvironmentError) Unwrap() error { return e.Err }
+
+// Hint is what can be done about it, empty when nobody knows.
+func (e *EnvironmentError) Hint() string {
+	if OutOfFiles(e.Err) {
+		return "raise the limit of file descriptors: ulimit -n 4096; each connection takes some, and each guest"
+	}
+	return ""
+}
+
+// OutOfFiles tells whether the process, or the system, has no descriptor left: a fault of the surroundings, whatever
+// was to be found out.  What a guest may have is counted elsewhere.
+func OutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/verb"
 )
@@ -40,6 +41,10 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 		err = r.judgeNone(&outcome, err)
 	default:
 		err = r.judge(action, &outcome, err)
+	}
+	if err != nil && ctx.Err() == nil && lab.OutOfFiles(returned) {
+		// Whatever was expected, it was not asked.
+		err = &lab.EnvironmentError{What: action.Verb.Name, Err: returned}
 	}
 	if err == nil {
 		r.take(action, name, &outcome)

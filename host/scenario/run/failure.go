@@ -41,6 +41,7 @@ func (r *caseRun) fail(err error) {
 		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, "it was cut off in this step"
 	case errors.As(err, &environment):
 		r.result.Status, r.result.Reason, f.Kind, f.What = record.Errored, err.Error(), "error", err.Error()
+		f.Hint = environment.Hint()
 	default:
 		f.What = err.Error()
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/record"
 )
@@ -48,9 +49,12 @@ func (r *caseRun) stopped(ctx context.Context, err error) {
 // environment notes a fault of the surroundings.
 func (r *caseRun) environment(err error) {
 	r.result.Status, r.result.Reason = record.Errored, err.Error()
-	r.result.Failures = append(r.result.Failures, record.Failure{
-		Kind: "error", File: r.program.File, What: err.Error(), Rerun: r.rerun(),
-	})
+	failure := record.Failure{Kind: "error", File: r.program.File, What: err.Error(), Rerun: r.rerun()}
+	var environment *lab.EnvironmentError
+	if errors.As(err, &environment) {
+		failure.Hint = environment.Hint()
+	}
+	r.result.Failures = append(r.result.Failures, failure)
 }
 
 // recoverPanic turns a panic of a step into a result: the other cases still run, and the run exits
