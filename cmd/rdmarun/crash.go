@@ -26,14 +26,14 @@ func (a *app) recoverPanic(code *exitCode) {
 }
 
 func (a *app) crashReport(value any, stack []byte) string {
-	return fmt.Sprintf("%spanic: %v\n\n%s", a.buildReport(), value, stack)
+	return fmt.Sprintf("%spanic: %v\n\n%s", buildReport(strings.Join(a.args, " ")), value, stack)
 }
 
 // buildReport is how every report of a crash begins.
-func (a *app) buildReport() string {
+func buildReport(arguments string) string {
 	build := buildVersion()
 	return fmt.Sprintf("rdmarun %s (%s, %s/%s)\narguments: %q\n",
-		build.Version, build.Go, build.OS, build.Arch, strings.Join(a.args, " "))
+		build.Version, build.Go, build.OS, build.Arch, arguments)
 }
 
 func writeCrashReport(report string) (path string, err error) {

@@ -27,25 +27,25 @@ const crashedCommand = "crashed"
 
 func newCrashedCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:                crashedCommand + " CODE REPORT PLAN",
+		Use:                crashedCommand + " CODE REPORT PLAN ARGUMENTS",
 		Short:              "Close the reports of a run in which native code has crashed",
 		Hidden:             true, // nobody types it
 		DisableFlagParsing: true,
 		Annotations:        configOptional,
-		Args:               cobra.ExactArgs(3),
+		Args:               cobra.ExactArgs(4),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.crashed(args[0], args[1], args[2])
+			return a.crashed(args[0], args[1], args[2], args[3])
 		},
 	}
 }
 
 // crashed ends what a crash has left.  The crash itself has been said already.
-func (a *app) crashed(code, text, planText string) error {
+func (a *app) crashed(code, text, planText, arguments string) error {
 	exit, status := exitBug, record.Broken
 	if code == process.Environment {
 		exit, status = exitEnvironment, record.Errored
 	} else {
-		a.reportNativeCrash(text)
+		a.reportNativeCrash(text, arguments)
 	}
 	if planText == "" {
 		return reported(exit)
@@ -62,9 +62,8 @@ func (a *app) crashed(code, text, planText string) error {
 	return reported(exit)
 }
 
-func (a *app) reportNativeCrash(text string) {
-	report := a.buildReport() + text
-	path, err := writeCrashReport(report)
+func (a *app) reportNativeCrash(text, arguments string) {
+	path, err := writeCrashReport(buildReport(arguments) + text)
 	if err != nil {
 		fmt.Fprintf(a.stderr, "  hint: this is a bug of rdmarun or of that library; please report it (the report could not be written: %v)\n", err)
 		return

@@ -32,7 +32,7 @@ static const struct crash_signal {
 
 /* Of the process, as signals are. */
 static struct {
-	const char *argv0, *command;
+	const char *argv0, *command, *arguments;
 	uintptr_t go_text, go_text_end;
 	size_t stack_size;
 	struct sigaction before[SIGNALS]; /* Go's */
@@ -59,6 +59,15 @@ static uintptr_t program_counter(const ucontext_t *context)
 	return (uintptr_t)context->uc_mcontext.pc;
 #else
 #error "where is the program counter of this processor?"
+#endif
+}
+
+static uintptr_t stack_pointer(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+	return (uintptr_t)context->uc_mcontext.sp;
 #endif
 }
 
@@ -90,7 +99,7 @@ static void describe(struct sentence *sentence, int number, const siginfo_t *inf
 {
 	sentence_add(sentence, "rdmarun: native code crashed: ");
 	sentence_add(sentence, crash_signals[index_of(number)].what);
-	if (info->si_code > 0 && number != SIGSYS) {
+	if (info->si_code > 0 && number != SIGSYS && (uintptr_t)info->si_addr != pc) {
 		sentence_add(sentence, ", at address ");
 		sentence_add_hex(sentence, (uintptr_t)info->si_addr);
 	}
@@ -109,7 +118,8 @@ static void describe(struct sentence *sentence, int number, const siginfo_t *inf
 static void become(const struct sentence *report, const char *code)
 {
 	const char *plan = atomic_load_explicit(&process.plan, memory_order_acquire);
-	const char *const argv[] = {process.argv0, process.command, code, report->text, plan, NULL};
+	const char *const argv[] = {process.argv0, process.command, code, report->text,
+				    plan, process.arguments, NULL};
 	sigset_t none;
 
 	if (*plan && process.descriptor >= 0)
@@ -141,6 +151,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
 	}
 	describe(&sentence, number, info, pc);
 	sentence_write(&sentence);
+	mapping_add_callers(&sentence, stack_pointer(context));
 	become(&sentence, "bug");
 	_exit(PROCESS_EXIT_BUG);
 }
@@ -152,7 +163,8 @@ static const bool is_sanitized = true;
 static const bool is_sanitized = false;
 #endif
 
-int crash_catch(const char *argv0, const char *command, uintptr_t go_text, uintptr_t go_text_end)
+int crash_catch(const char *argv0, const char *command, const char *arguments, uintptr_t go_text,
+		uintptr_t go_text_end)
 {
 	struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
 	pthread_attr_t attr;
@@ -161,6 +173,7 @@ int crash_catch(const char *argv0, const char *command, uintptr_t go_text, uintp
 		return 0;
 	process.argv0 = argv0;
 	process.command = command;
+	process.arguments = arguments;
 	process.go_text = go_text;
 	process.go_text_end = go_text_end;
 	if (pthread_attr_init(&attr))

@@ -69,28 +69,41 @@ static void skip_fields(const struct lines *lines, size_t *at, int count)
 	}
 }
 
+struct range {
+	uintptr_t begin, end;
+};
+
+static struct range take_range(const struct lines *lines, size_t *at)
+{
+	struct range range;
+
+	*at = 0;
+	range.begin = take_hex(lines, at);
+	(*at)++;
+	range.end = take_hex(lines, at);
+	return range;
+}
+
 void mapping_add(struct sentence *sentence, uintptr_t address)
 {
 	struct lines lines = {.descriptor = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
-	uintptr_t base = 0, begin, end;
+	struct range range;
+	uintptr_t base = 0;
 	char file[sizeof(lines.line)];
 	size_t length = 0, at;
 
 	if (lines.descriptor < 0)
 		return;
 	while (next_line(&lines)) {
-		at = 0;
-		begin = take_hex(&lines, &at);
-		at++;
-		end = take_hex(&lines, &at);
+		range = take_range(&lines, &at);
 		skip_fields(&lines, &at, 5);
 		/* A file is loaded at the begin of the first of its mappings, which follow one another. */
 		if (lines.length - at != length || memcmp(file, lines.line + at, length)) {
 			length = lines.length - at;
 			memcpy(file, lines.line + at, length);
-			base = begin;
+			base = range.begin;
 		}
-		if (address < begin || address >= end)
+		if (address < range.begin || address >= range.end)
 			continue;
 		if (length == 0)
 			break;
@@ -101,4 +114,68 @@ void mapping_add(struct sentence *sentence, uintptr_t address)
 		break;
 	}
 	close(lines.descriptor);
+}
+
+#define MOST_CODE 256
+#define MOST_CALLERS 32
+#define LONGEST_STACK ((uintptr_t)32 << 10)
+
+struct memory {
+	struct range code[MOST_CODE];
+	size_t codes;
+	struct range stack;
+};
+
+/* The stack is the first memory at stack_pointer or above that can be read: one that is full ends below it. */
+static void read_memory(struct memory *memory, uintptr_t stack_pointer)
+{
+	struct lines lines = {.descriptor = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	struct range range;
+	size_t at;
+
+	if (lines.descriptor < 0)
+		return;
+	while (next_line(&lines)) {
+		range = take_range(&lines, &at);
+		if (at + 3 >= lines.length)
+			continue;
+		if (lines.line[at + 3] == 'x' && memory->codes < MOST_CODE)
+			memory->code[memory->codes++] = range;
+		if (lines.line[at + 1] == 'r' && range.end > stack_pointer && memory->stack.end == 0)
+			memory->stack = range;
+	}
+	close(lines.descriptor);
+}
+
+static bool is_code(const struct memory *memory, uintptr_t address)
+{
+	for (size_t i = 0; i < memory->codes; i++)
+		if (address >= memory->code[i].begin && address < memory->code[i].end)
+			return true;
+	return false;
+}
+
+void mapping_add_callers(struct sentence *sentence, uintptr_t stack_pointer)
+{
+	/* Only the first who crashes comes here, on a small stack. */
+	static struct memory memory;
+	uintptr_t at, end;
+	int found = 0;
+
+	read_memory(&memory, stack_pointer);
+	at = stack_pointer > memory.stack.begin ? stack_pointer : memory.stack.begin;
+	at = (at + sizeof(at) - 1) & ~(sizeof(at) - 1);
+	end = at + LONGEST_STACK < memory.stack.end ? at + LONGEST_STACK : memory.stack.end;
+	for (; at + sizeof(at) <= end && found < MOST_CALLERS; at += sizeof(at)) {
+		uintptr_t address;
+
+		memcpy(&address, (const void *)at, sizeof(address));
+		if (!is_code(&memory, address))
+			continue;
+		sentence_add(sentence, "on the stack: ");
+		sentence_add_hex(sentence, address);
+		mapping_add(sentence, address);
+		sentence_add(sentence, "\n");
+		found++;
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"strings"
 	"syscall"
 )
 
@@ -23,12 +24,18 @@ const (
 	Environment = "environment"
 )
 
+// mostArguments is how much of a command line a report shows: a system takes no argument of any length.
+const mostArguments = 16 << 10
+
 // CatchCrashes makes a crash of native code say so and end with the exit code of a bug.  The process becomes
-// "rdmarun command CODE REPORT PLAN" then, with the plan of Plan.  Faults of Go's code stay the runtime's.
+// "rdmarun command CODE REPORT PLAN ARGUMENTS" then, with the plan of Plan and the arguments of this process as one.
+// Faults of Go's code stay the runtime's.
 func CatchCrashes(command string) error {
 	begin, end := goText()
-	// Both strings are needed until the process ends.
-	if result := C.crash_catch(C.CString(os.Args[0]), C.CString(command), C.uintptr_t(begin), C.uintptr_t(end)); result < 0 {
+	arguments := strings.Join(os.Args[1:], " ")
+	arguments = arguments[:min(len(arguments), mostArguments)]
+	// The strings are needed until the process ends.
+	if result := C.crash_catch(C.CString(os.Args[0]), C.CString(command), C.CString(arguments), C.uintptr_t(begin), C.uintptr_t(end)); result < 0 {
 		return fmt.Errorf("catch crashes: %w", syscall.Errno(-result))
 	}
 	return nil

@@ -18,7 +18,7 @@
 
 struct sentence {
 	size_t length;
-	char text[2048]; /* always ends with NUL; what is too long for it is left out */
+	char text[4096]; /* always ends with NUL; what is too long for it is left out */
 };
 
 void sentence_add(struct sentence *sentence, const char *text);
@@ -44,15 +44,21 @@ bool shortage_of_threads(size_t stack_size, struct sentence *sentence);
  * that is not async-signal-safe.
  */
 void mapping_add(struct sentence *sentence, uintptr_t address);
+/*
+ * Add a line for each address of code on the stack above stack_pointer, as far as there is room: where the code at the
+ * top was called from, and what other calls have left there.  Calls nothing that is not async-signal-safe.
+ */
+void mapping_add_callers(struct sentence *sentence, uintptr_t stack_pointer);
 
 /* --- crash.c --------------------------------------------------------------------------------- */
 
 /*
  * Catch crashes of native code.  A fault of code from go_text to go_text_end is left to Go's runtime.  Who
- * crashes says so, becomes "argv0 command REPORT PLAN", and ends with PROCESS_EXIT_BUG if it cannot.  All
- * strings are kept.  0 or a negative errno.
+ * crashes says so, becomes "argv0 command CODE REPORT PLAN arguments", and ends with PROCESS_EXIT_BUG if it
+ * cannot.  All strings are kept.  0 or a negative errno.
  */
-int crash_catch(const char *argv0, const char *command, uintptr_t go_text, uintptr_t go_text_end);
+int crash_catch(const char *argv0, const char *command, const char *arguments, uintptr_t go_text,
+		uintptr_t go_text_end);
 /*
  * From now on PLAN is that, and descriptor (-1: none) stays open then; NULL: an empty plan.  The plan must stay until
  * the process ends.

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,13 +72,15 @@ static int crash(const char *how)
 		fault_in_threads(1, fault_without_signals);
 	else if (!strcmp(how, "threads"))
 		fault_in_threads(THREADS, fault);
-	else if (!strcmp(how, "heap")) {
-		/* The C library finds what lies behind a block destroyed, and holds its lock when it gives up. */
-		char *volatile block = malloc(24);
+	else if (!strcmp(how, "free")) {
+		/* The C library finds that out. */
+		void *volatile block = malloc(24);
 
-		memset(block, 'x', 1 << 16);
-		for (size_t size = 1; size < 1 << 16; size += 8)
-			free(malloc(size));
+		free(block);
+		free(block);
+	} else if (!strcmp(how, "locked")) {
+		flockfile(stderr);
+		fault(NULL);
 	}
 	return 0;
 }
