@@ -40,3 +40,43 @@ func (s *byteSize) Set(text string) error {
 	}
 	return fmt.Errorf("a size is a number of bytes, or one with KiB, MiB or GiB")
 }
+
+// sizesFlag is a flag of several sizes: "64,4KiB", or "64..1MiB", which is all powers of two of it.
+type sizesFlag []byteSize
+
+func (f *sizesFlag) String() string { return strings.Trim(f.list(), "[]") }
+
+func (*sizesFlag) Type() string { return "sizes" }
+
+// list is what the language writes.
+func (f sizesFlag) list() string {
+	words := make([]string, len(f))
+	for i := range f {
+		words[i] = f[i].String()
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
+func (f *sizesFlag) Set(text string) error {
+	*f = nil
+	for word := range strings.SplitSeq(text, ",") {
+		var from, to byteSize
+		first, last, several := strings.Cut(strings.TrimSpace(word), "..")
+		if err := from.Set(first); err != nil {
+			return err
+		}
+		if !several {
+			last = first
+		}
+		if err := to.Set(last); err != nil {
+			return err
+		}
+		if several && (from > to || from&(from-1) != 0) {
+			return fmt.Errorf("%s: from a power of two up, as in 64..1MiB", word)
+		}
+		for size := from; size <= to; size *= 2 {
+			*f = append(*f, size)
+		}
+	}
+	return nil
+}

@@ -30,6 +30,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newGuestCommand,
 	newExecCommand,
 	newRunCommand,
+	newPerfCommand,
 	newValidateCommand,
 	newReportCommand,
 	newCompareCommand,

@@ -37,7 +37,7 @@ const runExample = `  rdmarun run scenarios/rping.yaml
   rdmarun run scenarios/interop/rping-client.yaml -P verbs -p peer=192.0.2.1`
 
 func newRunCommand(a *app) *cobra.Command {
-	flags := runFlags{color: newColorFlag()}
+	flags := newRunFlags()
 	command := &cobra.Command{
 		Use:     "run [FILE|DIRECTORY...]",
 		Short:   "Run scenarios",
@@ -53,7 +53,7 @@ func newRunCommand(a *app) *cobra.Command {
 	return command
 }
 
-func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (err error) {
+func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) error {
 	config, err := flags.config(a)
 	if err != nil {
 		return err
@@ -62,6 +62,11 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 	if err != nil {
 		return err
 	}
+	return runChecked(ctx, a, flags, config, checked)
+}
+
+// runChecked runs scenarios in which nothing is wrong.
+func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.RunConfig, checked *scenario.Checked) (err error) {
 	cases, err := a.selectCases(checked, config.Selection, flags.allowEmpty)
 	if err != nil || len(cases) == 0 {
 		return err
@@ -108,8 +113,10 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) (
 		return errors.Join(err, outputs.Close())
 	}
 	config.Environment = a.environment()
-	if last := beginLastRun(a, cases); last != nil {
-		config.Consumers = append(config.Consumers, last)
+	if !flags.unlisted {
+		if last := beginLastRun(a, cases); last != nil {
+			config.Consumers = append(config.Consumers, last)
+		}
 	}
 	outputs.plan.Log = flags.log.plan()
 	endPlan, err := a.prepareForCrash(outputs, &config)

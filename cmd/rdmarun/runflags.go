@@ -17,8 +17,9 @@ import (
 	"rdmarun/host/scenario/run"
 )
 
-// runFlags are the flags of run.
+// runFlags are the flags of run; perf has some of them.
 type runFlags struct {
+	unlisted     bool // what runs has no file, so nothing can run it again by its name
 	provider     string
 	places       placeFlags
 	params       paramFlags
@@ -44,6 +45,11 @@ type runFlags struct {
 	color        *choiceFlag
 }
 
+// newRunFlags has the defaults of flags that a command may not have.
+func newRunFlags() runFlags {
+	return runFlags{color: newColorFlag(), jobs: 1, repeat: "1", timeScale: 1}
+}
+
 // runGroups are the parts of the list of flags, each with its flags in the order in which they help.
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
@@ -54,22 +60,33 @@ var runGroups = []flagGroup{
 
 func (f *runFlags) register(a *app, command *cobra.Command) {
 	set := command.Flags()
-	registerProvider(command, &f.provider, softProvider, "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)", autoProvider)
-	f.places.register(a, command)
+	f.registerTarget(a, command)
+	f.registerOutput(command)
+	f.registerTimeout(command)
 	f.params.register(a, command)
 	f.selection.register(a, command)
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
-	set.IntVarP(&f.jobs, "jobs", "j", 1, "cases at once, each on a provider of its own (soft only)")
-	set.StringVar(&f.repeat, "repeat", "1", "run everything N times, or until-fail")
+	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
+	set.StringVar(&f.repeat, "repeat", f.repeat, "run everything N times, or until-fail")
 	set.IntVar(&f.retries, "retries", 0, "try a failed case again; a pass is then reported as flaky")
-	set.Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
 	set.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure")
 	set.BoolVar(&f.strict, "strict", false, "a skipped case is a failure")
 	set.BoolVar(&f.noThresholds, "no-thresholds", false, "check no thresholds, on a machine too slow for them")
-	set.DurationVar(&f.timeout, "timeout", 0, "time for everything; 0 is without limit (exit code 124)")
 	set.DurationVar(&f.stall, "stall-timeout", 0, "fail a case when no step ends for so long; 0 leaves what the scenario says")
-	set.Float64Var(&f.timeScale, "time-scale", 1, "multiply took.max, within and timeouts on a slow machine; a virtual clock stays exact")
+	set.Float64Var(&f.timeScale, "time-scale", f.timeScale, "multiply took.max, within and timeouts on a slow machine; a virtual clock stays exact")
+}
+
+// registerTarget registers what a run is on.
+func (f *runFlags) registerTarget(a *app, command *cobra.Command) {
+	registerProvider(command, &f.provider, softProvider, "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)", autoProvider)
+	f.places.register(a, command)
+	command.Flags().Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
+}
+
+// registerOutput registers what a run shows and writes.
+func (f *runFlags) registerOutput(command *cobra.Command) {
+	set := command.Flags()
 	set.VarP(&f.verbose, "verbose", "v", "show each step as it ends; twice, -vv: also where roles run and steps stand")
 	set.Lookup("verbose").NoOptDefVal = "+1"
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "show failures and counts only")
@@ -80,6 +97,10 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.out.register(command)
 	f.baselines.register(command)
 	f.color.register(command)
+}
+
+func (f *runFlags) registerTimeout(command *cobra.Command) {
+	command.Flags().DurationVar(&f.timeout, "timeout", 0, "time for everything; 0 is without limit (exit code 124)")
 }
 
 // config checks the flags and makes of them what the runner wants.
@@ -172,8 +193,11 @@ func cyclesPerNanosecond(cpuinfo string) (float64, error) {
 		"/proc/cpuinfo has no \"cpu MHz\" here; leave --units out")
 }
 
-// rerun is the command line less its files, for the last line of a failure.
+// rerun is the command line less its files, for the last line of a failure; empty when there are none.
 func (f *runFlags) rerun() string {
+	if f.unlisted {
+		return ""
+	}
 	words := []string{"rdmarun", "run"}
 	add := func(flag, value string) { words = append(words, flag, run.ShellWord(value)) }
 	if f.provider != softProvider {
