@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
@@ -88,7 +89,8 @@ func (c caseSummary) line() string {
 }
 
 // printPlan writes what would run, two lines for each case and one for its parameters.
-func printPlan(w io.Writer, cases []caseSummary) error {
+func printPlan(out io.Writer, cases []caseSummary) error {
+	w := printable.NewWriter(out)
 	for _, c := range cases {
 		if _, err := fmt.Fprintf(w, "%s\n  %s\n", c.ID, c.line()); err != nil {
 			return err

@@ -76,7 +76,7 @@ func (a *app) warnDifferent(result *compare.Result) {
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(a.stderr, "rdmarun: warning: the runs differ in %s, and what is better or worse may come of that\n", strings.Join(names, ", "))
+		a.warn("the runs differ in " + strings.Join(names, ", ") + ", and what is better or worse may come of that")
 	}
 }
 

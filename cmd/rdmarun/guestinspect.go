@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host"
+	"rdmarun/host/printable"
 	"rdmarun/hostfuncs"
 )
 
@@ -51,7 +52,7 @@ func newGuestInspectCommand(a *app) *cobra.Command {
 					return err
 				}
 			} else {
-				result.print(a.stdout)
+				result.print(printable.NewWriter(a.stdout))
 			}
 			if !result.Runnable {
 				return reported(exitNotAGuest)

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/scenario/report"
 )
 
@@ -27,9 +28,10 @@ const leastColumn = 28
 
 // Flush writes the table.
 func (t *table) Flush() error {
+	text := printable.Text(t.String()) // names can have anything in them
 	if t.width <= 0 {
 		lines := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
-		if _, err := lines.Write(t.Bytes()); err != nil {
+		if _, err := io.WriteString(lines, text); err != nil {
 			return err
 		}
 		return lines.Flush()
@@ -40,7 +42,7 @@ func (t *table) Flush() error {
 		t.block(&b, block)
 		block = nil
 	}
-	for line := range strings.Lines(t.String()) {
+	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(cells) == 1 { // it ends the columns above
 			end()
