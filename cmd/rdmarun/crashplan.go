@@ -77,14 +77,18 @@ func (a *app) prepareForCrash(outputs *runOutputs, config *scenario.RunConfig) (
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	kept := &recordsForCrash{file: file, others: outputs.madeAnew()}
-	kept.writer = jsonl.To(kept, "for a crash")
-	config.Consumers = append(config.Consumers, kept)
+	config.Consumers = append(config.Consumers, keepForCrash(file, outputs.madeAnew()))
 	a.planForCrash(string(text), file)
 	return func() {
 		a.noPlanForCrash()
 		_ = file.Close()
 	}, nil
+}
+
+func keepForCrash(file *os.File, others []record.Consumer) *recordsForCrash {
+	kept := &recordsForCrash{file: file, others: others}
+	kept.writer = jsonl.To(kept, "for a crash")
+	return kept
 }
 
 // namelessFile goes with the process that has it, however that ends.
