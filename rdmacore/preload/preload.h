@@ -4,8 +4,8 @@
  *
  * Each function of the provider table is exported and calls its entry.  What the provider lacks answers
  * ENOSYS.  The inline verbs need nothing: they go through ibv_context.ops of a context of ours.  What is
- * not in the table and would touch our objects is in preload_beyond.c; the rest (names of statuses,
- * conversions of rates) stays the real library's.
+ * not in the table and would touch our objects is in preload_beyond.c, and what libraries newer than our
+ * headers have in preload_newer.c; the rest (names of statuses, conversions of rates) stays theirs.
  *
  * A forked child has a device of its own, opened by the first function that it calls.  Its parent's
  * objects are nothing there, as on a real device: every function refuses them with ENODEV.

@@ -3,7 +3,8 @@
 # not.  What is defined by neither falls through to the real library, with an object of ours that it takes for its own.
 #
 # Looked at are the installed libraries and the newest that Debian has (its unstable suite, from the archive that this
-# machine uses), which are fetched with apt and its signatures, and unpacked below FOLDER; nothing is installed.
+# machine uses), which are fetched with apt and its signatures, at most once a day, and unpacked below FOLDER; nothing
+# is installed.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 ours=$1
@@ -52,6 +53,7 @@ compare() {
 # fetch: the newest libraries below $folder; nothing where this is no Debian or the archive cannot be reached.
 fetch() {
 	local site keys=/usr/share/keyrings/debian-archive-keyring.gpg
+	[ -z "$(find "$folder/complete" -mmin -1440 2>/dev/null)" ] || return
 	[ -e $keys ] || return
 	site=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' 'Created-By: Packages' 2>/dev/null |
 		awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }')
@@ -78,6 +80,8 @@ fetch() {
 	for package in "$folder"/*.deb; do
 		dpkg -x "$package" "$folder/unpacked" || return
 	done
+	rm -r "$folder/lists" "$folder/cache"
+	touch "$folder/complete"
 }
 
 defined=$(exported "$ours")
