@@ -1,6 +1,7 @@
 package expression_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -124,5 +125,27 @@ func TestConstants(t *testing.T) {
 	}
 	if _, bad := expression.Compile("[1, 2][i]", names, constants); bad == nil || bad.Kind != diag.Evaluation {
 		t.Errorf("%+v", bad)
+	}
+}
+
+func TestOperands(t *testing.T) {
+	env := expression.Env{"i": 3, "word": "rx", "on": true, "none": map[string]any(nil), "list": []any{1, 2}}
+	for source, want := range map[string]string{
+		"i * 2 == 7 && word != 'rx'":            "i * 2=6 word=rx",
+		"!(on || i == 3)":                       "on=true i=3",
+		"i > 5 and i < 10 and i in [1, 2]":      "i=3",
+		"-1 == 1":                               "",
+		"all(list, # > 1)":                      "",
+		"none.addr.x == 1 || len(list) == 3":    "len(list)=2",
+		"word contains 'y' or word matches 'z'": "word=rx",
+		"i ==":                                  "",
+	} {
+		var got []string
+		for _, operand := range expression.Operands(source, env) {
+			got = append(got, fmt.Sprintf("%s=%v", operand.Text, operand.Value))
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%q: got %q, want %q", source, text, want)
+		}
 	}
 }

@@ -98,9 +98,30 @@ func (c *compiler) conditionArgument(argument *verb.Argument, node *syntax.Node,
 		text = strings.TrimSuffix(strings.TrimPrefix(text, "$("), ")")
 	}
 	value := c.truth(argument.Name, node, at)
-	return c.converted(value, func(v any) (any, error) {
-		return verb.ConditionValue{Holds: v == true, Text: text}, nil
-	})
+	if value == nil {
+		return nil
+	}
+	if known, ok := value.Constant(); ok {
+		return constant(conditionValue(text, known, at.scope.consts), value.Span)
+	}
+	return &Value{Span: value.Span, compute: func(env expression.Env) (any, error) {
+		v, err := value.Get(env)
+		if err != nil {
+			return nil, err
+		}
+		return conditionValue(text, v, env), nil
+	}}
+}
+
+// conditionValue is the value of a condition, with what it compares where it does not hold.
+func conditionValue(text string, value any, env expression.Env) verb.ConditionValue {
+	condition := verb.ConditionValue{Holds: value == true, Text: text}
+	if !condition.Holds {
+		for _, operand := range expression.Operands(text, env) {
+			condition.Operands = append(condition.Operands, operand.Text+" is "+Show(operand.Value, verb.Text))
+		}
+	}
+	return condition
 }
 
 // objectName compiles the name of an object of the step's role, which a step before must have made.

@@ -2,6 +2,7 @@ package verb
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"rdmarun/host/scenario/lab"
@@ -39,7 +40,11 @@ func assert(_ context.Context, call *Call) (Outcome, error) {
 	if call.Has("message") {
 		what = call.Text("message")
 	}
-	return Outcome{}, &lab.Failure{What: what, Expected: condition.Text, Got: "false"}
+	got := "false"
+	if len(condition.Operands) > 0 {
+		got += ": " + strings.Join(condition.Operands, ", ")
+	}
+	return Outcome{}, &lab.Failure{What: what, Expected: condition.Text, Got: got}
 }
 
 func log(_ context.Context, call *Call) (Outcome, error) {

@@ -191,6 +191,8 @@ func (t Type) NamesObject() bool {
 type ConditionValue struct {
 	Holds bool
 	Text  string
+	// Operands are what it compares, each with its value; of a condition that does not hold.
+	Operands []string
 }
 
 // BufferName names a buffer of a role; Role is empty for the step's own role.
