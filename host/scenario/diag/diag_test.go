@@ -153,3 +153,18 @@ func TestList(t *testing.T) {
 		t.Error(text.String())
 	}
 }
+
+// A hostile file has a hundred thousand names, or long ones, and errors for each.
+func TestThereAreIsBounded(t *testing.T) {
+	for text, names := range map[string][]string{
+		"there are: one, two":            {"one", "two"},
+		"there are: one, and 2 more":     {"one", strings.Repeat("x", 1<<20), "two"},
+		"there are: and 1 more":          {strings.Repeat("x", 1<<20)},
+		"and 99880 more":                 make([]string, 100_000),
+		"there are: REMOTE_WRITE, LOCAL": {"REMOTE_WRITE", "LOCAL"},
+	} {
+		if got := diag.ThereAre(names); !strings.HasSuffix(got, text) || len(got) > 5000 {
+			t.Errorf("%d bytes, want %q at the end of %.200q", len(got), text, got)
+		}
+	}
+}

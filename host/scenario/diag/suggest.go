@@ -1,5 +1,10 @@
 package diag
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Nobody means one of so many, or mistypes a word so long; a hostile file has both.
 const (
 	maxCandidates = 1000
@@ -31,6 +36,26 @@ func DidYouMean(word string, candidates []string) string {
 		return "did you mean \"" + near + "\"?"
 	}
 	return ""
+}
+
+// A list that nobody reads to its end is cut where one screen does.
+const (
+	maxListed = 120
+	maxList   = 4096 // bytes
+)
+
+// ThereAre lists what could have been meant, as a hint; of many or long ones the first.
+func ThereAre(names []string) string {
+	var b strings.Builder
+	b.WriteString("there are: ")
+	for i, name := range names {
+		if i == maxListed || b.Len()+len(name) > maxList {
+			fmt.Fprintf(&b, "and %d more, ", len(names)-i)
+			break
+		}
+		b.WriteString(name + ", ")
+	}
+	return strings.TrimSuffix(b.String(), ", ")
 }
 
 // distance is the optimal string alignment distance: insertions, deletions, substitutions and swaps

@@ -101,7 +101,7 @@ func nearOrAll(name string, candidates []string) string {
 	if hint := diag.DidYouMean(name, candidates); hint != "" || len(candidates) == 0 || len(candidates) > few {
 		return hint
 	}
-	return "there are: " + strings.Join(candidates, ", ")
+	return diag.ThereAre(candidates)
 }
 
 // goTypes takes the Go out of the library's sentences.

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"strings"
-
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
@@ -152,7 +150,7 @@ func (r *argumentReader) unknown(key *syntax.Node) {
 	}
 	hint := "it takes none"
 	if len(known) > 0 {
-		hint = hintOr(diag.DidYouMean(key.Value, known), "there are: "+strings.Join(known, ", "))
+		hint = hintOr(diag.DidYouMean(key.Value, known), diag.ThereAre(known))
 	}
 	r.errors.Report(diag.UnknownKey, key.Span(), "%s has no argument %q", r.verb.Name, key.Value).WithHint("%s", hint)
 }

@@ -15,7 +15,11 @@ import (
 func (c *compiler) stepRole(step *shape.Step, at place, guest, optional bool) (value *Value, name string) {
 	if step.Role == nil {
 		if !optional {
-			hint := "role: " + strings.Join(sortedKeys(c.roles), " or ")
+			roles := sortedKeys(c.roles)
+			hint := "role: " + strings.Join(roles, " or ")
+			if len(hint) > 200 {
+				hint = diag.ThereAre(roles)
+			}
 			if len(c.roles) == 0 {
 				hint = "the file has no roles; they stand under the key \"roles\""
 			}

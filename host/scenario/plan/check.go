@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"rdmarun/host/scenario/diag"
@@ -82,7 +81,7 @@ func checkWord(argument *verb.Argument, word string) *problem {
 		}
 		hint := diag.DidYouMean(word, argument.Words)
 		if hint == "" {
-			hint = "there are: " + strings.Join(argument.Words, ", ")
+			hint = diag.ThereAre(argument.Words)
 		}
 		return &problem{diag.NotOneOf, fmt.Sprintf("%s cannot be %s", argument.Name, quoted(word)), hint}
 	case verb.Address:

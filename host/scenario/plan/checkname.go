@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/shape"
@@ -15,7 +14,7 @@ func (c *compiler) unknownRole(name string, span diag.Span) {
 		return
 	}
 	c.errors.Report(diag.UnknownRole, span, "there is no role %q", name).
-		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(c.roles)), "there are: "+strings.Join(sortedKeys(c.roles), ", ")))
+		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(c.roles)), diag.ThereAre(sortedKeys(c.roles))))
 }
 
 // roleMembers are what expressions find in every role, ROLE.address.

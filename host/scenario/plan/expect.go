@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"strings"
 	"time"
 
 	"rdmarun/host/scenario/diag"
@@ -129,7 +128,7 @@ func (c *compiler) unknownField(key *syntax.Node, v *verb.Verb, layout verb.Fiel
 		return
 	}
 	c.errors.Report(diag.UnknownField, key.Span(), "the result of %s has no field %q", v.Name, key.Value).
-		WithHint("%s", hintOr(diag.DidYouMean(key.Value, fields), "there are: "+strings.Join(fields, ", ")))
+		WithHint("%s", hintOr(diag.DidYouMean(key.Value, fields), diag.ThereAre(fields)))
 }
 
 // duration compiles a duration of a step or a file; nil for none.

@@ -48,7 +48,7 @@ func (c *compiler) signature(g *GuestCall, step *shape.Step, at place) bool {
 	if !found {
 		names := sortedKeys(r.functions)
 		c.errors.Report(diag.GuestFunction, step.Function.Span(), "the guest of role %q exports no function %q", r.name, g.Function).
-			WithHint("%s", hintOr(diag.DidYouMean(g.Function, names), "there are: "+strings.Join(names, ", ")))
+			WithHint("%s", hintOr(diag.DidYouMean(g.Function, names), diag.ThereAre(names)))
 		return false
 	}
 	if strings.Trim(signature.Params+signature.Results, "iI") != "" || len(signature.Results) > 1 {

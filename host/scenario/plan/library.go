@@ -118,7 +118,7 @@ func (c *compiler) find(node *syntax.Node) (*shape.Fragment, *module) {
 		}
 	}
 	if hint == "" && from != c.current {
-		hint = "there are: " + strings.Join(sortedKeys(from.fragments), ", ")
+		hint = diag.ThereAre(sortedKeys(from.fragments))
 	}
 	c.errors.Report(diag.UnknownFragment, node.Span(), "there is no fragment %q", node.Value).
 		WithHint("%s", hintOr(hint, "fragments stand under the key \"fragments\" of the file"))

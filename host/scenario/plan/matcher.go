@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"strings"
-
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -28,7 +26,7 @@ func (c *compiler) conditions(argument *verb.Argument, node *syntax.Node, at pla
 		list, good = append(list, condition), good && ok
 	}
 	if len(node.Pairs) == 0 {
-		c.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("there are: %s", strings.Join(operators, ", "))
+		c.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("%s", diag.ThereAre(operators))
 		return nil, false
 	}
 	return list, good
@@ -72,7 +70,7 @@ func (c *compiler) condition(argument *verb.Argument, pair syntax.Pair, whole *s
 		return c.approx(condition, argument, pair, whole, at)
 	}
 	c.errors.Report(diag.UnknownKey, pair.Key.Span(), "no matcher is called %q", pair.Key.Value).
-		WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, operators), "there are: "+strings.Join(operators, ", ")))
+		WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, operators), diag.ThereAre(operators)))
 	return condition, false
 }
 

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
@@ -93,7 +92,7 @@ func (c *compiler) axis(axis shape.Axis, s *scope) []setting {
 		}
 		if providers := rdmacore.Providers(); axis.Name.Value == providerAxis && !slices.Contains(providers, each.text) {
 			c.errors.Report(diag.NotOneOf, node.Span(), "no provider is called %s", quoted(each.text)).
-				WithHint("%s", hintOr(diag.DidYouMean(each.text, providers), "there are: "+strings.Join(providers, ", ")))
+				WithHint("%s", hintOr(diag.DidYouMean(each.text, providers), diag.ThereAre(providers)))
 			continue
 		}
 		if len(list) > 0 && fmt.Sprintf("%T", list[0].value) != fmt.Sprintf("%T", each.value) {

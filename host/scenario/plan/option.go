@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"strings"
-
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -13,7 +11,7 @@ func (r *argumentReader) optionMapping(argument *verb.Argument, node *syntax.Nod
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping {
 		r.errors.Report(diag.WrongShape, node.Span(), "%s is a mapping, and this is a %s", argument.Name, node.Kind).
-			WithHint("there are: %s", strings.Join(fieldNames(argument), ", "))
+			WithHint("%s", diag.ThereAre(fieldNames(argument)))
 		return nil
 	}
 	var names []string
@@ -22,7 +20,7 @@ func (r *argumentReader) optionMapping(argument *verb.Argument, node *syntax.Nod
 		field := fieldOf(argument, pair.Key.Value)
 		if field == nil {
 			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "%s has no key %q", argument.Name, pair.Key.Value).
-				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, fieldNames(argument)), "there are: "+strings.Join(fieldNames(argument), ", ")))
+				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, fieldNames(argument)), diag.ThereAre(fieldNames(argument))))
 			continue
 		}
 		if value := r.argument(field, pair.Value, at); value != nil {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"rdmarun/host/scenario/diag"
@@ -170,7 +169,7 @@ func CheckParams(files []*shape.File, params map[string]string) []*ParamError {
 		if !known[name] {
 			hint := diag.DidYouMean(name, sortedKeys(known))
 			if hint == "" && len(known) > 0 {
-				hint = "there are: " + strings.Join(sortedKeys(known), ", ")
+				hint = diag.ThereAre(sortedKeys(known))
 			}
 			errors = append(errors, &ParamError{name, params[name], "no scenario here has a parameter of that name", hint})
 		}

@@ -82,7 +82,7 @@ func (c *compiler) checkEndpoint(name, roleName string, span diag.Span) {
 	case hint != "":
 		d.WithHint("%s", hint)
 	case len(made) > 0:
-		d.WithHint("there are: %s", strings.Join(sortedKeys(made), ", "))
+		d.WithHint("%s", diag.ThereAre(sortedKeys(made)))
 	default:
 		d.WithHint("make it first: {role: %s, create_ep: {..}, as: %s}", roleName, name)
 	}
@@ -125,7 +125,7 @@ func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
 				known = append(known, argument.Name)
 			}
 			c.errors.Report(diag.UnknownKey, pair.Key.Span(), "a queue pair has no attribute %q", pair.Key.Value).
-				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), "there are: "+strings.Join(known, ", ")))
+				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), diag.ThereAre(known)))
 			continue
 		}
 		read := c.scalar

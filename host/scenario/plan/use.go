@@ -54,7 +54,7 @@ func (c *compiler) bindParams(u *Use, step *shape.Step, fragment *shape.Fragment
 				hint = "it has none"
 			}
 			c.errors.Report(diag.UnknownParameter, pair.Key.Span(), "the fragment %q has no parameter %q", u.Fragment, pair.Key.Value).
-				WithHint("%s", hintOr(hint, "there are: "+strings.Join(known, ", ")))
+				WithHint("%s", hintOr(hint, diag.ThereAre(known)))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package shape
 
 import (
 	"slices"
-	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -48,7 +47,7 @@ func (r *reader) param(name, node *syntax.Node, types []string) *Param {
 	if !slices.Contains(types, typeNode.Value) {
 		hint := diag.DidYouMean(typeNode.Value, types)
 		if hint == "" {
-			hint = "there are: " + strings.Join(types, ", ")
+			hint = diag.ThereAre(types)
 		}
 		r.errors.Report(diag.NotOneOf, typeNode.Span(), "no type of parameter is called %q", typeNode.Value).WithHint("%s", hint)
 		return nil

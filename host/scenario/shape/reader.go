@@ -2,7 +2,6 @@ package shape
 
 import (
 	"regexp"
-	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -39,7 +38,7 @@ pairs:
 		}
 		hint := diag.DidYouMean(pair.Key.Value, candidates)
 		if hint == "" {
-			hint = "there are: " + strings.Join(candidates, ", ")
+			hint = diag.ThereAre(candidates)
 		}
 		r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).WithHint("%s", hint)
 	}

@@ -1,8 +1,6 @@
 package shape
 
 import (
-	"strings"
-
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 )
@@ -45,5 +43,5 @@ func suggestOrList(word string, candidates []string) string {
 	if hint := diag.DidYouMean(word, candidates); hint != "" {
 		return hint
 	}
-	return "there are: " + strings.Join(candidates, ", ")
+	return diag.ThereAre(candidates)
 }
