@@ -4,7 +4,8 @@
 #
 # Looked at are the installed libraries and the newest that Debian has (its unstable suite, from the archive that this
 # machine uses), which are fetched with apt and its signatures, at most once a day, and unpacked below FOLDER; nothing
-# is installed.
+# is installed.  What a release adds that is newer than the one theirs.txt was written for is told, and is no failure:
+# nothing here has changed.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 ours=$1
@@ -22,6 +23,8 @@ exported() { nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); pr
 mapfile -t patterns < <(awk '!/^#/ && NF > 1 { print $1 }' "$here/theirs.txt")
 [ ${#patterns[@]} -gt 0 ] || fail "theirs.txt has no patterns"
 declare -A used=()
+known=$(awk '$1 == "#" && $2 == "Release:" { print $3 }' "$here/theirs.txt")
+[[ $known =~ ^[0-9]+$ ]] || fail "theirs.txt does not say which release it was written for"
 
 theirs() {
 	local pattern
@@ -34,7 +37,8 @@ theirs() {
 
 # compare LIBRARY: prints how many of its symbols are whose.
 compare() {
-	local name mine=0 real=0 names
+	local name mine=0 real=0 names release new=()
+	release=$(readlink -f "$1" | sed -n 's/.*\.so\.1\.[0-9]*\.\([0-9]*\)\..*/\1/p') # libibverbs.so.1.14.44.0
 	names=$(exported "$1")
 	[ -n "$names" ] || fail "$1 exports nothing"
 	for name in $names; do
@@ -43,10 +47,13 @@ compare() {
 			theirs "$name" && fail "$name is defined here, and theirs.txt says it is not"
 		elif theirs "$name"; then
 			real=$((real + 1))
+		elif [ "${release:-0}" -gt "$known" ]; then
+			new+=("$name")
 		else
 			fail "$name of $1 is neither defined by $ours nor in theirs.txt"
 		fi
 	done
+	[ ${#new[@]} = 0 ] || echo "NEW  symbols of release $release, to be defined or listed: ${new[*]}"
 	echo "ok   symbols of $(basename "$(readlink -f "$1")"): $mine of ours, $real left to it"
 }
 
