@@ -42,7 +42,7 @@ const languageTopic = `A scenario is a YAML file that says what several roles do
 
 A step has one verb (rdmarun explain verb), or one of do, parallel, repeat, for_each,
 use, barrier, guest, and beside it modifiers: role, name, if, as, expect, took, within,
-timeout, leftovers.
+timeout, leftovers.  The role of a "do" is that of its steps that name none.
 
   expect    what must come back; success unless it says otherwise
   $(...)    an expression over parameters, results and buffers

@@ -97,6 +97,7 @@ func (r *reader) body(step *Step) {
 			r.kind(step.Body, syntax.Mapping, "what stands behind "+step.Verb.Name)
 		}
 	}
+	step.shareRole()
 	r.expectAndTook(step)
 	step.Tags, step.XFail = r.stepTags(step.tags), r.xfail(step.xfail)
 }

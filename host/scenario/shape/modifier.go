@@ -12,7 +12,8 @@ var modifiers = []struct {
 	key
 	of []Action
 }{
-	{key{"role", "who does it"}, []Action{Call, GuestAction}},
+	{key{"role", "who does it; of a step of steps, who does those of them that do not say"},
+		[]Action{Call, GuestAction, Block, Repeat, ForEach, Parallel}},
 	{key{"name", "what reports call it"}, nil},
 	{key{"if", "a condition; without it the step is left out"}, nil},
 	{key{"as", "a name for the result, or for the counter of a repeat"}, []Action{Call, Repeat, GuestAction}},

@@ -25,6 +25,22 @@ type Step struct {
 	tags, xfail *syntax.Node
 }
 
+// shareRole gives the role of a step of steps to those of them that have none.  What a fragment does is its own
+// affair: it would mean another thing in each place of its use.
+func (s *Step) shareRole() {
+	if s.Role == nil || len(s.Do) == 0 {
+		return
+	}
+	for _, step := range s.Do {
+		if step.Role != nil || step.Action == Use || step.Action == Barrier {
+			continue
+		}
+		step.Role = s.Role
+		step.shareRole()
+	}
+	s.Role = nil
+}
+
 func (r *reader) optionalSteps(root *syntax.Node, name string) []*Step {
 	node := root.Get(name)
 	if node == nil {
