@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -26,6 +27,8 @@ type app struct {
 	// planForCrash and noPlanForCrash say what is to be done when native code crashes; nil: nothing is.
 	planForCrash   func(plan string, file *os.File)
 	noPlanForCrash func()
+	// folders are what temporaryFolder made, to be removed when the command ends.
+	folders []string
 	// commands are the commands of the command line, one file each.
 	commands []func(*app) *cobra.Command
 }
@@ -86,4 +89,24 @@ func (a *app) interruptible() (ctx context.Context, stop func()) {
 		}()
 	}
 	return ctx, func() { cancel(nil) }
+}
+
+// temporaryFolder makes a folder that goes when the command ends.  what is it for, in a few words.
+func (a *app) temporaryFolder(what string) (string, error) {
+	folder, err := os.MkdirTemp("", "rdmarun-")
+	if err != nil {
+		return "", withHint(withExit(exitEnvironment, fmt.Errorf("a folder for %s: %w", what, err)), "TMPDIR can name another place")
+	}
+	a.folders = append(a.folders, folder)
+	return folder, nil
+}
+
+// removeFolders removes what temporaryFolder made; that it cannot is told, and no failure of the command.
+func (a *app) removeFolders() {
+	for _, folder := range a.folders {
+		if err := os.RemoveAll(folder); err != nil {
+			a.warn(err.Error())
+		}
+	}
+	a.folders = nil
 }

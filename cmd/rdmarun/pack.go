@@ -3,9 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host"
 	"rdmarun/host/pack"
 	"rdmarun/host/scenario"
 )
@@ -77,8 +73,11 @@ func (a *app) unpackAll(paths []string) (scenario.Locate, error) {
 		if !isPack || folders[archive] != "" {
 			continue
 		}
-		folder, err := a.unpack(archive)
+		folder, err := a.temporaryFolder("the files of a pack")
 		if err != nil {
+			return nil, err
+		}
+		if err := unpack(archive, folder); err != nil {
 			return nil, withExit(exitInvalid, fmt.Errorf("%s: %w", archive, err))
 		}
 		folders[archive] = folder
@@ -109,39 +108,13 @@ func packOf(path string) (archive string, ok bool) {
 	}
 }
 
-// unpack puts a pack into a folder of the cache that is named for its content: the caches of what is made of its
-// files fit in each run of the same pack.
-func (a *app) unpack(path string) (string, error) {
+// unpack puts a pack into a folder of this run: another run of the same pack may end at any moment, and what lies in a
+// common one may have been changed.
+func unpack(path, folder string) error {
 	text, err := readSmallFile(path, pack.MaxBytes)
 	if err != nil {
-		return "", err
+		return err
 	}
-	cache := a.env[host.CacheVariable]
-	if cache == "" {
-		if cache, err = host.DefaultCacheDir(); err != nil {
-			return "", err
-		}
-	}
-	sum := sha256.Sum256(text)
-	name := strings.TrimSuffix(filepath.Base(path), packExtension)
-	parent := filepath.Join(cache, "packs")
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", err
-	}
-	temporary, err := os.MkdirTemp(parent, ".unpack-*")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(temporary)
-	if _, err := pack.Extract(bytes.NewReader(text), temporary); err != nil {
-		return "", err
-	}
-	// Unpacked anew each time: what lies in the cache may have been changed.
-	folder := filepath.Join(parent, name+"-"+hex.EncodeToString(sum[:6]))
-	if err := os.Rename(temporary, folder); err != nil {
-		if err = errors.Join(os.RemoveAll(folder), os.Rename(temporary, folder)); err != nil {
-			return "", err
-		}
-	}
-	return folder, nil
+	_, err = pack.Extract(bytes.NewReader(text), folder)
+	return err
 }

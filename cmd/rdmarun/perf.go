@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -292,12 +291,11 @@ func perfDuration(d time.Duration) string {
 }
 
 // runPerf runs a text as the scenario of that path.
-func runPerf(ctx context.Context, a *app, flags *runFlags, path, text string) (err error) {
-	folder, err := os.MkdirTemp("", "rdmarun-perf-")
+func runPerf(ctx context.Context, a *app, flags *runFlags, path, text string) error {
+	folder, err := a.temporaryFolder("the scenario of the tests")
 	if err != nil {
-		return withExit(exitEnvironment, fmt.Errorf("the scenario of the tests: %w", err))
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file := filepath.Join(folder, "perf.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return withExit(exitEnvironment, fmt.Errorf("the scenario of the tests: %w", err))

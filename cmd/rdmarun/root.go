@@ -52,6 +52,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 // run runs the command line and returns the exit code.  It prints every error itself.
 func (a *app) run() (code exitCode) {
 	defer a.recoverPanic(&code)
+	defer a.removeFolders()
 	ctx, stop := a.interruptible()
 	defer stop()
 
