@@ -14,10 +14,11 @@ import (
 
 const explainLong = `Explain a word or a number that a report, a log or a program has shown: the status of a
 work completion, an event of the connection manager, a reject reason, an errno, a
-code of "rdmarun validate", or a verb of the scenario language.
+code of "rdmarun validate", or a word of the scenario language: a verb, a key, an operator
+or a function.
 
-What it means is shown, what usually causes it, and for a verb its arguments and
-results.  A number may mean several things; all are shown.  Negative numbers go
+What it means is shown, what usually causes it, for a verb its arguments and results, and
+for words of the language a scenario that can be run.  A number may mean several things; all are shown.  Negative numbers go
 behind "--".  A topic lists what it has; without an argument the topics are listed.`
 
 const explainExample = `  rdmarun explain RNR_RETRY_EXC_ERR
@@ -25,12 +26,15 @@ const explainExample = `  rdmarun explain RNR_RETRY_EXC_ERR
   rdmarun explain -- -110
   rdmarun explain E0203
   rdmarun explain post_send
+  rdmarun explain expect
+  rdmarun explain --example scenario >first.yaml
   rdmarun explain verb`
 
 func newExplainCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:         "explain [CODE|TOPIC]",
-		Short:       "Say what a status, event, errno, error code or verb means",
+	var onlyExample bool
+	command := &cobra.Command{
+		Use:         "explain [WORD|TOPIC]",
+		Short:       "Say what a status, event, errno, error code or word of the language means",
 		Annotations: configOptional,
 		Long:        explainLong,
 		Example:     explainExample,
@@ -39,12 +43,17 @@ func newExplainCommand(a *app) *cobra.Command {
 			if len(args) == 0 {
 				return explainTopics(a.stdout)
 			}
+			if onlyExample {
+				return showExample(a.stdout, args[0], true)
+			}
 			return explainWord(a.stdout, args[0])
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return explainable(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+	command.Flags().BoolVar(&onlyExample, "example", false, "print only the scenario that shows the word")
+	return command
 }
 
 // subject is a topic as the command line sees it: the tables of statuses, of error codes, and of verbs.
@@ -61,9 +70,10 @@ func subjects() []subject {
 			return showEntry(w, topic, word)
 		}})
 	}
-	return append(all,
+	all = append(all,
 		subject{"code", "code of an error or a warning of \"rdmarun validate\"", codeRows, showCode},
 		subject{"verb", "verb of the scenario language", verbRows, showVerb})
+	return append(all, languageSubjects()...)
 }
 
 func explainTopics(w io.Writer) error {
@@ -103,7 +113,10 @@ func explainWord(w io.Writer, word string) error {
 		}
 	}
 	if found {
-		return nil
+		return showExample(w, word, false)
+	}
+	if example := exampleOf(word); example != nil {
+		return showExample(w, word, false)
 	}
 	hint := diag.DidYouMean(strings.ToUpper(word), explainable())
 	if hint == "" {

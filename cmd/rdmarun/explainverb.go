@@ -69,10 +69,16 @@ func libraryOf(function string) string {
 	return "librdmacm"
 }
 
+// longestWordList is how many words an explanation lists; those of longer lists are topics of their own.
+const longestWordList = 16
+
 // argumentNotes are type, words, bounds and default in a few words.
 func argumentNotes(argument verb.Argument) string {
 	notes := argument.Type.String()
-	if len(argument.Words) > 0 && len(argument.Words) <= 8 {
+	if argument.Inline {
+		notes = "the keys of data stand here themselves: text, hex, byte, repeat and times, or fields"
+	}
+	if len(argument.Words) > 0 && len(argument.Words) <= longestWordList {
 		notes = strings.Join(argument.Words, ", ")
 		if argument.Type == verb.Words {
 			notes = "a list of " + notes

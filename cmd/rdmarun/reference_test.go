@@ -46,6 +46,23 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	}
 }
 
+// TestReadmeLinksTheReference: a page that nothing links is read by nobody.
+func TestReadmeLinksTheReference(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := referenceFiles(newRootCommand(testApp()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !bytes.Contains(readme, []byte("(docs/reference/"+file.name+")")) {
+			t.Errorf("README does not link %s", file.name)
+		}
+	}
+}
+
 // TestReferenceIsComplete looks for every row of the tables in their pages.
 func TestReferenceIsComplete(t *testing.T) {
 	root := newRootCommand(testApp())

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/shape"
@@ -33,23 +35,53 @@ func Surroundings(guests []string) expression.Names {
 	for _, name := range guests {
 		available[name] = expression.Boolean
 	}
-	return expression.Names{
-		"provider":  expression.Object{"name": expression.String, "soft": expression.Boolean, "verbs": expression.Boolean},
-		"clock":     expression.Object{"virtual": expression.Boolean},
-		"transport": expression.Object{"ib": expression.Boolean, "roce": expression.Boolean, "iwarp": expression.Boolean},
-		"device": expression.Object{
-			"name": expression.String, "atomic": expression.Boolean, "srq": expression.Boolean, "mw": expression.Boolean, "timestamps": expression.Boolean,
-			"max_qp_rd_atom": expression.Integer, "max_qp_wr": expression.Integer, "max_sge": expression.Integer,
-		},
-		"driver": expression.String,
-		"fault": expression.Object{
-			"link": expression.Boolean, "cm": expression.Boolean, "data": expression.Boolean, "device": expression.Boolean,
-		},
-		"guest": available,
-		"roles": expression.Object{
-			"distinct_hosts": expression.Boolean, "distinct_devices": expression.Boolean, "distinct_addresses": expression.Boolean,
-		},
+	names := expression.Names{"guest": available}
+	for _, each := range surroundings {
+		object, member, nested := strings.Cut(each.name, ".")
+		if !nested {
+			names[object] = each.kind
+			continue
+		}
+		if names[object] == nil {
+			names[object] = expression.Object{}
+		}
+		names[object].(expression.Object)[member] = each.kind
 	}
+	return names
+}
+
+// fact is something that expressions may mention.
+type fact struct {
+	name string
+	kind expression.Type
+	doc  string
+}
+
+// surroundings are what `requires`, `xfail` and the `if` of a threshold may mention, beside guest.NAME.
+var surroundings = []fact{
+	{"provider.name", expression.String, "soft or verbs"},
+	{"provider.soft", expression.Boolean, "it runs on soft, in this process"},
+	{"provider.verbs", expression.Boolean, "it runs on an RDMA device"},
+	{"clock.virtual", expression.Boolean, "time passes only when everybody waits"},
+	{"transport.ib", expression.Boolean, "InfiniBand's transport, also over Ethernet; not iWARP"},
+	{"transport.roce", expression.Boolean, "InfiniBand's transport over Ethernet"},
+	{"transport.iwarp", expression.Boolean, "RDMA over TCP"},
+	{"device.name", expression.String, "name of the device"},
+	{"device.atomic", expression.Boolean, "it can do atomic operations"},
+	{"device.srq", expression.Boolean, "it has shared receive queues"},
+	{"device.mw", expression.Boolean, "it has memory windows"},
+	{"device.timestamps", expression.Boolean, "its completions can have time stamps"},
+	{"device.max_qp_rd_atom", expression.Integer, "READs and atomics at once that a queue pair answers"},
+	{"device.max_qp_wr", expression.Integer, "requests that a queue holds"},
+	{"device.max_sge", expression.Integer, "buffers of a request"},
+	{"driver", expression.String, "driver of the device: soft, rxe, siw, mlx5.."},
+	{"fault.link", expression.Boolean, "messages between roles can be lost"},
+	{"fault.cm", expression.Boolean, "messages of the connection manager can be lost"},
+	{"fault.data", expression.Boolean, "packets of queue pairs can be lost"},
+	{"fault.device", expression.Boolean, "the device can be taken away"},
+	{"roles.distinct_hosts", expression.Boolean, "the roles are on several hosts"},
+	{"roles.distinct_devices", expression.Boolean, "each role has a device of its own"},
+	{"roles.distinct_addresses", expression.Boolean, "each role has an address of its own"},
 }
 
 // requirements compiles the items of `requires`; all must hold.

@@ -5,12 +5,23 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
 
-// dataKeys are the keys of data.
-var dataKeys = []string{"text", "hex", "byte", "repeat", "times", "fields"}
+// dataForms are the keys of data.
+var dataForms = []shape.Key{
+	{Name: "text", Doc: "the bytes of a text: {text: hello}"},
+	{Name: "hex", Doc: "two digits a byte, spaces as you like: {hex: \"01 00 00 2a\"}"},
+	{Name: "byte", Doc: "one byte: {byte: 0xee}"},
+	{Name: "repeat", Doc: "one byte, several times: {repeat: 0x5a, times: 57}"},
+	{Name: "times", Doc: "how many times, beside repeat"},
+	{Name: "fields", Doc: "integers of 8, 16, 32 and 64 bits in network byte order: {fields: [{u8: 1}, {u16: 2}, {u32: $(size)}, {u64: 3}]}"},
+}
+
+// dataKeys are their names.
+var dataKeys = keyNames(dataForms)
 
 // largestData is how many bytes a scenario can write down; buffers can be larger.
 const largestData = 16 << 20

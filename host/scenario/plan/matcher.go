@@ -2,12 +2,28 @@ package plan
 
 import (
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
 
-// operators are the keys of a matcher.
-var operators = []string{"eq", "ne", "le", "lt", "ge", "gt", "between", "any_of", "prefix", "re", "approx"}
+// matchers are the keys of a matcher, but for tol, which belongs to approx.
+var matchers = []shape.Key{
+	{Name: "eq", Doc: "equal; a value without a matcher means the same"},
+	{Name: "ne", Doc: "anything but this"},
+	{Name: "le", Doc: "at most"},
+	{Name: "lt", Doc: "less than"},
+	{Name: "ge", Doc: "at least"},
+	{Name: "gt", Doc: "more than"},
+	{Name: "between", Doc: "[low, high], both included"},
+	{Name: "any_of", Doc: "one of a list"},
+	{Name: "prefix", Doc: "text or data that begins with this"},
+	{Name: "re", Doc: "text or data in which the regular expression (of Go) is found"},
+	{Name: "approx", Doc: "about this, with tol: {approx: 100, tol: 5%} or {approx: 1s, tol: 20ms}"},
+}
+
+// operators are their names.
+var operators = keyNames(matchers)
 
 // conditions compiles a matcher: a plain value, or a mapping of operators which must all hold.
 func (c *compiler) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {

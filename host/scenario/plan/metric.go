@@ -22,6 +22,7 @@ const (
 // metric is a row of what thresholds can speak of.
 type metric struct {
 	name   string
+	doc    string
 	fields []metricField
 }
 
@@ -38,12 +39,12 @@ var times = []metricField{
 
 // metrics are the rows, the measured ones under the kinds of the measure verb, but for the rate of connections.
 var metrics = []metric{
-	{"duration", []metricField{{"value", nanoseconds}}},
-	{"loop", []metricField{{"count", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}}},
-	{"latency", times},
-	{"bandwidth", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}}},
-	{"connect", times},
-	{"connect_rate", []metricField{{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}}},
+	{"duration", "how long a case took, on the provider's clock", []metricField{{"value", nanoseconds}}},
+	{"loop", "the rounds of a repeat or for_each, by name=.. or its tags", []metricField{{"count", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}}},
+	{"latency", "measure {kind: latency}, by the tags of its step, name=.. or size", times},
+	{"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}}},
+	{"connect", "measure {kind: connect}: how long a connection takes", times},
+	{"connect_rate", "measure {kind: connect}: connections a second", []metricField{{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}}},
 }
 
 func metricNames() []string {

@@ -22,10 +22,25 @@ type role struct {
 
 // deviceType lists the members of a role's device in expressions.
 func deviceType() expression.Type {
-	return expression.Object{
-		"name": expression.String, "atomic": expression.Boolean, "timestamps": expression.Boolean, "iwarp": expression.Boolean, "max_qp_rd_atom": expression.Integer, "max_qp_init_rd_atom": expression.Integer,
-		"max_qp": expression.Integer, "max_qp_wr": expression.Integer, "max_sge": expression.Integer, "max_cqe": expression.Integer,
+	object := expression.Object{}
+	for _, each := range deviceFacts {
+		object[each.name] = each.kind
 	}
+	return object
+}
+
+// deviceFacts are the members of ROLE.device.
+var deviceFacts = []fact{
+	{"name", expression.String, "name of the device"},
+	{"atomic", expression.Boolean, "it can do atomic operations"},
+	{"timestamps", expression.Boolean, "its completions can have time stamps"},
+	{"iwarp", expression.Boolean, "its transport is RDMA over TCP"},
+	{"max_qp_rd_atom", expression.Integer, "READs and atomics at once that a queue pair answers"},
+	{"max_qp_init_rd_atom", expression.Integer, "READs and atomics at once that a queue pair begins"},
+	{"max_qp", expression.Integer, "queue pairs"},
+	{"max_qp_wr", expression.Integer, "requests that a queue holds"},
+	{"max_sge", expression.Integer, "buffers of a request"},
+	{"max_cqe", expression.Integer, "completions that a queue holds"},
 }
 
 // bufferType is the type of ROLE.buffers.NAME: lab.BufferView as a record.

@@ -8,6 +8,9 @@ var (
 		{"qp", "queue pair attributes"},
 		{"within", "how long verbs wait that wait; beside these two keys stand verbs with default arguments"},
 	}
+	matrixKeys = []key{
+		{excludeKey, "combinations, also partial ones, that are left out: [{depth: 0, grant: 1}]; each other key is a name with the list of its values"},
+	}
 	caseKeys = []key{
 		{"name", "what reports call it"},
 		{"tags", "words to select by"},

@@ -14,6 +14,41 @@ type Language struct {
 	ParamTypes []string
 }
 
+// Mapping is a mapping of a file with its keys.
+type Mapping struct {
+	// Name is the word that it stands behind, Of what has the keys.
+	Name, Of string
+	Keys     []Key
+}
+
+// Mappings lists the mappings of a file, from the outermost to the innermost.
+func Mappings() []Mapping {
+	language := Keys()
+	return []Mapping{
+		{"file", "a file", language.File},
+		{"params", "a parameter", language.Param},
+		{"matrix", "a matrix", exported(matrixKeys)},
+		{"provider", "provider", exported(providerKeys)},
+		{"soft", "the soft provider", exported(softKeys)},
+		{"defaults", "defaults", language.Defaults},
+		{"roles", "a role", language.Role},
+		{"buffers", "a buffer", language.Buffer},
+		{"path", "path", language.Path},
+		{"place", "place", language.Place},
+		{"guest", "a guest", language.Guest},
+		{"limits", "a guest's limits", language.Limits},
+		{"cases", "a case", language.Case},
+		{"xfail", "xfail", exported(xfailKeys)},
+		{"fragments", "a fragment", language.Fragment},
+		{"thresholds", "a threshold", exported(thresholdKeys)},
+		{"abort_on_fail", "abort_on_fail", exported(abortKeys)},
+		{"action", "a step without a verb", language.Actions},
+		{"step", "a step", language.Modifiers},
+		{"took", "took", language.Took},
+		{"type", "a parameter's type", exported(paramTypes)},
+	}
+}
+
 // Keys returns the keys of the language.
 func Keys() Language {
 	language := Language{

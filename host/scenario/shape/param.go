@@ -2,6 +2,7 @@ package shape
 
 import (
 	"slices"
+	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -9,12 +10,26 @@ import (
 
 // The types of parameters of a file, and those that only fragments have.
 var (
-	fileParamTypes     = []string{"int", "size", "duration", "rate", "sizes", "string", "enum", "bool", "role"}
-	fragmentParamTypes = append(slices.Clone(fileParamTypes), "map")
+	fileParamTypes     = names(paramTypes[:len(paramTypes)-1])
+	fragmentParamTypes = names(paramTypes)
 )
 
+// paramTypes are the types of parameters with how their values are written; the last is one of fragments only.
+var paramTypes = []key{
+	{"int", "an integer: 10, 0x1f, 0o17, 0b101, 1_000_000"},
+	{"size", "bytes, alone or with a unit: 4096, 4KiB, 1.5MiB; B, KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB and TB of 1000"},
+	{"duration", "a time with its unit, ns, us, ms, s, m or h: 250ms, 1m30s; 0 needs none"},
+	{"rate", "bits a second, 100Gbit/s (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s), or things a second, 2000/s"},
+	{"sizes", "a list of sizes, [64, 4KiB], or the powers of two {pow2: [2, 8MiB]}; on the command line 64,4KiB or 2..8MiB"},
+	{"string", "any text"},
+	{"enum", "one of the words in values"},
+	{"bool", "true or false"},
+	{"role", "the name of a role"},
+	{"map", "in fragments: a mapping, which stands where $(name) stands"},
+}
+
 var paramKeys = []key{
-	{"type", "int, size, duration, rate, sizes, string, enum, bool, role; in fragments also map"},
+	{"type", strings.Join(names(paramTypes[:len(paramTypes)-1]), ", ") + "; in fragments also map"},
 	{"default", "the value when none is given"},
 	{"min", "smallest value"},
 	{"max", "largest value"},

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/example"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/shape"
+)
+
+// languageTable is a table of words of the scenario language.
+type languageTable struct {
+	// name is a topic of `rdmarun explain`, title what a list of its words is headed by.
+	name, title string
+	words       []shape.Key
+	// kind is what one of the words is.
+	kind string
+}
+
+// languageTables are those of which mappings, expressions and checks are made.
+func languageTables() []languageTable {
+	var tables []languageTable
+	for _, mapping := range shape.Mappings() {
+		kind := "key of " + mapping.Of
+		switch mapping.Name {
+		case "action":
+			kind = "what a step can do that has no verb"
+		case "type":
+			kind = "type of parameters"
+		}
+		tables = append(tables, languageTable{mapping.Name, kind, mapping.Keys, kind})
+	}
+	var operators, functions []shape.Key
+	for _, word := range expression.Operators() {
+		operators = append(operators, shape.Key(word))
+	}
+	for _, word := range expression.Functions() {
+		functions = append(functions, shape.Key(word))
+	}
+	return append(tables,
+		languageTable{"matcher", "comparison in expect", plan.Matchers(), "comparison in expect"},
+		languageTable{"data", "form in which bytes are written", plan.DataForms(), "form in which bytes are written"},
+		languageTable{"metric", "what a threshold limits", plan.Metrics(), "what a threshold limits"},
+		languageTable{"requirement", "name in requires, xfail and the if of a threshold", plan.Requirements(), "name in requires and xfail"},
+		languageTable{"name", "name in an expression of a step", plan.NamesInSteps(), "name in an expression"},
+		languageTable{"operator", "operator of expressions", operators, "operator of expressions"},
+		languageTable{"function", "function of expressions", functions, "function of expressions"})
+}
+
+func languageSubjects() []subject {
+	var all []subject
+	for _, table := range languageTables() {
+		rows := make([][2]string, len(table.words))
+		for i, word := range table.words {
+			rows[i] = [2]string{word.Name, word.Doc}
+		}
+		all = append(all, subject{table.name, table.title, func() [][2]string { return rows }, func(w io.Writer, word string) bool {
+			return showWord(w, table, word)
+		}})
+	}
+	return all
+}
+
+func showWord(w io.Writer, table languageTable, word string) bool {
+	for _, each := range table.words {
+		if each.Name == word {
+			fmt.Fprintf(w, "%s: %s\n  %s\n", word, table.kind, each.Doc)
+			return true
+		}
+	}
+	return false
+}
+
+// exampleOf is the example of a word.
+func exampleOf(word string) *example.Example {
+	if found := example.Find(word); found != nil {
+		return found
+	}
+	return example.Find(strings.ToUpper(word))
+}
+
+// showExample writes an example as it can be run; alone it is the file and nothing else.
+func showExample(w io.Writer, word string, alone bool) error {
+	found := exampleOf(word)
+	switch {
+	case found == nil && alone:
+		return withHint(usageError("there is no example of %q", word), "\"rdmarun explain verb\" lists the verbs, which all have one")
+	case found == nil:
+		return nil
+	case alone:
+		_, err := io.WriteString(w, found.Text)
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "\nexample, a whole file (rdmarun explain --example %s >example.yaml; rdmarun run example.yaml):\n\n%s", word, indented(found.Text)); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(found.Beside)) {
+		if _, err := fmt.Fprintf(w, "\nbeside it %s:\n\n%s", name, indented(found.Beside[name])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func indented(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if strings.TrimSpace(line) != "" {
+			lines[i] = "  " + line
+		}
+	}
+	return strings.Join(lines, "")
+}

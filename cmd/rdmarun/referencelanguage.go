@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"rdmarun/host/scenario/example"
+	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/shape"
+)
+
+// languageReference is the page of the scenario language: its tables, each with the examples of its words.
+func languageReference() []byte {
+	out := page("The scenario language", languageIntroduction)
+	writeExample(out, example.Find("scenario"))
+	shown := map[string]bool{"scenario": true}
+	for _, part := range languageParts() {
+		fmt.Fprintf(out, "\n## %s\n\n%s\n", part.title, part.text)
+		for _, table := range languageTables() {
+			if !slices.Contains(part.tables, table.name) {
+				continue
+			}
+			fmt.Fprintf(out, "\n### %s\n\n| %s | |\n| --- | --- |\n", table.title, table.name)
+			for _, word := range table.words {
+				fmt.Fprintf(out, "| `%s` | %s |\n", cell(word.Name), cell(word.Doc))
+			}
+		}
+		for _, word := range part.examples {
+			if found := example.Find(word); found != nil && !shown[found.File+found.Title] {
+				shown[found.File+found.Title] = true
+				writeExample(out, found)
+			}
+		}
+	}
+	return out.Bytes()
+}
+
+func writeExample(out *bytes.Buffer, found *example.Example) {
+	fmt.Fprintf(out, "\n```yaml\n%s```\n", found.Text)
+	for name, text := range found.Beside {
+		fmt.Fprintf(out, "\nBeside it `%s`:\n\n```yaml\n%s```\n", name, text)
+	}
+}
+
+// languagePart is a section of the page: text, tables by the names of their topics, and words whose examples it shows.
+type languagePart struct {
+	title, text      string
+	tables, examples []string
+}
+
+const languageIntroduction = `A scenario is a YAML file that says what several roles do, one step after another.  ` + "`rdmarun explain WORD`" + `
+explains each word of this page and each verb ([verbs.md](verbs.md)) and shows a scenario with it;
+` + "`rdmarun explain --example WORD`" + ` prints that scenario alone.  Every example here runs as it stands.
+
+What nobody expects fails: another status, a completion or an event that is left over, an object that cannot be
+freed, a threshold without a sample.  A client and a server, with private data, a fault and a threshold:`
+
+func languageParts() []languagePart {
+	return []languagePart{
+		{"A file", "A file begins with `rdmarun: " + shape.Version + "`.  It has `steps`, which are one case, or `cases`; for each case the steps of " +
+			"`setup` run before it and those of `finally` after it, also after a failure.  A file that has only `fragments` is a library, for `imports`.",
+			[]string{"file", "provider", "soft", "defaults", "fragments"}, []string{"file", "imports"}},
+		{"Parameters", "A parameter is set by `-p NAME=VALUE`, by `--params FILE` or by the variable `RDMARUN_PARAM_NAME`; without a default it must be.",
+			[]string{"params", "type"}, []string{"sizes"}},
+		{"Roles", "The parties.  A role has registered memory, and endpoints that its steps make; or a WebAssembly program plays it, which has memory of its own.",
+			[]string{"roles", "buffers", "path", "place", "guest", "limits"}, []string{"buffers", "guest"}},
+		{"Cases", "Each combination of a matrix is a case of its own; the values stand in its id, `faults.yaml::remote key violation[bad=past_end]`.  A case ends " +
+			"as passed, failed, skipped (its requirements do not hold), or failed as known (xfail); one that was known to fail and passes has failed.",
+			[]string{"cases", "matrix", "xfail", "requirement"}, []string{"matrix", "requires", "xfail"}},
+		{"Steps", "A step does one thing: a verb ([verbs.md](verbs.md)), or one of the actions below; its other keys say more about it.  Steps run one after another over " +
+			"all roles: a step begins when the one before has ended.  Connections are asynchronous, as they are to programs: what becomes of a call is told by an event, for " +
+			"which wait_event waits.",
+			[]string{"action", "step", "took"}, []string{"expect", "took", "leftovers", "do", "repeat", "for_each", "parallel", "barrier", "tags"}},
+		{"Expectations", "A call must succeed and a completion have status SUCCESS, unless `expect` says otherwise; it replaces only the fields that it names.  Fields are " +
+			"the results of the verb, with a value or a matcher; several matchers of a field must all hold.  Of a call that must fail `expect: {errno: EINVAL}` is the " +
+			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.",
+			[]string{"matcher"}, []string{"approx", "prefix", "errno"}},
+		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and `check: {equals: ..}` have them as keys.  " +
+			"text, hex and byte are repeated to the end of a buffer's range, repeat and fields stand once.  Private data arrives padded with zeros: compare its beginning, by prefix.",
+			[]string{"data"}, []string{"fields"}},
+		{"Expressions", "`$(..)` is an expression, anywhere in a value; assert, if, when and requires are expressions without it.  In flow style an expression with a comma, a bracket or a " +
+			"quote needs quotes around the value.  Numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], mappings {'a': 1}, and durations by duration(\"1ms\") " +
+			"are values.  " + fmt.Sprintf("Sizes have no units in expressions: 4 * 1024, and not 4KiB.  Integers of `fields` are %s bits.", plan.FieldBits()),
+			[]string{"name", "operator", "function"}, []string{"buf", "+", "abs", "split", "filter", "date"}},
+		{"Faults", "`fault` breaks the way between two roles, or their device, until heal or the end of the case; only soft can.  drop says what is concerned: " +
+			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them by its name.  action says what happens to it.",
+			nil, []string{"fault", "REQ", "directed", "duplicate", "kill", "removal", "RNR_RETRY_EXC_ERR"}},
+		{"Measurements and thresholds", "A threshold compares fields of a metric with constants, which have units, or expressions; a metric without a sample fails.  " +
+			"Between braces stand what chooses among several: tags of the step, its name, the size.  `loop` and `duration` are on the provider's clock, " +
+			"latency, bandwidth and connections are measured in real time.",
+			[]string{"thresholds", "abort_on_fail", "metric"}, []string{"measure", "loop"}},
+	}
+}

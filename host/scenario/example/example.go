@@ -1,0 +1,130 @@
+// Package example has a runnable scenario for each word of the language.  The files are told apart by subject; a case
+// is an example of its name and of its tags.
+package example
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Example is a scenario that shows some words.
+type Example struct {
+	// Title is the file's name without ending, and the case's.
+	File, Title string
+	// Words are those that it is an example of.
+	Words []string
+	// Text is a whole scenario: the file's head and this one case.
+	Text string
+	// Beside are the names of the files that it imports; Text of each is Beside's value.
+	Beside map[string]string
+}
+
+// all is made once and never changes.
+var all = sync.OnceValue(load)
+
+// All lists the examples, those of the first steps before the others.
+func All() []Example { return all() }
+
+// Find is the example of a word, nil where there is none.
+func Find(word string) *Example {
+	for _, example := range All() {
+		if slices.Contains(example.Words, word) {
+			return &example
+		}
+	}
+	return nil
+}
+
+// Files are the files themselves, as they run.
+func Files() fs.FS { return files }
+
+func load() []Example {
+	names, _ := fs.Glob(files, "*.yaml") // the pattern is good
+	var examples []Example
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			continue // the files are in the program
+		}
+		examples = append(examples, cut(diag.NewSource(name, text))...)
+	}
+	return examples
+}
+
+// cut takes a file apart: an example is what stands before the cases, with one of them.  The cases are a file's last key.
+func cut(source *diag.Source) []Example {
+	root := syntax.Parse(source, &diag.List{})
+	name := strings.TrimSuffix(source.Name, path.Ext(source.Name))
+	beside := imported(root)
+	cases := root.Get("cases")
+	if cases == nil {
+		return []Example{{File: name, Title: title(root, name), Words: words(root.Get("tags")), Text: source.Text, Beside: beside}}
+	}
+	head := lines(source, 1, cases.Items[0].Position.Line)
+	var examples []Example
+	for i, item := range cases.Items {
+		end := source.Lines() + 1
+		if i+1 < len(cases.Items) {
+			end = cases.Items[i+1].Position.Line
+		}
+		called := title(item, name)
+		examples = append(examples, Example{
+			File: name, Title: called, Words: append([]string{called}, words(item.Get("tags"))...),
+			Text: head + strings.TrimRight(lines(source, item.Position.Line, end), "\n") + "\n", Beside: beside,
+		})
+	}
+	return examples
+}
+
+// lines is the text from one line to before another.
+func lines(source *diag.Source, from, to int) string {
+	var text strings.Builder
+	for n := from; n < to; n++ {
+		text.WriteString(strings.TrimRight(source.Line(n), " ") + "\n")
+	}
+	return text.String()
+}
+
+func title(node *syntax.Node, otherwise string) string {
+	if name := node.Get("name"); name != nil {
+		return name.Value
+	}
+	return otherwise
+}
+
+func words(tags *syntax.Node) []string {
+	if tags == nil {
+		return nil
+	}
+	var list []string
+	for _, tag := range tags.Items {
+		list = append(list, tag.Value)
+	}
+	return list
+}
+
+// imported reads the files that a file imports.
+func imported(root *syntax.Node) map[string]string {
+	imports := root.Get("imports")
+	if imports == nil {
+		return nil
+	}
+	texts := make(map[string]string)
+	for _, pair := range imports.Pairs {
+		text, err := files.ReadFile(pair.Value.Value)
+		if err == nil {
+			texts[pair.Value.Value] = string(text)
+		}
+	}
+	return texts
+}

@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/shape"
+)
+
+func keyNames(keys []shape.Key) []string {
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = keys[i].Name
+	}
+	return names
+}
+
+// Matchers are the keys with which `expect` compares.
+func Matchers() []shape.Key { return matchers }
+
+// DataForms are the keys of data.
+func DataForms() []shape.Key { return dataForms }
+
+// Metrics are what thresholds can limit, each with its fields.
+func Metrics() []shape.Key {
+	keys := make([]shape.Key, len(metrics))
+	for i := range metrics {
+		m := &metrics[i]
+		keys[i] = shape.Key{Name: m.name, Doc: m.doc + "; fields: " + strings.Join(m.fieldNames(), ", ")}
+	}
+	return keys
+}
+
+// Requirements are the names that `requires`, `xfail` and the `if` of a threshold have.
+func Requirements() []shape.Key {
+	return append(documented("", surroundings), shape.Key{Name: "guest.NAME", Doc: "the file of that role's guest is there, when the guest is optional"})
+}
+
+// NamesInSteps are the names that expressions of steps have.
+func NamesInSteps() []shape.Key {
+	keys := []shape.Key{
+		{Name: "NAME", Doc: "a parameter, a value of a matrix or of for_each, a counter of repeat; in a fragment its parameters"},
+		{Name: "NAME.FIELD", Doc: "a result that `as` named, when one role has it"},
+		{Name: "ROLE.NAME.FIELD", Doc: "the same, of a role"},
+		{Name: "ROLE[0]", Doc: "an instance of a counted role"},
+		{Name: indexName, Doc: "of a counted role: which instance it is, from 0"},
+		{Name: "ROLE.name", Doc: "the role's name"},
+		{Name: "ROLE.address", Doc: "its IP address"},
+		{Name: "ROLE.counters", Doc: "names of the counters of its device, for check"},
+		{Name: "ROLE.buffers.NAME.addr", Doc: "address of a buffer"},
+		{Name: "ROLE.buffers.NAME.size", Doc: "its bytes"},
+		{Name: "ROLE.buffers.NAME.lkey", Doc: "key for own requests"},
+		{Name: "ROLE.buffers.NAME.rkey", Doc: "key for the peer"},
+		{Name: "buf(NAME)", Doc: "a buffer of the step's role by a name that is itself an expression: buf(which).addr"},
+		{Name: baselineName, Doc: "in thresholds: the metric of the baseline, with its fields; nil without one"},
+	}
+	return append(keys, documented("ROLE.device.", deviceFacts)...)
+}
+
+func documented(prefix string, facts []fact) []shape.Key {
+	keys := make([]shape.Key, len(facts))
+	for i, each := range facts {
+		keys[i] = shape.Key{Name: prefix + each.name, Doc: each.doc}
+	}
+	return keys
+}
+
+// FieldBits lists the widths of the integers in `fields`.
+func FieldBits() string {
+	var widths []string
+	for _, bytes := range slices.Sorted(maps.Values(fieldWidths)) {
+		widths = append(widths, fmt.Sprint(8*bytes))
+	}
+	return strings.Join(widths, ", ")
+}
