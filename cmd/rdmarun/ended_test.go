@@ -143,6 +143,40 @@ func TestSecondSignalLeavesAtOnce(t *testing.T) {
 	}
 }
 
+// A signal ends guests that do not look at anything, however many, and the run says which they were.
+func TestSignalEndsAllGuests(t *testing.T) {
+	const guests = 30
+	module, err := filepath.Abs("../../host/testdata/spin.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, fmt.Sprintf(`rdmarun: v1
+roles: {spinner: {count: %d, guest: {module: %q}}, server: {}}
+timeout: 2h
+stall_timeout: 2h
+provider: {soft: {clock: wall}}
+steps:
+  - repeat: %[1]d
+    as: i
+    do:
+      - {role: "spinner[$(i)]", guest: start}
+  - {log: all of them spin}
+  - {sleep: 1h}
+`, guests, module), "run", "lab.yaml", "-o", "jsonl=run.jsonl")
+	p.until(t, "run.jsonl", "all of them spin")
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if status := p.end(t); !status.Exited() || status.ExitStatus() != int(exitTerminated) {
+		t.Errorf("it ended with %v: %s", status, &p.stderr)
+	}
+	for _, said := range []string{"spinner[0]: its guest still runs", "spinner[9]: its guest still runs", "and 20 guests more"} {
+		if !strings.Contains(p.stdout.String(), said) {
+			t.Errorf("%q is not said: %s", said, &p.stdout)
+		}
+	}
+}
+
 // TestSignalEndsTheCheck has a file that does not come: what is being read or checked does not hold up a signal.
 func TestSignalEndsTheCheck(t *testing.T) {
 	for name, args := range map[string][]string{"run": {"run"}, "validate": {"validate"}, "validate json": {"validate", "--format=json"}, "list": {"list"}} {

@@ -172,13 +172,17 @@ func (g *Guest) ended() GuestResult {
 	return g.running.Result()
 }
 
+func (g *Guest) stillRuns() string {
+	return fmt.Sprintf("%s: its guest still runs (guest: wait, or guest: stop)", g.role.Name)
+}
+
 // leftover says what is left of a guest that no step has asked about.
 func (g *Guest) leftover() string {
 	switch {
 	case g.running == nil || g.asked:
 		return ""
 	case g.Running():
-		return fmt.Sprintf("%s: its guest still runs (guest: wait, or guest: stop)", g.role.Name)
+		return g.stillRuns()
 	}
 	result := g.ended()
 	if result.Exit == 0 {

@@ -30,6 +30,29 @@ func (l *Lab) Leftovers() []string {
 	return found
 }
 
+// mostNamed bounds how many guests are named of those that a case was cut off with.
+const mostNamed = 10
+
+// RunningGuests names the guests that no step has waited for, and that still run: of many, the first.
+func (l *Lab) RunningGuests() []string {
+	var found []string
+	more := 0
+	for _, role := range l.roles {
+		if role.guest == nil || !role.guest.Running() {
+			continue
+		}
+		if len(found) == mostNamed {
+			more++
+			continue
+		}
+		found = append(found, role.guest.stillRuns())
+	}
+	if more > 0 {
+		found = append(found, fmt.Sprintf("and %d guests more", more))
+	}
+	return found
+}
+
 // leftovers takes what is on the endpoint's completion queues.
 func (e *Endpoint) leftovers() []string {
 	if e.IgnoreLeftovers {

@@ -71,7 +71,7 @@ type Failure struct {
 	Expected string   `json:"expected,omitempty"`
 	Got      string   `json:"got,omitempty"`
 	Hint     string   `json:"hint,omitempty"`
-	Details  []string `json:"details,omitempty"` // leftovers, what leaked
+	Details  []string `json:"details,omitempty"` // leftovers, what leaked, guests that still ran
 	Timeline []Moment `json:"timeline,omitempty"`
 	Path     []string `json:"path,omitempty"` // names of the steps around, "ping 3"
 	// Used are the steps that used the fragments it stands in, the innermost first: "FILE:LINE (FRAGMENT)".

@@ -36,9 +36,10 @@ func (r *caseRun) fail(err error) {
 		span = evaluation.Span
 		f.What, f.Got = "a value cannot be computed", evaluation.Err.Error()
 	case errors.As(err, &timeout), errors.As(err, &limit), errors.As(err, &stuck):
-		f.What, f.Hint = err.Error(), "it was cut off in this step"
+		f.What, f.Hint, f.Details = err.Error(), "it was cut off in this step", r.lab.RunningGuests()
 	case r.result.Status == record.Interrupted, r.result.Status == record.TimedOut:
 		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, "it was cut off in this step"
+		f.Details = r.lab.RunningGuests()
 	case errors.As(err, &environment):
 		r.result.Status, r.result.Reason, f.Kind, f.What = record.Errored, err.Error(), "error", err.Error()
 		f.Hint = environment.Hint()
