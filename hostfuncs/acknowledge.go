@@ -35,7 +35,7 @@ func (i *Instance) holdEvents(handle Handle, hold uint32) int32 {
 	if !ok {
 		return i.badHandle(KindChannel)
 	}
-	return i.result(channel.core.HoldEvents(hold != 0))
+	return i.result(channel.HoldEvents(hold != 0))
 }
 
 func (i *Instance) ackEvent(handle Handle) int32 {

@@ -1,5 +1,7 @@
 package hostfuncs
 
+import "rdmarun/rdmacore"
+
 func channelFunctions() []Function {
 	return []Function{
 		{
@@ -20,12 +22,9 @@ func channelFunctions() []Function {
 }
 
 func (i *Instance) createEventChannel() int32 {
-	return create(i, &i.channels, channelCost, func() (*eventChannel, error) {
-		channel, err := i.provider.CreateEventChannel()
-		return &eventChannel{core: channel}, err
-	}, (*eventChannel).close)
+	return create(i, &i.channels, channelCost, i.provider.CreateEventChannel, (*rdmacore.EventChannel).Close)
 }
 
 func (i *Instance) destroyEventChannel(handle Handle) int32 {
-	return destroy(i, &i.channels, handle, (*eventChannel).close)
+	return destroy(i, &i.channels, handle, (*rdmacore.EventChannel).Close)
 }

@@ -72,7 +72,7 @@ func (e *ending) pass() {
 	}
 	freeAll(e, &i.cqs, destroyCQ, unless)
 	freeAll(e, &i.pds, (*rdmacore.PD).Dealloc, unless)
-	freeAll(e, &i.channels, (*eventChannel).close, unless)
+	freeAll(e, &i.channels, (*rdmacore.EventChannel).Close, unless)
 }
 
 // destroyCQ frees a queue that has not gone with the QPs that it was made for.

@@ -90,22 +90,29 @@ func (i *Instance) start(handle Handle, call func(*rdmacore.ID) error) int32 {
 	})
 }
 
-// creditEvent is for an event of the endpoint that was read.
-func (i *Instance) creditEvent(handle Handle) {
+// creditEvent is for an event of the endpoint that was read.  Those of a group are paid for by its members.
+func (i *Instance) creditEvent(handle Handle, event *rdmacore.Event) {
+	if event != nil && event.OfGroup() {
+		return
+	}
 	if ep, ok := i.endpoints.get(handle); ok && ep.events > 0 {
 		ep.events--
 		credit(i, &i.endpoints, handle, eventCost)
 	}
 }
 
-// maxBacklog is the system's maximum (net.rdma_ucm.max_backlog).
-const maxBacklog = 1024
+// What a listener keeps of unread requests: as many as the kernel does where nobody has set it
+// (net.rdma_ucm.max_backlog), or more, up to what soft keeps, for a guest that asks for it and has the memory.
+const (
+	defaultBacklog = 1024
+	maxBacklog     = 1 << 16
+)
 
 // listen charges the guest with all requests that its peers may have it keep, so that none of them can take what
 // it needs for something else.  The system's maximum is no more than it has room for.
 func (i *Instance) listen(handle Handle, backlog uint32) int32 {
 	if backlog == 0 {
-		backlog = uint32(max(1, min(maxBacklog, i.budget.room()/2/requestSize)))
+		backlog = uint32(max(1, min(defaultBacklog, i.budget.room()/2/requestSize)))
 	}
 	backlog = min(backlog, maxBacklog)
 	return i.onID(handle, func(id *rdmacore.ID) error {

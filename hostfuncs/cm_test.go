@@ -240,10 +240,18 @@ func TestMulticastOfAGuest(t *testing.T) {
 	// What nobody has read of a group goes with the group, and the host's notes on it were never in it.
 	channel := must(t, i, "create_event_channel")
 	must(t, i, "migrate_id", id, channel)
-	must(t, i, "join_multicast", id, addressAt, 43)
-	must(t, i, "leave_multicast", id, addressAt)
 	put(i, eventAt, CMEvent{StructSize: uint32(unsafe.Sizeof(CMEvent{}))})
-	expect(t, i, syscall.ETIMEDOUT, "wait_event", channel, id, eventAt, 0)
+	other := must(t, i, "create_id", channel, number(rdmacore.PortSpaceUDP))
+	used := i.budget.Used()
+	for range 3 {
+		must(t, i, "join_multicast", id, addressAt, 43)
+		expect(t, i, syscall.ETIMEDOUT, "wait_event", channel, other, eventAt, 0) // and the host has read it
+		must(t, i, "leave_multicast", id, addressAt)
+		expect(t, i, syscall.ETIMEDOUT, "wait_event", channel, id, eventAt, 0)
+	}
+	if left := i.budget.Used(); left != used {
+		t.Errorf("%+v is charged after the guest has left, and %+v before it joined", left, used)
+	}
 	must(t, i, "join_multicast", id, addressAt, 44)
 	must(t, i, "wait_event", channel, id, eventAt, timeout)
 	if event := take[CMEvent](i, eventAt); event.Arg != 44 {

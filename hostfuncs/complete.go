@@ -47,7 +47,7 @@ func (i *Instance) complete(handle Handle, timeout Nanoseconds) int32 {
 	}
 	failed := i.wait(timeout, func(ctx context.Context) error { return ep.id.Complete(ctx) })
 	if failed == 0 {
-		i.creditEvent(handle)
+		i.creditEvent(handle, ep.id.Event())
 	}
 	return failed
 }
@@ -64,7 +64,7 @@ func (i *Instance) getRequest(handle Handle, timeout Nanoseconds) int32 {
 	}); failed != 0 {
 		return failed
 	}
-	return i.addChild(own(child), child, ep)
+	return i.addChild(child.Channel(), child, ep)
 }
 
 func (i *Instance) epEvent(handle Handle, at Pointer) int32 {

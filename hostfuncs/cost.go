@@ -49,6 +49,7 @@ var (
 	eventCost   = Cost{Memory: eventBytes}
 	heldCost    = Cost{Handles: 1} // the event itself is charged already
 	joinCost    = Cost{Memory: plainBytes}
+	memberCost  = joinCost.plus(eventCost) // an endpoint's, with the event that it joined
 )
 
 // idCost is that of an id, which has a channel of its own if it is synchronous.

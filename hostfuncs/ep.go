@@ -2,7 +2,6 @@ package hostfuncs
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"structs"
 	"syscall"
@@ -69,7 +68,7 @@ func epFunctions() []Function {
 
 // endpoint is an rdma_cm id of the guest's with the handles that hang on it.
 type endpoint struct {
-	channel        *eventChannel
+	channel        *rdmacore.EventChannel
 	id             *rdmacore.ID
 	qp             Handle // 0 without a QP
 	sendCQ, recvCQ Handle // of the QP
@@ -80,21 +79,8 @@ type endpoint struct {
 	childQP *rdmacore.QPInitAttr
 }
 
-// destroy frees the id, its QP, and what nobody has read of it.
-func (ep *endpoint) destroy() error {
-	if err := ep.channel.release(ep.id); err != nil {
-		return err
-	}
-	return ep.gone(ep.id.DestroyEP())
-}
-
-// gone is the end of a destroy: what nobody has read goes with the id, if that is gone, whatever else has failed.
-func (ep *endpoint) gone(err error) error {
-	if !ep.id.Destroyed() {
-		return err
-	}
-	return errors.Join(err, ep.channel.forget(ep.id))
-}
+// destroy frees the id and its QP.
+func (ep *endpoint) destroy() error { return ep.id.DestroyEP() }
 
 func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr Pointer) int32 {
 	channel, failed := i.channelOf(channelHandle)
@@ -122,7 +108,7 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 		if channel == nil {
 			id, err = i.provider.CreateEP(ctx, config)
 		} else {
-			id, err = channel.core.CreateEP(ctx, config)
+			id, err = channel.CreateEP(ctx, config)
 		}
 		return err
 	})
@@ -131,7 +117,7 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 		return failed
 	}
 	if channel == nil {
-		channel = own(id)
+		channel = id.Channel()
 	}
 	handle := i.addEndpoint(channel, id)
 	if ep, ok := i.endpoints.get(Handle(handle)); ok && config.Passive {
@@ -177,7 +163,7 @@ func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacor
 }
 
 // addEndpoint gives a new id, and the QP and CQs it may have, their handles.
-func (i *Instance) addEndpoint(channel *eventChannel, id *rdmacore.ID) int32 {
+func (i *Instance) addEndpoint(channel *rdmacore.EventChannel, id *rdmacore.ID) int32 {
 	made := &endpoint{channel: channel, id: id}
 	handle := create(i, &i.endpoints, idCost(id.Synchronous()), func() (*endpoint, error) { return made, nil }, (*endpoint).destroy)
 	if handle < 0 {
@@ -198,7 +184,7 @@ func (i *Instance) addEndpoint(channel *eventChannel, id *rdmacore.ID) int32 {
 
 // addChild is addEndpoint for the id that a request brings, and gives it the QP that its listener has the
 // attributes for.  A child that cannot have it is destroyed, which rejects the peer.
-func (i *Instance) addChild(channel *eventChannel, id *rdmacore.ID, listener *endpoint) int32 {
+func (i *Instance) addChild(channel *rdmacore.EventChannel, id *rdmacore.ID, listener *endpoint) int32 {
 	handle := i.addEndpoint(channel, id)
 	if handle < 0 || listener == nil || listener.childQP == nil {
 		return handle
@@ -216,12 +202,7 @@ func (i *Instance) addChild(channel *eventChannel, id *rdmacore.ID, listener *en
 }
 
 // destroyID frees an id that has no QP.
-func (ep *endpoint) destroyID() error {
-	if err := ep.channel.release(ep.id); err != nil {
-		return err
-	}
-	return ep.gone(ep.id.Destroy())
-}
+func (ep *endpoint) destroyID() error { return ep.id.Destroy() }
 
 func (i *Instance) destroyEP(handle Handle) int32 {
 	return i.dropEndpoint(handle, (*endpoint).destroy)

@@ -72,15 +72,19 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 	return i.deliver(channel, event, at)
 }
 
-func (i *Instance) nextEvent(channel *eventChannel, id *rdmacore.ID, timeout Nanoseconds) (event *rdmacore.Event, failed int32) {
+func (i *Instance) nextEvent(channel *rdmacore.EventChannel, id *rdmacore.ID, timeout Nanoseconds) (event *rdmacore.Event, failed int32) {
 	if timeout != 0 {
 		failed = i.wait(timeout, func(ctx context.Context) (err error) {
-			event, err = channel.wait(ctx, id)
+			if id == nil {
+				event, err = channel.GetEvent(ctx)
+			} else {
+				event, err = channel.Wait(ctx, id)
+			}
 			return err
 		})
 		return event, failed
 	}
-	event, err := channel.poll(id)
+	event, err := channel.Poll(id)
 	if err != nil {
 		return nil, i.fail(err)
 	}
@@ -91,7 +95,7 @@ func (i *Instance) nextEvent(channel *eventChannel, id *rdmacore.ID, timeout Nan
 }
 
 // deliver writes an event, after giving the endpoint that a request brings its handle.
-func (i *Instance) deliver(channel *eventChannel, event *rdmacore.Event, at Pointer) int32 {
+func (i *Instance) deliver(channel *rdmacore.EventChannel, event *rdmacore.Event, at Pointer) int32 {
 	out := cmEventOf(event)
 	if event.Type == rdmacore.EventConnectRequest {
 		out.Listener = i.byID[event.Listener]
@@ -106,7 +110,7 @@ func (i *Instance) deliver(channel *eventChannel, event *rdmacore.Event, at Poin
 		out.EP = Handle(handle)
 	} else {
 		out.EP = i.byID[event.ID]
-		i.creditEvent(out.EP)
+		i.creditEvent(out.EP, event)
 	}
 	held := i.nameHeld(event)
 	if held < 0 {

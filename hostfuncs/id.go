@@ -90,7 +90,7 @@ func idFunctions() []Function {
 }
 
 // channelOf is a channel by its handle, nil for 0.
-func (i *Instance) channelOf(handle Handle) (channel *eventChannel, failed int32) {
+func (i *Instance) channelOf(handle Handle) (channel *rdmacore.EventChannel, failed int32) {
 	if handle == 0 {
 		return nil, 0
 	}
@@ -100,9 +100,6 @@ func (i *Instance) channelOf(handle Handle) (channel *eventChannel, failed int32
 	}
 	return channel, 0
 }
-
-// own is the channel of a synchronous endpoint, which has no handle.
-func own(id *rdmacore.ID) *eventChannel { return &eventChannel{core: id.Channel()} }
 
 func (i *Instance) createID(handle Handle, portSpace uint32) int32 {
 	channel, failed := i.channelOf(handle)
@@ -120,9 +117,9 @@ func (i *Instance) createID(handle Handle, portSpace uint32) int32 {
 	var id *rdmacore.ID
 	var err error
 	if channel != nil {
-		id, err = channel.core.CreateID(space)
+		id, err = channel.CreateID(space)
 	} else if id, err = i.provider.CreateID(space); err == nil {
-		channel = own(id)
+		channel = id.Channel()
 	}
 	i.budget.Credit(cost) // which addEndpoint charges
 	if err != nil {
@@ -192,20 +189,10 @@ func (i *Instance) migrateID(handle, channelHandle Handle) int32 {
 	if failed != 0 {
 		return failed
 	}
-	var to *rdmacore.EventChannel
-	if channel != nil {
-		to = channel.core
-	}
-	if err := ep.id.MigrateID(to); err != nil {
+	if err := ep.id.MigrateID(channel); err != nil {
 		return i.fail(err)
 	}
-	if channel == nil {
-		channel = own(ep.id)
-	}
-	for event := ep.channel.take(ep.id); event != nil; event = ep.channel.take(ep.id) {
-		channel.unread = append(channel.unread, event)
-	}
-	ep.channel = channel
+	ep.channel = ep.id.Channel()
 	return 0
 }
 

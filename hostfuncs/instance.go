@@ -46,7 +46,7 @@ type Instance struct {
 	requestStop   context.CancelFunc
 	stopDelivered bool
 
-	channels  handleTable[*eventChannel]
+	channels  handleTable[*rdmacore.EventChannel]
 	endpoints handleTable[*endpoint]
 	pds       handleTable[*rdmacore.PD]
 	mrs       handleTable[*rdmacore.MR]
@@ -80,7 +80,7 @@ func NewInstance(config Config) *Instance {
 		byID:     make(map[*rdmacore.ID]Handle),
 	}
 	i.stop, i.requestStop = context.WithCancel(context.Background())
-	i.channels = handleTable[*eventChannel]{kind: KindChannel, budget: budget, first: first}
+	i.channels = handleTable[*rdmacore.EventChannel]{kind: KindChannel, budget: budget, first: first}
 	i.endpoints = handleTable[*endpoint]{kind: KindEP, budget: budget, first: first}
 	i.pds = handleTable[*rdmacore.PD]{kind: KindPD, budget: budget, first: first}
 	i.mrs = handleTable[*rdmacore.MR]{kind: KindMR, budget: budget, first: first}

@@ -58,20 +58,21 @@ func (i *Instance) leaveMulticast(handle Handle, at Pointer) int32 {
 	}
 	failed = i.onID(handle, func(id *rdmacore.ID) error { return id.LeaveMulticast(group.Addr()) })
 	if failed == 0 {
-		credit(i, &i.endpoints, handle, joinCost)
+		credit(i, &i.endpoints, handle, memberCost)
 	}
 	return failed
 }
 
-// join is start for a call that makes an endpoint a member of a group.
+// join is a call that makes an endpoint a member of a group, which is charged until it leaves: its event may go with it,
+// unread.
 func (i *Instance) join(handle Handle, call func(*rdmacore.ID) error) int32 {
-	return i.start(handle, func(id *rdmacore.ID) error {
-		if err := charge(i, &i.endpoints, handle, joinCost); err != nil {
+	return i.onID(handle, func(id *rdmacore.ID) error {
+		if err := charge(i, &i.endpoints, handle, memberCost); err != nil {
 			return err
 		}
 		err := call(id)
 		if err != nil {
-			credit(i, &i.endpoints, handle, joinCost)
+			credit(i, &i.endpoints, handle, memberCost)
 		}
 		return err
 	})

@@ -16,7 +16,7 @@ func operations() map[string]string {
 		"Device.AllocPD": "alloc_pd", "Device.WaitAsyncEvent": "wait_async", "Device.Ports": "query_port", "Device.Attr": "query_device", "Device.Address": "device_address", "Device.CreateCQ": "create_cq",
 		"Device.GUID": "query_device", "Device.Name": "query_device", "Clock.Now": "clock_ns",
 		"Event.Ack": "ack_event", "EventChannel.Close": "destroy_event_channel", "EventChannel.CreateEP": "create_ep",
-		"EventChannel.CreateID": "create_id", "EventChannel.HoldEvents": "hold_events", "EventChannel.Wait": "wait_event",
+		"EventChannel.CreateID": "create_id", "EventChannel.HoldEvents": "hold_events", "EventChannel.Poll": "wait_event", "EventChannel.Wait": "wait_event",
 		"ID.Accept": "accept", "ID.BindAddr": "bind_addr", "ID.Complete": "complete", "ID.Connect": "connect",
 		"ID.CreateQP": "create_qp", "ID.CreateQPEx": "create_qp_ex", "ID.Destroy": "destroy_id", "ID.DestroyEP": "destroy_ep",
 		"ID.DestroyQP": "destroy_qp", "ID.Disconnect": "disconnect", "ID.DstPort": "dst_port", "ID.Establish": "establish",
@@ -59,7 +59,7 @@ func withoutFunction() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP AsyncEvent.OfObject CQ.Destroyed ID.Destroyed Device.Provider Event.Err Event.Held EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
+		goOnly: "AddrInfo.EP AsyncEvent.OfObject CQ.Destroyed ID.Destroyed Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
 			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live func.Open " +

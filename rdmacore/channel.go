@@ -88,17 +88,49 @@ func (c *EventChannel) GetEvent(ctx context.Context) (*Event, error) {
 // listener are its CONNECT_REQUESTs, a child's later events are the child's.  The error wraps ctx.Err()
 // when ctx ends first.
 func (c *EventChannel) Wait(ctx context.Context, id *ID) (*Event, error) {
-	const op = "rdma_get_cm_event"
-	if !c.open() {
-		return nil, closed(op, "event channel")
-	}
-	if !id.open() {
-		return nil, closed(op, "id")
-	}
-	if id.channel != c {
-		return nil, fail(op, syscall.EINVAL, "the id belongs to another event channel")
+	if err := c.reads(id); err != nil {
+		return nil, err
 	}
 	return c.nextEvent(ctx, id)
+}
+
+// reads tells whether events of the id can be read from the channel.
+func (c *EventChannel) reads(id *ID) error {
+	const op = "rdma_get_cm_event"
+	if !c.open() {
+		return closed(op, "event channel")
+	}
+	if !id.open() {
+		return closed(op, "id")
+	}
+	if id.channel != c {
+		return fail(op, syscall.EINVAL, "the id belongs to another event channel")
+	}
+	return nil
+}
+
+// Poll takes the first event of id, or with nil of any, that is there already; nil when there is none.  Events of others
+// are kept, as by Wait.
+func (c *EventChannel) Poll(id *ID) (*Event, error) {
+	wants := func(delivery) bool { return true }
+	if id != nil {
+		if err := c.reads(id); err != nil {
+			return nil, err
+		}
+		wants = id.awaits
+	} else if !c.open() {
+		return nil, closed("rdma_get_cm_event", "event channel")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, came, err := c.poll(wants)
+	switch {
+	case came:
+		return d.event, d.err
+	case err == errNothing:
+		return nil, nil
+	}
+	return nil, err
 }
 
 // Pending takes everything that is there already, without waiting.

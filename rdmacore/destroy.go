@@ -36,7 +36,7 @@ func (id *ID) Destroy() error {
 
 // readyToGo waits until nothing keeps the id, with patience.
 func (id *ID) readyToGo(op string) error {
-	id.channel.releaseUnread(id)
+	id.channel.releaseUnread(id.awaits)
 	return id.waitAcknowledged(op)
 }
 
@@ -62,12 +62,12 @@ func (id *ID) DestroyEP() error {
 	return id.Destroy()
 }
 
-// releaseUnread acknowledges what was read in the id's name and never handed out: to its user it is unread.
-func (c *EventChannel) releaseUnread(id *ID) {
+// releaseUnread acknowledges what was read in an id's name and never handed out: to its user it is unread.
+func (c *EventChannel) releaseUnread(of func(delivery) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range c.queue {
-		if d.key == id && d.event != nil && d.event.held != nil {
+		if of(d) && d.event != nil && d.event.held != nil {
 			d.event.Ack()
 		}
 	}

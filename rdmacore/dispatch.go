@@ -21,9 +21,37 @@ func (id *ID) awaits(d delivery) bool { return d.key == id }
 // newEventChannel gives a channel of librdmacm its Go side.
 func (p *Provider) newEventChannel(native *C.struct_rdma_event_channel) *EventChannel {
 	c := &EventChannel{provider: p, c: native, ids: make(map[*C.struct_rdma_cm_id]*ID)}
-	c.clock, c.read = p.clock, c.readEvent
+	c.clock, c.read, c.full, c.drop = p.clock, c.readEvent, enoughEvents, c.dropEvent
 	c.descriptor = func() (int, string) { return int(c.c.fd), "connection manager events" }
 	return c
+}
+
+// enoughEvents bounds the requests that are kept for a listener by its backlog, for which its maker has the memory.  What is
+// read leaves the kernel's own count of them, so without that a peer could have any number kept by who waits for
+// something else on the channel.  All other events follow a call of the user's, or a connection that he has accepted.
+func enoughEvents(kept []delivery, d delivery) bool {
+	if d.event != nil && d.event.Type != EventConnectRequest {
+		return false
+	}
+	unread := 0
+	for _, other := range kept {
+		if other.key == d.key {
+			unread++
+		}
+	}
+	return unread >= d.key.backlog
+}
+
+// dropEvent lets go of a request beyond the backlog.  A kernel is silent then, and the peer asks again; one that was read
+// can only be destroyed, of which the peer hears that it was rejected.
+func (c *EventChannel) dropEvent(d delivery) {
+	if d.event == nil {
+		return // the failure to make a child, which is gone
+	}
+	if d.event.Held() {
+		d.event.Ack()
+	}
+	c.destroyChild(d.event.ID)
 }
 
 // nextEvent waits for the next event of key, or with nil of any id.

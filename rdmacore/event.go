@@ -37,6 +37,9 @@ type Event struct {
 	held  *C.struct_rdma_cm_event
 }
 
+// OfGroup tells whether the event is of a multicast group.
+func (e *Event) OfGroup() bool { return e.Type == EventMulticastJoin || e.Type == EventMulticastError }
+
 // UDParam is the address of a datagram QP (struct rdma_ud_param).
 type UDParam struct {
 	AH    AHAttr

@@ -24,6 +24,8 @@ type ID struct {
 	pd        *PD  // given to CreateQP; nil is the default
 	srq       *SRQ // of CreateSRQ
 	listening bool
+	groups    map[netip.Addr]uint64 // joined, with the tags of their events
+	backlog   int                   // of a listener: how many of its requests are kept unread
 	// Requests that were posted by PostSend and its kind and have no completion.
 	unsignaled atomic.Int64
 	listener   *ID // of a child
@@ -126,6 +128,9 @@ func milliseconds(timeout time.Duration) C.int {
 	return C.int(min(max(count, 0), math.MaxInt32))
 }
 
+// defaultBacklog is the kernel's most where nobody has set it (net.rdma_ucm.max_backlog).
+const defaultBacklog = 1024
+
 // Listen makes the id a listener (rdma_listen(3)).  backlog is how many requests may be unread; 0 is the
 // system's most.
 func (id *ID) Listen(backlog int) error {
@@ -134,6 +139,12 @@ func (id *ID) Listen(backlog int) error {
 		return closed(op, "id")
 	}
 	backlog = min(max(backlog, 0), math.MaxInt32)
+	id.channel.mu.Lock() // a request may be read before this returns
+	id.backlog = backlog
+	if backlog == 0 {
+		id.backlog = defaultBacklog
+	}
+	id.channel.mu.Unlock()
 	err := id.call(op, id.LocalAddr().String(), func() C.int { return C.core_listen(id.native(), id.c, C.int(backlog)) })
 	id.listening = id.listening || err == nil
 	return err

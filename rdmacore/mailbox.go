@@ -12,7 +12,8 @@ var errNothing = errors.New("nothing to read")
 
 // mailbox hands out what comes on one descriptor to any number of goroutines, each of which wants its part.  One
 // of them, the leader, reads the descriptor and hands things to the others; when it leaves, another one leads.
-// What nobody wants yet is kept, in order.
+// What nobody wants yet is kept, in order, and not without end: who reads for one may not become the memory of what
+// everybody else does not read.
 //
 // On a virtual clock every wait looks for itself and nobody leads.
 type mailbox[T any] struct {
@@ -21,7 +22,10 @@ type mailbox[T any] struct {
 	descriptor func() (fd int, name string)
 	// read takes the next thing from the descriptor, with mu held: false for one that is for nobody any more,
 	// errNothing when there is none.
-	read   func() (item T, ok bool, err error)
+	read func() (item T, ok bool, err error)
+	// full tells that there is no room for an item beside those that are kept, and drop lets go of it, with mu held.
+	full   func(kept []T, item T) bool
+	drop   func(item T)
 	waiter lazyWaiter
 
 	// mu guards the rest.  It is also held from reading a thing to handing it out.
@@ -91,15 +95,22 @@ func (m *mailbox[T]) nextVirtually(ctx context.Context, wants func(T) bool) (ite
 	m.clock.virtual.wait(ctx, func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		err = m.drain(func() bool {
-			item, came = m.dequeue(wants)
-			return came
-		})
+		item, came, err = m.poll(wants)
 		return err != errNothing
 	})
 	if err == errNothing {
 		err = nil
 	}
+	return item, came, err
+}
+
+// poll takes the first item that wants accepts of what has come by now; errNothing when there is none.  The caller holds
+// mu.
+func (m *mailbox[T]) poll(wants func(T) bool) (item T, came bool, err error) {
+	err = m.drain(func() bool {
+		item, came = m.dequeue(wants)
+		return came
+	})
 	return item, came, err
 }
 
@@ -184,17 +195,28 @@ func (m *mailbox[T]) drain(enough func() bool) error {
 	return nil
 }
 
-// deliver hands an item to the first that wants it.  Served is out of the list at once: it must not be promoted
-// any more, for it will not look again.
+// deliver hands an item to the first that wants it, or keeps it.
 func (m *mailbox[T]) deliver(item T) {
+	switch {
+	case m.hand(item):
+	case m.full(m.queue, item):
+		m.drop(item)
+	default:
+		m.queue = append(m.queue, item)
+	}
+}
+
+// hand gives an item to the first that wants it.  Served is out of the list at once: it must not be promoted any more, for
+// it will not look again.
+func (m *mailbox[T]) hand(item T) bool {
 	for at, w := range m.waiting {
 		if len(w.got) == 0 && w.wants(item) {
 			w.got <- handed[T]{item: item}
 			m.waiting = slices.Delete(m.waiting, at, at+1)
-			return
+			return true
 		}
 	}
-	m.queue = append(m.queue, item)
+	return false
 }
 
 // pending takes all that wants accepts of what is there, without waiting: what it reads until enough says so, and

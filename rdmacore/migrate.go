@@ -63,8 +63,8 @@ func (id *ID) migrate(op string, to *EventChannel) error {
 	delete(from.ids, id.c)
 	to.ids[id.c] = id
 	from.queue = slices.DeleteFunc(from.queue, func(d delivery) bool {
-		if d.key == id {
-			to.deliver(d)
+		if d.key == id && !to.hand(d) {
+			to.queue = append(to.queue, d)
 		}
 		return d.key == id
 	})

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"net/netip"
+	"slices"
 	"syscall"
 )
 
@@ -20,9 +21,9 @@ func (id *ID) JoinMulticast(group netip.Addr, tag uint64) error {
 	if err != nil {
 		return err
 	}
-	return id.start(op, group.String(), func() C.int {
+	return id.joined(group, tag, id.start(op, group.String(), func() C.int {
 		return C.core_join_multicast(id.native(), id.c, &address, C.uint64_t(tag))
-	})
+	}))
 }
 
 // JoinMulticastEx is JoinMulticast as a full member or one that only sends (rdma_join_multicast_ex(3)).
@@ -35,9 +36,9 @@ func (id *ID) JoinMulticastEx(group netip.Addr, flags JoinFlags, tag uint64) err
 	if flags < 0 || flags > JoinSendOnlyFullMember {
 		return fail(op, syscall.EINVAL, "no way of joining has the number %d", flags)
 	}
-	return id.start(op, group.String(), func() C.int {
+	return id.joined(group, tag, id.start(op, group.String(), func() C.int {
 		return C.core_join_multicast_ex(id.native(), id.c, &address, C.uint32_t(flags), C.uint64_t(tag))
-	})
+	}))
 }
 
 // LeaveMulticast leaves a group (rdma_leave_multicast(3)).  EADDRNOTAVAIL for one that was not joined; EBUSY
@@ -48,6 +49,11 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 	if err != nil {
 		return err
 	}
+	unread := func(d delivery) bool {
+		tag, member := id.groups[group]
+		return member && d.key == id && d.event != nil && d.event.OfGroup() && d.event.Arg == tag
+	}
+	id.channel.releaseUnread(unread)
 	if err := id.waitAcknowledged(op); err != nil {
 		return err
 	}
@@ -57,6 +63,22 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 	err = id.call(op, group.String(), func() C.int { return C.core_leave_multicast(id.native(), id.c, &address) })
 	if failure, ok := err.(*Error); ok && failure.Errno == syscall.EADDRNOTAVAIL {
 		failure.Why = "the id has not joined " + group.String()
+	}
+	if err == nil {
+		// As the kernel drops what it has of the group (ucma_cleanup_mc_events).
+		id.channel.queue = slices.DeleteFunc(id.channel.queue, unread)
+		delete(id.groups, group)
+	}
+	return err
+}
+
+// joined remembers what the events of a group are told by.
+func (id *ID) joined(group netip.Addr, tag uint64, err error) error {
+	if err == nil {
+		if id.groups == nil {
+			id.groups = make(map[netip.Addr]uint64)
+		}
+		id.groups[group] = tag
 	}
 	return err
 }

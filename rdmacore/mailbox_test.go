@@ -1,0 +1,103 @@
+package rdmacore
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// Who reads for one endpoint keeps no more requests of another than that one's backlog; the rest hear of it.
+func TestKeptRequestsAreBounded(t *testing.T) {
+	const backlog, clients = 2, 5
+	p := opened(t)
+	passive, err := p.CreateEventChannel()
+	must(t, err)
+	active, err := p.CreateEventChannel()
+	must(t, err)
+	listener, err := passive.CreateID(PortSpaceTCP)
+	must(t, err)
+	must(t, listener.BindAddr(here(t, 0)))
+	must(t, listener.Listen(backlog))
+	other, err := passive.CreateID(PortSpaceTCP)
+	must(t, err)
+
+	var ids []*ID
+	for n := range clients {
+		id, err := active.CreateEP(bounded(t), EPConfig{PortSpace: PortSpaceTCP, Timeout: 2 * time.Second,
+			Destination: netip.AddrPortFrom(here(t, 0).Addr(), listener.SrcPort())})
+		must(t, err)
+		must(t, id.Connect(&ConnParam{QPNum: uint32(4000 + n)}))
+		ids = append(ids, id)
+		waitRead(t, passive, other, min(n+1, backlog), n >= backlog, id)
+	}
+	for range backlog {
+		event, err := passive.Poll(listener)
+		must(t, err)
+		if event == nil || event.Type != EventConnectRequest {
+			t.Fatalf("of %d requests there is no other: %+v", backlog, event)
+		}
+		must(t, event.ID.Destroy())
+	}
+	if event, err := passive.Poll(listener); event != nil || err != nil {
+		t.Errorf("after the backlog: %+v, %v", event, err)
+	}
+	for _, id := range append(ids, listener, other) {
+		must(t, id.Destroy())
+	}
+	must(t, passive.Close())
+	must(t, active.Close())
+}
+
+// waitRead reads for other until kept requests are kept or, when one too many was sent, its sender has heard of it.
+func waitRead(t *testing.T, channel *EventChannel, other *ID, kept int, tooMany bool, sender *ID) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing came")
+		}
+		if event, err := channel.Poll(other); event != nil || err != nil {
+			t.Fatalf("of the one who nothing happened to: %+v, %v", event, err)
+		}
+		channel.mu.Lock()
+		count := len(channel.queue)
+		channel.mu.Unlock()
+		if count > kept {
+			t.Fatalf("%d requests are kept, and the backlog is %d", count, kept)
+		}
+		if !tooMany {
+			if count == kept {
+				return
+			}
+			continue
+		}
+		event, err := sender.Channel().Poll(sender)
+		must(t, err)
+		if event != nil {
+			if event.Type != EventRejected {
+				t.Fatalf("%s of a request beyond the backlog", event.Type)
+			}
+			return
+		}
+	}
+}
+
+// Events of one kind and object are kept a number of times, whoever does not ask for them.
+func TestKeptAsyncEventsAreBounded(t *testing.T) {
+	client, server := connected(t)
+	defer server.destroy(t)
+	defer client.destroy(t)
+	qp, device := client.id.QP(), client.id.Device()
+	none := func(AsyncEvent) bool { return false }
+	for range 3 * mostAlike {
+		must(t, qp.Modify(QPAttr{State: QPStateSQD, EnSQDAsyncNotify: true}, QPAttrState|QPAttrEnSQDAsyncNotify))
+		must(t, qp.Modify(QPAttr{State: QPStateRTS}, QPAttrState))
+		if _, err := device.PendingAsyncEvents(none); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := device.PendingAsyncEvents(func(e AsyncEvent) bool { return e.QP == qp })
+	must(t, err)
+	if len(events) != mostAlike {
+		t.Errorf("%d events are kept", len(events))
+	}
+}
