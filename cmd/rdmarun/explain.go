@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/example"
 	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/verb"
 )
@@ -115,7 +116,7 @@ func explainWord(w io.Writer, word string) error {
 	if found {
 		return showExample(w, word, false)
 	}
-	if example := exampleOf(word); example != nil {
+	if exampleOf(word) != nil {
 		return showExample(w, word, false)
 	}
 	hint := diag.DidYouMean(strings.ToUpper(word), explainable())
@@ -178,6 +179,10 @@ func showCode(w io.Writer, word string) bool {
 	title, known := diag.Titles()[diag.Code(strings.ToUpper(word))]
 	if known {
 		fmt.Fprintf(w, "%s: code of \"rdmarun validate\"\n  %s\n", strings.ToUpper(word), title)
+		wrong, right := example.OfCode(strings.ToUpper(word))
+		if wrong != "" {
+			fmt.Fprintf(w, "\nwrong:\n\n%s\nright:\n\n%s", indented(wrong), indented(right))
+		}
 	}
 	return known
 }

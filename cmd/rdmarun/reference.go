@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/example"
 	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/verb"
 )
@@ -122,6 +124,10 @@ func codeReference() []byte {
 	fmt.Fprint(out, "\n| code | |\n| --- | --- |\n")
 	for _, row := range codeRows() {
 		fmt.Fprintf(out, "| %s | %s |\n", row[0], cell(row[1]))
+	}
+	for _, code := range example.Codes() {
+		wrong, right := example.OfCode(code)
+		fmt.Fprintf(out, "\n## %s: %s\n\nWrong:\n\n```yaml\n%s```\n\nRight:\n\n```yaml\n%s```\n", code, diag.Titles()[diag.Code(code)], wrong, right)
 	}
 	fmt.Fprint(out, "\n## Exit codes\n\n| code | |\n| --- | --- |\n")
 	for _, row := range exitCodes {
