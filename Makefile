@@ -90,8 +90,8 @@ core-test: core-test-address core-test-thread stress model ## tests of the C cor
 
 # Two at a time, each with its output in one piece: fuzzing is one thread.
 .PHONY: sanitize
-sanitize: guests ## the core from Go with AddressSanitizer, a minute each of fuzzing, of random calls, of guests that call anything (its C tests are in make test)
-	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz sanitize-go sanitize-random fuzz-abi
+sanitize: guests ## the core from Go with AddressSanitizer, a minute each of fuzzing, of random calls, of guests that call anything, and random modules to their end (its C tests are in make test)
+	$(Q)$(MAKE) --no-print-directory -j2 --output-sync=target fuzz sanitize-go sanitize-random fuzz-abi sanitize-guests
 
 .PHONY: sanitize-go
 sanitize-go:
@@ -106,6 +106,11 @@ sanitize-random: sanitize-go
 .PHONY: fuzz-abi
 fuzz-abi: $(if $(filter sanitize-go,$(MAKECMDGOALS)),sanitize-go) ## guests that call every host function with any arguments, for FUZZ_SECONDS from seed FUZZ_SEED, with AddressSanitizer
 	$(Q)$(GO) test -asan -timeout 0 -run '^TestFuzzABI$$' -v ./hostfuncs -abi.time $(FUZZ_SECONDS)s -abi.seed $(FUZZ_SEED)
+
+# After the other: two links of a program with a sanitizer at once are as long as one after the other.
+.PHONY: sanitize-guests
+sanitize-guests: $(if $(filter fuzz-abi,$(MAKECMDGOALS)),fuzz-abi)
+	$(Q)$(GO) test -asan -timeout 10m -run '^TestRandomGuests$$' ./host -random.time 20s
 
 .PHONY: bench
 bench: bin/rdmarun $(CORE_BENCHES) guests ## speed: every row in one run, with ratios

@@ -96,7 +96,7 @@ func showExample(w io.Writer, word string, alone bool) error {
 		_, err := io.WriteString(w, found.Text)
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "\nexample, a whole file (rdmarun explain --example %s >example.yaml; rdmarun run example.yaml):\n\n%s", word, indented(found.Text)); err != nil {
+	if _, err := fmt.Fprintf(w, "\nexample, a whole file (rdmarun explain --example %s >FILE.yaml):\n\n%s", word, indented(found.Text)); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.Beside)) {
