@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -23,14 +24,11 @@ func showVerb(w io.Writer, word string) bool {
 	if v.Capability != "" {
 		fmt.Fprintf(w, "  It needs %s; without it the case is skipped.\n", v.Capability)
 	}
-	for i, argument := range v.Arguments {
+	for i, row := range argumentRows(v) {
 		if i == 0 {
 			fmt.Fprintln(w, "arguments:")
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", argument.Name, argumentNotes(argument), argument.Doc)
-		for _, field := range argument.Fields {
-			fmt.Fprintf(w, "    .%s\t%s\t%s\n", field.Name, argumentNotes(field), field.Doc)
-		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", row.name, row.notes, row.doc)
 	}
 	for i, result := range v.Results {
 		if i == 0 {
@@ -72,12 +70,31 @@ func libraryOf(function string) string {
 // longestWordList is how many words an explanation lists; those of longer lists are topics of their own.
 const longestWordList = 16
 
+// argumentRow is a line of a table of arguments.
+type argumentRow struct{ name, notes, doc string }
+
+// argumentRows are the arguments as a step writes them: the fields of a mapping behind it, and the forms of data that
+// stands among the arguments instead of it.
+func argumentRows(v *verb.Verb) []argumentRow {
+	var rows []argumentRow
+	for _, argument := range v.Arguments {
+		if argument.Inline {
+			for _, form := range plan.DataForms() {
+				rows = append(rows, argumentRow{form.Name, argument.Doc, form.Doc})
+			}
+			continue
+		}
+		rows = append(rows, argumentRow{argument.Name, argumentNotes(argument), argument.Doc})
+		for _, field := range argument.Fields {
+			rows = append(rows, argumentRow{"  ." + field.Name, argumentNotes(field), field.Doc})
+		}
+	}
+	return rows
+}
+
 // argumentNotes are type, words, bounds and default in a few words.
 func argumentNotes(argument verb.Argument) string {
 	notes := argument.Type.String()
-	if argument.Inline {
-		notes = "the keys of data stand here themselves: text, hex, byte, repeat and times, or fields"
-	}
 	if len(argument.Words) > 0 && len(argument.Words) <= longestWordList {
 		notes = strings.Join(argument.Words, ", ")
 		if argument.Type == verb.Words {

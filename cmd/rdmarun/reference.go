@@ -102,11 +102,11 @@ func verbReference() []byte {
 		if v.Scalar != "" {
 			fmt.Fprintf(out, "\nShort form: `%s: VALUE` is `%s: {%s: VALUE}`.\n", v.Name, v.Name, v.Scalar)
 		}
-		for i, argument := range v.Arguments {
+		for i, row := range argumentRows(v) {
 			if i == 0 {
 				fmt.Fprint(out, "\n| argument | type | |\n| --- | --- | --- |\n")
 			}
-			fmt.Fprintf(out, "| `%s` | %s | %s |\n", argument.Name, cell(argumentNotes(argument)), cell(argument.Doc))
+			fmt.Fprintf(out, "| `%s` | %s | %s |\n", strings.TrimSpace(row.name), cell(row.notes), cell(row.doc))
 		}
 		for i, result := range v.Results {
 			if i == 0 {

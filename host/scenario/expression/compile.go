@@ -3,6 +3,7 @@ package expression
 import (
 	"sync"
 
+	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/checker"
 	"github.com/expr-lang/expr/compiler"
@@ -26,8 +27,9 @@ var builtins = sync.OnceValue(func() conf.FunctionsTable {
 	return table
 })
 
-// compile is expr.Compile with the environment of names.
-func compile(source string, names Names) (*vm.Program, error) {
+// compile is expr.Compile with the environment of names.  see is given the expression as it was written: the optimizer
+// replaces what it can compute.
+func compile(source string, names Names, see func(ast.Node)) (*vm.Program, error) {
 	config := &conf.Config{
 		Optimize: true, ShortCircuit: true, MaxNodes: conf.DefaultMaxNodes,
 		Builtins: builtins(), Disabled: map[string]bool{disabled: true},
@@ -37,6 +39,7 @@ func compile(source string, names Names) (*vm.Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	see(tree.Node)
 	if err := optimizer.Optimize(&tree.Node, config); err != nil {
 		return nil, err
 	}

@@ -57,6 +57,7 @@ func TestErrors(t *testing.T) {
 		"buf(word).adr":          {Kind: diag.UndefinedMember, From: 10, To: 13, Hint: `did you mean "addr"?`},
 		"i + ":                   {Kind: diag.ExpressionSyntax},
 		"word + i":               {Kind: diag.ExpressionType, From: 5, To: 6},
+		"2 ^ 3 == 8":             {Kind: diag.PowerOperator},
 		"i ^ 2":                  {Kind: diag.PowerOperator, Hint: "bitxor(a, b) is the exclusive or, ** the power"},
 		"'é' + sise":             {Kind: diag.UndefinedName, From: 7, To: 11},
 		"now()":                  {Kind: diag.UndefinedName, From: 0, To: 3},

@@ -46,17 +46,17 @@ func (p *Program) Calls(function string) []Call {
 // Compile checks and compiles an expression.  constants are those of names whose value is known: an
 // expression of nothing else is evaluated here.
 func Compile(source string, names Names, constants Env) (*Program, *Error) {
-	program, err := compile(source, names)
+	var seen facts
+	program, err := compile(source, names, func(node ast.Node) { seen = inspect(source, node, constants) })
 	if err != nil {
 		return nil, explain(source, names, err)
 	}
-	facts := inspect(source, program.Node(), constants)
-	if facts.power != nil {
-		return nil, at(source, facts.power.Location(), PowerOperator, "^ raises to a power here").
+	if seen.power != nil {
+		return nil, at(source, seen.power.Location(), PowerOperator, "^ raises to a power here").
 			hint("bitxor(a, b) is the exclusive or, ** the power")
 	}
-	p := &Program{source: source, program: program, calls: facts.calls}
-	if facts.constant {
+	p := &Program{source: source, program: program, calls: seen.calls}
+	if seen.constant {
 		value, err := p.Run(constants)
 		if err != nil {
 			return nil, whole(source, Evaluation, reason(err))

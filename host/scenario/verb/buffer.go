@@ -20,7 +20,7 @@ func bufferVerbs() []Verb {
 		{
 			Name: "fill", Run: fill, Yields: Nothing,
 			Doc:       "Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.",
-			Arguments: []Argument{buffer, offset, length, {Name: "data", Type: Data, Required: true, Inline: true, Doc: "what to write"}},
+			Arguments: []Argument{buffer, offset, length, {Name: "data", Type: Data, Required: true, Inline: true, Doc: "one of the forms of data"}},
 		},
 		{
 			Name: "decode", Run: decode, Yields: Value,
