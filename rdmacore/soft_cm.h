@@ -40,6 +40,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "soft_mutex.h"
 #include "soft_table.h"
 #include "soft_timer.h"
 
@@ -54,7 +55,7 @@ struct soft_fabric;
 struct soft_id;
 
 struct soft_cm {
-	pthread_mutex_t lock;
+	struct soft_mutex lock;
 	pthread_cond_t acknowledged; /* an event; or nobody moves the queue pair of an id any more */
 	struct soft_fabric *fabric;
 	struct soft_device *device;

@@ -27,7 +27,7 @@ void soft_destroy_event_channel(struct rdma_event_channel *rdma_channel)
 
 	if (!channel)
 		return;
-	pthread_mutex_lock(&channel->cm->lock);
+	soft_mutex_lock(&channel->cm->lock);
 	soft_id_leave_channel(channel);
 	soft_cm_unlock(channel->cm);
 	soft_event_channel_free(channel);
@@ -121,12 +121,12 @@ static struct soft_cm_event *take(struct soft_event_channel *channel)
 	struct soft_cm *cm = channel->cm;
 	struct soft_cm_event *event;
 
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	while (!(event = soft_cm_take_event(channel))) {
 		soft_cm_unlock(cm);
 		if (soft_event_queue_wait(&channel->queue))
 			return NULL;
-		pthread_mutex_lock(&cm->lock);
+		soft_mutex_lock(&cm->lock);
 	}
 	return event;
 }
@@ -193,7 +193,7 @@ int soft_ack_cm_event(struct rdma_cm_event *rdma_event)
 		return -1;
 	}
 	cm = event->owner->cm;
-	soft_events_acknowledge(&cm->lock, &cm->acknowledged, &event->owner->events_acknowledged, 1);
+	soft_events_acknowledge(&cm->lock.native, &cm->acknowledged, &event->owner->events_acknowledged, 1);
 	free(event);
 	return 0;
 }

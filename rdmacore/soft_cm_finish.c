@@ -19,7 +19,7 @@ void soft_cm_flush(struct soft_cm *cm)
 void soft_cm_unlock(struct soft_cm *cm)
 {
 	soft_cm_flush(cm);
-	pthread_mutex_unlock(&cm->lock);
+	soft_mutex_unlock(&cm->lock);
 }
 
 int soft_cm_finish(struct soft_cm *cm, int error)

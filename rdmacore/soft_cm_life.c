@@ -31,7 +31,8 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	result = soft_timer_register(&fabric->timers, &cm->held_timer, soft_cm_wire_expire);
 	if (result)
 		goto close_device;
-	soft_events_init(&cm->lock, &cm->acknowledged);
+	soft_events_init(&cm->lock.native, &cm->acknowledged);
+	soft_mutex_place(&cm->lock, SOFT_ORDER_CM);
 	*out = cm;
 	return 0;
 
@@ -61,6 +62,6 @@ void soft_cm_destroy(struct soft_cm *cm)
 		soft_cm_select(NULL);
 	soft_cm_close_devices(cm);
 	soft_table_destroy(&cm->ids);
-	soft_events_destroy(&cm->lock, &cm->acknowledged);
+	soft_events_destroy(&cm->lock.native, &cm->acknowledged);
 	free(cm);
 }

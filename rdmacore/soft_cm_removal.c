@@ -61,7 +61,7 @@ int soft_cm_remove_device(struct soft_cm *cm)
 {
 	int result = -EBUSY;
 
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	if (!soft_device_is_away(cm->device)) {
 		soft_device_leave(cm->device);
 		cm->told_removal = for_each_id(cm, remove_id);
@@ -77,7 +77,7 @@ int soft_cm_return_device(struct soft_cm *cm, uint32_t *told)
 {
 	int result = -ENOENT;
 
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	if (soft_device_is_away(cm->device)) {
 		soft_device_return(cm->device);
 		result = soft_cm_open_device(cm);
@@ -93,7 +93,7 @@ int soft_cm_change_address(struct soft_cm *cm)
 {
 	int result = -EBUSY;
 
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	if (!cm->hardware_address) {
 		cm->hardware_address = 1;
 		cm->told_address = for_each_id(cm, change_address);
@@ -107,7 +107,7 @@ int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told)
 {
 	int result = -ENOENT;
 
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	if (cm->hardware_address) {
 		cm->hardware_address = 0;
 		*told = cm->told_address + for_each_id(cm, change_address);

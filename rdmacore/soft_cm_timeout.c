@@ -44,7 +44,7 @@ void soft_cm_expire(struct soft_timer *timer)
 	struct soft_id *id = soft_container_of(timer, struct soft_id, timer);
 	struct soft_cm *cm = id->cm;
 
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	/* It may have been armed anew, by whoever had the lock, after it expired. */
 	if (!soft_timer_is_armed(&cm->fabric->timers, timer)) {
 		switch (id->state) {
@@ -75,7 +75,7 @@ void soft_cm_wire_expire(struct soft_timer *timer)
 {
 	struct soft_cm *cm = soft_container_of(timer, struct soft_cm, held_timer);
 
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	soft_cm_wire_release(cm);
 	soft_cm_unlock(cm);
 }

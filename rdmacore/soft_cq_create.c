@@ -69,9 +69,9 @@ struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd
 	cq->pd = pd;
 	if (pd)
 		atomic_fetch_add(&pd->users, 1);
-	soft_lock_init(&cq->lock);
-	soft_lock_init(&cq->consumer_lock);
-	soft_lock_init(&cq->polling);
+	soft_lock_init(&cq->lock, SOFT_ORDER_CQ);
+	soft_lock_init(&cq->consumer_lock, SOFT_ORDER_CONSUMER);
+	soft_lock_init(&cq->polling, SOFT_ORDER_POLLING);
 	cq->ibv.context = context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;

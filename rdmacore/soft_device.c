@@ -41,7 +41,7 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	if (result)
 		goto destroy_shared_queues;
 	soft_multicast_init(&device->multicast);
-	pthread_mutex_init(&device->lock, NULL);
+	soft_mutex_init(&device->lock, SOFT_ORDER_DEVICE);
 	*out = device;
 	return 0;
 
@@ -60,7 +60,7 @@ void soft_device_destroy(struct soft_device *device)
 	soft_multicast_destroy(&device->multicast);
 	soft_table_destroy(&device->shared_queues);
 	soft_table_destroy(&device->queue_pairs);
-	pthread_mutex_destroy(&device->lock);
+	soft_mutex_destroy(&device->lock);
 	free(device);
 }
 

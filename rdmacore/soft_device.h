@@ -12,6 +12,7 @@
 
 #include "soft_mr_table.h"
 #include "soft_multicast.h"
+#include "soft_mutex.h"
 #include "soft_table.h"
 
 #define SOFT_VENDOR_ID 0xffffff /* no company's OUI, as rdma_rxe has it; 0 is taken for "unknown" */
@@ -35,7 +36,7 @@ struct soft_device {
 	struct soft_multicast multicast;
 	_Atomic uint32_t queue_key_violations; /* of the port (IBTA 14.2.5.6) */
 	_Atomic bool away; /* it was removed, and is not back yet */
-	pthread_mutex_t lock; /* guards contexts */
+	struct soft_mutex lock; /* guards contexts */
 	struct soft_context *contexts; /* those that are open */
 };
 

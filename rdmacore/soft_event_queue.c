@@ -15,7 +15,7 @@ int soft_event_queue_init(struct soft_event_queue *queue)
 	queue->fd = eventfd(0, EFD_CLOEXEC);
 	if (queue->fd < 0)
 		return -errno;
-	pthread_mutex_init(&queue->lock, NULL);
+	soft_mutex_init(&queue->lock, SOFT_ORDER_EVENT_QUEUE);
 	queue->head.next = &queue->head;
 	queue->head.previous = &queue->head;
 	return 0;
@@ -24,7 +24,7 @@ int soft_event_queue_init(struct soft_event_queue *queue)
 void soft_event_queue_destroy(struct soft_event_queue *queue)
 {
 	close(queue->fd);
-	pthread_mutex_destroy(&queue->lock);
+	soft_mutex_destroy(&queue->lock);
 }
 
 static int is_empty(const struct soft_event_queue *queue)
@@ -67,20 +67,20 @@ static void unlink_node(struct soft_event_node *node)
 
 void soft_event_queue_push(struct soft_event_queue *queue, struct soft_event_node *node)
 {
-	pthread_mutex_lock(&queue->lock);
+	soft_mutex_lock(&queue->lock);
 	if (node->times++ == 0) {
 		if (is_empty(queue))
 			make_readable(queue);
 		append(queue, node);
 	}
-	pthread_mutex_unlock(&queue->lock);
+	soft_mutex_unlock(&queue->lock);
 }
 
 uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_event_node *node)
 {
 	uint32_t taken;
 
-	pthread_mutex_lock(&queue->lock);
+	soft_mutex_lock(&queue->lock);
 	if (node->times) {
 		node->times = 0;
 		unlink_node(node);
@@ -88,7 +88,7 @@ uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_eve
 			make_unreadable(queue);
 	}
 	taken = node->taken;
-	pthread_mutex_unlock(&queue->lock);
+	soft_mutex_unlock(&queue->lock);
 	return taken;
 }
 
@@ -96,7 +96,7 @@ struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
 {
 	struct soft_event_node *node = NULL;
 
-	pthread_mutex_lock(&queue->lock);
+	soft_mutex_lock(&queue->lock);
 	if (!is_empty(queue)) {
 		node = queue->head.next;
 		unlink_node(node);
@@ -106,7 +106,7 @@ struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
 		if (is_empty(queue))
 			make_unreadable(queue);
 	}
-	pthread_mutex_unlock(&queue->lock);
+	soft_mutex_unlock(&queue->lock);
 	return node;
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "soft_clock.h"
+#include "soft_mutex.h"
 
 struct soft_event_node {
 	struct soft_event_node *next, *previous; /* NULL while not queued */
@@ -25,7 +26,7 @@ struct soft_event_node {
 };
 
 struct soft_event_queue {
-	pthread_mutex_t lock;
+	struct soft_mutex lock;
 	struct soft_event_node head;
 	int fd;
 };

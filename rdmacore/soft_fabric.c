@@ -3,7 +3,7 @@
 void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_clock)
 {
 	fabric->secret = (struct soft_secret){.key = seed};
-	pthread_mutex_init(&fabric->lock, NULL);
+	soft_mutex_init(&fabric->lock, SOFT_ORDER_FABRIC);
 	soft_faults_init(&fabric->faults, soft_secret_next(&fabric->secret));
 	soft_clock_wall(&fabric->wall);
 	if (virtual_clock)
@@ -17,15 +17,15 @@ void soft_fabric_destroy(struct soft_fabric *fabric)
 {
 	soft_timers_destroy(&fabric->timers);
 	soft_faults_destroy(&fabric->faults);
-	pthread_mutex_destroy(&fabric->lock);
+	soft_mutex_destroy(&fabric->lock);
 }
 
 uint64_t soft_fabric_random(struct soft_fabric *fabric)
 {
 	uint64_t value;
 
-	pthread_mutex_lock(&fabric->lock);
+	soft_mutex_lock(&fabric->lock);
 	value = soft_secret_next(&fabric->secret);
-	pthread_mutex_unlock(&fabric->lock);
+	soft_mutex_unlock(&fabric->lock);
 	return value;
 }

@@ -10,11 +10,12 @@
 
 #include "soft_clock.h"
 #include "soft_fault.h"
+#include "soft_mutex.h"
 #include "soft_secret.h"
 #include "soft_timer.h"
 
 struct soft_fabric {
-	pthread_mutex_t lock; /* guards secret */
+	struct soft_mutex lock; /* guards secret */
 	struct soft_clock clock; /* of the protocols */
 	struct soft_clock wall; /* of bounds on what a caller waits for */
 	struct soft_timers timers;

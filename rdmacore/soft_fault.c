@@ -8,12 +8,12 @@
 void soft_faults_init(struct soft_faults *faults, uint64_t seed)
 {
 	*faults = (struct soft_faults){.random.state = seed};
-	pthread_mutex_init(&faults->lock, NULL);
+	soft_mutex_init(&faults->lock, SOFT_ORDER_FAULTS);
 }
 
 void soft_faults_destroy(struct soft_faults *faults)
 {
-	pthread_mutex_destroy(&faults->lock);
+	soft_mutex_destroy(&faults->lock);
 }
 
 /* Whether what the rule does can be done to what it is about. */
@@ -34,7 +34,7 @@ int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 	    fault->probability > CERTAIN || fault->action >= SOFT_FAULT_ACTIONS ||
 	    !can_be(faults, fault))
 		return -EINVAL;
-	pthread_mutex_lock(&faults->lock);
+	soft_mutex_lock(&faults->lock);
 	for (int rule = 0; rule < SOFT_FAULTS_MAX && result < 0; rule++) {
 		if (faults->rules[rule].active)
 			continue;
@@ -42,7 +42,7 @@ int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 		atomic_fetch_add_explicit(&faults->active, 1, memory_order_relaxed);
 		result = rule;
 	}
-	pthread_mutex_unlock(&faults->lock);
+	soft_mutex_unlock(&faults->lock);
 	return result;
 }
 
@@ -50,14 +50,14 @@ int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done)
 {
 	int result = -ENOENT;
 
-	pthread_mutex_lock(&faults->lock);
+	soft_mutex_lock(&faults->lock);
 	if (rule >= 0 && rule < SOFT_FAULTS_MAX && faults->rules[rule].active) {
 		faults->rules[rule].active = false;
 		atomic_fetch_sub_explicit(&faults->active, 1, memory_order_relaxed);
 		*done = faults->rules[rule].done;
 		result = 0;
 	}
-	pthread_mutex_unlock(&faults->lock);
+	soft_mutex_unlock(&faults->lock);
 	return result;
 }
 
@@ -128,12 +128,12 @@ struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const uni
 {
 	struct soft_fault_verdict verdict = {0};
 
-	pthread_mutex_lock(&faults->lock);
+	soft_mutex_lock(&faults->lock);
 	for (int rule = 0; rule < SOFT_FAULTS_MAX; rule++)
 		if (faults->rules[rule].active &&
 		    concerns(&faults->rules[rule].fault, from, to, traffic, attribute) &&
 		    rule_applies(faults, &faults->rules[rule]))
 			pronounce(&verdict, &faults->rules[rule].fault);
-	pthread_mutex_unlock(&faults->lock);
+	soft_mutex_unlock(&faults->lock);
 	return verdict;
 }

@@ -14,6 +14,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "soft_mutex.h"
 #include "soft_random.h"
 
 #define SOFT_FAULTS_MAX 64
@@ -58,7 +59,7 @@ struct soft_fault_rule {
 };
 
 struct soft_faults {
-	pthread_mutex_t lock;
+	struct soft_mutex lock;
 	_Atomic unsigned int active;
 	bool take_time; /* data does, on its way: it can be held back */
 	struct soft_random random;

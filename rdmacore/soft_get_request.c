@@ -38,7 +38,7 @@ int soft_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
 	if (!id)
 		return -1;
 	listens = id->sync && id->state == SOFT_ID_LISTEN && out;
-	pthread_mutex_unlock(&id->cm->lock);
+	soft_mutex_unlock(&id->cm->lock);
 	if (!listens) {
 		errno = soft_refuse(EINVAL, "rdma_get_request needs a synchronous id that listens");
 		return -1;

@@ -20,10 +20,10 @@ struct soft_id *soft_id_lock_any(struct rdma_cm_id *rdma_id)
 		errno = soft_refuse(EINVAL, "there is no id; librdmacm would crash here");
 		return NULL;
 	}
-	pthread_mutex_lock(&id->cm->lock);
+	soft_mutex_lock(&id->cm->lock);
 	if (id->state != SOFT_ID_DESTROYED)
 		return id;
-	pthread_mutex_unlock(&id->cm->lock);
+	soft_mutex_unlock(&id->cm->lock);
 	errno = soft_refuse(EINVAL, "the id was destroyed; librdmacm would crash here");
 	return NULL;
 }
@@ -34,7 +34,7 @@ struct soft_id *soft_id_lock(struct rdma_cm_id *rdma_id)
 
 	if (!id || id->state != SOFT_ID_REMOVED)
 		return id;
-	pthread_mutex_unlock(&id->cm->lock);
+	soft_mutex_unlock(&id->cm->lock);
 	errno = soft_refuse(ENXIO, "the id's device was removed; all that can be done is to destroy it");
 	return NULL;
 }
@@ -44,7 +44,7 @@ int soft_id_wait_moved(struct soft_id *id)
 	static const uint32_t none = 0;
 	struct soft_cm *cm = id->cm;
 
-	if (!soft_events_wait(&cm->lock, &cm->acknowledged, &cm->fabric->wall, &id->moving, &none))
+	if (!soft_events_wait(&cm->lock.native, &cm->acknowledged, &cm->fabric->wall, &id->moving, &none))
 		return 0;
 	return soft_refuse(EBUSY, "the id's queue pair is being modified, which somebody holds up who has not "
 				  "called ibv_wr_complete or ibv_wr_abort");

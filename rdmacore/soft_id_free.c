@@ -102,12 +102,12 @@ void soft_id_free(struct soft_id *id)
 	soft_id_set_channel(id, NULL);
 	soft_id_unbind_device(id);
 	/* Its expire takes cm.lock; closed, it does nothing any more. */
-	pthread_mutex_unlock(&cm->lock);
+	soft_mutex_unlock(&cm->lock);
 	soft_timer_unregister(&cm->fabric->timers, &id->timer);
 	soft_freeaddrinfo(id->info);
 	free(id->endpoint_attr);
 	free(id->connect_prefix);
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	if (own) { /* others may have migrated to it */
 		soft_id_leave_channel(own);
 		soft_event_channel_free(own);

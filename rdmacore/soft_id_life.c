@@ -37,11 +37,11 @@ int soft_create_id(struct rdma_event_channel *rdma_channel, struct rdma_cm_id **
 		errno = ENOMEM;
 		return -1;
 	}
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	id = soft_id_alloc(cm, channel, context, port_space);
 	if (id)
 		id->sync = !rdma_channel;
-	pthread_mutex_unlock(&cm->lock);
+	soft_mutex_unlock(&cm->lock);
 	if (!id) {
 		if (!rdma_channel)
 			soft_event_channel_free(channel);
@@ -80,7 +80,7 @@ int soft_id_wait_acknowledged(struct soft_id *id)
 		error = soft_id_wait_moved(id);
 		if (error)
 			return error;
-		if (soft_events_wait(&cm->lock, &cm->acknowledged, &cm->fabric->wall,
+		if (soft_events_wait(&cm->lock.native, &cm->acknowledged, &cm->fabric->wall,
 				     &id->events_acknowledged, &id->events_reported))
 			return name_blocker(id);
 	} while (id->moving);

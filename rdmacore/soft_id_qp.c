@@ -187,9 +187,9 @@ static int make_ready(struct rdma_cm_id *id, struct ibv_qp *qp)
 	struct soft_cm *cm = soft_id(id)->cm;
 	int mask, error;
 
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	error = init_qp_attr(soft_id(id), &init, &mask);
-	pthread_mutex_unlock(&cm->lock);
+	soft_mutex_unlock(&cm->lock);
 	if (!error)
 		error = soft_modify_qp(qp, &init, mask);
 	if (error || !soft_id_is_ud(soft_id(id)))
@@ -222,7 +222,7 @@ int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 
 	if (!locked)
 		return -1;
-	pthread_mutex_unlock(&locked->cm->lock);
+	soft_mutex_unlock(&locked->cm->lock);
 	if (!attr) {
 		errno = soft_refuse(EINVAL, "there are no attributes; librdmacm would crash here");
 		return -1;
@@ -246,10 +246,10 @@ int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 	error = make_ready(id, qp);
 	if (error)
 		goto destroy_queue_pair;
-	pthread_mutex_lock(&locked->cm->lock);
+	soft_mutex_lock(&locked->cm->lock);
 	id->pd = qp->pd;
 	id->qp = qp;
-	pthread_mutex_unlock(&locked->cm->lock);
+	soft_mutex_unlock(&locked->cm->lock);
 	return 0;
 
 destroy_queue_pair:
@@ -306,7 +306,7 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
 	/* It stays the id's, to be destroyed again. */
 	soft_refuse(error, "an event of the queue pair was taken and not acknowledged, or it is attached to a group; "
 			   "librdmacm would wait for ever, or lose it");
-	pthread_mutex_lock(&locked->cm->lock);
+	soft_mutex_lock(&locked->cm->lock);
 	id->qp = qp;
 	soft_cm_finish(locked->cm, error);
 }
@@ -336,9 +336,9 @@ static int modify_qp(struct soft_id *id, struct ibv_qp_attr *attr, int mask)
 	if (!qp)
 		return EINVAL;
 	id->moving++;
-	pthread_mutex_unlock(&cm->lock);
+	soft_mutex_unlock(&cm->lock);
 	error = soft_modify_qp(qp, attr, mask);
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	id->moving--;
 	pthread_cond_broadcast(&cm->acknowledged);
 	return error;

@@ -16,7 +16,7 @@ int soft_id_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *at
 
 	if (!locked)
 		return -1;
-	pthread_mutex_unlock(&locked->cm->lock);
+	soft_mutex_unlock(&locked->cm->lock);
 	if (!attr || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE)) {
 		errno = soft_refuse(EINVAL, "rdma_create_srq_ex needs IBV_SRQ_INIT_ATTR_TYPE");
 		return -1;

@@ -284,7 +284,7 @@ int soft_sim_create(struct soft_fabric *fabric, const struct soft_sim_options *o
 	result = soft_timer_register(&fabric->timers, &sim->timer, expire);
 	if (result)
 		goto free_queues;
-	soft_lock_init(&sim->lock);
+	soft_lock_init(&sim->lock, SOFT_ORDER_SIM);
 	fabric->faults.take_time = true;
 	*out = sim;
 	return 0;

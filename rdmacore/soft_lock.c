@@ -35,6 +35,12 @@ static bool try_exchange(struct soft_lock *lock)
 	       !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 }
 
+/* What was taken before others who have a turn, by one who goes on waiting. */
+static void give_back(struct soft_lock *lock)
+{
+	atomic_store_explicit(&lock->held, 0, memory_order_release);
+}
+
 /* Without a turn: not before those who have one. */
 static bool try_take(struct soft_lock *lock)
 {
@@ -42,7 +48,7 @@ static bool try_take(struct soft_lock *lock)
 		return false;
 	if (!soft_lock_is_wanted(lock))
 		return true;
-	soft_lock_release(lock);
+	give_back(lock);
 	return false;
 }
 
@@ -125,7 +131,7 @@ static void wait_in_queue(struct soft_lock *lock)
 void soft_lock_wait(struct soft_lock *lock, bool taken)
 {
 	if (taken)
-		soft_lock_release(lock);
+		give_back(lock);
 	if (!spin_and_sleep(lock))
 		wait_in_queue(lock);
 }
@@ -133,7 +139,7 @@ void soft_lock_wait(struct soft_lock *lock, bool taken)
 void soft_lock_wait_turn(struct soft_lock *lock, bool taken)
 {
 	if (taken)
-		soft_lock_release(lock);
+		give_back(lock);
 	if (!spin(lock))
 		wait_in_queue(lock);
 }

@@ -1,27 +1,4 @@
-/*
- * The locks of the soft provider and their one order.  A thread takes them only downwards:
- *
- *   cq.polling           the one who is between ibv_start_poll and ibv_end_poll, where he may call anything
- *   cm.lock              every rdma_cm id, port table and communication id
- *   pd.lock              the list of queue pairs of a protection domain
- *   requester.lock       send half of a queue pair (its send queue and its ERR transition)
- *   responder.lock       receive half of a queue pair, its own or the peer's on the local link
- *   receive_queue.lock   producers of one receive queue; of a shared one, consumers too
- *   cq.consumer_lock     consumers of one completion queue
- *   cq.lock              producers of one completion queue
- *   mr.lock              slots of the memory key table (writers; readers take no lock)
- *   multicast.lock       the members of multicast groups
- *   device.lock          the open contexts of a device
- *   table.lock           one number table (queue pair numbers, communication ids)
- *   event_queue.lock     one CM event channel, completion channel or async event queue
- *   faults.lock          the rules of what is lost
- *   timers.lock          the timer heap
- *   fabric.lock          the random numbers
- *
- * A requester holds its own requester.lock and the responder.lock of its peer.  No path goes from a
- * responder.lock to any requester.lock, so two queue pairs that send to each other cannot deadlock;
- * what a responder finds wrong with its own queue pair is settled after it is released.
- */
+/* The locks of the data path. */
 #ifndef SOFT_LOCK_H
 #define SOFT_LOCK_H
 
@@ -30,8 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "soft_order.h"
+
 /*
- * The locks of the data path.  They are held for one message at most (soft_link_local.c) and nearly never asked
+ * They are held for one message at most (soft_link_local.c) and nearly never asked
  * for by two threads at once; ibv_wr_start and ibv_start_poll alone hold theirs for as long as their caller
  * likes.  What they cost is the one instruction that takes them: it waits until every store before it has
  * left the processor, while giving up such a lock is a plain store that nobody waits for.  A mutex, which has
@@ -45,16 +24,24 @@
 struct soft_lock {
 	_Atomic uint16_t held;
 	_Atomic uint16_t turns; /* the next to be drawn, and in the lower byte the one that may enter */
+#ifdef SOFT_ORDER_CHECKED
+	uint8_t order; /* enum soft_order */
+#endif
 };
 
 /* soft_lock.c: until it is ours.  taken: it is already, but somebody's turn comes first. */
 void soft_lock_wait(struct soft_lock *lock, bool taken);
 void soft_lock_wait_turn(struct soft_lock *lock, bool taken);
 
-static inline void soft_lock_init(struct soft_lock *lock)
+static inline void soft_lock_init(struct soft_lock *lock, enum soft_order order)
 {
 	atomic_init(&lock->held, 0);
 	atomic_init(&lock->turns, 0);
+#ifdef SOFT_ORDER_CHECKED
+	lock->order = (uint8_t)order;
+#else
+	(void)order;
+#endif
 }
 
 /* Somebody waits for its turn.  A holder who would go on with another message gives the lock up first. */
@@ -65,10 +52,32 @@ static inline bool soft_lock_is_wanted(const struct soft_lock *lock)
 	return (uint8_t)(turns >> 8) != (uint8_t)turns;
 }
 
+/* The calling thread is about to take it. */
+static inline void soft_lock_order(const struct soft_lock *lock)
+{
+#ifdef SOFT_ORDER_CHECKED
+	soft_order_take(lock, (enum soft_order)lock->order);
+#else
+	(void)lock;
+#endif
+}
+
+/* The calling thread has it. */
+static inline void soft_lock_expect(const struct soft_lock *lock)
+{
+#ifdef SOFT_ORDER_CHECKED
+	soft_order_expect(lock);
+#else
+	(void)lock;
+#endif
+}
+
 static inline void soft_lock_take(struct soft_lock *lock)
 {
-	bool taken = !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
+	bool taken;
 
+	soft_lock_order(lock);
+	taken = !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 	if (!taken || soft_lock_is_wanted(lock))
 		soft_lock_wait(lock, taken);
 }
@@ -76,8 +85,10 @@ static inline void soft_lock_take(struct soft_lock *lock)
 /* The same for what is rare, and should not wait for the messages that others send meanwhile. */
 static inline void soft_lock_take_turn(struct soft_lock *lock)
 {
-	bool taken = !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
+	bool taken;
 
+	soft_lock_order(lock);
+	taken = !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 	if (!taken || soft_lock_is_wanted(lock))
 		soft_lock_wait_turn(lock, taken);
 }
@@ -87,6 +98,9 @@ void soft_lock_rest(unsigned int attempt);
 
 static inline void soft_lock_release(struct soft_lock *lock)
 {
+#ifdef SOFT_ORDER_CHECKED
+	soft_order_release(lock);
+#endif
 	atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 

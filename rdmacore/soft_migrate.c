@@ -35,10 +35,10 @@ int soft_migrate_id(struct rdma_cm_id *rdma_id, struct rdma_event_channel *rdma_
 	soft_id_set_channel(id, to);
 	id->sync = !rdma_channel;
 	if (own) {
-		pthread_mutex_unlock(&cm->lock);
+		soft_mutex_unlock(&cm->lock);
 		soft_id_drop_event(rdma_id);
 		soft_destroy_event_channel(&own->rdma);
-		pthread_mutex_lock(&cm->lock);
+		soft_mutex_lock(&cm->lock);
 	}
 	return soft_cm_finish(cm, soft_id_wait_acknowledged(id));
 }

@@ -62,7 +62,7 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 	if (!mr)
 		return NULL;
 
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	mr->key = soft_mr_table_take(table);
 	if (mr->key) {
 		mr->slot = soft_mr_table_slot(table, mr->key);
@@ -72,7 +72,7 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 		mr->ibv.lkey = mr->key;
 		mr->ibv.rkey = mr->key;
 	}
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	if (!mr->key) {
 		free(mr);
 		errno = ENOMEM;
@@ -104,12 +104,12 @@ static int disable(struct soft_mr_table *table, struct soft_mr_slot *slot, struc
 {
 	int result = 0;
 
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	if (slot->windows)
 		result = -EBUSY;
 	else
 		atomic_store_explicit(&slot->key, 0, memory_order_release);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	if (!result)
 		soft_quiesce(pd);
 	return result;
@@ -141,14 +141,14 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 							   -disable(table, slot, soft_pd(ibv_mr->pd));
 	if (errno)
 		return IBV_REREG_MR_ERR_CMD;
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	/* A region that is not moved keeps the address that work requests name it by. */
 	fill(slot, soft_pd_domain(ibv_pd), address, length,
 	     access & IBV_ACCESS_ZERO_BASED ? 0 :
 	     moves ? (uintptr_t)address : atomic_load_explicit(&slot->address, memory_order_relaxed),
 	     access);
 	atomic_store_explicit(&slot->key, mr->key, memory_order_release);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	atomic_fetch_add(&soft_pd(ibv_pd)->users, 1);
 	atomic_fetch_sub(&soft_pd(ibv_mr->pd)->users, 1);
 	mr->access = access;
@@ -167,9 +167,9 @@ int soft_dereg_mr(struct ibv_mr *ibv_mr)
 
 	if (result)
 		return -result;
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	soft_mr_table_free(table, mr->key);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&pd->users, 1);
 	free(mr);
 	return 0;

@@ -21,7 +21,7 @@ int soft_mr_table_init(struct soft_mr_table *table, uint64_t secret)
 	table->free = malloc(SOFT_MR_MAX * sizeof(*table->free));
 	if (!table->free)
 		goto unmap_slots;
-	pthread_mutex_init(&table->lock, NULL);
+	soft_mutex_init(&table->lock, SOFT_ORDER_MR);
 	return 0;
 
 unmap_slots:
@@ -33,7 +33,7 @@ void soft_mr_table_destroy(struct soft_mr_table *table)
 {
 	munmap(table->slots, TABLE_SIZE);
 	free(table->free);
-	pthread_mutex_destroy(&table->lock);
+	soft_mutex_destroy(&table->lock);
 }
 
 /* Fresh slots first and freed ones oldest first, so that a stale key stays wrong for long; 0: none. */

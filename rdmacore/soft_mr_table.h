@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "soft_lock.h"
+#include "soft_mutex.h"
 
 #define SOFT_MR_MAX (1 << SOFT_KEY_INDEX_BITS)
 
@@ -55,7 +56,7 @@ struct soft_mr_slot {
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
 struct soft_mr_table {
-	pthread_mutex_t lock; /* writers: registration and deregistration */
+	struct soft_mutex lock; /* writers: registration and deregistration */
 	struct soft_mr_slot *slots; /* SOFT_MR_MAX of them, of which those ever used take memory; the first never is, so that no key is 0 */
 	uint64_t secret;
 	uint32_t used; /* slots ever taken */

@@ -15,12 +15,12 @@ struct soft_multicast_group {
 void soft_multicast_init(struct soft_multicast *multicast)
 {
 	*multicast = (struct soft_multicast){0};
-	pthread_mutex_init(&multicast->lock, NULL);
+	soft_mutex_init(&multicast->lock, SOFT_ORDER_MULTICAST);
 }
 
 void soft_multicast_destroy(struct soft_multicast *multicast)
 {
-	pthread_mutex_destroy(&multicast->lock);
+	soft_mutex_destroy(&multicast->lock);
 }
 
 bool soft_gid_is_multicast(const union ibv_gid *gid)
@@ -49,13 +49,13 @@ struct soft_multicast_members *soft_multicast_find(struct soft_multicast *multic
 	struct soft_multicast_members *members = NULL;
 	struct soft_multicast_group *group;
 
-	pthread_mutex_lock(&multicast->lock);
+	soft_mutex_lock(&multicast->lock);
 	group = *find(multicast, gid);
 	if (group) {
 		members = group->members;
 		atomic_fetch_add_explicit(&members->references, 1, memory_order_relaxed);
 	}
-	pthread_mutex_unlock(&multicast->lock);
+	soft_mutex_unlock(&multicast->lock);
 	return members;
 }
 
@@ -138,9 +138,9 @@ int soft_multicast_attach(struct soft_multicast *multicast, const union ibv_gid 
 	struct soft_multicast_members *old;
 	int result;
 
-	pthread_mutex_lock(&multicast->lock);
+	soft_mutex_lock(&multicast->lock);
 	result = attach(multicast, find(multicast, gid), qp, gid, &old);
-	pthread_mutex_unlock(&multicast->lock);
+	soft_mutex_unlock(&multicast->lock);
 	soft_multicast_release(old);
 	return result;
 }
@@ -151,7 +151,7 @@ int soft_multicast_detach(struct soft_multicast *multicast, const union ibv_gid 
 	struct soft_multicast_group **place, *group;
 	int result = EINVAL;
 
-	pthread_mutex_lock(&multicast->lock);
+	soft_mutex_lock(&multicast->lock);
 	place = find(multicast, gid);
 	group = *place;
 	if (!group || !is_member(group->members, qp))
@@ -171,7 +171,7 @@ int soft_multicast_detach(struct soft_multicast *multicast, const union ibv_gid 
 	atomic_fetch_sub(&qp->groups, 1);
 	result = 0;
 unlock:
-	pthread_mutex_unlock(&multicast->lock);
+	soft_mutex_unlock(&multicast->lock);
 	soft_multicast_release(old);
 	return result;
 }

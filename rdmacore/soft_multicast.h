@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "soft_mutex.h"
+
 #define SOFT_MAX_MULTICAST_GROUPS 8192
 #define SOFT_MAX_MULTICAST_MEMBERS 4096 /* of one group */
 
@@ -25,7 +27,7 @@ struct soft_multicast_members {
 };
 
 struct soft_multicast {
-	pthread_mutex_t lock;
+	struct soft_mutex lock;
 	struct soft_multicast_group *groups;
 	uint32_t count;
 };

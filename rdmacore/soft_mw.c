@@ -36,7 +36,7 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return NULL;
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	mw->ibv.rkey = soft_mr_table_take(table);
 	if (mw->ibv.rkey) {
 		mw->key = mw->ibv.rkey;
@@ -46,7 +46,7 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		atomic_store_explicit(&slot->access, 0, memory_order_release);
 		atomic_store_explicit(&slot->pd, soft_pd_domain(pd), memory_order_release);
 	}
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	if (!mw->ibv.rkey) {
 		free(mw);
 		errno = ENOMEM;
@@ -76,16 +76,16 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 
 	struct soft_mr_slot *slot;
 
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	slot = soft_mr_table_slot(table, mw->key);
 	disable(table, slot);
 	/* From here on it is no window: the second half of a bind that is under way is refused (is_window). */
 	atomic_store_explicit(&slot->pd, NULL, memory_order_relaxed);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	soft_quiesce(soft_pd(ibv_mw->pd));
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	soft_mr_table_free(table, mw->key);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	atomic_fetch_sub(&soft_pd(ibv_mw->pd)->users, 1);
 	free(mw);
 	return 0;
@@ -126,12 +126,12 @@ bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key)
 	struct soft_mr_slot *slot;
 	bool own;
 
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	slot = soft_mr_table_slot(table, key);
 	own = is_own_window(qp, slot, key);
 	if (own)
 		disable(table, slot);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	return own;
 }
 
@@ -150,14 +150,14 @@ bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 
 	if (wqe->opcode == IBV_WR_LOCAL_INV)
 		return soft_mw_invalidate(qp, wqe->rkey);
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	slot = soft_mr_table_slot(table, wqe->immediate);
 	/* Only a free type 2 window can be bound (IBTA 10.6.7.2.6), and never to nothing. */
 	allowed = is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->immediate) &&
 		  (wqe->queue_key == IBV_MW_TYPE_1 || (!slot->region && wqe->sge[0].addr));
 	if (allowed)
 		disable(table, slot);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	return allowed;
 }
 
@@ -219,8 +219,8 @@ enum soft_mw_result soft_mw_enable(struct soft_qp *qp, const struct soft_send_wq
 	struct soft_mr_table *table = table_of(qp);
 	enum soft_mw_result result;
 
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	result = enable(qp, table, wqe);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	return result;
 }

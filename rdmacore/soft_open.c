@@ -43,9 +43,9 @@ static const struct ibv_context_ops operations = {
 /* Under the lock that a removal tells its contexts under: it finds this one, or is found.  -ENODEV. */
 static int join_device(struct soft_context *context, struct soft_device *device)
 {
-	pthread_mutex_lock(&device->lock);
+	soft_mutex_lock(&device->lock);
 	if (soft_device_is_away(device)) {
-		pthread_mutex_unlock(&device->lock);
+		soft_mutex_unlock(&device->lock);
 		return -ENODEV;
 	}
 	context->next = device->contexts;
@@ -53,17 +53,17 @@ static int join_device(struct soft_context *context, struct soft_device *device)
 	if (device->contexts)
 		device->contexts->link = &context->next;
 	device->contexts = context;
-	pthread_mutex_unlock(&device->lock);
+	soft_mutex_unlock(&device->lock);
 	return 0;
 }
 
 static void leave_device(struct soft_context *context, struct soft_device *device)
 {
-	pthread_mutex_lock(&device->lock);
+	soft_mutex_lock(&device->lock);
 	*context->link = context->next;
 	if (context->next)
 		context->next->link = context->link;
-	pthread_mutex_unlock(&device->lock);
+	soft_mutex_unlock(&device->lock);
 }
 
 struct ibv_context *soft_open_device(struct ibv_device *device)

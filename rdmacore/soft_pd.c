@@ -19,7 +19,7 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *context)
 	pd->ibv.context = context;
 	pd->domain = pd;
 	atomic_init(&pd->references, 1);
-	pthread_mutex_init(&pd->lock, NULL);
+	soft_mutex_init(&pd->lock, SOFT_ORDER_PD);
 	return &pd->ibv;
 }
 
@@ -46,7 +46,7 @@ void soft_pd_release(struct soft_pd *pd)
 {
 	if (atomic_fetch_sub_explicit(&pd->references, 1, memory_order_acq_rel) != 1)
 		return;
-	pthread_mutex_destroy(&pd->lock);
+	soft_mutex_destroy(&pd->lock);
 	free(pd);
 }
 
@@ -56,26 +56,26 @@ void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_
 
 	member->qp = qp;
 	atomic_fetch_add(&pd->users, 1);
-	pthread_mutex_lock(&domain->lock);
+	soft_mutex_lock(&domain->lock);
 	member->previous = NULL;
 	member->next = domain->members;
 	if (domain->members)
 		domain->members->previous = member;
 	domain->members = member;
-	pthread_mutex_unlock(&domain->lock);
+	soft_mutex_unlock(&domain->lock);
 }
 
 void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member)
 {
 	struct soft_pd *domain = pd->domain;
 
-	pthread_mutex_lock(&domain->lock);
+	soft_mutex_lock(&domain->lock);
 	if (member->previous)
 		member->previous->next = member->next;
 	else
 		domain->members = member->next;
 	if (member->next)
 		member->next->previous = member->previous;
-	pthread_mutex_unlock(&domain->lock);
+	soft_mutex_unlock(&domain->lock);
 	atomic_fetch_sub(&pd->users, 1);
 }

@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "soft_mutex.h"
+
 struct soft_qp;
 
 struct soft_pd {
@@ -17,7 +19,7 @@ struct soft_pd {
 	struct ibv_parent_domain_init_attr parent; /* pd is NULL in what is no parent domain */
 	_Atomic unsigned int users; /* memory regions, queues, queue pairs and parent domains */
 	_Atomic unsigned int references; /* the owner, and short holds */
-	pthread_mutex_t lock; /* guards the list */
+	struct soft_mutex lock; /* guards the list */
 	struct soft_pd_member *members; /* of this domain and the parent domains that stand for it */
 };
 

@@ -1,6 +1,6 @@
 /*
  * What happens to both halves of a queue pair when it enters a state.  Both locks guard that, the
- * requester's first (soft_lock.h).
+ * requester's first (soft_order.h).
  */
 #ifndef SOFT_QP_STATE_H
 #define SOFT_QP_STATE_H

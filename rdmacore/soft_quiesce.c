@@ -8,7 +8,7 @@ size_t soft_quiesce(struct soft_pd *pd)
 	struct soft_pd *domain = pd->domain;
 	size_t passed = 0;
 
-	pthread_mutex_lock(&domain->lock);
+	soft_mutex_lock(&domain->lock);
 	for (struct soft_pd_member *member = domain->members; member; member = member->next) {
 		soft_lock_take_turn(&member->qp->requester.lock);
 		soft_lock_release(&member->qp->requester.lock);
@@ -16,6 +16,6 @@ size_t soft_quiesce(struct soft_pd *pd)
 		soft_lock_release(&member->qp->responder.lock);
 		passed++;
 	}
-	pthread_mutex_unlock(&domain->lock);
+	soft_mutex_unlock(&domain->lock);
 	return passed;
 }

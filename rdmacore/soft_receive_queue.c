@@ -31,7 +31,7 @@ int soft_receive_queue_init(struct soft_receive_queue *queue, struct soft_pd *pd
 	atomic_init(&queue->returned, 0);
 	queue->consumed = 0;
 	queue->posted_seen = 0;
-	soft_lock_init(&queue->lock);
+	soft_lock_init(&queue->lock, SOFT_ORDER_RECEIVE_QUEUE);
 	return 0;
 }
 

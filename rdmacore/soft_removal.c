@@ -7,11 +7,11 @@
 
 void soft_device_leave(struct soft_device *device)
 {
-	pthread_mutex_lock(&device->lock);
+	soft_mutex_lock(&device->lock);
 	atomic_store_explicit(&device->away, true, memory_order_release);
 	for (struct soft_context *context = device->contexts; context; context = context->next)
 		atomic_store_explicit(&context->removed, true, memory_order_release);
-	pthread_mutex_unlock(&device->lock);
+	soft_mutex_unlock(&device->lock);
 }
 
 /*
@@ -43,11 +43,11 @@ static void stop_queue_pairs(struct soft_device *device)
 void soft_device_stop(struct soft_device *device)
 {
 	stop_queue_pairs(device);
-	pthread_mutex_lock(&device->lock);
+	soft_mutex_lock(&device->lock);
 	for (struct soft_context *context = device->contexts; context; context = context->next)
 		if (atomic_load_explicit(&context->removed, memory_order_relaxed))
 			soft_async_raise_once(&context->verbs.context, &context->fatal_event);
-	pthread_mutex_unlock(&device->lock);
+	soft_mutex_unlock(&device->lock);
 }
 
 void soft_device_return(struct soft_device *device)

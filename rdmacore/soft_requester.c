@@ -38,7 +38,7 @@ int soft_requester_init(struct soft_qp *qp)
 						      SOFT_SEND_QUEUE, &requester->ring_source);
 	if (!requester->ring)
 		return -ENOMEM;
-	soft_lock_init(&requester->lock);
+	soft_lock_init(&requester->lock, SOFT_ORDER_REQUESTER);
 	return 0;
 }
 

@@ -282,9 +282,9 @@ struct ibv_context **soft_get_devices(int *count)
 	list = calloc(2, sizeof(struct ibv_context *));
 	if (!list)
 		return NULL;
-	pthread_mutex_lock(&cm->lock);
+	soft_mutex_lock(&cm->lock);
 	list[0] = cm->opened->context;
-	pthread_mutex_unlock(&cm->lock);
+	soft_mutex_unlock(&cm->lock);
 	if (count)
 		*count = 1;
 	return list;

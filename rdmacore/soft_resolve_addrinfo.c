@@ -38,7 +38,7 @@ int soft_resolve_addrinfo(struct rdma_cm_id *rdma_id, const char *node, const ch
 	if (!id)
 		return -1;
 	error = check(id, hints);
-	pthread_mutex_unlock(&id->cm->lock);
+	soft_mutex_unlock(&id->cm->lock);
 	if (error) {
 		errno = error;
 		return -1;

@@ -16,7 +16,7 @@ int soft_responder_init(struct soft_qp *qp)
 	if (soft_receive_queue_init(&qp->receive, soft_pd(qp->ibv.pd), qp->cap.max_recv_wr,
 				    qp->cap.max_recv_sge))
 		return -ENOMEM;
-	soft_lock_init(&qp->responder.lock);
+	soft_lock_init(&qp->responder.lock, SOFT_ORDER_RESPONDER);
 	return 0;
 }
 

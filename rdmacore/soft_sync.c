@@ -47,7 +47,7 @@ static bool expects_event(struct rdma_cm_id *rdma_id)
 		expects = true;
 		break;
 	}
-	pthread_mutex_unlock(&id->cm->lock);
+	soft_mutex_unlock(&id->cm->lock);
 	return expects;
 }
 

@@ -20,7 +20,7 @@ int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, ui
 	table->leaves = calloc(SOFT_TABLE_LEAVES, sizeof(*table->leaves));
 	if (!table->leaves)
 		return -ENOMEM;
-	pthread_mutex_init(&table->lock, NULL);
+	soft_mutex_init(&table->lock, SOFT_ORDER_TABLE);
 	return 0;
 }
 
@@ -31,7 +31,7 @@ void soft_table_destroy(struct soft_table *table)
 	for (uint32_t leaf = 0; leaf < SOFT_TABLE_LEAVES; leaf++)
 		free(table->leaves[leaf]);
 	free(table->leaves);
-	pthread_mutex_destroy(&table->lock);
+	soft_mutex_destroy(&table->lock);
 }
 
 static struct soft_table_leaf **leaf_of(struct soft_table *table, uint32_t place)
@@ -49,7 +49,7 @@ int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 	struct soft_table_leaf **leaf;
 	int result = -ENOMEM;
 
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	if (table->count == table->limit)
 		goto unlock;
 	for (;;) {
@@ -73,7 +73,7 @@ int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 		goto unlock;
 	}
 unlock:
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	return result;
 }
 
@@ -82,7 +82,7 @@ void soft_table_remove(struct soft_table *table, uint32_t number)
 	uint32_t place = place_of(table, number & NUMBER_MASK);
 	struct soft_table_leaf **leaf = leaf_of(table, place);
 
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	if (*leaf && (*leaf)->objects[place % LEAF_SIZE]) {
 		(*leaf)->objects[place % LEAF_SIZE] = NULL;
 		table->count--;
@@ -91,7 +91,7 @@ void soft_table_remove(struct soft_table *table, uint32_t number)
 			*leaf = NULL;
 		}
 	}
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 }
 
 void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(void *object))
@@ -103,13 +103,13 @@ void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(vo
 	if (number > NUMBER_MASK)
 		return NULL;
 	place = place_of(table, number);
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	leaf = *leaf_of(table, place);
 	if (leaf)
 		object = leaf->objects[place % LEAF_SIZE];
 	if (object && hold)
 		hold(object);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	return object;
 }
 
@@ -117,7 +117,7 @@ void *soft_table_next(struct soft_table *table, uint32_t *place, void (*hold)(vo
 {
 	void *object = NULL;
 
-	pthread_mutex_lock(&table->lock);
+	soft_mutex_lock(&table->lock);
 	while (!object && *place <= NUMBER_MASK) {
 		struct soft_table_leaf *leaf = *leaf_of(table, *place);
 
@@ -128,6 +128,6 @@ void *soft_table_next(struct soft_table *table, uint32_t *place, void (*hold)(vo
 	}
 	if (object && hold)
 		hold(object);
-	pthread_mutex_unlock(&table->lock);
+	soft_mutex_unlock(&table->lock);
 	return object;
 }

@@ -9,13 +9,15 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "soft_mutex.h"
+
 #define SOFT_TABLE_LEAF_BITS 10
 #define SOFT_TABLE_LEAVES (1 << (24 - SOFT_TABLE_LEAF_BITS))
 
 struct soft_table_leaf;
 
 struct soft_table {
-	pthread_mutex_t lock;
+	struct soft_mutex lock;
 	uint64_t key; /* of the permutation */
 	uint32_t next; /* place */
 	uint32_t first; /* numbers below are reserved */

@@ -91,7 +91,7 @@ static void wait_for_deadline(struct soft_timers *timers, uint64_t deadline)
 		.tv_nsec = (long)(deadline % SOFT_SECOND),
 	};
 
-	pthread_cond_timedwait(&timers->changed, &timers->lock, &until);
+	pthread_cond_timedwait(&timers->changed, &timers->lock.native, &until);
 }
 
 /* timers->lock is held, and released while the timer runs. */
@@ -99,9 +99,9 @@ static void run(struct soft_timers *timers, struct soft_timer *timer)
 {
 	disarm(timers, timer);
 	timers->running = timer;
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 	timer->expire(timer);
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	timers->running = NULL;
 	pthread_cond_broadcast(&timers->finished);
 }
@@ -110,7 +110,7 @@ static void *run_timers(void *argument)
 {
 	struct soft_timers *timers = argument;
 
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	while (!timers->stopping) {
 		struct soft_timer *timer = due(timers, timers->clock->now(timers->clock));
 
@@ -119,9 +119,9 @@ static void *run_timers(void *argument)
 		else if (timers->armed)
 			wait_for_deadline(timers, timers->heap[0]->deadline);
 		else
-			pthread_cond_wait(&timers->changed, &timers->lock);
+			pthread_cond_wait(&timers->changed, &timers->lock.native);
 	}
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 	return NULL;
 }
 
@@ -137,10 +137,10 @@ bool soft_timers_advance(struct soft_timers *timers, uint64_t limit)
 	struct soft_timer *timer;
 	bool ran = false;
 
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	/* Another's turn is over first: who unregisters a timer waits for the one that runs. */
 	while (timers->running)
-		pthread_cond_wait(&timers->finished, &timers->lock);
+		pthread_cond_wait(&timers->finished, &timers->lock.native);
 	timer = due(timers, timers->clock->now(timers->clock));
 	if (!timer && timers->armed && timers->heap[0]->deadline <= limit) {
 		timer = timers->heap[0];
@@ -152,7 +152,7 @@ bool soft_timers_advance(struct soft_timers *timers, uint64_t limit)
 	} else if (limit != UINT64_MAX) {
 		set_time(timers->clock, limit);
 	}
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 	return ran;
 }
 
@@ -162,7 +162,7 @@ void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock)
 
 	*timers = (struct soft_timers){.clock = clock};
 	timers->last_deferred = &timers->deferred;
-	pthread_mutex_init(&timers->lock, NULL);
+	soft_mutex_init(&timers->lock, SOFT_ORDER_TIMERS);
 	pthread_cond_init(&timers->finished, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -172,15 +172,15 @@ void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock)
 
 void soft_timers_destroy(struct soft_timers *timers)
 {
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	timers->stopping = true;
 	pthread_cond_signal(&timers->changed);
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 	if (timers->started)
 		pthread_join(timers->thread, NULL);
 	pthread_cond_destroy(&timers->changed);
 	pthread_cond_destroy(&timers->finished);
-	pthread_mutex_destroy(&timers->lock);
+	soft_mutex_destroy(&timers->lock);
 	free(timers->heap);
 }
 
@@ -190,7 +190,7 @@ int soft_timer_register(struct soft_timers *timers, struct soft_timer *timer,
 	int result = 0;
 
 	*timer = (struct soft_timer){.expire = expire};
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	if (timers->reserved == timers->capacity) {
 		size_t capacity = timers->capacity ? 2 * timers->capacity : 16;
 		struct soft_timer **heap = realloc(timers->heap, capacity * sizeof(*heap));
@@ -204,20 +204,20 @@ int soft_timer_register(struct soft_timers *timers, struct soft_timer *timer,
 	}
 	if (result == 0)
 		timers->reserved++;
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 	return result;
 }
 
 void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer)
 {
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	disarm(timers, timer);
 	while (timers->running == timer)
-		pthread_cond_wait(&timers->finished, &timers->lock);
+		pthread_cond_wait(&timers->finished, &timers->lock.native);
 	/* expire may have armed it again while it ran */
 	disarm(timers, timer);
 	timers->reserved--;
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 }
 
 /* The thread, where there is to be one; -EAGAIN. */
@@ -237,7 +237,7 @@ int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_
 	uint64_t deadline = timers->clock->now(timers->clock) + delay;
 	int result;
 
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	result = start(timers);
 	if (result == 0) {
 		disarm(timers, timer);
@@ -246,7 +246,7 @@ int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_
 		if (timers->heap[0] == timer)
 			pthread_cond_signal(&timers->changed);
 	}
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 	return result;
 }
 
@@ -254,7 +254,7 @@ int soft_timer_defer(struct soft_timers *timers, struct soft_timer *timer)
 {
 	int result;
 
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	result = start(timers);
 	if (result == 0) {
 		disarm(timers, timer);
@@ -264,23 +264,23 @@ int soft_timer_defer(struct soft_timers *timers, struct soft_timer *timer)
 		timers->last_deferred = &timer->next;
 		pthread_cond_signal(&timers->changed);
 	}
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 	return result;
 }
 
 void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer)
 {
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	disarm(timers, timer);
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 }
 
 bool soft_timer_is_armed(struct soft_timers *timers, struct soft_timer *timer)
 {
 	bool armed;
 
-	pthread_mutex_lock(&timers->lock);
+	soft_mutex_lock(&timers->lock);
 	armed = is_armed(timer);
-	pthread_mutex_unlock(&timers->lock);
+	soft_mutex_unlock(&timers->lock);
 	return armed;
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "soft_clock.h"
+#include "soft_mutex.h"
 
 struct soft_timer {
 	void (*expire)(struct soft_timer *timer);
@@ -21,7 +22,7 @@ struct soft_timer {
 };
 
 struct soft_timers {
-	pthread_mutex_t lock;
+	struct soft_mutex lock;
 	pthread_cond_t changed; /* the earliest deadline, or stopping */
 	pthread_cond_t finished; /* running became NULL */
 	struct soft_clock *clock;

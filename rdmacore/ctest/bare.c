@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "../soft_lock.h"
 #include "check.h"
 
 #define PATIENCE_MS 20000
@@ -227,4 +228,17 @@ void expect_no_async_event(struct bench *bench)
 	struct ibv_async_event event;
 
 	CHECK(bench->provider->ibv_get_async_event(bench->context, &event) && errno == EAGAIN);
+}
+
+void bare_hold(struct soft_lock *lock)
+{
+	soft_lock_take_turn(lock);
+#ifdef SOFT_ORDER_CHECKED
+	soft_order_release(lock);
+#endif
+}
+
+void bare_let_go(struct soft_lock *lock)
+{
+	atomic_store_explicit(&lock->held, 0, memory_order_release);
 }

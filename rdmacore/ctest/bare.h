@@ -8,6 +8,8 @@
 #include "../core.h"
 #include "pair.h"
 
+struct soft_lock;
+
 struct bench {
 	struct core_provider *provider;
 	struct ibv_context **contexts;
@@ -58,6 +60,9 @@ int bare_post(struct bare *bare, struct ibv_send_wr *wr);
 /* The next completion, which must have that wr_id and status. */
 struct ibv_wc expect_wc(struct bare *bare, uint64_t wr_id, enum ibv_wc_status status);
 void expect_no_wc(struct bare *bare);
+/* A lock as another thread would have it, whatever this one calls meanwhile. */
+void bare_hold(struct soft_lock *lock);
+void bare_let_go(struct soft_lock *lock);
 /* The next async event of the device, acknowledged; it must be of that type. */
 struct ibv_async_event expect_async_event(struct bench *bench, enum ibv_event_type type);
 void expect_no_async_event(struct bench *bench);

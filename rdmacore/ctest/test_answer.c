@@ -16,6 +16,7 @@
 #include "../soft_qp.h"
 #include "../soft_qp_create.h"
 #include "../soft_srq.h"
+#include "bare.h"
 #include "check.h"
 #include "sim_wire.h"
 
@@ -171,7 +172,7 @@ static void test(enum ibv_qp_type type, enum ibv_wr_opcode question, enum queues
 	receive(&answerer);
 
 	/* Held up where its completion is made; what it sends arrives. */
-	soft_lock_take(&soft_cq(asker.send_cq)->lock);
+	bare_hold(&soft_cq(asker.send_cq)->lock);
 	CHECK(!pthread_create(&asking, NULL, post, &asker));
 	while (!is_asked(&answerer, question))
 		look_again_soon();
@@ -181,7 +182,7 @@ static void test(enum ibv_qp_type type, enum ibv_wr_opcode question, enum queues
 		look_again_soon();
 		CHECK(!atomic_load(&reader.sees));
 	}
-	soft_lock_release(&soft_cq(asker.send_cq)->lock);
+	bare_let_go(&soft_cq(asker.send_cq)->lock);
 	CHECK(!pthread_join(reading, NULL) && !pthread_join(asking, NULL) && !pthread_join(answering, NULL));
 	CHECK(ibv_poll_cq(answerer.send_cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
 	close_peer(&asker);

@@ -266,7 +266,7 @@ static void stall(struct call *call, struct soft_qp *qp, struct call *second)
 	struct rdma_event_channel *channel = create_channel(call->provider);
 	struct rdma_cm_id *other;
 
-	soft_lock_take_turn(&qp->requester.lock);
+	bare_hold(&qp->requester.lock);
 	start(call);
 	while (!soft_lock_is_wanted(&qp->requester.lock))
 		pause_a_little();
@@ -276,7 +276,7 @@ static void stall(struct call *call, struct soft_qp *qp, struct call *second)
 		start(second);
 	pause_a_little();
 	CHECK(!atomic_load(&call->over) && (!second || !atomic_load(&second->over)));
-	soft_lock_release(&qp->requester.lock);
+	bare_let_go(&qp->requester.lock);
 	join(call);
 	if (second)
 		join(second);

@@ -292,11 +292,11 @@ static void test_open_while_it_leaves(struct bench *bench)
 	void *context;
 	pthread_t thread;
 
-	pthread_mutex_lock(&device->lock);
+	soft_mutex_lock(&device->lock);
 	CHECK(!pthread_create(&thread, NULL, open_it, &device->ibv));
 	usleep(SHORT_WHILE);
 	atomic_store(&device->away, true);
-	pthread_mutex_unlock(&device->lock);
+	soft_mutex_unlock(&device->lock);
 	CHECK(!pthread_join(thread, &context));
 	CHECK(!context);
 	soft_device_return(device);
@@ -478,9 +478,9 @@ static void *disconnect(void *id)
 static void wait_until_moving(struct soft_id *id)
 {
 	for (bool moving = false; !moving;) {
-		pthread_mutex_lock(&id->cm->lock);
+		soft_mutex_lock(&id->cm->lock);
 		moving = id->moving;
-		pthread_mutex_unlock(&id->cm->lock);
+		soft_mutex_unlock(&id->cm->lock);
 		usleep(1000);
 	}
 }
@@ -498,7 +498,7 @@ static void test_id_kept(struct bench *bench)
 	pair_connect(&pair, provider, KEPT_PORT, (struct pair_options){.memory = 64, .depth = 4});
 	id = pair.client.id;
 	requester = &soft_qp(id->qp)->requester;
-	soft_lock_take(&requester->lock); /* ibv_wr_start */
+	bare_hold(&requester->lock); /* ibv_wr_start */
 	CHECK(!pthread_create(&thread, NULL, disconnect, id));
 	wait_until_moving(soft_id(id));
 	wall->now = nearly_ten_seconds_ago;
@@ -506,7 +506,7 @@ static void test_id_kept(struct bench *bench)
 	CHECK(id->qp && strstr(soft_refusal(), "ibv_wr_complete"));
 	REFUSED(provider->rdma_destroy_id(id), EBUSY);
 	soft_clock_wall(wall);
-	soft_lock_release(&requester->lock);
+	bare_let_go(&requester->lock);
 	CHECK(!pthread_join(thread, NULL));
 	pair_destroy(&pair);
 }

@@ -161,10 +161,10 @@ static void test_crowd(void)
 
 int main(void)
 {
-	soft_lock_init(&shared.lock);
+	soft_lock_init(&shared.lock, SOFT_ORDER_CQ);
 	test_exclusion();
 	/* Turns that were drawn in it do not count. */
-	soft_lock_init(&shared.lock);
+	soft_lock_init(&shared.lock, SOFT_ORDER_CQ);
 	test_order();
 	test_crowd();
 	return 0;

@@ -176,11 +176,11 @@ static void test_deallocated_while_bound(struct bench *bench)
 	window_pair(bench, &client, &server);
 	post_bind(&server, mw, mr, ibv_inc_rkey(mw->rkey), 1);
 	begin_local(&server);
-	soft_lock_take(&soft_qp(client.qp)->responder.lock);
+	bare_hold(&soft_qp(client.qp)->responder.lock);
 	CHECK(!pthread_create(&thread, NULL, deallocate, mw));
-	wait_taken(&pd->lock); /* by it */
+	wait_taken(&pd->lock.native); /* by it */
 	CHECK(!end_local(&server));
-	soft_lock_release(&soft_qp(client.qp)->responder.lock);
+	bare_let_go(&soft_qp(client.qp)->responder.lock);
 	CHECK(!pthread_join(thread, NULL));
 	expect_wc(&server, 1, IBV_WC_MW_BIND_ERR);
 	CHECK(!bench->provider->ibv_dereg_mr(mr));
@@ -249,14 +249,14 @@ static void test_destroyed_between(struct bench *bench)
 	qp = soft_qp(server.qp);
 	post_bind(&server, mw, mr, ibv_inc_rkey(mw->rkey), 1);
 	references = atomic_load(&qp->references);
-	soft_lock_take(&soft_qp(other.qp)->responder.lock);
+	bare_hold(&soft_qp(other.qp)->responder.lock);
 	CHECK(!pthread_create(&worker, NULL, go_on, &server));
-	wait_taken(&pd->lock); /* by it, which waits for transfers to the other */
+	wait_taken(&pd->lock.native); /* by it, which waits for transfers to the other */
 	CHECK(!pthread_create(&destroyer, NULL, destroy_queue_pair, &server));
 	while (atomic_load(&qp->state) != IBV_QPS_RESET)
 		usleep(100);
 	CHECK(atomic_load(&qp->references) == references + 1);
-	soft_lock_release(&soft_qp(other.qp)->responder.lock);
+	bare_let_go(&soft_qp(other.qp)->responder.lock);
 	CHECK(!pthread_join(worker, NULL));
 	CHECK(!pthread_join(destroyer, NULL));
 	expect_no_wc(&server);
