@@ -10,6 +10,7 @@ void soft_cm_flush(struct soft_cm *cm)
 {
 	struct soft_cm_message *message;
 
+	soft_mutex_expect(&cm->lock);
 	while ((message = soft_cm_take_message(cm))) {
 		soft_cm_receive(cm, message);
 		free(message);

@@ -123,6 +123,7 @@ static void transmit_some(struct soft_qp *qp, uint64_t work)
 {
 	bool held = false;
 
+	soft_lock_expect(&qp->requester.lock);
 	while (transmit(qp, &work, &held)) {
 		soft_lock_take(&qp->requester.lock);
 		if (!work && defer(qp)) {
