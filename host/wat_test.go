@@ -19,7 +19,7 @@ func TestHandWrittenGuestsAreAssembled(t *testing.T) {
 		t.Skip("no wat2wasm (Debian: wabt)")
 	}
 	var sources []string
-	for _, pattern := range []string{"testdata/*.wat", "wasm/testdata/*.wat", "../guests/*/*.wat"} {
+	for _, pattern := range []string{"testdata/*.wat", "wasm/testdata/*.wat", "scenario/example/*.wat", "../guests/*/*.wat"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, found, err)

@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
 	"rdmarun/host/scenario/explain"
@@ -180,12 +182,33 @@ func showCode(w io.Writer, word string) bool {
 	if known {
 		fmt.Fprintf(w, "%s: code of \"rdmarun validate\"\n  %s\n", strings.ToUpper(word), title)
 		wrong, right := example.OfCode(strings.ToUpper(word))
-		if wrong != "" {
-			fmt.Fprintf(w, "\nwrong:\n\n%s\nright:\n\n%s", indented(wrong), indented(right))
-		}
+		fmt.Fprintf(w, "\nwrong:\n\n%s\nright:\n\n%s", indented(filesShown(wrong)), indented(filesShown(right)))
 	}
 	return known
 }
+
+// filesShown are the files of a code's example as a reader sees them, a single one without its name.
+func filesShown(texts map[string]string) string {
+	var shown strings.Builder
+	for _, name := range sortedNames(texts) {
+		if path.Ext(name) == ".wasm" {
+			continue // its source stands beside it
+		}
+		if len(texts) > 1 || name != example.Checked {
+			fmt.Fprintf(&shown, "-- %s --\n", besideName(name))
+		}
+		for line := range strings.Lines(printable.Text(texts[name])) {
+			if length := len(line); length > longestLine {
+				line = fmt.Sprintf("%s... (%d characters)\n", line[:longestLine/2], length)
+			}
+			shown.WriteString(line)
+		}
+	}
+	return shown.String()
+}
+
+// longestLine is how many characters of a line of an example are shown; more are a repetition.
+const longestLine = 200
 
 func verbRows() [][2]string {
 	var rows [][2]string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -100,11 +101,22 @@ func showExample(w io.Writer, word string, alone bool) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.Beside)) {
-		if _, err := fmt.Fprintf(w, "\nbeside it %s:\n\n%s", name, indented(found.Beside[name])); err != nil {
+		if path.Ext(name) == ".wasm" {
+			continue // its source stands beside it
+		}
+		if _, err := fmt.Fprintf(w, "\nbeside it %s:\n\n%s", besideName(name), indented(found.Beside[name])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// besideName is what a file beside a scenario is called; the source of a guest has to be assembled.
+func besideName(name string) string {
+	if base, isSource := strings.CutSuffix(name, ".wat"); isSource {
+		return fmt.Sprintf("%s.wasm, assembled (wat2wasm) from %s", base, name)
+	}
+	return name
 }
 
 func indented(text string) string {

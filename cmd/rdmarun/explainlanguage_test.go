@@ -10,9 +10,8 @@ import (
 
 // withoutExample are the words that no example can show, each with its reason.
 var withoutExample = map[string]string{
-	"place":    "it wants several hosts",
-	"spread":   "it wants several hosts",
-	"function": "it wants a guest that exports functions, and those that come with rdmarun export none",
+	"place":  "it wants several hosts",
+	"spread": "it wants several hosts",
 }
 
 // namesOnly are tables of names, which the examples of other words mention.

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"rdmarun/host/scenario/example"
 	"rdmarun/host/scenario/plan"
@@ -38,8 +40,11 @@ func languageReference() []byte {
 
 func writeExample(out *bytes.Buffer, found *example.Example) {
 	fmt.Fprintf(out, "\n```yaml\n%s```\n", found.Text)
-	for name, text := range found.Beside {
-		fmt.Fprintf(out, "\nBeside it `%s`:\n\n```yaml\n%s```\n", name, text)
+	for _, name := range sortedNames(found.Beside) {
+		if path.Ext(name) == ".wasm" {
+			continue // its source stands beside it
+		}
+		fmt.Fprintf(out, "\nBeside it `%s`:\n\n```%s\n%s```\n", besideName(name), strings.TrimPrefix(path.Ext(name), "."), found.Beside[name])
 	}
 }
 
@@ -64,7 +69,7 @@ func languageParts() []languagePart {
 		{"Parameters", "A parameter is set by `-p NAME=VALUE`, by `--params FILE` or by the variable `RDMARUN_PARAM_NAME`; without a default it must be.",
 			[]string{"params", "type"}, []string{"sizes"}},
 		{"Roles", "The parties.  A role has registered memory, and endpoints that its steps make; or a WebAssembly program plays it, which has memory of its own.",
-			[]string{"roles", "buffers", "path", "place", "guest", "limits"}, []string{"buffers", "guest"}},
+			[]string{"roles", "buffers", "path", "place", "guest", "limits"}, []string{"buffers", "guest", "function"}},
 		{"Cases", "Each combination of a matrix is a case of its own; the values stand in its id, `faults.yaml::remote key violation[bad=past_end]`.  A case ends " +
 			"as passed, failed, skipped (its requirements do not hold), or failed as known (xfail); one that was known to fail and passes has failed.",
 			[]string{"cases", "matrix", "xfail", "requirement"}, []string{"matrix", "requires", "xfail"}},

@@ -14,7 +14,7 @@ import (
 	"rdmarun/host/scenario/syntax"
 )
 
-//go:embed *.yaml
+//go:embed *.yaml *.wat *.wasm
 var files embed.FS
 
 // Example is a scenario that shows some words.
@@ -25,7 +25,7 @@ type Example struct {
 	Words []string
 	// Text is a whole scenario: the file's head and this one case.
 	Text string
-	// Beside are the names of the files that it imports; Text of each is Beside's value.
+	// Beside are the files that it imports, and modules with their sources: texts by names.
 	Beside map[string]string
 }
 
@@ -66,6 +66,7 @@ func cut(source *diag.Source) []Example {
 	root := syntax.Parse(source, &diag.List{})
 	name := strings.TrimSuffix(source.Name, path.Ext(source.Name))
 	beside := imported(root)
+	addModules(beside, source.Text)
 	cases := root.Get("cases")
 	if cases == nil {
 		return []Example{{File: name, Title: title(root, name), Words: words(root.Get("tags")), Text: source.Text, Beside: beside}}
@@ -115,11 +116,11 @@ func words(tags *syntax.Node) []string {
 
 // imported reads the files that a file imports.
 func imported(root *syntax.Node) map[string]string {
+	texts := make(map[string]string)
 	imports := root.Get("imports")
 	if imports == nil {
-		return nil
+		return texts
 	}
-	texts := make(map[string]string)
 	for _, pair := range imports.Pairs {
 		text, err := files.ReadFile(pair.Value.Value)
 		if err == nil {
@@ -127,4 +128,19 @@ func imported(root *syntax.Node) map[string]string {
 		}
 	}
 	return texts
+}
+
+// addModules adds the guests of this folder that a text names, each with what it is assembled of.
+func addModules(texts map[string]string, text string) {
+	modules, _ := fs.Glob(files, "*.wasm") // the pattern is good
+	for _, module := range modules {
+		if !strings.Contains(text, "module: "+module) {
+			continue
+		}
+		for _, name := range []string{module, strings.TrimSuffix(module, ".wasm") + ".wat"} {
+			if content, err := files.ReadFile(name); err == nil {
+				texts[name] = string(content)
+			}
+		}
+	}
 }

@@ -91,6 +91,7 @@ func (c *converter) alias(n *yaml.Node, at diag.Span) *Node {
 	node, known := c.done[n.Alias]
 	switch {
 	case known && node == nil:
+		c.full = true
 		c.errors.Report(diag.AliasExpansion, at, "*%s stands inside of what it names, so it has no end", n.Value)
 		return nil
 	case !known:
