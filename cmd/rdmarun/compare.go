@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/compare"
+	"rdmarun/host/scenario/quantity"
 )
 
 const compareLong = `Compare two runs: baselines that "rdmarun run --save-baseline NAME" has kept, or files of
@@ -136,7 +137,7 @@ func amount(value float64, unit string) string {
 	switch unit {
 	case "s":
 		d := time.Duration(value * float64(time.Second))
-		return d.Round(max(1, time.Duration(math.Pow10(len(fmt.Sprint(int64(d)))-3)))).String()
+		return quantity.Time(d.Round(max(1, time.Duration(math.Pow10(len(fmt.Sprint(int64(d)))-3)))))
 	case "bit/s":
 		return fmt.Sprintf("%.3g Gbit/s", value/1e9)
 	}

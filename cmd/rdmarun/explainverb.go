@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -110,14 +111,17 @@ func argumentNotes(argument verb.Argument) string {
 	case argument.Group != "":
 		notes += ", one of: " + argument.Group
 	case argument.Default != nil:
-		notes += fmt.Sprintf(", default %v", argument.Default)
+		notes += ", default " + plan.Show(argument.Default, argument.Type)
 	}
 	return notes
 }
 
 func bound(t verb.Type, n int64) string {
 	if t == verb.Duration {
-		return time.Duration(n).String()
+		return quantity.Time(time.Duration(n))
+	}
+	if t == verb.Size {
+		return quantity.Size(n)
 	}
 	return fmt.Sprint(n)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/quantity"
 )
 
 const perfLong = `Measure without a scenario: bandwidth, latency or connections between two roles, "client"
@@ -186,7 +187,7 @@ func (f *perfFlags) choose(command *cobra.Command, args []string) ([]perfTest, e
 	case command.Flags().Changed("iterations") && f.iterations == 0:
 		return nil, usageError("--iterations 0: at least 1")
 	case f.duration <= 0 || f.duration > 24*time.Hour:
-		return nil, usageError("--duration %s: more than nothing, and a day at most", f.duration)
+		return nil, usageError("--duration %s: more than nothing, and a day at most", quantity.Time(f.duration))
 	case f.warmup < 0 || f.warmup > time.Hour:
 		return nil, usageError("--warmup %s: from 0 to an hour", f.warmup)
 	}

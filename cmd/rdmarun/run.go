@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/record"
 	"rdmarun/host/scenario/report"
 )
@@ -79,7 +80,7 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 	}
 	if flags.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, flags.timeout, fmt.Errorf("the run took longer than --timeout %s", flags.timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, flags.timeout, fmt.Errorf("the run took longer than --timeout %s", quantity.Time(flags.timeout)))
 		defer cancel()
 	}
 	units, err := flags.reportUnits()

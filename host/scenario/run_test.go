@@ -239,7 +239,7 @@ func TestVirtualTimes(t *testing.T) {
 	if want := []record.StepTimes{{Took: time.Minute}, {At: time.Minute}, {At: time.Minute, Took: 3 * time.Second}}; !slices.Equal(times, want) {
 		t.Errorf("%v, want %v", times, want)
 	}
-	for _, want := range []string{"+1m0s  3.00 s  a        wait_event ep", "on the virtual clock)", "+60.000 000  a  wait_event ep"} {
+	for _, want := range []string{"+1m  3.00 s  a        wait_event ep", "on the virtual clock)", "+60.000 000  a  wait_event ep"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}

@@ -2,6 +2,7 @@ package diag
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -90,4 +91,15 @@ func lower(b byte) byte {
 		return b + 'a' - 'A'
 	}
 	return b
+}
+
+// longestQuoted is how much of a text a message repeats, in bytes.
+const longestQuoted = 40
+
+// Quoted is a text of the scenario in a message, shortened when it is long.
+func Quoted(text string) string {
+	if len(text) > longestQuoted {
+		text = text[:longestQuoted-3] + "..."
+	}
+	return strconv.Quote(text)
 }

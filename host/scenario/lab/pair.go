@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/rdmacore"
 )
 
@@ -123,7 +124,7 @@ func expect(ctx context.Context, id *rdmacore.ID, want rdmacore.EventType) (*rdm
 	event, err := id.Channel().Wait(waiting, id)
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		return nil, &Failure{What: "the ends cannot connect", Expected: want.String(), Got: fmt.Sprintf("nothing within %s", pairTimeout)}
+		return nil, &Failure{What: "the ends cannot connect", Expected: want.String(), Got: "nothing within " + quantity.Time(pairTimeout)}
 	case err != nil:
 		return nil, err
 	case event.Type != want:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -14,13 +15,13 @@ func check(argument *verb.Argument, value any) *problem {
 	switch v := value.(type) {
 	case int:
 		if bad := outside(argument, int64(v)); bad && argument.Type == verb.Size {
-			return outOfRange(argument, sizeText(int64(v)), sizeText)
+			return outOfRange(argument, quantity.Size(int64(v)), quantity.Size)
 		} else if bad {
 			return outOfRange(argument, fmt.Sprint(v), func(n int64) string { return fmt.Sprint(n) })
 		}
 	case time.Duration:
 		if outside(argument, int64(v)) {
-			return outOfRange(argument, v.String(), func(n int64) string { return time.Duration(n).String() })
+			return outOfRange(argument, quantity.Time(v), func(n int64) string { return quantity.Time(time.Duration(n)) })
 		}
 	case float64:
 		if argument.Type == verb.Fraction && (v < 0 || v > 1) {
@@ -53,19 +54,6 @@ func outside(argument *verb.Argument, n int64) bool {
 		return argument.Type == verb.Size && n < 0
 	}
 	return n < argument.Min || n > argument.Max
-}
-
-// sizeText writes bytes with the largest unit that fits exactly.
-func sizeText(n int64) string {
-	for _, unit := range []struct {
-		name  string
-		bytes int64
-	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= unit.bytes && n%unit.bytes == 0 {
-			return fmt.Sprintf("%d%s", n/unit.bytes, unit.name)
-		}
-	}
-	return fmt.Sprint(n)
 }
 
 func checkWord(argument *verb.Argument, word string) *problem {

@@ -9,6 +9,7 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -125,29 +126,13 @@ func (l *Limit) Holds(got float64, env expression.Env) (bool, error) {
 func (l *Limit) Show(got float64) string {
 	switch l.unit {
 	case nanoseconds:
-		return exactly(time.Duration(got))
+		return quantity.Time(time.Duration(got)) // with all its digits: a rounded one could seem to hold
 	case bitsPerSecond:
 		return RateText(significant(got))
 	case perSecond:
 		return fmt.Sprintf("%.0f/s", got)
 	}
 	return fmt.Sprintf("%.0f", got)
-}
-
-// exactly is a time with all its digits, in the units of reports: a rounded one could seem to hold.
-func exactly(d time.Duration) string {
-	unit, name := time.Second, "s"
-	switch {
-	case d < time.Microsecond:
-		unit, name = time.Nanosecond, "ns"
-	case d < time.Millisecond:
-		unit, name = time.Microsecond, "us"
-	case d < time.Second:
-		unit, name = time.Millisecond, "ms"
-	case d >= time.Minute:
-		return d.String()
-	}
-	return strconv.FormatFloat(float64(d)/float64(unit), 'f', -1, 64) + " " + name
 }
 
 // significant keeps four digits: more of them mean nothing in a rate that was measured.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
 )
@@ -76,7 +77,7 @@ func (c *compiler) lintCase() {
 	f := c.facts
 	for _, took := range f.tooShort {
 		if !f.rnrSet {
-			c.errors.Report(diag.TookBelowRNR, took.span, "%s is below the RNR timer of %s: the send is repeated at least once that late", took.limit, rnrTimer).
+			c.errors.Report(diag.TookBelowRNR, took.span, "%s is below the RNR timer of %s: the send is repeated at least once that late", quantity.Time(took.limit), quantity.Time(rnrTimer)).
 				WithHint("an rnr_retry_count of 0 alone fails at once")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
@@ -155,6 +156,8 @@ func Show(value any, t verb.Type) string {
 		if t == verb.Status && v != 0 {
 			return rdmacore.RejectReason(v)
 		}
+	case time.Duration:
+		return quantity.Time(v)
 	case verb.DataValue:
 		return showBytes(v.Bytes)
 	case []byte:

@@ -9,6 +9,7 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -103,7 +104,7 @@ func checkSizes(argument *verb.Argument, list []int) *problem {
 			return bad
 		}
 		if seen[size] {
-			return &problem{diag.NameTaken, sizeText(int64(size)) + " stands there twice", ""}
+			return &problem{diag.NameTaken, quantity.Size(int64(size)) + " stands there twice", ""}
 		}
 		seen[size] = true
 	}
@@ -167,7 +168,7 @@ func sizesOf(argument *verb.Argument, value any) (any, *problem) {
 func sizesText(list []int) string {
 	words := make([]string, len(list))
 	for i, size := range list {
-		words[i] = sizeText(int64(size))
+		words[i] = quantity.Size(int64(size))
 	}
 	return strings.Join(words, ",")
 }

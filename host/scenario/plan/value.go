@@ -2,9 +2,11 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
 )
 
 // Value is an argument: known already, or computed when the step runs.
@@ -97,6 +99,8 @@ func textOf(value any) string {
 		return v
 	case []byte:
 		return fmt.Sprintf("%x", v)
+	case time.Duration:
+		return quantity.Time(v)
 	default:
 		return fmt.Sprint(v)
 	}

@@ -262,9 +262,8 @@ func (h *Human) word(status record.Status) string {
 
 // done tells what a case that passed has done.
 func (h *Human) done(result *record.Result) {
-	for _, loop := range result.Loops {
-		h.fold(17, "      %-10s %s, median %s, fastest %s, slowest %s", loop.Name, plural(loop.Rounds, "round"),
-			h.options.Units.Time(loop.Median), h.options.Units.Time(loop.Min), h.options.Units.Time(loop.Max))
+	for i := range result.Loops {
+		h.loop(&result.Loops[i])
 	}
 	var traffic []string
 	for _, entry := range result.Traffic {
@@ -275,6 +274,22 @@ func (h *Human) done(result *record.Result) {
 		summary += ": " + strings.Join(traffic, ", ")
 	}
 	h.fold(8, "      %s", h.style.dim(summary))
+}
+
+// loop tells how long the rounds of a loop took, on the clock that thresholds speak of; where that stood still, what
+// the machine took is all there is to say.
+func (h *Human) loop(loop *record.Loop) {
+	times, before, after := loop.OnClock(), ", ", ""
+	switch {
+	case loop.Clock == nil:
+	case times.Max == 0:
+		times = record.Times{Min: loop.Min, Median: loop.Median, Max: loop.Max}
+		before = " without virtual time; on the machine's clock "
+	default:
+		before, after = " on the virtual clock, ", "; on the machine's median "+h.options.Units.Time(loop.Median)
+	}
+	h.fold(17, "      %-10s %s%smedian %s, fastest %s, slowest %s%s", loop.Name, plural(loop.Rounds, "round"), before,
+		h.options.Units.Time(times.Median), h.options.Units.Time(times.Min), h.options.Units.Time(times.Max), after)
 }
 
 func (h *Human) failures() {

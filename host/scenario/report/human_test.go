@@ -161,3 +161,22 @@ func TestFullDisk(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is shown of a loop is on the clock that a threshold on it has, and says which that is when it is not the machine's.
+func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
+	wall := record.Loop{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000}
+	waited, still := wall, wall
+	waited.Clock = &record.Times{Min: time.Second, Median: 2 * time.Second, P99: 3 * time.Second, Max: 4 * time.Second}
+	still.Clock = &record.Times{}
+	for want, loop := range map[string]record.Loop{
+		"10 rounds, median 2.00 us, fastest 1.00 us, slowest 4.00 us\n":                                                    wall,
+		"10 rounds on the virtual clock, median 2.00 s, fastest 1.00 s, slowest 4.00 s; on the machine's median 2.00 us\n": waited,
+		"10 rounds without virtual time; on the machine's clock median 2.00 us, fastest 1.00 us, slowest 4.00 us\n":        still,
+	} {
+		var text strings.Builder
+		NewHuman(&text, HumanOptions{}).loop(&loop)
+		if got := text.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"rdmarun/host/printable"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/record"
 )
 
@@ -211,7 +212,7 @@ func brief(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return d.Round(time.Second).String()
+	return quantity.Time(d.Round(time.Second))
 }
 
 // cut shortens a line in the middle, where ids of one file are the same.

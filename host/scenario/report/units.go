@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"rdmarun/host/scenario/quantity"
 )
 
 // Duration prints a time with three digits, as people say it.
@@ -18,7 +20,7 @@ func Duration(d time.Duration) string {
 	case d < time.Minute:
 		return digits(d.Seconds(), "s")
 	}
-	return d.Round(time.Second).String()
+	return quantity.Time(d.Round(time.Second))
 }
 
 func digits(value float64, unit string) string {

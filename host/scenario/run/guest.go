@@ -8,6 +8,7 @@ import (
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -75,7 +76,7 @@ func (r *caseRun) operate(ctx context.Context, guest *lab.Guest, action *plan.Gu
 	var result lab.GuestResult
 	r.lab.Outside(func() { r.lab.Clock().Outside(func() { result, err = wait(waiting) }) })
 	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, &lab.Failure{What: "the guest did not end", Expected: fmt.Sprintf("its end within %s", within), Got: "it still runs"}
+		return nil, &lab.Failure{What: "the guest did not end", Expected: "its end within " + quantity.Time(within), Got: "it still runs"}
 	}
 	return &result, err
 }

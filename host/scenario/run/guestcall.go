@@ -9,6 +9,7 @@ import (
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -70,7 +71,7 @@ func (r *caseRun) callGuest(ctx context.Context, guest *lab.Guest, action *plan.
 		return nil, context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, &lab.Failure{
-			What: "the call has no end", Expected: fmt.Sprintf("its end within %s", within), Got: err.Error(),
+			What: "the call has no end", Expected: "its end within " + quantity.Time(within), Got: err.Error(),
 			Hint: "a guest takes calls while it waits at a barrier (rdma.barrier)",
 		}
 	case err != nil || len(results) == 0:

@@ -2,16 +2,17 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
+
+	"rdmarun/host/scenario/quantity"
 )
 
 // stalled is the cause of a context that ended because no step did.
 type stalled struct{ limit time.Duration }
 
 func (e *stalled) Error() string {
-	return fmt.Sprintf("no step has ended for %s (stall_timeout)", e.limit)
+	return "no step has ended for " + quantity.Time(e.limit) + " (stall_timeout)"
 }
 
 // stall is how long a step may take: what the command line says, else the scenario.

@@ -2,11 +2,11 @@ package run
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/quantity"
 )
 
 // stepError is a step that failed, as the innermost step saw it.
@@ -25,13 +25,13 @@ func (e *stepError) Unwrap() error { return e.err }
 // caseTimeout is the cause of a context that the time of a case has ended.
 type caseTimeout struct{ limit time.Duration }
 
-func (e *caseTimeout) Error() string { return fmt.Sprintf("the case took longer than %s", e.limit) }
+func (e *caseTimeout) Error() string { return "the case took longer than " + quantity.Time(e.limit) }
 
 // stepTimeout is the cause of a context that the time of a step has ended.
 type stepTimeout struct{ limit time.Duration }
 
 func (e *stepTimeout) Error() string {
-	return fmt.Sprintf("the step took longer than its timeout of %s", e.limit)
+	return "the step took longer than its timeout of " + quantity.Time(e.limit)
 }
 
 // failed makes the error of a step.  The innermost one stays.

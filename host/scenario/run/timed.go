@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/quantity"
 )
 
 // timed runs a step within its limits of time.
@@ -52,7 +52,7 @@ func (r *caseRun) bounded(ctx context.Context, step *plan.Step) error {
 	}
 	late := *cut
 	late.err = &lab.Failure{
-		What: "the time of the steps is over", Expected: "their end within " + limit.String() + r.scaleNote(),
+		What: "the time of the steps is over", Expected: "their end within " + quantity.Time(limit) + r.scaleNote(),
 		Got: fmt.Sprintf("it was cut off in this step; the limit stands in line %d", step.Span.Line),
 	}
 	return &late
@@ -79,7 +79,7 @@ func (r *caseRun) checkTook(step *plan.Step, took time.Duration) error {
 		}
 		if !bound.holds(limit.(time.Duration)) {
 			return &stepError{span: step.Took.Span, action: "took", path: r.pathCopy(), used: r.used(), err: &lab.Failure{
-				What: "wrong time", Expected: bound.words + limit.(time.Duration).String() + r.scaleNote(), Got: rounded(took),
+				What: "wrong time", Expected: bound.words + quantity.Time(limit.(time.Duration)) + r.scaleNote(), Got: rounded(took),
 			}}
 		}
 	}
@@ -94,5 +94,5 @@ func rounded(d time.Duration) string {
 	case d > time.Millisecond:
 		d = d.Round(time.Microsecond)
 	}
-	return strings.ReplaceAll(d.String(), "µ", "u")
+	return quantity.Time(d)
 }

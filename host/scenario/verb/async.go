@@ -2,7 +2,6 @@ package verb
 
 import (
 	"context"
-	"fmt"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
@@ -38,7 +37,7 @@ func waitAsync(ctx context.Context, call *Call) (Outcome, error) {
 		return Outcome{}, &lab.Failure{
 			What:     "no asynchronous event",
 			Expected: orElse(wanted, "an event"),
-			Got:      fmt.Sprintf("nothing within %s", call.Duration("within")),
+			Got:      call.nothingCame(),
 			Hint:     "not every device raises every event; rdma_rxe has no QP_ACCESS_ERR and QP_REQ_ERR",
 			Absent:   true,
 		}

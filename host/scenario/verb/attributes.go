@@ -14,7 +14,7 @@ func attributeResults() []Result {
 		{Name: "sq_psn", Type: Integer, Varies: true, Doc: "packet sequence number it sends next"},
 		{Name: "max_rd_atomic", Type: Integer, Doc: "READs and atomics outstanding as initiator"},
 		{Name: "max_dest_rd_atomic", Type: Integer, Doc: "READs and atomics outstanding as target"},
-		{Name: "min_rnr_timer", Type: Integer, Doc: "code of the time it asks a sender to wait; 0 is 655.36 ms"},
+		{Name: "min_rnr_timer", Type: Integer, Doc: "code of the time it asks a sender to wait; 0 is 655.36ms"},
 		{Name: "timeout", Type: Integer, Doc: "code n of the local ACK timeout, 4.096 us * 2^n"},
 		{Name: "retry_cnt", Type: Integer, Doc: "repeats of an unanswered packet"},
 		{Name: "rnr_retry", Type: Integer, Doc: "repeats of a send that finds no receive"},

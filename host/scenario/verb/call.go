@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/record"
 )
 
@@ -62,6 +63,9 @@ func (c *Call) Duration(name string) time.Duration {
 	value, _ := c.argument(name).(time.Duration)
 	return value
 }
+
+// nothingCame is what a wait got that took all its time.
+func (c *Call) nothingCame() string { return "nothing within " + quantity.Time(c.Duration("within")) }
 
 // Bytes is the value of a Data argument.
 func (c *Call) Bytes(name string) []byte {

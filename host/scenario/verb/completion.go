@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/rdmacore"
 )
 
@@ -76,7 +77,7 @@ func poll(ctx context.Context, call *Call) (Outcome, error) {
 		return Outcome{}, &lab.Failure{
 			What:     "no completion",
 			Expected: fmt.Sprintf("a completion on the %s queue of %q", call.Text("cq"), endpoint.Name),
-			Got:      fmt.Sprintf("nothing within %s", call.Duration("within")),
+			Got:      call.nothingCame(),
 			Hint:     emptyQueue(call, endpoint),
 			Absent:   true,
 		}
@@ -160,7 +161,7 @@ func emptyQueue(call *Call, endpoint *lab.Endpoint) string {
 		if endpoint.Unsignaled > 0 {
 			return fmt.Sprintf("requests posted without `signaled: true` (so far: %d) make no completion when they succeed, unless the queue pair has sig_all", endpoint.Unsignaled)
 		}
-		return "nothing was posted, or the peer has not answered: a send needs a receive posted there (a peer that is not ready is asked again every 655 ms)"
+		return "nothing was posted, or the peer has not answered: a send needs a receive posted there (a peer that is not ready is asked again every 655.36ms)"
 	}
 	return "the peer has not sent, or no receive was posted before"
 }
@@ -188,7 +189,7 @@ func drain(ctx context.Context, call *Call) (Outcome, error) {
 			return Outcome{}, &lab.Failure{
 				What:     "too few completions",
 				Expected: fmt.Sprintf("%d completions on the %s queue of %q", wanted, call.Text("cq"), endpoint.Name),
-				Got:      fmt.Sprintf("%d within %s", taken, call.Duration("within")),
+				Got:      fmt.Sprintf("%d within %s", taken, quantity.Time(call.Duration("within"))),
 				Hint:     emptyQueue(call, endpoint),
 				Absent:   taken == 0,
 			}

@@ -65,7 +65,7 @@ func waitEvent(ctx context.Context, call *Call) (Outcome, error) {
 		return Outcome{}, &lab.Failure{
 			What:     "no event",
 			Expected: orElse(wanted, "an event"),
-			Got:      fmt.Sprintf("nothing within %s", call.Duration("within")),
+			Got:      call.nothingCame(),
 			Hint:     silence(call, endpoint, wanted),
 			Absent:   true,
 		}

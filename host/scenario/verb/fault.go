@@ -38,7 +38,7 @@ func faultVerbs() []Verb {
 					Doc: "what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"},
 				{Name: "action", Type: Word, Words: faultActions, Default: faultActions[0],
 					Doc: "what happens to it; delay, duplicate and reorder are for messages of the connection manager"},
-				{Name: "delay", Type: Duration, Min: 0, Max: int64(24 * time.Hour), Doc: "how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100 ms if left out"},
+				{Name: "delay", Type: Duration, Min: 0, Max: int64(24 * time.Hour), Doc: "how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100ms if left out"},
 				{Name: "directed", Type: Boolean, Doc: "only what goes from the first role to the second"},
 				{Name: "skip", Type: Integer, Default: 0, Max: 1 << 30, Doc: "so many pass first"},
 				{Name: "count", Type: Integer, Default: 0, Max: 1 << 30, Doc: "it happens to so many at most; 0 is without end"},

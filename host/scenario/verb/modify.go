@@ -15,7 +15,7 @@ func modifyVerb() Verb {
 			{Name: "ep", Type: Endpoint, Doc: "the endpoint; without it the role's only one"},
 			{Name: "state", Type: Word, Words: qpStateNames(), Doc: "the new state"},
 			{Name: "cur_state", Type: Word, Words: qpStateNames(), Doc: "the state that is taken for the present one"},
-			{Name: "min_rnr_timer", Type: Integer, Max: 31, Doc: "code of the time it asks a sender to wait; 0 is 655.36 ms, 1 is 10 us"},
+			{Name: "min_rnr_timer", Type: Integer, Max: 31, Doc: "code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us"},
 			{Name: "timeout", Type: Integer, Max: 31, Doc: "code n of the local ACK timeout, 4.096 us * 2^n; 0 is for ever"},
 			{Name: "retry_cnt", Type: Integer, Max: 7, Doc: "repeats of an unanswered packet"},
 			{Name: "rnr_retry", Type: Integer, Max: 7, Doc: "repeats of a send that finds no receive; 7 is for ever"},

@@ -3,7 +3,6 @@ package verb
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
@@ -35,7 +34,7 @@ func bounded(ctx context.Context, call *Call, wait func(context.Context) error, 
 	var err error
 	call.Lab.Outside(func() { err = wait(waiting) })
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		late.Got, late.Absent = fmt.Sprintf("nothing within %s", call.Duration("within")), true
+		late.Got, late.Absent = call.nothingCame(), true
 		return late
 	}
 	return err

@@ -29,7 +29,7 @@ func workVerbs() []Verb {
 	return []Verb{
 		{
 			Name: "post_recv", Manual: "ibv_post_recv(3)", Run: postRecv, Results: result,
-			Doc: "Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655 ms.",
+			Doc: "Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655.36ms.",
 			Arguments: []Argument{endpoint,
 				{Name: "buffer", Type: Buffer, Required: true, Doc: "where the message goes (LOCAL_WRITE)"}, offset, length, wrID},
 		},

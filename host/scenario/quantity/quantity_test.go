@@ -1,0 +1,65 @@
+package quantity
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rdmarun/host/scenario/diag"
+)
+
+func TestTimesAreWrittenAsPeopleWriteThem(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1: "1ns", 26207: "26.207us", 655360 * time.Microsecond: "655.36ms", 1500 * time.Millisecond: "1.5s", -time.Second: "-1s",
+		time.Minute: "1m", 90 * time.Second: "1m30s", 10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m",
+		24 * time.Hour: "24h", time.Hour + 5*time.Second: "1h0m5s", 20 * time.Hour: "20h",
+	} {
+		text := Time(d)
+		if text != want {
+			t.Errorf("%d ns: %q, want %q", d, text, want)
+		}
+		if back, bad := ParseTime(text); bad != nil || back != d {
+			t.Errorf("%q reads as %v, %v", text, back, bad)
+		}
+	}
+}
+
+func TestSizesAreReadAsTheyAreWritten(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1KiB", 1536: "1536", 3 << 19: "1536KiB", 8 << 20: "8MiB", 5 << 40: "5TiB"} {
+		text := Size(n)
+		if text != want {
+			t.Errorf("%d: %q, want %q", n, text, want)
+		}
+		if !HasUnit(text) {
+			continue // a number alone, which whoever reads numbers reads
+		}
+		if back, bad := ParseSize(text); bad != nil || int64(back) != n {
+			t.Errorf("%q reads as %v, %v", text, back, bad)
+		}
+	}
+}
+
+func TestUnknownUnits(t *testing.T) {
+	for text, want := range map[string]struct {
+		code diag.Code
+		hint string
+	}{
+		"5sec": {diag.WrongUnit, "seconds are written 5s"}, "5Min": {diag.WrongUnit, "5m"}, "7usec": {diag.WrongUnit, "7us"},
+		"5": {diag.WrongUnit, "5s"}, "5fortnights": {diag.WrongUnit, "there are ns"}, "soon": {diag.WrongType, "250ms"},
+	} {
+		if d, bad := ParseTime(text); bad == nil || bad.Code != want.code || !strings.Contains(bad.Hint, want.hint) {
+			t.Errorf("time %q: %v, %+v", text, d, bad)
+		}
+	}
+	for text, want := range map[string]struct {
+		code diag.Code
+		hint string
+	}{
+		"4k": {diag.WrongUnit, "1KiB"}, "4mib": {diag.WrongUnit, "1MiB"}, "4bytes": {diag.WrongUnit, "with B"}, "4Q": {diag.WrongUnit, "there are B"},
+		"1.3B": {diag.WrongUnit, ""}, "99999999999TiB": {diag.OutOfRange, ""}, "much": {diag.WrongType, "4KiB"},
+	} {
+		if n, bad := ParseSize(text); bad == nil || bad.Code != want.code || !strings.Contains(bad.Hint, want.hint) {
+			t.Errorf("size %q: %v, %+v", text, n, bad)
+		}
+	}
+}
