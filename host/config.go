@@ -74,6 +74,9 @@ const (
 // StopGrace is how long a guest that was asked to stop has before it is stopped.
 const StopGrace = 500 * time.Millisecond
 
+// Listening is news of a guest that listens.
+type Listening = hostfuncs.Listening
+
 // GuestConfig is what one guest gets.
 type GuestConfig struct {
 	Name     string // argv[0] and the prefix of its log; "" is the module's
@@ -90,6 +93,8 @@ type GuestConfig struct {
 	Logger *slog.Logger
 	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
 	Barrier func(ctx context.Context, name string) error
+	// Listening is told, by the guest's goroutine, where the guest listens; nil tells nobody.
+	Listening func(Listening)
 	// CPUs are where the guest's thread may run; none: anywhere.  With any it has a thread to itself.
 	CPUs []int
 	// Deny is what the guest may not do.

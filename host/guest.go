@@ -64,6 +64,8 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config GuestConfig) (*Gu
 		Barrier:  barrier,
 		Budget:   budget,
 		Deny:     config.Deny,
+
+		Listening: config.Listening,
 	})
 	ctx, g.cancel = context.WithCancelCause(ctx)
 	expire := context.CancelFunc(func() {})

@@ -123,8 +123,10 @@ func (i *Instance) listen(handle Handle, backlog uint32) int32 {
 		}
 		if err := id.Listen(int(backlog)); err != nil {
 			credit(i, &i.endpoints, handle, more)
+			i.cannotListen(id.LocalAddr(), err)
 			return err
 		}
+		i.listensNow(ep)
 		ep.backlog = max(backlog, ep.backlog)
 		return nil
 	})

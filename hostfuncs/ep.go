@@ -70,10 +70,11 @@ func epFunctions() []Function {
 type endpoint struct {
 	channel        *rdmacore.EventChannel
 	id             *rdmacore.ID
-	qp             Handle // 0 without a QP
-	sendCQ, recvCQ Handle // of the QP
-	events         int    // charged, and not read
-	backlog        uint32 // likewise, of a listener
+	qp             Handle         // 0 without a QP
+	sendCQ, recvCQ Handle         // of the QP
+	events         int            // charged, and not read
+	backlog        uint32         // likewise, of a listener
+	listening      netip.AddrPort // what others were told of a listener; the zero AddrPort of another
 	// Of a listener: what the QPs of its children are made of; nil for children without.
 	childPD *rdmacore.PD
 	childQP *rdmacore.QPInitAttr
@@ -113,6 +114,9 @@ func (i *Instance) createEP(channelHandle Handle, info Pointer, pd Handle, attr 
 		return err
 	})
 	i.budget.Credit(cost) // which addEndpoint charges to each part
+	if failed != 0 && config.Passive {
+		i.cannotListen(config.Source, i.lastError)
+	}
 	if failed != 0 {
 		return failed
 	}
@@ -222,6 +226,7 @@ func (i *Instance) dropEndpoint(handle Handle, destroy func(*endpoint) error) in
 func (i *Instance) forgetEndpoint(handle Handle, ep *endpoint) {
 	i.forgetQP(ep)
 	if ep.id.Destroyed() {
+		i.listensNoMore(ep)
 		i.endpoints.remove(handle)
 		delete(i.byID, ep.id)
 	}

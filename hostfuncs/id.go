@@ -137,7 +137,13 @@ func (i *Instance) bindAddr(handle Handle, at Pointer) int32 {
 	if failed != 0 {
 		return failed
 	}
-	return i.onID(handle, func(id *rdmacore.ID) error { return id.BindAddr(address) })
+	return i.onID(handle, func(id *rdmacore.ID) error {
+		err := id.BindAddr(address)
+		if err != nil {
+			i.cannotListen(address, err)
+		}
+		return err
+	})
 }
 
 func (i *Instance) resolveAddr(handle Handle, source, destination Pointer, timeoutMS uint32) int32 {

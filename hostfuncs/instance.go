@@ -17,6 +17,8 @@ type Config struct {
 	Log func(level slog.Level, text string) error
 	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
 	Barrier func(ctx context.Context, name string) error
+	// Listening is told when the guest begins to listen, ceases to, and when it could not; nil tells nobody.
+	Listening func(Listening)
 	// Budget is what the guest may have; nil is one with the default limits.  The host charges the guest's memory to it.
 	Budget *Budget
 	// Deny lists what the guest may not do; its functions answer -EPERM.
@@ -29,6 +31,7 @@ type Instance struct {
 	provider *rdmacore.Provider
 	log      func(level slog.Level, text string) error
 	barrier  func(ctx context.Context, name string) error
+	listens  func(Listening)
 	denied   Capability
 	clock    *rdmacore.Clock
 	budget   *Budget
@@ -73,6 +76,7 @@ func NewInstance(config Config) *Instance {
 		provider: config.Provider,
 		log:      config.Log,
 		barrier:  config.Barrier,
+		listens:  config.Listening,
 		denied:   config.Deny &^ CapabilityBase,
 		clock:    config.Provider.Clock(),
 		budget:   budget,

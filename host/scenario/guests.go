@@ -77,6 +77,8 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 		Began:    began,
 		Barrier:  start.Barrier,
 		CPUs:     start.CPUs,
+
+		Listening: func(news host.Listening) { start.Listening(lab.Listening(news)) },
 	})
 	if err != nil {
 		return nil, &lab.Failure{What: "the guest cannot be started", Got: err.Error()}

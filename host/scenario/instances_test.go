@@ -6,6 +6,7 @@ import (
 
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/report"
 )
 
 // stepTexts keeps what the steps of each case were, by their roles.
@@ -47,5 +48,14 @@ func TestManyInstances(t *testing.T) {
 	totals, err := scenario.Run(t.Context(), files, scenario.RunConfig{Open: scenario.OpenSoft, ProviderName: "soft"})
 	if err != nil || totals.Passed != 1 {
 		t.Errorf("%v %+v", err, totals)
+	}
+}
+
+// TestWaitForListeners waits for instances that listen in branches beside, and for some that do not.
+func TestWaitForListeners(t *testing.T) {
+	var text strings.Builder
+	totals := onOwn(t, "testdata/run/listening.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	if totals.Passed != 2 || totals.Failed+totals.Errors+totals.Skipped > 0 {
+		t.Errorf("%+v\n%s", totals, &text)
 	}
 }

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -173,4 +174,16 @@ func (l *Lab) awaitGuest(ctx context.Context, name string, missing []string, cha
 		}
 	}
 	return nil
+}
+
+// waits is the name of a barrier at which the guest of a role waits, "" when it waits at none.
+func (b *barriers) waits(role string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(b.byName)) {
+		if slices.Contains(b.byName[name].arrived, role) {
+			return name
+		}
+	}
+	return ""
 }

@@ -36,6 +36,8 @@ type GuestStart struct {
 	CPUs           []int // where it may run; none: anywhere
 	// Barrier blocks until all parties of the barrier are there.
 	Barrier func(ctx context.Context, name string) error
+	// Listening is told where the guest listens; see host.GuestConfig.
+	Listening func(Listening)
 }
 
 // RunningGuest is a guest that was started.
@@ -84,6 +86,7 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 	name, l := g.role.Name, g.role.lab
 	write := func(line string) { l.Output(name, line) }
 	g.output = []*lineWriter{{write: write}, {write: write}}
+	l.listeners.forget(name)
 	// The guest outlives the step that starts it, so the step's deadline must not be the guest's.
 	// Until it runs, it is: a module may take long to compile.
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -96,12 +99,15 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 		Stderr:  g.output[1],
 		CPUs:    g.role.cpus,
 		Barrier: func(ctx context.Context, barrier string) error { return l.barriers.arrive(ctx, barrier, name) },
+
+		Listening: func(news Listening) { l.listeners.hear(name, news) },
 	})
 	if err != nil {
 		cancel()
 		return err
 	}
 	g.running, g.cancel, g.asked = running, cancel, false
+	l.listeners.tell()
 	g.role.later("guest", func() error {
 		g.running.Stop(context.Background())
 		g.ended()

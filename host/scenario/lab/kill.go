@@ -14,6 +14,7 @@ func (r *Role) Kill(ctx context.Context) error {
 		return &Failure{What: fmt.Sprintf("role %s is dead already", r.Name)}
 	}
 	r.dead = true
+	defer r.lab.listeners.tell() // who waits for it to listen need not wait longer
 	if r.guest != nil {
 		if r.guest.running == nil {
 			return &Failure{What: fmt.Sprintf("the guest of role %s was not started", r.Name)}

@@ -72,6 +72,8 @@ type Lab struct {
 	frees    []*free
 	faults   map[string]*Fault
 	owners   owners
+	// listeners are who waits for one, and the guests that do listen.
+	listeners *listeners
 	// lost collects completions that were still on a queue when a step destroyed it, and asynchronous events that
 	// nobody had waited for.
 	lost []string
@@ -95,6 +97,8 @@ func New(config Config) (*Lab, error) {
 		barriers: newBarriers(),
 		traffic:  make(map[rdmacore.Opcode]*Traffic),
 		faults:   make(map[string]*Fault),
+
+		listeners: newListeners(),
 	}
 	l.baton.Lock()
 	for i, roleConfig := range config.Roles {

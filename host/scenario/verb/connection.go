@@ -96,7 +96,7 @@ func listen(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{}, endpoint.ID().Listen(call.Integer("backlog"))
+	return Outcome{}, endpoint.Listen(call.Integer("backlog"))
 }
 
 // parameters are those of connect and accept, which share their names; nil for NULL.

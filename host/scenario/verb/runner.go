@@ -2,15 +2,28 @@ package verb
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"rdmarun/host/scenario/lab"
 )
 
-// runnerVerbs are the runner's own: they touch no role.
+// runnerVerbs are the runner's own: they do nothing to a role.
 func runnerVerbs() []Verb {
 	return []Verb{
+		{
+			Name: "wait_listen", Roleless: true, Scalar: "role", Waits: true, Yields: Value, Run: waitListen,
+			Doc: "Wait until a role listens for connection requests: its guest, or a branch beside this one.",
+			Arguments: []Argument{
+				{Name: "role", Type: Role, Required: true, Doc: "who is to listen"},
+				{Name: "port", Type: Integer, Min: 1, Max: 65535, Doc: "where; without it on any port"},
+				within()},
+			Results: []Result{
+				{Name: "port", Type: Integer, Varies: true, Doc: "where it listens"},
+				{Name: "address", Type: Text, Varies: true, Doc: "and on which address; 0.0.0.0 or :: is any"}},
+		},
 		{
 			Name: "assert", Roleless: true, Scalar: "that", Run: assert,
 			Doc: "Fail unless a condition holds.",
@@ -45,6 +58,24 @@ func assert(_ context.Context, call *Call) (Outcome, error) {
 		got += ": " + strings.Join(condition.Operands, ", ")
 	}
 	return Outcome{}, &lab.Failure{What: what, Expected: condition.Text, Got: got}
+}
+
+func waitListen(ctx context.Context, call *Call) (Outcome, error) {
+	role, err := call.Lab.Role(call.Text("role"))
+	if err != nil {
+		return Outcome{}, err
+	}
+	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
+	defer cancel()
+	at, err := role.AwaitListener(waiting, uint16(call.Integer("port")))
+	var failure *lab.Failure
+	if errors.As(err, &failure) && failure.Absent {
+		failure.Expected += fmt.Sprintf(" within %s", call.Duration("within"))
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Fields: []any{int(at.Port()), at.Addr().String()}, Summary: at.String}, nil
 }
 
 func log(_ context.Context, call *Call) (Outcome, error) {
