@@ -46,6 +46,7 @@ func languageTables() []languageTable {
 	return append(tables,
 		languageTable{"matcher", "comparison in expect", plan.Matchers(), "comparison in expect"},
 		languageTable{"data", "form in which bytes are written", plan.DataForms(), "form in which bytes are written"},
+		languageTable{"integer", "integer of fields", plan.FieldForms(), "integer of fields"},
 		languageTable{"metric", "what a threshold limits", plan.Metrics(), "what a threshold limits"},
 		languageTable{"requirement", "name in requires, xfail and the if of a threshold", plan.Requirements(), "name in requires and xfail"},
 		languageTable{"name", "name in an expression of a step", plan.NamesInSteps(), "name in an expression"},

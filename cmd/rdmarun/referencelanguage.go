@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"rdmarun/host/scenario/example"
-	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/shape"
 )
 
@@ -82,11 +81,11 @@ func languageParts() []languagePart {
 			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.",
 			[]string{"matcher"}, []string{"approx", "prefix", "errno"}},
 		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and `check: {equals: ..}` have them as keys.  " +
-			"text, hex and byte are repeated to the end of a buffer's range, repeat and fields stand once.  Private data arrives padded with zeros: compare its beginning, by prefix.",
-			[]string{"data"}, []string{"fields"}},
+			"text, hex and byte are repeated to the end of a buffer's range, repeat and fields stand once.  `decode` reads integers of the same names.  Private data arrives padded with zeros: compare its beginning, by prefix.",
+			[]string{"data", "integer"}, []string{"fields", "host64"}},
 		{"Expressions", "`$(..)` is an expression, anywhere in a value; assert, if, when and requires are expressions without it.  In flow style an expression with a comma, a bracket or a " +
 			"quote needs quotes around the value.  Numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], mappings {'a': 1}, and durations by duration(\"1ms\") " +
-			"are values.  " + fmt.Sprintf("Sizes have no units in expressions: 4 * 1024, and not 4KiB.  Integers of `fields` are %s bits.", plan.FieldBits()),
+			"are values.  Sizes have no units in expressions: 4 * 1024, and not 4KiB.",
 			[]string{"name", "operator", "function"}, []string{"buf", "+", "abs", "split", "filter", "date"}},
 		{"Faults", "`fault` breaks the way between two roles, or their device, until heal or the end of the case; only soft can.  drop says what is concerned: " +
 			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them by its name.  action says what happens to it.",

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/verb"
 )
@@ -23,9 +24,6 @@ func step(language shape.Language, table *verb.Table) object {
 	return schema
 }
 
-// dataKeys are the forms of data, which may stand among the arguments of a verb.
-var dataKeys = []string{"text", "hex", "byte", "repeat", "times", "fields"}
-
 func verbSchema(v *verb.Verb) object {
 	doc := v.Doc
 	if v.Manual != "" {
@@ -34,8 +32,8 @@ func verbSchema(v *verb.Verb) object {
 	properties := object{} // none of them is required: the file's `defaults` may give it
 	for _, argument := range v.Arguments {
 		if argument.Inline {
-			for _, key := range dataKeys {
-				properties[key] = object{"description": argument.Doc}
+			for _, form := range plan.DataForms() {
+				properties[form.Name] = documented(dataFormSchema(form.Name), form.Doc)
 			}
 			continue
 		}
@@ -70,7 +68,7 @@ func argumentSchema(argument *verb.Argument) object {
 	case verb.Data, verb.Content, verb.Remote, verb.QueuePair, verb.Arguments:
 		return object{"type": []string{"object", "string"}}
 	case verb.Layout:
-		return object{"type": "array", "minItems": 1}
+		return fieldsSchema()
 	case verb.Sizes:
 		return object{"type": []string{"array", "object", "number", "string"}}
 	case verb.Fields:
@@ -85,6 +83,24 @@ func argumentSchema(argument *verb.Argument) object {
 		return object{"type": []string{"object", "string"}, "properties": properties, "additionalProperties": false}
 	}
 	return object{} // a type newer than this package: the checker has the last word
+}
+
+// dataFormSchema is what stands behind a form of data, which may be among the arguments of a verb.
+func dataFormSchema(form string) object {
+	if form == "fields" {
+		return fieldsSchema()
+	}
+	return scalar()
+}
+
+// fieldsSchema is a list of integers in bytes: their values, or their names.
+func fieldsSchema() object {
+	properties := object{}
+	for _, form := range plan.FieldForms() {
+		properties[form.Name] = documented(scalar(), form.Doc)
+	}
+	one := object{"type": "object", "properties": properties, "additionalProperties": false, "minProperties": 1, "maxProperties": 1}
+	return object{"type": "array", "minItems": 1, "items": one}
 }
 
 // expression is a string with $(...) in it.

@@ -17,7 +17,7 @@ var dataForms = []shape.Key{
 	{Name: "byte", Doc: "one byte: {byte: 0xee}"},
 	{Name: "repeat", Doc: "one byte, several times: {repeat: 0x5a, times: 57}"},
 	{Name: "times", Doc: "how many times, beside repeat"},
-	{Name: "fields", Doc: "integers of 8, 16, 32 and 64 bits in network byte order: {fields: [{u8: 1}, {u16: 2}, {u32: $(size)}, {u64: 3}]}"},
+	{Name: "fields", Doc: "unsigned integers: {fields: [{u8: 1}, {u32: $(size)}, {host64: 3}]}; in network byte order, or as their names say"},
 }
 
 // dataKeys are their names.

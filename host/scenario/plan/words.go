@@ -1,9 +1,6 @@
 package plan
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/shape"
@@ -65,13 +62,4 @@ func documented(prefix string, facts []fact) []shape.Key {
 		keys[i] = shape.Key{Name: prefix + each.name, Doc: each.doc}
 	}
 	return keys
-}
-
-// FieldBits lists the widths of the integers in `fields`.
-func FieldBits() string {
-	var widths []string
-	for _, bytes := range slices.Sorted(maps.Values(fieldWidths)) {
-		widths = append(widths, fmt.Sprint(8*bytes))
-	}
-	return strings.Join(widths, ", ")
 }

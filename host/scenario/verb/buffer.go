@@ -3,7 +3,6 @@ package verb
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"rdmarun/host/scenario/lab"
@@ -24,8 +23,8 @@ func bufferVerbs() []Verb {
 		},
 		{
 			Name: "decode", Run: decode, Yields: Value,
-			Doc:       "Read integers in network byte order from a buffer; `as` names the record.",
-			Arguments: []Argument{buffer, offset, {Name: "fields", Type: Layout, Required: true, Doc: "the integers, [{u64: addr}, {u32: rkey}]"}},
+			Doc:       "Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names the record.",
+			Arguments: []Argument{buffer, offset, {Name: "fields", Type: Layout, Required: true, Doc: "the integers, each with a name: [{u64: addr}, {u32: rkey}, {host64: old}]"}},
 		},
 		{
 			Name: "check", Run: check, Check: checkCheck, Needs: checkNeeds,
@@ -71,16 +70,10 @@ func decode(_ context.Context, call *Call) (Outcome, error) {
 	record := make(map[string]any, len(layout))
 	rest := s.bytes()
 	for _, field := range layout {
-		record[field.Name] = unsigned(rest[:field.Bytes])
+		record[field.Name] = int(field.Read(rest))
 		rest = rest[field.Bytes:]
 	}
 	return Outcome{Record: record, Summary: func() string { return fmt.Sprint(layout.describe(record)) }}, nil
-}
-
-func unsigned(b []byte) int {
-	var wide [8]byte
-	copy(wide[8-len(b):], b)
-	return int(binary.BigEndian.Uint64(wide[:]))
 }
 
 // describe is the record in the layout's order.

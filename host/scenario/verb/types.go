@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"encoding/binary"
 	"strings"
 
 	"rdmarun/host/scenario/lab"
@@ -244,14 +245,39 @@ type RemoteMemory struct {
 	Length int
 }
 
-// FieldLayout is a row of unsigned integers in network byte order.
+// FieldLayout is a row of unsigned integers.
 type FieldLayout []Field
 
 // Field is one integer of a layout.
 type Field struct {
 	Name  string
 	Bytes int // 1, 2, 4 or 8
+	Order binary.ByteOrder
 }
+
+// Append adds the integer to bytes.
+func (f Field) Append(bytes []byte, value uint64) []byte {
+	var wide [8]byte
+	f.Order.PutUint64(wide[:], value)
+	if f.lastFirst() {
+		return append(bytes, wide[:f.Bytes]...)
+	}
+	return append(bytes, wide[8-f.Bytes:]...)
+}
+
+// Read is the integer of the first bytes.
+func (f Field) Read(bytes []byte) uint64 {
+	var wide [8]byte
+	if f.lastFirst() {
+		copy(wide[:], bytes[:f.Bytes])
+	} else {
+		copy(wide[8-f.Bytes:], bytes[:f.Bytes])
+	}
+	return f.Order.Uint64(wide[:])
+}
+
+// lastFirst tells whether the lowest byte stands first.
+func (f Field) lastFirst() bool { return f.Order.Uint16([]byte{1, 0}) == 1 }
 
 // Size is the number of bytes the layout covers.
 func (l FieldLayout) Size() int {
