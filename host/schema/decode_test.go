@@ -16,6 +16,10 @@ func decode(path string) (value any, readable bool) {
 	if err != nil {
 		return nil, false
 	}
+	return decodeText(path, text)
+}
+
+func decodeText(path string, text []byte) (value any, readable bool) {
 	errors := &diag.List{}
 	root := syntax.Parse(diag.NewSource(path, text), errors)
 	if root == nil || errors.Len() > 0 {

@@ -11,33 +11,87 @@ type object = map[string]any
 // Scenario is the JSON Schema (2020-12) of scenario files.
 func Scenario() ([]byte, error) {
 	language := shape.Keys()
+	table := verb.NewTable()
 	root := mapping("A scenario of rdmarun.", language.File, fileTypes())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "rdmarun scenario " + shape.Version
 	root["required"] = []string{"rdmarun"}
-	root["$defs"] = object{
-		"steps":    object{"type": "array", "minItems": 1, "items": ref("step")},
-		"step":     step(language, verb.NewTable()),
-		"case":     mapping("One named test.", language.Case, fileTypes()),
-		"fragment": mapping("Steps to use in several places.", language.Fragment, fileTypes()),
-		"param":    mapping("A parameter.", language.Param, object{"type": object{"enum": language.ParamTypes}, "values": list()}),
-		"role": mapping("A party.", language.Role, object{
-			"buffers": mapOf("buffer"), "guest": ref("guest"),
-			"path":  mapping("One of the port's addresses.", language.Path, nil),
-			"place": mapping("Where instances run.", language.Place, nil),
-		}),
-		"buffer":   mapping("Registered memory.", language.Buffer, object{"access": words(verb.AccessNames(), true)}),
-		"guest":    mapping("A WebAssembly program.", language.Guest, object{"args": list(), "limits": ref("limits")}),
-		"limits":   mapping("What a guest may take.", language.Limits, nil),
-		"defaults": defaults(language, verb.NewTable()),
-		"took":     mapping("Bounds of a time.", language.Took, nil),
+	// A file has steps or cases; without either it is a library of fragments.
+	root["anyOf"] = []any{require("steps"), require("cases"), require("fragments")}
+	root["not"] = require("steps", "cases")
+	root["allOf"] = []any{completeWithoutDefaults()}
+	definitions := values()
+	definitions["step"] = step(language, table, &wordSets{definitions, make(map[string]string)})
+	for _, more := range []object{roles(language), settings(), {
+		"steps":    listOf(ref("step")),
+		"complete": complete(table),
+		"case":     required(mapping("One named test.", language.Case, fileTypes()), "name", "steps"),
+		"fragment": required(mapping("Steps to use in several places.", language.Fragment, fileTypes()), "do"),
+		"param": required(mapping("A parameter.", language.Param, object{
+			"type": object{"enum": language.ParamTypes}, "values": listOf(scalar()), "min": scalar(), "max": scalar(), "doc": scalar(),
+		}), "type"),
+		"defaults": defaults(language, table),
+		"took":     mapping("Bounds of a time.", language.Took, object{"min": ref("duration"), "max": ref("duration")}),
+	}} {
+		for name, schema := range more {
+			definitions[name] = schema
+		}
 	}
+	root["$defs"] = definitions
 	return encode(root)
+}
+
+// roles are the definitions of what a role has.
+func roles(language shape.Language) object {
+	role := mapping("A party.", language.Role, object{
+		"buffers": mapOf("buffer"), "guest": ref("guest"), "count": ref("integer"), "device": scalar(), "port": ref("integer"),
+		"path":     required(mapping("One of the port's addresses.", language.Path, object{"gid": scalar()}), "gid"),
+		"place":    required(mapping("Where instances run.", language.Place, object{"spread": object{"const": "host"}}), "spread"),
+		"cpu":      object{"type": []string{"integer", "string", "array"}},
+		"optional": object{"type": "boolean"},
+	})
+	role["not"] = require("guest", "buffers") // a guest has its own memory
+	return object{
+		"role": role,
+		"buffer": required(mapping("Registered memory.", language.Buffer, object{
+			"size": ref("size"), "access": words(verb.AccessNames(), true), "backing": words(verb.BackingNames(), false), "fill": ref("data"),
+		}), "size"),
+		"guest": required(mapping("A WebAssembly program.", language.Guest, object{
+			"module": scalar(), "args": list(), "limits": ref("limits"),
+		}), "module"),
+		"limits": mapping("What a guest may take.", language.Limits, object{
+			"time": ref("duration"), "memory": ref("size"), "registered": ref("size"), "handles": ref("integer"), "files": ref("integer"), "output": ref("size"),
+		}),
+	}
+}
+
+// settings are the definitions of what is said once for a file or a case.
+func settings() object {
+	keys := make(map[string][]shape.Key)
+	for _, mapping := range shape.Mappings() {
+		keys[mapping.Name] = mapping.Keys
+	}
+	matrix := mapping("Values that it runs with, each combination.", keys["matrix"], object{
+		"exclude": listOf(object{"type": "object", "additionalProperties": scalar()}),
+	})
+	matrix["additionalProperties"] = listOf(scalar()) // a name with its values
+	matrix["propertyNames"], matrix["minProperties"] = name(), 1
+	return object{
+		"matrix": matrix,
+		"provider": mapping("Settings of providers.", keys["provider"], object{"soft": mapping("The soft provider.", keys["soft"], object{
+			"clock": words([]string{"virtual", "wall"}, false), "seed": ref("integer"),
+		})}),
+		"threshold": required(mapping("A limit on a metric.", keys["thresholds"], object{
+			"metric": scalar(), "pass": listOf(scalar()), "if": scalar(),
+			"abort_on_fail": object{"anyOf": []any{object{"type": "boolean"}, mapping("When.", keys["abort_on_fail"], object{"after": ref("duration")})}},
+		}), "metric", "pass"),
+		"xfail": required(mapping("That and when it is known to fail.", keys["xfail"], object{"when": scalar(), "reason": scalar()}), "reason"),
+	}
 }
 
 // defaults has, beside its keys, arguments by verb.
 func defaults(language shape.Language, table *verb.Table) object {
-	schema := mapping("What holds for the whole file.", language.Defaults, object{"qp": object{"type": "object"}})
+	schema := mapping("What holds for the whole file.", language.Defaults, object{"qp": object{"type": "object"}, "within": ref("duration")})
 	properties := schema["properties"].(object)
 	for _, v := range table.Verbs() {
 		if _, isKey := properties[v.Name]; !isKey {
@@ -51,11 +105,14 @@ func defaults(language shape.Language, table *verb.Table) object {
 // the checker has the last word.
 func fileTypes() object {
 	return object{
-		"rdmarun": object{"const": shape.Version}, "name": scalar(), "doc": scalar(), "tags": list(), "timeout": scalar(),
-		"params": mapOf("param"), "defaults": ref("defaults"), "fragments": mapOf("fragment"),
+		"rdmarun": object{"const": shape.Version}, "name": scalar(), "doc": scalar(), "tags": listOf(scalar()),
+		"timeout": ref("duration"), "stall_timeout": ref("duration"),
+		"params": mapOf("param"), "defaults": ref("defaults"), "fragments": mapOf("fragment"), "matrix": ref("matrix"),
+		"imports":  object{"type": "object", "propertyNames": name(), "additionalProperties": scalar()},
+		"requires": listOf(scalar()), "provider": ref("provider"), "thresholds": listOf(ref("threshold")), "xfail": ref("xfail"),
 		"roles": object{"type": "object", "additionalProperties": object{"anyOf": []any{ref("role"), object{"type": "null"}}}},
 		"setup": ref("steps"), "steps": ref("steps"), "finally": ref("steps"), "do": ref("steps"),
-		"cases": object{"type": "array", "items": ref("case")},
+		"cases": listOf(ref("case")),
 	}
 }
 
@@ -67,6 +124,15 @@ func mapping(doc string, keys []shape.Key, types object) object {
 	}
 	return object{"description": doc, "type": "object", "properties": properties, "additionalProperties": false}
 }
+
+// required is the mapping with keys that it must have.
+func required(schema object, keys ...string) object {
+	schema["required"] = keys
+	return schema
+}
+
+// require is a schema of nothing but keys that must be there.
+func require(keys ...string) object { return object{"required": keys} }
 
 // documented is a copy of a schema with a description.
 func documented(schema any, doc string) object {
@@ -81,11 +147,17 @@ func documented(schema any, doc string) object {
 
 func ref(name string) object { return object{"$ref": "#/$defs/" + name} }
 
-func mapOf(name string) object {
-	return object{"type": "object", "additionalProperties": ref(name)}
+func mapOf(schema string) object {
+	return object{"type": "object", "propertyNames": name(), "additionalProperties": ref(schema)}
 }
 
 func list() object { return object{"type": "array"} }
 
+// listOf is a list that has something.
+func listOf(item object) object { return object{"type": "array", "minItems": 1, "items": item} }
+
 // scalar is whatever YAML makes of a plain word.
 func scalar() object { return object{"type": []string{"string", "number", "boolean", "null"}} }
+
+// name is what a parameter, a role or a buffer can be called.
+func name() object { return object{"pattern": shape.NameForm} }

@@ -1,27 +1,153 @@
 package schema
 
 import (
+	"fmt"
+	"strings"
+
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/verb"
 )
 
-// step has all keys of all steps: which of them go together the checker says better than a schema can.
-func step(language shape.Language, table *verb.Table) object {
+// loops stand around the steps of `do`, or around the one other action of their step.
+var loops = []string{"repeat", "for_each"}
+
+// wordSets are the definitions of matchers of words, by the words: many verbs have results of the same words.
+type wordSets struct {
+	definitions object
+	names       map[string]string
+}
+
+// matched is the matcher of the words of a result.
+func (s *wordSets) matched(result *verb.Result) object {
+	set := strings.Join(result.Words, " ")
+	if s.names[set] == "" {
+		name := "match_" + result.Name
+		for n := 2; s.definitions[name] != nil; n++ {
+			name = fmt.Sprintf("match_%s_%d", result.Name, n)
+		}
+		s.names[set] = name
+		s.definitions["word_"+name] = words(result.Words, false)
+		s.definitions[name] = matching(ref("word_" + name))
+	}
+	return ref(s.names[set])
+}
+
+// step is one step: one action, and the modifiers that belong to it.
+func step(language shape.Language, table *verb.Table, sets *wordSets) object {
 	types := object{
-		"do": ref("steps"), "took": ref("took"), "expect": object{"type": "object"}, "with": object{"type": "object"},
-		"name": scalar(), "role": scalar(), "if": scalar(), "as": scalar(), "within": scalar(), "timeout": scalar(),
-		"repeat": scalar(), "use": scalar(), "barrier": scalar(), "args": list(),
-		"guest": words(shape.GuestActions, false), "leftovers": object{"enum": []string{"ignore"}},
-		"tags": object{"type": []string{"array", "object"}}, "xfail": object{"type": "object"},
+		"do": ref("steps"), "parallel": ref("steps"), "took": ref("took"), "expect": object{"type": "object"}, "with": object{"type": "object"},
+		"name": scalar(), "role": scalar(), "if": scalar(), "as": scalar(), "within": ref("duration"), "timeout": ref("duration"),
+		"repeat": ref("integer"), "use": scalar(), "barrier": scalar(), "of": listOf(scalar()), "args": list(), "function": scalar(),
+		"for_each": object{"type": "object", "minProperties": 1, "propertyNames": name(), "additionalProperties": listOf(scalar())},
+		"guest":    words(shape.GuestActions, false), "leftovers": object{"enum": []string{"ignore"}},
+		"tags":  object{"anyOf": []any{listOf(scalar()), object{"type": "object", "additionalProperties": scalar()}}},
+		"xfail": ref("xfail"),
 	}
 	schema := mapping("One step: an action, and what modifies it.", append(language.Actions, language.Modifiers...), types)
 	properties := schema["properties"].(object)
+	one := []any{require("do")}
+	for _, action := range language.Actions {
+		if action.Name != loops[0] && action.Name != loops[1] {
+			one = append(one, require(action.Name))
+		}
+	}
+	rules := modifierRules(language, table)
 	for _, v := range table.Verbs() {
 		properties[v.Name] = verbSchema(v)
+		one = append(one, require(v.Name))
+		rules = append(rules, expectation(v.Name, v, sets))
 	}
-	schema["minProperties"] = 1
+	guest := verb.GuestResult()
+	guest.Results = append(guest.Results, verb.GuestCallResult().Results...)
+	schema["oneOf"], schema["not"], schema["allOf"] = one, require(loops...), append(rules, expectation("guest", guest, sets))
 	return schema
+}
+
+// modifierRules say beside what a modifier can stand.
+func modifierRules(language shape.Language, table *verb.Table) []any {
+	rules := []any{
+		when(require("barrier"), require("of")),
+		when(require("function"), object{"properties": object{"guest": object{"const": "call"}}}),
+		when(object{"properties": object{"guest": object{"const": "call"}}, "required": []string{"guest"}}, require("function")),
+	}
+	others := []string{"do"}
+	for _, action := range language.Actions {
+		others = append(others, action.Name)
+	}
+	waiting := []any{}
+	for _, v := range table.Verbs() {
+		if v.Waits {
+			waiting = append(waiting, require(v.Name))
+		}
+	}
+	for _, modifier := range language.Modifiers {
+		keys, verbs, all := shape.Beside(modifier.Name)
+		has := func(name string) bool {
+			for _, key := range keys {
+				if key == name {
+					return true
+				}
+			}
+			return false
+		}
+		allowed, refused := []any{}, []any{}
+		for _, name := range others {
+			isLoop := name == loops[0] || name == loops[1]
+			switch {
+			case has(name):
+				allowed = append(allowed, require(name))
+			case !isLoop: // a loop's steps are those of `do`, or the action beside it
+				refused = append(refused, require(name))
+			}
+		}
+		switch {
+		case all, modifier.Name == "do":
+		case modifier.Name == "within":
+			rules = append(rules, when(require("within"), object{"anyOf": append(allowed, waiting...)}))
+		case modifier.Name == "as": // which names the counter of a repeat, whatever it repeats
+			rules = append(rules, when(object{"required": []string{"as"}, "not": require("repeat")}, object{"not": object{"anyOf": refused}}))
+		case verbs && len(refused) > 0:
+			rules = append(rules, when(require(modifier.Name), object{"not": object{"anyOf": refused}}))
+		case !verbs:
+			rules = append(rules, when(require(modifier.Name), object{"anyOf": allowed}))
+		}
+	}
+	return rules
+}
+
+func when(condition, then object) object { return object{"if": condition, "then": then} }
+
+// expectation says what `expect` beside an action can name.
+func expectation(action string, v *verb.Verb, sets *wordSets) object {
+	properties := object{}
+	for _, result := range v.Results {
+		properties[result.Name] = documented(sets.field(&result), result.Doc)
+	}
+	if v.CanFail() {
+		properties[plan.Errno] = documented(matched("errno"), "of a call that must fail")
+	}
+	if v.Waits {
+		properties[plan.None] = object{"description": "true: nothing may come", "type": []string{"boolean", "string"}}
+	}
+	schema := object{"type": "object", "properties": properties, "additionalProperties": false}
+	for i := range v.Arguments {
+		if v.Arguments[i].Type == verb.Layout {
+			schema["additionalProperties"] = matched("integer") // the step names its fields
+		}
+	}
+	return when(require(action), object{"properties": object{"expect": schema}})
+}
+
+func (s *wordSets) field(result *verb.Result) object {
+	if len(result.Words) > 0 {
+		return s.matched(result)
+	}
+	switch result.Type {
+	case verb.Integer, verb.Size, verb.Duration, verb.Boolean, verb.Data, verb.Status:
+		return matched(typeName(result.Type))
+	}
+	return matched("text")
 }
 
 func verbSchema(v *verb.Verb) object {
@@ -29,91 +155,95 @@ func verbSchema(v *verb.Verb) object {
 	if v.Manual != "" {
 		doc += "  See " + v.Manual + "."
 	}
-	properties := object{} // none of them is required: the file's `defaults` may give it
+	arguments := object{"type": "object", "additionalProperties": false}
+	properties := object{}
+	var groups = make(map[string][]string)
 	for _, argument := range v.Arguments {
+		if argument.Group != "" {
+			groups[argument.Group] = append(groups[argument.Group], argument.Name)
+		}
 		if argument.Inline {
 			for _, form := range plan.DataForms() {
-				properties[form.Name] = documented(dataFormSchema(form.Name), form.Doc)
+				properties[form.Name] = documented(dataForm(form.Name), form.Doc)
 			}
+			arguments["oneOf"] = dataForms()
 			continue
 		}
 		properties[argument.Name] = documented(argumentSchema(&argument), argument.Doc)
 	}
-	arguments := object{"type": "object", "properties": properties, "additionalProperties": false}
+	arguments["properties"] = properties
+	var both []any
+	for _, argument := range v.Arguments {
+		members := groups[argument.Group]
+		for i, other := range members {
+			if argument.Name == other && i > 0 {
+				for _, earlier := range members[:i] {
+					both = append(both, require(earlier, other))
+				}
+			}
+		}
+	}
+	if both != nil {
+		arguments["not"] = object{"anyOf": both}
+	}
 	if v.Scalar == "" {
 		return documented(arguments, doc)
 	}
-	return object{"description": doc, "anyOf": []any{arguments, scalar()}}
+	return object{"description": doc, "anyOf": []any{arguments, argumentSchema(&v.Arguments[v.Argument(v.Scalar)])}}
 }
 
-// argumentSchema is what can stand for an argument, an expression included.
-func argumentSchema(argument *verb.Argument) object {
-	switch argument.Type {
-	case verb.Integer:
-		integer := object{"type": []string{"integer", "string"}}
-		if argument.Min != 0 || argument.Max != 0 {
-			integer["minimum"], integer["maximum"] = argument.Min, argument.Max
+// complete says which arguments a step must have.  It is apart from the steps because a file's `defaults` may give them.
+func complete(table *verb.Table) object {
+	properties := object{"do": ref("completeSteps"), "parallel": ref("completeSteps")}
+	for _, v := range table.Verbs() {
+		var names []string
+		groups := make(map[string][]any)
+		var rules []any
+		for _, argument := range v.Arguments {
+			switch {
+			case argument.Group != "":
+				groups[argument.Group] = append(groups[argument.Group], require(argument.Name))
+			case argument.Required && !argument.Inline && argument.Default == nil && argument.Name != "within": // which may stand beside the verb
+				names = append(names, argument.Name)
+			}
 		}
-		return integer
-	case verb.Size, verb.Duration, verb.Rate:
-		return object{"type": []string{"number", "string"}}
-	case verb.Boolean:
-		return object{"type": []string{"boolean", "string"}}
-	case verb.Word:
-		return words(argument.Words, false)
-	case verb.Words:
-		return object{"anyOf": []any{words(argument.Words, true), expression()}}
-	case verb.Text, verb.Peer, verb.Address, verb.Status, verb.Endpoint, verb.Buffer:
-		return scalar()
-	case verb.Data, verb.Content, verb.Remote, verb.QueuePair, verb.Arguments:
-		return object{"type": []string{"object", "string"}}
-	case verb.Layout:
-		return fieldsSchema()
-	case verb.Sizes:
-		return object{"type": []string{"array", "object", "number", "string"}}
-	case verb.Fields:
-		return object{"anyOf": []any{words(verb.FieldNames(), true), expression()}}
-	case verb.Counters:
-		return object{"type": []string{"object", "string"}}
-	case verb.Options:
-		properties := object{}
-		for i := range argument.Fields {
-			properties[argument.Fields[i].Name] = documented(argumentSchema(&argument.Fields[i]), argument.Fields[i].Doc)
+		if names != nil {
+			rules = append(rules, require(names...))
 		}
-		return object{"type": []string{"object", "string"}, "properties": properties, "additionalProperties": false}
+		for _, argument := range v.Arguments {
+			if members := groups[argument.Group]; members != nil {
+				rules = append(rules, object{"anyOf": members})
+				delete(groups, argument.Group)
+			}
+		}
+		if rules == nil {
+			continue
+		}
+		given := object{"allOf": rules}
+		for i := range v.Arguments {
+			if v.Arguments[i].Type == verb.Arguments { // a mapping of a fragment may have them
+				given = object{"anyOf": []any{given, require(v.Arguments[i].Name)}}
+			}
+		}
+		properties[v.Name] = when(object{"type": "object"}, given)
 	}
-	return object{} // a type newer than this package: the checker has the last word
+	return object{"description": "A step with all arguments that its verb needs.", "properties": properties}
 }
 
-// dataFormSchema is what stands behind a form of data, which may be among the arguments of a verb.
-func dataFormSchema(form string) object {
-	if form == "fields" {
-		return fieldsSchema()
+// completeWithoutDefaults wants complete steps of a file whose `defaults` have no arguments.  The fragments of a library
+// are completed by whoever imports them.
+func completeWithoutDefaults() object {
+	steps := ref("completeSteps")
+	var keys []string
+	for _, key := range shape.Keys().Defaults {
+		keys = append(keys, key.Name)
 	}
-	return scalar()
-}
-
-// fieldsSchema is a list of integers in bytes: their values, or their names.
-func fieldsSchema() object {
-	properties := object{}
-	for _, form := range plan.FieldForms() {
-		properties[form.Name] = documented(scalar(), form.Doc)
-	}
-	one := object{"type": "object", "properties": properties, "additionalProperties": false, "minProperties": 1, "maxProperties": 1}
-	return object{"type": "array", "minItems": 1, "items": one}
-}
-
-// expression is a string with $(...) in it.
-func expression() object { return object{"type": "string", "pattern": `\$\(`} }
-
-// words is one of some words, or an expression; or a list of them.
-func words(known []string, several bool) object {
-	if len(known) == 0 {
-		return object{}
-	}
-	one := object{"anyOf": []any{object{"enum": known}, expression()}}
-	if !several {
-		return one
-	}
-	return object{"type": "array", "items": one}
+	return when(object{
+		"properties": object{"defaults": object{"propertyNames": object{"enum": keys}}},
+		"anyOf":      []any{require("steps"), require("cases")},
+	}, object{"properties": object{
+		"setup": steps, "steps": steps, "finally": steps,
+		"cases":     object{"items": object{"properties": object{"steps": steps}}},
+		"fragments": object{"additionalProperties": object{"properties": object{"do": steps}}},
+	}})
 }

@@ -62,6 +62,16 @@ func (r *reader) actionOf(name string) (Action, *verb.Verb, bool) {
 	return 0, nil, false
 }
 
+// keyOf is the key of an action that is no verb.
+func keyOf(action Action) string {
+	for _, a := range actions {
+		if a.action == action {
+			return a.name
+		}
+	}
+	return "do"
+}
+
 func (r *reader) actionNames() []string {
 	list := append([]string{"do"}, r.table.Names()...)
 	for _, a := range actions {

@@ -32,6 +32,25 @@ var modifiers = []struct {
 	{key{"xfail", "that and when the step is known to fail; it fails when it does not"}, nil},
 }
 
+// Beside lists the actions that a modifier belongs to, by their keys, and tells whether verbs are among them; all is
+// true for a modifier of every step.
+func Beside(modifier string) (keys []string, verbs, all bool) {
+	for _, m := range modifiers {
+		if m.name != modifier {
+			continue
+		}
+		for _, action := range m.of {
+			if action == Call {
+				verbs = true
+			} else {
+				keys = append(keys, keyOf(action))
+			}
+		}
+		return keys, verbs, m.of == nil
+	}
+	return nil, false, false
+}
+
 func modifierNames() []string {
 	var list []string
 	for _, m := range modifiers {

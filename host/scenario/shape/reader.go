@@ -113,8 +113,10 @@ func (r *reader) words(node *syntax.Node, what string) []*syntax.Node {
 	return words
 }
 
-// identifier is what can be named: a word of letters, digits and underscores, as expressions need it.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// NameForm is what can be named: a word of letters, digits and underscores, as expressions need it.
+const NameForm = `^[A-Za-z_][A-Za-z0-9_]*$`
+
+var identifier = regexp.MustCompile(NameForm)
 
 // reserved words mean something to expressions.
 var reserved = map[string]bool{
