@@ -125,7 +125,11 @@ func explainWord(w io.Writer, word string) error {
 	if hint == "" {
 		hint = diag.DidYouMean(strings.ToLower(word), explainable())
 	}
-	if hint == "" {
+	switch {
+	case hint != "":
+	case strings.HasPrefix(word, "ibv_"), strings.HasPrefix(word, "rdma_"):
+		hint = fmt.Sprintf("no verb of the scenario language calls a function of that name; \"rdmarun explain verb\" lists the verbs, and man %s may explain it", word)
+	default:
 		hint = "\"rdmarun explain\" lists the topics"
 	}
 	return withHint(usageError("nothing is known of %q", word), hint)
@@ -158,7 +162,11 @@ func showEntry(w io.Writer, topic explain.Topic, word string) bool {
 	if !found {
 		return false
 	}
-	fmt.Fprintf(w, "%s (%s): %s\n  %s\n", entry.Name, topic.Number(entry), topic.Title, entry.Meaning)
+	number := ""
+	if n := topic.Number(entry); n != "-" {
+		number = " (" + n + ")"
+	}
+	fmt.Fprintf(w, "%s%s: %s\n  %s\n", entry.Name, number, topic.Title, entry.Meaning)
 	for i, cause := range entry.Causes {
 		if i == 0 {
 			fmt.Fprintln(w, "causes seen:")

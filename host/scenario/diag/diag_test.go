@@ -27,6 +27,23 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
+// TestDidYouMean: who wrote the beginning of some words meant one of them, and not another that is near by chance.
+func TestDidYouMean(t *testing.T) {
+	words := []string{"RC", "UC", "UD", "XRC_SEND", "XRC_RECV", "post_send", "post_recv", "post_read", "post_write"}
+	for word, want := range map[string]string{
+		"XRC":       `did you mean "XRC_SEND" or "XRC_RECV"?`,
+		"xrc":       `did you mean "XRC_SEND" or "XRC_RECV"?`,
+		"XRC_SENT":  `did you mean "XRC_SEND"?`,
+		"post":      "", // four are too many, and none is near
+		"post_sent": `did you mean "post_send"?`,
+		"teleport":  "",
+	} {
+		if got := diag.DidYouMean(word, words); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+}
+
 func TestPosition(t *testing.T) {
 	source := diag.NewSource("f", []byte("ab\nhéé x\n\nend"))
 	for offset, want := range map[int]diag.Position{

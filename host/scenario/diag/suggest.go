@@ -31,8 +31,28 @@ func Suggest(word string, candidates []string) string {
 	return best
 }
 
-// DidYouMean is Suggest as a hint, or "".
+// mostBegun is how many words a beginning may have to stand for all of them.
+const mostBegun = 3
+
+// begun lists the words of which somebody wrote the first ones only, XRC of XRC_SEND and XRC_RECV.
+func begun(word string, candidates []string) []string {
+	var list []string
+	for _, candidate := range candidates[:min(len(candidates), maxCandidates)] {
+		if len(word) > 2 && len(candidate) > len(word) && candidate[len(word)] == '_' && strings.EqualFold(candidate[:len(word)], word) {
+			list = append(list, candidate)
+		}
+	}
+	if len(list) > mostBegun {
+		return nil
+	}
+	return list
+}
+
+// DidYouMean is what a word was meant to be as a hint, or "": what it is the beginning of, or else the nearest.
 func DidYouMean(word string, candidates []string) string {
+	if list := begun(word, candidates); len(list) > 0 {
+		return "did you mean \"" + strings.Join(list, "\" or \"") + "\"?"
+	}
 	if near := Suggest(word, candidates); near != "" {
 		return "did you mean \"" + near + "\"?"
 	}

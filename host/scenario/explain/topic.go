@@ -35,6 +35,18 @@ func Topics() []Topic {
 		{"opcode", "opcode of a work completion (ibv_poll_cq(3))", opcodes(), func(n int) string {
 			return known(rdmacore.WCOpcode(n).String())
 		}},
+		{"state", "state of a queue pair (ibv_modify_qp(3))", states(), func(n int) string {
+			return known(rdmacore.QPState(n).String())
+		}},
+		{"qp_type", "type of a queue pair (ibv_create_qp(3))", types(), func(n int) string {
+			return known(rdmacore.QPType(n).String())
+		}},
+		{"access", "right to memory, or of a peer by a queue pair (ibv_reg_mr(3))", rights(), func(n int) string {
+			return known(rdmacore.Access(n).String())
+		}},
+		{"port_space", "port space of an endpoint (rdma_create_id(3))", portSpaces(), func(n int) string {
+			return known(rdmacore.PortSpace(n).String())
+		}},
 		{"errno", "errno of a call, and negative in the status of an event", errnos(), func(n int) string {
 			return ErrnoName(syscall.Errno(max(n, -n)))
 		}},
@@ -61,7 +73,7 @@ func rejectName(n int) string {
 // gives it, or by its number.
 func (t Topic) Find(word string) (Entry, bool) {
 	name := strings.ToUpper(word)
-	for _, prefix := range []string{"IBV_WC_", "RDMA_CM_EVENT_", "IB_CM_REJ_", "IBV_EVENT_"} {
+	for _, prefix := range []string{"IBV_WC_", "RDMA_CM_EVENT_", "IB_CM_REJ_", "IBV_EVENT_", "IBV_QPS_", "IBV_QPT_", "IBV_ACCESS_", "RDMA_PS_"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
 	if n, err := strconv.Atoi(word); err == nil {
@@ -85,7 +97,7 @@ func (t Topic) Find(word string) (Entry, bool) {
 
 // Number is the number of an entry of the topic, with "-" where there is none.
 func (t Topic) Number(entry Entry) string {
-	for n := range 256 {
+	for n := range 512 { // a port space has 9 bits
 		if t.number(n) == entry.Name {
 			return strconv.Itoa(n)
 		}

@@ -91,6 +91,18 @@ func TestExplained(t *testing.T) {
 			t.Errorf("errno %s has no explanation", name)
 		}
 	}
+	for topic, names := range map[string][]string{
+		"state": qpStateNames(), "qp_type": QPTypeNames(), "access": AccessNames(), "port_space": portSpaceNames(),
+		"async": asyncNames(), "opcode": wcOpcodeNames(),
+	} {
+		for _, name := range names {
+			for _, each := range explain.Topics() {
+				if _, found := each.Find(name); each.Name == topic && !found {
+					t.Errorf("%s of %s has no explanation", name, topic)
+				}
+			}
+		}
+	}
 	for reason, word := range map[int]string{8: "listens", 28: "refused", 10: "connection"} {
 		if text := explain.Event("REJECTED", reason); !strings.Contains(text, word) {
 			t.Errorf("reject %d: %s", reason, text)
