@@ -31,55 +31,7 @@ uint64_t core_clock_now(struct core_provider *provider);
  */
 int core_clock_advance(struct core_provider *provider, uint64_t limit);
 
-/* --- core_address.c -------------------------------------------------------------------------- */
-
-/* An IP address and port in one flat struct; family is AF_INET, AF_INET6 or 0 for "none". */
-struct core_address {
-	uint16_t family;
-	uint16_t port; /* host byte order */
-	uint32_t scope_id; /* IPv6 only */
-	uint8_t ip[16]; /* network byte order; IPv4 uses the first four */
-};
-
-struct sockaddr_storage;
-/* NULL when address->family is 0 (librdmacm takes NULL for "any"), else storage filled. */
-struct sockaddr *core_address_to_sockaddr(const struct core_address *address,
-					  struct sockaddr_storage *storage);
-void core_address_from_sockaddr(struct core_address *address, const struct sockaddr *sockaddr);
-
 /* --- core_fault.c ---------------------------------------------------------------------------- */
-
-enum core_fault_traffic {
-	CORE_FAULT_DATA = 1, /* requests and responses of queue pairs */
-	CORE_FAULT_CM = 2, /* connection management messages */
-};
-
-enum core_fault_action {
-	CORE_FAULT_LOSE,
-	/* of connection management messages only: */
-	CORE_FAULT_DELAY,
-	CORE_FAULT_DUPLICATE, /* the copy comes after delay */
-	CORE_FAULT_REORDER, /* held until another message went the same way, or delay (100 ms) has passed */
-	/*
-	 * Of the device itself, with no other field; each at most once at a time.  What it is done to are
-	 * the ids that hear of it (rdma_get_cm_event(3), DEVICE_REMOVAL and ADDR_CHANGE).
-	 */
-	CORE_FAULT_REMOVE_DEVICE = 0x100, /* a new one of its name comes back */
-	CORE_FAULT_CHANGE_ADDRESS, /* the hardware address of its network interface, as a bond's failover does */
-};
-
-/* What goes wrong between two addresses (their ports do not matter). */
-struct core_fault {
-	struct core_address from, to;
-	uint32_t directed; /* only from -> to; else both ways */
-	uint32_t traffic; /* enum core_fault_traffic */
-	uint32_t attribute; /* CM: only messages of this attribute id (IBTA 12.6); 0: all */
-	uint32_t action; /* enum core_fault_action */
-	uint32_t probability; /* in millionths */
-	uint32_t skip; /* this many pass first */
-	uint32_t count; /* it happens to this many at most; 0: no limit */
-	uint64_t delay; /* nanoseconds */
-};
 
 /* The number of the new rule; -EINVAL, -ENOSPC; -EBUSY for what is so already; -EOPNOTSUPP where nothing can go wrong on purpose. */
 int core_fault_add(struct core_provider *provider, const struct core_fault *fault);

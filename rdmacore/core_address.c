@@ -1,9 +1,8 @@
-/* IP addresses between the flat form and sockaddrs. */
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "core.h"
+#include "core_address.h"
 
 struct sockaddr *core_address_to_sockaddr(const struct core_address *address,
 					  struct sockaddr_storage *storage)

@@ -18,6 +18,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "core_address.h"
 #include "core_ah_table.h"
 
 /* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
@@ -152,7 +153,37 @@ struct core_options {
 	uint64_t seed;
 };
 
-struct core_fault;
+enum core_fault_traffic {
+	CORE_FAULT_DATA = 1, /* requests and responses of queue pairs */
+	CORE_FAULT_CM = 2, /* connection management messages */
+};
+
+enum core_fault_action {
+	CORE_FAULT_LOSE,
+	/* of connection management messages only: */
+	CORE_FAULT_DELAY,
+	CORE_FAULT_DUPLICATE, /* the copy comes after delay */
+	CORE_FAULT_REORDER, /* held until another message went the same way, or delay (100 ms) has passed */
+	/*
+	 * Of the device itself, with no other field; each at most once at a time.  What it is done to are
+	 * the ids that hear of it (rdma_get_cm_event(3), DEVICE_REMOVAL and ADDR_CHANGE).
+	 */
+	CORE_FAULT_REMOVE_DEVICE = 0x100, /* a new one of its name comes back */
+	CORE_FAULT_CHANGE_ADDRESS, /* the hardware address of its network interface, as a bond's failover does */
+};
+
+/* What goes wrong between two addresses (their ports do not matter). */
+struct core_fault {
+	struct core_address from, to;
+	uint32_t directed; /* only from -> to; else both ways */
+	uint32_t traffic; /* enum core_fault_traffic */
+	uint32_t attribute; /* CM: only messages of this attribute id (IBTA 12.6); 0: all */
+	uint32_t action; /* enum core_fault_action */
+	uint32_t probability; /* in millionths */
+	uint32_t skip; /* this many pass first */
+	uint32_t count; /* it happens to this many at most; 0: no limit */
+	uint64_t delay; /* nanoseconds */
+};
 
 struct core_provider {
 	const char *name; /* "soft" or "verbs" */

@@ -2,13 +2,13 @@
  * The soft provider's table.  Each open provider has a host of its own: devices, ports and time of one
  * are nothing to another.
  */
-#include "core.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "core_provider.h"
 #include "soft_address.h"
 #include "soft_addrinfo.h"
 #include "soft_ah.h"
