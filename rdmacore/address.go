@@ -1,7 +1,7 @@
 package rdmacore
 
 // #include <sys/socket.h>
-// #include "core.h"
+// #include "core/core.h"
 import "C"
 
 import (

@@ -2,7 +2,7 @@ package rdmacore
 
 // #include <netdb.h>
 // #include <stdlib.h>
-// #include "core.h"
+// #include "core/core.h"
 import "C"
 
 import (

@@ -1,13 +1,13 @@
 package rdmacore
 
-// The flags of every C file of this package, and the calls of the data path.
+// The calls of the data path, and the flags of what stands before `import "C"` in this package.
 //
 // The hot calls take C objects as uintptr_t, which spares cgo's check of what a pointer points to, and
 // return everything in one number, so that no result goes through memory.  noescape and nocallback say
 // what is true of them: C keeps no pointer it is given and never calls Go; with that, slices may
 // live on the goroutine's stack and a call allocates nothing.
 
-// #cgo CFLAGS: -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+// #cgo CFLAGS: -I${SRCDIR} -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
 // #cgo LDFLAGS: -ldl -lpthread
 // #cgo noescape hot_post_send
 // #cgo nocallback hot_post_send
@@ -21,7 +21,7 @@ package rdmacore
 // #cgo nocallback hot_poll_cq
 // #cgo noescape hot_poll_cq_ex
 // #cgo nocallback hot_poll_cq_ex
-// #include "core.h"
+// #include "core/core.h"
 //
 // /* A negative errno in the upper half when a request was refused, the number posted in the lower. */
 // static inline int64_t hot_result(int result, uint32_t posted)
@@ -89,6 +89,11 @@ import "C"
 import (
 	"syscall"
 	"unsafe"
+
+	// The rooms of the C core whose headers are included here; what stands below they import themselves.
+	_ "rdmarun/rdmacore/core"
+	_ "rdmarun/rdmacore/measure"
+	_ "rdmarun/rdmacore/provider"
 )
 
 func hotPostSend(provider, qp unsafe.Pointer, wrs []SendWR, sges []SGE, base uintptr, limit uint64) int64 {

@@ -1,6 +1,6 @@
 package rdmacore
 
-// #include "core.h"
+// #include "core/core.h"
 import "C"
 
 // DeviceAttr is what a device can do (ibv_query_device(3), ibv_query_device_ex(3)).

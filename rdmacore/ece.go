@@ -1,6 +1,6 @@
 package rdmacore
 
-// #include "core.h"
+// #include "core/core.h"
 import "C"
 
 // ECE are the enhanced connection establishment options of a vendor (struct ibv_ece, ibv_query_ece(3)).

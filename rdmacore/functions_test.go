@@ -104,7 +104,7 @@ func TestEveryFunctionIsThere(t *testing.T) {
 		t.Errorf("%d functions; rdma_cma.h has 43 and rdma_verbs.h 19", len(cmFunctions))
 	}
 	language := file(t, "../schema/scenario.v1.json")
-	table, abi := file(t, "core_provider.h"), file(t, "../hostfuncs/testdata/abi.golden")
+	table, abi := file(t, "provider/provider.h"), file(t, "../hostfuncs/testdata/abi.golden")
 	for _, f := range cmFunctions {
 		entry := f.entry
 		if entry == "" {

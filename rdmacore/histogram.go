@@ -1,6 +1,6 @@
 package rdmacore
 
-// #include "core_histogram.h"
+// #include "measure/histogram.h"
 import "C"
 
 import (

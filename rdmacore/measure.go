@@ -1,6 +1,6 @@
 package rdmacore
 
-// #include "core_measure.h"
+// #include "measure/measure.h"
 import "C"
 
 import (
@@ -18,7 +18,7 @@ type MeasureRole uint32
 // MeasureCompletion is how an end waits for completions.
 type MeasureCompletion uint32
 
-// Kinds, roles and ways to wait; core_measure.h defines them.
+// Kinds, roles and ways to wait; measure/measure.h defines them.
 const (
 	// MeasureLatency is one message at a time.  A sample of SEND and RDMA_WRITE is half of a round trip,
 	// of RDMA_READ and atomics a whole one.

@@ -1,6 +1,6 @@
 package rdmacore
 
-// #include "core_measure.h"
+// #include "measure/measure.h"
 import "C"
 
 import (

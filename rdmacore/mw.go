@@ -1,6 +1,6 @@
 package rdmacore
 
-// #include "core.h"
+// #include "core/core.h"
 import "C"
 
 import "syscall"

@@ -1,7 +1,7 @@
 package rdmacore
 
 // #include <stdlib.h>
-// #include "core.h"
+// #include "core/core.h"
 import "C"
 
 import (

@@ -95,7 +95,7 @@ func empty(t *testing.T, path string) { compile(t, path, "") }
 
 // whole is a library with every function that verbs needs, none of which does anything.
 func whole(t *testing.T, path, library string) {
-	source, err := os.ReadFile("verbs_provider.c")
+	source, err := os.ReadFile("verbs/provider.c")
 	must(t, err)
 	prefix := map[string]string{"librdmacm.so.1": "rdma_", "libibverbs.so.1": "ibv_"}[library]
 	var functions strings.Builder

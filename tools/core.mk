@@ -4,7 +4,7 @@
 # folder, and run twice: with AddressSanitizer + UndefinedBehaviorSanitizer, and with ThreadSanitizer.
 # The programs of rdmacore/bench, and the tests that run in the VM, are built as cgo builds the core.
 
-CORE_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -pthread -Irdmacore -Irdmacore/ctest -MMD -MP
+CORE_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -pthread -Irdmacore -MMD -MP
 CORE_LIBS   := -pthread -ldl
 
 KIND_address := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -16,7 +16,8 @@ KIND_arm64   := -O2 -Ibuild/core/arm64/include
 CC_arm64     := aarch64-linux-gnu-gcc
 
 CORE_HELPERS := $(filter-out rdmacore/ctest/test_%,$(wildcard rdmacore/ctest/*.c))
-CORE_OBJECTS := $(patsubst rdmacore/%.c,%.o,$(wildcard rdmacore/*.c) $(CORE_HELPERS))
+CORE_SOURCES := $(foreach room,provider core measure verbs soft soft/*,$(wildcard rdmacore/$(room)/*.c))
+CORE_OBJECTS := $(patsubst rdmacore/%.c,%.o,$(CORE_SOURCES) $(CORE_HELPERS))
 CORE_BENCHES := $(patsubst rdmacore/bench/%.c,build/core/plain/%,$(wildcard rdmacore/bench/*.c))
 CORE_TESTS   := $(patsubst rdmacore/ctest/%.c,%,$(wildcard rdmacore/ctest/test_*.c))
 CORE_STRESS  := $(filter test_stress_%,$(CORE_TESTS))
@@ -55,7 +56,7 @@ build/core/$(1)/%.o: rdmacore/%.c | setup $$(SETUP_$(1))
 build/core/$(1)/test_%: rdmacore/ctest/test_%.c $$(CORE_OBJECTS:%=build/core/$(1)/%) | setup
 	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CORE_CFLAGS) $$(KIND_$(1)) -o $$@ $$(filter %.c %.o,$$^) $$(CORE_LIBS)
 
--include $$(wildcard build/core/$(1)/*.d build/core/$(1)/ctest/*.d)
+-include $$(shell find build/core/$(1) -name '*.d' 2>/dev/null)
 endef
 
 # core_test KIND: core-test-KIND runs the test programs.

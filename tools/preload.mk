@@ -1,7 +1,7 @@
 # The soft provider as a shared library with the real names, for `rdmarun exec`.  It lies beside the binary.
 
 PRELOAD_SOURCES := $(wildcard rdmacore/preload/*.c) \
-	$(wildcard rdmacore/soft_*.c) rdmacore/core_address.c
+	$(filter rdmacore/soft/% rdmacore/provider/address.c,$(CORE_SOURCES))
 PRELOAD_OBJECTS := $(patsubst rdmacore/%.c,build/preload/%.o,$(PRELOAD_SOURCES))
 PRELOAD_CFLAGS  := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -fPIC -ftls-model=initial-exec \
 	-pthread -Irdmacore -MMD -MP
@@ -16,7 +16,7 @@ bin/librdmarun-soft.so: $(PRELOAD_OBJECTS) rdmacore/preload/preload.map
 	$(Q)$(CC) -shared -pthread -Wl,-z,defs -Wl,--version-script=rdmacore/preload/preload.map \
 		-o $@ $(PRELOAD_OBJECTS)
 
--include $(wildcard build/preload/*.d build/preload/preload/*.d)
+-include $(shell find build/preload -name '*.d' 2>/dev/null)
 
 # --- programs that know nothing of rdmarun, run under "rdmarun exec" ----------------------------
 

@@ -9,8 +9,8 @@
 
 #include "../ctest/bare.h"
 #include "../ctest/check.h"
-#include "../soft_qp.h"
 #include "bench.h"
+#include "soft/objects/qp.h"
 
 #define ROUNDS 101
 #define BATCH 16

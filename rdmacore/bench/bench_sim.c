@@ -7,13 +7,13 @@
 
 #include "../ctest/check.h"
 #include "../ctest/sim_net.h"
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_mr.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
 #include "bench.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/create.h"
+#include "soft/qp/post.h"
 
 #define ROUNDS 9
 #define MESSAGES 20000

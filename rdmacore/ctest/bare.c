@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <poll.h>
 
-#include "../soft_lock.h"
 #include "check.h"
+#include "soft/base/lock.h"
 
 #define PATIENCE_MS 20000
 

@@ -5,7 +5,7 @@
 #ifndef CTEST_BARE_H
 #define CTEST_BARE_H
 
-#include "../core.h"
+#include "core/core.h"
 #include "pair.h"
 
 struct soft_lock;

@@ -2,7 +2,7 @@
 #ifndef CTEST_CM_H
 #define CTEST_CM_H
 
-#include "../core.h"
+#include "core/core.h"
 #include "pair.h"
 
 /* A listener with a client whose request it has read, without queue pairs, on a channel each. */

@@ -2,7 +2,7 @@
 #ifndef CTEST_MEASURE_H
 #define CTEST_MEASURE_H
 
-#include "../core_measure.h"
+#include "measure/measure.h"
 
 /* core_measure_create; the spec needs no struct_size. */
 struct core_measure *measure_created(const struct core_measure_spec *given,

@@ -1,15 +1,15 @@
 #include "model.h"
 
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_mr.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_qp_extended.h"
 #include "check.h"
 #include "model_post.h"
 #include "model_shared.h"
 #include "model_window.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/build.h"
+#include "soft/qp/create.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)
 {

@@ -1,14 +1,14 @@
 #include "model_datagram.h"
 
-#include "../soft_ah.h"
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_device.h"
-#include "../soft_mr.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
 #include "check.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/device.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/create.h"
+#include "soft/qp/post.h"
 
 #define GRH 40
 #define LARGEST MODEL_SMALL

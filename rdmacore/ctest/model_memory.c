@@ -1,8 +1,8 @@
 #include "model_memory.h"
 
-#include "../core_newer.h"
-#include "../soft_mr.h"
 #include "check.h"
+#include "provider/newer.h"
+#include "soft/objects/mr.h"
 
 #define GUARD 0xa5
 #define GUARD_SIZE 64 /* bytes before and behind what is registered */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../soft_random.h"
+#include "soft/base/random.h"
 
 #define MODEL_LARGEST 65536
 #define MODEL_AREA (2 * MODEL_LARGEST)

@@ -1,13 +1,13 @@
 #include "model_post.h"
 
-#include "../soft_mr.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_extended.h"
-#include "../soft_srq.h"
 #include "check.h"
 #include "model_shared.h"
 #include "model_window.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/srq.h"
+#include "soft/qp/build.h"
+#include "soft/qp/post.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)
 {

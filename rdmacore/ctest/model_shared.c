@@ -1,8 +1,8 @@
 #include "model_shared.h"
 
-#include "../soft_context.h"
-#include "../soft_srq.h"
 #include "check.h"
+#include "soft/objects/context.h"
+#include "soft/objects/srq.h"
 
 #define SLOT_OF 256 /* wr_id is the number of the receive times that, and its slot */
 

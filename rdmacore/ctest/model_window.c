@@ -1,7 +1,7 @@
 #include "model_window.h"
 
-#include "../soft_mw.h"
 #include "check.h"
+#include "soft/objects/mw.h"
 
 void model_open_windows(struct model_flow *flow)
 {

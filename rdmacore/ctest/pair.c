@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <time.h>
 
-#include "../core.h"
 #include "check.h"
+#include "core/core.h"
 
 #define PAGE 4096
 #define PATIENCE_MS 20000 /* far more than any step takes on a loaded machine */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "../core_provider.h"
+#include "provider/provider.h"
 
 struct end {
 	struct core_provider *provider;

@@ -1,15 +1,15 @@
 #include "sim_net.h"
 
-#include "../soft_context.h"
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_device.h"
-#include "../soft_open.h"
-#include "../soft_pd.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_qp_modify.h"
 #include "check.h"
+#include "soft/objects/context.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/device.h"
+#include "soft/objects/pd.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/create.h"
+#include "soft/qp/modify.h"
+#include "soft/qp/open.h"
 
 #define INLINE 128
 #define SGES 4

@@ -4,8 +4,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "../soft_fabric.h"
-#include "../soft_link_sim.h"
+#include "soft/base/fabric.h"
+#include "soft/link/sim.h"
 
 struct sim_host {
 	struct soft_device *device;

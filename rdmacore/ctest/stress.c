@@ -4,10 +4,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../core.h"
-#include "../soft_clock.h"
 #include "check.h"
+#include "core/core.h"
 #include "pair.h"
+#include "soft/base/clock.h"
 
 #define USUAL_SECONDS 2
 #define USUAL_PATIENCE 60 /* seconds; a loaded machine may take a thread its processor for long */

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../core_provider.h"
-#include "../soft_random.h"
+#include "provider/provider.h"
+#include "soft/base/random.h"
 
 #define STRESS_THREADS 17 /* at most */
 

@@ -8,17 +8,17 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "../soft_ah.h"
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_device.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_srq.h"
 #include "bare.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/srq.h"
+#include "soft/qp/create.h"
+#include "soft/qp/post.h"
 
 #define LENGTH 16
 #define LOOKS 20 /* a millisecond apart: an answer that is wrong takes a few microseconds */

@@ -2,18 +2,18 @@
  * Messages that come in parts, and what is no message: parts out of their order, of the wrong length, longer or
  * shorter than was said, with keys that end half way (IBTA 9.7.4.1).  And which datagrams are let through at all.
  */
-#include "../soft_context.h"
-#include "../soft_cq.h"
-#include "../soft_link.h"
-#include "../soft_link_receive.h"
-#include "../soft_mr.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_qp_modify.h"
-#include "../soft_qp_state.h"
-#include "../soft_srq.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/engine/state.h"
+#include "soft/link/carrier.h"
+#include "soft/link/receive.h"
+#include "soft/objects/context.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/srq.h"
+#include "soft/qp/create.h"
+#include "soft/qp/modify.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */
 #define MTU 1024

@@ -1,10 +1,10 @@
 /* Requests in flat form by the builders of ibv_wr_post(3): each operation, what is wrong, all or nothing. */
 #include <pthread.h>
 
-#include "../core_newer.h"
-#include "../core_work.h"
 #include "bare.h"
 #include "check.h"
+#include "core/post.h"
+#include "provider/newer.h"
 
 #define SOURCE 0
 #define TARGET 4096

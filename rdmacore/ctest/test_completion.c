@@ -5,16 +5,16 @@
 #include <poll.h>
 #include <time.h>
 
-#include "../soft_context.h"
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_mr.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_qp_modify.h"
 #include "check.h"
 #include "sim_net.h"
+#include "soft/objects/context.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/create.h"
+#include "soft/qp/modify.h"
+#include "soft/qp/post.h"
 
 #define DELAY (10 * SOFT_MICROSECOND)
 #define PERIOD 50 /* microseconds */

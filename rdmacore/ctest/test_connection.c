@@ -2,10 +2,10 @@
 #include <arpa/inet.h>
 #include <poll.h>
 
-#include "../soft_clock.h"
-#include "../soft_id.h"
 #include "check.h"
 #include "cm.h"
+#include "soft/base/clock.h"
+#include "soft/cm/id.h"
 
 #define PORT 7011
 

@@ -1,16 +1,16 @@
 /* Datagrams over both links: who gets them and who does not, by address, by state, by service, by group. */
-#include "../soft_ah.h"
-#include "../soft_attach.h"
-#include "../soft_cq.h"
-#include "../soft_datagram.h"
-#include "../soft_device.h"
-#include "../soft_multicast.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_qp_extended.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/engine/datagram.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/attach.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/device.h"
+#include "soft/objects/multicast.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/build.h"
+#include "soft/qp/create.h"
+#include "soft/qp/post.h"
 
 #define GROUP_QP 0xffffff
 #define SENT 8

@@ -5,11 +5,11 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "../soft_device.h"
-#include "../soft_fabric.h"
-#include "../soft_qp.h"
 #include "bare.h"
 #include "check.h"
+#include "soft/base/fabric.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
 
 #define LENGTH (UINT64_C(64) << 20)
 #define MESSAGES 20 /* of which a call does most, but not all */

@@ -2,14 +2,14 @@
  * Keys and ranges at every edge, over the local link and over the sim link: the right status, and not one byte
  * that is not meant changes.  What is refused ends a connection, so each row has one of its own.
  */
-#include "../soft_cq.h"
-#include "../soft_mr.h"
-#include "../soft_mw.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/mw.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/create.h"
+#include "soft/qp/post.h"
 
 #define FIRST 1024 /* of the region, in the memory of side b */
 #define SIZE 4096

@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "../soft_qp.h"
 #include "bare.h"
 #include "check.h"
 #include "cm.h"
+#include "soft/objects/qp.h"
 
 #define PORT 7061
 #define MESSAGE (256 << 10)

@@ -6,23 +6,23 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_cm.h"
-#include "../soft_device.h"
-#include "../soft_disconnect.h"
-#include "../soft_fabric.h"
-#include "../soft_id.h"
-#include "../soft_open.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_qp_state.h"
-#include "../soft_refusal.h"
-#include "../soft_removal.h"
-#include "../soft_srq.h"
 #include "bare.h"
 #include "check.h"
 #include "cm.h"
+#include "soft/base/fabric.h"
+#include "soft/base/refusal.h"
+#include "soft/cm/cm.h"
+#include "soft/cm/id.h"
+#include "soft/engine/state.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/srq.h"
+#include "soft/qp/create.h"
+#include "soft/qp/open.h"
+#include "soft/qp/removal.h"
+#include "soft/rdma/disconnect.h"
 
 #define KEPT_PORT 7092
 #define ROUNDS 1000

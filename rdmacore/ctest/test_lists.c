@@ -1,12 +1,12 @@
 /* The longest scatter/gather lists, the most inline data, and what is one more, over both links. */
-#include "../soft_ah.h"
-#include "../soft_cq.h"
-#include "../soft_device.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/create.h"
+#include "soft/qp/post.h"
 
 #define FILL 0xc3
 #define ENTRIES 32 /* the most there can be */

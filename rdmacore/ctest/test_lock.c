@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "../soft_lock.h"
 #include "check.h"
+#include "soft/base/lock.h"
 
 #define THREADS 4
 #define TURNS 20000

@@ -6,11 +6,11 @@
  */
 #include <inttypes.h>
 
-#include "../soft_fabric.h"
 #include "check.h"
 #include "model.h"
 #include "model_datagram.h"
 #include "model_shared.h"
+#include "soft/base/fabric.h"
 
 #define SEEDS 60 /* when nothing is said */
 #define HOSTS 4

@@ -6,16 +6,16 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "../soft_ah.h"
-#include "../soft_context.h"
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_qp_modify.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/context.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/create.h"
+#include "soft/qp/modify.h"
+#include "soft/qp/post.h"
 
 #define ROOM 4
 #define ALL_EVENTS 8

@@ -1,7 +1,7 @@
 /* Parent domains: they stand for a domain, and give queues the memory of the program's allocator. */
 #include "bare.h"
 #include "check.h"
-#include "core_newer.h"
+#include "provider/newer.h"
 
 enum supply { OWN, DEFAULT, NOTHING };
 

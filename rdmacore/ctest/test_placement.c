@@ -2,9 +2,9 @@
  * FLUSH, which version 44 of rdma-core has no name for: what it waits for, and what refuses it.  And the value of an
  * ATOMIC_WRITE, which places as well.
  */
-#include "../core_newer.h"
 #include "bare.h"
 #include "check.h"
+#include "provider/newer.h"
 
 #define TARGET 4096
 #define LENGTH 64

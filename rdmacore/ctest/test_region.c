@@ -1,11 +1,11 @@
 /* Memory regions: by which addresses and under which keys they are reached, before and after they are changed. */
-#include "../soft_mr.h"
-#include "../soft_pd.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/pd.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/create.h"
+#include "soft/qp/post.h"
 
 #define ALL_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define SIZE 4096

@@ -2,15 +2,15 @@
  * The requester alone: what it makes of each answer, right, wrong, late or made up.  Nothing that it sends
  * arrives; what comes back is forged.
  */
-#include "../core_newer.h"
-#include "../soft_cq.h"
-#include "../soft_device.h"
-#include "../soft_mr.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_modify.h"
 #include "check.h"
+#include "provider/newer.h"
 #include "sim_wire.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/device.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/modify.h"
+#include "soft/qp/post.h"
 
 #define PSN 0xfffffe /* sim_wire.c: of side a's first request */
 #define ALWAYS 1000000

@@ -2,13 +2,13 @@
  * The responder alone, packet by packet: what an answer's headers say, what is refused and leaves memory as it
  * was, and what is not looked at.  Over the local link's queue pairs, and over those of a link with an MTU.
  */
-#include "../core_newer.h"
-#include "../soft_assembly.h"
-#include "../soft_mr.h"
-#include "../soft_qp.h"
-#include "../soft_qp_state.h"
 #include "check.h"
+#include "provider/newer.h"
 #include "sim_wire.h"
+#include "soft/engine/assembly.h"
+#include "soft/engine/state.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/qp.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */
 #define RNR_TIMER 12

@@ -1,8 +1,8 @@
 /* Numbers that nobody can guess: keys, queue pair numbers and what they are drawn from. */
-#include "../soft_mr_table.h"
-#include "../soft_secret.h"
-#include "../soft_table.h"
 #include "check.h"
+#include "soft/base/secret.h"
+#include "soft/base/table.h"
+#include "soft/objects/mr_table.h"
 
 /* As another implementation has them: openssl mac -macopt hexkey:07000000000000000000000000000000 -macopt size:8 SIPHASH. */
 static void test_draws(void)

@@ -1,13 +1,13 @@
 /* Single cases of the transport over the sim link: what exactly goes over it, and when. */
-#include "../soft_ah.h"
-#include "../soft_attach.h"
-#include "../soft_cq.h"
-#include "../soft_multicast.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_segment.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/engine/segment.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/attach.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/multicast.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/post.h"
 
 #define ALWAYS 1000000
 #define MTU 1024

@@ -2,15 +2,15 @@
  * Every status that a work completion can have: what makes it happen, or that nothing does, and why.  A status
  * that is new, or named twice, fails.
  */
-#include "../soft_ah.h"
-#include "../soft_cq.h"
-#include "../soft_mr.h"
-#include "../soft_mw.h"
-#include "../soft_post.h"
-#include "../soft_qp.h"
-#include "../soft_qp_modify.h"
 #include "check.h"
 #include "sim_wire.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/mr.h"
+#include "soft/objects/mw.h"
+#include "soft/objects/qp.h"
+#include "soft/qp/modify.h"
+#include "soft/qp/post.h"
 
 #define STATUSES (IBV_WC_TM_RNDV_INCOMPLETE + 1)
 #define ALWAYS 1000000

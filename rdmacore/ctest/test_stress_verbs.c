@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <poll.h>
 
-#include "../core.h"
-#include "../soft_lock.h"
 #include "bare.h"
 #include "check.h"
+#include "core/core.h"
+#include "soft/base/lock.h"
 #include "stress.h"
 
 #define PAIRS 8

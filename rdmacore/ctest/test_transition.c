@@ -4,17 +4,17 @@
  *
  * The table is that of Linux (qp_state_table of drivers/infiniband/core/verbs.c), which is IBTA 11.2.5.2.
  */
-#include "../soft_context.h"
-#include "../soft_cq.h"
-#include "../soft_cq_create.h"
-#include "../soft_device.h"
-#include "../soft_qp.h"
-#include "../soft_qp_create.h"
-#include "../soft_qp_modify.h"
-#include "../soft_qp_transition.h"
-#include "../soft_srq.h"
 #include "check.h"
 #include "sim_net.h"
+#include "soft/objects/context.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_create.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/srq.h"
+#include "soft/qp/create.h"
+#include "soft/qp/modify.h"
+#include "soft/qp/transition.h"
 
 #define PKEY IBV_QP_PKEY_INDEX
 #define PORT IBV_QP_PORT

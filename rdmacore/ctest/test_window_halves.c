@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "../soft_qp.h"
-#include "../soft_qp_state.h"
-#include "../soft_requester.h"
 #include "check.h"
+#include "soft/engine/requester.h"
+#include "soft/engine/state.h"
+#include "soft/objects/qp.h"
 #include "window.h"
 
 static bool is_draining(struct bare *bare)

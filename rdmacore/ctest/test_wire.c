@@ -3,9 +3,9 @@
  * to each other (rping, rdma_client, udaddy, a rejected connection, pingpong, atomics).  Every packet is
  * decoded, encoded again to the same bytes, and its ICRC computed anew.
  */
-#include "../soft_icrc.h"
-#include "../soft_wire.h"
 #include "check.h"
+#include "soft/wire/bytes.h"
+#include "soft/wire/icrc.h"
 
 #define ETHERNET 14
 #define IPV4 20

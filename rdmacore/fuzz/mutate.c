@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "../ctest/check.h"
-#include "../soft_random.h"
+#include "soft/base/random.h"
 
 #define LARGEST 8192
 #define FILES 4096

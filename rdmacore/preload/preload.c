@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "preload_context.h"
-#include "soft_cm.h"
-#include "soft_cm_device.h"
-#include "soft_device.h"
-#include "soft_host.h"
+#include "soft/cm/cm.h"
+#include "soft/cm/device.h"
+#include "soft/host.h"
+#include "soft/objects/device.h"
 
 /*
  * The one provider of the process.  A preloaded library has nowhere else to keep it: its callers know

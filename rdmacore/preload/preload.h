@@ -13,7 +13,7 @@
 #ifndef PRELOAD_H
 #define PRELOAD_H
 
-#include "core_provider.h"
+#include "provider/provider.h"
 
 /*
  * The process's provider, opened when the first function is called and never closed: programs exit with

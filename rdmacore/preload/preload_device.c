@@ -3,8 +3,8 @@
 
 #include "preload.h"
 #include "preload_context.h"
-#include "soft_device.h"
-#include "soft_host.h"
+#include "soft/host.h"
+#include "soft/objects/device.h"
 
 /* A list that the parent was given names devices that this process has as well, its own. */
 struct ibv_context *ibv_open_device(struct ibv_device *device)

@@ -24,7 +24,7 @@ const longestMeasure = 7 * 24 * time.Hour
 const howLong = "iterations, duration or connections"
 
 // measureVerb is the native measurement.  Which argument means something for which kind and operation is what the
-// core says (core_measure_check.c); here it stands for readers, before the colon.
+// core says (rdmacore/measure/check.c); here it stands for readers, before the colon.
 func measureVerb() Verb {
 	count := func(name string, most int64, doc string) Argument {
 		return Argument{Name: name, Type: Integer, Min: 1, Max: most, Doc: doc}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// Queue entries and receives that the ends need beside the messages (core_measure_worker.h).
+	// Queue entries and receives that the ends need beside the messages (rdmacore/measure/worker.h).
 	controlEntries = 8
 	// defaultDepth is the core's, of both queues.
 	defaultDepth = 128
@@ -19,7 +19,7 @@ const (
 	// autoInline is what is asked for with `inline: auto`: one that has more gives this, and of one that has less
 	// less is asked for (lessInline), or it says so.
 	autoInline = 220
-	// iWARP has no immediate data, for which control messages have these bytes inline then (core_measure_wire.h).
+	// iWARP has no immediate data, for which control messages have these bytes inline then (rdmacore/measure/wire.h).
 	payload   = 12
 	page      = 4096
 	cacheLine = 64

@@ -1,0 +1,41 @@
+/*
+ * What every core_*.c file does: count live objects, and bring the two error conventions of the
+ * libraries to one.  librdmacm returns -1 with errno; libibverbs returns errno values, or NULL with
+ * errno.
+ */
+#ifndef CORE_COUNT_H
+#define CORE_COUNT_H
+
+#include <errno.h>
+
+#include "core/core.h"
+
+static inline void core_count(struct core_provider *provider, enum core_object kind, long change)
+{
+	atomic_fetch_add_explicit(&provider->live[kind], change, memory_order_relaxed);
+}
+
+/* The negative errno of a call that has just failed with errno set, never 0. */
+static inline int core_errno(void)
+{
+	return errno > 0 ? -errno : -EIO;
+}
+
+/* The result of a librdmacm function.  Some write a negative errno into errno (rdma_resolve_addrinfo). */
+static inline int core_rdma_result(int result)
+{
+	return result ? core_errno() : 0;
+}
+
+/*
+ * The result of a libibverbs function: 0, an errno value, or, from some of its providers, a negative
+ * errno or -1 with errno.
+ */
+static inline int core_verbs_result(int result)
+{
+	if (result == -1)
+		return core_errno();
+	return result > 0 ? -result : result;
+}
+
+#endif

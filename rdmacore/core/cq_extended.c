@@ -1,0 +1,86 @@
+/*
+ * Completion queues of ibv_create_cq_ex(3), whose completions are read field by field where they stand: the
+ * drivers' other way out of a queue, and the only one to time stamps.
+ */
+#include "core/count.h"
+#include "provider/pause.h"
+
+int core_create_cq_ex(struct core_provider *provider, struct ibv_context *context, int entries,
+		      struct ibv_comp_channel *channel, uint64_t wc_flags, struct ibv_cq **cq)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = (uint32_t)entries, .channel = channel, .wc_flags = wc_flags};
+	struct ibv_cq_ex *extended = ibv_create_cq_ex(context, &attr);
+
+	if (!extended)
+		return core_errno();
+	*cq = ibv_cq_ex_to_cq(extended);
+	core_count(provider, CORE_CQ, 1);
+	return 0;
+}
+
+/* A field may be read only if the queue was made with its flag, and of failures only these few. */
+static void read_completion(struct ibv_cq_ex *cq, uint64_t wc_flags, struct ibv_wc *wc)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = cq->wr_id,
+		.status = cq->status,
+		.vendor_err = ibv_wc_read_vendor_err(cq),
+	};
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		wc->qp_num = ibv_wc_read_qp_num(cq);
+	if (wc->status != IBV_WC_SUCCESS)
+		return;
+	wc->opcode = ibv_wc_read_opcode(cq);
+	wc->wc_flags = ibv_wc_read_wc_flags(cq);
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		wc->byte_len = ibv_wc_read_byte_len(cq);
+	/* The key that was invalidated has the same place. */
+	if (wc_flags & IBV_WC_EX_WITH_IMM && wc->wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV))
+		wc->imm_data = ibv_wc_read_imm_data(cq);
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		wc->src_qp = ibv_wc_read_src_qp(cq);
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		wc->slid = (uint16_t)ibv_wc_read_slid(cq);
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		wc->sl = ibv_wc_read_sl(cq);
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		wc->dlid_path_bits = ibv_wc_read_dlid_path_bits(cq);
+}
+
+static void read_time(struct ibv_cq_ex *cq, uint64_t wc_flags, struct core_wc_time *time)
+{
+	*time = (struct core_wc_time){0};
+	if (cq->status != IBV_WC_SUCCESS)
+		return;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		time->raw = ibv_wc_read_completion_ts(cq);
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		time->wallclock = ibv_wc_read_completion_wallclock_ns(cq);
+}
+
+int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, int max, struct ibv_wc *wc,
+		    struct core_wc_time *times, uint32_t attempts)
+{
+	struct ibv_cq_ex *extended = (struct ibv_cq_ex *)cq; /* the reverse of ibv_cq_ex_to_cq */
+	struct ibv_poll_cq_attr attr = {0};
+	int count = 0, result;
+
+	if (max <= 0)
+		return max ? -EINVAL : 0;
+	while ((result = ibv_start_poll(extended, &attr)) == ENOENT) {
+		if (attempts <= 1)
+			return 0;
+		attempts--;
+		core_pause();
+	}
+	if (result)
+		return result > 0 ? -result : -EIO; /* and no ibv_end_poll(3) */
+	do {
+		read_completion(extended, wc_flags, &wc[count]);
+		if (times)
+			read_time(extended, wc_flags, &times[count]);
+		count++;
+	} while (count < max && !ibv_next_poll(extended)); /* a failure is the next poll's */
+	ibv_end_poll(extended);
+	return count;
+}

@@ -1,0 +1,20 @@
+// Package core is what Go calls: each function takes and gives flat structs, calls one function of the provider
+// table with its real prototype, and returns 0, a count or a negative errno. What comes from a guest or a scenario
+// is checked here, before any provider sees it. Nothing here waits.
+package core
+
+// #cgo CFLAGS: -I${SRCDIR}/.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+import "C"
+
+import (
+	"embed"
+
+	_ "rdmarun/rdmacore/provider"
+	_ "rdmarun/rdmacore/soft"  // core_open opens it
+	_ "rdmarun/rdmacore/verbs" // core_open opens it
+)
+
+// What is embedded is part of what the build cache compares, so that a change of C is a change of the package.
+//
+//go:embed *.c *.h
+var _ embed.FS

@@ -1,0 +1,101 @@
+/* Providers by name, their tables and their counters. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+
+struct opener {
+	const char *name;
+	int (*open)(struct core_provider *provider, const struct core_options *options, char *why,
+		    size_t why_size);
+	void (*close)(struct core_provider *provider);
+};
+
+static int open_soft(struct core_provider *provider, const struct core_options *options, char *why,
+		     size_t why_size)
+{
+	(void)why;
+	(void)why_size;
+	return soft_provider_open(provider, options);
+}
+
+static int open_verbs(struct core_provider *provider, const struct core_options *options, char *why,
+		      size_t why_size)
+{
+	if (options->virtual_clock || options->seeded) {
+		snprintf(why, why_size, "a real device has neither a virtual clock nor a seed; open soft");
+		return -EOPNOTSUPP;
+	}
+	return verbs_provider_open(provider, why, why_size);
+}
+
+static const struct opener openers[] = {
+	{"soft", open_soft, soft_provider_close},
+	{"verbs", open_verbs, verbs_provider_close},
+};
+
+static const struct opener *find_opener(const char *name)
+{
+	for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++)
+		if (!strcmp(openers[i].name, name))
+			return &openers[i];
+	return NULL;
+}
+
+int core_open(const char *name, const struct core_options *options, struct core_provider **provider,
+	      char *why, size_t why_size)
+{
+	const struct opener *opener = find_opener(name);
+	struct core_provider *opened;
+	int result;
+
+	if (why_size)
+		why[0] = '\0';
+	if (!opener)
+		return -ENOENT;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	result = opener->open(opened, options, why, why_size);
+	if (result)
+		goto free_provider;
+	result = core_ah_table_init(&opened->address_handles);
+	if (result)
+		goto close_provider;
+	*provider = opened;
+	return 0;
+
+close_provider:
+	opener->close(opened);
+free_provider:
+	free(opened);
+	return result;
+}
+
+int core_close(struct core_provider *provider)
+{
+	for (int kind = 0; kind < CORE_OBJECT_KINDS; kind++)
+		if (core_live(provider, kind))
+			return -EBUSY;
+	core_ah_table_destroy(&provider->address_handles);
+	find_opener(provider->name)->close(provider);
+	free(provider);
+	return 0;
+}
+
+long core_live(struct core_provider *provider, enum core_object kind)
+{
+	return atomic_load_explicit(&provider->live[kind], memory_order_relaxed);
+}
+
+uint64_t core_clock_now(struct core_provider *provider)
+{
+	return provider->clock_now ? provider->clock_now(provider) : 0;
+}
+
+int core_clock_advance(struct core_provider *provider, uint64_t limit)
+{
+	return provider->clock_advance ? provider->clock_advance(provider, limit) : -EOPNOTSUPP;
+}

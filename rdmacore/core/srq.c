@@ -1,0 +1,38 @@
+/* Shared receive queues; posting to them is in core/post.c. */
+#include "core/count.h"
+
+int core_create_srq(struct core_provider *provider, struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
+		    struct ibv_srq **srq)
+{
+	if (!provider->ibv_create_srq || !provider->ibv_destroy_srq)
+		return -ENOSYS;
+	*srq = provider->ibv_create_srq(pd, attr);
+	if (!*srq)
+		return core_errno();
+	core_count(provider, CORE_SRQ, 1);
+	return 0;
+}
+
+int core_modify_srq(struct core_provider *provider, struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		    int mask)
+{
+	if (!provider->ibv_modify_srq)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_modify_srq(srq, attr, mask));
+}
+
+int core_query_srq(struct core_provider *provider, struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	if (!provider->ibv_query_srq)
+		return -ENOSYS;
+	return core_verbs_result(provider->ibv_query_srq(srq, attr));
+}
+
+int core_destroy_srq(struct core_provider *provider, struct ibv_srq *srq)
+{
+	int result = core_verbs_result(provider->ibv_destroy_srq(srq));
+
+	if (!result)
+		core_count(provider, CORE_SRQ, -1);
+	return result;
+}

@@ -1,0 +1,218 @@
+/*
+ * As many messages as go.  One loop for every role: post what there is room and credit for, take
+ * completions, post receives again.  An end that only receives does the latter two.
+ */
+#include <string.h>
+
+#include "measure/completion.h"
+#include "measure/control.h"
+#include "measure/idle.h"
+#include "measure/loops.h"
+#include "measure/post.h"
+#include "measure/verify.h"
+#include "measure/window.h"
+
+/* Completions between two looks at the clock, when there are always some. */
+#define LOOK_EVERY 16
+
+enum phase { WARMING, TIMED, ENDING, ENDED };
+
+struct progress {
+	enum phase phase;
+	uint64_t begin_ns; /* of the phase */
+	uint64_t look_at; /* look at the clock when that many are complete */
+	uint64_t checked; /* READs whose contents were looked at */
+};
+
+static bool due(const struct core_measure_worker *worker)
+{
+	uint64_t number = worker->posted - worker->rate_base;
+
+	number -= number % worker->burst;
+	return core_measure_now() >=
+	       worker->rate_begin_ns + (uint64_t)((double)number * worker->due_ns);
+}
+
+static int transmit(struct core_measure_worker *worker)
+{
+	while (worker->posted < worker->target) {
+		uint64_t left = worker->target - worker->posted;
+		uint32_t count = left < worker->post_list ? (uint32_t)left : worker->post_list;
+		uint32_t room = worker->depth - (uint32_t)(worker->posted - worker->completed);
+		int result;
+
+		if (room < count || worker->credit < count)
+			return 0;
+		worker->pacing = worker->due_ns > 0 && !due(worker);
+		if (worker->pacing)
+			return 0;
+		result = core_measure_post(worker, count, count == left);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+/* Post no more, but one message if what is in flight would end without a completion. */
+static void stop_posting(struct core_measure_worker *worker)
+{
+	worker->target = worker->posted + (worker->unsignaled ? 1 : 0);
+	worker->pacing = false;
+}
+
+static void begin_timed(struct core_measure_worker *worker, struct progress *progress, uint64_t now)
+{
+	uint64_t iterations = worker->measure->spec.iterations;
+
+	progress->phase = TIMED;
+	progress->begin_ns = now;
+	worker->target = iterations ? worker->posted + iterations : UINT64_MAX;
+	worker->rate_begin_ns = now;
+	worker->rate_base = worker->posted;
+	core_measure_window_open(worker, now, worker->completed);
+}
+
+static void begin(struct core_measure_worker *worker, struct progress *progress)
+{
+	const struct core_measure_spec *spec = &worker->measure->spec;
+
+	progress->begin_ns = core_measure_now();
+	worker->rate_begin_ns = progress->begin_ns;
+	if (!worker->transmits) {
+		progress->phase = ENDED;
+		core_measure_window_open(worker, progress->begin_ns, 0);
+	} else if (!spec->warmup_iterations && !spec->warmup_ns) {
+		begin_timed(worker, progress, progress->begin_ns);
+	} else {
+		progress->phase = WARMING;
+		worker->target = spec->warmup_ns ? UINT64_MAX : spec->warmup_iterations;
+	}
+}
+
+static bool drained(const struct core_measure_worker *worker)
+{
+	return worker->posted == worker->target && worker->completed == worker->target;
+}
+
+/* With the clock in hand: is the phase over? */
+static void look(struct core_measure_worker *worker, struct progress *progress)
+{
+	const struct core_measure_spec *spec = &worker->measure->spec;
+	uint64_t now = core_measure_now();
+
+	progress->look_at = worker->completed + LOOK_EVERY;
+	if (progress->look_at > worker->target)
+		progress->look_at = worker->target;
+	switch (progress->phase) {
+	case WARMING:
+		if (worker->target == UINT64_MAX && worker->posted >= spec->warmup_iterations &&
+		    now - progress->begin_ns >= spec->warmup_ns)
+			stop_posting(worker);
+		if (drained(worker))
+			begin_timed(worker, progress, now);
+		break;
+	case TIMED:
+		core_measure_tick(worker, now, worker->completed);
+		if (spec->duration_ns && now - progress->begin_ns >= spec->duration_ns) {
+			core_measure_window_close(worker, now, worker->completed);
+			stop_posting(worker);
+			progress->phase = drained(worker) ? ENDED : ENDING;
+		} else if (drained(worker)) {
+			core_measure_window_close(worker, now, worker->completed);
+			progress->phase = ENDED;
+		}
+		break;
+	case ENDING:
+		if (drained(worker))
+			progress->phase = ENDED;
+		break;
+	case ENDED:
+		break;
+	}
+}
+
+/* READs check themselves; a slot is cleared so that the next one cannot pass on what this one brought. */
+static int check_reads(struct core_measure_worker *worker, struct progress *progress)
+{
+	while (progress->checked < worker->completed) {
+		uint64_t slot = progress->checked++ % worker->send_slots;
+		int result = core_measure_verify(worker, slot, slot);
+
+		if (result)
+			return result;
+		memset((void *)(uintptr_t)(worker->receive_base + slot * worker->stride), 0, worker->size);
+	}
+	return 0;
+}
+
+/* What the peer wrote, after its last: the newest message of each slot. */
+static int check_writes(struct core_measure_worker *worker)
+{
+	uint64_t total = worker->peer_last, slots = worker->send_slots;
+
+	for (uint64_t number = total > slots ? total - slots : 0; number < total; number++) {
+		int result = core_measure_verify(worker, number % slots, number);
+
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int iterate(struct core_measure_worker *worker, struct progress *progress, unsigned int *spins)
+{
+	int result = worker->transmits && progress->phase != ENDED ? transmit(worker) : 0;
+	enum phase phase = progress->phase;
+	int taken;
+
+	if (result)
+		return result;
+	taken = core_measure_reap_all(worker);
+	if (taken < 0)
+		return taken;
+	if (worker->controls && (result = core_measure_replenish(worker)))
+		return result;
+	if (worker->operation == IBV_WR_RDMA_READ && worker->verify &&
+	    (result = check_reads(worker, progress)))
+		return result;
+	if (progress->phase != ENDED && (taken == 0 || worker->completed >= progress->look_at))
+		look(worker, progress);
+	if (!worker->transmits && (taken == 0 || worker->received >= progress->look_at)) {
+		progress->look_at = worker->received + LOOK_EVERY;
+		core_measure_tick(worker, core_measure_now(), worker->received);
+	}
+	if (taken == 0 && progress->phase == phase)
+		return core_measure_idle(worker, spins);
+	*spins = 0;
+	return core_measure_stopped(worker) ?
+		       core_measure_fail(worker, -ECANCELED, CORE_MEASURE_NO_ERROR) : 0;
+}
+
+int core_measure_bandwidth(struct core_measure_worker *worker)
+{
+	struct progress progress = {0};
+	unsigned int spins = 0;
+	int result = 0;
+
+	worker->credit = UINT64_MAX;
+	if (worker->operation == IBV_WR_SEND)
+		worker->credit = 0;
+	if (worker->grant_every)
+		result = core_measure_grant(worker, worker->receive_depth);
+	begin(worker, &progress);
+	while (!result && (progress.phase != ENDED ||
+			   (worker->receives && worker->controls && !worker->last_received))) {
+		result = iterate(worker, &progress, &spins);
+		/* Before waiting for the peer's, which waits for ours when both transmit. */
+		if (!result && progress.phase == ENDED && worker->transmits && worker->controls &&
+		    !worker->last_sent)
+			result = core_measure_send_last(worker);
+	}
+	if (!result && !worker->transmits)
+		core_measure_window_close(worker, core_measure_now(), worker->received);
+	if (!result && worker->controls)
+		result = core_measure_settle(worker);
+	if (!result && worker->verify && worker->operation == IBV_WR_RDMA_WRITE && worker->receives)
+		result = check_writes(worker);
+	return result;
+}

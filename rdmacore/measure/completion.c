@@ -1,0 +1,139 @@
+/* Completions, and what messages say. */
+#include "measure/completion.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "measure/verify.h"
+#include "measure/wire.h"
+
+static enum ibv_wc_opcode asked_for(const struct core_measure_worker *worker, unsigned int tag)
+{
+	if (tag == CORE_MEASURE_TAG_RECEIVE)
+		return IBV_WC_RECV;
+	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_RDMA_WRITE)
+		return IBV_WC_RDMA_WRITE;
+	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_RDMA_READ)
+		return IBV_WC_RDMA_READ;
+	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return IBV_WC_FETCH_ADD;
+	if (tag == CORE_MEASURE_TAG_DATA && worker->operation == IBV_WR_ATOMIC_CMP_AND_SWP)
+		return IBV_WC_COMP_SWAP;
+	return IBV_WC_SEND;
+}
+
+static int fail_completion(struct core_measure_worker *worker, const struct ibv_wc *wc, unsigned int tag)
+{
+	uint64_t number = wc->wr_id & CORE_MEASURE_NUMBER_MASK;
+
+	return core_measure_fail_with(worker, &(struct core_measure_error){
+				    .result = -EIO,
+				    .stage = CORE_MEASURE_COMPLETION,
+				    .wc_status = wc->status,
+				    .wc_opcode = asked_for(worker, tag),
+				    .vendor_error = wc->vendor_err,
+				    .wr_id = wc->wr_id,
+				    .message = tag == CORE_MEASURE_TAG_RECEIVE ? worker->received : number,
+			    });
+}
+
+static int take_data(struct core_measure_worker *worker, uint32_t length, uint64_t slot)
+{
+	uint64_t number = worker->received++;
+
+	if (length != worker->size)
+		return core_measure_fail_message(worker, CORE_MEASURE_LENGTH, number, length);
+	worker->freed_data++;
+	worker->last_slot = slot;
+	if (worker->verify && !worker->verify_later)
+		return core_measure_verify(worker, slot, number);
+	return 0;
+}
+
+/* Whether a message has immediate data or what stands for it, and how much data it has besides. */
+static bool has_immediate(const struct core_measure_worker *worker, const struct ibv_wc *wc, uint64_t slot,
+			  uint32_t *immediate, uint32_t *length)
+{
+	const unsigned char *message;
+	uint32_t network;
+
+	*length = wc->byte_len;
+	if (!worker->in_payload) {
+		*immediate = ntohl(wc->imm_data);
+		return wc->wc_flags & IBV_WC_WITH_IMM;
+	}
+	if (wc->byte_len == core_measure_payload(worker->size))
+		*length = 0;
+	else if (worker->measure->spec.kind == CORE_MEASURE_LATENCY &&
+		 wc->byte_len == worker->size + CORE_MEASURE_TRAILER)
+		*length = worker->size;
+	else
+		return false;
+	message = (const unsigned char *)(uintptr_t)(worker->receive_base + slot * worker->stride);
+	memcpy(&network, message + wc->byte_len - sizeof(network), sizeof(network));
+	*immediate = ntohl(network);
+	return true;
+}
+
+static int take_control(struct core_measure_worker *worker, uint32_t immediate, uint32_t length,
+			uint64_t slot)
+{
+	uint32_t number = immediate & CORE_MEASURE_IMMEDIATE_MASK;
+
+	switch (immediate >> CORE_MEASURE_IMMEDIATE_BITS) {
+	case CORE_MEASURE_CREDIT:
+		worker->credit += number;
+		return 0;
+	case CORE_MEASURE_LAST:
+		worker->last_received = true;
+		worker->peer_last |= number;
+		if (worker->measure->spec.kind == CORE_MEASURE_LATENCY)
+			return take_data(worker, length, slot);
+		return 0;
+	case CORE_MEASURE_DONE:
+		worker->done_received = true;
+		return 0;
+	case CORE_MEASURE_COUNT:
+		worker->count_received = true;
+		worker->fillers = number;
+		return 0;
+	case CORE_MEASURE_HIGH:
+		worker->peer_last = (uint64_t)number << CORE_MEASURE_IMMEDIATE_BITS;
+		return 0;
+	case CORE_MEASURE_FILLER:
+		return 0;
+	default:
+		return core_measure_fail_message(worker, CORE_MEASURE_PROTOCOL, worker->received, immediate);
+	}
+}
+
+int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *wc)
+{
+	uint64_t number = wc->wr_id & CORE_MEASURE_NUMBER_MASK;
+	unsigned int tag = (unsigned int)(wc->wr_id >> CORE_MEASURE_TAG_SHIFT);
+	uint32_t immediate, length;
+
+	if (tag != CORE_MEASURE_TAG_DATA && tag != CORE_MEASURE_TAG_RECEIVE &&
+	    tag != CORE_MEASURE_TAG_CONTROL)
+		return core_measure_fail_with(worker, &(struct core_measure_error){.result = -EBUSY,
+								  .stage = CORE_MEASURE_FOREIGN,
+								  .wc_status = wc->status,
+								  .wr_id = wc->wr_id});
+	if (wc->status != IBV_WC_SUCCESS)
+		return fail_completion(worker, wc, tag);
+	if (tag == CORE_MEASURE_TAG_DATA) {
+		worker->completed = number + 1;
+		return 0;
+	}
+	if (tag == CORE_MEASURE_TAG_CONTROL) {
+		worker->control_pending--;
+		if (number > worker->completed)
+			worker->completed = number;
+		return 0;
+	}
+	worker->outstanding_receives--;
+	worker->freed++;
+	if (has_immediate(worker, wc, number, &immediate, &length))
+		return take_control(worker, immediate, length, number);
+	return take_data(worker, length, number);
+}

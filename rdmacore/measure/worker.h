@@ -1,0 +1,192 @@
+/*
+ * Inside a measurement: one worker an end, with a thread of its own.  A worker's fields are its thread's,
+ * but for what core_measure_prepare does before the thread exists.  Of struct core_measure a worker
+ * reads what never changes, and the atomics.
+ *
+ * The files, from the top; each calls those only that stand after it:
+ *
+ *   core_measure_create      a measurement is made, prepared and freed; the table of loops
+ *   core_measure_thread, core_measure_result, core_measure_peek
+ *                            its threads, and what comes of them
+ *   core_measure_latency, core_measure_bandwidth, core_measure_connect, core_measure_serve
+ *                            the loops
+ *   core_measure_connects    connections for the latter two
+ *   core_measure_control     receives, and messages between the ends
+ *   core_measure_idle        nothing to do
+ *   core_measure_completion  what is done
+ *   core_measure_post        what is to do
+ *   core_measure_verify, core_measure_window
+ *                            contents; time
+ *   core_measure_fail        errors, and the stop
+ *   core_measure_layout, core_measure_check
+ *                            what is checked before
+ *   core_measure_worker, core_measure_wire, core_measure
+ */
+#ifndef MEASURE_WORKER_H
+#define MEASURE_WORKER_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "measure/measure.h"
+
+#define CORE_MEASURE_CACHE_LINE 64
+#define CORE_MEASURE_POLL_MAX 64
+
+/* The upper byte of a wr_id says whose completion it is, the rest its number. */
+#define CORE_MEASURE_TAG_SHIFT 56
+#define CORE_MEASURE_NUMBER_MASK ((UINT64_C(1) << CORE_MEASURE_TAG_SHIFT) - 1)
+enum core_measure_tag {
+	CORE_MEASURE_TAG_DATA = 0xd1, /* a data request; number: its own */
+	CORE_MEASURE_TAG_CONTROL = 0xd2, /* a control message; number: the data requests before it */
+	CORE_MEASURE_TAG_RECEIVE = 0xd3, /* number: its slot */
+};
+
+/* Room in the queues beside the data for control messages (measure/wire.h). */
+#define CORE_MEASURE_CONTROL_SENDS 4
+#define CORE_MEASURE_CONTROL_RECEIVES 8
+#define CORE_MEASURE_WRITE_RECEIVES 2 /* of RDMA WRITE with verify: HIGH and LAST */
+
+struct core_measure {
+	struct core_measure_spec spec;
+	_Atomic bool stop; /* set by whoever fails or cancels; every loop looks */
+	_Atomic uint32_t arrived; /* workers at the start */
+	_Atomic uint32_t running;
+	int done_fd; /* readable when running is 0 */
+	int wake_fd; /* readable when stop is set, for workers that sleep */
+	uint32_t count; /* of ends */
+	uint32_t started;
+	struct core_measure_worker *workers[CORE_MEASURE_ENDS];
+};
+
+/* The timed part. */
+struct core_measure_window {
+	bool open;
+	uint64_t begin_ns;
+	uint64_t base; /* messages before it */
+	uint64_t cpu_user_ns, cpu_system_ns; /* of the thread when it began */
+};
+
+/* What was done in each interval (measure/window.c). */
+struct core_measure_sampler {
+	struct core_measure_sample *samples;
+	uint32_t used, size;
+	uint64_t interval_ns; /* 0: none are wanted */
+	uint64_t next_ns; /* when the current one ends; UINT64_MAX outside the timed part */
+	uint64_t begin_ns;
+	uint64_t messages; /* at begin_ns */
+};
+
+/* What core_measure_peek reads while the worker runs. */
+struct core_measure_live {
+	_Atomic uint64_t begin_ns; /* of the timed part; 0 before it */
+	_Atomic uint64_t now_ns;
+	_Atomic uint64_t messages;
+};
+
+struct core_measure_worker;
+typedef int core_measure_loop(struct core_measure_worker *worker);
+
+struct core_measure_worker {
+	struct core_measure *measure;
+	struct core_measure_end end;
+	core_measure_loop *run; /* NULL: this end has nothing to do */
+	pthread_t thread;
+	bool threaded; /* thread is to be joined */
+
+	/* --- settled before the start --- */
+	struct ibv_qp *qp;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp_cap cap;
+	enum ibv_wr_opcode operation;
+	uint32_t size;
+	uint32_t depth; /* data requests in flight at most */
+	uint32_t post_list, signal_every, poll_batch;
+	uint32_t receive_depth, receive_post_list;
+	uint32_t grant_every; /* receives a credit message; 0: the peer needs no credit */
+	unsigned int send_flags;
+	bool transmits, receives; /* data */
+	bool controls; /* ends with an exchange of control messages */
+	bool in_payload; /* and the device has no immediate data for them (measure/wire.h) */
+	bool verify;
+	bool verify_later; /* contents are checked by the loop, not when the completion is taken */
+	bool events; /* sleep on the completion channels */
+
+	/* Slots of stride bytes, used in turn, in each half of each memory. */
+	uint64_t stride;
+	uint32_t send_slots, receive_slots, remote_slots;
+	uint64_t send_base, receive_base, remote_base;
+
+	/* Requests made in advance: post_list to send, receive_post_list to receive. */
+	struct ibv_send_wr *sends;
+	struct ibv_sge *send_sges;
+	struct ibv_recv_wr *recvs;
+	struct ibv_sge *recv_sges;
+
+	/* --- data out --- */
+	uint64_t posted, completed;
+	uint64_t target; /* post up to this number of messages */
+	uint32_t unsignaled; /* since the last request that asks for a completion */
+	uint64_t credit; /* messages that the peer has receives for; unlimited without credits */
+	bool pacing; /* nothing is posted because its time has not come */
+	double due_ns; /* of a message at the rate wanted; 0: no limit */
+	uint32_t burst;
+	uint64_t rate_begin_ns, rate_base;
+
+	/* --- data in --- */
+	uint64_t received;
+	uint32_t outstanding_receives;
+	uint32_t freed; /* consumed and not posted again yet */
+	uint32_t freed_data; /* of those, by data messages: their credit is the peer's again */
+	uint32_t ungranted; /* posted again and not yet told to the peer */
+	uint64_t next_slot; /* of receives posted */
+	uint64_t last_slot; /* of the data message that came last */
+
+	/* --- control messages --- */
+	uint32_t control_pending; /* sent, not completed */
+	bool last_sent, last_received, done_sent, done_received, count_received;
+	uint64_t peer_last; /* how many messages its LAST told of */
+	uint64_t fillers; /* wanted by its COUNT */
+
+	struct core_measure_window window;
+	struct core_measure_live live;
+	struct core_measure_sampler sampler;
+	uint32_t histograms;
+	struct core_histogram histogram[CORE_MEASURE_STEPS];
+	struct core_measure_result result;
+
+	struct core_measure_connects *connects; /* kind connect: the listener and its channel */
+} __attribute__((aligned(CORE_MEASURE_CACHE_LINE)));
+
+static inline uint64_t core_measure_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static inline bool core_measure_atomic(enum ibv_wr_opcode operation)
+{
+	return operation == IBV_WR_ATOMIC_FETCH_AND_ADD || operation == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
+/* READs and atomics: what comes back is written into memory here, and the peer has nothing to do. */
+static inline bool core_measure_fetches(const struct core_measure_worker *worker)
+{
+	return worker->operation == IBV_WR_RDMA_READ || core_measure_atomic(worker->operation);
+}
+
+static inline bool core_measure_stopped(const struct core_measure_worker *worker)
+{
+	return atomic_load_explicit(&worker->measure->stop, memory_order_relaxed);
+}
+
+static inline uint64_t core_measure_wr_id(enum core_measure_tag tag, uint64_t number)
+{
+	return (uint64_t)tag << CORE_MEASURE_TAG_SHIFT | (number & CORE_MEASURE_NUMBER_MASK);
+}
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * What rdma-core has named since version 44, whose headers are enough to build this: the numbers of its
+ * interface, so that programs built with newer headers find here what those promise.
+ */
+#ifndef PROVIDER_NEWER_H
+#define PROVIDER_NEWER_H
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of enums that headers may have or not. */
+enum {
+	CORE_WR_FLUSH = 14, /* enum ibv_wr_opcode */
+	CORE_WC_FLUSH = 8, /* enum ibv_wc_opcode */
+	CORE_QP_EX_WITH_FLUSH = 1 << 11, /* enum ibv_qp_create_send_ops_flags */
+	CORE_ACCESS_FLUSH_GLOBAL = 1 << 8, /* enum ibv_access_flags */
+	CORE_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+	CORE_PARENT_DOMAIN_ALLOW_UNPROTECTED = 1 << 2, /* enum ibv_parent_domain_init_attr_mask */
+};
+
+/* Of device_cap_flags_ex. */
+#define CORE_CAP_FLUSH_GLOBAL (UINT64_C(1) << 38)
+#define CORE_CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
+
+/* enum ibv_placement_type, bits, and enum ibv_selectivity_level: ibv_wr_flush, IBTA annex A19 */
+enum { CORE_FLUSH_GLOBAL = 1, CORE_FLUSH_PERSISTENT = 2 };
+enum { CORE_FLUSH_RANGE = 0, CORE_FLUSH_MR = 1 };
+
+/* The builder of newer headers' struct ibv_qp_ex that stands behind the last one of version 44. */
+struct core_newer_qp_ex {
+	char older[offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void (*)(void))];
+	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_address, size_t length,
+			 uint8_t type, uint8_t level);
+};
+
+/* ibv_wr_flush of newer headers. */
+static inline void core_wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_address, size_t length,
+				 uint8_t type, uint8_t level)
+{
+	((struct core_newer_qp_ex *)(void *)qp)->wr_flush(qp, rkey, remote_address, length, type, level);
+}
+
+#endif

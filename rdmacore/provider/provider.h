@@ -1,0 +1,237 @@
+/*
+ * The provider table: every librdmacm and libibverbs function that rdmarun uses, under its own name
+ * and with exactly its own prototype, so that the man pages are the manual of this table.
+ *
+ * A provider leaves an entry NULL when it lacks the function; callers answer ENOSYS and say the name.
+ * The inline verbs (ibv_post_send, ibv_poll_cq, ibv_req_notify_cq, ...) are not here: they go through
+ * ibv_context.ops, which every provider fills, so the data path never asks whose object it has.
+ */
+#ifndef PROVIDER_PROVIDER_H
+#define PROVIDER_PROVIDER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#include "provider/address.h"
+#include "provider/ah_table.h"
+
+/* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+/*
+ * Newer than the headers that rdmarun is built with may be (rdma-core 60); declared as in their man pages,
+ * which is the same declaration again where the headers have them.
+ */
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
+			  const struct rdma_addrinfo *hints);
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
+			uint64_t arg);
+
+#define CORE_RDMACM_FUNCTIONS(ENTRY)                                                               \
+	ENTRY(rdma_create_event_channel)                                                           \
+	ENTRY(rdma_destroy_event_channel)                                                          \
+	ENTRY(rdma_create_id)                                                                      \
+	ENTRY(rdma_create_ep)                                                                      \
+	ENTRY(rdma_destroy_ep)                                                                     \
+	ENTRY(rdma_destroy_id)                                                                     \
+	ENTRY(rdma_bind_addr)                                                                      \
+	ENTRY(rdma_resolve_addr)                                                                   \
+	ENTRY(rdma_resolve_route)                                                                  \
+	ENTRY(rdma_create_qp)                                                                      \
+	ENTRY(rdma_create_qp_ex)                                                                   \
+	ENTRY(rdma_destroy_qp)                                                                     \
+	ENTRY(rdma_connect)                                                                        \
+	ENTRY(rdma_establish)                                                                      \
+	ENTRY(rdma_listen)                                                                         \
+	ENTRY(rdma_get_request)                                                                    \
+	ENTRY(rdma_accept)                                                                         \
+	ENTRY(rdma_reject)                                                                         \
+	ENTRY(rdma_reject_ece)                                                                     \
+	ENTRY(rdma_notify)                                                                         \
+	ENTRY(rdma_disconnect)                                                                     \
+	ENTRY(rdma_join_multicast)                                                                 \
+	ENTRY(rdma_join_multicast_ex)                                                              \
+	ENTRY(rdma_leave_multicast)                                                                \
+	ENTRY(rdma_get_cm_event)                                                                   \
+	ENTRY(rdma_ack_cm_event)                                                                   \
+	ENTRY(rdma_get_src_port)                                                                   \
+	ENTRY(rdma_get_dst_port)                                                                   \
+	ENTRY(rdma_get_devices)                                                                    \
+	ENTRY(rdma_free_devices)                                                                   \
+	ENTRY(rdma_set_option)                                                                     \
+	ENTRY(rdma_migrate_id)                                                                     \
+	ENTRY(rdma_getaddrinfo)                                                                    \
+	ENTRY(rdma_freeaddrinfo)                                                                   \
+	ENTRY(rdma_init_qp_attr)                                                                   \
+	ENTRY(rdma_set_local_ece)                                                                  \
+	ENTRY(rdma_get_remote_ece)                                                                 \
+	ENTRY(rdma_resolve_addrinfo)                                                               \
+	ENTRY(rdma_query_addrinfo)                                                                 \
+	ENTRY(rdma_write_cm_event)                                                                 \
+	ENTRY(rdma_create_srq)                                                                     \
+	ENTRY(rdma_create_srq_ex)                                                                  \
+	ENTRY(rdma_destroy_srq)
+
+#define CORE_IBVERBS_FUNCTIONS(ENTRY)                                                              \
+	ENTRY(ibv_get_device_list)                                                                 \
+	ENTRY(ibv_free_device_list)                                                                \
+	ENTRY(ibv_get_device_name)                                                                 \
+	ENTRY(ibv_get_device_guid)                                                                 \
+	ENTRY(ibv_get_device_index)                                                                \
+	ENTRY(ibv_open_device)                                                                     \
+	ENTRY(ibv_close_device)                                                                    \
+	ENTRY(ibv_query_device)                                                                    \
+	ENTRY(ibv_query_port)                                                                      \
+	ENTRY(ibv_query_gid)                                                                       \
+	ENTRY(_ibv_query_gid_table)                                                                \
+	ENTRY(ibv_query_pkey)                                                                      \
+	ENTRY(ibv_alloc_pd)                                                                        \
+	ENTRY(ibv_dealloc_pd)                                                                      \
+	ENTRY(ibv_reg_mr)                                                                          \
+	ENTRY(ibv_reg_mr_iova2)                                                                    \
+	ENTRY(ibv_dereg_mr)                                                                        \
+	ENTRY(ibv_create_comp_channel)                                                             \
+	ENTRY(ibv_destroy_comp_channel)                                                            \
+	ENTRY(ibv_create_cq)                                                                       \
+	ENTRY(ibv_destroy_cq)                                                                      \
+	ENTRY(ibv_get_cq_event)                                                                    \
+	ENTRY(ibv_ack_cq_events)                                                                   \
+	ENTRY(ibv_create_qp)                                                                       \
+	ENTRY(ibv_modify_qp)                                                                       \
+	ENTRY(ibv_query_qp)                                                                        \
+	ENTRY(ibv_set_ece)                                                                         \
+	ENTRY(ibv_query_ece)                                                                       \
+	ENTRY(ibv_destroy_qp)                                                                      \
+	ENTRY(ibv_qp_to_qp_ex)                                                                     \
+	ENTRY(_ibv_query_gid_ex)                                                                   \
+	ENTRY(ibv_get_pkey_index)                                                                  \
+	ENTRY(ibv_resize_cq)                                                                       \
+	ENTRY(ibv_reg_mr_iova)                                                                     \
+	ENTRY(ibv_rereg_mr)                                                                        \
+	ENTRY(ibv_create_ah)                                                                       \
+	ENTRY(ibv_create_ah_from_wc)                                                               \
+	ENTRY(ibv_init_ah_from_wc)                                                                 \
+	ENTRY(ibv_destroy_ah)                                                                      \
+	ENTRY(ibv_attach_mcast)                                                                    \
+	ENTRY(ibv_detach_mcast)                                                                    \
+	ENTRY(ibv_create_srq)                                                                      \
+	ENTRY(ibv_modify_srq)                                                                      \
+	ENTRY(ibv_query_srq)                                                                       \
+	ENTRY(ibv_destroy_srq)                                                                     \
+	ENTRY(ibv_get_async_event)                                                                 \
+	ENTRY(ibv_ack_async_event)
+
+/* The kinds of object whose live number a provider counts; a run ends with all of them at zero. */
+enum core_object {
+	CORE_EVENT_CHANNEL,
+	CORE_ID,
+	CORE_PD,
+	CORE_MR,
+	CORE_COMP_CHANNEL,
+	CORE_CQ,
+	CORE_QP,
+	CORE_SRQ,
+	CORE_AH,
+	CORE_MW,
+	CORE_OBJECT_KINDS
+};
+
+/* How a provider is opened; all zero is the usual. */
+struct core_options {
+	bool virtual_clock; /* time stands still until core_clock_advance moves it */
+	bool seeded; /* random numbers from seed, so that a run repeats; else from the system */
+	uint64_t seed;
+};
+
+enum core_fault_traffic {
+	CORE_FAULT_DATA = 1, /* requests and responses of queue pairs */
+	CORE_FAULT_CM = 2, /* connection management messages */
+};
+
+enum core_fault_action {
+	CORE_FAULT_LOSE,
+	/* of connection management messages only: */
+	CORE_FAULT_DELAY,
+	CORE_FAULT_DUPLICATE, /* the copy comes after delay */
+	CORE_FAULT_REORDER, /* held until another message went the same way, or delay (100 ms) has passed */
+	/*
+	 * Of the device itself, with no other field; each at most once at a time.  What it is done to are
+	 * the ids that hear of it (rdma_get_cm_event(3), DEVICE_REMOVAL and ADDR_CHANGE).
+	 */
+	CORE_FAULT_REMOVE_DEVICE = 0x100, /* a new one of its name comes back */
+	CORE_FAULT_CHANGE_ADDRESS, /* the hardware address of its network interface, as a bond's failover does */
+};
+
+/* What goes wrong between two addresses (their ports do not matter). */
+struct core_fault {
+	struct core_address from, to;
+	uint32_t directed; /* only from -> to; else both ways */
+	uint32_t traffic; /* enum core_fault_traffic */
+	uint32_t attribute; /* CM: only messages of this attribute id (IBTA 12.6); 0: all */
+	uint32_t action; /* enum core_fault_action */
+	uint32_t probability; /* in millionths */
+	uint32_t skip; /* this many pass first */
+	uint32_t count; /* it happens to this many at most; 0: no limit */
+	uint64_t delay; /* nanoseconds */
+};
+
+struct core_provider {
+	const char *name; /* "soft" or "verbs" */
+	void *libraries[2]; /* verbs: librdmacm and libibverbs as dlopen gave them */
+	_Atomic long live[CORE_OBJECT_KINDS];
+	struct core_ah_table address_handles;
+
+	/*
+	 * Functions like rdma_get_devices take no handle of a kernel.  A provider that can be open more
+	 * than once says here which one the calling thread means; NULL where there is only one.
+	 */
+	void (*select)(struct core_provider *provider);
+	/* Virtual clocks: see core_clock_now and core_clock_advance. */
+	uint64_t (*clock_now)(struct core_provider *provider);
+	bool (*clock_advance)(struct core_provider *provider, uint64_t limit);
+	/* Faults: see core_fault_add and core_fault_remove; NULL where there can be none. */
+	int (*fault_add)(struct core_provider *provider, const struct core_fault *fault);
+	int (*fault_remove)(struct core_provider *provider, int rule, uint32_t *lost);
+	/*
+	 * Why the last call of this thread was refused, beyond its errno, in a sentence; "" when there is no
+	 * more to say.  NULL where errno is all there is.
+	 */
+	const char *(*refusal)(struct core_provider *provider);
+	/* There is none, whatever was refused before. */
+	void (*forget_refusal)(struct core_provider *provider);
+	void *host; /* soft: struct soft_host */
+
+#define CORE_ENTRY(function) __typeof__(function) *function;
+	CORE_RDMACM_FUNCTIONS(CORE_ENTRY)
+	CORE_IBVERBS_FUNCTIONS(CORE_ENTRY)
+#undef CORE_ENTRY
+};
+
+/* Before every function of the table that takes no object: which provider this thread means. */
+static inline void core_select(struct core_provider *provider)
+{
+	if (provider->select)
+		provider->select(provider);
+}
+
+/*
+ * Fill the table of one provider.  soft fails only for want of memory or descriptors; verbs fails with ENOENT (libraries absent) or
+ * ENOSYS (a library without a function that rdmarun cannot do without), and writes one sentence that
+ * says what is missing and what to install into why.  Both return 0 or a negative errno.
+ */
+int soft_provider_open(struct core_provider *provider, const struct core_options *options);
+void soft_provider_close(struct core_provider *provider);
+int verbs_provider_open(struct core_provider *provider, char *why, size_t why_size);
+void verbs_provider_close(struct core_provider *provider);
+
+#endif

@@ -1,0 +1,30 @@
+/* What a soft device allows: as much as rdma_rxe advertises (drivers/infiniband/sw/rxe/rxe_param.h), or more. */
+#ifndef SOFT_BASE_BOUNDS_H
+#define SOFT_BASE_BOUNDS_H
+
+#include <stdint.h>
+
+#define SOFT_MAX_RD_ATOMIC 128
+#define SOFT_MAX_SGE 32
+#define SOFT_MAX_WR (1 << 20)
+#define SOFT_MAX_CQE (1 << 20)
+#define SOFT_MAX_INLINE 1024
+#define SOFT_MAX_QP (1 << 20)
+#define SOFT_MAX_CQ (1 << 20)
+#define SOFT_MAX_PD (1 << 20)
+#define SOFT_MAX_SRQ (1 << 20)
+#define SOFT_MAX_MESSAGE (UINT32_C(1) << 31)
+#define SOFT_MAX_AH (1 << 20)
+#define SOFT_MTU 4096 /* what a datagram can hold */
+
+/* How many requests a queue for that many has places for, all of which are granted: a power of two, or none. */
+static inline uint32_t soft_places(uint32_t requests)
+{
+	uint32_t places = 1;
+
+	while (places < requests)
+		places *= 2;
+	return requests ? places : 0;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Time as the soft provider sees it: nanoseconds from a clock that is always a parameter, so that a
+ * clock which jumps to the next deadline can take the place of the one on the wall.
+ */
+#ifndef SOFT_BASE_CLOCK_H
+#define SOFT_BASE_CLOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct soft_clock {
+	uint64_t (*now)(struct soft_clock *clock); /* nanoseconds, monotonic */
+	_Atomic uint64_t standing; /* virtual clocks only: the time until somebody advances it */
+};
+
+#define SOFT_MICROSECOND UINT64_C(1000)
+#define SOFT_MILLISECOND UINT64_C(1000000)
+#define SOFT_SECOND UINT64_C(1000000000)
+
+/* CLOCK_MONOTONIC of the machine. */
+void soft_clock_wall(struct soft_clock *clock);
+/* Stands still at 1 s until soft_timers_advance moves it. */
+void soft_clock_virtual(struct soft_clock *clock);
+/*
+ * Nanoseconds from 1970 to the clock's 0, as it is set now.  A virtual clock begins in 1970, so that what is
+ * told of it is the same each time.
+ */
+uint64_t soft_clock_epoch(struct soft_clock *clock);
+bool soft_clock_is_virtual(const struct soft_clock *clock);
+
+#endif

@@ -1,0 +1,18 @@
+// Package base is a host without devices: its clock and timers, real or virtual, its random numbers, what goes
+// wrong on purpose, locks and their order, numbered tables and the queues of events. All randomness and time that
+// soft has come from here.
+package base
+
+// #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+import "C"
+
+import (
+	"embed"
+
+	_ "rdmarun/rdmacore/provider"
+)
+
+// What is embedded is part of what the build cache compares, so that a change of C is a change of the package.
+//
+//go:embed *.c *.h
+var _ embed.FS

@@ -1,0 +1,175 @@
+#include "soft/base/event_queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
+
+int soft_event_queue_init(struct soft_event_queue *queue)
+{
+	queue->fd = eventfd(0, EFD_CLOEXEC);
+	if (queue->fd < 0)
+		return -errno;
+	soft_mutex_init(&queue->lock, SOFT_ORDER_EVENT_QUEUE);
+	queue->head.next = &queue->head;
+	queue->head.previous = &queue->head;
+	return 0;
+}
+
+void soft_event_queue_destroy(struct soft_event_queue *queue)
+{
+	close(queue->fd);
+	soft_mutex_destroy(&queue->lock);
+}
+
+static int is_empty(const struct soft_event_queue *queue)
+{
+	return queue->head.next == &queue->head;
+}
+
+/* The eventfd is written only while empty and read only while full, so neither can block. */
+static void make_readable(struct soft_event_queue *queue)
+{
+	const uint64_t one = 1;
+
+	while (write(queue->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static void make_unreadable(struct soft_event_queue *queue)
+{
+	uint64_t count;
+
+	while (read(queue->fd, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+}
+
+static void append(struct soft_event_queue *queue, struct soft_event_node *node)
+{
+	node->previous = queue->head.previous;
+	node->next = &queue->head;
+	node->previous->next = node;
+	queue->head.previous = node;
+}
+
+static void unlink_node(struct soft_event_node *node)
+{
+	node->previous->next = node->next;
+	node->next->previous = node->previous;
+	node->next = NULL;
+	node->previous = NULL;
+}
+
+void soft_event_queue_push(struct soft_event_queue *queue, struct soft_event_node *node)
+{
+	soft_mutex_lock(&queue->lock);
+	if (node->times++ == 0) {
+		if (is_empty(queue))
+			make_readable(queue);
+		append(queue, node);
+	}
+	soft_mutex_unlock(&queue->lock);
+}
+
+uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_event_node *node)
+{
+	uint32_t taken;
+
+	soft_mutex_lock(&queue->lock);
+	if (node->times) {
+		node->times = 0;
+		unlink_node(node);
+		if (is_empty(queue))
+			make_unreadable(queue);
+	}
+	taken = node->taken;
+	soft_mutex_unlock(&queue->lock);
+	return taken;
+}
+
+struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
+{
+	struct soft_event_node *node = NULL;
+
+	soft_mutex_lock(&queue->lock);
+	if (!is_empty(queue)) {
+		node = queue->head.next;
+		unlink_node(node);
+		node->taken++;
+		if (--node->times)
+			append(queue, node);
+		if (is_empty(queue))
+			make_unreadable(queue);
+	}
+	soft_mutex_unlock(&queue->lock);
+	return node;
+}
+
+int soft_event_queue_wait(struct soft_event_queue *queue)
+{
+	struct pollfd readable = {.fd = queue->fd, .events = POLLIN};
+
+	if (fcntl(queue->fd, F_GETFL) & O_NONBLOCK) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return poll(&readable, 1, -1) < 0 ? -1 : 0;
+}
+
+struct soft_event_node *soft_event_queue_pop(struct soft_event_queue *queue)
+{
+	struct soft_event_node *node;
+
+	while (!(node = soft_event_queue_try_pop(queue)))
+		if (soft_event_queue_wait(queue))
+			return NULL;
+	return node;
+}
+
+void soft_events_init(pthread_mutex_t *lock, pthread_cond_t *acknowledged)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(acknowledged, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+void soft_events_destroy(pthread_mutex_t *lock, pthread_cond_t *acknowledged)
+{
+	pthread_cond_destroy(acknowledged);
+	pthread_mutex_destroy(lock);
+}
+
+void soft_events_acknowledge(pthread_mutex_t *lock, pthread_cond_t *acknowledged, uint32_t *count,
+			     uint32_t more)
+{
+	pthread_mutex_lock(lock);
+	*count += more;
+	/* Before the lock is given up: who waits for it frees both. */
+	pthread_cond_broadcast(acknowledged);
+	pthread_mutex_unlock(lock);
+}
+
+int soft_events_wait(pthread_mutex_t *lock, pthread_cond_t *acknowledged, struct soft_clock *wall,
+		     const uint32_t *count, const uint32_t *taken)
+{
+	struct timespec until;
+	uint64_t bound;
+
+	if (*count == *taken)
+		return 0;
+	bound = wall->now(wall) + ACKNOWLEDGE_BOUND;
+	until = (struct timespec){(time_t)(bound / SOFT_SECOND), (long)(bound % SOFT_SECOND)};
+	while (*count != *taken)
+		if (pthread_cond_timedwait(acknowledged, lock, &until))
+			return EBUSY;
+	return 0;
+}

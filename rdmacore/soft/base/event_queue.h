@@ -1,0 +1,62 @@
+/*
+ * A queue of events with a file descriptor that is readable while it is not empty: the one mechanism
+ * behind CM event channels, completion channels and the async events of a context.
+ *
+ * The descriptor is an eventfd that holds 1 while there are events.  Whether taking from an empty queue
+ * blocks is decided by O_NONBLOCK on it, as for the kernel's descriptors.
+ *
+ * Who takes an event uses the object that it is about until he has acknowledged it, so an object goes in this
+ * order: nothing raises its events any more; soft_event_queue_remove, which says how many were taken;
+ * soft_events_wait for as many acknowledgements.  Taking and counting are one step under the queue's lock, as in the
+ * kernel: between them the object could go.
+ */
+#ifndef SOFT_BASE_EVENT_QUEUE_H
+#define SOFT_BASE_EVENT_QUEUE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "soft/base/clock.h"
+#include "soft/base/mutex.h"
+
+struct soft_event_node {
+	struct soft_event_node *next, *previous; /* NULL while not queued */
+	uint32_t times; /* how often it is to be delivered */
+	uint32_t taken; /* how often it was */
+};
+
+struct soft_event_queue {
+	struct soft_mutex lock;
+	struct soft_event_node head;
+	int fd;
+};
+
+/* 0 or a negative errno of eventfd(2). */
+int soft_event_queue_init(struct soft_event_queue *queue);
+void soft_event_queue_destroy(struct soft_event_queue *queue);
+
+/* Deliver node once more. */
+void soft_event_queue_push(struct soft_event_queue *queue, struct soft_event_node *node);
+/* Forget every delivery of node that is still to come; returns how often it was taken. */
+uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_event_node *node);
+/* The oldest node, or NULL when there is none. */
+struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue);
+/* Until the queue is not empty: 0, or -1 with errno EAGAIN (O_NONBLOCK is set) or EINTR. */
+int soft_event_queue_wait(struct soft_event_queue *queue);
+/* The oldest node, waited for; NULL with errno as above. */
+struct soft_event_node *soft_event_queue_pop(struct soft_event_queue *queue);
+
+/* What the acknowledgements of an object's events are counted under and waited for with. */
+void soft_events_init(pthread_mutex_t *lock, pthread_cond_t *acknowledged);
+void soft_events_destroy(pthread_mutex_t *lock, pthread_cond_t *acknowledged);
+/* count more were; takes lock. */
+void soft_events_acknowledge(pthread_mutex_t *lock, pthread_cond_t *acknowledged, uint32_t *count,
+			     uint32_t more);
+/*
+ * Until as many events were acknowledged as were taken: 0, or EBUSY after ten seconds, where librdmacm and libibverbs
+ * would wait for ever.  lock is held, and released while this waits.
+ */
+int soft_events_wait(pthread_mutex_t *lock, pthread_cond_t *acknowledged, struct soft_clock *wall,
+		     const uint32_t *count, const uint32_t *taken);
+
+#endif

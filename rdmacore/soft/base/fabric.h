@@ -1,0 +1,34 @@
+/*
+ * What the devices of one soft host hang on: its clocks and timers, its random numbers, and the faults
+ * that were asked for.  It knows neither devices nor connections.
+ */
+#ifndef SOFT_BASE_FABRIC_H
+#define SOFT_BASE_FABRIC_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "soft/base/clock.h"
+#include "soft/base/fault.h"
+#include "soft/base/mutex.h"
+#include "soft/base/secret.h"
+#include "soft/base/timer.h"
+
+struct soft_fabric {
+	struct soft_mutex lock; /* guards secret */
+	struct soft_clock clock; /* of the protocols */
+	struct soft_clock wall; /* of bounds on what a caller waits for */
+	struct soft_timers timers;
+	struct soft_secret secret;
+	struct soft_faults faults;
+};
+
+/* seed drives every random number of the fabric. */
+void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_clock);
+/* No timer may be registered any more. */
+void soft_fabric_destroy(struct soft_fabric *fabric);
+
+/* A number that nobody can guess who does not know the seed. */
+uint64_t soft_fabric_random(struct soft_fabric *fabric);
+
+#endif

@@ -1,0 +1,139 @@
+#include "soft/base/fault.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define CERTAIN 1000000
+
+void soft_faults_init(struct soft_faults *faults, uint64_t seed)
+{
+	*faults = (struct soft_faults){.random.state = seed};
+	soft_mutex_init(&faults->lock, SOFT_ORDER_FAULTS);
+}
+
+void soft_faults_destroy(struct soft_faults *faults)
+{
+	soft_mutex_destroy(&faults->lock);
+}
+
+/* Whether what the rule does can be done to what it is about. */
+static bool can_be(const struct soft_faults *faults, const struct soft_fault *fault)
+{
+	if (fault->action == SOFT_FAULT_LOSE)
+		return true;
+	if (fault->action == SOFT_FAULT_CORRUPT)
+		return faults->take_time && fault->traffic == SOFT_FAULT_DATA;
+	return faults->take_time || fault->traffic == SOFT_FAULT_CM;
+}
+
+int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
+{
+	int result = -ENOSPC;
+
+	if (!fault->traffic || fault->traffic & ~(uint32_t)(SOFT_FAULT_DATA | SOFT_FAULT_CM) ||
+	    fault->probability > CERTAIN || fault->action >= SOFT_FAULT_ACTIONS ||
+	    !can_be(faults, fault))
+		return -EINVAL;
+	soft_mutex_lock(&faults->lock);
+	for (int rule = 0; rule < SOFT_FAULTS_MAX && result < 0; rule++) {
+		if (faults->rules[rule].active)
+			continue;
+		faults->rules[rule] = (struct soft_fault_rule){.fault = *fault, .active = true};
+		atomic_fetch_add_explicit(&faults->active, 1, memory_order_relaxed);
+		result = rule;
+	}
+	soft_mutex_unlock(&faults->lock);
+	return result;
+}
+
+int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done)
+{
+	int result = -ENOENT;
+
+	soft_mutex_lock(&faults->lock);
+	if (rule >= 0 && rule < SOFT_FAULTS_MAX && faults->rules[rule].active) {
+		faults->rules[rule].active = false;
+		atomic_fetch_sub_explicit(&faults->active, 1, memory_order_relaxed);
+		*done = faults->rules[rule].done;
+		result = 0;
+	}
+	soft_mutex_unlock(&faults->lock);
+	return result;
+}
+
+static bool means(const union ibv_gid *rule, const union ibv_gid *address)
+{
+	static const union ibv_gid any;
+
+	return memcmp(rule, address, sizeof(*rule)) == 0 || memcmp(rule, &any, sizeof(any)) == 0;
+}
+
+static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
+		     const union ibv_gid *to, uint32_t traffic, uint32_t attribute)
+{
+	if (traffic == SOFT_FAULT_QUESTION ? !fault->attribute : !(fault->traffic & traffic))
+		return false;
+	if (fault->attribute && fault->attribute != attribute)
+		return false;
+	return (means(&fault->a, from) && means(&fault->b, to)) ||
+	       (!fault->directed && means(&fault->a, to) && means(&fault->b, from));
+}
+
+/* Count what the rule sees, and decide by its numbers.  faults->lock is held. */
+static bool rule_applies(struct soft_faults *faults, struct soft_fault_rule *rule)
+{
+	const struct soft_fault *fault = &rule->fault;
+
+	if (rule->seen < fault->skip) {
+		rule->seen++;
+		return false;
+	}
+	if (fault->count && rule->done >= fault->count)
+		return false;
+	if (fault->probability < CERTAIN &&
+	    soft_random_next(&faults->random) % CERTAIN >= fault->probability)
+		return false;
+	rule->done++;
+	return true;
+}
+
+static void pronounce(struct soft_fault_verdict *verdict, const struct soft_fault *fault)
+{
+	switch (fault->action) {
+	case SOFT_FAULT_LOSE:
+		verdict->lose = true;
+		break;
+	case SOFT_FAULT_DELAY:
+		verdict->delay += fault->delay;
+		break;
+	case SOFT_FAULT_DUPLICATE:
+		verdict->duplicate = true;
+		verdict->duplicate_delay = fault->delay;
+		break;
+	case SOFT_FAULT_REORDER:
+		verdict->reorder = true;
+		verdict->reorder_limit = fault->delay;
+		break;
+	case SOFT_FAULT_CORRUPT:
+		verdict->corrupt = true;
+		break;
+	case SOFT_FAULT_ACTIONS:
+		break;
+	}
+}
+
+struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
+					   const union ibv_gid *to, uint32_t traffic,
+					   uint32_t attribute)
+{
+	struct soft_fault_verdict verdict = {0};
+
+	soft_mutex_lock(&faults->lock);
+	for (int rule = 0; rule < SOFT_FAULTS_MAX; rule++)
+		if (faults->rules[rule].active &&
+		    concerns(&faults->rules[rule].fault, from, to, traffic, attribute) &&
+		    rule_applies(faults, &faults->rules[rule]))
+			pronounce(&verdict, &faults->rules[rule].fault);
+	soft_mutex_unlock(&faults->lock);
+	return verdict;
+}

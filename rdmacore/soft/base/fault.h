@@ -1,0 +1,101 @@
+/*
+ * Faults of the soft fabric: packets and connection management messages between two addresses that are
+ * lost, delayed, doubled or overtaken, by rule and by seed, so that a run repeats.
+ *
+ * A healthy fabric pays one relaxed load a transmission.
+ */
+#ifndef SOFT_BASE_FAULT_H
+#define SOFT_BASE_FAULT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "soft/base/mutex.h"
+#include "soft/base/random.h"
+
+#define SOFT_FAULTS_MAX 64
+
+enum soft_fault_traffic {
+	SOFT_FAULT_DATA = 1, /* requests and responses of queue pairs */
+	SOFT_FAULT_CM = 2, /* connection management messages */
+	/* What is asked before there is a connection.  A rule means a question by naming its attribute. */
+	SOFT_FAULT_QUESTION = 4,
+};
+
+enum soft_fault_action {
+	SOFT_FAULT_LOSE,
+	/* of connection management messages, and of data on a link where it takes time: */
+	SOFT_FAULT_DELAY,
+	SOFT_FAULT_DUPLICATE, /* the copy follows after delay */
+	SOFT_FAULT_REORDER, /* held until another message has gone the same way, or delay has passed */
+	SOFT_FAULT_CORRUPT, /* one bit is another; of data on such a link */
+	SOFT_FAULT_ACTIONS
+};
+
+/*
+ * One rule.  A rule about a link holds in both directions, one about a path only from a to b.  The GID of
+ * zeros is any address.
+ */
+struct soft_fault {
+	union ibv_gid a, b;
+	bool directed;
+	uint32_t traffic; /* enum soft_fault_traffic */
+	uint32_t attribute; /* CM: only this message (enum soft_cm_attribute); 0: all that ids send */
+	enum soft_fault_action action;
+	uint64_t delay; /* nanoseconds */
+	uint32_t probability; /* in millionths; 1000000: always */
+	uint32_t skip; /* let this many pass first */
+	uint32_t count; /* do it to this many at most; 0: no limit */
+};
+
+struct soft_fault_rule {
+	struct soft_fault fault;
+	uint32_t seen, done;
+	bool active;
+};
+
+struct soft_faults {
+	struct soft_mutex lock;
+	_Atomic unsigned int active;
+	bool take_time; /* data does, on its way: it can be held back */
+	struct soft_random random;
+	struct soft_fault_rule rules[SOFT_FAULTS_MAX];
+};
+
+/* What all rules together want of one message; delays add up. */
+struct soft_fault_verdict {
+	bool lose, duplicate, reorder, corrupt;
+	uint64_t delay, duplicate_delay, reorder_limit;
+};
+
+void soft_faults_init(struct soft_faults *faults, uint64_t seed);
+void soft_faults_destroy(struct soft_faults *faults);
+
+/* The rule's number, or -ENOSPC, -EINVAL. */
+int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault);
+/* To how many the rule has done it; -ENOENT. */
+int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done);
+
+/* What becomes of what goes from one address to the other now. */
+struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
+					   const union ibv_gid *to, uint32_t traffic,
+					   uint32_t attribute);
+
+static inline bool soft_faults_active(struct soft_faults *faults)
+{
+	return atomic_load_explicit(&faults->active, memory_order_relaxed);
+}
+
+/* Whether what goes from one address to the other now is lost. */
+static inline bool soft_fault_loses(struct soft_faults *faults, const union ibv_gid *from,
+				    const union ibv_gid *to, uint32_t traffic, uint32_t attribute)
+{
+	return soft_faults_active(faults) &&
+	       soft_fault_judge(faults, from, to, traffic, attribute).lose;
+}
+
+#endif

@@ -1,0 +1,145 @@
+#include "soft/base/lock.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "provider/pause.h"
+
+/* A few microseconds: longer than what the data path does under a lock, but for large copies. */
+#define SPINS 200
+/* Few: where others spin, each may cost a time slice.  Who wakes up from a nap is let in at once. */
+#define YIELDS 4
+/* Of the data path, before it draws a turn: about half a millisecond. */
+#define NAPS 5
+
+/* Longer for who has others before it: hundreds that look every 50 us leave no time for the one whose turn it is. */
+static void nap(unsigned int others)
+{
+	const struct timespec time = {.tv_nsec = 50000 * (others < 20 ? others + 1 : 20)};
+
+	nanosleep(&time, NULL);
+}
+
+/* What to do before looking again. */
+static void rest(unsigned int attempt, unsigned int others)
+{
+	if (attempt < SPINS)
+		core_pause();
+	else
+		nap(others);
+}
+
+static bool try_exchange(struct soft_lock *lock)
+{
+	return !atomic_load_explicit(&lock->held, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
+}
+
+/* What was taken before others who have a turn, by one who goes on waiting. */
+static void give_back(struct soft_lock *lock)
+{
+	atomic_store_explicit(&lock->held, 0, memory_order_release);
+}
+
+/* Without a turn: not before those who have one. */
+static bool try_take(struct soft_lock *lock)
+{
+	if (soft_lock_is_wanted(lock) || !try_exchange(lock))
+		return false;
+	if (!soft_lock_is_wanted(lock))
+		return true;
+	give_back(lock);
+	return false;
+}
+
+/* Without a turn, for a while. */
+static bool spin(struct soft_lock *lock)
+{
+	for (unsigned int attempt = 0; attempt < SPINS; attempt++) {
+		if (try_take(lock))
+			return true;
+		core_pause();
+	}
+	return false;
+}
+
+static bool spin_and_sleep(struct soft_lock *lock)
+{
+	if (spin(lock))
+		return true;
+	for (unsigned int attempt = 0; attempt < YIELDS + NAPS; attempt++) {
+		if (attempt < YIELDS)
+			sched_yield();
+		else
+			nap(0);
+		if (try_take(lock))
+			return true;
+	}
+	return false;
+}
+
+/* At the end of the queue, in which there is room for 255. */
+static uint8_t draw_turn(struct soft_lock *lock)
+{
+	uint16_t turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
+
+	for (;;) {
+		if ((uint8_t)((turns >> 8) - turns) == UINT8_MAX) {
+			nap(UINT8_MAX);
+			turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
+		} else if (atomic_compare_exchange_weak_explicit(&lock->turns, &turns,
+								 (uint16_t)(turns + 0x100),
+								 memory_order_relaxed,
+								 memory_order_relaxed)) {
+			return (uint8_t)(turns >> 8);
+		}
+	}
+}
+
+/* The lock is ours; the next turn is due when we give it up. */
+static void pass_turn(struct soft_lock *lock)
+{
+	uint16_t turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
+
+	while (!atomic_compare_exchange_weak_explicit(&lock->turns, &turns,
+						      (uint16_t)((turns & 0xff00) | (uint8_t)(turns + 1)),
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+void soft_lock_rest(unsigned int attempt)
+{
+	rest(attempt, 0);
+}
+
+static void wait_in_queue(struct soft_lock *lock)
+{
+	uint8_t turn = draw_turn(lock), others;
+	unsigned int attempt = 0;
+
+	while ((others = (uint8_t)(turn - atomic_load_explicit(&lock->turns, memory_order_relaxed))))
+		rest(attempt++, others);
+	for (attempt = 0; !try_exchange(lock); attempt++)
+		rest(attempt, 0);
+	pass_turn(lock);
+}
+
+/*
+ * The data path draws no turn before it has waited for long: if threads that compete for a lock all stood in
+ * the queue, each message would wait until somebody who sleeps has woken up.
+ */
+void soft_lock_wait(struct soft_lock *lock, bool taken)
+{
+	if (taken)
+		give_back(lock);
+	if (!spin_and_sleep(lock))
+		wait_in_queue(lock);
+}
+
+void soft_lock_wait_turn(struct soft_lock *lock, bool taken)
+{
+	if (taken)
+		give_back(lock);
+	if (!spin(lock))
+		wait_in_queue(lock);
+}

@@ -1,0 +1,48 @@
+/*
+ * The locks of the soft provider and their one order: a thread takes them only downwards.  Builds with a sanitizer
+ * check it, whenever a lock is taken, and that who needs a lock has it; others pay nothing for that.
+ *
+ * A requester holds its own requester.lock and the responder.lock of its peer.  No path goes from a
+ * responder.lock to any requester.lock, so two queue pairs that send to each other cannot deadlock;
+ * what a responder finds wrong with its own queue pair is settled after it is released.
+ */
+#ifndef SOFT_BASE_ORDER_H
+#define SOFT_BASE_ORDER_H
+
+#include <stdint.h>
+
+enum soft_order {
+	/* cq.polling: the one who is between ibv_start_poll and ibv_end_poll, where he may call anything */
+	SOFT_ORDER_POLLING,
+	SOFT_ORDER_CM, /* cm.lock: every rdma_cm id, port table and communication id */
+	SOFT_ORDER_PD, /* pd.lock: the list of queue pairs of a protection domain */
+	SOFT_ORDER_REQUESTER, /* requester.lock: send half of a queue pair (its send queue and its ERR transition) */
+	SOFT_ORDER_RESPONDER, /* responder.lock: receive half of a queue pair, its own or the peer's on the local link */
+	/* receive_queue.lock: producers of one receive queue; of a shared one, consumers too */
+	SOFT_ORDER_RECEIVE_QUEUE,
+	SOFT_ORDER_CONSUMER, /* cq.consumer_lock: consumers of one completion queue */
+	SOFT_ORDER_CQ, /* cq.lock: producers of one completion queue */
+	SOFT_ORDER_MR, /* mr.lock: slots of the memory key table (writers; readers take no lock) */
+	SOFT_ORDER_MULTICAST, /* multicast.lock: the members of multicast groups */
+	SOFT_ORDER_DEVICE, /* device.lock: the open contexts of a device */
+	SOFT_ORDER_TABLE, /* table.lock: one number table (queue pair numbers, communication ids) */
+	/* event_queue.lock: one CM event channel, completion channel or async event queue */
+	SOFT_ORDER_EVENT_QUEUE,
+	SOFT_ORDER_FAULTS, /* faults.lock: the rules of what is lost */
+	SOFT_ORDER_SIM, /* sim.lock: what is on its way over the sim link */
+	SOFT_ORDER_TIMERS, /* timers.lock: the timer heap */
+	SOFT_ORDER_FABRIC, /* fabric.lock: the random numbers */
+};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+#define SOFT_ORDER_CHECKED
+
+/* The calling thread is about to take a lock; has one; has given it up. */
+void soft_order_take(const void *lock, enum soft_order order);
+void soft_order_expect(const void *lock);
+void soft_order_release(const void *lock);
+
+#endif
+
+#endif

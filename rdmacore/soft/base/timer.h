@@ -1,0 +1,72 @@
+/*
+ * Timers of one soft fabric: a binary heap of deadlines, a queue of what may take its time, and the thread that
+ * runs what is due, the queue when nothing else is.  So an expire that is not short puts itself there.  The
+ * thread starts with the first armed timer, so a run without RNR waits or CM retries has none.  With a
+ * virtual clock there is no thread: soft_timers_advance runs what is next.
+ */
+#ifndef SOFT_BASE_TIMER_H
+#define SOFT_BASE_TIMER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "soft/base/clock.h"
+#include "soft/base/mutex.h"
+
+struct soft_timer {
+	void (*expire)(struct soft_timer *timer);
+	uint64_t deadline;
+	size_t place; /* index in the heap + 1; 0 while it is not there */
+	struct soft_timer *next, **link; /* in the queue; link is NULL while it is not there */
+};
+
+struct soft_timers {
+	struct soft_mutex lock;
+	pthread_cond_t changed; /* the earliest deadline, or stopping */
+	pthread_cond_t finished; /* running became NULL */
+	struct soft_clock *clock;
+	struct soft_timer **heap;
+	size_t armed;
+	size_t reserved; /* registered timers: arming never has to allocate */
+	size_t capacity;
+	struct soft_timer *deferred, **last_deferred;
+	struct soft_timer *running;
+	pthread_t thread;
+	bool started;
+	bool stopping;
+};
+
+void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock);
+/* Stop the thread.  No timer may be registered any more. */
+void soft_timers_destroy(struct soft_timers *timers);
+
+/*
+ * Virtual clock only: if a timer is due at limit or before, make it that time and run the earliest one;
+ * else make it limit.  limit UINT64_MAX: without a timer the clock stays.  Returns whether a timer ran.
+ */
+bool soft_timers_advance(struct soft_timers *timers, uint64_t limit);
+
+/*
+ * Make room for one timer.  expire runs on the timer thread with no lock held.  -ENOMEM.
+ */
+int soft_timer_register(struct soft_timers *timers, struct soft_timer *timer,
+			void (*expire)(struct soft_timer *timer));
+/*
+ * Cancel, and wait until a running expire has returned; the caller holds no lock that expire takes
+ * and is not expire itself.
+ */
+void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer);
+
+/* Arm or move: expire once, delay nanoseconds from now.  -EAGAIN when the thread cannot be made. */
+int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_t delay);
+/*
+ * The same for what may take long: expire once, when no timer is due, after those that were deferred before.
+ */
+int soft_timer_defer(struct soft_timers *timers, struct soft_timer *timer);
+/* It will expire. */
+bool soft_timer_is_armed(struct soft_timers *timers, struct soft_timer *timer);
+/* A running expire may still be under way when this returns. */
+void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer);
+
+#endif

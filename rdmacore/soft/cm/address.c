@@ -1,0 +1,126 @@
+#include "soft/cm/address.h"
+
+#include <endian.h>
+#include <infiniband/ib.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "soft/objects/device.h"
+
+static const struct sockaddr_in *in4(const struct sockaddr *address)
+{
+	return (const struct sockaddr_in *)(const void *)address;
+}
+
+static struct sockaddr_ib *ib(const struct sockaddr *address)
+{
+	return (struct sockaddr_ib *)(uintptr_t)address;
+}
+
+static const struct sockaddr_in6 *in6(const struct sockaddr *address)
+{
+	return (const struct sockaddr_in6 *)(const void *)address;
+}
+
+bool soft_address_is_ip(const struct sockaddr *address)
+{
+	return address && (address->sa_family == AF_INET || address->sa_family == AF_INET6);
+}
+
+bool soft_address_is_known(const struct sockaddr *address)
+{
+	return soft_address_is_ip(address) || (address && address->sa_family == AF_IB);
+}
+
+socklen_t soft_address_length(const struct sockaddr *address)
+{
+	switch (address->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return sizeof(struct sockaddr_ib);
+	}
+}
+
+bool soft_address_is_any(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return in4(address)->sin_addr.s_addr == htonl(INADDR_ANY);
+	if (address->sa_family == AF_IB)
+		return ib_addr_any(&ib(address)->sib_addr);
+	return IN6_IS_ADDR_UNSPECIFIED(&in6(address)->sin6_addr);
+}
+
+bool soft_address_is_multicast(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return IN_MULTICAST(ntohl(in4(address)->sin_addr.s_addr));
+	if (address->sa_family == AF_IB)
+		return false;
+	return IN6_IS_ADDR_MULTICAST(&in6(address)->sin6_addr);
+}
+
+bool soft_address_is_absent_neighbour(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET &&
+	       (ntohl(in4(address)->sin_addr.s_addr) & 0xffffff00) == 0xc0000200;
+}
+
+void soft_address_of_device(struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		((struct sockaddr_in *)(void *)address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		((struct sockaddr_in6 *)(void *)address)->sin6_addr = in6addr_loopback;
+}
+
+/* RoCE v2 names an IPv4 address by its mapped form (IBTA annex A17). */
+void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid)
+{
+	if (address->sa_family == AF_INET) {
+		memset(gid, 0, sizeof(*gid));
+		gid->raw[10] = 0xff;
+		gid->raw[11] = 0xff;
+		memcpy(&gid->raw[12], &in4(address)->sin_addr, 4);
+	} else if (address->sa_family == AF_IB) {
+		memcpy(gid->raw, &ib(address)->sib_addr, sizeof(gid->raw));
+	} else {
+		memcpy(gid->raw, &in6(address)->sin6_addr, sizeof(gid->raw));
+	}
+}
+
+bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	union ibv_gid gid_a, gid_b;
+
+	soft_address_to_gid(a, &gid_a);
+	soft_address_to_gid(b, &gid_b);
+	return memcmp(&gid_a, &gid_b, sizeof(gid_a)) == 0;
+}
+
+bool soft_address_is_local(const struct soft_device *device, const struct sockaddr *address)
+{
+	union ibv_gid gid;
+
+	soft_address_to_gid(address, &gid);
+	return soft_device_owns(device, &gid);
+}
+
+uint16_t soft_address_port(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_IB) /* the end of the service id */
+		return (uint16_t)be64toh(ib(address)->sib_sid);
+	return ntohs(address->sa_family == AF_INET ? in4(address)->sin_port : in6(address)->sin6_port);
+}
+
+void soft_address_set_port(struct sockaddr *address, uint16_t port)
+{
+	if (address->sa_family == AF_IB)
+		ib(address)->sib_sid = htobe64((be64toh(ib(address)->sib_sid) & ~UINT64_C(0xffff)) | port);
+	else if (address->sa_family == AF_INET)
+		((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
+}

@@ -1,0 +1,71 @@
+#include "soft/cm/child.h"
+
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/cm/address.h"
+#include "soft/cm/cm.h"
+#include "soft/cm/id_free.h"
+#include "soft/cm/path.h"
+#include "soft/cm/ports.h"
+#include "soft/cm/send.h"
+#include "soft/cm/times.h"
+#include "soft/wire/packet.h"
+
+static struct soft_id *create_child(struct soft_id *listener, const struct soft_cm_message *req)
+{
+	struct soft_id *child;
+
+	child = soft_id_alloc(listener->cm, (struct soft_event_channel *)listener->rdma.channel,
+			      listener->rdma.context, listener->rdma.ps);
+	if (!child)
+		return NULL;
+	child->on_device = true;
+	child->rdma.qp_type = listener->rdma.qp_type;
+	memcpy(&child->addr.src_storage, &req->destination, sizeof(req->destination));
+	memcpy(&child->addr.dst_storage, &req->source, sizeof(req->source));
+	child->state = SOFT_ID_REQ_RECEIVED;
+	child->unaccepted = true;
+	child->hardware_address = child->cm->hardware_address;
+	child->response_timeout = soft_cm_time(SOFT_CM_RESPONSE_CODE);
+	child->remote = req->local;
+	child->remote_guid = req->guid;
+	child->remote_qp_num = req->qp_num;
+	child->remote_ece = req->ece;
+	child->send_psn = req->starting_psn;
+	/* Now, and not with the REP: the user may make a queue pair ready before rdma_accept. */
+	child->receive_psn = (uint32_t)soft_fabric_random(child->cm->fabric) & SOFT_PSN_MASK;
+	child->responder_resources = req->initiator_depth;
+	child->initiator_depth = req->responder_resources;
+	child->retry_count = req->retry_count;
+	child->rnr_retry_count = req->rnr_retry_count;
+	if (req->attribute == SOFT_CM_REQ)
+		child->path_timeout = req->ack_timeout;
+	soft_id_set_path_of_request(child);
+	return child;
+}
+
+struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_message *req,
+				      struct soft_id **listener)
+{
+	*listener = soft_port_find_listener(cm, req->port_space,
+					    (const struct sockaddr *)&req->destination);
+	/* A full backlog is silence, so that the peer tries again (rdma_listen(3)). */
+	if (!*listener || (*listener)->requests >= (*listener)->backlog)
+		return NULL;
+	return create_child(*listener, req);
+}
+
+/* To the communication manager the port is the service; whose address it is comes after that, on Linux. */
+bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	return soft_port_has_listener(
+		cm, request->port_space,
+		soft_address_port((const struct sockaddr *)&request->destination));
+}
+
+void soft_cm_free_unborn(struct soft_id *child)
+{
+	soft_cm_close(child);
+	soft_id_free(child);
+}

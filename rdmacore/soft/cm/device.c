@@ -1,0 +1,76 @@
+/* The device under the ids, as librdmacm has it open, and its default protection domain. */
+#include "soft/cm/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft/cm/cm.h"
+#include "soft/objects/context.h"
+#include "soft/objects/device.h"
+#include "soft/objects/pd.h"
+#include "soft/qp/open.h"
+#include "soft/qp/removal.h"
+
+int soft_cm_open_device(struct soft_cm *cm)
+{
+	struct soft_cm_device *device = calloc(1, sizeof(*device));
+
+	if (!device)
+		return -ENOMEM;
+	device->context = soft_open_device(&cm->device->ibv);
+	if (!device->context) {
+		free(device);
+		return -errno;
+	}
+	device->earlier = cm->opened;
+	cm->opened = device;
+	return 0;
+}
+
+void soft_cm_close_devices(struct soft_cm *cm)
+{
+	struct soft_cm_device *device;
+
+	while ((device = cm->opened)) {
+		cm->opened = device->earlier;
+		if (device->default_pd)
+			soft_dealloc_pd(device->default_pd);
+		soft_close_device(device->context);
+		free(device);
+	}
+}
+
+int soft_id_query(struct soft_id *id)
+{
+	struct soft_cm_device *device = id->cm->opened;
+
+	id->rdma.route.addr = id->addr;
+	if (id->device || !id->on_device)
+		return 0;
+	if (soft_device_is_away(id->cm->device))
+		return -ENODEV;
+	if (!device->default_pd) {
+		device->default_pd = soft_alloc_pd(device->context);
+		if (!device->default_pd)
+			return -ENOMEM;
+	}
+	device->default_pd_users++;
+	id->device = device;
+	id->rdma.verbs = device->context;
+	id->rdma.port_num = SOFT_PORT;
+	if (!id->rdma.pd) /* rdma_create_ep may have given another */
+		id->rdma.pd = device->default_pd;
+	return 0;
+}
+
+void soft_id_unbind_device(struct soft_id *id)
+{
+	struct soft_cm_device *device = id->device;
+
+	if (!device)
+		return;
+	id->device = NULL;
+	/* As librdmacm: the PD goes with its last id, or stays behind while something uses it. */
+	if (--device->default_pd_users == 0 && soft_dealloc_pd(device->default_pd) == 0)
+		device->default_pd = NULL;
+}

@@ -1,0 +1,33 @@
+#include "soft/cm/finish.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft/cm/queue.h"
+#include "soft/cm/receive.h"
+
+void soft_cm_flush(struct soft_cm *cm)
+{
+	struct soft_cm_message *message;
+
+	soft_mutex_expect(&cm->lock);
+	while ((message = soft_cm_take_message(cm))) {
+		soft_cm_receive(cm, message);
+		free(message);
+	}
+}
+
+void soft_cm_unlock(struct soft_cm *cm)
+{
+	soft_cm_flush(cm);
+	soft_mutex_unlock(&cm->lock);
+}
+
+int soft_cm_finish(struct soft_cm *cm, int error)
+{
+	soft_cm_unlock(cm);
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
+}

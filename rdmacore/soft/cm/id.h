@@ -1,0 +1,131 @@
+/* Ids: what each is made of, and how it is come by. */
+#ifndef SOFT_CM_ID_H
+#define SOFT_CM_ID_H
+
+#include <infiniband/sa.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+
+#include "soft/base/timer.h"
+#include "soft/cm/message.h"
+
+struct soft_cm;
+struct soft_cm_device;
+struct soft_cm_event;
+struct soft_event_channel;
+struct soft_join;
+
+enum soft_id_state {
+	SOFT_ID_IDLE,
+	SOFT_ID_BOUND,
+	SOFT_ID_ADDR_QUERY, /* the question was lost or is late (faults) */
+	SOFT_ID_ADDR_RESOLVED,
+	SOFT_ID_ROUTE_QUERY,
+	SOFT_ID_ROUTE_RESOLVED,
+	SOFT_ID_LISTEN,
+	SOFT_ID_REQ_SENT,
+	SOFT_ID_REQ_RECEIVED,
+	SOFT_ID_REP_SENT,
+	SOFT_ID_REP_RECEIVED,
+	SOFT_ID_ESTABLISHED,
+	SOFT_ID_DREQ_SENT,
+	SOFT_ID_DREQ_RECEIVED,
+	SOFT_ID_TIMEWAIT,
+	SOFT_ID_SIDR_SENT,
+	SOFT_ID_SIDR_RECEIVED,
+	SOFT_ID_RESOLVED_UD, /* UD: the answer came, or was given */
+	SOFT_ID_CLOSED, /* rejected, unreachable or past timewait: only destroy is left */
+	SOFT_ID_REMOVED, /* its device is gone: the same */
+	SOFT_ID_DESTROYED,
+};
+
+/*
+ * Everything below is guarded by cm.lock.  An id has two halves: what librdmacm knows is in rdma and device, what
+ * the kernel knows in the rest, and the first learns of the second when the user binds or reads an event.
+ */
+struct soft_id {
+	struct rdma_cm_id rdma;
+	struct soft_cm_device *device; /* librdmacm's, with rdma.verbs and the default of rdma.pd */
+	struct soft_cm *cm;
+	enum soft_id_state state;
+	bool sync; /* rdma.channel is its own, and calls wait for their events */
+	bool disconnected; /* DISCONNECTED was reported, which happens once */
+	bool unaccepted; /* a child before its rdma_accept */
+	bool connect_error; /* the user read CONNECT_ERROR; there is no more to hear of the connection */
+	uint32_t events_reported, events_acknowledged;
+	uint32_t moving; /* calls that modify its queue pair, and have released cm.lock for that */
+	struct soft_cm_event *unread, **last_unread;
+	struct soft_id *channel_next, **channel_link; /* soft_event_channel.ids */
+	struct soft_id *destroyed_next; /* soft_cm.destroyed */
+
+	struct soft_id *port_next; /* port_space bucket */
+	uint16_t port; /* host order; 0 while it holds none of its own */
+	struct rdma_addr addr;
+	bool on_device; /* its address leads to the device */
+	uint32_t hardware_address; /* soft_cm.hardware_address when it came to its address */
+	bool reuse_address, only_family, only_family_set; /* rdma_set_option */
+	uint8_t type_of_service;
+
+	int backlog;
+	int requests; /* CONNECT_REQUESTs not read yet */
+
+	uint32_t local, remote; /* communication ids */
+	uint64_t remote_guid;
+	uint32_t local_qp_num, remote_qp_num;
+	struct soft_id *remote_id_next, *remote_qp_next; /* soft_peers buckets */
+	bool in_remote_ids, in_remote_qps;
+	uint32_t send_psn, receive_psn;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t retry_count, rnr_retry_count;
+	uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT */
+	bool ack_timeout_set;
+	uint8_t path_timeout; /* of the path: code of the time for a way there and back */
+	uint32_t qkey;
+	struct ibv_ece local_ece, remote_ece;
+
+	struct ibv_sa_path_rec path; /* rdma.route.path_rec once the user has read of a route */
+	struct soft_timer timer; /* resends request until it is answered, ends timewait or a query */
+	uint64_t response_timeout; /* nanoseconds */
+	uint64_t request_timeout; /* of request: the same, unless the peer asked for more (MRA) */
+	struct soft_cm_message request; /* REQ, REP, DREQ or SIDR REQ that waits for an answer */
+	unsigned int retries_left;
+	bool answer_comes; /* to a query; else its time just runs out */
+
+	struct ibv_qp_init_attr *endpoint_attr; /* rdma_create_ep: of the queue pairs of children */
+	void *connect_prefix; /* ai_connect: goes before the private data of the first rdma_connect */
+	uint8_t connect_prefix_len;
+	struct rdma_addrinfo *info; /* rdma_resolve_addrinfo */
+	struct soft_join *joins;
+};
+
+static inline struct soft_id *soft_id(struct rdma_cm_id *id)
+{
+	return (struct soft_id *)id;
+}
+
+static inline bool soft_id_is_ud(const struct soft_id *id)
+{
+	return id->rdma.qp_type == IBV_QPT_UD;
+}
+
+/*
+ * id with cm.lock held; NULL and errno EINVAL for NULL and for an id that was destroyed (which librdmacm
+ * would follow into freed memory), ENXIO for one whose device was removed.
+ */
+struct soft_id *soft_id_lock(struct rdma_cm_id *id);
+/* The same, also of an id whose device was removed. */
+struct soft_id *soft_id_lock_any(struct rdma_cm_id *id);
+/* A new id with no port and no device; NULL and errno ENOMEM.  cm.lock is held. */
+struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *channel, void *context,
+			      enum rdma_port_space port_space);
+/*
+ * Until no call modifies the id's queue pair: 0, or EBUSY with a sentence when that takes too long; cm.lock is held,
+ * and released meanwhile.
+ */
+int soft_id_wait_moved(struct soft_id *id);
+/* Put id on a channel, or on none; cm.lock is held. */
+void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel);
+/* The queue pair number that an end tells its peer: of the id's own queue pair, or what param says. */
+uint32_t soft_local_qp_num(const struct soft_id *id, const struct rdma_conn_param *param);
+
+#endif

@@ -1,0 +1,94 @@
+/* The path between the ends of a connection: its record, and the times that follow from it. */
+#include "soft/cm/path.h"
+
+#include <endian.h>
+
+#include "soft/cm/address.h"
+#include "soft/cm/times.h"
+#include "soft/objects/device.h"
+
+#define CA_ACK_DELAY 15 /* what the device says of itself (soft_device_attributes) */
+#define RATE_2_5_GBPS 2 /* enum ibv_rate, of the port's width and speed */
+
+/* The most that a way there and back, and the peer's device, may take (cm_ack_timeout of Linux). */
+static uint8_t path_timeout(uint8_t ack_timeout)
+{
+	unsigned int timeout = ack_timeout;
+
+	if (timeout >= CA_ACK_DELAY)
+		timeout += CA_ACK_DELAY + 1 >= timeout;
+	else
+		timeout = CA_ACK_DELAY + (timeout + 1 >= CA_ACK_DELAY);
+	return timeout > 31 ? 31 : (uint8_t)timeout;
+}
+
+void soft_id_set_gids(struct soft_id *id)
+{
+	struct rdma_addr *addr = &id->addr;
+
+	soft_address_to_gid(&addr->src_addr, &addr->addr.ibaddr.sgid);
+	if (soft_address_is_known(&addr->dst_addr))
+		soft_address_to_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
+	addr->addr.ibaddr.pkey = htobe16(0xffff);
+}
+
+static void fill_record(struct soft_id *id, uint8_t lifetime)
+{
+	const struct rdma_ib_addr *ends = &id->addr.addr.ibaddr;
+
+	id->path = (struct ibv_sa_path_rec){
+		.sgid = ends->sgid,
+		.dgid = ends->dgid,
+		.hop_limit = 64,
+		.traffic_class = id->type_of_service,
+		.reversible = 1,
+		.numb_path = 1,
+		.pkey = ends->pkey,
+		.mtu_selector = 2, /* exactly */
+		.mtu = IBV_MTU_4096,
+		.rate_selector = 2,
+		.rate = RATE_2_5_GBPS,
+		.packet_life_time_selector = 2,
+		.packet_life_time = lifetime,
+	};
+}
+
+void soft_id_set_path_of_lifetime(struct soft_id *id, uint8_t lifetime)
+{
+	id->path_timeout = path_timeout((uint8_t)(lifetime + 1));
+	id->response_timeout = 2 * soft_cm_time(lifetime) + soft_cm_time(SOFT_CM_RESPONSE_CODE);
+	fill_record(id, lifetime);
+}
+
+void soft_id_set_path(struct soft_id *id)
+{
+	uint8_t lifetime = SOFT_CM_ACK_TIMEOUT - 1;
+
+	/* Set before the route, the ACK timeout is the lifetime of its packets too. */
+	if (id->ack_timeout_set)
+		lifetime = id->ack_timeout ? (uint8_t)(id->ack_timeout - 1) : 0;
+	soft_id_set_path_of_lifetime(id, lifetime);
+}
+
+void soft_id_set_path_of_request(struct soft_id *id)
+{
+	soft_id_set_gids(id);
+	fill_record(id, id->path_timeout ? (uint8_t)(id->path_timeout - 1) : 0);
+}
+
+void soft_id_show_path(struct soft_id *id)
+{
+	id->rdma.route.path_rec = &id->path;
+	id->rdma.route.num_paths = 1;
+}
+
+void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
+{
+	const struct rdma_addr *addr = &id->addr;
+
+	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = SOFT_PORT};
+	attr->grh.hop_limit = 64;
+	attr->grh.traffic_class = id->type_of_service;
+	attr->grh.sgid_index = addr->src_addr.sa_family == AF_INET ? 0 : 1;
+	soft_address_to_gid(&addr->dst_addr, &attr->grh.dgid);
+}

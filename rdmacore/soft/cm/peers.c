@@ -1,0 +1,71 @@
+/*
+ * Connections by the communication id and by the queue pair number of their remote end, each with the
+ * device it is on: how a copy of a request is told from a new one, and a stale connection from none
+ * (IBTA 12.4.1, 12.9.8.3.1).
+ */
+#include "soft/cm/peers.h"
+
+#include "soft/cm/cm.h"
+
+static unsigned int bucket_of(uint64_t guid, uint32_t number)
+{
+	uint64_t mixed = (guid ^ number) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (unsigned int)(mixed >> 32) % SOFT_PEER_BUCKETS;
+}
+
+struct soft_id *soft_peers_find_id(struct soft_cm *cm, uint64_t guid, uint32_t remote)
+{
+	struct soft_id *id = cm->remote_ids[bucket_of(guid, remote)];
+
+	while (id && (id->remote != remote || id->remote_guid != guid))
+		id = id->remote_id_next;
+	return id;
+}
+
+struct soft_id *soft_peers_claim_id(struct soft_id *id)
+{
+	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->remote_guid, id->remote)];
+	struct soft_id *other = soft_peers_find_id(id->cm, id->remote_guid, id->remote);
+
+	if (other)
+		return other;
+	id->remote_id_next = *bucket;
+	*bucket = id;
+	id->in_remote_ids = true;
+	return NULL;
+}
+
+struct soft_id *soft_peers_claim_qp(struct soft_id *id)
+{
+	struct soft_id **bucket = &id->cm->remote_qps[bucket_of(id->remote_guid, id->remote_qp_num)];
+
+	for (struct soft_id *other = *bucket; other; other = other->remote_qp_next)
+		if (other->remote_qp_num == id->remote_qp_num &&
+		    other->remote_guid == id->remote_guid)
+			return other;
+	id->remote_qp_next = *bucket;
+	*bucket = id;
+	id->in_remote_qps = true;
+	return NULL;
+}
+
+void soft_peers_forget(struct soft_id *id)
+{
+	struct soft_id **link;
+
+	if (id->in_remote_ids) {
+		link = &id->cm->remote_ids[bucket_of(id->remote_guid, id->remote)];
+		while (*link != id)
+			link = &(*link)->remote_id_next;
+		*link = id->remote_id_next;
+		id->in_remote_ids = false;
+	}
+	if (id->in_remote_qps) {
+		link = &id->cm->remote_qps[bucket_of(id->remote_guid, id->remote_qp_num)];
+		while (*link != id)
+			link = &(*link)->remote_qp_next;
+		*link = id->remote_qp_next;
+		id->in_remote_qps = false;
+	}
+}

@@ -1,0 +1,149 @@
+/* Ports of ids.  Each port space has ports of its own, apart from those of sockets. */
+#include "soft/cm/ports.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "soft/base/fabric.h"
+#include "soft/cm/address.h"
+#include "soft/cm/cm.h"
+
+/* net.ipv4.ip_local_port_range as Linux ships it */
+#define FIRST_EPHEMERAL 32768
+#define LAST_EPHEMERAL 60999
+#define FIRST_UNPRIVILEGED 1024
+
+/* Whether the process may bind to ports below 1024 (capabilities(7): effective set). */
+static bool is_privileged(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	if (syscall(SYS_capget, &header, data))
+		return false;
+	return data[CAP_TO_INDEX(CAP_NET_BIND_SERVICE)].effective & CAP_TO_MASK(CAP_NET_BIND_SERVICE);
+}
+
+static struct soft_id **bucket_of(struct soft_cm *cm, int port_space, uint16_t port)
+{
+	return &cm->ports[((unsigned int)port_space * 31 + port) % SOFT_PORT_BUCKETS];
+}
+
+/*
+ * As cma_check_port of Linux: a wildcard conflict is EADDRNOTAVAIL, the same address EADDRINUSE.  Two
+ * that both allow reuse share, and so do an IPv4 id and an IPv6 id when both are of their family only.
+ */
+static int check_port(struct soft_id *id, const struct sockaddr *address, uint16_t port, bool reuse)
+{
+	struct soft_id *other = *bucket_of(id->cm, id->rdma.ps, port);
+
+	for (; other; other = other->port_next) {
+		const struct sockaddr *bound = &other->addr.src_addr;
+
+		if (other == id || other->port != port || other->rdma.ps != id->rdma.ps)
+			continue;
+		if (reuse && other->reuse_address)
+			continue;
+		if (id->only_family && other->only_family && address->sa_family != bound->sa_family)
+			continue;
+		if (soft_address_is_any(address) || soft_address_is_any(bound))
+			return EADDRNOTAVAIL;
+		if (soft_address_is_same(address, bound))
+			return EADDRINUSE;
+	}
+	return 0;
+}
+
+static int choose_port(struct soft_id *id, const struct sockaddr *address, uint16_t *port)
+{
+	const unsigned int range = LAST_EPHEMERAL - FIRST_EPHEMERAL + 1;
+	unsigned int start = (unsigned int)(soft_fabric_random(id->cm->fabric) % range);
+
+	for (unsigned int step = 0; step < range; step++) {
+		*port = (uint16_t)(FIRST_EPHEMERAL + (start + step) % range);
+		if (!check_port(id, address, *port, id->reuse_address))
+			return 0;
+	}
+	return EADDRNOTAVAIL;
+}
+
+int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
+{
+	struct sockaddr *source = &id->addr.src_addr;
+	uint16_t port = soft_address_port(address);
+	struct soft_id **bucket;
+	int error;
+
+	if (port && port < FIRST_UNPRIVILEGED && !is_privileged())
+		return EACCES;
+	/* An IPv4 id is of its family only; an IPv6 id as it was told (net.ipv6.bindv6only is 0). */
+	if (!id->only_family_set)
+		id->only_family = address->sa_family == AF_INET;
+	error = port ? check_port(id, address, port, id->reuse_address) :
+		       choose_port(id, address, &port);
+	if (error)
+		return error;
+	memcpy(source, address, soft_address_length(address));
+	soft_address_set_port(source, port);
+	id->port = port;
+	bucket = bucket_of(id->cm, id->rdma.ps, port);
+	id->port_next = *bucket;
+	*bucket = id;
+	return 0;
+}
+
+int soft_port_listen(struct soft_id *id)
+{
+	int error = check_port(id, &id->addr.src_addr, id->port, false);
+
+	if (!error)
+		id->reuse_address = false;
+	return error;
+}
+
+void soft_port_release(struct soft_id *id)
+{
+	struct soft_id **link;
+
+	if (!id->port)
+		return;
+	for (link = bucket_of(id->cm, id->rdma.ps, id->port); *link != id; link = &(*link)->port_next)
+		;
+	*link = id->port_next;
+	id->port = 0;
+}
+
+struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
+					const struct sockaddr *destination)
+{
+	uint16_t port = soft_address_port(destination);
+	struct soft_id *id, *wildcard = NULL;
+
+	for (id = *bucket_of(cm, port_space, port); id; id = id->port_next) {
+		const struct sockaddr *bound = &id->addr.src_addr;
+
+		if (id->port != port || (int)id->rdma.ps != port_space ||
+		    id->state != SOFT_ID_LISTEN)
+			continue;
+		if (bound->sa_family != destination->sa_family && id->only_family)
+			continue;
+		if (soft_address_is_same(bound, destination))
+			return id;
+		if (soft_address_is_any(bound))
+			wildcard = id;
+	}
+	return wildcard;
+}
+
+bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port)
+{
+	struct soft_id *id = *bucket_of(cm, port_space, port);
+
+	while (id && (id->port != port || (int)id->rdma.ps != port_space ||
+		      id->state != SOFT_ID_LISTEN))
+		id = id->port_next;
+	return id;
+}

@@ -1,0 +1,118 @@
+/*
+ * What ids hear when the device under them goes away, when it is back, and when its network interface changes
+ * its hardware address.
+ */
+#include "soft/cm/removal.h"
+
+#include <errno.h>
+
+#include "soft/cm/device.h"
+#include "soft/cm/finish.h"
+#include "soft/cm/peers.h"
+#include "soft/cm/ports.h"
+#include "soft/cm/report.h"
+#include "soft/cm/send.h"
+#include "soft/objects/device.h"
+#include "soft/qp/removal.h"
+
+/* Nobody is told of the end of a request that was not accepted (ucma_event_handler of Linux). */
+static bool tell(struct soft_id *id, enum rdma_cm_event_type event)
+{
+	return !id->unaccepted && id->rdma.channel && soft_cm_report(id, id, event, 0, NULL);
+}
+
+/*
+ * cma_process_remove of Linux: the id hears it, and its half in the kernel is destroyed, port and connection
+ * with it.  The peer hears nothing: the device that would tell it is gone.
+ */
+static bool remove_id(struct soft_id *id)
+{
+	if (id->state == SOFT_ID_REMOVED || !id->on_device)
+		return false;
+	soft_cm_answered(id);
+	soft_peers_forget(id);
+	soft_port_release(id);
+	id->state = SOFT_ID_REMOVED;
+	return tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL);
+}
+
+/* cma_netdev_change of Linux: whoever came to its address by another hardware address. */
+static bool change_address(struct soft_id *id)
+{
+	return id->state != SOFT_ID_REMOVED && id->on_device &&
+	       id->hardware_address != id->cm->hardware_address &&
+	       tell(id, RDMA_CM_EVENT_ADDR_CHANGE);
+}
+
+/* How many ids were told. */
+static uint32_t for_each_id(struct soft_cm *cm, bool (*act)(struct soft_id *id))
+{
+	uint32_t place = 0, told = 0;
+	struct soft_id *id;
+
+	while ((id = soft_table_next(&cm->ids, &place, NULL))) {
+		told += act(id);
+		place++;
+	}
+	return told;
+}
+
+int soft_cm_remove_device(struct soft_cm *cm)
+{
+	int result = -EBUSY;
+
+	soft_mutex_lock(&cm->lock);
+	if (!soft_device_is_away(cm->device)) {
+		soft_device_leave(cm->device);
+		cm->told_removal = for_each_id(cm, remove_id);
+		result = 0;
+	}
+	soft_cm_unlock(cm);
+	if (!result)
+		soft_device_stop(cm->device);
+	return result;
+}
+
+int soft_cm_return_device(struct soft_cm *cm, uint32_t *told)
+{
+	int result = -ENOENT;
+
+	soft_mutex_lock(&cm->lock);
+	if (soft_device_is_away(cm->device)) {
+		soft_device_return(cm->device);
+		result = soft_cm_open_device(cm);
+		if (result)
+			soft_device_leave(cm->device);
+		*told = cm->told_removal;
+	}
+	soft_cm_unlock(cm);
+	return result;
+}
+
+int soft_cm_change_address(struct soft_cm *cm)
+{
+	int result = -EBUSY;
+
+	soft_mutex_lock(&cm->lock);
+	if (!cm->hardware_address) {
+		cm->hardware_address = 1;
+		cm->told_address = for_each_id(cm, change_address);
+		result = 0;
+	}
+	soft_cm_unlock(cm);
+	return result;
+}
+
+int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told)
+{
+	int result = -ENOENT;
+
+	soft_mutex_lock(&cm->lock);
+	if (cm->hardware_address) {
+		cm->hardware_address = 0;
+		*told = cm->told_address + for_each_id(cm, change_address);
+		result = 0;
+	}
+	soft_cm_unlock(cm);
+	return result;
+}

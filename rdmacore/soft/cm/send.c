@@ -1,0 +1,123 @@
+#include "soft/cm/send.h"
+
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/cm/cm.h"
+#include "soft/cm/peers.h"
+#include "soft/cm/queue.h"
+#include "soft/cm/times.h"
+#include "soft/cm/way.h"
+#include "soft/objects/device.h"
+
+#define MAX_RETRIES 15
+
+void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
+		     enum soft_cm_attribute attribute)
+{
+	*message = (struct soft_cm_message){
+		.attribute = attribute,
+		.local = id->local,
+		.remote = id->remote,
+		.guid = id->cm->device->guid,
+		.port_space = id->rdma.ps,
+		.source = id->addr.src_storage,
+		.destination = id->addr.dst_storage,
+	};
+}
+
+void soft_cm_set_private_data(struct soft_cm_message *message, const void *data, uint8_t length,
+			      uint8_t field)
+{
+	if (length)
+		memcpy(message->private_data, data, length);
+	message->private_data_len = field;
+}
+
+void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	/* A healthy fabric has nothing to ask of each message. */
+	if (soft_faults_active(&cm->fabric->faults))
+		soft_cm_wire_carry(cm, message);
+	else
+		soft_cm_deliver(cm, message);
+}
+
+void soft_cm_send_request(struct soft_id *id)
+{
+	id->retries_left = MAX_RETRIES;
+	id->request_timeout = id->response_timeout;
+	soft_cm_repeat_request(id);
+}
+
+/*
+ * Linux waits equally long each time (ib_send_cm_req in core/cm.c, retry_send in core/mad.c), and so does the
+ * virtual clock.  On the wall's, thousands of requests that were dropped together would come together again,
+ * and be dropped: each waits up to a sixteenth longer.
+ */
+static uint64_t time_to_repeat(struct soft_id *id)
+{
+	struct soft_fabric *fabric = id->cm->fabric;
+
+	if (soft_clock_is_virtual(&fabric->clock))
+		return id->request_timeout;
+	return id->request_timeout + soft_fabric_random(fabric) % (id->request_timeout / 16 + 1);
+}
+
+void soft_cm_repeat_request(struct soft_id *id)
+{
+	soft_cm_send(id->cm, &id->request);
+	/* Without a thread for timers the request is sent once; its loss would then go unnoticed. */
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, time_to_repeat(id));
+}
+
+void soft_cm_answered(struct soft_id *id)
+{
+	soft_timer_cancel(&id->cm->fabric->timers, &id->timer);
+}
+
+void soft_cm_close(struct soft_id *id)
+{
+	soft_cm_answered(id);
+	soft_peers_forget(id);
+	id->state = SOFT_ID_CLOSED;
+}
+
+void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_data, uint8_t length)
+{
+	struct soft_cm_message message;
+	bool accepted = id->state == SOFT_ID_REP_SENT;
+
+	soft_cm_prepare(id, &message, SOFT_CM_REJ);
+	message.reason = reason;
+	soft_cm_set_private_data(&message, private_data, length, SOFT_REJ_PRIVATE_DATA);
+	soft_cm_send(id->cm, &message);
+	/* What the peer may have taken for a connection is remembered for a while, as on Linux. */
+	if (accepted)
+		soft_cm_enter_timewait(id);
+	else
+		soft_cm_close(id);
+}
+
+void soft_cm_enter_timewait(struct soft_id *id)
+{
+	soft_peers_forget(id);
+	id->state = SOFT_ID_TIMEWAIT;
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, soft_cm_time(id->path_timeout));
+}
+
+void soft_cm_send_dreq(struct soft_id *id)
+{
+	soft_cm_prepare(id, &id->request, SOFT_CM_DREQ);
+	id->request.qp_num = id->remote_qp_num;
+	id->state = SOFT_ID_DREQ_SENT;
+	soft_cm_send_request(id);
+}
+
+void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute)
+{
+	struct soft_cm_message message;
+
+	soft_cm_prepare(id, &message, attribute);
+	soft_cm_send(id->cm, &message);
+}

@@ -1,0 +1,52 @@
+/* SIDR REQ and SIDR REP arrive (soft/cm/sidr.c). */
+#include "soft/cm/sidr_receive.h"
+
+#include "soft/cm/child.h"
+#include "soft/cm/peers.h"
+#include "soft/cm/report.h"
+#include "soft/cm/send.h"
+
+static void refuse(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	struct soft_cm_message reply = {
+		.attribute = SOFT_CM_SIDR_REP,
+		.remote = request->local,
+		.reason = soft_cm_is_served(cm, request) ? SOFT_SIDR_REJECT : SOFT_SIDR_UNSUPPORTED,
+		.source = request->destination,
+		.destination = request->source,
+		.private_data_len = SOFT_SIDR_REP_PRIVATE_DATA,
+	};
+
+	soft_cm_send(cm, &reply);
+}
+
+void soft_sidr_receive_request(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	struct soft_id *listener, *child;
+
+	if (soft_peers_find_id(cm, request->guid, request->local))
+		return; /* a copy of one that is not answered yet */
+	child = soft_cm_request_child(cm, request, &listener);
+	if (!listener)
+		refuse(cm, request);
+	if (!child)
+		return;
+	child->state = SOFT_ID_SIDR_RECEIVED;
+	soft_peers_claim_id(child);
+	if (soft_cm_report(listener, child, RDMA_CM_EVENT_CONNECT_REQUEST, 0, request))
+		return;
+	soft_cm_free_unborn(child);
+}
+
+void soft_sidr_receive_reply(struct soft_id *id, const struct soft_cm_message *reply)
+{
+	bool success = reply->reason == SOFT_SIDR_SUCCESS;
+
+	if (id->state != SOFT_ID_SIDR_SENT ||
+	    !soft_cm_report(id, id, success ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE,
+			    (int)reply->reason, reply))
+		return;
+	soft_cm_close(id);
+	if (success)
+		id->state = SOFT_ID_RESOLVED_UD;
+}

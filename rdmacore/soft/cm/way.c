@@ -1,0 +1,130 @@
+/*
+ * The way between two ids while faults are in force: messages that arrive late, twice, after their
+ * successors, or never.  One timer serves all that are held back.
+ */
+#include "soft/cm/way.h"
+
+#include <stdlib.h>
+
+#include "soft/base/fabric.h"
+#include "soft/cm/address.h"
+#include "soft/cm/cm.h"
+#include "soft/cm/queue.h"
+
+/* How long a message waits to be overtaken when the rule says nothing. */
+#define REORDER_LIMIT (100 * SOFT_MILLISECOND)
+
+struct soft_cm_held {
+	struct soft_cm_held *next;
+	struct soft_cm_message message;
+	uint64_t due;
+	bool overtakable; /* goes behind the next message of its way, if that comes before due */
+};
+
+static uint64_t now(struct soft_cm *cm)
+{
+	return cm->fabric->clock.now(&cm->fabric->clock);
+}
+
+static void arm(struct soft_cm *cm)
+{
+	uint64_t time = now(cm);
+
+	if (cm->held)
+		soft_timer_arm(&cm->fabric->timers, &cm->held_timer,
+			       cm->held->due > time ? cm->held->due - time : 0);
+}
+
+static void release(struct soft_cm *cm, struct soft_cm_held **link)
+{
+	struct soft_cm_held *held = *link;
+
+	*link = held->next;
+	soft_cm_deliver(cm, &held->message);
+	free(held);
+}
+
+void soft_cm_wire_release(struct soft_cm *cm)
+{
+	uint64_t time = now(cm);
+
+	while (cm->held && cm->held->due <= time)
+		release(cm, &cm->held);
+	arm(cm);
+}
+
+void soft_cm_wire_empty(struct soft_cm *cm)
+{
+	struct soft_cm_held *held;
+
+	while ((held = cm->held)) {
+		cm->held = held->next;
+		free(held);
+	}
+}
+
+/* A message that cannot be held for want of memory is lost, as on a wire. */
+static void hold(struct soft_cm *cm, const struct soft_cm_message *message, uint64_t delay,
+		 bool overtakable)
+{
+	struct soft_cm_held *held = malloc(sizeof(*held));
+	struct soft_cm_held **link = &cm->held;
+
+	if (!held)
+		return;
+	*held = (struct soft_cm_held){.message = *message, .due = now(cm) + delay,
+				      .overtakable = overtakable};
+	while (*link && (*link)->due <= held->due)
+		link = &(*link)->next;
+	held->next = *link;
+	*link = held;
+	arm(cm);
+}
+
+static bool same_way(const struct soft_cm_message *a, const struct soft_cm_message *b)
+{
+	return soft_address_is_same((const struct sockaddr *)&a->source,
+				    (const struct sockaddr *)&b->source) &&
+	       soft_address_is_same((const struct sockaddr *)&a->destination,
+				    (const struct sockaddr *)&b->destination);
+}
+
+/* Let go what waited to be overtaken by message. */
+static void overtake(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_cm_held **link = &cm->held;
+
+	while (*link) {
+		if ((*link)->overtakable && same_way(&(*link)->message, message))
+			release(cm, link);
+		else
+			link = &(*link)->next;
+	}
+}
+
+void soft_cm_wire_carry(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_fault_verdict verdict;
+	union ibv_gid from, to;
+
+	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
+	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
+	verdict = soft_fault_judge(&cm->fabric->faults, &from, &to, SOFT_FAULT_CM,
+				   message->attribute);
+	if (verdict.lose)
+		return;
+	if (verdict.reorder) {
+		hold(cm, message, verdict.reorder_limit ? verdict.reorder_limit : REORDER_LIMIT, true);
+	} else if (verdict.delay) {
+		hold(cm, message, verdict.delay, false);
+	} else {
+		soft_cm_deliver(cm, message);
+		overtake(cm, message);
+	}
+	if (verdict.duplicate) {
+		if (verdict.delay + verdict.duplicate_delay)
+			hold(cm, message, verdict.delay + verdict.duplicate_delay, false);
+		else
+			soft_cm_deliver(cm, message);
+	}
+}

@@ -1,0 +1,57 @@
+/*
+ * What the responder and soft/engine/assembly.c have in common: how an answer begins, how a request is refused, and
+ * the memory of ours that a request names.  responder.lock is held.
+ */
+#ifndef SOFT_ENGINE_ANSWER_H
+#define SOFT_ENGINE_ANSWER_H
+
+#include "soft/objects/device.h"
+#include "soft/objects/mr_table.h"
+#include "soft/objects/pd.h"
+#include "soft/objects/qp.h"
+#include "soft/wire/packet.h"
+
+/* An acknowledgement of psn, which may become another answer. */
+static inline void soft_answer_begin(struct soft_qp *qp, struct soft_packet *response, uint32_t psn)
+{
+	response->opcode = SOFT_ACKNOWLEDGE;
+	response->syndrome = SOFT_ACK;
+	response->psn = psn & SOFT_PSN_MASK;
+	response->msn = qp->responder.msn;
+	response->length = 0;
+	response->num_segments = 0;
+}
+
+/*
+ * Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3).  Without
+ * acknowledgements it is dropped and nothing else happens (class D errors).
+ */
+void soft_answer_refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome);
+
+/* The memory of ours that a one-sided request names; NULL when its key does not allow it. */
+static inline void *soft_answer_reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access)
+{
+	return soft_mr_table_translate(&soft_qp_device(qp)->memory, soft_pd_domain(qp->ibv.pd), packet->rkey,
+				 packet->remote_address, packet->length, access, qp->ibv.qp_num);
+}
+
+/*
+ * The same in *segment.  False when the queue pair or the key does not allow it, with the NAK in response.
+ */
+static inline bool soft_answer_target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
+				      struct soft_packet *response, struct soft_segment *segment)
+{
+	if (!(qp->attr.qp_access_flags & access)) {
+		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
+		return false;
+	}
+	*segment = (struct soft_segment){NULL, packet->length};
+	if (!packet->length) /* IBTA 9.7.5.2.6: the key of an empty request is not checked */
+		return true;
+	segment->address = soft_answer_reach(qp, packet, access);
+	if (!segment->address)
+		soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
+	return segment->address;
+}
+
+#endif

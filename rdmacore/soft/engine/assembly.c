@@ -1,0 +1,332 @@
+#include "soft/engine/assembly.h"
+
+#include "soft/engine/answer.h"
+#include "soft/engine/atomic.h"
+#include "soft/engine/receive.h"
+#include "soft/engine/segment.h"
+#include "soft/objects/mw.h"
+
+static void begin(struct soft_assembly *assembly, uint8_t kind)
+{
+	assembly->kind = kind;
+	assembly->offset = 0;
+}
+
+void soft_assembly_abandon(struct soft_qp *qp)
+{
+	struct soft_assembly *assembly = &qp->segmentation->assembly;
+
+	/* Its own queue still has the receive; one of a shared queue is kept for the next message. */
+	if (assembly->kind == SOFT_SEND_FIRST && qp->srq)
+		assembly->holds = true;
+	assembly->kind = SOFT_NO_MESSAGE;
+}
+
+/* The message that was begun cannot be ended. */
+static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome,
+		   enum ibv_wc_status status)
+{
+	struct soft_assembly *assembly = &qp->segmentation->assembly;
+
+	soft_answer_refuse(qp, response, syndrome);
+	if (qp->service == SOFT_RELIABLE_CONNECTION && assembly->kind == SOFT_SEND_FIRST) {
+		soft_receive_complete(qp, &assembly->receive, status, NULL);
+		assembly->kind = SOFT_NO_MESSAGE;
+	}
+	soft_assembly_abandon(qp);
+}
+
+static void not_ready(struct soft_qp *qp, struct soft_packet *response)
+{
+	response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
+}
+
+/* A receive is over whose message came in parts. */
+static void complete(struct soft_qp *qp, const struct soft_receive *receive,
+		     const struct soft_packet *last, enum soft_operation operation, uint64_t length)
+{
+	struct soft_packet whole;
+
+	whole.opcode = qp->service | (uint8_t)operation;
+	whole.length = length;
+	whole.header = 0;
+	whole.source = last->source;
+	whole.service_level = last->service_level;
+	whole.immediate = last->immediate;
+	whole.solicited = last->solicited;
+	soft_receive_complete(qp, receive, IBV_WC_SUCCESS, &whole);
+}
+
+static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
+			struct soft_packet *response)
+{
+	struct soft_assembly *assembly = &qp->segmentation->assembly;
+	uint8_t operation = packet->opcode & SOFT_OPERATION;
+	struct soft_segment segments[SOFT_MAX_SGE];
+	enum ibv_wc_status status;
+
+	if (operation == SOFT_SEND_FIRST) {
+		if (!soft_receive_take(qp, &assembly->receive)) {
+			not_ready(qp, response);
+			return;
+		}
+		begin(assembly, SOFT_SEND_FIRST);
+	}
+	status = soft_receive_reach(qp, &assembly->receive, assembly->offset, packet, segments);
+	if (status != IBV_WC_SUCCESS) {
+		enum soft_syndrome syndrome = status == IBV_WC_LOC_LEN_ERR ?
+						      SOFT_NAK_INVALID_REQUEST :
+						      SOFT_NAK_REMOTE_OPERATIONAL;
+
+		/* The receive is at fault, so it ends here in every service. */
+		soft_answer_refuse(qp, response, syndrome);
+		qp->responder.failed = true;
+		soft_receive_complete(qp, &assembly->receive, status, NULL);
+		assembly->kind = SOFT_NO_MESSAGE;
+		return;
+	}
+	soft_segments_copy(segments, packet->segments, packet->length);
+	assembly->offset += packet->length;
+	if (!soft_operation_is_last(operation))
+		return;
+	if (operation == SOFT_SEND_LAST_INVALIDATE && !soft_mw_invalidate(qp, packet->immediate)) {
+		refuse(qp, response, SOFT_NAK_REMOTE_ACCESS, IBV_WC_REM_INV_REQ_ERR);
+		return;
+	}
+	assembly->kind = SOFT_NO_MESSAGE;
+	complete(qp, &assembly->receive, packet,
+		 operation == SOFT_SEND_LAST_INVALIDATE ? SOFT_SEND_ONLY_INVALIDATE :
+		 operation == SOFT_SEND_LAST_IMMEDIATE	? SOFT_SEND_ONLY_IMMEDIATE :
+							  SOFT_SEND_ONLY,
+		 assembly->offset);
+}
+
+static void add_to_write(struct soft_qp *qp, const struct soft_packet *packet,
+			 struct soft_packet *response)
+{
+	struct soft_assembly *assembly = &qp->segmentation->assembly;
+	uint8_t operation = packet->opcode & SOFT_OPERATION;
+	bool last = soft_operation_is_last(operation), immediate = operation == SOFT_RDMA_WRITE_LAST_IMMEDIATE;
+	struct soft_packet part;
+	struct soft_receive receive;
+	struct soft_segment segment;
+
+	if (operation == SOFT_RDMA_WRITE_FIRST) {
+		begin(assembly, SOFT_RDMA_WRITE_FIRST);
+		assembly->address = packet->remote_address;
+		assembly->rkey = packet->rkey;
+		assembly->length = packet->message_length;
+	}
+	if (assembly->offset + packet->length > assembly->length ||
+	    last != (assembly->offset + packet->length == assembly->length)) {
+		refuse(qp, response, SOFT_NAK_INVALID_REQUEST, IBV_WC_REM_INV_REQ_ERR);
+		return;
+	}
+	part.rkey = assembly->rkey;
+	if (operation == SOFT_RDMA_WRITE_FIRST) {
+		/* All of it is checked before any of it is written. */
+		part.remote_address = assembly->address;
+		part.length = assembly->length;
+		if (!soft_answer_target(qp, &part, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
+			assembly->kind = SOFT_NO_MESSAGE;
+			return;
+		}
+	}
+	if (immediate && !soft_receive_take(qp, &receive)) {
+		if (qp->service == SOFT_RELIABLE_CONNECTION)
+			not_ready(qp, response);
+		else
+			soft_assembly_abandon(qp);
+		return;
+	}
+	part.remote_address = assembly->address + assembly->offset;
+	part.length = packet->length;
+	if (!soft_answer_target(qp, &part, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
+		if (immediate && qp->srq)
+			soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
+		assembly->kind = SOFT_NO_MESSAGE;
+		return;
+	}
+	soft_segments_copy(&segment, packet->segments, packet->length);
+	assembly->offset += packet->length;
+	if (last)
+		assembly->kind = SOFT_NO_MESSAGE;
+	if (immediate)
+		complete(qp, &receive, packet, SOFT_RDMA_WRITE_ONLY_IMMEDIATE, assembly->offset);
+}
+
+/* Every packet but the last one is full (IBTA 9.7.4.1.7). */
+static bool has_right_length(const struct soft_qp *qp, const struct soft_packet *packet)
+{
+	uint32_t mtu = qp->segmentation->mtu;
+
+	if (!soft_operation_is_last(packet->opcode))
+		return packet->length == mtu;
+	return packet->length && packet->length <= mtu;
+}
+
+static void add(struct soft_qp *qp, const struct soft_packet *packet, uint8_t kind,
+		struct soft_packet *response)
+{
+	struct soft_assembly *assembly = &qp->segmentation->assembly;
+	bool first = (packet->opcode & SOFT_OPERATION) == kind;
+
+	/* Without acknowledgements a first packet begins anew, whatever was before it. */
+	if (first && qp->service != SOFT_RELIABLE_CONNECTION)
+		soft_assembly_abandon(qp);
+	if (assembly->kind != (first ? SOFT_NO_MESSAGE : kind) || !has_right_length(qp, packet)) {
+		refuse(qp, response, SOFT_NAK_INVALID_REQUEST, IBV_WC_REM_INV_REQ_ERR);
+		return;
+	}
+	if (kind == SOFT_SEND_FIRST)
+		add_to_send(qp, packet, response);
+	else
+		add_to_write(qp, packet, response);
+}
+
+/* What carries a payload is not longer than a packet, and a WRITE says how long it is. */
+static bool fits(const struct soft_qp *qp, const struct soft_packet *packet)
+{
+	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
+	case SOFT_RDMA_READ_REQUEST:
+	case SOFT_FLUSH:
+		return packet->length <= SOFT_MAX_MESSAGE;
+	case SOFT_RDMA_WRITE_ONLY:
+	case SOFT_RDMA_WRITE_ONLY_IMMEDIATE:
+		return packet->length <= qp->segmentation->mtu &&
+		       packet->message_length == packet->length;
+	default:
+		return packet->length <= qp->segmentation->mtu;
+	}
+}
+
+bool soft_assembly_is_request(struct soft_qp *qp, const struct soft_packet *packet,
+			      struct soft_packet *response)
+{
+	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
+	case SOFT_SEND_FIRST:
+	case SOFT_SEND_MIDDLE:
+	case SOFT_SEND_LAST:
+	case SOFT_SEND_LAST_IMMEDIATE:
+	case SOFT_SEND_LAST_INVALIDATE:
+		add(qp, packet, SOFT_SEND_FIRST, response);
+		return false;
+	case SOFT_RDMA_WRITE_FIRST:
+	case SOFT_RDMA_WRITE_MIDDLE:
+	case SOFT_RDMA_WRITE_LAST:
+	case SOFT_RDMA_WRITE_LAST_IMMEDIATE:
+		add(qp, packet, SOFT_RDMA_WRITE_FIRST, response);
+		return false;
+	default:
+		break;
+	}
+	if (qp->service != SOFT_RELIABLE_CONNECTION)
+		soft_assembly_abandon(qp);
+	if (qp->segmentation->assembly.kind != SOFT_NO_MESSAGE || !fits(qp, packet)) {
+		refuse(qp, response, SOFT_NAK_INVALID_REQUEST, IBV_WC_REM_INV_REQ_ERR);
+		return false;
+	}
+	return true;
+}
+
+static void begin_stream(struct soft_qp *qp, const struct soft_packet *packet, bool again)
+{
+	qp->segmentation->stream = (struct soft_read_stream){
+		.active = true,
+		.again = again,
+		.first = true,
+		.psn = packet->psn,
+		.rkey = packet->rkey,
+		.address = packet->remote_address,
+		.left = packet->length,
+	};
+}
+
+bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
+			  struct soft_packet *response)
+{
+	struct soft_segmentation *segmentation = qp->segmentation;
+
+	if (response->syndrome != SOFT_ACK) {
+		/* What was sent behind it comes again, so nobody needs to be told that it is missing. */
+		qp->responder.nak_sent = true;
+	} else if (packet->opcode == SOFT_RDMA_READ_REQUEST) {
+		begin_stream(qp, packet, false);
+	} else if (response->opcode == SOFT_ACKNOWLEDGE) {
+		segmentation->owes |= packet->acknowledge;
+		return false;
+	}
+	/* Every answer acknowledges what came before it. */
+	segmentation->owes = false;
+	return packet->opcode != SOFT_RDMA_READ_REQUEST || response->syndrome != SOFT_ACK;
+}
+
+bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet,
+			  struct soft_packet *response)
+{
+	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
+	case SOFT_RDMA_READ_REQUEST:
+		if (soft_psn_difference(packet->psn + soft_segment_count(qp, packet->length),
+					qp->responder.psn) <= 0 &&
+		    qp->attr.max_dest_rd_atomic)
+			begin_stream(qp, packet, true);
+		return false;
+	case SOFT_COMPARE_SWAP:
+	case SOFT_FETCH_ADD:
+		response->msn = qp->responder.msn;
+		return soft_atomic_replay(qp, packet, response);
+	default:
+		qp->segmentation->owes = true;
+		return false;
+	}
+}
+
+bool soft_assembly_stream(struct soft_qp *qp, struct soft_packet *response)
+{
+	struct soft_read_stream *stream = &qp->segmentation->stream;
+	uint32_t mtu = qp->segmentation->mtu;
+	uint64_t length = stream->left < mtu ? stream->left : mtu;
+	bool last = stream->left <= mtu;
+	struct soft_packet part;
+
+	if (!stream->active || qp->responder.failed)
+		return false;
+	part.rkey = stream->rkey;
+	part.remote_address = stream->address;
+	part.length = length;
+	soft_answer_begin(qp, response, stream->psn);
+	if (stream->again && length &&
+	    !soft_answer_reach(qp, &part, IBV_ACCESS_REMOTE_READ)) {
+		stream->active = false;
+		return false;
+	}
+	if (!soft_answer_target(qp, &part, IBV_ACCESS_REMOTE_READ, response,
+				   &response->segments[0])) {
+		stream->active = false;
+		return true;
+	}
+	response->opcode = stream->first ? (last ? SOFT_RDMA_READ_RESPONSE_ONLY :
+						   SOFT_RDMA_READ_RESPONSE_FIRST) :
+					   (last ? SOFT_RDMA_READ_RESPONSE_LAST :
+						   SOFT_RDMA_READ_RESPONSE_MIDDLE);
+	response->length = length;
+	response->num_segments = 1;
+	stream->first = false;
+	stream->active = !last;
+	stream->psn = (stream->psn + 1) & SOFT_PSN_MASK;
+	stream->address += length;
+	stream->left -= length;
+	return true;
+}
+
+bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response)
+{
+	struct soft_segmentation *segmentation = qp->segmentation;
+
+	segmentation->owing = false;
+	if (!segmentation->owes || qp->responder.failed || !soft_qp_receives(qp))
+		return false;
+	segmentation->owes = false;
+	soft_answer_begin(qp, response, qp->responder.psn - 1);
+	return true;
+}

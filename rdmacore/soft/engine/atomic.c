@@ -1,0 +1,49 @@
+/*
+ * Atomics (IBTA 9.7.3.3): done with the processor's own instructions, so that they are atomic to other
+ * queue pairs, other devices and the target's threads alike.
+ */
+#include "soft/engine/atomic.h"
+
+#include "soft/objects/qp.h"
+
+void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, void *target,
+			 struct soft_packet *response)
+{
+	struct soft_responder *responder = &qp->responder;
+	struct soft_atomic_result *result = &responder->results[responder->result_next];
+	uint64_t *word = target;
+	uint64_t before;
+
+	if (packet->opcode == SOFT_FETCH_ADD) {
+		before = __atomic_fetch_add(word, packet->operand, __ATOMIC_SEQ_CST);
+	} else {
+		before = packet->compare;
+		/* before becomes what was there when that is something else. */
+		__atomic_compare_exchange_n(word, &before, packet->operand, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	}
+	*result = (struct soft_atomic_result){packet->psn, true, before};
+	responder->result_next = (responder->result_next + 1) % responder->result_count;
+	response->opcode = SOFT_ATOMIC_ACKNOWLEDGE;
+	response->operand = before;
+	response->length = sizeof(before);
+}
+
+bool soft_atomic_replay(const struct soft_qp *qp, const struct soft_packet *packet,
+			struct soft_packet *response)
+{
+	const struct soft_responder *responder = &qp->responder;
+
+	for (uint32_t index = 0; index < responder->result_count; index++) {
+		const struct soft_atomic_result *result = &responder->results[index];
+
+		if (!result->valid || result->psn != packet->psn)
+			continue;
+		response->opcode = SOFT_ATOMIC_ACKNOWLEDGE;
+		response->psn = packet->psn;
+		response->operand = result->value;
+		response->length = sizeof(result->value);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,166 @@
+#include "soft/engine/receive.h"
+
+#include "soft/engine/segment.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/device.h"
+#include "soft/objects/mr_table.h"
+#include "soft/objects/pd.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/srq.h"
+#include "soft/wire/packet.h"
+
+#define SHORT 1024 /* bytes that are copied while the completion queue is locked */
+
+bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
+{
+	struct soft_receive_queue *queue = &qp->receive;
+	struct soft_recv_wqe *wqe;
+
+	if (qp->srq)
+		return (qp->segmentation && soft_segment_take_held(qp, receive)) ||
+		       soft_srq_take(qp->srq, receive);
+	if (queue->consumed == queue->posted_seen) {
+		queue->posted_seen = atomic_load_explicit(&queue->posted, memory_order_acquire);
+		if (queue->consumed == queue->posted_seen)
+			return false;
+	}
+	/* It stays in the ring, and the ring keeps its place, until its completion is polled. */
+	wqe = soft_recv_wqe(queue, queue->consumed);
+	receive->wr_id = wqe->wr_id;
+	receive->num_sge = wqe->num_sge;
+	receive->sge = wqe->sge;
+	/* Another processor wrote the next one, too, and the next message should not wait for it. */
+	if (queue->consumed + 1 != queue->posted_seen)
+		__builtin_prefetch(soft_recv_wqe(queue, queue->consumed + 1));
+	return true;
+}
+
+static void fill(struct soft_cqe *entry, struct soft_qp *qp, const struct soft_receive *receive,
+		 enum ibv_wc_status status, const struct soft_packet *packet)
+{
+	struct ibv_wc *wc = &entry->wc;
+
+	entry->receiver = qp; /* with a shared queue, its own has no receives, and room for none */
+	*wc = (struct ibv_wc){
+		.wr_id = receive->wr_id,
+		.status = status,
+		.opcode = IBV_WC_RECV,
+		.qp_num = qp->ibv.qp_num,
+	};
+	if (!packet)
+		return;
+	wc->byte_len = (uint32_t)(packet->length + packet->header);
+	wc->src_qp = packet->source;
+	wc->sl = packet->service_level;
+	if (packet->header)
+		wc->wc_flags |= IBV_WC_GRH;
+	if ((packet->opcode & SOFT_OPERATION) == SOFT_RDMA_WRITE_ONLY_IMMEDIATE)
+		wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+	if (soft_operation_has_immediate(packet->opcode)) {
+		wc->wc_flags |= IBV_WC_WITH_IMM;
+		wc->imm_data = packet->immediate;
+	} else if ((packet->opcode & SOFT_OPERATION) == SOFT_SEND_ONLY_INVALIDATE) {
+		wc->wc_flags |= IBV_WC_WITH_INV;
+		wc->invalidated_rkey = packet->immediate;
+	}
+}
+
+/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
+static void lose_completion(struct soft_qp *qp)
+{
+	qp->responder.failed = true;
+	soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
+}
+
+void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receive,
+			   enum ibv_wc_status status, const struct soft_packet *packet)
+{
+	struct soft_cq *cq = soft_cq(qp->ibv.recv_cq);
+	struct soft_cqe *entry = soft_cq_begin(cq);
+
+	if (!qp->srq)
+		qp->receive.consumed++;
+	if (entry) {
+		fill(entry, qp, receive, status, packet);
+		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS || (packet && packet->solicited));
+	} else if (packet) {
+		lose_completion(qp);
+	}
+}
+
+void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive,
+			  const struct soft_packet *packet, const struct soft_segment *to)
+{
+	uint64_t length = packet->length + packet->header;
+	struct soft_cq *cq = soft_cq(qp->ibv.recv_cq);
+	struct soft_cqe *entry;
+
+	if (length > SHORT) {
+		soft_segments_copy(to, packet->segments, length);
+		soft_receive_complete(qp, receive, IBV_WC_SUCCESS, packet);
+		return;
+	}
+	/*
+	 * Taking a lock waits for all earlier stores (soft/base/lock.h).  With the lock first, the payload and the
+	 * completion go to the processor that waits for them at the same time, not one after the other.
+	 */
+	entry = soft_cq_begin(cq);
+	soft_segments_copy(to, packet->segments, length);
+	if (!qp->srq)
+		qp->receive.consumed++;
+	if (entry) {
+		fill(entry, qp, receive, IBV_WC_SUCCESS, packet);
+		soft_cq_end(cq, entry, packet->solicited);
+	} else {
+		lose_completion(qp);
+	}
+}
+
+enum ibv_wc_status soft_receive_reach(struct soft_qp *qp, const struct soft_receive *receive,
+				      uint64_t before, const struct soft_packet *packet,
+				      struct soft_segment *segments)
+{
+	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
+	/* Receives of a shared queue are of its protection domain (IBTA 10.2.9.3). */
+	struct soft_pd *pd = soft_pd_domain(qp->srq ? qp->srq->ibv.pd : qp->ibv.pd);
+	uint64_t left = packet->length + packet->header;
+	uint32_t count = 0;
+
+	for (uint32_t index = 0; index < receive->num_sge && left; index++) {
+		const struct ibv_sge *sge = &receive->sge[index];
+		uint64_t length = sge->length;
+		void *address;
+
+		if (length <= before) {
+			before -= length;
+			continue;
+		}
+		length -= before;
+		if (length > left)
+			length = left;
+		address = soft_mr_table_translate(memory, pd, sge->lkey, sge->addr + before, length,
+					    IBV_ACCESS_LOCAL_WRITE | SOFT_ACCESS_LOCAL, 0);
+		before = 0;
+		if (!address)
+			return IBV_WC_LOC_PROT_ERR;
+		segments[count++] = (struct soft_segment){address, length};
+		left -= length;
+	}
+	if (left)
+		return IBV_WC_LOC_LEN_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+void soft_receive_flush(struct soft_qp *qp)
+{
+	struct soft_receive receive;
+
+	if (qp->srq) {
+		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_LAST_WQE_EVENT]);
+		return;
+	}
+	soft_lock_take(&qp->receive.lock);
+	while (soft_receive_take(qp, &receive))
+		soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
+	soft_lock_release(&qp->receive.lock);
+}

@@ -1,0 +1,22 @@
+// Package link carries packets between queue pairs: local, within the process and at the speed of memory, and sim,
+// a network that loses, doubles and reorders, in virtual time. transmit, above the two, takes requests from a send
+// queue and picks the link.
+package link
+
+// #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+import "C"
+
+import (
+	"embed"
+
+	_ "rdmarun/rdmacore/provider"
+	_ "rdmarun/rdmacore/soft/base"
+	_ "rdmarun/rdmacore/soft/engine"
+	_ "rdmarun/rdmacore/soft/objects"
+	_ "rdmarun/rdmacore/soft/wire"
+)
+
+// What is embedded is part of what the build cache compares, so that a change of C is a change of the package.
+//
+//go:embed *.c *.h
+var _ embed.FS

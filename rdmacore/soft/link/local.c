@@ -1,0 +1,169 @@
+#include "soft/link/local.h"
+
+#include "soft/base/fabric.h"
+#include "soft/engine/datagram.h"
+#include "soft/engine/requester.h"
+#include "soft/engine/responder.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/device.h"
+#include "soft/objects/multicast.h"
+#include "soft/objects/qp.h"
+
+/*
+ * The queue pair of that number at that address, kept for the next packet and held; NULL when there is
+ * none (any more).
+ */
+static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, uint32_t number)
+{
+	struct soft_device *device = soft_qp_device(qp);
+
+	if (qp->peer &&
+	    (soft_qp_state(qp->peer) == IBV_QPS_RESET || qp->peer->ibv.qp_num != number)) {
+		soft_qp_release(qp->peer);
+		qp->peer = NULL;
+	}
+	if (!soft_device_owns(device, gid))
+		return NULL;
+	if (!qp->peer)
+		qp->peer = soft_table_find(&device->queue_pairs, number, soft_qp_hold);
+	return qp->peer;
+}
+
+/* At the other end of a connection; soft_qp_forget_peer, when that becomes another. */
+static inline struct soft_qp *connected_peer(struct soft_qp *qp)
+{
+	if (qp->peer && soft_qp_state(qp->peer) != IBV_QPS_RESET)
+		return qp->peer;
+	return find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num);
+}
+
+/* Nobody is at the other end: what is sent is lost, and the ACK timer, where there is one, decides. */
+static void lose(struct soft_qp *qp)
+{
+	struct soft_packet packet;
+
+	while (soft_requester_next(qp, &packet))
+		if (qp->service != SOFT_RELIABLE_CONNECTION)
+			soft_requester_sent(qp);
+}
+
+/* What its peer may see already has no completion yet: see soft_qp_await_sender. */
+static inline void set_sending(struct soft_qp *qp, bool sending)
+{
+	atomic_store_explicit(&qp->requester.sending, sending, memory_order_release);
+}
+
+/*
+ * What peer is sent may be an answer.  Where it has one completion queue for both, its own completion must not only
+ * be there when the answer is polled, but be there first.  Never while set_sending: two would wait for each other.
+ */
+static inline void await_completion(const struct soft_qp *peer)
+{
+	if (peer->ibv.send_cq == peer->ibv.recv_cq)
+		soft_qp_await_sender(peer);
+}
+
+/*
+ * A connected queue pair listens to the one that it is connected to and no other (IBTA 9.6.1.5); a packet does
+ * not say which one sent it, but here that is known.  Who waits for a lock gets its turn after each message.
+ */
+static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass *pass)
+{
+	struct soft_faults *faults = &soft_qp_device(qp)->fabric->faults;
+	/* Each knows the other's address, which is how either knows its own. */
+	const union ibv_gid *here = &peer->attr.ah_attr.grh.dgid;
+	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
+	bool acknowledged = qp->service == SOFT_RELIABLE_CONNECTION;
+	struct soft_packet packet, response;
+
+	soft_lock_take(&peer->responder.lock);
+	if (peer->hears != qp->ibv.qp_num) {
+		soft_lock_release(&peer->responder.lock);
+		lose(qp);
+		return;
+	}
+	await_completion(peer);
+	while (!pass->again && soft_requester_next(qp, &packet)) {
+		set_sending(qp, true);
+		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
+		    soft_responder_receive(peer, &packet, &response) &&
+		    !soft_fault_loses(faults, there, here, SOFT_FAULT_DATA, 0))
+			soft_requester_receive(qp, &response);
+		if (!acknowledged)
+			soft_requester_sent(qp);
+		set_sending(qp, false);
+		soft_pass_count(pass, packet.length);
+		pass->again = !pass->work_left || soft_lock_is_wanted(&qp->requester.lock) ||
+			      soft_lock_is_wanted(&peer->responder.lock);
+	}
+	if (peer->responder.failed) {
+		pass->failed_peer = peer;
+		soft_qp_hold(peer);
+	}
+	soft_lock_release(&peer->responder.lock);
+}
+
+/* Returns whether the peer failed over it. */
+static bool deliver(struct soft_qp *peer, const struct soft_packet *packet)
+{
+	bool failed;
+
+	soft_lock_take(&peer->responder.lock);
+	soft_datagram_receive(peer, packet);
+	failed = peer->responder.failed;
+	soft_lock_release(&peer->responder.lock);
+	return failed;
+}
+
+static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
+{
+	struct soft_device *device = soft_qp_device(qp);
+	struct soft_multicast_members *group;
+	struct soft_packet packet;
+	struct soft_qp *peer;
+
+	while (!pass->again && soft_requester_next(qp, &packet)) {
+		const union ibv_gid *gid = &packet.ah->attr.grh.dgid;
+
+		if (soft_fault_loses(&device->fabric->faults, &packet.ah->source, gid,
+				     SOFT_FAULT_DATA, 0)) {
+			;
+		} else if (soft_gid_is_multicast(gid)) {
+			group = soft_multicast_find(&device->multicast, gid);
+			set_sending(qp, true);
+			for (uint32_t member = 0; group && member < group->count; member++) {
+				if (group->queue_pairs[member] != qp || qp->hears_itself)
+					pass->again |= deliver(group->queue_pairs[member], &packet);
+				soft_pass_count(pass, packet.length);
+			}
+			if (pass->again)
+				pass->failed_group = group;
+			else
+				soft_multicast_release(group);
+		} else if ((peer = find_peer(qp, gid, packet.destination))) {
+			await_completion(peer);
+			set_sending(qp, true);
+			if (deliver(peer, &packet)) {
+				pass->again = true;
+				pass->failed_peer = peer;
+				soft_qp_hold(peer);
+			}
+		}
+		soft_requester_sent(qp);
+		set_sending(qp, false);
+		soft_pass_count(pass, packet.length);
+		pass->again |= !pass->work_left || soft_lock_is_wanted(&qp->requester.lock);
+	}
+}
+
+void soft_link_local_send(struct soft_qp *qp, struct soft_pass *pass)
+{
+	struct soft_qp *peer;
+
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
+		transmit_datagrams(qp, pass);
+	else if ((peer = connected_peer(qp)))
+		exchange(qp, peer, pass);
+	else
+		lose(qp);
+}

@@ -1,0 +1,150 @@
+#include "soft/link/receive.h"
+
+#include <string.h>
+
+#include "soft/engine/assembly.h"
+#include "soft/engine/datagram.h"
+#include "soft/engine/requester.h"
+#include "soft/engine/responder.h"
+#include "soft/engine/segment.h"
+#include "soft/engine/state.h"
+#include "soft/link/carrier.h"
+#include "soft/link/send.h"
+#include "soft/link/transmit.h"
+#include "soft/objects/device.h"
+#include "soft/objects/multicast.h"
+#include "soft/objects/qp.h"
+#include "soft/wire/bytes.h"
+#include "soft/wire/icrc.h"
+#include "soft/wire/ip.h"
+
+static uint32_t get16(const uint8_t *place)
+{
+	return (uint32_t)place[0] << 8 | place[1];
+}
+
+/* Connected queue pairs listen to their peer only (IBTA 9.6.1.5).  One of the locks is held. */
+static bool is_peer(const struct soft_qp *qp, const union ibv_gid *source)
+{
+	return memcmp(&qp->attr.ah_attr.grh.dgid, source, sizeof(*source)) == 0;
+}
+
+/* A request, for the responder. */
+static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
+			    const struct soft_packet *packet)
+{
+	struct soft_segmentation *segmentation = qp->segmentation;
+	struct soft_packet response;
+	bool failed, owes;
+
+	soft_lock_take(&qp->responder.lock);
+	if (is_peer(qp, source) && soft_responder_receive(qp, packet, &response))
+		soft_link_answer(qp, &response);
+	while (soft_assembly_stream(qp, &response))
+		soft_link_answer(qp, &response);
+	failed = qp->responder.failed;
+	owes = segmentation->owes && !segmentation->owing;
+	segmentation->owing |= owes;
+	soft_lock_release(&qp->responder.lock);
+	if (failed)
+		soft_qp_settle(qp);
+	if (owes && !segmentation->link->owe(segmentation->link, qp))
+		soft_link_acknowledge(qp);
+}
+
+/* An answer, for the requester. */
+static void receive_answer(struct soft_qp *qp, const union ibv_gid *source,
+			   const struct soft_packet *packet)
+{
+	enum ibv_qp_state state;
+
+	soft_lock_take(&qp->requester.lock);
+	state = soft_qp_state(qp);
+	if ((state == IBV_QPS_RTS || state == IBV_QPS_SQD) && is_peer(qp, source))
+		soft_requester_receive(qp, packet);
+	soft_transmit(qp);
+}
+
+static void receive_datagram(struct soft_qp *qp, const struct soft_packet *packet)
+{
+	bool failed;
+
+	soft_lock_take(&qp->responder.lock);
+	soft_datagram_receive(qp, packet);
+	failed = qp->responder.failed;
+	soft_lock_release(&qp->responder.lock);
+	if (failed)
+		soft_qp_settle(qp);
+}
+
+static void receive_multicast(struct soft_device *device, const union ibv_gid *group,
+			      const union ibv_gid *source, const struct soft_packet *packet)
+{
+	struct soft_multicast_members *members = soft_multicast_find(&device->multicast, group);
+
+	for (uint32_t member = 0; members && member < members->count; member++) {
+		struct soft_qp *qp = members->queue_pairs[member];
+		bool own = qp->ibv.qp_num == packet->source && soft_device_owns(device, source);
+
+		if (!own || qp->hears_itself)
+			receive_datagram(qp, packet);
+	}
+	soft_multicast_release(members);
+}
+
+static bool is_answer(uint8_t opcode)
+{
+	return opcode >= SOFT_RDMA_READ_RESPONSE_FIRST && opcode <= SOFT_ATOMIC_ACKNOWLEDGE;
+}
+
+/* The payload of a datagram goes behind its GRH. */
+static void add_header(struct soft_packet *packet, const uint8_t header[SOFT_GRH])
+{
+	memcpy(packet->grh, header, SOFT_GRH);
+	packet->header = SOFT_GRH;
+	packet->segments[1] = packet->segments[0];
+	packet->segments[0] = (struct soft_segment){packet->grh, SOFT_GRH};
+	packet->num_segments = 2;
+}
+
+bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length)
+{
+	uint8_t header[SOFT_GRH];
+	union ibv_gid source, destination;
+	size_t udp = soft_ip_parse(datagram, length, header, &source, &destination);
+	size_t begin = udp + SOFT_UDP_HEADER;
+	struct soft_packet packet;
+	struct soft_qp *qp;
+	bool taken;
+
+	if (!udp || get16(datagram + udp + 2) != SOFT_WIRE_PORT ||
+	    length < begin + SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
+		return false;
+	if (icrc && soft_icrc(datagram, length - SOFT_WIRE_ICRC) !=
+			    soft_icrc_get(datagram + length - SOFT_WIRE_ICRC))
+		return false;
+	/* Full and limited members of the default partition (IBTA 10.9.3). */
+	if (!soft_wire_decode(datagram + begin, length - begin, &packet) ||
+	    (packet.partition & 0x7fff) != (SOFT_WIRE_PARTITION & 0x7fff))
+		return false;
+	if ((packet.opcode & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
+		add_header(&packet, header);
+	if (packet.header && soft_gid_is_multicast(&destination)) {
+		receive_multicast(device, &destination, &source, &packet);
+		return true;
+	}
+	qp = soft_table_find(&device->queue_pairs, packet.destination, soft_qp_hold);
+	if (!qp)
+		return false;
+	taken = qp->segmentation && (packet.opcode & SOFT_SERVICE) == qp->service;
+	if (taken) {
+		if (packet.header)
+			receive_datagram(qp, &packet);
+		else if (is_answer(packet.opcode))
+			receive_answer(qp, &source, &packet);
+		else
+			receive_request(qp, &source, &packet);
+	}
+	soft_qp_release(qp);
+	return taken;
+}

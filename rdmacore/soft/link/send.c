@@ -1,0 +1,96 @@
+#include "soft/link/send.h"
+
+#include <string.h>
+
+#include "soft/engine/assembly.h"
+#include "soft/engine/requester.h"
+#include "soft/engine/segment.h"
+#include "soft/link/carrier.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
+#include "soft/wire/bytes.h"
+#include "soft/wire/icrc.h"
+#include "soft/wire/ip.h"
+#include "soft/wire/packet.h"
+
+/* Where routers spread flows by it: one of the dynamic ports for each queue pair (annex A17.9.2). */
+#define SOURCE_PORT 0xc000
+
+static void put16(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 8);
+	place[1] = (uint8_t)value;
+}
+
+static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
+{
+	struct soft_link *link = qp->segmentation->link;
+	const struct ibv_global_route *route = &qp->attr.ah_attr.grh;
+	const union ibv_gid *from, *to;
+	size_t length = soft_wire_length(packet), total, offset;
+	uint8_t header[SOFT_GRH], *datagram, *place;
+
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
+		memcpy(header, packet->grh, SOFT_GRH);
+		from = &packet->ah->source;
+		to = &packet->ah->attr.grh.dgid;
+	} else {
+		packet->destination = qp->attr.dest_qp_num;
+		memcpy(header, qp->segmentation->header, SOFT_GRH);
+		soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
+		from = &soft_qp_device(qp)->gids[route->sgid_index];
+		to = &route->dgid;
+	}
+	offset = soft_ip_offset(header);
+	total = SOFT_GRH - offset + SOFT_UDP_HEADER + length;
+	datagram = link->begin(link, total);
+	if (!datagram)
+		return;
+	memcpy(datagram, header + offset, SOFT_GRH - offset);
+	place = datagram + SOFT_GRH - offset;
+	put16(place, SOURCE_PORT | (qp->ibv.qp_num & 0x3fff));
+	put16(place + 2, SOFT_WIRE_PORT);
+	put16(place + 4, (uint32_t)(SOFT_UDP_HEADER + length));
+	put16(place + 6, 0); /* the ICRC is there for that */
+	place += SOFT_UDP_HEADER;
+	place += soft_wire_encode(packet, place);
+	soft_icrc_put(place, link->icrc ? soft_icrc(datagram, total - SOFT_WIRE_ICRC) : 0);
+	link->send(link, datagram, total, from, to);
+}
+
+/* What the responder says; the fields that are the same in all of it. */
+void soft_link_answer(struct soft_qp *qp, struct soft_packet *packet)
+{
+	packet->solicited = false;
+	packet->acknowledge = false;
+	packet->migrated = true;
+	packet->congestion = 0;
+	packet->partition = SOFT_WIRE_PARTITION;
+	packet->header = 0;
+	send_packet(qp, packet);
+}
+
+bool soft_link_send(struct soft_qp *qp)
+{
+	struct soft_packet packet;
+	bool again = false;
+
+	while (!again && soft_requester_next(qp, &packet)) {
+		send_packet(qp, &packet);
+		if (qp->service != SOFT_RELIABLE_CONNECTION)
+			soft_requester_sent(qp);
+		again = soft_lock_is_wanted(&qp->requester.lock);
+	}
+	return again;
+}
+
+void soft_link_acknowledge(struct soft_qp *qp)
+{
+	struct soft_packet response;
+
+	soft_lock_take(&qp->responder.lock);
+	if (soft_assembly_acknowledge(qp, &response))
+		soft_link_answer(qp, &response);
+	soft_lock_release(&qp->responder.lock);
+}

@@ -1,0 +1,167 @@
+#include "soft/link/transmit.h"
+
+#include "soft/base/fabric.h"
+#include "soft/engine/requester.h"
+#include "soft/engine/state.h"
+#include "soft/link/local.h"
+#include "soft/link/send.h"
+#include "soft/objects/device.h"
+#include "soft/objects/multicast.h"
+#include "soft/objects/pd.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/quiesce.h"
+
+/*
+ * What one call sends at most: some tenths of a second.  On the thread of the timers, which others wait for, it is
+ * some milliseconds.
+ */
+#define WORK_OF_CALL (UINT64_C(1) << 30)
+#define WORK_OF_TURN (UINT64_C(1) << 24)
+
+/* Settle who failed.  No lock is held. */
+static void settle_peers(const struct soft_pass *pass)
+{
+	struct soft_multicast_members *group = pass->failed_group;
+
+	if (pass->failed_peer) {
+		soft_qp_settle(pass->failed_peer);
+		soft_qp_release(pass->failed_peer);
+	}
+	if (group)
+		for (uint32_t member = 0; member < group->count; member++)
+			soft_qp_settle(group->queue_pairs[member]);
+	soft_multicast_release(group);
+}
+
+/* The second half of work on a window, in the domain that is held since the first. */
+static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t turn, struct soft_pass *pass)
+{
+	bool again = true;
+
+	while (again) {
+		soft_pass_count(pass, soft_quiesce(domain) * SOFT_MESSAGE_WORK);
+		soft_lock_take(&qp->requester.lock);
+		again = soft_requester_end_local(qp, turn);
+		soft_lock_release(&qp->requester.lock);
+	}
+	soft_pd_release(domain);
+}
+
+/*
+ * Leave what there is to send to the thread of the timers.  False when there is nothing, or it has to wait, or there is
+ * no such thread: who calls goes on.
+ */
+static bool defer(struct soft_qp *qp)
+{
+	struct soft_requester *requester = &qp->requester;
+	enum ibv_qp_state state = soft_qp_state(qp);
+
+	if (requester->posted == requester->transmitted || requester->wait > SOFT_WAIT_ACK ||
+	    (state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
+	    soft_timer_defer(&soft_qp_device(qp)->fabric->timers, &qp->timer))
+		return false;
+	requester->deferred = true;
+	requester->wait_delay = 0;
+	return true;
+}
+
+/*
+ * One pass over what there is to send, with *work to do at most, of which it takes what it did.  Releases
+ * requester.lock; true when another pass is due.  What is left to do after that holds the queue pair, once for all
+ * passes: another thread may have seen the completion of what was posted here, and destroy it.  Then it is in RESET,
+ * where there is nothing more to do.
+ */
+static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
+{
+	struct soft_requester *requester = &qp->requester;
+	struct soft_pass pass = {.work_left = *work};
+	enum ibv_qp_state state = soft_qp_state(qp);
+	struct soft_pd *domain = NULL;
+	uint32_t turn = 0;
+	bool failed, local, again;
+
+	if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
+		if (qp->segmentation)
+			pass.again = soft_link_send(qp);
+		else
+			soft_link_local_send(qp, &pass);
+	}
+	local = soft_requester_begin_local(qp);
+	if (local) {
+		/* Both may be destroyed as soon as the lock is given up. */
+		domain = soft_pd_domain(qp->ibv.pd);
+		soft_pd_hold(domain);
+		turn = requester->local_turn;
+	}
+	failed = soft_qp_state(qp) == IBV_QPS_ERR;
+	if (!failed && requester->wait_delay) {
+		requester->deferred = false;
+		/* Without a timer the wait would never end: give up as if it had ended in vain. */
+		failed = soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer,
+					requester->wait_delay) != 0;
+		if (failed)
+			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
+		requester->wait_delay = 0;
+	}
+	again = local || pass.again;
+	if ((failed || again) && !*held) {
+		soft_qp_hold(qp);
+		*held = true;
+	}
+	soft_lock_release(&requester->lock);
+
+	if (failed)
+		soft_qp_settle(qp);
+	settle_peers(&pass);
+	if (local)
+		finish_local(qp, domain, turn, &pass);
+	*work = pass.work_left;
+	return again;
+}
+
+static void transmit_some(struct soft_qp *qp, uint64_t work)
+{
+	bool held = false;
+
+	soft_lock_expect(&qp->requester.lock);
+	while (transmit(qp, &work, &held)) {
+		soft_lock_take(&qp->requester.lock);
+		if (!work && defer(qp)) {
+			soft_lock_release(&qp->requester.lock);
+			break;
+		}
+	}
+	if (held)
+		soft_qp_release(qp);
+}
+
+void soft_transmit(struct soft_qp *qp)
+{
+	transmit_some(qp, WORK_OF_CALL);
+}
+
+void soft_transmit_expire(struct soft_timer *timer)
+{
+	struct soft_qp *qp = soft_container_of(timer, struct soft_qp, timer);
+	struct soft_requester *requester = &qp->requester;
+
+	soft_lock_take(&requester->lock);
+	/* Armed again, before the lock was ours: it is not over. */
+	if (soft_timer_is_armed(&soft_qp_device(qp)->fabric->timers, timer)) {
+		soft_lock_release(&requester->lock);
+		return;
+	}
+	if (!requester->deferred) {
+		soft_requester_expire(qp);
+		/* Other timers are not to wait for what is sent again. */
+		if (!qp->segmentation && defer(qp)) {
+			soft_lock_release(&requester->lock);
+			return;
+		}
+	} else {
+		requester->deferred = false;
+		if (requester->wait == SOFT_WAIT_ACK)
+			requester->wait_delay = requester->ack_timeout;
+	}
+	transmit_some(qp, WORK_OF_TURN);
+}

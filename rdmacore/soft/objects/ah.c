@@ -1,0 +1,137 @@
+#include "soft/objects/ah.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft/objects/context.h"
+#include "soft/objects/device.h"
+#include "soft/objects/multicast.h"
+#include "soft/objects/pd.h"
+#include "soft/wire/ip.h"
+
+/* What is between the IP header and the payload, and after it: UDP 8, BTH 12, DETH 8, ICRC 4. */
+#define DATAGRAM_OVERHEAD (8 + 12 + 8 + 4)
+#define IMMEDIATE 4
+#define IPV4_OFFSET (SOFT_GRH - SOFT_IPV4_HEADER)
+
+void soft_ah_header(const struct soft_ah *ah, uint32_t payload, bool immediate, uint8_t header[SOFT_GRH])
+{
+	/* The payload is padded to words. */
+	uint32_t length = DATAGRAM_OVERHEAD + (immediate ? IMMEDIATE : 0) + ((payload + 3) & ~3u);
+
+	memcpy(header, ah->header, SOFT_GRH);
+	soft_ip_finish(header, length);
+}
+
+int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *attr)
+{
+	const union ibv_gid *to = &attr->grh.dgid;
+	static const uint8_t nobody[4];
+	bool ipv4 = soft_gid_is_ipv4(to);
+
+	/* Every path of a RoCE port has a GRH (ibv_create_ah(3)). */
+	if (!attr->is_global || attr->port_num != SOFT_PORT)
+		return EINVAL;
+	if (attr->grh.sgid_index >= SOFT_GIDS)
+		return ENODATA;
+	if (soft_gid_is_multicast(to))
+		return 0;
+	if (ipv4 != soft_gid_is_ipv4(&device->gids[attr->grh.sgid_index]) ||
+	    IN6_IS_ADDR_UNSPECIFIED((const struct in6_addr *)(const void *)to))
+		return EINVAL;
+	return ipv4 && !memcmp(&to->raw[12], nobody, sizeof(nobody)) ? ENODEV : 0;
+}
+
+struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct soft_device *device = soft_device(pd->context->device);
+	int error = soft_context_is_removed(pd->context) ? EIO : soft_ah_check(device, attr);
+	struct soft_ah *ah;
+
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	ah = malloc(sizeof(*ah));
+	if (!ah)
+		return NULL;
+	*ah = (struct soft_ah){
+		.ibv = {.context = pd->context, .pd = pd},
+		.references = 1,
+		.attr = *attr,
+		.source = device->gids[attr->grh.sgid_index],
+	};
+	soft_ip_make(ah->header, &ah->attr.grh, &ah->source);
+	atomic_fetch_add(&soft_pd(pd)->users, 1);
+	return &ah->ibv;
+}
+
+int soft_destroy_ah(struct ibv_ah *ah)
+{
+	atomic_fetch_sub(&soft_pd(ah->pd)->users, 1);
+	soft_ah_release(soft_ah(ah));
+	return 0;
+}
+
+void soft_ah_hold(struct soft_ah *ah)
+{
+	atomic_fetch_add_explicit(&ah->references, 1, memory_order_relaxed);
+}
+
+void soft_ah_release(struct soft_ah *ah)
+{
+	if (atomic_fetch_sub_explicit(&ah->references, 1, memory_order_acq_rel) == 1)
+		free(ah);
+}
+
+/* The GID of this device that a datagram was sent to; of a multicast group's address, one of its kind. */
+static uint8_t own_index(const struct soft_device *device, const union ibv_gid *gid)
+{
+	for (uint8_t index = 0; index < SOFT_GIDS; index++)
+		if (memcmp(device->gids[index].raw, gid->raw, sizeof(gid->raw)) == 0)
+			return index;
+	return soft_gid_is_ipv4(gid) ? 0 : 1;
+}
+
+int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
+			 struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	const uint8_t *header = (const uint8_t *)grh;
+	union ibv_gid own;
+
+	*attr = (struct ibv_ah_attr){.port_num = port, .sl = wc->sl, .is_global = 1};
+	if (port != SOFT_PORT || !(wc->wc_flags & IBV_WC_GRH)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (header[0] >> 4 == 6) {
+		memcpy(attr->grh.dgid.raw, &header[8], 16);
+		memcpy(own.raw, &header[24], 16);
+		attr->grh.hop_limit = header[7];
+		attr->grh.traffic_class = (uint8_t)(header[0] << 4 | header[1] >> 4);
+		attr->grh.flow_label = (uint32_t)(header[1] & 0xf) << 16 | (uint32_t)header[2] << 8 |
+				       header[3];
+	} else if (header[IPV4_OFFSET] >> 4 == 4) {
+		soft_gid_from_ipv4(&attr->grh.dgid, &header[IPV4_OFFSET + 12]);
+		soft_gid_from_ipv4(&own, &header[IPV4_OFFSET + 16]);
+		attr->grh.hop_limit = header[IPV4_OFFSET + 8];
+		attr->grh.traffic_class = header[IPV4_OFFSET + 1];
+	} else {
+		errno = EINVAL;
+		return -1;
+	}
+	attr->grh.sgid_index = own_index(soft_device(context->device), &own);
+	return 0;
+}
+
+struct ibv_ah *soft_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
+				      uint8_t port)
+{
+	struct ibv_ah_attr attr;
+
+	if (soft_init_ah_from_wc(pd->context, port, wc, grh, &attr))
+		return NULL;
+	return soft_create_ah(pd, &attr);
+}

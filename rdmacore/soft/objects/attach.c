@@ -1,0 +1,24 @@
+#include "soft/objects/attach.h"
+
+#include <errno.h>
+
+#include "soft/objects/context.h"
+#include "soft/objects/device.h"
+#include "soft/objects/multicast.h"
+#include "soft/objects/qp.h"
+
+int soft_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	if (soft_context_is_removed(qp->context))
+		return EIO;
+	if (qp->qp_type != IBV_QPT_UD || !soft_gid_is_multicast(gid))
+		return EINVAL;
+	return soft_multicast_attach(&soft_qp_device(soft_qp(qp))->multicast, gid, soft_qp(qp));
+}
+
+int soft_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return soft_multicast_detach(&soft_qp_device(soft_qp(qp))->multicast, gid, soft_qp(qp));
+}

@@ -1,0 +1,58 @@
+#include "soft/objects/context.h"
+
+void soft_async_raise(struct ibv_context *context, struct soft_async_event *event)
+{
+	soft_event_queue_push(&soft_context(context)->async, &event->node);
+}
+
+void soft_async_raise_once(struct ibv_context *context, struct soft_async_event *event)
+{
+	if (!atomic_exchange(&event->raised, true))
+		soft_async_raise(context, event);
+}
+
+int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *out)
+{
+	struct soft_event_node *node = soft_event_queue_pop(&soft_context(context)->async);
+	struct soft_async_event *event;
+
+	if (!node)
+		return -1;
+	event = soft_container_of(node, struct soft_async_event, node);
+	out->event_type = event->type;
+	switch (event->type) {
+	case IBV_EVENT_CQ_ERR:
+		out->element.cq = event->element.cq;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		out->element.srq = event->element.srq;
+		break;
+	default:
+		out->element.qp = event->element.qp;
+		break;
+	}
+	return 0;
+}
+
+void soft_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		soft_events_acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed, 1);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		soft_events_acknowledge(&srq->mutex, &srq->cond, &srq->events_completed, 1);
+		break;
+	case IBV_EVENT_DEVICE_FATAL: /* of no object that could go */
+		break;
+	default:
+		soft_events_acknowledge(&qp->mutex, &qp->cond, &qp->events_completed, 1);
+		break;
+	}
+}

@@ -1,0 +1,59 @@
+/*
+ * An opened soft device: a whole verbs_context, so that the inline verbs of verbs.h run on it, and the
+ * queue of its async events.
+ */
+#ifndef SOFT_OBJECTS_CONTEXT_H
+#define SOFT_OBJECTS_CONTEXT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <infiniband/verbs.h>
+
+#include "soft/base/event_queue.h"
+#include "soft/base/lock.h"
+
+/* One deliverable async event; it lives in the object it is about. */
+struct soft_async_event {
+	struct soft_event_node node;
+	enum ibv_event_type type;
+	_Atomic bool raised; /* soft_async_raise_once: it was; by either half of a queue pair */
+	union {
+		struct ibv_cq *cq;
+		struct ibv_qp *qp;
+		struct ibv_srq *srq;
+		int port;
+	} element;
+};
+
+struct soft_context {
+	struct soft_context *next, **link; /* soft_device.contexts */
+	_Atomic bool removed; /* its device is gone, for good: one that comes back is a new one */
+	struct soft_async_event fatal_event;
+	struct soft_event_queue async;
+	struct verbs_context verbs; /* ends in the ibv_context, which must be last */
+};
+
+static inline struct soft_context *soft_context(struct ibv_context *context)
+{
+	return soft_container_of(context, struct soft_context, verbs.context);
+}
+
+/*
+ * Whether the device of the context was removed: commands then answer EIO, as those of Linux, while what is
+ * destroyed is destroyed.
+ */
+static inline bool soft_context_is_removed(struct ibv_context *context)
+{
+	return atomic_load_explicit(&soft_context(context)->removed, memory_order_acquire);
+}
+
+/* Raise event on its context. */
+void soft_async_raise(struct ibv_context *context, struct soft_async_event *event);
+/* The same, unless it was raised before. */
+void soft_async_raise_once(struct ibv_context *context, struct soft_async_event *event);
+int soft_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
+void soft_ack_async_event(struct ibv_async_event *event);
+
+#endif

@@ -1,0 +1,135 @@
+#include "soft/objects/device.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft/base/bounds.h"
+#include "soft/base/fabric.h"
+
+static const union ibv_gid loopback_gids[SOFT_GIDS] = {
+	{.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
+	{.raw = {[15] = 1}},
+};
+
+int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **out)
+{
+	struct soft_device *device = calloc(1, sizeof(*device));
+	int result;
+
+	if (!device)
+		return -ENOMEM;
+	device->fabric = fabric;
+	device->ibv.node_type = IBV_NODE_CA;
+	device->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
+	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "%s", name);
+	memcpy(device->gids, loopback_gids, sizeof(device->gids));
+	/* A locally administered EUI-64, random so that a peer never meets the same one twice. */
+	device->guid = (soft_fabric_random(fabric) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
+
+	/* 0 is SMI and 1 is GSI: IBTA 10.2.4.1, special queue pairs. */
+	result = soft_table_init(&device->queue_pairs, 2, SOFT_MAX_QP, soft_fabric_random(fabric));
+	if (result)
+		goto free_device;
+	result = soft_table_init(&device->shared_queues, 1, SOFT_MAX_SRQ, soft_fabric_random(fabric));
+	if (result)
+		goto destroy_queue_pairs;
+	result = soft_mr_table_init(&device->memory, soft_fabric_random(fabric));
+	if (result)
+		goto destroy_shared_queues;
+	soft_multicast_init(&device->multicast);
+	soft_mutex_init(&device->lock, SOFT_ORDER_DEVICE);
+	*out = device;
+	return 0;
+
+destroy_shared_queues:
+	soft_table_destroy(&device->shared_queues);
+destroy_queue_pairs:
+	soft_table_destroy(&device->queue_pairs);
+free_device:
+	free(device);
+	return result;
+}
+
+void soft_device_destroy(struct soft_device *device)
+{
+	soft_mr_table_destroy(&device->memory);
+	soft_multicast_destroy(&device->multicast);
+	soft_table_destroy(&device->shared_queues);
+	soft_table_destroy(&device->queue_pairs);
+	soft_mutex_destroy(&device->lock);
+	free(device);
+}
+
+int soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
+{
+	/* As on Linux, the whole of 127.0.0.0/8 is this host. */
+	if (memcmp(gid->raw, device->gids[0].raw, 12) == 0 && gid->raw[12] == 127)
+		return 1;
+	return memcmp(gid->raw, device->gids[0].raw, sizeof(gid->raw)) == 0 ||
+	       memcmp(gid->raw, device->gids[1].raw, sizeof(gid->raw)) == 0;
+}
+
+void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr)
+{
+	*attr = (struct ibv_device_attr){
+		.fw_ver = "soft",
+		.node_guid = htobe64(device->guid),
+		.sys_image_guid = htobe64(device->guid),
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = 0xfffff000,
+		.vendor_id = SOFT_VENDOR_ID,
+		.max_qp = SOFT_MAX_QP,
+		.max_qp_wr = SOFT_MAX_WR,
+		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
+				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
+				    IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_WINDOW |
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_UD_AV_PORT_ENFORCE |
+				    /* LOCAL_INV and SEND_WITH_INV; the rest of it is for kernels */
+				    IBV_DEVICE_MEM_MGT_EXTENSIONS,
+		.max_sge = SOFT_MAX_SGE,
+		.max_sge_rd = SOFT_MAX_SGE,
+		.max_cq = SOFT_MAX_CQ,
+		.max_cqe = SOFT_MAX_CQE,
+		.max_mr = SOFT_MR_MAX,
+		.max_pd = SOFT_MAX_PD,
+		.max_qp_rd_atom = SOFT_MAX_RD_ATOMIC,
+		.max_res_rd_atom = SOFT_MAX_RD_ATOMIC * SOFT_MAX_QP,
+		.max_qp_init_rd_atom = SOFT_MAX_RD_ATOMIC,
+		/* The processor's own instructions do them, so they are atomic to everybody. */
+		.atomic_cap = IBV_ATOMIC_GLOB,
+		.max_ah = SOFT_MAX_AH,
+		.max_mcast_grp = SOFT_MAX_MULTICAST_GROUPS,
+		.max_mcast_qp_attach = SOFT_MAX_MULTICAST_MEMBERS,
+		.max_total_mcast_qp_attach = SOFT_MAX_MULTICAST_GROUPS * SOFT_MAX_MULTICAST_MEMBERS,
+		.max_mw = SOFT_MR_MAX,
+		.max_srq = SOFT_MAX_SRQ,
+		.max_srq_wr = SOFT_MAX_WR,
+		.max_srq_sge = SOFT_MAX_SGE,
+		.max_pkeys = 1,
+		.local_ca_ack_delay = 15,
+		.phys_port_cnt = 1,
+	};
+}
+
+void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr *attr)
+{
+	*attr = (struct ibv_port_attr){
+		.state = IBV_PORT_ACTIVE,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = IBV_MTU_4096,
+		.gid_tbl_len = SOFT_GID_TABLE,
+		.port_cap_flags = IBV_PORT_CM_SUP,
+		.max_msg_sz = SOFT_MAX_MESSAGE,
+		.qkey_viol_cntr = atomic_load(&device->queue_key_violations),
+		.pkey_tbl_len = 1,
+		.max_vl_num = 1, /* VL0 */
+		.active_width = 1, /* 1x */
+		.active_speed = 8, /* 10 Gbit/s a lane: there is no wire, and rdma_rxe claims that as well */
+		.phys_state = 5, /* LinkUp */
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+}

@@ -1,0 +1,176 @@
+#include "soft/objects/mr.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "provider/newer.h"
+#include "soft/objects/context.h"
+#include "soft/objects/device.h"
+#include "soft/objects/mr_table.h"
+#include "soft/objects/pd.h"
+#include "soft/objects/quiesce.h"
+
+#define SOFT_MR_ACCESS                                                                             \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
+	 CORE_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_RELAXED_ORDERING)
+
+/* 0 or an errno value: what cannot be registered. */
+static int check(const void *address, size_t length, uint64_t iova, int access)
+{
+	/* A device translates whole pages (ib_uverbs_reg_mr of Linux). */
+	if (((uintptr_t)address ^ iova) & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1))
+		return EINVAL;
+	if (access & ~SOFT_MR_ACCESS)
+		return EOPNOTSUPP;
+	/* ibv_reg_mr(3): remote write and atomic rights need the local one. */
+	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	if ((uintptr_t)address + length < (uintptr_t)address || iova + length < iova)
+		return EINVAL;
+	return 0;
+}
+
+/* Everything of the slot but its key.  table->lock is held. */
+static void fill(struct soft_mr_slot *slot, struct soft_pd *pd, const void *address, size_t length,
+		 uint64_t iova, int access)
+{
+	atomic_store_explicit(&slot->access, (uint32_t)access | SOFT_ACCESS_LOCAL, memory_order_release);
+	atomic_store_explicit(&slot->address, iova, memory_order_release);
+	atomic_store_explicit(&slot->memory, (uintptr_t)address, memory_order_release);
+	atomic_store_explicit(&slot->length, length, memory_order_release);
+	atomic_store_explicit(&slot->qp_num, 0, memory_order_release);
+	atomic_store_explicit(&slot->pd, pd, memory_order_release);
+}
+
+struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t length, uint64_t iova,
+				int access)
+{
+	struct soft_pd *pd = soft_pd(ibv_pd);
+	struct soft_mr_table *table = &soft_device(ibv_pd->context->device)->memory;
+	int error = soft_context_is_removed(ibv_pd->context) ? EIO : check(address, length, iova, access);
+	struct soft_mr *mr;
+
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+
+	soft_mutex_lock(&table->lock);
+	mr->key = soft_mr_table_take(table);
+	if (mr->key) {
+		mr->slot = soft_mr_table_slot(table, mr->key);
+		mr->slot->windows = 0;
+		fill(mr->slot, pd->domain, address, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
+		atomic_store_explicit(&mr->slot->key, mr->key, memory_order_release);
+		mr->ibv.lkey = mr->key;
+		mr->ibv.rkey = mr->key;
+	}
+	soft_mutex_unlock(&table->lock);
+	if (!mr->key) {
+		free(mr);
+		errno = ENOMEM;
+		return NULL;
+	}
+	atomic_fetch_add(&pd->users, 1);
+	mr->access = access;
+	mr->ibv.context = ibv_pd->context;
+	mr->ibv.pd = ibv_pd;
+	mr->ibv.addr = address;
+	mr->ibv.length = length;
+	mr->ibv.handle = mr->key >> SOFT_KEY_TAG_BITS;
+	return &mr->ibv;
+}
+
+struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
+{
+	return soft_reg_mr_iova(pd, address, length, (uintptr_t)address, access);
+}
+
+struct ibv_mr *soft_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
+				 unsigned int access)
+{
+	return soft_reg_mr_iova(pd, address, length, iova, (int)(access & ~IBV_ACCESS_OPTIONAL_RANGE));
+}
+
+/* Take the key away and wait until nobody uses it; -EBUSY while windows are bound. */
+static int disable(struct soft_mr_table *table, struct soft_mr_slot *slot, struct soft_pd *pd)
+{
+	int result = 0;
+
+	soft_mutex_lock(&table->lock);
+	if (slot->windows)
+		result = -EBUSY;
+	else
+		atomic_store_explicit(&slot->key, 0, memory_order_release);
+	soft_mutex_unlock(&table->lock);
+	if (!result)
+		soft_quiesce(pd);
+	return result;
+}
+
+int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void *address,
+		  size_t length, int access)
+{
+	struct soft_mr *mr = (struct soft_mr *)ibv_mr;
+	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
+	struct soft_mr_slot *slot = mr->slot;
+	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	bool stray = access && !(flags & IBV_REREG_MR_CHANGE_ACCESS); /* as libibverbs has it */
+
+	if (!(flags & IBV_REREG_MR_CHANGE_PD))
+		ibv_pd = ibv_mr->pd;
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		access = mr->access;
+	if (!moves) {
+		address = ibv_mr->addr;
+		length = ibv_mr->length;
+	}
+	errno = !flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || stray ? EINVAL :
+		ibv_pd->context != ibv_mr->context || (moves && !length) ? EINVAL :
+		check(address, length, (uintptr_t)address, access);
+	if (errno)
+		return IBV_REREG_MR_ERR_INPUT;
+	errno = soft_context_is_removed(ibv_mr->context) ? EIO :
+							   -disable(table, slot, soft_pd(ibv_mr->pd));
+	if (errno)
+		return IBV_REREG_MR_ERR_CMD;
+	soft_mutex_lock(&table->lock);
+	/* A region that is not moved keeps the address that work requests name it by. */
+	fill(slot, soft_pd_domain(ibv_pd), address, length,
+	     access & IBV_ACCESS_ZERO_BASED ? 0 :
+	     moves ? (uintptr_t)address : atomic_load_explicit(&slot->address, memory_order_relaxed),
+	     access);
+	atomic_store_explicit(&slot->key, mr->key, memory_order_release);
+	soft_mutex_unlock(&table->lock);
+	atomic_fetch_add(&soft_pd(ibv_pd)->users, 1);
+	atomic_fetch_sub(&soft_pd(ibv_mr->pd)->users, 1);
+	mr->access = access;
+	ibv_mr->pd = ibv_pd;
+	ibv_mr->addr = address;
+	ibv_mr->length = length;
+	return 0;
+}
+
+int soft_dereg_mr(struct ibv_mr *ibv_mr)
+{
+	struct soft_mr *mr = (struct soft_mr *)ibv_mr;
+	struct soft_pd *pd = soft_pd(ibv_mr->pd);
+	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
+	int result = disable(table, mr->slot, pd);
+
+	if (result)
+		return -result;
+	soft_mutex_lock(&table->lock);
+	soft_mr_table_free(table, mr->key);
+	soft_mutex_unlock(&table->lock);
+	atomic_fetch_sub(&pd->users, 1);
+	free(mr);
+	return 0;
+}

@@ -1,0 +1,69 @@
+#include "soft/objects/mr_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "soft/base/secret.h"
+
+#define TABLE_SIZE (SOFT_MR_MAX * sizeof(struct soft_mr_slot))
+
+int soft_mr_table_init(struct soft_mr_table *table, uint64_t secret)
+{
+	void *slots = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	*table = (struct soft_mr_table){.slots = slots, .secret = secret};
+	if (slots == MAP_FAILED)
+		return -ENOMEM;
+	/* Slots in use lie apart: as huge pages a few of them would take all of it. */
+	madvise(slots, TABLE_SIZE, MADV_NOHUGEPAGE);
+	table->free = malloc(SOFT_MR_MAX * sizeof(*table->free));
+	if (!table->free)
+		goto unmap_slots;
+	soft_mutex_init(&table->lock, SOFT_ORDER_MR);
+	return 0;
+
+unmap_slots:
+	munmap(slots, TABLE_SIZE);
+	return -ENOMEM;
+}
+
+void soft_mr_table_destroy(struct soft_mr_table *table)
+{
+	munmap(table->slots, TABLE_SIZE);
+	free(table->free);
+	soft_mutex_destroy(&table->lock);
+}
+
+/* Fresh slots first and freed ones oldest first, so that a stale key stays wrong for long; 0: none. */
+static uint32_t take_index(struct soft_mr_table *table)
+{
+	uint32_t index = 0;
+
+	while (!index && table->used < SOFT_MR_MAX)
+		index = soft_secret_permute(table->secret, SOFT_KEY_INDEX_BITS, table->used++);
+	if (index || !table->free_count)
+		return index;
+	index = table->free[table->free_head];
+	table->free_head = (table->free_head + 1) % SOFT_MR_MAX;
+	table->free_count--;
+	return index;
+}
+
+uint32_t soft_mr_table_take(struct soft_mr_table *table)
+{
+	uint32_t index = take_index(table), tag;
+
+	if (!index)
+		return 0;
+	tag = soft_secret_permute(table->secret + index, SOFT_KEY_TAG_BITS,
+				  table->slots[index].uses++ % (1 << SOFT_KEY_TAG_BITS));
+	return index << SOFT_KEY_TAG_BITS | tag;
+}
+
+void soft_mr_table_free(struct soft_mr_table *table, uint32_t key)
+{
+	atomic_store_explicit(&soft_mr_table_slot(table, key)->pd, NULL, memory_order_release);
+	table->free[(table->free_head + table->free_count++) % SOFT_MR_MAX] = key >> SOFT_KEY_TAG_BITS;
+}

@@ -1,0 +1,129 @@
+/*
+ * The table of memory keys: of regions and of windows.
+ *
+ * The data path looks a key up without a lock: it reads a slot of a table whose memory is never
+ * freed while the device lives.  What keeps the region valid during the copy is the queue pair lock
+ * that every look-up happens under: ibv_dereg_mr first clears the slot's key and then passes once
+ * through the requester and the responder lock of every queue pair of the region's protection domain.
+ * After that no copy with the old key can be under way, and none can begin.
+ */
+#ifndef SOFT_OBJECTS_MR_TABLE_H
+#define SOFT_OBJECTS_MR_TABLE_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "soft/base/lock.h"
+#include "soft/base/mutex.h"
+
+#define SOFT_MR_MAX (1 << SOFT_KEY_INDEX_BITS)
+
+/*
+ * A key is the index of its slot and a tag.  Indexes are given out in secret order, and the tags of a slot as well, so
+ * that no key follows from others, and a stale one is good again only when each slot was used 4096 times.  The lower
+ * half of what a type 2 window's key has of a tag is its owner's to choose (ibv_inc_rkey(3)).
+ */
+#define SOFT_KEY_INDEX_BITS 20
+#define SOFT_KEY_TAG_BITS 12
+#define SOFT_KEY_OWNERS 0xffu
+
+struct soft_pd;
+
+/* Besides enum ibv_access_flags: the key is good as an lkey.  Regions have it, windows have not. */
+#define SOFT_ACCESS_LOCAL (UINT32_C(1) << 31)
+
+/*
+ * A region, or a window on one.  A window changes while others read it, so every field is atomic and the
+ * key is 0 meanwhile; a reader looks at the key before and after the rest.  Who has seen a new field has
+ * seen the key go: fields are stored with release and loaded with acquire.
+ */
+struct soft_mr_slot {
+	_Atomic uint32_t key; /* 0 while free or, a window, not bound */
+	_Atomic uint32_t access;
+	_Atomic(struct soft_pd *) pd;
+	_Atomic uint64_t address; /* as the owner of a key names it (iova) */
+	_Atomic uint64_t length;
+	_Atomic uint64_t memory; /* where address is in this process */
+	_Atomic uint32_t qp_num; /* the one queue pair a type 2 window is good for; 0: any */
+	/* The rest is under table->lock. */
+	uint32_t region; /* a bound window: key of its region */
+	uint32_t windows; /* a region: windows bound to it */
+	uint32_t window; /* a window: the key that it began with, which names it whatever its owner makes of it */
+	uint16_t uses; /* so far, which the next tag follows from */
+} __attribute__((aligned(SOFT_CACHE_LINE)));
+
+struct soft_mr_table {
+	struct soft_mutex lock; /* writers: registration and deregistration */
+	struct soft_mr_slot *slots; /* SOFT_MR_MAX of them, of which those ever used take memory; the first never is, so that no key is 0 */
+	uint64_t secret;
+	uint32_t used; /* slots ever taken */
+	uint32_t *free; /* indexes to use again, oldest first: a ring of SOFT_MR_MAX */
+	uint32_t free_head;
+	uint32_t free_count;
+};
+
+/* -ENOMEM */
+int soft_mr_table_init(struct soft_mr_table *table, uint64_t secret);
+void soft_mr_table_destroy(struct soft_mr_table *table);
+
+/* A key of a free slot, which does not have it yet; 0 when there is none.  table->lock is held. */
+uint32_t soft_mr_table_take(struct soft_mr_table *table);
+/* The slot of that key is free from now on.  table->lock is held. */
+void soft_mr_table_free(struct soft_mr_table *table, uint32_t key);
+
+/* The slot that the key would have, whoever has it now. */
+static inline struct soft_mr_slot *soft_mr_table_slot(const struct soft_mr_table *table, uint32_t key)
+{
+	_Static_assert(SOFT_KEY_INDEX_BITS + SOFT_KEY_TAG_BITS == 32, "any key has a slot");
+	return &table->slots[key >> SOFT_KEY_TAG_BITS];
+}
+
+/*
+ * What the key covers, whoever may use it.  What is found may be of another key, or of none, so
+ * soft_mr_table_translate has the last word.
+ */
+static inline void soft_mr_table_extent(const struct soft_mr_table *table, uint32_t key, uint64_t *address,
+					uint64_t *length)
+{
+	const struct soft_mr_slot *slot = soft_mr_table_slot(table, key);
+
+	*address = atomic_load_explicit(&slot->address, memory_order_acquire);
+	*length = atomic_load_explicit(&slot->length, memory_order_acquire);
+}
+
+/*
+ * The memory behind [address, address + length) when key belongs to pd, covers that range and grants
+ * every right in access (enum ibv_access_flags, SOFT_ACCESS_LOCAL for an lkey); else NULL.  qp_num is
+ * the queue pair that was asked (windows may be good for one only).  The caller holds a lock of a queue
+ * pair of pd for as long as it uses the result.
+ */
+static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct soft_pd *pd, uint32_t key,
+				      uint64_t address, uint64_t length, uint32_t access,
+				      uint32_t qp_num)
+{
+	struct soft_mr_slot *slot = soft_mr_table_slot(table, key);
+	uint64_t first, size, memory;
+	uint32_t only_qp_num;
+
+	if (!key || atomic_load_explicit(&slot->key, memory_order_acquire) != key ||
+	    atomic_load_explicit(&slot->pd, memory_order_acquire) != pd)
+		return NULL;
+	if ((atomic_load_explicit(&slot->access, memory_order_acquire) & access) != access)
+		return NULL;
+	first = atomic_load_explicit(&slot->address, memory_order_acquire);
+	size = atomic_load_explicit(&slot->length, memory_order_acquire);
+	memory = atomic_load_explicit(&slot->memory, memory_order_acquire);
+	only_qp_num = atomic_load_explicit(&slot->qp_num, memory_order_acquire);
+	if (address < first || length > size || address - first > size - length ||
+	    (only_qp_num && only_qp_num != qp_num))
+		return NULL;
+	/* All of that was of one key; from here on its owner cannot pass our queue pair's lock. */
+	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
+		return NULL;
+	return (void *)(uintptr_t)(memory + (address - first));
+}
+
+#endif

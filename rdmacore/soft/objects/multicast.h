@@ -1,0 +1,50 @@
+/*
+ * Multicast groups of a device: which datagram queue pairs get what is sent to a group's GID.
+ *
+ * The members of a group are an array that is never changed, only replaced, so that a sender can walk it
+ * with no lock held.
+ */
+#ifndef SOFT_OBJECTS_MULTICAST_H
+#define SOFT_OBJECTS_MULTICAST_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "soft/base/mutex.h"
+
+#define SOFT_MAX_MULTICAST_GROUPS 8192
+#define SOFT_MAX_MULTICAST_MEMBERS 4096 /* of one group */
+
+struct soft_qp;
+struct soft_multicast_group;
+
+struct soft_multicast_members {
+	_Atomic unsigned int references; /* the group, and senders */
+	uint32_t count;
+	struct soft_qp *queue_pairs[]; /* held */
+};
+
+struct soft_multicast {
+	struct soft_mutex lock;
+	struct soft_multicast_group *groups;
+	uint32_t count;
+};
+
+void soft_multicast_init(struct soft_multicast *multicast);
+/* No queue pair is attached any more. */
+void soft_multicast_destroy(struct soft_multicast *multicast);
+bool soft_gid_is_multicast(const union ibv_gid *gid);
+
+/* The members of gid's group at this moment, to be released; NULL when there are none. */
+struct soft_multicast_members *soft_multicast_find(struct soft_multicast *multicast,
+						   const union ibv_gid *gid);
+void soft_multicast_release(struct soft_multicast_members *members);
+
+/* 0, again for one that is attached; ENOMEM. */
+int soft_multicast_attach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp);
+/* EINVAL when it is not attached; ENOMEM. */
+int soft_multicast_detach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * Memory windows (IBTA 10.6.7): keys on a part of a region, made and taken back by work requests.  A type 1
+ * window is good for every queue pair of its protection domain, a type 2 window for the one that bound it.
+ */
+#ifndef SOFT_OBJECTS_MW_H
+#define SOFT_OBJECTS_MW_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct soft_qp;
+struct soft_send_wqe;
+
+struct soft_mw {
+	struct ibv_mw ibv;
+	uint32_t key; /* that it began with (soft_mr_slot.window) */
+};
+
+/* NULL and errno EINVAL (no such type), ENOMEM. */
+struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+/* A bound window ends with it. */
+int soft_dealloc_mw(struct ibv_mw *mw);
+
+/*
+ * Fill in the request to bind: what it needs of the window and of the region is copied, so neither is
+ * looked at later.  False: the window is of another protection domain or device.
+ */
+bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe);
+
+/*
+ * Work on windows has two halves, with soft_quiesce between them where others could be using the old
+ * key.  requester.lock is held.  First half: the old key ends.  False when it is not one that this queue
+ * pair may end.
+ */
+bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe);
+
+enum soft_mw_result {
+	SOFT_MW_BOUND,
+	SOFT_MW_REFUSED, /* the region, its range or its rights do not allow it */
+	SOFT_MW_TAKEN, /* another queue pair bound the window since the first half, which is due again */
+};
+
+/* Second half of a BIND_MW. */
+enum soft_mw_result soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe);
+/* SEND_WITH_INV came, and responder.lock is held: the key, of a type 2 window of qp, ends. */
+bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key);
+
+#endif

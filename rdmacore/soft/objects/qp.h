@@ -1,0 +1,229 @@
+/*
+ * Queue pairs: the requester that works off the send queue, the responder that executes what the peer
+ * asks, and the receive queue between the responder and the user.
+ *
+ * The engine does no I/O: it takes packets and gives packets, and what it wants to wait for as a delay.  A link
+ * moves the packets.  The files of the device and the engine, from the top; each calls those only that stand
+ * after it:
+ *
+ *   soft_open                a context, and the operations that verbs.h finds in it
+ *   soft_qp_extended, soft_qp_create, soft_qp_modify, soft_post, soft_cq_extended, soft_attach, soft_mr, soft_query
+ *                            the functions of libibverbs
+ *   soft_removal             the device goes and comes back
+ *   soft_link_sim, soft_link_receive
+ *                            datagrams arrive
+ *   soft_transmit            what there is to send goes out
+ *   soft_link_local, soft_qp_state, soft_link_wire
+ *                            from queue pair to queue pair, from state to state, into datagrams
+ *   soft_responder, soft_segmentation, soft_assembly, soft_datagram, soft_requester
+ *                            packets are executed and made
+ *   soft_receive, soft_segment, soft_request_packet
+ *                            what becomes of a receive, and of a request
+ *   soft_cq_create, soft_cq_moderate, soft_srq, soft_mw, soft_ah, soft_answer, soft_cq
+ *                            queues, windows, address handles, answers
+ *   soft_device              all of a device
+ *   soft_atomic, soft_multicast, soft_quiesce
+ *                            atomics, groups, and waiting for what is under way
+ *   soft_qp                  queue pairs themselves
+ *   soft_receive_queue, soft_parent_domain, soft_pd, soft_request, soft_mr_table, soft_context, soft_comp_channel
+ *                            what they are made of
+ */
+#ifndef SOFT_OBJECTS_QP_H
+#define SOFT_OBJECTS_QP_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "provider/newer.h"
+#include "soft/base/lock.h"
+#include "soft/base/timer.h"
+#include "soft/objects/context.h"
+#include "soft/objects/pd.h"
+#include "soft/objects/receive_queue.h"
+#include "soft/objects/request.h"
+#include "soft/wire/packet.h"
+
+enum soft_requester_wait {
+	SOFT_WAIT_NONE,
+	SOFT_WAIT_ACK, /* sent, not answered */
+	/* in the others nothing is sent */
+	SOFT_WAIT_RNR, /* the peer asked for time */
+	SOFT_WAIT_LOCAL, /* the first half of work on a window is done (soft/objects/mw.h) */
+};
+
+/*
+ * Indexes count for ever and are reduced by mask; completed <= transmitted <= posted.  What every request
+ * looks at comes first and is one cache line.
+ */
+struct soft_requester {
+	struct soft_lock lock;
+	uint32_t stride;
+	char *ring;
+	uint32_t size; /* requests at most, and places of the ring */
+	uint32_t mask;
+	uint32_t posted;
+	uint32_t transmitted;
+	uint32_t completed;
+	uint32_t psn; /* of the next request to be posted */
+	uint64_t ack_timeout; /* nanoseconds; 0: none */
+	uint64_t wait_delay; /* nanoseconds the link has still to arm a timer for, or 0 */
+	uint8_t responding; /* transmitted READs and atomics, SOFT_MAX_RD_ATOMIC at most */
+	uint8_t wait; /* enum soft_requester_wait */
+	uint8_t retries : 4, rnr_retries : 4; /* as often as the user wants it */
+	/*
+	 * On the local link: a message may be seen at its peer, and its completion is not made yet.  It is here, as
+	 * anywhere near the peer it would cost each message a cache line's way, and elsewhere another line.
+	 */
+	_Atomic bool sending;
+	uint8_t retries_left, rnr_retries_left;
+	uint8_t service_level;
+	bool drain_event : 1; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
+	bool deferred : 1; /* the timer is for sending on, and not the end of a wait */
+
+	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
+	uint32_t local_turn; /* counts work on windows that has begun: whose second half is due */
+	uint32_t resend_until; /* what had been sent when it last went back, where that is later than now */
+	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
+};
+
+struct soft_responder {
+	struct soft_lock lock;
+	uint32_t psn; /* expected */
+	uint32_t msn;
+	bool nak_sent; /* one sequence NAK a gap */
+	bool failed; /* its queue pair must go to ERR; see soft/base/order.h */
+	uint8_t result_count; /* max_dest_rd_atomic */
+	uint8_t result_next;
+	struct soft_atomic_result *results; /* of the last atomics, for duplicates: a ring of result_count */
+};
+
+/* Oldest first overwritten; a duplicate may come for as many as the requester may have outstanding. */
+struct soft_atomic_result {
+	uint32_t psn;
+	bool valid;
+	uint64_t value;
+};
+
+enum soft_qp_event {
+	SOFT_QP_ACCESS_EVENT,
+	SOFT_QP_REQUEST_EVENT,
+	SOFT_QP_LAST_WQE_EVENT,
+	SOFT_QP_DRAINED_EVENT,
+	SOFT_QP_FATAL_EVENT,
+	SOFT_QP_ESTABLISHED_EVENT,
+	SOFT_QP_EVENTS
+};
+
+/* ibv_wr_*(3): what is being written into the send queue; under requester.lock. */
+struct soft_builder {
+	bool present;
+	int error; /* the first; then nothing of this batch is sent */
+	uint32_t posted, psn; /* of the requester when the batch began */
+	uint64_t operations; /* enum ibv_qp_create_send_ops_flags */
+	struct soft_send_wqe *wqe; /* the request that is not whole yet */
+	uint64_t operand, compare; /* of it, when it is an atomic */
+};
+
+struct soft_segmentation;
+
+#define SOFT_NOBODY UINT32_MAX /* numbers have 24 bits */
+
+struct soft_qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex extended; /* begins with ibv */
+		struct core_newer_qp_ex newer;
+	};
+	/*
+	 * What every packet looks at is together: this line; requester, written by who posts; responder with
+	 * the rights that are at the beginning of attr, written by who sends to it.
+	 *
+	 * state is an enum ibv_qp_state, written under requester.lock and responder.lock; the requester alone
+	 * may also write ERR under its own lock, and the link then settles the other half.
+	 */
+	_Atomic int state __attribute__((aligned(SOFT_CACHE_LINE)));
+	uint8_t service; /* enum soft_service */
+	uint8_t service_bit; /* SOFT_RC, SOFT_UC or SOFT_UD */
+	bool signal_all;
+	bool hears_itself; /* gets the multicasts that it sends */
+	struct soft_device *device;
+	struct soft_srq *srq; /* where its receives come from; NULL: from its own queue */
+	struct soft_qp *peer; /* held; under requester.lock */
+	struct soft_segmentation *segmentation; /* NULL on the local link, where a message is a packet */
+	struct ibv_qp_cap cap;
+	/*
+	 * On the local link, the number of the one queue pair of this device whose packets are executed here
+	 * (connected services), or SOFT_NOBODY; under both locks, as attr, from which it follows.
+	 */
+	uint32_t hears;
+
+	struct soft_requester requester __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct soft_responder responder __attribute__((aligned(SOFT_CACHE_LINE)));
+	struct ibv_qp_attr attr; /* what was set; under requester.lock */
+	struct soft_receive_queue receive __attribute__((aligned(SOFT_CACHE_LINE)));
+
+	_Atomic unsigned int references; /* the owner, a peer's link, and short holds */
+	_Atomic unsigned int groups; /* multicast groups it is attached to */
+	struct soft_pd_member member, receive_member; /* of its PD, and of its shared queue's */
+	struct soft_timer timer;
+	struct soft_async_event events[SOFT_QP_EVENTS];
+	struct soft_builder builder;
+};
+
+#ifndef SOFT_ORDER_CHECKED /* locks are larger then */
+_Static_assert(offsetof(struct soft_qp, hears) < SOFT_CACHE_LINE + offsetof(struct soft_qp, state), "the line of state");
+_Static_assert(offsetof(struct soft_requester, drain_until) == SOFT_CACHE_LINE, "the first line");
+_Static_assert(offsetof(struct soft_qp, attr.qp_access_flags) <
+		       offsetof(struct soft_qp, responder) + SOFT_CACHE_LINE, "the same line");
+#endif
+
+static inline struct soft_qp *soft_qp(struct ibv_qp *qp)
+{
+	return (struct soft_qp *)qp;
+}
+
+static inline enum ibv_qp_state soft_qp_state(const struct soft_qp *qp)
+{
+	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+/* Packets are executed in all states from RTR on but ERR (IBTA 10.3.1). */
+static inline bool soft_qp_receives(const struct soft_qp *qp)
+{
+	enum ibv_qp_state state = soft_qp_state(qp);
+
+	return state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
+}
+
+static inline struct soft_device *soft_qp_device(const struct soft_qp *qp)
+{
+	return qp->device;
+}
+
+static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *requester, uint32_t index)
+{
+	return (struct soft_send_wqe *)(void *)(requester->ring +
+						(size_t)(index & requester->mask) * requester->stride);
+}
+
+/*
+ * On a wire an acknowledgement is there before any answer that was sent after it, and so is the completion that it
+ * makes.  Here the sender runs its peer's half itself and may lose the processor between the two, so who is about
+ * to see an answer waits until it is done: for one message at most, and it waits for no lock that a poller holds.
+ */
+static inline void soft_qp_await_sender(const struct soft_qp *qp)
+{
+	for (unsigned int attempt = 0; atomic_load_explicit(&qp->requester.sending, memory_order_acquire); attempt++)
+		soft_lock_rest(attempt);
+}
+
+/* The void pointer is what soft_table_find wants. */
+void soft_qp_hold(void *qp);
+/* The memory of its queues; nobody works on them any more. */
+void soft_qp_free_queues(struct soft_qp *qp);
+/* With the last reference its memory goes. */
+void soft_qp_release(struct soft_qp *qp);
+
+#endif

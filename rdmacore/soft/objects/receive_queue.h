@@ -1,0 +1,88 @@
+/*
+ * The queue that receives are posted to, a queue pair's own or a shared one.
+ *
+ * A queue of its own is emptied by one responder, under responder.lock, and needs no lock for that.  A
+ * shared queue is emptied by many, so a receive is copied out under the queue's lock.
+ */
+#ifndef SOFT_OBJECTS_RECEIVE_QUEUE_H
+#define SOFT_OBJECTS_RECEIVE_QUEUE_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+
+#include "soft/base/bounds.h"
+#include "soft/base/lock.h"
+
+struct soft_pd;
+
+struct soft_recv_wqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t reserved;
+	struct ibv_sge sge[];
+};
+
+/*
+ * Filled by users under the lock, emptied by responders as above.  Each side writes a cache line of its own,
+ * and a responder looks at the users' only when what it saw there is used up.
+ *
+ * Users never look at the responder's: a receive leaves a queue pair's own queue when its completion is polled
+ * (IBTA 10.8.5, and what drivers of InfiniBand devices do), so it is the poller who makes room.
+ */
+struct soft_receive_queue {
+	char *ring;
+	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
+	uint32_t stride; /* whole cache lines: a responder may look at one while the next is written */
+	uint32_t size;
+	uint32_t mask;
+	uint32_t max_sge;
+
+	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
+	_Atomic uint32_t posted;
+	_Atomic uint32_t returned; /* so many have made room; under the lock that soft_receive_queue_return names */
+
+	/* Under responder.lock; of a shared queue, under the lock. */
+	uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
+	uint32_t posted_seen;
+};
+
+/* Room for max_wr receives at least (size), in memory from pd's allocator where it has one; -ENOMEM. */
+int soft_receive_queue_init(struct soft_receive_queue *queue, struct soft_pd *pd, uint32_t max_wr,
+			    uint32_t max_sge);
+void soft_receive_queue_destroy(struct soft_receive_queue *queue);
+/* Forget every receive. */
+void soft_receive_queue_reset(struct soft_receive_queue *queue);
+/*
+ * Make room for max_wr receives at least, not fewer than are posted (-EINVAL); -ENOMEM.  The lock is held, so the
+ * new ring is from no allocator, and the old one is left in *old, to be destroyed when it no longer is.
+ */
+int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,
+			      struct soft_receive_queue *old);
+/* Post one: 0, EINVAL (too many entries) or ENOMEM (full).  The lock is held. */
+int soft_receive_queue_append(struct soft_receive_queue *queue, const struct ibv_recv_wr *wr);
+
+static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *queue, uint32_t index)
+{
+	return (struct soft_recv_wqe *)(void *)(queue->ring + (size_t)(index & queue->mask) * queue->stride);
+}
+
+/*
+ * One more may be posted.  Under the consumer_lock of its queue pair's completion queue, or, of a shared queue,
+ * under the lock.
+ */
+static inline void soft_receive_queue_return(struct soft_receive_queue *queue)
+{
+	uint32_t returned = atomic_load_explicit(&queue->returned, memory_order_relaxed);
+
+	atomic_store_explicit(&queue->returned, returned + 1, memory_order_release);
+}
+
+/* A receive in the hands of a responder. */
+struct soft_receive {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	const struct ibv_sge *sge; /* in the ring, or copy */
+	struct ibv_sge copy[SOFT_MAX_SGE];
+};
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * What a posted send is: its kind, and its form in the send queue.
+ */
+#ifndef SOFT_OBJECTS_REQUEST_H
+#define SOFT_OBJECTS_REQUEST_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct soft_ah;
+
+/*
+ * Followed in the ring by its scatter/gather list or, in its place, its inline data (IBV_SEND_INLINE).  What an atomic compares with stands
+ * behind its list; the one entry of a BIND_MW says what is bound (soft/objects/mw.h).  A FLUSH brings no data: its length
+ * is in immediate, what it is for in queue_key.  With one entry it is a cache line.
+ */
+struct soft_send_wqe {
+	uint64_t wr_id;
+	union {
+		uint64_t remote_address;
+		struct soft_ah *ah; /* datagrams; held */
+	};
+	union {
+		struct {
+			uint32_t immediate; /* or the key to invalidate */
+			uint32_t queue_key; /* datagrams */
+		};
+		uint64_t operand; /* atomics: to add, or to swap in */
+	};
+	uint32_t length;
+	union {
+		uint32_t rkey;
+		uint32_t remote_qp_num; /* datagrams */
+	};
+	uint32_t psn;
+	uint8_t num_sge; /* 0 with inline data */
+	uint8_t traits; /* of its kind */
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags; /* enum ibv_send_flags */
+	struct ibv_sge sge[];
+};
+
+/* Services that know an opcode: IBTA 10.8.2, ibv_post_send(3). */
+enum { SOFT_RC = 1, SOFT_UC = 2, SOFT_UD = 4 };
+
+enum soft_request_trait {
+	SOFT_RESPONDS = 1, /* READ and atomics: counted by max_rd_atomic, waited for by a fence */
+	SOFT_PLACES = 8, /* of those, what brings nothing back: ATOMIC_WRITE, FLUSH */
+	SOFT_FLUSHES = 16, /* only ibv_wr_*(3) can say it */
+	SOFT_ATOMIC = 2,
+	SOFT_LOCAL = 4, /* no packet: the requester itself executes it */
+};
+
+struct soft_request_kind {
+	uint8_t operation; /* enum soft_operation */
+	uint8_t completion; /* enum ibv_wc_opcode */
+	uint8_t services;
+	uint8_t traits; /* enum soft_request_trait */
+};
+
+#define SOFT_REQUEST_KINDS (IBV_WR_ATOMIC_WRITE + 1)
+
+extern const struct soft_request_kind soft_request_kinds[SOFT_REQUEST_KINDS];
+
+/* NULL or without services for an opcode that there is not. */
+static inline const struct soft_request_kind *soft_request_kind(uint32_t opcode)
+{
+	return opcode < SOFT_REQUEST_KINDS ? &soft_request_kinds[opcode] : NULL;
+}
+
+/* The service of a queue pair type, as a bit; 0 for types that there are not. */
+uint8_t soft_request_service(enum ibv_qp_type type);
+
+/* Of length bytes at most max_inline_data, or the value of an ATOMIC WRITE. */
+static inline char *soft_request_inline(struct soft_send_wqe *wqe)
+{
+	return (char *)wqe->sge;
+}
+
+static inline uint64_t *soft_request_compare(struct soft_send_wqe *wqe)
+{
+	return (uint64_t *)(void *)&wqe->sge[wqe->num_sge];
+}
+
+#endif

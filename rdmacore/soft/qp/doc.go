@@ -1,0 +1,22 @@
+// Package qp has queue pairs as users have them: created, modified, posted to by ibv_post_send(3) and by builders
+// (ibv_wr_post(3)), shared by another process's number, and removed with their device.
+package qp
+
+// #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+import "C"
+
+import (
+	"embed"
+
+	_ "rdmarun/rdmacore/provider"
+	_ "rdmarun/rdmacore/soft/base"
+	_ "rdmarun/rdmacore/soft/engine"
+	_ "rdmarun/rdmacore/soft/link"
+	_ "rdmarun/rdmacore/soft/objects"
+	_ "rdmarun/rdmacore/soft/wire"
+)
+
+// What is embedded is part of what the build cache compares, so that a change of C is a change of the package.
+//
+//go:embed *.c *.h
+var _ embed.FS

@@ -1,0 +1,130 @@
+#include "soft/qp/open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "soft/objects/context.h"
+#include "soft/objects/cq.h"
+#include "soft/objects/cq_extended.h"
+#include "soft/objects/cq_moderate.h"
+#include "soft/objects/device.h"
+#include "soft/objects/mw.h"
+#include "soft/objects/parent_domain.h"
+#include "soft/objects/query.h"
+#include "soft/objects/srq.h"
+#include "soft/qp/build.h"
+#include "soft/qp/post.h"
+
+static int context_query_port(struct ibv_context *context, uint8_t port,
+			      struct ibv_port_attr *attr, size_t attr_size)
+{
+	struct ibv_port_attr full;
+	int result = soft_query_port(context, port, &full);
+
+	if (result == 0)
+		memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
+	return result;
+}
+
+static const struct ibv_context_ops operations = {
+	.poll_cq = soft_poll_cq,
+	.req_notify_cq = soft_req_notify_cq,
+	.post_send = soft_post_send,
+	.post_recv = soft_post_recv,
+	.post_srq_recv = soft_post_srq_recv,
+	.alloc_mw = soft_alloc_mw,
+	.bind_mw = soft_bind_mw,
+	.dealloc_mw = soft_dealloc_mw,
+};
+
+/* Under the lock that a removal tells its contexts under: it finds this one, or is found.  -ENODEV. */
+static int join_device(struct soft_context *context, struct soft_device *device)
+{
+	soft_mutex_lock(&device->lock);
+	if (soft_device_is_away(device)) {
+		soft_mutex_unlock(&device->lock);
+		return -ENODEV;
+	}
+	context->next = device->contexts;
+	context->link = &device->contexts;
+	if (device->contexts)
+		device->contexts->link = &context->next;
+	device->contexts = context;
+	soft_mutex_unlock(&device->lock);
+	return 0;
+}
+
+static void leave_device(struct soft_context *context, struct soft_device *device)
+{
+	soft_mutex_lock(&device->lock);
+	*context->link = context->next;
+	if (context->next)
+		context->next->link = context->link;
+	soft_mutex_unlock(&device->lock);
+}
+
+struct ibv_context *soft_open_device(struct ibv_device *device)
+{
+	struct soft_context *context = calloc(1, sizeof(*context));
+	int result;
+
+	if (!context)
+		return NULL;
+	result = soft_event_queue_init(&context->async);
+	if (result)
+		goto free_context;
+	/* There is no kernel to talk to, but programs duplicate it and ask for its flags. */
+	context->verbs.context.cmd_fd = fcntl(context->async.fd, F_DUPFD_CLOEXEC, 0);
+	if (context->verbs.context.cmd_fd < 0) {
+		result = -errno;
+		goto destroy_async;
+	}
+	context->verbs.sz = sizeof(context->verbs);
+	context->verbs.query_port = context_query_port;
+	context->verbs.create_cq_ex = soft_create_cq_ex;
+	context->verbs.create_qp_ex = soft_create_qp_ex;
+	context->verbs.query_device_ex = soft_query_device_ex;
+	context->verbs.create_srq_ex = soft_create_srq_ex;
+	context->verbs.get_srq_num = soft_get_srq_num;
+	context->verbs.modify_cq = soft_modify_cq;
+	context->verbs.query_rt_values = soft_query_rt_values;
+	context->verbs.alloc_td = soft_alloc_td;
+	context->verbs.dealloc_td = soft_dealloc_td;
+	context->verbs.alloc_parent_domain = soft_alloc_parent_domain;
+	context->verbs.context.device = device;
+	context->verbs.context.ops = operations;
+	context->verbs.context.async_fd = context->async.fd;
+	context->verbs.context.num_comp_vectors = 1;
+	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&context->verbs.context.mutex, NULL);
+	context->fatal_event.type = IBV_EVENT_DEVICE_FATAL;
+	result = join_device(context, soft_device(device));
+	if (result)
+		goto close_command;
+	return &context->verbs.context;
+
+close_command:
+	pthread_mutex_destroy(&context->verbs.context.mutex);
+	close(context->verbs.context.cmd_fd);
+destroy_async:
+	soft_event_queue_destroy(&context->async);
+free_context:
+	free(context);
+	errno = -result;
+	return NULL;
+}
+
+int soft_close_device(struct ibv_context *ibv_context)
+{
+	struct soft_context *context = soft_context(ibv_context);
+
+	leave_device(context, soft_device(ibv_context->device));
+	close(ibv_context->cmd_fd);
+	soft_event_queue_destroy(&context->async);
+	pthread_mutex_destroy(&ibv_context->mutex);
+	free(context);
+	return 0;
+}

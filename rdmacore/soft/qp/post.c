@@ -1,0 +1,206 @@
+#include "soft/qp/post.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "soft/base/bounds.h"
+#include "soft/engine/requester.h"
+#include "soft/engine/segment.h"
+#include "soft/engine/state.h"
+#include "soft/link/transmit.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/mw.h"
+#include "soft/objects/qp.h"
+
+/* Bytes of the request; false when its opcode, list or flags are not what the queue pair allows. */
+static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+{
+	const struct soft_request_kind *kind = soft_request_kind((uint32_t)wr->opcode);
+
+	*length = 0;
+	if (!kind || !(kind->services & qp->service_bit))
+		return false;
+	/* Of every kind, as rdma_rxe has it: what is too long is no request, whether its list is looked at or not. */
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+		return false;
+	if (kind->traits & SOFT_LOCAL) /* these have no list */
+		return !(wr->send_flags & IBV_SEND_INLINE);
+	for (int index = 0; index < wr->num_sge; index++)
+		*length += wr->sg_list[index].length;
+	if (*length > SOFT_MAX_MESSAGE)
+		return false;
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM && !wr->wr.ud.ah)
+		return false;
+	if (!((wr->send_flags & IBV_SEND_INLINE) | kind->traits))
+		return true;
+	if (kind->traits & SOFT_FLUSHES)
+		return false;
+	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) && *length != sizeof(uint64_t))
+		return false;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return true;
+	return (kind->traits & (SOFT_RESPONDS | SOFT_PLACES)) != SOFT_RESPONDS &&
+	       *length <= qp->cap.max_inline_data;
+}
+
+/* Inline data is copied behind the request now, so the user may reuse its memory at once. */
+static void copy_inline(struct soft_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	char *data = soft_request_inline(wqe);
+
+	wqe->num_sge = 0;
+	for (int index = 0; index < wr->num_sge; index++) {
+		memcpy(data, (const void *)(uintptr_t)wr->sg_list[index].addr,
+		       wr->sg_list[index].length);
+		data += wr->sg_list[index].length;
+	}
+}
+
+/* The fields that depend on what is asked for.  False: it cannot be asked of this queue pair. */
+static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe)
+{
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
+		wqe->ah = soft_ah(wr->wr.ud.ah);
+		wqe->remote_qp_num = wr->wr.ud.remote_qpn;
+		wqe->queue_key = wr->wr.ud.remote_qkey;
+		soft_ah_hold(wqe->ah);
+		return true;
+	}
+	switch (wr->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		wqe->remote_address = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->operand = wr->wr.atomic.swap;
+		*soft_request_compare(wqe) = wr->wr.atomic.compare_add;
+		return true;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->remote_address = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->operand = wr->wr.atomic.compare_add;
+		*soft_request_compare(wqe) = 0;
+		return true;
+	case IBV_WR_LOCAL_INV:
+		wqe->rkey = wr->invalidate_rkey;
+		return true;
+	case IBV_WR_BIND_MW:
+		return soft_mw_post(qp, wr, wqe);
+	default: /* RDMA_READ, ATOMIC_WRITE */
+		wqe->remote_address = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		return true;
+	}
+}
+
+static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct soft_requester *requester = &qp->requester;
+	struct soft_send_wqe *wqe;
+	uint64_t length;
+
+	if (!acceptable(qp, wr, &length))
+		return EINVAL;
+	if (requester->posted - requester->completed == requester->size)
+		return ENOMEM;
+	wqe = soft_send_wqe(requester, requester->posted);
+	wqe->wr_id = wr->wr_id;
+	wqe->length = (uint32_t)length;
+	wqe->immediate = wr->imm_data;
+	wqe->opcode = (uint8_t)wr->opcode;
+	wqe->flags = (uint8_t)wr->send_flags;
+	wqe->traits = soft_request_kinds[wr->opcode].traits;
+	wqe->psn = requester->psn;
+	if (wr->send_flags & IBV_SEND_INLINE && length) {
+		copy_inline(wqe, wr);
+	} else if (wqe->traits & SOFT_LOCAL) {
+		wqe->num_sge = 0;
+	} else {
+		wqe->num_sge = (uint8_t)wr->num_sge;
+		for (int index = 0; index < wr->num_sge; index++)
+			wqe->sge[index] = wr->sg_list[index];
+	}
+	if (!wqe->traits && qp->service != SOFT_UNRELIABLE_DATAGRAM) {
+		wqe->remote_address = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	} else if (!fill_operation(qp, wr, wqe)) {
+		return EINVAL;
+	}
+	/* What makes no packet has the number of the next one that does. */
+	if (!(wqe->traits & SOFT_LOCAL))
+		requester->psn = (requester->psn + soft_segment_count(qp, length)) & SOFT_PSN_MASK;
+	requester->posted++;
+	return 0;
+}
+
+void soft_post_commit(struct soft_qp *qp)
+{
+	if (soft_qp_state(qp) == IBV_QPS_SQE)
+		soft_requester_flush(qp);
+	soft_transmit(qp);
+}
+
+int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct soft_qp *qp = soft_qp(ibv_qp);
+	int result = 0;
+
+	soft_lock_take(&qp->requester.lock);
+	if (soft_qp_state(qp) < IBV_QPS_RTS) /* that of a device that was removed is in RESET */
+		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
+	while (wr && !result) {
+		result = append_send(qp, wr);
+		if (!result)
+			wr = wr->next;
+	}
+	if (result)
+		*bad = wr;
+	/* What was accepted goes out even when a later one was not. */
+	soft_post_commit(qp);
+	return result;
+}
+
+int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct soft_qp *qp = soft_qp(ibv_qp);
+	enum ibv_qp_state state;
+	int result = qp->srq ? EINVAL : 0; /* its receives are posted to the shared queue */
+
+	soft_lock_take(&qp->receive.lock);
+	/* Read under the lock that the flush takes: either it sees the new request, or we see ERR. */
+	state = soft_qp_state(qp);
+	if (state == IBV_QPS_RESET)
+		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
+	while (wr && !result) {
+		result = soft_receive_queue_append(&qp->receive, wr);
+		if (!result)
+			wr = wr->next;
+	}
+	if (state == IBV_QPS_ERR) /* who sees it flushed may destroy the queue pair */
+		soft_qp_hold(qp);
+	soft_lock_release(&qp->receive.lock);
+	if (result)
+		*bad = wr;
+	if (state == IBV_QPS_ERR) {
+		soft_qp_settle(qp);
+		soft_qp_release(qp);
+	}
+	return result;
+}
+
+int soft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
+	};
+	struct ibv_send_wr *bad;
+	int result;
+
+	if (mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	result = soft_post_send(qp, &wr, &bad);
+	if (!result)
+		mw->rkey = wr.bind_mw.rkey;
+	return result;
+}

@@ -1,0 +1,56 @@
+#include "soft/qp/removal.h"
+
+#include "soft/engine/state.h"
+#include "soft/objects/context.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
+
+void soft_device_leave(struct soft_device *device)
+{
+	soft_mutex_lock(&device->lock);
+	atomic_store_explicit(&device->away, true, memory_order_release);
+	for (struct soft_context *context = device->contexts; context; context = context->next)
+		atomic_store_explicit(&context->removed, true, memory_order_release);
+	soft_mutex_unlock(&device->lock);
+}
+
+/*
+ * Linux destroys the queue pairs of a context that it disassociates: what they had to do is never completed.  Those
+ * of a device that is back already are another's.
+ *
+ * One that is held here alone was destroyed: it is in RESET, and its queues and its context may be gone.
+ */
+static void stop(struct soft_qp *qp)
+{
+	soft_qp_lock(qp);
+	if (soft_qp_state(qp) != IBV_QPS_RESET && soft_context_is_removed(qp->ibv.context))
+		soft_qp_enter(qp, IBV_QPS_RESET);
+	soft_qp_unlock(qp);
+}
+
+static void stop_queue_pairs(struct soft_device *device)
+{
+	uint32_t place = 0;
+	struct soft_qp *qp;
+
+	while ((qp = soft_table_next(&device->queue_pairs, &place, soft_qp_hold))) {
+		stop(qp);
+		soft_qp_release(qp);
+		place++;
+	}
+}
+
+void soft_device_stop(struct soft_device *device)
+{
+	stop_queue_pairs(device);
+	soft_mutex_lock(&device->lock);
+	for (struct soft_context *context = device->contexts; context; context = context->next)
+		if (atomic_load_explicit(&context->removed, memory_order_relaxed))
+			soft_async_raise_once(&context->verbs.context, &context->fatal_event);
+	soft_mutex_unlock(&device->lock);
+}
+
+void soft_device_return(struct soft_device *device)
+{
+	atomic_store_explicit(&device->away, false, memory_order_release);
+}

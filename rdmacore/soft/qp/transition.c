@@ -1,0 +1,83 @@
+#include "soft/qp/transition.h"
+
+#include <stddef.h>
+
+/*
+ * IBTA 11.2.5.2 table 94, ibv_modify_qp(3), and ib_modify_qp_is_ok of Linux, which is stricter than both in
+ * that to RESET and ERR go no attributes at all and that RESET does not lead to ERR.
+ */
+struct attributes {
+	int required, optional;
+};
+
+struct transition {
+	enum ibv_qp_state from, to;
+	struct attributes rc, uc, ud;
+};
+
+#define PATHS (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+#define TO_RTS_UC (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | PATHS)
+#define TO_RTS_RC (TO_RTS_UC | IBV_QP_MIN_RNR_TIMER)
+#define TO_RTS_UD (IBV_QP_CUR_STATE | IBV_QP_QKEY)
+#define INIT_CONNECTED (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define INIT_UD (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
+#define RTR_UC (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RTR_OPTIONAL (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX)
+#define NOTIFY IBV_QP_EN_SQD_ASYNC_NOTIFY
+
+static const struct transition transitions[] = {
+	{IBV_QPS_RESET, IBV_QPS_RESET, {0, 0}, {0, 0}, {0, 0}},
+	{IBV_QPS_RESET, IBV_QPS_INIT, {INIT_CONNECTED, 0}, {INIT_CONNECTED, 0}, {INIT_UD, 0}},
+	{IBV_QPS_INIT, IBV_QPS_INIT, {0, INIT_CONNECTED}, {0, INIT_CONNECTED}, {0, INIT_UD}},
+	{IBV_QPS_INIT, IBV_QPS_RTR,
+	 {RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, RTR_OPTIONAL},
+	 {RTR_UC, RTR_OPTIONAL},
+	 {0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+	{IBV_QPS_RTR, IBV_QPS_RTS,
+	 {IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		  IBV_QP_MAX_QP_RD_ATOMIC,
+	  TO_RTS_RC},
+	 {IBV_QP_SQ_PSN, TO_RTS_UC},
+	 {IBV_QP_SQ_PSN, TO_RTS_UD}},
+	{IBV_QPS_RTS, IBV_QPS_RTS, {0, TO_RTS_RC}, {0, TO_RTS_UC}, {0, TO_RTS_UD}},
+	{IBV_QPS_RTS, IBV_QPS_SQD, {0, NOTIFY}, {0, NOTIFY}, {0, NOTIFY}},
+	{IBV_QPS_SQD, IBV_QPS_RTS, {0, TO_RTS_RC}, {0, TO_RTS_UC}, {0, TO_RTS_UD}},
+	{IBV_QPS_SQD, IBV_QPS_SQD,
+	 {0, IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		     IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | RTR_OPTIONAL |
+		     IBV_QP_MIN_RNR_TIMER | PATHS},
+	 {0, IBV_QP_AV | RTR_OPTIONAL | PATHS},
+	 {0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+	{IBV_QPS_SQE, IBV_QPS_RTS, {0, 0}, {0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS},
+	 {0, TO_RTS_UD}},
+};
+
+static const struct attributes *of_type(const struct transition *transition, enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return &transition->rc;
+	case IBV_QPT_UC:
+		return &transition->uc;
+	default:
+		return &transition->ud;
+	}
+}
+
+bool soft_qp_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+				int mask)
+{
+	int others = mask & ~IBV_QP_STATE;
+
+	if (from != IBV_QPS_RESET && (to == IBV_QPS_RESET || to == IBV_QPS_ERR))
+		return !others;
+	for (size_t row = 0; row < sizeof(transitions) / sizeof(transitions[0]); row++) {
+		const struct transition *transition = &transitions[row];
+		const struct attributes *attributes = of_type(transition, type);
+
+		if (transition->from == from && transition->to == to)
+			return (others & attributes->required) == attributes->required &&
+			       !(others & ~(attributes->required | attributes->optional));
+	}
+	return false;
+}

@@ -1,0 +1,296 @@
+/* The way of an id to its port, its device, and the address and route of its peer. */
+#include "soft/rdma/resolve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/base/refusal.h"
+#include "soft/cm/address.h"
+#include "soft/cm/address_ib.h"
+#include "soft/cm/cm.h"
+#include "soft/cm/device.h"
+#include "soft/cm/finish.h"
+#include "soft/cm/path.h"
+#include "soft/cm/ports.h"
+#include "soft/cm/report.h"
+#include "soft/objects/device.h"
+#include "soft/rdma/sync.h"
+
+/*
+ * net.rdma_ucm.max_backlog: 1024 unless the administrator has memory for more.  Beyond it requests are dropped
+ * without a word, and thousands of peers who connect at once would each wait for seconds.
+ */
+#define MAX_BACKLOG (1 << 16)
+
+/*
+ * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0, EINVAL for IP over
+ * InfiniBand, which the Ethernet port has not, or ENODEV while the address has no RDMA device.
+ */
+static int find_device(const struct soft_id *id)
+{
+	if (id->rdma.ps == RDMA_PS_IPOIB)
+		return soft_refuse(EINVAL, "the port space IPOIB is of InfiniBand links, and the device is on Ethernet");
+	return soft_device_is_away(id->cm->device) ? ENODEV : 0;
+}
+
+static int bind_locked(struct soft_id *id, const struct sockaddr *address)
+{
+	int error = 0;
+
+	if (id->state != SOFT_ID_IDLE)
+		return EINVAL;
+	if (address->sa_family == AF_IB)
+		error = soft_address_ib_check(id, address);
+	else if (!soft_address_is_any(address) && !soft_address_is_local(id->cm->device, address))
+		error = EADDRNOTAVAIL;
+	else if (!soft_address_is_any(address))
+		error = find_device(id);
+	if (error)
+		return error;
+	error = soft_port_bind(id, address);
+	if (error)
+		return error;
+	id->on_device = !soft_address_is_any(address);
+	if (address->sa_family == AF_IB)
+		soft_address_ib_bound(id);
+	else if (id->on_device)
+		soft_id_set_gids(id);
+	id->hardware_address = id->cm->hardware_address;
+	id->state = SOFT_ID_BOUND;
+	return 0;
+}
+
+int soft_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *address)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	int error;
+
+	if (!id)
+		return -1;
+	error = soft_address_is_known(address) ? bind_locked(id, address) : EINVAL;
+	if (!error)
+		error = -soft_id_query(id);
+	return soft_cm_finish(id->cm, error);
+}
+
+/*
+ * What is asked before there is a connection is answered at once, unless a fault names the question:
+ * then the answer is late, or does not come, and the timer tells.  -ETIMEDOUT is what a lost one ends in.
+ */
+static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout_ms)
+{
+	struct soft_fabric *fabric = id->cm->fabric;
+	struct soft_fault_verdict verdict;
+	uint64_t timeout = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * SOFT_MILLISECOND;
+	union ibv_gid from, to;
+	bool lost;
+
+	if (!soft_faults_active(&fabric->faults))
+		return true;
+	soft_address_to_gid(&id->addr.src_addr, &from);
+	soft_address_to_gid(&id->addr.dst_addr, &to);
+	verdict = soft_fault_judge(&fabric->faults, &from, &to, SOFT_FAULT_QUESTION, question);
+	lost = verdict.lose || verdict.delay > timeout;
+	if (!lost && !verdict.delay)
+		return true;
+	id->answer_comes = !lost;
+	soft_timer_arm(&fabric->timers, &id->timer, lost ? timeout : verdict.delay);
+	return false;
+}
+
+/* A neighbour that does not answer: the question goes out, and its time runs out. */
+static void ask_nobody(struct soft_id *id, int timeout_ms)
+{
+	uint64_t timeout = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * SOFT_MILLISECOND;
+
+	id->answer_comes = false;
+	id->state = SOFT_ID_ADDR_QUERY;
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, timeout);
+}
+
+static int address_resolved(struct soft_id *id)
+{
+	/* Linux looks for the device when the address is known (addr_handler). */
+	int error = find_device(id);
+
+	if (error) {
+		id->state = SOFT_ID_BOUND;
+		return soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_ERROR, -error, NULL) ? 0 : ENOMEM;
+	}
+	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL))
+		return ENOMEM;
+	id->hardware_address = id->cm->hardware_address;
+	id->on_device = true;
+	soft_id_set_gids(id);
+	id->state = SOFT_ID_ADDR_RESOLVED;
+	return 0;
+}
+
+static int route_resolved(struct soft_id *id)
+{
+	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL))
+		return ENOMEM;
+	soft_id_set_path(id);
+	id->state = SOFT_ID_ROUTE_RESOLVED;
+	return 0;
+}
+
+void soft_resolve_expired(struct soft_id *id)
+{
+	bool address = id->state == SOFT_ID_ADDR_QUERY;
+
+	if (id->answer_comes) {
+		address ? address_resolved(id) : route_resolved(id);
+		return;
+	}
+	/* After either error the same call may be made again. */
+	id->state = address ? SOFT_ID_BOUND : SOFT_ID_ADDR_RESOLVED;
+	soft_cm_report(id, id, address ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ROUTE_ERROR,
+		       -ETIMEDOUT, NULL);
+}
+
+/* Without a question: the tables of the device know. */
+static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
+{
+	int error;
+
+	memcpy(&id->addr.dst_addr, destination, soft_address_length(destination));
+	error = soft_address_ib_resolve(id);
+	return error ? error : address_resolved(id);
+}
+
+static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
+			  const struct sockaddr *destination, int timeout_ms)
+{
+	struct rdma_addr *addr = &id->addr;
+	struct sockaddr_storage any = {.ss_family = destination->sa_family};
+	bool absent = soft_address_is_absent_neighbour(destination);
+	int error = 0;
+
+	if (id->state == SOFT_ID_IDLE)
+		error = bind_locked(id, soft_address_is_known(source) ? source :
+									(struct sockaddr *)&any);
+	if (error)
+		return error;
+	if (id->state != SOFT_ID_BOUND || addr->src_addr.sa_family != destination->sa_family)
+		return EINVAL;
+	if (destination->sa_family == AF_IB)
+		return resolve_ib(id, destination);
+	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm->device, destination) &&
+	    !soft_address_is_multicast(destination) && !absent)
+		return ENETUNREACH; /* there are no routes but to the host's own addresses */
+	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
+	memcpy(&addr->dst_addr, destination, soft_address_length(destination));
+	if (soft_address_is_any(destination)) /* Linux takes any as this host, too */
+		soft_address_of_device(&addr->dst_addr);
+	if (soft_address_is_any(&addr->src_addr)) {
+		if (soft_address_is_multicast(destination) || absent)
+			soft_address_of_device(&addr->src_addr);
+		else
+			memcpy(&addr->src_addr, &addr->dst_addr,
+			       soft_address_length(&addr->dst_addr));
+		soft_address_set_port(&addr->src_addr, id->port);
+	}
+	if (absent) {
+		ask_nobody(id, timeout_ms);
+		return 0;
+	}
+	if (ask(id, SOFT_CM_ARP, timeout_ms))
+		return address_resolved(id);
+	id->state = SOFT_ID_ADDR_QUERY;
+	return 0;
+}
+
+int soft_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *source,
+		      struct sockaddr *destination, int timeout_ms)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	int error = EINVAL;
+
+	if (!id)
+		return -1;
+	if (soft_address_is_known(destination))
+		error = resolve_locked(id, source, destination, timeout_ms);
+	if (!error) /* that much librdmacm knows without asking */
+		memcpy(&rdma_id->route.addr.dst_addr, destination, soft_address_length(destination));
+	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);
+}
+
+int soft_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	int error = 0;
+
+	if (!id)
+		return -1;
+	if (!timeout_ms)
+		error = soft_refuse(EINVAL, "rdma_resolve_route needs a time to do it in");
+	else if (id->state != SOFT_ID_ADDR_RESOLVED || !id->device)
+		error = soft_refuse(EINVAL, "rdma_resolve_route needs a resolved address");
+	else if (!soft_address_is_ip(&id->addr.dst_addr))
+		error = soft_refuse(ENODEV, "an address of AF_IB names no network interface for a route of Ethernet");
+	else if (ask(id, SOFT_CM_PATH_RECORD, timeout_ms))
+		error = route_resolved(id);
+	else
+		id->state = SOFT_ID_ROUTE_QUERY;
+	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);
+}
+
+int soft_listen(struct rdma_cm_id *rdma_id, int backlog)
+{
+	struct soft_id *id = soft_id_lock(rdma_id);
+	struct sockaddr_in any = {.sin_family = AF_INET};
+	int error = 0;
+
+	if (!id)
+		return -1;
+	if (id->state == SOFT_ID_IDLE) /* rdma_listen(3): an unbound id listens on any address */
+		error = bind_locked(id, (struct sockaddr *)&any);
+	if (!error && id->state != SOFT_ID_BOUND)
+		error = EINVAL;
+	if (!error)
+		error = soft_port_listen(id);
+	if (!error) {
+		id->backlog = backlog <= 0 || backlog > MAX_BACKLOG ? MAX_BACKLOG : backlog;
+		id->state = SOFT_ID_LISTEN;
+		error = -soft_id_query(id);
+	}
+	return soft_cm_finish(id->cm, error);
+}
+
+__be16 soft_get_src_port(struct rdma_cm_id *id)
+{
+	return id ? htons(soft_address_port(&id->route.addr.src_addr)) : 0;
+}
+
+__be16 soft_get_dst_port(struct rdma_cm_id *id)
+{
+	return id ? htons(soft_address_port(&id->route.addr.dst_addr)) : 0;
+}
+
+struct ibv_context **soft_get_devices(int *count)
+{
+	struct soft_cm *cm = soft_cm_current();
+	struct ibv_context **list;
+
+	if (soft_device_is_away(cm->device)) {
+		errno = ENODEV;
+		return NULL;
+	}
+	list = calloc(2, sizeof(struct ibv_context *));
+	if (!list)
+		return NULL;
+	soft_mutex_lock(&cm->lock);
+	list[0] = cm->opened->context;
+	soft_mutex_unlock(&cm->lock);
+	if (count)
+		*count = 1;
+	return list;
+}
+
+void soft_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,81 @@
+#include "soft/rdma/timeout.h"
+
+#include <errno.h>
+
+#include "soft/base/fabric.h"
+#include "soft/base/lock.h"
+#include "soft/cm/cm.h"
+#include "soft/cm/finish.h"
+#include "soft/cm/report.h"
+#include "soft/cm/send.h"
+#include "soft/cm/way.h"
+#include "soft/rdma/resolve.h"
+
+/* The request was sent for the last time and nobody answered. */
+static void give_up(struct soft_id *id)
+{
+	switch (id->state) {
+	case SOFT_ID_REQ_SENT:
+	case SOFT_ID_REP_SENT:
+	case SOFT_ID_SIDR_SENT:
+		soft_cm_close(id);
+		soft_cm_report(id, id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
+		break;
+	case SOFT_ID_DREQ_SENT:
+		soft_cm_enter_timewait(id);
+		soft_cm_report_disconnected(id, -ETIMEDOUT);
+		break;
+	default:
+		break;
+	}
+}
+
+static void resend(struct soft_id *id)
+{
+	if (id->retries_left-- == 0) {
+		give_up(id);
+		return;
+	}
+	soft_cm_repeat_request(id);
+}
+
+void soft_cm_expire(struct soft_timer *timer)
+{
+	struct soft_id *id = soft_container_of(timer, struct soft_id, timer);
+	struct soft_cm *cm = id->cm;
+
+	soft_mutex_lock(&cm->lock);
+	/* It may have been armed anew, by whoever had the lock, after it expired. */
+	if (!soft_timer_is_armed(&cm->fabric->timers, timer)) {
+		switch (id->state) {
+		case SOFT_ID_ADDR_QUERY:
+		case SOFT_ID_ROUTE_QUERY:
+			soft_resolve_expired(id);
+			break;
+		case SOFT_ID_TIMEWAIT:
+			soft_cm_close(id);
+			/* The end of a connection's end: one that was refused had none (cma_ib_handler). */
+			if (id->disconnected)
+				soft_cm_report(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
+			break;
+		case SOFT_ID_REQ_SENT:
+		case SOFT_ID_REP_SENT:
+		case SOFT_ID_DREQ_SENT:
+		case SOFT_ID_SIDR_SENT:
+			resend(id);
+			break;
+		default:
+			break;
+		}
+	}
+	soft_cm_unlock(cm);
+}
+
+void soft_cm_wire_expire(struct soft_timer *timer)
+{
+	struct soft_cm *cm = soft_container_of(timer, struct soft_cm, held_timer);
+
+	soft_mutex_lock(&cm->lock);
+	soft_cm_wire_release(cm);
+	soft_cm_unlock(cm);
+}

@@ -1,0 +1,298 @@
+#include "soft/wire/bytes.h"
+
+#include <string.h>
+
+/* Which extended headers an operation has, in their order on the wire (IBTA 9.2.1, table 38). */
+enum header {
+	RETH = 1,
+	ATOMIC_ETH = 2,
+	AETH = 4,
+	ATOMIC_ACK_ETH = 8,
+	IMMEDIATE = 16, /* or IETH: four bytes either way */
+	PAYLOAD = 32,
+	KNOWN = 64,
+	UNRELIABLE = 128, /* an operation of UC as well */
+	FETH = 256,
+};
+
+#define DETH_LENGTH 8
+#define FETH_LENGTH 4
+#define RETH_LENGTH 16
+#define ATOMIC_ETH_LENGTH 28
+#define AETH_LENGTH 4
+#define ATOMIC_ACK_ETH_LENGTH 8
+#define IMMEDIATE_LENGTH 4
+
+static const uint16_t operations[SOFT_OPERATION + 1] = {
+	[SOFT_SEND_FIRST] = KNOWN | UNRELIABLE | PAYLOAD,
+	[SOFT_SEND_MIDDLE] = KNOWN | UNRELIABLE | PAYLOAD,
+	[SOFT_SEND_LAST] = KNOWN | UNRELIABLE | PAYLOAD,
+	[SOFT_SEND_LAST_IMMEDIATE] = KNOWN | UNRELIABLE | IMMEDIATE | PAYLOAD,
+	[SOFT_SEND_ONLY] = KNOWN | UNRELIABLE | PAYLOAD,
+	[SOFT_SEND_ONLY_IMMEDIATE] = KNOWN | UNRELIABLE | IMMEDIATE | PAYLOAD,
+	[SOFT_RDMA_WRITE_FIRST] = KNOWN | UNRELIABLE | RETH | PAYLOAD,
+	[SOFT_RDMA_WRITE_MIDDLE] = KNOWN | UNRELIABLE | PAYLOAD,
+	[SOFT_RDMA_WRITE_LAST] = KNOWN | UNRELIABLE | PAYLOAD,
+	[SOFT_RDMA_WRITE_LAST_IMMEDIATE] = KNOWN | UNRELIABLE | IMMEDIATE | PAYLOAD,
+	[SOFT_RDMA_WRITE_ONLY] = KNOWN | UNRELIABLE | RETH | PAYLOAD,
+	[SOFT_RDMA_WRITE_ONLY_IMMEDIATE] = KNOWN | UNRELIABLE | RETH | IMMEDIATE | PAYLOAD,
+	[SOFT_RDMA_READ_REQUEST] = KNOWN | RETH,
+	[SOFT_RDMA_READ_RESPONSE_FIRST] = KNOWN | AETH | PAYLOAD,
+	[SOFT_RDMA_READ_RESPONSE_MIDDLE] = KNOWN | PAYLOAD,
+	[SOFT_RDMA_READ_RESPONSE_LAST] = KNOWN | AETH | PAYLOAD,
+	[SOFT_RDMA_READ_RESPONSE_ONLY] = KNOWN | AETH | PAYLOAD,
+	[SOFT_ACKNOWLEDGE] = KNOWN | AETH,
+	[SOFT_ATOMIC_ACKNOWLEDGE] = KNOWN | AETH | ATOMIC_ACK_ETH,
+	[SOFT_COMPARE_SWAP] = KNOWN | ATOMIC_ETH,
+	[SOFT_FETCH_ADD] = KNOWN | ATOMIC_ETH,
+	[SOFT_SEND_LAST_INVALIDATE] = KNOWN | IMMEDIATE | PAYLOAD,
+	[SOFT_SEND_ONLY_INVALIDATE] = KNOWN | IMMEDIATE | PAYLOAD,
+	[SOFT_FLUSH] = KNOWN | FETH | RETH,
+	[SOFT_ATOMIC_WRITE] = KNOWN | RETH | PAYLOAD,
+};
+
+/* 0 for what there is not. */
+static uint16_t headers_of(uint8_t opcode)
+{
+	uint8_t operation = opcode & SOFT_OPERATION;
+
+	switch (opcode & SOFT_SERVICE) {
+	case SOFT_RELIABLE_CONNECTION:
+		return operations[operation];
+	case SOFT_UNRELIABLE_CONNECTION:
+		return operations[operation] & UNRELIABLE ? operations[operation] : 0;
+	case SOFT_UNRELIABLE_DATAGRAM:
+		return operation == SOFT_SEND_ONLY || operation == SOFT_SEND_ONLY_IMMEDIATE ?
+			       operations[operation] :
+			       0;
+	default:
+		return 0;
+	}
+}
+
+static bool is_datagram(uint8_t opcode)
+{
+	return (opcode & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM;
+}
+
+static size_t headers_length(uint8_t opcode, uint16_t headers)
+{
+	size_t length = SOFT_WIRE_BTH;
+
+	if (is_datagram(opcode))
+		length += DETH_LENGTH;
+	if (headers & FETH)
+		length += FETH_LENGTH;
+	if (headers & RETH)
+		length += RETH_LENGTH;
+	if (headers & ATOMIC_ETH)
+		length += ATOMIC_ETH_LENGTH;
+	if (headers & AETH)
+		length += AETH_LENGTH;
+	if (headers & ATOMIC_ACK_ETH)
+		length += ATOMIC_ACK_ETH_LENGTH;
+	if (headers & IMMEDIATE)
+		length += IMMEDIATE_LENGTH;
+	return length;
+}
+
+static uint8_t padding(uint64_t length)
+{
+	return (uint8_t)(-length & 3);
+}
+
+static uint8_t *put24(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 16);
+	place[1] = (uint8_t)(value >> 8);
+	place[2] = (uint8_t)value;
+	return place + 3;
+}
+
+static uint8_t *put32(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 24);
+	return put24(place + 1, value);
+}
+
+static uint8_t *put64(uint8_t *place, uint64_t value)
+{
+	return put32(put32(place, (uint32_t)(value >> 32)), (uint32_t)value);
+}
+
+static uint32_t get24(const uint8_t *place)
+{
+	return (uint32_t)place[0] << 16 | (uint32_t)place[1] << 8 | place[2];
+}
+
+static uint32_t get32(const uint8_t *place)
+{
+	return (uint32_t)place[0] << 24 | get24(place + 1);
+}
+
+static uint64_t get64(const uint8_t *place)
+{
+	return (uint64_t)get32(place) << 32 | get32(place + 4);
+}
+
+size_t soft_wire_length(const struct soft_packet *packet)
+{
+	uint16_t headers = headers_of(packet->opcode);
+	size_t length = headers_length(packet->opcode, headers);
+
+	if (!headers)
+		return 0;
+	if (headers & PAYLOAD)
+		length += packet->length + padding(packet->length);
+	return length + SOFT_WIRE_ICRC;
+}
+
+static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, uint16_t headers)
+{
+	if (is_datagram(packet->opcode)) {
+		place = put32(place, packet->queue_key);
+		*place++ = 0;
+		place = put24(place, packet->source);
+	}
+	if (headers & FETH)
+		place = put32(place, (packet->selectivity & 3u) << 4 | (packet->placement & 15u));
+	if (headers & RETH) {
+		place = put64(place, packet->remote_address);
+		place = put32(place, packet->rkey);
+		place = put32(place, headers & PAYLOAD ? packet->message_length :
+							 (uint32_t)packet->length);
+	}
+	if (headers & ATOMIC_ETH) {
+		place = put64(place, packet->remote_address);
+		place = put32(place, packet->rkey);
+		place = put64(place, packet->operand);
+		place = put64(place, packet->compare);
+	}
+	if (headers & AETH) {
+		*place++ = packet->syndrome;
+		place = put24(place, packet->msn);
+	}
+	if (headers & ATOMIC_ACK_ETH)
+		place = put64(place, packet->operand);
+	if (headers & IMMEDIATE) {
+		if (soft_operation_has_immediate(packet->opcode)) {
+			/* The user's own bytes, in whatever order they are. */
+			memcpy(place, &packet->immediate, IMMEDIATE_LENGTH);
+			place += IMMEDIATE_LENGTH;
+		} else {
+			place = put32(place, packet->immediate);
+		}
+	}
+	return place;
+}
+
+size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
+{
+	uint16_t headers = headers_of(packet->opcode);
+	uint8_t pad = headers & PAYLOAD ? padding(packet->length) : 0;
+	uint8_t *place = bytes;
+
+	*place++ = packet->opcode;
+	*place++ = (uint8_t)(packet->solicited << 7 | packet->migrated << 6 | pad << 4);
+	*place++ = (uint8_t)(packet->partition >> 8);
+	*place++ = (uint8_t)packet->partition;
+	*place++ = packet->congestion;
+	place = put24(place, packet->destination);
+	*place++ = (uint8_t)(packet->acknowledge << 7);
+	place = put24(place, packet->psn);
+	place = put_headers(place, packet, headers);
+	if (headers & PAYLOAD && packet->length) {
+		struct soft_segment payload = {place, packet->length};
+
+		/* A datagram's GRH is no part of the packet. */
+		soft_segments_copy(&payload, packet->segments + (packet->header ? 1 : 0),
+				   packet->length);
+		place += packet->length;
+	}
+	memset(place, 0, pad);
+	return (size_t)(place + pad - bytes);
+}
+
+/* What follows the BTH; returns where the payload begins. */
+static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint16_t headers)
+{
+	if (is_datagram(packet->opcode)) {
+		packet->queue_key = get32(place);
+		packet->source = get24(place + 5);
+		place += DETH_LENGTH;
+	}
+	if (headers & FETH) {
+		packet->placement = place[3] & 15;
+		packet->selectivity = place[3] >> 4 & 3;
+		place += FETH_LENGTH;
+	}
+	if (headers & RETH) {
+		packet->remote_address = get64(place);
+		packet->rkey = get32(place + 8);
+		packet->message_length = get32(place + 12);
+		place += RETH_LENGTH;
+	}
+	if (headers & ATOMIC_ETH) {
+		packet->remote_address = get64(place);
+		packet->rkey = get32(place + 8);
+		packet->operand = get64(place + 12);
+		packet->compare = get64(place + 20);
+		place += ATOMIC_ETH_LENGTH;
+	}
+	if (headers & AETH) {
+		packet->syndrome = *place;
+		packet->msn = get24(place + 1);
+		place += AETH_LENGTH;
+	}
+	if (headers & ATOMIC_ACK_ETH) {
+		packet->operand = get64(place);
+		place += ATOMIC_ACK_ETH_LENGTH;
+	}
+	if (headers & IMMEDIATE) {
+		if (soft_operation_has_immediate(packet->opcode))
+			memcpy(&packet->immediate, place, IMMEDIATE_LENGTH);
+		else
+			packet->immediate = get32(place);
+		place += IMMEDIATE_LENGTH;
+	}
+	return place;
+}
+
+bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet)
+{
+	uint16_t headers, pad;
+	size_t before;
+
+	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
+		return false;
+	headers = headers_of(bytes[0]);
+	before = headers_length(bytes[0], headers);
+	pad = bytes[1] >> 4 & 3;
+	/* The header version must be 0 (IBTA 9.6.1.2). */
+	if (!headers || bytes[1] & 0xf || length < before + pad + SOFT_WIRE_ICRC)
+		return false;
+	length -= before + pad + SOFT_WIRE_ICRC;
+	if (!(headers & PAYLOAD) && (length || pad))
+		return false;
+	packet->opcode = bytes[0];
+	packet->solicited = bytes[1] >> 7;
+	packet->migrated = bytes[1] >> 6 & 1;
+	packet->partition = (uint16_t)(bytes[2] << 8 | bytes[3]);
+	packet->congestion = bytes[4];
+	packet->destination = get24(&bytes[5]);
+	packet->acknowledge = bytes[8] >> 7;
+	packet->psn = get24(&bytes[9]);
+	packet->header = 0;
+	packet->service_level = 0;
+	packet->source = 0;
+	packet->ah = NULL;
+	packet->num_segments = length ? 1 : 0;
+	packet->segments[0] = (struct soft_segment){get_headers(bytes + SOFT_WIRE_BTH, packet, headers),
+						    length};
+	packet->length = length;
+	if (packet->opcode == SOFT_RDMA_READ_REQUEST || packet->opcode == SOFT_FLUSH)
+		packet->length = packet->message_length;
+	else if (headers & (ATOMIC_ETH | ATOMIC_ACK_ETH))
+		packet->length = sizeof(packet->operand);
+	return true;
+}

@@ -1,0 +1,17 @@
+// Package wire has packets as fields and as bytes: RoCE v2 headers (IBTA annex A17), the invariant CRC and IP. It
+// knows no queue pair.
+package wire
+
+// #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+import "C"
+
+import (
+	"embed"
+
+	_ "rdmarun/rdmacore/soft/base"
+)
+
+// What is embedded is part of what the build cache compares, so that a change of C is a change of the package.
+//
+//go:embed *.c *.h
+var _ embed.FS

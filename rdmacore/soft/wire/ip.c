@@ -1,0 +1,108 @@
+#include "soft/wire/ip.h"
+
+#include <string.h>
+
+#define IPV4_OFFSET (SOFT_GRH - SOFT_IPV4_HEADER)
+#define UDP 17
+#define DEFAULT_HOPS 64
+
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+bool soft_gid_is_ipv4(const union ibv_gid *gid)
+{
+	return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
+}
+
+void soft_gid_from_ipv4(union ibv_gid *gid, const uint8_t *address)
+{
+	memcpy(gid->raw, mapped, sizeof(mapped));
+	memcpy(&gid->raw[sizeof(mapped)], address, 4);
+}
+
+static void put16(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 8);
+	place[1] = (uint8_t)value;
+}
+
+static uint32_t get16(const uint8_t *place)
+{
+	return (uint32_t)place[0] << 8 | place[1];
+}
+
+void soft_ip_make(uint8_t header[SOFT_GRH], const struct ibv_global_route *route,
+		  const union ibv_gid *source)
+{
+	uint8_t hops = route->hop_limit ? route->hop_limit : DEFAULT_HOPS;
+
+	memset(header, 0, SOFT_GRH);
+	if (soft_gid_is_ipv4(&route->dgid)) {
+		header += IPV4_OFFSET;
+		header[0] = 0x45;
+		header[1] = route->traffic_class;
+		header[6] = 0x40; /* do not fragment */
+		header[8] = hops;
+		header[9] = UDP;
+		memcpy(&header[12], &source->raw[12], 4);
+		memcpy(&header[16], &route->dgid.raw[12], 4);
+		return;
+	}
+	header[0] = (uint8_t)(0x60 | route->traffic_class >> 4);
+	header[1] = (uint8_t)(route->traffic_class << 4 | (route->flow_label >> 16 & 0xf));
+	header[2] = (uint8_t)(route->flow_label >> 8);
+	header[3] = (uint8_t)route->flow_label;
+	header[6] = UDP;
+	header[7] = hops;
+	memcpy(&header[8], source->raw, 16);
+	memcpy(&header[24], route->dgid.raw, 16);
+}
+
+/* RFC 1071, over an IPv4 header; 0xffff when its checksum is right. */
+static uint32_t sum_words(const uint8_t header[SOFT_IPV4_HEADER])
+{
+	uint32_t sum = 0;
+
+	for (int word = 0; word < SOFT_IPV4_HEADER; word += 2)
+		sum += get16(&header[word]);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+bool soft_ip_is_whole(const uint8_t *datagram, size_t length)
+{
+	return length < SOFT_IPV4_HEADER || datagram[0] != 0x45 || sum_words(datagram) == 0xffff;
+}
+
+void soft_ip_finish(uint8_t header[SOFT_GRH], uint32_t length)
+{
+	if (header[0] >> 4 == 6) {
+		put16(&header[4], length);
+		return;
+	}
+	header += IPV4_OFFSET;
+	put16(&header[2], length + SOFT_IPV4_HEADER);
+	put16(&header[10], ~sum_words(header) & 0xffff);
+}
+
+size_t soft_ip_parse(const uint8_t *datagram, size_t length, uint8_t header[SOFT_GRH],
+		     union ibv_gid *source, union ibv_gid *destination)
+{
+	if (length < SOFT_IPV4_HEADER + SOFT_UDP_HEADER)
+		return 0;
+	if (datagram[0] == 0x45) {
+		if (datagram[9] != UDP || get16(&datagram[2]) != length || get16(&datagram[6]) & 0x3fff)
+			return 0;
+		memset(header, 0, IPV4_OFFSET);
+		memcpy(header + IPV4_OFFSET, datagram, SOFT_IPV4_HEADER);
+		soft_gid_from_ipv4(source, &datagram[12]);
+		soft_gid_from_ipv4(destination, &datagram[16]);
+		return SOFT_IPV4_HEADER;
+	}
+	if (length < SOFT_GRH + SOFT_UDP_HEADER || datagram[0] >> 4 != 6 || datagram[6] != UDP ||
+	    get16(&datagram[4]) + SOFT_GRH != length)
+		return 0;
+	memcpy(header, datagram, SOFT_GRH);
+	memcpy(source->raw, &datagram[8], 16);
+	memcpy(destination->raw, &datagram[24], 16);
+	return SOFT_GRH;
+}
