@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -57,5 +58,25 @@ func TestWaitForListeners(t *testing.T) {
 	totals := onOwn(t, "testdata/run/listening.yaml", report.NewHuman(&text, report.HumanOptions{}))
 	if totals.Passed != 2 || totals.Failed+totals.Errors+totals.Skipped > 0 {
 		t.Errorf("%+v\n%s", totals, &text)
+	}
+}
+
+// TestSeveralUnderOneWord makes endpoints, queues, faults and results in loops and branches.
+func TestSeveralUnderOneWord(t *testing.T) {
+	var text strings.Builder
+	totals := onOwn(t, "testdata/run/several.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	if totals.Passed != 4 || totals.Failed+totals.Errors+totals.Skipped > 0 {
+		t.Errorf("%+v\n%s", totals, &text)
+	}
+	seen := &collector{}
+	onOwn(t, "testdata/run/several_fails.yaml", seen)
+	for i, want := range []string{`no endpoint "eps[3]"`, `"port" of`, "eps[0] to eps[65535]", `server doors[3]: an unread event: CONNECT_REQUEST`} {
+		if i >= len(seen.results) || len(seen.results[i].Failures) == 0 {
+			t.Fatalf("case %d did not fail", i)
+		}
+		f := seen.results[i].Failures[0]
+		if said := fmt.Sprint(f.What, f.Got, f.Hint, f.Details); !strings.Contains(said, want) {
+			t.Errorf("%s: %q is missing in %q", seen.results[i].Name, want, said)
+		}
 	}
 }

@@ -48,6 +48,7 @@ func (r *Role) Adopt(name string, id *rdmacore.ID) *Endpoint {
 // name.
 func (e *Endpoint) Bind(name string) {
 	e.Name = name
+	e.release.what = e.Role.Name + "'s endpoint " + name
 	e.Role.endpoints[name] = e
 }
 

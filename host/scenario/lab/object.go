@@ -63,6 +63,7 @@ func made[T any](r *Role, k kind, native T, destroy func() error, err error) (*O
 // Bind gives the object its name.
 func (o *Object[T]) Bind(name string) {
 	o.name = name
+	o.release.what = fmt.Sprintf("%s's %s %s", o.role.Name, o.kind.what, name)
 	o.role.objects[objectName{o.kind, name}] = o
 }
 

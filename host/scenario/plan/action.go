@@ -20,8 +20,7 @@ type Call struct {
 	Expect    []Expectation
 	// None tells that nothing must come: no completion, no event.
 	None bool
-	// As is the name for the result, "" for none.
-	As string
+	As   Name
 
 	span diag.Span // of the verb, which defaults have too
 }
@@ -59,7 +58,7 @@ type Guest struct {
 	Arguments []*Value // nil: those of the role
 	Within    *Value
 	Expect    []Expectation
-	As        string
+	As        Name
 }
 
 // GuestCall calls a function of a guest.
@@ -70,7 +69,7 @@ type GuestCall struct {
 	Arguments []*Value
 	Within    *Value
 	Expect    []Expectation
-	As        string
+	As        Name
 }
 
 // Signature is the type of a function of a guest, a letter for each value: i (i32), I (i64), others for what no

@@ -79,43 +79,22 @@ func (c *compiler) call(step *shape.Step, at place) Action {
 		return call
 	}
 	name := c.asName(step.As, at)
-	if name == "" {
+	if name.Word == "" {
 		return call
 	}
 	call.As = name
-	if step.Verb.Yields == verb.NewEndpoint && makesEndpoint(call) {
-		c.timeline.addEndpoint(at.role, name)
-		c.facts.portSpaces[endpointName{at.role, name}] = c.facts.portSpaceOf(call, at.role)
+	switch kind := step.Verb.Yields; {
+	case kind == verb.NewEndpoint && !makesEndpoint(call):
+	case kind == verb.NewEndpoint:
+		c.facts.portSpaces[endpointName{at.role, name.shown()}] = c.facts.portSpaceOf(call, at.role)
+		c.timeline.add(kind, at.role, name)
+	case kind == verb.NewFault:
+		c.timeline.add(kind, someRole, name)
+	case kind.MakesObject():
+		c.timeline.add(kind, at.role, name)
 	}
-	if kind := step.Verb.Yields; kind.MakesObject() {
-		c.timeline.made[madeBy{kind, at.role, name}] = true
-	}
-	if step.Verb.Yields == verb.NewFault {
-		c.timeline.faults[name] = true
-	}
-	c.timeline.addResult(at.role, name, resultType(step.Verb, layout))
+	c.addResult(step.As, at, name, resultType(step.Verb, layout))
 	return call
-}
-
-// asName is the name after `as`, which a fragment may be given by a parameter.
-func (c *compiler) asName(node *syntax.Node, at place) string {
-	value := c.scalar(&verb.Argument{Name: "as", Type: verb.Text}, node, at)
-	if value == nil {
-		return ""
-	}
-	known, ok := value.Constant()
-	if !ok {
-		if !c.abstract {
-			c.errors.Report(diag.NotConstant, value.Span, "a name must be known before the run")
-		}
-		return ""
-	}
-	named := *node
-	named.Value = known.(string)
-	if !c.checkName(&named) {
-		return ""
-	}
-	return named.Value
 }
 
 // makesEndpoint tells whether a step can yield an endpoint: wait_event does for connection requests
@@ -153,10 +132,10 @@ func (c *compiler) guestStep(step *shape.Step, at place) Action {
 	if step.As == nil {
 		return g
 	}
-	if name := c.asName(step.As, at); name != "" && g.Operation != "start" {
+	if name := c.asName(step.As, at); name.Word != "" && g.Operation != "start" {
 		g.As = name
-		c.timeline.addResult(at.role, name, resultType(result, nil))
-	} else if name != "" {
+		c.addResult(step.As, at, name, resultType(result, nil))
+	} else if name.Word != "" {
 		c.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "a guest that has just started has no result to name")
 	}
 	return g

@@ -31,8 +31,8 @@ func (c *compiler) guestCall(step *shape.Step, at place) Action {
 		c.errors.Report(diag.GuestFunction, step.Function.Span(), "the function %q returns nothing", g.Function)
 	}
 	if step.As != nil {
-		if g.As = c.asName(step.As, at); g.As != "" {
-			c.timeline.addResult(at.role, g.As, resultType(result, nil))
+		if g.As = c.asName(step.As, at); g.As.Word != "" {
+			c.addResult(step.As, at, g.As, resultType(result, nil))
 		}
 	}
 	return g

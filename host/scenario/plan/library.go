@@ -25,7 +25,7 @@ type module struct {
 }
 
 func newScope() *scope {
-	return &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}}
+	return &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}, words: map[string]string{}}
 }
 
 // module reads the fragments and imports of a file.  chain are the files on the way to it.

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/diag"
@@ -18,9 +17,9 @@ func (c *compiler) faultName(argument *verb.Argument, node *syntax.Node, at plac
 	if value == nil {
 		return nil
 	}
-	if name, known := value.Constant(); known && !c.abstract && !c.timeline.faults[name.(string)] {
+	if name, made := c.isMade(verb.NewFault, node, value, at); !made {
 		c.errors.Report(diag.UnknownFault, value.Span, "there is no fault %q here", name).
-			WithHint("%s", hintOr(diag.DidYouMean(name.(string), sortedKeys(c.timeline.faults)), "make it first: {fault: {..}, as: "+name.(string)+"}"))
+			WithHint("%s", hintOr(diag.DidYouMean(name, c.timeline.names(verb.NewFault, someRole)), "make it first: {fault: {..}, as: "+name+"}"))
 		return nil
 	}
 	return value
@@ -131,19 +130,11 @@ func (c *compiler) objectName(argument *verb.Argument, node *syntax.Node, at pla
 		return nil
 	}
 	kind, maker := argument.Type.Maker()
-	name, known := value.Constant()
-	if !known || c.abstract || at.role == "" || c.timeline.made[madeBy{kind, at.role, name.(string)}] || c.timeline.made[madeBy{kind, someRole, name.(string)}] {
-		return value
+	name, made := c.isMade(kind, node, value, at)
+	if !made {
+		c.errors.Report(diag.UnknownObject, value.Span, "role %q has no %s %q here", at.role, withoutArticle(argument.Type.String()), name).
+			WithHint("%s", hintOr(diag.DidYouMean(name, c.timeline.names(kind, at.role)), fmt.Sprintf("make it first: {role: %s, %s: {..}, as: %s}", at.role, maker, name)))
 	}
-	var names []string
-	for each := range c.timeline.made {
-		if each.kind == kind && each.role == at.role {
-			names = append(names, each.name)
-		}
-	}
-	slices.Sort(names)
-	c.errors.Report(diag.UnknownObject, value.Span, "role %q has no %s %q here", at.role, withoutArticle(argument.Type.String()), name).
-		WithHint("%s", hintOr(diag.DidYouMean(name.(string), names), fmt.Sprintf("make it first: {role: %s, %s: {..}, as: %s}", at.role, maker, name)))
 	return value
 }
 

@@ -66,26 +66,20 @@ func (c *compiler) endpoint(argument *verb.Argument, node *syntax.Node, at place
 	if value == nil {
 		return nil
 	}
-	if name, known := value.Constant(); known && at.role != "" && !c.abstract {
-		c.checkEndpoint(name.(string), at.role, value.Span)
+	name, made := c.isMade(verb.NewEndpoint, node, value, at)
+	if made {
+		return value
+	}
+	d := c.errors.Report(diag.UnknownEndpoint, value.Span, "role %q has no endpoint %q here", at.role, name)
+	switch names := c.timeline.names(verb.NewEndpoint, at.role); {
+	case diag.DidYouMean(name, names) != "":
+		d.WithHint("%s", diag.DidYouMean(name, names))
+	case len(names) > 0:
+		d.WithHint("%s", diag.ThereAre(names))
+	default:
+		d.WithHint("make it first: {role: %s, create_ep: {..}, as: %s}", at.role, name)
 	}
 	return value
-}
-
-func (c *compiler) checkEndpoint(name, roleName string, span diag.Span) {
-	made := c.timeline.endpoints[roleName]
-	if made[name] || c.timeline.endpoints[someRole][name] {
-		return
-	}
-	d := c.errors.Report(diag.UnknownEndpoint, span, "role %q has no endpoint %q here", roleName, name)
-	switch hint := diag.DidYouMean(name, sortedKeys(made)); {
-	case hint != "":
-		d.WithHint("%s", hint)
-	case len(made) > 0:
-		d.WithHint("%s", diag.ThereAre(sortedKeys(made)))
-	default:
-		d.WithHint("make it first: {role: %s, create_ep: {..}, as: %s}", roleName, name)
-	}
 }
 
 // peer compiles a role, an IP address or a host name.

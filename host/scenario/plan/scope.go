@@ -18,6 +18,8 @@ type scope struct {
 	consts expression.Env
 	// nodes are parameters of type map: mappings that stand elsewhere, with the scope they stand in.
 	nodes map[string]bound
+	// words are those of parameters that name one of several results, eps[$(i)], which only the run will tell.
+	words map[string]string
 }
 
 type bound struct {
@@ -27,7 +29,7 @@ type bound struct {
 
 // inner returns a scope to add names to.
 func (s *scope) inner() *scope {
-	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes)}
+	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes), words: maps.Clone(s.words)}
 }
 
 // add declares a name; value nil means that only the run will tell.
@@ -35,6 +37,7 @@ func (s *scope) add(name string, t expression.Type, value any) {
 	s.names[name] = t
 	delete(s.consts, name)
 	delete(s.nodes, name)
+	delete(s.words, name)
 	if value != nil {
 		s.consts[name] = value
 	}
@@ -43,6 +46,7 @@ func (s *scope) add(name string, t expression.Type, value any) {
 func (s *scope) addNode(name string, b bound) {
 	delete(s.names, name)
 	delete(s.consts, name)
+	delete(s.words, name)
 	s.nodes[name] = b
 }
 

@@ -84,11 +84,14 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 		inner.add(name, paramType(param.Type), nil)
 		return
 	}
-	known, _ := value.Constant()
+	known, constant := value.Constant()
 	if text, ok := known.(string); ok && param.Type == "role" && c.role(text) == nil {
 		c.unknownRole(text, value.Span)
 		known = nil
 	}
 	inner.add(name, paramType(param.Type), known)
+	if word := c.wordOf(node, place{scope: scope}); !constant && word != "" {
+		inner.words[name] = word
+	}
 	u.With = append(u.With, Parameter{name, value})
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,15 @@ type EvaluationError struct {
 
 func (e *EvaluationError) Error() string { return e.Err.Error() }
 func (e *EvaluationError) Unwrap() error { return e.Err }
+
+// Hint is what to do about it, empty when nobody knows.
+func (e *EvaluationError) Hint() string {
+	var known *problem
+	if errors.As(e.Err, &known) {
+		return known.hint
+	}
+	return ""
+}
 
 func constant(value any, span diag.Span) *Value { return &Value{Span: span, constant: value} }
 

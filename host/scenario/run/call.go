@@ -47,7 +47,7 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 		err = &lab.EnvironmentError{What: action.Verb.Name, Err: returned}
 	}
 	if err == nil {
-		r.take(action, name, &outcome)
+		err = r.take(action, name, &outcome)
 	}
 	if step.IgnoreLeftovers {
 		ignoreLeftovers(call, &outcome)
@@ -108,18 +108,22 @@ func (r *caseRun) evaluate(values []*plan.Value) ([]any, error) {
 }
 
 // take gives what a step yields its names.
-func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) {
+func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) error {
 	for _, buffer := range outcome.Buffers {
 		r.refresh(buffer)
 	}
-	if action.As == "" {
-		return
+	if action.As.Word == "" {
+		return nil
+	}
+	name, index, err := action.As.Get(r.env)
+	if err != nil {
+		return err
 	}
 	if outcome.Made != nil {
-		outcome.Made.Bind(action.As)
+		outcome.Made.Bind(name)
 	}
 	if outcome.Endpoint != nil {
-		outcome.Endpoint.Bind(action.As)
+		outcome.Endpoint.Bind(name)
 	}
 	value := outcome.Record
 	if value == nil {
@@ -128,7 +132,8 @@ func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) {
 			value[action.Verb.Results[i].Name] = field
 		}
 	}
-	r.bind(role, action.As, value)
+	r.bind(role, action.As.Word, index, value)
+	return nil
 }
 
 func ignoreLeftovers(call *verb.Call, outcome *verb.Outcome) {

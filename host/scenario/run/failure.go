@@ -34,7 +34,7 @@ func (r *caseRun) fail(err error) {
 		f.What, f.Expected, f.Got, f.Hint = failure.What, failure.Expected, failure.Got, failure.Hint
 	case errors.As(err, &evaluation):
 		span = evaluation.Span
-		f.What, f.Got = "a value cannot be computed", evaluation.Err.Error()
+		f.What, f.Got, f.Hint = "a value cannot be computed", evaluation.Err.Error(), evaluation.Hint()
 	case errors.As(err, &timeout), errors.As(err, &limit), errors.As(err, &stuck):
 		f.What, f.Hint, f.Details = err.Error(), "it was cut off in this step", r.lab.RunningGuests()
 	case r.result.Status == record.Interrupted, r.result.Status == record.TimedOut:

@@ -112,12 +112,16 @@ func (r *caseRun) judgeGuest(action *plan.Guest, role string, result *lab.GuestR
 			return &expectationError{e, &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: got, Hint: result.Reason}}
 		}
 	}
-	if action.As != "" {
+	if action.As.Word != "" {
+		_, index, err := action.As.Get(r.env)
+		if err != nil {
+			return err
+		}
 		value := make(map[string]any, len(fields))
 		for i, v := range verb.GuestResult().Results {
 			value[v.Name] = fields[i]
 		}
-		r.bind(role, action.As, value)
+		r.bind(role, action.As.Word, index, value)
 	}
 	return nil
 }

@@ -95,8 +95,12 @@ func (r *caseRun) judgeResult(action *plan.GuestCall, role string, result int) e
 			return &expectationError{e, &lab.Failure{What: "wrong result", Expected: want, Got: fmt.Sprint(result)}}
 		}
 	}
-	if action.As != "" {
-		r.bind(role, action.As, map[string]any{"result": result})
+	if action.As.Word != "" {
+		_, index, err := action.As.Get(r.env)
+		if err != nil {
+			return err
+		}
+		r.bind(role, action.As.Word, index, map[string]any{"result": result})
 	}
 	return nil
 }

@@ -86,7 +86,9 @@ func (r *caseRun) join(branch *caseRun) {
 	r.loops.done = append(r.loops.done, branch.loops.done...)
 	r.found = append(r.found, branch.found...)
 	for name, value := range branch.given {
-		r.env[name] = value
-		r.given[name] = value
+		r.env[name], r.given[name] = value, value
+		if list, ok := value.(*several); ok {
+			r.env[name] = list.items // also what other branches have added
+		}
 	}
 }

@@ -38,8 +38,9 @@ type caseRun struct {
 	// steps counts actions; ended does, too, for who watches from another goroutine.
 	steps int
 	ended *atomic.Int64
-	// given are the results that this branch gave names to.
-	given map[string]any
+	// given are the results that this branch gave names to; several those under one word.
+	given   map[string]any
+	several map[ownedName]*several
 	// wantSteps tells whether some output wants a record of each step.
 	wantSteps bool
 	// owned are the results of each instance of a counted role: in a step of its own it sees these.
@@ -52,7 +53,7 @@ type caseRun struct {
 // environmentNames fills in what expressions may mention from the start.
 func (r *caseRun) environmentNames() error {
 	r.env = make(expression.Env)
-	r.given = make(map[string]any)
+	r.given, r.several = make(map[string]any), make(map[ownedName]*several)
 	for _, param := range r.testCase.Constants {
 		r.env[param.Name] = param.Value
 	}
@@ -114,8 +115,27 @@ func roleObject(role *lab.Role) (map[string]any, error) {
 	return object, nil
 }
 
-// bind gives the result of a step its name.
-func (r *caseRun) bind(role, name string, value map[string]any) {
+// several are the results under one word, eps[0], eps[1] and on, which all branches share.
+type several struct{ items []any }
+
+// ownedName is a word of a role.
+type ownedName struct{ role, word string }
+
+// bind gives the result of a step its name, or its place among several; index -1 is for a name.
+func (r *caseRun) bind(role, name string, index int, result map[string]any) {
+	var value, given any = result, result
+	if index >= 0 {
+		list := r.several[ownedName{role, name}]
+		if list == nil {
+			list = &several{}
+			r.several[ownedName{role, name}] = list
+		}
+		for len(list.items) <= index {
+			list.items = append(list.items, nil)
+		}
+		list.items[index] = result
+		value, given = list.items, list
+	}
 	if object := r.roleObjects[role]; object != nil {
 		object[name] = value
 	}
@@ -123,7 +143,7 @@ func (r *caseRun) bind(role, name string, value map[string]any) {
 		own[name] = value
 	}
 	r.env[name] = value
-	r.given[name] = value
+	r.given[name] = given
 }
 
 // refresh shows expressions a buffer's new keys.

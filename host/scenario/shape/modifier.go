@@ -16,7 +16,7 @@ var modifiers = []struct {
 		[]Action{Call, GuestAction, Block, Repeat, ForEach, Parallel}},
 	{key{"name", "what reports call it"}, nil},
 	{key{"if", "a condition; without it the step is left out"}, nil},
-	{key{"as", "a name for the result, or for the counter of a repeat"}, []Action{Call, Repeat, GuestAction}},
+	{key{"as", "a name for the result, or for the counter of a repeat; in a loop also one of several, eps[$(i)]"}, []Action{Call, Repeat, GuestAction}},
 	{key{"expect", "what the result must be"}, []Action{Call, GuestAction}},
 	{key{"took", "how long it must take: {min, max}"}, nil},
 	{key{"within", "how long it may wait, on the provider's clock; of a step of steps, how long all may take"},
