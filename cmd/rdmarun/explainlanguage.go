@@ -21,6 +21,8 @@ type languageTable struct {
 	words       []shape.Key
 	// kind is what one of the words is.
 	kind string
+	// example is a word whose example shows those words of the table that have none of their own.
+	example string
 }
 
 // languageTables are those of which mappings, expressions and checks are made.
@@ -34,7 +36,7 @@ func languageTables() []languageTable {
 		case "type":
 			kind = "type of parameters"
 		}
-		tables = append(tables, languageTable{mapping.Name, kind, mapping.Keys, kind})
+		tables = append(tables, languageTable{mapping.Name, kind, mapping.Keys, kind, ""})
 	}
 	var operators, functions []shape.Key
 	for _, word := range expression.Operators() {
@@ -44,14 +46,14 @@ func languageTables() []languageTable {
 		functions = append(functions, shape.Key(word))
 	}
 	return append(tables,
-		languageTable{"matcher", "comparison in expect", plan.Matchers(), "comparison in expect"},
-		languageTable{"data", "form in which bytes are written", plan.DataForms(), "form in which bytes are written"},
-		languageTable{"integer", "integer of fields", plan.FieldForms(), "integer of fields"},
-		languageTable{"metric", "what a threshold limits", plan.Metrics(), "what a threshold limits"},
-		languageTable{"requirement", "name in requires, xfail and the if of a threshold", plan.Requirements(), "name in requires and xfail"},
-		languageTable{"name", "name in an expression of a step", plan.NamesInSteps(), "name in an expression"},
-		languageTable{"operator", "operator of expressions", operators, "operator of expressions"},
-		languageTable{"function", "function of expressions", functions, "function of expressions"})
+		languageTable{"matcher", "comparison in expect", plan.Matchers(), "comparison in expect", ""},
+		languageTable{"data", "form in which bytes are written", plan.DataForms(), "form in which bytes are written", ""},
+		languageTable{"integer", "integer of fields", plan.FieldForms(), "integer of fields", ""},
+		languageTable{"metric", "what a threshold limits", plan.Metrics(), "what a threshold limits", ""},
+		languageTable{"requirement", "name in requires, xfail and the if of a threshold", plan.Requirements(), "name in requires and xfail", "requirements"},
+		languageTable{"name", "name in an expression of a step", plan.NamesInSteps(), "name in an expression", "names"},
+		languageTable{"operator", "operator of expressions", operators, "operator of expressions", ""},
+		languageTable{"function", "function of expressions", functions, "function of expressions", ""})
 }
 
 func languageSubjects() []subject {
@@ -83,7 +85,15 @@ func exampleOf(word string) *example.Example {
 	if found := example.Find(word); found != nil {
 		return found
 	}
-	return example.Find(strings.ToUpper(word))
+	if found := example.Find(strings.ToUpper(word)); found != nil {
+		return found
+	}
+	for _, table := range languageTables() {
+		if table.example != "" && slices.ContainsFunc(table.words, func(key shape.Key) bool { return key.Name == word }) {
+			return example.Find(table.example)
+		}
+	}
+	return nil
 }
 
 // showExample writes an example as it can be run; alone it is the file and nothing else.

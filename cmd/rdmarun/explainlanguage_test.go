@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
-	"strings"
+	"regexp"
+	"slices"
 	"testing"
 
+	"rdmarun/host/scenario/example"
+	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -14,50 +17,84 @@ var withoutExample = map[string]string{
 	"spread": "it wants several hosts",
 }
 
-// namesOnly are tables of names, which the examples of other words mention.
-var namesOnly = map[string]bool{"requirement": true, "name": true}
-
-// TestEachWordHasAnExample wants a scenario with the word for each verb, key, operator and function.
+// TestEachWordHasAnExample wants, of each word of each table, a scenario that uses it in that sense, and that the one
+// which `explain` shows uses it in one of its senses.
 func TestEachWordHasAnExample(t *testing.T) {
-	words := verb.NewTable().Names()
-	for _, table := range languageTables() {
-		if namesOnly[table.name] {
-			continue
-		}
+	var used []*usage
+	for _, each := range example.All() {
+		used = append(used, usageOf(each.Text))
+	}
+	tables := languageTables()
+	verbs := languageTable{name: "verb"}
+	for _, name := range verb.NewTable().Names() {
+		verbs.words = append(verbs.words, shape.Key{Name: name})
+	}
+	shown := make(map[string]bool) // by explain, in one sense at least
+	for _, table := range append(tables, verbs) {
 		for _, word := range table.words {
-			words = append(words, word.Name)
+			if found := exampleOf(word.Name); found != nil && usageOf(found.Text).has(table.name, word.Name) {
+				shown[word.Name] = true
+			}
+			uses := slices.ContainsFunc(used, func(u *usage) bool { return u.has(table.name, word.Name) })
+			if excused := withoutExample[word.Name] != ""; uses == excused {
+				t.Errorf("%s of %s: used by an example %v, excused %v", word.Name, table.name, uses, excused)
+			}
 		}
 	}
-	for _, word := range words {
-		found := exampleOf(word)
-		switch {
-		case found == nil && withoutExample[word] == "":
-			t.Errorf("there is no example of %s", word)
-		case found == nil:
-		case withoutExample[word] != "":
-			t.Errorf("there is an example of %s, and it is said that there is none", word)
-		case !shows(found.Text, word):
-			t.Errorf("the example of %s does not have it: %s, %s", word, found.File, found.Title)
+	for _, table := range append(tables, verbs) {
+		for _, word := range table.words {
+			if !shown[word.Name] && withoutExample[word.Name] == "" {
+				t.Errorf("what explain shows of %s (%s) does not have it", word.Name, table.name)
+			}
 		}
 	}
 }
 
-// shows tells whether a scenario has a word elsewhere than among the tags that find it.
-func shows(text, word string) bool {
-	begin := strings.LastIndex(text, "tags: [")
-	if begin >= 0 {
-		length := strings.Index(text[begin:], "]")
-		if rest := strings.Index(text[begin:], "]\n    steps"); rest > length {
-			length = rest
-		}
-		text = text[:begin] + text[begin+length:]
+var withoutTags = regexp.MustCompile(`(?m)^ *tags: \[[^]]*\]$`)
+
+// TestEachTagIsAsked: a tag is a word that is explained, or one that stands in its example; else nobody asks for it.
+func TestEachTagIsAsked(t *testing.T) {
+	known := map[string]bool{"scenario": true} // the first example of all
+	for _, word := range explainable() {
+		known[word] = true
 	}
-	for _, part := range strings.Fields(strings.NewReplacer("?:", "? :", "[ ]", "[").Replace(word)) {
-		if !strings.Contains(text, part) {
-			return false
+	for _, each := range example.All() {
+		for _, word := range each.Words {
+			text := withoutTags.ReplaceAllString(each.Text, "")
+			if word != each.Title && !known[word] && !regexp.MustCompile(`\b`+regexp.QuoteMeta(word)+`\b`).MatchString(text) {
+				t.Errorf("%s, %s: nobody asks for %q", each.File, each.Title, word)
+			}
 		}
 	}
-	return true
+}
+
+// TestUsage holds the reader of examples against what it must tell apart.
+func TestUsage(t *testing.T) {
+	u := usageOf(`rdmarun: v1
+tags: [count]
+roles: {server: {buffers: {rx: {size: 64, fill: {text: a}}}}}
+cases:
+  - name: text
+    requires: [device.atomic]
+    steps:
+      - {role: server, fill: {buffer: rx, byte: 1}, if: "server.device.max_sge >= 2"}
+      - {role: server, poll: {cq: recv}, expect: {byte_len: {le: 4}}}
+      - {log: "$(len('a < b'))"}
+`)
+	for _, each := range []struct {
+		table, word string
+		want        bool
+	}{
+		{"buffers", "size", true}, {"roles", "size", false}, {"data", "text", true}, {"data", "hex", false}, {"roles", "count", false},
+		{"verb", "fill", true}, {"buffers", "fill", true}, {"matcher", "le", true}, {"matcher", "byte_len", false}, {"step", "if", true},
+		{"thresholds", "if", false}, {"operator", ">=", true}, {"operator", "<", false}, {"operator", ">", false}, {"function", "len", true},
+		{"requirement", "device.atomic", true}, {"requirement", "device.max_sge", false}, {"name", "ROLE.device.max_sge", true},
+		{"name", "ROLE.device.max_qp", false},
+	} {
+		if got := u.has(each.table, each.word); got != each.want {
+			t.Errorf("%s of %s: %v", each.word, each.table, got)
+		}
+	}
 }
 
 // TestLanguageReferenceIsComplete looks for every word of the tables in the page.
