@@ -49,7 +49,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PROJECT", project)
 			env.Setenv(host.CacheVariable, cache)
-			// Not below the home of testscript, which root would make in the machine's own root.
+			// testscript's own home is /no-home, which root would make.
+			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
