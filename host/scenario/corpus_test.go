@@ -57,6 +57,50 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestLookedAt: a count of retries that becomes another is no mistake where a step looks at what it has become.
+func TestLookedAt(t *testing.T) {
+	const begin = `rdmarun: v1
+roles: {server: {}, client: {buffers: {tx: {size: 64}}}}
+steps:
+  - {role: server, create_ep: {passive: true, port: 7000}, as: listener}
+  - {role: server, listen: {ep: listener}}
+  - {role: client, create_ep: {to: server, port: 7000}, as: ep}
+  - {role: client, connect: {ep: ep, retry_count: 8, rnr_retry_count: 9}}
+  - {role: server, get_request: {ep: listener}, as: ep}
+  - {role: server, accept: {ep: ep, retry_count: 3}}
+`
+	for looks, want := range map[string]int{
+		"":                                   4, // both counts are large, accept ignores one, and the server sends nothing
+		"{role: client, query_qp: {ep: ep}}": 4,
+		"{role: client, query_qp: {ep: ep}, expect: {retry_cnt: 7}}":               2,
+		"{role: client, query_qp: {ep: ep}, expect: {rnr_retry: 7}}":               2,
+		"{role: client, query_qp: {ep: ep}, expect: {retry_cnt: 7, rnr_retry: 7}}": 0,
+	} {
+		text := begin
+		if looks != "" {
+			text += "  - " + looks + "\n"
+		}
+		path := filepath.Join(t.TempDir(), "looks.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if checked := scenario.Check([]string{path}, scenario.Params{}); checked.Errors.Len() > 0 || checked.Errors.Warnings() != want {
+			t.Errorf("%q: %d warnings, expected %d: %v", looks, checked.Errors.Warnings(), want, checked.Errors.Sorted())
+		}
+	}
+}
+
+// TestOwnScenariosWarnOfNothing: what everybody starts from has no mistake, also none that may run.
+func TestOwnScenariosWarnOfNothing(t *testing.T) {
+	checked := scenario.Check([]string{"../../scenarios"}, scenario.Params{})
+	if len(checked.Scenarios) < 40 {
+		t.Fatalf("%d scenarios", len(checked.Scenarios))
+	}
+	for _, warning := range checked.Errors.Sorted() {
+		t.Error(warning)
+	}
+}
+
 // TestNoFalseWarnings: a limit below rdma_cm's RNR timer is right where a send fails at once, or the timer is another.
 func TestNoFalseWarnings(t *testing.T) {
 	const lab = `rdmarun: v1

@@ -25,6 +25,9 @@ type facts struct {
 	// timer or how often a send is repeated, so that it need not be what rdma_cm makes it.
 	tooShort []limitOfTime
 	rnrSet   bool
+	// counts are warnings of counts of retries; looked has the attributes of queue pairs that steps expect something of.
+	counts []retryCount
+	looked map[string]bool
 	// sends tells that the accepting side posts sends; accepts are its roles.
 	accepts, sends map[string]bool
 	// portSpaces are those of endpoints, "" where only the run will tell.
@@ -44,13 +47,20 @@ type readStep struct {
 	span diag.Span
 }
 
+// retryCount is a count that becomes another one than it looks, in an attribute of the queue pair.
+type retryCount struct {
+	attribute string
+	warning   diag.Diagnostic
+}
+
 func newFacts() *facts {
-	return &facts{needs: make(map[string]bool), zeroDepth: make(map[string]diag.Span), accepts: make(map[string]bool), sends: make(map[string]bool), portSpaces: make(map[endpointName]string)}
+	return &facts{looked: make(map[string]bool), needs: make(map[string]bool), zeroDepth: make(map[string]diag.Span), accepts: make(map[string]bool), sends: make(map[string]bool), portSpaces: make(map[endpointName]string)}
 }
 
 func (f *facts) clone() *facts {
 	return &facts{
 		needs: maps.Clone(f.needs), zeroDepth: maps.Clone(f.zeroDepth), rnrRetries: slices.Clone(f.rnrRetries),
+		counts: slices.Clone(f.counts), looked: maps.Clone(f.looked),
 		tooShort: slices.Clone(f.tooShort), rnrSet: f.rnrSet, reads: slices.Clone(f.reads), accepts: maps.Clone(f.accepts), sends: maps.Clone(f.sends), portSpaces: maps.Clone(f.portSpaces),
 	}
 }

@@ -32,8 +32,8 @@ func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
 		c.lintRetryCounts(call)
 		f.accepts[at.role] = true
 		if _, span, ok := given(call, "retry_count"); ok {
-			c.errors.Report(diag.AcceptRetryCount, span, "accept ignores retry_count (rdma_accept(3))").
-				WithHint("the count of both sides is that of connect")
+			f.counts = append(f.counts, retryCount{"retry_cnt", diag.Diagnostic{Code: diag.AcceptRetryCount, Span: span,
+				Message: "accept ignores retry_count (rdma_accept(3))", Hint: "the count of both sides is that of connect"}})
 		}
 		if value, span, ok := given(call, "initiator_depth"); ok && value == 0 && at.role != "" {
 			f.zeroDepth[at.role] = span
@@ -51,6 +51,10 @@ func (c *compiler) lintStep(step *shape.Step, call *Call, at place) {
 		c.lintPadding(call)
 	case "poll":
 		c.lintTook(step, call, at)
+	case "query_qp":
+		for _, e := range call.Expect {
+			f.looked[e.Field] = f.looked[e.Field] || !e.Default
+		}
 	}
 }
 
@@ -87,8 +91,14 @@ func (c *compiler) lintCase() {
 				WithHint("see line %d; the request will fail or never complete", span.Line)
 		}
 	}
+	// Who looks at what has become of a count knows what it was.
+	for _, count := range f.counts {
+		if !f.looked[count.attribute] {
+			c.errors.Add(&count.warning)
+		}
+	}
 	for role := range f.accepts {
-		if f.sends[role] || role == "" {
+		if f.sends[role] || role == "" || f.looked["rnr_retry"] {
 			return
 		}
 	}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/verb"
 )
@@ -73,10 +75,11 @@ const mostRetries = 7
 
 // lintRetryCounts finds counts of which the kernel makes 7.
 func (c *compiler) lintRetryCounts(call *Call) {
-	for _, name := range []string{"retry_count", "rnr_retry_count"} {
+	for name, attribute := range map[string]string{"retry_count": "retry_cnt", "rnr_retry_count": "rnr_retry"} {
 		if value, span, ok := given(call, name); ok && value.(int) > mostRetries {
-			c.errors.Report(diag.RetryCountLarge, span, "%s is %d, and counts have three bits: the kernel makes 7 of it", name, value).
-				WithHint("rdma_connect(3), INFINIBAND SPECIFIC; 7 says the same")
+			c.facts.counts = append(c.facts.counts, retryCount{attribute, diag.Diagnostic{Code: diag.RetryCountLarge, Span: span,
+				Message: fmt.Sprintf("%s is %d, and counts have three bits: the kernel makes 7 of it", name, value),
+				Hint:    "rdma_connect(3), INFINIBAND SPECIFIC; 7 says the same"}})
 		}
 	}
 }
