@@ -28,7 +28,7 @@ type cFile struct {
 var (
 	cComment     = regexp.MustCompile(`(?s)/\*.*?\*/`)
 	cInclude     = regexp.MustCompile(`(?m)^#include "([\w/]+)\.h"`)
-	cDeclaration = regexp.MustCompile(`(?m)^[a-z_][\w \t*]*?\b\w+\([^{};]*\);$`)
+	cDeclaration = regexp.MustCompile(`(?m)^[a-z_][\w \t*]*?\b\w+\([^{};]*\);[ \t]*$`)
 	cFunction    = regexp.MustCompile(`(?m)^[a-z_][\w \t*]*?\b(\w+)\([^;{}]*\)\n\{`)
 	cTag         = regexp.MustCompile(`\b(?:struct|enum|union) \w+`) // functions have names of structs, too
 	cName        = regexp.MustCompile(`\b[a-z]\w*_\w+\b`)

@@ -80,6 +80,44 @@ func TestRoomsAreBuiltAlike(t *testing.T) {
 	}
 }
 
+// fileList is one row of a room's list of its files: names, and what they are.
+var fileList = regexp.MustCompile(`(?m)^//   - ([\w, ]+): `)
+
+// Who reads a room begins with the list of its files.  It names each, and each calls only what stands below it.
+func TestRoomsListTheirFiles(t *testing.T) {
+	below := callsOf(cFiles(t, houses[0]))
+	for folder, r := range rooms(t) {
+		if len(r.files) <= 7 {
+			continue // they say enough themselves
+		}
+		place := map[string]int{}
+		for row, match := range fileList.FindAllStringSubmatch(r.doc, -1) {
+			for name := range strings.SplitSeq(match[1], ", ") {
+				if _, twice := place[path.Join(folder, name)]; twice {
+					t.Errorf("rdmacore/%s/doc.go lists %s twice", folder, name)
+				}
+				place[path.Join(folder, name)] = 1 + row
+			}
+		}
+		for _, file := range r.files {
+			name := strings.TrimSuffix(file, path.Ext(file))
+			if place[name] == 0 {
+				t.Errorf("rdmacore/%s/doc.go does not list %s", folder, path.Base(name))
+			}
+			for _, other := range below[name] {
+				if path.Dir(other) == folder && place[other] <= place[name] {
+					t.Errorf("rdmacore/%s/doc.go: %s calls %s, which does not stand below it", folder, path.Base(name), path.Base(other))
+				}
+			}
+		}
+		for name := range place {
+			if _, there := below[name]; !there {
+				t.Errorf("rdmacore/%s/doc.go lists %s, which is no file", folder, path.Base(name))
+			}
+		}
+	}
+}
+
 // A change of a header must build every room whose files include it, however far below: such a room imports the
 // header's, and nothing that it needs not.
 func TestRoomsImportWhatTheyInclude(t *testing.T) {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "core/count.h"
+#include "core/call.h"
 
 static socklen_t length_of(const struct sockaddr *address)
 {

@@ -1,5 +1,5 @@
 /* Address handles, by the numbers of provider/ah_table.h. */
-#include "core/count.h"
+#include "core/call.h"
 
 static int insert(struct core_provider *provider, struct ibv_ah *ah, uint32_t *number)
 {

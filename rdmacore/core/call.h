@@ -1,6 +1,43 @@
-/* Descriptors of channels, which the Go runtime's poller waits on and nothing may block on. */
+/*
+ * What every file here does: count live objects, and bring the two error conventions of the libraries to one.
+ * librdmacm returns -1 with errno; libibverbs returns errno values, or NULL with errno.
+ */
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
+
+#include <errno.h>
+
+#include "core/core.h"
+
+static inline void core_count(struct core_provider *provider, enum core_object kind, long change)
+{
+	atomic_fetch_add_explicit(&provider->live[kind], change, memory_order_relaxed);
+}
+
+/* The negative errno of a call that has just failed with errno set, never 0. */
+static inline int core_errno(void)
+{
+	return errno > 0 ? -errno : -EIO;
+}
+
+/* The result of a librdmacm function.  Some write a negative errno into errno (rdma_resolve_addrinfo). */
+static inline int core_rdma_result(int result)
+{
+	return result ? core_errno() : 0;
+}
+
+/*
+ * The result of a libibverbs function: 0, an errno value, or, from some of its providers, a negative
+ * errno or -1 with errno.
+ */
+static inline int core_verbs_result(int result)
+{
+	if (result == -1)
+		return core_errno();
+	return result > 0 ? -result : result;
+}
+
+/* Descriptors of channels, which the Go runtime's poller waits on and nothing may block on. */
 
 /* 0 or a negative errno. */
 int core_set_nonblocking(int fd);

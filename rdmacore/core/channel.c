@@ -3,7 +3,6 @@
 
 #include "core/call.h"
 #include "core/channel.h"
-#include "core/count.h"
 
 int core_create_event_channel(struct core_provider *provider, struct rdma_event_channel **channel,
 			      int *fd)

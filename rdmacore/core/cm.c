@@ -4,7 +4,7 @@
  */
 #include <endian.h>
 
-#include "core/count.h"
+#include "core/call.h"
 
 int core_create_id(struct core_provider *provider, struct rdma_event_channel *channel,
 		   int port_space, struct rdma_cm_id **id)

@@ -11,7 +11,7 @@
 
 #include "provider/provider.h"
 
-/* --- core/open.c ----------------------------------------------------------------------------- */
+/* --- open.c ------------------------------------------------------------------------------------- */
 
 /*
  * Open the provider of that name ("soft", "verbs").  -ENOENT and a sentence in why when there is no
@@ -31,14 +31,10 @@ uint64_t core_clock_now(struct core_provider *provider);
  */
 int core_clock_advance(struct core_provider *provider, uint64_t limit);
 
-/* --- core/fault.c ---------------------------------------------------------------------------- */
-
 /* The number of the new rule; -EINVAL, -ENOSPC; -EBUSY for what is so already; -EOPNOTSUPP where nothing can go wrong on purpose. */
 int core_fault_add(struct core_provider *provider, const struct core_fault *fault);
 /* Heal: *lost is to how many messages, or ids, it happened.  -ENOENT. */
 int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost);
-
-/* --- core/refusal.c -------------------------------------------------------------------------- */
 
 /*
  * Why the last call of this thread about an id was refused, beyond its errno: a sentence, "" when there is no more
@@ -47,7 +43,7 @@ int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost);
 const char *core_refusal(struct core_provider *provider);
 void core_forget_refusal(struct core_provider *provider);
 
-/* --- core/channel.c, core/cm.c ----------------------------------------------------------------- */
+/* --- channel.c, cm.c ---------------------------------------------------------------------------- */
 
 /* rdma_conn_param both ways, with its private data inline (rdma_connect(3), rdma_accept(3)). */
 struct core_conn_param {
@@ -126,7 +122,7 @@ void core_peer_address(struct rdma_cm_id *id, struct core_address *address);
 uint16_t core_src_port(struct core_provider *provider, struct rdma_cm_id *id);
 uint16_t core_dst_port(struct core_provider *provider, struct rdma_cm_id *id);
 
-/* --- core/option.c --------------------------------------------------------------------------- */
+/* --- option.c ----------------------------------------------------------------------------------- */
 
 /* rdma_set_option(3); the value is checked for the size that its option has. */
 int core_set_option(struct core_provider *provider, struct rdma_cm_id *id, int level, int option,
@@ -134,7 +130,7 @@ int core_set_option(struct core_provider *provider, struct rdma_cm_id *id, int l
 /* The path record that rdma_resolve_route found, as RDMA_OPTION_IB_PATH takes it; -ENOENT before that. */
 int core_route_path(struct rdma_cm_id *id, struct ibv_path_data *path);
 
-/* --- core/sync.c ----------------------------------------------------------------------------- */
+/* --- sync.c ------------------------------------------------------------------------------------- */
 
 /*
  * Synchronous ids (rdma_create_id(3) without a channel).  Their own channel is made non-blocking, so a call
@@ -170,7 +166,7 @@ int core_migrate_id(struct core_provider *provider, struct rdma_cm_id *id,
 /* id->event is the request that made the id: its listener cannot be destroyed meanwhile. */
 bool core_holds_request(const struct rdma_cm_id *id);
 
-/* --- core/multicast.c ------------------------------------------------------------------------ */
+/* --- multicast.c -------------------------------------------------------------------------------- */
 
 /* join_flags: enum rdma_cm_mc_join_flags; context comes back as arg of the group's events. */
 int core_join_multicast(struct core_provider *provider, struct rdma_cm_id *id,
@@ -185,7 +181,7 @@ int core_attach_mcast(struct core_provider *provider, struct ibv_qp *qp, const u
 int core_detach_mcast(struct core_provider *provider, struct ibv_qp *qp, const union ibv_gid *gid,
 		      uint16_t lid);
 
-/* --- core/addrinfo.c ------------------------------------------------------------------------- */
+/* --- addrinfo.c --------------------------------------------------------------------------------- */
 
 /* One rdma_addrinfo; as hints, only the first four fields and the addresses count. */
 struct core_addrinfo {
@@ -213,7 +209,7 @@ int core_resolve_addrinfo(struct core_provider *provider, struct rdma_cm_id *id,
 int core_query_addrinfo(struct core_provider *provider, struct rdma_cm_id *id,
 			struct core_addrinfo *results, int max);
 
-/* --- core/qp.c ------------------------------------------------------------------------------- */
+/* --- qp.c --------------------------------------------------------------------------------------- */
 
 /*
  * rdma_create_qp(3).  pd NULL: the id's default PD.  CQs that attr lacks are made with a completion
@@ -252,7 +248,7 @@ int core_query_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_
 int core_set_ece(struct core_provider *provider, struct ibv_qp *qp, const struct ibv_ece *ece);
 int core_query_ece(struct core_provider *provider, struct ibv_qp *qp, struct ibv_ece *ece);
 
-/* --- core/memory.c --------------------------------------------------------------------------- */
+/* --- memory.c ----------------------------------------------------------------------------------- */
 
 int core_alloc_pd(struct core_provider *provider, struct ibv_context *context, struct ibv_pd **pd);
 int core_dealloc_pd(struct core_provider *provider, struct ibv_pd *pd);
@@ -275,7 +271,28 @@ int core_rereg_mr(struct core_provider *provider, struct ibv_mr *mr, int flags, 
 		  void *address, size_t length, int access, enum core_rereg *outcome);
 int core_dereg_mr(struct core_provider *provider, struct ibv_mr *mr);
 
-/* --- core/cq.c ------------------------------------------------------------------------------- */
+/* type: enum ibv_mw_type. */
+int core_alloc_mw(struct core_provider *provider, struct ibv_pd *pd, int type, struct ibv_mw **mw);
+int core_dealloc_mw(struct core_provider *provider, struct ibv_mw *mw);
+
+/* What a window shall be good for; address is one of the region's. */
+struct core_mw_bind {
+	uint64_t wr_id;
+	uint64_t address;
+	uint64_t length; /* 0: nothing (type 1 only) */
+	uint32_t flags; /* enum ibv_send_flags */
+	uint32_t access; /* enum ibv_access_flags */
+};
+
+/*
+ * Post a request to bind (ibv_bind_mw(3), ibv_post_send(3)); mw->rkey is the new key from then on.  mr is
+ * NULL with length 0.  A window of type 2 is bound by the builder and its operations, where there is one.
+ * -EINVAL when they are not of one protection domain.
+ */
+int core_bind_mw(struct ibv_qp *qp, struct ibv_qp_ex *builder, uint64_t operations, struct ibv_mw *mw,
+		 struct ibv_mr *mr, const struct core_mw_bind *bind);
+
+/* --- cq.c --------------------------------------------------------------------------------------- */
 
 /* The channel's fd is made non-blocking. */
 int core_create_comp_channel(struct core_provider *provider, struct ibv_context *context,
@@ -299,7 +316,7 @@ int core_get_cq_event(struct core_provider *provider, struct ibv_comp_channel *c
  */
 int core_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, uint32_t attempts);
 
-/* --- core/cq_extended.c ---------------------------------------------------------------------- */
+/* --- cq_extended.c ------------------------------------------------------------------------------ */
 
 /*
  * ibv_create_cq_ex(3), with wc_flags of enum ibv_create_cq_wc_flags: a queue that core_poll_cq_ex polls.
@@ -321,7 +338,7 @@ struct core_wc_time {
 int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, int max, struct ibv_wc *wc,
 		    struct core_wc_time *times, uint32_t attempts);
 
-/* --- core/post.c ----------------------------------------------------------------------------- */
+/* --- post.c ------------------------------------------------------------------------------------- */
 
 /*
  * Work requests in the flat form in which they enter the core from Go and from guests: scatter/gather
@@ -379,7 +396,7 @@ int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint
 		       const struct core_sge *sges, uint32_t num_sges, void *base, uint64_t limit,
 		       uint32_t *posted);
 
-/* --- core/build.c -------------------------------------------------------------------------- */
+/* --- build.c ------------------------------------------------------------------------------------ */
 
 /*
  * The builders of a queue pair that was created with these send operations (enum ibv_qp_create_send_ops_flags),
@@ -407,15 +424,13 @@ int core_build_linked(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr);
 int core_build_mw(struct ibv_qp_ex *qp, uint64_t operations, struct ibv_mw *mw, uint32_t flags, uint64_t wr_id,
 		  uint32_t rkey, const struct ibv_mw_bind_info *info);
 
-/* --- core/id_srq.c --------------------------------------------------------------------------- */
+/* --- srq.c -------------------------------------------------------------------------------------- */
 
 /* rdma_create_srq(3): pd NULL for the id's; the queue is id->srq, and goes with core_id_destroy_srq. */
 int core_id_create_srq(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_pd *pd,
 		       struct ibv_srq_init_attr *attr);
 /* -EBUSY while a QP uses it. */
 int core_id_destroy_srq(struct core_provider *provider, struct rdma_cm_id *id);
-
-/* --- core/srq.c ------------------------------------------------------------------------------ */
 
 /* attr is updated with what the provider granted. */
 int core_create_srq(struct core_provider *provider, struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
@@ -427,7 +442,7 @@ int core_query_srq(struct core_provider *provider, struct ibv_srq *srq, struct i
 /* -EBUSY while queue pairs use it. */
 int core_destroy_srq(struct core_provider *provider, struct ibv_srq *srq);
 
-/* --- core/ah.c ------------------------------------------------------------------------------- */
+/* --- ah.c --------------------------------------------------------------------------------------- */
 
 /* *number names the handle in core_send_wr.ah and here; it is never 0. */
 int core_create_ah(struct core_provider *provider, struct ibv_pd *pd, struct ibv_ah_attr *attr,
@@ -441,30 +456,7 @@ int core_init_ah_from_wc(struct core_provider *provider, struct ibv_context *con
 /* -EINVAL for a number that is stale or of another PD. */
 int core_destroy_ah(struct core_provider *provider, struct ibv_pd *pd, uint32_t number);
 
-/* --- core/mw.c ------------------------------------------------------------------------------- */
-
-/* type: enum ibv_mw_type. */
-int core_alloc_mw(struct core_provider *provider, struct ibv_pd *pd, int type, struct ibv_mw **mw);
-int core_dealloc_mw(struct core_provider *provider, struct ibv_mw *mw);
-
-/* What a window shall be good for; address is one of the region's. */
-struct core_mw_bind {
-	uint64_t wr_id;
-	uint64_t address;
-	uint64_t length; /* 0: nothing (type 1 only) */
-	uint32_t flags; /* enum ibv_send_flags */
-	uint32_t access; /* enum ibv_access_flags */
-};
-
-/*
- * Post a request to bind (ibv_bind_mw(3), ibv_post_send(3)); mw->rkey is the new key from then on.  mr is
- * NULL with length 0.  A window of type 2 is bound by the builder and its operations, where there is one.
- * -EINVAL when they are not of one protection domain.
- */
-int core_bind_mw(struct ibv_qp *qp, struct ibv_qp_ex *builder, uint64_t operations, struct ibv_mw *mw,
-		 struct ibv_mr *mr, const struct core_mw_bind *bind);
-
-/* --- core/device.c --------------------------------------------------------------------------- */
+/* --- device.c ----------------------------------------------------------------------------------- */
 
 /* rdma_get_devices(3): the contexts that librdmacm itself uses, so that PDs made on them fit its ids. */
 int core_get_devices(struct core_provider *provider, struct ibv_context ***contexts, int *count);

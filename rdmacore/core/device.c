@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/call.h"
-#include "core/count.h"
 
 int core_get_devices(struct core_provider *provider, struct ibv_context ***contexts, int *count)
 {

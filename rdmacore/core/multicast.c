@@ -2,7 +2,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "core/count.h"
+#include "core/call.h"
 
 int core_join_multicast(struct core_provider *provider, struct rdma_cm_id *id,
 			const struct core_address *group, uint64_t context)

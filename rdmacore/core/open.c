@@ -99,3 +99,28 @@ int core_clock_advance(struct core_provider *provider, uint64_t limit)
 {
 	return provider->clock_advance ? provider->clock_advance(provider, limit) : -EOPNOTSUPP;
 }
+
+/* Faults of the fabric, where the provider has them. */
+
+int core_fault_add(struct core_provider *provider, const struct core_fault *fault)
+{
+	return provider->fault_add ? provider->fault_add(provider, fault) : -EOPNOTSUPP;
+}
+
+int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost)
+{
+	return provider->fault_remove ? provider->fault_remove(provider, rule, lost) : -EOPNOTSUPP;
+}
+
+/* What a provider says of a refusal beyond its errno. */
+
+const char *core_refusal(struct core_provider *provider)
+{
+	return provider->refusal ? provider->refusal(provider) : "";
+}
+
+void core_forget_refusal(struct core_provider *provider)
+{
+	if (provider->forget_refusal)
+		provider->forget_refusal(provider);
+}

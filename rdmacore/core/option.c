@@ -1,7 +1,7 @@
 /* Options of ids, and the path that one of them replaces. */
 #include <string.h>
 
-#include "core/count.h"
+#include "core/call.h"
 
 /*
  * The size of each option's value (rdma_set_option(3)).  librdmacm hands the length to the kernel, whose

@@ -8,7 +8,7 @@
 #ifndef CORE_POST_H
 #define CORE_POST_H
 
-#include "core/count.h"
+#include "core/call.h"
 
 /* A request has at most this many entries. */
 #define CORE_WORK_ENTRIES 64

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "core/call.h"
-#include "core/count.h"
 
 /* The completion queues and channels that an id owns; those of the caller are not stored in it. */
 struct owned {

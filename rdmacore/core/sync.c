@@ -8,7 +8,6 @@
 
 #include "core/call.h"
 #include "core/channel.h"
-#include "core/count.h"
 
 int core_create_sync_id(struct core_provider *provider, int port_space, struct rdma_cm_id **id)
 {

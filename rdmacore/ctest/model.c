@@ -8,8 +8,7 @@
 #include "soft/objects/cq_create.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/build.h"
-#include "soft/qp/create.h"
+#include "soft/qp/verbs.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)
 {

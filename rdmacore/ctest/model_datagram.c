@@ -7,8 +7,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define GRH 40
 #define LARGEST MODEL_SMALL

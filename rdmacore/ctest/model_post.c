@@ -6,8 +6,7 @@
 #include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
-#include "soft/qp/build.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)
 {

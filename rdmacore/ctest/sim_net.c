@@ -7,9 +7,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/modify.h"
-#include "soft/qp/open.h"
+#include "soft/qp/verbs.h"
 
 #define INLINE 128
 #define SGES 4

@@ -9,8 +9,7 @@
 #include "soft/objects/cq_create.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 #include "soft/wire/bytes.h"
 #include "soft/wire/ip.h"
 

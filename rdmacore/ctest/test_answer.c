@@ -17,8 +17,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define LENGTH 16
 #define LOOKS 20 /* a millisecond apart: an answer that is wrong takes a few microseconds */

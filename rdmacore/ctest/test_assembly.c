@@ -12,8 +12,7 @@
 #include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
-#include "soft/qp/create.h"
-#include "soft/qp/modify.h"
+#include "soft/qp/verbs.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */
 #define MTU 1024

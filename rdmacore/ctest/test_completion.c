@@ -12,9 +12,7 @@
 #include "soft/objects/cq_create.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/modify.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define DELAY (10 * SOFT_MICROSECOND)
 #define PERIOD 50 /* microseconds */

@@ -1,16 +1,14 @@
 /* Datagrams over both links: who gets them and who does not, by address, by state, by service, by group. */
 #include "check.h"
 #include "sim_wire.h"
-#include "soft/engine/datagram.h"
+#include "soft/engine/receive.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/attach.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/build.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define GROUP_QP 0xffffff
 #define SENT 8

@@ -8,8 +8,7 @@
 #include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define FIRST 1024 /* of the region, in the memory of side b */
 #define SIZE 4096

@@ -19,10 +19,8 @@
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
-#include "soft/qp/create.h"
-#include "soft/qp/open.h"
-#include "soft/qp/removal.h"
-#include "soft/rdma/disconnect.h"
+#include "soft/qp/verbs.h"
+#include "soft/rdma/rdma.h"
 
 #define KEPT_PORT 7092
 #define ROUNDS 1000

@@ -5,8 +5,7 @@
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define FILL 0xc3
 #define ENTRIES 32 /* the most there can be */

@@ -13,9 +13,7 @@
 #include "soft/objects/cq.h"
 #include "soft/objects/cq_create.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/modify.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define ROOM 4
 #define ALL_EVENTS 8

@@ -4,8 +4,7 @@
 #include "soft/objects/mr.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define ALL_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define SIZE 4096

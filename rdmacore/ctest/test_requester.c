@@ -9,8 +9,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/modify.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define PSN 0xfffffe /* sim_wire.c: of side a's first request */
 #define ALWAYS 1000000

@@ -25,8 +25,7 @@
 #include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define SIZE 65536
 #define DEPTH 8

@@ -7,7 +7,7 @@
 #include "soft/objects/cq.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define ALWAYS 1000000
 #define MTU 1024

@@ -9,8 +9,7 @@
 #include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/modify.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #define STATUSES (IBV_WC_TM_RNDV_INCOMPLETE + 1)
 #define ALWAYS 1000000

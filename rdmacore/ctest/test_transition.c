@@ -12,9 +12,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
-#include "soft/qp/create.h"
-#include "soft/qp/modify.h"
-#include "soft/qp/transition.h"
+#include "soft/qp/verbs.h"
 
 #define PKEY IBV_QP_PKEY_INDEX
 #define PORT IBV_QP_PORT

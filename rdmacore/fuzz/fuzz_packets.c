@@ -19,9 +19,7 @@
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
-#include "soft/qp/create.h"
-#include "soft/qp/modify.h"
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 #include "soft/wire/bytes.h"
 #include "soft/wire/ip.h"
 

@@ -5,12 +5,8 @@
 #include <string.h>
 
 #include "measure/completion.h"
-#include "measure/control.h"
-#include "measure/idle.h"
-#include "measure/loops.h"
-#include "measure/post.h"
-#include "measure/verify.h"
 #include "measure/window.h"
+#include "measure/worker.h"
 
 /* Completions between two looks at the clock, when there are always some. */
 #define LOOK_EVERY 16

@@ -1,11 +1,10 @@
 /* Specs and ends before anything is made: every knob has a meaning in what is measured, or is refused. */
-#include "measure/check.h"
+#include "measure/worker.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "measure/worker.h"
 
 #define DEFAULT_TIMEOUT_MS 2000
 #define DEFAULT_SAMPLES 1024

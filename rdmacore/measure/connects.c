@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/fail.h"
+#include "measure/worker.h"
 
 #define GREETING "rdmarun"
 #define CQ_ENTRIES 16

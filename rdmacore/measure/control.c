@@ -1,12 +1,11 @@
 /* Receives and control messages. */
-#include "measure/control.h"
+#include "measure/worker.h"
 
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "core/count.h"
-#include "measure/idle.h"
-#include "measure/post.h"
+#include "core/call.h"
+#include "measure/completion.h"
 #include "measure/wire.h"
 
 /* --- receives ----------------------------------------------------------------------------------------- */

@@ -4,14 +4,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "measure/check.h"
 #include "measure/connects.h"
-#include "measure/control.h"
-#include "measure/layout.h"
-#include "measure/loops.h"
-#include "measure/post.h"
-#include "measure/verify.h"
 #include "measure/window.h"
+#include "measure/worker.h"
 
 static void free_worker(struct core_measure_worker *worker)
 {

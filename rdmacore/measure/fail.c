@@ -1,5 +1,5 @@
 /* How a measurement is stopped: by an error, of which the first is remembered, or by its caller. */
-#include "measure/fail.h"
+#include "measure/worker.h"
 
 #include <unistd.h>
 

@@ -5,12 +5,8 @@
 #include <string.h>
 
 #include "measure/completion.h"
-#include "measure/control.h"
-#include "measure/idle.h"
-#include "measure/loops.h"
-#include "measure/post.h"
-#include "measure/verify.h"
 #include "measure/window.h"
+#include "measure/worker.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -1,9 +1,7 @@
 /* What of the spec concerns one end, against what its queue pair and memory hold. */
-#include "measure/layout.h"
+#include "measure/worker.h"
 
 #include "core/call.h"
-#include "core/count.h"
-#include "measure/check.h"
 #include "measure/wire.h"
 
 #define DEFAULT_DEPTH 128

@@ -1,13 +1,11 @@
 /* Data requests: made once, posted again and again with what changes. */
-#include "measure/post.h"
+#include "measure/worker.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/count.h"
-#include "measure/fail.h"
-#include "measure/verify.h"
+#include "core/call.h"
 #include "measure/wire.h"
 
 static void send_init(struct core_measure_worker *worker, uint32_t index)

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "measure/connects.h"
-#include "measure/loops.h"
 #include "measure/window.h"
+#include "measure/worker.h"
 
 struct server {
 	struct core_measure_worker *worker;

@@ -2,11 +2,10 @@
  * Contents of messages: each word depends on its place and on the number of the message, so that old,
  * shifted or torn contents show.
  */
-#include "measure/verify.h"
+#include "measure/worker.h"
 
 #include <string.h>
 
-#include "measure/fail.h"
 
 #define NUMBER_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define PLACE_STEP UINT64_C(0xd1b54a32d192ed03)

@@ -2,25 +2,6 @@
  * Inside a measurement: one worker an end, with a thread of its own.  A worker's fields are its thread's,
  * but for what core_measure_prepare does before the thread exists.  Of struct core_measure a worker
  * reads what never changes, and the atomics.
- *
- * The files, from the top; each calls those only that stand after it:
- *
- *   core_measure_create      a measurement is made, prepared and freed; the table of loops
- *   core_measure_thread, core_measure_result, core_measure_peek
- *                            its threads, and what comes of them
- *   core_measure_latency, core_measure_bandwidth, core_measure_connect, core_measure_serve
- *                            the loops
- *   core_measure_connects    connections for the latter two
- *   core_measure_control     receives, and messages between the ends
- *   core_measure_idle        nothing to do
- *   core_measure_completion  what is done
- *   core_measure_post        what is to do
- *   core_measure_verify, core_measure_window
- *                            contents; time
- *   core_measure_fail        errors, and the stop
- *   core_measure_layout, core_measure_check
- *                            what is checked before
- *   core_measure_worker, core_measure_wire, core_measure
  */
 #ifndef MEASURE_WORKER_H
 #define MEASURE_WORKER_H
@@ -31,6 +12,8 @@
 #include <time.h>
 
 #include "measure/measure.h"
+
+struct core_measure_worker;
 
 #define CORE_MEASURE_CACHE_LINE 64
 #define CORE_MEASURE_POLL_MAX 64
@@ -86,7 +69,6 @@ struct core_measure_live {
 	_Atomic uint64_t messages;
 };
 
-struct core_measure_worker;
 typedef int core_measure_loop(struct core_measure_worker *worker);
 
 struct core_measure_worker {
@@ -188,5 +170,73 @@ static inline uint64_t core_measure_wr_id(enum core_measure_tag tag, uint64_t nu
 {
 	return (uint64_t)tag << CORE_MEASURE_TAG_SHIFT | (number & CORE_MEASURE_NUMBER_MASK);
 }
+
+/* Errors of workers: recorded once, and the end of the measurement. */
+
+/* Make an eventfd readable. */
+void core_measure_raise(int fd);
+/* Record the first error and stop the measurement.  Returns result. */
+int core_measure_fail(struct core_measure_worker *worker, int result, enum core_measure_stage stage);
+int core_measure_fail_with(struct core_measure_worker *worker, const struct core_measure_error *error);
+/* The same with -EBADMSG, of a message that is not what it should be. */
+int core_measure_fail_message(struct core_measure_worker *worker, enum core_measure_stage stage,
+			      uint64_t message, uint64_t detail);
+
+/* Specs and ends before anything is made. */
+
+int core_measure_check_ends(const struct core_measure_spec *spec,
+			    const struct core_measure_end *ends, uint32_t count,
+			    struct core_measure_refusal *refusal);
+/* Fill in a refusal; returns result. */
+int core_measure_refuse(struct core_measure_refusal *refusal, int result, const char *knob,
+			const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The layout of one end in its queues and its memory. */
+
+/* What of the spec concerns this worker, checked against its queue pair and memory. */
+int core_measure_layout(struct core_measure_worker *worker, struct core_measure_refusal *refusal);
+
+/*
+ * What runs on the thread of an end, until all is done.  0 or a negative errno with the error recorded.
+ */
+
+int core_measure_bandwidth(struct core_measure_worker *worker);
+int core_measure_latency_active(struct core_measure_worker *worker);
+int core_measure_latency_passive(struct core_measure_worker *worker);
+int core_measure_connect_active(struct core_measure_worker *worker);
+int core_measure_connect_passive(struct core_measure_worker *worker);
+
+/* Data requests. */
+
+/* Make the requests that posting repeats.  -ENOMEM. */
+int core_measure_requests_init(struct core_measure_worker *worker);
+/* Post the next count data requests; signal: the last of them asks for a completion in any case. */
+int core_measure_post(struct core_measure_worker *worker, uint32_t count, bool signal);
+/* The same for one SEND that also says it is the last. */
+int core_measure_post_last(struct core_measure_worker *worker);
+/* Whatever is posted goes the way of its queue pair.  0 or a negative errno. */
+int core_measure_submit(struct core_measure_worker *worker, struct ibv_send_wr *wr);
+
+/* Contents of messages. */
+
+/* Fill a message with what number says; of RDMA WRITE latency all but the last byte. */
+void core_measure_fill(void *message, uint64_t size, uint64_t number);
+/* The offset of the first wrong byte, or size. */
+uint64_t core_measure_compare(const void *message, uint64_t size, uint64_t number);
+/* Check the message in a receive slot, counting it or recording the error. */
+int core_measure_verify(struct core_measure_worker *worker, uint64_t slot, uint64_t number);
+
+/* Receives, and the control messages between two ends (measure/wire.h). */
+
+/* Post the receives of the beginning. */
+int core_measure_first_receives(struct core_measure_worker *worker);
+/* Post again what was consumed, and grant credit for it.  Cheap when there is nothing to do. */
+int core_measure_replenish(struct core_measure_worker *worker);
+/* Tell the peer of that many receives (SEND bandwidth). */
+int core_measure_grant(struct core_measure_worker *worker, uint32_t count);
+/* Tell the peer that the last message has gone, when one of its own does not say so. */
+int core_measure_send_last(struct core_measure_worker *worker);
+/* End with control messages, so that nothing is left in any queue. */
+int core_measure_settle(struct core_measure_worker *worker);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "soft/objects/device.h"
-#include "soft/rdma/life.h"
+#include "soft/rdma/rdma.h"
 
 int soft_host_create(struct soft_host **out, uint64_t seed, bool virtual_clock)
 {

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "soft/cm/id.h"
+
 struct soft_device;
 
 /* AF_INET, AF_INET6 or AF_IB; NULL is none. */
@@ -25,5 +27,14 @@ uint16_t soft_address_port(const struct sockaddr *address);
 void soft_address_set_port(struct sockaddr *address, uint16_t port);
 /* Fill in the device's own address of the family that address has. */
 void soft_address_of_device(struct sockaddr *address);
+
+/* Addresses of family AF_IB; cm.lock is held.  0 or a positive errno. */
+
+/* Whether id may be bound to that address of family AF_IB. */
+int soft_address_ib_check(const struct soft_id *id, const struct sockaddr *address);
+/* It was: the service id of its source tells its port. */
+void soft_address_ib_bound(struct soft_id *id);
+/* Choose the source towards id's destination. */
+int soft_address_ib_resolve(struct soft_id *id);
 
 #endif

@@ -5,34 +5,6 @@
  *
  * Messages are queued and delivered one after another with cm.lock held; a handler that answers
  * queues its answer, so no id ever calls into another one.
- *
- * Its files, from the top; each calls those only that stand after it:
- *
- *   soft_cm_life             a communication manager is made and ends
- *   soft_cm_timeout          the time of an id, or of a message that was held back, is up
- *   soft_endpoint, soft_get_request, soft_migrate, soft_id_life, soft_id_srq, soft_connect, soft_disconnect,
- *   soft_resolve, soft_resolve_addrinfo, soft_join_multicast, soft_option, soft_ece
- *                            the functions of librdmacm
- *   soft_sync                a synchronous id waits for its event
- *   soft_cm_event            the user reads events and acknowledges them
- *   soft_id_qp               the queue pair of an id
- *   soft_cm_removal          the device goes, comes back, or has another address
- *   soft_cm_finish           the end of all of these: what was sent meanwhile is delivered
- *   soft_cm_receive, soft_sidr_receive
- *                            a message arrives
- *   soft_cm_child            a request makes an id
- *   soft_id_free             an id goes
- *   soft_sidr, soft_cm_send  messages, and the states that sending them leads to
- *   soft_cm_wire, soft_cm_queue
- *                            their way
- *   soft_join, soft_cm_report
- *                            the groups of an id, and its events that were not read yet
- *   soft_cm_device, soft_path, soft_peers, soft_port_space, soft_address_ib
- *                            its device, path, peer, port and address
- *   soft_id, soft_event_channel
- *                            ids and channels of events themselves
- *   soft_cm, soft_cm_message, soft_cm_time, soft_address, soft_addrinfo
- *                            what all of these know
  */
 #ifndef SOFT_CM_CM_H
 #define SOFT_CM_CM_H

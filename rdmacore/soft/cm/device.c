@@ -8,8 +8,7 @@
 #include "soft/objects/context.h"
 #include "soft/objects/device.h"
 #include "soft/objects/pd.h"
-#include "soft/qp/open.h"
-#include "soft/qp/removal.h"
+#include "soft/qp/verbs.h"
 
 int soft_cm_open_device(struct soft_cm *cm)
 {

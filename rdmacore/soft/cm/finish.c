@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft/cm/queue.h"
+#include "soft/cm/delivery.h"
 #include "soft/cm/receive.h"
 
 void soft_cm_flush(struct soft_cm *cm)

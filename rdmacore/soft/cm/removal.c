@@ -13,7 +13,7 @@
 #include "soft/cm/report.h"
 #include "soft/cm/send.h"
 #include "soft/objects/device.h"
-#include "soft/qp/removal.h"
+#include "soft/qp/verbs.h"
 
 /* Nobody is told of the end of a request that was not accepted (ucma_event_handler of Linux). */
 static bool tell(struct soft_id *id, enum rdma_cm_event_type event)

@@ -4,10 +4,9 @@
 
 #include "soft/base/fabric.h"
 #include "soft/cm/cm.h"
+#include "soft/cm/delivery.h"
 #include "soft/cm/peers.h"
-#include "soft/cm/queue.h"
 #include "soft/cm/times.h"
-#include "soft/cm/way.h"
 #include "soft/objects/device.h"
 
 #define MAX_RETRIES 15
@@ -38,7 +37,7 @@ void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	/* A healthy fabric has nothing to ask of each message. */
 	if (soft_faults_active(&cm->fabric->faults))
-		soft_cm_wire_carry(cm, message);
+		soft_cm_carry(cm, message);
 	else
 		soft_cm_deliver(cm, message);
 }

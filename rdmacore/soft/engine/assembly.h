@@ -6,6 +6,8 @@
 
 struct soft_packet;
 struct soft_qp;
+struct soft_link;
+struct soft_segmentation;
 
 /*
  * Whether the packet is a request by itself, which is executed as on the local link.  If not, it was dealt
@@ -32,5 +34,14 @@ bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet,
 bool soft_assembly_stream(struct soft_qp *qp, struct soft_packet *response);
 /* The ACK that is owed.  False when there is none. */
 bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response);
+
+/* The life of what a queue pair needs on a link with an MTU (soft/engine/segment.h). */
+
+/* NULL when there is no memory. */
+struct soft_segmentation *soft_segmentation_create(struct soft_link *link);
+/* The path is known: from INIT to RTR.  Both locks are held. */
+void soft_segmentation_start(struct soft_qp *qp);
+/* Its queue pair goes to ERR or RESET.  Both locks are held. */
+void soft_segmentation_stop(struct soft_qp *qp);
 
 #endif

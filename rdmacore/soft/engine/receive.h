@@ -32,4 +32,8 @@ void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive
  */
 void soft_receive_flush(struct soft_qp *qp);
 
+/* The receiving side of the unreliable datagram service; responder.lock is held. */
+
+void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet);
+
 #endif

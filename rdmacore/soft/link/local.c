@@ -1,7 +1,7 @@
 #include "soft/link/local.h"
 
 #include "soft/base/fabric.h"
-#include "soft/engine/datagram.h"
+#include "soft/engine/receive.h"
 #include "soft/engine/requester.h"
 #include "soft/engine/responder.h"
 #include "soft/objects/ah.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "soft/engine/assembly.h"
-#include "soft/engine/datagram.h"
+#include "soft/engine/receive.h"
 #include "soft/engine/requester.h"
 #include "soft/engine/responder.h"
 #include "soft/engine/segment.h"

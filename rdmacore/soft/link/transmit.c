@@ -9,7 +9,6 @@
 #include "soft/objects/multicast.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
-#include "soft/objects/quiesce.h"
 
 /*
  * What one call sends at most: some tenths of a second.  On the thread of the timers, which others wait for, it is

@@ -10,7 +10,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/mr_table.h"
 #include "soft/objects/pd.h"
-#include "soft/objects/quiesce.h"
+#include "soft/objects/qp.h"
 
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \

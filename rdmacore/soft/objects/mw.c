@@ -7,7 +7,6 @@
 #include "soft/objects/mr_table.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
-#include "soft/objects/quiesce.h"
 #include "soft/objects/request.h"
 
 #define WINDOW_ACCESS                                                                              \

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "soft/objects/parent_domain.h"
+#include "soft/objects/pd.h"
 
 void soft_qp_hold(void *qp)
 {
@@ -27,4 +28,21 @@ void soft_qp_release(struct soft_qp *qp)
 	soft_events_destroy(&qp->ibv.mutex, &qp->ibv.cond);
 	free(qp->segmentation);
 	free(qp);
+}
+
+size_t soft_quiesce(struct soft_pd *pd)
+{
+	struct soft_pd *domain = pd->domain;
+	size_t passed = 0;
+
+	soft_mutex_lock(&domain->lock);
+	for (struct soft_pd_member *member = domain->members; member; member = member->next) {
+		soft_lock_take_turn(&member->qp->requester.lock);
+		soft_lock_release(&member->qp->requester.lock);
+		soft_lock_take_turn(&member->qp->responder.lock);
+		soft_lock_release(&member->qp->responder.lock);
+		passed++;
+	}
+	soft_mutex_unlock(&domain->lock);
+	return passed;
 }

@@ -3,30 +3,7 @@
  * asks, and the receive queue between the responder and the user.
  *
  * The engine does no I/O: it takes packets and gives packets, and what it wants to wait for as a delay.  A link
- * moves the packets.  The files of the device and the engine, from the top; each calls those only that stand
- * after it:
- *
- *   soft_open                a context, and the operations that verbs.h finds in it
- *   soft_qp_extended, soft_qp_create, soft_qp_modify, soft_post, soft_cq_extended, soft_attach, soft_mr, soft_query
- *                            the functions of libibverbs
- *   soft_removal             the device goes and comes back
- *   soft_link_sim, soft_link_receive
- *                            datagrams arrive
- *   soft_transmit            what there is to send goes out
- *   soft_link_local, soft_qp_state, soft_link_wire
- *                            from queue pair to queue pair, from state to state, into datagrams
- *   soft_responder, soft_segmentation, soft_assembly, soft_datagram, soft_requester
- *                            packets are executed and made
- *   soft_receive, soft_segment, soft_request_packet
- *                            what becomes of a receive, and of a request
- *   soft_cq_create, soft_cq_moderate, soft_srq, soft_mw, soft_ah, soft_answer, soft_cq
- *                            queues, windows, address handles, answers
- *   soft_device              all of a device
- *   soft_atomic, soft_multicast, soft_quiesce
- *                            atomics, groups, and waiting for what is under way
- *   soft_qp                  queue pairs themselves
- *   soft_receive_queue, soft_parent_domain, soft_pd, soft_request, soft_mr_table, soft_context, soft_comp_channel
- *                            what they are made of
+ * moves the packets.
  */
 #ifndef SOFT_OBJECTS_QP_H
 #define SOFT_OBJECTS_QP_H
@@ -35,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "provider/newer.h"
 #include "soft/base/lock.h"
@@ -44,6 +22,9 @@
 #include "soft/objects/receive_queue.h"
 #include "soft/objects/request.h"
 #include "soft/wire/packet.h"
+
+struct soft_segmentation;
+struct soft_pd;
 
 enum soft_requester_wait {
 	SOFT_WAIT_NONE,
@@ -125,8 +106,6 @@ struct soft_builder {
 	struct soft_send_wqe *wqe; /* the request that is not whole yet */
 	uint64_t operand, compare; /* of it, when it is an atomic */
 };
-
-struct soft_segmentation;
 
 #define SOFT_NOBODY UINT32_MAX /* numbers have 24 bits */
 
@@ -225,5 +204,13 @@ void soft_qp_hold(void *qp);
 void soft_qp_free_queues(struct soft_qp *qp);
 /* With the last reference its memory goes. */
 void soft_qp_release(struct soft_qp *qp);
+
+/* Waiting for data transfers, before memory is taken from them. */
+
+/*
+ * Return when every data transfer that was under way in a queue pair of pd has ended (see soft/objects/mr_table.h), with how
+ * many queue pairs that were.
+ */
+size_t soft_quiesce(struct soft_pd *pd);
 
 #endif

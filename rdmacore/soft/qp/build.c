@@ -4,7 +4,7 @@
  *
  * The first thing that is wrong is remembered, and wr_complete answers it and sends nothing.
  */
-#include "soft/qp/build.h"
+#include "soft/qp/verbs.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,8 +14,6 @@
 #include "soft/objects/ah.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/post.h"
 
 static struct soft_qp *qp_of(struct ibv_qp_ex *extended)
 {

@@ -1,13 +1,13 @@
-#include "soft/qp/create.h"
+#include "soft/qp/verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "soft/base/bounds.h"
 #include "soft/base/fabric.h"
+#include "soft/engine/assembly.h"
 #include "soft/engine/requester.h"
 #include "soft/engine/responder.h"
-#include "soft/engine/segmentation.h"
 #include "soft/engine/state.h"
 #include "soft/link/transmit.h"
 #include "soft/objects/cq.h"

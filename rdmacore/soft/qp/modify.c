@@ -1,4 +1,4 @@
-#include "soft/qp/modify.h"
+#include "soft/qp/verbs.h"
 
 #include <errno.h>
 
@@ -11,7 +11,6 @@
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/transition.h"
 
 #define TIMEOUT_MAX 31 /* IBTA 9.9.2.1.1 */
 

@@ -1,4 +1,4 @@
-#include "soft/qp/open.h"
+#include "soft/qp/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,6 @@
 #include "soft/objects/parent_domain.h"
 #include "soft/objects/query.h"
 #include "soft/objects/srq.h"
-#include "soft/qp/build.h"
-#include "soft/qp/post.h"
 
 static int context_query_port(struct ibv_context *context, uint8_t port,
 			      struct ibv_port_attr *attr, size_t attr_size)

@@ -1,4 +1,4 @@
-#include "soft/qp/post.h"
+#include "soft/qp/verbs.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "soft/qp/removal.h"
+#include "soft/qp/verbs.h"
 
 #include "soft/engine/state.h"
 #include "soft/objects/context.h"

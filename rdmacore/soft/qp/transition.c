@@ -1,4 +1,4 @@
-#include "soft/qp/transition.h"
+#include "soft/qp/verbs.h"
 
 #include <stddef.h>
 

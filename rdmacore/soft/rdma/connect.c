@@ -1,5 +1,5 @@
 /* The way to a connection: rdma_connect(3), rdma_accept(3), rdma_establish(3). */
-#include "soft/rdma/connect.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,6 @@
 #include "soft/cm/send.h"
 #include "soft/cm/sidr.h"
 #include "soft/objects/device.h"
-#include "soft/rdma/qp.h"
-#include "soft/rdma/sync.h"
 #include "soft/wire/packet.h"
 
 #define SERVICE_MAX_RETRY 7 /* three-bit fields of REQ and REP */

@@ -1,5 +1,5 @@
 /* The ways out of a connection, and the early way in: rdma_reject(3), rdma_disconnect(3), rdma_notify(3). */
-#include "soft/rdma/disconnect.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 
@@ -9,8 +9,6 @@
 #include "soft/cm/report.h"
 #include "soft/cm/send.h"
 #include "soft/cm/sidr.h"
-#include "soft/rdma/qp.h"
-#include "soft/rdma/sync.h"
 
 static int reject(struct rdma_cm_id *rdma_id, uint32_t reason, const void *private_data,
 		  uint8_t private_data_len)

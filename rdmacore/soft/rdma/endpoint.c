@@ -1,5 +1,5 @@
 /* Endpoints: an id with its address, its route and its queue pair in one call (rdma_create_ep(3)). */
-#include "soft/rdma/endpoint.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,12 +7,6 @@
 
 #include "soft/base/refusal.h"
 #include "soft/cm/id.h"
-#include "soft/rdma/id.h"
-#include "soft/rdma/option.h"
-#include "soft/rdma/qp.h"
-#include "soft/rdma/resolve.h"
-#include "soft/rdma/srq.h"
-#include "soft/rdma/sync.h"
 
 #define RESOLVE_TIMEOUT_MS 2000 /* librdmacm's, for address and route each */
 

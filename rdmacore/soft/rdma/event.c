@@ -1,4 +1,4 @@
-#include "soft/rdma/event.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include "soft/cm/path.h"
 #include "soft/cm/report.h"
 #include "soft/cm/send.h"
-#include "soft/rdma/qp.h"
 
 struct rdma_event_channel *soft_create_event_channel(void)
 {

@@ -1,15 +1,11 @@
 /* What a synchronous listener is asked (rdma_get_request(3)). */
-#include "soft/rdma/get_request.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 
 #include "soft/base/refusal.h"
 #include "soft/cm/cm.h"
 #include "soft/cm/id.h"
-#include "soft/rdma/event.h"
-#include "soft/rdma/id.h"
-#include "soft/rdma/qp.h"
-#include "soft/rdma/sync.h"
 
 static int take_request(struct rdma_cm_id *listener, struct rdma_cm_event *event)
 {

@@ -1,15 +1,13 @@
-#include "soft/rdma/life.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "soft/base/event_queue.h"
 #include "soft/base/fabric.h"
+#include "soft/cm/delivery.h"
 #include "soft/cm/device.h"
 #include "soft/cm/id.h"
-#include "soft/cm/queue.h"
-#include "soft/cm/way.h"
-#include "soft/rdma/timeout.h"
 
 int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_cm **out)
 {
@@ -28,7 +26,7 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	result = soft_cm_open_device(cm);
 	if (result)
 		goto destroy_ids;
-	result = soft_timer_register(&fabric->timers, &cm->held_timer, soft_cm_wire_expire);
+	result = soft_timer_register(&fabric->timers, &cm->held_timer, soft_cm_expire_held);
 	if (result)
 		goto close_device;
 	soft_events_init(&cm->lock.native, &cm->acknowledged);
@@ -51,7 +49,7 @@ void soft_cm_destroy(struct soft_cm *cm)
 	struct soft_id *id;
 
 	soft_timer_unregister(&cm->fabric->timers, &cm->held_timer);
-	soft_cm_wire_empty(cm);
+	soft_cm_forget_held(cm);
 	while ((message = soft_cm_take_message(cm)))
 		free(message);
 	while ((id = cm->destroyed)) {

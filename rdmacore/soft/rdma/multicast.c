@@ -1,12 +1,11 @@
 /* Groups that ids join and leave (rdma_join_multicast(3)). */
-#include "soft/rdma/multicast.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 
 #include "soft/cm/finish.h"
 #include "soft/cm/id.h"
 #include "soft/cm/join.h"
-#include "soft/rdma/sync.h"
 
 static int join(struct rdma_cm_id *rdma_id, struct sockaddr *address, bool send_only, void *context)
 {

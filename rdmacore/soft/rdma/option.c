@@ -1,5 +1,5 @@
 /* Options of an id (rdma_set_option(3)). */
-#include "soft/rdma/option.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 #include <infiniband/sa.h>
@@ -101,5 +101,43 @@ int soft_set_option(struct rdma_cm_id *rdma_id, int level, int name, void *value
 		error = set_id_option(id, name, value, length);
 	else if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
 		error = set_path(id, value, length);
+	return soft_cm_finish(id->cm, error);
+}
+
+/* Enhanced connection establishment: vendor options of queue pairs (rdma_set_local_ece(3)). */
+
+/* Only for queue pairs that the user connects: librdmacm has no say in those of its own. */
+static int check(const struct soft_id *id, const struct ibv_ece *ece)
+{
+	if (id->rdma.qp)
+		return soft_refuse(EINVAL, "the id has a queue pair; ECE is for those outside of ids");
+	return ece ? 0 : EINVAL;
+}
+
+int soft_set_local_ece(struct rdma_cm_id *rdma_id, struct ibv_ece *ece)
+{
+	struct soft_id *id = soft_id_lock_any(rdma_id);
+	int error;
+
+	if (!id)
+		return -1;
+	error = check(id, ece);
+	if (!error && (ece->comp_mask || !ece->vendor_id))
+		error = EINVAL;
+	if (!error)
+		id->local_ece = *ece;
+	return soft_cm_finish(id->cm, error);
+}
+
+int soft_get_remote_ece(struct rdma_cm_id *rdma_id, struct ibv_ece *ece)
+{
+	struct soft_id *id = soft_id_lock_any(rdma_id);
+	int error;
+
+	if (!id)
+		return -1;
+	error = check(id, ece);
+	if (!error)
+		*ece = id->remote_ece;
 	return soft_cm_finish(id->cm, error);
 }

@@ -1,5 +1,5 @@
 /* The queue pair of an id: what rdma_create_qp makes, and its way through INIT, RTR and RTS. */
-#include "soft/rdma/qp.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,8 +13,7 @@
 #include "soft/objects/cq_create.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
-#include "soft/qp/create.h"
-#include "soft/qp/modify.h"
+#include "soft/qp/verbs.h"
 
 /* A queue with a completion channel of its own (ucma_create_cqs of librdmacm). */
 static int create_cq(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_channel **channel,

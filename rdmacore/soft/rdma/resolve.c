@@ -1,5 +1,5 @@
 /* The way of an id to its port, its device, and the address and route of its peer. */
-#include "soft/rdma/resolve.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
 #include "soft/cm/address.h"
-#include "soft/cm/address_ib.h"
 #include "soft/cm/cm.h"
 #include "soft/cm/device.h"
 #include "soft/cm/finish.h"
@@ -16,7 +15,6 @@
 #include "soft/cm/ports.h"
 #include "soft/cm/report.h"
 #include "soft/objects/device.h"
-#include "soft/rdma/sync.h"
 
 /*
  * net.rdma_ucm.max_backlog: 1024 unless the administrator has memory for more.  Beyond it requests are dropped

@@ -1,5 +1,5 @@
 /* Names and services resolved for an id, which an event tells of (rdma_resolve_addrinfo(3)). */
-#include "soft/rdma/resolve_addrinfo.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 
@@ -9,7 +9,6 @@
 #include "soft/cm/finish.h"
 #include "soft/cm/id.h"
 #include "soft/cm/report.h"
-#include "soft/rdma/sync.h"
 
 /* Flags that came with rdma-core 60. */
 #define RAI_SA_FLAG 0x10

@@ -1,4 +1,4 @@
-#include "soft/rdma/srq.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 #include "soft/cm/cm.h"
 #include "soft/cm/id.h"
 #include "soft/objects/srq.h"
-#include "soft/rdma/qp.h"
 
 int soft_id_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {

@@ -4,14 +4,13 @@
  * Whether such a wait blocks is decided by O_NONBLOCK on the channel's descriptor at the time of the call:
  * with it a call whose command was given out returns -1 and EAGAIN, and its event comes later.
  */
-#include "soft/rdma/sync.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 
 #include "soft/base/refusal.h"
 #include "soft/cm/cm.h"
 #include "soft/cm/id.h"
-#include "soft/rdma/event.h"
 
 void soft_id_drop_event(struct rdma_cm_id *id)
 {

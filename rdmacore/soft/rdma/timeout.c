@@ -1,15 +1,14 @@
-#include "soft/rdma/timeout.h"
+#include "soft/rdma/rdma.h"
 
 #include <errno.h>
 
 #include "soft/base/fabric.h"
 #include "soft/base/lock.h"
 #include "soft/cm/cm.h"
+#include "soft/cm/delivery.h"
 #include "soft/cm/finish.h"
 #include "soft/cm/report.h"
 #include "soft/cm/send.h"
-#include "soft/cm/way.h"
-#include "soft/rdma/resolve.h"
 
 /* The request was sent for the last time and nobody answered. */
 static void give_up(struct soft_id *id)
@@ -71,11 +70,11 @@ void soft_cm_expire(struct soft_timer *timer)
 	soft_cm_unlock(cm);
 }
 
-void soft_cm_wire_expire(struct soft_timer *timer)
+void soft_cm_expire_held(struct soft_timer *timer)
 {
 	struct soft_cm *cm = soft_container_of(timer, struct soft_cm, held_timer);
 
 	soft_mutex_lock(&cm->lock);
-	soft_cm_wire_release(cm);
+	soft_cm_release_held(cm);
 	soft_cm_unlock(cm);
 }

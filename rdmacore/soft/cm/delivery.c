@@ -1,15 +1,39 @@
-/*
- * The way between two ids while faults are in force: messages that arrive late, twice, after their
- * successors, or never.  One timer serves all that are held back.
- */
-#include "soft/cm/way.h"
+#include "soft/cm/delivery.h"
 
 #include <stdlib.h>
 
 #include "soft/base/fabric.h"
 #include "soft/cm/address.h"
 #include "soft/cm/cm.h"
-#include "soft/cm/queue.h"
+
+void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	struct soft_cm_message *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return;
+	*copy = *message;
+	copy->next = NULL;
+	*cm->last_message = copy;
+	cm->last_message = &copy->next;
+}
+
+struct soft_cm_message *soft_cm_take_message(struct soft_cm *cm)
+{
+	struct soft_cm_message *message = cm->first_message;
+
+	if (!message)
+		return NULL;
+	cm->first_message = message->next;
+	if (!cm->first_message)
+		cm->last_message = &cm->first_message;
+	return message;
+}
+
+/*
+ * The way between two ids while faults are in force: messages that arrive late, twice, after their
+ * successors, or never.  One timer serves all that are held back.
+ */
 
 /* How long a message waits to be overtaken when the rule says nothing. */
 #define REORDER_LIMIT (100 * SOFT_MILLISECOND)
@@ -44,7 +68,7 @@ static void release(struct soft_cm *cm, struct soft_cm_held **link)
 	free(held);
 }
 
-void soft_cm_wire_release(struct soft_cm *cm)
+void soft_cm_release_held(struct soft_cm *cm)
 {
 	uint64_t time = now(cm);
 
@@ -53,7 +77,7 @@ void soft_cm_wire_release(struct soft_cm *cm)
 	arm(cm);
 }
 
-void soft_cm_wire_empty(struct soft_cm *cm)
+void soft_cm_forget_held(struct soft_cm *cm)
 {
 	struct soft_cm_held *held;
 
@@ -102,7 +126,7 @@ static void overtake(struct soft_cm *cm, const struct soft_cm_message *message)
 	}
 }
 
-void soft_cm_wire_carry(struct soft_cm *cm, const struct soft_cm_message *message)
+void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_fault_verdict verdict;
 	union ibv_gid from, to;
