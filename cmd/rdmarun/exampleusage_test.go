@@ -146,6 +146,8 @@ func (u *usage) has(table, word string) bool {
 		return usesOperator(u.steps.String(), word)
 	case "function":
 		return regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\(`).MatchString(u.steps.String())
+	case "unit":
+		return regexp.MustCompile(`\d` + word + `\b`).MatchString(quotedText.ReplaceAllString(u.steps.String(), "x"))
 	case "requirement":
 		return named(word).MatchString(u.conditions.String())
 	case "name":

@@ -11,6 +11,7 @@ import (
 	"rdmarun/host/scenario/example"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/shape"
 )
 
@@ -38,12 +39,15 @@ func languageTables() []languageTable {
 		}
 		tables = append(tables, languageTable{mapping.Name, kind, mapping.Keys, kind, ""})
 	}
-	var operators, functions []shape.Key
+	var operators, functions, units []shape.Key
 	for _, word := range expression.Operators() {
 		operators = append(operators, shape.Key(word))
 	}
 	for _, word := range expression.Functions() {
 		functions = append(functions, shape.Key(word))
+	}
+	for _, word := range quantity.Units() {
+		units = append(units, shape.Key(word))
 	}
 	return append(tables,
 		languageTable{"matcher", "comparison in expect", plan.Matchers(), "comparison in expect", ""},
@@ -53,7 +57,8 @@ func languageTables() []languageTable {
 		languageTable{"requirement", "name in requires, xfail and the if of a threshold", plan.Requirements(), "name in requires and xfail", "requirements"},
 		languageTable{"name", "name in an expression of a step", plan.NamesInSteps(), "name in an expression", "names"},
 		languageTable{"operator", "operator of expressions", operators, "operator of expressions", ""},
-		languageTable{"function", "function of expressions", functions, "function of expressions", ""})
+		languageTable{"function", "function of expressions", functions, "function of expressions", ""},
+		languageTable{"unit", "unit of sizes and times", units, "unit of sizes and times", ""})
 }
 
 func languageSubjects() []subject {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/quantity"
 )
 
 // Kind is the diagnostic code of an expression's error.
@@ -68,13 +70,14 @@ var (
 )
 
 // explain turns the library's error into one in the words of scenarios.
-func explain(source string, names Names, err error) *Error {
+func explain(t text, names Names, err error) *Error {
+	source := t.source
 	var located *file.Error
 	if !errors.As(err, &located) {
-		text, _, _ := strings.Cut(err.Error(), "\n")
-		return whole(source, SyntaxError, text)
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		return whole(source, SyntaxError, written(line))
 	}
-	message := located.Message
+	message := written(located.Message)
 	if match := unknownName.FindStringSubmatch(message); match != nil {
 		name := match[1]
 		return at(source, located.Location, UndefinedName, "nothing named \""+name+"\" here").
@@ -82,22 +85,26 @@ func explain(source string, names Names, err error) *Error {
 	}
 	if match := unknownField.FindStringSubmatch(message); match != nil {
 		e := at(source, located.Location, UndefinedMember, "no member \""+match[1]+"\" here")
-		return e.hint(nearOrAll(match[1], siblings(source, names, located.From)))
+		return e.hint(nearOrAll(match[1], siblings(t.masked, names, located.From)))
 	}
 	if match := mismatch.FindStringSubmatch(message); match != nil {
 		return at(source, located.Location, TypeError,
-			"\""+match[1]+"\" does not go between "+nameOfType(match[2])+" and "+nameOfType(match[3]))
+			"\""+match[1]+"\" does not go between "+nameOfType(match[2])+" and "+nameOfType(match[3])).hint(unitHint(match[2], match[3]))
 	}
-	if _, parseErr := parser.Parse(source); parseErr != nil {
+	if _, parseErr := parser.Parse(t.masked); parseErr != nil {
 		message = strings.Replace(message, "unexpected token EOF", "the expression ends too early", 1)
-		return at(source, located.Location, SyntaxError, message)
+		bad := at(source, located.Location, SyntaxError, message)
+		if slices.Contains(quantity.UnitNames(), source[bad.From:bad.To]) {
+			bad.Hint = "a unit follows its number without a blank: 250ms"
+		}
+		return bad
 	}
 	return at(source, located.Location, TypeError, goTypes.Replace(message))
 }
 
 // nearOrAll suggests the nearest candidate, or lists them when they are few.
 func nearOrAll(name string, candidates []string) string {
-	const few = 12
+	const few = 16
 	if hint := diag.DidYouMean(name, candidates); hint != "" || len(candidates) == 0 || len(candidates) > few {
 		return hint
 	}
@@ -111,9 +118,19 @@ var goTypes = strings.NewReplacer(
 	"array elements can only be selected using an integer (got string)", "a list has items and no members, client[0].name",
 )
 
+// unitHint says what one side lacks where the other is a time.
+func unitHint(left, right string) string {
+	for _, pair := range [][2]string{{left, right}, {right, left}} {
+		if pair[0] == "time.Duration" && (pair[1] == "int" || pair[1] == "uint64" || pair[1] == "float64") {
+			return "a time has its unit: 5ms; d / 1ms is a number"
+		}
+	}
+	return ""
+}
+
 func nameOfType(goName string) string {
 	switch goName {
-	case "int":
+	case "int", "uint64":
 		return "an integer"
 	case "string":
 		return "a string"
@@ -126,8 +143,8 @@ func nameOfType(goName string) string {
 }
 
 // siblings lists the members that could stand at the place of an unknown one.
-func siblings(source string, names Names, from int) []string {
-	tree, err := parser.Parse(source)
+func siblings(masked string, names Names, from int) []string {
+	tree, err := parser.Parse(masked)
 	if err != nil {
 		return nil
 	}

@@ -47,9 +47,13 @@ func (p *Program) Calls(function string) []Call {
 // expression of nothing else is evaluated here.
 func Compile(source string, names Names, constants Env) (*Program, *Error) {
 	var seen facts
-	program, err := compile(source, names, func(node ast.Node) { seen = inspect(source, node, constants) })
+	text, bad := read(source)
+	if bad != nil {
+		return nil, bad
+	}
+	program, err := compile(text, names, func(node ast.Node) { seen = inspect(source, node, constants) })
 	if err != nil {
-		return nil, explain(source, names, err)
+		return nil, explain(text, names, err)
 	}
 	if seen.power != nil {
 		return nil, at(source, seen.power.Location(), PowerOperator, "^ raises to a power here").
@@ -133,7 +137,8 @@ type visitor struct {
 func (v *visitor) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
-		if _, known := v.constants[n.Value]; !known {
+		_, known := v.constants[n.Value]
+		if _, named := functions()[n.Value]; !known && !named {
 			v.constant = false
 		}
 	case *ast.BinaryNode:

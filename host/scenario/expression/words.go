@@ -15,7 +15,7 @@ func Operators() []Documented {
 		{"contains", "a text in a text"}, {"startsWith", "a text at the beginning of one"}, {"endsWith", "a text at the end of one"},
 		{"matches", "a text and a regular expression (of Go)"},
 		{"..", "1..4 is [1, 2, 3, 4]"},
-		{"+", "sum; also of texts, and of durations"}, {"-", "difference"}, {"*", "product"}, {"/", "quotient, with its fraction: 1 / 2 is 0.5"},
+		{"+", "sum; also of texts, and of durations"}, {"-", "difference; also of durations"}, {"*", "product; also of a duration and a number: 3 * 655.36ms"}, {"/", "quotient, with its fraction: 1 / 2 is 0.5; of a duration and a number a duration, of two durations a number"},
 		{"%", "remainder"}, {"**", "power; ^ is refused, bitxor(a, b) is the exclusive or"},
 		{"??", "the right side where the left one is nil"},
 		{".", "a member: server.address"}, {"?.", "a member, nil of nil"}, {"[ ]", "an item: list[0], list[-1], text[0:3]"},
@@ -25,9 +25,9 @@ func Operators() []Documented {
 // Functions lists the functions; predicates name the item #, its members .name.
 func Functions() []Documented {
 	return []Documented{
-		{"abs", "abs(n): without its sign"}, {"ceil", "ceil(f): rounded up"}, {"floor", "floor(f): rounded down"}, {"round", "round(f): to the nearest"},
+		{"abs", "abs(n): without its sign; also of a duration"}, {"ceil", "ceil(f): rounded up"}, {"floor", "floor(f): rounded down"}, {"round", "round(f): to the nearest"},
 		{"int", "int(x): an integer of a fraction, which is cut off, or of a text"}, {"float", "float(x): a fraction"},
-		{"max", "max(a, b..) or max(list)"}, {"min", "min(a, b..) or min(list)"}, {"sum", "sum(list)"}, {"mean", "mean(list)"}, {"median", "median(list)"},
+		{"max", "max(a, b..) or max(list); also of durations"}, {"min", "min(a, b..) or min(list); also of durations"}, {"sum", "sum(list)"}, {"mean", "mean(list)"}, {"median", "median(list)"},
 		{"bitand", "bitand(a, b)"}, {"bitor", "bitor(a, b)"}, {"bitxor", "bitxor(a, b)"}, {"bitnand", "bitnand(a, b): a without the bits of b"}, {"bitnot", "bitnot(a)"},
 		{"bitshl", "bitshl(a, n): a << n"}, {"bitshr", "bitshr(a, n): a >> n, the sign stays"}, {"bitushr", "bitushr(a, n): a >> n of an unsigned number"},
 		{"string", "string(x): as text"}, {"upper", "upper(text)"}, {"lower", "lower(text)"}, {"trim", "trim(text) or trim(text, characters)"},
@@ -42,7 +42,7 @@ func Functions() []Documented {
 		{"reduce", "reduce(list, #acc + #, 0)"}, {"groupBy", "groupBy(list, .name): a mapping of lists"}, {"sortBy", "sortBy(list, .name)"}, {"sort", "sort(list)"}, {"reverse", "reverse(list)"},
 		{"uniq", "uniq(list): each item once"}, {"concat", "concat(list, list..)"}, {"flatten", "flatten(list of lists)"}, {"first", "first(list)"}, {"last", "last(list)"}, {"take", "take(list, n): the first n"},
 		{"get", "get(x, key): nil where there is none"}, {"keys", "keys(mapping)"}, {"values", "values(mapping)"}, {"toPairs", "toPairs(mapping)"}, {"fromPairs", "fromPairs(list)"},
-		{"duration", "duration(\"250ms\"): a time, for comparing and counting; it has .Seconds(), .Milliseconds(), .Microseconds(), .Nanoseconds()"},
+		{"duration", "duration(text): a time of a text; one that is known is written 250ms; a time has .Seconds(), .Milliseconds(), .Microseconds(), .Nanoseconds()"},
 		{"date", "date(\"2026-01-02\"): a day, or a time of one"}, {"timezone", "timezone(\"UTC\")"},
 	}
 }

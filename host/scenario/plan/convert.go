@@ -38,7 +38,7 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 			d, ok = parsed, true
 		}
 		if !ok {
-			return nil, wrongType("a duration", expression.Word(value), "duration(\"250ms\") makes one, and a parameter of type duration is one")
+			return nil, wrongType("a duration", expression.Word(value), "250ms is one, and so is a parameter of type duration")
 		}
 		return d, check(argument, d)
 	case verb.Boolean:

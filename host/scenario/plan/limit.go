@@ -102,6 +102,9 @@ func fitLimit(argument *verb.Argument, value any) (any, error) {
 		value = read
 	}
 	n, ok := baseNumber(value)
+	if _, isTime := value.(time.Duration); isTime && argument.Type != verb.Duration {
+		ok = false
+	}
 	if !ok || math.IsNaN(n) {
 		return nil, wrongType(argument.Type.String(), expression.Word(value), "")
 	}

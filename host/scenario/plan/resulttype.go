@@ -7,9 +7,12 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
+// TookOfResult is the member of each result that tells how long its step took.
+const TookOfResult = "took"
+
 // resultType is the type of a result in expressions.
 func resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
-	object := expression.Object{}
+	object := expression.Object{TookOfResult: expression.TypeOf(time.Duration(0))}
 	for _, result := range v.Results {
 		object[result.Name] = fieldType(result.Type)
 	}

@@ -41,6 +41,7 @@ func NamesInSteps() []shape.Key {
 		{Name: "NAME", Doc: "a parameter, a value of a matrix or of for_each, a counter of repeat; in a fragment its parameters"},
 		{Name: "NAME.FIELD", Doc: "a result that `as` named, when one role has it"},
 		{Name: "ROLE.NAME.FIELD", Doc: "the same, of a role"},
+		{Name: "NAME." + TookOfResult, Doc: "how long the step took that made the result, on the provider's clock: $(NAME.took < 5ms)"},
 		{Name: "ROLE[0]", Doc: "an instance of a counted role"},
 		{Name: indexName, Doc: "of a counted role: which instance it is, from 0"},
 		{Name: "ROLE.name", Doc: "the role's name"},

@@ -37,6 +37,27 @@ const (
 	allTimes = "there are ns, us, ms, s, m and h"
 )
 
+// Unit is a unit with what it stands for.
+type Unit struct{ Name, Doc string }
+
+// Units lists the units of times and sizes.
+func Units() []Unit {
+	return []Unit{
+		{"ns", "nanosecond"}, {"us", "microsecond, also written with a µ"}, {"ms", "millisecond"}, {"s", "second"}, {"m", "minute"}, {"h", "hour"},
+		{"B", "byte; a number alone is as much"}, {"KiB", "1024 bytes"}, {"MiB", "1024 KiB"}, {"GiB", "1024 MiB"}, {"TiB", "1024 GiB"},
+		{"kB", "1000 bytes, also written KB"}, {"MB", "1000 kB"}, {"GB", "1000 MB"}, {"TB", "1000 GB"},
+	}
+}
+
+// UnitNames are their names.
+func UnitNames() []string {
+	var names []string
+	for _, unit := range Units() {
+		names = append(names, unit.Name)
+	}
+	return names
+}
+
 // ParseSize reads a number of bytes with its unit.
 func ParseSize(text string) (int, *Error) {
 	match := withUnit.FindStringSubmatch(text)

@@ -47,7 +47,7 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 		err = &lab.EnvironmentError{What: action.Verb.Name, Err: returned}
 	}
 	if err == nil {
-		err = r.take(action, name, &outcome)
+		err = r.take(action, name, &outcome, took)
 	}
 	if step.IgnoreLeftovers {
 		ignoreLeftovers(call, &outcome)
@@ -108,7 +108,7 @@ func (r *caseRun) evaluate(values []*plan.Value) ([]any, error) {
 }
 
 // take gives what a step yields its names.
-func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) error {
+func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome, took instant) error {
 	for _, buffer := range outcome.Buffers {
 		r.refresh(buffer)
 	}
@@ -132,7 +132,7 @@ func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome) er
 			value[action.Verb.Results[i].Name] = field
 		}
 	}
-	r.bind(role, action.As.Word, index, value)
+	r.bind(role, action.As.Word, index, value, took)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (r *caseRun) guest(ctx context.Context, step *plan.Step, action *plan.Guest
 	m := moment{at: begin, role: name, step: step, text: text, err: err}
 	if err == nil && result != nil {
 		m.outcome = func() string { return fmt.Sprintf("%s, exit code %d", result.Outcome, result.Exit) }
-		m.err = r.judgeGuest(action, name, result)
+		m.err = r.judgeGuest(action, name, result, r.since(begin))
 	}
 	r.history.add(m)
 	if r.wantSteps {
@@ -92,7 +92,7 @@ func (r *caseRun) within(value *plan.Value, otherwise time.Duration) (time.Durat
 	return r.onClock(known.(time.Duration)), nil
 }
 
-func (r *caseRun) judgeGuest(action *plan.Guest, role string, result *lab.GuestResult) error {
+func (r *caseRun) judgeGuest(action *plan.Guest, role string, result *lab.GuestResult, took instant) error {
 	trap := ""
 	if result.Outcome == "trapped" {
 		trap = result.Reason
@@ -121,7 +121,7 @@ func (r *caseRun) judgeGuest(action *plan.Guest, role string, result *lab.GuestR
 		for i, v := range verb.GuestResult().Results {
 			value[v.Name] = fields[i]
 		}
-		r.bind(role, action.As.Word, index, value)
+		r.bind(role, action.As.Word, index, value, took)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (r *caseRun) guestCall(ctx context.Context, step *plan.Step, action *plan.G
 	result, err := r.callGuest(ctx, role.Guest(), action, arguments, within)
 	if m.err = err; err == nil && result != nil {
 		m.outcome = func() string { return fmt.Sprint(*result) }
-		m.err = r.judgeResult(action, name, *result)
+		m.err = r.judgeResult(action, name, *result, r.since(m.at))
 	}
 	r.history.add(m)
 	if r.wantSteps {
@@ -84,7 +84,7 @@ func (r *caseRun) callGuest(ctx context.Context, guest *lab.Guest, action *plan.
 	return &result, nil
 }
 
-func (r *caseRun) judgeResult(action *plan.GuestCall, role string, result int) error {
+func (r *caseRun) judgeResult(action *plan.GuestCall, role string, result int, took instant) error {
 	for i := range action.Expect {
 		e := &action.Expect[i]
 		ok, want, err := e.Check(r.env, result)
@@ -100,7 +100,7 @@ func (r *caseRun) judgeResult(action *plan.GuestCall, role string, result int) e
 		if err != nil {
 			return err
 		}
-		r.bind(role, action.As.Word, index, map[string]any{"result": result})
+		r.bind(role, action.As.Word, index, map[string]any{"result": result}, took)
 	}
 	return nil
 }

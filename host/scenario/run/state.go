@@ -121,8 +121,12 @@ type several struct{ items []any }
 // ownedName is a word of a role.
 type ownedName struct{ role, word string }
 
-// bind gives the result of a step its name, or its place among several; index -1 is for a name.
-func (r *caseRun) bind(role, name string, index int, result map[string]any) {
+// bind gives the result of a step its name, or its place among several; index -1 is for a name.  How long the step took
+// is one of its members, unless a field is called so.
+func (r *caseRun) bind(role, name string, index int, result map[string]any, took instant) {
+	if _, taken := result[plan.TookOfResult]; !taken {
+		result[plan.TookOfResult] = took.clock
+	}
 	var value, given any = result, result
 	if index >= 0 {
 		list := r.several[ownedName{role, name}]

@@ -1,0 +1,122 @@
+package expression_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+)
+
+// given are values that expressions of these tests have; later has the type that only the run tells.
+var given = expression.Env{
+	"all": uint64(math.MaxUint64), "half": uint64(1 << 63), "one": uint64(1), "n": 3, "took": 4 * time.Millisecond,
+	"later": any(uint64(math.MaxUint64)), "laterTook": any(4 * time.Millisecond),
+}
+
+func givenNames() expression.Names {
+	names := expression.Names{"later": expression.Any, "laterTook": expression.Any}
+	for name, value := range given {
+		if names[name] == nil {
+			names[name] = expression.TypeOf(value)
+		}
+	}
+	return names
+}
+
+// TestValues has each expression twice: calculated while running, and before, of constants.
+func TestValues(t *testing.T) {
+	const top = uint64(math.MaxUint64)
+	for source, want := range map[string]any{
+		// Sizes and times.
+		"4KiB": 4096, "2 * 64KiB": 131072, "1.5MiB": 3 << 19, "4kB + 1B": 4001, "1MiB / 4KiB": 256.0, "[1KiB, 2KiB][1]": 2048,
+		"655.36ms": 655360 * time.Microsecond, "n * 655.36ms": 1966080 * time.Microsecond, "0.5 * took": 2 * time.Millisecond, "took * 0.5": 2 * time.Millisecond,
+		"1m30s + 500ms": 90500 * time.Millisecond, "took - 5ms": -time.Millisecond, "took / 2": 2 * time.Millisecond, "took / 1ms": 4.0, "10ms % took": 2 * time.Millisecond,
+		"took < 5ms": true, "5ms <= took": false, "took == 4ms": true, "took != 4000us": false, "-took": -4 * time.Millisecond, "laterTook < 5ms": true,
+		"laterTook * n": 12 * time.Millisecond, "laterTook / 8": 500 * time.Microsecond, "n > 2 ? 1s : 2s": time.Second, "5s.Seconds()": 5.0,
+		"max(took, 5ms)": 5 * time.Millisecond, "min(took, 5ms, laterTook)": 4 * time.Millisecond, "abs(took - 5ms)": time.Millisecond,
+		"let slot = 2 * 5us; slot * n": 30 * time.Microsecond, "map(1..3, # * 1ms)[2]": 3 * time.Millisecond, "7µs": 7 * time.Microsecond,
+		// What looks like a number with a unit, and is none.
+		"'4KiB'": "4KiB", "\"5 ms\" + `6ms`": "5 ms6ms", "0x1f": 31, "1e3": 1000.0, "1e+3": 1000.0, "1_000": 1000, "len(1..4)": 4, "1 /* 5furlongs */ + 1": 2,
+		// Integers without a sign.
+		"0xffffffffffffffff": top, "18446744073709551615": top, "0xffffffffffffffff == all": true, "all": top, "all - 1": top - 1, "later - 1": top - 1,
+		"all > n": true, "n < later": true, "all < 0": false, "half > 9223372036854775807": true, "all >= half": true, "later <= all": true, "half <= 0x7fffffffffffffff": false,
+		"one - 2": -1, "-one": -1, "one + n": 4, "half * 2": 0, "all + 1": 0, "half + (half - 1)": top, "all % 10": 5, "later % 10": 5, "all / 2": 9223372036854775807.5,
+		"(later - 5) % 7": 3, "let x = all - 1; x > half": true, "max(all, n)": top, "min([all, half])": uint64(1 << 63), "max(n, half, all - 1)": top - 1,
+		"filter([all, one], # > 5)[0]": top, "string(all)": "18446744073709551615", "int(one)": 1,
+		"bitand(all, 0xff)": 255, "bitand(all, bitnot(one))": top - 1, "bitor(half, 1)": uint64(1<<63 + 1), "bitxor(all, all)": 0, "bitnand(all, half)": math.MaxInt64,
+		"bitnot(0)": -1, "bitnot(all)": 0, "bitshl(1, 63)": uint64(1 << 63), "bitshl(1, 64)": 0, "bitshr(all, 60)": 15, "bitshr(-16, 2)": -4, "bitushr(-1, 60)": 15, "bitand(-1, -2)": -2,
+	} {
+		for way, constants := range map[string]expression.Env{"while running": nil, "before": given} {
+			program, bad := expression.Compile(source, givenNames(), constants)
+			if bad != nil {
+				t.Errorf("%s, %s: %s", source, way, bad.Message)
+				continue
+			}
+			if got, err := program.Run(given); err != nil || got != want {
+				t.Errorf("%s, %s: %T %v, %v, want %T %v", source, way, got, got, err, want, want)
+			}
+		}
+	}
+}
+
+func TestNonsenseWithUnits(t *testing.T) {
+	for source, want := range map[string]expression.Error{
+		"4KiB + 1s":         {Kind: diag.ExpressionType, From: 5, To: 6, Message: `"+" does not go between an integer and a duration`, Hint: "a time has its unit: 5ms; d / 1ms is a number"},
+		"took < 5":          {Kind: diag.ExpressionType, From: 5, To: 6, Message: `"<" does not go between a duration and an integer`, Hint: "a time has its unit: 5ms; d / 1ms is a number"},
+		"took == 5":         {Kind: diag.ExpressionType, From: 5, To: 7, Message: `"==" does not go between a duration and an integer`, Hint: "a time has its unit: 5ms; d / 1ms is a number"},
+		"took * 2ms":        {Kind: diag.ExpressionType, From: 5, To: 6, Message: `"*" does not go between a duration and a duration`},
+		"n + 4Kib":          {Kind: diag.WrongUnit, From: 4, To: 8, Message: `no unit of size is called "Kib"`, Hint: "1024 bytes are 1KiB, 1000 bytes 1kB"},
+		"n * 5sec":          {Kind: diag.WrongUnit, From: 4, To: 8, Message: `no unit is called "sec"`, Hint: "seconds are written 5s"},
+		"'µ' == 'm' || 5mz": {Kind: diag.WrongUnit, From: 15, To: 18, Message: `no unit is called "mz"`, Hint: `did you mean "ms"?`},
+		"3furlongs":         {Kind: diag.WrongUnit, From: 0, To: 9, Message: `no unit is called "furlongs"`, Hint: "there are ns, us, ms, s, m and h"},
+		"1.3B":              {Kind: diag.WrongUnit, From: 0, To: 4, Message: `"1.3B" is no whole number of bytes`},
+		"99999999999TiB":    {Kind: diag.OutOfRange, From: 0, To: 14, Message: `"99999999999TiB" is too large`},
+		"4KiB4":             {Kind: diag.ExpressionSyntax, From: 0, To: 5, Message: `"4KiB4" is neither a number nor a name`, Hint: "a unit follows its number: 4KiB, 250ms"},
+		"4KiB wrong":        {Kind: diag.ExpressionSyntax, From: 5, To: 10, Message: `unexpected token Identifier("wrong")`},
+		"wrong 4KiB":        {Kind: diag.ExpressionSyntax, From: 6, To: 10, Message: `unexpected token Identifier("4KiB")`},
+		"max(took, n)":      {Kind: diag.ExpressionType, From: 0, To: 3, Message: "max is of times or of numbers, and these are a duration and an integer"},
+		"bitand(took, 1)":   {Kind: diag.ExpressionType, From: 0, To: 6, Message: "bitand is for integers, and this is a duration"},
+	} {
+		_, bad := expression.Compile(source, givenNames(), nil)
+		if bad == nil {
+			t.Errorf("%s is taken", source)
+		} else if want.To == 0 || *bad != want {
+			t.Errorf("%s:\n got %+v\nwant %+v", source, *bad, want)
+		}
+	}
+	for source, want := range map[string]string{
+		"laterTook + n":        `"+" does not go between a duration and an integer`,
+		"later < 5ms":          `"<" does not go between an integer and a duration`,
+		"n / laterTook":        `"/" does not go between an integer and a duration`,
+		"took / (n - 3)":       "the result is no time: it is beyond 292 years, or a division by 0",
+		"took % 0ms":           "a division by no time",
+		"later % (n - 3)":      "a division by zero",
+		"int(all)":             "18446744073709551615 is more than an integer with a sign has, 9223372036854775807",
+		"bitshl(1, -n)":        "bitshl by -3: the count is from 0 on",
+		"bitand(laterTook, 1)": "bitand is for integers, and this is a duration",
+	} {
+		program, bad := expression.Compile(source, givenNames(), nil)
+		if bad != nil {
+			t.Errorf("%s: %s", source, bad.Message)
+			continue
+		}
+		if value, err := program.Run(given); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, %v, want %s", source, value, err, want)
+		}
+	}
+}
+
+// What is wrong in an operand is told, whoever calculates.
+func TestErrorsInsideOfReplacedOperators(t *testing.T) {
+	names := expression.Names{"facts": expression.Object{"max_sge": expression.Integer, "id": expression.Unsigned}}
+	for source, from := range map[string]int{"facts.max_sges > 0": 6, "factz > 0": 0, "1 + (facts.ids - 1) * 2": 11, "max(facts.id, factz)": 14, "let x = factz + 1; x < 2": 8} {
+		if _, bad := expression.Compile(source, names, nil); bad == nil || bad.From != from {
+			t.Errorf("%s: %+v", source, bad)
+		}
+	}
+	if program, bad := expression.Compile("facts.id < 3 ? facts.id : 1ms", names, nil); bad != nil || program.Returns() != "" {
+		t.Errorf("%+v", bad)
+	}
+}
