@@ -66,6 +66,12 @@ func (u *usage) value(table, key string, value *syntax.Node) {
 		if table != "step" {
 			u.conditions.WriteString(value.Value + "\n")
 		}
+	case "imports":
+		for _, pair := range value.Pairs {
+			u.add("std", pair.Value.Value)
+		}
+	case "use":
+		u.add("std", value.Value)
 	case "metric":
 		metric, _, _ := strings.Cut(value.Value, "{")
 		u.add("metric", metric)

@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/standard"
 )
 
 // languageTable is a table of words of the scenario language.
@@ -49,7 +50,15 @@ func languageTables() []languageTable {
 	for _, word := range quantity.Units() {
 		units = append(units, shape.Key(word))
 	}
+	var fragments []shape.Key
+	for _, name := range standard.Names() {
+		fragments = append(fragments, shape.Key{Name: name, Doc: standard.Doc(name)})
+		for _, fragment := range standard.Fragments(name) {
+			fragments = append(fragments, shape.Key{Name: fragment.Name, Doc: fragment.Doc})
+		}
+	}
 	return append(tables,
+		languageTable{"std", "fragments that need no file", fragments, "fragment that needs no file", ""},
 		languageTable{"matcher", "comparison in expect", plan.Matchers(), "comparison in expect", ""},
 		languageTable{"data", "form in which bytes are written", plan.DataForms(), "form in which bytes are written", ""},
 		languageTable{"integer", "integer of fields", plan.FieldForms(), "integer of fields", ""},
@@ -79,10 +88,25 @@ func showWord(w io.Writer, table languageTable, word string) bool {
 	for _, each := range table.words {
 		if each.Name == word {
 			fmt.Fprintf(w, "%s: %s\n  %s\n", word, table.kind, each.Doc)
+			showFragment(w, word)
 			return true
 		}
 	}
 	return false
+}
+
+// showFragment shows standard fragments as their file has them: all of a library, or one.
+func showFragment(w io.Writer, word string) {
+	for _, name := range standard.Names() {
+		if text, _ := standard.Text(name); name == word {
+			fmt.Fprintf(w, "\nimports: {%s: %s} finds this file, which is in the program:\n\n%s", path.Base(name), name, indented(string(text)))
+		}
+		for _, fragment := range standard.Fragments(name) {
+			if fragment.Name == word {
+				fmt.Fprintf(w, "\n%s", indented(fragment.Text))
+			}
+		}
+	}
 }
 
 // exampleOf is the example of a word.

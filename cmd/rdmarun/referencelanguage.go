@@ -65,6 +65,9 @@ func languageParts() []languagePart {
 		{"A file", "A file begins with `rdmarun: " + shape.Version + "`.  It has `steps`, which are one case, or `cases`; for each case the steps of " +
 			"`setup` run before it and those of `finally` after it, also after a failure.  A file that has only `fragments` is a library, for `imports`.",
 			[]string{"file", "provider", "soft", "defaults", "fragments"}, []string{"file", "imports"}},
+		{"Standard fragments", "What most scenarios begin and end with needs no file: `imports: {cm: std/cm}`.  Roles are called server and client, endpoints ep and listener, " +
+			"unless `with` says otherwise.  `rdmarun explain std/cm` shows the steps.",
+			[]string{"std"}, []string{"std/cm", "cm.listen", "cm.request"}},
 		{"Parameters", "A parameter is set by `-p NAME=VALUE`, by `--params FILE` or by the variable `RDMARUN_PARAM_NAME`; without a default it must be.",
 			[]string{"params", "type"}, []string{"sizes"}},
 		{"Roles", "The parties.  A role has registered memory, and endpoints that its steps make; or a WebAssembly program plays it, which has memory of its own.",

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/standard"
 	"rdmarun/host/scenario/syntax"
 )
 
@@ -48,7 +49,7 @@ func imports(locate Locate, path string, seen map[string]bool) []string {
 	var files []string
 	for _, name := range names {
 		file := filepath.Join(filepath.Dir(path), name.Value)
-		if name.Kind != syntax.Scalar || seen[file] {
+		if name.Kind != syntax.Scalar || seen[file] || standard.Is(name.Value) {
 			continue
 		}
 		seen[file] = true

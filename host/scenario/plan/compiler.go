@@ -94,7 +94,7 @@ func Compile(file *shape.File, options Options, errors *diag.List) *Program {
 			c.defaultQueuePair = qp
 		}
 	}
-	c.main = c.module(file, c.global, nil)
+	c.main = c.module(file, c.global, []string{onDisk(file.Root.Source.Name)})
 	c.current = c.main
 	c.cases(p)
 	c.roleParams()

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/standard"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -28,18 +30,17 @@ func newScope() *scope {
 	return &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}, words: map[string]string{}}
 }
 
-// module reads the fragments and imports of a file.  chain are the files on the way to it.
+// module reads the fragments and imports of a file.  chain are the files on the way to it, and itself.
 func (c *compiler) module(file *shape.File, global *scope, chain []string) *module {
 	m := &module{file: file, global: global, fragments: make(map[string]*shape.Fragment), imports: make(map[string]*module)}
 	for _, fragment := range file.Fragments {
 		m.fragments[fragment.Name.Value] = fragment
 	}
-	own := filepath.Clean(file.Root.Source.Name)
-	chain = append(slices.Clone(chain), own)
+	own := chain[len(chain)-1]
 	for _, each := range file.Imports {
 		path := each.Path.Value
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(own), path)
+		if !filepath.IsAbs(path) && !standard.Is(path) {
+			path = onDisk(filepath.Join(filepath.Dir(own), path))
 		}
 		if i := slices.Index(chain, path); i >= 0 {
 			c.errors.Report(diag.ImportCycle, each.Path.Span(), "the file imports itself: %s", strings.Join(append(chain[i:], path), " -> ")).
@@ -52,20 +53,22 @@ func (c *compiler) module(file *shape.File, global *scope, chain []string) *modu
 	return m
 }
 
+// onDisk is the clean path of a file, which no import of standard fragments is.
+func onDisk(path string) string {
+	if path = filepath.Clean(path); standard.Is(path) {
+		return "." + string(filepath.Separator) + path
+	}
+	return path
+}
+
 // library reads an imported file, once for all that import it.
 func (c *compiler) library(each *shape.Import, path string, chain []string) *module {
 	if known, seen := c.libraries[path]; seen {
 		return known
 	}
 	c.libraries[path] = nil
-	text, err := bounded.Read(c.options.locate(path), syntax.MaxBytes+1)
-	if err != nil {
-		var pathError *fs.PathError
-		if errors.As(err, &pathError) {
-			err = pathError.Err
-		}
-		c.errors.Report(diag.Import, each.Path.Span(), "%s cannot be read: %s", path, err).
-			WithHint("the path is relative to the file that imports")
+	text := c.libraryText(each, path)
+	if text == nil {
 		return nil
 	}
 	if !syntax.IsScenario(text) {
@@ -86,8 +89,41 @@ func (c *compiler) library(each *shape.Import, path string, chain []string) *mod
 			WithHint("put the fragments into a file without \"steps\" and \"cases\"")
 		return nil
 	}
-	c.libraries[path] = c.module(file, newScope(), chain)
+	c.libraries[path] = c.module(file, newScope(), append(slices.Clone(chain), path))
 	return c.libraries[path]
+}
+
+// libraryText reads what is imported; nil after saying why not.
+func (c *compiler) libraryText(each *shape.Import, path string) []byte {
+	if standard.Is(each.Path.Value) {
+		text, found := standard.Text(path)
+		if !found {
+			c.errors.Report(diag.Import, each.Path.Span(), "there are no standard fragments %s", path).
+				WithHint("%s", hintOr(diag.DidYouMean(path, standard.Names()), diag.ThereAre(standard.Names())+"; a file of that name is ./"+path))
+		}
+		return text
+	}
+	text, err := bounded.Read(c.options.locate(path), syntax.MaxBytes+1)
+	if err != nil {
+		var pathError *fs.PathError
+		if errors.As(err, &pathError) {
+			err = pathError.Err
+		}
+		c.errors.Report(diag.Import, each.Path.Span(), "%s cannot be read: %s", path, err).
+			WithHint("the path is relative to the file that imports")
+		return nil
+	}
+	return text
+}
+
+// libraryLike is an import that somebody may have meant who uses the prefix.
+func libraryLike(prefix string) string {
+	for _, name := range standard.Names() {
+		if path.Base(name) == prefix {
+			return name
+		}
+	}
+	return "lib/" + prefix + ".yaml"
 }
 
 // find looks up a fragment, NAME of the file itself or PREFIX.NAME of an import.
@@ -97,7 +133,7 @@ func (c *compiler) find(node *syntax.Node) (*shape.Fragment, *module) {
 		imported, known := from.imports[prefix]
 		if !known {
 			c.errors.Report(diag.UnknownFragment, node.Span(), "nothing is imported as %q", prefix).
-				WithHint("%s", hintOr(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": lib/"+prefix+".yaml}"))
+				WithHint("%s", hintOr(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": "+libraryLike(prefix)+"}"))
 			return nil, nil
 		}
 		if imported == nil {

@@ -86,7 +86,12 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 	}
 	known, constant := value.Constant()
 	if text, ok := known.(string); ok && param.Type == "role" && c.role(text) == nil {
-		c.unknownRole(text, value.Span)
+		if step.With.Get(name) != nil {
+			c.unknownRole(text, value.Span)
+		} else {
+			c.errors.Report(diag.UnknownRole, step.Body.Span(), "there is no role %q, which this fragment is for unless another is given", text).
+				WithHint("with: {%s: ROLE}, which can be %s", name, strings.Join(sortedKeys(c.roles), ", "))
+		}
 		known = nil
 	}
 	inner.add(name, paramType(param.Type), known)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/record"
+	"rdmarun/host/scenario/standard"
 )
 
 // FailureText is a failure in full, the same in every output that takes text.
@@ -86,7 +87,11 @@ func timeline(b *strings.Builder, f *record.Failure, style Style) {
 		widest = max(widest, len(moment.Role))
 	}
 	for _, moment := range f.Timeline {
-		at := fmt.Sprintf("%s:%d", filepath.Base(moment.File), moment.Line)
+		file := moment.File
+		if !standard.Is(file) {
+			file = filepath.Base(file)
+		}
+		at := fmt.Sprintf("%s:%d", file, moment.Line)
 		line := fmt.Sprintf("        %s  %s  %s  %s", style.dim(seconds(moment.OnClock())),
 			style.role(fmt.Sprintf("%-*s", widest, moment.Role)), moment.Text, style.dim(at))
 		fmt.Fprintf(b, "%s\n", style.Fold(line, 8+10+2+widest+2+2))

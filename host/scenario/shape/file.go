@@ -54,7 +54,7 @@ var fileKeys = []key{
 	{"stall_timeout", "time in which no step ends before a case counts as stuck"},
 	{"params", "parameters, set by -p"},
 	{"matrix", "values that the file runs with, each combination"},
-	{"imports", "files with fragments, by the prefix of their use"},
+	{"imports", "files with fragments, or standard ones such as std/cm, by the prefix of their use"},
 	{"requires", "conditions without which the file is skipped"},
 	{"provider", "soft: its clock and seed"},
 	{"defaults", "arguments of all steps that do not give them"},
