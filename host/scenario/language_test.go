@@ -134,3 +134,17 @@ func TestStall(t *testing.T) {
 		t.Errorf("%+v", seen.results[0])
 	}
 }
+
+// TestCutOff: what was cut off says how far it was.
+func TestCutOff(t *testing.T) {
+	seen := &collector{}
+	onOwn(t, "testdata/run/cut_off.yaml", seen)
+	for i, want := range []string{"in this step, in round 2/3, round 2/2", "in this step, in naps round 5/5", "it was cut off in this step"} {
+		if i >= len(seen.results) || len(seen.results[i].Failures) == 0 {
+			t.Fatalf("case %d did not fail", i)
+		}
+		if hint := seen.results[i].Failures[0].Hint; !strings.HasSuffix(hint, want) {
+			t.Errorf("%s: %q, want %q", seen.results[i].Name, hint, want)
+		}
+	}
+}

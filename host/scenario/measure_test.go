@@ -3,6 +3,8 @@ package scenario_test
 import (
 	"context"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -218,5 +220,49 @@ func TestMeasureAtomic(t *testing.T) {
 		t.Errorf("%d measurements, %+v\n%+v", len(seen.found), totals, seen.results)
 	case !attr.Atomic && (totals.Skipped != 1 || !strings.Contains(seen.results[0].Reason, "device.atomic")):
 		t.Errorf("%+v, %+v", totals, seen.results)
+	}
+}
+
+// partsSeen asks how far the case is whenever a size was measured.
+type partsSeen struct {
+	advance func() string
+	texts   []string
+}
+
+func (p *partsSeen) Wants(kind record.Kind) bool {
+	return kind == record.CaseStart || kind == record.Measured
+}
+
+func (p *partsSeen) Record(r *record.Record) error {
+	if r.Kind == record.CaseStart {
+		p.advance = r.Start.Advance
+		return nil
+	}
+	p.texts = append(p.texts, p.advance())
+	return nil
+}
+
+// TestMeasureTellsItsParts: who watches learns which of the sizes is being measured.
+func TestMeasureTellsItsParts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "parts.yaml")
+	const lab = `rdmarun: v1
+roles: {client: {}, server: {}}
+steps:
+  - repeat: 2
+    do: [{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64, 4KiB], iterations: 20}}]
+`
+	if err := os.WriteFile(path, []byte(lab), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := &partsSeen{}
+	if totals := onOwn(t, path, seen); totals.Passed != 1 {
+		t.Errorf("%+v", totals)
+	}
+	const want = "round 1/2, SEND 64 B (1/2); round 1/2, SEND 4KiB (2/2); round 2/2, SEND 64 B (1/2); round 2/2, SEND 4KiB (2/2)"
+	if got := strings.Join(seen.texts, "; "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if left := seen.advance(); left != "" {
+		t.Errorf("after the end: %s", left)
 	}
 }

@@ -26,7 +26,11 @@ type Call struct {
 }
 
 // Block is a list of steps under one name.
-type Block struct{ Steps []*Step }
+type Block struct {
+	Steps []*Step
+	// Rounds tells that each of them is a round of a for_each.
+	Rounds bool
+}
 
 // Parallel is steps that run at the same time, each a branch.
 type Parallel struct{ Branches []*Step }

@@ -10,7 +10,7 @@ const maxRounds = 10_000
 
 // forEach compiles the steps once for each combination of values, which are known in them.
 func (c *compiler) forEach(step *shape.Step, at place) Action {
-	block := &Block{}
+	block := &Block{Rounds: true}
 	for _, combo := range c.product(step.Axes, step.Key.Span(), at.scope, maxRounds) {
 		inner := at.scope.inner()
 		combo.addTo(inner)

@@ -85,6 +85,8 @@ type Start struct {
 	Roles  []RolePlace       `json:"roles,omitempty"`
 	// Seed is what soft's random numbers are drawn from in this attempt.
 	Seed *uint64 `json:"seed,omitempty"`
+	// Advance tells how far the steps are that run, "round 8123/20000", until the case ends; nil from a file.
+	Advance func() string `json:"-"`
 }
 
 // RolePlace is where a role runs.

@@ -30,8 +30,9 @@ type Progress struct {
 	// running is the case that began last, and since when.
 	running string
 	since   time.Time
-	// rate is what is being measured.
-	rate string
+	// rate is what is being measured; advance tells how far the running steps are, nil where nobody knows.
+	rate    string
+	advance func() string
 	// drawn tells that the line is on the terminal.
 	drawn bool
 	// open tells that the last thing written ended within a line.
@@ -128,7 +129,7 @@ func (p *Progress) Record(r *record.Record) error {
 			p.total = r.Run.Cases
 		}
 	case record.CaseStart:
-		p.running, p.since, p.rate = r.Case, p.options.Now(), ""
+		p.running, p.since, p.rate, p.advance = r.Case, p.options.Now(), "", r.Start.Advance
 	case record.Measured:
 		p.rate = rateOf(r.Measure)
 	case record.CaseEnd:
@@ -136,7 +137,7 @@ func (p *Progress) Record(r *record.Record) error {
 		if !r.Result.Status.Fine() {
 			p.failed++
 		}
-		p.running, p.rate = "", ""
+		p.running, p.rate, p.advance = "", "", nil
 	}
 	return nil
 }
@@ -193,6 +194,9 @@ func (p *Progress) text(now time.Time, running string) string {
 	}
 	if running != "" {
 		parts = append(parts, running, brief(now.Sub(p.since)))
+		if advance := p.far(); advance != "" {
+			parts = append(parts, advance)
+		}
 	} else {
 		parts = append(parts, brief(elapsed))
 	}
@@ -205,6 +209,14 @@ func (p *Progress) text(now time.Time, running string) string {
 		parts = append(parts, "about "+brief(elapsed*time.Duration(left)/time.Duration(p.done))+" left")
 	}
 	return strings.Join(parts, "  ")
+}
+
+// far is how far the running steps are, "" where nobody knows.
+func (p *Progress) far() string {
+	if p.advance == nil {
+		return ""
+	}
+	return p.advance()
 }
 
 // brief prints a time that goes on: tenths of a second, from a minute on seconds.

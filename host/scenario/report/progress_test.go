@@ -64,6 +64,9 @@ func TestProgressOnATerminal(t *testing.T) {
 		t.Errorf("%q, want %q", out, second)
 	}
 	turn(time.Second)
+	if strings.Contains(out.String(), "round") {
+		t.Errorf("rounds of a case without any: %q", out)
+	}
 	if !strings.HasPrefix(out.String(), second+"\r\x1b[K[1/4]") {
 		t.Errorf("it is not drawn anew: %q", out)
 	}
@@ -128,5 +131,25 @@ func TestProgressWithoutAnEnd(t *testing.T) {
 	}
 	if turn(10 * time.Second); out.String() != "[5000]  10.0 s  500 cases/s" {
 		t.Errorf("%q", out)
+	}
+}
+
+// TestProgressOfSteps shows how far the steps of the running case are, and of no other.
+func TestProgressOfSteps(t *testing.T) {
+	p, out, turn := progressOf(true, 100)
+	defer p.Close()
+	round := "round 8123/20000"
+	looping := begins
+	looping.Start = &record.Start{Advance: func() string { return round }}
+	feedProgress(t, p, fourCases, looping)
+	turn(time.Second)
+	round = "SEND 64 B (6/20)"
+	turn(time.Second)
+	feedProgress(t, p, passes)
+	turn(time.Second)
+	want := "[0/4]  scenarios/sweep.yaml::write bandwidth  1.0 s  round 8123/20000\r\x1b[K" +
+		"[0/4]  scenarios/sweep.yaml::write bandwidth  2.0 s  SEND 64 B (6/20)\r\x1b[K[1/4]  3.0 s  about 9.0 s left"
+	if out.String() != want {
+		t.Errorf("%q, want\n%q", out, want)
 	}
 }

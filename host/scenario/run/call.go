@@ -29,6 +29,9 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 		r.stretchWithin(call)
 	}
 	if action.Verb.Measures {
+		advance := r.advances.begin("", 0)
+		defer r.advances.end(advance)
+		call.Advance = func(what string, at, of int) { r.advances.part(advance, what, at, of) }
 		r.measure(step, call)
 	}
 	begin := r.now()

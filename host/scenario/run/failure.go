@@ -12,10 +12,13 @@ import (
 // fail notes the failure of a step in the result.
 func (r *caseRun) fail(err error) {
 	f := record.Failure{Kind: "expectation", File: r.program.File, Rerun: r.rerun(), Timeline: r.history.moments()}
-	span := diag.Span{}
+	span, cut := diag.Span{}, "it was cut off in this step"
 	var step *stepError
 	if errors.As(err, &step) {
 		f.Role, f.Action, f.Path, f.Used, span, err = step.role, step.action, step.path, step.used, step.span, step.err
+		if step.advance != "" {
+			cut += ", in " + step.advance
+		}
 	}
 	var (
 		failure     *lab.Failure
@@ -36,9 +39,9 @@ func (r *caseRun) fail(err error) {
 		span = evaluation.Span
 		f.What, f.Got, f.Hint = "a value cannot be computed", evaluation.Err.Error(), evaluation.Hint()
 	case errors.As(err, &timeout), errors.As(err, &limit), errors.As(err, &stuck):
-		f.What, f.Hint, f.Details = err.Error(), "it was cut off in this step", r.lab.RunningGuests()
+		f.What, f.Hint, f.Details = err.Error(), cut, r.lab.RunningGuests()
 	case r.result.Status == record.Interrupted, r.result.Status == record.TimedOut:
-		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, "it was cut off in this step"
+		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, cut
 		f.Details = r.lab.RunningGuests()
 	case errors.As(err, &environment):
 		r.result.Status, r.result.Reason, f.Kind, f.What = record.Errored, err.Error(), "error", err.Error()

@@ -14,7 +14,10 @@ func (r *caseRun) repeat(ctx context.Context, step *plan.Step, repeat *plan.Repe
 	restore := r.shadow(repeat.Counter)
 	defer restore()
 	timed := step.Label != "" && r.loops.enter(step.Label, r.tags)
+	advance := r.advances.begin(roundsOf(step), count.(int))
+	defer r.advances.end(advance)
 	for i := range count.(int) {
+		advance.at.Store(int64(i + 1))
 		if repeat.Counter != "" {
 			r.env[repeat.Counter] = i
 		}
@@ -43,6 +46,27 @@ func (r *caseRun) repeat(ctx context.Context, step *plan.Step, repeat *plan.Repe
 	}
 	if timed {
 		r.loops.leave(r.lab.Clock().Virtual())
+	}
+	return nil
+}
+
+// roundsOf is what the rounds of a loop are called.
+func roundsOf(step *plan.Step) string {
+	if step.Label == "" {
+		return "round"
+	}
+	return step.Label + " round"
+}
+
+// rounds runs those of a for_each, which are written out.
+func (r *caseRun) rounds(ctx context.Context, steps []*plan.Step) error {
+	advance := r.advances.begin("round", len(steps))
+	defer r.advances.end(advance)
+	for i := range steps {
+		advance.at.Store(int64(i + 1))
+		if err := r.step(ctx, steps[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ const finallyGrace = 10 * time.Second
 // Case runs one case and writes its records.  ctx ends the whole run: its steps stop, `finally` still runs
 // and everything is freed.
 func Case(ctx context.Context, config Config, program *plan.Program, c *plan.Case) record.Result {
-	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64)}
+	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), advances: new(advances)}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
 	known := r.prepare()
 	if r.result.Status == record.Passed {

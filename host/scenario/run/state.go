@@ -38,6 +38,8 @@ type caseRun struct {
 	// steps counts actions; ended does, too, for who watches from another goroutine.
 	steps int
 	ended *atomic.Int64
+	// advances are how far the running steps are.
+	advances *advances
 	// given are the results that this branch gave names to; several those under one word.
 	given   map[string]any
 	several map[ownedName]*several
@@ -158,7 +160,7 @@ func (r *caseRun) refresh(buffer *lab.Buffer) {
 }
 
 func (r *caseRun) writeStart() {
-	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed}
+	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed, Advance: r.advances.String}
 	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Provider.Name() == "soft" {
 		start.Seed = &soft.Seed
 	}

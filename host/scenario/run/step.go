@@ -66,6 +66,9 @@ func (r *caseRun) action(ctx context.Context, step *plan.Step) error {
 	case *plan.Call:
 		return r.call(ctx, step, action)
 	case *plan.Block:
+		if action.Rounds {
+			return r.rounds(ctx, action.Steps)
+		}
 		return r.list(ctx, action.Steps)
 	case *plan.Use:
 		return r.use(ctx, step, action)

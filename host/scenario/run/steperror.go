@@ -16,7 +16,9 @@ type stepError struct {
 	action string
 	path   []string
 	used   []string
-	err    error
+	// advance is how far the loops around it were, "" outside of all.
+	advance string
+	err     error
 }
 
 func (e *stepError) Error() string { return e.action + ": " + e.err.Error() }
@@ -40,7 +42,7 @@ func (r *caseRun) failed(step *plan.Step, role, action string, err error) error 
 	if errors.As(err, &inner) {
 		return inner
 	}
-	return &stepError{span: step.Span, role: role, action: action, path: r.pathCopy(), used: r.used(), err: err}
+	return &stepError{span: step.Span, role: role, action: action, path: r.pathCopy(), used: r.used(), advance: r.advances.String(), err: err}
 }
 
 func (r *caseRun) pathCopy() []string { return append([]string(nil), r.path...) }

@@ -21,6 +21,8 @@ type Call struct {
 	Later []bool
 	// Measured takes what a measurement of one size has found, each end that has figures.
 	Measured func([]*record.Measure)
+	// Advance is told what of how many parts a measurement does now; nil when nobody wants to know.
+	Advance func(what string, at, of int)
 	// Abort looks at what it has found so far and tells whether it is to end; nil when nothing wants to know.
 	Abort func([]*record.Measure) bool
 }

@@ -11,6 +11,7 @@ import (
 
 	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/rdmacore"
 )
 
@@ -69,12 +70,27 @@ func (m *measuring) run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, m.disconnect()) }()
 	}
-	for _, spec := range m.specs {
+	for i, spec := range m.specs {
+		if m.call.Advance != nil {
+			m.call.Advance(m.partText(spec), i+1, len(m.specs))
+		}
 		if err := m.size(ctx, spec); err != nil || m.sums.cut {
 			return err
 		}
 	}
 	return nil
+}
+
+// partText is what is measured, "SEND 64 B".
+func (m *measuring) partText(spec rdmacore.MeasureSpec) string {
+	if spec.Kind == rdmacore.MeasureConnect {
+		return "connections"
+	}
+	size := quantity.Size(int64(spec.Size))
+	if !quantity.HasUnit(size) {
+		size += " B"
+	}
+	return spec.Operation.String() + " " + size
 }
 
 func (m *measuring) connect(ctx context.Context) error {

@@ -21,7 +21,7 @@ type Verb struct {
 	Roleless bool
 	// Waits tells that the verb waits for something, and so takes `within`.
 	Waits bool
-	// Measures tells that the verb uses Call.Measured and Call.Abort.
+	// Measures tells that the verb uses Call.Measured, Call.Advance and Call.Abort.
 	Measures bool
 	// Yields is what `as` names.
 	Yields Yield
