@@ -144,7 +144,7 @@ func (s *wordSets) field(result *verb.Result) object {
 		return s.matched(result)
 	}
 	switch result.Type {
-	case verb.Integer, verb.Size, verb.Duration, verb.Boolean, verb.Data, verb.Status:
+	case verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Boolean, verb.Data, verb.Status:
 		return matched(typeName(result.Type))
 	}
 	return matched("text")

@@ -44,7 +44,7 @@ func values() object {
 // typeName is the definition of a type.
 func typeName(t verb.Type) string {
 	switch t {
-	case verb.Integer:
+	case verb.Integer, verb.Unsigned:
 		return "integer"
 	case verb.Size:
 		return "size"
@@ -125,7 +125,7 @@ func dataProperties() object {
 // argumentSchema is what can stand for an argument, an expression included.
 func argumentSchema(argument *verb.Argument) object {
 	switch argument.Type {
-	case verb.Integer:
+	case verb.Integer, verb.Unsigned:
 		integer := object{"type": []string{"integer", "string"}, "pattern": integerForm}
 		if argument.Min != 0 || argument.Max != 0 {
 			integer["minimum"], integer["maximum"] = argument.Min, argument.Max

@@ -22,7 +22,15 @@ type Program struct {
 	constant bool
 	value    any
 	calls    []Call
+	hex      bool
+	names    []string
 }
+
+// Hex tells whether a number in the expression is written in hex.
+func (p *Program) Hex() bool { return p.hex }
+
+// Names are those that it mentions.
+func (p *Program) Names() []string { return p.names }
 
 // Call is a call of a function with one argument that is known before the run.
 type Call struct {
@@ -59,7 +67,10 @@ func Compile(source string, names Names, constants Env) (*Program, *Error) {
 		return nil, at(source, seen.power.Location(), PowerOperator, "^ raises to a power here").
 			hint("bitxor(a, b) is the exclusive or, ** the power")
 	}
-	p := &Program{source: source, program: program, calls: seen.calls}
+	p := &Program{
+		source: source, program: program, calls: seen.calls, names: seen.names,
+		hex: hexNumber.MatchString(quotedTexts.ReplaceAllString(source, "")),
+	}
 	if seen.constant {
 		value, err := p.Run(constants)
 		if err != nil {
@@ -115,8 +126,14 @@ func reason(err error) string {
 
 var fetchFromNothing = regexp.MustCompile(`^cannot fetch (\S+) from <nil>`)
 
+var (
+	hexNumber   = regexp.MustCompile(`(^|[^\pL\pN_$])0[xX][0-9a-fA-F]`)
+	quotedTexts = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
+)
+
 type facts struct {
 	constant bool
+	names    []string
 	power    *ast.BinaryNode
 	calls    []Call
 }
@@ -137,6 +154,7 @@ type visitor struct {
 func (v *visitor) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
+		v.names = append(v.names, n.Value)
 		_, known := v.constants[n.Value]
 		if _, named := functions()[n.Value]; !known && !named {
 			v.constant = false

@@ -175,7 +175,7 @@ func (c *compiler) soft(p *Program) {
 		c.errors.Report(diag.Conflict, c.file.Soft.Clock.Span(), "a file with guests runs on the wall clock").
 			WithHint("a guest acts without telling, so a virtual clock could not know when to move")
 	}
-	if seed := c.knownScalar(&verb.Argument{Name: "seed", Type: verb.Integer}, c.file.Soft.Seed); seed != nil {
-		p.Soft.Seed, p.Soft.Seeded = uint64(seed.(int)), true
+	if seed := c.knownScalar(&verb.Argument{Name: "seed", Type: verb.Unsigned}, c.file.Soft.Seed); seed != nil {
+		p.Soft.Seed, p.Soft.Seeded = seed.(uint64), true
 	}
 }

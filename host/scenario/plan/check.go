@@ -19,6 +19,14 @@ func check(argument *verb.Argument, value any) *problem {
 		} else if bad {
 			return outOfRange(argument, fmt.Sprint(v), func(n int64) string { return fmt.Sprint(n) })
 		}
+	case uint64:
+		switch {
+		case argument.Type == verb.Unsigned || argument.Min == 0 && argument.Max == 0:
+		case argument.Max >= unbounded:
+			return beyondInteger(fmt.Sprint(v))
+		default:
+			return outOfRange(argument, fmt.Sprint(v), func(n int64) string { return fmt.Sprint(n) })
+		}
 	case time.Duration:
 		if outside(argument, int64(v)) {
 			return outOfRange(argument, quantity.Time(v), func(n int64) string { return quantity.Time(time.Duration(n)) })

@@ -31,6 +31,9 @@ func (combo combination) id() string {
 func (combo combination) addTo(s *scope) {
 	for _, each := range combo {
 		s.add(each.name, typeOfValue(each.value), each.value)
+		if hexWritten(each.text) {
+			s.writtenInHex(each.name)
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ func (c *compiler) unusedFragments() {
 				s.addNode(param.Name.Value, bound{param.Name, c.global})
 				continue
 			}
-			s.add(param.Name.Value, paramType(param.Type), nil)
+			s.add(param.Name.Value, paramType(param.Type, nil), nil)
 		}
 		c.timeline = newTimeline()
 		c.using = append(c.using, fragment.Name.Value)

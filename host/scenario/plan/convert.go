@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"rdmarun/host/scenario/expression"
@@ -11,13 +12,8 @@ import (
 // fromExpression fits the result of an expression to the type of an argument.
 func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 	switch argument.Type {
-	case verb.Integer, verb.Size, verb.Status:
-		n, ok := value.(int)
-		if !ok {
-			if whole, isFloat := value.(float64); isFloat && whole == float64(int(whole)) {
-				n, ok = int(whole), true // 10 / 2 is a fraction to the expression language
-			}
-		}
+	case verb.Integer, verb.Unsigned, verb.Size, verb.Status:
+		n, ok := whole(value)
 		if text, isText := value.(string); isText && argument.Type == verb.Status {
 			return parseStatusOr(text)
 		}
@@ -26,6 +22,12 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 		}
 		if !ok {
 			return nil, wrongType(argument.Type.String(), expression.Word(value), "")
+		}
+		if _, wide := n.(uint64); wide && argument.Type != verb.Integer && argument.Type != verb.Unsigned {
+			return nil, beyondInteger(fmt.Sprint(n))
+		}
+		if argument.Type == verb.Unsigned {
+			n = Bits(n)
 		}
 		return n, check(argument, n)
 	case verb.Duration:
@@ -51,7 +53,10 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 	case verb.Any:
 		return value, nil
 	case verb.Fraction:
-		if n, ok := value.(int); ok {
+		switch n := value.(type) {
+		case int:
+			value = float64(n)
+		case uint64:
 			value = float64(n)
 		}
 		f, ok := value.(float64)
@@ -62,6 +67,8 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 	case verb.Rate:
 		switch v := value.(type) {
 		case int:
+			return float64(v), nil
+		case uint64:
 			return float64(v), nil
 		case float64:
 			return v, nil
@@ -81,6 +88,25 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 	}
 }
 
+// whole is an integer, as an int where that is large enough; a fraction without one is one, too, since 10 / 2 is a
+// fraction to the expression language.
+func whole(value any) (any, bool) {
+	switch v := value.(type) {
+	case int:
+		return v, true
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int(v), true
+		}
+		return v, true
+	case float64:
+		if v == float64(int(v)) {
+			return int(v), true
+		}
+	}
+	return nil, false
+}
+
 // accepts tells whether an expression whose result is of that kind (expression.Program.Returns) can fit;
 // the empty kind is only known while running.
 func accepts(argument *verb.Argument, kind string) bool {
@@ -88,7 +114,7 @@ func accepts(argument *verb.Argument, kind string) bool {
 		return true
 	}
 	switch argument.Type {
-	case verb.Integer, verb.Size:
+	case verb.Integer, verb.Unsigned, verb.Size:
 		return kind == "an integer" || kind == "a fraction"
 	case verb.Status:
 		return kind == "an integer" || kind == "a string"

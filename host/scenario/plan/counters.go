@@ -65,7 +65,7 @@ func matches(conditions []Condition, operands [][]any, got int) (ok bool, want s
 	for i := range conditions {
 		if !holds(conditions[i].Operator, got, operands[i]) {
 			ok = false
-			wants = append(wants, describe(conditions[i].Operator, operands[i], verb.Integer))
+			wants = append(wants, describe(conditions[i].Operator, operands[i], func(operand any) string { return Show(operand, verb.Integer) }))
 		}
 	}
 	return ok, strings.Join(wants, " and ")

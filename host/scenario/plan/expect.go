@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"rdmarun/host/scenario/diag"
@@ -19,6 +20,8 @@ type Expectation struct {
 	// Type tells how to print values.
 	Type       verb.Type
 	Conditions []Condition
+	// Hex tells to print integers in hex.
+	Hex bool
 	// Default tells that the scenario does not say it, the verb does.
 	Default bool
 }
@@ -92,13 +95,16 @@ func (c *compiler) expectation(pair syntax.Pair, v *verb.Verb, layout verb.Field
 	switch {
 	case e.Index >= 0:
 		result := &v.Results[e.Index]
-		argument = &verb.Argument{Name: result.Name, Type: result.Type, Words: result.Words}
+		argument, e.Hex = &verb.Argument{Name: result.Name, Type: result.Type, Words: result.Words}, result.Hex
 	case e.Field == Errno && v.CanFail():
 		argument = errnoArgument()
 	default:
 		for _, field := range layout {
 			if field.Name == e.Field {
 				argument = &verb.Argument{Name: field.Name, Type: verb.Integer}
+				if field.Bytes == 8 {
+					argument.Type = verb.Unsigned
+				}
 			}
 		}
 	}
@@ -109,6 +115,9 @@ func (c *compiler) expectation(pair syntax.Pair, v *verb.Verb, layout verb.Field
 	e.Type = argument.Type
 	var good bool
 	e.Conditions, good = c.conditions(argument, pair.Value, at)
+	for _, condition := range e.Conditions {
+		e.Hex = e.Hex || slices.ContainsFunc(condition.Operands, func(v *Value) bool { return v != nil && v.Hex })
+	}
 	return e, good
 }
 

@@ -73,9 +73,9 @@ func (c *compiler) dataFields(node *syntax.Node, at place) *Value {
 	var forms []fieldForm
 	var parts []*Value
 	good := c.fieldPairs(node, func(form fieldForm, pair syntax.Pair) {
-		argument := &verb.Argument{Name: pair.Key.Value, Type: verb.Integer}
+		argument := &verb.Argument{Name: pair.Key.Value, Type: verb.Unsigned}
 		if form.bytes < 8 {
-			argument.Max = 1<<(8*form.bytes) - 1 // all 64 bits need no bound
+			argument.Type, argument.Max = verb.Integer, 1<<(8*form.bytes)-1
 		}
 		forms, parts = append(forms, form), append(parts, c.scalar(argument, pair.Value, at))
 	})
@@ -85,7 +85,7 @@ func (c *compiler) dataFields(node *syntax.Node, at place) *Value {
 	return c.combined(node.Span(), parts, func(values []any) (any, error) {
 		var bytes []byte
 		for i, value := range values {
-			bytes = verb.Field{Bytes: forms[i].bytes, Order: forms[i].order}.Append(bytes, uint64(value.(int)))
+			bytes = verb.Field{Bytes: forms[i].bytes, Order: forms[i].order}.Append(bytes, Bits(value))
 		}
 		return verb.DataValue{Bytes: bytes}, nil
 	})

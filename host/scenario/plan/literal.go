@@ -8,14 +8,18 @@ import (
 // literal reads a scalar without expressions as the type of an argument.
 func literal(argument *verb.Argument, node *syntax.Node) (any, *problem) {
 	text := node.Value
-	if node.Style != syntax.Plain && (argument.Type == verb.Integer || argument.Type == verb.Boolean) {
+	if node.Style != syntax.Plain && (argument.Type == verb.Integer || argument.Type == verb.Unsigned || argument.Type == verb.Boolean) {
 		return nil, wrongType(argument.Type.String(), quoted(text)+" in quotes is a string and", "leave the quotes away")
 	}
 	var value any
 	var bad *problem
 	switch argument.Type {
 	case verb.Integer:
-		value, bad = parseInteger(text)
+		value, bad = parseNumber(text)
+	case verb.Unsigned:
+		if value, bad = parseNumber(text); bad == nil {
+			value = Bits(value)
+		}
 	case verb.Size:
 		value, bad = parseSize(text)
 	case verb.Duration:

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"fmt"
+	"math/big"
 	"regexp"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ func (e *Expectation) Check(env expression.Env, got any) (ok bool, want string, 
 		}
 		if !holds(condition.Operator, got, operands) {
 			ok = false
-			wants = append(wants, describe(condition.Operator, operands, e.Type))
+			wants = append(wants, describe(condition.Operator, operands, e.Show))
 		}
 	}
 	return ok, strings.Join(wants, " and "), nil
@@ -55,33 +56,37 @@ func holds(operator string, got any, operands []any) bool {
 	case "re":
 		return operands[0].(*regexp.Regexp).Match(asBytes(got))
 	}
-	value := number(got)
+	order := func(i int) int { return compareNumbers(got, operands[i]) }
 	switch operator {
 	case "lt":
-		return value < number(operands[0])
+		return order(0) < 0
 	case "le":
-		return value <= number(operands[0])
+		return order(0) <= 0
 	case "gt":
-		return value > number(operands[0])
+		return order(0) > 0
 	case "ge":
-		return value >= number(operands[0])
+		return order(0) >= 0
 	case "between":
-		return value >= number(operands[0]) && value <= number(operands[1])
+		return order(0) >= 0 && order(1) <= 0
 	default: // approx
 		low, high := around(operands)
-		return value >= low && value <= high
+		value := number(got)
+		return value.Cmp(low) >= 0 && value.Cmp(high) <= 0
 	}
 }
 
 // around is the range of approx.
-func around(operands []any) (low, high int64) {
-	center := number(operands[0])
-	width := number(operands[1])
+func around(operands []any) (low, high *big.Int) {
+	center, width := number(operands[0]), number(operands[1])
 	if p, relative := operands[1].(percent); relative {
-		width = int64(float64(max(center, -center)) * float64(p) / 100)
+		part := new(big.Float).Mul(new(big.Float).SetInt(new(big.Int).Abs(center)), big.NewFloat(float64(p)))
+		width, _ = part.Quo(part, big.NewFloat(100)).Int(nil)
 	}
-	return center - width, center + width
+	return new(big.Int).Sub(center, width), new(big.Int).Add(center, width)
 }
+
+// compareNumbers tells the order of two integers, with a sign or without, or of two times.
+func compareNumbers(a, b any) int { return number(a).Cmp(number(b)) }
 
 func equal(got, want any) bool {
 	switch w := want.(type) {
@@ -89,6 +94,14 @@ func equal(got, want any) bool {
 		return bytes.Equal(asBytes(got), w.Bytes)
 	case []byte:
 		return bytes.Equal(asBytes(got), w)
+	case int:
+		if _, wide := got.(uint64); wide {
+			return Bits(got) == Bits(want)
+		}
+	case uint64:
+		if _, small := got.(int); small {
+			return Bits(got) == Bits(want)
+		}
 	}
 	return got == want
 }
@@ -105,22 +118,24 @@ func asBytes(value any) []byte {
 	return nil
 }
 
-// number makes integers and durations comparable.
-func number(value any) int64 {
+// number makes integers, with a sign or without, and durations comparable.
+func number(value any) *big.Int {
 	switch v := value.(type) {
 	case int:
-		return int64(v)
+		return big.NewInt(int64(v))
+	case uint64:
+		return new(big.Int).SetUint64(v)
 	case time.Duration:
-		return int64(v)
+		return big.NewInt(int64(v))
 	}
-	return 0
+	return new(big.Int)
 }
 
 // describe says what an operator wants.
-func describe(operator string, operands []any, t verb.Type) string {
+func describe(operator string, operands []any, show func(any) string) string {
 	words := make([]string, len(operands))
 	for i, operand := range operands {
-		words[i] = Show(operand, t)
+		words[i] = show(operand)
 	}
 	switch operator {
 	case "eq":
@@ -146,6 +161,23 @@ func describe(operator string, operands []any, t verb.Type) string {
 
 // longestShown is how many bytes of data a message shows.
 const longestShown = 48
+
+// Show prints a value of the field, in hex where the scenario writes it so or the kernel's tools do.
+func (e *Expectation) Show(value any) string {
+	if e.Hex {
+		return ShowHex(value, e.Type)
+	}
+	return Show(value, e.Type)
+}
+
+// ShowHex is Show with integers in hex.
+func ShowHex(value any, t verb.Type) string {
+	switch value.(type) {
+	case int, uint64:
+		return fmt.Sprintf("%#x", value)
+	}
+	return Show(value, t)
+}
 
 // Show prints a value for a message: statuses with their names, data as text where it is text.
 func Show(value any, t verb.Type) string {

@@ -54,7 +54,7 @@ func TestMatchers(t *testing.T) {
 			if err != nil || ok != test.holds {
 				t.Errorf("got %v, %v", ok, err)
 			}
-			if words := describe(test.operator, test.operands, kind); words != test.words || (!ok && want != test.words) {
+			if words := describe(test.operator, test.operands, e.Show); words != test.words || (!ok && want != test.words) {
 				t.Errorf("words %q, %q, want %q", words, want, test.words)
 			}
 		})

@@ -111,7 +111,7 @@ func (c *compiler) several(condition Condition, argument *verb.Argument, node *s
 func (c *compiler) ordered(argument *verb.Argument, pair syntax.Pair, next func() (Condition, bool)) (Condition, bool) {
 	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
 	switch argument.Type {
-	case verb.Integer, verb.Size, verb.Duration, verb.Status:
+	case verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Status:
 	default:
 		return c.wrongOperator(condition, argument, "numbers and durations")
 	}

@@ -131,6 +131,9 @@ func inferred(node *syntax.Node) any {
 	if node.Style != syntax.Plain {
 		return node.Value
 	}
+	if n, bad := parseNumber(node.Value); bad == nil {
+		return n
+	}
 	if n, bad := parseSize(node.Value); bad == nil {
 		return n
 	}

@@ -160,6 +160,8 @@ func baseNumber(value any) (float64, bool) {
 	switch v := value.(type) {
 	case int:
 		return float64(v), true
+	case uint64:
+		return float64(v), true
 	case float64:
 		return v, true
 	case time.Duration:

@@ -101,23 +101,27 @@ func (c *compiler) conditionArgument(argument *verb.Argument, node *syntax.Node,
 		return nil
 	}
 	if known, ok := value.Constant(); ok {
-		return constant(conditionValue(text, known, at.scope.consts), value.Span)
+		return constant(conditionValue(text, value.Hex, known, at.scope.consts), value.Span)
 	}
 	return &Value{Span: value.Span, compute: func(env expression.Env) (any, error) {
 		v, err := value.Get(env)
 		if err != nil {
 			return nil, err
 		}
-		return conditionValue(text, v, env), nil
+		return conditionValue(text, value.Hex, v, env), nil
 	}}
 }
 
 // conditionValue is the value of a condition, with what it compares where it does not hold.
-func conditionValue(text string, value any, env expression.Env) verb.ConditionValue {
+func conditionValue(text string, hex bool, value any, env expression.Env) verb.ConditionValue {
 	condition := verb.ConditionValue{Holds: value == true, Text: text}
 	if !condition.Holds {
+		show := Show
+		if hex {
+			show = ShowHex
+		}
 		for _, operand := range expression.Operands(text, env) {
-			condition.Operands = append(condition.Operands, operand.Text+" is "+Show(operand.Value, verb.Text))
+			condition.Operands = append(condition.Operands, operand.Text+" is "+show(operand.Value, verb.Text))
 		}
 	}
 	return condition

@@ -27,6 +27,7 @@ func (c *compiler) params() (bindings []Binding, constants []Constant) {
 	for _, param := range c.file.Params {
 		argument := c.paramArgument(param)
 		var value any
+		hex := param.Default != nil && hexWritten(param.Default.Value)
 		if param.Default != nil {
 			value = c.constantParam(argument, param.Default)
 		}
@@ -34,15 +35,21 @@ func (c *compiler) params() (bindings []Binding, constants []Constant) {
 		if text, given := c.options.Params[name]; given {
 			// CheckParams has refused a value that does not fit.
 			value, _ = literal(argument, syntax.New(nil, text))
+			hex = hexWritten(text)
 		}
-		c.global.add(name, paramType(param.Type), value)
+		c.global.add(name, paramType(param.Type, value), value)
 		if value == nil {
 			if param.Default == nil {
 				c.missing = append(c.missing, name)
 			}
 			continue
 		}
-		bindings = append(bindings, Binding{name, paramText(param.Type, value)})
+		written := paramText(param.Type, value)
+		if hex && argument.Type == verb.Integer {
+			c.global.writtenInHex(name)
+			written = ShowHex(value, verb.Integer)
+		}
+		bindings = append(bindings, Binding{name, written})
 		constants = append(constants, Constant{name, value})
 	}
 	return bindings, constants
@@ -107,7 +114,15 @@ func (c *compiler) bound(argument *verb.Argument, node *syntax.Node, otherwise i
 		return otherwise
 	}
 	known, _ := value.Constant()
-	return number(known)
+	return boundOf(known)
+}
+
+// boundOf is a bound as the bounds of arguments are.
+func boundOf(value any) int64 {
+	if n := number(value); n.IsInt64() {
+		return n.Int64()
+	}
+	return unbounded
 }
 
 func argumentType(paramType string) verb.Type {
@@ -130,9 +145,15 @@ func argumentType(paramType string) verb.Type {
 	return verb.Text
 }
 
-func paramType(name string) expression.Type {
+// paramType is the type of a parameter in expressions; value is nil when only the run will tell it.
+func paramType(name string, value any) expression.Type {
 	switch name {
-	case "int", "size":
+	case "int":
+		if _, small := value.(int); !small {
+			return expression.Unsigned // which integers with a sign may be taken for, and not the other way round
+		}
+		return expression.Integer
+	case "size":
 		return expression.Integer
 	case "duration":
 		return expression.TypeOf(time.Duration(0))

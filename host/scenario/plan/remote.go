@@ -43,7 +43,7 @@ func (c *compiler) remote(argument *verb.Argument, node *syntax.Node, at place) 
 func (c *compiler) remoteForm(node *syntax.Node, at place) *Value {
 	parts := make([]*Value, 3)
 	arguments := []*verb.Argument{
-		{Name: "addr", Type: verb.Integer, Required: true},
+		{Name: "addr", Type: verb.Unsigned, Required: true},
 		{Name: "rkey", Type: verb.Integer, Required: true, Max: 1<<32 - 1},
 		{Name: "length", Type: verb.Size},
 	}
@@ -71,7 +71,7 @@ func (c *compiler) remoteForm(node *syntax.Node, at place) *Value {
 		return nil
 	}
 	return c.combined(node.Span(), parts, func(v []any) (any, error) {
-		return verb.RemoteMemory{Address: uint64(v[0].(int)), RKey: uint32(v[1].(int)), Length: v[2].(int)}, nil
+		return verb.RemoteMemory{Address: v[0].(uint64), RKey: uint32(v[1].(int)), Length: v[2].(int)}, nil
 	})
 }
 
@@ -96,18 +96,20 @@ func remoteFrom(value any) (any, error) {
 	case lab.BufferView:
 		return verb.RemoteMemory{Address: uint64(v.Addr), RKey: uint32(v.RKey), Length: v.Size}, nil
 	case map[string]any:
-		address, hasAddress := v["addr"].(int)
+		address, hasAddress := whole(v["addr"])
 		rkey, hasKey := v["rkey"].(int)
 		if !hasAddress || !hasKey {
 			break
 		}
 		length := -1
 		for _, name := range []string{"length", "size"} {
-			if n, ok := v[name].(int); ok {
-				length = n
+			if n, ok := whole(v[name]); ok {
+				if fits, small := n.(int); small {
+					length = fits
+				}
 			}
 		}
-		return verb.RemoteMemory{Address: uint64(address), RKey: uint32(rkey), Length: length}, nil
+		return verb.RemoteMemory{Address: Bits(address), RKey: uint32(rkey), Length: length}, nil
 	case nil:
 		return nil, wrongType("remote memory", "nothing", "the step that sets it has not run")
 	}

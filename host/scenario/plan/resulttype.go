@@ -18,14 +18,19 @@ func resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
 	}
 	for _, field := range layout {
 		object[field.Name] = expression.Integer
+		if field.Bytes == 8 {
+			object[field.Name] = expression.Unsigned
+		}
 	}
 	return object
 }
 
 func fieldType(t verb.Type) expression.Type {
 	switch t {
-	case verb.Integer, verb.Size, verb.Status:
+	case verb.Integer, verb.Status:
 		return expression.Integer
+	case verb.Unsigned, verb.Size:
+		return expression.Unsigned
 	case verb.Boolean:
 		return expression.Boolean
 	case verb.Duration:

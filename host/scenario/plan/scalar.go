@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/diag"
@@ -58,7 +59,9 @@ func (c *compiler) literal(argument *verb.Argument, node *syntax.Node) *Value {
 		c.report(bad, node.Span())
 		return nil
 	}
-	return constant(value, node.Span())
+	written := constant(value, node.Span())
+	written.Hex = hexWritten(node.Value)
+	return written
 }
 
 // expression compiles a scalar that is one $(...).
@@ -72,6 +75,9 @@ func (c *compiler) expression(argument *verb.Argument, node *syntax.Node, piece 
 		return nil
 	}
 	value, err := raw.then(func(v any) (any, error) {
+		if argument.Message && raw.Hex {
+			return ShowHex(v, verb.Text), nil
+		}
 		converted, bad := fromExpression(argument, v)
 		if bad != nil {
 			return nil, bad
@@ -107,7 +113,7 @@ const (
 // template compiles text with expressions inside.
 func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces []expression.Piece, at place) *Value {
 	switch argument.Type {
-	case verb.Integer, verb.Size, verb.Duration, verb.Boolean, verb.Status, verb.Fraction, verb.Rate, verb.Sizes:
+	case verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Boolean, verb.Status, verb.Fraction, verb.Rate, verb.Sizes:
 		c.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type).
 			WithHint("calculate inside one $(...)")
 		return nil
@@ -131,7 +137,11 @@ func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces [
 	}
 	value, err := combine(whole, parts, func(values []any) (any, error) {
 		var text strings.Builder
-		for _, value := range values {
+		for i, value := range values {
+			if argument.Message && parts[i].Hex {
+				text.WriteString(ShowHex(value, verb.Any))
+				continue
+			}
 			text.WriteString(textOf(value))
 		}
 		if bad := check(argument, text.String()); bad != nil {
@@ -166,10 +176,13 @@ func (c *compiler) compile(node *syntax.Node, piece expression.Piece, span diag.
 		return nil, ""
 	}
 	c.checkBuffers(program, node, piece, at)
-	if value, known := program.Constant(); known {
-		return constant(value, span), program.Returns()
+	value := &Value{Span: span, Hex: program.Hex() || slices.ContainsFunc(program.Names(), func(name string) bool { return at.scope.hex[name] })}
+	if known, is := program.Constant(); is {
+		value.constant = known
+	} else {
+		value.compute = program.Run
 	}
-	return &Value{Span: span, compute: program.Run}, program.Returns()
+	return value, program.Returns()
 }
 
 func (c *compiler) reportExpression(bad *expression.Error, span diag.Span, source string) {

@@ -20,6 +20,8 @@ type scope struct {
 	nodes map[string]bound
 	// words are those of parameters that name one of several results, eps[$(i)], which only the run will tell.
 	words map[string]string
+	// hex are the names whose values the scenario writes in hex.
+	hex map[string]bool
 }
 
 type bound struct {
@@ -29,7 +31,7 @@ type bound struct {
 
 // inner returns a scope to add names to.
 func (s *scope) inner() *scope {
-	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes), words: maps.Clone(s.words)}
+	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes), words: maps.Clone(s.words), hex: maps.Clone(s.hex)}
 }
 
 // add declares a name; value nil means that only the run will tell.
@@ -38,9 +40,18 @@ func (s *scope) add(name string, t expression.Type, value any) {
 	delete(s.consts, name)
 	delete(s.nodes, name)
 	delete(s.words, name)
+	delete(s.hex, name)
 	if value != nil {
 		s.consts[name] = value
 	}
+}
+
+// writtenInHex notes that the value of a name is written in hex.
+func (s *scope) writtenInHex(name string) {
+	if s.hex == nil {
+		s.hex = make(map[string]bool)
+	}
+	s.hex[name] = true
 }
 
 func (s *scope) addNode(name string, b bound) {

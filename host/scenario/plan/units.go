@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -30,15 +32,32 @@ func problemOf(bad *quantity.Error) *problem {
 	return &problem{bad.Code, bad.Message, bad.Hint}
 }
 
-// parseInteger reads decimal, 0x, 0o and 0b numbers.
+// parseInteger reads a number that an int holds.
 func parseInteger(text string) (int, *problem) {
+	value, bad := parseNumber(text)
+	if bad != nil {
+		return 0, bad
+	}
+	n, fits := value.(int)
+	if !fits {
+		return 0, beyondInteger(text)
+	}
+	return n, nil
+}
+
+func beyondInteger(text string) *problem {
+	return &problem{diag.OutOfRange, fmt.Sprintf("%s is out of range: at most %d", text, math.MaxInt64), ""}
+}
+
+// parseNumber reads decimal, 0x, 0o and 0b numbers: an int, or a uint64 where an int is too small.
+func parseNumber(text string) (any, *problem) {
 	clean := strings.ReplaceAll(text, "_", "")
 	if n, err := strconv.ParseInt(clean, 0, 64); err == nil && !leadingZero(clean) {
 		return int(n), nil
 	}
 	// Keys and identifiers may use all 64 bits.
 	if n, err := strconv.ParseUint(clean, 0, 64); err == nil && !leadingZero(clean) {
-		return int(n), nil
+		return n, nil
 	}
 	hint := ""
 	switch {
@@ -47,7 +66,22 @@ func parseInteger(text string) (int, *problem) {
 	case quantity.HasUnit(text):
 		hint = "it has no unit"
 	}
-	return 0, wrongType("an integer", quoted(text), hint)
+	return nil, wrongType("an integer", quoted(text), hint)
+}
+
+// Bits are those of an integer, with a sign or without.
+func Bits(value any) uint64 {
+	if n, signed := value.(int); signed {
+		return uint64(n)
+	}
+	n, _ := value.(uint64)
+	return n
+}
+
+// hexWritten tells whether a number is written in hex.
+func hexWritten(text string) bool {
+	text = strings.TrimPrefix(text, "-")
+	return strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X")
 }
 
 // leadingZero finds what C takes for octal and people for decimal.
@@ -57,8 +91,8 @@ func leadingZero(text string) bool {
 
 // parseSize reads a number of bytes, alone or with a unit.
 func parseSize(text string) (int, *problem) {
-	if n, bad := parseInteger(text); bad == nil {
-		return n, nil
+	if n, bad := parseInteger(text); bad == nil || bad.code == diag.OutOfRange {
+		return n, bad
 	}
 	n, bad := quantity.ParseSize(text)
 	return n, problemOf(bad)

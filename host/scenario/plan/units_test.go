@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -22,7 +23,12 @@ func TestLiterals(t *testing.T) {
 		"octal":              {verb.Integer, "0o17", 15, ""},
 		"binary":             {verb.Integer, "0b101", 5, ""},
 		"underscores":        {verb.Integer, "1_000_000", 1000000, ""},
-		"64 bits":            {verb.Integer, "0xffffffffffffffff", -1, ""},
+		"64 bits":            {verb.Integer, "0xffffffffffffffff", uint64(math.MaxUint64), ""},
+		"bits":               {verb.Unsigned, "0xffffffffffffffff", uint64(math.MaxUint64), ""},
+		"bits of a sign":     {verb.Unsigned, "-1", uint64(math.MaxUint64), ""},
+		"small, of 64 bits":  {verb.Unsigned, "7", uint64(7), ""},
+		"beyond 64 bits":     {verb.Unsigned, "0x10000000000000000", nil, diag.WrongType},
+		"size of 64 bits":    {verb.Size, "0xffffffffffffffff", nil, diag.OutOfRange},
 		"leading zero":       {verb.Integer, "010", nil, diag.WrongType},
 		"fraction":           {verb.Integer, "1.5", nil, diag.WrongType},
 		"too large":          {verb.Integer, "0x1ffffffffffffffff", nil, diag.WrongType},
@@ -37,7 +43,7 @@ func TestLiterals(t *testing.T) {
 		"GiB":                {verb.Size, "1GiB", 1 << 30, ""},
 		"no whole bytes":     {verb.Size, "1.3B", nil, diag.WrongUnit},
 		"k alone":            {verb.Size, "4k", nil, diag.WrongUnit},
-		"bits":               {verb.Size, "4Kbit", nil, diag.WrongUnit},
+		"kilobits":           {verb.Size, "4Kbit", nil, diag.WrongUnit},
 		"negative size":      {verb.Size, "-1", nil, diag.OutOfRange},
 		"immense":            {verb.Size, "99999999999TiB", nil, diag.OutOfRange},
 		"milliseconds":       {verb.Duration, "250ms", 250 * time.Millisecond, ""},

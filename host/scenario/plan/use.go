@@ -68,7 +68,7 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 	if node == nil {
 		c.errors.Report(diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, name).
 			WithHint("with: {%s: ..}", name)
-		inner.add(name, paramType(param.Type), nil)
+		inner.add(name, paramType(param.Type, nil), nil)
 		return
 	}
 	node, scope = scope.resolve(node)
@@ -81,7 +81,7 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 	}
 	value := c.paramValue(c.paramArgument(param), node, place{scope: scope})
 	if value == nil {
-		inner.add(name, paramType(param.Type), nil)
+		inner.add(name, paramType(param.Type, nil), nil)
 		return
 	}
 	known, constant := value.Constant()
@@ -94,7 +94,10 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 		}
 		known = nil
 	}
-	inner.add(name, paramType(param.Type), known)
+	inner.add(name, paramType(param.Type, known), known)
+	if value.Hex {
+		inner.writtenInHex(name)
+	}
 	if word := c.wordOf(node, place{scope: scope}); !constant && word != "" {
 		inner.words[name] = word
 	}

@@ -13,7 +13,9 @@ import (
 // Value is an argument: known already, or computed when the step runs.
 type Value struct {
 	// Span is where the value stands in the file.
-	Span     diag.Span
+	Span diag.Span
+	// Hex tells that the scenario writes it in hex.
+	Hex      bool
 	constant any
 	// compute is nil for a constant.
 	compute func(env expression.Env) (any, error)
@@ -64,10 +66,10 @@ func (v *Value) then(convert func(any) (any, error)) (*Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		return constant(converted, v.Span), nil
+		return &Value{Span: v.Span, Hex: v.Hex, constant: converted}, nil
 	}
 	inner := v
-	return &Value{Span: v.Span, compute: func(env expression.Env) (any, error) {
+	return &Value{Span: v.Span, Hex: v.Hex, compute: func(env expression.Env) (any, error) {
 		value, err := inner.Get(env)
 		if err != nil {
 			return nil, err

@@ -108,7 +108,7 @@ func (r *caseRun) judgeGuest(action *plan.Guest, role string, result *lab.GuestR
 			return err
 		}
 		if !ok {
-			got := e.Field + " " + plan.Show(fields[e.Index], e.Type)
+			got := e.Field + " " + e.Show(fields[e.Index])
 			return &expectationError{e, &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: got, Hint: result.Reason}}
 		}
 	}

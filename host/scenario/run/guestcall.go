@@ -36,7 +36,7 @@ func (r *caseRun) guestCall(ctx context.Context, step *plan.Step, action *plan.G
 	words := make([]string, len(values))
 	arguments := make([]uint64, len(values))
 	for i, value := range values {
-		words[i], arguments[i] = fmt.Sprint(value), uint64(value.(int))
+		words[i], arguments[i] = fmt.Sprint(value), plan.Bits(value)
 		if i < len(action.Signature.Params) && action.Signature.Params[i] == 'i' {
 			arguments[i] = uint64(uint32(arguments[i]))
 		}
@@ -92,7 +92,7 @@ func (r *caseRun) judgeResult(action *plan.GuestCall, role string, result int, t
 			return err
 		}
 		if !ok {
-			return &expectationError{e, &lab.Failure{What: "wrong result", Expected: want, Got: fmt.Sprint(result)}}
+			return &expectationError{e, &lab.Failure{What: "wrong result", Expected: want, Got: e.Show(result)}}
 		}
 	}
 	if action.As.Word != "" {

@@ -111,11 +111,19 @@ func (m *moment) given() string {
 		case argument.Type == verb.Remote:
 			remote := value.(verb.RemoteMemory)
 			words = append(words, fmt.Sprintf("%s=%#x rkey=%#x", argument.Name, remote.Address, remote.RKey))
+		case m.inHex(i):
+			words = append(words, argument.Name+"="+plan.ShowHex(value, argument.Type))
 		default:
 			words = append(words, argument.Name+"="+plan.Show(value, argument.Type))
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// inHex tells whether the scenario writes an argument in hex.
+func (m *moment) inHex(argument int) bool {
+	call, is := m.step.Action.(*plan.Call)
+	return is && argument < len(call.Arguments) && call.Arguments[argument] != nil && call.Arguments[argument].Hex
 }
 
 func (m *moment) result() string {

@@ -73,7 +73,7 @@ func (r *caseRun) judgeField(e *plan.Expectation, got any, outcome *verb.Outcome
 	if err != nil || ok {
 		return err
 	}
-	shown := plan.Show(got, e.Type)
+	shown := e.Show(got)
 	failure := &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown}
 	if outcome.Summary != nil {
 		if summary := outcome.Summary(); strings.Contains(summary, shown) {

@@ -37,17 +37,20 @@ func returnedFields(v *verb.Verb, outcome *verb.Outcome) []record.Field {
 			continue
 		}
 		result := &v.Results[i]
-		fields = append(fields, record.Field{Name: result.Name, Value: recorded(value, result.Type), Varies: result.Varies})
+		fields = append(fields, record.Field{Name: result.Name, Value: recorded(value, result), Varies: result.Varies})
 	}
 	return fields
 }
 
 // recorded shows a value in full: bytes as hexadecimal digits, however many.
-func recorded(value any, t verb.Type) string {
+func recorded(value any, result *verb.Result) string {
 	if data, ok := value.([]byte); ok {
 		return hex.EncodeToString(data)
 	}
-	return plan.Show(value, t)
+	if result.Hex {
+		return plan.ShowHex(value, result.Type)
+	}
+	return plan.Show(value, result.Type)
 }
 
 func returnedErrno(err error) string {

@@ -24,9 +24,9 @@ func postAtomicVerb(endpoint, local, wrID Argument, flags []Argument) Verb {
 		Arguments: append([]Argument{endpoint, local,
 			{Name: "to", Type: Remote, Required: true, Doc: "the peer's memory"},
 			{Name: "op", Type: Word, Words: []string{compareAndSwap, fetchAndAdd}, Required: true, Doc: "the operation"},
-			{Name: "add", Type: Integer, Default: 0, Doc: "FETCH_AND_ADD: what is added"},
-			{Name: "compare", Type: Integer, Default: 0, Doc: "CMP_AND_SWP: what must be there"},
-			{Name: "swap", Type: Integer, Default: 0, Doc: "CMP_AND_SWP: what comes there then"},
+			{Name: "add", Type: Unsigned, Default: uint64(0), Doc: "FETCH_AND_ADD: what is added"},
+			{Name: "compare", Type: Unsigned, Default: uint64(0), Doc: "CMP_AND_SWP: what must be there"},
+			{Name: "swap", Type: Unsigned, Default: uint64(0), Doc: "CMP_AND_SWP: what comes there then"},
 			{Name: "offset", Type: Size, Default: 0, Doc: "where in the local buffer"}, wrID}, flags...),
 	}
 }
@@ -58,12 +58,12 @@ func postAtomic(_ context.Context, call *Call) (Outcome, error) {
 	}
 	remote := remoteOf(call)
 	request := [1]rdmacore.SendWR{{
-		WRID: uint64(call.Integer("wr_id")), Opcode: rdmacore.OpAtomicFetchAndAdd, Flags: sendFlags(call), NumSGE: 1,
-		RemoteAddress: remote.Address, RKey: remote.RKey, CompareAdd: uint64(call.Integer("add")),
+		WRID: call.Unsigned("wr_id"), Opcode: rdmacore.OpAtomicFetchAndAdd, Flags: sendFlags(call), NumSGE: 1,
+		RemoteAddress: remote.Address, RKey: remote.RKey, CompareAdd: call.Unsigned("add"),
 	}}
 	if call.Text("op") == compareAndSwap {
 		request[0].Opcode = rdmacore.OpAtomicCmpAndSwp
-		request[0].CompareAdd, request[0].Swap = uint64(call.Integer("compare")), uint64(call.Integer("swap"))
+		request[0].CompareAdd, request[0].Swap = call.Unsigned("compare"), call.Unsigned("swap")
 	}
 	if _, err := qp.PostSend(request[:], s.sges()); err != nil {
 		return Outcome{}, err

@@ -70,7 +70,11 @@ func decode(_ context.Context, call *Call) (Outcome, error) {
 	record := make(map[string]any, len(layout))
 	rest := s.bytes()
 	for _, field := range layout {
-		record[field.Name] = int(field.Read(rest))
+		if value := field.Read(rest); field.Bytes == 8 {
+			record[field.Name] = value
+		} else {
+			record[field.Name] = int(value)
+		}
 		rest = rest[field.Bytes:]
 	}
 	return Outcome{Record: record, Summary: func() string { return fmt.Sprint(layout.describe(record)) }}, nil

@@ -48,6 +48,12 @@ func (c *Call) Integer(name string) int {
 	return value
 }
 
+// Unsigned is the value of an Unsigned argument.
+func (c *Call) Unsigned(name string) uint64 {
+	value, _ := c.argument(name).(uint64)
+	return value
+}
+
 // Boolean is the value of a Boolean argument.
 func (c *Call) Boolean(name string) bool {
 	value, _ := c.argument(name).(bool)

@@ -21,7 +21,7 @@ func completionVerbs() []Verb {
 			Doc:       "Wait for one completion, which must be a success unless `expect` says otherwise.",
 			Arguments: []Argument{queue, endpoint, within()},
 			Results: []Result{
-				{Name: "wr_id", Type: Integer, Doc: "of the work request"},
+				{Name: "wr_id", Type: Unsigned, Doc: "of the work request"},
 				{Name: "status", Type: Word, Words: statusNames(), Default: "SUCCESS", Doc: "how it ended"},
 				{Name: "opcode", Type: Word, Words: wcOpcodeNames(), Doc: "what it was; not after a failure"},
 				{Name: "byte_len", Type: Integer, Doc: "bytes received or read; not after a failure"},
@@ -30,9 +30,9 @@ func completionVerbs() []Verb {
 				{Name: "vendor_err", Type: Integer, Varies: true, Doc: "the device's own code of a failure"},
 				{Name: "flags", Type: Text, Doc: "of a receive: WITH_IMM, WITH_INV, and of a datagram whose first 40 bytes are a header GRH, joined by |; 0 for none"},
 				{Name: "src_qp", Type: Integer, Varies: true, Doc: "of a datagram: the sender's queue pair"},
-				{Name: "invalidated", Type: Integer, Varies: true, Doc: "of a receive: the key that ended with the message"},
-				{Name: "completion_ts", Type: Integer, Varies: true, Doc: "when it came, in ticks of the device's clock (query_rt_values), of a queue with COMPLETION_TIMESTAMP; not after a failure"},
-				{Name: "completion_wallclock_ns", Type: Integer, Varies: true, Doc: "when it came, in nanoseconds since 1970, of a queue with COMPLETION_TIMESTAMP_WALLCLOCK; not after a failure"},
+				{Name: "invalidated", Type: Integer, Hex: true, Varies: true, Doc: "of a receive: the key that ended with the message"},
+				{Name: "completion_ts", Type: Unsigned, Varies: true, Doc: "when it came, in ticks of the device's clock (query_rt_values), of a queue with COMPLETION_TIMESTAMP; not after a failure"},
+				{Name: "completion_wallclock_ns", Type: Unsigned, Varies: true, Doc: "when it came, in nanoseconds since 1970, of a queue with COMPLETION_TIMESTAMP_WALLCLOCK; not after a failure"},
 			},
 		},
 		{
@@ -107,7 +107,7 @@ func completionFields(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp,
 	if !extended {
 		has = rdmacore.WCFieldsStandard
 	}
-	fields := []any{int(wc.WRID), wc.Status.String(), nil, nil, nil, nil, int(wc.VendorErr), nil, nil, nil, nil, nil}
+	fields := []any{wc.WRID, wc.Status.String(), nil, nil, nil, nil, int(wc.VendorErr), nil, nil, nil, nil, nil}
 	set := func(at int, field rdmacore.WCFields, value any) {
 		if has&field != 0 {
 			fields[at] = value
@@ -119,8 +119,8 @@ func completionFields(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp,
 	}
 	fields[2] = wc.Opcode.String()
 	set(3, rdmacore.WCFieldByteLen, int(wc.ByteLen))
-	set(10, rdmacore.WCFieldTimestamp, int(stamp.Raw))
-	set(11, rdmacore.WCFieldWallclock, int(stamp.Wallclock))
+	set(10, rdmacore.WCFieldTimestamp, stamp.Raw)
+	set(11, rdmacore.WCFieldWallclock, stamp.Wallclock)
 	if wc.Opcode&rdmacore.WCRecv == 0 { // rdma_rxe gives sends the flags of receives, too
 		return fields
 	}

@@ -38,8 +38,6 @@ func deviceFacts() []deviceFact {
 		{"phys_port_cnt", "ports, as far as a byte counts", func(a *rdmacore.DeviceAttr) int { return a.PhysicalPorts }},
 		{"phys_port_cnt_ex", "ports", func(a *rdmacore.DeviceAttr) int { return a.PhysicalPortsEx }},
 		{"device_cap_flags", "enum ibv_device_cap_flags", func(a *rdmacore.DeviceAttr) int { return int(a.CapFlags) }},
-		{"device_cap_flags_ex", "these and those beyond 32 bits", func(a *rdmacore.DeviceAttr) int { return int(a.CapFlagsEx) }},
-		{"completion_timestamp_mask", "bits that count of completion_ts, -1 for all 64; 0: it has no time stamps", func(a *rdmacore.DeviceAttr) int { return int(a.CompletionTimestampMask) }},
 		{"hca_core_clock", "kHz of the clock of completion_ts and query_rt_values", func(a *rdmacore.DeviceAttr) int { return int(a.CoreClock) }},
 		{"odp_general_caps", "on-demand paging, enum ibv_odp_general_caps", func(a *rdmacore.DeviceAttr) int { return int(a.ODPCaps) }},
 		{"rc_odp_caps", "what of RC can do it, enum ibv_odp_transport_cap_bits", func(a *rdmacore.DeviceAttr) int { return int(a.ODPCapsRC) }},
@@ -63,6 +61,8 @@ func deviceVerbs() []Verb {
 		{Name: "index", Type: Integer, Varies: true, Doc: "the kernel's number of it; -1 for none"},
 		{Name: "max_mr_size", Type: Size, Varies: true, Doc: "bytes of a memory region"},
 		{Name: "atomic", Type: Boolean, Varies: true, Doc: "whether it has atomics"},
+		{Name: "device_cap_flags_ex", Type: Unsigned, Hex: true, Varies: true, Doc: "device_cap_flags, and those beyond 32 bits"},
+		{Name: "completion_timestamp_mask", Type: Unsigned, Hex: true, Varies: true, Doc: "bits that count of completion_ts; 0: it has no time stamps"},
 	}
 	for _, fact := range deviceFacts() {
 		results = append(results, Result{Name: fact.name, Type: Integer, Varies: true, Doc: fact.doc})
@@ -75,7 +75,7 @@ func deviceVerbs() []Verb {
 		{
 			Name: "query_rt_values", Manual: "ibv_query_rt_values_ex(3)", Capability: CanStamp, Yields: Value, Run: queryRTValues,
 			Doc:     "Read the clock of the role's device, from which completion_ts comes.",
-			Results: []Result{{Name: "raw_clock", Type: Integer, Varies: true, Doc: "ticks; hca_core_clock thousand of them are a second"}},
+			Results: []Result{{Name: "raw_clock", Type: Unsigned, Varies: true, Doc: "ticks; hca_core_clock thousand of them are a second"}},
 		},
 	}
 }
@@ -87,7 +87,7 @@ func queryDevice(_ context.Context, call *Call) (Outcome, error) {
 		return Outcome{}, err
 	}
 	name := device.Name()
-	fields := []any{name, attr.FirmwareVersion, device.Index(), int(attr.MaxMRSize), attr.Atomic}
+	fields := []any{name, attr.FirmwareVersion, device.Index(), uint64(attr.MaxMRSize), attr.Atomic, uint64(attr.CapFlagsEx), uint64(attr.CompletionTimestampMask)}
 	for _, fact := range deviceFacts() {
 		fields = append(fields, fact.get(&attr))
 	}
@@ -96,5 +96,5 @@ func queryDevice(_ context.Context, call *Call) (Outcome, error) {
 
 func queryRTValues(_ context.Context, call *Call) (Outcome, error) {
 	raw, err := call.Role.Device().RawClock()
-	return Outcome{Fields: []any{int(raw)}}, err
+	return Outcome{Fields: []any{raw}}, err
 }

@@ -46,7 +46,7 @@ func eventResults() []Result {
 		{Name: "rnr_retry_count", Type: Integer, Doc: "repeats of a send that finds no receive"},
 		{Name: "qp_num", Type: Integer, Varies: true, Doc: "number of the peer's queue pair; of a datagram service and of a group, where to send to"},
 		{Name: "srq", Type: Boolean, Doc: "the peer's queue pair receives from a shared receive queue"},
-		{Name: "qkey", Type: Integer, Doc: "key of a datagram service or of a group"},
+		{Name: "qkey", Type: Integer, Hex: true, Doc: "key of a datagram service or of a group"},
 	}
 }
 

@@ -88,9 +88,9 @@ func identifierVerbs() []Verb {
 			}),
 		onID("write_event", "rdma_write_cm_event(3)", "Put a USER event onto the channel of an id.", []Argument{
 			{Name: "status", Type: Integer, Default: 0, Min: -1 << 31, Max: 1<<31 - 1, Doc: "its status"},
-			{Name: "arg", Type: Integer, Default: 0, Max: 1<<63 - 1, Doc: "a number that comes with it"},
+			{Name: "arg", Type: Unsigned, Default: uint64(0), Doc: "a number that comes with it"},
 		}, func(call *Call, endpoint *lab.Endpoint) error {
-			return endpoint.ID().WriteEvent(call.Integer("status"), uint64(call.Integer("arg")))
+			return endpoint.ID().WriteEvent(call.Integer("status"), call.Unsigned("arg"))
 		}),
 	}
 }

@@ -67,9 +67,9 @@ func register(_ context.Context, call *Call) (Outcome, error) {
 
 func regionResults() []Result {
 	return []Result{
-		{Name: "addr", Type: Integer, Varies: true, Doc: "address of the first byte"},
-		{Name: "rkey", Type: Integer, Varies: true, Doc: "key for the peer"},
-		{Name: "lkey", Type: Integer, Varies: true, Doc: "key for own requests"},
+		{Name: "addr", Type: Integer, Hex: true, Varies: true, Doc: "address of the first byte"},
+		{Name: "rkey", Type: Integer, Hex: true, Varies: true, Doc: "key for the peer"},
+		{Name: "lkey", Type: Integer, Hex: true, Varies: true, Doc: "key for own requests"},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // multicastVerbs join and leave groups.
 func multicastVerbs() []Verb {
 	group := Argument{Name: "group", Type: Text, Required: true, Doc: "IP address of the group"}
-	tag := Argument{Name: "tag", Type: Integer, Default: 0, Max: 1<<63 - 1, Doc: "a number that its events have"}
+	tag := Argument{Name: "tag", Type: Unsigned, Default: uint64(0), Doc: "a number that its events have"}
 	return []Verb{
 		onID("join_multicast", "rdma_join_multicast(3)", "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR tells the end.",
 			[]Argument{group, tag}, func(call *Call, endpoint *lab.Endpoint) error {
@@ -18,7 +18,7 @@ func multicastVerbs() []Verb {
 				if err != nil {
 					return err
 				}
-				return endpoint.ID().JoinMulticast(address, uint64(call.Integer("tag")))
+				return endpoint.ID().JoinMulticast(address, call.Unsigned("tag"))
 			}),
 		onID("join_multicast_ex", "rdma_join_multicast_ex(3)", "Join a multicast group as a full member, or as one that only sends.",
 			[]Argument{group, tag, {Name: "flags", Type: Word, Words: joinNames(), Default: rdmacore.JoinFullMember.String(), Doc: "the kind of member"}},
@@ -31,7 +31,7 @@ func multicastVerbs() []Verb {
 				if err != nil {
 					return err
 				}
-				return endpoint.ID().JoinMulticastEx(address, flags, uint64(call.Integer("tag")))
+				return endpoint.ID().JoinMulticastEx(address, flags, call.Unsigned("tag"))
 			}),
 		onID("leave_multicast", "rdma_leave_multicast(3)", "Leave a multicast group.", []Argument{group},
 			func(call *Call, endpoint *lab.Endpoint) error {

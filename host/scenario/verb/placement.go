@@ -52,7 +52,7 @@ func postFlush(_ context.Context, call *Call) (Outcome, error) {
 	}
 	remote := remoteOf(call)
 	request := [1]rdmacore.SendWR{{
-		WRID: uint64(call.Integer("wr_id")), Opcode: rdmacore.OpFlush, Flags: sendFlags(call), RemoteAddress: remote.Address, RKey: remote.RKey,
+		WRID: call.Unsigned("wr_id"), Opcode: rdmacore.OpFlush, Flags: sendFlags(call), RemoteAddress: remote.Address, RKey: remote.RKey,
 		Placement: rdmacore.FlushGlobal,
 	}}
 	if words, given := call.argument("placement").([]string); given {
@@ -103,7 +103,7 @@ func postAtomicWrite(_ context.Context, call *Call) (Outcome, error) {
 	}
 	remote := remoteOf(call)
 	request := [1]rdmacore.SendWR{{
-		WRID: uint64(call.Integer("wr_id")), Opcode: rdmacore.OpAtomicWrite, Flags: sendFlags(call), NumSGE: 1,
+		WRID: call.Unsigned("wr_id"), Opcode: rdmacore.OpAtomicWrite, Flags: sendFlags(call), NumSGE: 1,
 		RemoteAddress: remote.Address, RKey: remote.RKey,
 	}}
 	if _, err := qp.PostSend(request[:], s.sges()); err != nil {

@@ -79,6 +79,8 @@ type Argument struct {
 	Fields []Argument
 	// Group joins arguments of which exactly one must be given.
 	Group string
+	// Message tells that a text is for people, and nothing is made of it: numbers stand there as they were written.
+	Message bool
 	// Inline data has its keys (text, hex...) among the verb's own arguments.
 	Inline bool
 	Doc    string
@@ -94,7 +96,9 @@ type Result struct {
 	// Varies tells that the value is another one in each run or on each device: a number or an address that
 	// was given out.  Who compares two runs leaves it out.
 	Varies bool
-	Doc    string
+	// Hex tells that the kernel's manuals and tools write the value in hex, so messages do.
+	Hex bool
+	Doc string
 }
 
 // Outcome is what a verb returned.

@@ -29,12 +29,12 @@ func runnerVerbs() []Verb {
 			Doc: "Fail unless a condition holds.",
 			Arguments: []Argument{
 				{Name: "that", Type: Condition, Required: true, Doc: "the condition"},
-				{Name: "message", Type: Text, Doc: "what is wrong when it does not hold"}},
+				{Name: "message", Type: Text, Message: true, Doc: "what is wrong when it does not hold"}},
 		},
 		{
 			Name: "log", Roleless: true, Scalar: "text", Run: log,
 			Doc:       "Print a line.",
-			Arguments: []Argument{{Name: "text", Type: Text, Required: true, Doc: "the line"}},
+			Arguments: []Argument{{Name: "text", Type: Text, Message: true, Required: true, Doc: "the line"}},
 		},
 		{
 			Name: "sleep", Roleless: true, Scalar: "for", Run: sleep,

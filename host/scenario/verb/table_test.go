@@ -59,6 +59,8 @@ func testArgument(t *testing.T, a *Argument, seen map[string]bool) {
 	switch a.Type {
 	case Integer, Size, Status:
 		_, ok = a.Default.(int)
+	case Unsigned:
+		_, ok = a.Default.(uint64)
 	case Duration:
 		_, ok = a.Default.(time.Duration)
 	case Boolean:

@@ -14,6 +14,8 @@ type Type int
 const (
 	// Integer: decimal, 0x or 0o; int.
 	Integer Type = iota
+	// Unsigned: the same of 64 bits without a sign, -1 for all of them; uint64.
+	Unsigned
 	// Size: bytes, with a unit from 1 KiB up ("4KiB"); int.
 	Size
 	// Duration: a number with its unit ("250ms"); time.Duration.
@@ -92,6 +94,8 @@ func (t Type) String() string {
 	switch t {
 	case Integer:
 		return "an integer"
+	case Unsigned:
+		return "an integer of 64 bits"
 	case Size:
 		return "a size (4KiB)"
 	case Duration:

@@ -14,14 +14,14 @@ const CanWindow = "device.mw"
 // windowVerbs allocate memory windows; bind_mw, which is a work request, makes them good for something.
 func windowVerbs() []Verb {
 	window := Argument{Name: "mw", Type: Window, Required: true, Doc: "the window, by the name that `as` gave it"}
-	key := Result{Name: "rkey", Type: Integer, Varies: true, Doc: "key for the peer, good once the request has completed"}
+	key := Result{Name: "rkey", Type: Integer, Hex: true, Varies: true, Doc: "key for the peer, good once the request has completed"}
 	return []Verb{
 		{
 			Name: "alloc_mw", Manual: "ibv_alloc_mw(3)", Capability: CanWindow, Yields: NewWindow, Run: allocMW,
 			Doc: "Allocate a memory window, bound to nothing.",
 			Arguments: []Argument{theDomain(),
 				{Name: "type", Type: Integer, Default: 1, Max: 255, Doc: "1: good for every queue pair of the domain; 2: for the one that binds it, and the peer can invalidate it"}},
-			Results: []Result{{Name: "rkey", Type: Integer, Varies: true, Doc: "its key, good for nothing until bind_mw gives it another"}},
+			Results: []Result{{Name: "rkey", Type: Integer, Hex: true, Varies: true, Doc: "its key, good for nothing until bind_mw gives it another"}},
 		},
 		{
 			Name: "bind_mw", Manual: "ibv_bind_mw(3)", Capability: CanWindow, Yields: Value, Run: bindMW,
@@ -31,11 +31,11 @@ func windowVerbs() []Verb {
 				{Name: "offset", Type: Size, Default: 0, Doc: "where in the buffer"},
 				{Name: "length", Type: Size, Doc: "how many bytes; without it, to the end of the buffer"},
 				{Name: "access", Type: PeerRights, Doc: "what the peer may do through the window"},
-				{Name: "wr_id", Type: Integer, Default: 0, Doc: "comes back in the completion"},
+				{Name: "wr_id", Type: Unsigned, Default: uint64(0), Doc: "comes back in the completion"},
 				{Name: "signaled", Type: Boolean, Doc: "make a completion, also when the queue pair has not sig_all"},
 				{Name: "fence", Type: Boolean, Doc: "wait for the READs and atomics before"}},
 			Results: []Result{
-				{Name: "addr", Type: Integer, Varies: true, Doc: "address of the window's first byte"}, key,
+				{Name: "addr", Type: Integer, Hex: true, Varies: true, Doc: "address of the window's first byte"}, key,
 				{Name: "length", Type: Integer, Doc: "its bytes"},
 			},
 		},
@@ -68,7 +68,7 @@ func bindMW(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	bind := rdmacore.MWBind{WRID: uint64(call.Integer("wr_id")), Flags: sendFlags(call)}
+	bind := rdmacore.MWBind{WRID: call.Unsigned("wr_id"), Flags: sendFlags(call)}
 	bind.Access, _ = call.argument("access").(rdmacore.Access)
 	if call.Has("buffer") {
 		s, err := stretchOf(call, "buffer")
@@ -103,7 +103,7 @@ func postLocalInvVerb(endpoint, wrID Argument, flags []Argument) Verb {
 				return Outcome{}, err
 			}
 			request := [1]rdmacore.SendWR{{
-				WRID: uint64(call.Integer("wr_id")), Opcode: rdmacore.OpLocalInv, Flags: sendFlags(call), ImmData: uint32(call.Integer("rkey")),
+				WRID: call.Unsigned("wr_id"), Opcode: rdmacore.OpLocalInv, Flags: sendFlags(call), ImmData: uint32(call.Integer("rkey")),
 			}}
 			if _, err := qp.PostSend(request[:], nil); err != nil {
 				return Outcome{}, err

@@ -15,7 +15,7 @@ func workVerbs() []Verb {
 	endpoint := Argument{Name: "ep", Type: Endpoint, Doc: "the endpoint; without it the role's only one"}
 	offset := Argument{Name: "offset", Type: Size, Default: 0, Doc: "where in the buffer"}
 	length := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, to the end of the buffer"}
-	wrID := Argument{Name: "wr_id", Type: Integer, Default: 0, Doc: "comes back in the completion"}
+	wrID := Argument{Name: "wr_id", Type: Unsigned, Default: uint64(0), Doc: "comes back in the completion"}
 	flags := []Argument{
 		{Name: "signaled", Type: Boolean, Doc: "make a completion, also when the queue pair has not sig_all"},
 		{Name: "fence", Type: Boolean, Doc: "wait for the READs and atomics before"},
@@ -124,7 +124,7 @@ func postReceive(call *Call, post func([]rdmacore.RecvWR, []rdmacore.SGE) (int, 
 		return Outcome{}, err
 	}
 	sges := s.sges()
-	request := [1]rdmacore.RecvWR{{WRID: uint64(call.Integer("wr_id")), NumSGE: uint32(len(sges))}}
+	request := [1]rdmacore.RecvWR{{WRID: call.Unsigned("wr_id"), NumSGE: uint32(len(sges))}}
 	_, err = post(request[:], sges)
 	return Outcome{Fields: []any{s.length}}, err
 }
@@ -143,7 +143,7 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	request := [1]rdmacore.SendWR{{WRID: uint64(call.Integer("wr_id")), Opcode: opcode, Flags: sendFlags(call)}}
+	request := [1]rdmacore.SendWR{{WRID: call.Unsigned("wr_id"), Opcode: opcode, Flags: sendFlags(call)}}
 	if call.Has("imm") {
 		request[0].Opcode = withImmediate(opcode)
 		request[0].ImmData = binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, uint32(call.Integer("imm"))))
