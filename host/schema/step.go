@@ -52,25 +52,23 @@ func step(language shape.Language, table *verb.Table, sets *wordSets) object {
 			one = append(one, require(action.Name))
 		}
 	}
-	rules := modifierRules(language, table)
+	// What follows of a key is looked at where the key is, and nowhere else.
+	follows := modifierRules(language, table)
 	for _, v := range table.Verbs() {
 		properties[v.Name] = verbSchema(v)
 		one = append(one, require(v.Name))
-		rules = append(rules, expectation(v.Name, v, sets))
+		follows[v.Name] = expectation(v, sets)
 	}
 	guest := verb.GuestResult()
 	guest.Results = append(guest.Results, verb.GuestCallResult().Results...)
-	schema["oneOf"], schema["not"], schema["allOf"] = one, require(loops...), append(rules, expectation("guest", guest, sets))
+	follows["guest"] = object{"allOf": []any{expectation(guest, sets), when(object{"properties": object{"guest": object{"const": "call"}}}, require("function"))}}
+	schema["oneOf"], schema["not"], schema["dependentSchemas"] = one, require(loops...), follows
 	return schema
 }
 
 // modifierRules say beside what a modifier can stand.
-func modifierRules(language shape.Language, table *verb.Table) []any {
-	rules := []any{
-		when(require("barrier"), require("of")),
-		when(require("function"), object{"properties": object{"guest": object{"const": "call"}}}),
-		when(object{"properties": object{"guest": object{"const": "call"}}, "required": []string{"guest"}}, require("function")),
-	}
+func modifierRules(language shape.Language, table *verb.Table) object {
+	rules := object{"barrier": require("of")}
 	others := []string{"do"}
 	for _, action := range language.Actions {
 		others = append(others, action.Name)
@@ -104,13 +102,15 @@ func modifierRules(language shape.Language, table *verb.Table) []any {
 		switch {
 		case all, modifier.Name == "do":
 		case modifier.Name == "within":
-			rules = append(rules, when(require("within"), object{"anyOf": append(allowed, waiting...)}))
+			rules["within"] = object{"anyOf": append(allowed, waiting...)}
 		case modifier.Name == "as": // which names the counter of a repeat, whatever it repeats
-			rules = append(rules, when(object{"required": []string{"as"}, "not": require("repeat")}, object{"not": object{"anyOf": refused}}))
+			rules["as"] = when(object{"not": require("repeat")}, object{"not": object{"anyOf": refused}})
 		case verbs && len(refused) > 0:
-			rules = append(rules, when(require(modifier.Name), object{"not": object{"anyOf": refused}}))
+			rules[modifier.Name] = object{"not": object{"anyOf": refused}}
+		case modifier.Name == "function":
+			rules["function"] = object{"required": []string{"guest"}, "properties": object{"guest": object{"const": "call"}}}
 		case !verbs:
-			rules = append(rules, when(require(modifier.Name), object{"anyOf": allowed}))
+			rules[modifier.Name] = object{"anyOf": allowed}
 		}
 	}
 	return rules
@@ -119,7 +119,7 @@ func modifierRules(language shape.Language, table *verb.Table) []any {
 func when(condition, then object) object { return object{"if": condition, "then": then} }
 
 // expectation says what `expect` beside an action can name.
-func expectation(action string, v *verb.Verb, sets *wordSets) object {
+func expectation(v *verb.Verb, sets *wordSets) object {
 	properties := object{}
 	for _, result := range v.Results {
 		properties[result.Name] = documented(sets.field(&result), result.Doc)
@@ -136,7 +136,7 @@ func expectation(action string, v *verb.Verb, sets *wordSets) object {
 			schema["additionalProperties"] = matched("integer") // the step names its fields
 		}
 	}
-	return when(require(action), object{"properties": object{"expect": schema}})
+	return object{"properties": object{"expect": schema}}
 }
 
 func (s *wordSets) field(result *verb.Result) object {
