@@ -81,7 +81,7 @@ go-test: export RDMARUN_CACHE = $(CURDIR)/build/guest-cache/$(shell awk '/wazero
 go-test: export GORACE = atexit_sleep_ms=0
 go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
-	$(Q)$(GO) test -run 'Guest|Pingpong|Hello' ./host
+	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme' ./host
 	$(Q)$(GO) test -run 'TestScripts/run-guest' ./cmd/rdmarun
 	$(Q)$(GO) test -race -timeout 20m ./...
 

@@ -3,6 +3,7 @@ package host_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,53 @@ func TestCacheIsAHint(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGuestsAreCompiledOnce compiles the guests in each way in which they can be ended; who has what was kept then adds
+// nothing to it.
+func TestGuestsAreCompiledOnce(t *testing.T) {
+	guests, err := filepath.Glob("../guests/*.wasm")
+	if err != nil || len(guests) == 0 {
+		t.Skip("make guests builds them: ", err)
+	}
+	compile := func(folder string) []string {
+		for _, mode := range []host.InterruptMode{host.InterruptMetered, host.InterruptContext, host.InterruptOff} {
+			r, err := host.New(t.Context(), host.Config{CacheDir: folder, Interrupt: mode, Warn: func(text string) { t.Error(text) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range guests {
+				if _, err := r.Compile(testContext(t), path); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := r.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		var names []string
+		for _, path := range keptIn(t, folder) {
+			names = append(names, filepath.Base(path))
+		}
+		return names
+	}
+	kept := compile(cacheDir)
+	if len(kept) < 3*len(guests) {
+		t.Errorf("of %d guests are kept: %q", len(guests), kept)
+	}
+	// Other programs may add to the shared one meanwhile.
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "guests"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range kept {
+		if err := os.Link(filepath.Join(cacheDir, "guests", name), filepath.Join(folder, "guests", name)); err != nil {
+			t.Skipf("the cache is on another file system: %v", err)
+		}
+	}
+	if again := compile(folder); !slices.Equal(again, kept) {
+		t.Errorf("%q were kept, and then %q", kept, again)
 	}
 }
 

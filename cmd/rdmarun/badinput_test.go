@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +19,33 @@ import (
 // takes minutes, or all memory there is.
 const (
 	badInputTime   = time.Minute
-	badInputMemory = 1 << 30 // a program with the race detector takes several times what rdmarun does
+	badInputMemory = 1 << 30
 )
+
+// plainProgram is rdmarun without the race detector, which takes several times the time and the memory: these are looked
+// at here.  It is this program where that has no race detector.
+func plainProgram(t *testing.T) string {
+	t.Helper()
+	info, known := debug.ReadBuildInfo()
+	if !known || !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return ownProgram(t)
+	}
+	path := filepath.Join(t.TempDir(), "rdmarun")
+	// With the flags of the Makefile, so that what it has compiled is not compiled again.
+	if output, err := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build rdmarun: %v\n%s", err, output)
+	}
+	return path
+}
+
+func ownProgram(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
+}
 
 // badInputs are files that are too much of something, each with words of the message about it.
 func badInputs() map[string]struct{ text, words string } {
@@ -79,13 +106,14 @@ func badInputs() map[string]struct{ text, words string } {
 }
 
 func TestBadInput(t *testing.T) {
+	program := plainProgram(t)
 	for name, input := range badInputs() {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			if err := os.WriteFile(filepath.Join(folder, "bad.yaml"), []byte(input.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			refused(t, folder, exitInvalid, input.words, "validate", "bad.yaml")
+			refusedBy(t, program, folder, exitInvalid, input.words, "validate", "bad.yaml")
 		})
 	}
 }
@@ -163,18 +191,19 @@ func TestEndless(t *testing.T) {
 // refused runs rdmarun as a user would, with all its limits, and expects an exit code and words.
 func refused(t *testing.T, folder string, code exitCode, words string, args ...string) {
 	t.Helper()
+	refusedBy(t, ownProgram(t), folder, code, words, args...)
+}
+
+func refusedBy(t *testing.T, program, folder string, code exitCode, words string, args ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), badInputTime)
 	defer cancel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(ctx, self, args...)
+	command := exec.CommandContext(ctx, program, args...)
 	command.Dir = folder
 	command.Env = append(os.Environ(), runAsRdmarun+"=1", "XDG_STATE_HOME="+folder, "XDG_CONFIG_HOME="+folder)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
-	err = command.Run()
+	err := command.Run()
 	if ctx.Err() != nil {
 		t.Fatalf("%v took longer than %s", args, badInputTime)
 	}

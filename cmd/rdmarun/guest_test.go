@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func TestSignalEndsGuest(t *testing.T) {
 	var errOut bytes.Buffer
 	a := &app{
 		args:   []string{"guest", "run", module, "--", "--server", "--port=7477"},
-		env:    map[string]string{host.CacheVariable: t.TempDir()},
+		env:    map[string]string{host.CacheVariable: cmp.Or(os.Getenv(host.CacheVariable), t.TempDir())},
 		stdout: out, stderr: &errOut, signals: signals,
 		commands: []func(*app) *cobra.Command{newGuestCommand},
 	}

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,8 +106,15 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 	}
 }
 
-func measured(t *testing.T, size int64) *record.Measure {
+// distributions are those of measured by size: they are the same in each run, and take long to make.
+var distributions sync.Map
+
+// distributionOf is that of the latencies of a size.
+func distributionOf(t *testing.T, size int64) record.Distribution {
 	t.Helper()
+	if known, ok := distributions.Load(size); ok {
+		return known.(record.Distribution)
+	}
 	h := hdr.New(1, 60e9, 3)
 	for i := range 10000 {
 		value := 2000 + float64(size)/16 + 400*math.Exp(float64(i%997)/200)
@@ -118,6 +126,17 @@ func measured(t *testing.T, size int64) *record.Measure {
 	if err != nil {
 		t.Fatal(err)
 	}
+	made := record.Distribution{
+		Of: "total", Count: h.TotalCount(), Min: h.Min(), Max: h.Max(), Mean: h.Mean(), StdDev: h.StdDev(),
+		P50: h.ValueAtPercentile(50), P90: h.ValueAtPercentile(90), P99: h.ValueAtPercentile(99),
+		P999: h.ValueAtPercentile(99.9), P9999: h.ValueAtPercentile(99.99), HDR: string(encoded),
+	}
+	distributions.Store(size, made)
+	return made
+}
+
+func measured(t *testing.T, size int64) *record.Measure {
+	t.Helper()
 	return &record.Measure{
 		Name: "write latency", Type: "latency", Operation: "write", Role: "client", Line: 8, Column: 3,
 		Tags: map[string]string{"test": "write_lat", "smoke": ""}, Depth: 1, Size: size, Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
@@ -126,11 +145,7 @@ func measured(t *testing.T, size int64) *record.Measure {
 			{Begin: 250 * time.Millisecond, End: 500 * time.Millisecond, Messages: 3000, Bytes: uint64(size) * 3000},
 			{Begin: 500 * time.Millisecond, End: time.Second, Messages: 5000, Bytes: uint64(size) * 5000},
 		},
-		Latency: []record.Distribution{{
-			Of: "total", Count: h.TotalCount(), Min: h.Min(), Max: h.Max(), Mean: h.Mean(), StdDev: h.StdDev(),
-			P50: h.ValueAtPercentile(50), P90: h.ValueAtPercentile(90), P99: h.ValueAtPercentile(99),
-			P999: h.ValueAtPercentile(99.9), P9999: h.ValueAtPercentile(99.99), HDR: string(encoded),
-		}},
+		Latency: []record.Distribution{distributionOf(t, size)},
 	}
 }
 
