@@ -82,8 +82,9 @@ func languageParts() []languagePart {
 			[]string{"action", "step", "took"}, []string{"expect", "took", "leftovers", "do", "repeat", "as-several", "for_each", "parallel", "barrier", "tags"}},
 		{"Expectations", "A call must succeed and a completion have status SUCCESS, unless `expect` says otherwise; it replaces only the fields that it names.  Fields are " +
 			"the results of the verb, with a value or a matcher; several matchers of a field must all hold.  Of a call that must fail `expect: {errno: EINVAL}` is the " +
-			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.",
-			[]string{"matcher"}, []string{"approx", "prefix", "errno"}},
+			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.  `expect: any` takes " +
+			"whatever comes - any status, any errno - but something must; without `expect` it would have to be a success.",
+			[]string{"matcher"}, []string{"approx", "prefix", "errno", "anything may come"}},
 		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and `check: {equals: ..}` have them as keys.  " +
 			"text, hex and byte are repeated to the end of a buffer's range, repeat and fields stand once.  `decode` reads integers of the same names.  Private data arrives padded with zeros: compare its beginning, by prefix.",
 			[]string{"data", "integer"}, []string{"fields", "host64"}},

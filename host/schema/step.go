@@ -36,7 +36,7 @@ func (s *wordSets) matched(result *verb.Result) object {
 // step is one step: one action, and the modifiers that belong to it.
 func step(language shape.Language, table *verb.Table, sets *wordSets) object {
 	types := object{
-		"do": ref("steps"), "parallel": ref("steps"), "took": ref("took"), "expect": object{"type": "object"}, "with": object{"type": "object"},
+		"do": ref("steps"), "parallel": ref("steps"), "took": ref("took"), "expect": object{"anyOf": []any{object{"type": "object"}, object{"const": shape.AnyResult}}}, "with": object{"type": "object"},
 		"name": scalar(), "role": scalar(), "if": scalar(), "as": scalar(), "within": ref("duration"), "timeout": ref("duration"),
 		"repeat": ref("integer"), "use": scalar(), "barrier": scalar(), "of": listOf(scalar()), "args": list(), "function": scalar(),
 		"for_each": object{"type": "object", "minProperties": 1, "propertyNames": name(), "additionalProperties": listOf(scalar())},
@@ -136,7 +136,7 @@ func expectation(v *verb.Verb, sets *wordSets) object {
 			schema["additionalProperties"] = matched("integer") // the step names its fields
 		}
 	}
-	return object{"properties": object{"expect": schema}}
+	return object{"properties": object{"expect": object{"anyOf": []any{schema, object{"const": shape.AnyResult}}}}}
 }
 
 func (s *wordSets) field(result *verb.Result) object {

@@ -20,7 +20,9 @@ type Call struct {
 	Expect    []Expectation
 	// None tells that nothing must come: no completion, no event.
 	None bool
-	As   Name
+	// Any tells that whatever comes is right, a failure of the call included.
+	Any bool
+	As  Name
 
 	span diag.Span // of the verb, which defaults have too
 }

@@ -67,7 +67,8 @@ func (c *compiler) call(step *shape.Step, at place) Action {
 	var layout verb.FieldLayout
 	call.Arguments, layout = c.arguments(step, at)
 	call.None = c.expectsNothing(step, at)
-	if !call.None {
+	call.Any = c.expectsAnything(step, step.Verb)
+	if !call.None && !call.Any {
 		call.Expect = c.expectations(step, step.Verb, layout, at)
 	}
 	c.facts.note(c, step, call, at)
@@ -117,7 +118,7 @@ func (c *compiler) guestStep(step *shape.Step, at place) Action {
 	at.anyRole = g.Role != nil && at.role == ""
 	result := verb.GuestResult()
 	g.Expect = c.expectations(step, result, nil, at)
-	if step.Expect != nil && step.Expect.Get("exit") == nil {
+	if step.AnyResult || step.Expect != nil && step.Expect.Get("exit") == nil {
 		g.Expect = slices.DeleteFunc(g.Expect, func(e Expectation) bool { return e.Default })
 	}
 	switch {

@@ -57,6 +57,7 @@ func phases(step *shape.Step) []*shape.Step {
 	begin, end := *step.Body, *step.Body
 	begin.Value, end.Value = "start", "wait"
 	start.Body, wait.Body = &begin, &end
+	start.AnyResult = false
 	start.Expect, start.As, start.Within, start.Took, start.XFail = nil, nil, nil, nil, nil
 	wait.Args = nil
 	return []*shape.Step{&start, &wait}

@@ -62,6 +62,14 @@ func (c *compiler) expectsNothing(step *shape.Step, at place) bool {
 	return true
 }
 
+// expectsAnything reads `expect: any`: not even the defaults hold.
+func (c *compiler) expectsAnything(step *shape.Step, v *verb.Verb) bool {
+	if step.AnyResult && len(v.Results) == 0 && !v.CanFail() {
+		c.errors.Report(diag.UnknownField, step.Node.Key("expect").Span(), "%s has no result to expect something of", v.Name)
+	}
+	return step.AnyResult
+}
+
 // expectations compiles `expect`, and adds the defaults of the fields that it does not name.
 func (c *compiler) expectations(step *shape.Step, v *verb.Verb, layout verb.FieldLayout, at place) []Expectation {
 	var list []Expectation

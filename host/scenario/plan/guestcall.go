@@ -27,7 +27,7 @@ func (c *compiler) guestCall(step *shape.Step, at place) Action {
 	g.Function = name.(string)
 	known := c.signature(g, step, at)
 	g.Arguments = c.integers(g, step, known, at)
-	if known && g.Signature.Results == "" && (step.Expect != nil || step.As != nil) {
+	if known && g.Signature.Results == "" && (step.Expect != nil || step.AnyResult || step.As != nil) {
 		c.errors.Report(diag.GuestFunction, step.Function.Span(), "the function %q returns nothing", g.Function)
 	}
 	if step.As != nil {

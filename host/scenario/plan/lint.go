@@ -124,6 +124,9 @@ func given(call *Call, name string) (any, diag.Span, bool) {
 func (call *Call) given(i int) bool { return call.Arguments[i].Span != call.span }
 
 func (call *Call) expectsErrno() bool {
+	if call.Any {
+		return true
+	}
 	for _, e := range call.Expect {
 		if e.Field == Errno {
 			return true

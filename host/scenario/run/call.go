@@ -42,6 +42,8 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 		err = context.Cause(ctx)
 	case action.None:
 		err = r.judgeNone(&outcome, err)
+	case action.Any:
+		err = judgeAny(&outcome, err)
 	default:
 		err = r.judge(action, &outcome, err)
 	}

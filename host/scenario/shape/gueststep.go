@@ -29,7 +29,7 @@ func (r *reader) guestAction(step *Step) {
 	if step.Args != nil && !starts {
 		r.errors.Report(diag.Misplaced, step.Node.Key("args").Span(), "arguments are given when a guest starts")
 	}
-	if step.Expect != nil && step.Body.Value == "start" {
+	if (step.Expect != nil || step.AnyResult) && step.Body.Value == "start" {
 		r.errors.Report(diag.Misplaced, step.Node.Key("expect").Span(), "a guest that has just started has no result yet").
 			WithHint("expect it of the wait or stop step")
 	}

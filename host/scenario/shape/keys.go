@@ -58,7 +58,7 @@ var (
 	}
 	bufferKeys = []key{
 		{"size", "bytes"},
-		{"access", "rights: LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE..."},
+		{"access", "rights: LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE...; [] or without it, only what every region allows: to be read by its owner"},
 		{"backing", "what the memory is: anonymous (pages of its own, the default), huge (huge pages; skipped where too few are free) or heap (malloc)"},
 		{"fill", "what it holds at first, as the verb fill writes it: {text: ..}, {hex: ..}, {byte: ..}, {fields: ..}; without it zeros"},
 	}

@@ -17,7 +17,7 @@ var modifiers = []struct {
 	{key{"name", "what reports call it"}, nil},
 	{key{"if", "a condition; without it the step is left out"}, nil},
 	{key{"as", "a name for the result, or for the counter of a repeat; in a loop also one of several, eps[$(i)]"}, []Action{Call, Repeat, GuestAction}},
-	{key{"expect", "what the result must be"}, []Action{Call, GuestAction}},
+	{key{"expect", "what the result must be; any: whatever the call returns and whatever comes, which something must"}, []Action{Call, GuestAction}},
 	{key{"took", "how long it must take: {min, max}"}, nil},
 	{key{"within", "how long it may wait, on the provider's clock; of a step of steps, how long all may take"},
 		[]Action{Call, GuestAction, Barrier, Block, Repeat, ForEach, Use, Parallel}},
@@ -119,11 +119,21 @@ func (r *reader) checkModifiers(step, loop *Step) {
 	}
 }
 
+// AnyResult is the word of `expect: any`.
+const AnyResult = "any"
+
 func (r *reader) expectAndTook(step *Step) {
 	if step.Leftovers != nil && step.Leftovers.Value != "ignore" {
 		r.errors.Report(diag.NotOneOf, step.Leftovers.Span(), "leftovers can only be: ignore")
 	}
-	if step.Expect != nil && !r.mapping(step.Expect, "expect") {
+	switch {
+	case step.Expect == nil:
+	case step.Expect.Kind == syntax.Scalar && step.Expect.Value == AnyResult:
+		step.AnyResult, step.Expect = true, nil
+	case step.Expect.Kind == syntax.Scalar && !step.Expect.IsNull():
+		r.errors.Report(diag.WrongShape, step.Expect.Span(), "expect is a mapping of fields, or %s, and this is %q", AnyResult, step.Expect.Value)
+		step.Expect = nil
+	case !r.mapping(step.Expect, "expect"):
 		step.Expect = nil
 	}
 	if step.Took != nil {

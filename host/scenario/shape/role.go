@@ -86,12 +86,20 @@ func (r *reader) buffers(node *syntax.Node) []*Buffer {
 		buffers = append(buffers, &Buffer{
 			Name:   pair.Key,
 			Size:   r.text(r.required(pair.Value, "size", "a buffer")),
-			Access: r.words(pair.Value.Get("access"), "access"),
+			Access: r.rights(pair.Value.Get("access")),
 
 			Backing: r.text(pair.Value.Get("backing")), Fill: pair.Value.Get("fill"),
 		})
 	}
 	return buffers
+}
+
+// rights returns a list of rights; an empty one is no right at all.
+func (r *reader) rights(node *syntax.Node) []*syntax.Node {
+	if node != nil && node.Kind == syntax.Sequence && len(node.Items) == 0 {
+		return nil
+	}
+	return r.words(node, "access")
 }
 
 func (r *reader) guest(node *syntax.Node) *Guest {

@@ -16,6 +16,8 @@ type Step struct {
 	Do     []*Step      // of a Block, Repeat, Parallel or ForEach
 	Axes   []Axis       // of a ForEach
 
+	// AnyResult tells that `expect` is any; Expect is nil then.
+	AnyResult                                                    bool
 	Role, Name, If, As, Expect, Took, Within, Timeout, Leftovers *syntax.Node
 	With, Args, Of, Function                                     *syntax.Node
 	// Tags are words, or names with values.
