@@ -91,8 +91,8 @@ func TestBuilderAllOrNothing(t *testing.T) {
 		if n != 0 {
 			t.Errorf("%s: %d were posted", name, n)
 		}
-		if name == "more than the queue" && !onSoft() {
-			row.want = syscall.ENOSPC // rdma_rxe's word for it
+		if name == "more than the queue" && !onSoft("the errno of a full send queue") {
+			row.want = syscall.ENOSPC
 		}
 		refused(t, err, row.want)
 		if err != nil && !strings.Contains(err.Error(), "ibv_wr_complete") {
@@ -106,9 +106,6 @@ func TestBuilderAllOrNothing(t *testing.T) {
 	client.send(t, good, 0, 8)
 	completion(t, client.id.SendCQ(), 1, WCSuccess)
 	// With nothing among its operations a QP posts nothing.
-	if !onSoft() {
-		return
-	}
 	side := newSide(t, opened(t))
 	var err error
 	side.id, err = side.channel.CreateEP(bounded(t), EPConfig{Destination: here(t, 7471)})
@@ -129,7 +126,7 @@ func TestBuilderRefused(t *testing.T) {
 		qp.SendOps = ops
 		refused(t, side.id.CreateQP(side.pd, qp), syscall.EOPNOTSUPP)
 	}
-	if !onSoft() { // rdma-core 44 has no FLUSH
+	if !onSoft("FLUSH and ATOMIC_WRITE") {
 		qp.SendOps = SendOpFlush
 		refused(t, side.id.CreateQP(side.pd, qp), syscall.EOPNOTSUPP)
 	}
@@ -164,9 +161,7 @@ func TestBuilderWindow(t *testing.T) {
 }
 
 func TestFlush(t *testing.T) {
-	if !onSoft() {
-		t.Skip("rdma-core 44 has no FLUSH")
-	}
+	softOnly(t, "FLUSH and ATOMIC_WRITE")
 	client, server := built(t, SendOpRDMAWrite|SendOpFlush|SendOpAtomicWrite)
 	memory, err := NewMemory(4096)
 	must(t, err)
@@ -243,7 +238,7 @@ func TestMeasureBuilders(t *testing.T) {
 			if kind == MeasureBandwidth {
 				spec.PostList, spec.SignalEvery, spec.Depth = 4, 8, 16
 			}
-			if onSoft() && operation != OpRDMARead { // inline data that rdma-core 44 builds for rdma_rxe does not arrive
+			if operation != OpRDMARead && onSoft("inline data by builders") {
 				spec.Inline = InlineAuto
 			}
 			result, err := Measure(bounded(t), spec, ends...)

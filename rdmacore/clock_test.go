@@ -12,9 +12,7 @@ import (
 // tests run on, so there is nothing to ask a kernel.
 func openVirtual(t *testing.T, seed uint64) *Provider {
 	t.Helper()
-	if !onSoft() {
-		t.Skip("a virtual clock and faults are soft's own")
-	}
+	softOnly(t, "faults")
 	p, err := Open("soft", WithVirtualClock(), WithSeed(seed))
 	must(t, err)
 	t.Cleanup(func() { must(t, p.Close()) })

@@ -128,8 +128,8 @@ func TestDisconnect(t *testing.T) {
 		if attr.State != QPStateErr {
 			t.Errorf("state %s after the disconnect", attr.State)
 		}
-		// In ERR requests are taken and flushed.  rxe leaves receives lying.
-		if onSoft() {
+		// In ERR requests are taken and flushed.
+		if onSoft("late receives") {
 			s.recv(t, 30, 0, 64)
 			completion(t, s.id.RecvCQ(), 30, WCWRFlushErr)
 		}

@@ -18,7 +18,7 @@ func TestExtendedDeviceAttr(t *testing.T) {
 	} else {
 		refused(t, err, syscall.EOPNOTSUPP)
 	}
-	if index := device.Index(); (index >= 0) == onSoft() {
+	if index := device.Index(); (index >= 0) == onSoft("what soft is") {
 		t.Errorf("index %d", index)
 	}
 	if (*Device)(nil).Index() != -1 {

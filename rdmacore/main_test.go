@@ -77,22 +77,36 @@ func TestLeakDetection(t *testing.T) {
 // first device of which an active port has an address.
 const testProvider = "RDMARUN_TEST_PROVIDER"
 
-// onSoft tells whether the tests run on the soft provider: what is its own, or what it does better than
-// a kernel's software device, is tested only there.
-func onSoft() bool {
-	name := os.Getenv(testProvider)
-	return name == "" || name == "soft"
+// chosenProvider is the name of the provider that the tests run on.
+func chosenProvider() string {
+	if name := os.Getenv(testProvider); name != "" {
+		return name
+	}
+	return "soft"
+}
+
+// onSoft tells whether the tests run on the soft provider, where the two answer differently or a kernel cannot be
+// asked: the exception is the entry of scenarios/conformance/exceptions.yaml that says how or why.
+func onSoft(exception string) bool {
+	if exception == "" {
+		panic("an exception has a name")
+	}
+	return chosenProvider() == "soft"
+}
+
+// softOnly leaves the rest of a test out where that exception is none.
+func softOnly(t testing.TB, exception string) {
+	t.Helper()
+	if !onSoft(exception) {
+		t.Skip("exceptions.yaml: " + exception)
+	}
 }
 
 // opened is the provider under test.
 func opened(t testing.TB) *Provider {
 	t.Helper()
 	shared.Do(func() {
-		name := "soft"
-		if !onSoft() {
-			name = os.Getenv(testProvider)
-		}
-		shared.provider, shared.err = Open(name)
+		shared.provider, shared.err = Open(chosenProvider())
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)

@@ -37,7 +37,7 @@ func TestMeasureData(t *testing.T) {
 			long.Size, long.WarmupIterations = 5000, 5
 			timed.Iterations, timed.Duration = 0, 20*time.Millisecond
 			timed.SampleEvery = 5 * time.Millisecond
-			if !onSoft() { // perhaps an emulated machine, where a message takes a millisecond
+			if !onSoft("how long a message takes") {
 				timed.Duration, timed.SampleEvery = 400*time.Millisecond, 50*time.Millisecond
 			}
 			rows := map[string]MeasureSpec{"usual": usual, "verified": verified, "long": long, "timed": timed}

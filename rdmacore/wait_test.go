@@ -208,9 +208,7 @@ func TestCompletionEvents(t *testing.T) {
 
 // TestAsyncEvent: an access error at the target raises QP_ACCESS_ERR there, with the QP.
 func TestAsyncEvent(t *testing.T) {
-	if !onSoft() {
-		t.Skip("rxe raises no event for an access error")
-	}
+	softOnly(t, "events of refused requests")
 	client, server := connected(t)
 	client.send(t, SendWR{WRID: 1, Opcode: OpRDMAWrite, Flags: SendSignaled, RKey: 1}, 0, 64)
 	completion(t, client.id.SendCQ(), 1, WCRemAccessErr)

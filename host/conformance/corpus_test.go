@@ -1,6 +1,9 @@
 package conformance
 
 import (
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,7 +14,7 @@ import (
 )
 
 // leastCases is how large the corpus has become; it does not shrink.
-const leastCases = 597
+const leastCases = 771
 
 // TestCorpus runs every conformance case on the embedded provider: what each asserts is the kernel's behaviour,
 // which make conformance proves in the virtual machine.
@@ -60,5 +63,34 @@ func TestKnownCases(t *testing.T) {
 	}
 	if errors.Len() > 0 {
 		t.Errorf("%v", errors.Sorted())
+	}
+}
+
+// TestCounts wants README to say how many cases there are, and how many of them differ in a known way.
+func TestCounts(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`(?s)runs (\d+) cases .*? (\d+) are equal; (\d+) differ.*? (\d+) are of one side.*? (\d+) are for iWARP`).FindSubmatch(readme)
+	if said == nil {
+		t.Fatal("README does not say how many cases are equal, differ, and are of one side")
+	}
+	var numbers []int
+	for _, digits := range said[1:] {
+		number, err := strconv.Atoi(string(digits))
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, number)
+	}
+	total, equal, known, oneSided, iwarp := numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+	cases := 0
+	for _, s := range checked(t) {
+		cases += len(s.Program.Cases)
+	}
+	differences := len(ReadKnown("known.yaml", readFile(t, "known.yaml"), &diag.List{}))
+	if total != cases || known != differences || iwarp != iwarpCases(t) || equal+known+oneSided+iwarp != total {
+		t.Errorf("README says %d cases, %d known and %d for iWARP; there are %d, %d and %d (make conformance)", total, known, iwarp, cases, differences, iwarpCases(t))
 	}
 }

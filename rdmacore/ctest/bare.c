@@ -209,6 +209,16 @@ void expect_no_wc(struct bare *bare)
 	CHECK(ibv_poll_cq(bare->cq, 1, &wc) == 0);
 }
 
+void expect_refused(struct bare *bare, struct ibv_send_wr *wr)
+{
+	if (on_soft("requests of another type of queue pair")) {
+		CHECK(bare_post(bare, wr) == EINVAL);
+		return;
+	}
+	CHECK(!bare_post(bare, wr));
+	expect_wc(bare, wr->wr_id, IBV_WC_LOC_QP_OP_ERR);
+}
+
 struct ibv_async_event expect_async_event(struct bench *bench, enum ibv_event_type type)
 {
 	struct pollfd readable = {.fd = bench->context->async_fd, .events = POLLIN};

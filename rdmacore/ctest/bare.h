@@ -60,6 +60,8 @@ int bare_post(struct bare *bare, struct ibv_send_wr *wr);
 /* The next completion, which must have that wr_id and status. */
 struct ibv_wc expect_wc(struct bare *bare, uint64_t wr_id, enum ibv_wc_status status);
 void expect_no_wc(struct bare *bare);
+/* A request that this type of queue pair does not have: it is not posted, or fails (exceptions.yaml). */
+void expect_refused(struct bare *bare, struct ibv_send_wr *wr);
 /* A lock as another thread would have it, whatever this one calls meanwhile. */
 void bare_hold(struct soft_lock *lock);
 void bare_let_go(struct soft_lock *lock);

@@ -50,8 +50,11 @@ void expect_and_acknowledge(struct core_provider *provider, struct rdma_event_ch
  * CTEST_ADDRESS, or 127.0.0.1.  So the same tests ask the embedded provider and a kernel.
  */
 struct core_provider *open_provider(void);
-/* What only soft can promise, or what a kernel does at a time of its own, is asked of soft alone. */
-bool is_soft(const struct core_provider *provider);
+/*
+ * Whether that is soft, where the two answer differently or a kernel cannot be asked: the exception is the entry of
+ * scenarios/conformance/exceptions.yaml that says how or why (host/conformance/exceptions_test.go reads both).
+ */
+bool on_soft(const char *exception);
 void close_provider(struct core_provider *provider);
 struct sockaddr_storage local_address(uint16_t port);
 

@@ -59,8 +59,7 @@ static void test_destroy_in_every_state(struct core_provider *provider)
 
 	destroy_id(&setup, &setup.client); /* REQ sent: REJ 4, which an unaccepted child is not told */
 	expect_silence(setup.passive);
-	/* On a kernel the REJ is on its way, and who comes first nobody can know. */
-	if (is_soft(provider))
+	if (on_soft("when a message arrives"))
 		CHECK(accept_request(&setup) == -1 && errno == EINVAL);
 	finish(&setup);
 
@@ -255,14 +254,13 @@ int main(void)
 	test_nobody_listens(provider);
 	test_destroy_in_every_state(provider);
 	test_listener_goes_with_unread_requests(provider);
-	/* When a kernel sees a request, and so whether the backlog was full then, nobody can know. */
-	if (is_soft(provider)) {
+	if (on_soft("when a message arrives")) {
 		test_backlog(provider);
 		test_retries_spread(provider);
 	}
 	test_limits(provider);
 	test_foreign_domain(provider);
-	if (is_soft(provider)) /* it names loopback addresses */
+	if (on_soft("loopback addresses"))
 		test_ports(provider);
 	close_provider(provider);
 	return 0;

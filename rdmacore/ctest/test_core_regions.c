@@ -116,7 +116,7 @@ static void test_refusals(struct bench *bench)
 	      -EINVAL);
 	CHECK(outcome == CORE_REREG_OLD);
 	CHECK(core_rereg_mr(provider, mr, IBV_REREG_MR_CHANGE_PD, bench->pd, NULL, 0, BENCH_ACCESS, &outcome) == -EINVAL);
-	if (!is_soft(provider)) { /* rdma_rxe of Linux 6.1 has no such command */
+	if (!on_soft("regions that change")) {
 		CHECK(core_rereg_mr(provider, mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE,
 				    &outcome) == -EOPNOTSUPP);
 		CHECK(outcome != CORE_REREG_NEW);
@@ -172,7 +172,7 @@ static void test_questions(struct bench *bench)
 	CHECK(core_query_pkey(provider, bench->context, 99, 0, &pkey) == -ENOENT);
 	CHECK(core_get_pkey_index(provider, bench->context, 1, 0xffff) == 0);
 	CHECK(core_get_pkey_index(provider, bench->context, 1, 0x1234) == -ENOENT);
-	CHECK(core_device_index(provider, bench->context) >= (is_soft(provider) ? -1 : 0));
+	CHECK(core_device_index(provider, bench->context) >= (on_soft("what soft is") ? -1 : 0));
 	bare_create(&bare, bench, IBV_QPT_RC, NULL);
 	CHECK(core_set_ece(provider, bare.qp, &ece) == -EOPNOTSUPP);
 	CHECK(core_query_ece(provider, bare.qp, &ece) == -EOPNOTSUPP);
@@ -185,7 +185,7 @@ int main(void)
 	struct bench bench;
 
 	bench_open(&bench, provider);
-	if (is_soft(provider))
+	if (on_soft("regions that change"))
 		for (int flags = 1; flags <= IBV_REREG_MR_FLAGS_SUPPORTED; flags++)
 			test_change(&bench, flags);
 	test_refusals(&bench);

@@ -333,8 +333,7 @@ int main(void)
 {
 	struct core_provider *provider = open_provider();
 
-	/* What it looks at is soft's own. */
-	if (is_soft(provider)) {
+	if (on_soft("what soft is made of")) {
 		test_turn_within_batch(provider);
 		test_deregistration(provider);
 		test_disconnection(provider);

@@ -525,11 +525,10 @@ static void test_no_channel(struct core_provider *provider)
 
 int main(void)
 {
-	const char *name = getenv("CTEST_PROVIDER");
 	struct core_provider *provider;
 	struct bench bench;
 
-	if (name && strcmp(name, "soft")) /* it looks into its objects */
+	if (!on_soft("what soft is made of"))
 		return 0;
 	provider = open_provider();
 	bench_open(&bench, provider);

@@ -50,7 +50,6 @@ static void run_on(const struct pair *pair, const struct core_measure_spec *spec
 	core_measure_free(measure);
 }
 
-/* A kernel's device may be emulated, with a millisecond for a message: fewer of them do there. */
 static const enum ibv_wr_opcode operations[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
 
 static void test_latency(const struct pair *pair)
@@ -64,7 +63,7 @@ static void test_latency(const struct pair *pair)
 					.kind = CORE_MEASURE_LATENCY,
 					.operation = operations[operation],
 					.size = sizes[size],
-					.iterations = is_soft(pair->provider) ? 200 : 40,
+					.iterations = on_soft("how long a message takes") ? 200 : 40,
 				};
 
 				if (!spec.size && (spec.operation == IBV_WR_RDMA_WRITE || variant == 1))
@@ -74,7 +73,7 @@ static void test_latency(const struct pair *pair)
 				spec.signal_every = variant == 2 ? 7 : 0;
 				if (variant == 3) {
 					spec.iterations = 0;
-					spec.duration_ns = is_soft(pair->provider) ? 5000000 : 100000000;
+					spec.duration_ns = on_soft("how long a message takes") ? 5000000 : 100000000;
 					spec.warmup_ns = 1000000;
 					spec.gap_ns = 10000;
 				}
@@ -146,12 +145,12 @@ static void test_bandwidth(const struct pair *pair)
 					.kind = CORE_MEASURE_BANDWIDTH,
 					.operation = operations[operation],
 					.size = sizes[size],
-					.iterations = is_soft(pair->provider) ? 1001 : 201,
+					.iterations = on_soft("how long a message takes") ? 1001 : 201,
 					.bidirectional = variant % 2,
 				};
 
 				vary(&spec, variant / 2);
-				if (spec.duration_ns && !is_soft(pair->provider))
+				if (spec.duration_ns && !on_soft("how long a message takes"))
 					spec.duration_ns *= 10;
 				run_on(pair, &spec);
 			}
@@ -163,7 +162,7 @@ static void test_without_immediate_data(const struct pair *pair)
 	struct ibv_device *device = pair->client.id->verbs->device;
 	enum ibv_transport_type transport = device->transport_type;
 
-	if (!is_soft(pair->provider))
+	if (!on_soft("devices that say they are iWARP"))
 		return;
 	device->transport_type = IBV_TRANSPORT_IWARP;
 	test_latency(pair);

@@ -236,21 +236,33 @@ static void test_no_memory(struct bench *bench)
 	CHECK(!provider->ibv_dealloc_pd(parent));
 }
 
+/* What a device without them says. */
+static void test_absent(struct bench *bench)
+{
+	struct ibv_parent_domain_init_attr attr = {.pd = bench->pd};
+	struct ibv_td_init_attr thread = {0};
+
+	CHECK(!ibv_alloc_parent_domain(bench->context, &attr) && errno == EOPNOTSUPP);
+	CHECK(!ibv_alloc_td(bench->context, &thread) && errno == EOPNOTSUPP);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_provider();
 	struct bench bench;
 
-	if (is_soft(provider)) { /* rdma-core has none for rdma_rxe */
-		bench_open(&bench, provider);
+	bench_open(&bench, provider);
+	if (on_soft("parent domains")) {
 		test_refused(&bench);
 		test_lifetimes(&bench);
 		test_keys(&bench);
 		test_allocator(&bench, OWN);
 		test_allocator(&bench, DEFAULT);
 		test_no_memory(&bench);
-		bench_close(&bench);
+	} else {
+		test_absent(&bench);
 	}
+	bench_close(&bench);
 	close_provider(provider);
 	return 0;
 }

@@ -188,7 +188,7 @@ int main(void)
 	struct bench bench;
 
 	bench_open(&bench, provider);
-	if (is_soft(provider)) { /* rdma_rxe of Linux 6.1 has none */
+	if (on_soft("FLUSH and ATOMIC_WRITE")) {
 		test_advertised(&bench);
 		test_done(&bench);
 		test_atomic_value(&bench);

@@ -272,7 +272,7 @@ int main(void)
 	struct core_provider *provider = open_provider();
 	struct bench bench;
 
-	if (is_soft(provider)) {
+	if (on_soft("what soft is made of")) {
 		bench_open(&bench, provider);
 		test_bound_by_two(&bench);
 		window_drop_events(&bench);
