@@ -14,6 +14,7 @@
 #define PORT 7061
 #define MESSAGE (256 << 10)
 #define ROUNDS 10
+#define MANY_ROUNDS 30000 /* of a millisecond and more, where something must come, on a busy machine late */
 
 struct stream {
 	struct bare from, to;
@@ -54,18 +55,23 @@ static void *stream_batches(void *argument)
 	return NULL;
 }
 
-/* How often of ROUNDS the lock was had in the middle of a batch; *messages, from first on, is guarded by it. */
-static int count_interruptions(struct soft_lock *lock, const uint32_t *messages, uint32_t first)
+/*
+ * The lock is had in the middle of a batch; *messages, from first on, is guarded by it.  Until then the thread that
+ * sends may have had no time slice; without turns the lock is only ever had at the end of a batch.
+ */
+static void wait_interruption(struct soft_lock *lock, const uint32_t *messages, uint32_t first)
 {
-	int interruptions = 0;
+	for (int round = 0;; round++) {
+		bool interrupted;
 
-	for (int round = 0; round < ROUNDS; round++) {
+		CHECK(round < MANY_ROUNDS);
 		soft_lock_take_turn(lock);
-		interruptions += (*messages - first) % BENCH_DEPTH != 0;
+		interrupted = (*messages - first) % BENCH_DEPTH != 0;
 		soft_lock_release(lock);
+		if (interrupted)
+			return;
 		pause_a_little();
 	}
-	return interruptions;
 }
 
 static void test_turn_within_batch(struct core_provider *provider)
@@ -83,8 +89,8 @@ static void test_turn_within_batch(struct core_provider *provider)
 	to = soft_qp(stream.to.qp);
 	first = to->responder.psn;
 	CHECK(!pthread_create(&stream.thread, NULL, stream_batches, &stream));
-	CHECK(count_interruptions(&from->requester.lock, &from->requester.transmitted, 0));
-	CHECK(count_interruptions(&to->responder.lock, &to->responder.psn, first));
+	wait_interruption(&from->requester.lock, &from->requester.transmitted, 0);
+	wait_interruption(&to->responder.lock, &to->responder.psn, first);
 	atomic_store(&stream.stop, true);
 	CHECK(!pthread_join(stream.thread, NULL));
 	CHECK(to->responder.psn > first);
@@ -137,6 +143,9 @@ static void test_deregistration(struct core_provider *provider)
 		CHECK(streams[n].mr);
 		CHECK(!pthread_create(&streams[n].thread, NULL, stream_messages, &streams[n]));
 	}
+	for (int n = 0; n < STREAMS; n++)
+		while (!atomic_load(&streams[n].messages))
+			pause_a_little();
 	for (int round = 0; round < ROUNDS; round++) {
 		struct ibv_mr *other = provider->ibv_reg_mr(bench.pd, small, sizeof(small), BENCH_ACCESS);
 		unsigned long before[STREAMS];
@@ -153,7 +162,6 @@ static void test_deregistration(struct core_provider *provider)
 	for (int n = 0; n < STREAMS; n++) {
 		atomic_store(&streams[n].stop, true);
 		CHECK(!pthread_join(streams[n].thread, NULL));
-		CHECK(streams[n].messages);
 		CHECK(!provider->ibv_dereg_mr(streams[n].mr));
 		bare_destroy(&streams[n].from);
 		bare_destroy(&streams[n].to);
