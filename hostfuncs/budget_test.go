@@ -55,7 +55,7 @@ var hogs = map[string]func(t *testing.T, i *Instance, pd, channel uint64) int32{
 		}
 		put(i, infoAt, Address{Family: 2})
 		must(t, i, "bind_addr", uint64(ep), infoAt)
-		return call(t, i, "listen", uint64(ep), 1000)
+		return call(t, i, "listen", uint64(ep), 500)
 	},
 }
 
@@ -187,4 +187,59 @@ func dataSize(t *testing.T) int64 {
 	own := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(own)
 	return pages*int64(os.Getpagesize()) - int64(own[0].Value.Uint64())
+}
+
+// A listener's requests can wait in two places, in the provider and where who reads for another endpoint puts them; all
+// of them are paid for.
+func TestUnreadRequestsArePaidFor(t *testing.T) {
+	const backlog = 8
+	i := newInstance(t, 1<<16, Config{Budget: NewBudget(Limits{Memory: 4 << 20})})
+	channel := must(t, i, "create_event_channel")
+	listener, other := must(t, i, "create_id", channel, 0), must(t, i, "create_id", channel, 0)
+	put(i, infoAt, Address{Family: 2, IP: [16]byte{127, 0, 0, 1}, Port: 7471})
+	must(t, i, "bind_addr", listener, infoAt)
+	before := i.budget.Used().Memory
+	must(t, i, "listen", listener, backlog)
+	paid := i.budget.Used().Memory - before
+
+	theirs, pd := must(t, i, "create_event_channel"), must(t, i, "alloc_pd", 0)
+	put(i, attrAt, QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
+	put(i, infoAt, AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Destination: Address{Family: 2, Port: 7471, IP: [16]byte{127, 0, 0, 1}}})
+	put(i, eventAt, CMEvent{StructSize: uint32(unsafe.Sizeof(CMEvent{}))})
+	for n := range 2 * backlog {
+		if n == backlog { // the host reads what there is
+			expect(t, i, syscall.ETIMEDOUT, "wait_event", channel, other, eventAt, 100_000_000)
+		}
+		must(t, i, "connect", must(t, i, "create_ep", theirs, infoAt, pd, attrAt), 0)
+	}
+	unread := int64(0)
+	for call(t, i, "wait_event", channel, listener, eventAt, 100_000_000) == 0 {
+		unread++
+	}
+	if unread != 2*backlog || unread*requestSize > paid {
+		t.Errorf("%d requests of %d bytes were unread, and %d bytes paid", unread, requestSize, paid)
+	}
+}
+
+// A call that fails in its end has had its event, and gives back what was charged for it.
+func TestFailedEndGivesItsEventBack(t *testing.T) {
+	i := newInstance(t, 1<<16, Config{})
+	listener, _, _ := syncPair(t, i)
+	client := must(t, i, "create_ep", 0, infoAt, must(t, i, "alloc_pd", 0), attrAt)
+	before := i.budget.Used()
+	must(t, i, "connect", client, 0)
+	if i.budget.Used() == before {
+		t.Error("the event costs nothing")
+	}
+	expect(t, i, syscall.ETIMEDOUT, "complete", client, 1_000_000)
+	if i.budget.Used() == before {
+		t.Error("an event that is still to come is paid for no more")
+	}
+	server := must(t, i, "get_request", listener, timeout)
+	must(t, i, "reject", server, 0, 0)
+	must(t, i, "destroy_ep", server)
+	expect(t, i, syscall.ECONNREFUSED, "complete", client, timeout)
+	if used := i.budget.Used(); used != before {
+		t.Errorf("used are %+v, and were %+v", used, before)
+	}
 }

@@ -90,7 +90,8 @@ func (i *Instance) start(handle Handle, call func(*rdmacore.ID) error) int32 {
 	})
 }
 
-// creditEvent is for an event of the endpoint that was read.  Those of a group are paid for by its members.
+// creditEvent is for an event of the endpoint that was read; nil is one that a call was charged for.  Those of a group
+// are paid for by its members.
 func (i *Instance) creditEvent(handle Handle, event *rdmacore.Event) {
 	if event != nil && event.OfGroup() {
 		return
@@ -112,7 +113,7 @@ const (
 // it needs for something else.  The system's maximum is no more than it has room for.
 func (i *Instance) listen(handle Handle, backlog uint32) int32 {
 	if backlog == 0 {
-		backlog = uint32(max(1, min(defaultBacklog, i.budget.room()/2/requestSize)))
+		backlog = uint32(max(1, min(defaultBacklog, i.budget.room()/2/backlogCost(1).Memory)))
 	}
 	backlog = min(backlog, maxBacklog)
 	return i.onID(handle, func(id *rdmacore.ID) error {

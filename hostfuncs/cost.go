@@ -103,5 +103,6 @@ func mrCost(length uint64) Cost {
 	return Cost{Memory: plainBytes, Registered: int64(length), Handles: 1}
 }
 
-// backlogCost is what the requests take that a listener may be sent before it reads any.
-func backlogCost(backlog uint32) Cost { return Cost{Memory: int64(backlog) * requestSize} }
+// backlogCost is what the requests take that a listener may be sent before it reads any: as many in the provider as
+// it was told, and once more those that were read on the way to the events of another endpoint.
+func backlogCost(backlog uint32) Cost { return Cost{Memory: 2 * int64(backlog) * requestSize} }

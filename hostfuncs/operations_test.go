@@ -64,7 +64,7 @@ func withoutFunction() map[string]string {
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
 			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
-		given: "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.PortSpace ID.Synchronous",
+		given: "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		atGuest:  "MR.Rereg PD.RegMR QP.PostRecv QP.PostSend SRQ.PostRecv",

@@ -120,6 +120,16 @@ func (id *ID) Complete(ctx context.Context) error {
 	return id.ended(op, result)
 }
 
+// Pending tells whether a call of a synchronous id has not come to its end.
+func (id *ID) Pending() bool {
+	if !id.open() {
+		return false
+	}
+	id.channel.mu.Lock()
+	defer id.channel.mu.Unlock()
+	return id.pending != ""
+}
+
 // Await is what a synchronous call of librdmacm does: started is what the call gave, its end Complete's.
 func (id *ID) Await(ctx context.Context, started error) error {
 	if started != nil {
