@@ -68,7 +68,7 @@ func (r *Role) CounterDelta(name string) (int, error) {
 	names := r.CounterNames()
 	failure := &Failure{What: fmt.Sprintf("device %s counts no %q", r.device.Name(), name), Hint: diag.DidYouMean(name, names)}
 	if failure.Hint == "" && len(names) > 0 {
-		failure.Hint = "there are: " + strings.Join(names, ", ")
+		failure.Hint = diag.ThereAre(names)
 	}
 	return 0, failure
 }
