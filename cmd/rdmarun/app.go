@@ -25,7 +25,7 @@ type app struct {
 	// releaseSignals gives the signals back to the system, so that a second one ends the process.
 	releaseSignals func()
 	// planForCrash and noPlanForCrash say what is to be done when native code crashes; nil: nothing is.
-	planForCrash   func(plan string, file *os.File)
+	planForCrash   func(plan string, files ...*os.File)
 	noPlanForCrash func()
 	// folders are what temporaryFolder made, to be removed when the command ends.
 	folders []string

@@ -110,7 +110,7 @@ func linkFolder(folder string) error {
 }
 
 // consumersAfterCrash are those that get the records again, and those that have them and get only what comes.
-func (a *app) consumersAfterCrash(plan *crashPlan, stdout, human io.Writer) (again, more []record.Consumer, opened *reportsAfterCrash, err error) {
+func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.Writer) (again, more []record.Consumer, opened *reportsAfterCrash, err error) {
 	again = []record.Consumer{show.NewHuman(human, plan.Human)}
 	if plan.GitHub {
 		again = append(again, github.New(human))
@@ -132,7 +132,21 @@ func (a *app) consumersAfterCrash(plan *crashPlan, stdout, human io.Writer) (aga
 	}
 	var targets []report.Target
 	for _, target := range plan.Targets {
+		stream, isStream := plan.Streams[target.Path]
 		switch {
+		case isStream:
+			file := os.NewFile(uintptr(stream), target.Path)
+			opened.streams = append(opened.streams, file)
+			if target.Format == "jsonl" {
+				more = append(more, jsonl.To(file, target.Path))
+				continue
+			}
+			each, err := report.OpenTo(target, &heldWriter{out: file, follows: stdout})
+			if err != nil {
+				return nil, nil, nil, errors.Join(err, opened.close())
+			}
+			opened.continued = append(opened.continued, each)
+			again = append(again, each)
 		case target.Format != "jsonl":
 			targets = append(targets, target)
 		case target.Path == "-":
@@ -157,6 +171,9 @@ type reportsAfterCrash struct {
 	made    *report.Outputs
 	records []*jsonl.Writer
 	log     *os.File
+	// Of reports that were begun on a stream.
+	continued []report.Output
+	streams   []*os.File
 }
 
 func (o *reportsAfterCrash) discard() {
@@ -171,6 +188,12 @@ func (o *reportsAfterCrash) close() error {
 		failures = append(failures, o.made.Close())
 	}
 	for _, each := range o.records {
+		failures = append(failures, each.Close())
+	}
+	for _, each := range o.continued {
+		failures = append(failures, each.Close())
+	}
+	for _, each := range o.streams {
 		failures = append(failures, each.Close())
 	}
 	if o.log != nil {

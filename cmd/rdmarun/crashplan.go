@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -22,6 +21,9 @@ type crashPlan struct {
 	// Descriptor is that of the records until the crash, a file without a name.
 	Descriptor int             `json:"descriptor"`
 	Targets    []report.Target `json:"targets,omitempty"`
+	// Streams are the descriptors of those targets that are no files, such as pipes, by their path: who reads there
+	// gets the rest, and no end before.
+	Streams map[string]int `json:"streams,omitempty"`
 	// ToStderr tells where the text for people goes.
 	ToStderr bool              `json:"to_stderr,omitempty"`
 	Human    show.HumanOptions `json:"human"`
@@ -73,16 +75,47 @@ func (a *app) prepareForCrash(outputs *runOutputs, config *scenario.RunConfig) (
 		return nil, withExit(exitEnvironment, fmt.Errorf("keep records in case native code crashes: %w", err))
 	}
 	outputs.plan.Descriptor = int(file.Fd())
+	files := append([]*os.File{file}, outputs.plan.openStreams()...)
+	closeAll := func() {
+		for _, each := range files {
+			_ = each.Close()
+		}
+	}
 	text, err := json.Marshal(outputs.plan)
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		closeAll()
+		return nil, err
 	}
 	config.Consumers = append(config.Consumers, keepForCrash(file, outputs.madeAnew()))
-	a.planForCrash(string(text), file)
+	a.planForCrash(string(text), files...)
 	return func() {
 		a.noPlanForCrash()
-		_ = file.Close()
+		closeAll()
 	}, nil
+}
+
+// openStreams opens the targets that are no files once more.  Somebody reads there already, or had no interest: nobody
+// is waited for.
+func (p *crashPlan) openStreams() []*os.File {
+	var files []*os.File
+	p.Streams = make(map[string]int)
+	for _, target := range p.Targets {
+		info, err := os.Stat(target.Path)
+		if target.Path == "-" || err != nil || info.Mode().IsRegular() || info.IsDir() || len(files)+1 == process.MostFiles {
+			continue
+		}
+		descriptor, err := unix.Open(target.Path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		if err := unix.SetNonblock(descriptor, false); err != nil {
+			_ = unix.Close(descriptor)
+			continue
+		}
+		p.Streams[target.Path] = descriptor
+		files = append(files, os.NewFile(uintptr(descriptor), target.Path))
+	}
+	return files
 }
 
 func keepForCrash(file *os.File, others []record.Consumer) *recordsForCrash {

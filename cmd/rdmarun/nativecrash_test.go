@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"rdmarun/host/report/jsonl"
@@ -48,8 +49,9 @@ func TestNativeCrash(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Setenv("CRASH", how)
 			t.Setenv("CRASH_CALL", "1")
+			pipe, piped := readPipe(t)
 			p := start(t, string(scenario), "run", "-P", "verbs", "lab.yaml", "--repeat", "3",
-				"-o", "jsonl=run.jsonl", "-o", "junit=run.xml", "-o", "html=run.html", "-o", "tap=-")
+				"-o", "jsonl=run.jsonl", "-o", "junit=run.xml", "-o", "html=run.html", "-o", "tap=-", "-o", "tap="+pipe)
 			if status := p.end(t); status.ExitStatus() != int(exitBug) {
 				t.Errorf("it ended with %v, exit status %d: %s", status, status.ExitStatus(), p.stderr.String())
 			}
@@ -59,9 +61,30 @@ func TestNativeCrash(t *testing.T) {
 				t.Errorf("stderr: %s", text)
 			}
 			reportsOfCrash(t, p, signal)
+			if text := <-piped; text != p.stdout.String() {
+				t.Errorf("the reader of the pipe has %q, and that of stdout %q", text, p.stdout.String())
+			}
 			crashReport(t, signal)
 		})
 	}
+}
+
+// readPipe makes a pipe with a name, which is read to its first end.
+func readPipe(t *testing.T) (string, <-chan string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := make(chan string, 1)
+	go func() {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			data = []byte(err.Error())
+		}
+		text <- string(data)
+	}()
+	return path, text
 }
 
 // reportsOfCrash checks that each report has all three runs of the case: one that passed, one that crashed, and one that was not run.

@@ -88,6 +88,16 @@ func ParseTarget(text string) (Target, error) {
 	return Target{format, path}, nil
 }
 
+// OpenTo begins an output, of a format that has one file, on what stays open; the target's path is for messages.
+func OpenTo(target Target, out io.Writer) (Output, error) {
+	for _, each := range formats {
+		if each.name == target.Format && each.make != nil {
+			return each.make(output.To(out, target.Path)), nil
+		}
+	}
+	return nil, fmt.Errorf("the format %q has no single file", target.Format)
+}
+
 // Open begins an output.  The path "-" is stdout, which stays open.  The error is that of a path that cannot
 // be written.
 func Open(target Target, stdout io.Writer) (Output, error) {
@@ -97,7 +107,7 @@ func Open(target Target, stdout io.Writer) (Output, error) {
 		case each.open != nil:
 			return each.open(target.Path, stdout)
 		case target.Path == "-":
-			return each.make(output.To(stdout, "to stdout")), nil
+			return OpenTo(Target{target.Format, "to stdout"}, stdout)
 		default:
 			file, err := output.Create(target.Path)
 			if err != nil {

@@ -38,9 +38,10 @@ static struct {
 	struct sigaction before[SIGNALS]; /* Go's */
 	atomic_flag crashed;
 	/* Written before the text is published, and never again. */
-	int descriptor;
+	int descriptors[PROCESS_FILES];
+	size_t files;
 	_Atomic(const char *) plan;
-} process = {.crashed = ATOMIC_FLAG_INIT, .descriptor = -1, .plan = ""};
+} process = {.crashed = ATOMIC_FLAG_INIT, .plan = ""};
 
 static size_t index_of(int number)
 {
@@ -122,8 +123,8 @@ static void become(const struct sentence *report, const char *code)
 				    plan, process.arguments, NULL};
 	sigset_t none;
 
-	if (*plan && process.descriptor >= 0)
-		fcntl(process.descriptor, F_SETFD, 0);
+	for (size_t i = 0; *plan && i < process.files; i++)
+		fcntl(process.descriptors[i], F_SETFD, 0);
 	sigemptyset(&none);
 	pthread_sigmask(SIG_SETMASK, &none, NULL);
 	execve("/proc/self/exe", (char *const *)argv, environ);
@@ -188,9 +189,9 @@ int crash_catch(const char *argv0, const char *command, const char *arguments, u
 	return 0;
 }
 
-void crash_plan(const char *plan, int descriptor)
+void crash_plan(const char *plan, const int *descriptors, size_t files)
 {
-	if (plan)
-		process.descriptor = descriptor;
+	for (size_t i = 0; i < files && i < PROCESS_FILES; i++)
+		process.descriptors[process.files++] = descriptors[i];
 	atomic_store_explicit(&process.plan, plan ? plan : "", memory_order_release);
 }

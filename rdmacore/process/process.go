@@ -41,18 +41,22 @@ func CatchCrashes(command string) error {
 	return nil
 }
 
-// Plan tells a crash from now on what to pass on, and which file stays open then (nil: none).  It is called once in
-// a process; the file is not to be closed before NoPlan.
-func Plan(plan string, file *os.File) {
-	descriptor := -1
-	if file != nil {
-		descriptor = int(file.Fd())
+// MostFiles is how many files stay open over a crash.
+const MostFiles = C.PROCESS_FILES
+
+// Plan tells a crash from now on what to pass on, and which files stay open then, the first MostFiles.  It is called
+// once in a process; the files are not to be closed before NoPlan.
+func Plan(plan string, files ...*os.File) {
+	var descriptors [MostFiles]C.int
+	count := min(len(files), MostFiles)
+	for i, file := range files[:count] {
+		descriptors[i] = C.int(file.Fd())
 	}
-	C.crash_plan(C.CString(plan), C.int(descriptor))
+	C.crash_plan(C.CString(plan), &descriptors[0], C.size_t(count))
 }
 
 // NoPlan ends what Plan began.
-func NoPlan() { C.crash_plan(nil, -1) }
+func NoPlan() { C.crash_plan(nil, nil, 0) }
 
 // goText is where Go's own code lies, around which the linker puts that of C.  The runtime knows of each address which
 // function it is of, and its code is in one piece.

@@ -14,6 +14,9 @@
 #define PROCESS_EXIT_ENVIRONMENT 4
 #define PROCESS_EXIT_BUG 70
 
+/* How many files stay open over a crash. */
+#define PROCESS_FILES 32
+
 /* --- sentence.c: text without the C library's memory or locks, for where neither may be used --- */
 
 struct sentence {
@@ -60,9 +63,9 @@ void mapping_add_callers(struct sentence *sentence, uintptr_t stack_pointer);
 int crash_catch(const char *argv0, const char *command, const char *arguments, uintptr_t go_text,
 		uintptr_t go_text_end);
 /*
- * From now on PLAN is that, and descriptor (-1: none) stays open then; NULL: an empty plan.  The plan must stay until
- * the process ends.
+ * From now on PLAN is that, and these files stay open then, the first PROCESS_FILES; NULL: an empty plan.  The plan must
+ * stay until the process ends.
  */
-void crash_plan(const char *plan, int descriptor);
+void crash_plan(const char *plan, const int *descriptors, size_t files);
 
 #endif
