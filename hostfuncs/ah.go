@@ -65,23 +65,26 @@ func (i *Instance) createAH(pdHandle Handle, at, out Pointer) int32 {
 }
 
 func (i *Instance) createAHFromWC(pdHandle Handle, at, grhAt, out Pointer) int32 {
-	wc, wrong := read[rdmacore.WC](i, at)
-	if wrong != 0 {
-		return i.badPointer("wc", wrong)
-	}
-	grh, wrong := i.header(grhAt)
-	if wrong != 0 {
-		return i.badPointer("grh", wrong)
+	wc, grh, failed := i.datagram(at, grhAt)
+	if failed != 0 {
+		return failed
 	}
 	return i.newAH(pdHandle, out, func(pd *rdmacore.PD) (*rdmacore.AH, error) {
 		return pd.CreateAHFromWC(&wc, grh, 1)
 	})
 }
 
-// header copies in the header that came with a datagram.
-func (i *Instance) header(at Pointer) ([]byte, fault) {
-	grh, wrong := i.bytes(at, rdmacore.GRHLength)
-	return slices.Clone(grh), wrong
+// datagram copies in the completion of a datagram and the header that came with it.
+func (i *Instance) datagram(wcAt, grhAt Pointer) (wc rdmacore.WC, grh []byte, failed int32) {
+	wc, wrong := read[rdmacore.WC](i, wcAt)
+	if wrong != 0 {
+		return wc, nil, i.badPointer("wc", wrong)
+	}
+	header, wrong := i.bytes(grhAt, rdmacore.GRHLength)
+	if wrong != 0 {
+		return wc, nil, i.badPointer("grh", wrong)
+	}
+	return wc, slices.Clone(header), 0
 }
 
 func (i *Instance) initAHFromWC(epHandle Handle, at, grhAt, out Pointer) int32 {
@@ -89,13 +92,9 @@ func (i *Instance) initAHFromWC(epHandle Handle, at, grhAt, out Pointer) int32 {
 	if failed != 0 {
 		return failed
 	}
-	wc, wrong := read[rdmacore.WC](i, at)
-	if wrong != 0 {
-		return i.badPointer("wc", wrong)
-	}
-	grh, wrong := i.header(grhAt)
-	if wrong != 0 {
-		return i.badPointer("grh", wrong)
+	wc, grh, failed := i.datagram(at, grhAt)
+	if failed != 0 {
+		return failed
 	}
 	attrs, wrong := view[AHAttr](i, out, 1)
 	if wrong != 0 {

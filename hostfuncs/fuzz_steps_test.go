@@ -356,24 +356,16 @@ func (g *fuzzGuest) hangUp() {
 	if g.one(4) {
 		g.call("migrate_id", g.some(KindEP), g.perhaps(KindChannel))
 	}
-	switch kind := HandleKind(1 + g.random.IntN(len(kindNames))); kind {
-	case KindEP:
-		g.call(chosen(g, []string{"destroy_ep", "destroy_qp", "destroy_id"}), g.some(kind))
-	case KindPD:
-		g.call("dealloc_pd", g.some(kind))
-	case KindMR:
-		g.call("dereg_mr", g.some(kind))
-	case KindCQ:
-		g.call("destroy_cq", g.some(kind))
-	case KindSRQ:
-		g.call("destroy_srq", g.some(kind))
-	case KindMW:
-		g.call("dealloc_mw", g.some(kind))
-	case KindAH:
-		g.call("destroy_ah", g.some(kind))
-	case KindChannel:
-		g.call("destroy_event_channel", g.some(kind))
+	kind := HandleKind(1 + g.random.IntN(len(kindNames)))
+	if ends := endings[kind]; ends != nil {
+		g.call(chosen(g, ends), g.some(kind))
 	}
+}
+
+// endings are the functions that end an object of a kind.
+var endings = map[HandleKind][]string{
+	KindEP: {"destroy_ep", "destroy_qp", "destroy_id"}, KindPD: {"dealloc_pd"}, KindMR: {"dereg_mr"}, KindCQ: {"destroy_cq"},
+	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"},
 }
 
 // names goes the ways to find an address, and looks at the device.

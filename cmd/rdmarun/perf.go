@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/quantity"
@@ -81,31 +82,61 @@ type perfFlags struct {
 	print       bool
 }
 
-// perfGroups are the parts of the list of flags.
+// perfGroups are the parts of the list of flags behind those of the tests themselves.
 var perfGroups = []flagGroup{
-	{"Test", []string{"sizes", "duration", "iterations", "connections", "warmup", "qps", "depth", "post-list", "signal-every",
-		"inline", "in-flight", "bidirectional", "events", "verify", "print"}},
 	{"Target", []string{"provider", "device", "gid", "seed"}},
 	{"Output", []string{"out", "out-dir", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout"}},
 }
 
-// perfKinds are the kinds of test that a flag is for; those that are not here are for all.
-var perfKinds = map[string][]perfKind{
-	"sizes":         {perfBandwidth, perfLatency},
-	"duration":      {perfBandwidth, perfLatency},
-	"iterations":    {perfBandwidth, perfLatency},
-	"connections":   {perfConnect},
-	"warmup":        {perfBandwidth, perfLatency},
-	"qps":           {perfBandwidth},
-	"depth":         {perfBandwidth},
-	"post-list":     {perfBandwidth},
-	"signal-every":  {perfBandwidth},
-	"inline":        {perfBandwidth, perfLatency},
-	"in-flight":     {perfConnect},
-	"bidirectional": {perfBandwidth},
-	"events":        {perfBandwidth, perfLatency},
-	"verify":        {perfBandwidth, perfLatency},
+// perfFlag is a flag of perf: its name, the kinds of test that it is for (none: all), and how it is made.
+type perfFlag struct {
+	name  string
+	kinds []perfKind
+	make  func(set *pflag.FlagSet, name string)
+}
+
+// flags are those of the tests, in the order in which they help.
+func (f *perfFlags) flags() []perfFlag {
+	type set = *pflag.FlagSet
+	messages, bandwidth, connections := []perfKind{perfBandwidth, perfLatency}, []perfKind{perfBandwidth}, []perfKind{perfConnect}
+	return []perfFlag{
+		{"sizes", messages, func(s set, name string) {
+			s.Var(&f.sizes, name, "bytes of a message: 64,4KiB or 64..1MiB in powers of two; 64KiB for bandwidth, 2 for latency unless said")
+		}},
+		{"duration", messages, func(s set, name string) {
+			s.DurationVar(&f.duration, name, time.Second, "how long each size is measured")
+		}},
+		{"iterations", messages, func(s set, name string) {
+			s.Uint64Var(&f.iterations, name, 0, "round trips, or messages of each direction, of each size; instead of a duration")
+		}},
+		{"connections", connections, func(s set, name string) { s.Uint32Var(&f.connections, name, 1000, "connect: how many are made") }},
+		{"warmup", messages, func(s set, name string) {
+			s.DurationVar(&f.warmup, name, 50*time.Millisecond, "time before what counts, for each size")
+		}},
+		{"qps", bandwidth, func(s set, name string) {
+			s.Uint8Var(&f.qps, name, 1, "bandwidth: queue pairs that transmit at once, each with a thread at either end")
+		}},
+		{"depth", bandwidth, func(s set, name string) {
+			s.Uint16Var(&f.depth, name, 128, "bandwidth: requests in flight of each queue pair")
+		}},
+		{"post-list", bandwidth, func(s set, name string) { s.Uint16Var(&f.postList, name, 1, "bandwidth: requests a post") }},
+		{"signal-every", bandwidth, func(s set, name string) {
+			s.Uint16Var(&f.signalEvery, name, 64, "bandwidth: every so many requests ask for a completion; at most the depth")
+		}},
+		{"inline", messages, func(s set, name string) {
+			s.Var(&f.inline, name, "SEND and WRITE: messages up to so many bytes go inline")
+		}},
+		{"in-flight", connections, func(s set, name string) {
+			s.Uint16Var(&f.inFlight, name, 1, "connect: connections under way at once")
+		}},
+		{"bidirectional", bandwidth, func(s set, name string) { s.BoolVar(&f.bothWays, name, false, "bandwidth: both ends transmit") }},
+		{"events", messages, func(s set, name string) {
+			s.BoolVar(&f.events, name, false, "sleep until a completion comes, instead of polling")
+		}},
+		{"verify", messages, func(s set, name string) { s.BoolVar(&f.verify, name, false, "check what arrives (not of atomics)") }},
+		{"print", nil, func(s set, name string) { s.BoolVar(&f.print, name, false, "print the scenario, and run nothing") }},
+	}
 }
 
 func newPerfCommand(a *app) *cobra.Command {
@@ -139,28 +170,18 @@ func newPerfCommand(a *app) *cobra.Command {
 	flags.registerTarget(a, command)
 	flags.registerOutput(command)
 	flags.registerTimeout(command)
-	perf.register(command)
-	groupFlags(command, perfGroups)
+	groupFlags(command, append([]flagGroup{perf.register(command)}, perfGroups...))
 	return command
 }
 
-func (f *perfFlags) register(command *cobra.Command) {
-	set := command.Flags()
-	set.Var(&f.sizes, "sizes", "bytes of a message: 64,4KiB or 64..1MiB in powers of two; 64KiB for bandwidth, 2 for latency unless said")
-	set.DurationVar(&f.duration, "duration", time.Second, "how long each size is measured")
-	set.Uint64Var(&f.iterations, "iterations", 0, "round trips, or messages of each direction, of each size; instead of a duration")
-	set.Uint32Var(&f.connections, "connections", 1000, "connect: how many are made")
-	set.DurationVar(&f.warmup, "warmup", 50*time.Millisecond, "time before what counts, for each size")
-	set.Uint8Var(&f.qps, "qps", 1, "bandwidth: queue pairs that transmit at once, each with a thread at either end")
-	set.Uint16Var(&f.depth, "depth", 128, "bandwidth: requests in flight of each queue pair")
-	set.Uint16Var(&f.postList, "post-list", 1, "bandwidth: requests a post")
-	set.Uint16Var(&f.signalEvery, "signal-every", 64, "bandwidth: every so many requests ask for a completion; at most the depth")
-	set.Var(&f.inline, "inline", "SEND and WRITE: messages up to so many bytes go inline")
-	set.Uint16Var(&f.inFlight, "in-flight", 1, "connect: connections under way at once")
-	set.BoolVar(&f.bothWays, "bidirectional", false, "bandwidth: both ends transmit")
-	set.BoolVar(&f.events, "events", false, "sleep until a completion comes, instead of polling")
-	set.BoolVar(&f.verify, "verify", false, "check what arrives (not of atomics)")
-	set.BoolVar(&f.print, "print", false, "print the scenario, and run nothing")
+// register makes the flags, and returns the part of the help that they are.
+func (f *perfFlags) register(command *cobra.Command) flagGroup {
+	group := flagGroup{title: "Test"}
+	for _, flag := range f.flags() {
+		flag.make(command.Flags(), flag.name)
+		group.names = append(group.names, flag.name)
+	}
+	return group
 }
 
 // choose finds the tests of a command line, and refuses flags that mean nothing for any of them.
@@ -176,9 +197,10 @@ func (f *perfFlags) choose(command *cobra.Command, args []string) ([]perfTest, e
 		}
 		chosen = append(chosen, perfTests[at])
 	}
-	for name, kinds := range perfKinds {
-		if command.Flags().Changed(name) && !slices.ContainsFunc(chosen, func(t perfTest) bool { return slices.Contains(kinds, t.kind) }) {
-			return nil, usageError("--%s means nothing for %s", name, strings.Join(args, ", "))
+	for _, flag := range f.flags() {
+		fits := func(t perfTest) bool { return flag.kinds == nil || slices.Contains(flag.kinds, t.kind) }
+		if command.Flags().Changed(flag.name) && !slices.ContainsFunc(chosen, fits) {
+			return nil, usageError("--%s means nothing for %s", flag.name, strings.Join(args, ", "))
 		}
 	}
 	switch {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"reflect"
 	"syscall"
 
 	"rdmarun/rdmacore"
@@ -139,17 +140,30 @@ func (b *Buffer) Address(offset int) uint64 { return b.zero + uint64(offset) }
 // Size is the number of bytes.
 func (b *Buffer) Size() int { return b.size }
 
-// BufferView is a buffer as expressions see it.
+// BufferView is a buffer as expressions see it; its members are named and told of by their tags.
 type BufferView struct {
-	Addr int `expr:"addr"` // address of the first byte, as remote operations name it
-	RKey int `expr:"rkey"`
-	LKey int `expr:"lkey"`
-	Size int `expr:"size"` // bytes that are registered
+	Addr int `expr:"addr" doc:"address of a buffer"` // of the first byte, as remote operations name it
+	RKey int `expr:"rkey" doc:"key for the peer"`
+	LKey int `expr:"lkey" doc:"key for own requests"`
+	Size int `expr:"size" doc:"its bytes"` // that are registered
+}
+
+// BufferMembers are the names of a BufferView's members, each with what it is.
+func BufferMembers() (names, docs []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[BufferView]()) {
+		names, docs = append(names, field.Tag.Get("expr")), append(docs, field.Tag.Get("doc"))
+	}
+	return names, docs
 }
 
 // Record is the view as a record.
 func (v BufferView) Record() map[string]any {
-	return map[string]any{"addr": v.Addr, "rkey": v.RKey, "lkey": v.LKey, "size": v.Size}
+	names, _ := BufferMembers()
+	record := make(map[string]any, len(names))
+	for i, name := range names {
+		record[name] = reflect.ValueOf(v).Field(i).Interface()
+	}
+	return record
 }
 
 // View is what expressions and work requests get for the buffer.

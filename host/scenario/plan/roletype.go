@@ -46,7 +46,8 @@ var deviceFacts = []fact{
 // bufferType is the type of ROLE.buffers.NAME: lab.BufferView as a record.
 func bufferType() expression.Type {
 	object := expression.Object{}
-	for name := range (lab.BufferView{}).Record() {
+	names, _ := lab.BufferMembers()
+	for _, name := range names {
 		object[name] = expression.Integer
 	}
 	return object

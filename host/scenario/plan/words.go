@@ -3,6 +3,7 @@ package plan
 import (
 	"strings"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/shape"
 )
 
@@ -47,12 +48,12 @@ func NamesInSteps() []shape.Key {
 		{Name: "ROLE.name", Doc: "the role's name"},
 		{Name: "ROLE.address", Doc: "its IP address"},
 		{Name: "ROLE.counters", Doc: "names of the counters of its device, for check"},
-		{Name: "ROLE.buffers.NAME.addr", Doc: "address of a buffer"},
-		{Name: "ROLE.buffers.NAME.size", Doc: "its bytes"},
-		{Name: "ROLE.buffers.NAME.lkey", Doc: "key for own requests"},
-		{Name: "ROLE.buffers.NAME.rkey", Doc: "key for the peer"},
 		{Name: "buf(NAME)", Doc: "a buffer of the step's role by a name that is itself an expression: buf(which).addr"},
 		{Name: baselineName, Doc: "in thresholds: the metric of the baseline, with its fields; nil without one"},
+	}
+	names, docs := lab.BufferMembers()
+	for i := range names {
+		keys = append(keys, shape.Key{Name: "ROLE.buffers.NAME." + names[i], Doc: docs[i]})
 	}
 	return append(keys, documented("ROLE.device.", deviceFacts)...)
 }
