@@ -57,8 +57,7 @@ const languageIntroduction = `A scenario is a YAML file that says what several r
 explains each word of this page and each verb ([verbs.md](verbs.md)) and shows a scenario with it;
 ` + "`rdmarun explain --example WORD`" + ` prints that scenario alone.  Every example here runs as it stands.
 
-What nobody expects fails: another status, a completion or an event that is left over, an object that cannot be
-freed, a threshold without a sample.  A client and a server, with private data, a fault and a threshold:`
+` + unexpected + `  A client and a server, with private data, a fault and a threshold:`
 
 func languageParts() []languagePart {
 	return []languagePart{

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
 )
 
@@ -105,5 +107,24 @@ func TestExitCodesAreListedOnceEach(t *testing.T) {
 			t.Errorf("code %d (%q) after %d: ascending, each with a meaning", row.code, row.meaning, last)
 		}
 		last = row.code
+	}
+}
+
+// TestLanguageTopic wants a scenario that is right at its begin, and the words of its lists.
+func TestLanguageTopic(t *testing.T) {
+	text := languageTopic()
+	_, begun, _ := strings.Cut(text, "\n\n")
+	scenarioText, _, _ := strings.Cut(begun, "\n\n")
+	path := filepath.Join(t.TempDir(), "first.yaml")
+	if err := os.WriteFile(path, []byte(scenarioText+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if checked := scenario.Check([]string{path}, scenario.Params{}); checked.Errors.Len()+checked.Errors.Warnings() > 0 || len(checked.Scenarios) != 1 {
+		t.Errorf("%v\n%s", checked.Errors.Sorted(), scenarioText)
+	}
+	for _, word := range []string{"thresholds", "for_each", "xfail", "function"} {
+		if !strings.Contains(text, "\n  "+word+" ") {
+			t.Errorf("there is no %s", word)
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/report"
+	show "rdmarun/host/scenario/report"
+	"rdmarun/host/scenario/shape"
 )
 
 // topic is a help page, not a command: `rdmarun help NAME`.
@@ -18,7 +20,7 @@ type topic struct {
 // topics are the help pages beside those of the commands.
 func topics() []topic {
 	return []topic{
-		{"language", "The scenario language on one page", func() string { return languageTopic }},
+		{"language", "The scenario language on one page", languageTopic},
 		{"exit-codes", "What the exit codes mean", exitCodesTopic},
 		{"environment", "Environment variables and files", func() string { return environmentTopic }},
 		{"outputs", "Reports of a run, and what goes where", outputsTopic},
@@ -29,7 +31,8 @@ func (t topic) command(*app) *cobra.Command {
 	return &cobra.Command{Use: t.name, Short: t.short, Long: t.text()}
 }
 
-const languageTopic = `A scenario is a YAML file that says what several roles do, one step after another:
+// languageBegins is a scenario as short as it can be.
+const languageBegins = `A scenario is a YAML file that says what several roles do, one step after another:
 
   rdmarun: v1
   params: {size: {type: size, default: 64}}
@@ -40,19 +43,32 @@ const languageTopic = `A scenario is a YAML file that says what several roles do
     - {role: server, create_ep: {passive: true, port: 7471}, as: listener}
     - {role: client, create_ep: {to: server, port: 7471}, as: ep}
 
-A step has one verb (rdmarun explain verb), or one of do, parallel, repeat, for_each,
-use, barrier, guest, and beside it modifiers: role, name, if, as, expect, took, within,
-timeout, leftovers.  The role of a "do" is that of its steps that name none.
+A step has one verb ("rdmarun explain verb"), or one of the actions below, and beside it
+modifiers.  $(...) is an expression over parameters, results and buffers.
+`
 
-  expect    what must come back; success unless it says otherwise
-  $(...)    an expression over parameters, results and buffers
-  cases     several tests in one file; matrix makes one for each combination
-  requires  what the provider must have, or the case is skipped
-  imports   fragments of other files
+// unexpected is the rule of all expectations.
+const unexpected = `What nobody expects fails: another status, a completion or an event that is left over, an
+object that cannot be freed, a threshold without a sample.`
 
-What nobody expects fails: another status, a completion or an event that is left over,
-an object that cannot be freed.  "rdmarun new" writes files to begin with,
-"rdmarun schema" is for editors, and "rdmarun explain VERB" has every argument.`
+// languageTopic is the language on one page: how it begins, and the words of files and steps.
+func languageTopic() string {
+	text, style := languageBegins, show.Style{Width: 88} // as wide as the text around
+	language := shape.Keys()
+	for _, part := range []struct {
+		title string
+		words []shape.Key
+	}{{"Keys of a file", language.File}, {"Actions beside the verbs", language.Actions}, {"Modifiers of a step", language.Modifiers}} {
+		text += "\n" + part.title + ":\n"
+		for _, word := range part.words {
+			text += style.Fold(fmt.Sprintf("  %-14s%s", word.Name, word.Doc), 16) + "\n"
+		}
+	}
+	return text + "\n" + unexpected + `
+
+"rdmarun explain WORD" explains each word and shows a scenario with it, "rdmarun new"
+writes files to begin with, and "rdmarun schema" is for editors.`
+}
 
 const environmentTopic = `Every flag can be set in the environment: --out-dir as RDMARUN_OUT_DIR.  An empty variable
 counts as unset.  "rdmarun config" prints what is set, and where.

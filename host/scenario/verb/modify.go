@@ -35,6 +35,24 @@ func modifyVerb() Verb {
 	}
 }
 
+// attribute is a number of struct ibv_qp_attr that an argument of its name sets.
+type attribute[T uint8 | uint32] struct {
+	name  string
+	flag  rdmacore.QPAttrMask
+	field *T
+}
+
+// setAttributes sets those that the call gives, and returns their flags.
+func setAttributes[T uint8 | uint32](call *Call, attributes []attribute[T]) (mask rdmacore.QPAttrMask) {
+	for _, each := range attributes {
+		if call.Has(each.name) {
+			*each.field = T(call.Integer(each.name))
+			mask |= each.flag
+		}
+	}
+	return mask
+}
+
 func modifyQP(_ context.Context, call *Call) (Outcome, error) {
 	qp, endpoint, err := queuePair(call)
 	if err != nil {
@@ -60,38 +78,20 @@ func modifyQP(_ context.Context, call *Call) (Outcome, error) {
 		}
 		mask |= each.flag
 	}
-	for _, each := range []struct {
-		name  string
-		flag  rdmacore.QPAttrMask
-		field *uint8
-	}{
+	mask |= setAttributes(call, []attribute[uint8]{
 		{"min_rnr_timer", rdmacore.QPAttrMinRNRTimer, &attr.MinRNRTimer},
 		{"timeout", rdmacore.QPAttrTimeout, &attr.Timeout},
 		{"retry_cnt", rdmacore.QPAttrRetryCnt, &attr.RetryCnt},
 		{"rnr_retry", rdmacore.QPAttrRNRRetry, &attr.RNRRetry},
 		{"max_rd_atomic", rdmacore.QPAttrMaxQPRdAtomic, &attr.MaxRdAtomic},
 		{"max_dest_rd_atomic", rdmacore.QPAttrMaxDestRdAtomic, &attr.MaxDestRdAtomic},
-	} {
-		if call.Has(each.name) {
-			*each.field = uint8(call.Integer(each.name))
-			mask |= each.flag
-		}
-	}
-	for _, each := range []struct {
-		name  string
-		flag  rdmacore.QPAttrMask
-		field *uint32
-	}{
+	})
+	mask |= setAttributes(call, []attribute[uint32]{
 		{"dest_qp_num", rdmacore.QPAttrDestQPN, &attr.DestQPNum},
 		{"rq_psn", rdmacore.QPAttrRQPSN, &attr.RQPSN},
 		{"sq_psn", rdmacore.QPAttrSQPSN, &attr.SQPSN},
 		{"qkey", rdmacore.QPAttrQKey, &attr.QKey},
-	} {
-		if call.Has(each.name) {
-			*each.field = uint32(call.Integer(each.name))
-			mask |= each.flag
-		}
-	}
+	})
 	if call.Has("path_mtu") {
 		attr.PathMTU, mask = call.Integer("path_mtu"), mask|rdmacore.QPAttrPathMTU
 	}
