@@ -229,7 +229,9 @@ static uint32_t read_again(struct side *b, struct soft_packet packet, uint32_t f
 					  count + 1 == packets ? SOFT_RDMA_READ_RESPONSE_LAST :
 								 SOFT_RDMA_READ_RESPONSE_MIDDLE));
 		CHECK((uintptr_t)response.segments[0].address == packet.remote_address + count * MTU);
+		soft_lock_take(&soft_qp(b->qp)->responder.lock);
 		more = soft_assembly_stream(soft_qp(b->qp), &response);
+		soft_lock_release(&soft_qp(b->qp)->responder.lock);
 	}
 	return count;
 }

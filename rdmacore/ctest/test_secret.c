@@ -83,6 +83,7 @@ static void test_keys(void)
 	uint32_t counted = 0, before = 0;
 
 	CHECK(!soft_mr_table_init(&table, 5));
+	soft_mutex_lock(&table.lock);
 	for (int round = 0; round < ROUNDS; round++) {
 		for (uint32_t n = 0; n < SOFT_MR_MAX - 1; n++) {
 			uint32_t key = soft_mr_table_take(&table), index = key >> SOFT_KEY_TAG_BITS;
@@ -101,6 +102,7 @@ static void test_keys(void)
 	}
 	/* The second and later rounds are in the order in which this test gave them back. */
 	CHECK(counted < (ROUNDS - 1) * (SOFT_MR_MAX - 1) + 20);
+	soft_mutex_unlock(&table.lock);
 	soft_mr_table_destroy(&table);
 }
 

@@ -84,6 +84,7 @@ static bool rule_applies(struct soft_faults *faults, struct soft_fault_rule *rul
 {
 	const struct soft_fault *fault = &rule->fault;
 
+	soft_mutex_expect(&faults->lock);
 	if (rule->seen < fault->skip) {
 		rule->seen++;
 		return false;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <sanitizer/common_interface_defs.h>
+
 #define MOST_HELD 16 /* at once, by one thread */
 
 static const char *const names[] = {
@@ -34,6 +36,12 @@ static _Thread_local struct {
 } held[MOST_HELD];
 static _Thread_local unsigned int count;
 
+static _Noreturn void end(void)
+{
+	__sanitizer_print_stack_trace();
+	abort();
+}
+
 static unsigned int find(const void *lock)
 {
 	unsigned int at = 0;
@@ -48,11 +56,11 @@ void soft_order_take(const void *lock, enum soft_order order)
 	if (count && held[count - 1].order >= order) {
 		fprintf(stderr, "%s is taken after %s: soft/base/order.h has them the other way\n", names[order],
 			names[held[count - 1].order]);
-		abort();
+		end();
 	}
 	if (count == MOST_HELD) {
 		fprintf(stderr, "%s is taken by a thread that has %u locks\n", names[order], count);
-		abort();
+		end();
 	}
 	held[count].lock = lock;
 	held[count++].order = order;
@@ -63,7 +71,15 @@ void soft_order_expect(const void *lock)
 	if (find(lock) < count)
 		return;
 	fprintf(stderr, "a lock is not held by the thread that needs it\n");
-	abort();
+	end();
+}
+
+void soft_order_expect_none(void)
+{
+	if (!count || held[count - 1].order == SOFT_ORDER_POLLING)
+		return;
+	fprintf(stderr, "%s is held where no lock may be\n", names[held[count - 1].order]);
+	end();
 }
 
 void soft_order_release(const void *lock)
@@ -72,7 +88,7 @@ void soft_order_release(const void *lock)
 
 	if (at == count) {
 		fprintf(stderr, "a lock is given up by a thread that does not have it\n");
-		abort();
+		end();
 	}
 	count--;
 	for (; at < count; at++)

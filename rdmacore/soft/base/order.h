@@ -38,10 +38,17 @@ enum soft_order {
 
 #define SOFT_ORDER_CHECKED
 
-/* The calling thread is about to take a lock; has one; has given it up. */
+/* The calling thread is about to take a lock; has one; has given it up; has none but cq.polling. */
 void soft_order_take(const void *lock, enum soft_order order);
 void soft_order_expect(const void *lock);
 void soft_order_release(const void *lock);
+void soft_order_expect_none(void);
+
+#else
+
+static inline void soft_order_expect_none(void)
+{
+}
 
 #endif
 

@@ -97,9 +97,11 @@ static void wait_for_deadline(struct soft_timers *timers, uint64_t deadline)
 /* timers->lock is held, and released while the timer runs. */
 static void run(struct soft_timers *timers, struct soft_timer *timer)
 {
+	soft_mutex_expect(&timers->lock);
 	disarm(timers, timer);
 	timers->running = timer;
 	soft_mutex_unlock(&timers->lock);
+	soft_order_expect_none();
 	timer->expire(timer);
 	soft_mutex_lock(&timers->lock);
 	timers->running = NULL;

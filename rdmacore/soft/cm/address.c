@@ -140,6 +140,7 @@ int soft_address_ib_check(const struct soft_id *id, const struct sockaddr *addre
 	uint64_t mask = be64toh(ib(address)->sib_sid_mask) & PORT_SPACE_MASK;
 	uint64_t service = be64toh(ib(address)->sib_sid) & mask;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (!soft_address_is_any(address))
 		return soft_refuse(ENODEV, "AF_IB binds to devices of InfiniBand links, and this one is on Ethernet");
 	/* cma_select_ib_ps: what the mask leaves of the service id must be the port space. */
@@ -152,6 +153,7 @@ void soft_address_ib_bound(struct soft_id *id)
 {
 	struct sockaddr_ib *source = ib(&id->addr.src_addr);
 
+	soft_mutex_expect(&id->cm->lock);
 	source->sib_sid = htobe64((uint64_t)id->rdma.ps << 16 | id->port);
 	source->sib_sid_mask |= htobe64(PORT_SPACE_MASK);
 }
@@ -163,6 +165,7 @@ int soft_address_ib_resolve(struct soft_id *id)
 	struct ib_addr *to = &ib(&addr->dst_addr)->sib_addr;
 	int found = -1;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (soft_device_is_away(id->cm->device))
 		return ENODEV;
 	if (ib_addr_any(to))

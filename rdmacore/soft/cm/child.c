@@ -48,6 +48,7 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_message *req,
 				      struct soft_id **listener)
 {
+	soft_mutex_expect(&cm->lock);
 	*listener = soft_port_find_listener(cm, req->port_space,
 					    (const struct sockaddr *)&req->destination);
 	/* A full backlog is silence, so that the peer tries again (rdma_listen(3)). */
@@ -59,6 +60,7 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 /* To the communication manager the port is the service; whose address it is comes after that, on Linux. */
 bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
 {
+	soft_mutex_expect(&cm->lock);
 	return soft_port_has_listener(
 		cm, request->port_space,
 		soft_address_port((const struct sockaddr *)&request->destination));
@@ -66,6 +68,7 @@ bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request
 
 void soft_cm_free_unborn(struct soft_id *child)
 {
+	soft_mutex_expect(&child->cm->lock);
 	soft_cm_close(child);
 	soft_id_free(child);
 }

@@ -10,6 +10,7 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_cm_message *copy = malloc(sizeof(*copy));
 
+	soft_mutex_expect(&cm->lock);
 	if (!copy)
 		return;
 	*copy = *message;
@@ -22,6 +23,7 @@ struct soft_cm_message *soft_cm_take_message(struct soft_cm *cm)
 {
 	struct soft_cm_message *message = cm->first_message;
 
+	soft_mutex_expect(&cm->lock);
 	if (!message)
 		return NULL;
 	cm->first_message = message->next;
@@ -72,6 +74,7 @@ void soft_cm_release_held(struct soft_cm *cm)
 {
 	uint64_t time = now(cm);
 
+	soft_mutex_expect(&cm->lock);
 	while (cm->held && cm->held->due <= time)
 		release(cm, &cm->held);
 	arm(cm);
@@ -81,6 +84,7 @@ void soft_cm_forget_held(struct soft_cm *cm)
 {
 	struct soft_cm_held *held;
 
+	soft_mutex_expect(&cm->lock);
 	while ((held = cm->held)) {
 		cm->held = held->next;
 		free(held);
@@ -131,6 +135,7 @@ void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 	struct soft_fault_verdict verdict;
 	union ibv_gid from, to;
 
+	soft_mutex_expect(&cm->lock);
 	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
 	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
 	verdict = soft_fault_judge(&cm->fabric->faults, &from, &to, SOFT_FAULT_CM,

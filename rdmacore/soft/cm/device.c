@@ -43,6 +43,7 @@ int soft_id_query(struct soft_id *id)
 {
 	struct soft_cm_device *device = id->cm->opened;
 
+	soft_mutex_expect(&id->cm->lock);
 	id->rdma.route.addr = id->addr;
 	if (id->device || !id->on_device)
 		return 0;

@@ -44,6 +44,7 @@ int soft_id_wait_moved(struct soft_id *id)
 	static const uint32_t none = 0;
 	struct soft_cm *cm = id->cm;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (!soft_events_wait(&cm->lock.native, &cm->acknowledged, &cm->fabric->wall, &id->moving, &none))
 		return 0;
 	return soft_refuse(EBUSY, "the id's queue pair is being modified, which somebody holds up who has not "
@@ -52,6 +53,7 @@ int soft_id_wait_moved(struct soft_id *id)
 
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel)
 {
+	soft_mutex_expect(&id->cm->lock);
 	if (id->channel_link) {
 		*id->channel_link = id->channel_next;
 		if (id->channel_next)
@@ -79,6 +81,7 @@ struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *cha
 {
 	struct soft_id *id = calloc(1, sizeof(*id));
 
+	soft_mutex_expect(&cm->lock);
 	if (!id)
 		return NULL;
 	id->cm = cm;

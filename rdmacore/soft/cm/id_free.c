@@ -20,6 +20,7 @@
 /* cm_destroy_id of Linux */
 void soft_id_leave(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	switch (id->state) {
 	case SOFT_ID_REQ_SENT:
 		soft_cm_reject(id, SOFT_REJ_TIMEOUT, NULL, 0);
@@ -50,6 +51,7 @@ void soft_id_drop_unread(struct soft_id *owner)
 {
 	struct soft_cm_event *event;
 
+	soft_mutex_expect(&owner->cm->lock);
 	while ((event = soft_cm_take_unread(owner))) {
 		if (event->rdma.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 			soft_id_free(soft_id(event->rdma.id));
@@ -94,6 +96,7 @@ void soft_id_free(struct soft_id *id)
 	struct soft_cm *cm = id->cm;
 	struct soft_event_channel *own = id->sync ? (void *)id->rdma.channel : NULL;
 
+	soft_mutex_expect(&id->cm->lock);
 	soft_id_leave(id);
 	soft_port_release(id);
 	soft_table_remove(&cm->ids, id->local);

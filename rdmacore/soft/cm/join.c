@@ -6,6 +6,7 @@
 
 #include "soft/base/refusal.h"
 #include "soft/cm/address.h"
+#include "soft/cm/cm.h"
 #include "soft/cm/report.h"
 #include "soft/objects/attach.h"
 #include "soft/objects/device.h"
@@ -50,6 +51,7 @@ void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event)
 	struct soft_join *join = (struct soft_join *)(uintptr_t)ud->private_data;
 	int error;
 
+	soft_mutex_expect(&id->cm->lock);
 	ud->private_data = join->context;
 	if (!id->rdma.qp || join->send_only)
 		return;
@@ -82,6 +84,7 @@ int soft_join_add(struct soft_id *id, const struct sockaddr *address, bool send_
 {
 	struct soft_join *join;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (!soft_address_is_known(address))
 		return EINVAL;
 	if (!id->on_device || !soft_id_is_ud(id) ||
@@ -113,6 +116,7 @@ int soft_join_remove(struct soft_id *id, const struct sockaddr *address)
 	struct soft_join **link, *left;
 	int error;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (!soft_address_is_ip(address))
 		return EINVAL;
 	link = find(id, address);
@@ -128,6 +132,7 @@ int soft_join_remove(struct soft_id *id, const struct sockaddr *address)
 
 void soft_joins_detach(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	for (struct soft_join *join = id->joins; join; join = join->next)
 		detach(join);
 }
@@ -136,6 +141,7 @@ void soft_joins_free(struct soft_id *id)
 {
 	struct soft_join *join;
 
+	soft_mutex_expect(&id->cm->lock);
 	while ((join = id->joins)) {
 		id->joins = join->next;
 		detach(join);

@@ -4,6 +4,7 @@
 #include <endian.h>
 
 #include "soft/cm/address.h"
+#include "soft/cm/cm.h"
 #include "soft/cm/times.h"
 #include "soft/objects/device.h"
 
@@ -26,6 +27,7 @@ void soft_id_set_gids(struct soft_id *id)
 {
 	struct rdma_addr *addr = &id->addr;
 
+	soft_mutex_expect(&id->cm->lock);
 	soft_address_to_gid(&addr->src_addr, &addr->addr.ibaddr.sgid);
 	if (soft_address_is_known(&addr->dst_addr))
 		soft_address_to_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
@@ -55,6 +57,7 @@ static void fill_record(struct soft_id *id, uint8_t lifetime)
 
 void soft_id_set_path_of_lifetime(struct soft_id *id, uint8_t lifetime)
 {
+	soft_mutex_expect(&id->cm->lock);
 	id->path_timeout = path_timeout((uint8_t)(lifetime + 1));
 	id->response_timeout = 2 * soft_cm_time(lifetime) + soft_cm_time(SOFT_CM_RESPONSE_CODE);
 	fill_record(id, lifetime);
@@ -64,6 +67,7 @@ void soft_id_set_path(struct soft_id *id)
 {
 	uint8_t lifetime = SOFT_CM_ACK_TIMEOUT - 1;
 
+	soft_mutex_expect(&id->cm->lock);
 	/* Set before the route, the ACK timeout is the lifetime of its packets too. */
 	if (id->ack_timeout_set)
 		lifetime = id->ack_timeout ? (uint8_t)(id->ack_timeout - 1) : 0;
@@ -72,12 +76,14 @@ void soft_id_set_path(struct soft_id *id)
 
 void soft_id_set_path_of_request(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	soft_id_set_gids(id);
 	fill_record(id, id->path_timeout ? (uint8_t)(id->path_timeout - 1) : 0);
 }
 
 void soft_id_show_path(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	id->rdma.route.path_rec = &id->path;
 	id->rdma.route.num_paths = 1;
 }
@@ -86,6 +92,7 @@ void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
 {
 	const struct rdma_addr *addr = &id->addr;
 
+	soft_mutex_expect(&id->cm->lock);
 	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = SOFT_PORT};
 	attr->grh.hop_limit = 64;
 	attr->grh.traffic_class = id->type_of_service;

@@ -18,6 +18,7 @@ struct soft_id *soft_peers_find_id(struct soft_cm *cm, uint64_t guid, uint32_t r
 {
 	struct soft_id *id = cm->remote_ids[bucket_of(guid, remote)];
 
+	soft_mutex_expect(&cm->lock);
 	while (id && (id->remote != remote || id->remote_guid != guid))
 		id = id->remote_id_next;
 	return id;
@@ -28,6 +29,7 @@ struct soft_id *soft_peers_claim_id(struct soft_id *id)
 	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->remote_guid, id->remote)];
 	struct soft_id *other = soft_peers_find_id(id->cm, id->remote_guid, id->remote);
 
+	soft_mutex_expect(&id->cm->lock);
 	if (other)
 		return other;
 	id->remote_id_next = *bucket;
@@ -40,6 +42,7 @@ struct soft_id *soft_peers_claim_qp(struct soft_id *id)
 {
 	struct soft_id **bucket = &id->cm->remote_qps[bucket_of(id->remote_guid, id->remote_qp_num)];
 
+	soft_mutex_expect(&id->cm->lock);
 	for (struct soft_id *other = *bucket; other; other = other->remote_qp_next)
 		if (other->remote_qp_num == id->remote_qp_num &&
 		    other->remote_guid == id->remote_guid)
@@ -54,6 +57,7 @@ void soft_peers_forget(struct soft_id *id)
 {
 	struct soft_id **link;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (id->in_remote_ids) {
 		link = &id->cm->remote_ids[bucket_of(id->remote_guid, id->remote)];
 		while (*link != id)

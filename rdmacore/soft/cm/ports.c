@@ -77,6 +77,7 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	struct soft_id **bucket;
 	int error;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (port && port < FIRST_UNPRIVILEGED && !is_privileged())
 		return EACCES;
 	/* An IPv4 id is of its family only; an IPv6 id as it was told (net.ipv6.bindv6only is 0). */
@@ -99,6 +100,7 @@ int soft_port_listen(struct soft_id *id)
 {
 	int error = check_port(id, &id->addr.src_addr, id->port, false);
 
+	soft_mutex_expect(&id->cm->lock);
 	if (!error)
 		id->reuse_address = false;
 	return error;
@@ -108,6 +110,7 @@ void soft_port_release(struct soft_id *id)
 {
 	struct soft_id **link;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (!id->port)
 		return;
 	for (link = bucket_of(id->cm, id->rdma.ps, id->port); *link != id; link = &(*link)->port_next)
@@ -122,6 +125,7 @@ struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,
 	uint16_t port = soft_address_port(destination);
 	struct soft_id *id, *wildcard = NULL;
 
+	soft_mutex_expect(&cm->lock);
 	for (id = *bucket_of(cm, port_space, port); id; id = id->port_next) {
 		const struct sockaddr *bound = &id->addr.src_addr;
 
@@ -142,6 +146,7 @@ bool soft_port_has_listener(struct soft_cm *cm, int port_space, uint16_t port)
 {
 	struct soft_id *id = *bucket_of(cm, port_space, port);
 
+	soft_mutex_expect(&cm->lock);
 	while (id && (id->port != port || (int)id->rdma.ps != port_space ||
 		      id->state != SOFT_ID_LISTEN))
 		id = id->port_next;

@@ -237,6 +237,7 @@ void soft_cm_receive(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_id *id;
 
+	soft_mutex_expect(&cm->lock);
 	if (message->attribute == SOFT_CM_REQ) {
 		receive_req(cm, message);
 		return;

@@ -5,6 +5,7 @@
 
 #include "soft/base/lock.h"
 #include "soft/cm/channel.h"
+#include "soft/cm/cm.h"
 #include "soft/cm/path.h"
 
 static struct soft_event_channel *channel_of(struct soft_id *id)
@@ -82,6 +83,7 @@ bool soft_cm_report(struct soft_id *owner, struct soft_id *id, enum rdma_cm_even
 {
 	struct soft_cm_event *event = new_event(owner, id, (int)type, status);
 
+	soft_mutex_expect(&owner->cm->lock);
 	if (!event)
 		return false;
 	if (message)
@@ -95,6 +97,7 @@ bool soft_cm_report_multicast(struct soft_id *id, int status, const struct rdma_
 	struct soft_cm_event *event = new_event(
 		id, id, status ? RDMA_CM_EVENT_MULTICAST_ERROR : RDMA_CM_EVENT_MULTICAST_JOIN, status);
 
+	soft_mutex_expect(&id->cm->lock);
 	if (!event)
 		return false;
 	event->rdma.param.ud = *param;
@@ -106,6 +109,7 @@ bool soft_cm_report_user(struct soft_id *id, int status, uint64_t argument)
 {
 	struct soft_cm_event *event = new_event(id, id, SOFT_CM_EVENT_USER, status);
 
+	soft_mutex_expect(&id->cm->lock);
 	if (!event)
 		return false;
 	memcpy(&event->rdma.param, &argument, sizeof(argument)); /* param.arg */
@@ -115,6 +119,7 @@ bool soft_cm_report_user(struct soft_id *id, int status, uint64_t argument)
 
 bool soft_cm_report_disconnected(struct soft_id *id, int status)
 {
+	soft_mutex_expect(&id->cm->lock);
 	if (id->disconnected)
 		return true;
 	id->disconnected = soft_cm_report(id, id, RDMA_CM_EVENT_DISCONNECTED, status, NULL);
@@ -150,6 +155,7 @@ struct soft_cm_event *soft_cm_take_unread(struct soft_id *owner)
 {
 	struct soft_cm_event *event = owner->unread;
 
+	soft_mutex_expect(&owner->cm->lock);
 	if (!event)
 		return NULL;
 	unlink_unread(event);
@@ -161,6 +167,7 @@ void soft_cm_forget_multicast(struct soft_id *id, const void *private_data)
 {
 	struct soft_cm_event *event, *next;
 
+	soft_mutex_expect(&id->cm->lock);
 	for (event = id->unread; event; event = next) {
 		next = event->next;
 		if ((event->rdma.event != RDMA_CM_EVENT_MULTICAST_JOIN &&
@@ -175,6 +182,7 @@ void soft_cm_forget_multicast(struct soft_id *id, const void *private_data)
 
 void soft_cm_move_unread(struct soft_id *owner, struct soft_event_channel *to)
 {
+	soft_mutex_expect(&owner->cm->lock);
 	for (struct soft_cm_event *event = owner->unread; event; event = event->next) {
 		soft_event_queue_remove(&channel_of(owner)->queue, &event->node);
 		soft_event_queue_push(&to->queue, &event->node);

@@ -14,6 +14,7 @@
 void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 		     enum soft_cm_attribute attribute)
 {
+	soft_mutex_expect(&id->cm->lock);
 	*message = (struct soft_cm_message){
 		.attribute = attribute,
 		.local = id->local,
@@ -35,6 +36,7 @@ void soft_cm_set_private_data(struct soft_cm_message *message, const void *data,
 
 void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
 {
+	soft_mutex_expect(&cm->lock);
 	/* A healthy fabric has nothing to ask of each message. */
 	if (soft_faults_active(&cm->fabric->faults))
 		soft_cm_carry(cm, message);
@@ -44,6 +46,7 @@ void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
 
 void soft_cm_send_request(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	id->retries_left = MAX_RETRIES;
 	id->request_timeout = id->response_timeout;
 	soft_cm_repeat_request(id);
@@ -65,6 +68,7 @@ static uint64_t time_to_repeat(struct soft_id *id)
 
 void soft_cm_repeat_request(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	soft_cm_send(id->cm, &id->request);
 	/* Without a thread for timers the request is sent once; its loss would then go unnoticed. */
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, time_to_repeat(id));
@@ -72,11 +76,13 @@ void soft_cm_repeat_request(struct soft_id *id)
 
 void soft_cm_answered(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	soft_timer_cancel(&id->cm->fabric->timers, &id->timer);
 }
 
 void soft_cm_close(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	soft_cm_answered(id);
 	soft_peers_forget(id);
 	id->state = SOFT_ID_CLOSED;
@@ -87,6 +93,7 @@ void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_dat
 	struct soft_cm_message message;
 	bool accepted = id->state == SOFT_ID_REP_SENT;
 
+	soft_mutex_expect(&id->cm->lock);
 	soft_cm_prepare(id, &message, SOFT_CM_REJ);
 	message.reason = reason;
 	soft_cm_set_private_data(&message, private_data, length, SOFT_REJ_PRIVATE_DATA);
@@ -100,6 +107,7 @@ void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_dat
 
 void soft_cm_enter_timewait(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	soft_peers_forget(id);
 	id->state = SOFT_ID_TIMEWAIT;
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, soft_cm_time(id->path_timeout));
@@ -107,6 +115,7 @@ void soft_cm_enter_timewait(struct soft_id *id)
 
 void soft_cm_send_dreq(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	soft_cm_prepare(id, &id->request, SOFT_CM_DREQ);
 	id->request.qp_num = id->remote_qp_num;
 	id->state = SOFT_ID_DREQ_SENT;
@@ -117,6 +126,7 @@ void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute)
 {
 	struct soft_cm_message message;
 
+	soft_mutex_expect(&id->cm->lock);
 	soft_cm_prepare(id, &message, attribute);
 	soft_cm_send(id->cm, &message);
 }

@@ -7,12 +7,14 @@
 #include <errno.h>
 
 #include "soft/base/refusal.h"
+#include "soft/cm/cm.h"
 #include "soft/cm/peers.h"
 #include "soft/cm/send.h"
 #include "soft/cm/times.h"
 
 void soft_sidr_request(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	id->state = SOFT_ID_SIDR_SENT;
 	id->response_timeout = soft_cm_time(SOFT_CM_RESPONSE_CODE);
 	soft_cm_send_request(id);
@@ -23,6 +25,7 @@ int soft_sidr_reply(struct soft_id *id, enum soft_sidr_status status,
 {
 	struct soft_cm_message reply;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (id->state != SOFT_ID_SIDR_RECEIVED)
 		return soft_refuse(EINVAL, "the id has no request to answer");
 	if (param && param->private_data_len > SOFT_SIDR_REP_PRIVATE_DATA)

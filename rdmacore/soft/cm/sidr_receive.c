@@ -2,6 +2,7 @@
 #include "soft/cm/sidr_receive.h"
 
 #include "soft/cm/child.h"
+#include "soft/cm/cm.h"
 #include "soft/cm/peers.h"
 #include "soft/cm/report.h"
 #include "soft/cm/send.h"
@@ -24,6 +25,7 @@ void soft_sidr_receive_request(struct soft_cm *cm, const struct soft_cm_message 
 {
 	struct soft_id *listener, *child;
 
+	soft_mutex_expect(&cm->lock);
 	if (soft_peers_find_id(cm, request->guid, request->local))
 		return; /* a copy of one that is not answered yet */
 	child = soft_cm_request_child(cm, request, &listener);
@@ -42,6 +44,7 @@ void soft_sidr_receive_reply(struct soft_id *id, const struct soft_cm_message *r
 {
 	bool success = reply->reason == SOFT_SIDR_SUCCESS;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (id->state != SOFT_ID_SIDR_SENT ||
 	    !soft_cm_report(id, id, success ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE,
 			    (int)reply->reason, reply))

@@ -20,6 +20,7 @@ void soft_assembly_abandon(struct soft_qp *qp)
 {
 	struct soft_assembly *assembly = &qp->segmentation->assembly;
 
+	soft_lock_expect(&qp->responder.lock);
 	/* Its own queue still has the receive; one of a shared queue is kept for the next message. */
 	if (assembly->kind == SOFT_SEND_FIRST && qp->srq)
 		assembly->holds = true;
@@ -207,6 +208,7 @@ static bool fits(const struct soft_qp *qp, const struct soft_packet *packet)
 bool soft_assembly_is_request(struct soft_qp *qp, const struct soft_packet *packet,
 			      struct soft_packet *response)
 {
+	soft_lock_expect(&qp->responder.lock);
 	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
 	case SOFT_SEND_FIRST:
 	case SOFT_SEND_MIDDLE:
@@ -251,6 +253,7 @@ bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (response->syndrome != SOFT_ACK) {
 		/* What was sent behind it comes again, so nobody needs to be told that it is missing. */
 		qp->responder.nak_sent = true;
@@ -268,6 +271,7 @@ bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
 bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet,
 			  struct soft_packet *response)
 {
+	soft_lock_expect(&qp->responder.lock);
 	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
 	case SOFT_RDMA_READ_REQUEST:
 		if (soft_psn_difference(packet->psn + soft_segment_count(qp, packet->length),
@@ -293,6 +297,7 @@ bool soft_assembly_stream(struct soft_qp *qp, struct soft_packet *response)
 	bool last = stream->left <= mtu;
 	struct soft_packet part;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (!stream->active || qp->responder.failed)
 		return false;
 	part.rkey = stream->rkey;
@@ -327,6 +332,7 @@ bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 
+	soft_lock_expect(&qp->responder.lock);
 	segmentation->owing = false;
 	if (!segmentation->owes || qp->responder.failed || !soft_qp_receives(qp))
 		return false;
@@ -352,6 +358,8 @@ void soft_segmentation_start(struct soft_qp *qp)
 {
 	const struct ibv_global_route *route = &qp->attr.ah_attr.grh;
 
+	soft_lock_expect(&qp->requester.lock);
+	soft_lock_expect(&qp->responder.lock);
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
 		return;
 	qp->segmentation->mtu = 128u << qp->attr.path_mtu; /* enum ibv_mtu */
@@ -363,6 +371,8 @@ void soft_segmentation_stop(struct soft_qp *qp)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 
+	soft_lock_expect(&qp->requester.lock);
+	soft_lock_expect(&qp->responder.lock);
 	soft_assembly_abandon(qp);
 	if (segmentation->assembly.holds && soft_qp_state(qp) == IBV_QPS_ERR)
 		soft_receive_complete(qp, &segmentation->assembly.receive, IBV_WC_WR_FLUSH_ERR, NULL);

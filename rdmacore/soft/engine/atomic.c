@@ -14,6 +14,7 @@ void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, v
 	uint64_t *word = target;
 	uint64_t before;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (packet->opcode == SOFT_FETCH_ADD) {
 		before = __atomic_fetch_add(word, packet->operand, __ATOMIC_SEQ_CST);
 	} else {
@@ -34,6 +35,7 @@ bool soft_atomic_replay(const struct soft_qp *qp, const struct soft_packet *pack
 {
 	const struct soft_responder *responder = &qp->responder;
 
+	soft_lock_expect(&qp->responder.lock);
 	for (uint32_t index = 0; index < responder->result_count; index++) {
 		const struct soft_atomic_result *result = &responder->results[index];
 

@@ -17,6 +17,7 @@ bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
 	struct soft_receive_queue *queue = &qp->receive;
 	struct soft_recv_wqe *wqe;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (qp->srq)
 		return (qp->segmentation && soft_segment_take_held(qp, receive)) ||
 		       soft_srq_take(qp->srq, receive);
@@ -79,6 +80,7 @@ void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receiv
 	struct soft_cq *cq = soft_cq(qp->ibv.recv_cq);
 	struct soft_cqe *entry = soft_cq_begin(cq);
 
+	soft_lock_expect(&qp->responder.lock);
 	if (!qp->srq)
 		qp->receive.consumed++;
 	if (entry) {
@@ -96,6 +98,7 @@ void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive
 	struct soft_cq *cq = soft_cq(qp->ibv.recv_cq);
 	struct soft_cqe *entry;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (length > SHORT) {
 		soft_segments_copy(to, packet->segments, length);
 		soft_receive_complete(qp, receive, IBV_WC_SUCCESS, packet);
@@ -127,6 +130,7 @@ enum ibv_wc_status soft_receive_reach(struct soft_qp *qp, const struct soft_rece
 	uint64_t left = packet->length + packet->header;
 	uint32_t count = 0;
 
+	soft_lock_expect(&qp->responder.lock);
 	for (uint32_t index = 0; index < receive->num_sge && left; index++) {
 		const struct ibv_sge *sge = &receive->sge[index];
 		uint64_t length = sge->length;
@@ -156,6 +160,7 @@ void soft_receive_flush(struct soft_qp *qp)
 {
 	struct soft_receive receive;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (qp->srq) {
 		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_LAST_WQE_EVENT]);
 		return;
@@ -174,6 +179,7 @@ void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
 	struct soft_receive receive;
 	enum ibv_wc_status status;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (!soft_qp_receives(qp) || qp->responder.failed ||
 	    (packet->opcode & SOFT_SERVICE) != qp->service)
 		return;

@@ -61,6 +61,7 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 	const struct soft_request_kind *kind = &soft_request_kinds[wqe->opcode];
 	uint32_t access = 0;
 
+	soft_lock_expect(&qp->requester.lock);
 	packet->opcode = qp->service | kind->operation;
 	packet->source = qp->ibv.qp_num;
 	packet->psn = wqe->psn;
@@ -101,5 +102,6 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 bool soft_request_translate(struct soft_qp *qp, struct soft_send_wqe *wqe, uint32_t access,
 			    struct soft_packet *packet)
 {
+	soft_lock_expect(&qp->requester.lock);
 	return translate(qp, wqe, access, packet);
 }

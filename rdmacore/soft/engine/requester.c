@@ -53,6 +53,7 @@ void soft_requester_reset(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
 
+	soft_lock_expect(&qp->requester.lock);
 	while (requester->completed != requester->posted)
 		release(qp, soft_send_wqe(requester, requester->completed++));
 	requester->psn = 0;
@@ -191,11 +192,13 @@ FOR_PARTS bool next_part(struct soft_qp *qp, struct soft_packet *packet)
 
 bool soft_requester_next(struct soft_qp *qp, struct soft_packet *packet)
 {
+	soft_lock_expect(&qp->requester.lock);
 	return qp->segmentation ? next_part(qp, packet) : next(qp, NULL, packet);
 }
 
 void soft_requester_sent(struct soft_qp *qp)
 {
+	soft_lock_expect(&qp->requester.lock);
 	if (qp->segmentation && qp->segmentation->cursor)
 		return;
 	while (qp->requester.completed != qp->requester.transmitted)
@@ -208,6 +211,7 @@ bool soft_requester_begin_local(struct soft_qp *qp)
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
 
+	soft_lock_expect(&qp->requester.lock);
 	/* It is executed in its turn: all before it are answered. */
 	if (requester->completed == requester->posted ||
 	    requester->completed != requester->transmitted || requester->wait != SOFT_WAIT_NONE ||
@@ -229,6 +233,7 @@ bool soft_requester_end_local(struct soft_qp *qp, uint32_t turn)
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
 	enum soft_mw_result result = SOFT_MW_BOUND;
 
+	soft_lock_expect(&qp->requester.lock);
 	/* Flushed or reset meanwhile, and what waits now, if anything, another has begun. */
 	if (requester->wait != SOFT_WAIT_LOCAL || requester->local_turn != turn)
 		return false;
@@ -251,6 +256,7 @@ void soft_requester_drain(struct soft_qp *qp, bool event)
 {
 	struct soft_requester *requester = &qp->requester;
 
+	soft_lock_expect(&qp->requester.lock);
 	/* Work on a window that has begun is finished, too. */
 	requester->drain_until = later(requester->transmitted + (requester->wait == SOFT_WAIT_LOCAL),
 				       requester->resend_until);
@@ -466,6 +472,7 @@ FOR_PARTS void receive_part(struct soft_qp *qp, const struct soft_packet *packet
 
 void soft_requester_receive(struct soft_qp *qp, const struct soft_packet *packet)
 {
+	soft_lock_expect(&qp->requester.lock);
 	if (qp->segmentation)
 		receive_part(qp, packet);
 	else
@@ -476,6 +483,7 @@ void soft_requester_expire(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
 
+	soft_lock_expect(&qp->requester.lock);
 	if (soft_qp_state(qp) != IBV_QPS_RTS && soft_qp_state(qp) != IBV_QPS_SQD)
 		return;
 	if (requester->wait == SOFT_WAIT_RNR) {
@@ -491,6 +499,7 @@ void soft_requester_flush(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
 
+	soft_lock_expect(&qp->requester.lock);
 	while (requester->completed != requester->posted)
 		complete(qp, IBV_WC_WR_FLUSH_ERR);
 	requester->transmitted = requester->posted;

@@ -22,6 +22,7 @@ int soft_responder_init(struct soft_qp *qp)
 
 void soft_responder_reset(struct soft_qp *qp)
 {
+	soft_lock_expect(&qp->responder.lock);
 	qp->responder.psn = 0;
 	qp->responder.msn = 0;
 	qp->responder.nak_sent = false;
@@ -37,6 +38,7 @@ int soft_responder_remember(struct soft_qp *qp, uint32_t atomics)
 {
 	struct soft_atomic_result *results = NULL;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (atomics && !(results = calloc(atomics, sizeof(*results))))
 		return -ENOMEM;
 	free(qp->responder.results);
@@ -275,6 +277,7 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 	struct soft_responder *responder = &qp->responder;
 	int32_t ahead = soft_psn_difference(packet->psn, responder->psn);
 
+	soft_lock_expect(&qp->responder.lock);
 	if (!soft_qp_receives(qp) || responder->failed || (packet->opcode & SOFT_SERVICE) != qp->service)
 		return false;
 	/*

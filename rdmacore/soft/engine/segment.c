@@ -23,6 +23,7 @@ static uint32_t unanswered(struct soft_qp *qp, uint32_t psn)
 
 bool soft_segment_may_send(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 {
+	soft_lock_expect(&qp->requester.lock);
 	return qp->service != SOFT_RELIABLE_CONNECTION ||
 	       unanswered(qp, wqe->psn + place_in_message(qp)) < qp->segmentation->window;
 }
@@ -93,6 +94,7 @@ void soft_segment_cut(struct soft_qp *qp, const struct soft_send_wqe *wqe, struc
 	uint8_t traits = wqe->traits;
 	uint32_t count = soft_segment_count(qp, wqe->length), place = place_in_message(qp), after;
 
+	soft_lock_expect(&qp->requester.lock);
 	packet->migrated = true;
 	packet->congestion = 0;
 	packet->partition = SOFT_WIRE_PARTITION;
@@ -120,6 +122,7 @@ bool soft_segment_is_answered(struct soft_qp *qp, const struct soft_send_wqe *wq
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 
+	soft_lock_expect(&qp->requester.lock);
 	if (wqe->traits & SOFT_RESPONDS) {
 		*whole = packets <= segmentation->answered;
 		return false;
@@ -143,6 +146,7 @@ void soft_segment_progress(struct soft_qp *qp)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 
+	soft_lock_expect(&qp->requester.lock);
 	segmentation->retrying = false;
 	if (segmentation->window < SOFT_WINDOW_MAX)
 		segmentation->window++;
@@ -155,6 +159,7 @@ bool soft_segment_retry(struct soft_qp *qp)
 	struct soft_segmentation *segmentation = qp->segmentation;
 	bool first = !segmentation->retrying;
 
+	soft_lock_expect(&qp->requester.lock);
 	segmentation->retrying = true;
 	if (first && segmentation->window / 2 >= SOFT_WINDOW_MIN)
 		segmentation->window /= 2;
@@ -163,11 +168,13 @@ bool soft_segment_retry(struct soft_qp *qp)
 
 bool soft_segment_is_stray(const struct soft_qp *qp, const struct soft_packet *packet)
 {
+	soft_lock_expect(&qp->requester.lock);
 	return soft_psn_difference(packet->psn, qp->segmentation->frontier) >= 0;
 }
 
 bool soft_segment_is_stale(struct soft_qp *qp, const struct soft_packet *packet)
 {
+	soft_lock_expect(&qp->requester.lock);
 	return unanswered(qp, packet->psn) != 0;
 }
 
@@ -186,6 +193,7 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_
 		    packet->opcode == SOFT_RDMA_READ_RESPONSE_ONLY;
 	struct soft_packet own;
 
+	soft_lock_expect(&qp->requester.lock);
 	if (ahead)
 		return ahead < 0 ? SOFT_SEGMENT_OLD : SOFT_SEGMENT_GAP;
 	if (!(traits & SOFT_RESPONDS) || traits & SOFT_ATOMIC || packet->length != length ||
@@ -207,6 +215,7 @@ bool soft_segment_take_held(struct soft_qp *qp, struct soft_receive *receive)
 	struct soft_assembly *assembly = &qp->segmentation->assembly;
 	bool held = assembly->holds;
 
+	soft_lock_expect(&qp->responder.lock);
 	if (held && receive != &assembly->receive) {
 		*receive = assembly->receive;
 		receive->sge = receive->copy;

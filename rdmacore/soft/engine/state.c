@@ -10,6 +10,7 @@
 
 void soft_qp_forget_peer(struct soft_qp *qp)
 {
+	soft_lock_expect(&qp->requester.lock);
 	if (qp->peer)
 		soft_qp_release(qp->peer);
 	qp->peer = NULL;
@@ -29,6 +30,8 @@ void soft_qp_unlock(struct soft_qp *qp)
 
 void soft_qp_enter(struct soft_qp *qp, enum ibv_qp_state state)
 {
+	soft_lock_expect(&qp->requester.lock);
+	soft_lock_expect(&qp->responder.lock);
 	atomic_store_explicit(&qp->state, state, memory_order_relaxed);
 	qp->ibv.state = state;
 	if (state == IBV_QPS_ERR || state == IBV_QPS_RESET)

@@ -117,6 +117,7 @@ bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram,
 	struct soft_qp *qp;
 	bool taken;
 
+	soft_order_expect_none();
 	if (!udp || get16(datagram + udp + 2) != SOFT_WIRE_PORT ||
 	    length < begin + SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;

@@ -62,6 +62,7 @@ static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
 /* What the responder says; the fields that are the same in all of it. */
 void soft_link_answer(struct soft_qp *qp, struct soft_packet *packet)
 {
+	soft_lock_expect(&qp->responder.lock);
 	packet->solicited = false;
 	packet->acknowledge = false;
 	packet->migrated = true;
@@ -76,6 +77,7 @@ bool soft_link_send(struct soft_qp *qp)
 	struct soft_packet packet;
 	bool again = false;
 
+	soft_lock_expect(&qp->requester.lock);
 	while (!again && soft_requester_next(qp, &packet)) {
 		send_packet(qp, &packet);
 		if (qp->service != SOFT_RELIABLE_CONNECTION)
@@ -89,6 +91,7 @@ void soft_link_acknowledge(struct soft_qp *qp)
 {
 	struct soft_packet response;
 
+	soft_order_expect_none();
 	soft_lock_take(&qp->responder.lock);
 	if (soft_assembly_acknowledge(qp, &response))
 		soft_link_answer(qp, &response);

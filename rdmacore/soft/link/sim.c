@@ -88,6 +88,7 @@ static void schedule(struct soft_sim *sim, struct event *event, uint64_t due)
 {
 	uint64_t time = now(sim);
 
+	soft_lock_expect(&sim->lock);
 	event->due = due;
 	event->order = sim->order++;
 	heap_push(sim, event);
@@ -98,6 +99,7 @@ static void schedule(struct soft_sim *sim, struct event *event, uint64_t due)
 /* NULL when too much is on its way.  sim->lock is held. */
 static struct event *take(struct soft_sim *sim)
 {
+	soft_lock_expect(&sim->lock);
 	return sim->unused_count ? sim->unused[--sim->unused_count] : NULL;
 }
 
@@ -154,6 +156,7 @@ static void carry(struct soft_sim *sim, struct event *event, uint32_t from, uint
 	uint64_t due = now(sim) + sim->options.delay + below(sim, sim->options.jitter);
 	struct event *twin;
 
+	soft_lock_expect(&sim->lock);
 	event->device = sim->devices[to];
 	if (verdict->corrupt) {
 		sim->counters.corrupted++;

@@ -22,6 +22,7 @@ static void settle_peers(const struct soft_pass *pass)
 {
 	struct soft_multicast_members *group = pass->failed_group;
 
+	soft_order_expect_none();
 	if (pass->failed_peer) {
 		soft_qp_settle(pass->failed_peer);
 		soft_qp_release(pass->failed_peer);

@@ -58,6 +58,7 @@ bool soft_cq_is_due(struct soft_cq *cq)
 {
 	struct soft_cq_moderation *moderation = cq->moderation;
 
+	soft_lock_expect(&cq->lock);
 	moderation->waiting++;
 	if (!moderation->count || moderation->waiting >= moderation->count) {
 		soft_timer_cancel(soft_cq_timers(cq), &moderation->timer);
@@ -84,6 +85,7 @@ bool soft_cq_has_room(struct soft_cq *cq)
 	const struct soft_cq_ring *ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 	bool first;
 
+	soft_lock_expect(&cq->lock);
 	cq->consumed_seen = atomic_load_explicit(&cq->consumed, memory_order_acquire);
 	if (cq->produced - cq->consumed_seen <= ring->mask)
 		return true;

@@ -165,6 +165,7 @@ static inline void soft_cq_end(struct soft_cq *cq, struct soft_cqe *entry, bool 
 {
 	bool notify = cq->armed > (solicited ? SOFT_CQ_IDLE : SOFT_CQ_SOLICITED);
 
+	soft_lock_expect(&cq->lock);
 	if (cq->stamps)
 		*soft_cq_stamp(cq->filled, cq->produced) = soft_cq_now(cq);
 	atomic_store_explicit(&entry->lap, soft_cq_lap(cq->filled, cq->produced), memory_order_release);

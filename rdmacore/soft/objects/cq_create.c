@@ -116,6 +116,8 @@ static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consum
 {
 	struct soft_cq_ring *from = atomic_load_explicit(&cq->ring, memory_order_relaxed);
 
+	soft_lock_expect(&cq->consumer_lock);
+	soft_lock_expect(&cq->lock);
 	for (uint32_t index = consumed; index != cq->produced; index++) {
 		struct soft_cqe *entry = &to->entries[index & to->mask];
 

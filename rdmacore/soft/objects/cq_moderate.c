@@ -11,6 +11,7 @@ static bool flush(struct soft_cq *cq)
 {
 	bool notify = cq->moderation->waiting && cq->armed != SOFT_CQ_IDLE;
 
+	soft_lock_expect(&cq->lock);
 	cq->moderation->waiting = 0;
 	if (notify)
 		cq->armed = SOFT_CQ_IDLE;

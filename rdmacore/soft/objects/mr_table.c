@@ -55,6 +55,7 @@ uint32_t soft_mr_table_take(struct soft_mr_table *table)
 {
 	uint32_t index = take_index(table), tag;
 
+	soft_mutex_expect(&table->lock);
 	if (!index)
 		return 0;
 	tag = soft_secret_permute(table->secret + index, SOFT_KEY_TAG_BITS,
@@ -64,6 +65,7 @@ uint32_t soft_mr_table_take(struct soft_mr_table *table)
 
 void soft_mr_table_free(struct soft_mr_table *table, uint32_t key)
 {
+	soft_mutex_expect(&table->lock);
 	atomic_store_explicit(&soft_mr_table_slot(table, key)->pd, NULL, memory_order_release);
 	table->free[(table->free_head + table->free_count++) % SOFT_MR_MAX] = key >> SOFT_KEY_TAG_BITS;
 }

@@ -38,6 +38,7 @@ static struct soft_multicast_group **find(struct soft_multicast *multicast, cons
 {
 	struct soft_multicast_group **place = &multicast->groups;
 
+	soft_mutex_expect(&multicast->lock);
 	while (*place && memcmp((*place)->gid.raw, gid->raw, sizeof(gid->raw)))
 		place = &(*place)->next;
 	return place;
@@ -106,6 +107,7 @@ static int attach(struct soft_multicast *multicast, struct soft_multicast_group 
 	struct soft_multicast_group *group = *place;
 	struct soft_multicast_members *members;
 
+	soft_mutex_expect(&multicast->lock);
 	*old = group ? group->members : NULL;
 	if (*old && is_member(*old, qp)) {
 		*old = NULL; /* again is as good as once (rdma_rxe) */

@@ -62,6 +62,7 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 /* The window's key ends, and its region forgets it.  table->lock is held. */
 static void disable(struct soft_mr_table *table, struct soft_mr_slot *slot)
 {
+	soft_mutex_expect(&table->lock);
 	atomic_store_explicit(&slot->key, 0, memory_order_relaxed);
 	if (slot->region)
 		soft_mr_table_slot(table, slot->region)->windows--;
@@ -186,6 +187,7 @@ static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *tabl
 	struct soft_mr_slot *region = soft_mr_table_slot(table, wqe->sge[0].lkey);
 	uint64_t address = wqe->remote_address;
 
+	soft_mutex_expect(&table->lock);
 	if ((wqe->rkey ^ wqe->immediate) & ~SOFT_KEY_OWNERS ||
 	    !is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->immediate))
 		return SOFT_MW_REFUSED;

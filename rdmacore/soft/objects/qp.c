@@ -35,6 +35,7 @@ size_t soft_quiesce(struct soft_pd *pd)
 	struct soft_pd *domain = pd->domain;
 	size_t passed = 0;
 
+	soft_order_expect_none();
 	soft_mutex_lock(&domain->lock);
 	for (struct soft_pd_member *member = domain->members; member; member = member->next) {
 		soft_lock_take_turn(&member->qp->requester.lock);

@@ -60,6 +60,7 @@ int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,
 	uint32_t mask;
 	char *ring;
 
+	soft_lock_expect(&queue->lock);
 	if (max_wr < length)
 		return -EINVAL;
 	max_wr = soft_places(max_wr);
@@ -83,6 +84,7 @@ int soft_receive_queue_append(struct soft_receive_queue *queue, const struct ibv
 	uint32_t posted = atomic_load_explicit(&queue->posted, memory_order_relaxed);
 	struct soft_recv_wqe *wqe;
 
+	soft_lock_expect(&queue->lock);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > queue->max_sge)
 		return EINVAL;
 	if (posted - atomic_load_explicit(&queue->returned, memory_order_acquire) >= queue->size)

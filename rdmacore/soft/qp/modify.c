@@ -49,6 +49,8 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp_attr *own = &qp->attr;
 
+	soft_lock_expect(&qp->requester.lock);
+	soft_lock_expect(&qp->responder.lock);
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		own->qp_access_flags = attr->qp_access_flags;
 	if (mask & IBV_QP_PKEY_INDEX)

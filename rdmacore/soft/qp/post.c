@@ -133,6 +133,7 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 
 void soft_post_commit(struct soft_qp *qp)
 {
+	soft_lock_expect(&qp->requester.lock);
 	if (soft_qp_state(qp) == IBV_QPS_SQE)
 		soft_requester_flush(qp);
 	soft_transmit(qp);

@@ -76,6 +76,7 @@ int soft_id_wait_acknowledged(struct soft_id *id)
 	struct soft_cm *cm = id->cm;
 	int error;
 
+	soft_mutex_expect(&id->cm->lock);
 	soft_cm_flush(cm); /* nobody else might, while this waits */
 	do {
 		error = soft_id_wait_moved(id);

@@ -49,9 +49,11 @@ void soft_cm_destroy(struct soft_cm *cm)
 	struct soft_id *id;
 
 	soft_timer_unregister(&cm->fabric->timers, &cm->held_timer);
+	soft_mutex_lock(&cm->lock);
 	soft_cm_forget_held(cm);
 	while ((message = soft_cm_take_message(cm)))
 		free(message);
+	soft_mutex_unlock(&cm->lock);
 	while ((id = cm->destroyed)) {
 		cm->destroyed = id->destroyed_next;
 		free(id);

@@ -354,6 +354,7 @@ static int move_qp(struct soft_id *id, enum ibv_qp_state state)
 
 int soft_id_prepare_qp(struct soft_id *id)
 {
+	soft_mutex_expect(&id->cm->lock);
 	return move_qp(id, IBV_QPS_INIT);
 }
 
@@ -361,6 +362,7 @@ int soft_id_connect_qp(struct soft_id *id)
 {
 	int error = move_qp(id, IBV_QPS_RTR);
 
+	soft_mutex_expect(&id->cm->lock);
 	return error ? error : move_qp(id, IBV_QPS_RTS);
 }
 
@@ -368,5 +370,6 @@ void soft_id_fail_qp(struct soft_id *id)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
+	soft_mutex_expect(&id->cm->lock);
 	modify_qp(id, &attr, IBV_QP_STATE);
 }

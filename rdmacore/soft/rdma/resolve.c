@@ -139,6 +139,7 @@ void soft_resolve_expired(struct soft_id *id)
 {
 	bool address = id->state == SOFT_ID_ADDR_QUERY;
 
+	soft_mutex_expect(&id->cm->lock);
 	if (id->answer_comes) {
 		address ? address_resolved(id) : route_resolved(id);
 		return;

@@ -17,6 +17,7 @@
 /* cm.lock is held.  0 or an errno value. */
 static int check(const struct soft_id *id, const struct rdma_addrinfo *hints)
 {
+	soft_mutex_expect(&id->cm->lock);
 	if (!id->rdma.channel)
 		return soft_refuse(EINVAL, "the id's channel was destroyed; all that can be done is to destroy it");
 	if (id->info)
