@@ -90,7 +90,7 @@ func languageParts() []languagePart {
 		{"Expressions", "`$(..)` is an expression, anywhere in a value; assert, if, when and requires are expressions without it.  In flow style an expression with a comma, a bracket or a " +
 			"quote needs quotes around the value.  Numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], mappings {'a': 1}, sizes (4KiB) and " +
 			"durations (655.36ms) are values.  A size is a number; durations add up and compare with durations, and a number times a duration is one.",
-			[]string{"name", "operator", "function", "unit"}, []string{"buf", "+", "KiB", "abs", "split", "filter", "date"}},
+			[]string{"name", "operator", "function", "unit"}, []string{"ROLE.BUFFER.addr", "+", "KiB", "abs", "split", "filter", "date"}},
 		{"Faults", "`fault` breaks the way between two roles, or their device, until heal or the end of the case; only soft can.  drop says what is concerned: " +
 			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them by its name.  action says what happens to it.",
 			nil, []string{"fault", "REQ", "directed", "duplicate", "kill", "removal", "RNR_RETRY_EXC_ERR"}},

@@ -35,12 +35,12 @@ func TestExpectAny(t *testing.T) {
   - {role: server, poll: {cq: recv}, expect: any}
   - {assert: wc.status == "SUCCESS"}
 `, true, ""},
-		"a failure": {`  - {role: client, post_write: {local: tx, to: server.rx}}
+		"a failure": {`  - {role: client, post_write: {buffer: tx, to: server.rx}}
   - {role: client, poll: {cq: send}, expect: any, as: wc}
   - {role: server, wait_async: {}, expect: any}
   - {assert: wc.status == "REM_ACCESS_ERR"}
 `, true, ""},
-		"a failure, without any": {`  - {role: client, post_write: {local: tx, to: server.rx}}
+		"a failure, without any": {`  - {role: client, post_write: {buffer: tx, to: server.rx}}
   - {role: client, poll: {cq: send}, leftovers: ignore}
 `, false, "wrong status"},
 		"an errno":              {"  - {role: client, connect: {ep: ep}, expect: any}\n", true, "failed with EINVAL, where anything may come"},

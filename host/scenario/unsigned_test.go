@@ -31,11 +31,11 @@ steps:
   - {role: client, wait_event: {ep: ep, type: ESTABLISHED}}
   - {role: server, wait_event: {ep: ep, type: ESTABLISHED}}
   - {role: server, fill: {buffer: rx, fields: [{host64: $(magic)}, {u64: -1}]}}
-  - {role: client, post_write: {local: tx, to: server.rx, offset: 32, length: 0, wr_id: $(magic)}}
+  - {role: client, post_write: {buffer: tx, to: server.rx, offset: 32, length: 0, wr_id: $(magic)}}
   - {role: client, poll: {cq: send}, expect: {wr_id: $(magic)}, as: wc}
-  - {role: client, post_write: {local: tx, to: server.rx, length: 0, wr_id: 18446744073709551615}}
+  - {role: client, post_write: {buffer: tx, to: server.rx, length: 0, wr_id: 18446744073709551615}}
   - {role: client, poll: {cq: send}, expect: {wr_id: {gt: 9223372036854775807, eq: -1, ge: $(key), approx: $(key), tol: 1}}}
-  - {role: client, post_atomic: {local: tx, to: server.rx, op: FETCH_AND_ADD, add: 1}}
+  - {role: client, post_atomic: {buffer: tx, to: server.rx, op: FETCH_AND_ADD, add: 1}}
   - {role: client, poll: {cq: send}}
   - {role: client, decode: {buffer: tx, fields: [{host64: old}]}, expect: {old: 0xffffffffffffffff}, as: was}
   - {log: "old $(was.old), wc $(wc.wr_id), less one $(was.old - 1), magic $(magic), small $(small + 1), plain $(31)"}

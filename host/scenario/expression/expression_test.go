@@ -44,24 +44,24 @@ type view struct {
 var names = expression.Names{
 	"i": expression.Integer, "word": expression.String, "on": expression.Boolean, "pause": expression.TypeOf(time.Duration(0)),
 	"adv":    expression.Object{"addr": expression.Integer, "rkey": expression.Integer},
-	"server": expression.Object{"buffers": expression.Object{"rx": expression.Object{"addr": expression.Integer}}},
-	"buf":    expression.TypeOf(func(string) (view, error) { return view{}, nil }),
+	"server": expression.Object{"rx": expression.Object{"addr": expression.Integer}},
+	"call":   expression.TypeOf(func(string) (view, error) { return view{}, nil }),
 }
 
 func TestErrors(t *testing.T) {
 	for source, want := range map[string]expression.Error{
-		"sise":                   {Kind: diag.UndefinedName, From: 0, To: 4},
-		"1 + wrd":                {Kind: diag.UndefinedName, From: 4, To: 7, Hint: `did you mean "word"?`},
-		"adv.adr":                {Kind: diag.UndefinedMember, From: 4, To: 7, Hint: `did you mean "addr"?`},
-		"server.buffers.tx.addr": {Kind: diag.UndefinedMember, From: 15, To: 17, Hint: `did you mean "rx"?`},
-		"buf(word).adr":          {Kind: diag.UndefinedMember, From: 10, To: 13, Hint: `did you mean "addr"?`},
-		"i + ":                   {Kind: diag.ExpressionSyntax},
-		"word + i":               {Kind: diag.ExpressionType, From: 5, To: 6},
-		"2 ^ 3 == 8":             {Kind: diag.PowerOperator},
-		"i ^ 2":                  {Kind: diag.PowerOperator, Hint: "bitxor(a, b) is the exclusive or, ** the power"},
-		"'é' + sise":             {Kind: diag.UndefinedName, From: 7, To: 11},
-		"now()":                  {Kind: diag.UndefinedName, From: 0, To: 3},
-		"i ? 1 : 2":              {Kind: diag.ExpressionType},
+		"sise":           {Kind: diag.UndefinedName, From: 0, To: 4},
+		"1 + wrd":        {Kind: diag.UndefinedName, From: 4, To: 7, Hint: `did you mean "word"?`},
+		"adv.adr":        {Kind: diag.UndefinedMember, From: 4, To: 7, Hint: `did you mean "addr"?`},
+		"server.tx.addr": {Kind: diag.UndefinedMember, From: 7, To: 9, Hint: `did you mean "rx"?`},
+		"call(word).adr": {Kind: diag.UndefinedMember, From: 11, To: 14, Hint: `did you mean "addr"?`},
+		"i + ":           {Kind: diag.ExpressionSyntax},
+		"word + i":       {Kind: diag.ExpressionType, From: 5, To: 6},
+		"2 ^ 3 == 8":     {Kind: diag.PowerOperator},
+		"i ^ 2":          {Kind: diag.PowerOperator, Hint: "bitxor(a, b) is the exclusive or, ** the power"},
+		"'é' + sise":     {Kind: diag.UndefinedName, From: 7, To: 11},
+		"now()":          {Kind: diag.UndefinedName, From: 0, To: 3},
+		"i ? 1 : 2":      {Kind: diag.ExpressionType},
 	} {
 		_, bad := expression.Compile(source, names, nil)
 		if bad == nil {
@@ -80,12 +80,12 @@ func TestErrors(t *testing.T) {
 func TestRun(t *testing.T) {
 	env := expression.Env{
 		"i": 3, "word": "rx", "on": true, "pause": time.Second, "adv": map[string]any{"addr": 16, "rkey": 1},
-		"server": map[string]any{"buffers": map[string]any{"rx": map[string]any{"addr": 4096}}},
-		"buf":    func(name string) (view, error) { return view{len(name)}, nil },
+		"server": map[string]any{"rx": map[string]any{"addr": 4096}},
+		"call":   func(name string) (view, error) { return view{len(name)}, nil },
 	}
 	for source, want := range map[string]any{
-		"i + 1": 4, "on ? 'a' : 'b'": "a", "pause * 2": 2 * time.Second, "adv.addr": 16, "server.buffers.rx.addr + 1": 4097,
-		"buf(word).addr": 2, "bitxor(adv.rkey, 1)": 0, "word == 'rx' && i > 2": true, "0x10 + i": 19, "i ?? 1": 3,
+		"i + 1": 4, "on ? 'a' : 'b'": "a", "pause * 2": 2 * time.Second, "adv.addr": 16, "server.rx.addr + 1": 4097, "server[word].addr": 4096,
+		"call(word).addr": 2, "bitxor(adv.rkey, 1)": 0, "word == 'rx' && i > 2": true, "0x10 + i": 19, "i ?? 1": 3,
 	} {
 		program, bad := expression.Compile(source, names, nil)
 		if bad != nil {
@@ -116,13 +116,9 @@ func TestConstants(t *testing.T) {
 			t.Errorf("%q: got %v %v, want %v", source, got, known, want)
 		}
 	}
-	program, _ := expression.Compile("buf(word).addr + i", names, constants)
+	program, _ := expression.Compile("call(word).addr + i", names, constants)
 	if _, known := program.Constant(); known {
 		t.Error("a call is no constant")
-	}
-	calls := program.Calls("buf")
-	if len(calls) != 1 || calls[0].Argument != "rx" || calls[0].From != 4 || calls[0].To != 8 {
-		t.Errorf("%+v", calls)
 	}
 	if _, bad := expression.Compile("[1, 2][i]", names, constants); bad == nil || bad.Kind != diag.Evaluation {
 		t.Errorf("%+v", bad)

@@ -21,7 +21,6 @@ type Program struct {
 	program  *vm.Program
 	constant bool
 	value    any
-	calls    []Call
 	hex      bool
 	names    []string
 }
@@ -32,25 +31,6 @@ func (p *Program) Hex() bool { return p.hex }
 // Names are those that it mentions.
 func (p *Program) Names() []string { return p.names }
 
-// Call is a call of a function with one argument that is known before the run.
-type Call struct {
-	Function string
-	Argument string
-	// From and To are the place of the argument in the expression, in bytes.
-	From, To int
-}
-
-// Calls lists the calls of a function whose argument is known.
-func (p *Program) Calls(function string) []Call {
-	var calls []Call
-	for _, call := range p.calls {
-		if call.Function == function {
-			calls = append(calls, call)
-		}
-	}
-	return calls
-}
-
 // Compile checks and compiles an expression.  constants are those of names whose value is known: an
 // expression of nothing else is evaluated here.
 func Compile(source string, names Names, constants Env) (*Program, *Error) {
@@ -59,7 +39,7 @@ func Compile(source string, names Names, constants Env) (*Program, *Error) {
 	if bad != nil {
 		return nil, bad
 	}
-	program, err := compile(text, names, func(node ast.Node) { seen = inspect(source, node, constants) })
+	program, err := compile(text, names, func(node ast.Node) { seen = inspect(node, constants) })
 	if err != nil {
 		return nil, explain(text, names, err)
 	}
@@ -68,7 +48,7 @@ func Compile(source string, names Names, constants Env) (*Program, *Error) {
 			hint("bitxor(a, b) is the exclusive or, ** the power")
 	}
 	p := &Program{
-		source: source, program: program, calls: seen.calls, names: seen.names,
+		source: source, program: program, names: seen.names,
 		hex: hexNumber.MatchString(quotedTexts.ReplaceAllString(source, "")),
 	}
 	if seen.constant {
@@ -135,19 +115,17 @@ type facts struct {
 	constant bool
 	names    []string
 	power    *ast.BinaryNode
-	calls    []Call
 }
 
 // inspect walks an expression once for what the library does not tell.
-func inspect(source string, node ast.Node, constants Env) facts {
-	f := &visitor{facts: facts{constant: true}, source: source, constants: constants}
+func inspect(node ast.Node, constants Env) facts {
+	f := &visitor{facts: facts{constant: true}, constants: constants}
 	ast.Walk(&node, f)
 	return f.facts
 }
 
 type visitor struct {
 	facts
-	source    string
 	constants Env
 }
 
@@ -163,27 +141,6 @@ func (v *visitor) Visit(node *ast.Node) {
 		if n.Operator == "^" {
 			v.power = n
 		}
-	case *ast.CallNode:
-		v.call(n)
-	}
-}
-
-// call notes a call of a named function with one argument, when that is known.
-func (v *visitor) call(n *ast.CallNode) {
-	function, named := n.Callee.(*ast.IdentifierNode)
-	if !named || len(n.Arguments) != 1 {
-		return
-	}
-	var argument any
-	switch a := n.Arguments[0].(type) {
-	case *ast.StringNode:
-		argument = a.Value
-	case *ast.IdentifierNode:
-		argument = v.constants[a.Value]
-	}
-	if text, ok := argument.(string); ok {
-		place := n.Arguments[0].Location()
-		v.calls = append(v.calls, Call{function.Value, text, byteOffset(v.source, place.From), byteOffset(v.source, place.To)})
 	}
 }
 

@@ -18,7 +18,7 @@ func (c *compiler) unknownRole(name string, span diag.Span) {
 }
 
 // roleMembers are what expressions find in every role, ROLE.address.
-var roleMembers = []string{"name", "address", "device", "buffers", "counters"}
+var roleMembers = []string{"name", "address", "device", "counters"}
 
 // checkName checks what `as` gives a name to.
 func (c *compiler) checkName(node *syntax.Node) bool {

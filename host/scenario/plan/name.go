@@ -197,6 +197,11 @@ func (c *compiler) addResult(node *syntax.Node, at place, name Name, result expr
 	if name.text != nil {
 		result = severalResults{expression.List(result)}
 	}
+	if owner := c.hasBuffer(at, name.Word); owner != "" {
+		c.errors.Report(diag.NameTaken, node.Span(), "%q is a buffer of role %s already, and both would be %s.%s", name.Word, owner, owner, name.Word).
+			WithHint("choose another name")
+		return
+	}
 	earlier := c.timeline.results[name.Word][at.role]
 	_, one := earlier.(expression.Object)
 	_, many := earlier.(severalResults)
@@ -210,3 +215,16 @@ func (c *compiler) addResult(node *syntax.Node, at place, name Name, result expr
 
 // severalResults is the type of results under one word.
 type severalResults struct{ expression.Type }
+
+// hasBuffer is the role of a place when it has a buffer of that name, or of those that it may be one; else "".
+func (c *compiler) hasBuffer(at place, buffer string) string {
+	if r := c.role(at.role); r != nil && r.buffers[buffer] {
+		return r.name
+	}
+	for _, name := range sortedKeys(c.roles) {
+		if at.anyRole && c.roles[name].buffers[buffer] {
+			return name
+		}
+	}
+	return ""
+}

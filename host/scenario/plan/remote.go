@@ -6,7 +6,6 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
-	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -36,7 +35,7 @@ func (c *compiler) remote(argument *verb.Argument, node *syntax.Node, at place) 
 		return c.remoteBuffer(argument, node, at)
 	}
 	c.errors.Report(diag.WrongType, node.Span(), "%s wants remote memory", argument.Name).
-		WithHint("write {addr: .., rkey: ..}, ROLE.BUFFER, or an expression such as $(server.buffers.rx)")
+		WithHint("write {addr: .., rkey: ..}, ROLE.BUFFER, or an expression such as $(adv), a record")
 	return nil
 }
 
@@ -75,7 +74,7 @@ func (c *compiler) remoteForm(node *syntax.Node, at place) *Value {
 	})
 }
 
-// remoteBuffer is ROLE.NAME: the runner hands the address over, as `$(ROLE.buffers.NAME)` would.
+// remoteBuffer is ROLE.NAME: the runner hands the address over, as `$(ROLE.NAME)` would.
 func (c *compiler) remoteBuffer(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	name := c.bufferName(argument, node, at)
 	if name == nil {
@@ -84,17 +83,13 @@ func (c *compiler) remoteBuffer(argument *verb.Argument, node *syntax.Node, at p
 	known, _ := name.Constant()
 	buffer := known.(verb.BufferName)
 	return &Value{Span: node.Span(), compute: func(env expression.Env) (any, error) {
-		owner := c.roleObject(env, buffer.Role)
-		buffers, _ := owner["buffers"].(map[string]any)
-		return remoteFrom(buffers[buffer.Name])
+		return remoteFrom(c.roleObject(env, buffer.Role)[buffer.Name])
 	}}
 }
 
 // remoteFrom reads addr, rkey and, where there is one, the length out of a record.
 func remoteFrom(value any) (any, error) {
 	switch v := value.(type) {
-	case lab.BufferView:
-		return verb.RemoteMemory{Address: uint64(v.Addr), RKey: uint32(v.RKey), Length: v.Size}, nil
 	case map[string]any:
 		address, hasAddress := whole(v["addr"])
 		rkey, hasKey := v["rkey"].(int)

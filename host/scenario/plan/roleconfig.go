@@ -2,6 +2,7 @@ package plan
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"rdmarun/host/scenario/diag"
@@ -18,6 +19,10 @@ func (c *compiler) compileRoles() []lab.RoleConfig {
 	for _, written := range c.file.Roles {
 		r := &role{name: written.Name.Value, guest: written.Guest != nil, buffers: make(map[string]bool)}
 		for _, buffer := range written.Buffers {
+			if slices.Contains(roleMembers, buffer.Name.Value) {
+				c.errors.Report(diag.BadName, buffer.Name.Span(), "%q is a member of every role in expressions", buffer.Name.Value).
+					WithHint("choose another name")
+			}
 			r.buffers[buffer.Name.Value] = true
 		}
 		if _, taken := c.global.names[r.name]; taken {

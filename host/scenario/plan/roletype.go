@@ -43,7 +43,7 @@ var deviceFacts = []fact{
 	{"max_cqe", expression.Integer, "completions that a queue holds"},
 }
 
-// bufferType is the type of ROLE.buffers.NAME: lab.BufferView as a record.
+// bufferType is the type of a buffer, ROLE.NAME: lab.BufferView as a record.
 func bufferType() expression.Type {
 	object := expression.Object{}
 	names, _ := lab.BufferMembers()
@@ -55,12 +55,8 @@ func bufferType() expression.Type {
 
 func (c *compiler) roleType(r *role, words map[string]bool) expression.Type {
 	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType(), "counters": expression.List(expression.String)}
-	if !r.guest {
-		buffers := expression.Object{}
-		for name := range r.buffers {
-			buffers[name] = bufferType()
-		}
-		object["buffers"] = buffers
+	for name := range r.buffers {
+		object[name] = bufferType()
 	}
 	for word := range words {
 		owners := c.timeline.results[word]

@@ -175,7 +175,6 @@ func (c *compiler) compile(node *syntax.Node, piece expression.Piece, span diag.
 		c.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text)
 		return nil, ""
 	}
-	c.checkBuffers(program, node, piece, at)
 	value := &Value{Span: span, Hex: program.Hex() || slices.ContainsFunc(program.Names(), func(name string) bool { return at.scope.hex[name] })}
 	if known, is := program.Constant(); is {
 		value.constant = known
@@ -198,18 +197,4 @@ func (c *compiler) reportExpression(bad *expression.Error, span diag.Span, sourc
 		}
 	}
 	c.errors.Report(bad.Kind, span, "%s", bad.Message).WithHint("%s", bad.Hint)
-}
-
-// checkBuffers checks the buffers that buf("name") names, as far as they are known.
-func (c *compiler) checkBuffers(program *expression.Program, node *syntax.Node, piece expression.Piece, at place) {
-	r := c.role(at.role)
-	if r == nil {
-		return
-	}
-	for _, call := range program.Calls("buf") {
-		if !r.buffers[call.Argument] {
-			c.errors.Report(diag.UnknownBuffer, node.Locate(piece.Offset+call.From, piece.Offset+call.To), "role %q has no buffer %q", r.name, call.Argument).
-				WithHint("%s", diag.DidYouMean(call.Argument, sortedKeys(r.buffers)))
-		}
-	}
 }

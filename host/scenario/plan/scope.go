@@ -7,7 +7,6 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
-	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/syntax"
 )
 
@@ -87,7 +86,7 @@ func (c *compiler) visible(at place, words map[string]bool) expression.Names {
 
 // everything lists all words that could stand in an expression, for the hints of an error.
 func (c *compiler) everything(at place) map[string]bool {
-	words := map[string]bool{"buf": true}
+	words := make(map[string]bool)
 	for name := range at.scope.names {
 		words[name] = true
 	}
@@ -112,12 +111,6 @@ func (c *compiler) nameType(at place, word string, words map[string]bool) expres
 	}
 	if r := c.roles[word]; r != nil {
 		return c.roleType(r, words)
-	}
-	if word != "buf" {
-		return nil
-	}
-	if r := c.role(at.role); at.anyRole || r != nil && !r.guest {
-		return expression.TypeOf(func(string) (lab.BufferView, error) { return lab.BufferView{}, nil })
 	}
 	return nil
 }

@@ -48,12 +48,11 @@ func NamesInSteps() []shape.Key {
 		{Name: "ROLE.name", Doc: "the role's name"},
 		{Name: "ROLE.address", Doc: "its IP address"},
 		{Name: "ROLE.counters", Doc: "names of the counters of its device, for check"},
-		{Name: "buf(NAME)", Doc: "a buffer of the step's role by a name that is itself an expression: buf(which).addr"},
 		{Name: baselineName, Doc: "in thresholds: the metric of the baseline, with its fields; nil without one"},
 	}
 	names, docs := lab.BufferMembers()
 	for i := range names {
-		keys = append(keys, shape.Key{Name: "ROLE.buffers.NAME." + names[i], Doc: docs[i]})
+		keys = append(keys, shape.Key{Name: "ROLE.BUFFER." + names[i], Doc: docs[i]})
 	}
 	return append(keys, documented("ROLE.device.", deviceFacts)...)
 }

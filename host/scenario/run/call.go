@@ -76,7 +76,7 @@ func (r *caseRun) count() {
 	r.ended.Add(1)
 }
 
-// enterRole finds the role of a step and makes buf() look at its buffers.
+// enterRole finds the role of a step, and shows expressions what an instance has made.
 func (r *caseRun) enterRole(value *plan.Value) (string, error) {
 	if value == nil {
 		return "", nil
@@ -86,7 +86,6 @@ func (r *caseRun) enterRole(value *plan.Value) (string, error) {
 		return "", err
 	}
 	name := known.(string)
-	r.env["buf"] = r.bufferOf[name]
 	if own := r.owned[name]; own != nil {
 		maps.Copy(r.env, own)
 		role, err := r.lab.Role(name)

@@ -47,9 +47,8 @@ type caseRun struct {
 	wantSteps bool
 	// owned are the results of each instance of a counted role: in a step of its own it sees these.
 	owned map[string]map[string]any
-	// roleObjects are what expressions see of roles; bufferOf are their functions buf.
+	// roleObjects are what expressions see of roles.
 	roleObjects map[string]map[string]any
-	bufferOf    map[string]func(string) (lab.BufferView, error)
 }
 
 // environmentNames fills in what expressions may mention from the start.
@@ -60,7 +59,6 @@ func (r *caseRun) environmentNames() error {
 		r.env[param.Name] = param.Value
 	}
 	r.roleObjects, r.owned = make(map[string]map[string]any), make(map[string]map[string]any)
-	r.bufferOf = make(map[string]func(string) (lab.BufferView, error))
 	for _, role := range r.lab.Roles() {
 		object, err := roleObject(role)
 		if err != nil {
@@ -73,13 +71,6 @@ func (r *caseRun) environmentNames() error {
 			list, _ := r.env[role.Group].([]any)
 			r.env[role.Group] = append(list, object)
 			r.owned[role.Name] = make(map[string]any)
-		}
-		r.bufferOf[role.Name] = func(name string) (lab.BufferView, error) {
-			buffer, err := role.Buffer(name)
-			if err != nil {
-				return lab.BufferView{}, err
-			}
-			return buffer.View(), nil
 		}
 	}
 	r.history.virtual, r.history.roles = r.lab.Clock().Virtual(), make(map[string]*ring)
@@ -101,12 +92,8 @@ func roleObject(role *lab.Role) (map[string]any, error) {
 			"max_qp": attr.MaxQP, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE, "max_cqe": attr.MaxCQE,
 		},
 	}
-	if role.Guest() == nil {
-		buffers := make(map[string]any)
-		for _, buffer := range role.Buffers() {
-			buffers[buffer.Name] = buffer.View().Record()
-		}
-		object["buffers"] = buffers
+	for _, buffer := range role.Buffers() {
+		object[buffer.Name] = buffer.View().Record()
 	}
 	names := role.CounterNames()
 	list := make([]any, len(names))
@@ -154,8 +141,8 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 
 // refresh shows expressions a buffer's new keys.
 func (r *caseRun) refresh(buffer *lab.Buffer) {
-	if buffers, ok := r.roleObjects[buffer.Owner()]["buffers"].(map[string]any); ok {
-		buffers[buffer.Name] = buffer.View().Record()
+	if object := r.roleObjects[buffer.Owner()]; object != nil {
+		object[buffer.Name] = buffer.View().Record()
 	}
 }
 

@@ -122,7 +122,7 @@ var identifier = regexp.MustCompile(NameForm)
 var reserved = map[string]bool{
 	"true": true, "false": true, "nil": true, "null": true, "in": true, "not": true, "and": true, "or": true,
 	"matches": true, "contains": true, "startsWith": true, "endsWith": true, "let": true, "if": true, "else": true,
-	"buf": true, "self": true, "env": true,
+	"self": true, "env": true,
 }
 
 // name checks that a node can be a name.

@@ -192,7 +192,7 @@ func createAHFromWC(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	s, err := stretchOf(call, "buffer")
+	s, err := stretchOf(call)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -206,7 +206,7 @@ func initAHFromWC(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	s, err := stretchOf(call, "buffer")
+	s, err := stretchOf(call)
 	if err != nil {
 		return Outcome{}, err
 	}

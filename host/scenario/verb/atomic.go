@@ -33,7 +33,7 @@ func postAtomicVerb(endpoint, local, wrID Argument, flags []Argument) Verb {
 
 // wordOf is the word of the local buffer that an atomic is about; lacks says what a shorter one has not.
 func wordOf(call *Call, lacks string) (stretch, error) {
-	s, err := stretchOf(call, "local")
+	s, err := stretchOf(call)
 	if err != nil {
 		return s, err
 	}

@@ -38,7 +38,7 @@ func bufferVerbs() []Verb {
 }
 
 func fill(_ context.Context, call *Call) (Outcome, error) {
-	s, err := stretchOf(call, "buffer")
+	s, err := stretchOf(call)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -55,7 +55,7 @@ func fill(_ context.Context, call *Call) (Outcome, error) {
 }
 
 func decode(_ context.Context, call *Call) (Outcome, error) {
-	s, err := stretchOf(call, "buffer")
+	s, err := stretchOf(call)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -96,7 +96,7 @@ func check(_ context.Context, call *Call) (Outcome, error) {
 	if checks, ok := call.argument("counters").(CounterChecks); ok {
 		return Outcome{}, checkCounters(call.Role, checks)
 	}
-	s, err := stretchOf(call, "buffer")
+	s, err := stretchOf(call)
 	if err != nil {
 		return Outcome{}, err
 	}

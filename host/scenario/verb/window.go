@@ -71,7 +71,7 @@ func bindMW(_ context.Context, call *Call) (Outcome, error) {
 	bind := rdmacore.MWBind{WRID: call.Unsigned("wr_id"), Flags: sendFlags(call)}
 	bind.Access, _ = call.argument("access").(rdmacore.Access)
 	if call.Has("buffer") {
-		s, err := stretchOf(call, "buffer")
+		s, err := stretchOf(call)
 		if err != nil {
 			return Outcome{}, err
 		}

@@ -22,7 +22,7 @@ func workVerbs() []Verb {
 		{Name: "inline", Type: Boolean, Doc: "copy the data at once (max_inline_data)"},
 	}
 	solicited := Argument{Name: "solicited", Type: Boolean, Doc: "wake a peer that waits for solicited completions"}
-	local := Argument{Name: "local", Type: Buffer, Required: true, Doc: "own buffer"}
+	local := Argument{Name: "buffer", Type: Buffer, Required: true, Doc: "own buffer"}
 	shorter := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, what the local buffer and, where it is known, the remote memory have"}
 	immediate := Argument{Name: "imm", Type: Integer, Max: 1<<32 - 1, Doc: "immediate data: the peer's receive completes with it"}
 	result := []Result{{Name: "length", Type: Integer, Doc: "bytes posted"}}
@@ -68,9 +68,9 @@ type stretch struct {
 	offset, length int
 }
 
-// stretchOf reads the arguments buffer (or local), offset and length.
-func stretchOf(call *Call, name string) (stretch, error) {
-	buffer, err := call.Buffer(name)
+// stretchOf reads the arguments buffer, offset and length.
+func stretchOf(call *Call) (stretch, error) {
+	buffer, err := call.Buffer("buffer")
 	if err != nil {
 		return stretch{}, err
 	}
@@ -119,7 +119,7 @@ func postRecv(_ context.Context, call *Call) (Outcome, error) {
 }
 
 func postReceive(call *Call, post func([]rdmacore.RecvWR, []rdmacore.SGE) (int, error)) (Outcome, error) {
-	s, err := stretchOf(call, "buffer")
+	s, err := stretchOf(call)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -154,11 +154,7 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 	if err := address(call, endpoint, qp, &request[0]); err != nil {
 		return Outcome{}, err
 	}
-	buffer := "local"
-	if opcode == rdmacore.OpSend {
-		buffer = "buffer"
-	}
-	s, err := stretchOf(call, buffer)
+	s, err := stretchOf(call)
 	if err != nil {
 		return Outcome{}, err
 	}
