@@ -105,8 +105,12 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 	if len(checked.ParamErrors) > 0 {
 		return checked
 	}
+	wrong := make(map[string]bool)
+	for _, each := range checked.Errors.Sorted() {
+		wrong[each.Span.File()] = wrong[each.Span.File()] || !each.Code.IsWarning()
+	}
 	programs := eachFile(ctx, files, checked.Errors, func(file *shape.File, errors *diag.List) *plan.Program {
-		return plan.Compile(file, plan.Options{Params: params, InspectModule: inspectModule, Locate: locate}, errors)
+		return plan.Compile(file, plan.Options{Params: params, InspectModule: inspectModule, Locate: locate, Wrong: wrong[file.Root.Source.Name]}, errors)
 	})
 	for i, file := range files {
 		if programs[i] == nil {

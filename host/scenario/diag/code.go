@@ -76,6 +76,7 @@ const (
 	PaddedData        Code = "W0415"
 	PaddedLength      Code = "W0416"
 	RetryCountLarge   Code = "W0417"
+	Unused            Code = "W0418"
 )
 
 // IsWarning tells whether what a code says keeps a file from running.
@@ -160,5 +161,6 @@ func Titles() map[Code]string {
 		PaddedData:        "private data compared as a whole, which may come padded",
 		PaddedLength:      "length of private data compared exactly, which may come padded",
 		RetryCountLarge:   "a retry count of more than 7, which is 7",
+		Unused:            "a parameter or a name of a matrix that nothing mentions",
 	}
 }

@@ -13,6 +13,7 @@ type setting struct {
 	text  string // as the file has it, for ids
 	value any
 	node  *syntax.Node
+	axis  *syntax.Node // the name, where something should mention it
 }
 
 // combination is one value for each name.
@@ -31,6 +32,9 @@ func (combo combination) id() string {
 func (combo combination) addTo(s *scope) {
 	for _, each := range combo {
 		s.add(each.name, typeOfValue(each.value), each.value)
+		if each.axis != nil {
+			s.declaredAt(each.name, each.axis)
+		}
 		if hexWritten(each.text) {
 			s.writtenInHex(each.name)
 		}

@@ -17,6 +17,8 @@ type Options struct {
 	// InspectModule looks at a guest's module and lists the functions that it exports; nil leaves modules
 	// alone.
 	InspectModule func(path string) (map[string]Signature, error)
+	// Wrong tells that errors of the file are known already, so that some of it may be missing.
+	Wrong bool
 	// Locate finds the file of a path; nil: it is there.
 	Locate func(path string) string
 }
@@ -100,6 +102,7 @@ func Compile(file *shape.File, options Options, errors *diag.List) *Program {
 	c.roleParams()
 	c.soft(p)
 	c.unusedFragments()
+	c.unusedNames()
 	return p
 }
 
@@ -122,9 +125,11 @@ func (c *compiler) unusedFragments() {
 		for _, param := range fragment.Params {
 			if param.Type == "map" {
 				s.addNode(param.Name.Value, bound{param.Name, c.global})
+				s.declaredAt(param.Name.Value, param.Name)
 				continue
 			}
 			s.add(param.Name.Value, paramType(param.Type, nil), nil)
+			s.declaredAt(param.Name.Value, param.Name)
 		}
 		c.timeline = newTimeline()
 		c.using = append(c.using, fragment.Name.Value)

@@ -113,6 +113,7 @@ func (c *compiler) requirementWith(node *syntax.Node, known *scope, more express
 			s.add(name, known.names[name], value)
 		}
 	}
+	s.from, s.mentioned = known.from, known.mentioned
 	for name, nameType := range more {
 		s.add(name, nameType, nil)
 	}

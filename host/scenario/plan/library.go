@@ -27,7 +27,7 @@ type module struct {
 }
 
 func newScope() *scope {
-	return &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}, words: map[string]string{}}
+	return &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}, words: map[string]string{}, from: map[string]*syntax.Node{}, mentioned: map[*syntax.Node]bool{}}
 }
 
 // module reads the fragments and imports of a file.  chain are the files on the way to it, and itself.

@@ -24,6 +24,15 @@ func (c *compiler) combinations(m *shape.Matrix, s *scope) []combination {
 		return []combination{nil}
 	}
 	all := c.product(m.Axes, m.Node.Span(), s, maxCases)
+	for _, combo := range all {
+		for i := range combo {
+			for _, axis := range m.Axes {
+				if axis.Name.Value == combo[i].name {
+					combo[i].axis = axis.Name
+				}
+			}
+		}
+	}
 	excluded := make([]map[string]any, len(m.Exclude))
 	hits := make([]int, len(m.Exclude))
 	for i, item := range m.Exclude {

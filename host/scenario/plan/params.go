@@ -38,6 +38,7 @@ func (c *compiler) params() (bindings []Binding, constants []Constant) {
 			hex = hexWritten(text)
 		}
 		c.global.add(name, paramType(param.Type, value), value)
+		c.global.declaredAt(name, param.Name)
 		if value == nil {
 			if param.Default == nil {
 				c.missing = append(c.missing, name)

@@ -104,6 +104,9 @@ func (c *compiler) peer(argument *verb.Argument, node *syntax.Node, at place) *V
 // queuePair compiles attributes of a queue pair over others.
 func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Mapping && c.abstract {
+		return nil // a parameter whose value the use of the fragment will give
+	}
 	if node.Kind != syntax.Mapping {
 		c.errors.Report(diag.WrongShape, node.Span(), "qp is a mapping: {max_send_wr: 16}")
 		return nil

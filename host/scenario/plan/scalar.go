@@ -172,8 +172,14 @@ func (c *compiler) compile(node *syntax.Node, piece expression.Piece, span diag.
 		_, bad = expression.Compile(piece.Text, c.visible(at, c.everything(at)), at.scope.consts)
 	}
 	if bad != nil {
+		for word := range expression.Words(piece.Text) {
+			at.scope.mention(word) // if only by mistake
+		}
 		c.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text)
 		return nil, ""
+	}
+	for _, name := range program.Names() {
+		at.scope.mention(name)
 	}
 	value := &Value{Span: span, Hex: program.Hex() || slices.ContainsFunc(program.Names(), func(name string) bool { return at.scope.hex[name] })}
 	if known, is := program.Constant(); is {

@@ -21,6 +21,10 @@ type scope struct {
 	words map[string]string
 	// hex are the names whose values the scenario writes in hex.
 	hex map[string]bool
+	// from are the places of names that something should mention; mentioned are those that something did, which all scopes
+	// of a file share.
+	from      map[string]*syntax.Node
+	mentioned map[*syntax.Node]bool
 }
 
 type bound struct {
@@ -30,7 +34,7 @@ type bound struct {
 
 // inner returns a scope to add names to.
 func (s *scope) inner() *scope {
-	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes), words: maps.Clone(s.words), hex: maps.Clone(s.hex)}
+	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes), words: maps.Clone(s.words), hex: maps.Clone(s.hex), from: maps.Clone(s.from), mentioned: s.mentioned}
 }
 
 // add declares a name; value nil means that only the run will tell.
@@ -40,8 +44,19 @@ func (s *scope) add(name string, t expression.Type, value any) {
 	delete(s.nodes, name)
 	delete(s.words, name)
 	delete(s.hex, name)
+	delete(s.from, name)
 	if value != nil {
 		s.consts[name] = value
+	}
+}
+
+// declaredAt notes where a name is declared that something should mention.
+func (s *scope) declaredAt(name string, node *syntax.Node) { s.from[name] = node }
+
+// mention notes that something mentions a name.
+func (s *scope) mention(name string) {
+	if node := s.from[name]; node != nil {
+		s.mentioned[node] = true
 	}
 }
 
@@ -63,10 +78,12 @@ func (s *scope) addNode(name string, b bound) {
 // resolve follows `$(name)` to the mapping that a fragment was given under that name.
 func (s *scope) resolve(node *syntax.Node) (*syntax.Node, *scope) {
 	for node.Kind == syntax.Scalar && strings.HasPrefix(node.Value, "$(") && strings.HasSuffix(node.Value, ")") {
-		target, ok := s.nodes[strings.TrimSpace(node.Value[2:len(node.Value)-1])]
+		name := strings.TrimSpace(node.Value[2 : len(node.Value)-1])
+		target, ok := s.nodes[name]
 		if !ok {
 			break
 		}
+		s.mention(name)
 		node, s = target.node, target.scope
 	}
 	return node, s

@@ -69,6 +69,7 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 		c.errors.Report(diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, name).
 			WithHint("with: {%s: ..}", name)
 		inner.add(name, paramType(param.Type, nil), nil)
+		inner.declaredAt(name, param.Name)
 		return
 	}
 	node, scope = scope.resolve(node)
@@ -77,11 +78,13 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 			c.errors.Report(diag.WrongShape, node.Span(), "the parameter %q is a mapping, and this is a %s", name, node.Kind)
 		}
 		inner.addNode(name, bound{node, scope})
+		inner.declaredAt(name, param.Name)
 		return
 	}
 	value := c.paramValue(c.paramArgument(param), node, place{scope: scope})
 	if value == nil {
 		inner.add(name, paramType(param.Type, nil), nil)
+		inner.declaredAt(name, param.Name)
 		return
 	}
 	known, constant := value.Constant()
@@ -95,6 +98,7 @@ func (c *compiler) bindParam(u *Use, step *shape.Step, fragment *shape.Fragment,
 		known = nil
 	}
 	inner.add(name, paramType(param.Type, known), known)
+	inner.declaredAt(name, param.Name)
 	if value.Hex {
 		inner.writtenInHex(name)
 	}
