@@ -5,7 +5,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=build/rxe
 
-vm=(--limit 1300)
+vm=(--limit 1100)
 if [ "${1-}" = --siw ]; then
 	vm=(--siw "${vm[@]}")
 	shift
