@@ -1,7 +1,7 @@
 # The C core without Go.
 #
-# Every rdmacore/ctest/test_*.c is a program of its own, linked with the core and the other files of that
-# folder, and run twice: with AddressSanitizer + UndefinedBehaviorSanitizer, and with ThreadSanitizer.
+# Every rdmacore/ctest/*/test_*.c is a program of its own, linked with the core and what stands there for
+# all of them, and run twice: with AddressSanitizer + UndefinedBehaviorSanitizer, and with ThreadSanitizer.
 # The programs of rdmacore/bench, and the tests that run in the VM, are built as cgo builds the core.
 
 CORE_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -pthread -Irdmacore -MMD -MP
@@ -15,12 +15,17 @@ KIND_fuzz    := $(KIND_address) -fsanitize-coverage=trace-pc
 KIND_arm64   := -O2 -Ibuild/core/arm64/include
 CC_arm64     := aarch64-linux-gnu-gcc
 
-CORE_HELPERS := $(filter-out rdmacore/ctest/test_%,$(wildcard rdmacore/ctest/*.c))
+CORE_TEST_SOURCES := $(wildcard rdmacore/ctest/*/test_*.c)
+
+CORE_HELPERS := $(filter-out $(CORE_TEST_SOURCES),$(wildcard rdmacore/ctest/*/*.c))
 CORE_SOURCES := $(foreach room,provider core measure verbs soft soft/*,$(wildcard rdmacore/$(room)/*.c))
 CORE_OBJECTS := $(patsubst rdmacore/%.c,%.o,$(CORE_SOURCES) $(CORE_HELPERS))
 CORE_BENCHES := $(patsubst rdmacore/bench/%.c,build/core/plain/%,$(wildcard rdmacore/bench/*.c))
-CORE_TESTS   := $(patsubst rdmacore/ctest/%.c,%,$(wildcard rdmacore/ctest/test_*.c))
+CORE_TESTS   := $(basename $(notdir $(CORE_TEST_SOURCES)))
 CORE_STRESS  := $(filter test_stress_%,$(CORE_TESTS))
+
+# Whichever room a test is of, its program lies beside the others.
+vpath test_%.c $(sort $(dir $(CORE_TEST_SOURCES)))
 
 # The thread sanitizer of older compilers fails on kernels that randomise addresses widely; where the
 # system allows it (containers may not), it runs without randomisation.
@@ -53,7 +58,7 @@ build/core/$(1)/%.o: rdmacore/%.c | setup $$(SETUP_$(1))
 	@mkdir -p $$(@D)
 	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CORE_CFLAGS) $$(KIND_$(1)) -c -o $$@ $$<
 
-build/core/$(1)/test_%: rdmacore/ctest/test_%.c $$(CORE_OBJECTS:%=build/core/$(1)/%) | setup
+build/core/$(1)/test_%: test_%.c $$(CORE_OBJECTS:%=build/core/$(1)/%) | setup
 	$$(Q)$$(or $$(CC_$(1)),$$(CC)) $$(CORE_CFLAGS) $$(KIND_$(1)) -o $$@ $$(filter %.c %.o,$$^) $$(CORE_LIBS)
 
 -include $$(shell find build/core/$(1) -name '*.d' 2>/dev/null)

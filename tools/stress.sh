@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/stress.sh SECONDS SEED PROGRAM...: the stress programs (rdmacore/ctest/stress.h), one after another, on all
+# tools/stress.sh SECONDS SEED PROGRAM...: the stress programs (rdmacore/ctest/stress/stress.h), one after another, on all
 # processors and on one, each turn with the next seed, until SECONDS are over, and at least once.  What fails is told
 # with the command that repeats it.  RUN_thread is put before programs of the thread sanitizer.
 set -uo pipefail

@@ -16,7 +16,7 @@ var askers = []struct {
 	home            []string
 	calls, settings *regexp.Regexp
 }{
-	{"rdmacore/ctest/*.[ch]", []string{"pair.c", "pair.h"}, regexp.MustCompile(`\bon_soft\(([^)]*)\)`),
+	{"rdmacore/ctest/*/*.[ch]", []string{"pair.c", "pair.h"}, regexp.MustCompile(`\bon_soft\(([^)]*)\)`),
 		regexp.MustCompile(`"CTEST_PROVIDER"|provider->name\b|strcmp\([^;]*"soft"`)},
 	{"rdmacore/*_test.go", []string{"main_test.go"}, regexp.MustCompile(`\b(?:onSoft|softOnly)\((?:t, )?([^)]*)\)`),
 		regexp.MustCompile(`Getenv\(testProvider\)|chosenProvider\(\) *[!=]=|RDMARUN_TEST_PROVIDER`)},

@@ -14,7 +14,7 @@ import (
 // the names that the core's provider table has.
 var houses = [][]string{
 	{"rdmacore/provider", "rdmacore/core", "rdmacore/measure", "rdmacore/verbs", "rdmacore/soft", "rdmacore/soft/*"},
-	{"rdmacore/ctest"},
+	{"rdmacore/ctest/*"},
 	{"rdmacore/preload"},
 }
 
@@ -91,10 +91,7 @@ func cFiles(t *testing.T, folders []string) map[string]*cFile {
 func nameOf(path string) string {
 	name, _ := strings.CutPrefix(filepath.ToSlash(path), root+"/rdmacore/")
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".c"), ".h")
-	for _, folder := range []string{"ctest/", "preload/"} {
-		name = strings.TrimPrefix(name, folder)
-	}
-	return name
+	return strings.TrimPrefix(name, "preload/")
 }
 
 func (f *cFile) read(text string, header bool) {

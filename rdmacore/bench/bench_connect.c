@@ -5,9 +5,9 @@
  */
 #include <malloc.h>
 
-#include "../ctest/check.h"
-#include "../ctest/pair.h"
 #include "bench.h"
+#include "ctest/support/check.h"
+#include "ctest/support/pair.h"
 
 #define PORT 7003
 #define CYCLES 20000

@@ -4,9 +4,9 @@
  *
  * Prints one line a row: name, value, unit.
  */
-#include "../ctest/check.h"
-#include "../ctest/pair.h"
 #include "bench.h"
+#include "ctest/support/check.h"
+#include "ctest/support/pair.h"
 
 #define ROUNDS 101
 #define BATCH 16

@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "../ctest/check.h"
-#include "../ctest/pair.h"
 #include "bench.h"
+#include "ctest/support/check.h"
+#include "ctest/support/pair.h"
 
 #define ROUNDS 15
 #define EXCHANGES 10000

@@ -7,9 +7,9 @@
  */
 #include <malloc.h>
 
-#include "../ctest/bare.h"
-#include "../ctest/check.h"
 #include "bench.h"
+#include "ctest/support/bare.h"
+#include "ctest/support/check.h"
 #include "soft/objects/qp.h"
 
 #define ROUNDS 101

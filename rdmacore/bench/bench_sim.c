@@ -5,9 +5,9 @@
  * Prints one line a row: name, value, unit.
  */
 
-#include "../ctest/check.h"
-#include "../ctest/sim_net.h"
 #include "bench.h"
+#include "ctest/support/check.h"
+#include "ctest/support/sim_net.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/cq_create.h"
 #include "soft/objects/mr.h"

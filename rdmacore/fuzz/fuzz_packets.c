@@ -10,8 +10,8 @@
  */
 #include <stdint.h>
 
-#include "../ctest/check.h"
-#include "../ctest/sim_net.h"
+#include "ctest/support/check.h"
+#include "ctest/support/sim_net.h"
 #include "soft/link/carrier.h"
 #include "soft/link/receive.h"
 #include "soft/objects/cq.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../ctest/check.h"
+#include "ctest/support/check.h"
 #include "soft/base/random.h"
 
 #define LARGEST 8192

@@ -48,7 +48,7 @@ core_test() { limited env CTEST_PROVIDER=verbs CTEST_ADDRESS="$address" "$1"; }
 echo "kernel $(uname -r), $(rdma link show rxe0/1)"
 check "devices: rxe0 with its IPv4 address" devices_show "$address"
 check "devices: rxe0 with its IPv6 address" devices_show "$address6"
-for source in rdmacore/ctest/test_*.c; do
+for source in rdmacore/ctest/*/test_*.c; do
 	name=$(basename "$source" .c)
 	check "C core, $name" core_test "build/core/plain/$name"
 done

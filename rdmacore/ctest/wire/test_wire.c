@@ -1,0 +1,193 @@
+/*
+ * The codec against packets that others made: testdata/rxe-rxe.pcap is what two kernel rdma_rxe devices said
+ * to each other (rping, rdma_client, udaddy, a rejected connection, pingpong, atomics).  Every packet is
+ * decoded, encoded again to the same bytes, and its ICRC computed anew.
+ */
+#include "ctest/support/check.h"
+#include "soft/wire/bytes.h"
+#include "soft/wire/icrc.h"
+
+#define ETHERNET 14
+#define IPV4 20
+#define UDP 8
+#define PACKETS 153 /* RoCE packets of the capture */
+#define LARGEST 2048
+
+static const char *capture_path(char *path, size_t size)
+{
+	const char *slash = strrchr(__FILE__, '/');
+
+	snprintf(path, size, "%.*s/testdata/rxe-rxe.pcap", (int)(slash - __FILE__), __FILE__);
+	return path;
+}
+
+/* The next RoCE datagram from its IPv4 header on; 0 at the end of the file. */
+static size_t next_datagram(FILE *file, uint8_t *datagram)
+{
+	static const uint8_t port[2] = {SOFT_WIRE_PORT >> 8, SOFT_WIRE_PORT & 0xff};
+	uint8_t frame[LARGEST];
+	uint32_t record[4]; /* seconds, microseconds, bytes here, bytes on the wire */
+
+	while (fread(record, sizeof(record), 1, file) == 1) {
+		CHECK(record[2] == record[3] && record[2] <= sizeof(frame));
+		CHECK(fread(frame, record[2], 1, file) == 1);
+		if (frame[12] != 0x08 || frame[13] != 0 || frame[ETHERNET + 9] != 17 ||
+		    memcmp(&frame[ETHERNET + IPV4 + 2], port, sizeof(port)) != 0)
+			continue;
+		memcpy(datagram, frame + ETHERNET, record[2] - ETHERNET);
+		return (size_t)datagram[2] << 8 | datagram[3];
+	}
+	return 0;
+}
+
+static void check_packet(uint8_t *datagram, size_t length, bool *seen)
+{
+	uint8_t *bytes = datagram + IPV4 + UDP, again[LARGEST];
+	size_t packet_length = length - IPV4 - UDP;
+	struct soft_packet packet;
+
+	CHECK(soft_wire_decode(bytes, packet_length, &packet));
+	CHECK(soft_wire_length(&packet) == packet_length);
+	CHECK(soft_wire_encode(&packet, again) == packet_length - SOFT_WIRE_ICRC);
+	CHECK(!memcmp(again, bytes, packet_length - SOFT_WIRE_ICRC));
+	CHECK(soft_icrc(datagram, length - SOFT_WIRE_ICRC) ==
+	      soft_icrc_get(datagram + length - SOFT_WIRE_ICRC));
+	soft_icrc_put(again, soft_icrc(datagram, length - SOFT_WIRE_ICRC));
+	CHECK(!memcmp(again, datagram + length - SOFT_WIRE_ICRC, SOFT_WIRE_ICRC));
+	seen[packet.opcode] = true;
+
+	/* Whatever is changed on the way is seen, but for what a router may change. */
+	for (size_t byte = IPV4 + UDP; byte < length - SOFT_WIRE_ICRC; byte++) {
+		bool variant = byte == IPV4 + UDP + 4;
+
+		datagram[byte] ^= 0x10;
+		CHECK((soft_icrc(datagram, length - SOFT_WIRE_ICRC) ==
+		       soft_icrc_get(datagram + length - SOFT_WIRE_ICRC)) == variant);
+		datagram[byte] ^= 0x10;
+	}
+	/* No end that is too early is read behind. */
+	for (size_t cut = 0; cut < packet_length; cut++) {
+		uint8_t *exact = malloc(cut + 1);
+
+		CHECK(exact);
+		memcpy(exact, bytes, cut);
+		if (soft_wire_decode(exact, cut, &packet))
+			CHECK(packet.num_segments == 0 ||
+			      (uint8_t *)packet.segments[0].address + packet.segments[0].length <=
+				      exact + cut);
+		free(exact);
+	}
+}
+
+static void test_capture(void)
+{
+	static const uint8_t opcodes[] = {
+		SOFT_SEND_FIRST, SOFT_SEND_MIDDLE, SOFT_SEND_LAST, SOFT_SEND_ONLY,
+		SOFT_RDMA_WRITE_ONLY, SOFT_RDMA_READ_REQUEST, SOFT_RDMA_READ_RESPONSE_ONLY,
+		SOFT_ACKNOWLEDGE, SOFT_ATOMIC_ACKNOWLEDGE, SOFT_FETCH_ADD,
+		SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY,
+		SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY_IMMEDIATE,
+	};
+	uint8_t datagram[LARGEST], header[24];
+	bool seen[256] = {0};
+	char path[512];
+	FILE *file = fopen(capture_path(path, sizeof(path)), "rb");
+	size_t length;
+	int packets = 0;
+
+	CHECK(file);
+	CHECK(fread(header, sizeof(header), 1, file) == 1);
+	for (; (length = next_datagram(file, datagram)); packets++)
+		check_packet(datagram, length, seen);
+	CHECK(packets == PACKETS);
+	for (size_t row = 0; row < sizeof(opcodes); row++)
+		CHECK(seen[opcodes[row]]);
+	fclose(file);
+}
+
+/* What the capture has no packet of: layouts from IBTA 9.3 to 9.6. */
+static void test_layouts(void)
+{
+	static const struct {
+		struct soft_packet packet;
+		uint8_t bytes[48];
+		size_t length; /* without the ICRC */
+	} rows[] = {
+		{{.opcode = SOFT_RDMA_WRITE_FIRST, .solicited = true, .migrated = true,
+		  .partition = 0xffff, .destination = 0x123456, .psn = 0xabcdef,
+		  .remote_address = 0x0102030405060708, .rkey = 0x11223344, .message_length = 0x10000},
+		 {6, 0xc0, 0xff, 0xff, 0, 0x12, 0x34, 0x56, 0, 0xab, 0xcd, 0xef, 1, 2, 3, 4, 5, 6, 7, 8,
+		  0x11, 0x22, 0x33, 0x44, 0, 1, 0, 0}, 28},
+		{{.opcode = SOFT_RDMA_READ_RESPONSE_LAST, .migrated = true, .partition = 0x7fff,
+		  .congestion = 0x80, .destination = 1, .psn = 2, .syndrome = SOFT_ACK, .msn = 0x30201},
+		 {15, 0x40, 0x7f, 0xff, 0x80, 0, 0, 1, 0, 0, 0, 2, 0x1f, 3, 2, 1}, 16},
+		{{.opcode = SOFT_COMPARE_SWAP, .acknowledge = true, .partition = 0xffff,
+		  .destination = 0xffffff, .psn = 0, .remote_address = 1, .rkey = 2, .operand = 3,
+		  .compare = 4, .length = 8},
+		 {19, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2,
+		  0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4}, 40},
+		{{.opcode = SOFT_FLUSH, .partition = 0xffff, .acknowledge = true, .placement = 3,
+		  .selectivity = 1, .remote_address = 1, .rkey = 2, .length = 3},
+		 {28, 0, 0xff, 0xff, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0x13, 0, 0, 0, 0, 0, 0, 0, 1,
+		  0, 0, 0, 2, 0, 0, 0, 3}, 32},
+		{{.opcode = SOFT_SEND_ONLY_INVALIDATE, .partition = 0xffff, .immediate = 0xa1b2c3d4},
+		 {23, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xa1, 0xb2, 0xc3, 0xd4}, 16},
+	};
+
+	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		uint8_t bytes[SOFT_WIRE_OVERHEAD] = {0}, again[SOFT_WIRE_OVERHEAD];
+		struct soft_packet packet;
+
+		CHECK(soft_wire_length(&rows[row].packet) == rows[row].length + SOFT_WIRE_ICRC);
+		CHECK(soft_wire_encode(&rows[row].packet, bytes) == rows[row].length);
+		CHECK(!memcmp(bytes, rows[row].bytes, rows[row].length));
+		CHECK(soft_wire_decode(bytes, rows[row].length + SOFT_WIRE_ICRC, &packet));
+		CHECK(soft_wire_encode(&packet, again) == rows[row].length);
+		CHECK(!memcmp(bytes, again, rows[row].length));
+	}
+}
+
+static void test_refused(void)
+{
+	static const uint8_t opcodes[] = {0x15, 0x18, 0x1f, 0x20 | SOFT_RDMA_READ_REQUEST,
+					  0x20 | SOFT_SEND_ONLY_INVALIDATE, 0x60 | SOFT_SEND_FIRST,
+					  0x40, 0x81, 0xff};
+	uint8_t bytes[64] = {[1] = 0, [2] = 0xff, [3] = 0xff};
+	struct soft_packet packet;
+
+	for (size_t row = 0; row < sizeof(opcodes); row++) {
+		packet.opcode = bytes[0] = opcodes[row];
+		CHECK(!soft_wire_decode(bytes, sizeof(bytes), &packet));
+		CHECK(soft_wire_length(&packet) == 0);
+	}
+	bytes[0] = SOFT_SEND_ONLY;
+	CHECK(soft_wire_decode(bytes, sizeof(bytes), &packet));
+	bytes[1] = 0x01; /* a header version that there is not */
+	CHECK(!soft_wire_decode(bytes, sizeof(bytes), &packet));
+	bytes[1] = 0x30; /* more padding than payload */
+	CHECK(!soft_wire_decode(bytes, SOFT_WIRE_BTH + SOFT_WIRE_ICRC, &packet));
+	bytes[0] = SOFT_ACKNOWLEDGE; /* has no payload */
+	bytes[1] = 0;
+	CHECK(soft_wire_decode(bytes, SOFT_WIRE_BTH + 4 + SOFT_WIRE_ICRC, &packet));
+	CHECK(!soft_wire_decode(bytes, SOFT_WIRE_BTH + 8 + SOFT_WIRE_ICRC, &packet));
+}
+
+/* The check value of CRC-32 that every description of it gives. */
+static void test_crc(void)
+{
+	const uint8_t *digits = (const uint8_t *)"123456789";
+
+	CHECK(~soft_crc32(0xffffffff, digits, 9) == 0xcbf43926);
+	for (size_t cut = 0; cut <= 9; cut++)
+		CHECK(~soft_crc32(soft_crc32(0xffffffff, digits, cut), digits + cut, 9 - cut) ==
+		      0xcbf43926);
+}
+
+int main(void)
+{
+	test_crc();
+	test_layouts();
+	test_refused();
+	test_capture();
+	return 0;
+}
