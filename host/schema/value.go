@@ -170,13 +170,28 @@ func argumentSchema(argument *verb.Argument) object {
 			"type": "object", "required": []string{"delta"}, "additionalProperties": false, "properties": object{"delta": matched("integer")},
 		}}}}
 	case verb.Options:
-		properties := object{}
-		for i := range argument.Fields {
-			properties[argument.Fields[i].Name] = documented(argumentSchema(&argument.Fields[i]), argument.Fields[i].Doc)
-		}
-		return object{"type": []string{"object", "string"}, "properties": properties, "additionalProperties": false}
+		return optionSchema(argument)
+	case verb.OptionList:
+		return object{"anyOf": []any{expression(), object{"type": "array", "minItems": 1, "items": optionSchema(argument)}}}
 	}
 	return scalar() // a name or a text
+}
+
+// optionSchema is a mapping whose keys are arguments of their own.
+func optionSchema(argument *verb.Argument) object {
+	properties, required := object{}, []string{}
+	for i := range argument.Fields {
+		field := &argument.Fields[i]
+		properties[field.Name] = documented(argumentSchema(field), field.Doc)
+		if field.Required {
+			required = append(required, field.Name)
+		}
+	}
+	schema := object{"type": []string{"object", "string"}, "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	return schema
 }
 
 // expression is a string with $(...) in it.

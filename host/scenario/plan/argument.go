@@ -44,6 +44,8 @@ func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at
 		return r.counters(argument, node, at)
 	case verb.Options:
 		return r.optionMapping(argument, node, at)
+	case verb.OptionList:
+		return r.optionList(argument, node, at)
 	case verb.Layout:
 		value, layout := r.compiler.layout(node)
 		r.layout = layout

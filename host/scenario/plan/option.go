@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -33,6 +35,44 @@ func (r *argumentReader) optionMapping(argument *verb.Argument, node *syntax.Nod
 			options[names[i]] = value
 		}
 		return options, nil
+	})
+}
+
+// mostListed bounds a list of mappings; no device takes as many entries.
+const mostListed = 1024
+
+// optionList compiles a list of such mappings, in each of which what is required must stand.
+func (r *argumentReader) optionList(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Sequence || len(node.Items) == 0 {
+		r.errors.Report(diag.WrongShape, node.Span(), "%s is a list of mappings", argument.Name).
+			WithHint("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(fieldNames(argument), ", "))
+		return nil
+	}
+	if len(node.Items) > mostListed {
+		r.errors.Report(diag.OutOfRange, node.Span(), "%s has %d entries, and more than %d are none that a device takes", argument.Name, len(node.Items), mostListed)
+		return nil
+	}
+	parts := make([]*Value, 0, len(node.Items))
+	for _, item := range node.Items {
+		value := r.optionMapping(argument, item, at)
+		if value == nil {
+			continue
+		}
+		for _, field := range argument.Fields {
+			if resolved, _ := at.scope.resolve(item); field.Required && resolved.Get(field.Name) == nil {
+				r.errors.Report(diag.MissingKey, item.Span(), "an entry of %s needs %q", argument.Name, field.Name).
+					WithHint("%s: %s", field.Name, field.Doc)
+			}
+		}
+		parts = append(parts, value)
+	}
+	return r.combined(node.Span(), parts, func(values []any) (any, error) {
+		list := make([]map[string]any, len(values))
+		for i, value := range values {
+			list[i], _ = value.(map[string]any)
+		}
+		return list, nil
 	})
 }
 

@@ -113,6 +113,8 @@ func (m *moment) given() string {
 			words = append(words, fmt.Sprintf("%s=%#x rkey=%#x", argument.Name, remote.Address, remote.RKey))
 		case m.inHex(i):
 			words = append(words, argument.Name+"="+plan.ShowHex(value, argument.Type))
+		case argument.Type == verb.OptionList:
+			words = append(words, fmt.Sprintf("%s=%d", argument.Name, len(value.([]map[string]any))))
 		default:
 			words = append(words, argument.Name+"="+plan.Show(value, argument.Type))
 		}

@@ -98,6 +98,11 @@ func (c *Call) Endpoint(name string) (*lab.Endpoint, error) {
 // Buffer finds the buffer that an argument names.
 func (c *Call) Buffer(name string) (*lab.Buffer, error) {
 	value, _ := c.argument(name).(BufferName)
+	return c.named(value)
+}
+
+// named finds a buffer of the step's role, or of the one that the name says.
+func (c *Call) named(value BufferName) (*lab.Buffer, error) {
 	role := c.Role
 	if value.Role != "" {
 		var err error

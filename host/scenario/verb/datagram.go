@@ -26,7 +26,7 @@ func checkSend(call *Call) *Refusal {
 	case call.Has("ah") && call.Has("invalidate"):
 		return &Refusal{Argument: "invalidate", Message: "a datagram invalidates nothing"}
 	}
-	return nil
+	return checkEntries(call)
 }
 
 func isDatagrams(qp *rdmacore.QP) bool { return qp.InitAttr().Type == rdmacore.QPTypeUD }

@@ -82,6 +82,8 @@ const (
 	Rate
 	// Options: a mapping whose keys are the argument's Fields; map[string]any.
 	Options
+	// OptionList: a list of such mappings; []map[string]any.
+	OptionList
 	// Counters: counters of the role's device with matchers of how much they grew, {port_rcv_errors: {delta: 0}};
 	// CounterChecks.
 	Counters
@@ -162,6 +164,8 @@ func (t Type) String() string {
 		return "a rate (100Gbit/s)"
 	case Options:
 		return "a mapping"
+	case OptionList:
+		return "a list of mappings"
 	case Counters:
 		return "counters ({port_rcv_errors: {delta: 0}})"
 	}

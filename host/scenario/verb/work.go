@@ -3,7 +3,6 @@ package verb
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"rdmarun/host/scenario/lab"
@@ -23,21 +22,22 @@ func workVerbs() []Verb {
 	}
 	solicited := Argument{Name: "solicited", Type: Boolean, Doc: "wake a peer that waits for solicited completions"}
 	local := Argument{Name: "buffer", Type: Buffer, Required: true, Doc: "own buffer"}
+	gathered, sges := Argument{Name: "buffer", Type: Buffer, Group: bufferOrList, Doc: "own buffer"}, sgesArgument()
 	shorter := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, what the local buffer and, where it is known, the remote memory have"}
 	immediate := Argument{Name: "imm", Type: Integer, Max: 1<<32 - 1, Doc: "immediate data: the peer's receive completes with it"}
 	result := []Result{{Name: "length", Type: Integer, Doc: "bytes posted"}}
 	return []Verb{
 		{
-			Name: "post_recv", Manual: "ibv_post_recv(3)", Run: postRecv, Results: result,
+			Name: "post_recv", Manual: "ibv_post_recv(3)", Run: postRecv, Results: result, Check: checkEntries,
 			Doc: "Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655.36ms.",
 			Arguments: []Argument{endpoint,
-				{Name: "buffer", Type: Buffer, Required: true, Doc: "where the message goes (LOCAL_WRITE)"}, offset, length, wrID},
+				{Name: "buffer", Type: Buffer, Group: bufferOrList, Doc: "where the message goes (LOCAL_WRITE)"}, sges, offset, length, wrID},
 		},
 		{
 			Name: "post_send", Manual: "ibv_post_send(3)", Results: result, Check: checkSend,
 			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpSend) },
 			Doc: "Post a SEND; it takes a receive of the peer.",
-			Arguments: slices.Concat([]Argument{endpoint, {Name: "buffer", Type: Buffer, Required: true, Doc: "the message"}, offset, length, wrID, immediate,
+			Arguments: slices.Concat([]Argument{endpoint, {Name: "buffer", Type: Buffer, Group: bufferOrList, Doc: "the message"}, sges, offset, length, wrID, immediate,
 				{Name: "invalidate", Type: Integer, Max: 1<<32 - 1, Doc: "a key of the peer that ends with the message"}, solicited}, datagramArguments(), flags),
 		},
 		postSRQRecvVerb(offset, length, wrID, result),
@@ -46,61 +46,20 @@ func workVerbs() []Verb {
 		postAtomicWriteVerb(endpoint, local, wrID, flags[:2]),
 		postFlushVerb(endpoint, wrID, flags[:2]),
 		{
-			Name: "post_write", Manual: "ibv_post_send(3)", Results: result,
+			Name: "post_write", Manual: "ibv_post_send(3)", Results: result, Check: checkEntries,
 			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpRDMAWrite) },
 			Doc: "Post an RDMA WRITE to the peer's memory, which must allow REMOTE_WRITE.",
-			Arguments: append([]Argument{endpoint, local,
+			Arguments: append([]Argument{endpoint, gathered, sges,
 				{Name: "to", Type: Remote, Required: true, Doc: "the peer's memory"}, offset, shorter, wrID, immediate}, flags...),
 		},
 		{
-			Name: "post_read", Manual: "ibv_post_send(3)", Results: result,
+			Name: "post_read", Manual: "ibv_post_send(3)", Results: result, Check: checkEntries,
 			Run: func(_ context.Context, call *Call) (Outcome, error) { return postSend(call, rdmacore.OpRDMARead) },
 			Doc: "Post an RDMA READ of the peer's memory, which must allow REMOTE_READ, into a buffer with LOCAL_WRITE.",
-			Arguments: append([]Argument{endpoint, local,
+			Arguments: append([]Argument{endpoint, gathered, sges,
 				{Name: "from", Type: Remote, Required: true, Doc: "the peer's memory"}, offset, shorter, wrID}, flags[:2]...),
 		},
 	}
-}
-
-// stretch is a part of a buffer.
-type stretch struct {
-	buffer         *lab.Buffer
-	offset, length int
-}
-
-// stretchOf reads the arguments buffer, offset and length.
-func stretchOf(call *Call) (stretch, error) {
-	buffer, err := call.Buffer("buffer")
-	if err != nil {
-		return stretch{}, err
-	}
-	s := stretch{buffer: buffer, offset: call.Integer("offset")}
-	if s.offset < 0 || s.offset > buffer.Size() {
-		return s, &lab.Failure{What: fmt.Sprintf("offset %d is outside buffer %q", s.offset, buffer.Name), Expected: fmt.Sprintf("0 to %d", buffer.Size()), Got: fmt.Sprint(s.offset)}
-	}
-	s.length = buffer.Size() - s.offset
-	if call.Has("length") {
-		length := call.Integer("length")
-		if length < 0 || length > s.length {
-			return s, &lab.Failure{
-				What:     fmt.Sprintf("length %d does not fit into buffer %q", length, buffer.Name),
-				Expected: fmt.Sprintf("%d bytes at most, from offset %d", s.length, s.offset),
-				Got:      fmt.Sprint(length),
-			}
-		}
-		s.length = length
-	}
-	return s, nil
-}
-
-func (s stretch) bytes() []byte { return s.buffer.Bytes()[s.offset : s.offset+s.length] }
-
-// sges is the stretch as scatter/gather entries; a message without data has none.
-func (s stretch) sges() []rdmacore.SGE {
-	if s.length == 0 {
-		return nil
-	}
-	return []rdmacore.SGE{{Address: s.buffer.Address(s.offset), Length: uint32(s.length), LKey: uint32(s.buffer.View().LKey)}}
 }
 
 func postRecv(_ context.Context, call *Call) (Outcome, error) {
@@ -119,14 +78,13 @@ func postRecv(_ context.Context, call *Call) (Outcome, error) {
 }
 
 func postReceive(call *Call, post func([]rdmacore.RecvWR, []rdmacore.SGE) (int, error)) (Outcome, error) {
-	s, err := stretchOf(call)
+	sges, length, err := entriesOf(call, -1)
 	if err != nil {
 		return Outcome{}, err
 	}
-	sges := s.sges()
 	request := [1]rdmacore.RecvWR{{WRID: call.Unsigned("wr_id"), NumSGE: uint32(len(sges))}}
 	_, err = post(request[:], sges)
-	return Outcome{Fields: []any{s.length}}, err
+	return Outcome{Fields: []any{length}}, err
 }
 
 func queuePair(call *Call) (*rdmacore.QP, *lab.Endpoint, error) {
@@ -154,28 +112,25 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 	if err := address(call, endpoint, qp, &request[0]); err != nil {
 		return Outcome{}, err
 	}
-	s, err := stretchOf(call)
-	if err != nil {
-		return Outcome{}, err
-	}
+	most := -1
 	if opcode != rdmacore.OpSend {
 		remote := remoteOf(call)
-		request[0].RemoteAddress, request[0].RKey = remote.Address, remote.RKey
-		if remote.Length >= 0 && !call.Has("length") {
-			s.length = min(s.length, remote.Length)
-		}
+		request[0].RemoteAddress, request[0].RKey, most = remote.Address, remote.RKey, remote.Length
+	}
+	sges, length, err := entriesOf(call, most)
+	if err != nil {
+		return Outcome{}, err
 	}
 	if err := address(call, endpoint, qp, &request[0]); err != nil {
 		return Outcome{}, err
 	}
-	sges := s.sges()
 	request[0].NumSGE = uint32(len(sges))
 	if _, err := qp.PostSend(request[:], sges); err != nil {
 		return Outcome{}, err
 	}
 	noteUnsignaled(qp, endpoint, request[0].Flags)
-	call.Lab.Posted(opcode, s.length)
-	return Outcome{Fields: []any{s.length}}, nil
+	call.Lab.Posted(opcode, length)
+	return Outcome{Fields: []any{length}}, nil
 }
 
 // noteUnsignaled counts a request without a completion to come.
