@@ -71,6 +71,7 @@ func (c *compiler) call(step *shape.Step, at place) Action {
 	if !call.None && !call.Any {
 		call.Expect = c.expectations(step, step.Verb, layout, at)
 	}
+	c.checkStretch(call, at)
 	c.facts.note(c, step, call, at)
 	if step.As == nil {
 		return call

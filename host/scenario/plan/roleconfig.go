@@ -65,7 +65,14 @@ func (c *compiler) roleConfig(written *shape.Role, r *role, guest *lab.GuestConf
 	}
 	config.CPUs = c.cpus(written.CPUs)
 	for _, buffer := range written.Buffers {
-		config.Buffers = append(config.Buffers, c.buffer(buffer))
+		made := c.buffer(buffer)
+		config.Buffers = append(config.Buffers, made)
+		if written := made.Size; written > 1 { // 1 stands for a size that is wrong, or not known yet
+			if r.sizes == nil {
+				r.sizes = make(map[string]int)
+			}
+			r.sizes[made.Name] = written
+		}
 	}
 	return config
 }

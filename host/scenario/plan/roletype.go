@@ -16,6 +16,8 @@ type role struct {
 
 	guest   bool
 	buffers map[string]bool
+	// sizes are the bytes of its buffers, as far as they are known.
+	sizes map[string]int
 	// functions are those of its guest, nil when they are not known.
 	functions map[string]Signature
 }
