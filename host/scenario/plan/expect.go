@@ -84,7 +84,8 @@ func (c *compiler) expectations(step *shape.Step, v *verb.Verb, layout verb.Fiel
 		}
 	}
 	if named[Errno] {
-		return list // a call that must fail has no results to speak of
+		c.ofFailure(list, v)
+		return list
 	}
 	for i := range v.Results {
 		if r := &v.Results[i]; r.Default != nil && !named[r.Name] {
@@ -95,6 +96,18 @@ func (c *compiler) expectations(step *shape.Step, v *verb.Verb, layout verb.Fiel
 		}
 	}
 	return list
+}
+
+// ofFailure refuses fields beside errno that a call that fails does not have.
+func (c *compiler) ofFailure(list []Expectation, v *verb.Verb) {
+	for i := range list {
+		e := &list[i]
+		if e.Field == Errno || e.Index >= 0 && v.Results[e.Index].OfFailure {
+			continue
+		}
+		c.errors.Report(diag.Conflict, e.Span, "a call that fails with errno has no %s", e.Field).
+			WithHint("a step that expects success looks at its results; one that expects errno, at what failed")
+	}
 }
 
 func (c *compiler) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldLayout, at place) (Expectation, bool) {

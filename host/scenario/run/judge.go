@@ -42,7 +42,10 @@ func judgeAny(outcome *verb.Outcome, err error) error {
 // judge compares an outcome with what the step expects.
 func (r *caseRun) judge(action *plan.Call, outcome *verb.Outcome, err error) error {
 	if expectation := errnoExpectation(action); expectation != nil {
-		return r.judgeErrno(action, expectation, err)
+		if err := r.judgeErrno(action, expectation, err); err != nil {
+			return err
+		}
+		return r.judgeFields(action, outcome)
 	}
 	var errno syscall.Errno
 	var failure *lab.Failure
@@ -57,9 +60,14 @@ func (r *caseRun) judge(action *plan.Call, outcome *verb.Outcome, err error) err
 	case err != nil:
 		return err
 	}
+	return r.judgeFields(action, outcome)
+}
+
+// judgeFields compares each field that is expected; errno is none.
+func (r *caseRun) judgeFields(action *plan.Call, outcome *verb.Outcome) error {
 	for i := range action.Expect {
 		e := &action.Expect[i]
-		if e.Default && outcome.NoDefaults {
+		if e.Field == plan.Errno || e.Default && outcome.NoDefaults {
 			continue
 		}
 		if err := r.judgeField(e, field(e, outcome), outcome, action.Verb); err != nil {

@@ -96,6 +96,8 @@ type Result struct {
 	// Varies tells that the value is another one in each run or on each device: a number or an address that
 	// was given out.  Who compares two runs leaves it out.
 	Varies bool
+	// OfFailure tells that a call that fails has the field, too, so that `expect` may name it beside errno.
+	OfFailure bool
 	// Hex tells that the kernel's manuals and tools write the value in hex, so messages do.
 	Hex bool
 	Doc string

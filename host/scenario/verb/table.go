@@ -13,7 +13,7 @@ type Table struct {
 // NewTable builds the table.
 func NewTable() *Table {
 	t := &Table{byName: make(map[string]*Verb)}
-	for _, subject := range [][]Verb{connectionVerbs(), eventVerbs(), workVerbs(), completionVerbs(), bufferVerbs(), queryVerbs(), runnerVerbs(), memoryVerbs(), faultVerbs(), {measureVerb()},
+	for _, subject := range [][]Verb{connectionVerbs(), eventVerbs(), workVerbs(), workListVerbs(), completionVerbs(), bufferVerbs(), queryVerbs(), runnerVerbs(), memoryVerbs(), faultVerbs(), {measureVerb()},
 		identifierVerbs(), inquiryVerbs(), synchronousVerbs(), acknowledgeVerbs(), optionVerbs(), multicastVerbs(), eceVerbs(),
 		addrinfoVerbs(), portVerbs(), resourceVerbs(), notificationVerbs(),
 		sharedQueueVerbs(), addressHandleVerbs(), windowVerbs(), deviceVerbs(), partitionVerbs()} {

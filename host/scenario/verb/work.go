@@ -15,11 +15,7 @@ func workVerbs() []Verb {
 	offset := Argument{Name: "offset", Type: Size, Default: 0, Doc: "where in the buffer"}
 	length := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, to the end of the buffer"}
 	wrID := Argument{Name: "wr_id", Type: Unsigned, Default: uint64(0), Doc: "comes back in the completion"}
-	flags := []Argument{
-		{Name: "signaled", Type: Boolean, Doc: "make a completion, also when the queue pair has not sig_all"},
-		{Name: "fence", Type: Boolean, Doc: "wait for the READs and atomics before"},
-		{Name: "inline", Type: Boolean, Doc: "copy the data at once (max_inline_data)"},
-	}
+	flags := sendFlagArguments()
 	solicited := Argument{Name: "solicited", Type: Boolean, Doc: "wake a peer that waits for solicited completions"}
 	local := Argument{Name: "buffer", Type: Buffer, Required: true, Doc: "own buffer"}
 	gathered, sges := Argument{Name: "buffer", Type: Buffer, Group: bufferOrList, Doc: "own buffer"}, sgesArgument()
@@ -62,19 +58,37 @@ func workVerbs() []Verb {
 	}
 }
 
+// sendFlagArguments are the flags of a send request, those of data first.
+func sendFlagArguments() []Argument {
+	return []Argument{
+		{Name: "signaled", Type: Boolean, Doc: "make a completion, also when the queue pair has not sig_all"},
+		{Name: "fence", Type: Boolean, Doc: "wait for the READs and atomics before"},
+		{Name: "inline", Type: Boolean, Doc: "copy the data at once (max_inline_data)"},
+	}
+}
+
 func postRecv(_ context.Context, call *Call) (Outcome, error) {
-	endpoint, err := call.Endpoint("ep")
+	post, err := receivePoster(call)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if shared := endpoint.ID().SRQ(); shared != nil { // as rdma_post_recv(3) does
-		return postReceive(call, shared.PostRecv)
+	return postReceive(call, post)
+}
+
+// receivePoster posts to the shared queue of the step's endpoint, where it has one, as rdma_post_recv(3) does.
+func receivePoster(call *Call) (func([]rdmacore.RecvWR, []rdmacore.SGE) (int, error), error) {
+	endpoint, err := call.Endpoint("ep")
+	if err != nil {
+		return nil, err
+	}
+	if shared := endpoint.ID().SRQ(); shared != nil {
+		return shared.PostRecv, nil
 	}
 	qp, err := endpoint.QP()
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
-	return postReceive(call, qp.PostRecv)
+	return qp.PostRecv, nil
 }
 
 func postReceive(call *Call, post func([]rdmacore.RecvWR, []rdmacore.SGE) (int, error)) (Outcome, error) {
@@ -101,36 +115,40 @@ func postSend(call *Call, opcode rdmacore.Opcode) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	request := [1]rdmacore.SendWR{{WRID: call.Unsigned("wr_id"), Opcode: opcode, Flags: sendFlags(call)}}
+	request, sges, length, err := sendRequest(call, endpoint, qp, opcode)
+	if err != nil {
+		return Outcome{}, err
+	}
+	requests := [1]rdmacore.SendWR{request}
+	if _, err := qp.PostSend(requests[:], sges); err != nil {
+		return Outcome{}, err
+	}
+	noteUnsignaled(qp, endpoint, request.Flags)
+	call.Lab.Posted(opcode, length)
+	return Outcome{Fields: []any{length}}, nil
+}
+
+// sendRequest is the request that the arguments describe, its scatter/gather entries and their bytes.
+func sendRequest(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP, opcode rdmacore.Opcode) (request rdmacore.SendWR, sges []rdmacore.SGE, length int, err error) {
+	request = rdmacore.SendWR{WRID: call.Unsigned("wr_id"), Opcode: opcode, Flags: sendFlags(call)}
 	if call.Has("imm") {
-		request[0].Opcode = withImmediate(opcode)
-		request[0].ImmData = binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, uint32(call.Integer("imm"))))
+		request.Opcode = withImmediate(opcode)
+		request.ImmData = binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, uint32(call.Integer("imm"))))
 	}
 	if call.Has("invalidate") {
-		request[0].Opcode, request[0].ImmData = rdmacore.OpSendWithInv, uint32(call.Integer("invalidate"))
+		request.Opcode, request.ImmData = rdmacore.OpSendWithInv, uint32(call.Integer("invalidate"))
 	}
-	if err := address(call, endpoint, qp, &request[0]); err != nil {
-		return Outcome{}, err
+	if err := address(call, endpoint, qp, &request); err != nil {
+		return request, nil, 0, err
 	}
 	most := -1
 	if opcode != rdmacore.OpSend {
 		remote := remoteOf(call)
-		request[0].RemoteAddress, request[0].RKey, most = remote.Address, remote.RKey, remote.Length
+		request.RemoteAddress, request.RKey, most = remote.Address, remote.RKey, remote.Length
 	}
-	sges, length, err := entriesOf(call, most)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if err := address(call, endpoint, qp, &request[0]); err != nil {
-		return Outcome{}, err
-	}
-	request[0].NumSGE = uint32(len(sges))
-	if _, err := qp.PostSend(request[:], sges); err != nil {
-		return Outcome{}, err
-	}
-	noteUnsignaled(qp, endpoint, request[0].Flags)
-	call.Lab.Posted(opcode, length)
-	return Outcome{Fields: []any{length}}, nil
+	sges, length, err = entriesOf(call, most)
+	request.NumSGE = uint32(len(sges))
+	return request, sges, length, err
 }
 
 // noteUnsignaled counts a request without a completion to come.
