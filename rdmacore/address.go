@@ -2,12 +2,17 @@ package rdmacore
 
 // #include <sys/socket.h>
 // #include "core/core.h"
+// #include <netdb.h>
+// #include <stdlib.h>
 import "C"
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
+	"unsafe"
 )
 
 // toCAddress converts an address; the zero AddrPort becomes "none".  An IPv4-mapped IPv6 address is
@@ -70,4 +75,135 @@ func scopeOf(zone string) uint32 {
 		return uint32(link.Index)
 	}
 	return 0
+}
+
+// AddrInfoFlags say what address to look for (the RAI_ flags of rdma_getaddrinfo(3)).
+type AddrInfoFlags int
+
+// AddrInfo is an address with all that CreateEP needs of it (struct rdma_addrinfo).  As hints, Flags, Family,
+// QPType, PortSpace and the addresses count.
+type AddrInfo struct {
+	Flags           AddrInfoFlags
+	Family          int // AF_INET, AF_INET6; 0 for any
+	QPType          QPType
+	PortSpace       PortSpace
+	Source          netip.AddrPort
+	Destination     netip.AddrPort
+	SourceName      string // canonical names
+	DestinationName string
+	Route           []byte // path records, as SetIBPath takes them
+	Connect         []byte // what goes before the private data of the first Connect
+}
+
+// mostAddrInfos is how many results are handed on; librdmacm itself has one.
+const mostAddrInfos = 8
+
+// GetAddrInfo finds the addresses of a node and service (rdma_getaddrinfo(3)); node or service may be "", and
+// hints nil, but not all.  It may ask name servers and ibacm; the error wraps ctx.Err() when ctx ends first,
+// and their answer is dropped when it comes.
+func (p *Provider) GetAddrInfo(ctx context.Context, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
+	const op = "rdma_getaddrinfo"
+	if p == nil || p.c == nil {
+		return nil, closed(op, "provider")
+	}
+	type answer struct {
+		found []AddrInfo
+		err   error
+	}
+	came := make(chan answer, 1)
+	p.lookups.Add(1) // Close waits for them: they use the provider's table
+	go func() {
+		defer p.lookups.Done()
+		found, err := p.getAddrInfo(op, node, service, hints)
+		came <- answer{found, err}
+	}()
+	select {
+	case a := <-came:
+		return a.found, a.err
+	case <-ctx.Done():
+		return nil, cancelled(ctx, op, "the address of "+node)
+	}
+}
+
+func (p *Provider) getAddrInfo(op, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
+	cnode, cservice := optionalString(node), optionalString(service)
+	defer C.free(unsafe.Pointer(cnode))
+	defer C.free(unsafe.Pointer(cservice))
+	results := make([]C.struct_core_addrinfo, mostAddrInfos)
+	var eai C.int
+	count := int(C.core_getaddrinfo(p.c, cnode, cservice, hints.toC(), &results[0], mostAddrInfos, &eai))
+	if eai != 0 {
+		return nil, fail(op, syscall.EINVAL, "%s: %s", node+":"+service, C.GoString(C.gai_strerror(eai)))
+	}
+	if err := check(op, count); err != nil {
+		return nil, err
+	}
+	return fromCAddrInfos(results[:count]), nil
+}
+
+// ResolveAddrInfo is GetAddrInfo that ends with ADDRINFO_RESOLVED or ADDRINFO_ERROR on the id
+// (rdma_resolve_addrinfo(3), since rdma-core 60); QueryAddrInfo has the result.  Name servers are asked within
+// the call.
+func (id *ID) ResolveAddrInfo(node, service string, hints *AddrInfo) error {
+	const op = "rdma_resolve_addrinfo"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	cnode, cservice := optionalString(node), optionalString(service)
+	defer C.free(unsafe.Pointer(cnode))
+	defer C.free(unsafe.Pointer(cservice))
+	native := hints.toC()
+	return id.start(op, node, func() C.int {
+		return C.core_resolve_addrinfo(id.native(), id.c, cnode, cservice, native)
+	})
+}
+
+// QueryAddrInfo is what ResolveAddrInfo found (rdma_query_addrinfo(3)).  ENOENT when nothing was.
+func (id *ID) QueryAddrInfo() ([]AddrInfo, error) {
+	const op = "rdma_query_addrinfo"
+	if !id.open() {
+		return nil, closed(op, "id")
+	}
+	results := make([]C.struct_core_addrinfo, mostAddrInfos)
+	found := id.channel.provider.ask(func() C.int {
+		return C.core_query_addrinfo(id.native(), id.c, &results[0], mostAddrInfos)
+	})
+	if err := id.explain(op, found, ""); err != nil {
+		return nil, err
+	}
+	return fromCAddrInfos(results[:found.result]), nil
+}
+
+func optionalString(text string) *C.char {
+	if text == "" {
+		return nil
+	}
+	return C.CString(text)
+}
+
+func (info *AddrInfo) toC() *C.struct_core_addrinfo {
+	if info == nil {
+		return nil
+	}
+	return &C.struct_core_addrinfo{
+		flags: C.int32_t(info.Flags), family: C.int32_t(info.Family), qp_type: C.int32_t(info.QPType),
+		port_space: C.int32_t(info.PortSpace), source: toCAddress(info.Source),
+		destination: toCAddress(info.Destination),
+	}
+}
+
+func fromCAddrInfos(from []C.struct_core_addrinfo) []AddrInfo {
+	infos := make([]AddrInfo, len(from))
+	for at := range from {
+		c := &from[at]
+		infos[at] = AddrInfo{
+			Flags: AddrInfoFlags(c.flags), Family: int(c.family), QPType: QPType(c.qp_type),
+			PortSpace: PortSpace(c.port_space), Source: fromCAddress(&c.source),
+			Destination: fromCAddress(&c.destination), SourceName: C.GoString(&c.source_name[0]),
+			DestinationName: C.GoString(&c.destination_name[0]),
+			Route:           C.GoBytes(unsafe.Pointer(&c.route[0]), C.int(c.route_len)),
+			Connect:         C.GoBytes(unsafe.Pointer(&c.connect[0]), C.int(c.connect_len)),
+		}
+	}
+	return infos
 }

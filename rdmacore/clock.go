@@ -5,6 +5,9 @@ import "C"
 
 import (
 	"context"
+	"math"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -121,4 +124,197 @@ func (c *Clock) Await(ctx context.Context, signal <-chan struct{}) error {
 		return cancelled(ctx, "wait", "a signal")
 	}
 	return nil
+}
+
+// virtualClock moves the provider's time on when everyone who acts waits for something that is not there.
+//
+// Who finds at once what it waits for goes on.  The others are looked after, in the order in which they began
+// to wait, once all who act wait: the first whose thing has come goes on, alone.  When none has come, the
+// clock moves to the next timer or deadline, and they are looked after again.  So time never passes while
+// someone could still act, a run takes as long as its steps, however long its timeouts are, and the same
+// run is the same again: at any time one acts, and which one no scheduler decides.
+type virtualClock struct {
+	provider *Provider
+
+	mu        sync.Mutex
+	acting    int           // Enter less Leave
+	sleepers  []*sleeper    // who waits, in the order in which they began to
+	deadlines []*virtualEnd // in no order: a run has few at a time
+	calmer    sync.Cond     // signalled when one less is awake
+
+	following following
+	onWall    int // who act, but take time that only the wall knows (Clock.OnWall)
+}
+
+// sleeper is one who waits.
+type sleeper struct {
+	ctx   context.Context
+	found func() bool // called with the clock's mu held, by anyone
+	woken bool
+	came  bool          // what it waits for; false when its ctx has ended
+	wake  chan struct{} // closed when woken, if it is there
+}
+
+// virtualEnd is a context that ends at a time of the clock.
+type virtualEnd struct {
+	at     time.Duration
+	cancel context.CancelCauseFunc
+}
+
+func newVirtualClock(p *Provider) *virtualClock {
+	c := &virtualClock{provider: p}
+	c.calmer.L = &c.mu
+	return c
+}
+
+// origin is where the C core's virtual clock stands when it is made (soft_clock_virtual).
+const origin = time.Second
+
+func (c *virtualClock) now() time.Duration {
+	return time.Duration(C.core_clock_now(c.provider.c)) - origin
+}
+
+func (c *virtualClock) enter(change int) {
+	c.mu.Lock()
+	c.acting += change
+	c.settle()
+	c.calmer.Broadcast()
+	c.mu.Unlock()
+}
+
+// awake counts those who act and do not wait.  mu is held.
+func (c *virtualClock) awake() int { return c.acting - len(c.sleepers) - c.onWall }
+
+// launch runs f in a goroutine that acts, and returns when it first waits or has ended.  The caller acts, and so
+// nobody else goes on meanwhile.
+func (c *virtualClock) launch(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.awake()
+	c.acting++
+	go func() {
+		defer c.enter(-1)
+		f()
+	}()
+	for c.awake() > before {
+		c.calmer.Wait()
+	}
+}
+
+// wait returns when found does, or when ctx has ended.  found is called with mu held, by whoever waits.
+func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found() {
+		return true
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	s := &sleeper{ctx: ctx, found: found}
+	c.sleepers = append(c.sleepers, s)
+	if c.settle(); s.woken {
+		return s.came
+	}
+	c.calmer.Broadcast()
+	s.wake = make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if at := slices.Index(c.sleepers, s); at >= 0 {
+			c.release(at, false)
+		}
+	})
+	defer stop()
+	c.mu.Unlock()
+	<-s.wake
+	c.mu.Lock()
+	return s.came
+}
+
+// settle lets one who waits go on, if all who act wait.  mu is held.
+func (c *virtualClock) settle() {
+	for len(c.sleepers) > 0 && len(c.sleepers) >= c.acting {
+		if c.releaseFirst() || !c.advance() {
+			return
+		}
+	}
+}
+
+// releaseFirst lets the first go on whose thing has come or whose context has ended.  mu is held.
+func (c *virtualClock) releaseFirst() bool {
+	for at, s := range c.sleepers {
+		if came := s.found(); came || s.ctx.Err() != nil {
+			c.release(at, came)
+			return true
+		}
+	}
+	return false
+}
+
+func (c *virtualClock) release(at int, came bool) {
+	s := c.sleepers[at]
+	c.sleepers = slices.Delete(c.sleepers, at, at+1)
+	s.woken, s.came = true, came
+	if s.wake != nil {
+		close(s.wake)
+	}
+}
+
+// advance moves the clock to whatever comes next; false when nothing is under way and nobody has a deadline, so
+// that only the contexts themselves can end a wait.  mu is held: expiring timers of the core take locks of
+// the core only.
+func (c *virtualClock) advance() bool {
+	next := c.earliest()
+	limit := C.uint64_t(math.MaxUint64)
+	if next != nil {
+		limit = C.uint64_t(next.at + origin)
+	}
+	switch {
+	case C.core_clock_advance(c.provider.c, limit) == 1:
+	case next == nil:
+		return false
+	default:
+		c.remove(next)
+		next.cancel(context.DeadlineExceeded)
+	}
+	return true
+}
+
+func (c *virtualClock) earliest() *virtualEnd {
+	if len(c.deadlines) == 0 {
+		return nil
+	}
+	return slices.MinFunc(c.deadlines, func(a, b *virtualEnd) int { return int(a.at - b.at) })
+}
+
+func (c *virtualClock) remove(end *virtualEnd) {
+	if i := slices.Index(c.deadlines, end); i >= 0 {
+		c.deadlines = slices.Delete(c.deadlines, i, i+1)
+	}
+}
+
+// virtualContext is a context whose deadline is not on the wall: its Err says DeadlineExceeded when the
+// clock has reached it.
+type virtualContext struct{ context.Context }
+
+func (v virtualContext) Err() error {
+	if v.Context.Err() == nil {
+		return nil
+	}
+	return context.Cause(v.Context)
+}
+
+func (c *virtualClock) withTimeout(parent context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	end := &virtualEnd{at: c.now() + max(timeout, 0), cancel: cancel}
+	c.mu.Lock()
+	c.deadlines = append(c.deadlines, end)
+	c.mu.Unlock()
+	return virtualContext{ctx}, func() {
+		c.mu.Lock()
+		c.remove(end)
+		c.mu.Unlock()
+		cancel(context.Canceled)
+	}
 }

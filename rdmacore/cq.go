@@ -6,6 +6,9 @@ import "C"
 import (
 	"context"
 	"math"
+	"runtime"
+	"structs"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -194,4 +197,168 @@ func (c *CQ) WaitEvent(ctx context.Context) error {
 		return cancelled(ctx, op, "a completion event")
 	}
 	return check(op, result)
+}
+
+// WCFields are fields of a completion that a queue of CreateCQEx has (enum ibv_create_cq_wc_flags).
+type WCFields uint32
+
+// Timestamp is when a completion came; 0 in either where the queue was not made with it, and of failures.
+type Timestamp struct {
+	_         structs.HostLayout
+	Raw       uint64 // ticks of the device's clock, as Device.RawClock has it; of DeviceAttr.CompletionTimestampMask
+	Wallclock uint64 // nanoseconds since 1970
+}
+
+// CreateCQEx makes a completion queue whose completions have these fields and time stamps (ibv_create_cq_ex(3)).
+// It is polled with ibv_start_poll(3), ibv_next_poll and ibv_end_poll, where one of CreateCQ is with ibv_poll_cq(3);
+// nothing else is different.  A field that it was not made with is 0.  EOPNOTSUPP for fields that the device
+// has not.
+func (d *Device) CreateCQEx(entries int, fields WCFields) (*CQ, error) {
+	const op = "ibv_create_cq_ex"
+	cq, err := d.createCQ(op, entries, func(channel *C.struct_ibv_comp_channel, c **C.struct_ibv_cq) C.int {
+		return C.core_create_cq_ex(d.provider.c, d.c, C.int(entries), channel, C.uint64_t(fields), c)
+	})
+	if failure, ok := err.(*Error); ok && failure.Op == op && failure.Errno == syscall.EOPNOTSUPP {
+		failure.Why = "the device has no completions with " + fields.String()
+		if fields&(WCFieldTimestamp|WCFieldWallclock) != 0 {
+			failure.Why += "; ask for its completion_timestamp_mask, 0 is without time stamps"
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	cq.extended, cq.fields = true, fields
+	return cq, nil
+}
+
+// Fields are those that CreateCQEx was given, and whether it made the queue.
+func (c *CQ) Fields() (fields WCFields, extended bool) {
+	if c == nil {
+		return 0, false
+	}
+	return c.fields, c.extended
+}
+
+// PollTimestamps is PollN that tells when each completion came, which a queue of CreateCQEx knows.  EINVAL when
+// stamps has less room than wcs.
+func (c *CQ) PollTimestamps(wcs []WC, stamps []Timestamp, attempts uint32) (int, error) {
+	stamps, err := c.blank(wcs, stamps)
+	if err != nil {
+		return 0, err
+	}
+	return c.poll(wcs, stamps, attempts)
+}
+
+// WaitTimestamps is Wait that tells when each completion came, as PollTimestamps does.
+func (c *CQ) WaitTimestamps(ctx context.Context, wcs []WC, stamps []Timestamp) (int, error) {
+	stamps, err := c.blank(wcs, stamps)
+	if err != nil {
+		return 0, err
+	}
+	return c.wait(ctx, wcs, stamps)
+}
+
+// blank is what stamps of completions that have none are.
+func (c *CQ) blank(wcs []WC, stamps []Timestamp) ([]Timestamp, error) {
+	if len(stamps) < len(wcs) {
+		return nil, fail("ibv_start_poll", syscall.EINVAL, "room for %d time stamps, of %d completions", len(stamps), len(wcs))
+	}
+	stamps = stamps[:len(wcs)]
+	if c != nil && !c.extended {
+		clear(stamps)
+	}
+	return stamps, nil
+}
+
+// The back-off of CQ.Wait, in slices without a completion.  A poll takes 30 to 60 ns, so the first slice is
+// a few microseconds, in which a peer that is running answers.  When it does not, it may wait for this
+// very processor: after each slice other goroutines and threads get their turn, and slices grow as
+// the hope for a quick answer fades.  After some ten milliseconds there are sleeps in between.
+const (
+	firstAttempts   = 64
+	longestAttempts = 512
+	spinSlices      = 512
+	firstSleep      = 20 * time.Microsecond
+	longestSleep    = time.Millisecond
+)
+
+// Wait polls until there is at least one completion and returns how many it took, at most len(wcs).  It
+// busy-polls first, for latency, and turns to short sleeps when nothing comes.  The error wraps ctx.Err()
+// when ctx ends first.
+func (c *CQ) Wait(ctx context.Context, wcs []WC) (int, error) { return c.wait(ctx, wcs, nil) }
+
+func (c *CQ) wait(ctx context.Context, wcs []WC, stamps []Timestamp) (int, error) {
+	if len(wcs) == 0 {
+		return 0, fail("ibv_poll_cq", syscall.EINVAL, "no room for completions")
+	}
+	if c.open() && c.provider.clock.Virtual() {
+		return c.waitVirtually(ctx, wcs, stamps)
+	}
+	attempts, sleep := uint32(firstAttempts), firstSleep
+	for slice := 0; ; slice++ {
+		n, err := c.poll(wcs, stamps, attempts)
+		if n != 0 || err != nil {
+			return n, err
+		}
+		if ctx.Err() != nil {
+			return 0, cancelled(ctx, "ibv_poll_cq", "a completion")
+		}
+		if slice < spinSlices {
+			runtime.Gosched()
+			yieldProcessor()
+			attempts = min(2*attempts, longestAttempts)
+			continue
+		}
+		time.Sleep(sleep)
+		sleep = min(2*sleep, longestSleep)
+	}
+}
+
+// waitVirtually is Wait on a virtual clock: nothing can come while everyone waits but by moving the clock.
+func (c *CQ) waitVirtually(ctx context.Context, wcs []WC, stamps []Timestamp) (n int, err error) {
+	found := c.provider.clock.virtual.wait(ctx, func() bool {
+		n, err = c.poll(wcs, stamps, 1)
+		return n != 0 || err != nil
+	})
+	if !found {
+		return 0, cancelled(ctx, "ibv_poll_cq", "a completion")
+	}
+	return n, err
+}
+
+// yieldProcessor is sched_yield(2): it matters where there are more spinning threads than processors, and
+// costs a fraction of a microsecond where there are not.
+func yieldProcessor() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
+
+// lazyWaiter is an fdWaiter made at its first use: most descriptors are never waited on.
+type lazyWaiter struct {
+	mu     sync.Mutex
+	waiter *fdWaiter
+}
+
+func (l *lazyWaiter) get(clock *Clock, descriptor func() (fd int, name string)) (*fdWaiter, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiter != nil {
+		return l.waiter, nil
+	}
+	fd, name := descriptor()
+	if fd < 0 {
+		return nil, fail("fcntl", syscall.Errno(-fd), "%s have no descriptor", name)
+	}
+	waiter, err := newFDWaiter(clock, fd, name)
+	if err != nil {
+		return nil, err
+	}
+	l.waiter = waiter
+	return waiter, nil
+}
+
+func (l *lazyWaiter) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiter != nil {
+		l.waiter.close()
+		l.waiter = nil
+	}
 }

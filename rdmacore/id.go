@@ -6,9 +6,11 @@ import "C"
 import (
 	"math"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 // PortSpace is the port space of an id (enum rdma_port_space).
@@ -211,4 +213,169 @@ func (id *ID) PD() *PD {
 		return nil
 	}
 	return &PD{c: id.c.pd, device: id.Device(), borrowed: true}
+}
+
+// LocalAddr is the local address, zero while there is none.
+func (id *ID) LocalAddr() netip.AddrPort {
+	if !id.open() {
+		return netip.AddrPort{}
+	}
+	var c C.struct_core_address
+	C.core_local_address(id.c, &c)
+	return fromCAddress(&c)
+}
+
+// PeerAddr is the address of the peer, zero while there is none.
+func (id *ID) PeerAddr() netip.AddrPort {
+	if !id.open() {
+		return netip.AddrPort{}
+	}
+	var c C.struct_core_address
+	C.core_peer_address(id.c, &c)
+	return fromCAddress(&c)
+}
+
+// SrcPort is the local port, 0 while there is none (rdma_get_src_port(3)).
+func (id *ID) SrcPort() uint16 {
+	if !id.open() {
+		return 0
+	}
+	return uint16(C.core_src_port(id.native(), id.c))
+}
+
+// DstPort is the port of the peer, 0 while there is none (rdma_get_dst_port(3)).
+func (id *ID) DstPort() uint16 {
+	if !id.open() {
+		return 0
+	}
+	return uint16(C.core_dst_port(id.native(), id.c))
+}
+
+// CreateSRQ makes a shared receive queue that belongs to the id (rdma_create_srq(3)); pd nil is the id's default.
+// The QPs that shall use it name it in QPInitAttr.SRQ, and PostRecv of the id posts to it.  EINVAL for an id
+// without a device or with an SRQ already, or a PD of another device or provider.
+func (id *ID) CreateSRQ(pd *PD, attr SRQAttr) error {
+	const op = "rdma_create_srq"
+	switch {
+	case !id.open():
+		return closed(op, "id")
+	case pd != nil && pd.c == nil:
+		return closed(op, "PD")
+	case pd != nil && pd.device.provider != id.channel.provider:
+		return foreign(op, "PD", pd.device.provider, id.channel.provider)
+	case id.srq != nil:
+		return fail(op, syscall.EINVAL, "the id has an SRQ already")
+	}
+	srq := &SRQ{pd: pd, id: id}
+	var native *C.struct_ibv_pd
+	if pd != nil {
+		native = pd.c
+	} else {
+		srq.pd = id.PD()
+	}
+	var init C.struct_ibv_srq_init_attr
+	init.attr.max_wr, init.attr.max_sge = C.uint32_t(attr.MaxWR), C.uint32_t(attr.MaxSGE)
+	if err := id.call(op, "", func() C.int { return C.core_id_create_srq(id.native(), id.c, native, &init) }); err != nil {
+		return err
+	}
+	srq.c = id.c.srq
+	id.channel.provider.remember(unsafe.Pointer(srq.c), srq)
+	id.srq = srq
+	return nil
+}
+
+// SRQ is the id's own shared receive queue, or nil.
+func (id *ID) SRQ() *SRQ {
+	if !id.open() {
+		return nil
+	}
+	return id.srq
+}
+
+// DestroySRQ frees the id's shared receive queue (rdma_destroy_srq(3)), and unlike it says so when it cannot:
+// EBUSY while QPs use it.
+func (id *ID) DestroySRQ() error {
+	const op = "rdma_destroy_srq"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	srq := id.srq
+	if srq == nil {
+		return closed(op, "SRQ")
+	}
+	err := id.channel.provider.destroy(func() error { return check(op, int(C.core_id_destroy_srq(id.native(), id.c))) },
+		unsafe.Pointer(srq.c))
+	if err != nil {
+		return err
+	}
+	srq.c, id.srq = nil, nil
+	return nil
+}
+
+// MigrateID moves the id to another event channel of its provider (rdma_migrate_id(3)), with the events that
+// nobody has read; nil makes it synchronous.
+//
+// EINVAL for a channel of another provider, or nil for an id that is synchronous already; EBUSY while a call
+// of a synchronous id is under way, or, after a second, events of the id are not acknowledged.
+func (id *ID) MigrateID(channel *EventChannel) error {
+	const op = "rdma_migrate_id"
+	if !id.open() {
+		return closed(op, "id")
+	}
+	if channel != nil {
+		switch {
+		case !channel.open():
+			return closed(op, "event channel")
+		case channel.provider != id.channel.provider:
+			return foreign(op, "event channel", channel.provider, id.channel.provider)
+		case channel.private && channel != id.channel:
+			return fail(op, syscall.EINVAL, "the channel belongs to another, synchronous id")
+		case channel == id.channel:
+			return fail(op, syscall.EINVAL, "the id is on that channel already")
+		}
+	} else if id.synchronous {
+		return fail(op, syscall.EINVAL, "the id is synchronous already")
+	}
+	if err := id.readyToGo(op); err != nil {
+		return err
+	}
+	p := id.channel.provider
+	p.migrating.Lock() // so that two locks of channels are never taken in two orders
+	defer p.migrating.Unlock()
+	return id.migrate(op, channel)
+}
+
+func (id *ID) migrate(op string, to *EventChannel) error {
+	from := id.channel
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	if id.pending != "" {
+		return fail(op, syscall.EBUSY, "%s of this id has not come to its end", id.pending)
+	}
+	var native *C.struct_rdma_event_channel
+	if to != nil {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		native = to.c
+	}
+	if err := id.call(op, "", func() C.int { return C.core_migrate_id(id.native(), id.c, native) }); err != nil {
+		return err
+	}
+	if to == nil {
+		to = from.provider.privateChannel(id)
+	}
+	delete(from.ids, id.c)
+	to.ids[id.c] = id
+	from.queue = slices.DeleteFunc(from.queue, func(d delivery) bool {
+		if d.key == id && !to.hand(d) {
+			to.queue = append(to.queue, d)
+		}
+		return d.key == id
+	})
+	id.channel, id.synchronous, id.completed = to, to.private, nil
+	id.noteRequest()
+	if from.private {
+		from.retire()
+	}
+	return nil
 }

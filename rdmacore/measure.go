@@ -1,12 +1,16 @@
 package rdmacore
 
 // #include "measure/measure.h"
+// #include "core/core.h"
 import "C"
 
 import (
 	"context"
 	"net/netip"
+	"sync"
+	"syscall"
 	"time"
+	"unsafe"
 )
 
 // MeasureKind is what a measurement finds out.
@@ -142,3 +146,325 @@ func Measure(ctx context.Context, spec MeasureSpec, ends ...MeasureEnd) (*Measur
 	defer m.Close()
 	return m.Run(ctx)
 }
+
+// wallStep is how often a virtual clock that follows the wall is moved.
+const wallStep = time.Millisecond
+
+// OnWall runs f, in which the caller, who acts, takes time that only the wall knows: native threads work for it.
+// On a virtual clock, the clock runs with the wall meanwhile, and what others wait for comes as it does there.
+func (c *Clock) OnWall(f func()) {
+	if c.virtual == nil {
+		f()
+		return
+	}
+	defer c.virtual.followWall()()
+	c.virtual.goOnWall(1)
+	defer c.virtual.goOnWall(-1)
+	f()
+}
+
+func (c *virtualClock) goOnWall(change int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onWall += change
+	c.calmer.Broadcast()
+}
+
+// followWall lets the virtual clocks of the ends run with the wall, until the function it returns is called.
+// Native threads take time that only the wall knows, and a timer of the provider (RNR, CM retries) is
+// theirs to wait for.
+func (m *Measurement) followWall() (stop func()) {
+	var leaves []func()
+	for _, clock := range m.clocks {
+		if clock.virtual != nil {
+			leaves = append(leaves, clock.virtual.followWall())
+		}
+	}
+	return func() {
+		for _, leave := range leaves {
+			leave()
+		}
+	}
+}
+
+// following is a virtual clock that runs with the wall, once however many measurements want it to.
+type following struct {
+	mu         sync.Mutex
+	followers  int
+	quit, done chan struct{}
+}
+
+func (c *virtualClock) followWall() (leave func()) {
+	f := &c.following
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followers++; f.followers == 1 {
+		f.quit, f.done = make(chan struct{}), make(chan struct{})
+		go c.runWithWall(f.quit, f.done)
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.followers--; f.followers == 0 {
+			close(f.quit)
+			<-f.done
+		}
+	}
+}
+
+func (c *virtualClock) runWithWall(quit, done chan struct{}) {
+	defer close(done)
+	ticker := time.NewTicker(wallStep)
+	defer ticker.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-quit:
+			return
+		case now := <-ticker.C:
+			c.advanceBy(now.Sub(last))
+			last = now
+		}
+	}
+}
+
+// advanceBy moves the clock on, running timers and ending contexts that are due on the way.
+func (c *virtualClock) advanceBy(step time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := c.now() + step
+	for {
+		next := c.earliest()
+		until := limit
+		if next != nil {
+			until = min(until, next.at)
+		}
+		if C.core_clock_advance(c.provider.c, C.uint64_t(until+origin)) == 1 {
+			continue // a timer ran; there may be more
+		}
+		if next == nil || next.at > limit {
+			break
+		}
+		c.remove(next)
+		next.cancel(context.DeadlineExceeded)
+	}
+	for c.releaseFirst() { // the measurement acts on the wall, and so do they meanwhile
+	}
+}
+
+// Measurement is a measurement that is prepared: its receives are posted, it listens.
+type Measurement struct {
+	c      *C.struct_core_measure // nil once closed
+	spec   MeasureSpec
+	ends   []MeasureEnd
+	clocks []*Clock // of the ends' providers, each once
+	ran    bool
+}
+
+// NewMeasurement checks a measurement and prepares its ends, as Measure does, without starting.  The caller
+// closes it.
+func NewMeasurement(spec MeasureSpec, ends ...MeasureEnd) (*Measurement, error) {
+	cspec, err := spec.native()
+	if err != nil {
+		return nil, err
+	}
+	if len(ends) < 1 || len(ends) > C.CORE_MEASURE_ENDS {
+		return nil, knobError("ends", syscall.EINVAL, "one or two, not %d", len(ends))
+	}
+	m := &Measurement{spec: spec}
+	var cends [C.CORE_MEASURE_ENDS]C.struct_core_measure_end
+	for i := range ends {
+		if cends[i], err = ends[i].native(&spec); err != nil {
+			m.release()
+			return nil, err
+		}
+		m.hold(ends[i])
+	}
+	var refusal C.struct_core_measure_refusal
+	if result := C.core_measure_create(&cspec, &cends[0], C.uint32_t(len(ends)), &m.c, &refusal); result < 0 {
+		m.release()
+		return nil, refusedBy(int(result), &refusal)
+	}
+	if result := C.core_measure_prepare(m.c); result < 0 {
+		defer m.Close()
+		return nil, m.failure(int(result))
+	}
+	return m, nil
+}
+
+// hold keeps the memory of an end mapped while native threads use it.
+func (m *Measurement) hold(end MeasureEnd) {
+	if end.Memory != nil {
+		end.Memory.memory.Retain()
+	}
+	m.ends = append(m.ends, end)
+	clock := end.provider(m.spec.Kind).clock
+	for _, known := range m.clocks {
+		if known == clock {
+			return
+		}
+	}
+	m.clocks = append(m.clocks, clock)
+}
+
+func (m *Measurement) release() {
+	for _, end := range m.ends {
+		if end.Memory != nil {
+			end.Memory.memory.Release()
+		}
+	}
+	m.ends = nil
+}
+
+// Listens is the address at which the passive end of kind connect listens, zero if there is none.
+func (m *Measurement) Listens() netip.AddrPort {
+	if m == nil || m.c == nil {
+		return netip.AddrPort{}
+	}
+	for i, end := range m.ends {
+		if end.Role == MeasurePassive {
+			var c C.struct_core_address
+			C.core_measure_listens(m.c, C.uint32_t(i), &c)
+			return fromCAddress(&c)
+		}
+	}
+	return netip.AddrPort{}
+}
+
+// Run runs the measurement, once; see Measure.
+func (m *Measurement) Run(ctx context.Context) (*MeasureResult, error) {
+	if m == nil || m.c == nil {
+		return nil, closed(measureOp, "measurement")
+	}
+	if m.ran {
+		return nil, fail(measureOp, syscall.EALREADY, "a measurement runs once")
+	}
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx, measureOp, "the end of the measurement")
+	}
+	m.ran = true
+	waiter, err := newFDWaiter(&Clock{began: time.Now()}, int(C.core_measure_fd(m.c)), "the end of a measurement")
+	if err != nil {
+		return nil, err
+	}
+	defer waiter.close()
+	stop := m.followWall()
+	started := C.core_measure_start(m.c)
+	finished := func() bool { return bool(C.core_measure_finished(m.c)) }
+	if !waiter.wait(ctx, finished) {
+		C.core_measure_cancel(m.c)
+		waiter.wait(context.Background(), finished) // the loops look at the flag
+	}
+	stop()
+	result := int(C.core_measure_join(m.c))
+	outcome := m.outcome()
+	switch {
+	case started < 0:
+		return nil, fail(measureOp, syscall.Errno(-started), "no thread for an end; see ulimit -u")
+	case result == -int(syscall.ECANCELED) && ctx.Err() != nil:
+		return outcome, cancelled(ctx, measureOp, "the end of the measurement")
+	case result < 0:
+		return outcome, m.failure(result)
+	}
+	return outcome, nil
+}
+
+// Close frees what the measurement holds; what runs in another goroutine must have returned.  Closing twice
+// does nothing.  A measurement that never ran leaves its receives posted.
+func (m *Measurement) Close() {
+	if m == nil || m.c == nil {
+		return
+	}
+	C.core_measure_free(m.c)
+	m.c = nil
+	m.release()
+}
+
+// failure is the error of the end that result is of; a flush only if no end has a better reason.
+func (m *Measurement) failure(result int) error {
+	var worst *MeasureError
+	for i := range m.ends {
+		err := m.endError(i)
+		if err == nil || int(err.Errno) != -result {
+			continue
+		}
+		if worst == nil || worst.Status == WCWRFlushErr && err.Status != WCWRFlushErr {
+			worst = err
+		}
+	}
+	if worst == nil {
+		return check(measureOp, result)
+	}
+	return worst
+}
+
+// SoFar is what a measurement that Run runs, in another goroutine, has done in the timed part until now: the
+// messages, bytes and times of the ends, and histograms.  Before the timed part they are empty.  The
+// measurement must not be closed meanwhile.
+func (m *Measurement) SoFar() *MeasureResult {
+	r := &MeasureResult{Spec: m.spec, Histograms: make(map[MeasureStep]*Histogram)}
+	for i, end := range m.ends {
+		var c C.struct_core_measure_result
+		C.core_measure_peek(m.c, C.uint32_t(i), &c)
+		r.Ends = append(r.Ends, MeasureEndResult{
+			Role: end.Role, Messages: uint64(c.messages), Bytes: uint64(c.bytes),
+			Begin: time.Duration(c.begin_ns), Elapsed: time.Duration(c.elapsed_ns),
+		})
+		for _, row := range measureStepNames.rows {
+			living := C.core_measure_histogram(m.c, C.uint32_t(i), C.uint32_t(row.value))
+			if living == nil {
+				continue
+			}
+			var copied C.struct_core_histogram
+			if C.core_histogram_copy(&copied, living) == 0 {
+				r.Histograms[row.value] = fromCHistogram(&copied)
+				C.core_histogram_free(&copied)
+			}
+		}
+	}
+	return r
+}
+
+// The Go twins of C structs cross the language border as they are.  Where a size or an offset differs,
+// the constant below is a negative number of an unsigned type, which does not compile.
+
+const (
+	_ = -(unsafe.Sizeof(SendWR{}) ^ C.sizeof_struct_core_send_wr)
+	_ = -(unsafe.Offsetof(SendWR{}.Opcode) ^ unsafe.Offsetof(C.struct_core_send_wr{}.opcode))
+	_ = -(unsafe.Offsetof(SendWR{}.Flags) ^ unsafe.Offsetof(C.struct_core_send_wr{}.flags))
+	_ = -(unsafe.Offsetof(SendWR{}.FirstSGE) ^ unsafe.Offsetof(C.struct_core_send_wr{}.first_sge))
+	_ = -(unsafe.Offsetof(SendWR{}.NumSGE) ^ unsafe.Offsetof(C.struct_core_send_wr{}.num_sge))
+	_ = -(unsafe.Offsetof(SendWR{}.ImmData) ^ unsafe.Offsetof(C.struct_core_send_wr{}.imm_data))
+	_ = -(unsafe.Offsetof(SendWR{}.RKey) ^ unsafe.Offsetof(C.struct_core_send_wr{}.rkey))
+	_ = -(unsafe.Offsetof(SendWR{}.RemoteAddress) ^ unsafe.Offsetof(C.struct_core_send_wr{}.remote_address))
+	_ = -(unsafe.Offsetof(SendWR{}.CompareAdd) ^ unsafe.Offsetof(C.struct_core_send_wr{}.compare_add))
+	_ = -(unsafe.Offsetof(SendWR{}.Swap) ^ unsafe.Offsetof(C.struct_core_send_wr{}.swap))
+	_ = -(unsafe.Offsetof(SendWR{}.AH) ^ unsafe.Offsetof(C.struct_core_send_wr{}.ah))
+	_ = -(unsafe.Offsetof(SendWR{}.RemoteQPN) ^ unsafe.Offsetof(C.struct_core_send_wr{}.remote_qpn))
+	_ = -(unsafe.Offsetof(SendWR{}.RemoteQKey) ^ unsafe.Offsetof(C.struct_core_send_wr{}.remote_qkey))
+	_ = -(unsafe.Offsetof(SendWR{}.Placement) ^ unsafe.Offsetof(C.struct_core_send_wr{}.placement))
+	_ = -(unsafe.Offsetof(SendWR{}.Selectivity) ^ unsafe.Offsetof(C.struct_core_send_wr{}.selectivity))
+
+	_ = -(unsafe.Sizeof(RecvWR{}) ^ C.sizeof_struct_core_recv_wr)
+	_ = -(unsafe.Offsetof(RecvWR{}.FirstSGE) ^ unsafe.Offsetof(C.struct_core_recv_wr{}.first_sge))
+	_ = -(unsafe.Offsetof(RecvWR{}.NumSGE) ^ unsafe.Offsetof(C.struct_core_recv_wr{}.num_sge))
+
+	_ = -(unsafe.Sizeof(SGE{}) ^ C.sizeof_struct_core_sge)
+	_ = -(unsafe.Offsetof(SGE{}.Length) ^ unsafe.Offsetof(C.struct_core_sge{}.length))
+	_ = -(unsafe.Offsetof(SGE{}.LKey) ^ unsafe.Offsetof(C.struct_core_sge{}.lkey))
+
+	_ = -(unsafe.Sizeof(WC{}) ^ C.sizeof_struct_ibv_wc)
+	_ = -(unsafe.Offsetof(WC{}.Status) ^ unsafe.Offsetof(C.struct_ibv_wc{}.status))
+	_ = -(unsafe.Offsetof(WC{}.Opcode) ^ unsafe.Offsetof(C.struct_ibv_wc{}.opcode))
+	_ = -(unsafe.Offsetof(WC{}.VendorErr) ^ unsafe.Offsetof(C.struct_ibv_wc{}.vendor_err))
+	_ = -(unsafe.Offsetof(WC{}.ByteLen) ^ unsafe.Offsetof(C.struct_ibv_wc{}.byte_len))
+	_ = -(unsafe.Offsetof(WC{}.QPNum) ^ unsafe.Offsetof(C.struct_ibv_wc{}.qp_num))
+	_ = -(unsafe.Offsetof(WC{}.SrcQP) ^ unsafe.Offsetof(C.struct_ibv_wc{}.src_qp))
+	_ = -(unsafe.Offsetof(WC{}.WCFlags) ^ unsafe.Offsetof(C.struct_ibv_wc{}.wc_flags))
+	_ = -(unsafe.Offsetof(WC{}.PkeyIndex) ^ unsafe.Offsetof(C.struct_ibv_wc{}.pkey_index))
+	_ = -(unsafe.Offsetof(WC{}.SLID) ^ unsafe.Offsetof(C.struct_ibv_wc{}.slid))
+	_ = -(unsafe.Offsetof(WC{}.SL) ^ unsafe.Offsetof(C.struct_ibv_wc{}.sl))
+	_ = -(unsafe.Offsetof(WC{}.DLIDPathBits) ^ unsafe.Offsetof(C.struct_ibv_wc{}.dlid_path_bits))
+
+	_ = -(unsafe.Sizeof(Timestamp{}) ^ C.sizeof_struct_core_wc_time)
+	_ = -(unsafe.Offsetof(Timestamp{}.Wallclock) ^ unsafe.Offsetof(C.struct_core_wc_time{}.wallclock))
+)

@@ -139,3 +139,112 @@ func (t AsyncEventType) String() string { return asyncNames.name(t) }
 
 // ParseAsyncEventType is the reverse of String.
 func ParseAsyncEventType(name string) (AsyncEventType, error) { return asyncNames.parse(name) }
+
+// Fields of completions (enum ibv_create_cq_wc_flags); status, opcode, flags and vendor error are always there.
+const (
+	WCFieldByteLen      WCFields = C.IBV_WC_EX_WITH_BYTE_LEN
+	WCFieldImm          WCFields = C.IBV_WC_EX_WITH_IMM // and the invalidated key
+	WCFieldQPNum        WCFields = C.IBV_WC_EX_WITH_QP_NUM
+	WCFieldSrcQP        WCFields = C.IBV_WC_EX_WITH_SRC_QP
+	WCFieldSLID         WCFields = C.IBV_WC_EX_WITH_SLID
+	WCFieldSL           WCFields = C.IBV_WC_EX_WITH_SL
+	WCFieldDLIDPathBits WCFields = C.IBV_WC_EX_WITH_DLID_PATH_BITS
+	WCFieldTimestamp    WCFields = C.IBV_WC_EX_WITH_COMPLETION_TIMESTAMP
+	WCFieldCVLAN        WCFields = C.IBV_WC_EX_WITH_CVLAN
+	WCFieldFlowTag      WCFields = C.IBV_WC_EX_WITH_FLOW_TAG
+	WCFieldTMInfo       WCFields = C.IBV_WC_EX_WITH_TM_INFO
+	WCFieldWallclock    WCFields = C.IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK
+
+	// WCFieldsStandard are those of WC.
+	WCFieldsStandard WCFields = C.IBV_WC_STANDARD_FLAGS
+)
+
+var wcFieldsNames = names[WCFields]{"completion field", []named[WCFields]{
+	{WCFieldByteLen, "BYTE_LEN"}, {WCFieldImm, "IMM"}, {WCFieldQPNum, "QP_NUM"}, {WCFieldSrcQP, "SRC_QP"},
+	{WCFieldSLID, "SLID"}, {WCFieldSL, "SL"}, {WCFieldDLIDPathBits, "DLID_PATH_BITS"},
+	{WCFieldTimestamp, "COMPLETION_TIMESTAMP"}, {WCFieldCVLAN, "CVLAN"}, {WCFieldFlowTag, "FLOW_TAG"},
+	{WCFieldTMInfo, "TM_INFO"}, {WCFieldWallclock, "COMPLETION_TIMESTAMP_WALLCLOCK"},
+}}
+
+func (f WCFields) String() string { return wcFieldsNames.flags(f) }
+
+// ParseWCFields reads one name, or several joined by "|".
+func ParseWCFields(text string) (WCFields, error) { return wcFieldsNames.parseFlags(text) }
+
+// What Rereg changes (enum ibv_rereg_mr_flags).
+const (
+	ReregTranslation ReregFlags = C.IBV_REREG_MR_CHANGE_TRANSLATION // where the region is, and how long
+	ReregPD          ReregFlags = C.IBV_REREG_MR_CHANGE_PD
+	ReregAccess      ReregFlags = C.IBV_REREG_MR_CHANGE_ACCESS
+)
+
+var reregFlagsNames = names[ReregFlags]{"change of a memory region", []named[ReregFlags]{
+	{ReregTranslation, "TRANSLATION"}, {ReregPD, "PD"}, {ReregAccess, "ACCESS"},
+}}
+
+func (f ReregFlags) String() string { return reregFlagsNames.flags(f) }
+
+// ParseReregFlags reads one name, or several joined by "|".
+func ParseReregFlags(text string) (ReregFlags, error) { return reregFlagsNames.parseFlags(text) }
+
+// Names of what only the builders of a queue pair know; the rules of names.go.
+
+// Send operations (enum ibv_qp_create_send_ops_flags).
+const (
+	SendOpRDMAWrite         SendOps = C.IBV_QP_EX_WITH_RDMA_WRITE
+	SendOpRDMAWriteWithImm  SendOps = C.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
+	SendOpSend              SendOps = C.IBV_QP_EX_WITH_SEND
+	SendOpSendWithImm       SendOps = C.IBV_QP_EX_WITH_SEND_WITH_IMM
+	SendOpRDMARead          SendOps = C.IBV_QP_EX_WITH_RDMA_READ
+	SendOpAtomicCmpAndSwp   SendOps = C.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
+	SendOpAtomicFetchAndAdd SendOps = C.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
+	SendOpLocalInv          SendOps = C.IBV_QP_EX_WITH_LOCAL_INV
+	SendOpBindMW            SendOps = C.IBV_QP_EX_WITH_BIND_MW
+	SendOpSendWithInv       SendOps = C.IBV_QP_EX_WITH_SEND_WITH_INV
+	SendOpTSO               SendOps = C.IBV_QP_EX_WITH_TSO
+	SendOpFlush             SendOps = 1 << 11
+	SendOpAtomicWrite       SendOps = C.IBV_QP_EX_WITH_ATOMIC_WRITE
+)
+
+var sendOpsNames = names[SendOps]{"send operation", []named[SendOps]{
+	{SendOpRDMAWrite, "RDMA_WRITE"}, {SendOpRDMAWriteWithImm, "RDMA_WRITE_WITH_IMM"}, {SendOpSend, "SEND"},
+	{SendOpSendWithImm, "SEND_WITH_IMM"}, {SendOpRDMARead, "RDMA_READ"},
+	{SendOpAtomicCmpAndSwp, "ATOMIC_CMP_AND_SWP"}, {SendOpAtomicFetchAndAdd, "ATOMIC_FETCH_AND_ADD"},
+	{SendOpLocalInv, "LOCAL_INV"}, {SendOpBindMW, "BIND_MW"}, {SendOpSendWithInv, "SEND_WITH_INV"},
+	{SendOpTSO, "TSO"}, {SendOpFlush, "FLUSH"}, {SendOpAtomicWrite, "ATOMIC_WRITE"},
+}}
+
+func (o SendOps) String() string { return sendOpsNames.flags(o) }
+
+// ParseSendOps reads one name, or several joined by "|".
+func ParseSendOps(text string) (SendOps, error) { return sendOpsNames.parseFlags(text) }
+
+// Placements of a FLUSH (enum ibv_placement_type, newer than version 44 of rdma-core).
+const (
+	FlushGlobal     Placement = 1 << 0 // all who look see the data
+	FlushPersistent Placement = 1 << 1 // it outlives the power
+)
+
+var placementNames = names[Placement]{"placement", []named[Placement]{
+	{FlushGlobal, "GLOBAL"}, {FlushPersistent, "PERSISTENT"},
+}}
+
+func (p Placement) String() string { return placementNames.flags(p) }
+
+// ParsePlacement reads one name, or several joined by "|".
+func ParsePlacement(text string) (Placement, error) { return placementNames.parseFlags(text) }
+
+// What a FLUSH is about (enum ibv_selectivity_level, likewise).
+const (
+	FlushRange Selectivity = 0 // a range of memory
+	FlushMR    Selectivity = 1 // the whole memory of the key
+)
+
+var selectivityNames = names[Selectivity]{"selectivity level", []named[Selectivity]{
+	{FlushRange, "RANGE"}, {FlushMR, "MR"},
+}}
+
+func (s Selectivity) String() string { return selectivityNames.name(s) }
+
+// ParseSelectivity is the reverse of String.
+func ParseSelectivity(name string) (Selectivity, error) { return selectivityNames.parse(name) }
