@@ -85,7 +85,7 @@ func languageParts() []languagePart {
 			"whatever comes - any status, any errno - but something must; without `expect` it would have to be a success.",
 			[]string{"matcher"}, []string{"approx", "prefix", "errno", "anything may come"}},
 		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and `check: {equals: ..}` have them as keys.  " +
-			"text, hex and byte are repeated to the end of a buffer's range, repeat and fields stand once.  `decode` reads integers of the same names.  Private data arrives padded with zeros: compare its beginning, by prefix.",
+			"fill repeats text, hex and byte to the end of a buffer's range; repeat and fields stand once.  check compares byte with every byte of the range, and other data with as many bytes as it has; with a length, it repeats data as fill does.  `decode` reads integers of the same names.  Private data arrives padded with zeros: compare its beginning, by prefix.",
 			[]string{"data", "integer"}, []string{"fields", "host64"}},
 		{"Expressions", "`$(..)` is an expression, anywhere in a value; assert, if, when and requires are expressions without it.  In flow style an expression with a comma, a bracket or a " +
 			"quote needs quotes around the value.  Numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], mappings {'a': 1}, sizes (4KiB) and " +

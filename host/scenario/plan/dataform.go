@@ -41,7 +41,7 @@ func (c *compiler) dataForm(pairs []syntax.Pair, span diag.Span, at place) *Valu
 		return c.dataHex(pairs[0].Value, at)
 	case first.Value == "byte":
 		return c.converted(c.scalar(byteArgument("byte"), pairs[0].Value, at), func(v any) (any, error) {
-			return verb.DataValue{Bytes: []byte{byte(v.(int))}, Pattern: true}, nil
+			return verb.DataValue{Bytes: []byte{byte(v.(int))}, Pattern: true, Every: true}, nil
 		})
 	}
 	return c.dataFields(pairs[0].Value, at)

@@ -30,7 +30,7 @@ func bufferVerbs() []Verb {
 			Name: "check", Run: check, Check: checkCheck, Needs: checkNeeds,
 			Doc: "Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
 			Arguments: []Argument{optional, offset, length,
-				{Name: "equals", Type: Content, Group: compared, Doc: "a buffer (ROLE.NAME of another role) or data"},
+				{Name: "equals", Type: Content, Group: compared, Doc: "a buffer (ROLE.NAME of another role) or data: byte is every byte of the range; other data is compared with as many bytes as it has, or, with length, repeated up to that as fill does"},
 				{Name: "all", Type: Integer, Max: 255, Group: compared, Doc: "the value of every byte"},
 				{Name: "counters", Type: Counters, Group: compared, Doc: "of the port and the device, as the kernel names them: {port_rcv_errors: {delta: 0}, packet_seq_err: {delta: {le: 10}}}"}},
 		},
@@ -104,14 +104,19 @@ func check(_ context.Context, call *Call) (Outcome, error) {
 	if call.Has("all") {
 		return Outcome{}, checkAll(s, got, byte(call.Integer("all")))
 	}
-	want, name := call.Data("equals").Bytes, "the data"
-	if other, isBuffer := call.argument("equals").(BufferName); isBuffer {
+	data, name := call.Data("equals"), "the data"
+	want := data.Bytes
+	other, isBuffer := call.argument("equals").(BufferName)
+	switch {
+	case isBuffer:
 		buffer, err := call.Buffer("equals")
 		if err != nil {
 			return Outcome{}, err
 		}
 		want, name = buffer.Bytes(), other.String()
-	} else if !call.Has("length") {
+	case len(want) > 0 && (data.Every || data.Pattern && call.Has("length")):
+		want = bytes.Repeat(want, (len(got)+len(want)-1)/len(want))[:len(got)]
+	case !call.Has("length"):
 		got = got[:min(len(got), len(want))] // data says itself how much it speaks of
 	}
 	if call.Has("length") {

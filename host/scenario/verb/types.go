@@ -221,6 +221,8 @@ type DataValue struct {
 	// Pattern tells that the bytes may be repeated to fill a range: text, hex and byte are patterns,
 	// fields and repeat/times have a length of their own.
 	Pattern bool
+	// Every tells that it is one value for each byte of a range, whose end is the buffer's if nothing else is said.
+	Every bool
 }
 
 // Filling is the data as it is written to memory.
