@@ -138,11 +138,11 @@ func calculate(operator string, a, b any) (any, error) {
 	case aTime && bTime:
 		return betweenTimes(operator, x, y)
 	case aTime && (operator == "*" || operator == "/"):
-		if factor, ok := fraction(b); ok {
+		if factor, ok := Number(b); ok {
 			return scaled(operator, x, factor)
 		}
 	case bTime && operator == "*":
-		if factor, ok := fraction(a); ok {
+		if factor, ok := Number(a); ok {
 			return scaled(operator, y, factor)
 		}
 	case !aTime && !bTime && operator != "/":
@@ -192,7 +192,8 @@ func scaled(operator string, d time.Duration, factor float64) (any, error) {
 	return time.Duration(math.Round(result)), nil
 }
 
-func fraction(value any) (float64, bool) {
+// Number is a number as a fraction; false for what is none, times and texts among it.
+func Number(value any) (float64, bool) {
 	switch v := value.(type) {
 	case int:
 		return float64(v), true
@@ -207,7 +208,7 @@ func fraction(value any) (float64, bool) {
 // unsigned calculates with integers of which one has no sign; ok is false for other values.  What fits into 64 bits, with
 // a sign or without, is exact, and else the lowest 64 bits are the result, as of an atomic operation.
 func unsigned(operator string, a, b any) (result any, ok bool, err error) {
-	x, y := integer(a), integer(b)
+	x, y := Exact(a), Exact(b)
 	if x == nil || y == nil || !isWide(a) && !isWide(b) {
 		return nil, false, nil
 	}
@@ -247,7 +248,8 @@ func isWide(value any) bool {
 	return is
 }
 
-func integer(value any) *big.Int {
+// Exact is an integer, with a sign or without, to compare and calculate with exactly; nil for what is none.
+func Exact(value any) *big.Int {
 	switch v := value.(type) {
 	case int:
 		return big.NewInt(int64(v))
@@ -263,7 +265,7 @@ func compare(operator string, a, b any) (any, error) {
 	if aTime != bTime {
 		return nil, fmt.Errorf("%q does not go between %s and %s", operator, Word(a), Word(b))
 	}
-	if x, y := integer(a), integer(b); x != nil && y != nil {
+	if x, y := Exact(a), Exact(b); x != nil && y != nil {
 		order := x.Cmp(y)
 		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[operator], nil
 	}

@@ -42,7 +42,7 @@ func bitFunction(name string, count int, of func(values []any) (any, error)) *bu
 		Name: name,
 		Func: func(values ...any) (any, error) {
 			for _, value := range values {
-				if integer(value) == nil {
+				if Exact(value) == nil {
 					return nil, fmt.Errorf("%s is for integers, and this is %s", name, Word(value))
 				}
 			}
@@ -101,7 +101,7 @@ func extreme(library *builtin.Function, operator string) *builtin.Function {
 		var best any
 		for _, value := range values {
 			_, isTime := value.(time.Duration)
-			if integer(value) == nil && !isTime {
+			if Exact(value) == nil && !isTime {
 				return library.Func(values...)
 			}
 			if best == nil {

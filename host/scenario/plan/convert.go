@@ -53,28 +53,17 @@ func fromExpression(argument *verb.Argument, value any) (any, *problem) {
 	case verb.Any:
 		return value, nil
 	case verb.Fraction:
-		switch n := value.(type) {
-		case int:
-			value = float64(n)
-		case uint64:
-			value = float64(n)
-		}
-		f, ok := value.(float64)
+		f, ok := expression.Number(value)
 		if !ok {
 			return nil, wrongType(argument.Type.String(), expression.Word(value), "")
 		}
 		return f, check(argument, f)
 	case verb.Rate:
-		switch v := value.(type) {
-		case int:
-			return float64(v), nil
-		case uint64:
-			return float64(v), nil
-		case float64:
-			return v, nil
-		case string:
-			rate, bad := parseRate(v)
-			return rate, bad
+		if rate, is := expression.Number(value); is {
+			return rate, nil
+		}
+		if text, is := value.(string); is {
+			return parseRate(text)
 		}
 		return nil, wrongType(argument.Type.String(), expression.Word(value), "")
 	case verb.Sizes:

@@ -120,13 +120,11 @@ func asBytes(value any) []byte {
 
 // number makes integers, with a sign or without, and durations comparable.
 func number(value any) *big.Int {
-	switch v := value.(type) {
-	case int:
-		return big.NewInt(int64(v))
-	case uint64:
-		return new(big.Int).SetUint64(v)
-	case time.Duration:
-		return big.NewInt(int64(v))
+	if d, is := value.(time.Duration); is {
+		return big.NewInt(int64(d))
+	}
+	if n := expression.Exact(value); n != nil {
+		return n
 	}
 	return new(big.Int)
 }

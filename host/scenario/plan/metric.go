@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -157,15 +158,8 @@ func compare(a float64, operator string, b float64) bool {
 
 // baseNumber is a value in the base unit of what it is: nanoseconds, bits a second, or what it counts.
 func baseNumber(value any) (float64, bool) {
-	switch v := value.(type) {
-	case int:
-		return float64(v), true
-	case uint64:
-		return float64(v), true
-	case float64:
-		return v, true
-	case time.Duration:
-		return float64(v), true
+	if d, is := value.(time.Duration); is {
+		return float64(d), true
 	}
-	return 0, false
+	return expression.Number(value)
 }

@@ -92,10 +92,10 @@ func checkEntries(call *Call) *Refusal {
 // no longer than most, unless that is negative.
 func entriesOf(call *Call, most int) (sges []rdmacore.SGE, length int, err error) {
 	list, several := call.argument("sges").([]map[string]any)
-	if !several && !call.Has("buffer") {
+	switch {
+	case !several && !call.Has("buffer"):
 		return nil, 0, nil // one request of a list may have no bytes
-	}
-	if !several {
+	case !several:
 		s, err := stretchOf(call)
 		if err != nil {
 			return nil, 0, err

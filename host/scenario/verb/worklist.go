@@ -118,18 +118,30 @@ func checkRequest(request *Call) *Refusal {
 	return checkSend(request)
 }
 
+// requestsOf are the requests of a list as the run knows them; what they say may not go together only now.
+func requestsOf(call *Call) ([]*Call, error) {
+	entries := call.entries("requests")
+	for n, entry := range entries {
+		if refusal := checkRequest(entry); refusal != nil {
+			return nil, ofRequest(n, &lab.Failure{What: refusal.Argument + ": " + refusal.Message, Hint: refusal.Hint})
+		}
+	}
+	return entries, nil
+}
+
 func postSendList(_ context.Context, call *Call) (Outcome, error) {
 	qp, endpoint, err := queuePair(call)
+	if err != nil {
+		return Outcome{}, err
+	}
+	entries, err := requestsOf(call)
 	if err != nil {
 		return Outcome{}, err
 	}
 	var requests []rdmacore.SendWR
 	var lengths []int
 	var all []rdmacore.SGE
-	for n, entry := range call.entries("requests") {
-		if refusal := checkRequest(entry); refusal != nil {
-			return Outcome{}, ofRequest(n, &lab.Failure{What: refusal.Argument + ": " + refusal.Message, Hint: refusal.Hint})
-		}
+	for n, entry := range entries {
 		request, sges, length, err := sendRequest(entry, endpoint, qp, listed[entry.Text("op")])
 		if err != nil {
 			return Outcome{}, ofRequest(n, err)
@@ -140,7 +152,7 @@ func postSendList(_ context.Context, call *Call) (Outcome, error) {
 	posted, err := qp.PostSend(requests, all)
 	for n := range posted {
 		noteUnsignaled(qp, endpoint, requests[n].Flags)
-		call.Lab.Posted(listed[call.entries("requests")[n].Text("op")], lengths[n])
+		call.Lab.Posted(listed[entries[n].Text("op")], lengths[n])
 	}
 	return postedOf(posted, err)
 }
@@ -150,12 +162,13 @@ func postRecvList(_ context.Context, call *Call) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	entries, err := requestsOf(call)
+	if err != nil {
+		return Outcome{}, err
+	}
 	var requests []rdmacore.RecvWR
 	var all []rdmacore.SGE
-	for n, entry := range call.entries("requests") {
-		if refusal := checkRequest(entry); refusal != nil {
-			return Outcome{}, ofRequest(n, &lab.Failure{What: refusal.Argument + ": " + refusal.Message, Hint: refusal.Hint})
-		}
+	for n, entry := range entries {
 		sges, _, err := entriesOf(entry, -1)
 		if err != nil {
 			return Outcome{}, ofRequest(n, err)
