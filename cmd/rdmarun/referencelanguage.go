@@ -83,9 +83,9 @@ func languageParts() []languagePart {
 			"the results of the verb, with a value or a matcher; several matchers of a field must all hold.  Of a call that must fail `expect: {errno: EINVAL}` is the " +
 			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.  `expect: any` takes " +
 			"whatever comes - any status, any errno - but something must; without `expect` it would have to be a success.",
-			[]string{"matcher"}, []string{"approx", "prefix", "errno", "anything may come"}},
+			[]string{"matcher"}, []string{"approx", "padded", "errno", "anything may come"}},
 		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and `check: {equals: ..}` have them as keys.  " +
-			"fill repeats text, hex and byte to the end of a buffer's range; repeat and fields stand once.  check compares byte with every byte of the range, and other data with as many bytes as it has; with a length, it repeats data as fill does.  `decode` reads integers of the same names.  Private data arrives padded with zeros: compare its beginning, by prefix.",
+			"fill repeats text, hex and byte to the end of a buffer's range; repeat and fields stand once.  check compares byte with every byte of the range, and other data with as many bytes as it has; with a length, it repeats data as fill does.  `decode` reads integers of the same names.  Private data arrives padded with zeros, as long as its message has room (56 bytes of a request, 196 of an acceptance, 148 of a refusal; iWARP pads nothing): compare it by `padded`, its beginning by `prefix`.",
 			[]string{"data", "integer"}, []string{"fields", "host64"}},
 		{"Expressions", "`$(..)` is an expression, anywhere in a value; assert, if, when and requires are expressions without it.  In flow style an expression with a comma, a bracket or a " +
 			"quote needs quotes around the value.  Numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], mappings {'a': 1}, sizes (4KiB) and " +

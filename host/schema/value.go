@@ -70,7 +70,7 @@ func matching(value object) object {
 	}
 	for name, operand := range map[string]object{
 		"between": {"type": "array", "minItems": 2, "maxItems": 2, "items": value}, "any_of": listOf(value),
-		"prefix": {}, "re": scalar(), "approx": {},
+		"prefix": {}, "padded": {}, "re": scalar(), "approx": {},
 	} {
 		properties[name] = documented(operand, properties[name].(object)["description"].(string))
 	}

@@ -147,7 +147,7 @@ func (c *compiler) lintPadding(call *Call) {
 			case e.Default || condition.Operator != "eq":
 			case e.Field == "private_data":
 				c.errors.Report(diag.PaddedData, e.Span, "private data comes padded with zeros on InfiniBand and RoCE").
-					WithHint("compare its beginning: private_data: {prefix: ..}")
+					WithHint("write private_data: {padded: ..}: these bytes, and then zeros only")
 			case e.Field == "private_data_len":
 				c.errors.Report(diag.PaddedLength, e.Span, "private data comes padded on InfiniBand and RoCE, so its length is that of the message").
 					WithHint("give a lower bound: private_data_len: {ge: ..}")

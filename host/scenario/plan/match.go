@@ -53,6 +53,9 @@ func holds(operator string, got any, operands []any) bool {
 		return false
 	case "prefix":
 		return bytes.HasPrefix(asBytes(got), asBytes(operands[0]))
+	case "padded":
+		padding, begins := bytes.CutPrefix(asBytes(got), asBytes(operands[0]))
+		return begins && len(bytes.Trim(padding, "\x00")) == 0
 	case "re":
 		return operands[0].(*regexp.Regexp).Match(asBytes(got))
 	}
@@ -144,6 +147,8 @@ func describe(operator string, operands []any, show func(any) string) string {
 		return "one of " + strings.Join(words, ", ")
 	case "prefix":
 		return "something that begins with " + words[0]
+	case "padded":
+		return words[0] + " and then zeros only"
 	case "re":
 		return "something like /" + operands[0].(*regexp.Regexp).String() + "/"
 	case "between":

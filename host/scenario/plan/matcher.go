@@ -18,6 +18,7 @@ var matchers = []shape.Key{
 	{Name: "between", Doc: "[low, high], both included"},
 	{Name: "any_of", Doc: "one of a list"},
 	{Name: "prefix", Doc: "text or data that begins with this"},
+	{Name: "padded", Doc: "these bytes and then zeros only, as private data comes: {padded: {text: hello}}"},
 	{Name: "re", Doc: "text or data in which the regular expression (of Go) is found"},
 	{Name: "approx", Doc: "about this, with tol: {approx: 100, tol: 5%} or {approx: 1s, tol: 20ms}"},
 }
@@ -63,6 +64,11 @@ func (c *compiler) condition(argument *verb.Argument, pair syntax.Pair, whole *s
 	case "prefix":
 		if argument.Type != verb.Data && argument.Type != verb.Text {
 			return c.wrongOperator(condition, argument, "data and text")
+		}
+		return single()
+	case "padded":
+		if argument.Type != verb.Data {
+			return c.wrongOperator(condition, argument, "data")
 		}
 		return single()
 	case "between":
