@@ -36,7 +36,7 @@ func errnos() []Entry {
 		{"ENODEV", "no RDMA device leads there", []string{"an address of a network without an RDMA device"}},
 		{"EINVAL", "invalid", []string{"the endpoint is in the wrong state for this call", "a value the device or the message cannot carry"}},
 		{"ENOSYS", "this provider does not have the operation", nil},
-		{"EOPNOTSUPP", "the device or its driver does not have that", []string{"a software device (rdma_rxe, siw), or an older kernel", "what it has: query_device, ibv_devinfo -v"}},
+		{"EOPNOTSUPP", "the device or its driver does not have that", []string{"a software device: soft, rdma_rxe and siw have no XRC and no ECE, for instance", "an older kernel", "what a device has: query_device, ibv_devinfo -v"}},
 		{"ENOTSUPP", "the kernel does not have that (524, which is its own)", []string{"a multicast group of IPv6 on RoCE v2"}},
 		{"ENODATA", "the kernel took only part of a command", []string{"sgid_index names an empty place of the port's GID table"}},
 		{"EISCONN", "connected already", nil},
@@ -46,6 +46,6 @@ func errnos() []Entry {
 		{"ENETUNREACH", "no route to that network", nil},
 		{"EHOSTUNREACH", "no route to that host", nil},
 		{"ECONNREFUSED", "the peer refused the connection", []string{"nobody listens on that port"}},
-		{"ETIMEDOUT", "no answer in time", []string{"host down", "a firewall drops UDP port 4791", "wrong network"}},
+		{"ETIMEDOUT", "no answer in time", []string{"host down", "a firewall drops UDP port 4791", "wrong network", "a fault of the scenario"}},
 	}
 }

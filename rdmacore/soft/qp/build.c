@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "soft/base/bounds.h"
+#include "soft/base/refusal.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/mw.h"
@@ -400,9 +401,14 @@ struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	}
 	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 					  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
-	    flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
-	    operations & ~operations_of(attr->qp_type)) {
-		errno = EOPNOTSUPP;
+	    flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) {
+		errno = soft_refuse(EOPNOTSUPP, "of the extended attributes soft has send operations, and of the flags "
+						"BLOCK_SELF_MCAST_LB");
+		return NULL;
+	}
+	if (operations & ~operations_of(attr->qp_type)) {
+		errno = soft_refuse(EOPNOTSUPP, "that type of queue pair has not all of those send operations: UC has SEND, "
+						"WRITE and windows, UD has SEND, and none has TSO");
 		return NULL;
 	}
 	qp = soft_create_qp(attr->pd, plain);

@@ -5,6 +5,7 @@
 
 #include "soft/base/bounds.h"
 #include "soft/base/fabric.h"
+#include "soft/base/refusal.h"
 #include "soft/engine/assembly.h"
 #include "soft/engine/requester.h"
 #include "soft/engine/responder.h"
@@ -21,7 +22,8 @@ static int check_attributes(const struct ibv_qp_init_attr *attr)
 	const struct ibv_qp_cap *cap = &attr->cap;
 
 	if (!soft_request_service(attr->qp_type))
-		return EOPNOTSUPP;
+		return soft_refuse(EOPNOTSUPP, "soft has queue pairs of type RC, UC and UD; one of another type "
+					       "needs a device that has it (--provider verbs)");
 	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > SOFT_MAX_WR ||
 	    cap->max_recv_wr > SOFT_MAX_WR || cap->max_send_sge > SOFT_MAX_SGE ||
 	    cap->max_recv_sge > SOFT_MAX_SGE || cap->max_inline_data > SOFT_MAX_INLINE)
