@@ -50,7 +50,7 @@ func measureVerb() Verb {
 			span("warmup", "time before the timed part, not counted"),
 			count("warmup_iterations", 1<<46, "what is done before the timed part, not counted"),
 			count("qps", maxQueuePairs, "bandwidth: queue pairs that transmit at once, each with a thread at either end; default 1"),
-			count("depth", 1<<16, "bandwidth: requests in flight of each queue pair; default 128"),
+			count("depth", 1<<16, "bandwidth: requests in flight of each queue pair; default 128, of RDMA_WRITE and RDMA_READ with verify 16"),
 			count("receive_depth", 1<<16, "SEND: receives posted; default 128, for latency 16"),
 			count("post_list", 4096, "bandwidth: requests a post; default 1"),
 			count("receive_post_list", 4096, "bandwidth of SEND: receives a post; default 1"),
@@ -65,7 +65,7 @@ func measureVerb() Verb {
 			{Name: "rate_limit", Type: Rate, Doc: "bandwidth: bits a second of each direction and queue pair at most"},
 			count("rate_messages", 1<<40, "bandwidth: the same in messages a second"),
 			count("burst", 1<<16, "bandwidth: with one of these, messages that may go at once; default post_list"),
-			{Name: "verify", Type: Word, Words: []string{verifyNone, verifyData}, Doc: "SEND and RDMA_WRITE and RDMA_READ: data has receivers check the contents"},
+			{Name: "verify", Type: Word, Words: []string{verifyNone, verifyData}, Doc: "SEND and RDMA_WRITE and RDMA_READ: data has contents checked.  Of SEND and RDMA_READ, and of every latency, each message is; a bandwidth of RDMA_WRITE, whose receiver is told of no message, has the last ones checked when it has ended, as many as depth for each size, queue pair and direction"},
 			span("sample_every", "remember how much was done in each such interval, for the least and the most of them"),
 			{Name: "histogram", Type: Options, Doc: "latency, connect: how times are counted", Fields: []Argument{
 				{Name: "digits", Type: Integer, Min: 1, Max: 5, Doc: "significant digits; default 3"},
