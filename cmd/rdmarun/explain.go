@@ -1,9 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
-	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,18 +18,22 @@ import (
 
 const explainLong = `Explain a word or a number that a report, a log or a program has shown: the status of a
 work completion, an event of the connection manager, a reject reason, an errno, a
-code of "rdmarun validate", or a word of the scenario language: a verb, a key, an operator
-or a function.
+code of "rdmarun validate", or a word of the scenario language: a verb, its arguments and
+results, a key, an operator or a function.
 
-What it means is shown, what usually causes it, for a verb its arguments and results, and
-for words of the language a scenario that can be run.  A number may mean several things; all are shown.  Negative numbers go
-behind "--".  A topic lists what it has; without an argument the topics are listed.`
+What it means is shown, what usually causes it, how long it takes, for a verb its arguments
+and results, and for words of the language a scenario that can be run.  A number may mean
+several things; all are shown.  Negative numbers go behind "--".  "private data" and
+private_data are the same.  A topic lists what it has; without an argument the topics are
+listed.`
 
 const explainExample = `  rdmarun explain RNR_RETRY_EXC_ERR
   rdmarun explain 12
   rdmarun explain -- -110
   rdmarun explain E0203
   rdmarun explain post_send
+  rdmarun explain retry_count
+  rdmarun explain times
   rdmarun explain expect
   rdmarun explain --example scenario >first.yaml
   rdmarun explain verb`
@@ -36,20 +41,19 @@ const explainExample = `  rdmarun explain RNR_RETRY_EXC_ERR
 func newExplainCommand(a *app) *cobra.Command {
 	var onlyExample bool
 	command := &cobra.Command{
-		Use:         "explain [WORD|TOPIC]",
+		Use:         "explain [WORD|TOPIC]...",
 		Short:       "Say what a status, event, errno, error code or word of the language means",
 		Annotations: configOptional,
 		Long:        explainLong,
 		Example:     explainExample,
-		Args:        cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return explainTopics(a.stdout)
 			}
 			if onlyExample {
-				return showExample(a.stdout, args[0], true)
+				return showExample(a.stdout, strings.Join(args, " "), true)
 			}
-			return explainWord(a.stdout, args[0])
+			return explainWords(a.stdout, args)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return explainable(), cobra.ShellCompDirectiveNoFileComp
@@ -64,19 +68,24 @@ type subject struct {
 	name, title string
 	rows        func() [][2]string // name and meaning
 	show        func(w io.Writer, word string) bool
+	// sentences tells that what has a meaning are no words that anybody asks for.
+	sentences bool
 }
 
 func subjects() []subject {
 	var all []subject
 	for _, topic := range explain.Topics() {
-		all = append(all, subject{topic.Name, topic.Title, topicRows(topic), func(w io.Writer, word string) bool {
+		all = append(all, subject{name: topic.Name, title: topic.Title, rows: topicRows(topic), show: func(w io.Writer, word string) bool {
 			return showEntry(w, topic, word)
 		}})
 	}
 	all = append(all,
-		subject{"code", "code of an error or a warning of \"rdmarun validate\"", codeRows, showCode},
-		subject{"verb", "verb of the scenario language", verbRows, showVerb})
-	return append(all, languageSubjects()...)
+		subject{name: "code", title: "code of an error or a warning of \"rdmarun validate\"", rows: codeRows, show: showCode},
+		subject{name: "verb", title: "verb of the scenario language", rows: verbRows, show: showVerb},
+		propertySubject("argument", "argument of verbs", argumentProperties),
+		propertySubject("result", "result of verbs, for expect and expressions", resultProperties))
+	all = append(all, languageSubjects()...)
+	return append(all, subject{name: "times", title: "how long things take", rows: timeRows, show: showTimes, sentences: true})
 }
 
 func explainTopics(w io.Writer) error {
@@ -88,8 +97,39 @@ func explainTopics(w io.Writer) error {
 	return table.Flush()
 }
 
-func explainWord(w io.Writer, word string) error {
-	found := false
+// asWord writes several words, or a word with hyphens, as tables have them: private data, private-data.
+var asWord = strings.NewReplacer(" ", "_", "-", "_")
+
+// explainWords explains what was asked for: one word, one that was written as several, or each of several.
+func explainWords(w io.Writer, args []string) error {
+	written := strings.TrimSpace(strings.Join(args, " "))
+	known := func(word string) bool {
+		found, _ := explainWord(&bytes.Buffer{}, word) // a buffer takes everything
+		return found
+	}
+	words := []string{written}
+	switch {
+	case known(written):
+	case known(asWord.Replace(written)):
+		words = []string{asWord.Replace(written)}
+	case !slices.ContainsFunc(args, func(arg string) bool { return !known(arg) }):
+		words = args
+	default:
+		return unknownWord(written)
+	}
+	for i, word := range words {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if _, err := explainWord(w, word); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explainWord tells all that is known of a word, and whether anything is.
+func explainWord(w io.Writer, word string) (found bool, err error) {
 	for _, s := range subjects() {
 		if s.name == word {
 			table := newTable(w)
@@ -97,38 +137,47 @@ func explainWord(w io.Writer, word string) error {
 				fmt.Fprintf(table, "%s\t%s\n", row[0], row[1])
 			}
 			if err := table.Flush(); err != nil {
-				return err
+				return true, err
 			}
 			found = true // and it may be a verb as well: reject
 		}
 	}
-	for _, s := range subjects() {
+	show := func(show func(io.Writer, string) bool) error {
 		text := newTable(w)
-		if !s.show(text, word) {
-			continue
+		if !show(text, word) {
+			return nil
 		}
 		if found {
 			fmt.Fprintln(w)
 		}
 		found = true
-		if err := text.Flush(); err != nil {
-			return err
+		return text.Flush()
+	}
+	for _, s := range subjects() {
+		if err := show(s.show); err != nil {
+			return true, err
 		}
 	}
-	if found {
-		return showExample(w, word, false)
+	if !found {
+		if err := show(showValue); err != nil {
+			return true, err
+		}
 	}
-	if exampleOf(word) != nil {
-		return showExample(w, word, false)
+	if found || exampleOf(word) != nil {
+		return true, showExample(w, word, false)
 	}
-	hint := diag.DidYouMean(strings.ToUpper(word), explainable())
-	if hint == "" {
-		hint = diag.DidYouMean(strings.ToLower(word), explainable())
-	}
+	return false, nil
+}
+
+// unknownWord is the error of a word that no table has, with the one that was meant or another way on.
+func unknownWord(word string) error {
+	hint := diag.DidYouMean(asWord.Replace(word), explainable())
 	switch {
 	case hint != "":
 	case strings.HasPrefix(word, "ibv_"), strings.HasPrefix(word, "rdma_"):
 		hint = fmt.Sprintf("no verb of the scenario language calls a function of that name; \"rdmarun explain verb\" lists the verbs, and man %s may explain it", word)
+	case strings.Contains(word, " "):
+		hint = "ask for one word; \"rdmarun explain\" lists the topics"
 	default:
 		hint = "\"rdmarun explain\" lists the topics"
 	}
@@ -140,11 +189,16 @@ func explainable() []string {
 	var words []string
 	for _, s := range subjects() {
 		words = append(words, s.name)
+		if s.sentences {
+			continue
+		}
 		for _, row := range s.rows() {
 			words = append(words, row[0])
 		}
 	}
-	return words
+	words = append(words, valueWords()...)
+	slices.Sort(words)
+	return slices.Compact(words)
 }
 
 func topicRows(topic explain.Topic) func() [][2]string {
@@ -198,10 +252,7 @@ func showCode(w io.Writer, word string) bool {
 // filesShown are the files of a code's example as a reader sees them, a single one without its name.
 func filesShown(texts map[string]string) string {
 	var shown strings.Builder
-	for _, name := range sortedNames(texts) {
-		if path.Ext(name) == ".wasm" {
-			continue // its source stands beside it
-		}
+	for _, name := range shownFiles(texts) {
 		if len(texts) > 1 || name != example.Checked {
 			fmt.Fprintf(&shown, "-- %s --\n", besideName(name))
 		}
@@ -224,4 +275,24 @@ func verbRows() [][2]string {
 		rows = append(rows, [2]string{v.Name, v.Doc})
 	}
 	return rows
+}
+
+func timeRows() [][2]string {
+	var rows [][2]string
+	for _, each := range explain.Times() {
+		rows = append(rows, [2]string{each.What, each.Long})
+	}
+	return rows
+}
+
+// showTimes tells how long that takes which has to do with a word.
+func showTimes(w io.Writer, word string) bool {
+	times := explain.TimesOf(word)
+	for i, each := range times {
+		if i == 0 {
+			fmt.Fprintf(w, "times of %s:\n", word)
+		}
+		fmt.Fprintf(w, "  %s: %s\n", each.What, each.Long)
+	}
+	return len(times) > 0
 }

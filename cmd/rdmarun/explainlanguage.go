@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,7 +77,7 @@ func languageSubjects() []subject {
 		for i, word := range table.words {
 			rows[i] = [2]string{word.Name, word.Doc}
 		}
-		all = append(all, subject{table.name, table.title, func() [][2]string { return rows }, func(w io.Writer, word string) bool {
+		all = append(all, subject{name: table.name, title: table.title, rows: func() [][2]string { return rows }, show: func(w io.Writer, word string) bool {
 			return showWord(w, table, word)
 		}})
 	}
@@ -117,12 +117,36 @@ func exampleOf(word string) *example.Example {
 	if found := example.Find(strings.ToUpper(word)); found != nil {
 		return found
 	}
+	if shown := shortestWith(word); shown != nil {
+		return shown
+	}
 	for _, table := range languageTables() {
 		if table.example != "" && slices.ContainsFunc(table.words, func(key shape.Key) bool { return key.Name == word }) {
 			return example.Find(table.example)
 		}
 	}
 	return nil
+}
+
+// shortestWith is the shortest example with a step that gives an argument or expects a result, nil for any other word.
+func shortestWith(word string) *example.Example {
+	var verbs []string
+	for _, each := range append(argumentProperties(), resultProperties()...) {
+		if each.name == word {
+			verbs = append(verbs, each.verbs...)
+		}
+	}
+	if verbs == nil {
+		return nil
+	}
+	written := regexp.MustCompile(`(?m)(role: \w+, |^ *(- \{)?)(` + strings.Join(verbs, "|") + `): .*\b` + regexp.QuoteMeta(word) + `:`)
+	var shortest *example.Example
+	for _, each := range example.All() {
+		if written.MatchString(each.Text) && (shortest == nil || len(each.Text) < len(shortest.Text)) {
+			shortest = &each
+		}
+	}
+	return shortest
 }
 
 // showExample writes an example as it can be run; alone it is the file and nothing else.
@@ -140,15 +164,17 @@ func showExample(w io.Writer, word string, alone bool) error {
 	if _, err := fmt.Fprintf(w, "\nexample, a whole file (rdmarun explain --example %s >FILE.yaml):\n\n%s", word, indented(found.Text)); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(found.Beside)) {
-		if path.Ext(name) == ".wasm" {
-			continue // its source stands beside it
-		}
+	for _, name := range shownFiles(found.Beside) {
 		if _, err := fmt.Fprintf(w, "\nbeside it %s:\n\n%s", besideName(name), indented(found.Beside[name])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// shownFiles are the files of an example that a reader can read: of a guest its source stands beside the module.
+func shownFiles(texts map[string]string) []string {
+	return slices.DeleteFunc(sortedNames(texts), func(name string) bool { return path.Ext(name) == ".wasm" })
 }
 
 // besideName is what a file beside a scenario is called; the source of a guest has to be assembled.

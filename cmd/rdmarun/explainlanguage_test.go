@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
+	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/verb"
 )
@@ -105,6 +109,77 @@ func TestLanguageReferenceIsComplete(t *testing.T) {
 			if !bytes.Contains(text, []byte("| `"+cell(word.Name)+"` |")) {
 				t.Errorf("the reference lacks %s of %s", word.Name, table.name)
 			}
+		}
+	}
+}
+
+// TestEachPropertyIsExplained wants of each argument, result and attribute of a queue pair an explanation that says what
+// it is of and what it is for.
+func TestEachPropertyIsExplained(t *testing.T) {
+	for kind, list := range map[string][]property{"argument": argumentProperties(), "result": resultProperties()} {
+		for _, each := range list {
+			var out strings.Builder
+			if !showProperties(&out, kind, list, each.name) {
+				t.Errorf("%s is not explained", each.name)
+			}
+			if !strings.Contains(out.String(), each.owner()) || !strings.Contains(out.String(), each.doc) || each.doc == "" {
+				t.Errorf("%s: neither what it is of nor what it is for:\n%s", each.name, out.String())
+			}
+		}
+	}
+	for _, word := range valueWords() {
+		if !showValue(io.Discard, word) {
+			t.Errorf("%s is not explained", word)
+		}
+	}
+}
+
+// TestEachDropIsDefined: what a fault can concern, and what it does, is defined and not only a value of an argument.
+func TestEachDropIsDefined(t *testing.T) {
+	defined := make(map[string]bool)
+	for _, topic := range explain.Topics() {
+		for _, entry := range topic.Entries {
+			defined[entry.Name] = true
+		}
+	}
+	words := 0
+	for _, name := range []string{"drop", "action"} {
+		fault := verb.NewTable().Lookup("fault")
+		for _, word := range fault.Arguments[fault.Argument(name)].Words {
+			words++
+			if !defined[word] {
+				t.Errorf("%s of %s has no definition", word, name)
+			}
+		}
+	}
+	if words < 18 {
+		t.Errorf("%d words", words)
+	}
+}
+
+// TestTimesConcernWords: each time is shown by explain, where somebody asks for a word that is known.
+func TestTimesConcernWords(t *testing.T) {
+	known := explainable()
+	for _, each := range explain.Times() {
+		if len(each.Of) == 0 {
+			t.Errorf("nobody is told of %s", each.What)
+		}
+		for _, word := range each.Of {
+			if !slices.Contains(known, word) {
+				t.Errorf("%s: nobody asks for %q", each.What, word)
+			}
+		}
+	}
+}
+
+// TestSuggestions: the word that was meant is among those that suggestions know, which look at so many only.
+func TestSuggestions(t *testing.T) {
+	if words := explainable(); len(words) > 1000 {
+		t.Errorf("%d words, of which a suggestion sees 1000 (diag.Suggest)", len(words))
+	}
+	for wrong, right := range map[string]string{"retry_cout": "retry_count", "privat_data": "private_data", "max_sendwr": "max_send_wr", "bad_wrr": "bad_wr", "DREQQ": "DREQ"} {
+		if hint := diag.DidYouMean(wrong, explainable()); !strings.Contains(hint, `"`+right+`"`) {
+			t.Errorf("%s: %s", wrong, hint)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func argumentRows(v *verb.Verb) []argumentRow {
 			continue
 		}
 		rows = append(rows, argumentRow{argument.Name, argumentNotes(argument), argument.Doc})
-		for _, field := range argument.Fields {
+		for _, field := range fieldsOf(argument) {
 			rows = append(rows, argumentRow{"  ." + field.Name, argumentNotes(field), field.Doc})
 		}
 	}

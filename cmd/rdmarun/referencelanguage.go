@@ -39,10 +39,7 @@ func languageReference() []byte {
 
 func writeExample(out *bytes.Buffer, found *example.Example) {
 	fmt.Fprintf(out, "\n```yaml\n%s```\n", found.Text)
-	for _, name := range sortedNames(found.Beside) {
-		if path.Ext(name) == ".wasm" {
-			continue // its source stands beside it
-		}
+	for _, name := range shownFiles(found.Beside) {
 		fmt.Fprintf(out, "\nBeside it `%s`:\n\n```%s\n%s```\n", besideName(name), strings.TrimPrefix(path.Ext(name), "."), found.Beside[name])
 	}
 }
@@ -58,6 +55,15 @@ explains each word of this page and each verb ([verbs.md](verbs.md)) and shows a
 ` + "`rdmarun explain --example WORD`" + ` prints that scenario alone.  Every example here runs as it stands.
 
 ` + unexpected + `  A client and a server, with private data, a fault and a threshold:`
+
+// timeTable has the times that explain shows at the words which they concern.
+func timeTable() string {
+	table := "| of | how long |\n| --- | --- |\n"
+	for _, row := range timeRows() {
+		table += fmt.Sprintf("| %s | %s |\n", cell(row[0]), cell(row[1]))
+	}
+	return strings.TrimSuffix(table, "\n")
+}
 
 func languageParts() []languagePart {
 	return []languagePart{
@@ -92,8 +98,11 @@ func languageParts() []languagePart {
 			"durations (655.36ms) are values.  A size is a number; durations add up and compare with durations, and a number times a duration is one.",
 			[]string{"name", "operator", "function", "unit"}, []string{"ROLE.BUFFER.addr", "+", "KiB", "abs", "split", "filter", "date"}},
 		{"Faults", "`fault` breaks the way between two roles, or their device, until heal or the end of the case; only soft can.  drop says what is concerned: " +
-			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them by its name.  action says what happens to it.",
+			"all; data, the packets of queue pairs; cm, all messages of the connection manager; or one kind of them by its name, which `rdmarun explain message` lists.  action says what happens to it.",
 			nil, []string{"fault", "REQ", "directed", "duplicate", "kill", "removal", "RNR_RETRY_EXC_ERR"}},
+		{"Times", "How long until somebody gives up, or tries again: `within` must be longer, and `took` can ask for just that.  They are soft's to the microsecond, and " +
+			"Linux's on RoCE; the manager of an InfiniBand subnet and later kernels may give packets another lifetime.\n\n" + timeTable(),
+			nil, []string{"times", "REP", "RTU", "DREQ"}},
 		{"Measurements and thresholds", "A threshold compares fields of a metric with constants, which have units, or expressions; a metric without a sample fails.  " +
 			"Between braces stand what chooses among several: tags of the step, its name, the size.  `loop` and `duration` are on the provider's clock, " +
 			"latency, bandwidth and connections are measured in real time.",

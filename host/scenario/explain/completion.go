@@ -15,7 +15,7 @@ func completions() []Entry {
 		{"REM_INV_REQ_ERR", "the peer found the request invalid", []string{"its posted receive is shorter than the message", "an operation it does not allow, such as a READ with responder_resources 0"}},
 		{"REM_ACCESS_ERR", "the peer's memory region does not allow the access", []string{"wrong or old rkey", "the range leaves the region", "the region lacks REMOTE_WRITE, REMOTE_READ or REMOTE_ATOMIC"}},
 		{"REM_OP_ERR", "the peer could not complete the operation", []string{"a fault of its receive buffer's memory region"}},
-		{"RETRY_EXC_ERR", "the peer did not acknowledge", []string{"the peer's process or host is gone", "link down", "wrong GID or MTU", "the peer's queue pair is not in RTR"}},
+		{"RETRY_EXC_ERR", "the peer did not acknowledge", []string{"the peer's process or host is gone", "link down", "wrong GID or MTU", "the peer's queue pair is not in RTR", "a fault of the scenario (drop: data)"}},
 		{"RNR_RETRY_EXC_ERR", "the peer had no receive posted, every time it was asked", []string{"post_recv missing at the peer", "a low rnr_retry_count in the peer's connect or accept (7 is for ever)"}},
 		{"LOC_RDD_VIOL_ERR", "a reliable datagram domain was violated", nil},
 		{"REM_INV_RD_REQ_ERR", "the peer found a reliable datagram request invalid", nil},

@@ -3,10 +3,10 @@ package explain
 // events are the CM events, rdma_get_cm_event(3).
 func events() []Entry {
 	return []Entry{
-		{"ADDR_ERROR", "the peer's address could not be resolved", []string{"no such host on the network", "the address is not on a network with an RDMA device"}},
-		{"ROUTE_ERROR", "the route to the peer could not be resolved", []string{"no path record", "the network interface is down"}},
+		{"ADDR_ERROR", "the peer's address could not be resolved", []string{"no such host on the network", "the address is not on a network with an RDMA device", "a fault of the scenario (drop: ARP)"}},
+		{"ROUTE_ERROR", "the route to the peer could not be resolved", []string{"no path record", "the network interface is down", "a fault of the scenario (drop: PATH_RECORD)"}},
 		{"CONNECT_ERROR", "the connection could not be set up at this side", []string{"the queue pair refused a transition"}},
-		{"UNREACHABLE", "the peer did not answer the connection manager", []string{"host down", "a firewall drops UDP port 4791", "the server's backlog is full"}},
+		{"UNREACHABLE", "the peer did not answer the connection manager", []string{"host down", "a firewall drops UDP port 4791", "the server's backlog is full", "the server has read the request and never answers it", "a fault of the scenario (drop: REQ, or REP)"}},
 		{"REJECTED", "the peer refused the connection", nil},
 		{"ESTABLISHED", "the connection stands", nil},
 		{"DISCONNECTED", "the connection has ended", []string{"the peer called disconnect", "the peer destroyed its endpoint", "the peer's process ended"}},

@@ -47,11 +47,16 @@ func Topics() []Topic {
 		{"port_space", "port space of an endpoint (rdma_create_id(3))", portSpaces(), func(n int) string {
 			return known(rdmacore.PortSpace(n).String())
 		}},
+		{"message", "message between roles, as drop of a fault names them (IBTA volume 1, 12.6)", messages(), unnumbered},
+		{"effect", "action of a fault: what it does to what it concerns", effects(), unnumbered},
 		{"errno", "errno of a call, and negative in the status of an event", errnos(), func(n int) string {
 			return ErrnoName(syscall.Errno(max(n, -n)))
 		}},
 	}
 }
+
+// unnumbered is of words without numbers that anybody is shown.
+func unnumbered(int) string { return "" }
 
 // known is a name, or "" for what a String method makes of a number without one.
 func known(name string) string {
@@ -80,7 +85,7 @@ func (t Topic) Find(word string) (Entry, bool) {
 		name = t.number(n)
 	}
 	for _, entry := range t.Entries {
-		if entry.Name == name && name != "" {
+		if strings.ToUpper(entry.Name) == name && name != "" {
 			return entry, true
 		}
 	}

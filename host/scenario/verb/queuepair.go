@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -29,14 +30,16 @@ func DefaultQueuePair() QueuePairAttributes {
 
 // QueuePairArguments describe the keys of queue pair attributes.
 func QueuePairArguments() []Argument {
+	usual := DefaultQueuePair()
+	withDefault := func(doc string, value any) string { return fmt.Sprintf("%s; default %v", doc, value) }
 	return []Argument{
-		{Name: "type", Type: Word, Words: QPTypeNames(), Doc: "transport"},
-		{Name: "max_send_wr", Type: Integer, Min: 1, Max: math.MaxUint32, Doc: "send requests at once"},
-		{Name: "max_recv_wr", Type: Integer, Min: 0, Max: math.MaxUint32, Doc: "receive requests at once"},
-		{Name: "max_send_sge", Type: Integer, Min: 0, Max: 256, Doc: "buffers of a send request"},
-		{Name: "max_recv_sge", Type: Integer, Min: 0, Max: 256, Doc: "buffers of a receive request"},
-		{Name: "max_inline_data", Type: Size, Min: 0, Max: 1 << 20, Doc: "bytes that a request can carry itself"},
-		{Name: "sig_all", Type: Boolean, Doc: "every send request makes a completion"},
+		{Name: "type", Type: Word, Words: QPTypeNames(), Doc: withDefault("transport", usual.Type)},
+		{Name: "max_send_wr", Type: Integer, Min: 1, Max: math.MaxUint32, Doc: withDefault("send requests at once", usual.MaxSendWR)},
+		{Name: "max_recv_wr", Type: Integer, Min: 0, Max: math.MaxUint32, Doc: withDefault("receive requests at once", usual.MaxRecvWR)},
+		{Name: "max_send_sge", Type: Integer, Min: 0, Max: 256, Doc: withDefault("buffers of a send request", usual.MaxSendSGE)},
+		{Name: "max_recv_sge", Type: Integer, Min: 0, Max: 256, Doc: withDefault("buffers of a receive request", usual.MaxRecvSGE)},
+		{Name: "max_inline_data", Type: Size, Min: 0, Max: 1 << 20, Doc: withDefault("bytes that a request can carry itself", usual.MaxInlineData)},
+		{Name: "sig_all", Type: Boolean, Doc: "every send request makes a completion; without it only those with signaled: true, and those that fail"},
 		{Name: "srq", Type: SharedQueue, Doc: "a shared receive queue of create_srq, where its receives come from; without it that of its id, if it has one"},
 		{Name: "send_ops", Type: Words, Words: sendOpsNames(), Doc: "operations that are posted by the builders of ibv_wr_post(3), and no others; without it ibv_post_send(3), which has no FLUSH"},
 	}
