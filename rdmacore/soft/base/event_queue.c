@@ -110,11 +110,16 @@ struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue)
 	return node;
 }
 
+bool soft_event_queue_blocks(const struct soft_event_queue *queue)
+{
+	return !(fcntl(queue->fd, F_GETFL) & O_NONBLOCK);
+}
+
 int soft_event_queue_wait(struct soft_event_queue *queue)
 {
 	struct pollfd readable = {.fd = queue->fd, .events = POLLIN};
 
-	if (fcntl(queue->fd, F_GETFL) & O_NONBLOCK) {
+	if (!soft_event_queue_blocks(queue)) {
 		errno = EAGAIN;
 		return -1;
 	}

@@ -14,6 +14,7 @@
 #define SOFT_BASE_EVENT_QUEUE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "soft/base/clock.h"
@@ -41,6 +42,8 @@ void soft_event_queue_push(struct soft_event_queue *queue, struct soft_event_nod
 uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_event_node *node);
 /* The oldest node, or NULL when there is none. */
 struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue);
+/* Whether who takes from the empty queue waits: O_NONBLOCK is not set. */
+bool soft_event_queue_blocks(const struct soft_event_queue *queue);
 /* Until the queue is not empty: 0, or -1 with errno EAGAIN (O_NONBLOCK is set) or EINTR. */
 int soft_event_queue_wait(struct soft_event_queue *queue);
 /* The oldest node, waited for; NULL with errno as above. */

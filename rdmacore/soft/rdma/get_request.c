@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "soft/base/refusal.h"
+#include "soft/cm/channel.h"
 #include "soft/cm/cm.h"
 #include "soft/cm/id.h"
 
@@ -12,7 +13,11 @@ static int take_request(struct rdma_cm_id *listener, struct rdma_cm_event *event
 	const struct ibv_qp_init_attr *attr = soft_id(listener)->endpoint_attr;
 	struct ibv_qp_init_attr copy;
 
-	if (event->status || event->event == RDMA_CM_EVENT_REJECTED)
+	if (event->event == RDMA_CM_EVENT_REJECTED) {
+		errno = ECONNREFUSED;
+		return -1;
+	}
+	if (event->status)
 		return soft_event_result(event);
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
 		errno = EINVAL;
@@ -24,19 +29,36 @@ static int take_request(struct rdma_cm_id *listener, struct rdma_cm_event *event
 	return soft_id_create_qp(event->id, listener->pd, &copy);
 }
 
+/*
+ * librdmacm asks nothing about the id and reads its channel, which tells what is there, or EAGAIN where it does not
+ * block.  Only a wait for a request that cannot come is not begun.  cm.lock is held.
+ */
+static bool wait_ends(struct soft_id *id)
+{
+	struct soft_event_channel *channel = (struct soft_event_channel *)id->rdma.channel;
+
+	soft_mutex_expect(&id->cm->lock);
+	return id->state == SOFT_ID_LISTEN || id->unread || !soft_event_queue_blocks(&channel->queue);
+}
+
 int soft_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
 {
 	struct soft_id *id = soft_id_lock(listener);
 	struct rdma_cm_event *event;
-	bool listens;
+	bool synchronous, ends;
 	int error;
 
 	if (!id)
 		return -1;
-	listens = id->sync && id->state == SOFT_ID_LISTEN && out;
+	synchronous = id->sync && id->rdma.channel && out;
+	ends = synchronous && wait_ends(id);
 	soft_mutex_unlock(&id->cm->lock);
-	if (!listens) {
-		errno = soft_refuse(EINVAL, "rdma_get_request needs a synchronous id that listens");
+	if (!synchronous) {
+		errno = soft_refuse(EINVAL, "rdma_get_request needs a synchronous id");
+		return -1;
+	}
+	if (!ends) {
+		errno = soft_refuse(EINVAL, "the id does not listen; librdmacm would wait for ever");
 		return -1;
 	}
 	soft_id_drop_event(listener);
