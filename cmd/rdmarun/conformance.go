@@ -20,21 +20,23 @@ A difference that stands, because a kernel or a device is so, has an entry in a 
 (--known) with the case, its reason, a beginning of the kernel's release, and exactly
 what differs.  An entry that is no difference any more is an error.
 
+The device's cases may have been run in parts: then each part's records are given.
+
 Exit code 1 when something else differs, or an entry is stale.`
 
 func newConformanceCommand(a *app) *cobra.Command {
 	format := newFormatFlag("text", "json")
 	var known string
 	command := &cobra.Command{
-		Use:   "conformance BASE DEVICE",
+		Use:   "conformance BASE DEVICE...",
 		Short: "Hold two runs of the same cases against each other, call by call",
 		Long:  conformanceLong,
 		Example: "  rdmarun run scenarios/conformance --out jsonl=soft.jsonl\n" +
 			"  rdmarun run scenarios/conformance -P verbs --out jsonl=verbs.jsonl\n" +
 			"  rdmarun conformance soft.jsonl verbs.jsonl --known scenarios/conformance/known.yaml",
-		Args: cobra.ExactArgs(2),
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.conformance(args[0], args[1], known, format.value)
+			return a.conformance(args[0], args[1:], known, format.value)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt
@@ -45,24 +47,29 @@ func newConformanceCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) conformance(base, device, knownPath, format string) error {
-	var runs [2]*conformance.Run
-	for i, name := range []string{base, device} {
-		in, closing, err := a.openRecords(name)
+func (a *app) conformance(basePath string, devicePaths []string, knownPath, format string) error {
+	base, err := a.readTraces(basePath)
+	if err != nil {
+		return err
+	}
+	device, err := a.readTraces(devicePaths[0])
+	if err != nil {
+		return err
+	}
+	for _, path := range devicePaths[1:] {
+		part, err := a.readTraces(path)
 		if err != nil {
 			return err
 		}
-		runs[i], err = conformance.Read(in, name)
-		closing()
-		if err != nil {
-			return err
+		if err := device.Join(part); err != nil {
+			return fmt.Errorf("join %s: %w", path, err)
 		}
 	}
 	known, err := a.knownDifferences(knownPath)
 	if err != nil {
 		return err
 	}
-	result := conformance.Compare(runs[0], runs[1], known)
+	result := conformance.Compare(base, device, known)
 	if format == "json" {
 		err = printJSON(a.stdout, result)
 	} else {
@@ -75,6 +82,15 @@ func (a *app) conformance(base, device, knownPath, format string) error {
 		return reported(exitFailed)
 	}
 	return nil
+}
+
+func (a *app) readTraces(name string) (*conformance.Run, error) {
+	in, closing, err := a.openRecords(name)
+	if err != nil {
+		return nil, err
+	}
+	defer closing()
+	return conformance.Read(in, name)
 }
 
 func (a *app) knownDifferences(path string) ([]conformance.Known, error) {

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"io"
 
 	"rdmarun/host/report/cases"
@@ -56,8 +57,24 @@ func Read(in io.Reader, name string) (*Run, error) {
 	return run, err
 }
 
-func (r *Run) add(c *cases.Case) {
-	trace := newTrace(c)
+// Join adds what another run on the same provider and kernel had: some cases are run apart from the others, because
+// they take long.
+func (r *Run) Join(other *Run) error {
+	if r.Name != other.Name || r.Kernel != other.Kernel {
+		return fmt.Errorf("one run is of %s on kernel %q, another of %s on kernel %q: the parts of a run are of one machine",
+			r.Name, r.Kernel, other.Name, other.Kernel)
+	}
+	for _, trace := range other.Traces {
+		if known := r.Trace(trace.ID); known == nil || trace.Ran() {
+			r.put(trace)
+		}
+	}
+	return nil
+}
+
+func (r *Run) add(c *cases.Case) { r.put(newTrace(c)) }
+
+func (r *Run) put(trace *Trace) {
 	if known := r.Trace(trace.ID); known != nil {
 		*known = *trace
 		return

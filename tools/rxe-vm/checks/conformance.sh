@@ -5,7 +5,7 @@ results=$1
 status=0
 
 bin/rdmarun run scenarios/conformance -q --out jsonl="$results/soft.jsonl" || exit
-bin/rdmarun conformance "$results/soft.jsonl" "$results/verbs.jsonl" --known scenarios/conformance/known.yaml || status=1
+bin/rdmarun conformance "$results/soft.jsonl" "$results/verbs.jsonl" "$results/slow.jsonl" --known scenarios/conformance/known.yaml || status=1
 if [ -e "$results/siw.jsonl" ]; then
 	echo "iWARP, on siw:"
 	cat "$results/siw.txt"
