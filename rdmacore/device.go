@@ -1,6 +1,7 @@
 package rdmacore
 
 // #include "core/core.h"
+// #include "provider/newer.h"
 import "C"
 
 import (
@@ -201,6 +202,19 @@ type DeviceAttr struct {
 	MaxDMSize               uint64 // bytes of the device's own memory
 	MaxTSO                  uint32 // bytes of a message that the device segments
 }
+
+// DeviceCap are bits of DeviceAttr.CapFlagsEx (device_cap_flags_ex of ibv_query_device_ex(3)).
+type DeviceCap uint64
+
+// Those that rdma-core has named since version 44.
+const (
+	CapFlushGlobal     DeviceCap = C.CORE_CAP_FLUSH_GLOBAL
+	CapFlushPersistent DeviceCap = C.CORE_CAP_FLUSH_PERSISTENT
+	CapAtomicWrite     DeviceCap = C.CORE_CAP_ATOMIC_WRITE
+)
+
+// Can tells whether the device has every one of caps.
+func (a *DeviceAttr) Can(caps DeviceCap) bool { return DeviceCap(a.CapFlagsEx)&caps == caps }
 
 // Attr asks the device for its limits (ibv_query_device_ex(3), where it has that).
 func (d *Device) Attr() (DeviceAttr, error) {

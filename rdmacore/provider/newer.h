@@ -21,6 +21,7 @@ enum {
 
 /* Of device_cap_flags_ex. */
 #define CORE_CAP_FLUSH_GLOBAL (UINT64_C(1) << 38)
+#define CORE_CAP_FLUSH_PERSISTENT (UINT64_C(1) << 39)
 #define CORE_CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
 
 /* enum ibv_placement_type, bits, and enum ibv_selectivity_level: ibv_wr_flush, IBTA annex A19 */

@@ -43,6 +43,7 @@ func surroundings(provider *rdmacore.Provider, c *plan.Case) (expression.Env, er
 		"transport": map[string]any{"ib": !iwarp, "roce": roce, "iwarp": iwarp},
 		"device": map[string]any{
 			"name": name, "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0, "mw": attr.MaxMW > 0, "timestamps": attr.CompletionTimestampMask != 0,
+			"flush": attr.Can(rdmacore.CapFlushGlobal), "flush_persistent": attr.Can(rdmacore.CapFlushPersistent), "atomic_write": attr.Can(rdmacore.CapAtomicWrite),
 			"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE,
 		},
 		"driver": environment.Driver(provider.Name(), name),

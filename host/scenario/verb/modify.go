@@ -30,6 +30,7 @@ func modifyVerb() Verb {
 			{Name: "port_num", Type: Integer, Max: 255, Doc: "port of the device"},
 			{Name: "en_sqd_async_notify", Type: Boolean, Doc: "an event when the send queue is drained"},
 			{Name: "from_cm", Type: Boolean, Doc: "true: begin with what init_qp_attr says for the state"},
+			{Name: "gid", Type: Text, Doc: "the peer's address: all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"},
 			{Name: "access", Type: PeerRights, Doc: "what the peer may do"},
 		},
 	}
@@ -107,6 +108,18 @@ func modifyQP(_ context.Context, call *Call) (Outcome, error) {
 	if access, given := call.argument("access").(rdmacore.Access); given {
 		attr.AccessFlags = access
 		mask |= rdmacore.QPAttrAccessFlags
+	}
+	if call.Has("gid") {
+		if mask&rdmacore.QPAttrAV == 0 {
+			attr.AH = rdmacore.AHAttr{IsGlobal: true, PortNum: 1, HopLimit: usualHops}
+			if attr.AH.SGIDIndex, err = ownGID(call, int(attr.AH.PortNum)); err != nil {
+				return Outcome{}, err
+			}
+		}
+		if attr.AH.DGID, err = gidOf(call, "gid"); err != nil {
+			return Outcome{}, err
+		}
+		mask |= rdmacore.QPAttrAV
 	}
 	return Outcome{}, qp.Modify(attr, mask)
 }

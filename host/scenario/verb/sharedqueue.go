@@ -138,12 +138,12 @@ func modifySRQ(_ context.Context, call *Call) (Outcome, error) {
 }
 
 // postSRQRecvVerb is post_recv for queues that several queue pairs take from.
-func postSRQRecvVerb(offset, length, wrID Argument, results []Result) Verb {
+func postSRQRecvVerb(sges, offset, length, wrID Argument, results []Result) Verb {
 	return Verb{
-		Name: "post_srq_recv", Manual: "ibv_post_srq_recv(3)", Capability: CanShare, Results: results,
+		Name: "post_srq_recv", Manual: "ibv_post_srq_recv(3)", Capability: CanShare, Results: results, Check: checkEntries,
 		Doc: "Post a receive to a shared receive queue, for whichever of its queue pairs gets the next message.",
 		Arguments: []Argument{{Name: "srq", Type: SharedQueue, Required: true, Doc: "the queue, by the name that `as` gave it"},
-			{Name: "buffer", Type: Buffer, Required: true, Doc: "where the message goes (LOCAL_WRITE)"}, offset, length, wrID},
+			{Name: "buffer", Type: Buffer, Group: bufferOrList, Doc: "where the message goes (LOCAL_WRITE)"}, sges, offset, length, wrID},
 		Run: func(_ context.Context, call *Call) (Outcome, error) {
 			queue, err := call.Role.SharedQueue(call.Text("srq"))
 			if err != nil {

@@ -36,7 +36,7 @@ func workVerbs() []Verb {
 			Arguments: slices.Concat([]Argument{endpoint, {Name: "buffer", Type: Buffer, Group: bufferOrList, Doc: "the message"}, sges, offset, length, wrID, immediate,
 				{Name: "invalidate", Type: Integer, Max: 1<<32 - 1, Doc: "a key of the peer that ends with the message"}, solicited}, datagramArguments(), flags),
 		},
-		postSRQRecvVerb(offset, length, wrID, result),
+		postSRQRecvVerb(sges, offset, length, wrID, result),
 		postLocalInvVerb(endpoint, wrID, flags[:2]),
 		postAtomicVerb(endpoint, local, wrID, flags[:2]),
 		postAtomicWriteVerb(endpoint, local, wrID, flags[:2]),
