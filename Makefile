@@ -9,7 +9,7 @@ Q       := $(if $(V),,@)
 export CGO_ENABLED := 1
 
 GO_BUILD := $(GO) build -trimpath -buildvcs=false
-SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore -type f \
+SOURCES  := go.mod go.sum $(shell find cmd host hostfuncs rdmacore sdk -type f \
 	! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/ctest/*' ! -path '*/bench/*' ! -path '*/fuzz/*')
 
 .DEFAULT_GOAL := help
@@ -64,10 +64,10 @@ test: check go-test core-test exec-test pyverbs-soft ## every test that needs no
 
 .PHONY: check
 check: | setup ## go vet and gofmt
-	$(Q)files=$$(gofmt -l cmd guests host hostfuncs internal rdmacore); \
+	$(Q)files=$$(gofmt -l cmd guests host hostfuncs internal rdmacore sdk); \
 		test -z "$$files" || { echo "not gofmt'd:"; echo "$$files"; exit 1; }
 	$(Q)$(GO) vet ./...
-	$(Q)GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) vet ./guests/...
+	$(Q)GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) vet ./guests/... ./sdk/rdma ./cmd/rdmarun/templates/...
 
 .PHONY: setup-test
 setup-test:
@@ -82,7 +82,7 @@ go-test: export GORACE = atexit_sleep_ms=0
 go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
 	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme' ./host
-	$(Q)$(GO) test -run 'TestScripts/run-guest' ./cmd/rdmarun
+	$(Q)$(GO) test -run 'TestScripts/(run|new)-guest' ./cmd/rdmarun
 	$(Q)$(GO) test -race -timeout 20m ./...
 
 .PHONY: core-test

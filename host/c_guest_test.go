@@ -17,7 +17,7 @@ func TestCGuest(t *testing.T) {
 	}
 	module := filepath.Join(t.TempDir(), "hello.wasm")
 	out, err := exec.Command("clang", "--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-Wall", "-Wextra", "-Werror", "-nostdlib",
-		"-I../guests/sdk/c", "-Wl,--no-entry", "../guests/hello_c/hello.c", "-o", module).CombinedOutput()
+		"-I../sdk/c", "-Wl,--no-entry", "../guests/hello_c/hello.c", "-o", module).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -89,10 +89,10 @@ func (e *ABIError) Error() string {
 func (e *ABIError) remedy() string {
 	for _, missing := range e.Missing {
 		if missing.Module == hostfuncs.ModuleName {
-			return "use a newer rdmarun, or build the guest with the SDK of this one (guests/sdk)"
+			return "use a newer rdmarun, or build the guest with the SDK of this one (rdmarun sdk go|c DIR)"
 		}
 	}
-	return "build the guest for WASI preview 1 (Go: GOOS=wasip1; C: --target=wasm32-wasi) with the SDK in guests/sdk"
+	return "build the guest for WASI preview 1 (Go: GOOS=wasip1; C: --target=wasm32-wasi) with the SDK that \"rdmarun sdk go|c DIR\" writes"
 }
 
 // checkImports compares what a guest imports with what there is, before anything is compiled.

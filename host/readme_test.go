@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/record"
 	"rdmarun/host/scenario/report"
+	"rdmarun/sdk"
 )
 
 // The guest that README.md shows, with the scenario around it, does what is shown there.
@@ -25,25 +25,24 @@ func TestGuestOfTheReadme(t *testing.T) {
 	program := block(t, string(readme), "```go\n")
 	_, after, _ := strings.Cut(string(readme), program)
 	lab := block(t, after, "```yaml\n")
-	_, shown, _ := strings.Cut(block(t, after, "```\n$ GOOS"), "rdmarun run looker.yaml\n")
-	// An overlay puts it into this module without writing there.
-	dir := t.TempDir()
-	source, overlay, module := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "looker.wasm")
-	inModule, err := filepath.Abs("../guests/looker/main.go")
-	if err != nil {
+	_, shown, _ := strings.Cut(block(t, after, "```\n$ make"), "rdmarun run looker/looker.yaml\n")
+	t.Chdir(t.TempDir())
+	module := filepath.Join("looker", "looker.wasm")
+	if err := sdk.Write("go", filepath.Join("looker", "rdma")); err != nil {
 		t.Fatal(err)
 	}
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {inModule: source}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, content := range map[string]string{source: program, overlay: string(replace)} {
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+	for file, text := range map[string]string{
+		"main.go": program, "looker.yaml": lab,
+		"go.mod": "module example/looker\n\nrequire " + sdk.GoModule + " v0.0.0\n\nreplace " + sdk.GoModule + " => ./rdma\n\ngo 1.25.0\n",
+	} {
+		if err := os.WriteFile(filepath.Join("looker", file), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command("go", "build", "-overlay", overlay, "-o", module, "rdmarun/guests/looker")
-	command.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+	// Without paths in it the module is the same wherever it is built, and compiled but once.
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", "looker.wasm", ".")
+	command.Dir = "looker"
+	command.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOPROXY=off", "GOFLAGS=")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -51,11 +50,7 @@ func TestGuestOfTheReadme(t *testing.T) {
 	if _, err := newRuntime(t, host.InterruptMetered).Compile(testContext(t), module); err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(dir)
-	if err := os.WriteFile("looker.yaml", []byte(lab), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	checked := scenario.Check([]string{"looker.yaml"}, scenario.Params{})
+	checked := scenario.Check([]string{"looker/looker.yaml"}, scenario.Params{})
 	var text strings.Builder
 	if checked.Errors.Len()+checked.Errors.Warnings() > 0 {
 		t.Fatal(checked.Errors.Render(&text, diag.Painter{}), &text)

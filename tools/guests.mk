@@ -2,7 +2,7 @@
 
 GUEST_NAMES   := $(patsubst guests/%/main.go,%,$(wildcard guests/*/main.go))
 GUEST_MODULES := $(GUEST_NAMES:%=guests/%.wasm)
-GUEST_SOURCES := go.mod go.sum $(shell find guests -name '*.go' ! -name '*_test.go')
+GUEST_SOURCES := go.mod go.sum $(shell find guests sdk/rdma -name '*.go' ! -name '*_test.go')
 
 .PHONY: guests
 guests: $(GUEST_MODULES) ## build the WebAssembly guests

@@ -20,28 +20,38 @@ then change it.
   negotiate  what connect and accept agree on, and a refusal with a reason
   sweep      bandwidth, latency and connections measured, with limits
   fault      a mistake on purpose, and the completion that tells of it
-  guest      a WebAssembly program plays a role (needs "make guests" or a module)`
+  guest      a WebAssembly program plays a role (needs "make guests" or a module)
 
-// templateFiles are the scenarios that new writes; NAME stands for the name in them.
+Two templates are a guest of one's own: a folder with the guest's source, the SDK
+beside it, a Makefile, and a scenario that runs it.  It builds where it lies, without
+a network.
+
+  guest-go   in Go; builds with the Go toolchain
+  guest-c    in C, without a C library; builds with clang and lld`
+
+// templateFiles are what new writes; NAME stands for the name in them.
 //
-//go:embed templates/*.yaml
+//go:embed templates
 var templateFiles embed.FS
 
-var templates = []string{"rping", "negotiate", "sweep", "fault", "guest"}
+var templates = []string{"rping", "negotiate", "sweep", "fault", "guest", "guest-go", "guest-c"}
 
 func newNewCommand(a *app) *cobra.Command {
 	template := newFormatFlag(templates...)
 	module := ""
 	command := &cobra.Command{
-		Use:     "new NAME [--template rping|negotiate|sweep|fault|guest]",
-		Short:   "Write a scenario to begin with",
+		Use:     "new NAME [--template " + strings.Join(templates, "|") + "]",
+		Short:   "Write a scenario or a guest to begin with",
 		Long:    newLong,
-		Example: "  rdmarun new my-first\n  rdmarun new scenarios/refused.yaml --template negotiate",
+		Example: "  rdmarun new my-first\n  rdmarun new scenarios/refused.yaml --template negotiate\n  rdmarun new my-guest --template guest-go",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return withHint(usageError("what is the new scenario to be called?"),
 					"for example: rdmarun new my-first --template rping; the templates are "+strings.Join(templates, ", "))
+			}
+			if p, ok := projects()[template.value]; ok {
+				return a.newProject(args[0], p)
 			}
 			return a.newScenario(args[0], template.value, module)
 		},
@@ -58,8 +68,8 @@ func (a *app) newScenario(path, template, module string) error {
 		path += ".yaml"
 	}
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	if !isPlainName(name) {
-		return withHint(usageError("%q: the name of a scenario has letters, digits, - and _", name), "for example: rdmarun new my-first")
+	if err := checkName(name, "scenario"); err != nil {
+		return err
 	}
 	text, err := templateFiles.ReadFile("templates/" + template + ".yaml")
 	if err != nil {
@@ -74,20 +84,28 @@ func (a *app) newScenario(path, template, module string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	// Never over a file that is there.
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return withHint(usageError("%s exists already", path), "choose another name, or remove it")
-	}
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(written)
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := writeNew(path, written); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "%s: try\n  rdmarun run %s\n", path, path)
 	return err
+}
+
+// writeNew writes a file, never over one that is there.
+func writeNew(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return existsAlready(path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
+
+func existsAlready(path string) error {
+	return withHint(usageError("%s exists already", path), "choose another name, or remove it")
 }
 
 // withModule puts in the path of the guest, as seen from the scenario.
@@ -105,6 +123,14 @@ func withModule(text, path, module string) (string, error) {
 	}
 	relative, err := filepath.Rel(from, to)
 	return strings.ReplaceAll(text, "MODULE", relative), err
+}
+
+// checkName refuses a name that could not stand wherever a template has one.
+func checkName(name, of string) error {
+	if isPlainName(name) {
+		return nil
+	}
+	return withHint(usageError("%q: the name of a %s has letters, digits, - and _", name, of), "for example: rdmarun new my-first")
 }
 
 func isPlainName(name string) bool {

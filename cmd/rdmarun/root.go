@@ -40,6 +40,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newExplainCommand,
 	newSchemaCommand,
 	newNewCommand,
+	newSDKCommand,
 	newDevicesCommand,
 	newDoctorCommand,
 	newConfigCommand,

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 const (

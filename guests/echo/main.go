@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 const (

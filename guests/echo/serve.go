@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 // serve listens and serves the clients.

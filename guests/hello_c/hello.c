@@ -3,7 +3,7 @@
  * sentence from one end of the connection to the other, and prints what arrived.  What it made is left to
  * the host, which frees it.
  *
- *	clang --target=wasm32 -O2 -mbulk-memory -nostdlib -I../sdk/c -Wl,--no-entry hello.c -o hello.wasm
+ *	clang --target=wasm32 -O2 -mbulk-memory -nostdlib -I../../sdk/c -Wl,--no-entry hello.c -o hello.wasm
  *	rdmarun guest run hello.wasm
  */
 #include "rdma.h"

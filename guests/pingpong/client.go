@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 // runClient connects, exchanges, verifies and prints what it measured.

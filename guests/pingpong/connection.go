@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 // slots is the number of message buffers each way, used in turn, so that one can be verified or filled

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 // options is the command line.

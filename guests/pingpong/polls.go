@@ -5,7 +5,7 @@ package main
 import (
 	"errors"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 // emptyPolls polls a queue that has no completion count times and returns the nanoseconds each took: the

@@ -5,7 +5,7 @@ package main
 import (
 	"time"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 func (c *connection) postSend(n int) error {

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 // An RDMA WRITE tells its target nothing, so each message is followed by a second WRITE, of its number, which

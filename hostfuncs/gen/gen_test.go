@@ -41,7 +41,7 @@ func TestHeaderCompiles(t *testing.T) {
 			if _, err := exec.LookPath(c.compiler); err != nil {
 				t.Skip(err)
 			}
-			args := append(c.flags, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", filepath.Join(repository, "guests/sdk/c/rdma.h"))
+			args := append(c.flags, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", filepath.Join(repository, "sdk/c/rdma.h"))
 			if out, err := exec.Command(c.compiler, args...).CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

@@ -41,9 +41,9 @@ func generate() ([]file, error) {
 		return nil, err
 	}
 	return []file{
-		{"guests/sdk/go/abi.gen.go", goTypes},
-		{"guests/sdk/go/imports.gen.go", goImports},
-		{"guests/sdk/c/rdma.h", cHeader()},
+		{"sdk/rdma/abi.gen.go", goTypes},
+		{"sdk/rdma/imports.gen.go", goImports},
+		{"sdk/c/rdma.h", cHeader()},
 		{"docs/abi.md", reference()},
 	}, nil
 }

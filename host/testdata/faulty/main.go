@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	rdma "rdmarun/guests/sdk/go"
+	"rdmarun/sdk/rdma"
 )
 
 func main() {
