@@ -63,11 +63,18 @@ clean: ## remove what was built (the Go and VM caches stay)
 test: check go-test core-test exec-test pyverbs-soft ## every test that needs no VM
 
 .PHONY: check
-check: | setup ## go vet and gofmt
+check: | setup setup-check ## gofmt, go vet, staticcheck; shellcheck
 	$(Q)files=$$(gofmt -l cmd guests host hostfuncs internal rdmacore sdk); \
 		test -z "$$files" || { echo "not gofmt'd:"; echo "$$files"; exit 1; }
 	$(Q)$(GO) vet ./...
 	$(Q)GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) vet ./guests/... ./sdk/rdma ./cmd/rdmarun/templates/...
+	@# The first run on a machine compiles staticcheck, which then looks at all that the module requires: two minutes.
+	$(Q)$(GO) tool staticcheck ./...
+	$(Q)shellcheck -x $$({ find .ci tools -name '*.sh'; grep -rlE '^#!/.*sh$$' .ci tools; } | sort -u)
+
+.PHONY: setup-check
+setup-check:
+	@tools/setup.sh check
 
 .PHONY: setup-test
 setup-test:

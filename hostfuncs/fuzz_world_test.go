@@ -300,10 +300,9 @@ func (h *fuzzHost) end() {
 
 // fuzzPair is two guests that mean well, connected, whose messages, memory and connection stay what they are.
 type fuzzPair struct {
-	world    *fuzzWorld
-	from, to *fuzzGuest
-	ends     [2]*fuzzEnd
-	beats    byte
+	world *fuzzWorld
+	ends  [2]*fuzzEnd
+	beats byte
 }
 
 type fuzzEnd struct {

@@ -254,22 +254,23 @@ func (w *randomWorld) converse(t *rapid.T) {
 
 // answer takes a request of one of those, and accepts it.
 func (w *randomWorld) answer(t *rapid.T) {
-	for at, listener := range w.requested {
-		ctx, cancel := w.soon(listener.Channel())
-		var child *ID
-		if listener.Synchronous() {
-			id, err := listener.GetRequest(ctx)
-			w.made(t, id, err)
-			child = id
-		} else if event, err := listener.Channel().Wait(ctx, listener); w.note(t, err) {
-			w.seen(t, event)
-			child = event.ID
-		}
-		cancel()
-		w.requested = slices.Delete(w.requested, at, at+1)
-		w.note(t, child.Accept(nil))
+	if len(w.requested) == 0 {
 		return
 	}
+	listener := w.requested[0]
+	w.requested = w.requested[1:]
+	ctx, cancel := w.soon(listener.Channel())
+	defer cancel()
+	var child *ID
+	if listener.Synchronous() {
+		id, err := listener.GetRequest(ctx)
+		w.made(t, id, err)
+		child = id
+	} else if event, err := listener.Channel().Wait(ctx, listener); w.note(t, err) {
+		w.seen(t, event)
+		child = event.ID
+	}
+	w.note(t, child.Accept(nil))
 }
 
 // hangUp ends a connection at both ends, or at those that are left.

@@ -2,6 +2,7 @@
 # Install the distribution's packages that rdmarun needs, and only those that are missing.
 #
 #   tools/setup.sh build   what `make` needs to compile
+#   tools/setup.sh check   what `make check` needs as well
 #   tools/setup.sh test    what tests need as well, and skip without
 #   tools/setup.sh vm      what `make rxe-shell` and `make test-rxe` need as well
 #   tools/setup.sh arm64   what building the core for arm64 and running its tests needs as well
@@ -43,10 +44,16 @@ needs_test() {
 	need ibverbs-utils "ibv_devinfo, a program for rdmarun exec" has_program ibv_devinfo
 	need python3-pyverbs "other people's tests, for rdmarun exec" /usr/bin/python3 -c "import pyverbs.device"
 	need iproute2 "tells those tests an address" has_program ip
+	need clang "compiles guests in C" has_program clang
+	need lld "links them" has_program wasm-ld
 	# Ubuntu has Chromium as a snap only, which does not run as root in a container.
 	if [ "$(os_release ID)" = debian ]; then
 		need chromium "opens the HTML report in a test" has_program chromium
 	fi
+}
+
+needs_check() {
+	need shellcheck "reads the shell scripts" has_program shellcheck
 }
 
 needs_vm() {
@@ -150,6 +157,10 @@ build)
 	check_go
 	check=needs_build
 	what="to build rdmarun"
+	;;
+check)
+	check=needs_check
+	what="to check the sources"
 	;;
 test)
 	check=needs_test

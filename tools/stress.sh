@@ -31,10 +31,10 @@ run() {
 
 while :; do
 	for program in "$@"; do
-		before=
-		case $program in */thread/*) before=${RUN_thread:-} ;; esac
-		run "$seed" $before "$program"
-		run "$seed" taskset -c "$first" $before "$program"
+		before=()
+		case $program in */thread/*) read -ra before <<<"${RUN_thread:-}" ;; esac
+		run "$seed" "${before[@]}" "$program"
+		run "$seed" taskset -c "$first" "${before[@]}" "$program"
 		[ $failed = 0 ] || exit 1
 	done
 	seed=$((seed + 1))

@@ -62,8 +62,3 @@ func (f *selectionFlags) selection(a *app) (scenario.Selection, error) {
 	}
 	return selection, nil
 }
-
-// given tells whether the user chose at all.
-func (f *selectionFlags) given() bool {
-	return f.tags != "" || len(f.ids) > 0 || f.failed || f.shard != ""
-}

@@ -62,6 +62,7 @@ fetch() {
 	local site keys=/usr/share/keyrings/debian-archive-keyring.gpg
 	[ -z "$(find "$folder/complete" -mmin -1440 2>/dev/null)" ] || return
 	[ -e $keys ] || return
+	# shellcheck disable=SC2016 # apt-get's own names
 	site=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' 'Created-By: Packages' 2>/dev/null |
 		awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }')
 	[ -n "$site" ] || return

@@ -1,4 +1,6 @@
-# Sourced by rxe-vm: starts the machine, watches it, gives back the job's exit status.
+# Sourced by rxe-vm, for its $cache: starts the machine, watches it, gives back the job's exit status.
+# shellcheck shell=bash
+: "${cache:?}"
 
 # Seconds from QEMU's start to a ready device: 3 and 10 are usual on an idle machine.
 declare -A boot_limit=([kvm]=20 [tcg]=180)

@@ -4,6 +4,7 @@
 #
 #   veth0   192.0.2.1/24     2001:db8::1/64     under rxe0; its other end, veth1, is up and silent
 #   dummy0  198.51.100.1/24  2001:db8:1::1/64   under siw0, which is there when /run/job/siw.ko is
+# shellcheck shell=bash
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/tmp LANG=C.UTF-8
 terminal=/dev/ttyS1
@@ -58,6 +59,7 @@ fi
 : >/run/job/ready
 if [ -e /run/job/interactive ]; then
 	# A session of its own with the serial port as its terminal, so that Ctrl-C works.
+	# shellcheck disable=SC2094 # a terminal, no file
 	setsid --ctty --wait bash /run/job/command <"$terminal" >"$terminal" 2>&1
 else
 	stty -F "$terminal" raw -echo

@@ -1,4 +1,6 @@
 # Sourced by rxe-vm, for its $here and $cache: finds or makes the image that QEMU boots.
+# shellcheck shell=bash
+: "${here:?}" "${cache:?}"
 
 # image_directory prints the folder that holds vmlinuz and initrd.gz, after making it where needed.
 # The folder's name says what it was made from, so that it is never stale.

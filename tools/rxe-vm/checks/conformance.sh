@@ -1,5 +1,6 @@
 # conformance.sh RESULTS: the same cases on the embedded provider, and the two traces compared.  What only iWARP has
 # is held against the cases alone, on siw, where its driver could be had.
+# shellcheck shell=bash
 set -u
 results=$1
 status=0

@@ -1,4 +1,5 @@
 # Sourced by jobs: runs named checks one after another, shows what a failed one printed, counts.
+# shellcheck shell=bash
 
 passed=0
 failed=0

@@ -1,6 +1,7 @@
 # The job of `make conformance` and `make test-rxe`, in the VM: the conformance cases on librdmacm and rdma_rxe.
 # Whether a case passes does not matter here; its trace is compared with that of the embedded provider
 # (checks/conformance.sh).
+# shellcheck shell=bash
 set -u
 results=$1
 cases=scenarios/conformance

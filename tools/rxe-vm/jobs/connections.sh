@@ -1,5 +1,6 @@
 # connections.sh CONNECTIONS ROUNDS: the job of `make bench-rxe`, in the VM: connections of rdma-core's cmtime and of our
 # measure step on rdma_rxe, turn by turn.  What each round gave is left in results: cmtime.N and rdmarun.N.jsonl.
+# shellcheck shell=bash
 set -u
 connections=$1
 rounds=$2

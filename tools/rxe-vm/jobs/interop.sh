@@ -1,5 +1,7 @@
-# Sourced by test.sh: one side a program of the distribution's rdmacm-utils, the other a scenario of ours.
+# Sourced by test.sh and siw.sh, for their $address: one side a program of the distribution's rdmacm-utils, the other a scenario of ours.
 # Ours run on $device where that is set.  Every pair has a port of its own, so that a straggler disturbs only itself.
+# shellcheck shell=bash
+: "${limit:?}" "${address:?}"
 
 # with_server COMMAND... -- PORT CLIENT...: the server in the background until its client is done.
 # Both must succeed.

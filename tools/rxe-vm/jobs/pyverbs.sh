@@ -1,4 +1,5 @@
 # The job of `make pyverbs` and `make test-rxe`, in the VM: pyverbs' own tests on rdma_rxe.
+# shellcheck shell=bash
 set -u
 {
 	echo "# kernel $(uname -r)"

@@ -1,12 +1,13 @@
 # The job of `make test-siw`, in the VM: what scenarios find on the kernel's iWARP, whose TCP they do not see.
 # Address and device: guest.sh.  It is a job of its own, for the driver has to be built first.
+# shellcheck shell=bash
 set -u
+address=198.51.100.1
 # shellcheck source=tools/rxe-vm/jobs/check.sh
 . tools/rxe-vm/jobs/check.sh
 # shellcheck source=tools/rxe-vm/jobs/interop.sh
 . tools/rxe-vm/jobs/interop.sh
 
-address=198.51.100.1
 device=siw0
 export RDMARUN_PROVIDER=verbs
 

@@ -1,13 +1,14 @@
 # The job of `make test-rxe`, in the VM: rdmarun's verbs provider on a real RDMA kernel, alone and with
 # programs that nobody here wrote.  Addresses and device: guest.sh.
+# shellcheck shell=bash
 set -u
+address=192.0.2.1
+address6=2001:db8::1
 # shellcheck source=tools/rxe-vm/jobs/check.sh
 . tools/rxe-vm/jobs/check.sh
 # shellcheck source=tools/rxe-vm/jobs/interop.sh
 . tools/rxe-vm/jobs/interop.sh
 
-address=192.0.2.1
-address6=2001:db8::1
 export RDMARUN_PROVIDER=verbs
 
 rdmarun() { limited bin/rdmarun "$@"; }
