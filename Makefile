@@ -62,14 +62,19 @@ clean: ## remove what was built (the Go and VM caches stay)
 .PHONY: test
 test: check go-test core-test exec-test pyverbs-soft ## every test that needs no VM
 
+# What is built for guests alone, and how.
+GUEST_PACKAGES := ./guests/... ./sdk/rdma ./cmd/rdmarun/templates/...
+FOR_GUESTS     := GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0
+
 .PHONY: check
 check: | setup setup-check ## gofmt, go vet, staticcheck; shellcheck
 	$(Q)files=$$(gofmt -l cmd guests host hostfuncs internal rdmacore sdk); \
 		test -z "$$files" || { echo "not gofmt'd:"; echo "$$files"; exit 1; }
 	$(Q)$(GO) vet ./...
-	$(Q)GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) vet ./guests/... ./sdk/rdma ./cmd/rdmarun/templates/...
+	$(Q)$(FOR_GUESTS) $(GO) vet $(GUEST_PACKAGES)
 	@# The first run on a machine compiles staticcheck, which then looks at all that the module requires: two minutes.
 	$(Q)$(GO) tool staticcheck ./...
+	$(Q)$(FOR_GUESTS) "$$($(GO) tool -n staticcheck)" $(GUEST_PACKAGES)
 	$(Q)shellcheck -x $$({ find .ci tools -name '*.sh'; grep -rlE '^#!/.*sh$$' .ci tools; } | sort -u)
 
 .PHONY: setup-check
