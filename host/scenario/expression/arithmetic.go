@@ -47,6 +47,7 @@ func operations() conf.FunctionsTable {
 		add(operator, func(a, b any) (any, error) { return compare(operator, a, b) }, func(any, any) bool { return false })
 	}
 	override(table)
+	lists(table)
 	return table
 }
 
@@ -74,9 +75,16 @@ func (r *replacer) Visit(node *ast.Node) {
 		case kind.Type == wide || kind.IsUnknown(r.cache):
 			r.call(node, "*", &ast.IntegerNode{Value: -1}, n.Node)
 		}
+	case *ast.BuiltinNode:
+		r.list(node, n)
 	case *ast.BinaryNode:
-		if name := r.replacement(n); name != "" {
+		name := r.replacement(n)
+		if name != "" {
 			r.call(node, name, n.Left, n.Right)
+		}
+		if name == ".." { // the map counts its memory
+			numbers := *node
+			ast.Patch(node, mapped(numbers, &ast.PointerNode{}))
 		}
 	}
 }
@@ -99,6 +107,10 @@ func (r *replacer) replacement(n *ast.BinaryNode) string {
 	switch n.Operator {
 	case "<", "<=", ">", ">=":
 		if unknown || unsigned {
+			return n.Operator
+		}
+	case "..":
+		if unknown || left.Type == wide || right.Type == wide {
 			return n.Operator
 		}
 	case "+", "-", "%":

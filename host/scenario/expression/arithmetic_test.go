@@ -47,6 +47,15 @@ func TestValues(t *testing.T) {
 		"filter([all, one], # > 5)[0]": top, "string(all)": "18446744073709551615", "int(one)": 1,
 		"bitand(all, 0xff)": 255, "bitand(all, bitnot(one))": top - 1, "bitor(half, 1)": uint64(1<<63 + 1), "bitxor(all, all)": 0, "bitnand(all, half)": math.MaxInt64,
 		"bitnot(0)": -1, "bitnot(all)": 0, "bitshl(1, 63)": uint64(1 << 63), "bitshl(1, 64)": 0, "bitshr(all, 60)": 15, "bitshr(-16, 2)": -4, "bitushr(-1, 60)": 15, "bitand(-1, -2)": -2,
+		// Lists of them.
+		"sort([all, 1, half, 5])[3]": top, "sort([all, 1, half, 5])[0]": 1, "sort([1, later, half], 'desc')[0]": top, "sort([3, 1, 2])[0]": 1, "sort(['b', 'a'])[0]": "a",
+		"sort([half, 1.5])[0]": 1.5, "sort([2ms, 1ms])[0]": time.Millisecond, "len(sort([]))": 0,
+		"sortBy([{'a': all}, {'a': 1}, {'a': half}], .a)[2].a": top, "sortBy([all, one, half], # - 1)[2]": top, "sortBy([all, one, half], #, 'desc')[2]": uint64(1), "sortBy([1, 3, 2], #, 'desc')[0]": 3,
+		"sortBy(sortBy(['b', 'c', 'a'], #), len(#))[0]": "a", "first(sortBy([{'a': 2, 'b': 'x'}, {'a': 1, 'b': 'y'}], .a)).b": "y", "map(sortBy([2, 1], #), # * 2)[0]": 2,
+		"(half - 1..half + 1)[2]": uint64(1<<63 + 1), "len(half..all - (half - 3))": 3, "(all - 1..all)[1]": top, "(later..later)[0]": top, "len(all..1)": 0, "(-2..one)[3]": 1,
+		"len(-1..one)": 3, "sum(1..4)": 10, "all in half..half + 2": false, "half + 1 in half..half + 2": true,
+		"sum([half - 1, half])": top, "sum([later, 1])": 0, "sum([all - 1, one])": top, "sum([{'a': half}, {'a': 1}], .a)": uint64(1<<63 + 1), "sum([1ms, took])": 5 * time.Millisecond,
+		"sum([])": 0, "sum([1.5, 2])": 3.5, "sum([1, 2], # * 2)": 6,
 	} {
 		for way, constants := range map[string]expression.Env{"while running": nil, "before": given} {
 			program, bad := expression.Compile(source, givenNames(), constants)
@@ -87,15 +96,24 @@ func TestNonsenseWithUnits(t *testing.T) {
 		}
 	}
 	for source, want := range map[string]string{
-		"laterTook + n":        `"+" does not go between a duration and an integer`,
-		"later < 5ms":          `"<" does not go between an integer and a duration`,
-		"n / laterTook":        `"/" does not go between an integer and a duration`,
-		"took / (n - 3)":       "the result is no time: it is beyond 292 years, or a division by 0",
-		"took % 0ms":           "a division by no time",
-		"later % (n - 3)":      "a division by zero",
-		"int(all)":             "18446744073709551615 is more than an integer with a sign has, 9223372036854775807",
-		"bitshl(1, -n)":        "bitshl by -3: the count is from 0 on",
-		"bitand(laterTook, 1)": "bitand is for integers, and this is a duration",
+		"laterTook + n":           `"+" does not go between a duration and an integer`,
+		"later < 5ms":             `"<" does not go between an integer and a duration`,
+		"n / laterTook":           `"/" does not go between an integer and a duration`,
+		"took / (n - 3)":          "the result is no time: it is beyond 292 years, or a division by 0",
+		"took % 0ms":              "a division by no time",
+		"later % (n - 3)":         "a division by zero",
+		"int(all)":                "18446744073709551615 is more than an integer with a sign has, 9223372036854775807",
+		"bitshl(1, -n)":           "bitshl by -3: the count is from 0 on",
+		"bitand(laterTook, 1)":    "bitand is for integers, and this is a duration",
+		"one..all":                "a range has 1000000 numbers at most",
+		"one..laterTook":          `".." does not go between an integer and a duration`,
+		"sort([later, 1ms])":      `"<" does not go between a duration and an integer`,
+		"sort([1, later], 'up')":  `the order of a list is "asc" or "desc", and not up`,
+		"sum([later, laterTook])": `"+" does not go between an integer and a duration`,
+		// What they make counts against what an expression may have.
+		"map(1..900000, sort([later, 1, 2, 3]))":   "memory budget exceeded",
+		"map(1..900000, sortBy([later, 1, 2], #))": "memory budget exceeded",
+		"map(1..900000, one..3)":                   "memory budget exceeded",
 	} {
 		program, bad := expression.Compile(source, givenNames(), nil)
 		if bad != nil {
@@ -111,7 +129,7 @@ func TestNonsenseWithUnits(t *testing.T) {
 // What is wrong in an operand is told, whoever calculates.
 func TestErrorsInsideOfReplacedOperators(t *testing.T) {
 	names := expression.Names{"facts": expression.Object{"max_sge": expression.Integer, "id": expression.Unsigned}}
-	for source, from := range map[string]int{"facts.max_sges > 0": 6, "factz > 0": 0, "1 + (facts.ids - 1) * 2": 11, "max(facts.id, factz)": 14, "let x = factz + 1; x < 2": 8} {
+	for source, from := range map[string]int{"facts.max_sges > 0": 6, "factz > 0": 0, "1 + (facts.ids - 1) * 2": 11, "max(facts.id, factz)": 14, "let x = factz + 1; x < 2": 8, "sortBy([1, 2], factz)": 15, "sort([factz])": 6, "sum([facts.ids])": 11, "1..factz": 3} {
 		if _, bad := expression.Compile(source, names, nil); bad == nil || bad.From != from {
 			t.Errorf("%s: %+v", source, bad)
 		}
