@@ -114,8 +114,8 @@ func check(_ context.Context, call *Call) (Outcome, error) {
 			return Outcome{}, err
 		}
 		want, name = buffer.Bytes(), other.String()
-	case len(want) > 0 && (data.Every || data.Pattern && call.Has("length")):
-		want = bytes.Repeat(want, (len(got)+len(want)-1)/len(want))[:len(got)]
+	case data.Every || call.Has("length"):
+		want = data.Filling().Over(len(got))
 	case !call.Has("length"):
 		got = got[:min(len(got), len(want))] // data says itself how much it speaks of
 	}
