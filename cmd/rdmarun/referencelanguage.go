@@ -103,9 +103,11 @@ func languageParts() []languagePart {
 		{"Times", "How long until somebody gives up, or tries again: `within` must be longer, and `took` can ask for just that.  They are soft's to the microsecond, and " +
 			"Linux's on RoCE; the manager of an InfiniBand subnet and later kernels may give packets another lifetime.\n\n" + timeTable(),
 			nil, []string{"times", "REP", "RTU", "DREQ"}},
-		{"Measurements and thresholds", "A threshold compares fields of a metric with constants, which have units, or expressions; a metric without a sample fails.  " +
-			"Between braces stand what chooses among several: tags of the step, its name, the size.  `loop` and `duration` are on the provider's clock, " +
+		{"Measurements and thresholds", "A threshold compares fields of a metric with constants, which have units, or expressions.  " +
+			"Between braces stands what chooses among several: tags of the step, its name, the size.  A threshold of the file concerns each case that has a step measured so - a metric with these " +
+			"tags, of whatever size, also in a fragment - and no other; one of a case, that case.  Both may name values of the case's matrix.  Where such a step stands and there is no sample, " +
+			"the threshold fails; that no case at all has such a step is an error of the file.  `loop` and `duration` are on the provider's clock, " +
 			"latency, bandwidth and connections are measured in real time.",
-			[]string{"thresholds", "abort_on_fail", "metric"}, []string{"measure", "loop"}},
+			[]string{"thresholds", "abort_on_fail", "metric"}, []string{"measure", "thresholds", "loop"}},
 	}
 }

@@ -105,13 +105,17 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-type thresholdCollector struct{ checked []record.Threshold }
+// thresholdCollector keeps what was said of thresholds, and of which case.
+type thresholdCollector struct {
+	checked []record.Threshold
+	cases   []string
+}
 
 func (c *thresholdCollector) Wants(kind record.Kind) bool { return kind == record.Checked }
 
 func (c *thresholdCollector) Record(r *record.Record) error {
 	if r.Threshold != nil {
-		c.checked = append(c.checked, *r.Threshold)
+		c.checked, c.cases = append(c.checked, *r.Threshold), append(c.cases, r.Case)
 	}
 	return nil
 }

@@ -2,9 +2,11 @@ package scenario_test
 
 import (
 	"context"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -264,5 +266,31 @@ steps:
 	}
 	if left := seen.advance(); left != "" {
 		t.Errorf("after the end: %s", left)
+	}
+}
+
+// TestThresholdsOfCases: a threshold concerns the cases that have a step measured so, and no other; one that such a step
+// has no sample for fails.
+func TestThresholdsOfCases(t *testing.T) {
+	const path = "testdata/run/thresholds_of_cases.yaml"
+	seen := &thresholdCollector{}
+	totals := onOwn(t, path, seen)
+	checked := make(map[string][]string)
+	for i, threshold := range seen.checked {
+		name := strings.TrimPrefix(seen.cases[i], path+"::")
+		checked[name] = append(checked[name], map[bool]string{true: "", false: "FAILS "}[threshold.OK]+threshold.Text)
+	}
+	const hour, large = "duration value < 1h", "FAILS bandwidth{size>=64KiB} count == 100"
+	want := map[string][]string{
+		"measures nothing":                         {hour},
+		"by a fragment":                            {"bandwidth{test=fragment} count == 100", large, hour},
+		"part[part=kept,least=100]":                {"bandwidth{test=own} count == 100", large, hour, "bandwidth{test=own} count >= least", "bandwidth{test=own} messages > least / 1000"},
+		"part[part=left,least=100]":                {large, hour, "bandwidth{test=own} count >= least", "bandwidth{test=own} messages > least / 1000", "duration value < 1m"},
+		"without a sample":                         {"FAILS bandwidth{test=fragment} count == 100", large, hour},
+		"behind what is false[on=false]":           {hour},
+		"with a tag that the run tells[part=kept]": {"FAILS bandwidth{test=fragment} count == 100", "FAILS bandwidth{test=own} count == 100", large, hour},
+	}
+	if !maps.EqualFunc(checked, want, slices.Equal) {
+		t.Errorf("%+v\n got %q\nwant %q", totals, checked, want)
 	}
 }

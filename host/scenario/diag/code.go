@@ -57,6 +57,7 @@ const (
 	NobodyComes      Code = "E0219"
 	UnknownObject    Code = "E0220"
 	GuestFunction    Code = "E0221"
+	NothingMeasured  Code = "E0222"
 
 	ExpressionSyntax Code = "E0301"
 	Unterminated     Code = "E0302"
@@ -142,6 +143,7 @@ func Titles() map[Code]string {
 		GuestFunction:    "a call that does not fit the guest's function",
 		UnknownObject:    "an unknown object: a protection domain, a queue, an address handle, a memory window",
 		NobodyComes:      "a barrier to which somebody never comes",
+		NothingMeasured:  "a threshold of what nothing measures",
 
 		ExpressionSyntax: "an expression that cannot be read",
 		Unterminated:     "an expression that does not end",

@@ -62,13 +62,14 @@ func load() []Example {
 }
 
 // cut takes a file apart: an example is what stands before the cases, with one of them.  The cases are a file's last key.
+// A file of several cases that has tags itself is one example, for what is seen in several cases alone.
 func cut(source *diag.Source) []Example {
 	root := syntax.Parse(source, &diag.List{})
 	name := strings.TrimSuffix(source.Name, path.Ext(source.Name))
 	beside := imported(root)
 	addModules(beside, source.Text)
 	cases := root.Get("cases")
-	if cases == nil {
+	if cases == nil || root.Get("tags") != nil && len(cases.Items) > 1 {
 		return []Example{{File: name, Title: title(root, name), Words: words(root.Get("tags")), Text: source.Text, Beside: beside}}
 	}
 	head := lines(source, 1, cases.Items[0].Position.Line)

@@ -24,7 +24,9 @@ func (c *compiler) cases(p *Program) {
 		c.current.global = global.inner()
 		c.global = c.current.global
 		combo.addTo(c.global)
+		c.matrices = []*shape.Matrix{c.file.Matrix}
 		c.casesOf(p, combo, taken)
+		c.matrices = nil
 		c.global, c.current.global = global, global
 	}
 }
@@ -55,16 +57,15 @@ func (c *compiler) casesOf(p *Program, combo combination, taken map[string]bool)
 			own.addTo(scope)
 			whole := append(slices.Clone(combo), own...)
 			compiled := &Case{
-				Tags:       append(texts(written.Tags), p.Tags...),
-				Roles:      roles,
-				Constants:  append(slices.Clone(p.Constants), whole.constants()...),
-				Settings:   bindings(whole),
-				Timeout:    c.timeoutIn(written.Timeout, timeout, scope),
-				Stall:      stall,
-				Requires:   append(slices.Clone(requires), c.requirements(written.Requires, scope)...),
-				XFail:      c.xfail(written.XFail, scope),
-				Setup:      setup,
-				Thresholds: c.thresholds(scope),
+				Tags:      append(texts(written.Tags), p.Tags...),
+				Roles:     roles,
+				Constants: append(slices.Clone(p.Constants), whole.constants()...),
+				Settings:  bindings(whole),
+				Timeout:   c.timeoutIn(written.Timeout, timeout, scope),
+				Stall:     stall,
+				Requires:  append(slices.Clone(requires), c.requirements(written.Requires, scope)...),
+				XFail:     c.xfail(written.XFail, scope),
+				Setup:     setup,
 			}
 			c.name(p, compiled, written.Name, whole, scope)
 			if taken[compiled.ID] {
@@ -77,9 +78,12 @@ func (c *compiler) casesOf(p *Program, combo combination, taken map[string]bool)
 			}
 			c.timeline = start.clone()
 			c.facts = shared.clone()
+			c.matrices = append(c.matrices, written.Matrix)
 			compiled.Steps = c.stepList(written.Steps, scope)
+			c.matrices = c.matrices[:len(c.matrices)-1]
 			c.lintCase()
 			compiled.Needs = c.facts.capabilities()
+			compiled.Thresholds = c.thresholds(written, scope)
 			merged.merge(c.timeline)
 			p.Cases = append(p.Cases, compiled)
 		}

@@ -33,6 +33,9 @@ func (c *compiler) checkName(node *syntax.Node) bool {
 		c.errors.Report(diag.NameTaken, node.Span(), "%q is a role already", node.Value)
 	case isParam(c.file, node.Value):
 		c.errors.Report(diag.NameTaken, node.Span(), "%q is a parameter already", node.Value)
+	case c.axisNamed(node.Value) != nil:
+		c.errors.Report(diag.NameTaken, node.Span(), "%q is a name of a matrix already, in line %d", node.Value, c.axisNamed(node.Value).Span().Line).
+			WithHint("call one of them something else, or give the name to each case that wants it, and not to the file")
 	default:
 		return true
 	}

@@ -53,6 +53,16 @@ type compiler struct {
 	branches     []*branch
 	branchCount  int
 	appointments []*appointment
+	// matrices are those whose values the current steps have.
+	matrices []*shape.Matrix
+	// around are the steps around the current one and itself, the outermost first; inLoop tells that one of them is a
+	// loop whose rounds are timed, in which no other is.
+	around []*Step
+	inLoop bool
+	// unmet are thresholds that nothing is measured for, nil for one that something is; choices are the labels, by metric,
+	// that any step has, with their values.
+	unmet   map[*shape.Threshold]*unmet
+	choices map[string]map[string]map[string]bool
 	// steps counts expanded steps.
 	steps int
 	// abstract is set while a fragment is checked that nothing uses: what its steps would find is
@@ -75,6 +85,8 @@ func Compile(file *shape.File, options Options, errors *diag.List) *Program {
 		instances: make(map[string]*role),
 		libraries: make(map[string]*module),
 		used:      make(map[*shape.Fragment]bool),
+		unmet:     make(map[*shape.Threshold]*unmet),
+		choices:   make(map[string]map[string]map[string]bool),
 		timeline:  newTimeline(),
 		facts:     newFacts(),
 		global:    newScope(),
@@ -101,6 +113,7 @@ func Compile(file *shape.File, options Options, errors *diag.List) *Program {
 	c.cases(p)
 	c.roleParams()
 	c.soft(p)
+	c.unmeasured()
 	c.unusedFragments()
 	c.unusedNames()
 	return p

@@ -30,6 +30,8 @@ type facts struct {
 	looked map[string]bool
 	// sends tells that the accepting side posts sends; accepts are its roles.
 	accepts, sends map[string]bool
+	// sources are the steps that measure.
+	sources []*source
 	// portSpaces are those of endpoints, "" where only the run will tell.
 	portSpaces map[endpointName]string
 }
@@ -60,7 +62,7 @@ func newFacts() *facts {
 func (f *facts) clone() *facts {
 	return &facts{
 		needs: maps.Clone(f.needs), zeroDepth: maps.Clone(f.zeroDepth), rnrRetries: slices.Clone(f.rnrRetries),
-		counts: slices.Clone(f.counts), looked: maps.Clone(f.looked),
+		counts: slices.Clone(f.counts), looked: maps.Clone(f.looked), sources: slices.Clone(f.sources),
 		tooShort: slices.Clone(f.tooShort), rnrSet: f.rnrSet, reads: slices.Clone(f.reads), accepts: maps.Clone(f.accepts), sends: maps.Clone(f.sends), portSpaces: maps.Clone(f.portSpaces),
 	}
 }
@@ -76,6 +78,9 @@ func (f *facts) note(c *compiler, step *shape.Step, call *Call, at place) {
 		if need := step.Verb.Needs(call.known()); need != "" {
 			f.needs[need] = true
 		}
+	}
+	if step.Verb.Measures {
+		c.measuring(call)
 	}
 	c.lintStep(step, call, at)
 }

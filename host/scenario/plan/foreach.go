@@ -23,7 +23,9 @@ func (c *compiler) forEach(step *shape.Step, at place) Action {
 			round.Name = c.scalar(&verb.Argument{Name: "name", Type: verb.Text}, step.Name, place{scope: inner})
 			round.Label = label(step.Name.Value)
 		}
+		leave := c.enter(round)
 		use.Steps = c.stepList(step.Do, inner)
+		leave()
 		block.Steps = append(block.Steps, round)
 	}
 	return block

@@ -154,3 +154,23 @@ func inferred(node *syntax.Node) any {
 	}
 	return node.Value
 }
+
+// axisNamed is the name in a matrix whose values the current steps have; nil for any other word.
+func (c *compiler) axisNamed(name string) *syntax.Node {
+	for _, m := range c.matrices {
+		if node := m.Named(name); node != nil {
+			return node
+		}
+	}
+	return nil
+}
+
+// caseWith is a case whose matrix has a name; nil where none has.
+func (c *compiler) caseWith(name string) *shape.Case {
+	for _, written := range c.file.Cases {
+		if written.Matrix.Named(name) != nil {
+			return written
+		}
+	}
+	return nil
+}

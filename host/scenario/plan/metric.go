@@ -41,7 +41,7 @@ var times = []metricField{
 // metrics are the rows, the measured ones under the kinds of the measure verb, but for the rate of connections.
 var metrics = []metric{
 	{"duration", "how long a case took, on the provider's clock", []metricField{{"value", nanoseconds}}},
-	{"loop", "the rounds of a repeat or for_each, by name=.. or its tags", []metricField{{"count", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}}},
+	{"loop", "the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed", []metricField{{"count", plainCount}, {"min", nanoseconds}, {"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}}},
 	{"latency", "measure {kind: latency}, by the tags of its step, name=.. or size", times},
 	{"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}}},
 	{"connect", "measure {kind: connect}: how long a connection takes", times},

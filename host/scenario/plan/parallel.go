@@ -12,6 +12,9 @@ func (c *compiler) parallel(step *shape.Step, s *scope) Action {
 	merged := start.clone()
 	outer := c.appointments
 	c.appointments = nil
+	inLoop := c.inLoop
+	c.inLoop = false // a branch times loops of its own
+	defer func() { c.inLoop = inLoop }()
 	var branches []*branch
 	var names []string
 	for _, part := range c.branchesOf(step.Do, s) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -200,6 +201,9 @@ func (c *compiler) reportExpression(bad *expression.Error, span diag.Span, sourc
 		}
 		if c.abstract && !strings.HasPrefix(bad.Hint, "did you mean") {
 			return // a step around the use of the fragment may make it
+		}
+		if other := c.caseWith(name); other != nil {
+			bad.Hint = fmt.Sprintf("the matrix of case %s has it; what names it must stand in that case", quoted(other.Name.Value))
 		}
 	}
 	c.errors.Report(bad.Kind, span, "%s", bad.Message).WithHint("%s", bad.Hint)

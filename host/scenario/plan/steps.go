@@ -59,6 +59,7 @@ func (c *compiler) step(step *shape.Step, s *scope) *Step {
 		result.Tags = append(result.Tags, compiled)
 	}
 	result.XFail = c.xfail(step.XFail, s)
+	defer c.enter(result)()
 	if step.Took != nil {
 		result.Took = &Took{Min: c.duration("min", step.Took.Get("min"), at), Max: c.duration("max", step.Took.Get("max"), at), Span: step.Took.Span()}
 	}
@@ -66,6 +67,7 @@ func (c *compiler) step(step *shape.Step, s *scope) *Step {
 	case shape.Block:
 		result.Action = &Block{Steps: c.stepList(step.Do, s)}
 	case shape.Repeat:
+		defer c.enterLoop(result.Label)()
 		result.Action = c.repeat(step, at, inner)
 	case shape.Parallel:
 		result.Action = c.parallel(step, s)

@@ -18,6 +18,8 @@ func (r *reader) cases(node *syntax.Node) []*Case {
 			Matrix:   r.matrix(item.Get("matrix")),
 			Requires: r.words(item.Get("requires"), "requires"),
 			XFail:    r.xfail(item.Get("xfail")),
+
+			Thresholds: r.thresholds(item.Get("thresholds")),
 		}
 		if steps := r.required(item, "steps", "a case"); steps != nil {
 			c.Steps = r.steps(steps)

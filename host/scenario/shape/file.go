@@ -64,7 +64,7 @@ var fileKeys = []key{
 	{"cases", "several cases"},
 	{"finally", "steps after those of each case, also after a failure"},
 	{"fragments", "steps to use in several places"},
-	{"thresholds", "limits on what the run measures"},
+	{"thresholds", "limits on what the cases measure; each concerns those that measure it"},
 }
 
 func (r *reader) file(root *syntax.Node) *File {

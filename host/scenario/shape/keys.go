@@ -18,6 +18,7 @@ var (
 		{"matrix", "values that it runs with, each combination"},
 		{"requires", "conditions without which it is skipped"},
 		{"xfail", "that and when it is known to fail"},
+		{"thresholds", "limits on what this case measures, beside those of the file"},
 		{"steps", "what happens"},
 	}
 	xfailKeys = []key{
@@ -32,9 +33,9 @@ var (
 		{"seed", "of random numbers: PSNs, keys, losses"},
 	}
 	thresholdKeys = []key{
-		{"metric", "what is measured: duration, loop{name=..}, latency{test=..,size>=64KiB}, bandwidth{..}, connect{..}, connect_rate{..}"},
+		{"metric", "what is measured: duration, loop{name=..}, latency{test=..,size>=64KiB}, bandwidth{..}, connect{..}, connect_rate{..}; a threshold concerns the cases that have a step measured so, whatever its size"},
 		{"pass", "conditions that must hold: p99 < 4us, avg >= 0.9 * line_rate, avg >= baseline.avg * 0.97"},
-		{"if", "a condition; without it the threshold is left out"},
+		{"if", "a condition, which may name values of the matrices; where it does not hold, the threshold is left out"},
 		{"abort_on_fail", "true, or {after: 2s}: end a running measurement when it does not hold any more"},
 	}
 	abortKeys = []key{

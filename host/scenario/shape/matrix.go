@@ -21,6 +21,19 @@ type Axis struct {
 	Values []*syntax.Node
 }
 
+// Named is the key of a name that the matrix has; nil for any other word, and of no matrix.
+func (m *Matrix) Named(name string) *syntax.Node {
+	if m == nil {
+		return nil
+	}
+	for _, axis := range m.Axes {
+		if axis.Name.Value == name {
+			return axis.Name
+		}
+	}
+	return nil
+}
+
 // excludeKey is the key of a matrix that is no axis.
 const excludeKey = "exclude"
 

@@ -100,6 +100,8 @@ type Case struct {
 	Requires []*syntax.Node
 	XFail    *XFail
 	Steps    []*Step
+	// Thresholds are limits on what the case measures, beside those of the file.
+	Thresholds []*Threshold
 }
 
 // XFail says that a case is known to fail.
