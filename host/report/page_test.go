@@ -174,3 +174,17 @@ func luminance(t *testing.T, hex string) float64 {
 	}
 	return sum
 }
+
+// TestPageHasTheTerminalsUnits: a time is written in one form everywhere.
+func TestPageHasTheTerminalsUnits(t *testing.T) {
+	page, err := os.ReadFile(write(t, "html", true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := bytes.IndexRune(page, 'µ'); at >= 0 {
+		t.Errorf("µ in %q", page[max(at-40, 0):at+10])
+	}
+	if !bytes.Contains(page, []byte("\u202fus")) {
+		t.Error("there is no time in microseconds")
+	}
+}

@@ -16,7 +16,7 @@ import (
 // latencyCharts are the percentile curves and the histogram of what is called by one name, the baseline's beside the
 // run's; none where no times were measured.
 func latencyCharts(g *measureGroup) ([]chart, error) {
-	l := latencies{curves: newAlbum("percentile", "µs"), histogram: newAlbum("µs", "% of the samples"), highest: 1}
+	l := latencies{curves: newAlbum("percentile", "us"), histogram: newAlbum("us", "% of the samples"), highest: 1}
 	if err := errors.Join(l.load(g, g.now, false), l.load(g, g.before, true)); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}

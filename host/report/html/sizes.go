@@ -169,7 +169,7 @@ func (s *sizes) charts() ([]chart, error) {
 	for _, each := range []struct {
 		title, unit string
 		figures     []sized
-	}{{"Bandwidth by message size", "Gbit/s", s.bandwidth}, {"Median latency by message size", "µs", s.latency}} {
+	}{{"Bandwidth by message size", "Gbit/s", s.bandwidth}, {"Median latency by message size", "us", s.latency}} {
 		a := newAlbum("message size", each.unit)
 		for _, curve := range seriesOf(each.figures) {
 			if len(curve.now) < 2 {

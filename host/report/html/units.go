@@ -8,17 +8,11 @@ import (
 	"rdmarun/host/scenario/report"
 )
 
-// duration is the terminal's, in the characters that a page has: a narrow space that does not break, and µ.
-func duration(d time.Duration) string {
-	if d <= 0 {
-		return "0"
-	}
-	return narrow(report.Duration(d))
-}
+// duration is the terminal's.
+func duration(d time.Duration) string { return narrow(report.Duration(d)) }
 
-func narrow(text string) string {
-	return strings.NewReplacer(" us", "\u202fµs", " ", "\u202f").Replace(text)
-}
+// narrow is a number with its unit as the terminal has it, with a space that does not break.
+func narrow(text string) string { return strings.ReplaceAll(text, " ", "\u202f") }
 
 // size prints bytes.
 func size(n int64) string {
