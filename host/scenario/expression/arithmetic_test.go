@@ -79,7 +79,7 @@ func TestNonsenseWithUnits(t *testing.T) {
 		"n + 4Kib":          {Kind: diag.WrongUnit, From: 4, To: 8, Message: `no unit of size is called "Kib"`, Hint: "1024 bytes are 1KiB, 1000 bytes 1kB"},
 		"n * 5sec":          {Kind: diag.WrongUnit, From: 4, To: 8, Message: `no unit is called "sec"`, Hint: "seconds are written 5s"},
 		"'µ' == 'm' || 5mz": {Kind: diag.WrongUnit, From: 15, To: 18, Message: `no unit is called "mz"`, Hint: `did you mean "ms"?`},
-		"3furlongs":         {Kind: diag.WrongUnit, From: 0, To: 9, Message: `no unit is called "furlongs"`, Hint: "there are ns, us, ms, s, m and h"},
+		"3furlongs":         {Kind: diag.WrongUnit, From: 0, To: 9, Message: `no unit is called "furlongs"`, Hint: "there are ns, us, ms, s, m, h"},
 		"1.3B":              {Kind: diag.WrongUnit, From: 0, To: 4, Message: `"1.3B" is no whole number of bytes`},
 		"99999999999TiB":    {Kind: diag.OutOfRange, From: 0, To: 14, Message: `"99999999999TiB" is too large`},
 		"4KiB4":             {Kind: diag.ExpressionSyntax, From: 0, To: 5, Message: `"4KiB4" is neither a number nor a name`, Hint: "a unit follows its number: 4KiB, 250ms"},

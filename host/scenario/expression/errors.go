@@ -94,7 +94,7 @@ func explain(t text, names Names, err error) *Error {
 	if _, parseErr := parser.Parse(t.masked); parseErr != nil {
 		message = strings.Replace(message, "unexpected token EOF", "the expression ends too early", 1)
 		bad := at(source, located.Location, SyntaxError, message)
-		if slices.Contains(quantity.UnitNames(), source[bad.From:bad.To]) {
+		if slices.Contains(quantity.Names(quantity.Units()), source[bad.From:bad.To]) {
 			bad.Hint = "a unit follows its number without a blank: 250ms"
 		}
 		return bad

@@ -146,7 +146,7 @@ func literalValue(word string) (any, *quantity.Error) {
 	}
 	unit := strings.TrimLeft(word, standsFor)
 	hint := noTime.Hint
-	if near := diag.DidYouMean(unit, quantity.UnitNames()); near != "" {
+	if near := diag.DidYouMean(unit, quantity.Names(quantity.Units())); near != "" {
 		hint = near
 	}
 	return nil, &quantity.Error{Code: diag.WrongUnit, Message: fmt.Sprintf("no unit is called %s", diag.Quoted(unit)), Hint: hint}

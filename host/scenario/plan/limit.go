@@ -116,13 +116,28 @@ func toBase(value any) (any, error) {
 	return n, nil
 }
 
-// Holds compares a value of the field, in its base unit, with the limit; env has the baseline.
-func (l *Limit) Holds(got float64, env expression.Env) (bool, error) {
-	operand, err := l.operand.Get(env)
+// Excess tells how far a value of the field, in its base unit, is beyond the limit, as a part of it: more than 0 where the
+// limit does not hold, and else the less the further it is from it.  env has the baseline.
+func (l *Limit) Excess(got float64, env expression.Env) (float64, error) {
+	value, err := l.operand.Get(env)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	return compare(got, l.Operator, operand.(float64)), nil
+	limit := value.(float64)
+	excess := got - limit
+	switch l.Operator {
+	case ">", ">=":
+		excess = -excess
+	case "==":
+		excess = math.Abs(excess)
+	}
+	if limit != 0 {
+		excess /= math.Abs(limit)
+	}
+	if compare(got, l.Operator, limit) {
+		return min(excess, 0), nil
+	}
+	return max(excess, math.SmallestNonzeroFloat64), nil // also of a limit that is met, where that is not enough
 }
 
 // Show is a value of the field with its unit.
@@ -131,7 +146,7 @@ func (l *Limit) Show(got float64) string {
 	case nanoseconds:
 		return quantity.Time(time.Duration(got)) // with all its digits: a rounded one could seem to hold
 	case bitsPerSecond:
-		return RateText(significant(got))
+		return quantity.Rate(significant(got))
 	case perSecond:
 		return fmt.Sprintf("%.0f/s", got)
 	}

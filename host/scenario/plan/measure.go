@@ -2,9 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"math"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"rdmarun/host/scenario/diag"
@@ -171,42 +168,4 @@ func sizesText(list []int) string {
 		words[i] = quantity.Size(int64(size))
 	}
 	return strings.Join(words, ",")
-}
-
-// rateUnits are the units of rates, in bits a second.
-var rateUnits = map[string]float64{
-	"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12,
-	"B/s": 8, "kB/s": 8e3, "MB/s": 8e6, "GB/s": 8e9, "KiB/s": 8 << 10, "MiB/s": 8 << 20, "GiB/s": 8 << 30,
-}
-
-var rateForm = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*/s)$`)
-
-// parseRate reads a number with its unit.
-func parseRate(text string) (float64, *problem) {
-	match := rateForm.FindStringSubmatch(text)
-	if match == nil {
-		return 0, wrongType("a rate", quoted(text), "write a number with a unit: 100Gbit/s, 40MB/s")
-	}
-	unit, known := rateUnits[match[2]]
-	if !known {
-		return 0, &problem{diag.WrongUnit, "no unit of rate is called " + quoted(match[2]), "there are bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s and B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"}
-	}
-	number, err := strconv.ParseFloat(match[1], 64)
-	if err != nil || number < 0 || math.IsInf(number*unit, 0) {
-		return 0, &problem{diag.OutOfRange, quoted(text) + " is out of range", ""}
-	}
-	return number * unit, nil
-}
-
-// RateText writes a rate as parseRate reads it.
-func RateText(rate float64) string {
-	for _, unit := range []struct {
-		name string
-		bits float64
-	}{{"Tbit/s", 1e12}, {"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}} {
-		if rate >= unit.bits {
-			return strconv.FormatFloat(rate/unit.bits, 'f', -1, 64) + unit.name
-		}
-	}
-	return strconv.FormatFloat(rate, 'f', -1, 64) + "bit/s"
 }

@@ -6,6 +6,7 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -83,7 +84,7 @@ func paramText(paramType string, value any) string {
 		return sizesText(v)
 	case float64:
 		if paramType == "rate" {
-			return RateText(v)
+			return quantity.Rate(v)
 		}
 	}
 	return textOf(value)

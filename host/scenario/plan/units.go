@@ -104,6 +104,12 @@ func parseDuration(text string) (time.Duration, *problem) {
 	return d, problemOf(bad)
 }
 
+// parseRate reads a number of bits a second with its unit.
+func parseRate(text string) (float64, *problem) {
+	rate, bad := quantity.ParseRate(text)
+	return rate, problemOf(bad)
+}
+
 // parseFraction reads 0.05 or 5%.
 func parseFraction(text string) (float64, *problem) {
 	number, percent := strings.CutSuffix(text, "%")

@@ -1,10 +1,11 @@
-// Package quantity reads and writes amounts with a unit as scenarios have them: sizes in bytes, and times.  Scalars,
+// Package quantity reads and writes amounts with a unit as scenarios have them: sizes in bytes, times, and rates in bits a second.  Scalars,
 // expressions and messages share it, so that what one of them writes the others read.
 package quantity
 
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,46 +27,14 @@ var withUnit = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ]+)$`)
 // HasUnit tells whether a text is a number with a unit, known or not.
 func HasUnit(text string) bool { return withUnit.MatchString(text) }
 
-// sizeUnits are the units of sizes: powers of 1024 with an i, of 1000 without.
-var sizeUnits = map[string]float64{
-	"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-	"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
-}
-
-const (
-	allSizes = "there are B, KiB, MiB, GiB, TiB and kB, MB, GB, TB"
-	allTimes = "there are ns, us, ms, s, m and h"
-)
-
-// Unit is a unit with what it stands for.
-type Unit struct{ Name, Doc string }
-
-// Units lists the units of times and sizes.
-func Units() []Unit {
-	return []Unit{
-		{"ns", "nanosecond"}, {"us", "microsecond, also written with a µ"}, {"ms", "millisecond"}, {"s", "second"}, {"m", "minute"}, {"h", "hour"},
-		{"B", "byte; a number alone is as much"}, {"KiB", "1024 bytes"}, {"MiB", "1024 KiB"}, {"GiB", "1024 MiB"}, {"TiB", "1024 GiB"},
-		{"kB", "1000 bytes, also written KB"}, {"MB", "1000 kB"}, {"GB", "1000 MB"}, {"TB", "1000 GB"},
-	}
-}
-
-// UnitNames are their names.
-func UnitNames() []string {
-	var names []string
-	for _, unit := range Units() {
-		names = append(names, unit.Name)
-	}
-	return names
-}
-
 // ParseSize reads a number of bytes with its unit.
 func ParseSize(text string) (int, *Error) {
 	match := withUnit.FindStringSubmatch(text)
 	if match == nil {
 		return 0, &Error{diag.WrongType, diag.Quoted(text) + " is not a size", "write a number of bytes, or a number with a unit: 4KiB"}
 	}
-	unit, known := sizeUnits[match[2]]
-	if !known {
+	unit := factorOf(ofSize, match[2])
+	if unit == 0 {
 		return 0, &Error{diag.WrongUnit, "no unit of size is called " + diag.Quoted(match[2]), sizeHint(match[2])}
 	}
 	number, err := strconv.ParseFloat(match[1], 64)
@@ -90,7 +59,7 @@ func sizeHint(unit string) string {
 	case "b", "byte", "bytes":
 		return "write the number alone, or with B"
 	}
-	return allSizes
+	return thereAre(ofSize)
 }
 
 // ParseTime reads a number with its unit of time, or several such; 0 needs none.
@@ -118,7 +87,7 @@ func timeHint(number, unit string) string {
 	case "usec", "microsecond", "microseconds":
 		return "microseconds are written " + number + "us"
 	}
-	return allTimes
+	return thereAre(ofTime)
 }
 
 // Time writes a time with all its digits, in the form that ParseTime reads: 26.207us, 655.36ms, 1.5s, 1m30s, 24h.
@@ -132,15 +101,46 @@ func Time(d time.Duration) string {
 	return text
 }
 
-// Size writes bytes with the largest unit that fits exactly, in a form that ParseSize reads.
+// Size writes bytes with the largest power of 1024 that fits exactly, in a form that ParseSize reads.
 func Size(n int64) string {
-	for _, unit := range []struct {
-		name  string
-		bytes int64
-	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= unit.bytes && n%unit.bytes == 0 {
-			return strconv.FormatInt(n/unit.bytes, 10) + unit.name
+	text := strconv.FormatInt(n, 10)
+	for _, each := range units {
+		if bytes := int64(each.factor); each.kind == ofSize && strings.HasSuffix(each.name, "iB") && n >= bytes && n%bytes == 0 {
+			text = strconv.FormatInt(n/bytes, 10) + each.name
 		}
 	}
-	return strconv.FormatInt(n, 10)
+	return text
+}
+
+var withRate = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*/s)$`)
+
+// ParseRate reads a number of bits a second with its unit.
+func ParseRate(text string) (float64, *Error) {
+	match := withRate.FindStringSubmatch(text)
+	if match == nil {
+		return 0, &Error{diag.WrongType, diag.Quoted(text) + " is not a rate", "write a number with a unit: 100Gbit/s, 40MB/s"}
+	}
+	unit := factorOf(ofRate, match[2])
+	switch {
+	case match[2] == "/s":
+		return 0, &Error{diag.WrongUnit, diag.Quoted(text) + " does not say what a second has", "a rate is of bits or bytes, 100Gbit/s; things a second are a number: of type int, and count/s in a threshold"}
+	case unit == 0:
+		return 0, &Error{diag.WrongUnit, "no unit of rate is called " + diag.Quoted(match[2]), thereAre(ofRate)}
+	}
+	number, err := strconv.ParseFloat(match[1], 64)
+	if err != nil || number < 0 || math.IsInf(number*unit, 0) {
+		return 0, &Error{diag.OutOfRange, diag.Quoted(text) + " is out of range", ""}
+	}
+	return number * unit, nil
+}
+
+// Rate writes bits a second with the largest unit of bits that is not above them, in a form that ParseRate reads.
+func Rate(rate float64) string {
+	best := units[slices.IndexFunc(units, func(u unit) bool { return u.kind == ofRate })]
+	for _, each := range units {
+		if each.kind == ofRate && strings.HasSuffix(each.name, "bit/s") && each.factor <= rate {
+			best = each
+		}
+	}
+	return strconv.FormatFloat(rate/best.factor, 'f', -1, 64) + best.name
 }

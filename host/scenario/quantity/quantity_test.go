@@ -63,3 +63,34 @@ func TestUnknownUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestRates: what the table of units has is what is read, and what is written is read back.
+func TestRates(t *testing.T) {
+	for _, unit := range RateUnits() {
+		bits, bad := ParseRate("3" + unit.Name)
+		if bad != nil {
+			t.Errorf("%s: %v", unit.Name, bad)
+			continue
+		}
+		if back, bad := ParseRate(Rate(bits)); bad != nil || back != bits {
+			t.Errorf("3%s is written %s, which is %g, want %g", unit.Name, Rate(bits), back, bits)
+		}
+	}
+	for text, want := range map[string]float64{"100Gbit/s": 1e11, "40 MB/s": 3.2e8, "1KiB/s": 8192, "0bit/s": 0, "1.5kbit/s": 1500} {
+		if got, bad := ParseRate(text); bad != nil || got != want {
+			t.Errorf("%s is %g, %v", text, got, bad)
+		}
+	}
+	for text, hint := range map[string]string{
+		"2000/s": "of type int", "1Gb/s": "there are bit/s, kbit/s", "100": "100Gbit/s", "-1bit/s": "", "fast": "100Gbit/s", "1KB/s": "kB/s",
+	} {
+		if got, bad := ParseRate(text); bad == nil || !strings.Contains(bad.Hint, hint) {
+			t.Errorf("%q: %g, %+v", text, got, bad)
+		}
+	}
+	for bits, want := range map[float64]string{0: "0bit/s", 999: "999bit/s", 1e3: "1kbit/s", 2.5e9: "2.5Gbit/s", 1e16: "10000Tbit/s"} {
+		if got := Rate(bits); got != want {
+			t.Errorf("%g: %s, want %s", bits, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
 )
 
@@ -19,7 +20,7 @@ var paramTypes = []key{
 	{"int", "an integer: 10, 0x1f, 0o17, 0b101, 1_000_000"},
 	{"size", "bytes, alone or with a unit: 4096, 4KiB, 1.5MiB; B, KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB and TB of 1000"},
 	{"duration", "a time with its unit, ns, us, ms, s, m or h: 250ms, 1m30s; 0 needs none"},
-	{"rate", "bits a second, 100Gbit/s (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s), or things a second, 2000/s"},
+	{"rate", "bits a second, 100Gbit/s; the units are " + strings.Join(quantity.Names(quantity.RateUnits()), ", ") + "; things a second are an int"},
 	{"sizes", "a list of sizes, [64, 4KiB], or the powers of two {pow2: [2, 8MiB]}; on the command line 64,4KiB or 2..8MiB"},
 	{"string", "any text"},
 	{"enum", "one of the words in values"},

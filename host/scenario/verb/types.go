@@ -78,7 +78,7 @@ const (
 	Fraction
 	// Sizes: one size, a list of them, or {pow2: [2, 8MiB]}; []int.
 	Sizes
-	// Rate: bits a second with a unit ("100Gbit/s"), or things a second ("2000/s"); float64.
+	// Rate: bits a second with a unit ("100Gbit/s"); float64.
 	Rate
 	// Options: a mapping whose keys are the argument's Fields; map[string]any.
 	Options
