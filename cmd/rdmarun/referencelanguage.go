@@ -78,8 +78,8 @@ func languageParts() []languagePart {
 		{"Roles", "The parties.  A role has registered memory, and endpoints that its steps make; or a WebAssembly program plays it, which has memory of its own.",
 			[]string{"roles", "buffers", "path", "place", "guest", "limits"}, []string{"buffers", "guest", "function"}},
 		{"Cases", "Each combination of a matrix is a case of its own; the values stand in its id, `faults.yaml::remote key violation[bad=past_end]`.  A case ends " +
-			"as passed, failed, skipped (its requirements do not hold), or failed as known (xfail); one that was known to fail and passes has failed.",
-			[]string{"cases", "matrix", "xfail", "requirement"}, []string{"matrix", "requires", "xfail"}},
+			"as passed, failed, skipped (its requirements do not hold), or failed as known (xfail); one that was known to fail and passes has failed, and so has one that fails otherwise than `raises` of its xfail says.",
+			[]string{"cases", "matrix", "xfail", "raises", "requirement"}, []string{"matrix", "requires", "xfail"}},
 		{"Steps", "A step does one thing: a verb ([verbs.md](verbs.md)), or one of the actions below; its other keys say more about it.  Steps run one after another over " +
 			"all roles: a step begins when the one before has ended.  Connections are asynchronous, as they are to programs: what becomes of a call is told by an event, for " +
 			"which wait_event waits.  In a loop `as: \"eps[$(i)]\"` gives one of several a name: other steps say `ep: \"eps[2]\"`, or with an expression between the " +

@@ -294,3 +294,18 @@ func TestThresholdsOfCases(t *testing.T) {
 		t.Errorf("%+v\n got %q\nwant %q", totals, checked, want)
 	}
 }
+
+// TestWorstSample: what a threshold shows is the sample that breaks it most, or comes nearest to that.
+func TestWorstSample(t *testing.T) {
+	seen := &thresholdCollector{}
+	onOwn(t, "testdata/run/worst.yaml", seen)
+	want := []string{"4s (longest)", "1s (shortest)", "4s (longest)", "4s", "1s"}
+	for i, threshold := range seen.checked {
+		if i >= len(want) || threshold.Value != want[i] || threshold.OK != (i > 2) {
+			t.Errorf("%d: %+v, want %q", i, threshold, want[i])
+		}
+	}
+	if len(seen.checked) != len(want) {
+		t.Errorf("%d limits", len(seen.checked))
+	}
+}

@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -56,5 +57,46 @@ func TestThresholdsByTag(t *testing.T) {
 	}
 	if len(seen.checked) != len(want) {
 		t.Errorf("%d limits checked", len(seen.checked))
+	}
+}
+
+// TestXFailRaises: only the failure that xfail describes is excused, and every other one says so.
+func TestXFailRaises(t *testing.T) {
+	seen := &collector{}
+	totals := onOwn(t, "testdata/run/xfail_raises.yaml", seen)
+	if totals.XFailed != 2 || totals.Failed != 5 {
+		t.Errorf("%+v", totals)
+	}
+	for i, want := range map[int]string{
+		1: `xfail expects another failure (what "wrong max_qp"): known`, 2: "xfail expects another failure (got something like /^max_qp 2$/): known",
+		4: "xfail expects another failure (what something like /value < 1ms/): known", 5: `xfail expects another failure (what "wrong max_qp"): known`,
+		6: "take the xfail away: known",
+	} {
+		failures := seen.results[i].Failures
+		if last := len(failures) - 1; last < 0 || !strings.HasSuffix(failures[last].Hint, want) {
+			t.Errorf("%s: %+v, want the hint %q", seen.results[i].Name, failures, want)
+		}
+	}
+	if f := seen.results[5].Failures; len(f) == 1 && f[0].What != "wrong max_sge" {
+		t.Errorf("steps: %+v", f)
+	}
+}
+
+// TestSkipsSayWhatThereIs: a skip shows what was compared, and names the provider where another could have it.
+func TestSkipsSayWhatThereIs(t *testing.T) {
+	const lab = "rdmarun: v1\nmatrix: {part: [functions]}\nroles: {client: {}}\nrequires: [REQUIRED]\nsteps: [{log: $(part)}]\n"
+	for required, want := range map[string]string{
+		"part == 'kept'":             "it requires part == 'kept', and part is \"functions\"",
+		"$(part == 'kept')":          "it requires $(part == 'kept'), and part is \"functions\"",
+		"provider.verbs":             "it requires provider.verbs, and provider.verbs is false (provider soft)",
+		"device.max_sge > 1000":      "it requires device.max_sge > 1000, and device.max_sge is 32 (provider soft)",
+		"not roles.distinct_devices": "it requires not roles.distinct_devices, and roles.distinct_devices is true",
+	} {
+		path := write(t, t.TempDir()+"/skip.yaml", strings.Replace(lab, "REQUIRED", `"`+required+`"`, 1))
+		seen := &collector{}
+		onOwn(t, path, seen)
+		if got := seen.results[0].Reason; got != want {
+			t.Errorf("%s:\n got %s\nwant %s", required, got, want)
+		}
 	}
 }

@@ -85,7 +85,12 @@ func settings() object {
 			"metric": scalar(), "pass": listOf(scalar()), "if": scalar(),
 			"abort_on_fail": object{"anyOf": []any{object{"type": "boolean"}, mapping("When.", keys["abort_on_fail"], object{"after": ref("duration")})}},
 		}), "metric", "pass"),
-		"xfail": required(mapping("That and when it is known to fail.", keys["xfail"], object{"when": scalar(), "reason": scalar()}), "reason"),
+		"xfail": required(mapping("That and when it is known to fail.", keys["xfail"], object{
+			"when": scalar(), "reason": scalar(),
+			"raises": mapping("The failure that is expected.", keys["raises"], object{
+				"action": matching(scalar()), "what": matching(scalar()), "got": matching(scalar()),
+			}),
+		}), "reason"),
 	}
 }
 

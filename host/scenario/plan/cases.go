@@ -1,14 +1,10 @@
 package plan
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
@@ -102,36 +98,6 @@ func (c *compiler) written(p *Program) []*shape.Case {
 		return c.file.Cases
 	}
 	return append([]*shape.Case{{Steps: c.file.Steps}}, c.file.Cases...)
-}
-
-// name gives a case its name and its id.  The id has no values in the name, and all values of the matrices
-// behind it: FILE::remote key violation[bad=past_end].
-func (c *compiler) name(p *Program, compiled *Case, node *syntax.Node, combo combination, s *scope) {
-	compiled.ID, compiled.Name = p.File, p.Name
-	if node == nil && c.file.Name != nil && expression.Contains(c.file.Name.Value) {
-		// The case is the file, whose name may have the values of its matrix.
-		if name := c.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, c.file.Name, s); name != nil {
-			compiled.Name = name.(string)
-		}
-	}
-	if node != nil {
-		compiled.ID, compiled.Name = p.File+"::"+idName(node.Value), node.Value
-		if name := c.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, node, s); name != nil {
-			compiled.Name = name.(string)
-		}
-	}
-	if len(combo) > 0 {
-		compiled.ID += "[" + combo.id() + "]"
-		if compiled.Name == p.Name || node != nil && compiled.Name == node.Value {
-			compiled.Name += fmt.Sprintf(" [%s]", combo.id())
-		}
-	}
-}
-
-var emptyBrackets = regexp.MustCompile(`\(\s*\)|\[\s*\]|\{\s*\}`)
-
-func idName(name string) string {
-	return strings.Join(strings.Fields(emptyBrackets.ReplaceAllString(label(name), "")), " ")
 }
 
 func bindings(combo combination) []Binding {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/diag"
@@ -17,6 +18,17 @@ type Requirement struct {
 	value *Value
 }
 
+// Found lists what the condition compares with the values that these have: "device.max_sge is 32".
+func (r *Requirement) Found(surroundings expression.Env) []string {
+	return conditionValue(bareCondition(r.Text), false, false, surroundings).Operands
+}
+
+// Mentions tells whether the condition has one of several names.
+func (r *Requirement) Mentions(names ...string) bool {
+	words := expression.Words(bareCondition(r.Text))
+	return slices.ContainsFunc(names, func(name string) bool { return words[name] })
+}
+
 // Holds evaluates the condition with what the surroundings are, in the form of Surroundings.
 func (r *Requirement) Holds(surroundings expression.Env) (bool, error) {
 	value, err := r.value.Get(surroundings)
@@ -27,6 +39,23 @@ func (r *Requirement) Holds(surroundings expression.Env) (bool, error) {
 type XFail struct {
 	When   *Requirement // nil: always
 	Reason string
+	// Raises is what is expected of the failure's fields; nil: nothing, any failure will do.
+	Raises []Expectation
+}
+
+// FailureFields are what a failure is known by.
+type FailureFields struct{ Action, What, Got string }
+
+// Unlike says what of a failure is not as it was expected; "" when it is the expected one.
+func (x *XFail) Unlike(f FailureFields) string {
+	for i := range x.Raises {
+		e := &x.Raises[i]
+		got := map[string]string{"action": f.Action, "what": f.What, "got": f.Got}[e.Field]
+		if ok, want, err := e.Check(nil, got); err != nil || !ok {
+			return e.Field + " " + want
+		}
+	}
+	return ""
 }
 
 // Surroundings lists what `requires` and `xfail` may mention; guests are the names of the file's guests.
@@ -139,5 +168,34 @@ func (c *compiler) xfail(written *shape.XFail, s *scope) *XFail {
 	if written.When != nil {
 		x.When = c.requirement(written.When, s)
 	}
+	if written.Raises != nil {
+		x.Raises = c.raises(written.Raises, s)
+	}
 	return x
+}
+
+// raises compiles what a failure must be, which is known before the run: what comes of a run does not excuse it.
+func (c *compiler) raises(node *syntax.Node, s *scope) []Expectation {
+	defer c.onlyScope()()
+	var list []Expectation
+	for _, pair := range node.Pairs {
+		e := Expectation{Field: pair.Key.Value, Span: pair.Key.Span(), Type: verb.Text}
+		var good bool
+		e.Conditions, good = c.conditions(&verb.Argument{Name: e.Field, Type: verb.Text}, pair.Value, place{scope: s})
+		for _, condition := range e.Conditions {
+			for _, operand := range condition.Operands {
+				if operand == nil {
+					continue
+				}
+				if _, known := operand.Constant(); !known && !c.abstract && len(c.missing) == 0 {
+					c.errors.Report(diag.NotConstant, operand.Span, "what xfail expects must be known before the run")
+					good = false
+				}
+			}
+		}
+		if good {
+			list = append(list, e)
+		}
+	}
+	return list
 }

@@ -45,8 +45,11 @@ var metrics = []metric{
 	{"latency", "measure {kind: latency}, by the tags of its step, name=.. or size", times},
 	{"bandwidth", "measure {kind: bandwidth}, likewise; min and max want sample_every", []metricField{{"avg", bitsPerSecond}, {"min", bitsPerSecond}, {"max", bitsPerSecond}, {"count", plainCount}, {"messages", perSecond}}},
 	{"connect", "measure {kind: connect}: how long a connection takes", times},
-	{"connect_rate", "measure {kind: connect}: connections a second", []metricField{{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}}},
+	{connectRate, "measure {kind: connect}: connections a second", []metricField{{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}}},
 }
+
+// connectRate is the other metric of measured connections.
+const connectRate = "connect_rate"
 
 func metricNames() []string {
 	names := make([]string, len(metrics))

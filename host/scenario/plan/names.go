@@ -92,10 +92,7 @@ func (c *compiler) fields(argument *verb.Argument, node *syntax.Node, at place) 
 
 // conditionArgument compiles an expression that must be true, and keeps its text.
 func (c *compiler) conditionArgument(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	text := strings.TrimSpace(node.Value)
-	if expression.Contains(text) {
-		text = strings.TrimSuffix(strings.TrimPrefix(text, "$("), ")")
-	}
+	text := bareCondition(node.Value)
 	value := c.truth(argument.Name, node, at)
 	if value == nil {
 		return nil
@@ -110,6 +107,15 @@ func (c *compiler) conditionArgument(argument *verb.Argument, node *syntax.Node,
 		}
 		return conditionValue(text, value.Hex, v, env), nil
 	}}
+}
+
+// bareCondition is the expression of a condition, which may stand in $(..).
+func bareCondition(text string) string {
+	text = strings.TrimSpace(text)
+	if expression.Contains(text) {
+		text = strings.TrimSuffix(strings.TrimPrefix(text, "$("), ")")
+	}
+	return text
 }
 
 // conditionValue is the value of a condition, with what it compares where it does not hold.

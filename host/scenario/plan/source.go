@@ -58,13 +58,13 @@ func (c *compiler) measuring(call *Call) {
 	known := labels{"kind": {kind}, "op": {operation}, "name": {kind + " " + operation}, "of": of, "role": nil, "peer": nil, sizeSelector: nil}
 	switch {
 	case !kindKnown:
-		metrics = metricNames()
+		metrics = append(slices.Clone(call.Verb.Arguments[call.Verb.Argument("kind")].Words), connectRate)
 		known["kind"], known["op"], known["name"], known["of"] = nil, nil, nil, nil
 	case kind == connect:
 		for step := rdmacore.StepTotal + 1; step <= rdmacore.StepDestroy; step++ {
 			of = append(of, step.String())
 		}
-		metrics = append(metrics, "connect_rate")
+		metrics = append(metrics, connectRate)
 		known["name"], known["of"] = []string{kind}, of
 		delete(known, sizeSelector)
 	case !operationKnown:

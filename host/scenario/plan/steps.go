@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"strings"
-
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/shape"
@@ -84,18 +82,6 @@ func (c *compiler) step(step *shape.Step, s *scope) *Step {
 		result.Action = c.call(step, at)
 	}
 	return result
-}
-
-// label is a name without its expressions.
-func label(name string) string {
-	var text strings.Builder
-	pieces, _ := expression.Scan(name)
-	for _, piece := range pieces {
-		if !piece.Expression {
-			text.WriteString(piece.Text)
-		}
-	}
-	return strings.Join(strings.Fields(text.String()), " ")
 }
 
 // truth compiles a condition, whose expression may stand bare.

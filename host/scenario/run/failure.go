@@ -11,6 +11,19 @@ import (
 
 // fail notes the failure of a step in the result.
 func (r *caseRun) fail(err error) {
+	f := r.describe(err)
+	if f.Kind == "error" {
+		r.result.Status, r.result.Reason = record.Errored, f.What
+	}
+	if r.result.Status == record.Errored {
+		r.result.Failures = append(r.result.Failures, f)
+		return
+	}
+	r.addFailure(f)
+}
+
+// describe makes what reports tell of the failure of a step.
+func (r *caseRun) describe(err error) record.Failure {
 	f := record.Failure{Kind: "expectation", File: r.program.File, Rerun: r.rerun(), Timeline: r.history.moments()}
 	span, cut := diag.Span{}, "it was cut off in this step"
 	var step *stepError
@@ -44,7 +57,7 @@ func (r *caseRun) fail(err error) {
 		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, cut
 		f.Details = r.lab.RunningGuests()
 	case errors.As(err, &environment):
-		r.result.Status, r.result.Reason, f.Kind, f.What = record.Errored, err.Error(), "error", err.Error()
+		f.Kind, f.What = "error", err.Error()
 		f.Hint = environment.Hint()
 	default:
 		f.What = err.Error()
@@ -53,9 +66,16 @@ func (r *caseRun) fail(err error) {
 	if span.Source != nil {
 		f.File = span.Source.Name
 	}
-	if r.result.Status == record.Errored {
-		r.result.Failures = append(r.result.Failures, f)
-		return
+	if step != nil && step.known != "" {
+		f.Hint = joined(f.Hint, step.known)
 	}
-	r.addFailure(f)
+	return f
+}
+
+// joined is a hint with another behind it.
+func joined(hint, more string) string {
+	if hint == "" {
+		return more
+	}
+	return hint + "\n" + more
 }

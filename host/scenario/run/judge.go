@@ -2,7 +2,7 @@ package run
 
 import (
 	"errors"
-	"strings"
+	"regexp"
 	"syscall"
 
 	"rdmarun/host/scenario/explain"
@@ -95,7 +95,7 @@ func (r *caseRun) judgeField(e *plan.Expectation, got any, outcome *verb.Outcome
 	shown := e.Show(got)
 	failure := &lab.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown}
 	if outcome.Summary != nil {
-		if summary := outcome.Summary(); strings.Contains(summary, shown) {
+		if summary := outcome.Summary(); tells(summary, e.Field, shown) {
 			failure.Got = summary
 		} else {
 			failure.Got += "  (" + summary + ")"
@@ -103,6 +103,19 @@ func (r *caseRun) judgeField(e *plan.Expectation, got any, outcome *verb.Outcome
 	}
 	failure.Hint = explainField(v, e.Field, got, outcome)
 	return &expectationError{e, failure}
+}
+
+// isWord is a value that is a word of RDMA's, such as a status or an opcode, and says itself what it is of.
+var isWord = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
+
+// tells tells whether a summary has the value of a field so that nobody takes it for another's: behind the field's name,
+// or as a word that needs none.
+func tells(summary, field, value string) bool {
+	name := "(?:" + regexp.QuoteMeta(field) + " )"
+	if isWord.MatchString(value) {
+		name += "?"
+	}
+	return regexp.MustCompile(`(?:^|[\s(])` + name + regexp.QuoteMeta(value) + `(?:[\s,;)]|$)`).MatchString(summary)
 }
 
 // expectationError points at the key of `expect` that did not hold.

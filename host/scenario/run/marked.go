@@ -57,9 +57,31 @@ func (r *caseRun) expectedToFail(ctx context.Context, step *plan.Step) error {
 			What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + reason,
 		})
 	case ctx.Err() == nil && (errors.As(err, &failure) || errors.As(err, &limit)):
-		return nil
+		return r.excused(step.XFail, err)
 	}
 	return err
+}
+
+// excused is nil for the failure that an xfail expects; any other says what is expected.
+func (r *caseRun) excused(known *plan.XFail, err error) error {
+	if known.Raises == nil {
+		return nil
+	}
+	f := r.describe(err)
+	unlike := known.Unlike(plan.FailureFields{Action: f.Action, What: f.What, Got: f.Got})
+	if unlike == "" {
+		return nil
+	}
+	var step *stepError
+	if errors.As(err, &step) {
+		step.known = notExpected(known, unlike)
+	}
+	return err
+}
+
+// notExpected is the hint of a failure that is not the one an xfail expects.
+func notExpected(known *plan.XFail, unlike string) string {
+	return "xfail expects another failure (" + unlike + "): " + known.Reason
 }
 
 // holds tells whether a condition on the surroundings holds; without one it does.

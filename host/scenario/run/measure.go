@@ -72,7 +72,7 @@ func (r *caseRun) broken(threshold *plan.Threshold, found measured) bool {
 			if !has || limit.Grows() {
 				continue
 			}
-			if holds, err := limit.Holds(value, sample.env); err == nil && !holds {
+			if excess, err := limit.Excess(value, sample.env); err == nil && excess > 0 {
 				return true
 			}
 		}

@@ -20,7 +20,7 @@ func (r *caseRun) expectFailure(known *plan.XFail) {
 	}
 	switch r.result.Status {
 	case record.Failed:
-		if !r.leaked() {
+		if !r.leaked() && r.allExpected(known) {
 			r.result.Status, r.result.Reason = record.XFailed, known.Reason
 		}
 	case record.Passed:
@@ -29,6 +29,18 @@ func (r *caseRun) expectFailure(known *plan.XFail) {
 			Hint: "take the xfail away: " + known.Reason, Rerun: r.rerun(),
 		})
 	}
+}
+
+// allExpected tells whether the failures are those that an xfail expects, and says of each other one that it is not.
+func (r *caseRun) allExpected(known *plan.XFail) bool {
+	expected := true
+	for i := range r.result.Failures {
+		f := &r.result.Failures[i]
+		if unlike := known.Unlike(plan.FailureFields{Action: f.Action, What: f.What, Got: f.Got}); unlike != "" {
+			f.Hint, expected = joined(f.Hint, notExpected(known, unlike)), false
+		}
+	}
+	return expected
 }
 
 // leaked tells whether something could not be freed, which no xfail excuses.

@@ -18,7 +18,9 @@ type stepError struct {
 	used   []string
 	// advance is how far the loops around it were, "" outside of all.
 	advance string
-	err     error
+	// known says what an xfail expected instead, "" where none did.
+	known string
+	err   error
 }
 
 func (e *stepError) Error() string { return e.action + ": " + e.err.Error() }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"math"
 	"time"
 
 	"rdmarun/host/scenario/diag"
@@ -50,13 +51,14 @@ func (r *caseRun) limit(threshold *plan.Threshold, limit *plan.Limit, samples []
 	if !checked.OK {
 		checked.Reason = "no samples: the case has measured nothing of that kind"
 	}
+	worst := math.Inf(-1) // of the samples: the one shown
 	for _, each := range samples {
 		value, has := each.fields[limit.Field]
 		if !has {
 			checked.OK, checked.Reason = false, "no samples: there are no intervals without sample_every"
 			continue
 		}
-		holds, err := limit.Holds(value, each.env)
+		excess, err := limit.Excess(value, each.env)
 		if err != nil {
 			checked.OK, checked.Reason = false, err.Error()
 			if each.env["baseline"] == nil {
@@ -64,12 +66,17 @@ func (r *caseRun) limit(threshold *plan.Threshold, limit *plan.Limit, samples []
 			}
 			continue
 		}
-		if !holds || checked.Value == "" {
-			checked.Value, checked.OK = limit.Show(value), checked.OK && holds
-			if len(samples) > 1 && !holds {
-				checked.Value += " (" + each.what + ")"
-			}
+		checked.OK = checked.OK && excess <= 0
+		if excess <= worst {
+			continue
 		}
+		worst, checked.Value = excess, limit.Show(value)
+		if len(samples) > 1 && excess > 0 {
+			checked.Value += " (" + each.what + ")"
+		}
+	}
+	if worst > 0 {
+		checked.Reason = "" // what is broken says more than what could not be looked at
 	}
 	r.config.Stream.Write(&record.Record{
 		Kind: record.Checked, File: r.program.File, Case: r.testCase.ID, Threshold: &checked,

@@ -51,20 +51,33 @@ func unmet(provider *rdmacore.Provider, c *plan.Case, env expression.Env) (strin
 			return "", fmt.Errorf("requires %s: %w", requirement.Text, err)
 		}
 		if !holds {
-			return fmt.Sprintf("it requires %s%s", requirement.Text, because(requirement.Text, c, provider)), nil
+			return fmt.Sprintf("it requires %s%s", requirement.Text, because(requirement, c, provider, env)), nil
 		}
 	}
 	return "", nil
 }
 
+// ofProvider are the surroundings that another provider may have.
+var ofProvider = []string{"provider", "driver", "device", "transport", "fault", "clock"}
+
 // because adds what is there instead of what is required.
-func because(text string, c *plan.Case, provider *rdmacore.Provider) string {
+func because(requirement *plan.Requirement, c *plan.Case, provider *rdmacore.Provider, env expression.Env) string {
 	for _, role := range c.Roles {
-		if role.Guest != nil && role.Guest.Missing != "" && strings.Contains(text, "guest."+role.Written()) {
+		if role.Guest != nil && role.Guest.Missing != "" && strings.Contains(requirement.Text, "guest."+role.Written()) {
 			return ": " + role.Guest.Missing
 		}
 	}
-	return fmt.Sprintf(", and this is provider %s", provider.Name())
+	found := strings.Join(requirement.Found(env), ", ")
+	ofThis := requirement.Mentions(ofProvider...)
+	switch {
+	case found != "" && ofThis:
+		return fmt.Sprintf(", and %s (provider %s)", found, provider.Name())
+	case found != "":
+		return ", and " + found
+	case ofThis:
+		return fmt.Sprintf(", and this is provider %s", provider.Name())
+	}
+	return ""
 }
 
 // otherProvider is the reason of a case whose matrix speaks of another provider.

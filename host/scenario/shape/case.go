@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 )
 
@@ -36,5 +37,14 @@ func (r *reader) xfail(node *syntax.Node) *XFail {
 		return nil
 	}
 	r.keys(node, xfailKeys)
-	return &XFail{Node: node, When: r.text(node.Get("when")), Reason: r.text(r.required(node, "reason", "xfail"))}
+	raises := node.Get("raises")
+	if raises != nil && r.mapping(raises, "raises") {
+		r.keys(raises, raisesKeys)
+		if len(raises.Pairs) == 0 {
+			r.errors.Report(diag.MissingKey, raises.Span(), "raises says nothing of the failure").WithHint("%s", diag.ThereAre(names(raisesKeys)))
+		}
+	} else {
+		raises = nil
+	}
+	return &XFail{Node: node, When: r.text(node.Get("when")), Reason: r.text(r.required(node, "reason", "xfail")), Raises: raises}
 }

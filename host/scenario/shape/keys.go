@@ -24,6 +24,12 @@ var (
 	xfailKeys = []key{
 		{"when", "a condition; without it always"},
 		{"reason", "why, or where that is written"},
+		{"raises", "which failure is expected, so that any other fails the case: {action: poll, what: wrong status, got: {re: RNR}}; without it any is"},
+	}
+	raisesKeys = []key{
+		{"action", "the verb or action that fails, as reports have it before the colon"},
+		{"what", "what reports say behind it: wrong status, no event, it failed.. - a text, or a matcher of one; a threshold: {prefix: threshold not held}"},
+		{"got", "what came instead, as reports show it behind got: a text, or a matcher of one"},
 	}
 	providerKeys = []key{
 		{"soft", "settings of the soft provider"},

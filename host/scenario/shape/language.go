@@ -39,6 +39,7 @@ func Mappings() []Mapping {
 		{"limits", "a guest's limits", language.Limits},
 		{"cases", "a case", language.Case},
 		{"xfail", "xfail", exported(xfailKeys)},
+		{"raises", "the failure that xfail expects", exported(raisesKeys)},
 		{"fragments", "a fragment", language.Fragment},
 		{"thresholds", "a threshold", exported(thresholdKeys)},
 		{"abort_on_fail", "abort_on_fail", exported(abortKeys)},

@@ -107,6 +107,8 @@ type Case struct {
 // XFail says that a case is known to fail.
 type XFail struct {
 	Node, When, Reason *syntax.Node
+	// Raises is a mapping of what the failure is; nil: any.
+	Raises *syntax.Node
 }
 
 // Fragment is a list of steps with parameters.
