@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -115,7 +116,8 @@ func explainWords(w io.Writer, args []string) error {
 	case !slices.ContainsFunc(args, func(arg string) bool { return !known(arg) }):
 		words = args
 	default:
-		return unknownWord(written)
+		parts := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !known(arg) })
+		return unknownWord(written, parts)
 	}
 	for i, word := range words {
 		if i > 0 {
@@ -169,9 +171,19 @@ func explainWord(w io.Writer, word string) (found bool, err error) {
 	return false, nil
 }
 
-// unknownWord is the error of a word that no table has, with the one that was meant or another way on.
-func unknownWord(word string) error {
+// unknownWord is the error of a word that no table has, with the one that was meant or another way on; parts are those of
+// its words that are known.
+func unknownWord(word string, parts []string) error {
 	hint := diag.DidYouMean(asWord.Replace(word), explainable())
+	more := func(format string, arguments ...any) {
+		hint = strings.TrimPrefix(hint+"  "+fmt.Sprintf(format, arguments...), "  ")
+	}
+	if mentions := mentioning(word); len(mentions) > 0 {
+		more("%q stands in what is said of %s", word, strings.Join(mentions, ", "))
+	}
+	if len(parts) > 0 {
+		more("known by itself: %s", strings.Join(parts, ", "))
+	}
 	switch {
 	case hint != "":
 	case strings.HasPrefix(word, "ibv_"), strings.HasPrefix(word, "rdma_"):
@@ -182,6 +194,32 @@ func unknownWord(word string) error {
 		hint = "\"rdmarun explain\" lists the topics"
 	}
 	return withHint(usageError("nothing is known of %q", word), hint)
+}
+
+// mostMentions is how many words a hint lists because a word stands in their meaning.
+const mostMentions = 5
+
+// mentioning lists words in whose meaning a word stands.
+func mentioning(word string) []string {
+	if len(word) < 4 {
+		return nil // of and the like
+	}
+	stands := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(word) + `\b`)
+	var words []string
+	for _, s := range subjects() {
+		if s.sentences {
+			continue
+		}
+		for _, row := range s.rows() {
+			if stands.MatchString(row[1]) && !slices.Contains(words, row[0]) {
+				words = append(words, row[0])
+			}
+			if len(words) == mostMentions {
+				return words
+			}
+		}
+	}
+	return words
 }
 
 // explainable lists every word that has an explanation.

@@ -16,8 +16,8 @@ type property struct {
 	// inside is the argument whose key it is, "" for an argument of the verb itself.
 	inside     string
 	notes, doc string
-	// words are the values that it can have, where those have names.
-	words []string
+	// words are the values that it can have, where those have names; keys are what it has as a mapping.
+	words, keys []string
 }
 
 // owner is what has the property.
@@ -48,9 +48,9 @@ func argumentProperties() []property {
 			if argument.Inline {
 				continue // its keys are a topic of their own
 			}
-			list = gather(list, property{argument.Name, []string{v.Name}, "", argumentNotes(argument), argument.Doc, argument.Words})
+			list = gather(list, property{argument.Name, []string{v.Name}, "", argumentNotes(argument), argument.Doc, argument.Words, keysOf(argument)})
 			for _, field := range fieldsOf(argument) {
-				list = gather(list, property{field.Name, []string{v.Name}, argument.Name, argumentNotes(field), field.Doc, field.Words})
+				list = gather(list, property{field.Name, []string{v.Name}, argument.Name, argumentNotes(field), field.Doc, field.Words, nil})
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func resultProperties() []property {
 	var list []property
 	for _, v := range verb.NewTable().Verbs() {
 		for _, result := range v.Results {
-			list = gather(list, property{result.Name, []string{v.Name}, "", resultNotes(result), result.Doc, nil})
+			list = gather(list, property{result.Name, []string{v.Name}, "", resultNotes(result), result.Doc, nil, nil})
 		}
 	}
 	return list
@@ -79,6 +79,15 @@ func fieldsOf(argument verb.Argument) []verb.Argument {
 		return verb.QueuePairArguments()
 	}
 	return argument.Fields
+}
+
+// keysOf are their names.
+func keysOf(argument verb.Argument) []string {
+	var names []string
+	for _, field := range fieldsOf(argument) {
+		names = append(names, field.Name)
+	}
+	return names
 }
 
 // propertySubject is a topic of what verbs take or give.
@@ -108,6 +117,9 @@ func showProperties(w io.Writer, kind string, list []property, word string) bool
 		if each.name == word {
 			found = true
 			fmt.Fprintf(w, "%s: %s of %s\n  %s\n  %s\n", word, kind, each.owner(), each.doc, each.notes)
+			if each.keys != nil {
+				fmt.Fprintf(w, "  its keys: %s\n", strings.Join(each.keys, ", "))
+			}
 		}
 	}
 	return found

@@ -42,7 +42,7 @@ func Times() []Time {
 		{"a packet without an acknowledgement", "sent again after 4.096us * 2^timeout (query_qp: timeout), retry_count times: RETRY_EXC_ERR comes after (retry_count + 1) times that.  " +
 			"rdma_cm sets timeout to 19, 2.147483648s: with retry_count 0 an error comes after 2.15s, with 7, the default, after 17.18s.  timeout 0 waits for ever.  " +
 			"set_option's ack_timeout changes it.  Adapters may take up to four times as long (IBTA 9.7.6.1.3)",
-			[]string{"RETRY_EXC_ERR", "retry_count", "retry_cnt", "connect", "poll", "data", "ACK", "ack_timeout", "query_qp", "post_send", "post_write", "post_read"}},
+			[]string{"RETRY_EXC_ERR", "timeout", "retry_count", "retry_cnt", "connect", "poll", "data", "ACK", "ack_timeout", "query_qp", "post_send", "post_write", "post_read"}},
 		{"a send that finds no receive", "repeated after the receiver's RNR timer, rnr_retry_count times (the peer's, of connect and accept; 7, the default, is for ever): RNR_RETRY_EXC_ERR comes after rnr_retry_count times " +
 			"that timer.  rdma_cm sets min_rnr_timer to 0, 655.36ms",
 			[]string{"RNR_RETRY_EXC_ERR", "rnr_retry_count", "rnr_retry", "min_rnr_timer", "poll", "post_recv", "connect", "accept", "NAK"}},
