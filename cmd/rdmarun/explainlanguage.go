@@ -128,7 +128,11 @@ func exampleOf(word string) *example.Example {
 	return nil
 }
 
-// shortestWith is the shortest example with a step that gives an argument or expects a result, nil for any other word.
+// betweenItems is where an item of a list begins, and so a step.
+var betweenItems = regexp.MustCompile(`\n *- `)
+
+// shortestWith is the shortest example with a step that gives an argument or expects a result, or else one of the verb that
+// has it; nil for any other word.
 func shortestWith(word string) *example.Example {
 	var verbs []string
 	for _, each := range append(argumentProperties(), resultProperties()...) {
@@ -139,12 +143,19 @@ func shortestWith(word string) *example.Example {
 	if verbs == nil {
 		return nil
 	}
-	written := regexp.MustCompile(`(?m)(role: \w+, |^ *(- \{)?)(` + strings.Join(verbs, "|") + `): .*\b` + regexp.QuoteMeta(word) + `:`)
+	ofVerb := regexp.MustCompile(`(?m)(role: \w+, |^ *\{?)(` + strings.Join(verbs, "|") + `):`)
+	written := regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `:`)
 	var shortest *example.Example
 	for _, each := range example.All() {
-		if written.MatchString(each.Text) && (shortest == nil || len(each.Text) < len(shortest.Text)) {
+		writes := slices.ContainsFunc(betweenItems.Split(each.Text, -1), func(step string) bool {
+			return ofVerb.MatchString(step) && written.MatchString(step)
+		})
+		if writes && (shortest == nil || len(each.Text) < len(shortest.Text)) {
 			shortest = &each
 		}
+	}
+	if shortest == nil {
+		return example.Find(verbs[0])
 	}
 	return shortest
 }
