@@ -7,6 +7,30 @@
 #define BATCH_REQUESTS 16
 #define BATCH_ENTRIES CORE_WORK_ENTRIES
 
+/* One of them for sends, one for receives: what is asked below of struct requests is known when it is compiled. */
+#define FOR_EACH_KIND static inline __attribute__((always_inline))
+
+/* What a call posts: sends to qp, or receives to srq, or where that is NULL to qp. */
+struct requests {
+	bool receive;
+	uint32_t count;
+	union {
+		const struct core_send_wr *sends;
+		const struct core_recv_wr *receives;
+	};
+	struct ibv_qp *qp;
+	struct ibv_srq *srq;
+};
+
+struct batch {
+	uint32_t used; /* entries */
+	union {
+		struct ibv_send_wr sends[BATCH_REQUESTS];
+		struct ibv_recv_wr receives[BATCH_REQUESTS];
+	};
+	struct ibv_sge entries[BATCH_ENTRIES];
+};
+
 /* A datagram's address. */
 static inline int fill_datagram(const struct core_work *work, const struct core_send_wr *from,
 				uint32_t opcode, struct ibv_send_wr *to)
@@ -55,76 +79,67 @@ static inline int fill_send(const struct core_work *work, const struct core_send
 	return -EINVAL;
 }
 
-/*
- * Convert requests from wrs until the batch is full.  Returns how many there are in it, or the negative
- * errno of the first.  A later request that is wrong ends the batch before it, and is the first of
- * the next.
- */
-static inline int convert_send(const struct core_send_wr *wrs, uint32_t count,
-			       const struct core_work *work, struct ibv_send_wr *batch,
-			       struct ibv_sge *entries)
+/* The entries of the batch's next request, in *list; -EINVAL where it has no place for as many, as core_work_entries. */
+static inline int add_entries(struct batch *batch, const struct core_work *work, uint32_t first, uint32_t count,
+			      bool in_line, struct ibv_sge **list)
 {
-	uint32_t used = 0;
-	uint32_t n;
+	int result;
 
-	for (n = 0; n < count && n < BATCH_REQUESTS; n++) {
-		uint32_t first = CORE_READ_ONCE(wrs[n].first_sge);
-		uint32_t num_sge = CORE_READ_ONCE(wrs[n].num_sge);
-		uint32_t flags = CORE_READ_ONCE(wrs[n].flags);
-		int result;
-
-		if (num_sge > BATCH_ENTRIES - used) {
-			if (n)
-				break;
-			return -EINVAL;
-		}
-		result = core_work_entries(work, first, num_sge, flags & IBV_SEND_INLINE, entries + used);
-		if (!result)
-			result = fill_send(work, &wrs[n], CORE_READ_ONCE(wrs[n].opcode), flags, &batch[n]);
-		if (result) {
-			if (n)
-				break;
-			return result;
-		}
-		batch[n].sg_list = entries + used;
-		batch[n].num_sge = (int)num_sge;
-		batch[n].next = &batch[n + 1];
-		used += num_sge;
-	}
-	batch[n - 1].next = NULL;
-	return (int)n;
+	if (count > BATCH_ENTRIES - batch->used)
+		return -EINVAL;
+	*list = batch->entries + batch->used;
+	result = core_work_entries(work, first, count, in_line, *list);
+	if (!result)
+		batch->used += count;
+	return result;
 }
 
-static inline int convert_recv(const struct core_recv_wr *wrs, uint32_t count,
-			       const struct core_work *work, struct ibv_recv_wr *batch,
-			       struct ibv_sge *entries)
+static inline int add_send(struct batch *batch, uint32_t n, const struct core_work *work, const struct core_send_wr *from)
 {
-	uint32_t used = 0;
+	uint32_t num_sge = CORE_READ_ONCE(from->num_sge), flags = CORE_READ_ONCE(from->flags);
+	struct ibv_send_wr *to = &batch->sends[n];
+	int result = add_entries(batch, work, CORE_READ_ONCE(from->first_sge), num_sge, flags & IBV_SEND_INLINE,
+				 &to->sg_list);
+
+	to->num_sge = (int)num_sge;
+	to->next = to + 1;
+	return result ? result : fill_send(work, from, CORE_READ_ONCE(from->opcode), flags, to);
+}
+
+static inline int add_receive(struct batch *batch, uint32_t n, const struct core_work *work,
+			      const struct core_recv_wr *from)
+{
+	uint32_t num_sge = CORE_READ_ONCE(from->num_sge);
+	struct ibv_recv_wr *to = &batch->receives[n];
+
+	to->wr_id = from->wr_id;
+	to->num_sge = (int)num_sge;
+	to->next = to + 1;
+	return add_entries(batch, work, CORE_READ_ONCE(from->first_sge), num_sge, false, &to->sg_list);
+}
+
+/*
+ * Convert requests, from done on, until the batch is full.  Returns how many there are in it, or the negative errno of
+ * the first.  A later request that is wrong ends the batch before it, and is the first of the next.
+ */
+FOR_EACH_KIND int convert(const struct requests *from, uint32_t done, const struct core_work *work, struct batch *batch)
+{
 	uint32_t n;
 
-	for (n = 0; n < count && n < BATCH_REQUESTS; n++) {
-		uint32_t first = CORE_READ_ONCE(wrs[n].first_sge);
-		uint32_t num_sge = CORE_READ_ONCE(wrs[n].num_sge);
-		int result;
+	batch->used = 0;
+	for (n = 0; n < from->count - done && n < BATCH_REQUESTS; n++) {
+		int result = from->receive ? add_receive(batch, n, work, &from->receives[done + n]) :
+					     add_send(batch, n, work, &from->sends[done + n]);
 
-		if (num_sge > BATCH_ENTRIES - used) {
-			if (n)
-				break;
-			return -EINVAL;
-		}
-		result = core_work_entries(work, first, num_sge, false, entries + used);
-		if (result) {
-			if (n)
-				break;
+		if (result && n)
+			break;
+		if (result)
 			return result;
-		}
-		batch[n].wr_id = wrs[n].wr_id;
-		batch[n].sg_list = entries + used;
-		batch[n].num_sge = (int)num_sge;
-		batch[n].next = &batch[n + 1];
-		used += num_sge;
 	}
-	batch[n - 1].next = NULL;
+	if (from->receive)
+		batch->receives[n - 1].next = NULL;
+	else
+		batch->sends[n - 1].next = NULL;
 	return (int)n;
 }
 
@@ -132,73 +147,78 @@ static inline int convert_recv(const struct core_recv_wr *wrs, uint32_t count,
  * With more than one batch, requests have to be checked all before the first is posted.  The memory may
  * change afterwards, so conversion checks again.
  */
-static int check_all_send(const struct core_send_wr *wrs, uint32_t count,
-			  const struct core_work *work)
+FOR_EACH_KIND int check(const struct requests *from, uint32_t done, const struct core_work *work)
 {
-	struct ibv_send_wr batch[BATCH_REQUESTS];
-	struct ibv_sge entries[BATCH_ENTRIES];
+	struct batch batch;
 
-	while (count) {
-		int converted = convert_send(wrs, count, work, batch, entries);
+	while (done < from->count) {
+		int converted = convert(from, done, work, &batch);
 
 		if (converted < 0)
 			return converted;
-		wrs += converted;
-		count -= (uint32_t)converted;
+		done += (uint32_t)converted;
 	}
 	return 0;
 }
 
-static int check_all_recv(const struct core_recv_wr *wrs, uint32_t count,
-			  const struct core_work *work)
+/* Post a batch; when one is refused, *before is how many stand before it. */
+FOR_EACH_KIND int post_batch(const struct requests *from, struct batch *batch, uint32_t *before)
 {
-	struct ibv_recv_wr batch[BATCH_REQUESTS];
-	struct ibv_sge entries[BATCH_ENTRIES];
+	int result;
 
-	while (count) {
-		int converted = convert_recv(wrs, count, work, batch, entries);
+	if (from->receive) {
+		struct ibv_recv_wr *bad = batch->receives;
 
-		if (converted < 0)
-			return converted;
-		wrs += converted;
-		count -= (uint32_t)converted;
+		result = core_verbs_result(from->srq ? ibv_post_srq_recv(from->srq, batch->receives, &bad) :
+						       ibv_post_recv(from->qp, batch->receives, &bad));
+		*before = (uint32_t)(bad - batch->receives);
+	} else {
+		struct ibv_send_wr *bad = batch->sends;
+
+		result = core_verbs_result(ibv_post_send(from->qp, batch->sends, &bad));
+		*before = (uint32_t)(bad - batch->sends);
 	}
-	return 0;
+	return result;
 }
 
-static int post_send(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
-		     const struct core_work *work, uint32_t *posted)
+FOR_EACH_KIND int post(const struct requests *from, const struct core_work *work, uint32_t *posted)
 {
-	struct ibv_send_wr batch[BATCH_REQUESTS];
-	struct ibv_sge entries[BATCH_ENTRIES];
-	struct ibv_send_wr *bad = NULL;
+	struct batch batch;
 	uint32_t done = 0;
 	bool checked = false;
 	int result = 0;
 
-	*posted = 0;
-	while (done < count) {
-		int converted = convert_send(wrs + done, count - done, work, batch, entries);
+	while (done < from->count) {
+		int converted = convert(from, done, work, &batch);
+		uint32_t before;
 
 		if (converted < 0) {
 			result = converted;
 			break;
 		}
-		if (!checked && done + (uint32_t)converted < count) {
-			result = check_all_send(wrs + converted, count - (uint32_t)converted, work);
+		if (!checked && done + (uint32_t)converted < from->count) {
+			result = check(from, done + (uint32_t)converted, work);
 			if (result)
 				break;
 		}
 		checked = true;
-		result = core_verbs_result(ibv_post_send(qp, batch, &bad));
+		result = post_batch(from, &batch, &before);
 		if (result) {
-			done += (uint32_t)(bad - batch);
+			done += before;
 			break;
 		}
 		done += (uint32_t)converted;
 	}
 	*posted = done;
 	return result;
+}
+
+static int post_sends(struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count, const struct core_work *work,
+		      uint32_t *posted)
+{
+	const struct requests from = {.count = count, .sends = wrs, .qp = qp};
+
+	return post(&from, work, posted);
 }
 
 int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const struct core_send_wr *wrs,
@@ -210,50 +230,13 @@ int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const stru
 	int result;
 
 	if (qp->qp_type != IBV_QPT_UD)
-		return post_send(qp, wrs, count, &work, posted);
+		return post_sends(qp, wrs, count, &work, posted);
 	work.handles = &provider->address_handles;
 	work.pd = qp->pd;
 	/* Nobody destroys a handle between its look-up and its use. */
 	pthread_rwlock_rdlock(&provider->address_handles.lock);
-	result = post_send(qp, wrs, count, &work, posted);
+	result = post_sends(qp, wrs, count, &work, posted);
 	pthread_rwlock_unlock(&provider->address_handles.lock);
-	return result;
-}
-
-/* To srq, or where that is NULL to qp. */
-static inline int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, const struct core_recv_wr *wrs,
-			    uint32_t count, const struct core_work work, uint32_t *posted)
-{
-	struct ibv_recv_wr batch[BATCH_REQUESTS];
-	struct ibv_sge entries[BATCH_ENTRIES];
-	struct ibv_recv_wr *bad = NULL;
-	uint32_t done = 0;
-	bool checked = false;
-	int result = 0;
-
-	*posted = 0;
-	while (done < count) {
-		int converted = convert_recv(wrs + done, count - done, &work, batch, entries);
-
-		if (converted < 0) {
-			result = converted;
-			break;
-		}
-		if (!checked && done + (uint32_t)converted < count) {
-			result = check_all_recv(wrs + converted, count - (uint32_t)converted, &work);
-			if (result)
-				break;
-		}
-		checked = true;
-		result = core_verbs_result(srq ? ibv_post_srq_recv(srq, batch, &bad) :
-						 ibv_post_recv(qp, batch, &bad));
-		if (result) {
-			done += (uint32_t)(bad - batch);
-			break;
-		}
-		done += (uint32_t)converted;
-	}
-	*posted = done;
 	return result;
 }
 
@@ -263,8 +246,9 @@ int core_post_recv(struct ibv_qp *qp, const struct core_recv_wr *wrs, uint32_t c
 {
 	const struct core_work work = {
 		.sges = sges, .num_sges = num_sges, .named = core_work_named(qp->context, base), .limit = limit};
+	const struct requests from = {.receive = true, .count = count, .receives = wrs, .qp = qp};
 
-	return post_recv(qp, NULL, wrs, count, work, posted);
+	return post(&from, &work, posted);
 }
 
 int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint32_t count,
@@ -273,6 +257,7 @@ int core_post_srq_recv(struct ibv_srq *srq, const struct core_recv_wr *wrs, uint
 {
 	const struct core_work work = {
 		.sges = sges, .num_sges = num_sges, .named = core_work_named(srq->context, base), .limit = limit};
+	const struct requests from = {.receive = true, .count = count, .receives = wrs, .srq = srq};
 
-	return post_recv(NULL, srq, wrs, count, work, posted);
+	return post(&from, &work, posted);
 }
