@@ -10,11 +10,11 @@
 #include "soft/base/order.h"
 
 /*
- * They are held for one message at most (soft/link/local.c) and nearly never asked
- * for by two threads at once; ibv_wr_start and ibv_start_poll alone hold theirs for as long as their caller
- * likes.  What they cost is the one instruction that takes them: it waits until every store before it has
- * left the processor, while giving up such a lock is a plain store that nobody waits for.  A mutex, which has
- * to know whether somebody sleeps, costs that twice.
+ * They are nearly never asked for by two threads at once, and who waits for one waits for one message at most: a
+ * sender works off its whole queue under them, but looks after each message whether somebody waits (soft/link/local.c).
+ * ibv_wr_start and ibv_start_poll alone hold theirs for as long as their caller likes.  What they cost is the one
+ * instruction that takes them: it waits until every store before it has left the processor, while giving up such a lock
+ * is a plain store that nobody waits for.  A mutex, which has to know whether somebody sleeps, costs that twice.
  *
  * Who finds one taken spins, then lets others run, then sleeps: its holder may have lost the processor.  A
  * thread that takes it again at once would win each time, so who has waited for long draws a turn: from then

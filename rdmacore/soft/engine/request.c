@@ -89,9 +89,9 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 			packet->compare = *soft_request_compare(wqe);
 		}
 		if (wqe->traits & SOFT_FLUSHES) {
-			packet->length = wqe->immediate;
-			packet->placement = (uint8_t)wqe->queue_key;
-			packet->selectivity = (uint8_t)(wqe->queue_key >> 8);
+			packet->length = wqe->flush.length;
+			packet->placement = wqe->flush.placement;
+			packet->selectivity = wqe->flush.selectivity;
 		}
 		if (!(wqe->traits & SOFT_PLACES))
 			access = IBV_ACCESS_LOCAL_WRITE;

@@ -91,7 +91,6 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 	return 0;
 }
 
-/* The entry of a BIND_MW: addr is the length, length the rights, lkey the region's key or 0. */
 bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
@@ -102,14 +101,12 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
 	if (!mw || mw->pd != qp->ibv.pd || (info->mr && info->mr->pd != mw->pd) ||
 	    (info->length && !info->mr) || access & ~(unsigned int)WINDOW_ACCESS)
 		return false;
-	wqe->num_sge = 1;
-	wqe->sge[0].addr = info->length;
-	wqe->sge[0].length = access;
-	wqe->sge[0].lkey = info->length ? info->mr->lkey : 0;
+	*soft_request_binding(wqe) = (struct soft_binding){
+		.length = info->length, .access = access, .region = info->length ? info->mr->lkey : 0};
 	wqe->remote_address = info->addr;
 	wqe->rkey = wr->bind_mw.rkey;
-	wqe->immediate = ((const struct soft_mw *)mw)->key; /* the window, whatever its key is by then */
-	wqe->queue_key = mw->type;
+	wqe->window.key = ((const struct soft_mw *)mw)->key;
+	wqe->window.type = mw->type;
 	return true;
 }
 
@@ -142,7 +139,7 @@ static bool is_window(const struct soft_mr_slot *slot, const struct soft_pd *pd,
 	       !(atomic_load_explicit(&slot->access, memory_order_relaxed) & SOFT_ACCESS_LOCAL);
 }
 
-bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+bool soft_mw_disable(struct soft_qp *qp, struct soft_send_wqe *wqe)
 {
 	struct soft_mr_table *table = table_of(qp);
 	struct soft_mr_slot *slot;
@@ -151,10 +148,10 @@ bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	if (wqe->opcode == IBV_WR_LOCAL_INV)
 		return soft_mw_invalidate(qp, wqe->rkey);
 	soft_mutex_lock(&table->lock);
-	slot = soft_mr_table_slot(table, wqe->immediate);
+	slot = soft_mr_table_slot(table, wqe->window.key);
 	/* Only a free type 2 window can be bound (IBTA 10.6.7.2.6), and never to nothing. */
-	allowed = is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->immediate) &&
-		  (wqe->queue_key == IBV_MW_TYPE_1 || (!slot->region && wqe->sge[0].addr));
+	allowed = is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->window.key) &&
+		  (wqe->window.type == IBV_MW_TYPE_1 || (!slot->region && soft_request_binding(wqe)->length));
 	if (allowed)
 		disable(table, slot);
 	soft_mutex_unlock(&table->lock);
@@ -162,60 +159,58 @@ bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 }
 
 /* Whether the region allows a window of those rights on that range (IBTA 10.6.7.2.1). */
-static bool allows(const struct soft_mr_slot *region, struct soft_pd *pd,
-		   const struct soft_send_wqe *wqe)
+static bool allows(const struct soft_mr_slot *region, struct soft_pd *pd, uint64_t address,
+		   const struct soft_binding *binding)
 {
 	uint32_t rights = atomic_load_explicit(&region->access, memory_order_relaxed);
 	uint64_t first = atomic_load_explicit(&region->address, memory_order_relaxed);
 	uint64_t size = atomic_load_explicit(&region->length, memory_order_relaxed);
-	uint64_t length = wqe->sge[0].addr;
 
-	return atomic_load_explicit(&region->key, memory_order_relaxed) == wqe->sge[0].lkey &&
+	return atomic_load_explicit(&region->key, memory_order_relaxed) == binding->region &&
 	       atomic_load_explicit(&region->pd, memory_order_relaxed) == pd &&
 	       rights & IBV_ACCESS_MW_BIND && !(rights & IBV_ACCESS_ZERO_BASED) &&
 	       (rights & IBV_ACCESS_LOCAL_WRITE ||
-		!(wqe->sge[0].length & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC))) &&
-	       wqe->remote_address >= first && length <= size &&
-	       wqe->remote_address - first <= size - length;
+		!(binding->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC))) &&
+	       address >= first && binding->length <= size && address - first <= size - binding->length;
 }
 
 /* table->lock is held. */
-static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *table,
-				  const struct soft_send_wqe *wqe)
+static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *table, struct soft_send_wqe *wqe)
 {
-	struct soft_mr_slot *slot = soft_mr_table_slot(table, wqe->immediate);
-	struct soft_mr_slot *region = soft_mr_table_slot(table, wqe->sge[0].lkey);
+	const struct soft_binding *binding = soft_request_binding(wqe);
+	struct soft_mr_slot *slot = soft_mr_table_slot(table, wqe->window.key);
+	struct soft_mr_slot *region = soft_mr_table_slot(table, binding->region);
 	uint64_t address = wqe->remote_address;
 
 	soft_mutex_expect(&table->lock);
-	if ((wqe->rkey ^ wqe->immediate) & ~SOFT_KEY_OWNERS ||
-	    !is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->immediate))
+	if ((wqe->rkey ^ wqe->window.key) & ~SOFT_KEY_OWNERS ||
+	    !is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->window.key))
 		return SOFT_MW_REFUSED;
 	if (slot->region)
 		return SOFT_MW_TAKEN;
-	if (!wqe->sge[0].addr) /* unbound, and nothing else */
+	if (!binding->length) /* unbound, and nothing else */
 		return SOFT_MW_BOUND;
-	if (!allows(region, soft_pd_domain(qp->ibv.pd), wqe))
+	if (!allows(region, soft_pd_domain(qp->ibv.pd), address, binding))
 		return SOFT_MW_REFUSED;
-	slot->region = wqe->sge[0].lkey;
+	slot->region = binding->region;
 	region->windows++;
-	atomic_store_explicit(&slot->access, wqe->sge[0].length, memory_order_release);
+	atomic_store_explicit(&slot->access, binding->access, memory_order_release);
 	atomic_store_explicit(&slot->address,
-			      wqe->sge[0].length & IBV_ACCESS_ZERO_BASED ? 0 : address,
+			      binding->access & IBV_ACCESS_ZERO_BASED ? 0 : address,
 			      memory_order_release);
 	atomic_store_explicit(&slot->memory,
 			      atomic_load_explicit(&region->memory, memory_order_relaxed) + address -
 				      atomic_load_explicit(&region->address, memory_order_relaxed),
 			      memory_order_release);
-	atomic_store_explicit(&slot->length, wqe->sge[0].addr, memory_order_release);
+	atomic_store_explicit(&slot->length, binding->length, memory_order_release);
 	atomic_store_explicit(&slot->qp_num,
-			      wqe->queue_key == IBV_MW_TYPE_2 ? qp->ibv.qp_num : 0,
+			      wqe->window.type == IBV_MW_TYPE_2 ? qp->ibv.qp_num : 0,
 			      memory_order_release);
 	atomic_store_explicit(&slot->key, wqe->rkey, memory_order_release);
 	return SOFT_MW_BOUND;
 }
 
-enum soft_mw_result soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+enum soft_mw_result soft_mw_enable(struct soft_qp *qp, struct soft_send_wqe *wqe)
 {
 	struct soft_mr_table *table = table_of(qp);
 	enum soft_mw_result result;

@@ -33,7 +33,7 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
  * key.  requester.lock is held.  First half: the old key ends.  False when it is not one that this queue
  * pair may end.
  */
-bool soft_mw_disable(struct soft_qp *qp, const struct soft_send_wqe *wqe);
+bool soft_mw_disable(struct soft_qp *qp, struct soft_send_wqe *wqe);
 
 enum soft_mw_result {
 	SOFT_MW_BOUND,
@@ -42,7 +42,7 @@ enum soft_mw_result {
 };
 
 /* Second half of a BIND_MW. */
-enum soft_mw_result soft_mw_enable(struct soft_qp *qp, const struct soft_send_wqe *wqe);
+enum soft_mw_result soft_mw_enable(struct soft_qp *qp, struct soft_send_wqe *wqe);
 /* SEND_WITH_INV came, and responder.lock is held: the key, of a type 2 window of qp, ends. */
 bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key);
 

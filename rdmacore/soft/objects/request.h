@@ -12,9 +12,9 @@
 struct soft_ah;
 
 /*
- * Followed in the ring by its scatter/gather list or, in its place, its inline data (IBV_SEND_INLINE).  What an atomic compares with stands
- * behind its list; the one entry of a BIND_MW says what is bound (soft/objects/mw.h).  A FLUSH brings no data: its length
- * is in immediate, what it is for in queue_key.  With one entry it is a cache line.
+ * Followed in the ring by its scatter/gather list or, in its place, its inline data (IBV_SEND_INLINE).  What an atomic
+ * compares with stands behind its list; what a BIND_MW binds stands in the list's place.  With one entry it is a cache
+ * line.
  */
 struct soft_send_wqe {
 	uint64_t wr_id;
@@ -28,6 +28,14 @@ struct soft_send_wqe {
 			uint32_t queue_key; /* datagrams */
 		};
 		uint64_t operand; /* atomics: to add, or to swap in */
+		struct {
+			uint32_t length; /* of the peer's memory; the request itself brings no data */
+			uint8_t placement, selectivity; /* enums of provider/newer.h */
+		} flush;
+		struct {
+			uint32_t key; /* of the window, whatever its key is by then (soft_mr_slot.window) */
+			uint32_t type; /* enum ibv_mw_type */
+		} window; /* BIND_MW */
 	};
 	uint32_t length;
 	union {
@@ -42,15 +50,22 @@ struct soft_send_wqe {
 	struct ibv_sge sge[];
 };
 
+/* What a BIND_MW binds its window to: the memory of length bytes at remote_address, or with length 0 to nothing. */
+struct soft_binding {
+	uint64_t length;
+	uint32_t access; /* enum ibv_access_flags */
+	uint32_t region; /* its key, or 0 */
+};
+
 /* Services that know an opcode: IBTA 10.8.2, ibv_post_send(3). */
 enum { SOFT_RC = 1, SOFT_UC = 2, SOFT_UD = 4 };
 
 enum soft_request_trait {
 	SOFT_RESPONDS = 1, /* READ and atomics: counted by max_rd_atomic, waited for by a fence */
-	SOFT_PLACES = 8, /* of those, what brings nothing back: ATOMIC_WRITE, FLUSH */
-	SOFT_FLUSHES = 16, /* only ibv_wr_*(3) can say it */
 	SOFT_ATOMIC = 2,
 	SOFT_LOCAL = 4, /* no packet: the requester itself executes it */
+	SOFT_PLACES = 8, /* it responds and brings nothing back: ATOMIC_WRITE, FLUSH */
+	SOFT_FLUSHES = 16, /* only ibv_wr_*(3) can say it */
 };
 
 struct soft_request_kind {
@@ -77,6 +92,11 @@ uint8_t soft_request_service(enum ibv_qp_type type);
 static inline char *soft_request_inline(struct soft_send_wqe *wqe)
 {
 	return (char *)wqe->sge;
+}
+
+static inline struct soft_binding *soft_request_binding(struct soft_send_wqe *wqe)
+{
+	return (struct soft_binding *)(void *)wqe->sge;
 }
 
 static inline uint64_t *soft_request_compare(struct soft_send_wqe *wqe)

@@ -9,12 +9,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/base/bounds.h"
 #include "soft/base/refusal.h"
-#include "soft/engine/segment.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
+#include "soft/qp/send_queue.h"
 
 static struct soft_qp *qp_of(struct ibv_qp_ex *extended)
 {
@@ -32,23 +31,17 @@ static void fail(struct soft_qp *qp, int error)
 static void finish(struct soft_qp *qp)
 {
 	struct soft_send_wqe *wqe = qp->builder.wqe;
-	const struct soft_request_kind *kind;
 
 	if (!wqe)
 		return;
 	qp->builder.wqe = NULL;
-	kind = soft_request_kind(wqe->opcode);
-	if (qp->service == SOFT_UNRELIABLE_DATAGRAM && !wqe->ah)
+	if ((qp->service == SOFT_UNRELIABLE_DATAGRAM && !wqe->ah) || !soft_send_length_fits(wqe->traits, wqe->length))
 		fail(qp, EINVAL);
-	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) &&
-	    wqe->length != (kind->traits & SOFT_FLUSHES ? 0 : sizeof(uint64_t)))
-		fail(qp, EINVAL);
-	if (kind->traits & SOFT_ATOMIC) {
+	if (wqe->traits & SOFT_ATOMIC) {
 		wqe->operand = qp->builder.operand;
 		*soft_request_compare(wqe) = qp->builder.compare;
 	}
-	if (!(kind->traits & SOFT_LOCAL))
-		qp->requester.psn = (wqe->psn + soft_segment_count(qp, wqe->length)) & SOFT_PSN_MASK;
+	soft_send_count_packets(qp, wqe);
 }
 
 /*
@@ -71,25 +64,20 @@ static struct soft_send_wqe *begin(struct ibv_qp_ex *extended, enum ibv_wr_opcod
 {
 	struct soft_qp *qp = qp_of(extended);
 	struct soft_requester *requester = &qp->requester;
-	const struct soft_request_kind *kind = soft_request_kind(opcode);
 	struct soft_send_wqe *wqe;
 
 	finish(qp);
 	if (!(qp->builder.operations & flag) || extended->wr_flags & IBV_SEND_INLINE)
 		fail(qp, EINVAL);
-	else if (requester->posted - requester->completed == requester->size)
+	else if (soft_send_queue_is_full(requester))
 		fail(qp, ENOMEM);
 	if (qp->builder.error)
 		return NULL;
-	wqe = soft_send_wqe(requester, requester->posted++);
-	wqe->wr_id = extended->wr_id;
-	wqe->flags = (uint8_t)extended->wr_flags;
-	wqe->opcode = (uint8_t)opcode;
-	wqe->traits = kind->traits;
+	wqe = soft_send_begin(requester, extended->wr_id, opcode, extended->wr_flags);
+	requester->posted++;
 	wqe->length = 0;
 	wqe->num_sge = 0;
 	wqe->immediate = 0;
-	wqe->psn = requester->psn;
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
 		wqe->ah = NULL;
 	qp->builder.wqe = wqe;
@@ -184,12 +172,13 @@ static void wr_flush(struct ibv_qp_ex *extended, uint32_t rkey, uint64_t address
 	struct soft_qp *qp = qp_of(extended);
 	struct soft_send_wqe *wqe;
 
-	begin_rdma(extended, (enum ibv_wr_opcode)CORE_WR_FLUSH, CORE_QP_EX_WITH_FLUSH, rkey, address,
-		   (uint32_t)length);
+	begin_rdma(extended, (enum ibv_wr_opcode)CORE_WR_FLUSH, CORE_QP_EX_WITH_FLUSH, rkey, address, 0);
 	wqe = qp->builder.wqe;
 	if (!wqe)
 		return;
-	wqe->queue_key = type | (uint32_t)level << 8;
+	wqe->flush.length = (uint32_t)length;
+	wqe->flush.placement = type;
+	wqe->flush.selectivity = level;
 	if (length > SOFT_MAX_MESSAGE || !type ||
 	    type & ~(CORE_FLUSH_GLOBAL | CORE_FLUSH_PERSISTENT) || level > CORE_FLUSH_MR)
 		fail(qp, EINVAL);
@@ -233,17 +222,11 @@ static void wr_set_sge_list(struct ibv_qp_ex *extended, size_t count, const stru
 {
 	struct soft_qp *qp = qp_of(extended);
 	struct soft_send_wqe *wqe = data_of(qp);
-	uint64_t length = 0;
+	uint64_t length;
 
 	if (!wqe)
 		return;
-	if (count > qp->cap.max_send_sge) {
-		fail(qp, EINVAL);
-		return;
-	}
-	for (size_t entry = 0; entry < count; entry++)
-		length += list[entry].length;
-	if (length > SOFT_MAX_MESSAGE) {
+	if (!soft_send_entries_fit(qp, count) || !soft_send_list_length(list, count, &length)) {
 		fail(qp, EINVAL);
 		return;
 	}
@@ -270,7 +253,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *extended, size_t count,
 
 	if (!wqe)
 		return;
-	if (wqe->traits & SOFT_RESPONDS) {
+	/* The builder of an ATOMIC_WRITE has taken its value. */
+	if (!soft_send_may_be_inline(wqe->traits) || wqe->traits & SOFT_PLACES) {
 		fail(qp, EINVAL);
 		return;
 	}

@@ -9,6 +9,7 @@
 //   - build, modify: ibv_wr_post(3), ibv_modify_qp(3)
 //   - create, post, removal, transition: ibv_create_qp(3), ibv_post_send(3); the device goes and comes back; which
 //     states lead to which
+//   - send_queue: what both ways of posting hold a request against
 //   - verbs: all of them declared
 package qp
 

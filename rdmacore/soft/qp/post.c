@@ -3,14 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/base/bounds.h"
 #include "soft/engine/requester.h"
-#include "soft/engine/segment.h"
 #include "soft/engine/state.h"
 #include "soft/link/transmit.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
+#include "soft/qp/send_queue.h"
 
 /* Bytes of the request; false when its opcode, list or flags are not what the queue pair allows. */
 static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
@@ -21,26 +20,20 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 	if (!kind || !(kind->services & qp->service_bit))
 		return false;
 	/* Of every kind, as rdma_rxe has it: what is too long is no request, whether its list is looked at or not. */
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+	if (wr->num_sge < 0 || !soft_send_entries_fit(qp, (size_t)wr->num_sge))
 		return false;
 	if (kind->traits & SOFT_LOCAL) /* these have no list */
 		return !(wr->send_flags & IBV_SEND_INLINE);
-	for (int index = 0; index < wr->num_sge; index++)
-		*length += wr->sg_list[index].length;
-	if (*length > SOFT_MAX_MESSAGE)
+	if (!soft_send_list_length(wr->sg_list, (size_t)wr->num_sge, length))
 		return false;
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM && !wr->wr.ud.ah)
 		return false;
 	if (!((wr->send_flags & IBV_SEND_INLINE) | kind->traits))
 		return true;
-	if (kind->traits & SOFT_FLUSHES)
+	if (kind->traits & SOFT_FLUSHES || !soft_send_length_fits(kind->traits, *length))
 		return false;
-	if (kind->traits & (SOFT_ATOMIC | SOFT_PLACES) && *length != sizeof(uint64_t))
-		return false;
-	if (!(wr->send_flags & IBV_SEND_INLINE))
-		return true;
-	return (kind->traits & (SOFT_RESPONDS | SOFT_PLACES)) != SOFT_RESPONDS &&
-	       *length <= qp->cap.max_inline_data;
+	return !(wr->send_flags & IBV_SEND_INLINE) ||
+	       (soft_send_may_be_inline(kind->traits) && *length <= qp->cap.max_inline_data);
 }
 
 /* Inline data is copied behind the request now, so the user may reuse its memory at once. */
@@ -99,16 +92,11 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 
 	if (!acceptable(qp, wr, &length))
 		return EINVAL;
-	if (requester->posted - requester->completed == requester->size)
+	if (soft_send_queue_is_full(requester))
 		return ENOMEM;
-	wqe = soft_send_wqe(requester, requester->posted);
-	wqe->wr_id = wr->wr_id;
+	wqe = soft_send_begin(requester, wr->wr_id, wr->opcode, wr->send_flags);
 	wqe->length = (uint32_t)length;
 	wqe->immediate = wr->imm_data;
-	wqe->opcode = (uint8_t)wr->opcode;
-	wqe->flags = (uint8_t)wr->send_flags;
-	wqe->traits = soft_request_kinds[wr->opcode].traits;
-	wqe->psn = requester->psn;
 	if (wr->send_flags & IBV_SEND_INLINE && length) {
 		copy_inline(wqe, wr);
 	} else if (wqe->traits & SOFT_LOCAL) {
@@ -124,9 +112,7 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 	} else if (!fill_operation(qp, wr, wqe)) {
 		return EINVAL;
 	}
-	/* What makes no packet has the number of the next one that does. */
-	if (!(wqe->traits & SOFT_LOCAL))
-		requester->psn = (requester->psn + soft_segment_count(qp, length)) & SOFT_PSN_MASK;
+	soft_send_count_packets(qp, wqe);
 	requester->posted++;
 	return 0;
 }

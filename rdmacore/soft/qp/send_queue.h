@@ -1,0 +1,71 @@
+/*
+ * What may stand in a send queue, whichever way it is put there: ibv_post_send(3) shows a request whole (post.c), the
+ * builders of ibv_wr_post(3) tell it a field at a time (build.c).  requester.lock is held.
+ */
+#ifndef SOFT_QP_SEND_QUEUE_H
+#define SOFT_QP_SEND_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "soft/base/bounds.h"
+#include "soft/engine/segment.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/request.h"
+#include "soft/wire/packet.h"
+
+static inline bool soft_send_queue_is_full(const struct soft_requester *requester)
+{
+	return requester->posted - requester->completed == requester->size;
+}
+
+/* Whether a list may have so many entries. */
+static inline bool soft_send_entries_fit(const struct soft_qp *qp, size_t count)
+{
+	return count <= qp->cap.max_send_sge;
+}
+
+/* The bytes of a list whose entries fit; false when no message is that long. */
+static inline bool soft_send_list_length(const struct ibv_sge *list, size_t count, uint64_t *length)
+{
+	*length = 0;
+	for (size_t entry = 0; entry < count; entry++)
+		*length += list[entry].length;
+	return *length <= SOFT_MAX_MESSAGE;
+}
+
+/* Whether requests with those traits have data that can be taken when they are posted. */
+static inline bool soft_send_may_be_inline(uint8_t traits)
+{
+	return !(traits & (SOFT_LOCAL | SOFT_FLUSHES)) && (traits & (SOFT_RESPONDS | SOFT_PLACES)) != SOFT_RESPONDS;
+}
+
+/* Whether a request with those traits may have so many bytes of data: an atomic has a word, a FLUSH none. */
+static inline bool soft_send_length_fits(uint8_t traits, uint64_t length)
+{
+	return !(traits & (SOFT_ATOMIC | SOFT_PLACES)) || length == (traits & SOFT_FLUSHES ? 0 : sizeof(uint64_t));
+}
+
+/* The next place of a queue that is not full, with what every request has.  It counts when posted does. */
+static inline struct soft_send_wqe *soft_send_begin(struct soft_requester *requester, uint64_t wr_id, uint32_t opcode,
+						    unsigned int flags)
+{
+	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->posted);
+
+	wqe->wr_id = wr_id;
+	wqe->opcode = (uint8_t)opcode;
+	wqe->flags = (uint8_t)flags;
+	wqe->traits = soft_request_kinds[opcode].traits;
+	wqe->psn = requester->psn;
+	return wqe;
+}
+
+/* Its length is known.  What makes no packet has the number of the next one that does. */
+static inline void soft_send_count_packets(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+{
+	if (!(wqe->traits & SOFT_LOCAL))
+		qp->requester.psn = (wqe->psn + soft_segment_count(qp, wqe->length)) & SOFT_PSN_MASK;
+}
+
+#endif
