@@ -82,8 +82,7 @@ int core_getaddrinfo(struct core_provider *provider, const char *node, const cha
 	int result;
 
 	*eai = 0;
-	if (!provider->rdma_getaddrinfo || !provider->rdma_freeaddrinfo)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_getaddrinfo && provider->rdma_freeaddrinfo);
 	if (!node && !service && !from)
 		return -EINVAL;
 	core_select(provider);
@@ -108,8 +107,7 @@ int core_resolve_addrinfo(struct core_provider *provider, struct rdma_cm_id *id,
 {
 	struct hints hints;
 
-	if (!provider->rdma_resolve_addrinfo)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_resolve_addrinfo);
 	if (!node && !service && !from)
 		return -EINVAL;
 	if (!provider->rdma_resolve_addrinfo(id, node, service, to_hints(from, &hints)))
@@ -124,8 +122,7 @@ int core_query_addrinfo(struct core_provider *provider, struct rdma_cm_id *id,
 	struct rdma_addrinfo *list = NULL;
 	int result;
 
-	if (!provider->rdma_query_addrinfo || !provider->rdma_freeaddrinfo)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_query_addrinfo && provider->rdma_freeaddrinfo);
 	result = core_rdma_result(provider->rdma_query_addrinfo(id, &list));
 	if (result)
 		return result;

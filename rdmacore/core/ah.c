@@ -26,8 +26,7 @@ int core_create_ah(struct core_provider *provider, struct ibv_pd *pd, struct ibv
 {
 	struct ibv_ah *ah;
 
-	if (!provider->ibv_create_ah || !provider->ibv_destroy_ah)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_create_ah && provider->ibv_destroy_ah);
 	ah = provider->ibv_create_ah(pd, attr);
 	return ah ? insert(provider, ah, number) : core_errno();
 }
@@ -37,8 +36,7 @@ int core_create_ah_from_wc(struct core_provider *provider, struct ibv_pd *pd, st
 {
 	struct ibv_ah *ah;
 
-	if (!provider->ibv_create_ah_from_wc || !provider->ibv_destroy_ah)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_create_ah_from_wc && provider->ibv_destroy_ah);
 	ah = provider->ibv_create_ah_from_wc(pd, wc, grh, port);
 	return ah ? insert(provider, ah, number) : core_errno();
 }
@@ -46,8 +44,7 @@ int core_create_ah_from_wc(struct core_provider *provider, struct ibv_pd *pd, st
 int core_init_ah_from_wc(struct core_provider *provider, struct ibv_context *context, struct ibv_wc *wc,
 			 struct ibv_grh *grh, uint8_t port, struct ibv_ah_attr *attr)
 {
-	if (!provider->ibv_init_ah_from_wc)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_init_ah_from_wc);
 	errno = EINVAL; /* where the library says no more than -1 */
 	return core_verbs_result(provider->ibv_init_ah_from_wc(context, port, wc, grh, attr));
 }

@@ -14,6 +14,16 @@ static inline void core_count(struct core_provider *provider, enum core_object k
 	atomic_fetch_add_explicit(&provider->live[kind], change, memory_order_relaxed);
 }
 
+/*
+ * Returns -ENOSYS from the function that it stands in, unless these functions of the provider's table are there: one
+ * that an older library lacks is NULL, and costs what needs it alone.
+ */
+#define CORE_NEEDS(present) \
+	do { \
+		if (!(present)) \
+			return -ENOSYS; \
+	} while (0)
+
 /* The negative errno of a call that has just failed with errno set, never 0. */
 static inline int core_errno(void)
 {

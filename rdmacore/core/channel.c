@@ -10,8 +10,7 @@ int core_create_event_channel(struct core_provider *provider, struct rdma_event_
 	struct rdma_event_channel *created;
 	int result;
 
-	if (!provider->rdma_create_event_channel || !provider->rdma_destroy_event_channel)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_create_event_channel && provider->rdma_destroy_event_channel);
 	core_select(provider);
 	created = provider->rdma_create_event_channel();
 	if (!created)
@@ -117,8 +116,7 @@ void core_copy_event(struct core_event *to, const struct rdma_cm_event *from)
 int core_read_event(struct core_provider *provider, struct rdma_event_channel *channel,
 		    struct rdma_cm_event **event)
 {
-	if (!provider->rdma_get_cm_event || !provider->rdma_ack_cm_event)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_get_cm_event && provider->rdma_ack_cm_event);
 	for (;;) {
 		if (!provider->rdma_get_cm_event(channel, event))
 			return 0;
@@ -151,7 +149,6 @@ int core_get_event(struct core_provider *provider, struct rdma_event_channel *ch
 
 int core_ack_event(struct core_provider *provider, struct rdma_cm_event *held)
 {
-	if (!provider->rdma_ack_cm_event)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_ack_cm_event);
 	return core_rdma_result(provider->rdma_ack_cm_event(held));
 }

@@ -11,8 +11,7 @@ int core_create_id(struct core_provider *provider, struct rdma_event_channel *ch
 {
 	int result;
 
-	if (!provider->rdma_create_id)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_create_id);
 	result = core_rdma_result(provider->rdma_create_id(channel, id, NULL,
 							   (enum rdma_port_space)port_space));
 	if (!result)
@@ -24,8 +23,7 @@ int core_destroy_id(struct core_provider *provider, struct rdma_cm_id *id)
 {
 	int result;
 
-	if (!provider->rdma_destroy_id)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_destroy_id);
 	if (id->qp)
 		return -EBUSY;
 	result = core_rdma_result(provider->rdma_destroy_id(id));
@@ -40,8 +38,7 @@ int core_bind_addr(struct core_provider *provider, struct rdma_cm_id *id,
 	struct sockaddr_storage storage;
 	struct sockaddr *sockaddr = core_address_to_sockaddr(address, &storage);
 
-	if (!provider->rdma_bind_addr)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_bind_addr);
 	if (!sockaddr)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_bind_addr(id, sockaddr));
@@ -55,8 +52,7 @@ int core_resolve_addr(struct core_provider *provider, struct rdma_cm_id *id,
 	struct sockaddr *from = core_address_to_sockaddr(source, &source_storage);
 	struct sockaddr *to = core_address_to_sockaddr(destination, &destination_storage);
 
-	if (!provider->rdma_resolve_addr)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_resolve_addr);
 	if (!to || (from && from->sa_family != to->sa_family))
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_resolve_addr(id, from, to, timeout_ms));
@@ -64,8 +60,7 @@ int core_resolve_addr(struct core_provider *provider, struct rdma_cm_id *id,
 
 int core_resolve_route(struct core_provider *provider, struct rdma_cm_id *id, int timeout_ms)
 {
-	if (!provider->rdma_resolve_route)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_resolve_route);
 	if (!id->verbs)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_resolve_route(id, timeout_ms));
@@ -73,8 +68,7 @@ int core_resolve_route(struct core_provider *provider, struct rdma_cm_id *id, in
 
 int core_listen(struct core_provider *provider, struct rdma_cm_id *id, int backlog)
 {
-	if (!provider->rdma_listen)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_listen);
 	return core_rdma_result(provider->rdma_listen(id, backlog));
 }
 
@@ -103,8 +97,7 @@ int core_connect(struct core_provider *provider, struct rdma_cm_id *id,
 {
 	struct rdma_conn_param storage;
 
-	if (!provider->rdma_connect)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_connect);
 	if (!id->verbs || (!param && !id->qp))
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_connect(id, conn_param(param, &storage)));
@@ -115,8 +108,7 @@ int core_accept(struct core_provider *provider, struct rdma_cm_id *id,
 {
 	struct rdma_conn_param storage;
 
-	if (!provider->rdma_accept)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_accept);
 	if (!id->verbs || (!param && !id->qp))
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_accept(id, conn_param(param, &storage)));
@@ -125,8 +117,7 @@ int core_accept(struct core_provider *provider, struct rdma_cm_id *id,
 int core_reject(struct core_provider *provider, struct rdma_cm_id *id, const void *private_data,
 		uint8_t private_data_len)
 {
-	if (!provider->rdma_reject)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_reject);
 	if (!id->verbs)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_reject(id, private_data_len ? private_data : NULL,
@@ -135,8 +126,7 @@ int core_reject(struct core_provider *provider, struct rdma_cm_id *id, const voi
 
 int core_establish(struct core_provider *provider, struct rdma_cm_id *id)
 {
-	if (!provider->rdma_establish)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_establish);
 	if (!id->verbs || id->qp)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_establish(id));
@@ -144,8 +134,7 @@ int core_establish(struct core_provider *provider, struct rdma_cm_id *id)
 
 int core_disconnect(struct core_provider *provider, struct rdma_cm_id *id)
 {
-	if (!provider->rdma_disconnect)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_disconnect);
 	if (!id->verbs)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_disconnect(id));
@@ -154,8 +143,7 @@ int core_disconnect(struct core_provider *provider, struct rdma_cm_id *id)
 int core_reject_ece(struct core_provider *provider, struct rdma_cm_id *id, const void *private_data,
 		    uint8_t private_data_len)
 {
-	if (!provider->rdma_reject_ece)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_reject_ece);
 	if (!id->verbs)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_reject_ece(id, private_data_len ? private_data : NULL,
@@ -164,8 +152,7 @@ int core_reject_ece(struct core_provider *provider, struct rdma_cm_id *id, const
 
 int core_notify(struct core_provider *provider, struct rdma_cm_id *id, int event)
 {
-	if (!provider->rdma_notify)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_notify);
 	return core_rdma_result(provider->rdma_notify(id, (enum ibv_event_type)event));
 }
 
@@ -174,8 +161,7 @@ int core_set_local_ece(struct core_provider *provider, struct rdma_cm_id *id,
 {
 	struct ibv_ece copy = *ece;
 
-	if (!provider->rdma_set_local_ece)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_set_local_ece);
 	if (id->qp)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_set_local_ece(id, &copy));
@@ -183,8 +169,7 @@ int core_set_local_ece(struct core_provider *provider, struct rdma_cm_id *id,
 
 int core_get_remote_ece(struct core_provider *provider, struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	if (!provider->rdma_get_remote_ece)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_get_remote_ece);
 	if (id->qp)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_get_remote_ece(id, ece));
@@ -193,8 +178,7 @@ int core_get_remote_ece(struct core_provider *provider, struct rdma_cm_id *id, s
 int core_write_event(struct core_provider *provider, struct rdma_cm_id *id, int type, int status,
 		     uint64_t arg)
 {
-	if (!provider->rdma_write_cm_event)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_write_cm_event);
 	return core_rdma_result(provider->rdma_write_cm_event(id, (enum rdma_cm_event_type)type,
 							      status, arg));
 }

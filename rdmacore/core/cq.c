@@ -8,8 +8,7 @@ int core_create_comp_channel(struct core_provider *provider, struct ibv_context 
 	struct ibv_comp_channel *created;
 	int result;
 
-	if (!provider->ibv_create_comp_channel || !provider->ibv_destroy_comp_channel)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_create_comp_channel && provider->ibv_destroy_comp_channel);
 	created = provider->ibv_create_comp_channel(context);
 	if (!created)
 		return core_errno();
@@ -38,8 +37,7 @@ int core_destroy_comp_channel(struct core_provider *provider, struct ibv_comp_ch
 int core_create_cq(struct core_provider *provider, struct ibv_context *context, int entries,
 		   struct ibv_comp_channel *channel, struct ibv_cq **cq)
 {
-	if (!provider->ibv_create_cq)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_create_cq);
 	*cq = provider->ibv_create_cq(context, entries, NULL, channel, 0);
 	if (!*cq)
 		return core_errno();
@@ -51,8 +49,7 @@ int core_destroy_cq(struct core_provider *provider, struct ibv_cq *cq)
 {
 	int result;
 
-	if (!provider->ibv_destroy_cq)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_destroy_cq);
 	result = core_verbs_result(provider->ibv_destroy_cq(cq));
 	if (!result)
 		core_count(provider, CORE_CQ, -1);
@@ -61,8 +58,7 @@ int core_destroy_cq(struct core_provider *provider, struct ibv_cq *cq)
 
 int core_resize_cq(struct core_provider *provider, struct ibv_cq *cq, int entries)
 {
-	if (!provider->ibv_resize_cq)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_resize_cq);
 	return core_verbs_result(provider->ibv_resize_cq(cq, entries));
 }
 
@@ -83,8 +79,7 @@ int core_get_cq_event(struct core_provider *provider, struct ibv_comp_channel *c
 {
 	void *context;
 
-	if (!provider->ibv_get_cq_event || !provider->ibv_ack_cq_events)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_get_cq_event && provider->ibv_ack_cq_events);
 	while (provider->ibv_get_cq_event(channel, cq, &context))
 		if (errno != EINTR)
 			return core_errno();

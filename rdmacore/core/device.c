@@ -7,8 +7,7 @@
 
 int core_get_devices(struct core_provider *provider, struct ibv_context ***contexts, int *count)
 {
-	if (!provider->rdma_get_devices || !provider->rdma_free_devices)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_get_devices && provider->rdma_free_devices);
 	core_select(provider);
 	*contexts = provider->rdma_get_devices(count);
 	return *contexts ? 0 : core_errno();
@@ -22,8 +21,7 @@ void core_free_devices(struct core_provider *provider, struct ibv_context **cont
 int core_query_device(struct core_provider *provider, struct ibv_context *context,
 		      struct ibv_device_attr *attr)
 {
-	if (!provider->ibv_query_device)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_query_device);
 	return core_verbs_result(provider->ibv_query_device(context, attr));
 }
 
@@ -69,8 +67,7 @@ int core_query_pkey(struct core_provider *provider, struct ibv_context *context,
 {
 	__be16 wire;
 
-	if (!provider->ibv_query_pkey)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_query_pkey);
 	if (provider->ibv_query_pkey(context, port, index, &wire))
 		return core_errno();
 	*pkey = be16toh(wire);
@@ -82,8 +79,7 @@ int core_get_pkey_index(struct core_provider *provider, struct ibv_context *cont
 {
 	int index;
 
-	if (!provider->ibv_get_pkey_index)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_get_pkey_index);
 	index = provider->ibv_get_pkey_index(context, port, htobe16(pkey));
 	return index < 0 ? core_errno() : index;
 }
@@ -99,8 +95,7 @@ int core_query_port(struct core_provider *provider, struct ibv_context *context,
 
 	if (extended)
 		return core_verbs_result(extended->query_port(context, port, attr, sizeof(*attr)));
-	if (!provider->ibv_query_port)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_query_port);
 	memset(attr, 0, sizeof(*attr));
 	return core_verbs_result(provider->ibv_query_port(context, port,
 							  (struct _compat_ibv_port_attr *)attr));
@@ -177,8 +172,7 @@ int core_query_gids(struct core_provider *provider, struct ibv_context *context,
 			return result;
 		/* More valid entries than fit are an error too: try without. */
 	}
-	if (!provider->ibv_query_gid)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_query_gid);
 	result = core_query_device(provider, context, &attr);
 	if (result)
 		return result;
@@ -210,8 +204,7 @@ int core_get_async_event(struct core_provider *provider, struct ibv_context *con
 {
 	struct ibv_async_event event;
 
-	if (!provider->ibv_get_async_event || !provider->ibv_ack_async_event)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_get_async_event && provider->ibv_ack_async_event);
 	while (provider->ibv_get_async_event(context, &event))
 		if (errno != EINTR)
 			return core_errno();

@@ -3,8 +3,7 @@
 
 int core_alloc_pd(struct core_provider *provider, struct ibv_context *context, struct ibv_pd **pd)
 {
-	if (!provider->ibv_alloc_pd)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_alloc_pd);
 	*pd = provider->ibv_alloc_pd(context);
 	if (!*pd)
 		return core_errno();
@@ -16,8 +15,7 @@ int core_dealloc_pd(struct core_provider *provider, struct ibv_pd *pd)
 {
 	int result;
 
-	if (!provider->ibv_dealloc_pd)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_dealloc_pd);
 	result = core_verbs_result(provider->ibv_dealloc_pd(pd));
 	if (!result)
 		core_count(provider, CORE_PD, -1);
@@ -37,8 +35,7 @@ static struct ibv_mr *register_optional(struct core_provider *provider, struct i
 int core_reg_mr(struct core_provider *provider, struct ibv_pd *pd, void *address, size_t length,
 		int access, struct ibv_mr **mr)
 {
-	if (!provider->ibv_reg_mr)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_reg_mr);
 	if ((access & IBV_ACCESS_OPTIONAL_RANGE) && provider->ibv_reg_mr_iova2)
 		*mr = register_optional(provider, pd, address, length, (uintptr_t)address, access);
 	else
@@ -72,8 +69,7 @@ int core_rereg_mr(struct core_provider *provider, struct ibv_mr *mr, int flags, 
 	int result, error;
 
 	*outcome = CORE_REREG_OLD;
-	if (!provider->ibv_rereg_mr)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_rereg_mr);
 	errno = 0; /* some drivers without it leave errno as it was */
 	result = provider->ibv_rereg_mr(mr, flags, pd, address, length, access);
 	error = core_errno();
@@ -88,8 +84,7 @@ int core_dereg_mr(struct core_provider *provider, struct ibv_mr *mr)
 {
 	int result;
 
-	if (!provider->ibv_dereg_mr)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_dereg_mr);
 	result = core_verbs_result(provider->ibv_dereg_mr(mr));
 	if (!result)
 		core_count(provider, CORE_MR, -1);

@@ -10,8 +10,7 @@ int core_join_multicast(struct core_provider *provider, struct rdma_cm_id *id,
 	struct sockaddr_storage storage;
 	struct sockaddr *address = core_address_to_sockaddr(group, &storage);
 
-	if (!provider->rdma_join_multicast)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_join_multicast);
 	/* Reading MULTICAST_JOIN attaches the QP, through the id's device. */
 	if (!address || !id->verbs)
 		return -EINVAL;
@@ -29,8 +28,7 @@ int core_join_multicast_ex(struct core_provider *provider, struct rdma_cm_id *id
 		.addr = core_address_to_sockaddr(group, &storage),
 	};
 
-	if (!provider->rdma_join_multicast_ex)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_join_multicast_ex);
 	if (!attr.addr || !id->verbs || join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_join_multicast_ex(id, &attr,
@@ -59,8 +57,7 @@ int core_leave_multicast(struct core_provider *provider, struct rdma_cm_id *id,
 	struct sockaddr *address = core_address_to_sockaddr(group, &storage);
 	int result;
 
-	if (!provider->rdma_leave_multicast)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_leave_multicast);
 	if (!address)
 		return -EINVAL;
 	result = acknowledge_group_event(provider, id);
@@ -72,15 +69,13 @@ int core_leave_multicast(struct core_provider *provider, struct rdma_cm_id *id,
 int core_attach_mcast(struct core_provider *provider, struct ibv_qp *qp, const union ibv_gid *gid,
 		      uint16_t lid)
 {
-	if (!provider->ibv_attach_mcast)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_attach_mcast);
 	return core_verbs_result(provider->ibv_attach_mcast(qp, gid, lid));
 }
 
 int core_detach_mcast(struct core_provider *provider, struct ibv_qp *qp, const union ibv_gid *gid,
 		      uint16_t lid)
 {
-	if (!provider->ibv_detach_mcast)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_detach_mcast);
 	return core_verbs_result(provider->ibv_detach_mcast(qp, gid, lid));
 }

@@ -33,8 +33,7 @@ int core_set_option(struct core_provider *provider, struct rdma_cm_id *id, int l
 {
 	int result;
 
-	if (!provider->rdma_set_option)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_set_option);
 	result = check_length(level, option, length);
 	if (result)
 		return result;

@@ -66,9 +66,7 @@ static int make_channels_nonblocking(const struct rdma_cm_id *id)
 static int check_create(const struct core_provider *provider, const struct rdma_cm_id *id,
 			const struct ibv_pd *pd)
 {
-	if (!provider->rdma_destroy_qp || !provider->ibv_destroy_cq ||
-	    !provider->ibv_destroy_comp_channel)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_destroy_qp && provider->ibv_destroy_cq && provider->ibv_destroy_comp_channel);
 	if (!id->verbs || id->qp || (pd && pd->context != id->verbs))
 		return -EINVAL;
 	return 0;
@@ -153,8 +151,7 @@ int core_create_qp_ex(struct core_provider *provider, struct rdma_cm_id *id, str
 int core_init_qp_attr(struct core_provider *provider, struct rdma_cm_id *id,
 		      struct ibv_qp_attr *attr, int *mask)
 {
-	if (!provider->rdma_init_qp_attr)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_init_qp_attr);
 	if (!id->verbs)
 		return -EINVAL;
 	return core_rdma_result(provider->rdma_init_qp_attr(id, attr, mask));
@@ -197,16 +194,14 @@ int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool 
 int core_modify_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		   int mask)
 {
-	if (!provider->ibv_modify_qp)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_modify_qp);
 	return core_verbs_result(provider->ibv_modify_qp(qp, attr, mask));
 }
 
 int core_query_qp(struct core_provider *provider, struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		  int mask, struct ibv_qp_init_attr *init_attr)
 {
-	if (!provider->ibv_query_qp)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_query_qp);
 	return core_verbs_result(provider->ibv_query_qp(qp, attr, mask, init_attr));
 }
 
@@ -214,15 +209,13 @@ int core_set_ece(struct core_provider *provider, struct ibv_qp *qp, const struct
 {
 	struct ibv_ece copy = *ece;
 
-	if (!provider->ibv_set_ece)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_set_ece);
 	return core_verbs_result(provider->ibv_set_ece(qp, &copy));
 }
 
 int core_query_ece(struct core_provider *provider, struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	*ece = (struct ibv_ece){0};
-	if (!provider->ibv_query_ece)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_query_ece);
 	return core_verbs_result(provider->ibv_query_ece(qp, ece));
 }

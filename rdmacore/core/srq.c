@@ -4,8 +4,7 @@
 int core_create_srq(struct core_provider *provider, struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		    struct ibv_srq **srq)
 {
-	if (!provider->ibv_create_srq || !provider->ibv_destroy_srq)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_create_srq && provider->ibv_destroy_srq);
 	*srq = provider->ibv_create_srq(pd, attr);
 	if (!*srq)
 		return core_errno();
@@ -16,15 +15,13 @@ int core_create_srq(struct core_provider *provider, struct ibv_pd *pd, struct ib
 int core_modify_srq(struct core_provider *provider, struct ibv_srq *srq, struct ibv_srq_attr *attr,
 		    int mask)
 {
-	if (!provider->ibv_modify_srq)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_modify_srq);
 	return core_verbs_result(provider->ibv_modify_srq(srq, attr, mask));
 }
 
 int core_query_srq(struct core_provider *provider, struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
-	if (!provider->ibv_query_srq)
-		return -ENOSYS;
+	CORE_NEEDS(provider->ibv_query_srq);
 	return core_verbs_result(provider->ibv_query_srq(srq, attr));
 }
 
@@ -45,8 +42,7 @@ int core_id_create_srq(struct core_provider *provider, struct rdma_cm_id *id, st
 	struct ibv_pd *default_pd = id->pd;
 	int result;
 
-	if (!provider->rdma_create_srq || !provider->ibv_destroy_srq)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_create_srq && provider->ibv_destroy_srq);
 	/* librdmacm forgets a queue that the id has already. */
 	if (!id->verbs || id->srq || (pd && pd->context != id->verbs))
 		return -EINVAL;

@@ -14,8 +14,7 @@ int core_create_sync_id(struct core_provider *provider, int port_space, struct r
 	int result;
 
 	/* A provider without rdma_get_request has no synchronous ids at all. */
-	if (!provider->rdma_create_id || !provider->rdma_destroy_id || !provider->rdma_get_request)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_create_id && provider->rdma_destroy_id && provider->rdma_get_request);
 	core_select(provider);
 	result = core_rdma_result(provider->rdma_create_id(NULL, id, NULL,
 							   (enum rdma_port_space)port_space));
@@ -94,8 +93,7 @@ int core_get_request(struct core_provider *provider, struct rdma_cm_id *listener
 {
 	int result;
 
-	if (!provider->rdma_get_request || !provider->rdma_destroy_id)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_get_request && provider->rdma_destroy_id);
 	result = core_rdma_result(provider->rdma_get_request(listener, child));
 	if (result == -EAGAIN)
 		return result;
@@ -119,8 +117,7 @@ int core_migrate_id(struct core_provider *provider, struct rdma_cm_id *id,
 {
 	int result;
 
-	if (!provider->rdma_migrate_id)
-		return -ENOSYS;
+	CORE_NEEDS(provider->rdma_migrate_id);
 	result = core_rdma_result(provider->rdma_migrate_id(id, channel));
 	if (result || channel)
 		return result;
