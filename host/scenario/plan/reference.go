@@ -137,10 +137,10 @@ func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
 		}
 	}
 	return c.combined(node.Span(), parts, func(values []any) (any, error) {
-		attributes := values[0].(verb.QueuePairAttributes)
+		given := make(map[string]any, len(keys))
 		for i, key := range keys {
-			attributes.Set(key, values[i+1])
+			given[key] = values[i+1]
 		}
-		return attributes, nil
+		return values[0].(verb.QueuePairAttributes).With(given)
 	})
 }

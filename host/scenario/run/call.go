@@ -35,33 +35,34 @@ func (r *caseRun) call(ctx context.Context, step *plan.Step, action *plan.Call) 
 		r.measure(step, call)
 	}
 	begin := r.now()
-	outcome, err := action.Verb.Run(ctx, call)
+	err = action.Verb.Run(ctx, call)
+	outcome := &call.Outcome
 	took, returned := r.since(begin), err
 	switch {
 	case ctx.Err() != nil && err != nil:
 		err = context.Cause(ctx)
 	case action.None:
-		err = r.judgeNone(&outcome, err)
+		err = r.judgeNone(outcome, err)
 	case action.Any:
-		err = judgeAny(&outcome, err)
+		err = judgeAny(outcome, err)
 	default:
-		err = r.judge(action, &outcome, err)
+		err = r.judge(action, outcome, err)
 	}
 	if err != nil && ctx.Err() == nil && lab.OutOfFiles(returned) {
 		// Whatever was expected, it was not asked.
 		err = &lab.EnvironmentError{What: action.Verb.Name, Err: returned}
 	}
 	if err == nil {
-		err = r.take(action, name, &outcome, took)
+		err = r.take(action, name, outcome, took)
 	}
 	if step.IgnoreLeftovers {
-		ignoreLeftovers(call, &outcome)
+		ignoreLeftovers(call)
 	}
 	m := moment{at: begin, role: name, step: step, call: call, outcome: outcome.Summary, err: err}
 	r.history.add(m)
 	if r.wantSteps {
 		step := r.stepRecord(m, took)
-		step.Fields, step.Errno = returnedFields(action.Verb, &outcome), returnedErrno(returned)
+		step.Fields, step.Errno = returnedFields(action.Verb, outcome), returnedErrno(returned)
 		r.writeStep(step)
 	}
 	if err != nil {
@@ -126,9 +127,6 @@ func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome, to
 	if outcome.Made != nil {
 		outcome.Made.Bind(name)
 	}
-	if outcome.Endpoint != nil {
-		outcome.Endpoint.Bind(name)
-	}
 	value := outcome.Record
 	if value == nil {
 		value = make(map[string]any, len(outcome.Fields))
@@ -140,14 +138,11 @@ func (r *caseRun) take(action *plan.Call, role string, outcome *verb.Outcome, to
 	return nil
 }
 
-func ignoreLeftovers(call *verb.Call, outcome *verb.Outcome) {
-	if outcome.Endpoint != nil {
-		outcome.Endpoint.Ignore()
+func ignoreLeftovers(call *verb.Call) {
+	if made, is := call.Outcome.Made.(*lab.Endpoint); is {
+		made.Ignore()
 	}
-	if call.Role == nil || call.Verb.Argument("ep") < 0 {
-		return
-	}
-	if endpoint, err := call.Endpoint("ep"); err == nil {
+	if endpoint := call.Endpoint(); endpoint != nil {
 		endpoint.Ignore()
 	}
 }

@@ -10,58 +10,56 @@ import (
 
 // bufferVerbs write, read and compare buffers.
 func bufferVerbs() []Verb {
-	buffer := Argument{Name: "buffer", Type: Buffer, Required: true, Doc: "the buffer"}
-	offset := Argument{Name: "offset", Type: Size, Default: 0, Doc: "where in the buffer"}
-	length := Argument{Name: "length", Type: Size, Doc: "how many bytes; without it, to the end of the buffer"}
-	optional, compared := buffer, "equals, all or counters"
-	optional.Required = false
 	return []Verb{
-		{
-			Name: "fill", Run: fill, Yields: Nothing,
-			Doc:       "Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.",
-			Arguments: []Argument{buffer, offset, length, {Name: "data", Type: Data, Required: true, Inline: true, Doc: "one of the forms of data"}},
-		},
-		{
-			Name: "decode", Run: decode, Yields: Value,
-			Doc:       "Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names the record.",
-			Arguments: []Argument{buffer, offset, {Name: "fields", Type: Layout, Required: true, Doc: "the integers, each with a name: [{u64: addr}, {u32: rkey}, {host64: old}]"}},
-		},
-		{
-			Name: "check", Run: check, Check: checkCheck, Needs: checkNeeds,
-			Doc: "Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
-			Arguments: []Argument{optional, offset, length,
-				{Name: "equals", Type: Content, Group: compared, Doc: "a buffer (ROLE.NAME of another role) or data: byte is every byte of the range; other data is compared with as many bytes as it has, or, with length, repeated up to that as fill does"},
-				{Name: "all", Type: Integer, Max: 255, Group: compared, Doc: "the value of every byte"},
-				{Name: "counters", Type: Counters, Group: compared, Doc: "of the port and the device, as the kernel names them: {port_rcv_errors: {delta: 0}, packet_seq_err: {delta: {le: 10}}}"}},
-		},
+		define(Verb{
+			Name: "fill",
+			Doc:  "Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.",
+		}, action(fill)),
+		define(Verb{
+			Name: "decode", Yields: Value,
+			Doc: "Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names the record.",
+		}, action(decode)),
+		define(Verb{
+			Name: "check",
+			Doc:  "Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
+		}, action(check)),
 	}
 }
 
-func fill(_ context.Context, call *Call) (Outcome, error) {
-	s, err := stretchOf(call)
+func fill(_ context.Context, _ *Call, args *struct {
+	theBuffer
+	Offset byteCount           `arg:"offset" default:"0" doc:"where in the buffer"`
+	Length Optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
+	Data   DataValue           `arg:"data,required,inline" doc:"one of the forms of data"`
+}) error {
+	s, err := spanOf(args.Buffer, args.Offset, args.Length)
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
-	data, room := call.Data("data").Filling(), s.bytes()
+	data, room := args.Data.Filling(), s.bytes()
 	if !data.Fits(len(room)) {
-		return Outcome{}, &lab.Failure{
+		return &lab.Failure{
 			What:     fmt.Sprintf("the data does not fit into buffer %q", s.buffer.Name),
 			Expected: fmt.Sprintf("%d bytes at most", len(room)),
 			Got:      fmt.Sprintf("%d bytes", len(data.Bytes)),
 		}
 	}
 	data.Write(room)
-	return Outcome{}, nil
+	return nil
 }
 
-func decode(_ context.Context, call *Call) (Outcome, error) {
-	s, err := stretchOf(call)
+func decode(_ context.Context, call *Call, args *struct {
+	theBuffer
+	Offset byteCount   `arg:"offset" default:"0" doc:"where in the buffer"`
+	Fields FieldLayout `arg:"fields,required" doc:"the integers, each with a name: [{u64: addr}, {u32: rkey}, {host64: old}]"`
+}) error {
+	s, err := spanOf(args.Buffer, args.Offset, Optional[byteCount]{})
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
-	layout, _ := call.argument("fields").(FieldLayout)
+	layout := args.Fields
 	if layout.Size() > s.length {
-		return Outcome{}, &lab.Failure{
+		return &lab.Failure{
 			What:     fmt.Sprintf("the fields reach beyond buffer %q", s.buffer.Name),
 			Expected: fmt.Sprintf("%d bytes at most", s.length),
 			Got:      fmt.Sprintf("%d bytes", layout.Size()),
@@ -77,7 +75,9 @@ func decode(_ context.Context, call *Call) (Outcome, error) {
 		}
 		rest = rest[field.Bytes:]
 	}
-	return Outcome{Record: record, Summary: func() string { return fmt.Sprint(layout.describe(record)) }}, nil
+	call.Outcome.Record = record
+	call.Outcome.Summary = func() string { return layout.describe(record) }
+	return nil
 }
 
 // describe is the record in the layout's order.
@@ -92,40 +92,90 @@ func (l FieldLayout) describe(record map[string]any) string {
 	return text.String()
 }
 
-func check(_ context.Context, call *Call) (Outcome, error) {
-	if checks, ok := call.argument("counters").(CounterChecks); ok {
-		return Outcome{}, checkCounters(call.Role, checks)
-	}
-	s, err := stretchOf(call)
-	if err != nil {
-		return Outcome{}, err
-	}
-	got := s.bytes()
-	if call.Has("all") {
-		return Outcome{}, checkAll(s, got, byte(call.Integer("all")))
-	}
-	data, name := call.Data("equals"), "the data"
-	want := data.Bytes
-	other, isBuffer := call.argument("equals").(BufferName)
-	switch {
-	case isBuffer:
-		buffer, err := call.Buffer("equals")
-		if err != nil {
-			return Outcome{}, err
-		}
-		want, name = buffer.Bytes(), other.String()
-	case data.Every || call.Has("length"):
-		want = data.Filling().Over(len(got))
-	case !call.Has("length"):
-		got = got[:min(len(got), len(want))] // data says itself how much it speaks of
-	}
-	if call.Has("length") {
-		want = want[:min(len(want), len(got))]
-	}
-	return Outcome{}, compare(s, got, want, name)
+// CanCount is the capability of devices whose counters the kernel shows.
+const CanCount = "device.counters"
+
+type checkArguments struct {
+	Buffer   Optional[*lab.Buffer]   `arg:"buffer" doc:"the buffer"`
+	Offset   byteCount               `arg:"offset" default:"0" doc:"where in the buffer"`
+	Length   Optional[byteCount]     `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
+	Equals   Optional[content]       `arg:"equals" group:"equals, all or counters" doc:"a buffer (ROLE.NAME of another role) or data: byte is every byte of the range; other data is compared with as many bytes as it has, or, with length, repeated up to that as fill does"`
+	All      Optional[uint8]         `arg:"all" group:"equals, all or counters" doc:"the value of every byte"`
+	Counters Optional[CounterChecks] `arg:"counters" group:"equals, all or counters" doc:"of the port and the device, as the kernel names them: {port_rcv_errors: {delta: 0}, packet_seq_err: {delta: {le: 10}}}"`
 }
 
-func checkAll(s stretch, got []byte, value byte) error {
+func (a *checkArguments) needs() string {
+	if a.Counters.Given {
+		return CanCount
+	}
+	return ""
+}
+
+// check wants a buffer for all comparisons but that of counters.
+func (a *checkArguments) check() *Refusal {
+	if !a.Counters.Given {
+		if !a.Buffer.Given && (a.Equals.Given || a.All.Given) {
+			return &Refusal{Argument: "buffer", Message: "whose bytes are compared?", Hint: "buffer: the name of one of the role's"}
+		}
+		return nil
+	}
+	name := ""
+	switch {
+	case a.Buffer.Given:
+		name = "buffer"
+	case a.Length.Given:
+		name = "length"
+	default:
+		return nil
+	}
+	return &Refusal{Argument: name, Meaningless: true, Message: "means nothing beside counters", Hint: "make two steps of it"}
+}
+
+func check(_ context.Context, call *Call, args *checkArguments) error {
+	if args.Counters.Given {
+		return checkCounters(call.Role, args.Counters.Value)
+	}
+	s, err := spanOf(args.Buffer.Value, args.Offset, args.Length)
+	if err != nil {
+		return err
+	}
+	got := s.bytes()
+	if args.All.Given {
+		return checkAll(s, got, args.All.Value)
+	}
+	data, name := args.Equals.Value.Data, "the data"
+	want := data.Bytes
+	switch {
+	case args.Equals.Value.Buffer != nil:
+		want, name = args.Equals.Value.Buffer.Bytes(), args.Equals.Value.Name.String()
+	case data.Every || args.Length.Given:
+		want = data.Filling().Over(len(got))
+	case !args.Length.Given:
+		got = got[:min(len(got), len(want))] // data says itself how much it speaks of
+	}
+	if args.Length.Given {
+		want = want[:min(len(want), len(got))]
+	}
+	return compare(s, got, want, name)
+}
+
+func checkCounters(role *lab.Role, checks CounterChecks) error {
+	for _, each := range checks {
+		delta, err := role.CounterDelta(each.Name)
+		if err != nil {
+			return err
+		}
+		if ok, want := each.Check(delta); !ok {
+			return &lab.Failure{
+				What:     fmt.Sprintf("the counter %s of %s has another growth", each.Name, role.Device().Name()),
+				Expected: want, Got: fmt.Sprintf("%d more than when the case began", delta),
+			}
+		}
+	}
+	return nil
+}
+
+func checkAll(s span, got []byte, value byte) error {
 	for i, b := range got {
 		if b != value {
 			return &lab.Failure{
@@ -138,7 +188,7 @@ func checkAll(s stretch, got []byte, value byte) error {
 	return nil
 }
 
-func compare(s stretch, got, want []byte, name string) error {
+func compare(s span, got, want []byte, name string) error {
 	if len(got) != len(want) {
 		return &lab.Failure{
 			What:     fmt.Sprintf("buffer %q and %s differ in length", s.buffer.Name, name),

@@ -5,144 +5,161 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/rdmacore"
 )
 
-// completionVerbs take completions.
+// completionVerbs take completions from queues, wait for their events, and make queues beside those of queue pairs.
 func completionVerbs() []Verb {
-	queue := Argument{Name: "cq", Type: Word, Words: []string{"send", "recv"}, Required: true, Doc: "which completion queue of the endpoint"}
-	endpoint := Argument{Name: "ep", Type: Endpoint, Doc: "the endpoint; without it the role's only one"}
 	return []Verb{
-		{
-			Name: "poll", Manual: "ibv_poll_cq(3)", Waits: true, Yields: Value, Run: poll,
-			Doc:       "Wait for one completion, which must be a success unless `expect` says otherwise.",
-			Arguments: []Argument{queue, endpoint, within()},
-			Results: []Result{
-				{Name: "wr_id", Type: Unsigned, Doc: "of the work request"},
-				{Name: "status", Type: Word, Words: statusNames(), Default: "SUCCESS", Doc: "how it ended"},
-				{Name: "opcode", Type: Word, Words: wcOpcodeNames(), Doc: "what it was; not after a failure"},
-				{Name: "byte_len", Type: Integer, Doc: "bytes received or read; not after a failure"},
-				{Name: "imm_data", Type: Integer, Doc: "immediate data of a receive, host order"},
-				{Name: "qp_num", Type: Integer, Varies: true, Doc: "the own queue pair"},
-				{Name: "vendor_err", Type: Integer, Varies: true, Doc: "the device's own code of a failure"},
-				{Name: "flags", Type: Text, Doc: "of a receive: WITH_IMM, WITH_INV, and of a datagram whose first 40 bytes are a header GRH, joined by |; 0 for none"},
-				{Name: "src_qp", Type: Integer, Varies: true, Doc: "of a datagram: the sender's queue pair"},
-				{Name: "invalidated", Type: Integer, Hex: true, Varies: true, Doc: "of a receive: the key that ended with the message"},
-				{Name: "completion_ts", Type: Unsigned, Varies: true, Doc: "when it came, in ticks of the device's clock (query_rt_values), of a queue with COMPLETION_TIMESTAMP; not after a failure"},
-				{Name: "completion_wallclock_ns", Type: Unsigned, Varies: true, Doc: "when it came, in nanoseconds since 1970, of a queue with COMPLETION_TIMESTAMP_WALLCLOCK; not after a failure"},
-			},
-		},
-		{
-			Name: "drain", Manual: "ibv_poll_cq(3)", Waits: true, Yields: Value, Run: drain,
+		define(Verb{
+			Name: "poll", Manual: "ibv_poll_cq(3)", Waits: true, Yields: Value,
+			Doc: "Wait for one completion, which must be a success unless `expect` says otherwise.",
+		}, poll),
+		define(Verb{
+			Name: "drain", Manual: "ibv_poll_cq(3)", Waits: true, Yields: Value,
 			Doc: "Take all completions that are there, or wait until `count` of them have come.",
-			Arguments: []Argument{queue, endpoint,
-				{Name: "count", Type: Integer, Min: 1, Max: 1 << 30, Doc: "how many to wait for"}, within()},
-			Results: []Result{
-				{Name: "count", Type: Integer, Doc: "completions taken"},
-				{Name: "succeeded", Type: Integer, Doc: "of them with status SUCCESS"},
-				{Name: "flushed", Type: Integer, Doc: "of them with status WR_FLUSH_ERR"},
-				{Name: "failed", Type: Integer, Default: 0, Doc: "of them with any other status"},
-			},
-		},
+		}, drain),
+		define(Verb{
+			Name: "req_notify", Manual: "ibv_req_notify_cq(3)",
+			Doc: "Ask for an event at the next completion; those that are there already raise none.",
+		}, action(requestNotify)),
+		define(Verb{
+			Name: "get_cq_event", Manual: "ibv_get_cq_event(3)", Waits: true,
+			Doc: "Wait for the event that req_notify asked for.",
+		}, action(getCQEvent)),
+		define(Verb{
+			Name: "create_cq", Manual: "ibv_create_cq(3)", Yields: NewQueue,
+			Doc: "Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
+		}, action(createCQ)),
+		define(Verb{
+			Name: "resize_cq", Manual: "ibv_resize_cq(3)",
+			Doc: "Make room for more completions, or for fewer.",
+		}, action(resizeCQ)),
+		define(Verb{
+			Name: "modify_cq", Manual: "ibv_modify_cq(3)",
+			Doc: "Have one completion event stand for several completions, or for those of a while, whichever comes first; without both, for each.",
+		}, action(modifyCQ)),
+		define(Verb{
+			Name: "destroy_cq", Manual: "ibv_destroy_cq(3)", Scalar: "cq",
+			Doc: "Free a completion queue, which no queue pair may use.",
+		}, action(func(_ context.Context, _ *Call, args *struct {
+			CQ *lab.Queue `arg:"cq,required" doc:"the queue, by the name that 'as' gave it"`
+		}) error {
+			return args.CQ.Free()
+		})),
 	}
 }
 
-func queueOf(call *Call) (*rdmacore.CQ, *lab.Endpoint, error) {
-	endpoint, err := call.Endpoint("ep")
-	if err != nil {
-		return nil, nil, err
-	}
-	cq, err := endpoint.CQ(call.Text("cq"))
-	return cq, endpoint, err
+// queueOfEndpoint names one of the completion queues of an endpoint.
+type queueOfEndpoint struct {
+	Side string `arg:"cq,required" words:"send|recv" doc:"which completion queue of the endpoint"`
+	onlyEndpoint
 }
 
-func poll(ctx context.Context, call *Call) (Outcome, error) {
-	cq, endpoint, err := queueOf(call)
-	if err != nil {
-		return Outcome{}, err
+func (q *queueOfEndpoint) queue() (*rdmacore.CQ, error) { return q.EP.CQ(q.Side) }
+
+// noCompletionHint looks for why a completion did not come.
+func (q *queueOfEndpoint) noCompletionHint() string {
+	if q.Side == "recv" {
+		return "the peer has not sent, or no receive was posted before"
 	}
-	var completion [1]rdmacore.WC
-	var stamp [1]rdmacore.Timestamp
-	n, err := cq.PollTimestamps(completion[:], stamp[:], 1)
-	if n == 0 && err == nil {
-		n, err = await(ctx, call, cq, completion[:], stamp[:])
+	if q.EP.Unsignaled > 0 {
+		return fmt.Sprintf("requests posted without `signaled: true` (so far: %d) make no completion when they succeed, unless the queue pair has sig_all", q.EP.Unsignaled)
 	}
-	switch {
-	case err != nil:
-		return Outcome{}, err
-	case n == 0:
-		return Outcome{}, &lab.Failure{
-			What:     "no completion",
-			Expected: fmt.Sprintf("a completion on the %s queue of %q", call.Text("cq"), endpoint.Name),
-			Got:      call.nothingCame(),
-			Hint:     emptyQueue(call, endpoint),
-			Absent:   true,
-		}
-	}
-	wc := completion[0]
-	if wc.Status == rdmacore.WCSuccess && wc.Opcode&rdmacore.WCRecv != 0 {
-		endpoint.Received = wc
-	}
-	return Outcome{Fields: completionFields(cq, wc, stamp[0], endpoint), Summary: func() string { return completionText(wc) }}, nil
+	return "nothing was posted, or the peer has not answered: a send needs a receive posted there (a peer that is not ready is asked again every 655.36ms)"
 }
 
-// await waits for the first completion; 0 and nil when none came in time.
-func await(ctx context.Context, call *Call, cq *rdmacore.CQ, completions []rdmacore.WC, stamps []rdmacore.Timestamp) (int, error) {
-	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
-	defer cancel()
-	var n int
-	var err error
-	call.Lab.Outside(func() { n, err = cq.WaitTimestamps(waiting, completions, stamps) })
-	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return 0, nil
-	}
-	return n, err
+// completion is struct ibv_wc with the time stamps of extended queues.
+type completion struct {
+	WRID        uint64                      `result:"wr_id" doc:"of the work request"`
+	Status      rdmacore.WCStatus           `result:"status" default:"SUCCESS" doc:"how it ended"`
+	Opcode      Optional[rdmacore.WCOpcode] `result:"opcode" doc:"what it was; not after a failure"`
+	ByteLen     Optional[uint32]            `result:"byte_len" doc:"bytes received or read; not after a failure"`
+	ImmData     Optional[uint32]            `result:"imm_data" doc:"immediate data of a receive, host order"`
+	QPNum       Optional[uint32]            `result:"qp_num,varies" doc:"the own queue pair"`
+	VendorErr   uint32                      `result:"vendor_err,varies" doc:"the device's own code of a failure"`
+	Flags       Optional[rdmacore.WCFlags]  `result:"flags" doc:"of a receive: WITH_IMM, WITH_INV, and of a datagram whose first 40 bytes are a header GRH, joined by |; 0 for none"`
+	SrcQP       Optional[uint32]            `result:"src_qp,varies" doc:"of a datagram: the sender's queue pair"`
+	Invalidated Optional[uint32]            `result:"invalidated,hex,varies" doc:"of a receive: the key that ended with the message"`
+	Timestamp   Optional[uint64]            `result:"completion_ts,varies" doc:"when it came, in ticks of the device's clock (query_rt_values), of a queue with COMPLETION_TIMESTAMP; not after a failure"`
+	Wallclock   Optional[uint64]            `result:"completion_wallclock_ns,varies" doc:"when it came, in nanoseconds since 1970, of a queue with COMPLETION_TIMESTAMP_WALLCLOCK; not after a failure"`
 }
 
-func completionFields(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, endpoint *lab.Endpoint) []any {
+// completionOf is a completion as far as its queue tells: an extended one has the fields that it was made with.
+func completionOf(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, endpoint *lab.Endpoint) completion {
 	has, extended := cq.Fields()
 	if !extended {
 		has = rdmacore.WCFieldsStandard
 	}
-	fields := []any{wc.WRID, wc.Status.String(), nil, nil, nil, nil, int(wc.VendorErr), nil, nil, nil, nil, nil}
-	set := func(at int, field rdmacore.WCFields, value any) {
-		if has&field != 0 {
-			fields[at] = value
-		}
+	field := func(field rdmacore.WCFields, value uint32) Optional[uint32] {
+		return Optional[uint32]{Value: value, Given: has&field != 0}
 	}
-	set(5, rdmacore.WCFieldQPNum, int(wc.QPNum))
+	c := completion{WRID: wc.WRID, Status: wc.Status, VendorErr: wc.VendorErr, QPNum: field(rdmacore.WCFieldQPNum, wc.QPNum)}
 	if wc.Status != rdmacore.WCSuccess {
-		return fields // the rest is undefined, ibv_poll_cq(3)
+		return c // the rest is undefined, ibv_poll_cq(3)
 	}
-	fields[2] = wc.Opcode.String()
-	set(3, rdmacore.WCFieldByteLen, int(wc.ByteLen))
-	set(10, rdmacore.WCFieldTimestamp, stamp.Raw)
-	set(11, rdmacore.WCFieldWallclock, stamp.Wallclock)
+	c.Opcode = some(wc.Opcode)
+	c.ByteLen = field(rdmacore.WCFieldByteLen, wc.ByteLen)
+	c.Timestamp = Optional[uint64]{Value: stamp.Raw, Given: has&rdmacore.WCFieldTimestamp != 0}
+	c.Wallclock = Optional[uint64]{Value: stamp.Wallclock, Given: has&rdmacore.WCFieldWallclock != 0}
 	if wc.Opcode&rdmacore.WCRecv == 0 { // rdma_rxe gives sends the flags of receives, too
-		return fields
+		return c
 	}
 	// What the flags tell of other transports than datagrams', and the source, is undefined (ibv_poll_cq(3)).
 	flags := wc.WCFlags & (rdmacore.WCWithImm | rdmacore.WCWithInv)
 	if qp := endpoint.ID().QP(); qp != nil && isDatagrams(qp) {
 		flags |= wc.WCFlags & rdmacore.WCGRH
-		set(8, rdmacore.WCFieldSrcQP, int(wc.SrcQP))
+		c.SrcQP = field(rdmacore.WCFieldSrcQP, wc.SrcQP)
 	}
-	fields[7] = flags.String()
-	if wc.WCFlags&rdmacore.WCWithImm != 0 {
-		set(4, rdmacore.WCFieldImm, immediate(wc.ImmData))
+	c.Flags = some(flags)
+	if flags&rdmacore.WCWithImm != 0 {
+		c.ImmData = field(rdmacore.WCFieldImm, hostOrder(wc.ImmData))
 	}
-	if wc.WCFlags&rdmacore.WCWithInv != 0 {
-		set(9, rdmacore.WCFieldImm, int(wc.ImmData))
+	if flags&rdmacore.WCWithInv != 0 {
+		c.Invalidated = field(rdmacore.WCFieldImm, wc.ImmData)
 	}
-	return fields
+	return c
 }
 
-// immediate turns immediate data from the order of the wire into a number.
-func immediate(wire uint32) int {
-	return int(binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, wire)))
+// hostOrder turns immediate data from the order of the wire into a number; wireOrder is the reverse.
+func hostOrder(wire uint32) uint32 {
+	return binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, wire))
+}
+
+func wireOrder(number uint32) uint32 { return hostOrder(number) }
+
+func poll(ctx context.Context, call *Call, args *struct {
+	queueOfEndpoint
+	within
+}) (completion, error) {
+	cq, err := args.queue()
+	if err != nil {
+		return completion{}, err
+	}
+	var wc [1]rdmacore.WC
+	var stamp [1]rdmacore.Timestamp
+	n, err := cq.PollTimestamps(wc[:], stamp[:], 1)
+	if n == 0 && err == nil {
+		err = args.await(ctx, call, func(ctx context.Context) error {
+			_, err := cq.WaitTimestamps(ctx, wc[:], stamp[:])
+			return err
+		}, &lab.Failure{
+			What: "no completion", Expected: fmt.Sprintf("a completion on the %s queue of %q", args.Side, args.EP.Name),
+			Hint: args.noCompletionHint(),
+		})
+	}
+	if err != nil {
+		return completion{}, err
+	}
+	if wc[0].Status == rdmacore.WCSuccess && wc[0].Opcode&rdmacore.WCRecv != 0 {
+		args.EP.Received = wc[0]
+	}
+	call.Outcome.Summary = func() string { return completionText(wc[0]) }
+	return completionOf(cq, wc[0], stamp[0], args.EP), nil
 }
 
 func completionText(wc rdmacore.WC) string {
@@ -155,63 +172,153 @@ func completionText(wc rdmacore.WC) string {
 	return fmt.Sprintf("wr_id %d %s", wc.WRID, wc.Opcode)
 }
 
-// emptyQueue looks for why a completion did not come.
-func emptyQueue(call *Call, endpoint *lab.Endpoint) string {
-	if call.Text("cq") == "send" {
-		if endpoint.Unsignaled > 0 {
-			return fmt.Sprintf("requests posted without `signaled: true` (so far: %d) make no completion when they succeed, unless the queue pair has sig_all", endpoint.Unsignaled)
-		}
-		return "nothing was posted, or the peer has not answered: a send needs a receive posted there (a peer that is not ready is asked again every 655.36ms)"
-	}
-	return "the peer has not sent, or no receive was posted before"
-}
-
-func drain(ctx context.Context, call *Call) (Outcome, error) {
-	cq, endpoint, err := queueOf(call)
+func drain(ctx context.Context, call *Call, args *struct {
+	queueOfEndpoint
+	Count int `arg:"count" min:"1" max:"0x40000000" doc:"how many to wait for"`
+	within
+}) (result struct {
+	Count     int `result:"count" doc:"completions taken"`
+	Succeeded int `result:"succeeded" doc:"of them with status SUCCESS"`
+	Flushed   int `result:"flushed" doc:"of them with status WR_FLUSH_ERR"`
+	Failed    int `result:"failed" default:"0" doc:"of them with any other status"`
+}, err error) {
+	cq, err := args.queue()
 	if err != nil {
-		return Outcome{}, err
+		return result, err
 	}
-	wanted := call.Integer("count")
-	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
+	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, args.Within)
 	defer cancel()
-	taken, succeeded, flushed := 0, 0, 0
+	call.Outcome.Summary = func() string { return fmt.Sprintf("%d completions", result.Count) }
 	var batch [16]rdmacore.WC
 	for {
 		room := batch[:]
-		if wanted > 0 {
-			room = room[:min(len(room), wanted-taken)]
+		if args.Count > 0 {
+			room = room[:min(len(room), args.Count-result.Count)]
 		}
 		n, err := cq.Poll(room)
-		if err == nil && n == 0 && taken < wanted {
+		if err == nil && n == 0 && result.Count < args.Count {
 			call.Lab.Outside(func() { n, err = cq.Wait(waiting, room) })
 		}
 		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return Outcome{}, &lab.Failure{
+			return result, &lab.Failure{
 				What:     "too few completions",
-				Expected: fmt.Sprintf("%d completions on the %s queue of %q", wanted, call.Text("cq"), endpoint.Name),
-				Got:      fmt.Sprintf("%d within %s", taken, quantity.Time(call.Duration("within"))),
-				Hint:     emptyQueue(call, endpoint),
-				Absent:   taken == 0,
+				Expected: fmt.Sprintf("%d completions on the %s queue of %q", args.Count, args.Side, args.EP.Name),
+				Got:      fmt.Sprintf("%d within %s", result.Count, quantity.Time(args.Within)),
+				Hint:     args.noCompletionHint(),
+				Absent:   result.Count == 0,
 			}
 		}
 		if err != nil {
-			return Outcome{}, err
+			return result, err
 		}
 		for _, wc := range room[:n] {
 			switch wc.Status {
 			case rdmacore.WCSuccess:
-				succeeded++
+				result.Succeeded++
 			case rdmacore.WCWRFlushErr:
-				flushed++
+				result.Flushed++
+			default:
+				result.Failed++
 			}
 		}
-		taken += n
-		if (wanted == 0 && n == 0) || (wanted > 0 && taken >= wanted) {
-			break
+		result.Count += n
+		if args.Count == 0 && n == 0 || args.Count > 0 && result.Count >= args.Count {
+			return result, nil
 		}
 	}
-	return Outcome{
-		Fields:  []any{taken, succeeded, flushed, taken - succeeded - flushed},
-		Summary: func() string { return fmt.Sprintf("%d completions", taken) },
-	}, nil
+}
+
+func requestNotify(_ context.Context, _ *Call, args *struct {
+	queueOfEndpoint
+	Solicited bool `arg:"solicited" doc:"at the next solicited one or failure only"`
+}) error {
+	cq, err := args.queue()
+	if err != nil {
+		return err
+	}
+	return cq.RequestNotify(args.Solicited)
+}
+
+func getCQEvent(ctx context.Context, call *Call, args *struct {
+	queueOfEndpoint
+	within
+}) error {
+	cq, err := args.queue()
+	if err != nil {
+		return err
+	}
+	return args.await(ctx, call, cq.WaitEvent, &lab.Failure{
+		What: "no completion event", Expected: "an event of the " + args.Side + " queue of " + args.EP.Name,
+		Hint: "req_notify comes first, and only a completion after it raises one",
+	})
+}
+
+// CanStamp is the capability of devices whose completions have time stamps.
+const CanStamp = "device.timestamps"
+
+type createCQArguments struct {
+	Entries int32                       `arg:"entries,required" doc:"completions that it holds at least"`
+	Fields  Optional[rdmacore.WCFields] `arg:"wc_flags" doc:"what its completions have; STANDARD is all that those of other queues have"`
+}
+
+func (a *createCQArguments) needs() string {
+	if a.Fields.Value&(rdmacore.WCFieldTimestamp|rdmacore.WCFieldWallclock) != 0 {
+		return CanStamp
+	}
+	return ""
+}
+
+func createCQ(_ context.Context, call *Call, args *createCQArguments) error {
+	var queue *lab.Queue
+	var err error
+	if args.Fields.Given {
+		queue, err = call.Role.NewExtendedQueue(int(args.Entries), args.Fields.Value)
+	} else {
+		queue, err = call.Role.NewQueue(int(args.Entries))
+	}
+	return call.made(queue, err)
+}
+
+// anyQueue names a completion queue: one of create_cq, or one of an endpoint.
+type anyQueue struct {
+	CQ   *lab.Queue    `arg:"cq" group:"cq or side" doc:"a queue of create_cq, by the name that 'as' gave it"`
+	Side string        `arg:"side" group:"cq or side" words:"send|recv" doc:"which completion queue of the endpoint"`
+	EP   *lab.Endpoint `arg:"ep" doc:"the endpoint, with side; without it the role's only one"`
+}
+
+func (q *anyQueue) queue(call *Call) (*rdmacore.CQ, error) {
+	switch {
+	case q.CQ != nil:
+		return q.CQ.Native(), nil
+	case q.EP != nil:
+		return q.EP.CQ(q.Side)
+	}
+	endpoint, err := call.Role.OnlyEndpoint()
+	if err != nil {
+		return nil, err
+	}
+	return endpoint.CQ(q.Side)
+}
+
+func resizeCQ(_ context.Context, call *Call, args *struct {
+	anyQueue
+	Entries int32 `arg:"entries,required" doc:"completions that it holds at least"`
+}) error {
+	cq, err := args.queue(call)
+	if err != nil {
+		return err
+	}
+	return cq.Resize(int(args.Entries))
+}
+
+func modifyCQ(_ context.Context, call *Call, args *struct {
+	anyQueue
+	Count  uint16        `arg:"count" doc:"completions an event stands for"`
+	Period time.Duration `arg:"period" max:"65.535ms" doc:"how long the first of them waits at most, in whole microseconds"`
+}) error {
+	cq, err := args.queue(call)
+	if err != nil {
+		return err
+	}
+	return cq.Moderate(args.Count, args.Period)
 }

@@ -1,48 +1,81 @@
 package verb
 
 import (
+	"context"
+	"fmt"
+	"net/netip"
 	"syscall"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
-// datagramArguments are those of post_send that address a datagram.
-func datagramArguments() []Argument {
-	return []Argument{
-		{Name: "ah", Type: Handle, Doc: "datagrams: where to, an address handle of create_ah; without it to whom the endpoint's last event named"},
-		{Name: "remote_qpn", Type: Integer, Max: 1<<24 - 1, Doc: "datagrams: number of the queue pair there, 0xffffff for a group; without ah, the event's"},
-		{Name: "remote_qkey", Type: Integer, Max: 1<<32 - 1, Doc: "datagrams: its key, with the highest bit set the own queue pair's; without it the event's, or with ah that of rdma_cm's datagram ids"},
+// usualHops is how many routers a datagram may pass unless a step says otherwise.
+const usualHops = 64
+
+// datagramVerbs make the handles that datagrams are addressed with, and join groups.
+func datagramVerbs() []Verb {
+	return []Verb{
+		define(Verb{
+			Name: "create_ah", Manual: "ibv_create_ah(3)", Yields: NewHandle,
+			Doc: "Make an address handle, for datagrams to a role, to whom an event named, or to a GID.",
+		}, action(createAH)),
+		define(Verb{
+			Name: "create_ah_from_wc", Manual: "ibv_create_ah_from_wc(3)", Yields: NewHandle,
+			Doc: fmt.Sprintf("Make an address handle for the sender of the datagram whose completion was polled last: the first %d bytes of its buffer say who that is.", rdmacore.GRHLength),
+		}, action(createAHFromWC)),
+		define(Verb{
+			Name: "init_ah_from_wc", Manual: "ibv_init_ah_from_wc(3)", Yields: Value,
+			Doc: "Ask for the attributes that create_ah_from_wc makes a handle of.",
+		}, initAHFromWC),
+		define(Verb{
+			Name: "destroy_ah", Manual: "ibv_destroy_ah(3)", Scalar: "ah",
+			Doc: "Free an address handle.",
+		}, action(func(_ context.Context, _ *Call, args *struct {
+			AH *lab.Handle `arg:"ah,required" doc:"the handle, by the name that 'as' gave it"`
+		}) error {
+			return args.AH.Free()
+		})),
+		define(Verb{
+			Name: "join_multicast", Manual: "rdma_join_multicast(3)",
+			Doc: "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR tells the end.",
+		}, action(joinMulticast)),
+		define(Verb{
+			Name: "join_multicast_ex", Manual: "rdma_join_multicast_ex(3)",
+			Doc: "Join a multicast group as a full member, or as one that only sends.",
+		}, action(joinMulticastEx)),
+		define(Verb{
+			Name: "leave_multicast", Manual: "rdma_leave_multicast(3)",
+			Doc: "Leave a multicast group.",
+		}, action(leaveMulticast)),
+		define(Verb{
+			Name: "attach_mcast", Manual: "ibv_attach_mcast(3)",
+			Doc: "Let a datagram queue pair receive what is sent to a group; join_multicast does it by itself.",
+		}, action(onGroup((*rdmacore.QP).AttachMulticast))),
+		define(Verb{
+			Name: "detach_mcast", Manual: "ibv_detach_mcast(3)",
+			Doc: "End attach_mcast.",
+		}, action(onGroup((*rdmacore.QP).DetachMulticast))),
 	}
 }
 
-// checkSend looks at what goes together in a SEND.
-func checkSend(call *Call) *Refusal {
-	switch {
-	case call.Has("ah") && !call.Has("remote_qpn"):
-		return &Refusal{Argument: "ah", Message: "a datagram goes to a queue pair, whose number is missing", Hint: "remote_qpn says it; an event and query_qp tell it"}
-	case call.Has("imm") && call.Has("invalidate"):
-		return &Refusal{Argument: "invalidate", Message: "a message carries immediate data or a key to invalidate, not both"}
-	case call.Has("ah") && call.Has("invalidate"):
-		return &Refusal{Argument: "invalidate", Message: "a datagram invalidates nothing"}
-	}
-	return checkEntries(call)
+// datagram are the arguments of a send request that address a datagram.
+type datagram struct {
+	AH         Optional[*lab.Handle] `arg:"ah" doc:"datagrams: where to, an address handle of create_ah; without it to whom the endpoint's last event named"`
+	RemoteQPN  Optional[uint32]      `arg:"remote_qpn" max:"0xffffff" doc:"datagrams: number of the queue pair there, 0xffffff for a group; without ah, the event's"`
+	RemoteQKey Optional[uint32]      `arg:"remote_qkey" doc:"datagrams: its key, with the highest bit set the own queue pair's; without it the event's, or with ah that of rdma_cm's datagram ids"`
 }
 
 func isDatagrams(qp *rdmacore.QP) bool { return qp.InitAttr().Type == rdmacore.QPTypeUD }
 
 // address fills in where a datagram goes: to the peer or the group that an event named, but for what the step
 // says itself.  A request of a connection has no address.
-func address(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP, request *rdmacore.SendWR) error {
+func (d *datagram) address(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP, request *rdmacore.SendWR) error {
 	if !isDatagrams(qp) {
-		return withoutAddress(call, endpoint)
+		return d.refused(endpoint)
 	}
-	if call.Has("ah") {
-		handle, err := call.Role.Handle(call.Text("ah"))
-		if err != nil {
-			return err
-		}
-		request.AH, request.RemoteQKey = handle.Native().Number(), rdmacore.UDPQKey
+	if d.AH.Given {
+		request.AH, request.RemoteQKey = d.AH.Value.Native().Number(), rdmacore.UDPQKey
 	} else {
 		peer := endpoint.Datagrams
 		if peer == nil {
@@ -58,25 +91,260 @@ func address(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP, request *rdmac
 		}
 		request.AH, request.RemoteQPN, request.RemoteQKey = handle.Number(), peer.QPNum, peer.QKey
 	}
-	if call.Has("remote_qpn") {
-		request.RemoteQPN = uint32(call.Integer("remote_qpn"))
-	}
-	if call.Has("remote_qkey") {
-		request.RemoteQKey = uint32(call.Integer("remote_qkey"))
-	}
+	request.RemoteQPN = d.RemoteQPN.Or(request.RemoteQPN)
+	request.RemoteQKey = d.RemoteQKey.Or(request.RemoteQKey)
 	return nil
 }
 
-// withoutAddress refuses the address of a message that has its way.
-func withoutAddress(call *Call, endpoint *lab.Endpoint) error {
-	for _, argument := range datagramArguments() {
-		if call.Has(argument.Name) {
-			return &lab.Failure{
-				What:  argument.Name + " is for datagrams, and the queue pair of \"" + endpoint.Name + "\" is of a connection",
-				Hint:  "qp: {type: UD} makes one for datagrams",
-				Errno: syscall.EINVAL,
+// refused refuses the address of a message of a connection, which has its way.
+func (d *datagram) refused(endpoint *lab.Endpoint) error {
+	name := ""
+	switch {
+	case d.AH.Given:
+		name = "ah"
+	case d.RemoteQPN.Given:
+		name = "remote_qpn"
+	case d.RemoteQKey.Given:
+		name = "remote_qkey"
+	default:
+		return nil
+	}
+	return &lab.Failure{
+		What:  name + " is for datagrams, and the queue pair of \"" + endpoint.Name + "\" is of a connection",
+		Hint:  "qp: {type: UD} makes one for datagrams",
+		Errno: syscall.EINVAL,
+	}
+}
+
+type createAHArguments struct {
+	inDomain
+	To           peerName         `arg:"to" group:"to, of, gid or dlid" doc:"a role, an IP address or a host name"`
+	Of           *lab.Endpoint    `arg:"of" group:"to, of, gid or dlid" doc:"an endpoint: its peer or group, as its last ESTABLISHED or MULTICAST_JOIN said"`
+	GID          string           `arg:"gid" group:"to, of, gid or dlid" doc:"all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
+	DLID         Optional[uint16] `arg:"dlid" group:"to, of, gid or dlid" doc:"the local identifier, of InfiniBand, without a global header"`
+	Port         Optional[uint8]  `arg:"port" doc:"number of the own port; without it 1, or that of the event"`
+	SGIDIndex    Optional[uint8]  `arg:"sgid_index" doc:"own GID by its index; without it that of the role's address, or of the event"`
+	HopLimit     Optional[uint8]  `arg:"hop_limit" doc:"routers that it may pass; without it 64, or that of the event"`
+	TrafficClass Optional[uint8]  `arg:"traffic_class" doc:"traffic class"`
+	FlowLabel    Optional[uint32] `arg:"flow_label" max:"0xfffff" doc:"flow label"`
+	SL           Optional[uint8]  `arg:"sl" max:"15" doc:"service level"`
+}
+
+func createAH(ctx context.Context, call *Call, args *createAHArguments) error {
+	pd := args.domain(call)
+	attr, err := args.destination(ctx, call)
+	if err != nil {
+		return err
+	}
+	attr.PortNum = args.Port.Or(attr.PortNum)
+	attr.SGIDIndex = args.SGIDIndex.Or(attr.SGIDIndex)
+	attr.HopLimit = args.HopLimit.Or(attr.HopLimit)
+	attr.TrafficClass = args.TrafficClass.Or(attr.TrafficClass)
+	attr.SL = args.SL.Or(attr.SL)
+	attr.FlowLabel = args.FlowLabel.Or(attr.FlowLabel)
+	handle, err := call.Role.NewHandle(func() (*rdmacore.AH, error) { return pd.CreateAH(attr) })
+	return call.made(handle, err)
+}
+
+// destination is the address that a step names, with what it does not say filled in.
+func (a *createAHArguments) destination(ctx context.Context, call *Call) (rdmacore.AHAttr, error) {
+	attr := rdmacore.AHAttr{IsGlobal: true, PortNum: 1, HopLimit: usualHops}
+	var err error
+	switch {
+	case a.Of != nil:
+		if a.Of.Datagrams == nil {
+			return attr, &lab.Failure{
+				What: fmt.Sprintf("no event of %q has said how to reach a datagram peer", a.Of.Name), Errno: syscall.EINVAL,
+				Hint: "ESTABLISHED of a datagram id and MULTICAST_JOIN do, once they are read",
+			}
+		}
+		return a.Of.Datagrams.AH, nil
+	case a.DLID.Given:
+		attr.IsGlobal, attr.DLID, attr.HopLimit = false, a.DLID.Value, 0
+		return attr, nil
+	case a.To != "":
+		attr.DGID, err = peerAddress(ctx, call, a.To)
+	default:
+		attr.DGID, err = parseGID(a.GID)
+	}
+	if err != nil || a.SGIDIndex.Given {
+		return attr, err
+	}
+	attr.SGIDIndex, err = ownGID(call, int(a.Port.Or(1)))
+	return attr, err
+}
+
+// parseGID reads a GID, or an IP address that is one.
+func parseGID(text string) (netip.Addr, error) {
+	gid, err := netip.ParseAddr(text)
+	if err != nil {
+		return gid, &lab.Failure{What: "that is no GID", Got: text, Hint: "write 16 bytes as an IPv6 address, or an IP address"}
+	}
+	return gid, nil
+}
+
+// ownGID is the index of the GID that stands for the role's address.  The addresses that roles have on soft are
+// all of one machine, and those without a GID of their own take that of the device's.
+func ownGID(call *Call, number int) (uint8, error) {
+	device := call.Role.Device()
+	ports, err := device.Ports()
+	if err != nil {
+		return 0, err
+	}
+	index := indexOf(ports, number, call.Role.Address())
+	if index < 0 && call.Role.Address().IsLoopback() {
+		address, err := device.Address()
+		if err != nil {
+			return 0, err
+		}
+		index = indexOf(ports, number, address)
+	}
+	if index < 0 {
+		return 0, &lab.Failure{
+			What: fmt.Sprintf("port %d of %s has no GID for %s", number, device.Name(), call.Role.Address()), Hint: "sgid_index says which to use",
+			Errno: syscall.EINVAL,
+		}
+	}
+	return uint8(index), nil
+}
+
+// indexOf finds the GID of a port that stands for an address, that of RoCE v2 where there are several; -1 for none.
+func indexOf(ports []rdmacore.Port, number int, address netip.Addr) int {
+	index := -1
+	for _, port := range ports {
+		for _, gid := range port.GIDs {
+			if port.Number == number && gid.Address == address && (index < 0 || gid.Type == "RoCE v2") {
+				index = gid.Index
 			}
 		}
 	}
-	return nil
+	return index
+}
+
+// receivedDatagram is where a datagram was received.
+type receivedDatagram struct {
+	Buffer *lab.Buffer `arg:"buffer,required" doc:"where the datagram was received"`
+	Offset byteCount   `arg:"offset" default:"0" doc:"where in the buffer"`
+	Port   uint8       `arg:"port" default:"1" doc:"number of the own port"`
+}
+
+func (r *receivedDatagram) bytes() ([]byte, error) {
+	s, err := spanOf(r.Buffer, r.Offset, Optional[byteCount]{})
+	if err != nil {
+		return nil, err
+	}
+	return s.bytes(), nil
+}
+
+func createAHFromWC(_ context.Context, call *Call, args *struct {
+	theEndpoint
+	inDomain
+	receivedDatagram
+}) error {
+	bytes, err := args.bytes()
+	if err != nil {
+		return err
+	}
+	handle, err := call.Role.NewHandle(func() (*rdmacore.AH, error) {
+		return args.domain(call).CreateAHFromWC(&args.EP.Received, bytes, int(args.Port))
+	})
+	return call.made(handle, err)
+}
+
+func initAHFromWC(_ context.Context, call *Call, args *struct {
+	theEndpoint
+	receivedDatagram
+}) (result struct {
+	GID          string `result:"gid,varies" doc:"the sender's, all 16 bytes as an IPv6 address; without a global header all zero"`
+	IsGlobal     bool   `result:"is_global" doc:"whether there is a global header"`
+	SGIDIndex    uint8  `result:"sgid_index,varies" doc:"own GID by its index"`
+	HopLimit     uint8  `result:"hop_limit" doc:"routers that an answer may pass"`
+	TrafficClass uint8  `result:"traffic_class" doc:"traffic class"`
+	FlowLabel    uint32 `result:"flow_label,varies" doc:"flow label"`
+	DLID         uint16 `result:"dlid,varies" doc:"the sender's local identifier, of InfiniBand"`
+	SL           uint8  `result:"sl" doc:"service level"`
+	Port         uint8  `result:"port" doc:"number of the own port"`
+}, err error) {
+	bytes, err := args.bytes()
+	if err != nil {
+		return result, err
+	}
+	a, err := call.Role.Device().InitAHFromWC(&args.EP.Received, bytes, int(args.Port))
+	if err != nil {
+		return result, err
+	}
+	result.GID, result.IsGlobal, result.SGIDIndex, result.HopLimit = a.DGID.String(), a.IsGlobal, a.SGIDIndex, a.HopLimit
+	result.TrafficClass, result.FlowLabel, result.DLID, result.SL, result.Port = a.TrafficClass, a.FlowLabel, a.DLID, a.SL, a.PortNum
+	return result, nil
+}
+
+// multicastGroup is the group that an id joins or leaves.
+type multicastGroup struct {
+	theEndpoint
+	Group string `arg:"group,required" doc:"IP address of the group"`
+}
+
+func (g *multicastGroup) address() (netip.Addr, error) {
+	address, err := netip.ParseAddr(g.Group)
+	if err != nil {
+		return address, &lab.Failure{What: "the group is no IP address", Got: g.Group, Hint: "for example 239.1.2.3"}
+	}
+	return address, nil
+}
+
+// eventTag is a number that the events of a group have.
+type eventTag struct {
+	Tag uint64 `arg:"tag" default:"0" doc:"a number that its events have"`
+}
+
+func joinMulticast(_ context.Context, _ *Call, args *struct {
+	multicastGroup
+	eventTag
+}) error {
+	address, err := args.address()
+	if err != nil {
+		return err
+	}
+	return args.EP.ID().JoinMulticast(address, args.Tag)
+}
+
+func joinMulticastEx(_ context.Context, _ *Call, args *struct {
+	multicastGroup
+	eventTag
+	Flags rdmacore.JoinFlags `arg:"flags" default:"FULLMEMBER" doc:"the kind of member"`
+}) error {
+	address, err := args.address()
+	if err != nil {
+		return err
+	}
+	return args.EP.ID().JoinMulticastEx(address, args.Flags, args.Tag)
+}
+
+func leaveMulticast(_ context.Context, _ *Call, args *multicastGroup) error {
+	address, err := args.address()
+	if err != nil {
+		return err
+	}
+	return args.EP.ID().LeaveMulticast(address)
+}
+
+// attachedGroup is a group that a queue pair itself receives from.
+type attachedGroup struct {
+	theEndpoint
+	GID string `arg:"gid,required" doc:"GID of the group, or the IP address that it stands for"`
+	LID uint16 `arg:"lid" default:"0" doc:"local identifier of the group, of InfiniBand"`
+}
+
+func onGroup(run func(qp *rdmacore.QP, gid netip.Addr, lid uint16) error) func(context.Context, *Call, *attachedGroup) error {
+	return func(_ context.Context, _ *Call, args *attachedGroup) error {
+		qp, err := args.EP.QP()
+		if err != nil {
+			return err
+		}
+		gid, err := parseGID(args.GID)
+		if err != nil {
+			return err
+		}
+		return run(qp, gid, args.LID)
+	}
 }

@@ -2,99 +2,208 @@ package verb
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"syscall"
 
+	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
-// deviceFact is one thing that a device says of itself.
-type deviceFact struct {
-	name, doc string
-	get       func(attr *rdmacore.DeviceAttr) int
-}
-
-// deviceFacts are what query_device tells beside names, by the names of struct ibv_device_attr_ex.
-func deviceFacts() []deviceFact {
-	return []deviceFact{
-		{"max_qp", "queue pairs", func(a *rdmacore.DeviceAttr) int { return a.MaxQP }},
-		{"max_qp_wr", "work requests in a queue", func(a *rdmacore.DeviceAttr) int { return a.MaxQPWR }},
-		{"max_sge", "buffers of a request", func(a *rdmacore.DeviceAttr) int { return a.MaxSGE }},
-		{"max_sge_rd", "buffers of a READ", func(a *rdmacore.DeviceAttr) int { return a.MaxSGERead }},
-		{"max_cq", "completion queues", func(a *rdmacore.DeviceAttr) int { return a.MaxCQ }},
-		{"max_cqe", "entries of a completion queue", func(a *rdmacore.DeviceAttr) int { return a.MaxCQE }},
-		{"max_mr", "memory regions", func(a *rdmacore.DeviceAttr) int { return a.MaxMR }},
-		{"max_mw", "memory windows", func(a *rdmacore.DeviceAttr) int { return a.MaxMW }},
-		{"max_pd", "protection domains", func(a *rdmacore.DeviceAttr) int { return a.MaxPD }},
-		{"max_qp_rd_atom", "READs and atomics served at once", func(a *rdmacore.DeviceAttr) int { return a.MaxQPRdAtom }},
-		{"max_qp_init_rd_atom", "READs and atomics outstanding at once", func(a *rdmacore.DeviceAttr) int { return a.MaxQPInitRdAtom }},
-		{"max_srq", "shared receive queues", func(a *rdmacore.DeviceAttr) int { return a.MaxSRQ }},
-		{"max_srq_wr", "receives in one", func(a *rdmacore.DeviceAttr) int { return a.MaxSRQWR }},
-		{"max_srq_sge", "buffers of such a receive", func(a *rdmacore.DeviceAttr) int { return a.MaxSRQSGE }},
-		{"max_ah", "address handles", func(a *rdmacore.DeviceAttr) int { return a.MaxAH }},
-		{"max_mcast_grp", "multicast groups", func(a *rdmacore.DeviceAttr) int { return a.MaxMulticast }},
-		{"max_pkeys", "partition keys of a port", func(a *rdmacore.DeviceAttr) int { return a.MaxPkeys }},
-		{"local_ca_ack_delay", "code n of how long an acknowledgement takes it at most, 4.096 us * 2^n", func(a *rdmacore.DeviceAttr) int { return a.LocalCAAckDelay }},
-		{"vendor_id", "vendor", func(a *rdmacore.DeviceAttr) int { return int(a.VendorID) }},
-		{"vendor_part_id", "the vendor's number of the part", func(a *rdmacore.DeviceAttr) int { return int(a.VendorPartID) }},
-		{"phys_port_cnt", "ports, as far as a byte counts", func(a *rdmacore.DeviceAttr) int { return a.PhysicalPorts }},
-		{"phys_port_cnt_ex", "ports", func(a *rdmacore.DeviceAttr) int { return a.PhysicalPortsEx }},
-		{"device_cap_flags", "enum ibv_device_cap_flags", func(a *rdmacore.DeviceAttr) int { return int(a.CapFlags) }},
-		{"hca_core_clock", "kHz of the clock of completion_ts and query_rt_values", func(a *rdmacore.DeviceAttr) int { return int(a.CoreClock) }},
-		{"odp_general_caps", "on-demand paging, enum ibv_odp_general_caps", func(a *rdmacore.DeviceAttr) int { return int(a.ODPCaps) }},
-		{"rc_odp_caps", "what of RC can do it, enum ibv_odp_transport_cap_bits", func(a *rdmacore.DeviceAttr) int { return int(a.ODPCapsRC) }},
-		{"uc_odp_caps", "of UC", func(a *rdmacore.DeviceAttr) int { return int(a.ODPCapsUC) }},
-		{"ud_odp_caps", "of UD", func(a *rdmacore.DeviceAttr) int { return int(a.ODPCapsUD) }},
-		{"pci_atomic_fetch_add", "enum ibv_pci_atomic_op_size", func(a *rdmacore.DeviceAttr) int { return int(a.PCIAtomicFetchAdd) }},
-		{"pci_atomic_swap", "likewise", func(a *rdmacore.DeviceAttr) int { return int(a.PCIAtomicSwap) }},
-		{"pci_atomic_compare_swap", "likewise", func(a *rdmacore.DeviceAttr) int { return int(a.PCIAtomicCompareSwap) }},
-		{"max_cq_count", "completions that modify_cq makes one event of", func(a *rdmacore.DeviceAttr) int { return int(a.MaxModerationCount) }},
-		{"max_cq_period", "microseconds that it waits", func(a *rdmacore.DeviceAttr) int { return int(a.MaxModerationPeriod) }},
-		{"max_dm_size", "bytes of its own memory", func(a *rdmacore.DeviceAttr) int { return int(a.MaxDMSize) }},
-		{"max_tso", "bytes of a message that it segments", func(a *rdmacore.DeviceAttr) int { return int(a.MaxTSO) }},
-	}
-}
-
-// deviceVerbs ask the role's device.
+// deviceVerbs ask the role's device, its ports and the tables of those.
 func deviceVerbs() []Verb {
-	results := []Result{
-		{Name: "name", Type: Text, Varies: true, Doc: "of the device"},
-		{Name: "fw_ver", Type: Text, Varies: true, Doc: "firmware"},
-		{Name: "index", Type: Integer, Varies: true, Doc: "the kernel's number of it; -1 for none"},
-		{Name: "max_mr_size", Type: Size, Varies: true, Doc: "bytes of a memory region"},
-		{Name: "atomic", Type: Boolean, Varies: true, Doc: "whether it has atomics"},
-		{Name: "device_cap_flags_ex", Type: Unsigned, Hex: true, Varies: true, Doc: "device_cap_flags, and those beyond 32 bits"},
-		{Name: "completion_timestamp_mask", Type: Unsigned, Hex: true, Varies: true, Doc: "bits that count of completion_ts; 0: it has no time stamps"},
-	}
-	for _, fact := range deviceFacts() {
-		results = append(results, Result{Name: fact.name, Type: Integer, Varies: true, Doc: fact.doc})
-	}
 	return []Verb{
-		{
-			Name: "query_device", Manual: "ibv_query_device_ex(3)", Yields: Value, Run: queryDevice, Results: results,
+		define(Verb{
+			Name: "query_device", Manual: "ibv_query_device_ex(3)", Yields: Value,
 			Doc: "Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has ibv_query_device alone.",
-		},
-		{
-			Name: "query_rt_values", Manual: "ibv_query_rt_values_ex(3)", Capability: CanStamp, Yields: Value, Run: queryRTValues,
-			Doc:     "Read the clock of the role's device, from which completion_ts comes.",
-			Results: []Result{{Name: "raw_clock", Type: Unsigned, Varies: true, Doc: "ticks; hca_core_clock thousand of them are a second"}},
-		},
+		}, queryDevice),
+		define(Verb{
+			Name: "query_rt_values", Manual: "ibv_query_rt_values_ex(3)", Capability: CanStamp, Yields: Value,
+			Doc: "Read the clock of the role's device, from which completion_ts comes.",
+		}, queryRTValues),
+		define(Verb{
+			Name: "query_port", Manual: "ibv_query_port(3)", Yields: Value,
+			Doc: "Ask the role's device for a port.",
+		}, queryPort),
+		define(Verb{
+			Name: "query_gid", Manual: "ibv_query_gid(3)", Yields: Value,
+			Doc: "Ask the role's device for an entry of the GID table of a port.",
+		}, queryGID),
+		define(Verb{
+			Name: "query_pkey", Manual: "ibv_query_pkey(3)", Yields: Value,
+			Doc: "Ask the role's device for a partition key of a port.",
+		}, queryPKey),
+		define(Verb{
+			Name: "get_pkey_index", Manual: "ibv_get_pkey_index(3)", Yields: Value,
+			Doc: "Ask the role's device where in a port's table a partition key is.",
+		}, getPKeyIndex),
 	}
 }
 
-func queryDevice(_ context.Context, call *Call) (Outcome, error) {
+// deviceLimits is struct ibv_device_attr_ex.
+type deviceLimits struct {
+	Name                    string    `result:"name,varies" doc:"of the device"`
+	FWVer                   string    `result:"fw_ver,varies" doc:"firmware"`
+	Index                   int       `result:"index,varies" doc:"the kernel's number of it; -1 for none"`
+	MaxMRSize               byteCount `result:"max_mr_size,varies" doc:"bytes of a memory region"`
+	Atomic                  bool      `result:"atomic,varies" doc:"whether it has atomics"`
+	CapFlagsEx              uint64    `result:"device_cap_flags_ex,hex,varies" doc:"device_cap_flags, and those beyond 32 bits"`
+	CompletionTimestampMask uint64    `result:"completion_timestamp_mask,hex,varies" doc:"bits that count of completion_ts; 0: it has no time stamps"`
+	MaxQP                   int       `result:"max_qp,varies" doc:"queue pairs"`
+	MaxQPWR                 int       `result:"max_qp_wr,varies" doc:"work requests in a queue"`
+	MaxSGE                  int       `result:"max_sge,varies" doc:"buffers of a request"`
+	MaxSGERead              int       `result:"max_sge_rd,varies" doc:"buffers of a READ"`
+	MaxCQ                   int       `result:"max_cq,varies" doc:"completion queues"`
+	MaxCQE                  int       `result:"max_cqe,varies" doc:"entries of a completion queue"`
+	MaxMR                   int       `result:"max_mr,varies" doc:"memory regions"`
+	MaxMW                   int       `result:"max_mw,varies" doc:"memory windows"`
+	MaxPD                   int       `result:"max_pd,varies" doc:"protection domains"`
+	MaxQPRdAtom             int       `result:"max_qp_rd_atom,varies" doc:"READs and atomics served at once"`
+	MaxQPInitRdAtom         int       `result:"max_qp_init_rd_atom,varies" doc:"READs and atomics outstanding at once"`
+	MaxSRQ                  int       `result:"max_srq,varies" doc:"shared receive queues"`
+	MaxSRQWR                int       `result:"max_srq_wr,varies" doc:"receives in one"`
+	MaxSRQSGE               int       `result:"max_srq_sge,varies" doc:"buffers of such a receive"`
+	MaxAH                   int       `result:"max_ah,varies" doc:"address handles"`
+	MaxMulticast            int       `result:"max_mcast_grp,varies" doc:"multicast groups"`
+	MaxPkeys                int       `result:"max_pkeys,varies" doc:"partition keys of a port"`
+	LocalCAAckDelay         int       `result:"local_ca_ack_delay,varies" doc:"code n of how long an acknowledgement takes it at most, 4.096 us * 2^n"`
+	VendorID                int       `result:"vendor_id,varies" doc:"vendor"`
+	VendorPartID            int       `result:"vendor_part_id,varies" doc:"the vendor's number of the part"`
+	PhysicalPorts           int       `result:"phys_port_cnt,varies" doc:"ports, as far as a byte counts"`
+	PhysicalPortsEx         int       `result:"phys_port_cnt_ex,varies" doc:"ports"`
+	CapFlags                int       `result:"device_cap_flags,varies" doc:"enum ibv_device_cap_flags"`
+	CoreClock               int       `result:"hca_core_clock,varies" doc:"kHz of the clock of completion_ts and query_rt_values"`
+	ODPCaps                 int       `result:"odp_general_caps,varies" doc:"on-demand paging, enum ibv_odp_general_caps"`
+	ODPCapsRC               int       `result:"rc_odp_caps,varies" doc:"what of RC can do it, enum ibv_odp_transport_cap_bits"`
+	ODPCapsUC               int       `result:"uc_odp_caps,varies" doc:"of UC"`
+	ODPCapsUD               int       `result:"ud_odp_caps,varies" doc:"of UD"`
+	PCIAtomicFetchAdd       int       `result:"pci_atomic_fetch_add,varies" doc:"enum ibv_pci_atomic_op_size"`
+	PCIAtomicSwap           int       `result:"pci_atomic_swap,varies" doc:"likewise"`
+	PCIAtomicCompareSwap    int       `result:"pci_atomic_compare_swap,varies" doc:"likewise"`
+	MaxModerationCount      int       `result:"max_cq_count,varies" doc:"completions that modify_cq makes one event of"`
+	MaxModerationPeriod     int       `result:"max_cq_period,varies" doc:"microseconds that it waits"`
+	MaxDMSize               int       `result:"max_dm_size,varies" doc:"bytes of its own memory"`
+	MaxTSO                  int       `result:"max_tso,varies" doc:"bytes of a message that it segments"`
+}
+
+func queryDevice(_ context.Context, call *Call, _ *none) (deviceLimits, error) {
 	device := call.Role.Device()
 	attr, err := device.Attr()
 	if err != nil {
-		return Outcome{}, err
+		return deviceLimits{}, err
 	}
-	name := device.Name()
-	fields := []any{name, attr.FirmwareVersion, device.Index(), uint64(attr.MaxMRSize), attr.Atomic, uint64(attr.CapFlagsEx), uint64(attr.CompletionTimestampMask)}
-	for _, fact := range deviceFacts() {
-		fields = append(fields, fact.get(&attr))
-	}
-	return Outcome{Fields: fields, Summary: func() string { return name }}, nil
+	call.Outcome.Summary = device.Name
+	return deviceLimits{
+		Name: device.Name(), FWVer: attr.FirmwareVersion, Index: device.Index(), MaxMRSize: byteCount(attr.MaxMRSize), Atomic: attr.Atomic,
+		CapFlagsEx: uint64(attr.CapFlagsEx), CompletionTimestampMask: uint64(attr.CompletionTimestampMask),
+		MaxQP: attr.MaxQP, MaxQPWR: attr.MaxQPWR, MaxSGE: attr.MaxSGE, MaxSGERead: attr.MaxSGERead,
+		MaxCQ: attr.MaxCQ, MaxCQE: attr.MaxCQE, MaxMR: attr.MaxMR, MaxMW: attr.MaxMW,
+		MaxPD: attr.MaxPD, MaxQPRdAtom: attr.MaxQPRdAtom, MaxQPInitRdAtom: attr.MaxQPInitRdAtom, MaxSRQ: attr.MaxSRQ,
+		MaxSRQWR: attr.MaxSRQWR, MaxSRQSGE: attr.MaxSRQSGE, MaxAH: attr.MaxAH, MaxMulticast: attr.MaxMulticast,
+		MaxPkeys: attr.MaxPkeys, LocalCAAckDelay: attr.LocalCAAckDelay, VendorID: int(attr.VendorID), VendorPartID: int(attr.VendorPartID),
+		PhysicalPorts: attr.PhysicalPorts, PhysicalPortsEx: attr.PhysicalPortsEx, CapFlags: int(attr.CapFlags), CoreClock: int(attr.CoreClock),
+		ODPCaps: int(attr.ODPCaps), ODPCapsRC: int(attr.ODPCapsRC), ODPCapsUC: int(attr.ODPCapsUC), ODPCapsUD: int(attr.ODPCapsUD),
+		PCIAtomicFetchAdd: int(attr.PCIAtomicFetchAdd), PCIAtomicSwap: int(attr.PCIAtomicSwap), PCIAtomicCompareSwap: int(attr.PCIAtomicCompareSwap), MaxModerationCount: int(attr.MaxModerationCount),
+		MaxModerationPeriod: int(attr.MaxModerationPeriod), MaxDMSize: int(attr.MaxDMSize), MaxTSO: int(attr.MaxTSO),
+	}, nil
 }
 
-func queryRTValues(_ context.Context, call *Call) (Outcome, error) {
-	raw, err := call.Role.Device().RawClock()
-	return Outcome{Fields: []any{raw}}, err
+func queryRTValues(_ context.Context, call *Call, _ *none) (result struct {
+	RawClock uint64 `result:"raw_clock,varies" doc:"ticks; hca_core_clock thousand of them are a second"`
+}, err error) {
+	result.RawClock, err = call.Role.Device().RawClock()
+	return result, err
+}
+
+// thePort is the argument of verbs that concern a port.
+type thePort struct {
+	Port uint8 `arg:"port" default:"1" doc:"number of the port"`
+}
+
+// find finds the port that a step names.  There is none: EINVAL, as from ibv_query_port.
+func (p *thePort) find(call *Call) (rdmacore.Port, error) {
+	ports, err := call.Role.Device().Ports()
+	if err != nil {
+		return rdmacore.Port{}, err
+	}
+	for _, port := range ports {
+		if port.Number == int(p.Port) {
+			return port, nil
+		}
+	}
+	return rdmacore.Port{}, &lab.Failure{
+		What: fmt.Sprintf("device %s has no port %d", call.Role.Device().Name(), p.Port), Errno: syscall.EINVAL,
+	}
+}
+
+// portState is struct ibv_port_attr, as far as scenarios look at it.
+type portState struct {
+	State     string    `result:"state" doc:"active, down, init or armed"`
+	LinkLayer string    `result:"link_layer" doc:"Ethernet or InfiniBand"`
+	ActiveMTU int       `result:"active_mtu,varies" doc:"bytes"`
+	MaxMTU    int       `result:"max_mtu,varies" doc:"bytes"`
+	MaxMsg    byteCount `result:"max_msg_sz,varies" doc:"bytes of a message"`
+	LID       int       `result:"lid,varies" doc:"local identifier, of InfiniBand"`
+	GIDs      int       `result:"gids,varies" doc:"entries of the GID table in use"`
+}
+
+func queryPort(_ context.Context, call *Call, args *thePort) (portState, error) {
+	port, err := args.find(call)
+	if err != nil {
+		return portState{}, err
+	}
+	call.Outcome.Summary = port.State.String
+	return portState{
+		port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, byteCount(port.MaxMsg), port.LID, len(port.GIDs),
+	}, nil
+}
+
+func queryGID(_ context.Context, call *Call, args *struct {
+	thePort
+	Index uint16 `arg:"index" default:"0" doc:"of the entry"`
+}) (result struct {
+	GID     string `result:"gid,varies" doc:"all 16 bytes, as an IPv6 address"`
+	Type    string `result:"type" doc:"RoCE v2, RoCE v1 or IB"`
+	Address string `result:"address,varies" doc:"the IP address that it stands for; \"\" for none"`
+}, err error) {
+	port, err := args.find(call)
+	if err != nil {
+		return result, err
+	}
+	var known []string
+	for _, gid := range port.GIDs {
+		known = append(known, fmt.Sprint(gid.Index))
+		if gid.Index != int(args.Index) {
+			continue
+		}
+		if gid.Address.IsValid() {
+			result.Address = gid.Address.String()
+		}
+		result.GID, result.Type = gid.Raw.String(), gid.Type
+		return result, nil
+	}
+	return result, &lab.Failure{
+		What: fmt.Sprintf("port %d has no GID %d", port.Number, args.Index), Hint: "in use: " + strings.Join(known, ", "),
+		Errno: syscall.ENODATA,
+	}
+}
+
+func queryPKey(_ context.Context, call *Call, args *struct {
+	thePort
+	Index int `arg:"index" default:"0" max:"0x7fffffff" doc:"in the port's table"`
+}) (result struct {
+	PKey uint16 `result:"pkey" doc:"the key; its highest bit tells a full member from a limited one"`
+}, err error) {
+	result.PKey, err = call.Role.Device().PKey(int(args.Port), args.Index)
+	return result, err
+}
+
+func getPKeyIndex(_ context.Context, call *Call, args *struct {
+	thePort
+	PKey uint16 `arg:"pkey,required" doc:"the key"`
+}) (result struct {
+	Index int `result:"index" doc:"in the port's table"`
+}, err error) {
+	result.Index, err = call.Role.Device().PKeyIndex(int(args.Port), args.PKey)
+	return result, err
 }

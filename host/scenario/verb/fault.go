@@ -10,8 +10,30 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// CanFault is the capability of providers that lose messages on purpose.
-const CanFault = "fault.link"
+// CanFault is the capability of providers that lose messages on purpose, CanFaultDevice that of those whose device goes
+// away.
+const (
+	CanFault       = "fault.link"
+	CanFaultDevice = "fault.device"
+)
+
+// faultVerbs break things and mend them.
+func faultVerbs() []Verb {
+	return []Verb{
+		define(Verb{
+			Name: "fault", Roleless: true, Yields: NewFault,
+			Doc: "Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
+		}, action(fault)),
+		define(Verb{
+			Name: "heal", Roleless: true, Yields: Value,
+			Doc: "End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
+		}, heal),
+		define(Verb{
+			Name: "kill", Roleless: true,
+			Doc: "End a role as the death of its process would: its peers see what they would see then.",
+		}, action(kill)),
+	}
+}
 
 // Words of `drop` that are no message of the connection manager.
 const (
@@ -20,65 +42,82 @@ const (
 	dropCM   = "cm"
 )
 
-// Words of `action`, in the order of rdmacore.FaultAction.
-var faultActions = []string{"lose", "delay", "duplicate", "reorder"}
+// dropped is a word of `drop`.
+type dropped string
 
-// faultVerbs break things and mend them.
-func faultVerbs() []Verb {
-	return []Verb{
-		{
-			Name: "fault", Roleless: true, Yields: NewFault, Check: checkFault, Needs: faultNeeds, Run: fault,
-			Doc: "Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
-			Arguments: []Argument{
-				{Name: "link", Type: Roles, Group: "link or device", Doc: "the two roles"},
-				{Name: "device", Type: Word, Words: deviceFaultWords(), Group: "link or device",
-					Doc: "removal: the roles' device goes away, with DEVICE_REMOVAL and DEVICE_FATAL, and what is of it can only be destroyed; " +
-						"address_change: its network interface changes its hardware address, with ADDR_CHANGE"},
-				{Name: "drop", Type: Word, Words: append([]string{dropAll, dropData, dropCM}, messageNames()...), Default: dropAll,
-					Doc: "what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"},
-				{Name: "action", Type: Word, Words: faultActions, Default: faultActions[0],
-					Doc: "what happens to it; delay, duplicate and reorder are for messages of the connection manager"},
-				{Name: "delay", Type: Duration, Min: 0, Max: int64(24 * time.Hour), Doc: "how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100ms if left out"},
-				{Name: "directed", Type: Boolean, Doc: "only what goes from the first role to the second"},
-				{Name: "skip", Type: Integer, Default: 0, Max: 1 << 30, Doc: "so many pass first"},
-				{Name: "count", Type: Integer, Default: 0, Max: 1 << 30, Doc: "it happens to so many at most; 0 is without end"},
-				{Name: "probability", Type: Fraction, Doc: "for each message; without it 1, certain"},
-			},
-		},
-		{
-			Name: "heal", Roleless: true, Yields: Value, Run: heal,
-			Doc:       "End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
-			Arguments: []Argument{{Name: "fault", Type: FaultName, Required: true, Doc: "the fault, by the name that `as` gave it"}},
-			Results:   []Result{{Name: "lost", Type: Integer, Doc: "messages it has lost, or whatever its action is; of a device, the ids that heard of it"}},
-		},
-		{
-			Name: "kill", Roleless: true, Run: kill,
-			Doc:       "End a role as the death of its process would: its peers see what they would see then.",
-			Arguments: []Argument{{Name: "role", Type: Role, Required: true, Doc: "who dies"}},
-		},
-	}
+func dropWords() []string { return append([]string{dropAll, dropData, dropCM}, messageNames()...) }
+
+// addressChange is a word of `device`; the other is removal.
+const addressChange = "address_change"
+
+// faultActions are the words of `action`, in the order of rdmacore.FaultAction.
+func faultActions() []string { return []string{"lose", "delay", "duplicate", "reorder"} }
+
+type faultArguments struct {
+	Link        rolePair                `arg:"link" group:"link or device" doc:"the two roles"`
+	Device      Optional[string]        `arg:"device" group:"link or device" words:"removal|address_change" doc:"removal: the roles' device goes away, with DEVICE_REMOVAL and DEVICE_FATAL, and what is of it can only be destroyed; address_change: its network interface changes its hardware address, with ADDR_CHANGE"`
+	Drop        Optional[dropped]       `arg:"drop" default:"all" doc:"what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"`
+	Action      Optional[string]        `arg:"action" default:"lose" words:"lose|delay|duplicate|reorder" doc:"what happens to it; delay, duplicate and reorder are for messages of the connection manager"`
+	Delay       Optional[time.Duration] `arg:"delay" max:"24h" doc:"how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100ms if left out"`
+	Directed    Optional[bool]          `arg:"directed" doc:"only what goes from the first role to the second"`
+	Skip        Optional[int]           `arg:"skip" default:"0" max:"0x40000000" doc:"so many pass first"`
+	Count       Optional[int]           `arg:"count" default:"0" max:"0x40000000" doc:"it happens to so many at most; 0 is without end"`
+	Probability Optional[fraction]      `arg:"probability" doc:"for each message; without it 1, certain"`
 }
 
-func fault(_ context.Context, call *Call) (Outcome, error) {
-	if call.Has("device") {
-		broken, err := faultDevice(call)
-		return Outcome{Made: broken}, err
+// needs is what the provider must be able to break.
+func (a *faultArguments) needs() string {
+	if a.Device.Given {
+		return CanFaultDevice
 	}
-	ends, _ := call.argument("link").([]string)
-	from, err := call.Lab.Role(ends[0])
+	return CanFault
+}
+
+// check refuses for the device what is said of messages.
+func (a *faultArguments) check() *Refusal {
+	if !a.Device.Given {
+		return nil
+	}
+	for _, each := range []struct {
+		name string
+		told bool
+	}{
+		{"drop", a.Drop.Known() && a.Drop.Value != dropAll},
+		{"action", a.Action.Known() && a.Action.Value != faultActions()[rdmacore.FaultLose]},
+		{"delay", a.Delay.Known()},
+		{"directed", a.Directed.Known()},
+		{"skip", a.Skip.Known() && a.Skip.Value != 0},
+		{"count", a.Count.Known() && a.Count.Value != 0},
+		{"probability", a.Probability.Known()},
+	} {
+		if each.told {
+			return &Refusal{
+				Argument: each.name, Meaningless: true,
+				Message: "is of messages, and means nothing beside device", Hint: "make two steps of it",
+			}
+		}
+	}
+	return nil
+}
+
+func fault(_ context.Context, call *Call, args *faultArguments) error {
+	if args.Device.Given {
+		broken, err := breakDevice(call, args.Device.Value)
+		return call.made(broken, err)
+	}
+	from, err := call.Lab.Role(args.Link[0])
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
-	to, err := call.Lab.Role(ends[1])
+	to, err := call.Lab.Role(args.Link[1])
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
-	probability, _ := call.argument("probability").(float64)
 	what := rdmacore.Fault{
-		Directed: call.Boolean("directed"), Skip: call.Integer("skip"), Count: call.Integer("count"), Probability: probability,
-		Action: rdmacore.FaultAction(slices.Index(faultActions, call.Text("action"))), Delay: call.Duration("delay"),
+		Directed: args.Directed.Value, Skip: args.Skip.Value, Count: args.Count.Value, Probability: float64(args.Probability.Value),
+		Action: rdmacore.FaultAction(slices.Index(faultActions(), args.Action.Value)), Delay: args.Delay.Value,
 	}
-	switch drop := call.Text("drop"); drop {
+	switch drop := args.Drop.Value; drop {
 	case dropAll:
 		what.Data, what.CM = true, true
 	case dropData:
@@ -87,27 +126,41 @@ func fault(_ context.Context, call *Call) (Outcome, error) {
 		what.CM = true
 	default:
 		what.CM = true
-		if what.Message, err = rdmacore.ParseCMMessage(drop); err != nil {
-			return Outcome{}, err
+		if what.Message, err = rdmacore.ParseCMMessage(string(drop)); err != nil {
+			return err
 		}
 	}
 	broken, err := call.Lab.Break(from, to, what)
-	return Outcome{Made: broken}, err
+	return call.made(broken, err)
 }
 
-func heal(_ context.Context, call *Call) (Outcome, error) {
-	lost, err := call.Lab.Heal(call.Text("fault"))
-	var buffers []*lab.Buffer
+func breakDevice(call *Call, how string) (*lab.Fault, error) {
+	if how == addressChange {
+		return call.Lab.ChangeAddress()
+	}
+	return call.Lab.RemoveDevice()
+}
+
+func heal(_ context.Context, call *Call, args *struct {
+	Fault faultName `arg:"fault,required" doc:"the fault, by the name that 'as' gave it"`
+}) (result struct {
+	Lost int `result:"lost" doc:"messages it has lost, or whatever its action is; of a device, the ids that heard of it"`
+}, err error) {
+	result.Lost, err = call.Lab.Heal(string(args.Fault))
 	for _, role := range call.Lab.Roles() { // of a device that is back they are registered anew
-		buffers = append(buffers, role.Buffers()...)
+		call.Outcome.Buffers = append(call.Outcome.Buffers, role.Buffers()...)
 	}
-	return Outcome{Fields: []any{lost}, Buffers: buffers, Summary: func() string { return fmt.Sprintf("lost %d", lost) }}, err
+	lost := result.Lost
+	call.Outcome.Summary = func() string { return fmt.Sprintf("lost %d", lost) }
+	return result, err
 }
 
-func kill(ctx context.Context, call *Call) (Outcome, error) {
-	role, err := call.Lab.Role(call.Text("role"))
+func kill(ctx context.Context, call *Call, args *struct {
+	Role roleName `arg:"role,required" doc:"who dies"`
+}) error {
+	role, err := call.Lab.Role(string(args.Role))
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
-	return Outcome{}, role.Kill(ctx)
+	return role.Kill(ctx)
 }

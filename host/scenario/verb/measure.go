@@ -1,107 +1,264 @@
 package verb
 
 import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"rdmarun/rdmacore"
 )
 
-// Words of `inline`, `verify` and `completion`, and the kinds of measurement.
+// measureVerbs are the native measurements.
+func measureVerbs() []Verb {
+	return []Verb{define(Verb{
+		Name: "measure", Roleless: true, Measures: true, Yields: Value,
+		Doc: "Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
+	}, measure)}
+}
+
+// Words of `inline` and `verify`.
 const (
 	inlineAuto = "auto"
-	verifyNone = "none"
 	verifyData = "data"
 )
 
-// maxQueuePairs bounds the threads of a measurement: each queue pair has one at each end.
-const maxQueuePairs = 64
-
-// longestMeasure keeps a typing mistake from running for ever.
-const longestMeasure = 7 * 24 * time.Hour
-
-// howLong is the group of what ends a measurement.
-const howLong = "iterations, duration or connections"
-
-// measureVerb is the native measurement.  Which argument means something for which kind and operation is what the
-// core says (rdmacore/measure/check.c); here it stands for readers, before the colon.
-func measureVerb() Verb {
-	count := func(name string, most int64, doc string) Argument {
-		return Argument{Name: name, Type: Integer, Min: 1, Max: most, Doc: doc}
-	}
-	span := func(name, doc string) Argument {
-		return Argument{Name: name, Type: Duration, Min: 1, Max: int64(longestMeasure), Doc: doc}
-	}
-	duration, iterations := span("duration", "how long each size is measured"), count("iterations", 1<<46, "latency, bandwidth: round trips, or messages of each direction, of each size and queue pair")
-	connections := count("connections", 1<<32, "connect: how many are made")
-	for _, argument := range []*Argument{&duration, &iterations, &connections} {
-		argument.Group = howLong
-	}
-	return Verb{
-		Name: "measure", Roleless: true, Measures: true, Yields: Value, Run: measure, Check: checkMeasure, Needs: measureNeeds,
-		Doc: "Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
-		Arguments: []Argument{
-			{Name: "kind", Type: Word, Words: measureKinds(), Required: true, Doc: "latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"},
-			{Name: "from", Type: Role, Required: true, Doc: "who begins: sends, writes, reads, connects"},
-			{Name: "to", Type: Role, Required: true, Doc: "who answers, or is the other direction of a bidirectional one"},
-			{Name: "op", Type: Word, Words: measureOperations(), Doc: "latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"},
-			{Name: "sizes", Type: Sizes, Doc: "latency, bandwidth: bytes of a message, each measured in turn"},
-			iterations, duration, connections,
-			span("warmup", "time before the timed part, not counted"),
-			count("warmup_iterations", 1<<46, "what is done before the timed part, not counted"),
-			count("qps", maxQueuePairs, "bandwidth: queue pairs that transmit at once, each with a thread at either end; default 1"),
-			count("depth", 1<<16, "bandwidth: requests in flight of each queue pair; default 128, of RDMA_WRITE and RDMA_READ with verify 16"),
-			count("receive_depth", 1<<16, "SEND: receives posted; default 128, for latency 16"),
-			count("post_list", 4096, "bandwidth: requests a post; default 1"),
-			count("receive_post_list", 4096, "bandwidth of SEND: receives a post; default 1"),
-			count("signal_every", 1<<16, "latency, bandwidth: every so many requests ask for a completion; default 1"),
-			count("poll_batch", 64, "latency, bandwidth: completions a poll; default 16, for latency 1"),
-			count("outstanding", 1<<16, "bandwidth of RDMA_READ and ATOMIC_FETCH_AND_ADD and ATOMIC_CMP_AND_SWP: requests in flight, if fewer than depth"),
-			{Name: "inline", Type: Text, Doc: "SEND and RDMA_WRITE: messages up to so many bytes go inline; auto: whatever the queue pair takes; default none"},
-			{Name: "builders", Type: Boolean, Doc: "latency, bandwidth: post by the builders of ibv_wr_post(3), which have a path of their own in devices; default by ibv_post_send(3)"},
-			{Name: "completion", Type: Word, Words: []string{"poll", "event"}, Doc: "latency, bandwidth: poll without end, the default, or sleep on the completion channel"},
-			{Name: "bidirectional", Type: Boolean, Doc: "bandwidth: both ends transmit"},
-			span("gap", "latency: pause between round trips"),
-			{Name: "rate_limit", Type: Rate, Doc: "bandwidth: bits a second of each direction and queue pair at most"},
-			count("rate_messages", 1<<40, "bandwidth: the same in messages a second"),
-			count("burst", 1<<16, "bandwidth: with one of these, messages that may go at once; default post_list"),
-			{Name: "verify", Type: Word, Words: []string{verifyNone, verifyData}, Doc: "SEND and RDMA_WRITE and RDMA_READ: data has contents checked.  Of SEND and RDMA_READ, and of every latency, each message is; a bandwidth of RDMA_WRITE, whose receiver is told of no message, has the last ones checked when it has ended, as many as depth for each size, queue pair and direction"},
-			span("sample_every", "remember how much was done in each such interval, for the least and the most of them"),
-			{Name: "histogram", Type: Options, Doc: "latency, connect: how times are counted", Fields: []Argument{
-				{Name: "digits", Type: Integer, Min: 1, Max: 5, Doc: "significant digits; default 3"},
-				{Name: "max", Type: Duration, Min: 2, Max: int64(longestMeasure), Doc: "longer ones count as this; default 1m"},
-				{Name: "keep", Type: Boolean, Doc: "the records have the whole histogram; default true"},
-			}},
-			count("in_flight", 4096, "connect: connections under way at once; default 1"),
-			{Name: "lockstep", Type: Boolean, Doc: "connect: those under way take each step together, all of them one before any the next; the results then have each step's rate"},
-			{Name: "errors_max", Type: Integer, Max: 1 << 30, Doc: "connect: connections that may fail before the measurement does; default 0"},
-			{Name: "resolve", Type: Duration, Min: 1, Max: int64(time.Minute), Doc: "connect: time for the address and for the route each; default 2s"},
-		},
-		Results: []Result{
-			{Name: "messages", Type: Integer, Doc: "of the timed parts of all sizes: messages of both directions, round trips or connections"},
-			{Name: "bytes", Type: Integer, Doc: "transmitted in them"},
-			{Name: "verified", Type: Integer, Doc: "messages whose contents were checked and right, warm-up included"},
-			{Name: "errors", Type: Integer, Doc: "connections that failed"},
-			{Name: "cut", Type: Boolean, Doc: "a threshold with abort_on_fail ended it early"},
-		},
-	}
+// measureArguments say what is measured, and how.  Which argument means something for which kind and operation is what the
+// core says (rdmacore/measure/check.c); here it stands for readers, before the colon.  A measurement takes a week at most,
+// which keeps a typing mistake from running for ever; and each queue pair has a thread at each end.
+type measureArguments struct {
+	Kind             Optional[rdmacore.MeasureKind]       `arg:"kind,required" doc:"latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"`
+	From             roleName                             `arg:"from,required" doc:"who begins: sends, writes, reads, connects"`
+	To               roleName                             `arg:"to,required" doc:"who answers, or is the other direction of a bidirectional one"`
+	Op               Optional[string]                     `arg:"op" words:"SEND|RDMA_WRITE|RDMA_READ|ATOMIC_FETCH_AND_ADD|ATOMIC_CMP_AND_SWP" doc:"latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"`
+	Sizes            Optional[sizeList]                   `arg:"sizes" doc:"latency, bandwidth: bytes of a message, each measured in turn"`
+	Iterations       Optional[int]                        `arg:"iterations" group:"iterations, duration or connections" min:"1" max:"0x400000000000" doc:"latency, bandwidth: round trips, or messages of each direction, of each size and queue pair"`
+	Duration         time.Duration                        `arg:"duration" group:"iterations, duration or connections" min:"1ns" max:"168h" doc:"how long each size is measured"`
+	Connections      Optional[int]                        `arg:"connections" group:"iterations, duration or connections" min:"1" max:"0x100000000" doc:"connect: how many are made"`
+	Warmup           time.Duration                        `arg:"warmup" min:"1ns" max:"168h" doc:"time before the timed part, not counted"`
+	WarmupIterations int                                  `arg:"warmup_iterations" min:"1" max:"0x400000000000" doc:"what is done before the timed part, not counted"`
+	QPs              Optional[int]                        `arg:"qps" min:"1" max:"64" doc:"bandwidth: queue pairs that transmit at once, each with a thread at either end; default 1"`
+	Depth            int                                  `arg:"depth" min:"1" max:"0x10000" doc:"bandwidth: requests in flight of each queue pair; default 128, of RDMA_WRITE and RDMA_READ with verify 16"`
+	ReceiveDepth     int                                  `arg:"receive_depth" min:"1" max:"0x10000" doc:"SEND: receives posted; default 128, for latency 16"`
+	PostList         int                                  `arg:"post_list" min:"1" max:"4096" doc:"bandwidth: requests a post; default 1"`
+	ReceivePostList  int                                  `arg:"receive_post_list" min:"1" max:"4096" doc:"bandwidth of SEND: receives a post; default 1"`
+	SignalEvery      int                                  `arg:"signal_every" min:"1" max:"0x10000" doc:"latency, bandwidth: every so many requests ask for a completion; default 1"`
+	PollBatch        int                                  `arg:"poll_batch" min:"1" max:"64" doc:"latency, bandwidth: completions a poll; default 16, for latency 1"`
+	Outstanding      int                                  `arg:"outstanding" min:"1" max:"0x10000" doc:"bandwidth of RDMA_READ and ATOMIC_FETCH_AND_ADD and ATOMIC_CMP_AND_SWP: requests in flight, if fewer than depth"`
+	Inline           string                               `arg:"inline" doc:"SEND and RDMA_WRITE: messages up to so many bytes go inline; auto: whatever the queue pair takes; default none"`
+	Builders         Optional[bool]                       `arg:"builders" doc:"latency, bandwidth: post by the builders of ibv_wr_post(3), which have a path of their own in devices; default by ibv_post_send(3)"`
+	Completion       Optional[rdmacore.MeasureCompletion] `arg:"completion" doc:"latency, bandwidth: poll without end, the default, or sleep on the completion channel"`
+	Bidirectional    bool                                 `arg:"bidirectional" doc:"bandwidth: both ends transmit"`
+	Gap              time.Duration                        `arg:"gap" min:"1ns" max:"168h" doc:"latency: pause between round trips"`
+	RateLimit        Optional[rate]                       `arg:"rate_limit" doc:"bandwidth: bits a second of each direction and queue pair at most"`
+	RateMessages     int                                  `arg:"rate_messages" min:"1" max:"0x10000000000" doc:"bandwidth: the same in messages a second"`
+	Burst            int                                  `arg:"burst" min:"1" max:"0x10000" doc:"bandwidth: with one of these, messages that may go at once; default post_list"`
+	Verify           string                               `arg:"verify" words:"none|data" doc:"SEND and RDMA_WRITE and RDMA_READ: data has contents checked.  Of SEND and RDMA_READ, and of every latency, each message is; a bandwidth of RDMA_WRITE, whose receiver is told of no message, has the last ones checked when it has ended, as many as depth for each size, queue pair and direction"`
+	SampleEvery      time.Duration                        `arg:"sample_every" min:"1ns" max:"168h" doc:"remember how much was done in each such interval, for the least and the most of them"`
+	Histogram        histogramArguments                   `arg:"histogram" doc:"latency, connect: how times are counted"`
+	InFlight         int                                  `arg:"in_flight" min:"1" max:"4096" doc:"connect: connections under way at once; default 1"`
+	Lockstep         bool                                 `arg:"lockstep" doc:"connect: those under way take each step together, all of them one before any the next; the results then have each step's rate"`
+	ErrorsMax        int                                  `arg:"errors_max" max:"0x40000000" doc:"connect: connections that may fail before the measurement does; default 0"`
+	Resolve          time.Duration                        `arg:"resolve" min:"1ns" max:"1m" doc:"connect: time for the address and for the route each; default 2s"`
 }
 
-func measureKinds() []string { return namesOf(rdmacore.ParseMeasureKind) }
+// histogramArguments say how times are counted.
+type histogramArguments struct {
+	Digits int            `arg:"digits" min:"1" max:"5" doc:"significant digits; default 3"`
+	Max    time.Duration  `arg:"max" min:"2ns" max:"168h" doc:"longer ones count as this; default 1m"`
+	Keep   Optional[bool] `arg:"keep" doc:"the records have the whole histogram; default true"`
+}
 
-// atomicPrefix is what the names of atomic operations begin with.
-const atomicPrefix = "ATOMIC_"
-
-func measureOperations() []string {
-	return []string{"SEND", "RDMA_WRITE", "RDMA_READ", atomicPrefix + "FETCH_AND_ADD", atomicPrefix + "CMP_AND_SWP"}
+// measured are the results of the step.
+type measured struct {
+	Messages int  `result:"messages" doc:"of the timed parts of all sizes: messages of both directions, round trips or connections"`
+	Bytes    int  `result:"bytes" doc:"transmitted in them"`
+	Verified int  `result:"verified" doc:"messages whose contents were checked and right, warm-up included"`
+	Errors   int  `result:"errors" doc:"connections that failed"`
+	Cut      bool `result:"cut" doc:"a threshold with abort_on_fail ended it early"`
 }
 
 // CanAtomic is the capability of devices that have atomic operations.
 const CanAtomic = "device.atomic"
 
-func measureNeeds(call *Call) string {
-	if strings.HasPrefix(call.Text("op"), atomicPrefix) {
+func (a *measureArguments) needs() string {
+	if strings.HasPrefix(a.Op.Value, "ATOMIC_") {
 		return CanAtomic
 	}
 	return ""
+}
+
+// knobArguments are the arguments by the knobs of the core that they turn, where the names differ in more
+// than their writing.
+func knobArguments() map[string]string {
+	return map[string]string{
+		"Kind": "kind", "Operation": "op", "Bidirectional": "bidirectional", "Size": "sizes", "Iterations": "iterations",
+		"Duration": "duration", "WarmupIterations": "warmup_iterations", "WarmupDuration": "warmup", "Depth": "depth",
+		"ReceiveDepth": "receive_depth", "PostList": "post_list", "ReceivePostList": "receive_post_list",
+		"SignalEvery": "signal_every", "PollBatch": "poll_batch", "Inline": "inline", "Completion": "completion",
+		"Outstanding": "outstanding", "Verify": "verify", "Gap": "gap", "RateBits": "rate_limit",
+		"RateMessages": "rate_messages", "Burst": "burst", "SampleEvery": "sample_every", "HistogramDigits": "histogram",
+		"HistogramMax": "histogram", "InFlight": "in_flight", "ErrorsMax": "errors_max", "Timeout": "resolve", "Lockstep": "lockstep",
+	}
+}
+
+// check asks the core whether the knobs go together.
+func (a *measureArguments) check() *Refusal {
+	if !a.Kind.Known() || a.Op.Later {
+		return nil
+	}
+	if refusal := a.checkKind(); refusal != nil {
+		return refusal
+	}
+	sizes := a.Sizes.Value
+	if sizes == nil {
+		sizes = sizeList{atomicBytes} // of connections, or known later
+	}
+	for _, size := range sizes {
+		spec, refusal := a.spec(size)
+		if refusal == nil {
+			refusal = refusalOf(spec.Check())
+		}
+		if refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// checkKind looks at what is not a knob of the core, or has another name there.
+func (a *measureArguments) checkKind() *Refusal {
+	kind := a.Kind.Value
+	connect := kind == rdmacore.MeasureConnect
+	if a.From != "" && a.From == a.To {
+		return &Refusal{Argument: "to", Message: fmt.Sprintf("a measurement has two ends, and this is %q twice", a.From)}
+	}
+	for _, each := range []struct {
+		name, instead  string
+		refused, given bool
+	}{
+		{"iterations", "connections: .. says how many", connect, a.Iterations.Given},
+		{"op", "connections have no operation", connect, a.Op.Given},
+		{"sizes", "connections have no size", connect, a.Sizes.Given},
+		{"builders", "connections post nothing", connect, a.Builders.Given},
+		{"connections", "iterations: .. or duration: .. says how long", !connect, a.Connections.Given},
+		{"qps", "it means something for bandwidth", kind != rdmacore.MeasureBandwidth, a.QPs.Given},
+	} {
+		if each.refused && each.given {
+			return &Refusal{Argument: each.name, Meaningless: true, Message: "has no meaning for " + kind.String(), Hint: each.instead}
+		}
+	}
+	switch {
+	case connect:
+	case !a.Op.Given:
+		return &Refusal{Argument: "op", Message: kind.String() + " needs it", Hint: "op: SEND"}
+	case !a.Sizes.Given:
+		return &Refusal{Argument: "sizes", Message: kind.String() + " needs it", Hint: "sizes: [64, 4KiB], or sizes: {pow2: [2, 8MiB]}"}
+	}
+	return nil
+}
+
+// refusalOf is the core's refusal in words of the language.
+func refusalOf(err error) *Refusal {
+	var knob *rdmacore.MeasureKnobError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &knob):
+		return &Refusal{Argument: "kind", Message: err.Error()}
+	}
+	message := knob.Err.Error()
+	var errno syscall.Errno
+	if errors.As(knob.Err, &errno) {
+		message = strings.TrimSuffix(message, fmt.Sprintf(" (%s)", errno.Error()))
+	}
+	argument := knobArguments()[knob.Knob]
+	if argument == "" {
+		argument, message = "kind", knob.Knob+": "+message
+	}
+	return &Refusal{Argument: argument, Meaningless: knob.Meaningless, Message: message}
+}
+
+// spec is what the core is told.
+func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
+	spec := rdmacore.MeasureSpec{
+		Kind:             a.Kind.Value,
+		Bidirectional:    a.Bidirectional,
+		Iterations:       uint64(max(a.Iterations.Value, a.Connections.Value)),
+		Duration:         a.Duration,
+		WarmupIterations: uint64(a.WarmupIterations),
+		WarmupDuration:   a.Warmup,
+		Depth:            a.Depth,
+		ReceiveDepth:     a.ReceiveDepth,
+		PostList:         a.PostList,
+		ReceivePostList:  a.ReceivePostList,
+		SignalEvery:      a.SignalEvery,
+		PollBatch:        a.PollBatch,
+		Outstanding:      a.Outstanding,
+		Completion:       a.Completion.Value,
+		Verify:           a.Verify == verifyData,
+		Gap:              a.Gap,
+		RateMessages:     uint64(a.RateMessages),
+		Burst:            a.Burst,
+		SampleEvery:      a.SampleEvery,
+		HistogramDigits:  a.Histogram.Digits,
+		HistogramMax:     a.Histogram.Max,
+		InFlight:         a.InFlight,
+		ErrorsMax:        a.ErrorsMax,
+		Timeout:          a.Resolve,
+		Lockstep:         a.Lockstep,
+	}
+	var err error
+	if spec.Kind != rdmacore.MeasureConnect {
+		spec.Size = size
+		if spec.Operation, err = rdmacore.ParseOpcode(a.Op.Value); err != nil {
+			return spec, &Refusal{Argument: "op", Message: err.Error()}
+		}
+	}
+	if spec.Iterations == 0 && spec.Duration == 0 {
+		spec.Iterations = 1 // known later
+	}
+	if spec.Iterations != 0 {
+		spec.Duration = 0 // who gives both is told that they are of one group
+	}
+	if limit := float64(a.RateLimit.Value); a.RateLimit.Known() {
+		if limit < 1 || limit > math.MaxInt64 {
+			return spec, &Refusal{Argument: "rate_limit", Message: fmt.Sprintf("%g bit/s is out of range", limit)}
+		}
+		spec.RateBits = uint64(limit)
+	}
+	spec.Inline, err = inlineOf(a.Inline)
+	if err != nil {
+		return spec, &Refusal{Argument: "inline", Message: err.Error(), Hint: "inline: auto, or inline: 64"}
+	}
+	if spec.Inline == rdmacore.InlineAuto && spec.Operation != rdmacore.OpSend && spec.Operation != rdmacore.OpRDMAWrite {
+		spec.Inline = 0 // only these carry data out, ibv_post_send(3)
+	}
+	return spec, nil
+}
+
+func inlineOf(word string) (int, error) {
+	switch word {
+	case "":
+		return 0, nil
+	case inlineAuto:
+		return rdmacore.InlineAuto, nil
+	}
+	n, err := strconv.ParseUint(word, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("wanted is auto or a number of bytes, and this is %q", word)
+	}
+	return int(n), nil
+}
+
+// sizes are the sizes in turn; a measurement of connections has one turn, without a size.
+func (a *measureArguments) sizes() []int {
+	if a.Sizes.Value != nil {
+		return slices.Clone(a.Sizes.Value)
+	}
+	return []int{0}
 }

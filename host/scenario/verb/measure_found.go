@@ -15,8 +15,8 @@ func (m *measuring) records(results []*rdmacore.MeasureResult) []*record.Measure
 	var list []*record.Measure
 	for _, role := range []rdmacore.MeasureRole{rdmacore.MeasureActive, rdmacore.MeasurePassive} {
 		found := &record.Measure{
-			Type: m.call.Text("kind"), Operation: m.call.Text("op"),
-			Role: m.from.Name, Peer: m.to.Name, Both: m.call.Boolean("bidirectional"),
+			Type: m.args.Kind.Value.String(), Operation: m.args.Op.Value,
+			Role: m.from.Name, Peer: m.to.Name, Both: m.args.Bidirectional,
 		}
 		if role == rdmacore.MeasurePassive {
 			if !found.Both {
@@ -42,7 +42,7 @@ func (m *measuring) records(results []*rdmacore.MeasureResult) []*record.Measure
 		if len(results) > 1 {
 			found.QPs = len(results)
 		}
-		found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.call.Duration("sample_every"), window)
+		found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.args.SampleEvery, window)
 		if seconds := found.Took.Seconds(); seconds > 0 {
 			if found.Type == rdmacore.MeasureBandwidth.String() {
 				found.BitsPerSecond = float64(found.Bytes) * 8 / seconds
@@ -131,10 +131,7 @@ func sumUntil(all []record.Interval, edge time.Duration) record.Interval {
 
 // distributions are the times of all queue pairs together.
 func (m *measuring) distributions(results []*rdmacore.MeasureResult) []record.Distribution {
-	keep := true
-	if given, isGiven := m.call.options("histogram")["keep"].(bool); isGiven {
-		keep = given
-	}
+	keep := m.args.Histogram.Keep.Or(true)
 	var list []record.Distribution
 	for step := rdmacore.StepTotal; step <= rdmacore.StepDestroy; step++ {
 		var sum *rdmacore.Histogram

@@ -27,7 +27,6 @@ const (
 
 // pairConfig is what the largest of the sizes needs; what is too much for the device its calls will say.
 func (m *measuring) pairConfig() (lab.PairConfig, error) {
-	call := m.call
 	largest := 0
 	for _, spec := range m.specs {
 		largest = max(largest, spec.Size)
@@ -38,7 +37,7 @@ func (m *measuring) pairConfig() (lab.PairConfig, error) {
 	}
 	stride := max((largest+cacheLine-1)/cacheLine*cacheLine, cacheLine)
 	slots := 1
-	if call.Text("verify") == verifyData || inPayload && m.specs[0].Operation == rdmacore.OpSend {
+	if m.args.Verify == verifyData || inPayload && m.specs[0].Operation == rdmacore.OpSend {
 		m.limitDepth(stride)
 		slots = max(m.specs[0].Depth, m.specs[0].ReceiveDepth, 16) + controlEntries
 	}
@@ -65,10 +64,10 @@ func (m *measuring) pairConfig() (lab.PairConfig, error) {
 	config.QP = rdmacore.QPInitAttr{
 		MaxSendWR: uint32(sends + controlEntries), MaxRecvWR: uint32(receives + controlEntries), MaxSendSGE: 1, MaxRecvSGE: 1,
 	}
-	if call.Boolean("builders") {
+	if m.args.Builders.Value {
 		config.QP.SendOps = buildersOf(spec.Operation, inPayload)
 	}
-	if call.Text("inline") == inlineAuto {
+	if m.args.Inline == inlineAuto {
 		config.QP.MaxInlineData = autoInline
 	} else {
 		config.QP.MaxInlineData = uint32(spec.Inline)
@@ -92,7 +91,7 @@ func buildersOf(operation rdmacore.Opcode, inPayload bool) rdmacore.SendOps {
 // whatever the queue pair takes.  No attribute tells how much that is.
 func (m *measuring) lessInline(config *lab.PairConfig) bool {
 	half := config.QP.MaxInlineData / 2
-	if m.call.Text("inline") != inlineAuto || half < payload {
+	if m.args.Inline != inlineAuto || half < payload {
 		return false
 	}
 	config.QP.MaxInlineData = half

@@ -18,48 +18,41 @@ import (
 // measuring is a measure step while it runs.
 type measuring struct {
 	call     *Call
+	args     *measureArguments
 	from, to *lab.Role
 	specs    []rdmacore.MeasureSpec // of each size
 	pairs    []*lab.Pair            // of each queue pair; none for connections
-	sums     measureSums
+	sums     measured
 }
 
-// measureSums are the results of the step.
-type measureSums struct {
-	messages, bytes, verified, errors uint64
-	cut                               bool
-}
-
-func measure(ctx context.Context, call *Call) (Outcome, error) {
-	if refusal := checkMeasure(call); refusal != nil {
-		return Outcome{}, &lab.Failure{What: refusal.Argument + ": " + refusal.Message, Hint: refusal.Hint}
+func measure(ctx context.Context, call *Call, args *measureArguments) (measured, error) {
+	if refusal := args.check(); refusal != nil {
+		return measured{}, refusal.failure()
 	}
-	m := &measuring{call: call}
+	m := &measuring{call: call, args: args}
 	var err error
-	if m.from, err = call.Lab.Role(call.Text("from")); err != nil {
-		return Outcome{}, err
+	if m.from, err = call.Lab.Role(string(args.From)); err != nil {
+		return measured{}, err
 	}
-	if m.to, err = call.Lab.Role(call.Text("to")); err != nil {
-		return Outcome{}, err
+	if m.to, err = call.Lab.Role(string(args.To)); err != nil {
+		return measured{}, err
 	}
-	for _, size := range measureSizes(call) {
-		spec, refusal := measureSpec(call, size)
+	for _, size := range args.sizes() {
+		spec, refusal := args.spec(size)
 		if refusal != nil {
-			return Outcome{}, &lab.Failure{What: refusal.Argument + ": " + refusal.Message, Hint: refusal.Hint}
+			return measured{}, refusal.failure()
 		}
 		m.specs = append(m.specs, spec)
 	}
 	err = call.Lab.Busy(ctx, "a measurement", m.run, m.from, m.to)
 	sums := m.sums
-	return Outcome{
-		Fields: []any{int(sums.messages), int(sums.bytes), int(sums.verified), int(sums.errors), sums.cut},
-		Summary: func() string {
-			if sums.cut {
-				return fmt.Sprintf("ended early by a threshold after %d messages", sums.messages)
-			}
-			return fmt.Sprintf("%d messages, %d bytes", sums.messages, sums.bytes)
-		},
-	}, err
+	call.Outcome.Summary = func() string {
+		if sums.Cut {
+			return fmt.Sprintf("ended early by a threshold after %d messages", sums.Messages)
+		}
+		return fmt.Sprintf("%d messages, %d bytes", sums.Messages, sums.Bytes)
+	}
+	return sums, err
 }
 
 // run measures each size on the same connections, which are as they were after each.
@@ -74,7 +67,7 @@ func (m *measuring) run(ctx context.Context) (err error) {
 		if m.call.Advance != nil {
 			m.call.Advance(m.partText(spec), i+1, len(m.specs))
 		}
-		if err := m.size(ctx, spec); err != nil || m.sums.cut {
+		if err := m.size(ctx, spec); err != nil || m.sums.Cut {
 			return err
 		}
 	}
@@ -98,7 +91,7 @@ func (m *measuring) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for range max(m.call.Integer("qps"), 1) {
+	for range max(m.args.QPs.Value, 1) {
 		pair, err := lab.NewPair(ctx, m.from, m.to, config)
 		for errors.Is(err, syscall.EINVAL) && m.lessInline(&config) {
 			pair, err = lab.NewPair(ctx, m.from, m.to, config)
@@ -147,8 +140,8 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 	}
 	m.call.Lab.Clock().OnWall(group.Wait)
 	stop()
-	m.sums.cut = errors.Is(context.Cause(running), errAborted)
-	if err := firstFailure(failures); err != nil && !m.sums.cut {
+	m.sums.Cut = errors.Is(context.Cause(running), errAborted)
+	if err := firstFailure(failures); err != nil && !m.sums.Cut {
 		return m.failure(err)
 	}
 	m.report(results)
@@ -204,15 +197,14 @@ func (m *measuring) failure(err error) error {
 	var failed *rdmacore.MeasureError
 	switch {
 	case errors.As(err, &knob):
-		refusal := refusalOf(err)
-		return &lab.Failure{What: refusal.Argument + ": " + refusal.Message}
+		return refusalOf(err).failure()
 	case errors.As(err, &failed):
 		failure := &lab.Failure{What: "the measurement failed", Expected: "success", Got: failed.Error(), Hint: failed.Why}
 		if failed.Why == "" && failed.Status != rdmacore.WCSuccess {
 			failure.Hint = explain.Completion(failed.Status.String())
 		}
-		if m.sums.messages > 0 {
-			failure.Got += fmt.Sprintf(" (after %d messages of sizes before)", m.sums.messages)
+		if m.sums.Messages > 0 {
+			failure.Got += fmt.Sprintf(" (after %d messages of sizes before)", m.sums.Messages)
 		}
 		return failure
 	}
@@ -258,15 +250,15 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 func (m *measuring) report(results []*rdmacore.MeasureResult) {
 	list := m.records(results)
 	for _, found := range list {
-		m.sums.messages += found.Messages
-		m.sums.bytes += found.Bytes
-		m.sums.errors += found.Errors
-		found.Cut = m.sums.cut
+		m.sums.Messages += int(found.Messages)
+		m.sums.Bytes += int(found.Bytes)
+		m.sums.Errors += int(found.Errors)
+		found.Cut = m.sums.Cut
 	}
 	m.call.Measured(list)
 	for _, result := range results {
 		for _, end := range result.Ends {
-			m.sums.verified += end.Verified
+			m.sums.Verified += int(end.Verified)
 		}
 	}
 }

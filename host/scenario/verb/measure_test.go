@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdmarun/rdmacore"
 )
 
 // measureCall has the least that a measurement of a kind needs.
@@ -26,8 +28,8 @@ func measureCall(kind, op string) *Call {
 
 func set(call *Call, name string, value any) { call.Arguments[call.Verb.Argument(name)] = value }
 
-// some is a value that turns a knob.
-func some(a *Argument) any {
+// turned is a value that turns a knob.
+func turned(a *Argument) any {
 	switch a.Type {
 	case Integer:
 		return int(max(a.Min, 1))
@@ -52,19 +54,20 @@ func some(a *Argument) any {
 func TestMeasureMeanings(t *testing.T) {
 	// What an argument needs beside it.
 	needs := map[string]string{"burst": "rate_messages"}
-	for _, kind := range measureKinds() {
-		for _, op := range measureOperations() {
-			for i := range measureVerb().Arguments {
+	row := NewTable().Lookup("measure")
+	for _, kind := range namesOf(rdmacore.ParseMeasureKind) {
+		for _, op := range row.Arguments[row.Argument("op")].Words {
+			for i := range row.Arguments {
 				call := measureCall(kind, op)
 				argument := &call.Verb.Arguments[i]
-				if call.Arguments[i] != nil || argument.Group != "" || some(argument) == nil {
+				if call.Arguments[i] != nil || argument.Group != "" || turned(argument) == nil {
 					continue
 				}
-				call.Arguments[i] = some(argument)
+				call.Arguments[i] = turned(argument)
 				if other := needs[argument.Name]; other != "" {
 					set(call, other, 1000)
 				}
-				refusal := checkMeasure(call)
+				refusal := call.Verb.Check(call)
 				if argument.Name == "completion" && kind == "latency" && op == "RDMA_WRITE" {
 					if refusal == nil || refusal.Argument != "completion" {
 						t.Errorf("completion of WRITE latency: %+v", refusal)
@@ -121,13 +124,13 @@ func TestMeasureRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			call := measureCall(test.kind, test.op)
-			if refusal := checkMeasure(call); refusal != nil {
+			if refusal := call.Verb.Check(call); refusal != nil {
 				t.Fatal(refusal)
 			}
 			for argument, value := range test.values {
 				set(call, argument, value)
 			}
-			refusal := checkMeasure(call)
+			refusal := call.Verb.Check(call)
 			if refusal == nil || refusal.Argument != test.argument || refusal.Message == "" || strings.Contains(refusal.Message, "argument)") {
 				t.Errorf("%+v", refusal)
 			}
@@ -137,7 +140,7 @@ func TestMeasureRefusals(t *testing.T) {
 	later.Later = make([]bool, len(later.Arguments))
 	later.Later[later.Verb.Argument("op")] = true
 	set(later, "op", nil)
-	if refusal := checkMeasure(later); refusal != nil {
+	if refusal := later.Verb.Check(later); refusal != nil {
 		t.Errorf("an operation that only the run knows: %+v", refusal)
 	}
 }

@@ -9,83 +9,119 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// memoryVerbs register and deregister buffers.  All buffers are registered when a case begins.
+// memoryVerbs make protection domains, and register and deregister buffers.  All buffers are registered when a case begins.
 func memoryVerbs() []Verb {
-	buffer := Argument{Name: "buffer", Type: Buffer, Required: true, Doc: "the buffer"}
 	return []Verb{
-		{
-			Name: "reg", Manual: "ibv_reg_mr(3)", Yields: Value, Run: register,
+		define(Verb{
+			Name: "alloc_pd", Manual: "ibv_alloc_pd(3)", Yields: NewDomain,
+			Doc: "Make a protection domain.",
+		}, action(func(_ context.Context, call *Call, _ *none) error {
+			domain, err := call.Role.NewDomain()
+			return call.made(domain, err)
+		})),
+		define(Verb{
+			Name: "dealloc_pd", Manual: "ibv_dealloc_pd(3)", Scalar: "pd",
+			Doc: "Free a protection domain, which nothing may use.",
+		}, action(func(_ context.Context, _ *Call, args *struct {
+			PD *lab.Domain `arg:"pd,required" doc:"the domain, by the name that 'as' gave it"`
+		}) error {
+			return args.PD.Free()
+		})),
+		define(Verb{
+			Name: "reg", Manual: "ibv_reg_mr(3)", Yields: Value,
 			Doc: "Register a buffer again after dereg, perhaps with other rights.",
-			Arguments: []Argument{buffer,
-				{Name: "access", Type: Rights, Doc: "rights; without them those of the buffer"},
-				theDomain(),
-				{Name: "of", Type: Endpoint, Doc: "an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"},
-				{Name: "iova", Type: Integer, Max: 1<<63 - 1, Doc: "an address of one's own for the first byte, which requests name it by (ibv_reg_mr_iova(3))"}},
-			Results: regionResults(),
-		},
-		reregVerb(),
-		{
-			Name: "dereg", Manual: "ibv_dereg_mr(3)", Run: deregister,
-			Doc:       "End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
-			Arguments: []Argument{buffer},
-		},
+		}, register),
+		define(Verb{
+			Name: "rereg", Manual: "ibv_rereg_mr(3)", Yields: Value,
+			Doc: "Change the registration of a buffer while requests may be using it: what is given changes, the rest stays, and so may the keys.  From then on the peer reaches nothing of what was registered before.",
+		}, reregister),
+		define(Verb{
+			Name: "dereg", Manual: "ibv_dereg_mr(3)",
+			Doc: "End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
+		}, action(func(_ context.Context, _ *Call, args *theBuffer) error { return args.Buffer.Deregister() })),
 	}
 }
 
-func register(_ context.Context, call *Call) (Outcome, error) {
-	buffer, err := call.Buffer("buffer")
-	if err != nil {
-		return Outcome{}, err
-	}
-	access, given := call.argument("access").(rdmacore.Access)
-	if !given {
-		access = buffer.Access()
-	}
-	pd, err := domainOf(call)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if call.Has("of") {
-		endpoint, err := call.Endpoint("of")
-		if err != nil {
-			return Outcome{}, err
-		}
-		if pd = endpoint.ID().PD(); pd == nil {
-			return Outcome{}, &lab.Failure{What: endpoint.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first", Errno: syscall.EINVAL}
-		}
-	}
-	if call.Has("iova") {
-		err = buffer.RegisterAt(pd, uint64(call.Integer("iova")), access)
-	} else {
-		err = buffer.RegisterIn(pd, access)
-	}
-	if err != nil {
-		return Outcome{}, err
-	}
-	return regionOf(buffer), nil
+// theBuffer is the argument of verbs that concern a buffer.
+type theBuffer struct {
+	Buffer *lab.Buffer `arg:"buffer,required" doc:"the buffer"`
 }
 
-func regionResults() []Result {
-	return []Result{
-		{Name: "addr", Type: Integer, Hex: true, Varies: true, Doc: "address of the first byte"},
-		{Name: "rkey", Type: Integer, Hex: true, Varies: true, Doc: "key for the peer"},
-		{Name: "lkey", Type: Integer, Hex: true, Varies: true, Doc: "key for own requests"},
-	}
+// inDomain is the argument of what is made in a protection domain.
+type inDomain struct {
+	PD *lab.Domain `arg:"pd" doc:"a protection domain of alloc_pd; without it that of the role's buffers"`
 }
 
-func regionOf(buffer *lab.Buffer) Outcome {
+// domain is the domain that a step means.
+func (d *inDomain) domain(call *Call) *rdmacore.PD {
+	if d.PD == nil {
+		return call.Role.PD()
+	}
+	return d.PD.Native()
+}
+
+// region is a registered buffer.
+type region struct {
+	Addr int    `result:"addr,hex,varies" doc:"address of the first byte"`
+	RKey uint32 `result:"rkey,hex,varies" doc:"key for the peer"`
+	LKey uint32 `result:"lkey,hex,varies" doc:"key for own requests"`
+}
+
+func regionOf(call *Call, buffer *lab.Buffer) region {
 	view := buffer.View()
-	return Outcome{
-		Buffers: []*lab.Buffer{buffer},
-		Fields:  []any{view.Addr, view.RKey, view.LKey},
-		Summary: func() string { return fmt.Sprintf("rkey %#x", view.RKey) },
-	}
+	call.Outcome.Buffers = []*lab.Buffer{buffer}
+	call.Outcome.Summary = func() string { return fmt.Sprintf("rkey %#x", view.RKey) }
+	return region{view.Addr, uint32(view.RKey), uint32(view.LKey)}
 }
 
-func deregister(_ context.Context, call *Call) (Outcome, error) {
-	buffer, err := call.Buffer("buffer")
-	if err != nil {
-		return Outcome{}, err
+func register(_ context.Context, call *Call, args *struct {
+	theBuffer
+	Access Optional[rdmacore.Access] `arg:"access" doc:"rights; without them those of the buffer"`
+	inDomain
+	Of   *lab.Endpoint `arg:"of" doc:"an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"`
+	IOVA Optional[int] `arg:"iova" max:"0x7fffffffffffffff" doc:"an address of one's own for the first byte, which requests name it by (ibv_reg_mr_iova(3))"`
+}) (region, error) {
+	access := args.Access.Or(args.Buffer.Access())
+	pd := args.domain(call)
+	if args.Of != nil {
+		if pd = args.Of.ID().PD(); pd == nil {
+			return region{}, &lab.Failure{What: args.Of.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first", Errno: syscall.EINVAL}
+		}
 	}
-	return Outcome{}, buffer.Deregister()
+	var err error
+	if args.IOVA.Given {
+		err = args.Buffer.RegisterAt(pd, uint64(args.IOVA.Value), access)
+	} else {
+		err = args.Buffer.RegisterIn(pd, access)
+	}
+	if err != nil {
+		return region{}, err
+	}
+	return regionOf(call, args.Buffer), nil
+}
+
+func reregister(_ context.Context, call *Call, args *struct {
+	theBuffer
+	Access Optional[rdmacore.Access] `arg:"access" doc:"other rights"`
+	PD     *lab.Domain               `arg:"pd" doc:"another protection domain, of alloc_pd"`
+	Offset Optional[byteCount]       `arg:"offset" doc:"register another part of the buffer, from here"`
+	Length Optional[byteCount]       `arg:"length" doc:"likewise, so many bytes; without it, to the end of the buffer"`
+}) (region, error) {
+	var change lab.Change
+	if args.Access.Given {
+		change.Flags, change.Access = rdmacore.ReregAccess, args.Access.Value
+	}
+	if args.PD != nil {
+		change.Flags |= rdmacore.ReregPD
+		change.PD = args.PD.Native()
+	}
+	if args.Offset.Given || args.Length.Given {
+		change.Flags |= rdmacore.ReregTranslation
+		change.Offset = int(args.Offset.Value)
+		change.Length = int(args.Length.Or(byteCount(args.Buffer.Size()) - args.Offset.Value))
+	}
+	if err := args.Buffer.Reregister(change); err != nil {
+		return region{}, err
+	}
+	return regionOf(call, args.Buffer), nil
 }

@@ -1,94 +1,97 @@
 package verb
 
 import (
+	"context"
 	"fmt"
-	"math"
-	"strings"
+	"reflect"
 
 	"rdmarun/host/scenario/lab"
 	"rdmarun/rdmacore"
 )
 
+// queuePairVerbs make queue pairs, change them and ask for their state.
+func queuePairVerbs() []Verb {
+	return []Verb{
+		define(Verb{
+			Name: "create_qp", Manual: "rdma_create_qp(3)",
+			Doc: "Make the queue pair of an endpoint that has none.",
+		}, action(createQP)),
+		define(Verb{
+			Name: "create_qp_ex", Manual: "rdma_create_qp_ex(3)",
+			Doc: "Make the queue pair of an endpoint with extended attributes: those that are given.",
+		}, action(createQPEx)),
+		define(Verb{
+			Name: "init_qp_attr", Manual: "rdma_init_qp_attr(3)", Yields: Value,
+			Doc: "Ask what the connection manager would set to bring a queue pair of the connection to a state.",
+		}, initQPAttr),
+		define(Verb{
+			Name: "modify_qp", Manual: "ibv_modify_qp(3)",
+			Doc: "Change attributes of a queue pair: those that are given.",
+		}, action(modifyQP)),
+		define(Verb{
+			Name: "query_qp", Manual: "ibv_query_qp(3)", Yields: Value,
+			Doc: "Ask a queue pair for its attributes.",
+		}, queryQP),
+	}
+}
+
 // QueuePairAttributes are those of the `qp` argument and of `defaults: {qp: ..}`.
 type QueuePairAttributes struct {
-	Type          string
-	MaxSendWR     int
-	MaxRecvWR     int
-	MaxSendSGE    int
-	MaxRecvSGE    int
-	MaxInlineData int
-	SignalAll     bool
-	SharedQueue   string // "" for none
-	SendOps       rdmacore.SendOps
+	Type          rdmacore.QPType  `arg:"type" default:"RC" doc:"transport"`
+	MaxSendWR     int              `arg:"max_send_wr" default:"16" min:"1" max:"0xffffffff" doc:"send requests at once"`
+	MaxRecvWR     int              `arg:"max_recv_wr" default:"16" max:"0xffffffff" doc:"receive requests at once"`
+	MaxSendSGE    int              `arg:"max_send_sge" default:"1" max:"256" doc:"buffers of a send request"`
+	MaxRecvSGE    int              `arg:"max_recv_sge" default:"1" max:"256" doc:"buffers of a receive request"`
+	MaxInlineData byteCount        `arg:"max_inline_data" default:"0" max:"0x100000" doc:"bytes that a request can carry itself"`
+	SignalAll     bool             `arg:"sig_all" doc:"every send request makes a completion; without it only those with signaled: true, and those that fail"`
+	SharedQueue   sharedQueueName  `arg:"srq" doc:"a shared receive queue of create_srq, where its receives come from; without it that of its id, if it has one"`
+	SendOps       rdmacore.SendOps `arg:"send_ops" doc:"operations that are posted by the builders of ibv_wr_post(3), and no others; without it ibv_post_send(3), which has no FLUSH"`
 }
+
+func queuePairFields() *argumentFields { return argumentsOf(reflect.TypeFor[QueuePairAttributes]()) }
 
 // DefaultQueuePair is what a scenario gets that says nothing: enough for a few messages, and, as in
 // ibv_create_qp(3), a completion only for requests that ask for one.
 func DefaultQueuePair() QueuePairAttributes {
-	return QueuePairAttributes{Type: "RC", MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 1, MaxRecvSGE: 1}
-}
-
-// QueuePairArguments describe the keys of queue pair attributes.
-func QueuePairArguments() []Argument {
-	usual := DefaultQueuePair()
-	withDefault := func(doc string, value any) string { return fmt.Sprintf("%s; default %v", doc, value) }
-	return []Argument{
-		{Name: "type", Type: Word, Words: QPTypeNames(), Doc: withDefault("transport", usual.Type)},
-		{Name: "max_send_wr", Type: Integer, Min: 1, Max: math.MaxUint32, Doc: withDefault("send requests at once", usual.MaxSendWR)},
-		{Name: "max_recv_wr", Type: Integer, Min: 0, Max: math.MaxUint32, Doc: withDefault("receive requests at once", usual.MaxRecvWR)},
-		{Name: "max_send_sge", Type: Integer, Min: 0, Max: 256, Doc: withDefault("buffers of a send request", usual.MaxSendSGE)},
-		{Name: "max_recv_sge", Type: Integer, Min: 0, Max: 256, Doc: withDefault("buffers of a receive request", usual.MaxRecvSGE)},
-		{Name: "max_inline_data", Type: Size, Min: 0, Max: 1 << 20, Doc: withDefault("bytes that a request can carry itself", usual.MaxInlineData)},
-		{Name: "sig_all", Type: Boolean, Doc: "every send request makes a completion; without it only those with signaled: true, and those that fail"},
-		{Name: "srq", Type: SharedQueue, Doc: "a shared receive queue of create_srq, where its receives come from; without it that of its id, if it has one"},
-		{Name: "send_ops", Type: Words, Words: sendOpsNames(), Doc: "operations that are posted by the builders of ibv_wr_post(3), and no others; without it ibv_post_send(3), which has no FLUSH"},
+	defaults := make(map[string]any)
+	for _, row := range queuePairFields().rows {
+		defaults[row.Name] = row.Default
 	}
-}
-
-// Set gives one attribute a value, by its key; the value has the Go type of the key's Type.
-func (q *QueuePairAttributes) Set(key string, value any) {
-	switch key {
-	case "type":
-		q.Type = value.(string)
-	case "max_send_wr":
-		q.MaxSendWR = value.(int)
-	case "max_recv_wr":
-		q.MaxRecvWR = value.(int)
-	case "max_send_sge":
-		q.MaxSendSGE = value.(int)
-	case "max_recv_sge":
-		q.MaxRecvSGE = value.(int)
-	case "max_inline_data":
-		q.MaxInlineData = value.(int)
-	case "sig_all":
-		q.SignalAll = value.(bool)
-	case "srq":
-		q.SharedQueue = value.(string)
-	case "send_ops":
-		q.SendOps, _ = rdmacore.ParseSendOps(strings.Join(value.([]string), "|")) // the words are the parser's own
-	}
-}
-
-// native finds the objects of the role that the attributes name.
-func (q QueuePairAttributes) native(role *lab.Role) (*rdmacore.QPInitAttr, error) {
-	attr := q.plain()
-	if q.SharedQueue != "" {
-		queue, err := role.SharedQueue(q.SharedQueue)
-		if err != nil {
-			return nil, err
-		}
-		attr.SRQ = queue.Native()
-	}
-	return attr, nil
-}
-
-func (q QueuePairAttributes) plain() *rdmacore.QPInitAttr {
-	qpType, err := rdmacore.ParseQPType(q.Type)
+	attributes, err := QueuePairAttributes{}.With(defaults)
 	if err != nil {
-		qpType = rdmacore.QPTypeRC // the checker lets only names through
+		panic(err) // a default that is no word of its type
 	}
-	return &rdmacore.QPInitAttr{
-		Type:          qpType,
+	return attributes
+}
+
+// QueuePairArguments describe the keys of queue pair attributes.  What one that is not given is, their documentation says:
+// `defaults` of the file come first.
+func QueuePairArguments() []Argument {
+	rows := queuePairFields().rows
+	for i := range rows {
+		if rows[i].Default != nil {
+			rows[i].Doc += fmt.Sprintf("; default %v", rows[i].Default)
+			rows[i].Default = nil
+		}
+	}
+	return rows
+}
+
+// With is the attributes with some given anew, by their keys; each value has the Go type of its key's Type.
+func (q QueuePairAttributes) With(given map[string]any) (QueuePairAttributes, error) {
+	fields := queuePairFields()
+	values := make([]any, len(fields.rows))
+	for i := range fields.rows {
+		values[i] = given[fields.rows[i].Name]
+	}
+	err := fields.fill(nil, reflect.ValueOf(&q).Elem(), values, nil)
+	return q, err
+}
+
+// native is the attributes with the objects of the role that they name.
+func (q QueuePairAttributes) native(role *lab.Role) (*rdmacore.QPInitAttr, error) {
+	attr := &rdmacore.QPInitAttr{
+		Type:          q.Type,
 		MaxSendWR:     uint32(q.MaxSendWR),
 		MaxRecvWR:     uint32(q.MaxRecvWR),
 		MaxSendSGE:    uint32(q.MaxSendSGE),
@@ -97,4 +100,224 @@ func (q QueuePairAttributes) plain() *rdmacore.QPInitAttr {
 		SignalAll:     q.SignalAll,
 		SendOps:       q.SendOps,
 	}
+	if q.SharedQueue != "" {
+		queue, err := role.SharedQueue(string(q.SharedQueue))
+		if err != nil {
+			return nil, err
+		}
+		attr.SRQ = queue.Native()
+	}
+	return attr, nil
+}
+
+// newQueuePair are the arguments of what makes a queue pair.
+type newQueuePair struct {
+	theEndpoint
+	QP QueuePairAttributes `arg:"qp" doc:"attributes of the queue pair, over those of 'defaults'"`
+	inDomain
+	DefaultPD bool       `arg:"default_pd" doc:"true: rdma_cm's own protection domain of the device"`
+	SendCQ    *lab.Queue `arg:"send_cq" doc:"a completion queue of create_cq; without it one of its own"`
+	RecvCQ    *lab.Queue `arg:"recv_cq" doc:"likewise"`
+}
+
+// attributes are those of the queue pair to be made, and its protection domain, nil for rdma_cm's own.
+func (n *newQueuePair) attributes(call *Call) (pd *rdmacore.PD, attr rdmacore.QPInitAttr, err error) {
+	wanted, err := n.QP.native(call.Role)
+	if err != nil {
+		return nil, attr, err
+	}
+	attr = *wanted
+	if n.PD != nil || !n.DefaultPD {
+		pd = n.domain(call)
+	}
+	if attr.SRQ == nil {
+		attr.SRQ = n.EP.ID().SRQ()
+	}
+	if n.SendCQ != nil {
+		attr.SendCQ = n.SendCQ.Native()
+	}
+	if n.RecvCQ != nil {
+		attr.RecvCQ = n.RecvCQ.Native()
+	}
+	return pd, attr, nil
+}
+
+func createQP(_ context.Context, call *Call, args *newQueuePair) error {
+	pd, attr, err := args.attributes(call)
+	if err != nil {
+		return err
+	}
+	args.EP.FreeFirst()
+	return args.EP.ID().CreateQP(pd, attr)
+}
+
+func createQPEx(_ context.Context, call *Call, args *struct {
+	newQueuePair
+	CreateFlags  Optional[uint32] `arg:"create_flags" doc:"enum ibv_qp_create_flags"`
+	SendOps      Optional[int]    `arg:"send_ops_flags" max:"0x7fffffffffffffff" doc:"enum ibv_qp_create_send_ops_flags as a number, over send_ops of qp; 0: builders for nothing"`
+	MaxTSOHeader Optional[uint16] `arg:"max_tso_header" doc:"bytes"`
+	CompMask     uint32           `arg:"comp_mask" default:"0" doc:"more bits of the mask than those of the attributes given"`
+}) error {
+	pd, attr, err := args.attributes(call)
+	if err != nil {
+		return err
+	}
+	extended := rdmacore.QPInitAttrEx{
+		QPInitAttr: attr, CompMask: rdmacore.QPInitMask(args.CompMask), CreateFlags: args.CreateFlags.Value, MaxTSOHeader: args.MaxTSOHeader.Value,
+	}
+	if args.CreateFlags.Given {
+		extended.CompMask |= rdmacore.QPInitCreateFlags
+	}
+	if args.SendOps.Given {
+		extended.SendOps = rdmacore.SendOps(args.SendOps.Value)
+		extended.CompMask |= rdmacore.QPInitSendOpsFlags
+	}
+	if args.MaxTSOHeader.Given {
+		extended.CompMask |= rdmacore.QPInitMaxTSOHeader
+	}
+	args.EP.FreeFirst()
+	return args.EP.ID().CreateQPEx(pd, extended)
+}
+
+// queuePairState is struct ibv_qp_attr, as far as scenarios look at it.
+type queuePairState struct {
+	State           rdmacore.QPState `result:"state" doc:"RESET, INIT, RTR, RTS, SQD, SQE or ERR"`
+	DestQPNum       uint32           `result:"dest_qp_num,varies" doc:"the peer's number"`
+	PathMTU         int              `result:"path_mtu,varies" doc:"bytes of payload in a packet"`
+	RQPSN           uint32           `result:"rq_psn,varies" doc:"packet sequence number it expects next"`
+	SQPSN           uint32           `result:"sq_psn,varies" doc:"packet sequence number it sends next"`
+	MaxRdAtomic     uint8            `result:"max_rd_atomic" doc:"READs and atomics outstanding as initiator"`
+	MaxDestRdAtomic uint8            `result:"max_dest_rd_atomic" doc:"READs and atomics outstanding as target"`
+	MinRNRTimer     uint8            `result:"min_rnr_timer" doc:"code of the time it asks a sender to wait; 0 is 655.36ms"`
+	Timeout         uint8            `result:"timeout" doc:"code n of the local ACK timeout, 4.096 us * 2^n"`
+	RetryCnt        uint8            `result:"retry_cnt" doc:"repeats of an unanswered packet"`
+	RNRRetry        uint8            `result:"rnr_retry" doc:"repeats of a send that finds no receive"`
+	QKey            uint32           `result:"qkey,varies" doc:"key of datagrams"`
+	PkeyIndex       uint16           `result:"pkey_index" doc:"index of the partition key"`
+	PortNum         uint8            `result:"port_num,varies" doc:"port of the device"`
+	Access          rdmacore.Access  `result:"access" doc:"what the peer may do: REMOTE_WRITE|REMOTE_READ.."`
+}
+
+func queuePairStateOf(attr *rdmacore.QPAttr) queuePairState {
+	return queuePairState{
+		State: attr.State, DestQPNum: attr.DestQPNum, PathMTU: attr.PathMTU, RQPSN: attr.RQPSN, SQPSN: attr.SQPSN,
+		MaxRdAtomic: attr.MaxRdAtomic, MaxDestRdAtomic: attr.MaxDestRdAtomic, MinRNRTimer: attr.MinRNRTimer, Timeout: attr.Timeout,
+		RetryCnt: attr.RetryCnt, RNRRetry: attr.RNRRetry, QKey: attr.QKey, PkeyIndex: attr.PkeyIndex, PortNum: attr.PortNum, Access: attr.AccessFlags,
+	}
+}
+
+func initQPAttr(_ context.Context, call *Call, args *struct {
+	theEndpoint
+	State rdmacore.QPState `arg:"state,required" doc:"the state"`
+}) (result struct {
+	Mask rdmacore.QPAttrMask `result:"mask" doc:"the attributes that count, STATE|ACCESS_FLAGS.."`
+	queuePairState
+}, err error) {
+	attr, mask, err := args.EP.ID().InitQPAttr(args.State)
+	if err != nil {
+		return result, err
+	}
+	call.Outcome.Summary = attr.State.String
+	result.Mask, result.queuePairState = mask, queuePairStateOf(&attr)
+	return result, nil
+}
+
+func queryQP(_ context.Context, call *Call, args *onlyEndpoint) (result struct {
+	queuePairState
+	QPNum         uint32 `result:"qp_num,varies" doc:"its number"`
+	MaxSendWR     uint32 `result:"max_send_wr,varies" doc:"send requests at once"`
+	MaxRecvWR     uint32 `result:"max_recv_wr,varies" doc:"receive requests at once"`
+	MaxInlineData uint32 `result:"max_inline_data,varies" doc:"bytes that a request can carry itself"`
+}, err error) {
+	qp, err := args.EP.QP()
+	if err != nil {
+		return result, err
+	}
+	attr, err := qp.Query()
+	if err != nil {
+		return result, err
+	}
+	call.Outcome.Summary = attr.State.String
+	result.queuePairState = queuePairStateOf(&attr)
+	result.QPNum, result.MaxSendWR, result.MaxRecvWR, result.MaxInlineData = qp.Num(), attr.MaxSendWR, attr.MaxRecvWR, attr.MaxInlineData
+	return result, nil
+}
+
+// changes are the attributes of a queue pair that a step changes, with their mask.
+type changes struct {
+	attr rdmacore.QPAttr
+	mask rdmacore.QPAttrMask
+}
+
+// change sets an attribute that a step gives.
+func change[T any](c *changes, field *T, flag rdmacore.QPAttrMask, given Optional[T]) {
+	if given.Given {
+		*field = given.Value
+		c.mask |= flag
+	}
+}
+
+func modifyQP(_ context.Context, call *Call, args *struct {
+	onlyEndpoint
+	State            Optional[rdmacore.QPState] `arg:"state" doc:"the new state"`
+	CurState         Optional[rdmacore.QPState] `arg:"cur_state" doc:"the state that is taken for the present one"`
+	MinRNRTimer      Optional[uint8]            `arg:"min_rnr_timer" max:"31" doc:"code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us"`
+	Timeout          Optional[uint8]            `arg:"timeout" max:"31" doc:"code n of the local ACK timeout, 4.096 us * 2^n; 0 is for ever"`
+	RetryCnt         Optional[uint8]            `arg:"retry_cnt" max:"7" doc:"repeats of an unanswered packet"`
+	RNRRetry         Optional[uint8]            `arg:"rnr_retry" max:"7" doc:"repeats of a send that finds no receive; 7 is for ever"`
+	MaxRdAtomic      Optional[uint8]            `arg:"max_rd_atomic" doc:"READs and atomics outstanding as initiator"`
+	MaxDestRdAtomic  Optional[uint8]            `arg:"max_dest_rd_atomic" doc:"READs and atomics outstanding as target"`
+	PathMTU          Optional[int]              `arg:"path_mtu" max:"0x10000" doc:"bytes of payload in a packet"`
+	DestQPNum        Optional[uint32]           `arg:"dest_qp_num" max:"0xffffff" doc:"the peer's number"`
+	RQPSN            Optional[uint32]           `arg:"rq_psn" max:"0xffffff" doc:"packet sequence number it expects next"`
+	SQPSN            Optional[uint32]           `arg:"sq_psn" max:"0xffffff" doc:"packet sequence number it sends next"`
+	QKey             Optional[uint32]           `arg:"qkey" doc:"key of datagrams"`
+	PkeyIndex        Optional[uint16]           `arg:"pkey_index" doc:"index of the partition key"`
+	PortNum          Optional[uint8]            `arg:"port_num" doc:"port of the device"`
+	EnSQDAsyncNotify Optional[bool]             `arg:"en_sqd_async_notify" doc:"an event when the send queue is drained"`
+	FromCM           bool                       `arg:"from_cm" doc:"true: begin with what init_qp_attr says for the state"`
+	GID              Optional[string]           `arg:"gid" doc:"the peer's address: all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
+	Access           Optional[peerRights]       `arg:"access" doc:"what the peer may do"`
+}) error {
+	qp, err := args.EP.QP()
+	if err != nil {
+		return err
+	}
+	var c changes
+	if args.FromCM {
+		if c.attr, c.mask, err = args.EP.ID().InitQPAttr(args.State.Or(rdmacore.QPStateInit)); err != nil {
+			return err
+		}
+	}
+	change(&c, &c.attr.State, rdmacore.QPAttrState, args.State)
+	change(&c, &c.attr.CurState, rdmacore.QPAttrCurState, args.CurState)
+	change(&c, &c.attr.MinRNRTimer, rdmacore.QPAttrMinRNRTimer, args.MinRNRTimer)
+	change(&c, &c.attr.Timeout, rdmacore.QPAttrTimeout, args.Timeout)
+	change(&c, &c.attr.RetryCnt, rdmacore.QPAttrRetryCnt, args.RetryCnt)
+	change(&c, &c.attr.RNRRetry, rdmacore.QPAttrRNRRetry, args.RNRRetry)
+	change(&c, &c.attr.MaxRdAtomic, rdmacore.QPAttrMaxQPRdAtomic, args.MaxRdAtomic)
+	change(&c, &c.attr.MaxDestRdAtomic, rdmacore.QPAttrMaxDestRdAtomic, args.MaxDestRdAtomic)
+	change(&c, &c.attr.PathMTU, rdmacore.QPAttrPathMTU, args.PathMTU)
+	change(&c, &c.attr.DestQPNum, rdmacore.QPAttrDestQPN, args.DestQPNum)
+	change(&c, &c.attr.RQPSN, rdmacore.QPAttrRQPSN, args.RQPSN)
+	change(&c, &c.attr.SQPSN, rdmacore.QPAttrSQPSN, args.SQPSN)
+	change(&c, &c.attr.QKey, rdmacore.QPAttrQKey, args.QKey)
+	change(&c, &c.attr.PkeyIndex, rdmacore.QPAttrPkeyIndex, args.PkeyIndex)
+	change(&c, &c.attr.PortNum, rdmacore.QPAttrPort, args.PortNum)
+	change(&c, &c.attr.EnSQDAsyncNotify, rdmacore.QPAttrEnSQDAsyncNotify, args.EnSQDAsyncNotify)
+	access := Optional[rdmacore.Access]{Value: rdmacore.Access(args.Access.Value), Given: args.Access.Given}
+	change(&c, &c.attr.AccessFlags, rdmacore.QPAttrAccessFlags, access)
+	if args.GID.Given {
+		if c.mask&rdmacore.QPAttrAV == 0 {
+			c.attr.AH = rdmacore.AHAttr{IsGlobal: true, PortNum: 1, HopLimit: usualHops}
+			if c.attr.AH.SGIDIndex, err = ownGID(call, int(c.attr.AH.PortNum)); err != nil {
+				return err
+			}
+		}
+		if c.attr.AH.DGID, err = parseGID(args.GID.Value); err != nil {
+			return err
+		}
+		c.mask |= rdmacore.QPAttrAV
+	}
+	return qp.Modify(c.attr, c.mask)
 }

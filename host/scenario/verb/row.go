@@ -32,9 +32,9 @@ type Verb struct {
 	Capability string
 	// Needs is a capability that depends on the arguments, of those that are known; nil where none does.
 	Needs func(call *Call) string
-	// Run does it.  A *Failure is an expectation that did not hold; an error that wraps a
+	// Run does it, and leaves Call.Outcome.  A *Failure is an expectation that did not hold; an error that wraps a
 	// syscall.Errno is compared with `expect: {errno: ..}`.
-	Run func(ctx context.Context, call *Call) (Outcome, error)
+	Run func(ctx context.Context, call *Call) error
 }
 
 // Yield is what a verb leaves behind for later steps.
@@ -107,9 +107,7 @@ type Result struct {
 type Outcome struct {
 	// Fields are in the order of the verb's Results; nil for a field without a value.
 	Fields []any
-	// Endpoint is what NewEndpoint yields.
-	Endpoint *lab.Endpoint
-	// Made is what NewFault and those yield that make objects.
+	// Made is the endpoint, the fault or the object that the verb has made.
 	Made Bindable
 	// Buffers are those whose registration changed.
 	Buffers []*lab.Buffer
@@ -129,6 +127,11 @@ type Refusal struct {
 	Meaningless bool
 	Message     string
 	Hint        string
+}
+
+// failure is the refusal of arguments that only the run knew.
+func (r *Refusal) failure() *lab.Failure {
+	return &lab.Failure{What: r.Argument + ": " + r.Message, Hint: r.Hint}
 }
 
 // Bindable is an object that `as` gives a name to.

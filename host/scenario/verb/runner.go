@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -13,82 +14,105 @@ import (
 // runnerVerbs are the runner's own: they do nothing to a role.
 func runnerVerbs() []Verb {
 	return []Verb{
-		{
-			Name: "wait_listen", Roleless: true, Scalar: "role", Waits: true, Yields: Value, Run: waitListen,
+		define(Verb{
+			Name: "wait_listen", Roleless: true, Scalar: "role", Waits: true, Yields: Value,
 			Doc: "Wait until a role listens for connection requests: its guest, or a branch beside this one.",
-			Arguments: []Argument{
-				{Name: "role", Type: Role, Required: true, Doc: "who is to listen"},
-				{Name: "port", Type: Integer, Min: 1, Max: 65535, Doc: "where; without it on any port"},
-				within()},
-			Results: []Result{
-				{Name: "port", Type: Integer, Varies: true, Doc: "where it listens"},
-				{Name: "address", Type: Text, Varies: true, Doc: "and on which address; 0.0.0.0 or :: is any"}},
-		},
-		{
-			Name: "assert", Roleless: true, Scalar: "that", Run: assert,
+		}, waitListen),
+		define(Verb{
+			Name: "assert", Roleless: true, Scalar: "that",
 			Doc: "Fail unless a condition holds.",
-			Arguments: []Argument{
-				{Name: "that", Type: Condition, Required: true, Doc: "the condition"},
-				{Name: "message", Type: Text, Message: true, Doc: "what is wrong when it does not hold"}},
-		},
-		{
-			Name: "log", Roleless: true, Scalar: "text", Run: log,
-			Doc:       "Print a line.",
-			Arguments: []Argument{{Name: "text", Type: Text, Message: true, Required: true, Doc: "the line"}},
-		},
-		{
-			Name: "sleep", Roleless: true, Scalar: "for", Run: sleep,
-			Doc:       "Let time pass.  Waiting for an event or a completion is nearly always better.",
-			Arguments: []Argument{{Name: "for", Type: Duration, Required: true, Min: 0, Max: int64(24 * time.Hour), Doc: "how long"}},
-		},
+		}, action(assert)),
+		define(Verb{
+			Name: "log", Roleless: true, Scalar: "text",
+			Doc: "Print a line.",
+		}, action(log)),
+		define(Verb{
+			Name: "sleep", Roleless: true, Scalar: "for",
+			Doc: "Let time pass.  Waiting for an event or a completion is nearly always better.",
+		}, action(sleep)),
 	}
 }
 
-func assert(_ context.Context, call *Call) (Outcome, error) {
-	condition, _ := call.argument("that").(ConditionValue)
-	if condition.Holds {
-		return Outcome{}, nil
-	}
-	what := "the condition does not hold"
-	if call.Has("message") {
-		what = call.Text("message")
+func assert(_ context.Context, _ *Call, args *struct {
+	That    ConditionValue   `arg:"that,required" doc:"the condition"`
+	Message Optional[string] `arg:"message,message" doc:"what is wrong when it does not hold"`
+}) error {
+	if args.That.Holds {
+		return nil
 	}
 	got := "false"
-	if len(condition.Operands) > 0 {
-		got += ": " + strings.Join(condition.Operands, ", ")
+	if len(args.That.Operands) > 0 {
+		got += ": " + strings.Join(args.That.Operands, ", ")
 	}
-	return Outcome{}, &lab.Failure{What: what, Expected: condition.Text, Got: got}
+	return &lab.Failure{What: args.Message.Or("the condition does not hold"), Expected: args.That.Text, Got: got}
 }
 
-func waitListen(ctx context.Context, call *Call) (Outcome, error) {
-	role, err := call.Lab.Role(call.Text("role"))
+func waitListen(ctx context.Context, call *Call, args *struct {
+	Role roleName `arg:"role,required" doc:"who is to listen"`
+	Port uint16   `arg:"port" min:"1" doc:"where; without it on any port"`
+	within
+}) (result struct {
+	Port    uint16 `result:"port,varies" doc:"where it listens"`
+	Address string `result:"address,varies" doc:"and on which address; 0.0.0.0 or :: is any"`
+}, err error) {
+	role, err := call.Lab.Role(string(args.Role))
 	if err != nil {
-		return Outcome{}, err
+		return result, err
 	}
-	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, call.Duration("within"))
+	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, args.Within)
 	defer cancel()
-	at, err := role.AwaitListener(waiting, uint16(call.Integer("port")))
+	at, err := role.AwaitListener(waiting, args.Port)
 	var failure *lab.Failure
 	if errors.As(err, &failure) && failure.Absent {
-		failure.Expected += fmt.Sprintf(" within %s", call.Duration("within"))
+		failure.Expected += fmt.Sprintf(" within %s", args.Within)
 	}
 	if err != nil {
-		return Outcome{}, err
+		return result, err
 	}
-	return Outcome{Fields: []any{int(at.Port()), at.Addr().String()}, Summary: at.String}, nil
+	call.Outcome.Summary = at.String
+	result.Port, result.Address = at.Port(), at.Addr().String()
+	return result, nil
 }
 
-func log(_ context.Context, call *Call) (Outcome, error) {
+func log(_ context.Context, call *Call, args *struct {
+	Text string `arg:"text,required,message" doc:"the line"`
+}) error {
 	role := ""
 	if call.Role != nil {
 		role = call.Role.Name
 	}
-	call.Lab.Output(role, call.Text("text"))
-	return Outcome{}, nil
+	call.Lab.Output(role, args.Text)
+	return nil
 }
 
-func sleep(ctx context.Context, call *Call) (Outcome, error) {
+func sleep(ctx context.Context, call *Call, args *struct {
+	For time.Duration `arg:"for,required" max:"24h" doc:"how long"`
+}) error {
 	var err error
-	call.Lab.Outside(func() { err = call.Lab.Clock().Sleep(ctx, call.Duration("for")) })
-	return Outcome{}, err
+	call.Lab.Outside(func() { err = call.Lab.Clock().Sleep(ctx, args.For) })
+	return err
+}
+
+// GuestCallResult describes the result of a call of a guest's function.
+func GuestCallResult() *Verb {
+	return &Verb{
+		Name: "guest: call", Yields: Value,
+		Doc: "Call a function of a guest that waits at a barrier.",
+		Results: resultsOf(reflect.TypeFor[struct {
+			Result int `result:"result" doc:"what it returned, with a sign"`
+		}]()).rows,
+	}
+}
+
+// GuestResult describes the result of a guest's steps, which are no verbs of the table.
+func GuestResult() *Verb {
+	return &Verb{
+		Name: "guest", Yields: Value,
+		Doc: "Start, run, wait for or stop the guest of a role.",
+		Results: resultsOf(reflect.TypeFor[struct {
+			Exit    int    `result:"exit" default:"0" doc:"exit code"`
+			Outcome string `result:"outcome" words:"exited|trapped|timed_out|stopped|failed" doc:"how it ended"`
+			Trap    string `result:"trap" doc:"why it trapped, \"\" when it did not"`
+		}]()).rows,
+	}
 }

@@ -11,145 +11,97 @@ import (
 // CanShare is the capability of devices that have shared receive queues.
 const CanShare = "device.srq"
 
-// sharedQueueVerbs make shared receive queues and post to them.
+// sharedQueueVerbs make shared receive queues; post_srq_recv posts to them.
 func sharedQueueVerbs() []Verb {
-	srq := Argument{Name: "srq", Type: SharedQueue, Required: true, Doc: "the queue, by the name that `as` gave it"}
 	return []Verb{
-		{
-			Name: "create_srq", Manual: "ibv_create_srq(3)", Capability: CanShare, Yields: NewSharedQueue, Run: createSRQ,
+		define(Verb{
+			Name: "create_srq", Manual: "ibv_create_srq(3)", Capability: CanShare, Yields: NewSharedQueue,
 			Doc: "Make a shared receive queue; `qp: {srq: ..}` names it to the queue pairs that shall use it.  With `ep` it belongs to the id, as rdma_create_srq(3) says.",
-			Arguments: []Argument{
-				{Name: "ep", Type: Endpoint, Doc: "the endpoint whose own it is; without it nobody's"},
-				theDomain(),
-				{Name: "default_pd", Type: Boolean, Doc: "true, with ep: rdma_cm's own protection domain of the device"},
-				{Name: "max_wr", Type: Integer, Default: 16, Max: 1<<32 - 1, Doc: "receives at once"},
-				{Name: "max_sge", Type: Integer, Default: 1, Max: 1<<32 - 1, Doc: "buffers of a receive"}},
-			Results: sharedQueueResults()[:2],
-		},
-		{
-			Name: "modify_srq", Manual: "ibv_modify_srq(3)", Capability: CanShare, Run: modifySRQ,
+		}, createSRQ),
+		define(Verb{
+			Name: "modify_srq", Manual: "ibv_modify_srq(3)", Capability: CanShare,
 			Doc: "Change attributes of a shared receive queue: those that are given, the size first.",
-			Arguments: []Argument{srq,
-				{Name: "max_wr", Type: Integer, Max: 1<<32 - 1, Doc: "receives at once"},
-				{Name: "limit", Type: Integer, Max: 1<<32 - 1, Doc: "when fewer receives are left, SRQ_LIMIT_REACHED comes, once; 0: never"}},
-		},
-		{
+		}, action(modifySRQ)),
+		define(Verb{
 			Name: "query_srq", Manual: "ibv_query_srq(3)", Capability: CanShare, Scalar: "srq", Yields: Value,
-			Doc:       "Ask a shared receive queue for its attributes.",
-			Arguments: []Argument{srq}, Results: sharedQueueResults(),
-			Run: func(_ context.Context, call *Call) (Outcome, error) {
-				queue, err := call.Role.SharedQueue(call.Text("srq"))
-				if err != nil {
-					return Outcome{}, err
-				}
-				return askedSRQ(queue)
-			},
-		},
-		{
-			Name: "destroy_srq", Manual: "ibv_destroy_srq(3)", Capability: CanShare, Scalar: "srq", Arguments: []Argument{srq},
+			Doc: "Ask a shared receive queue for its attributes.",
+		}, querySRQ),
+		define(Verb{
+			Name: "destroy_srq", Manual: "ibv_destroy_srq(3)", Capability: CanShare, Scalar: "srq",
 			Doc: "Free a shared receive queue, which no queue pair may use (rdma_destroy_srq(3) for one of an id); what was posted disappears.",
-			Run: freeing("srq", (*lab.Role).SharedQueue),
-		},
+		}, action(func(_ context.Context, _ *Call, args *theSharedQueue) error { return args.SRQ.Free() })),
 	}
 }
 
-// theDomain is the argument of what is made in a protection domain.
-func theDomain() Argument {
-	return Argument{Name: "pd", Type: Domain, Doc: "a protection domain of alloc_pd; without it that of the role's buffers"}
+// theSharedQueue is the argument of verbs that concern a shared receive queue.
+type theSharedQueue struct {
+	SRQ *lab.SharedQueue `arg:"srq,required" doc:"the queue, by the name that 'as' gave it"`
 }
 
-// domainOf is the domain that a step means.
-func domainOf(call *Call) (*rdmacore.PD, error) {
-	if !call.Has("pd") {
-		return call.Role.PD(), nil
-	}
-	domain, err := call.Role.Domain(call.Text("pd"))
-	if err != nil {
-		return nil, err
-	}
-	return domain.Native(), nil
+// sharedQueueSize is how much a shared receive queue holds.
+type sharedQueueSize struct {
+	MaxWR  uint32 `result:"max_wr,varies" doc:"receives at once, as the device made them"`
+	MaxSGE uint32 `result:"max_sge,varies" doc:"buffers of a receive, as the device made them"`
 }
 
-func sharedQueueResults() []Result {
-	return []Result{
-		{Name: "max_wr", Type: Integer, Varies: true, Doc: "receives at once, as the device made them"},
-		{Name: "max_sge", Type: Integer, Varies: true, Doc: "buffers of a receive, as the device made them"},
-		{Name: "limit", Type: Integer, Doc: "the limit, while its event has not come; 0: none"},
-	}
+// sharedQueueState is struct ibv_srq_attr.
+type sharedQueueState struct {
+	sharedQueueSize
+	Limit uint32 `result:"limit" doc:"the limit, while its event has not come; 0: none"`
 }
 
-func askedSRQ(queue *lab.SharedQueue) (Outcome, error) {
+func sharedQueueStateOf(call *Call, queue *lab.SharedQueue) (sharedQueueState, error) {
 	attr, err := queue.Native().Query()
 	if err != nil {
-		return Outcome{}, err
+		return sharedQueueState{}, err
 	}
-	return Outcome{
-		Made:    queue,
-		Fields:  []any{int(attr.MaxWR), int(attr.MaxSGE), int(attr.Limit)},
-		Summary: func() string { return fmt.Sprintf("room for %d receives", attr.MaxWR) },
-	}, nil
+	call.Outcome.Summary = func() string { return fmt.Sprintf("room for %d receives", attr.MaxWR) }
+	return sharedQueueState{sharedQueueSize{attr.MaxWR, attr.MaxSGE}, attr.Limit}, nil
 }
 
-func createSRQ(_ context.Context, call *Call) (Outcome, error) {
-	pd, err := domainOf(call)
+func createSRQ(_ context.Context, call *Call, args *struct {
+	EP *lab.Endpoint `arg:"ep" doc:"the endpoint whose own it is; without it nobody's"`
+	inDomain
+	DefaultPD bool   `arg:"default_pd" doc:"true, with ep: rdma_cm's own protection domain of the device"`
+	MaxWR     uint32 `arg:"max_wr" default:"16" doc:"receives at once"`
+	MaxSGE    uint32 `arg:"max_sge" default:"1" doc:"buffers of a receive"`
+}) (sharedQueueSize, error) {
+	attr, pd := rdmacore.SRQAttr{MaxWR: args.MaxWR, MaxSGE: args.MaxSGE}, args.domain(call)
+	var queue *lab.SharedQueue
+	var err error
+	switch {
+	case args.EP == nil:
+		queue, err = call.Role.NewSharedQueue(pd, attr)
+	case args.DefaultPD:
+		queue, err = args.EP.NewSharedQueue(nil, attr)
+	default:
+		queue, err = args.EP.NewSharedQueue(pd, attr)
+	}
 	if err != nil {
-		return Outcome{}, err
+		return sharedQueueSize{}, err
 	}
-	attr := rdmacore.SRQAttr{MaxWR: uint32(call.Integer("max_wr")), MaxSGE: uint32(call.Integer("max_sge"))}
-	queue, err := newSRQ(call, pd, attr)
-	if err != nil {
-		return Outcome{}, err
-	}
-	outcome, err := askedSRQ(queue)
-	if err == nil {
-		outcome.Fields = outcome.Fields[:2]
-	}
-	return outcome, err
+	call.Outcome.Made = queue
+	state, err := sharedQueueStateOf(call, queue)
+	return state.sharedQueueSize, err
 }
 
-func newSRQ(call *Call, pd *rdmacore.PD, attr rdmacore.SRQAttr) (*lab.SharedQueue, error) {
-	if !call.Has("ep") {
-		return call.Role.NewSharedQueue(pd, attr)
-	}
-	endpoint, err := call.Endpoint("ep")
-	if err != nil {
-		return nil, err
-	}
-	if call.Boolean("default_pd") {
-		pd = nil
-	}
-	return endpoint.NewSharedQueue(pd, attr)
-}
-
-func modifySRQ(_ context.Context, call *Call) (Outcome, error) {
-	queue, err := call.Role.SharedQueue(call.Text("srq"))
-	if err != nil {
-		return Outcome{}, err
-	}
-	if call.Has("max_wr") {
-		if err := queue.Native().Resize(uint32(call.Integer("max_wr"))); err != nil {
-			return Outcome{}, err
+func modifySRQ(_ context.Context, _ *Call, args *struct {
+	theSharedQueue
+	MaxWR Optional[uint32] `arg:"max_wr" doc:"receives at once"`
+	Limit Optional[uint32] `arg:"limit" doc:"when fewer receives are left, SRQ_LIMIT_REACHED comes, once; 0: never"`
+}) error {
+	queue := args.SRQ.Native()
+	if args.MaxWR.Given {
+		if err := queue.Resize(args.MaxWR.Value); err != nil {
+			return err
 		}
 	}
-	if call.Has("limit") {
-		return Outcome{}, queue.Native().Arm(uint32(call.Integer("limit")))
+	if args.Limit.Given {
+		return queue.Arm(args.Limit.Value)
 	}
-	return Outcome{}, nil
+	return nil
 }
 
-// postSRQRecvVerb is post_recv for queues that several queue pairs take from.
-func postSRQRecvVerb(sges, offset, length, wrID Argument, results []Result) Verb {
-	return Verb{
-		Name: "post_srq_recv", Manual: "ibv_post_srq_recv(3)", Capability: CanShare, Results: results, Check: checkEntries,
-		Doc: "Post a receive to a shared receive queue, for whichever of its queue pairs gets the next message.",
-		Arguments: []Argument{{Name: "srq", Type: SharedQueue, Required: true, Doc: "the queue, by the name that `as` gave it"},
-			{Name: "buffer", Type: Buffer, Group: bufferOrList, Doc: "where the message goes (LOCAL_WRITE)"}, sges, offset, length, wrID},
-		Run: func(_ context.Context, call *Call) (Outcome, error) {
-			queue, err := call.Role.SharedQueue(call.Text("srq"))
-			if err != nil {
-				return Outcome{}, err
-			}
-			return postReceive(call, queue.Native().PostRecv)
-		},
-	}
+func querySRQ(_ context.Context, call *Call, args *theSharedQueue) (sharedQueueState, error) {
+	return sharedQueueStateOf(call, args.SRQ)
 }

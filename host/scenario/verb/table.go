@@ -13,10 +13,11 @@ type Table struct {
 // NewTable builds the table.
 func NewTable() *Table {
 	t := &Table{byName: make(map[string]*Verb)}
-	for _, subject := range [][]Verb{connectionVerbs(), eventVerbs(), workVerbs(), workListVerbs(), completionVerbs(), bufferVerbs(), queryVerbs(), runnerVerbs(), memoryVerbs(), faultVerbs(), {measureVerb()},
-		identifierVerbs(), inquiryVerbs(), synchronousVerbs(), acknowledgeVerbs(), optionVerbs(), multicastVerbs(), eceVerbs(),
-		addrinfoVerbs(), portVerbs(), resourceVerbs(), notificationVerbs(),
-		sharedQueueVerbs(), addressHandleVerbs(), windowVerbs(), deviceVerbs(), partitionVerbs()} {
+	for _, subject := range [][]Verb{
+		connectionVerbs(), identifierVerbs(), inquiryVerbs(), optionVerbs(), addressVerbs(), eventVerbs(), queuePairVerbs(),
+		workVerbs(), workListVerbs(), atomicVerbs(), windowVerbs(), completionVerbs(), sharedQueueVerbs(), datagramVerbs(),
+		memoryVerbs(), bufferVerbs(), deviceVerbs(), faultVerbs(), measureVerbs(), runnerVerbs(),
+	} {
 		for i := range subject {
 			t.verbs = append(t.verbs, &subject[i])
 			t.byName[subject[i].Name] = &subject[i]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/explain"
+	"rdmarun/rdmacore"
 )
 
 // TestRows holds every row of the table to what the checker, the runner and the documentation rely on.
@@ -83,7 +84,7 @@ func TestTypeNames(t *testing.T) {
 
 // TestExplained sees to it that no status stands alone.
 func TestExplained(t *testing.T) {
-	for _, name := range statusNames() {
+	for _, name := range namesOf(rdmacore.ParseWCStatus) {
 		if explain.Completion(name) == "" {
 			t.Errorf("completion status %s has no explanation", name)
 		}
@@ -94,8 +95,8 @@ func TestExplained(t *testing.T) {
 		}
 	}
 	for topic, names := range map[string][]string{
-		"state": qpStateNames(), "qp_type": QPTypeNames(), "access": AccessNames(), "port_space": portSpaceNames(),
-		"async": asyncNames(), "opcode": wcOpcodeNames(),
+		"state": namesOf(rdmacore.ParseQPState), "qp_type": QPTypeNames(), "access": AccessNames(), "port_space": namesOf(rdmacore.ParsePortSpace),
+		"async": namesOf(rdmacore.ParseAsyncEventType), "opcode": namesOf(rdmacore.ParseWCOpcode),
 	} {
 		for _, name := range names {
 			for _, each := range explain.Topics() {
@@ -117,7 +118,7 @@ func TestExplained(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for kind, names := range map[string][]string{
-		"events": eventNames(), "statuses": statusNames(), "opcodes": wcOpcodeNames(), "states": qpStateNames(),
+		"events": namesOf(rdmacore.ParseEventType), "statuses": namesOf(rdmacore.ParseWCStatus), "opcodes": namesOf(rdmacore.ParseWCOpcode), "states": namesOf(rdmacore.ParseQPState),
 		"access": AccessNames(), "types": QPTypeNames(), "errnos": ErrnoNames(), "rejects": RejectReasons(),
 	} {
 		if len(names) < 5 {

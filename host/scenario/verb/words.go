@@ -11,18 +11,7 @@ import (
 
 // The names of verbs.h stand in rdmacore and nowhere else; this takes them from there.
 
-func eventNames() []string     { return namesOf(rdmacore.ParseEventType) }
-func asyncNames() []string     { return namesOf(rdmacore.ParseAsyncEventType) }
-func joinNames() []string      { return namesOf(rdmacore.ParseJoinFlags) }
-func portSpaceNames() []string { return namesOf(rdmacore.ParsePortSpace) }
-func messageNames() []string   { return namesOf(rdmacore.ParseCMMessage) }
-func statusNames() []string    { return namesOf(rdmacore.ParseWCStatus) }
-func wcOpcodeNames() []string  { return namesOf(rdmacore.ParseWCOpcode) }
-func qpStateNames() []string   { return namesOf(rdmacore.ParseQPState) }
-func sendOpsNames() []string   { return namesOf(rdmacore.ParseSendOps) }
-func placementNames() []string { return namesOf(rdmacore.ParsePlacement) }
-
-func selectivityNames() []string { return namesOf(rdmacore.ParseSelectivity) }
+func messageNames() []string { return namesOf(rdmacore.ParseCMMessage) }
 
 // AccessNames are the rights that a buffer can have.
 func AccessNames() []string { return namesOf(rdmacore.ParseAccess) }

@@ -1,0 +1,176 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/rdmacore"
+)
+
+// endpointAddress is the result of verbs that give an endpoint its address.
+type endpointAddress struct {
+	Port    uint16 `result:"port,varies" doc:"the own port"`
+	Address string `result:"address,varies" doc:"the own address"`
+}
+
+// addressOf is the result of a verb that gave an id its address.
+func addressOf(call *Call, id *rdmacore.ID) endpointAddress {
+	local := id.LocalAddr()
+	call.Outcome.Summary = local.String
+	return endpointAddress{local.Port(), local.Addr().String()}
+}
+
+// ownAddress is the address argument; without one, the role's.
+func ownAddress(call *Call, given Optional[localAddress]) (netip.Addr, error) {
+	switch text := given.Value; text {
+	case "":
+		return call.Role.Address(), nil
+	case "any":
+		return netip.IPv4Unspecified(), nil
+	default:
+		address, err := netip.ParseAddr(string(text))
+		if err != nil {
+			return address, &lab.Failure{What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any"}
+		}
+		return address, nil
+	}
+}
+
+// bothAddresses are those of a peer and of the way there.  The second is not valid where the kernel shall choose it.
+func bothAddresses(ctx context.Context, call *Call, to peerName, given Optional[localAddress]) (peer, own netip.Addr, err error) {
+	if peer, err = peerAddress(ctx, call, to); err != nil {
+		return peer, own, err
+	}
+	if own, err = ownAddress(call, given); err != nil {
+		return peer, own, err
+	}
+	switch {
+	case given.Value == "any" && !peer.Is4():
+		own = netip.IPv6Unspecified()
+	case given.Given:
+	case !own.IsLoopback() || own.Is4() != peer.Is4():
+		// A role has an address of its own only on soft, and there one of IPv4; the kernel would take 127.0.0.1.
+		own = netip.Addr{}
+	}
+	return peer, own, nil
+}
+
+// peerAddress turns a role, an IP address or a host name into an address.
+func peerAddress(ctx context.Context, call *Call, to peerName) (netip.Addr, error) {
+	name := string(to)
+	for _, role := range call.Lab.Roles() {
+		if role.Name == name {
+			return role.Address(), nil
+		}
+	}
+	if address, err := netip.ParseAddr(name); err == nil {
+		return address, nil
+	}
+	var addresses []netip.Addr
+	var err error
+	call.Lab.Outside(func() { addresses, err = net.DefaultResolver.LookupNetIP(ctx, "ip", name) })
+	if ctx.Err() != nil {
+		return netip.Addr{}, ctx.Err()
+	}
+	if err != nil || len(addresses) == 0 {
+		return netip.Addr{}, &lab.Failure{
+			What: fmt.Sprintf("%q is neither a role nor an IP address, and no host of that name is known", name),
+			Hint: fmt.Sprint(err),
+		}
+	}
+	for _, address := range addresses {
+		if address.Unmap().Is4() {
+			return address.Unmap(), nil // most RoCE GIDs in use are IPv4
+		}
+	}
+	return addresses[0], nil
+}
+
+// addressVerbs turn names into addresses.
+func addressVerbs() []Verb {
+	return []Verb{
+		define(Verb{
+			Name: "getaddrinfo", Manual: "rdma_getaddrinfo(3)", Waits: true, Yields: Value,
+			Doc: "Find the addresses of a node and service.",
+		}, getAddrInfo),
+		define(Verb{
+			Name: "resolve_addrinfo", Manual: "rdma_resolve_addrinfo(3)",
+			Doc: "Find the addresses of a node and service; ADDRINFO_RESOLVED or ADDRINFO_ERROR tells the end.",
+		}, action(func(_ context.Context, _ *Call, args *struct {
+			theEndpoint
+			addressQuery
+		}) error {
+			return args.EP.ID().ResolveAddrInfo(args.Node, args.Service, args.hints())
+		})),
+		define(Verb{
+			Name: "query_addrinfo", Manual: "rdma_query_addrinfo(3)", Yields: Value,
+			Doc: "Ask an id for what resolve_addrinfo found.",
+		}, func(_ context.Context, _ *Call, args *theEndpoint) (addressesFound, error) {
+			found, err := args.EP.ID().QueryAddrInfo()
+			return firstOf(found), err
+		}),
+	}
+}
+
+// addressQuery is what addresses are asked for.
+type addressQuery struct {
+	Node        string `arg:"node" default:"" doc:"an IP address or a host name"`
+	Service     string `arg:"service" default:"" doc:"a port or a service's name"`
+	Passive     bool   `arg:"passive" doc:"for an address to listen on"`
+	NumericHost bool   `arg:"numeric_host" doc:"the node is an address, no name"`
+}
+
+func (q *addressQuery) hints() *rdmacore.AddrInfo {
+	hints := &rdmacore.AddrInfo{PortSpace: rdmacore.PortSpaceTCP}
+	if q.Passive {
+		hints.Flags |= rdmacore.AddrInfoPassive
+	}
+	if q.NumericHost {
+		hints.Flags |= rdmacore.AddrInfoNumericHost
+	}
+	return hints
+}
+
+// addressesFound is the first of the addresses that were found.
+type addressesFound struct {
+	Count     int                          `result:"count" doc:"how many were found; the rest is of the first"`
+	PortSpace Optional[rdmacore.PortSpace] `result:"port_space" doc:"its port space"`
+	Source    string                       `result:"src_address,varies" doc:"own IP address; \"\" for none"`
+	SrcPort   uint16                       `result:"src_port" doc:"own port"`
+	Peer      string                       `result:"dst_address,varies" doc:"the peer's IP address; \"\" for none"`
+	DstPort   uint16                       `result:"dst_port" doc:"the peer's port"`
+}
+
+func firstOf(found []rdmacore.AddrInfo) addressesFound {
+	if len(found) == 0 {
+		return addressesFound{}
+	}
+	first := found[0]
+	return addressesFound{
+		len(found), some(first.PortSpace), ipText(first.Source), first.Source.Port(), ipText(first.Destination), first.Destination.Port(),
+	}
+}
+
+// ipText is the IP address of an id or of an answer, "" for none.
+func ipText(address netip.AddrPort) string {
+	if !address.IsValid() {
+		return ""
+	}
+	return address.Addr().String()
+}
+
+func getAddrInfo(ctx context.Context, call *Call, args *struct {
+	addressQuery
+	within
+}) (addressesFound, error) {
+	var found []rdmacore.AddrInfo
+	err := args.await(ctx, call, func(ctx context.Context) (err error) {
+		call.Lab.Clock().Outside(func() { found, err = call.Lab.Provider().GetAddrInfo(ctx, args.Node, args.Service, args.hints()) })
+		return err
+	}, &lab.Failure{What: "no address", Expected: "the addresses of " + strconv.Quote(args.Node)})
+	return firstOf(found), err
+}

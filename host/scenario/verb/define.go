@@ -1,0 +1,304 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// define completes the row of a verb from the types of its arguments and its result.  Their struct tags are the only
+// place where the names stand:
+//
+//	type pollArguments struct {
+//		CQ     queueSide     `arg:"cq,required" doc:"which completion queue of the endpoint"`
+//		EP     *lab.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
+//		WRID   uint64        `arg:"wr_id" default:"0" max:"0xffff" doc:"comes back in the completion"`
+//	}
+//
+//	type completion struct {
+//		Status rdmacore.WCStatus          `result:"status" default:"SUCCESS" doc:"how it ended"`
+//		Length Optional[uint32]           `result:"byte_len" doc:"bytes received"`
+//	}
+//
+// The Go type of a field is its type in scenarios (kindOf); its bounds are those of the Go type, or min and max.  After the
+// name of an argument may follow:
+//
+//	required  a step must give it
+//	only      an endpoint that no step names is the only one of the role
+//	inline    its keys stand among the verb's own (Argument.Inline)
+//	message   Argument.Message
+//
+// and after that of a result: varies, hex and failed (Result.OfFailure).  Fields of an embedded struct are the verb's own.
+// In doc, a word 'in quotes' stands for one in backquotes, which a tag cannot have.
+//
+// Arguments that have a method check or needs answer Verb.Check and Verb.Needs with it.  Before the run only what is known
+// is filled in: see Optional.
+func define[A, R any](row Verb, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
+	arguments, results := argumentsOf(reflect.TypeFor[A]()), resultsOf(reflect.TypeFor[R]())
+	row.Arguments, row.Results = arguments.rows, results.rows
+	row.Run = func(ctx context.Context, call *Call) error {
+		args := new(A)
+		if err := arguments.fill(call, reflect.ValueOf(args).Elem(), call.Arguments, nil); err != nil {
+			return err
+		}
+		result, err := run(ctx, call, args)
+		if len(results.rows) > 0 {
+			call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem())
+		}
+		return err
+	}
+	known := func(call *Call) *A {
+		args := new(A)
+		// Without a run there are no objects to be found, and so nothing fails.
+		_ = arguments.fill(nil, reflect.ValueOf(args).Elem(), call.Arguments, call.Later)
+		return args
+	}
+	if _, checks := any(new(A)).(interface{ check() *Refusal }); checks {
+		row.Check = func(call *Call) *Refusal { return any(known(call)).(interface{ check() *Refusal }).check() }
+	}
+	if _, needs := any(new(A)).(interface{ needs() string }); needs {
+		row.Needs = func(call *Call) string { return any(known(call)).(interface{ needs() string }).needs() }
+	}
+	return row
+}
+
+// none is the arguments of a verb that takes none, and the result of one that has none.
+type none = struct{}
+
+// action is the run of a verb without a result.
+func action[A any](run func(ctx context.Context, call *Call, args *A) error) func(context.Context, *Call, *A) (none, error) {
+	return func(ctx context.Context, call *Call, args *A) (none, error) { return none{}, run(ctx, call, args) }
+}
+
+// Optional is an argument that a step may leave out, where that is not the same as its default; or a field that a result
+// may lack.
+type Optional[T any] struct {
+	Value T
+	Given bool
+	// Later tells, of an argument before the run, that only the run will know the value.
+	Later bool
+}
+
+// some is a field that a result has.
+func some[T any](value T) Optional[T] { return Optional[T]{Value: value, Given: true} }
+
+// Known tells whether there is a value, and not only later.
+func (o Optional[T]) Known() bool { return o.Given && !o.Later }
+
+// Or is the value, or another one where there is none.
+func (o Optional[T]) Or(other T) T {
+	if o.Known() {
+		return o.Value
+	}
+	return other
+}
+
+func (Optional[T]) isOptional() {}
+
+// The fields of an Optional, reflect.Value.Field.
+const (
+	optionalValue = iota
+	optionalGiven
+	optionalLater
+)
+
+// slot is a field of a struct of arguments or results.
+type slot struct {
+	index    []int // reflect.Value.FieldByIndex
+	optional bool
+	only     bool
+	kind
+}
+
+func slotOf(field reflect.StructField) slot {
+	s, t := slot{index: field.Index}, field.Type
+	if t.Implements(reflect.TypeFor[interface{ isOptional() }]()) {
+		s.optional, t = true, t.Field(optionalValue).Type
+	}
+	s.kind = kindOf(t, field.Tag.Get("words"))
+	return s
+}
+
+// argumentFields are the fields of a struct of arguments.
+type argumentFields struct {
+	rows  []Argument
+	slots []slot
+}
+
+// argumentsOf reads the tags of a struct of arguments.  A wrong tag is a mistake of this package, which its tests find.
+func argumentsOf(t reflect.Type) *argumentFields {
+	a := &argumentFields{}
+	for _, field := range reflect.VisibleFields(t) {
+		tag, tagged := field.Tag.Lookup("arg")
+		if !tagged {
+			continue
+		}
+		words := strings.Split(tag, ",")
+		row, k := Argument{Name: words[0], Group: field.Tag.Get("group"), Doc: documentation(field)}, slotOf(field)
+		for _, word := range words[1:] {
+			switch word {
+			case "required":
+				row.Required = true
+			case "inline":
+				row.Inline = true
+			case "message":
+				row.Message = true
+			case "only":
+				k.only = true
+			default:
+				panic(fmt.Sprintf("%s.%s: no option %q of an argument", t, field.Name, word))
+			}
+		}
+		row.Type, row.Words, row.Fields = k.argument, k.words, k.fields()
+		row.Min, row.Max = k.min, k.max
+		if text, has := field.Tag.Lookup("min"); has {
+			row.Min = bound(text)
+		}
+		if text, has := field.Tag.Lookup("max"); has {
+			row.Max = bound(text)
+		}
+		if text, has := field.Tag.Lookup("default"); has {
+			row.Default = standing(row.Type, text)
+		}
+		a.rows, a.slots = append(a.rows, row), append(a.slots, k)
+	}
+	return a
+}
+
+// fill gives a struct its arguments.  Before the run call is nil, and later tells which values only the run will know.
+func (a *argumentFields) fill(call *Call, args reflect.Value, values []any, later []bool) error {
+	for i := range a.slots {
+		slot := &a.slots[i]
+		unknown := i < len(later) && later[i]
+		given := unknown || i < len(values) && values[i] != nil
+		if !given && !slot.only {
+			continue
+		}
+		place := args.FieldByIndex(slot.index)
+		if slot.optional {
+			place.Field(optionalGiven).SetBool(given)
+			place.Field(optionalLater).SetBool(unknown || call == nil && slot.find != nil)
+			place = place.Field(optionalValue)
+		}
+		switch {
+		case unknown || call == nil && slot.find != nil:
+		case slot.find != nil && given:
+			object, err := slot.find(call, values[i])
+			if err != nil {
+				return err
+			}
+			place.Set(reflect.ValueOf(object))
+		case slot.find != nil: // only
+			endpoint, err := call.Role.OnlyEndpoint()
+			if err != nil {
+				return err
+			}
+			place.Set(reflect.ValueOf(endpoint))
+		default:
+			if err := slot.set(call, place, values[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resultFields are the fields of the struct of a result.
+type resultFields struct {
+	rows  []Result
+	slots []slot
+}
+
+func resultsOf(t reflect.Type) *resultFields {
+	r := &resultFields{}
+	for _, field := range reflect.VisibleFields(t) {
+		tag, tagged := field.Tag.Lookup("result")
+		if !tagged {
+			continue
+		}
+		words := strings.Split(tag, ",")
+		row, k := Result{Name: words[0], Doc: documentation(field)}, slotOf(field)
+		for _, word := range words[1:] {
+			switch word {
+			case "varies":
+				row.Varies = true
+			case "hex":
+				row.Hex = true
+			case "failed":
+				row.OfFailure = true
+			default:
+				panic(fmt.Sprintf("%s.%s: no option %q of a result", t, field.Name, word))
+			}
+		}
+		row.Type, row.Words = k.result, k.words
+		if row.Type != Word {
+			row.Words = nil
+		}
+		if text, has := field.Tag.Lookup("default"); has {
+			row.Default = standing(row.Type, text)
+		}
+		r.rows, r.slots = append(r.rows, row), append(r.slots, k)
+	}
+	return r
+}
+
+// values are the fields of a result as scenarios see them; nil for one that it lacks.
+func (r *resultFields) values(result reflect.Value) []any {
+	values := make([]any, len(r.rows))
+	for i := range r.slots {
+		place := result.FieldByIndex(r.slots[i].index)
+		if r.slots[i].optional {
+			if !place.Field(optionalGiven).Bool() {
+				continue
+			}
+			place = place.Field(optionalValue)
+		}
+		values[i] = r.slots[i].show(place)
+	}
+	return values
+}
+
+// quotedWord is a 'word' of a doc tag.
+var quotedWord = regexp.MustCompile(`(^|[ (])'([^' ]+)'`)
+
+func documentation(field reflect.StructField) string {
+	return quotedWord.ReplaceAllString(field.Tag.Get("doc"), "$1`$2`")
+}
+
+// bound reads min and max: a number, or a duration in nanoseconds.
+func bound(text string) int64 {
+	if n, err := strconv.ParseInt(text, 0, 64); err == nil {
+		return n
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(fmt.Sprintf("a bound of %q", text))
+	}
+	return int64(d)
+}
+
+// standing reads a default, in the Go type that Type says.
+func standing(t Type, text string) any {
+	var value any = text
+	var err error
+	switch t {
+	case Integer, Size, Status:
+		var n int64
+		n, err = strconv.ParseInt(text, 0, 64)
+		value = int(n)
+	case Unsigned:
+		value, err = strconv.ParseUint(text, 0, 64)
+	case Duration:
+		value, err = time.ParseDuration(text)
+	case Boolean:
+		value, err = strconv.ParseBool(text)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("a default of %q: %v", text, err))
+	}
+	return value
+}

@@ -1,0 +1,353 @@
+package verb
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"rdmarun/host/scenario/lab"
+	"rdmarun/rdmacore"
+)
+
+// kind is how values of a Go type stand in scenarios.
+type kind struct {
+	// argument and result are the types of arguments and results.
+	argument, result Type
+	words            []string
+	min, max         int64
+	// options are the fields of a mapping, or of each of a list of mappings.
+	options *argumentFields
+	// set gives a field a value, which has the Go type that Type says; call is nil before the run.
+	set func(call *Call, place reflect.Value, value any) error
+	// find looks for the object that a value names; nil for what is no object.
+	find func(call *Call, name any) (any, error)
+	// show is the value of a field as scenarios see it.
+	show func(reflect.Value) any
+}
+
+// fields are the keys of a mapping; nil for what is none.
+func (k *kind) fields() []Argument {
+	if k.options == nil {
+		return nil
+	}
+	return k.options.rows
+}
+
+// Go types of arguments that scenarios tell apart, and Go does not.
+type (
+	byteCount    int      // Size
+	eventStatus  int      // Status
+	fraction     float64  // Fraction
+	rate         float64  // Rate, bits or things a second
+	peerName     string   // Peer
+	localAddress string   // Address
+	roleName     string   // Role
+	rolePair     []string // Roles
+	faultName    string   // FaultName
+	// sharedQueueName is a SharedQueue that is looked for later.
+	sharedQueueName string
+	peerRights      rdmacore.Access // PeerRights
+	sizeList        []int           // Sizes
+	// moreArguments has nothing: they are merged into the verb's own.
+	moreArguments struct{}
+	// content is a buffer or data.
+	content struct {
+		Name   BufferName
+		Buffer *lab.Buffer // nil: it is Data
+		Data   DataValue
+	}
+)
+
+// kindOf is the kind of a Go type; words are those of a string or a list of strings.
+func kindOf(t reflect.Type, words string) kind {
+	if k, is := objectKind(t); is {
+		return k
+	}
+	if k, is := enumeration(t); is {
+		return k
+	}
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return plain(Duration)
+	case reflect.TypeFor[byteCount]():
+		k := plain(Size)
+		k.show = func(v reflect.Value) any { return uint64(v.Int()) } // some devices bound nothing, with all bits set
+		return k
+	case reflect.TypeFor[eventStatus]():
+		return plain(Status)
+	case reflect.TypeFor[fraction]():
+		return plain(Fraction)
+	case reflect.TypeFor[rate]():
+		return plain(Rate)
+	case reflect.TypeFor[peerName]():
+		return plain(Peer)
+	case reflect.TypeFor[localAddress]():
+		return plain(Address)
+	case reflect.TypeFor[roleName]():
+		return plain(Role)
+	case reflect.TypeFor[dropped]():
+		k := plain(Word)
+		k.words = dropWords()
+		return k
+	case reflect.TypeFor[rolePair]():
+		return plain(Roles)
+	case reflect.TypeFor[faultName]():
+		return plain(FaultName)
+	case reflect.TypeFor[sharedQueueName]():
+		return plain(SharedQueue)
+	case reflect.TypeFor[rdmacore.Access]():
+		return shown(Rights)
+	case reflect.TypeFor[peerRights]():
+		return plain(PeerRights)
+	case reflect.TypeFor[rdmacore.WCFields]():
+		return plain(Fields)
+	case reflect.TypeFor[sizeList]():
+		return plain(Sizes)
+	case reflect.TypeFor[DataValue](), reflect.TypeFor[[]byte]():
+		return plain(Data)
+	case reflect.TypeFor[RemoteMemory]():
+		return plain(Remote)
+	case reflect.TypeFor[FieldLayout]():
+		return plain(Layout)
+	case reflect.TypeFor[QueuePairAttributes]():
+		return plain(QueuePair)
+	case reflect.TypeFor[ConditionValue]():
+		return plain(Condition)
+	case reflect.TypeFor[CounterChecks]():
+		return plain(Counters)
+	case reflect.TypeFor[content]():
+		return kind{argument: Content, set: setContent}
+	case reflect.TypeFor[moreArguments]():
+		return kind{argument: Arguments, set: func(*Call, reflect.Value, any) error { return nil }}
+	}
+	if t.Implements(reflect.TypeFor[fmt.Stringer]()) {
+		return shown(Text)
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return plain(Boolean)
+	case reflect.Int:
+		return plain(Integer)
+	case reflect.Int32:
+		return limited(Integer, math.MinInt32, math.MaxInt32)
+	case reflect.Uint8:
+		return limited(Integer, 0, math.MaxUint8)
+	case reflect.Uint16:
+		return limited(Integer, 0, math.MaxUint16)
+	case reflect.Uint32:
+		return limited(Integer, 0, math.MaxUint32)
+	case reflect.Uint64:
+		return plain(Unsigned)
+	case reflect.String:
+		if words != "" {
+			return ofWords(Word, words)
+		}
+		return plain(Text)
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Struct {
+			return mappings(OptionList, t.Elem())
+		}
+		return ofWords(Words, words)
+	case reflect.Struct:
+		return mappings(Options, t)
+	}
+	panic(fmt.Sprintf("no scenario writes values of type %s", t))
+}
+
+// plain is a kind whose values scenarios and fields have alike, but for the width of numbers.
+func plain(t Type) kind { return kind{argument: t, result: t, set: convert, show: scenarioValue} }
+
+func limited(t Type, least, most int64) kind {
+	k := plain(t)
+	k.min, k.max = least, most
+	return k
+}
+
+func ofWords(t Type, words string) kind {
+	k := plain(t)
+	k.words = strings.Split(words, "|")
+	return k
+}
+
+// shown is a kind whose results are text.
+func shown(argument Type) kind {
+	return kind{argument: argument, result: Text, set: convert, show: func(v reflect.Value) any { return v.Interface().(fmt.Stringer).String() }}
+}
+
+// convert gives a field a value of a Go type of the same sort.
+func convert(_ *Call, place reflect.Value, value any) error {
+	switch v := value.(type) {
+	case int:
+		if place.CanInt() {
+			place.SetInt(int64(v))
+		} else {
+			place.SetUint(uint64(v))
+		}
+	case uint64:
+		place.SetUint(v)
+	case bool:
+		place.SetBool(v)
+	case string:
+		place.SetString(v)
+	case time.Duration:
+		place.SetInt(int64(v))
+	case float64:
+		place.SetFloat(v)
+	case DataValue:
+		if place.Kind() == reflect.Slice { // of bytes
+			place.SetBytes(v.Bytes)
+		} else {
+			place.Set(reflect.ValueOf(value))
+		}
+	default:
+		place.Set(reflect.ValueOf(value).Convert(place.Type()))
+	}
+	return nil
+}
+
+// scenarioValue is a field in the Go type that Type says.
+func scenarioValue(v reflect.Value) any {
+	switch v.Kind() {
+	case reflect.Int, reflect.Int32:
+		if v.Type() == reflect.TypeFor[time.Duration]() {
+			break
+		}
+		return int(v.Int())
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return int(v.Uint())
+	case reflect.Uint64:
+		return v.Uint()
+	case reflect.String:
+		return v.String()
+	}
+	return v.Interface()
+}
+
+// mappings is a mapping, or a list of them, whose keys are the fields of a struct.
+func mappings(argument Type, t reflect.Type) kind {
+	options := argumentsOf(t)
+	fill := func(call *Call, place reflect.Value, given map[string]any) error {
+		values := make([]any, len(options.rows))
+		for i := range options.rows {
+			if value, has := given[options.rows[i].Name]; has {
+				values[i] = value
+			} else {
+				values[i] = options.rows[i].Default
+			}
+		}
+		return options.fill(call, place, values, nil)
+	}
+	return kind{argument: argument, options: options, set: func(call *Call, place reflect.Value, value any) error {
+		if argument == Options {
+			return fill(call, place, value.(map[string]any))
+		}
+		list := value.([]map[string]any)
+		place.Set(reflect.MakeSlice(place.Type(), len(list), len(list)))
+		for i, each := range list {
+			if err := fill(call, place.Index(i), each); err != nil {
+				return ofEntry("entry", i, err)
+			}
+		}
+		return nil
+	}}
+}
+
+func setContent(call *Call, place reflect.Value, value any) error {
+	if data, is := value.(DataValue); is {
+		place.Set(reflect.ValueOf(content{Data: data}))
+		return nil
+	}
+	c := content{Name: value.(BufferName)}
+	var err error
+	if call != nil {
+		c.Buffer, err = call.named(c.Name)
+	}
+	place.Set(reflect.ValueOf(c))
+	return err
+}
+
+// objectKind is the kind of what a step names and another step, or the role, has made.
+func objectKind(t reflect.Type) (kind, bool) {
+	switch t {
+	case reflect.TypeFor[*lab.Endpoint]():
+		return object(Endpoint, (*lab.Role).Endpoint), true
+	case reflect.TypeFor[*lab.Domain]():
+		return object(Domain, (*lab.Role).Domain), true
+	case reflect.TypeFor[*lab.Queue]():
+		return object(Queue, (*lab.Role).Queue), true
+	case reflect.TypeFor[*lab.SharedQueue]():
+		return object(SharedQueue, (*lab.Role).SharedQueue), true
+	case reflect.TypeFor[*lab.Handle]():
+		return object(Handle, (*lab.Role).Handle), true
+	case reflect.TypeFor[*lab.Window]():
+		return object(Window, (*lab.Role).Window), true
+	case reflect.TypeFor[*lab.Buffer]():
+		return kind{argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }}, true
+	}
+	return kind{}, false
+}
+
+func object[T any](argument Type, find func(*lab.Role, string) (T, error)) kind {
+	return kind{argument: argument, find: func(call *Call, name any) (any, error) { return find(call.Role, name.(string)) }}
+}
+
+// enumeration is the kind of the enumerations of verbs.h and rdma_cma.h, which have names.
+func enumeration(t reflect.Type) (kind, bool) {
+	switch t {
+	case reflect.TypeFor[rdmacore.EventType]():
+		return named(rdmacore.ParseEventType), true
+	case reflect.TypeFor[rdmacore.AsyncEventType]():
+		return named(rdmacore.ParseAsyncEventType), true
+	case reflect.TypeFor[rdmacore.JoinFlags]():
+		return named(rdmacore.ParseJoinFlags), true
+	case reflect.TypeFor[rdmacore.PortSpace]():
+		return named(rdmacore.ParsePortSpace), true
+	case reflect.TypeFor[rdmacore.WCStatus]():
+		return named(rdmacore.ParseWCStatus), true
+	case reflect.TypeFor[rdmacore.WCOpcode]():
+		return named(rdmacore.ParseWCOpcode), true
+	case reflect.TypeFor[rdmacore.QPState]():
+		return named(rdmacore.ParseQPState), true
+	case reflect.TypeFor[rdmacore.Selectivity]():
+		return named(rdmacore.ParseSelectivity), true
+	case reflect.TypeFor[rdmacore.MeasureKind]():
+		return named(rdmacore.ParseMeasureKind), true
+	case reflect.TypeFor[rdmacore.MeasureCompletion]():
+		return named(rdmacore.ParseMeasureCompletion), true
+	case reflect.TypeFor[rdmacore.QPType]():
+		return named(rdmacore.ParseQPType), true
+	case reflect.TypeFor[rdmacore.Placement]():
+		return flags(rdmacore.ParsePlacement), true
+	case reflect.TypeFor[rdmacore.SendOps]():
+		return flags(rdmacore.ParseSendOps), true
+	}
+	return kind{}, false
+}
+
+// flags is a list of Words whose names a parser of rdmacore knows, with | between them.
+func flags[T fmt.Stringer](parse func(string) (T, error)) kind {
+	k := named(parse)
+	one := k.set
+	k.argument, k.result = Words, Text
+	k.set = func(call *Call, place reflect.Value, value any) error {
+		return one(call, place, strings.Join(value.([]string), "|"))
+	}
+	return k
+}
+
+// named is a Word whose names a parser of rdmacore knows.
+func named[T fmt.Stringer](parse func(string) (T, error)) kind {
+	return kind{
+		argument: Word, result: Word, words: namesOf(parse),
+		set: func(_ *Call, place reflect.Value, value any) error {
+			parsed, err := parse(value.(string))
+			if err == nil {
+				place.Set(reflect.ValueOf(parsed))
+			}
+			return err
+		},
+		show: func(v reflect.Value) any { return (*v.Addr().Interface().(*T)).String() },
+	}
+}
