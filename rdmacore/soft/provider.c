@@ -19,7 +19,7 @@
 #include "soft/objects/attach.h"
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/pd.h"

@@ -13,7 +13,7 @@
 #include "ctest/support/sim_wire.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"

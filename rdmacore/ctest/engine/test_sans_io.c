@@ -20,7 +20,7 @@
 #include "ctest/support/sim_net.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/mw.h"

@@ -5,7 +5,7 @@
 #include "ctest/model/model_window.h"
 #include "ctest/support/check.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/qp/verbs.h"

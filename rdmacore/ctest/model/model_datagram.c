@@ -3,7 +3,7 @@
 #include "ctest/support/check.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/qp.h"

@@ -11,7 +11,7 @@
 #include "soft/objects/ah.h"
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/qp.h"
 #include "soft/qp/verbs.h"
 

@@ -15,7 +15,7 @@
 #include "soft/cm/id.h"
 #include "soft/engine/state.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"

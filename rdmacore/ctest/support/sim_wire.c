@@ -6,7 +6,7 @@
 #include "soft/link/carrier.h"
 #include "soft/link/receive.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/qp/verbs.h"

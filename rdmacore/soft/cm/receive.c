@@ -6,7 +6,7 @@
 #include "soft/cm/peers.h"
 #include "soft/cm/report.h"
 #include "soft/cm/send.h"
-#include "soft/cm/sidr_receive.h"
+#include "soft/cm/sidr.h"
 #include "soft/cm/times.h"
 
 /* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24. */

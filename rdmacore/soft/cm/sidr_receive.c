@@ -1,5 +1,5 @@
 /* SIDR REQ and SIDR REP arrive (soft/cm/sidr.c). */
-#include "soft/cm/sidr_receive.h"
+#include "soft/cm/sidr.h"
 
 #include "soft/cm/child.h"
 #include "soft/cm/cm.h"

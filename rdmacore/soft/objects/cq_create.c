@@ -1,4 +1,4 @@
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 #include "soft/base/bounds.h"
 #include "soft/base/fabric.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_moderate.h"
 #include "soft/objects/device.h"
 #include "soft/objects/parent_domain.h"
 #include "soft/objects/pd.h"

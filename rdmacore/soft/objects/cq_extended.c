@@ -1,11 +1,10 @@
-#include "soft/objects/cq_extended.h"
+#include "soft/objects/cq_verbs.h"
 
 #include <errno.h>
 
 #include "soft/base/bounds.h"
 #include "soft/base/fabric.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
 #include "soft/objects/device.h"
 #include "soft/objects/pd.h"
 

@@ -9,6 +9,7 @@
 //   - cq_extended: ibv_start_poll(3) and its kin
 //   - cq_create: completion queues are made, resized and freed
 //   - cq_moderate: completion events that wait for more
+//   - cq_verbs: these three declared
 //   - ah, cq, mr, mw, query, srq: objects of a device, and what is asked of it
 //   - attach: queue pairs join groups
 //   - device: all of a device

@@ -8,8 +8,7 @@
 
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_extended.h"
-#include "soft/objects/cq_moderate.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/parent_domain.h"

@@ -10,7 +10,7 @@
 #include "soft/cm/join.h"
 #include "soft/cm/path.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_create.h"
+#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/qp/verbs.h"
