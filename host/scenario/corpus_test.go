@@ -9,50 +9,54 @@ import (
 
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/internal/corpus"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestBadFiles holds every file of testdata/bad against the errors in the .golden file beside it.
+// TestBadFiles holds what validate says of every file in the archives of testdata/bad against what stands there.
 func TestBadFiles(t *testing.T) {
-	files, err := filepath.Glob("testdata/bad/*.yaml")
-	if err != nil || len(files) < 150 {
-		t.Fatalf("%d bad files, %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			checked := scenario.Check([]string{file}, scenario.Params{})
-			if checked.Errors.Len() == 0 {
-				t.Error("a bad file passes")
-			}
-			var text strings.Builder
-			if err := checked.Errors.Render(&text, diag.Painter{}); err != nil {
-				t.Fatal(err)
-			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", text.String())
-		})
-	}
+	checkCorpus(t, "testdata/bad", 400, func(t *testing.T, checked *scenario.Checked) {
+		if checked.Errors.Len() == 0 {
+			t.Error("a bad file passes")
+		}
+	})
 }
 
-// TestWarnings holds every file of testdata/warn, which may run, against the warnings in the .golden file
-// beside it.
+// TestWarnings does the same with files that may run.
 func TestWarnings(t *testing.T) {
-	files, err := filepath.Glob("testdata/warn/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+	checkCorpus(t, "testdata/warn", 5, func(t *testing.T, checked *scenario.Checked) {
+		if checked.Errors.Len() > 0 || checked.Errors.Warnings() == 0 {
+			t.Errorf("%d errors, %d warnings", checked.Errors.Len(), checked.Errors.Warnings())
+		}
+	})
+}
+
+func checkCorpus(t *testing.T, folder string, least int, look func(t *testing.T, checked *scenario.Checked)) {
+	files := corpus.Open(t, folder)
+	if len(files.Cases) < least {
+		t.Fatalf("%d files", len(files.Cases))
 	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			checked := scenario.Check([]string{file}, scenario.Params{})
-			if checked.Errors.Len() > 0 || checked.Errors.Warnings() == 0 {
-				t.Errorf("%d errors, %d warnings", checked.Errors.Len(), checked.Errors.Warnings())
+	for _, each := range files.Cases {
+		t.Run(each.Name, func(t *testing.T) {
+			checked, err := scenario.CheckIn(t.Context(), files.Locate, []string{each.Path}, scenario.Params{})
+			if err != nil {
+				t.Fatal(err)
 			}
+			look(t, checked)
 			var text strings.Builder
 			if err := checked.Errors.Render(&text, diag.Painter{}); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", text.String())
+			if *update {
+				files.Update(each, text.String())
+				return
+			}
+			compareLines(t, each.Golden, text.String(), each.Want)
 		})
+	}
+	if err := files.Save(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -151,7 +155,13 @@ func golden(t *testing.T, path, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	compareLines(t, path, got, string(want))
+}
+
+// compareLines shows the first line that differs.
+func compareLines(t *testing.T, path, got, want string) {
+	t.Helper()
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range max(len(gotLines), len(wantLines)) {
 		var g, w string
 		if i < len(gotLines) {

@@ -12,6 +12,7 @@ import (
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
+	"rdmarun/internal/corpus"
 )
 
 // kept is the schema that the binary embeds.
@@ -79,6 +80,16 @@ func TestNeverStricter(t *testing.T) {
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+	files := corpus.Open(t, "../scenario/testdata/warn")
+	for _, each := range files.Cases {
+		checked, err := scenario.CheckIn(t.Context(), files.Locate, []string{each.Path}, scenario.Params{})
+		value, readable := decodeText(each.Path, each.Text)
+		if err != nil || checked.Errors.Len() > 0 || !readable {
+			t.Errorf("%s is not good (%v)", each.Path, err)
+		} else if err := schema.Validate(value); err != nil {
+			t.Errorf("the checker takes %s, the schema does not: %v", each.Path, err)
 		}
 	}
 	if good < 10 {
@@ -186,21 +197,19 @@ func TestKnowsTheLanguage(t *testing.T) {
 // of use.
 func TestCatches(t *testing.T) {
 	schema := compiled(t)
-	files, err := filepath.Glob("../scenario/testdata/bad/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := corpus.Open(t, "../scenario/testdata/bad")
 	caught := 0
-	for _, path := range files {
-		if scenario.Check([]string{path}, scenario.Params{}).Errors.Len() == 0 {
-			t.Errorf("%s passes the checker", path)
+	for _, each := range files.Cases {
+		checked, err := scenario.CheckIn(t.Context(), files.Locate, []string{each.Path}, scenario.Params{})
+		if err != nil || checked.Errors.Len() == 0 {
+			t.Errorf("%s passes the checker (%v)", each.Path, err)
 		}
-		if value, readable := decode(path); readable && schema.Validate(value) != nil {
+		if value, readable := decodeText(each.Path, each.Text); readable && schema.Validate(value) != nil {
 			caught++
 		}
 	}
-	t.Logf("the schema refuses %d of %d bad files", caught, len(files))
-	if caught < len(files)/3 { // most of the corpus is names, units and expressions
-		t.Errorf("the schema refuses only %d of %d bad files", caught, len(files))
+	t.Logf("the schema refuses %d of %d bad files", caught, len(files.Cases))
+	if caught < len(files.Cases)/3 { // most of the corpus is names, units and expressions
+		t.Errorf("the schema refuses only %d of %d bad files", caught, len(files.Cases))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/internal/corpus"
 )
 
 // compile takes a text through all stages.
@@ -28,7 +29,10 @@ func compile(text string, params map[string]string) (*plan.Program, *diag.List) 
 
 // FuzzCompile looks for panics of the checker on what parses.
 func FuzzCompile(f *testing.F) {
-	for _, pattern := range []string{"../testdata/bad/*.yaml", "../testdata/run/*.yaml", "../../../scenarios/*.yaml", "../../../scenarios/*/*.yaml"} {
+	for _, each := range corpus.Open(f, "../testdata/bad").Cases {
+		f.Add(string(each.Text))
+	}
+	for _, pattern := range []string{"../testdata/run/*.yaml", "../../../scenarios/*.yaml", "../../../scenarios/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)
