@@ -86,14 +86,14 @@ setup-test:
 	@tools/setup.sh test
 
 .PHONY: go-test
-# A cache of test programs is for one version of wazero only (host/cache.go).
+# A cache of test programs is for one version of wazero only (host/guest/cache.go).
 go-test: export RDMARUN_CACHE = $(CURDIR)/build/guest-cache/$(shell awk '/wazero/ {print $$2}' go.mod)
 # A program with the race detector sleeps a second when it ends, in case another thread still reports: the command
 # line's tests start hundreds, which wait for their threads.
 go-test: export GORACE = atexit_sleep_ms=0
 go-test: guests bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
-	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme' ./host
+	$(Q)$(GO) test -run 'TestGuestsAreCompiledOnce|TestGuestOfTheReadme' ./host/guest
 	$(Q)$(GO) test -run 'TestScripts/(run|new)-guest' ./cmd/rdmarun
 	$(Q)$(GO) test -race -timeout 20m ./...
 
@@ -122,7 +122,7 @@ fuzz-abi: $(if $(filter sanitize-go,$(MAKECMDGOALS)),sanitize-go) ## guests that
 # After the other: two links of a program with a sanitizer at once are as long as one after the other.
 .PHONY: sanitize-guests
 sanitize-guests: $(if $(filter fuzz-abi,$(MAKECMDGOALS)),fuzz-abi)
-	$(Q)$(GO) test -asan -timeout 10m -run '^TestRandomGuests$$' ./host -random.time 20s
+	$(Q)$(GO) test -asan -timeout 10m -run '^TestRandomGuests$$' ./host/guest -random.time 20s
 
 .PHONY: bench
 bench: bin/rdmarun $(CORE_BENCHES) guests ## speed: every row in one run, with ratios

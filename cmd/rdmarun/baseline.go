@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/compare"
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/report/output"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/output/outfile"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/record"
 )
 
 // baselineFolder keeps baselines beside the scenarios they are of, so that they can be versioned with them and
@@ -89,7 +89,7 @@ type baselines struct {
 	flags  *baselineFlags
 	before *compare.Run // nil without --baseline
 	now    *compare.Run
-	file   *output.File // nil without --save-baseline
+	file   *outfile.File // nil without --save-baseline
 	writer record.Consumer
 }
 
@@ -116,7 +116,7 @@ func (f *baselineFlags) open(a *app, cases []scenario.Selected, config *scenario
 		if err := os.MkdirAll(baselineFolder, 0o777); err != nil {
 			return nil, withExit(exitEnvironment, fmt.Errorf("keep the baseline: %w", err))
 		}
-		file, err := output.Create(baselinePath(f.save))
+		file, err := outfile.Create(baselinePath(f.save))
 		if err != nil {
 			return nil, withExit(exitEnvironment, err)
 		}

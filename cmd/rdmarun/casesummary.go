@@ -8,7 +8,7 @@ import (
 
 	"rdmarun/host/printable"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -56,7 +56,7 @@ func describeCases(cases []scenario.Selected, provider *rdmacore.Provider) ([]ca
 }
 
 // roleNames are the roles as the file has them, the counted ones with their first and last instance.
-func roleNames(roles []lab.RoleConfig) []string {
+func roleNames(roles []testbed.RoleConfig) []string {
 	var list []string
 	for i, role := range roles {
 		last := i+1 == len(roles) || roles[i+1].Group != role.Group

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"rdmarun/host/scenario/report"
+	"rdmarun/host/output/terminal"
 )
 
 // choiceFlag is a flag of a few words.
@@ -27,8 +27,8 @@ func (f *choiceFlag) register(command *cobra.Command) {
 
 // style tells how wide w is, and decides about colours on it: the flag first, then NO_COLOR (no-color.org), CLICOLOR_FORCE and a
 // terminal that can.
-func (f *choiceFlag) style(a *app, w io.Writer) report.Style {
-	style := report.Style{Width: terminalWidth(w)}
+func (f *choiceFlag) style(a *app, w io.Writer) terminal.Style {
+	style := terminal.Style{Width: terminalWidth(w)}
 	file, ok := w.(*os.File)
 	switch {
 	case f.value != "auto":

@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host/report"
-	"rdmarun/host/report/cases"
-	"rdmarun/host/report/github"
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
-	show "rdmarun/host/scenario/report"
-	"rdmarun/host/scenario/run"
+	"rdmarun/host/output"
+	"rdmarun/host/output/cases"
+	"rdmarun/host/output/github"
+	"rdmarun/host/output/jsonl"
+	show "rdmarun/host/output/terminal"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/exec"
 	"rdmarun/rdmacore/process"
 )
 
@@ -130,7 +130,7 @@ func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.
 		}
 		more = append(more, newRunLog(out, plan.Log.Format, false))
 	}
-	var targets []report.Target
+	var targets []output.Target
 	for _, target := range plan.Targets {
 		stream, isStream := plan.Streams[target.Path]
 		switch {
@@ -141,7 +141,7 @@ func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.
 				more = append(more, jsonl.To(file, target.Path))
 				continue
 			}
-			each, err := report.OpenTo(target, &heldWriter{out: file, follows: stdout})
+			each, err := output.OpenTo(target, &heldWriter{out: file, follows: stdout})
 			if err != nil {
 				return nil, nil, nil, errors.Join(err, opened.close())
 			}
@@ -168,11 +168,11 @@ func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.
 
 // reportsAfterCrash is what has to be closed.
 type reportsAfterCrash struct {
-	made    *report.Outputs
+	made    *output.Outputs
 	records []*jsonl.Writer
 	log     *os.File
 	// Of reports that were begun on a stream.
-	continued []report.Output
+	continued []output.Output
 	streams   []*os.File
 }
 
@@ -320,12 +320,12 @@ func (e *crashEnd) result(c *cases.Case) *record.Result {
 	}
 	rerun := e.run.Rerun
 	if c.Start.Seed != nil && e.run.Seed != nil {
-		rerun = run.WithSeed(strings.TrimSuffix(rerun, run.WithSeed("", *e.run.Seed)), *c.Start.Seed)
+		rerun = exec.WithSeed(strings.TrimSuffix(rerun, exec.WithSeed("", *e.run.Seed)), *c.Start.Seed)
 	}
 	return &record.Result{
 		Name: c.Result.Name, Status: e.status, Reason: e.reason, Took: max(0, time.Since(c.Begin)), Steps: c.Steps.Dropped(),
 		Failures: []record.Failure{{
-			Kind: kind, File: c.File, What: e.reason, Hint: hint, Rerun: run.RerunCase(rerun, c.File, c.ID),
+			Kind: kind, File: c.File, What: e.reason, Hint: hint, Rerun: exec.RerunCase(rerun, c.File, c.ID),
 		}},
 	}
 }

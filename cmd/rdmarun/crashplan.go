@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdmarun/host/report"
-	"rdmarun/host/report/jsonl"
+	"rdmarun/host/output"
+	"rdmarun/host/output/jsonl"
+	show "rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
-	show "rdmarun/host/scenario/report"
 	"rdmarun/rdmacore/process"
 )
 
@@ -20,7 +20,7 @@ import (
 type crashPlan struct {
 	// Descriptor is that of the records until the crash, a file without a name.
 	Descriptor int             `json:"descriptor"`
-	Targets    []report.Target `json:"targets,omitempty"`
+	Targets    []output.Target `json:"targets,omitempty"`
 	// Streams are the descriptors of those targets that are no files, such as pipes, by their path: who reads there
 	// gets the rest, and no end before.
 	Streams map[string]int `json:"streams,omitempty"`

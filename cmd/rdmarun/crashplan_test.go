@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"rdmarun/host/report"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output"
+	"rdmarun/host/record"
 	"rdmarun/rdmacore/process"
 )
 
@@ -18,7 +18,7 @@ func TestCrashCountsCasesWhoseRecordsAreHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.tap")
 	var stdout, stderr bytes.Buffer
 	a := &app{env: map[string]string{"XDG_STATE_HOME": t.TempDir()}, stdout: &stdout, stderr: &stderr}
-	outputs := &runOutputs{Outputs: &report.Outputs{}, plan: crashPlan{}}
+	outputs := &runOutputs{Outputs: &output.Outputs{}, plan: crashPlan{}}
 	file, err := namelessFile()
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestCrashCountsCasesWhoseRecordsAreHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := &crashPlan{Descriptor: descriptor, Targets: []report.Target{{Format: "tap", Path: path}}}
+	plan := &crashPlan{Descriptor: descriptor, Targets: []output.Target{{Format: "tap", Path: path}}}
 	if err := a.closeReports(plan, &crashEnd{status: record.Broken, reason: "it crashed"}); err != nil {
 		t.Fatal(err)
 	}

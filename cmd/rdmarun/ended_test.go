@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 )
 
 // runningProcess is rdmarun running in a folder of its own.
@@ -146,7 +146,7 @@ func TestSecondSignalLeavesAtOnce(t *testing.T) {
 // A signal ends guests that do not look at anything, however many, and the run says which they were.
 func TestSignalEndsAllGuests(t *testing.T) {
 	const guests = 30
-	module, err := filepath.Abs("../../host/testdata/spin.wasm")
+	module, err := filepath.Abs("../../host/guest/testdata/spin.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/example"
 	"rdmarun/host/scenario/expression"
-	"rdmarun/host/scenario/plan"
 	"rdmarun/host/scenario/quantity"
-	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/standard"
 )
 
@@ -20,7 +20,7 @@ import (
 type languageTable struct {
 	// name is a topic of `rdmarun explain`, title what a list of its words is headed by.
 	name, title string
-	words       []shape.Key
+	words       []ast.Key
 	// kind is what one of the words is.
 	kind string
 	// example is a word whose example shows those words of the table that have none of their own.
@@ -30,7 +30,7 @@ type languageTable struct {
 // languageTables are those of which mappings, expressions and checks are made.
 func languageTables() []languageTable {
 	var tables []languageTable
-	for _, mapping := range shape.Mappings() {
+	for _, mapping := range ast.Mappings() {
 		kind := "key of " + mapping.Of
 		switch mapping.Name {
 		case "action":
@@ -40,31 +40,31 @@ func languageTables() []languageTable {
 		}
 		tables = append(tables, languageTable{mapping.Name, kind, mapping.Keys, kind, ""})
 	}
-	var operators, functions, units []shape.Key
+	var operators, functions, units []ast.Key
 	for _, word := range expression.Operators() {
-		operators = append(operators, shape.Key(word))
+		operators = append(operators, ast.Key(word))
 	}
 	for _, word := range expression.Functions() {
-		functions = append(functions, shape.Key(word))
+		functions = append(functions, ast.Key(word))
 	}
 	for _, word := range quantity.Units() {
-		units = append(units, shape.Key(word))
+		units = append(units, ast.Key(word))
 	}
-	var fragments []shape.Key
+	var fragments []ast.Key
 	for _, name := range standard.Names() {
-		fragments = append(fragments, shape.Key{Name: name, Doc: standard.Doc(name)})
+		fragments = append(fragments, ast.Key{Name: name, Doc: standard.Doc(name)})
 		for _, fragment := range standard.Fragments(name) {
-			fragments = append(fragments, shape.Key{Name: fragment.Name, Doc: fragment.Doc})
+			fragments = append(fragments, ast.Key{Name: fragment.Name, Doc: fragment.Doc})
 		}
 	}
 	return append(tables,
 		languageTable{"std", "fragments that need no file", fragments, "fragment that needs no file", ""},
-		languageTable{"matcher", "comparison in expect", plan.Matchers(), "comparison in expect", ""},
-		languageTable{"data", "form in which bytes are written", plan.DataForms(), "form in which bytes are written", ""},
-		languageTable{"integer", "integer of fields", plan.FieldForms(), "integer of fields", ""},
-		languageTable{"metric", "what a threshold limits", plan.Metrics(), "what a threshold limits", ""},
-		languageTable{"requirement", "name in requires, xfail and the if of a threshold", plan.Requirements(), "name in requires and xfail", "requirements"},
-		languageTable{"name", "name in an expression of a step", plan.NamesInSteps(), "name in an expression", "names"},
+		languageTable{"matcher", "comparison in expect", compile.Matchers(), "comparison in expect", ""},
+		languageTable{"data", "form in which bytes are written", compile.DataForms(), "form in which bytes are written", ""},
+		languageTable{"integer", "integer of fields", compile.FieldForms(), "integer of fields", ""},
+		languageTable{"metric", "what a threshold limits", compile.Metrics(), "what a threshold limits", ""},
+		languageTable{"requirement", "name in requires, xfail and the if of a threshold", compile.Requirements(), "name in requires and xfail", "requirements"},
+		languageTable{"name", "name in an expression of a step", compile.NamesInSteps(), "name in an expression", "names"},
 		languageTable{"operator", "operator of expressions", operators, "operator of expressions", ""},
 		languageTable{"function", "function of expressions", functions, "function of expressions", ""},
 		languageTable{"unit", "unit of sizes and times", units, "unit of sizes and times", ""})
@@ -121,7 +121,7 @@ func exampleOf(word string) *example.Example {
 		return shown
 	}
 	for _, table := range languageTables() {
-		if table.example != "" && slices.ContainsFunc(table.words, func(key shape.Key) bool { return key.Name == word }) {
+		if table.example != "" && slices.ContainsFunc(table.words, func(key ast.Key) bool { return key.Name == word }) {
 			return example.Find(table.example)
 		}
 	}

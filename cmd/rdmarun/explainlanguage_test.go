@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
 	"rdmarun/host/scenario/explain"
-	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -31,7 +31,7 @@ func TestEachWordHasAnExample(t *testing.T) {
 	tables := languageTables()
 	verbs := languageTable{name: "verb"}
 	for _, name := range verb.NewTable().Names() {
-		verbs.words = append(verbs.words, shape.Key{Name: name})
+		verbs.words = append(verbs.words, ast.Key{Name: name})
 	}
 	shown := make(map[string]bool) // by explain, in one sense at least
 	for _, table := range append(tables, verbs) {

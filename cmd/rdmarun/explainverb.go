@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/verb"
 )
@@ -80,7 +80,7 @@ func argumentRows(v *verb.Verb) []argumentRow {
 	var rows []argumentRow
 	for _, argument := range v.Arguments {
 		if argument.Inline {
-			for _, form := range plan.DataForms() {
+			for _, form := range compile.DataForms() {
 				rows = append(rows, argumentRow{form.Name, argument.Doc, form.Doc})
 			}
 			continue
@@ -111,7 +111,7 @@ func argumentNotes(argument verb.Argument) string {
 	case argument.Group != "":
 		notes += ", one of: " + argument.Group
 	case argument.Default != nil:
-		notes += ", default " + plan.Show(argument.Default, argument.Type)
+		notes += ", default " + compile.Show(argument.Default, argument.Type)
 	}
 	return notes
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host"
+	"rdmarun/host/guest"
 	"rdmarun/host/printable"
 	"rdmarun/rdmacore"
 )
@@ -41,14 +41,14 @@ func newGuestCommand(a *app) *cobra.Command {
 // guestFlags are the flags of guest run.
 type guestFlags struct {
 	provider string
-	limits   host.Limits
+	limits   guest.Limits
 	// Those of limits that are sizes.
 	memory, registered, output byteSize
 	verbose                    bool
 }
 
 func newGuestRunCommand(a *app) *cobra.Command {
-	flags := guestFlags{memory: host.DefaultMemory, registered: host.DefaultRegistered, output: host.DefaultOutput}
+	flags := guestFlags{memory: guest.DefaultMemory, registered: guest.DefaultRegistered, output: guest.DefaultOutput}
 	command := &cobra.Command{
 		Use:     "run FILE.wasm [-- ARGS...]",
 		Short:   "Run a guest",
@@ -61,11 +61,11 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		ValidArgsFunction: completeGuests,
 	}
 	command.Flags().StringVarP(&flags.provider, "provider", "P", "soft", "provider to run on (soft, verbs)")
-	command.Flags().DurationVar(&flags.limits.Time, "time", host.DefaultTime, "how long it may be compiled and run; 0 without limit")
+	command.Flags().DurationVar(&flags.limits.Time, "time", guest.DefaultTime, "how long it may be compiled and run; 0 without limit")
 	command.Flags().Var(&flags.memory, "memory", "how much memory it may have in all: linear memory, tables, RDMA objects with their rings and events")
 	command.Flags().Var(&flags.registered, "registered", "how many bytes its memory regions may have together")
-	command.Flags().Int64Var(&flags.limits.Handles, "handles", host.DefaultHandles, "how many objects it may have")
-	command.Flags().Int64Var(&flags.limits.Files, "files", host.DefaultFiles, "how many file descriptors its event channels and CQs may have")
+	command.Flags().Int64Var(&flags.limits.Handles, "handles", guest.DefaultHandles, "how many objects it may have")
+	command.Flags().Int64Var(&flags.limits.Files, "files", guest.DefaultFiles, "how many file descriptors its event channels and CQs may have")
 	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
 	complete := cobra.FixedCompletions(rdmacore.Providers(), cobra.ShellCompDirectiveNoFileComp)
@@ -82,14 +82,14 @@ func completeGuests(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args []string) (err error) {
 	// A signal asks the guest to end, below; it does not take the ground from under it.
 	life := context.WithoutCancel(ctx)
-	runtime, err := host.New(life, host.Config{CacheDir: a.env[host.CacheVariable], Warn: a.warn})
+	runtime, err := guest.New(life, guest.RuntimeConfig{CacheDir: a.env[guest.CacheVariable], Warn: a.warn})
 	if err != nil {
 		return withExit(exitEnvironment, err)
 	}
 	defer func() { err = errors.Join(err, runtime.Close(life)) }()
 	flags.limits.Memory, flags.limits.Registered, flags.limits.Output = int64(flags.memory), int64(flags.registered), int64(flags.output)
 	if flags.limits.Time == 0 {
-		flags.limits.Time = host.NoTimeLimit
+		flags.limits.Time = guest.NoTimeLimit
 	}
 	compiling, began, cancel := flags.limits.Compiling(ctx)
 	module, err := runtime.Compile(compiling, path)
@@ -106,7 +106,7 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	}
 	defer func() { err = errors.Join(err, provider.Close()) }()
 
-	guest, err := runtime.Start(life, module, host.GuestConfig{
+	guest, err := runtime.Start(life, module, guest.Config{
 		Provider: provider, Args: args, Limits: flags.limits, Began: began,
 		Stdin: a.stdin, Stdout: shownOn(a.stdout), Stderr: shownOn(a.stderr),
 	})
@@ -131,10 +131,10 @@ func shownOn(w io.Writer) io.Writer {
 
 // guestErrorCode is the exit code for a module that Compile refused.
 func guestErrorCode(err error) exitCode {
-	var format *host.FormatError
-	var abi *host.ABIError
+	var format *guest.FormatError
+	var abi *guest.ABIError
 	switch {
-	case errors.Is(err, host.ErrCompileTime):
+	case errors.Is(err, guest.ErrCompileTime):
 		return exitTimeout
 	case errors.Is(err, context.Canceled):
 		return exitTerminated
@@ -147,7 +147,7 @@ func guestErrorCode(err error) exitCode {
 }
 
 // guestResult says how a guest ended, unless it ended well.
-func (a *app) guestResult(flags guestFlags, guest *host.Guest) error {
+func (a *app) guestResult(flags guestFlags, guest *guest.Guest) error {
 	result := guest.Result()
 	if flags.verbose && result.Freed.Total() != 0 {
 		fmt.Fprintf(a.stderr, "rdmarun: freed for the guest: %s\n", result.Freed)

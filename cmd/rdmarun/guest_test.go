@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host"
+	"rdmarun/host/guest"
 )
 
 // signalWriter sends a signal once a text has been written.
@@ -39,7 +39,7 @@ func TestSignalEndsGuest(t *testing.T) {
 	var errOut bytes.Buffer
 	a := &app{
 		args:   []string{"guest", "run", module, "--", "--server", "--port=7477"},
-		env:    map[string]string{host.CacheVariable: cmp.Or(os.Getenv(host.CacheVariable), t.TempDir())},
+		env:    map[string]string{guest.CacheVariable: cmp.Or(os.Getenv(guest.CacheVariable), t.TempDir())},
 		stdout: out, stderr: &errOut, signals: signals,
 		commands: []func(*app) *cobra.Command{newGuestCommand},
 	}

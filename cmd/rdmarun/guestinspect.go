@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host"
+	"rdmarun/host/guest"
 	"rdmarun/host/printable"
 	"rdmarun/hostfuncs"
 )
@@ -42,8 +42,8 @@ func newGuestInspectCommand(a *app) *cobra.Command {
 		Long:  guestInspectLong,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			facts, err := host.Inspect(args[0])
-			if abi := (*host.ABIError)(nil); err != nil && !errors.As(err, &abi) {
+			facts, err := guest.Inspect(args[0])
+			if abi := (*guest.ABIError)(nil); err != nil && !errors.As(err, &abi) {
 				return withExit(guestErrorCode(err), err)
 			}
 			result := inspect(args[0], facts, err)
@@ -65,7 +65,7 @@ func newGuestInspectCommand(a *app) *cobra.Command {
 	return command
 }
 
-func inspect(file string, facts host.Facts, err error) inspection {
+func inspect(file string, facts guest.Facts, err error) inspection {
 	result := inspection{
 		Version: 1, File: file, Runnable: err == nil, Memory: int64(facts.MinPages) << 16,
 		Imports: []symbol{}, Exports: []symbol{},

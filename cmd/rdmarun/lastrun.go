@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 )
 
 // lastRun is how the cases of a folder ended when they were last run, for --failed.  Cases that a run does

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdmarun/host/doctor"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 	"rdmarun/rdmacore"
 )
 

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 )
 
 // crashingLibraries are a librdmacm and a libibverbs that crash as the environment says and are soft else.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host/report"
-	"rdmarun/host/report/github"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/run"
+	"rdmarun/host/output"
+	"rdmarun/host/output/github"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/exec"
 )
 
 // outFlags say which reports a run leaves.
@@ -35,7 +35,7 @@ func (f *outFlags) register(command *cobra.Command) {
 
 func formatNames() []string {
 	var names []string
-	for _, format := range report.Formats() {
+	for _, format := range output.Formats() {
 		names = append(names, format.Name)
 	}
 	return names
@@ -44,17 +44,17 @@ func formatNames() []string {
 // completeFormats offers the formats of -o; what stands after "=" is a file, which the shell knows better.
 func completeFormats(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var list []string
-	for _, format := range report.Formats() {
+	for _, format := range output.Formats() {
 		list = append(list, format.Name+"=\t"+format.What)
 	}
 	return list, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
 // parseTargets reads FORMAT=FILE.
-func parseTargets(flag string, texts []string) ([]report.Target, error) {
-	var targets []report.Target
+func parseTargets(flag string, texts []string) ([]output.Target, error) {
+	var targets []output.Target
 	for _, text := range texts {
-		target, err := report.ParseTarget(text)
+		target, err := output.ParseTarget(text)
 		if err != nil {
 			return nil, usageError("%s: %w", flag, err)
 		}
@@ -65,7 +65,7 @@ func parseTargets(flag string, texts []string) ([]report.Target, error) {
 
 // runOutputs are the files of a run.
 type runOutputs struct {
-	*report.Outputs
+	*output.Outputs
 	// human is where the text for people goes: not where a report goes.
 	human io.Writer
 	extra []record.Consumer
@@ -83,8 +83,8 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 	opened := &runOutputs{human: a.stdout, link: func() error { return nil }}
 	if f.directory != "" {
 		folder := filepath.Join(f.directory, time.Now().Format("20060102-150405.000"))
-		for _, each := range []report.Target{{Format: "jsonl", Path: "records.jsonl"}, {Format: "junit", Path: "junit.xml"}, {Format: "html", Path: "report.html"}} {
-			targets = append(targets, report.Target{Format: each.Format, Path: filepath.Join(folder, each.Path)})
+		for _, each := range []output.Target{{Format: "jsonl", Path: "records.jsonl"}, {Format: "junit", Path: "junit.xml"}, {Format: "html", Path: "report.html"}} {
+			targets = append(targets, output.Target{Format: each.Format, Path: filepath.Join(folder, each.Path)})
 		}
 		if err := os.MkdirAll(folder, 0o777); err != nil {
 			return nil, withExit(exitEnvironment, fmt.Errorf("--out-dir: %w", err))
@@ -93,7 +93,7 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 		opened.plan.Folder = folder
 	}
 	opened.plan.Targets = targets
-	if slices.ContainsFunc(targets, func(t report.Target) bool { return t.Path == "-" }) {
+	if slices.ContainsFunc(targets, func(t output.Target) bool { return t.Path == "-" }) {
 		opened.human, opened.plan.ToStderr = a.stderr, true
 	}
 	if a.env["GITHUB_ACTIONS"] == "true" {
@@ -105,21 +105,21 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 }
 
 // openReports begins reports, all or none.  That one has no place is said before any other is touched.
-func openReports(targets []report.Target, stdout io.Writer) (*report.Outputs, error) {
+func openReports(targets []output.Target, stdout io.Writer) (*output.Outputs, error) {
 	for _, target := range targets {
 		folder := filepath.Dir(target.Path)
 		info, err := os.Stat(folder)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("write the report %s: there is no folder %s", target.Path, folder)
-			return nil, withHint(withExit(exitEnvironment, err), "mkdir -p "+run.ShellWord(folder))
+			return nil, withHint(withExit(exitEnvironment, err), "mkdir -p "+exec.ShellWord(folder))
 		case err != nil:
 			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %w", target.Path, err))
 		case !info.IsDir():
 			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %s is no folder", target.Path, folder))
 		}
 	}
-	outputs, err := report.OpenAll(targets, stdout)
+	outputs, err := output.OpenAll(targets, stdout)
 	return outputs, withExit(exitEnvironment, err)
 }
 

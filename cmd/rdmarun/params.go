@@ -8,8 +8,8 @@ import (
 
 	"rdmarun/host/bounded"
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/plan"
 )
 
 // paramFlags are the flags that set parameters.
@@ -93,7 +93,7 @@ func missingParams(scenarios []scenario.Scenario, cases []scenario.Selected) err
 }
 
 // paramErrors shows what is wrong with -p and returns the last of it.
-func (a *app) paramErrors(list []*plan.ParamError) (err error) {
+func (a *app) paramErrors(list []*compile.ParamError) (err error) {
 	for _, each := range list {
 		if err != nil {
 			printError(a.stderr, err)

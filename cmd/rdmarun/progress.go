@@ -6,19 +6,19 @@ import (
 
 	"golang.org/x/term"
 
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 )
 
 // progress is the sign of life of a run; nil when it is to be quiet.
-type progress struct{ *report.Progress }
+type progress struct{ *terminal.Progress }
 
 // showProgress begins it and returns what everything else on w is to be written to.  The caller ends it.
-func (a *app) showProgress(w io.Writer, quiet bool, style report.Style) (shown io.Writer, p progress) {
+func (a *app) showProgress(w io.Writer, quiet bool, style terminal.Style) (shown io.Writer, p progress) {
 	if quiet {
 		return w, progress{}
 	}
-	p.Progress = report.NewProgress(w, report.ProgressOptions{
+	p.Progress = terminal.NewProgress(w, terminal.ProgressOptions{
 		Live: a.canRedraw(w), Width: func() int { return terminalWidth(w) }, Style: style,
 	})
 	return p.Progress, p

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/example"
-	"rdmarun/host/scenario/shape"
 )
 
 // languageReference is the page of the scenario language: its tables, each with the examples of its words.
@@ -67,7 +67,7 @@ func timeTable() string {
 
 func languageParts() []languagePart {
 	return []languagePart{
-		{"A file", "A file begins with `rdmarun: " + shape.Version + "`.  It has `steps`, which are one case, or `cases`; for each case the steps of " +
+		{"A file", "A file begins with `rdmarun: " + ast.Version + "`.  It has `steps`, which are one case, or `cases`; for each case the steps of " +
 			"`setup` run before it and those of `finally` after it, also after a failure.  A file that has only `fragments` is a library, for `imports`.",
 			[]string{"file", "provider", "soft", "defaults", "fragments"}, []string{"file", "imports"}},
 		{"Standard fragments", "What most scenarios begin and end with needs no file: `imports: {cm: std/cm}`.  Roles are called server and client, endpoints ep and listener, " +

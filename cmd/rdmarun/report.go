@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host/report"
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 )
 
 const reportLong = `Make reports of the records of a run.
@@ -94,7 +94,7 @@ func (a *app) openRecords(name string) (in io.Reader, closing func(), err error)
 }
 
 // differs refuses to write a report over the records it is made of.
-func differs(name string, targets []report.Target) error {
+func differs(name string, targets []output.Target) error {
 	source, err := os.Stat(name)
 	if err != nil {
 		return nil // opening it will say why

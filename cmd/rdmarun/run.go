@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/quantity"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
 )
 
 const runLong = `Run scenarios: files, and all scenarios below directories (default: ./scenarios).
@@ -102,11 +102,11 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 		return err
 	}
 	shown, progress := a.showProgress(outputs.human, flags.quiet, flags.color.style(a, outputs.human))
-	outputs.plan.Human = report.HumanOptions{
+	outputs.plan.Human = terminal.HumanOptions{
 		Style: flags.color.style(a, outputs.human), Width: terminalWidth(outputs.human), Quiet: flags.quiet,
 		Steps: flags.verbose >= showSteps, Places: flags.verbose >= showPlaces, Units: units,
 	}
-	human := report.NewHuman(shown, outputs.plan.Human)
+	human := terminal.NewHuman(shown, outputs.plan.Human)
 	config.Consumers = append(append(config.Consumers, progress.consumer(), human), outputs.consumers()...)
 	closeLog, err := flags.log.open(a, flags.verbose >= showSteps, &config)
 	if err != nil {

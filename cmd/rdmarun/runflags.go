@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host"
+	"rdmarun/host/guest"
+	"rdmarun/host/output/terminal"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/report"
-	"rdmarun/host/scenario/run"
+	"rdmarun/host/scenario/exec"
 )
 
 // runFlags are the flags of run; perf has some of them.
@@ -111,7 +111,7 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	}
 	config := scenario.RunConfig{
 		ProviderName: f.provider, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
-		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[host.CacheVariable], Warn: a.warn,
+		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], Warn: a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
 	}
 	if f.provider == softProvider && f.seed.value == nil {
@@ -166,16 +166,16 @@ func (f *runFlags) check() error {
 }
 
 // reportUnits are the units in which people read the run.
-func (f *runFlags) reportUnits() (report.Units, error) {
+func (f *runFlags) reportUnits() (terminal.Units, error) {
 	if f.units.value != "cycles" {
-		return report.Units{SI: f.units.value == "si"}, nil
+		return terminal.Units{SI: f.units.value == "si"}, nil
 	}
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
-		return report.Units{}, withExit(exitEnvironment, fmt.Errorf("--units cycles: %w", err))
+		return terminal.Units{}, withExit(exitEnvironment, fmt.Errorf("--units cycles: %w", err))
 	}
 	perNanosecond, err := cyclesPerNanosecond(string(text))
-	return report.Units{PerNanosecond: perNanosecond}, err
+	return terminal.Units{PerNanosecond: perNanosecond}, err
 }
 
 // cyclesPerNanosecond is the frequency of the first processor that /proc/cpuinfo lists, in GHz.
@@ -199,7 +199,7 @@ func (f *runFlags) rerun() string {
 		return ""
 	}
 	words := []string{"rdmarun", "run"}
-	add := func(flag, value string) { words = append(words, flag, run.ShellWord(value)) }
+	add := func(flag, value string) { words = append(words, flag, exec.ShellWord(value)) }
 	if f.provider != softProvider {
 		add("-P", f.provider)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 )
 
 // logFlags say whether and how a run is logged.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/output/terminal"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/report"
 )
 
 // defaultScenarios is where scenarios are when the command line does not say.
@@ -34,7 +34,7 @@ func completeScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellC
 }
 
 // checkScenarios checks what a command line names and shows what is wrong with it.
-func (a *app) checkScenarios(ctx context.Context, args []string, flags *paramFlags, style report.Style) (*scenario.Checked, error) {
+func (a *app) checkScenarios(ctx context.Context, args []string, flags *paramFlags, style terminal.Style) (*scenario.Checked, error) {
 	params, err := flags.read(a)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (a *app) checkScenarios(ctx context.Context, args []string, flags *paramFla
 }
 
 // reportChecked shows what is wrong and returns the error that the command ends with.
-func (a *app) reportChecked(checked *scenario.Checked, style report.Style) error {
+func (a *app) reportChecked(checked *scenario.Checked, style terminal.Style) error {
 	if n := checked.Errors.Len(); n > 0 {
 		if err := checked.Errors.Render(a.stderr, style.Painter()); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"rdmarun/host"
+	"rdmarun/host/guest"
 )
 
 // runAsRdmarun makes the test binary be rdmarun, for tests that look at it as a process.
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One cache for all scripts, or each would compile the guests anew; make test has one for all packages.
-	cache := cmp.Or(os.Getenv(host.CacheVariable), t.TempDir())
+	cache := cmp.Or(os.Getenv(guest.CacheVariable), t.TempDir())
 	// What scripts compile is in the cache of whoever runs the tests, or each run would compile Go's library for WebAssembly.
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PROJECT", project)
-			env.Setenv(host.CacheVariable, cache)
+			env.Setenv(guest.CacheVariable, cache)
 			// testscript's own home is /no-home, which root would make.
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 )
 
 // limited is rdmarun, started by a shell that does something first; uid 0 is this process's own.

@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
+	"rdmarun/host/output/terminal"
 	"rdmarun/host/printable"
-	"rdmarun/host/scenario/report"
 )
 
 // table lines up cells that are written with tabs between them, as text/tabwriter does.  On a terminal it also keeps the
@@ -94,5 +94,5 @@ func (t *table) block(b *strings.Builder, rows [][]string) {
 
 // folded writes a line, broken between words.
 func (t *table) folded(b *strings.Builder, line string, hang int) {
-	b.WriteString(report.Style{Width: t.width}.Fold(line, hang) + "\n")
+	b.WriteString(terminal.Style{Width: t.width}.Fold(line, hang) + "\n")
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rdmarun/host/report"
-	show "rdmarun/host/scenario/report"
-	"rdmarun/host/scenario/shape"
+	"rdmarun/host/output"
+	show "rdmarun/host/output/terminal"
+	"rdmarun/host/scenario/ast"
 )
 
 // topic is a help page, not a command: `rdmarun help NAME`.
@@ -54,10 +54,10 @@ object that cannot be freed, a threshold without a sample.`
 // languageTopic is the language on one page: how it begins, and the words of files and steps.
 func languageTopic() string {
 	text, style := languageBegins, show.Style{Width: 88} // as wide as the text around
-	language := shape.Keys()
+	language := ast.Keys()
 	for _, part := range []struct {
 		title string
-		words []shape.Key
+		words []ast.Key
 	}{{"Keys of a file", language.File}, {"Actions beside the verbs", language.Actions}, {"Modifiers of a step", language.Modifiers}} {
 		text += "\n" + part.title + ":\n"
 		for _, word := range part.words {
@@ -104,7 +104,7 @@ func outputsTopic() string {
 errors.  "run" leaves reports with --out FORMAT=FILE, several if it stands several times;
 - is standard output, and people's text then goes to standard error.
 `)
-	for _, format := range report.Formats() {
+	for _, format := range output.Formats() {
 		fmt.Fprintf(&long, "\n  %-6s  %s", format.Name, format.What)
 	}
 	long.WriteString(`

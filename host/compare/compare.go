@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
 )
 
 // Result is a comparison.

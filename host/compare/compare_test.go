@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 )
 
 func TestMannWhitney(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"rdmarun/host/report/cases"
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output/cases"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 )
 
 // Run is what a comparison keeps of a run.  It is a record.Consumer: of a run that goes on, or of a file.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
 )
 
 // leastCases is how large the corpus has become; it does not shrink.
@@ -20,7 +20,7 @@ const leastCases = 779
 // which make conformance proves in the virtual machine.
 func TestCorpus(t *testing.T) {
 	var text strings.Builder
-	human := report.NewHuman(&text, report.HumanOptions{Quiet: true})
+	human := terminal.NewHuman(&text, terminal.HumanOptions{Quiet: true})
 	totals, err := scenario.Run(t.Context(), checked(t), scenario.RunConfig{
 		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{human},
 	})

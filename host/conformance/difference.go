@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
 )
 
 // differences are the sentences that tell two traces apart, none when they are equal.  They name no line of

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 
-	"rdmarun/host/report/cases"
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output/cases"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 )
 
 // Run is the traces of a run, in the order in which its cases ended.

@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
 )
 
 // TestAsync runs roles that wait for asynchronous events at once.
 func TestAsync(t *testing.T) {
 	var text strings.Builder
-	totals := onOwn(t, "testdata/run/async.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	totals := onOwn(t, "testdata/run/async.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
 	if totals.Passed != 6 || totals.Failed+totals.Errors+totals.Skipped > 0 {
 		t.Errorf("%+v\n%s", totals, &text)
 	}
@@ -30,7 +30,7 @@ func TestAsyncLeft(t *testing.T) {
 		if len(result.Failures) != 1 {
 			t.Fatalf("%+v", result)
 		}
-		failure := report.FailureText(&result.Failures[0], report.Style{})
+		failure := terminal.FailureText(&result.Failures[0], terminal.Style{})
 		if strings.Count(failure, "asynchronous event") != 1 || !strings.Contains(failure, want[at]) {
 			t.Errorf("%s: %s", result.Name, failure)
 		}
@@ -46,7 +46,7 @@ func TestAsyncOfAGuest(t *testing.T) {
 	var text strings.Builder
 	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/guest_async.yaml"), scenario.RunConfig{
 		Open: scenario.OpenSoft, ProviderName: "soft",
-		Consumers: []record.Consumer{seen, report.NewHuman(&text, report.HumanOptions{})},
+		Consumers: []record.Consumer{seen, terminal.NewHuman(&text, terminal.HumanOptions{})},
 	})
 	if err != nil || totals.Passed != 1 {
 		t.Errorf("%v %+v\n%s", err, totals, &text)

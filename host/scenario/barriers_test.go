@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
 )
 
 // timeless keeps records without what another run cannot have: the wall's times, and numbers given out.

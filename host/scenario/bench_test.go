@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 )
 
 // BenchmarkValidate checks one file of 60 lines; a thousand of them must take 2 s at most.

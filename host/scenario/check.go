@@ -7,9 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/plan"
-	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -17,7 +17,7 @@ import (
 // Scenario is a file that was checked.
 type Scenario struct {
 	Path    string
-	Program *plan.Program
+	Program *compile.Program
 	// Library tells that the file has only fragments.
 	Library bool
 	// Named tells that the user gave the file itself, not a directory around it.
@@ -37,7 +37,7 @@ type Checked struct {
 	// Errors is what is wrong with the files; with any of it nothing must run.
 	Errors *diag.List
 	// ParamErrors is what is wrong with the parameters of the command line.
-	ParamErrors []*plan.ParamError
+	ParamErrors []*compile.ParamError
 	// Files is how many files were read.
 	Files int
 }
@@ -51,7 +51,7 @@ type Params struct {
 }
 
 // of are the values that count for a set of files.
-func (p Params) of(files []*shape.File) map[string]string {
+func (p Params) of(files []*ast.File) map[string]string {
 	merged := make(map[string]string)
 	for _, file := range files {
 		for _, param := range file.Params {
@@ -91,16 +91,16 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 	table := verb.NewTable()
 	found := collect(locate, paths, checked.Errors)
 	checked.Files = len(found)
-	var files []*shape.File
+	var files []*ast.File
 	var inputs []input
-	for i, file := range eachFile(ctx, found, checked.Errors, func(in input, errors *diag.List) *shape.File { return parse(locate, in.path, table, errors) }) {
+	for i, file := range eachFile(ctx, found, checked.Errors, func(in input, errors *diag.List) *ast.File { return parse(locate, in.path, table, errors) }) {
 		if file != nil {
 			files, inputs = append(files, file), append(inputs, found[i])
 		}
 	}
 	params := given.of(files)
 	if len(params) > 0 && len(files) == checked.Files {
-		checked.ParamErrors = plan.CheckParams(files, params)
+		checked.ParamErrors = compile.CheckParams(files, params)
 	}
 	if len(checked.ParamErrors) > 0 {
 		return checked
@@ -109,8 +109,8 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 	for _, each := range checked.Errors.Sorted() {
 		wrong[each.Span.File()] = wrong[each.Span.File()] || !each.Code.IsWarning()
 	}
-	programs := eachFile(ctx, files, checked.Errors, func(file *shape.File, errors *diag.List) *plan.Program {
-		return plan.Compile(file, plan.Options{Params: params, InspectModule: inspectModule, Locate: locate, Wrong: wrong[file.Root.Source.Name]}, errors)
+	programs := eachFile(ctx, files, checked.Errors, func(file *ast.File, errors *diag.List) *compile.Program {
+		return compile.Compile(file, compile.Options{Params: params, InspectModule: inspectModule, Locate: locate, Wrong: wrong[file.Root.Source.Name]}, errors)
 	})
 	for i, file := range files {
 		if programs[i] == nil {
@@ -144,7 +144,7 @@ func eachFile[F, R any](ctx context.Context, files []F, errors *diag.List, do fu
 }
 
 // parse takes a file through the stages that concern it alone.
-func parse(locate Locate, path string, table *verb.Table, errors *diag.List) *shape.File {
+func parse(locate Locate, path string, table *verb.Table, errors *diag.List) *ast.File {
 	source := read(locate, path, errors)
 	if source == nil {
 		return nil
@@ -153,5 +153,5 @@ func parse(locate Locate, path string, table *verb.Table, errors *diag.List) *sh
 	if root == nil {
 		return nil
 	}
-	return shape.Read(root, table, errors)
+	return ast.Read(root, table, errors)
 }

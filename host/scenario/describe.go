@@ -1,8 +1,8 @@
 package scenario
 
 import (
-	"rdmarun/host/scenario/plan"
-	"rdmarun/host/scenario/run"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/exec"
 	"rdmarun/rdmacore"
 )
 
@@ -54,30 +54,30 @@ func (s Selected) SkipReason(provider *rdmacore.Provider) (string, error) {
 	if provider == nil {
 		return "", nil
 	}
-	return run.SkipReason(provider, s.Case)
+	return exec.SkipReason(provider, s.Case)
 }
 
 // StepCount is how many steps the case has as written, those of fragments and loops once each.
 func (s Selected) StepCount() int {
 	n := 0
-	for _, steps := range [][]*plan.Step{s.Case.Setup, s.Case.Steps, s.Case.Finally} {
-		walkSteps(steps, func(*plan.Step) { n++ })
+	for _, steps := range [][]*compile.Step{s.Case.Setup, s.Case.Steps, s.Case.Finally} {
+		walkSteps(steps, func(*compile.Step) { n++ })
 	}
 	return n
 }
 
 // walkSteps calls visit for every step, also those inside others.
-func walkSteps(steps []*plan.Step, visit func(*plan.Step)) {
+func walkSteps(steps []*compile.Step, visit func(*compile.Step)) {
 	for _, step := range steps {
 		visit(step)
 		switch action := step.Action.(type) {
-		case *plan.Block:
+		case *compile.Block:
 			walkSteps(action.Steps, visit)
-		case *plan.Repeat:
+		case *compile.Repeat:
 			walkSteps(action.Steps, visit)
-		case *plan.Use:
+		case *compile.Use:
 			walkSteps(action.Steps, visit)
-		case *plan.Parallel:
+		case *compile.Parallel:
 			walkSteps(action.Branches, visit)
 		}
 	}

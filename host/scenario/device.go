@@ -3,8 +3,8 @@ package scenario
 import (
 	"os"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/environment"
-	"rdmarun/host/scenario/record"
 	"rdmarun/rdmacore"
 )
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
 )
 
 // TestExamples runs the scenarios that come with rdmarun on soft, each case with the clock of its file.
@@ -15,7 +15,7 @@ func TestExamples(t *testing.T) {
 	for file, cases := range map[string]int{"rping.yaml": 1, "negotiate.yaml": 9, "faults.yaml": 7, "sweep.yaml": 1, "connections.yaml": 1, "guest-faults.yaml": 2, "guest-crowd.yaml": 2} {
 		t.Run(file, func(t *testing.T) {
 			var text strings.Builder
-			human := report.NewHuman(&text, report.HumanOptions{})
+			human := terminal.NewHuman(&text, terminal.HumanOptions{})
 			path := filepath.Join("../../scenarios", file)
 			totals, err := scenario.Run(t.Context(), load(t, nil, path), scenario.RunConfig{
 				Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{human},

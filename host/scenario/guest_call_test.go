@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 )
 
 // TestGuestCall calls functions of a guest that waits at a barrier.

@@ -8,29 +8,29 @@ import (
 	"sync"
 	"time"
 
-	"rdmarun/host"
-	"rdmarun/host/scenario/lab"
-	"rdmarun/host/scenario/plan"
-	"rdmarun/host/wasm"
+	"rdmarun/host/guest"
+	"rdmarun/host/guest/wasm"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
 // guestRuntime is the host's runtime, which all cases of a run share.  It is made when the first guest starts:
 // most scenarios have none.
 type guestRuntime struct {
-	config  host.Config
+	config  guest.RuntimeConfig
 	once    sync.Once
-	runtime *host.Runtime
+	runtime *guest.Runtime
 	err     error
 }
 
 func newGuestRuntime(config RunConfig) *guestRuntime {
-	return &guestRuntime{config: host.Config{CacheDir: config.GuestCache, Warn: config.Warn}}
+	return &guestRuntime{config: guest.RuntimeConfig{CacheDir: config.GuestCache, Warn: config.Warn}}
 }
 
 // get makes the runtime on first use.
-func (r *guestRuntime) get(ctx context.Context) (*host.Runtime, error) {
-	r.once.Do(func() { r.runtime, r.err = host.New(context.WithoutCancel(ctx), r.config) })
+func (r *guestRuntime) get(ctx context.Context) (*guest.Runtime, error) {
+	r.once.Do(func() { r.runtime, r.err = guest.New(context.WithoutCancel(ctx), r.config) })
 	return r.runtime, r.err
 }
 
@@ -50,24 +50,24 @@ type guestStarter struct {
 }
 
 // Start compiles the module, from the cache if it can, and starts it.
-func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.RunningGuest, error) {
+func (s *guestStarter) Start(ctx context.Context, start testbed.GuestStart) (testbed.RunningGuest, error) {
 	runtime, err := s.runtime.get(ctx)
 	if err != nil {
-		return nil, &lab.EnvironmentError{What: "the guest runtime", Err: err}
+		return nil, &testbed.EnvironmentError{What: "the guest runtime", Err: err}
 	}
-	limits := host.Limits(start.Config.Limits)
+	limits := guest.Limits(start.Config.Limits)
 	module, began, err := compileGuest(ctx, runtime, start.Config.Module, limits)
-	if lab.OutOfFiles(err) {
-		return nil, &lab.EnvironmentError{What: "the guest's module", Err: err}
+	if testbed.OutOfFiles(err) {
+		return nil, &testbed.EnvironmentError{What: "the guest's module", Err: err}
 	}
 	if err != nil {
-		failure := &lab.Failure{What: "the guest's module cannot be used", Got: err.Error()}
+		failure := &testbed.Failure{What: "the guest's module cannot be used", Got: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
 			failure.Hint = "`make guests` builds the guests that come with rdmarun"
 		}
 		return nil, failure
 	}
-	guest, err := runtime.Start(ctx, module, host.GuestConfig{
+	guest, err := runtime.Start(ctx, module, guest.Config{
 		Name:     start.Name,
 		Provider: s.provider,
 		Args:     start.Config.Args,
@@ -78,16 +78,16 @@ func (s *guestStarter) Start(ctx context.Context, start lab.GuestStart) (lab.Run
 		Barrier:  start.Barrier,
 		CPUs:     start.CPUs,
 
-		Listening: func(news host.Listening) { start.Listening(lab.Listening(news)) },
+		Listening: func(news guest.Listening) { start.Listening(testbed.Listening(news)) },
 	})
 	if err != nil {
-		return nil, &lab.Failure{What: "the guest cannot be started", Got: err.Error()}
+		return nil, &testbed.Failure{What: "the guest cannot be started", Got: err.Error()}
 	}
 	return runningGuest{guest}, nil
 }
 
 // compileGuest compiles a module within the time limit of the guest, and tells when that began.
-func compileGuest(ctx context.Context, runtime *host.Runtime, path string, limits host.Limits) (*host.Module, time.Time, error) {
+func compileGuest(ctx context.Context, runtime *guest.Runtime, path string, limits guest.Limits) (*guest.Module, time.Time, error) {
 	ctx, began, cancel := limits.Compiling(ctx)
 	defer cancel()
 	module, err := runtime.Compile(ctx, path)
@@ -95,7 +95,7 @@ func compileGuest(ctx context.Context, runtime *host.Runtime, path string, limit
 }
 
 // runningGuest is a guest of the host as a lab sees it.
-type runningGuest struct{ guest *host.Guest }
+type runningGuest struct{ guest *guest.Guest }
 
 func (g runningGuest) Done() <-chan struct{} { return g.guest.Done() }
 
@@ -105,10 +105,10 @@ func (g runningGuest) Call(ctx context.Context, function string, arguments ...ui
 
 func (g runningGuest) Stop(ctx context.Context) { g.guest.Stop(ctx) }
 
-func (g runningGuest) Result() lab.GuestResult {
+func (g runningGuest) Result() testbed.GuestResult {
 	result := g.guest.Result()
-	converted := lab.GuestResult{Outcome: outcomeWord(result.Outcome), Exit: result.ExitCode, Took: result.Duration}
-	var trap *host.TrapError
+	converted := testbed.GuestResult{Outcome: outcomeWord(result.Outcome), Exit: result.ExitCode, Took: result.Duration}
+	var trap *guest.TrapError
 	switch {
 	case errors.As(result.Err, &trap):
 		converted.Reason = trap.Reason
@@ -119,29 +119,29 @@ func (g runningGuest) Result() lab.GuestResult {
 }
 
 // inspectModule lists the functions of a guest's module.
-func inspectModule(path string) (map[string]plan.Signature, error) {
-	facts, err := host.Inspect(path)
+func inspectModule(path string) (map[string]compile.Signature, error) {
+	facts, err := guest.Inspect(path)
 	if err != nil {
 		return nil, err
 	}
-	functions := make(map[string]plan.Signature)
+	functions := make(map[string]compile.Signature)
 	for _, export := range facts.Exports {
 		if export.Kind == wasm.KindFunction {
-			functions[export.Name] = plan.Signature(export.Signature)
+			functions[export.Name] = compile.Signature(export.Signature)
 		}
 	}
 	return functions, nil
 }
 
-func outcomeWord(outcome host.Outcome) string {
+func outcomeWord(outcome guest.Outcome) string {
 	switch outcome {
-	case host.Exited:
+	case guest.Exited:
 		return "exited"
-	case host.Trapped:
+	case guest.Trapped:
 		return "trapped"
-	case host.TimedOut:
+	case guest.TimedOut:
 		return "timed_out"
-	case host.Stopped:
+	case guest.Stopped:
 		return "stopped"
 	}
 	return "failed"

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
 )
 
 // stepTexts keeps what the steps of each case were, by their roles.
@@ -55,7 +55,7 @@ func TestManyInstances(t *testing.T) {
 // TestWaitForListeners waits for instances that listen in branches beside, and for some that do not.
 func TestWaitForListeners(t *testing.T) {
 	var text strings.Builder
-	totals := onOwn(t, "testdata/run/listening.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	totals := onOwn(t, "testdata/run/listening.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
 	if totals.Passed != 2 || totals.Failed+totals.Errors+totals.Skipped > 0 {
 		t.Errorf("%+v\n%s", totals, &text)
 	}
@@ -64,7 +64,7 @@ func TestWaitForListeners(t *testing.T) {
 // TestSeveralUnderOneWord makes endpoints, queues, faults and results in loops and branches.
 func TestSeveralUnderOneWord(t *testing.T) {
 	var text strings.Builder
-	totals := onOwn(t, "testdata/run/several.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	totals := onOwn(t, "testdata/run/several.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
 	if totals.Passed != 4 || totals.Failed+totals.Errors+totals.Skipped > 0 {
 		t.Errorf("%+v\n%s", totals, &text)
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"rdmarun/host/scenario/lab"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/run"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -101,12 +101,12 @@ func (j *jobs) seed(each Selected, number int) *uint64 {
 // one runs a case once.  Its result is in the records.
 func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, relay *relay) {
 	stream := j.stream.Branch(relay)
-	config := run.Config{
+	config := exec.Config{
 		Stream: stream, Rerun: j.config.Rerun, Seed: seed, Baseline: relay.earlier,
 		TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
 	}
 	if missing := each.Scenario.Program.Missing; len(missing) > 0 {
-		run.Skip(config, each.Scenario.Program, each.Case, MissingReason(missing))
+		exec.Skip(config, each.Scenario.Program, each.Case, MissingReason(missing))
 		return
 	}
 	config.Provider = j.config.Provider
@@ -120,10 +120,10 @@ func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, relay *rela
 		defer closeProvider(provider, stream, each)
 	}
 	relay.provider = config.Provider
-	config.Guests = func() (lab.GuestStarter, error) {
+	config.Guests = func() (testbed.GuestStarter, error) {
 		return &guestStarter{runtime: j.guests, provider: config.Provider}, nil
 	}
-	run.Case(ctx, config, each.Scenario.Program, placed(each.Case, j.config.Places))
+	exec.Case(ctx, config, each.Scenario.Program, placed(each.Case, j.config.Places))
 }
 
 // MissingReason is why a case is skipped whose parameters have no value.

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 	"rdmarun/host/scenario/tags"
 	"rdmarun/rdmacore"
 )

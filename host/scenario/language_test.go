@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
 )
 
 // onOwn runs a file on soft, each case with the clock of its file.
@@ -26,7 +26,7 @@ func onOwn(t *testing.T, path string, consumers ...record.Consumer) record.Total
 func TestLanguage(t *testing.T) {
 	var text strings.Builder
 	seen := &collector{}
-	totals := onOwn(t, "testdata/run/language.yaml", report.NewHuman(&text, report.HumanOptions{}), seen)
+	totals := onOwn(t, "testdata/run/language.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}), seen)
 	if totals.Passed != 10 || totals.XFailed != 1 || totals.Skipped != 1 || totals.Failed+totals.Errors > 0 {
 		t.Errorf("%+v\n%s", totals, &text)
 	}
@@ -41,7 +41,7 @@ func TestLanguage(t *testing.T) {
 // TestLanguageFails holds what must fail against its golden text.
 func TestLanguageFails(t *testing.T) {
 	var text strings.Builder
-	totals := onOwn(t, "testdata/run/language_fails.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	totals := onOwn(t, "testdata/run/language_fails.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
 	if totals.Failed != 6 || totals.Passed+totals.Errors+totals.Skipped > 0 {
 		t.Errorf("%+v", totals)
 	}
@@ -122,7 +122,7 @@ func (c *thresholdCollector) Record(r *record.Record) error {
 
 func TestAtomicsAndImmediateData(t *testing.T) {
 	var text strings.Builder
-	totals := onOwn(t, "testdata/run/atomic.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	totals := onOwn(t, "testdata/run/atomic.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
 	if totals.Passed == 0 || totals.Failed+totals.Errors > 0 {
 		t.Errorf("%+v\n%s", totals, &text)
 	}

@@ -13,8 +13,8 @@ import (
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 )
 
 // measurements keeps what was measured and what thresholds said of it.

@@ -3,7 +3,7 @@ package scenario
 import (
 	"slices"
 
-	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/compile"
 )
 
 // Place is where a role runs.  What is zero is left to the scenario, then to the provider.
@@ -15,7 +15,7 @@ type Place struct {
 }
 
 // placed is a case with its roles where they were asked to be.
-func placed(c *plan.Case, places map[string]Place) *plan.Case {
+func placed(c *compile.Case, places map[string]Place) *compile.Case {
 	if len(places) == 0 {
 		return c
 	}

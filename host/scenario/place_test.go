@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 )
 
 // places keeps where roles were.

@@ -1,7 +1,7 @@
 package scenario
 
 import (
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
 	"rdmarun/rdmacore"
 )
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 	"rdmarun/rdmacore"
 )
 

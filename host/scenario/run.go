@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/run"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/exec"
 	"rdmarun/rdmacore"
 )
 
@@ -107,7 +107,7 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 		description.Seed = &config.Drawn
 	}
 	if description.Seed != nil && description.Rerun != "" {
-		description.Rerun = run.WithSeed(description.Rerun, *description.Seed)
+		description.Rerun = exec.WithSeed(description.Rerun, *description.Seed)
 	}
 	for _, each := range cases {
 		files := description.Files

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
 	"rdmarun/rdmacore"
 )
 
@@ -93,7 +93,7 @@ func TestPassing(t *testing.T) {
 	for _, file := range append(files, "../../scenarios/rping.yaml") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			var text strings.Builder
-			human := report.NewHuman(&text, report.HumanOptions{})
+			human := terminal.NewHuman(&text, terminal.HumanOptions{})
 			totals, _ := runFiles(t, t.Context(), scenario.RunConfig{Consumers: []record.Consumer{human}}, nil, file)
 			if totals.Passed == 0 || totals.Failed+totals.Errors+totals.Skipped+totals.NotRun > 0 {
 				t.Errorf("%+v\n%s", totals, &text)
@@ -121,7 +121,7 @@ func TestRpingParameters(t *testing.T) {
 // TestFailing holds the report of every case that must fail against its golden text.
 func TestFailing(t *testing.T) {
 	var text strings.Builder
-	human := report.NewHuman(&text, report.HumanOptions{})
+	human := terminal.NewHuman(&text, terminal.HumanOptions{})
 	config := scenario.RunConfig{Consumers: []record.Consumer{human}, Rerun: "rdmarun run"}
 	totals, _ := runFiles(t, t.Context(), config, nil, "testdata/run/fail_cases.yaml")
 	if totals.Passed+totals.Errors+totals.Skipped+totals.NotRun > 0 || totals.Failed < 20 {
@@ -224,7 +224,7 @@ func TestVirtualTimes(t *testing.T) {
 	var text strings.Builder
 	seen := &collector{}
 	config := scenario.RunConfig{Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{
-		seen, report.NewHuman(&text, report.HumanOptions{Steps: true}),
+		seen, terminal.NewHuman(&text, terminal.HumanOptions{Steps: true}),
 	}}
 	if _, err := scenario.Run(t.Context(), load(t, nil, path), config); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestDrawnSeed(t *testing.T) {
 	seeds := &seedCollector{}
 	config := scenario.RunConfig{
 		ProviderName: "soft", Drawn: 1234, Repeat: 2, Rerun: "rdmarun run",
-		Consumers: []record.Consumer{seeds, report.NewHuman(&text, report.HumanOptions{})},
+		Consumers: []record.Consumer{seeds, terminal.NewHuman(&text, terminal.HumanOptions{})},
 		Open: func(c scenario.Selected, seed *uint64) (*rdmacore.Provider, error) {
 			if seed != nil {
 				opened = append(opened, *seed)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/tags"
 )
 
@@ -25,7 +25,7 @@ type Selection struct {
 // Selected is a case that is meant.
 type Selected struct {
 	Scenario Scenario
-	Case     *plan.Case
+	Case     *compile.Case
 }
 
 // Shard is one of several parts of about the same size; the zero Shard is everything.
@@ -72,7 +72,7 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 	return cases, nil
 }
 
-func (s Selection) has(c *plan.Case) (bool, error) {
+func (s Selection) has(c *compile.Case) (bool, error) {
 	if !s.Tags.Matches(c.Tags) || s.Only != nil && !s.Only(c.ID) {
 		return false, nil
 	}

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"rdmarun/host/scenario/report"
+	"rdmarun/host/output/terminal"
 )
 
 // TestSingleSteps runs every verb of rdma_cm and of its objects by itself, in right states and in wrong ones.
 func TestSingleSteps(t *testing.T) {
 	var text strings.Builder
-	totals := onOwn(t, "testdata/run/single_steps.yaml", report.NewHuman(&text, report.HumanOptions{}))
+	totals := onOwn(t, "testdata/run/single_steps.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
 	if totals.Passed == 0 || totals.Failed+totals.Errors+totals.Skipped > 0 {
 		t.Errorf("%+v\n%s", totals, &text)
 	}
@@ -27,7 +27,7 @@ func TestSingleStepsOfSome(t *testing.T) {
 				continue // of the step that the provider lacks
 			}
 			if !lacks.MatchString(failure.Got) {
-				t.Errorf("%s: %s", result.Name, report.FailureText(&failure, report.Style{}))
+				t.Errorf("%s: %s", result.Name, terminal.FailureText(&failure, terminal.Style{}))
 			}
 		}
 	}

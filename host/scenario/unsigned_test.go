@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"rdmarun/host/report"
+	"rdmarun/host/output"
+	human "rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
-	human "rdmarun/host/scenario/report"
 )
 
 const wideScenario = `rdmarun: v1
@@ -108,9 +108,9 @@ func everywhere(t *testing.T, text string) map[string]string {
 	}
 	var terminal bytes.Buffer
 	consumers := []record.Consumer{human.NewHuman(&terminal, human.HumanOptions{Steps: true})}
-	outputs := make(map[string]report.Output)
+	outputs := make(map[string]output.Output)
 	for _, form := range []string{"jsonl", "html", "junit", "tap", "csv"} {
-		output, err := report.Open(report.Target{Format: form, Path: filepath.Join(folder, "out."+form)}, nil)
+		output, err := output.Open(output.Target{Format: form, Path: filepath.Join(folder, "out."+form)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

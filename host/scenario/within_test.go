@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdmarun/host/scenario/report"
+	"rdmarun/host/output/terminal"
 )
 
 // TestWithin holds steps of steps to their limits on the provider's clock, and failures in fragments to the place
@@ -41,7 +41,7 @@ func TestWithin(t *testing.T) {
 		if f.What != want.what || f.File != want.file || f.Line != want.line || !slices.Equal(f.Used, want.used) {
 			t.Errorf("%s: %s %s:%d %q", result.Name, f.What, f.File, f.Line, f.Used)
 		}
-		text := report.FailureText(&f, report.Style{})
+		text := terminal.FailureText(&f, terminal.Style{})
 		for _, user := range f.Used {
 			if !strings.Contains(text, "used by "+user) {
 				t.Errorf("not told: %s\n%s", user, text)

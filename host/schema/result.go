@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
 )
 
 // parts are the kinds of records, each with the part that it has ("" for none).

@@ -8,9 +8,9 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"rdmarun/host/report/jsonl"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/record"
 )
 
 // TestResultUpToDate finds records that changed without their schema.
@@ -31,7 +31,7 @@ func resultSchema(t *testing.T) *jsonschema.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return compile(t, text)
+	return compileSchema(t, text)
 }
 
 // TestLiveRecords runs the scenarios that ship and takes each record through the schema.

@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -10,11 +10,11 @@ type object = map[string]any
 
 // Scenario is the JSON Schema (2020-12) of scenario files.
 func Scenario() ([]byte, error) {
-	language := shape.Keys()
+	language := ast.Keys()
 	table := verb.NewTable()
 	root := mapping("A scenario of rdmarun.", language.File, fileTypes())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	root["title"] = "rdmarun scenario " + shape.Version
+	root["title"] = "rdmarun scenario " + ast.Version
 	root["required"] = []string{"rdmarun"}
 	// A file has steps or cases; without either it is a library of fragments.
 	root["anyOf"] = []any{require("steps"), require("cases"), require("fragments")}
@@ -42,7 +42,7 @@ func Scenario() ([]byte, error) {
 }
 
 // roles are the definitions of what a role has.
-func roles(language shape.Language) object {
+func roles(language ast.Language) object {
 	role := mapping("A party.", language.Role, object{
 		"buffers": mapOf("buffer"), "guest": ref("guest"), "count": ref("integer"), "device": scalar(), "port": ref("integer"),
 		"path":     required(mapping("One of the port's addresses.", language.Path, object{"gid": scalar()}), "gid"),
@@ -67,8 +67,8 @@ func roles(language shape.Language) object {
 
 // settings are the definitions of what is said once for a file or a case.
 func settings() object {
-	keys := make(map[string][]shape.Key)
-	for _, mapping := range shape.Mappings() {
+	keys := make(map[string][]ast.Key)
+	for _, mapping := range ast.Mappings() {
 		keys[mapping.Name] = mapping.Keys
 	}
 	matrix := mapping("Values that it runs with, each combination.", keys["matrix"], object{
@@ -95,7 +95,7 @@ func settings() object {
 }
 
 // defaults has, beside its keys, arguments by verb.
-func defaults(language shape.Language, table *verb.Table) object {
+func defaults(language ast.Language, table *verb.Table) object {
 	schema := mapping("What holds for the whole file.", language.Defaults, object{"qp": object{"type": "object"}, "within": ref("duration")})
 	properties := schema["properties"].(object)
 	for _, v := range table.Verbs() {
@@ -110,7 +110,7 @@ func defaults(language shape.Language, table *verb.Table) object {
 // the checker has the last word.
 func fileTypes() object {
 	return object{
-		"rdmarun": object{"const": shape.Version}, "name": scalar(), "doc": scalar(), "tags": listOf(scalar()),
+		"rdmarun": object{"const": ast.Version}, "name": scalar(), "doc": scalar(), "tags": listOf(scalar()),
 		"timeout": ref("duration"), "stall_timeout": ref("duration"),
 		"params": mapOf("param"), "defaults": ref("defaults"), "fragments": mapOf("fragment"), "matrix": ref("matrix"),
 		"imports":  object{"type": "object", "propertyNames": name(), "additionalProperties": scalar()},
@@ -122,7 +122,7 @@ func fileTypes() object {
 }
 
 // mapping is an object with these keys and no others.
-func mapping(doc string, keys []shape.Key, types object) object {
+func mapping(doc string, keys []ast.Key, types object) object {
 	properties := object{}
 	for _, key := range keys {
 		properties[key.Name] = documented(types[key.Name], key.Doc)
@@ -165,4 +165,4 @@ func listOf(item object) object { return object{"type": "array", "minItems": 1, 
 func scalar() object { return object{"type": []string{"string", "number", "boolean", "null"}} }
 
 // name is what a parameter, a role or a buffer can be called.
-func name() object { return object{"pattern": shape.NameForm} }
+func name() object { return object{"pattern": ast.NameForm} }

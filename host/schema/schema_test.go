@@ -27,10 +27,10 @@ func kept(t *testing.T) []byte {
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	return compile(t, kept(t))
+	return compileSchema(t, kept(t))
 }
 
-func compile(t *testing.T, text []byte) *jsonschema.Schema {
+func compileSchema(t *testing.T, text []byte) *jsonschema.Schema {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {

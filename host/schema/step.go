@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"rdmarun/host/scenario/plan"
-	"rdmarun/host/scenario/shape"
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -34,13 +34,13 @@ func (s *wordSets) matched(result *verb.Result) object {
 }
 
 // step is one step: one action, and the modifiers that belong to it.
-func step(language shape.Language, table *verb.Table, sets *wordSets) object {
+func step(language ast.Language, table *verb.Table, sets *wordSets) object {
 	types := object{
-		"do": ref("steps"), "parallel": ref("steps"), "took": ref("took"), "expect": object{"anyOf": []any{object{"type": "object"}, object{"const": shape.AnyResult}}}, "with": object{"type": "object"},
+		"do": ref("steps"), "parallel": ref("steps"), "took": ref("took"), "expect": object{"anyOf": []any{object{"type": "object"}, object{"const": ast.AnyResult}}}, "with": object{"type": "object"},
 		"name": scalar(), "role": scalar(), "if": scalar(), "as": scalar(), "within": ref("duration"), "timeout": ref("duration"),
 		"repeat": ref("integer"), "use": scalar(), "barrier": scalar(), "of": listOf(scalar()), "args": list(), "function": scalar(),
 		"for_each": object{"type": "object", "minProperties": 1, "propertyNames": name(), "additionalProperties": listOf(scalar())},
-		"guest":    words(shape.GuestActions, false), "leftovers": object{"enum": []string{"ignore"}},
+		"guest":    words(ast.GuestActions, false), "leftovers": object{"enum": []string{"ignore"}},
 		"tags":  object{"anyOf": []any{listOf(scalar()), object{"type": "object", "additionalProperties": scalar()}}},
 		"xfail": ref("xfail"),
 	}
@@ -67,7 +67,7 @@ func step(language shape.Language, table *verb.Table, sets *wordSets) object {
 }
 
 // modifierRules say beside what a modifier can stand.
-func modifierRules(language shape.Language, table *verb.Table) object {
+func modifierRules(language ast.Language, table *verb.Table) object {
 	rules := object{"barrier": require("of")}
 	others := []string{"do"}
 	for _, action := range language.Actions {
@@ -80,7 +80,7 @@ func modifierRules(language shape.Language, table *verb.Table) object {
 		}
 	}
 	for _, modifier := range language.Modifiers {
-		keys, verbs, all := shape.Beside(modifier.Name)
+		keys, verbs, all := ast.Beside(modifier.Name)
 		has := func(name string) bool {
 			for _, key := range keys {
 				if key == name {
@@ -125,10 +125,10 @@ func expectation(v *verb.Verb, sets *wordSets) object {
 		properties[result.Name] = documented(sets.field(&result), result.Doc)
 	}
 	if v.CanFail() {
-		properties[plan.Errno] = documented(matched("errno"), "of a call that must fail")
+		properties[compile.Errno] = documented(matched("errno"), "of a call that must fail")
 	}
 	if v.Waits {
-		properties[plan.None] = object{"description": "true: nothing may come", "type": []string{"boolean", "string"}}
+		properties[compile.None] = object{"description": "true: nothing may come", "type": []string{"boolean", "string"}}
 	}
 	schema := object{"type": "object", "properties": properties, "additionalProperties": false}
 	for i := range v.Arguments {
@@ -136,7 +136,7 @@ func expectation(v *verb.Verb, sets *wordSets) object {
 			schema["additionalProperties"] = matched("integer") // the step names its fields
 		}
 	}
-	return object{"properties": object{"expect": object{"anyOf": []any{schema, object{"const": shape.AnyResult}}}}}
+	return object{"properties": object{"expect": object{"anyOf": []any{schema, object{"const": ast.AnyResult}}}}}
 }
 
 func (s *wordSets) field(result *verb.Result) object {
@@ -163,7 +163,7 @@ func verbSchema(v *verb.Verb) object {
 			groups[argument.Group] = append(groups[argument.Group], argument.Name)
 		}
 		if argument.Inline {
-			for _, form := range plan.DataForms() {
+			for _, form := range compile.DataForms() {
 				properties[form.Name] = documented(dataForm(form.Name), form.Doc)
 			}
 			arguments["oneOf"] = dataForms()
@@ -235,7 +235,7 @@ func complete(table *verb.Table) object {
 func completeWithoutDefaults() object {
 	steps := ref("completeSteps")
 	var keys []string
-	for _, key := range shape.Keys().Defaults {
+	for _, key := range ast.Keys().Defaults {
 		keys = append(keys, key.Name)
 	}
 	return when(object{

@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"rdmarun/host/scenario/plan"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -65,7 +65,7 @@ func matched(name string) object { return ref("match_" + name) }
 // matching is a value, or a mapping of matchers.
 func matching(value object) object {
 	properties := object{}
-	for _, matcher := range plan.Matchers() {
+	for _, matcher := range compile.Matchers() {
 		properties[matcher.Name] = documented(value, matcher.Doc)
 	}
 	for name, operand := range map[string]object{
@@ -81,7 +81,7 @@ func matching(value object) object {
 // dataForms are the ways to write data: one of its keys, but for a byte with its number.
 func dataForms() []any {
 	var forms []any
-	for _, form := range plan.DataForms() {
+	for _, form := range compile.DataForms() {
 		switch form.Name {
 		case "times":
 		case "repeat":
@@ -108,7 +108,7 @@ func dataForm(name string) object {
 // fields is a list of integers in bytes: their values, or their names.
 func fields() object {
 	properties := object{}
-	for _, form := range plan.FieldForms() {
+	for _, form := range compile.FieldForms() {
 		properties[form.Name] = documented(scalar(), form.Doc)
 	}
 	return listOf(object{"type": "object", "minProperties": 1, "maxProperties": 1, "properties": properties, "additionalProperties": false})
@@ -116,7 +116,7 @@ func fields() object {
 
 func dataProperties() object {
 	properties := object{}
-	for _, form := range plan.DataForms() {
+	for _, form := range compile.DataForms() {
 		properties[form.Name] = documented(dataForm(form.Name), form.Doc)
 	}
 	return properties

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"rdmarun/host"
+	"rdmarun/host/guest"
 	"rdmarun/rdmacore"
 )
 
@@ -20,7 +20,7 @@ func measureGuests(ctx context.Context, p paths, all figures) (err error) {
 		return err
 	}
 	defer provider.Close()
-	runtime, err := host.New(ctx, host.Config{})
+	runtime, err := guest.New(ctx, guest.RuntimeConfig{})
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func figureIn(printed string, pattern *regexp.Regexp) (float64, error) {
 }
 
 // pingpong runs a server and a client to their end and returns what the client printed.
-func pingpong(ctx context.Context, runtime *host.Runtime, module *host.Module, provider *rdmacore.Provider) (string, error) {
+func pingpong(ctx context.Context, runtime *guest.Runtime, module *guest.Module, provider *rdmacore.Provider) (string, error) {
 	listening := make(chan struct{})
-	server, err := runtime.Start(ctx, module, host.GuestConfig{
+	server, err := runtime.Start(ctx, module, guest.Config{
 		Name: "server", Provider: provider, Args: []string{"--server"},
 		Barrier: func(context.Context, string) error { close(listening); return nil },
 	})
@@ -79,7 +79,7 @@ func pingpong(ctx context.Context, runtime *host.Runtime, module *host.Module, p
 		return "", server.Result().Err
 	}
 	var printed bytes.Buffer
-	client := runtime.Run(ctx, module, host.GuestConfig{
+	client := runtime.Run(ctx, module, guest.Config{
 		Name: "client", Provider: provider, Stdout: &printed, Stderr: &printed,
 		Args: []string{"--client=self", "--count=50000", "--writes=0", "--polls=200000"},
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
 	"rdmarun/rdmacore"
 )
 

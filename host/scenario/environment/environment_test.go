@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
 	"rdmarun/rdmacore"
 )
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
-	"rdmarun/host/scenario/record"
-	"rdmarun/host/scenario/report"
 )
 
 // TestExamplesRun runs what `rdmarun explain` prints: the head of a file with one of its cases.
@@ -62,7 +62,7 @@ func run(t *testing.T, path string) (record.Totals, string) {
 		t.Fatal(&text)
 	}
 	totals, err := scenario.Run(t.Context(), checked.Scenarios, scenario.RunConfig{
-		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{report.NewHuman(&text, report.HumanOptions{})},
+		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{terminal.NewHuman(&text, terminal.HumanOptions{})},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
-	"rdmarun/host/scenario/plan"
-	"rdmarun/host/scenario/shape"
 	"rdmarun/host/scenario/standard"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -27,11 +27,11 @@ func TestLibraries(t *testing.T) {
 			t.Fatalf("%s has no text", name)
 		}
 		errors := &diag.List{}
-		file := shape.Read(syntax.Parse(diag.NewSource(name, text), errors), verb.NewTable(), errors)
+		file := ast.Read(syntax.Parse(diag.NewSource(name, text), errors), verb.NewTable(), errors)
 		if file == nil || !file.IsLibrary() {
 			t.Fatalf("%s is no library", name)
 		}
-		plan.Compile(file, plan.Options{}, errors)
+		compile.Compile(file, compile.Options{}, errors)
 		if errors.Len()+errors.Warnings() > 0 {
 			var shown strings.Builder
 			t.Error(errors.Render(&shown, diag.Painter{}), &shown)

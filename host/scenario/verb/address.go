@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -34,7 +34,7 @@ func ownAddress(call *Call, given Optional[localAddress]) (netip.Addr, error) {
 	default:
 		address, err := netip.ParseAddr(string(text))
 		if err != nil {
-			return address, &lab.Failure{What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any"}
+			return address, &testbed.Failure{What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any"}
 		}
 		return address, nil
 	}
@@ -77,7 +77,7 @@ func peerAddress(ctx context.Context, call *Call, to peerName) (netip.Addr, erro
 		return netip.Addr{}, ctx.Err()
 	}
 	if err != nil || len(addresses) == 0 {
-		return netip.Addr{}, &lab.Failure{
+		return netip.Addr{}, &testbed.Failure{
 			What: fmt.Sprintf("%q is neither a role nor an IP address, and no host of that name is known", name),
 			Hint: fmt.Sprint(err),
 		}
@@ -171,6 +171,6 @@ func getAddrInfo(ctx context.Context, call *Call, args *struct {
 	err := args.await(ctx, call, func(ctx context.Context) (err error) {
 		call.Lab.Clock().Outside(func() { found, err = call.Lab.Provider().GetAddrInfo(ctx, args.Node, args.Service, args.hints()) })
 		return err
-	}, &lab.Failure{What: "no address", Expected: "the addresses of " + strconv.Quote(args.Node)})
+	}, &testbed.Failure{What: "no address", Expected: "the addresses of " + strconv.Quote(args.Node)})
 	return firstOf(found), err
 }

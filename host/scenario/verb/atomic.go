@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -42,13 +42,13 @@ type localWord struct {
 }
 
 // sges are the word as scatter/gather entry; lacks says what a shorter buffer has not.
-func (w *localWord) sges(buffer *lab.Buffer, lacks string) ([]rdmacore.SGE, error) {
+func (w *localWord) sges(buffer *testbed.Buffer, lacks string) ([]rdmacore.SGE, error) {
 	s, err := spanOf(buffer, w.Offset, Optional[byteCount]{})
 	if err != nil {
 		return nil, err
 	}
 	if s.length < atomicBytes {
-		return nil, &lab.Failure{
+		return nil, &testbed.Failure{
 			What:     fmt.Sprintf("buffer %q has no %s", s.buffer.Name, lacks),
 			Expected: "8 bytes", Got: fmt.Sprintf("%d bytes from offset %d", s.length, s.offset),
 		}
@@ -66,12 +66,12 @@ func (w *localWord) request(operation rdmacore.Opcode, remote RemoteMemory) rdma
 
 func postAtomic(_ context.Context, call *Call, args *struct {
 	onlyEndpoint
-	Buffer  *lab.Buffer  `arg:"buffer,required" doc:"own buffer"`
-	To      RemoteMemory `arg:"to,required" doc:"the peer's memory"`
-	Op      string       `arg:"op,required" words:"CMP_AND_SWP|FETCH_AND_ADD" doc:"the operation"`
-	Add     uint64       `arg:"add" default:"0" doc:"FETCH_AND_ADD: what is added"`
-	Compare uint64       `arg:"compare" default:"0" doc:"CMP_AND_SWP: what must be there"`
-	Swap    uint64       `arg:"swap" default:"0" doc:"CMP_AND_SWP: what comes there then"`
+	Buffer  *testbed.Buffer `arg:"buffer,required" doc:"own buffer"`
+	To      RemoteMemory    `arg:"to,required" doc:"the peer's memory"`
+	Op      string          `arg:"op,required" words:"CMP_AND_SWP|FETCH_AND_ADD" doc:"the operation"`
+	Add     uint64          `arg:"add" default:"0" doc:"FETCH_AND_ADD: what is added"`
+	Compare uint64          `arg:"compare" default:"0" doc:"CMP_AND_SWP: what must be there"`
+	Swap    uint64          `arg:"swap" default:"0" doc:"CMP_AND_SWP: what comes there then"`
 	localWord
 }) error {
 	sges, err := args.sges(args.Buffer, "room for the old value")
@@ -88,8 +88,8 @@ func postAtomic(_ context.Context, call *Call, args *struct {
 
 func postAtomicWrite(_ context.Context, call *Call, args *struct {
 	onlyEndpoint
-	Buffer *lab.Buffer  `arg:"buffer,required" doc:"own buffer"`
-	To     RemoteMemory `arg:"to,required" doc:"the peer's memory"`
+	Buffer *testbed.Buffer `arg:"buffer,required" doc:"own buffer"`
+	To     RemoteMemory    `arg:"to,required" doc:"the peer's memory"`
 	localWord
 }) error {
 	sges, err := args.sges(args.Buffer, "8 bytes to write")

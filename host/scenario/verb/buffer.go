@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 )
 
 // bufferVerbs write, read and compare buffers.
@@ -38,7 +38,7 @@ func fill(_ context.Context, _ *Call, args *struct {
 	}
 	data, room := args.Data.Filling(), s.bytes()
 	if !data.Fits(len(room)) {
-		return &lab.Failure{
+		return &testbed.Failure{
 			What:     fmt.Sprintf("the data does not fit into buffer %q", s.buffer.Name),
 			Expected: fmt.Sprintf("%d bytes at most", len(room)),
 			Got:      fmt.Sprintf("%d bytes", len(data.Bytes)),
@@ -59,7 +59,7 @@ func decode(_ context.Context, call *Call, args *struct {
 	}
 	layout := args.Fields
 	if layout.Size() > s.length {
-		return &lab.Failure{
+		return &testbed.Failure{
 			What:     fmt.Sprintf("the fields reach beyond buffer %q", s.buffer.Name),
 			Expected: fmt.Sprintf("%d bytes at most", s.length),
 			Got:      fmt.Sprintf("%d bytes", layout.Size()),
@@ -96,12 +96,12 @@ func (l FieldLayout) describe(record map[string]any) string {
 const CanCount = "device.counters"
 
 type checkArguments struct {
-	Buffer   Optional[*lab.Buffer]   `arg:"buffer" doc:"the buffer"`
-	Offset   byteCount               `arg:"offset" default:"0" doc:"where in the buffer"`
-	Length   Optional[byteCount]     `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
-	Equals   Optional[content]       `arg:"equals" group:"equals, all or counters" doc:"a buffer (ROLE.NAME of another role) or data: byte is every byte of the range; other data is compared with as many bytes as it has, or, with length, repeated up to that as fill does"`
-	All      Optional[uint8]         `arg:"all" group:"equals, all or counters" doc:"the value of every byte"`
-	Counters Optional[CounterChecks] `arg:"counters" group:"equals, all or counters" doc:"of the port and the device, as the kernel names them: {port_rcv_errors: {delta: 0}, packet_seq_err: {delta: {le: 10}}}"`
+	Buffer   Optional[*testbed.Buffer] `arg:"buffer" doc:"the buffer"`
+	Offset   byteCount                 `arg:"offset" default:"0" doc:"where in the buffer"`
+	Length   Optional[byteCount]       `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
+	Equals   Optional[content]         `arg:"equals" group:"equals, all or counters" doc:"a buffer (ROLE.NAME of another role) or data: byte is every byte of the range; other data is compared with as many bytes as it has, or, with length, repeated up to that as fill does"`
+	All      Optional[uint8]           `arg:"all" group:"equals, all or counters" doc:"the value of every byte"`
+	Counters Optional[CounterChecks]   `arg:"counters" group:"equals, all or counters" doc:"of the port and the device, as the kernel names them: {port_rcv_errors: {delta: 0}, packet_seq_err: {delta: {le: 10}}}"`
 }
 
 func (a *checkArguments) needs() string {
@@ -159,14 +159,14 @@ func check(_ context.Context, call *Call, args *checkArguments) error {
 	return compare(s, got, want, name)
 }
 
-func checkCounters(role *lab.Role, checks CounterChecks) error {
+func checkCounters(role *testbed.Role, checks CounterChecks) error {
 	for _, each := range checks {
 		delta, err := role.CounterDelta(each.Name)
 		if err != nil {
 			return err
 		}
 		if ok, want := each.Check(delta); !ok {
-			return &lab.Failure{
+			return &testbed.Failure{
 				What:     fmt.Sprintf("the counter %s of %s has another growth", each.Name, role.Device().Name()),
 				Expected: want, Got: fmt.Sprintf("%d more than when the case began", delta),
 			}
@@ -178,7 +178,7 @@ func checkCounters(role *lab.Role, checks CounterChecks) error {
 func checkAll(s span, got []byte, value byte) error {
 	for i, b := range got {
 		if b != value {
-			return &lab.Failure{
+			return &testbed.Failure{
 				What:     fmt.Sprintf("byte %d of buffer %q differs", s.offset+i, s.buffer.Name),
 				Expected: fmt.Sprintf("0x%02x in every byte", value),
 				Got:      dump(got, i),
@@ -190,7 +190,7 @@ func checkAll(s span, got []byte, value byte) error {
 
 func compare(s span, got, want []byte, name string) error {
 	if len(got) != len(want) {
-		return &lab.Failure{
+		return &testbed.Failure{
 			What:     fmt.Sprintf("buffer %q and %s differ in length", s.buffer.Name, name),
 			Expected: fmt.Sprintf("%d bytes", len(want)),
 			Got:      fmt.Sprintf("%d bytes", len(got)),
@@ -209,7 +209,7 @@ func compare(s span, got, want []byte, name string) error {
 			}
 		}
 	}
-	return &lab.Failure{
+	return &testbed.Failure{
 		What:     fmt.Sprintf("%d of %d bytes of buffer %q differ from %s, the first at %d", count, len(got), s.buffer.Name, name, s.offset+first),
 		Expected: dump(want, first),
 		Got:      dump(got, first),

@@ -1,15 +1,15 @@
 package verb
 
 import (
-	"rdmarun/host/scenario/lab"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/testbed"
 )
 
 // Call is one running step of a verb.
 type Call struct {
 	Verb *Verb
-	Lab  *lab.Lab
-	Role *lab.Role // nil for a roleless verb
+	Lab  *testbed.Lab
+	Role *testbed.Role // nil for a roleless verb
 	// Arguments are in the order of the verb's, in the Go types that Type tells, defaults filled in; nil where there is none.
 	Arguments []any
 	// Later tells, in Verb.Check before the run, which arguments have a value that only the run will know;
@@ -34,7 +34,7 @@ func (c *Call) made(object Bindable, err error) error {
 }
 
 // Endpoint is the endpoint that the argument `ep` names, or the role's only one with a queue pair; nil where there is none.
-func (c *Call) Endpoint() *lab.Endpoint {
+func (c *Call) Endpoint() *testbed.Endpoint {
 	at := c.Verb.Argument("ep")
 	if c.Role == nil || at < 0 || at >= len(c.Arguments) {
 		return nil
@@ -42,7 +42,7 @@ func (c *Call) Endpoint() *lab.Endpoint {
 	name, given := c.Arguments[at].(string)
 	find := c.Role.OnlyEndpoint
 	if given {
-		find = func() (*lab.Endpoint, error) { return c.Role.Endpoint(name) }
+		find = func() (*testbed.Endpoint, error) { return c.Role.Endpoint(name) }
 	}
 	endpoint, err := find()
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Call) Endpoint() *lab.Endpoint {
 }
 
 // named finds a buffer of the step's role, or of the one that the name says.
-func (c *Call) named(value BufferName) (*lab.Buffer, error) {
+func (c *Call) named(value BufferName) (*testbed.Buffer, error) {
 	role := c.Role
 	if value.Role != "" {
 		var err error

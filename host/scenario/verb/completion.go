@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -47,7 +47,7 @@ func completionVerbs() []Verb {
 			Name: "destroy_cq", Manual: "ibv_destroy_cq(3)", Scalar: "cq",
 			Doc: "Free a completion queue, which no queue pair may use.",
 		}, action(func(_ context.Context, _ *Call, args *struct {
-			CQ *lab.Queue `arg:"cq,required" doc:"the queue, by the name that 'as' gave it"`
+			CQ *testbed.Queue `arg:"cq,required" doc:"the queue, by the name that 'as' gave it"`
 		}) error {
 			return args.CQ.Free()
 		})),
@@ -90,7 +90,7 @@ type completion struct {
 }
 
 // completionOf is a completion as far as its queue tells: an extended one has the fields that it was made with.
-func completionOf(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, endpoint *lab.Endpoint) completion {
+func completionOf(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, endpoint *testbed.Endpoint) completion {
 	has, extended := cq.Fields()
 	if !extended {
 		has = rdmacore.WCFieldsStandard
@@ -147,7 +147,7 @@ func poll(ctx context.Context, call *Call, args *struct {
 		err = args.await(ctx, call, func(ctx context.Context) error {
 			_, err := cq.WaitTimestamps(ctx, wc[:], stamp[:])
 			return err
-		}, &lab.Failure{
+		}, &testbed.Failure{
 			What: "no completion", Expected: fmt.Sprintf("a completion on the %s queue of %q", args.Side, args.EP.Name),
 			Hint: args.noCompletionHint(),
 		})
@@ -200,7 +200,7 @@ func drain(ctx context.Context, call *Call, args *struct {
 			call.Lab.Outside(func() { n, err = cq.Wait(waiting, room) })
 		}
 		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return result, &lab.Failure{
+			return result, &testbed.Failure{
 				What:     "too few completions",
 				Expected: fmt.Sprintf("%d completions on the %s queue of %q", args.Count, args.Side, args.EP.Name),
 				Got:      fmt.Sprintf("%d within %s", result.Count, quantity.Time(args.Within)),
@@ -247,7 +247,7 @@ func getCQEvent(ctx context.Context, call *Call, args *struct {
 	if err != nil {
 		return err
 	}
-	return args.await(ctx, call, cq.WaitEvent, &lab.Failure{
+	return args.await(ctx, call, cq.WaitEvent, &testbed.Failure{
 		What: "no completion event", Expected: "an event of the " + args.Side + " queue of " + args.EP.Name,
 		Hint: "req_notify comes first, and only a completion after it raises one",
 	})
@@ -269,7 +269,7 @@ func (a *createCQArguments) needs() string {
 }
 
 func createCQ(_ context.Context, call *Call, args *createCQArguments) error {
-	var queue *lab.Queue
+	var queue *testbed.Queue
 	var err error
 	if args.Fields.Given {
 		queue, err = call.Role.NewExtendedQueue(int(args.Entries), args.Fields.Value)
@@ -281,9 +281,9 @@ func createCQ(_ context.Context, call *Call, args *createCQArguments) error {
 
 // anyQueue names a completion queue: one of create_cq, or one of an endpoint.
 type anyQueue struct {
-	CQ   *lab.Queue    `arg:"cq" group:"cq or side" doc:"a queue of create_cq, by the name that 'as' gave it"`
-	Side string        `arg:"side" group:"cq or side" words:"send|recv" doc:"which completion queue of the endpoint"`
-	EP   *lab.Endpoint `arg:"ep" doc:"the endpoint, with side; without it the role's only one"`
+	CQ   *testbed.Queue    `arg:"cq" group:"cq or side" doc:"a queue of create_cq, by the name that 'as' gave it"`
+	Side string            `arg:"side" group:"cq or side" words:"send|recv" doc:"which completion queue of the endpoint"`
+	EP   *testbed.Endpoint `arg:"ep" doc:"the endpoint, with side; without it the role's only one"`
 }
 
 func (q *anyQueue) queue(call *Call) (*rdmacore.CQ, error) {

@@ -5,18 +5,18 @@ import (
 	"net/netip"
 	"time"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
 // theEndpoint is the argument of verbs that concern an id.
 type theEndpoint struct {
-	EP *lab.Endpoint `arg:"ep,required" doc:"the endpoint, by the name that 'as' gave it"`
+	EP *testbed.Endpoint `arg:"ep,required" doc:"the endpoint, by the name that 'as' gave it"`
 }
 
 // onlyEndpoint is the argument of verbs that concern a queue pair.
 type onlyEndpoint struct {
-	EP *lab.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
+	EP *testbed.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
 }
 
 // connectionVerbs make, connect and end endpoints.

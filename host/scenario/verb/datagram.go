@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -32,7 +32,7 @@ func datagramVerbs() []Verb {
 			Name: "destroy_ah", Manual: "ibv_destroy_ah(3)", Scalar: "ah",
 			Doc: "Free an address handle.",
 		}, action(func(_ context.Context, _ *Call, args *struct {
-			AH *lab.Handle `arg:"ah,required" doc:"the handle, by the name that 'as' gave it"`
+			AH *testbed.Handle `arg:"ah,required" doc:"the handle, by the name that 'as' gave it"`
 		}) error {
 			return args.AH.Free()
 		})),
@@ -61,16 +61,16 @@ func datagramVerbs() []Verb {
 
 // datagram are the arguments of a send request that address a datagram.
 type datagram struct {
-	AH         Optional[*lab.Handle] `arg:"ah" doc:"datagrams: where to, an address handle of create_ah; without it to whom the endpoint's last event named"`
-	RemoteQPN  Optional[uint32]      `arg:"remote_qpn" max:"0xffffff" doc:"datagrams: number of the queue pair there, 0xffffff for a group; without ah, the event's"`
-	RemoteQKey Optional[uint32]      `arg:"remote_qkey" doc:"datagrams: its key, with the highest bit set the own queue pair's; without it the event's, or with ah that of rdma_cm's datagram ids"`
+	AH         Optional[*testbed.Handle] `arg:"ah" doc:"datagrams: where to, an address handle of create_ah; without it to whom the endpoint's last event named"`
+	RemoteQPN  Optional[uint32]          `arg:"remote_qpn" max:"0xffffff" doc:"datagrams: number of the queue pair there, 0xffffff for a group; without ah, the event's"`
+	RemoteQKey Optional[uint32]          `arg:"remote_qkey" doc:"datagrams: its key, with the highest bit set the own queue pair's; without it the event's, or with ah that of rdma_cm's datagram ids"`
 }
 
 func isDatagrams(qp *rdmacore.QP) bool { return qp.InitAttr().Type == rdmacore.QPTypeUD }
 
 // address fills in where a datagram goes: to the peer or the group that an event named, but for what the step
 // says itself.  A request of a connection has no address.
-func (d *datagram) address(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP, request *rdmacore.SendWR) error {
+func (d *datagram) address(call *Call, endpoint *testbed.Endpoint, qp *rdmacore.QP, request *rdmacore.SendWR) error {
 	if !isDatagrams(qp) {
 		return d.refused(endpoint)
 	}
@@ -79,7 +79,7 @@ func (d *datagram) address(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP, 
 	} else {
 		peer := endpoint.Datagrams
 		if peer == nil {
-			return &lab.Failure{
+			return &testbed.Failure{
 				What:  "endpoint \"" + endpoint.Name + "\" does not know where its datagrams go",
 				Hint:  "ESTABLISHED of a datagram service and MULTICAST_JOIN tell it; or create_ah makes an address for ah",
 				Errno: syscall.EDESTADDRREQ,
@@ -97,7 +97,7 @@ func (d *datagram) address(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP, 
 }
 
 // refused refuses the address of a message of a connection, which has its way.
-func (d *datagram) refused(endpoint *lab.Endpoint) error {
+func (d *datagram) refused(endpoint *testbed.Endpoint) error {
 	name := ""
 	switch {
 	case d.AH.Given:
@@ -109,7 +109,7 @@ func (d *datagram) refused(endpoint *lab.Endpoint) error {
 	default:
 		return nil
 	}
-	return &lab.Failure{
+	return &testbed.Failure{
 		What:  name + " is for datagrams, and the queue pair of \"" + endpoint.Name + "\" is of a connection",
 		Hint:  "qp: {type: UD} makes one for datagrams",
 		Errno: syscall.EINVAL,
@@ -118,16 +118,16 @@ func (d *datagram) refused(endpoint *lab.Endpoint) error {
 
 type createAHArguments struct {
 	inDomain
-	To           peerName         `arg:"to" group:"to, of, gid or dlid" doc:"a role, an IP address or a host name"`
-	Of           *lab.Endpoint    `arg:"of" group:"to, of, gid or dlid" doc:"an endpoint: its peer or group, as its last ESTABLISHED or MULTICAST_JOIN said"`
-	GID          string           `arg:"gid" group:"to, of, gid or dlid" doc:"all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
-	DLID         Optional[uint16] `arg:"dlid" group:"to, of, gid or dlid" doc:"the local identifier, of InfiniBand, without a global header"`
-	Port         Optional[uint8]  `arg:"port" doc:"number of the own port; without it 1, or that of the event"`
-	SGIDIndex    Optional[uint8]  `arg:"sgid_index" doc:"own GID by its index; without it that of the role's address, or of the event"`
-	HopLimit     Optional[uint8]  `arg:"hop_limit" doc:"routers that it may pass; without it 64, or that of the event"`
-	TrafficClass Optional[uint8]  `arg:"traffic_class" doc:"traffic class"`
-	FlowLabel    Optional[uint32] `arg:"flow_label" max:"0xfffff" doc:"flow label"`
-	SL           Optional[uint8]  `arg:"sl" max:"15" doc:"service level"`
+	To           peerName          `arg:"to" group:"to, of, gid or dlid" doc:"a role, an IP address or a host name"`
+	Of           *testbed.Endpoint `arg:"of" group:"to, of, gid or dlid" doc:"an endpoint: its peer or group, as its last ESTABLISHED or MULTICAST_JOIN said"`
+	GID          string            `arg:"gid" group:"to, of, gid or dlid" doc:"all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
+	DLID         Optional[uint16]  `arg:"dlid" group:"to, of, gid or dlid" doc:"the local identifier, of InfiniBand, without a global header"`
+	Port         Optional[uint8]   `arg:"port" doc:"number of the own port; without it 1, or that of the event"`
+	SGIDIndex    Optional[uint8]   `arg:"sgid_index" doc:"own GID by its index; without it that of the role's address, or of the event"`
+	HopLimit     Optional[uint8]   `arg:"hop_limit" doc:"routers that it may pass; without it 64, or that of the event"`
+	TrafficClass Optional[uint8]   `arg:"traffic_class" doc:"traffic class"`
+	FlowLabel    Optional[uint32]  `arg:"flow_label" max:"0xfffff" doc:"flow label"`
+	SL           Optional[uint8]   `arg:"sl" max:"15" doc:"service level"`
 }
 
 func createAH(ctx context.Context, call *Call, args *createAHArguments) error {
@@ -153,7 +153,7 @@ func (a *createAHArguments) destination(ctx context.Context, call *Call) (rdmaco
 	switch {
 	case a.Of != nil:
 		if a.Of.Datagrams == nil {
-			return attr, &lab.Failure{
+			return attr, &testbed.Failure{
 				What: fmt.Sprintf("no event of %q has said how to reach a datagram peer", a.Of.Name), Errno: syscall.EINVAL,
 				Hint: "ESTABLISHED of a datagram id and MULTICAST_JOIN do, once they are read",
 			}
@@ -178,7 +178,7 @@ func (a *createAHArguments) destination(ctx context.Context, call *Call) (rdmaco
 func parseGID(text string) (netip.Addr, error) {
 	gid, err := netip.ParseAddr(text)
 	if err != nil {
-		return gid, &lab.Failure{What: "that is no GID", Got: text, Hint: "write 16 bytes as an IPv6 address, or an IP address"}
+		return gid, &testbed.Failure{What: "that is no GID", Got: text, Hint: "write 16 bytes as an IPv6 address, or an IP address"}
 	}
 	return gid, nil
 }
@@ -200,7 +200,7 @@ func ownGID(call *Call, number int) (uint8, error) {
 		index = indexOf(ports, number, address)
 	}
 	if index < 0 {
-		return 0, &lab.Failure{
+		return 0, &testbed.Failure{
 			What: fmt.Sprintf("port %d of %s has no GID for %s", number, device.Name(), call.Role.Address()), Hint: "sgid_index says which to use",
 			Errno: syscall.EINVAL,
 		}
@@ -223,9 +223,9 @@ func indexOf(ports []rdmacore.Port, number int, address netip.Addr) int {
 
 // receivedDatagram is where a datagram was received.
 type receivedDatagram struct {
-	Buffer *lab.Buffer `arg:"buffer,required" doc:"where the datagram was received"`
-	Offset byteCount   `arg:"offset" default:"0" doc:"where in the buffer"`
-	Port   uint8       `arg:"port" default:"1" doc:"number of the own port"`
+	Buffer *testbed.Buffer `arg:"buffer,required" doc:"where the datagram was received"`
+	Offset byteCount       `arg:"offset" default:"0" doc:"where in the buffer"`
+	Port   uint8           `arg:"port" default:"1" doc:"number of the own port"`
 }
 
 func (r *receivedDatagram) bytes() ([]byte, error) {
@@ -287,7 +287,7 @@ type multicastGroup struct {
 func (g *multicastGroup) address() (netip.Addr, error) {
 	address, err := netip.ParseAddr(g.Group)
 	if err != nil {
-		return address, &lab.Failure{What: "the group is no IP address", Got: g.Group, Hint: "for example 239.1.2.3"}
+		return address, &testbed.Failure{What: "the group is no IP address", Got: g.Group, Hint: "for example 239.1.2.3"}
 	}
 	return address, nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -131,7 +131,7 @@ func (p *thePort) find(call *Call) (rdmacore.Port, error) {
 			return port, nil
 		}
 	}
-	return rdmacore.Port{}, &lab.Failure{
+	return rdmacore.Port{}, &testbed.Failure{
 		What: fmt.Sprintf("device %s has no port %d", call.Role.Device().Name(), p.Port), Errno: syscall.EINVAL,
 	}
 }
@@ -182,7 +182,7 @@ func queryGID(_ context.Context, call *Call, args *struct {
 		result.GID, result.Type = gid.Raw.String(), gid.Type
 		return result, nil
 	}
-	return result, &lab.Failure{
+	return result, &testbed.Failure{
 		What: fmt.Sprintf("port %d has no GID %d", port.Number, args.Index), Hint: "in use: " + strings.Join(known, ", "),
 		Errno: syscall.ENODATA,
 	}

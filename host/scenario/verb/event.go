@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/explain"
-	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -21,7 +21,7 @@ type within struct {
 }
 
 // await runs a wait without holding the lab, within the time of the step.  late is told when that is over.
-func (w *within) await(ctx context.Context, call *Call, wait func(context.Context) error, late *lab.Failure) error {
+func (w *within) await(ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure) error {
 	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, w.Within)
 	defer cancel()
 	var err error
@@ -103,12 +103,12 @@ func (w *wantedEvent) String() string {
 }
 
 func waitEvent(ctx context.Context, call *Call, args *struct {
-	EP *lab.Endpoint `arg:"ep,required" doc:"the endpoint, or the listener"`
+	EP *testbed.Endpoint `arg:"ep,required" doc:"the endpoint, or the listener"`
 	wantedEvent
 	within
 }) (eventFields, error) {
 	var event *rdmacore.Event
-	late := &lab.Failure{What: "no event", Expected: args.wantedEvent.String()}
+	late := &testbed.Failure{What: "no event", Expected: args.wantedEvent.String()}
 	err := args.await(ctx, call, func(ctx context.Context) (err error) {
 		event, err = args.EP.ID().Channel().Wait(ctx, args.EP.ID())
 		return err
@@ -133,7 +133,7 @@ func getEvent(ctx context.Context, call *Call, args *struct {
 	err = args.await(ctx, call, func(ctx context.Context) (err error) {
 		event, err = call.Role.Channel().GetEvent(ctx)
 		return err
-	}, &lab.Failure{What: "no event", Expected: args.wantedEvent.String()})
+	}, &testbed.Failure{What: "no event", Expected: args.wantedEvent.String()})
 	if err != nil {
 		return result, err
 	}
@@ -154,7 +154,7 @@ func readEvent(call *Call, event *rdmacore.Event, wanted *wantedEvent) (eventFie
 		if event.Type == rdmacore.EventConnectRequest {
 			call.Role.Adopt("the connection of an unexpected request", event.ID)
 		}
-		return eventFields{}, &lab.Failure{
+		return eventFields{}, &testbed.Failure{
 			What:     "wrong event",
 			Expected: wanted.String(),
 			Got:      withStatus(event),
@@ -200,7 +200,7 @@ func withStatus(event *rdmacore.Event) string {
 }
 
 // noEventHint looks for why an event did not come.
-func noEventHint(call *Call, endpoint *lab.Endpoint, wanted Optional[rdmacore.EventType]) string {
+func noEventHint(call *Call, endpoint *testbed.Endpoint, wanted Optional[rdmacore.EventType]) string {
 	if wanted.Given && wanted.Value == rdmacore.EventConnectRequest {
 		return fmt.Sprintf("nobody connected to %s; is the client's address and port that of the listener, and did its connect step run?", endpoint.ID().LocalAddr())
 	}
@@ -247,7 +247,7 @@ func waitAsync(ctx context.Context, call *Call, args *struct {
 	case !came && ctx.Err() != nil:
 		return asyncEvent{}, ctx.Err()
 	case !came:
-		return asyncEvent{}, &lab.Failure{
+		return asyncEvent{}, &testbed.Failure{
 			What:     "no asynchronous event",
 			Expected: wanted,
 			Got:      args.nothingCame(),
@@ -255,7 +255,7 @@ func waitAsync(ctx context.Context, call *Call, args *struct {
 			Absent:   true,
 		}
 	case args.Type.Given && event.Type != args.Type.Value:
-		return asyncEvent{}, &lab.Failure{What: "wrong asynchronous event", Expected: wanted, Got: event.Type.String()}
+		return asyncEvent{}, &testbed.Failure{What: "wrong asynchronous event", Expected: wanted, Got: event.Type.String()}
 	}
 	call.Outcome.Summary = event.Type.String
 	result := asyncEvent{Type: event.Type}
@@ -272,7 +272,7 @@ func complete(ctx context.Context, call *Call, args *struct {
 	theEndpoint
 	within
 }) error {
-	return args.await(ctx, call, args.EP.ID().Complete, &lab.Failure{What: "the call has no end", Expected: "its end"})
+	return args.await(ctx, call, args.EP.ID().Complete, &testbed.Failure{What: "the call has no end", Expected: "its end"})
 }
 
 func getRequest(ctx context.Context, call *Call, args *struct {
@@ -285,7 +285,7 @@ func getRequest(ctx context.Context, call *Call, args *struct {
 	err = args.await(ctx, call, func(ctx context.Context) (err error) {
 		child, err = args.EP.ID().GetRequest(ctx)
 		return err
-	}, &lab.Failure{
+	}, &testbed.Failure{
 		What: "no connection request", Expected: "a request", Hint: noEventHint(call, args.EP, some(rdmacore.EventConnectRequest)),
 	})
 	if err != nil {

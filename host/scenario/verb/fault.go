@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -134,7 +134,7 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 	return call.made(broken, err)
 }
 
-func breakDevice(call *Call, how string) (*lab.Fault, error) {
+func breakDevice(call *Call, how string) (*testbed.Fault, error) {
 	if how == addressChange {
 		return call.Lab.ChangeAddress()
 	}

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -307,8 +307,8 @@ func queryRoute(_ context.Context, _ *Call, args *theEndpoint) (route, error) {
 
 func setPath(_ context.Context, _ *Call, args *struct {
 	theEndpoint
-	RouteOf *lab.Endpoint `arg:"route_of" group:"route_of or path" doc:"the endpoint whose route it is"`
-	Path    []byte        `arg:"path" group:"route_of or path" doc:"struct ibv_path_data[]"`
+	RouteOf *testbed.Endpoint `arg:"route_of" group:"route_of or path" doc:"the endpoint whose route it is"`
+	Path    []byte            `arg:"path" group:"route_of or path" doc:"struct ibv_path_data[]"`
 }) error {
 	path := args.Path
 	if args.RouteOf != nil {

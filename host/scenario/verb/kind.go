@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -55,7 +55,7 @@ type (
 	// content is a buffer or data.
 	content struct {
 		Name   BufferName
-		Buffer *lab.Buffer // nil: it is Data
+		Buffer *testbed.Buffer // nil: it is Data
 		Data   DataValue
 	}
 )
@@ -271,25 +271,25 @@ func setContent(call *Call, place reflect.Value, value any) error {
 // objectKind is the kind of what a step names and another step, or the role, has made.
 func objectKind(t reflect.Type) (kind, bool) {
 	switch t {
-	case reflect.TypeFor[*lab.Endpoint]():
-		return object(Endpoint, (*lab.Role).Endpoint), true
-	case reflect.TypeFor[*lab.Domain]():
-		return object(Domain, (*lab.Role).Domain), true
-	case reflect.TypeFor[*lab.Queue]():
-		return object(Queue, (*lab.Role).Queue), true
-	case reflect.TypeFor[*lab.SharedQueue]():
-		return object(SharedQueue, (*lab.Role).SharedQueue), true
-	case reflect.TypeFor[*lab.Handle]():
-		return object(Handle, (*lab.Role).Handle), true
-	case reflect.TypeFor[*lab.Window]():
-		return object(Window, (*lab.Role).Window), true
-	case reflect.TypeFor[*lab.Buffer]():
+	case reflect.TypeFor[*testbed.Endpoint]():
+		return object(Endpoint, (*testbed.Role).Endpoint), true
+	case reflect.TypeFor[*testbed.Domain]():
+		return object(Domain, (*testbed.Role).Domain), true
+	case reflect.TypeFor[*testbed.Queue]():
+		return object(Queue, (*testbed.Role).Queue), true
+	case reflect.TypeFor[*testbed.SharedQueue]():
+		return object(SharedQueue, (*testbed.Role).SharedQueue), true
+	case reflect.TypeFor[*testbed.Handle]():
+		return object(Handle, (*testbed.Role).Handle), true
+	case reflect.TypeFor[*testbed.Window]():
+		return object(Window, (*testbed.Role).Window), true
+	case reflect.TypeFor[*testbed.Buffer]():
 		return kind{argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }}, true
 	}
 	return kind{}, false
 }
 
-func object[T any](argument Type, find func(*lab.Role, string) (T, error)) kind {
+func object[T any](argument Type, find func(*testbed.Role, string) (T, error)) kind {
 	return kind{argument: argument, find: func(call *Call, name any) (any, error) { return find(call.Role, name.(string)) }}
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/record"
 	"rdmarun/rdmacore"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -26,7 +26,7 @@ const (
 )
 
 // pairConfig is what the largest of the sizes needs; what is too much for the device its calls will say.
-func (m *measuring) pairConfig() (lab.PairConfig, error) {
+func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 	largest := 0
 	for _, spec := range m.specs {
 		largest = max(largest, spec.Size)
@@ -42,13 +42,13 @@ func (m *measuring) pairConfig() (lab.PairConfig, error) {
 		slots = max(m.specs[0].Depth, m.specs[0].ReceiveDepth, 16) + controlEntries
 	}
 	if stride > math.MaxInt/2/slots {
-		return lab.PairConfig{}, &lab.Failure{What: fmt.Sprintf("%d messages of %d bytes do not fit into memory", slots, largest)}
+		return testbed.PairConfig{}, &testbed.Failure{What: fmt.Sprintf("%d messages of %d bytes do not fit into memory", slots, largest)}
 	}
 	attr, err := m.from.Device().Attr()
 	if err != nil {
-		return lab.PairConfig{}, err
+		return testbed.PairConfig{}, err
 	}
-	config := lab.PairConfig{Bytes: 2 * max(slots*stride, page), Access: rdmacore.AccessLocalWrite | rdmacore.AccessRemoteWrite | rdmacore.AccessRemoteRead}
+	config := testbed.PairConfig{Bytes: 2 * max(slots*stride, page), Access: rdmacore.AccessLocalWrite | rdmacore.AccessRemoteWrite | rdmacore.AccessRemoteRead}
 	if attr.Atomic {
 		config.Access |= rdmacore.AccessRemoteAtomic
 	}
@@ -89,7 +89,7 @@ func buildersOf(operation rdmacore.Opcode, inPayload bool) rdmacore.SendOps {
 
 // lessInline asks for half of what a device has just refused, perhaps for its inline data, where the scenario wants
 // whatever the queue pair takes.  No attribute tells how much that is.
-func (m *measuring) lessInline(config *lab.PairConfig) bool {
+func (m *measuring) lessInline(config *testbed.PairConfig) bool {
 	half := config.QP.MaxInlineData / 2
 	if m.args.Inline != inlineAuto || half < payload {
 		return false

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/explain"
-	"rdmarun/host/scenario/lab"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -19,9 +19,9 @@ import (
 type measuring struct {
 	call     *Call
 	args     *measureArguments
-	from, to *lab.Role
+	from, to *testbed.Role
 	specs    []rdmacore.MeasureSpec // of each size
-	pairs    []*lab.Pair            // of each queue pair; none for connections
+	pairs    []*testbed.Pair        // of each queue pair; none for connections
 	sums     measured
 }
 
@@ -92,9 +92,9 @@ func (m *measuring) connect(ctx context.Context) error {
 		return err
 	}
 	for range max(m.args.QPs.Value, 1) {
-		pair, err := lab.NewPair(ctx, m.from, m.to, config)
+		pair, err := testbed.NewPair(ctx, m.from, m.to, config)
 		for errors.Is(err, syscall.EINVAL) && m.lessInline(&config) {
-			pair, err = lab.NewPair(ctx, m.from, m.to, config)
+			pair, err = testbed.NewPair(ctx, m.from, m.to, config)
 		}
 		if err != nil {
 			return errors.Join(err, m.disconnect())
@@ -175,7 +175,7 @@ func (m *measuring) prepare(spec rdmacore.MeasureSpec) ([]*rdmacore.Measurement,
 	}
 	var all []*rdmacore.Measurement
 	for _, pair := range m.pairs {
-		end := func(role rdmacore.MeasureRole, party *lab.Role, here, there lab.PairEnd) rdmacore.MeasureEnd {
+		end := func(role rdmacore.MeasureRole, party *testbed.Role, here, there testbed.PairEnd) rdmacore.MeasureEnd {
 			return rdmacore.MeasureEnd{
 				Role: role, ID: here.ID, Memory: here.MR, CPUs: party.CPUs(),
 				RemoteAddress: there.MR.Address(), RemoteLength: uint64(there.MR.Length()), RemoteKey: there.MR.RKey(),
@@ -199,7 +199,7 @@ func (m *measuring) failure(err error) error {
 	case errors.As(err, &knob):
 		return refusalOf(err).failure()
 	case errors.As(err, &failed):
-		failure := &lab.Failure{What: "the measurement failed", Expected: "success", Got: failed.Error(), Hint: failed.Why}
+		failure := &testbed.Failure{What: "the measurement failed", Expected: "success", Got: failed.Error(), Hint: failed.Why}
 		if failed.Why == "" && failed.Status != rdmacore.WCSuccess {
 			failure.Hint = explain.Completion(failed.Status.String())
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -23,7 +23,7 @@ func memoryVerbs() []Verb {
 			Name: "dealloc_pd", Manual: "ibv_dealloc_pd(3)", Scalar: "pd",
 			Doc: "Free a protection domain, which nothing may use.",
 		}, action(func(_ context.Context, _ *Call, args *struct {
-			PD *lab.Domain `arg:"pd,required" doc:"the domain, by the name that 'as' gave it"`
+			PD *testbed.Domain `arg:"pd,required" doc:"the domain, by the name that 'as' gave it"`
 		}) error {
 			return args.PD.Free()
 		})),
@@ -44,12 +44,12 @@ func memoryVerbs() []Verb {
 
 // theBuffer is the argument of verbs that concern a buffer.
 type theBuffer struct {
-	Buffer *lab.Buffer `arg:"buffer,required" doc:"the buffer"`
+	Buffer *testbed.Buffer `arg:"buffer,required" doc:"the buffer"`
 }
 
 // inDomain is the argument of what is made in a protection domain.
 type inDomain struct {
-	PD *lab.Domain `arg:"pd" doc:"a protection domain of alloc_pd; without it that of the role's buffers"`
+	PD *testbed.Domain `arg:"pd" doc:"a protection domain of alloc_pd; without it that of the role's buffers"`
 }
 
 // domain is the domain that a step means.
@@ -67,9 +67,9 @@ type region struct {
 	LKey uint32 `result:"lkey,hex,varies" doc:"key for own requests"`
 }
 
-func regionOf(call *Call, buffer *lab.Buffer) region {
+func regionOf(call *Call, buffer *testbed.Buffer) region {
 	view := buffer.View()
-	call.Outcome.Buffers = []*lab.Buffer{buffer}
+	call.Outcome.Buffers = []*testbed.Buffer{buffer}
 	call.Outcome.Summary = func() string { return fmt.Sprintf("rkey %#x", view.RKey) }
 	return region{view.Addr, uint32(view.RKey), uint32(view.LKey)}
 }
@@ -78,14 +78,14 @@ func register(_ context.Context, call *Call, args *struct {
 	theBuffer
 	Access Optional[rdmacore.Access] `arg:"access" doc:"rights; without them those of the buffer"`
 	inDomain
-	Of   *lab.Endpoint `arg:"of" doc:"an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"`
-	IOVA Optional[int] `arg:"iova" max:"0x7fffffffffffffff" doc:"an address of one's own for the first byte, which requests name it by (ibv_reg_mr_iova(3))"`
+	Of   *testbed.Endpoint `arg:"of" doc:"an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"`
+	IOVA Optional[int]     `arg:"iova" max:"0x7fffffffffffffff" doc:"an address of one's own for the first byte, which requests name it by (ibv_reg_mr_iova(3))"`
 }) (region, error) {
 	access := args.Access.Or(args.Buffer.Access())
 	pd := args.domain(call)
 	if args.Of != nil {
 		if pd = args.Of.ID().PD(); pd == nil {
-			return region{}, &lab.Failure{What: args.Of.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first", Errno: syscall.EINVAL}
+			return region{}, &testbed.Failure{What: args.Of.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first", Errno: syscall.EINVAL}
 		}
 	}
 	var err error
@@ -103,11 +103,11 @@ func register(_ context.Context, call *Call, args *struct {
 func reregister(_ context.Context, call *Call, args *struct {
 	theBuffer
 	Access Optional[rdmacore.Access] `arg:"access" doc:"other rights"`
-	PD     *lab.Domain               `arg:"pd" doc:"another protection domain, of alloc_pd"`
+	PD     *testbed.Domain           `arg:"pd" doc:"another protection domain, of alloc_pd"`
 	Offset Optional[byteCount]       `arg:"offset" doc:"register another part of the buffer, from here"`
 	Length Optional[byteCount]       `arg:"length" doc:"likewise, so many bytes; without it, to the end of the buffer"`
 }) (region, error) {
-	var change lab.Change
+	var change testbed.Change
 	if args.Access.Given {
 		change.Flags, change.Access = rdmacore.ReregAccess, args.Access.Value
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -89,7 +89,7 @@ func (q QueuePairAttributes) With(given map[string]any) (QueuePairAttributes, er
 }
 
 // native is the attributes with the objects of the role that they name.
-func (q QueuePairAttributes) native(role *lab.Role) (*rdmacore.QPInitAttr, error) {
+func (q QueuePairAttributes) native(role *testbed.Role) (*rdmacore.QPInitAttr, error) {
 	attr := &rdmacore.QPInitAttr{
 		Type:          q.Type,
 		MaxSendWR:     uint32(q.MaxSendWR),
@@ -115,9 +115,9 @@ type newQueuePair struct {
 	theEndpoint
 	QP QueuePairAttributes `arg:"qp" doc:"attributes of the queue pair, over those of 'defaults'"`
 	inDomain
-	DefaultPD bool       `arg:"default_pd" doc:"true: rdma_cm's own protection domain of the device"`
-	SendCQ    *lab.Queue `arg:"send_cq" doc:"a completion queue of create_cq; without it one of its own"`
-	RecvCQ    *lab.Queue `arg:"recv_cq" doc:"likewise"`
+	DefaultPD bool           `arg:"default_pd" doc:"true: rdma_cm's own protection domain of the device"`
+	SendCQ    *testbed.Queue `arg:"send_cq" doc:"a completion queue of create_cq; without it one of its own"`
+	RecvCQ    *testbed.Queue `arg:"recv_cq" doc:"likewise"`
 }
 
 // attributes are those of the queue pair to be made, and its protection domain, nil for rdma_cm's own.

@@ -3,7 +3,7 @@ package verb
 import (
 	"context"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 )
 
 // Verb is one row of the table.
@@ -110,7 +110,7 @@ type Outcome struct {
 	// Made is the endpoint, the fault or the object that the verb has made.
 	Made Bindable
 	// Buffers are those whose registration changed.
-	Buffers []*lab.Buffer
+	Buffers []*testbed.Buffer
 	// Record replaces Fields for verbs whose fields the scenario names (decode).
 	Record map[string]any
 	// NoDefaults lifts the default expectations, for an outcome that they do not fit.
@@ -130,8 +130,8 @@ type Refusal struct {
 }
 
 // failure is the refusal of arguments that only the run knew.
-func (r *Refusal) failure() *lab.Failure {
-	return &lab.Failure{What: r.Argument + ": " + r.Message, Hint: r.Hint}
+func (r *Refusal) failure() *testbed.Failure {
+	return &testbed.Failure{What: r.Argument + ": " + r.Message, Hint: r.Hint}
 }
 
 // Bindable is an object that `as` gives a name to.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 )
 
 // runnerVerbs are the runner's own: they do nothing to a role.
@@ -44,7 +44,7 @@ func assert(_ context.Context, _ *Call, args *struct {
 	if len(args.That.Operands) > 0 {
 		got += ": " + strings.Join(args.That.Operands, ", ")
 	}
-	return &lab.Failure{What: args.Message.Or("the condition does not hold"), Expected: args.That.Text, Got: got}
+	return &testbed.Failure{What: args.Message.Or("the condition does not hold"), Expected: args.That.Text, Got: got}
 }
 
 func waitListen(ctx context.Context, call *Call, args *struct {
@@ -62,7 +62,7 @@ func waitListen(ctx context.Context, call *Call, args *struct {
 	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, args.Within)
 	defer cancel()
 	at, err := role.AwaitListener(waiting, args.Port)
-	var failure *lab.Failure
+	var failure *testbed.Failure
 	if errors.As(err, &failure) && failure.Absent {
 		failure.Expected += fmt.Sprintf(" within %s", args.Within)
 	}

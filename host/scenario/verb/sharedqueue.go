@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -35,7 +35,7 @@ func sharedQueueVerbs() []Verb {
 
 // theSharedQueue is the argument of verbs that concern a shared receive queue.
 type theSharedQueue struct {
-	SRQ *lab.SharedQueue `arg:"srq,required" doc:"the queue, by the name that 'as' gave it"`
+	SRQ *testbed.SharedQueue `arg:"srq,required" doc:"the queue, by the name that 'as' gave it"`
 }
 
 // sharedQueueSize is how much a shared receive queue holds.
@@ -50,7 +50,7 @@ type sharedQueueState struct {
 	Limit uint32 `result:"limit" doc:"the limit, while its event has not come; 0: none"`
 }
 
-func sharedQueueStateOf(call *Call, queue *lab.SharedQueue) (sharedQueueState, error) {
+func sharedQueueStateOf(call *Call, queue *testbed.SharedQueue) (sharedQueueState, error) {
 	attr, err := queue.Native().Query()
 	if err != nil {
 		return sharedQueueState{}, err
@@ -60,14 +60,14 @@ func sharedQueueStateOf(call *Call, queue *lab.SharedQueue) (sharedQueueState, e
 }
 
 func createSRQ(_ context.Context, call *Call, args *struct {
-	EP *lab.Endpoint `arg:"ep" doc:"the endpoint whose own it is; without it nobody's"`
+	EP *testbed.Endpoint `arg:"ep" doc:"the endpoint whose own it is; without it nobody's"`
 	inDomain
 	DefaultPD bool   `arg:"default_pd" doc:"true, with ep: rdma_cm's own protection domain of the device"`
 	MaxWR     uint32 `arg:"max_wr" default:"16" doc:"receives at once"`
 	MaxSGE    uint32 `arg:"max_sge" default:"1" doc:"buffers of a receive"`
 }) (sharedQueueSize, error) {
 	attr, pd := rdmacore.SRQAttr{MaxWR: args.MaxWR, MaxSGE: args.MaxSGE}, args.domain(call)
-	var queue *lab.SharedQueue
+	var queue *testbed.SharedQueue
 	var err error
 	switch {
 	case args.EP == nil:

@@ -3,28 +3,28 @@ package verb
 import (
 	"fmt"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
 // span is a part of a buffer.
 type span struct {
-	buffer         *lab.Buffer
+	buffer         *testbed.Buffer
 	offset, length int
 }
 
 // spanOf is a part of a buffer that lies within it; without a length, to its end.
-func spanOf(buffer *lab.Buffer, offset byteCount, length Optional[byteCount]) (span, error) {
+func spanOf(buffer *testbed.Buffer, offset byteCount, length Optional[byteCount]) (span, error) {
 	s := span{buffer: buffer, offset: int(offset)}
 	if s.offset < 0 || s.offset > buffer.Size() {
-		return s, &lab.Failure{What: fmt.Sprintf("offset %d is outside buffer %q", s.offset, buffer.Name), Expected: fmt.Sprintf("0 to %d", buffer.Size()), Got: fmt.Sprint(s.offset)}
+		return s, &testbed.Failure{What: fmt.Sprintf("offset %d is outside buffer %q", s.offset, buffer.Name), Expected: fmt.Sprintf("0 to %d", buffer.Size()), Got: fmt.Sprint(s.offset)}
 	}
 	s.length = buffer.Size() - s.offset
 	if !length.Given {
 		return s, nil
 	}
 	if int(length.Value) < 0 || int(length.Value) > s.length {
-		return s, &lab.Failure{
+		return s, &testbed.Failure{
 			What:     fmt.Sprintf("length %d does not fit into buffer %q", length.Value, buffer.Name),
 			Expected: fmt.Sprintf("%d bytes at most, from offset %d", s.length, s.offset),
 			Got:      fmt.Sprint(int(length.Value)),
@@ -46,14 +46,14 @@ func (s span) sges() []rdmacore.SGE {
 
 // entry is a scatter/gather entry as steps write it.
 type entry struct {
-	Buffer *lab.Buffer         `arg:"buffer,required" doc:"own buffer"`
+	Buffer *testbed.Buffer     `arg:"buffer,required" doc:"own buffer"`
 	Offset byteCount           `arg:"offset" doc:"where in it; without it at its beginning"`
 	Length Optional[byteCount] `arg:"length" min:"1" max:"0xffffffff" doc:"how many bytes; without it, to the end of the buffer"`
 }
 
 // sgesOf are the scatter/gather entries of a request with their bytes: those that it lists, or the part of its one buffer.
 // Without a length of its own that is no longer than most, unless that is negative.
-func sgesOf(list []entry, buffer *lab.Buffer, offset byteCount, length Optional[byteCount], most int) (sges []rdmacore.SGE, bytes int, err error) {
+func sgesOf(list []entry, buffer *testbed.Buffer, offset byteCount, length Optional[byteCount], most int) (sges []rdmacore.SGE, bytes int, err error) {
 	if list == nil && buffer == nil {
 		return nil, 0, nil // one request of a list may have no bytes
 	}

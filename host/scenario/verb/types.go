@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 )
 
-// Type is the type of an argument or a result.  The plan package reads arguments of each type; a verb
+// Type is the type of an argument or a result.  Package compile reads arguments of each type; a verb
 // gets them in the Go type named here.
 type Type int
 
@@ -226,7 +226,9 @@ type DataValue struct {
 }
 
 // Filling is the data as it is written to memory.
-func (d DataValue) Filling() lab.Filling { return lab.Filling{Bytes: d.Bytes, Repeated: d.Pattern} }
+func (d DataValue) Filling() testbed.Filling {
+	return testbed.Filling{Bytes: d.Bytes, Repeated: d.Pattern}
+}
 
 // CounterChecks say by how much counters may have grown.
 type CounterChecks []CounterCheck

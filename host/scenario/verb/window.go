@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -35,7 +35,7 @@ func windowVerbs() []Verb {
 
 // theWindow is the argument of verbs that concern a window.
 type theWindow struct {
-	MW *lab.Window `arg:"mw,required" doc:"the window, by the name that 'as' gave it"`
+	MW *testbed.Window `arg:"mw,required" doc:"the window, by the name that 'as' gave it"`
 }
 
 func allocMW(_ context.Context, call *Call, args *struct {
@@ -56,7 +56,7 @@ func allocMW(_ context.Context, call *Call, args *struct {
 func bindMW(_ context.Context, call *Call, args *struct {
 	onlyEndpoint
 	theWindow
-	Buffer *lab.Buffer         `arg:"buffer" doc:"the buffer; without it the window, of type 1, is bound to nothing"`
+	Buffer *testbed.Buffer     `arg:"buffer" doc:"the buffer; without it the window, of type 1, is bound to nothing"`
 	Offset byteCount           `arg:"offset" default:"0" doc:"where in the buffer"`
 	Length Optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
 	Access peerRights          `arg:"access" doc:"what the peer may do through the window"`
@@ -80,7 +80,7 @@ func bindMW(_ context.Context, call *Call, args *struct {
 		}
 		bind.MR, bind.Address, bind.Length = s.buffer.Region(), s.buffer.Address(s.offset), uint64(s.length)
 		if bind.MR == nil {
-			return result, &lab.Failure{What: fmt.Sprintf("buffer %q is not registered", s.buffer.Name), Hint: "reg registers it again"}
+			return result, &testbed.Failure{What: fmt.Sprintf("buffer %q is not registered", s.buffer.Name), Hint: "reg registers it again"}
 		}
 	}
 	if err := qp.BindMW(window.Native(), bind); err != nil {

@@ -3,7 +3,7 @@ package verb
 import (
 	"context"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -101,7 +101,7 @@ type posted struct {
 
 type postRecvArguments struct {
 	onlyEndpoint
-	Buffer *lab.Buffer `arg:"buffer" group:"buffer or sges" doc:"where the message goes (LOCAL_WRITE)"`
+	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"where the message goes (LOCAL_WRITE)"`
 	entries
 	bufferPart
 }
@@ -118,7 +118,7 @@ func postRecv(_ context.Context, _ *Call, args *postRecvArguments) (posted, erro
 
 type postSRQRecvArguments struct {
 	theSharedQueue
-	Buffer *lab.Buffer `arg:"buffer" group:"buffer or sges" doc:"where the message goes (LOCAL_WRITE)"`
+	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"where the message goes (LOCAL_WRITE)"`
 	entries
 	bufferPart
 }
@@ -133,7 +133,7 @@ func postSRQRecv(_ context.Context, _ *Call, args *postSRQRecvArguments) (posted
 type poster func([]rdmacore.RecvWR, []rdmacore.SGE) (int, error)
 
 // receivePoster posts to the shared queue of an endpoint, where it has one, as rdma_post_recv(3) does.
-func receivePoster(endpoint *lab.Endpoint) (poster, error) {
+func receivePoster(endpoint *testbed.Endpoint) (poster, error) {
 	if shared := endpoint.ID().SRQ(); shared != nil {
 		return shared.PostRecv, nil
 	}
@@ -144,7 +144,7 @@ func receivePoster(endpoint *lab.Endpoint) (poster, error) {
 	return qp.PostRecv, nil
 }
 
-func postReceive(post poster, list []entry, buffer *lab.Buffer, part bufferPart) (posted, error) {
+func postReceive(post poster, list []entry, buffer *testbed.Buffer, part bufferPart) (posted, error) {
 	sges, length, err := sgesOf(list, buffer, part.Offset.Value, part.Length, -1)
 	if err != nil {
 		return posted{}, err
@@ -155,7 +155,7 @@ func postReceive(post poster, list []entry, buffer *lab.Buffer, part bufferPart)
 
 type postSendArguments struct {
 	onlyEndpoint
-	Buffer *lab.Buffer `arg:"buffer" group:"buffer or sges" doc:"the message"`
+	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"the message"`
 	entries
 	bufferPart
 	immediateData
@@ -180,7 +180,7 @@ func postSend(_ context.Context, call *Call, args *postSendArguments) (posted, e
 
 type postWriteArguments struct {
 	onlyEndpoint
-	Buffer *lab.Buffer `arg:"buffer" group:"buffer or sges" doc:"own buffer"`
+	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"own buffer"`
 	entries
 	To RemoteMemory `arg:"to,required" doc:"the peer's memory"`
 	remotePart
@@ -203,7 +203,7 @@ func postWrite(_ context.Context, call *Call, args *postWriteArguments) (posted,
 
 type postReadArguments struct {
 	onlyEndpoint
-	Buffer *lab.Buffer `arg:"buffer" group:"buffer or sges" doc:"own buffer"`
+	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"own buffer"`
 	entries
 	From RemoteMemory `arg:"from,required" doc:"the peer's memory"`
 	remotePart
@@ -226,7 +226,7 @@ func postRead(_ context.Context, call *Call, args *postReadArguments) (posted, e
 type sendRequest struct {
 	operation       rdmacore.Opcode // without what it carries: immediate data, a key to invalidate
 	list            Optional[[]entry]
-	buffer          *lab.Buffer
+	buffer          *testbed.Buffer
 	part            bufferPart
 	remote          RemoteMemory // of RDMA operations
 	imm, invalidate Optional[uint32]
@@ -248,7 +248,7 @@ func (r *sendRequest) check() *Refusal {
 }
 
 // native is the request for the core, its scatter/gather entries and their bytes.
-func (r *sendRequest) native(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP) (request rdmacore.SendWR, sges []rdmacore.SGE, length int, err error) {
+func (r *sendRequest) native(call *Call, endpoint *testbed.Endpoint, qp *rdmacore.QP) (request rdmacore.SendWR, sges []rdmacore.SGE, length int, err error) {
 	request = rdmacore.SendWR{WRID: r.part.WRID, Opcode: r.operation, Flags: r.flags}
 	if r.imm.Given {
 		request.Opcode, request.ImmData = rdmacore.OpRDMAWriteWithImm, wireOrder(r.imm.Value)
@@ -271,7 +271,7 @@ func (r *sendRequest) native(call *Call, endpoint *lab.Endpoint, qp *rdmacore.QP
 	return request, sges, length, err
 }
 
-func (r *sendRequest) post(call *Call, endpoint *lab.Endpoint) (posted, error) {
+func (r *sendRequest) post(call *Call, endpoint *testbed.Endpoint) (posted, error) {
 	qp, err := endpoint.QP()
 	if err != nil {
 		return posted{}, err
@@ -284,7 +284,7 @@ func (r *sendRequest) post(call *Call, endpoint *lab.Endpoint) (posted, error) {
 }
 
 // postOne posts a request; length is what it moves, for the records.
-func postOne(call *Call, endpoint *lab.Endpoint, operation rdmacore.Opcode, request rdmacore.SendWR, sges []rdmacore.SGE, length int) error {
+func postOne(call *Call, endpoint *testbed.Endpoint, operation rdmacore.Opcode, request rdmacore.SendWR, sges []rdmacore.SGE, length int) error {
 	qp, err := endpoint.QP()
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func postOne(call *Call, endpoint *lab.Endpoint, operation rdmacore.Opcode, requ
 }
 
 // notePosted counts a request that was posted, and whether it has a completion to come.
-func notePosted(call *Call, endpoint *lab.Endpoint, operation rdmacore.Opcode, flags rdmacore.SendFlags, length int) {
+func notePosted(call *Call, endpoint *testbed.Endpoint, operation rdmacore.Opcode, flags rdmacore.SendFlags, length int) {
 	if flags&rdmacore.SendSignaled == 0 && !endpoint.ID().QP().InitAttr().SignalAll {
 		endpoint.Unsignaled++
 	}

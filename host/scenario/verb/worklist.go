@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"rdmarun/host/scenario/lab"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -25,8 +25,8 @@ func workListVerbs() []Verb {
 
 // requestData is where the data of one request of a list is; without any it has no bytes.
 type requestData struct {
-	Buffer Optional[*lab.Buffer] `arg:"buffer" doc:"own buffer; without it and sges the request has no bytes"`
-	SGEs   Optional[[]entry]     `arg:"sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]; as many as the queue pair has max_send_sge or max_recv_sge"`
+	Buffer Optional[*testbed.Buffer] `arg:"buffer" doc:"own buffer; without it and sges the request has no bytes"`
+	SGEs   Optional[[]entry]         `arg:"sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]; as many as the queue pair has max_send_sge or max_recv_sge"`
 	bufferPart
 }
 
@@ -191,7 +191,7 @@ func postRecvList(_ context.Context, call *Call, args *postRecvListArguments) (l
 
 // ofEntry says of which entry of a list the error is.
 func ofEntry(what string, n int, err error) error {
-	var failure *lab.Failure
+	var failure *testbed.Failure
 	if errors.As(err, &failure) {
 		of := *failure
 		of.What = fmt.Sprintf("%s %d: %s", what, n, failure.What)

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"rdmarun/host/report/jsonl"
-	"rdmarun/host/scenario/record"
+	"rdmarun/host/output/jsonl"
+	"rdmarun/host/record"
 )
 
 // steps are those of a connection, by the names of the records; cmtime's have a space for the underscore.

@@ -1,0 +1,221 @@
+package guest
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"rdmarun/host/bounded"
+	"rdmarun/host/guest/wasm"
+)
+
+// Module is a compiled guest, of which any number can run.
+type Module struct {
+	name     string
+	facts    wasm.Facts
+	compiled wazero.CompiledModule
+	engine   wazero.Runtime
+	metered  bool
+}
+
+// Name is the file's name without folder and ending.
+func (m *Module) Name() string { return m.name }
+
+// Imports are what the module needs of its host.
+func (m *Module) Imports() []Import { return m.facts.Imports }
+
+// Exports are what the module offers.
+func (m *Module) Exports() []Export { return m.facts.Exports }
+
+// MinMemory is the memory that the module starts with, in bytes.
+func (m *Module) MinMemory() int64 { return int64(m.facts.MinPages) * pageSize }
+
+// freeInstance is what of an instance is charged to nobody, so that a small guest has all its limit for its pages.
+const freeInstance = 64 << 10
+
+// InstanceSize is what each instance takes beside its memory, in bytes.
+func (m *Module) InstanceSize() int64 { return int64(m.facts.InstanceSize) }
+
+// Metered says that the module counts its steps; else wazero looks at its context, or nobody does.
+func (m *Module) Metered() bool { return m.metered }
+
+// FormatError says that a file is no guest at all.
+type FormatError struct {
+	Module string
+	Err    error
+	remedy string
+}
+
+func (e *FormatError) Error() string { return e.Module + ": " + e.Err.Error() + "; " + e.remedy }
+func (e *FormatError) Unwrap() error { return e.Err }
+
+var (
+	errNoStart = errors.New("the module has no function _start")
+	errShared  = errors.New("the module's memory is shared between threads")
+)
+
+// Compile reads, checks and compiles a module; once for each content, and from the cache when it has been
+// compiled before.  Errors: those of reading the file, *FormatError, *ABIError.
+func (r *Runtime) Compile(ctx context.Context, path string) (*Module, error) {
+	module, err := readModule(path)
+	if err != nil {
+		return nil, err
+	}
+	return r.CompileBytes(ctx, moduleName(path), module)
+}
+
+// maxModule is the size of a guest, in bytes.  Programs of whole language runtimes stay below a third.
+const maxModule = 64 << 20
+
+func readModule(path string) ([]byte, error) {
+	module, err := bounded.Read(path, maxModule+1)
+	if err == nil && len(module) > maxModule {
+		err = fmt.Errorf("%s has more than %d MiB", path, maxModule>>20)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the guest: %w", err)
+	}
+	return module, nil
+}
+
+func moduleName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
+
+// CompileBytes is Compile for a module in memory.  It returns when ctx ends, with what the compiler works at then
+// still to come to its end.
+func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) (*Module, error) {
+	type compiled struct {
+		module *Module
+		err    error
+	}
+	done := make(chan compiled, 1)
+	select {
+	case r.compiling <- struct{}{}:
+		go func() {
+			defer func() { <-r.compiling }()
+			module, err := r.compile(ctx, name, module)
+			done <- compiled{module, err}
+		}()
+	case <-ctx.Done():
+		return nil, compileStopped(ctx, name)
+	}
+	select {
+	case result := <-done:
+		if ctx.Err() != nil && result.err != nil {
+			return nil, compileStopped(ctx, name)
+		}
+		return result.module, result.err
+	case <-ctx.Done():
+		return nil, compileStopped(ctx, name)
+	}
+}
+
+func compileStopped(ctx context.Context, name string) error {
+	return fmt.Errorf("compile %s: %w", name, context.Cause(ctx))
+}
+
+// compile has the place of who compiles.
+func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Module, error) {
+	sum := sha256.Sum256(module)
+	key := name + "\x00" + string(sum[:])
+	if known, ok := r.modules[key]; ok {
+		return known, nil
+	}
+	facts, err := check(name, module, r.exports)
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{name: name, facts: facts}
+	rewrite := wasm.Bound
+	if m.metered = r.mode == InterruptMetered; m.metered {
+		rewrite = wasm.Meter
+	}
+	// What cannot be rewritten cannot be bounded, and is not run.
+	if module, err = rewrite(module); err != nil {
+		return nil, formatError(name, err)
+	}
+	if err := r.generate(ctx, m, module, r.mode == InterruptContext); err != nil {
+		return nil, err
+	}
+	r.modules[key] = m
+	return m, nil
+}
+
+// generate compiles a module that was checked, with the cache; and without, should that fail: then the second error
+// is the module's, or the first was the cache's.
+func (r *Runtime) generate(ctx context.Context, m *Module, module []byte, looks bool) (err error) {
+	ctx = experimental.WithCompilationWorkers(ctx, 2) // then wazero looks between functions whether ctx has ended
+	if m.engine, err = r.engine(ctx, engineKind{looks: looks}); err != nil {
+		return err
+	}
+	key := r.cache.key(module, looks)
+	r.cache.offer(key)
+	m.compiled, err = m.engine.CompileModule(ctx, module)
+	r.cache.keep(key)
+	if err == nil || r.cache.dir == "" || ctx.Err() != nil {
+		return formatError(m.name, err)
+	}
+	withCache := err
+	if m.engine, err = r.engine(ctx, engineKind{looks: looks, uncached: true}); err != nil {
+		return err
+	}
+	if m.compiled, err = m.engine.CompileModule(ctx, module); err == nil {
+		r.cache.report(withCache)
+	}
+	return formatError(m.name, err)
+}
+
+// Check finds what Compile would refuse, without compiling: it only reads the module.
+func Check(path string) error {
+	_, err := Inspect(path)
+	return err
+}
+
+// Facts are what can be read off a module.
+type Facts = wasm.Facts
+
+// Inspect reads a module and finds what Compile would refuse.  The facts are valid with an *ABIError too.
+func Inspect(path string) (Facts, error) {
+	module, err := readModule(path)
+	if err != nil {
+		return Facts{}, err
+	}
+	exports, err := throwawayExports(context.Background())
+	if err != nil {
+		return Facts{}, err
+	}
+	return check(moduleName(path), module, exports)
+}
+
+func check(name string, module []byte, exports hostExports) (wasm.Facts, error) {
+	facts, err := wasm.Inspect(module)
+	if err != nil {
+		return facts, formatError(name, err)
+	}
+	if err := exports.checkImports(name, facts.Imports); err != nil {
+		return facts, err
+	}
+	if facts.SharedMemory {
+		return facts, &FormatError{name, errShared, "a guest has one thread; build it without threads, and run several instead"}
+	}
+	for _, export := range facts.Exports {
+		if export.Name == startFunction && export.Kind == wasm.KindFunction {
+			return facts, nil
+		}
+	}
+	return facts, &FormatError{name, errNoStart,
+		"build a command, not a library (Go: without -buildmode=c-shared; C: without -mexec-model=reactor)"}
+}
+
+func formatError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &FormatError{name, err,
+		"a guest is a WebAssembly core module (Go: GOOS=wasip1 GOARCH=wasm go build)"}
+}

@@ -1,0 +1,108 @@
+package guest_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rdmarun/host/guest"
+	"rdmarun/host/guest/wasm"
+	"rdmarun/hostfuncs"
+)
+
+func TestFilesThatAreNoGuests(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	hello, err := os.ReadFile("../../guests/hello/hello.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path string
+		want []string // in the message
+	}{
+		"text":      {write("text.wasm", "#!/bin/sh\n"), []string{"text: not a WebAssembly module", "wasip1"}},
+		"empty":     {write("empty.wasm", ""), []string{"not a WebAssembly module"}},
+		"component": {write("component.wasm", "\x00asm\x0d\x00\x01\x00"), []string{"component"}},
+		"truncated": {write("truncated.wasm", string(hello[:len(hello)-9])), []string{"not a WebAssembly module"}},
+		"cut short": {write("short.wasm", string(hello[:30])), []string{"not a WebAssembly module"}},
+		"threads":   {"testdata/shared.wasm", []string{"shared between threads"}},
+		"library":   {"testdata/library.wasm", []string{"_start", "c-shared"}},
+	} {
+		r := newRuntime(t, guest.InterruptMetered)
+		_, err := r.Compile(testContext(t), c.path)
+		var format *guest.FormatError
+		if !errors.As(err, &format) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q does not say %q", name, err, want)
+			}
+		}
+		if checked := guest.Check(c.path); checked == nil || checked.Error() != err.Error() {
+			t.Errorf("%s: Check says %v, Compile %v", name, checked, err)
+		}
+	}
+}
+
+func TestFileMissing(t *testing.T) {
+	_, err := newRuntime(t, guest.InterruptMetered).Compile(testContext(t), "testdata/nonesuch.wasm")
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestImportsThatTheHostLacks(t *testing.T) {
+	_, err := newRuntime(t, guest.InterruptMetered).Compile(testContext(t), "testdata/newer.wasm")
+	var abi *guest.ABIError
+	if !errors.As(err, &abi) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("newer imports what this host (ABI %d.%d) does not have", hostfuncs.Current.Major, hostfuncs.Current.Minor),
+		"rdma.teleport: no such function",
+		"rdma.listen: the guest has it as (i32 i64) -> (i32), the host as (i32 i32) -> (i32)",
+		"wasi_snapshot_preview1.sock_listen: no such function",
+		`env.puts: there is no import module "env", only rdma and wasi_snapshot_preview1`,
+		"rdma.memory: only functions can be imported",
+		"use a newer rdmarun",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if len(abi.Missing) != 5 {
+		t.Errorf("%d imports are missing", len(abi.Missing))
+	}
+}
+
+func TestModulesAreCompiledOnce(t *testing.T) {
+	r := newRuntime(t, guest.InterruptMetered)
+	first, again := compileWAT(t, r, "exit"), compileWAT(t, r, "exit")
+	if first != again {
+		t.Error("the same module was compiled twice")
+	}
+	if !first.Metered() || !compileWAT(t, r, "spin_no_memory").Metered() {
+		t.Error("a module is not metered")
+	}
+}
+
+// A module must not know the globals that metering adds: it could undo its own end.
+func TestModulesCannotReachWhatMeteringAdds(t *testing.T) {
+	_, err := newRuntime(t, guest.InterruptMetered).Compile(testContext(t), "testdata/cheat.wasm")
+	if !errors.Is(err, wasm.ErrFormat) {
+		t.Error(err)
+	}
+}

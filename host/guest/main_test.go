@@ -1,0 +1,149 @@
+package guest_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rdmarun/host/guest"
+	"rdmarun/rdmacore"
+)
+
+// cacheDir is shared by the tests of one run, so that each guest is compiled once; $RDMARUN_CACHE by those of all
+// packages (make test).
+var cacheDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "rdmarun-host-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	cacheDir = cmp.Or(os.Getenv(guest.CacheVariable), dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// patience is how long a test waits for what takes milliseconds, or a minute when it is to compile a Go guest with
+// the race detector on a busy machine.
+const patience = 5 * time.Minute
+
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func newRuntime(t testing.TB, mode guest.InterruptMode) *guest.Runtime {
+	t.Helper()
+	r, err := guest.New(context.Background(), guest.RuntimeConfig{CacheDir: cacheDir, Interrupt: mode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// newProvider opens the soft provider; the test fails if anything of it, or a descriptor, is left.
+func newProvider(t testing.TB, options ...rdmacore.Option) *rdmacore.Provider {
+	t.Helper()
+	descriptors := openDescriptors(t)
+	p, err := rdmacore.Open("soft", options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if live := p.Live(); live.Total() != 0 {
+			t.Errorf("left behind: %s", live)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if now := openDescriptors(t); now != descriptors {
+			t.Errorf("%d descriptors are open, %d were before", now, descriptors)
+		}
+	})
+	return p
+}
+
+func openDescriptors(t testing.TB) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no /proc: ", err)
+	}
+	return len(entries)
+}
+
+// compileWAT compiles testdata/NAME.wasm.
+func compileWAT(t testing.TB, r *guest.Runtime, name string) *guest.Module {
+	t.Helper()
+	m, err := r.Compile(testContext(t), filepath.Join("testdata", name+".wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+var buildOnce sync.Map // by package
+
+// compileGo builds a Go guest and compiles it.
+func compileGo(t testing.TB, r *guest.Runtime, pkg string) *guest.Module {
+	t.Helper()
+	build, _ := buildOnce.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
+		path := filepath.Join(cacheDir, filepath.Base(pkg)+".wasm")
+		command := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, pkg)
+		command.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+		out, err := command.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		return path, err
+	}))
+	path, err := build.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := r.Compile(testContext(t), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// output is a writer for a guest and its reader.
+type output struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Buffer.String()
+}

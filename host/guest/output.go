@@ -1,0 +1,161 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"syscall"
+)
+
+// outputs is where a guest's standard output, its standard error and its log go.  They share one limit, and a
+// write that does not return, for nobody reads a pipe, keeps the guest only until it has to end.
+type outputs struct {
+	ctx    context.Context
+	left   int64 // bytes that the guest may write yet
+	full   func()
+	stdout *outputWriter
+	stderr *outputWriter
+}
+
+// errOutputFull is what a guest's write gets that is beyond its limit.
+var errOutputFull = &outputFullError{}
+
+type outputFullError struct{}
+
+func (*outputFullError) Error() string {
+	return "no space left: the guest has written as much as its limit \"output\" allows"
+}
+func (*outputFullError) Unwrap() error { return syscall.ENOSPC }
+
+func (g *Guest) newOutputs(ctx context.Context) *outputs {
+	o := &outputs{ctx: ctx, left: g.config.Limits.Output}
+	o.stdout, o.stderr = newOutputWriter(o, g.config.Stdout), newOutputWriter(o, g.config.Stderr)
+	o.full = func() {
+		if g.config.Stderr != nil {
+			o.stderr.pass([]byte(fmt.Sprintf("%s: WARN: it has written %s, which is its limit \"output\"; the rest is not shown\n",
+				g.name, mebibytes(g.config.Limits.Output))))
+		}
+	}
+	return o
+}
+
+// close ends the goroutines of writers that do not hang.
+func (o *outputs) close() {
+	o.stdout.close()
+	o.stderr.close()
+}
+
+// take counts bytes that the guest writes.
+func (o *outputs) take(bytes int) error {
+	if o.left < 0 {
+		return errOutputFull
+	}
+	if o.left -= int64(bytes); o.left < 0 {
+		o.full()
+		return errOutputFull
+	}
+	return nil
+}
+
+// outputWriter hands what a guest writes to a goroutine of its own, which may wait for as long as it takes.
+type outputWriter struct {
+	outputs *outputs
+	to      io.Writer
+	chunks  chan []byte // made by the first write
+	results chan error
+	buffer  []byte // the provider, or memory that is unmapped, must not change what is being written
+}
+
+func newOutputWriter(o *outputs, to io.Writer) *outputWriter {
+	if to == nil {
+		to = io.Discard
+	}
+	return &outputWriter{outputs: o, to: to}
+}
+
+// Write is called by wazero for each buffer of fd_write, of any length.
+func (w *outputWriter) Write(data []byte) (int, error) {
+	written := 0
+	for {
+		if w.outputs.ctx.Err() != nil {
+			endGuest()
+		}
+		chunk := data[written:min(len(data), written+streamChunk)]
+		if len(chunk) == 0 {
+			return written, nil
+		}
+		if err := w.outputs.take(len(chunk)); err != nil {
+			return written, err
+		}
+		if err := w.pass(chunk); err != nil {
+			return written, err
+		}
+		written += len(chunk)
+	}
+}
+
+// pass has a chunk written, and ends the guest if that takes longer than the guest may live.
+func (w *outputWriter) pass(chunk []byte) error {
+	if w.chunks == nil {
+		w.chunks, w.results = make(chan []byte), make(chan error, 1)
+		go writeAll(w.to, w.chunks, w.results)
+	}
+	w.buffer = append(w.buffer[:0], chunk...)
+	w.chunks <- w.buffer
+	select {
+	case err := <-w.results:
+		return err
+	case <-w.outputs.ctx.Done():
+	}
+	// It ended in the same moment, or hangs: then the goroutine has the buffer, and the guest is over.
+	select {
+	case err := <-w.results:
+		return err
+	default:
+		w.abandon()
+		endGuest()
+		return nil
+	}
+}
+
+func writeAll(to io.Writer, chunks chan []byte, results chan error) {
+	for chunk := range chunks {
+		_, err := to.Write(chunk)
+		results <- err
+	}
+}
+
+// abandon leaves a goroutine that hangs to itself: it ends with its write.
+func (w *outputWriter) abandon() {
+	w.close()
+	w.to, w.buffer = io.Discard, nil
+}
+
+func (w *outputWriter) close() {
+	if w.chunks != nil {
+		close(w.chunks)
+		w.chunks = nil
+	}
+}
+
+// log takes a line that the guest logs.
+func (g *Guest) log(level slog.Level, text string) error {
+	if g.config.Logger != nil {
+		if err := g.outputs.take(len(text)); err != nil {
+			return err
+		}
+		g.config.Logger.Log(context.Background(), level, text, "guest", g.name)
+		return nil
+	}
+	if g.config.Stderr == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(g.outputs.stderr, "%s: %s: %s\n", g.name, level, text)
+	var full *outputFullError
+	if errors.As(err, &full) {
+		return err
+	}
+	return nil // what becomes of a line that cannot be shown is nothing of the guest's
+}

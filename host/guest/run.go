@@ -1,0 +1,127 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/sys"
+
+	"rdmarun/host/guest/wasm"
+)
+
+// startFunction is a WASI command's entry.
+const startFunction = "_start"
+
+// run is the whole life of a guest, on one goroutine.
+func (g *Guest) run(ctx context.Context) Result {
+	began := time.Now()
+	ctx = context.WithValue(ctx, guestKey{}, g)
+	g.outputs = g.newOutputs(ctx)
+	defer g.outputs.close()
+	memory := &linearMemory{budget: g.budget, instance: g.instance}
+	module, err := g.instantiate(ctx, memory)
+	var result Result
+	if err != nil {
+		result = Result{Outcome: Failed, ExitCode: codeFailed, Err: fmt.Errorf("start guest %s: %w", g.name, err)}
+	} else {
+		result = g.outcome(ctx, g.call(ctx, module))
+	}
+	// The order is that of the package comment: nothing below runs guest code.
+	freed, err := g.instance.Close()
+	if module != nil {
+		err = errors.Join(err, module.Close(context.Background()))
+	}
+	memory.release()
+	if err != nil {
+		result.Outcome, result.ExitCode = Failed, codeFailed
+		result.Err = errors.Join(result.Err, err)
+	}
+	result.Freed, result.Duration = freed, time.Since(began)
+	return result
+}
+
+// instantiate makes the module instance without running any of its code, where the module is metered.
+func (g *Guest) instantiate(ctx context.Context, memory *linearMemory) (module api.Module, err error) {
+	allocator := experimental.MemoryAllocatorFunc(func(_, maximum uint64) experimental.LinearMemory {
+		memory.allocate(maximum)
+		return memory
+	})
+	defer func() {
+		// wazero takes a nil from Reallocate for a bug of the allocator's.
+		if memory.err != nil {
+			recover()
+			module, err = nil, memory.err
+		}
+	}()
+	ctx = experimental.WithMemoryAllocator(g.instance.Context(ctx), allocator)
+	return g.module.engine.InstantiateModule(ctx, g.module.compiled, g.moduleConfig(ctx))
+}
+
+// call runs the guest until it ends or has to.
+func (g *Guest) call(ctx context.Context, module api.Module) error {
+	g.running, g.life = module, ctx
+	g.boundTables(module)
+	stop, metered := module.ExportedGlobal(wasm.StopGlobal).(api.MutableGlobal)
+	set := make(chan struct{})
+	defer func(unwatch func() bool) {
+		if !unwatch() {
+			<-set // the global must not be touched when the module is closed
+		}
+	}(context.AfterFunc(ctx, func() {
+		g.instance.End()
+		if metered {
+			stop.Set(1)
+		}
+		close(set)
+	}))
+	ctx = g.instance.Context(ctx)
+	for _, name := range []string{wasm.StartExport, startFunction} {
+		function := module.ExportedFunction(name)
+		if function == nil {
+			continue
+		}
+		if _, err := function.Call(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boundTables has the guest's tables grow as far as its budget allows.
+func (g *Guest) boundTables(module api.Module) {
+	room, grown := module.ExportedGlobal(wasm.RoomGlobal).(api.MutableGlobal), module.ExportedGlobal(wasm.GrownGlobal)
+	g.budget.SetTables(
+		func() int64 { return int64(uint32(grown.Get())) * wasm.ElementSize },
+		func(bytes int64) {
+			elements := bytes/wasm.ElementSize - int64(uint32(grown.Get()))
+			room.Set(uint64(uint32(max(0, min(elements, 1<<31)))))
+		})
+}
+
+// outcome reads how the guest ended from the error of the call.
+func (g *Guest) outcome(ctx context.Context, err error) Result {
+	var exit *sys.ExitError
+	var bug runtime.Error
+	switch {
+	case err == nil:
+		return Result{Outcome: Exited}
+	case errors.As(err, &exit) && (exit.ExitCode() < sys.ExitCodeDeadlineExceeded || ctx.Err() == nil):
+		// The last numbers are those by which the host ends a guest, and may be the guest's own: main returned -1.
+		code := int(min(exit.ExitCode(), 255))
+		return Result{Outcome: Exited, ExitCode: code, Err: exitedError(code)}
+	case errors.Is(context.Cause(ctx), errTimeLimit):
+		return Result{Outcome: TimedOut, ExitCode: codeTimedOut, Err: context.Cause(ctx)}
+	case ctx.Err() != nil:
+		return Result{Outcome: Stopped, ExitCode: codeStopped,
+			Err: fmt.Errorf("the guest was stopped: %w", context.Cause(ctx))}
+	case errors.As(err, &bug):
+		return Result{Outcome: Failed, ExitCode: codeFailed,
+			Err: fmt.Errorf("a bug in rdmarun, not in the guest: %w", err)}
+	}
+	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: trapError(err)}
+}

@@ -1,0 +1,144 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	module, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// valid has wazero validate a module.
+func valid(t testing.TB, module []byte) error {
+	t.Helper()
+	ctx := context.Background()
+	features := api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall
+	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features))
+	defer runtime.Close(ctx)
+	_, err := runtime.CompileModule(ctx, module)
+	return err
+}
+
+func TestMeteredModulesAreValid(t *testing.T) {
+	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm", "../testdata/spin_at_start.wasm"} {
+		metered, err := Meter(read(t, path))
+		if err == nil {
+			err = valid(t, metered)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		facts, err := Inspect(metered)
+		if err != nil || !slices.ContainsFunc(facts.Exports, func(e Export) bool { return e.Name == StopGlobal && e.Kind == KindGlobal }) {
+			t.Errorf("%s: exports are %v, %v", path, facts.Exports, err)
+		}
+	}
+}
+
+func TestMeteringKeepsImportsAndExports(t *testing.T) {
+	module := read(t, "../../../guests/hello/hello.wasm")
+	before, err := Inspect(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metered, err := Meter(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := Inspect(metered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(before.Imports, after.Imports) {
+		t.Errorf("imports were %v, are %v", before.Imports, after.Imports)
+	}
+	if !slices.Equal(before.Exports, after.Exports[:len(before.Exports)]) {
+		t.Errorf("exports were %v, are %v", before.Exports, after.Exports)
+	}
+}
+
+func TestModulesThatCannotBeMetered(t *testing.T) {
+	instructions := read(t, "testdata/instructions.wasm")
+	unknown := bytes.Replace(instructions, []byte{0xfe, 0x03, 0x00}, []byte{0xfe, 0x7f, 0x00}, 1)
+	for name, c := range map[string]struct {
+		module []byte
+		format bool // no WebAssembly at all, rather than something this package does not know
+	}{
+		"nothing":             {nil, true},
+		"text":                {[]byte("#!/bin/sh"), true},
+		"component":           {[]byte("\x00asm\x0d\x00\x01\x00"), true},
+		"unknown instruction": {unknown, false},
+		"reaches its meter":   {read(t, "../testdata/cheat.wasm"), true},
+	} {
+		if _, err := Meter(c.module); err == nil || errors.Is(err, ErrFormat) != c.format {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What is cut off anywhere is an error, or a module of fewer sections.
+func TestTruncatedModules(t *testing.T) {
+	module := read(t, "testdata/instructions.wasm")
+	for length := range module {
+		Inspect(module[:length])
+		Meter(module[:length])
+	}
+}
+
+func FuzzMeter(f *testing.F) {
+	for _, path := range []string{"testdata/instructions.wasm", "../../../guests/hello/hello.wasm", "../testdata/spin_at_start.wasm"} {
+		f.Add(read(f, path))
+	}
+	f.Fuzz(func(t *testing.T, module []byte) {
+		Inspect(module)
+		metered, err := Meter(module)
+		if err != nil || valid(t, module) != nil {
+			return
+		}
+		if err := valid(t, metered); err != nil {
+			t.Errorf("valid before metering, not after: %v", err)
+		}
+	})
+}
+
+func TestNumbers(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes []byte
+		want  uint64
+		err   bool
+	}{
+		"zero":      {[]byte{0}, 0, false},
+		"two bytes": {[]byte{0x80, 0x01}, 128, false},
+		"padded":    {[]byte{0x83, 0x80, 0x00}, 3, false},
+		"largest":   {[]byte{0xff, 0xff, 0xff, 0xff, 0x0f}, 1<<32 - 1, false},
+		"cut off":   {[]byte{0x80}, 0, true},
+		"too long":  {bytes.Repeat([]byte{0x80}, 11), 0, true},
+		"33 bits":   {[]byte{0xff, 0xff, 0xff, 0xff, 0x1f}, 0, true},
+	} {
+		r := &reader{data: c.bytes}
+		if got := r.index(); uint64(got) != c.want || (r.err != nil) != c.err {
+			t.Errorf("%s: %d, %v", name, got, r.err)
+		}
+	}
+	for _, value := range []uint64{0, 1, 127, 128, 1 << 20, 1<<32 - 1, 1<<64 - 1} {
+		r := &reader{data: appendUnsigned(nil, value)}
+		if got := r.unsigned(); got != value || r.more() {
+			t.Errorf("%d comes back as %d", value, got)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+// Package csv writes a table for spreadsheets: a row for each case, each named loop and each measurement.
+package csv
+
+import (
+	"encoding/csv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdmarun/host/output/cases"
+	"rdmarun/host/output/outfile"
+	"rdmarun/host/record"
+)
+
+// columns begin every row with the same four; a cell without meaning is empty.  Times are in microseconds
+// and rates in Gbit/s, as perftest prints them, under names near its own.
+var columns = []string{
+	"kind", "file", "case", "attempt", // of all: case, loop, measure
+	"status", "message", "params", "took_us",
+	"name", "type", "operation", "role", "direction", "size", "depth", "qps", "tags", "iterations",
+	"bw_average_gbps", "msg_rate_mpps",
+	"t_of", "t_min_us", "t_typical_us", "t_avg_us", "t_stdev_us", "t_90_us", "t_99_us", "t_99.9_us", "t_99.99_us", "t_max_us",
+}
+
+// Writer is the output.
+type Writer struct {
+	file    *outfile.File
+	table   *csv.Writer
+	tracker *cases.Tracker
+	begun   bool
+}
+
+// New writes to file.
+func New(file *outfile.File) *Writer {
+	return &Writer{file: file, table: csv.NewWriter(file), tracker: cases.NewTracker(cases.Limits{Measures: true})}
+}
+
+// Wants implements record.Consumer.
+func (w *Writer) Wants(kind record.Kind) bool {
+	return kind != record.StepEnd && kind != record.Output
+}
+
+// Record implements record.Consumer.
+func (w *Writer) Record(r *record.Record) error {
+	c := w.tracker.Record(r)
+	if c == nil {
+		return nil
+	}
+	return w.add(c)
+}
+
+// Close implements report.Output.
+func (w *Writer) Close() error {
+	defer w.file.Discard()
+	for _, c := range w.tracker.Unfinished() {
+		if err := w.add(c); err != nil {
+			return err
+		}
+	}
+	if err := w.heading(); err != nil {
+		return err
+	}
+	w.table.Flush()
+	if err := w.table.Error(); err != nil {
+		return err
+	}
+	return w.file.Commit()
+}
+
+func (w *Writer) heading() error {
+	if w.begun {
+		return nil
+	}
+	w.begun = true
+	return w.table.Write(columns)
+}
+
+// row is what some columns have.
+type row map[string]string
+
+func (w *Writer) write(c *cases.Case, kind string, values row) error {
+	values["kind"], values["file"], values["case"], values["attempt"] = kind, c.File, c.ID, strconv.Itoa(c.Attempt)
+	cells := make([]string, len(columns))
+	for i, name := range columns {
+		cells[i] = harmless(values[name])
+	}
+	return w.table.Write(cells)
+}
+
+func (w *Writer) add(c *cases.Case) error {
+	if err := w.heading(); err != nil {
+		return err
+	}
+	var params []string
+	for _, name := range slices.Sorted(maps.Keys(c.Start.Params)) {
+		params = append(params, name+"="+c.Start.Params[name])
+	}
+	err := w.write(c, "case", row{
+		"status": string(c.Result.Status), "message": c.Message(), "tags": strings.Join(c.Start.Tags, " "),
+		"params": strings.Join(params, " "), "took_us": micro(float64(c.Result.Took)),
+	})
+	if err != nil {
+		return err
+	}
+	for _, loop := range c.Result.Loops {
+		err := w.write(c, "loop", row{
+			"name": loop.Name, "tags": tagText(loop.Tags), "iterations": strconv.Itoa(loop.Rounds), "t_min_us": micro(float64(loop.Min)),
+			"t_typical_us": micro(float64(loop.Median)), "t_99_us": micro(float64(loop.P99)), "t_max_us": micro(float64(loop.Max)),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, m := range c.Measures {
+		if err := w.measure(c, &m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) measure(c *cases.Case, m *record.Measure) error {
+	base := row{
+		"name": m.Name, "type": m.Type, "operation": m.Operation, "role": m.Role,
+		"direction": map[bool]string{true: "both", false: "one"}[m.Both], "size": strconv.FormatInt(m.Size, 10),
+		"depth": positive(m.Depth), "qps": positive(m.QPs), "tags": tagText(m.Tags),
+		"iterations": strconv.FormatUint(m.Messages, 10), "took_us": micro(float64(m.Took)),
+		"bw_average_gbps": rate(m.BitsPerSecond / 1e9), "msg_rate_mpps": rate(m.MessagesPerSecond / 1e6),
+	}
+	if len(m.Latency) == 0 {
+		return w.write(c, "measure", base)
+	}
+	for _, d := range m.Latency {
+		values := maps.Clone(base)
+		maps.Copy(values, row{
+			"t_of": d.Of, "t_min_us": micro(float64(d.Min)), "t_typical_us": micro(float64(d.P50)), "t_avg_us": micro(d.Mean),
+			"t_stdev_us": micro(d.StdDev), "t_90_us": micro(float64(d.P90)), "t_99_us": micro(float64(d.P99)),
+			"t_99.9_us": micro(float64(d.P999)), "t_99.99_us": micro(float64(d.P9999)), "t_max_us": micro(float64(d.Max)),
+		})
+		if err := w.write(c, "measure", values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tagText lists tags as a scenario has them: words, and names with values.
+func tagText(tags map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		if value := tags[name]; value != "" {
+			name += "=" + value
+		}
+		words = append(words, name)
+	}
+	return strings.Join(words, " ")
+}
+
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func micro(nanoseconds float64) string {
+	return strconv.FormatFloat(nanoseconds/float64(time.Microsecond), 'f', 3, 64)
+}
+
+func rate(value float64) string {
+	if value == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(value, 'f', 6, 64)
+}
+
+// harmless keeps a spreadsheet from taking a text for a formula.
+func harmless(text string) string {
+	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return text
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
+	}
+	return "'" + text
+}
+
+// Discard drops the report.
+func (w *Writer) Discard() { w.file.Discard() }

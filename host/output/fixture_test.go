@@ -1,0 +1,165 @@
+package output_test
+
+import (
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"rdmarun/host/output"
+	"rdmarun/host/record"
+)
+
+// feed passes the records of a run with a case of every kind, always the same ones.  ended tells whether the
+// run comes to its end or is killed while a case runs.
+func feed(t *testing.T, out record.Consumer, ended bool) {
+	t.Helper()
+	begin, number := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 0
+	put := func(r record.Record) {
+		number++
+		r.Version, r.Elapsed = record.Version, time.Duration(number)*time.Millisecond
+		r.Time = begin.Add(r.Elapsed)
+		if r.File == "" && r.Case != "" {
+			r.File = "lab.yaml"
+		}
+		if !out.Wants(r.Kind) {
+			return
+		}
+		if err := out.Record(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(record.Record{Kind: record.RunStart, Run: &record.Run{
+		Provider: "soft", Cases: 8, Baseline: "main", Rerun: "rdmarun run", Files: []string{"lab.yaml"},
+		Environment: map[string]string{"version": "v1", "host": "lab"},
+	}})
+	put(record.Record{Kind: record.DeviceUsed, Device: &record.Device{
+		Name: "soft0", Provider: "soft", Driver: "soft", NodeGUID: "0200:5eff:fe00:0001", LinkLayer: "Ethernet", RateGbps: 100, MTU: 4096,
+	}})
+	start := func(id string) {
+		put(record.Record{Kind: record.CaseStart, Case: id, Start: &record.Start{
+			Name: id, Tags: []string{"smoke"}, Params: map[string]string{"size": "4KiB"},
+			Roles: []record.RolePlace{{Role: "server", Device: "soft0", Address: "127.0.0.1"}, {Role: "client", Device: "soft0", Address: "127.0.0.1"}},
+		}})
+	}
+	step := func(id, role, action, outcome string, at time.Duration, ok bool) {
+		put(record.Record{Kind: record.StepEnd, Case: id, Step: &record.Step{
+			Role: role, Action: action, Text: "ep", Outcome: outcome, Line: 7, Column: 3, At: at, Took: 3 * time.Microsecond, OK: ok,
+		}})
+	}
+	end := func(id string, status record.Status, reason string, failures ...record.Failure) {
+		put(record.Record{Kind: record.CaseEnd, Case: id, Result: &record.Result{
+			Name: id, Status: status, Reason: reason, Took: 1500 * time.Microsecond, Steps: 2, Failures: failures,
+			Loops: []record.Loop{{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000}},
+		}})
+	}
+	start("passes")
+	for _, size := range []int64{64, 4096} {
+		before := measured(t, size)
+		before.BitsPerSecond *= 1.2
+		put(record.Record{Kind: record.Before, Case: "passes", Measure: before})
+		bandwidth := *before
+		bandwidth.Name, bandwidth.Type, bandwidth.Latency = "write bandwidth", "bandwidth", nil
+		put(record.Record{Kind: record.Before, Case: "passes", Measure: &bandwidth})
+	}
+	step("passes", "server", "listen", "", 10*time.Microsecond, true)
+	step("passes", "client", "connect", "", 700*time.Millisecond, true)
+	put(record.Record{Kind: record.Output, Case: "passes", Line: &record.Line{Role: "client", Text: "hello <b>\x1b[31m & ]]> = world"}})
+	for _, size := range []int64{64, 4096, 65536} {
+		put(record.Record{Kind: record.Measured, Case: "passes", Measure: measured(t, size)})
+		bandwidth := measured(t, size)
+		bandwidth.Name, bandwidth.Type, bandwidth.Latency = "write bandwidth", "bandwidth", nil
+		put(record.Record{Kind: record.Measured, Case: "passes", Measure: bandwidth})
+	}
+	put(record.Record{Kind: record.Checked, Case: "passes", Threshold: &record.Threshold{Text: "p99 < 10us", Value: "9.2 us", OK: true, Line: 9, Column: 3}})
+	end("passes", record.Passed, "")
+	start("fails")
+	step("fails", "client", "poll", "FAILED: wrong status", 20*time.Microsecond, false)
+	end("fails", record.Failed, "", record.Failure{
+		Kind: "expectation", File: "lab.yaml", Line: 12, Column: 5, Role: "client", Action: "poll", What: "wrong <status>",
+		Excerpt: []string{"   12 |   - poll", "      |     ^~~~"}, Expected: "SUCCESS", Got: "RNR_RETRY_EXC_ERR", Hint: "post a receive # first",
+		Timeline: []record.Moment{{At: time.Millisecond, Role: "client", Text: "poll ep", File: "lab.yaml", Line: 12}}, Rerun: "rdmarun run lab.yaml --id fails",
+	})
+	end("skipped #1", record.Skipped, "needs device.atomic")
+	start("known")
+	end("known", record.XFailed, "https://example.org/bug/1", record.Failure{Kind: "expectation", File: "lab.yaml", What: "as expected"})
+	start("flaky")
+	put(record.Record{Kind: record.CaseRetry, Case: "flaky", Result: &record.Result{Name: "flaky", Status: record.Failed}})
+	start("flaky")
+	end("flaky", record.Passed, record.FlakyReason)
+	start("no device")
+	end("no device", record.Errored, "there is no device mlx5_0")
+	start("too slow")
+	put(record.Record{Kind: record.Checked, Case: "too slow", Threshold: &record.Threshold{Text: "p99 < 4us", Value: "5.2 us", Line: 10, Column: 5}})
+	end("too slow", record.Failed, "", record.Failure{
+		Kind: record.KindThreshold, File: "lab.yaml", Line: 10, Column: 5, What: "threshold not held: p99 < 4us: 5.2 us", Rerun: "rdmarun run lab.yaml",
+	})
+	start("slow")
+	step("slow", "server", "listen", "", 10*time.Microsecond, true)
+	if ended {
+		end("slow", record.Interrupted, "interrupted")
+		put(record.Record{Kind: record.RunEnd, Totals: &record.Totals{
+			Took: time.Second, Passed: 2, Thresholds: 1, Failed: 3, ByThreshold: 1, Errors: 1, Skipped: 1, XFailed: 1, Flaky: 1, Interrupted: true,
+		}})
+	}
+}
+
+// distributions are those of measured by size: they are the same in each run, and take long to make.
+var distributions sync.Map
+
+// distributionOf is that of the latencies of a size.
+func distributionOf(t *testing.T, size int64) record.Distribution {
+	t.Helper()
+	if known, ok := distributions.Load(size); ok {
+		return known.(record.Distribution)
+	}
+	h := hdr.New(1, 60e9, 3)
+	for i := range 10000 {
+		value := 2000 + float64(size)/16 + 400*math.Exp(float64(i%997)/200)
+		if err := h.RecordValue(int64(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	encoded, err := h.Encode(hdr.V2CompressedEncodingCookieBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := record.Distribution{
+		Of: "total", Count: h.TotalCount(), Min: h.Min(), Max: h.Max(), Mean: h.Mean(), StdDev: h.StdDev(),
+		P50: h.ValueAtPercentile(50), P90: h.ValueAtPercentile(90), P99: h.ValueAtPercentile(99),
+		P999: h.ValueAtPercentile(99.9), P9999: h.ValueAtPercentile(99.99), HDR: string(encoded),
+	}
+	distributions.Store(size, made)
+	return made
+}
+
+func measured(t *testing.T, size int64) *record.Measure {
+	t.Helper()
+	return &record.Measure{
+		Name: "write latency", Type: "latency", Operation: "write", Role: "client", Line: 8, Column: 3,
+		Tags: map[string]string{"test": "write_lat", "smoke": ""}, Depth: 1, Size: size, Messages: 10000, Bytes: uint64(size) * 10000, Took: time.Second, BitsPerSecond: float64(size) * 1e6, MessagesPerSecond: 10000,
+		Intervals: []record.Interval{
+			{End: 250 * time.Millisecond, Messages: 2000, Bytes: uint64(size) * 2000},
+			{Begin: 250 * time.Millisecond, End: 500 * time.Millisecond, Messages: 3000, Bytes: uint64(size) * 3000},
+			{Begin: 500 * time.Millisecond, End: time.Second, Messages: 5000, Bytes: uint64(size) * 5000},
+		},
+		Latency: []record.Distribution{distributionOf(t, size)},
+	}
+}
+
+// write makes a report of the run and returns its path.
+func write(t *testing.T, format string, ended bool) string {
+	t.Helper()
+	path := t.TempDir() + "/report." + format
+	out, err := output.Open(output.Target{Format: format, Path: path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed(t, out, ended)
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,84 @@
+package html
+
+import (
+	"strings"
+
+	"rdmarun/host/output/cases"
+	"rdmarun/host/record"
+)
+
+// measureGroup is what was measured under one name in a case, and what the baseline has of it: sizes, roles and the steps of
+// a connection are curves of one picture.
+type measureGroup struct {
+	name        string
+	now, before []record.Measure
+	// vary are the knobs and tags in which the measurements of the group differ: what tells their curves apart.
+	vary map[string]bool
+}
+
+// mostGroups is of how many names a case shows pictures; the table has all, and the page says so.
+const mostGroups = 40
+
+func groupsOf(c *cases.Case) (list []*measureGroup, without int) {
+	byName := make(map[string]*measureGroup)
+	for _, m := range c.Measures {
+		name := groupName(&m)
+		g := byName[name]
+		if g == nil {
+			g = &measureGroup{name: name}
+			byName[name] = g
+			list = append(list, g)
+		}
+		g.now = append(g.now, m)
+	}
+	for _, m := range c.Before {
+		if g := byName[groupName(&m)]; g != nil {
+			g.before = append(g.before, m)
+		}
+	}
+	for _, g := range list {
+		g.vary = record.Varying(g.now)
+	}
+	shown := min(len(list), mostGroups)
+	return list[:shown], len(list) - shown
+}
+
+func groupName(m *record.Measure) string {
+	if m.Name == "" {
+		return m.Type
+	}
+	return m.Name
+}
+
+// curve tells a curve from the others of its group; of is what its times are of, if it has times.
+func (g *measureGroup) curve(m *record.Measure, of string) string {
+	var parts []string
+	if m.Size > 0 {
+		parts = append(parts, size(m.Size))
+	}
+	if of != "" && (of != "total" || m.Size == 0) {
+		parts = append(parts, of)
+	}
+	parts = append(parts, m.Role)
+	for _, each := range m.Knobs() {
+		if g.vary[each.Name] {
+			parts = append(parts, each.Value)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// measureCharts are the pictures of what a case has measured; without is of how many names there are none.
+func measureCharts(c *cases.Case) (charts []chart, without int, err error) {
+	groups, without := groupsOf(c)
+	for _, g := range groups {
+		for _, draw := range []func(*measureGroup) ([]chart, error){latencyCharts, intervalCharts} {
+			drawn, err := draw(g)
+			if err != nil {
+				return nil, 0, err
+			}
+			charts = append(charts, drawn...)
+		}
+	}
+	return charts, without, nil
+}

@@ -1,0 +1,214 @@
+package html
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+
+	"rdmarun/host/output/cases"
+	"rdmarun/host/record"
+)
+
+// sizes gathers what was measured at several sizes of messages, over all cases.
+type sizes struct {
+	bandwidth, latency []sized
+}
+
+// sized is one figure.
+type sized struct {
+	// base is what was measured, details what else may tell its curve from others.
+	base    string
+	details []record.Fact
+	before  bool // of the baseline
+	size    int64
+	value   float64
+}
+
+func (s *sizes) add(c *cases.Case) {
+	for i := range c.Measures {
+		s.measure(c, &c.Measures[i], false)
+	}
+	for i := range c.Before {
+		s.measure(c, &c.Before[i], true)
+	}
+}
+
+func (s *sizes) measure(c *cases.Case, m *record.Measure, before bool) {
+	if m.Size <= 0 {
+		return
+	}
+	each := sized{base: strings.TrimSpace(m.Type + " " + m.Operation + " " + m.Role), before: before, size: m.Size}
+	if m.Both {
+		each.base += ", both ways"
+	}
+	each.details = append([]record.Fact{{Name: "case", Value: c.Result.Name}}, m.Knobs()...)
+	each.details = append(each.details, record.Fact{Name: "name", Value: m.Name}, record.Fact{Name: "id", Value: c.ID})
+	if m.BitsPerSecond > 0 && m.Type != "latency" { // whose bandwidth says nothing
+		each.value = m.BitsPerSecond / 1e9
+		s.bandwidth = append(s.bandwidth, each)
+	}
+	for _, d := range m.Latency {
+		if d.Count > 0 && (d.Of == "" || d.Of == "total") {
+			each.value = float64(d.P50) / 1e3
+			s.latency = append(s.latency, each)
+		}
+	}
+}
+
+// series are values by size, those of the baseline beside those of the run.
+type series struct {
+	name        string
+	now, before map[int64]float64
+}
+
+// seriesOf makes curves of figures.  Sizes of one measurement are one curve; where two figures would stand in the same
+// place of a curve, it is split by the first detail in which they differ, so that none hides another.
+func seriesOf(figures []sized) []*series {
+	var list []*series
+	for _, group := range split(figures, func(each *sized) string { return each.base }) {
+		list = append(list, separate(group[0].base, group, detailNames(group))...)
+	}
+	return list
+}
+
+// detailNames lists the details that any of the figures has.
+func detailNames(figures []sized) []string {
+	var names []string
+	for i := range figures {
+		for _, each := range figures[i].details {
+			if !slices.Contains(names, each.Name) {
+				names = append(names, each.Name)
+			}
+		}
+	}
+	return names
+}
+
+func separate(name string, figures []sized, details []string) []*series {
+	for i, detail := range details {
+		if !collide(figures) {
+			break
+		}
+		parts := split(figures, func(each *sized) string { return valueOf(each.details, detail) })
+		if len(parts) < 2 {
+			continue
+		}
+		var list []*series
+		for _, part := range parts {
+			longer := name
+			if value := valueOf(part[0].details, detail); value != "" {
+				longer += ", " + value
+			}
+			list = append(list, separate(longer, part, details[i+1:])...)
+		}
+		return list
+	}
+	s := &series{name: name, now: make(map[int64]float64), before: make(map[int64]float64)}
+	for _, each := range figures { // of repetitions the last
+		if each.before {
+			s.before[each.size] = each.value
+		} else {
+			s.now[each.size] = each.value
+		}
+	}
+	return []*series{s}
+}
+
+// split puts figures into groups of the same key, in the order of the first of each.
+func split(figures []sized, key func(*sized) string) [][]sized {
+	var order []string
+	groups := make(map[string][]sized)
+	for i := range figures {
+		k := key(&figures[i])
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], figures[i])
+	}
+	list := make([][]sized, len(order))
+	for i, k := range order {
+		list[i] = groups[k]
+	}
+	return list
+}
+
+// collide tells whether two figures that are no repetitions of each other have the same size.
+func collide(figures []sized) bool {
+	type spot struct {
+		size   int64
+		before bool
+	}
+	seen := make(map[spot][]record.Fact)
+	for i := range figures {
+		at := spot{figures[i].size, figures[i].before}
+		if other, taken := seen[at]; taken && !slices.Equal(other, figures[i].details) {
+			return true
+		}
+		seen[at] = figures[i].details
+	}
+	return false
+}
+
+func valueOf(details []record.Fact, name string) string {
+	for _, each := range details {
+		if each.Name == name {
+			return each.Value
+		}
+	}
+	return ""
+}
+
+// charts are those of series with more than one size.
+func (s *sizes) charts() ([]chart, error) {
+	var charts []chart
+	for _, each := range []struct {
+		title, unit string
+		figures     []sized
+	}{{"Bandwidth by message size", "Gbit/s", s.bandwidth}, {"Median latency by message size", "us", s.latency}} {
+		a := newAlbum("message size", each.unit)
+		for _, curve := range seriesOf(each.figures) {
+			if len(curve.now) < 2 {
+				continue
+			}
+			before := curve.before
+			if len(before) < 2 {
+				before = nil
+			}
+			if err := errors.Join(a.add(curve.name, bySize(curve.now), true, false), a.add(curve.name, bySize(before), true, true)); err != nil {
+				return nil, err
+			}
+		}
+		drawn, err := a.render(each.title, chartHeight, func(c *canvas) { c.plot.X.Tick.Marker, c.plot.Y.Min = powers{}, 0 })
+		if err != nil {
+			return nil, err
+		}
+		charts = append(charts, drawn...)
+	}
+	return charts, nil
+}
+
+func bySize(values map[int64]float64) plotter.XYs {
+	var points plotter.XYs
+	for _, n := range slices.Sorted(maps.Keys(values)) {
+		points = append(points, plotter.XY{X: math.Log2(float64(n)), Y: values[n]})
+	}
+	return points
+}
+
+// powers are the ticks of an axis of sizes.
+type powers struct{}
+
+// Ticks implements plot.Ticker.
+func (powers) Ticks(lowest, highest float64) []plot.Tick {
+	var ticks []plot.Tick
+	step := max(1, int(math.Ceil((highest-lowest)/8)))
+	for i := int(math.Ceil(lowest)); float64(i) <= highest+0.01; i += step {
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: strings.ReplaceAll(size(int64(1)<<max(i, 0)), " ", "")})
+	}
+	return ticks
+}

@@ -1,0 +1,136 @@
+package html
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rdmarun/host/output/cases"
+	"rdmarun/host/record"
+)
+
+// A timeline is a ladder: a lane for each role from left to right, time from top to bottom, a box a step.
+// Its rows are evenly spaced, since the times of one case may lie a microsecond or a minute apart; where
+// nothing happened for long, the time that went by stands between the rows.  Where the page has no room for the
+// lanes side by side, the style puts the boxes below each other, each with its role.
+type timeline struct {
+	Lanes []lane
+	Rows  []ladderRow
+	// Virtual tells that the times are on a virtual clock.
+	Virtual bool
+}
+
+type lane struct {
+	Name   string
+	Device string
+}
+
+type ladderRow struct {
+	// Gap is a text between rows instead of a step.
+	Gap string
+	// Lane is the number of the step's lane, from 1.
+	Lane  int
+	Role  string
+	At    string
+	Text  string
+	Sub   string
+	Place string
+	Bad   bool
+	Took  string
+}
+
+const (
+	// longGap is the time without a step that is worth a line.
+	longGap = 5 * time.Millisecond
+	noRole  = "runner"
+	// most characters of a step and of its outcome: a buffer's bytes are no reading.
+	mostText = 240
+	// mostLanes is how many fit beside each other on the widest page.
+	mostLanes = 6
+)
+
+func newTimeline(c *cases.Case) *timeline {
+	steps := c.Steps.Head()
+	last := c.Steps.Last()
+	if len(steps)+len(last) == 0 {
+		return nil
+	}
+	t := &timeline{}
+	t.lanes(c, append(slices.Clone(steps), last...))
+	var end time.Duration
+	for i := range steps {
+		t.step(c, &steps[i], &end)
+	}
+	if n := c.Steps.Dropped(); n > 0 {
+		t.Rows = append(t.Rows, ladderRow{Gap: plural(n, "more step")})
+		end = last[0].OnClock().At
+	}
+	for i := range last {
+		t.step(c, &last[i], &end)
+	}
+	return t
+}
+
+// lanes lists a lane for each role, those of the case first.
+func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
+	for _, place := range c.Start.Roles {
+		t.Lanes = append(t.Lanes, lane{Name: place.Role, Device: place.Device + " " + place.Address})
+	}
+	for _, step := range steps {
+		if t.lane(step.Role) == 0 {
+			t.Lanes = append(t.Lanes, lane{Name: laneName(step.Role)})
+		}
+	}
+}
+
+// Class names how many lanes there are, for the style.
+func (t *timeline) Class() string {
+	if len(t.Lanes) > mostLanes {
+		return "many"
+	}
+	return fmt.Sprintf("lanes-%d", len(t.Lanes))
+}
+
+func laneName(role string) string {
+	if role == "" {
+		return noRole
+	}
+	return role
+}
+
+// lane is the number of a role's lane, 0 when there is none.
+func (t *timeline) lane(role string) int {
+	return 1 + slices.IndexFunc(t.Lanes, func(l lane) bool { return l.Name == laneName(role) })
+}
+
+func (t *timeline) step(c *cases.Case, step *record.Step, end *time.Duration) {
+	t.Virtual = t.Virtual || step.Clock != nil
+	times := step.OnClock()
+	if idle := times.At - *end; idle > longGap {
+		t.Rows = append(t.Rows, ladderRow{Gap: duration(idle) + " later"})
+	}
+	*end = max(*end, times.At+times.Took)
+	file := c.File
+	if step.File != "" {
+		file = step.File
+	}
+	t.Rows = append(t.Rows, ladderRow{
+		Lane: t.lane(step.Role), Role: laneName(step.Role), At: clock(times.At), Bad: !step.OK, Took: duration(times.Took),
+		Text: cut(step.Action + " " + step.Text), Sub: cut(step.Outcome), Place: fmt.Sprintf("%s:%d", file, step.Line),
+	})
+}
+
+func cut(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > mostText {
+		return string(runes[:mostText-1]) + "…"
+	}
+	return text
+}
+
+// clock prints a time since the case began, microseconds apart.
+func clock(d time.Duration) string {
+	us := d.Microseconds()
+	return fmt.Sprintf("%d.%03d\u202f%03d", us/1e6, us/1e3%1e3, us%1e3)
+}

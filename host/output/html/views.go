@@ -1,0 +1,192 @@
+package html
+
+import (
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdmarun/host/output/cases"
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
+)
+
+// groups are how cases are counted and filtered, in the order of what a reader looks for.
+var groups = []string{"failed", "error", "flaky", "xfailed", "skipped", "passed"}
+
+// group is where a case counts.
+func group(c *cases.Case) string {
+	switch {
+	case c.Result.Flaky():
+		return "flaky"
+	case c.Infrastructure():
+		return "error"
+	}
+	return string(c.Result.Status)
+}
+
+type pair struct{ Name, Value string }
+
+func sorted(values map[string]string) []pair {
+	var list []pair
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, pair{name, values[name]})
+	}
+	return list
+}
+
+// caseView is a case as its template reads it.
+type caseView struct {
+	*cases.Case
+	Group    string
+	Open     bool
+	Detailed bool
+	Name     string
+	Where    string // its file, unless the name says so
+	Search   string // what the filter looks in
+	Message  string
+	Params   []pair
+	Failure  []failureView
+	Timeline *timeline
+	Charts   []chart
+	// Undrawn is of how many names of measurements there are no charts.
+	Undrawn  int
+	Measured []measureRow
+	ID       string // of the element, for links to it
+}
+
+type failureView struct {
+	*record.Failure
+	Place string
+}
+
+func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
+	v := &caseView{
+		Case: c, Group: group(c), Detailed: detailed, Name: c.Result.Name,
+		ID: fmt.Sprintf("case-%d", c.Order), Where: c.File, Message: c.Message(), Params: sorted(c.Start.Params),
+	}
+	if c.Attempt > 0 {
+		v.Name = fmt.Sprintf("%s (%d)", v.Name, c.Attempt+1)
+	}
+	v.Search = strings.ToLower(strings.Join([]string{
+		c.ID, v.Name, v.Group, v.Message, strings.Join(c.Start.Tags, " "), roleNames(c),
+	}, " "))
+	for i := range c.Measures {
+		v.Measured = append(v.Measured, rowsOf(&c.Measures[i])...)
+	}
+	if !detailed {
+		return v, nil
+	}
+	for i := range c.Result.Failures {
+		f := &c.Result.Failures[i]
+		each := failureView{f, f.File}
+		if f.Line > 0 {
+			each.Place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+		}
+		v.Failure = append(v.Failure, each)
+	}
+	v.Timeline = newTimeline(c)
+	var err error
+	v.Charts, v.Undrawn, err = measureCharts(c)
+	return v, err
+}
+
+func roleNames(c *cases.Case) string {
+	var names []string
+	for _, place := range c.Start.Roles {
+		names = append(names, place.Role)
+	}
+	return strings.Join(names, " ")
+}
+
+// measureRow is a line of the table of measurements.
+type measureRow struct {
+	*record.Measure
+	Knobs                string
+	Size, Rate, Messages string
+	Of                   *record.Distribution // nil: no times
+}
+
+func rowsOf(m *record.Measure) []measureRow {
+	row := measureRow{Measure: m}
+	var words []string
+	for _, each := range m.Knobs() {
+		if !strings.Contains(m.Name, each.Value) {
+			words = append(words, each.Value)
+		}
+	}
+	row.Knobs = strings.Join(words, " · ")
+	if m.Size > 0 {
+		row.Size = size(m.Size)
+	}
+	if m.BitsPerSecond > 0 {
+		row.Rate = narrow(terminal.BitRate(m.BitsPerSecond))
+	}
+	if m.MessagesPerSecond > 0 {
+		row.Messages = narrow(terminal.PerSecond(m.MessagesPerSecond)) + "/s"
+	}
+	if len(m.Latency) == 0 {
+		return []measureRow{row}
+	}
+	var rows []measureRow
+	for i := range m.Latency {
+		each := row
+		each.Of = &m.Latency[i]
+		rows = append(rows, each)
+	}
+	return rows
+}
+
+// summaryView is the top of the page.
+type summaryView struct {
+	*summary
+	Verdict     string
+	Good        bool
+	Bars        []bar
+	Environment []pair
+	Devices     []record.Device
+	Charts      []chart
+}
+
+type bar struct {
+	Group string
+	Count int
+	Share template.CSS
+}
+
+func newSummaryView(s *summary, devices []record.Device) (*summaryView, error) {
+	v := &summaryView{summary: s, Environment: sorted(s.Run.Environment), Devices: devices}
+	for _, name := range groups {
+		if n := s.Counts[name]; n > 0 {
+			v.Bars = append(v.Bars, bar{name, n, template.CSS(fmt.Sprintf("flex-grow:%d", n))})
+		}
+	}
+	bad := s.Counts["failed"] + s.Counts["error"]
+	switch {
+	case !s.Ended:
+		v.Verdict = "The run did not come to its end"
+	case s.Totals.Interrupted:
+		v.Verdict = "The run was interrupted"
+	case s.Totals.TimedOut:
+		v.Verdict = "The run took too long"
+	case s.Cases == 0:
+		v.Verdict = "Nothing was selected"
+	case bad > 0:
+		v.Verdict = fmt.Sprintf("%d of %s failed", bad, plural(s.Cases, "case"))
+	case s.Counts["skipped"] == s.Cases:
+		v.Verdict = "Every case was skipped"
+	default:
+		v.Verdict, v.Good = plural(s.Counts["passed"]+s.Counts["flaky"], "case")+" passed", true
+	}
+	charts, err := s.Sizes.charts()
+	v.Charts = charts
+	return v, err
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

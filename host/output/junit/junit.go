@@ -1,0 +1,164 @@
+// Package junit writes JUnit's XML, as CI systems read it.
+package junit
+
+import (
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
+	"rdmarun/host/output/cases"
+	"rdmarun/host/output/outfile"
+	"rdmarun/host/record"
+)
+
+// Writer is the output: a suite for each scenario file, a test case for each case.
+type Writer struct {
+	file    *outfile.File
+	tracker *cases.Tracker
+	spool   outfile.Spool
+	suites  []*suite
+	byFile  map[string]*suite
+	run     record.Run
+	total   float64
+}
+
+// limits of a case's system-out: that of a failure has the last steps anyway.
+var limits = cases.Limits{Steps: 100, Lines: 200}
+
+// New writes to file.
+func New(file *outfile.File) *Writer {
+	return &Writer{file: file, tracker: cases.NewTracker(limits), byFile: make(map[string]*suite)}
+}
+
+// Wants implements record.Consumer.
+func (w *Writer) Wants(record.Kind) bool { return true }
+
+// Record implements record.Consumer.
+func (w *Writer) Record(r *record.Record) error {
+	if r.Kind == record.RunStart {
+		w.run = *r.Run
+	}
+	if c := w.tracker.Record(r); c != nil {
+		return w.add(c)
+	}
+	return nil
+}
+
+// Close implements report.Output.
+func (w *Writer) Close() error {
+	defer w.Discard()
+	for _, c := range w.tracker.Unfinished() {
+		if err := w.add(c); err != nil {
+			return err
+		}
+	}
+	all := junit.Testsuites{Name: "rdmarun", Time: milliseconds(w.total)}
+	for i, s := range w.suites {
+		s.devices(w.tracker.Devices())
+		s.ID, s.Time = i, milliseconds(s.seconds)
+		all.AddSuite(s.Testsuite)
+	}
+	all.Suites = nil // they were counted
+	all.Skipped = 0  // Jenkins' schema has this number with each suite, and not with all
+	if _, err := w.file.Write([]byte(xml.Header)); err != nil {
+		return err
+	}
+	err := around(w.file, "testsuites", "", &all, func() error {
+		for _, s := range w.suites {
+			err := around(w.file, "testsuite", "\t", &s.Testsuite, func() error { return w.spool.Copy(w.file, s.cases) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.file.Commit()
+}
+
+// milliseconds is what Jenkins' schema (junit-10.xsd of its xUnit plugin) allows of a sum; a test case may have more.
+func milliseconds(seconds float64) string { return fmt.Sprintf("%.3f", seconds) }
+
+func (w *Writer) add(c *cases.Case) error {
+	s := w.byFile[c.File]
+	if s == nil {
+		s = w.newSuite(c)
+	}
+	s.seconds += c.Result.Took.Seconds()
+	w.total += c.Result.Took.Seconds()
+	test := testcase{Testcase: junit.Testcase{
+		Name: clean(c.ID), Classname: clean(c.File), Time: cases.Seconds(c.Result.Took),
+	}}
+	test.properties(c, w.tracker)
+	if c.Attempt > 0 {
+		test.Name += fmt.Sprintf(" (%d)", c.Attempt+1)
+	}
+	result := &junit.Result{Message: clean(c.Message()), Type: string(c.Result.Status), Data: clean(c.FailureText())}
+	switch {
+	case c.Result.Status == record.Skipped:
+		test.Skipped = &junit.Result{Message: clean(c.Result.Reason)}
+	case c.Result.Status == record.XFailed:
+		// The format knows no expected failure; what reads it must not turn red.
+		test.Skipped = &junit.Result{Message: clean("expected to fail: " + c.Message()), Data: result.Data}
+	case c.Infrastructure():
+		test.Error = result
+	case c.Failed():
+		if len(c.Result.Failures) > 0 {
+			result.Type = c.Result.Failures[0].Kind
+		}
+		test.Failure = result
+	}
+	if text := systemOut(c); text != "" {
+		test.SystemOut = &junit.Output{Data: clean(text)}
+	}
+	if err := s.add(&test, &w.spool); err != nil {
+		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
+	}
+	return nil
+}
+
+func (w *Writer) newSuite(c *cases.Case) *suite {
+	s := &suite{}
+	s.Name, s.File = clean(c.File), clean(c.File)
+	s.SetTimestamp(c.Begin)
+	s.AddProperty("provider", w.run.Provider)
+	for _, name := range slices.Sorted(maps.Keys(w.run.Environment)) {
+		s.AddProperty(clean(name), clean(w.run.Environment[name]))
+	}
+	w.suites, w.byFile[c.File] = append(w.suites, s), s
+	return s
+}
+
+// systemOut has what belongs to the case and has no place of its own in the format.
+func systemOut(c *cases.Case) string {
+	var b strings.Builder
+	for _, threshold := range c.Thresholds.All() {
+		fmt.Fprintf(&b, "threshold %s: %s\n", map[bool]string{true: "holds", false: "FAILS"}[threshold.OK], threshold.String())
+	}
+	b.WriteString(c.Transcript())
+	return b.String()
+}
+
+// clean drops what XML 1.0 cannot hold, such as the control characters a guest may print.
+func clean(text string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == utf8.RuneError, c == '\t', c == '\n', c == '\r', c >= 0x20 && c <= 0xd7ff, c >= 0xe000 && c <= 0xfffd, c >= 0x10000:
+			return c
+		}
+		return utf8.RuneError
+	}, text)
+}
+
+// Discard drops the report.
+func (w *Writer) Discard() {
+	w.spool.Close()
+	w.file.Discard()
+}

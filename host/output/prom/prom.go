@@ -1,0 +1,144 @@
+// Package prom writes what a run found as OpenMetrics text, for a scraper or node_exporter's textfile
+// collector.  Only gauges and summaries are used, so that a reader of Prometheus' older text can read it too.
+package prom
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/common/expfmt"
+
+	"rdmarun/host/output/cases"
+	"rdmarun/host/output/outfile"
+	"rdmarun/host/record"
+)
+
+// Writer is the output.
+type Writer struct {
+	file    *outfile.File
+	tracker *cases.Tracker
+	// families have the last value of each series: a case that was repeated has one series.
+	families map[string]*family
+	failed   map[string]bool
+	ended    bool
+}
+
+// New writes to file.
+func New(file *outfile.File) *Writer {
+	return &Writer{
+		file: file, tracker: cases.NewTracker(cases.Limits{Measures: true}),
+		families: make(map[string]*family), failed: make(map[string]bool),
+	}
+}
+
+// Wants implements record.Consumer.
+func (w *Writer) Wants(kind record.Kind) bool {
+	return kind != record.StepEnd && kind != record.Output
+}
+
+// Record implements record.Consumer.
+func (w *Writer) Record(r *record.Record) error {
+	switch r.Kind {
+	case record.RunStart:
+		version := r.Run.Environment["version"]
+		w.gauge(runInfo, 1, r.Run.Provider, version)
+		w.gauge(runStart, float64(r.Time.UnixNano())/1e9)
+	case record.RunEnd:
+		w.ended = true
+		w.totals(r.Totals)
+	}
+	if c := w.tracker.Record(r); c != nil {
+		w.add(c)
+	}
+	return nil
+}
+
+// Close implements report.Output.
+func (w *Writer) Close() error {
+	defer w.file.Discard()
+	for _, c := range w.tracker.Unfinished() {
+		w.add(c)
+	}
+	w.gauge(runComplete, number(w.ended))
+	for _, name := range slices.Sorted(maps.Keys(w.families)) {
+		if err := w.families[name].write(w.file); err != nil {
+			return err
+		}
+	}
+	encoder := expfmt.NewEncoder(w.file, expfmt.NewFormat(expfmt.TypeOpenMetrics))
+	if closer, ok := encoder.(expfmt.Closer); ok {
+		if err := closer.Close(); err != nil { // the line "# EOF"
+			return err
+		}
+	}
+	return w.file.Commit()
+}
+
+func (w *Writer) gauge(of *metric, value float64, labels ...string) {
+	w.family(of).values[join(labels)] = value
+}
+
+// family has the series of a metric.
+func (w *Writer) family(of *metric) *family {
+	f := w.families[of.name]
+	if f == nil {
+		f = &family{metric: of, values: make(map[string]float64), summaries: make(map[string]record.Distribution), tags: make(map[string]bool)}
+		w.families[of.name] = f
+	}
+	return f
+}
+
+func (w *Writer) totals(t *record.Totals) {
+	w.gauge(runDuration, t.Took.Seconds())
+	for status, n := range map[string]int{
+		"passed": t.Passed, "failed": t.Failed, "error": t.Errors, "skipped": t.Skipped,
+		"not_run": t.NotRun, "xfailed": t.XFailed, "flaky": t.Flaky,
+	} {
+		w.gauge(runCases, float64(n), status)
+	}
+}
+
+func (w *Writer) add(c *cases.Case) {
+	if c.Result.Status == record.Skipped {
+		return // neither ok nor not
+	}
+	w.failed[c.ID] = w.failed[c.ID] || !c.Result.Status.Fine()
+	w.gauge(caseOK, number(!w.failed[c.ID]), c.File, c.ID)
+	w.gauge(caseDuration, c.Result.Took.Seconds(), c.File, c.ID)
+	for _, threshold := range c.Thresholds.All() {
+		w.gauge(thresholdOK, number(threshold.OK), c.File, c.ID, threshold.Text)
+	}
+	for _, m := range c.Measures {
+		labels := []string{
+			c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both],
+			strconv.FormatInt(m.Size, 10), positive(m.Depth), positive(m.QPs), m.Role,
+		}
+		if m.BitsPerSecond > 0 {
+			w.measured(bandwidth, m.BitsPerSecond, labels, m.Tags)
+		}
+		if m.MessagesPerSecond > 0 {
+			w.measured(messageRate, m.MessagesPerSecond, labels, m.Tags)
+		}
+		for _, d := range m.Latency {
+			f := w.family(latency)
+			f.summaries[f.tagged(append(slices.Clone(labels), d.Of), m.Tags)] = d
+		}
+	}
+}
+
+func (w *Writer) measured(of *metric, value float64, labels []string, tags map[string]string) {
+	f := w.family(of)
+	f.values[f.tagged(slices.Clone(labels), tags)] = value
+}
+
+// positive prints a number that is there.
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// Discard drops the report.
+func (w *Writer) Discard() { w.file.Discard() }

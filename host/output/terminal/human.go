@@ -1,0 +1,350 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"rdmarun/host/printable"
+	"rdmarun/host/record"
+)
+
+// Human is the output for people: a line for each case, what it did, failures in full at the end, counts.
+type Human struct {
+	out     io.Writer
+	options HumanOptions
+	style   Style
+	err     error
+	// failed are the results to show in full.
+	failed []failedCase
+	// heading is that of the running case, until something stands below it.
+	heading string
+	// file is the one whose cases are being listed.
+	file string
+	// measured is what was measured in the running case, limits are the thresholds that were checked.
+	measured []record.Measure
+	limits   []record.Threshold
+	// slowest are the cases that took longest.
+	slowest slowest
+}
+
+// HumanOptions say how much to show.
+type HumanOptions struct {
+	Style Style
+	// Width is that of the terminal, 0 for none.
+	Width int
+	// Quiet shows failures and counts only.
+	Quiet bool
+	// Steps shows each step as it ends, Places also where it stands and where roles run.
+	Steps, Places bool
+	Units         Units
+}
+
+type failedCase struct {
+	id     string
+	result record.Result
+}
+
+// NewHuman makes the output.
+func NewHuman(out io.Writer, options HumanOptions) *Human {
+	if options.Width <= 0 || options.Width > maxWidth {
+		options.Width = maxWidth
+	}
+	return &Human{out: out, options: options, style: options.Style}
+}
+
+// maxWidth is how far a line's time stands from its name on a wide terminal.
+const maxWidth = 78
+
+// Wants implements record.Consumer.
+func (h *Human) Wants(kind record.Kind) bool {
+	return kind != record.StepEnd || h.options.Steps
+}
+
+// Record implements record.Consumer.
+func (h *Human) Record(r *record.Record) error {
+	switch r.Kind {
+	case record.RunStart:
+		if !h.options.Quiet && r.Run.Cases > 0 {
+			h.print("%s\n\n", h.style.dim(fmt.Sprintf("%s on provider %s", plural(r.Run.Cases, "case"), r.Run.On())))
+		}
+	case record.CaseStart:
+		h.begin(r)
+	case record.StepEnd:
+		h.step(r)
+	case record.Output:
+		h.line(r)
+	case record.Checked:
+		h.limits = append(h.limits, *r.Threshold)
+	case record.Measured:
+		h.measured = append(h.measured, *r.Measure)
+	case record.CaseRetry:
+		h.retry(r)
+	case record.CaseEnd:
+		h.end(r)
+	case record.RunEnd:
+		h.failures()
+		if !h.options.Quiet {
+			h.slowestCases()
+		}
+		h.totals(r.Totals)
+	}
+	err := h.err
+	h.err = nil
+	return err
+}
+
+// print is how everything leaves: names, messages and what guests print can have anything in them.
+func (h *Human) print(format string, args ...any) {
+	if _, err := io.WriteString(h.out, h.style.shown(fmt.Sprintf(format, args...))); err != nil && h.err == nil {
+		h.err = fmt.Errorf("write the report: %w", err)
+	}
+}
+
+// fold prints a line, in several where it is too wide; those that follow stand behind hang blanks.
+func (h *Human) fold(hang int, format string, args ...any) {
+	h.print("%s\n", h.style.Fold(fmt.Sprintf(format, args...), hang))
+}
+
+func (h *Human) begin(r *record.Record) {
+	h.heading = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name)
+	h.measured, h.limits = nil, nil
+	h.fileLine(r)
+	if h.options.Places {
+		h.places(r.Start.Roles)
+	}
+}
+
+// places tells where the roles run.
+func (h *Human) places(roles []record.RolePlace) {
+	h.below()
+	for _, role := range roles {
+		h.print("      %s on %s, %s%s\n", h.style.role(fmt.Sprintf("%-8s", role.Role)), role.Device, role.Address, prefixed(", CPUs ", role.CPUs)+prefixed(", guest ", role.Guest))
+	}
+}
+
+// prefixed is a text behind a prefix, or nothing.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// fileLine names a file with several cases above the first of them.
+func (h *Human) fileLine(r *record.Record) {
+	if h.options.Quiet || r.Case == r.File || r.File == h.file {
+		return
+	}
+	h.file = r.File
+	h.print("%s\n", h.style.dim(r.File))
+}
+
+// below prints the case's heading before the first line that needs it.
+func (h *Human) below() {
+	h.print("%s", h.heading)
+	h.heading = ""
+}
+
+func (h *Human) step(r *record.Record) {
+	s := r.Step
+	text := strings.TrimSpace(s.Action + " " + s.Text)
+	if s.Outcome != "" {
+		text += h.style.dim("  -> ") + s.Outcome
+	}
+	if !s.OK {
+		text = h.style.bad(text)
+	}
+	if file := s.File; h.options.Places {
+		if file == "" {
+			file = r.File
+		}
+		text += h.style.dim(fmt.Sprintf("  (%s:%d)", file, s.Line))
+	}
+	h.below()
+	times := s.OnClock()
+	h.fold(37, "      %s %s  %-8s %s", h.style.dim(fmt.Sprintf("%9s", "+"+Duration(times.At))),
+		h.style.dim(fmt.Sprintf("%7s", Duration(times.Took))), h.style.role(s.Role), text)
+}
+
+func (h *Human) line(r *record.Record) {
+	if h.options.Quiet {
+		return
+	}
+	h.below()
+	if r.Line.Role == "" {
+		h.print("      %s\n", printable.Log(r.Line.Text))
+		return
+	}
+	h.print("      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), printable.Log(r.Line.Text))
+}
+
+// retry shows an attempt that does not count; its failure is not repeated at the end.
+func (h *Human) retry(r *record.Record) {
+	if h.options.Quiet {
+		return
+	}
+	h.fileLine(r)
+	h.print("%s  %s\n", h.style.warn("AGAIN"), r.Result.Name)
+	if len(r.Result.Failures) > 0 {
+		h.fold(8, "      %s", headline(&r.Result.Failures[0]))
+	}
+}
+
+func (h *Human) end(r *record.Record) {
+	result := r.Result
+	if !result.Status.Fine() {
+		h.failed = append(h.failed, failedCase{r.Case, *result})
+	}
+	h.slowest.add(r.Case, result)
+	if h.options.Quiet {
+		h.measured, h.limits = nil, nil
+		return
+	}
+	h.fileLine(r)
+	name, place, took := result.Name, "", Duration(result.Took)
+	switch {
+	case r.Case != r.File:
+	case filepath.Base(r.File) == name:
+		name = r.File // the scenario has no name of its own
+	default:
+		place = "  " + r.File
+	}
+	if result.Status == record.Skipped {
+		took = ""
+	}
+	used := utf8.RuneCountInString("PASS  " + name + place + "  " + took)
+	line := h.word(result.Status) + "  " + name + h.style.dim(place) + strings.Repeat(" ", max(0, h.options.Width-used)) + "  " + h.style.dim(took)
+	h.fold(6, "%s", strings.TrimRight(line, " "))
+	switch result.Status {
+	case record.Passed:
+		if result.Flaky() {
+			h.print("      %s\n", h.style.warn(fmt.Sprintf("flaky: passed at attempt %d", result.Attempts)))
+		}
+		h.done(result)
+	case record.Skipped, record.XFailed:
+		h.fold(8, "      %s", h.style.warn(result.Reason))
+	default:
+		if result.FailedByThreshold() {
+			h.done(result) // to its end; the limits follow
+		} else if len(result.Failures) > 0 {
+			h.fold(8, "      %s", headline(&result.Failures[0]))
+		} else if result.Reason != "" {
+			h.fold(8, "      %s", result.Reason)
+		}
+	}
+	h.measures(h.measured)
+	for i := range h.limits {
+		h.limit(&h.limits[i])
+	}
+	h.measured, h.limits = nil, nil
+}
+
+func (h *Human) word(status record.Status) string {
+	switch status {
+	case record.Passed:
+		return h.style.good("PASS")
+	case record.Skipped:
+		return h.style.warn("SKIP")
+	case record.XFailed:
+		return h.style.warn("XFAIL")
+	case record.Errored:
+		return h.style.bad("ERR ")
+	case record.Interrupted, record.TimedOut:
+		return h.style.warn("STOP")
+	case record.Broken:
+		return h.style.bad("BUG ")
+	}
+	return h.style.bad("FAIL")
+}
+
+// done tells what a case that passed has done.
+func (h *Human) done(result *record.Result) {
+	for i := range result.Loops {
+		h.loop(&result.Loops[i])
+	}
+	var traffic []string
+	for _, entry := range result.Traffic {
+		traffic = append(traffic, fmt.Sprintf("%d %s (%s)", entry.Count, entry.Operation, h.options.Units.Bytes(entry.Bytes)))
+	}
+	summary := plural(result.Steps, "step")
+	if traffic != nil {
+		summary += ": " + strings.Join(traffic, ", ")
+	}
+	h.fold(8, "      %s", h.style.dim(summary))
+}
+
+// loop tells how long the rounds of a loop took, on the clock that thresholds speak of; where that stood still, what
+// the machine took is all there is to say.
+func (h *Human) loop(loop *record.Loop) {
+	times, before, after := loop.OnClock(), ", ", ""
+	switch {
+	case loop.Clock == nil:
+	case times.Max == 0:
+		times = record.Times{Min: loop.Min, Median: loop.Median, Max: loop.Max}
+		before = " without virtual time; on the machine's clock "
+	default:
+		before, after = " on the virtual clock, ", "; on the machine's median "+h.options.Units.Time(loop.Median)
+	}
+	h.fold(17, "      %-10s %s%smedian %s, fastest %s, slowest %s%s", loop.Name, plural(loop.Rounds, "round"), before,
+		h.options.Units.Time(times.Median), h.options.Units.Time(times.Min), h.options.Units.Time(times.Max), after)
+}
+
+func (h *Human) failures() {
+	for _, failed := range h.failed {
+		h.print("\n%s  %s\n", h.word(failed.result.Status), h.style.strong(failed.id))
+		if len(failed.result.Failures) == 0 {
+			h.fold(4, "  %s", failed.result.Reason)
+		}
+		for i := range failed.result.Failures {
+			h.print("%s", FailureText(&failed.result.Failures[i], h.style))
+		}
+	}
+}
+
+func (h *Human) totals(t *record.Totals) {
+	var parts []string
+	add := func(n int, word string, paint func(string) string) {
+		if n > 0 {
+			parts = append(parts, paint(fmt.Sprintf("%d %s", n, word)))
+		}
+	}
+	add(t.Passed, "passed", h.style.good)
+	add(t.Failed, "failed"+byThreshold(t), h.style.bad)
+	add(t.Errors, "could not run", h.style.bad)
+	add(t.XFailed, "failed as known", h.style.warn)
+	add(t.Skipped, "skipped", h.style.warn)
+	add(t.Flaky, "of those that passed flaky", h.style.warn)
+	add(t.NotRun, "not run", h.style.warn)
+	if parts == nil {
+		parts = []string{h.style.warn("nothing to run")}
+	}
+	text := strings.Join(parts, ", ")
+	switch {
+	case t.Interrupted:
+		text += h.style.warn(", interrupted")
+	case t.TimedOut:
+		text += h.style.warn(", out of time")
+	}
+	h.print("\n%s  %s\n", text, h.style.dim("in "+Duration(t.Took)))
+}
+
+// byThreshold tells how many of the cases that failed did so by thresholds alone.
+func byThreshold(t *record.Totals) string {
+	switch {
+	case t.ByThreshold == 0:
+		return ""
+	case t.ByThreshold == t.Failed:
+		return " (" + plural(t.Thresholds, "threshold") + " not held)"
+	}
+	return fmt.Sprintf(" (%d by thresholds alone)", t.ByThreshold)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

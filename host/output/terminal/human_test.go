@@ -1,0 +1,182 @@
+package terminal
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"rdmarun/host/record"
+)
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 ns", 999: "999 ns", 1500: "1.50 us", 21300: "21.3 us", 999 * time.Microsecond: "999 us",
+		1230 * time.Microsecond: "1.23 ms", 2004 * time.Millisecond: "2.00 s", 90 * time.Second: "1m30s",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%d: got %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 9999: "9999 B", 64 << 10: "64 KiB", 20 << 20: "20 MiB", 16 << 30: "16 GiB"} {
+		if got := (Units{}).Bytes(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+}
+
+// stream is a run of one case that passed, one that failed, one that was skipped.
+func stream() []*record.Record {
+	return []*record.Record{
+		{Kind: record.RunStart, Run: &record.Run{Provider: "soft", Cases: 3}},
+		{Kind: record.CaseStart, File: "a.yaml", Case: "a.yaml::one", Start: &record.Start{Name: "one"}},
+		{Kind: record.StepEnd, Elapsed: 1500 * time.Microsecond, Step: &record.Step{Role: "client", Action: "poll", Text: "send", Outcome: "wr_id 1 SEND", At: 1500 * time.Microsecond, Took: 900, OK: true}},
+		{Kind: record.Output, Line: &record.Line{Role: "server", Text: "hello"}},
+		{Kind: record.Output, Line: &record.Line{Text: "from the runner"}},
+		{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml::one", Result: &record.Result{
+			Name: "one", Status: record.Passed, Took: 1234 * time.Microsecond, Steps: 1,
+			Loops:   []record.Loop{{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000}},
+			Traffic: []record.Traffic{{Operation: "SEND", Count: 40, Bytes: 340}},
+		}},
+		{Kind: record.CaseEnd, File: "a.yaml", Case: "a.yaml::two", Result: &record.Result{
+			Name: "two", Status: record.Failed, Took: time.Second,
+			Failures: []record.Failure{{
+				Kind: "expectation", File: "a.yaml", Line: 7, Column: 9, Role: "client", Action: "poll", What: "wrong status",
+				Excerpt: []string{"    7 | poll", "      | ^~~~"}, Expected: "SUCCESS", Got: "RNR_RETRY_EXC_ERR", Hint: "post a receive",
+				Path: []string{"ping 3"}, Rerun: "rdmarun run a.yaml",
+				Timeline: []record.Moment{{At: 2001430 * time.Microsecond, Role: "client", Text: "poll send", File: "x/a.yaml", Line: 7}},
+			}},
+		}},
+		{Kind: record.CaseEnd, File: "b.yaml", Case: "b.yaml", Result: &record.Result{Name: "three", Status: record.Skipped, Reason: "it needs -p peer=.."}},
+		{Kind: record.RunEnd, Totals: &record.Totals{Took: 2 * time.Second, Passed: 1, Failed: 1, Skipped: 1}},
+	}
+}
+
+func render(t *testing.T, options HumanOptions) string {
+	t.Helper()
+	var text strings.Builder
+	h := NewHuman(&text, options)
+	for _, r := range stream() {
+		if !h.Wants(r.Kind) {
+			continue
+		}
+		if err := h.Record(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text.String()
+}
+
+const plain = `3 cases on provider soft
+
+a.yaml
+RUN   one
+      server   | hello
+      from the runner
+PASS  one                                                              1.23 ms
+      ping       10 rounds, median 2.00 us, fastest 1.00 us, slowest 4.00 us
+      1 step: 40 SEND (340 B)
+FAIL  two                                                               1.00 s
+      a.yaml:7:9: client poll: wrong status
+SKIP  three  b.yaml
+      it needs -p peer=..
+
+FAIL  a.yaml::two
+  a.yaml:7:9: client poll: wrong status
+     in ping 3
+      7 | poll
+        | ^~~~
+        = expected  SUCCESS
+        = got       RNR_RETRY_EXC_ERR
+        = hint      post a receive
+     timeline (the last steps of each role)
+        +2.001 430  client  poll send  a.yaml:7
+     rerun: rdmarun run a.yaml
+
+1 passed, 1 failed, 1 skipped  in 2.00 s
+`
+
+func TestHuman(t *testing.T) {
+	if got := render(t, HumanOptions{}); got != plain {
+		t.Errorf("got:\n%s\nwant:\n%s", got, plain)
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	_, want, _ := strings.Cut(plain, "peer=..\n")
+	if got := render(t, HumanOptions{Quiet: true}); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestSteps(t *testing.T) {
+	const want = "RUN   one\n       +1.50 ms  900 ns  client   poll send  -> wr_id 1 SEND\n      server   | hello\n"
+	if got := render(t, HumanOptions{Steps: true}); !strings.Contains(got, want) {
+		t.Error(got)
+	}
+}
+
+// TestColour must differ from plain text in colours only.
+func TestColour(t *testing.T) {
+	coloured := render(t, HumanOptions{Style: Style{Colour: true}})
+	if !strings.Contains(coloured, "\x1b[32mPASS\x1b[0m") {
+		t.Error("no green")
+	}
+	var stripped strings.Builder
+	for rest := coloured; rest != ""; {
+		before, after, found := strings.Cut(rest, "\x1b[")
+		stripped.WriteString(before)
+		rest = ""
+		if found {
+			_, rest, _ = strings.Cut(after, "m")
+		}
+	}
+	if stripped.String() != plain {
+		t.Errorf("got:\n%s", &stripped)
+	}
+}
+
+func TestNarrow(t *testing.T) {
+	for _, line := range strings.Split(render(t, HumanOptions{Width: 40}), "\n") {
+		if strings.HasPrefix(line, "PASS") && len(line) != 40 {
+			t.Errorf("%d characters: %q", len(line), line)
+		}
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestFullDisk(t *testing.T) {
+	s := record.NewStream(NewHuman(full{}, HumanOptions{}))
+	for _, r := range stream() {
+		s.Write(r)
+	}
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "no space left") {
+		t.Error(err)
+	}
+}
+
+// What is shown of a loop is on the clock that a threshold on it has, and says which that is when it is not the machine's.
+func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
+	wall := record.Loop{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000}
+	waited, still := wall, wall
+	waited.Clock = &record.Times{Min: time.Second, Median: 2 * time.Second, P99: 3 * time.Second, Max: 4 * time.Second}
+	still.Clock = &record.Times{}
+	for want, loop := range map[string]record.Loop{
+		"10 rounds, median 2.00 us, fastest 1.00 us, slowest 4.00 us\n":                                                    wall,
+		"10 rounds on the virtual clock, median 2.00 s, fastest 1.00 s, slowest 4.00 s; on the machine's median 2.00 us\n": waited,
+		"10 rounds without virtual time; on the machine's clock median 2.00 us, fastest 1.00 us, slowest 4.00 us\n":        still,
+	} {
+		var text strings.Builder
+		NewHuman(&text, HumanOptions{}).loop(&loop)
+		if got := text.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"rdmarun/host/record"
+)
+
+// measureTable is a table of measurements of one type: a line of headings, then a line each.
+type measureTable struct {
+	kind string
+	rows [][]string
+}
+
+// measureTables puts the measurements of a case into tables, as perftest's users know them.
+func measureTables(found []record.Measure, units Units) []measureTable {
+	var tables []measureTable
+	names := measureNames(found)
+	for i := range found {
+		m := &found[i]
+		if len(tables) == 0 || tables[len(tables)-1].kind != m.Type {
+			tables = append(tables, measureTable{m.Type, [][]string{measureHeadings(m.Type)}})
+		}
+		table := &tables[len(tables)-1]
+		table.rows = append(table.rows, append([]string{names[i]}, measureRow(m, units)...))
+		table.rows = append(table.rows, stepRows(m, units)...)
+	}
+	return tables
+}
+
+func measureHeadings(kind string) []string {
+	switch kind {
+	case "bandwidth":
+		return []string{kind, "size", "messages", "average", "least", "most", "messages/s"}
+	case "connect":
+		return []string{kind, "count", "errors", "rate", "p50", "p99", "p99.9", "max"}
+	}
+	return []string{kind, "size", "iterations", "min", "p50", "p99", "p99.9", "max"}
+}
+
+// measureNames are the names of measurements, with what tells those of one name apart.
+func measureNames(found []record.Measure) []string {
+	alike := make(map[string][]record.Measure)
+	for i := range found {
+		alike[found[i].Name] = append(alike[found[i].Name], found[i])
+	}
+	vary := make(map[string]map[string]bool, len(alike))
+	for name, list := range alike {
+		vary[name] = record.Varying(list)
+	}
+	names := make([]string, len(found))
+	for i := range found {
+		m := &found[i]
+		name := m.Name
+		for _, knob := range m.Knobs() {
+			if vary[m.Name][knob.Name] {
+				name += ", " + knob.Value
+			}
+		}
+		if m.Both {
+			name += ", " + m.Role
+		}
+		if m.Cut {
+			name += " (ended early)"
+		}
+		names[i] = name
+	}
+	return names
+}
+
+// measureRow is a measurement without its name.
+func measureRow(m *record.Measure, units Units) []string {
+	var row []string
+	if m.Type != "connect" {
+		row = append(row, units.Bytes(m.Size))
+	}
+	row = append(row, fmt.Sprint(m.Messages))
+	if m.Type == "bandwidth" {
+		least, most := "-", "-" // without intervals nobody knows
+		if rates := record.IntervalRates(m); rates != nil {
+			least, most = BitRate(slices.Min(rates)), BitRate(slices.Max(rates))
+		}
+		return append(row, BitRate(m.BitsPerSecond), least, most, PerSecond(m.MessagesPerSecond))
+	}
+	if m.Type == "connect" {
+		row = append(row, fmt.Sprint(m.Errors), PerSecond(m.MessagesPerSecond)+"/s")
+	}
+	for i := range m.Latency {
+		if d := &m.Latency[i]; d.Of == "total" {
+			if m.Type != "connect" {
+				row = append(row, units.nanoseconds(d.Min))
+			}
+			return append(row, units.nanoseconds(d.P50), units.nanoseconds(d.P99), units.nanoseconds(d.P999), units.nanoseconds(d.Max))
+		}
+	}
+	return row
+}
+
+// stepRows are the steps of connections in lockstep, which have a rate each.
+func stepRows(m *record.Measure, units Units) [][]string {
+	var rows [][]string
+	for i := range m.Latency {
+		d := &m.Latency[i]
+		if d.Took <= 0 || d.Of == "total" {
+			continue
+		}
+		rows = append(rows, []string{
+			"  " + d.Of, fmt.Sprint(d.Count), "", PerSecond(float64(d.Count)/d.Took.Seconds()) + "/s",
+			units.nanoseconds(d.P50), units.nanoseconds(d.P99), units.nanoseconds(d.P999), units.nanoseconds(d.Max),
+		})
+	}
+	return rows
+}
+
+// lines are the table's lines, numbers to the right.
+func (t *measureTable) lines() []string {
+	widths := make([]int, len(t.rows[0]))
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	lines := make([]string, len(t.rows))
+	for n, row := range t.rows {
+		var b strings.Builder
+		for i, cell := range row {
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				b.WriteString(cell + space)
+			} else {
+				b.WriteString("  " + space + cell)
+			}
+		}
+		lines[n] = strings.TrimRight(b.String(), " ")
+	}
+	return lines
+}
+
+// fit shortens the names so that the lines are no wider than width, as far as names can be shortened; below 0 it is any.
+func (t *measureTable) fit(width int) {
+	widest, excess := 0, 0
+	for _, line := range t.lines() {
+		excess = max(excess, utf8.RuneCountInString(line)-width)
+	}
+	for _, row := range t.rows {
+		widest = max(widest, utf8.RuneCountInString(row[0]))
+	}
+	if most := max(widest-excess, len(t.kind), shortestName); width > 0 && excess > 0 {
+		for _, row := range t.rows {
+			row[0] = cut(row[0], most)
+		}
+	}
+}
+
+// shortestName is how far a name may be shortened.
+const shortestName = 14
+
+// measures prints what was measured in a case.
+func (h *Human) measures(found []record.Measure) {
+	for _, table := range measureTables(found, h.options.Units) {
+		table.fit(h.style.Width - len("      "))
+		for i, line := range table.lines() {
+			if i == 0 {
+				line = h.style.dim(line)
+			}
+			h.print("      %s\n", line)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"rdmarun/host/printable"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/quantity"
+)
+
+// Progress shows that a run goes on while nothing else is to be shown: on a terminal as a line that is drawn anew
+// several times a second below everything else, elsewhere as a line every half minute.  It is also the writer
+// of what stands above that line.  Close ends it.
+type Progress struct {
+	out     io.Writer
+	options ProgressOptions
+	stop    chan struct{}
+	stopped sync.WaitGroup
+
+	mu     sync.Mutex // of what follows
+	begin  time.Time
+	total  int // 0: nobody knows
+	done   int
+	failed int
+	// running is the case that began last, and since when.
+	running string
+	since   time.Time
+	// rate is what is being measured; advance tells how far the running steps are, nil where nobody knows.
+	rate    string
+	advance func() string
+	// drawn tells that the line is on the terminal.
+	drawn bool
+	// open tells that the last thing written ended within a line.
+	open bool
+	beat time.Time // of the last line off a terminal
+}
+
+// ProgressOptions say where and how.
+type ProgressOptions struct {
+	// Live draws a line anew; without it a line comes every Heartbeat.
+	Live bool
+	// Width is that of the terminal, which may change.
+	Width func() int
+	Style Style
+	// Now is the clock; nil: the system's.  Tick comes whenever to look at it; nil: ten times a second.
+	Now  func() time.Time
+	Tick <-chan time.Time
+}
+
+const (
+	// Heartbeat is how long nothing may be shown off a terminal.
+	Heartbeat = 30 * time.Second
+	// quietAtFirst keeps the line from flashing by: what is over sooner needs none.
+	quietAtFirst = 500 * time.Millisecond
+	redraw       = 100 * time.Millisecond
+	// guessAfter is how long a run has to be for a guess of what is left.
+	guessAfter = 2 * time.Second
+)
+
+// NewProgress writes to out.
+func NewProgress(out io.Writer, options ProgressOptions) *Progress {
+	p := &Progress{out: out, options: options, stop: make(chan struct{})}
+	if p.options.Now == nil {
+		p.options.Now = time.Now
+	}
+	tick, end := p.options.Tick, func() {}
+	if tick == nil {
+		ticker := time.NewTicker(redraw)
+		tick, end = ticker.C, ticker.Stop
+	}
+	p.begin = p.options.Now()
+	p.beat = p.begin
+	p.stopped.Go(func() {
+		defer end()
+		for {
+			select {
+			case <-tick:
+				p.look()
+			case <-p.stop:
+				return
+			}
+		}
+	})
+	return p
+}
+
+// Close takes the line away.
+func (p *Progress) Close() {
+	close(p.stop)
+	p.stopped.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+}
+
+// Write implements io.Writer: it takes the line away first, and the next look brings it back.
+func (p *Progress) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+	if len(text) > 0 {
+		p.open = text[len(text)-1] != '\n'
+		p.beat = p.options.Now()
+	}
+	return p.out.Write(text)
+}
+
+// Wants implements record.Consumer.
+func (p *Progress) Wants(kind record.Kind) bool {
+	switch kind {
+	case record.RunStart, record.CaseStart, record.CaseEnd, record.Measured:
+		return true
+	}
+	return false
+}
+
+// Record implements record.Consumer.
+func (p *Progress) Record(r *record.Record) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch r.Kind {
+	case record.RunStart:
+		if !r.Run.UntilFail {
+			p.total = r.Run.Cases
+		}
+	case record.CaseStart:
+		p.running, p.since, p.rate, p.advance = r.Case, p.options.Now(), "", r.Start.Advance
+	case record.Measured:
+		p.rate = rateOf(r.Measure)
+	case record.CaseEnd:
+		p.done++
+		if !r.Result.Status.Fine() {
+			p.failed++
+		}
+		p.running, p.rate, p.advance = "", "", nil
+	}
+	return nil
+}
+
+// rateOf is the figure that a measurement is about.
+func rateOf(m *record.Measure) string {
+	switch {
+	case m.Type == "latency" && len(m.Latency) > 0:
+		return "median " + Duration(time.Duration(m.Latency[0].P50))
+	case m.BitsPerSecond > 0:
+		return BitRate(m.BitsPerSecond)
+	case m.MessagesPerSecond > 0:
+		return PerSecond(m.MessagesPerSecond) + "/s"
+	}
+	return ""
+}
+
+// look draws the line, or writes one, when it is time.
+func (p *Progress) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.options.Now()
+	switch {
+	case p.open:
+	case p.options.Live && now.Sub(p.begin) >= quietAtFirst:
+		p.erase()
+		text := cut(printable.Line(p.text(now, p.running)), max(p.options.Width(), 20)-1) // a full line would wrap
+		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))                               // the next Write says what is wrong
+		p.drawn = true
+	case !p.options.Live && now.Sub(p.beat) >= Heartbeat:
+		p.beat = now
+		_, _ = fmt.Fprintf(p.out, "%s\n", printable.Log(printable.Line(p.text(now, p.running))))
+	}
+}
+
+// erase takes the line away: back to its begin, and clear to the end (ECMA-48: CR, EL).
+func (p *Progress) erase() {
+	if p.drawn {
+		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
+		p.drawn = false
+	}
+}
+
+// text is the line: how far, what, since when, how fast, how long it may take.
+func (p *Progress) text(now time.Time, running string) string {
+	elapsed := now.Sub(p.begin)
+	far := fmt.Sprintf("[%d]", p.done)
+	if p.total > 0 {
+		far = fmt.Sprintf("[%d/%d]", p.done, p.total)
+	}
+	parts := []string{far}
+	if p.failed > 0 {
+		parts[0] += fmt.Sprintf(" %d failed", p.failed)
+	}
+	if running != "" {
+		parts = append(parts, running, brief(now.Sub(p.since)))
+		if advance := p.far(); advance != "" {
+			parts = append(parts, advance)
+		}
+	} else {
+		parts = append(parts, brief(elapsed))
+	}
+	if p.rate != "" {
+		parts = append(parts, p.rate)
+	} else if perSecond := float64(p.done) / elapsed.Seconds(); p.done > 0 && perSecond >= 1 {
+		parts = append(parts, fmt.Sprintf("%.0f cases/s", perSecond))
+	}
+	if left := p.total - p.done; p.done > 0 && left > 0 && elapsed >= guessAfter {
+		parts = append(parts, "about "+brief(elapsed*time.Duration(left)/time.Duration(p.done))+" left")
+	}
+	return strings.Join(parts, "  ")
+}
+
+// far is how far the running steps are, "" where nobody knows.
+func (p *Progress) far() string {
+	if p.advance == nil {
+		return ""
+	}
+	return p.advance()
+}
+
+// brief prints a time that goes on: tenths of a second, from a minute on seconds.
+func brief(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return quantity.Time(d.Round(time.Second))
+}
+
+// cut shortens a line in the middle, where ids of one file are the same.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	runes := []rune(text)
+	head := most / 3
+	tail := most - head - 1
+	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
+}

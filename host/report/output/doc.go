@@ -1,2 +1,0 @@
-// Package output writes the files of reports: whole or not at all.
-package output

@@ -1,0 +1,201 @@
+package compile
+
+import (
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// Requirement is a condition of the surroundings.
+type Requirement struct {
+	Text  string
+	Span  diag.Span
+	value *Value
+}
+
+// Found lists what the condition compares with the values that these have: "device.max_sge is 32".
+func (r *Requirement) Found(surroundings expression.Env) []string {
+	return conditionValue(bareCondition(r.Text), false, false, surroundings).Operands
+}
+
+// Mentions tells whether the condition has one of several names.
+func (r *Requirement) Mentions(names ...string) bool {
+	words := expression.Words(bareCondition(r.Text))
+	return slices.ContainsFunc(names, func(name string) bool { return words[name] })
+}
+
+// Holds evaluates the condition with what the surroundings are, in the form of Surroundings.
+func (r *Requirement) Holds(surroundings expression.Env) (bool, error) {
+	value, err := r.value.Get(surroundings)
+	return value == true, err
+}
+
+// XFail says when a case is known to fail, and why.
+type XFail struct {
+	When   *Requirement // nil: always
+	Reason string
+	// Raises is what is expected of the failure's fields; nil: nothing, any failure will do.
+	Raises []Expectation
+}
+
+// FailureFields are what a failure is known by.
+type FailureFields struct{ Action, What, Got string }
+
+// Unlike says what of a failure is not as it was expected; "" when it is the expected one.
+func (x *XFail) Unlike(f FailureFields) string {
+	for i := range x.Raises {
+		e := &x.Raises[i]
+		got := map[string]string{"action": f.Action, "what": f.What, "got": f.Got}[e.Field]
+		if ok, want, err := e.Check(nil, got); err != nil || !ok {
+			return e.Field + " " + want
+		}
+	}
+	return ""
+}
+
+// Surroundings lists what `requires` and `xfail` may mention; guests are the names of the file's guests.
+func Surroundings(guests []string) expression.Names {
+	available := expression.Object{}
+	for _, name := range guests {
+		available[name] = expression.Boolean
+	}
+	names := expression.Names{"guest": available}
+	for _, each := range surroundings {
+		object, member, nested := strings.Cut(each.name, ".")
+		if !nested {
+			names[object] = each.kind
+			continue
+		}
+		if names[object] == nil {
+			names[object] = expression.Object{}
+		}
+		names[object].(expression.Object)[member] = each.kind
+	}
+	return names
+}
+
+// fact is something that expressions may mention.
+type fact struct {
+	name string
+	kind expression.Type
+	doc  string
+}
+
+// surroundings are what `requires`, `xfail` and the `if` of a threshold may mention, beside guest.NAME.
+var surroundings = []fact{
+	{"provider.name", expression.String, "soft or verbs"},
+	{"provider.soft", expression.Boolean, "it runs on soft, in this process"},
+	{"provider.verbs", expression.Boolean, "it runs on an RDMA device"},
+	{"clock.virtual", expression.Boolean, "time passes only when everybody waits"},
+	{"transport.ib", expression.Boolean, "InfiniBand's transport, also over Ethernet; not iWARP"},
+	{"transport.roce", expression.Boolean, "InfiniBand's transport over Ethernet"},
+	{"transport.iwarp", expression.Boolean, "RDMA over TCP"},
+	{"device.name", expression.String, "name of the device"},
+	{"device.atomic", expression.Boolean, "it can do atomic operations"},
+	{"device.srq", expression.Boolean, "it has shared receive queues"},
+	{"device.mw", expression.Boolean, "it has memory windows"},
+	{"device.timestamps", expression.Boolean, "its completions can have time stamps"},
+	{"device.flush", expression.Boolean, "it has FLUSH, which makes data visible to all (placement GLOBAL)"},
+	{"device.flush_persistent", expression.Boolean, "its FLUSH can make data outlive the power (placement PERSISTENT)"},
+	{"device.atomic_write", expression.Boolean, "it has ATOMIC_WRITE"},
+	{"device.max_qp_rd_atom", expression.Integer, "READs and atomics at once that a queue pair answers"},
+	{"device.max_qp_wr", expression.Integer, "requests that a queue holds"},
+	{"device.max_sge", expression.Integer, "buffers of a request"},
+	{"driver", expression.String, "driver of the device: soft, rxe, siw, mlx5.."},
+	{"fault.link", expression.Boolean, "messages between roles can be lost"},
+	{"fault.cm", expression.Boolean, "messages of the connection manager can be lost"},
+	{"fault.data", expression.Boolean, "packets of queue pairs can be lost"},
+	{"fault.device", expression.Boolean, "the device can be taken away"},
+	{"roles.distinct_hosts", expression.Boolean, "the roles are on several hosts"},
+	{"roles.distinct_devices", expression.Boolean, "each role has a device of its own"},
+	{"roles.distinct_addresses", expression.Boolean, "each role has an address of its own"},
+}
+
+// requirements compiles the items of `requires`; all must hold.
+func (c *compiler) requirements(nodes []*syntax.Node, known *scope) []*Requirement {
+	var list []*Requirement
+	for _, node := range nodes {
+		if r := c.requirement(node, known); r != nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (c *compiler) requirement(node *syntax.Node, known *scope) *Requirement {
+	return c.requirementWith(node, known, nil)
+}
+
+// requirementWith is requirement with more names that only the run knows.
+func (c *compiler) requirementWith(node *syntax.Node, known *scope, more expression.Names) *Requirement {
+	var guests []string
+	for _, written := range c.file.Roles {
+		if written.Guest != nil {
+			guests = append(guests, written.Name.Value)
+		}
+	}
+	s := &scope{names: Surroundings(guests), consts: expression.Env{}, nodes: map[string]bound{}}
+	for name, value := range known.consts {
+		if _, taken := s.names[name]; !taken { // as in the run: a matrix may have the name provider
+			s.add(name, known.names[name], value)
+		}
+	}
+	s.from, s.mentioned = known.from, known.mentioned
+	for name, nameType := range more {
+		s.add(name, nameType, nil)
+	}
+	defer c.onlyScope()() // the surroundings know nothing of steps and roles
+	value := c.truth("a condition", node, place{scope: s})
+	if value == nil {
+		return nil
+	}
+	return &Requirement{Text: node.Value, Span: node.Span(), value: value}
+}
+
+func (c *compiler) xfail(written *ast.XFail, s *scope) *XFail {
+	if written == nil {
+		return nil
+	}
+	x := &XFail{}
+	if reason := c.knownIn(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s); reason != nil {
+		x.Reason = reason.(string)
+	}
+	if written.When != nil {
+		x.When = c.requirement(written.When, s)
+	}
+	if written.Raises != nil {
+		x.Raises = c.raises(written.Raises, s)
+	}
+	return x
+}
+
+// raises compiles what a failure must be, which is known before the run: what comes of a run does not excuse it.
+func (c *compiler) raises(node *syntax.Node, s *scope) []Expectation {
+	defer c.onlyScope()()
+	var list []Expectation
+	for _, pair := range node.Pairs {
+		e := Expectation{Field: pair.Key.Value, Span: pair.Key.Span(), Type: verb.Text}
+		var good bool
+		e.Conditions, good = c.conditions(&verb.Argument{Name: e.Field, Type: verb.Text}, pair.Value, place{scope: s})
+		for _, condition := range e.Conditions {
+			for _, operand := range condition.Operands {
+				if operand == nil {
+					continue
+				}
+				if _, known := operand.Constant(); !known && !c.abstract && len(c.missing) == 0 {
+					c.errors.Report(diag.NotConstant, operand.Span, "what xfail expects must be known before the run")
+					good = false
+				}
+			}
+		}
+		if good {
+			list = append(list, e)
+		}
+	}
+	return list
+}

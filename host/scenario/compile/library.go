@@ -1,0 +1,162 @@
+package compile
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rdmarun/host/bounded"
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/standard"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// module is a file as the fragments in it see it: their names, and those of the files it imports.
+type module struct {
+	file      *ast.File
+	fragments map[string]*ast.Fragment
+	imports   map[string]*module
+	// global is what its fragments see besides their parameters: an imported file has no parameters.
+	global *scope
+}
+
+func newScope() *scope {
+	return &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}, words: map[string]string{}, from: map[string]*syntax.Node{}, mentioned: map[*syntax.Node]bool{}}
+}
+
+// module reads the fragments and imports of a file.  chain are the files on the way to it, and itself.
+func (c *compiler) module(file *ast.File, global *scope, chain []string) *module {
+	m := &module{file: file, global: global, fragments: make(map[string]*ast.Fragment), imports: make(map[string]*module)}
+	for _, fragment := range file.Fragments {
+		m.fragments[fragment.Name.Value] = fragment
+	}
+	own := chain[len(chain)-1]
+	for _, each := range file.Imports {
+		path := each.Path.Value
+		if !filepath.IsAbs(path) && !standard.Is(path) {
+			path = onDisk(filepath.Join(filepath.Dir(own), path))
+		}
+		if i := slices.Index(chain, path); i >= 0 {
+			c.errors.Report(diag.ImportCycle, each.Path.Span(), "the file imports itself: %s", strings.Join(append(chain[i:], path), " -> ")).
+				WithHint("put what both need into a third file")
+			m.imports[each.Name.Value] = nil
+			continue
+		}
+		m.imports[each.Name.Value] = c.library(each, path, chain) // nil for one that is broken
+	}
+	return m
+}
+
+// onDisk is the clean path of a file, which no import of standard fragments is.
+func onDisk(path string) string {
+	if path = filepath.Clean(path); standard.Is(path) {
+		return "." + string(filepath.Separator) + path
+	}
+	return path
+}
+
+// library reads an imported file, once for all that import it.
+func (c *compiler) library(each *ast.Import, path string, chain []string) *module {
+	if known, seen := c.libraries[path]; seen {
+		return known
+	}
+	c.libraries[path] = nil
+	text := c.libraryText(each, path)
+	if text == nil {
+		return nil
+	}
+	if !syntax.IsScenario(text) {
+		// Somebody else's scenario may name any file, a key or a password's: nothing of it is shown.
+		c.errors.Report(diag.Import, each.Path.Span(), "%s is no scenario", path).WithHint("a file of fragments begins with: rdmarun: v1")
+		return nil
+	}
+	root := syntax.Parse(diag.NewSource(path, text), c.errors)
+	if root == nil {
+		return nil
+	}
+	file := ast.Read(root, verb.NewTable(), c.errors)
+	switch {
+	case file == nil:
+		return nil
+	case !file.IsLibrary():
+		c.errors.Report(diag.Import, each.Path.Span(), "%s has steps of its own, and only fragments can be imported", path).
+			WithHint("put the fragments into a file without \"steps\" and \"cases\"")
+		return nil
+	}
+	c.libraries[path] = c.module(file, newScope(), append(slices.Clone(chain), path))
+	return c.libraries[path]
+}
+
+// libraryText reads what is imported; nil after saying why not.
+func (c *compiler) libraryText(each *ast.Import, path string) []byte {
+	if standard.Is(each.Path.Value) {
+		text, found := standard.Text(path)
+		if !found {
+			c.errors.Report(diag.Import, each.Path.Span(), "there are no standard fragments %s", path).
+				WithHint("%s", hintOr(diag.DidYouMean(path, standard.Names()), diag.ThereAre(standard.Names())+"; a file of that name is ./"+path))
+		}
+		return text
+	}
+	text, err := bounded.Read(c.options.locate(path), syntax.MaxBytes+1)
+	if err != nil {
+		var pathError *fs.PathError
+		if errors.As(err, &pathError) {
+			err = pathError.Err
+		}
+		c.errors.Report(diag.Import, each.Path.Span(), "%s cannot be read: %s", path, err).
+			WithHint("the path is relative to the file that imports")
+		return nil
+	}
+	return text
+}
+
+// libraryLike is an import that somebody may have meant who uses the prefix.
+func libraryLike(prefix string) string {
+	for _, name := range standard.Names() {
+		if path.Base(name) == prefix {
+			return name
+		}
+	}
+	return "lib/" + prefix + ".yaml"
+}
+
+// find looks up a fragment, NAME of the file itself or PREFIX.NAME of an import.
+func (c *compiler) find(node *syntax.Node) (*ast.Fragment, *module) {
+	name, from := node.Value, c.current
+	if prefix, rest, dotted := strings.Cut(name, "."); dotted {
+		imported, known := from.imports[prefix]
+		if !known {
+			c.errors.Report(diag.UnknownFragment, node.Span(), "nothing is imported as %q", prefix).
+				WithHint("%s", hintOr(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": "+libraryLike(prefix)+"}"))
+			return nil, nil
+		}
+		if imported == nil {
+			return nil, nil // which was reported where it is imported
+		}
+		name, from = rest, imported
+	}
+	fragment := from.fragments[name]
+	if fragment != nil {
+		return fragment, from
+	}
+	hint := diag.DidYouMean(name, sortedKeys(from.fragments))
+	if hint == "" && from == c.current {
+		for _, prefix := range sortedKeys(from.imports) {
+			if imported := from.imports[prefix]; imported != nil && imported.fragments[name] != nil {
+				hint = "did you mean \"" + prefix + "." + name + "\"?"
+			}
+		}
+	}
+	if hint == "" && from != c.current {
+		hint = diag.ThereAre(sortedKeys(from.fragments))
+	}
+	c.errors.Report(diag.UnknownFragment, node.Span(), "there is no fragment %q", node.Value).
+		WithHint("%s", hintOr(hint, "fragments stand under the key \"fragments\" of the file"))
+	return nil, nil
+}

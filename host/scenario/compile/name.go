@@ -1,0 +1,230 @@
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// Name is what `as` calls a result: a word, or one of several results under one word, eps[3].
+type Name struct {
+	// Word is "" for a result without a name.
+	Word string
+	text *Value // with the index; nil for a word alone
+}
+
+// mostIndexed bounds the results under one word: expressions see them as a list.
+const mostIndexed = 1 << 16
+
+// indexedName is the text of one of several, with the word and the index.
+var indexedName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)\[(0|[1-9][0-9]*)\]$`)
+
+// cutName takes the text of one of several apart.
+func cutName(text string) (word string, index int, ok bool) {
+	match := indexedName.FindStringSubmatch(text)
+	if match == nil {
+		return "", 0, false
+	}
+	index, err := strconv.Atoi(match[2])
+	return match[1], index, err == nil && index < mostIndexed
+}
+
+// badIndex says what is wrong with a text that is not one of several.
+func badIndex(text string) *problem {
+	return &problem{diag.BadName, quoted(text) + " cannot be a name",
+		fmt.Sprintf("one of several results is called by a word and a number, eps[0] to eps[%d]", mostIndexed-1)}
+}
+
+// Get is the name when the step runs: the text that other steps say, and the index, -1 for a word alone.
+func (n Name) Get(env expression.Env) (text string, index int, err error) {
+	if n.text == nil {
+		return n.Word, -1, nil
+	}
+	value, err := n.text.Get(env)
+	if err != nil {
+		return "", 0, err
+	}
+	text, _ = value.(string)
+	_, index, ok := cutName(text)
+	if !ok {
+		return "", 0, &EvaluationError{n.text.Span, badIndex(text)}
+	}
+	return text, index, nil
+}
+
+// asName is what stands after `as`, of which a fragment may be given the word by a parameter.
+func (c *compiler) asName(node *syntax.Node, at place) Name {
+	value := c.scalar(&verb.Argument{Name: "as", Type: verb.Text}, node, at)
+	if value == nil {
+		return Name{}
+	}
+	var name Name
+	switch known, ok := value.Constant(); {
+	case !ok:
+		name = Name{c.wordOf(node, at), value}
+		if name.Word == "" {
+			if !c.abstract {
+				c.errors.Report(diag.NotConstant, value.Span, "a name must be known before the run").
+					WithHint("of one of several only the number need not be: eps[$(i)]")
+			}
+			return Name{}
+		}
+	case strings.HasSuffix(known.(string), "]"):
+		word, _, good := cutName(known.(string))
+		if !good {
+			c.report(badIndex(known.(string)), value.Span)
+			return Name{}
+		}
+		name = Name{word, value}
+	default:
+		name.Word = known.(string)
+	}
+	named := *node
+	named.Value = name.Word
+	if !c.checkName(&named) {
+		return Name{}
+	}
+	return name
+}
+
+// wordOf is the word of the name of one of several whose index only the run will tell; "" when that is no such name.
+func (c *compiler) wordOf(node *syntax.Node, at place) string {
+	pieces, _ := expression.Scan(node.Value)
+	if len(pieces) == 1 && pieces[0].Expression { // a parameter of the fragment
+		return at.scope.words[strings.TrimSpace(pieces[0].Text)]
+	}
+	if len(pieces) < 2 || pieces[len(pieces)-1].Text != "]" {
+		return ""
+	}
+	word := ""
+	for _, piece := range pieces {
+		if piece.Expression {
+			known, _ := at.scope.consts[strings.TrimSpace(piece.Text)].(string)
+			word += known
+			continue
+		}
+		before, _, found := strings.Cut(piece.Text, "[")
+		if word += before; found {
+			return word
+		}
+	}
+	return ""
+}
+
+// madeBy is the name of something that a step makes, of a role or, for faults, of none.
+type madeBy struct {
+	kind       verb.Yield
+	role, name string
+}
+
+// several stands for the index that only the run will tell.
+const several = "[..]"
+
+// add notes that a step makes something.
+func (t *timeline) add(kind verb.Yield, role string, name Name) {
+	text := name.Word
+	if name.text != nil {
+		t.made[madeBy{kind, role, name.Word + "["}] = true
+		text += several
+		if known, ok := name.text.Constant(); ok {
+			text = known.(string)
+		}
+	}
+	t.made[madeBy{kind, role, text}] = true
+}
+
+// has tells whether a step has made what a text names, or may have.
+func (t *timeline) has(kind verb.Yield, role, text string) bool {
+	word, _, indexed := cutName(text)
+	for _, owner := range []string{role, someRole} {
+		if t.made[madeBy{kind, owner, text}] || indexed && t.made[madeBy{kind, owner, word + several}] {
+			return true
+		}
+	}
+	return false
+}
+
+// hasSome tells whether a step has made one of several.
+func (t *timeline) hasSome(kind verb.Yield, role, word string) bool {
+	return t.made[madeBy{kind, role, word + "["}] || t.made[madeBy{kind, someRole, word + "["}]
+}
+
+// names lists what steps have made.
+func (t *timeline) names(kind verb.Yield, role string) []string {
+	var names []string
+	for _, each := range slices.Collect(maps.Keys(t.made)) {
+		if each.kind == kind && each.role == role && !strings.HasSuffix(each.name, "[") {
+			names = append(names, each.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// isMade tells whether a step before has made what a value names, as far as that is known; if not, the name it has.
+func (c *compiler) isMade(kind verb.Yield, node *syntax.Node, value *Value, at place) (name string, made bool) {
+	if c.abstract || kind != verb.NewFault && at.role == "" {
+		return "", true
+	}
+	if known, ok := value.Constant(); ok {
+		return known.(string), c.timeline.has(kind, at.role, known.(string))
+	}
+	word := c.wordOf(node, at)
+	return word + several, word == "" || c.timeline.hasSome(kind, at.role, word)
+}
+
+// shown is the name in messages and tables of what is known before the run.
+func (n Name) shown() string {
+	if n.text == nil {
+		return n.Word
+	}
+	if known, ok := n.text.Constant(); ok {
+		return known.(string)
+	}
+	return n.Word + several
+}
+
+// addResult gives a result its name in expressions, where several under one word are a list.
+func (c *compiler) addResult(node *syntax.Node, at place, name Name, result expression.Type) {
+	if name.text != nil {
+		result = severalResults{expression.List(result)}
+	}
+	if owner := c.hasBuffer(at, name.Word); owner != "" {
+		c.errors.Report(diag.NameTaken, node.Span(), "%q is a buffer of role %s already, and both would be %s.%s", name.Word, owner, owner, name.Word).
+			WithHint("choose another name")
+		return
+	}
+	earlier := c.timeline.results[name.Word][at.role]
+	_, one := earlier.(expression.Object)
+	_, many := earlier.(severalResults)
+	if name.text != nil && one || name.text == nil && many {
+		c.errors.Report(diag.NameTaken, node.Span(), "%q is the name of one result, and %s[0] that of one of several", name.Word, name.Word).
+			WithHint("call one of them something else")
+		return
+	}
+	c.timeline.addResult(at.role, name.Word, result)
+}
+
+// severalResults is the type of results under one word.
+type severalResults struct{ expression.Type }
+
+// hasBuffer is the role of a place when it has a buffer of that name, or of those that it may be one; else "".
+func (c *compiler) hasBuffer(at place, buffer string) string {
+	if r := c.role(at.role); r != nil && r.buffers[buffer] {
+		return r.name
+	}
+	for _, name := range sortedKeys(c.roles) {
+		if at.anyRole && c.roles[name].buffers[buffer] {
+			return name
+		}
+	}
+	return ""
+}

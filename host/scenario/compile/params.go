@@ -1,0 +1,201 @@
+package compile
+
+import (
+	"fmt"
+	"time"
+
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
+)
+
+// ParamError is a value of -p that does not fit.
+type ParamError struct {
+	Name, Value string
+	Message     string
+	Hint        string
+}
+
+func (e *ParamError) Error() string {
+	return fmt.Sprintf("parameter %s=%s: %s", e.Name, e.Value, e.Message)
+}
+
+// params binds the file's parameters.
+func (c *compiler) params() (bindings []Binding, constants []Constant) {
+	for _, param := range c.file.Params {
+		argument := c.paramArgument(param)
+		var value any
+		hex := param.Default != nil && hexWritten(param.Default.Value)
+		if param.Default != nil {
+			value = c.constantParam(argument, param.Default)
+		}
+		name := param.Name.Value
+		if text, given := c.options.Params[name]; given {
+			// CheckParams has refused a value that does not fit.
+			value, _ = literal(argument, syntax.New(nil, text))
+			hex = hexWritten(text)
+		}
+		c.global.add(name, paramType(param.Type, value), value)
+		c.global.declaredAt(name, param.Name)
+		if value == nil {
+			if param.Default == nil {
+				c.missing = append(c.missing, name)
+			}
+			continue
+		}
+		written := paramText(param.Type, value)
+		if hex && argument.Type == verb.Integer {
+			c.global.writtenInHex(name)
+			written = ShowHex(value, verb.Integer)
+		}
+		bindings = append(bindings, Binding{name, written})
+		constants = append(constants, Constant{name, value})
+	}
+	return bindings, constants
+}
+
+func (c *compiler) constantParam(argument *verb.Argument, node *syntax.Node) any {
+	value := c.paramValue(argument, node, place{scope: c.global})
+	if value == nil {
+		return nil
+	}
+	known, ok := value.Constant()
+	if !ok {
+		c.errors.Report(diag.NotConstant, node.Span(), "a default must be known before the run")
+	}
+	return known
+}
+
+// paramValue compiles the value of a parameter: a scalar, but for sizes.
+func (c *compiler) paramValue(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if argument.Type == verb.Sizes {
+		return c.sizes(argument, node, at)
+	}
+	return c.scalar(argument, node, at)
+}
+
+// paramText is a value as -p would give it.
+func paramText(paramType string, value any) string {
+	switch v := value.(type) {
+	case []int:
+		return sizesText(v)
+	case float64:
+		if paramType == "rate" {
+			return quantity.Rate(v)
+		}
+	}
+	return textOf(value)
+}
+
+// paramArgument describes what values a parameter takes.
+func (c *compiler) paramArgument(param *ast.Param) *verb.Argument {
+	argument := &verb.Argument{Name: param.Name.Value, Type: argumentType(param.Type), Words: texts(param.Values)}
+	bounds := &verb.Argument{Name: "min", Type: argument.Type}
+	if param.Type != "int" && param.Type != "size" && param.Type != "duration" {
+		return argument
+	}
+	argument.Min, argument.Max = c.bound(bounds, param.Min, -unbounded), c.bound(bounds, param.Max, unbounded)
+	if param.Min == nil && param.Max == nil {
+		argument.Min, argument.Max = 0, 0
+	}
+	if param.Min == nil && param.Max != nil && param.Type != "int" {
+		argument.Min = 0
+	}
+	return argument
+}
+
+func (c *compiler) bound(argument *verb.Argument, node *syntax.Node, otherwise int64) int64 {
+	if node == nil {
+		return otherwise
+	}
+	value := c.literal(argument, node)
+	if value == nil {
+		return otherwise
+	}
+	known, _ := value.Constant()
+	return boundOf(known)
+}
+
+// boundOf is a bound as the bounds of arguments are.
+func boundOf(value any) int64 {
+	if n := number(value); n.IsInt64() {
+		return n.Int64()
+	}
+	return unbounded
+}
+
+func argumentType(paramType string) verb.Type {
+	switch paramType {
+	case "int":
+		return verb.Integer
+	case "size":
+		return verb.Size
+	case "duration":
+		return verb.Duration
+	case "sizes":
+		return verb.Sizes
+	case "rate":
+		return verb.Rate
+	case "bool":
+		return verb.Boolean
+	case "enum":
+		return verb.Word
+	}
+	return verb.Text
+}
+
+// paramType is the type of a parameter in expressions; value is nil when only the run will tell it.
+func paramType(name string, value any) expression.Type {
+	switch name {
+	case "int":
+		if _, small := value.(int); !small {
+			return expression.Unsigned // which integers with a sign may be taken for, and not the other way round
+		}
+		return expression.Integer
+	case "size":
+		return expression.Integer
+	case "duration":
+		return expression.TypeOf(time.Duration(0))
+	case "sizes":
+		return expression.TypeOf([]int{})
+	case "rate":
+		return expression.TypeOf(0.0)
+	case "bool":
+		return expression.Boolean
+	}
+	return expression.String
+}
+
+// CheckParams looks at the values of -p: each name must be a parameter of some file, and each value fit in
+// every file that has it.
+func CheckParams(files []*ast.File, params map[string]string) []*ParamError {
+	var errors []*ParamError
+	known := make(map[string]bool)
+	for _, file := range files {
+		c := &compiler{file: file, errors: &diag.List{}, global: &scope{names: expression.Names{}, consts: expression.Env{}}}
+		for _, param := range file.Params {
+			name := param.Name.Value
+			known[name] = true
+			text, given := params[name]
+			if !given {
+				continue
+			}
+			if _, bad := literal(c.paramArgument(param), syntax.New(nil, text)); bad != nil {
+				errors = append(errors, &ParamError{name, text, bad.message, bad.hint})
+			}
+		}
+	}
+	for _, name := range sortedKeys(params) {
+		if !known[name] {
+			hint := diag.DidYouMean(name, sortedKeys(known))
+			if hint == "" && len(known) > 0 {
+				hint = diag.ThereAre(sortedKeys(known))
+			}
+			errors = append(errors, &ParamError{name, params[name], "no scenario here has a parameter of that name", hint})
+		}
+	}
+	return errors
+}

@@ -1,0 +1,178 @@
+package exec
+
+import (
+	"errors"
+	"regexp"
+	"syscall"
+
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/explain"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
+)
+
+// judgeNone wants that nothing came.
+func (r *caseRun) judgeNone(outcome *verb.Outcome, err error) error {
+	var failure *testbed.Failure
+	switch {
+	case errors.As(err, &failure) && failure.Absent:
+		outcome.Summary = func() string { return "nothing came, as it should be" }
+		return nil
+	case err != nil:
+		return err
+	}
+	got := "something"
+	if outcome.Summary != nil {
+		got = outcome.Summary()
+	}
+	return &testbed.Failure{What: "something came", Expected: "nothing", Got: got}
+}
+
+// judgeAny takes whatever came, a call that failed included; that nothing came in time is no result.
+func judgeAny(outcome *verb.Outcome, err error) error {
+	var errno syscall.Errno
+	var failure *testbed.Failure
+	if err == nil || errors.As(err, &failure) || !errors.As(err, &errno) {
+		return err
+	}
+	outcome.Summary = func() string { return "failed with " + verb.ErrnoName(errno) + ", where anything may come" }
+	return nil
+}
+
+// judge compares an outcome with what the step expects.
+func (r *caseRun) judge(action *compile.Call, outcome *verb.Outcome, err error) error {
+	if expectation := errnoExpectation(action); expectation != nil {
+		if err := r.judgeErrno(action, expectation, err); err != nil {
+			return err
+		}
+		return r.judgeFields(action, outcome)
+	}
+	var errno syscall.Errno
+	var failure *testbed.Failure
+	switch {
+	case errors.As(err, &failure):
+		return failure
+	case errors.As(err, &errno):
+		return &testbed.Failure{
+			What: "it failed", Expected: "success", Got: verb.ErrnoName(errno) + " (" + err.Error() + ")",
+			Hint: explain.Errno(verb.ErrnoName(errno)),
+		}
+	case err != nil:
+		return err
+	}
+	return r.judgeFields(action, outcome)
+}
+
+// judgeFields compares each field that is expected; errno is none.
+func (r *caseRun) judgeFields(action *compile.Call, outcome *verb.Outcome) error {
+	for i := range action.Expect {
+		e := &action.Expect[i]
+		if e.Field == compile.Errno || e.Default && outcome.NoDefaults {
+			continue
+		}
+		if err := r.judgeField(e, field(e, outcome), outcome, action.Verb); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func field(e *compile.Expectation, outcome *verb.Outcome) any {
+	switch {
+	case outcome.Record != nil:
+		return outcome.Record[e.Field]
+	case e.Index >= 0 && e.Index < len(outcome.Fields):
+		return outcome.Fields[e.Index]
+	}
+	return nil
+}
+
+func (r *caseRun) judgeField(e *compile.Expectation, got any, outcome *verb.Outcome, v *verb.Verb) error {
+	ok, want, err := e.Check(r.env, got)
+	if err != nil || ok {
+		return err
+	}
+	shown := e.Show(got)
+	failure := &testbed.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown}
+	if outcome.Summary != nil {
+		if summary := outcome.Summary(); tells(summary, e.Field, shown) {
+			failure.Got = summary
+		} else {
+			failure.Got += "  (" + summary + ")"
+		}
+	}
+	failure.Hint = explainField(v, e.Field, got, outcome)
+	return &expectationError{e, failure}
+}
+
+// isWord is a value that is a word of RDMA's, such as a status or an opcode, and says itself what it is of.
+var isWord = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
+
+// tells tells whether a summary has the value of a field so that nobody takes it for another's: behind the field's name,
+// or as a word that needs none.
+func tells(summary, field, value string) bool {
+	name := "(?:" + regexp.QuoteMeta(field) + " )"
+	if isWord.MatchString(value) {
+		name += "?"
+	}
+	return regexp.MustCompile(`(?:^|[\s(])` + name + regexp.QuoteMeta(value) + `(?:[\s,;)]|$)`).MatchString(summary)
+}
+
+// expectationError points at the key of `expect` that did not hold.
+type expectationError struct {
+	expectation *compile.Expectation
+	failure     *testbed.Failure
+}
+
+func (e *expectationError) Error() string { return e.failure.Error() }
+
+func (e *expectationError) Unwrap() error { return e.failure }
+
+// explainField says what a surprising status means.
+func explainField(v *verb.Verb, name string, got any, outcome *verb.Outcome) string {
+	switch status := got.(type) {
+	case string:
+		if name == "status" && status != "SUCCESS" {
+			return status + ": " + explain.Completion(status)
+		}
+	case int:
+		if name == "status" && len(outcome.Fields) > 0 {
+			event, _ := outcome.Fields[v.Result("type")].(string)
+			return explain.Event(event, status)
+		}
+	}
+	return ""
+}
+
+func errnoExpectation(action *compile.Call) *compile.Expectation {
+	for i := range action.Expect {
+		if action.Expect[i].Field == compile.Errno {
+			return &action.Expect[i]
+		}
+	}
+	return nil
+}
+
+func (r *caseRun) judgeErrno(action *compile.Call, e *compile.Expectation, err error) error {
+	got := "0"
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		got = verb.ErrnoName(errno)
+	case err != nil:
+		return err
+	}
+	ok, want, evaluation := e.Check(r.env, got)
+	if err != nil && !ok && evaluation == nil {
+		ok, _, evaluation = e.Check(r.env, verb.ErrnoAlias(errno))
+	}
+	if evaluation != nil || ok {
+		return evaluation
+	}
+	failure := &testbed.Failure{What: "wrong errno", Expected: want, Got: "success"}
+	if err != nil {
+		failure.Got = got + " (" + err.Error() + ")"
+		failure.Hint = explain.Errno(got)
+	}
+	return &expectationError{e, failure}
+}

@@ -1,0 +1,108 @@
+package exec
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"rdmarun/host/record"
+)
+
+// loops times the rounds of named repeats.  Only the outermost one of several is timed.
+type loops struct {
+	done   []record.Loop
+	active *sample
+}
+
+// maxSamples bounds the memory of a long repeat; beyond it a fair selection stays.
+const maxSamples = 1 << 16
+
+// instant is a time since the case began on both clocks, which are one where the provider has the wall's.
+type instant struct{ wall, clock time.Duration }
+
+func (r *caseRun) now() instant {
+	return instant{time.Since(r.begin), r.lab.Clock().Now() - r.clockBegin}
+}
+
+func (r *caseRun) since(begin instant) instant {
+	end := r.now()
+	return instant{end.wall - begin.wall, end.clock - begin.clock}
+}
+
+// sample is the times of one repeat.
+type sample struct {
+	name        string
+	tags        map[string]string
+	rounds      int
+	wall, clock spread
+	random      *rand.Rand
+}
+
+// spread is a selection of times, with the extremes of all.
+type spread struct {
+	times    []time.Duration
+	min, max time.Duration
+}
+
+// enter begins a repeat and tells whether it is timed.
+func (l *loops) enter(name string, tags map[string]string) bool {
+	if l.active != nil {
+		return false
+	}
+	l.active = &sample{name: name, tags: tags, random: rand.New(rand.NewPCG(1, 2))}
+	return true
+}
+
+func (l *loops) round(took instant) {
+	s := l.active
+	s.rounds++
+	at := s.rounds - 1
+	if at >= maxSamples {
+		at = s.random.IntN(s.rounds)
+	}
+	s.wall.add(at, took.wall)
+	s.clock.add(at, took.clock)
+}
+
+// add notes a time in the place at; one beyond the room counts for the extremes only.
+func (s *spread) add(at int, took time.Duration) {
+	if len(s.times) == 0 || took < s.min {
+		s.min = took
+	}
+	s.max = max(s.max, took)
+	switch {
+	case at == len(s.times) && at < maxSamples:
+		s.times = append(s.times, took)
+	case at < len(s.times):
+		s.times[at] = took
+	}
+}
+
+func (s *spread) summary() record.Times {
+	slices.Sort(s.times)
+	at := func(q float64) time.Duration { return s.times[int(q*float64(len(s.times)-1)+0.5)] }
+	return record.Times{Min: s.min, Median: at(0.5), P99: at(0.99), Max: s.max}
+}
+
+func (l *loops) leave(virtual bool) {
+	s := l.active
+	l.active = nil
+	if s.rounds == 0 {
+		return
+	}
+	wall := s.wall.summary()
+	done := record.Loop{
+		Name: s.name, Tags: s.tags, Rounds: s.rounds, Min: wall.Min, Median: wall.Median, P99: wall.P99, Max: wall.Max,
+	}
+	if virtual {
+		clock := s.clock.summary()
+		done.Clock = &clock
+	}
+	l.done = append(l.done, done)
+}
+
+// abandon forgets a repeat that failed half way.
+func (l *loops) abandon() { l.active = nil }
+
+// list is what was timed; a repeat that failed half way counts for nothing.
+func (l *loops) list() []record.Loop { return l.done }

@@ -1,0 +1,140 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
+)
+
+// Config is what a run needs.
+type Config struct {
+	Provider *rdmacore.Provider
+	// Guests makes what starts guests, on first use; nil when no program has guests.
+	Guests func() (testbed.GuestStarter, error)
+	Stream *record.Stream
+	// Rerun is the command that runs one case again, without file and case: "rdmarun run -p count=3".
+	Rerun string
+	// Seed is what the provider's random numbers are drawn from; nil for the file's own, and where there is none.
+	Seed *uint64
+	// Baseline is what an earlier run has found of the case; nil when there is none to hold it against.
+	Baseline *record.Earlier
+	// TimeScale stretches limits of the wall's time; 0 is 1.
+	TimeScale float64
+	// Stall replaces the time in which a step must end; 0 leaves the scenario's.
+	Stall time.Duration
+	// NoThresholds checks none.
+	NoThresholds bool
+}
+
+// finallyGrace is how long the steps of `finally` and the freeing may take once the case is over.
+const finallyGrace = 10 * time.Second
+
+// Case runs one case and writes its records.  ctx ends the whole run: its steps stop, `finally` still runs
+// and everything is freed.
+func Case(ctx context.Context, config Config, program *compile.Program, c *compile.Case) record.Result {
+	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), advances: new(advances)}
+	r.result = record.Result{Name: c.Name, Status: record.Passed}
+	known := r.prepare()
+	if r.result.Status == record.Passed {
+		r.execute(ctx)
+	}
+	r.expectFailure(known)
+	r.result.Took = time.Since(r.begin)
+	r.result.Steps = r.steps
+	r.result.Loops = r.loops.list()
+	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &r.result})
+	return r.result
+}
+
+// Skip writes the records of a case that cannot run.
+func Skip(config Config, program *compile.Program, c *compile.Case, reason string) record.Result {
+	result := record.Result{Name: c.Name, Status: record.Skipped, Reason: reason}
+	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &result})
+	return result
+}
+
+// prepare looks whether the case can run here, and whether it is known to fail here.
+func (r *caseRun) prepare() (known *compile.XFail) {
+	c := r.testCase
+	if !conditional(c) && c.XFail == nil {
+		return nil
+	}
+	env, err := surroundings(r.config.Provider, c)
+	if err != nil {
+		r.environment(err)
+		return nil
+	}
+	reason, err := unmet(r.config.Provider, c, env)
+	switch {
+	case err != nil:
+		r.environment(err)
+	case reason != "":
+		r.result.Status, r.result.Reason = record.Skipped, reason
+	case c.XFail == nil:
+	case c.XFail.When == nil:
+		return c.XFail
+	default:
+		holds, err := c.XFail.When.Holds(env)
+		if err != nil {
+			r.environment(fmt.Errorf("xfail: %w", err))
+		} else if holds {
+			return c.XFail
+		}
+	}
+	return nil
+}
+
+// execute does it all; the result tells how it went.
+func (r *caseRun) execute(ctx context.Context) {
+	before := r.config.Provider.Live()
+	if !r.setUp() {
+		return
+	}
+	defer r.tearDown(before)
+	defer r.recoverPanic()
+	// This goroutine acts for all roles that steps drive: a virtual clock moves while it waits.
+	r.lab.Clock().Enter()
+	defer r.lab.Clock().Leave()
+
+	limit := r.config.stretched(r.testCase.Timeout)
+	steps, cancel := context.WithTimeoutCause(ctx, limit, &caseTimeout{limit})
+	defer cancel()
+	steps, relax := watch(steps, r.stall(), r.ended)
+	defer relax()
+	begin := r.lab.Clock().Now()
+	err := r.list(steps, r.testCase.Setup)
+	if err == nil {
+		err = r.list(steps, r.testCase.Steps)
+	}
+	switch {
+	case err == nil:
+		r.leftovers()
+		r.thresholds(r.lab.Clock().Now() - begin)
+	case ctx.Err() != nil:
+		r.stopped(ctx, err)
+	default:
+		r.fail(err)
+	}
+	r.finally(ctx)
+}
+
+// finally runs the steps that follow in any case.  Each is tried, whatever became of the one before.
+func (r *caseRun) finally(ctx context.Context) {
+	if len(r.testCase.Finally) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, &caseTimeout{finallyGrace})
+	defer cancel()
+	failed := r.result.Status != record.Passed && !r.result.FailedByThreshold()
+	for _, step := range r.testCase.Finally {
+		if err := r.step(ctx, step); err != nil && !failed {
+			r.fail(err)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package exec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/testbed"
+)
+
+// caseRun is the state of a running case.
+type caseRun struct {
+	config   Config
+	program  *compile.Program
+	testCase *compile.Case
+	lab      *testbed.Lab
+	env      expression.Env
+	begin    time.Time
+	// clockBegin is when the case began on the provider's clock.
+	clockBegin time.Duration
+	result     record.Result
+	history    history
+	loops      loops
+	found      []measured
+	// path holds the names of the steps around the current one.
+	path []string
+	// uses are the steps that use the fragments around the current step, the outermost first.
+	uses []*compile.Step
+	// tags are those of the current step and of those around it; a map is never changed once it is here.
+	tags map[string]string
+	// known says why the current step, or one around it, is known to fail; "" when none is.
+	known string
+	// steps counts actions; ended does, too, for who watches from another goroutine.
+	steps int
+	ended *atomic.Int64
+	// advances are how far the running steps are.
+	advances *advances
+	// given are the results that this branch gave names to; several those under one word.
+	given   map[string]any
+	several map[ownedName]*several
+	// wantSteps tells whether some output wants a record of each step.
+	wantSteps bool
+	// owned are the results of each instance of a counted role: in a step of its own it sees these.
+	owned map[string]map[string]any
+	// roleObjects are what expressions see of roles.
+	roleObjects map[string]map[string]any
+}
+
+// environmentNames fills in what expressions may mention from the start.
+func (r *caseRun) environmentNames() error {
+	r.env = make(expression.Env)
+	r.given, r.several = make(map[string]any), make(map[ownedName]*several)
+	for _, param := range r.testCase.Constants {
+		r.env[param.Name] = param.Value
+	}
+	r.roleObjects, r.owned = make(map[string]map[string]any), make(map[string]map[string]any)
+	for _, role := range r.lab.Roles() {
+		object, err := roleObject(role)
+		if err != nil {
+			return err
+		}
+		r.roleObjects[role.Name] = object
+		if role.Group == "" {
+			r.env[role.Name] = object
+		} else {
+			list, _ := r.env[role.Group].([]any)
+			r.env[role.Group] = append(list, object)
+			r.owned[role.Name] = make(map[string]any)
+		}
+	}
+	r.history.virtual, r.history.roles = r.lab.Clock().Virtual(), make(map[string]*ring)
+	r.clockBegin = r.lab.Clock().Now()
+	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
+	return nil
+}
+
+func roleObject(role *testbed.Role) (map[string]any, error) {
+	attr, err := role.Device().Attr()
+	if err != nil {
+		return nil, fmt.Errorf("role %s: %w", role.Name, err)
+	}
+	object := map[string]any{
+		"name":    role.Name,
+		"address": role.Address().String(),
+		"device": map[string]any{
+			"name": role.Device().Name(), "atomic": attr.Atomic, "timestamps": attr.CompletionTimestampMask != 0, "iwarp": role.Device().IWARP(), "max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,
+			"max_qp": attr.MaxQP, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE, "max_cqe": attr.MaxCQE,
+		},
+	}
+	for _, buffer := range role.Buffers() {
+		object[buffer.Name] = buffer.View().Record()
+	}
+	names := role.CounterNames()
+	list := make([]any, len(names))
+	for i, name := range names {
+		list[i] = name
+	}
+	object["counters"] = list
+	return object, nil
+}
+
+// several are the results under one word, eps[0], eps[1] and on, which all branches share.
+type several struct{ items []any }
+
+// ownedName is a word of a role.
+type ownedName struct{ role, word string }
+
+// bind gives the result of a step its name, or its place among several; index -1 is for a name.  How long the step took
+// is one of its members, unless a field is called so.
+func (r *caseRun) bind(role, name string, index int, result map[string]any, took instant) {
+	if _, taken := result[compile.TookOfResult]; !taken {
+		result[compile.TookOfResult] = took.clock
+	}
+	var value, given any = result, result
+	if index >= 0 {
+		list := r.several[ownedName{role, name}]
+		if list == nil {
+			list = &several{}
+			r.several[ownedName{role, name}] = list
+		}
+		for len(list.items) <= index {
+			list.items = append(list.items, nil)
+		}
+		list.items[index] = result
+		value, given = list.items, list
+	}
+	if object := r.roleObjects[role]; object != nil {
+		object[name] = value
+	}
+	if own := r.owned[role]; own != nil {
+		own[name] = value
+	}
+	r.env[name] = value
+	r.given[name] = given
+}
+
+// refresh shows expressions a buffer's new keys.
+func (r *caseRun) refresh(buffer *testbed.Buffer) {
+	if object := r.roleObjects[buffer.Owner()]; object != nil {
+		object[buffer.Name] = buffer.View().Record()
+	}
+}
+
+func (r *caseRun) writeStart() {
+	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed, Advance: r.advances.String}
+	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Provider.Name() == "soft" {
+		start.Seed = &soft.Seed
+	}
+	for _, param := range r.program.Params {
+		start.Params[param.Name] = param.Value
+	}
+	for _, setting := range r.testCase.Settings {
+		start.Params[setting.Name] = setting.Value
+	}
+	for i, role := range r.lab.Roles() {
+		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: testbed.FormatCPUs(role.CPUs())}
+		if guest := r.testCase.Roles[i].Guest; guest != nil {
+			place.Guest = guest.Module
+		}
+		start.Roles = append(start.Roles, place)
+	}
+	r.config.Stream.Write(&record.Record{Kind: record.CaseStart, File: r.program.File, Case: r.testCase.ID, Start: start})
+}
+
+func (r *caseRun) output(role, line string) {
+	r.config.Stream.Write(&record.Record{
+		Kind: record.Output, File: r.program.File, Case: r.testCase.ID, Line: &record.Line{Role: role, Text: line},
+	})
+}
+
+// rerun is the command that runs this case alone.
+func (r *caseRun) rerun() string {
+	command := r.config.Rerun
+	if command != "" && r.config.Seed != nil {
+		command = WithSeed(command, *r.config.Seed)
+	}
+	return RerunCase(command, r.program.File, r.testCase.ID)
+}
+
+// RerunCase is the command that runs one case, made of that which runs all: empty when nobody knows that.
+func RerunCase(command, file, id string) string {
+	if command == "" {
+		return ""
+	}
+	command += " " + ShellWord(file)
+	if id != file {
+		command += " --id " + ShellWord(id)
+	}
+	return command
+}
+
+// WithSeed is a command that draws soft's random numbers from seed.
+func WithSeed(command string, seed uint64) string {
+	return command + " --seed " + strconv.FormatUint(seed, 10)
+}
+
+// ShellWord quotes a word for a shell when it needs it.
+func ShellWord(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./=:,@%+", c)
+	}
+	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,144 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"rdmarun/rdmacore"
+)
+
+// asyncWait is one call of WaitAsync that waits for a device.
+type asyncWait struct{ cancel context.CancelFunc }
+
+// WaitAsync returns the next asynchronous event of the role: of its queue pairs and queues, or of its device, which
+// tells each once, to one of those that wait for it.  ok is false when none came before waiting ended.
+func (r *Role) WaitAsync(waiting context.Context) (event rdmacore.AsyncEvent, ok bool, err error) {
+	for {
+		event, err = r.nextAsync(waiting)
+		switch {
+		case err == nil:
+			return event, true, nil
+		case waiting.Err() != nil:
+			return event, false, nil
+		case !errors.Is(err, context.Canceled):
+			return event, false, err
+		}
+	} // the device is another one now
+}
+
+// nextAsync waits for an event until the role gets another device: canceled then.
+func (r *Role) nextAsync(waiting context.Context) (event rdmacore.AsyncEvent, err error) {
+	ctx, cancel := context.WithCancel(waiting)
+	defer cancel()
+	now, end := context.WithCancel(waiting)
+	end()
+	for _, former := range r.former { // what it said last
+		if event, err = former.WaitAsyncEvent(now, r.concerned); err == nil {
+			return event, nil
+		}
+	}
+	wait := &asyncWait{cancel}
+	r.waits = append(r.waits, wait)
+	device := r.device
+	r.lab.Outside(func() { event, err = device.WaitAsyncEvent(ctx, r.concerned) })
+	r.waits = slices.DeleteFunc(r.waits, func(other *asyncWait) bool { return other == wait })
+	return event, err
+}
+
+// concerned tells whether an event is one that the role may take.  It is called by whoever reads the device.
+func (r *Role) concerned(event rdmacore.AsyncEvent) bool {
+	return !event.OfObject() || r.lab.owners.of(event) == r
+}
+
+// moveTo gives the role another device.  What the old one has said is still to be had.
+func (r *Role) moveTo(device *rdmacore.Device) {
+	r.former = append(r.former, r.device)
+	r.device = device
+	for _, wait := range r.waits {
+		wait.cancel()
+	}
+}
+
+// ownerOf finds the endpoint that an event is about, nil for other objects; where says what it is about, "" for the
+// events of ports and devices.
+func (l *Lab) ownerOf(event rdmacore.AsyncEvent) (endpoint *Endpoint, where string) {
+	for _, role := range l.roles {
+		for _, endpoint := range role.living {
+			switch {
+			case event.QP != nil && endpoint.id.QP() == event.QP,
+				event.CQ != nil && (endpoint.id.SendCQ() == event.CQ || endpoint.id.RecvCQ() == event.CQ):
+				return endpoint, role.Name + " " + endpoint.Name
+			}
+		}
+		for _, object := range role.objects {
+			if object.concerns(event) {
+				return nil, object.text()
+			}
+		}
+	}
+	return nil, ""
+}
+
+// asyncLeftovers takes the asynchronous events that nobody waited for, but not those of guests, and lists them.
+func (l *Lab) asyncLeftovers() []string {
+	var found []string
+	for _, device := range l.devices() {
+		// What cannot be read is not there.
+		events, _ := device.PendingAsyncEvents(func(event rdmacore.AsyncEvent) bool {
+			return !event.OfObject() || l.owners.of(event) != nil
+		})
+		found = append(found, l.unasked(device, events)...)
+	}
+	return found
+}
+
+// lose keeps in mind the events that nobody waited for of what is about to be destroyed, with which they go.  It is
+// undone by the function that it returns.
+func (l *Lab) lose(of func(rdmacore.AsyncEvent) bool) (undo func()) {
+	before := len(l.lost)
+	for _, device := range l.devices() {
+		var events []rdmacore.AsyncEvent
+		device.PendingAsyncEvents(func(event rdmacore.AsyncEvent) bool {
+			if of(event) {
+				events = append(events, event)
+			}
+			return false
+		})
+		l.lost = append(l.lost, l.unasked(device, events)...)
+	}
+	return func() { l.lost = l.lost[:before] }
+}
+
+// unasked says of events that nobody waited for them, unless that is no fault.
+func (l *Lab) unasked(device *rdmacore.Device, events []rdmacore.AsyncEvent) []string {
+	var found []string
+	for _, event := range events {
+		endpoint, where := l.ownerOf(event)
+		if endpoint != nil && endpoint.IgnoreLeftovers || event.Type == rdmacore.AsyncCommEst {
+			continue // COMM_EST tells of a message that overtook the connection manager's, which is no fault
+		}
+		if where == "" {
+			where = device.Name()
+		}
+		found = append(found, fmt.Sprintf("%s: an asynchronous event: %s", where, event.Type))
+	}
+	return found
+}
+
+// devices are those of the roles that steps drive, each once, with those that they had before.
+func (l *Lab) devices() []*rdmacore.Device {
+	var found []*rdmacore.Device
+	for _, role := range l.roles {
+		if role.guest != nil {
+			continue
+		}
+		for _, device := range append(slices.Clone(role.former), role.device) {
+			if !slices.Contains(found, device) {
+				found = append(found, device)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,119 @@
+package testbed
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rdmarun/rdmacore"
+)
+
+// MaxCPU is the highest number that a CPU can have here.
+const MaxCPU = 1023
+
+// CPUs say where the threads of a role run; the zero CPUs let them run anywhere.
+type CPUs struct {
+	List []int
+	// Local means the CPUs of the NUMA node of the role's device.
+	Local bool
+}
+
+// resolve finds the CPUs.  files is the root of the file system, whose sysfs knows the nodes
+// (Documentation/ABI/stable/sysfs-devices-node).  A device of no node, such as soft's, is as near to every CPU as
+// to any other.
+func (c CPUs) resolve(files fs.FS, device *rdmacore.Device) ([]int, error) {
+	wanted := c.List
+	if c.Local {
+		node, err := fs.ReadFile(files, "sys/class/infiniband/"+device.Name()+"/device/numa_node")
+		number := strings.TrimSpace(string(node))
+		if err != nil || number == "-1" {
+			return nil, nil
+		}
+		list, err := fs.ReadFile(files, "sys/devices/system/node/node"+number+"/cpulist")
+		if err != nil {
+			return nil, fmt.Errorf("cpu: local_numa: the CPUs of NUMA node %s: %w", number, err)
+		}
+		if wanted, err = parseCPUs(strings.TrimSpace(string(list))); err != nil {
+			return nil, fmt.Errorf("cpu: local_numa: %w", err)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return nil, err
+	}
+	for _, cpu := range wanted {
+		if !slices.Contains(allowed, cpu) && !c.Local {
+			return nil, fmt.Errorf("cpu: there is no CPU %d for this process; it may run on %s", cpu, FormatCPUs(allowed))
+		}
+	}
+	wanted = slices.DeleteFunc(slices.Clone(wanted), func(cpu int) bool { return !slices.Contains(allowed, cpu) })
+	if len(wanted) == 0 {
+		return nil, fmt.Errorf("cpu: local_numa: this process may run on no CPU of the node of %s; it may on %s", device.Name(), FormatCPUs(allowed))
+	}
+	return wanted, nil
+}
+
+// allowedCPUs are where the process may run.
+func allowedCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
+		return nil, fmt.Errorf("sched_getaffinity: %w", err)
+	}
+	var list []int
+	for cpu := range MaxCPU + 1 {
+		if set.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list, nil
+}
+
+// parseCPUs reads a list as the kernel writes it, "0-3,8".
+func parseCPUs(text string) ([]int, error) {
+	var list []int
+	if text == "" {
+		return nil, nil // a node of memory alone
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, bad := strconv.Atoi(from)
+		last, worse := strconv.Atoi(to)
+		if bad != nil || worse != nil || first < 0 || last > MaxCPU || first > last {
+			return nil, fmt.Errorf("%q is no list of CPUs", text)
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			list = append(list, cpu)
+		}
+	}
+	return list, nil
+}
+
+// FormatCPUs is the reverse of parseCPUs.
+func FormatCPUs(list []int) string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(list)))
+	var parts []string
+	for i := 0; i < len(sorted); {
+		end := i
+		for end+1 < len(sorted) && sorted[end+1] == sorted[end]+1 {
+			end++
+		}
+		text := strconv.Itoa(sorted[i])
+		if end > i {
+			text += "-" + strconv.Itoa(sorted[end])
+		}
+		parts = append(parts, text)
+		i = end + 1
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,75 @@
+package testbed
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"rdmarun/rdmacore"
+)
+
+func TestParseCPUs(t *testing.T) {
+	for text, want := range map[string][]int{"0": {0}, "0-3,8": {0, 1, 2, 3, 8}, "": nil, "5-5": {5}} {
+		got, err := parseCPUs(text)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v %v", text, got, err)
+		}
+		if back := FormatCPUs(got); back != strings.ReplaceAll(text, "5-5", "5") {
+			t.Errorf("%q comes back as %q", text, back)
+		}
+	}
+	for _, text := range []string{"x", "3-1", "1,", "0-2000", "-1"} {
+		if got, err := parseCPUs(text); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
+}
+
+func TestCPUsOfADevice(t *testing.T) {
+	provider, err := rdmacore.Open("soft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer provider.Close()
+	device, err := provider.DefaultDevice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := allowedCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := FormatCPUs(allowed[:1])
+	const node = "sys/class/infiniband/soft0/device/numa_node"
+	const list = "sys/devices/system/node/node1/cpulist"
+	for name, test := range map[string]struct {
+		cpus  CPUs
+		files map[string]string
+		want  string // CPUs, or words of the error
+	}{
+		"anywhere":         {CPUs{}, nil, ""},
+		"a list":           {CPUs{List: allowed}, nil, FormatCPUs(allowed)},
+		"none such":        {CPUs{List: []int{allowed[0], MaxCPU}}, nil, "there is no CPU 1023 for this process; it may run on " + FormatCPUs(allowed)},
+		"no node":          {CPUs{Local: true}, nil, ""},
+		"one node":         {CPUs{Local: true}, map[string]string{node: "-1\n"}, ""},
+		"the device's":     {CPUs{Local: true}, map[string]string{node: "1\n", list: here + ",1000-1023\n"}, here},
+		"node out of hand": {CPUs{Local: true}, map[string]string{node: "1\n", list: "1023\n"}, "may run on no CPU of the node"},
+		"node unknown":     {CPUs{Local: true}, map[string]string{node: "1\n"}, "NUMA node 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := make(fstest.MapFS)
+			for path, text := range test.files {
+				files[path] = &fstest.MapFile{Data: []byte(text)}
+			}
+			got, err := test.cpus.resolve(files, device)
+			text := FormatCPUs(got)
+			if err != nil {
+				text = err.Error()
+			}
+			if text != test.want && (err == nil || !strings.Contains(text, test.want)) {
+				t.Errorf("%q, want %q", text, test.want)
+			}
+		})
+	}
+}

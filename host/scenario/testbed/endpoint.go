@@ -1,0 +1,147 @@
+package testbed
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+
+	"rdmarun/rdmacore"
+)
+
+// Endpoint is a connection manager id with its queue pair, or a listener.
+type Endpoint struct {
+	Name string
+	Role *Role
+	id   *rdmacore.ID
+	// Listener is the endpoint whose CONNECT_REQUEST made this one; nil for those of create_ep.
+	Listener *Endpoint
+	// Passive endpoints were made to listen.
+	Passive bool
+	// Answered is set by accept and reject.
+	Answered bool
+	// Disconnected is set by disconnect.
+	Disconnected bool
+	// Received is the last completion of a receive that was polled.
+	Received rdmacore.WC
+	// Unsignaled counts the work requests posted without a completion to come.
+	Unsignaled int
+	// Datagrams is how to reach the datagram peer or the group that the last event named; nil before.
+	Datagrams *rdmacore.UDParam
+	// IgnoreLeftovers is set by `leftovers: ignore`.
+	IgnoreLeftovers bool
+
+	handle    *rdmacore.AH // of Datagrams
+	release   *free
+	destroyed bool
+}
+
+// Adopt gives an id to the lab, which destroys it at the end of the case.
+func (r *Role) Adopt(name string, id *rdmacore.ID) *Endpoint {
+	endpoint := &Endpoint{Name: name, Role: r, id: id}
+	endpoint.release = r.later("endpoint "+name, id.DestroyEP)
+	r.living = append(r.living, endpoint)
+	r.lab.owners.add(id, r)
+	return endpoint
+}
+
+// Bind gives an endpoint its name among those of its role.  An older one of that name lives on without a
+// name.
+func (e *Endpoint) Bind(name string) {
+	e.Name = name
+	e.release.what = e.Role.Name + "'s endpoint " + name
+	e.Role.endpoints[name] = e
+}
+
+// FreeFirst lets the endpoint be freed before everything that was made until now: its queue pair uses some
+// of that.
+func (e *Endpoint) FreeFirst() { e.Role.lab.first(e.release) }
+
+// ID is the connection manager id.
+func (e *Endpoint) ID() *rdmacore.ID { return e.id }
+
+// CQ is the completion queue of one direction, "send" or "recv".
+func (e *Endpoint) CQ(direction string) (*rdmacore.CQ, error) {
+	cq := e.id.SendCQ()
+	if direction == "recv" {
+		cq = e.id.RecvCQ()
+	}
+	if cq == nil {
+		return nil, &Failure{
+			What:  fmt.Sprintf("endpoint %q has no queue pair, and so no %s completion queue", e.Name, direction),
+			Hint:  "a listener has none; its connections do",
+			Errno: syscall.EBADF,
+		}
+	}
+	return cq, nil
+}
+
+// QP is the queue pair.
+func (e *Endpoint) QP() (*rdmacore.QP, error) {
+	if qp := e.id.QP(); qp != nil {
+		return qp, nil
+	}
+	return nil, &Failure{
+		What:  fmt.Sprintf("endpoint %q has no queue pair", e.Name),
+		Hint:  "a listener has none; its connections do",
+		Errno: syscall.EBADF,
+	}
+}
+
+// Destroy frees the endpoint before the end of the case.  Completions that nobody polled, and events that nobody
+// waited for, are kept in mind for the leftover check.
+func (e *Endpoint) Destroy() error {
+	l := e.Role.lab
+	l.lost = append(l.lost, e.leftovers()...)
+	l.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id })
+	e.gone()
+	return e.release.now()
+}
+
+// gone has the endpoint live no more.
+func (e *Endpoint) gone() {
+	e.destroyed = true
+	e.Role.living = slices.DeleteFunc(e.Role.living, func(other *Endpoint) bool { return other == e })
+	e.Role.lab.owners.remove(e.id)
+}
+
+// DestroyID destroys the id alone, as rdma_destroy_id(3) does: not while it has a queue pair.
+func (e *Endpoint) DestroyID() error {
+	if err := e.id.Destroy(); err != nil {
+		return err
+	}
+	e.release.done = true
+	e.gone()
+	return nil
+}
+
+// DestroyQP destroys the queue pair.  What nobody polled or waited for is kept in mind.
+func (e *Endpoint) DestroyQP() error {
+	l := e.Role.lab
+	l.lost = append(l.lost, e.leftovers()...)
+	l.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id && event.SRQ == nil })
+	return e.id.DestroyQP()
+}
+
+// peer finds the other end of a connection among the lab's endpoints; nil when it is elsewhere.
+func (e *Endpoint) peer() *Endpoint {
+	local, remote := e.id.LocalAddr(), e.id.PeerAddr()
+	for _, role := range e.Role.lab.roles {
+		for _, other := range role.living {
+			if other == e || !remote.IsValid() {
+				continue
+			}
+			if other.id.LocalAddr() == remote && other.id.PeerAddr() == local {
+				return other
+			}
+		}
+	}
+	return nil
+}
+
+// Ignore makes the leftover check pass over the endpoint and its peer.
+func (e *Endpoint) Ignore() {
+	e.IgnoreLeftovers = true
+	if peer := e.peer(); peer != nil {
+		peer.IgnoreLeftovers = true
+	}
+}

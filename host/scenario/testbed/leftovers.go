@@ -1,0 +1,131 @@
+package testbed
+
+import (
+	"fmt"
+
+	"rdmarun/rdmacore"
+)
+
+// Leftovers lists what nobody asked for: completions on a queue and unread events.  A test that passes
+// while messages lie about has not seen what happened.
+func (l *Lab) Leftovers() []string {
+	found := l.lost
+	found = append(found, l.asyncLeftovers()...)
+	for _, role := range l.roles {
+		if role.dead {
+			continue
+		}
+		if role.guest != nil {
+			if left := role.guest.leftover(); left != "" {
+				found = append(found, left)
+			}
+			continue
+		}
+		for _, endpoint := range role.living {
+			found = append(found, endpoint.leftovers()...)
+		}
+		found = append(found, role.unreadEvents()...)
+	}
+	l.lost = nil
+	return found
+}
+
+// mostNamed bounds how many guests are named of those that a case was cut off with.
+const mostNamed = 10
+
+// RunningGuests names the guests that no step has waited for, and that still run: of many, the first.
+func (l *Lab) RunningGuests() []string {
+	var found []string
+	more := 0
+	for _, role := range l.roles {
+		if role.guest == nil || !role.guest.Running() {
+			continue
+		}
+		if len(found) == mostNamed {
+			more++
+			continue
+		}
+		found = append(found, role.guest.stillRuns())
+	}
+	if more > 0 {
+		found = append(found, fmt.Sprintf("and %d guests more", more))
+	}
+	return found
+}
+
+// leftovers takes what is on the endpoint's completion queues.
+func (e *Endpoint) leftovers() []string {
+	if e.IgnoreLeftovers {
+		return nil
+	}
+	var found []string
+	for _, direction := range []string{"send", "recv"} {
+		cq := e.id.SendCQ()
+		if direction == "recv" {
+			cq = e.id.RecvCQ()
+		}
+		if cq == nil {
+			continue
+		}
+		found = append(found, e.unpolled(direction, cq)...)
+	}
+	return found
+}
+
+func (e *Endpoint) unpolled(direction string, cq *rdmacore.CQ) []string {
+	var found []string
+	var batch [16]rdmacore.WC
+	for {
+		n, err := cq.Poll(batch[:])
+		if n == 0 || err != nil {
+			return found
+		}
+		for _, wc := range batch[:n] {
+			text := fmt.Sprintf("%s %s: a completion on the %s queue: wr_id %d %s",
+				e.Role.Name, e.Name, direction, wc.WRID, wc.Status)
+			if wc.Status == rdmacore.WCSuccess {
+				text += " " + wc.Opcode.String()
+			}
+			found = append(found, text)
+		}
+	}
+}
+
+// unreadEvents takes what is on the role's event channel, and frees the connections that unread
+// requests brought.
+func (r *Role) unreadEvents() []string {
+	events, err := r.channel.Pending()
+	if err != nil {
+		return []string{fmt.Sprintf("%s: the event channel cannot be read: %v", r.Name, err)}
+	}
+	var found []string
+	for _, event := range events {
+		r.Read(event)
+		owner := r.Owner(event)
+		if event.Type == rdmacore.EventConnectRequest {
+			r.Adopt("an unread connection request", event.ID)
+		}
+		if event.Type == rdmacore.EventTimewaitExit || (owner != nil && owner.IgnoreLeftovers) {
+			continue // TIMEWAIT_EXIT comes seconds after every disconnect, wanted by nobody
+		}
+		text := fmt.Sprintf("%s: an unread event: %s", r.Name, event.Type)
+		if owner != nil {
+			text = fmt.Sprintf("%s %s: an unread event: %s", r.Name, owner.Name, event.Type)
+		}
+		if event.Status != 0 {
+			text += fmt.Sprintf(" status %s", rdmacore.StatusString(event.Type, event.Status, rdmacore.PortSpaceTCP))
+		}
+		found = append(found, text)
+	}
+	return found
+}
+
+// Owner is the endpoint that an event belongs to: the listener for a connection request.
+func (r *Role) Owner(event *rdmacore.Event) *Endpoint {
+	for _, endpoint := range r.living {
+		if endpoint.id == event.ID || endpoint.id == event.Listener {
+			return endpoint
+		}
+	}
+	return nil
+}

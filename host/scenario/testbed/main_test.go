@@ -1,0 +1,326 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rdmarun/rdmacore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeGuests runs functions as guests.
+type fakeGuests struct {
+	programs map[string]func(ctx context.Context, start GuestStart) GuestResult
+}
+
+type fakeGuest struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	result GuestResult
+}
+
+func (f *fakeGuests) Start(ctx context.Context, start GuestStart) (RunningGuest, error) {
+	program := f.programs[start.Config.Module]
+	if program == nil {
+		return nil, fmt.Errorf("no module %s", start.Config.Module)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	guest := &fakeGuest{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(guest.done)
+		guest.result = program(ctx, start)
+	}()
+	return guest, nil
+}
+
+func (g *fakeGuest) Done() <-chan struct{} { return g.done }
+func (g *fakeGuest) Result() GuestResult   { return g.result }
+func (g *fakeGuest) Stop(context.Context)  { g.cancel(); <-g.done }
+
+// lines collects output from several goroutines.
+type lines struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (l *lines) add(role, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, role+"|"+line)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.list, " ")
+}
+
+// newLab makes a lab on soft with these guests, and a role "driver" without one.
+func newLab(t *testing.T, out *lines, programs map[string]func(context.Context, GuestStart) GuestResult) *Lab {
+	t.Helper()
+	provider, err := rdmacore.Open("soft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Config{
+		Provider: provider, Guests: &fakeGuests{programs}, Output: out.add,
+		Roles: []RoleConfig{{Name: "driver", Buffers: []BufferConfig{{Name: "b", Size: 100}}}},
+	}
+	for name := range programs {
+		config.Roles = append(config.Roles, RoleConfig{Name: name, Guest: &GuestConfig{Module: name, Args: []string{"default"}}})
+	}
+	l, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, err := range l.Close() {
+			t.Error(err)
+		}
+		if err := provider.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func guestOf(t *testing.T, l *Lab, name string) *Guest {
+	t.Helper()
+	role, err := l.Role(name)
+	if err != nil || role.Guest() == nil {
+		t.Fatal(name, err)
+	}
+	return role.Guest()
+}
+
+func TestGuestLife(t *testing.T) {
+	out := &lines{}
+	l := newLab(t, out, map[string]func(context.Context, GuestStart) GuestResult{
+		"short": func(_ context.Context, start GuestStart) GuestResult {
+			io.WriteString(start.Stdout, "args "+strings.Join(start.Config.Args, ",")+"\nno line end")
+			return GuestResult{Outcome: "exited", Exit: 3}
+		},
+		"long": func(ctx context.Context, _ GuestStart) GuestResult {
+			<-ctx.Done()
+			return GuestResult{Outcome: "stopped", Exit: 143}
+		},
+	})
+	short, long := guestOf(t, l, "short"), guestOf(t, l, "long")
+	if _, err := short.Wait(t.Context()); err == nil {
+		t.Error("waited for a guest that was not started")
+	}
+	if err := short.Start(t.Context(), []string{"a", "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := short.Wait(t.Context()); err != nil || result.Exit != 3 {
+		t.Error(result, err)
+	}
+	if out.String() != "short|args a,b short|no line end" {
+		t.Error(out)
+	}
+	if err := long.Start(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := long.Start(t.Context(), nil); err == nil {
+		t.Error("started twice")
+	}
+	if found := l.Leftovers(); len(found) != 1 || !strings.Contains(found[0], "still runs") {
+		t.Error(found)
+	}
+	expired, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := long.Wait(expired); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if result, err := long.Stop(t.Context()); err != nil || result.Outcome != "stopped" || long.Running() {
+		t.Error(result, err)
+	}
+	if found := l.Leftovers(); len(found) != 0 {
+		t.Error(found)
+	}
+}
+
+// TestUnaskedGuest leaves a guest running and one that failed; both are noticed, and freed by Close.
+func TestUnaskedGuest(t *testing.T) {
+	l := newLab(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
+		"bad": func(context.Context, GuestStart) GuestResult { return GuestResult{Outcome: "trapped", Exit: 125} },
+	})
+	bad := guestOf(t, l, "bad")
+	if err := bad.Start(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	<-bad.running.Done()
+	if found := l.Leftovers(); len(found) != 1 || !strings.Contains(found[0], "exit code 125 (trapped)") {
+		t.Error(found)
+	}
+}
+
+// Guests that are stuck are stopped together: each of these ends only once all have been told to.
+func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
+	const count = 5
+	var told sync.WaitGroup
+	told.Add(count)
+	programs := make(map[string]func(context.Context, GuestStart) GuestResult)
+	for n := range count {
+		programs[fmt.Sprint("stuck", n)] = func(ctx context.Context, _ GuestStart) GuestResult {
+			<-ctx.Done()
+			told.Done()
+			told.Wait()
+			return GuestResult{Outcome: "stopped", Exit: 143}
+		}
+	}
+	l := newLab(t, &lines{}, programs)
+	for name := range programs {
+		if err := guestOf(t, l, name).Start(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan []error)
+	go func() { closed <- l.Close() }()
+	select {
+	case errs := <-closed:
+		for _, err := range errs {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a guest waits for another one to be told")
+	}
+}
+
+func TestBarrier(t *testing.T) {
+	meet := func(ctx context.Context, start GuestStart) GuestResult {
+		if err := start.Barrier(ctx, "up"); err != nil {
+			return GuestResult{Outcome: "failed", Exit: 4}
+		}
+		return GuestResult{Outcome: "exited"}
+	}
+	l := newLab(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
+		"a": meet, "b": meet,
+		"absent": func(ctx context.Context, _ GuestStart) GuestResult {
+			<-ctx.Done()
+			return GuestResult{Outcome: "stopped"}
+		},
+		"gone": func(context.Context, GuestStart) GuestResult { return GuestResult{Outcome: "exited", Exit: 1} },
+	})
+	for _, name := range []string{"a", "b", "absent", "gone"} {
+		if err := guestOf(t, l, name).Start(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"driver", "a", "b"}}); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if result, err := guestOf(t, l, name).Wait(t.Context()); err != nil || result.Exit != 0 {
+			t.Error(name, result, err)
+		}
+	}
+	// Ended guests do not count; a name can serve again.
+	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"a", "b"}}); err != nil {
+		t.Error(err)
+	}
+	expired, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	var failure *Failure
+	if err := l.Barrier(expired, Gathering{Name: "up", Roles: []string{"absent"}}); !errors.As(err, &failure) || !strings.Contains(failure.Expected, "absent") {
+		t.Error(err)
+	}
+	<-guestOf(t, l, "gone").running.Done()
+	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"gone", "driver"}}); err != nil {
+		t.Error("a guest that has ended is nobody to wait for:", err)
+	}
+	if _, err := guestOf(t, l, "gone").Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := guestOf(t, l, "absent").Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBarrierLosesGuest waits for a guest that ends in place of coming.
+func TestBarrierLosesGuest(t *testing.T) {
+	release := make(chan struct{})
+	l := newLab(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
+		"server": func(context.Context, GuestStart) GuestResult {
+			<-release
+			return GuestResult{Outcome: "exited", Exit: 1, Reason: "port in use"}
+		},
+	})
+	if err := guestOf(t, l, "server").Start(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(5*time.Millisecond, func() { close(release) })
+	var failure *Failure
+	err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"server"}})
+	if err != nil && (!errors.As(err, &failure) || failure.Hint != "port in use") {
+		t.Error(err)
+	}
+}
+
+func TestLookups(t *testing.T) {
+	l := newLab(t, &lines{}, nil)
+	if _, err := l.Role("nobody"); err == nil {
+		t.Error("found nobody")
+	}
+	driver, err := l.Role("driver")
+	if err != nil || !driver.Address().IsValid() || driver.PD() == nil || driver.Channel() == nil {
+		t.Fatal(err)
+	}
+	b, err := driver.Buffer("b")
+	if err != nil || len(b.Bytes()) != 100 || b.Size() != 100 {
+		t.Error(err)
+	}
+	if view := b.View(); view.Size != 100 || view.Addr == 0 || view.Record()["addr"] != view.Addr {
+		t.Errorf("%+v", view)
+	}
+	for _, err := range []error{
+		second(driver.Buffer("c")), second(driver.Endpoint("ep")), second(driver.OnlyEndpoint()),
+	} {
+		if failure := (*Failure)(nil); !errors.As(err, &failure) {
+			t.Error(err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestBadRole frees what was made before the role that cannot be.
+func TestBadRole(t *testing.T) {
+	provider, err := rdmacore.Open("soft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = New(Config{Provider: provider, Roles: []RoleConfig{{Name: "a", Buffers: []BufferConfig{{Name: "b", Size: 10}}}, {Name: "c", Device: "mlx5_9"}}})
+	if environment := (*EnvironmentError)(nil); !errors.As(err, &environment) {
+		t.Error(err)
+	}
+	if err := provider.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLongLines(t *testing.T) {
+	var got []string
+	w := &lineWriter{write: func(line string) { got = append(got, line) }}
+	io.WriteString(w, "a\r\nb")
+	io.WriteString(w, "c\n\n")
+	io.WriteString(w, strings.Repeat("x", longestLine+1))
+	io.WriteString(w, "y")
+	w.flush()
+	if len(got) != 5 || got[0] != "a" || got[1] != "bc" || got[2] != "" || len(got[3]) != longestLine+1 || got[4] != "y" {
+		t.Errorf("%.20q", got)
+	}
+}
+
+func (g *fakeGuest) Call(context.Context, string, ...uint64) ([]uint64, error) {
+	return []uint64{42}, nil
+}

@@ -1,0 +1,127 @@
+package testbed
+
+import (
+	"fmt"
+	"syscall"
+
+	"rdmarun/rdmacore"
+)
+
+// Object is something that a step made beside what comes with a role and its endpoints.
+type Object[T any] struct {
+	role    *Role
+	kind    kind
+	name    string // "" while it has none
+	native  T
+	destroy func() error
+	release *free
+}
+
+// The objects that steps make.
+type (
+	Domain      = Object[*rdmacore.PD]
+	Queue       = Object[*rdmacore.CQ]
+	SharedQueue = Object[*rdmacore.SRQ]
+	Handle      = Object[*rdmacore.AH]
+	Window      = Object[*rdmacore.MW]
+)
+
+// kind is a sort of objects: what it is called, and the step that makes one.
+type kind struct{ what, maker string }
+
+var (
+	domains      = kind{"PD", "alloc_pd"}
+	queues       = kind{"completion queue", "create_cq"}
+	sharedQueues = kind{"shared receive queue", "create_srq"}
+	handles      = kind{"address handle", "create_ah"}
+	windows      = kind{"memory window", "alloc_mw"}
+)
+
+type objectName struct {
+	kind kind
+	name string
+}
+
+// named is an object of whatever type.
+type named interface {
+	// concerns tells whether an asynchronous event is of the object.
+	concerns(event rdmacore.AsyncEvent) bool
+	text() string
+}
+
+// made gives an object to the role, which frees it at the end of the case.
+func made[T any](r *Role, k kind, native T, destroy func() error, err error) (*Object[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	o := &Object[T]{role: r, kind: k, native: native, destroy: destroy}
+	o.release = r.later(k.what, destroy)
+	r.lab.owners.add(native, r)
+	return o, nil
+}
+
+// Bind gives the object its name.
+func (o *Object[T]) Bind(name string) {
+	o.name = name
+	o.release.what = fmt.Sprintf("%s's %s %s", o.role.Name, o.kind.what, name)
+	o.role.objects[objectName{o.kind, name}] = o
+}
+
+// Native is the object of the core.
+func (o *Object[T]) Native() T { return o.native }
+
+// Free frees the object before the end of the case, unless something still uses it.
+func (o *Object[T]) Free() error {
+	l := o.role.lab
+	undo := l.lose(o.concerns)
+	if err := o.destroy(); err != nil {
+		undo()
+		return err
+	}
+	o.release.done = true
+	l.owners.remove(o.native)
+	return nil
+}
+
+// FreeFirst lets the object be freed before everything that was made until now: it uses some of that.
+func (o *Object[T]) FreeFirst() { o.role.lab.first(o.release) }
+
+func (o *Object[T]) text() string { return o.role.Name + " " + o.name }
+
+func (o *Object[T]) concerns(event rdmacore.AsyncEvent) bool {
+	switch native := any(o.native).(type) {
+	case *rdmacore.CQ:
+		return event.CQ == native
+	case *rdmacore.SRQ:
+		return event.SRQ == native
+	}
+	return false
+}
+
+// object finds an object by the name that a step's `as` gave it.
+func object[T any](r *Role, k kind, name string) (*Object[T], error) {
+	if err := r.alive(); err != nil {
+		return nil, err
+	}
+	if o, ok := r.objects[objectName{k, name}].(*Object[T]); ok {
+		return o, nil
+	}
+	return nil, &Failure{What: fmt.Sprintf("role %s has no %s %q", r.Name, k.what, name), Hint: "the step " + k.maker + " did not run", Errno: syscall.EBADF}
+}
+
+// Domain finds a protection domain by its name.
+func (r *Role) Domain(name string) (*Domain, error) { return object[*rdmacore.PD](r, domains, name) }
+
+// Queue finds a completion queue by its name.
+func (r *Role) Queue(name string) (*Queue, error) { return object[*rdmacore.CQ](r, queues, name) }
+
+// SharedQueue finds a shared receive queue by its name.
+func (r *Role) SharedQueue(name string) (*SharedQueue, error) {
+	return object[*rdmacore.SRQ](r, sharedQueues, name)
+}
+
+// Handle finds an address handle by its name.
+func (r *Role) Handle(name string) (*Handle, error) { return object[*rdmacore.AH](r, handles, name) }
+
+// Window finds a memory window by its name.
+func (r *Role) Window(name string) (*Window, error) { return object[*rdmacore.MW](r, windows, name) }

@@ -1,0 +1,169 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"rdmarun/host/scenario/quantity"
+	"rdmarun/rdmacore"
+)
+
+// Pair is a connection between two roles, with memory at both ends, that belongs to no scenario's step: what
+// the native loops of a measurement work on.
+type Pair struct {
+	Active, Passive PairEnd
+	channels        [2]*rdmacore.EventChannel
+	listener        *rdmacore.ID
+}
+
+// PairEnd is one end of a pair.
+type PairEnd struct {
+	ID *rdmacore.ID
+	MR *rdmacore.MR
+	pd *rdmacore.PD
+}
+
+// PairConfig is what a pair is made of.
+type PairConfig struct {
+	QP     rdmacore.QPInitAttr
+	Bytes  int // of memory, each end
+	Access rdmacore.Access
+}
+
+// pairTimeout bounds each wait for the connection manager, on the provider's clock.
+const pairTimeout = 10 * time.Second
+
+// everything asks for all READs and atomics that the devices can have under way at once.
+var everything = rdmacore.ConnParam{ResponderResources: 255, InitiatorDepth: 255, RetryCount: 7, RNRRetryCount: 7}
+
+// NewPair connects two roles.  It does not touch the lab and needs no baton.  On failure nothing is left behind.
+func NewPair(ctx context.Context, from, to *Role, config PairConfig) (*Pair, error) {
+	p := &Pair{}
+	if err := p.connect(ctx, from, to, config); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Pair) connect(ctx context.Context, from, to *Role, config PairConfig) (err error) {
+	for i, each := range []struct {
+		end  *PairEnd
+		role *Role
+	}{{&p.Active, from}, {&p.Passive, to}} {
+		if p.channels[i], err = each.role.lab.provider.CreateEventChannel(); err != nil {
+			return err
+		}
+		if err = each.end.prepare(each.role, config); err != nil {
+			return err
+		}
+	}
+	active, passive := p.channels[0], p.channels[1]
+	p.listener, err = passive.CreateEP(ctx, rdmacore.EPConfig{
+		Passive: true, Source: netip.AddrPortFrom(to.address, 0), PD: p.Passive.pd, QP: &config.QP,
+	})
+	if err != nil {
+		return err
+	}
+	if err = p.listener.Listen(1); err != nil {
+		return err
+	}
+	p.Active.ID, err = active.CreateEP(ctx, rdmacore.EPConfig{
+		Source: from.Source(to), Destination: p.listener.LocalAddr(), PD: p.Active.pd, QP: &config.QP,
+	})
+	if err != nil {
+		return err
+	}
+	if err = p.Active.ID.Connect(&everything); err != nil {
+		return err
+	}
+	event, err := expect(ctx, p.listener, rdmacore.EventConnectRequest)
+	if err != nil {
+		return err
+	}
+	p.Passive.ID = event.ID
+	if err = p.Passive.ID.Accept(&everything); err != nil {
+		return err
+	}
+	for _, id := range []*rdmacore.ID{p.Active.ID, p.Passive.ID} {
+		if _, err = expect(ctx, id, rdmacore.EventEstablished); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *PairEnd) prepare(role *Role, config PairConfig) (err error) {
+	if e.pd, err = role.device.AllocPD(); err != nil {
+		return err
+	}
+	memory, err := rdmacore.NewMemory(config.Bytes)
+	if err != nil {
+		return err
+	}
+	defer memory.Release() // the registration holds it until it is gone itself
+	e.MR, err = e.pd.RegMR(memory, 0, config.Bytes, config.Access)
+	return err
+}
+
+// Source is where connections of the role to another begin, any port: at its own device.  It is zero where the
+// two have addresses of different families, and the routes decide.
+func (r *Role) Source(to *Role) netip.AddrPort {
+	if r.address.Is4() != to.address.Is4() {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(r.address, 0)
+}
+
+// expect waits for the next event of an id, which must be this one.
+func expect(ctx context.Context, id *rdmacore.ID, want rdmacore.EventType) (*rdmacore.Event, error) {
+	waiting, cancel := id.Channel().Provider().Clock().WithTimeout(ctx, pairTimeout)
+	defer cancel()
+	event, err := id.Channel().Wait(waiting, id)
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return nil, &Failure{What: "the ends cannot connect", Expected: want.String(), Got: "nothing within " + quantity.Time(pairTimeout)}
+	case err != nil:
+		return nil, err
+	case event.Type != want:
+		return nil, &Failure{
+			What: "the ends cannot connect", Expected: want.String(),
+			Got: fmt.Sprintf("%s with status %s", event.Type, rdmacore.StatusString(event.Type, event.Status, rdmacore.PortSpaceTCP)),
+		}
+	}
+	return event, nil
+}
+
+// Close disconnects and frees everything, also of a pair that was half made.
+func (p *Pair) Close() error {
+	var failures []error
+	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
+		if end.ID != nil {
+			_ = end.ID.Disconnect() // what failed is disconnected already
+		}
+	}
+	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
+		if end.ID != nil {
+			failures = append(failures, end.ID.DestroyEP())
+		}
+	}
+	if p.listener != nil {
+		failures = append(failures, p.listener.DestroyEP())
+	}
+	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
+		if end.MR != nil {
+			failures = append(failures, end.MR.Dereg())
+		}
+		if end.pd != nil {
+			failures = append(failures, end.pd.Dealloc())
+		}
+	}
+	for _, channel := range p.channels {
+		if channel != nil {
+			failures = append(failures, channel.Close())
+		}
+	}
+	return errors.Join(failures...)
+}
