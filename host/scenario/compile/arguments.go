@@ -1,6 +1,9 @@
 package compile
 
 import (
+	"slices"
+	"strings"
+
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -153,4 +156,213 @@ func (r *argumentReader) unknown(key *syntax.Node) {
 		hint = hintOr(diag.DidYouMean(key.Value, known), diag.ThereAre(known))
 	}
 	r.errors.Report(diag.UnknownKey, key.Span(), "%s has no argument %q", r.verb.Name, key.Value).WithHint("%s", hint)
+}
+
+// finish fills in defaults and reports what is missing.
+func (r *argumentReader) finish(key *syntax.Node) {
+	if i := r.inlineArgument(); i >= 0 && len(r.inline) > 0 {
+		r.given[i] = r.inline[0].Key
+		r.values[i] = r.dataForm(r.inline, key.Span(), r.at)
+	}
+	groups := make(map[string][]string)
+	members := make(map[string][]string)
+	for i := range r.verb.Arguments {
+		argument := &r.verb.Arguments[i]
+		if argument.Group != "" {
+			members[argument.Group] = append(members[argument.Group], argument.Name)
+			if r.given[i] != nil {
+				groups[argument.Group] = append(groups[argument.Group], argument.Name)
+			}
+		}
+		switch {
+		case r.given[i] != nil:
+		case argument.Type == verb.QueuePair:
+			r.values[i] = r.defaultQueuePair
+		case argument.Default != nil:
+			r.values[i] = constant(argument.Default, key.Span())
+		case argument.Required && argument.Inline:
+			r.errors.Report(diag.MissingKey, key.Span(), "%s needs data", r.verb.Name).
+				WithHint("one of text, hex, byte, fields, or repeat with times")
+		case argument.Required:
+			r.errors.Report(diag.MissingKey, key.Span(), "%s needs %q", r.verb.Name, argument.Name).
+				WithHint("%s: %s", argument.Name, argument.Doc)
+		}
+	}
+	for group, names := range members {
+		switch given := groups[group]; {
+		case len(given) == 0:
+			r.errors.Report(diag.MissingKey, key.Span(), "%s needs one of %s", r.verb.Name, quotedList(names))
+		case len(given) > 1:
+			second := r.given[r.verb.Argument(given[1])]
+			r.errors.Report(diag.Conflict, second.Span(), "%s has either %s", r.verb.Name, strings.Join(given, " or "))
+		}
+	}
+}
+
+func quotedList(names []string) string {
+	quotedNames := make([]string, len(names))
+	for i, name := range names {
+		quotedNames[i] = quoted(name)
+	}
+	return strings.Join(quotedNames, ", ")
+}
+
+// optionMapping compiles a mapping whose keys are arguments of their own.
+func (r *argumentReader) optionMapping(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Mapping {
+		r.errors.Report(diag.WrongShape, node.Span(), "%s is a mapping, and this is a %s", argument.Name, node.Kind).
+			WithHint("%s", diag.ThereAre(fieldNames(argument)))
+		return nil
+	}
+	var names []string
+	var parts []*Value
+	for _, pair := range node.Pairs {
+		field := fieldOf(argument, pair.Key.Value)
+		if field == nil {
+			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "%s has no key %q", argument.Name, pair.Key.Value).
+				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, fieldNames(argument)), diag.ThereAre(fieldNames(argument))))
+			continue
+		}
+		if value := r.argument(field, pair.Value, at); value != nil {
+			names, parts = append(names, field.Name), append(parts, value)
+		}
+	}
+	return r.combined(node.Span(), parts, func(values []any) (any, error) {
+		options := make(map[string]any, len(values))
+		for i, value := range values {
+			options[names[i]] = value
+		}
+		return options, nil
+	})
+}
+
+// mostListed bounds a list of mappings; no device takes as many entries.
+const mostListed = 1024
+
+// optionList compiles a list of such mappings, in each of which what is required must stand.
+func (r *argumentReader) optionList(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Sequence || len(node.Items) == 0 {
+		r.errors.Report(diag.WrongShape, node.Span(), "%s is a list of mappings", argument.Name).
+			WithHint("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(fieldNames(argument), ", "))
+		return nil
+	}
+	if len(node.Items) > mostListed {
+		r.errors.Report(diag.OutOfRange, node.Span(), "%s has %d entries, and more than %d are none that a device takes", argument.Name, len(node.Items), mostListed)
+		return nil
+	}
+	parts := make([]*Value, 0, len(node.Items))
+	for _, item := range node.Items {
+		value := r.optionMapping(argument, item, at)
+		if value == nil {
+			continue
+		}
+		for _, field := range argument.Fields {
+			if resolved, _ := at.scope.resolve(item); field.Required && resolved.Get(field.Name) == nil {
+				r.errors.Report(diag.MissingKey, item.Span(), "an entry of %s needs %q", argument.Name, field.Name).
+					WithHint("%s: %s", field.Name, field.Doc)
+			}
+		}
+		parts = append(parts, value)
+	}
+	return r.combined(node.Span(), parts, func(values []any) (any, error) {
+		list := make([]map[string]any, len(values))
+		for i, value := range values {
+			list[i], _ = value.(map[string]any)
+		}
+		return list, nil
+	})
+}
+
+func fieldOf(argument *verb.Argument, name string) *verb.Argument {
+	for i := range argument.Fields {
+		if argument.Fields[i].Name == name {
+			return &argument.Fields[i]
+		}
+	}
+	return nil
+}
+
+func fieldNames(argument *verb.Argument) []string {
+	names := make([]string, len(argument.Fields))
+	for i := range argument.Fields {
+		names[i] = argument.Fields[i].Name
+	}
+	return names
+}
+
+// check asks the verb whether the arguments given go together, as far as they are known.  One of `defaults` that
+// means nothing in this step is left out of it.
+func (r *argumentReader) check(key *syntax.Node) {
+	if r.verb.Check == nil || r.abstract {
+		return
+	}
+	for {
+		refusal := r.verb.Check(r.known())
+		if refusal == nil {
+			return
+		}
+		i := r.verb.Argument(refusal.Argument)
+		if refusal.Meaningless && i >= 0 && r.fromDefaults[i] && r.values[i] != nil {
+			r.values[i], r.given[i] = nil, nil
+			continue
+		}
+		span, message := key.Span(), refusal.Argument+": "+refusal.Message
+		if i >= 0 && r.values[i] != nil {
+			span = r.values[i].Span
+		}
+		if i >= 0 && refusal.Meaningless && r.given[i] != nil {
+			span, message = r.given[i].Span(), refusal.Argument+" "+refusal.Message
+		}
+		r.errors.Report(diag.Conflict, span, "%s", message).WithHint("%s", refusal.Hint)
+		return
+	}
+}
+
+// known is the call with those of its values that are known.
+func (r *argumentReader) known() *verb.Call {
+	call := &verb.Call{Verb: r.verb, Arguments: make([]any, len(r.values)), Later: make([]bool, len(r.values))}
+	for i, value := range r.values {
+		if value == nil {
+			call.Later[i] = r.given[i] != nil // what was wrong with it is reported already
+			continue
+		}
+		if known, ok := value.Constant(); ok {
+			call.Arguments[i] = known
+		} else {
+			call.Later[i] = true
+		}
+	}
+	return call
+}
+
+// wordList compiles a list of words, each once; it may be empty.
+func (c *compiler) wordList(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Sequence {
+		example := argument.Words[:min(2, len(argument.Words))]
+		if slices.Contains(argument.Words, node.Value) {
+			example = []string{node.Value}
+		}
+		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of words", argument.Name).WithHint("[%s]", strings.Join(example, ", "))
+		return nil
+	}
+	word := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: argument.Words}
+	parts := make([]*Value, len(node.Items))
+	for i, item := range node.Items {
+		if parts[i] = c.scalar(word, item, at); parts[i] == nil {
+			return nil
+		}
+	}
+	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+		words := make([]string, len(values))
+		for i, value := range values {
+			words[i] = value.(string)
+			if slices.Contains(words[:i], words[i]) {
+				return nil, &problem{diag.Conflict, argument.Name + " has " + quoted(words[i]) + " twice", ""}
+			}
+		}
+		return words, nil
+	})
 }

@@ -1,14 +1,19 @@
 package compile
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
 
 // cases compiles every case with every combination of the matrices.  Each begins where the setup has
@@ -148,4 +153,315 @@ func (c *compiler) soft(p *Program) {
 	if seed := c.knownScalar(&verb.Argument{Name: "seed", Type: verb.Unsigned}, c.file.Soft.Seed); seed != nil {
 		p.Soft.Seed, p.Soft.Seeded = seed.(uint64), true
 	}
+}
+
+// providerAxis is the name in a matrix that chooses the provider: a case of another one is skipped.
+const providerAxis = "provider"
+
+// maxCases bounds how many cases a file's matrices make.
+const maxCases = 10_000
+
+// combinations lists what a matrix makes, in the order of the file; without a matrix one that is empty.
+func (c *compiler) combinations(m *ast.Matrix, s *scope) []combination {
+	if m == nil {
+		return []combination{nil}
+	}
+	all := c.product(m.Axes, m.Node.Span(), s, maxCases)
+	for _, combo := range all {
+		for i := range combo {
+			for _, axis := range m.Axes {
+				if axis.Name.Value == combo[i].name {
+					combo[i].axis = axis.Name
+				}
+			}
+		}
+	}
+	excluded := make([]map[string]any, len(m.Exclude))
+	hits := make([]int, len(m.Exclude))
+	for i, item := range m.Exclude {
+		excluded[i] = make(map[string]any)
+		for _, pair := range item.Pairs {
+			if each, ok := c.setting(pair.Key.Value, pair.Value, s); ok {
+				excluded[i][pair.Key.Value] = each.value
+			}
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(all), func(combo combination) bool {
+		out := false
+		for i := range excluded {
+			if combo.matches(excluded[i]) {
+				hits[i]++
+				out = true
+			}
+		}
+		return out
+	})
+	for i, item := range m.Exclude {
+		if hits[i] == 0 && len(all) > 0 {
+			c.errors.Report(diag.ExcludesNothing, item.Span(), "this excludes nothing: no combination has these values")
+		}
+	}
+	if len(left) == 0 && len(all) > 0 {
+		c.errors.Report(diag.EmptyList, m.Node.Span(), "everything of this matrix is excluded")
+	}
+	return left
+}
+
+// product lists all combinations of lists of values; none after reporting that there are too many.
+func (c *compiler) product(axes []ast.Axis, span diag.Span, s *scope, limit int) []combination {
+	count := 1
+	for _, axis := range axes {
+		if count *= len(axis.Values); count > limit {
+			c.errors.Report(diag.TooManyCases, span, "these lists have more than %d combinations", limit)
+			return nil
+		}
+	}
+	all := []combination{nil}
+	for _, axis := range axes {
+		values := c.axis(axis, s)
+		var longer []combination
+		for _, begun := range all {
+			for _, each := range values {
+				longer = append(longer, append(slices.Clone(begun), each))
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// axis reads the values of one name: all of one type, none twice.
+func (c *compiler) axis(axis ast.Axis, s *scope) []setting {
+	named := *axis.Name
+	if !c.checkName(&named) {
+		return nil
+	}
+	var list []setting
+	for _, node := range axis.Values {
+		each, ok := c.setting(axis.Name.Value, node, s)
+		if !ok {
+			continue
+		}
+		if providers := rdmacore.Providers(); axis.Name.Value == providerAxis && !slices.Contains(providers, each.text) {
+			c.errors.Report(diag.NotOneOf, node.Span(), "no provider is called %s", quoted(each.text)).
+				WithHint("%s", hintOr(diag.DidYouMean(each.text, providers), diag.ThereAre(providers)))
+			continue
+		}
+		if len(list) > 0 && fmt.Sprintf("%T", list[0].value) != fmt.Sprintf("%T", each.value) {
+			c.errors.Report(diag.WrongType, node.Span(), "%s is %s, and the first value of %s is %s", quoted(each.text),
+				expression.Word(each.value), axis.Name.Value, expression.Word(list[0].value)).
+				WithHint("the values of one name have one type")
+			continue
+		}
+		if slices.ContainsFunc(list, func(other setting) bool { return other.value == each.value }) {
+			c.errors.Report(diag.NameTaken, node.Span(), "%s stands here twice", quoted(each.text))
+			continue
+		}
+		list = append(list, each)
+	}
+	return list
+}
+
+// setting reads one value: an integer, size, duration, boolean or word, by how it looks.
+func (c *compiler) setting(name string, node *syntax.Node, s *scope) (setting, bool) {
+	each := setting{name: name, text: node.Value, node: node}
+	if expression.Contains(node.Value) {
+		known := c.knownIn(&verb.Argument{Name: name, Type: verb.Any}, node, s)
+		each.value, each.text = known, textOf(known)
+		return each, known != nil
+	}
+	if node.IsNull() {
+		c.errors.Report(diag.WrongType, node.Span(), "a value of %s is missing", name)
+		return each, false
+	}
+	each.value = inferred(node)
+	return each, true
+}
+
+// inferred reads a scalar as what it looks like.
+func inferred(node *syntax.Node) any {
+	if node.Style != syntax.Plain {
+		return node.Value
+	}
+	if n, bad := parseNumber(node.Value); bad == nil {
+		return n
+	}
+	if n, bad := parseSize(node.Value); bad == nil {
+		return n
+	}
+	if d, bad := parseDuration(node.Value); bad == nil {
+		return d
+	}
+	if b, bad := parseBoolean(node.Value); bad == nil {
+		return b
+	}
+	return node.Value
+}
+
+// axisNamed is the name in a matrix whose values the current steps have; nil for any other word.
+func (c *compiler) axisNamed(name string) *syntax.Node {
+	for _, m := range c.matrices {
+		if node := m.Named(name); node != nil {
+			return node
+		}
+	}
+	return nil
+}
+
+// caseWith is a case whose matrix has a name; nil where none has.
+func (c *compiler) caseWith(name string) *ast.Case {
+	for _, written := range c.file.Cases {
+		if written.Matrix.Named(name) != nil {
+			return written
+		}
+	}
+	return nil
+}
+
+// setting is one name of a matrix or a for_each with one of its values.
+type setting struct {
+	name  string
+	text  string // as the file has it, for ids
+	value any
+	node  *syntax.Node
+	axis  *syntax.Node // the name, where something should mention it
+}
+
+// combination is one value for each name.
+type combination []setting
+
+// id is the combination as part of a case's id.
+func (combo combination) id() string {
+	words := make([]string, len(combo))
+	for i, each := range combo {
+		words[i] = each.name + "=" + each.text
+	}
+	return strings.Join(words, ",")
+}
+
+// addTo declares the names in a scope.
+func (combo combination) addTo(s *scope) {
+	for _, each := range combo {
+		s.add(each.name, typeOfValue(each.value), each.value)
+		if each.axis != nil {
+			s.declaredAt(each.name, each.axis)
+		}
+		if hexWritten(each.text) {
+			s.writtenInHex(each.name)
+		}
+	}
+}
+
+func (combo combination) constants() []Constant {
+	list := make([]Constant, len(combo))
+	for i, each := range combo {
+		list[i] = Constant{each.name, each.value}
+	}
+	return list
+}
+
+func typeOfValue(value any) expression.Type {
+	switch value.(type) {
+	case int:
+		return expression.Integer
+	case bool:
+		return expression.Boolean
+	case string:
+		return expression.String
+	}
+	return expression.TypeOf(value)
+}
+
+func (combo combination) matches(values map[string]any) bool {
+	for _, each := range combo {
+		if want, named := values[each.name]; named && want != each.value {
+			return false
+		}
+	}
+	return true
+}
+
+// name gives a case its name and its id.  The id has no values in the name, and all values of the matrices
+// behind it: FILE::remote key violation[bad=past_end].  The name has those behind it that are not in it.
+func (c *compiler) name(p *Program, compiled *Case, node *syntax.Node, combo combination, s *scope) {
+	compiled.ID, compiled.Name = p.File, p.Name
+	if node != nil {
+		compiled.ID += "::" + label(node.Value)
+	} else {
+		node = c.file.Name // the case is the file, whose name may have the values of its matrix
+	}
+	if node != nil {
+		compiled.Name = node.Value
+		if name := c.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, node, s); name != nil {
+			compiled.Name = name.(string)
+		}
+	}
+	if len(combo) > 0 {
+		compiled.ID += "[" + combo.id() + "]"
+	}
+	if unsaid := combo.unsaid(node); len(unsaid) > 0 {
+		compiled.Name += " [" + unsaid.id() + "]"
+	}
+}
+
+// unsaid are the settings that the expressions of a name do not mention.
+func (combo combination) unsaid(name *syntax.Node) combination {
+	said := make(map[string]bool)
+	if name != nil {
+		pieces, _ := expression.Scan(name.Value)
+		for _, piece := range pieces {
+			for word := range expression.Words(piece.Text) {
+				said[word] = said[word] || piece.Expression
+			}
+		}
+	}
+	var list combination
+	for _, each := range combo {
+		if !said[each.name] {
+			list = append(list, each)
+		}
+	}
+	return list
+}
+
+// gap stands for an expression that is cut out of a name.
+const gap = "\x00"
+
+var (
+	// stuck is an expression with what it is joined to and means nothing without it: the - of ping-$(i), the KiB of $(n)KiB.
+	stuck = regexp.MustCompile(`[=:%/+_-]*` + gap + `(?:[\pL\pN_=%/+-]|` + gap + `|[.:][\pL\pN_` + gap + `])*`)
+	// empty are brackets and quotes around nothing.
+	empty = regexp.MustCompile(`\(\s*\)|\[\s*\]|\{\s*\}|""|\'\'`)
+	// before and behind are spaces where none belongs, doubled is a mark that ends nothing.
+	before  = regexp.MustCompile(`\s+([,;:.!?)\]}])`)
+	behind  = regexp.MustCompile(`([(\[{])[\s,;:]+`)
+	doubled = regexp.MustCompile(`[,;:]\s*([,;:.)\]}])`)
+)
+
+// label is a name without its expressions and what made sense with them alone: the same for all their values.
+func label(name string) string {
+	var text strings.Builder
+	pieces, _ := expression.Scan(name)
+	if len(pieces) == 1 && !pieces[0].Expression {
+		return strings.Join(strings.Fields(name), " ")
+	}
+	for _, piece := range pieces {
+		if piece.Expression {
+			text.WriteString(gap)
+		} else {
+			text.WriteString(strings.ReplaceAll(piece.Text, gap, ""))
+		}
+	}
+	left := stuck.ReplaceAllString(text.String(), "")
+	if strings.TrimSpace(left) == "" {
+		left = strings.ReplaceAll(text.String(), gap, "") // there is nothing else: a unit, say
+	}
+	for tidy := ""; tidy != left; {
+		tidy = left
+		for _, each := range []*regexp.Regexp{before, behind, doubled} {
+			left = each.ReplaceAllString(left, "$1")
+		}
+		left = empty.ReplaceAllString(left, "")
+	}
+	return strings.Trim(strings.Join(strings.Fields(left), " "), " ,;:-=")
 }

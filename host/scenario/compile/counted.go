@@ -1,12 +1,14 @@
 package compile
 
 import (
+	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -162,4 +164,181 @@ func (c *compiler) groupResult(group *role, owners map[string]expression.Type) e
 		}
 	}
 	return nil
+}
+
+// maxRounds bounds a for_each, which is written out before the run.
+const maxRounds = 10_000
+
+// forEach compiles the steps once for each combination of values, which are known in them.
+func (c *compiler) forEach(step *ast.Step, at place) Action {
+	block := &Block{Rounds: true}
+	for _, combo := range c.product(step.Axes, step.Key.Span(), at.scope, maxRounds) {
+		inner := at.scope.inner()
+		combo.addTo(inner)
+		use := &Use{}
+		for _, each := range combo {
+			use.With = append(use.With, Parameter{each.name, constant(each.value, each.node.Span())})
+		}
+		round := &Step{Span: step.Key.Span(), Action: use}
+		if step.Name != nil {
+			round.Name = c.scalar(&verb.Argument{Name: "name", Type: verb.Text}, step.Name, place{scope: inner})
+			round.Label = label(step.Name.Value)
+		}
+		leave := c.enter(round)
+		use.Steps = c.stepList(step.Do, inner)
+		leave()
+		block.Steps = append(block.Steps, round)
+	}
+	return block
+}
+
+// parallel compiles branches, each of which begins where the step begins: none can name what another
+// makes.  What follows knows what all have made.
+func (c *compiler) parallel(step *ast.Step, s *scope) Action {
+	p := &Parallel{}
+	start := c.timeline
+	merged := start.clone()
+	outer := c.appointments
+	c.appointments = nil
+	inLoop := c.inLoop
+	c.inLoop = false // a branch times loops of its own
+	defer func() { c.inLoop = inLoop }()
+	var branches []*branch
+	var names []string
+	for _, part := range c.branchesOf(step.Do, s) {
+		written := part.step
+		c.branchCount++
+		b := &branch{id: c.branchCount, roles: make(map[string]bool), barriers: make(map[string]bool)}
+		if written.Name != nil {
+			b.name = label(written.Name.Value)
+			names = append(names, b.name)
+		}
+		branches = append(branches, b)
+		c.timeline = start.clone()
+		c.branches = append(c.branches, b)
+		p.Branches = append(p.Branches, part.compile()...)
+		c.branches = c.branches[:len(c.branches)-1]
+		merged.merge(c.timeline)
+	}
+	c.timeline = merged
+	open := c.meet(branches, c.appointments)
+	if len(c.branches) == 0 {
+		c.settle(open, names)
+		open = nil
+	}
+	c.appointments = append(outer, open...)
+	return p
+}
+
+// branch is a branch of a parallel step that is being compiled.
+type branch struct {
+	id   int
+	name string // "" when it has none
+	// roles are those that its steps drive.
+	roles map[string]bool
+	// barriers are the names of those it comes to, as the file has them.
+	barriers map[string]bool
+}
+
+// called is what messages call a branch.
+func (b *branch) called(role string) string {
+	if b.name != "" {
+		return "branch " + b.name
+	}
+	return "the branch of role " + role
+}
+
+// appointment is a barrier inside of parallel steps, with the words of its `of` that are still without meaning.
+type appointment struct {
+	barrier *Barrier
+	name    string // as the file has it
+	words   []*Value
+}
+
+func (c *compiler) barrier(step *ast.Step, at place) Action {
+	b := &Barrier{
+		Name:   c.scalar(&verb.Argument{Name: "barrier", Type: verb.Text}, step.Body, at),
+		Within: c.duration("within", step.Within, at),
+	}
+	if step.Of == nil {
+		return b
+	}
+	if step.Of.Kind != syntax.Sequence || len(step.Of.Items) == 0 {
+		c.errors.Report(diag.WrongShape, step.Of.Span(), "of is a list of roles and branches")
+		return b
+	}
+	open := &appointment{barrier: b, name: step.Body.Value}
+	for _, within := range c.branches {
+		b.Own = append(b.Own, within.id)
+		within.barriers[open.name] = true
+	}
+	for _, item := range step.Of.Items {
+		value := c.scalar(&verb.Argument{Name: "of", Type: verb.Text}, item, at)
+		if value == nil {
+			continue
+		}
+		if _, known := value.Constant(); known && len(c.branches) > 0 {
+			open.words = append(open.words, value)
+		} else if c.isRole(value) {
+			b.Roles = append(b.Roles, c.parties(value)...)
+		}
+	}
+	if len(c.branches) > 0 {
+		c.appointments = append(c.appointments, open)
+	}
+	return b
+}
+
+func (c *compiler) isRole(value *Value) bool {
+	name, known := value.Constant()
+	if known && c.role(name.(string)) == nil {
+		c.unknownRole(name.(string), value.Span)
+		return false
+	}
+	return true
+}
+
+// meet finds the branches that the barriers of a parallel step mean, once all its branches are known: one by its
+// name, or all that drive a role and come to the barrier, too.
+func (c *compiler) meet(branches []*branch, appointments []*appointment) (open []*appointment) {
+	for _, a := range appointments {
+		a.words = slices.DeleteFunc(a.words, func(value *Value) bool {
+			word, _ := value.Constant()
+			found := false
+			for _, b := range branches {
+				if !b.barriers[a.name] || b.name != word && !b.roles[word.(string)] {
+					continue
+				}
+				found = true
+				if !slices.Contains(a.barrier.Own, b.id) {
+					a.barrier.Others = append(a.barrier.Others, testbed.Branch{ID: b.id, Name: b.called(word.(string))})
+				}
+			}
+			return found
+		})
+		open = append(open, a)
+	}
+	return open
+}
+
+// settle reads the words that no parallel step around a barrier has given a meaning: roles, whose guests come.
+func (c *compiler) settle(appointments []*appointment, names []string) {
+	for _, a := range appointments {
+		for _, value := range a.words {
+			word, _ := value.Constant()
+			r := c.role(word.(string))
+			switch {
+			case r == nil && c.abstract:
+			case r == nil:
+				known := append(sortedKeys(c.roles), names...)
+				c.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
+					WithHint("%s", hintOr(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
+			case r.guest:
+				a.barrier.Roles = append(a.barrier.Roles, c.parties(value)...)
+			default:
+				c.errors.Report(diag.NobodyComes, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name).
+					WithHint("the barrier would stay closed; the other branch needs the same step")
+			}
+		}
+	}
 }

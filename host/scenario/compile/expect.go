@@ -1,7 +1,10 @@
 package compile
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"rdmarun/host/scenario/ast"
@@ -167,4 +170,240 @@ func (c *compiler) duration(name string, node *syntax.Node, at place) *Value {
 		return nil
 	}
 	return c.scalar(&verb.Argument{Name: name, Type: verb.Duration, Min: 0, Max: int64(24 * 365 * time.Hour)}, node, at)
+}
+
+// matchers are the keys of a matcher, but for tol, which belongs to approx.
+var matchers = []ast.Key{
+	{Name: "eq", Doc: "equal; a value without a matcher means the same"},
+	{Name: "ne", Doc: "anything but this"},
+	{Name: "le", Doc: "at most"},
+	{Name: "lt", Doc: "less than"},
+	{Name: "ge", Doc: "at least"},
+	{Name: "gt", Doc: "more than"},
+	{Name: "between", Doc: "[low, high], both included"},
+	{Name: "any_of", Doc: "one of a list"},
+	{Name: "prefix", Doc: "text or data that begins with this"},
+	{Name: "padded", Doc: "these bytes and then zeros only, as private data comes: {padded: {text: hello}}"},
+	{Name: "re", Doc: "text or data in which the regular expression (of Go) is found"},
+	{Name: "approx", Doc: "about this, with tol: {approx: 100, tol: 5%} or {approx: 1s, tol: 20ms}"},
+}
+
+// operators are their names.
+var operators = keyNames(matchers)
+
+// conditions compiles a matcher: a plain value, or a mapping of operators which must all hold.
+func (c *compiler) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Mapping || (argument.Type == verb.Data && len(node.Pairs) > 0 && isDataKey(node.Pairs[0].Key.Value)) {
+		operand := c.operand(argument, node, at)
+		return []Condition{{Operator: "eq", Operands: []*Value{operand}, Span: node.Span()}}, operand != nil
+	}
+	var list []Condition
+	good := true
+	for _, pair := range node.Pairs {
+		if pair.Key.Value == "tol" {
+			continue
+		}
+		condition, ok := c.condition(argument, pair, node, at)
+		list, good = append(list, condition), good && ok
+	}
+	if len(node.Pairs) == 0 {
+		c.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("%s", diag.ThereAre(operators))
+		return nil, false
+	}
+	return list, good
+}
+
+func (c *compiler) condition(argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) (Condition, bool) {
+	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
+	single := func() (Condition, bool) {
+		operand := c.operand(argument, pair.Value, at)
+		condition.Operands = []*Value{operand}
+		return condition, operand != nil
+	}
+	switch condition.Operator {
+	case "eq", "ne":
+		return single()
+	case "lt", "le", "gt", "ge":
+		return c.ordered(argument, pair, single)
+	case "prefix":
+		if argument.Type != verb.Data && argument.Type != verb.Text {
+			return c.wrongOperator(condition, argument, "data and text")
+		}
+		return single()
+	case "padded":
+		if argument.Type != verb.Data {
+			return c.wrongOperator(condition, argument, "data")
+		}
+		return single()
+	case "between":
+		if _, ok := c.ordered(argument, pair, nil); !ok {
+			return condition, false
+		}
+		if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) != 2 {
+			c.errors.Report(diag.WrongShape, pair.Value.Span(), "between wants a list of two: [low, high]")
+			return condition, false
+		}
+		return c.several(condition, argument, pair.Value, at)
+	case "any_of":
+		if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) == 0 {
+			c.errors.Report(diag.WrongShape, pair.Value.Span(), "any_of wants a list")
+			return condition, false
+		}
+		return c.several(condition, argument, pair.Value, at)
+	case "re":
+		return c.pattern(condition, argument, pair.Value, at)
+	case "approx":
+		return c.approx(condition, argument, pair, whole, at)
+	}
+	c.errors.Report(diag.UnknownKey, pair.Key.Span(), "no matcher is called %q", pair.Key.Value).
+		WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, operators), diag.ThereAre(operators)))
+	return condition, false
+}
+
+func (c *compiler) operand(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if argument.Type == verb.Data {
+		return c.data(argument.Name, node, at)
+	}
+	return c.scalar(argument, node, at)
+}
+
+func (c *compiler) several(condition Condition, argument *verb.Argument, node *syntax.Node, at place) (Condition, bool) {
+	good := true
+	for _, item := range node.Items {
+		operand := c.operand(argument, item, at)
+		condition.Operands = append(condition.Operands, operand)
+		good = good && operand != nil
+	}
+	return condition, good
+}
+
+// ordered refuses comparisons of what has no order.
+func (c *compiler) ordered(argument *verb.Argument, pair syntax.Pair, next func() (Condition, bool)) (Condition, bool) {
+	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
+	switch argument.Type {
+	case verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Status:
+	default:
+		return c.wrongOperator(condition, argument, "numbers and durations")
+	}
+	if next == nil {
+		return condition, true
+	}
+	return next()
+}
+
+func (c *compiler) wrongOperator(condition Condition, argument *verb.Argument, of string) (Condition, bool) {
+	c.errors.Report(diag.WrongType, condition.Span, "%q is for %s, and %s is %s", condition.Operator, of, argument.Name, argument.Type)
+	return condition, false
+}
+
+// pattern compiles {re: ..}, a regular expression of Go's syntax.
+func (c *compiler) pattern(condition Condition, argument *verb.Argument, node *syntax.Node, at place) (Condition, bool) {
+	if argument.Type != verb.Text && argument.Type != verb.Word && argument.Type != verb.Data {
+		return c.wrongOperator(condition, argument, "text and data")
+	}
+	text := c.scalar(&verb.Argument{Name: "re", Type: verb.Text}, node, at)
+	operand := c.converted(text, func(v any) (any, error) {
+		compiled, err := regexp.Compile(v.(string))
+		if err != nil {
+			return nil, &problem{diag.WrongType, "not a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "), "the syntax is that of RE2"}
+		}
+		return compiled, nil
+	})
+	condition.Operands = []*Value{operand}
+	return condition, operand != nil
+}
+
+// approx compiles {approx: x, tol: 5%}; the tolerance is a part of x, or an amount.
+func (c *compiler) approx(condition Condition, argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) (Condition, bool) {
+	if _, ok := c.ordered(argument, pair, nil); !ok {
+		return condition, false
+	}
+	around := c.operand(argument, pair.Value, at)
+	tolerance := whole.Get("tol")
+	if tolerance == nil {
+		c.errors.Report(diag.MissingKey, pair.Key.Span(), "approx needs a tolerance").WithHint("{approx: .., tol: 5%%}")
+		return condition, false
+	}
+	width := c.tolerance(argument, tolerance, at)
+	condition.Operands = []*Value{around, width}
+	return condition, around != nil && width != nil
+}
+
+// percent is a tolerance relative to the value.
+type percent float64
+
+func (c *compiler) tolerance(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if number, isPercent := strings.CutSuffix(node.Value, "%"); isPercent && node.Kind == syntax.Scalar {
+		p, err := strconv.ParseFloat(number, 64)
+		if err != nil || p < 0 {
+			c.errors.Report(diag.WrongType, node.Span(), "%s is no tolerance", quoted(node.Value)).WithHint("write 5%%, or an amount")
+			return nil
+		}
+		return constant(percent(p), node.Span())
+	}
+	return c.operand(argument, node, at)
+}
+
+// deltaKey is what a counter is compared by.
+const deltaKey = "delta"
+
+// counters compiles {NAME: {delta: matcher}}.  Which names there are, only the device knows.
+func (c *compiler) counters(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Mapping || len(node.Pairs) == 0 {
+		c.errors.Report(diag.WrongShape, node.Span(), "counters is a mapping of names").WithHint("counters: {port_rcv_errors: {delta: 0}}")
+		return nil
+	}
+	checks := make(verb.CounterChecks, 0, len(node.Pairs))
+	var parts []*Value
+	var matchers [][]Condition
+	for _, pair := range node.Pairs {
+		matcher, good := c.delta(pair, at)
+		if !good {
+			return nil
+		}
+		checks, matchers = append(checks, verb.CounterCheck{Name: pair.Key.Value}), append(matchers, matcher)
+		for i := range matcher {
+			parts = append(parts, matcher[i].Operands...)
+		}
+	}
+	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+		bound := make(verb.CounterChecks, len(checks))
+		for i := range checks {
+			given := make([][]any, len(matchers[i]))
+			for j := range given {
+				count := len(matchers[i][j].Operands)
+				given[j], values = append([]any(nil), values[:count]...), values[count:]
+			}
+			bound[i] = verb.CounterCheck{Name: checks[i].Name, Check: func(delta int) (bool, string) {
+				return matches(matchers[i], given, delta)
+			}}
+		}
+		return bound, nil
+	})
+}
+
+// delta compiles the matcher of one counter.
+func (c *compiler) delta(pair syntax.Pair, at place) ([]Condition, bool) {
+	if pair.Value.Kind != syntax.Mapping || len(pair.Value.Pairs) != 1 || pair.Value.Get(deltaKey) == nil {
+		c.errors.Report(diag.WrongShape, pair.Value.Span(), "a counter is compared by how much it has grown").
+			WithHint("%s: {delta: 0}, or {delta: {le: 10}}", pair.Key.Value)
+		return nil, false
+	}
+	conditions, good := c.conditions(&verb.Argument{Name: deltaKey, Type: verb.Integer}, pair.Value.Get(deltaKey), at)
+	return conditions, good
+}
+
+// matches holds a number against a matcher whose operands are known.
+func matches(conditions []Condition, operands [][]any, got int) (ok bool, want string) {
+	ok = true
+	var wants []string
+	for i := range conditions {
+		if !holds(conditions[i].Operator, got, operands[i]) {
+			ok = false
+			wants = append(wants, describe(conditions[i].Operator, operands[i], func(operand any) string { return Show(operand, verb.Integer) }))
+		}
+	}
+	return ok, strings.Join(wants, " and ")
 }

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -8,7 +10,94 @@ import (
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/verb"
 )
+
+// facts are what the checker remembers of the steps of a case, for what only the whole of them tells.
+type facts struct {
+	// needs are the capabilities of steps that run in any case.
+	needs map[string]bool
+	// conditional counts the `if`s around the current step.
+	conditional int
+	// zeroDepth are the roles that connect with an initiator_depth of 0, with the place of it.
+	zeroDepth map[string]diag.Span
+	// rnrRetries are the places of an rnr_retry_count of connect.
+	rnrRetries []diag.Span
+	reads      []readStep
+	// tooShort are limits of time that an RNR timer of rdma_cm's would break; rnrSet tells that some step sets that
+	// timer or how often a send is repeated, so that it need not be what rdma_cm makes it.
+	tooShort []limitOfTime
+	rnrSet   bool
+	// counts are warnings of counts of retries; looked has the attributes of queue pairs that steps expect something of.
+	counts []retryCount
+	looked map[string]bool
+	// sends tells that the accepting side posts sends; accepts are its roles.
+	accepts, sends map[string]bool
+	// sources are the steps that measure.
+	sources []*source
+	// portSpaces are those of endpoints, "" where only the run will tell.
+	portSpaces map[endpointName]string
+}
+
+// endpointName is an endpoint of a role.
+type endpointName struct{ role, name string }
+
+type limitOfTime struct {
+	span  diag.Span
+	limit time.Duration
+}
+
+type readStep struct {
+	role string
+	span diag.Span
+}
+
+// retryCount is a count that becomes another one than it looks, in an attribute of the queue pair.
+type retryCount struct {
+	attribute string
+	warning   diag.Diagnostic
+}
+
+func newFacts() *facts {
+	return &facts{looked: make(map[string]bool), needs: make(map[string]bool), zeroDepth: make(map[string]diag.Span), accepts: make(map[string]bool), sends: make(map[string]bool), portSpaces: make(map[endpointName]string)}
+}
+
+func (f *facts) clone() *facts {
+	return &facts{
+		needs: maps.Clone(f.needs), zeroDepth: maps.Clone(f.zeroDepth), rnrRetries: slices.Clone(f.rnrRetries),
+		counts: slices.Clone(f.counts), looked: maps.Clone(f.looked), sources: slices.Clone(f.sources),
+		tooShort: slices.Clone(f.tooShort), rnrSet: f.rnrSet, reads: slices.Clone(f.reads), accepts: maps.Clone(f.accepts), sends: maps.Clone(f.sends), portSpaces: maps.Clone(f.portSpaces),
+	}
+}
+
+func (f *facts) capabilities() []string { return slices.Sorted(maps.Keys(f.needs)) }
+
+// note remembers a step, and checks what one step alone tells.
+func (f *facts) note(c *compiler, step *ast.Step, call *Call, at place) {
+	if need := step.Verb.Capability; need != "" && f.conditional == 0 {
+		f.needs[need] = true
+	}
+	if step.Verb.Needs != nil && f.conditional == 0 {
+		if need := step.Verb.Needs(call.known()); need != "" {
+			f.needs[need] = true
+		}
+	}
+	if step.Verb.Measures {
+		c.measuring(call)
+	}
+	c.lintStep(step, call, at)
+}
+
+// known is the call with those of its arguments that are known before the run.
+func (call *Call) known() *verb.Call {
+	known := &verb.Call{Verb: call.Verb, Arguments: make([]any, len(call.Arguments))}
+	for i, value := range call.Arguments {
+		if value != nil {
+			known.Arguments[i], _ = value.Constant()
+		}
+	}
+	return known
+}
 
 // rnrTimer is the RNR timer of connections by rdma_cm, code 0 (IBTA volume 1, table 45).
 const rnrTimer = 655360 * time.Microsecond
@@ -181,4 +270,146 @@ func (c *compiler) lintTook(step *ast.Step, call *Call, at place) {
 			c.facts.tooShort = append(c.facts.tooShort, limitOfTime{limit.Span, known.(time.Duration)})
 		}
 	}
+}
+
+// Port spaces whose messages carry what follows; every other one is for connections by IP addresses.
+const (
+	spaceTCP   = "TCP"
+	spaceUDP   = "UDP"
+	spaceIPOIB = "IPOIB"
+)
+
+// privateDataLimits are the bytes of private data that a message carries on InfiniBand and RoCE, for connections
+// and for datagrams: rdma_connect(3), rdma_accept(3), rdma_reject(3).
+var privateDataLimits = map[string]struct{ connection, datagram int }{
+	"connect": {56, 180}, "accept": {196, 136}, "reject": {148, 136},
+}
+
+// portSpaceOf is the port space of the endpoint that a call makes, "" when only the run will tell.
+func (f *facts) portSpaceOf(call *Call, role string) string {
+	switch call.Verb.Name {
+	case "create_id":
+		return constantText(call, "port_space")
+	case "wait_event", "get_request":
+		return f.portSpaceNamed(call, role)
+	case "create_ep", "bind":
+		return spaceTCP
+	}
+	return "" // get_event: of whichever endpoint
+}
+
+// portSpaceNamed is the port space of the endpoint that a call is about.
+func (f *facts) portSpaceNamed(call *Call, role string) string {
+	return f.portSpaces[endpointName{role, constantText(call, "ep")}]
+}
+
+func constantText(call *Call, name string) string {
+	i := call.Verb.Argument(name)
+	if i < 0 || i >= len(call.Arguments) || call.Arguments[i] == nil {
+		return ""
+	}
+	value, _ := call.Arguments[i].Constant()
+	text, _ := value.(string)
+	return text
+}
+
+func (c *compiler) lintPrivateData(call *Call, at place) {
+	value, span, ok := given(call, "private_data")
+	data, isData := value.(verb.DataValue)
+	limits := privateDataLimits[call.Verb.Name]
+	limit, space := limits.connection, c.facts.portSpaceNamed(call, at.role)
+	switch space {
+	case spaceUDP, spaceIPOIB:
+		limit = limits.datagram
+	case "": // nobody knows before the run
+		limit = max(limits.connection, limits.datagram)
+	}
+	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() || c.wants("transport.iwarp") {
+		return
+	}
+	where := "with RDMA_PS_" + space
+	if space == "" {
+		where = "at most"
+	}
+	c.errors.Report(diag.PrivateDataLong, span, "private data is %d bytes; %s carries %d %s on InfiniBand and RoCE", len(data.Bytes), call.Verb.Name, limit, where).
+		WithHint("a step that tries it says so: expect: {errno: EINVAL}")
+}
+
+// mostRetries is what three bits hold (rdma_connect(3), INFINIBAND SPECIFIC).
+const mostRetries = 7
+
+// lintRetryCounts finds counts of which the kernel makes 7.
+func (c *compiler) lintRetryCounts(call *Call) {
+	for name, attribute := range map[string]string{"retry_count": "retry_cnt", "rnr_retry_count": "rnr_retry"} {
+		if value, span, ok := given(call, name); ok && value.(int) > mostRetries {
+			c.facts.counts = append(c.facts.counts, retryCount{attribute, diag.Diagnostic{Code: diag.RetryCountLarge, Span: span,
+				Message: fmt.Sprintf("%s is %d, and counts have three bits: the kernel makes 7 of it", name, value),
+				Hint:    "rdma_connect(3), INFINIBAND SPECIFIC; 7 says the same"}})
+		}
+	}
+}
+
+// checkStretch holds a part of a buffer against its size, as far as both are known before the run, where it would be
+// refused by the runner and so can be nobody's test.
+func (c *compiler) checkStretch(call *Call, at place) {
+	switch {
+	case c.abstract || c.facts.conditional > 0:
+		return // what an `if` guards may be right where it runs
+	case call.Verb.Argument("offset") < 0 || call.Verb.Name == "rereg":
+		return // the part that rereg names is for ibv_rereg_mr to judge
+	}
+	name, known := call.constant("buffer").(verb.BufferName)
+	if !known {
+		name, known = call.constant("local").(verb.BufferName)
+	}
+	owner := at.role
+	if name.Role != "" {
+		owner = name.Role
+	}
+	r := c.role(owner)
+	if !known || r == nil || r.sizes[name.Name] == 0 {
+		return
+	}
+	size := r.sizes[name.Name]
+	offset, offsetKnown := call.constant("offset").(int)
+	if !offsetKnown {
+		offset = 0 // whatever it is, there is no more room behind it
+	}
+	if offset > size {
+		c.beyond(call, "offset", "offset %s", offset, name, fmt.Sprintf("0 to %s", quantity.Size(int64(size))))
+		return
+	}
+	room := func() string {
+		return fmt.Sprintf("at most %s from offset %s", quantity.Size(int64(size-offset)), quantity.Size(int64(offset)))
+	}
+	if length, given := call.constant("length").(int); given && length > size-offset {
+		c.beyond(call, "length", "length %s", length, name, room())
+		return
+	} else if given {
+		size = offset + length
+	}
+	if data, given := call.constant("data").(verb.DataValue); given && !data.Pattern && len(data.Bytes) > size-offset {
+		c.beyond(call, "data", "data of %s bytes", len(data.Bytes), name, room())
+	}
+	if layout, given := call.constant("fields").(verb.FieldLayout); given && layout.Size() > size-offset {
+		c.beyond(call, "fields", "a row of fields of %s bytes", layout.Size(), name, room())
+	}
+}
+
+func (c *compiler) beyond(call *Call, argument, what string, n int, name verb.BufferName, room string) {
+	value := call.Arguments[call.Verb.Argument(argument)]
+	c.errors.Report(diag.OutOfRange, value.Span, what+" is out of range in buffer %q: %s", quantity.Size(int64(n)), name.String(), room)
+}
+
+// constant is the value of an argument that is known before the run; nil for any other.
+func (call *Call) constant(name string) any {
+	at := slices.IndexFunc(call.Verb.Arguments, func(a verb.Argument) bool { return a.Name == name })
+	if at < 0 || at >= len(call.Arguments) || call.Arguments[at] == nil {
+		return nil
+	}
+	value, known := call.Arguments[at].Constant()
+	if !known {
+		return nil
+	}
+	return value
 }

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/testbed"
 )
 
 // scope is what a value may mention: the file's parameters, then what stands around the step, such as
@@ -143,4 +145,172 @@ func (c *compiler) ambiguous(name string) []string {
 
 func (c *compiler) report(p *problem, span diag.Span) {
 	c.errors.Report(p.code, span, "%s", p.message).WithHint("%s", p.hint)
+}
+
+// role is a role as the checker knows it: one party, a counted role, or an instance of one.
+type role struct {
+	name string
+	// count is how many instances a counted role has, 0 for one party; group is the counted role of an instance,
+	// which has that index.
+	count int
+	group string
+	index int
+
+	guest   bool
+	buffers map[string]bool
+	// sizes are the bytes of its buffers, as far as they are known.
+	sizes map[string]int
+	// functions are those of its guest, nil when they are not known.
+	functions map[string]Signature
+}
+
+// deviceType lists the members of a role's device in expressions.
+func deviceType() expression.Type {
+	object := expression.Object{}
+	for _, each := range deviceFacts {
+		object[each.name] = each.kind
+	}
+	return object
+}
+
+// deviceFacts are the members of ROLE.device.
+var deviceFacts = []fact{
+	{"name", expression.String, "name of the device"},
+	{"atomic", expression.Boolean, "it can do atomic operations"},
+	{"timestamps", expression.Boolean, "its completions can have time stamps"},
+	{"iwarp", expression.Boolean, "its transport is RDMA over TCP"},
+	{"max_qp_rd_atom", expression.Integer, "READs and atomics at once that a queue pair answers"},
+	{"max_qp_init_rd_atom", expression.Integer, "READs and atomics at once that a queue pair begins"},
+	{"max_qp", expression.Integer, "queue pairs"},
+	{"max_qp_wr", expression.Integer, "requests that a queue holds"},
+	{"max_sge", expression.Integer, "buffers of a request"},
+	{"max_cqe", expression.Integer, "completions that a queue holds"},
+}
+
+// bufferType is the type of a buffer, ROLE.NAME: lab.BufferView as a record.
+func bufferType() expression.Type {
+	object := expression.Object{}
+	names, _ := testbed.BufferMembers()
+	for _, name := range names {
+		object[name] = expression.Integer
+	}
+	return object
+}
+
+func (c *compiler) roleType(r *role, words map[string]bool) expression.Type {
+	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType(), "counters": expression.List(expression.String)}
+	for name := range r.buffers {
+		object[name] = bufferType()
+	}
+	for word := range words {
+		owners := c.timeline.results[word]
+		if resultType, ok := owners[r.name]; ok {
+			object[word] = resultType
+		} else if resultType, ok := owners[someRole]; ok {
+			object[word] = resultType
+		} else if resultType := c.groupResult(r, owners); resultType != nil {
+			object[word] = resultType
+		}
+	}
+	if r.count > 0 {
+		return expression.List(object)
+	}
+	return object
+}
+
+// timeline is what the steps so far have made, in the order in which they run.
+type timeline struct {
+	// results by name, with the roles that have one of that name ("" for none).
+	results map[string]map[string]expression.Type
+	// made are endpoints, other objects and faults.
+	made map[madeBy]bool
+}
+
+func newTimeline() *timeline {
+	return &timeline{results: make(map[string]map[string]expression.Type), made: make(map[madeBy]bool)}
+}
+
+// clone lets several cases begin where the setup has ended.
+func (t *timeline) clone() *timeline {
+	copied := newTimeline()
+	for name, roles := range t.results {
+		copied.results[name] = maps.Clone(roles)
+	}
+	copied.made = maps.Clone(t.made)
+	return copied
+}
+
+// merge adds what another timeline made, for steps that follow on several.
+func (t *timeline) merge(other *timeline) {
+	for name, roles := range other.results {
+		for role, resultType := range roles {
+			t.addResult(role, name, resultType)
+		}
+	}
+	maps.Copy(t.made, other.made)
+}
+
+func (t *timeline) addResult(role, name string, resultType expression.Type) {
+	if t.results[name] == nil {
+		t.results[name] = make(map[string]expression.Type)
+	}
+	t.results[name][role] = resultType
+}
+
+func keyNames(keys []ast.Key) []string {
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = keys[i].Name
+	}
+	return names
+}
+
+// Matchers are the keys with which `expect` compares.
+func Matchers() []ast.Key { return matchers }
+
+// DataForms are the keys of data.
+func DataForms() []ast.Key { return dataForms }
+
+// Metrics are what thresholds can limit, each with its fields.
+func Metrics() []ast.Key {
+	keys := make([]ast.Key, len(metrics))
+	for i := range metrics {
+		m := &metrics[i]
+		keys[i] = ast.Key{Name: m.name, Doc: m.doc + "; fields: " + strings.Join(m.fieldNames(), ", ")}
+	}
+	return keys
+}
+
+// Requirements are the names that `requires`, `xfail` and the `if` of a threshold have.
+func Requirements() []ast.Key {
+	return append(documented("", surroundings), ast.Key{Name: "guest.NAME", Doc: "the file of that role's guest is there, when the guest is optional"})
+}
+
+// NamesInSteps are the names that expressions of steps have.
+func NamesInSteps() []ast.Key {
+	keys := []ast.Key{
+		{Name: "NAME", Doc: "a parameter, a value of a matrix or of for_each, a counter of repeat; in a fragment its parameters"},
+		{Name: "NAME.FIELD", Doc: "a result that `as` named, when one role has it"},
+		{Name: "ROLE.NAME.FIELD", Doc: "the same, of a role"},
+		{Name: "NAME." + TookOfResult, Doc: "how long the step took that made the result, on the provider's clock: $(NAME.took < 5ms)"},
+		{Name: "ROLE[0]", Doc: "an instance of a counted role"},
+		{Name: indexName, Doc: "of a counted role: which instance it is, from 0"},
+		{Name: "ROLE.name", Doc: "the role's name"},
+		{Name: "ROLE.address", Doc: "its IP address"},
+		{Name: "ROLE.counters", Doc: "names of the counters of its device, for check"},
+		{Name: baselineName, Doc: "in thresholds: the metric of the baseline, with its fields; nil without one"},
+	}
+	names, docs := testbed.BufferMembers()
+	for i := range names {
+		keys = append(keys, ast.Key{Name: "ROLE.BUFFER." + names[i], Doc: docs[i]})
+	}
+	return append(keys, documented("ROLE.device.", deviceFacts)...)
+}
+
+func documented(prefix string, facts []fact) []ast.Key {
+	keys := make([]ast.Key, len(facts))
+	for i, each := range facts {
+		keys[i] = ast.Key{Name: prefix + each.name, Doc: each.doc}
+	}
+	return keys
 }

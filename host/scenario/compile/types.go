@@ -6,8 +6,58 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
+
+func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if argument.Type.NamesObject() {
+		return r.objectName(argument, node, at)
+	}
+	switch argument.Type {
+	case verb.Buffer:
+		return r.bufferName(argument, node, at)
+	case verb.Content:
+		return r.content(argument, node, at)
+	case verb.Data:
+		return r.data(argument.Name, node, at)
+	case verb.Endpoint:
+		return r.endpoint(argument, node, at)
+	case verb.Peer:
+		return r.peer(argument, node, at)
+	case verb.Remote:
+		return r.remote(argument, node, at)
+	case verb.QueuePair:
+		return r.queuePair(r.defaultQueuePair, node, at)
+	case verb.Role:
+		return r.roleName(argument, node, at)
+	case verb.FaultName:
+		return r.faultName(argument, node, at)
+	case verb.Roles:
+		return r.roleList(argument, node, at)
+	case verb.Rights, verb.PeerRights:
+		return r.rights(argument, node)
+	case verb.Fields:
+		return r.fields(argument, node, at)
+	case verb.Words:
+		return r.wordList(argument, node, at)
+	case verb.Condition:
+		return r.conditionArgument(argument, node, at)
+	case verb.Sizes:
+		return r.sizes(argument, node, at)
+	case verb.Counters:
+		return r.counters(argument, node, at)
+	case verb.Options:
+		return r.optionMapping(argument, node, at)
+	case verb.OptionList:
+		return r.optionList(argument, node, at)
+	case verb.Layout:
+		value, layout := r.compiler.layout(node)
+		r.layout = layout
+		return value
+	}
+	return r.scalar(argument, node, at)
+}
 
 // fromExpression fits the result of an expression to the type of an argument.
 func fromExpression(argument *verb.Argument, value any) (any, *problem) {
@@ -125,4 +175,38 @@ func accepts(argument *verb.Argument, kind string) bool {
 		return kind == "bytes" || kind == "a string"
 	}
 	return kind == "a string"
+}
+
+// TookOfResult is the member of each result that tells how long its step took.
+const TookOfResult = "took"
+
+// resultType is the type of a result in expressions.
+func resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
+	object := expression.Object{TookOfResult: expression.TypeOf(time.Duration(0))}
+	for _, result := range v.Results {
+		object[result.Name] = fieldType(result.Type)
+	}
+	for _, field := range layout {
+		object[field.Name] = expression.Integer
+		if field.Bytes == 8 {
+			object[field.Name] = expression.Unsigned
+		}
+	}
+	return object
+}
+
+func fieldType(t verb.Type) expression.Type {
+	switch t {
+	case verb.Integer, verb.Status:
+		return expression.Integer
+	case verb.Unsigned, verb.Size:
+		return expression.Unsigned
+	case verb.Boolean:
+		return expression.Boolean
+	case verb.Duration:
+		return expression.TypeOf(time.Duration(0))
+	case verb.Data:
+		return expression.TypeOf([]byte(nil))
+	}
+	return expression.String
 }
