@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"rdmarun/host/scenario/compile"
@@ -122,6 +123,98 @@ func (r *caseRun) judgeGuest(action *compile.Guest, role string, result *testbed
 			value[v.Name] = fields[i]
 		}
 		r.bind(role, action.As.Word, index, value, took)
+	}
+	return nil
+}
+
+// guestCall calls a function of a guest and compares what it returned.
+func (r *caseRun) guestCall(ctx context.Context, step *compile.Step, action *compile.GuestCall) error {
+	r.count()
+	const operation = "guest call"
+	name, err := r.enterRole(action.Role)
+	if err != nil {
+		return r.failed(step, name, operation, err)
+	}
+	role, err := r.lab.Role(name)
+	if err != nil {
+		return r.failed(step, name, operation, err)
+	}
+	values, err := r.evaluate(action.Arguments)
+	if err != nil {
+		return r.failed(step, name, operation, err)
+	}
+	within, err := r.within(action.Within, verb.DefaultWithin)
+	if err != nil {
+		return r.failed(step, name, operation, err)
+	}
+	words := make([]string, len(values))
+	arguments := make([]uint64, len(values))
+	for i, value := range values {
+		words[i], arguments[i] = fmt.Sprint(value), compile.Bits(value)
+		if i < len(action.Signature.Params) && action.Signature.Params[i] == 'i' {
+			arguments[i] = uint64(uint32(arguments[i]))
+		}
+	}
+	m := moment{at: r.now(), role: name, step: step, text: fmt.Sprintf("%s %s(%s)", operation, action.Function, strings.Join(words, ", "))}
+	result, err := r.callGuest(ctx, role.Guest(), action, arguments, within)
+	if m.err = err; err == nil && result != nil {
+		m.outcome = func() string { return fmt.Sprint(*result) }
+		m.err = r.judgeResult(action, name, *result, r.since(m.at))
+	}
+	r.history.add(m)
+	if r.wantSteps {
+		r.writeStep(r.stepRecord(m, r.since(m.at)))
+	}
+	if m.err != nil {
+		return r.failed(step, name, operation, m.err)
+	}
+	return nil
+}
+
+// callGuest makes the call; a function may return nothing.
+func (r *caseRun) callGuest(ctx context.Context, guest *testbed.Guest, action *compile.GuestCall, arguments []uint64, within time.Duration) (*int, error) {
+	waiting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var results []uint64
+	var err error
+	r.lab.Outside(func() {
+		r.lab.Clock().Outside(func() { results, err = guest.Call(waiting, action.Function, arguments) })
+	})
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, &testbed.Failure{
+			What: "the call has no end", Expected: "its end within " + quantity.Time(within), Got: err.Error(),
+			Hint: "a guest takes calls while it waits at a barrier (rdma.barrier)",
+		}
+	case err != nil || len(results) == 0:
+		return nil, err
+	}
+	result := int(results[0])
+	if action.Signature.Results == "i" {
+		result = int(int32(results[0]))
+	}
+	return &result, nil
+}
+
+func (r *caseRun) judgeResult(action *compile.GuestCall, role string, result int, took instant) error {
+	for i := range action.Expect {
+		e := &action.Expect[i]
+		ok, want, err := e.Check(r.env, result)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &expectationError{e, &testbed.Failure{What: "wrong result", Expected: want, Got: e.Show(result)}}
+		}
+	}
+	if action.As.Word != "" {
+		_, index, err := action.As.Get(r.env)
+		if err != nil {
+			return err
+		}
+		r.bind(role, action.As.Word, index, map[string]any{"result": result}, took)
 	}
 	return nil
 }

@@ -2,9 +2,14 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"time"
 
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/testbed"
 )
 
 func (r *caseRun) list(ctx context.Context, steps []*compile.Step) error {
@@ -82,4 +87,181 @@ func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 		return r.barrier(ctx, step, action)
 	}
 	panic(fmt.Sprintf("no action %T", step.Action))
+}
+
+// timed runs a step within its limits of time.
+func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
+	if step.Timeout == nil && step.Took == nil && step.Within == nil {
+		return r.named(ctx, step)
+	}
+	if step.Timeout != nil {
+		known, err := step.Timeout.Get(r.env)
+		if err != nil {
+			return r.failed(step, "", "timeout", err)
+		}
+		limit := r.config.stretched(known.(time.Duration))
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &stepTimeout{limit})
+		defer cancel()
+	}
+	clock := r.lab.Clock()
+	begin := clock.Now()
+	if err := r.bounded(ctx, step); err != nil {
+		return err
+	}
+	return r.checkTook(step, clock.Now()-begin)
+}
+
+// bounded runs a step of steps within its limit on the provider's clock.
+func (r *caseRun) bounded(ctx context.Context, step *compile.Step) error {
+	if step.Within == nil {
+		return r.named(ctx, step)
+	}
+	limit, err := r.within(step.Within, 0)
+	if err != nil {
+		return r.failed(step, "", "within", err)
+	}
+	inside, cancel := r.lab.Clock().WithTimeout(ctx, limit)
+	defer cancel()
+	err = r.named(inside, step)
+	var cut *stepError
+	if err == nil || ctx.Err() != nil || !errors.As(err, &cut) || !errors.Is(cut.err, context.DeadlineExceeded) {
+		return err
+	}
+	late := *cut
+	late.err = &testbed.Failure{
+		What: "the time of the steps is over", Expected: "their end within " + quantity.Time(limit) + r.scaleNote(),
+		Got: fmt.Sprintf("it was cut off in this step; the limit stands in line %d", step.Span.Line),
+	}
+	return &late
+}
+
+func (r *caseRun) checkTook(step *compile.Step, took time.Duration) error {
+	if step.Took == nil {
+		return nil
+	}
+	for _, bound := range []struct {
+		value *compile.Value
+		words string
+		holds func(limit time.Duration) bool
+	}{
+		{step.Took.Min, "at least ", func(limit time.Duration) bool { return took >= limit }},
+		{step.Took.Max, "at most ", func(limit time.Duration) bool { return took <= r.onClock(limit) }},
+	} {
+		if bound.value == nil {
+			continue
+		}
+		limit, err := bound.value.Get(r.env)
+		if err != nil {
+			return r.failed(step, "", "took", err)
+		}
+		if !bound.holds(limit.(time.Duration)) {
+			return &stepError{span: step.Took.Span, action: "took", path: r.pathCopy(), used: r.used(), err: &testbed.Failure{
+				What: "wrong time", Expected: bound.words + quantity.Time(limit.(time.Duration)) + r.scaleNote(), Got: rounded(took),
+			}}
+		}
+	}
+	return nil
+}
+
+// rounded prints a time without digits that mean nothing.
+func rounded(d time.Duration) string {
+	switch {
+	case d > time.Second:
+		d = d.Round(time.Millisecond)
+	case d > time.Millisecond:
+		d = d.Round(time.Microsecond)
+	}
+	return quantity.Time(d)
+}
+
+// marked runs a step that has tags or is known to fail.
+func (r *caseRun) marked(ctx context.Context, step *compile.Step) error {
+	before := r.tags
+	defer func() { r.tags = before }()
+	tags := make(map[string]string, len(before)+len(step.Tags))
+	maps.Copy(tags, before)
+	for _, tag := range step.Tags {
+		tags[tag.Name] = ""
+		if tag.Value == nil {
+			continue
+		}
+		value, err := tag.Value.Get(r.env)
+		if err != nil {
+			return r.failed(step, "", "tags", err)
+		}
+		tags[tag.Name] = value.(string)
+	}
+	r.tags = tags
+	if step.XFail == nil {
+		return r.timed(ctx, step)
+	}
+	return r.expectedToFail(ctx, step)
+}
+
+// expectedToFail runs a step that is known to fail: its failure is expected, its success is not.  Only what
+// a test is for is excused: no end of the case's time, no missing device, no value that cannot be computed.
+func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error {
+	holds, err := r.holds(step.XFail.When)
+	if err != nil {
+		return r.failed(step, "", "xfail", err)
+	}
+	if !holds {
+		return r.timed(ctx, step)
+	}
+	before, reason := r.known, step.XFail.Reason
+	r.known = reason
+	depth := len(r.path)
+	err = r.timed(ctx, step)
+	r.known, r.path = before, r.path[:depth]
+	var failure *testbed.Failure
+	var limit *stepTimeout
+	switch {
+	case err == nil:
+		return r.failed(step, "", "xfail", &testbed.Failure{
+			What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + reason,
+		})
+	case ctx.Err() == nil && (errors.As(err, &failure) || errors.As(err, &limit)):
+		return r.excused(step.XFail, err)
+	}
+	return err
+}
+
+// excused is nil for the failure that an xfail expects; any other says what is expected.
+func (r *caseRun) excused(known *compile.XFail, err error) error {
+	if known.Raises == nil {
+		return nil
+	}
+	f := r.describe(err)
+	unlike := known.Unlike(compile.FailureFields{Action: f.Action, What: f.What, Got: f.Got})
+	if unlike == "" {
+		return nil
+	}
+	var step *stepError
+	if errors.As(err, &step) {
+		step.known = notExpected(known, unlike)
+	}
+	return err
+}
+
+// notExpected is the hint of a failure that is not the one an xfail expects.
+func notExpected(known *compile.XFail, unlike string) string {
+	return "xfail expects another failure (" + unlike + "): " + known.Reason
+}
+
+// holds tells whether a condition on the surroundings holds; without one it does.
+func (r *caseRun) holds(when *compile.Requirement) (bool, error) {
+	if when == nil {
+		return true, nil
+	}
+	env, err := surroundings(r.config.Provider, r.testCase)
+	if err != nil {
+		return false, fmt.Errorf("look at the surroundings: %w", err)
+	}
+	for name, value := range r.env {
+		if _, taken := env[name]; !taken {
+			env[name] = value // a fragment's parameter, the value of a for_each
+		}
+	}
+	return when.Holds(env)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"syscall"
 
 	"rdmarun/rdmacore"
 )
@@ -141,4 +143,79 @@ func (l *Lab) devices() []*rdmacore.Device {
 		}
 	}
 	return found
+}
+
+// owners tells whose the objects are that asynchronous events are of: of a role that steps drive, or of nobody here,
+// as those of guests.  It has a lock of its own, for whoever reads a device's events asks it, and does not hold the
+// baton.  An object has no events before a step after the one that made it uses it, so none comes too early.
+type owners struct {
+	mu    sync.Mutex
+	roles map[any]*Role // by *rdmacore.ID, CQ and SRQ
+}
+
+func (o *owners) add(object any, role *Role) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.roles == nil {
+		o.roles = make(map[any]*Role)
+	}
+	o.roles[object] = role
+}
+
+func (o *owners) remove(object any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.roles, object)
+}
+
+// of finds the role of an event; nil when it is of no role's object.
+func (o *owners) of(event rdmacore.AsyncEvent) *Role {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, object := range [...]any{event.ID, event.CQ, event.SRQ} {
+		if role := o.roles[object]; role != nil {
+			return role
+		}
+	}
+	return nil
+}
+
+// HoldEvents says whether events that steps read from now on stay unacknowledged until AckEvent.
+func (r *Role) HoldEvents(hold bool) error {
+	err := r.channel.HoldEvents(hold)
+	if err == nil {
+		r.holding = hold
+	}
+	return err
+}
+
+// Read notes an event that was read, for AckEvent.
+func (r *Role) Read(event *rdmacore.Event) {
+	if r.holding {
+		r.held = append(r.held, event)
+	}
+}
+
+// AckEvent acknowledges the oldest event of an endpoint that is not acknowledged.
+func (r *Role) AckEvent(endpoint *Endpoint) error {
+	for i, event := range r.held {
+		if event.ID == endpoint.id || event.Listener == endpoint.id {
+			r.held = slices.Delete(r.held, i, i+1)
+			return event.Ack()
+		}
+	}
+	return &Failure{What: "no event of " + endpoint.Name + " is unacknowledged", Hint: "hold_events comes before the event is read", Errno: syscall.EINVAL}
+}
+
+// acknowledge ends the holding of events, so that ids can be destroyed.
+func (r *Role) acknowledge() error {
+	var failures []error
+	if r.holding {
+		failures = append(failures, r.HoldEvents(false))
+	}
+	for _, event := range r.held {
+		failures = append(failures, event.Ack())
+	}
+	r.held = nil
+	return errors.Join(failures...)
 }

@@ -1,12 +1,18 @@
+// Package testbed is what a case runs on: its roles with their buffers, endpoints and guests, on one
+// provider, and the freeing of all of it.
+//
+// Everything a lab makes goes onto one stack and is freed in reverse order by Close, whatever failed in
+// between.  A lab belongs to the goroutine that runs the case; only guests and the barriers they
+// call have goroutines of their own.
 package testbed
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"rdmarun/rdmacore"
 )
@@ -77,14 +83,6 @@ type Lab struct {
 	// lost collects completions that were still on a queue when a step destroyed it, and asynchronous events that
 	// nobody had waited for.
 	lost []string
-}
-
-// free is one entry of the stack of things to free.
-type free struct {
-	what string
-	role *Role // nil for what belongs to none
-	do   func() error
-	done bool
 }
 
 // New makes the roles, and gives the baton to the caller.  On failure nothing is left behind.
@@ -159,84 +157,92 @@ func (l *Lab) Outside(f func()) {
 // Output passes a line of a role (empty: the runner's own) to whoever reads the run.
 func (l *Lab) Output(role, line string) { l.output(role, line) }
 
-// later puts something on the stack of what Close frees.
-func (l *Lab) later(what string, do func() error) *free {
-	entry := &free{what: what, do: do}
-	l.frees = append(l.frees, entry)
-	return entry
+// Traffic is how much of one operation was posted.
+type Traffic struct {
+	Operation string `json:"operation"`
+	Count     int    `json:"count"`
+	Bytes     int64  `json:"bytes"`
 }
 
-// later is Lab.later for what dies with the role.
-func (r *Role) later(what string, do func() error) *free {
-	entry := r.lab.later(r.Name+"'s "+what, do)
-	entry.role = r
-	return entry
-}
-
-// first moves an entry to the top of the stack, to be freed before all that there is now.
-func (l *Lab) first(entry *free) {
-	if i := slices.Index(l.frees, entry); i >= 0 {
-		l.frees = append(slices.Delete(l.frees, i, i+1), entry)
+// Posted counts a work request.
+func (l *Lab) Posted(opcode rdmacore.Opcode, bytes int) {
+	entry := l.traffic[opcode]
+	if entry == nil {
+		entry = &Traffic{Operation: opcode.String()}
+		l.traffic[opcode] = entry
 	}
+	entry.Count++
+	entry.Bytes += int64(bytes)
 }
 
-// now frees an entry before its time.  What could not be freed is still there, and may be tried again.
-func (f *free) now() error {
-	if f.done {
+// Traffic lists what was posted, the most frequent operation first.
+func (l *Lab) Traffic() []Traffic {
+	var list []Traffic
+	for _, entry := range l.traffic {
+		list = append(list, *entry)
+	}
+	slices.SortFunc(list, func(a, b Traffic) int {
+		if a.Count != b.Count {
+			return b.Count - a.Count
+		}
+		if a.Operation < b.Operation {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// Failure is an expectation that did not hold: what a test is for.  Everything else that goes wrong (no
+// device, a bug) is another kind of error.
+type Failure struct {
+	What     string // in a few words: "wrong event", "no completion"
+	Expected string
+	Got      string
+	Hint     string // likely causes, or what to look at; may be empty
+	// Errno is what a call would be answered with that has lost its object; 0 for other failures.
+	Errno syscall.Errno
+	// Absent tells that what was waited for did not come, which `expect: {none: true}` wants.
+	Absent bool
+}
+
+// Unwrap is the errno, if there is one.
+func (f *Failure) Unwrap() error {
+	if f.Errno == 0 {
 		return nil
 	}
-	err := f.do()
-	f.done = err == nil
-	return err
+	return f.Errno
 }
 
-// freeAll frees entries in the reverse order of their making, and returns why some could not be.  Who uses whom is not
-// always in that order, so what is left is tried again, as long as something goes.
-func freeAll(entries []*free) []error {
-	why := make(map[*free]error) // of the first time: what is gone and was not well is only said to be gone afterwards
-	for before := len(entries) + 1; ; before = len(why) {
-		for _, entry := range slices.Backward(entries) {
-			err := entry.now()
-			if err == nil {
-				delete(why, entry)
-			} else if why[entry] == nil {
-				why[entry] = fmt.Errorf("free %s: %w", entry.what, err)
-			}
-		}
-		if len(why) == 0 || len(why) == before {
-			break
-		}
+func (f *Failure) Error() string {
+	switch {
+	case f.Expected == "" && f.Got == "":
+		return f.What
+	case f.Expected == "":
+		return fmt.Sprintf("%s: got %s", f.What, f.Got)
 	}
-	var failures []error
-	for _, entry := range slices.Backward(entries) {
-		if why[entry] != nil {
-			failures = append(failures, why[entry])
-		}
-	}
-	return failures
+	return fmt.Sprintf("%s: expected %s, got %s", f.What, f.Expected, f.Got)
 }
 
-// stopGuests stops the guests that still run, all at once: each has the same time to end by itself.
-func (l *Lab) stopGuests() {
-	var stopped sync.WaitGroup
-	for _, role := range l.roles {
-		if role.guest != nil && role.guest.Running() {
-			stopped.Go(func() { role.guest.running.Stop(context.Background()) })
-		}
-	}
-	stopped.Wait()
+// EnvironmentError is a fault of the surroundings: no provider, no device, a file that is gone.
+type EnvironmentError struct {
+	What string
+	Err  error
 }
 
-// Close frees everything in the reverse order of its making and returns what could not be freed.
-func (l *Lab) Close() []error {
-	var failures []error
-	l.stopGuests()
-	for _, role := range l.roles {
-		if err := role.acknowledge(); err != nil {
-			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))
-		}
+func (e *EnvironmentError) Error() string { return e.What + ": " + e.Err.Error() }
+func (e *EnvironmentError) Unwrap() error { return e.Err }
+
+// Hint is what can be done about it, empty when nobody knows.
+func (e *EnvironmentError) Hint() string {
+	if OutOfFiles(e.Err) {
+		return "raise the limit of file descriptors: ulimit -n 4096; each connection takes some, and each guest"
 	}
-	failures = append(failures, freeAll(l.frees)...)
-	l.frees = nil
-	return failures
+	return ""
+}
+
+// OutOfFiles tells whether the process, or the system, has no descriptor left: a fault of the surroundings, whatever
+// was to be found out.  What a guest may have is counted elsewhere.
+func OutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

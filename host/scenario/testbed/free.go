@@ -1,0 +1,182 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// free is one entry of the stack of things to free.
+type free struct {
+	what string
+	role *Role // nil for what belongs to none
+	do   func() error
+	done bool
+}
+
+// later puts something on the stack of what Close frees.
+func (l *Lab) later(what string, do func() error) *free {
+	entry := &free{what: what, do: do}
+	l.frees = append(l.frees, entry)
+	return entry
+}
+
+// later is Lab.later for what dies with the role.
+func (r *Role) later(what string, do func() error) *free {
+	entry := r.lab.later(r.Name+"'s "+what, do)
+	entry.role = r
+	return entry
+}
+
+// first moves an entry to the top of the stack, to be freed before all that there is now.
+func (l *Lab) first(entry *free) {
+	if i := slices.Index(l.frees, entry); i >= 0 {
+		l.frees = append(slices.Delete(l.frees, i, i+1), entry)
+	}
+}
+
+// now frees an entry before its time.  What could not be freed is still there, and may be tried again.
+func (f *free) now() error {
+	if f.done {
+		return nil
+	}
+	err := f.do()
+	f.done = err == nil
+	return err
+}
+
+// freeAll frees entries in the reverse order of their making, and returns why some could not be.  Who uses whom is not
+// always in that order, so what is left is tried again, as long as something goes.
+func freeAll(entries []*free) []error {
+	why := make(map[*free]error) // of the first time: what is gone and was not well is only said to be gone afterwards
+	for before := len(entries) + 1; ; before = len(why) {
+		for _, entry := range slices.Backward(entries) {
+			err := entry.now()
+			if err == nil {
+				delete(why, entry)
+			} else if why[entry] == nil {
+				why[entry] = fmt.Errorf("free %s: %w", entry.what, err)
+			}
+		}
+		if len(why) == 0 || len(why) == before {
+			break
+		}
+	}
+	var failures []error
+	for _, entry := range slices.Backward(entries) {
+		if why[entry] != nil {
+			failures = append(failures, why[entry])
+		}
+	}
+	return failures
+}
+
+// stopGuests stops the guests that still run, all at once: each has the same time to end by itself.
+func (l *Lab) stopGuests() {
+	var stopped sync.WaitGroup
+	for _, role := range l.roles {
+		if role.guest != nil && role.guest.Running() {
+			stopped.Go(func() { role.guest.running.Stop(context.Background()) })
+		}
+	}
+	stopped.Wait()
+}
+
+// Close frees everything in the reverse order of its making and returns what could not be freed.
+func (l *Lab) Close() []error {
+	var failures []error
+	l.stopGuests()
+	for _, role := range l.roles {
+		if err := role.acknowledge(); err != nil {
+			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))
+		}
+	}
+	failures = append(failures, freeAll(l.frees)...)
+	l.frees = nil
+	return failures
+}
+
+// Kill ends a role as the death of its process would: a guest is stopped, and of another role everything is
+// destroyed, the newest first, as the kernel does for a process that is gone.  Its peers see what they
+// would see then.  What lay on its queues died with it.
+func (r *Role) Kill(ctx context.Context) error {
+	if r.dead {
+		return &Failure{What: fmt.Sprintf("role %s is dead already", r.Name)}
+	}
+	r.dead = true
+	defer r.lab.listeners.tell() // who waits for it to listen need not wait longer
+	if r.guest != nil {
+		if r.guest.running == nil {
+			return &Failure{What: fmt.Sprintf("the guest of role %s was not started", r.Name)}
+		}
+		r.lab.Outside(func() { r.guest.running.Stop(ctx) })
+		r.guest.ended()
+		return nil
+	}
+	if err := r.acknowledge(); err != nil {
+		return err
+	}
+	r.living = nil
+	if events, err := r.channel.Pending(); err == nil {
+		for _, event := range events {
+			if event.Listener != nil && event.ID != event.Listener {
+				r.Adopt("an unread connection request", event.ID)
+			}
+		}
+		r.living = nil
+	}
+	var own []*free
+	for _, entry := range r.lab.frees {
+		if entry.role == r {
+			own = append(own, entry)
+		}
+	}
+	return errors.Join(freeAll(own)...)
+}
+
+// alive says why a dead role can do nothing.
+func (r *Role) alive() error {
+	if r.dead {
+		return &Failure{What: fmt.Sprintf("role %s is dead", r.Name), Hint: "a step before killed it"}
+	}
+	return nil
+}
+
+// Busy runs f between two roles without the baton: f works with objects of its own, and does not touch the
+// lab.  The death of a role ends f's context and waits for f.
+func (l *Lab) Busy(ctx context.Context, what string, f func(ctx context.Context) error, roles ...*Role) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	for _, role := range roles {
+		if err := role.alive(); err != nil {
+			return err
+		}
+		if role.guest != nil {
+			return &Failure{What: fmt.Sprintf("role %s is a guest, which works for itself", role.Name)}
+		}
+		entry := role.later(what, func() error {
+			cancel(&diedError{role.Name, what})
+			l.Clock().Outside(func() { <-done })
+			return nil
+		})
+		defer func() { entry.done = true }()
+	}
+	var err error
+	l.Outside(func() {
+		defer close(done)
+		err = f(ctx)
+	})
+	var died *diedError
+	if err != nil && errors.As(context.Cause(ctx), &died) {
+		return &Failure{What: died.Error(), Hint: "a step beside this one killed it"}
+	}
+	return err
+}
+
+// diedError is the cause of a context that the death of a role has ended.
+type diedError struct{ role, what string }
+
+func (e *diedError) Error() string { return fmt.Sprintf("role %s died during %s", e.role, e.what) }
