@@ -99,7 +99,7 @@ func absoluteID(id string) string {
 // failed tells whether a case is to be run again.
 func (l *lastRun) failed(id string) bool {
 	status, known := l.Cases[absoluteID(id)]
-	return known && !status.Fine()
+	return known && !status.OK()
 }
 
 // Wants implements record.Consumer.
@@ -114,7 +114,7 @@ func (l *lastRun) Record(r *record.Record) error {
 	}
 	id := absoluteID(r.Case)
 	// Of several runs of one case, a failure stays.
-	if r.Attempt == 0 || r.Result.Flaky() || l.Cases[id].Fine() || l.Cases[id] == notRun {
+	if r.Attempt == 0 || r.Result.Flaky() || l.Cases[id].OK() || l.Cases[id] == notRun {
 		l.Cases[id] = r.Result.Status
 	}
 	return nil

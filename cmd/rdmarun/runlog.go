@@ -140,7 +140,7 @@ func (l *runLog) end(log *slog.Logger, r *record.Record) {
 	switch {
 	case r.Kind == record.CaseRetry:
 		log.Warn("case is tried again", attributes...)
-	case r.Result.Status.Fine():
+	case r.Result.Status.OK():
 		log.Info("case ends", attributes...)
 	default:
 		log.Error("case ends", attributes...)

@@ -104,7 +104,7 @@ func (r *Run) IDs(most int) []string { return r.order[:min(most, len(r.order))] 
 func (r *Run) Failed() int {
 	n := 0
 	for _, each := range r.cases {
-		if slices.ContainsFunc(each.statuses, func(s record.Status) bool { return !s.Fine() }) {
+		if slices.ContainsFunc(each.statuses, func(s record.Status) bool { return !s.OK() }) {
 			n++
 		}
 	}

@@ -94,7 +94,7 @@ func compileGuest(ctx context.Context, runtime *guest.Runtime, path string, limi
 	return module, began, err
 }
 
-// runningGuest is a guest of the host as a lab sees it.
+// runningGuest is a guest of the host as a testbed sees it.
 type runningGuest struct{ guest *guest.Guest }
 
 func (g runningGuest) Done() <-chan struct{} { return g.guest.Done() }

@@ -60,7 +60,7 @@ func (j *jobs) work(ctx context.Context) {
 		result := j.attempts(ctx, each, round)
 		j.mu.Lock()
 		j.totals.Count(&result)
-		j.failed = j.failed || !result.Status.Fine()
+		j.failed = j.failed || !result.Status.OK()
 		j.mu.Unlock()
 	}
 }

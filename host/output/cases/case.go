@@ -31,7 +31,7 @@ type Line struct {
 }
 
 // Failed tells whether a case counts against its run.
-func (c *Case) Failed() bool { return !c.Result.Status.Fine() }
+func (c *Case) Failed() bool { return !c.Result.Status.OK() }
 
 // Infrastructure tells whether the case says nothing about what it tests: its surroundings failed, or it
 // was ended from outside.

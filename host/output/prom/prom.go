@@ -103,7 +103,7 @@ func (w *Writer) add(c *cases.Case) {
 	if c.Result.Status == record.Skipped {
 		return // neither ok nor not
 	}
-	w.failed[c.ID] = w.failed[c.ID] || !c.Result.Status.Fine()
+	w.failed[c.ID] = w.failed[c.ID] || !c.Result.Status.OK()
 	w.gauge(caseOK, number(!w.failed[c.ID]), c.File, c.ID)
 	w.gauge(caseDuration, c.Result.Took.Seconds(), c.File, c.ID)
 	for _, threshold := range c.Thresholds.All() {

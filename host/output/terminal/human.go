@@ -195,7 +195,7 @@ func (h *Human) retry(r *record.Record) {
 
 func (h *Human) end(r *record.Record) {
 	result := r.Result
-	if !result.Status.Fine() {
+	if !result.Status.OK() {
 		h.failed = append(h.failed, failedCase{r.Case, *result})
 	}
 	h.slowest.add(r.Case, result)

@@ -134,7 +134,7 @@ func (p *Progress) Record(r *record.Record) error {
 		p.rate = rateOf(r.Measure)
 	case record.CaseEnd:
 		p.done++
-		if !r.Result.Status.Fine() {
+		if !r.Result.Status.OK() {
 			p.failed++
 		}
 		p.running, p.rate, p.advance = "", "", nil

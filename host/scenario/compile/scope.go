@@ -187,7 +187,7 @@ var deviceFacts = []fact{
 	{"max_cqe", expression.Integer, "completions that a queue holds"},
 }
 
-// bufferType is the type of a buffer, ROLE.NAME: lab.BufferView as a record.
+// bufferType is the type of a buffer, ROLE.NAME: testbed.BufferView as a record.
 func bufferType() expression.Type {
 	object := expression.Object{}
 	names, _ := testbed.BufferMembers()

@@ -50,7 +50,7 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 		}
 	}
 	if timed {
-		r.loops.leave(r.lab.Clock().Virtual())
+		r.loops.leave(r.testbed.Clock().Virtual())
 	}
 	return nil
 }
@@ -136,11 +136,11 @@ type branchEnd struct {
 }
 
 // parallel runs branches at the same time, each in a goroutine of its own that works only while it has the
-// lab's baton.  It ends when all have ended; the first failure cancels the others, and is the step's.
+// lock of the testbed.  It ends when all have ended; the first failure cancels the others, and is the step's.
 func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *compile.Parallel) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	clock := r.lab.Clock()
+	clock := r.testbed.Clock()
 	ends := make(chan branchEnd, len(action.Branches))
 	branches := make([]*caseRun, len(action.Branches))
 	for i, branchStep := range action.Branches {
@@ -148,8 +148,8 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 		run := func() {
 			end := branchEnd{index: i}
 			defer func() { ends <- end }()
-			r.lab.Take()
-			defer r.lab.Leave()
+			r.testbed.Lock()
+			defer r.testbed.Unlock()
 			defer func() {
 				if end.panic = recover(); end.panic != nil {
 					cancel(errSibling)
@@ -159,7 +159,7 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 				cancel(errSibling)
 			}
 		}
-		r.lab.Outside(func() { clock.Launch(run) })
+		r.testbed.Unlocked(func() { clock.Launch(run) })
 	}
 	var first error
 	var panicked any
@@ -174,7 +174,7 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 			}
 		}
 	}
-	r.lab.Outside(func() { clock.Outside(wait) })
+	r.testbed.Unlocked(func() { clock.Outside(wait) })
 	for _, branch := range branches {
 		r.join(branch)
 	}
@@ -229,10 +229,10 @@ func (r *caseRun) barrier(ctx context.Context, step *compile.Step, action *compi
 	if err != nil {
 		return r.failed(step, "", "barrier", err)
 	}
-	waiting, cancel := r.lab.Clock().WithTimeout(ctx, within)
+	waiting, cancel := r.testbed.Clock().WithTimeout(ctx, within)
 	defer cancel()
 	begin := r.now()
-	err = r.lab.Barrier(waiting, gathering)
+	err = r.testbed.Barrier(waiting, gathering)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -12,13 +12,13 @@ import (
 // call runs a verb and compares its result with the expectations.
 func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.Call) error {
 	r.count()
-	call := &verb.Call{Verb: action.Verb, Lab: r.lab}
+	call := &verb.Call{Verb: action.Verb, Testbed: r.testbed}
 	name, err := r.enterRole(action.Role)
 	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
 	}
 	if name != "" {
-		if call.Role, err = r.lab.Role(name); err != nil {
+		if call.Role, err = r.testbed.Role(name); err != nil {
 			return r.failed(step, name, action.Verb.Name, err)
 		}
 	}
@@ -89,7 +89,7 @@ func (r *caseRun) enterRole(value *compile.Value) (string, error) {
 	name := known.(string)
 	if own := r.owned[name]; own != nil {
 		maps.Copy(r.env, own)
-		role, err := r.lab.Role(name)
+		role, err := r.testbed.Role(name)
 		if err != nil {
 			return name, err
 		}

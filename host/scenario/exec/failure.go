@@ -98,10 +98,10 @@ func (r *caseRun) describe(err error) record.Failure {
 		span = evaluation.Span
 		f.What, f.Got, f.Hint = "a value cannot be computed", evaluation.Err.Error(), evaluation.Hint()
 	case errors.As(err, &timeout), errors.As(err, &limit), errors.As(err, &stuck):
-		f.What, f.Hint, f.Details = err.Error(), cut, r.lab.RunningGuests()
+		f.What, f.Hint, f.Details = err.Error(), cut, r.testbed.RunningGuests()
 	case r.result.Status == record.Interrupted, r.result.Status == record.TimedOut:
 		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, cut
-		f.Details = r.lab.RunningGuests()
+		f.Details = r.testbed.RunningGuests()
 	case errors.As(err, &environment):
 		f.Kind, f.What = "error", err.Error()
 		f.Hint = environment.Hint()
@@ -199,7 +199,7 @@ func (r *caseRun) recoverPanic() {
 
 // leftovers fails a case that has passed so far but left messages about.
 func (r *caseRun) leftovers() {
-	found := r.lab.Leftovers()
+	found := r.testbed.Leftovers()
 	if len(found) == 0 {
 		return
 	}

@@ -25,7 +25,7 @@ func (r *caseRun) guest(ctx context.Context, step *compile.Step, action *compile
 	if err != nil {
 		return r.failed(step, name, text, err)
 	}
-	role, err := r.lab.Role(name)
+	role, err := r.testbed.Role(name)
 	if err != nil {
 		return r.failed(step, name, text, err)
 	}
@@ -75,7 +75,7 @@ func (r *caseRun) operate(ctx context.Context, guest *testbed.Guest, action *com
 		wait = guest.Stop
 	}
 	var result testbed.GuestResult
-	r.lab.Outside(func() { r.lab.Clock().Outside(func() { result, err = wait(waiting) }) })
+	r.testbed.Unlocked(func() { r.testbed.Clock().Outside(func() { result, err = wait(waiting) }) })
 	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, &testbed.Failure{What: "the guest did not end", Expected: "its end within " + quantity.Time(within), Got: "it still runs"}
 	}
@@ -135,7 +135,7 @@ func (r *caseRun) guestCall(ctx context.Context, step *compile.Step, action *com
 	if err != nil {
 		return r.failed(step, name, operation, err)
 	}
-	role, err := r.lab.Role(name)
+	role, err := r.testbed.Role(name)
 	if err != nil {
 		return r.failed(step, name, operation, err)
 	}
@@ -177,8 +177,8 @@ func (r *caseRun) callGuest(ctx context.Context, guest *testbed.Guest, action *c
 	defer cancel()
 	var results []uint64
 	var err error
-	r.lab.Outside(func() {
-		r.lab.Clock().Outside(func() { results, err = guest.Call(waiting, action.Function, arguments) })
+	r.testbed.Unlocked(func() {
+		r.testbed.Clock().Outside(func() { results, err = guest.Call(waiting, action.Function, arguments) })
 	})
 	switch {
 	case ctx.Err() != nil && err != nil:

@@ -1,4 +1,4 @@
-// Package exec executes programs: it makes a lab for each case, walks the steps, compares results with
+// Package exec executes programs: it makes a testbed for each case, walks the steps, compares results with
 // expectations, frees everything, and writes records of all of it.
 package exec
 
@@ -72,7 +72,7 @@ func (r *caseRun) prepare() (known *compile.XFail) {
 		r.environment(err)
 		return nil
 	}
-	reason, err := unmet(r.config.Provider, c, env)
+	reason, err := skipReason(r.config.Provider, c, env)
 	switch {
 	case err != nil:
 		r.environment(err)
@@ -101,15 +101,15 @@ func (r *caseRun) execute(ctx context.Context) {
 	defer r.tearDown(before)
 	defer r.recoverPanic()
 	// This goroutine acts for all roles that steps drive: a virtual clock moves while it waits.
-	r.lab.Clock().Enter()
-	defer r.lab.Clock().Leave()
+	r.testbed.Clock().Enter()
+	defer r.testbed.Clock().Leave()
 
 	limit := r.config.stretched(r.testCase.Timeout)
 	steps, cancel := context.WithTimeoutCause(ctx, limit, &caseTimeout{limit})
 	defer cancel()
 	steps, relax := watch(steps, r.stall(), r.ended)
 	defer relax()
-	begin := r.lab.Clock().Now()
+	begin := r.testbed.Clock().Now()
 	err := r.list(steps, r.testCase.Setup)
 	if err == nil {
 		err = r.list(steps, r.testCase.Steps)
@@ -117,7 +117,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	switch {
 	case err == nil:
 		r.leftovers()
-		r.thresholds(r.lab.Clock().Now() - begin)
+		r.thresholds(r.testbed.Clock().Now() - begin)
 	case ctx.Err() != nil:
 		r.stopped(ctx, err)
 	default:
@@ -141,7 +141,7 @@ func (r *caseRun) finally(ctx context.Context) {
 	}
 }
 
-// setUp makes the lab and the names of expressions.
+// setUp makes the testbed and the names of expressions.
 func (r *caseRun) setUp() bool {
 	var guests testbed.GuestStarter
 	if r.program.Guests {
@@ -159,7 +159,7 @@ func (r *caseRun) setUp() bool {
 		r.environment(err)
 		return false
 	}
-	r.lab = l
+	r.testbed = l
 	if err := r.environmentNames(); err != nil {
 		r.environment(err)
 		l.Close()
@@ -169,12 +169,12 @@ func (r *caseRun) setUp() bool {
 	return true
 }
 
-// tearDown frees the lab and compares what lives with what lived before.
+// tearDown frees the testbed and compares what lives with what lived before.
 func (r *caseRun) tearDown(before rdmacore.Live) {
-	for _, entry := range r.lab.Traffic() {
+	for _, entry := range r.testbed.Traffic() {
 		r.result.Traffic = append(r.result.Traffic, record.Traffic(entry))
 	}
-	failures := r.lab.Close()
+	failures := r.testbed.Close()
 	after := r.config.Provider.Live()
 	var details []string
 	for _, err := range failures {

@@ -22,7 +22,7 @@ func SkipReason(provider *rdmacore.Provider, c *compile.Case) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return unmet(provider, c, env)
+	return skipReason(provider, c, env)
 }
 
 // conditional tells whether a case may be skipped at all.
@@ -36,8 +36,8 @@ var capabilities = map[string]string{
 	verb.CanStamp: "time stamps of completions",
 }
 
-// unmet says why a case cannot run, "" when it can.
-func unmet(provider *rdmacore.Provider, c *compile.Case, env expression.Env) (string, error) {
+// skipReason says why a case cannot run, "" when it can.
+func skipReason(provider *rdmacore.Provider, c *compile.Case, env expression.Env) (string, error) {
 	for _, reason := range []string{otherProvider(provider, c), tooFewHosts(c), tooFewHugePages(c)} {
 		if reason != "" {
 			return reason, nil
@@ -178,7 +178,7 @@ func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env,
 	}
 	distinct, err := testbed.DistinctRoles(provider, c.Roles)
 	if err != nil {
-		distinct = testbed.Distinct{} // the lab will say what is missing
+		distinct = testbed.Distinct{} // the testbed will say what is missing
 	}
 	env := expression.Env{
 		"provider":  map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft},

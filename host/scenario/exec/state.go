@@ -18,7 +18,7 @@ type caseRun struct {
 	config   Config
 	program  *compile.Program
 	testCase *compile.Case
-	lab      *testbed.Lab
+	testbed  *testbed.Testbed
 	env      expression.Env
 	begin    time.Time
 	// clockBegin is when the case began on the provider's clock.
@@ -59,7 +59,7 @@ func (r *caseRun) environmentNames() error {
 		r.env[param.Name] = param.Value
 	}
 	r.roleObjects, r.owned = make(map[string]map[string]any), make(map[string]map[string]any)
-	for _, role := range r.lab.Roles() {
+	for _, role := range r.testbed.Roles() {
 		object, err := roleObject(role)
 		if err != nil {
 			return err
@@ -73,8 +73,8 @@ func (r *caseRun) environmentNames() error {
 			r.owned[role.Name] = make(map[string]any)
 		}
 	}
-	r.history.virtual, r.history.roles = r.lab.Clock().Virtual(), make(map[string]*ring)
-	r.clockBegin = r.lab.Clock().Now()
+	r.history.virtual, r.history.roles = r.testbed.Clock().Virtual(), make(map[string]*ring)
+	r.clockBegin = r.testbed.Clock().Now()
 	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
 	return nil
 }
@@ -157,7 +157,7 @@ func (r *caseRun) writeStart() {
 	for _, setting := range r.testCase.Settings {
 		start.Params[setting.Name] = setting.Value
 	}
-	for i, role := range r.lab.Roles() {
+	for i, role := range r.testbed.Roles() {
 		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: testbed.FormatCPUs(role.CPUs())}
 		if guest := r.testCase.Roles[i].Guest; guest != nil {
 			place.Guest = guest.Module

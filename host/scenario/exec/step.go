@@ -104,7 +104,7 @@ func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, &stepTimeout{limit})
 		defer cancel()
 	}
-	clock := r.lab.Clock()
+	clock := r.testbed.Clock()
 	begin := clock.Now()
 	if err := r.bounded(ctx, step); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (r *caseRun) bounded(ctx context.Context, step *compile.Step) error {
 	if err != nil {
 		return r.failed(step, "", "within", err)
 	}
-	inside, cancel := r.lab.Clock().WithTimeout(ctx, limit)
+	inside, cancel := r.testbed.Clock().WithTimeout(ctx, limit)
 	defer cancel()
 	err = r.named(inside, step)
 	var cut *stepError

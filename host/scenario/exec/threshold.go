@@ -128,7 +128,7 @@ type measured []*record.Measure
 func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 	call.Measured = func(found []*record.Measure) {
 		for _, m := range found {
-			r.place(step, m)
+			r.locate(step, m)
 			r.config.Stream.Write(&record.Record{Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m})
 		}
 		r.found = append(r.found, found)
@@ -145,7 +145,7 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 	}
 	call.Abort = func(found []*record.Measure) bool {
 		for _, m := range found {
-			r.place(step, m)
+			r.locate(step, m)
 		}
 		for _, threshold := range watching {
 			if r.broken(threshold, found) {
@@ -156,9 +156,9 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 	}
 }
 
-// place says where a measurement stands.  Nothing of the run changes while one of its steps measures, so any
+// locate says which step of the file a measurement is of.  Nothing of the run changes while one of its steps measures, so any
 // goroutine of it may ask.
-func (r *caseRun) place(step *compile.Step, m *record.Measure) {
+func (r *caseRun) locate(step *compile.Step, m *record.Measure) {
 	m.Name = m.Type
 	if m.Operation != "" {
 		m.Name += " " + m.Operation

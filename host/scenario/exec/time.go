@@ -24,7 +24,7 @@ const maxSamples = 1 << 16
 type instant struct{ wall, clock time.Duration }
 
 func (r *caseRun) now() instant {
-	return instant{time.Since(r.begin), r.lab.Clock().Now() - r.clockBegin}
+	return instant{time.Since(r.begin), r.testbed.Clock().Now() - r.clockBegin}
 }
 
 func (r *caseRun) since(begin instant) instant {
@@ -120,7 +120,7 @@ func (c Config) stretched(limit time.Duration) time.Duration {
 
 // onClock is a limit of the provider's time.  A virtual clock is exact, whatever the machine.
 func (r *caseRun) onClock(limit time.Duration) time.Duration {
-	if r.lab.Clock().Virtual() {
+	if r.testbed.Clock().Virtual() {
 		return limit
 	}
 	return r.config.stretched(limit)

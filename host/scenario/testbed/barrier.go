@@ -74,18 +74,18 @@ type Gathering struct {
 
 // Barrier is the step: it waits until every branch of the gathering and every guest among its roles that runs
 // has arrived, and lets them go on.
-func (l *Lab) Barrier(ctx context.Context, gathering Gathering) error {
-	m := l.come(gathering)
+func (t *Testbed) Barrier(ctx context.Context, gathering Gathering) error {
+	m := t.come(gathering)
 	var err error
 	for err == nil {
 		var changed <-chan struct{}
 		var guests, branches []string
-		if changed, guests, branches, err = l.missing(m, gathering); err != nil || changed == nil {
+		if changed, guests, branches, err = t.missing(m, gathering); err != nil || changed == nil {
 			break
 		}
 		if len(guests) > 0 {
-			err = l.awaitGuest(ctx, gathering.Name, guests, changed)
-		} else if l.Outside(func() { err = l.Clock().Await(ctx, changed) }); err != nil {
+			err = t.awaitGuest(ctx, gathering.Name, guests, changed)
+		} else if t.Unlocked(func() { err = t.Clock().Await(ctx, changed) }); err != nil {
 			err = &Failure{
 				What:     fmt.Sprintf("barrier %q stays closed", gathering.Name),
 				Expected: strings.Join(branches, ", "),
@@ -98,10 +98,10 @@ func (l *Lab) Barrier(ctx context.Context, gathering Gathering) error {
 }
 
 // come notes the arrival of the step's own branches.
-func (l *Lab) come(gathering Gathering) *meeting {
-	l.barriers.mu.Lock()
-	defer l.barriers.mu.Unlock()
-	m := l.barriers.meeting(gathering.Name)
+func (t *Testbed) come(gathering Gathering) *meeting {
+	t.barriers.mu.Lock()
+	defer t.barriers.mu.Unlock()
+	m := t.barriers.meeting(gathering.Name)
 	for _, id := range gathering.Own {
 		m.branches[id] = true
 	}
@@ -112,9 +112,9 @@ func (l *Lab) come(gathering Gathering) *meeting {
 // missing lists who has not arrived: guests that run, and branches.  With nobody missing it opens the barrier
 // and takes the meeting off the list, so that the name can serve again; changed is nil then, and when another
 // has opened it.
-func (l *Lab) missing(m *meeting, gathering Gathering) (changed <-chan struct{}, guests, branches []string, err error) {
+func (t *Testbed) missing(m *meeting, gathering Gathering) (changed <-chan struct{}, guests, branches []string, err error) {
 	for _, name := range gathering.Roles {
-		role, err := l.Role(name)
+		role, err := t.Role(name)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -122,9 +122,9 @@ func (l *Lab) missing(m *meeting, gathering Gathering) (changed <-chan struct{},
 			guests = append(guests, name)
 		}
 	}
-	l.barriers.mu.Lock()
-	defer l.barriers.mu.Unlock()
-	if l.barriers.byName[gathering.Name] != m {
+	t.barriers.mu.Lock()
+	defer t.barriers.mu.Unlock()
+	if t.barriers.byName[gathering.Name] != m {
 		return nil, nil, nil, nil
 	}
 	guests = slices.DeleteFunc(guests, func(role string) bool { return slices.Contains(m.arrived, role) })
@@ -136,18 +136,18 @@ func (l *Lab) missing(m *meeting, gathering Gathering) (changed <-chan struct{},
 	if len(guests)+len(branches) > 0 {
 		return m.changed, guests, branches, nil
 	}
-	delete(l.barriers.byName, gathering.Name)
+	delete(t.barriers.byName, gathering.Name)
 	close(m.opened)
 	m.tell()
 	return nil, nil, nil, nil
 }
 
 // awaitGuest waits until someone arrives, and sees to it that the first guest that is missing still can.
-func (l *Lab) awaitGuest(ctx context.Context, name string, missing []string, changed <-chan struct{}) error {
-	guest := l.byName[missing[0]].guest
+func (t *Testbed) awaitGuest(ctx context.Context, name string, missing []string, changed <-chan struct{}) error {
+	guest := t.byName[missing[0]].guest
 	ended, late := false, false
-	l.Outside(func() {
-		l.Clock().Outside(func() {
+	t.Unlocked(func() {
+		t.Clock().Outside(func() {
 			select {
 			case <-changed:
 			case <-guest.running.Done():

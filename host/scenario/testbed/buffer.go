@@ -27,7 +27,7 @@ func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
 		return nil, err
 	}
 	buffer := &Buffer{Name: config.Name, role: r, memory: memory, size: config.Size, access: config.Access}
-	r.later("memory of "+config.Name, func() error {
+	r.deferFree("memory of "+config.Name, func() error {
 		memory.Release() // a registration holds the memory until it is gone itself
 		return nil
 	})
@@ -70,7 +70,7 @@ func (b *Buffer) registered(access rdmacore.Access, register func() (*rdmacore.M
 	}
 	b.mr, b.rights = mr, access
 	b.look(0)
-	b.release = b.role.later("buffer "+b.Name, mr.Dereg)
+	b.release = b.role.deferFree("buffer "+b.Name, mr.Dereg)
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (b *Buffer) Reregister(change Change) error {
 		b.rights = change.Access
 	}
 	if change.Flags&rdmacore.ReregPD != 0 {
-		b.role.lab.first(b.release)
+		b.role.testbed.freeFirst(b.release)
 	}
 	b.look(offset)
 	return nil
@@ -115,7 +115,7 @@ func (b *Buffer) Deregister() error {
 	if b.mr == nil {
 		return &Failure{What: "buffer " + b.Name + " is not registered"}
 	}
-	if err := b.release.now(); err != nil {
+	if err := b.release.freeNow(); err != nil {
 		return err
 	}
 	b.mr = nil

@@ -35,12 +35,12 @@ type Endpoint struct {
 	destroyed bool
 }
 
-// Adopt gives an id to the lab, which destroys it at the end of the case.
+// Adopt gives an id to the testbed, which destroys it at the end of the case.
 func (r *Role) Adopt(name string, id *rdmacore.ID) *Endpoint {
 	endpoint := &Endpoint{Name: name, Role: r, id: id}
-	endpoint.release = r.later("endpoint "+name, id.DestroyEP)
+	endpoint.release = r.deferFree("endpoint "+name, id.DestroyEP)
 	r.living = append(r.living, endpoint)
-	r.lab.owners.add(id, r)
+	r.testbed.owners.add(id, r)
 	return endpoint
 }
 
@@ -54,7 +54,7 @@ func (e *Endpoint) Bind(name string) {
 
 // FreeFirst lets the endpoint be freed before everything that was made until now: its queue pair uses some
 // of that.
-func (e *Endpoint) FreeFirst() { e.Role.lab.first(e.release) }
+func (e *Endpoint) FreeFirst() { e.Role.testbed.freeFirst(e.release) }
 
 // ID is the connection manager id.
 func (e *Endpoint) ID() *rdmacore.ID { return e.id }
@@ -90,18 +90,18 @@ func (e *Endpoint) QP() (*rdmacore.QP, error) {
 // Destroy frees the endpoint before the end of the case.  Completions that nobody polled, and events that nobody
 // waited for, are kept in mind for the leftover check.
 func (e *Endpoint) Destroy() error {
-	l := e.Role.lab
-	l.lost = append(l.lost, e.leftovers()...)
-	l.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id })
+	t := e.Role.testbed
+	t.lost = append(t.lost, e.leftovers()...)
+	t.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id })
 	e.gone()
-	return e.release.now()
+	return e.release.freeNow()
 }
 
 // gone has the endpoint live no more.
 func (e *Endpoint) gone() {
 	e.destroyed = true
 	e.Role.living = slices.DeleteFunc(e.Role.living, func(other *Endpoint) bool { return other == e })
-	e.Role.lab.owners.remove(e.id)
+	e.Role.testbed.owners.remove(e.id)
 }
 
 // DestroyID destroys the id alone, as rdma_destroy_id(3) does: not while it has a queue pair.
@@ -116,16 +116,16 @@ func (e *Endpoint) DestroyID() error {
 
 // DestroyQP destroys the queue pair.  What nobody polled or waited for is kept in mind.
 func (e *Endpoint) DestroyQP() error {
-	l := e.Role.lab
-	l.lost = append(l.lost, e.leftovers()...)
-	l.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id && event.SRQ == nil })
+	t := e.Role.testbed
+	t.lost = append(t.lost, e.leftovers()...)
+	t.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id && event.SRQ == nil })
 	return e.id.DestroyQP()
 }
 
-// peer finds the other end of a connection among the lab's endpoints; nil when it is elsewhere.
+// peer finds the other end of a connection among the testbed's endpoints; nil when it is elsewhere.
 func (e *Endpoint) peer() *Endpoint {
 	local, remote := e.id.LocalAddr(), e.id.PeerAddr()
-	for _, role := range e.Role.lab.roles {
+	for _, role := range e.Role.testbed.roles {
 		for _, other := range role.living {
 			if other == e || !remote.IsValid() {
 				continue

@@ -44,14 +44,14 @@ func (r *Role) nextAsync(waiting context.Context) (event rdmacore.AsyncEvent, er
 	wait := &asyncWait{cancel}
 	r.waits = append(r.waits, wait)
 	device := r.device
-	r.lab.Outside(func() { event, err = device.WaitAsyncEvent(ctx, r.concerned) })
+	r.testbed.Unlocked(func() { event, err = device.WaitAsyncEvent(ctx, r.concerned) })
 	r.waits = slices.DeleteFunc(r.waits, func(other *asyncWait) bool { return other == wait })
 	return event, err
 }
 
 // concerned tells whether an event is one that the role may take.  It is called by whoever reads the device.
 func (r *Role) concerned(event rdmacore.AsyncEvent) bool {
-	return !event.OfObject() || r.lab.owners.of(event) == r
+	return !event.OfObject() || r.testbed.owners.of(event) == r
 }
 
 // moveTo gives the role another device.  What the old one has said is still to be had.
@@ -65,8 +65,8 @@ func (r *Role) moveTo(device *rdmacore.Device) {
 
 // ownerOf finds the endpoint that an event is about, nil for other objects; where says what it is about, "" for the
 // events of ports and devices.
-func (l *Lab) ownerOf(event rdmacore.AsyncEvent) (endpoint *Endpoint, where string) {
-	for _, role := range l.roles {
+func (t *Testbed) ownerOf(event rdmacore.AsyncEvent) (endpoint *Endpoint, where string) {
+	for _, role := range t.roles {
 		for _, endpoint := range role.living {
 			switch {
 			case event.QP != nil && endpoint.id.QP() == event.QP,
@@ -84,23 +84,23 @@ func (l *Lab) ownerOf(event rdmacore.AsyncEvent) (endpoint *Endpoint, where stri
 }
 
 // asyncLeftovers takes the asynchronous events that nobody waited for, but not those of guests, and lists them.
-func (l *Lab) asyncLeftovers() []string {
+func (t *Testbed) asyncLeftovers() []string {
 	var found []string
-	for _, device := range l.devices() {
+	for _, device := range t.devices() {
 		// What cannot be read is not there.
 		events, _ := device.PendingAsyncEvents(func(event rdmacore.AsyncEvent) bool {
-			return !event.OfObject() || l.owners.of(event) != nil
+			return !event.OfObject() || t.owners.of(event) != nil
 		})
-		found = append(found, l.unasked(device, events)...)
+		found = append(found, t.unasked(device, events)...)
 	}
 	return found
 }
 
 // lose keeps in mind the events that nobody waited for of what is about to be destroyed, with which they go.  It is
 // undone by the function that it returns.
-func (l *Lab) lose(of func(rdmacore.AsyncEvent) bool) (undo func()) {
-	before := len(l.lost)
-	for _, device := range l.devices() {
+func (t *Testbed) lose(of func(rdmacore.AsyncEvent) bool) (undo func()) {
+	before := len(t.lost)
+	for _, device := range t.devices() {
 		var events []rdmacore.AsyncEvent
 		device.PendingAsyncEvents(func(event rdmacore.AsyncEvent) bool {
 			if of(event) {
@@ -108,16 +108,16 @@ func (l *Lab) lose(of func(rdmacore.AsyncEvent) bool) (undo func()) {
 			}
 			return false
 		})
-		l.lost = append(l.lost, l.unasked(device, events)...)
+		t.lost = append(t.lost, t.unasked(device, events)...)
 	}
-	return func() { l.lost = l.lost[:before] }
+	return func() { t.lost = t.lost[:before] }
 }
 
 // unasked says of events that nobody waited for them, unless that is no fault.
-func (l *Lab) unasked(device *rdmacore.Device, events []rdmacore.AsyncEvent) []string {
+func (t *Testbed) unasked(device *rdmacore.Device, events []rdmacore.AsyncEvent) []string {
 	var found []string
 	for _, event := range events {
-		endpoint, where := l.ownerOf(event)
+		endpoint, where := t.ownerOf(event)
 		if endpoint != nil && endpoint.IgnoreLeftovers || event.Type == rdmacore.AsyncCommEst {
 			continue // COMM_EST tells of a message that overtook the connection manager's, which is no fault
 		}
@@ -130,9 +130,9 @@ func (l *Lab) unasked(device *rdmacore.Device, events []rdmacore.AsyncEvent) []s
 }
 
 // devices are those of the roles that steps drive, each once, with those that they had before.
-func (l *Lab) devices() []*rdmacore.Device {
+func (t *Testbed) devices() []*rdmacore.Device {
 	var found []*rdmacore.Device
-	for _, role := range l.roles {
+	for _, role := range t.roles {
 		if role.guest != nil {
 			continue
 		}
@@ -147,7 +147,7 @@ func (l *Lab) devices() []*rdmacore.Device {
 
 // owners tells whose the objects are that asynchronous events are of: of a role that steps drive, or of nobody here,
 // as those of guests.  It has a lock of its own, for whoever reads a device's events asks it, and does not hold the
-// baton.  An object has no events before a step after the one that made it uses it, so none comes too early.
+// lock of the testbed.  An object has no events before a step after the one that made it uses it, so none comes too early.
 type owners struct {
 	mu    sync.Mutex
 	roles map[any]*Role // by *rdmacore.ID, CQ and SRQ

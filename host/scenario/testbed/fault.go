@@ -8,14 +8,14 @@ import (
 
 // Fault is messages being lost on purpose, between two roles, or what happens to their device.
 type Fault struct {
-	lab     *Lab
+	testbed *Testbed
 	release *free
 	lost    int
 	mend    func() error // what is left to do when a step has healed it; nil: nothing
 }
 
 // Break begins to lose what fault says between two roles, whose addresses it fills in.
-func (l *Lab) Break(from, to *Role, fault rdmacore.Fault) (*Fault, error) {
+func (t *Testbed) Break(from, to *Role, fault rdmacore.Fault) (*Fault, error) {
 	if from.address == to.address {
 		return nil, &Failure{
 			What: fmt.Sprintf("roles %s and %s have one address, so there is no link between them", from.Name, to.Name),
@@ -23,16 +23,16 @@ func (l *Lab) Break(from, to *Role, fault rdmacore.Fault) (*Fault, error) {
 		}
 	}
 	fault.From, fault.To = from.address, to.address
-	rule, err := l.provider.Fault(fault)
+	rule, err := t.provider.Fault(fault)
 	if err != nil {
 		return nil, err
 	}
-	return l.inForce(rule), nil
+	return t.inForce(rule), nil
 }
 
-func (l *Lab) inForce(rule *rdmacore.FaultRule) *Fault {
-	f := &Fault{lab: l}
-	f.release = l.later("a fault", func() (err error) {
+func (t *Testbed) inForce(rule *rdmacore.FaultRule) *Fault {
+	f := &Fault{testbed: t}
+	f.release = t.deferFree("a fault", func() (err error) {
 		f.lost, err = rule.Heal()
 		return err
 	})
@@ -40,47 +40,47 @@ func (l *Lab) inForce(rule *rdmacore.FaultRule) *Fault {
 }
 
 // Bind gives the fault its name.
-func (f *Fault) Bind(name string) { f.lab.faults[name] = f }
+func (f *Fault) Bind(name string) { f.testbed.faults[name] = f }
 
 // Heal ends a fault and returns how many messages it lost, or how many ids heard of it.
-func (l *Lab) Heal(name string) (lost int, err error) {
-	f := l.faults[name]
+func (t *Testbed) Heal(name string) (lost int, err error) {
+	f := t.faults[name]
 	if f == nil {
 		return 0, &Failure{What: fmt.Sprintf("there is no fault %q", name), Hint: "the step that makes it did not run"}
 	}
 	if f.release.done {
 		return 0, &Failure{What: fmt.Sprintf("the fault %q is healed already", name)}
 	}
-	if err = f.release.now(); err == nil && f.mend != nil {
+	if err = f.release.freeNow(); err == nil && f.mend != nil {
 		err = f.mend()
 	}
 	return f.lost, err
 }
 
 // RemoveDevice has the device of all roles go away.
-func (l *Lab) RemoveDevice() (*Fault, error) {
-	f, err := l.breakDevice(rdmacore.FaultRemoveDevice)
+func (t *Testbed) RemoveDevice() (*Fault, error) {
+	f, err := t.breakDevice(rdmacore.FaultRemoveDevice)
 	if err == nil {
-		f.mend = l.returned
+		f.mend = t.returned
 	}
 	return f, err
 }
 
 // ChangeAddress gives the network interface of all roles another hardware address.
-func (l *Lab) ChangeAddress() (*Fault, error) { return l.breakDevice(rdmacore.FaultChangeAddress) }
+func (t *Testbed) ChangeAddress() (*Fault, error) { return t.breakDevice(rdmacore.FaultChangeAddress) }
 
-func (l *Lab) breakDevice(action rdmacore.FaultAction) (*Fault, error) {
-	rule, err := l.provider.Fault(rdmacore.Fault{Action: action})
+func (t *Testbed) breakDevice(action rdmacore.FaultAction) (*Fault, error) {
+	rule, err := t.provider.Fault(rdmacore.Fault{Action: action})
 	if err != nil {
 		return nil, err
 	}
-	return l.inForce(rule), nil
+	return t.inForce(rule), nil
 }
 
 // returned gives the roles what they had at their beginning on the device that is back: it is a new one, and
 // what is of the old one is of no use any more.
-func (l *Lab) returned() error {
-	for _, role := range l.roles {
+func (t *Testbed) returned() error {
+	for _, role := range t.roles {
 		if role.dead {
 			continue
 		}
@@ -92,7 +92,7 @@ func (l *Lab) returned() error {
 }
 
 func (r *Role) reopen() error {
-	device, err := deviceNamed(r.lab.provider, r.device.Name())
+	device, err := deviceNamed(r.testbed.provider, r.device.Name())
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (r *Role) reopen() error {
 	if r.pd, err = device.AllocPD(); err != nil {
 		return err
 	}
-	r.later("PD", r.pd.Dealloc)
+	r.deferFree("PD", r.pd.Dealloc)
 	for _, buffer := range r.buffers {
 		if err := buffer.renew(); err != nil {
 			return err

@@ -16,29 +16,29 @@ type free struct {
 	done bool
 }
 
-// later puts something on the stack of what Close frees.
-func (l *Lab) later(what string, do func() error) *free {
+// deferFree puts something on the stack of what Close frees.
+func (t *Testbed) deferFree(what string, do func() error) *free {
 	entry := &free{what: what, do: do}
-	l.frees = append(l.frees, entry)
+	t.frees = append(t.frees, entry)
 	return entry
 }
 
-// later is Lab.later for what dies with the role.
-func (r *Role) later(what string, do func() error) *free {
-	entry := r.lab.later(r.Name+"'s "+what, do)
+// deferFree is Testbed.deferFree for what dies with the role.
+func (r *Role) deferFree(what string, do func() error) *free {
+	entry := r.testbed.deferFree(r.Name+"'s "+what, do)
 	entry.role = r
 	return entry
 }
 
-// first moves an entry to the top of the stack, to be freed before all that there is now.
-func (l *Lab) first(entry *free) {
-	if i := slices.Index(l.frees, entry); i >= 0 {
-		l.frees = append(slices.Delete(l.frees, i, i+1), entry)
+// freeFirst moves an entry to the top of the stack, to be freed before all that there is now.
+func (t *Testbed) freeFirst(entry *free) {
+	if i := slices.Index(t.frees, entry); i >= 0 {
+		t.frees = append(slices.Delete(t.frees, i, i+1), entry)
 	}
 }
 
-// now frees an entry before its time.  What could not be freed is still there, and may be tried again.
-func (f *free) now() error {
+// freeNow frees an entry before its time.  What could not be freed is still there, and may be tried again.
+func (f *free) freeNow() error {
 	if f.done {
 		return nil
 	}
@@ -53,7 +53,7 @@ func freeAll(entries []*free) []error {
 	why := make(map[*free]error) // of the first time: what is gone and was not well is only said to be gone afterwards
 	for before := len(entries) + 1; ; before = len(why) {
 		for _, entry := range slices.Backward(entries) {
-			err := entry.now()
+			err := entry.freeNow()
 			if err == nil {
 				delete(why, entry)
 			} else if why[entry] == nil {
@@ -74,9 +74,9 @@ func freeAll(entries []*free) []error {
 }
 
 // stopGuests stops the guests that still run, all at once: each has the same time to end by itself.
-func (l *Lab) stopGuests() {
+func (t *Testbed) stopGuests() {
 	var stopped sync.WaitGroup
-	for _, role := range l.roles {
+	for _, role := range t.roles {
 		if role.guest != nil && role.guest.Running() {
 			stopped.Go(func() { role.guest.running.Stop(context.Background()) })
 		}
@@ -85,16 +85,16 @@ func (l *Lab) stopGuests() {
 }
 
 // Close frees everything in the reverse order of its making and returns what could not be freed.
-func (l *Lab) Close() []error {
+func (t *Testbed) Close() []error {
 	var failures []error
-	l.stopGuests()
-	for _, role := range l.roles {
+	t.stopGuests()
+	for _, role := range t.roles {
 		if err := role.acknowledge(); err != nil {
 			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))
 		}
 	}
-	failures = append(failures, freeAll(l.frees)...)
-	l.frees = nil
+	failures = append(failures, freeAll(t.frees)...)
+	t.frees = nil
 	return failures
 }
 
@@ -106,12 +106,12 @@ func (r *Role) Kill(ctx context.Context) error {
 		return &Failure{What: fmt.Sprintf("role %s is dead already", r.Name)}
 	}
 	r.dead = true
-	defer r.lab.listeners.tell() // who waits for it to listen need not wait longer
+	defer r.testbed.listeners.tell() // who waits for it to listen need not wait longer
 	if r.guest != nil {
 		if r.guest.running == nil {
 			return &Failure{What: fmt.Sprintf("the guest of role %s was not started", r.Name)}
 		}
-		r.lab.Outside(func() { r.guest.running.Stop(ctx) })
+		r.testbed.Unlocked(func() { r.guest.running.Stop(ctx) })
 		r.guest.ended()
 		return nil
 	}
@@ -128,7 +128,7 @@ func (r *Role) Kill(ctx context.Context) error {
 		r.living = nil
 	}
 	var own []*free
-	for _, entry := range r.lab.frees {
+	for _, entry := range r.testbed.frees {
 		if entry.role == r {
 			own = append(own, entry)
 		}
@@ -144,9 +144,9 @@ func (r *Role) alive() error {
 	return nil
 }
 
-// Busy runs f between two roles without the baton: f works with objects of its own, and does not touch the
-// lab.  The death of a role ends f's context and waits for f.
-func (l *Lab) Busy(ctx context.Context, what string, f func(ctx context.Context) error, roles ...*Role) error {
+// Busy runs f between two roles without the lock: f works with objects of its own, and does not touch the
+// testbed.  The death of a role ends f's context and waits for f.
+func (t *Testbed) Busy(ctx context.Context, what string, f func(ctx context.Context) error, roles ...*Role) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan struct{})
@@ -157,15 +157,15 @@ func (l *Lab) Busy(ctx context.Context, what string, f func(ctx context.Context)
 		if role.guest != nil {
 			return &Failure{What: fmt.Sprintf("role %s is a guest, which works for itself", role.Name)}
 		}
-		entry := role.later(what, func() error {
+		entry := role.deferFree(what, func() error {
 			cancel(&diedError{role.Name, what})
-			l.Clock().Outside(func() { <-done })
+			t.Clock().Outside(func() { <-done })
 			return nil
 		})
 		defer func() { entry.done = true }()
 	}
 	var err error
-	l.Outside(func() {
+	t.Unlocked(func() {
 		defer close(done)
 		err = f(ctx)
 	})

@@ -67,7 +67,7 @@ func TestFreeWhatIsInUse(t *testing.T) {
 	}
 	user.freed = 1
 	for range 2 {
-		if err := entries[0].now(); err != nil || used.freed != 1 {
+		if err := entries[0].freeNow(); err != nil || used.freed != 1 {
 			t.Errorf("%v after it was freed %d times", err, used.freed)
 		}
 	}

@@ -84,32 +84,32 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 	if args != nil {
 		config.Args = args
 	}
-	name, l := g.role.Name, g.role.lab
-	write := func(line string) { l.Output(name, line) }
+	name, t := g.role.Name, g.role.testbed
+	write := func(line string) { t.Output(name, line) }
 	g.output = []*lineWriter{{write: write}, {write: write}}
-	l.listeners.forget(name)
+	t.listeners.forget(name)
 	// The guest outlives the step that starts it, so the step's deadline must not be the guest's.
 	// Until it runs, it is: a module may take long to compile.
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
 	defer started()
-	running, err := l.guests.Start(life, GuestStart{
+	running, err := t.guests.Start(life, GuestStart{
 		Name:    name,
 		Config:  config,
 		Stdout:  g.output[0],
 		Stderr:  g.output[1],
 		CPUs:    g.role.cpus,
-		Barrier: func(ctx context.Context, barrier string) error { return l.barriers.arrive(ctx, barrier, name) },
+		Barrier: func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
 
-		Listening: func(news Listening) { l.listeners.hear(name, news) },
+		Listening: func(news Listening) { t.listeners.hear(name, news) },
 	})
 	if err != nil {
 		cancel()
 		return err
 	}
 	g.running, g.cancel, g.asked = running, cancel, false
-	l.listeners.tell()
-	g.role.later("guest", func() error {
+	t.listeners.tell()
+	g.role.deferFree("guest", func() error {
 		g.running.Stop(context.Background())
 		g.ended()
 		return nil

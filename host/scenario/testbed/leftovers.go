@@ -8,10 +8,10 @@ import (
 
 // Leftovers lists what nobody asked for: completions on a queue and unread events.  A test that passes
 // while messages lie about has not seen what happened.
-func (l *Lab) Leftovers() []string {
-	found := l.lost
-	found = append(found, l.asyncLeftovers()...)
-	for _, role := range l.roles {
+func (t *Testbed) Leftovers() []string {
+	found := t.lost
+	found = append(found, t.asyncLeftovers()...)
+	for _, role := range t.roles {
 		if role.dead {
 			continue
 		}
@@ -26,7 +26,7 @@ func (l *Lab) Leftovers() []string {
 		}
 		found = append(found, role.unreadEvents()...)
 	}
-	l.lost = nil
+	t.lost = nil
 	return found
 }
 
@@ -34,10 +34,10 @@ func (l *Lab) Leftovers() []string {
 const mostNamed = 10
 
 // RunningGuests names the guests that no step has waited for, and that still run: of many, the first.
-func (l *Lab) RunningGuests() []string {
+func (t *Testbed) RunningGuests() []string {
 	var found []string
 	more := 0
-	for _, role := range l.roles {
+	for _, role := range t.roles {
 		if role.guest == nil || !role.guest.Running() {
 			continue
 		}

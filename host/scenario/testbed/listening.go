@@ -96,7 +96,7 @@ func (l *listeners) signal() <-chan struct{} {
 func (e *Endpoint) Listen(backlog int) error {
 	err := e.id.Listen(backlog)
 	if err == nil {
-		e.Role.lab.listeners.tell()
+		e.Role.testbed.listeners.tell()
 	}
 	return err
 }
@@ -104,7 +104,7 @@ func (e *Endpoint) Listen(backlog int) error {
 // listensAt lists where the role listens.
 func (r *Role) listensAt() []netip.AddrPort {
 	if r.guest != nil {
-		at, _ := r.lab.listeners.of(r.Name)
+		at, _ := r.testbed.listeners.of(r.Name)
 		return at
 	}
 	var at []netip.AddrPort
@@ -119,13 +119,13 @@ func (r *Role) listensAt() []netip.AddrPort {
 // AwaitListener waits until the role listens, on a port or, with 0, anywhere.  It ends with a Failure as soon as that
 // cannot be any more.
 func (r *Role) AwaitListener(ctx context.Context, port uint16) (netip.AddrPort, error) {
-	l := r.lab
+	t := r.testbed
 	wanted := func(at netip.AddrPort) bool { return port == 0 || at.Port() == port }
 	for {
 		if err := r.alive(); err != nil {
 			return netip.AddrPort{}, err
 		}
-		changed := l.listeners.signal() // before the look, or a change in between is missed
+		changed := t.listeners.signal() // before the look, or a change in between is missed
 		at := r.listensAt()
 		if i := slices.IndexFunc(at, wanted); i >= 0 {
 			return at[i], nil
@@ -138,7 +138,7 @@ func (r *Role) AwaitListener(ctx context.Context, port uint16) (netip.AddrPort, 
 			over = r.guest.running.Done()
 		}
 		var err error
-		l.Outside(func() { err = r.awaitChange(ctx, changed, over) })
+		t.Unlocked(func() { err = r.awaitChange(ctx, changed, over) })
 		if err != nil {
 			if failure := r.noListener(port); ctx.Err() != nil {
 				failure.Absent = true
@@ -149,13 +149,13 @@ func (r *Role) AwaitListener(ctx context.Context, port uint16) (netip.AddrPort, 
 	}
 }
 
-// awaitChange waits, without the baton, until somebody begins to listen or ceases to, or the guest ends.  A guest acts on
+// awaitChange waits, without the lock, until somebody begins to listen or ceases to, or the guest ends.  A guest acts on
 // its own, and its end is seen by no clock.
 func (r *Role) awaitChange(ctx context.Context, changed, over <-chan struct{}) (err error) {
 	if over == nil {
-		return r.lab.Clock().Await(ctx, changed)
+		return r.testbed.Clock().Await(ctx, changed)
 	}
-	r.lab.Clock().Outside(func() {
+	r.testbed.Clock().Outside(func() {
 		select {
 		case <-changed:
 		case <-over:
@@ -189,7 +189,7 @@ func (r *Role) noListener(port uint16) *Failure {
 // insteadOfListening tells what a guest does that a step waits for.
 func (g *Guest) insteadOfListening(failure *Failure) []string {
 	var does []string
-	_, failed := g.role.lab.listeners.of(g.role.Name)
+	_, failed := g.role.testbed.listeners.of(g.role.Name)
 	if failed != nil {
 		does = append(does, fmt.Sprintf("it could not on %s: %v", failed.At, failed.Err))
 	}
@@ -202,7 +202,7 @@ func (g *Guest) insteadOfListening(failure *Failure) []string {
 		failure.Hint = result.Reason
 		return append(does, fmt.Sprintf("its guest has ended: %s, exit code %d", result.Outcome, result.Exit))
 	}
-	if name := g.role.lab.barriers.waits(g.role.Name); name != "" {
+	if name := g.role.testbed.barriers.waits(g.role.Name); name != "" {
 		failure.Hint = fmt.Sprintf("a step opens the barrier: {barrier: %s, of: [%s]}", name, g.role.Name)
 		return append(does, fmt.Sprintf("its guest waits at barrier %q", name))
 	}

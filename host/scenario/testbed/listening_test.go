@@ -18,7 +18,7 @@ func TestGuestsListen(t *testing.T) {
 		<-ctx.Done()
 		return GuestResult{Outcome: "stopped"}
 	}
-	l := newLab(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
+	l := newTestbed(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
 		"late": func(ctx context.Context, start GuestStart) GuestResult {
 			<-going
 			start.Listening(Listening{At: at})

@@ -64,8 +64,8 @@ func (l *lines) String() string {
 	return strings.Join(l.list, " ")
 }
 
-// newLab makes a lab on soft with these guests, and a role "driver" without one.
-func newLab(t *testing.T, out *lines, programs map[string]func(context.Context, GuestStart) GuestResult) *Lab {
+// newTestbed makes a testbed on soft with these guests, and a role "driver" without one.
+func newTestbed(t *testing.T, out *lines, programs map[string]func(context.Context, GuestStart) GuestResult) *Testbed {
 	t.Helper()
 	provider, err := rdmacore.Open("soft")
 	if err != nil {
@@ -93,7 +93,7 @@ func newLab(t *testing.T, out *lines, programs map[string]func(context.Context, 
 	return l
 }
 
-func guestOf(t *testing.T, l *Lab, name string) *Guest {
+func guestOf(t *testing.T, l *Testbed, name string) *Guest {
 	t.Helper()
 	role, err := l.Role(name)
 	if err != nil || role.Guest() == nil {
@@ -104,7 +104,7 @@ func guestOf(t *testing.T, l *Lab, name string) *Guest {
 
 func TestGuestLife(t *testing.T) {
 	out := &lines{}
-	l := newLab(t, out, map[string]func(context.Context, GuestStart) GuestResult{
+	l := newTestbed(t, out, map[string]func(context.Context, GuestStart) GuestResult{
 		"short": func(_ context.Context, start GuestStart) GuestResult {
 			io.WriteString(start.Stdout, "args "+strings.Join(start.Config.Args, ",")+"\nno line end")
 			return GuestResult{Outcome: "exited", Exit: 3}
@@ -151,7 +151,7 @@ func TestGuestLife(t *testing.T) {
 
 // TestUnaskedGuest leaves a guest running and one that failed; both are noticed, and freed by Close.
 func TestUnaskedGuest(t *testing.T) {
-	l := newLab(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
+	l := newTestbed(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
 		"bad": func(context.Context, GuestStart) GuestResult { return GuestResult{Outcome: "trapped", Exit: 125} },
 	})
 	bad := guestOf(t, l, "bad")
@@ -178,7 +178,7 @@ func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
 			return GuestResult{Outcome: "stopped", Exit: 143}
 		}
 	}
-	l := newLab(t, &lines{}, programs)
+	l := newTestbed(t, &lines{}, programs)
 	for name := range programs {
 		if err := guestOf(t, l, name).Start(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestBarrier(t *testing.T) {
 		}
 		return GuestResult{Outcome: "exited"}
 	}
-	l := newLab(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
+	l := newTestbed(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
 		"a": meet, "b": meet,
 		"absent": func(ctx context.Context, _ GuestStart) GuestResult {
 			<-ctx.Done()
@@ -249,7 +249,7 @@ func TestBarrier(t *testing.T) {
 // TestBarrierLosesGuest waits for a guest that ends in place of coming.
 func TestBarrierLosesGuest(t *testing.T) {
 	release := make(chan struct{})
-	l := newLab(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
+	l := newTestbed(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
 		"server": func(context.Context, GuestStart) GuestResult {
 			<-release
 			return GuestResult{Outcome: "exited", Exit: 1, Reason: "port in use"}
@@ -267,7 +267,7 @@ func TestBarrierLosesGuest(t *testing.T) {
 }
 
 func TestLookups(t *testing.T) {
-	l := newLab(t, &lines{}, nil)
+	l := newTestbed(t, &lines{}, nil)
 	if _, err := l.Role("nobody"); err == nil {
 		t.Error("found nobody")
 	}

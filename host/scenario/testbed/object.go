@@ -55,8 +55,8 @@ func made[T any](r *Role, k kind, native T, destroy func() error, err error) (*O
 		return nil, err
 	}
 	o := &Object[T]{role: r, kind: k, native: native, destroy: destroy}
-	o.release = r.later(k.what, destroy)
-	r.lab.owners.add(native, r)
+	o.release = r.deferFree(k.what, destroy)
+	r.testbed.owners.add(native, r)
 	return o, nil
 }
 
@@ -72,19 +72,19 @@ func (o *Object[T]) Native() T { return o.native }
 
 // Free frees the object before the end of the case, unless something still uses it.
 func (o *Object[T]) Free() error {
-	l := o.role.lab
-	undo := l.lose(o.concerns)
+	t := o.role.testbed
+	undo := t.lose(o.concerns)
 	if err := o.destroy(); err != nil {
 		undo()
 		return err
 	}
 	o.release.done = true
-	l.owners.remove(o.native)
+	t.owners.remove(o.native)
 	return nil
 }
 
 // FreeFirst lets the object be freed before everything that was made until now: it uses some of that.
-func (o *Object[T]) FreeFirst() { o.role.lab.first(o.release) }
+func (o *Object[T]) FreeFirst() { o.role.testbed.freeFirst(o.release) }
 
 func (o *Object[T]) text() string { return o.role.Name + " " + o.name }
 

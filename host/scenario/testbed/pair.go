@@ -39,7 +39,7 @@ const pairTimeout = 10 * time.Second
 // everything asks for all READs and atomics that the devices can have under way at once.
 var everything = rdmacore.ConnParam{ResponderResources: 255, InitiatorDepth: 255, RetryCount: 7, RNRRetryCount: 7}
 
-// NewPair connects two roles.  It does not touch the lab and needs no baton.  On failure nothing is left behind.
+// NewPair connects two roles.  It does not touch the testbed and needs no lock.  On failure nothing is left behind.
 func NewPair(ctx context.Context, from, to *Role, config PairConfig) (*Pair, error) {
 	p := &Pair{}
 	if err := p.connect(ctx, from, to, config); err != nil {
@@ -53,7 +53,7 @@ func (p *Pair) connect(ctx context.Context, from, to *Role, config PairConfig) (
 		end  *PairEnd
 		role *Role
 	}{{&p.Active, from}, {&p.Passive, to}} {
-		if p.channels[i], err = each.role.lab.provider.CreateEventChannel(); err != nil {
+		if p.channels[i], err = each.role.testbed.provider.CreateEventChannel(); err != nil {
 			return err
 		}
 		if err = each.end.prepare(each.role, config); err != nil {

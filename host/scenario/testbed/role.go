@@ -16,7 +16,7 @@ type Role struct {
 	// Group and Index are those of its RoleConfig.
 	Group   string
 	Index   int
-	lab     *Lab
+	testbed *Testbed
 	device  *rdmacore.Device
 	former  []*rdmacore.Device // that were removed, the oldest first
 	waits   []*asyncWait       // for the device
@@ -39,12 +39,12 @@ type Role struct {
 	dead   bool
 }
 
-func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
+func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 	r := &Role{
 		Name:      config.Name,
 		Group:     config.Group,
 		Index:     config.Index,
-		lab:       l,
+		testbed:   t,
 		buffers:   make(map[string]*Buffer),
 		endpoints: make(map[string]*Endpoint),
 		objects:   make(map[objectName]named),
@@ -52,10 +52,10 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 		port:      config.counterPort(),
 	}
 	var err error
-	if r.device, err = deviceNamed(l.provider, config.Device); err != nil {
+	if r.device, err = deviceNamed(t.provider, config.Device); err != nil {
 		return nil, err
 	}
-	if r.address, err = config.roleAddress(l.provider, r.device, index); err != nil {
+	if r.address, err = config.roleAddress(t.provider, r.device, index); err != nil {
 		return nil, err
 	}
 	if r.cpus, err = config.CPUs.resolve(r.files, r.device); err != nil {
@@ -66,14 +66,14 @@ func (l *Lab) newRole(config RoleConfig, index int) (*Role, error) {
 		r.guest = &Guest{role: r, config: *config.Guest}
 		return r, nil
 	}
-	if r.channel, err = l.provider.CreateEventChannel(); err != nil {
+	if r.channel, err = t.provider.CreateEventChannel(); err != nil {
 		return nil, err
 	}
-	r.later("event channel", r.channel.Close)
+	r.deferFree("event channel", r.channel.Close)
 	if r.pd, err = r.device.AllocPD(); err != nil {
 		return nil, err
 	}
-	r.later("PD", r.pd.Dealloc)
+	r.deferFree("PD", r.pd.Dealloc)
 	for _, bufferConfig := range config.Buffers {
 		buffer, err := r.newBuffer(bufferConfig)
 		if err != nil {
@@ -99,8 +99,8 @@ func (r *Role) Channel() *rdmacore.EventChannel { return r.channel }
 // PD is the protection domain of the role's buffers and queue pairs; nil for a guest.
 func (r *Role) PD() *rdmacore.PD { return r.pd }
 
-// Lab is the lab of the role.
-func (r *Role) Lab() *Lab { return r.lab }
+// Testbed is what the role is part of.
+func (r *Role) Testbed() *Testbed { return r.testbed }
 
 // Guest is the role's guest, nil for a role that steps drive.
 func (r *Role) Guest() *Guest { return r.guest }

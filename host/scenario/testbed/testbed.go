@@ -1,9 +1,9 @@
 // Package testbed is what a case runs on: its roles with their buffers, endpoints and guests, on one
 // provider, and the freeing of all of it.
 //
-// Everything a lab makes goes onto one stack and is freed in reverse order by Close, whatever failed in
-// between.  A lab belongs to the goroutine that runs the case; only guests and the barriers they
-// call have goroutines of their own.
+// Everything a testbed makes goes onto one stack and is freed in reverse order by Close, whatever failed in
+// between.  One goroutine works on it at a time, the one that has locked it; guests and the barriers they
+// call have locks of their own.
 package testbed
 
 import (
@@ -17,7 +17,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Config is what a lab is made of.
+// Config is what a testbed is made of.
 type Config struct {
 	Provider *rdmacore.Provider
 	Roles    []RoleConfig
@@ -62,12 +62,12 @@ type BufferConfig struct {
 	Fill    Filling
 }
 
-// Lab is the state of a running case.
+// Testbed is the state of a running case.
 //
-// It has one baton: whoever works on the lab holds it, and lets go of it while it waits.  So the branches
-// of a parallel step are goroutines of their own, and yet find the lab as one goroutine would.
-type Lab struct {
-	baton    sync.Mutex
+// It has one lock: whoever works on the testbed holds it, and unlocks it to wait (Unlocked).  So the branches of a
+// parallel step may be goroutines of their own, and only one of them works at a time.
+type Testbed struct {
+	mu       sync.Mutex
 	provider *rdmacore.Provider
 	output   func(role, line string)
 	guests   GuestStarter
@@ -85,9 +85,9 @@ type Lab struct {
 	lost []string
 }
 
-// New makes the roles, and gives the baton to the caller.  On failure nothing is left behind.
-func New(config Config) (*Lab, error) {
-	l := &Lab{
+// New makes the roles, and returns with the testbed locked.  On failure nothing is left behind.
+func New(config Config) (*Testbed, error) {
+	t := &Testbed{
 		provider: config.Provider,
 		output:   config.Output,
 		guests:   config.Guests,
@@ -98,30 +98,30 @@ func New(config Config) (*Lab, error) {
 
 		listeners: newListeners(),
 	}
-	l.baton.Lock()
+	t.mu.Lock()
 	for i, roleConfig := range config.Roles {
-		role, err := l.newRole(roleConfig, i)
+		role, err := t.newRole(roleConfig, i)
 		if err != nil {
 			err = &EnvironmentError{"role " + roleConfig.Name, err}
-			return nil, errors.Join(append([]error{err}, l.Close()...)...)
+			return nil, errors.Join(append([]error{err}, t.Close()...)...)
 		}
-		l.roles = append(l.roles, role)
-		l.byName[role.Name] = role
+		t.roles = append(t.roles, role)
+		t.byName[role.Name] = role
 	}
-	l.asyncLeftovers() // what came before is no leftover of this case
-	return l, nil
+	t.asyncLeftovers() // what came before is no leftover of this case
+	return t, nil
 }
 
 // Role finds a role by name.  The checker has seen to it that names are known, except those that an
 // expression makes while running.
-func (l *Lab) Role(name string) (*Role, error) {
-	if role := l.byName[name]; role != nil {
+func (t *Testbed) Role(name string) (*Role, error) {
+	if role := t.byName[name]; role != nil {
 		return role, nil
 	}
 	failure := &Failure{What: fmt.Sprintf("there is no role %q", name)}
 	group, _, _ := strings.Cut(name, "[")
 	instances := 0
-	for _, role := range l.roles {
+	for _, role := range t.roles {
 		if role.Group == group && group != "" {
 			instances++
 		}
@@ -133,29 +133,29 @@ func (l *Lab) Role(name string) (*Role, error) {
 }
 
 // Roles are in the order of the file.
-func (l *Lab) Roles() []*Role { return l.roles }
+func (t *Testbed) Roles() []*Role { return t.roles }
 
-// Provider is what the lab runs on.
-func (l *Lab) Provider() *rdmacore.Provider { return l.provider }
+// Provider is what the testbed runs on.
+func (t *Testbed) Provider() *rdmacore.Provider { return t.provider }
 
 // Clock is the provider's time: what is waited for and what is measured runs on it.
-func (l *Lab) Clock() *rdmacore.Clock { return l.provider.Clock() }
+func (t *Testbed) Clock() *rdmacore.Clock { return t.provider.Clock() }
 
-// Take waits for the baton; Leave lets go of it.
-func (l *Lab) Take() { l.baton.Lock() }
+// Lock waits until nobody else works on the testbed.
+func (t *Testbed) Lock() { t.mu.Lock() }
 
-// Leave lets another goroutine work on the lab.
-func (l *Lab) Leave() { l.baton.Unlock() }
+// Unlock lets another goroutine work on the testbed.
+func (t *Testbed) Unlock() { t.mu.Unlock() }
 
-// Outside runs f, which waits and does not touch the lab, without the baton.
-func (l *Lab) Outside(f func()) {
-	l.baton.Unlock()
-	defer l.baton.Lock()
+// Unlocked runs f without the lock: f waits, and does not touch the testbed.
+func (t *Testbed) Unlocked(f func()) {
+	t.mu.Unlock()
+	defer t.mu.Lock()
 	f()
 }
 
 // Output passes a line of a role (empty: the runner's own) to whoever reads the run.
-func (l *Lab) Output(role, line string) { l.output(role, line) }
+func (t *Testbed) Output(role, line string) { t.output(role, line) }
 
 // Traffic is how much of one operation was posted.
 type Traffic struct {
@@ -165,20 +165,20 @@ type Traffic struct {
 }
 
 // Posted counts a work request.
-func (l *Lab) Posted(opcode rdmacore.Opcode, bytes int) {
-	entry := l.traffic[opcode]
+func (t *Testbed) Posted(opcode rdmacore.Opcode, bytes int) {
+	entry := t.traffic[opcode]
 	if entry == nil {
 		entry = &Traffic{Operation: opcode.String()}
-		l.traffic[opcode] = entry
+		t.traffic[opcode] = entry
 	}
 	entry.Count++
 	entry.Bytes += int64(bytes)
 }
 
 // Traffic lists what was posted, the most frequent operation first.
-func (l *Lab) Traffic() []Traffic {
+func (t *Testbed) Traffic() []Traffic {
 	var list []Traffic
-	for _, entry := range l.traffic {
+	for _, entry := range t.traffic {
 		list = append(list, *entry)
 	}
 	slices.SortFunc(list, func(a, b Traffic) int {

@@ -62,7 +62,7 @@ func bothAddresses(ctx context.Context, call *Call, to peerName, given Optional[
 // peerAddress turns a role, an IP address or a host name into an address.
 func peerAddress(ctx context.Context, call *Call, to peerName) (netip.Addr, error) {
 	name := string(to)
-	for _, role := range call.Lab.Roles() {
+	for _, role := range call.Testbed.Roles() {
 		if role.Name == name {
 			return role.Address(), nil
 		}
@@ -72,7 +72,7 @@ func peerAddress(ctx context.Context, call *Call, to peerName) (netip.Addr, erro
 	}
 	var addresses []netip.Addr
 	var err error
-	call.Lab.Outside(func() { addresses, err = net.DefaultResolver.LookupNetIP(ctx, "ip", name) })
+	call.Testbed.Unlocked(func() { addresses, err = net.DefaultResolver.LookupNetIP(ctx, "ip", name) })
 	if ctx.Err() != nil {
 		return netip.Addr{}, ctx.Err()
 	}
@@ -169,7 +169,7 @@ func getAddrInfo(ctx context.Context, call *Call, args *struct {
 }) (addressesFound, error) {
 	var found []rdmacore.AddrInfo
 	err := args.await(ctx, call, func(ctx context.Context) (err error) {
-		call.Lab.Clock().Outside(func() { found, err = call.Lab.Provider().GetAddrInfo(ctx, args.Node, args.Service, args.hints()) })
+		call.Testbed.Clock().Outside(func() { found, err = call.Testbed.Provider().GetAddrInfo(ctx, args.Node, args.Service, args.hints()) })
 		return err
 	}, &testbed.Failure{What: "no address", Expected: "the addresses of " + strconv.Quote(args.Node)})
 	return firstOf(found), err

@@ -7,9 +7,9 @@ import (
 
 // Call is one running step of a verb.
 type Call struct {
-	Verb *Verb
-	Lab  *testbed.Lab
-	Role *testbed.Role // nil for a roleless verb
+	Verb    *Verb
+	Testbed *testbed.Testbed
+	Role    *testbed.Role // nil for a roleless verb
 	// Arguments are in the order of the verb's, in the Go types that Type tells, defaults filled in; nil where there is none.
 	Arguments []any
 	// Later tells, in Verb.Check before the run, which arguments have a value that only the run will know;
@@ -56,7 +56,7 @@ func (c *Call) named(value BufferName) (*testbed.Buffer, error) {
 	role := c.Role
 	if value.Role != "" {
 		var err error
-		if role, err = c.Lab.Role(value.Role); err != nil {
+		if role, err = c.Testbed.Role(value.Role); err != nil {
 			return nil, err
 		}
 	}

@@ -186,7 +186,7 @@ func drain(ctx context.Context, call *Call, args *struct {
 	if err != nil {
 		return result, err
 	}
-	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, args.Within)
+	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
 	defer cancel()
 	call.Outcome.Summary = func() string { return fmt.Sprintf("%d completions", result.Count) }
 	var batch [16]rdmacore.WC
@@ -197,7 +197,7 @@ func drain(ctx context.Context, call *Call, args *struct {
 		}
 		n, err := cq.Poll(room)
 		if err == nil && n == 0 && result.Count < args.Count {
-			call.Lab.Outside(func() { n, err = cq.Wait(waiting, room) })
+			call.Testbed.Unlocked(func() { n, err = cq.Wait(waiting, room) })
 		}
 		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return result, &testbed.Failure{

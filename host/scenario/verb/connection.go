@@ -91,7 +91,7 @@ func createEndpoint(ctx context.Context, call *Call, args *struct {
 		}
 	}
 	var id *rdmacore.ID
-	call.Lab.Outside(func() { id, err = call.Role.Channel().CreateEP(ctx, config) })
+	call.Testbed.Unlocked(func() { id, err = call.Role.Channel().CreateEP(ctx, config) })
 	if err != nil {
 		return endpointAddress{}, err
 	}

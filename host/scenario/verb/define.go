@@ -15,7 +15,7 @@ import (
 //
 //	type pollArguments struct {
 //		CQ     queueSide     `arg:"cq,required" doc:"which completion queue of the endpoint"`
-//		EP     *lab.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
+//		EP     *testbed.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
 //		WRID   uint64        `arg:"wr_id" default:"0" max:"0xffff" doc:"comes back in the completion"`
 //	}
 //
@@ -178,11 +178,11 @@ func (a *argumentFields) fill(call *Call, args reflect.Value, values []any, late
 		if !given && !slot.only {
 			continue
 		}
-		place := args.FieldByIndex(slot.index)
+		field := args.FieldByIndex(slot.index)
 		if slot.optional {
-			place.Field(optionalGiven).SetBool(given)
-			place.Field(optionalLater).SetBool(unknown || call == nil && slot.find != nil)
-			place = place.Field(optionalValue)
+			field.Field(optionalGiven).SetBool(given)
+			field.Field(optionalLater).SetBool(unknown || call == nil && slot.find != nil)
+			field = field.Field(optionalValue)
 		}
 		switch {
 		case unknown || call == nil && slot.find != nil:
@@ -191,15 +191,15 @@ func (a *argumentFields) fill(call *Call, args reflect.Value, values []any, late
 			if err != nil {
 				return err
 			}
-			place.Set(reflect.ValueOf(object))
+			field.Set(reflect.ValueOf(object))
 		case slot.find != nil: // only
 			endpoint, err := call.Role.OnlyEndpoint()
 			if err != nil {
 				return err
 			}
-			place.Set(reflect.ValueOf(endpoint))
+			field.Set(reflect.ValueOf(endpoint))
 		default:
-			if err := slot.set(call, place, values[i]); err != nil {
+			if err := slot.set(call, field, values[i]); err != nil {
 				return err
 			}
 		}
@@ -250,14 +250,14 @@ func resultsOf(t reflect.Type) *resultFields {
 func (r *resultFields) values(result reflect.Value) []any {
 	values := make([]any, len(r.rows))
 	for i := range r.slots {
-		place := result.FieldByIndex(r.slots[i].index)
+		field := result.FieldByIndex(r.slots[i].index)
 		if r.slots[i].optional {
-			if !place.Field(optionalGiven).Bool() {
+			if !field.Field(optionalGiven).Bool() {
 				continue
 			}
-			place = place.Field(optionalValue)
+			field = field.Field(optionalValue)
 		}
-		values[i] = r.slots[i].show(place)
+		values[i] = r.slots[i].show(field)
 	}
 	return values
 }

@@ -4,6 +4,6 @@
 // documentation, and the function that runs it.  The checker, the runner and whatever prints
 // documentation read the same rows, so a new operation is a new row and its function, nothing else.
 //
-// A Lab is what verbs work on: the roles of one case with their buffers and endpoints, on one
+// A Testbed is what verbs work on: the roles of one case with their buffers and endpoints, on one
 // provider.  It frees everything it made, in reverse order, whatever happened in between.
 package verb

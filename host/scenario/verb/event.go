@@ -20,12 +20,12 @@ type within struct {
 	Within time.Duration `arg:"within" default:"5s" min:"1ns" max:"24h" doc:"how long to wait"`
 }
 
-// await runs a wait without holding the lab, within the time of the step.  late is told when that is over.
+// await runs a wait without the lock of the testbed, within the time of the step.  late is told when that is over.
 func (w *within) await(ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure) error {
-	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, w.Within)
+	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, w.Within)
 	defer cancel()
 	var err error
-	call.Lab.Outside(func() { err = wait(waiting) })
+	call.Testbed.Unlocked(func() { err = wait(waiting) })
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		late.Got, late.Absent = w.nothingCame(), true
 		return late
@@ -204,7 +204,7 @@ func noEventHint(call *Call, endpoint *testbed.Endpoint, wanted Optional[rdmacor
 	if wanted.Given && wanted.Value == rdmacore.EventConnectRequest {
 		return fmt.Sprintf("nobody connected to %s; is the client's address and port that of the listener, and did its connect step run?", endpoint.ID().LocalAddr())
 	}
-	for _, role := range call.Lab.Roles() {
+	for _, role := range call.Testbed.Roles() {
 		for _, other := range role.Endpoints() {
 			if other.Listener != nil && !other.Answered {
 				return fmt.Sprintf("%s took a CONNECT_REQUEST (%s), but neither accept nor reject has followed", role.Name, other.Name)
@@ -234,7 +234,7 @@ func waitAsync(ctx context.Context, call *Call, args *struct {
 	Type Optional[rdmacore.AsyncEventType] `arg:"type" doc:"what must come; without it anything may"`
 	within
 }) (asyncEvent, error) {
-	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, args.Within)
+	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
 	defer cancel()
 	event, came, err := call.Role.WaitAsync(waiting)
 	wanted := "an event"

@@ -105,11 +105,11 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 		broken, err := breakDevice(call, args.Device.Value)
 		return call.made(broken, err)
 	}
-	from, err := call.Lab.Role(args.Link[0])
+	from, err := call.Testbed.Role(args.Link[0])
 	if err != nil {
 		return err
 	}
-	to, err := call.Lab.Role(args.Link[1])
+	to, err := call.Testbed.Role(args.Link[1])
 	if err != nil {
 		return err
 	}
@@ -130,15 +130,15 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 			return err
 		}
 	}
-	broken, err := call.Lab.Break(from, to, what)
+	broken, err := call.Testbed.Break(from, to, what)
 	return call.made(broken, err)
 }
 
 func breakDevice(call *Call, how string) (*testbed.Fault, error) {
 	if how == addressChange {
-		return call.Lab.ChangeAddress()
+		return call.Testbed.ChangeAddress()
 	}
-	return call.Lab.RemoveDevice()
+	return call.Testbed.RemoveDevice()
 }
 
 func heal(_ context.Context, call *Call, args *struct {
@@ -146,8 +146,8 @@ func heal(_ context.Context, call *Call, args *struct {
 }) (result struct {
 	Lost int `result:"lost" doc:"messages it has lost, or whatever its action is; of a device, the ids that heard of it"`
 }, err error) {
-	result.Lost, err = call.Lab.Heal(string(args.Fault))
-	for _, role := range call.Lab.Roles() { // of a device that is back they are registered anew
+	result.Lost, err = call.Testbed.Heal(string(args.Fault))
+	for _, role := range call.Testbed.Roles() { // of a device that is back they are registered anew
 		call.Outcome.Buffers = append(call.Outcome.Buffers, role.Buffers()...)
 	}
 	lost := result.Lost
@@ -158,7 +158,7 @@ func heal(_ context.Context, call *Call, args *struct {
 func kill(ctx context.Context, call *Call, args *struct {
 	Role roleName `arg:"role,required" doc:"who dies"`
 }) error {
-	role, err := call.Lab.Role(string(args.Role))
+	role, err := call.Testbed.Role(string(args.Role))
 	if err != nil {
 		return err
 	}

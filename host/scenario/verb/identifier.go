@@ -79,7 +79,7 @@ func createID(_ context.Context, call *Call, args *struct {
 }) error {
 	create := call.Role.Channel().CreateID
 	if args.Synchronous {
-		create = call.Lab.Provider().CreateID
+		create = call.Testbed.Provider().CreateID
 	}
 	id, err := create(args.PortSpace)
 	if err != nil {

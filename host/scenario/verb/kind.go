@@ -20,7 +20,7 @@ type kind struct {
 	// options are the fields of a mapping, or of each of a list of mappings.
 	options *argumentFields
 	// set gives a field a value, which has the Go type that Type says; call is nil before the run.
-	set func(call *Call, place reflect.Value, value any) error
+	set func(call *Call, field reflect.Value, value any) error
 	// find looks for the object that a value names; nil for what is no object.
 	find func(call *Call, name any) (any, error)
 	// show is the value of a field as scenarios see it.
@@ -177,32 +177,32 @@ func shown(argument Type) kind {
 }
 
 // convert gives a field a value of a Go type of the same sort.
-func convert(_ *Call, place reflect.Value, value any) error {
+func convert(_ *Call, field reflect.Value, value any) error {
 	switch v := value.(type) {
 	case int:
-		if place.CanInt() {
-			place.SetInt(int64(v))
+		if field.CanInt() {
+			field.SetInt(int64(v))
 		} else {
-			place.SetUint(uint64(v))
+			field.SetUint(uint64(v))
 		}
 	case uint64:
-		place.SetUint(v)
+		field.SetUint(v)
 	case bool:
-		place.SetBool(v)
+		field.SetBool(v)
 	case string:
-		place.SetString(v)
+		field.SetString(v)
 	case time.Duration:
-		place.SetInt(int64(v))
+		field.SetInt(int64(v))
 	case float64:
-		place.SetFloat(v)
+		field.SetFloat(v)
 	case DataValue:
-		if place.Kind() == reflect.Slice { // of bytes
-			place.SetBytes(v.Bytes)
+		if field.Kind() == reflect.Slice { // of bytes
+			field.SetBytes(v.Bytes)
 		} else {
-			place.Set(reflect.ValueOf(value))
+			field.Set(reflect.ValueOf(value))
 		}
 	default:
-		place.Set(reflect.ValueOf(value).Convert(place.Type()))
+		field.Set(reflect.ValueOf(value).Convert(field.Type()))
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func scenarioValue(v reflect.Value) any {
 // mappings is a mapping, or a list of them, whose keys are the fields of a struct.
 func mappings(argument Type, t reflect.Type) kind {
 	options := argumentsOf(t)
-	fill := func(call *Call, place reflect.Value, given map[string]any) error {
+	fill := func(call *Call, field reflect.Value, given map[string]any) error {
 		values := make([]any, len(options.rows))
 		for i := range options.rows {
 			if value, has := given[options.rows[i].Name]; has {
@@ -237,16 +237,16 @@ func mappings(argument Type, t reflect.Type) kind {
 				values[i] = options.rows[i].Default
 			}
 		}
-		return options.fill(call, place, values, nil)
+		return options.fill(call, field, values, nil)
 	}
-	return kind{argument: argument, options: options, set: func(call *Call, place reflect.Value, value any) error {
+	return kind{argument: argument, options: options, set: func(call *Call, field reflect.Value, value any) error {
 		if argument == Options {
-			return fill(call, place, value.(map[string]any))
+			return fill(call, field, value.(map[string]any))
 		}
 		list := value.([]map[string]any)
-		place.Set(reflect.MakeSlice(place.Type(), len(list), len(list)))
+		field.Set(reflect.MakeSlice(field.Type(), len(list), len(list)))
 		for i, each := range list {
-			if err := fill(call, place.Index(i), each); err != nil {
+			if err := fill(call, field.Index(i), each); err != nil {
 				return ofEntry("entry", i, err)
 			}
 		}
@@ -254,9 +254,9 @@ func mappings(argument Type, t reflect.Type) kind {
 	}}
 }
 
-func setContent(call *Call, place reflect.Value, value any) error {
+func setContent(call *Call, field reflect.Value, value any) error {
 	if data, is := value.(DataValue); is {
-		place.Set(reflect.ValueOf(content{Data: data}))
+		field.Set(reflect.ValueOf(content{Data: data}))
 		return nil
 	}
 	c := content{Name: value.(BufferName)}
@@ -264,7 +264,7 @@ func setContent(call *Call, place reflect.Value, value any) error {
 	if call != nil {
 		c.Buffer, err = call.named(c.Name)
 	}
-	place.Set(reflect.ValueOf(c))
+	field.Set(reflect.ValueOf(c))
 	return err
 }
 
@@ -331,8 +331,8 @@ func flags[T fmt.Stringer](parse func(string) (T, error)) kind {
 	k := named(parse)
 	one := k.set
 	k.argument, k.result = Words, Text
-	k.set = func(call *Call, place reflect.Value, value any) error {
-		return one(call, place, strings.Join(value.([]string), "|"))
+	k.set = func(call *Call, field reflect.Value, value any) error {
+		return one(call, field, strings.Join(value.([]string), "|"))
 	}
 	return k
 }
@@ -341,10 +341,10 @@ func flags[T fmt.Stringer](parse func(string) (T, error)) kind {
 func named[T fmt.Stringer](parse func(string) (T, error)) kind {
 	return kind{
 		argument: Word, result: Word, words: namesOf(parse),
-		set: func(_ *Call, place reflect.Value, value any) error {
+		set: func(_ *Call, field reflect.Value, value any) error {
 			parsed, err := parse(value.(string))
 			if err == nil {
-				place.Set(reflect.ValueOf(parsed))
+				field.Set(reflect.ValueOf(parsed))
 			}
 			return err
 		},

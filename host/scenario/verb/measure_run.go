@@ -31,10 +31,10 @@ func measure(ctx context.Context, call *Call, args *measureArguments) (measured,
 	}
 	m := &measuring{call: call, args: args}
 	var err error
-	if m.from, err = call.Lab.Role(string(args.From)); err != nil {
+	if m.from, err = call.Testbed.Role(string(args.From)); err != nil {
 		return measured{}, err
 	}
-	if m.to, err = call.Lab.Role(string(args.To)); err != nil {
+	if m.to, err = call.Testbed.Role(string(args.To)); err != nil {
 		return measured{}, err
 	}
 	for _, size := range args.sizes() {
@@ -44,7 +44,7 @@ func measure(ctx context.Context, call *Call, args *measureArguments) (measured,
 		}
 		m.specs = append(m.specs, spec)
 	}
-	err = call.Lab.Busy(ctx, "a measurement", m.run, m.from, m.to)
+	err = call.Testbed.Busy(ctx, "a measurement", m.run, m.from, m.to)
 	sums := m.sums
 	call.Outcome.Summary = func() string {
 		if sums.Cut {
@@ -138,7 +138,7 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 			}
 		}()
 	}
-	m.call.Lab.Clock().OnWall(group.Wait)
+	m.call.Testbed.Clock().OnWall(group.Wait)
 	stop()
 	m.sums.Cut = errors.Is(context.Cause(running), errAborted)
 	if err := firstFailure(failures); err != nil && !m.sums.Cut {

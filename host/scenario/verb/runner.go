@@ -55,11 +55,11 @@ func waitListen(ctx context.Context, call *Call, args *struct {
 	Port    uint16 `result:"port,varies" doc:"where it listens"`
 	Address string `result:"address,varies" doc:"and on which address; 0.0.0.0 or :: is any"`
 }, err error) {
-	role, err := call.Lab.Role(string(args.Role))
+	role, err := call.Testbed.Role(string(args.Role))
 	if err != nil {
 		return result, err
 	}
-	waiting, cancel := call.Lab.Clock().WithTimeout(ctx, args.Within)
+	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
 	defer cancel()
 	at, err := role.AwaitListener(waiting, args.Port)
 	var failure *testbed.Failure
@@ -81,7 +81,7 @@ func log(_ context.Context, call *Call, args *struct {
 	if call.Role != nil {
 		role = call.Role.Name
 	}
-	call.Lab.Output(role, args.Text)
+	call.Testbed.Output(role, args.Text)
 	return nil
 }
 
@@ -89,7 +89,7 @@ func sleep(ctx context.Context, call *Call, args *struct {
 	For time.Duration `arg:"for,required" max:"24h" doc:"how long"`
 }) error {
 	var err error
-	call.Lab.Outside(func() { err = call.Lab.Clock().Sleep(ctx, args.For) })
+	call.Testbed.Unlocked(func() { err = call.Testbed.Clock().Sleep(ctx, args.For) })
 	return err
 }
 

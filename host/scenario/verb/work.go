@@ -301,5 +301,5 @@ func notePosted(call *Call, endpoint *testbed.Endpoint, operation rdmacore.Opcod
 	if flags&rdmacore.SendSignaled == 0 && !endpoint.ID().QP().InitAttr().SignalAll {
 		endpoint.Unsignaled++
 	}
-	call.Lab.Posted(operation, length)
+	call.Testbed.Posted(operation, length)
 }
