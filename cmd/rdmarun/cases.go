@@ -5,12 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/netip"
 	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/tags"
 )
 
 // defaultScenarios is where scenarios are when the command line does not say.
@@ -117,4 +127,223 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// selectionFlags choose among the cases of the scenarios; run and list share them.
+type selectionFlags struct {
+	tags   string
+	ids    []string
+	failed bool
+	shard  string
+}
+
+func (f *selectionFlags) register(a *app, command *cobra.Command) {
+	set := command.Flags()
+	set.StringVarP(&f.tags, "tags", "t", "", "only cases with these tags: 'smoke && !slow'")
+	set.StringArrayVar(&f.ids, "id", nil, "only cases with this id, * and ? allowed (repeatable)")
+	set.BoolVar(&f.failed, "failed", false, "only what failed or did not run last time, in this folder")
+	set.StringVar(&f.shard, "shard", "", "only part I of N, to share work among machines: 2/5")
+	completeFlag(command, "tags", a.completeTags)
+	completeFlag(command, "id", a.completeIDs)
+}
+
+// completeFlag registers a completion of a flag that was defined just before.
+func completeFlag(command *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := command.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err)
+	}
+}
+
+// selection reads the flags.
+func (f *selectionFlags) selection(a *app) (scenario.Selection, error) {
+	selection := scenario.Selection{IDs: f.ids}
+	for _, id := range f.ids {
+		if _, err := path.Match(id, ""); err != nil {
+			return selection, usageError("--id %s: %w", id, err)
+		}
+	}
+	var err error
+	if f.tags != "" {
+		if selection.Tags, err = tags.Parse(f.tags); err != nil {
+			return selection, withHint(usageError("--tags %w", err), "for example: --tags 'smoke && !slow'")
+		}
+	}
+	if f.shard != "" {
+		if selection.Shard, err = scenario.ParseShard(f.shard); err != nil {
+			return selection, usageError("--shard %w", err)
+		}
+	}
+	if f.failed {
+		last, err := readLastRun(a)
+		if err != nil {
+			return selection, err
+		}
+		selection.Only = last.failed
+	}
+	return selection, nil
+}
+
+// paramFlags are the flags that set parameters.
+type paramFlags struct {
+	given []string
+	file  string
+}
+
+func (f *paramFlags) register(a *app, command *cobra.Command) {
+	set := command.Flags()
+	set.StringArrayVarP(&f.given, "param", "p", nil, "set a parameter: NAME=VALUE (repeatable)")
+	set.StringVar(&f.file, "params", "", "set parameters from a YAML file of NAME: VALUE; -p comes before it")
+	completeFlag(command, "param", a.completeParams)
+}
+
+// read gathers -p NAME=VALUE, then the file of --params, then RDMARUN_PARAM_NAME of the environment.
+func (f *paramFlags) read(a *app) (scenario.Params, error) {
+	const prefix = "RDMARUN_PARAM_"
+	params := scenario.Params{Given: make(map[string]string), Environment: make(map[string]string)}
+	for name, value := range a.env {
+		if param, ok := strings.CutPrefix(name, prefix); ok && value != "" {
+			params.Environment[param] = value
+		}
+	}
+	if f.file != "" {
+		if err := a.readParamFile(f.file, params.Given); err != nil {
+			return params, err
+		}
+	}
+	for _, flag := range f.given {
+		name, value, ok := strings.Cut(flag, "=")
+		if !ok || name == "" {
+			return params, withHint(usageError("-p %s: not of the form NAME=VALUE", flag), "for example: -p count=100")
+		}
+		params.Given[name] = value
+	}
+	return params, nil
+}
+
+// readParamFile adds what the file has.  A list is no value of a parameter.
+func (a *app) readParamFile(path string, params map[string]string) error {
+	settings, wrong := scenario.ReadSettings(path)
+	if err := a.settingsErrors(wrong); err != nil {
+		return err
+	}
+	for _, setting := range settings {
+		if len(setting.Values) != 1 {
+			wrong.Report(diag.WrongShape, setting.Span, "the parameter %q has a list, and a parameter is one value", setting.Name)
+			continue
+		}
+		params[setting.Name] = setting.Values[0]
+	}
+	return a.settingsErrors(wrong)
+}
+
+// settingsErrors shows what is wrong with a file of settings.
+func (a *app) settingsErrors(wrong *diag.List) error {
+	if wrong.Len() == 0 {
+		return nil
+	}
+	if err := wrong.Render(a.stderr, diag.Painter{}); err != nil {
+		return err
+	}
+	return reported(exitUsage)
+}
+
+// missingParams refuses files that were named but lack the value of a parameter: who names a file wants
+// it to run.
+func missingParams(scenarios []scenario.Scenario, cases []scenario.Selected) error {
+	selected := make(map[string]bool)
+	for _, each := range cases {
+		selected[each.Scenario.Path] = true
+	}
+	for _, s := range scenarios {
+		if s.Named && selected[s.Path] && len(s.Program.Missing) > 0 {
+			return withHint(usageError("%s needs a value for the parameter %s", s.Path, s.Program.Missing[0]),
+				fmt.Sprintf("-p %s=VALUE", s.Program.Missing[0]))
+		}
+	}
+	return nil
+}
+
+// paramErrors shows what is wrong with -p and returns the last of it.
+func (a *app) paramErrors(list []*compile.ParamError) (err error) {
+	for _, each := range list {
+		if err != nil {
+			printError(a.stderr, err)
+		}
+		err = usageError("%s", each)
+		if each.Hint != "" {
+			err = withHint(err, each.Hint)
+		}
+	}
+	return err
+}
+
+// readSmallFile reads a file that must not be larger than limit bytes.
+func readSmallFile(path string, limit int64) ([]byte, error) {
+	text, err := bounded.Read(path, limit+1)
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes, and no more make sense here", path, limit)
+	}
+	return text, err
+}
+
+// placeFlags say where roles run.
+type placeFlags struct{ devices, gids []string }
+
+func (f *placeFlags) register(a *app, command *cobra.Command) {
+	set := command.Flags()
+	set.StringArrayVarP(&f.devices, "device", "d", nil, "device of a role: ROLE=DEVICE[:PORT], without ROLE= of all (repeatable)")
+	set.StringArrayVar(&f.gids, "gid", nil, "address of a role: ROLE=INDEX or ROLE=ADDRESS of the GID table, without ROLE= of all (repeatable)")
+	completeFlag(command, "device", a.completeDevices)
+	completeFlag(command, "gid", a.completeGIDs)
+}
+
+// read gathers both flags by role; "" is all roles.
+func (f *placeFlags) read() (map[string]scenario.Place, error) {
+	places := make(map[string]scenario.Place)
+	for _, text := range f.devices {
+		role, device := splitRole(text)
+		place := places[role]
+		name, port, hasPort := strings.Cut(device, ":")
+		number, err := strconv.Atoi(port)
+		if name == "" || hasPort && (err != nil || number < 1 || number > 255) {
+			return nil, withHint(usageError("--device %s: not of the form ROLE=DEVICE or ROLE=DEVICE:PORT", text), "for example: -d server=mlx5_0:1")
+		}
+		place.Device, place.Port = name, number
+		places[role] = place
+	}
+	for _, text := range f.gids {
+		role, gid := splitRole(text)
+		place := places[role]
+		_, notAnIndex := strconv.ParseUint(gid, 10, 16)
+		if _, err := netip.ParseAddr(gid); err != nil && notAnIndex != nil {
+			return nil, withHint(usageError("--gid %s: neither an index of the GID table nor an IP address", text), "\"rdmarun devices\" lists both")
+		}
+		place.GID = gid
+		places[role] = place
+	}
+	return places, nil
+}
+
+func splitRole(text string) (role, rest string) {
+	if role, rest, ok := strings.Cut(text, "="); ok {
+		return role, rest
+	}
+	return "", text
+}
+
+// check refuses roles that no case has: they would place nothing, silently.
+func (f *placeFlags) check(cases []scenario.Selected) error {
+	known := make(map[string]bool)
+	for _, each := range cases {
+		for _, role := range each.Case.Roles {
+			known[role.Name], known[role.Written()] = true, true
+		}
+	}
+	for _, text := range slices.Concat(f.devices, f.gids) {
+		if role, _ := splitRole(text); role != "" && !known[role] {
+			err := usageError("%s: no selected case has a role %q", text, role)
+			return withHint(err, diag.DidYouMean(role, slices.Sorted(maps.Keys(known))))
+		}
+	}
+	return nil
 }

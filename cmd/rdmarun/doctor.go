@@ -1,13 +1,26 @@
 package main
 
 import (
+	"context"
+	"embed"
+	"errors"
 	"fmt"
 	"io"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"rdmarun/host/doctor"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario"
+	"rdmarun/rdmacore"
 )
 
 const doctorLong = `Look why RDMA will not work on this machine, and say what to type: kernel modules,
@@ -78,4 +91,165 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 	}
 	fmt.Fprintf(table, "%s, %s\n", count(counts[doctor.Warn], "warning"), count(counts[doctor.Fail], "failure"))
 	return table.Flush()
+}
+
+// selfTests are the scenarios of doctor.
+//
+//go:embed selftest/*.yaml
+var selfTests embed.FS
+
+// doctorTime bounds each check that does something.
+const doctorTime = time.Minute
+
+// thisMachine is what doctor looks at.
+func thisMachine(peer string) doctor.Machine {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		limit.Cur = 0
+	}
+	if unix.RLIM_INFINITY == limit.Cur {
+		limit.Cur = math.MaxUint64
+	}
+	return doctor.Machine{
+		Files: os.DirFS("/"),
+		Open: func(path string) error {
+			file, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			return file.Close()
+		},
+		LockedMemory: limit.Cur,
+		SelfTest:     softSelfTest,
+		Loopback:     loopbackTest,
+		Peer:         peer,
+		Resolve:      resolvePeer,
+	}
+}
+
+// softSelfTest runs a thousand pings, and an RNR timer on the virtual clock.
+func softSelfTest(ctx context.Context) (string, error) {
+	begin := time.Now()
+	err := runSelfTest(ctx, scenario.Params{}, scenario.RunConfig{Open: scenario.OpenSoft, ProviderName: softProvider})
+	return fmt.Sprintf("1000 pings in %s, RNR virtual clock exact", time.Since(begin).Round(100*time.Microsecond)), err
+}
+
+// loopbackTest connects the first active device to itself over rdma_cm, and sends messages.
+func loopbackTest(ctx context.Context) (detail string, err error) {
+	provider, device, err := verbsDevice()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, provider.Close()) }()
+	address, err := device.Address()
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", doctor.ErrNoDevice, err)
+	}
+	given := scenario.Params{Given: map[string]string{"count": "10"}}
+	config := scenario.RunConfig{Provider: provider, Selection: scenario.Selection{IDs: []string{"*::pings"}}}
+	if err := runSelfTest(ctx, given, config); err != nil {
+		return "", fmt.Errorf("%s at %s: %w", device.Name(), address, err)
+	}
+	return fmt.Sprintf("%s connected to itself at %s, 10 pings", device.Name(), address), nil
+}
+
+// verbsDevice opens the device that verbs would use; doctor.ErrNoDevice when there is none.
+func verbsDevice() (*rdmacore.Provider, *rdmacore.Device, error) {
+	provider, err := rdmacore.Open("verbs")
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", doctor.ErrNoDevice, err)
+	}
+	device, err := provider.DefaultDevice()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", doctor.ErrNoDevice, errors.Join(err, provider.Close()))
+	}
+	return provider, device, nil
+}
+
+// firstFailure keeps the first thing that went wrong in a self-test.
+type firstFailure struct{ what string }
+
+func (*firstFailure) Wants(kind record.Kind) bool { return kind == record.CaseEnd }
+
+func (f *firstFailure) Record(r *record.Record) error {
+	if f.what == "" && len(r.Result.Failures) > 0 {
+		failure := r.Result.Failures[0]
+		f.what = fmt.Sprintf("%s: line %d: %s %s: %s, got %s", r.Result.Name, failure.Line, failure.Role, failure.Action, failure.What, failure.Got)
+	}
+	return nil
+}
+
+func runSelfTest(ctx context.Context, params scenario.Params, config scenario.RunConfig) (err error) {
+	folder, err := os.MkdirTemp("", "rdmarun-doctor-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	text, err := selfTests.ReadFile("selftest/soft.yaml")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, "self-test.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return err
+	}
+	checked := scenario.Check([]string{path}, params)
+	if checked.Errors.Len() > 0 {
+		return errors.New("the self-test is not valid")
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorTime)
+	defer cancel()
+	failure := &firstFailure{}
+	config.Consumers = []record.Consumer{failure}
+	totals, err := scenario.Run(ctx, checked.Scenarios, config)
+	if err == nil && (totals.Passed == 0 || totals.Failed+totals.Errors+totals.NotRun > 0) {
+		err = fmt.Errorf("the self-test did not pass: %s", failure.what)
+	}
+	return err
+}
+
+// resolvePeer asks rdma_cm for the way to a host: rdma_resolve_addr(3), then rdma_resolve_route(3).
+func resolvePeer(ctx context.Context, host string) (route doctor.Route, err error) {
+	ctx, cancel := context.WithTimeout(ctx, doctorTime)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return route, err
+	}
+	route.Peer = addresses[0].Unmap()
+	provider, _, err := verbsDevice()
+	if err != nil {
+		return route, err
+	}
+	defer func() { err = errors.Join(err, provider.Close()) }()
+	channel, err := provider.CreateEventChannel()
+	if err != nil {
+		return route, err
+	}
+	defer func() { err = errors.Join(err, channel.Close()) }()
+	// Port 7 is nobody's: nothing is sent there, the route is the same for all.
+	id, err := channel.CreateEP(ctx, rdmacore.EPConfig{Destination: netip.AddrPortFrom(route.Peer, 7), Timeout: 5 * time.Second})
+	if err != nil {
+		return route, err
+	}
+	defer func() { err = errors.Join(err, id.Destroy()) }()
+	return routeOf(id, route)
+}
+
+// routeOf looks up the source of an id that has its route in the table of its device.
+func routeOf(id *rdmacore.ID, route doctor.Route) (doctor.Route, error) {
+	route.Source, route.Device, route.GID = id.LocalAddr().Addr().Unmap(), id.Device().Name(), -1
+	ports, err := id.Device().Ports()
+	if err != nil {
+		return route, err
+	}
+	for _, port := range ports {
+		for _, gid := range port.GIDs {
+			// Of two entries with one address rdma_cm takes RoCE v2 by default.
+			if gid.Address == route.Source.WithZone("") && (route.GID < 0 || gid.Type == "RoCE v2") {
+				route.Port, route.GID, route.Type, route.MTU = port.Number, gid.Index, gid.Type, port.ActiveMTU
+			}
+		}
+	}
+	return route, nil
 }

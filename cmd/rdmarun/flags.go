@@ -1,10 +1,135 @@
 package main
 
 import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rdmarun/host/scenario/diag"
 )
+
+// flagGroup is a part of a long list of flags.
+type flagGroup struct {
+	title string
+	names []string
+}
+
+// plainFlags is where cobra's usage lists the flags of a command.
+const plainFlags = `Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}`
+
+// groupFlags makes the help of a command list its flags in groups; those in none come last.  Call it once
+// all flags are registered.
+func groupFlags(command *cobra.Command, groups []flagGroup) {
+	command.InitDefaultHelpFlag()
+	grouped := make(map[string]bool)
+	var text strings.Builder
+	add := func(title string, flags *pflag.FlagSet) {
+		flags.SortFlags = false
+		if flags.HasAvailableFlags() {
+			text.WriteString(title + ":\n" + flags.FlagUsages() + "\n")
+		}
+	}
+	for _, group := range groups {
+		flags := pflag.NewFlagSet(group.title, pflag.ContinueOnError)
+		for _, name := range group.names {
+			if flag := command.Flags().Lookup(name); flag != nil {
+				flags.AddFlag(flag)
+				grouped[name] = true
+			}
+		}
+		add(group.title, flags)
+	}
+	rest := pflag.NewFlagSet("", pflag.ContinueOnError)
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !grouped[flag.Name] {
+			rest.AddFlag(flag)
+		}
+	})
+	add("Other", rest)
+	// The text is a template's: what looks like its code must not be any.
+	literal := strings.ReplaceAll(strings.TrimRight(text.String(), "\n"), "{{", `{{"{{"}}`)
+	command.SetUsageTemplate(strings.Replace(command.UsageTemplate(), plainFlags, literal, 1))
+}
+
+// nearestFlag suggests what an unknown flag may have been meant to be; "" where nothing is near.
+func nearestFlag(command *cobra.Command, err error) string {
+	unknown := (*pflag.NotExistError)(nil)
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	add := func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names = append(names, "--"+flag.Name)
+		}
+	}
+	command.Flags().VisitAll(add)
+	command.InheritedFlags().VisitAll(add)
+	name, _, _ := strings.Cut(unknown.GetSpecifiedName(), "=")
+	return diag.DidYouMean("--"+name, names)
+}
+
+var badValue = regexp.MustCompile(`^invalid argument "(.*)" for "(.*)" flag: (?:strconv|time)[:.](.*)$`)
+
+// plainly says without the words of Go's library what is wrong with the value of a flag.
+func plainly(err error) error {
+	match := badValue.FindStringSubmatch(err.Error())
+	if match == nil {
+		return err
+	}
+	value, flag, reason := match[1], match[2], match[3]
+	switch {
+	case strings.Contains(reason, "value out of range"):
+		return usageError("%s: %q is out of range", flag, value)
+	case strings.HasPrefix(reason, "ParseInt"), strings.HasPrefix(reason, "ParseUint"):
+		return usageError("%s: %q is not a whole number", flag, value)
+	case strings.HasPrefix(reason, "ParseFloat"):
+		return usageError("%s: %q is not a number", flag, value)
+	case strings.HasPrefix(reason, "ParseBool"):
+		return usageError("%s: %q is neither true nor false", flag, value)
+	}
+	return usageError("%s: %q is not a duration, such as 250ms or 2m", flag, value)
+}
+
+// formatFlag is --format: one of a few words, the first being the default.
+type formatFlag struct {
+	value   string
+	choices []string
+}
+
+func newFormatFlag(choices ...string) *formatFlag {
+	return &formatFlag{value: choices[0], choices: choices}
+}
+
+func (f *formatFlag) String() string { return f.value }
+
+func (f *formatFlag) Type() string { return strings.Join(f.choices, "|") }
+
+// Set refuses a word that is not a choice, so that a command need not check.
+func (f *formatFlag) Set(value string) error {
+	if !slices.Contains(f.choices, value) {
+		return fmt.Errorf("must be one of %s", strings.Join(f.choices, ", "))
+	}
+	f.value = value
+	return nil
+}
+
+func (f *formatFlag) register(command *cobra.Command) {
+	command.Flags().Var(f, "format", "output format")
+	complete := cobra.FixedCompletions(f.choices, cobra.ShellCompDirectiveNoFileComp)
+	if err := command.RegisterFlagCompletionFunc("format", complete); err != nil {
+		panic(err) // the flag was defined a line above
+	}
+}
 
 // byteSize is a flag of so many bytes: "65536", "64KiB", "32MiB", "1GiB".
 type byteSize int64
@@ -77,6 +202,69 @@ func (f *sizesFlag) Set(text string) error {
 		for size := from; size <= to; size *= 2 {
 			*f = append(*f, size)
 		}
+	}
+	return nil
+}
+
+// drawSeed is a seed that nobody knows before, and never 0.  It has the 53 bits of which every reader of JSON keeps all.
+func drawSeed() uint64 {
+	var drawn [8]byte
+	_, _ = rand.Read(drawn[:]) // never fails
+	return max(1, binary.LittleEndian.Uint64(drawn[:])>>11)
+}
+
+// seedFlag is --seed: a number of 64 bits, or nothing.
+type seedFlag struct{ value *uint64 }
+
+func (f *seedFlag) String() string {
+	if f.value == nil {
+		return ""
+	}
+	return strconv.FormatUint(*f.value, 10)
+}
+
+func (f *seedFlag) Type() string { return "N" }
+
+// Set reads decimal and 0x numbers.
+func (f *seedFlag) Set(text string) error {
+	value, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return fmt.Errorf("%q is no number from 0 to 2^64-1", text)
+	}
+	f.value = &value
+	return nil
+}
+
+// verbosity is -v, which counts: -vv is 2.  Elsewhere it is a number, or true for 1.
+type verbosity int
+
+const (
+	showSteps  verbosity = 1
+	showPlaces verbosity = 2
+)
+
+func (v *verbosity) String() string { return strconv.Itoa(int(*v)) }
+
+// Type is that of a counting flag, which its usage shows without a value.
+func (*verbosity) Type() string { return "count" }
+
+// Set takes "+1", which is a -v without a value, a number, and booleans.
+func (v *verbosity) Set(text string) error {
+	if text == "+1" {
+		*v++
+		return nil
+	}
+	if number, err := strconv.ParseUint(text, 10, 8); err == nil {
+		*v = verbosity(number)
+		return nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return fmt.Errorf("%q is neither a number, true nor false", text)
+	}
+	*v = 0
+	if on {
+		*v = 1
 	}
 	return nil
 }

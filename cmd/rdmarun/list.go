@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/printable"
+	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -96,3 +99,103 @@ func printCases(w io.Writer, summaries []caseSummary, format string) error {
 }
 
 func sortedNames[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// caseSummary is one case as list and `validate --plan` show it; scripts read its JSON, so names stay.
+type caseSummary struct {
+	ID       string            `json:"id"`
+	File     string            `json:"file"`
+	Name     string            `json:"name"`
+	Doc      string            `json:"doc,omitempty"`
+	Tags     []string          `json:"tags"`
+	Params   map[string]string `json:"params,omitempty"`
+	Requires []string          `json:"requires"`
+	Skip     string            `json:"skip,omitempty"`  // why a run would leave it out
+	XFail    bool              `json:"xfail,omitempty"` // it is known to fail, at least somewhere
+	Roles    []string          `json:"roles"`
+	Steps    int               `json:"steps"`
+	Timeout  string            `json:"timeout"`
+}
+
+// describeCases describes cases as a provider would run them; nil: without a look at any.
+func describeCases(cases []scenario.Selected, provider *rdmacore.Provider) ([]caseSummary, error) {
+	summaries := make([]caseSummary, len(cases))
+	for i, each := range cases {
+		program := each.Scenario.Program
+		skip, err := each.SkipReason(provider)
+		if err != nil {
+			return nil, err
+		}
+		summary := caseSummary{
+			ID: each.Case.ID, File: each.Scenario.Path, Name: each.Case.Name, Doc: strings.TrimSpace(program.Doc),
+			Tags: append([]string{}, each.Case.Tags...), Requires: []string{}, Skip: skip,
+			Roles: []string{}, XFail: each.Case.XFail != nil, Steps: each.StepCount(), Timeout: each.Case.Timeout.String(),
+		}
+		for _, p := range slices.Concat(program.Params, each.Case.Settings) {
+			if summary.Params == nil {
+				summary.Params = make(map[string]string)
+			}
+			summary.Params[p.Name] = p.Value
+		}
+		summary.Requires = append(summary.Requires, each.Requirements()...)
+		summary.Roles = append(summary.Roles, roleNames(each.Case.Roles)...)
+		summaries[i] = summary
+	}
+	return summaries, nil
+}
+
+// roleNames are the roles as the file has them, the counted ones with their first and last instance.
+func roleNames(roles []testbed.RoleConfig) []string {
+	var list []string
+	for i, role := range roles {
+		last := i+1 == len(roles) || roles[i+1].Group != role.Group
+		switch {
+		case role.Group == "" || role.Index == 0:
+			list = append(list, role.Name)
+		case last:
+			list[len(list)-1] = fmt.Sprintf("%s[0..%d]", role.Group, role.Index)
+		}
+	}
+	return list
+}
+
+// line is the case in one line, for --plan.
+func (c caseSummary) line() string {
+	parts := []string{count(c.Steps, "step"), "timeout " + c.Timeout}
+	if len(c.Roles) > 0 {
+		parts = append(parts, "roles "+strings.Join(c.Roles, ", "))
+	}
+	if len(c.Tags) > 0 {
+		parts = append(parts, "tags "+strings.Join(c.Tags, ", "))
+	}
+	if len(c.Requires) > 0 {
+		parts = append(parts, "needs "+strings.Join(c.Requires, ", "))
+	}
+	if c.Skip != "" {
+		parts = append(parts, "would be skipped: "+c.Skip)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// printPlan writes what would run, two lines for each case and one for its parameters.
+func printPlan(out io.Writer, cases []caseSummary) error {
+	w := printable.NewWriter(out)
+	for _, c := range cases {
+		if _, err := fmt.Fprintf(w, "%s\n  %s\n", c.ID, c.line()); err != nil {
+			return err
+		}
+		var params []string
+		for _, name := range sortedNames(c.Params) {
+			params = append(params, name+"="+c.Params[name])
+		}
+		if params != nil {
+			if _, err := fmt.Fprintf(w, "  params %s\n", strings.Join(params, " ")); err != nil {
+				return err
+			}
+		}
+	}
+	if len(cases) > 0 {
+		_, err := fmt.Fprintln(w)
+		return err
+	}
+	return nil
+}

@@ -93,7 +93,7 @@ func TestAPanicLeavesAReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"arguments: \"try\"", "panic: a table is empty", "root_test.go"} {
+	for _, part := range []string{"arguments: \"try\"", "panic: a table is empty", "main_test.go"} {
 		if !strings.Contains(string(report), part) {
 			t.Errorf("the report lacks %q:\n%s", part, report)
 		}

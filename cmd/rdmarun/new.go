@@ -8,9 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"rdmarun/sdk"
 )
 
 const newLong = `Write a scenario to begin with.  It is valid and runs as it is: run it, see it pass,
@@ -137,4 +140,136 @@ func isPlainName(name string) bool {
 	return name != "" && !slices.ContainsFunc([]rune(name), func(r rune) bool {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
+}
+
+// project is a guest of one's own, as new writes it: a folder of files, and the SDK in another inside.
+type project struct {
+	language string // of the SDK
+	folder   string // of the templates, whose files have their own names but for:
+	renamed  map[string]string
+}
+
+// sdkFolder is where a project has its SDK.
+const sdkFolder = "rdma"
+
+// projects are the templates that are projects.
+func projects() map[string]project {
+	return map[string]project{
+		// A file go.mod would make a module of the templates' own folder, which could not be embedded.
+		"guest-go": {language: "go", folder: "guest-go", renamed: map[string]string{"go.mod.text": "go.mod"}},
+		"guest-c":  {language: "c", folder: "guest-c", renamed: map[string]string{"guest.c": "NAME.c"}},
+	}
+}
+
+// newProject writes a project to a folder of its own.
+func (a *app) newProject(directory string, p project) error {
+	directory = filepath.Clean(directory)
+	name := filepath.Base(directory)
+	if err := checkName(name, "guest"); err != nil {
+		return err
+	}
+	files, err := p.files(name)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(directory), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(directory, 0o755); errors.Is(err, fs.ErrExist) {
+		return existsAlready(directory)
+	} else if err != nil {
+		return err
+	}
+	for file, text := range files {
+		if err := writeNew(filepath.Join(directory, file), text); err != nil {
+			return err
+		}
+	}
+	if err := sdk.Write(p.language, filepath.Join(directory, sdkFolder)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s: try\n  make -C %s\n  rdmarun run %s\n", directory, directory, filepath.Join(directory, name+".yaml"))
+	return err
+}
+
+// files are the project's own files by name, for a guest of that name.
+func (p project) files(name string) (map[string]string, error) {
+	entries, err := templateFiles.ReadDir("templates/" + p.folder)
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{"NAME.yaml": "templates/guest-project.yaml"}
+	for _, entry := range entries {
+		file := entry.Name()
+		if other, ok := p.renamed[file]; ok {
+			file = other
+		}
+		paths[file] = "templates/" + p.folder + "/" + entry.Name()
+	}
+	files := map[string]string{".gitignore": "/" + name + ".wasm\n"}
+	for file, path := range paths {
+		text, err := templateFiles.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		files[strings.ReplaceAll(file, "NAME", name)] = strings.ReplaceAll(string(text), "NAME", name)
+	}
+	return files, nil
+}
+
+const sdkLong = `Write what guests are written with, in the version that fits this rdmarun.  DIR is new,
+or has an SDK that an earlier rdmarun wrote: that is brought up to date.
+
+  go  a module of its own, rdmarun/sdk/rdma.  No registry has it: the guest's go.mod
+      says where it lies, with the two lines that this command prints
+  c   rdma.h, for any compiler with WebAssembly as a target
+
+"rdmarun new NAME --template guest-go" (or guest-c) writes a guest with its SDK.`
+
+func newSDKCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "sdk " + strings.Join(sdk.Languages(), "|") + " DIR",
+		Short:   "Write the SDK for guests in Go or C",
+		Long:    sdkLong,
+		Example: "  rdmarun sdk go rdma\n  rdmarun sdk c include",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 || !slices.Contains(sdk.Languages(), args[0]) {
+				return withHint(usageError("the SDK for which language, and where to?"), "for example: rdmarun sdk go rdma; the languages are "+strings.Join(sdk.Languages(), ", "))
+			}
+			return a.writeSDK(args[0], args[1])
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return sdk.Languages(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+}
+
+func (a *app) writeSDK(language, directory string) error {
+	directory = filepath.Clean(directory)
+	err := sdk.Write(language, directory)
+	if occupied := (*sdk.OccupiedError)(nil); errors.As(err, &occupied) {
+		return withHint(withExit(exitUsage, err), "name a folder that is new, or has an SDK alone")
+	}
+	if err != nil {
+		return err
+	}
+	switch language {
+	case "go":
+		where := directory
+		if !filepath.IsAbs(where) {
+			where = "./" + where
+		}
+		if strings.ContainsAny(where, " \t\"'`()[]{},") {
+			where = strconv.Quote(where)
+		}
+		_, err = fmt.Fprintf(a.stdout, "%s: import %q; in go.mod\n  require %s v0.0.0\n  replace %s => %s\n",
+			directory, sdk.GoModule, sdk.GoModule, sdk.GoModule, where)
+	default:
+		_, err = fmt.Fprintf(a.stdout, "%s: #include \"rdma.h\"; build with\n  clang --target=wasm32 -nostdlib -mbulk-memory -Wl,--no-entry -I%s guest.c -o guest.wasm\n",
+			directory, directory)
+	}
+	return err
 }

@@ -3,11 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/scenario"
+	surroundings "rdmarun/host/scenario/environment"
 	"rdmarun/rdmacore"
 )
 
@@ -92,4 +96,18 @@ func hasDevice(provider *rdmacore.Provider) error {
 	}
 	return withHint(withExit(exitEnvironment, fmt.Errorf("--provider %s: %w", provider.Name(), err)),
 		"\"rdmarun doctor\" says why, and what to type; --provider soft needs no device")
+}
+
+// environment is what a comparison of two runs needs to know of where they ran.
+func (a *app) environment() map[string]string {
+	build := buildVersion()
+	facts := surroundings.Machine(os.DirFS("/"))
+	facts["version"], facts["arch"], facts["cpus"] = build.Version, build.Arch, strconv.Itoa(runtime.NumCPU())
+	if build.Commit != "" {
+		facts["commit"] = build.Commit
+	}
+	if host, err := os.Hostname(); err == nil {
+		facts["host"] = host
+	}
+	return facts
 }

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/output"
+	"rdmarun/host/output/github"
 	"rdmarun/host/output/jsonl"
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/exec"
 )
 
 const reportLong = `Make reports of the records of a run.
@@ -103,6 +110,149 @@ func differs(name string, targets []output.Target) error {
 		if info, err := os.Stat(target.Path); err == nil && os.SameFile(source, info) {
 			return usageError("--to %s=%s would overwrite the records it is made of", target.Format, target.Path)
 		}
+	}
+	return nil
+}
+
+// outFlags say which reports a run leaves.
+type outFlags struct {
+	targets   []string
+	directory string
+}
+
+func (f *outFlags) register(command *cobra.Command) {
+	command.Flags().StringArrayVarP(&f.targets, "out", "o", nil,
+		"write a report: FORMAT=FILE, - is stdout (repeatable; formats: "+strings.Join(formatNames(), ", ")+")")
+	command.Flags().StringVar(&f.directory, "out-dir", "",
+		"write records, JUnit and HTML to a new folder below this one, linked as \"latest\"")
+	completeFlag(command, "out", completeFormats)
+}
+
+func formatNames() []string {
+	var names []string
+	for _, format := range output.Formats() {
+		names = append(names, format.Name)
+	}
+	return names
+}
+
+// completeFormats offers the formats of -o; what stands after "=" is a file, which the shell knows better.
+func completeFormats(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var list []string
+	for _, format := range output.Formats() {
+		list = append(list, format.Name+"=\t"+format.What)
+	}
+	return list, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// parseTargets reads FORMAT=FILE.
+func parseTargets(flag string, texts []string) ([]output.Target, error) {
+	var targets []output.Target
+	for _, text := range texts {
+		target, err := output.ParseTarget(text)
+		if err != nil {
+			return nil, usageError("%s: %w", flag, err)
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
+// runOutputs are the files of a run.
+type runOutputs struct {
+	*output.Outputs
+	// human is where the text for people goes: not where a report goes.
+	human io.Writer
+	extra []record.Consumer
+	link  func() error
+	// plan is what a crash needs to know of them.
+	plan crashPlan
+}
+
+// open begins the reports.
+func (f *outFlags) open(a *app) (*runOutputs, error) {
+	targets, err := parseTargets("--out", f.targets)
+	if err != nil {
+		return nil, err
+	}
+	opened := &runOutputs{human: a.stdout, link: func() error { return nil }}
+	if f.directory != "" {
+		folder := filepath.Join(f.directory, time.Now().Format("20060102-150405.000"))
+		for _, each := range []output.Target{{Format: "jsonl", Path: "records.jsonl"}, {Format: "junit", Path: "junit.xml"}, {Format: "html", Path: "report.html"}} {
+			targets = append(targets, output.Target{Format: each.Format, Path: filepath.Join(folder, each.Path)})
+		}
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			return nil, withExit(exitEnvironment, fmt.Errorf("--out-dir: %w", err))
+		}
+		opened.link = func() error { return linkLatest(folder) }
+		opened.plan.Folder = folder
+	}
+	opened.plan.Targets = targets
+	if slices.ContainsFunc(targets, func(t output.Target) bool { return t.Path == "-" }) {
+		opened.human, opened.plan.ToStderr = a.stderr, true
+	}
+	if a.env["GITHUB_ACTIONS"] == "true" {
+		opened.extra = append(opened.extra, github.New(opened.human))
+		opened.plan.GitHub = true
+	}
+	opened.Outputs, err = openReports(targets, a.stdout)
+	return opened, err
+}
+
+// openReports begins reports, all or none.  That one has no place is said before any other is touched.
+func openReports(targets []output.Target, stdout io.Writer) (*output.Outputs, error) {
+	for _, target := range targets {
+		folder := filepath.Dir(target.Path)
+		info, err := os.Stat(folder)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("write the report %s: there is no folder %s", target.Path, folder)
+			return nil, withHint(withExit(exitEnvironment, err), "mkdir -p "+exec.ShellWord(folder))
+		case err != nil:
+			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %w", target.Path, err))
+		case !info.IsDir():
+			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %s is no folder", target.Path, folder))
+		}
+	}
+	outputs, err := output.OpenAll(targets, stdout)
+	return outputs, withExit(exitEnvironment, err)
+}
+
+func (o *runOutputs) consumers() []record.Consumer { return append(o.extra, o.Consumers()...) }
+
+// madeAnew are the consumers of those reports that a crash begins anew: it only continues records.
+func (o *runOutputs) madeAnew() []record.Consumer {
+	var list []record.Consumer
+	for i, each := range o.Consumers() {
+		if o.plan.Targets[i].Format != "jsonl" {
+			list = append(list, each)
+		}
+	}
+	return list
+}
+
+// finish completes the reports.  A report that could not be written is the environment's failure, and
+// fails a run whose cases all passed.
+func (o *runOutputs) finish(totals record.Totals, failure error) error {
+	err := errors.Join(failure, o.Close(), o.link())
+	switch {
+	case err == nil:
+		return nil
+	case totals.Bug:
+		return withExit(exitBug, err)
+	}
+	return withHint(withExit(exitEnvironment, err), "the reports are not complete")
+}
+
+// linkLatest makes "latest" beside a folder lead to it.
+func linkLatest(folder string) error {
+	link := filepath.Join(filepath.Dir(folder), "latest")
+	temporary := folder + ".link"
+	if err := os.Symlink(filepath.Base(folder), temporary); err != nil {
+		return fmt.Errorf("link %s: %w", link, err)
+	}
+	if err := os.Rename(temporary, link); err != nil {
+		return errors.Join(fmt.Errorf("link %s: %w", link, err), os.Remove(temporary))
 	}
 	return nil
 }

@@ -1,11 +1,115 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
+
+// app is everything a command may touch of the process it runs in.  Commands take it instead of
+// package os, so that a test calls them with its own arguments, environment and writers.
+type app struct {
+	args   []string // without the program's name
+	env    map[string]string
+	stdin  io.Reader
+	stdout io.Writer // the result asked for, nothing else
+	stderr io.Writer // progress, warnings, errors
+	// signals delivers SIGINT and SIGTERM; nil when the caller has none to deliver.
+	signals <-chan os.Signal
+	// releaseSignals gives the signals back to the system, so that a second one ends the process.
+	releaseSignals func()
+	// planForCrash and noPlanForCrash say what is to be done when native code crashes; nil: nothing is.
+	planForCrash   func(plan string, files ...*os.File)
+	noPlanForCrash func()
+	// folders are what temporaryFolder made, to be removed when the command ends.
+	folders []string
+	// commands are the commands of the command line, one file each.
+	commands []func(*app) *cobra.Command
+}
+
+// processApp is the app of the running process.
+func processApp() *app {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return &app{
+		args:           os.Args[1:],
+		env:            environment(os.Environ()),
+		stdin:          os.Stdin,
+		stdout:         os.Stdout,
+		stderr:         os.Stderr,
+		signals:        signals,
+		releaseSignals: func() { signal.Stop(signals) },
+		commands:       commandConstructors,
+	}
+}
+
+func environment(pairs []string) map[string]string {
+	env := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// interruptError is the cause of a context that a signal ended.
+type interruptError struct{ signal os.Signal }
+
+func (e *interruptError) Error() string { return "interrupted (" + e.signal.String() + ")" }
+
+func (e *interruptError) exitCode() exitCode {
+	if e.signal == syscall.SIGTERM {
+		return exitTerminated
+	}
+	return exitInterrupted
+}
+
+// interruptible returns a context that the first SIGINT or SIGTERM ends with an interruptError as
+// its cause.  The second one is the system's again: a command that hangs while it cleans up can
+// still be stopped.  The caller calls stop when the command has ended.
+func (a *app) interruptible() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	if a.signals != nil {
+		go func() {
+			select {
+			case s := <-a.signals:
+				// First of all: whoever sees the end of the context may rely on the second signal.
+				if a.releaseSignals != nil {
+					a.releaseSignals()
+				}
+				cancel(&interruptError{s})
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// temporaryFolder makes a folder that goes when the command ends.  what is it for, in a few words.
+func (a *app) temporaryFolder(what string) (string, error) {
+	folder, err := os.MkdirTemp("", "rdmarun-")
+	if err != nil {
+		return "", withHint(withExit(exitEnvironment, fmt.Errorf("a folder for %s: %w", what, err)), "TMPDIR can name another place")
+	}
+	a.folders = append(a.folders, folder)
+	return folder, nil
+}
+
+// removeFolders removes what temporaryFolder made; that it cannot is told, and no failure of the command.
+func (a *app) removeFolders() {
+	for _, folder := range a.folders {
+		if err := os.RemoveAll(folder); err != nil {
+			a.warn(err.Error())
+		}
+	}
+	a.folders = nil
+}
 
 const rootLong = `rdmarun runs RDMA scenarios (YAML) and guests (WebAssembly).
 

@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/quantity"
 )
 
@@ -173,4 +179,208 @@ func runCode(t record.Totals, baselineHeld bool) exitCode {
 		return exitThreshold
 	}
 	return exitOK
+}
+
+// runFlags are the flags of run; perf has some of them.
+type runFlags struct {
+	unlisted     bool // what runs has no file, so nothing can run it again by its name
+	provider     string
+	places       placeFlags
+	params       paramFlags
+	selection    selectionFlags
+	timeout      time.Duration
+	stall        time.Duration
+	timeScale    float64
+	jobs         int
+	repeat       string
+	retries      int
+	seed         seedFlag
+	failFast     bool
+	strict       bool
+	allowEmpty   bool
+	noThresholds bool
+	dryRun       bool
+	verbose      verbosity
+	quiet        bool
+	units        *formatFlag
+	log          logFlags
+	out          outFlags
+	baselines    baselineFlags
+	color        *choiceFlag
+}
+
+// newRunFlags has the defaults of flags that a command may not have.
+func newRunFlags() runFlags {
+	return runFlags{color: newColorFlag(), jobs: 1, repeat: "1", timeScale: 1}
+}
+
+// runGroups are the parts of the list of flags, each with its flags in the order in which they help.
+var runGroups = []flagGroup{
+	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
+	{"Target", []string{"param", "params", "provider", "device", "gid", "seed"}},
+	{"Output", []string{"out", "out-dir", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
+	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
+}
+
+func (f *runFlags) register(a *app, command *cobra.Command) {
+	set := command.Flags()
+	f.registerTarget(a, command)
+	f.registerOutput(command)
+	f.registerTimeout(command)
+	f.params.register(a, command)
+	f.selection.register(a, command)
+	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
+	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
+	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
+	set.StringVar(&f.repeat, "repeat", f.repeat, "run everything N times, or until-fail")
+	set.IntVar(&f.retries, "retries", 0, "try a failed case again; a pass is then reported as flaky")
+	set.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure")
+	set.BoolVar(&f.strict, "strict", false, "a skipped case is a failure")
+	set.BoolVar(&f.noThresholds, "no-thresholds", false, "check no thresholds, on a machine too slow for them")
+	set.DurationVar(&f.stall, "stall-timeout", 0, "fail a case when no step ends for so long; 0 leaves what the scenario says")
+	set.Float64Var(&f.timeScale, "time-scale", f.timeScale, "multiply took.max, within and timeouts on a slow machine; a virtual clock stays exact")
+}
+
+// registerTarget registers what a run is on.
+func (f *runFlags) registerTarget(a *app, command *cobra.Command) {
+	registerProvider(command, &f.provider, softProvider, "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)", autoProvider)
+	f.places.register(a, command)
+	command.Flags().Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
+}
+
+// registerOutput registers what a run shows and writes.
+func (f *runFlags) registerOutput(command *cobra.Command) {
+	set := command.Flags()
+	set.VarP(&f.verbose, "verbose", "v", "show each step as it ends; twice, -vv: also where roles run and steps stand")
+	set.Lookup("verbose").NoOptDefVal = "+1"
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "show failures and counts only")
+	f.units = newFormatFlag("iec", "si", "cycles")
+	set.Var(f.units, "units", "show sizes in KiB (iec) or kB (si), or measured times in cycles of the processor")
+	completeFlag(command, "units", cobra.FixedCompletions(f.units.choices, cobra.ShellCompDirectiveNoFileComp))
+	f.log.register(command)
+	f.out.register(command)
+	f.baselines.register(command)
+	f.color.register(command)
+}
+
+func (f *runFlags) registerTimeout(command *cobra.Command) {
+	command.Flags().DurationVar(&f.timeout, "timeout", 0, "time for everything; 0 is without limit (exit code 124)")
+}
+
+// config checks the flags and makes of them what the runner wants.
+func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
+	var err error
+	if f.provider, err = a.resolveProvider(f.provider); err != nil {
+		return scenario.RunConfig{}, err
+	}
+	config := scenario.RunConfig{
+		ProviderName: f.provider, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
+		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], Warn: a.warn,
+		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
+	}
+	if f.provider == softProvider && f.seed.value == nil {
+		config.Drawn = drawSeed()
+	}
+	if config.Places, err = f.places.read(); err != nil {
+		return config, err
+	}
+	if config.Selection, err = f.selection.selection(a); err != nil {
+		return config, err
+	}
+	repeat, badRepeat := strconv.Atoi(f.repeat)
+	switch {
+	case f.repeat == "until-fail":
+		config.UntilFail = true
+	case badRepeat != nil || repeat < 1:
+		return config, usageError("--repeat %s: neither a number from 1 nor until-fail", f.repeat)
+	default:
+		config.Repeat = repeat
+	}
+	return config, f.check()
+}
+
+// maxRuns bounds --jobs, --repeat and --retries: more is a slip of the keyboard.
+const maxRuns = 1_000_000
+
+// check refuses numbers that mean nothing.
+func (f *runFlags) check() error {
+	repeat, _ := strconv.Atoi(f.repeat)
+	switch {
+	case f.jobs < 1 || f.jobs > maxRuns:
+		return usageError("--jobs %d: from 1 to %d", f.jobs, maxRuns)
+	case f.retries < 0 || f.retries > maxRuns:
+		return usageError("--retries %d: from 0 to %d", f.retries, maxRuns)
+	case repeat > maxRuns:
+		return withHint(usageError("--repeat %d: at most %d", repeat, maxRuns), "--repeat until-fail has no end of its own")
+	case f.timeout < 0:
+		return usageError("--timeout %s: a limit of time is not negative; 0 is none", f.timeout)
+	case f.stall < 0:
+		return usageError("--stall-timeout %s: a limit of time is not negative; 0 leaves what the scenario says", f.stall)
+	case !(f.timeScale > 0) || math.IsInf(f.timeScale, 0):
+		return withHint(usageError("--time-scale %g: a number above 0", f.timeScale), "4 lets everything take four times as long")
+	case f.jobs > 1 && f.provider != softProvider:
+		return withHint(usageError("--jobs %d: only provider soft runs several cases at once", f.jobs),
+			"cases on a device would disturb each other; leave --jobs out")
+	case f.seed.value != nil && f.provider != softProvider:
+		return usageError("--seed: only provider soft draws its numbers from a seed")
+	case f.quiet && f.verbose > 0:
+		return usageError("--quiet and --verbose exclude each other")
+	}
+	return nil
+}
+
+// reportUnits are the units in which people read the run.
+func (f *runFlags) reportUnits() (terminal.Units, error) {
+	if f.units.value != "cycles" {
+		return terminal.Units{SI: f.units.value == "si"}, nil
+	}
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return terminal.Units{}, withExit(exitEnvironment, fmt.Errorf("--units cycles: %w", err))
+	}
+	perNanosecond, err := cyclesPerNanosecond(string(text))
+	return terminal.Units{PerNanosecond: perNanosecond}, err
+}
+
+// cyclesPerNanosecond is the frequency of the first processor that /proc/cpuinfo lists, in GHz.
+func cyclesPerNanosecond(cpuinfo string) (float64, error) {
+	for line := range strings.Lines(cpuinfo) {
+		name, value, _ := strings.Cut(line, ":")
+		if strings.TrimSpace(name) != "cpu MHz" {
+			continue
+		}
+		if mhz, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil && mhz > 0 {
+			return mhz / 1000, nil
+		}
+	}
+	return 0, withHint(withExit(exitEnvironment, errors.New("--units cycles: the kernel does not tell the processor's frequency")),
+		"/proc/cpuinfo has no \"cpu MHz\" here; leave --units out")
+}
+
+// rerun is the command line less its files, for the last line of a failure; empty when there are none.
+func (f *runFlags) rerun() string {
+	if f.unlisted {
+		return ""
+	}
+	words := []string{"rdmarun", "run"}
+	add := func(flag, value string) { words = append(words, flag, exec.ShellWord(value)) }
+	if f.provider != softProvider {
+		add("-P", f.provider)
+	}
+	for _, device := range f.places.devices {
+		add("-d", device)
+	}
+	for _, gid := range f.places.gids {
+		add("--gid", gid)
+	}
+	for _, param := range f.params.given {
+		add("-p", param)
+	}
+	if f.params.file != "" {
+		add("--params", f.params.file)
+	}
+	if f.timeScale != 1 {
+		add("--time-scale", strconv.FormatFloat(f.timeScale, 'g', -1, 64))
+	}
+	return strings.Join(words, " ")
 }

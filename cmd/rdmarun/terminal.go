@@ -3,13 +3,97 @@ package main
 import (
 	"bytes"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/printable"
+	"rdmarun/host/record"
 )
+
+// choiceFlag is a flag of a few words.
+type choiceFlag struct{ formatFlag }
+
+func newColorFlag() *choiceFlag {
+	return &choiceFlag{*newFormatFlag("auto", "always", "never")}
+}
+
+func (f *choiceFlag) register(command *cobra.Command) {
+	command.Flags().Var(f, "color", "colours: auto (on a terminal), always or never")
+	complete := cobra.FixedCompletions(f.choices, cobra.ShellCompDirectiveNoFileComp)
+	if err := command.RegisterFlagCompletionFunc("color", complete); err != nil {
+		panic(err) // the flag was defined a line above
+	}
+}
+
+// style tells how wide w is, and decides about colours on it: the flag first, then NO_COLOR (no-color.org), CLICOLOR_FORCE and a
+// terminal that can.
+func (f *choiceFlag) style(a *app, w io.Writer) terminal.Style {
+	style := terminal.Style{Width: terminalWidth(w)}
+	file, ok := w.(*os.File)
+	switch {
+	case f.value != "auto":
+		style.Colour = f.value == "always"
+	case a.env["NO_COLOR"] != "":
+	case a.env["CLICOLOR_FORCE"] != "" && a.env["CLICOLOR_FORCE"] != "0":
+		style.Colour = true
+	default:
+		style.Colour = ok && a.env["TERM"] != "dumb" && term.IsTerminal(int(file.Fd()))
+	}
+	return style
+}
+
+// terminalWidth is the width of the terminal behind w, 0 when there is none.
+func terminalWidth(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// progress is the sign of life of a run; nil when it is to be quiet.
+type progress struct{ *terminal.Progress }
+
+// showProgress begins it and returns what everything else on w is to be written to.  The caller ends it.
+func (a *app) showProgress(w io.Writer, quiet bool, style terminal.Style) (shown io.Writer, p progress) {
+	if quiet {
+		return w, progress{}
+	}
+	p.Progress = terminal.NewProgress(w, terminal.ProgressOptions{
+		Live: a.canRedraw(w), Width: func() int { return terminalWidth(w) }, Style: style,
+	})
+	return p.Progress, p
+}
+
+// canRedraw tells whether a line on w can be drawn anew: not in a file, not on a terminal that only prints, and not
+// in the log of a CI system, some of which pretend to be a terminal.
+func (a *app) canRedraw(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && a.env["TERM"] != "dumb" && (a.env["CI"] == "" || a.env["CI"] == "false") && term.IsTerminal(int(file.Fd()))
+}
+
+func (p progress) consumer() record.Consumer {
+	if p.Progress == nil {
+		return nil
+	}
+	return p.Progress
+}
+
+func (p progress) end() {
+	if p.Progress != nil {
+		p.Close()
+	}
+}
 
 // table lines up cells that are written with tabs between them, as text/tabwriter does.  On a terminal it also keeps the
 // lines within it: what a last column has too much goes on below it, and

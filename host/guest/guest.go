@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
 	"rdmarun/hostfuncs"
+	"rdmarun/rdmacore"
 )
 
 // Guest is one guest, running or ended.
@@ -147,3 +149,153 @@ func (g *Guest) Stop(ctx context.Context) Result {
 }
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20)) }
+
+// request is a call of one of a guest's functions, made by another goroutine than the guest's.
+type request struct {
+	function  string
+	arguments []uint64
+	answer    chan answer // with room for one
+}
+
+type answer struct {
+	results []uint64
+	err     error
+}
+
+// Call calls an exported function of the guest, on the guest's own goroutine: the guest takes calls while it waits
+// at a barrier, as a program is in no state to be entered while it runs.  Arguments and results are as wazero
+// has them, an i32 in the lower half.  A function that traps or exits ends the guest.
+//
+// The error is ctx's when the guest comes to no barrier, or the call to no end, before ctx ends.
+func (g *Guest) Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error) {
+	r := &request{function, arguments, make(chan answer, 1)}
+	select {
+	case g.calls <- r:
+	case <-g.done:
+		return nil, fmt.Errorf("call %s of guest %s: the guest has ended", function, g.name)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("call %s of guest %s, which takes calls while it waits at a barrier: %w", function, g.name, ctx.Err())
+	}
+	select {
+	case got := <-r.answer:
+		return got.results, got.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("call %s of guest %s: it does not return: %w", function, g.name, ctx.Err())
+	}
+}
+
+// wait is the guest at a barrier, on its own goroutine.
+func (g *Guest) wait(ctx context.Context, barrier string) error {
+	opened := make(chan error, 1)
+	go func() { opened <- g.config.Barrier(ctx, barrier) }()
+	for {
+		select {
+		case err := <-opened:
+			return err
+		case r := <-g.calls:
+			g.serve(r)
+		}
+	}
+}
+
+// serve makes one call.
+func (g *Guest) serve(r *request) {
+	function := g.running.ExportedFunction(r.function)
+	if function == nil {
+		r.answer <- answer{err: fmt.Errorf("guest %s exports no function %q", g.name, r.function)}
+		return
+	}
+	if want := len(function.Definition().ParamTypes()); want != len(r.arguments) {
+		r.answer <- answer{err: fmt.Errorf("function %q of guest %s takes %d arguments, not %d", r.function, g.name, want, len(r.arguments))}
+		return
+	}
+	clock := g.config.Provider.Clock()
+	clock.Enter() // the barrier has counted it out
+	defer clock.Leave()
+	results, err := function.Call(g.instance.Context(g.life), r.arguments...)
+	if err == nil {
+		r.answer <- answer{results: results}
+		return
+	}
+	r.answer <- answer{err: trapError(err)}
+	panic(err) // through the guest's own code, which ends with it
+}
+
+// Outcome is how a guest ended.
+type Outcome int
+
+const (
+	Exited   Outcome = iota // by itself, with an exit code
+	Trapped                 // it did what WebAssembly forbids
+	TimedOut                // it exceeded its time limit
+	Stopped                 // it was stopped, by Stop or by the end of its context
+	Failed                  // it could not be started, or not all of it could be freed
+)
+
+func (o Outcome) String() string {
+	return [...]string{"exited", "trapped", "timed out", "stopped", "failed"}[o]
+}
+
+// The exit codes of a guest that has none of its own; those of timeout(1) and of a shell for SIGTERM where
+// there is one.
+const (
+	codeFailed   = 4
+	codeTimedOut = 124
+	codeTrapped  = 125
+	codeStopped  = 143
+)
+
+// Result is how a guest ended and what became of what it had.
+type Result struct {
+	Outcome Outcome
+	// ExitCode is the guest's own when it exited (255 for one above), else 125 (trapped), 124 (timed
+	// out), 143 (stopped) or 4 (failed).
+	ExitCode int
+	// Err is nil for a guest that exited with 0, else what happened, in a sentence.
+	Err      error
+	Duration time.Duration
+	// Freed is what the guest left behind and the host freed.
+	Freed rdmacore.Live
+}
+
+// OK says that the guest exited with 0 and nothing went wrong.
+func (r Result) OK() bool { return r.Outcome == Exited && r.ExitCode == 0 && r.Err == nil }
+
+// TrapError is a trap: what WebAssembly forbids, and where the guest did it.
+type TrapError struct {
+	Reason string   // "out of bounds memory access"
+	Stack  []string // the guest's functions, innermost first
+}
+
+func (e *TrapError) Error() string {
+	text := "the guest trapped: " + e.Reason
+	if len(e.Stack) > 0 {
+		text += "\n  in " + strings.Join(e.Stack, "\n  by ")
+	}
+	return text
+}
+
+// trapError reads wazero's account of a trap.
+func trapError(err error) *TrapError {
+	const stackTitle = "wasm stack trace:"
+	reason, stack, _ := strings.Cut(err.Error(), "\n"+stackTitle)
+	e := &TrapError{Reason: strings.TrimPrefix(reason, "wasm error: ")}
+	for _, line := range strings.Split(stack, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			e.Stack = append(e.Stack, line)
+		}
+	}
+	return e
+}
+
+var (
+	errTimeLimit = errors.New("the guest exceeded its time limit")
+	errStopped   = errors.New("the guest was asked to stop and did not end in time")
+)
+
+func exitedError(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return fmt.Errorf("the guest exited with code %d", code)
+}

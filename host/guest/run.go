@@ -10,8 +10,11 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
+	"golang.org/x/sys/unix"
 
 	"rdmarun/host/guest/wasm"
+	"rdmarun/hostfuncs"
+	"rdmarun/rdmacore"
 )
 
 // startFunction is a WASI command's entry.
@@ -124,4 +127,71 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 			Err: fmt.Errorf("a bug in rdmarun, not in the guest: %w", err)}
 	}
 	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: trapError(err)}
+}
+
+// pageSize is that of WebAssembly.
+const pageSize = 64 << 10
+
+// linearMemory is a guest's memory: one reservation of all it may ever have, of which wazero sees what
+// the guest has grown to.  It belongs to one instantiation.
+type linearMemory struct {
+	budget   *hostfuncs.Budget
+	size     uint64 // charged to it
+	instance *hostfuncs.Instance
+	region   *rdmacore.Memory // holds a reference for wazero until Free
+	held     *rdmacore.Memory // holds a reference for the guest until release
+	err      error            // why there is no reservation
+}
+
+// allocate makes the reservation; wazero calls it while it instantiates the module.
+func (m *linearMemory) allocate(maximum uint64) {
+	// A memory that may never have a page still has an address.
+	m.region, m.err = rdmacore.NewMemory(int(max(min(maximum, uint64(m.budget.Limits().Memory)/pageSize*pageSize), pageSize)))
+	if m.err != nil {
+		return
+	}
+	m.region.Retain()
+	m.held = m.region
+}
+
+// Reallocate gives the guest the first size bytes; nil when that is more than it may have, which the
+// guest sees as a memory.grow that fails.
+func (m *linearMemory) Reallocate(size uint64) []byte {
+	if m.region == nil || size > uint64(m.region.Size()) ||
+		m.budget.Charge(hostfuncs.Cost{Memory: int64(size - m.size)}) != nil {
+		return nil
+	}
+	m.size = size
+	m.instance.SetMemory(m.region, int(size))
+	return m.region.Bytes()[:size:m.region.Size()]
+}
+
+// Free drops wazero's reference.  wazero calls it when the module is closed, perhaps more than once.
+func (m *linearMemory) Free() {
+	m.region.Release()
+	m.region = nil
+}
+
+// release drops the guest's reference, and wazero's if it never came to Free it.
+func (m *linearMemory) release() {
+	m.Free()
+	m.held.Release()
+	m.held = nil
+}
+
+// pin keeps the goroutine on a thread of its own, and that on some CPUs; with none it does nothing.  The thread ends
+// with the goroutine, which never unlocks it: no other goroutine may find itself on it.
+func pin(cpus []int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("sched_setaffinity to CPUs %v: %w", cpus, err)
+	}
+	return nil
 }

@@ -1,7 +1,11 @@
+// Package pack writes and reads archives of scenarios with everything they need: one file that runs the same on
+// another machine.  An archive is a gzip-compressed tar whose first entry, manifest.json, has the hash of
+// every other.
 package pack
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,7 +15,126 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
+
+// Version of the archive's form.
+const Version = 1
+
+// manifestName is the first entry.
+const manifestName = "manifest.json"
+
+// Limits of what is unpacked: an archive comes from elsewhere.
+const (
+	MaxFiles = 10_000
+	MaxBytes = 1 << 30
+)
+
+// Manifest tells what an archive has.
+type Manifest struct {
+	Version int `json:"version"`
+	// Scenarios are the paths to run, the others only belong to them.
+	Scenarios []string `json:"scenarios"`
+	Files     []File   `json:"files"`
+}
+
+// File is one file of an archive.
+type File struct {
+	Path   string `json:"path"` // slashes, relative to the archive
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Write archives scenarios and the files they need.  Paths are kept relative to the folder that all have in
+// common, so that what refers to another still finds it.  The same input gives the same bytes.
+func Write(w io.Writer, scenarios, others []string) (*Manifest, error) {
+	all := append(slices.Clone(scenarios), others...)
+	base, err := commonFolder(all)
+	if err != nil {
+		return nil, err
+	}
+	manifest := &Manifest{Version: Version}
+	content := make(map[string][]byte)
+	for i, path := range all {
+		name, err := inside(base, path)
+		if err != nil {
+			return nil, err
+		}
+		if i < len(scenarios) {
+			manifest.Scenarios = append(manifest.Scenarios, name)
+		}
+		if _, twice := content[name]; twice {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("pack: %w", err)
+		}
+		content[name] = text
+		sum := sha256.Sum256(text)
+		manifest.Files = append(manifest.Files, File{name, int64(len(text)), hex.EncodeToString(sum[:])})
+	}
+	slices.SortFunc(manifest.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return manifest, writeArchive(w, manifest, content)
+}
+
+func writeArchive(w io.Writer, manifest *Manifest, content map[string][]byte) error {
+	head, err := json.MarshalIndent(manifest, "", "  ")
+	if err != nil {
+		return err
+	}
+	compressed := gzip.NewWriter(w)
+	archive := tar.NewWriter(compressed)
+	add := func(name string, text []byte) error {
+		// No times and no owners: they would make each archive another one.
+		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), Format: tar.FormatPAX}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err := io.Copy(archive, bytes.NewReader(text))
+		return err
+	}
+	err = add(manifestName, head)
+	for _, file := range manifest.Files {
+		err = errors.Join(err, add(file.Path, content[file.Path]))
+	}
+	if err = errors.Join(err, archive.Close(), compressed.Close()); err != nil {
+		return fmt.Errorf("pack: %w", err)
+	}
+	return nil
+}
+
+// commonFolder is the deepest folder that holds all files.
+func commonFolder(paths []string) (string, error) {
+	base := ""
+	for i, path := range paths {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return "", err
+		}
+		if i == 0 {
+			base = filepath.Dir(absolute)
+		}
+		for {
+			name, err := filepath.Rel(base, absolute)
+			if err == nil && filepath.IsLocal(name) {
+				break
+			}
+			base = filepath.Dir(base)
+		}
+	}
+	return base, nil
+}
+
+func inside(base, path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	name, err := filepath.Rel(base, absolute)
+	return filepath.ToSlash(name), err
+}
 
 // Extract unpacks an archive into a folder, which must exist, and returns the paths of its scenarios there.
 // Entries that lead out of the folder, are not in the manifest, differ from it or are too much are errors;

@@ -1,6 +1,11 @@
 package record
 
-import "time"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
 
 // Measure is what a measurement has found, at one end.
 type Measure struct {
@@ -104,4 +109,114 @@ type Threshold struct {
 	Reason string `json:"reason,omitempty"` // why it could not be checked: no samples
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
+}
+
+// Knobs are what a measurement was made with beside its size and role, in words, the tags last: what may tell it from
+// others of its name.
+func (m *Measure) Knobs() []Fact {
+	var list []Fact
+	add := func(name, value string, worth bool) {
+		if worth {
+			list = append(list, Fact{name, value})
+		}
+	}
+	add("operation", m.Operation, m.Operation != "")
+	add("both", "both ways", m.Both)
+	add("depth", fmt.Sprintf("depth %d", m.Depth), m.Depth > 0)
+	add("qps", fmt.Sprintf("%d queue pairs", m.QPs), m.QPs > 1)
+	for _, tag := range slices.Sorted(maps.Keys(m.Tags)) {
+		text := tag
+		if value := m.Tags[tag]; value != "" {
+			text += "=" + value
+		}
+		add("tag "+tag, text, tag != "depth" || m.Depth == 0 || m.Tags[tag] != fmt.Sprint(m.Depth)) // once is enough
+	}
+	return list
+}
+
+// Varying names the knobs that are not the same for all.
+func Varying(measures []Measure) map[string]bool {
+	values, count := make(map[string]string), make(map[string]int)
+	vary := make(map[string]bool)
+	for i := range measures {
+		for _, each := range measures[i].Knobs() {
+			if first, known := values[each.Name]; known && first != each.Value {
+				vary[each.Name] = true
+			}
+			values[each.Name] = each.Value
+			count[each.Name]++
+		}
+	}
+	for name, n := range count {
+		vary[name] = vary[name] || n < len(measures)
+	}
+	return vary
+}
+
+// Baseline is what an earlier run has found, by the ids of its cases.
+type Baseline map[string]*Earlier
+
+// Earlier is a case in an earlier run.
+type Earlier struct {
+	// Results are those of the attempts that passed: how long a failure took says nothing of speed.
+	Results []Result
+	// Measures are what was measured, of each end and size the last.
+	Measures []Measure
+}
+
+// Key tells measurements of one case apart that are not repetitions of each other.
+func (m *Measure) Key() MeasureKey {
+	key := MeasureKey{Name: m.Name, Type: m.Type, Role: m.Role, Size: m.Size}
+	for _, knob := range m.Knobs() {
+		key.Knobs += knob.Value + "\n"
+	}
+	return key
+}
+
+// MeasureKey is what two runs of one measurement have in common.
+type MeasureKey struct {
+	Name, Type, Role string
+	Size             int64
+	Knobs            string // what else it was made with
+}
+
+// Add notes a measurement; it takes the place of an earlier repetition.
+func (e *Earlier) Add(m Measure) {
+	for i := range e.Measures {
+		if e.Measures[i].Key() == m.Key() {
+			e.Measures[i] = m
+			return
+		}
+	}
+	e.Measures = append(e.Measures, m)
+}
+
+// Loop is a named repeat, with the times of its rounds on the wall's clock.
+type Loop struct {
+	Name string `json:"name"`
+	// Tags are those of its step and of the steps around it.
+	Tags   map[string]string `json:"tags,omitempty"`
+	Rounds int               `json:"rounds"`
+	Min    time.Duration     `json:"min_ns"`
+	Median time.Duration     `json:"median_ns"`
+	P99    time.Duration     `json:"p99_ns"`
+	Max    time.Duration     `json:"max_ns"`
+	// Clock are the times on the provider's clock, which thresholds speak of, where that is a virtual one.
+	Clock *Times `json:"clock,omitempty"`
+}
+
+// Times are what most of several took, and the least and the most.
+type Times struct {
+	Min    time.Duration `json:"min_ns"`
+	Median time.Duration `json:"median_ns"`
+	P99    time.Duration `json:"p99_ns"`
+	Max    time.Duration `json:"max_ns"`
+}
+
+// OnClock are the times on the provider's clock.
+func (l *Loop) OnClock() Times {
+	if l.Clock != nil {
+		return *l.Clock
+	}
+	return Times{Min: l.Min, Median: l.Median, P99: l.P99, Max: l.Max}
 }

@@ -1,15 +1,28 @@
+// Package scenario reads, checks and runs scenario files.
+//
+// A file passes through stages, each a package below this one: bytes become nodes (syntax), nodes a
+// file (ast), a file a program (compile) with its verbs (verb) and expressions (expression); a program
+// runs (exec) on a testbed (testbed) and leaves records (host/record), which outputs read (host/output).
 package scenario
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/standard"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -154,4 +167,224 @@ func parse(locate Locate, path string, table *verb.Table, errors *diag.List) *as
 		return nil
 	}
 	return ast.Read(root, table, errors)
+}
+
+// input is a file to read.
+type input struct {
+	path string
+	// named tells that the user gave the file itself, not a directory around it.
+	named bool
+}
+
+// collect lists the files of the paths: a file stands for itself, a directory for the scenarios below it,
+// in the order of their names.  What cannot be read is reported.
+func collect(locate Locate, paths []string, errors *diag.List) []input {
+	var inputs []input
+	seen := make(map[string]bool)
+	add := func(path string, named bool) {
+		if clean := filepath.Clean(path); !seen[clean] {
+			seen[clean] = true
+			inputs = append(inputs, input{path, named})
+		}
+	}
+	for _, path := range paths {
+		info, err := os.Stat(locate(path))
+		if err != nil {
+			unreadable(path, err, errors)
+			continue
+		}
+		if !info.IsDir() {
+			add(path, true)
+			continue
+		}
+		for _, file := range walk(locate, path, errors) {
+			add(file, false)
+		}
+	}
+	return inputs
+}
+
+// walk lists the scenarios below a directory.
+func walk(locate Locate, directory string, errors *diag.List) []string {
+	var files []string
+	from := locate(directory)
+	err := filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
+		path := file
+		if within, relErr := filepath.Rel(from, file); relErr == nil && from != directory {
+			path = filepath.Join(directory, within)
+		}
+		switch {
+		case err != nil:
+			unreadable(path, err, errors)
+			return nil
+		case entry.IsDir() && path != directory && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		case entry.IsDir() || !isYAML(path) || !isFile(file) || !isScenario(file):
+			return nil
+		}
+		files = append(files, path)
+		return nil
+	})
+	if err != nil {
+		unreadable(directory, err, errors)
+	}
+	slices.Sort(files)
+	return files
+}
+
+func isYAML(path string) bool {
+	extension := filepath.Ext(path)
+	return extension == ".yaml" || extension == ".yml"
+}
+
+// isFile leaves out pipes, devices and links to directories.  What cannot be looked at stays: read will say
+// why not.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular()
+}
+
+// isScenario looks whether a file has the key that scenarios begin with; other YAML files in the same
+// directories are none of our business.
+func isScenario(path string) bool {
+	head, err := bounded.Read(path, 64<<10)
+	if err != nil {
+		return true // read will say why not
+	}
+	return syntax.IsScenario(head)
+}
+
+// read returns the text of a file, or nil after saying why not.
+func read(locate Locate, path string, report *diag.List) *diag.Source {
+	text, err := bounded.Read(locate(path), syntax.MaxBytes+1)
+	if err != nil {
+		unreadable(path, err, report)
+		return nil
+	}
+	return diag.NewSource(path, text)
+}
+
+func unreadable(path string, err error, report *diag.List) {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	d := report.Report(diag.Unreadable, diag.NewSource(path, nil).Start(), "the file cannot be read: %s", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.WithHint("%s", similarFile(path))
+	}
+}
+
+// similarFile looks for a file of nearly that name.
+func similarFile(path string) string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return "there is no directory " + filepath.Dir(path)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	if near := diag.Suggest(filepath.Base(path), names); near != "" {
+		return "did you mean \"" + filepath.Join(filepath.Dir(path), near) + "\"?"
+	}
+	return ""
+}
+
+// Located is the file of the scenario.
+func (s Scenario) Located() string { return s.locate(s.Path) }
+
+// Needs lists the files that a scenario needs beside itself: what it imports, and its guests' modules.
+func (s Scenario) Needs() []string {
+	seen := map[string]bool{s.Path: true}
+	var files []string
+	for _, path := range imports(s.locate, s.Path, seen) {
+		files = append(files, s.locate(path))
+	}
+	for _, role := range s.Program.Roles {
+		if role.Guest != nil && !seen[role.Guest.Module] {
+			seen[role.Guest.Module] = true
+			files = append(files, role.Guest.Module)
+		}
+	}
+	return files
+}
+
+// imports follows the key `imports` of a file that was checked already.
+func imports(locate Locate, path string, seen map[string]bool) []string {
+	ignored := &diag.List{}
+	source := read(locate, path, ignored)
+	if source == nil {
+		return nil
+	}
+	root := syntax.Parse(source, ignored)
+	if root == nil {
+		return nil
+	}
+	list := root.Get("imports")
+	if list == nil {
+		return nil
+	}
+	names := list.Items
+	for _, pair := range list.Pairs {
+		names = append(names, pair.Value)
+	}
+	var files []string
+	for _, name := range names {
+		file := filepath.Join(filepath.Dir(path), name.Value)
+		if name.Kind != syntax.Scalar || seen[file] || standard.Is(name.Value) {
+			continue
+		}
+		seen[file] = true
+		files = append(append(files, file), imports(locate, file, seen)...)
+	}
+	return files
+}
+
+// Setting is a line of a file that is a mapping of names to scalars, or to lists of scalars.
+type Setting struct {
+	Name   string
+	Values []string
+	// Span is the name's, Spans are the values'.
+	Span  diag.Span
+	Spans []diag.Span
+}
+
+// ReadSettings reads such a file: parameters of --params, or the configuration.  It returns what is wrong in
+// the same form as Check.  A file without a line has no settings, and nothing is wrong with it.
+func ReadSettings(path string) ([]Setting, *diag.List) {
+	errors := &diag.List{}
+	source := read(inPlace, path, errors)
+	if source == nil {
+		return nil, errors
+	}
+	root := syntax.Parse(source, errors)
+	if root == nil {
+		if found := errors.Sorted(); len(found) == 1 && found[0].Code == diag.Empty {
+			return nil, &diag.List{}
+		}
+		return nil, errors
+	}
+	if root.Kind != syntax.Mapping {
+		errors.Report(diag.WrongShape, root.Span(), "this must be a mapping of names to values, and is a %s", root.Kind)
+		return nil, errors
+	}
+	settings := make([]Setting, 0, len(root.Pairs))
+	for _, pair := range root.Pairs {
+		setting := Setting{Name: pair.Key.Value, Span: pair.Key.Span()}
+		values := []*syntax.Node{pair.Value}
+		if pair.Value.Kind == syntax.Sequence {
+			values = pair.Value.Items
+		}
+		for _, value := range values {
+			if value.Kind != syntax.Scalar {
+				errors.Report(diag.WrongShape, value.Span(), "the value of %q must be a scalar, and is a %s", setting.Name, value.Kind)
+				continue
+			}
+			setting.Values = append(setting.Values, value.Value)
+			setting.Spans = append(setting.Spans, value.Span())
+		}
+		settings = append(settings, setting)
+	}
+	return settings, errors
 }

@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,208 @@ func TestCutOff(t *testing.T) {
 		}
 		if hint := seen.results[i].Failures[0].Hint; !strings.HasSuffix(hint, want) {
 			t.Errorf("%s: %q, want %q", seen.results[i].Name, hint, want)
+		}
+	}
+}
+
+const connected = `rdmarun: v1
+defaults: {qp: {max_send_wr: 4, max_recv_wr: 4, sig_all: true}}
+roles:
+  server: {buffers: {rx: {size: 64, access: []}}}
+  client: {buffers: {tx: {size: 64}}}
+steps:
+  - {role: server, create_ep: {passive: true, port: 7471}, as: listener}
+  - {role: server, listen: {ep: listener}}
+  - {role: client, create_ep: {to: server, port: 7471}, as: ep}
+  - {role: client, connect: {ep: ep}}
+  - {role: server, wait_event: {ep: listener, type: CONNECT_REQUEST}, as: ep}
+  - {role: server, accept: {ep: ep}}
+  - {role: client, wait_event: {ep: ep, type: ESTABLISHED}}
+  - {role: server, wait_event: {ep: ep, type: ESTABLISHED}}
+`
+
+// TestExpectAny: any status and any errno is taken, but no silence, and no event of another type than the step asks for.
+// The buffer without rights shows the statuses: nobody may write to it.
+func TestExpectAny(t *testing.T) {
+	for name, test := range map[string]struct {
+		steps  string
+		passes bool
+		says   string
+	}{
+		"a success": {`  - {role: server, post_recv: {buffer: rx, length: 0}}
+  - {role: client, post_send: {buffer: tx, length: 0}}
+  - {role: client, poll: {cq: send}, expect: any, as: wc}
+  - {role: server, poll: {cq: recv}, expect: any}
+  - {assert: wc.status == "SUCCESS"}
+`, true, ""},
+		"a failure": {`  - {role: client, post_write: {buffer: tx, to: server.rx}}
+  - {role: client, poll: {cq: send}, expect: any, as: wc}
+  - {role: server, wait_async: {}, expect: any}
+  - {assert: wc.status == "REM_ACCESS_ERR"}
+`, true, ""},
+		"a failure, without any": {`  - {role: client, post_write: {buffer: tx, to: server.rx}}
+  - {role: client, poll: {cq: send}, leftovers: ignore}
+`, false, "wrong status"},
+		"an errno":              {"  - {role: client, connect: {ep: ep}, expect: any}\n", true, "failed with EINVAL, where anything may come"},
+		"an errno, without any": {"  - {role: client, connect: {ep: ep}}\n", false, "it failed"},
+		"silence":               {"  - {role: client, poll: {cq: send, within: 1s}, expect: any}\n", false, "no completion"},
+		"a wrong event":         {"  - {role: client, disconnect: {ep: ep}}\n  - {role: server, wait_event: {ep: ep, type: ESTABLISHED}, expect: any}\n", false, "wrong event"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := everywhere(t, connected+test.steps)["terminal"]
+			if passed := strings.Contains(shown, "1 passed"); passed != test.passes || !strings.Contains(shown, test.says) {
+				t.Errorf("passed %v, want %v and %q:\n%s", passed, test.passes, test.says, shown)
+			}
+		})
+	}
+}
+
+// TestWithin holds steps of steps to their limits on the provider's clock, and failures in fragments to the place
+// of the fragment's step and of who used it.
+func TestWithin(t *testing.T) {
+	const file, library = "testdata/run/within.yaml", "testdata/run/within_lib.yaml"
+	seen := &collector{}
+	onOwn(t, file, seen)
+	for i, want := range []struct {
+		what, file string
+		line       int
+		used       []string
+	}{
+		{},
+		{"the time of the steps is over", file, 15, nil},
+		{"the time of the steps is over", library, 5, []string{library + ":10 (pause)", file + ":19 (mine.twice)"}},
+		{"the time of the steps is over", library, 5, []string{file + ":22 (mine.pause)"}},
+		{"the condition does not hold", library, 13, []string{file + ":26 (mine.wrong)"}},
+		{},
+	} {
+		result := seen.results[i]
+		if want.what == "" {
+			if len(result.Failures) > 0 {
+				t.Errorf("%s: %+v", result.Name, result.Failures)
+			}
+			continue
+		}
+		if len(result.Failures) != 1 {
+			t.Errorf("%s: %+v", result.Name, result.Failures)
+			continue
+		}
+		f := result.Failures[0]
+		if f.What != want.what || f.File != want.file || f.Line != want.line || !slices.Equal(f.Used, want.used) {
+			t.Errorf("%s: %s %s:%d %q", result.Name, f.What, f.File, f.Line, f.Used)
+		}
+		text := terminal.FailureText(&f, terminal.Style{})
+		for _, user := range f.Used {
+			if !strings.Contains(text, "used by "+user) {
+				t.Errorf("not told: %s\n%s", user, text)
+			}
+		}
+	}
+	inside := false
+	for _, step := range seen.steps {
+		if step.File == library {
+			inside = true
+			if len(step.Used) == 0 || step.Line == 0 {
+				t.Errorf("%+v", step)
+			}
+		}
+	}
+	if !inside {
+		t.Error("no record of a step of the library")
+	}
+}
+
+// TestModifiers runs single steps with loops, tags and known failures beside their actions.
+func TestModifiers(t *testing.T) {
+	seen := &collector{}
+	totals := onOwn(t, "testdata/run/modifiers.yaml", seen)
+	if totals.Passed != 3 || totals.Failed != 2 {
+		t.Errorf("%+v", totals)
+	}
+	want := []string{
+		"each a", "each b", "round 0", "round 1", "chosen b", "said x",
+		"SEND", "WRITE", "inside", "outside", "before 0", "before 1", "reached",
+	}
+	for i := range max(len(want), len(seen.lines)) {
+		if i >= len(want) || i >= len(seen.lines) || seen.lines[i].Text != want[i] {
+			t.Errorf("line %d of %+v, want %v", i, seen.lines, want)
+			break
+		}
+	}
+	tags := make(map[string]map[string]string)
+	known := make(map[string]bool)
+	for _, step := range seen.steps {
+		tags[step.Text] = step.Tags
+		known[step.XFail] = known[step.XFail] || !step.OK
+	}
+	if got := tags[`text="WRITE"`]; got["test"] != "lat_WRITE" || got["kind"] != "latency" {
+		t.Errorf("tags of a round: %v", got)
+	}
+	if _, outer := tags[`text="inside"`]["outer"]; !outer || tags[`text="inside"`]["inner"] != "yes" || len(tags[`text="outside"`]) != 1 {
+		t.Errorf("tags of steps around: %v %v", tags[`text="inside"`], tags[`text="outside"`])
+	}
+	if !known["arithmetic"] || !known["it ends half way"] || !known["two"] || known["only there"] {
+		t.Errorf("failures that are known: %v", known)
+	}
+	if f := seen.results[3].Failures; len(f) != 1 || f[0].Action != "xfail" || f[0].Line == 0 {
+		t.Errorf("an unexpected success: %+v", f)
+	}
+	if f := seen.results[4].Failures; len(f) != 1 || f[0].What != "a value cannot be computed" {
+		t.Errorf("what no xfail excuses: %+v", f)
+	}
+}
+
+// TestThresholdsByTag wants that thresholds choose loops by the tags of their steps.
+func TestThresholdsByTag(t *testing.T) {
+	seen := &thresholdCollector{}
+	onOwn(t, "testdata/run/loop_tags.yaml", seen)
+	want := []bool{true, true, true, true, false, false, false}
+	for i, threshold := range seen.checked {
+		if threshold.OK != want[i] {
+			t.Errorf("%+v", threshold)
+		}
+	}
+	if len(seen.checked) != len(want) {
+		t.Errorf("%d limits checked", len(seen.checked))
+	}
+}
+
+// TestXFailRaises: only the failure that xfail describes is excused, and every other one says so.
+func TestXFailRaises(t *testing.T) {
+	seen := &collector{}
+	totals := onOwn(t, "testdata/run/xfail_raises.yaml", seen)
+	if totals.XFailed != 2 || totals.Failed != 5 {
+		t.Errorf("%+v", totals)
+	}
+	for i, want := range map[int]string{
+		1: `xfail expects another failure (what "wrong max_qp"): known`, 2: "xfail expects another failure (got something like /^max_qp 2$/): known",
+		4: "xfail expects another failure (what something like /value < 1ms/): known", 5: `xfail expects another failure (what "wrong max_qp"): known`,
+		6: "take the xfail away: known",
+	} {
+		failures := seen.results[i].Failures
+		if last := len(failures) - 1; last < 0 || !strings.HasSuffix(failures[last].Hint, want) {
+			t.Errorf("%s: %+v, want the hint %q", seen.results[i].Name, failures, want)
+		}
+	}
+	if f := seen.results[5].Failures; len(f) == 1 && f[0].What != "wrong max_sge" {
+		t.Errorf("steps: %+v", f)
+	}
+}
+
+// TestSkipsSayWhatThereIs: a skip shows what was compared, and names the provider where another could have it.
+func TestSkipsSayWhatThereIs(t *testing.T) {
+	const lab = "rdmarun: v1\nmatrix: {part: [functions]}\nroles: {client: {}}\nrequires: [REQUIRED]\nsteps: [{log: $(part)}]\n"
+	for required, want := range map[string]string{
+		"part == 'kept'":             "it requires part == 'kept', and part is \"functions\"",
+		"$(part == 'kept')":          "it requires $(part == 'kept'), and part is \"functions\"",
+		"provider.verbs":             "it requires provider.verbs, and provider.verbs is false (provider soft)",
+		"device.max_sge > 1000":      "it requires device.max_sge > 1000, and device.max_sge is 32 (provider soft)",
+		"not roles.distinct_devices": "it requires not roles.distinct_devices, and roles.distinct_devices is true",
+	} {
+		path := write(t, t.TempDir()+"/skip.yaml", strings.Replace(lab, "REQUIRED", `"`+required+`"`, 1))
+		seen := &collector{}
+		onOwn(t, path, seen)
+		if got := seen.results[0].Reason; got != want {
+			t.Errorf("%s:\n got %s\nwant %s", required, got, want)
 		}
 	}
 }

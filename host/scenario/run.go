@@ -3,11 +3,16 @@ package scenario
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/environment"
 	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -116,4 +121,298 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 		}
 	}
 	return description
+}
+
+// OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
+func OpenSoft(c Selected, seed *uint64) (*rdmacore.Provider, error) {
+	return rdmacore.Open("soft", c.Scenario.Program.Soft.Options(seed)...)
+}
+
+// jobs hands the cases of a run to workers.
+type jobs struct {
+	config RunConfig
+	stream *record.Stream
+	guests *guestRuntime
+	cases  []Selected
+	rounds int
+
+	mu     sync.Mutex      // of what follows
+	noted  map[string]bool // devices of which there is a record
+	next   int             // cases handed out so far, over all rounds
+	failed bool
+	totals record.Totals
+}
+
+// take hands out the next case.
+func (j *jobs) take(ctx context.Context) (each Selected, round int, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.cases) == 0 || ctx.Err() != nil || j.failed && (j.config.FailFast || j.config.UntilFail) {
+		return Selected{}, 0, false
+	}
+	round = j.next / len(j.cases)
+	if round >= j.rounds && !j.config.UntilFail {
+		return Selected{}, 0, false
+	}
+	each = j.cases[j.next%len(j.cases)]
+	j.next++
+	return each, round, true
+}
+
+// left is how many cases were not handed out.
+func (j *jobs) left() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return max(0, len(j.cases)*j.rounds-j.next)
+}
+
+func (j *jobs) work(ctx context.Context) {
+	for {
+		each, round, ok := j.take(ctx)
+		if !ok {
+			return
+		}
+		result := j.attempts(ctx, each, round)
+		j.mu.Lock()
+		j.totals.Count(&result)
+		j.failed = j.failed || !result.Status.OK()
+		j.mu.Unlock()
+	}
+}
+
+// attempts runs a case until it passes or may not be tried again.
+func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Result {
+	for attempt := 0; ; attempt++ {
+		relay := &relay{
+			stream: j.stream, hold: j.config.Jobs > 1, strict: j.config.Strict,
+			number:  round*(j.config.Retries+1) + attempt,
+			attempt: attempt + 1, last: attempt >= j.config.Retries,
+			earlier: j.config.Baseline[each.Case.ID], devices: j,
+		}
+		// Rounds and attempts draw other numbers, or a repeated case would repeat its luck.
+		j.one(ctx, each, j.seed(each, relay.number), relay)
+		if !relay.retry {
+			j.mu.Lock()
+			j.totals.Thresholds += relay.unmet
+			j.mu.Unlock()
+			return relay.result
+		}
+	}
+}
+
+// seed is that of one attempt of a case; nil for the file's own, and where there is none.
+func (j *jobs) seed(each Selected, number int) *uint64 {
+	seed := j.config.Drawn
+	switch {
+	case j.config.Seed != nil:
+		seed = *j.config.Seed
+	case j.config.Drawn == 0, each.Scenario.Program.Soft.Seeded:
+		return nil
+	}
+	seed += uint64(number)
+	return &seed
+}
+
+// one runs a case once.  Its result is in the records.
+func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, relay *relay) {
+	stream := j.stream.Branch(relay)
+	config := exec.Config{
+		Stream: stream, Rerun: j.config.Rerun, Seed: seed, Baseline: relay.earlier,
+		TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
+	}
+	if missing := each.Scenario.Program.Missing; len(missing) > 0 {
+		exec.Skip(config, each.Scenario.Program, each.Case, MissingReason(missing))
+		return
+	}
+	config.Provider = j.config.Provider
+	if config.Provider == nil {
+		provider, err := j.config.Open(each, seed)
+		if err != nil {
+			writeError(stream, each, err)
+			return
+		}
+		config.Provider = provider
+		defer closeProvider(provider, stream, each)
+	}
+	relay.provider = config.Provider
+	config.Guests = func() (testbed.GuestStarter, error) {
+		return &guestStarter{runtime: j.guests, provider: config.Provider}, nil
+	}
+	exec.Case(ctx, config, each.Scenario.Program, placed(each.Case, j.config.Places))
+}
+
+// MissingReason is why a case is skipped whose parameters have no value.
+func MissingReason(missing []string) string {
+	return "it needs -p " + strings.Join(missing, "=.. -p ") + "=.."
+}
+
+// closeProvider closes the provider of one case.  What still lives then is a leak that the case has
+// reported; anything else is worth a line.
+func closeProvider(provider *rdmacore.Provider, stream *record.Stream, each Selected) {
+	err := provider.Close()
+	if err == nil || provider.Live().Total() > 0 {
+		return
+	}
+	stream.Write(&record.Record{
+		Kind: record.Output, File: each.Scenario.Path, Case: each.Case.ID,
+		Line: &record.Line{Text: fmt.Sprint(errors.Unwrap(err))},
+	})
+}
+
+// writeError is the end of a case whose provider could not be opened.
+func writeError(stream *record.Stream, each Selected, err error) {
+	stream.Write(&record.Record{
+		Kind: record.CaseEnd, File: each.Scenario.Path, Case: each.Case.ID,
+		Result: &record.Result{Name: each.Case.Name, Status: record.Errored, Reason: err.Error()},
+	})
+}
+
+// relay passes the records of one attempt of a case to the stream of the run, and judges its end: whether
+// the attempt counts, and whether a skip does.
+type relay struct {
+	stream *record.Stream
+	// hold keeps records until the case ends, so that those of cases that run at once do not mix.
+	hold bool
+	held []*record.Record
+	// strict makes a failure of a skip.
+	strict bool
+	// number tells the runs of one case apart, from 0.
+	number int
+	// attempt counts those of one round from 1; last tells that no further one follows.
+	attempt int
+	last    bool
+	// provider is the attempt's, once it is open; devices writes of those that it runs on.
+	provider *rdmacore.Provider
+	devices  *jobs
+	// earlier is what the baseline has of the case; nil: nothing.
+	earlier *record.Earlier
+
+	result record.Result
+	retry  bool
+	unmet  int // thresholds that did not hold
+}
+
+// Wants implements record.Consumer.
+func (r *relay) Wants(kind record.Kind) bool {
+	return r.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked
+}
+
+// Record implements record.Consumer.
+func (r *relay) Record(each *record.Record) error {
+	kept := *each
+	kept.Attempt = r.number
+	if each.Threshold != nil && !each.Threshold.OK {
+		r.unmet++
+	}
+	if each.Kind == record.CaseEnd {
+		r.end(&kept)
+	}
+	if each.Kind == record.CaseStart {
+		r.devices.noteDevices(r.provider, each.Start.Roles)
+		defer r.before(&kept)
+	}
+	if !r.hold {
+		r.stream.Forward(&kept)
+		return nil
+	}
+	if each.Kind == record.CaseStart {
+		r.stream.Announce(&kept)
+	}
+	if kept.Step != nil {
+		step := *kept.Step
+		kept.Step = &step
+	}
+	r.held = append(r.held, &kept)
+	if each.Kind == record.CaseEnd {
+		r.stream.Forward(r.held...)
+		r.hold, r.held = false, nil
+	}
+	return nil
+}
+
+// before passes on what the baseline has measured, behind the beginning of the case.
+func (r *relay) before(start *record.Record) {
+	if r.earlier == nil || !r.stream.Wants(record.Before) {
+		return
+	}
+	for i := range r.earlier.Measures {
+		each := *start
+		each.Kind, each.Start, each.Measure = record.Before, nil, &r.earlier.Measures[i]
+		if r.hold {
+			r.held = append(r.held, &each)
+		} else {
+			r.stream.Forward(&each)
+		}
+	}
+}
+
+// end judges the end of the attempt.
+func (r *relay) end(each *record.Record) {
+	result := *each.Result
+	if r.strict && result.Status == record.Skipped {
+		result.Status = record.Failed
+		result.Failures = append(result.Failures, record.Failure{
+			Kind: "skipped", File: each.File, What: "skipped, and --strict allows no skip",
+			Got: result.Reason,
+		})
+	}
+	// An error of the surroundings and an end from outside would only come again, and a measurement that is repeated
+	// until it is fast enough is none.
+	r.retry = result.Status == record.Failed && !r.last && !r.skipped(&result) && !result.FailedByThreshold()
+	if r.attempt > 1 || r.retry {
+		result.Attempts = r.attempt
+	}
+	if result.Status == record.Passed && r.attempt > 1 {
+		result.Reason = record.FlakyReason
+	}
+	if r.retry {
+		each.Kind = record.CaseRetry
+		result.Reason = "it is tried again"
+	}
+	each.Result = &result
+	r.result = result
+}
+
+func (r *relay) skipped(result *record.Result) bool {
+	return len(result.Failures) > 0 && result.Failures[len(result.Failures)-1].Kind == "skipped"
+}
+
+// noteDevices writes a record of each device of a provider that roles run on, unless there is one.
+func (j *jobs) noteDevices(provider *rdmacore.Provider, roles []record.RolePlace) {
+	if provider == nil || !j.stream.Wants(record.DeviceUsed) {
+		return
+	}
+	for _, role := range roles {
+		if j.noteFirst(role.Device) {
+			j.writeDevice(provider, role.Device)
+		}
+	}
+}
+
+// noteFirst tells whether a device is met for the first time.
+func (j *jobs) noteFirst(name string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.noted[name] {
+		return false
+	}
+	if j.noted == nil {
+		j.noted = make(map[string]bool)
+	}
+	j.noted[name] = true
+	return true
+}
+
+// writeDevice writes what is known of a device.  What cannot be asked is left out: the case that needs it says so.
+func (j *jobs) writeDevice(provider *rdmacore.Provider, name string) {
+	devices, err := provider.Devices()
+	if err != nil {
+		return
+	}
+	for _, device := range devices {
+		if device.Name() == name {
+			described, _ := environment.Device(os.DirFS("/"), device)
+			j.stream.Write(&record.Record{Kind: record.DeviceUsed, Device: &described})
+		}
+	}
 }

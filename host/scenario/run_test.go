@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
@@ -380,3 +382,5 @@ func TestNoDevice(t *testing.T) {
 		t.Errorf("%+v %+v", totals, seen.results)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,11 +3,14 @@ package scenario
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/tags"
+	"rdmarun/rdmacore"
 )
 
 // Selection says which cases of the checked scenarios are meant.  The zero Selection means all.
@@ -93,4 +96,111 @@ func matches(id string, patterns []string) (bool, error) {
 		}
 	}
 	return len(patterns) == 0, nil
+}
+
+// Requirements names what a case needs and not every run has: "param.peer", "device.mlx5_0", "guest.client",
+// capabilities such as "fault.link", and the conditions of `requires` as they are written.
+func (s Selected) Requirements() []string {
+	var list []string
+	seen := make(map[string]bool)
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, name)
+		}
+	}
+	for _, name := range s.Scenario.Program.Missing {
+		add("param." + name)
+	}
+	for _, role := range s.Case.Roles {
+		if role.Device != "" {
+			add("device." + role.Device)
+		}
+		if role.Guest != nil {
+			add("guest." + role.Written())
+		}
+	}
+	if provider := s.Case.Provider(); provider != "" {
+		add("provider." + provider)
+	}
+	for _, role := range s.Case.Roles {
+		if role.Spread && role.Index > 0 {
+			add("roles.distinct_hosts")
+		}
+	}
+	for _, capability := range s.Case.Needs {
+		add(capability)
+	}
+	for _, requirement := range s.Case.Requires {
+		add(requirement.Text)
+	}
+	return list
+}
+
+// SkipReason is why a run would skip the case; empty: it would run.  Without a provider only what concerns
+// none is looked at.
+func (s Selected) SkipReason(provider *rdmacore.Provider) (string, error) {
+	if missing := s.Scenario.Program.Missing; len(missing) > 0 {
+		return MissingReason(missing), nil
+	}
+	if provider == nil {
+		return "", nil
+	}
+	return exec.SkipReason(provider, s.Case)
+}
+
+// StepCount is how many steps the case has as written, those of fragments and loops once each.
+func (s Selected) StepCount() int {
+	n := 0
+	for _, steps := range [][]*compile.Step{s.Case.Setup, s.Case.Steps, s.Case.Finally} {
+		walkSteps(steps, func(*compile.Step) { n++ })
+	}
+	return n
+}
+
+// walkSteps calls visit for every step, also those inside others.
+func walkSteps(steps []*compile.Step, visit func(*compile.Step)) {
+	for _, step := range steps {
+		visit(step)
+		switch action := step.Action.(type) {
+		case *compile.Block:
+			walkSteps(action.Steps, visit)
+		case *compile.Repeat:
+			walkSteps(action.Steps, visit)
+		case *compile.Use:
+			walkSteps(action.Steps, visit)
+		case *compile.Parallel:
+			walkSteps(action.Branches, visit)
+		}
+	}
+}
+
+// Place is where a role runs.  What is zero is left to the scenario, then to the provider.
+type Place struct {
+	Device string
+	Port   int
+	// GID is an index of the port's table or an IP address.
+	GID string
+}
+
+// placed is a case with its roles where they were asked to be.
+func placed(c *compile.Case, places map[string]Place) *compile.Case {
+	if len(places) == 0 {
+		return c
+	}
+	copied := *c
+	copied.Roles = slices.Clone(c.Roles)
+	for i := range copied.Roles {
+		role := &copied.Roles[i]
+		for _, name := range []string{"", role.Group, role.Name} {
+			place := places[name]
+			if place.Device != "" {
+				role.Device, role.Port, role.GID = place.Device, place.Port, ""
+			}
+			if place.GID != "" {
+				role.GID = place.GID
+			}
+		}
+	}
+	return &copied
 }

@@ -2,10 +2,12 @@ package scenario_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"rdmarun/host/output/terminal"
 	"rdmarun/host/scenario/explain"
 )
 
@@ -39,4 +41,64 @@ steps:
 	if shown := everywhere(t, text)["terminal"]; !strings.Contains(shown, "1 passed") {
 		t.Error(shown)
 	}
+}
+
+// TestSingleSteps runs every verb of rdma_cm and of its objects by itself, in right states and in wrong ones.
+func TestSingleSteps(t *testing.T) {
+	var text strings.Builder
+	totals := onOwn(t, "testdata/run/single_steps.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
+	if totals.Passed == 0 || totals.Failed+totals.Errors+totals.Skipped > 0 {
+		t.Errorf("%+v\n%s", totals, &text)
+	}
+}
+
+// TestSingleStepsOfSome runs those that a provider may lack, and nothing else may be wrong with them.
+func TestSingleStepsOfSome(t *testing.T) {
+	seen := &collector{}
+	onOwn(t, "testdata/run/single_steps_more.yaml", seen)
+	for _, result := range seen.results {
+		for _, failure := range result.Failures {
+			if failure.Kind == "leftover" {
+				continue // of the step that the provider lacks
+			}
+			if !lacks.MatchString(failure.Got) {
+				t.Errorf("%s: %s", result.Name, terminal.FailureText(&failure, terminal.Style{}))
+			}
+		}
+	}
+}
+
+// lacks is how a provider says that it does not have an operation, a port space, or a route as InfiniBand has it.
+var lacks = regexp.MustCompile(`ENOSYS|EPROTONOSUPPORT|EOPNOTSUPP|rdma_resolve_route: no such file`)
+
+// TestObjects runs what steps make beside endpoints: it is freed in an order in which it can be.
+func TestObjects(t *testing.T) {
+	var text strings.Builder
+	totals := onOwn(t, "testdata/run/objects.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
+	if totals.Passed != 4 || totals.Failed+totals.Errors+totals.Skipped > 0 {
+		t.Errorf("%+v\n%s", totals, &text)
+	}
+}
+
+// TestObjectsLeft sees an event of an object told as that of its role, and of no other.
+func TestObjectsLeft(t *testing.T) {
+	seen := &collector{}
+	onOwn(t, "testdata/run/objects_fail.yaml", seen)
+	if len(seen.results) != 1 || len(seen.results[0].Failures) != 1 {
+		t.Fatalf("%+v", seen.results)
+	}
+	failure := terminal.FailureText(&seen.results[0].Failures[0], terminal.Style{})
+	if !strings.Contains(failure, "server srq: an asynchronous event: SRQ_LIMIT_REACHED") {
+		t.Error(failure)
+	}
+}
+
+// TestBuildersFail holds what is said of requests that a queue pair has no builder for, or that say too little.
+func TestBuildersFail(t *testing.T) {
+	var text strings.Builder
+	totals := onOwn(t, "testdata/run/builders_fail.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
+	if totals.Failed != 4 || totals.Passed+totals.Errors+totals.Skipped > 0 {
+		t.Errorf("%+v", totals)
+	}
+	golden(t, "testdata/run/builders_fail.golden", normal(text.String()))
 }

@@ -1,6 +1,10 @@
 package wasm
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // Kind is what an import or export is.
 type Kind byte
@@ -124,4 +128,173 @@ func (f *Facts) signExports(types []Signature, functions []uint32) {
 			each.Signature = types[all[each.index]]
 		}
 	}
+}
+
+// Section ids (WebAssembly Core Specification 2.0, section 5.5.2).
+const (
+	sectionCustom   = 0
+	sectionType     = 1
+	sectionImport   = 2
+	sectionFunction = 3
+	sectionTable    = 4
+	sectionMemory   = 5
+	sectionGlobal   = 6
+	sectionExport   = 7
+	sectionStart    = 8
+	sectionElement  = 9
+	sectionCode     = 10
+	sectionData     = 11
+)
+
+// ErrFormat is what is wrong with bytes that are no WebAssembly module at all.
+var ErrFormat = errors.New("not a WebAssembly module")
+
+var header = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
+
+type section struct {
+	id      byte
+	name    string // custom sections
+	content []byte
+}
+
+// split cuts a module into its sections.  The contents share the module's bytes.
+func split(wasm []byte) ([]section, error) {
+	if len(wasm) < len(header) || string(wasm[:4]) != string(header[:4]) {
+		return nil, ErrFormat
+	}
+	if string(wasm[4:8]) != string(header[4:]) {
+		return nil, fmt.Errorf("%w: version %#x, where a core module has 1 (is it a component?)",
+			ErrFormat, wasm[4:8])
+	}
+	var sections []section
+	r := &reader{data: wasm, pos: len(header)}
+	for r.more() {
+		one := section{id: r.byte()}
+		one.content = r.bytes(r.unsigned())
+		if one.id == sectionCustom {
+			custom := &reader{data: one.content}
+			one.name = custom.name()
+		}
+		sections = append(sections, one)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, r.err)
+	}
+	return sections, nil
+}
+
+func join(sections []section) []byte {
+	size := len(header)
+	for _, one := range sections {
+		size += len(one.content) + 6
+	}
+	wasm := append(make([]byte, 0, size), header...)
+	for _, one := range sections {
+		wasm = append(wasm, one.id)
+		wasm = appendUnsigned(wasm, uint64(len(one.content)))
+		wasm = append(wasm, one.content...)
+	}
+	return wasm
+}
+
+// find returns the section of that id, or nil.
+func find(sections []section, id byte) *section {
+	for i := range sections {
+		if sections[i].id == id {
+			return &sections[i]
+		}
+	}
+	return nil
+}
+
+// sectionRank is the place of a section in a module; their ids are not in that order.
+func sectionRank(id byte) int {
+	const order = "\x01\x02\x03\x04\x05\x0d\x06\x07\x08\x09\x0c\x0a\x0b"
+	return strings.IndexByte(order, id)
+}
+
+// parse reads a whole section as a vector of items.
+func parse[T any](name string, content []byte, item func(*reader) T) ([]T, error) {
+	r := &reader{data: content}
+	var items []T
+	r.vector(func() { items = append(items, item(r)) })
+	if r.err != nil {
+		return nil, fmt.Errorf("%w: %s section: %w", ErrFormat, name, r.err)
+	}
+	return items, nil
+}
+
+func parseTypes(content []byte) ([]Signature, error) {
+	return parse("type", content, func(r *reader) Signature {
+		if form := r.byte(); form != typeFunction && r.err == nil {
+			r.fail(fmt.Errorf("type form %#x is not known", form))
+		}
+		return Signature{Params: r.valueTypes(), Results: r.valueTypes()}
+	})
+}
+
+func (r *reader) valueTypes() string {
+	var letters []byte
+	if count := r.vector(func() { letters = append(letters, Letter(r.byte())) }); count > maxValues {
+		r.fail(fmt.Errorf("a function has %d parameters or results, and %d are the most", count, maxValues))
+	}
+	return string(letters)
+}
+
+// Letter is the letter of a value type in a Signature.
+func Letter(valueType byte) byte {
+	switch valueType {
+	case typeI32:
+		return 'i'
+	case 0x7e:
+		return 'I'
+	case 0x7d:
+		return 'f'
+	case 0x7c:
+		return 'F'
+	}
+	return '?'
+}
+
+func parseImports(content []byte) ([]Import, error) {
+	return parse("import", content, func(r *reader) Import {
+		one := Import{Module: r.name(), Name: r.name(), Kind: Kind(r.byte())}
+		switch one.Kind {
+		case KindFunction:
+			one.typeIndex = r.index()
+		case KindTable:
+			r.leb() // element type
+			r.limits()
+		case KindMemory:
+			r.limits()
+		case KindGlobal:
+			r.leb() // value type
+			r.byte()
+		case KindTag:
+			r.byte()
+			r.index()
+		default:
+			r.fail(fmt.Errorf("import %s.%s is of unknown kind %#x", one.Module, one.Name, byte(one.Kind)))
+		}
+		return one
+	})
+}
+
+func parseExports(content []byte) ([]Export, error) {
+	return parse("export", content, func(r *reader) Export {
+		return Export{Name: r.name(), Kind: Kind(r.byte()), index: r.index()}
+	})
+}
+
+func (f *Facts) parseMemory(content []byte) error {
+	_, err := parse("memory", content, func(r *reader) struct{} {
+		f.SharedMemory = r.pos < len(r.data) && r.data[r.pos]&2 != 0
+		minimum, maximum, bounded := r.limits()
+		if !bounded {
+			maximum = 1 << 16
+		}
+		f.HasMemory, f.MinPages, f.MaxPages = true, minimum, maximum
+		return struct{}{}
+	})
+	return err
 }

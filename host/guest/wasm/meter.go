@@ -1,6 +1,13 @@
+// Package wasm reads WebAssembly modules as far as the host must know them before the runtime does: what a
+// module imports and exports, and where its loops are.  It puts a check into each loop and each function, so
+// that a guest which spins can be stopped and does not stop the Go process meanwhile (meter.go).
 package wasm
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // StartExport is the export by which a metered module's start function is called: a module's start
 // section runs while the module is instantiated, when nothing could end it yet.
@@ -289,4 +296,157 @@ func (m *rewriting) insert(id byte) *section {
 	copy(m.sections[at+1:], m.sections[at:])
 	m.sections[at] = section{id: id, content: []byte{0}}
 	return &m.sections[at]
+}
+
+// rewriteCode copies the code section with the checks put into each body, and adds the functions'.
+func (m *rewriting) rewriteCode() error {
+	code := find(m.sections, sectionCode)
+	if code == nil {
+		code = m.insert(sectionCode)
+	}
+	r := &reader{data: code.content}
+	count := r.index()
+	out := make([]byte, 0, len(code.content)+len(code.content)/4)
+	added := uint32(len(m.tables))
+	if m.metered {
+		added += 2
+	}
+	out = appendUnsigned(out, uint64(count+added))
+	var body []byte
+	for i := uint32(0); i < count && r.err == nil; i++ {
+		size := r.unsigned()
+		var err error
+		if body, err = m.rewriteBody(body[:0], r.bytes(size)); err != nil {
+			return fmt.Errorf("function body %d: %w", i, err)
+		}
+		out = append(appendUnsigned(out, uint64(len(body))), body...)
+	}
+	if r.err == nil && r.more() {
+		r.fail(errors.New("the code section is longer than its bodies"))
+	}
+	if r.err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, r.err)
+	}
+	code.content = append(out, m.bodies()...)
+	return nil
+}
+
+// rewriteBody returns one function's body with its checks, in the space of out, which is empty.
+func (m *rewriting) rewriteBody(out, body []byte) ([]byte, error) {
+	r := &reader{data: body}
+	r.vector(func() { r.index(); r.leb() }) // locals: so many of that type
+	entry := r.pos
+	out = append(out, body[:entry]...)
+	copied, calls := entry, false
+	for r.more() {
+		at := r.pos
+		switch r.instruction() {
+		case opLoop:
+			out = append(append(out, body[copied:r.pos]...), m.check...)
+			copied = r.pos
+		case opGlobalGet, opGlobalSet:
+			// The module is validated with the added globals; its own code must not know them.
+			if index := (&reader{data: body, pos: at + 1}).index(); index >= m.added {
+				return nil, fmt.Errorf("%w: global %d does not exist", ErrFormat, index)
+			}
+		case opCall, opCallIndirect, opReturnCall, opReturnCallIndirect:
+			calls = true
+		case opBulk:
+			out = append(out, body[copied:at]...)
+			copied = at
+			operation := &reader{data: body, pos: at + 1}
+			switch operation.index() {
+			case bulkMemoryInit, bulkMemoryCopy, bulkMemoryFill, bulkTableInit, bulkTableCopy, bulkTableFill:
+				if m.metered {
+					out = code(out).with(opCall, m.pay())
+				}
+			case bulkTableGrow:
+				index := operation.index()
+				if index >= uint32(len(m.tables)) {
+					return nil, fmt.Errorf("%w: table %d does not exist", ErrFormat, index)
+				}
+				out = code(out).with(opCall, m.function+index)
+				copied = r.pos
+			}
+		}
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	out = append(out, body[copied:]...)
+	// A loop that comes first (Go's compiler begins most functions so) checks for the entry too.
+	if m.metered && calls && body[entry] != opLoop {
+		out = slices.Insert(out, entry, m.check...)
+	}
+	return out, nil
+}
+
+// RoomGlobal and GrownGlobal are exported globals of a rewritten module: by how many elements its tables may grow
+// yet, all of them together, which the host sets; and by how many they have grown.
+const (
+	RoomGlobal  = "rdmarun:room"
+	GrownGlobal = "rdmarun:grown"
+)
+
+// ElementSize is what an element of a table takes.  wazero keeps a table in a slice that append grows: some
+// of it is spare, and the last one is garbage for a while.
+const ElementSize = 32
+
+// Bound rewrites a module so that its tables grow only as far as the host allows.
+//
+// wazero asks nobody before it grows a table, and a table without a maximum may have 2^32 elements of 8 bytes.  So
+// each table.grow becomes a call of a function that is added:
+//
+//	if n > room { return -1 }
+//	if table.grow succeeds { room = room - n; grown = grown + n }
+func Bound(module []byte) ([]byte, error) { return rewrite(module, false) }
+
+// table is one table of a module.
+type table struct {
+	reference byte // the type of its elements
+	minimum   uint64
+}
+
+// growType is which of the added types the function has that grows the table.
+func (t table) growType() uint32 {
+	if t.reference == typeExternref {
+		return typeGrowExternref
+	}
+	return typeGrowFuncref
+}
+
+func parseTables(content []byte) ([]table, error) {
+	return parse("table", content, func(r *reader) table {
+		one := table{reference: r.byte()}
+		withInitial := one.reference == 0x40
+		if withInitial {
+			r.byte()
+			one.reference = r.byte()
+		}
+		if one.reference != typeFuncref && one.reference != typeExternref && r.err == nil {
+			r.fail(fmt.Errorf("tables of type %#x are not known", one.reference))
+		}
+		one.minimum, _, _ = r.limits()
+		if withInitial {
+			r.expression()
+		}
+		return one
+	})
+}
+
+// expression steps over one that is constant.
+func (r *reader) expression() {
+	for r.more() && r.instruction() != opEnd {
+	}
+}
+
+func (m *rewriting) growBody(index uint32) code {
+	minusOne := []byte{opI32Const, 0x7f}
+	return code(nil).with(opLocalGet, 1).with(opGlobalGet, m.room()).op(opI32GtU, opIf, blockTypeEmpty).
+		op(minusOne...).op(opReturn, opEnd).
+		with(opLocalGet, 0).with(opLocalGet, 1).op(opBulk).with(bulkTableGrow, index).with(opLocalTee, 2).
+		op(minusOne...).op(opI32Ne, opIf, blockTypeEmpty).
+		with(opGlobalGet, m.room()).with(opLocalGet, 1).op(opI32Sub).with(opGlobalSet, m.room()).
+		with(opGlobalGet, m.grown()).with(opLocalGet, 1).op(opI32Add).with(opGlobalSet, m.grown()).
+		op(opEnd).with(opLocalGet, 2).op(opEnd)
 }

@@ -1,11 +1,66 @@
+// Package cases gathers the records of a case until it ends, for outputs that show a case as a whole.
 package cases
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
 )
+
+// Case is a case that has ended, or with which its run has ended.
+type Case struct {
+	File    string
+	ID      string
+	Attempt int
+	Begin   time.Time
+	// Order is the number of the case among those that ended, from 1.
+	Order      int
+	Start      record.Start
+	Result     record.Result
+	Steps      Tail[record.Step]
+	Lines      Tail[Line]
+	Measures   []record.Measure
+	Thresholds Tail[record.Threshold]
+	// Before is what the baseline has measured of the same case.
+	Before []record.Measure
+}
+
+// Line is a line of output and when it came, since the case began.
+type Line struct {
+	At time.Duration
+	record.Line
+}
+
+// Failed tells whether a case counts against its run.
+func (c *Case) Failed() bool { return !c.Result.Status.OK() }
+
+// Infrastructure tells whether the case says nothing about what it tests: its surroundings failed, or it
+// was ended from outside.
+func (c *Case) Infrastructure() bool {
+	switch c.Result.Status {
+	case record.Errored, record.Interrupted, record.TimedOut, record.Broken:
+		return true
+	}
+	return false
+}
+
+// Message is why a case counts against its run, or was not run, in one line; empty for one that is fine.
+func (c *Case) Message() string {
+	if len(c.Result.Failures) > 0 && c.Result.Status != record.Skipped {
+		return c.Result.Failures[0].What
+	}
+	if c.Result.Status == record.Passed {
+		return ""
+	}
+	if c.Result.Reason != "" {
+		return c.Result.Reason
+	}
+	return string(c.Result.Status)
+}
 
 // Limits are how much of a case is kept; a report of a long case shows how it began and how it ended.  What was measured
 // is kept wholly or not at all: figures are what a run was made for.
@@ -150,3 +205,86 @@ func (t *Tracker) Unfinished() []*Case {
 
 // NeverEnded is the reason of a case with whose run rdmarun ended.
 const NeverEnded = "the records end while this case was running: rdmarun was killed, or could not write"
+
+// FailureText is all that went wrong in a case, as the terminal shows it.
+func (c *Case) FailureText() string {
+	var b strings.Builder
+	for i := range c.Result.Failures {
+		b.WriteString(terminal.FailureText(&c.Result.Failures[i], terminal.Style{}))
+	}
+	return b.String()
+}
+
+// Transcript is what a case did and printed, a line each.
+func (c *Case) Transcript() string {
+	var b strings.Builder
+	for _, step := range c.Steps.Head() {
+		b.WriteString(StepText(c.File, &step))
+	}
+	if n := c.Steps.Dropped(); n > 0 {
+		fmt.Fprintf(&b, "... %d more steps ...\n", n)
+	}
+	for _, step := range c.Steps.Last() {
+		b.WriteString(StepText(c.File, &step))
+	}
+	for _, line := range c.Lines.All() {
+		fmt.Fprintf(&b, "%s | %s\n", line.Role, line.Text)
+	}
+	return b.String()
+}
+
+// StepText is a step of a file in one line, with its end.
+func StepText(file string, step *record.Step) string {
+	text := strings.TrimSpace(step.Action + " " + step.Text)
+	if step.Outcome != "" {
+		text += "  -> " + step.Outcome
+	}
+	if step.File != "" {
+		file = step.File
+	}
+	return fmt.Sprintf("+%.6f  %-8s  %s  (%s:%d)\n", step.OnClock().At.Seconds(), step.Role, text, file, step.Line)
+}
+
+// Seconds prints a time as JUnit and TAP want it.
+func Seconds(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds()) }
+
+// Tail keeps the first and the last of many: what a case begins with and how it ends.
+type Tail[T any] struct {
+	limit   int
+	head    []T
+	tail    []T // a ring once it is full
+	next    int
+	dropped int
+}
+
+func newTail[T any](limit int) Tail[T] { return Tail[T]{limit: limit} }
+
+func (t *Tail[T]) add(value T) {
+	half := t.limit / 2
+	switch {
+	case t.limit == 0:
+		t.dropped++
+	case len(t.head) < t.limit-half:
+		t.head = append(t.head, value)
+	case len(t.tail) < half:
+		t.tail = append(t.tail, value)
+	default:
+		t.dropped++
+		t.tail[t.next] = value
+		t.next = (t.next + 1) % half
+	}
+}
+
+// Head are the first ones.
+func (t *Tail[T]) Head() []T { return t.head }
+
+// Dropped is how many are missing between Head and Last.
+func (t *Tail[T]) Dropped() int { return t.dropped }
+
+// Last are the last ones, less those in Head.
+func (t *Tail[T]) Last() []T {
+	return append(append([]T(nil), t.tail[t.next:]...), t.tail[:t.next]...)
+}
+
+// All is Head and Last.
+func (t *Tail[T]) All() []T { return append(append([]T(nil), t.head...), t.Last()...) }

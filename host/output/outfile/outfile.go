@@ -1,3 +1,4 @@
+// Package outfile writes the files of reports: whole or not at all.
 package outfile
 
 import (
@@ -6,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"rdmarun/host/printable"
 )
@@ -103,4 +107,101 @@ func (f *File) wrap(err error) error {
 		return nil
 	}
 	return fmt.Errorf("write the report %s: %w", f.name, err)
+}
+
+// temporary opens a file in the directory of name: one without a name where the file system can do that
+// (O_TMPFILE, open(2)), so that a killed process leaves nothing behind; else one beside it.
+func temporary(name string) (file *os.File, linked bool, err error) {
+	directory := filepath.Dir(name)
+	descriptor, err := unix.Open(directory, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	if err == nil {
+		return os.NewFile(uintptr(descriptor), directory), false, nil
+	}
+	file, err = os.CreateTemp(directory, "."+filepath.Base(name)+".*")
+	return file, true, err
+}
+
+// link gives a nameless file a name beside its place.  linkat(2) does not replace what is there; the rename
+// that follows does.
+func (f *File) link() (beside string, err error) {
+	beside = filepath.Join(filepath.Dir(f.name), fmt.Sprintf(".%s.%d", filepath.Base(f.name), os.Getpid()))
+	_ = os.Remove(beside) // of a process of that number, long ago
+	from := fmt.Sprintf("/proc/self/fd/%d", f.handle.Fd())
+	if err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, beside, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return f.handle.Name(), fmt.Errorf("link %s: %w", beside, err)
+	}
+	return beside, nil
+}
+
+// Spool holds parts of a report until what stands before them is known.  It is a file without a name: it goes with
+// the process, however that ends.  The zero Spool is ready; Close gives it back.
+type Spool struct {
+	file   *os.File
+	buffer *bufio.Writer
+	size   int64
+}
+
+// Part is a stretch of a spool.
+type Part struct{ offset, length int64 }
+
+// Write implements io.Writer: it appends.
+func (s *Spool) Write(data []byte) (int, error) {
+	if s.file == nil {
+		if err := s.create(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := s.buffer.Write(data)
+	s.size += int64(n)
+	return n, err
+}
+
+func (s *Spool) create() error {
+	file, err := os.CreateTemp("", "rdmarun-report-*")
+	if err != nil {
+		return fmt.Errorf("hold parts of a report: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return errors.Join(fmt.Errorf("hold parts of a report: %w", err), file.Close())
+	}
+	s.file, s.buffer = file, bufio.NewWriterSize(file, 1<<16)
+	return nil
+}
+
+// Append calls write to append a part, and adds it to parts, of which the last grows when the new one follows it.
+func (s *Spool) Append(parts []Part, write func(io.Writer) error) ([]Part, error) {
+	begin := s.size
+	if err := write(s); err != nil {
+		return parts, err
+	}
+	length := s.size - begin
+	if n := len(parts); n > 0 && parts[n-1].offset+parts[n-1].length == begin {
+		parts[n-1].length += length
+		return parts, nil
+	}
+	return append(parts, Part{begin, length}), nil
+}
+
+// Copy writes parts to out.
+func (s *Spool) Copy(out io.Writer, parts []Part) error {
+	if s.file == nil {
+		return nil
+	}
+	if err := s.buffer.Flush(); err != nil {
+		return fmt.Errorf("hold parts of a report: %w", err)
+	}
+	for _, part := range parts {
+		if _, err := io.Copy(out, io.NewSectionReader(s.file, part.offset, part.length)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close drops what it holds.
+func (s *Spool) Close() {
+	if s.file != nil {
+		_ = s.file.Close()
+		s.file = nil
+	}
 }

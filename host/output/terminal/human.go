@@ -1,10 +1,14 @@
+// Package terminal has the outputs of a run that a terminal shows: each reads records (package record) and knows
+// nothing else of the run.
 package terminal
 
 import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"rdmarun/host/printable"
@@ -347,4 +351,59 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// limit shows a threshold below its case.
+func (h *Human) limit(t *record.Threshold) {
+	if t.OK {
+		h.fold(8, "      %s", h.style.dim("threshold held: "+t.String()))
+		return
+	}
+	h.fold(8, "      %s", h.style.bad("threshold not held: "+t.String()))
+}
+
+const (
+	// shownSlowest is how many of the slowest cases are shown, in runs of more.
+	shownSlowest = 5
+	// worthTelling is how long a case takes at least to be called slow.
+	worthTelling = 10 * time.Millisecond
+)
+
+// slowest keeps the cases that took longest.
+type slowest struct {
+	cases []timedCase
+	count int // of all that ran
+}
+
+type timedCase struct {
+	id   string
+	took time.Duration
+}
+
+func (s *slowest) add(id string, result *record.Result) {
+	if result.Status == record.Skipped {
+		return
+	}
+	s.count++
+	at, _ := slices.BinarySearchFunc(s.cases, result.Took, func(c timedCase, took time.Duration) int {
+		if c.took >= took {
+			return -1 // of equal ones the first stays first
+		}
+		return 1
+	})
+	if at < shownSlowest {
+		s.cases = slices.Insert(s.cases, at, timedCase{id, result.Took})
+		s.cases = s.cases[:min(len(s.cases), shownSlowest)]
+	}
+}
+
+// slowestCases tells where the time went.
+func (h *Human) slowestCases() {
+	if h.slowest.count <= shownSlowest || h.slowest.cases[0].took < worthTelling {
+		return
+	}
+	h.print("\n%s\n", h.style.dim("slowest"))
+	for _, each := range h.slowest.cases {
+		h.print("  %s  %s\n", h.style.dim(fmt.Sprintf("%8s", Duration(each.took))), each.id)
+	}
 }

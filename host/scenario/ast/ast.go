@@ -1,8 +1,9 @@
+// Package ast checks the form of a scenario: known keys, the kinds of value they hold, one action a
+// step.  It makes the tree of a File out of nodes; names and values are still nodes, which package
+// compile reads.
 package ast
 
-import (
-	"rdmarun/host/scenario/syntax"
-)
+import "rdmarun/host/scenario/syntax"
 
 // File is a scenario as written.
 type File struct {

@@ -1,7 +1,13 @@
 package ast
 
 import (
+	"regexp"
+	"slices"
+	"strings"
+
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
 )
 
@@ -47,4 +53,196 @@ func (r *reader) xfail(node *syntax.Node) *XFail {
 		raises = nil
 	}
 	return &XFail{Node: node, When: r.text(node.Get("when")), Reason: r.text(r.required(node, "reason", "xfail")), Raises: raises}
+}
+
+// The types of parameters of a file, and those that only fragments have.
+var (
+	fileParamTypes     = names(paramTypes[:len(paramTypes)-1])
+	fragmentParamTypes = names(paramTypes)
+)
+
+// paramTypes are the types of parameters with how their values are written; the last is one of fragments only.
+var paramTypes = []key{
+	{"int", "an integer: 10, 0x1f, 0o17, 0b101, 1_000_000"},
+	{"size", "bytes, alone or with a unit: 4096, 4KiB, 1.5MiB; B, KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB and TB of 1000"},
+	{"duration", "a time with its unit, ns, us, ms, s, m or h: 250ms, 1m30s; 0 needs none"},
+	{"rate", "bits a second, 100Gbit/s; the units are " + strings.Join(quantity.Names(quantity.RateUnits()), ", ") + "; things a second are an int"},
+	{"sizes", "a list of sizes, [64, 4KiB], or the powers of two {pow2: [2, 8MiB]}; on the command line 64,4KiB or 2..8MiB"},
+	{"string", "any text"},
+	{"enum", "one of the words in values"},
+	{"bool", "true or false"},
+	{"role", "the name of a role"},
+	{"map", "in fragments: a mapping, which stands where $(name) stands"},
+}
+
+var paramKeys = []key{
+	{"type", strings.Join(names(paramTypes[:len(paramTypes)-1]), ", ") + "; in fragments also map"},
+	{"default", "the value when none is given"},
+	{"min", "smallest value"},
+	{"max", "largest value"},
+	{"values", "the words of an enum"},
+	{"doc", "what it is"},
+}
+
+func (r *reader) params(node *syntax.Node, types []string) []*Param {
+	if node == nil || !r.mapping(node, "params") {
+		return nil
+	}
+	var params []*Param
+	for _, pair := range node.Pairs {
+		if !r.name(pair.Key) || !r.mapping(pair.Value, "a parameter") {
+			continue
+		}
+		if param := r.param(pair.Key, pair.Value, types); param != nil {
+			params = append(params, param)
+		}
+	}
+	return params
+}
+
+func (r *reader) param(name, node *syntax.Node, types []string) *Param {
+	r.keys(node, paramKeys)
+	typeNode := r.text(r.required(node, "type", "a parameter"))
+	if typeNode == nil {
+		return nil
+	}
+	if !slices.Contains(types, typeNode.Value) {
+		hint := diag.DidYouMean(typeNode.Value, types)
+		if hint == "" {
+			hint = diag.ThereAre(types)
+		}
+		r.errors.Report(diag.NotOneOf, typeNode.Span(), "no type of parameter is called %q", typeNode.Value).WithHint("%s", hint)
+		return nil
+	}
+	p := &Param{
+		Name:    name,
+		Type:    typeNode.Value,
+		Default: node.Get("default"),
+		Min:     r.text(node.Get("min")),
+		Max:     r.text(node.Get("max")),
+		Doc:     r.text(node.Get("doc")),
+	}
+	if p.Type == "enum" {
+		p.Values = r.words(r.required(node, "values", "an enum"), "values")
+	} else if values := node.Key("values"); values != nil {
+		r.errors.Report(diag.Misplaced, values.Span(), "only an enum has \"values\"")
+	}
+	for _, bound := range []string{"min", "max"} {
+		if at := node.Key(bound); at != nil && p.Type != "int" && p.Type != "size" && p.Type != "duration" {
+			r.errors.Report(diag.Misplaced, at.Span(), "a parameter of type %s has no %q", p.Type, bound)
+		}
+	}
+	return p
+}
+
+// Matrix is lists of values; each combination is a case.
+type Matrix struct {
+	Node *syntax.Node
+	Axes []Axis
+	// Exclude are combinations, also partial ones, that are left out.
+	Exclude []*syntax.Node
+}
+
+// Axis is one name with its values.
+type Axis struct {
+	Name   *syntax.Node // the key
+	Values []*syntax.Node
+}
+
+// Named is the key of a name that the matrix has; nil for any other word, and of no matrix.
+func (m *Matrix) Named(name string) *syntax.Node {
+	if m == nil {
+		return nil
+	}
+	for _, axis := range m.Axes {
+		if axis.Name.Value == name {
+			return axis.Name
+		}
+	}
+	return nil
+}
+
+// excludeKey is the key of a matrix that is no axis.
+const excludeKey = "exclude"
+
+func (r *reader) matrix(node *syntax.Node) *Matrix {
+	if node == nil || !r.mapping(node, "matrix") {
+		return nil
+	}
+	m := &Matrix{Node: node}
+	var names []string
+	for _, pair := range node.Pairs {
+		if pair.Key.Value == excludeKey || !r.name(pair.Key) {
+			continue
+		}
+		names = append(names, pair.Key.Value)
+		m.Axes = append(m.Axes, Axis{pair.Key, r.words(pair.Value, "the values of "+pair.Key.Value)})
+	}
+	if len(m.Axes) == 0 {
+		r.errors.Report(diag.EmptyList, node.Span(), "a matrix without values").WithHint("matrix: {depth: [0, 1, 16]}")
+	}
+	for _, item := range r.list(node.Get(excludeKey), excludeKey) {
+		if !r.mapping(item, "an item of exclude") {
+			continue
+		}
+		good := true
+		for _, pair := range item.Pairs {
+			if !slices.Contains(names, pair.Key.Value) {
+				r.errors.Report(diag.UnknownKey, pair.Key.Span(), "the matrix has no %q", pair.Key.Value).
+					WithHint("%s", suggestOrList(pair.Key.Value, names))
+				good = false
+			}
+			good = r.kind(pair.Value, syntax.Scalar, "a value of exclude") && good
+		}
+		if good {
+			m.Exclude = append(m.Exclude, item)
+		}
+	}
+	return m
+}
+
+// tagForm is what thresholds can choose by.
+var tagForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]*$`)
+
+// stepTags reads the tags of a step: a list of words, or a mapping of names to values.
+func (r *reader) stepTags(node *syntax.Node) []syntax.Pair {
+	switch {
+	case node == nil:
+		return nil
+	case node.Kind == syntax.Sequence:
+		var tags []syntax.Pair
+		for _, word := range r.words(node, "tags") {
+			if r.tag(word) {
+				tags = append(tags, syntax.Pair{Key: word})
+			}
+		}
+		return tags
+	case node.Kind != syntax.Mapping:
+		r.errors.Report(diag.WrongShape, node.Span(), "tags are a list of words or a mapping, and this is a %s", node.Kind).
+			WithHint("tags: [smoke], or tags: {test: write_bw}")
+		return nil
+	}
+	var tags []syntax.Pair
+	for _, pair := range node.Pairs {
+		if r.tag(pair.Key) && r.kind(pair.Value, syntax.Scalar, "the value of a tag") {
+			tags = append(tags, pair)
+		}
+	}
+	return tags
+}
+
+func (r *reader) tag(node *syntax.Node) bool {
+	if tagForm.MatchString(node.Value) {
+		return true
+	}
+	r.errors.Report(diag.BadName, node.Span(), "%q cannot be a tag", node.Value).
+		WithHint("a tag has letters, digits, _ . : and -")
+	return false
+}
+
+// constantTags are those whose values are the same in each round of a loop.
+func constantTags(tags []syntax.Pair) []syntax.Pair {
+	return slices.DeleteFunc(slices.Clone(tags), func(tag syntax.Pair) bool {
+		return tag.Value != nil && expression.Contains(tag.Value.Value)
+	})
 }

@@ -1,6 +1,8 @@
 package ast
 
 import (
+	"slices"
+
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -123,4 +125,207 @@ func (r *reader) actions(step *Step) (loop *Step) {
 	}
 	r.unknownKeys(step, unknown)
 	return loop
+}
+
+// Action is what kind of step a step is.
+type Action int
+
+const (
+	// Call is a verb.
+	Call Action = iota
+	// Block is `do`.
+	Block
+	// Repeat is `repeat`, of the steps of `do` or of one other action.
+	Repeat
+	// Use is a fragment.
+	Use
+	// GuestAction is a step of a guest.
+	GuestAction
+	// Barrier is where guests and the timeline meet.
+	Barrier
+	// Parallel is branches that run at the same time.
+	Parallel
+	// ForEach is `for_each`, likewise.
+	ForEach
+)
+
+// OfSteps tells whether the action is other steps.
+func (a Action) OfSteps() bool {
+	switch a {
+	case Block, Repeat, Use, Parallel, ForEach:
+		return true
+	}
+	return false
+}
+
+// actions that are no verbs.
+var actions = []struct {
+	key
+	action Action
+}{
+	{key{"parallel", "steps that run at the same time; the first failure cancels the others"}, Parallel},
+	{key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"}, ForEach},
+	{key{"repeat", "the steps of \"do\", or the one action beside it, several times; \"as\" names the counter, from 0"}, Repeat},
+	{key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},
+	{key{"guest", "start, run, wait for or stop the guest of a role, or call one of its functions while it waits at a barrier"}, GuestAction},
+	{key{"barrier", "wait until the others \"of\" have come, too: guests to rdma.barrier, branches of a parallel step to the same step"}, Barrier},
+}
+
+// actionOf finds the action that a key stands for.
+func (r *reader) actionOf(name string) (Action, *verb.Verb, bool) {
+	if v := r.table.Lookup(name); v != nil {
+		return Call, v, true
+	}
+	for _, a := range actions {
+		if a.name == name {
+			return a.action, nil, true
+		}
+	}
+	return 0, nil, false
+}
+
+// keyOf is the key of an action that is no verb.
+func keyOf(action Action) string {
+	for _, a := range actions {
+		if a.action == action {
+			return a.name
+		}
+	}
+	return "do"
+}
+
+func (r *reader) actionNames() []string {
+	list := append([]string{"do"}, r.table.Names()...)
+	for _, a := range actions {
+		list = append(list, a.name)
+	}
+	return list
+}
+
+// body checks what belongs to the action.
+func (r *reader) body(step *Step) {
+	switch step.Action {
+	case Block:
+		step.Do = r.steps(step.Body)
+	case Repeat, ForEach:
+		if do := r.required(step.Node, "do", loopName(step)); do != nil {
+			step.Do = r.steps(do)
+		}
+		r.loop(step)
+	case Parallel:
+		step.Do = r.steps(step.Body)
+	case Use:
+		r.kind(step.Body, syntax.Scalar, "the name of a fragment")
+		if step.With != nil && !r.mapping(step.With, "with") {
+			step.With = nil
+		}
+	case GuestAction:
+		r.guestAction(step)
+	case Barrier:
+		r.kind(step.Body, syntax.Scalar, "the name of a barrier")
+		r.required(step.Node, "of", "a barrier")
+	case Call:
+		if step.Verb.Scalar == "" {
+			r.kind(step.Body, syntax.Mapping, "what stands behind "+step.Verb.Name)
+		}
+	}
+	step.shareRole()
+	r.expectAndTook(step)
+	step.Tags, step.XFail = r.stepTags(step.tags), r.xfail(step.xfail)
+}
+
+// GuestActions are what a step can do with a guest.
+var GuestActions = []string{"start", "run", "wait", "stop", "call"}
+
+func (r *reader) guestAction(step *Step) {
+	if !r.kind(step.Body, syntax.Scalar, "what stands behind guest") {
+		return
+	}
+	if !slices.Contains(GuestActions, step.Body.Value) {
+		r.errors.Report(diag.NotOneOf, step.Body.Span(), "a guest cannot %q", step.Body.Value).
+			WithHint("%s", suggestOrList(step.Body.Value, GuestActions))
+	}
+	starts := step.Body.Value == "start" || step.Body.Value == "run"
+	if step.Body.Value == "call" {
+		r.required(step.Node, "function", "a call")
+		return
+	}
+	if step.Function != nil {
+		r.errors.Report(diag.Misplaced, step.Node.Key("function").Span(), "only a call has a function").WithHint("guest: call")
+	}
+	if step.Args != nil && !starts {
+		r.errors.Report(diag.Misplaced, step.Node.Key("args").Span(), "arguments are given when a guest starts")
+	}
+	if (step.Expect != nil || step.AnyResult) && step.Body.Value == "start" {
+		r.errors.Report(diag.Misplaced, step.Node.Key("expect").Span(), "a guest that has just started has no result yet").
+			WithHint("expect it of the wait or stop step")
+	}
+}
+
+// loopName is what messages call a loop.
+func loopName(step *Step) string {
+	if step.Action == Repeat {
+		return "a repeat"
+	}
+	return "for_each"
+}
+
+// loop checks what stands behind `repeat` or `for_each`.
+func (r *reader) loop(step *Step) {
+	if step.Action == Repeat {
+		r.kind(step.Body, syntax.Scalar, "the number of a repeat")
+		return
+	}
+	if !r.mapping(step.Body, "for_each") {
+		return
+	}
+	for _, pair := range step.Body.Pairs {
+		if r.name(pair.Key) {
+			step.Axes = append(step.Axes, Axis{pair.Key, r.words(pair.Value, "the values of "+pair.Key.Value)})
+		}
+	}
+	if len(step.Axes) == 0 {
+		r.errors.Report(diag.EmptyList, step.Body.Span(), "for_each without values").WithHint("for_each: {size: [1, 4096]}")
+	}
+}
+
+// unknownKeys reports keys that are neither action nor modifier: the verb of a step without one, else
+// a mistyped modifier.
+func (r *reader) unknownKeys(step *Step, unknown []*syntax.Node) {
+	if step.Key != nil && len(unknown) == 0 {
+		return
+	}
+	candidates := r.actionNames()
+	if step.Key == nil && len(unknown) == 0 {
+		r.errors.Report(diag.NoAction, step.Node.Span(), "this step does nothing: it has no verb").
+			WithHint("for example: {role: client, connect: {ep: ep}}")
+		return
+	}
+	if step.Key != nil {
+		candidates = candidates[:0]
+		for _, m := range modifiers {
+			candidates = append(candidates, m.name)
+		}
+	}
+	for _, key := range unknown {
+		if step.Key == nil && diag.Suggest(key.Value, modifierNames()) != "" && diag.Suggest(key.Value, candidates) == "" {
+			r.errors.Report(diag.UnknownKey, key.Span(), "unknown key %q", key.Value).
+				WithHint("%s", diag.DidYouMean(key.Value, modifierNames()))
+			continue
+		}
+		if step.Key == nil {
+			r.errors.Report(diag.NoAction, key.Span(), "no verb is called %q", key.Value).
+				WithHint("%s", suggestOrList(key.Value, candidates))
+			continue
+		}
+		r.errors.Report(diag.UnknownKey, key.Span(), "a step has no key %q", key.Value).
+			WithHint("%s", suggestOrList(key.Value, candidates))
+	}
+}
+
+func suggestOrList(word string, candidates []string) string {
+	if hint := diag.DidYouMean(word, candidates); hint != "" {
+		return hint
+	}
+	return diag.ThereAre(candidates)
 }

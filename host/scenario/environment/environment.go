@@ -1,8 +1,12 @@
+// Package environment finds what a reader of two runs needs to know of where each took place: the machine, and the
+// devices that cases ran on.
 package environment
 
 import (
 	"fmt"
 	"io/fs"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -10,6 +14,51 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/rdmacore"
 )
+
+// Machine lists facts of the machine under names of one word: kernel, cpu (the model), governor (of the processors'
+// frequency).  files is the root of the file system; what it does not have is left out.
+func Machine(files fs.FS) map[string]string {
+	facts := make(map[string]string)
+	for name, value := range map[string]string{
+		"kernel": read(files, "proc/sys/kernel/osrelease"), "cpu": processor(files), "governor": governors(files),
+	} {
+		if value != "" {
+			facts[name] = value
+		}
+	}
+	return facts
+}
+
+// processor is the model of the first processor: "model name" on x86, "CPU part" and the like elsewhere.
+func processor(files fs.FS) string {
+	known := make(map[string]string)
+	for line := range strings.Lines(read(files, "proc/cpuinfo")) {
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); ok && known[name] == "" {
+			known[name] = strings.TrimSpace(value)
+		}
+	}
+	if known["model name"] == "" && known["CPU part"] != "" {
+		return "implementer " + known["CPU implementer"] + " part " + known["CPU part"]
+	}
+	return known["model name"]
+}
+
+// governors are those of all processors, each named once; most machines have one, and virtual ones none.
+func governors(files fs.FS) string {
+	paths, err := fs.Glob(files, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, path := range paths {
+		if name := read(files, path); name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
+}
 
 // Device describes a device of a provider.  files is the root of the file system, of which the kernel's devices have
 // facts that verbs do not tell; soft's device is in no file system and says all there is itself.
@@ -87,4 +136,22 @@ func guid(value uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("%04x:%04x:%04x:%04x", value>>48, value>>32&0xffff, value>>16&0xffff, value&0xffff)
+}
+
+// read returns a file's text without the spaces around it, "" when there is none.
+func read(files fs.FS, name string) string {
+	text, err := fs.ReadFile(files, name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// target is the last element of where a symbolic link leads, "" for what is none.
+func target(files fs.FS, name string) string {
+	link, err := fs.ReadLink(files, name)
+	if err != nil {
+		return ""
+	}
+	return path.Base(link)
 }

@@ -1,14 +1,31 @@
+// Package expression finds $(...) in the values of a scenario, compiles what is inside against the
+// names in scope, and evaluates it.  It is the only package that imports the expression library.
+//
+// Expressions are compiled once, before the run, so a typing mistake is a message with a position and
+// never a surprise in the middle of a test.  They have no I/O, no clock and no loops of their own.
 package expression
 
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"regexp"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/checker/nature"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/optimizer"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 )
 
@@ -167,5 +184,128 @@ func Word(value any) string {
 		return "a list"
 	default:
 		return fmt.Sprintf("a %T", v)
+	}
+}
+
+// Type is the type of a name in an expression.
+type Type = types.Type
+
+// The types that scenarios use.
+var (
+	Integer = types.Int
+	String  = types.String
+	Boolean = types.Bool
+	Any     = types.Any
+)
+
+// Object is a type with named members.
+type Object = types.Map
+
+// List is the type of a list whose items have one type.
+func List(of Type) Type { return types.Array(of) }
+
+// TypeOf is the type of a Go value; struct fields carry their names in an `expr` tag.
+func TypeOf(value any) Type { return types.TypeOf(value) }
+
+// Names is what an expression may mention, each with its type.
+type Names map[string]Type
+
+var word = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
+
+// Words lists the words in an expression; what it mentions is among them.
+func Words(source string) map[string]bool {
+	words := make(map[string]bool)
+	for _, w := range word.FindAllString(source, -1) {
+		words[w] = true
+	}
+	return words
+}
+
+// Sorted lists the names.
+func (n Names) Sorted() []string { return slices.Sorted(maps.Keys(n)) }
+
+// members lists what can stand after a dot behind a value of that type; nil when that is not known.
+func members(t Type) []string {
+	if object, ok := t.(Object); ok {
+		names := slices.Sorted(maps.Keys(object))
+		return slices.DeleteFunc(names, func(name string) bool { return name == types.Extra })
+	}
+	nature := t.Nature()
+	if nature.Type == nil || nature.Type.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for i := range nature.Type.NumField() {
+		if tag := nature.Type.Field(i).Tag.Get("expr"); tag != "" {
+			names = append(names, tag)
+		}
+	}
+	return names
+}
+
+// disabled are functions of the library that no expression has: the time is the provider's.
+const disabled = "now"
+
+// builtins are the library's functions, a table that nothing changes.  Making it anew for each expression, as
+// expr.Compile does, would be most of the time that a scenario's check takes.
+var builtins = sync.OnceValue(func() conf.FunctionsTable {
+	table := make(conf.FunctionsTable, len(builtin.Builtins))
+	for _, function := range builtin.Builtins {
+		if function.Name != disabled {
+			table[function.Name] = function
+		}
+	}
+	return table
+})
+
+// functions are the operators that are calls here, a table that nothing changes either.
+var functions = sync.OnceValue(operations)
+
+// compile is expr.Compile with the environment of names.  see is given the expression as it was written: the optimizer
+// replaces what it can compute.
+func compile(read text, names Names, see func(ast.Node)) (*vm.Program, error) {
+	config := &conf.Config{
+		Optimize: true, ShortCircuit: true, MaxNodes: conf.DefaultMaxNodes,
+		Builtins: builtins(), Functions: functions(), Disabled: map[string]bool{disabled: true},
+	}
+	config.WithEnv(Object(names))
+	tree, err := parser.ParseWithConfig(read.masked, config)
+	if err != nil {
+		return nil, err
+	}
+	ast.Walk(&tree.Node, read)
+	see(tree.Node)
+	if err := checkTypes(tree, config); err != nil {
+		return nil, err
+	}
+	if err := optimizer.Optimize(&tree.Node, config); err != nil {
+		return nil, err
+	}
+	return compiler.Compile(tree, config)
+}
+
+// checkTypes checks a tree, in which it replaces operators.  That changes the types of what stands around, so it goes on
+// until nothing is left to replace.
+func checkTypes(tree *parser.Tree, config *conf.Config) error {
+	for {
+		ast.Walk(&tree.Node, forgetful{})
+		_, err := new(checker.Checker).Check(tree, config)
+		replaced := &replacer{cache: &config.NtCache}
+		ast.Walk(&tree.Node, replaced)
+		switch {
+		case replaced.bad != nil:
+			return &file.Error{Location: replaced.bad.node.Location(), Message: replaced.bad.message}
+		case !replaced.changed:
+			return err
+		}
+	}
+}
+
+// forgetful takes the types from calls, of which the library would not look at the arguments again.
+type forgetful struct{}
+
+func (forgetful) Visit(node *ast.Node) {
+	if call, is := (*node).(*ast.CallNode); is {
+		call.SetNature(nature.Nature{})
 	}
 }

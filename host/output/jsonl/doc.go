@@ -1,2 +1,0 @@
-// Package jsonl writes and reads the record of truth: one record a line, as JSON.
-package jsonl

@@ -1,2 +1,0 @@
-// Package outfile writes the files of reports: whole or not at all.
-package outfile
