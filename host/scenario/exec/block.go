@@ -34,7 +34,7 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 		begin := r.now()
 		err := r.list(ctx, repeat.Steps)
 		if step.Name != nil {
-			r.path = r.path[:len(r.path)-1]
+			r.popName()
 		}
 		if err != nil {
 			if timed {
@@ -193,7 +193,7 @@ func (r *caseRun) branch() *caseRun {
 	b := *r
 	b.env, b.given = maps.Clone(r.env), make(map[string]any)
 	b.path, b.steps, b.loops = r.pathCopy(), 0, loops{}
-	b.found = nil
+	b.found, b.forgotten = nil, nil
 	return &b
 }
 

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/testbed"
@@ -12,7 +13,8 @@ import (
 // call runs a verb and compares its result with the expectations.
 func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.Call) error {
 	r.count()
-	call := &verb.Call{Verb: action.Verb, Testbed: r.testbed}
+	call := &r.running
+	*call = verb.Call{Verb: action.Verb, Testbed: r.testbed}
 	name, err := r.enterRole(action.Role)
 	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
@@ -22,7 +24,7 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 			return r.failed(step, name, action.Verb.Name, err)
 		}
 	}
-	if call.Arguments, err = r.evaluate(action.Arguments); err != nil {
+	if call.Arguments, err = r.evaluateInto(r.forgotten, action.Arguments); err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
 	}
 	if !action.None { // where nothing is to come, a longer wait would claim more
@@ -58,8 +60,8 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	if step.IgnoreLeftovers {
 		ignoreLeftovers(call)
 	}
-	m := moment{at: begin, role: name, step: step, call: call, outcome: outcome.Summary, err: err}
-	r.history.add(m)
+	m := moment{at: begin, role: name, step: step, verb: action.Verb, arguments: call.Arguments, outcome: outcome.Summary, err: err}
+	r.forgotten = r.history.add(m)
 	if r.wantSteps {
 		step := r.stepRecord(m, took)
 		step.Fields, step.Errno = returnedFields(action.Verb, outcome), returnedErrno(returned)
@@ -99,7 +101,13 @@ func (r *caseRun) enterRole(value *compile.Value) (string, error) {
 }
 
 func (r *caseRun) evaluate(values []*compile.Value) ([]any, error) {
-	arguments := make([]any, len(values))
+	return r.evaluateInto(nil, values)
+}
+
+// evaluateInto is evaluate with room that may be used for the list.
+func (r *caseRun) evaluateInto(room []any, values []*compile.Value) ([]any, error) {
+	arguments := slices.Grow(room[:0], len(values))[:len(values)]
+	clear(arguments)
 	for i, value := range values {
 		if value == nil {
 			continue

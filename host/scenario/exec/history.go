@@ -35,16 +35,19 @@ type ring struct {
 
 // moment is one step that ran.
 type moment struct {
-	at      instant // since the case began
-	role    string
-	step    *compile.Step
-	call    *verb.Call    // nil for what is no verb
-	text    string        // of what is no verb
-	outcome func() string // nil: nothing to say
-	err     error
+	at   instant // since the case began
+	role string
+	step *compile.Step
+	verb *verb.Verb // nil for what is no verb
+	// arguments are those of the verb, in its order.
+	arguments []any
+	text      string        // of what is no verb
+	outcome   func() string // nil: nothing to say
+	err       error
 }
 
-func (h *history) add(m moment) {
+// add notes a step.  It returns the list of arguments of the one that it forgets for it, for another call to use.
+func (h *history) add(m moment) (forgotten []any) {
 	if h.roles == nil {
 		h.roles = make(map[string]*ring)
 	}
@@ -53,9 +56,11 @@ func (h *history) add(m moment) {
 		r = &ring{}
 		h.roles[m.role] = r
 	}
+	forgotten = r.moments[r.next].arguments
 	r.moments[r.next] = m
 	r.next = (r.next + 1) % remembered
 	r.full = r.full || r.next == 0
+	return forgotten
 }
 
 // moments lists what is remembered in the order of time.
@@ -85,21 +90,21 @@ func (h *history) moments() []record.Moment {
 }
 
 func (m *moment) action() string {
-	if m.call == nil {
+	if m.verb == nil {
 		return m.text
 	}
-	return m.call.Verb.Name
+	return m.verb.Name
 }
 
 // given lists the arguments that differ from their defaults.
 func (m *moment) given() string {
-	if m.call == nil {
+	if m.verb == nil {
 		return ""
 	}
 	var words []string
-	for i := range m.call.Verb.Arguments {
-		argument := &m.call.Verb.Arguments[i]
-		value := m.call.Arguments[i]
+	for i := range m.verb.Arguments {
+		argument := &m.verb.Arguments[i]
+		value := m.arguments[i]
 		if value == nil || value == argument.Default || argument.Type == verb.QueuePair || argument.Type == verb.Layout {
 			continue
 		}

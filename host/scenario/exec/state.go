@@ -11,6 +11,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
 )
 
 // caseRun is the state of a running case.
@@ -45,6 +46,10 @@ type caseRun struct {
 	several map[ownedName]*several
 	// wantSteps tells whether some output wants a record of each step.
 	wantSteps bool
+	// running is the call of the verb that runs, of which there is one at a time; forgotten is a list that the next may
+	// have for its arguments, nil for none.
+	running   verb.Call
+	forgotten []any
 	// owned are the results of each instance of a counted role: in a step of its own it sees these.
 	owned map[string]map[string]any
 	// roleObjects are what expressions see of roles.

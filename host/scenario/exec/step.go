@@ -21,7 +21,7 @@ func (r *caseRun) list(ctx context.Context, steps []*compile.Step) error {
 	return nil
 }
 
-// step runs one step with what stands beside its action.
+// step runs a step.  Most are an action alone; what some have beside it wraps the action.
 func (r *caseRun) step(ctx context.Context, step *compile.Step) error {
 	if ctx.Err() != nil {
 		return r.failed(step, "", "step", context.Cause(ctx))
@@ -35,38 +35,26 @@ func (r *caseRun) step(ctx context.Context, step *compile.Step) error {
 			return nil
 		}
 	}
-	if step.Tags != nil || step.XFail != nil {
+	switch {
+	case step.Tags != nil || step.XFail != nil:
 		return r.marked(ctx, step)
+	case step.Timeout != nil || step.Took != nil || step.Within != nil:
+		return r.timed(ctx, step)
 	}
-	return r.timed(ctx, step)
+	return r.action(ctx, step)
 }
 
-// named runs the action with the step's name on the path.
-func (r *caseRun) named(ctx context.Context, step *compile.Step) error {
+// action runs what a step does, with the step's name on the path.
+func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 	if repeat, ok := step.Action.(*compile.Repeat); ok {
 		return r.repeat(ctx, step, repeat) // names each round anew
 	}
-	if step.Name == nil {
-		return r.action(ctx, step)
+	if step.Name != nil {
+		if err := r.pushName(step); err != nil {
+			return err
+		}
+		defer r.popName()
 	}
-	if err := r.pushName(step); err != nil {
-		return err
-	}
-	err := r.action(ctx, step)
-	r.path = r.path[:len(r.path)-1]
-	return err
-}
-
-func (r *caseRun) pushName(step *compile.Step) error {
-	name, err := step.Name.Get(r.env)
-	if err != nil {
-		return r.failed(step, "", "name", err)
-	}
-	r.path = append(r.path, name.(string))
-	return nil
-}
-
-func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 	switch action := step.Action.(type) {
 	case *compile.Call:
 		return r.call(ctx, step, action)
@@ -89,11 +77,19 @@ func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 	panic(fmt.Sprintf("no action %T", step.Action))
 }
 
-// timed runs a step within its limits of time.
-func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
-	if step.Timeout == nil && step.Took == nil && step.Within == nil {
-		return r.named(ctx, step)
+func (r *caseRun) pushName(step *compile.Step) error {
+	name, err := step.Name.Get(r.env)
+	if err != nil {
+		return r.failed(step, "", "name", err)
 	}
+	r.path = append(r.path, name.(string))
+	return nil
+}
+
+func (r *caseRun) popName() { r.path = r.path[:len(r.path)-1] }
+
+// timed runs a step within its limits of time, where it has any.
+func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
 	if step.Timeout != nil {
 		known, err := step.Timeout.Get(r.env)
 		if err != nil {
@@ -115,7 +111,7 @@ func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
 // bounded runs a step of steps within its limit on the provider's clock.
 func (r *caseRun) bounded(ctx context.Context, step *compile.Step) error {
 	if step.Within == nil {
-		return r.named(ctx, step)
+		return r.action(ctx, step)
 	}
 	limit, err := r.within(step.Within, 0)
 	if err != nil {
@@ -123,7 +119,7 @@ func (r *caseRun) bounded(ctx context.Context, step *compile.Step) error {
 	}
 	inside, cancel := r.testbed.Clock().WithTimeout(ctx, limit)
 	defer cancel()
-	err = r.named(inside, step)
+	err = r.action(inside, step)
 	var cut *stepError
 	if err == nil || ctx.Err() != nil || !errors.As(err, &cut) || !errors.Is(cut.err, context.DeadlineExceeded) {
 		return err

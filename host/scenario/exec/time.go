@@ -24,7 +24,11 @@ const maxSamples = 1 << 16
 type instant struct{ wall, clock time.Duration }
 
 func (r *caseRun) now() instant {
-	return instant{time.Since(r.begin), r.testbed.Clock().Now() - r.clockBegin}
+	wall := time.Since(r.begin)
+	if !r.history.virtual {
+		return instant{wall, wall}
+	}
+	return instant{wall, r.testbed.Clock().Now() - r.clockBegin}
 }
 
 func (r *caseRun) since(begin instant) instant {
