@@ -2,33 +2,41 @@ package policy
 
 import (
 	"encoding/json"
+	"maps"
 	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// allowedModules are the direct dependencies, each with what it is for.  A new one is a decision:
-// write it down here.
-var allowedModules = map[string]string{
-	"github.com/expr-lang/expr":                "expressions in scenarios",
-	"github.com/HdrHistogram/hdrhistogram-go":  "percentiles of what is measured",
-	"github.com/rogpeppe/go-internal":          "testscript, tests of the command line",
-	"github.com/spf13/cobra":                   "the command line",
-	"github.com/spf13/pflag":                   "the flags of cobra",
-	"github.com/tetratelabs/wazero":            "the WebAssembly runtime",
-	"github.com/jstemmer/go-junit-report/v2":   "the types of JUnit's XML",
-	"github.com/prometheus/client_golang":      "metrics of a run",
-	"github.com/prometheus/client_model":       "the form in which metrics leave their registry",
-	"github.com/prometheus/common":             "their text format",
-	"gonum.org/v1/plot":                        "charts of the HTML report",
-	"github.com/santhosh-tekuri/jsonschema/v6": "tests that hold the JSON Schema and the checker together",
-	"go.uber.org/goleak":                       "tests that no goroutine is left behind",
-	"pgregory.net/rapid":                       "random calls of the connection manager (tests only)",
-	"golang.org/x/sys":                         "system calls",
-	"golang.org/x/term":                        "is it a terminal, and how wide",
-	"gopkg.in/yaml.v3":                         "YAML of scenarios",
+// testsOnly ends the reason of a module that the program does not contain.
+const testsOnly = "(tests only)"
+
+var dependencyRow = regexp.MustCompile(`(?m)^\| ([\w./, -]+) \| (.+) \|$`)
+
+// dependencyTable is the table of RATIONALE.md: the reason of each module.
+func dependencyTable(t *testing.T) map[string]string {
+	t.Helper()
+	_, section, found := strings.Cut(string(readSource(t, "RATIONALE.md")), "\n## Dependencies\n")
+	if !found {
+		t.Fatal("RATIONALE.md has no section Dependencies")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	reasons := map[string]string{}
+	for _, row := range dependencyRow.FindAllStringSubmatch(section, -1) {
+		for _, path := range strings.Split(row[1], ", ") {
+			if strings.Contains(path, "/") || strings.Contains(path, ".") {
+				reasons[path] = row[2]
+			}
+		}
+	}
+	return reasons
 }
 
-func TestDirectDependenciesAreAllowed(t *testing.T) {
+// directModules are the modules that go.mod requires for the project's own packages, and the tools that it builds.
+func directModules(t *testing.T) (modules, tools []string) {
+	t.Helper()
 	command := exec.Command("go", "mod", "edit", "-json")
 	command.Dir = root
 	output, err := command.Output()
@@ -41,16 +49,75 @@ func TestDirectDependenciesAreAllowed(t *testing.T) {
 			Indirect bool
 		}
 		Replace []struct{ Old struct{ Path string } }
+		Tool    []struct{ Path string }
 	}
 	if err := json.Unmarshal(output, &mod); err != nil {
 		t.Fatal(err)
 	}
-	for _, require := range mod.Require {
-		if _, ok := allowedModules[require.Path]; !ok && !require.Indirect {
-			t.Errorf("go.mod requires %s, which is not among the allowed modules", require.Path)
-		}
-	}
 	for _, replace := range mod.Replace {
 		t.Errorf("go.mod replaces %s: the module would not install with go install", replace.Old.Path)
+	}
+	for _, require := range mod.Require {
+		if !require.Indirect {
+			modules = append(modules, require.Path)
+		}
+	}
+	for _, tool := range mod.Tool {
+		tools = append(tools, tool.Path)
+	}
+	return modules, tools
+}
+
+// A new dependency is a decision, which RATIONALE.md gives the reason of; one that is gone leaves no row behind.
+func TestDirectDependenciesHaveTheirReasons(t *testing.T) {
+	reasons := dependencyTable(t)
+	modules, tools := directModules(t)
+	if len(modules) < 5 {
+		t.Fatalf("go.mod requires only %v", modules)
+	}
+	used := append(modules, tools...)
+	for _, path := range used {
+		if reasons[path] == "" {
+			t.Errorf("go.mod requires %s, which has no row in RATIONALE.md's table of dependencies", path)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(reasons)) {
+		if !slices.Contains(used, path) {
+			t.Errorf("RATIONALE.md has a row for %s, which go.mod does not require", path)
+		}
+	}
+}
+
+// What the table says to be for tests is not in the program, and the other way around.
+func TestDependenciesOfTestsAreTheirsAlone(t *testing.T) {
+	imported, shipped := map[string]bool{}, map[string]string{}
+	reasons := dependencyTable(t)
+	_, tools := directModules(t)
+	for _, tool := range tools {
+		delete(reasons, tool) // nothing imports it
+	}
+	for _, file := range goFiles(t) {
+		for path, position := range file.imports() {
+			for module := range reasons {
+				if !within(path, module) {
+					continue
+				}
+				imported[module] = true
+				if !file.isTest() && !within(file.path, "internal") {
+					shipped[module] = position.String()
+				}
+			}
+		}
+	}
+	for _, module := range slices.Sorted(maps.Keys(reasons)) {
+		isForTests := strings.HasSuffix(reasons[module], testsOnly)
+		switch {
+		case !imported[module]:
+			t.Errorf("nothing imports %s", module)
+		case isForTests && shipped[module] != "":
+			t.Errorf("%s: RATIONALE.md says that %s is for tests only", shipped[module], module)
+		case !isForTests && shipped[module] == "":
+			t.Errorf("only tests import %s; say %q in RATIONALE.md", module, testsOnly)
+		}
 	}
 }

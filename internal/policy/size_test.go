@@ -26,6 +26,36 @@ func TestNoFileIsTooLong(t *testing.T) {
 	}
 }
 
+// A file of less than smallFile lines is a slice of a subject, and to read one thing several must be opened.
+const smallFile = 60
+
+// mostSmall is the share of such files, in percent: a package's only test, a program of few lines.
+const mostSmall = 10
+
+func TestFewFilesAreSlices(t *testing.T) {
+	files, small := 0, []string(nil)
+	for _, file := range sourceFiles(t) {
+		if path.Ext(file) != ".go" || !within(file, "host") && !within(file, "cmd") || strings.Contains(file, "/templates/") {
+			continue
+		}
+		data := readSource(t, file)
+		if isGenerated(data) {
+			continue
+		}
+		files++
+		if bytes.Count(data, []byte("\n")) < smallFile {
+			small = append(small, file)
+		}
+	}
+	if files < 100 {
+		t.Fatalf("only %d Go files were found in host and cmd", files)
+	}
+	if 100*len(small) > mostSmall*files {
+		t.Errorf("%d of %d Go files in host and cmd have less than %d lines, more than %d %%; put each where its subject is:\n%s",
+			len(small), files, smallFile, mostSmall, strings.Join(small, "\n"))
+	}
+}
+
 func isWrittenByHand(file string) bool {
 	if strings.Contains(file, "testdata/") {
 		return false
