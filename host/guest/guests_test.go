@@ -1,6 +1,8 @@
 package guest_test
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/rdmacore"
 	"rdmarun/sdk"
 )
 
@@ -208,4 +211,31 @@ func lasting(text string) string {
 		text = regexp.MustCompile(each.pattern).ReplaceAllString(text, each.by)
 	}
 	return strings.TrimSpace(text)
+}
+
+// A guest is compiled once, and runs as often as is wanted, each time in memory of its own.
+func Example() {
+	ctx := context.Background()
+	provider, err := rdmacore.Open("soft")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer provider.Close()
+	runtime, err := guest.New(ctx, guest.RuntimeConfig{CacheDir: cacheDir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer runtime.Close(ctx)
+	module, err := runtime.Compile(ctx, "../../guests/hello/hello.wasm")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result := runtime.Run(ctx, module, guest.Config{Provider: provider, Stdout: os.Stdout})
+	fmt.Println(result.Outcome, result.ExitCode)
+	// Output:
+	// hello from one end of a queue pair to the other
+	// exited 0
 }

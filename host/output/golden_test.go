@@ -334,3 +334,26 @@ func TestTornRecordsAreRead(t *testing.T) {
 		}
 	}
 }
+
+// Records of a run are read one after another, with nothing in memory but the record that is looked at.
+func Example() {
+	file, err := os.Open("testdata/ended.jsonl")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer file.Close()
+	torn, err := jsonl.Read(file, file.Name(), func(r *record.Record) error {
+		if r.Kind == record.CaseEnd && !r.Result.Status.OK() {
+			fmt.Println(r.Result.Name, r.Result.Status)
+		}
+		return nil
+	})
+	fmt.Println("cut in the middle of a line:", torn, err)
+	// Output:
+	// fails failed
+	// no device error
+	// too slow failed
+	// slow interrupted
+	// cut in the middle of a line: false <nil>
+}

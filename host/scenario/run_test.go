@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -168,9 +169,12 @@ func TestVirtualClock(t *testing.T) {
 	}
 }
 
+// untilItWaits is more than a busy machine needs to come to the step that waits, and far less than that waits.
+const untilItWaits = 2 * time.Second
+
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("interrupted (test)")) })
+	time.AfterFunc(untilItWaits, func() { cancel(errors.New("interrupted (test)")) })
 	totals, seen := runFiles(t, ctx, scenario.RunConfig{}, nil, "testdata/run/long.yaml")
 	if !totals.Interrupted || totals.TimedOut || totals.NotRun != 1 {
 		t.Errorf("%+v", totals)
@@ -199,7 +203,7 @@ func checkStopped(t *testing.T, result *record.Result) {
 }
 
 func TestOutOfTime(t *testing.T) {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("out of time"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), untilItWaits, errors.New("out of time"))
 	defer cancel()
 	totals, seen := runFiles(t, ctx, scenario.RunConfig{}, nil, "testdata/run/long.yaml")
 	if !totals.TimedOut || totals.Interrupted || seen.results[0].Status != record.TimedOut {
@@ -384,3 +388,30 @@ func TestNoDevice(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// caseEnds prints how each case ended.
+type caseEnds struct{}
+
+func (caseEnds) Wants(kind record.Kind) bool { return kind == record.CaseEnd }
+
+func (caseEnds) Record(r *record.Record) error {
+	fmt.Println(r.Case, r.Result.Status)
+	return nil
+}
+
+// A file is checked before anything runs, and run on a provider.
+func Example() {
+	checked := scenario.Check([]string{"../../scenarios/rping.yaml"}, scenario.Params{})
+	if checked.Errors.Len() > 0 {
+		fmt.Println(checked.Errors.Sorted())
+		return
+	}
+	totals, err := scenario.Run(context.Background(), checked.Scenarios, scenario.RunConfig{
+		Open:      scenario.OpenSoft,
+		Consumers: []record.Consumer{caseEnds{}},
+	})
+	fmt.Println(totals.Passed, "passed", err)
+	// Output:
+	// ../../scenarios/rping.yaml passed
+	// 1 passed <nil>
+}

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 )
@@ -58,4 +59,11 @@ func TestErrors(t *testing.T) {
 	if got := unexpected.Error(); got != "waited for ESTABLISHED, got UNREACHABLE with status -110 (ETIMEDOUT)" {
 		t.Error(got)
 	}
+}
+
+// An address of Go's own packages becomes one of a guest, and back.
+func ExampleAddressFrom() {
+	address := AddressFrom(netip.MustParseAddrPort("10.1.0.14:7471"))
+	fmt.Println(address.AddrPort())
+	// Output: 10.1.0.14:7471
 }
