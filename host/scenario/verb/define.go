@@ -47,7 +47,7 @@ func define[A, R any](row Verb, run func(ctx context.Context, call *Call, args *
 		}
 		result, err := run(ctx, call, args)
 		if len(results.rows) > 0 {
-			call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem())
+			call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem(), err != nil)
 		}
 		return err
 	}
@@ -246,8 +246,9 @@ func resultsOf(t reflect.Type) *resultFields {
 	return r
 }
 
-// values are the fields of a result as scenarios see them; nil for one that it lacks.
-func (r *resultFields) values(result reflect.Value) []any {
+// values are the fields of a result as scenarios see them; nil for one that it lacks, as a call that failed lacks all but
+// those of failures.
+func (r *resultFields) values(result reflect.Value, failed bool) []any {
 	values := make([]any, len(r.rows))
 	for i := range r.slots {
 		field := result.FieldByIndex(r.slots[i].index)

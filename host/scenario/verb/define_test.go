@@ -81,13 +81,14 @@ func TestDefineReadsTags(t *testing.T) {
 
 func TestDefineFillsArgumentsAndResults(t *testing.T) {
 	refused := errors.New("refused")
+	var failure error
 	var seen sampleArguments
 	v := sampleVerb(func(args *sampleArguments) (sampleResult, error) {
 		seen = *args
 		return sampleResult{
 			Errors: 3, Key: math.MaxUint32, Wide: math.MaxUint64, Bytes: -1, Opcode: some(rdmacore.WCRDMARead), Status: rdmacore.WCWRFlushErr,
 			Access: rdmacore.AccessRemoteRead | rdmacore.AccessRemoteWrite,
-		}, refused
+		}, failure
 	})
 	call := &Call{Verb: &v, Arguments: make([]any, len(v.Arguments))}
 	for name, value := range map[string]any{
@@ -96,8 +97,8 @@ func TestDefineFillsArgumentsAndResults(t *testing.T) {
 	} {
 		call.Arguments[v.Argument(name)] = value
 	}
-	if err := v.Run(t.Context(), call); !errors.Is(err, refused) {
-		t.Errorf("error %v", err)
+	if err := v.Run(t.Context(), call); err != nil {
+		t.Error(err)
 	}
 	if seen.Count != 4 || seen.Port != 70 || seen.Wait.Value != 2*time.Second || seen.State != some(rdmacore.QPStateRTS) || seen.Side != "recv" || string(seen.Text) != "abc" {
 		t.Errorf("arguments %+v", seen)
@@ -112,7 +113,12 @@ func TestDefineFillsArgumentsAndResults(t *testing.T) {
 	if !reflect.DeepEqual(call.Outcome.Fields, want) {
 		t.Errorf("result %v, want %v", call.Outcome.Fields, want)
 	}
-	if err := v.Run(t.Context(), &Call{Verb: &v, Arguments: make([]any, len(v.Arguments))}); !errors.Is(err, refused) || seen.State.Given {
+	failure = refused
+	call = &Call{Verb: &v, Arguments: make([]any, len(v.Arguments))}
+	if err := v.Run(t.Context(), call); !errors.Is(err, refused) || !reflect.DeepEqual(call.Outcome.Fields, []any{3, nil, nil, nil, nil, nil, nil}) {
+		t.Errorf("of a failure: %v, %v", call.Outcome.Fields, err)
+	}
+	if seen.State.Given {
 		t.Errorf("without arguments: %+v", seen)
 	}
 }
