@@ -12,7 +12,7 @@ import (
 
 // argumentReader gathers the arguments of one step.
 type argumentReader struct {
-	*compiler
+	*decoder
 	verb   *verb.Verb
 	at     place
 	values []*Value
@@ -24,9 +24,9 @@ type argumentReader struct {
 }
 
 // arguments compiles what stands behind a verb.
-func (c *compiler) arguments(step *ast.Step, at place) ([]*Value, verb.FieldLayout) {
+func (d *decoder) arguments(step *ast.Step, at place) ([]*Value, verb.FieldLayout) {
 	r := &argumentReader{
-		compiler: c, verb: step.Verb, at: at,
+		decoder: d, verb: step.Verb, at: at,
 		values: make([]*Value, len(step.Verb.Arguments)),
 		given:  make([]*syntax.Node, len(step.Verb.Arguments)),
 
@@ -41,7 +41,7 @@ func (c *compiler) arguments(step *ast.Step, at place) ([]*Value, verb.FieldLayo
 	case r.verb.Scalar == "":
 		return nil, nil // the shape check has said so
 	default:
-		c.errors.Report(diag.WrongShape, body.Span(), "%s wants a value or a mapping, and this is a %s", r.verb.Name, body.Kind)
+		d.errors.Report(diag.WrongShape, body.Span(), "%s wants a value or a mapping, and this is a %s", r.verb.Name, body.Kind)
 		return nil, nil
 	}
 	if step.Within != nil {
@@ -338,24 +338,24 @@ func (r *argumentReader) known() *verb.Call {
 }
 
 // wordList compiles a list of words, each once; it may be empty.
-func (c *compiler) wordList(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) wordList(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Sequence {
 		example := argument.Words[:min(2, len(argument.Words))]
 		if slices.Contains(argument.Words, node.Value) {
 			example = []string{node.Value}
 		}
-		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of words", argument.Name).WithHint("[%s]", strings.Join(example, ", "))
+		d.errors.Report(diag.WrongShape, node.Span(), "%s is a list of words", argument.Name).WithHint("[%s]", strings.Join(example, ", "))
 		return nil
 	}
 	word := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: argument.Words}
 	parts := make([]*Value, len(node.Items))
 	for i, item := range node.Items {
-		if parts[i] = c.scalar(word, item, at); parts[i] == nil {
+		if parts[i] = d.scalar(word, item, at); parts[i] == nil {
 			return nil
 		}
 	}
-	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		words := make([]string, len(values))
 		for i, value := range values {
 			words[i] = value.(string)

@@ -18,43 +18,43 @@ import (
 
 // cases compiles every case with every combination of the matrices.  Each begins where the setup has
 // ended.
-func (c *compiler) cases(p *Program) {
+func (x *expander) cases(p *Program) {
 	taken := make(map[string]bool)
-	for _, combo := range c.combinations(c.file.Matrix, c.global) {
-		global := c.global
-		c.current.global = global.inner()
-		c.global = c.current.global
-		combo.addTo(c.global)
-		c.matrices = []*ast.Matrix{c.file.Matrix}
-		c.casesOf(p, combo, taken)
-		c.matrices = nil
-		c.global, c.current.global = global, global
+	for _, combo := range x.combinations(x.file.Matrix, x.global) {
+		global := x.global
+		x.current.global = global.inner()
+		x.global = x.current.global
+		combo.addTo(x.global)
+		x.matrices = []*ast.Matrix{x.file.Matrix}
+		x.casesOf(p, combo, taken)
+		x.matrices = nil
+		x.global, x.current.global = global, global
 	}
 }
 
 // casesOf compiles the cases of one combination of the file's matrix.
-func (c *compiler) casesOf(p *Program, combo combination, taken map[string]bool) {
-	c.timeline = newTimeline()
-	c.roles, c.instances = make(map[string]*role), make(map[string]*role)
-	roles := c.compileRoles()
+func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool) {
+	x.timeline = newTimeline()
+	x.roles, x.instances = make(map[string]*role), make(map[string]*role)
+	roles := x.compileRoles()
 	for _, r := range roles {
 		p.Guests = p.Guests || r.Guest != nil
 	}
 	if p.Roles == nil {
 		p.Roles = roles
 	}
-	requires := c.requirements(c.file.Requires, c.global)
-	c.facts = newFacts()
-	setup := c.stepList(c.file.Setup, c.global)
-	shared := c.facts
-	start := c.timeline
-	timeout := c.timeout(c.file.Timeout, DefaultTimeout)
-	stall := c.timeout(c.file.Stall, 0)
+	requires := x.requirements(x.file.Requires, x.global)
+	x.facts = newFacts()
+	setup := x.stepList(x.file.Setup, x.global)
+	shared := x.facts
+	start := x.timeline
+	timeout := x.timeout(x.file.Timeout, DefaultTimeout)
+	stall := x.timeout(x.file.Stall, 0)
 	merged := start.clone()
 	first := len(p.Cases)
-	for _, written := range c.written(p) {
-		for _, own := range c.combinations(written.Matrix, c.global) {
-			scope := c.global.inner()
+	for _, written := range x.written(p) {
+		for _, own := range x.combinations(written.Matrix, x.global) {
+			scope := x.global.inner()
 			own.addTo(scope)
 			whole := append(slices.Clone(combo), own...)
 			compiled := &Case{
@@ -62,47 +62,47 @@ func (c *compiler) casesOf(p *Program, combo combination, taken map[string]bool)
 				Roles:     roles,
 				Constants: append(slices.Clone(p.Constants), whole.constants()...),
 				Settings:  bindings(whole),
-				Timeout:   c.timeoutIn(written.Timeout, timeout, scope),
+				Timeout:   x.timeoutIn(written.Timeout, timeout, scope),
 				Stall:     stall,
-				Requires:  append(slices.Clone(requires), c.requirements(written.Requires, scope)...),
-				XFail:     c.xfail(written.XFail, scope),
+				Requires:  append(slices.Clone(requires), x.requirements(written.Requires, scope)...),
+				XFail:     x.xfail(written.XFail, scope),
 				Setup:     setup,
 			}
-			c.name(p, compiled, written.Name, whole, scope)
+			x.name(p, compiled, written.Name, whole, scope)
 			if taken[compiled.ID] {
-				c.errors.Report(diag.NameTaken, written.Name.Span(), "there is a case %q already", written.Name.Value)
+				x.errors.Report(diag.NameTaken, written.Name.Span(), "there is a case %q already", written.Name.Value)
 			}
 			taken[compiled.ID] = true
 			if len(p.Cases) >= maxCases {
-				c.errors.Report(diag.TooManyCases, c.file.Root.Span(), "the file has more than %d cases", maxCases)
+				x.errors.Report(diag.TooManyCases, x.file.Root.Span(), "the file has more than %d cases", maxCases)
 				return
 			}
-			c.timeline = start.clone()
-			c.facts = shared.clone()
-			c.matrices = append(c.matrices, written.Matrix)
-			compiled.Steps = c.stepList(written.Steps, scope)
-			c.matrices = c.matrices[:len(c.matrices)-1]
-			c.lintCase()
-			compiled.Needs = c.facts.capabilities()
-			compiled.Thresholds = c.thresholds(written, scope)
-			merged.merge(c.timeline)
+			x.timeline = start.clone()
+			x.facts = shared.clone()
+			x.matrices = append(x.matrices, written.Matrix)
+			compiled.Steps = x.stepList(written.Steps, scope)
+			x.matrices = x.matrices[:len(x.matrices)-1]
+			x.lintCase()
+			compiled.Needs = x.facts.capabilities()
+			compiled.Thresholds = x.thresholds(written, scope)
+			merged.merge(x.timeline)
 			p.Cases = append(p.Cases, compiled)
 		}
 	}
-	c.timeline = merged
-	c.facts = newFacts()
-	finally := c.stepList(c.file.Finally, c.global)
+	x.timeline = merged
+	x.facts = newFacts()
+	finally := x.stepList(x.file.Finally, x.global)
 	for _, compiled := range p.Cases[first:] {
 		compiled.Finally = finally
 	}
 }
 
 // written lists the file's cases; `steps` is one without a name of its own.
-func (c *compiler) written(p *Program) []*ast.Case {
-	if c.file.Steps == nil {
-		return c.file.Cases
+func (x *expander) written(p *Program) []*ast.Case {
+	if x.file.Steps == nil {
+		return x.file.Cases
 	}
-	return append([]*ast.Case{{Steps: c.file.Steps}}, c.file.Cases...)
+	return append([]*ast.Case{{Steps: x.file.Steps}}, x.file.Cases...)
 }
 
 func bindings(combo combination) []Binding {
@@ -113,44 +113,44 @@ func bindings(combo combination) []Binding {
 	return list
 }
 
-func (c *compiler) timeout(node *syntax.Node, otherwise time.Duration) time.Duration {
-	return c.timeoutIn(node, otherwise, c.global)
+func (x *expander) timeout(node *syntax.Node, otherwise time.Duration) time.Duration {
+	return x.timeoutIn(node, otherwise, x.global)
 }
 
-func (c *compiler) timeoutIn(node *syntax.Node, otherwise time.Duration, s *scope) time.Duration {
-	value := c.duration("timeout", node, place{scope: s})
+func (d *decoder) timeoutIn(node *syntax.Node, otherwise time.Duration, s *scope) time.Duration {
+	value := d.duration("timeout", node, place{scope: s})
 	if value == nil {
 		return otherwise
 	}
 	known, ok := value.Constant()
 	if !ok {
-		if len(c.missing) == 0 {
-			c.errors.Report(diag.NotConstant, node.Span(), "a timeout must be known before the run")
+		if len(d.missing) == 0 {
+			d.errors.Report(diag.NotConstant, node.Span(), "a timeout must be known before the run")
 		}
 		return otherwise
 	}
 	if known.(time.Duration) <= 0 {
-		c.errors.Report(diag.OutOfRange, node.Span(), "a timeout must be longer than nothing")
+		d.errors.Report(diag.OutOfRange, node.Span(), "a timeout must be longer than nothing")
 	}
 	return known.(time.Duration)
 }
 
 // soft reads the settings of the soft provider.  Roles that are guests act without telling a virtual
 // clock, so their runs have the wall's.
-func (c *compiler) soft(p *Program) {
+func (x *expander) soft(p *Program) {
 	p.Soft = Soft{Virtual: !slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })}
-	if c.file.Soft == nil {
+	if x.file.Soft == nil {
 		return
 	}
-	clock := c.knownScalar(&verb.Argument{Name: "clock", Type: verb.Word, Words: []string{"virtual", "wall"}}, c.file.Soft.Clock)
+	clock := x.knownScalar(&verb.Argument{Name: "clock", Type: verb.Word, Words: []string{"virtual", "wall"}}, x.file.Soft.Clock)
 	switch {
 	case clock == "wall":
 		p.Soft.Virtual = false
 	case clock == "virtual" && !p.Soft.Virtual:
-		c.errors.Report(diag.Conflict, c.file.Soft.Clock.Span(), "a file with guests runs on the wall clock").
+		x.errors.Report(diag.Conflict, x.file.Soft.Clock.Span(), "a file with guests runs on the wall clock").
 			WithHint("a guest acts without telling, so a virtual clock could not know when to move")
 	}
-	if seed := c.knownScalar(&verb.Argument{Name: "seed", Type: verb.Unsigned}, c.file.Soft.Seed); seed != nil {
+	if seed := x.knownScalar(&verb.Argument{Name: "seed", Type: verb.Unsigned}, x.file.Soft.Seed); seed != nil {
 		p.Soft.Seed, p.Soft.Seeded = seed.(uint64), true
 	}
 }
@@ -162,11 +162,11 @@ const providerAxis = "provider"
 const maxCases = 10_000
 
 // combinations lists what a matrix makes, in the order of the file; without a matrix one that is empty.
-func (c *compiler) combinations(m *ast.Matrix, s *scope) []combination {
+func (d *decoder) combinations(m *ast.Matrix, s *scope) []combination {
 	if m == nil {
 		return []combination{nil}
 	}
-	all := c.product(m.Axes, m.Node.Span(), s, maxCases)
+	all := d.product(m.Axes, m.Node.Span(), s, maxCases)
 	for _, combo := range all {
 		for i := range combo {
 			for _, axis := range m.Axes {
@@ -181,7 +181,7 @@ func (c *compiler) combinations(m *ast.Matrix, s *scope) []combination {
 	for i, item := range m.Exclude {
 		excluded[i] = make(map[string]any)
 		for _, pair := range item.Pairs {
-			if each, ok := c.setting(pair.Key.Value, pair.Value, s); ok {
+			if each, ok := d.setting(pair.Key.Value, pair.Value, s); ok {
 				excluded[i][pair.Key.Value] = each.value
 			}
 		}
@@ -198,27 +198,27 @@ func (c *compiler) combinations(m *ast.Matrix, s *scope) []combination {
 	})
 	for i, item := range m.Exclude {
 		if hits[i] == 0 && len(all) > 0 {
-			c.errors.Report(diag.ExcludesNothing, item.Span(), "this excludes nothing: no combination has these values")
+			d.errors.Report(diag.ExcludesNothing, item.Span(), "this excludes nothing: no combination has these values")
 		}
 	}
 	if len(left) == 0 && len(all) > 0 {
-		c.errors.Report(diag.EmptyList, m.Node.Span(), "everything of this matrix is excluded")
+		d.errors.Report(diag.EmptyList, m.Node.Span(), "everything of this matrix is excluded")
 	}
 	return left
 }
 
 // product lists all combinations of lists of values; none after reporting that there are too many.
-func (c *compiler) product(axes []ast.Axis, span diag.Span, s *scope, limit int) []combination {
+func (d *decoder) product(axes []ast.Axis, span diag.Span, s *scope, limit int) []combination {
 	count := 1
 	for _, axis := range axes {
 		if count *= len(axis.Values); count > limit {
-			c.errors.Report(diag.TooManyCases, span, "these lists have more than %d combinations", limit)
+			d.errors.Report(diag.TooManyCases, span, "these lists have more than %d combinations", limit)
 			return nil
 		}
 	}
 	all := []combination{nil}
 	for _, axis := range axes {
-		values := c.axis(axis, s)
+		values := d.axis(axis, s)
 		var longer []combination
 		for _, begun := range all {
 			for _, each := range values {
@@ -231,30 +231,30 @@ func (c *compiler) product(axes []ast.Axis, span diag.Span, s *scope, limit int)
 }
 
 // axis reads the values of one name: all of one type, none twice.
-func (c *compiler) axis(axis ast.Axis, s *scope) []setting {
+func (d *decoder) axis(axis ast.Axis, s *scope) []setting {
 	named := *axis.Name
-	if !c.checkName(&named) {
+	if !d.checkName(&named) {
 		return nil
 	}
 	var list []setting
 	for _, node := range axis.Values {
-		each, ok := c.setting(axis.Name.Value, node, s)
+		each, ok := d.setting(axis.Name.Value, node, s)
 		if !ok {
 			continue
 		}
 		if providers := rdmacore.Providers(); axis.Name.Value == providerAxis && !slices.Contains(providers, each.text) {
-			c.errors.Report(diag.NotOneOf, node.Span(), "no provider is called %s", quoted(each.text)).
+			d.errors.Report(diag.NotOneOf, node.Span(), "no provider is called %s", quoted(each.text)).
 				WithHint("%s", hintOr(diag.DidYouMean(each.text, providers), diag.ThereAre(providers)))
 			continue
 		}
 		if len(list) > 0 && fmt.Sprintf("%T", list[0].value) != fmt.Sprintf("%T", each.value) {
-			c.errors.Report(diag.WrongType, node.Span(), "%s is %s, and the first value of %s is %s", quoted(each.text),
+			d.errors.Report(diag.WrongType, node.Span(), "%s is %s, and the first value of %s is %s", quoted(each.text),
 				expression.Word(each.value), axis.Name.Value, expression.Word(list[0].value)).
 				WithHint("the values of one name have one type")
 			continue
 		}
 		if slices.ContainsFunc(list, func(other setting) bool { return other.value == each.value }) {
-			c.errors.Report(diag.NameTaken, node.Span(), "%s stands here twice", quoted(each.text))
+			d.errors.Report(diag.NameTaken, node.Span(), "%s stands here twice", quoted(each.text))
 			continue
 		}
 		list = append(list, each)
@@ -263,15 +263,15 @@ func (c *compiler) axis(axis ast.Axis, s *scope) []setting {
 }
 
 // setting reads one value: an integer, size, duration, boolean or word, by how it looks.
-func (c *compiler) setting(name string, node *syntax.Node, s *scope) (setting, bool) {
+func (d *decoder) setting(name string, node *syntax.Node, s *scope) (setting, bool) {
 	each := setting{name: name, text: node.Value, node: node}
 	if expression.Contains(node.Value) {
-		known := c.knownIn(&verb.Argument{Name: name, Type: verb.Any}, node, s)
+		known := d.knownIn(&verb.Argument{Name: name, Type: verb.Any}, node, s)
 		each.value, each.text = known, textOf(known)
 		return each, known != nil
 	}
 	if node.IsNull() {
-		c.errors.Report(diag.WrongType, node.Span(), "a value of %s is missing", name)
+		d.errors.Report(diag.WrongType, node.Span(), "a value of %s is missing", name)
 		return each, false
 	}
 	each.value = inferred(node)
@@ -299,8 +299,8 @@ func inferred(node *syntax.Node) any {
 }
 
 // axisNamed is the name in a matrix whose values the current steps have; nil for any other word.
-func (c *compiler) axisNamed(name string) *syntax.Node {
-	for _, m := range c.matrices {
+func (rs *resolver) axisNamed(name string) *syntax.Node {
+	for _, m := range rs.matrices {
 		if node := m.Named(name); node != nil {
 			return node
 		}
@@ -309,8 +309,8 @@ func (c *compiler) axisNamed(name string) *syntax.Node {
 }
 
 // caseWith is a case whose matrix has a name; nil where none has.
-func (c *compiler) caseWith(name string) *ast.Case {
-	for _, written := range c.file.Cases {
+func (rs *resolver) caseWith(name string) *ast.Case {
+	for _, written := range rs.file.Cases {
 		if written.Matrix.Named(name) != nil {
 			return written
 		}
@@ -383,16 +383,16 @@ func (combo combination) matches(values map[string]any) bool {
 
 // name gives a case its name and its id.  The id has no values in the name, and all values of the matrices
 // behind it: FILE::remote key violation[bad=past_end].  The name has those behind it that are not in it.
-func (c *compiler) name(p *Program, compiled *Case, node *syntax.Node, combo combination, s *scope) {
+func (x *expander) name(p *Program, compiled *Case, node *syntax.Node, combo combination, s *scope) {
 	compiled.ID, compiled.Name = p.File, p.Name
 	if node != nil {
 		compiled.ID += "::" + label(node.Value)
 	} else {
-		node = c.file.Name // the case is the file, whose name may have the values of its matrix
+		node = x.file.Name // the case is the file, whose name may have the values of its matrix
 	}
 	if node != nil {
 		compiled.Name = node.Value
-		if name := c.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, node, s); name != nil {
+		if name := x.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, node, s); name != nil {
 			compiled.Name = name.(string)
 		}
 	}

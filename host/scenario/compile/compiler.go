@@ -1,7 +1,10 @@
 // Package compile makes a program of a scenario: names are resolved, fragments expanded, expressions
 // compiled, and every value that can be known before the run is known.
 //
-// What a plan holds has been checked, so a run meets only what the world does, never a typing mistake.
+// It has three parts, each of which uses those before it: the resolver knows what is visible where, the decoder makes
+// values of what stands in the file, and the expander writes out what cases, fragments and counted roles stand for.
+//
+// What a program holds has been checked, so a run meets only what the world does, never a typing mistake.
 package compile
 
 import (
@@ -14,7 +17,7 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// Options are what a plan depends on besides the file.
+// Options are what a program depends on besides the file.
 type Options struct {
 	// Params are values of parameters, by name, as text.  Names that the file does not have are
 	// ignored: one command line may run several files.
@@ -35,21 +38,40 @@ func (o *Options) locate(path string) string {
 	return o.Locate(path)
 }
 
-// compiler makes a Program of a File.
-type compiler struct {
-	file    *ast.File
-	options Options
-	errors  *diag.List
-
+// resolver tells what is visible where: roles, what the steps so far have made, and the file's own names.  It
+// reports nothing.
+type resolver struct {
+	file *ast.File
 	// roles are those of the file, instances those of its counted roles, by names such as client[2].
 	roles, instances map[string]*role
-	// main is the file, current the file of the fragment that is being expanded.
-	main, current    *module
-	libraries        map[string]*module // by path; nil for one that is broken
-	defaultQueuePair *Value
 	global           *scope
 	timeline         *timeline
-	facts            *facts
+	// matrices are those whose values the current steps have.
+	matrices []*ast.Matrix
+	// abstract is set while a fragment is checked that nothing uses: what its steps would find is
+	// not known.
+	abstract bool
+}
+
+// decoder makes values of what stands in the file, each of the type that an argument wants, and reports what is wrong
+// with it.
+type decoder struct {
+	*resolver
+	errors           *diag.List
+	types            *typeTable
+	options          Options
+	defaultQueuePair *Value
+	missing          []string // parameters without a value
+}
+
+// expander makes cases of a file: combinations of matrices, fragments, rounds and instances of counted roles are written
+// out, step by step.
+type expander struct {
+	*decoder
+	facts *facts
+	// main is the file, current the file of the fragment that is being expanded.
+	main, current *module
+	libraries     map[string]*module // by path; nil for one that is broken
 	// using are the fragments being expanded, to see recursion.
 	using []string
 	used  map[*ast.Fragment]bool
@@ -58,8 +80,6 @@ type compiler struct {
 	branches     []*branch
 	branchCount  int
 	appointments []*appointment
-	// matrices are those whose values the current steps have.
-	matrices []*ast.Matrix
 	// around are the steps around the current one and itself, the outermost first; inLoop tells that one of them is a
 	// loop whose rounds are timed, in which no other is.
 	around []*Step
@@ -70,12 +90,14 @@ type compiler struct {
 	choices map[string]map[string]map[string]bool
 	// steps counts expanded steps.
 	steps int
-	// abstract is set while a fragment is checked that nothing uses: what its steps would find is
-	// not known.
-	abstract bool
-	missing  []string
-	// functions are those of the module of the last guest read, nil when they are not known.
-	functions map[string]Signature
+}
+
+func newDecoder(file *ast.File, options Options, errors *diag.List) *decoder {
+	names := &resolver{
+		file: file, global: newScope(), timeline: newTimeline(),
+		roles: make(map[string]*role), instances: make(map[string]*role),
+	}
+	return &decoder{resolver: names, errors: errors, types: newTypeTable(), options: options}
 }
 
 // maxSteps bounds how far fragments expand; ten thousand steps are a long scenario.
@@ -84,17 +106,13 @@ const maxSteps = 100_000
 // Compile makes the program of a file.  Diagnostics go to errors; a program that comes with any must not
 // run.
 func Compile(file *ast.File, options Options, errors *diag.List) *Program {
-	c := &compiler{
-		file: file, options: options, errors: errors,
-		roles:     make(map[string]*role),
-		instances: make(map[string]*role),
+	x := &expander{
+		decoder:   newDecoder(file, options, errors),
 		libraries: make(map[string]*module),
 		used:      make(map[*ast.Fragment]bool),
 		unmet:     make(map[*ast.Threshold]*unmet),
 		choices:   make(map[string]map[string]map[string]bool),
-		timeline:  newTimeline(),
 		facts:     newFacts(),
-		global:    newScope(),
 	}
 	p := &Program{File: file.Root.Source.Name}
 	p.Name = filepath.Base(p.File)
@@ -105,22 +123,22 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 		p.Doc = file.Doc.Value
 	}
 	p.Tags = texts(file.Tags)
-	p.Params, p.Constants = c.params()
-	p.Missing = c.missing
-	c.defaultQueuePair = constant(verb.DefaultQueuePair(), file.Root.Span())
+	p.Params, p.Constants = x.params()
+	p.Missing = x.missing
+	x.defaultQueuePair = constant(verb.DefaultQueuePair(), file.Root.Span())
 	if file.Defaults != nil && file.Defaults.QueuePair != nil {
-		if qp := c.queuePair(c.defaultQueuePair, file.Defaults.QueuePair, place{scope: c.global}); qp != nil {
-			c.defaultQueuePair = qp
+		if qp := x.queuePair(x.defaultQueuePair, file.Defaults.QueuePair, place{scope: x.global}); qp != nil {
+			x.defaultQueuePair = qp
 		}
 	}
-	c.main = c.module(file, c.global, []string{onDisk(file.Root.Source.Name)})
-	c.current = c.main
-	c.cases(p)
-	c.roleParams()
-	c.soft(p)
-	c.unmeasured()
-	c.unusedFragments()
-	c.unusedNames()
+	x.main = x.module(file, x.global, []string{onDisk(file.Root.Source.Name)})
+	x.current = x.main
+	x.cases(p)
+	x.roleParams()
+	x.soft(p)
+	x.unmeasured()
+	x.unusedFragments()
+	x.unusedNames()
 	return p
 }
 
@@ -133,47 +151,47 @@ func texts(nodes []*syntax.Node) []string {
 }
 
 // unusedFragments checks those that nothing in this file uses.
-func (c *compiler) unusedFragments() {
-	c.abstract = true
-	for _, fragment := range c.file.Fragments {
-		if c.used[fragment] {
+func (x *expander) unusedFragments() {
+	x.abstract = true
+	for _, fragment := range x.file.Fragments {
+		if x.used[fragment] {
 			continue
 		}
-		s := c.global.inner()
+		s := x.global.inner()
 		for _, param := range fragment.Params {
 			if param.Type == "map" {
-				s.addNode(param.Name.Value, bound{param.Name, c.global})
+				s.addNode(param.Name.Value, bound{param.Name, x.global})
 				s.declaredAt(param.Name.Value, param.Name)
 				continue
 			}
 			s.add(param.Name.Value, paramType(param.Type, nil), nil)
 			s.declaredAt(param.Name.Value, param.Name)
 		}
-		c.timeline = newTimeline()
-		c.using = append(c.using, fragment.Name.Value)
-		c.stepList(fragment.Steps, s)
-		c.using = c.using[:len(c.using)-1]
+		x.timeline = newTimeline()
+		x.using = append(x.using, fragment.Name.Value)
+		x.stepList(fragment.Steps, s)
+		x.using = x.using[:len(x.using)-1]
 	}
-	c.abstract = false
+	x.abstract = false
 }
 
 // knownScalar is a scalar whose value is known before the run; nil when there is none or it is wrong.
-func (c *compiler) knownScalar(argument *verb.Argument, node *syntax.Node) any {
-	return c.knownIn(argument, node, c.global)
+func (d *decoder) knownScalar(argument *verb.Argument, node *syntax.Node) any {
+	return d.knownIn(argument, node, d.global)
 }
 
 // knownIn is knownScalar in another scope.
-func (c *compiler) knownIn(argument *verb.Argument, node *syntax.Node, s *scope) any {
+func (d *decoder) knownIn(argument *verb.Argument, node *syntax.Node, s *scope) any {
 	if node == nil {
 		return nil
 	}
-	value := c.scalar(argument, node, place{scope: s})
+	value := d.scalar(argument, node, place{scope: s})
 	if value == nil {
 		return nil
 	}
 	known, ok := value.Constant()
-	if !ok && len(c.missing) == 0 {
-		c.errors.Report(diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", argument.Name).
+	if !ok && len(d.missing) == 0 {
+		d.errors.Report(diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", argument.Name).
 			WithHint("only parameters and constants can stand here")
 	}
 	return known
@@ -181,29 +199,29 @@ func (c *compiler) knownIn(argument *verb.Argument, node *syntax.Node, s *scope)
 
 // unusedNames warns of parameters and names of matrices that no expression of the file mentions: whoever sets them, or
 // reads the cases that they make, believes that they do something.
-func (c *compiler) unusedNames() {
-	if c.options.Wrong || c.errors.Len() > 0 {
+func (x *expander) unusedNames() {
+	if x.options.Wrong || x.errors.Len() > 0 {
 		return // what is wrong may be what would mention them
 	}
-	if defaults := c.file.Root.Get("defaults"); defaults != nil {
-		mentionIn(defaults, c.main.global) // perhaps no step takes any of them
+	if defaults := x.file.Root.Get("defaults"); defaults != nil {
+		mentionIn(defaults, x.main.global) // perhaps no step takes any of them
 	}
-	mentioned := c.main.global.mentioned
+	mentioned := x.main.global.mentioned
 	params := func(list []*ast.Param, of string) {
 		for _, param := range list {
 			if name := param.Name; !mentioned[name] {
-				c.errors.Report(diag.Unused, name.Span(), "nothing mentions the parameter %q%s", name.Value, of).
+				x.errors.Report(diag.Unused, name.Span(), "nothing mentions the parameter %q%s", name.Value, of).
 					WithHint("its value is $(%s); without a use, leave it out", name.Value)
 			}
 		}
 	}
-	params(c.file.Params, "")
-	for _, fragment := range c.file.Fragments {
+	params(x.file.Params, "")
+	for _, fragment := range x.file.Fragments {
 		params(fragment.Params, " of this fragment")
 	}
-	c.unusedAxes(c.file.Matrix, mentioned)
-	for _, written := range c.file.Cases {
-		c.unusedAxes(written.Matrix, mentioned)
+	x.unusedAxes(x.file.Matrix, mentioned)
+	for _, written := range x.file.Cases {
+		x.unusedAxes(written.Matrix, mentioned)
 	}
 }
 
@@ -225,13 +243,13 @@ func mentionIn(node *syntax.Node, s *scope) {
 	}
 }
 
-func (c *compiler) unusedAxes(m *ast.Matrix, mentioned map[*syntax.Node]bool) {
+func (x *expander) unusedAxes(m *ast.Matrix, mentioned map[*syntax.Node]bool) {
 	if m == nil {
 		return
 	}
 	for _, axis := range m.Axes {
 		if name := axis.Name; !mentioned[name] && name.Value != providerAxis {
-			c.errors.Report(diag.Unused, name.Span(), "nothing mentions %q, so the cases of its values are the same", name.Value).
+			x.errors.Report(diag.Unused, name.Span(), "nothing mentions %q, so the cases of its values are the same", name.Value).
 				WithHint("its value is $(%s); to run a case several times there is --repeat", name.Value)
 		}
 	}

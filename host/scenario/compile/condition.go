@@ -117,29 +117,29 @@ var surroundings = []fact{
 }
 
 // requirements compiles the items of `requires`; all must hold.
-func (c *compiler) requirements(nodes []*syntax.Node, known *scope) []*Requirement {
+func (d *decoder) requirements(nodes []*syntax.Node, known *scope) []*Requirement {
 	var list []*Requirement
 	for _, node := range nodes {
-		if r := c.requirement(node, known); r != nil {
+		if r := d.requirement(node, known); r != nil {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-func (c *compiler) requirement(node *syntax.Node, known *scope) *Requirement {
-	return c.requirementWith(node, known, nil)
+func (d *decoder) requirement(node *syntax.Node, known *scope) *Requirement {
+	return d.requirementWith(node, known, nil)
 }
 
 // requirementWith is requirement with more names that only the run knows.
-func (c *compiler) requirementWith(node *syntax.Node, known *scope, more expression.Names) *Requirement {
+func (d *decoder) requirementWith(node *syntax.Node, known *scope, more expression.Names) *Requirement {
 	var guests []string
-	for _, written := range c.file.Roles {
+	for _, written := range d.file.Roles {
 		if written.Guest != nil {
 			guests = append(guests, written.Name.Value)
 		}
 	}
-	s := &scope{names: Surroundings(guests), consts: expression.Env{}, nodes: map[string]bound{}}
+	s := &scope{names: Surroundings(guests), consts: expression.Env{}, nodes: map[string]bound{}, alone: true}
 	for name, value := range known.consts {
 		if _, taken := s.names[name]; !taken { // as in the run: a matrix may have the name provider
 			s.add(name, known.names[name], value)
@@ -149,46 +149,45 @@ func (c *compiler) requirementWith(node *syntax.Node, known *scope, more express
 	for name, nameType := range more {
 		s.add(name, nameType, nil)
 	}
-	defer c.onlyScope()() // the surroundings know nothing of steps and roles
-	value := c.truth("a condition", node, place{scope: s})
+	value := d.truth("a condition", node, place{scope: s})
 	if value == nil {
 		return nil
 	}
 	return &Requirement{Text: node.Value, Span: node.Span(), value: value}
 }
 
-func (c *compiler) xfail(written *ast.XFail, s *scope) *XFail {
+func (d *decoder) xfail(written *ast.XFail, s *scope) *XFail {
 	if written == nil {
 		return nil
 	}
 	x := &XFail{}
-	if reason := c.knownIn(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s); reason != nil {
+	if reason := d.knownIn(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s); reason != nil {
 		x.Reason = reason.(string)
 	}
 	if written.When != nil {
-		x.When = c.requirement(written.When, s)
+		x.When = d.requirement(written.When, s)
 	}
 	if written.Raises != nil {
-		x.Raises = c.raises(written.Raises, s)
+		x.Raises = d.raises(written.Raises, s)
 	}
 	return x
 }
 
 // raises compiles what a failure must be, which is known before the run: what comes of a run does not excuse it.
-func (c *compiler) raises(node *syntax.Node, s *scope) []Expectation {
-	defer c.onlyScope()()
+func (d *decoder) raises(node *syntax.Node, s *scope) []Expectation {
+	s = s.withoutSteps()
 	var list []Expectation
 	for _, pair := range node.Pairs {
 		e := Expectation{Field: pair.Key.Value, Span: pair.Key.Span(), Type: verb.Text}
 		var good bool
-		e.Conditions, good = c.conditions(&verb.Argument{Name: e.Field, Type: verb.Text}, pair.Value, place{scope: s})
+		e.Conditions, good = d.conditions(&verb.Argument{Name: e.Field, Type: verb.Text}, pair.Value, place{scope: s})
 		for _, condition := range e.Conditions {
 			for _, operand := range condition.Operands {
 				if operand == nil {
 					continue
 				}
-				if _, known := operand.Constant(); !known && !c.abstract && len(c.missing) == 0 {
-					c.errors.Report(diag.NotConstant, operand.Span, "what xfail expects must be known before the run")
+				if _, known := operand.Constant(); !known && !d.abstract && len(d.missing) == 0 {
+					d.errors.Report(diag.NotConstant, operand.Span, "what xfail expects must be known before the run")
 					good = false
 				}
 			}

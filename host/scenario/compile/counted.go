@@ -16,23 +16,22 @@ import (
 const indexName = "index"
 
 // countedRole is the counted role whose instances all do a step; nil for any other step.
-func (c *compiler) countedRole(step *ast.Step, s *scope) *role {
-	if len(c.instances) == 0 || step.Role == nil || step.Role.Kind != syntax.Scalar {
+func (x *expander) countedRole(step *ast.Step, s *scope) *role {
+	if len(x.instances) == 0 || step.Role == nil || step.Role.Kind != syntax.Scalar {
 		return nil
 	}
 	name := step.Role.Value
 	if expression.Contains(name) {
-		report := c.errors
-		c.errors = &diag.List{} // whoever compiles the step says what is wrong
-		value := c.scalar(&verb.Argument{Name: "role", Type: verb.Text}, step.Role, place{scope: s})
-		c.errors = report
+		quiet := *x.decoder
+		quiet.errors = &diag.List{} // whoever compiles the step says what is wrong
+		value := quiet.scalar(&verb.Argument{Name: "role", Type: verb.Text}, step.Role, place{scope: s})
 		if value == nil {
 			return nil
 		}
 		known, _ := value.Constant()
 		name, _ = known.(string)
 	}
-	if r := c.roles[name]; r != nil && r.count > 0 {
+	if r := x.roles[name]; r != nil && r.count > 0 {
 		return r
 	}
 	return nil
@@ -40,13 +39,15 @@ func (c *compiler) countedRole(step *ast.Step, s *scope) *role {
 
 // eachInstance compiles a step once for each instance, one after another.  All guests start before the first is
 // waited for: they may need each other.
-func (c *compiler) eachInstance(step *ast.Step, group *role, s *scope) *Step {
+func (x *expander) eachInstance(step *ast.Step, group *role, s *scope) *Step {
 	block := &Block{}
-	for _, phase := range phases(step) {
-		for i := range group.count {
-			block.Steps = append(block.Steps, c.instanceStep(phase, group, i, s))
+	x.errors.OfCopies(func() {
+		for _, phase := range phases(step) {
+			for i := range group.count {
+				block.Steps = append(block.Steps, x.instanceStep(phase, group, i, s))
+			}
 		}
-	}
+	})
 	return &Step{Span: step.Key.Span(), Action: block}
 }
 
@@ -66,27 +67,20 @@ func phases(step *ast.Step) []*ast.Step {
 }
 
 // instanceStep compiles a step for one instance, whose number is known in it.
-func (c *compiler) instanceStep(step *ast.Step, group *role, index int, s *scope) *Step {
+func (x *expander) instanceStep(step *ast.Step, group *role, index int, s *scope) *Step {
 	named, role := *step, *step.Role
 	role.Value = instanceName(group.name, index)
 	named.Role = &role
 	use := &Use{With: []Parameter{{indexName, constant(index, step.Role.Span())}}}
 	round := &Step{Span: step.Key.Span(), Action: use}
 	if _, taken := s.names[indexName]; taken {
-		c.errors.AddNew(&diag.Diagnostic{Code: diag.NameTaken, Span: step.Role.Span(), Message: "\"index\" is the number of the instance here, and something else is called so, too",
-			Hint: "call the parameter or counter around the step something else"})
+		x.errors.Report(diag.NameTaken, step.Role.Span(), "%q is the number of the instance here, and something else is called so, too", indexName).
+			WithHint("call the parameter or counter around the step something else")
 		return round
 	}
 	inner := s.inner()
 	inner.add(indexName, expression.Integer, index)
-	report := c.errors
-	c.errors = &diag.List{}
-	use.Steps = c.stepList([]*ast.Step{&named}, inner)
-	found := c.errors
-	c.errors = report
-	for _, each := range found.Sorted() {
-		c.errors.AddNew(each) // what is wrong with one instance is mostly wrong with all
-	}
+	use.Steps = x.stepList([]*ast.Step{&named}, inner)
 	return round
 }
 
@@ -97,56 +91,59 @@ type part struct {
 }
 
 // branchesOf are the branches of a parallel step: each instance of a counted role is one.
-func (c *compiler) branchesOf(steps []*ast.Step, s *scope) []part {
+func (x *expander) branchesOf(steps []*ast.Step, s *scope) []part {
 	var parts []part
 	for _, step := range steps {
-		group := c.countedRole(step, s)
+		group := x.countedRole(step, s)
 		if group == nil {
-			parts = append(parts, part{step, func() []*Step { return c.stepList([]*ast.Step{step}, s) }})
+			parts = append(parts, part{step, func() []*Step { return x.stepList([]*ast.Step{step}, s) }})
 			continue
 		}
 		for i := range group.count {
-			parts = append(parts, part{step, func() []*Step { return []*Step{c.instanceStep(step, group, i, s)} }})
+			parts = append(parts, part{step, func() (steps []*Step) {
+				x.errors.OfCopies(func() { steps = append(steps, x.instanceStep(step, group, i, s)) })
+				return steps
+			}})
 		}
 	}
 	return parts
 }
 
 // groupOf is the counted role of which text such as client[$(i)] names an instance; nil for other text.
-func (c *compiler) groupOf(node *syntax.Node) *role {
+func (rs *resolver) groupOf(node *syntax.Node) *role {
 	pieces, _ := expression.Scan(node.Value)
 	if len(pieces) == 0 || pieces[0].Expression {
 		return nil
 	}
 	name, _, bracket := strings.Cut(pieces[0].Text, "[")
-	if r := c.roles[name]; bracket && r != nil && r.count > 0 {
+	if r := rs.roles[name]; bracket && r != nil && r.count > 0 {
 		return r
 	}
 	return nil
 }
 
 // noteBranches notes who drives a role.
-func (c *compiler) noteBranches(name string) {
-	for _, b := range c.branches {
+func (x *expander) noteBranches(name string) {
+	for _, b := range x.branches {
 		b.roles[name] = true
 	}
 }
 
 // resultNamed is the type of the result that a name means at a place: the only one of that name, or the step's own
 // instance's.
-func (c *compiler) resultNamed(at place, word string) expression.Type {
-	owners := c.timeline.results[word]
+func (rs *resolver) resultNamed(at place, word string) expression.Type {
+	owners := rs.timeline.results[word]
 	if len(owners) == 1 {
 		for _, resultType := range owners {
 			return resultType
 		}
 	}
-	own := c.instances[at.role]
+	own := rs.instances[at.role]
 	if own == nil || owners[at.role] == nil {
 		return nil
 	}
 	for name := range owners {
-		if r := c.instances[name]; name != someRole && (r == nil || r.group != own.group) {
+		if r := rs.instances[name]; name != someRole && (r == nil || r.group != own.group) {
 			return nil
 		}
 	}
@@ -154,12 +151,12 @@ func (c *compiler) resultNamed(at place, word string) expression.Type {
 }
 
 // groupResult is the type of a result that some instance of a counted role has; nil when none has it.
-func (c *compiler) groupResult(group *role, owners map[string]expression.Type) expression.Type {
+func (rs *resolver) groupResult(group *role, owners map[string]expression.Type) expression.Type {
 	if group.count == 0 {
 		return nil
 	}
 	for name, resultType := range owners {
-		if r := c.instances[name]; r != nil && r.group == group.name {
+		if r := rs.instances[name]; r != nil && r.group == group.name {
 			return resultType
 		}
 	}
@@ -170,9 +167,9 @@ func (c *compiler) groupResult(group *role, owners map[string]expression.Type) e
 const maxRounds = 10_000
 
 // forEach compiles the steps once for each combination of values, which are known in them.
-func (c *compiler) forEach(step *ast.Step, at place) Action {
+func (x *expander) forEach(step *ast.Step, at place) Action {
 	block := &Block{Rounds: true}
-	for _, combo := range c.product(step.Axes, step.Key.Span(), at.scope, maxRounds) {
+	for _, combo := range x.product(step.Axes, step.Key.Span(), at.scope, maxRounds) {
 		inner := at.scope.inner()
 		combo.addTo(inner)
 		use := &Use{}
@@ -181,11 +178,11 @@ func (c *compiler) forEach(step *ast.Step, at place) Action {
 		}
 		round := &Step{Span: step.Key.Span(), Action: use}
 		if step.Name != nil {
-			round.Name = c.scalar(&verb.Argument{Name: "name", Type: verb.Text}, step.Name, place{scope: inner})
+			round.Name = x.scalar(&verb.Argument{Name: "name", Type: verb.Text}, step.Name, place{scope: inner})
 			round.Label = label(step.Name.Value)
 		}
-		leave := c.enter(round)
-		use.Steps = c.stepList(step.Do, inner)
+		leave := x.enter(round)
+		use.Steps = x.stepList(step.Do, inner)
 		leave()
 		block.Steps = append(block.Steps, round)
 	}
@@ -194,39 +191,39 @@ func (c *compiler) forEach(step *ast.Step, at place) Action {
 
 // parallel compiles branches, each of which begins where the step begins: none can name what another
 // makes.  What follows knows what all have made.
-func (c *compiler) parallel(step *ast.Step, s *scope) Action {
+func (x *expander) parallel(step *ast.Step, s *scope) Action {
 	p := &Parallel{}
-	start := c.timeline
+	start := x.timeline
 	merged := start.clone()
-	outer := c.appointments
-	c.appointments = nil
-	inLoop := c.inLoop
-	c.inLoop = false // a branch times loops of its own
-	defer func() { c.inLoop = inLoop }()
+	outer := x.appointments
+	x.appointments = nil
+	inLoop := x.inLoop
+	x.inLoop = false // a branch times loops of its own
+	defer func() { x.inLoop = inLoop }()
 	var branches []*branch
 	var names []string
-	for _, part := range c.branchesOf(step.Do, s) {
+	for _, part := range x.branchesOf(step.Do, s) {
 		written := part.step
-		c.branchCount++
-		b := &branch{id: c.branchCount, roles: make(map[string]bool), barriers: make(map[string]bool)}
+		x.branchCount++
+		b := &branch{id: x.branchCount, roles: make(map[string]bool), barriers: make(map[string]bool)}
 		if written.Name != nil {
 			b.name = label(written.Name.Value)
 			names = append(names, b.name)
 		}
 		branches = append(branches, b)
-		c.timeline = start.clone()
-		c.branches = append(c.branches, b)
+		x.timeline = start.clone()
+		x.branches = append(x.branches, b)
 		p.Branches = append(p.Branches, part.compile()...)
-		c.branches = c.branches[:len(c.branches)-1]
-		merged.merge(c.timeline)
+		x.branches = x.branches[:len(x.branches)-1]
+		merged.merge(x.timeline)
 	}
-	c.timeline = merged
-	open := c.meet(branches, c.appointments)
-	if len(c.branches) == 0 {
-		c.settle(open, names)
+	x.timeline = merged
+	open := x.meet(branches, x.appointments)
+	if len(x.branches) == 0 {
+		x.settle(open, names)
 		open = nil
 	}
-	c.appointments = append(outer, open...)
+	x.appointments = append(outer, open...)
 	return p
 }
 
@@ -255,44 +252,44 @@ type appointment struct {
 	words   []*Value
 }
 
-func (c *compiler) barrier(step *ast.Step, at place) Action {
+func (x *expander) barrier(step *ast.Step, at place) Action {
 	b := &Barrier{
-		Name:   c.scalar(&verb.Argument{Name: "barrier", Type: verb.Text}, step.Body, at),
-		Within: c.duration("within", step.Within, at),
+		Name:   x.scalar(&verb.Argument{Name: "barrier", Type: verb.Text}, step.Body, at),
+		Within: x.duration("within", step.Within, at),
 	}
 	if step.Of == nil {
 		return b
 	}
 	if step.Of.Kind != syntax.Sequence || len(step.Of.Items) == 0 {
-		c.errors.Report(diag.WrongShape, step.Of.Span(), "of is a list of roles and branches")
+		x.errors.Report(diag.WrongShape, step.Of.Span(), "of is a list of roles and branches")
 		return b
 	}
 	open := &appointment{barrier: b, name: step.Body.Value}
-	for _, within := range c.branches {
+	for _, within := range x.branches {
 		b.Own = append(b.Own, within.id)
 		within.barriers[open.name] = true
 	}
 	for _, item := range step.Of.Items {
-		value := c.scalar(&verb.Argument{Name: "of", Type: verb.Text}, item, at)
+		value := x.scalar(&verb.Argument{Name: "of", Type: verb.Text}, item, at)
 		if value == nil {
 			continue
 		}
-		if _, known := value.Constant(); known && len(c.branches) > 0 {
+		if _, known := value.Constant(); known && len(x.branches) > 0 {
 			open.words = append(open.words, value)
-		} else if c.isRole(value) {
-			b.Roles = append(b.Roles, c.parties(value)...)
+		} else if x.isRole(value) {
+			b.Roles = append(b.Roles, x.parties(value)...)
 		}
 	}
-	if len(c.branches) > 0 {
-		c.appointments = append(c.appointments, open)
+	if len(x.branches) > 0 {
+		x.appointments = append(x.appointments, open)
 	}
 	return b
 }
 
-func (c *compiler) isRole(value *Value) bool {
+func (d *decoder) isRole(value *Value) bool {
 	name, known := value.Constant()
-	if known && c.role(name.(string)) == nil {
-		c.unknownRole(name.(string), value.Span)
+	if known && d.role(name.(string)) == nil {
+		d.unknownRole(name.(string), value.Span)
 		return false
 	}
 	return true
@@ -300,7 +297,7 @@ func (c *compiler) isRole(value *Value) bool {
 
 // meet finds the branches that the barriers of a parallel step mean, once all its branches are known: one by its
 // name, or all that drive a role and come to the barrier, too.
-func (c *compiler) meet(branches []*branch, appointments []*appointment) (open []*appointment) {
+func (x *expander) meet(branches []*branch, appointments []*appointment) (open []*appointment) {
 	for _, a := range appointments {
 		a.words = slices.DeleteFunc(a.words, func(value *Value) bool {
 			word, _ := value.Constant()
@@ -322,21 +319,21 @@ func (c *compiler) meet(branches []*branch, appointments []*appointment) (open [
 }
 
 // settle reads the words that no parallel step around a barrier has given a meaning: roles, whose guests come.
-func (c *compiler) settle(appointments []*appointment, names []string) {
+func (x *expander) settle(appointments []*appointment, names []string) {
 	for _, a := range appointments {
 		for _, value := range a.words {
 			word, _ := value.Constant()
-			r := c.role(word.(string))
+			r := x.role(word.(string))
 			switch {
-			case r == nil && c.abstract:
+			case r == nil && x.abstract:
 			case r == nil:
-				known := append(sortedKeys(c.roles), names...)
-				c.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
+				known := append(sortedKeys(x.roles), names...)
+				x.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
 					WithHint("%s", hintOr(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
 			case r.guest:
-				a.barrier.Roles = append(a.barrier.Roles, c.parties(value)...)
+				a.barrier.Roles = append(a.barrier.Roles, x.parties(value)...)
 			default:
-				c.errors.Report(diag.NobodyComes, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name).
+				x.errors.Report(diag.NobodyComes, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name).
 					WithHint("the barrier would stay closed; the other branch needs the same step")
 			}
 		}

@@ -33,36 +33,36 @@ const largestData = 16 << 20
 func isDataKey(name string) bool { return slices.Contains(dataKeys, name) }
 
 // data compiles bytes: a mapping in one of the forms, or an expression.
-func (c *compiler) data(name string, node *syntax.Node, at place) *Value {
+func (d *decoder) data(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind == syntax.Mapping {
 		for _, pair := range node.Pairs {
 			if !isDataKey(pair.Key.Value) {
-				c.errors.Report(diag.UnknownKey, pair.Key.Span(), "data has no key %q", pair.Key.Value).
+				d.errors.Report(diag.UnknownKey, pair.Key.Span(), "data has no key %q", pair.Key.Value).
 					WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, dataKeys), "it is written {text: ..}, {hex: ..}, {byte: ..}, {repeat: .., times: ..} or {fields: ..}"))
 				return nil
 			}
 		}
-		return c.dataForm(node.Pairs, node.Span(), at)
+		return d.dataForm(node.Pairs, node.Span(), at)
 	}
 	if node.Kind == syntax.Scalar && expression.Contains(node.Value) {
 		pieces, _ := expression.Scan(node.Value)
 		if len(pieces) == 1 {
-			return c.dataExpression(&verb.Argument{Name: name, Type: verb.Data}, node, pieces[0], at)
+			return d.dataExpression(argument, node, pieces[0], at)
 		}
 	}
-	c.errors.Report(diag.WrongShape, node.Span(), "%s wants data, and this is a %s", name, node.Kind).
+	d.errors.Report(diag.WrongShape, node.Span(), "%s wants data, and this is a %s", argument.Name, node.Kind).
 		WithHint("write {text: ..}, {hex: ..} or {fields: ..}")
 	return nil
 }
 
-func (c *compiler) dataExpression(argument *verb.Argument, node *syntax.Node, piece expression.Piece, at place) *Value {
-	raw, kind := c.compile(node, piece, node.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
+func (d *decoder) dataExpression(argument *verb.Argument, node *syntax.Node, piece expression.Piece, at place) *Value {
+	raw, kind := d.compile(node, piece, node.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
 	if raw == nil {
 		return nil
 	}
-	if !accepts(argument, kind) {
-		c.errors.Report(diag.ExpressionType, raw.Span, "%s wants bytes, and this is %s", argument.Name, kind)
+	if !d.types.accepts(argument.Type, kind) {
+		d.errors.Report(diag.ExpressionType, raw.Span, "%s wants bytes, and this is %s", argument.Name, kind)
 		return nil
 	}
 	value, err := raw.then(func(v any) (any, error) {
@@ -75,20 +75,20 @@ func (c *compiler) dataExpression(argument *verb.Argument, node *syntax.Node, pi
 		return nil, wrongType("data", expression.Word(v), "")
 	})
 	if err != nil {
-		c.reportValue(err, raw.Span)
+		d.reportValue(err, raw.Span)
 		return nil
 	}
 	return value
 }
 
 // converted is value.then with its error reported; nil stays nil.
-func (c *compiler) converted(value *Value, convert func(any) (any, error)) *Value {
+func (d *decoder) converted(value *Value, convert func(any) (any, error)) *Value {
 	if value == nil {
 		return nil
 	}
 	result, err := value.then(convert)
 	if err != nil {
-		c.reportValue(err, value.Span)
+		d.reportValue(err, value.Span)
 		return nil
 	}
 	return result
@@ -102,9 +102,9 @@ func hintOr(hint, other string) string {
 }
 
 // dataForm compiles the keys of data, which may stand among the arguments of a verb.
-func (c *compiler) dataForm(pairs []syntax.Pair, span diag.Span, at place) *Value {
+func (d *decoder) dataForm(pairs []syntax.Pair, span diag.Span, at place) *Value {
 	if len(pairs) == 0 {
-		c.errors.Report(diag.MissingKey, span, "data without content").WithHint("write {text: ..}, {hex: ..}, {byte: ..} or {fields: ..}")
+		d.errors.Report(diag.MissingKey, span, "data without content").WithHint("write {text: ..}, {hex: ..}, {byte: ..} or {fields: ..}")
 		return nil
 	}
 	get := func(name string) *syntax.Node {
@@ -119,36 +119,36 @@ func (c *compiler) dataForm(pairs []syntax.Pair, span diag.Span, at place) *Valu
 	repeated := get("repeat") != nil || get("times") != nil
 	if len(pairs) > 1 && !(repeated && len(pairs) == 2 && get("repeat") != nil && get("times") != nil) {
 		other := pairs[1].Key
-		c.errors.Report(diag.Conflict, other.Span(), "data is written in one form, and here are %q and %q", first.Value, other.Value)
+		d.errors.Report(diag.Conflict, other.Span(), "data is written in one form, and here are %q and %q", first.Value, other.Value)
 		return nil
 	}
 	switch {
 	case repeated:
-		return c.dataRepeat(get("repeat"), get("times"), first.Span(), at)
+		return d.dataRepeat(get("repeat"), get("times"), first.Span(), at)
 	case first.Value == "text":
-		return c.dataText(pairs[0].Value, at)
+		return d.dataText(pairs[0].Value, at)
 	case first.Value == "hex":
-		return c.dataHex(pairs[0].Value, at)
+		return d.dataHex(pairs[0].Value, at)
 	case first.Value == "byte":
-		return c.converted(c.scalar(byteArgument("byte"), pairs[0].Value, at), func(v any) (any, error) {
+		return d.converted(d.scalar(byteArgument("byte"), pairs[0].Value, at), func(v any) (any, error) {
 			return verb.DataValue{Bytes: []byte{byte(v.(int))}, Pattern: true, Every: true}, nil
 		})
 	}
-	return c.dataFields(pairs[0].Value, at)
+	return d.dataFields(pairs[0].Value, at)
 }
 
 func byteArgument(name string) *verb.Argument {
 	return &verb.Argument{Name: name, Type: verb.Integer, Max: 255}
 }
 
-func (c *compiler) dataText(node *syntax.Node, at place) *Value {
-	return c.converted(c.scalar(&verb.Argument{Name: "text", Type: verb.Text}, node, at), func(v any) (any, error) {
+func (d *decoder) dataText(node *syntax.Node, at place) *Value {
+	return d.converted(d.scalar(&verb.Argument{Name: "text", Type: verb.Text}, node, at), func(v any) (any, error) {
 		return verb.DataValue{Bytes: []byte(v.(string)), Pattern: true}, nil
 	})
 }
 
-func (c *compiler) dataHex(node *syntax.Node, at place) *Value {
-	return c.converted(c.scalar(&verb.Argument{Name: "hex", Type: verb.Text}, node, at), func(v any) (any, error) {
+func (d *decoder) dataHex(node *syntax.Node, at place) *Value {
+	return d.converted(d.scalar(&verb.Argument{Name: "hex", Type: verb.Text}, node, at), func(v any) (any, error) {
 		digits := strings.NewReplacer(" ", "", "\n", "", ":", "", "_", "").Replace(v.(string))
 		bytes, err := hex.DecodeString(digits)
 		if err != nil {
@@ -158,26 +158,26 @@ func (c *compiler) dataHex(node *syntax.Node, at place) *Value {
 	})
 }
 
-func (c *compiler) dataRepeat(value, times *syntax.Node, span diag.Span, at place) *Value {
+func (d *decoder) dataRepeat(value, times *syntax.Node, span diag.Span, at place) *Value {
 	if value == nil || times == nil {
-		c.errors.Report(diag.MissingKey, span, "\"repeat\" (the byte) and \"times\" go together")
+		d.errors.Report(diag.MissingKey, span, "\"repeat\" (the byte) and \"times\" go together")
 		return nil
 	}
-	b := c.scalar(byteArgument("repeat"), value, at)
-	n := c.scalar(&verb.Argument{Name: "times", Type: verb.Size, Max: largestData}, times, at)
+	b := d.scalar(byteArgument("repeat"), value, at)
+	n := d.scalar(&verb.Argument{Name: "times", Type: verb.Size, Max: largestData}, times, at)
 	if b == nil || n == nil {
 		return nil
 	}
-	return c.combined(span, []*Value{b, n}, func(values []any) (any, error) {
+	return d.combined(span, []*Value{b, n}, func(values []any) (any, error) {
 		return verb.DataValue{Bytes: slices.Repeat([]byte{byte(values[0].(int))}, values[1].(int))}, nil
 	})
 }
 
 // combined is combine with its error reported.
-func (c *compiler) combined(span diag.Span, parts []*Value, build func([]any) (any, error)) *Value {
+func (d *decoder) combined(span diag.Span, parts []*Value, build func([]any) (any, error)) *Value {
 	value, err := combine(span, parts, build)
 	if err != nil {
-		c.reportValue(err, span)
+		d.reportValue(err, span)
 		return nil
 	}
 	return value
@@ -215,15 +215,15 @@ func FieldForms() []ast.Key {
 }
 
 // fieldPairs checks a list of single-key mappings and calls each for them.
-func (c *compiler) fieldPairs(node *syntax.Node, each func(form fieldForm, pair syntax.Pair)) bool {
+func (d *decoder) fieldPairs(node *syntax.Node, each func(form fieldForm, pair syntax.Pair)) bool {
 	if node.Kind != syntax.Sequence || len(node.Items) == 0 {
-		c.errors.Report(diag.WrongShape, node.Span(), "fields is a list: [{u32: ..}, {u16: ..}]")
+		d.errors.Report(diag.WrongShape, node.Span(), "fields is a list: [{u32: ..}, {u16: ..}]")
 		return false
 	}
 	good := true
 	for _, item := range node.Items {
 		if item.Kind != syntax.Mapping || len(item.Pairs) != 1 {
-			c.errors.Report(diag.WrongShape, item.Span(), "a field is one key: {u32: ..}")
+			d.errors.Report(diag.WrongShape, item.Span(), "a field is one key: {u32: ..}")
 			good = false
 			continue
 		}
@@ -231,7 +231,7 @@ func (c *compiler) fieldPairs(node *syntax.Node, each func(form fieldForm, pair 
 		form := slices.IndexFunc(fieldForms, func(f fieldForm) bool { return f.name == pair.Key.Value })
 		if form < 0 {
 			known := keyNames(FieldForms())
-			c.errors.Report(diag.UnknownKey, pair.Key.Span(), "no field is called %q", pair.Key.Value).
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "no field is called %q", pair.Key.Value).
 				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), diag.ThereAre(known)))
 			good = false
 			continue
@@ -241,20 +241,20 @@ func (c *compiler) fieldPairs(node *syntax.Node, each func(form fieldForm, pair 
 	return good
 }
 
-func (c *compiler) dataFields(node *syntax.Node, at place) *Value {
+func (d *decoder) dataFields(node *syntax.Node, at place) *Value {
 	var forms []fieldForm
 	var parts []*Value
-	good := c.fieldPairs(node, func(form fieldForm, pair syntax.Pair) {
+	good := d.fieldPairs(node, func(form fieldForm, pair syntax.Pair) {
 		argument := &verb.Argument{Name: pair.Key.Value, Type: verb.Unsigned}
 		if form.bytes < 8 {
 			argument.Type, argument.Max = verb.Integer, 1<<(8*form.bytes)-1
 		}
-		forms, parts = append(forms, form), append(parts, c.scalar(argument, pair.Value, at))
+		forms, parts = append(forms, form), append(parts, d.scalar(argument, pair.Value, at))
 	})
 	if !good || slices.Contains(parts, nil) {
 		return nil
 	}
-	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		var bytes []byte
 		for i, value := range values {
 			bytes = verb.Field{Bytes: forms[i].bytes, Order: forms[i].order}.Append(bytes, Bits(value))
@@ -264,16 +264,16 @@ func (c *compiler) dataFields(node *syntax.Node, at place) *Value {
 }
 
 // layout compiles the fields that decode reads; their names are known before the run.
-func (c *compiler) layout(node *syntax.Node) (*Value, verb.FieldLayout) {
+func (d *decoder) layout(node *syntax.Node) (*Value, verb.FieldLayout) {
 	var layout verb.FieldLayout
-	good := c.fieldPairs(node, func(form fieldForm, pair syntax.Pair) {
+	good := d.fieldPairs(node, func(form fieldForm, pair syntax.Pair) {
 		if pair.Value.Kind != syntax.Scalar || !isName(pair.Value.Value) {
-			c.errors.Report(diag.BadName, pair.Value.Span(), "%q cannot be the name of a field", pair.Value.Value)
+			d.errors.Report(diag.BadName, pair.Value.Span(), "%q cannot be the name of a field", pair.Value.Value)
 			return
 		}
 		for _, earlier := range layout {
 			if earlier.Name == pair.Value.Value {
-				c.errors.Report(diag.NameTaken, pair.Value.Span(), "there is a field %q already", pair.Value.Value)
+				d.errors.Report(diag.NameTaken, pair.Value.Span(), "there is a field %q already", pair.Value.Value)
 				return
 			}
 		}

@@ -43,51 +43,51 @@ type Condition struct {
 const None = "none"
 
 // expectsNothing reads `expect: {none: true}`, which stands alone and says how long nothing may come.
-func (c *compiler) expectsNothing(step *ast.Step, at place) bool {
+func (d *decoder) expectsNothing(step *ast.Step, at place) bool {
 	if step.Expect == nil || step.Expect.Get(None) == nil {
 		return false
 	}
 	key := step.Expect.Key(None)
-	value := c.knownIn(&verb.Argument{Name: None, Type: verb.Boolean}, step.Expect.Get(None), at.scope)
+	value := d.knownIn(&verb.Argument{Name: None, Type: verb.Boolean}, step.Expect.Get(None), at.scope)
 	within := step.Within != nil || step.Body.Get("within") != nil
 	switch {
 	case !step.Verb.Waits:
-		c.errors.Report(diag.UnknownField, key.Span(), "%s waits for nothing, so nothing cannot be expected of it", step.Verb.Name)
+		d.errors.Report(diag.UnknownField, key.Span(), "%s waits for nothing, so nothing cannot be expected of it", step.Verb.Name)
 	case len(step.Expect.Pairs) > 1:
-		c.errors.Report(diag.Conflict, key.Span(), "when nothing comes there is nothing else to expect")
+		d.errors.Report(diag.Conflict, key.Span(), "when nothing comes there is nothing else to expect")
 	case value == true && !within:
-		c.errors.Report(diag.MissingKey, key.Span(), "how long must nothing come? \"within\" is missing").WithHint("within: 200ms")
+		d.errors.Report(diag.MissingKey, key.Span(), "how long must nothing come? \"within\" is missing").WithHint("within: 200ms")
 	case value == true && step.As != nil:
-		c.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "when nothing comes there is nothing to name")
+		d.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "when nothing comes there is nothing to name")
 	case value == false:
-		c.errors.Report(diag.OutOfRange, key.Span(), "none is true, or left out")
+		d.errors.Report(diag.OutOfRange, key.Span(), "none is true, or left out")
 	}
 	return true
 }
 
 // expectsAnything reads `expect: any`: not even the defaults hold.
-func (c *compiler) expectsAnything(step *ast.Step, v *verb.Verb) bool {
+func (d *decoder) expectsAnything(step *ast.Step, v *verb.Verb) bool {
 	if step.AnyResult && len(v.Results) == 0 && !v.CanFail() {
-		c.errors.Report(diag.UnknownField, step.Node.Key("expect").Span(), "%s has no result to expect something of", v.Name)
+		d.errors.Report(diag.UnknownField, step.Node.Key("expect").Span(), "%s has no result to expect something of", v.Name)
 	}
 	return step.AnyResult
 }
 
 // expectations compiles `expect`, and adds the defaults of the fields that it does not name.
-func (c *compiler) expectations(step *ast.Step, v *verb.Verb, layout verb.FieldLayout, at place) []Expectation {
+func (d *decoder) expectations(step *ast.Step, v *verb.Verb, layout verb.FieldLayout, at place) []Expectation {
 	var list []Expectation
 	named := make(map[string]bool)
 	if step.Expect != nil {
 		node, scope := at.scope.resolve(step.Expect)
 		for _, pair := range node.Pairs {
 			named[pair.Key.Value] = true
-			if e, ok := c.expectation(pair, v, layout, at.in(scope)); ok {
+			if e, ok := d.expectation(pair, v, layout, at.in(scope)); ok {
 				list = append(list, e)
 			}
 		}
 	}
 	if named[Errno] {
-		c.ofFailure(list, v)
+		d.ofFailure(list, v)
 		return list
 	}
 	for i := range v.Results {
@@ -102,18 +102,18 @@ func (c *compiler) expectations(step *ast.Step, v *verb.Verb, layout verb.FieldL
 }
 
 // ofFailure refuses fields beside errno that a call that fails does not have.
-func (c *compiler) ofFailure(list []Expectation, v *verb.Verb) {
+func (d *decoder) ofFailure(list []Expectation, v *verb.Verb) {
 	for i := range list {
 		e := &list[i]
 		if e.Field == Errno || e.Index >= 0 && v.Results[e.Index].OfFailure {
 			continue
 		}
-		c.errors.Report(diag.Conflict, e.Span, "a call that fails with errno has no %s", e.Field).
+		d.errors.Report(diag.Conflict, e.Span, "a call that fails with errno has no %s", e.Field).
 			WithHint("a step that expects success looks at its results; one that expects errno, at what failed")
 	}
 }
 
-func (c *compiler) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldLayout, at place) (Expectation, bool) {
+func (d *decoder) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldLayout, at place) (Expectation, bool) {
 	e := Expectation{Field: pair.Key.Value, Index: v.Result(pair.Key.Value), Span: pair.Key.Span()}
 	var argument *verb.Argument
 	switch {
@@ -133,19 +133,19 @@ func (c *compiler) expectation(pair syntax.Pair, v *verb.Verb, layout verb.Field
 		}
 	}
 	if argument == nil {
-		c.unknownField(pair.Key, v, layout)
+		d.unknownField(pair.Key, v, layout)
 		return e, false
 	}
 	e.Type = argument.Type
 	var good bool
-	e.Conditions, good = c.conditions(argument, pair.Value, at)
+	e.Conditions, good = d.conditions(argument, pair.Value, at)
 	for _, condition := range e.Conditions {
 		e.Hex = e.Hex || slices.ContainsFunc(condition.Operands, func(v *Value) bool { return v != nil && v.Hex })
 	}
 	return e, good
 }
 
-func (c *compiler) unknownField(key *syntax.Node, v *verb.Verb, layout verb.FieldLayout) {
+func (d *decoder) unknownField(key *syntax.Node, v *verb.Verb, layout verb.FieldLayout) {
 	var fields []string
 	for _, result := range v.Results {
 		fields = append(fields, result.Name)
@@ -157,19 +157,19 @@ func (c *compiler) unknownField(key *syntax.Node, v *verb.Verb, layout verb.Fiel
 		fields = append(fields, Errno)
 	}
 	if len(fields) == 0 {
-		c.errors.Report(diag.UnknownField, key.Span(), "%s has no result to expect something of", v.Name)
+		d.errors.Report(diag.UnknownField, key.Span(), "%s has no result to expect something of", v.Name)
 		return
 	}
-	c.errors.Report(diag.UnknownField, key.Span(), "the result of %s has no field %q", v.Name, key.Value).
+	d.errors.Report(diag.UnknownField, key.Span(), "the result of %s has no field %q", v.Name, key.Value).
 		WithHint("%s", hintOr(diag.DidYouMean(key.Value, fields), diag.ThereAre(fields)))
 }
 
 // duration compiles a duration of a step or a file; nil for none.
-func (c *compiler) duration(name string, node *syntax.Node, at place) *Value {
+func (d *decoder) duration(name string, node *syntax.Node, at place) *Value {
 	if node == nil {
 		return nil
 	}
-	return c.scalar(&verb.Argument{Name: name, Type: verb.Duration, Min: 0, Max: int64(24 * 365 * time.Hour)}, node, at)
+	return d.scalar(&verb.Argument{Name: name, Type: verb.Duration, Min: 0, Max: int64(24 * 365 * time.Hour)}, node, at)
 }
 
 // matchers are the keys of a matcher, but for tol, which belongs to approx.
@@ -192,10 +192,10 @@ var matchers = []ast.Key{
 var operators = keyNames(matchers)
 
 // conditions compiles a matcher: a plain value, or a mapping of operators which must all hold.
-func (c *compiler) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {
+func (d *decoder) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping || (argument.Type == verb.Data && len(node.Pairs) > 0 && isDataKey(node.Pairs[0].Key.Value)) {
-		operand := c.operand(argument, node, at)
+		operand := d.operand(argument, node, at)
 		return []Condition{{Operator: "eq", Operands: []*Value{operand}, Span: node.Span()}}, operand != nil
 	}
 	var list []Condition
@@ -204,20 +204,20 @@ func (c *compiler) conditions(argument *verb.Argument, node *syntax.Node, at pla
 		if pair.Key.Value == "tol" {
 			continue
 		}
-		condition, ok := c.condition(argument, pair, node, at)
+		condition, ok := d.condition(argument, pair, node, at)
 		list, good = append(list, condition), good && ok
 	}
 	if len(node.Pairs) == 0 {
-		c.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("%s", diag.ThereAre(operators))
+		d.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("%s", diag.ThereAre(operators))
 		return nil, false
 	}
 	return list, good
 }
 
-func (c *compiler) condition(argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) (Condition, bool) {
+func (d *decoder) condition(argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) (Condition, bool) {
 	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
 	single := func() (Condition, bool) {
-		operand := c.operand(argument, pair.Value, at)
+		operand := d.operand(argument, pair.Value, at)
 		condition.Operands = []*Value{operand}
 		return condition, operand != nil
 	}
@@ -225,53 +225,53 @@ func (c *compiler) condition(argument *verb.Argument, pair syntax.Pair, whole *s
 	case "eq", "ne":
 		return single()
 	case "lt", "le", "gt", "ge":
-		return c.ordered(argument, pair, single)
+		return d.ordered(argument, pair, single)
 	case "prefix":
 		if argument.Type != verb.Data && argument.Type != verb.Text {
-			return c.wrongOperator(condition, argument, "data and text")
+			return d.wrongOperator(condition, argument, "data and text")
 		}
 		return single()
 	case "padded":
 		if argument.Type != verb.Data {
-			return c.wrongOperator(condition, argument, "data")
+			return d.wrongOperator(condition, argument, "data")
 		}
 		return single()
 	case "between":
-		if _, ok := c.ordered(argument, pair, nil); !ok {
+		if _, ok := d.ordered(argument, pair, nil); !ok {
 			return condition, false
 		}
 		if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) != 2 {
-			c.errors.Report(diag.WrongShape, pair.Value.Span(), "between wants a list of two: [low, high]")
+			d.errors.Report(diag.WrongShape, pair.Value.Span(), "between wants a list of two: [low, high]")
 			return condition, false
 		}
-		return c.several(condition, argument, pair.Value, at)
+		return d.several(condition, argument, pair.Value, at)
 	case "any_of":
 		if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) == 0 {
-			c.errors.Report(diag.WrongShape, pair.Value.Span(), "any_of wants a list")
+			d.errors.Report(diag.WrongShape, pair.Value.Span(), "any_of wants a list")
 			return condition, false
 		}
-		return c.several(condition, argument, pair.Value, at)
+		return d.several(condition, argument, pair.Value, at)
 	case "re":
-		return c.pattern(condition, argument, pair.Value, at)
+		return d.pattern(condition, argument, pair.Value, at)
 	case "approx":
-		return c.approx(condition, argument, pair, whole, at)
+		return d.approx(condition, argument, pair, whole, at)
 	}
-	c.errors.Report(diag.UnknownKey, pair.Key.Span(), "no matcher is called %q", pair.Key.Value).
+	d.errors.Report(diag.UnknownKey, pair.Key.Span(), "no matcher is called %q", pair.Key.Value).
 		WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, operators), diag.ThereAre(operators)))
 	return condition, false
 }
 
-func (c *compiler) operand(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) operand(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if argument.Type == verb.Data {
-		return c.data(argument.Name, node, at)
+		return d.data(argument, node, at)
 	}
-	return c.scalar(argument, node, at)
+	return d.scalar(argument, node, at)
 }
 
-func (c *compiler) several(condition Condition, argument *verb.Argument, node *syntax.Node, at place) (Condition, bool) {
+func (d *decoder) several(condition Condition, argument *verb.Argument, node *syntax.Node, at place) (Condition, bool) {
 	good := true
 	for _, item := range node.Items {
-		operand := c.operand(argument, item, at)
+		operand := d.operand(argument, item, at)
 		condition.Operands = append(condition.Operands, operand)
 		good = good && operand != nil
 	}
@@ -279,12 +279,12 @@ func (c *compiler) several(condition Condition, argument *verb.Argument, node *s
 }
 
 // ordered refuses comparisons of what has no order.
-func (c *compiler) ordered(argument *verb.Argument, pair syntax.Pair, next func() (Condition, bool)) (Condition, bool) {
+func (d *decoder) ordered(argument *verb.Argument, pair syntax.Pair, next func() (Condition, bool)) (Condition, bool) {
 	condition := Condition{Operator: pair.Key.Value, Span: pair.Key.Span()}
 	switch argument.Type {
 	case verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Status:
 	default:
-		return c.wrongOperator(condition, argument, "numbers and durations")
+		return d.wrongOperator(condition, argument, "numbers and durations")
 	}
 	if next == nil {
 		return condition, true
@@ -292,18 +292,18 @@ func (c *compiler) ordered(argument *verb.Argument, pair syntax.Pair, next func(
 	return next()
 }
 
-func (c *compiler) wrongOperator(condition Condition, argument *verb.Argument, of string) (Condition, bool) {
-	c.errors.Report(diag.WrongType, condition.Span, "%q is for %s, and %s is %s", condition.Operator, of, argument.Name, argument.Type)
+func (d *decoder) wrongOperator(condition Condition, argument *verb.Argument, of string) (Condition, bool) {
+	d.errors.Report(diag.WrongType, condition.Span, "%q is for %s, and %s is %s", condition.Operator, of, argument.Name, argument.Type)
 	return condition, false
 }
 
 // pattern compiles {re: ..}, a regular expression of Go's syntax.
-func (c *compiler) pattern(condition Condition, argument *verb.Argument, node *syntax.Node, at place) (Condition, bool) {
+func (d *decoder) pattern(condition Condition, argument *verb.Argument, node *syntax.Node, at place) (Condition, bool) {
 	if argument.Type != verb.Text && argument.Type != verb.Word && argument.Type != verb.Data {
-		return c.wrongOperator(condition, argument, "text and data")
+		return d.wrongOperator(condition, argument, "text and data")
 	}
-	text := c.scalar(&verb.Argument{Name: "re", Type: verb.Text}, node, at)
-	operand := c.converted(text, func(v any) (any, error) {
+	text := d.scalar(&verb.Argument{Name: "re", Type: verb.Text}, node, at)
+	operand := d.converted(text, func(v any) (any, error) {
 		compiled, err := regexp.Compile(v.(string))
 		if err != nil {
 			return nil, &problem{diag.WrongType, "not a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "), "the syntax is that of RE2"}
@@ -315,17 +315,17 @@ func (c *compiler) pattern(condition Condition, argument *verb.Argument, node *s
 }
 
 // approx compiles {approx: x, tol: 5%}; the tolerance is a part of x, or an amount.
-func (c *compiler) approx(condition Condition, argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) (Condition, bool) {
-	if _, ok := c.ordered(argument, pair, nil); !ok {
+func (d *decoder) approx(condition Condition, argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) (Condition, bool) {
+	if _, ok := d.ordered(argument, pair, nil); !ok {
 		return condition, false
 	}
-	around := c.operand(argument, pair.Value, at)
+	around := d.operand(argument, pair.Value, at)
 	tolerance := whole.Get("tol")
 	if tolerance == nil {
-		c.errors.Report(diag.MissingKey, pair.Key.Span(), "approx needs a tolerance").WithHint("{approx: .., tol: 5%%}")
+		d.errors.Report(diag.MissingKey, pair.Key.Span(), "approx needs a tolerance").WithHint("{approx: .., tol: 5%%}")
 		return condition, false
 	}
-	width := c.tolerance(argument, tolerance, at)
+	width := d.tolerance(argument, tolerance, at)
 	condition.Operands = []*Value{around, width}
 	return condition, around != nil && width != nil
 }
@@ -333,33 +333,33 @@ func (c *compiler) approx(condition Condition, argument *verb.Argument, pair syn
 // percent is a tolerance relative to the value.
 type percent float64
 
-func (c *compiler) tolerance(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) tolerance(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if number, isPercent := strings.CutSuffix(node.Value, "%"); isPercent && node.Kind == syntax.Scalar {
 		p, err := strconv.ParseFloat(number, 64)
 		if err != nil || p < 0 {
-			c.errors.Report(diag.WrongType, node.Span(), "%s is no tolerance", quoted(node.Value)).WithHint("write 5%%, or an amount")
+			d.errors.Report(diag.WrongType, node.Span(), "%s is no tolerance", quoted(node.Value)).WithHint("write 5%%, or an amount")
 			return nil
 		}
 		return constant(percent(p), node.Span())
 	}
-	return c.operand(argument, node, at)
+	return d.operand(argument, node, at)
 }
 
 // deltaKey is what a counter is compared by.
 const deltaKey = "delta"
 
 // counters compiles {NAME: {delta: matcher}}.  Which names there are, only the device knows.
-func (c *compiler) counters(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) counters(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping || len(node.Pairs) == 0 {
-		c.errors.Report(diag.WrongShape, node.Span(), "counters is a mapping of names").WithHint("counters: {port_rcv_errors: {delta: 0}}")
+		d.errors.Report(diag.WrongShape, node.Span(), "counters is a mapping of names").WithHint("counters: {port_rcv_errors: {delta: 0}}")
 		return nil
 	}
 	checks := make(verb.CounterChecks, 0, len(node.Pairs))
 	var parts []*Value
 	var matchers [][]Condition
 	for _, pair := range node.Pairs {
-		matcher, good := c.delta(pair, at)
+		matcher, good := d.delta(pair, at)
 		if !good {
 			return nil
 		}
@@ -368,7 +368,7 @@ func (c *compiler) counters(argument *verb.Argument, node *syntax.Node, at place
 			parts = append(parts, matcher[i].Operands...)
 		}
 	}
-	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		bound := make(verb.CounterChecks, len(checks))
 		for i := range checks {
 			given := make([][]any, len(matchers[i]))
@@ -385,13 +385,13 @@ func (c *compiler) counters(argument *verb.Argument, node *syntax.Node, at place
 }
 
 // delta compiles the matcher of one counter.
-func (c *compiler) delta(pair syntax.Pair, at place) ([]Condition, bool) {
+func (d *decoder) delta(pair syntax.Pair, at place) ([]Condition, bool) {
 	if pair.Value.Kind != syntax.Mapping || len(pair.Value.Pairs) != 1 || pair.Value.Get(deltaKey) == nil {
-		c.errors.Report(diag.WrongShape, pair.Value.Span(), "a counter is compared by how much it has grown").
+		d.errors.Report(diag.WrongShape, pair.Value.Span(), "a counter is compared by how much it has grown").
 			WithHint("%s: {delta: 0}, or {delta: {le: 10}}", pair.Key.Value)
 		return nil, false
 	}
-	conditions, good := c.conditions(&verb.Argument{Name: deltaKey, Type: verb.Integer}, pair.Value.Get(deltaKey), at)
+	conditions, good := d.conditions(&verb.Argument{Name: deltaKey, Type: verb.Integer}, pair.Value.Get(deltaKey), at)
 	return conditions, good
 }
 

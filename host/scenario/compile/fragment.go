@@ -18,39 +18,39 @@ import (
 )
 
 // use expands a fragment.
-func (c *compiler) use(step *ast.Step, at place) Action {
-	fragment, from := c.find(step.Body)
+func (x *expander) use(step *ast.Step, at place) Action {
+	fragment, from := x.find(step.Body)
 	if fragment == nil {
 		return &Block{}
 	}
 	name := step.Body.Value
-	if from != c.main {
+	if from != x.main {
 		name = from.file.Root.Source.Name + ":" + fragment.Name.Value
 	}
-	if slices.Contains(c.using, name) {
-		path := append(slices.Clone(c.using[slices.Index(c.using, name):]), name)
-		c.errors.Report(diag.Recursion, step.Body.Span(), "the fragment %q uses itself: %s", name, strings.Join(path, " -> ")).
+	if slices.Contains(x.using, name) {
+		path := append(slices.Clone(x.using[slices.Index(x.using, name):]), name)
+		x.errors.Report(diag.Recursion, step.Body.Span(), "the fragment %q uses itself: %s", name, strings.Join(path, " -> ")).
 			WithHint("`repeat` does steps several times")
 		return &Block{}
 	}
-	c.used[fragment] = true
+	x.used[fragment] = true
 	u := &Use{Fragment: step.Body.Value}
 	inner := from.global.inner()
-	c.bindParams(u, step, fragment, at, inner, from.global)
-	c.using = append(c.using, name)
-	before := c.current
-	c.current = from
-	u.Steps = c.stepList(fragment.Steps, inner)
-	c.current = before
-	c.using = c.using[:len(c.using)-1]
+	x.bindParams(u, step, fragment, at, inner, from.global)
+	x.using = append(x.using, name)
+	before := x.current
+	x.current = from
+	u.Steps = x.stepList(fragment.Steps, inner)
+	x.current = before
+	x.using = x.using[:len(x.using)-1]
 	return u
 }
 
-func (c *compiler) bindParams(u *Use, step *ast.Step, fragment *ast.Fragment, at place, inner, global *scope) {
+func (x *expander) bindParams(u *Use, step *ast.Step, fragment *ast.Fragment, at place, inner, global *scope) {
 	var known []string
 	for _, param := range fragment.Params {
 		known = append(known, param.Name.Value)
-		c.bindParam(u, step, fragment, param, at, inner, global)
+		x.bindParam(u, step, fragment, param, at, inner, global)
 	}
 	if step.With == nil {
 		return
@@ -61,20 +61,20 @@ func (c *compiler) bindParams(u *Use, step *ast.Step, fragment *ast.Fragment, at
 			if len(known) == 0 {
 				hint = "it has none"
 			}
-			c.errors.Report(diag.UnknownParameter, pair.Key.Span(), "the fragment %q has no parameter %q", u.Fragment, pair.Key.Value).
+			x.errors.Report(diag.UnknownParameter, pair.Key.Span(), "the fragment %q has no parameter %q", u.Fragment, pair.Key.Value).
 				WithHint("%s", hintOr(hint, diag.ThereAre(known)))
 		}
 	}
 }
 
-func (c *compiler) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, param *ast.Param, at place, inner, global *scope) {
+func (x *expander) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, param *ast.Param, at place, inner, global *scope) {
 	name := param.Name.Value
 	node, scope := step.With.Get(name), at.scope
 	if node == nil {
 		node, scope = param.Default, global
 	}
 	if node == nil {
-		c.errors.Report(diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, name).
+		x.errors.Report(diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, name).
 			WithHint("with: {%s: ..}", name)
 		inner.add(name, paramType(param.Type, nil), nil)
 		inner.declaredAt(name, param.Name)
@@ -82,26 +82,26 @@ func (c *compiler) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, par
 	}
 	node, scope = scope.resolve(node)
 	if param.Type == "map" {
-		if node.Kind != syntax.Mapping && !c.abstract {
-			c.errors.Report(diag.WrongShape, node.Span(), "the parameter %q is a mapping, and this is a %s", name, node.Kind)
+		if node.Kind != syntax.Mapping && !x.abstract {
+			x.errors.Report(diag.WrongShape, node.Span(), "the parameter %q is a mapping, and this is a %s", name, node.Kind)
 		}
 		inner.addNode(name, bound{node, scope})
 		inner.declaredAt(name, param.Name)
 		return
 	}
-	value := c.paramValue(c.paramArgument(param), node, place{scope: scope})
+	value := x.paramValue(x.paramArgument(param), node, place{scope: scope})
 	if value == nil {
 		inner.add(name, paramType(param.Type, nil), nil)
 		inner.declaredAt(name, param.Name)
 		return
 	}
 	known, constant := value.Constant()
-	if text, ok := known.(string); ok && param.Type == "role" && c.role(text) == nil {
+	if text, ok := known.(string); ok && param.Type == "role" && x.role(text) == nil {
 		if step.With.Get(name) != nil {
-			c.unknownRole(text, value.Span)
+			x.unknownRole(text, value.Span)
 		} else {
-			c.errors.Report(diag.UnknownRole, step.Body.Span(), "there is no role %q, which this fragment is for unless another is given", text).
-				WithHint("with: {%s: ROLE}, which can be %s", name, strings.Join(sortedKeys(c.roles), ", "))
+			x.errors.Report(diag.UnknownRole, step.Body.Span(), "there is no role %q, which this fragment is for unless another is given", text).
+				WithHint("with: {%s: ROLE}, which can be %s", name, strings.Join(sortedKeys(x.roles), ", "))
 		}
 		known = nil
 	}
@@ -110,7 +110,7 @@ func (c *compiler) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, par
 	if value.Hex {
 		inner.writtenInHex(name)
 	}
-	if word := c.wordOf(node, place{scope: scope}); !constant && word != "" {
+	if word := x.wordOf(node, place{scope: scope}); !constant && word != "" {
 		inner.words[name] = word
 	}
 	u.With = append(u.With, Parameter{name, value})
@@ -130,7 +130,7 @@ func newScope() *scope {
 }
 
 // module reads the fragments and imports of a file.  chain are the files on the way to it, and itself.
-func (c *compiler) module(file *ast.File, global *scope, chain []string) *module {
+func (x *expander) module(file *ast.File, global *scope, chain []string) *module {
 	m := &module{file: file, global: global, fragments: make(map[string]*ast.Fragment), imports: make(map[string]*module)}
 	for _, fragment := range file.Fragments {
 		m.fragments[fragment.Name.Value] = fragment
@@ -142,12 +142,12 @@ func (c *compiler) module(file *ast.File, global *scope, chain []string) *module
 			path = onDisk(filepath.Join(filepath.Dir(own), path))
 		}
 		if i := slices.Index(chain, path); i >= 0 {
-			c.errors.Report(diag.ImportCycle, each.Path.Span(), "the file imports itself: %s", strings.Join(append(chain[i:], path), " -> ")).
+			x.errors.Report(diag.ImportCycle, each.Path.Span(), "the file imports itself: %s", strings.Join(append(chain[i:], path), " -> ")).
 				WithHint("put what both need into a third file")
 			m.imports[each.Name.Value] = nil
 			continue
 		}
-		m.imports[each.Name.Value] = c.library(each, path, chain) // nil for one that is broken
+		m.imports[each.Name.Value] = x.library(each, path, chain) // nil for one that is broken
 	}
 	return m
 }
@@ -161,54 +161,54 @@ func onDisk(path string) string {
 }
 
 // library reads an imported file, once for all that import it.
-func (c *compiler) library(each *ast.Import, path string, chain []string) *module {
-	if known, seen := c.libraries[path]; seen {
+func (x *expander) library(each *ast.Import, path string, chain []string) *module {
+	if known, seen := x.libraries[path]; seen {
 		return known
 	}
-	c.libraries[path] = nil
-	text := c.libraryText(each, path)
+	x.libraries[path] = nil
+	text := x.libraryText(each, path)
 	if text == nil {
 		return nil
 	}
 	if !syntax.IsScenario(text) {
 		// Somebody else's scenario may name any file, a key or a password's: nothing of it is shown.
-		c.errors.Report(diag.Import, each.Path.Span(), "%s is no scenario", path).WithHint("a file of fragments begins with: rdmarun: v1")
+		x.errors.Report(diag.Import, each.Path.Span(), "%s is no scenario", path).WithHint("a file of fragments begins with: rdmarun: v1")
 		return nil
 	}
-	root := syntax.Parse(diag.NewSource(path, text), c.errors)
+	root := syntax.Parse(diag.NewSource(path, text), x.errors)
 	if root == nil {
 		return nil
 	}
-	file := ast.Read(root, verb.NewTable(), c.errors)
+	file := ast.Read(root, verb.NewTable(), x.errors)
 	switch {
 	case file == nil:
 		return nil
 	case !file.IsLibrary():
-		c.errors.Report(diag.Import, each.Path.Span(), "%s has steps of its own, and only fragments can be imported", path).
+		x.errors.Report(diag.Import, each.Path.Span(), "%s has steps of its own, and only fragments can be imported", path).
 			WithHint("put the fragments into a file without \"steps\" and \"cases\"")
 		return nil
 	}
-	c.libraries[path] = c.module(file, newScope(), append(slices.Clone(chain), path))
-	return c.libraries[path]
+	x.libraries[path] = x.module(file, newScope(), append(slices.Clone(chain), path))
+	return x.libraries[path]
 }
 
 // libraryText reads what is imported; nil after saying why not.
-func (c *compiler) libraryText(each *ast.Import, path string) []byte {
+func (x *expander) libraryText(each *ast.Import, path string) []byte {
 	if standard.Is(each.Path.Value) {
 		text, found := standard.Text(path)
 		if !found {
-			c.errors.Report(diag.Import, each.Path.Span(), "there are no standard fragments %s", path).
+			x.errors.Report(diag.Import, each.Path.Span(), "there are no standard fragments %s", path).
 				WithHint("%s", hintOr(diag.DidYouMean(path, standard.Names()), diag.ThereAre(standard.Names())+"; a file of that name is ./"+path))
 		}
 		return text
 	}
-	text, err := bounded.Read(c.options.locate(path), syntax.MaxBytes+1)
+	text, err := bounded.Read(x.options.locate(path), syntax.MaxBytes+1)
 	if err != nil {
 		var pathError *fs.PathError
 		if errors.As(err, &pathError) {
 			err = pathError.Err
 		}
-		c.errors.Report(diag.Import, each.Path.Span(), "%s cannot be read: %s", path, err).
+		x.errors.Report(diag.Import, each.Path.Span(), "%s cannot be read: %s", path, err).
 			WithHint("the path is relative to the file that imports")
 		return nil
 	}
@@ -226,12 +226,12 @@ func libraryLike(prefix string) string {
 }
 
 // find looks up a fragment, NAME of the file itself or PREFIX.NAME of an import.
-func (c *compiler) find(node *syntax.Node) (*ast.Fragment, *module) {
-	name, from := node.Value, c.current
+func (x *expander) find(node *syntax.Node) (*ast.Fragment, *module) {
+	name, from := node.Value, x.current
 	if prefix, rest, dotted := strings.Cut(name, "."); dotted {
 		imported, known := from.imports[prefix]
 		if !known {
-			c.errors.Report(diag.UnknownFragment, node.Span(), "nothing is imported as %q", prefix).
+			x.errors.Report(diag.UnknownFragment, node.Span(), "nothing is imported as %q", prefix).
 				WithHint("%s", hintOr(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": "+libraryLike(prefix)+"}"))
 			return nil, nil
 		}
@@ -245,17 +245,17 @@ func (c *compiler) find(node *syntax.Node) (*ast.Fragment, *module) {
 		return fragment, from
 	}
 	hint := diag.DidYouMean(name, sortedKeys(from.fragments))
-	if hint == "" && from == c.current {
+	if hint == "" && from == x.current {
 		for _, prefix := range sortedKeys(from.imports) {
 			if imported := from.imports[prefix]; imported != nil && imported.fragments[name] != nil {
 				hint = "did you mean \"" + prefix + "." + name + "\"?"
 			}
 		}
 	}
-	if hint == "" && from != c.current {
+	if hint == "" && from != x.current {
 		hint = diag.ThereAre(sortedKeys(from.fragments))
 	}
-	c.errors.Report(diag.UnknownFragment, node.Span(), "there is no fragment %q", node.Value).
+	x.errors.Report(diag.UnknownFragment, node.Span(), "there is no fragment %q", node.Value).
 		WithHint("%s", hintOr(hint, "fragments stand under the key \"fragments\" of the file"))
 	return nil, nil
 }

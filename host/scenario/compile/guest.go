@@ -16,11 +16,11 @@ import (
 )
 
 // access reads rights, and checks that those of memory go together.
-func (c *compiler) access(nodes []*syntax.Node, memory bool) rdmacore.Access {
+func (d *decoder) access(nodes []*syntax.Node, memory bool) rdmacore.Access {
 	argument := &verb.Argument{Name: "access", Type: verb.Word, Words: verb.AccessNames()}
 	var rights rdmacore.Access
 	for _, node := range nodes {
-		known := c.knownScalar(argument, node)
+		known := d.knownScalar(argument, node)
 		name, ok := known.(string)
 		if !ok {
 			continue
@@ -32,20 +32,19 @@ func (c *compiler) access(nodes []*syntax.Node, memory bool) rdmacore.Access {
 		rights |= right
 	}
 	if memory && rights&(rdmacore.AccessRemoteWrite|rdmacore.AccessRemoteAtomic) != 0 && rights&rdmacore.AccessLocalWrite == 0 {
-		c.errors.Report(diag.Conflict, nodes[0].Span(), "%s needs LOCAL_WRITE too", rights&^rdmacore.AccessRemoteRead).
+		d.errors.Report(diag.Conflict, nodes[0].Span(), "%s needs LOCAL_WRITE too", rights&^rdmacore.AccessRemoteRead).
 			WithHint("ibv_reg_mr(3): who may not write itself cannot let others")
 	}
 	return rights
 }
 
 // guest reads the part of a role that a program plays.
-func (c *compiler) guest(written *ast.Guest, optional bool) *testbed.GuestConfig {
-	c.functions = nil
+func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfig, map[string]Signature) {
 	if written == nil {
-		return nil
+		return nil, nil
 	}
 	config := &testbed.GuestConfig{}
-	if limit := c.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Time); limit != nil {
+	if limit := x.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Time); limit != nil {
 		config.Limits.Time = limit.(time.Duration)
 	}
 	for _, limit := range []struct {
@@ -59,30 +58,31 @@ func (c *compiler) guest(written *ast.Guest, optional bool) *testbed.GuestConfig
 		{verb.Argument{Name: "files", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Files, &config.Limits.Files},
 		{verb.Argument{Name: "output", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Output, &config.Limits.Output},
 	} {
-		if value := c.knownScalar(&limit.argument, limit.written); value != nil {
+		if value := x.knownScalar(&limit.argument, limit.written); value != nil {
 			*limit.to = int64(value.(int))
 		}
 	}
-	module := c.knownScalar(&verb.Argument{Name: "module", Type: verb.Text}, written.Module)
+	module := x.knownScalar(&verb.Argument{Name: "module", Type: verb.Text}, written.Module)
 	if module == nil {
-		return config
+		return config, nil
 	}
 	config.Module = module.(string)
 	if !filepath.IsAbs(config.Module) {
-		config.Module = c.options.locate(filepath.Join(filepath.Dir(c.file.Root.Source.Name), config.Module))
+		config.Module = x.options.locate(filepath.Join(filepath.Dir(x.file.Root.Source.Name), config.Module))
 	}
-	if c.options.InspectModule != nil {
-		functions, err := c.options.InspectModule(config.Module)
-		if c.functions = functions; err != nil && optional {
-			config.Missing = oneLine(err.Error())
-		} else if err != nil {
-			d := c.errors.Report(diag.GuestModule, written.Module.Span(), "%s", oneLine(err.Error()))
-			if strings.Contains(filepath.ToSlash(config.Module), "bin/guests/") {
-				d.WithHint("`make guests` builds the guests that come with rdmarun")
-			}
+	if x.options.InspectModule == nil {
+		return config, nil
+	}
+	functions, err := x.options.InspectModule(config.Module)
+	if err != nil && optional {
+		config.Missing = oneLine(err.Error())
+	} else if err != nil {
+		wrong := x.errors.Report(diag.GuestModule, written.Module.Span(), "%s", oneLine(err.Error()))
+		if strings.Contains(filepath.ToSlash(config.Module), "bin/guests/") {
+			wrong.WithHint("`make guests` builds the guests that come with rdmarun")
 		}
 	}
-	return config
+	return config, functions
 }
 
 // oneLine joins the lines of an error.
@@ -95,27 +95,27 @@ func oneLine(text string) string {
 }
 
 // roleArguments are the arguments of the guest of a role, compiled where a step starts it.
-func (c *compiler) roleArguments(step *ast.Step, at place) []*Value {
-	name, s := at.role, c.global
-	if r := c.instances[at.role]; r != nil {
+func (x *expander) roleArguments(step *ast.Step, at place) []*Value {
+	name, s := at.role, x.global
+	if r := x.instances[at.role]; r != nil {
 		name, s = r.group, s.inner()
 		s.add(indexName, expression.Integer, r.index)
-	} else if group := c.groupOf(step.Role); group != nil {
+	} else if group := x.groupOf(step.Role); group != nil {
 		name, s = group.name, s.inner()
 		s.add(indexName, expression.Integer, nil)
 	}
-	for _, written := range c.file.Roles {
+	for _, written := range x.file.Roles {
 		if written.Name.Value == name && written.Guest != nil {
-			return c.guestArguments(written.Guest.Args, place{scope: s, role: at.role, anyRole: at.anyRole})
+			return x.guestArguments(written.Guest.Args, place{scope: s, role: at.role, anyRole: at.anyRole})
 		}
 	}
 	return nil
 }
 
-func (c *compiler) guestArguments(nodes []*syntax.Node, at place) []*Value {
+func (d *decoder) guestArguments(nodes []*syntax.Node, at place) []*Value {
 	values := make([]*Value, 0, len(nodes))
 	for _, node := range nodes {
-		if value := c.scalar(&verb.Argument{Name: "args", Type: verb.Text}, node, at); value != nil {
+		if value := d.scalar(&verb.Argument{Name: "args", Type: verb.Text}, node, at); value != nil {
 			values = append(values, value)
 		}
 	}
@@ -123,48 +123,48 @@ func (c *compiler) guestArguments(nodes []*syntax.Node, at place) []*Value {
 }
 
 // guestCall compiles the call of a guest's function, and holds it against the module.
-func (c *compiler) guestCall(step *ast.Step, at place) Action {
-	g := &GuestCall{Within: c.duration("within", step.Within, at)}
-	g.Role, at.role = c.stepRole(step, at, true, false)
+func (x *expander) guestCall(step *ast.Step, at place) Action {
+	g := &GuestCall{Within: x.duration("within", step.Within, at)}
+	g.Role, at.role = x.stepRole(step, at, true, false)
 	at.anyRole = g.Role != nil && at.role == ""
 	result := verb.GuestCallResult()
-	g.Expect = c.expectations(step, result, nil, at)
+	g.Expect = x.expectations(step, result, nil, at)
 	if step.Function == nil {
 		return g
 	}
-	name := c.knownIn(&verb.Argument{Name: "function", Type: verb.Text}, step.Function, at.scope)
+	name := x.knownIn(&verb.Argument{Name: "function", Type: verb.Text}, step.Function, at.scope)
 	if name == nil {
 		return g
 	}
 	g.Function = name.(string)
-	known := c.signature(g, step, at)
-	g.Arguments = c.integers(g, step, known, at)
+	known := x.signature(g, step, at)
+	g.Arguments = x.integers(g, step, known, at)
 	if known && g.Signature.Results == "" && (step.Expect != nil || step.AnyResult || step.As != nil) {
-		c.errors.Report(diag.GuestFunction, step.Function.Span(), "the function %q returns nothing", g.Function)
+		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the function %q returns nothing", g.Function)
 	}
 	if step.As != nil {
-		if g.As = c.asName(step.As, at); g.As.Word != "" {
-			c.addResult(step.As, at, g.As, resultType(result, nil))
+		if g.As = x.asName(step.As, at); g.As.Word != "" {
+			x.addResult(step.As, at, g.As, x.resultType(result, nil))
 		}
 	}
 	return g
 }
 
 // signature finds the function in the role's module; false when the module is not known, or lacks it.
-func (c *compiler) signature(g *GuestCall, step *ast.Step, at place) bool {
-	r := c.role(at.role)
+func (x *expander) signature(g *GuestCall, step *ast.Step, at place) bool {
+	r := x.role(at.role)
 	if r == nil || r.functions == nil {
 		return false
 	}
 	signature, found := r.functions[g.Function]
 	if !found {
 		names := sortedKeys(r.functions)
-		c.errors.Report(diag.GuestFunction, step.Function.Span(), "the guest of role %q exports no function %q", r.name, g.Function).
+		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the guest of role %q exports no function %q", r.name, g.Function).
 			WithHint("%s", hintOr(diag.DidYouMean(g.Function, names), diag.ThereAre(names)))
 		return false
 	}
 	if strings.Trim(signature.Params+signature.Results, "iI") != "" || len(signature.Results) > 1 {
-		c.errors.Report(diag.GuestFunction, step.Function.Span(), "a step cannot call %q, whose type is %s", g.Function, signature).
+		x.errors.Report(diag.GuestFunction, step.Function.Span(), "a step cannot call %q, whose type is %s", g.Function, signature).
 			WithHint("a step gives integers, i32 and i64, and takes one at most")
 		return false
 	}
@@ -173,11 +173,11 @@ func (c *compiler) signature(g *GuestCall, step *ast.Step, at place) bool {
 }
 
 // integers compiles the arguments of a call.
-func (c *compiler) integers(g *GuestCall, step *ast.Step, known bool, at place) []*Value {
+func (x *expander) integers(g *GuestCall, step *ast.Step, known bool, at place) []*Value {
 	var nodes []*syntax.Node
 	if step.Args != nil {
 		if step.Args.Kind != syntax.Sequence {
-			c.errors.Report(diag.WrongShape, step.Args.Span(), "args is a list of integers")
+			x.errors.Report(diag.WrongShape, step.Args.Span(), "args is a list of integers")
 			return nil
 		}
 		nodes = step.Args.Items
@@ -187,7 +187,7 @@ func (c *compiler) integers(g *GuestCall, step *ast.Step, known bool, at place) 
 		if step.Args != nil {
 			span = step.Args.Span()
 		}
-		c.errors.Report(diag.GuestFunction, span, "the function %q takes %d arguments, and these are %d", g.Function, len(g.Signature.Params), len(nodes)).
+		x.errors.Report(diag.GuestFunction, span, "the function %q takes %d arguments, and these are %d", g.Function, len(g.Signature.Params), len(nodes)).
 			WithHint("its type is %s", g.Signature)
 		return nil
 	}
@@ -197,7 +197,7 @@ func (c *compiler) integers(g *GuestCall, step *ast.Step, known bool, at place) 
 		if known && g.Signature.Params[i] == 'i' {
 			argument.Min, argument.Max = -1<<31, 1<<32-1
 		}
-		if value := c.scalar(argument, node, at); value != nil {
+		if value := x.scalar(argument, node, at); value != nil {
 			values = append(values, value)
 		}
 	}

@@ -73,7 +73,7 @@ func (f *facts) clone() *facts {
 func (f *facts) capabilities() []string { return slices.Sorted(maps.Keys(f.needs)) }
 
 // note remembers a step, and checks what one step alone tells.
-func (f *facts) note(c *compiler, step *ast.Step, call *Call, at place) {
+func (f *facts) note(x *expander, step *ast.Step, call *Call, at place) {
 	if need := step.Verb.Capability; need != "" && f.conditional == 0 {
 		f.needs[need] = true
 	}
@@ -83,9 +83,9 @@ func (f *facts) note(c *compiler, step *ast.Step, call *Call, at place) {
 		}
 	}
 	if step.Verb.Measures {
-		c.measuring(call)
+		x.measuring(call)
 	}
-	c.lintStep(step, call, at)
+	x.lintStep(step, call, at)
 }
 
 // known is the call with those of its arguments that are known before the run.
@@ -103,13 +103,13 @@ func (call *Call) known() *verb.Call {
 const rnrTimer = 655360 * time.Microsecond
 
 // lintStep says what an operation would make of a step.
-func (c *compiler) lintStep(step *ast.Step, call *Call, at place) {
-	f := c.facts
+func (x *expander) lintStep(step *ast.Step, call *Call, at place) {
+	f := x.facts
 	f.rnrSet = f.rnrSet || setsRNR(call)
 	switch step.Verb.Name {
 	case "connect":
-		c.lintPrivateData(call, at)
-		c.lintRetryCounts(call)
+		x.lintPrivateData(call, at)
+		x.lintRetryCounts(call)
 		if value, span, ok := given(call, "initiator_depth"); ok && value == 0 && at.role != "" {
 			f.zeroDepth[at.role] = span
 		}
@@ -117,8 +117,8 @@ func (c *compiler) lintStep(step *ast.Step, call *Call, at place) {
 			f.rnrRetries = append(f.rnrRetries, span)
 		}
 	case "accept":
-		c.lintPrivateData(call, at)
-		c.lintRetryCounts(call)
+		x.lintPrivateData(call, at)
+		x.lintRetryCounts(call)
 		f.accepts[at.role] = true
 		if _, span, ok := given(call, "retry_count"); ok {
 			f.counts = append(f.counts, retryCount{"retry_cnt", diag.Diagnostic{Code: diag.AcceptRetryCount, Span: span,
@@ -128,7 +128,7 @@ func (c *compiler) lintStep(step *ast.Step, call *Call, at place) {
 			f.zeroDepth[at.role] = span
 		}
 	case "reject":
-		c.lintPrivateData(call, at)
+		x.lintPrivateData(call, at)
 	case "post_send", "post_write":
 		f.sends[at.role] = true
 	case "post_read", "post_atomic", "post_atomic_write", "post_flush":
@@ -137,9 +137,9 @@ func (c *compiler) lintStep(step *ast.Step, call *Call, at place) {
 			f.reads = append(f.reads, readStep{at.role, step.Key.Span()})
 		}
 	case "wait_event":
-		c.lintPadding(call)
+		x.lintPadding(call)
 	case "poll":
-		c.lintTook(step, call, at)
+		x.lintTook(step, call, at)
 	case "query_qp":
 		for _, e := range call.Expect {
 			f.looked[e.Field] = f.looked[e.Field] || !e.Default
@@ -166,24 +166,24 @@ func setsRNR(call *Call) bool {
 }
 
 // lintCase says what only the steps of a case together tell.
-func (c *compiler) lintCase() {
-	f := c.facts
+func (x *expander) lintCase() {
+	f := x.facts
 	for _, took := range f.tooShort {
 		if !f.rnrSet {
-			c.errors.Report(diag.TookBelowRNR, took.span, "%s is below the RNR timer of %s: the send is repeated at least once that late", quantity.Time(took.limit), quantity.Time(rnrTimer)).
+			x.errors.Report(diag.TookBelowRNR, took.span, "%s is below the RNR timer of %s: the send is repeated at least once that late", quantity.Time(took.limit), quantity.Time(rnrTimer)).
 				WithHint("an rnr_retry_count of 0 alone fails at once")
 		}
 	}
 	for _, read := range f.reads {
 		if span, zero := f.zeroDepth[read.role]; zero {
-			c.errors.Report(diag.ReadWithoutDepth, read.span, "%s may have no READ or atomic outstanding: its initiator_depth is 0", read.role).
+			x.errors.Report(diag.ReadWithoutDepth, read.span, "%s may have no READ or atomic outstanding: its initiator_depth is 0", read.role).
 				WithHint("see line %d; the request will fail or never complete", span.Line)
 		}
 	}
 	// Who looks at what has become of a count knows what it was.
 	for _, count := range f.counts {
 		if !f.looked[count.attribute] {
-			c.errors.Add(&count.warning)
+			x.errors.Add(&count.warning)
 		}
 	}
 	for role := range f.accepts {
@@ -193,7 +193,7 @@ func (c *compiler) lintCase() {
 	}
 	for _, span := range f.rnrRetries {
 		if len(f.accepts) > 0 {
-			c.errors.Report(diag.RNRRetryOfConnect, span, "rnr_retry_count of connect governs the sends of the side that accepts, and that sends nothing here").
+			x.errors.Report(diag.RNRRetryOfConnect, span, "rnr_retry_count of connect governs the sends of the side that accepts, and that sends nothing here").
 				WithHint("for sends of the side that connects, give it to accept (rdma_accept(3))")
 		}
 	}
@@ -226,8 +226,8 @@ func (call *Call) expectsErrno() bool {
 
 // lintPadding finds comparisons that hold only where messages are not padded.  A file that requires the
 // transport knows what it pads.
-func (c *compiler) lintPadding(call *Call) {
-	if c.wants("transport.ib") || c.wants("transport.iwarp") {
+func (x *expander) lintPadding(call *Call) {
+	if x.wants("transport.ib") || x.wants("transport.iwarp") {
 		return
 	}
 	for _, e := range call.Expect {
@@ -235,10 +235,10 @@ func (c *compiler) lintPadding(call *Call) {
 			switch {
 			case e.Default || condition.Operator != "eq":
 			case e.Field == "private_data":
-				c.errors.Report(diag.PaddedData, e.Span, "private data comes padded with zeros on InfiniBand and RoCE").
+				x.errors.Report(diag.PaddedData, e.Span, "private data comes padded with zeros on InfiniBand and RoCE").
 					WithHint("write private_data: {padded: ..}: these bytes, and then zeros only")
 			case e.Field == "private_data_len":
-				c.errors.Report(diag.PaddedLength, e.Span, "private data comes padded on InfiniBand and RoCE, so its length is that of the message").
+				x.errors.Report(diag.PaddedLength, e.Span, "private data comes padded on InfiniBand and RoCE, so its length is that of the message").
 					WithHint("give a lower bound: private_data_len: {ge: ..}")
 			}
 		}
@@ -246,17 +246,17 @@ func (c *compiler) lintPadding(call *Call) {
 }
 
 // wants tells whether the file requires something by that name.
-func (c *compiler) wants(requirement string) bool {
-	return slices.ContainsFunc(c.file.Requires, func(n *syntax.Node) bool { return n.Value == requirement })
+func (rs *resolver) wants(requirement string) bool {
+	return slices.ContainsFunc(rs.file.Requires, func(n *syntax.Node) bool { return n.Value == requirement })
 }
 
 // lintTook finds limits that an RNR wait cannot keep.
-func (c *compiler) lintTook(step *ast.Step, call *Call, at place) {
+func (x *expander) lintTook(step *ast.Step, call *Call, at place) {
 	node := step.Took.Get("max")
 	if node == nil || node.Kind != syntax.Scalar {
 		return
 	}
-	limit := c.duration("max", node, at)
+	limit := x.duration("max", node, at)
 	if limit == nil {
 		return
 	}
@@ -267,7 +267,7 @@ func (c *compiler) lintTook(step *ast.Step, call *Call, at place) {
 		}
 		status, _ := e.Conditions[0].Operands[0].Constant()
 		if status == "RNR_RETRY_EXC_ERR" && known.(time.Duration) < rnrTimer {
-			c.facts.tooShort = append(c.facts.tooShort, limitOfTime{limit.Span, known.(time.Duration)})
+			x.facts.tooShort = append(x.facts.tooShort, limitOfTime{limit.Span, known.(time.Duration)})
 		}
 	}
 }
@@ -313,25 +313,25 @@ func constantText(call *Call, name string) string {
 	return text
 }
 
-func (c *compiler) lintPrivateData(call *Call, at place) {
+func (x *expander) lintPrivateData(call *Call, at place) {
 	value, span, ok := given(call, "private_data")
 	data, isData := value.(verb.DataValue)
 	limits := privateDataLimits[call.Verb.Name]
-	limit, space := limits.connection, c.facts.portSpaceNamed(call, at.role)
+	limit, space := limits.connection, x.facts.portSpaceNamed(call, at.role)
 	switch space {
 	case spaceUDP, spaceIPOIB:
 		limit = limits.datagram
 	case "": // nobody knows before the run
 		limit = max(limits.connection, limits.datagram)
 	}
-	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() || c.wants("transport.iwarp") {
+	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() || x.wants("transport.iwarp") {
 		return
 	}
 	where := "with RDMA_PS_" + space
 	if space == "" {
 		where = "at most"
 	}
-	c.errors.Report(diag.PrivateDataLong, span, "private data is %d bytes; %s carries %d %s on InfiniBand and RoCE", len(data.Bytes), call.Verb.Name, limit, where).
+	x.errors.Report(diag.PrivateDataLong, span, "private data is %d bytes; %s carries %d %s on InfiniBand and RoCE", len(data.Bytes), call.Verb.Name, limit, where).
 		WithHint("a step that tries it says so: expect: {errno: EINVAL}")
 }
 
@@ -339,10 +339,10 @@ func (c *compiler) lintPrivateData(call *Call, at place) {
 const mostRetries = 7
 
 // lintRetryCounts finds counts of which the kernel makes 7.
-func (c *compiler) lintRetryCounts(call *Call) {
+func (x *expander) lintRetryCounts(call *Call) {
 	for name, attribute := range map[string]string{"retry_count": "retry_cnt", "rnr_retry_count": "rnr_retry"} {
 		if value, span, ok := given(call, name); ok && value.(int) > mostRetries {
-			c.facts.counts = append(c.facts.counts, retryCount{attribute, diag.Diagnostic{Code: diag.RetryCountLarge, Span: span,
+			x.facts.counts = append(x.facts.counts, retryCount{attribute, diag.Diagnostic{Code: diag.RetryCountLarge, Span: span,
 				Message: fmt.Sprintf("%s is %d, and counts have three bits: the kernel makes 7 of it", name, value),
 				Hint:    "rdma_connect(3), INFINIBAND SPECIFIC; 7 says the same"}})
 		}
@@ -351,9 +351,9 @@ func (c *compiler) lintRetryCounts(call *Call) {
 
 // checkStretch holds a part of a buffer against its size, as far as both are known before the run, where it would be
 // refused by the runner and so can be nobody's test.
-func (c *compiler) checkStretch(call *Call, at place) {
+func (x *expander) checkStretch(call *Call, at place) {
 	switch {
-	case c.abstract || c.facts.conditional > 0:
+	case x.abstract || x.facts.conditional > 0:
 		return // what an `if` guards may be right where it runs
 	case call.Verb.Argument("offset") < 0 || call.Verb.Name == "rereg":
 		return // the part that rereg names is for ibv_rereg_mr to judge
@@ -366,7 +366,7 @@ func (c *compiler) checkStretch(call *Call, at place) {
 	if name.Role != "" {
 		owner = name.Role
 	}
-	r := c.role(owner)
+	r := x.role(owner)
 	if !known || r == nil || r.sizes[name.Name] == 0 {
 		return
 	}
@@ -376,29 +376,29 @@ func (c *compiler) checkStretch(call *Call, at place) {
 		offset = 0 // whatever it is, there is no more room behind it
 	}
 	if offset > size {
-		c.beyond(call, "offset", "offset %s", offset, name, fmt.Sprintf("0 to %s", quantity.Size(int64(size))))
+		x.beyond(call, "offset", "offset %s", offset, name, fmt.Sprintf("0 to %s", quantity.Size(int64(size))))
 		return
 	}
 	room := func() string {
 		return fmt.Sprintf("at most %s from offset %s", quantity.Size(int64(size-offset)), quantity.Size(int64(offset)))
 	}
 	if length, given := call.constant("length").(int); given && length > size-offset {
-		c.beyond(call, "length", "length %s", length, name, room())
+		x.beyond(call, "length", "length %s", length, name, room())
 		return
 	} else if given {
 		size = offset + length
 	}
 	if data, given := call.constant("data").(verb.DataValue); given && !data.Pattern && len(data.Bytes) > size-offset {
-		c.beyond(call, "data", "data of %s bytes", len(data.Bytes), name, room())
+		x.beyond(call, "data", "data of %s bytes", len(data.Bytes), name, room())
 	}
 	if layout, given := call.constant("fields").(verb.FieldLayout); given && layout.Size() > size-offset {
-		c.beyond(call, "fields", "a row of fields of %s bytes", layout.Size(), name, room())
+		x.beyond(call, "fields", "a row of fields of %s bytes", layout.Size(), name, room())
 	}
 }
 
-func (c *compiler) beyond(call *Call, argument, what string, n int, name verb.BufferName, room string) {
+func (x *expander) beyond(call *Call, argument, what string, n int, name verb.BufferName, room string) {
 	value := call.Arguments[call.Verb.Argument(argument)]
-	c.errors.Report(diag.OutOfRange, value.Span, what+" is out of range in buffer %q: %s", quantity.Size(int64(n)), name.String(), room)
+	x.errors.Report(diag.OutOfRange, value.Span, what+" is out of range in buffer %q: %s", quantity.Size(int64(n)), name.String(), room)
 }
 
 // constant is the value of an argument that is known before the run; nil for any other.

@@ -10,49 +10,8 @@ import (
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/quantity"
-	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
-
-// literal reads a scalar without expressions as the type of an argument.
-func literal(argument *verb.Argument, node *syntax.Node) (any, *problem) {
-	text := node.Value
-	if node.Style != syntax.Plain && (argument.Type == verb.Integer || argument.Type == verb.Unsigned || argument.Type == verb.Boolean) {
-		return nil, wrongType(argument.Type.String(), quoted(text)+" in quotes is a string and", "leave the quotes away")
-	}
-	var value any
-	var bad *problem
-	switch argument.Type {
-	case verb.Integer:
-		value, bad = parseNumber(text)
-	case verb.Unsigned:
-		if value, bad = parseNumber(text); bad == nil {
-			value = Bits(value)
-		}
-	case verb.Size:
-		value, bad = parseSize(text)
-	case verb.Duration:
-		value, bad = parseDuration(text)
-	case verb.Boolean:
-		value, bad = parseBoolean(text)
-	case verb.Status:
-		value, bad = parseStatus(text)
-	case verb.Fraction:
-		value, bad = parseFraction(text)
-	case verb.Rate:
-		value, bad = parseRate(text)
-	case verb.Sizes:
-		value, bad = parseSizes(text)
-	case verb.Any:
-		value = inferred(node)
-	default:
-		value = text
-	}
-	if bad != nil {
-		return nil, bad
-	}
-	return value, check(argument, value)
-}
 
 // problem is what is wrong with a value, before it has a position.
 type problem struct {
@@ -201,14 +160,6 @@ func parseStatus(text string) (int, *problem) {
 	return 0, &problem{diag.NotOneOf, quoted(text) + " is no status of an event", diag.DidYouMean(text, names)}
 }
 
-func parseStatusOr(text string) (any, *problem) {
-	n, bad := parseStatus(text)
-	if bad != nil {
-		return nil, bad
-	}
-	return n, nil
-}
-
 // noErrno is the errno 0 of a call that must succeed, in `expect: {errno: 0}`.
 const noErrno = "0"
 
@@ -243,7 +194,9 @@ func check(argument *verb.Argument, value any) *problem {
 			return &problem{diag.OutOfRange, fmt.Sprint(v) + " is out of range: 0 to 1", ""}
 		}
 	case []int:
-		return checkSizes(argument, v)
+		if argument.Type == verb.Sizes {
+			return checkSizes(argument, v)
+		}
 	case string:
 		return checkWord(argument, v)
 	}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestLiterals(t *testing.T) {
+	decoder := newDecoder(nil, Options{}, &diag.List{})
 	for name, test := range map[string]struct {
 		kind verb.Type
 		text string
@@ -66,7 +67,7 @@ func TestLiterals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			argument := &verb.Argument{Name: "x", Type: test.kind}
-			got, bad := literal(argument, syntax.New(nil, test.text))
+			got, bad := decoder.parse(argument, syntax.New(nil, test.text))
 			if test.code == "" {
 				if bad != nil || got != test.want {
 					t.Errorf("got %v, %v", got, bad)
@@ -81,6 +82,7 @@ func TestLiterals(t *testing.T) {
 }
 
 func TestFromExpression(t *testing.T) {
+	decoder := newDecoder(nil, Options{}, &diag.List{})
 	for name, test := range map[string]struct {
 		argument verb.Argument
 		value    any
@@ -102,7 +104,7 @@ func TestFromExpression(t *testing.T) {
 		"endpoint, integer": {verb.Argument{Type: verb.Endpoint}, 3, nil, diag.WrongType},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, bad := fromExpression(&test.argument, test.value)
+			got, bad := decoder.convert(&test.argument, test.value)
 			if test.code == "" && (bad != nil || got != test.want) {
 				t.Errorf("got %v, %v", got, bad)
 			}

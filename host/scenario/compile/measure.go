@@ -20,24 +20,24 @@ const longestSweep = 4096
 const powersKey = "pow2"
 
 // sizes compiles one size, a list of sizes, or {pow2: [2, 8MiB]}.
-func (c *compiler) sizes(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) sizes(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	switch node.Kind {
 	case syntax.Sequence:
-		return c.converted(c.sizeList(argument, node, at), func(v any) (any, error) {
+		return d.converted(d.sizeList(argument, node, at), func(v any) (any, error) {
 			return checkedSizes(argument, v.([]int))
 		})
 	case syntax.Mapping:
 		if len(node.Pairs) != 1 || node.Pairs[0].Key.Value != powersKey {
-			c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of sizes, or {pow2: [smallest, largest]}", argument.Name)
+			d.errors.Report(diag.WrongShape, node.Span(), "%s is a list of sizes, or {pow2: [smallest, largest]}", argument.Name)
 			return nil
 		}
 		bounds := node.Pairs[0].Value
 		if bounds.Kind != syntax.Sequence || len(bounds.Items) != 2 {
-			c.errors.Report(diag.WrongShape, bounds.Span(), "pow2 wants the smallest and the largest size").WithHint("pow2: [2, 8MiB]")
+			d.errors.Report(diag.WrongShape, bounds.Span(), "pow2 wants the smallest and the largest size").WithHint("pow2: [2, 8MiB]")
 			return nil
 		}
-		return c.converted(c.sizeList(argument, bounds, at), func(v any) (any, error) {
+		return d.converted(d.sizeList(argument, bounds, at), func(v any) (any, error) {
 			list, bad := powers(v.([]int)[0], v.([]int)[1])
 			if bad != nil {
 				return nil, bad
@@ -45,21 +45,21 @@ func (c *compiler) sizes(argument *verb.Argument, node *syntax.Node, at place) *
 			return checkedSizes(argument, list)
 		})
 	}
-	return c.scalar(argument, node, at)
+	return d.scalar(argument, node, at)
 }
 
-func (c *compiler) sizeList(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) sizeList(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if len(node.Items) == 0 {
-		c.errors.Report(diag.EmptyList, node.Span(), "%s without a size", argument.Name)
+		d.errors.Report(diag.EmptyList, node.Span(), "%s without a size", argument.Name)
 		return nil
 	}
 	parts := make([]*Value, len(node.Items))
 	for i, item := range node.Items {
-		if parts[i] = c.scalar(&verb.Argument{Name: argument.Name, Type: verb.Size}, item, at); parts[i] == nil {
+		if parts[i] = d.scalar(&verb.Argument{Name: argument.Name, Type: verb.Size}, item, at); parts[i] == nil {
 			return nil
 		}
 	}
-	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		list := make([]int, len(values))
 		for i, value := range values {
 			list[i] = value.(int)
@@ -150,8 +150,12 @@ func sizesOf(argument *verb.Argument, value any) (any, *problem) {
 		}
 		list = parsed
 	case []any:
+		one := &verb.Argument{Name: argument.Name, Type: verb.Size}
 		for _, each := range v {
-			size, bad := fromExpression(&verb.Argument{Name: argument.Name, Type: verb.Size}, each)
+			size, bad := convertSize(one, each)
+			if bad == nil {
+				bad = check(one, size)
+			}
 			if bad != nil {
 				return nil, bad
 			}
@@ -200,23 +204,23 @@ func (s *source) isOf(t *Threshold) bool {
 }
 
 // enter notes that what is compiled next stands in a step.
-func (c *compiler) enter(step *Step) (leave func()) {
-	c.around = append(c.around, step)
-	return func() { c.around = c.around[:len(c.around)-1] }
+func (x *expander) enter(step *Step) (leave func()) {
+	x.around = append(x.around, step)
+	return func() { x.around = x.around[:len(x.around)-1] }
 }
 
 // enterLoop notes a loop, whose rounds are timed if it has a name and stands in no other such loop.
-func (c *compiler) enterLoop(name string) (leave func()) {
-	if name == "" || c.inLoop {
+func (x *expander) enterLoop(name string) (leave func()) {
+	if name == "" || x.inLoop {
 		return func() {}
 	}
-	c.addSource([]string{"loop"}, labels{"name": {name}})
-	c.inLoop = true
-	return func() { c.inLoop = false }
+	x.addSource([]string{"loop"}, labels{"name": {name}})
+	x.inLoop = true
+	return func() { x.inLoop = false }
 }
 
 // measuring notes a step with the verb measure.
-func (c *compiler) measuring(call *Call) {
+func (x *expander) measuring(call *Call) {
 	kind, kindKnown := call.constant("kind").(string)
 	operation, operationKnown := call.constant("op").(string)
 	connect := rdmacore.MeasureConnect.String()
@@ -241,12 +245,12 @@ func (c *compiler) measuring(call *Call) {
 	if fromKnown && toKnown {
 		known["role"], known["peer"] = []string{from, to}, []string{from, to} // of both, where both transmit
 	}
-	for _, step := range c.around {
+	for _, step := range x.around {
 		if step.Name != nil {
 			known["name"] = step.Name.words()
 		}
 	}
-	c.addSource(metrics, known)
+	x.addSource(metrics, known)
 }
 
 // words is the text of a value that is known before the run; nil for any other.
@@ -258,9 +262,9 @@ func (v *Value) words() []string {
 }
 
 // addSource notes what measures in the current step, which has the tags of the steps around it, too.
-func (c *compiler) addSource(metrics []string, known labels) {
+func (x *expander) addSource(metrics []string, known labels) {
 	found := &source{metrics: metrics, labels: known}
-	for _, step := range c.around {
+	for _, step := range x.around {
 		for _, tag := range step.Tags {
 			known[tag.Name] = []string{""}
 			if tag.Value != nil {
@@ -272,17 +276,17 @@ func (c *compiler) addSource(metrics []string, known labels) {
 			found.never = found.never || constant && holds == false
 		}
 	}
-	c.facts.sources = append(c.facts.sources, found)
+	x.facts.sources = append(x.facts.sources, found)
 	for _, metric := range metrics {
-		if c.choices[metric] == nil {
-			c.choices[metric] = make(map[string]map[string]bool)
+		if x.choices[metric] == nil {
+			x.choices[metric] = make(map[string]map[string]bool)
 		}
 		for name, values := range known {
-			if c.choices[metric][name] == nil {
-				c.choices[metric][name] = make(map[string]bool)
+			if x.choices[metric][name] == nil {
+				x.choices[metric][name] = make(map[string]bool)
 			}
 			for _, value := range values {
-				c.choices[metric][name][value] = true
+				x.choices[metric][name][value] = true
 			}
 		}
 	}

@@ -62,18 +62,18 @@ func (n Name) Get(env expression.Env) (text string, index int, err error) {
 }
 
 // asName is what stands after `as`, of which a fragment may be given the word by a parameter.
-func (c *compiler) asName(node *syntax.Node, at place) Name {
-	value := c.scalar(&verb.Argument{Name: "as", Type: verb.Text}, node, at)
+func (d *decoder) asName(node *syntax.Node, at place) Name {
+	value := d.scalar(&verb.Argument{Name: "as", Type: verb.Text}, node, at)
 	if value == nil {
 		return Name{}
 	}
 	var name Name
 	switch known, ok := value.Constant(); {
 	case !ok:
-		name = Name{c.wordOf(node, at), value}
+		name = Name{d.wordOf(node, at), value}
 		if name.Word == "" {
-			if !c.abstract {
-				c.errors.Report(diag.NotConstant, value.Span, "a name must be known before the run").
+			if !d.abstract {
+				d.errors.Report(diag.NotConstant, value.Span, "a name must be known before the run").
 					WithHint("of one of several only the number need not be: eps[$(i)]")
 			}
 			return Name{}
@@ -81,7 +81,7 @@ func (c *compiler) asName(node *syntax.Node, at place) Name {
 	case strings.HasSuffix(known.(string), "]"):
 		word, _, good := cutName(known.(string))
 		if !good {
-			c.report(badIndex(known.(string)), value.Span)
+			d.report(badIndex(known.(string)), value.Span)
 			return Name{}
 		}
 		name = Name{word, value}
@@ -90,14 +90,14 @@ func (c *compiler) asName(node *syntax.Node, at place) Name {
 	}
 	named := *node
 	named.Value = name.Word
-	if !c.checkName(&named) {
+	if !d.checkName(&named) {
 		return Name{}
 	}
 	return name
 }
 
 // wordOf is the word of the name of one of several whose index only the run will tell; "" when that is no such name.
-func (c *compiler) wordOf(node *syntax.Node, at place) string {
+func (rs *resolver) wordOf(node *syntax.Node, at place) string {
 	pieces, _ := expression.Scan(node.Value)
 	if len(pieces) == 1 && pieces[0].Expression { // a parameter of the fragment
 		return at.scope.words[strings.TrimSpace(pieces[0].Text)]
@@ -171,15 +171,15 @@ func (t *timeline) names(kind verb.Yield, role string) []string {
 }
 
 // isMade tells whether a step before has made what a value names, as far as that is known; if not, the name it has.
-func (c *compiler) isMade(kind verb.Yield, node *syntax.Node, value *Value, at place) (name string, made bool) {
-	if c.abstract || kind != verb.NewFault && at.role == "" {
+func (rs *resolver) isMade(kind verb.Yield, node *syntax.Node, value *Value, at place) (name string, made bool) {
+	if rs.abstract || kind != verb.NewFault && at.role == "" {
 		return "", true
 	}
 	if known, ok := value.Constant(); ok {
-		return known.(string), c.timeline.has(kind, at.role, known.(string))
+		return known.(string), rs.timeline.has(kind, at.role, known.(string))
 	}
-	word := c.wordOf(node, at)
-	return word + several, word == "" || c.timeline.hasSome(kind, at.role, word)
+	word := rs.wordOf(node, at)
+	return word + several, word == "" || rs.timeline.hasSome(kind, at.role, word)
 }
 
 // shown is the name in messages and tables of what is known before the run.
@@ -194,69 +194,69 @@ func (n Name) shown() string {
 }
 
 // addResult gives a result its name in expressions, where several under one word are a list.
-func (c *compiler) addResult(node *syntax.Node, at place, name Name, result expression.Type) {
+func (d *decoder) addResult(node *syntax.Node, at place, name Name, result expression.Type) {
 	if name.text != nil {
 		result = severalResults{expression.List(result)}
 	}
-	if owner := c.hasBuffer(at, name.Word); owner != "" {
-		c.errors.Report(diag.NameTaken, node.Span(), "%q is a buffer of role %s already, and both would be %s.%s", name.Word, owner, owner, name.Word).
+	if owner := d.hasBuffer(at, name.Word); owner != "" {
+		d.errors.Report(diag.NameTaken, node.Span(), "%q is a buffer of role %s already, and both would be %s.%s", name.Word, owner, owner, name.Word).
 			WithHint("choose another name")
 		return
 	}
-	earlier := c.timeline.results[name.Word][at.role]
+	earlier := d.timeline.results[name.Word][at.role]
 	_, one := earlier.(expression.Object)
 	_, many := earlier.(severalResults)
 	if name.text != nil && one || name.text == nil && many {
-		c.errors.Report(diag.NameTaken, node.Span(), "%q is the name of one result, and %s[0] that of one of several", name.Word, name.Word).
+		d.errors.Report(diag.NameTaken, node.Span(), "%q is the name of one result, and %s[0] that of one of several", name.Word, name.Word).
 			WithHint("call one of them something else")
 		return
 	}
-	c.timeline.addResult(at.role, name.Word, result)
+	d.timeline.addResult(at.role, name.Word, result)
 }
 
 // severalResults is the type of results under one word.
 type severalResults struct{ expression.Type }
 
 // hasBuffer is the role of a place when it has a buffer of that name, or of those that it may be one; else "".
-func (c *compiler) hasBuffer(at place, buffer string) string {
-	if r := c.role(at.role); r != nil && r.buffers[buffer] {
+func (rs *resolver) hasBuffer(at place, buffer string) string {
+	if r := rs.role(at.role); r != nil && r.buffers[buffer] {
 		return r.name
 	}
-	for _, name := range sortedKeys(c.roles) {
-		if at.anyRole && c.roles[name].buffers[buffer] {
+	for _, name := range sortedKeys(rs.roles) {
+		if at.anyRole && rs.roles[name].buffers[buffer] {
 			return name
 		}
 	}
 	return ""
 }
 
-func (c *compiler) unknownRole(name string, span diag.Span) {
-	if bad := c.noInstance(name); bad != nil {
-		c.report(bad, span)
+func (d *decoder) unknownRole(name string, span diag.Span) {
+	if bad := d.noInstance(name); bad != nil {
+		d.report(bad, span)
 		return
 	}
-	c.errors.Report(diag.UnknownRole, span, "there is no role %q", name).
-		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(c.roles)), diag.ThereAre(sortedKeys(c.roles))))
+	d.errors.Report(diag.UnknownRole, span, "there is no role %q", name).
+		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(d.roles)), diag.ThereAre(sortedKeys(d.roles))))
 }
 
 // roleMembers are what expressions find in every role, ROLE.address.
 var roleMembers = []string{"name", "address", "device", "counters"}
 
 // checkName checks what `as` gives a name to.
-func (c *compiler) checkName(node *syntax.Node) bool {
+func (d *decoder) checkName(node *syntax.Node) bool {
 	switch {
 	case node.Kind != syntax.Scalar || !isName(node.Value):
-		c.errors.Report(diag.BadName, node.Span(), "%q cannot be a name", node.Value).
+		d.errors.Report(diag.BadName, node.Span(), "%q cannot be a name", node.Value).
 			WithHint("a name has letters, digits and _, does not begin with a digit, and is no word of expressions")
 	case slices.Contains(roleMembers, node.Value):
-		c.errors.Report(diag.BadName, node.Span(), "%q is a member of every role in expressions", node.Value).
+		d.errors.Report(diag.BadName, node.Span(), "%q is a member of every role in expressions", node.Value).
 			WithHint("choose another name")
-	case c.roles[node.Value] != nil:
-		c.errors.Report(diag.NameTaken, node.Span(), "%q is a role already", node.Value)
-	case isParam(c.file, node.Value):
-		c.errors.Report(diag.NameTaken, node.Span(), "%q is a parameter already", node.Value)
-	case c.axisNamed(node.Value) != nil:
-		c.errors.Report(diag.NameTaken, node.Span(), "%q is a name of a matrix already, in line %d", node.Value, c.axisNamed(node.Value).Span().Line).
+	case d.roles[node.Value] != nil:
+		d.errors.Report(diag.NameTaken, node.Span(), "%q is a role already", node.Value)
+	case isParam(d.file, node.Value):
+		d.errors.Report(diag.NameTaken, node.Span(), "%q is a parameter already", node.Value)
+	case d.axisNamed(node.Value) != nil:
+		d.errors.Report(diag.NameTaken, node.Span(), "%q is a name of a matrix already, in line %d", node.Value, d.axisNamed(node.Value).Span().Line).
 			WithHint("call one of them something else, or give the name to each case that wants it, and not to the file")
 	default:
 		return true

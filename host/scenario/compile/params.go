@@ -24,31 +24,31 @@ func (e *ParamError) Error() string {
 }
 
 // params binds the file's parameters.
-func (c *compiler) params() (bindings []Binding, constants []Constant) {
-	for _, param := range c.file.Params {
-		argument := c.paramArgument(param)
+func (x *expander) params() (bindings []Binding, constants []Constant) {
+	for _, param := range x.file.Params {
+		argument := x.paramArgument(param)
 		var value any
 		hex := param.Default != nil && hexWritten(param.Default.Value)
 		if param.Default != nil {
-			value = c.constantParam(argument, param.Default)
+			value = x.constantParam(argument, param.Default)
 		}
 		name := param.Name.Value
-		if text, given := c.options.Params[name]; given {
+		if text, given := x.options.Params[name]; given {
 			// CheckParams has refused a value that does not fit.
-			value, _ = literal(argument, syntax.New(nil, text))
+			value, _ = x.parse(argument, syntax.New(nil, text))
 			hex = hexWritten(text)
 		}
-		c.global.add(name, paramType(param.Type, value), value)
-		c.global.declaredAt(name, param.Name)
+		x.global.add(name, paramType(param.Type, value), value)
+		x.global.declaredAt(name, param.Name)
 		if value == nil {
 			if param.Default == nil {
-				c.missing = append(c.missing, name)
+				x.missing = append(x.missing, name)
 			}
 			continue
 		}
 		written := paramText(param.Type, value)
 		if hex && argument.Type == verb.Integer {
-			c.global.writtenInHex(name)
+			x.global.writtenInHex(name)
 			written = ShowHex(value, verb.Integer)
 		}
 		bindings = append(bindings, Binding{name, written})
@@ -57,24 +57,24 @@ func (c *compiler) params() (bindings []Binding, constants []Constant) {
 	return bindings, constants
 }
 
-func (c *compiler) constantParam(argument *verb.Argument, node *syntax.Node) any {
-	value := c.paramValue(argument, node, place{scope: c.global})
+func (d *decoder) constantParam(argument *verb.Argument, node *syntax.Node) any {
+	value := d.paramValue(argument, node, place{scope: d.global})
 	if value == nil {
 		return nil
 	}
 	known, ok := value.Constant()
 	if !ok {
-		c.errors.Report(diag.NotConstant, node.Span(), "a default must be known before the run")
+		d.errors.Report(diag.NotConstant, node.Span(), "a default must be known before the run")
 	}
 	return known
 }
 
 // paramValue compiles the value of a parameter: a scalar, but for sizes.
-func (c *compiler) paramValue(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) paramValue(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if argument.Type == verb.Sizes {
-		return c.sizes(argument, node, at)
+		return d.sizes(argument, node, at)
 	}
-	return c.scalar(argument, node, at)
+	return d.scalar(argument, node, at)
 }
 
 // paramText is a value as -p would give it.
@@ -91,13 +91,13 @@ func paramText(paramType string, value any) string {
 }
 
 // paramArgument describes what values a parameter takes.
-func (c *compiler) paramArgument(param *ast.Param) *verb.Argument {
+func (d *decoder) paramArgument(param *ast.Param) *verb.Argument {
 	argument := &verb.Argument{Name: param.Name.Value, Type: argumentType(param.Type), Words: texts(param.Values)}
 	bounds := &verb.Argument{Name: "min", Type: argument.Type}
 	if param.Type != "int" && param.Type != "size" && param.Type != "duration" {
 		return argument
 	}
-	argument.Min, argument.Max = c.bound(bounds, param.Min, -unbounded), c.bound(bounds, param.Max, unbounded)
+	argument.Min, argument.Max = d.bound(bounds, param.Min, -unbounded), d.bound(bounds, param.Max, unbounded)
 	if param.Min == nil && param.Max == nil {
 		argument.Min, argument.Max = 0, 0
 	}
@@ -107,11 +107,11 @@ func (c *compiler) paramArgument(param *ast.Param) *verb.Argument {
 	return argument
 }
 
-func (c *compiler) bound(argument *verb.Argument, node *syntax.Node, otherwise int64) int64 {
+func (d *decoder) bound(argument *verb.Argument, node *syntax.Node, otherwise int64) int64 {
 	if node == nil {
 		return otherwise
 	}
-	value := c.literal(argument, node)
+	value := d.literal(argument, node)
 	if value == nil {
 		return otherwise
 	}
@@ -127,44 +127,34 @@ func boundOf(value any) int64 {
 	return unbounded
 }
 
+// paramTypes are what values of parameters are, as arguments and in expressions; all others are text.
+var paramTypes = map[string]struct {
+	argument verb.Type
+	result   expression.Type
+}{
+	"int":      {verb.Integer, expression.Integer},
+	"size":     {verb.Size, expression.Integer},
+	"duration": {verb.Duration, expression.TypeOf(time.Duration(0))},
+	"sizes":    {verb.Sizes, expression.TypeOf([]int{})},
+	"rate":     {verb.Rate, expression.TypeOf(0.0)},
+	"bool":     {verb.Boolean, expression.Boolean},
+	"enum":     {verb.Word, expression.String},
+}
+
 func argumentType(paramType string) verb.Type {
-	switch paramType {
-	case "int":
-		return verb.Integer
-	case "size":
-		return verb.Size
-	case "duration":
-		return verb.Duration
-	case "sizes":
-		return verb.Sizes
-	case "rate":
-		return verb.Rate
-	case "bool":
-		return verb.Boolean
-	case "enum":
-		return verb.Word
+	if known, is := paramTypes[paramType]; is {
+		return known.argument
 	}
 	return verb.Text
 }
 
 // paramType is the type of a parameter in expressions; value is nil when only the run will tell it.
 func paramType(name string, value any) expression.Type {
-	switch name {
-	case "int":
-		if _, small := value.(int); !small {
-			return expression.Unsigned // which integers with a sign may be taken for, and not the other way round
-		}
-		return expression.Integer
-	case "size":
-		return expression.Integer
-	case "duration":
-		return expression.TypeOf(time.Duration(0))
-	case "sizes":
-		return expression.TypeOf([]int{})
-	case "rate":
-		return expression.TypeOf(0.0)
-	case "bool":
-		return expression.Boolean
+	if _, small := value.(int); name == "int" && !small {
+		return expression.Unsigned // which integers with a sign may be taken for, and not the other way round
+	}
+	if known, is := paramTypes[name]; is {
+		return known.result
 	}
 	return expression.String
 }
@@ -175,7 +165,7 @@ func CheckParams(files []*ast.File, params map[string]string) []*ParamError {
 	var errors []*ParamError
 	known := make(map[string]bool)
 	for _, file := range files {
-		c := &compiler{file: file, errors: &diag.List{}, global: &scope{names: expression.Names{}, consts: expression.Env{}}}
+		d := newDecoder(file, Options{}, &diag.List{})
 		for _, param := range file.Params {
 			name := param.Name.Value
 			known[name] = true
@@ -183,7 +173,7 @@ func CheckParams(files []*ast.File, params map[string]string) []*ParamError {
 			if !given {
 				continue
 			}
-			if _, bad := literal(c.paramArgument(param), syntax.New(nil, text)); bad != nil {
+			if _, bad := d.parse(d.paramArgument(param), syntax.New(nil, text)); bad != nil {
 				errors = append(errors, &ParamError{name, text, bad.message, bad.hint})
 			}
 		}

@@ -17,36 +17,36 @@ import (
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // bufferName compiles the name of a buffer: of the step's role, or ROLE.NAME.
-func (c *compiler) bufferName(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	value := c.scalar(&verb.Argument{Name: argument.Name, Type: verb.Buffer}, node, at)
-	return c.converted(value, func(v any) (any, error) {
-		return c.parseBuffer(v.(string), at.role)
+func (d *decoder) bufferName(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := d.scalar(&verb.Argument{Name: argument.Name, Type: verb.Buffer}, node, at)
+	return d.converted(value, func(v any) (any, error) {
+		return d.parseBuffer(v.(string), at.role)
 	})
 }
 
 // parseBuffer checks a buffer's name as far as its role is known.
-func (c *compiler) parseBuffer(text, roleName string) (any, error) {
+func (rs *resolver) parseBuffer(text, roleName string) (any, error) {
 	name := verb.BufferName{Name: text}
 	if owner, rest, dotted := strings.Cut(text, "."); dotted {
 		name = verb.BufferName{Role: owner, Name: rest}
 		roleName = owner
-		if bad := c.notParty(owner); bad != nil {
+		if bad := rs.notParty(owner); bad != nil {
 			return nil, bad
 		}
 	}
-	if r := c.role(roleName); r != nil && !r.buffers[name.Name] {
+	if r := rs.role(roleName); r != nil && !r.buffers[name.Name] {
 		hint := diag.DidYouMean(name.Name, sortedKeys(r.buffers))
 		if hint == "" {
-			hint = c.whoHas(name.Name)
+			hint = rs.whoHas(name.Name)
 		}
 		return nil, &problem{diag.UnknownBuffer, "role " + quoted(r.name) + " has no buffer " + quoted(name.Name), hint}
 	}
 	return name, nil
 }
 
-func (c *compiler) whoHas(buffer string) string {
-	for _, name := range sortedKeys(c.roles) {
-		if c.roles[name].buffers[buffer] {
+func (rs *resolver) whoHas(buffer string) string {
+	for _, name := range sortedKeys(rs.roles) {
+		if rs.roles[name].buffers[buffer] {
 			return "role " + name + " has one: " + name + "." + buffer
 		}
 	}
@@ -54,63 +54,63 @@ func (c *compiler) whoHas(buffer string) string {
 }
 
 // content compiles a buffer or data.
-func (c *compiler) content(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) content(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	resolved, scope := at.scope.resolve(node)
 	if resolved.Kind == syntax.Mapping {
-		return c.data(argument.Name, resolved, at.in(scope))
+		return d.data(argument, resolved, at.in(scope))
 	}
-	return c.bufferName(argument, node, at)
+	return d.bufferName(argument, node, at)
 }
 
 // endpoint compiles the name of an endpoint, which a step before must have made.
-func (c *compiler) endpoint(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	value := c.scalar(argument, node, at)
+func (d *decoder) endpoint(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := d.scalar(argument, node, at)
 	if value == nil {
 		return nil
 	}
-	name, made := c.isMade(verb.NewEndpoint, node, value, at)
+	name, made := d.isMade(verb.NewEndpoint, node, value, at)
 	if made {
 		return value
 	}
-	d := c.errors.Report(diag.UnknownEndpoint, value.Span, "role %q has no endpoint %q here", at.role, name)
-	switch names := c.timeline.names(verb.NewEndpoint, at.role); {
+	wrong := d.errors.Report(diag.UnknownEndpoint, value.Span, "role %q has no endpoint %q here", at.role, name)
+	switch names := d.timeline.names(verb.NewEndpoint, at.role); {
 	case diag.DidYouMean(name, names) != "":
-		d.WithHint("%s", diag.DidYouMean(name, names))
+		wrong.WithHint("%s", diag.DidYouMean(name, names))
 	case len(names) > 0:
-		d.WithHint("%s", diag.ThereAre(names))
+		wrong.WithHint("%s", diag.ThereAre(names))
 	default:
-		d.WithHint("make it first: {role: %s, create_ep: {..}, as: %s}", at.role, name)
+		wrong.WithHint("make it first: {role: %s, create_ep: {..}, as: %s}", at.role, name)
 	}
 	return value
 }
 
 // peer compiles a role, an IP address or a host name.
-func (c *compiler) peer(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	value := c.scalar(argument, node, at)
+func (d *decoder) peer(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := d.scalar(argument, node, at)
 	if value == nil || expression.Contains(node.Value) {
 		return value
 	}
 	name := node.Value
-	if r := c.role(name); r != nil && r.count > 0 {
-		c.report(c.notParty(name), node.Span())
+	if r := d.role(name); r != nil && r.count > 0 {
+		d.report(d.notParty(name), node.Span())
 		return nil
 	}
-	if _, err := netip.ParseAddr(name); err == nil || c.role(name) != nil || strings.Contains(name, ".") || name == "localhost" {
+	if _, err := netip.ParseAddr(name); err == nil || d.role(name) != nil || strings.Contains(name, ".") || name == "localhost" {
 		return value
 	}
-	c.errors.Report(diag.UnknownRole, node.Span(), "there is no role %q", name).
-		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(c.roles)), "a host name has a dot in it here; give others by a parameter"))
+	d.errors.Report(diag.UnknownRole, node.Span(), "there is no role %q", name).
+		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(d.roles)), "a host name has a dot in it here; give others by a parameter"))
 	return nil
 }
 
 // queuePair compiles attributes of a queue pair over others.
-func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
+func (d *decoder) queuePair(base *Value, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
-	if node.Kind != syntax.Mapping && c.abstract {
+	if node.Kind != syntax.Mapping && d.abstract {
 		return nil // a parameter whose value the use of the fragment will give
 	}
 	if node.Kind != syntax.Mapping {
-		c.errors.Report(diag.WrongShape, node.Span(), "qp is a mapping: {max_send_wr: 16}")
+		d.errors.Report(diag.WrongShape, node.Span(), "qp is a mapping: {max_send_wr: 16}")
 		return nil
 	}
 	arguments := verb.QueuePairArguments()
@@ -123,22 +123,22 @@ func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
 			for _, argument := range arguments {
 				known = append(known, argument.Name)
 			}
-			c.errors.Report(diag.UnknownKey, pair.Key.Span(), "a queue pair has no attribute %q", pair.Key.Value).
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "a queue pair has no attribute %q", pair.Key.Value).
 				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), diag.ThereAre(known)))
 			continue
 		}
-		read := c.scalar
+		read := d.scalar
 		switch {
 		case arguments[index].Type.NamesObject():
-			read = c.objectName
+			read = d.objectName
 		case arguments[index].Type == verb.Words:
-			read = c.wordList
+			read = d.wordList
 		}
 		if value := read(&arguments[index], pair.Value, at); value != nil {
 			keys, parts = append(keys, pair.Key.Value), append(parts, value)
 		}
 	}
-	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		given := make(map[string]any, len(keys))
 		for i, key := range keys {
 			given[key] = values[i+1]
@@ -148,45 +148,45 @@ func (c *compiler) queuePair(base *Value, node *syntax.Node, at place) *Value {
 }
 
 // faultName compiles the name of a fault, which a step before must have made.
-func (c *compiler) faultName(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	value := c.scalar(argument, node, at)
+func (d *decoder) faultName(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := d.scalar(argument, node, at)
 	if value == nil {
 		return nil
 	}
-	if name, made := c.isMade(verb.NewFault, node, value, at); !made {
-		c.errors.Report(diag.UnknownFault, value.Span, "there is no fault %q here", name).
-			WithHint("%s", hintOr(diag.DidYouMean(name, c.timeline.names(verb.NewFault, someRole)), "make it first: {fault: {..}, as: "+name+"}"))
+	if name, made := d.isMade(verb.NewFault, node, value, at); !made {
+		d.errors.Report(diag.UnknownFault, value.Span, "there is no fault %q here", name).
+			WithHint("%s", hintOr(diag.DidYouMean(name, d.timeline.names(verb.NewFault, someRole)), "make it first: {fault: {..}, as: "+name+"}"))
 		return nil
 	}
 	return value
 }
 
 // roleName compiles the name of a role.
-func (c *compiler) roleName(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	value := c.scalar(argument, node, at)
+func (d *decoder) roleName(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := d.scalar(argument, node, at)
 	if value == nil {
 		return nil
 	}
-	if name, known := value.Constant(); known && !c.abstract && !c.isParty(name.(string), value.Span) {
+	if name, known := value.Constant(); known && !d.abstract && !d.isParty(name.(string), value.Span) {
 		return nil
 	}
 	return value
 }
 
 // roleList compiles a list of two roles.
-func (c *compiler) roleList(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) roleList(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Sequence || len(node.Items) != 2 {
-		c.errors.Report(diag.WrongShape, node.Span(), "%s wants a list of two roles", argument.Name).WithHint("[client, server]")
+		d.errors.Report(diag.WrongShape, node.Span(), "%s wants a list of two roles", argument.Name).WithHint("[client, server]")
 		return nil
 	}
 	parts := make([]*Value, 2)
 	for i, item := range node.Items {
-		if parts[i] = c.roleName(&verb.Argument{Name: argument.Name, Type: verb.Role}, item, at); parts[i] == nil {
+		if parts[i] = d.roleName(&verb.Argument{Name: argument.Name, Type: verb.Role}, item, at); parts[i] == nil {
 			return nil
 		}
 	}
-	return c.combined(node.Span(), parts, func(values []any) (any, error) {
+	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		if values[0] == values[1] {
 			return nil, &problem{diag.Conflict, "a link has two ends, and this is " + quoted(values[0].(string)) + " twice", ""}
 		}
@@ -195,27 +195,27 @@ func (c *compiler) roleList(argument *verb.Argument, node *syntax.Node, at place
 }
 
 // rights compiles a list of access rights; an empty one is no right at all.
-func (c *compiler) rights(argument *verb.Argument, node *syntax.Node) *Value {
+func (d *decoder) rights(argument *verb.Argument, node *syntax.Node, _ place) *Value {
 	if node.Kind != syntax.Sequence {
-		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of rights", argument.Name).WithHint("[LOCAL_WRITE, REMOTE_READ]")
+		d.errors.Report(diag.WrongShape, node.Span(), "%s is a list of rights", argument.Name).WithHint("[LOCAL_WRITE, REMOTE_READ]")
 		return nil
 	}
-	rights := c.access(node.Items, argument.Type == verb.Rights)
+	rights := d.access(node.Items, argument.Type == verb.Rights)
 	return constant(rights, node.Span())
 }
 
 // fields compiles a list of fields of completions, which must be known before the run.
-func (c *compiler) fields(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) fields(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Sequence {
-		c.errors.Report(diag.WrongShape, node.Span(), "%s is a list of fields of completions", argument.Name).WithHint("[STANDARD, COMPLETION_TIMESTAMP]")
+		d.errors.Report(diag.WrongShape, node.Span(), "%s is a list of fields of completions", argument.Name).WithHint("[STANDARD, COMPLETION_TIMESTAMP]")
 		return nil
 	}
 	item := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: verb.FieldNames()}
 	var fields rdmacore.WCFields
 	good := true
 	for _, each := range node.Items {
-		name, known := c.knownIn(item, each, at.scope).(string)
+		name, known := d.knownIn(item, each, at.scope).(string)
 		field, err := verb.ParseField(name)
 		good = good && known && err == nil
 		fields |= field
@@ -227,9 +227,9 @@ func (c *compiler) fields(argument *verb.Argument, node *syntax.Node, at place) 
 }
 
 // conditionArgument compiles an expression that must be true, and keeps its text.
-func (c *compiler) conditionArgument(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) conditionArgument(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	text := bareCondition(node.Value)
-	value := c.truth(argument.Name, node, at)
+	value := d.truth(argument.Name, node, at)
 	if value == nil {
 		return nil
 	}
@@ -270,16 +270,16 @@ func conditionValue(text string, hex bool, value any, env expression.Env) verb.C
 }
 
 // objectName compiles the name of an object of the step's role, which a step before must have made.
-func (c *compiler) objectName(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	value := c.scalar(argument, node, at)
+func (d *decoder) objectName(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	value := d.scalar(argument, node, at)
 	if value == nil {
 		return nil
 	}
 	kind, maker := argument.Type.Maker()
-	name, made := c.isMade(kind, node, value, at)
+	name, made := d.isMade(kind, node, value, at)
 	if !made {
-		c.errors.Report(diag.UnknownObject, value.Span, "role %q has no %s %q here", at.role, withoutArticle(argument.Type.String()), name).
-			WithHint("%s", hintOr(diag.DidYouMean(name, c.timeline.names(kind, at.role)), fmt.Sprintf("make it first: {role: %s, %s: {..}, as: %s}", at.role, maker, name)))
+		d.errors.Report(diag.UnknownObject, value.Span, "role %q has no %s %q here", at.role, withoutArticle(argument.Type.String()), name).
+			WithHint("%s", hintOr(diag.DidYouMean(name, d.timeline.names(kind, at.role)), fmt.Sprintf("make it first: {role: %s, %s: {..}, as: %s}", at.role, maker, name)))
 	}
 	return value
 }
@@ -291,34 +291,34 @@ func withoutArticle(text string) string {
 
 // remote compiles the peer's memory: {addr, rkey, length}, ROLE.NAME, or an expression that yields a
 // record with addr and rkey.
-func (c *compiler) remote(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) remote(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	switch {
 	case node.Kind == syntax.Mapping:
-		return c.remoteForm(node, at)
+		return d.remoteForm(node, at)
 	case node.Kind == syntax.Scalar && expression.Contains(node.Value):
 		pieces, unterminated := expression.Scan(node.Value)
 		if unterminated >= 0 || len(pieces) != 1 {
 			break
 		}
-		raw, kind := c.compile(node, pieces[0], node.Locate(pieces[0].Offset, pieces[0].Offset+len(pieces[0].Text)), at)
+		raw, kind := d.compile(node, pieces[0], node.Locate(pieces[0].Offset, pieces[0].Offset+len(pieces[0].Text)), at)
 		if raw == nil {
 			return nil
 		}
-		if !accepts(argument, kind) {
-			c.errors.Report(diag.ExpressionType, raw.Span, "%s wants a record with addr and rkey, and this is %s", argument.Name, kind)
+		if !d.types.accepts(argument.Type, kind) {
+			d.errors.Report(diag.ExpressionType, raw.Span, "%s wants a record with addr and rkey, and this is %s", argument.Name, kind)
 			return nil
 		}
-		return c.converted(raw, remoteFrom)
+		return d.converted(raw, remoteFrom)
 	case node.Kind == syntax.Scalar && strings.Contains(node.Value, "."):
-		return c.remoteBuffer(argument, node, at)
+		return d.remoteBuffer(argument, node, at)
 	}
-	c.errors.Report(diag.WrongType, node.Span(), "%s wants remote memory", argument.Name).
+	d.errors.Report(diag.WrongType, node.Span(), "%s wants remote memory", argument.Name).
 		WithHint("write {addr: .., rkey: ..}, ROLE.BUFFER, or an expression such as $(adv), a record")
 	return nil
 }
 
-func (c *compiler) remoteForm(node *syntax.Node, at place) *Value {
+func (d *decoder) remoteForm(node *syntax.Node, at place) *Value {
 	parts := make([]*Value, 3)
 	arguments := []*verb.Argument{
 		{Name: "addr", Type: verb.Unsigned, Required: true},
@@ -329,16 +329,16 @@ func (c *compiler) remoteForm(node *syntax.Node, at place) *Value {
 	for _, pair := range node.Pairs {
 		index := slices.IndexFunc(arguments, func(a *verb.Argument) bool { return a.Name == pair.Key.Value })
 		if index < 0 {
-			c.errors.Report(diag.UnknownKey, pair.Key.Span(), "remote memory has no key %q", pair.Key.Value).WithHint("there are: addr, rkey, length")
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "remote memory has no key %q", pair.Key.Value).WithHint("there are: addr, rkey, length")
 			good = false
 			continue
 		}
-		parts[index] = c.scalar(arguments[index], pair.Value, at)
+		parts[index] = d.scalar(arguments[index], pair.Value, at)
 		good = good && parts[index] != nil
 	}
 	for i, argument := range arguments {
 		if argument.Required && node.Get(argument.Name) == nil {
-			c.errors.Report(diag.MissingKey, node.Span(), "remote memory needs %q", argument.Name)
+			d.errors.Report(diag.MissingKey, node.Span(), "remote memory needs %q", argument.Name)
 			good = false
 		}
 		if parts[i] == nil {
@@ -348,21 +348,21 @@ func (c *compiler) remoteForm(node *syntax.Node, at place) *Value {
 	if !good {
 		return nil
 	}
-	return c.combined(node.Span(), parts, func(v []any) (any, error) {
+	return d.combined(node.Span(), parts, func(v []any) (any, error) {
 		return verb.RemoteMemory{Address: v[0].(uint64), RKey: uint32(v[1].(int)), Length: v[2].(int)}, nil
 	})
 }
 
 // remoteBuffer is ROLE.NAME: the runner hands the address over, as `$(ROLE.NAME)` would.
-func (c *compiler) remoteBuffer(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	name := c.bufferName(argument, node, at)
+func (d *decoder) remoteBuffer(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	name := d.bufferName(argument, node, at)
 	if name == nil {
 		return nil
 	}
 	known, _ := name.Constant()
 	buffer := known.(verb.BufferName)
 	return &Value{Span: node.Span(), compute: func(env expression.Env) (any, error) {
-		return remoteFrom(c.roleObject(env, buffer.Role)[buffer.Name])
+		return remoteFrom(d.roleObject(env, buffer.Role)[buffer.Name])
 	}}
 }
 

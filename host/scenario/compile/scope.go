@@ -27,6 +27,8 @@ type scope struct {
 	// of a file share.
 	from      map[string]*syntax.Node
 	mentioned map[*syntax.Node]bool
+	// alone tells that roles and what steps make are not visible besides.
+	alone bool
 }
 
 type bound struct {
@@ -36,7 +38,14 @@ type bound struct {
 
 // inner returns a scope to add names to.
 func (s *scope) inner() *scope {
-	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes), words: maps.Clone(s.words), hex: maps.Clone(s.hex), from: maps.Clone(s.from), mentioned: s.mentioned}
+	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes), words: maps.Clone(s.words), hex: maps.Clone(s.hex), from: maps.Clone(s.from), mentioned: s.mentioned, alone: s.alone}
+}
+
+// withoutSteps is the scope for what knows nothing of steps and roles, such as a threshold.
+func (s *scope) withoutSteps() *scope {
+	inner := s.inner()
+	inner.alone = true
+	return inner
 }
 
 // add declares a name; value nil means that only the run will tell.
@@ -93,10 +102,10 @@ func (s *scope) resolve(node *syntax.Node) (*syntax.Node, *scope) {
 
 // visible puts together what an expression may mention at a place, as far as it is among the given
 // words: a scenario can have thousands of results, and an expression mentions a few.
-func (c *compiler) visible(at place, words map[string]bool) expression.Names {
+func (rs *resolver) visible(at place, words map[string]bool) expression.Names {
 	names := make(expression.Names, len(words))
 	for word := range words {
-		if t := c.nameType(at, word, words); t != nil {
+		if t := rs.nameType(at, word, words); t != nil {
 			names[word] = t
 		}
 	}
@@ -104,47 +113,53 @@ func (c *compiler) visible(at place, words map[string]bool) expression.Names {
 }
 
 // everything lists all words that could stand in an expression, for the hints of an error.
-func (c *compiler) everything(at place) map[string]bool {
+func (rs *resolver) everything(at place) map[string]bool {
 	words := make(map[string]bool)
 	for name := range at.scope.names {
 		words[name] = true
 	}
-	for name := range c.timeline.results {
+	if at.scope.alone {
+		return words
+	}
+	for name := range rs.timeline.results {
 		words[name] = true
 	}
-	for name := range c.roles {
+	for name := range rs.roles {
 		words[name] = true
 	}
 	return words
 }
 
-func (c *compiler) nameType(at place, word string, words map[string]bool) expression.Type {
+func (rs *resolver) nameType(at place, word string, words map[string]bool) expression.Type {
 	if t, ok := at.scope.names[word]; ok {
 		return t
 	}
-	if word == indexName && at.anyRole && len(c.instances) > 0 {
+	if at.scope.alone {
+		return nil
+	}
+	if word == indexName && at.anyRole && len(rs.instances) > 0 {
 		return expression.Integer
 	}
-	if resultType := c.resultNamed(at, word); resultType != nil {
+	if resultType := rs.resultNamed(at, word); resultType != nil {
 		return resultType
 	}
-	if r := c.roles[word]; r != nil {
-		return c.roleType(r, words)
+	if r := rs.roles[word]; r != nil {
+		return rs.roleType(r, words)
 	}
 	return nil
 }
 
 // ambiguous reports a name that several roles have, for a better message than "nothing named".
-func (c *compiler) ambiguous(name string) []string {
-	roles := c.timeline.results[name]
-	if len(roles) < 2 {
+func (rs *resolver) ambiguous(at place, name string) []string {
+	roles := rs.timeline.results[name]
+	if len(roles) < 2 || at.scope.alone {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(roles))
 }
 
-func (c *compiler) report(p *problem, span diag.Span) {
-	c.errors.Report(p.code, span, "%s", p.message).WithHint("%s", p.hint)
+func (d *decoder) report(p *problem, span diag.Span) {
+	d.errors.Report(p.code, span, "%s", p.message).WithHint("%s", p.hint)
 }
 
 // role is a role as the checker knows it: one party, a counted role, or an instance of one.
@@ -197,18 +212,18 @@ func bufferType() expression.Type {
 	return object
 }
 
-func (c *compiler) roleType(r *role, words map[string]bool) expression.Type {
+func (rs *resolver) roleType(r *role, words map[string]bool) expression.Type {
 	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType(), "counters": expression.List(expression.String)}
 	for name := range r.buffers {
 		object[name] = bufferType()
 	}
 	for word := range words {
-		owners := c.timeline.results[word]
+		owners := rs.timeline.results[word]
 		if resultType, ok := owners[r.name]; ok {
 			object[word] = resultType
 		} else if resultType, ok := owners[someRole]; ok {
 			object[word] = resultType
-		} else if resultType := c.groupResult(r, owners); resultType != nil {
+		} else if resultType := rs.groupResult(r, owners); resultType != nil {
 			object[word] = resultType
 		}
 	}

@@ -46,24 +46,24 @@ type unmet struct {
 }
 
 // thresholds compiles those of the file and of a case that the steps of the case measure something for.
-func (c *compiler) thresholds(of *ast.Case, s *scope) []*Threshold {
-	defer c.onlyScope()()
+func (x *expander) thresholds(of *ast.Case, s *scope) []*Threshold {
+	s = s.withoutSteps()
 	var list []*Threshold
-	for _, written := range append(slices.Clone(c.file.Thresholds), of.Thresholds...) {
-		t := c.chosen(written, s)
+	for _, written := range append(slices.Clone(x.file.Thresholds), of.Thresholds...) {
+		t := x.chosen(written, s)
 		if t == nil {
 			continue
 		}
-		runs, stands := c.measures(t)
+		runs, stands := x.measures(t)
 		if !runs && !stands {
-			if _, seen := c.unmet[written]; !seen {
-				c.unmet[written] = &unmet{written, t, s}
+			if _, seen := x.unmet[written]; !seen {
+				x.unmet[written] = &unmet{written, t, s}
 			}
 			continue
 		}
-		c.unmet[written] = nil
+		x.unmet[written] = nil
 		if runs {
-			c.limits(t, written, s)
+			x.limits(t, written, s)
 			list = append(list, t)
 		}
 	}
@@ -71,10 +71,10 @@ func (c *compiler) thresholds(of *ast.Case, s *scope) []*Threshold {
 }
 
 // measures tells whether a step of the case that may run measures what a threshold chooses, and whether any stands there.
-func (c *compiler) measures(t *Threshold) (runs, stands bool) {
+func (x *expander) measures(t *Threshold) (runs, stands bool) {
 	wholeCase := source{metrics: []string{"duration"}}
 	runs = wholeCase.isOf(t)
-	for _, each := range c.facts.sources {
+	for _, each := range x.facts.sources {
 		if each.isOf(t) {
 			runs, stands = runs || !each.never, true
 		}
@@ -83,39 +83,39 @@ func (c *compiler) measures(t *Threshold) (runs, stands bool) {
 }
 
 // chosen compiles the metric of a threshold.
-func (c *compiler) chosen(written *ast.Threshold, s *scope) *Threshold {
-	text, known := c.knownIn(&verb.Argument{Name: "metric", Type: verb.Text}, written.Metric, s).(string)
+func (x *expander) chosen(written *ast.Threshold, s *scope) *Threshold {
+	text, known := x.knownIn(&verb.Argument{Name: "metric", Type: verb.Text}, written.Metric, s).(string)
 	if !known {
 		return nil
 	}
 	match := metricForm.FindStringSubmatch(text)
 	if match == nil {
-		c.errors.Report(diag.WrongType, written.Metric.Span(), "%s is no metric", quoted(text)).
+		x.errors.Report(diag.WrongType, written.Metric.Span(), "%s is no metric", quoted(text)).
 			WithHint("duration, or loop{name=ping}")
 		return nil
 	}
 	m := metricOf(match[1])
 	if m == nil {
 		bad := checkWord(&verb.Argument{Name: "metric", Type: verb.Word, Words: metricNames()}, match[1])
-		c.errors.Report(diag.NotOneOf, written.Metric.Span(), "no metric is called %q", match[1]).WithHint("%s", bad.hint)
+		x.errors.Report(diag.NotOneOf, written.Metric.Span(), "no metric is called %q", match[1]).WithHint("%s", bad.hint)
 		return nil
 	}
-	return &Threshold{Text: text, Metric: m.name, Selectors: c.selectors(written.Metric, match[2])}
+	return &Threshold{Text: text, Metric: m.name, Selectors: x.selectors(written.Metric, match[2])}
 }
 
 // limits compiles what else a threshold says.
-func (c *compiler) limits(t *Threshold, written *ast.Threshold, s *scope) {
+func (x *expander) limits(t *Threshold, written *ast.Threshold, s *scope) {
 	if written.If != nil {
-		t.If = c.requirementWith(written.If, s, expression.Names{baselineName: expression.Any})
+		t.If = x.requirementWith(written.If, s, expression.Names{baselineName: expression.Any})
 	}
 	if written.Abort != nil {
 		t.Abort, t.After = true, defaultAbortAfter
-		if after := c.knownIn(&verb.Argument{Name: "after", Type: verb.Duration, Min: 1, Max: unbounded}, written.Abort.Get("after"), s); after != nil {
+		if after := x.knownIn(&verb.Argument{Name: "after", Type: verb.Duration, Min: 1, Max: unbounded}, written.Abort.Get("after"), s); after != nil {
 			t.After = after.(time.Duration)
 		}
 	}
 	for _, node := range written.Pass {
-		if limit, ok := c.limit(metricOf(t.Metric), node, s); ok {
+		if limit, ok := x.limit(metricOf(t.Metric), node, s); ok {
 			t.Limits = append(t.Limits, limit)
 		}
 	}
@@ -132,33 +132,31 @@ func (t *Threshold) Chooses(labels map[string]string, size int64) bool {
 }
 
 // unmeasured reports the thresholds that no case can meet, since nothing is measured for them.
-func (c *compiler) unmeasured() {
-	all := slices.Clone(c.file.Thresholds)
-	for _, written := range c.file.Cases {
+func (x *expander) unmeasured() {
+	all := slices.Clone(x.file.Thresholds)
+	for _, written := range x.file.Cases {
 		all = append(all, written.Thresholds...)
 	}
 	for _, written := range all {
-		if each := c.unmet[written]; each != nil {
-			restore := c.onlyScope()
-			c.limits(each.threshold, written, each.scope) // what is wrong with these is wrong anyhow
-			restore()
+		if each := x.unmet[written]; each != nil {
+			x.limits(each.threshold, written, each.scope) // what is wrong with these is wrong anyhow
 		}
 	}
-	if c.options.Wrong || c.errors.Len() > 0 {
+	if x.options.Wrong || x.errors.Len() > 0 {
 		return // what is wrong may be what would measure it
 	}
 	for _, written := range all {
-		if each := c.unmet[written]; each != nil {
-			c.reportUnmet(each.threshold, written.Metric.Span())
+		if each := x.unmet[written]; each != nil {
+			x.reportUnmet(each.threshold, written.Metric.Span())
 		}
 	}
 }
 
 // reportUnmet says why nothing is measured for a threshold.
-func (c *compiler) reportUnmet(t *Threshold, span diag.Span) {
-	choices := c.choices[t.Metric]
+func (x *expander) reportUnmet(t *Threshold, span diag.Span) {
+	choices := x.choices[t.Metric]
 	report := func(candidates []string, word, format string, args ...any) {
-		c.errors.Report(diag.NothingMeasured, span, format, args...).
+		x.errors.Report(diag.NothingMeasured, span, format, args...).
 			WithHint("%s", hintOr(diag.DidYouMean(word, candidates), diag.ThereAre(candidates)))
 	}
 	for _, selector := range t.Selectors {
@@ -178,7 +176,7 @@ func (c *compiler) reportUnmet(t *Threshold, span diag.Span) {
 			return
 		}
 	}
-	c.errors.Report(diag.NothingMeasured, span, "no step that this concerns measures %s", t.Text).
+	x.errors.Report(diag.NothingMeasured, span, "no step that this concerns measures %s", t.Text).
 		WithHint("%s is %s", t.Metric, metricOf(t.Metric).doc)
 }
 
@@ -288,7 +286,7 @@ func (s *Selector) Chooses(labels map[string]string, size int64) bool {
 }
 
 // selectors compiles what stands between the braces of a metric.
-func (c *compiler) selectors(node *syntax.Node, text string) []Selector {
+func (d *decoder) selectors(node *syntax.Node, text string) []Selector {
 	var list []Selector
 	for _, label := range strings.Split(text, ",") {
 		if label = strings.TrimSpace(label); label == "" {
@@ -296,7 +294,7 @@ func (c *compiler) selectors(node *syntax.Node, text string) []Selector {
 		}
 		match := selectorForm.FindStringSubmatch(label)
 		if match == nil {
-			c.errors.Report(diag.WrongType, node.Span(), "a label is NAME=VALUE or a word, and this is %s", quoted(label)).
+			d.errors.Report(diag.WrongType, node.Span(), "a label is NAME=VALUE or a word, and this is %s", quoted(label)).
 				WithHint("%s", map[bool]string{true: "only the size is compared otherwise: size>=64KiB"}[strings.ContainsAny(label, "<>")])
 			continue
 		}
@@ -304,12 +302,12 @@ func (c *compiler) selectors(node *syntax.Node, text string) []Selector {
 		if selector.Name == sizeSelector {
 			size, bad := parseSize(selector.Value)
 			if bad != nil {
-				c.report(bad, node.Span())
+				d.report(bad, node.Span())
 				continue
 			}
 			selector.Size = int64(size)
 		} else if selector.Operator != "" && selector.Operator != "=" {
-			c.errors.Report(diag.WrongType, node.Span(), "%s can only be compared by =, as only the size is a number", selector.Name)
+			d.errors.Report(diag.WrongType, node.Span(), "%s can only be compared by =, as only the size is a number", selector.Name)
 			continue
 		}
 		list = append(list, selector)
@@ -355,11 +353,11 @@ var (
 	perSecondIn = regexp.MustCompile(`^(-?[0-9][0-9.]*)\s*/s$`)
 )
 
-func (c *compiler) limit(m *metric, node *syntax.Node, s *scope) (Limit, bool) {
+func (d *decoder) limit(m *metric, node *syntax.Node, s *scope) (Limit, bool) {
 	limit := Limit{Text: node.Value, Span: node.Span()}
 	match := limitForm.FindStringSubmatchIndex(node.Value)
 	if match == nil {
-		c.errors.Report(diag.WrongType, node.Span(), "%s is no limit", quoted(node.Value)).WithHint("for example: p99 < 4us")
+		d.errors.Report(diag.WrongType, node.Span(), "%s is no limit", quoted(node.Value)).WithHint("for example: p99 < 4us")
 		return limit, false
 	}
 	part := func(i int) string { return node.Value[match[2*i]:match[2*i+1]] }
@@ -367,17 +365,17 @@ func (c *compiler) limit(m *metric, node *syntax.Node, s *scope) (Limit, bool) {
 	field := m.field(limit.Field)
 	if field == nil {
 		bad := checkWord(&verb.Argument{Name: "field", Type: verb.Word, Words: m.fieldNames()}, limit.Field)
-		c.errors.Report(diag.UnknownField, node.Span(), "%s has no field %q", m.name, limit.Field).WithHint("%s", bad.hint)
+		d.errors.Report(diag.UnknownField, node.Span(), "%s has no field %q", m.name, limit.Field).WithHint("%s", bad.hint)
 		return limit, false
 	}
 	limit.unit = field.unit
-	limit.operand = c.limitOperand(field, node, part(3), match[6], s)
+	limit.operand = d.limitOperand(field, node, part(3), match[6], s)
 	return limit, limit.operand != nil
 }
 
 // limitOperand compiles what a field is compared with: a constant with its unit, or an expression, which may mention
 // the baseline.
-func (c *compiler) limitOperand(field *metricField, node *syntax.Node, text string, offset int, s *scope) *Value {
+func (d *decoder) limitOperand(field *metricField, node *syntax.Node, text string, offset int, s *scope) *Value {
 	plain := *node
 	plain.Style, plain.Value = syntax.Plain, text
 	argument := field.unit.argument(field.name)
@@ -388,29 +386,21 @@ func (c *compiler) limitOperand(field *metricField, node *syntax.Node, text stri
 		}
 	}
 	if numberForm.MatchString(text) && (field.unit != bitsPerSecond || !isNumber(text)) {
-		return c.converted(c.literal(argument, &plain), toBase)
+		return d.converted(d.literal(argument, &plain), toBase)
 	}
-	defer c.onlyScope()()
 	inner := s.inner()
 	inner.add(baselineName, expression.Any, nil)
 	if expression.Contains(text) {
-		value := c.scalar(&verb.Argument{Name: field.name, Type: verb.Any}, &plain, place{scope: inner})
-		return c.converted(value, func(v any) (any, error) { return fitLimit(argument, v) })
+		value := d.scalar(&verb.Argument{Name: field.name, Type: verb.Any}, &plain, place{scope: inner})
+		return d.converted(value, func(v any) (any, error) { return d.fitLimit(argument, v) })
 	}
 	piece := expression.Piece{Text: text, Expression: true, Offset: offset}
-	value := c.expression(&verb.Argument{Name: field.name, Type: verb.Any}, node, piece, place{scope: inner})
-	return c.converted(value, func(v any) (any, error) { return fitLimit(argument, v) })
+	value := d.expression(&verb.Argument{Name: field.name, Type: verb.Any}, node, piece, place{scope: inner})
+	return d.converted(value, func(v any) (any, error) { return d.fitLimit(argument, v) })
 }
 
 // baselineName is the name under which a limit finds what an earlier run measured; nil when there is none.
 const baselineName = "baseline"
-
-// onlyScope hides what steps and roles make, of which a threshold knows nothing.
-func (c *compiler) onlyScope() (restore func()) {
-	timeline, roles := c.timeline, c.roles
-	c.timeline, c.roles = newTimeline(), nil
-	return func() { c.timeline, c.roles = timeline, roles }
-}
 
 func isNumber(text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
@@ -418,9 +408,9 @@ func isNumber(text string) bool {
 }
 
 // fitLimit turns the result of an expression into a number of the base unit.
-func fitLimit(argument *verb.Argument, value any) (any, error) {
+func (d *decoder) fitLimit(argument *verb.Argument, value any) (any, error) {
 	if text, isText := value.(string); isText {
-		read, bad := literal(argument, syntax.New(nil, text))
+		read, bad := d.parse(argument, syntax.New(nil, text))
 		if bad != nil {
 			return nil, bad
 		}

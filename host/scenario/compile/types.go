@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"rdmarun/host/scenario/expression"
@@ -10,121 +11,232 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	if argument.Type.NamesObject() {
-		return r.objectName(argument, node, at)
+// typeRow is how values of a type are read.
+type typeRow struct {
+	// compile reads what is no scalar, or names something; nil: it is a scalar for parse and convert.
+	compile func(r *argumentReader, argument *verb.Argument, node *syntax.Node, at place) *Value
+	// parse reads a scalar without expressions.
+	parse func(node *syntax.Node) (any, *problem)
+	// plain tells that a scalar in quotes is of another type; text tells that expressions may stand in its middle.
+	plain, text bool
+	// kinds are those of expressions whose results convert can fit, nil for all.
+	kinds   []string
+	convert func(argument *verb.Argument, value any) (any, *problem)
+	// result is the type of results in expressions.
+	result expression.Type
+}
+
+// typeTable has a row for each type.  It is made for a decoder: rows read by methods that read by rows, which Go would
+// call a cycle in a package's variable.
+type typeTable [verb.Types]typeRow
+
+// The kinds of results of expressions (expression.Program.Returns).
+const (
+	anInteger = "an integer"
+	aFraction = "a fraction"
+	aString   = "a string"
+	aBoolean  = "a boolean"
+	aDuration = "a duration"
+	aList     = "a list"
+	aRecord   = "a record"
+	someBytes = "bytes"
+)
+
+type compileFunc = func(*argumentReader, *verb.Argument, *syntax.Node, place) *Value
+
+func newTypeTable() *typeTable {
+	numbers := []string{anInteger, aFraction}
+	durationType := expression.TypeOf(time.Duration(0))
+	// read is a type that compile reads.  A scalar of it is text, a name or a word; kinds are those of expressions, strings
+	// unless others are named.
+	read := func(compile compileFunc, kinds ...string) typeRow {
+		if kinds == nil {
+			kinds = []string{aString}
+		}
+		return typeRow{compile: compile, parse: parseText, text: true, kinds: kinds, convert: convertString, result: expression.String}
 	}
-	switch argument.Type {
-	case verb.Buffer:
-		return r.bufferName(argument, node, at)
-	case verb.Content:
-		return r.content(argument, node, at)
-	case verb.Data:
-		return r.data(argument.Name, node, at)
-	case verb.Endpoint:
-		return r.endpoint(argument, node, at)
-	case verb.Peer:
-		return r.peer(argument, node, at)
-	case verb.Remote:
-		return r.remote(argument, node, at)
-	case verb.QueuePair:
-		return r.queuePair(r.defaultQueuePair, node, at)
-	case verb.Role:
-		return r.roleName(argument, node, at)
-	case verb.FaultName:
-		return r.faultName(argument, node, at)
-	case verb.Roles:
-		return r.roleList(argument, node, at)
-	case verb.Rights, verb.PeerRights:
-		return r.rights(argument, node)
-	case verb.Fields:
-		return r.fields(argument, node, at)
-	case verb.Words:
-		return r.wordList(argument, node, at)
-	case verb.Condition:
-		return r.conditionArgument(argument, node, at)
-	case verb.Sizes:
-		return r.sizes(argument, node, at)
-	case verb.Counters:
-		return r.counters(argument, node, at)
-	case verb.Options:
-		return r.optionMapping(argument, node, at)
-	case verb.OptionList:
-		return r.optionList(argument, node, at)
-	case verb.Layout:
-		value, layout := r.compiler.layout(node)
-		r.layout = layout
-		return value
+	object, rights := read((*argumentReader).objectName), read((*argumentReader).rights)
+	data := read((*argumentReader).data, someBytes, aString)
+	data.result = expression.TypeOf([]byte(nil))
+	return &typeTable{
+		verb.Integer:  {parse: parsed(parseNumber), plain: true, kinds: numbers, convert: convertInteger, result: expression.Integer},
+		verb.Unsigned: {parse: parseBits, plain: true, kinds: numbers, convert: convertUnsigned, result: expression.Unsigned},
+		verb.Size:     {parse: parsed(parseSize), kinds: numbers, convert: convertSize, result: expression.Unsigned},
+		verb.Status:   {parse: parsed(parseStatus), kinds: []string{anInteger, aString}, convert: convertStatus, result: expression.Integer},
+		verb.Duration: {parse: parsed(parseDuration), kinds: []string{aDuration, aString}, convert: convertDuration, result: durationType},
+		verb.Boolean:  {parse: parsed(parseBoolean), plain: true, kinds: []string{aBoolean}, convert: convertBoolean, result: expression.Boolean},
+		verb.Fraction: {parse: parsed(parseFraction), kinds: numbers, convert: convertFraction, result: expression.String},
+		verb.Rate:     {parse: parsed(parseRate), kinds: append(numbers, aString), convert: convertRate, result: expression.String},
+		verb.Sizes: {compile: (*argumentReader).sizes, parse: parsed(parseSizes), kinds: []string{anInteger, aList, aString},
+			convert: sizesOf, result: expression.String},
+		verb.Text: {parse: parseText, text: true, convert: convertText, result: expression.String},
+		verb.Any:  {parse: parseAny, text: true, convert: convertAny, result: expression.String},
+
+		verb.Word:        read(nil),
+		verb.Address:     read(nil),
+		verb.Buffer:      read((*argumentReader).bufferName),
+		verb.Endpoint:    read((*argumentReader).endpoint),
+		verb.Peer:        read((*argumentReader).peer),
+		verb.Role:        read((*argumentReader).roleName),
+		verb.FaultName:   read((*argumentReader).faultName),
+		verb.Domain:      object,
+		verb.Queue:       object,
+		verb.SharedQueue: object,
+		verb.Handle:      object,
+		verb.Window:      object,
+
+		verb.Data:       data,
+		verb.Content:    read((*argumentReader).content, someBytes, aString),
+		verb.Remote:     read((*argumentReader).remote, aRecord),
+		verb.Condition:  read((*argumentReader).conditionArgument),
+		verb.Words:      read((*argumentReader).wordList),
+		verb.Roles:      read((*argumentReader).roleList),
+		verb.Rights:     rights,
+		verb.PeerRights: rights,
+		verb.Fields:     read((*argumentReader).fields),
+		verb.Layout:     read((*argumentReader).layoutArgument),
+		verb.QueuePair:  read((*argumentReader).queuePairArgument),
+		verb.Arguments:  read((*argumentReader).optionMapping), // merged before it is read
+		verb.Options:    read((*argumentReader).optionMapping),
+		verb.OptionList: read((*argumentReader).optionList),
+		verb.Counters:   read((*argumentReader).counters),
+	}
+}
+
+// argument compiles a value of any type.
+func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if compile := r.types[argument.Type].compile; compile != nil {
+		return compile(r, argument, node, at)
 	}
 	return r.scalar(argument, node, at)
 }
 
-// fromExpression fits the result of an expression to the type of an argument.
-func fromExpression(argument *verb.Argument, value any) (any, *problem) {
-	switch argument.Type {
-	case verb.Integer, verb.Unsigned, verb.Size, verb.Status:
-		n, ok := whole(value)
-		if text, isText := value.(string); isText && argument.Type == verb.Status {
-			return parseStatusOr(text)
-		}
-		if fraction, isFloat := value.(float64); isFloat && !ok {
-			return nil, wrongType(argument.Type.String(), fmt.Sprint(fraction), "int(..) cuts the fraction off")
-		}
-		if !ok {
-			return nil, wrongType(argument.Type.String(), expression.Word(value), "")
-		}
-		if _, wide := n.(uint64); wide && argument.Type != verb.Integer && argument.Type != verb.Unsigned {
-			return nil, beyondInteger(fmt.Sprint(n))
-		}
-		if argument.Type == verb.Unsigned {
-			n = Bits(n)
-		}
-		return n, check(argument, n)
-	case verb.Duration:
-		d, ok := value.(time.Duration)
-		if text, isText := value.(string); isText {
-			parsed, bad := parseDuration(text)
-			if bad != nil {
-				return nil, bad
-			}
-			d, ok = parsed, true
-		}
-		if !ok {
-			return nil, wrongType("a duration", expression.Word(value), "250ms is one, and so is a parameter of type duration")
-		}
-		return d, check(argument, d)
-	case verb.Boolean:
-		if b, ok := value.(bool); ok {
-			return b, nil
-		}
-		return nil, wrongType("true or false", expression.Word(value), "")
-	case verb.Text:
-		return textOf(value), nil
-	case verb.Any:
-		return value, nil
-	case verb.Fraction:
-		f, ok := expression.Number(value)
-		if !ok {
-			return nil, wrongType(argument.Type.String(), expression.Word(value), "")
-		}
-		return f, check(argument, f)
-	case verb.Rate:
-		if rate, is := expression.Number(value); is {
-			return rate, nil
-		}
-		if text, is := value.(string); is {
-			return parseRate(text)
-		}
-		return nil, wrongType(argument.Type.String(), expression.Word(value), "")
-	case verb.Sizes:
-		return sizesOf(argument, value)
-	default:
-		text, ok := value.(string)
-		if !ok {
-			return nil, wrongType(argument.Type.String(), expression.Word(value), "")
-		}
-		return text, check(argument, text)
+func (r *argumentReader) layoutArgument(_ *verb.Argument, node *syntax.Node, _ place) (value *Value) {
+	value, r.layout = r.decoder.layout(node)
+	return value
+}
+
+func (r *argumentReader) queuePairArgument(_ *verb.Argument, node *syntax.Node, at place) *Value {
+	return r.queuePair(r.defaultQueuePair, node, at)
+}
+
+// accepts tells whether an expression whose result is of that kind (expression.Program.Returns) can fit;
+// the empty kind is only known while running.
+func (t *typeTable) accepts(of verb.Type, kind string) bool {
+	return kind == "" || t[of].kinds == nil || slices.Contains(t[of].kinds, kind)
+}
+
+// parse reads a scalar without expressions as the type of an argument.
+func (d *decoder) parse(argument *verb.Argument, node *syntax.Node) (any, *problem) {
+	row := &d.types[argument.Type]
+	if row.plain && node.Style != syntax.Plain {
+		return nil, wrongType(argument.Type.String(), quoted(node.Value)+" in quotes is a string and", "leave the quotes away")
 	}
+	value, bad := row.parse(node)
+	if bad != nil {
+		return nil, bad
+	}
+	return value, check(argument, value)
+}
+
+// convert fits the result of an expression to the type of an argument.
+func (d *decoder) convert(argument *verb.Argument, value any) (any, *problem) {
+	converted, bad := d.types[argument.Type].convert(argument, value)
+	if bad != nil {
+		return nil, bad
+	}
+	return converted, check(argument, converted)
+}
+
+// parsed is a parser of text as one of scalars.
+func parsed[T any](parse func(text string) (T, *problem)) func(*syntax.Node) (any, *problem) {
+	return func(node *syntax.Node) (any, *problem) { return parse(node.Value) }
+}
+
+func parseText(node *syntax.Node) (any, *problem) { return node.Value, nil }
+func parseAny(node *syntax.Node) (any, *problem)  { return inferred(node), nil }
+
+func parseBits(node *syntax.Node) (any, *problem) {
+	value, bad := parseNumber(node.Value)
+	return Bits(value), bad
+}
+
+func convertText(_ *verb.Argument, value any) (any, *problem) { return textOf(value), nil }
+func convertAny(_ *verb.Argument, value any) (any, *problem)  { return value, nil }
+
+// unlike is what is wrong with a value that an expression has made.
+func unlike(argument *verb.Argument, value any) *problem {
+	return wrongType(argument.Type.String(), expression.Word(value), "")
+}
+
+func convertString(argument *verb.Argument, value any) (any, *problem) {
+	if text, ok := value.(string); ok {
+		return text, nil
+	}
+	return nil, unlike(argument, value)
+}
+
+func convertInteger(argument *verb.Argument, value any) (any, *problem) {
+	n, ok := whole(value)
+	if fraction, isFloat := value.(float64); isFloat && !ok {
+		return nil, wrongType(argument.Type.String(), fmt.Sprint(fraction), "int(..) cuts the fraction off")
+	}
+	if !ok {
+		return nil, unlike(argument, value)
+	}
+	return n, nil
+}
+
+func convertUnsigned(argument *verb.Argument, value any) (any, *problem) {
+	n, bad := convertInteger(argument, value)
+	return Bits(n), bad
+}
+
+// convertSize is an integer that an int holds.
+func convertSize(argument *verb.Argument, value any) (any, *problem) {
+	n, bad := convertInteger(argument, value)
+	if _, wide := n.(uint64); wide {
+		return nil, beyondInteger(fmt.Sprint(n))
+	}
+	return n, bad
+}
+
+func convertStatus(argument *verb.Argument, value any) (any, *problem) {
+	if text, isText := value.(string); isText {
+		return parseStatus(text)
+	}
+	return convertSize(argument, value)
+}
+
+func convertDuration(_ *verb.Argument, value any) (any, *problem) {
+	switch v := value.(type) {
+	case time.Duration:
+		return v, nil
+	case string:
+		return parseDuration(v)
+	}
+	return nil, wrongType("a duration", expression.Word(value), "250ms is one, and so is a parameter of type duration")
+}
+
+func convertBoolean(_ *verb.Argument, value any) (any, *problem) {
+	if b, ok := value.(bool); ok {
+		return b, nil
+	}
+	return nil, wrongType("true or false", expression.Word(value), "")
+}
+
+func convertFraction(argument *verb.Argument, value any) (any, *problem) {
+	if f, ok := expression.Number(value); ok {
+		return f, nil
+	}
+	return nil, unlike(argument, value)
+}
+
+func convertRate(argument *verb.Argument, value any) (any, *problem) {
+	if text, isText := value.(string); isText {
+		return parseRate(text)
+	}
+	return convertFraction(argument, value)
 }
 
 // whole is an integer, as an int where that is large enough; a fraction without one is one, too, since 10 / 2 is a
@@ -146,45 +258,14 @@ func whole(value any) (any, bool) {
 	return nil, false
 }
 
-// accepts tells whether an expression whose result is of that kind (expression.Program.Returns) can fit;
-// the empty kind is only known while running.
-func accepts(argument *verb.Argument, kind string) bool {
-	if kind == "" {
-		return true
-	}
-	switch argument.Type {
-	case verb.Integer, verb.Unsigned, verb.Size:
-		return kind == "an integer" || kind == "a fraction"
-	case verb.Status:
-		return kind == "an integer" || kind == "a string"
-	case verb.Duration:
-		return kind == "a duration" || kind == "a string"
-	case verb.Boolean:
-		return kind == "a boolean"
-	case verb.Text, verb.Any:
-		return true
-	case verb.Fraction:
-		return kind == "an integer" || kind == "a fraction"
-	case verb.Rate:
-		return kind == "an integer" || kind == "a fraction" || kind == "a string"
-	case verb.Sizes:
-		return kind == "an integer" || kind == "a list" || kind == "a string"
-	case verb.Remote:
-		return kind == "a record"
-	case verb.Data, verb.Content:
-		return kind == "bytes" || kind == "a string"
-	}
-	return kind == "a string"
-}
-
 // TookOfResult is the member of each result that tells how long its step took.
 const TookOfResult = "took"
 
 // resultType is the type of a result in expressions.
-func resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
-	object := expression.Object{TookOfResult: expression.TypeOf(time.Duration(0))}
+func (d *decoder) resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
+	object := expression.Object{TookOfResult: d.types[verb.Duration].result}
 	for _, result := range v.Results {
-		object[result.Name] = fieldType(result.Type)
+		object[result.Name] = d.types[result.Type].result
 	}
 	for _, field := range layout {
 		object[field.Name] = expression.Integer
@@ -193,20 +274,4 @@ func resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
 		}
 	}
 	return object
-}
-
-func fieldType(t verb.Type) expression.Type {
-	switch t {
-	case verb.Integer, verb.Status:
-		return expression.Integer
-	case verb.Unsigned, verb.Size:
-		return expression.Unsigned
-	case verb.Boolean:
-		return expression.Boolean
-	case verb.Duration:
-		return expression.TypeOf(time.Duration(0))
-	case verb.Data:
-		return expression.TypeOf([]byte(nil))
-	}
-	return expression.String
 }

@@ -139,36 +139,36 @@ func (p place) in(s *scope) place {
 
 // scalar compiles a scalar that an argument of a simple type takes.  It returns nil after reporting
 // what is wrong.
-func (c *compiler) scalar(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) scalar(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if node.Kind != syntax.Scalar {
-		c.errors.Report(diag.WrongShape, node.Span(), "%s wants %s, and this is a %s", argument.Name, argument.Type, node.Kind)
+		d.errors.Report(diag.WrongShape, node.Span(), "%s wants %s, and this is a %s", argument.Name, argument.Type, node.Kind)
 		return nil
 	}
 	if !expression.Contains(node.Value) {
-		return c.literal(argument, node)
+		return d.literal(argument, node)
 	}
 	pieces, unterminated := expression.Scan(node.Value)
 	if unterminated >= 0 {
-		c.errors.Report(diag.Unterminated, node.Locate(unterminated, unterminated+2), "this expression does not end").
+		d.errors.Report(diag.Unterminated, node.Locate(unterminated, unterminated+2), "this expression does not end").
 			WithHint("a ) is missing")
 		return nil
 	}
 	if len(pieces) == 1 && pieces[0].Expression {
-		return c.expression(argument, node, pieces[0], at)
+		return d.expression(argument, node, pieces[0], at)
 	}
-	return c.template(argument, node, pieces, at)
+	return d.template(argument, node, pieces, at)
 }
 
-func (c *compiler) literal(argument *verb.Argument, node *syntax.Node) *Value {
+func (d *decoder) literal(argument *verb.Argument, node *syntax.Node) *Value {
 	text := *node
 	if node.IsNull() && argument.Type != verb.Text {
-		c.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and there is nothing", argument.Name, argument.Type)
+		d.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and there is nothing", argument.Name, argument.Type)
 		return nil
 	}
 	text.Value = strings.ReplaceAll(node.Value, "$$(", "$(")
-	value, bad := literal(argument, &text)
+	value, bad := d.parse(argument, &text)
 	if bad != nil {
-		c.report(bad, node.Span())
+		d.report(bad, node.Span())
 		return nil
 	}
 	written := constant(value, node.Span())
@@ -177,42 +177,42 @@ func (c *compiler) literal(argument *verb.Argument, node *syntax.Node) *Value {
 }
 
 // expression compiles a scalar that is one $(...).
-func (c *compiler) expression(argument *verb.Argument, node *syntax.Node, piece expression.Piece, at place) *Value {
-	raw, kind := c.compile(node, piece, node.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
+func (d *decoder) expression(argument *verb.Argument, node *syntax.Node, piece expression.Piece, at place) *Value {
+	raw, kind := d.compile(node, piece, node.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
 	if raw == nil {
 		return nil
 	}
-	if !accepts(argument, kind) {
-		c.errors.Report(diag.ExpressionType, raw.Span, "%s wants %s, and this is %s", argument.Name, argument.Type, kind)
+	if !d.types.accepts(argument.Type, kind) {
+		d.errors.Report(diag.ExpressionType, raw.Span, "%s wants %s, and this is %s", argument.Name, argument.Type, kind)
 		return nil
 	}
 	value, err := raw.then(func(v any) (any, error) {
 		if argument.Message && raw.Hex {
 			return ShowHex(v, verb.Text), nil
 		}
-		converted, bad := fromExpression(argument, v)
+		converted, bad := d.convert(argument, v)
 		if bad != nil {
 			return nil, bad
 		}
 		return converted, nil
 	})
 	if err != nil {
-		c.reportValue(err, raw.Span)
+		d.reportValue(err, raw.Span)
 		return nil
 	}
 	return value
 }
 
 // reportValue reports an error of a constant conversion.
-func (c *compiler) reportValue(err error, span diag.Span) {
+func (d *decoder) reportValue(err error, span diag.Span) {
 	if located, ok := err.(*EvaluationError); ok {
 		err, span = located.Err, located.Span
 	}
 	if bad, ok := err.(*problem); ok {
-		c.report(bad, span)
+		d.report(bad, span)
 		return
 	}
-	c.errors.Report(diag.Evaluation, span, "%s", err)
+	d.errors.Report(diag.Evaluation, span, "%s", err)
 }
 
 // Limits keep a file from taking more than a moment: each expression of a text is looked up in it, and each
@@ -223,15 +223,14 @@ const (
 )
 
 // template compiles text with expressions inside.
-func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces []expression.Piece, at place) *Value {
-	switch argument.Type {
-	case verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Boolean, verb.Status, verb.Fraction, verb.Rate, verb.Sizes:
-		c.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type).
+func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []expression.Piece, at place) *Value {
+	if !d.types[argument.Type].text {
+		d.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type).
 			WithHint("calculate inside one $(...)")
 		return nil
 	}
 	if len(pieces) > maxPieces {
-		c.errors.Report(diag.OutOfRange, node.Span(), "a text with more than %d expressions", maxPieces/2)
+		d.errors.Report(diag.OutOfRange, node.Span(), "a text with more than %d expressions", maxPieces/2)
 		return nil
 	}
 	parts := make([]*Value, 0, len(pieces))
@@ -241,7 +240,7 @@ func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces [
 			parts = append(parts, constant(piece.Text, whole))
 			continue
 		}
-		part, _ := c.compile(node, piece, places.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
+		part, _ := d.compile(node, piece, places.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
 		if part == nil {
 			return nil
 		}
@@ -262,32 +261,32 @@ func (c *compiler) template(argument *verb.Argument, node *syntax.Node, pieces [
 		return text.String(), nil
 	})
 	if err != nil {
-		c.reportValue(err, whole)
+		d.reportValue(err, whole)
 		return nil
 	}
 	return value
 }
 
 // compile compiles one expression, which stands at span, and tells the kind of its result.
-func (c *compiler) compile(node *syntax.Node, piece expression.Piece, span diag.Span, at place) (*Value, string) {
+func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.Span, at place) (*Value, string) {
 	if len(piece.Text) > maxExpression {
-		c.errors.Report(diag.ExpressionSyntax, node.Span(), "an expression of more than %d bytes", maxExpression)
+		d.errors.Report(diag.ExpressionSyntax, node.Span(), "an expression of more than %d bytes", maxExpression)
 		return nil, ""
 	}
 	if strings.TrimSpace(piece.Text) == "" {
-		c.errors.Report(diag.ExpressionSyntax, node.Locate(piece.Offset-2, piece.Offset+1), "an empty expression")
+		d.errors.Report(diag.ExpressionSyntax, node.Locate(piece.Offset-2, piece.Offset+1), "an empty expression")
 		return nil, ""
 	}
-	program, bad := expression.Compile(piece.Text, c.visible(at, expression.Words(piece.Text)), at.scope.consts)
+	program, bad := expression.Compile(piece.Text, d.visible(at, expression.Words(piece.Text)), at.scope.consts)
 	if bad != nil && (bad.Kind == expression.UndefinedName || bad.Kind == expression.UndefinedMember) {
 		// Once more with all names, to suggest one.
-		_, bad = expression.Compile(piece.Text, c.visible(at, c.everything(at)), at.scope.consts)
+		_, bad = expression.Compile(piece.Text, d.visible(at, d.everything(at)), at.scope.consts)
 	}
 	if bad != nil {
 		for word := range expression.Words(piece.Text) {
 			at.scope.mention(word) // if only by mistake
 		}
-		c.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text)
+		d.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text, at)
 		return nil, ""
 	}
 	for _, name := range program.Names() {
@@ -302,20 +301,20 @@ func (c *compiler) compile(node *syntax.Node, piece expression.Piece, span diag.
 	return value, program.Returns()
 }
 
-func (c *compiler) reportExpression(bad *expression.Error, span diag.Span, source string) {
+func (d *decoder) reportExpression(bad *expression.Error, span diag.Span, source string, at place) {
 	if bad.Kind == expression.UndefinedName {
 		name := source[bad.From:bad.To]
-		if roles := c.ambiguous(name); roles != nil {
-			c.errors.Report(diag.AmbiguousName, span, "%q is a name in several roles", name).
+		if roles := d.ambiguous(at, name); roles != nil {
+			d.errors.Report(diag.AmbiguousName, span, "%q is a name in several roles", name).
 				WithHint("say whose: %s.%s", roles[0], name)
 			return
 		}
-		if c.abstract && !strings.HasPrefix(bad.Hint, "did you mean") {
+		if d.abstract && !strings.HasPrefix(bad.Hint, "did you mean") {
 			return // a step around the use of the fragment may make it
 		}
-		if other := c.caseWith(name); other != nil {
+		if other := d.caseWith(name); other != nil {
 			bad.Hint = fmt.Sprintf("the matrix of case %s has it; what names it must stand in that case", quoted(other.Name.Value))
 		}
 	}
-	c.errors.Report(bad.Kind, span, "%s", bad.Message).WithHint("%s", bad.Hint)
+	d.errors.Report(bad.Kind, span, "%s", bad.Message).WithHint("%s", bad.Hint)
 }

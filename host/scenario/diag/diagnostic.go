@@ -32,6 +32,7 @@ type List struct {
 	errors int
 	most   int // errors that Until has room for; 0 is any number
 	cut    bool
+	copies int // how many OfCopies are under way
 }
 
 // placed is what is wrong at a place, in whatever words.
@@ -73,7 +74,7 @@ type identity struct {
 // Add appends a diagnostic unless the list has it.
 func (l *List) Add(d *Diagnostic) {
 	id := identity{d.Code, d.Span.File(), d.Span.Position, d.Message}
-	if l.seen[id] {
+	if l.seen[id] || l.copies > 0 && l.places[placed{d.Code, d.Span}] {
 		return
 	}
 	if l.seen == nil {
@@ -104,11 +105,12 @@ func (l *List) Report(code Code, span Span, format string, args ...any) *Diagnos
 	return d
 }
 
-// AddNew adds a diagnostic unless there is one of its code at its place.
-func (l *List) AddNew(d *Diagnostic) {
-	if !l.places[placed{d.Code, d.Span}] {
-		l.Add(d)
-	}
+// OfCopies does work on copies of the same part of a file.  What is wrong with one copy is mostly wrong with all, in
+// words that differ, so that a code is reported once at a place.
+func (l *List) OfCopies(work func()) {
+	l.copies++
+	defer func() { l.copies-- }()
+	work()
 }
 
 // WithHint sets the hint.  An empty one leaves the diagnostic as it is.

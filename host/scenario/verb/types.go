@@ -89,106 +89,63 @@ const (
 	Counters
 	// Any: an integer, a size, a duration, a boolean or text, by how it looks; never an argument of a verb.
 	Any
+	// Types is the number of types.
+	Types
 )
 
-// String is the type's name in messages and documentation.
-func (t Type) String() string {
-	switch t {
-	case Integer:
-		return "an integer"
-	case Unsigned:
-		return "an integer of 64 bits"
-	case Size:
-		return "a size (4KiB)"
-	case Duration:
-		return "a duration (250ms)"
-	case Boolean:
-		return "true or false"
-	case Word:
-		return "a word"
-	case Words:
-		return "a list of words"
-	case Text:
-		return "text"
-	case Data:
-		return "data ({text: ..}, {hex: ..}, {fields: ..})"
-	case Buffer:
-		return "a buffer"
-	case Content:
-		return "a buffer or data"
-	case Endpoint:
-		return "an endpoint"
-	case Remote:
-		return "remote memory ({addr: .., rkey: ..})"
-	case Peer:
-		return "a role, an IP address or a host name"
-	case Address:
-		return "an IP address of this machine"
-	case Layout:
-		return "a list of integers ([{u32: name}])"
-	case QueuePair:
-		return "queue pair attributes"
-	case Arguments:
-		return "a mapping with arguments"
-	case Status:
-		return "an event's status"
-	case FaultName:
-		return "a fault"
-	case Domain:
-		return "a protection domain"
-	case Queue:
-		return "a completion queue"
-	case SharedQueue:
-		return "a shared receive queue"
-	case Handle:
-		return "an address handle"
-	case Window:
-		return "a memory window"
-	case Roles:
-		return "a list of two roles"
-	case Role:
-		return "a role"
-	case Rights:
-		return "a list of rights ([LOCAL_WRITE])"
-	case PeerRights:
-		return "a list of rights ([REMOTE_READ])"
-	case Fields:
-		return "a list of fields ([STANDARD, COMPLETION_TIMESTAMP])"
-	case Condition:
-		return "a condition"
-	case Fraction:
-		return "a number from 0 to 1 (5%)"
-	case Sizes:
-		return "sizes ([64, 4KiB] or {pow2: [2, 8MiB]})"
-	case Rate:
-		return "a rate (100Gbit/s)"
-	case Options:
-		return "a mapping"
-	case OptionList:
-		return "a list of mappings"
-	case Counters:
-		return "counters ({port_rcv_errors: {delta: 0}})"
-	}
-	return "a value"
+// types has for each type its name in messages and documentation; for one that names objects, which verbs make those
+// and one of these verbs.
+var types = [Types]struct {
+	name  string
+	makes Yield
+	verb  string
+}{
+	Integer:     {name: "an integer"},
+	Unsigned:    {name: "an integer of 64 bits"},
+	Size:        {name: "a size (4KiB)"},
+	Duration:    {name: "a duration (250ms)"},
+	Boolean:     {name: "true or false"},
+	Word:        {name: "a word"},
+	Words:       {name: "a list of words"},
+	Text:        {name: "text"},
+	Data:        {name: "data ({text: ..}, {hex: ..}, {fields: ..})"},
+	Buffer:      {name: "a buffer"},
+	Content:     {name: "a buffer or data"},
+	Endpoint:    {name: "an endpoint"},
+	Remote:      {name: "remote memory ({addr: .., rkey: ..})"},
+	Peer:        {name: "a role, an IP address or a host name"},
+	Address:     {name: "an IP address of this machine"},
+	Layout:      {name: "a list of integers ([{u32: name}])"},
+	QueuePair:   {name: "queue pair attributes"},
+	Arguments:   {name: "a mapping with arguments"},
+	Status:      {name: "an event's status"},
+	FaultName:   {name: "a fault"},
+	Domain:      {name: "a protection domain", makes: NewDomain, verb: "alloc_pd"},
+	Queue:       {name: "a completion queue", makes: NewQueue, verb: "create_cq"},
+	SharedQueue: {name: "a shared receive queue", makes: NewSharedQueue, verb: "create_srq"},
+	Handle:      {name: "an address handle", makes: NewHandle, verb: "create_ah"},
+	Window:      {name: "a memory window", makes: NewWindow, verb: "alloc_mw"},
+	Roles:       {name: "a list of two roles"},
+	Role:        {name: "a role"},
+	Rights:      {name: "a list of rights ([LOCAL_WRITE])"},
+	PeerRights:  {name: "a list of rights ([REMOTE_READ])"},
+	Fields:      {name: "a list of fields ([STANDARD, COMPLETION_TIMESTAMP])"},
+	Condition:   {name: "a condition"},
+	Fraction:    {name: "a number from 0 to 1 (5%)"},
+	Sizes:       {name: "sizes ([64, 4KiB] or {pow2: [2, 8MiB]})"},
+	Rate:        {name: "a rate (100Gbit/s)"},
+	Options:     {name: "a mapping"},
+	OptionList:  {name: "a list of mappings"},
+	Counters:    {name: "counters ({port_rcv_errors: {delta: 0}})"},
+	Any:         {name: "a value"},
 }
+
+// String is the type's name in messages and documentation.
+func (t Type) String() string { return types[t].name }
 
 // Maker tells which verbs give names to the objects that values of the type name, and one of them; Nothing for
 // a type that names none.
-func (t Type) Maker() (Yield, string) {
-	switch t {
-	case Domain:
-		return NewDomain, "alloc_pd"
-	case Queue:
-		return NewQueue, "create_cq"
-	case SharedQueue:
-		return NewSharedQueue, "create_srq"
-	case Handle:
-		return NewHandle, "create_ah"
-	case Window:
-		return NewWindow, "alloc_mw"
-	}
-	return Nothing, ""
-}
+func (t Type) Maker() (Yield, string) { return types[t].makes, types[t].verb }
 
 // NamesObject tells whether values of the type name objects that steps make.
 func (t Type) NamesObject() bool {
