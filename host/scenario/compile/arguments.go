@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -242,10 +243,8 @@ const mostListed = 1024
 
 // optionList compiles a list of such mappings, in each of which what is required must stand.
 func (r *argumentReader) optionList(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	node, at.scope = at.scope.resolve(node)
-	if node.Kind != syntax.Sequence || len(node.Items) == 0 {
-		r.errors.Report(diag.WrongShape, node.Span(), "%s is a list of mappings", argument.Name).
-			WithHint("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(fieldNames(argument), ", "))
+	hint := fmt.Sprintf("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(fieldNames(argument), ", "))
+	if node = r.shaped(node, &at, syntax.Sequence, 1, hint, "%s is a list of mappings", argument.Name); node == nil {
 		return nil
 	}
 	if len(node.Items) > mostListed {
@@ -276,10 +275,8 @@ func (r *argumentReader) optionList(argument *verb.Argument, node *syntax.Node, 
 }
 
 func fieldOf(argument *verb.Argument, name string) *verb.Argument {
-	for i := range argument.Fields {
-		if argument.Fields[i].Name == name {
-			return &argument.Fields[i]
-		}
+	if i := slices.Index(fieldNames(argument), name); i >= 0 {
+		return &argument.Fields[i]
 	}
 	return nil
 }
@@ -349,13 +346,7 @@ func (d *decoder) wordList(argument *verb.Argument, node *syntax.Node, at place)
 		return nil
 	}
 	word := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: argument.Words}
-	parts := make([]*Value, len(node.Items))
-	for i, item := range node.Items {
-		if parts[i] = d.scalar(word, item, at); parts[i] == nil {
-			return nil
-		}
-	}
-	return d.combined(node.Span(), parts, func(values []any) (any, error) {
+	return d.list(node, func(item *syntax.Node) *Value { return d.scalar(word, item, at) }, func(values []any) (any, error) {
 		words := make([]string, len(values))
 		for i, value := range values {
 			words[i] = value.(string)

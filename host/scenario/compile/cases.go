@@ -392,9 +392,7 @@ func (x *expander) name(p *Program, compiled *Case, node *syntax.Node, combo com
 	}
 	if node != nil {
 		compiled.Name = node.Value
-		if name := x.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, node, s); name != nil {
-			compiled.Name = name.(string)
-		}
+		setKnown(&compiled.Name, x.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, node, s))
 	}
 	if len(combo) > 0 {
 		compiled.ID += "[" + combo.id() + "]"

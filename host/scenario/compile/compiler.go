@@ -175,6 +175,13 @@ func (x *expander) unusedFragments() {
 	x.abstract = false
 }
 
+// setKnown gives a variable a value that is known; one that is nil leaves it as it is.
+func setKnown[T any](to *T, value any) {
+	if known, is := value.(T); is {
+		*to = known
+	}
+}
+
 // knownScalar is a scalar whose value is known before the run; nil when there is none or it is wrong.
 func (d *decoder) knownScalar(argument *verb.Argument, node *syntax.Node) any {
 	return d.knownIn(argument, node, d.global)

@@ -161,9 +161,7 @@ func (d *decoder) xfail(written *ast.XFail, s *scope) *XFail {
 		return nil
 	}
 	x := &XFail{}
-	if reason := d.knownIn(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s); reason != nil {
-		x.Reason = reason.(string)
-	}
+	setKnown(&x.Reason, d.knownIn(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s))
 	if written.When != nil {
 		x.When = d.requirement(written.When, s)
 	}

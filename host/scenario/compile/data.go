@@ -65,7 +65,7 @@ func (d *decoder) dataExpression(argument *verb.Argument, node *syntax.Node, pie
 		d.errors.Report(diag.ExpressionType, raw.Span, "%s wants bytes, and this is %s", argument.Name, kind)
 		return nil
 	}
-	value, err := raw.then(func(v any) (any, error) {
+	return d.converted(raw, func(v any) (any, error) {
 		switch v := v.(type) {
 		case []byte:
 			return verb.DataValue{Bytes: v, Pattern: true}, nil
@@ -74,11 +74,6 @@ func (d *decoder) dataExpression(argument *verb.Argument, node *syntax.Node, pie
 		}
 		return nil, wrongType("data", expression.Word(v), "")
 	})
-	if err != nil {
-		d.reportValue(err, raw.Span)
-		return nil
-	}
-	return value
 }
 
 // converted is value.then with its error reported; nil stays nil.

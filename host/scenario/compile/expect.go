@@ -350,9 +350,8 @@ const deltaKey = "delta"
 
 // counters compiles {NAME: {delta: matcher}}.  Which names there are, only the device knows.
 func (d *decoder) counters(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	node, at.scope = at.scope.resolve(node)
-	if node.Kind != syntax.Mapping || len(node.Pairs) == 0 {
-		d.errors.Report(diag.WrongShape, node.Span(), "counters is a mapping of names").WithHint("counters: {port_rcv_errors: {delta: 0}}")
+	hint := "counters: {port_rcv_errors: {delta: 0}}"
+	if node = d.shaped(node, &at, syntax.Mapping, 1, hint, "counters is a mapping of names"); node == nil {
 		return nil
 	}
 	checks := make(verb.CounterChecks, 0, len(node.Pairs))

@@ -44,9 +44,7 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 		return nil, nil
 	}
 	config := &testbed.GuestConfig{}
-	if limit := x.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Time); limit != nil {
-		config.Limits.Time = limit.(time.Duration)
-	}
+	setKnown(&config.Limits.Time, x.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Time))
 	for _, limit := range []struct {
 		argument verb.Argument
 		written  *syntax.Node

@@ -304,12 +304,7 @@ func (f *facts) portSpaceNamed(call *Call, role string) string {
 }
 
 func constantText(call *Call, name string) string {
-	i := call.Verb.Argument(name)
-	if i < 0 || i >= len(call.Arguments) || call.Arguments[i] == nil {
-		return ""
-	}
-	value, _ := call.Arguments[i].Constant()
-	text, _ := value.(string)
+	text, _ := call.constant(name).(string)
 	return text
 }
 
@@ -403,7 +398,7 @@ func (x *expander) beyond(call *Call, argument, what string, n int, name verb.Bu
 
 // constant is the value of an argument that is known before the run; nil for any other.
 func (call *Call) constant(name string) any {
-	at := slices.IndexFunc(call.Verb.Arguments, func(a verb.Argument) bool { return a.Name == name })
+	at := call.Verb.Argument(name)
 	if at < 0 || at >= len(call.Arguments) || call.Arguments[at] == nil {
 		return nil
 	}

@@ -53,13 +53,8 @@ func (d *decoder) sizeList(argument *verb.Argument, node *syntax.Node, at place)
 		d.errors.Report(diag.EmptyList, node.Span(), "%s without a size", argument.Name)
 		return nil
 	}
-	parts := make([]*Value, len(node.Items))
-	for i, item := range node.Items {
-		if parts[i] = d.scalar(&verb.Argument{Name: argument.Name, Type: verb.Size}, item, at); parts[i] == nil {
-			return nil
-		}
-	}
-	return d.combined(node.Span(), parts, func(values []any) (any, error) {
+	size := &verb.Argument{Name: argument.Name, Type: verb.Size}
+	return d.list(node, func(item *syntax.Node) *Value { return d.scalar(size, item, at) }, func(values []any) (any, error) {
 		list := make([]int, len(values))
 		for i, value := range values {
 			list[i] = value.(int)

@@ -180,13 +180,8 @@ func (d *decoder) roleList(argument *verb.Argument, node *syntax.Node, at place)
 		d.errors.Report(diag.WrongShape, node.Span(), "%s wants a list of two roles", argument.Name).WithHint("[client, server]")
 		return nil
 	}
-	parts := make([]*Value, 2)
-	for i, item := range node.Items {
-		if parts[i] = d.roleName(&verb.Argument{Name: argument.Name, Type: verb.Role}, item, at); parts[i] == nil {
-			return nil
-		}
-	}
-	return d.combined(node.Span(), parts, func(values []any) (any, error) {
+	role := &verb.Argument{Name: argument.Name, Type: verb.Role}
+	return d.list(node, func(item *syntax.Node) *Value { return d.roleName(role, item, at) }, func(values []any) (any, error) {
 		if values[0] == values[1] {
 			return nil, &problem{diag.Conflict, "a link has two ends, and this is " + quoted(values[0].(string)) + " twice", ""}
 		}
@@ -206,9 +201,8 @@ func (d *decoder) rights(argument *verb.Argument, node *syntax.Node, _ place) *V
 
 // fields compiles a list of fields of completions, which must be known before the run.
 func (d *decoder) fields(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	node, at.scope = at.scope.resolve(node)
-	if node.Kind != syntax.Sequence {
-		d.errors.Report(diag.WrongShape, node.Span(), "%s is a list of fields of completions", argument.Name).WithHint("[STANDARD, COMPLETION_TIMESTAMP]")
+	hint := "[STANDARD, COMPLETION_TIMESTAMP]"
+	if node = d.shaped(node, &at, syntax.Sequence, 0, hint, "%s is a list of fields of completions", argument.Name); node == nil {
 		return nil
 	}
 	item := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: verb.FieldNames()}

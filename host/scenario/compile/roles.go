@@ -56,12 +56,8 @@ func (d *decoder) roleConfig(written *ast.Role, r *role, guest *testbed.GuestCon
 		d.global = global.inner()
 		d.global.add(indexName, expression.Integer, r.index)
 	}
-	if device := d.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device); device != nil {
-		config.Device = device.(string)
-	}
-	if port := d.knownScalar(&verb.Argument{Name: "port", Type: verb.Integer, Min: 1, Max: 255}, written.Port); port != nil {
-		config.Port = port.(int)
-	}
+	setKnown(&config.Device, d.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device))
+	setKnown(&config.Port, d.knownScalar(&verb.Argument{Name: "port", Type: verb.Integer, Min: 1, Max: 255}, written.Port))
 	if gid := d.knownScalar(&verb.Argument{Name: "gid", Type: verb.Text}, written.GID); gid != nil {
 		config.GID = d.gid(gid.(string), written.GID)
 	}
@@ -130,9 +126,7 @@ const largestBuffer = 64 << 30
 
 func (d *decoder) buffer(written *ast.Buffer) testbed.BufferConfig {
 	config := testbed.BufferConfig{Name: written.Name.Value, Size: 1, Access: d.access(written.Access, true)}
-	if size := d.knownScalar(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size); size != nil {
-		config.Size = size.(int)
-	}
+	setKnown(&config.Size, d.knownScalar(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size))
 	if word := d.knownScalar(&verb.Argument{Name: "backing", Type: verb.Word, Words: verb.BackingNames()}, written.Backing); word != nil {
 		config.Backing, _ = rdmacore.ParseBacking(word.(string)) // the words are the parser's own
 	}
@@ -179,9 +173,7 @@ func (x *expander) count(r *role, written *ast.Role) {
 		return
 	}
 	r.count = 1
-	if n := x.knownScalar(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count); n != nil {
-		r.count = n.(int)
-	}
+	setKnown(&r.count, x.knownScalar(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count))
 	for i := range r.count {
 		instance := &role{name: instanceName(r.name, i), group: r.name, index: i, guest: r.guest, buffers: r.buffers}
 		x.instances[instance.name] = instance

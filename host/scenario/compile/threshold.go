@@ -110,9 +110,7 @@ func (x *expander) limits(t *Threshold, written *ast.Threshold, s *scope) {
 	}
 	if written.Abort != nil {
 		t.Abort, t.After = true, defaultAbortAfter
-		if after := x.knownIn(&verb.Argument{Name: "after", Type: verb.Duration, Min: 1, Max: unbounded}, written.Abort.Get("after"), s); after != nil {
-			t.After = after.(time.Duration)
-		}
+		setKnown(&t.After, x.knownIn(&verb.Argument{Name: "after", Type: verb.Duration, Min: 1, Max: unbounded}, written.Abort.Get("after"), s))
 	}
 	for _, node := range written.Pass {
 		if limit, ok := x.limit(metricOf(t.Metric), node, s); ok {

@@ -186,7 +186,7 @@ func (d *decoder) expression(argument *verb.Argument, node *syntax.Node, piece e
 		d.errors.Report(diag.ExpressionType, raw.Span, "%s wants %s, and this is %s", argument.Name, argument.Type, kind)
 		return nil
 	}
-	value, err := raw.then(func(v any) (any, error) {
+	return d.converted(raw, func(v any) (any, error) {
 		if argument.Message && raw.Hex {
 			return ShowHex(v, verb.Text), nil
 		}
@@ -196,11 +196,28 @@ func (d *decoder) expression(argument *verb.Argument, node *syntax.Node, piece e
 		}
 		return converted, nil
 	})
-	if err != nil {
-		d.reportValue(err, raw.Span)
+}
+
+// list compiles the items of a list, of which build makes one value.
+func (d *decoder) list(node *syntax.Node, item func(*syntax.Node) *Value, build func([]any) (any, error)) *Value {
+	parts := make([]*Value, len(node.Items))
+	for i, each := range node.Items {
+		if parts[i] = item(each); parts[i] == nil {
+			return nil
+		}
+	}
+	return d.combined(node.Span(), parts, build)
+}
+
+// shaped follows a node to where it stands, which must be of a kind and, unless least is 0, have that many items or
+// keys; nil after saying what is wanted.
+func (d *decoder) shaped(node *syntax.Node, at *place, kind syntax.Kind, least int, hint, format string, args ...any) *syntax.Node {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != kind || len(node.Items)+len(node.Pairs) < least {
+		d.errors.Report(diag.WrongShape, node.Span(), format, args...).WithHint("%s", hint)
 		return nil
 	}
-	return value
+	return node
 }
 
 // reportValue reports an error of a constant conversion.
@@ -246,7 +263,7 @@ func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []
 		}
 		parts = append(parts, part)
 	}
-	value, err := combine(whole, parts, func(values []any) (any, error) {
+	return d.combined(whole, parts, func(values []any) (any, error) {
 		var text strings.Builder
 		for i, value := range values {
 			if argument.Message && parts[i].Hex {
@@ -260,11 +277,6 @@ func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []
 		}
 		return text.String(), nil
 	})
-	if err != nil {
-		d.reportValue(err, whole)
-		return nil
-	}
-	return value
 }
 
 // compile compiles one expression, which stands at span, and tells the kind of its result.
