@@ -160,13 +160,17 @@ func (d *decoder) scalar(argument *verb.Argument, node *syntax.Node, at place) *
 }
 
 func (d *decoder) literal(argument *verb.Argument, node *syntax.Node) *Value {
-	text := *node
 	if node.IsNull() && argument.Type != verb.Text {
 		d.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and there is nothing", argument.Name, argument.Type)
 		return nil
 	}
-	text.Value = strings.ReplaceAll(node.Value, "$$(", "$(")
-	value, bad := d.parse(argument, &text)
+	text := node
+	if strings.Contains(node.Value, "$$(") {
+		unescaped := *node
+		unescaped.Value = strings.ReplaceAll(node.Value, "$$(", "$(")
+		text = &unescaped
+	}
+	value, bad := d.parse(argument, text)
 	if bad != nil {
 		d.report(bad, node.Span())
 		return nil
