@@ -1,22 +1,20 @@
 package prom
 
 import (
-	"bytes"
-	"fmt"
+	"bufio"
+	"cmp"
 	"io"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
 	"rdmarun/host/record"
 )
 
-// family is a metric with its series, by the values of their labels.  The library's own objects take ten times as
-// much memory, so they are made when they are written, some at a time: a run may have a hundred thousand cases.
+// family is a metric with its series, by the values of their labels.
 type family struct {
 	*metric
 	values    map[string]float64
@@ -24,9 +22,6 @@ type family struct {
 	// tags are those that any of the series has; the labels of the others are empty, which to Prometheus is none.
 	tags map[string]bool
 }
-
-// chunk is how many series are made at once.
-const chunk = 1000
 
 // separator stands between the values of labels, and between them and names and values of tags; no UTF-8 text has it.
 const separator = "\xff"
@@ -42,101 +37,154 @@ func join(labels []string) string {
 // tagged is the key of a series with tags.
 func (f *family) tagged(labels []string, tags map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
-		f.tags[name] = true
 		value := tags[name]
 		if value == "" {
 			value = "true" // a word
 		}
+		name = strings.ToValidUTF8(name, "\ufffd") // as the key has it
+		f.tags[name] = true
 		labels = append(labels, name, value)
 	}
 	return join(labels)
 }
 
-// labelsOf are the values of a series' labels, in the order of those of the family.
-func (f *family) labelsOf(key string) []string {
-	if key == "" {
+// labelsOf are the values of a series' labels, in the order of those of the family; tags are the family's, sorted.
+func (f *family) labelsOf(key string, tags []string) []string {
+	if len(f.labels) == 0 {
 		return nil
 	}
 	parts := strings.Split(key, separator)
-	values, rest := slices.Clone(parts[:len(f.labels)]), parts[len(f.labels):]
-	tags := make(map[string]string, len(rest)/2)
-	for i := 0; i+1 < len(rest); i += 2 {
-		tags[rest[i]] = rest[i+1]
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.tags)) {
-		values = append(values, tags[name])
+	values, rest := parts[:len(f.labels):len(f.labels)], parts[len(f.labels):]
+	for _, name := range tags {
+		value := ""
+		for i := 0; i+1 < len(rest); i += 2 {
+			if rest[i] == name {
+				value = rest[i+1]
+			}
+		}
+		values = append(values, value)
 	}
 	return values
 }
 
-func (f *family) write(out io.Writer) error {
-	keys := slices.Concat(slices.Collect(maps.Keys(f.values)), slices.Collect(maps.Keys(f.summaries)))
-	slices.Sort(keys)
-	for i, part := range slices.Collect(slices.Chunk(keys, chunk)) {
-		var text bytes.Buffer
-		if err := f.encode(&text, part); err != nil {
-			return fmt.Errorf("metrics: %s: %w", f.name, err)
-		}
-		for i > 0 && bytes.HasPrefix(text.Bytes(), []byte("#")) {
-			if _, err := text.ReadBytes('\n'); err != nil { // its type and what it is stand at the top alone
-				return fmt.Errorf("metrics: %s: %w", f.name, err)
-			}
-		}
-		if _, err := out.Write(text.Bytes()); err != nil {
-			return err
-		}
-	}
-	return nil
+// series is what is known under one set of labels.
+type series struct {
+	key    string
+	values []string // of its labels, in the order of their names
 }
 
-func (f *family) encode(out io.Writer, keys []string) error {
-	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(&part{f, keys, f.description(slices.Sorted(maps.Keys(f.tags)))}); err != nil {
-		return err
+// write prints the family as OpenMetrics 1.0 does: labels by their names, series by the values of their labels.
+func (f *family) write(to io.Writer) error {
+	out := bufio.NewWriter(to)
+	f.head(out)
+	tags := slices.Sorted(maps.Keys(f.tags))
+	names := append(slices.Clone(f.labels), tagLabels(tags)...)
+	order := make([]int, len(names))
+	for i := range order {
+		order[i] = i
 	}
-	gathered, err := registry.Gather()
-	if err != nil {
-		return err
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(names[a], names[b]) })
+	sorted := func(list []string) []string {
+		if len(list) == 0 {
+			return nil
+		}
+		inOrder := make([]string, len(order))
+		for i, from := range order {
+			inOrder[i] = list[from]
+		}
+		return inOrder
 	}
-	encoder := expfmt.NewEncoder(out, expfmt.NewFormat(expfmt.TypeOpenMetrics))
-	for _, each := range gathered {
-		if err := encoder.Encode(each); err != nil {
-			return err
+	var rows []series
+	for key := range f.values {
+		rows = append(rows, series{key, sorted(f.labelsOf(key, tags))})
+	}
+	for key := range f.summaries {
+		rows = append(rows, series{key, sorted(f.labelsOf(key, tags))})
+	}
+	slices.SortFunc(rows, func(a, b series) int { return slices.Compare(a.values, b.values) })
+	names = sorted(names)
+	for _, row := range rows {
+		if value, is := f.values[row.key]; is {
+			sample(out, f.name, pairs(names, row.values), floating(value))
+		} else {
+			f.summary(out, pairs(names, row.values), f.summaries[row.key])
 		}
 	}
-	return nil
+	return out.Flush() // with the first error of all that was written
 }
 
-// part is some of the series of a family.
-type part struct {
-	*family
-	keys []string
-	desc *prometheus.Desc
+// head says what the family is.  The types are those of Prometheus' older text, too.
+func (f *family) head(out *bufio.Writer) {
+	kind := " gauge\n"
+	if len(f.summaries) > 0 {
+		kind = " summary\n"
+	}
+	for _, text := range []string{"# HELP ", f.name, " ", escaped(f.help), "\n# TYPE ", f.name, kind} {
+		out.WriteString(text)
+	}
 }
 
-// Describe implements prometheus.Collector.
-func (p *part) Describe(out chan<- *prometheus.Desc) { out <- p.desc }
-
-// Collect implements prometheus.Collector.
-func (p *part) Collect(out chan<- prometheus.Metric) {
-	for _, key := range p.keys {
-		made, err := p.make(key, p.desc)
-		if err != nil {
-			made = prometheus.NewInvalidMetric(p.desc, err) // Gather returns the error
+func (f *family) summary(out *bufio.Writer, labels string, d record.Distribution) {
+	for _, quantile := range []struct {
+		of float64
+		ns int64
+	}{{0, d.Min}, {0.5, d.P50}, {0.9, d.P90}, {0.99, d.P99}, {0.999, d.P999}, {0.9999, d.P9999}, {1, d.Max}} {
+		pair := `quantile="` + floating(quantile.of) + `"`
+		if labels != "" {
+			pair = labels + "," + pair
 		}
-		out <- made
+		sample(out, f.name, pair, floating(time.Duration(quantile.ns).Seconds()))
+	}
+	sample(out, f.name+"_sum", labels, floating(d.Mean*float64(d.Count)/1e9))
+	sample(out, f.name+"_count", labels, strconv.FormatInt(d.Count, 10))
+}
+
+func sample(out *bufio.Writer, name, labels, value string) {
+	out.WriteString(name)
+	if labels != "" {
+		for _, text := range []string{"{", labels, "}"} {
+			out.WriteString(text)
+		}
+	}
+	for _, text := range []string{" ", value, "\n"} {
+		out.WriteString(text)
 	}
 }
 
-func (f *family) make(key string, desc *prometheus.Desc) (prometheus.Metric, error) {
-	labels := f.labelsOf(key)
-	if value, is := f.values[key]; is {
-		return prometheus.NewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+// pairs are labels with their values as they stand between braces.
+func pairs(names, values []string) string {
+	var text strings.Builder
+	for i, name := range names {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		for _, each := range []string{name, `="`, escaped(values[i]), `"`} {
+			text.WriteString(each)
+		}
 	}
-	d := f.summaries[key]
-	seconds := func(ns int64) float64 { return time.Duration(ns).Seconds() }
-	return prometheus.NewConstSummary(desc, uint64(d.Count), d.Mean*float64(d.Count)/1e9, map[float64]float64{
-		0: seconds(d.Min), 0.5: seconds(d.P50), 0.9: seconds(d.P90), 0.99: seconds(d.P99),
-		0.999: seconds(d.P999), 0.9999: seconds(d.P9999), 1: seconds(d.Max),
-	}, labels...)
+	return text.String()
+}
+
+// escaper is that of OpenMetrics 1.0, "escaped-string".
+var escaper = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+
+func escaped(text string) string { return escaper.Replace(text) }
+
+// floating prints a number of type realnumber: with a point or an exponent, so that no reader takes it for an integer.
+func floating(value float64) string {
+	switch {
+	case math.IsNaN(value):
+		return "NaN"
+	case math.IsInf(value, 1):
+		return "+Inf"
+	case math.IsInf(value, -1):
+		return "-Inf"
+	case value == 0:
+		return "0.0" // and not the -0 of a product
+	}
+	text := strconv.FormatFloat(value, 'g', -1, 64)
+	if !strings.ContainsAny(text, "e.") {
+		text += ".0"
+	}
+	return text
 }

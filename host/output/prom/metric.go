@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // metric is a name with its labels.
@@ -16,11 +14,6 @@ type metric struct {
 
 func describe(name, help string, labels ...string) *metric {
 	return &metric{"rdmarun_" + name, help, labels}
-}
-
-// description is what the library knows of a metric whose series have tags beside their labels.
-func (m *metric) description(tags []string) *prometheus.Desc {
-	return prometheus.NewDesc(m.name, m.help, append(slices.Clone(m.labels), tagLabels(tags)...), nil)
 }
 
 // tagLabels are the labels of tags, whose names may have characters that labels have not.

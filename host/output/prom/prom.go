@@ -3,11 +3,11 @@
 package prom
 
 import (
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
-
-	"github.com/prometheus/common/expfmt"
 
 	"rdmarun/host/output/cases"
 	"rdmarun/host/output/outfile"
@@ -63,14 +63,11 @@ func (w *Writer) Close() error {
 	w.gauge(runComplete, number(w.ended))
 	for _, name := range slices.Sorted(maps.Keys(w.families)) {
 		if err := w.families[name].write(w.file); err != nil {
-			return err
+			return fmt.Errorf("metrics: %s: %w", name, err)
 		}
 	}
-	encoder := expfmt.NewEncoder(w.file, expfmt.NewFormat(expfmt.TypeOpenMetrics))
-	if closer, ok := encoder.(expfmt.Closer); ok {
-		if err := closer.Close(); err != nil { // the line "# EOF"
-			return err
-		}
+	if _, err := io.WriteString(w.file, "# EOF\n"); err != nil {
+		return err
 	}
 	return w.file.Commit()
 }
