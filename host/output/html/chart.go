@@ -1,19 +1,11 @@
 package html
 
 import (
-	"bytes"
 	"fmt"
 	"html/template"
-	"image/color"
 	"math"
-	"slices"
-	"strconv"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"rdmarun/host/output/html/plot"
 )
 
 // chart is a picture, with what its curves are called in words of the page: a legend in the picture would lie on a
@@ -22,6 +14,8 @@ type chart struct {
 	Title  string
 	Legend []legend
 	SVG    template.HTML
+	// Says is the picture in words.
+	Says string
 	// Missing is how many curves have no picture; this is the last one.
 	Missing int
 }
@@ -34,111 +28,110 @@ type legend struct {
 	Before bool
 }
 
-const (
-	chartWidth  = 345 * vg.Length(1)
-	chartHeight = 190 * vg.Length(1)
-	stripHeight = 110 * vg.Length(1)
-)
-
-// hues keep their distance for readers who see few colours (Okabe and Ito's palette); the style has the same.
-var hues = []color.Color{
-	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
-	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},
-}
-
-// canvas is a picture that curves are added to, as many as there are hues.
-type canvas struct {
-	plot   *plot.Plot
-	legend []legend
-	before bool // some curve is the baseline's
-}
-
-func newCanvas(x, y string) *canvas {
-	p := plot.New()
-	p.X.Label.Text, p.Y.Label.Text = x, y
-	for _, style := range []*draw.TextStyle{&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
-		style.Font.Variant, style.Font.Size = "Sans", vg.Points(8)
-	}
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xdd}, color.Gray{0xdd}
-	p.Add(grid)
-	return &canvas{plot: p}
-}
-
-// add draws a curve in one of the hues.
-func (c *canvas) add(name string, number int, points plotter.XYs, dots, before bool) error {
-	line, scatter, err := plotter.NewLinePoints(points)
-	if err != nil {
-		return fmt.Errorf("chart of %s: %w", name, err)
-	}
-	line.Color, line.Width = hues[number], vg.Points(1.5)
-	if before {
-		line.Dashes, line.Width = []vg.Length{vg.Points(4), vg.Points(3)}, vg.Points(1)
-	}
-	c.plot.Add(line)
-	if dots && !before {
-		scatter.Color, scatter.Radius, scatter.Shape = line.Color, vg.Points(2.2), draw.CircleGlyph{}
-		c.plot.Add(scatter)
-	}
-	if before {
-		c.before = true
-	} else {
-		c.legend = append(c.legend, legend{Hue: number, Name: name})
-	}
-	return nil
-}
-
-// legendLines are the curves, and what else must be said of the picture.
-func (c *canvas) legendLines() []legend {
-	if c.before {
-		return append(c.legend, legend{Hue: plain, Name: "baseline", Before: true})
-	}
-	return c.legend
-}
-
-// plain is the hue of what is no curve: the colour of text.
-const plain = -1
-
 // Class is the legend's, for the style.
 func (l legend) Class() string {
-	if l.Hue == plain {
+	if l.Before {
 		return "before"
 	}
 	return fmt.Sprintf("hue-%d", l.Hue)
 }
 
-// logarithmic makes an axis show times that lie orders of magnitude apart.
-func logarithmic(axis *plot.Axis) {
-	axis.Scale, axis.Tick.Marker = plot.LogScale{}, decades{}
+// The sizes of pictures in pixels, as long as the page has room for them.
+const (
+	chartWidth  = 460
+	chartHeight = 250
+	stripHeight = 150
+)
+
+// hues are how many curves a picture has; the style has their colours, which keep their distance for readers who see few
+// (Okabe and Ito's palette).
+const hues = 6
+
+// About how many ticks have room beside each other, and above.
+const (
+	ticksAcross = 6
+	ticksUp     = 5
+)
+
+// album is a chart of any number of curves: where one picture has no more hues, another one follows, with the same axes.
+type album struct {
+	pages [][]plot.Curve
+	// numbers are those of the curves, by their names: the baseline's has the same, and so the same place and hue.
+	numbers map[string]int
+	// beyond is how many curves have no picture.
+	beyond int
+	bounds bounds
 }
 
-// decades are the ticks of a logarithmic axis.
-type decades struct{}
+// bounds are those of what all curves show.
+type bounds struct{ left, right, low, high float64 }
 
-// Ticks implements plot.Ticker.
-func (decades) Ticks(lowest, highest float64) []plot.Tick {
-	var ticks []plot.Tick
-	for exponent := math.Floor(math.Log10(lowest)); exponent <= math.Ceil(math.Log10(highest)); exponent++ {
-		value := math.Pow(10, exponent)
-		ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(value, 'g', -1, 64)})
-	}
-	return slices.DeleteFunc(ticks, func(t plot.Tick) bool { return t.Value < lowest || t.Value > highest })
+// mostPages is how many pictures of one kind anybody looks through; the table has what the curves of more would show.
+const mostPages = 20
+
+func newAlbum() *album {
+	return &album{numbers: make(map[string]int), bounds: bounds{math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)}}
 }
 
-func (c *canvas) render(title string, height vg.Length) (chart, error) {
-	canvas := vgsvg.New(chartWidth, height)
-	c.plot.BackgroundColor = color.Transparent
-	// The last label of an axis is as wide to the right of its tick as to the left.
-	c.plot.Draw(draw.Crop(draw.New(canvas), 0, -vg.Points(14), 0, -vg.Points(4)))
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return chart{}, fmt.Errorf("chart %s: %w", title, err)
+// add draws a curve; its hue is the album's to choose.
+func (a *album) add(curve plot.Curve) {
+	if len(curve.Points) == 0 {
+		return
 	}
-	// What stands before <svg> belongs to a file, not to a part of a page.  The text in it was escaped
-	// by the canvas.
-	svg := out.Bytes()
-	if i := bytes.Index(svg, []byte("<svg")); i > 0 {
-		svg = svg[i:]
+	number, known := a.numbers[curve.Name]
+	if !known {
+		number = len(a.numbers)
+		a.numbers[curve.Name] = number
 	}
-	return chart{Title: title, Legend: c.legendLines(), SVG: template.HTML(svg)}, nil
+	page := number / hues
+	if page >= mostPages {
+		if !known {
+			a.beyond++
+		}
+		return
+	}
+	for page >= len(a.pages) {
+		a.pages = append(a.pages, nil)
+	}
+	curve.Hue = number % hues
+	a.pages[page] = append(a.pages[page], curve)
+	b := &a.bounds
+	for _, each := range curve.Points {
+		b.left, b.right = min(b.left, each.X), max(b.right, each.X)
+		b.low, b.high = min(b.low, each.Y), max(b.high, each.Y)
+	}
+}
+
+// render draws the pictures; axes makes those of all of them, so that one can be held against another.
+func (a *album) render(title string, height float64, axes func(bounds) (x, y plot.Axis)) []chart {
+	var charts []chart
+	for i, curves := range a.pages {
+		p := plot.Plot{Width: chartWidth, Height: height, Curves: curves}
+		p.X, p.Y = axes(a.bounds)
+		name := title
+		if len(a.pages) > 1 {
+			name = fmt.Sprintf("%s (%d of %d)", title, i+1, len(a.pages))
+		}
+		// What is not ours in the text is escaped there.
+		charts = append(charts, chart{Title: name, Legend: legendOf(curves), SVG: template.HTML(p.SVG()), Says: p.Describe()})
+	}
+	if a.beyond > 0 {
+		charts[len(charts)-1].Missing = a.beyond
+	}
+	return charts
+}
+
+// legendOf names the curves, and says what a dashed one is.
+func legendOf(curves []plot.Curve) []legend {
+	var list []legend
+	before := false
+	for _, each := range curves {
+		if before = before || each.Dashed; !each.Dashed {
+			list = append(list, legend{Hue: each.Hue, Name: each.Name})
+		}
+	}
+	if before {
+		list = append(list, legend{Name: "baseline", Before: true})
+	}
+	return list
 }

@@ -2,16 +2,17 @@ package html
 
 import (
 	"fmt"
+	"strconv"
+	"time"
 
-	"gonum.org/v1/plot/plotter"
-
+	"rdmarun/host/output/html/plot"
 	"rdmarun/host/record"
 )
 
 // intervalCharts are strips of what the measurements of one name did over time: bandwidth, or messages where there is
 // no payload.
-func intervalCharts(g *measureGroup) ([]chart, error) {
-	bandwidth, messages := newAlbum("s", "Gbit/s"), newAlbum("s", "messages/s")
+func intervalCharts(g *measureGroup) []chart {
+	bandwidth, messages := newAlbum(), newAlbum()
 	for i := range g.now {
 		m := &g.now[i]
 		points, payload := overTime(m.Intervals)
@@ -22,22 +23,18 @@ func intervalCharts(g *measureGroup) ([]chart, error) {
 		if payload {
 			on = bandwidth
 		}
-		if err := on.add(numbered(on, g.curve(m, "")), points, false, false); err != nil {
-			return nil, err
+		on.add(plot.Curve{Name: numbered(on, g.curve(m, "")), Points: points, Level: true})
+	}
+	over := func(unit string) func(bounds) (x, y plot.Axis) {
+		return func(b bounds) (x, y plot.Axis) {
+			x, y = plot.Even(0, b.right, ticksAcross), plot.FromZero(b.high, 3)
+			x.Print = func(seconds float64) string { return narrow(plot.Number(seconds) + " s") }
+			y.Label, y.Exact = unit, func(value float64) string { return plot.Number(value) + " " + unit }
+			return x, y
 		}
 	}
-	var charts []chart
-	for _, each := range []struct {
-		title string
-		*album
-	}{{"bandwidth over time", bandwidth}, {"messages over time", messages}} {
-		drawn, err := each.render(g.name+", "+each.title, stripHeight, func(c *canvas) { c.plot.X.Min, c.plot.Y.Min = 0, 0 })
-		if err != nil {
-			return nil, err
-		}
-		charts = append(charts, drawn...)
-	}
-	return charts, nil
+	charts := bandwidth.render(g.name+", bandwidth over time", stripHeight, over("Gbit/s"))
+	return append(charts, messages.render(g.name+", messages over time", stripHeight, over("messages/s"))...)
 }
 
 // numbered tells repetitions of one measurement apart, which have the same name.
@@ -52,7 +49,7 @@ func numbered(a *album, name string) string {
 }
 
 // overTime is the rate in each interval, level from its begin to its end; payload tells that it is in Gbit/s.
-func overTime(intervals []record.Interval) (points plotter.XYs, payload bool) {
+func overTime(intervals []record.Interval) (points []plot.Point, payload bool) {
 	for _, each := range intervals {
 		payload = payload || each.Bytes > 0
 	}
@@ -65,7 +62,13 @@ func overTime(intervals []record.Interval) (points plotter.XYs, payload bool) {
 		if payload {
 			rate = float64(each.Bytes) * 8 / took / 1e9
 		}
-		points = append(points, plotter.XY{X: each.Begin.Seconds(), Y: rate}, plotter.XY{X: each.End.Seconds(), Y: rate})
+		at := seconds(each.Begin) + " to " + seconds(each.End)
+		points = append(points, plot.Point{X: each.Begin.Seconds(), Y: rate, At: at}, plot.Point{X: each.End.Seconds(), Y: rate, At: at})
 	}
 	return points, payload
+}
+
+// seconds prints a moment of a measurement, to a tenth of a millisecond.
+func seconds(at time.Duration) string {
+	return narrow(strconv.FormatFloat(at.Round(100*time.Microsecond).Seconds(), 'f', -1, 64) + " s")
 }

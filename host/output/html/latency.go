@@ -5,47 +5,41 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 
+	"rdmarun/host/output/html/plot"
 	"rdmarun/host/record"
 )
 
 // latencyCharts are the percentile curves and the histogram of what is called by one name, the baseline's beside the
 // run's; none where no times were measured.
 func latencyCharts(g *measureGroup) ([]chart, error) {
-	l := latencies{curves: newAlbum("percentile", "us"), histogram: newAlbum("us", "% of the samples"), highest: 1}
+	l := latencies{curves: newAlbum(), histogram: newAlbum()}
 	if err := errors.Join(l.load(g, g.now, false), l.load(g, g.before, true)); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
 	wide := l.wide()
 	for _, each := range l.loaded {
-		if err := each.draw(&l, wide); err != nil {
-			return nil, err
-		}
+		l.curves.add(plot.Curve{Name: each.name, Points: percentiles(each.Histogram), Dashed: each.before})
+		l.histogram.add(plot.Curve{Name: each.name, Points: shares(each.Histogram, wide), Dashed: each.before, Filled: true})
 	}
-	first, err := l.curves.render(g.name+", by percentile", chartHeight, func(c *canvas) {
-		c.plot.X.Tick.Marker, c.plot.X.Max = nines{}, l.highest
+	first := l.curves.render(g.name+", by percentile", chartHeight, func(b bounds) (x, y plot.Axis) {
+		x, y = nines(b.right), times(plot.FromZero(b.high, ticksUp))
 		if wide {
-			logarithmic(&c.plot.Y)
-		} else {
-			c.plot.Y.Min = 0
+			y = times(plot.Powers(b.low, b.high, ticksUp+2))
 		}
+		return x, y
 	})
-	if err != nil {
-		return nil, err
-	}
-	second, err := l.histogram.render(g.name+", distribution up to the 99.9th percentile", chartHeight, func(c *canvas) {
-		c.plot.Y.Min = 0
+	second := l.histogram.render(g.name+", distribution up to the 99.9th percentile", chartHeight, func(b bounds) (x, y plot.Axis) {
+		x, y = times(plot.Even(b.left, b.right, ticksAcross)), plot.FromZero(b.high, ticksUp)
 		if wide {
-			logarithmic(&c.plot.X)
+			x = times(plot.Powers(b.left, b.right, ticksAcross+1))
 		}
+		y.Label, y.Exact = "% of the samples", func(value float64) string { return plot.Number(value) + " %" }
+		return x, y
 	})
-	if err != nil {
-		return nil, err
-	}
 	var charts []chart
 	for i := range first { // they have the same curves, so as many pages
 		charts = append(charts, first[i], second[i])
@@ -53,9 +47,27 @@ func latencyCharts(g *measureGroup) ([]chart, error) {
 	return charts, nil
 }
 
+// times makes an axis one of times, in microseconds.
+func times(a plot.Axis) plot.Axis {
+	a.Print = func(us float64) string {
+		switch {
+		case us == 0:
+			return "0"
+		case us < 1:
+			return narrow(plot.Number(us*1e3) + " ns")
+		case us < 1e3:
+			return narrow(plot.Number(us) + " us")
+		case us < 1e6:
+			return narrow(plot.Number(us/1e3) + " ms")
+		}
+		return narrow(plot.Number(us/1e6) + " s")
+	}
+	a.Exact = func(us float64) string { return duration(time.Duration(math.Round(us * 1e3))) }
+	return a
+}
+
 type latencies struct {
 	curves, histogram *album
-	highest           float64 // of the curves' x
 	loaded            []*distribution
 }
 
@@ -98,30 +110,25 @@ func (l *latencies) wide() bool {
 	return high/low > 50
 }
 
-func (d *distribution) draw(l *latencies, wide bool) error {
-	points := percentiles(d.Histogram)
-	l.highest = max(l.highest, points[len(points)-1].X)
-	return errors.Join(l.curves.add(d.name, points, false, d.before), l.histogram.add(d.name, shares(d.Histogram, wide), false, d.before))
-}
-
 // percentiles is the curve as HdrHistogram's own tools plot it: x counts the nines, so that 99 %, 99.9 %
 // and 99.99 % stand as far apart as 90 % and 99 %.
-func percentiles(h *hdr.Histogram) plotter.XYs {
+func percentiles(h *hdr.Histogram) []plot.Point {
 	most := math.Log10(float64(h.TotalCount()))
-	var points plotter.XYs
+	var points []plot.Point
 	for _, bracket := range h.CumulativeDistributionWithTicks(10) {
 		x := most
 		if bracket.Quantile < 100 {
 			x = min(-math.Log10(1-bracket.Quantile/100), most)
 		}
-		points = append(points, plotter.XY{X: x, Y: max(1, float64(bracket.ValueAt)) / 1e3})
+		at := strconv.FormatFloat(bracket.Quantile, 'f', min(1+int(x), 6), 64)
+		points = append(points, plot.Point{X: x, Y: max(1, float64(bracket.ValueAt)) / 1e3, At: at + " %"})
 	}
 	return points
 }
 
 // shares is the histogram, in bins as wide as 1/60 of what it shows; in wide ones, each bin is as many times as high
 // as the one before.
-func shares(h *hdr.Histogram, wide bool) plotter.XYs {
+func shares(h *hdr.Histogram, wide bool) []plot.Point {
 	const bins = 60
 	scale, back := func(v float64) float64 { return v }, func(v float64) float64 { return v }
 	if wide {
@@ -138,22 +145,25 @@ func shares(h *hdr.Histogram, wide bool) plotter.XYs {
 			counts[bin] += float64(each.Count)
 		}
 	}
-	points := make(plotter.XYs, len(counts))
+	points := make([]plot.Point, len(counts))
 	for i, n := range counts {
-		points[i] = plotter.XY{X: back(low+(float64(i)+0.5)*width) / 1e3, Y: 100 * n / float64(h.TotalCount())}
+		points[i] = plot.Point{X: back(low+(float64(i)+0.5)*width) / 1e3, Y: 100 * n / float64(h.TotalCount())}
 	}
 	return points
 }
 
-// nines are the ticks of the percentile axis.
-type nines struct{}
-
-// Ticks implements plot.Ticker.
-func (nines) Ticks(_, highest float64) []plot.Tick {
-	ticks := []plot.Tick{{Value: 0, Label: "0"}}
-	for i := 1; float64(i) <= highest+0.01; i++ {
-		label := strconv.FormatFloat(100-math.Pow(10, float64(2-i)), 'f', max(i-2, 0), 64)
-		ticks = append(ticks, plot.Tick{Value: float64(i), Label: label})
+// nines is the percentile axis.
+func nines(highest float64) plot.Axis {
+	highest = max(1, highest)
+	a := plot.Axis{Label: "percentile", High: highest}
+	for i := 0; float64(i) <= highest+0.01; i++ {
+		a.Ticks = append(a.Ticks, float64(i))
 	}
-	return ticks
+	a.Print = func(nines float64) string {
+		if nines == 0 {
+			return "0"
+		}
+		return strconv.FormatFloat(100-math.Pow(10, 2-nines), 'f', max(int(nines)-2, 0), 64)
+	}
+	return a
 }

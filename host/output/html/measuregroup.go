@@ -72,13 +72,11 @@ func (g *measureGroup) curve(m *record.Measure, of string) string {
 func measureCharts(c *cases.Case) (charts []chart, without int, err error) {
 	groups, without := groupsOf(c)
 	for _, g := range groups {
-		for _, draw := range []func(*measureGroup) ([]chart, error){latencyCharts, intervalCharts} {
-			drawn, err := draw(g)
-			if err != nil {
-				return nil, 0, err
-			}
-			charts = append(charts, drawn...)
+		drawn, err := latencyCharts(g)
+		if err != nil {
+			return nil, 0, err
 		}
+		charts = append(append(charts, drawn...), intervalCharts(g)...)
 	}
 	return charts, without, nil
 }

@@ -1,16 +1,13 @@
 package html
 
 import (
-	"errors"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-
 	"rdmarun/host/output/cases"
+	"rdmarun/host/output/html/plot"
 	"rdmarun/host/record"
 )
 
@@ -164,51 +161,61 @@ func valueOf(details []record.Fact, name string) string {
 }
 
 // charts are those of series with more than one size.
-func (s *sizes) charts() ([]chart, error) {
+func (s *sizes) charts() []chart {
 	var charts []chart
 	for _, each := range []struct {
-		title, unit string
-		figures     []sized
-	}{{"Bandwidth by message size", "Gbit/s", s.bandwidth}, {"Median latency by message size", "us", s.latency}} {
-		a := newAlbum("message size", each.unit)
+		title   string
+		figures []sized
+		up      func(highest float64) plot.Axis
+	}{
+		{"Bandwidth by message size", s.bandwidth, func(highest float64) plot.Axis {
+			y := plot.FromZero(highest, ticksUp)
+			y.Label, y.Exact = "Gbit/s", func(value float64) string { return plot.Number(value) + " Gbit/s" }
+			return y
+		}},
+		{"Median latency by message size", s.latency, func(highest float64) plot.Axis { return times(plot.FromZero(highest, ticksUp)) }},
+	} {
+		a := newAlbum()
+		measured := make(map[int64]bool) // sizes
 		for _, curve := range seriesOf(each.figures) {
 			if len(curve.now) < 2 {
 				continue
 			}
-			before := curve.before
-			if len(before) < 2 {
-				before = nil
-			}
-			if err := errors.Join(a.add(curve.name, bySize(curve.now), true, false), a.add(curve.name, bySize(before), true, true)); err != nil {
-				return nil, err
+			a.add(plot.Curve{Name: curve.name, Points: bySize(curve.now, measured), Dots: true})
+			if len(curve.before) > 1 {
+				a.add(plot.Curve{Name: curve.name, Points: bySize(curve.before, measured), Dashed: true})
 			}
 		}
-		drawn, err := a.render(each.title, chartHeight, func(c *canvas) { c.plot.X.Tick.Marker, c.plot.Y.Min = powers{}, 0 })
-		if err != nil {
-			return nil, err
-		}
-		charts = append(charts, drawn...)
+		charts = append(charts, a.render(each.title, chartHeight, func(b bounds) (x, y plot.Axis) { return sizeAxis(b, measured), each.up(b.high) })...)
 	}
-	return charts, nil
+	return charts
 }
 
-func bySize(values map[int64]float64) plotter.XYs {
-	var points plotter.XYs
+// bySize are the points of a curve; measured has its sizes then.
+func bySize(values map[int64]float64, measured map[int64]bool) []plot.Point {
+	var points []plot.Point
 	for _, n := range slices.Sorted(maps.Keys(values)) {
-		points = append(points, plotter.XY{X: math.Log2(float64(n)), Y: values[n]})
+		points = append(points, plot.Point{X: float64(n), Y: values[n]})
+		measured[n] = true
 	}
 	return points
 }
 
-// powers are the ticks of an axis of sizes.
-type powers struct{}
-
-// Ticks implements plot.Ticker.
-func (powers) Ticks(lowest, highest float64) []plot.Tick {
-	var ticks []plot.Tick
-	step := max(1, int(math.Ceil((highest-lowest)/8)))
-	for i := int(math.Ceil(lowest)); float64(i) <= highest+0.01; i += step {
-		ticks = append(ticks, plot.Tick{Value: float64(i), Label: strings.ReplaceAll(size(int64(1)<<max(i, 0)), " ", "")})
+// sizeAxis has ticks at what was measured, and at powers of two where that is too much.
+func sizeAxis(b bounds, measured map[int64]bool) plot.Axis {
+	a := plot.Axis{Label: "message size", Low: b.left, High: b.right, Logarithmic: true}
+	a.Print = func(n float64) string { return narrow(size(int64(n))) }
+	const most = 8
+	if len(measured) <= most {
+		for _, n := range slices.Sorted(maps.Keys(measured)) {
+			a.Ticks = append(a.Ticks, float64(n))
+		}
+		return a
 	}
-	return ticks
+	first, last := math.Ceil(math.Log2(b.left)), math.Floor(math.Log2(b.right))
+	step := max(1, math.Ceil((last-first)/most))
+	for i := first; i <= last; i += step {
+		a.Ticks = append(a.Ticks, math.Exp2(i))
+	}
+	return a
 }

@@ -15,9 +15,13 @@ func parse() *template.Template {
 	if err != nil {
 		panic(err)
 	}
-	script, err := page.ReadFile("page/filter.js")
-	if err != nil {
-		panic(err)
+	var script []byte
+	for _, name := range []string{"page/filter.js", "page/chart.js"} {
+		text, err := page.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		script = append(script, text...)
 	}
 	functions := template.FuncMap{
 		"style":    func() template.CSS { return template.CSS(style) },

@@ -155,7 +155,7 @@ type bar struct {
 	Share template.CSS
 }
 
-func newSummaryView(s *summary, devices []record.Device) (*summaryView, error) {
+func newSummaryView(s *summary, devices []record.Device) *summaryView {
 	v := &summaryView{summary: s, Environment: sorted(s.Run.Environment), Devices: devices}
 	for _, name := range groups {
 		if n := s.Counts[name]; n > 0 {
@@ -179,9 +179,8 @@ func newSummaryView(s *summary, devices []record.Device) (*summaryView, error) {
 	default:
 		v.Verdict, v.Good = plural(s.Counts["passed"]+s.Counts["flaky"], "case")+" passed", true
 	}
-	charts, err := s.Sizes.charts()
-	v.Charts = charts
-	return v, err
+	v.Charts = s.Sizes.charts()
+	return v
 }
 
 func plural(n int, noun string) string {

@@ -114,10 +114,7 @@ func (w *Writer) Close() error {
 			return err
 		}
 	}
-	view, err := newSummaryView(&w.summary, w.tracker.Devices())
-	if err != nil {
-		return fmt.Errorf("write the report %s: %w", w.file.Name(), err)
-	}
+	view := newSummaryView(&w.summary, w.tracker.Devices())
 	if err := w.templates.ExecuteTemplate(w.file, "top", view); err != nil {
 		return err
 	}
