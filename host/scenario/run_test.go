@@ -180,7 +180,7 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("%+v", totals)
 	}
 	if len(seen.results) != 1 || seen.results[0].Status != record.Interrupted || seen.results[0].Reason != "interrupted (test)" {
-		t.Errorf("%+v", seen.results)
+		t.Fatalf("%+v", seen.results)
 	}
 	if len(seen.lines) != 1 || seen.lines[0].Text != "finally" {
 		t.Errorf("`finally` did not run: %+v", seen.lines)
@@ -206,8 +206,8 @@ func TestOutOfTime(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), untilItWaits, errors.New("out of time"))
 	defer cancel()
 	totals, seen := runFiles(t, ctx, scenario.RunConfig{}, nil, "testdata/run/long.yaml")
-	if !totals.TimedOut || totals.Interrupted || seen.results[0].Status != record.TimedOut {
-		t.Errorf("%+v %+v", totals, seen.results)
+	if !totals.TimedOut || totals.Interrupted || len(seen.results) != 1 || seen.results[0].Status != record.TimedOut {
+		t.Fatalf("%+v %+v", totals, seen.results)
 	}
 	checkStopped(t, &seen.results[0])
 }
