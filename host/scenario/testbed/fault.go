@@ -8,6 +8,7 @@ import (
 
 // Fault is messages being lost on purpose, between two roles, or what happens to their device.
 type Fault struct {
+	name    string // "" while it has none
 	testbed *Testbed
 	release *free
 	lost    int
@@ -40,16 +41,23 @@ func (t *Testbed) inForce(rule *rdmacore.FaultRule) *Fault {
 }
 
 // Bind gives the fault its name.
-func (f *Fault) Bind(name string) { f.testbed.faults[name] = f }
+func (f *Fault) Bind(name string) {
+	f.name = name
+	f.testbed.faults[name] = f
+}
 
-// Heal ends a fault and returns how many messages it lost, or how many ids heard of it.
-func (t *Testbed) Heal(name string) (lost int, err error) {
-	f := t.faults[name]
-	if f == nil {
-		return 0, &Failure{What: fmt.Sprintf("there is no fault %q", name), Hint: "the step that makes it did not run"}
+// Fault finds a fault by the name that a step's `as` gave it.
+func (t *Testbed) Fault(name string) (*Fault, error) {
+	if f := t.faults[name]; f != nil {
+		return f, nil
 	}
+	return nil, &Failure{What: fmt.Sprintf("there is no fault %q", name), Hint: "the step that makes it did not run"}
+}
+
+// Heal ends the fault and returns how many messages it lost, or how many ids heard of it.
+func (f *Fault) Heal() (lost int, err error) {
 	if f.release.done {
-		return 0, &Failure{What: fmt.Sprintf("the fault %q is healed already", name)}
+		return 0, &Failure{What: fmt.Sprintf("the fault %q is healed already", f.name)}
 	}
 	if err = f.release.freeNow(); err == nil && f.mend != nil {
 		err = f.mend()

@@ -10,7 +10,7 @@ import (
 // Object is something that a step made beside what comes with a role and its endpoints.
 type Object[T any] struct {
 	role    *Role
-	kind    kind
+	kind    Kind[T]
 	name    string // "" while it has none
 	native  T
 	destroy func() error
@@ -26,21 +26,20 @@ type (
 	Window      = Object[*rdmacore.MW]
 )
 
-// kind is a sort of objects: what it is called, and the step that makes one.
-type kind struct{ what, maker string }
+// Kind is a kind of objects: what one is called, and the verb that makes one.
+type Kind[T any] struct{ What, Maker string }
 
+// The kinds of objects that steps make, name and free.
 var (
-	domains      = kind{"PD", "alloc_pd"}
-	queues       = kind{"completion queue", "create_cq"}
-	sharedQueues = kind{"shared receive queue", "create_srq"}
-	handles      = kind{"address handle", "create_ah"}
-	windows      = kind{"memory window", "alloc_mw"}
+	Domains      = Kind[*rdmacore.PD]{"protection domain", "alloc_pd"}
+	Queues       = Kind[*rdmacore.CQ]{"completion queue", "create_cq"}
+	SharedQueues = Kind[*rdmacore.SRQ]{"shared receive queue", "create_srq"}
+	Handles      = Kind[*rdmacore.AH]{"address handle", "create_ah"}
+	Windows      = Kind[*rdmacore.MW]{"memory window", "alloc_mw"}
 )
 
-type objectName struct {
-	kind kind
-	name string
-}
+// objectName is what a step names: a kind and the name of its `as`.
+type objectName struct{ what, name string }
 
 // named is an object of whatever type.
 type named interface {
@@ -50,12 +49,12 @@ type named interface {
 }
 
 // made gives an object to the role, which frees it at the end of the case.
-func made[T any](r *Role, k kind, native T, destroy func() error, err error) (*Object[T], error) {
+func (k Kind[T]) made(r *Role, native T, destroy func() error, err error) (*Object[T], error) {
 	if err != nil {
 		return nil, err
 	}
 	o := &Object[T]{role: r, kind: k, native: native, destroy: destroy}
-	o.release = r.deferFree(k.what, destroy)
+	o.release = r.deferFree(k.What, destroy)
 	r.testbed.owners.add(native, r)
 	return o, nil
 }
@@ -63,8 +62,8 @@ func made[T any](r *Role, k kind, native T, destroy func() error, err error) (*O
 // Bind gives the object its name.
 func (o *Object[T]) Bind(name string) {
 	o.name = name
-	o.release.what = fmt.Sprintf("%s's %s %s", o.role.Name, o.kind.what, name)
-	o.role.objects[objectName{o.kind, name}] = o
+	o.release.what = fmt.Sprintf("%s's %s %s", o.role.Name, o.kind.What, name)
+	o.role.objects[objectName{o.kind.What, name}] = o
 }
 
 // Native is the object of the core.
@@ -98,56 +97,39 @@ func (o *Object[T]) concerns(event rdmacore.AsyncEvent) bool {
 	return false
 }
 
-// object finds an object by the name that a step's `as` gave it.
-func object[T any](r *Role, k kind, name string) (*Object[T], error) {
+// Find finds an object of a role by the name that a step's `as` gave it.
+func (k Kind[T]) Find(r *Role, name string) (*Object[T], error) {
 	if err := r.alive(); err != nil {
 		return nil, err
 	}
-	if o, ok := r.objects[objectName{k, name}].(*Object[T]); ok {
+	if o, ok := r.objects[objectName{k.What, name}].(*Object[T]); ok {
 		return o, nil
 	}
-	return nil, &Failure{What: fmt.Sprintf("role %s has no %s %q", r.Name, k.what, name), Hint: "the step " + k.maker + " did not run", Errno: syscall.EBADF}
+	return nil, &Failure{What: fmt.Sprintf("role %s has no %s %q", r.Name, k.What, name), Hint: "the step " + k.Maker + " did not run", Errno: syscall.EBADF}
 }
-
-// Domain finds a protection domain by its name.
-func (r *Role) Domain(name string) (*Domain, error) { return object[*rdmacore.PD](r, domains, name) }
-
-// Queue finds a completion queue by its name.
-func (r *Role) Queue(name string) (*Queue, error) { return object[*rdmacore.CQ](r, queues, name) }
-
-// SharedQueue finds a shared receive queue by its name.
-func (r *Role) SharedQueue(name string) (*SharedQueue, error) {
-	return object[*rdmacore.SRQ](r, sharedQueues, name)
-}
-
-// Handle finds an address handle by its name.
-func (r *Role) Handle(name string) (*Handle, error) { return object[*rdmacore.AH](r, handles, name) }
-
-// Window finds a memory window by its name.
-func (r *Role) Window(name string) (*Window, error) { return object[*rdmacore.MW](r, windows, name) }
 
 // NewDomain makes a protection domain of the role's device.
 func (r *Role) NewDomain() (*Domain, error) {
 	pd, err := r.device.AllocPD()
-	return made(r, domains, pd, pd.Dealloc, err)
+	return Domains.made(r, pd, pd.Dealloc, err)
 }
 
 // NewQueue makes a completion queue of the role's device.
 func (r *Role) NewQueue(entries int) (*Queue, error) {
 	cq, err := r.device.CreateCQ(entries)
-	return made(r, queues, cq, cq.Destroy, err)
+	return Queues.made(r, cq, cq.Destroy, err)
 }
 
 // NewExtendedQueue makes a completion queue whose completions have these fields.
 func (r *Role) NewExtendedQueue(entries int, fields rdmacore.WCFields) (*Queue, error) {
 	cq, err := r.device.CreateCQEx(entries, fields)
-	return made(r, queues, cq, cq.Destroy, err)
+	return Queues.made(r, cq, cq.Destroy, err)
 }
 
 // NewSharedQueue makes a shared receive queue.
 func (r *Role) NewSharedQueue(pd *rdmacore.PD, attr rdmacore.SRQAttr) (*SharedQueue, error) {
 	srq, err := pd.CreateSRQ(attr)
-	return made(r, sharedQueues, srq, srq.Destroy, err)
+	return SharedQueues.made(r, srq, srq.Destroy, err)
 }
 
 // NewSharedQueue makes a shared receive queue that belongs to the endpoint's id, and ends with it at the latest.
@@ -155,7 +137,7 @@ func (r *Role) NewSharedQueue(pd *rdmacore.PD, attr rdmacore.SRQAttr) (*SharedQu
 func (e *Endpoint) NewSharedQueue(pd *rdmacore.PD, attr rdmacore.SRQAttr) (*SharedQueue, error) {
 	err := e.id.CreateSRQ(pd, attr)
 	srq := e.id.SRQ()
-	o, err := made(e.Role, sharedQueues, srq, e.id.DestroySRQ, err)
+	o, err := SharedQueues.made(e.Role, srq, e.id.DestroySRQ, err)
 	if err != nil {
 		return nil, err
 	}
@@ -171,11 +153,11 @@ func (e *Endpoint) NewSharedQueue(pd *rdmacore.PD, attr rdmacore.SRQAttr) (*Shar
 // NewHandle keeps an address handle that create makes.
 func (r *Role) NewHandle(create func() (*rdmacore.AH, error)) (*Handle, error) {
 	ah, err := create()
-	return made(r, handles, ah, ah.Destroy, err)
+	return Handles.made(r, ah, ah.Destroy, err)
 }
 
 // NewWindow allocates a memory window.
 func (r *Role) NewWindow(pd *rdmacore.PD, kind rdmacore.MWType) (*Window, error) {
 	mw, err := pd.AllocMW(kind)
-	return made(r, windows, mw, mw.Dealloc, err)
+	return Windows.made(r, mw, mw.Dealloc, err)
 }

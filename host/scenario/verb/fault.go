@@ -142,11 +142,11 @@ func breakDevice(call *Call, how string) (*testbed.Fault, error) {
 }
 
 func heal(_ context.Context, call *Call, args *struct {
-	Fault faultName `arg:"fault,required" doc:"the fault, by the name that 'as' gave it"`
+	Fault *testbed.Fault `arg:"fault,required" doc:"the fault, by the name that 'as' gave it"`
 }) (result struct {
 	Lost int `result:"lost" doc:"messages it has lost, or whatever its action is; of a device, the ids that heard of it"`
 }, err error) {
-	result.Lost, err = call.Testbed.Heal(string(args.Fault))
+	result.Lost, err = args.Fault.Heal()
 	for _, role := range call.Testbed.Roles() { // of a device that is back they are registered anew
 		call.Outcome.Buffers = append(call.Outcome.Buffers, role.Buffers()...)
 	}

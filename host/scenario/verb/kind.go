@@ -45,7 +45,6 @@ type (
 	localAddress string   // Address
 	roleName     string   // Role
 	rolePair     []string // Roles
-	faultName    string   // FaultName
 	// sharedQueueName is a SharedQueue that is looked for later.
 	sharedQueueName string
 	peerRights      rdmacore.Access // PeerRights
@@ -93,8 +92,6 @@ func kindOf(t reflect.Type, words string) kind {
 		return k
 	case reflect.TypeFor[rolePair]():
 		return plain(Roles)
-	case reflect.TypeFor[faultName]():
-		return plain(FaultName)
 	case reflect.TypeFor[sharedQueueName]():
 		return plain(SharedQueue)
 	case reflect.TypeFor[rdmacore.Access]():
@@ -266,31 +263,6 @@ func setContent(call *Call, field reflect.Value, value any) error {
 	}
 	field.Set(reflect.ValueOf(c))
 	return err
-}
-
-// objectKind is the kind of what a step names and another step, or the role, has made.
-func objectKind(t reflect.Type) (kind, bool) {
-	switch t {
-	case reflect.TypeFor[*testbed.Endpoint]():
-		return object(Endpoint, (*testbed.Role).Endpoint), true
-	case reflect.TypeFor[*testbed.Domain]():
-		return object(Domain, (*testbed.Role).Domain), true
-	case reflect.TypeFor[*testbed.Queue]():
-		return object(Queue, (*testbed.Role).Queue), true
-	case reflect.TypeFor[*testbed.SharedQueue]():
-		return object(SharedQueue, (*testbed.Role).SharedQueue), true
-	case reflect.TypeFor[*testbed.Handle]():
-		return object(Handle, (*testbed.Role).Handle), true
-	case reflect.TypeFor[*testbed.Window]():
-		return object(Window, (*testbed.Role).Window), true
-	case reflect.TypeFor[*testbed.Buffer]():
-		return kind{argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }}, true
-	}
-	return kind{}, false
-}
-
-func object[T any](argument Type, find func(*testbed.Role, string) (T, error)) kind {
-	return kind{argument: argument, find: func(call *Call, name any) (any, error) { return find(call.Role, name.(string)) }}
 }
 
 // enumeration is the kind of the enumerations of verbs.h and rdma_cma.h, which have names.

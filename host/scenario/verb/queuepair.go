@@ -101,7 +101,7 @@ func (q QueuePairAttributes) native(role *testbed.Role) (*rdmacore.QPInitAttr, e
 		SendOps:       q.SendOps,
 	}
 	if q.SharedQueue != "" {
-		queue, err := role.SharedQueue(string(q.SharedQueue))
+		queue, err := testbed.SharedQueues.Find(role, string(q.SharedQueue))
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,5 +136,32 @@ func TestNames(t *testing.T) {
 	}
 	if _, ok := ParseErrno("ENONSENSE"); ok {
 		t.Error("ENONSENSE")
+	}
+}
+
+// TestObjectRows: who makes what a row of objects is, and who takes it.
+func TestObjectRows(t *testing.T) {
+	table := NewTable()
+	for _, row := range objects {
+		t.Run(row.what, func(t *testing.T) {
+			if maker := table.Lookup(row.maker); maker == nil || maker.Yields != row.yields {
+				t.Errorf("%s does not make one", row.maker)
+			}
+			if row.names.String() != article(row.what) || objectOf(row.names).yields != row.yields {
+				t.Errorf("type %q has another row", row.names)
+			}
+			takes := slices.ContainsFunc(table.Verbs(), func(v *Verb) bool {
+				return slices.ContainsFunc(v.Arguments, func(a Argument) bool { return a.Type == row.names })
+			})
+			if !takes {
+				t.Error("no verb takes one")
+			}
+		})
+	}
+	for _, v := range table.Verbs() {
+		has := slices.ContainsFunc(objects, func(row objectRow) bool { return row.yields == v.Yields })
+		if v.Yields > Value && !has {
+			t.Errorf("%s makes what has no row", v.Name)
+		}
 	}
 }

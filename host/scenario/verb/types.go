@@ -93,64 +93,47 @@ const (
 	Types
 )
 
-// types has for each type its name in messages and documentation; for one that names objects, which verbs make those
-// and one of these verbs.
-var types = [Types]struct {
-	name  string
-	makes Yield
-	verb  string
-}{
-	Integer:     {name: "an integer"},
-	Unsigned:    {name: "an integer of 64 bits"},
-	Size:        {name: "a size (4KiB)"},
-	Duration:    {name: "a duration (250ms)"},
-	Boolean:     {name: "true or false"},
-	Word:        {name: "a word"},
-	Words:       {name: "a list of words"},
-	Text:        {name: "text"},
-	Data:        {name: "data ({text: ..}, {hex: ..}, {fields: ..})"},
-	Buffer:      {name: "a buffer"},
-	Content:     {name: "a buffer or data"},
-	Endpoint:    {name: "an endpoint"},
-	Remote:      {name: "remote memory ({addr: .., rkey: ..})"},
-	Peer:        {name: "a role, an IP address or a host name"},
-	Address:     {name: "an IP address of this machine"},
-	Layout:      {name: "a list of integers ([{u32: name}])"},
-	QueuePair:   {name: "queue pair attributes"},
-	Arguments:   {name: "a mapping with arguments"},
-	Status:      {name: "an event's status"},
-	FaultName:   {name: "a fault"},
-	Domain:      {name: "a protection domain", makes: NewDomain, verb: "alloc_pd"},
-	Queue:       {name: "a completion queue", makes: NewQueue, verb: "create_cq"},
-	SharedQueue: {name: "a shared receive queue", makes: NewSharedQueue, verb: "create_srq"},
-	Handle:      {name: "an address handle", makes: NewHandle, verb: "create_ah"},
-	Window:      {name: "a memory window", makes: NewWindow, verb: "alloc_mw"},
-	Roles:       {name: "a list of two roles"},
-	Role:        {name: "a role"},
-	Rights:      {name: "a list of rights ([LOCAL_WRITE])"},
-	PeerRights:  {name: "a list of rights ([REMOTE_READ])"},
-	Fields:      {name: "a list of fields ([STANDARD, COMPLETION_TIMESTAMP])"},
-	Condition:   {name: "a condition"},
-	Fraction:    {name: "a number from 0 to 1 (5%)"},
-	Sizes:       {name: "sizes ([64, 4KiB] or {pow2: [2, 8MiB]})"},
-	Rate:        {name: "a rate (100Gbit/s)"},
-	Options:     {name: "a mapping"},
-	OptionList:  {name: "a list of mappings"},
-	Counters:    {name: "counters ({port_rcv_errors: {delta: 0}})"},
-	Any:         {name: "a value"},
+// types has the name of each type in messages and documentation; those of objects are in their table.
+var types = [Types]string{
+	Integer:    "an integer",
+	Unsigned:   "an integer of 64 bits",
+	Size:       "a size (4KiB)",
+	Duration:   "a duration (250ms)",
+	Boolean:    "true or false",
+	Word:       "a word",
+	Words:      "a list of words",
+	Text:       "text",
+	Data:       "data ({text: ..}, {hex: ..}, {fields: ..})",
+	Buffer:     "a buffer",
+	Content:    "a buffer or data",
+	Remote:     "remote memory ({addr: .., rkey: ..})",
+	Peer:       "a role, an IP address or a host name",
+	Address:    "an IP address of this machine",
+	Layout:     "a list of integers ([{u32: name}])",
+	QueuePair:  "queue pair attributes",
+	Arguments:  "a mapping with arguments",
+	Status:     "an event's status",
+	Roles:      "a list of two roles",
+	Role:       "a role",
+	Rights:     "a list of rights ([LOCAL_WRITE])",
+	PeerRights: "a list of rights ([REMOTE_READ])",
+	Fields:     "a list of fields ([STANDARD, COMPLETION_TIMESTAMP])",
+	Condition:  "a condition",
+	Fraction:   "a number from 0 to 1 (5%)",
+	Sizes:      "sizes ([64, 4KiB] or {pow2: [2, 8MiB]})",
+	Rate:       "a rate (100Gbit/s)",
+	Options:    "a mapping",
+	OptionList: "a list of mappings",
+	Counters:   "counters ({port_rcv_errors: {delta: 0}})",
+	Any:        "a value",
 }
 
 // String is the type's name in messages and documentation.
-func (t Type) String() string { return types[t].name }
-
-// Maker tells which verbs give names to the objects that values of the type name, and one of them; Nothing for
-// a type that names none.
-func (t Type) Maker() (Yield, string) { return types[t].makes, types[t].verb }
-
-// NamesObject tells whether values of the type name objects that steps make.
-func (t Type) NamesObject() bool {
-	kind, _ := t.Maker()
-	return kind != Nothing
+func (t Type) String() string {
+	if row := objectOf(t); row != nil {
+		return article(row.what)
+	}
+	return types[t]
 }
 
 // ConditionValue is a condition with its text, for the message when it does not hold.
