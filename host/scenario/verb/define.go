@@ -251,6 +251,9 @@ func resultsOf(t reflect.Type) *resultFields {
 func (r *resultFields) values(result reflect.Value, failed bool) []any {
 	values := make([]any, len(r.rows))
 	for i := range r.slots {
+		if failed && !r.rows[i].OfFailure {
+			continue
+		}
 		field := result.FieldByIndex(r.slots[i].index)
 		if r.slots[i].optional {
 			if !field.Field(optionalGiven).Bool() {
