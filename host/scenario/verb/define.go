@@ -37,31 +37,35 @@ import (
 //
 // Arguments that have a method check or needs answer Verb.Check and Verb.Needs with it.  Before the run only what is known
 // is filled in: see Optional.
+//
+// The tags are read when the verb is first asked for (Table.Lookup): a scenario has few of all verbs.
 func define[A, R any](row Verb, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
-	arguments, results := argumentsOf(reflect.TypeFor[A]()), resultsOf(reflect.TypeFor[R]())
-	row.Arguments, row.Results = arguments.rows, results.rows
-	row.Run = func(ctx context.Context, call *Call) error {
-		args := new(A)
-		if err := arguments.fill(call, reflect.ValueOf(args).Elem(), call.Arguments, nil); err != nil {
+	row.describe = func(v *Verb) {
+		arguments, results := argumentsOf(reflect.TypeFor[A]()), resultsOf(reflect.TypeFor[R]())
+		v.Arguments, v.Results = arguments.rows, results.rows
+		v.Run = func(ctx context.Context, call *Call) error {
+			args := new(A)
+			if err := arguments.fill(call, reflect.ValueOf(args).Elem(), call.Arguments, nil); err != nil {
+				return err
+			}
+			result, err := run(ctx, call, args)
+			if len(results.rows) > 0 {
+				call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem(), err != nil)
+			}
 			return err
 		}
-		result, err := run(ctx, call, args)
-		if len(results.rows) > 0 {
-			call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem(), err != nil)
+		known := func(call *Call) *A {
+			args := new(A)
+			// Without a run there are no objects to be found, and so nothing fails.
+			_ = arguments.fill(nil, reflect.ValueOf(args).Elem(), call.Arguments, call.Later)
+			return args
 		}
-		return err
-	}
-	known := func(call *Call) *A {
-		args := new(A)
-		// Without a run there are no objects to be found, and so nothing fails.
-		_ = arguments.fill(nil, reflect.ValueOf(args).Elem(), call.Arguments, call.Later)
-		return args
-	}
-	if _, checks := any(new(A)).(interface{ check() *Refusal }); checks {
-		row.Check = func(call *Call) *Refusal { return any(known(call)).(interface{ check() *Refusal }).check() }
-	}
-	if _, needs := any(new(A)).(interface{ needs() string }); needs {
-		row.Needs = func(call *Call) string { return any(known(call)).(interface{ needs() string }).needs() }
+		if _, checks := any(new(A)).(interface{ check() *Refusal }); checks {
+			v.Check = func(call *Call) *Refusal { return any(known(call)).(interface{ check() *Refusal }).check() }
+		}
+		if _, needs := any(new(A)).(interface{ needs() string }); needs {
+			v.Needs = func(call *Call) string { return any(known(call)).(interface{ needs() string }).needs() }
+		}
 	}
 	return row
 }

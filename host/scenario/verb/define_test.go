@@ -51,7 +51,8 @@ type sampleResult struct {
 }
 
 func sampleVerb(run func(*sampleArguments) (sampleResult, error)) Verb {
-	return define(Verb{Name: "sample"}, func(_ context.Context, _ *Call, args *sampleArguments) (sampleResult, error) { return run(args) })
+	sample := lazyVerb{verb: define(Verb{Name: "sample"}, func(_ context.Context, _ *Call, args *sampleArguments) (sampleResult, error) { return run(args) })}
+	return *sample.described()
 }
 
 func TestDefineReadsTags(t *testing.T) {

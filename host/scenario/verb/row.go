@@ -35,6 +35,8 @@ type Verb struct {
 	// Run does it, and leaves Call.Outcome.  A *Failure is an expectation that did not hold; an error that wraps a
 	// syscall.Errno is compared with `expect: {errno: ..}`.
 	Run func(ctx context.Context, call *Call) error
+	// describe fills in what the types of arguments and result say: define.
+	describe func(*Verb)
 }
 
 // Yield is what a verb leaves behind for later steps.
