@@ -1,10 +1,10 @@
 package verb
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -270,11 +270,18 @@ func (r *resultFields) values(result reflect.Value, failed bool) []any {
 	return values
 }
 
-// quotedWord is a 'word' of a doc tag.
-var quotedWord = regexp.MustCompile(`(^|[ (])'([^' ]+)'`)
-
+// documentation is the doc tag of a field, with backquotes for the quotes around 'a-word', which is not an apostrophe.
 func documentation(field reflect.StructField) string {
-	return quotedWord.ReplaceAllString(field.Tag.Get("doc"), "$1`$2`")
+	text := []byte(field.Tag.Get("doc"))
+	for i := range text {
+		if text[i] != '\'' || i > 0 && text[i-1] != ' ' && text[i-1] != '(' {
+			continue
+		}
+		if end := bytes.IndexAny(text[i+1:], "' "); end > 0 && text[i+1+end] == '\'' {
+			text[i], text[i+1+end] = '`', '`'
+		}
+	}
+	return string(text)
 }
 
 // bound reads min and max: a number, or a duration in nanoseconds.

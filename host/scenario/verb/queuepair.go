@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
+	"sync"
 
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
@@ -48,7 +50,7 @@ type QueuePairAttributes struct {
 	SendOps       rdmacore.SendOps `arg:"send_ops" doc:"operations that are posted by the builders of ibv_wr_post(3), and no others; without it ibv_post_send(3), which has no FLUSH"`
 }
 
-func queuePairFields() *argumentFields { return argumentsOf(reflect.TypeFor[QueuePairAttributes]()) }
+var queuePairFields = sync.OnceValue(func() *argumentFields { return argumentsOf(reflect.TypeFor[QueuePairAttributes]()) })
 
 // DefaultQueuePair is what a scenario gets that says nothing: enough for a few messages, and, as in
 // ibv_create_qp(3), a completion only for requests that ask for one.
@@ -67,7 +69,7 @@ func DefaultQueuePair() QueuePairAttributes {
 // QueuePairArguments describe the keys of queue pair attributes.  What one that is not given is, their documentation says:
 // `defaults` of the file come first.
 func QueuePairArguments() []Argument {
-	rows := queuePairFields().rows
+	rows := slices.Clone(queuePairFields().rows)
 	for i := range rows {
 		if rows[i].Default != nil {
 			rows[i].Doc += fmt.Sprintf("; default %v", rows[i].Default)
