@@ -54,11 +54,10 @@ object that cannot be freed, a threshold without a sample.`
 // languageTopic is the language on one page: how it begins, and the words of files and steps.
 func languageTopic() string {
 	text, style := languageBegins, show.Style{Width: 88} // as wide as the text around
-	language := ast.Keys()
 	for _, part := range []struct {
 		title string
 		words []ast.Key
-	}{{"Keys of a file", language.File}, {"Actions beside the verbs", language.Actions}, {"Modifiers of a step", language.Modifiers}} {
+	}{{"Keys of a file", ast.Keys("file")}, {"Actions beside the verbs", ast.Keys("action")}, {"Modifiers of a step", ast.Keys("step")}} {
 		text += "\n" + part.title + ":\n"
 		for _, word := range part.words {
 			text += style.Fold(fmt.Sprintf("  %-14s%s", word.Name, word.Doc), 16) + "\n"

@@ -19,9 +19,8 @@ type object = map[string]any
 
 // Scenario is the JSON Schema (2020-12) of scenario files.
 func Scenario() ([]byte, error) {
-	language := ast.Keys()
 	table := verb.NewTable()
-	root := mapping("A scenario of rdmarun.", language.File, fileTypes())
+	root := mapping("A scenario of rdmarun.", ast.Keys("file"), fileTypes())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "rdmarun scenario " + ast.Version
 	root["required"] = []string{"rdmarun"}
@@ -30,17 +29,17 @@ func Scenario() ([]byte, error) {
 	root["not"] = require("steps", "cases")
 	root["allOf"] = []any{completeWithoutDefaults()}
 	definitions := values()
-	definitions["step"] = step(language, table, &wordSets{definitions, make(map[string]string)})
-	for _, more := range []object{roles(language), settings(), {
+	definitions["step"] = step(table, &wordSets{definitions, make(map[string]string)})
+	for _, more := range []object{roles(), settings(), {
 		"steps":    listOf(ref("step")),
 		"complete": complete(table),
-		"case":     required(mapping("One named test.", language.Case, fileTypes()), "name", "steps"),
-		"fragment": required(mapping("Steps to use in several places.", language.Fragment, fileTypes()), "do"),
-		"param": required(mapping("A parameter.", language.Param, object{
-			"type": object{"enum": language.ParamTypes}, "values": listOf(scalar()), "min": scalar(), "max": scalar(), "doc": scalar(),
+		"case":     required(mapping("One named test.", ast.Keys("cases"), fileTypes()), "name", "steps"),
+		"fragment": required(mapping("Steps to use in several places.", ast.Keys("fragments"), fileTypes()), "do"),
+		"param": required(mapping("A parameter.", ast.Keys("params"), object{
+			"type": object{"enum": ast.Names(ast.Keys("type"))}, "values": listOf(scalar()), "min": scalar(), "max": scalar(), "doc": scalar(),
 		}), "type"),
-		"defaults": defaults(language, table),
-		"took":     mapping("Bounds of a time.", language.Took, object{"min": ref("duration"), "max": ref("duration")}),
+		"defaults": defaults(table),
+		"took":     mapping("Bounds of a time.", ast.Keys("took"), object{"min": ref("duration"), "max": ref("duration")}),
 	}} {
 		for name, schema := range more {
 			definitions[name] = schema
@@ -51,24 +50,24 @@ func Scenario() ([]byte, error) {
 }
 
 // roles are the definitions of what a role has.
-func roles(language ast.Language) object {
-	role := mapping("A party.", language.Role, object{
+func roles() object {
+	role := mapping("A party.", ast.Keys("roles"), object{
 		"buffers": mapOf("buffer"), "guest": ref("guest"), "count": ref("integer"), "device": scalar(), "port": ref("integer"),
-		"path":     required(mapping("One of the port's addresses.", language.Path, object{"gid": scalar()}), "gid"),
-		"place":    required(mapping("Where instances run.", language.Place, object{"spread": object{"const": "host"}}), "spread"),
+		"path":     required(mapping("One of the port's addresses.", ast.Keys("path"), object{"gid": scalar()}), "gid"),
+		"place":    required(mapping("Where instances run.", ast.Keys("place"), object{"spread": object{"const": "host"}}), "spread"),
 		"cpu":      object{"type": []string{"integer", "string", "array"}},
 		"optional": object{"type": "boolean"},
 	})
 	role["not"] = require("guest", "buffers") // a guest has its own memory
 	return object{
 		"role": role,
-		"buffer": required(mapping("Registered memory.", language.Buffer, object{
+		"buffer": required(mapping("Registered memory.", ast.Keys("buffers"), object{
 			"size": ref("size"), "access": words(verb.AccessNames(), true), "backing": words(verb.BackingNames(), false), "fill": ref("data"),
 		}), "size"),
-		"guest": required(mapping("A WebAssembly program.", language.Guest, object{
+		"guest": required(mapping("A WebAssembly program.", ast.Keys("guest"), object{
 			"module": scalar(), "args": list(), "limits": ref("limits"),
 		}), "module"),
-		"limits": mapping("What a guest may take.", language.Limits, object{
+		"limits": mapping("What a guest may take.", ast.Keys("limits"), object{
 			"time": ref("duration"), "memory": ref("size"), "registered": ref("size"), "handles": ref("integer"), "files": ref("integer"), "output": ref("size"),
 		}),
 	}
@@ -76,27 +75,23 @@ func roles(language ast.Language) object {
 
 // settings are the definitions of what is said once for a file or a case.
 func settings() object {
-	keys := make(map[string][]ast.Key)
-	for _, mapping := range ast.Mappings() {
-		keys[mapping.Name] = mapping.Keys
-	}
-	matrix := mapping("Values that it runs with, each combination.", keys["matrix"], object{
+	matrix := mapping("Values that it runs with, each combination.", ast.Keys("matrix"), object{
 		"exclude": listOf(object{"type": "object", "additionalProperties": scalar()}),
 	})
 	matrix["additionalProperties"] = listOf(scalar()) // a name with its values
 	matrix["propertyNames"], matrix["minProperties"] = name(), 1
 	return object{
 		"matrix": matrix,
-		"provider": mapping("Settings of providers.", keys["provider"], object{"soft": mapping("The soft provider.", keys["soft"], object{
+		"provider": mapping("Settings of providers.", ast.Keys("provider"), object{"soft": mapping("The soft provider.", ast.Keys("soft"), object{
 			"clock": words([]string{"virtual", "wall"}, false), "seed": ref("integer"),
 		})}),
-		"threshold": required(mapping("A limit on a metric.", keys["thresholds"], object{
+		"threshold": required(mapping("A limit on a metric.", ast.Keys("thresholds"), object{
 			"metric": scalar(), "pass": listOf(scalar()), "if": scalar(),
-			"abort_on_fail": object{"anyOf": []any{object{"type": "boolean"}, mapping("When.", keys["abort_on_fail"], object{"after": ref("duration")})}},
+			"abort_on_fail": object{"anyOf": []any{object{"type": "boolean"}, mapping("When.", ast.Keys("abort_on_fail"), object{"after": ref("duration")})}},
 		}), "metric", "pass"),
-		"xfail": required(mapping("That and when it is known to fail.", keys["xfail"], object{
+		"xfail": required(mapping("That and when it is known to fail.", ast.Keys("xfail"), object{
 			"when": scalar(), "reason": scalar(),
-			"raises": mapping("The failure that is expected.", keys["raises"], object{
+			"raises": mapping("The failure that is expected.", ast.Keys("raises"), object{
 				"action": matching(scalar()), "what": matching(scalar()), "got": matching(scalar()),
 			}),
 		}), "reason"),
@@ -104,8 +99,8 @@ func settings() object {
 }
 
 // defaults has, beside its keys, arguments by verb.
-func defaults(language ast.Language, table *verb.Table) object {
-	schema := mapping("What holds for the whole file.", language.Defaults, object{"qp": object{"type": "object"}, "within": ref("duration")})
+func defaults(table *verb.Table) object {
+	schema := mapping("What holds for the whole file.", ast.Keys("defaults"), object{"qp": object{"type": "object"}, "within": ref("duration")})
 	properties := schema["properties"].(object)
 	for _, v := range table.Verbs() {
 		if _, isKey := properties[v.Name]; !isKey {

@@ -34,7 +34,7 @@ func (s *wordSets) matched(result *verb.Result) object {
 }
 
 // step is one step: one action, and the modifiers that belong to it.
-func step(language ast.Language, table *verb.Table, sets *wordSets) object {
+func step(table *verb.Table, sets *wordSets) object {
 	types := object{
 		"do": ref("steps"), "parallel": ref("steps"), "took": ref("took"), "expect": object{"anyOf": []any{object{"type": "object"}, object{"const": ast.AnyResult}}}, "with": object{"type": "object"},
 		"name": scalar(), "role": scalar(), "if": scalar(), "as": scalar(), "within": ref("duration"), "timeout": ref("duration"),
@@ -44,16 +44,16 @@ func step(language ast.Language, table *verb.Table, sets *wordSets) object {
 		"tags":  object{"anyOf": []any{listOf(scalar()), object{"type": "object", "additionalProperties": scalar()}}},
 		"xfail": ref("xfail"),
 	}
-	schema := mapping("One step: an action, and what modifies it.", append(language.Actions, language.Modifiers...), types)
+	schema := mapping("One step: an action, and what modifies it.", append(ast.Keys("action"), ast.Keys("step")...), types)
 	properties := schema["properties"].(object)
 	one := []any{require("do")}
-	for _, action := range language.Actions {
+	for _, action := range ast.Keys("action") {
 		if action.Name != loops[0] && action.Name != loops[1] {
 			one = append(one, require(action.Name))
 		}
 	}
 	// What follows of a key is looked at where the key is, and nowhere else.
-	follows := modifierRules(language, table)
+	follows := modifierRules(table)
 	for _, v := range table.Verbs() {
 		properties[v.Name] = verbSchema(v)
 		one = append(one, require(v.Name))
@@ -67,10 +67,10 @@ func step(language ast.Language, table *verb.Table, sets *wordSets) object {
 }
 
 // modifierRules say beside what a modifier can stand.
-func modifierRules(language ast.Language, table *verb.Table) object {
+func modifierRules(table *verb.Table) object {
 	rules := object{"barrier": require("of")}
 	others := []string{"do"}
-	for _, action := range language.Actions {
+	for _, action := range ast.Keys("action") {
 		others = append(others, action.Name)
 	}
 	waiting := []any{}
@@ -79,7 +79,7 @@ func modifierRules(language ast.Language, table *verb.Table) object {
 			waiting = append(waiting, require(v.Name))
 		}
 	}
-	for _, modifier := range language.Modifiers {
+	for _, modifier := range ast.Keys("step") {
 		keys, verbs, all := ast.Beside(modifier.Name)
 		has := func(name string) bool {
 			for _, key := range keys {
@@ -234,12 +234,8 @@ func complete(table *verb.Table) object {
 // are completed by whoever imports them.
 func completeWithoutDefaults() object {
 	steps := ref("completeSteps")
-	var keys []string
-	for _, key := range ast.Keys().Defaults {
-		keys = append(keys, key.Name)
-	}
 	return when(object{
-		"properties": object{"defaults": object{"propertyNames": object{"enum": keys}}},
+		"properties": object{"defaults": object{"propertyNames": object{"enum": ast.Names(ast.Keys("defaults"))}}},
 		"anyOf":      []any{require("steps"), require("cases")},
 	}, object{"properties": object{
 		"setup": steps, "steps": steps, "finally": steps,

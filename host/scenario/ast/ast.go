@@ -5,28 +5,29 @@ package ast
 
 import "rdmarun/host/scenario/syntax"
 
-// File is a scenario as written.
+// File is a scenario as written; its keys are in the order of the documentation.
 type File struct {
-	Root      *syntax.Node
-	Name      *syntax.Node
-	Doc       *syntax.Node
-	Tags      []*syntax.Node
-	Timeout   *syntax.Node
-	Stall     *syntax.Node // stall_timeout
-	Matrix    *Matrix
-	Imports   []*Import
-	Requires  []*syntax.Node
-	Soft      *Soft
-	Defaults  *Defaults
-	Params    []*Param
-	Roles     []*Role
-	Setup     []*Step
-	Steps     []*Step
-	Cases     []*Case
-	Finally   []*Step
-	Fragments []*Fragment
-	// Thresholds are limits on what the run measures.
-	Thresholds []*Threshold
+	Root *syntax.Node
+
+	Version    *syntax.Node   `key:"rdmarun" doc:"version of the language"`
+	Name       *syntax.Node   `key:"name" doc:"what reports call it"`
+	Doc        *syntax.Node   `key:"doc" doc:"what it is for"`
+	Tags       []*syntax.Node `key:"tags" doc:"words to select by"`
+	Timeout    *syntax.Node   `key:"timeout,any" doc:"time a case may take"`
+	Stall      *syntax.Node   `key:"stall_timeout,any" doc:"time in which no step ends before a case counts as stuck"`
+	Params     []*Param       `key:"params" doc:"parameters, set by -p"`
+	Matrix     *Matrix        `key:"matrix" doc:"values that the file runs with, each combination"`
+	Imports    []*Import      `key:"imports" doc:"files with fragments, or standard ones such as std/cm, by the prefix of their use"`
+	Requires   []*syntax.Node `key:"requires" doc:"conditions without which the file is skipped"`
+	Soft       *Soft          `key:"provider" doc:"soft: its clock and seed"`
+	Defaults   *Defaults      `key:"defaults" doc:"arguments of all steps that do not give them"`
+	Roles      []*Role        `key:"roles" doc:"the parties"`
+	Setup      []*Step        `key:"setup" doc:"steps before the steps of each case"`
+	Steps      []*Step        `key:"steps" doc:"the only case"`
+	Cases      []*Case        `key:"cases" doc:"several cases"`
+	Finally    []*Step        `key:"finally" doc:"steps after those of each case, also after a failure"`
+	Fragments  []*Fragment    `key:"fragments" doc:"steps to use in several places"`
+	Thresholds []*Threshold   `key:"thresholds" doc:"limits on what the cases measure; each concerns those that measure it"`
 }
 
 // Import is another file whose fragments are used under a prefix.
@@ -37,7 +38,8 @@ type Import struct {
 
 // Soft is how the soft provider runs the file.
 type Soft struct {
-	Clock, Seed *syntax.Node
+	Clock *syntax.Node `key:"clock" doc:"virtual or wall"`
+	Seed  *syntax.Node `key:"seed" doc:"of random numbers: PSNs, keys, losses"`
 }
 
 // Defaults are arguments for steps that do not give them.
@@ -50,74 +52,134 @@ type Defaults struct {
 
 // Param is a parameter of a file or of a fragment.
 type Param struct {
-	Name    *syntax.Node // the key
-	Type    string
-	Default *syntax.Node
-	Min     *syntax.Node
-	Max     *syntax.Node
-	Values  []*syntax.Node
-	Doc     *syntax.Node
+	Name *syntax.Node // the key
+
+	Type    *syntax.Node   `key:"type,required" doc:"int, size, duration, rate, sizes, string, enum, bool, role; in fragments also map"`
+	Default *syntax.Node   `key:"default,any" doc:"the value when none is given"`
+	Min     *syntax.Node   `key:"min" doc:"smallest value"`
+	Max     *syntax.Node   `key:"max" doc:"largest value"`
+	Values  []*syntax.Node `key:"values,later" doc:"the words of an enum"`
+	Doc     *syntax.Node   `key:"doc" doc:"what it is"`
 }
 
 // Role is one party.
 type Role struct {
-	Name    *syntax.Node // the key
-	Count   *syntax.Node // nil for a role that is one party
-	Device  *syntax.Node
-	Buffers []*Buffer
-	Guest   *Guest
-	// Port, GID and Spread say where it is; nil where the file does not.
-	Port, GID, Spread *syntax.Node
-	// CPUs are the words of `cpu`.
-	CPUs []*syntax.Node
+	Name *syntax.Node // the key
+
+	Buffers []*Buffer      `key:"buffers,later" doc:"registered memory"`
+	Count   *syntax.Node   `key:"count" doc:"how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]..."`
+	Device  *syntax.Node   `key:"device" doc:"name of the RDMA device; without it the provider's default"`
+	Port    *syntax.Node   `key:"port" doc:"of the device; without it the first that rdma_cm reaches"`
+	GID     *syntax.Node   `key:"path,later" doc:"which of the port's addresses is the role's: {gid: index or IP address}"`
+	CPUs    []*syntax.Node `key:"cpu,later" doc:"where the threads of its measurements and of its guest run: a number, a list, or local_numa, the CPUs near its device"`
+	// Spread tells that its instances run on as many hosts.
+	Spread *syntax.Node `key:"place,later" doc:"{spread: host}: the instances of a counted role run on as many hosts, or the case is skipped"`
+	Guest  *Guest       `key:"guest" doc:"the WebAssembly program that plays the role"`
 	// Optional guests may be missing.
-	Optional bool
+	Optional *syntax.Node `key:"optional" doc:"true: the guest may be missing; cases that require guest.NAME are skipped then"`
 }
 
 // Buffer is registered memory of a role.
 type Buffer struct {
-	Name   *syntax.Node // the key
-	Size   *syntax.Node
-	Access []*syntax.Node
-	// Backing and Fill are nil where the file does not say.
-	Backing, Fill *syntax.Node
+	Name *syntax.Node // the key
+
+	Size    *syntax.Node   `key:"size,required" doc:"bytes"`
+	Access  []*syntax.Node `key:"access,empty" doc:"rights: LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE...; [] or without it, only what every region allows: to be read by its owner"`
+	Backing *syntax.Node   `key:"backing" doc:"what the memory is: anonymous (pages of its own, the default), huge (huge pages; skipped where too few are free) or heap (malloc)"`
+	Fill    *syntax.Node   `key:"fill,any" doc:"what it holds at first, as the verb fill writes it: {text: ..}, {hex: ..}, {byte: ..}, {fields: ..}; without it zeros"`
 }
 
 // Guest is the program that plays a role.
 type Guest struct {
-	Node   *syntax.Node
-	Module *syntax.Node
-	Args   []*syntax.Node
-	// Its limits.
-	Time, Memory, Registered, Handles, Files, Output *syntax.Node
+	Module *syntax.Node   `key:"module,required" doc:"the .wasm file, relative to the scenario"`
+	Args   []*syntax.Node `key:"args" doc:"its arguments"`
+	Limits Limits         `key:"limits" doc:"what it may take"`
+}
+
+// Limits are what a guest may take.
+type Limits struct {
+	Time       *syntax.Node `key:"time" doc:"wall-clock time"`
+	Memory     *syntax.Node `key:"memory" doc:"all it takes of the host's memory: its linear memory, its tables, its RDMA objects with their rings and events; 256MiB unless said"`
+	Registered *syntax.Node `key:"registered" doc:"bytes of its memory regions together; 16GiB unless said"`
+	Handles    *syntax.Node `key:"handles" doc:"objects of all kinds; 131072 unless said"`
+	Files      *syntax.Node `key:"files" doc:"file descriptors that its event channels and CQs have; 4096 unless said"`
+	Output     *syntax.Node `key:"output" doc:"bytes of its standard streams and its log together; 1GiB unless said"`
 }
 
 // Case is one named test of a file.
 type Case struct {
-	Name     *syntax.Node
-	Tags     []*syntax.Node
-	Timeout  *syntax.Node
-	Matrix   *Matrix
-	Requires []*syntax.Node
-	XFail    *XFail
-	Steps    []*Step
-	// Thresholds are limits on what the case measures, beside those of the file.
-	Thresholds []*Threshold
+	Name     *syntax.Node   `key:"name,required" doc:"what reports call it"`
+	Tags     []*syntax.Node `key:"tags" doc:"words to select by"`
+	Timeout  *syntax.Node   `key:"timeout,any" doc:"time it may take"`
+	Matrix   *Matrix        `key:"matrix" doc:"values that it runs with, each combination"`
+	Requires []*syntax.Node `key:"requires" doc:"conditions without which it is skipped"`
+	XFail    *XFail         `key:"xfail" doc:"that and when it is known to fail"`
+	// Thresholds are beside those of the file.
+	Thresholds []*Threshold `key:"thresholds" doc:"limits on what this case measures, beside those of the file"`
+	Steps      []*Step      `key:"steps,required" doc:"what happens"`
 }
 
 // XFail says that a case is known to fail.
 type XFail struct {
-	Node, When, Reason *syntax.Node
+	When   *syntax.Node `key:"when" doc:"a condition; without it always"`
+	Reason *syntax.Node `key:"reason,required" doc:"why, or where that is written"`
 	// Raises is a mapping of what the failure is; nil: any.
-	Raises *syntax.Node
+	Raises *syntax.Node `key:"raises,later" doc:"which failure is expected, so that any other fails the case: {action: poll, what: wrong status, got: {re: RNR}}; without it any is"`
 }
 
 // Fragment is a list of steps with parameters.
 type Fragment struct {
-	Name   *syntax.Node // the key
-	Params []*Param
-	Steps  []*Step
+	Name *syntax.Node // the key
+
+	Params []*Param     `key:"params,later" doc:"parameters, given by \"with\""`
+	Doc    *syntax.Node `key:"doc,any" doc:"what it is for"`
+	Steps  []*Step      `key:"do,required" doc:"the steps"`
 }
+
+// Threshold is a limit on a metric.
+type Threshold struct {
+	Metric *syntax.Node   `key:"metric,required" doc:"what is measured: duration, loop{name=..}, latency{test=..,size>=64KiB}, bandwidth{..}, connect{..}, connect_rate{..}; a threshold concerns the cases that have a step measured so, whatever its size"`
+	Pass   []*syntax.Node `key:"pass,required" doc:"conditions that must hold: p99 < 4us, avg >= 0.9 * line_rate, avg >= baseline.avg * 0.97"`
+	If     *syntax.Node   `key:"if" doc:"a condition, which may name values of the matrices; where it does not hold, the threshold is left out"`
+	// Abort is `true`, or a mapping; nil: nothing ends early.
+	Abort *syntax.Node `key:"abort_on_fail,later" doc:"true, or {after: 2s}: end a running measurement when it does not hold any more"`
+}
+
+// The sections of a file.
+var (
+	fileSection      = sectionOf[File]("a file")
+	softSection      = sectionOf[Soft]("soft")
+	paramSection     = sectionOf[Param]("a parameter")
+	roleSection      = sectionOf[Role]("a role")
+	bufferSection    = sectionOf[Buffer]("a buffer")
+	guestSection     = sectionOf[Guest]("a guest")
+	limitSection     = sectionOf[Limits]("limits")
+	caseSection      = sectionOf[Case]("a case")
+	xfailSection     = sectionOf[XFail]("xfail")
+	fragmentSection  = sectionOf[Fragment]("a fragment")
+	thresholdSection = sectionOf[Threshold]("a threshold")
+)
+
+// The keys of mappings that stay nodes.
+var (
+	defaultsKeys = []Key{
+		{"qp", "queue pair attributes"},
+		{"within", "how long verbs wait that wait; beside these two keys stand verbs with default arguments"},
+	}
+	matrixKeys = []Key{
+		{excludeKey, "combinations, also partial ones, that are left out: [{depth: 0, grant: 1}]; each other key is a name with the list of its values"},
+	}
+	raisesKeys = []Key{
+		{"action", "the verb or action that fails, as reports have it before the colon"},
+		{"what", "what reports say behind it: wrong status, no event, it failed.. - a text, or a matcher of one; a threshold: {prefix: threshold not held}"},
+		{"got", "what came instead, as reports show it behind got: a text, or a matcher of one"},
+	}
+	providerKeys = []Key{{"soft", "settings of the soft provider"}}
+	abortKeys    = []Key{{"after", "how long a measurement runs before it may be ended; default 1s"}}
+	pathKeys     = []Key{{"gid", "an index of the GID table, or an IP address"}}
+	placeKeys    = []Key{{"spread", "host: no two instances on one"}}
+	tookKeys     = []Key{{"min", "at least"}, {"max", "at most"}}
+)
 
 // IsLibrary tells whether a file has only fragments, and so nothing to run.
 func (f *File) IsLibrary() bool { return f.Steps == nil && f.Cases == nil && len(f.Fragments) > 0 }

@@ -11,27 +11,10 @@ import (
 	"rdmarun/host/scenario/syntax"
 )
 
-func (r *reader) cases(node *syntax.Node) []*Case {
-	var cases []*Case
+func (r *reader) cases(node *syntax.Node) (cases []*Case) {
 	for _, item := range r.list(node, "cases") {
-		if !r.mapping(item, "a case") {
-			continue
-		}
-		r.keys(item, caseKeys)
-		c := &Case{
-			Name:     r.text(r.required(item, "name", "a case")),
-			Tags:     r.words(item.Get("tags"), "tags"),
-			Timeout:  item.Get("timeout"),
-			Matrix:   r.matrix(item.Get("matrix")),
-			Requires: r.words(item.Get("requires"), "requires"),
-			XFail:    r.xfail(item.Get("xfail")),
-
-			Thresholds: r.thresholds(item.Get("thresholds")),
-		}
-		if steps := r.required(item, "steps", "a case"); steps != nil {
-			c.Steps = r.steps(steps)
-		}
-		if c.Name != nil {
+		c := &Case{}
+		if r.read(item, caseSection, c) && c.Name != nil {
 			cases = append(cases, c)
 		}
 	}
@@ -39,30 +22,27 @@ func (r *reader) cases(node *syntax.Node) []*Case {
 }
 
 func (r *reader) xfail(node *syntax.Node) *XFail {
-	if node == nil || !r.mapping(node, "xfail") {
+	xfail := &XFail{}
+	if node == nil || !r.read(node, xfailSection, xfail) {
 		return nil
 	}
-	r.keys(node, xfailKeys)
-	raises := node.Get("raises")
-	if raises != nil && r.mapping(raises, "raises") {
+	if raises := node.Get("raises"); raises != nil && r.mapping(raises, "raises") {
 		r.keys(raises, raisesKeys)
-		if len(raises.Pairs) == 0 {
-			r.errors.Report(diag.MissingKey, raises.Span(), "raises says nothing of the failure").WithHint("%s", diag.ThereAre(names(raisesKeys)))
+		if xfail.Raises = raises; len(raises.Pairs) == 0 {
+			r.errors.Report(diag.MissingKey, raises.Span(), "raises says nothing of the failure").WithHint("%s", diag.ThereAre(Names(raisesKeys)))
 		}
-	} else {
-		raises = nil
 	}
-	return &XFail{Node: node, When: r.text(node.Get("when")), Reason: r.text(r.required(node, "reason", "xfail")), Raises: raises}
+	return xfail
 }
 
 // The types of parameters of a file, and those that only fragments have.
 var (
-	fileParamTypes     = names(paramTypes[:len(paramTypes)-1])
-	fragmentParamTypes = names(paramTypes)
+	fileParamTypes     = Names(paramTypes[:len(paramTypes)-1])
+	fragmentParamTypes = Names(paramTypes)
 )
 
 // paramTypes are the types of parameters with how their values are written; the last is one of fragments only.
-var paramTypes = []key{
+var paramTypes = []Key{
 	{"int", "an integer: 10, 0x1f, 0o17, 0b101, 1_000_000"},
 	{"size", "bytes, alone or with a unit: 4096, 4KiB, 1.5MiB; B, KiB, MiB, GiB and TiB are powers of 1024, kB, MB, GB and TB of 1000"},
 	{"duration", "a time with its unit, ns, us, ms, s, m or h: 250ms, 1m30s; 0 needs none"},
@@ -75,64 +55,42 @@ var paramTypes = []key{
 	{"map", "in fragments: a mapping, which stands where $(name) stands"},
 }
 
-var paramKeys = []key{
-	{"type", strings.Join(names(paramTypes[:len(paramTypes)-1]), ", ") + "; in fragments also map"},
-	{"default", "the value when none is given"},
-	{"min", "smallest value"},
-	{"max", "largest value"},
-	{"values", "the words of an enum"},
-	{"doc", "what it is"},
-}
-
-func (r *reader) params(node *syntax.Node, types []string) []*Param {
-	if node == nil || !r.mapping(node, "params") {
+func (r *reader) params(node *syntax.Node, types []string) (params []*Param) {
+	if node == nil {
 		return nil
 	}
-	var params []*Param
-	for _, pair := range node.Pairs {
-		if !r.name(pair.Key) || !r.mapping(pair.Value, "a parameter") {
-			continue
-		}
-		if param := r.param(pair.Key, pair.Value, types); param != nil {
+	r.named(node, "params", func(name, value *syntax.Node) {
+		param := &Param{Name: name}
+		if r.read(value, paramSection, param) && param.Type != nil && r.param(param, value, types) {
 			params = append(params, param)
 		}
-	}
+	})
 	return params
 }
 
-func (r *reader) param(name, node *syntax.Node, types []string) *Param {
-	r.keys(node, paramKeys)
-	typeNode := r.text(r.required(node, "type", "a parameter"))
-	if typeNode == nil {
-		return nil
+// param checks what the type of a parameter decides.
+func (r *reader) param(p *Param, node *syntax.Node, types []string) bool {
+	kind := p.Type.Value
+	if !slices.Contains(types, kind) {
+		r.errors.Report(diag.NotOneOf, p.Type.Span(), "no type of parameter is called %q", kind).WithOneOf(kind, types)
+		return false
 	}
-	if !slices.Contains(types, typeNode.Value) {
-		hint := diag.DidYouMean(typeNode.Value, types)
-		if hint == "" {
-			hint = diag.ThereAre(types)
-		}
-		r.errors.Report(diag.NotOneOf, typeNode.Span(), "no type of parameter is called %q", typeNode.Value).WithHint("%s", hint)
-		return nil
-	}
-	p := &Param{
-		Name:    name,
-		Type:    typeNode.Value,
-		Default: node.Get("default"),
-		Min:     r.text(node.Get("min")),
-		Max:     r.text(node.Get("max")),
-		Doc:     r.text(node.Get("doc")),
-	}
-	if p.Type == "enum" {
+	if kind == "enum" {
 		p.Values = r.words(r.required(node, "values", "an enum"), "values")
 	} else if values := node.Key("values"); values != nil {
 		r.errors.Report(diag.Misplaced, values.Span(), "only an enum has \"values\"")
 	}
 	for _, bound := range []string{"min", "max"} {
-		if at := node.Key(bound); at != nil && p.Type != "int" && p.Type != "size" && p.Type != "duration" {
-			r.errors.Report(diag.Misplaced, at.Span(), "a parameter of type %s has no %q", p.Type, bound)
+		if at := node.Key(bound); at != nil && !p.Bounded() {
+			r.errors.Report(diag.Misplaced, at.Span(), "a parameter of type %s has no %q", kind, bound)
 		}
 	}
-	return p
+	return true
+}
+
+// Bounded tells whether values of the parameter can have bounds.
+func (p *Param) Bounded() bool {
+	return slices.Contains([]string{"int", "size", "duration"}, p.Type.Value)
 }
 
 // Matrix is lists of values; each combination is a case.
@@ -166,7 +124,7 @@ func (m *Matrix) Named(name string) *syntax.Node {
 const excludeKey = "exclude"
 
 func (r *reader) matrix(node *syntax.Node) *Matrix {
-	if node == nil || !r.mapping(node, "matrix") {
+	if !r.mapping(node, "matrix") {
 		return nil
 	}
 	m := &Matrix{Node: node}
@@ -189,7 +147,7 @@ func (r *reader) matrix(node *syntax.Node) *Matrix {
 		for _, pair := range item.Pairs {
 			if !slices.Contains(names, pair.Key.Value) {
 				r.errors.Report(diag.UnknownKey, pair.Key.Span(), "the matrix has no %q", pair.Key.Value).
-					WithHint("%s", suggestOrList(pair.Key.Value, names))
+					WithOneOf(pair.Key.Value, names)
 				good = false
 			}
 			good = r.kind(pair.Value, syntax.Scalar, "a value of exclude") && good

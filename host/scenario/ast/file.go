@@ -1,7 +1,7 @@
 package ast
 
 import (
-	"slices"
+	"cmp"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -46,50 +46,9 @@ func (r *reader) version(root *syntax.Node) bool {
 	return true
 }
 
-// fileKeys are the keys of a file in the order of the documentation.
-var fileKeys = []key{
-	{"rdmarun", "version of the language"},
-	{"name", "what reports call it"},
-	{"doc", "what it is for"},
-	{"tags", "words to select by"},
-	{"timeout", "time a case may take"},
-	{"stall_timeout", "time in which no step ends before a case counts as stuck"},
-	{"params", "parameters, set by -p"},
-	{"matrix", "values that the file runs with, each combination"},
-	{"imports", "files with fragments, or standard ones such as std/cm, by the prefix of their use"},
-	{"requires", "conditions without which the file is skipped"},
-	{"provider", "soft: its clock and seed"},
-	{"defaults", "arguments of all steps that do not give them"},
-	{"roles", "the parties"},
-	{"setup", "steps before the steps of each case"},
-	{"steps", "the only case"},
-	{"cases", "several cases"},
-	{"finally", "steps after those of each case, also after a failure"},
-	{"fragments", "steps to use in several places"},
-	{"thresholds", "limits on what the cases measure; each concerns those that measure it"},
-}
-
 func (r *reader) file(root *syntax.Node) *File {
 	f := &File{Root: root}
-	r.keys(root, fileKeys)
-	f.Name = r.text(root.Get("name"))
-	f.Doc = r.text(root.Get("doc"))
-	f.Tags = r.list(root.Get("tags"), "tags")
-	f.Timeout = root.Get("timeout")
-	f.Stall = root.Get("stall_timeout")
-	f.Matrix = r.matrix(root.Get("matrix"))
-	f.Imports = r.imports(root.Get("imports"))
-	f.Requires = r.words(root.Get("requires"), "requires")
-	f.Soft = r.provider(root.Get("provider"))
-	f.Defaults = r.defaults(root.Get("defaults"))
-	f.Thresholds = r.thresholds(root.Get("thresholds"))
-	f.Params = r.params(root.Get("params"), fileParamTypes)
-	f.Roles = r.roles(root.Get("roles"))
-	f.Fragments = r.fragments(root.Get("fragments"))
-	f.Setup = r.optionalSteps(root, "setup")
-	f.Steps = r.optionalSteps(root, "steps")
-	f.Cases = r.cases(root.Get("cases"))
-	f.Finally = r.optionalSteps(root, "finally")
+	r.read(root, fileSection, f)
 	switch {
 	case root.Get("steps") != nil && root.Get("cases") != nil:
 		r.errors.Report(diag.Conflict, root.Key("cases").Span(), "a file has either \"steps\" or \"cases\"").
@@ -100,88 +59,70 @@ func (r *reader) file(root *syntax.Node) *File {
 	return f
 }
 
-func (r *reader) imports(node *syntax.Node) []*Import {
-	if node == nil || !r.mapping(node, "imports") {
-		return nil
+// named calls read for each entry of a mapping whose keys are names.
+func (r *reader) named(node *syntax.Node, what string, read func(name, value *syntax.Node)) {
+	if !r.mapping(node, what) {
+		return
 	}
-	var imports []*Import
 	for _, pair := range node.Pairs {
-		if r.name(pair.Key) && r.kind(pair.Value, syntax.Scalar, "an import") {
-			imports = append(imports, &Import{pair.Key, pair.Value})
+		if r.name(pair.Key) {
+			read(pair.Key, pair.Value)
 		}
 	}
+}
+
+func (r *reader) imports(node *syntax.Node) (imports []*Import) {
+	r.named(node, "imports", func(name, path *syntax.Node) {
+		if r.kind(path, syntax.Scalar, "an import") {
+			imports = append(imports, &Import{name, path})
+		}
+	})
 	return imports
 }
 
 func (r *reader) provider(node *syntax.Node) *Soft {
-	if node == nil || !r.mapping(node, "provider") {
+	if !r.mapping(node, "provider") {
 		return nil
 	}
 	r.keys(node, providerKeys)
-	soft := node.Get("soft")
-	if soft == nil || !r.mapping(soft, "soft") {
+	soft := &Soft{}
+	if settings := node.Get("soft"); settings == nil || !r.read(settings, softSection, soft) {
 		return nil
 	}
-	r.keys(soft, softKeys)
-	return &Soft{Clock: r.text(soft.Get("clock")), Seed: r.text(soft.Get("seed"))}
+	return soft
 }
 
 func (r *reader) defaults(node *syntax.Node) *Defaults {
-	if node == nil || !r.mapping(node, "defaults") {
+	if !r.mapping(node, "defaults") {
 		return nil
 	}
 	d := &Defaults{}
 	for _, pair := range node.Pairs {
-		switch {
-		case pair.Key.Value == "qp":
+		switch name := pair.Key.Value; {
+		case name == "qp":
 			if r.mapping(pair.Value, "qp") {
 				d.QueuePair = pair.Value
 			}
-		case pair.Key.Value == "within":
+		case name == "within":
 			d.Within = r.text(pair.Value)
-		case r.table.Lookup(pair.Key.Value) != nil:
-			if r.mapping(pair.Value, "the defaults of "+pair.Key.Value) {
+		case r.table.Lookup(name) != nil:
+			if r.mapping(pair.Value, "the defaults of "+name) {
 				d.Verbs = append(d.Verbs, pair)
 			}
 		default:
-			known := append([]string{"qp", "within"}, r.table.Names()...)
-			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).
-				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), "there are: qp, within, and the verbs"))
+			known := append(Names(defaultsKeys), r.table.Names()...)
+			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", name).
+				WithHint("%s", cmp.Or(diag.DidYouMean(name, known), "there are: qp, within, and the verbs"))
 		}
 	}
 	return d
 }
 
-func hintOr(hint, other string) string {
-	if hint == "" {
-		return other
-	}
-	return hint
-}
-
-// Threshold is a limit on a metric.
-type Threshold struct {
-	Metric *syntax.Node
-	Pass   []*syntax.Node
-	If     *syntax.Node
-	// Abort is a mapping, {} for `true`; nil: nothing ends early.
-	Abort *syntax.Node
-}
-
-func (r *reader) thresholds(node *syntax.Node) []*Threshold {
-	var thresholds []*Threshold
+func (r *reader) thresholds(node *syntax.Node) (thresholds []*Threshold) {
 	for _, item := range r.list(node, "thresholds") {
-		if !r.mapping(item, "a threshold") {
-			continue
-		}
-		r.keys(item, thresholdKeys)
-		t := &Threshold{
-			Metric: r.text(r.required(item, "metric", "a threshold")),
-			Pass:   r.words(r.required(item, "pass", "a threshold"), "pass"),
-			If:     r.text(item.Get("if")),
-			Abort:  r.abort(item.Get("abort_on_fail")),
-		}
-		if t.Metric != nil && !slices.Contains(t.Pass, nil) {
+		t := &Threshold{}
+		if r.read(item, thresholdSection, t) && t.Metric != nil {
+			t.Abort = r.abort(item.Get("abort_on_fail"))
 			thresholds = append(thresholds, t)
 		}
 	}
@@ -202,21 +143,13 @@ func (r *reader) abort(node *syntax.Node) *syntax.Node {
 	return node
 }
 
-func (r *reader) fragments(node *syntax.Node) []*Fragment {
-	if node == nil || !r.mapping(node, "fragments") {
-		return nil
-	}
-	var fragments []*Fragment
-	for _, pair := range node.Pairs {
-		if !r.name(pair.Key) || !r.mapping(pair.Value, "a fragment") {
-			continue
+func (r *reader) fragments(node *syntax.Node) (fragments []*Fragment) {
+	r.named(node, "fragments", func(name, value *syntax.Node) {
+		fragment := &Fragment{Name: name}
+		if r.read(value, fragmentSection, fragment) {
+			fragment.Params = r.params(value.Get("params"), fragmentParamTypes)
+			fragments = append(fragments, fragment)
 		}
-		r.keys(pair.Value, fragmentKeys)
-		fragment := &Fragment{Name: pair.Key, Params: r.params(pair.Value.Get("params"), fragmentParamTypes)}
-		if steps := r.required(pair.Value, "do", "a fragment"); steps != nil {
-			fragment.Steps = r.steps(steps)
-		}
-		fragments = append(fragments, fragment)
-	}
+	})
 	return fragments
 }

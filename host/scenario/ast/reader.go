@@ -15,35 +15,6 @@ type reader struct {
 	errors *diag.List
 }
 
-// key is a key of a mapping with its documentation.
-type key struct{ name, doc string }
-
-func names(keys []key) []string {
-	list := make([]string, len(keys))
-	for i, k := range keys {
-		list[i] = k.name
-	}
-	return list
-}
-
-// keys reports the keys of a mapping that are not known.
-func (r *reader) keys(node *syntax.Node, known []key) {
-	candidates := names(known)
-pairs:
-	for _, pair := range node.Pairs {
-		for _, candidate := range candidates {
-			if pair.Key.Value == candidate {
-				continue pairs
-			}
-		}
-		hint := diag.DidYouMean(pair.Key.Value, candidates)
-		if hint == "" {
-			hint = diag.ThereAre(candidates)
-		}
-		r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).WithHint("%s", hint)
-	}
-}
-
 func (r *reader) mapping(node *syntax.Node, what string) bool {
 	return r.kind(node, syntax.Mapping, what)
 }

@@ -26,7 +26,7 @@ type Step struct {
 	Tags  []syntax.Pair
 	XFail *XFail
 
-	tags, xfail *syntax.Node
+	do, tags, xfail *syntax.Node
 }
 
 // shareRole gives the role of a step of steps to those of them that have none.  What a fragment does is its own
@@ -43,14 +43,6 @@ func (s *Step) shareRole() {
 		step.shareRole()
 	}
 	s.Role = nil
-}
-
-func (r *reader) optionalSteps(root *syntax.Node, name string) []*Step {
-	node := root.Get(name)
-	if node == nil {
-		return nil
-	}
-	return r.steps(node)
 }
 
 func (r *reader) steps(node *syntax.Node) []*Step {
@@ -120,8 +112,8 @@ func (r *reader) actions(step *Step) (loop *Step) {
 	case loop != nil:
 		step.Action, step.Key, step.Body = loop.Action, loop.Key, loop.Body
 		loop = nil
-	case step.Node.Get("do") != nil:
-		step.Action, step.Key, step.Body = Block, step.Node.Key("do"), step.Node.Get("do")
+	case step.do != nil:
+		step.Action, step.Key, step.Body = Block, step.Node.Key("do"), step.do
 	}
 	r.unknownKeys(step, unknown)
 	return loop
@@ -158,17 +150,19 @@ func (a Action) OfSteps() bool {
 	return false
 }
 
-// actions that are no verbs.
-var actions = []struct {
-	key
+// actionRow is an action that is no verb.
+type actionRow struct {
+	Key
 	action Action
-}{
-	{key{"parallel", "steps that run at the same time; the first failure cancels the others"}, Parallel},
-	{key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"}, ForEach},
-	{key{"repeat", "the steps of \"do\", or the one action beside it, several times; \"as\" names the counter, from 0"}, Repeat},
-	{key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},
-	{key{"guest", "start, run, wait for or stop the guest of a role, or call one of its functions while it waits at a barrier"}, GuestAction},
-	{key{"barrier", "wait until the others \"of\" have come, too: guests to rdma.barrier, branches of a parallel step to the same step"}, Barrier},
+}
+
+var actions = []actionRow{
+	{Key{"parallel", "steps that run at the same time; the first failure cancels the others"}, Parallel},
+	{Key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"}, ForEach},
+	{Key{"repeat", "the steps of \"do\", or the one action beside it, several times; \"as\" names the counter, from 0"}, Repeat},
+	{Key{"use", "the steps of a fragment, parameters given by \"with\""}, Use},
+	{Key{"guest", "start, run, wait for or stop the guest of a role, or call one of its functions while it waits at a barrier"}, GuestAction},
+	{Key{"barrier", "wait until the others \"of\" have come, too: guests to rdma.barrier, branches of a parallel step to the same step"}, Barrier},
 }
 
 // actionOf finds the action that a key stands for.
@@ -177,7 +171,7 @@ func (r *reader) actionOf(name string) (Action, *verb.Verb, bool) {
 		return Call, v, true
 	}
 	for _, a := range actions {
-		if a.name == name {
+		if a.Name == name {
 			return a.action, nil, true
 		}
 	}
@@ -188,32 +182,22 @@ func (r *reader) actionOf(name string) (Action, *verb.Verb, bool) {
 func keyOf(action Action) string {
 	for _, a := range actions {
 		if a.action == action {
-			return a.name
+			return a.Name
 		}
 	}
 	return "do"
 }
 
-func (r *reader) actionNames() []string {
-	list := append([]string{"do"}, r.table.Names()...)
-	for _, a := range actions {
-		list = append(list, a.name)
-	}
-	return list
-}
-
 // body checks what belongs to the action.
 func (r *reader) body(step *Step) {
 	switch step.Action {
-	case Block:
+	case Block, Parallel:
 		step.Do = r.steps(step.Body)
 	case Repeat, ForEach:
 		if do := r.required(step.Node, "do", loopName(step)); do != nil {
 			step.Do = r.steps(do)
 		}
 		r.loop(step)
-	case Parallel:
-		step.Do = r.steps(step.Body)
 	case Use:
 		r.kind(step.Body, syntax.Scalar, "the name of a fragment")
 		if step.With != nil && !r.mapping(step.With, "with") {
@@ -243,7 +227,7 @@ func (r *reader) guestAction(step *Step) {
 	}
 	if !slices.Contains(GuestActions, step.Body.Value) {
 		r.errors.Report(diag.NotOneOf, step.Body.Span(), "a guest cannot %q", step.Body.Value).
-			WithHint("%s", suggestOrList(step.Body.Value, GuestActions))
+			WithOneOf(step.Body.Value, GuestActions)
 	}
 	starts := step.Body.Value == "start" || step.Body.Value == "run"
 	if step.Body.Value == "call" {
@@ -292,40 +276,21 @@ func (r *reader) loop(step *Step) {
 // unknownKeys reports keys that are neither action nor modifier: the verb of a step without one, else
 // a mistyped modifier.
 func (r *reader) unknownKeys(step *Step, unknown []*syntax.Node) {
-	if step.Key != nil && len(unknown) == 0 {
-		return
-	}
-	candidates := r.actionNames()
 	if step.Key == nil && len(unknown) == 0 {
 		r.errors.Report(diag.NoAction, step.Node.Span(), "this step does nothing: it has no verb").
 			WithHint("for example: {role: client, connect: {ep: ep}}")
-		return
-	}
-	if step.Key != nil {
-		candidates = candidates[:0]
-		for _, m := range modifiers {
-			candidates = append(candidates, m.name)
-		}
 	}
 	for _, key := range unknown {
-		if step.Key == nil && diag.Suggest(key.Value, modifierNames()) != "" && diag.Suggest(key.Value, candidates) == "" {
-			r.errors.Report(diag.UnknownKey, key.Span(), "unknown key %q", key.Value).
-				WithHint("%s", diag.DidYouMean(key.Value, modifierNames()))
+		of := Names(keysOf(modifiers, func(m modifier) Key { return m.Key }))
+		if step.Key != nil {
+			r.errors.Report(diag.UnknownKey, key.Span(), "a step has no key %q", key.Value).WithOneOf(key.Value, of)
 			continue
 		}
-		if step.Key == nil {
-			r.errors.Report(diag.NoAction, key.Span(), "no verb is called %q", key.Value).
-				WithHint("%s", suggestOrList(key.Value, candidates))
+		verbs := append(append([]string{"do"}, r.table.Names()...), Names(keysOf(actions, func(a actionRow) Key { return a.Key }))...)
+		if diag.Suggest(key.Value, of) != "" && diag.Suggest(key.Value, verbs) == "" {
+			r.errors.Report(diag.UnknownKey, key.Span(), "unknown key %q", key.Value).WithOneOf(key.Value, of)
 			continue
 		}
-		r.errors.Report(diag.UnknownKey, key.Span(), "a step has no key %q", key.Value).
-			WithHint("%s", suggestOrList(key.Value, candidates))
+		r.errors.Report(diag.NoAction, key.Span(), "no verb is called %q", key.Value).WithOneOf(key.Value, verbs)
 	}
-}
-
-func suggestOrList(word string, candidates []string) string {
-	if hint := diag.DidYouMean(word, candidates); hint != "" {
-		return hint
-	}
-	return diag.ThereAre(candidates)
 }

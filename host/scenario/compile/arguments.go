@@ -21,17 +21,14 @@ type argumentReader struct {
 	// fromDefaults tells which were given by the file's `defaults`.
 	fromDefaults []bool
 	inline       []syntax.Pair // keys of inline data
-	layout       verb.FieldLayout
 }
 
-// arguments compiles what stands behind a verb.
-func (d *decoder) arguments(step *ast.Step, at place) ([]*Value, verb.FieldLayout) {
+// arguments compiles what stands behind a verb, and tells the fields that it decodes.
+func (d *decoder) arguments(step *ast.Step, at place) (values []*Value, layout verb.FieldLayout) {
+	count := len(step.Verb.Arguments)
 	r := &argumentReader{
 		decoder: d, verb: step.Verb, at: at,
-		values: make([]*Value, len(step.Verb.Arguments)),
-		given:  make([]*syntax.Node, len(step.Verb.Arguments)),
-
-		fromDefaults: make([]bool, len(step.Verb.Arguments)),
+		values: make([]*Value, count), given: make([]*syntax.Node, count), fromDefaults: make([]bool, count),
 	}
 	body, scope := at.scope.resolve(step.Body)
 	switch {
@@ -45,15 +42,18 @@ func (d *decoder) arguments(step *ast.Step, at place) ([]*Value, verb.FieldLayou
 		d.errors.Report(diag.WrongShape, body.Span(), "%s wants a value or a mapping, and this is a %s", r.verb.Name, body.Kind)
 		return nil, nil
 	}
-	if step.Within != nil {
-		if i := r.verb.Argument("within"); i >= 0 {
-			r.one(i, step.Node.Key("within"), step.Within, at)
-		}
+	if i := r.verb.Argument("within"); i >= 0 && step.Within != nil {
+		r.one(i, step.Node.Key("within"), step.Within, at)
 	}
 	r.defaults(step)
 	r.check(step.Key)
 	r.finish(step.Key)
-	return r.values, r.layout
+	for i := range r.values {
+		if r.verb.Arguments[i].Type == verb.Layout && r.values[i] != nil {
+			layout, _ = r.values[i].constant.(verb.FieldLayout)
+		}
+	}
+	return r.values, layout
 }
 
 func (r *argumentReader) pairs(node *syntax.Node, at place) {
@@ -134,12 +134,7 @@ func (r *argumentReader) groupGiven(group string) bool {
 }
 
 func (r *argumentReader) inlineArgument() int {
-	for i := range r.verb.Arguments {
-		if r.verb.Arguments[i].Inline {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(r.verb.Arguments, func(a verb.Argument) bool { return a.Inline })
 }
 
 func (r *argumentReader) unknown(key *syntax.Node) {
@@ -152,11 +147,12 @@ func (r *argumentReader) unknown(key *syntax.Node) {
 	if r.inlineArgument() >= 0 {
 		known = append(known, dataKeys...)
 	}
-	hint := "it takes none"
-	if len(known) > 0 {
-		hint = hintOr(diag.DidYouMean(key.Value, known), diag.ThereAre(known))
+	bad := r.errors.Report(diag.UnknownKey, key.Span(), "%s has no argument %q", r.verb.Name, key.Value)
+	if len(known) == 0 {
+		bad.WithHint("it takes none")
+		return
 	}
-	r.errors.Report(diag.UnknownKey, key.Span(), "%s has no argument %q", r.verb.Name, key.Value).WithHint("%s", hint)
+	bad.WithOneOf(key.Value, known)
 }
 
 // finish fills in defaults and reports what is missing.
@@ -165,15 +161,11 @@ func (r *argumentReader) finish(key *syntax.Node) {
 		r.given[i] = r.inline[0].Key
 		r.values[i] = r.dataForm(r.inline, key.Span(), r.at)
 	}
-	groups := make(map[string][]string)
-	members := make(map[string][]string)
+	members := make(map[string][]string) // of a group, by its name
 	for i := range r.verb.Arguments {
 		argument := &r.verb.Arguments[i]
 		if argument.Group != "" {
 			members[argument.Group] = append(members[argument.Group], argument.Name)
-			if r.given[i] != nil {
-				groups[argument.Group] = append(groups[argument.Group], argument.Name)
-			}
 		}
 		switch {
 		case r.given[i] != nil:
@@ -189,8 +181,9 @@ func (r *argumentReader) finish(key *syntax.Node) {
 				WithHint("%s: %s", argument.Name, argument.Doc)
 		}
 	}
-	for group, names := range members {
-		switch given := groups[group]; {
+	for _, names := range members {
+		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return r.given[r.verb.Argument(name)] == nil })
+		switch {
 		case len(given) == 0:
 			r.errors.Report(diag.MissingKey, key.Span(), "%s needs one of %s", r.verb.Name, quotedList(names))
 		case len(given) > 1:
@@ -208,85 +201,81 @@ func quotedList(names []string) string {
 	return strings.Join(quotedNames, ", ")
 }
 
+// keyed compiles the keys of a mapping, which are arguments of their own; those that are wrong are left out.  no is what
+// is said of another key.
+func (d *decoder) keyed(fields []verb.Argument, node *syntax.Node, at place, no string) (names []string, parts []*Value) {
+	for _, pair := range node.Pairs {
+		i := slices.IndexFunc(fields, func(a verb.Argument) bool { return a.Name == pair.Key.Value })
+		if i < 0 {
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "%s %q", no, pair.Key.Value).WithOneOf(pair.Key.Value, argumentNames(fields))
+		} else if value := d.argument(&fields[i], pair.Value, at); value != nil {
+			names, parts = append(names, fields[i].Name), append(parts, value)
+		}
+	}
+	return names, parts
+}
+
+// byName are values by their names.
+func byName(names []string, values []any) map[string]any {
+	named := make(map[string]any, len(names))
+	for i, name := range names {
+		named[name] = values[i]
+	}
+	return named
+}
+
+func argumentNames(arguments []verb.Argument) []string {
+	names := make([]string, len(arguments))
+	for i := range arguments {
+		names[i] = arguments[i].Name
+	}
+	return names
+}
+
 // optionMapping compiles a mapping whose keys are arguments of their own.
-func (r *argumentReader) optionMapping(argument *verb.Argument, node *syntax.Node, at place) *Value {
+func (d *decoder) optionMapping(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping {
-		r.errors.Report(diag.WrongShape, node.Span(), "%s is a mapping, and this is a %s", argument.Name, node.Kind).
-			WithHint("%s", diag.ThereAre(fieldNames(argument)))
-		return nil
+		return d.refuse(diag.WrongShape, node.Span(), diag.ThereAre(argumentNames(argument.Fields)), "%s is a mapping, and this is a %s", argument.Name, node.Kind)
 	}
-	var names []string
-	var parts []*Value
-	for _, pair := range node.Pairs {
-		field := fieldOf(argument, pair.Key.Value)
-		if field == nil {
-			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "%s has no key %q", argument.Name, pair.Key.Value).
-				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, fieldNames(argument)), diag.ThereAre(fieldNames(argument))))
-			continue
-		}
-		if value := r.argument(field, pair.Value, at); value != nil {
-			names, parts = append(names, field.Name), append(parts, value)
-		}
-	}
-	return r.combined(node.Span(), parts, func(values []any) (any, error) {
-		options := make(map[string]any, len(values))
-		for i, value := range values {
-			options[names[i]] = value
-		}
-		return options, nil
-	})
+	names, parts := d.keyed(argument.Fields, node, at, argument.Name+" has no key")
+	return d.combined(node.Span(), parts, func(values []any) (any, error) { return byName(names, values), nil })
 }
 
 // mostListed bounds a list of mappings; no device takes as many entries.
 const mostListed = 1024
 
 // optionList compiles a list of such mappings, in each of which what is required must stand.
-func (r *argumentReader) optionList(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	hint := fmt.Sprintf("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(fieldNames(argument), ", "))
-	if node = r.shaped(node, &at, syntax.Sequence, 1, hint, "%s is a list of mappings", argument.Name); node == nil {
+func (d *decoder) optionList(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	hint := fmt.Sprintf("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(argumentNames(argument.Fields), ", "))
+	if node = d.shaped(node, &at, syntax.Sequence, 1, hint, "%s is a list of mappings", argument.Name); node == nil {
 		return nil
 	}
 	if len(node.Items) > mostListed {
-		r.errors.Report(diag.OutOfRange, node.Span(), "%s has %d entries, and more than %d are none that a device takes", argument.Name, len(node.Items), mostListed)
-		return nil
+		return d.refuse(diag.OutOfRange, node.Span(), "", "%s has %d entries, and more than %d are none that a device takes", argument.Name, len(node.Items), mostListed)
 	}
 	parts := make([]*Value, 0, len(node.Items))
 	for _, item := range node.Items {
-		value := r.optionMapping(argument, item, at)
+		value := d.optionMapping(argument, item, at)
 		if value == nil {
 			continue
 		}
+		resolved, _ := at.scope.resolve(item)
 		for _, field := range argument.Fields {
-			if resolved, _ := at.scope.resolve(item); field.Required && resolved.Get(field.Name) == nil {
-				r.errors.Report(diag.MissingKey, item.Span(), "an entry of %s needs %q", argument.Name, field.Name).
+			if field.Required && resolved.Get(field.Name) == nil {
+				d.errors.Report(diag.MissingKey, item.Span(), "an entry of %s needs %q", argument.Name, field.Name).
 					WithHint("%s: %s", field.Name, field.Doc)
 			}
 		}
 		parts = append(parts, value)
 	}
-	return r.combined(node.Span(), parts, func(values []any) (any, error) {
+	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		list := make([]map[string]any, len(values))
 		for i, value := range values {
 			list[i], _ = value.(map[string]any)
 		}
 		return list, nil
 	})
-}
-
-func fieldOf(argument *verb.Argument, name string) *verb.Argument {
-	if i := slices.Index(fieldNames(argument), name); i >= 0 {
-		return &argument.Fields[i]
-	}
-	return nil
-}
-
-func fieldNames(argument *verb.Argument) []string {
-	names := make([]string, len(argument.Fields))
-	for i := range argument.Fields {
-		names[i] = argument.Fields[i].Name
-	}
-	return names
 }
 
 // check asks the verb whether the arguments given go together, as far as they are known.  One of `defaults` that
@@ -342,8 +331,7 @@ func (d *decoder) wordList(argument *verb.Argument, node *syntax.Node, at place)
 		if slices.Contains(argument.Words, node.Value) {
 			example = []string{node.Value}
 		}
-		d.errors.Report(diag.WrongShape, node.Span(), "%s is a list of words", argument.Name).WithHint("[%s]", strings.Join(example, ", "))
-		return nil
+		return d.refuse(diag.WrongShape, node.Span(), "["+strings.Join(example, ", ")+"]", "%s is a list of words", argument.Name)
 	}
 	word := &verb.Argument{Name: argument.Name, Type: verb.Word, Words: argument.Words}
 	return d.list(node, func(item *syntax.Node) *Value { return d.scalar(word, item, at) }, func(values []any) (any, error) {

@@ -244,7 +244,7 @@ func (d *decoder) axis(axis ast.Axis, s *scope) []setting {
 		}
 		if providers := rdmacore.Providers(); axis.Name.Value == providerAxis && !slices.Contains(providers, each.text) {
 			d.errors.Report(diag.NotOneOf, node.Span(), "no provider is called %s", quoted(each.text)).
-				WithHint("%s", hintOr(diag.DidYouMean(each.text, providers), diag.ThereAre(providers)))
+				WithOneOf(each.text, providers)
 			continue
 		}
 		if len(list) > 0 && fmt.Sprintf("%T", list[0].value) != fmt.Sprintf("%T", each.value) {
@@ -342,13 +342,7 @@ func (combo combination) id() string {
 // addTo declares the names in a scope.
 func (combo combination) addTo(s *scope) {
 	for _, each := range combo {
-		s.add(each.name, typeOfValue(each.value), each.value)
-		if each.axis != nil {
-			s.declaredAt(each.name, each.axis)
-		}
-		if hexWritten(each.text) {
-			s.writtenInHex(each.name)
-		}
+		s.names[each.name] = name{kind: typeOfValue(each.value), value: each.value, hex: hexWritten(each.text), declared: each.axis}
 	}
 }
 

@@ -127,7 +127,7 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 	p.Missing = x.missing
 	x.defaultQueuePair = constant(verb.DefaultQueuePair(), file.Root.Span())
 	if file.Defaults != nil && file.Defaults.QueuePair != nil {
-		if qp := x.queuePair(x.defaultQueuePair, file.Defaults.QueuePair, place{scope: x.global}); qp != nil {
+		if qp := x.queuePair(nil, file.Defaults.QueuePair, place{scope: x.global}); qp != nil {
 			x.defaultQueuePair = qp
 		}
 	}
@@ -159,13 +159,11 @@ func (x *expander) unusedFragments() {
 		}
 		s := x.global.inner()
 		for _, param := range fragment.Params {
-			if param.Type == "map" {
-				s.addNode(param.Name.Value, bound{param.Name, x.global})
-				s.declaredAt(param.Name.Value, param.Name)
-				continue
+			bound := unbound(param)
+			if bound.kind == nil {
+				bound.mapping, bound.scope = param.Name, x.global
 			}
-			s.add(param.Name.Value, paramType(param.Type, nil), nil)
-			s.declaredAt(param.Name.Value, param.Name)
+			s.names[param.Name.Value] = bound
 		}
 		x.timeline = newTimeline()
 		x.using = append(x.using, fragment.Name.Value)
@@ -197,7 +195,7 @@ func (d *decoder) knownIn(argument *verb.Argument, node *syntax.Node, s *scope) 
 		return nil
 	}
 	known, ok := value.Constant()
-	if !ok && len(d.missing) == 0 {
+	if !ok && len(d.missing) == 0 && !d.abstract {
 		d.errors.Report(diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", argument.Name).
 			WithHint("only parameters and constants can stand here")
 	}

@@ -120,34 +120,31 @@ var surroundings = []fact{
 func (d *decoder) requirements(nodes []*syntax.Node, known *scope) []*Requirement {
 	var list []*Requirement
 	for _, node := range nodes {
-		if r := d.requirement(node, known); r != nil {
+		if r := d.requirement(node, known, nil); r != nil {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-func (d *decoder) requirement(node *syntax.Node, known *scope) *Requirement {
-	return d.requirementWith(node, known, nil)
-}
-
-// requirementWith is requirement with more names that only the run knows.
-func (d *decoder) requirementWith(node *syntax.Node, known *scope, more expression.Names) *Requirement {
+// requirement compiles a condition of the surroundings; more are names that only the run knows.
+func (d *decoder) requirement(node *syntax.Node, known *scope, more expression.Names) *Requirement {
 	var guests []string
 	for _, written := range d.file.Roles {
 		if written.Guest != nil {
 			guests = append(guests, written.Name.Value)
 		}
 	}
-	s := &scope{names: Surroundings(guests), consts: expression.Env{}, nodes: map[string]bound{}, alone: true}
-	for name, value := range known.consts {
-		if _, taken := s.names[name]; !taken { // as in the run: a matrix may have the name provider
-			s.add(name, known.names[name], value)
+	s := &scope{names: make(map[string]name), mentioned: known.mentioned, alone: true}
+	for word := range known.words() {
+		if found := known.find(word); found.value != nil {
+			s.names[word] = found
 		}
 	}
-	s.from, s.mentioned = known.from, known.mentioned
-	for name, nameType := range more {
-		s.add(name, nameType, nil)
+	for _, names := range []expression.Names{Surroundings(guests), more} {
+		for word, kind := range names { // as in the run: a matrix may have the name provider
+			s.names[word] = name{kind: kind, declared: known.find(word).declared}
+		}
 	}
 	value := d.truth("a condition", node, place{scope: s})
 	if value == nil {
@@ -163,7 +160,7 @@ func (d *decoder) xfail(written *ast.XFail, s *scope) *XFail {
 	x := &XFail{}
 	setKnown(&x.Reason, d.knownIn(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s))
 	if written.When != nil {
-		x.When = d.requirement(written.When, s)
+		x.When = d.requirement(written.When, s, nil)
 	}
 	if written.Raises != nil {
 		x.Raises = d.raises(written.Raises, s)

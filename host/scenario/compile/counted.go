@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ func (x *expander) instanceStep(step *ast.Step, group *role, index int, s *scope
 	named.Role = &role
 	use := &Use{With: []Parameter{{indexName, constant(index, step.Role.Span())}}}
 	round := &Step{Span: step.Key.Span(), Action: use}
-	if _, taken := s.names[indexName]; taken {
+	if s.find(indexName).kind != nil {
 		x.errors.Report(diag.NameTaken, step.Role.Span(), "%q is the number of the instance here, and something else is called so, too", indexName).
 			WithHint("call the parameter or counter around the step something else")
 		return round
@@ -329,7 +330,7 @@ func (x *expander) settle(appointments []*appointment, names []string) {
 			case r == nil:
 				known := append(sortedKeys(x.roles), names...)
 				x.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
-					WithHint("%s", hintOr(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
+					WithHint("%s", cmp.Or(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
 			case r.guest:
 				a.barrier.Roles = append(a.barrier.Roles, x.parties(value)...)
 			default:

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -25,7 +26,7 @@ var dataForms = []ast.Key{
 }
 
 // dataKeys are their names.
-var dataKeys = keyNames(dataForms)
+var dataKeys = ast.Names(dataForms)
 
 // largestData is how many bytes a scenario can write down; buffers can be larger.
 const largestData = 16 << 20
@@ -38,125 +39,74 @@ func (d *decoder) data(argument *verb.Argument, node *syntax.Node, at place) *Va
 	if node.Kind == syntax.Mapping {
 		for _, pair := range node.Pairs {
 			if !isDataKey(pair.Key.Value) {
-				d.errors.Report(diag.UnknownKey, pair.Key.Span(), "data has no key %q", pair.Key.Value).
-					WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, dataKeys), "it is written {text: ..}, {hex: ..}, {byte: ..}, {repeat: .., times: ..} or {fields: ..}"))
-				return nil
+				return d.refuse(diag.UnknownKey, pair.Key.Span(),
+					cmp.Or(diag.DidYouMean(pair.Key.Value, dataKeys), "it is written {text: ..}, {hex: ..}, {byte: ..}, {repeat: .., times: ..} or {fields: ..}"),
+					"data has no key %q", pair.Key.Value)
 			}
 		}
 		return d.dataForm(node.Pairs, node.Span(), at)
 	}
-	if node.Kind == syntax.Scalar && expression.Contains(node.Value) {
-		pieces, _ := expression.Scan(node.Value)
-		if len(pieces) == 1 {
-			return d.dataExpression(argument, node, pieces[0], at)
-		}
+	if piece, one := onlyExpression(node); one {
+		return d.expression(argument, node, piece, at)
 	}
-	d.errors.Report(diag.WrongShape, node.Span(), "%s wants data, and this is a %s", argument.Name, node.Kind).
-		WithHint("write {text: ..}, {hex: ..} or {fields: ..}")
-	return nil
+	return d.refuse(diag.WrongShape, node.Span(), "write {text: ..}, {hex: ..} or {fields: ..}", "%s wants data, and this is a %s", argument.Name, node.Kind)
 }
 
-func (d *decoder) dataExpression(argument *verb.Argument, node *syntax.Node, piece expression.Piece, at place) *Value {
-	raw, kind := d.compile(node, piece, node.Locate(piece.Offset, piece.Offset+len(piece.Text)), at)
-	if raw == nil {
-		return nil
+// convertData is the result of an expression as data.
+func convertData(_ *verb.Argument, value any) (any, *problem) {
+	switch v := value.(type) {
+	case []byte:
+		return verb.DataValue{Bytes: v, Pattern: true}, nil
+	case string:
+		return verb.DataValue{Bytes: []byte(v), Pattern: true}, nil
 	}
-	if !d.types.accepts(argument.Type, kind) {
-		d.errors.Report(diag.ExpressionType, raw.Span, "%s wants bytes, and this is %s", argument.Name, kind)
-		return nil
-	}
-	return d.converted(raw, func(v any) (any, error) {
-		switch v := v.(type) {
-		case []byte:
-			return verb.DataValue{Bytes: v, Pattern: true}, nil
-		case string:
-			return verb.DataValue{Bytes: []byte(v), Pattern: true}, nil
-		}
-		return nil, wrongType("data", expression.Word(v), "")
-	})
-}
-
-// converted is value.then with its error reported; nil stays nil.
-func (d *decoder) converted(value *Value, convert func(any) (any, error)) *Value {
-	if value == nil {
-		return nil
-	}
-	result, err := value.then(convert)
-	if err != nil {
-		d.reportValue(err, value.Span)
-		return nil
-	}
-	return result
-}
-
-func hintOr(hint, other string) string {
-	if hint == "" {
-		return other
-	}
-	return hint
+	return nil, wrongType("data", expression.Word(value), "")
 }
 
 // dataForm compiles the keys of data, which may stand among the arguments of a verb.
 func (d *decoder) dataForm(pairs []syntax.Pair, span diag.Span, at place) *Value {
 	if len(pairs) == 0 {
-		d.errors.Report(diag.MissingKey, span, "data without content").WithHint("write {text: ..}, {hex: ..}, {byte: ..} or {fields: ..}")
-		return nil
+		return d.refuse(diag.MissingKey, span, "write {text: ..}, {hex: ..}, {byte: ..} or {fields: ..}", "data without content")
 	}
-	get := func(name string) *syntax.Node {
-		for _, pair := range pairs {
-			if pair.Key.Value == name {
-				return pair.Value
-			}
-		}
-		return nil
+	given := &syntax.Node{Pairs: pairs}
+	first, value, repeat, times := pairs[0].Key, pairs[0].Value, given.Get("repeat"), given.Get("times")
+	if len(pairs) > 2 || len(pairs) == 2 && (repeat == nil || times == nil) {
+		return d.refuse(diag.Conflict, pairs[1].Key.Span(), "", "data is written in one form, and here are %q and %q", first.Value, pairs[1].Key.Value)
 	}
-	first := pairs[0].Key
-	repeated := get("repeat") != nil || get("times") != nil
-	if len(pairs) > 1 && !(repeated && len(pairs) == 2 && get("repeat") != nil && get("times") != nil) {
-		other := pairs[1].Key
-		d.errors.Report(diag.Conflict, other.Span(), "data is written in one form, and here are %q and %q", first.Value, other.Value)
-		return nil
-	}
-	switch {
-	case repeated:
-		return d.dataRepeat(get("repeat"), get("times"), first.Span(), at)
-	case first.Value == "text":
-		return d.dataText(pairs[0].Value, at)
-	case first.Value == "hex":
-		return d.dataHex(pairs[0].Value, at)
-	case first.Value == "byte":
-		return d.converted(d.scalar(byteArgument("byte"), pairs[0].Value, at), func(v any) (any, error) {
+	switch first.Value {
+	case "repeat", "times":
+		return d.dataRepeat(repeat, times, first.Span(), at)
+	case "fields":
+		return d.dataFields(value, at)
+	case "byte":
+		return d.converted(d.scalar(byteArgument("byte"), value, at), func(v any) (any, error) {
 			return verb.DataValue{Bytes: []byte{byte(v.(int))}, Pattern: true, Every: true}, nil
 		})
 	}
-	return d.dataFields(pairs[0].Value, at)
+	return d.converted(d.text(first.Value, value, at), func(v any) (any, error) {
+		if first.Value == "hex" {
+			return fromHex(v.(string))
+		}
+		return verb.DataValue{Bytes: []byte(v.(string)), Pattern: true}, nil
+	})
 }
 
 func byteArgument(name string) *verb.Argument {
 	return &verb.Argument{Name: name, Type: verb.Integer, Max: 255}
 }
 
-func (d *decoder) dataText(node *syntax.Node, at place) *Value {
-	return d.converted(d.scalar(&verb.Argument{Name: "text", Type: verb.Text}, node, at), func(v any) (any, error) {
-		return verb.DataValue{Bytes: []byte(v.(string)), Pattern: true}, nil
-	})
-}
-
-func (d *decoder) dataHex(node *syntax.Node, at place) *Value {
-	return d.converted(d.scalar(&verb.Argument{Name: "hex", Type: verb.Text}, node, at), func(v any) (any, error) {
-		digits := strings.NewReplacer(" ", "", "\n", "", ":", "", "_", "").Replace(v.(string))
-		bytes, err := hex.DecodeString(digits)
-		if err != nil {
-			return nil, &problem{diag.WrongType, fmt.Sprintf("%s is not hexadecimal", quoted(v.(string))), "two digits a byte, spaces as you like: \"01 00 2a\""}
-		}
-		return verb.DataValue{Bytes: bytes, Pattern: true}, nil
-	})
+func fromHex(text string) (any, error) {
+	digits := strings.NewReplacer(" ", "", "\n", "", ":", "", "_", "").Replace(text)
+	bytes, err := hex.DecodeString(digits)
+	if err != nil {
+		return nil, &problem{diag.WrongType, quoted(text) + " is not hexadecimal", "two digits a byte, spaces as you like: \"01 00 2a\""}
+	}
+	return verb.DataValue{Bytes: bytes, Pattern: true}, nil
 }
 
 func (d *decoder) dataRepeat(value, times *syntax.Node, span diag.Span, at place) *Value {
 	if value == nil || times == nil {
-		d.errors.Report(diag.MissingKey, span, "\"repeat\" (the byte) and \"times\" go together")
-		return nil
+		return d.refuse(diag.MissingKey, span, "", "\"repeat\" (the byte) and \"times\" go together")
 	}
 	b := d.scalar(byteArgument("repeat"), value, at)
 	n := d.scalar(&verb.Argument{Name: "times", Type: verb.Size, Max: largestData}, times, at)
@@ -166,16 +116,6 @@ func (d *decoder) dataRepeat(value, times *syntax.Node, span diag.Span, at place
 	return d.combined(span, []*Value{b, n}, func(values []any) (any, error) {
 		return verb.DataValue{Bytes: slices.Repeat([]byte{byte(values[0].(int))}, values[1].(int))}, nil
 	})
-}
-
-// combined is combine with its error reported.
-func (d *decoder) combined(span diag.Span, parts []*Value, build func([]any) (any, error)) *Value {
-	value, err := combine(span, parts, build)
-	if err != nil {
-		d.reportValue(err, span)
-		return nil
-	}
-	return value
 }
 
 // fieldForm is a way in which an unsigned integer stands in bytes.
@@ -225,9 +165,7 @@ func (d *decoder) fieldPairs(node *syntax.Node, each func(form fieldForm, pair s
 		pair := item.Pairs[0]
 		form := slices.IndexFunc(fieldForms, func(f fieldForm) bool { return f.name == pair.Key.Value })
 		if form < 0 {
-			known := keyNames(FieldForms())
-			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "no field is called %q", pair.Key.Value).
-				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), diag.ThereAre(known)))
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "no field is called %q", pair.Key.Value).WithOneOf(pair.Key.Value, ast.Names(FieldForms()))
 			good = false
 			continue
 		}
@@ -259,23 +197,21 @@ func (d *decoder) dataFields(node *syntax.Node, at place) *Value {
 }
 
 // layout compiles the fields that decode reads; their names are known before the run.
-func (d *decoder) layout(node *syntax.Node) (*Value, verb.FieldLayout) {
+func (d *decoder) layout(_ *verb.Argument, node *syntax.Node, _ place) *Value {
 	var layout verb.FieldLayout
 	good := d.fieldPairs(node, func(form fieldForm, pair syntax.Pair) {
-		if pair.Value.Kind != syntax.Scalar || !isName(pair.Value.Value) {
-			d.errors.Report(diag.BadName, pair.Value.Span(), "%q cannot be the name of a field", pair.Value.Value)
-			return
+		name := pair.Value.Value
+		switch {
+		case pair.Value.Kind != syntax.Scalar || !ast.IsName(name):
+			d.errors.Report(diag.BadName, pair.Value.Span(), "%q cannot be the name of a field", name)
+		case slices.ContainsFunc(layout, func(f verb.Field) bool { return f.Name == name }):
+			d.errors.Report(diag.NameTaken, pair.Value.Span(), "there is a field %q already", name)
+		default:
+			layout = append(layout, verb.Field{Name: name, Bytes: form.bytes, Order: form.order})
 		}
-		for _, earlier := range layout {
-			if earlier.Name == pair.Value.Value {
-				d.errors.Report(diag.NameTaken, pair.Value.Span(), "there is a field %q already", pair.Value.Value)
-				return
-			}
-		}
-		layout = append(layout, verb.Field{Name: pair.Value.Value, Bytes: form.bytes, Order: form.order})
 	})
 	if !good {
-		return nil, nil
+		return nil
 	}
-	return constant(layout, node.Span()), layout
+	return constant(layout, node.Span())
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -11,7 +12,6 @@ import (
 	"rdmarun/host/bounded"
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/standard"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
@@ -47,73 +47,73 @@ func (x *expander) use(step *ast.Step, at place) Action {
 }
 
 func (x *expander) bindParams(u *Use, step *ast.Step, fragment *ast.Fragment, at place, inner, global *scope) {
-	var known []string
-	for _, param := range fragment.Params {
-		known = append(known, param.Name.Value)
+	known := make([]string, len(fragment.Params))
+	for i, param := range fragment.Params {
+		known[i] = param.Name.Value
 		x.bindParam(u, step, fragment, param, at, inner, global)
 	}
 	if step.With == nil {
 		return
 	}
 	for _, pair := range step.With.Pairs {
-		if !slices.Contains(known, pair.Key.Value) {
-			hint := diag.DidYouMean(pair.Key.Value, known)
-			if len(known) == 0 {
-				hint = "it has none"
-			}
-			x.errors.Report(diag.UnknownParameter, pair.Key.Span(), "the fragment %q has no parameter %q", u.Fragment, pair.Key.Value).
-				WithHint("%s", hintOr(hint, diag.ThereAre(known)))
+		if slices.Contains(known, pair.Key.Value) {
+			continue
+		}
+		bad := x.errors.Report(diag.UnknownParameter, pair.Key.Span(), "the fragment %q has no parameter %q", u.Fragment, pair.Key.Value)
+		if len(known) == 0 {
+			bad.WithHint("it has none")
+		} else {
+			bad.WithOneOf(pair.Key.Value, known)
 		}
 	}
 }
 
+// unbound is a parameter whose value is not known.
+func unbound(param *ast.Param) name {
+	return name{kind: paramType(param, nil), declared: param.Name}
+}
+
 func (x *expander) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, param *ast.Param, at place, inner, global *scope) {
-	name := param.Name.Value
-	node, scope := step.With.Get(name), at.scope
+	word := param.Name.Value
+	node, scope := step.With.Get(word), at.scope
 	if node == nil {
 		node, scope = param.Default, global
 	}
 	if node == nil {
-		x.errors.Report(diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, name).
-			WithHint("with: {%s: ..}", name)
-		inner.add(name, paramType(param.Type, nil), nil)
-		inner.declaredAt(name, param.Name)
+		x.errors.Report(diag.MissingParameter, step.Key.Span(), "the fragment %q needs the parameter %q", fragment.Name.Value, word).
+			WithHint("with: {%s: ..}", word)
+		inner.names[word] = unbound(param)
 		return
 	}
 	node, scope = scope.resolve(node)
-	if param.Type == "map" {
+	bound := unbound(param)
+	defer func() { inner.names[word] = bound }()
+	if param.Type.Value == "map" {
 		if node.Kind != syntax.Mapping && !x.abstract {
-			x.errors.Report(diag.WrongShape, node.Span(), "the parameter %q is a mapping, and this is a %s", name, node.Kind)
+			x.errors.Report(diag.WrongShape, node.Span(), "the parameter %q is a mapping, and this is a %s", word, node.Kind)
 		}
-		inner.addNode(name, bound{node, scope})
-		inner.declaredAt(name, param.Name)
+		bound.mapping, bound.scope = node, scope
 		return
 	}
-	value := x.paramValue(x.paramArgument(param), node, place{scope: scope})
+	value := x.argument(x.paramArgument(param), node, place{scope: scope})
 	if value == nil {
-		inner.add(name, paramType(param.Type, nil), nil)
-		inner.declaredAt(name, param.Name)
 		return
 	}
 	known, constant := value.Constant()
-	if text, ok := known.(string); ok && param.Type == "role" && x.role(text) == nil {
-		if step.With.Get(name) != nil {
+	if text, ok := known.(string); ok && param.Type.Value == "role" && x.role(text) == nil {
+		if step.With.Get(word) != nil {
 			x.unknownRole(text, value.Span)
 		} else {
 			x.errors.Report(diag.UnknownRole, step.Body.Span(), "there is no role %q, which this fragment is for unless another is given", text).
-				WithHint("with: {%s: ROLE}, which can be %s", name, strings.Join(sortedKeys(x.roles), ", "))
+				WithHint("with: {%s: ROLE}, which can be %s", word, strings.Join(sortedKeys(x.roles), ", "))
 		}
 		known = nil
 	}
-	inner.add(name, paramType(param.Type, known), known)
-	inner.declaredAt(name, param.Name)
-	if value.Hex {
-		inner.writtenInHex(name)
+	bound.kind, bound.value, bound.hex = paramType(param, known), known, value.Hex
+	if !constant {
+		bound.word = x.wordOf(node, place{scope: scope})
 	}
-	if word := x.wordOf(node, place{scope: scope}); !constant && word != "" {
-		inner.words[name] = word
-	}
-	u.With = append(u.With, Parameter{name, value})
+	u.With = append(u.With, Parameter{word, value})
 }
 
 // module is a file as the fragments in it see it: their names, and those of the files it imports.
@@ -123,10 +123,6 @@ type module struct {
 	imports   map[string]*module
 	// global is what its fragments see besides their parameters: an imported file has no parameters.
 	global *scope
-}
-
-func newScope() *scope {
-	return &scope{names: expression.Names{}, consts: expression.Env{}, nodes: map[string]bound{}, words: map[string]string{}, from: map[string]*syntax.Node{}, mentioned: map[*syntax.Node]bool{}}
 }
 
 // module reads the fragments and imports of a file.  chain are the files on the way to it, and itself.
@@ -198,7 +194,7 @@ func (x *expander) libraryText(each *ast.Import, path string) []byte {
 		text, found := standard.Text(path)
 		if !found {
 			x.errors.Report(diag.Import, each.Path.Span(), "there are no standard fragments %s", path).
-				WithHint("%s", hintOr(diag.DidYouMean(path, standard.Names()), diag.ThereAre(standard.Names())+"; a file of that name is ./"+path))
+				WithHint("%s", cmp.Or(diag.DidYouMean(path, standard.Names()), diag.ThereAre(standard.Names())+"; a file of that name is ./"+path))
 		}
 		return text
 	}
@@ -232,7 +228,7 @@ func (x *expander) find(node *syntax.Node) (*ast.Fragment, *module) {
 		imported, known := from.imports[prefix]
 		if !known {
 			x.errors.Report(diag.UnknownFragment, node.Span(), "nothing is imported as %q", prefix).
-				WithHint("%s", hintOr(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": "+libraryLike(prefix)+"}"))
+				WithHint("%s", cmp.Or(diag.DidYouMean(prefix, sortedKeys(from.imports)), "imports: {"+prefix+": "+libraryLike(prefix)+"}"))
 			return nil, nil
 		}
 		if imported == nil {
@@ -256,6 +252,6 @@ func (x *expander) find(node *syntax.Node) (*ast.Fragment, *module) {
 		hint = diag.ThereAre(sortedKeys(from.fragments))
 	}
 	x.errors.Report(diag.UnknownFragment, node.Span(), "there is no fragment %q", node.Value).
-		WithHint("%s", hintOr(hint, "fragments stand under the key \"fragments\" of the file"))
+		WithHint("%s", cmp.Or(hint, "fragments stand under the key \"fragments\" of the file"))
 	return nil, nil
 }

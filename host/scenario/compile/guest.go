@@ -16,20 +16,14 @@ import (
 )
 
 // access reads rights, and checks that those of memory go together.
-func (d *decoder) access(nodes []*syntax.Node, memory bool) rdmacore.Access {
+func (d *decoder) access(nodes []*syntax.Node, memory bool, s *scope) rdmacore.Access {
 	argument := &verb.Argument{Name: "access", Type: verb.Word, Words: verb.AccessNames()}
 	var rights rdmacore.Access
 	for _, node := range nodes {
-		known := d.knownScalar(argument, node)
-		name, ok := known.(string)
-		if !ok {
-			continue
+		if name, known := d.knownIn(argument, node, s).(string); known {
+			right, _ := rdmacore.ParseAccess(name) // the words are the parser's own
+			rights |= right
 		}
-		right, err := rdmacore.ParseAccess(name)
-		if err != nil {
-			continue // the words are the parser's own
-		}
-		rights |= right
 	}
 	if memory && rights&(rdmacore.AccessRemoteWrite|rdmacore.AccessRemoteAtomic) != 0 && rights&rdmacore.AccessLocalWrite == 0 {
 		d.errors.Report(diag.Conflict, nodes[0].Span(), "%s needs LOCAL_WRITE too", rights&^rdmacore.AccessRemoteRead).
@@ -44,17 +38,17 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 		return nil, nil
 	}
 	config := &testbed.GuestConfig{}
-	setKnown(&config.Limits.Time, x.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Time))
+	setKnown(&config.Limits.Time, x.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Limits.Time))
 	for _, limit := range []struct {
 		argument verb.Argument
 		written  *syntax.Node
 		to       *int64
 	}{
-		{verb.Argument{Name: "memory", Type: verb.Size, Min: 64 << 10, Max: 1 << 40}, written.Memory, &config.Limits.Memory},
-		{verb.Argument{Name: "registered", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Registered, &config.Limits.Registered},
-		{verb.Argument{Name: "handles", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Handles, &config.Limits.Handles},
-		{verb.Argument{Name: "files", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Files, &config.Limits.Files},
-		{verb.Argument{Name: "output", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Output, &config.Limits.Output},
+		{verb.Argument{Name: "memory", Type: verb.Size, Min: 64 << 10, Max: 1 << 40}, written.Limits.Memory, &config.Limits.Memory},
+		{verb.Argument{Name: "registered", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Registered, &config.Limits.Registered},
+		{verb.Argument{Name: "handles", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Handles, &config.Limits.Handles},
+		{verb.Argument{Name: "files", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Files, &config.Limits.Files},
+		{verb.Argument{Name: "output", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Output, &config.Limits.Output},
 	} {
 		if value := x.knownScalar(&limit.argument, limit.written); value != nil {
 			*limit.to = int64(value.(int))
@@ -158,7 +152,7 @@ func (x *expander) signature(g *GuestCall, step *ast.Step, at place) bool {
 	if !found {
 		names := sortedKeys(r.functions)
 		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the guest of role %q exports no function %q", r.name, g.Function).
-			WithHint("%s", hintOr(diag.DidYouMean(g.Function, names), diag.ThereAre(names)))
+			WithOneOf(g.Function, names)
 		return false
 	}
 	if strings.Trim(signature.Params+signature.Results, "iI") != "" || len(signature.Results) > 1 {

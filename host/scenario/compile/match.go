@@ -5,19 +5,216 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
 
+// matcher is a key with which `expect` compares.
+type matcher struct {
+	ast.Key
+	// of are the types of what it compares, nil for all, and what they are in messages.
+	of   []verb.Type
+	what string
+	// operands reads what it compares with, in which nil stands for what is wrong; nil: one value of the same type.
+	operands func(d *decoder, argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) []*Value
+	// holds compares what there is, never nil, with the operands.
+	holds func(got any, operands []any) bool
+	// wants is a format of the operands; those of a list are joined.
+	wants string
+	list  bool
+}
+
+// ordered are the types that have an order.
+var ordered = []verb.Type{verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Status}
+
+const orderedTypes = "numbers and durations"
+
+// matchers are those keys but for tol, which belongs to approx.
+var matchers = []matcher{
+	{Key: ast.Key{Name: "eq", Doc: "equal; a value without a matcher means the same"}, wants: "%s",
+		holds: func(got any, to []any) bool { return equal(got, to[0]) }},
+	{Key: ast.Key{Name: "ne", Doc: "anything but this"}, wants: "anything but %s",
+		holds: func(got any, to []any) bool { return !equal(got, to[0]) }},
+	{Key: ast.Key{Name: "le", Doc: "at most"}, of: ordered, what: orderedTypes, wants: "at most %s",
+		holds: func(got any, to []any) bool { return compareNumbers(got, to[0]) <= 0 }},
+	{Key: ast.Key{Name: "lt", Doc: "less than"}, of: ordered, what: orderedTypes, wants: "less than %s",
+		holds: func(got any, to []any) bool { return compareNumbers(got, to[0]) < 0 }},
+	{Key: ast.Key{Name: "ge", Doc: "at least"}, of: ordered, what: orderedTypes, wants: "at least %s",
+		holds: func(got any, to []any) bool { return compareNumbers(got, to[0]) >= 0 }},
+	{Key: ast.Key{Name: "gt", Doc: "more than"}, of: ordered, what: orderedTypes, wants: "more than %s",
+		holds: func(got any, to []any) bool { return compareNumbers(got, to[0]) > 0 }},
+	{Key: ast.Key{Name: "between", Doc: "[low, high], both included"}, of: ordered, what: orderedTypes, wants: "between %s and %s", operands: (*decoder).lowAndHigh,
+		holds: func(got any, to []any) bool {
+			return compareNumbers(got, to[0]) >= 0 && compareNumbers(got, to[1]) <= 0
+		}},
+	{Key: ast.Key{Name: "any_of", Doc: "one of a list"}, wants: "one of %s", list: true, operands: (*decoder).anyOf,
+		holds: func(got any, to []any) bool {
+			return slices.ContainsFunc(to, func(each any) bool { return equal(got, each) })
+		}},
+	{Key: ast.Key{Name: "prefix", Doc: "text or data that begins with this"}, of: []verb.Type{verb.Data, verb.Text}, what: "data and text", wants: "something that begins with %s",
+		holds: func(got any, to []any) bool { return bytes.HasPrefix(asBytes(got), asBytes(to[0])) }},
+	{Key: ast.Key{Name: "padded", Doc: "these bytes and then zeros only, as private data comes: {padded: {text: hello}}"}, of: []verb.Type{verb.Data}, what: "data", wants: "%s and then zeros only",
+		holds: func(got any, to []any) bool {
+			padding, begins := bytes.CutPrefix(asBytes(got), asBytes(to[0]))
+			return begins && len(bytes.Trim(padding, "\x00")) == 0
+		}},
+	{Key: ast.Key{Name: "re", Doc: "text or data in which the regular expression (of Go) is found"}, of: []verb.Type{verb.Text, verb.Word, verb.Data}, what: "text and data", wants: "something like /%s/", operands: (*decoder).pattern,
+		holds: func(got any, to []any) bool { return to[0].(*regexp.Regexp).Match(asBytes(got)) }},
+	{Key: ast.Key{Name: "approx", Doc: "about this, with tol: {approx: 100, tol: 5%} or {approx: 1s, tol: 20ms}"}, of: ordered, what: orderedTypes, wants: "%s ± %s", operands: (*decoder).approx,
+		holds: func(got any, to []any) bool {
+			low, high := around(to)
+			value := number(got)
+			return value.Cmp(low) >= 0 && value.Cmp(high) <= 0
+		}},
+}
+
+// Matchers are the keys with which `expect` compares.
+func Matchers() []ast.Key {
+	keys := make([]ast.Key, len(matchers))
+	for i := range matchers {
+		keys[i] = matchers[i].Key
+	}
+	return keys
+}
+
+// matcherOf is the row of a key; nil where there is none.
+func matcherOf(name string) *matcher {
+	i := slices.IndexFunc(matchers, func(m matcher) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &matchers[i]
+}
+
+// Condition is one comparison with a value.
+type Condition struct {
+	*matcher
+	Operands []*Value
+	Span     diag.Span
+}
+
+// equals is the condition of a value without a matcher.
+func equals(operand *Value, span diag.Span) []Condition {
+	return []Condition{{&matchers[0], []*Value{operand}, span}}
+}
+
+// conditions compiles a matcher: a plain value, or a mapping of comparisons which must all hold.
+func (d *decoder) conditions(argument *verb.Argument, node *syntax.Node, at place) ([]Condition, bool) {
+	node, at.scope = at.scope.resolve(node)
+	if node.Kind != syntax.Mapping || (argument.Type == verb.Data && len(node.Pairs) > 0 && isDataKey(node.Pairs[0].Key.Value)) {
+		operand := d.operand(argument, node, at)
+		return equals(operand, node.Span()), operand != nil
+	}
+	if len(node.Pairs) == 0 {
+		d.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("%s", diag.ThereAre(ast.Names(Matchers())))
+		return nil, false
+	}
+	var list []Condition
+	good := true
+	for _, pair := range node.Pairs {
+		if pair.Key.Value == "tol" {
+			continue
+		}
+		condition := Condition{matcherOf(pair.Key.Value), nil, pair.Key.Span()}
+		switch m := condition.matcher; {
+		case m == nil:
+			d.errors.Report(diag.UnknownKey, condition.Span, "no matcher is called %q", pair.Key.Value).WithOneOf(pair.Key.Value, ast.Names(Matchers()))
+		case m.of != nil && !slices.Contains(m.of, argument.Type):
+			d.errors.Report(diag.WrongType, condition.Span, "%q is for %s, and %s is %s", m.Name, m.what, argument.Name, argument.Type)
+		case m.operands != nil:
+			condition.Operands = m.operands(d, argument, pair, node, at)
+		default:
+			condition.Operands = []*Value{d.operand(argument, pair.Value, at)}
+		}
+		good = good && len(condition.Operands) > 0 && !slices.Contains(condition.Operands, nil)
+		list = append(list, condition)
+	}
+	return list, good
+}
+
+func (d *decoder) operand(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if argument.Type == verb.Data {
+		return d.data(argument, node, at)
+	}
+	return d.scalar(argument, node, at)
+}
+
+func (d *decoder) operandList(argument *verb.Argument, node *syntax.Node, at place) []*Value {
+	list := make([]*Value, len(node.Items))
+	for i, item := range node.Items {
+		list[i] = d.operand(argument, item, at)
+	}
+	return list
+}
+
+func (d *decoder) lowAndHigh(argument *verb.Argument, pair syntax.Pair, _ *syntax.Node, at place) []*Value {
+	if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) != 2 {
+		d.errors.Report(diag.WrongShape, pair.Value.Span(), "between wants a list of two: [low, high]")
+		return nil
+	}
+	return d.operandList(argument, pair.Value, at)
+}
+
+func (d *decoder) anyOf(argument *verb.Argument, pair syntax.Pair, _ *syntax.Node, at place) []*Value {
+	if pair.Value.Kind != syntax.Sequence || len(pair.Value.Items) == 0 {
+		d.errors.Report(diag.WrongShape, pair.Value.Span(), "any_of wants a list")
+		return nil
+	}
+	return d.operandList(argument, pair.Value, at)
+}
+
+// pattern compiles {re: ..}, a regular expression of Go's syntax.
+func (d *decoder) pattern(_ *verb.Argument, pair syntax.Pair, _ *syntax.Node, at place) []*Value {
+	return []*Value{d.converted(d.scalar(&verb.Argument{Name: "re", Type: verb.Text}, pair.Value, at), func(v any) (any, error) {
+		compiled, err := regexp.Compile(v.(string))
+		if err != nil {
+			return nil, &problem{diag.WrongType, "not a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "), "the syntax is that of RE2"}
+		}
+		return compiled, nil
+	})}
+}
+
+// approx compiles {approx: x, tol: 5%}; the tolerance is a part of x, or an amount.
+func (d *decoder) approx(argument *verb.Argument, pair syntax.Pair, whole *syntax.Node, at place) []*Value {
+	around := d.operand(argument, pair.Value, at)
+	tolerance := whole.Get("tol")
+	if tolerance == nil {
+		d.errors.Report(diag.MissingKey, pair.Key.Span(), "approx needs a tolerance").WithHint("{approx: .., tol: 5%%}")
+		return nil
+	}
+	return []*Value{around, d.tolerance(argument, tolerance, at)}
+}
+
+// percent is a tolerance relative to the value.
+type percent float64
+
+func (p percent) String() string { return fmt.Sprintf("%g%%", float64(p)) }
+
+func (d *decoder) tolerance(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	number, isPercent := strings.CutSuffix(node.Value, "%")
+	if !isPercent || node.Kind != syntax.Scalar {
+		return d.operand(argument, node, at)
+	}
+	p, err := strconv.ParseFloat(number, 64)
+	if err != nil || p < 0 {
+		return d.refuse(diag.WrongType, node.Span(), "write 5%, or an amount", "%s is no tolerance", quoted(node.Value))
+	}
+	return constant(percent(p), node.Span())
+}
+
 // Check compares a field with the expectation.  When it does not hold, want says in words what was
 // wanted.  The error is an EvaluationError.
 func (e *Expectation) Check(env expression.Env, got any) (ok bool, want string, err error) {
-	ok = true
 	var wants []string
 	for i := range e.Conditions {
 		condition := &e.Conditions[i]
@@ -27,55 +224,24 @@ func (e *Expectation) Check(env expression.Env, got any) (ok bool, want string, 
 				return false, "", err
 			}
 		}
-		if !holds(condition.Operator, got, operands) {
-			ok = false
-			wants = append(wants, describe(condition.Operator, operands, e.Show))
+		if got == nil || !condition.holds(got, operands) {
+			wants = append(wants, condition.describe(operands, e.Show))
 		}
 	}
-	return ok, strings.Join(wants, " and "), nil
+	return wants == nil, strings.Join(wants, " and "), nil
 }
 
-func holds(operator string, got any, operands []any) bool {
-	if got == nil {
-		return false
+// describe says what a matcher wants.
+func (m *matcher) describe(operands []any, show func(any) string) string {
+	words, shown := make([]string, len(operands)), make([]any, len(operands))
+	for i, operand := range operands {
+		words[i] = show(operand)
+		shown[i] = words[i]
 	}
-	switch operator {
-	case "eq":
-		return equal(got, operands[0])
-	case "ne":
-		return !equal(got, operands[0])
-	case "any_of":
-		for _, operand := range operands {
-			if equal(got, operand) {
-				return true
-			}
-		}
-		return false
-	case "prefix":
-		return bytes.HasPrefix(asBytes(got), asBytes(operands[0]))
-	case "padded":
-		padding, begins := bytes.CutPrefix(asBytes(got), asBytes(operands[0]))
-		return begins && len(bytes.Trim(padding, "\x00")) == 0
-	case "re":
-		return operands[0].(*regexp.Regexp).Match(asBytes(got))
+	if m.list {
+		shown = []any{strings.Join(words, ", ")}
 	}
-	order := func(i int) int { return compareNumbers(got, operands[i]) }
-	switch operator {
-	case "lt":
-		return order(0) < 0
-	case "le":
-		return order(0) <= 0
-	case "gt":
-		return order(0) > 0
-	case "ge":
-		return order(0) >= 0
-	case "between":
-		return order(0) >= 0 && order(1) <= 0
-	default: // approx
-		low, high := around(operands)
-		value := number(got)
-		return value.Cmp(low) >= 0 && value.Cmp(high) <= 0
-	}
+	return fmt.Sprintf(m.wants, shown...)
 }
 
 // around is the range of approx.
@@ -130,36 +296,6 @@ func number(value any) *big.Int {
 		return n
 	}
 	return new(big.Int)
-}
-
-// describe says what an operator wants.
-func describe(operator string, operands []any, show func(any) string) string {
-	words := make([]string, len(operands))
-	for i, operand := range operands {
-		words[i] = show(operand)
-	}
-	switch operator {
-	case "eq":
-		return words[0]
-	case "ne":
-		return "anything but " + words[0]
-	case "any_of":
-		return "one of " + strings.Join(words, ", ")
-	case "prefix":
-		return "something that begins with " + words[0]
-	case "padded":
-		return words[0] + " and then zeros only"
-	case "re":
-		return "something like /" + operands[0].(*regexp.Regexp).String() + "/"
-	case "between":
-		return "between " + words[0] + " and " + words[1]
-	case "approx":
-		if p, relative := operands[1].(percent); relative {
-			words[1] = fmt.Sprintf("%g%%", float64(p))
-		}
-		return words[0] + " ± " + words[1]
-	}
-	return map[string]string{"lt": "less than ", "le": "at most ", "gt": "more than ", "ge": "at least "}[operator] + words[0]
 }
 
 // longestShown is how many bytes of data a message shows.

@@ -100,7 +100,7 @@ func (d *decoder) asName(node *syntax.Node, at place) Name {
 func (rs *resolver) wordOf(node *syntax.Node, at place) string {
 	pieces, _ := expression.Scan(node.Value)
 	if len(pieces) == 1 && pieces[0].Expression { // a parameter of the fragment
-		return at.scope.words[strings.TrimSpace(pieces[0].Text)]
+		return at.scope.find(strings.TrimSpace(pieces[0].Text)).word
 	}
 	if len(pieces) < 2 || pieces[len(pieces)-1].Text != "]" {
 		return ""
@@ -108,7 +108,7 @@ func (rs *resolver) wordOf(node *syntax.Node, at place) string {
 	word := ""
 	for _, piece := range pieces {
 		if piece.Expression {
-			known, _ := at.scope.consts[strings.TrimSpace(piece.Text)].(string)
+			known, _ := at.scope.find(strings.TrimSpace(piece.Text)).value.(string)
 			word += known
 			continue
 		}
@@ -235,8 +235,7 @@ func (d *decoder) unknownRole(name string, span diag.Span) {
 		d.report(bad, span)
 		return
 	}
-	d.errors.Report(diag.UnknownRole, span, "there is no role %q", name).
-		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(d.roles)), diag.ThereAre(sortedKeys(d.roles))))
+	d.errors.Report(diag.UnknownRole, span, "there is no role %q", name).WithOneOf(name, sortedKeys(d.roles))
 }
 
 // roleMembers are what expressions find in every role, ROLE.address.
@@ -245,7 +244,7 @@ var roleMembers = []string{"name", "address", "device", "counters"}
 // checkName checks what `as` gives a name to.
 func (d *decoder) checkName(node *syntax.Node) bool {
 	switch {
-	case node.Kind != syntax.Scalar || !isName(node.Value):
+	case node.Kind != syntax.Scalar || !ast.IsName(node.Value):
 		d.errors.Report(diag.BadName, node.Span(), "%q cannot be a name", node.Value).
 			WithHint("a name has letters, digits and _, does not begin with a digit, and is no word of expressions")
 	case slices.Contains(roleMembers, node.Value):
@@ -267,5 +266,3 @@ func (d *decoder) checkName(node *syntax.Node) bool {
 func isParam(file *ast.File, name string) bool {
 	return slices.ContainsFunc(file.Params, func(p *ast.Param) bool { return p.Name.Value == name })
 }
-
-func isName(text string) bool { return ast.IsName(text) }

@@ -32,33 +32,32 @@ func (x *expander) params() (bindings []Binding, constants []Constant) {
 		if param.Default != nil {
 			value = x.constantParam(argument, param.Default)
 		}
-		name := param.Name.Value
-		if text, given := x.options.Params[name]; given {
+		word := param.Name.Value
+		if text, given := x.options.Params[word]; given {
 			// CheckParams has refused a value that does not fit.
 			value, _ = x.parse(argument, syntax.New(nil, text))
 			hex = hexWritten(text)
 		}
-		x.global.add(name, paramType(param.Type, value), value)
-		x.global.declaredAt(name, param.Name)
+		hex = hex && value != nil && argument.Type == verb.Integer
+		x.global.names[word] = name{kind: paramType(param, value), value: value, hex: hex, declared: param.Name}
 		if value == nil {
 			if param.Default == nil {
-				x.missing = append(x.missing, name)
+				x.missing = append(x.missing, word)
 			}
 			continue
 		}
-		written := paramText(param.Type, value)
-		if hex && argument.Type == verb.Integer {
-			x.global.writtenInHex(name)
+		written := paramText(value)
+		if hex {
 			written = ShowHex(value, verb.Integer)
 		}
-		bindings = append(bindings, Binding{name, written})
-		constants = append(constants, Constant{name, value})
+		bindings = append(bindings, Binding{word, written})
+		constants = append(constants, Constant{word, value})
 	}
 	return bindings, constants
 }
 
 func (d *decoder) constantParam(argument *verb.Argument, node *syntax.Node) any {
-	value := d.paramValue(argument, node, place{scope: d.global})
+	value := d.argument(argument, node, place{scope: d.global})
 	if value == nil {
 		return nil
 	}
@@ -69,41 +68,29 @@ func (d *decoder) constantParam(argument *verb.Argument, node *syntax.Node) any 
 	return known
 }
 
-// paramValue compiles the value of a parameter: a scalar, but for sizes.
-func (d *decoder) paramValue(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	if argument.Type == verb.Sizes {
-		return d.sizes(argument, node, at)
-	}
-	return d.scalar(argument, node, at)
-}
-
 // paramText is a value as -p would give it.
-func paramText(paramType string, value any) string {
+func paramText(value any) string {
 	switch v := value.(type) {
 	case []int:
 		return sizesText(v)
-	case float64:
-		if paramType == "rate" {
-			return quantity.Rate(v)
-		}
+	case float64: // a rate
+		return quantity.Rate(v)
 	}
 	return textOf(value)
 }
 
 // paramArgument describes what values a parameter takes.
 func (d *decoder) paramArgument(param *ast.Param) *verb.Argument {
-	argument := &verb.Argument{Name: param.Name.Value, Type: argumentType(param.Type), Words: texts(param.Values)}
-	bounds := &verb.Argument{Name: "min", Type: argument.Type}
-	if param.Type != "int" && param.Type != "size" && param.Type != "duration" {
+	argument := &verb.Argument{Name: param.Name.Value, Type: paramTypes[param.Type.Value].argument, Words: texts(param.Values)}
+	if !param.Bounded() || param.Min == nil && param.Max == nil {
 		return argument
 	}
-	argument.Min, argument.Max = d.bound(bounds, param.Min, -unbounded), d.bound(bounds, param.Max, unbounded)
-	if param.Min == nil && param.Max == nil {
-		argument.Min, argument.Max = 0, 0
+	least := int64(-unbounded)
+	if param.Type.Value != "int" {
+		least = 0
 	}
-	if param.Min == nil && param.Max != nil && param.Type != "int" {
-		argument.Min = 0
-	}
+	bounds := &verb.Argument{Name: "min", Type: argument.Type}
+	argument.Min, argument.Max = d.bound(bounds, param.Min, least), d.bound(bounds, param.Max, unbounded)
 	return argument
 }
 
@@ -115,19 +102,13 @@ func (d *decoder) bound(argument *verb.Argument, node *syntax.Node, otherwise in
 	if value == nil {
 		return otherwise
 	}
-	known, _ := value.Constant()
-	return boundOf(known)
-}
-
-// boundOf is a bound as the bounds of arguments are.
-func boundOf(value any) int64 {
-	if n := number(value); n.IsInt64() {
+	if n := number(value.constant); n.IsInt64() {
 		return n.Int64()
 	}
 	return unbounded
 }
 
-// paramTypes are what values of parameters are, as arguments and in expressions; all others are text.
+// paramTypes are what values of parameters are, as arguments and in expressions.
 var paramTypes = map[string]struct {
 	argument verb.Type
 	result   expression.Type
@@ -139,24 +120,17 @@ var paramTypes = map[string]struct {
 	"rate":     {verb.Rate, expression.TypeOf(0.0)},
 	"bool":     {verb.Boolean, expression.Boolean},
 	"enum":     {verb.Word, expression.String},
+	"string":   {verb.Text, expression.String},
+	"role":     {verb.Text, expression.String},
+	"map":      {},
 }
 
-func argumentType(paramType string) verb.Type {
-	if known, is := paramTypes[paramType]; is {
-		return known.argument
-	}
-	return verb.Text
-}
-
-// paramType is the type of a parameter in expressions; value is nil when only the run will tell it.
-func paramType(name string, value any) expression.Type {
-	if _, small := value.(int); name == "int" && !small {
+// paramType is the type of a parameter in expressions, nil for a mapping; value is nil when only the run will tell it.
+func paramType(param *ast.Param, value any) expression.Type {
+	if _, small := value.(int); param.Type.Value == "int" && !small {
 		return expression.Unsigned // which integers with a sign may be taken for, and not the other way round
 	}
-	if known, is := paramTypes[name]; is {
-		return known.result
-	}
-	return expression.String
+	return paramTypes[param.Type.Value].result
 }
 
 // CheckParams looks at the values of -p: each name must be a parameter of some file, and each value fit in
@@ -180,9 +154,9 @@ func CheckParams(files []*ast.File, params map[string]string) []*ParamError {
 	}
 	for _, name := range sortedKeys(params) {
 		if !known[name] {
-			hint := diag.DidYouMean(name, sortedKeys(known))
-			if hint == "" && len(known) > 0 {
-				hint = diag.ThereAre(sortedKeys(known))
+			hint := ""
+			if len(known) > 0 {
+				hint = diag.OneOf(name, sortedKeys(known))
 			}
 			errors = append(errors, &ParamError{name, params[name], "no scenario here has a parameter of that name", hint})
 		}

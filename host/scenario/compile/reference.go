@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -35,10 +36,7 @@ func (rs *resolver) parseBuffer(text, roleName string) (any, error) {
 		}
 	}
 	if r := rs.role(roleName); r != nil && !r.buffers[name.Name] {
-		hint := diag.DidYouMean(name.Name, sortedKeys(r.buffers))
-		if hint == "" {
-			hint = rs.whoHas(name.Name)
-		}
+		hint := cmp.Or(diag.DidYouMean(name.Name, sortedKeys(r.buffers)), rs.whoHas(name.Name))
 		return nil, &problem{diag.UnknownBuffer, "role " + quoted(r.name) + " has no buffer " + quoted(name.Name), hint}
 	}
 	return name, nil
@@ -62,26 +60,41 @@ func (d *decoder) content(argument *verb.Argument, node *syntax.Node, at place) 
 	return d.bufferName(argument, node, at)
 }
 
-// endpoint compiles the name of an endpoint, which a step before must have made.
-func (d *decoder) endpoint(argument *verb.Argument, node *syntax.Node, at place) *Value {
+// objectName compiles the name of something that a step before must have made.
+func (d *decoder) objectName(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	value := d.scalar(argument, node, at)
 	if value == nil {
 		return nil
 	}
-	name, made := d.isMade(verb.NewEndpoint, node, value, at)
+	kind, maker := argument.Type.Maker()
+	code, owner, none := diag.UnknownObject, at.role, fmt.Sprintf("role %q has no %s", at.role, withoutArticle(argument.Type.String()))
+	step := fmt.Sprintf("role: %s, ", at.role)
+	switch argument.Type {
+	case verb.Endpoint:
+		kind, maker, code = verb.NewEndpoint, "create_ep", diag.UnknownEndpoint
+	case verb.FaultName: // which is of no role
+		kind, maker, code, owner, none, step = verb.NewFault, "fault", diag.UnknownFault, someRole, "there is no fault", ""
+	}
+	name, made := d.isMade(kind, node, value, at)
 	if made {
 		return value
 	}
-	wrong := d.errors.Report(diag.UnknownEndpoint, value.Span, "role %q has no endpoint %q here", at.role, name)
-	switch names := d.timeline.names(verb.NewEndpoint, at.role); {
-	case diag.DidYouMean(name, names) != "":
-		wrong.WithHint("%s", diag.DidYouMean(name, names))
-	case len(names) > 0:
-		wrong.WithHint("%s", diag.ThereAre(names))
+	names := d.timeline.names(kind, owner)
+	hint := diag.DidYouMean(name, names)
+	switch {
+	case hint != "":
+	case kind == verb.NewEndpoint && len(names) > 0:
+		hint = diag.ThereAre(names)
 	default:
-		wrong.WithHint("make it first: {role: %s, create_ep: {..}, as: %s}", at.role, name)
+		hint = fmt.Sprintf("make it first: {%s%s: {..}, as: %s}", step, maker, name)
 	}
+	d.errors.Report(code, value.Span, "%s %q here", none, name).WithHint("%s", hint)
 	return value
+}
+
+func withoutArticle(text string) string {
+	_, rest, _ := strings.Cut(text, " ")
+	return rest
 }
 
 // peer compiles a role, an IP address or a host name.
@@ -92,73 +105,28 @@ func (d *decoder) peer(argument *verb.Argument, node *syntax.Node, at place) *Va
 	}
 	name := node.Value
 	if r := d.role(name); r != nil && r.count > 0 {
-		d.report(d.notParty(name), node.Span())
-		return nil
+		return d.report(d.notParty(name), node.Span())
 	}
 	if _, err := netip.ParseAddr(name); err == nil || d.role(name) != nil || strings.Contains(name, ".") || name == "localhost" {
 		return value
 	}
-	d.errors.Report(diag.UnknownRole, node.Span(), "there is no role %q", name).
-		WithHint("%s", hintOr(diag.DidYouMean(name, sortedKeys(d.roles)), "a host name has a dot in it here; give others by a parameter"))
-	return nil
+	return d.refuse(diag.UnknownRole, node.Span(), cmp.Or(diag.DidYouMean(name, sortedKeys(d.roles)), "a host name has a dot in it here; give others by a parameter"),
+		"there is no role %q", name)
 }
 
 // queuePair compiles attributes of a queue pair over others.
-func (d *decoder) queuePair(base *Value, node *syntax.Node, at place) *Value {
+func (d *decoder) queuePair(_ *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping && d.abstract {
 		return nil // a parameter whose value the use of the fragment will give
 	}
 	if node.Kind != syntax.Mapping {
-		d.errors.Report(diag.WrongShape, node.Span(), "qp is a mapping: {max_send_wr: 16}")
-		return nil
+		return d.refuse(diag.WrongShape, node.Span(), "", "qp is a mapping: {max_send_wr: 16}")
 	}
-	arguments := verb.QueuePairArguments()
-	var keys []string
-	parts := []*Value{base}
-	for _, pair := range node.Pairs {
-		index := slices.IndexFunc(arguments, func(a verb.Argument) bool { return a.Name == pair.Key.Value })
-		if index < 0 {
-			var known []string
-			for _, argument := range arguments {
-				known = append(known, argument.Name)
-			}
-			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "a queue pair has no attribute %q", pair.Key.Value).
-				WithHint("%s", hintOr(diag.DidYouMean(pair.Key.Value, known), diag.ThereAre(known)))
-			continue
-		}
-		read := d.scalar
-		switch {
-		case arguments[index].Type.NamesObject():
-			read = d.objectName
-		case arguments[index].Type == verb.Words:
-			read = d.wordList
-		}
-		if value := read(&arguments[index], pair.Value, at); value != nil {
-			keys, parts = append(keys, pair.Key.Value), append(parts, value)
-		}
-	}
-	return d.combined(node.Span(), parts, func(values []any) (any, error) {
-		given := make(map[string]any, len(keys))
-		for i, key := range keys {
-			given[key] = values[i+1]
-		}
-		return values[0].(verb.QueuePairAttributes).With(given)
+	names, parts := d.keyed(verb.QueuePairArguments(), node, at, "a queue pair has no attribute")
+	return d.combined(node.Span(), append(parts, d.defaultQueuePair), func(values []any) (any, error) {
+		return values[len(names)].(verb.QueuePairAttributes).With(byName(names, values))
 	})
-}
-
-// faultName compiles the name of a fault, which a step before must have made.
-func (d *decoder) faultName(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	value := d.scalar(argument, node, at)
-	if value == nil {
-		return nil
-	}
-	if name, made := d.isMade(verb.NewFault, node, value, at); !made {
-		d.errors.Report(diag.UnknownFault, value.Span, "there is no fault %q here", name).
-			WithHint("%s", hintOr(diag.DidYouMean(name, d.timeline.names(verb.NewFault, someRole)), "make it first: {fault: {..}, as: "+name+"}"))
-		return nil
-	}
-	return value
 }
 
 // roleName compiles the name of a role.
@@ -177,8 +145,7 @@ func (d *decoder) roleName(argument *verb.Argument, node *syntax.Node, at place)
 func (d *decoder) roleList(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Sequence || len(node.Items) != 2 {
-		d.errors.Report(diag.WrongShape, node.Span(), "%s wants a list of two roles", argument.Name).WithHint("[client, server]")
-		return nil
+		return d.refuse(diag.WrongShape, node.Span(), "[client, server]", "%s wants a list of two roles", argument.Name)
 	}
 	role := &verb.Argument{Name: argument.Name, Type: verb.Role}
 	return d.list(node, func(item *syntax.Node) *Value { return d.roleName(role, item, at) }, func(values []any) (any, error) {
@@ -190,13 +157,11 @@ func (d *decoder) roleList(argument *verb.Argument, node *syntax.Node, at place)
 }
 
 // rights compiles a list of access rights; an empty one is no right at all.
-func (d *decoder) rights(argument *verb.Argument, node *syntax.Node, _ place) *Value {
+func (d *decoder) rights(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if node.Kind != syntax.Sequence {
-		d.errors.Report(diag.WrongShape, node.Span(), "%s is a list of rights", argument.Name).WithHint("[LOCAL_WRITE, REMOTE_READ]")
-		return nil
+		return d.refuse(diag.WrongShape, node.Span(), "[LOCAL_WRITE, REMOTE_READ]", "%s is a list of rights", argument.Name)
 	}
-	rights := d.access(node.Items, argument.Type == verb.Rights)
-	return constant(rights, node.Span())
+	return constant(d.access(node.Items, argument.Type == verb.Rights, at.scope), node.Span())
 }
 
 // fields compiles a list of fields of completions, which must be known before the run.
@@ -228,7 +193,8 @@ func (d *decoder) conditionArgument(argument *verb.Argument, node *syntax.Node, 
 		return nil
 	}
 	if known, ok := value.Constant(); ok {
-		return constant(conditionValue(text, value.Hex, known, at.scope.consts), value.Span)
+		_, env := d.visible(at, expression.Words(text))
+		return constant(conditionValue(text, value.Hex, known, env), value.Span)
 	}
 	return &Value{Span: value.Span, compute: func(env expression.Env) (any, error) {
 		v, err := value.Get(env)
@@ -263,26 +229,6 @@ func conditionValue(text string, hex bool, value any, env expression.Env) verb.C
 	return condition
 }
 
-// objectName compiles the name of an object of the step's role, which a step before must have made.
-func (d *decoder) objectName(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	value := d.scalar(argument, node, at)
-	if value == nil {
-		return nil
-	}
-	kind, maker := argument.Type.Maker()
-	name, made := d.isMade(kind, node, value, at)
-	if !made {
-		d.errors.Report(diag.UnknownObject, value.Span, "role %q has no %s %q here", at.role, withoutArticle(argument.Type.String()), name).
-			WithHint("%s", hintOr(diag.DidYouMean(name, d.timeline.names(kind, at.role)), fmt.Sprintf("make it first: {role: %s, %s: {..}, as: %s}", at.role, maker, name)))
-	}
-	return value
-}
-
-func withoutArticle(text string) string {
-	_, rest, _ := strings.Cut(text, " ")
-	return rest
-}
-
 // remote compiles the peer's memory: {addr, rkey, length}, ROLE.NAME, or an expression that yields a
 // record with addr and rkey.
 func (d *decoder) remote(argument *verb.Argument, node *syntax.Node, at place) *Value {
@@ -290,60 +236,40 @@ func (d *decoder) remote(argument *verb.Argument, node *syntax.Node, at place) *
 	switch {
 	case node.Kind == syntax.Mapping:
 		return d.remoteForm(node, at)
-	case node.Kind == syntax.Scalar && expression.Contains(node.Value):
-		pieces, unterminated := expression.Scan(node.Value)
-		if unterminated >= 0 || len(pieces) != 1 {
-			break
+	case expression.Contains(node.Value):
+		if piece, one := onlyExpression(node); one {
+			return d.expression(argument, node, piece, at)
 		}
-		raw, kind := d.compile(node, pieces[0], node.Locate(pieces[0].Offset, pieces[0].Offset+len(pieces[0].Text)), at)
-		if raw == nil {
-			return nil
-		}
-		if !d.types.accepts(argument.Type, kind) {
-			d.errors.Report(diag.ExpressionType, raw.Span, "%s wants a record with addr and rkey, and this is %s", argument.Name, kind)
-			return nil
-		}
-		return d.converted(raw, remoteFrom)
 	case node.Kind == syntax.Scalar && strings.Contains(node.Value, "."):
 		return d.remoteBuffer(argument, node, at)
 	}
-	d.errors.Report(diag.WrongType, node.Span(), "%s wants remote memory", argument.Name).
-		WithHint("write {addr: .., rkey: ..}, ROLE.BUFFER, or an expression such as $(adv), a record")
-	return nil
+	return d.refuse(diag.WrongType, node.Span(), "write {addr: .., rkey: ..}, ROLE.BUFFER, or an expression such as $(adv), a record", "%s wants remote memory", argument.Name)
+}
+
+// remoteArguments are the keys of remote memory.
+var remoteArguments = []verb.Argument{
+	{Name: "addr", Type: verb.Unsigned, Required: true},
+	{Name: "rkey", Type: verb.Integer, Required: true, Max: 1<<32 - 1},
+	{Name: "length", Type: verb.Size},
 }
 
 func (d *decoder) remoteForm(node *syntax.Node, at place) *Value {
-	parts := make([]*Value, 3)
-	arguments := []*verb.Argument{
-		{Name: "addr", Type: verb.Unsigned, Required: true},
-		{Name: "rkey", Type: verb.Integer, Required: true, Max: 1<<32 - 1},
-		{Name: "length", Type: verb.Size},
-	}
-	good := true
-	for _, pair := range node.Pairs {
-		index := slices.IndexFunc(arguments, func(a *verb.Argument) bool { return a.Name == pair.Key.Value })
-		if index < 0 {
-			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "remote memory has no key %q", pair.Key.Value).WithHint("there are: addr, rkey, length")
-			good = false
-			continue
-		}
-		parts[index] = d.scalar(arguments[index], pair.Value, at)
-		good = good && parts[index] != nil
-	}
-	for i, argument := range arguments {
+	names, parts := d.keyed(remoteArguments, node, at, "remote memory has no key")
+	good := len(parts) == len(node.Pairs)
+	for _, argument := range remoteArguments {
 		if argument.Required && node.Get(argument.Name) == nil {
 			d.errors.Report(diag.MissingKey, node.Span(), "remote memory needs %q", argument.Name)
 			good = false
-		}
-		if parts[i] == nil {
-			parts[i] = constant(-1, node.Span())
 		}
 	}
 	if !good {
 		return nil
 	}
-	return d.combined(node.Span(), parts, func(v []any) (any, error) {
-		return verb.RemoteMemory{Address: v[0].(uint64), RKey: uint32(v[1].(int)), Length: v[2].(int)}, nil
+	return d.combined(node.Span(), parts, func(values []any) (any, error) {
+		given := byName(names, values)
+		memory := verb.RemoteMemory{Address: given["addr"].(uint64), RKey: uint32(given["rkey"].(int)), Length: -1}
+		setKnown(&memory.Length, given["length"])
+		return memory, nil
 	})
 }
 
@@ -356,12 +282,12 @@ func (d *decoder) remoteBuffer(argument *verb.Argument, node *syntax.Node, at pl
 	known, _ := name.Constant()
 	buffer := known.(verb.BufferName)
 	return &Value{Span: node.Span(), compute: func(env expression.Env) (any, error) {
-		return remoteFrom(d.roleObject(env, buffer.Role)[buffer.Name])
+		return orError(remoteFrom(argument, d.roleObject(env, buffer.Role)[buffer.Name]))
 	}}
 }
 
 // remoteFrom reads addr, rkey and, where there is one, the length out of a record.
-func remoteFrom(value any) (any, error) {
+func remoteFrom(_ *verb.Argument, value any) (any, *problem) {
 	switch v := value.(type) {
 	case map[string]any:
 		address, hasAddress := whole(v["addr"])
@@ -369,15 +295,12 @@ func remoteFrom(value any) (any, error) {
 		if !hasAddress || !hasKey {
 			break
 		}
-		length := -1
+		memory := verb.RemoteMemory{Address: Bits(address), RKey: uint32(rkey), Length: -1}
 		for _, name := range []string{"length", "size"} {
-			if n, ok := whole(v[name]); ok {
-				if fits, small := n.(int); small {
-					length = fits
-				}
-			}
+			length, _ := whole(v[name])
+			setKnown(&memory.Length, length)
 		}
-		return verb.RemoteMemory{Address: Bits(address), RKey: uint32(rkey), Length: length}, nil
+		return memory, nil
 	case nil:
 		return nil, wrongType("remote memory", "nothing", "the step that sets it has not run")
 	}

@@ -27,7 +27,7 @@ func (x *expander) compileRoles() []testbed.RoleConfig {
 			}
 			r.buffers[buffer.Name.Value] = true
 		}
-		if _, taken := x.global.names[r.name]; taken {
+		if x.global.find(r.name).kind != nil {
 			x.errors.Report(diag.NameTaken, written.Name.Span(), "%q is a parameter already", r.name).
 				WithHint("expressions could not tell one from the other")
 		}
@@ -36,7 +36,7 @@ func (x *expander) compileRoles() []testbed.RoleConfig {
 	}
 	configs := make([]testbed.RoleConfig, 0, len(x.file.Roles))
 	for _, written := range x.file.Roles {
-		guest, functions := x.guest(written.Guest, written.Optional)
+		guest, functions := x.guest(written.Guest, written.Optional != nil && written.Optional.Value == "true")
 		x.eachOf(written.Name.Value, func(r *role) {
 			r.functions = functions
 			if r.count == 0 {
@@ -110,8 +110,8 @@ func (d *decoder) gid(text string, node *syntax.Node) string {
 // roleParams checks the parameters that name roles.
 func (x *expander) roleParams() {
 	for _, param := range x.file.Params {
-		name, given := x.global.consts[param.Name.Value].(string)
-		if param.Type == "role" && given && x.role(name) == nil {
+		name, given := x.global.find(param.Name.Value).value.(string)
+		if param.Type.Value == "role" && given && x.role(name) == nil {
 			span := param.Name.Span()
 			if param.Default != nil {
 				span = param.Default.Span()
@@ -125,7 +125,7 @@ func (x *expander) roleParams() {
 const largestBuffer = 64 << 30
 
 func (d *decoder) buffer(written *ast.Buffer) testbed.BufferConfig {
-	config := testbed.BufferConfig{Name: written.Name.Value, Size: 1, Access: d.access(written.Access, true)}
+	config := testbed.BufferConfig{Name: written.Name.Value, Size: 1, Access: d.access(written.Access, true, d.global)}
 	setKnown(&config.Size, d.knownScalar(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size))
 	if word := d.knownScalar(&verb.Argument{Name: "backing", Type: verb.Word, Words: verb.BackingNames()}, written.Backing); word != nil {
 		config.Backing, _ = rdmacore.ParseBacking(word.(string)) // the words are the parser's own

@@ -1,12 +1,12 @@
 package compile
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/ast"
-	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/testbed"
@@ -15,30 +15,37 @@ import (
 // scope is what a value may mention: the file's parameters, then what stands around the step, such as
 // counters and a fragment's parameters.  Fragments do not see the names around their use.
 type scope struct {
-	names  expression.Names
-	consts expression.Env
-	// nodes are parameters of type map: mappings that stand elsewhere, with the scope they stand in.
-	nodes map[string]bound
-	// words are those of parameters that name one of several results, eps[$(i)], which only the run will tell.
-	words map[string]string
-	// hex are the names whose values the scenario writes in hex.
-	hex map[string]bool
-	// from are the places of names that something should mention; mentioned are those that something did, which all scopes
-	// of a file share.
-	from      map[string]*syntax.Node
-	mentioned map[*syntax.Node]bool
+	outer *scope // nil for none
+	names map[string]name
 	// alone tells that roles and what steps make are not visible besides.
 	alone bool
+	// mentioned are the places of the names that something mentions, which all scopes of a file share.
+	mentioned map[*syntax.Node]bool
 }
 
-type bound struct {
-	node  *syntax.Node
-	scope *scope
+// name is what a word stands for.
+type name struct {
+	kind expression.Type // nil for a mapping
+	// value is nil where only the run will tell.
+	value any
+	// mapping is that of a parameter of type map, which stands elsewhere, in a scope of its own.
+	mapping *syntax.Node
+	scope   *scope
+	// word is that of a parameter that names one of several results, eps[$(i)], which only the run will tell.
+	word string
+	// hex tells that the scenario writes the value in hex.
+	hex bool
+	// declared is where it is declared, for a name that something should mention.
+	declared *syntax.Node
+}
+
+func newScope() *scope {
+	return &scope{names: make(map[string]name), mentioned: make(map[*syntax.Node]bool)}
 }
 
 // inner returns a scope to add names to.
 func (s *scope) inner() *scope {
-	return &scope{names: maps.Clone(s.names), consts: maps.Clone(s.consts), nodes: maps.Clone(s.nodes), words: maps.Clone(s.words), hex: maps.Clone(s.hex), from: maps.Clone(s.from), mentioned: s.mentioned, alone: s.alone}
+	return &scope{outer: s, names: make(map[string]name), mentioned: s.mentioned, alone: s.alone}
 }
 
 // withoutSteps is the scope for what knows nothing of steps and roles, such as a threshold.
@@ -48,105 +55,99 @@ func (s *scope) withoutSteps() *scope {
 	return inner
 }
 
-// add declares a name; value nil means that only the run will tell.
-func (s *scope) add(name string, t expression.Type, value any) {
-	s.names[name] = t
-	delete(s.consts, name)
-	delete(s.nodes, name)
-	delete(s.words, name)
-	delete(s.hex, name)
-	delete(s.from, name)
-	if value != nil {
-		s.consts[name] = value
-	}
+// add declares a word; value nil means that only the run will tell.
+func (s *scope) add(word string, kind expression.Type, value any) {
+	s.names[word] = name{kind: kind, value: value}
 }
 
-// declaredAt notes where a name is declared that something should mention.
-func (s *scope) declaredAt(name string, node *syntax.Node) { s.from[name] = node }
+// find is what a word stands for; the zero name for nothing.
+func (s *scope) find(word string) name {
+	for ; s != nil; s = s.outer {
+		if found, ok := s.names[word]; ok {
+			return found
+		}
+	}
+	return name{}
+}
 
-// mention notes that something mentions a name.
-func (s *scope) mention(name string) {
-	if node := s.from[name]; node != nil {
+// words lists those of the scope and of the scopes around it.
+func (s *scope) words() map[string]bool {
+	words := make(map[string]bool)
+	for ; s != nil; s = s.outer {
+		for word := range s.names {
+			words[word] = true
+		}
+	}
+	return words
+}
+
+// mention notes that something mentions a word.
+func (s *scope) mention(word string) {
+	if node := s.find(word).declared; node != nil {
 		s.mentioned[node] = true
 	}
-}
-
-// writtenInHex notes that the value of a name is written in hex.
-func (s *scope) writtenInHex(name string) {
-	if s.hex == nil {
-		s.hex = make(map[string]bool)
-	}
-	s.hex[name] = true
-}
-
-func (s *scope) addNode(name string, b bound) {
-	delete(s.names, name)
-	delete(s.consts, name)
-	delete(s.words, name)
-	s.nodes[name] = b
 }
 
 // resolve follows `$(name)` to the mapping that a fragment was given under that name.
 func (s *scope) resolve(node *syntax.Node) (*syntax.Node, *scope) {
 	for node.Kind == syntax.Scalar && strings.HasPrefix(node.Value, "$(") && strings.HasSuffix(node.Value, ")") {
-		name := strings.TrimSpace(node.Value[2 : len(node.Value)-1])
-		target, ok := s.nodes[name]
-		if !ok {
+		word := strings.TrimSpace(node.Value[2 : len(node.Value)-1])
+		target := s.find(word)
+		if target.mapping == nil {
 			break
 		}
-		s.mention(name)
-		node, s = target.node, target.scope
+		s.mention(word)
+		node, s = target.mapping, target.scope
 	}
 	return node, s
 }
 
-// visible puts together what an expression may mention at a place, as far as it is among the given
-// words: a scenario can have thousands of results, and an expression mentions a few.
-func (rs *resolver) visible(at place, words map[string]bool) expression.Names {
-	names := make(expression.Names, len(words))
+// visible puts together what an expression may mention at a place, with the values that are known, as far as it is
+// among the given words: a scenario can have thousands of results, and an expression mentions a few.
+func (rs *resolver) visible(at place, words map[string]bool) (expression.Names, expression.Env) {
+	names, known := make(expression.Names, len(words)), make(expression.Env)
 	for word := range words {
-		if t := rs.nameType(at, word, words); t != nil {
-			names[word] = t
+		found := at.scope.find(word)
+		if found.value != nil {
+			known[word] = found.value
+		}
+		if found.kind == nil && !at.scope.alone {
+			found.kind = rs.stepName(at, word, words)
+		}
+		if found.kind != nil {
+			names[word] = found.kind
 		}
 	}
-	return names
+	return names, known
 }
 
-// everything lists all words that could stand in an expression, for the hints of an error.
-func (rs *resolver) everything(at place) map[string]bool {
-	words := make(map[string]bool)
-	for name := range at.scope.names {
-		words[name] = true
-	}
-	if at.scope.alone {
-		return words
-	}
-	for name := range rs.timeline.results {
-		words[name] = true
-	}
-	for name := range rs.roles {
-		words[name] = true
-	}
-	return words
-}
-
-func (rs *resolver) nameType(at place, word string, words map[string]bool) expression.Type {
-	if t, ok := at.scope.names[word]; ok {
-		return t
-	}
-	if at.scope.alone {
-		return nil
-	}
+// stepName is the type of a word that steps or roles have; nil for any other.
+func (rs *resolver) stepName(at place, word string, words map[string]bool) expression.Type {
 	if word == indexName && at.anyRole && len(rs.instances) > 0 {
 		return expression.Integer
 	}
-	if resultType := rs.resultNamed(at, word); resultType != nil {
-		return resultType
+	if result := rs.resultNamed(at, word); result != nil {
+		return result
 	}
 	if r := rs.roles[word]; r != nil {
 		return rs.roleType(r, words)
 	}
 	return nil
+}
+
+// everything lists all words that could stand in an expression, for the hints of an error.
+func (rs *resolver) everything(at place) map[string]bool {
+	words := at.scope.words()
+	if at.scope.alone {
+		return words
+	}
+	for word := range rs.timeline.results {
+		words[word] = true
+	}
+	for word := range rs.roles {
+		words[word] = true
+	}
+	return words
 }
 
 // ambiguous reports a name that several roles have, for a better message than "nothing named".
@@ -156,10 +157,6 @@ func (rs *resolver) ambiguous(at place, name string) []string {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(roles))
-}
-
-func (d *decoder) report(p *problem, span diag.Span) {
-	d.errors.Report(p.code, span, "%s", p.message).WithHint("%s", p.hint)
 }
 
 // role is a role as the checker knows it: one party, a counted role, or an instance of one.
@@ -202,7 +199,7 @@ var deviceFacts = []fact{
 	{"max_cqe", expression.Integer, "completions that a queue holds"},
 }
 
-// bufferType is the type of a buffer, ROLE.NAME: testbed.BufferView as a record.
+// bufferType is the type of a buffer in expressions, ROLE.NAME.
 func bufferType() expression.Type {
 	object := expression.Object{}
 	names, _ := testbed.BufferMembers()
@@ -219,12 +216,8 @@ func (rs *resolver) roleType(r *role, words map[string]bool) expression.Type {
 	}
 	for word := range words {
 		owners := rs.timeline.results[word]
-		if resultType, ok := owners[r.name]; ok {
-			object[word] = resultType
-		} else if resultType, ok := owners[someRole]; ok {
-			object[word] = resultType
-		} else if resultType := rs.groupResult(r, owners); resultType != nil {
-			object[word] = resultType
+		if result := cmp.Or(owners[r.name], owners[someRole], rs.groupResult(r, owners)); result != nil {
+			object[word] = result
 		}
 	}
 	if r.count > 0 {
@@ -271,17 +264,6 @@ func (t *timeline) addResult(role, name string, resultType expression.Type) {
 	}
 	t.results[name][role] = resultType
 }
-
-func keyNames(keys []ast.Key) []string {
-	names := make([]string, len(keys))
-	for i := range keys {
-		names[i] = keys[i].Name
-	}
-	return names
-}
-
-// Matchers are the keys with which `expect` compares.
-func Matchers() []ast.Key { return matchers }
 
 // DataForms are the keys of data.
 func DataForms() []ast.Key { return dataForms }

@@ -170,7 +170,7 @@ func (x *expander) call(step *ast.Step, at place) Action {
 		call.Expect = x.expectations(step, step.Verb, layout, at)
 	}
 	x.checkStretch(call, at)
-	x.facts.note(x, step, call, at)
+	x.note(step, call, at)
 	if step.As == nil {
 		return call
 	}
@@ -200,11 +200,11 @@ func (x *expander) call(step *ast.Step, at place) Action {
 // makesEndpoint tells whether a step can yield an endpoint: wait_event does for connection requests
 // only.
 func makesEndpoint(call *Call) bool {
-	i := call.Verb.Argument("type")
-	if i < 0 || i >= len(call.Arguments) || call.Arguments[i] == nil {
+	value := call.argument("type")
+	if value == nil {
 		return true
 	}
-	known, ok := call.Arguments[i].Constant()
+	known, ok := value.Constant()
 	return !ok || known == "CONNECT_REQUEST"
 }
 

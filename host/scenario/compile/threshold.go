@@ -106,7 +106,7 @@ func (x *expander) chosen(written *ast.Threshold, s *scope) *Threshold {
 // limits compiles what else a threshold says.
 func (x *expander) limits(t *Threshold, written *ast.Threshold, s *scope) {
 	if written.If != nil {
-		t.If = x.requirementWith(written.If, s, expression.Names{baselineName: expression.Any})
+		t.If = x.requirement(written.If, s, expression.Names{baselineName: expression.Any})
 	}
 	if written.Abort != nil {
 		t.Abort, t.After = true, defaultAbortAfter
@@ -155,7 +155,7 @@ func (x *expander) reportUnmet(t *Threshold, span diag.Span) {
 	choices := x.choices[t.Metric]
 	report := func(candidates []string, word, format string, args ...any) {
 		x.errors.Report(diag.NothingMeasured, span, format, args...).
-			WithHint("%s", hintOr(diag.DidYouMean(word, candidates), diag.ThereAre(candidates)))
+			WithOneOf(word, candidates)
 	}
 	for _, selector := range t.Selectors {
 		values, has := choices[selector.Name]

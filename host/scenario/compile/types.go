@@ -3,7 +3,6 @@ package compile
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"rdmarun/host/scenario/expression"
@@ -14,13 +13,14 @@ import (
 // typeRow is how values of a type are read.
 type typeRow struct {
 	// compile reads what is no scalar, or names something; nil: it is a scalar for parse and convert.
-	compile func(r *argumentReader, argument *verb.Argument, node *syntax.Node, at place) *Value
+	compile func(d *decoder, argument *verb.Argument, node *syntax.Node, at place) *Value
 	// parse reads a scalar without expressions.
 	parse func(node *syntax.Node) (any, *problem)
 	// plain tells that a scalar in quotes is of another type; text tells that expressions may stand in its middle.
 	plain, text bool
-	// kinds are those of expressions whose results convert can fit, nil for all.
+	// kinds are those of expressions whose results convert can fit, nil for all; wants names them where the type does not.
 	kinds   []string
+	wants   string
 	convert func(argument *verb.Argument, value any) (any, *problem)
 	// result is the type of results in expressions.
 	result expression.Type
@@ -42,7 +42,7 @@ const (
 	someBytes = "bytes"
 )
 
-type compileFunc = func(*argumentReader, *verb.Argument, *syntax.Node, place) *Value
+type compileFunc = func(*decoder, *verb.Argument, *syntax.Node, place) *Value
 
 func newTypeTable() *typeTable {
 	numbers := []string{anInteger, aFraction}
@@ -55,9 +55,11 @@ func newTypeTable() *typeTable {
 		}
 		return typeRow{compile: compile, parse: parseText, text: true, kinds: kinds, convert: convertString, result: expression.String}
 	}
-	object, rights := read((*argumentReader).objectName), read((*argumentReader).rights)
-	data := read((*argumentReader).data, someBytes, aString)
-	data.result = expression.TypeOf([]byte(nil))
+	object, rights := read((*decoder).objectName), read((*decoder).rights)
+	data := read((*decoder).data, someBytes, aString)
+	data.wants, data.convert, data.result = "bytes", convertData, expression.TypeOf([]byte(nil))
+	remote := read((*decoder).remote, aRecord)
+	remote.wants, remote.convert = "a record with addr and rkey", remoteFrom
 	return &typeTable{
 		verb.Integer:  {parse: parsed(parseNumber), plain: true, kinds: numbers, convert: convertInteger, result: expression.Integer},
 		verb.Unsigned: {parse: parseBits, plain: true, kinds: numbers, convert: convertUnsigned, result: expression.Unsigned},
@@ -67,18 +69,18 @@ func newTypeTable() *typeTable {
 		verb.Boolean:  {parse: parsed(parseBoolean), plain: true, kinds: []string{aBoolean}, convert: convertBoolean, result: expression.Boolean},
 		verb.Fraction: {parse: parsed(parseFraction), kinds: numbers, convert: convertFraction, result: expression.String},
 		verb.Rate:     {parse: parsed(parseRate), kinds: append(numbers, aString), convert: convertRate, result: expression.String},
-		verb.Sizes: {compile: (*argumentReader).sizes, parse: parsed(parseSizes), kinds: []string{anInteger, aList, aString},
+		verb.Sizes: {compile: (*decoder).sizes, parse: parsed(parseSizes), kinds: []string{anInteger, aList, aString},
 			convert: sizesOf, result: expression.String},
 		verb.Text: {parse: parseText, text: true, convert: convertText, result: expression.String},
 		verb.Any:  {parse: parseAny, text: true, convert: convertAny, result: expression.String},
 
 		verb.Word:        read(nil),
 		verb.Address:     read(nil),
-		verb.Buffer:      read((*argumentReader).bufferName),
-		verb.Endpoint:    read((*argumentReader).endpoint),
-		verb.Peer:        read((*argumentReader).peer),
-		verb.Role:        read((*argumentReader).roleName),
-		verb.FaultName:   read((*argumentReader).faultName),
+		verb.Buffer:      read((*decoder).bufferName),
+		verb.Endpoint:    object,
+		verb.Peer:        read((*decoder).peer),
+		verb.Role:        read((*decoder).roleName),
+		verb.FaultName:   object,
 		verb.Domain:      object,
 		verb.Queue:       object,
 		verb.SharedQueue: object,
@@ -86,44 +88,29 @@ func newTypeTable() *typeTable {
 		verb.Window:      object,
 
 		verb.Data:       data,
-		verb.Content:    read((*argumentReader).content, someBytes, aString),
-		verb.Remote:     read((*argumentReader).remote, aRecord),
-		verb.Condition:  read((*argumentReader).conditionArgument),
-		verb.Words:      read((*argumentReader).wordList),
-		verb.Roles:      read((*argumentReader).roleList),
+		verb.Content:    read((*decoder).content, someBytes, aString),
+		verb.Remote:     remote,
+		verb.Condition:  read((*decoder).conditionArgument),
+		verb.Words:      read((*decoder).wordList),
+		verb.Roles:      read((*decoder).roleList),
 		verb.Rights:     rights,
 		verb.PeerRights: rights,
-		verb.Fields:     read((*argumentReader).fields),
-		verb.Layout:     read((*argumentReader).layoutArgument),
-		verb.QueuePair:  read((*argumentReader).queuePairArgument),
-		verb.Arguments:  read((*argumentReader).optionMapping), // merged before it is read
-		verb.Options:    read((*argumentReader).optionMapping),
-		verb.OptionList: read((*argumentReader).optionList),
-		verb.Counters:   read((*argumentReader).counters),
+		verb.Fields:     read((*decoder).fields),
+		verb.Layout:     read((*decoder).layout),
+		verb.QueuePair:  read((*decoder).queuePair),
+		verb.Arguments:  read((*decoder).optionMapping), // merged before it is read
+		verb.Options:    read((*decoder).optionMapping),
+		verb.OptionList: read((*decoder).optionList),
+		verb.Counters:   read((*decoder).counters),
 	}
 }
 
 // argument compiles a value of any type.
-func (r *argumentReader) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	if compile := r.types[argument.Type].compile; compile != nil {
-		return compile(r, argument, node, at)
+func (d *decoder) argument(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	if compile := d.types[argument.Type].compile; compile != nil {
+		return compile(d, argument, node, at)
 	}
-	return r.scalar(argument, node, at)
-}
-
-func (r *argumentReader) layoutArgument(_ *verb.Argument, node *syntax.Node, _ place) (value *Value) {
-	value, r.layout = r.decoder.layout(node)
-	return value
-}
-
-func (r *argumentReader) queuePairArgument(_ *verb.Argument, node *syntax.Node, at place) *Value {
-	return r.queuePair(r.defaultQueuePair, node, at)
-}
-
-// accepts tells whether an expression whose result is of that kind (expression.Program.Returns) can fit;
-// the empty kind is only known while running.
-func (t *typeTable) accepts(of verb.Type, kind string) bool {
-	return kind == "" || t[of].kinds == nil || slices.Contains(t[of].kinds, kind)
+	return d.scalar(argument, node, at)
 }
 
 // parse reads a scalar without expressions as the type of an argument.
@@ -268,10 +255,7 @@ func (d *decoder) resultType(v *verb.Verb, layout verb.FieldLayout) expression.T
 		object[result.Name] = d.types[result.Type].result
 	}
 	for _, field := range layout {
-		object[field.Name] = expression.Integer
-		if field.Bytes == 8 {
-			object[field.Name] = expression.Unsigned
-		}
+		object[field.Name] = d.types[layoutType(field)].result
 	}
 	return object
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,51 +64,6 @@ func (v *Value) Get(env expression.Env) (any, error) {
 	return value, nil
 }
 
-// then makes a value of another by a conversion, now if it can.
-func (v *Value) then(convert func(any) (any, error)) (*Value, error) {
-	if known, ok := v.Constant(); ok {
-		converted, err := convert(known)
-		if err != nil {
-			return nil, err
-		}
-		return &Value{Span: v.Span, Hex: v.Hex, constant: converted}, nil
-	}
-	inner := v
-	return &Value{Span: v.Span, Hex: v.Hex, compute: func(env expression.Env) (any, error) {
-		value, err := inner.Get(env)
-		if err != nil {
-			return nil, err
-		}
-		return convert(value)
-	}}, nil
-}
-
-// combine makes one value of several, now if all are known.  build must not keep the slice.
-func combine(span diag.Span, parts []*Value, build func([]any) (any, error)) (*Value, error) {
-	known := make([]any, len(parts))
-	for i, part := range parts {
-		value, ok := part.Constant()
-		if !ok {
-			return &Value{Span: span, compute: func(env expression.Env) (any, error) {
-				values := make([]any, len(parts))
-				for i, part := range parts {
-					var err error
-					if values[i], err = part.Get(env); err != nil {
-						return nil, err
-					}
-				}
-				return build(values)
-			}}, nil
-		}
-		known[i] = value
-	}
-	value, err := build(known)
-	if err != nil {
-		return nil, err
-	}
-	return constant(value, span), nil
-}
-
 // textOf is how a value looks inside of text.
 func textOf(value any) string {
 	switch v := value.(type) {
@@ -141,17 +97,14 @@ func (p place) in(s *scope) place {
 // what is wrong.
 func (d *decoder) scalar(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	if node.Kind != syntax.Scalar {
-		d.errors.Report(diag.WrongShape, node.Span(), "%s wants %s, and this is a %s", argument.Name, argument.Type, node.Kind)
-		return nil
+		return d.refuse(diag.WrongShape, node.Span(), "", "%s wants %s, and this is a %s", argument.Name, argument.Type, node.Kind)
 	}
 	if !expression.Contains(node.Value) {
 		return d.literal(argument, node)
 	}
 	pieces, unterminated := expression.Scan(node.Value)
 	if unterminated >= 0 {
-		d.errors.Report(diag.Unterminated, node.Locate(unterminated, unterminated+2), "this expression does not end").
-			WithHint("a ) is missing")
-		return nil
+		return d.refuse(diag.Unterminated, node.Locate(unterminated, unterminated+2), "a ) is missing", "this expression does not end")
 	}
 	if len(pieces) == 1 && pieces[0].Expression {
 		return d.expression(argument, node, pieces[0], at)
@@ -161,8 +114,7 @@ func (d *decoder) scalar(argument *verb.Argument, node *syntax.Node, at place) *
 
 func (d *decoder) literal(argument *verb.Argument, node *syntax.Node) *Value {
 	if node.IsNull() && argument.Type != verb.Text {
-		d.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and there is nothing", argument.Name, argument.Type)
-		return nil
+		return d.refuse(diag.WrongType, node.Span(), "", "%s wants %s, and there is nothing", argument.Name, argument.Type)
 	}
 	text := node
 	if strings.Contains(node.Value, "$$(") {
@@ -172,12 +124,26 @@ func (d *decoder) literal(argument *verb.Argument, node *syntax.Node) *Value {
 	}
 	value, bad := d.parse(argument, text)
 	if bad != nil {
-		d.report(bad, node.Span())
-		return nil
+		return d.report(bad, node.Span())
 	}
-	written := constant(value, node.Span())
-	written.Hex = hexWritten(node.Value)
-	return written
+	return &Value{Span: node.Span(), Hex: hexWritten(node.Value), constant: value}
+}
+
+// text compiles a text of any kind.
+func (d *decoder) text(name string, node *syntax.Node, at place) *Value {
+	return d.scalar(&verb.Argument{Name: name, Type: verb.Text}, node, at)
+}
+
+// onlyExpression is the expression of a scalar that is nothing else.
+func onlyExpression(node *syntax.Node) (expression.Piece, bool) {
+	if node.Kind != syntax.Scalar || !expression.Contains(node.Value) {
+		return expression.Piece{}, false
+	}
+	pieces, unterminated := expression.Scan(node.Value)
+	if unterminated >= 0 || len(pieces) != 1 || !pieces[0].Expression {
+		return expression.Piece{}, false
+	}
+	return pieces[0], true
 }
 
 // expression compiles a scalar that is one $(...).
@@ -186,20 +152,70 @@ func (d *decoder) expression(argument *verb.Argument, node *syntax.Node, piece e
 	if raw == nil {
 		return nil
 	}
-	if !d.types.accepts(argument.Type, kind) {
-		d.errors.Report(diag.ExpressionType, raw.Span, "%s wants %s, and this is %s", argument.Name, argument.Type, kind)
-		return nil
+	row := &d.types[argument.Type]
+	if kind != "" && row.kinds != nil && !slices.Contains(row.kinds, kind) { // "" is known only while running
+		return d.refuse(diag.ExpressionType, raw.Span, "", "%s wants %s, and this is %s", argument.Name, cmp.Or(row.wants, argument.Type.String()), kind)
 	}
 	return d.converted(raw, func(v any) (any, error) {
 		if argument.Message && raw.Hex {
 			return ShowHex(v, verb.Text), nil
 		}
-		converted, bad := d.convert(argument, v)
-		if bad != nil {
-			return nil, bad
-		}
-		return converted, nil
+		return orError(d.convert(argument, v))
 	})
+}
+
+// orError is a value, or the problem with it as an error.
+func orError(value any, bad *problem) (any, error) {
+	if bad != nil {
+		return nil, bad
+	}
+	return value, nil
+}
+
+// converted makes a value of another by a conversion, now if it can; nil stays nil.
+func (d *decoder) converted(value *Value, convert func(any) (any, error)) *Value {
+	if value == nil {
+		return nil
+	}
+	made := &Value{Span: value.Span, Hex: value.Hex}
+	known, ok := value.Constant()
+	if !ok {
+		made.compute = func(env expression.Env) (any, error) {
+			computed, err := value.Get(env)
+			if err != nil {
+				return nil, err
+			}
+			return convert(computed)
+		}
+		return made
+	}
+	var err error
+	if made.constant, err = convert(known); err != nil {
+		return d.reportValue(err, value.Span)
+	}
+	return made
+}
+
+// combined makes one value of several, now if all are known.  build must not keep the slice.
+func (d *decoder) combined(span diag.Span, parts []*Value, build func([]any) (any, error)) *Value {
+	compute := func(env expression.Env) (any, error) {
+		values := make([]any, len(parts))
+		for i, part := range parts {
+			var err error
+			if values[i], err = part.Get(env); err != nil {
+				return nil, err
+			}
+		}
+		return build(values)
+	}
+	if slices.ContainsFunc(parts, func(part *Value) bool { return part.compute != nil }) {
+		return &Value{Span: span, compute: compute}
+	}
+	value, err := compute(nil)
+	if err != nil {
+		return d.reportValue(err, span)
+	}
+	return constant(value, span)
 }
 
 // list compiles the items of a list, of which build makes one value.
@@ -218,22 +234,32 @@ func (d *decoder) list(node *syntax.Node, item func(*syntax.Node) *Value, build 
 func (d *decoder) shaped(node *syntax.Node, at *place, kind syntax.Kind, least int, hint, format string, args ...any) *syntax.Node {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != kind || len(node.Items)+len(node.Pairs) < least {
-		d.errors.Report(diag.WrongShape, node.Span(), format, args...).WithHint("%s", hint)
+		d.refuse(diag.WrongShape, node.Span(), hint, format, args...)
 		return nil
 	}
 	return node
 }
 
-// reportValue reports an error of a constant conversion.
-func (d *decoder) reportValue(err error, span diag.Span) {
+// refuse reports what is wrong with a value, and is the value that there is then: none.
+func (d *decoder) refuse(code diag.Code, span diag.Span, hint, format string, args ...any) *Value {
+	d.errors.Report(code, span, format, args...).WithHint("%s", hint)
+	return nil
+}
+
+// report is refuse for a problem that has no position yet.
+func (d *decoder) report(bad *problem, span diag.Span) *Value {
+	return d.refuse(bad.code, span, bad.hint, "%s", bad.message)
+}
+
+// reportValue is report for an error of a constant.
+func (d *decoder) reportValue(err error, span diag.Span) *Value {
 	if located, ok := err.(*EvaluationError); ok {
 		err, span = located.Err, located.Span
 	}
 	if bad, ok := err.(*problem); ok {
-		d.report(bad, span)
-		return
+		return d.report(bad, span)
 	}
-	d.errors.Report(diag.Evaluation, span, "%s", err)
+	return d.refuse(diag.Evaluation, span, "", "%s", err)
 }
 
 // Limits keep a file from taking more than a moment: each expression of a text is looked up in it, and each
@@ -246,13 +272,10 @@ const (
 // template compiles text with expressions inside.
 func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []expression.Piece, at place) *Value {
 	if !d.types[argument.Type].text {
-		d.errors.Report(diag.WrongType, node.Span(), "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type).
-			WithHint("calculate inside one $(...)")
-		return nil
+		return d.refuse(diag.WrongType, node.Span(), "calculate inside one $(...)", "%s wants %s, and this is text with an expression inside", argument.Name, argument.Type)
 	}
 	if len(pieces) > maxPieces {
-		d.errors.Report(diag.OutOfRange, node.Span(), "a text with more than %d expressions", maxPieces/2)
-		return nil
+		return d.refuse(diag.OutOfRange, node.Span(), "", "a text with more than %d expressions", maxPieces/2)
 	}
 	parts := make([]*Value, 0, len(pieces))
 	whole, places := node.Span(), node.Locator()
@@ -276,10 +299,7 @@ func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []
 			}
 			text.WriteString(textOf(value))
 		}
-		if bad := check(argument, text.String()); bad != nil {
-			return nil, bad
-		}
-		return text.String(), nil
+		return orError(text.String(), check(argument, text.String()))
 	})
 }
 
@@ -293,22 +313,26 @@ func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.S
 		d.errors.Report(diag.ExpressionSyntax, node.Locate(piece.Offset-2, piece.Offset+1), "an empty expression")
 		return nil, ""
 	}
-	program, bad := expression.Compile(piece.Text, d.visible(at, expression.Words(piece.Text)), at.scope.consts)
+	words := expression.Words(piece.Text)
+	names, known := d.visible(at, words)
+	program, bad := expression.Compile(piece.Text, names, known)
 	if bad != nil && (bad.Kind == expression.UndefinedName || bad.Kind == expression.UndefinedMember) {
 		// Once more with all names, to suggest one.
-		_, bad = expression.Compile(piece.Text, d.visible(at, d.everything(at)), at.scope.consts)
+		names, known = d.visible(at, d.everything(at))
+		_, bad = expression.Compile(piece.Text, names, known)
 	}
 	if bad != nil {
-		for word := range expression.Words(piece.Text) {
+		for word := range words {
 			at.scope.mention(word) // if only by mistake
 		}
 		d.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text, at)
 		return nil, ""
 	}
-	for _, name := range program.Names() {
-		at.scope.mention(name)
+	value := &Value{Span: span, Hex: program.Hex()}
+	for _, word := range program.Names() {
+		at.scope.mention(word)
+		value.Hex = value.Hex || at.scope.find(word).hex
 	}
-	value := &Value{Span: span, Hex: program.Hex() || slices.ContainsFunc(program.Names(), func(name string) bool { return at.scope.hex[name] })}
 	if known, is := program.Constant(); is {
 		value.constant = known
 	} else {

@@ -121,6 +121,11 @@ func (d *Diagnostic) WithHint(format string, args ...any) *Diagnostic {
 	return d
 }
 
+// WithOneOf hints at the candidate that a word was meant to be, or else at all of them.
+func (d *Diagnostic) WithOneOf(word string, candidates []string) *Diagnostic {
+	return d.WithHint("%s", OneOf(word, candidates))
+}
+
 // Len is the number of errors; warnings keep nothing from running.
 func (l *List) Len() int { return l.errors }
 

@@ -59,6 +59,14 @@ func DidYouMean(word string, candidates []string) string {
 	return ""
 }
 
+// OneOf is what a word was meant to be as a hint, or else what it could have been.
+func OneOf(word string, candidates []string) string {
+	if hint := DidYouMean(word, candidates); hint != "" {
+		return hint
+	}
+	return ThereAre(candidates)
+}
+
 // A list that nobody reads to its end is cut where one screen does.
 const (
 	maxListed = 120
