@@ -1,16 +1,19 @@
 /*
  * The codec against packets that others made: testdata/rxe-rxe.pcap is what two kernel rdma_rxe devices said
  * to each other (rping, rdma_client, udaddy, a rejected connection, pingpong, atomics).  Every packet is
- * decoded, encoded again to the same bytes, and its ICRC computed anew.
+ * decoded, encoded again to the same bytes, and its ICRC computed anew; so is every message of connection management.
  */
 #include "ctest/support/check.h"
 #include "soft/wire/bytes.h"
+#include "soft/wire/fields.h"
 #include "soft/wire/icrc.h"
+#include "soft/wire/mad.h"
 
 #define ETHERNET 14
 #define IPV4 20
 #define UDP 8
 #define PACKETS 153 /* RoCE packets of the capture */
+#define MANAGEMENT 29 /* of them, messages of connection management */
 #define LARGEST 2048
 
 static const char *capture_path(char *path, size_t size)
@@ -40,7 +43,42 @@ static size_t next_datagram(FILE *file, uint8_t *datagram)
 	return 0;
 }
 
-static void check_packet(uint8_t *datagram, size_t length, bool *seen)
+/* The identification is found again that a socket would not show. */
+static void check_identification(uint8_t *datagram, size_t length)
+{
+	uint16_t was = (uint16_t)soft_get16(&datagram[4]), found;
+	uint32_t icrc = soft_icrc_get(datagram + length - SOFT_WIRE_ICRC);
+
+	soft_put16(&datagram[4], 0);
+	CHECK(soft_icrc_find_identification(datagram, length - SOFT_WIRE_ICRC, icrc, &found));
+	CHECK(found == was);
+	/* One that was damaged has none. */
+	CHECK(!soft_icrc_find_identification(datagram, length - SOFT_WIRE_ICRC, icrc ^ 0x01000000, &found));
+	soft_put16(&datagram[4], was);
+}
+
+/* Decoded, and encoded to the same bytes. */
+static void check_management(const uint8_t *mad, bool *seen)
+{
+	struct soft_cm_message message;
+	uint8_t again[SOFT_MAD], wrong[SOFT_MAD];
+
+	CHECK(soft_mad_decode(mad, &message));
+	soft_mad_encode(&message, again);
+	CHECK(!memcmp(mad, again, SOFT_MAD));
+	seen[message.attribute] = true;
+	/* Class, versions and method; an attribute that there is not. */
+	for (size_t byte = 0; byte < 4; byte++) {
+		memcpy(wrong, mad, SOFT_MAD);
+		wrong[byte] ^= 0x40;
+		CHECK(!soft_mad_decode(wrong, &message));
+	}
+	memcpy(wrong, mad, SOFT_MAD);
+	wrong[17] = 0x35;
+	CHECK(!soft_mad_decode(wrong, &message));
+}
+
+static void check_packet(uint8_t *datagram, size_t length, bool *seen, struct soft_packet *decoded)
 {
 	uint8_t *bytes = datagram + IPV4 + UDP, again[LARGEST];
 	size_t packet_length = length - IPV4 - UDP;
@@ -54,6 +92,7 @@ static void check_packet(uint8_t *datagram, size_t length, bool *seen)
 	      soft_icrc_get(datagram + length - SOFT_WIRE_ICRC));
 	soft_icrc_put(again, soft_icrc(datagram, length - SOFT_WIRE_ICRC));
 	CHECK(!memcmp(again, datagram + length - SOFT_WIRE_ICRC, SOFT_WIRE_ICRC));
+	check_identification(datagram, length);
 	seen[packet.opcode] = true;
 
 	/* Whatever is changed on the way is seen, but for what a router may change. */
@@ -77,6 +116,7 @@ static void check_packet(uint8_t *datagram, size_t length, bool *seen)
 				      exact + cut);
 		free(exact);
 	}
+	CHECK(soft_wire_decode(bytes, packet_length, decoded));
 }
 
 static void test_capture(void)
@@ -89,17 +129,30 @@ static void test_capture(void)
 		SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY_IMMEDIATE,
 	};
 	uint8_t datagram[LARGEST], header[24];
-	bool seen[256] = {0};
+	static const enum soft_cm_attribute attributes[] = {
+		SOFT_CM_REQ, SOFT_CM_REJ, SOFT_CM_REP, SOFT_CM_RTU, SOFT_CM_DREQ, SOFT_CM_DREP,
+		SOFT_CM_SIDR_REQ, SOFT_CM_SIDR_REP,
+	};
+	bool seen[256] = {0}, seen_attributes[256] = {0};
+	struct soft_packet packet;
 	char path[512];
 	FILE *file = fopen(capture_path(path, sizeof(path)), "rb");
 	size_t length;
-	int packets = 0;
+	int packets = 0, management = 0;
 
 	CHECK(file);
 	CHECK(fread(header, sizeof(header), 1, file) == 1);
-	for (; (length = next_datagram(file, datagram)); packets++)
-		check_packet(datagram, length, seen);
-	CHECK(packets == PACKETS);
+	for (; (length = next_datagram(file, datagram)); packets++) {
+		check_packet(datagram, length, seen, &packet);
+		if (packet.destination != SOFT_GSI_QUEUE_PAIR)
+			continue;
+		CHECK(packet.queue_key == SOFT_GSI_QUEUE_KEY && packet.length == SOFT_MAD);
+		check_management(packet.segments[0].address, seen_attributes);
+		management++;
+	}
+	CHECK(packets == PACKETS && management == MANAGEMENT);
+	for (size_t row = 0; row < sizeof(attributes) / sizeof(attributes[0]); row++)
+		CHECK(seen_attributes[attributes[row]]);
 	for (size_t row = 0; row < sizeof(opcodes); row++)
 		CHECK(seen[opcodes[row]]);
 	fclose(file);
@@ -147,6 +200,68 @@ static void test_layouts(void)
 	}
 }
 
+/* Messages that the capture has none of, and all fields of a message at their largest: IBTA 12.6 and annex A11. */
+static void test_messages(void)
+{
+	struct soft_cm_message req = {
+		.attribute = SOFT_CM_REQ,
+		.transaction = 0x0102030405060708,
+		.local = 0x11121314,
+		.guid = 0x2122232425262728,
+		.qp_num = 0x313233,
+		.starting_psn = 0x414243,
+		.ece = {.vendor_id = 0x515253, .options = 0x61626364},
+		.port_space = 0x0106,
+		.transport = SOFT_TRANSPORT_UC,
+		.path = {.flow_label = 0xfffff, .traffic_class = 0x71, .hop_limit = 0x72, .service_level = 15,
+			 .rate = 63, .mtu = IBV_MTU_4096, .subnet_local = true},
+		.responder_resources = 0x81,
+		.initiator_depth = 0x82,
+		.flow_control = 1,
+		.retry_count = 7,
+		.rnr_retry_count = 6,
+		.srq = 1,
+		.ack_timeout = 31,
+		.remote_response_timeout = 30,
+		.local_response_timeout = 29,
+		.max_cm_retries = 14,
+		.private_data_len = SOFT_REQ_PRIVATE_DATA,
+	}, got;
+	struct soft_cm_message mra = {.attribute = SOFT_CM_MRA, .answered = SOFT_ANSWERED_REP, .service_timeout = 24,
+				      .local = 1, .remote = 2, .private_data_len = SOFT_MRA_PRIVATE_DATA};
+	struct sockaddr_in6 *source = (void *)&req.source, *destination = (void *)&req.destination;
+	uint8_t mad[SOFT_MAD], again[SOFT_MAD], *fields = mad + 24;
+
+	*source = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(0x9192), .sin6_addr = {{{0x20, 1}}}};
+	*destination = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(0x1d2f),
+					     .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	memset(req.private_data, 0xa5, SOFT_REQ_PRIVATE_DATA);
+	soft_mad_encode(&req, mad);
+	CHECK(soft_get64(fields + 8) == 0x01061d2f && soft_get32(fields + 88) == 0xfffff03f);
+	CHECK(fields[43] == (30 << 3 | 1 << 1 | 1) && fields[51] == (14 << 4 | 1 << 3));
+	CHECK(fields[140] == 0 && fields[141] == 0x60 && fields[SOFT_MAD - 24 - 1] == 0xa5);
+	CHECK(fields[56] == 0x20 && fields[72 + 15] == 1); /* the GIDs */
+	CHECK(soft_mad_decode(mad, &got));
+	CHECK(!memcmp(&got, &req, sizeof(got)));
+
+	/* Without an IP header that can be read there are no addresses. */
+	fields[141] = 0x50;
+	CHECK(soft_mad_decode(mad, &got));
+	CHECK(got.source.ss_family == AF_UNSPEC && got.destination.ss_family == AF_UNSPEC);
+
+	soft_mad_encode(&mra, mad);
+	CHECK(fields[8] == 0x40 && fields[9] == 24 << 3);
+	CHECK(soft_mad_decode(mad, &got));
+	CHECK(!memcmp(&got, &mra, sizeof(got)));
+
+	/* A refusal that claims to say more than there is room for. */
+	soft_mad_encode(&(struct soft_cm_message){.attribute = SOFT_CM_REJ, .reason = SOFT_REJ_STALE_CONN}, mad);
+	fields[9] = 0xff;
+	CHECK(soft_mad_decode(mad, &got) && got.additional_len == SOFT_MAX_ADDITIONAL);
+	soft_mad_encode(&got, again);
+	CHECK(again[24 + 9] == SOFT_MAX_ADDITIONAL << 1);
+}
+
 static void test_refused(void)
 {
 	static const uint8_t opcodes[] = {0x15, 0x18, 0x1f, 0x20 | SOFT_RDMA_READ_REQUEST,
@@ -187,6 +302,7 @@ int main(void)
 {
 	test_crc();
 	test_layouts();
+	test_messages();
 	test_refused();
 	test_capture();
 	return 0;

@@ -16,7 +16,7 @@
 //   - delivery, path, ports: the way of messages, routes, and numbers of ports
 //   - address, addrinfo, device, peers: addresses, names, the device of an address, and who is connected with whom
 //   - channel, id: channels of events, and ids
-//   - cm, message, times: what all of these know
+//   - cm, times: what all of these know
 package cm
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "soft/base/timer.h"
-#include "soft/cm/message.h"
+#include "soft/wire/mad.h"
 
 struct soft_cm;
 struct soft_cm_device;

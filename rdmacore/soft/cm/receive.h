@@ -2,7 +2,7 @@
 #ifndef SOFT_CM_RECEIVE_H
 #define SOFT_CM_RECEIVE_H
 
-#include "soft/cm/message.h"
+#include "soft/wire/mad.h"
 
 struct soft_cm;
 

@@ -15,13 +15,9 @@
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/bytes.h"
+#include "soft/wire/fields.h"
 #include "soft/wire/icrc.h"
 #include "soft/wire/ip.h"
-
-static uint32_t get16(const uint8_t *place)
-{
-	return (uint32_t)place[0] << 8 | place[1];
-}
 
 /* Connected queue pairs listen to their peer only (IBTA 9.6.1.5).  One of the locks is held. */
 static bool is_peer(const struct soft_qp *qp, const union ibv_gid *source)
@@ -118,7 +114,7 @@ bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram,
 	bool taken;
 
 	soft_order_expect_none();
-	if (!udp || get16(datagram + udp + 2) != SOFT_WIRE_PORT ||
+	if (!udp || soft_get16(datagram + udp + 2) != SOFT_WIRE_PORT ||
 	    length < begin + SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
 	if (icrc && soft_icrc(datagram, length - SOFT_WIRE_ICRC) !=

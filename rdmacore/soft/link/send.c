@@ -10,18 +10,13 @@
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/bytes.h"
+#include "soft/wire/fields.h"
 #include "soft/wire/icrc.h"
 #include "soft/wire/ip.h"
 #include "soft/wire/packet.h"
 
 /* Where routers spread flows by it: one of the dynamic ports for each queue pair (annex A17.9.2). */
 #define SOURCE_PORT 0xc000
-
-static void put16(uint8_t *place, uint32_t value)
-{
-	place[0] = (uint8_t)(value >> 8);
-	place[1] = (uint8_t)value;
-}
 
 static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
 {
@@ -49,10 +44,10 @@ static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
 		return;
 	memcpy(datagram, header + offset, SOFT_GRH - offset);
 	place = datagram + SOFT_GRH - offset;
-	put16(place, SOURCE_PORT | (qp->ibv.qp_num & 0x3fff));
-	put16(place + 2, SOFT_WIRE_PORT);
-	put16(place + 4, (uint32_t)(SOFT_UDP_HEADER + length));
-	put16(place + 6, 0); /* the ICRC is there for that */
+	soft_put16(place, SOURCE_PORT | (qp->ibv.qp_num & 0x3fff));
+	soft_put16(place + 2, SOFT_WIRE_PORT);
+	soft_put16(place + 4, (uint32_t)(SOFT_UDP_HEADER + length));
+	soft_put16(place + 6, 0); /* the ICRC is there for that */
 	place += SOFT_UDP_HEADER;
 	place += soft_wire_encode(packet, place);
 	soft_icrc_put(place, link->icrc ? soft_icrc(datagram, total - SOFT_WIRE_ICRC) : 0);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "soft/wire/fields.h"
+
 /* Which extended headers an operation has, in their order on the wire (IBTA 9.2.1, table 38). */
 enum header {
 	RETH = 1,
@@ -101,40 +103,6 @@ static uint8_t padding(uint64_t length)
 	return (uint8_t)(-length & 3);
 }
 
-static uint8_t *put24(uint8_t *place, uint32_t value)
-{
-	place[0] = (uint8_t)(value >> 16);
-	place[1] = (uint8_t)(value >> 8);
-	place[2] = (uint8_t)value;
-	return place + 3;
-}
-
-static uint8_t *put32(uint8_t *place, uint32_t value)
-{
-	place[0] = (uint8_t)(value >> 24);
-	return put24(place + 1, value);
-}
-
-static uint8_t *put64(uint8_t *place, uint64_t value)
-{
-	return put32(put32(place, (uint32_t)(value >> 32)), (uint32_t)value);
-}
-
-static uint32_t get24(const uint8_t *place)
-{
-	return (uint32_t)place[0] << 16 | (uint32_t)place[1] << 8 | place[2];
-}
-
-static uint32_t get32(const uint8_t *place)
-{
-	return (uint32_t)place[0] << 24 | get24(place + 1);
-}
-
-static uint64_t get64(const uint8_t *place)
-{
-	return (uint64_t)get32(place) << 32 | get32(place + 4);
-}
-
 size_t soft_wire_length(const struct soft_packet *packet)
 {
 	uint16_t headers = headers_of(packet->opcode);
@@ -150,37 +118,37 @@ size_t soft_wire_length(const struct soft_packet *packet)
 static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, uint16_t headers)
 {
 	if (is_datagram(packet->opcode)) {
-		place = put32(place, packet->queue_key);
+		place = soft_put32(place, packet->queue_key);
 		*place++ = 0;
-		place = put24(place, packet->source);
+		place = soft_put24(place, packet->source);
 	}
 	if (headers & FETH)
-		place = put32(place, (packet->selectivity & 3u) << 4 | (packet->placement & 15u));
+		place = soft_put32(place, (packet->selectivity & 3u) << 4 | (packet->placement & 15u));
 	if (headers & RETH) {
-		place = put64(place, packet->remote_address);
-		place = put32(place, packet->rkey);
-		place = put32(place, headers & PAYLOAD ? packet->message_length :
+		place = soft_put64(place, packet->remote_address);
+		place = soft_put32(place, packet->rkey);
+		place = soft_put32(place, headers & PAYLOAD ? packet->message_length :
 							 (uint32_t)packet->length);
 	}
 	if (headers & ATOMIC_ETH) {
-		place = put64(place, packet->remote_address);
-		place = put32(place, packet->rkey);
-		place = put64(place, packet->operand);
-		place = put64(place, packet->compare);
+		place = soft_put64(place, packet->remote_address);
+		place = soft_put32(place, packet->rkey);
+		place = soft_put64(place, packet->operand);
+		place = soft_put64(place, packet->compare);
 	}
 	if (headers & AETH) {
 		*place++ = packet->syndrome;
-		place = put24(place, packet->msn);
+		place = soft_put24(place, packet->msn);
 	}
 	if (headers & ATOMIC_ACK_ETH)
-		place = put64(place, packet->operand);
+		place = soft_put64(place, packet->operand);
 	if (headers & IMMEDIATE) {
 		if (soft_operation_has_immediate(packet->opcode)) {
 			/* The user's own bytes, in whatever order they are. */
 			memcpy(place, &packet->immediate, IMMEDIATE_LENGTH);
 			place += IMMEDIATE_LENGTH;
 		} else {
-			place = put32(place, packet->immediate);
+			place = soft_put32(place, packet->immediate);
 		}
 	}
 	return place;
@@ -197,9 +165,9 @@ size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 	*place++ = (uint8_t)(packet->partition >> 8);
 	*place++ = (uint8_t)packet->partition;
 	*place++ = packet->congestion;
-	place = put24(place, packet->destination);
+	place = soft_put24(place, packet->destination);
 	*place++ = (uint8_t)(packet->acknowledge << 7);
-	place = put24(place, packet->psn);
+	place = soft_put24(place, packet->psn);
 	place = put_headers(place, packet, headers);
 	if (headers & PAYLOAD && packet->length) {
 		struct soft_segment payload = {place, packet->length};
@@ -217,8 +185,8 @@ size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint16_t headers)
 {
 	if (is_datagram(packet->opcode)) {
-		packet->queue_key = get32(place);
-		packet->source = get24(place + 5);
+		packet->queue_key = soft_get32(place);
+		packet->source = soft_get24(place + 5);
 		place += DETH_LENGTH;
 	}
 	if (headers & FETH) {
@@ -227,32 +195,32 @@ static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint16_t
 		place += FETH_LENGTH;
 	}
 	if (headers & RETH) {
-		packet->remote_address = get64(place);
-		packet->rkey = get32(place + 8);
-		packet->message_length = get32(place + 12);
+		packet->remote_address = soft_get64(place);
+		packet->rkey = soft_get32(place + 8);
+		packet->message_length = soft_get32(place + 12);
 		place += RETH_LENGTH;
 	}
 	if (headers & ATOMIC_ETH) {
-		packet->remote_address = get64(place);
-		packet->rkey = get32(place + 8);
-		packet->operand = get64(place + 12);
-		packet->compare = get64(place + 20);
+		packet->remote_address = soft_get64(place);
+		packet->rkey = soft_get32(place + 8);
+		packet->operand = soft_get64(place + 12);
+		packet->compare = soft_get64(place + 20);
 		place += ATOMIC_ETH_LENGTH;
 	}
 	if (headers & AETH) {
 		packet->syndrome = *place;
-		packet->msn = get24(place + 1);
+		packet->msn = soft_get24(place + 1);
 		place += AETH_LENGTH;
 	}
 	if (headers & ATOMIC_ACK_ETH) {
-		packet->operand = get64(place);
+		packet->operand = soft_get64(place);
 		place += ATOMIC_ACK_ETH_LENGTH;
 	}
 	if (headers & IMMEDIATE) {
 		if (soft_operation_has_immediate(packet->opcode))
 			memcpy(&packet->immediate, place, IMMEDIATE_LENGTH);
 		else
-			packet->immediate = get32(place);
+			packet->immediate = soft_get32(place);
 		place += IMMEDIATE_LENGTH;
 	}
 	return place;
@@ -279,9 +247,9 @@ bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet)
 	packet->migrated = bytes[1] >> 6 & 1;
 	packet->partition = (uint16_t)(bytes[2] << 8 | bytes[3]);
 	packet->congestion = bytes[4];
-	packet->destination = get24(&bytes[5]);
+	packet->destination = soft_get24(&bytes[5]);
 	packet->acknowledge = bytes[8] >> 7;
-	packet->psn = get24(&bytes[9]);
+	packet->psn = soft_get24(&bytes[9]);
 	packet->header = 0;
 	packet->service_level = 0;
 	packet->source = 0;

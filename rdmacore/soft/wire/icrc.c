@@ -5,6 +5,7 @@
 #include "soft/wire/bytes.h"
 
 #define IPV4_HEADER 20
+#define IPV4_IDENTIFICATION 4 /* where it is */
 #define IPV6_HEADER 40
 #define UDP_HEADER 8
 #define LOCAL_ROUTE 8
@@ -100,4 +101,48 @@ void soft_icrc_put(uint8_t *place, uint32_t icrc)
 uint32_t soft_icrc_get(const uint8_t *place)
 {
 	return little_endian(place);
+}
+
+/*
+ * CRC states are polynomials over GF(2) modulo that of CRC-32, the lowest power in the highest bit.  Their product is
+ * what turns a state back over bytes that follow.
+ */
+#define POLYNOMIAL 0xedb88320u
+#define ONE 0x80000000u
+#define ORDER 0xffffffffu /* x to that power is 1 again */
+
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (int bit = 0; bit < 32; bit++) {
+		product ^= b & (0u - (a >> 31));
+		a <<= 1;
+		b = b >> 1 ^ (POLYNOMIAL & (0u - (b & 1)));
+	}
+	return product;
+}
+
+/* x to that power. */
+static uint32_t power(uint32_t exponent)
+{
+	uint32_t square = ONE >> 1, product = ONE;
+
+	for (; exponent; exponent >>= 1) {
+		if (exponent & 1)
+			product = multiply(product, square);
+		square = multiply(square, square);
+	}
+	return product;
+}
+
+bool soft_icrc_find_identification(const uint8_t *datagram, size_t length, uint32_t icrc, uint16_t *identification)
+{
+	/* What the missing bytes would have changed, turned back over themselves and all that is behind them. */
+	uint32_t difference = soft_icrc(datagram, length) ^ icrc;
+	uint32_t bits = (uint32_t)(length - IPV4_IDENTIFICATION) * 8;
+	uint32_t bytes = multiply(difference, power(ORDER - bits));
+
+	*identification = (uint16_t)(bytes << 8 | (bytes >> 8 & 0xff));
+	return bytes >> 16 == 0;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "soft/wire/fields.h"
+
 #define IPV4_OFFSET (SOFT_GRH - SOFT_IPV4_HEADER)
 #define UDP 17
 #define DEFAULT_HOPS 64
@@ -17,17 +19,6 @@ void soft_gid_from_ipv4(union ibv_gid *gid, const uint8_t *address)
 {
 	memcpy(gid->raw, mapped, sizeof(mapped));
 	memcpy(&gid->raw[sizeof(mapped)], address, 4);
-}
-
-static void put16(uint8_t *place, uint32_t value)
-{
-	place[0] = (uint8_t)(value >> 8);
-	place[1] = (uint8_t)value;
-}
-
-static uint32_t get16(const uint8_t *place)
-{
-	return (uint32_t)place[0] << 8 | place[1];
 }
 
 void soft_ip_make(uint8_t header[SOFT_GRH], const struct ibv_global_route *route,
@@ -63,7 +54,7 @@ static uint32_t sum_words(const uint8_t header[SOFT_IPV4_HEADER])
 	uint32_t sum = 0;
 
 	for (int word = 0; word < SOFT_IPV4_HEADER; word += 2)
-		sum += get16(&header[word]);
+		sum += soft_get16(&header[word]);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (sum & 0xffff) + (sum >> 16);
 }
@@ -76,12 +67,12 @@ bool soft_ip_is_whole(const uint8_t *datagram, size_t length)
 void soft_ip_finish(uint8_t header[SOFT_GRH], uint32_t length)
 {
 	if (header[0] >> 4 == 6) {
-		put16(&header[4], length);
+		soft_put16(&header[4], length);
 		return;
 	}
 	header += IPV4_OFFSET;
-	put16(&header[2], length + SOFT_IPV4_HEADER);
-	put16(&header[10], ~sum_words(header) & 0xffff);
+	soft_put16(&header[2], length + SOFT_IPV4_HEADER);
+	soft_put16(&header[10], ~sum_words(header) & 0xffff);
 }
 
 size_t soft_ip_parse(const uint8_t *datagram, size_t length, uint8_t header[SOFT_GRH],
@@ -90,7 +81,7 @@ size_t soft_ip_parse(const uint8_t *datagram, size_t length, uint8_t header[SOFT
 	if (length < SOFT_IPV4_HEADER + SOFT_UDP_HEADER)
 		return 0;
 	if (datagram[0] == 0x45) {
-		if (datagram[9] != UDP || get16(&datagram[2]) != length || get16(&datagram[6]) & 0x3fff)
+		if (datagram[9] != UDP || soft_get16(&datagram[2]) != length || soft_get16(&datagram[6]) & 0x3fff)
 			return 0;
 		memset(header, 0, IPV4_OFFSET);
 		memcpy(header + IPV4_OFFSET, datagram, SOFT_IPV4_HEADER);
@@ -99,7 +90,7 @@ size_t soft_ip_parse(const uint8_t *datagram, size_t length, uint8_t header[SOFT
 		return SOFT_IPV4_HEADER;
 	}
 	if (length < SOFT_GRH + SOFT_UDP_HEADER || datagram[0] >> 4 != 6 || datagram[6] != UDP ||
-	    get16(&datagram[4]) + SOFT_GRH != length)
+	    soft_get16(&datagram[4]) + SOFT_GRH != length)
 		return 0;
 	memcpy(header, datagram, SOFT_GRH);
 	memcpy(source->raw, &datagram[8], 16);

@@ -1,0 +1,53 @@
+/* Numbers as they lie in packets: big endian, at any address. */
+#ifndef SOFT_WIRE_FIELDS_H
+#define SOFT_WIRE_FIELDS_H
+
+#include <stdint.h>
+
+/* Each returns the place behind what it wrote. */
+
+static inline uint8_t *soft_put16(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 8);
+	place[1] = (uint8_t)value;
+	return place + 2;
+}
+
+static inline uint8_t *soft_put24(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 16);
+	return soft_put16(place + 1, value);
+}
+
+static inline uint8_t *soft_put32(uint8_t *place, uint32_t value)
+{
+	place[0] = (uint8_t)(value >> 24);
+	return soft_put24(place + 1, value);
+}
+
+static inline uint8_t *soft_put64(uint8_t *place, uint64_t value)
+{
+	return soft_put32(soft_put32(place, (uint32_t)(value >> 32)), (uint32_t)value);
+}
+
+static inline uint32_t soft_get16(const uint8_t *place)
+{
+	return (uint32_t)place[0] << 8 | place[1];
+}
+
+static inline uint32_t soft_get24(const uint8_t *place)
+{
+	return (uint32_t)place[0] << 16 | soft_get16(place + 1);
+}
+
+static inline uint32_t soft_get32(const uint8_t *place)
+{
+	return (uint32_t)place[0] << 24 | soft_get24(place + 1);
+}
+
+static inline uint64_t soft_get64(const uint8_t *place)
+{
+	return (uint64_t)soft_get32(place) << 32 | soft_get32(place + 4);
+}
+
+#endif

@@ -1,0 +1,390 @@
+#include "soft/wire/mad.h"
+
+#include <string.h>
+
+#include "soft/wire/bytes.h"
+#include "soft/wire/fields.h"
+#include "soft/wire/ip.h"
+
+/* The common header (IBTA 13.4.3). */
+#define BASE_VERSION 1
+#define CLASS_COMMUNICATION 7
+#define CLASS_VERSION 2
+#define METHOD_SEND 3
+#define HEADER 24
+
+/* Where the private data of each message begins, behind the header, and how long it is (IBTA 12.6, 12.11). */
+struct layout {
+	uint8_t private_data, length;
+};
+
+static const struct layout layouts[] = {
+	[SOFT_CM_REQ] = {140, 92},
+	[SOFT_CM_MRA] = {10, SOFT_MRA_PRIVATE_DATA},
+	[SOFT_CM_REJ] = {84, SOFT_REJ_PRIVATE_DATA},
+	[SOFT_CM_REP] = {36, SOFT_REP_PRIVATE_DATA},
+	[SOFT_CM_RTU] = {8, SOFT_RTU_PRIVATE_DATA},
+	[SOFT_CM_DREQ] = {12, SOFT_DREQ_PRIVATE_DATA},
+	[SOFT_CM_DREP] = {8, SOFT_DREP_PRIVATE_DATA},
+	[SOFT_CM_SIDR_REQ] = {16, 216},
+	[SOFT_CM_SIDR_REP] = {96, SOFT_SIDR_REP_PRIVATE_DATA},
+};
+
+/* REJ and SIDR REP: where what says more begins. */
+#define REJ_ADDITIONAL 12
+#define SIDR_REP_ADDITIONAL 24
+
+#define NO_LID 0xffff /* of a port that is on Ethernet */
+
+/* The header before the private data of those who connect by IP addresses (IBTA A11.3.1). */
+#define IP_HEADER 36
+#define IP_HEADER_VERSION 0 /* major and minor */
+#define IP_HEADER_ADDRESS 16
+
+static uint64_t service_id(const struct soft_cm_message *message)
+{
+	const struct sockaddr_in *destination = (const void *)&message->destination;
+
+	/* sin_port and sin6_port are in one place. */
+	return (uint64_t)message->port_space << 16 | ntohs(destination->sin_port);
+}
+
+static void put_address(uint8_t *place, const struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_INET)
+		memcpy(place + IP_HEADER_ADDRESS - 4, &((const struct sockaddr_in *)(const void *)address)->sin_addr,
+		       4);
+	else if (address->ss_family == AF_INET6)
+		memcpy(place, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
+		       IP_HEADER_ADDRESS);
+}
+
+static void put_ip_header(uint8_t *place, const struct soft_cm_message *message)
+{
+	place[0] = IP_HEADER_VERSION;
+	place[1] = message->destination.ss_family == AF_INET6 ? 0x60 : 0x40;
+	memcpy(place + 2, &((const struct sockaddr_in *)(const void *)&message->source)->sin_port, 2);
+	put_address(place + 4, &message->source);
+	put_address(place + 4 + IP_HEADER_ADDRESS, &message->destination);
+}
+
+/* address, of which the port is set already, of one family or the other. */
+static void get_address(const uint8_t *place, bool ipv6, uint16_t port, struct sockaddr_storage *address)
+{
+	struct sockaddr_in *in4 = (void *)address;
+	struct sockaddr_in6 *in6 = (void *)address;
+
+	if (ipv6) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		memcpy(&in6->sin6_addr, place, IP_HEADER_ADDRESS);
+	} else {
+		in4->sin_family = AF_INET;
+		in4->sin_port = htons(port);
+		memcpy(&in4->sin_addr, place + IP_HEADER_ADDRESS - 4, 4);
+	}
+}
+
+static void get_ip_header(const uint8_t *place, uint16_t port, struct soft_cm_message *message)
+{
+	bool ipv6 = place[1] == 0x60;
+
+	if (place[0] != IP_HEADER_VERSION || (!ipv6 && place[1] != 0x40))
+		return;
+	get_address(place + 4, ipv6, (uint16_t)soft_get16(place + 2), &message->source);
+	get_address(place + 4 + IP_HEADER_ADDRESS, ipv6, port, &message->destination);
+}
+
+static void address_to_gid(const struct sockaddr_storage *address, uint8_t *place)
+{
+	union ibv_gid gid = {0};
+
+	if (address->ss_family == AF_INET)
+		soft_gid_from_ipv4(&gid, (const void *)&((const struct sockaddr_in *)(const void *)address)->sin_addr);
+	else
+		put_address(gid.raw, address);
+	memcpy(place, &gid, sizeof(gid));
+}
+
+/* IBTA 12.6.5; place is behind the header, as in all that follows. */
+static void put_req(const struct soft_cm_message *req, uint8_t *place)
+{
+	const struct soft_cm_path *path = &req->path;
+	bool extended = req->transport == SOFT_TRANSPORT_EXTENDED;
+
+	soft_put24(place + 5, req->ece.vendor_id);
+	soft_put64(place + 8, service_id(req));
+	soft_put64(place + 16, req->guid);
+	soft_put24(place + 32, req->qp_num);
+	place[35] = req->responder_resources;
+	place[39] = req->initiator_depth;
+	place[43] = (uint8_t)(req->remote_response_timeout << 3 | (req->transport & 3) << 1 |
+			      (req->flow_control & 1));
+	soft_put24(place + 44, req->starting_psn);
+	place[47] = (uint8_t)(req->local_response_timeout << 3 | (req->retry_count & 7));
+	soft_put16(place + 48, SOFT_WIRE_PARTITION);
+	place[50] = (uint8_t)(path->mtu << 4 | (req->rnr_retry_count & 7));
+	place[51] = (uint8_t)(req->max_cm_retries << 4 | (req->srq & 1) << 3 | extended);
+	soft_put16(place + 52, NO_LID);
+	soft_put16(place + 54, NO_LID);
+	address_to_gid(&req->source, place + 56);
+	address_to_gid(&req->destination, place + 72);
+	soft_put32(place + 88, path->flow_label << 12 | (path->rate & 63));
+	place[92] = path->traffic_class;
+	place[93] = path->hop_limit;
+	place[94] = (uint8_t)(path->service_level << 4 | path->subnet_local << 3);
+	place[95] = (uint8_t)(req->ack_timeout << 3);
+	put_ip_header(place + layouts[SOFT_CM_REQ].private_data, req);
+}
+
+static void get_req(const uint8_t *place, struct soft_cm_message *req)
+{
+	uint64_t service = soft_get64(place + 8);
+
+	req->ece.vendor_id = soft_get24(place + 5);
+	req->port_space = (int)(service >> 16 & 0x7fffffff);
+	req->guid = soft_get64(place + 16);
+	req->qp_num = soft_get24(place + 32);
+	req->responder_resources = place[35];
+	req->initiator_depth = place[39];
+	req->remote_response_timeout = place[43] >> 3;
+	req->transport = place[43] >> 1 & 3;
+	req->flow_control = place[43] & 1;
+	req->starting_psn = soft_get24(place + 44);
+	req->local_response_timeout = place[47] >> 3;
+	req->retry_count = place[47] & 7;
+	req->rnr_retry_count = place[50] & 7;
+	req->max_cm_retries = place[51] >> 4;
+	req->srq = place[51] >> 3 & 1;
+	req->path = (struct soft_cm_path){
+		.flow_label = soft_get32(place + 88) >> 12,
+		.rate = place[91] & 63,
+		.traffic_class = place[92],
+		.hop_limit = place[93],
+		.service_level = place[94] >> 4,
+		.subnet_local = place[94] >> 3 & 1,
+		.mtu = place[50] >> 4,
+	};
+	req->ack_timeout = place[95] >> 3;
+	get_ip_header(place + layouts[SOFT_CM_REQ].private_data, (uint16_t)service, req);
+}
+
+/* IBTA 12.6.8 */
+static void put_rep(const struct soft_cm_message *rep, uint8_t *place)
+{
+	soft_put24(place + 12, rep->qp_num);
+	place[15] = (uint8_t)(rep->ece.vendor_id >> 16);
+	place[19] = (uint8_t)(rep->ece.vendor_id >> 8);
+	soft_put24(place + 20, rep->starting_psn);
+	place[23] = (uint8_t)rep->ece.vendor_id;
+	place[24] = rep->responder_resources;
+	place[25] = rep->initiator_depth;
+	place[26] = (uint8_t)(rep->ack_timeout << 3 | (rep->flow_control & 1));
+	place[27] = (uint8_t)((rep->rnr_retry_count & 7) << 5 | (rep->srq & 1) << 4);
+	soft_put64(place + 28, rep->guid);
+}
+
+static void get_rep(const uint8_t *place, struct soft_cm_message *rep)
+{
+	rep->qp_num = soft_get24(place + 12);
+	rep->ece.vendor_id = (uint32_t)place[15] << 16 | (uint32_t)place[19] << 8 | place[23];
+	rep->starting_psn = soft_get24(place + 20);
+	rep->responder_resources = place[24];
+	rep->initiator_depth = place[25];
+	rep->ack_timeout = place[26] >> 3;
+	rep->flow_control = place[26] & 1;
+	rep->rnr_retry_count = place[27] >> 5;
+	rep->srq = place[27] >> 4 & 1;
+	rep->guid = soft_get64(place + 28);
+}
+
+/* What says more of a refusal: length in the field that counts it, no more than there is room for. */
+static void get_additional(const uint8_t *place, unsigned int length, struct soft_cm_message *message)
+{
+	message->additional_len = (uint8_t)(length < SOFT_MAX_ADDITIONAL ? length : SOFT_MAX_ADDITIONAL);
+	memcpy(message->additional, place, message->additional_len);
+}
+
+/* IBTA 12.6.7.  One that says that the time is up names its sender's device (Linux, cm_format_rej). */
+static void put_rej(const struct soft_cm_message *rej, uint8_t *place)
+{
+	bool late = rej->reason == SOFT_REJ_TIMEOUT;
+
+	place[8] = (uint8_t)(rej->answered << 6);
+	place[9] = (uint8_t)((late ? sizeof(rej->guid) : rej->additional_len) << 1);
+	soft_put16(place + 10, rej->reason);
+	if (late)
+		soft_put64(place + REJ_ADDITIONAL, rej->guid);
+	else
+		memcpy(place + REJ_ADDITIONAL, rej->additional, rej->additional_len);
+}
+
+static void get_rej(const uint8_t *place, struct soft_cm_message *rej)
+{
+	rej->answered = place[8] >> 6;
+	rej->reason = soft_get16(place + 10);
+	get_additional(place + REJ_ADDITIONAL, place[9] >> 1, rej);
+	if (rej->reason == SOFT_REJ_TIMEOUT && rej->additional_len >= sizeof(rej->guid))
+		rej->guid = soft_get64(place + REJ_ADDITIONAL);
+}
+
+/* IBTA 12.11.1: the place of the remote communication id is the partition's. */
+static void put_sidr_req(const struct soft_cm_message *req, uint8_t *place)
+{
+	soft_put32(place + 4, SOFT_WIRE_PARTITION << 16);
+	soft_put64(place + 8, service_id(req));
+	put_ip_header(place + layouts[SOFT_CM_SIDR_REQ].private_data, req);
+}
+
+static void get_sidr_req(const uint8_t *place, struct soft_cm_message *req)
+{
+	uint64_t service = soft_get64(place + 8);
+
+	req->remote = 0;
+	req->port_space = (int)(service >> 16 & 0x7fffffff);
+	get_ip_header(place + layouts[SOFT_CM_SIDR_REQ].private_data, (uint16_t)service, req);
+}
+
+/* IBTA 12.11.2: it has the number that the request gave itself and none of its own. */
+static void put_sidr_rep(const struct soft_cm_message *rep, uint8_t *place)
+{
+	soft_put32(place, rep->remote);
+	place[4] = (uint8_t)rep->reason;
+	place[5] = rep->additional_len;
+	place[6] = place[7] = 0;
+	soft_put24(place + 8, rep->qp_num);
+	soft_put64(place + 12, service_id(rep));
+	soft_put32(place + 20, rep->qkey);
+	memcpy(place + SIDR_REP_ADDITIONAL, rep->additional, rep->additional_len);
+}
+
+static void get_sidr_rep(const uint8_t *place, struct soft_cm_message *rep)
+{
+	uint64_t service = soft_get64(place + 12);
+
+	rep->remote = rep->local;
+	rep->local = 0;
+	rep->reason = place[4];
+	rep->qp_num = soft_get24(place + 8);
+	rep->port_space = (int)(service >> 16 & 0x7fffffff);
+	((struct sockaddr_in *)(void *)&rep->destination)->sin_port = htons((uint16_t)service);
+	rep->qkey = soft_get32(place + 20);
+	get_additional(place + SIDR_REP_ADDITIONAL, place[5], rep);
+}
+
+/* Private data that goes behind an IP header begins and ends with it. */
+static struct layout layout_of(enum soft_cm_attribute attribute)
+{
+	struct layout layout = layouts[attribute];
+
+	if (attribute == SOFT_CM_REQ || attribute == SOFT_CM_SIDR_REQ) {
+		layout.private_data += IP_HEADER;
+		layout.length -= IP_HEADER;
+	}
+	return layout;
+}
+
+void soft_mad_encode(const struct soft_cm_message *message, uint8_t mad[SOFT_MAD])
+{
+	struct layout layout = layout_of(message->attribute);
+	uint8_t *place = mad + HEADER;
+
+	memset(mad, 0, SOFT_MAD);
+	mad[0] = BASE_VERSION;
+	mad[1] = CLASS_COMMUNICATION;
+	mad[2] = CLASS_VERSION;
+	mad[3] = METHOD_SEND;
+	soft_put64(mad + 8, message->transaction);
+	soft_put16(mad + 16, message->attribute);
+	soft_put32(mad + 20, message->ece.options); /* 0 in all but REQ and REP */
+	soft_put32(place, message->local);
+	soft_put32(place + 4, message->remote);
+	switch (message->attribute) {
+	case SOFT_CM_REQ:
+		put_req(message, place);
+		break;
+	case SOFT_CM_MRA:
+		place[8] = (uint8_t)(message->answered << 6);
+		place[9] = (uint8_t)(message->service_timeout << 3);
+		break;
+	case SOFT_CM_REJ:
+		put_rej(message, place);
+		break;
+	case SOFT_CM_REP:
+		put_rep(message, place);
+		break;
+	case SOFT_CM_DREQ:
+		soft_put24(place + 8, message->qp_num);
+		break;
+	case SOFT_CM_SIDR_REQ:
+		put_sidr_req(message, place);
+		break;
+	case SOFT_CM_SIDR_REP:
+		put_sidr_rep(message, place);
+		break;
+	case SOFT_CM_RTU:
+	case SOFT_CM_DREP:
+	case SOFT_CM_PATH_RECORD:
+	case SOFT_CM_ARP:
+		break;
+	}
+	memcpy(place + layout.private_data, message->private_data,
+	       message->private_data_len < layout.length ? message->private_data_len : layout.length);
+}
+
+static bool is_known(uint32_t attribute)
+{
+	return attribute < sizeof(layouts) / sizeof(layouts[0]) && layouts[attribute].length;
+}
+
+bool soft_mad_decode(const uint8_t mad[SOFT_MAD], struct soft_cm_message *message)
+{
+	const uint8_t *place = mad + HEADER;
+	uint32_t attribute = soft_get16(mad + 16);
+	struct layout layout;
+
+	if (mad[0] != BASE_VERSION || mad[1] != CLASS_COMMUNICATION || mad[2] != CLASS_VERSION ||
+	    mad[3] != METHOD_SEND || !is_known(attribute))
+		return false;
+	*message = (struct soft_cm_message){
+		.attribute = attribute,
+		.transaction = soft_get64(mad + 8),
+		.local = soft_get32(place),
+		.remote = soft_get32(place + 4),
+		.ece.options = soft_get32(mad + 20),
+	};
+	switch (message->attribute) {
+	case SOFT_CM_REQ:
+		message->remote = 0;
+		get_req(place, message);
+		break;
+	case SOFT_CM_MRA:
+		message->answered = place[8] >> 6;
+		message->service_timeout = place[9] >> 3;
+		break;
+	case SOFT_CM_REJ:
+		get_rej(place, message);
+		break;
+	case SOFT_CM_REP:
+		get_rep(place, message);
+		break;
+	case SOFT_CM_DREQ:
+		message->qp_num = soft_get24(place + 8);
+		break;
+	case SOFT_CM_SIDR_REQ:
+		get_sidr_req(place, message);
+		break;
+	case SOFT_CM_SIDR_REP:
+		get_sidr_rep(place, message);
+		break;
+	case SOFT_CM_RTU:
+	case SOFT_CM_DREP:
+	case SOFT_CM_PATH_RECORD:
+	case SOFT_CM_ARP:
+		break;
+	}
+	layout = layout_of(message->attribute);
+	message->private_data_len = layout.length;
+	memcpy(message->private_data, place + layout.private_data, layout.length);
+	return true;
+}
