@@ -15,13 +15,24 @@ import (
 type endpointAddress struct {
 	Port    uint16 `result:"port,varies" doc:"the own port"`
 	Address string `result:"address,varies" doc:"the own address"`
+	local   netip.AddrPort
 }
 
-// addressOf is the result of a verb that gave an id its address.
-func addressOf(call *Call, id *rdmacore.ID) endpointAddress {
+func (a endpointAddress) summary() string { return a.local.String() }
+
+func addressOf(id *rdmacore.ID) endpointAddress {
 	local := id.LocalAddr()
-	call.Outcome.Summary = local.String
-	return endpointAddress{local.Port(), local.Addr().String()}
+	return endpointAddress{local.Port(), local.Addr().String(), local}
+}
+
+// bindTo binds an endpoint, which can listen then.
+func bindTo(call *Call, endpoint *testbed.Endpoint, address Optional[localAddress], port uint16) (endpointAddress, error) {
+	endpoint.Passive = true
+	own, err := ownAddress(call, address)
+	if err == nil {
+		err = endpoint.ID().BindAddr(netip.AddrPortFrom(own, port))
+	}
+	return addressOf(endpoint.ID()), err
 }
 
 // ownAddress is the address argument; without one, the role's.
@@ -93,26 +104,17 @@ func peerAddress(ctx context.Context, call *Call, to peerName) (netip.Addr, erro
 // addressVerbs turn names into addresses.
 func addressVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "getaddrinfo", Manual: "rdma_getaddrinfo(3)", Waits: true, Yields: Value,
-			Doc: "Find the addresses of a node and service.",
-		}, getAddrInfo),
-		define(Verb{
-			Name: "resolve_addrinfo", Manual: "rdma_resolve_addrinfo(3)",
-			Doc: "Find the addresses of a node and service; ADDRINFO_RESOLVED or ADDRINFO_ERROR tells the end.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			theEndpoint
-			addressQuery
-		}) error {
-			return args.EP.ID().ResolveAddrInfo(args.Node, args.Service, args.hints())
-		})),
-		define(Verb{
-			Name: "query_addrinfo", Manual: "rdma_query_addrinfo(3)", Yields: Value,
-			Doc: "Ask an id for what resolve_addrinfo found.",
-		}, func(_ context.Context, _ *Call, args *theEndpoint) (addressesFound, error) {
-			found, err := args.EP.ID().QueryAddrInfo()
-			return firstOf(found), err
-		}),
+		ask("getaddrinfo", "rdma_getaddrinfo(3)", "Find the addresses of a node and service.", getAddrInfo),
+		onEndpoint("resolve_addrinfo", "rdma_resolve_addrinfo(3)",
+			"Find the addresses of a node and service; ADDRINFO_RESOLVED or ADDRINFO_ERROR tells the end.",
+			func(ep *testbed.Endpoint, args *addressQuery) error {
+				return ep.ID().ResolveAddrInfo(args.Node, args.Service, args.hints())
+			}),
+		askEndpoint("query_addrinfo", "rdma_query_addrinfo(3)", "Ask an id for what resolve_addrinfo found.",
+			func(ep *testbed.Endpoint) (addressesFound, error) {
+				found, err := ep.ID().QueryAddrInfo()
+				return firstOf(found), err
+			}),
 	}
 }
 

@@ -12,19 +12,21 @@ import (
 // brings nothing back (IBTA annex A19).
 func atomicVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "post_atomic", Manual: "ibv_post_send(3)",
-			Doc: "Post an atomic operation on 8 aligned bytes of the peer's memory, which must allow REMOTE_ATOMIC; the old value comes into the local buffer.",
-		}, action(postAtomic)),
-		define(Verb{
-			Name: "post_atomic_write", Manual: "ibv_wr_post(3)",
-			Doc: "Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE, that nobody sees half of.",
-		}, action(postAtomicWrite)),
-		define(Verb{
-			Name: "post_flush", Manual: "ibv_wr_post(3)",
-			Doc: "Post a FLUSH: it completes when what was written before it to the peer's memory has been placed.  The queue pair needs FLUSH among " +
+		act("post_atomic", "ibv_post_send(3)",
+			"Post an atomic operation on 8 aligned bytes of the peer's memory, which must allow REMOTE_ATOMIC; the old value comes into the local buffer.",
+			postAtomic),
+		act("post_atomic_write", "ibv_wr_post(3)",
+			"Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE, that nobody sees half of.",
+			func(_ context.Context, call *Call, args *struct {
+				remoteWord
+				localWord
+			}) error {
+				return args.postWord(call, &args.localWord, rdmacore.SendWR{Opcode: rdmacore.OpAtomicWrite}, "8 bytes to write")
+			}),
+		post("post_flush", "ibv_wr_post(3)",
+			"Post a FLUSH: it completes when what was written before it to the peer's memory has been placed.  The queue pair needs FLUSH among "+
 				"its send_ops, the memory and the peer's queue pair (modify_qp) the right FLUSH_GLOBAL or FLUSH_PERSISTENT.",
-		}, postFlush),
+			postFlush),
 	}
 }
 
@@ -34,77 +36,58 @@ const compareAndSwap = "CMP_AND_SWP"
 // atomicBytes is the width of atomics (ibv_post_send(3)).
 const atomicBytes = 8
 
-// localWord is the word of the local buffer that an atomic is about.
-type localWord struct {
-	Offset byteCount `arg:"offset" default:"0" doc:"where in the local buffer"`
-	wrID
-	requestFlags
-}
+// remoteWord is the word of the peer's memory that a request is about, localWord that of the own buffer.
+type (
+	remoteWord struct {
+		onlyQueuePair
+		Buffer *testbed.Buffer `arg:"buffer,required" doc:"own buffer"`
+		To     RemoteMemory    `arg:"to,required" doc:"the peer's memory"`
+	}
+	localWord struct {
+		Offset byteCount `arg:"offset" default:"0" doc:"where in the local buffer"`
+		wrID
+		requestFlags
+	}
+)
 
-// sges are the word as scatter/gather entry; lacks says what a shorter buffer has not.
-func (w *localWord) sges(buffer *testbed.Buffer, lacks string) ([]rdmacore.SGE, error) {
-	s, err := spanOf(buffer, w.Offset, Optional[byteCount]{})
+// postWord posts a request about the two words; lacks is what a buffer that is too short has no room for.
+func (r *remoteWord) postWord(call *Call, local *localWord, request rdmacore.SendWR, lacks string) error {
+	s, err := spanOf(r.Buffer, local.Offset, Optional[byteCount]{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.length < atomicBytes {
-		return nil, &testbed.Failure{
+		return &testbed.Failure{
 			What:     fmt.Sprintf("buffer %q has no %s", s.buffer.Name, lacks),
 			Expected: "8 bytes", Got: fmt.Sprintf("%d bytes from offset %d", s.length, s.offset),
 		}
 	}
 	s.length = atomicBytes
-	return s.sges(), nil
-}
-
-// request is a request about a word of the peer's.
-func (w *localWord) request(operation rdmacore.Opcode, remote RemoteMemory) rdmacore.SendWR {
-	return rdmacore.SendWR{
-		WRID: w.WRID, Opcode: operation, Flags: w.native(), NumSGE: 1, RemoteAddress: remote.Address, RKey: remote.RKey,
-	}
+	request.WRID, request.Flags, request.NumSGE = local.WRID, local.native(), 1
+	request.RemoteAddress, request.RKey = r.To.Address, r.To.RKey
+	return r.post(call, request.Opcode, request, s.sges(), atomicBytes)
 }
 
 func postAtomic(_ context.Context, call *Call, args *struct {
-	onlyEndpoint
-	Buffer  *testbed.Buffer `arg:"buffer,required" doc:"own buffer"`
-	To      RemoteMemory    `arg:"to,required" doc:"the peer's memory"`
-	Op      string          `arg:"op,required" words:"CMP_AND_SWP|FETCH_AND_ADD" doc:"the operation"`
-	Add     uint64          `arg:"add" default:"0" doc:"FETCH_AND_ADD: what is added"`
-	Compare uint64          `arg:"compare" default:"0" doc:"CMP_AND_SWP: what must be there"`
-	Swap    uint64          `arg:"swap" default:"0" doc:"CMP_AND_SWP: what comes there then"`
+	remoteWord
+	Op      string `arg:"op,required" words:"CMP_AND_SWP|FETCH_AND_ADD" doc:"the operation"`
+	Add     uint64 `arg:"add" default:"0" doc:"FETCH_AND_ADD: what is added"`
+	Compare uint64 `arg:"compare" default:"0" doc:"CMP_AND_SWP: what must be there"`
+	Swap    uint64 `arg:"swap" default:"0" doc:"CMP_AND_SWP: what comes there then"`
 	localWord
 }) error {
-	sges, err := args.sges(args.Buffer, "room for the old value")
-	if err != nil {
-		return err
-	}
-	request := args.request(rdmacore.OpAtomicFetchAndAdd, args.To)
-	request.CompareAdd = args.Add
+	request := rdmacore.SendWR{Opcode: rdmacore.OpAtomicFetchAndAdd, CompareAdd: args.Add}
 	if args.Op == compareAndSwap {
-		request.Opcode, request.CompareAdd, request.Swap = rdmacore.OpAtomicCmpAndSwp, args.Compare, args.Swap
+		request = rdmacore.SendWR{Opcode: rdmacore.OpAtomicCmpAndSwp, CompareAdd: args.Compare, Swap: args.Swap}
 	}
-	return postOne(call, args.EP, request.Opcode, request, sges, atomicBytes)
-}
-
-func postAtomicWrite(_ context.Context, call *Call, args *struct {
-	onlyEndpoint
-	Buffer *testbed.Buffer `arg:"buffer,required" doc:"own buffer"`
-	To     RemoteMemory    `arg:"to,required" doc:"the peer's memory"`
-	localWord
-}) error {
-	sges, err := args.sges(args.Buffer, "8 bytes to write")
-	if err != nil {
-		return err
-	}
-	request := args.request(rdmacore.OpAtomicWrite, args.To)
-	return postOne(call, args.EP, request.Opcode, request, sges, atomicBytes)
+	return args.postWord(call, &args.localWord, request, "room for the old value")
 }
 
 // mostFlushed is what the length of a FLUSH can say.
 const mostFlushed = 1<<32 - 1
 
 type flushArguments struct {
-	onlyEndpoint
+	onlyQueuePair
 	To        Optional[RemoteMemory]         `arg:"to,required" doc:"the peer's memory"`
 	Length    Optional[byteCount]            `arg:"length" max:"0xffffffff" doc:"RANGE: how many bytes; without it what the remote memory has, where that is known"`
 	Placement Optional[rdmacore.Placement]   `arg:"placement" doc:"GLOBAL: everybody sees the data, PERSISTENT: it outlives the power; without it GLOBAL"`
@@ -147,5 +130,5 @@ func postFlush(_ context.Context, call *Call, args *flushArguments) (result stru
 	if result.Length != 0 {
 		request.NumSGE = 1
 	}
-	return result, postOne(call, args.EP, rdmacore.OpFlush, request, sges, 0)
+	return result, args.post(call, rdmacore.OpFlush, request, sges, 0)
 }

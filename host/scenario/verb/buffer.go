@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"rdmarun/host/scenario/testbed"
 )
@@ -11,18 +12,14 @@ import (
 // bufferVerbs write, read and compare buffers.
 func bufferVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "fill",
-			Doc:  "Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.",
-		}, action(fill)),
-		define(Verb{
-			Name: "decode", Yields: Value,
-			Doc: "Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names the record.",
-		}, action(decode)),
-		define(Verb{
-			Name: "check",
-			Doc:  "Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
-		}, action(check)),
+		act("fill", "",
+			"Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.", fill),
+		ask("decode", "",
+			"Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names the record.",
+			decode),
+		act("check", "",
+			"Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
+			check),
 	}
 }
 
@@ -38,36 +35,49 @@ func fill(_ context.Context, _ *Call, args *struct {
 	}
 	data, room := args.Data.Filling(), s.bytes()
 	if !data.Fits(len(room)) {
-		return &testbed.Failure{
-			What:     fmt.Sprintf("the data does not fit into buffer %q", s.buffer.Name),
-			Expected: fmt.Sprintf("%d bytes at most", len(room)),
-			Got:      fmt.Sprintf("%d bytes", len(data.Bytes)),
-		}
+		return tooLong("the data does not fit into buffer", s.buffer, len(room), len(data.Bytes))
 	}
 	data.Write(room)
 	return nil
+}
+
+// tooLong is the failure of bytes that a part of a buffer has no room for.
+func tooLong(what string, buffer *testbed.Buffer, room, bytes int) error {
+	return &testbed.Failure{
+		What: fmt.Sprintf("%s %q", what, buffer.Name), Expected: fmt.Sprintf("%d bytes at most", room), Got: fmt.Sprintf("%d bytes", bytes),
+	}
+}
+
+// decoded is what the fields of a layout say, by their names; Outcome.Record.
+type decoded struct {
+	layout FieldLayout
+	record map[string]any
+}
+
+// summary is the record in the layout's order.
+func (d decoded) summary() string {
+	words := make([]string, len(d.layout))
+	for i, field := range d.layout {
+		words[i] = fmt.Sprintf("%s=%#x", field.Name, d.record[field.Name])
+	}
+	return strings.Join(words, " ")
 }
 
 func decode(_ context.Context, call *Call, args *struct {
 	theBuffer
 	Offset byteCount   `arg:"offset" default:"0" doc:"where in the buffer"`
 	Fields FieldLayout `arg:"fields,required" doc:"the integers, each with a name: [{u64: addr}, {u32: rkey}, {host64: old}]"`
-}) error {
+}) (decoded, error) {
 	s, err := spanOf(args.Buffer, args.Offset, Optional[byteCount]{})
 	if err != nil {
-		return err
+		return decoded{}, err
 	}
-	layout := args.Fields
-	if layout.Size() > s.length {
-		return &testbed.Failure{
-			What:     fmt.Sprintf("the fields reach beyond buffer %q", s.buffer.Name),
-			Expected: fmt.Sprintf("%d bytes at most", s.length),
-			Got:      fmt.Sprintf("%d bytes", layout.Size()),
-		}
+	if args.Fields.Size() > s.length {
+		return decoded{}, tooLong("the fields reach beyond buffer", s.buffer, s.length, args.Fields.Size())
 	}
-	record := make(map[string]any, len(layout))
+	record := make(map[string]any, len(args.Fields))
 	rest := s.bytes()
-	for _, field := range layout {
+	for _, field := range args.Fields {
 		if value := field.Read(rest); field.Bytes == 8 {
 			record[field.Name] = value
 		} else {
@@ -76,20 +86,7 @@ func decode(_ context.Context, call *Call, args *struct {
 		rest = rest[field.Bytes:]
 	}
 	call.Outcome.Record = record
-	call.Outcome.Summary = func() string { return layout.describe(record) }
-	return nil
-}
-
-// describe is the record in the layout's order.
-func (l FieldLayout) describe(record map[string]any) string {
-	var text bytes.Buffer
-	for i, field := range l {
-		if i > 0 {
-			text.WriteByte(' ')
-		}
-		fmt.Fprintf(&text, "%s=%#x", field.Name, record[field.Name])
-	}
-	return text.String()
+	return decoded{args.Fields, record}, nil
 }
 
 // CanCount is the capability of devices whose counters the kernel shows.
@@ -192,9 +189,7 @@ func compare(s span, got, want []byte, name string) error {
 	if len(got) != len(want) {
 		return &testbed.Failure{
 			What:     fmt.Sprintf("buffer %q and %s differ in length", s.buffer.Name, name),
-			Expected: fmt.Sprintf("%d bytes", len(want)),
-			Got:      fmt.Sprintf("%d bytes", len(got)),
-			Hint:     "`length` compares a part",
+			Expected: fmt.Sprintf("%d bytes", len(want)), Got: fmt.Sprintf("%d bytes", len(got)), Hint: "`length` compares a part",
 		}
 	}
 	if bytes.Equal(got, want) {
@@ -211,8 +206,7 @@ func compare(s span, got, want []byte, name string) error {
 	}
 	return &testbed.Failure{
 		What:     fmt.Sprintf("%d of %d bytes of buffer %q differ from %s, the first at %d", count, len(got), s.buffer.Name, name, s.offset+first),
-		Expected: dump(want, first),
-		Got:      dump(got, first),
+		Expected: dump(want, first), Got: dump(got, first),
 	}
 }
 

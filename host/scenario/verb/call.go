@@ -3,6 +3,7 @@ package verb
 import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
 )
 
 // Call is one running step of a verb.
@@ -31,6 +32,13 @@ func (c *Call) made(object Bindable, err error) error {
 		c.Outcome.Made = object
 	}
 	return err
+}
+
+// adopt leaves behind an endpoint: an id that the step has made.
+func (c *Call) adopt(what string, id *rdmacore.ID) *testbed.Endpoint {
+	endpoint := c.Role.Adopt(what, id)
+	c.Outcome.Made = endpoint
+	return endpoint
 }
 
 // Endpoint is the endpoint that the argument `ep` names, or the role's only one with a queue pair; nil where there is none.

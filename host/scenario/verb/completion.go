@@ -15,42 +15,41 @@ import (
 // completionVerbs take completions from queues, wait for their events, and make queues beside those of queue pairs.
 func completionVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "poll", Manual: "ibv_poll_cq(3)", Waits: true, Yields: Value,
-			Doc: "Wait for one completion, which must be a success unless `expect` says otherwise.",
-		}, poll),
-		define(Verb{
-			Name: "drain", Manual: "ibv_poll_cq(3)", Waits: true, Yields: Value,
-			Doc: "Take all completions that are there, or wait until `count` of them have come.",
-		}, drain),
-		define(Verb{
-			Name: "req_notify", Manual: "ibv_req_notify_cq(3)",
-			Doc: "Ask for an event at the next completion; those that are there already raise none.",
-		}, action(requestNotify)),
-		define(Verb{
-			Name: "get_cq_event", Manual: "ibv_get_cq_event(3)", Waits: true,
-			Doc: "Wait for the event that req_notify asked for.",
-		}, action(getCQEvent)),
-		define(Verb{
-			Name: "create_cq", Manual: "ibv_create_cq(3)", Yields: NewQueue,
-			Doc: "Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
-		}, action(createCQ)),
-		define(Verb{
-			Name: "resize_cq", Manual: "ibv_resize_cq(3)",
-			Doc: "Make room for more completions, or for fewer.",
-		}, action(resizeCQ)),
-		define(Verb{
-			Name: "modify_cq", Manual: "ibv_modify_cq(3)",
-			Doc: "Have one completion event stand for several completions, or for those of a while, whichever comes first; without both, for each.",
-		}, action(modifyCQ)),
-		define(Verb{
-			Name: "destroy_cq", Manual: "ibv_destroy_cq(3)", Scalar: "cq",
-			Doc: "Free a completion queue, which no queue pair may use.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			CQ *testbed.Queue `arg:"cq,required" doc:"the queue, by the name that 'as' gave it"`
-		}) error {
-			return args.CQ.Free()
-		})),
+		ask("poll", "ibv_poll_cq(3)", "Wait for one completion, which must be a success unless `expect` says otherwise.", poll),
+		ask("drain", "ibv_poll_cq(3)", "Take all completions that are there, or wait until `count` of them have come.", drain),
+		act("req_notify", "ibv_req_notify_cq(3)", "Ask for an event at the next completion; those that are there already raise none.",
+			func(_ context.Context, _ *Call, args *struct {
+				queueOfEndpoint
+				Solicited bool `arg:"solicited" doc:"at the next solicited one or failure only"`
+			}) error {
+				return args.cq.RequestNotify(args.Solicited)
+			}),
+		act("get_cq_event", "ibv_get_cq_event(3)", "Wait for the event that req_notify asked for.", getCQEvent),
+		act("create_cq", "ibv_create_cq(3)",
+			"Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
+			createCQ).yields(NewQueue),
+		act("resize_cq", "ibv_resize_cq(3)", "Make room for more completions, or for fewer.",
+			func(_ context.Context, _ *Call, args *struct {
+				anyQueue
+				Entries int32 `arg:"entries,required" doc:"completions that it holds at least"`
+			}) error {
+				return args.cq.Resize(int(args.Entries))
+			}),
+		act("modify_cq", "ibv_modify_cq(3)",
+			"Have one completion event stand for several completions, or for those of a while, whichever comes first; without both, for each.",
+			func(_ context.Context, _ *Call, args *struct {
+				anyQueue
+				Count  uint16        `arg:"count" doc:"completions an event stands for"`
+				Period time.Duration `arg:"period" max:"65.535ms" doc:"how long the first of them waits at most, in whole microseconds"`
+			}) error {
+				return args.cq.Moderate(args.Count, args.Period)
+			}),
+		act("destroy_cq", "ibv_destroy_cq(3)", "Free a completion queue, which no queue pair may use.",
+			func(_ context.Context, _ *Call, args *struct {
+				CQ *testbed.Queue `arg:"cq,required" doc:"the queue, by the name that 'as' gave it"`
+			}) error {
+				return args.CQ.Free()
+			}).scalar("cq"),
 	}
 }
 
@@ -58,9 +57,35 @@ func completionVerbs() []Verb {
 type queueOfEndpoint struct {
 	Side string `arg:"cq,required" words:"send|recv" doc:"which completion queue of the endpoint"`
 	onlyEndpoint
+	cq *rdmacore.CQ
 }
 
-func (q *queueOfEndpoint) queue() (*rdmacore.CQ, error) { return q.EP.CQ(q.Side) }
+func (q *queueOfEndpoint) find(*Call) (err error) {
+	q.cq, err = q.EP.CQ(q.Side)
+	return err
+}
+
+// anyQueue names a completion queue: one of create_cq, or one of an endpoint.
+type anyQueue struct {
+	CQ   *testbed.Queue    `arg:"cq" group:"cq or side" doc:"a queue of create_cq, by the name that 'as' gave it"`
+	Side string            `arg:"side" group:"cq or side" words:"send|recv" doc:"which completion queue of the endpoint"`
+	EP   *testbed.Endpoint `arg:"ep" doc:"the endpoint, with side; without it the role's only one"`
+	cq   *rdmacore.CQ
+}
+
+func (q *anyQueue) find(call *Call) (err error) {
+	if q.CQ != nil {
+		q.cq = q.CQ.Native()
+		return nil
+	}
+	if q.EP == nil {
+		if q.EP, err = call.Role.OnlyEndpoint(); err != nil {
+			return err
+		}
+	}
+	q.cq, err = q.EP.CQ(q.Side)
+	return err
+}
 
 // noCompletionHint looks for why a completion did not come.
 func (q *queueOfEndpoint) noCompletionHint() string {
@@ -87,6 +112,16 @@ type completion struct {
 	Invalidated Optional[uint32]            `result:"invalidated,hex,varies" doc:"of a receive: the key that ended with the message"`
 	Timestamp   Optional[uint64]            `result:"completion_ts,varies" doc:"when it came, in ticks of the device's clock (query_rt_values), of a queue with COMPLETION_TIMESTAMP; not after a failure"`
 	Wallclock   Optional[uint64]            `result:"completion_wallclock_ns,varies" doc:"when it came, in nanoseconds since 1970, of a queue with COMPLETION_TIMESTAMP_WALLCLOCK; not after a failure"`
+}
+
+func (c completion) summary() string {
+	switch {
+	case c.Status != rdmacore.WCSuccess:
+		return fmt.Sprintf("wr_id %d %s", c.WRID, c.Status)
+	case c.Opcode.Value&rdmacore.WCRecv != 0, c.Opcode.Value == rdmacore.WCRDMARead:
+		return fmt.Sprintf("wr_id %d %s %d bytes", c.WRID, c.Opcode.Value, c.ByteLen.Value)
+	}
+	return fmt.Sprintf("wr_id %d %s", c.WRID, c.Opcode.Value)
 }
 
 // completionOf is a completion as far as its queue tells: an extended one has the fields that it was made with.
@@ -136,16 +171,12 @@ func poll(ctx context.Context, call *Call, args *struct {
 	queueOfEndpoint
 	within
 }) (completion, error) {
-	cq, err := args.queue()
-	if err != nil {
-		return completion{}, err
-	}
 	var wc [1]rdmacore.WC
 	var stamp [1]rdmacore.Timestamp
-	n, err := cq.PollTimestamps(wc[:], stamp[:], 1)
+	n, err := args.cq.PollTimestamps(wc[:], stamp[:], 1)
 	if n == 0 && err == nil {
 		err = args.await(ctx, call, func(ctx context.Context) error {
-			_, err := cq.WaitTimestamps(ctx, wc[:], stamp[:])
+			_, err := args.cq.WaitTimestamps(ctx, wc[:], stamp[:])
 			return err
 		}, &testbed.Failure{
 			What: "no completion", Expected: fmt.Sprintf("a completion on the %s queue of %q", args.Side, args.EP.Name),
@@ -158,46 +189,49 @@ func poll(ctx context.Context, call *Call, args *struct {
 	if wc[0].Status == rdmacore.WCSuccess && wc[0].Opcode&rdmacore.WCRecv != 0 {
 		args.EP.Received = wc[0]
 	}
-	call.Outcome.Summary = func() string { return completionText(wc[0]) }
-	return completionOf(cq, wc[0], stamp[0], args.EP), nil
+	return completionOf(args.cq, wc[0], stamp[0], args.EP), nil
 }
 
-func completionText(wc rdmacore.WC) string {
-	if wc.Status != rdmacore.WCSuccess {
-		return fmt.Sprintf("wr_id %d %s", wc.WRID, wc.Status)
+// drained is how many completions were taken.
+type drained struct {
+	Count     int `result:"count" doc:"completions taken"`
+	Succeeded int `result:"succeeded" doc:"of them with status SUCCESS"`
+	Flushed   int `result:"flushed" doc:"of them with status WR_FLUSH_ERR"`
+	Failed    int `result:"failed" default:"0" doc:"of them with any other status"`
+}
+
+func (d drained) summary() string { return fmt.Sprintf("%d completions", d.Count) }
+
+func (d *drained) add(completions []rdmacore.WC) {
+	d.Count += len(completions)
+	for i := range completions {
+		switch completions[i].Status {
+		case rdmacore.WCSuccess:
+			d.Succeeded++
+		case rdmacore.WCWRFlushErr:
+			d.Flushed++
+		default:
+			d.Failed++
+		}
 	}
-	if wc.Opcode&rdmacore.WCRecv != 0 || wc.Opcode == rdmacore.WCRDMARead {
-		return fmt.Sprintf("wr_id %d %s %d bytes", wc.WRID, wc.Opcode, wc.ByteLen)
-	}
-	return fmt.Sprintf("wr_id %d %s", wc.WRID, wc.Opcode)
 }
 
 func drain(ctx context.Context, call *Call, args *struct {
 	queueOfEndpoint
 	Count int `arg:"count" min:"1" max:"0x40000000" doc:"how many to wait for"`
 	within
-}) (result struct {
-	Count     int `result:"count" doc:"completions taken"`
-	Succeeded int `result:"succeeded" doc:"of them with status SUCCESS"`
-	Flushed   int `result:"flushed" doc:"of them with status WR_FLUSH_ERR"`
-	Failed    int `result:"failed" default:"0" doc:"of them with any other status"`
-}, err error) {
-	cq, err := args.queue()
-	if err != nil {
-		return result, err
-	}
+}) (result drained, err error) {
 	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
 	defer cancel()
-	call.Outcome.Summary = func() string { return fmt.Sprintf("%d completions", result.Count) }
 	var batch [16]rdmacore.WC
 	for {
 		room := batch[:]
 		if args.Count > 0 {
 			room = room[:min(len(room), args.Count-result.Count)]
 		}
-		n, err := cq.Poll(room)
+		n, err := args.cq.Poll(room)
 		if err == nil && n == 0 && result.Count < args.Count {
-			call.Testbed.Unlocked(func() { n, err = cq.Wait(waiting, room) })
+			call.Testbed.Unlocked(func() { n, err = args.cq.Wait(waiting, room) })
 		}
 		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return result, &testbed.Failure{
@@ -211,43 +245,18 @@ func drain(ctx context.Context, call *Call, args *struct {
 		if err != nil {
 			return result, err
 		}
-		for _, wc := range room[:n] {
-			switch wc.Status {
-			case rdmacore.WCSuccess:
-				result.Succeeded++
-			case rdmacore.WCWRFlushErr:
-				result.Flushed++
-			default:
-				result.Failed++
-			}
-		}
-		result.Count += n
+		result.add(room[:n])
 		if args.Count == 0 && n == 0 || args.Count > 0 && result.Count >= args.Count {
 			return result, nil
 		}
 	}
 }
 
-func requestNotify(_ context.Context, _ *Call, args *struct {
-	queueOfEndpoint
-	Solicited bool `arg:"solicited" doc:"at the next solicited one or failure only"`
-}) error {
-	cq, err := args.queue()
-	if err != nil {
-		return err
-	}
-	return cq.RequestNotify(args.Solicited)
-}
-
 func getCQEvent(ctx context.Context, call *Call, args *struct {
 	queueOfEndpoint
 	within
 }) error {
-	cq, err := args.queue()
-	if err != nil {
-		return err
-	}
-	return args.await(ctx, call, cq.WaitEvent, &testbed.Failure{
+	return args.await(ctx, call, args.cq.WaitEvent, &testbed.Failure{
 		What: "no completion event", Expected: "an event of the " + args.Side + " queue of " + args.EP.Name,
 		Hint: "req_notify comes first, and only a completion after it raises one",
 	})
@@ -277,48 +286,4 @@ func createCQ(_ context.Context, call *Call, args *createCQArguments) error {
 		queue, err = call.Role.NewQueue(int(args.Entries))
 	}
 	return call.made(queue, err)
-}
-
-// anyQueue names a completion queue: one of create_cq, or one of an endpoint.
-type anyQueue struct {
-	CQ   *testbed.Queue    `arg:"cq" group:"cq or side" doc:"a queue of create_cq, by the name that 'as' gave it"`
-	Side string            `arg:"side" group:"cq or side" words:"send|recv" doc:"which completion queue of the endpoint"`
-	EP   *testbed.Endpoint `arg:"ep" doc:"the endpoint, with side; without it the role's only one"`
-}
-
-func (q *anyQueue) queue(call *Call) (*rdmacore.CQ, error) {
-	switch {
-	case q.CQ != nil:
-		return q.CQ.Native(), nil
-	case q.EP != nil:
-		return q.EP.CQ(q.Side)
-	}
-	endpoint, err := call.Role.OnlyEndpoint()
-	if err != nil {
-		return nil, err
-	}
-	return endpoint.CQ(q.Side)
-}
-
-func resizeCQ(_ context.Context, call *Call, args *struct {
-	anyQueue
-	Entries int32 `arg:"entries,required" doc:"completions that it holds at least"`
-}) error {
-	cq, err := args.queue(call)
-	if err != nil {
-		return err
-	}
-	return cq.Resize(int(args.Entries))
-}
-
-func modifyCQ(_ context.Context, call *Call, args *struct {
-	anyQueue
-	Count  uint16        `arg:"count" doc:"completions an event stands for"`
-	Period time.Duration `arg:"period" max:"65.535ms" doc:"how long the first of them waits at most, in whole microseconds"`
-}) error {
-	cq, err := args.queue(call)
-	if err != nil {
-		return err
-	}
-	return cq.Moderate(args.Count, args.Period)
 }

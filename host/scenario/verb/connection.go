@@ -19,45 +19,54 @@ type onlyEndpoint struct {
 	EP *testbed.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
 }
 
+// endpointAnd are the arguments of a verb that concerns an endpoint, with those that it has beside it.
+type endpointAnd[A any] struct {
+	theEndpoint
+	More A
+}
+
+// onEndpoint defines a verb without results that concerns an endpoint: most are one call of the core.
+func onEndpoint[A any](name, manual, doc string, run func(ep *testbed.Endpoint, args *A) error) Verb {
+	return act(name, manual, doc, func(_ context.Context, _ *Call, args *endpointAnd[A]) error { return run(args.EP, &args.More) })
+}
+
+// askEndpoint defines a verb that asks an endpoint for something.
+func askEndpoint[R any](name, manual, doc string, run func(ep *testbed.Endpoint) (R, error)) Verb {
+	return ask(name, manual, doc, func(_ context.Context, _ *Call, args *theEndpoint) (R, error) { return run(args.EP) })
+}
+
 // connectionVerbs make, connect and end endpoints.
 func connectionVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "create_ep", Manual: "rdma_create_ep(3)", Yields: NewEndpoint,
-			Doc: "Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved and a queue pair.",
-		}, createEndpoint),
-		define(Verb{
-			Name: "bind", Manual: "rdma_bind_addr(3)", Yields: NewEndpoint,
-			Doc: "Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.",
-		}, bind),
-		define(Verb{
-			Name: "listen", Manual: "rdma_listen(3)",
-			Doc: "Listen for connection requests.",
-		}, action(listen)),
-		define(Verb{
-			Name: "connect", Manual: "rdma_connect(3)",
-			Doc: "Send a connection request; wait_event tells what became of it.",
-		}, action(connect)),
-		define(Verb{
-			Name: "accept", Manual: "rdma_accept(3)",
-			Doc: "Accept the connection request that made the endpoint.",
-		}, action(accept)),
-		define(Verb{
-			Name: "reject", Manual: "rdma_reject(3)",
-			Doc: "Refuse the connection request that made the endpoint; the peer gets REJECTED with status 28.",
-		}, action(reject)),
-		define(Verb{
-			Name: "establish", Manual: "rdma_establish(3)",
-			Doc: "Complete a connection by hand, after CONNECT_RESPONSE of an endpoint without a queue pair of rdma_cm.",
-		}, action(func(_ context.Context, _ *Call, args *theEndpoint) error { return args.EP.ID().Establish() })),
-		define(Verb{
-			Name: "disconnect", Manual: "rdma_disconnect(3)",
-			Doc: "End a connection: both sides get DISCONNECTED, and what is posted comes back flushed.",
-		}, action(disconnect)),
-		define(Verb{
-			Name: "destroy_ep", Manual: "rdma_destroy_ep(3)",
-			Doc: "Destroy an endpoint and its queue pair.  At the end of a case that happens by itself.",
-		}, action(func(_ context.Context, _ *Call, args *theEndpoint) error { return args.EP.Destroy() })),
+		ask("create_ep", "rdma_create_ep(3)",
+			"Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved and a queue pair.",
+			createEndpoint).yields(NewEndpoint),
+		ask("bind", "rdma_bind_addr(3)",
+			"Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.", bind).yields(NewEndpoint),
+		onEndpoint("listen", "rdma_listen(3)", "Listen for connection requests.",
+			func(ep *testbed.Endpoint, args *struct {
+				Backlog int `arg:"backlog" default:"0" max:"0x10000" doc:"requests that may wait unread; 0 is the system's most"`
+			}) error {
+				return ep.Listen(args.Backlog)
+			}),
+		act("connect", "rdma_connect(3)", "Send a connection request; wait_event tells what became of it.", connect),
+		act("accept", "rdma_accept(3)", "Accept the connection request that made the endpoint.", accept),
+		onEndpoint("reject", "rdma_reject(3)", "Refuse the connection request that made the endpoint; the peer gets REJECTED with status 28.",
+			func(ep *testbed.Endpoint, args *privateData) error {
+				ep.Answered = true
+				return ep.ID().Reject(args.PrivateData)
+			}),
+		onEndpoint("establish", "rdma_establish(3)",
+			"Complete a connection by hand, after CONNECT_RESPONSE of an endpoint without a queue pair of rdma_cm.",
+			func(ep *testbed.Endpoint, _ *none) error { return ep.ID().Establish() }),
+		onEndpoint("disconnect", "rdma_disconnect(3)",
+			"End a connection: both sides get DISCONNECTED, and what is posted comes back flushed.",
+			func(ep *testbed.Endpoint, _ *none) error {
+				ep.Disconnected = true
+				return ep.ID().Disconnect()
+			}),
+		onEndpoint("destroy_ep", "rdma_destroy_ep(3)", "Destroy an endpoint and its queue pair.  At the end of a case that happens by itself.",
+			func(ep *testbed.Endpoint, _ *none) error { return ep.Destroy() }),
 	}
 }
 
@@ -95,38 +104,19 @@ func createEndpoint(ctx context.Context, call *Call, args *struct {
 	if err != nil {
 		return endpointAddress{}, err
 	}
-	endpoint := call.Role.Adopt("ep", id)
-	endpoint.Passive = config.Passive
-	call.Outcome.Made = endpoint
-	return addressOf(call, id), nil
+	call.adopt("ep", id).Passive = config.Passive
+	return addressOf(id), nil
 }
 
 func bind(_ context.Context, call *Call, args *struct {
 	Port    uint16                 `arg:"port,required" doc:"port of the port space; 0 for any"`
 	Address Optional[localAddress] `arg:"address" doc:"own address; without it that of the role's device"`
 }) (endpointAddress, error) {
-	own, err := ownAddress(call, args.Address)
-	if err != nil {
-		return endpointAddress{}, err
-	}
 	id, err := call.Role.Channel().CreateID(rdmacore.PortSpaceTCP)
 	if err != nil {
 		return endpointAddress{}, err
 	}
-	endpoint := call.Role.Adopt("ep", id)
-	endpoint.Passive = true
-	call.Outcome.Made = endpoint
-	if err := id.BindAddr(netip.AddrPortFrom(own, args.Port)); err != nil {
-		return endpointAddress{}, err
-	}
-	return addressOf(call, id), nil
-}
-
-func listen(_ context.Context, _ *Call, args *struct {
-	theEndpoint
-	Backlog int `arg:"backlog" default:"0" max:"0x10000" doc:"requests that may wait unread; 0 is the system's most"`
-}) error {
-	return args.EP.Listen(args.Backlog)
+	return bindTo(call, call.adopt("ep", id), args.Address, args.Port)
 }
 
 // rnrRetryCount, which connect and accept have in different places.
@@ -185,17 +175,4 @@ func accept(_ context.Context, _ *Call, args *struct {
 }) error {
 	args.EP.Answered = true
 	return args.EP.ID().Accept(args.parameters(args.RetryCount, args.rnrRetryCount, args.privateData, args.foreignQueuePair))
-}
-
-func reject(_ context.Context, _ *Call, args *struct {
-	theEndpoint
-	privateData
-}) error {
-	args.EP.Answered = true
-	return args.EP.ID().Reject(args.PrivateData)
-}
-
-func disconnect(_ context.Context, _ *Call, args *theEndpoint) error {
-	args.EP.Disconnected = true
-	return args.EP.ID().Disconnect()
 }

@@ -16,46 +16,55 @@ const usualHops = 64
 // datagramVerbs make the handles that datagrams are addressed with, and join groups.
 func datagramVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "create_ah", Manual: "ibv_create_ah(3)", Yields: NewHandle,
-			Doc: "Make an address handle, for datagrams to a role, to whom an event named, or to a GID.",
-		}, action(createAH)),
-		define(Verb{
-			Name: "create_ah_from_wc", Manual: "ibv_create_ah_from_wc(3)", Yields: NewHandle,
-			Doc: fmt.Sprintf("Make an address handle for the sender of the datagram whose completion was polled last: the first %d bytes of its buffer say who that is.", rdmacore.GRHLength),
-		}, action(createAHFromWC)),
-		define(Verb{
-			Name: "init_ah_from_wc", Manual: "ibv_init_ah_from_wc(3)", Yields: Value,
-			Doc: "Ask for the attributes that create_ah_from_wc makes a handle of.",
-		}, initAHFromWC),
-		define(Verb{
-			Name: "destroy_ah", Manual: "ibv_destroy_ah(3)", Scalar: "ah",
-			Doc: "Free an address handle.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			AH *testbed.Handle `arg:"ah,required" doc:"the handle, by the name that 'as' gave it"`
-		}) error {
-			return args.AH.Free()
-		})),
-		define(Verb{
-			Name: "join_multicast", Manual: "rdma_join_multicast(3)",
-			Doc: "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR tells the end.",
-		}, action(joinMulticast)),
-		define(Verb{
-			Name: "join_multicast_ex", Manual: "rdma_join_multicast_ex(3)",
-			Doc: "Join a multicast group as a full member, or as one that only sends.",
-		}, action(joinMulticastEx)),
-		define(Verb{
-			Name: "leave_multicast", Manual: "rdma_leave_multicast(3)",
-			Doc: "Leave a multicast group.",
-		}, action(leaveMulticast)),
-		define(Verb{
-			Name: "attach_mcast", Manual: "ibv_attach_mcast(3)",
-			Doc: "Let a datagram queue pair receive what is sent to a group; join_multicast does it by itself.",
-		}, action(onGroup((*rdmacore.QP).AttachMulticast))),
-		define(Verb{
-			Name: "detach_mcast", Manual: "ibv_detach_mcast(3)",
-			Doc: "End attach_mcast.",
-		}, action(onGroup((*rdmacore.QP).DetachMulticast))),
+		act("create_ah", "ibv_create_ah(3)",
+			"Make an address handle, for datagrams to a role, to whom an event named, or to a GID.", createAH).yields(NewHandle),
+		act("create_ah_from_wc", "ibv_create_ah_from_wc(3)",
+			fmt.Sprintf("Make an address handle for the sender of the datagram whose completion was polled last: the first %d bytes of its buffer say who that is.", rdmacore.GRHLength),
+			func(_ context.Context, call *Call, args *struct {
+				theEndpoint
+				inDomain
+				receivedDatagram
+			}) error {
+				handle, err := call.Role.NewHandle(func() (*rdmacore.AH, error) {
+					return args.domain(call).CreateAHFromWC(&args.EP.Received, args.bytes, int(args.Port))
+				})
+				return call.made(handle, err)
+			}).yields(NewHandle),
+		ask("init_ah_from_wc", "ibv_init_ah_from_wc(3)", "Ask for the attributes that create_ah_from_wc makes a handle of.", initAHFromWC),
+		act("destroy_ah", "ibv_destroy_ah(3)", "Free an address handle.",
+			func(_ context.Context, _ *Call, args *struct {
+				AH *testbed.Handle `arg:"ah,required" doc:"the handle, by the name that 'as' gave it"`
+			}) error {
+				return args.AH.Free()
+			}).scalar("ah"),
+		act("join_multicast", "rdma_join_multicast(3)", "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR tells the end.",
+			func(_ context.Context, _ *Call, args *struct {
+				multicastGroup
+				eventTag
+			}) error {
+				return args.EP.ID().JoinMulticast(args.address, args.Tag)
+			}),
+		act("join_multicast_ex", "rdma_join_multicast_ex(3)", "Join a multicast group as a full member, or as one that only sends.",
+			func(_ context.Context, _ *Call, args *struct {
+				multicastGroup
+				eventTag
+				Flags rdmacore.JoinFlags `arg:"flags" default:"FULLMEMBER" doc:"the kind of member"`
+			}) error {
+				return args.EP.ID().JoinMulticastEx(args.address, args.Flags, args.Tag)
+			}),
+		act("leave_multicast", "rdma_leave_multicast(3)", "Leave a multicast group.",
+			func(_ context.Context, _ *Call, args *multicastGroup) error {
+				return args.EP.ID().LeaveMulticast(args.address)
+			}),
+		act("attach_mcast", "ibv_attach_mcast(3)",
+			"Let a datagram queue pair receive what is sent to a group; join_multicast does it by itself.",
+			func(_ context.Context, _ *Call, args *attachedGroup) error {
+				return args.qp.AttachMulticast(args.gid, args.LID)
+			}),
+		act("detach_mcast", "ibv_detach_mcast(3)", "End attach_mcast.",
+			func(_ context.Context, _ *Call, args *attachedGroup) error {
+				return args.qp.DetachMulticast(args.gid, args.LID)
+			}),
 	}
 }
 
@@ -70,8 +79,9 @@ func isDatagrams(qp *rdmacore.QP) bool { return qp.InitAttr().Type == rdmacore.Q
 
 // address fills in where a datagram goes: to the peer or the group that an event named, but for what the step
 // says itself.  A request of a connection has no address.
-func (d *datagram) address(call *Call, endpoint *testbed.Endpoint, qp *rdmacore.QP, request *rdmacore.SendWR) error {
-	if !isDatagrams(qp) {
+func (d *datagram) address(call *Call, by *onlyQueuePair, request *rdmacore.SendWR) error {
+	endpoint := by.EP
+	if !isDatagrams(by.qp) {
 		return d.refused(endpoint)
 	}
 	if d.AH.Given {
@@ -122,7 +132,7 @@ type createAHArguments struct {
 	Of           *testbed.Endpoint `arg:"of" group:"to, of, gid or dlid" doc:"an endpoint: its peer or group, as its last ESTABLISHED or MULTICAST_JOIN said"`
 	GID          string            `arg:"gid" group:"to, of, gid or dlid" doc:"all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
 	DLID         Optional[uint16]  `arg:"dlid" group:"to, of, gid or dlid" doc:"the local identifier, of InfiniBand, without a global header"`
-	Port         Optional[uint8]   `arg:"port" doc:"number of the own port; without it 1, or that of the event"`
+	PortNum      Optional[uint8]   `arg:"port" doc:"number of the own port; without it 1, or that of the event"`
 	SGIDIndex    Optional[uint8]   `arg:"sgid_index" doc:"own GID by its index; without it that of the role's address, or of the event"`
 	HopLimit     Optional[uint8]   `arg:"hop_limit" doc:"routers that it may pass; without it 64, or that of the event"`
 	TrafficClass Optional[uint8]   `arg:"traffic_class" doc:"traffic class"`
@@ -136,12 +146,7 @@ func createAH(ctx context.Context, call *Call, args *createAHArguments) error {
 	if err != nil {
 		return err
 	}
-	attr.PortNum = args.Port.Or(attr.PortNum)
-	attr.SGIDIndex = args.SGIDIndex.Or(attr.SGIDIndex)
-	attr.HopLimit = args.HopLimit.Or(attr.HopLimit)
-	attr.TrafficClass = args.TrafficClass.Or(attr.TrafficClass)
-	attr.SL = args.SL.Or(attr.SL)
-	attr.FlowLabel = args.FlowLabel.Or(attr.FlowLabel)
+	assign(&attr, args)
 	handle, err := call.Role.NewHandle(func() (*rdmacore.AH, error) { return pd.CreateAH(attr) })
 	return call.made(handle, err)
 }
@@ -170,7 +175,7 @@ func (a *createAHArguments) destination(ctx context.Context, call *Call) (rdmaco
 	if err != nil || a.SGIDIndex.Given {
 		return attr, err
 	}
-	attr.SGIDIndex, err = ownGID(call, int(a.Port.Or(1)))
+	attr.SGIDIndex, err = ownGID(call, int(a.PortNum.Or(1)))
 	return attr, err
 }
 
@@ -226,29 +231,15 @@ type receivedDatagram struct {
 	Buffer *testbed.Buffer `arg:"buffer,required" doc:"where the datagram was received"`
 	Offset byteCount       `arg:"offset" default:"0" doc:"where in the buffer"`
 	Port   uint8           `arg:"port" default:"1" doc:"number of the own port"`
+	bytes  []byte
 }
 
-func (r *receivedDatagram) bytes() ([]byte, error) {
+func (r *receivedDatagram) find(*Call) error {
 	s, err := spanOf(r.Buffer, r.Offset, Optional[byteCount]{})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.bytes = s.bytes()
 	}
-	return s.bytes(), nil
-}
-
-func createAHFromWC(_ context.Context, call *Call, args *struct {
-	theEndpoint
-	inDomain
-	receivedDatagram
-}) error {
-	bytes, err := args.bytes()
-	if err != nil {
-		return err
-	}
-	handle, err := call.Role.NewHandle(func() (*rdmacore.AH, error) {
-		return args.domain(call).CreateAHFromWC(&args.EP.Received, bytes, int(args.Port))
-	})
-	return call.made(handle, err)
+	return err
 }
 
 func initAHFromWC(_ context.Context, call *Call, args *struct {
@@ -263,33 +254,26 @@ func initAHFromWC(_ context.Context, call *Call, args *struct {
 	FlowLabel    uint32 `result:"flow_label,varies" doc:"flow label"`
 	DLID         uint16 `result:"dlid,varies" doc:"the sender's local identifier, of InfiniBand"`
 	SL           uint8  `result:"sl" doc:"service level"`
-	Port         uint8  `result:"port" doc:"number of the own port"`
+	PortNum      uint8  `result:"port" doc:"number of the own port"`
 }, err error) {
-	bytes, err := args.bytes()
-	if err != nil {
-		return result, err
-	}
-	a, err := call.Role.Device().InitAHFromWC(&args.EP.Received, bytes, int(args.Port))
-	if err != nil {
-		return result, err
-	}
-	result.GID, result.IsGlobal, result.SGIDIndex, result.HopLimit = a.DGID.String(), a.IsGlobal, a.SGIDIndex, a.HopLimit
-	result.TrafficClass, result.FlowLabel, result.DLID, result.SL, result.Port = a.TrafficClass, a.FlowLabel, a.DLID, a.SL, a.PortNum
-	return result, nil
+	a, err := call.Role.Device().InitAHFromWC(&args.EP.Received, args.bytes, int(args.Port))
+	assign(&result, &a)
+	result.GID = a.DGID.String()
+	return result, err
 }
 
 // multicastGroup is the group that an id joins or leaves.
 type multicastGroup struct {
 	theEndpoint
-	Group string `arg:"group,required" doc:"IP address of the group"`
+	Group   string `arg:"group,required" doc:"IP address of the group"`
+	address netip.Addr
 }
 
-func (g *multicastGroup) address() (netip.Addr, error) {
-	address, err := netip.ParseAddr(g.Group)
-	if err != nil {
-		return address, &testbed.Failure{What: "the group is no IP address", Got: g.Group, Hint: "for example 239.1.2.3"}
+func (g *multicastGroup) find(*Call) (err error) {
+	if g.address, err = netip.ParseAddr(g.Group); err != nil {
+		return &testbed.Failure{What: "the group is no IP address", Got: g.Group, Hint: "for example 239.1.2.3"}
 	}
-	return address, nil
+	return nil
 }
 
 // eventTag is a number that the events of a group have.
@@ -297,54 +281,17 @@ type eventTag struct {
 	Tag uint64 `arg:"tag" default:"0" doc:"a number that its events have"`
 }
 
-func joinMulticast(_ context.Context, _ *Call, args *struct {
-	multicastGroup
-	eventTag
-}) error {
-	address, err := args.address()
-	if err != nil {
-		return err
-	}
-	return args.EP.ID().JoinMulticast(address, args.Tag)
-}
-
-func joinMulticastEx(_ context.Context, _ *Call, args *struct {
-	multicastGroup
-	eventTag
-	Flags rdmacore.JoinFlags `arg:"flags" default:"FULLMEMBER" doc:"the kind of member"`
-}) error {
-	address, err := args.address()
-	if err != nil {
-		return err
-	}
-	return args.EP.ID().JoinMulticastEx(address, args.Flags, args.Tag)
-}
-
-func leaveMulticast(_ context.Context, _ *Call, args *multicastGroup) error {
-	address, err := args.address()
-	if err != nil {
-		return err
-	}
-	return args.EP.ID().LeaveMulticast(address)
-}
-
 // attachedGroup is a group that a queue pair itself receives from.
 type attachedGroup struct {
-	theEndpoint
+	theQueuePair
 	GID string `arg:"gid,required" doc:"GID of the group, or the IP address that it stands for"`
 	LID uint16 `arg:"lid" default:"0" doc:"local identifier of the group, of InfiniBand"`
+	gid netip.Addr
 }
 
-func onGroup(run func(qp *rdmacore.QP, gid netip.Addr, lid uint16) error) func(context.Context, *Call, *attachedGroup) error {
-	return func(_ context.Context, _ *Call, args *attachedGroup) error {
-		qp, err := args.EP.QP()
-		if err != nil {
-			return err
-		}
-		gid, err := parseGID(args.GID)
-		if err != nil {
-			return err
-		}
-		return run(qp, gid, args.LID)
+func (g *attachedGroup) find(call *Call) (err error) {
+	if err = g.theQueuePair.find(call); err == nil {
+		g.gid, err = parseGID(g.GID)
 	}
+	return err
 }

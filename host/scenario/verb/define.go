@@ -5,10 +5,30 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// act defines a verb without results: its name, the page of its manual, a sentence, and the function that runs it.
+func act[A any](name, manual, doc string, run func(ctx context.Context, call *Call, args *A) error) Verb {
+	return define(Verb{Name: name, Manual: manual, Doc: doc}, func(ctx context.Context, call *Call, args *A) (none, error) {
+		return none{}, run(ctx, call, args)
+	})
+}
+
+// ask defines a verb with results, which `as` gives a name to.
+func ask[A, R any](name, manual, doc string, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
+	return define(Verb{Name: name, Manual: manual, Doc: doc, Yields: Value}, run)
+}
+
+// yields is the verb with something else that `as` names, scalar with an argument that `verb: value` stands for, needing
+// with a capability that the provider must have, and roleless as one that concerns no role.
+func (v Verb) yields(what Yield) Verb         { v.Yields = what; return v }
+func (v Verb) scalar(argument string) Verb    { v.Scalar = argument; return v }
+func (v Verb) needing(capability string) Verb { v.Capability = capability; return v }
+func (v Verb) roleless() Verb                 { v.Roleless = true; return v }
 
 // define completes the row of a verb from the types of its arguments and its result.  Their struct tags are the only
 // place where the names stand:
@@ -32,51 +52,76 @@ import (
 //	inline    its keys stand among the verb's own (Argument.Inline)
 //	message   Argument.Message
 //
-// and after that of a result: varies, hex and failed (Result.OfFailure).  Fields of an embedded struct are the verb's own.
-// In doc, a word 'in quotes' stands for one in backquotes, which a tag cannot have.
+// and after that of a result: varies, hex and failed (Result.OfFailure).  A struct without a tag, embedded or not, has
+// fields of the verb itself.  In doc, a word 'in quotes' stands for one in backquotes, which a tag cannot have.
 //
-// Arguments that have a method check or needs answer Verb.Check and Verb.Needs with it.  Before the run only what is known
-// is filled in: see Optional.
+// What the types can do beside that:
+//
+//   - arguments with a method check or needs answer Verb.Check and Verb.Needs with it.  Before the run only what is known
+//     is filled in: see Optional.
+//   - arguments with a method find look for what belongs to the objects that they name, before the verb runs.
+//   - a result with a method summary says in a few words what came out.  It is all that the method sees: the Call is another
+//     step's by the time somebody asks.
 //
 // The tags are read when the verb is first asked for (Table.Lookup): a scenario has few of all verbs.
 func define[A, R any](row Verb, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
-	row.describe = func(v *Verb) {
-		arguments, results := argumentsOf(reflect.TypeFor[A]()), resultsOf(reflect.TypeFor[R]())
-		v.Arguments, v.Results = arguments.rows, results.rows
-		v.Run = func(ctx context.Context, call *Call) error {
-			args := new(A)
-			if err := arguments.fill(call, reflect.ValueOf(args).Elem(), call.Arguments, nil); err != nil {
-				return err
-			}
-			result, err := run(ctx, call, args)
-			if len(results.rows) > 0 {
-				call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem(), err != nil)
-			}
-			return err
-		}
-		known := func(call *Call) *A {
-			args := new(A)
-			// Without a run there are no objects to be found, and so nothing fails.
-			_ = arguments.fill(nil, reflect.ValueOf(args).Elem(), call.Arguments, call.Later)
-			return args
-		}
-		if _, checks := any(new(A)).(interface{ check() *Refusal }); checks {
-			v.Check = func(call *Call) *Refusal { return any(known(call)).(interface{ check() *Refusal }).check() }
-		}
-		if _, needs := any(new(A)).(interface{ needs() string }); needs {
-			v.Needs = func(call *Call) string { return any(known(call)).(interface{ needs() string }).needs() }
+	row.describe = func(v *Verb) { describe(v, run) }
+	return row
+}
+
+func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args *A) (R, error)) {
+	type (
+		checker interface{ check() *Refusal }
+		needer  interface{ needs() string }
+		finder  interface{ find(call *Call) error }
+		summary interface{ summary() string }
+	)
+	arguments, results := argumentsOf(reflect.TypeFor[A]()), resultsOf(reflect.TypeFor[R]())
+	v.Arguments, v.Results = arguments.rows, results.rows
+	v.Waits = v.Argument("within") >= 0
+	_, finds := any(new(A)).(finder)
+	for _, part := range reflect.VisibleFields(reflect.TypeFor[A]()) {
+		if _, tagged := part.Tag.Lookup("arg"); !tagged && !finds && reflect.PointerTo(part.Type).Implements(reflect.TypeFor[finder]()) {
+			panic(fmt.Sprintf("%s: a method find of its own must call those of its parts", v.Name))
 		}
 	}
-	return row
+	_, sums := any(new(R)).(summary)
+	tellsFailure := slices.ContainsFunc(results.rows, func(r Result) bool { return r.OfFailure })
+	v.Run = func(ctx context.Context, call *Call) error {
+		args := new(A)
+		if err := arguments.fill(call, reflect.ValueOf(args).Elem(), call.Arguments, nil); err != nil {
+			return err
+		}
+		if finds {
+			if err := any(args).(finder).find(call); err != nil {
+				return err
+			}
+		}
+		result, err := run(ctx, call, args)
+		if len(results.rows) > 0 {
+			call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem(), err != nil)
+		}
+		if sums && (err == nil || tellsFailure) {
+			call.Outcome.Summary = any(&result).(summary).summary
+		}
+		return err
+	}
+	known := func(call *Call) any {
+		args := new(A)
+		// Without a run there are no objects to be found, and so nothing fails.
+		_ = arguments.fill(nil, reflect.ValueOf(args).Elem(), call.Arguments, call.Later)
+		return args
+	}
+	if _, checks := any(new(A)).(checker); checks {
+		v.Check = func(call *Call) *Refusal { return known(call).(checker).check() }
+	}
+	if _, needs := any(new(A)).(needer); needs {
+		v.Needs = func(call *Call) string { return known(call).(needer).needs() }
+	}
 }
 
 // none is the arguments of a verb that takes none, and the result of one that has none.
 type none = struct{}
-
-// action is the run of a verb without a result.
-func action[A any](run func(ctx context.Context, call *Call, args *A) error) func(context.Context, *Call, *A) (none, error) {
-	return func(ctx context.Context, call *Call, args *A) (none, error) { return none{}, run(ctx, call, args) }
-}
 
 // Optional is an argument that a step may leave out, where that is not the same as its default; or a field that a result
 // may lack.
@@ -101,7 +146,9 @@ func (o Optional[T]) Or(other T) T {
 	return other
 }
 
-func (Optional[T]) isOptional() {}
+func (Optional[T]) optional() {}
+
+func isOptional(t reflect.Type) bool { return t.Implements(reflect.TypeFor[interface{ optional() }]()) }
 
 // The fields of an Optional, reflect.Value.Field.
 const (
@@ -120,11 +167,49 @@ type slot struct {
 
 func slotOf(field reflect.StructField) slot {
 	s, t := slot{index: field.Index}, field.Type
-	if t.Implements(reflect.TypeFor[interface{ isOptional() }]()) {
+	if isOptional(t) {
 		s.optional, t = true, t.Field(optionalValue).Type
 	}
 	s.kind = kindOf(t, field.Tag.Get("words"))
 	return s
+}
+
+// tagged are the fields of a struct that have a tag, with those of the structs within it that have none.
+func tagged(t reflect.Type, tag string) []reflect.StructField {
+	var fields []reflect.StructField
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if _, has := field.Tag.Lookup(tag); has {
+			fields = append(fields, field)
+		} else if field.Type.Kind() == reflect.Struct {
+			for _, inner := range tagged(field.Type, tag) {
+				inner.Index = append([]int{i}, inner.Index...)
+				fields = append(fields, inner)
+			}
+		}
+	}
+	return fields
+}
+
+// assign gives a struct the fields that another has by the same names in types that Go converts, Optional ones as far as
+// they are given.
+func assign(to, from any) {
+	target, source := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
+	for _, field := range reflect.VisibleFields(source.Type()) {
+		into, value := target.FieldByName(field.Name), source.FieldByIndex(field.Index)
+		if !into.IsValid() || field.Anonymous {
+			continue
+		}
+		if isOptional(field.Type) {
+			if !value.Field(optionalGiven).Bool() {
+				continue
+			}
+			value = value.Field(optionalValue)
+		}
+		if value.CanConvert(into.Type()) {
+			into.Set(value.Convert(into.Type()))
+		}
+	}
 }
 
 // argumentFields are the fields of a struct of arguments.
@@ -136,13 +221,13 @@ type argumentFields struct {
 // argumentsOf reads the tags of a struct of arguments.  A wrong tag is a mistake of this package, which its tests find.
 func argumentsOf(t reflect.Type) *argumentFields {
 	a := &argumentFields{}
-	for _, field := range reflect.VisibleFields(t) {
-		tag, tagged := field.Tag.Lookup("arg")
-		if !tagged {
-			continue
+	for _, field := range tagged(t, "arg") {
+		words := strings.Split(field.Tag.Get("arg"), ",")
+		k := slotOf(field)
+		row := Argument{
+			Name: words[0], Type: k.argument, Words: k.words, Fields: k.fields(), Group: field.Tag.Get("group"), Doc: documentation(field),
+			Min: bound(field, "min", k.min), Max: bound(field, "max", k.max), Default: standing(field, k.argument),
 		}
-		words := strings.Split(tag, ",")
-		row, k := Argument{Name: words[0], Group: field.Tag.Get("group"), Doc: documentation(field)}, slotOf(field)
 		for _, word := range words[1:] {
 			switch word {
 			case "required":
@@ -156,17 +241,6 @@ func argumentsOf(t reflect.Type) *argumentFields {
 			default:
 				panic(fmt.Sprintf("%s.%s: no option %q of an argument", t, field.Name, word))
 			}
-		}
-		row.Type, row.Words, row.Fields = k.argument, k.words, k.fields()
-		row.Min, row.Max = k.min, k.max
-		if text, has := field.Tag.Lookup("min"); has {
-			row.Min = bound(text)
-		}
-		if text, has := field.Tag.Lookup("max"); has {
-			row.Max = bound(text)
-		}
-		if text, has := field.Tag.Lookup("default"); has {
-			row.Default = standing(row.Type, text)
 		}
 		a.rows, a.slots = append(a.rows, row), append(a.slots, k)
 	}
@@ -219,13 +293,13 @@ type resultFields struct {
 
 func resultsOf(t reflect.Type) *resultFields {
 	r := &resultFields{}
-	for _, field := range reflect.VisibleFields(t) {
-		tag, tagged := field.Tag.Lookup("result")
-		if !tagged {
-			continue
+	for _, field := range tagged(t, "result") {
+		words := strings.Split(field.Tag.Get("result"), ",")
+		k := slotOf(field)
+		row := Result{Name: words[0], Type: k.result, Default: standing(field, k.result), Doc: documentation(field)}
+		if row.Type == Word {
+			row.Words = k.words
 		}
-		words := strings.Split(tag, ",")
-		row, k := Result{Name: words[0], Doc: documentation(field)}, slotOf(field)
 		for _, word := range words[1:] {
 			switch word {
 			case "varies":
@@ -237,13 +311,6 @@ func resultsOf(t reflect.Type) *resultFields {
 			default:
 				panic(fmt.Sprintf("%s.%s: no option %q of a result", t, field.Name, word))
 			}
-		}
-		row.Type, row.Words = k.result, k.words
-		if row.Type != Word {
-			row.Words = nil
-		}
-		if text, has := field.Tag.Lookup("default"); has {
-			row.Default = standing(row.Type, text)
 		}
 		r.rows, r.slots = append(r.rows, row), append(r.slots, k)
 	}
@@ -284,21 +351,28 @@ func documentation(field reflect.StructField) string {
 	return string(text)
 }
 
-// bound reads min and max: a number, or a duration in nanoseconds.
-func bound(text string) int64 {
+// bound reads the tag min or max: a number, or a duration in nanoseconds; without it, the bound of the type.
+func bound(field reflect.StructField, tag string, ofType int64) int64 {
+	text, has := field.Tag.Lookup(tag)
+	if !has {
+		return ofType
+	}
 	if n, err := strconv.ParseInt(text, 0, 64); err == nil {
 		return n
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		panic(fmt.Sprintf("a bound of %q", text))
+		panic(fmt.Sprintf("%s: a bound of %q", field.Name, text))
 	}
 	return int64(d)
 }
 
-// standing reads a default, in the Go type that Type says.
-func standing(t Type, text string) any {
-	var value any = text
+// standing reads the default, in the Go type that Type says; nil for none.
+func standing(field reflect.StructField, t Type) (value any) {
+	text, has := field.Tag.Lookup("default")
+	if !has {
+		return nil
+	}
 	var err error
 	switch t {
 	case Integer, Size, Status:
@@ -311,9 +385,11 @@ func standing(t Type, text string) any {
 		value, err = time.ParseDuration(text)
 	case Boolean:
 		value, err = strconv.ParseBool(text)
+	default:
+		value = text
 	}
 	if err != nil {
-		panic(fmt.Sprintf("a default of %q: %v", text, err))
+		panic(fmt.Sprintf("%s: a default of %q: %v", field.Name, text, err))
 	}
 	return value
 }

@@ -3,6 +3,7 @@ package verb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,37 +14,44 @@ import (
 // deviceVerbs ask the role's device, its ports and the tables of those.
 func deviceVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "query_device", Manual: "ibv_query_device_ex(3)", Yields: Value,
-			Doc: "Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has ibv_query_device alone.",
-		}, queryDevice),
-		define(Verb{
-			Name: "query_rt_values", Manual: "ibv_query_rt_values_ex(3)", Capability: CanStamp, Yields: Value,
-			Doc: "Read the clock of the role's device, from which completion_ts comes.",
-		}, queryRTValues),
-		define(Verb{
-			Name: "query_port", Manual: "ibv_query_port(3)", Yields: Value,
-			Doc: "Ask the role's device for a port.",
-		}, queryPort),
-		define(Verb{
-			Name: "query_gid", Manual: "ibv_query_gid(3)", Yields: Value,
-			Doc: "Ask the role's device for an entry of the GID table of a port.",
-		}, queryGID),
-		define(Verb{
-			Name: "query_pkey", Manual: "ibv_query_pkey(3)", Yields: Value,
-			Doc: "Ask the role's device for a partition key of a port.",
-		}, queryPKey),
-		define(Verb{
-			Name: "get_pkey_index", Manual: "ibv_get_pkey_index(3)", Yields: Value,
-			Doc: "Ask the role's device where in a port's table a partition key is.",
-		}, getPKeyIndex),
+		ask("query_device", "ibv_query_device_ex(3)",
+			"Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has ibv_query_device alone.", queryDevice),
+		ask("query_rt_values", "ibv_query_rt_values_ex(3)", "Read the clock of the role's device, from which completion_ts comes.",
+			func(_ context.Context, call *Call, _ *none) (result struct {
+				RawClock uint64 `result:"raw_clock,varies" doc:"ticks; hca_core_clock thousand of them are a second"`
+			}, err error) {
+				result.RawClock, err = call.Role.Device().RawClock()
+				return result, err
+			}).needing(CanStamp),
+		ask("query_port", "ibv_query_port(3)", "Ask the role's device for a port.", queryPort),
+		ask("query_gid", "ibv_query_gid(3)", "Ask the role's device for an entry of the GID table of a port.", queryGID),
+		ask("query_pkey", "ibv_query_pkey(3)", "Ask the role's device for a partition key of a port.",
+			func(_ context.Context, call *Call, args *struct {
+				portNumber
+				Index int `arg:"index" default:"0" max:"0x7fffffff" doc:"in the port's table"`
+			}) (result struct {
+				PKey uint16 `result:"pkey" doc:"the key; its highest bit tells a full member from a limited one"`
+			}, err error) {
+				result.PKey, err = call.Role.Device().PKey(int(args.Port), args.Index)
+				return result, err
+			}),
+		ask("get_pkey_index", "ibv_get_pkey_index(3)", "Ask the role's device where in a port's table a partition key is.",
+			func(_ context.Context, call *Call, args *struct {
+				portNumber
+				PKey uint16 `arg:"pkey,required" doc:"the key"`
+			}) (result struct {
+				Index int `result:"index" doc:"in the port's table"`
+			}, err error) {
+				result.Index, err = call.Role.Device().PKeyIndex(int(args.Port), args.PKey)
+				return result, err
+			}),
 	}
 }
 
-// deviceLimits is struct ibv_device_attr_ex.
+// deviceLimits is struct ibv_device_attr_ex, in fields that have the names of rdmacore.DeviceAttr.
 type deviceLimits struct {
 	Name                    string    `result:"name,varies" doc:"of the device"`
-	FWVer                   string    `result:"fw_ver,varies" doc:"firmware"`
+	FirmwareVersion         string    `result:"fw_ver,varies" doc:"firmware"`
 	Index                   int       `result:"index,varies" doc:"the kernel's number of it; -1 for none"`
 	MaxMRSize               byteCount `result:"max_mr_size,varies" doc:"bytes of a memory region"`
 	Atomic                  bool      `result:"atomic,varies" doc:"whether it has atomics"`
@@ -86,54 +94,39 @@ type deviceLimits struct {
 	MaxTSO                  int       `result:"max_tso,varies" doc:"bytes of a message that it segments"`
 }
 
+func (d deviceLimits) summary() string { return d.Name }
+
 func queryDevice(_ context.Context, call *Call, _ *none) (deviceLimits, error) {
 	device := call.Role.Device()
 	attr, err := device.Attr()
-	if err != nil {
-		return deviceLimits{}, err
+	limits := deviceLimits{Name: device.Name(), Index: device.Index()}
+	assign(&limits, &attr)
+	return limits, err
+}
+
+// portNumber is the argument of verbs that concern a port, thePort that port.
+type (
+	portNumber struct {
+		Port uint8 `arg:"port" default:"1" doc:"number of the port"`
 	}
-	call.Outcome.Summary = device.Name
-	return deviceLimits{
-		Name: device.Name(), FWVer: attr.FirmwareVersion, Index: device.Index(), MaxMRSize: byteCount(attr.MaxMRSize), Atomic: attr.Atomic,
-		CapFlagsEx: uint64(attr.CapFlagsEx), CompletionTimestampMask: uint64(attr.CompletionTimestampMask),
-		MaxQP: attr.MaxQP, MaxQPWR: attr.MaxQPWR, MaxSGE: attr.MaxSGE, MaxSGERead: attr.MaxSGERead,
-		MaxCQ: attr.MaxCQ, MaxCQE: attr.MaxCQE, MaxMR: attr.MaxMR, MaxMW: attr.MaxMW,
-		MaxPD: attr.MaxPD, MaxQPRdAtom: attr.MaxQPRdAtom, MaxQPInitRdAtom: attr.MaxQPInitRdAtom, MaxSRQ: attr.MaxSRQ,
-		MaxSRQWR: attr.MaxSRQWR, MaxSRQSGE: attr.MaxSRQSGE, MaxAH: attr.MaxAH, MaxMulticast: attr.MaxMulticast,
-		MaxPkeys: attr.MaxPkeys, LocalCAAckDelay: attr.LocalCAAckDelay, VendorID: int(attr.VendorID), VendorPartID: int(attr.VendorPartID),
-		PhysicalPorts: attr.PhysicalPorts, PhysicalPortsEx: attr.PhysicalPortsEx, CapFlags: int(attr.CapFlags), CoreClock: int(attr.CoreClock),
-		ODPCaps: int(attr.ODPCaps), ODPCapsRC: int(attr.ODPCapsRC), ODPCapsUC: int(attr.ODPCapsUC), ODPCapsUD: int(attr.ODPCapsUD),
-		PCIAtomicFetchAdd: int(attr.PCIAtomicFetchAdd), PCIAtomicSwap: int(attr.PCIAtomicSwap), PCIAtomicCompareSwap: int(attr.PCIAtomicCompareSwap), MaxModerationCount: int(attr.MaxModerationCount),
-		MaxModerationPeriod: int(attr.MaxModerationPeriod), MaxDMSize: int(attr.MaxDMSize), MaxTSO: int(attr.MaxTSO),
-	}, nil
-}
+	thePort struct {
+		portNumber
+		port rdmacore.Port
+	}
+)
 
-func queryRTValues(_ context.Context, call *Call, _ *none) (result struct {
-	RawClock uint64 `result:"raw_clock,varies" doc:"ticks; hca_core_clock thousand of them are a second"`
-}, err error) {
-	result.RawClock, err = call.Role.Device().RawClock()
-	return result, err
-}
-
-// thePort is the argument of verbs that concern a port.
-type thePort struct {
-	Port uint8 `arg:"port" default:"1" doc:"number of the port"`
-}
-
-// find finds the port that a step names.  There is none: EINVAL, as from ibv_query_port.
-func (p *thePort) find(call *Call) (rdmacore.Port, error) {
+// find finds the port.  There is none: EINVAL, as from ibv_query_port.
+func (p *thePort) find(call *Call) error {
 	ports, err := call.Role.Device().Ports()
 	if err != nil {
-		return rdmacore.Port{}, err
+		return err
 	}
-	for _, port := range ports {
-		if port.Number == int(p.Port) {
-			return port, nil
-		}
+	at := slices.IndexFunc(ports, func(port rdmacore.Port) bool { return port.Number == int(p.Port) })
+	if at < 0 {
+		return &testbed.Failure{What: fmt.Sprintf("device %s has no port %d", call.Role.Device().Name(), p.Port), Errno: syscall.EINVAL}
 	}
-	return rdmacore.Port{}, &testbed.Failure{
-		What: fmt.Sprintf("device %s has no port %d", call.Role.Device().Name(), p.Port), Errno: syscall.EINVAL,
-	}
+	p.port = ports[at]
+	return nil
 }
 
 // portState is struct ibv_port_attr, as far as scenarios look at it.
@@ -147,18 +140,16 @@ type portState struct {
 	GIDs      int       `result:"gids,varies" doc:"entries of the GID table in use"`
 }
 
-func queryPort(_ context.Context, call *Call, args *thePort) (portState, error) {
-	port, err := args.find(call)
-	if err != nil {
-		return portState{}, err
-	}
-	call.Outcome.Summary = port.State.String
+func (p portState) summary() string { return p.State }
+
+func queryPort(_ context.Context, _ *Call, args *thePort) (portState, error) {
+	port := &args.port
 	return portState{
 		port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, byteCount(port.MaxMsg), port.LID, len(port.GIDs),
 	}, nil
 }
 
-func queryGID(_ context.Context, call *Call, args *struct {
+func queryGID(_ context.Context, _ *Call, args *struct {
 	thePort
 	Index uint16 `arg:"index" default:"0" doc:"of the entry"`
 }) (result struct {
@@ -166,12 +157,8 @@ func queryGID(_ context.Context, call *Call, args *struct {
 	Type    string `result:"type" doc:"RoCE v2, RoCE v1 or IB"`
 	Address string `result:"address,varies" doc:"the IP address that it stands for; \"\" for none"`
 }, err error) {
-	port, err := args.find(call)
-	if err != nil {
-		return result, err
-	}
 	var known []string
-	for _, gid := range port.GIDs {
+	for _, gid := range args.port.GIDs {
 		known = append(known, fmt.Sprint(gid.Index))
 		if gid.Index != int(args.Index) {
 			continue
@@ -183,27 +170,6 @@ func queryGID(_ context.Context, call *Call, args *struct {
 		return result, nil
 	}
 	return result, &testbed.Failure{
-		What: fmt.Sprintf("port %d has no GID %d", port.Number, args.Index), Hint: "in use: " + strings.Join(known, ", "),
-		Errno: syscall.ENODATA,
+		What: fmt.Sprintf("port %d has no GID %d", args.Port, args.Index), Hint: "in use: " + strings.Join(known, ", "), Errno: syscall.ENODATA,
 	}
-}
-
-func queryPKey(_ context.Context, call *Call, args *struct {
-	thePort
-	Index int `arg:"index" default:"0" max:"0x7fffffff" doc:"in the port's table"`
-}) (result struct {
-	PKey uint16 `result:"pkey" doc:"the key; its highest bit tells a full member from a limited one"`
-}, err error) {
-	result.PKey, err = call.Role.Device().PKey(int(args.Port), args.Index)
-	return result, err
-}
-
-func getPKeyIndex(_ context.Context, call *Call, args *struct {
-	thePort
-	PKey uint16 `arg:"pkey,required" doc:"the key"`
-}) (result struct {
-	Index int `result:"index" doc:"in the port's table"`
-}, err error) {
-	result.Index, err = call.Role.Device().PKeyIndex(int(args.Port), args.PKey)
-	return result, err
 }

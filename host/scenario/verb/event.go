@@ -20,57 +20,49 @@ type within struct {
 	Within time.Duration `arg:"within" default:"5s" min:"1ns" max:"24h" doc:"how long to wait"`
 }
 
-// await runs a wait without the lock of the testbed, within the time of the step.  late is told when that is over.
+// await runs a wait without the lock of the testbed, within the time of the step.  late is the failure when that is over.
 func (w *within) await(ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure) error {
+	return w.awaitLocked(ctx, call, func(ctx context.Context) (err error) {
+		call.Testbed.Unlocked(func() { err = wait(ctx) })
+		return err
+	}, late)
+}
+
+// awaitLocked is await for a wait that gives the lock away itself.
+func (w *within) awaitLocked(ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure) error {
 	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, w.Within)
 	defer cancel()
-	var err error
-	call.Testbed.Unlocked(func() { err = wait(waiting) })
+	err := wait(waiting)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		late.Got, late.Absent = w.nothingCame(), true
+		late.Got, late.Absent = "nothing within "+quantity.Time(w.Within), true
 		return late
 	}
 	return err
 }
 
-// nothingCame is what a wait got that took all its time.
-func (w *within) nothingCame() string { return "nothing within " + quantity.Time(w.Within) }
-
 // eventVerbs wait for what the connection manager and the device say, and acknowledge it.
 func eventVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "wait_event", Manual: "rdma_get_cm_event(3)", Waits: true, Yields: NewEndpoint,
-			Doc: "Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new endpoint.",
-		}, waitEvent),
-		define(Verb{
-			Name: "get_event", Manual: "rdma_get_cm_event(3)", Waits: true, Yields: NewEndpoint,
-			Doc: "Wait for the next event of the role, of whichever endpoint; `as` names the one that a CONNECT_REQUEST brings.",
-		}, getEvent),
-		define(Verb{
-			Name: "hold_events", Manual: "rdma_ack_cm_event(3)", Scalar: "hold",
-			Doc: "Leave events unacknowledged that are read from now on, until ack_event; an id with such an event cannot be destroyed.",
-		}, action(func(_ context.Context, call *Call, args *struct {
-			Hold bool `arg:"hold,required" doc:"false: acknowledge at once again"`
-		}) error {
-			return call.Role.HoldEvents(args.Hold)
-		})),
-		define(Verb{
-			Name: "ack_event", Manual: "rdma_ack_cm_event(3)",
-			Doc: "Acknowledge the oldest event of an endpoint that is not acknowledged.",
-		}, action(func(_ context.Context, call *Call, args *theEndpoint) error { return call.Role.AckEvent(args.EP) })),
-		define(Verb{
-			Name: "wait_async", Manual: "ibv_get_async_event(3)", Waits: true, Yields: Value,
-			Doc: "Wait for the next asynchronous event of the role's queue pairs and device.",
-		}, waitAsync),
-		define(Verb{
-			Name: "complete", Manual: "rdma_create_id(3)", Waits: true,
-			Doc: "Wait for the end of the last call of a synchronous id, whose errno it has; at once when none is under way.",
-		}, action(complete)),
-		define(Verb{
-			Name: "get_request", Manual: "rdma_get_request(3)", Waits: true, Yields: NewEndpoint,
-			Doc: "Wait for the next connection request of a synchronous listener; `as` names the new endpoint.",
-		}, getRequest),
+		ask("wait_event", "rdma_get_cm_event(3)",
+			"Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new endpoint.",
+			waitEvent).yields(NewEndpoint),
+		ask("get_event", "rdma_get_cm_event(3)",
+			"Wait for the next event of the role, of whichever endpoint; `as` names the one that a CONNECT_REQUEST brings.",
+			getEvent).yields(NewEndpoint),
+		act("hold_events", "rdma_ack_cm_event(3)",
+			"Leave events unacknowledged that are read from now on, until ack_event; an id with such an event cannot be destroyed.",
+			func(_ context.Context, call *Call, args *struct {
+				Hold bool `arg:"hold,required" doc:"false: acknowledge at once again"`
+			}) error {
+				return call.Role.HoldEvents(args.Hold)
+			}).scalar("hold"),
+		onEndpoint("ack_event", "rdma_ack_cm_event(3)", "Acknowledge the oldest event of an endpoint that is not acknowledged.",
+			func(ep *testbed.Endpoint, _ *none) error { return ep.Role.AckEvent(ep) }),
+		ask("wait_async", "ibv_get_async_event(3)", "Wait for the next asynchronous event of the role's queue pairs and device.", waitAsync),
+		act("complete", "rdma_create_id(3)",
+			"Wait for the end of the last call of a synchronous id, whose errno it has; at once when none is under way.", complete),
+		ask("get_request", "rdma_get_request(3)",
+			"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.", getRequest).yields(NewEndpoint),
 	}
 }
 
@@ -90,14 +82,17 @@ type eventFields struct {
 	QKey               Optional[uint32]   `result:"qkey,hex" doc:"key of a datagram service or of a group"`
 }
 
+func (f eventFields) summary() string { return withStatus(f.Type, int(f.Status)) }
+
 // wantedEvent is the argument of what must come.
 type wantedEvent struct {
 	Type Optional[rdmacore.EventType] `arg:"type" doc:"what must come; without it anything may"`
 }
 
-func (w *wantedEvent) String() string {
-	if w.Type.Given {
-		return w.Type.Value.String()
+// expectedEvent is what a step waits for.
+func expectedEvent[T fmt.Stringer](wanted Optional[T]) string {
+	if wanted.Given {
+		return wanted.Value.String()
 	}
 	return "an event"
 }
@@ -108,7 +103,7 @@ func waitEvent(ctx context.Context, call *Call, args *struct {
 	within
 }) (eventFields, error) {
 	var event *rdmacore.Event
-	late := &testbed.Failure{What: "no event", Expected: args.wantedEvent.String()}
+	late := &testbed.Failure{What: "no event", Expected: expectedEvent(args.Type)}
 	err := args.await(ctx, call, func(ctx context.Context) (err error) {
 		event, err = args.EP.ID().Channel().Wait(ctx, args.EP.ID())
 		return err
@@ -119,7 +114,7 @@ func waitEvent(ctx context.Context, call *Call, args *struct {
 	if err != nil {
 		return eventFields{}, err
 	}
-	return readEvent(call, event, &args.wantedEvent)
+	return readEvent(call, event, args.Type)
 }
 
 func getEvent(ctx context.Context, call *Call, args *struct {
@@ -133,47 +128,41 @@ func getEvent(ctx context.Context, call *Call, args *struct {
 	err = args.await(ctx, call, func(ctx context.Context) (err error) {
 		event, err = call.Role.Channel().GetEvent(ctx)
 		return err
-	}, &testbed.Failure{What: "no event", Expected: args.wantedEvent.String()})
+	}, &testbed.Failure{What: "no event", Expected: expectedEvent(args.Type)})
 	if err != nil {
 		return result, err
 	}
 	if owner := call.Role.Owner(event); owner != nil {
 		result.EP = owner.Name
 	}
-	result.eventFields, err = readEvent(call, event, &args.wantedEvent)
+	result.eventFields, err = readEvent(call, event, args.Type)
 	return result, err
 }
 
 // readEvent is the result of an event that was read.
-func readEvent(call *Call, event *rdmacore.Event, wanted *wantedEvent) (eventFields, error) {
+func readEvent(call *Call, event *rdmacore.Event, wanted Optional[rdmacore.EventType]) (eventFields, error) {
 	call.Role.Read(event)
-	if owner := call.Role.Owner(event); owner != nil && event.UD != nil {
+	owner := call.Role.Owner(event)
+	if owner != nil && event.UD != nil {
 		owner.Reach(event.UD)
 	}
-	if wanted.Type.Given && event.Type != wanted.Type.Value {
+	if wanted.Given && event.Type != wanted.Value {
 		if event.Type == rdmacore.EventConnectRequest {
 			call.Role.Adopt("the connection of an unexpected request", event.ID)
 		}
 		return eventFields{}, &testbed.Failure{
-			What:     "wrong event",
-			Expected: wanted.String(),
-			Got:      withStatus(event),
-			Hint:     explain.Event(event.Type.String(), event.Status),
+			What: "wrong event", Expected: expectedEvent(wanted), Got: withStatus(event.Type, event.Status),
+			Hint: explain.Event(event.Type.String(), event.Status),
 		}
 	}
 	call.Outcome.NoDefaults = failureEvent(event.Type)
-	call.Outcome.Summary = func() string { return withStatus(event) }
 	if event.Type == rdmacore.EventConnectRequest {
-		listener := call.Role.Owner(event)
-		child := call.Role.Adopt("a connection", event.ID)
-		child.Listener = listener
-		call.Outcome.Made = child
+		call.adopt("a connection", event.ID).Listener = owner
 	}
-	conn := &event.Conn
 	fields := eventFields{
 		Type: event.Type, Status: eventStatus(event.Status), PrivateData: event.PrivateData, PrivateDataLen: len(event.PrivateData),
-		ResponderResources: conn.ResponderResources, InitiatorDepth: conn.InitiatorDepth, FlowControl: conn.FlowControl,
-		RetryCount: conn.RetryCount, RNRRetryCount: conn.RNRRetryCount, QPNum: conn.QPNum, SRQ: conn.SRQ,
+		ResponderResources: event.Conn.ResponderResources, InitiatorDepth: event.Conn.InitiatorDepth, FlowControl: event.Conn.FlowControl,
+		RetryCount: event.Conn.RetryCount, RNRRetryCount: event.Conn.RNRRetryCount, QPNum: event.Conn.QPNum, SRQ: event.Conn.SRQ,
 	}
 	if event.UD != nil {
 		fields.QKey = some(event.UD.QKey)
@@ -192,11 +181,11 @@ func failureEvent(t rdmacore.EventType) bool {
 	return false
 }
 
-func withStatus(event *rdmacore.Event) string {
-	if event.Status == 0 {
-		return event.Type.String()
+func withStatus(event rdmacore.EventType, status int) string {
+	if status == 0 {
+		return event.String()
 	}
-	return event.Type.String() + " status " + rdmacore.StatusString(event.Type, event.Status, rdmacore.PortSpaceTCP)
+	return event.String() + " status " + rdmacore.StatusString(event, status, rdmacore.PortSpaceTCP)
 }
 
 // noEventHint looks for why an event did not come.
@@ -230,35 +219,30 @@ type asyncEvent struct {
 	Port  Optional[int]           `result:"port" doc:"the port that it concerns, if it concerns one"`
 }
 
+func (e asyncEvent) summary() string { return e.Type.String() }
+
 func waitAsync(ctx context.Context, call *Call, args *struct {
 	Type Optional[rdmacore.AsyncEventType] `arg:"type" doc:"what must come; without it anything may"`
 	within
-}) (asyncEvent, error) {
-	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
-	defer cancel()
-	event, came, err := call.Role.WaitAsync(waiting)
-	wanted := "an event"
-	if args.Type.Given {
-		wanted = args.Type.Value.String()
-	}
-	switch {
-	case err != nil:
-		return asyncEvent{}, err
-	case !came && ctx.Err() != nil:
-		return asyncEvent{}, ctx.Err()
-	case !came:
-		return asyncEvent{}, &testbed.Failure{
-			What:     "no asynchronous event",
-			Expected: wanted,
-			Got:      args.nothingCame(),
-			Hint:     "not every device raises every event; rdma_rxe has no QP_ACCESS_ERR and QP_REQ_ERR",
-			Absent:   true,
+}) (result asyncEvent, err error) {
+	var event rdmacore.AsyncEvent
+	wanted := expectedEvent(args.Type)
+	err = args.awaitLocked(ctx, call, func(ctx context.Context) error {
+		var came bool
+		if event, came, err = call.Role.WaitAsync(ctx); err == nil && !came {
+			return context.DeadlineExceeded
 		}
-	case args.Type.Given && event.Type != args.Type.Value:
-		return asyncEvent{}, &testbed.Failure{What: "wrong asynchronous event", Expected: wanted, Got: event.Type.String()}
+		return err
+	}, &testbed.Failure{
+		What: "no asynchronous event", Expected: wanted, Hint: "not every device raises every event; rdma_rxe has no QP_ACCESS_ERR and QP_REQ_ERR",
+	})
+	if err != nil {
+		return result, err
 	}
-	call.Outcome.Summary = event.Type.String
-	result := asyncEvent{Type: event.Type}
+	if args.Type.Given && event.Type != args.Type.Value {
+		return result, &testbed.Failure{What: "wrong asynchronous event", Expected: wanted, Got: event.Type.String()}
+	}
+	result.Type = event.Type
 	if event.QP != nil {
 		result.QPNum = some(event.QP.Num())
 	}
@@ -291,9 +275,7 @@ func getRequest(ctx context.Context, call *Call, args *struct {
 	if err != nil {
 		return result, err
 	}
-	made := call.Role.Adopt("a connection", child)
-	made.Listener = args.EP
-	call.Outcome.Made = made
+	call.adopt("a connection", child).Listener = args.EP
 	if event := child.Event(); event != nil {
 		result.PrivateData = some(event.PrivateData)
 	}

@@ -20,18 +20,18 @@ const (
 // faultVerbs break things and mend them.
 func faultVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "fault", Roleless: true, Yields: NewFault,
-			Doc: "Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
-		}, action(fault)),
-		define(Verb{
-			Name: "heal", Roleless: true, Yields: Value,
-			Doc: "End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
-		}, heal),
-		define(Verb{
-			Name: "kill", Roleless: true,
-			Doc: "End a role as the death of its process would: its peers see what they would see then.",
-		}, action(kill)),
+		act("fault", "",
+			"Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
+			fault).roleless().yields(NewFault),
+		ask("heal", "",
+			"End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
+			heal).roleless(),
+		act("kill", "", "End a role as the death of its process would: its peers see what they would see then.",
+			func(ctx context.Context, _ *Call, args *struct {
+				Role *testbed.Role `arg:"role,required" doc:"who dies"`
+			}) error {
+				return args.Role.Kill(ctx)
+			}).roleless(),
 	}
 }
 
@@ -141,26 +141,19 @@ func breakDevice(call *Call, how string) (*testbed.Fault, error) {
 	return call.Testbed.RemoveDevice()
 }
 
+// healed is what a fault has done by its end.
+type healed struct {
+	Lost int `result:"lost" doc:"messages it has lost, or whatever its action is; of a device, the ids that heard of it"`
+}
+
+func (h healed) summary() string { return fmt.Sprintf("lost %d", h.Lost) }
+
 func heal(_ context.Context, call *Call, args *struct {
 	Fault *testbed.Fault `arg:"fault,required" doc:"the fault, by the name that 'as' gave it"`
-}) (result struct {
-	Lost int `result:"lost" doc:"messages it has lost, or whatever its action is; of a device, the ids that heard of it"`
-}, err error) {
-	result.Lost, err = args.Fault.Heal()
+}) (healed, error) {
+	lost, err := args.Fault.Heal()
 	for _, role := range call.Testbed.Roles() { // of a device that is back they are registered anew
 		call.Outcome.Buffers = append(call.Outcome.Buffers, role.Buffers()...)
 	}
-	lost := result.Lost
-	call.Outcome.Summary = func() string { return fmt.Sprintf("lost %d", lost) }
-	return result, err
-}
-
-func kill(ctx context.Context, call *Call, args *struct {
-	Role roleName `arg:"role,required" doc:"who dies"`
-}) error {
-	role, err := call.Testbed.Role(string(args.Role))
-	if err != nil {
-		return err
-	}
-	return role.Kill(ctx)
+	return healed{lost}, err
 }

@@ -10,66 +10,39 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// resolveTimeout is the argument of what looks for addresses and routes.
+// resolveTimeout is the argument of verbs that resolve addresses and routes.
 type resolveTimeout struct {
 	Timeout time.Duration `arg:"timeout" default:"2s" max:"1h" doc:"how long to try"`
 }
 
-// identifierVerbs are the single steps of rdma_cm, of which create_ep does several.
+// identifierVerbs are the single steps of rdma_cm; create_ep does several of them at once.
 func identifierVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "create_id", Manual: "rdma_create_id(3)", Yields: NewEndpoint,
-			Doc: "Make an id: an endpoint without address and queue pair.",
-		}, action(createID)),
-		define(Verb{
-			Name: "bind_addr", Manual: "rdma_bind_addr(3)", Yields: Value,
-			Doc: "Give an id a local address.",
-		}, bindAddress),
-		define(Verb{
-			Name: "resolve_addr", Manual: "rdma_resolve_addr(3)",
-			Doc: "Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR tells the end.",
-		}, action(resolveAddress)),
-		define(Verb{
-			Name: "resolve_route", Manual: "rdma_resolve_route(3)",
-			Doc: "Look for the route to the resolved address; ROUTE_RESOLVED or ROUTE_ERROR tells the end.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			theEndpoint
-			resolveTimeout
-		}) error {
-			return args.EP.ID().ResolveRoute(args.Timeout)
-		})),
-		define(Verb{
-			Name: "destroy_id", Manual: "rdma_destroy_id(3)",
-			Doc: "Destroy an id, which must have no queue pair.",
-		}, action(func(_ context.Context, _ *Call, args *theEndpoint) error { return args.EP.DestroyID() })),
-		define(Verb{
-			Name: "destroy_qp", Manual: "rdma_destroy_qp(3)",
-			Doc: "Destroy the queue pair of an id.",
-		}, action(func(_ context.Context, _ *Call, args *theEndpoint) error { return args.EP.DestroyQP() })),
-		define(Verb{
-			Name: "migrate_id", Manual: "rdma_migrate_id(3)",
-			Doc: "Move an id to the event channel of its role, or make it synchronous.",
-		}, action(migrateID)),
-		define(Verb{
-			Name: "notify", Manual: "rdma_notify(3)",
-			Doc: "Tell the connection manager of an asynchronous event of a queue pair that is not its own.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			theEndpoint
-			Type rdmacore.AsyncEventType `arg:"type,required" doc:"the event"`
-		}) error {
-			return args.EP.ID().Notify(args.Type)
-		})),
-		define(Verb{
-			Name: "write_event", Manual: "rdma_write_cm_event(3)",
-			Doc: "Put a USER event onto the channel of an id.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			theEndpoint
-			Status int32  `arg:"status" default:"0" doc:"its status"`
-			Arg    uint64 `arg:"arg" default:"0" doc:"a number that comes with it"`
-		}) error {
-			return args.EP.ID().WriteEvent(int(args.Status), args.Arg)
-		})),
+		act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).yields(NewEndpoint),
+		ask("bind_addr", "rdma_bind_addr(3)", "Give an id a local address.", bindAddress),
+		act("resolve_addr", "rdma_resolve_addr(3)",
+			"Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR tells the end.", resolveAddress),
+		onEndpoint("resolve_route", "rdma_resolve_route(3)",
+			"Look for the route to the resolved address; ROUTE_RESOLVED or ROUTE_ERROR tells the end.",
+			func(ep *testbed.Endpoint, args *resolveTimeout) error { return ep.ID().ResolveRoute(args.Timeout) }),
+		onEndpoint("destroy_id", "rdma_destroy_id(3)", "Destroy an id, which must have no queue pair.",
+			func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyID() }),
+		onEndpoint("destroy_qp", "rdma_destroy_qp(3)", "Destroy the queue pair of an id.",
+			func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyQP() }),
+		onEndpoint("migrate_id", "rdma_migrate_id(3)", "Move an id to the event channel of its role, or make it synchronous.", migrateID),
+		onEndpoint("notify", "rdma_notify(3)", "Tell the connection manager of an asynchronous event of a queue pair that is not its own.",
+			func(ep *testbed.Endpoint, args *struct {
+				Type rdmacore.AsyncEventType `arg:"type,required" doc:"the event"`
+			}) error {
+				return ep.ID().Notify(args.Type)
+			}),
+		onEndpoint("write_event", "rdma_write_cm_event(3)", "Put a USER event onto the channel of an id.",
+			func(ep *testbed.Endpoint, args *struct {
+				Status int32  `arg:"status" default:"0" doc:"its status"`
+				Arg    uint64 `arg:"arg" default:"0" doc:"a number that comes with it"`
+			}) error {
+				return ep.ID().WriteEvent(int(args.Status), args.Arg)
+			}),
 	}
 }
 
@@ -85,7 +58,7 @@ func createID(_ context.Context, call *Call, args *struct {
 	if err != nil {
 		return err
 	}
-	call.Outcome.Made = call.Role.Adopt("id", id)
+	call.adopt("ep", id)
 	return nil
 }
 
@@ -94,15 +67,7 @@ func bindAddress(_ context.Context, call *Call, args *struct {
 	Port    uint16                 `arg:"port" default:"0" doc:"port of the port space; 0 for any"`
 	Address Optional[localAddress] `arg:"address" doc:"own address, \"any\" or another; without it that of the role's device"`
 }) (endpointAddress, error) {
-	own, err := ownAddress(call, args.Address)
-	if err != nil {
-		return endpointAddress{}, err
-	}
-	args.EP.Passive = true
-	if err := args.EP.ID().BindAddr(netip.AddrPortFrom(own, args.Port)); err != nil {
-		return endpointAddress{}, err
-	}
-	return addressOf(call, args.EP.ID()), nil
+	return bindTo(call, args.EP, args.Address, args.Port)
 }
 
 func resolveAddress(ctx context.Context, call *Call, args *struct {
@@ -123,17 +88,16 @@ func resolveAddress(ctx context.Context, call *Call, args *struct {
 	return args.EP.ID().ResolveAddr(source, netip.AddrPortFrom(peer, args.Port), args.Timeout)
 }
 
-func migrateID(_ context.Context, call *Call, args *struct {
-	theEndpoint
+func migrateID(ep *testbed.Endpoint, args *struct {
 	Synchronous bool `arg:"synchronous" doc:"true: without the event channel of the role"`
 }) error {
 	if args.Synchronous {
-		return args.EP.ID().MigrateID(nil)
+		return ep.ID().MigrateID(nil)
 	}
-	return args.EP.ID().MigrateID(call.Role.Channel())
+	return ep.ID().MigrateID(ep.Role.Channel())
 }
 
-// The results of what asks an id for one thing.
+// The results of the verbs that ask an id for a port or an address.
 type (
 	idPort struct {
 		Port uint16 `result:"port,varies" doc:"the port; 0 while there is none"`
@@ -145,25 +109,16 @@ type (
 
 // inquiryVerbs ask an id for what it knows.
 func inquiryVerbs() []Verb {
-	port := func(get func(*rdmacore.ID) uint16) func(context.Context, *Call, *theEndpoint) (idPort, error) {
-		return func(_ context.Context, _ *Call, args *theEndpoint) (idPort, error) {
-			return idPort{get(args.EP.ID())}, nil
-		}
-	}
-	address := func(get func(*rdmacore.ID) netip.AddrPort) func(context.Context, *Call, *theEndpoint) (idAddress, error) {
-		return func(_ context.Context, _ *Call, args *theEndpoint) (idAddress, error) {
-			return idAddress{ipText(get(args.EP.ID()))}, nil
-		}
-	}
 	return []Verb{
-		define(Verb{Name: "get_src_port", Manual: "rdma_get_src_port(3)", Yields: Value, Doc: "Ask an id for its own port."}, port((*rdmacore.ID).SrcPort)),
-		define(Verb{Name: "get_dst_port", Manual: "rdma_get_dst_port(3)", Yields: Value, Doc: "Ask an id for the port of its peer."}, port((*rdmacore.ID).DstPort)),
-		define(Verb{Name: "get_local_addr", Manual: "rdma_get_local_addr(3)", Yields: Value, Doc: "Ask an id for its own address."}, address((*rdmacore.ID).LocalAddr)),
-		define(Verb{Name: "get_peer_addr", Manual: "rdma_get_peer_addr(3)", Yields: Value, Doc: "Ask an id for the address of its peer."}, address((*rdmacore.ID).PeerAddr)),
-		define(Verb{
-			Name: "query_id", Manual: "rdma_create_id(3)", Yields: Value,
-			Doc: "Ask an id for what struct rdma_cm_id says of it.",
-		}, queryID),
+		askEndpoint("get_src_port", "rdma_get_src_port(3)", "Ask an id for its own port.",
+			func(ep *testbed.Endpoint) (idPort, error) { return idPort{ep.ID().SrcPort()}, nil }),
+		askEndpoint("get_dst_port", "rdma_get_dst_port(3)", "Ask an id for the port of its peer.",
+			func(ep *testbed.Endpoint) (idPort, error) { return idPort{ep.ID().DstPort()}, nil }),
+		askEndpoint("get_local_addr", "rdma_get_local_addr(3)", "Ask an id for its own address.",
+			func(ep *testbed.Endpoint) (idAddress, error) { return idAddress{ipText(ep.ID().LocalAddr())}, nil }),
+		askEndpoint("get_peer_addr", "rdma_get_peer_addr(3)", "Ask an id for the address of its peer.",
+			func(ep *testbed.Endpoint) (idAddress, error) { return idAddress{ipText(ep.ID().PeerAddr())}, nil }),
+		askEndpoint("query_id", "rdma_create_id(3)", "Ask an id for what struct rdma_cm_id says of it.", queryID),
 	}
 }
 
@@ -177,84 +132,63 @@ type idState struct {
 	Synchronous bool               `result:"synchronous" doc:"whether it has no event channel"`
 }
 
-func queryID(_ context.Context, _ *Call, args *theEndpoint) (idState, error) {
-	id, device := args.EP.ID(), ""
+func queryID(ep *testbed.Endpoint) (idState, error) {
+	id, device := ep.ID(), ""
 	if bound := id.Device(); bound != nil {
 		device = bound.Name()
 	}
 	return idState{id.PortSpace(), device, id.PD() != nil, id.QP() != nil, id.Listening(), id.Synchronous()}, nil
 }
 
-// optionVerbs set options of ids, the route and those of vendors among them.
+// ece are the options of enhanced connection establishment as arguments, eceResult as results.  Both are struct ibv_ece,
+// to and from which Go converts them.
+type (
+	ece struct {
+		VendorID uint32 `arg:"vendor_id,required" doc:"PCI vendor"`
+		Options  uint32 `arg:"options" default:"0" doc:"the vendor's options"`
+		CompMask uint32 `arg:"comp_mask" default:"0" doc:"0"`
+	}
+	eceResult struct {
+		VendorID uint32 `result:"vendor_id" doc:"PCI vendor; 0 for none"`
+		Options  uint32 `result:"options" doc:"the vendor's options"`
+		CompMask uint32 `result:"comp_mask" doc:"0"`
+	}
+)
+
+// optionVerbs set and read options of ids: single ones, the route, and the vendors' (ECE).
 func optionVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "set_option", Manual: "rdma_set_option(3)",
-			Doc: "Set options of an id: those that are given, or one by its numbers.",
-		}, action(setOptions)),
-		define(Verb{
-			Name: "query_route", Manual: "rdma_resolve_route(3)", Yields: Value,
-			Doc: "Ask an id for its resolved route, as set_ib_path takes it.",
-		}, queryRoute),
-		define(Verb{
-			Name: "set_ib_path", Manual: "rdma_set_option(3)",
-			Doc: "Give an id its route in place of resolve_route; ROUTE_RESOLVED comes.",
-		}, action(setPath)),
-		define(Verb{
-			Name: "set_local_ece", Manual: "rdma_set_local_ece(3)",
-			Doc: "Set the ECE options to offer or to answer with.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			theEndpoint
-			eceArguments
-		}) error {
-			return args.EP.ID().SetLocalECE(args.ece())
-		})),
-		define(Verb{
-			Name: "reject_ece", Manual: "rdma_reject_ece(3)",
-			Doc: "Refuse a connection request for its ECE options.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			theEndpoint
-			privateData
-		}) error {
-			args.EP.Answered = true
-			return args.EP.ID().RejectECE(args.PrivateData)
-		})),
-		define(Verb{
-			Name: "get_remote_ece", Manual: "rdma_get_remote_ece(3)", Yields: Value,
-			Doc: "Ask for the ECE options that the peer offered or answered.",
-		}, func(_ context.Context, _ *Call, args *theEndpoint) (eceResult, error) {
-			ece, err := args.EP.ID().GetRemoteECE()
-			return eceResult{ece.VendorID, ece.Options, ece.CompMask}, err
-		}),
-		define(Verb{
-			Name: "set_ece", Manual: "ibv_set_ece(3)",
-			Doc: "Set the ECE options of a queue pair itself, before it is in RTR.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			theEndpoint
-			eceArguments
-		}) error {
-			qp, err := args.EP.QP()
-			if err != nil {
-				return err
-			}
-			return qp.SetECE(args.ece())
-		})),
-		define(Verb{
-			Name: "query_ece", Manual: "ibv_query_ece(3)", Yields: Value,
-			Doc: "Ask a queue pair for its ECE options.",
-		}, func(_ context.Context, _ *Call, args *theEndpoint) (eceResult, error) {
-			qp, err := args.EP.QP()
-			if err != nil {
-				return eceResult{}, err
-			}
-			ece, err := qp.QueryECE()
-			return eceResult{ece.VendorID, ece.Options, ece.CompMask}, err
-		}),
+		onEndpoint("set_option", "rdma_set_option(3)", "Set options of an id: those that are given, or one by its numbers.", setOptions),
+		askEndpoint("query_route", "rdma_resolve_route(3)", "Ask an id for its resolved route, as set_ib_path takes it.", queryRoute),
+		onEndpoint("set_ib_path", "rdma_set_option(3)", "Give an id its route in place of resolve_route; ROUTE_RESOLVED comes.", setPath),
+		onEndpoint("set_local_ece", "rdma_set_local_ece(3)", "Set the ECE options to offer or to answer with.",
+			func(ep *testbed.Endpoint, args *ece) error { return ep.ID().SetLocalECE(rdmacore.ECE(*args)) }),
+		onEndpoint("reject_ece", "rdma_reject_ece(3)", "Refuse a connection request for its ECE options.",
+			func(ep *testbed.Endpoint, args *privateData) error {
+				ep.Answered = true
+				return ep.ID().RejectECE(args.PrivateData)
+			}),
+		askEndpoint("get_remote_ece", "rdma_get_remote_ece(3)", "Ask for the ECE options that the peer offered or answered.",
+			func(ep *testbed.Endpoint) (eceResult, error) {
+				ece, err := ep.ID().GetRemoteECE()
+				return eceResult(ece), err
+			}),
+		act("set_ece", "ibv_set_ece(3)", "Set the ECE options of a queue pair itself, before it is in RTR.",
+			func(_ context.Context, _ *Call, args *struct {
+				theQueuePair
+				ece
+			}) error {
+				return args.qp.SetECE(rdmacore.ECE(args.ece))
+			}),
+		ask("query_ece", "ibv_query_ece(3)", "Ask a queue pair for its ECE options.",
+			func(_ context.Context, _ *Call, args *theQueuePair) (eceResult, error) {
+				ece, err := args.qp.QueryECE()
+				return eceResult(ece), err
+			}),
 	}
 }
 
-func setOptions(_ context.Context, _ *Call, args *struct {
-	theEndpoint
+func setOptions(ep *testbed.Endpoint, args *struct {
 	TOS        Optional[uint8] `arg:"tos" doc:"type of service of its packets"`
 	ReuseAddr  Optional[bool]  `arg:"reuse_addr" doc:"may be bound to an address that others have"`
 	AFOnly     Optional[bool]  `arg:"af_only" doc:"an IPv6 id takes no IPv4 connections"`
@@ -264,34 +198,31 @@ func setOptions(_ context.Context, _ *Call, args *struct {
 	Value      []byte          `arg:"value" doc:"its bytes, in the machine's order, with level"`
 }) error {
 	flag := func(on bool) []byte {
-		number := uint32(0)
 		if on {
-			number = 1
+			return binary.NativeEndian.AppendUint32(nil, 1)
 		}
-		return binary.NativeEndian.AppendUint32(nil, number)
+		return binary.NativeEndian.AppendUint32(nil, 0)
 	}
-	id := args.EP.ID()
 	for _, each := range []struct {
 		given  bool
+		level  rdmacore.OptionLevel
 		option rdmacore.IDOption
 		value  []byte
 	}{
-		{args.TOS.Given, rdmacore.OptionTOS, []byte{args.TOS.Value}},
-		{args.ReuseAddr.Given, rdmacore.OptionReuseAddr, flag(args.ReuseAddr.Value)},
-		{args.AFOnly.Given, rdmacore.OptionAFOnly, flag(args.AFOnly.Value)},
-		{args.AckTimeout.Given, rdmacore.OptionAckTimeout, []byte{args.AckTimeout.Value}},
+		{args.TOS.Given, rdmacore.OptionID, rdmacore.OptionTOS, []byte{args.TOS.Value}},
+		{args.ReuseAddr.Given, rdmacore.OptionID, rdmacore.OptionReuseAddr, flag(args.ReuseAddr.Value)},
+		{args.AFOnly.Given, rdmacore.OptionID, rdmacore.OptionAFOnly, flag(args.AFOnly.Value)},
+		{args.AckTimeout.Given, rdmacore.OptionID, rdmacore.OptionAckTimeout, []byte{args.AckTimeout.Value}},
+		{args.Level.Given, rdmacore.OptionLevel(args.Level.Value), rdmacore.IDOption(args.Option), args.Value},
 	} {
 		if !each.given {
 			continue
 		}
-		if err := id.SetOption(rdmacore.OptionID, each.option, each.value); err != nil {
+		if err := ep.ID().SetOption(each.level, each.option, each.value); err != nil {
 			return err
 		}
 	}
-	if !args.Level.Given {
-		return nil
-	}
-	return id.SetOption(rdmacore.OptionLevel(args.Level.Value), rdmacore.IDOption(args.Option), args.Value)
+	return nil
 }
 
 // route is a resolved route.
@@ -300,13 +231,12 @@ type route struct {
 	Length int    `result:"length" doc:"its bytes"`
 }
 
-func queryRoute(_ context.Context, _ *Call, args *theEndpoint) (route, error) {
-	path, err := args.EP.ID().RoutePath()
+func queryRoute(ep *testbed.Endpoint) (route, error) {
+	path, err := ep.ID().RoutePath()
 	return route{path, len(path)}, err
 }
 
-func setPath(_ context.Context, _ *Call, args *struct {
-	theEndpoint
+func setPath(ep *testbed.Endpoint, args *struct {
 	RouteOf *testbed.Endpoint `arg:"route_of" group:"route_of or path" doc:"the endpoint whose route it is"`
 	Path    []byte            `arg:"path" group:"route_of or path" doc:"struct ibv_path_data[]"`
 }) error {
@@ -317,23 +247,5 @@ func setPath(_ context.Context, _ *Call, args *struct {
 			return err
 		}
 	}
-	return args.EP.ID().SetIBPath(path)
-}
-
-// eceArguments are the options of enhanced connection establishment, struct ibv_ece.
-type eceArguments struct {
-	VendorID uint32 `arg:"vendor_id,required" doc:"PCI vendor"`
-	Options  uint32 `arg:"options" default:"0" doc:"the vendor's options"`
-	CompMask uint32 `arg:"comp_mask" default:"0" doc:"0"`
-}
-
-func (a *eceArguments) ece() rdmacore.ECE {
-	return rdmacore.ECE{VendorID: a.VendorID, Options: a.Options, CompMask: a.CompMask}
-}
-
-// eceResult is struct ibv_ece.
-type eceResult struct {
-	VendorID uint32 `result:"vendor_id" doc:"PCI vendor; 0 for none"`
-	Options  uint32 `result:"options" doc:"the vendor's options"`
-	CompMask uint32 `result:"comp_mask" doc:"0"`
+	return ep.ID().SetIBPath(path)
 }

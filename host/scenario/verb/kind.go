@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"rdmarun/host/scenario/testbed"
@@ -13,6 +14,8 @@ import (
 
 // kind is how values of a Go type stand in scenarios.
 type kind struct {
+	// field is the Go type, where it says all of it.
+	field reflect.Type
 	// argument and result are the types of arguments and results.
 	argument, result Type
 	words            []string
@@ -59,68 +62,59 @@ type (
 	}
 )
 
-// kindOf is the kind of a Go type; words are those of a string or a list of strings.
+// kinds are those of the Go types that say by themselves how they are written; the others kindOf tells by what they are made of.
+var kinds = sync.OnceValue(func() map[reflect.Type]kind {
+	byType := make(map[reflect.Type]kind)
+	for _, k := range []kind{
+		written[time.Duration](Duration),
+		written[byteCount](Size).shown(Size, func(v reflect.Value) any { return uint64(v.Int()) }), // some devices bound nothing, with all bits set
+		written[eventStatus](Status),
+		written[fraction](Fraction),
+		written[rate](Rate),
+		written[peerName](Peer),
+		written[localAddress](Address),
+		written[roleName](Role),
+		written[rolePair](Roles),
+		written[dropped](Word).of(dropWords()),
+		written[sharedQueueName](SharedQueue),
+		written[rdmacore.Access](Rights).shown(Text, text),
+		written[peerRights](PeerRights),
+		written[rdmacore.WCFields](Fields),
+		written[sizeList](Sizes),
+		written[DataValue](Data),
+		written[[]byte](Data),
+		written[RemoteMemory](Remote),
+		written[FieldLayout](Layout),
+		written[QueuePairAttributes](QueuePair),
+		written[ConditionValue](Condition),
+		written[CounterChecks](Counters),
+		{field: reflect.TypeFor[content](), argument: Content, set: setContent},
+		{field: reflect.TypeFor[moreArguments](), argument: Arguments, set: func(*Call, reflect.Value, any) error { return nil }},
+
+		// The enumerations of verbs.h and rdma_cma.h.
+		named(rdmacore.ParseEventType), named(rdmacore.ParseAsyncEventType), named(rdmacore.ParseJoinFlags), named(rdmacore.ParsePortSpace),
+		named(rdmacore.ParseWCStatus), named(rdmacore.ParseWCOpcode), named(rdmacore.ParseQPState), named(rdmacore.ParseQPType), named(rdmacore.ParseOpcode),
+		named(rdmacore.ParseSelectivity), named(rdmacore.ParseMeasureKind), named(rdmacore.ParseMeasureCompletion),
+		flags(rdmacore.ParsePlacement), flags(rdmacore.ParseSendOps),
+	} {
+		byType[k.field] = k
+	}
+	return byType
+})
+
+// kindOf is the kind of a Go type; words are those of a string or a list of strings, or fewer than all of an enumeration.
 func kindOf(t reflect.Type, words string) kind {
 	if k, is := objectKind(t); is {
 		return k
 	}
-	if k, is := enumeration(t); is {
+	if k, is := kinds()[t]; is {
+		if words != "" { // not all of an enumeration
+			k.words = strings.Split(words, "|")
+		}
 		return k
-	}
-	switch t {
-	case reflect.TypeFor[time.Duration]():
-		return plain(Duration)
-	case reflect.TypeFor[byteCount]():
-		k := plain(Size)
-		k.show = func(v reflect.Value) any { return uint64(v.Int()) } // some devices bound nothing, with all bits set
-		return k
-	case reflect.TypeFor[eventStatus]():
-		return plain(Status)
-	case reflect.TypeFor[fraction]():
-		return plain(Fraction)
-	case reflect.TypeFor[rate]():
-		return plain(Rate)
-	case reflect.TypeFor[peerName]():
-		return plain(Peer)
-	case reflect.TypeFor[localAddress]():
-		return plain(Address)
-	case reflect.TypeFor[roleName]():
-		return plain(Role)
-	case reflect.TypeFor[dropped]():
-		k := plain(Word)
-		k.words = dropWords()
-		return k
-	case reflect.TypeFor[rolePair]():
-		return plain(Roles)
-	case reflect.TypeFor[sharedQueueName]():
-		return plain(SharedQueue)
-	case reflect.TypeFor[rdmacore.Access]():
-		return shown(Rights)
-	case reflect.TypeFor[peerRights]():
-		return plain(PeerRights)
-	case reflect.TypeFor[rdmacore.WCFields]():
-		return plain(Fields)
-	case reflect.TypeFor[sizeList]():
-		return plain(Sizes)
-	case reflect.TypeFor[DataValue](), reflect.TypeFor[[]byte]():
-		return plain(Data)
-	case reflect.TypeFor[RemoteMemory]():
-		return plain(Remote)
-	case reflect.TypeFor[FieldLayout]():
-		return plain(Layout)
-	case reflect.TypeFor[QueuePairAttributes]():
-		return plain(QueuePair)
-	case reflect.TypeFor[ConditionValue]():
-		return plain(Condition)
-	case reflect.TypeFor[CounterChecks]():
-		return plain(Counters)
-	case reflect.TypeFor[content]():
-		return kind{argument: Content, set: setContent}
-	case reflect.TypeFor[moreArguments]():
-		return kind{argument: Arguments, set: func(*Call, reflect.Value, any) error { return nil }}
 	}
 	if t.Implements(reflect.TypeFor[fmt.Stringer]()) {
-		return shown(Text)
+		return plain(Text).shown(Text, text)
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -128,25 +122,25 @@ func kindOf(t reflect.Type, words string) kind {
 	case reflect.Int:
 		return plain(Integer)
 	case reflect.Int32:
-		return limited(Integer, math.MinInt32, math.MaxInt32)
+		return plain(Integer).within(math.MinInt32, math.MaxInt32)
 	case reflect.Uint8:
-		return limited(Integer, 0, math.MaxUint8)
+		return plain(Integer).within(0, math.MaxUint8)
 	case reflect.Uint16:
-		return limited(Integer, 0, math.MaxUint16)
+		return plain(Integer).within(0, math.MaxUint16)
 	case reflect.Uint32:
-		return limited(Integer, 0, math.MaxUint32)
+		return plain(Integer).within(0, math.MaxUint32)
 	case reflect.Uint64:
 		return plain(Unsigned)
 	case reflect.String:
 		if words != "" {
-			return ofWords(Word, words)
+			return plain(Word).of(strings.Split(words, "|"))
 		}
 		return plain(Text)
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Struct {
 			return mappings(OptionList, t.Elem())
 		}
-		return ofWords(Words, words)
+		return plain(Words).of(strings.Split(words, "|"))
 	case reflect.Struct:
 		return mappings(Options, t)
 	}
@@ -156,22 +150,23 @@ func kindOf(t reflect.Type, words string) kind {
 // plain is a kind whose values scenarios and fields have alike, but for the width of numbers.
 func plain(t Type) kind { return kind{argument: t, result: t, set: convert, show: scenarioValue} }
 
-func limited(t Type, least, most int64) kind {
+// written is the plain kind of a Go type.
+func written[T any](t Type) kind {
 	k := plain(t)
-	k.min, k.max = least, most
+	k.field = reflect.TypeFor[T]()
 	return k
 }
 
-func ofWords(t Type, words string) kind {
-	k := plain(t)
-	k.words = strings.Split(words, "|")
+func (k kind) of(words []string) kind        { k.words = words; return k }
+func (k kind) within(least, most int64) kind { k.min, k.max = least, most; return k }
+
+// shown is the kind with results of another type, or another value.
+func (k kind) shown(as Type, show func(reflect.Value) any) kind {
+	k.result, k.show = as, show
 	return k
 }
 
-// shown is a kind whose results are text.
-func shown(argument Type) kind {
-	return kind{argument: argument, result: Text, set: convert, show: func(v reflect.Value) any { return v.Interface().(fmt.Stringer).String() }}
-}
+func text(v reflect.Value) any { return v.Interface().(fmt.Stringer).String() }
 
 // convert gives a field a value of a Go type of the same sort.
 func convert(_ *Call, field reflect.Value, value any) error {
@@ -265,39 +260,6 @@ func setContent(call *Call, field reflect.Value, value any) error {
 	return err
 }
 
-// enumeration is the kind of the enumerations of verbs.h and rdma_cma.h, which have names.
-func enumeration(t reflect.Type) (kind, bool) {
-	switch t {
-	case reflect.TypeFor[rdmacore.EventType]():
-		return named(rdmacore.ParseEventType), true
-	case reflect.TypeFor[rdmacore.AsyncEventType]():
-		return named(rdmacore.ParseAsyncEventType), true
-	case reflect.TypeFor[rdmacore.JoinFlags]():
-		return named(rdmacore.ParseJoinFlags), true
-	case reflect.TypeFor[rdmacore.PortSpace]():
-		return named(rdmacore.ParsePortSpace), true
-	case reflect.TypeFor[rdmacore.WCStatus]():
-		return named(rdmacore.ParseWCStatus), true
-	case reflect.TypeFor[rdmacore.WCOpcode]():
-		return named(rdmacore.ParseWCOpcode), true
-	case reflect.TypeFor[rdmacore.QPState]():
-		return named(rdmacore.ParseQPState), true
-	case reflect.TypeFor[rdmacore.Selectivity]():
-		return named(rdmacore.ParseSelectivity), true
-	case reflect.TypeFor[rdmacore.MeasureKind]():
-		return named(rdmacore.ParseMeasureKind), true
-	case reflect.TypeFor[rdmacore.MeasureCompletion]():
-		return named(rdmacore.ParseMeasureCompletion), true
-	case reflect.TypeFor[rdmacore.QPType]():
-		return named(rdmacore.ParseQPType), true
-	case reflect.TypeFor[rdmacore.Placement]():
-		return flags(rdmacore.ParsePlacement), true
-	case reflect.TypeFor[rdmacore.SendOps]():
-		return flags(rdmacore.ParseSendOps), true
-	}
-	return kind{}, false
-}
-
 // flags is a list of Words whose names a parser of rdmacore knows, with | between them.
 func flags[T fmt.Stringer](parse func(string) (T, error)) kind {
 	k := named(parse)
@@ -312,7 +274,7 @@ func flags[T fmt.Stringer](parse func(string) (T, error)) kind {
 // named is a Word whose names a parser of rdmacore knows.
 func named[T fmt.Stringer](parse func(string) (T, error)) kind {
 	return kind{
-		argument: Word, result: Word, words: namesOf(parse),
+		field: reflect.TypeFor[T](), argument: Word, result: Word, words: namesOf(parse),
 		set: func(_ *Call, field reflect.Value, value any) error {
 			parsed, err := parse(value.(string))
 			if err == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,10 +16,11 @@ import (
 
 // measureVerbs are the native measurements.
 func measureVerbs() []Verb {
-	return []Verb{define(Verb{
-		Name: "measure", Roleless: true, Measures: true, Yields: Value,
-		Doc: "Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
-	}, measure)}
+	v := ask("measure", "",
+		"Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
+		measure).roleless()
+	v.Measures = true
+	return []Verb{v}
 }
 
 // Words of `inline` and `verify`.
@@ -27,19 +29,19 @@ const (
 	verifyData = "data"
 )
 
-// measureArguments say what is measured, and how.  Which argument means something for which kind and operation is what the
+// measureArguments say what is measured, and how.  A field that is a knob of the core has its name (rdmacore.MeasureSpec).  Which argument means something for which kind and operation is what the
 // core says (rdmacore/measure/check.c); here it stands for readers, before the colon.  A measurement takes a week at most,
 // which keeps a typing mistake from running for ever; and each queue pair has a thread at each end.
 type measureArguments struct {
 	Kind             Optional[rdmacore.MeasureKind]       `arg:"kind,required" doc:"latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"`
 	From             roleName                             `arg:"from,required" doc:"who begins: sends, writes, reads, connects"`
 	To               roleName                             `arg:"to,required" doc:"who answers, or is the other direction of a bidirectional one"`
-	Op               Optional[string]                     `arg:"op" words:"SEND|RDMA_WRITE|RDMA_READ|ATOMIC_FETCH_AND_ADD|ATOMIC_CMP_AND_SWP" doc:"latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"`
-	Sizes            Optional[sizeList]                   `arg:"sizes" doc:"latency, bandwidth: bytes of a message, each measured in turn"`
+	Operation        Optional[rdmacore.Opcode]            `arg:"op" words:"SEND|RDMA_WRITE|RDMA_READ|ATOMIC_FETCH_AND_ADD|ATOMIC_CMP_AND_SWP" doc:"latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"`
+	Size             Optional[sizeList]                   `arg:"sizes" doc:"latency, bandwidth: bytes of a message, each measured in turn"`
 	Iterations       Optional[int]                        `arg:"iterations" group:"iterations, duration or connections" min:"1" max:"0x400000000000" doc:"latency, bandwidth: round trips, or messages of each direction, of each size and queue pair"`
 	Duration         time.Duration                        `arg:"duration" group:"iterations, duration or connections" min:"1ns" max:"168h" doc:"how long each size is measured"`
 	Connections      Optional[int]                        `arg:"connections" group:"iterations, duration or connections" min:"1" max:"0x100000000" doc:"connect: how many are made"`
-	Warmup           time.Duration                        `arg:"warmup" min:"1ns" max:"168h" doc:"time before the timed part, not counted"`
+	WarmupDuration   time.Duration                        `arg:"warmup" min:"1ns" max:"168h" doc:"time before the timed part, not counted"`
 	WarmupIterations int                                  `arg:"warmup_iterations" min:"1" max:"0x400000000000" doc:"what is done before the timed part, not counted"`
 	QPs              Optional[int]                        `arg:"qps" min:"1" max:"64" doc:"bandwidth: queue pairs that transmit at once, each with a thread at either end; default 1"`
 	Depth            int                                  `arg:"depth" min:"1" max:"0x10000" doc:"bandwidth: requests in flight of each queue pair; default 128, of RDMA_WRITE and RDMA_READ with verify 16"`
@@ -54,7 +56,7 @@ type measureArguments struct {
 	Completion       Optional[rdmacore.MeasureCompletion] `arg:"completion" doc:"latency, bandwidth: poll without end, the default, or sleep on the completion channel"`
 	Bidirectional    bool                                 `arg:"bidirectional" doc:"bandwidth: both ends transmit"`
 	Gap              time.Duration                        `arg:"gap" min:"1ns" max:"168h" doc:"latency: pause between round trips"`
-	RateLimit        Optional[rate]                       `arg:"rate_limit" doc:"bandwidth: bits a second of each direction and queue pair at most"`
+	RateBits         Optional[rate]                       `arg:"rate_limit" doc:"bandwidth: bits a second of each direction and queue pair at most"`
 	RateMessages     int                                  `arg:"rate_messages" min:"1" max:"0x10000000000" doc:"bandwidth: the same in messages a second"`
 	Burst            int                                  `arg:"burst" min:"1" max:"0x10000" doc:"bandwidth: with one of these, messages that may go at once; default post_list"`
 	Verify           string                               `arg:"verify" words:"none|data" doc:"SEND and RDMA_WRITE and RDMA_READ: data has contents checked.  Of SEND and RDMA_READ, and of every latency, each message is; a bandwidth of RDMA_WRITE, whose receiver is told of no message, has the last ones checked when it has ended, as many as depth for each size, queue pair and direction"`
@@ -63,14 +65,14 @@ type measureArguments struct {
 	InFlight         int                                  `arg:"in_flight" min:"1" max:"4096" doc:"connect: connections under way at once; default 1"`
 	Lockstep         bool                                 `arg:"lockstep" doc:"connect: those under way take each step together, all of them one before any the next; the results then have each step's rate"`
 	ErrorsMax        int                                  `arg:"errors_max" max:"0x40000000" doc:"connect: connections that may fail before the measurement does; default 0"`
-	Resolve          time.Duration                        `arg:"resolve" min:"1ns" max:"1m" doc:"connect: time for the address and for the route each; default 2s"`
+	Timeout          time.Duration                        `arg:"resolve" min:"1ns" max:"1m" doc:"connect: time for the address and for the route each; default 2s"`
 }
 
 // histogramArguments say how times are counted.
 type histogramArguments struct {
-	Digits int            `arg:"digits" min:"1" max:"5" doc:"significant digits; default 3"`
-	Max    time.Duration  `arg:"max" min:"2ns" max:"168h" doc:"longer ones count as this; default 1m"`
-	Keep   Optional[bool] `arg:"keep" doc:"the records have the whole histogram; default true"`
+	HistogramDigits int            `arg:"digits" min:"1" max:"5" doc:"significant digits; default 3"`
+	HistogramMax    time.Duration  `arg:"max" min:"2ns" max:"168h" doc:"longer ones count as this; default 1m"`
+	Keep            Optional[bool] `arg:"keep" doc:"the records have the whole histogram; default true"`
 }
 
 // measured are the results of the step.
@@ -82,39 +84,42 @@ type measured struct {
 	Cut      bool `result:"cut" doc:"a threshold with abort_on_fail ended it early"`
 }
 
+func (m measured) summary() string {
+	if m.Cut {
+		return fmt.Sprintf("ended early by a threshold after %d messages", m.Messages)
+	}
+	return fmt.Sprintf("%d messages, %d bytes", m.Messages, m.Bytes)
+}
+
 // CanAtomic is the capability of devices that have atomic operations.
 const CanAtomic = "device.atomic"
 
 func (a *measureArguments) needs() string {
-	if strings.HasPrefix(a.Op.Value, "ATOMIC_") {
+	if op := a.Operation.Value; op == rdmacore.OpAtomicFetchAndAdd || op == rdmacore.OpAtomicCmpAndSwp {
 		return CanAtomic
 	}
 	return ""
 }
 
-// knobArguments are the arguments by the knobs of the core that they turn, where the names differ in more
-// than their writing.
-func knobArguments() map[string]string {
-	return map[string]string{
-		"Kind": "kind", "Operation": "op", "Bidirectional": "bidirectional", "Size": "sizes", "Iterations": "iterations",
-		"Duration": "duration", "WarmupIterations": "warmup_iterations", "WarmupDuration": "warmup", "Depth": "depth",
-		"ReceiveDepth": "receive_depth", "PostList": "post_list", "ReceivePostList": "receive_post_list",
-		"SignalEvery": "signal_every", "PollBatch": "poll_batch", "Inline": "inline", "Completion": "completion",
-		"Outstanding": "outstanding", "Verify": "verify", "Gap": "gap", "RateBits": "rate_limit",
-		"RateMessages": "rate_messages", "Burst": "burst", "SampleEvery": "sample_every", "HistogramDigits": "histogram",
-		"HistogramMax": "histogram", "InFlight": "in_flight", "ErrorsMax": "errors_max", "Timeout": "resolve", "Lockstep": "lockstep",
+// argumentOf is the argument of a knob of the core; "" for none.
+func argumentOf(knob string) string {
+	if strings.HasPrefix(knob, "Histogram") {
+		knob = "Histogram"
 	}
+	field, _ := reflect.TypeFor[measureArguments]().FieldByName(knob)
+	name, _, _ := strings.Cut(field.Tag.Get("arg"), ",")
+	return name
 }
 
 // check asks the core whether the knobs go together.
 func (a *measureArguments) check() *Refusal {
-	if !a.Kind.Known() || a.Op.Later {
+	if !a.Kind.Known() || a.Operation.Later {
 		return nil
 	}
 	if refusal := a.checkKind(); refusal != nil {
 		return refusal
 	}
-	sizes := a.Sizes.Value
+	sizes := a.Size.Value
 	if sizes == nil {
 		sizes = sizeList{atomicBytes} // of connections, or known later
 	}
@@ -142,8 +147,8 @@ func (a *measureArguments) checkKind() *Refusal {
 		refused, given bool
 	}{
 		{"iterations", "connections: .. says how many", connect, a.Iterations.Given},
-		{"op", "connections have no operation", connect, a.Op.Given},
-		{"sizes", "connections have no size", connect, a.Sizes.Given},
+		{"op", "connections have no operation", connect, a.Operation.Given},
+		{"sizes", "connections have no size", connect, a.Size.Given},
 		{"builders", "connections post nothing", connect, a.Builders.Given},
 		{"connections", "iterations: .. or duration: .. says how long", !connect, a.Connections.Given},
 		{"qps", "it means something for bandwidth", kind != rdmacore.MeasureBandwidth, a.QPs.Given},
@@ -154,9 +159,9 @@ func (a *measureArguments) checkKind() *Refusal {
 	}
 	switch {
 	case connect:
-	case !a.Op.Given:
+	case !a.Operation.Given:
 		return &Refusal{Argument: "op", Message: kind.String() + " needs it", Hint: "op: SEND"}
-	case !a.Sizes.Given:
+	case !a.Size.Given:
 		return &Refusal{Argument: "sizes", Message: kind.String() + " needs it", Hint: "sizes: [64, 4KiB], or sizes: {pow2: [2, 8MiB]}"}
 	}
 	return nil
@@ -176,7 +181,7 @@ func refusalOf(err error) *Refusal {
 	if errors.As(knob.Err, &errno) {
 		message = strings.TrimSuffix(message, fmt.Sprintf(" (%s)", errno.Error()))
 	}
-	argument := knobArguments()[knob.Knob]
+	argument := argumentOf(knob.Knob)
 	if argument == "" {
 		argument, message = "kind", knob.Knob+": "+message
 	}
@@ -185,39 +190,13 @@ func refusalOf(err error) *Refusal {
 
 // spec is what the core is told.
 func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
-	spec := rdmacore.MeasureSpec{
-		Kind:             a.Kind.Value,
-		Bidirectional:    a.Bidirectional,
-		Iterations:       uint64(max(a.Iterations.Value, a.Connections.Value)),
-		Duration:         a.Duration,
-		WarmupIterations: uint64(a.WarmupIterations),
-		WarmupDuration:   a.Warmup,
-		Depth:            a.Depth,
-		ReceiveDepth:     a.ReceiveDepth,
-		PostList:         a.PostList,
-		ReceivePostList:  a.ReceivePostList,
-		SignalEvery:      a.SignalEvery,
-		PollBatch:        a.PollBatch,
-		Outstanding:      a.Outstanding,
-		Completion:       a.Completion.Value,
-		Verify:           a.Verify == verifyData,
-		Gap:              a.Gap,
-		RateMessages:     uint64(a.RateMessages),
-		Burst:            a.Burst,
-		SampleEvery:      a.SampleEvery,
-		HistogramDigits:  a.Histogram.Digits,
-		HistogramMax:     a.Histogram.Max,
-		InFlight:         a.InFlight,
-		ErrorsMax:        a.ErrorsMax,
-		Timeout:          a.Resolve,
-		Lockstep:         a.Lockstep,
-	}
-	var err error
+	var spec rdmacore.MeasureSpec
+	assign(&spec, a)
+	assign(&spec, &a.Histogram)
+	spec.Iterations = uint64(max(a.Iterations.Value, a.Connections.Value))
+	spec.Verify = a.Verify == verifyData
 	if spec.Kind != rdmacore.MeasureConnect {
 		spec.Size = size
-		if spec.Operation, err = rdmacore.ParseOpcode(a.Op.Value); err != nil {
-			return spec, &Refusal{Argument: "op", Message: err.Error()}
-		}
 	}
 	if spec.Iterations == 0 && spec.Duration == 0 {
 		spec.Iterations = 1 // known later
@@ -225,15 +204,19 @@ func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
 	if spec.Iterations != 0 {
 		spec.Duration = 0 // who gives both is told that they are of one group
 	}
-	if limit := float64(a.RateLimit.Value); a.RateLimit.Known() {
-		if limit < 1 || limit > math.MaxInt64 {
-			return spec, &Refusal{Argument: "rate_limit", Message: fmt.Sprintf("%g bit/s is out of range", limit)}
-		}
-		spec.RateBits = uint64(limit)
+	if limit := float64(a.RateBits.Value); a.RateBits.Known() && (limit < 1 || limit > math.MaxInt64) {
+		return spec, &Refusal{Argument: "rate_limit", Message: fmt.Sprintf("%g bit/s is out of range", limit)}
 	}
-	spec.Inline, err = inlineOf(a.Inline)
-	if err != nil {
-		return spec, &Refusal{Argument: "inline", Message: err.Error(), Hint: "inline: auto, or inline: 64"}
+	switch n, err := strconv.ParseUint(a.Inline, 10, 16); {
+	case a.Inline == "":
+	case a.Inline == inlineAuto:
+		spec.Inline = rdmacore.InlineAuto
+	case err != nil:
+		return spec, &Refusal{
+			Argument: "inline", Message: fmt.Sprintf("wanted is auto or a number of bytes, and this is %q", a.Inline), Hint: "inline: auto, or inline: 64",
+		}
+	default:
+		spec.Inline = int(n)
 	}
 	if spec.Inline == rdmacore.InlineAuto && spec.Operation != rdmacore.OpSend && spec.Operation != rdmacore.OpRDMAWrite {
 		spec.Inline = 0 // only these carry data out, ibv_post_send(3)
@@ -241,24 +224,10 @@ func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
 	return spec, nil
 }
 
-func inlineOf(word string) (int, error) {
-	switch word {
-	case "":
-		return 0, nil
-	case inlineAuto:
-		return rdmacore.InlineAuto, nil
-	}
-	n, err := strconv.ParseUint(word, 10, 16)
-	if err != nil {
-		return 0, fmt.Errorf("wanted is auto or a number of bytes, and this is %q", word)
-	}
-	return int(n), nil
-}
-
 // sizes are the sizes in turn; a measurement of connections has one turn, without a size.
 func (a *measureArguments) sizes() []int {
-	if a.Sizes.Value != nil {
-		return slices.Clone(a.Sizes.Value)
+	if a.Size.Value != nil {
+		return slices.Clone(a.Size.Value)
 	}
 	return []int{0}
 }

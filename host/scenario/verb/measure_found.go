@@ -12,49 +12,53 @@ import (
 // records are the figures of each end that has any: who transmits, makes round trips or connects.  results are
 // of all queue pairs, nil for one that never began.
 func (m *measuring) records(results []*rdmacore.MeasureResult) []*record.Measure {
-	var list []*record.Measure
-	for _, role := range []rdmacore.MeasureRole{rdmacore.MeasureActive, rdmacore.MeasurePassive} {
-		found := &record.Measure{
-			Type: m.args.Kind.Value.String(), Operation: m.args.Op.Value,
-			Role: m.from.Name, Peer: m.to.Name, Both: m.args.Bidirectional,
+	active := m.figures(rdmacore.MeasureActive, results)
+	active.Latency = m.distributions(results)
+	if !m.args.Bidirectional {
+		return []*record.Measure{active} // the other end only answers
+	}
+	passive := m.figures(rdmacore.MeasurePassive, results)
+	passive.Role, passive.Peer = passive.Peer, passive.Role
+	return []*record.Measure{active, passive}
+}
+
+// figures are those of one end of all queue pairs together.
+func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.MeasureResult) *record.Measure {
+	kind := m.args.Kind.Value
+	found := &record.Measure{Type: kind.String(), Role: m.from.Name, Peer: m.to.Name, Both: m.args.Bidirectional}
+	if m.args.Operation.Given {
+		found.Operation = m.args.Operation.Value.String()
+	}
+	if len(results) > 1 {
+		found.QPs = len(results)
+	}
+	var window timeSpan
+	var ends []*rdmacore.MeasureEndResult
+	for _, result := range results {
+		if result == nil {
+			continue
 		}
-		if role == rdmacore.MeasurePassive {
-			if !found.Both {
-				break // it only answers
-			}
-			found.Role, found.Peer = found.Peer, found.Role
-		}
-		var window timeSpan
-		var ends []*rdmacore.MeasureEndResult
-		for _, result := range results {
-			if result == nil {
+		found.Size, found.Depth = int64(result.Spec.Size), result.Spec.Depth
+		for j := range result.Ends {
+			end := &result.Ends[j]
+			if end.Role != role {
 				continue
 			}
-			found.Size, found.Depth = int64(result.Spec.Size), result.Spec.Depth
-			for j := range result.Ends {
-				if end := &result.Ends[j]; end.Role == role {
-					window.add(end.Begin, end.Begin+end.Elapsed)
-					addEnd(found, end)
-					ends = append(ends, end)
-				}
-			}
+			window.add(end.Begin, end.Begin+end.Elapsed)
+			found.Messages += end.Messages
+			found.Bytes += end.Bytes
+			found.Errors += end.Failed
+			ends = append(ends, end)
 		}
-		if len(results) > 1 {
-			found.QPs = len(results)
-		}
-		found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.args.SampleEvery, window)
-		if seconds := found.Took.Seconds(); seconds > 0 {
-			if found.Type == rdmacore.MeasureBandwidth.String() {
-				found.BitsPerSecond = float64(found.Bytes) * 8 / seconds
-			}
-			found.MessagesPerSecond = float64(found.Messages) / seconds
-		}
-		if role == rdmacore.MeasureActive {
-			found.Latency = m.distributions(results)
-		}
-		list = append(list, found)
 	}
-	return list
+	found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.args.SampleEvery, window)
+	if seconds := found.Took.Seconds(); seconds > 0 {
+		if kind == rdmacore.MeasureBandwidth {
+			found.BitsPerSecond = float64(found.Bytes) * 8 / seconds
+		}
+		found.MessagesPerSecond = float64(found.Messages) / seconds
+	}
+	return found
 }
 
 // timeSpan is the time that several measurements at once took, from the first begin to the last end: no rate is
@@ -72,13 +76,6 @@ func (s *timeSpan) add(begin, end time.Duration) {
 }
 
 func (s *timeSpan) length() time.Duration { return s.end - s.begin }
-
-// addEnd adds what one queue pair did.
-func addEnd(found *record.Measure, end *rdmacore.MeasureEndResult) {
-	found.Messages += end.Messages
-	found.Bytes += end.Bytes
-	found.Errors += end.Failed
-}
 
 // mergeIntervals adds the intervals of all queue pairs up, on a grid from the first begin: each counts from its own
 // begin, a little later.  What an interval did is taken to have gone on evenly in it.

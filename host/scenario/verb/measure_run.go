@@ -45,14 +45,7 @@ func measure(ctx context.Context, call *Call, args *measureArguments) (measured,
 		m.specs = append(m.specs, spec)
 	}
 	err = call.Testbed.Busy(ctx, "a measurement", m.run, m.from, m.to)
-	sums := m.sums
-	call.Outcome.Summary = func() string {
-		if sums.Cut {
-			return fmt.Sprintf("ended early by a threshold after %d messages", sums.Messages)
-		}
-		return fmt.Sprintf("%d messages, %d bytes", sums.Messages, sums.Bytes)
-	}
-	return sums, err
+	return m.sums, err
 }
 
 // run measures each size on the same connections, which are as they were after each.

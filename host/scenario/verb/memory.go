@@ -12,33 +12,24 @@ import (
 // memoryVerbs make protection domains, and register and deregister buffers.  All buffers are registered when a case begins.
 func memoryVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "alloc_pd", Manual: "ibv_alloc_pd(3)", Yields: NewDomain,
-			Doc: "Make a protection domain.",
-		}, action(func(_ context.Context, call *Call, _ *none) error {
-			domain, err := call.Role.NewDomain()
-			return call.made(domain, err)
-		})),
-		define(Verb{
-			Name: "dealloc_pd", Manual: "ibv_dealloc_pd(3)", Scalar: "pd",
-			Doc: "Free a protection domain, which nothing may use.",
-		}, action(func(_ context.Context, _ *Call, args *struct {
-			PD *testbed.Domain `arg:"pd,required" doc:"the domain, by the name that 'as' gave it"`
-		}) error {
-			return args.PD.Free()
-		})),
-		define(Verb{
-			Name: "reg", Manual: "ibv_reg_mr(3)", Yields: Value,
-			Doc: "Register a buffer again after dereg, perhaps with other rights.",
-		}, register),
-		define(Verb{
-			Name: "rereg", Manual: "ibv_rereg_mr(3)", Yields: Value,
-			Doc: "Change the registration of a buffer while requests may be using it: what is given changes, the rest stays, and so may the keys.  From then on the peer reaches nothing of what was registered before.",
-		}, reregister),
-		define(Verb{
-			Name: "dereg", Manual: "ibv_dereg_mr(3)",
-			Doc: "End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
-		}, action(func(_ context.Context, _ *Call, args *theBuffer) error { return args.Buffer.Deregister() })),
+		act("alloc_pd", "ibv_alloc_pd(3)", "Make a protection domain.",
+			func(_ context.Context, call *Call, _ *none) error {
+				domain, err := call.Role.NewDomain()
+				return call.made(domain, err)
+			}).yields(NewDomain),
+		act("dealloc_pd", "ibv_dealloc_pd(3)", "Free a protection domain, which nothing may use.",
+			func(_ context.Context, _ *Call, args *struct {
+				PD *testbed.Domain `arg:"pd,required" doc:"the domain, by the name that 'as' gave it"`
+			}) error {
+				return args.PD.Free()
+			}).scalar("pd"),
+		ask("reg", "ibv_reg_mr(3)", "Register a buffer again after dereg, perhaps with other rights.", register),
+		ask("rereg", "ibv_rereg_mr(3)",
+			"Change the registration of a buffer while requests may be using it: what is given changes, the rest stays, and so may the keys.  From then on the peer reaches nothing of what was registered before.",
+			reregister),
+		act("dereg", "ibv_dereg_mr(3)",
+			"End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
+			func(_ context.Context, _ *Call, args *theBuffer) error { return args.Buffer.Deregister() }),
 	}
 }
 
@@ -67,11 +58,16 @@ type region struct {
 	LKey uint32 `result:"lkey,hex,varies" doc:"key for own requests"`
 }
 
-func regionOf(call *Call, buffer *testbed.Buffer) region {
-	view := buffer.View()
+func (r region) summary() string { return fmt.Sprintf("rkey %#x", r.RKey) }
+
+// renewed is the region of a buffer that is registered anew.
+func renewed(call *Call, buffer *testbed.Buffer, err error) (region, error) {
+	if err != nil {
+		return region{}, err
+	}
 	call.Outcome.Buffers = []*testbed.Buffer{buffer}
-	call.Outcome.Summary = func() string { return fmt.Sprintf("rkey %#x", view.RKey) }
-	return region{view.Addr, uint32(view.RKey), uint32(view.LKey)}
+	view := buffer.View()
+	return region{view.Addr, uint32(view.RKey), uint32(view.LKey)}, nil
 }
 
 func register(_ context.Context, call *Call, args *struct {
@@ -88,16 +84,10 @@ func register(_ context.Context, call *Call, args *struct {
 			return region{}, &testbed.Failure{What: args.Of.Name + " has no protection domain", Hint: "bind_addr or resolve_addr comes first", Errno: syscall.EINVAL}
 		}
 	}
-	var err error
 	if args.IOVA.Given {
-		err = args.Buffer.RegisterAt(pd, uint64(args.IOVA.Value), access)
-	} else {
-		err = args.Buffer.RegisterIn(pd, access)
+		return renewed(call, args.Buffer, args.Buffer.RegisterAt(pd, uint64(args.IOVA.Value), access))
 	}
-	if err != nil {
-		return region{}, err
-	}
-	return regionOf(call, args.Buffer), nil
+	return renewed(call, args.Buffer, args.Buffer.RegisterIn(pd, access))
 }
 
 func reregister(_ context.Context, call *Call, args *struct {
@@ -120,8 +110,5 @@ func reregister(_ context.Context, call *Call, args *struct {
 		change.Offset = int(args.Offset.Value)
 		change.Length = int(args.Length.Or(byteCount(args.Buffer.Size()) - args.Offset.Value))
 	}
-	if err := args.Buffer.Reregister(change); err != nil {
-		return region{}, err
-	}
-	return regionOf(call, args.Buffer), nil
+	return renewed(call, args.Buffer, args.Buffer.Reregister(change))
 }

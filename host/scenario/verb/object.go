@@ -81,6 +81,9 @@ func objectKind(t reflect.Type) (kind, bool) {
 	if t == reflect.TypeFor[*testbed.Buffer]() {
 		return kind{argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }}, true
 	}
+	if t == reflect.TypeFor[*testbed.Role]() {
+		return kind{argument: Role, find: func(call *Call, name any) (any, error) { return call.Testbed.Role(name.(string)) }}, true
+	}
 	for i := range objects {
 		if row := &objects[i]; row.field == t {
 			return kind{argument: row.names, find: func(call *Call, name any) (any, error) { return row.find(call, name.(string)) }}, true

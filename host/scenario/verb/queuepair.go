@@ -11,29 +11,42 @@ import (
 	"rdmarun/rdmacore"
 )
 
+// theQueuePair is the queue pair of an endpoint that the step names.
+type theQueuePair struct {
+	theEndpoint
+	qp *rdmacore.QP
+}
+
+func (a *theQueuePair) find(*Call) (err error) {
+	a.qp, err = a.EP.QP()
+	return err
+}
+
+// onlyQueuePair is the queue pair of an endpoint that the step need not name.
+type onlyQueuePair struct {
+	onlyEndpoint
+	qp *rdmacore.QP
+}
+
+func (a *onlyQueuePair) find(*Call) (err error) {
+	a.qp, err = a.EP.QP()
+	return err
+}
+
 // queuePairVerbs make queue pairs, change them and ask for their state.
 func queuePairVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "create_qp", Manual: "rdma_create_qp(3)",
-			Doc: "Make the queue pair of an endpoint that has none.",
-		}, action(createQP)),
-		define(Verb{
-			Name: "create_qp_ex", Manual: "rdma_create_qp_ex(3)",
-			Doc: "Make the queue pair of an endpoint with extended attributes: those that are given.",
-		}, action(createQPEx)),
-		define(Verb{
-			Name: "init_qp_attr", Manual: "rdma_init_qp_attr(3)", Yields: Value,
-			Doc: "Ask what the connection manager would set to bring a queue pair of the connection to a state.",
-		}, initQPAttr),
-		define(Verb{
-			Name: "modify_qp", Manual: "ibv_modify_qp(3)",
-			Doc: "Change attributes of a queue pair: those that are given.",
-		}, action(modifyQP)),
-		define(Verb{
-			Name: "query_qp", Manual: "ibv_query_qp(3)", Yields: Value,
-			Doc: "Ask a queue pair for its attributes.",
-		}, queryQP),
+		act("create_qp", "rdma_create_qp(3)", "Make the queue pair of an endpoint that has none.",
+			func(_ context.Context, _ *Call, args *newQueuePair) error {
+				args.EP.FreeFirst()
+				return args.EP.ID().CreateQP(args.pd, args.attr)
+			}),
+		act("create_qp_ex", "rdma_create_qp_ex(3)",
+			"Make the queue pair of an endpoint with extended attributes: those that are given.", createQPEx),
+		ask("init_qp_attr", "rdma_init_qp_attr(3)",
+			"Ask what the connection manager would set to bring a queue pair of the connection to a state.", initQPAttr),
+		act("modify_qp", "ibv_modify_qp(3)", "Change attributes of a queue pair: those that are given.", modifyQP),
+		ask("query_qp", "ibv_query_qp(3)", "Ask a queue pair for its attributes.", queryQP),
 	}
 }
 
@@ -92,16 +105,8 @@ func (q QueuePairAttributes) With(given map[string]any) (QueuePairAttributes, er
 
 // native is the attributes with the objects of the role that they name.
 func (q QueuePairAttributes) native(role *testbed.Role) (*rdmacore.QPInitAttr, error) {
-	attr := &rdmacore.QPInitAttr{
-		Type:          q.Type,
-		MaxSendWR:     uint32(q.MaxSendWR),
-		MaxRecvWR:     uint32(q.MaxRecvWR),
-		MaxSendSGE:    uint32(q.MaxSendSGE),
-		MaxRecvSGE:    uint32(q.MaxRecvSGE),
-		MaxInlineData: uint32(q.MaxInlineData),
-		SignalAll:     q.SignalAll,
-		SendOps:       q.SendOps,
-	}
+	attr := &rdmacore.QPInitAttr{}
+	assign(attr, &q)
 	if q.SharedQueue != "" {
 		queue, err := testbed.SharedQueues.Find(role, string(q.SharedQueue))
 		if err != nil {
@@ -120,52 +125,40 @@ type newQueuePair struct {
 	DefaultPD bool           `arg:"default_pd" doc:"true: rdma_cm's own protection domain of the device"`
 	SendCQ    *testbed.Queue `arg:"send_cq" doc:"a completion queue of create_cq; without it one of its own"`
 	RecvCQ    *testbed.Queue `arg:"recv_cq" doc:"likewise"`
+	pd        *rdmacore.PD   // nil for rdma_cm's own
+	attr      rdmacore.QPInitAttr
 }
 
-// attributes are those of the queue pair to be made, and its protection domain, nil for rdma_cm's own.
-func (n *newQueuePair) attributes(call *Call) (pd *rdmacore.PD, attr rdmacore.QPInitAttr, err error) {
+func (n *newQueuePair) find(call *Call) error {
 	wanted, err := n.QP.native(call.Role)
-	if err != nil {
-		return nil, attr, err
-	}
-	attr = *wanted
-	if n.PD != nil || !n.DefaultPD {
-		pd = n.domain(call)
-	}
-	if attr.SRQ == nil {
-		attr.SRQ = n.EP.ID().SRQ()
-	}
-	if n.SendCQ != nil {
-		attr.SendCQ = n.SendCQ.Native()
-	}
-	if n.RecvCQ != nil {
-		attr.RecvCQ = n.RecvCQ.Native()
-	}
-	return pd, attr, nil
-}
-
-func createQP(_ context.Context, call *Call, args *newQueuePair) error {
-	pd, attr, err := args.attributes(call)
 	if err != nil {
 		return err
 	}
-	args.EP.FreeFirst()
-	return args.EP.ID().CreateQP(pd, attr)
+	n.attr = *wanted
+	if n.PD != nil || !n.DefaultPD {
+		n.pd = n.domain(call)
+	}
+	if n.attr.SRQ == nil {
+		n.attr.SRQ = n.EP.ID().SRQ()
+	}
+	if n.SendCQ != nil {
+		n.attr.SendCQ = n.SendCQ.Native()
+	}
+	if n.RecvCQ != nil {
+		n.attr.RecvCQ = n.RecvCQ.Native()
+	}
+	return nil
 }
 
-func createQPEx(_ context.Context, call *Call, args *struct {
+func createQPEx(_ context.Context, _ *Call, args *struct {
 	newQueuePair
 	CreateFlags  Optional[uint32] `arg:"create_flags" doc:"enum ibv_qp_create_flags"`
 	SendOps      Optional[int]    `arg:"send_ops_flags" max:"0x7fffffffffffffff" doc:"enum ibv_qp_create_send_ops_flags as a number, over send_ops of qp; 0: builders for nothing"`
 	MaxTSOHeader Optional[uint16] `arg:"max_tso_header" doc:"bytes"`
 	CompMask     uint32           `arg:"comp_mask" default:"0" doc:"more bits of the mask than those of the attributes given"`
 }) error {
-	pd, attr, err := args.attributes(call)
-	if err != nil {
-		return err
-	}
 	extended := rdmacore.QPInitAttrEx{
-		QPInitAttr: attr, CompMask: rdmacore.QPInitMask(args.CompMask), CreateFlags: args.CreateFlags.Value, MaxTSOHeader: args.MaxTSOHeader.Value,
+		QPInitAttr: args.attr, CompMask: rdmacore.QPInitMask(args.CompMask), CreateFlags: args.CreateFlags.Value, MaxTSOHeader: args.MaxTSOHeader.Value,
 	}
 	if args.CreateFlags.Given {
 		extended.CompMask |= rdmacore.QPInitCreateFlags
@@ -178,7 +171,7 @@ func createQPEx(_ context.Context, call *Call, args *struct {
 		extended.CompMask |= rdmacore.QPInitMaxTSOHeader
 	}
 	args.EP.FreeFirst()
-	return args.EP.ID().CreateQPEx(pd, extended)
+	return args.EP.ID().CreateQPEx(args.pd, extended)
 }
 
 // queuePairState is struct ibv_qp_attr, as far as scenarios look at it.
@@ -197,18 +190,12 @@ type queuePairState struct {
 	QKey            uint32           `result:"qkey,varies" doc:"key of datagrams"`
 	PkeyIndex       uint16           `result:"pkey_index" doc:"index of the partition key"`
 	PortNum         uint8            `result:"port_num,varies" doc:"port of the device"`
-	Access          rdmacore.Access  `result:"access" doc:"what the peer may do: REMOTE_WRITE|REMOTE_READ.."`
+	AccessFlags     rdmacore.Access  `result:"access" doc:"what the peer may do: REMOTE_WRITE|REMOTE_READ.."`
 }
 
-func queuePairStateOf(attr *rdmacore.QPAttr) queuePairState {
-	return queuePairState{
-		State: attr.State, DestQPNum: attr.DestQPNum, PathMTU: attr.PathMTU, RQPSN: attr.RQPSN, SQPSN: attr.SQPSN,
-		MaxRdAtomic: attr.MaxRdAtomic, MaxDestRdAtomic: attr.MaxDestRdAtomic, MinRNRTimer: attr.MinRNRTimer, Timeout: attr.Timeout,
-		RetryCnt: attr.RetryCnt, RNRRetry: attr.RNRRetry, QKey: attr.QKey, PkeyIndex: attr.PkeyIndex, PortNum: attr.PortNum, Access: attr.AccessFlags,
-	}
-}
+func (s queuePairState) summary() string { return s.State.String() }
 
-func initQPAttr(_ context.Context, call *Call, args *struct {
+func initQPAttr(_ context.Context, _ *Call, args *struct {
 	theEndpoint
 	State rdmacore.QPState `arg:"state,required" doc:"the state"`
 }) (result struct {
@@ -216,110 +203,76 @@ func initQPAttr(_ context.Context, call *Call, args *struct {
 	queuePairState
 }, err error) {
 	attr, mask, err := args.EP.ID().InitQPAttr(args.State)
-	if err != nil {
-		return result, err
-	}
-	call.Outcome.Summary = attr.State.String
-	result.Mask, result.queuePairState = mask, queuePairStateOf(&attr)
-	return result, nil
+	assign(&result.queuePairState, &attr)
+	result.Mask = mask
+	return result, err
 }
 
-func queryQP(_ context.Context, call *Call, args *onlyEndpoint) (result struct {
+func queryQP(_ context.Context, _ *Call, args *onlyQueuePair) (result struct {
 	queuePairState
 	QPNum         uint32 `result:"qp_num,varies" doc:"its number"`
 	MaxSendWR     uint32 `result:"max_send_wr,varies" doc:"send requests at once"`
 	MaxRecvWR     uint32 `result:"max_recv_wr,varies" doc:"receive requests at once"`
 	MaxInlineData uint32 `result:"max_inline_data,varies" doc:"bytes that a request can carry itself"`
 }, err error) {
-	qp, err := args.EP.QP()
-	if err != nil {
-		return result, err
-	}
-	attr, err := qp.Query()
-	if err != nil {
-		return result, err
-	}
-	call.Outcome.Summary = attr.State.String
-	result.queuePairState = queuePairStateOf(&attr)
-	result.QPNum, result.MaxSendWR, result.MaxRecvWR, result.MaxInlineData = qp.Num(), attr.MaxSendWR, attr.MaxRecvWR, attr.MaxInlineData
-	return result, nil
-}
-
-// changes are the attributes of a queue pair that a step changes, with their mask.
-type changes struct {
-	attr rdmacore.QPAttr
-	mask rdmacore.QPAttrMask
-}
-
-// change sets an attribute that a step gives.
-func change[T any](c *changes, field *T, flag rdmacore.QPAttrMask, given Optional[T]) {
-	if given.Given {
-		*field = given.Value
-		c.mask |= flag
-	}
+	attr, err := args.qp.Query()
+	assign(&result, &attr)
+	result.QPNum = args.qp.Num()
+	return result, err
 }
 
 func modifyQP(_ context.Context, call *Call, args *struct {
-	onlyEndpoint
-	State            Optional[rdmacore.QPState] `arg:"state" doc:"the new state"`
-	CurState         Optional[rdmacore.QPState] `arg:"cur_state" doc:"the state that is taken for the present one"`
-	MinRNRTimer      Optional[uint8]            `arg:"min_rnr_timer" max:"31" doc:"code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us"`
-	Timeout          Optional[uint8]            `arg:"timeout" max:"31" doc:"code n of the local ACK timeout, 4.096 us * 2^n; 0 is for ever"`
-	RetryCnt         Optional[uint8]            `arg:"retry_cnt" max:"7" doc:"repeats of an unanswered packet"`
-	RNRRetry         Optional[uint8]            `arg:"rnr_retry" max:"7" doc:"repeats of a send that finds no receive; 7 is for ever"`
-	MaxRdAtomic      Optional[uint8]            `arg:"max_rd_atomic" doc:"READs and atomics outstanding as initiator"`
-	MaxDestRdAtomic  Optional[uint8]            `arg:"max_dest_rd_atomic" doc:"READs and atomics outstanding as target"`
-	PathMTU          Optional[int]              `arg:"path_mtu" max:"0x10000" doc:"bytes of payload in a packet"`
-	DestQPNum        Optional[uint32]           `arg:"dest_qp_num" max:"0xffffff" doc:"the peer's number"`
-	RQPSN            Optional[uint32]           `arg:"rq_psn" max:"0xffffff" doc:"packet sequence number it expects next"`
-	SQPSN            Optional[uint32]           `arg:"sq_psn" max:"0xffffff" doc:"packet sequence number it sends next"`
-	QKey             Optional[uint32]           `arg:"qkey" doc:"key of datagrams"`
-	PkeyIndex        Optional[uint16]           `arg:"pkey_index" doc:"index of the partition key"`
-	PortNum          Optional[uint8]            `arg:"port_num" doc:"port of the device"`
-	EnSQDAsyncNotify Optional[bool]             `arg:"en_sqd_async_notify" doc:"an event when the send queue is drained"`
+	onlyQueuePair
+	State            Optional[rdmacore.QPState] `arg:"state" mask:"STATE" doc:"the new state"`
+	CurState         Optional[rdmacore.QPState] `arg:"cur_state" mask:"CUR_STATE" doc:"the state that is taken for the present one"`
+	MinRNRTimer      Optional[uint8]            `arg:"min_rnr_timer" mask:"MIN_RNR_TIMER" max:"31" doc:"code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us"`
+	Timeout          Optional[uint8]            `arg:"timeout" mask:"TIMEOUT" max:"31" doc:"code n of the local ACK timeout, 4.096 us * 2^n; 0 is for ever"`
+	RetryCnt         Optional[uint8]            `arg:"retry_cnt" mask:"RETRY_CNT" max:"7" doc:"repeats of an unanswered packet"`
+	RNRRetry         Optional[uint8]            `arg:"rnr_retry" mask:"RNR_RETRY" max:"7" doc:"repeats of a send that finds no receive; 7 is for ever"`
+	MaxRdAtomic      Optional[uint8]            `arg:"max_rd_atomic" mask:"MAX_QP_RD_ATOMIC" doc:"READs and atomics outstanding as initiator"`
+	MaxDestRdAtomic  Optional[uint8]            `arg:"max_dest_rd_atomic" mask:"MAX_DEST_RD_ATOMIC" doc:"READs and atomics outstanding as target"`
+	PathMTU          Optional[int]              `arg:"path_mtu" mask:"PATH_MTU" max:"0x10000" doc:"bytes of payload in a packet"`
+	DestQPNum        Optional[uint32]           `arg:"dest_qp_num" mask:"DEST_QPN" max:"0xffffff" doc:"the peer's number"`
+	RQPSN            Optional[uint32]           `arg:"rq_psn" mask:"RQ_PSN" max:"0xffffff" doc:"packet sequence number it expects next"`
+	SQPSN            Optional[uint32]           `arg:"sq_psn" mask:"SQ_PSN" max:"0xffffff" doc:"packet sequence number it sends next"`
+	QKey             Optional[uint32]           `arg:"qkey" mask:"QKEY" doc:"key of datagrams"`
+	PkeyIndex        Optional[uint16]           `arg:"pkey_index" mask:"PKEY_INDEX" doc:"index of the partition key"`
+	PortNum          Optional[uint8]            `arg:"port_num" mask:"PORT" doc:"port of the device"`
+	EnSQDAsyncNotify Optional[bool]             `arg:"en_sqd_async_notify" mask:"EN_SQD_ASYNC_NOTIFY" doc:"an event when the send queue is drained"`
 	FromCM           bool                       `arg:"from_cm" doc:"true: begin with what init_qp_attr says for the state"`
 	GID              Optional[string]           `arg:"gid" doc:"the peer's address: all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
-	Access           Optional[peerRights]       `arg:"access" doc:"what the peer may do"`
-}) error {
-	qp, err := args.EP.QP()
-	if err != nil {
-		return err
-	}
-	var c changes
+	AccessFlags      Optional[peerRights]       `arg:"access" mask:"ACCESS_FLAGS" doc:"what the peer may do"`
+}) (err error) {
+	var attr rdmacore.QPAttr
+	var mask rdmacore.QPAttrMask
 	if args.FromCM {
-		if c.attr, c.mask, err = args.EP.ID().InitQPAttr(args.State.Or(rdmacore.QPStateInit)); err != nil {
+		if attr, mask, err = args.EP.ID().InitQPAttr(args.State.Or(rdmacore.QPStateInit)); err != nil {
 			return err
 		}
 	}
-	change(&c, &c.attr.State, rdmacore.QPAttrState, args.State)
-	change(&c, &c.attr.CurState, rdmacore.QPAttrCurState, args.CurState)
-	change(&c, &c.attr.MinRNRTimer, rdmacore.QPAttrMinRNRTimer, args.MinRNRTimer)
-	change(&c, &c.attr.Timeout, rdmacore.QPAttrTimeout, args.Timeout)
-	change(&c, &c.attr.RetryCnt, rdmacore.QPAttrRetryCnt, args.RetryCnt)
-	change(&c, &c.attr.RNRRetry, rdmacore.QPAttrRNRRetry, args.RNRRetry)
-	change(&c, &c.attr.MaxRdAtomic, rdmacore.QPAttrMaxQPRdAtomic, args.MaxRdAtomic)
-	change(&c, &c.attr.MaxDestRdAtomic, rdmacore.QPAttrMaxDestRdAtomic, args.MaxDestRdAtomic)
-	change(&c, &c.attr.PathMTU, rdmacore.QPAttrPathMTU, args.PathMTU)
-	change(&c, &c.attr.DestQPNum, rdmacore.QPAttrDestQPN, args.DestQPNum)
-	change(&c, &c.attr.RQPSN, rdmacore.QPAttrRQPSN, args.RQPSN)
-	change(&c, &c.attr.SQPSN, rdmacore.QPAttrSQPSN, args.SQPSN)
-	change(&c, &c.attr.QKey, rdmacore.QPAttrQKey, args.QKey)
-	change(&c, &c.attr.PkeyIndex, rdmacore.QPAttrPkeyIndex, args.PkeyIndex)
-	change(&c, &c.attr.PortNum, rdmacore.QPAttrPort, args.PortNum)
-	change(&c, &c.attr.EnSQDAsyncNotify, rdmacore.QPAttrEnSQDAsyncNotify, args.EnSQDAsyncNotify)
-	access := Optional[rdmacore.Access]{Value: rdmacore.Access(args.Access.Value), Given: args.Access.Given}
-	change(&c, &c.attr.AccessFlags, rdmacore.QPAttrAccessFlags, access)
+	assign(&attr, args)
+	given := reflect.ValueOf(args).Elem()
+	for _, field := range tagged(given.Type(), "mask") {
+		if !given.FieldByIndex(field.Index).Field(optionalGiven).Bool() {
+			continue
+		}
+		bit, err := rdmacore.ParseQPAttrMask(field.Tag.Get("mask"))
+		if err != nil {
+			return err
+		}
+		mask |= bit
+	}
 	if args.GID.Given {
-		if c.mask&rdmacore.QPAttrAV == 0 {
-			c.attr.AH = rdmacore.AHAttr{IsGlobal: true, PortNum: 1, HopLimit: usualHops}
-			if c.attr.AH.SGIDIndex, err = ownGID(call, int(c.attr.AH.PortNum)); err != nil {
+		if mask&rdmacore.QPAttrAV == 0 {
+			attr.AH = rdmacore.AHAttr{IsGlobal: true, PortNum: 1, HopLimit: usualHops}
+			if attr.AH.SGIDIndex, err = ownGID(call, int(attr.AH.PortNum)); err != nil {
 				return err
 			}
 		}
-		if c.attr.AH.DGID, err = parseGID(args.GID.Value); err != nil {
+		if attr.AH.DGID, err = parseGID(args.GID.Value); err != nil {
 			return err
 		}
-		c.mask |= rdmacore.QPAttrAV
+		mask |= rdmacore.QPAttrAV
 	}
-	return qp.Modify(c.attr, c.mask)
+	return args.qp.Modify(attr, mask)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"strings"
 	"time"
@@ -14,22 +15,27 @@ import (
 // runnerVerbs are the runner's own: they do nothing to a role.
 func runnerVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "wait_listen", Roleless: true, Scalar: "role", Waits: true, Yields: Value,
-			Doc: "Wait until a role listens for connection requests: its guest, or a branch beside this one.",
-		}, waitListen),
-		define(Verb{
-			Name: "assert", Roleless: true, Scalar: "that",
-			Doc: "Fail unless a condition holds.",
-		}, action(assert)),
-		define(Verb{
-			Name: "log", Roleless: true, Scalar: "text",
-			Doc: "Print a line.",
-		}, action(log)),
-		define(Verb{
-			Name: "sleep", Roleless: true, Scalar: "for",
-			Doc: "Let time pass.  Waiting for an event or a completion is nearly always better.",
-		}, action(sleep)),
+		ask("wait_listen", "", "Wait until a role listens for connection requests: its guest, or a branch beside this one.",
+			waitListen).roleless().scalar("role"),
+		act("assert", "", "Fail unless a condition holds.", assert).roleless().scalar("that"),
+		act("log", "", "Print a line.",
+			func(_ context.Context, call *Call, args *struct {
+				Text string `arg:"text,required,message" doc:"the line"`
+			}) error {
+				role := ""
+				if call.Role != nil {
+					role = call.Role.Name
+				}
+				call.Testbed.Output(role, args.Text)
+				return nil
+			}).roleless().scalar("text"),
+		act("sleep", "", "Let time pass.  Waiting for an event or a completion is nearly always better.",
+			func(ctx context.Context, call *Call, args *struct {
+				For time.Duration `arg:"for,required" max:"24h" doc:"how long"`
+			}) (err error) {
+				call.Testbed.Unlocked(func() { err = call.Testbed.Clock().Sleep(ctx, args.For) })
+				return err
+			}).roleless().scalar("for"),
 	}
 }
 
@@ -47,50 +53,28 @@ func assert(_ context.Context, _ *Call, args *struct {
 	return &testbed.Failure{What: args.Message.Or("the condition does not hold"), Expected: args.That.Text, Got: got}
 }
 
-func waitListen(ctx context.Context, call *Call, args *struct {
-	Role roleName `arg:"role,required" doc:"who is to listen"`
-	Port uint16   `arg:"port" min:"1" doc:"where; without it on any port"`
-	within
-}) (result struct {
+// listeningAt is where a role listens.
+type listeningAt struct {
 	Port    uint16 `result:"port,varies" doc:"where it listens"`
 	Address string `result:"address,varies" doc:"and on which address; 0.0.0.0 or :: is any"`
-}, err error) {
-	role, err := call.Testbed.Role(string(args.Role))
-	if err != nil {
-		return result, err
-	}
+	at      netip.AddrPort
+}
+
+func (l listeningAt) summary() string { return l.at.String() }
+
+func waitListen(ctx context.Context, call *Call, args *struct {
+	Role *testbed.Role `arg:"role,required" doc:"who is to listen"`
+	Port uint16        `arg:"port" min:"1" doc:"where; without it on any port"`
+	within
+}) (listeningAt, error) {
 	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
 	defer cancel()
-	at, err := role.AwaitListener(waiting, args.Port)
+	at, err := args.Role.AwaitListener(waiting, args.Port)
 	var failure *testbed.Failure
 	if errors.As(err, &failure) && failure.Absent {
 		failure.Expected += fmt.Sprintf(" within %s", args.Within)
 	}
-	if err != nil {
-		return result, err
-	}
-	call.Outcome.Summary = at.String
-	result.Port, result.Address = at.Port(), at.Addr().String()
-	return result, nil
-}
-
-func log(_ context.Context, call *Call, args *struct {
-	Text string `arg:"text,required,message" doc:"the line"`
-}) error {
-	role := ""
-	if call.Role != nil {
-		role = call.Role.Name
-	}
-	call.Testbed.Output(role, args.Text)
-	return nil
-}
-
-func sleep(ctx context.Context, call *Call, args *struct {
-	For time.Duration `arg:"for,required" max:"24h" doc:"how long"`
-}) error {
-	var err error
-	call.Testbed.Unlocked(func() { err = call.Testbed.Clock().Sleep(ctx, args.For) })
-	return err
+	return listeningAt{at.Port(), at.Addr().String(), at}, err
 }
 
 // GuestCallResult describes the result of a call of a guest's function.

@@ -14,22 +14,19 @@ const CanShare = "device.srq"
 // sharedQueueVerbs make shared receive queues; post_srq_recv posts to them.
 func sharedQueueVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "create_srq", Manual: "ibv_create_srq(3)", Capability: CanShare, Yields: NewSharedQueue,
-			Doc: "Make a shared receive queue; `qp: {srq: ..}` names it to the queue pairs that shall use it.  With `ep` it belongs to the id, as rdma_create_srq(3) says.",
-		}, createSRQ),
-		define(Verb{
-			Name: "modify_srq", Manual: "ibv_modify_srq(3)", Capability: CanShare,
-			Doc: "Change attributes of a shared receive queue: those that are given, the size first.",
-		}, action(modifySRQ)),
-		define(Verb{
-			Name: "query_srq", Manual: "ibv_query_srq(3)", Capability: CanShare, Scalar: "srq", Yields: Value,
-			Doc: "Ask a shared receive queue for its attributes.",
-		}, querySRQ),
-		define(Verb{
-			Name: "destroy_srq", Manual: "ibv_destroy_srq(3)", Capability: CanShare, Scalar: "srq",
-			Doc: "Free a shared receive queue, which no queue pair may use (rdma_destroy_srq(3) for one of an id); what was posted disappears.",
-		}, action(func(_ context.Context, _ *Call, args *theSharedQueue) error { return args.SRQ.Free() })),
+		ask("create_srq", "ibv_create_srq(3)",
+			"Make a shared receive queue; `qp: {srq: ..}` names it to the queue pairs that shall use it.  With `ep` it belongs to the id, as rdma_create_srq(3) says.",
+			createSRQ).needing(CanShare).yields(NewSharedQueue),
+		act("modify_srq", "ibv_modify_srq(3)", "Change attributes of a shared receive queue: those that are given, the size first.",
+			modifySRQ).needing(CanShare),
+		ask("query_srq", "ibv_query_srq(3)", "Ask a shared receive queue for its attributes.",
+			func(_ context.Context, _ *Call, args *theSharedQueue) (sharedQueueState, error) {
+				attr, err := args.SRQ.Native().Query()
+				return sharedQueueState{sharedQueueSize{attr.MaxWR, attr.MaxSGE}, attr.Limit}, err
+			}).needing(CanShare).scalar("srq"),
+		act("destroy_srq", "ibv_destroy_srq(3)",
+			"Free a shared receive queue, which no queue pair may use (rdma_destroy_srq(3) for one of an id); what was posted disappears.",
+			func(_ context.Context, _ *Call, args *theSharedQueue) error { return args.SRQ.Free() }).needing(CanShare).scalar("srq"),
 	}
 }
 
@@ -50,14 +47,7 @@ type sharedQueueState struct {
 	Limit uint32 `result:"limit" doc:"the limit, while its event has not come; 0: none"`
 }
 
-func sharedQueueStateOf(call *Call, queue *testbed.SharedQueue) (sharedQueueState, error) {
-	attr, err := queue.Native().Query()
-	if err != nil {
-		return sharedQueueState{}, err
-	}
-	call.Outcome.Summary = func() string { return fmt.Sprintf("room for %d receives", attr.MaxWR) }
-	return sharedQueueState{sharedQueueSize{attr.MaxWR, attr.MaxSGE}, attr.Limit}, nil
-}
+func (s sharedQueueSize) summary() string { return fmt.Sprintf("room for %d receives", s.MaxWR) }
 
 func createSRQ(_ context.Context, call *Call, args *struct {
 	EP *testbed.Endpoint `arg:"ep" doc:"the endpoint whose own it is; without it nobody's"`
@@ -81,8 +71,8 @@ func createSRQ(_ context.Context, call *Call, args *struct {
 		return sharedQueueSize{}, err
 	}
 	call.Outcome.Made = queue
-	state, err := sharedQueueStateOf(call, queue)
-	return state.sharedQueueSize, err
+	made, err := queue.Native().Query()
+	return sharedQueueSize{made.MaxWR, made.MaxSGE}, err
 }
 
 func modifySRQ(_ context.Context, _ *Call, args *struct {
@@ -100,8 +90,4 @@ func modifySRQ(_ context.Context, _ *Call, args *struct {
 		return queue.Arm(args.Limit.Value)
 	}
 	return nil
-}
-
-func querySRQ(_ context.Context, call *Call, args *theSharedQueue) (sharedQueueState, error) {
-	return sharedQueueStateOf(call, args.SRQ)
 }

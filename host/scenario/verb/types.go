@@ -8,89 +8,49 @@ import (
 )
 
 // Type is the type of an argument or a result.  Package compile reads arguments of each type; a verb
-// gets them in the Go type named here.
+// gets them in the Go type named after the semicolon.
 type Type int
 
 const (
-	// Integer: decimal, 0x or 0o; int.
-	Integer Type = iota
-	// Unsigned: the same of 64 bits without a sign, -1 for all of them; uint64.
-	Unsigned
-	// Size: bytes, with a unit from 1 KiB up ("4KiB"); int.
-	Size
-	// Duration: a number with its unit ("250ms"); time.Duration.
-	Duration
-	// Boolean: true or false; bool.
-	Boolean
-	// Word: one of the words listed; string.
-	Word
-	// Words: a list of the words listed; []string.
-	Words
-	// Text: any text; string.
-	Text
-	// Data: bytes, written {text}, {hex}, {byte}, {repeat, times} or {fields}; DataValue.
-	Data
-	// Buffer: the name of a buffer of the step's role, or ROLE.NAME; BufferName.
-	Buffer
-	// Content: what Buffer or Data takes; BufferName or DataValue.
-	Content
-	// Endpoint: the name that an earlier step's `as` gave in the step's role; string.
-	Endpoint
-	// Remote: memory of the peer, as {addr, rkey} or ROLE.NAME; RemoteMemory.
-	Remote
-	// Peer: a role, an IP address or a host name; string.
-	Peer
-	// Address: an IP address of this machine, or "any"; string.
-	Address
-	// Layout: what integers stand in a buffer, [{u32: name}..]; FieldLayout.
-	Layout
-	// QueuePair: attributes of a queue pair; QueuePairAttributes.
-	QueuePair
-	// Arguments: a mapping with more arguments of the same verb; it is merged into them.
-	Arguments
-	// Status: the status of a CM event: 0, an errno or a reject reason; int.
-	Status
-	// FaultName: the name that an earlier fault step's `as` gave; string.
-	FaultName
-	// Domain: the name that an earlier alloc_pd's `as` gave in the step's role; string.
-	Domain
-	// Queue: the name that an earlier create_cq's `as` gave in the step's role; string.
-	Queue
-	// SharedQueue: the name that an earlier create_srq's `as` gave in the step's role; string.
-	SharedQueue
-	// Handle: the name that an earlier create_ah's `as` gave in the step's role; string.
-	Handle
-	// Window: the name that an earlier alloc_mw's `as` gave in the step's role; string.
-	Window
-	// Roles: a list of two roles; []string.
-	Roles
-	// Role: a role of the file; string.
-	Role
-	// Rights: a list of access rights to memory; rdmacore.Access.
-	Rights
-	// PeerRights: a list of what a peer may do by a queue pair or a window; rdmacore.Access.
-	PeerRights
-	// Fields: a list of fields of completions; rdmacore.WCFields.
-	Fields
-	// Condition: an expression that must be true, $( ) around it or not; ConditionValue.
-	Condition
-	// Fraction: a number from 0 to 1, also as a percentage; float64.
-	Fraction
-	// Sizes: one size, a list of them, or {pow2: [2, 8MiB]}; []int.
-	Sizes
-	// Rate: bits a second with a unit ("100Gbit/s"); float64.
-	Rate
-	// Options: a mapping whose keys are the argument's Fields; map[string]any.
-	Options
-	// OptionList: a list of such mappings; []map[string]any.
-	OptionList
-	// Counters: counters of the role's device with matchers of how much they grew, {port_rcv_errors: {delta: 0}};
-	// CounterChecks.
-	Counters
-	// Any: an integer, a size, a duration, a boolean or text, by how it looks; never an argument of a verb.
-	Any
-	// Types is the number of types.
-	Types
+	Integer     Type = iota // decimal, 0x or 0o; int
+	Unsigned                // the same of 64 bits without a sign, -1 for all of them; uint64
+	Size                    // bytes, with a unit from 1 KiB up ("4KiB"); int
+	Duration                // a number with its unit ("250ms"); time.Duration
+	Boolean                 // true or false; bool
+	Word                    // one of the words listed; string
+	Words                   // a list of the words listed; []string
+	Text                    // any text; string
+	Data                    // bytes, written {text}, {hex}, {byte}, {repeat, times} or {fields}; DataValue
+	Buffer                  // the name of a buffer of the step's role, or ROLE.NAME; BufferName
+	Content                 // what Buffer or Data takes; BufferName or DataValue
+	Endpoint                // the name that an earlier step's `as` gave in the step's role; string
+	Remote                  // memory of the peer, as {addr, rkey} or ROLE.NAME; RemoteMemory
+	Peer                    // a role, an IP address or a host name; string
+	Address                 // an IP address of this machine, or "any"; string
+	Layout                  // what integers stand in a buffer, [{u32: name}..]; FieldLayout
+	QueuePair               // attributes of a queue pair; QueuePairAttributes
+	Arguments               // a mapping with more arguments of the same verb; it is merged into them
+	Status                  // the status of a CM event: 0, an errno or a reject reason; int
+	FaultName               // the name that an earlier fault step's `as` gave; string
+	Domain                  // the name that an earlier alloc_pd's `as` gave in the step's role; string
+	Queue                   // the name that an earlier create_cq's `as` gave in the step's role; string
+	SharedQueue             // the name that an earlier create_srq's `as` gave in the step's role; string
+	Handle                  // the name that an earlier create_ah's `as` gave in the step's role; string
+	Window                  // the name that an earlier alloc_mw's `as` gave in the step's role; string
+	Roles                   // a list of two roles; []string
+	Role                    // a role of the file; string
+	Rights                  // a list of access rights to memory; rdmacore.Access
+	PeerRights              // a list of what a peer may do by a queue pair or a window; rdmacore.Access
+	Fields                  // a list of fields of completions; rdmacore.WCFields
+	Condition               // an expression that must be true, $( ) around it or not; ConditionValue
+	Fraction                // a number from 0 to 1, also as a percentage; float64
+	Sizes                   // one size, a list of them, or {pow2: [2, 8MiB]}; []int
+	Rate                    // bits a second with a unit ("100Gbit/s"); float64
+	Options                 // a mapping whose keys are the argument's Fields; map[string]any
+	OptionList              // a list of such mappings; []map[string]any
+	Counters                // counters of the role's device with matchers of how much they grew, {port_rcv_errors: {delta: 0}}; CounterChecks
+	Any                     // an integer, a size, a duration, a boolean or text, by how it looks; never an argument of a verb
+	Types                   // their number
 )
 
 // types has the name of each type in messages and documentation; those of objects are in their table.

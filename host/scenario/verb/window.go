@@ -14,22 +14,14 @@ const CanWindow = "device.mw"
 // windowVerbs allocate memory windows; bind_mw, which is a work request, makes them good for something.
 func windowVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "alloc_mw", Manual: "ibv_alloc_mw(3)", Capability: CanWindow, Yields: NewWindow,
-			Doc: "Allocate a memory window, bound to nothing.",
-		}, allocMW),
-		define(Verb{
-			Name: "bind_mw", Manual: "ibv_bind_mw(3)", Capability: CanWindow, Yields: Value,
-			Doc: "Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as ibv_post_send(3) with BIND_MW.",
-		}, bindMW),
-		define(Verb{
-			Name: "dealloc_mw", Manual: "ibv_dealloc_mw(3)", Capability: CanWindow, Scalar: "mw",
-			Doc: "Free a memory window; its key ends.",
-		}, action(func(_ context.Context, _ *Call, args *theWindow) error { return args.MW.Free() })),
-		define(Verb{
-			Name: "post_local_inv", Manual: "ibv_post_send(3)", Capability: CanWindow,
-			Doc: "Post a request that ends a key: of a window of type 2 that the queue pair has bound.",
-		}, action(postLocalInv)),
+		ask("alloc_mw", "ibv_alloc_mw(3)", "Allocate a memory window, bound to nothing.", allocMW).needing(CanWindow).yields(NewWindow),
+		ask("bind_mw", "ibv_bind_mw(3)",
+			"Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as ibv_post_send(3) with BIND_MW.",
+			bindMW).needing(CanWindow),
+		act("dealloc_mw", "ibv_dealloc_mw(3)", "Free a memory window; its key ends.",
+			func(_ context.Context, _ *Call, args *theWindow) error { return args.MW.Free() }).needing(CanWindow).scalar("mw"),
+		act("post_local_inv", "ibv_post_send(3)", "Post a request that ends a key: of a window of type 2 that the queue pair has bound.",
+			postLocalInv).needing(CanWindow),
 	}
 }
 
@@ -53,8 +45,17 @@ func allocMW(_ context.Context, call *Call, args *struct {
 	return result, nil
 }
 
+// boundWindow is a window as its last bind made it.
+type boundWindow struct {
+	Addr   int    `result:"addr,hex,varies" doc:"address of the window's first byte"`
+	RKey   uint32 `result:"rkey,hex,varies" doc:"key for the peer, good once the request has completed"`
+	Length int    `result:"length" doc:"its bytes"`
+}
+
+func (w boundWindow) summary() string { return fmt.Sprintf("rkey %#x", w.RKey) }
+
 func bindMW(_ context.Context, call *Call, args *struct {
-	onlyEndpoint
+	onlyQueuePair
 	theWindow
 	Buffer *testbed.Buffer     `arg:"buffer" doc:"the buffer; without it the window, of type 1, is bound to nothing"`
 	Offset byteCount           `arg:"offset" default:"0" doc:"where in the buffer"`
@@ -62,44 +63,34 @@ func bindMW(_ context.Context, call *Call, args *struct {
 	Access peerRights          `arg:"access" doc:"what the peer may do through the window"`
 	wrID
 	requestFlags
-}) (result struct {
-	Addr   int    `result:"addr,hex,varies" doc:"address of the window's first byte"`
-	RKey   uint32 `result:"rkey,hex,varies" doc:"key for the peer, good once the request has completed"`
-	Length int    `result:"length" doc:"its bytes"`
-}, err error) {
-	qp, err := args.EP.QP()
-	if err != nil {
-		return result, err
-	}
+}) (boundWindow, error) {
 	window := args.MW
 	bind := rdmacore.MWBind{WRID: args.WRID, Flags: args.native(), Access: rdmacore.Access(args.Access)}
 	if args.Buffer != nil {
 		s, err := spanOf(args.Buffer, args.Offset, args.Length)
 		if err != nil {
-			return result, err
+			return boundWindow{}, err
 		}
 		bind.MR, bind.Address, bind.Length = s.buffer.Region(), s.buffer.Address(s.offset), uint64(s.length)
 		if bind.MR == nil {
-			return result, &testbed.Failure{What: fmt.Sprintf("buffer %q is not registered", s.buffer.Name), Hint: "reg registers it again"}
+			return boundWindow{}, &testbed.Failure{What: fmt.Sprintf("buffer %q is not registered", s.buffer.Name), Hint: "reg registers it again"}
 		}
 	}
-	if err := qp.BindMW(window.Native(), bind); err != nil {
-		return result, err
+	if err := args.qp.BindMW(window.Native(), bind); err != nil {
+		return boundWindow{}, err
 	}
 	window.FreeFirst() // before the buffer's registration and the queue pair
-	notePosted(call, args.EP, rdmacore.OpBindMW, bind.Flags, 0)
-	result.Addr, result.RKey, result.Length = int(bind.Address), window.Native().RKey(), int(bind.Length)
-	call.Outcome.Summary = func() string { return fmt.Sprintf("rkey %#x", result.RKey) }
-	return result, nil
+	args.posted(call, rdmacore.OpBindMW, bind.Flags, 0)
+	return boundWindow{int(bind.Address), window.Native().RKey(), int(bind.Length)}, nil
 }
 
 // postLocalInv ends a key by a request of one's own; `invalidate` of post_send does by the peer's.
 func postLocalInv(_ context.Context, call *Call, args *struct {
-	onlyEndpoint
+	onlyQueuePair
 	RKey uint32 `arg:"rkey,required" doc:"the key"`
 	wrID
 	requestFlags
 }) error {
 	request := rdmacore.SendWR{WRID: args.WRID, Opcode: rdmacore.OpLocalInv, Flags: args.native(), ImmData: args.RKey}
-	return postOne(call, args.EP, rdmacore.OpLocalInv, request, nil, 0)
+	return args.post(call, rdmacore.OpLocalInv, request, nil, 0)
 }

@@ -7,29 +7,47 @@ import (
 	"rdmarun/rdmacore"
 )
 
+// post defines a verb that posts work requests; its results are for `expect` alone.
+func post[A, R any](name, manual, doc string, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
+	return ask(name, manual, doc, run).yields(Nothing)
+}
+
 // workVerbs post work requests.
 func workVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "post_recv", Manual: "ibv_post_recv(3)",
-			Doc: "Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655.36ms.",
-		}, postRecv),
-		define(Verb{
-			Name: "post_srq_recv", Manual: "ibv_post_srq_recv(3)", Capability: CanShare,
-			Doc: "Post a receive to a shared receive queue, for whichever of its queue pairs gets the next message.",
-		}, postSRQRecv),
-		define(Verb{
-			Name: "post_send", Manual: "ibv_post_send(3)",
-			Doc: "Post a SEND; it takes a receive of the peer.",
-		}, postSend),
-		define(Verb{
-			Name: "post_write", Manual: "ibv_post_send(3)",
-			Doc: "Post an RDMA WRITE to the peer's memory, which must allow REMOTE_WRITE.",
-		}, postWrite),
-		define(Verb{
-			Name: "post_read", Manual: "ibv_post_send(3)",
-			Doc: "Post an RDMA READ of the peer's memory, which must allow REMOTE_READ, into a buffer with LOCAL_WRITE.",
-		}, postRead),
+		post("post_recv", "ibv_post_recv(3)",
+			"Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655.36ms.",
+			func(_ context.Context, _ *Call, args *struct {
+				onlyEndpoint
+				receiveData
+			}) (posted, error) {
+				receive, err := receivePoster(args.EP)
+				if err != nil {
+					return posted{}, err
+				}
+				return args.post(receive)
+			}),
+		post("post_srq_recv", "ibv_post_srq_recv(3)",
+			"Post a receive to a shared receive queue, for whichever of its queue pairs gets the next message.",
+			func(_ context.Context, _ *Call, args *struct {
+				theSharedQueue
+				receiveData
+			}) (posted, error) {
+				return args.post(args.SRQ.Native().PostRecv)
+			}).needing(CanShare),
+		post("post_send", "ibv_post_send(3)", "Post a SEND; it takes a receive of the peer.",
+			func(_ context.Context, call *Call, args *postSendArguments) (posted, error) {
+				return args.request().post(call, &args.onlyQueuePair)
+			}),
+		post("post_write", "ibv_post_send(3)", "Post an RDMA WRITE to the peer's memory, which must allow REMOTE_WRITE.",
+			func(_ context.Context, call *Call, args *postWriteArguments) (posted, error) {
+				return args.request().post(call, &args.onlyQueuePair)
+			}),
+		post("post_read", "ibv_post_send(3)",
+			"Post an RDMA READ of the peer's memory, which must allow REMOTE_READ, into a buffer with LOCAL_WRITE.",
+			func(_ context.Context, call *Call, args *postReadArguments) (posted, error) {
+				return args.request().post(call, &args.onlyQueuePair)
+			}),
 	}
 }
 
@@ -69,13 +87,19 @@ func (f dataFlags) native(solicited bool) (flags rdmacore.SendFlags) {
 	return flags
 }
 
+// entry is a scatter/gather entry as steps write it.
+type entry struct {
+	Buffer *testbed.Buffer     `arg:"buffer,required" doc:"own buffer"`
+	Offset byteCount           `arg:"offset" doc:"where in it; without it at its beginning"`
+	Length Optional[byteCount] `arg:"length" min:"1" max:"0xffffffff" doc:"how many bytes; without it, to the end of the buffer"`
+}
+
 // entries is where the data of a request is, when it is in several places.
 type entries struct {
 	SGEs Optional[[]entry] `arg:"sges" group:"buffer or sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]; as many as the queue pair has max_send_sge or max_recv_sge"`
 }
 
-// bufferPart is where in its buffer the data of a request is; remotePart is that of a request whose peer's memory has a length,
-// too.
+// bufferPart is where in its buffer the data of a request is.  It is a remotePart where the peer's memory has a length, too.
 type (
 	bufferPart struct {
 		Offset Optional[byteCount] `arg:"offset" default:"0" doc:"where in the buffer"`
@@ -89,9 +113,54 @@ type (
 	}
 )
 
-// immediateData is what a receive of the peer completes with.
-type immediateData struct {
-	Imm Optional[uint32] `arg:"imm" doc:"immediate data: the peer's receive completes with it"`
+// requestData is where the data of a request is, as a list of requests has it; without any it has no bytes.
+type requestData struct {
+	Buffer Optional[*testbed.Buffer] `arg:"buffer" doc:"own buffer; without it and sges the request has no bytes"`
+	SGEs   Optional[[]entry]         `arg:"sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]; as many as the queue pair has max_send_sge or max_recv_sge"`
+	bufferPart
+}
+
+// dataOf is the data of a single request, which must have a buffer or a list of parts.
+func dataOf(buffer *testbed.Buffer, list entries, part bufferPart) requestData {
+	return requestData{Optional[*testbed.Buffer]{Value: buffer, Given: buffer != nil}, list.SGEs, part}
+}
+
+// check refuses a part of a buffer beside a list that says it for each.
+func (d requestData) check() *Refusal {
+	refuse := func(name string) *Refusal {
+		return &Refusal{Argument: name, Message: "each entry of sges has its own", Hint: "sges: [{buffer: NAME, " + name + ": ..}]"}
+	}
+	switch {
+	case !d.SGEs.Given:
+	case d.Buffer.Given:
+		return &Refusal{Argument: "sges", Message: "a request has a buffer or a list of parts of buffers, not both"}
+	case d.Length.Given:
+		return refuse("length")
+	case d.Offset.Given && (d.Offset.Later || d.Offset.Value != 0):
+		return refuse("offset")
+	}
+	return nil
+}
+
+// sges are the scatter/gather entries with their bytes.  The part of a buffer that has no length of its own is no longer
+// than most, unless that is negative.
+func (d *requestData) sges(most int) (sges []rdmacore.SGE, bytes int, err error) {
+	if d.Buffer.Value != nil {
+		s, err := spanOf(d.Buffer.Value, d.Offset.Value, d.Length)
+		if most >= 0 && !d.Length.Given {
+			s.length = min(s.length, most)
+		}
+		return s.sges(), s.length, err
+	}
+	for i := range d.SGEs.Value {
+		each := &d.SGEs.Value[i]
+		s, err := spanOf(each.Buffer, each.Offset, each.Length)
+		if err != nil {
+			return nil, 0, err
+		}
+		sges, bytes = append(sges, s.sges()...), bytes+s.length
+	}
+	return sges, bytes, nil
 }
 
 // posted is the result of a request with data.
@@ -99,34 +168,23 @@ type posted struct {
 	Length int `result:"length" doc:"bytes posted"`
 }
 
-type postRecvArguments struct {
-	onlyEndpoint
+// receiveData is where a receive puts its message.
+type receiveData struct {
 	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"where the message goes (LOCAL_WRITE)"`
 	entries
 	bufferPart
 }
 
-func (a *postRecvArguments) check() *Refusal { return checkEntries(a.SGEs, a.Offset, a.Length) }
+func (d *receiveData) check() *Refusal { return dataOf(d.Buffer, d.entries, d.bufferPart).check() }
 
-func postRecv(_ context.Context, _ *Call, args *postRecvArguments) (posted, error) {
-	post, err := receivePoster(args.EP)
+func (d *receiveData) post(receive poster) (posted, error) {
+	data := dataOf(d.Buffer, d.entries, d.bufferPart)
+	sges, length, err := data.sges(-1)
 	if err != nil {
 		return posted{}, err
 	}
-	return postReceive(post, args.SGEs.Value, args.Buffer, args.bufferPart)
-}
-
-type postSRQRecvArguments struct {
-	theSharedQueue
-	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"where the message goes (LOCAL_WRITE)"`
-	entries
-	bufferPart
-}
-
-func (a *postSRQRecvArguments) check() *Refusal { return checkEntries(a.SGEs, a.Offset, a.Length) }
-
-func postSRQRecv(_ context.Context, _ *Call, args *postSRQRecvArguments) (posted, error) {
-	return postReceive(args.SRQ.Native().PostRecv, args.SGEs.Value, args.Buffer, args.bufferPart)
+	_, err = receive([]rdmacore.RecvWR{{WRID: d.WRID, NumSGE: uint32(len(sges))}}, sges)
+	return posted{length}, err
 }
 
 // poster posts receives, to a queue pair or to a shared queue.
@@ -144,17 +202,13 @@ func receivePoster(endpoint *testbed.Endpoint) (poster, error) {
 	return qp.PostRecv, nil
 }
 
-func postReceive(post poster, list []entry, buffer *testbed.Buffer, part bufferPart) (posted, error) {
-	sges, length, err := sgesOf(list, buffer, part.Offset.Value, part.Length, -1)
-	if err != nil {
-		return posted{}, err
-	}
-	_, err = post([]rdmacore.RecvWR{{WRID: part.WRID, NumSGE: uint32(len(sges))}}, sges)
-	return posted{length}, err
+// immediateData is what a receive of the peer completes with.
+type immediateData struct {
+	Imm Optional[uint32] `arg:"imm" doc:"immediate data: the peer's receive completes with it"`
 }
 
 type postSendArguments struct {
-	onlyEndpoint
+	onlyQueuePair
 	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"the message"`
 	entries
 	bufferPart
@@ -167,19 +221,15 @@ type postSendArguments struct {
 
 func (a *postSendArguments) request() *sendRequest {
 	return &sendRequest{
-		operation: rdmacore.OpSend, list: a.SGEs, buffer: a.Buffer, part: a.bufferPart, imm: a.Imm, invalidate: a.Invalidate,
-		datagram: a.datagram, flags: a.native(a.Solicited),
+		Op: rdmacore.OpSend, requestData: dataOf(a.Buffer, a.entries, a.bufferPart), Imm: a.Imm, Invalidate: a.Invalidate,
+		solicited: a.solicited, datagram: a.datagram, dataFlags: a.dataFlags,
 	}
 }
 
 func (a *postSendArguments) check() *Refusal { return a.request().check() }
 
-func postSend(_ context.Context, call *Call, args *postSendArguments) (posted, error) {
-	return args.request().post(call, args.EP)
-}
-
 type postWriteArguments struct {
-	onlyEndpoint
+	onlyQueuePair
 	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"own buffer"`
 	entries
 	To RemoteMemory `arg:"to,required" doc:"the peer's memory"`
@@ -189,20 +239,14 @@ type postWriteArguments struct {
 }
 
 func (a *postWriteArguments) request() *sendRequest {
-	return &sendRequest{
-		operation: rdmacore.OpRDMAWrite, list: a.SGEs, buffer: a.Buffer, part: bufferPart(a.remotePart), remote: a.To, imm: a.Imm,
-		flags: a.native(false),
-	}
+	data := dataOf(a.Buffer, a.entries, bufferPart(a.remotePart))
+	return &sendRequest{Op: rdmacore.OpRDMAWrite, requestData: data, To: some(a.To), Imm: a.Imm, dataFlags: a.dataFlags}
 }
 
 func (a *postWriteArguments) check() *Refusal { return a.request().check() }
 
-func postWrite(_ context.Context, call *Call, args *postWriteArguments) (posted, error) {
-	return args.request().post(call, args.EP)
-}
-
 type postReadArguments struct {
-	onlyEndpoint
+	onlyQueuePair
 	Buffer *testbed.Buffer `arg:"buffer" group:"buffer or sges" doc:"own buffer"`
 	entries
 	From RemoteMemory `arg:"from,required" doc:"the peer's memory"`
@@ -211,95 +255,25 @@ type postReadArguments struct {
 }
 
 func (a *postReadArguments) request() *sendRequest {
-	return &sendRequest{
-		operation: rdmacore.OpRDMARead, list: a.SGEs, buffer: a.Buffer, part: bufferPart(a.remotePart), remote: a.From, flags: a.native(),
-	}
+	data := dataOf(a.Buffer, a.entries, bufferPart(a.remotePart))
+	return &sendRequest{Op: rdmacore.OpRDMARead, requestData: data, From: some(a.From), dataFlags: dataFlags{requestFlags: a.requestFlags}}
 }
 
 func (a *postReadArguments) check() *Refusal { return a.request().check() }
 
-func postRead(_ context.Context, call *Call, args *postReadArguments) (posted, error) {
-	return args.request().post(call, args.EP)
-}
-
-// sendRequest is a SEND, an RDMA_WRITE or an RDMA_READ as steps describe it.
-type sendRequest struct {
-	operation       rdmacore.Opcode // without what it carries: immediate data, a key to invalidate
-	list            Optional[[]entry]
-	buffer          *testbed.Buffer
-	part            bufferPart
-	remote          RemoteMemory // of RDMA operations
-	imm, invalidate Optional[uint32]
-	datagram        datagram
-	flags           rdmacore.SendFlags
-}
-
-// check looks at what goes together.
-func (r *sendRequest) check() *Refusal {
-	switch {
-	case r.datagram.AH.Given && !r.datagram.RemoteQPN.Given:
-		return &Refusal{Argument: "ah", Message: "a datagram goes to a queue pair, whose number is missing", Hint: "remote_qpn says it; an event and query_qp tell it"}
-	case r.imm.Given && r.invalidate.Given:
-		return &Refusal{Argument: "invalidate", Message: "a message carries immediate data or a key to invalidate, not both"}
-	case r.datagram.AH.Given && r.invalidate.Given:
-		return &Refusal{Argument: "invalidate", Message: "a datagram invalidates nothing"}
-	}
-	return checkEntries(r.list, r.part.Offset, r.part.Length)
-}
-
-// native is the request for the core, its scatter/gather entries and their bytes.
-func (r *sendRequest) native(call *Call, endpoint *testbed.Endpoint, qp *rdmacore.QP) (request rdmacore.SendWR, sges []rdmacore.SGE, length int, err error) {
-	request = rdmacore.SendWR{WRID: r.part.WRID, Opcode: r.operation, Flags: r.flags}
-	if r.imm.Given {
-		request.Opcode, request.ImmData = rdmacore.OpRDMAWriteWithImm, wireOrder(r.imm.Value)
-		if r.operation == rdmacore.OpSend {
-			request.Opcode = rdmacore.OpSendWithImm
-		}
-	}
-	if r.invalidate.Given {
-		request.Opcode, request.ImmData = rdmacore.OpSendWithInv, r.invalidate.Value
-	}
-	if err := r.datagram.address(call, endpoint, qp, &request); err != nil {
-		return request, nil, 0, err
-	}
-	most := -1
-	if r.operation != rdmacore.OpSend {
-		request.RemoteAddress, request.RKey, most = r.remote.Address, r.remote.RKey, r.remote.Length
-	}
-	sges, length, err = sgesOf(r.list.Value, r.buffer, r.part.Offset.Value, r.part.Length, most)
-	request.NumSGE = uint32(len(sges))
-	return request, sges, length, err
-}
-
-func (r *sendRequest) post(call *Call, endpoint *testbed.Endpoint) (posted, error) {
-	qp, err := endpoint.QP()
-	if err != nil {
-		return posted{}, err
-	}
-	request, sges, length, err := r.native(call, endpoint, qp)
-	if err != nil {
-		return posted{}, err
-	}
-	return posted{length}, postOne(call, endpoint, r.operation, request, sges, length)
-}
-
-// postOne posts a request; length is what it moves, for the records.
-func postOne(call *Call, endpoint *testbed.Endpoint, operation rdmacore.Opcode, request rdmacore.SendWR, sges []rdmacore.SGE, length int) error {
-	qp, err := endpoint.QP()
-	if err != nil {
+// post posts a request; operation is what it does without what it carries, and length what it moves, for the records.
+func (q *onlyQueuePair) post(call *Call, operation rdmacore.Opcode, request rdmacore.SendWR, sges []rdmacore.SGE, length int) error {
+	if _, err := q.qp.PostSend([]rdmacore.SendWR{request}, sges); err != nil {
 		return err
 	}
-	if _, err := qp.PostSend([]rdmacore.SendWR{request}, sges); err != nil {
-		return err
-	}
-	notePosted(call, endpoint, operation, request.Flags, length)
+	q.posted(call, operation, request.Flags, length)
 	return nil
 }
 
-// notePosted counts a request that was posted, and whether it has a completion to come.
-func notePosted(call *Call, endpoint *testbed.Endpoint, operation rdmacore.Opcode, flags rdmacore.SendFlags, length int) {
-	if flags&rdmacore.SendSignaled == 0 && !endpoint.ID().QP().InitAttr().SignalAll {
-		endpoint.Unsignaled++
+// posted counts a request that was posted, and whether it has a completion to come.
+func (q *onlyQueuePair) posted(call *Call, operation rdmacore.Opcode, flags rdmacore.SendFlags, length int) {
+	if flags&rdmacore.SendSignaled == 0 && !q.qp.InitAttr().SignalAll {
+		q.EP.Unsignaled++
 	}
 	call.Testbed.Posted(operation, length)
 }

@@ -12,34 +12,19 @@ import (
 // workListVerbs post several work requests with one call.
 func workListVerbs() []Verb {
 	return []Verb{
-		define(Verb{
-			Name: "post_send_list", Manual: "ibv_post_send(3)",
-			Doc: "Post several requests with one call.  The first that is refused ends it: those before it are posted, those after it are not; of a queue pair with send_ops all are, or none.",
-		}, postSendList),
-		define(Verb{
-			Name: "post_recv_list", Manual: "ibv_post_recv(3)",
-			Doc: "Post several receives with one call.  The first that is refused ends it: those before it are posted, those after it are not.",
-		}, postRecvList),
+		post("post_send_list", "ibv_post_send(3)",
+			"Post several requests with one call.  The first that is refused ends it: those before it are posted, those after it are not; of a queue pair with send_ops all are, or none.",
+			postSendList),
+		post("post_recv_list", "ibv_post_recv(3)",
+			"Post several receives with one call.  The first that is refused ends it: those before it are posted, those after it are not.",
+			postRecvList),
 	}
 }
 
-// requestData is where the data of one request of a list is; without any it has no bytes.
-type requestData struct {
-	Buffer Optional[*testbed.Buffer] `arg:"buffer" doc:"own buffer; without it and sges the request has no bytes"`
-	SGEs   Optional[[]entry]         `arg:"sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]; as many as the queue pair has max_send_sge or max_recv_sge"`
-	bufferPart
-}
-
-func (d *requestData) check() *Refusal {
-	if d.Buffer.Given && d.SGEs.Given {
-		return &Refusal{Argument: "sges", Message: "a request has a buffer or a list of parts of buffers, not both"}
-	}
-	return checkEntries(d.SGEs, d.Offset, d.Length)
-}
-
-// listedSend is one send request of a list.
-type listedSend struct {
-	Op string `arg:"op,required" words:"SEND|RDMA_WRITE|RDMA_READ" doc:"what it does"`
+// sendRequest is a SEND, an RDMA_WRITE or an RDMA_READ as a list of requests has it; those that post one make theirs of
+// their arguments.
+type sendRequest struct {
+	Op rdmacore.Opcode `arg:"op,required" words:"SEND|RDMA_WRITE|RDMA_READ" doc:"what it does"`
 	requestData
 	To         Optional[RemoteMemory] `arg:"to" doc:"RDMA_WRITE: the peer's memory"`
 	From       Optional[RemoteMemory] `arg:"from" doc:"RDMA_READ: the peer's memory"`
@@ -50,79 +35,98 @@ type listedSend struct {
 	dataFlags
 }
 
-// request is the request of the list as the verbs of single ones have it.
-func (l *listedSend) request() *sendRequest {
-	r := &sendRequest{
-		operation: rdmacore.OpSend, list: l.SGEs, buffer: l.Buffer.Value, part: l.bufferPart, imm: l.Imm, invalidate: l.Invalidate,
-		datagram: l.datagram, flags: l.native(l.Solicited),
-	}
-	switch l.Op {
-	case rdmacore.OpRDMAWrite.String():
-		r.operation, r.remote = rdmacore.OpRDMAWrite, l.To.Value
-	case rdmacore.OpRDMARead.String():
-		r.operation, r.remote = rdmacore.OpRDMARead, l.From.Value
-	}
-	return r
-}
-
-// check refuses what does not go together in one request.
-func (l *listedSend) check() *Refusal {
-	if refusal := l.requestData.check(); refusal != nil && refusal.Argument == "sges" {
-		return refusal
+// check refuses what does not go together.
+func (r sendRequest) check() *Refusal {
+	if r.Buffer.Given && r.SGEs.Given {
+		return r.requestData.check()
 	}
 	for _, only := range []struct {
-		name, of, hint string
-		given          bool
+		name, hint string
+		of         rdmacore.Opcode
+		given      bool
 	}{
-		{"to", "RDMA_WRITE", "to: server.rx", l.To.Given}, {"from", "RDMA_READ", "from: server.rx", l.From.Given},
+		{"to", "to: server.rx", rdmacore.OpRDMAWrite, r.To.Given}, {"from", "from: server.rx", rdmacore.OpRDMARead, r.From.Given},
 	} {
 		switch {
-		case only.given && l.Op != only.of:
-			return &Refusal{Argument: only.name, Message: "it is of an " + only.of}
-		case l.Op == only.of && !only.given:
-			return &Refusal{Argument: "op", Message: "an " + only.of + " needs the peer's memory", Hint: only.hint}
+		case only.given && r.Op != only.of:
+			return &Refusal{Argument: only.name, Message: "it is of an " + only.of.String()}
+		case r.Op == only.of && !only.given:
+			return &Refusal{Argument: "op", Message: "an " + only.of.String() + " needs the peer's memory", Hint: only.hint}
 		}
 	}
 	switch {
-	case l.Imm.Given && l.Op == "RDMA_READ":
+	case r.Imm.Given && r.Op == rdmacore.OpRDMARead:
 		return &Refusal{Argument: "imm", Message: "an RDMA_READ carries no immediate data"}
-	case l.Invalidate.Given && l.Op != "SEND":
+	case r.Invalidate.Given && r.Op != rdmacore.OpSend:
 		return &Refusal{Argument: "invalidate", Message: "only a SEND invalidates a key"}
+	case r.AH.Given && !r.RemoteQPN.Given:
+		return &Refusal{Argument: "ah", Message: "a datagram goes to a queue pair, whose number is missing", Hint: "remote_qpn says it; an event and query_qp tell it"}
+	case r.Imm.Given && r.Invalidate.Given:
+		return &Refusal{Argument: "invalidate", Message: "a message carries immediate data or a key to invalidate, not both"}
+	case r.AH.Given && r.Invalidate.Given:
+		return &Refusal{Argument: "invalidate", Message: "a datagram invalidates nothing"}
 	}
-	return l.request().check()
+	return r.requestData.check()
+}
+
+// native is the request for the core, its scatter/gather entries and their bytes.
+func (r *sendRequest) native(call *Call, by *onlyQueuePair) (request rdmacore.SendWR, sges []rdmacore.SGE, length int, err error) {
+	request = rdmacore.SendWR{WRID: r.WRID, Opcode: r.Op, Flags: r.dataFlags.native(r.Solicited)}
+	remote, most := RemoteMemory{}, -1
+	switch r.Op {
+	case rdmacore.OpRDMAWrite:
+		remote, most = r.To.Value, r.To.Value.Length
+	case rdmacore.OpRDMARead:
+		remote, most = r.From.Value, r.From.Value.Length
+	}
+	request.RemoteAddress, request.RKey = remote.Address, remote.RKey
+	switch {
+	case r.Invalidate.Given:
+		request.Opcode, request.ImmData = rdmacore.OpSendWithInv, r.Invalidate.Value
+	case r.Imm.Given && r.Op == rdmacore.OpSend:
+		request.Opcode, request.ImmData = rdmacore.OpSendWithImm, wireOrder(r.Imm.Value)
+	case r.Imm.Given:
+		request.Opcode, request.ImmData = rdmacore.OpRDMAWriteWithImm, wireOrder(r.Imm.Value)
+	}
+	if err := r.datagram.address(call, by, &request); err != nil {
+		return request, nil, 0, err
+	}
+	sges, length, err = r.sges(most)
+	request.NumSGE = uint32(len(sges))
+	return request, sges, length, err
+}
+
+// post posts the request alone.
+func (r *sendRequest) post(call *Call, by *onlyQueuePair) (posted, error) {
+	request, sges, length, err := r.native(call, by)
+	if err != nil {
+		return posted{}, err
+	}
+	return posted{length}, by.post(call, r.Op, request, sges, length)
 }
 
 type postSendListArguments struct {
-	onlyEndpoint
-	Requests []listedSend `arg:"requests,required" doc:"the requests in their order: [{op: SEND, buffer: tx}, {op: RDMA_WRITE, buffer: tx, to: server.rx}]"`
+	onlyQueuePair
+	Requests []sendRequest `arg:"requests,required" doc:"the requests in their order: [{op: SEND, buffer: tx}, {op: RDMA_WRITE, buffer: tx, to: server.rx}]"`
 }
 
-func (a *postSendListArguments) check() *Refusal {
-	for n := range a.Requests {
-		if refusal := a.Requests[n].check(); refusal != nil {
-			return refusal.ofRequest(n)
-		}
-	}
-	return nil
-}
+func (a *postSendListArguments) check() *Refusal { return checkEach(a.Requests) }
 
 type postRecvListArguments struct {
 	onlyEndpoint
 	Requests []requestData `arg:"requests,required" doc:"the receives in their order: [{buffer: rx, length: 64, wr_id: 1}, {buffer: rx, offset: 64, wr_id: 2}]"`
 }
 
-func (a *postRecvListArguments) check() *Refusal {
-	for n := range a.Requests {
-		if refusal := a.Requests[n].check(); refusal != nil {
-			return refusal.ofRequest(n)
+func (a *postRecvListArguments) check() *Refusal { return checkEach(a.Requests) }
+
+// checkEach is the first refusal of a request of a list.
+func checkEach[T interface{ check() *Refusal }](requests []T) *Refusal {
+	for n := range requests {
+		if r := requests[n].check(); r != nil {
+			return &Refusal{Argument: "requests", Message: fmt.Sprintf("request %d: %s: %s", n, r.Argument, r.Message), Hint: r.Hint}
 		}
 	}
 	return nil
-}
-
-// ofRequest is the refusal of one request as that of the list.
-func (r *Refusal) ofRequest(n int) *Refusal {
-	return &Refusal{Argument: "requests", Message: fmt.Sprintf("request %d: %s: %s", n, r.Argument, r.Message), Hint: r.Hint}
 }
 
 // listPosted is what a post of several requests came to.
@@ -131,20 +135,18 @@ type listPosted struct {
 	BadWR  Optional[int] `result:"bad_wr,failed" doc:"with errno: the number of the request that was refused, from 0; those before it were posted"`
 }
 
-func listPostedOf(call *Call, posted int, err error) (listPosted, error) {
-	result, summary := listPosted{Posted: posted}, fmt.Sprintf("%d posted", posted)
-	if err != nil {
-		result.BadWR, summary = some(posted), fmt.Sprintf("request %d refused", posted)
+func (l listPosted) summary() string {
+	if l.BadWR.Given {
+		return fmt.Sprintf("request %d refused", l.BadWR.Value)
 	}
-	call.Outcome.Summary = func() string { return summary }
-	return result, err
+	return fmt.Sprintf("%d posted", l.Posted)
+}
+
+func listPostedOf(posted int, err error) (listPosted, error) {
+	return listPosted{posted, Optional[int]{Value: posted, Given: err != nil}}, err
 }
 
 func postSendList(_ context.Context, call *Call, args *postSendListArguments) (listPosted, error) {
-	qp, err := args.EP.QP()
-	if err != nil {
-		return listPosted{}, err
-	}
 	if refusal := args.check(); refusal != nil { // of what only the run knows
 		return listPosted{}, refusal.failure()
 	}
@@ -152,22 +154,22 @@ func postSendList(_ context.Context, call *Call, args *postSendListArguments) (l
 	var lengths []int
 	var all []rdmacore.SGE
 	for n := range args.Requests {
-		request, sges, length, err := args.Requests[n].request().native(call, args.EP, qp)
+		request, sges, length, err := args.Requests[n].native(call, &args.onlyQueuePair)
 		if err != nil {
 			return listPosted{}, ofEntry("request", n, err)
 		}
 		request.FirstSGE = uint32(len(all))
 		requests, all, lengths = append(requests, request), append(all, sges...), append(lengths, length)
 	}
-	posted, err := qp.PostSend(requests, all)
+	posted, err := args.qp.PostSend(requests, all)
 	for n := range posted {
-		notePosted(call, args.EP, args.Requests[n].request().operation, requests[n].Flags, lengths[n])
+		args.posted(call, args.Requests[n].Op, requests[n].Flags, lengths[n])
 	}
-	return listPostedOf(call, posted, err)
+	return listPostedOf(posted, err)
 }
 
-func postRecvList(_ context.Context, call *Call, args *postRecvListArguments) (listPosted, error) {
-	post, err := receivePoster(args.EP)
+func postRecvList(_ context.Context, _ *Call, args *postRecvListArguments) (listPosted, error) {
+	receive, err := receivePoster(args.EP)
 	if err != nil {
 		return listPosted{}, err
 	}
@@ -177,16 +179,14 @@ func postRecvList(_ context.Context, call *Call, args *postRecvListArguments) (l
 	var requests []rdmacore.RecvWR
 	var all []rdmacore.SGE
 	for n := range args.Requests {
-		data := &args.Requests[n]
-		sges, _, err := sgesOf(data.SGEs.Value, data.Buffer.Value, data.Offset.Value, data.Length, -1)
+		sges, _, err := args.Requests[n].sges(-1)
 		if err != nil {
 			return listPosted{}, ofEntry("request", n, err)
 		}
-		requests = append(requests, rdmacore.RecvWR{WRID: data.WRID, FirstSGE: uint32(len(all)), NumSGE: uint32(len(sges))})
+		requests = append(requests, rdmacore.RecvWR{WRID: args.Requests[n].WRID, FirstSGE: uint32(len(all)), NumSGE: uint32(len(sges))})
 		all = append(all, sges...)
 	}
-	posted, err := post(requests, all)
-	return listPostedOf(call, posted, err)
+	return listPostedOf(receive(requests, all))
 }
 
 // ofEntry says of which entry of a list the error is.
