@@ -9,9 +9,8 @@
 #include "ctest/support/check.h"
 #include "ctest/support/sim_net.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_verbs.h"
-#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define ROUNDS 9

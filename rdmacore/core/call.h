@@ -47,9 +47,12 @@ static inline int core_verbs_result(int result)
 	return result > 0 ? -result : result;
 }
 
-/* Descriptors of channels, which the Go runtime's poller waits on and nothing may block on. */
-
-/* 0 or a negative errno. */
+/* For the descriptor of a channel: the Go runtime's poller waits on it, so no call may block on it.  0 or a negative errno. */
 int core_set_nonblocking(int fd);
+
+/* The next event of the channel, not acknowledged; -EAGAIN when there is none. */
+int core_read_event(struct core_provider *provider, struct rdma_event_channel *channel,
+		    struct rdma_cm_event **event);
+void core_copy_event(struct core_event *to, const struct rdma_cm_event *from);
 
 #endif

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/call.h"
-#include "core/channel.h"
+#include "provider/newer.h"
 
 int core_create_event_channel(struct core_provider *provider, struct rdma_event_channel **channel,
 			      int *fd)
@@ -68,9 +68,6 @@ static bool is_datagram(const struct rdma_cm_id *id)
 	return id->ps == RDMA_PS_UDP || id->ps == RDMA_PS_IPOIB || id->qp_type == IBV_QPT_UD;
 }
 
-/* RDMA_CM_EVENT_USER, which rdma-core has since 60; its argument is the first member of param. */
-enum { EVENT_USER = 18 };
-
 /*
  * The parameters that came with an event.  Datagram ids have rdma_ud_param, the others rdma_conn_param.
  * The private data of a multicast event is the context given to the join, not data.
@@ -97,7 +94,7 @@ static void copy_param(struct core_event *to, const struct rdma_cm_event *from)
 		copy_datagram(to, &from->param.ud);
 		to->arg = (uintptr_t)from->param.ud.private_data;
 		break;
-	case EVENT_USER:
+	case CORE_CM_EVENT_USER:
 		memcpy(&to->arg, &from->param, sizeof(to->arg));
 		break;
 	}

@@ -1,6 +1,5 @@
 /* Completion queues and completion channels. */
 #include "core/call.h"
-#include "provider/pause.h"
 
 int core_create_comp_channel(struct core_provider *provider, struct ibv_context *context,
 			     struct ibv_comp_channel **channel, int *fd)

@@ -3,7 +3,6 @@
  * drivers' other way out of a queue, and the only one to time stamps.
  */
 #include "core/call.h"
-#include "provider/pause.h"
 
 int core_create_cq_ex(struct core_provider *provider, struct ibv_context *context, int entries,
 		      struct ibv_comp_channel *channel, uint64_t wc_flags, struct ibv_cq **cq)

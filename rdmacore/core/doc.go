@@ -1,17 +1,17 @@
 // Package core is what Go calls: each function takes and gives flat structs, calls one function of the provider
-// table with its real prototype, and returns 0, a count or a negative errno. What comes from a guest or a scenario
-// is checked here, before any provider sees it. Nothing here waits.
+// table with its real prototype, and returns 0, a count or a negative errno.  What comes from a guest or a scenario
+// is checked here, before any provider sees it.  Nothing here waits.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
-//   - memory: protection domains, memory regions and windows
-//   - build, sync: posting by builders, and the calls that wait in librdmacm
-//   - addrinfo, ah, channel, cm, cq, cq_extended, device, multicast, option, post, qp, srq: one subject of the man
-//     pages each
+//   - memory, sync: protection domains, regions and windows; the calls that wait in librdmacm
+//   - build: posting by builders
+//   - addrinfo, ah, channel, cm, cq, cq_extended, device, multicast, option, post, qp, srq: a subject of the man pages
+//     each
 //   - open: providers, their clocks and faults
-//   - call, core: what every function does, and all of them declared
+//   - call, core: what every file here does, and all functions declared
 package core
 
 // #cgo CFLAGS: -I${SRCDIR}/.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/call.h"
-#include "core/channel.h"
 
 int core_create_sync_id(struct core_provider *provider, int port_space, struct rdma_cm_id **id)
 {

@@ -12,16 +12,14 @@
 
 #include "ctest/support/check.h"
 #include "ctest/support/sim_net.h"
-#include "soft/link/carrier.h"
-#include "soft/link/receive.h"
+#include "soft/link/calls.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
-#include "soft/wire/bytes.h"
-#include "soft/wire/ip.h"
+#include "soft/wire/datagram.h"
 
 #define PAGE 4096
 #define DEPTH 8

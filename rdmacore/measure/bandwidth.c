@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "measure/completion.h"
-#include "measure/window.h"
 #include "measure/worker.h"
 
 /* Completions between two looks at the clock, when there are always some. */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "measure/connects.h"
-#include "measure/window.h"
 #include "measure/worker.h"
 
 struct client {

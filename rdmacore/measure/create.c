@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "measure/connects.h"
-#include "measure/window.h"
 #include "measure/worker.h"
 
 static void free_worker(struct core_measure_worker *worker)

@@ -12,8 +12,9 @@
 //   - connects, layout, verify: connections of the latter two; queues, memory and contents
 //   - check, fail: what is checked before; errors, and the stop
 //   - result: what came of it
-//   - histogram, window, wire, worker, measure: counts of values, time, what the ends tell each other, and what
-//     all of these know
+//   - worker: an end and its thread, and most of these declared
+//   - histogram, window, wire, measure: counts of values, the timed part, what the ends tell each other, and the face
+//     of all this
 package measure
 
 // #cgo CFLAGS: -I${SRCDIR}/.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "measure/completion.h"
-#include "measure/window.h"
 #include "measure/worker.h"
 
 #define INLINE static inline __attribute__((always_inline))

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "measure/completion.h"
-#include "measure/window.h"
+#include "measure/worker.h"
 
 static void await_others(struct core_measure_worker *worker)
 {

@@ -1,4 +1,4 @@
-#include "measure/window.h"
+#include "measure/worker.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -4,9 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "preload_context.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/device.h"
+#include "soft/cm/calls.h"
 #include "soft/host.h"
 #include "soft/objects/device.h"
 

@@ -109,4 +109,13 @@ const void *preload_owner_of_event(const struct rdma_cm_event *event);
 			provider->name arguments;                                                  \
 	}
 
+/* preload_context.c: the contexts that are open, so that the inline verbs of a forked child do not touch its parent's. */
+
+/* From now on the list of contexts is whole in the child whenever the process forks. */
+void preload_contexts_watch_forks(void (*in_child)(void));
+
+/* Note an open context.  -1 and errno ENOMEM. */
+int preload_context_add(struct ibv_context *context);
+void preload_context_remove(struct ibv_context *context);
+
 #endif

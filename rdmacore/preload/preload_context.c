@@ -1,4 +1,4 @@
-#include "preload_context.h"
+#include "preload.h"
 
 #include <errno.h>
 #include <pthread.h>

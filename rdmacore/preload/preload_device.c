@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "preload.h"
-#include "preload_context.h"
 #include "soft/host.h"
 #include "soft/objects/device.h"
 

@@ -1,9 +1,7 @@
 /* Whom an object belongs to; NULL for no object, which the provider answers itself. */
 #include "preload.h"
 
-#include "soft/cm/channel.h"
-#include "soft/cm/id.h"
-#include "soft/cm/report.h"
+#include "soft/cm/calls.h"
 
 const void *preload_owner_of_device(const struct ibv_device *device)
 {

@@ -1,8 +1,8 @@
+#include "provider/provider.h"
+
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#include "provider/address.h"
 
 struct sockaddr *core_address_to_sockaddr(const struct core_address *address,
 					  struct sockaddr_storage *storage)

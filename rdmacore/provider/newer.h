@@ -17,6 +17,10 @@ enum {
 	CORE_ACCESS_FLUSH_GLOBAL = 1 << 8, /* enum ibv_access_flags */
 	CORE_ACCESS_FLUSH_PERSISTENT = 1 << 9,
 	CORE_PARENT_DOMAIN_ALLOW_UNPROTECTED = 1 << 2, /* enum ibv_parent_domain_init_attr_mask */
+	CORE_CM_EVENT_ADDRINFO_RESOLVED = 16, /* enum rdma_cm_event_type */
+	CORE_CM_EVENT_ADDRINFO_ERROR = 17,
+	CORE_CM_EVENT_USER = 18, /* rdma_write_cm_event(3); its argument is the first member of param */
+	CORE_RAI_SA = 0x10, /* flags of rdma_resolve_addrinfo(3) */
 };
 
 /* Of device_cap_flags_ex. */

@@ -18,7 +18,6 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
-#include "provider/address.h"
 #include "provider/ah_table.h"
 
 /* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
@@ -153,6 +152,19 @@ struct core_options {
 	uint64_t seed;
 };
 
+/* An IP address and port in one flat struct; family is AF_INET, AF_INET6 or 0 for "none". */
+struct core_address {
+	uint16_t family;
+	uint16_t port; /* host byte order */
+	uint32_t scope_id; /* IPv6 only */
+	uint8_t ip[16]; /* network byte order; IPv4 uses the first four */
+};
+
+/* NULL when address->family is 0 (librdmacm takes NULL for "any"), else storage filled. */
+struct sockaddr *core_address_to_sockaddr(const struct core_address *address,
+					  struct sockaddr_storage *storage);
+void core_address_from_sockaddr(struct core_address *address, const struct sockaddr *sockaddr);
+
 enum core_fault_traffic {
 	CORE_FAULT_DATA = 1, /* requests and responses of queue pairs */
 	CORE_FAULT_CM = 2, /* connection management messages */
@@ -224,10 +236,20 @@ static inline void core_select(struct core_provider *provider)
 		provider->select(provider);
 }
 
+/* Between two looks of a spin loop: saves power, and lets the sibling thread have the core. */
+static inline void core_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#endif
+}
+
 /*
- * Fill the table of one provider.  soft fails only for want of memory or descriptors; verbs fails with ENOENT (libraries absent) or
- * ENOSYS (a library without a function that rdmarun cannot do without), and writes one sentence that
- * says what is missing and what to install into why.  Both return 0 or a negative errno.
+ * Fill the table of one provider: 0 or a negative errno.  soft fails only without memory or descriptors.  verbs fails
+ * with ENOENT without its libraries and with ENOSYS when one lacks a function that rdmarun needs, and writes to why a
+ * sentence that says what to install.
  */
 int soft_provider_open(struct core_provider *provider, const struct core_options *options);
 void soft_provider_close(struct core_provider *provider);

@@ -1,7 +1,4 @@
-/*
- * The soft provider's table.  Each open provider has a host of its own: devices, ports and time of one
- * are nothing to another.
- */
+/* The soft provider's table.  Each open provider is a host of its own, with its own devices, ports and time. */
 
 #include <endian.h>
 #include <errno.h>
@@ -10,43 +7,48 @@
 
 #include "provider/provider.h"
 #include "soft/base/refusal.h"
-#include "soft/cm/address.h"
-#include "soft/cm/addrinfo.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/removal.h"
+#include "soft/cm/calls.h"
 #include "soft/host.h"
 #include "soft/objects/ah.h"
-#include "soft/objects/attach.h"
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
-#include "soft/objects/mr.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
-#include "soft/objects/query.h"
 #include "soft/objects/srq.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 #include "soft/rdma/rdma.h"
 
+_Static_assert((int)CORE_FAULT_DATA == (int)SOFT_FAULT_DATA && (int)CORE_FAULT_CM == (int)SOFT_FAULT_CM &&
+		       (int)CORE_FAULT_LOSE == (int)SOFT_FAULT_LOSE && (int)CORE_FAULT_DELAY == (int)SOFT_FAULT_DELAY &&
+		       (int)CORE_FAULT_DUPLICATE == (int)SOFT_FAULT_DUPLICATE &&
+		       (int)CORE_FAULT_REORDER == (int)SOFT_FAULT_REORDER,
+	       "faults are numbered alike");
+
+static struct soft_host *host_of(const struct core_provider *provider)
+{
+	return provider->host;
+}
+
 static void select_host(struct core_provider *provider)
 {
-	soft_cm_select(((struct soft_host *)provider->host)->cm);
+	soft_cm_select(host_of(provider)->cm);
 }
 
 static uint64_t clock_now(struct core_provider *provider)
 {
-	struct soft_clock *clock = &((struct soft_host *)provider->host)->fabric.clock;
+	struct soft_clock *clock = &host_of(provider)->fabric.clock;
 
 	return clock->now(clock);
 }
 
 static bool clock_advance(struct core_provider *provider, uint64_t limit)
 {
-	return soft_timers_advance(&((struct soft_host *)provider->host)->fabric.timers, limit);
+	return soft_timers_advance(&host_of(provider)->fabric.timers, limit);
 }
 
-/* The numbers of the two faults that are of the device and not of messages. */
+/* The numbers of the two rules about the device, behind those about messages. */
 #define REMOVAL_RULE SOFT_FAULTS_MAX
 #define ADDRESS_RULE (SOFT_FAULTS_MAX + 1)
 
@@ -73,17 +75,17 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 	};
 
 	if (fault->action == CORE_FAULT_REMOVE_DEVICE || fault->action == CORE_FAULT_CHANGE_ADDRESS)
-		return device_fault_add(((struct soft_host *)provider->host)->cm, fault->action);
+		return device_fault_add(host_of(provider)->cm, fault->action);
 	if (!core_address_to_sockaddr(&fault->from, &from) || !core_address_to_sockaddr(&fault->to, &to))
 		return -EINVAL;
 	soft_address_to_gid((struct sockaddr *)&from, &rule.a);
 	soft_address_to_gid((struct sockaddr *)&to, &rule.b);
-	return soft_fault_add(&((struct soft_host *)provider->host)->fabric.faults, &rule);
+	return soft_fault_add(&host_of(provider)->fabric.faults, &rule);
 }
 
 static int fault_remove(struct core_provider *provider, int rule, uint32_t *lost)
 {
-	struct soft_host *host = provider->host;
+	struct soft_host *host = host_of(provider);
 
 	if (rule == REMOVAL_RULE)
 		return soft_cm_return_device(host->cm, lost);
@@ -251,11 +253,17 @@ static const struct core_provider table = {
 int soft_provider_open(struct core_provider *provider, const struct core_options *options)
 {
 	uint64_t seed = options->seed;
+	struct soft_host *host;
+	int result;
 
 	if (!options->seeded && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return -errno;
+	result = soft_host_create(&host, seed, options->virtual_clock);
+	if (result)
+		return result;
 	*provider = table;
-	return soft_host_create((struct soft_host **)&provider->host, seed, options->virtual_clock);
+	provider->host = host;
+	return 0;
 }
 
 void soft_provider_close(struct core_provider *provider)

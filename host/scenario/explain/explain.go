@@ -183,7 +183,7 @@ var rnrTimers = []string{
 	"2.56", "3.84", "5.12", "7.68", "10.24", "15.36", "20.48", "30.72", "40.96", "61.44", "81.92", "122.88", "163.84", "245.76", "327.68", "491.52",
 }
 
-// Times are those of soft to the microsecond (rdmacore/soft/cm/times.h, rdmacore/soft/wire/packet.c), and of Linux on RoCE.
+// Times are those of soft to the microsecond (rdmacore/soft/cm/cm.h, rdmacore/soft/wire/packet.c), and of Linux on RoCE.
 func Times() []Time {
 	return []Time{
 		{"a wait", "a verb that waits gives up after 5s on the provider's clock unless \"within\" says otherwise; many of the times below are longer",

@@ -1,6 +1,6 @@
 /* Numbers that nobody can guess: keys, queue pair numbers and what they are drawn from. */
 #include "ctest/support/check.h"
-#include "soft/base/secret.h"
+#include "soft/base/random.h"
 #include "soft/base/table.h"
 #include "soft/objects/mr_table.h"
 

@@ -13,10 +13,10 @@
 #include "ctest/support/sim_wire.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define LENGTH 16

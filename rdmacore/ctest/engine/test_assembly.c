@@ -4,14 +4,13 @@
  */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
-#include "soft/engine/state.h"
-#include "soft/link/carrier.h"
-#include "soft/link/receive.h"
+#include "soft/engine/calls.h"
+#include "soft/link/calls.h"
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */

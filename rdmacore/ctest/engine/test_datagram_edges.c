@@ -1,13 +1,13 @@
 /* Datagrams over both links: who gets them and who does not, by address, by state, by service, by group. */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
-#include "soft/engine/receive.h"
+#include "soft/engine/calls.h"
 #include "soft/objects/ah.h"
-#include "soft/objects/attach.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define GROUP_QP 0xffffff

@@ -5,9 +5,9 @@
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define FIRST 1024 /* of the region, in the memory of side b */

@@ -5,10 +5,9 @@
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
 #include "provider/newer.h"
-#include "soft/engine/assembly.h"
-#include "soft/engine/state.h"
-#include "soft/objects/mr.h"
+#include "soft/engine/calls.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */
 #define RNR_TIMER 12

@@ -3,10 +3,10 @@
 #include "ctest/support/sim_wire.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/ah.h"
-#include "soft/objects/attach.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define ALWAYS 1000000

@@ -6,9 +6,9 @@
 #include "ctest/support/sim_wire.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define STATUSES (IBV_WC_TM_RNDV_INCOMPLETE + 1)

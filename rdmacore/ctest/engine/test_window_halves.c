@@ -7,8 +7,7 @@
 
 #include "ctest/support/check.h"
 #include "ctest/support/window.h"
-#include "soft/engine/requester.h"
-#include "soft/engine/state.h"
+#include "soft/engine/calls.h"
 #include "soft/objects/qp.h"
 
 static bool is_draining(struct bare *bare)

@@ -3,9 +3,9 @@
 #include "ctest/model/model_shared.h"
 #include "ctest/model/model_window.h"
 #include "ctest/support/check.h"
-#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 static uint64_t below(struct model_connection *connection, uint64_t limit)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "soft/engine/receive.h"
+#include "soft/objects/receive_queue.h"
 
 #define MODEL_DEPTH 16 /* of each queue */
 #define MODEL_RECEIVE (UINT64_C(1) << 63) /* of wr_id, and what a shared queue is named by there */

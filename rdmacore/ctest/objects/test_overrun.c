@@ -11,8 +11,8 @@
 #include "soft/objects/ah.h"
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_verbs.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define ROOM 4

@@ -230,7 +230,7 @@ static void *end_it(void *argument)
 }
 
 /*
- * While a queue pair copies, it holds the lock of one of its halves (soft/objects/mr.h).  Until it lets go, what takes
+ * While a queue pair copies, it holds the lock of one of its halves (soft/objects/mr_table.h).  Until it lets go, what takes
  * its key away is not done: the owner would free the memory.
  */
 static void test_waits(struct bench *bench, enum way way, bool requester)

@@ -1,17 +1,14 @@
 #include "ctest/support/sim_wire.h"
 
 #include "ctest/support/check.h"
-#include "soft/engine/assembly.h"
-#include "soft/engine/responder.h"
-#include "soft/link/carrier.h"
-#include "soft/link/receive.h"
+#include "soft/engine/calls.h"
+#include "soft/link/calls.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
-#include "soft/wire/bytes.h"
-#include "soft/wire/ip.h"
+#include "soft/wire/datagram.h"
 
 static void open_side(struct side *side, struct sim_host *host, enum ibv_qp_type type)
 {

@@ -4,9 +4,8 @@
  * decoded, encoded again to the same bytes, and its ICRC computed anew; so is every message of connection management.
  */
 #include "ctest/support/check.h"
-#include "soft/wire/bytes.h"
+#include "soft/wire/datagram.h"
 #include "soft/wire/fields.h"
-#include "soft/wire/icrc.h"
 #include "soft/wire/mad.h"
 
 #define ETHERNET 14

@@ -1,18 +1,17 @@
-// Package base is a host without devices: its clock and timers, real or virtual, its random numbers, what goes
-// wrong on purpose, locks and their order, numbered tables and the queues of events. All randomness and time that
-// soft has come from here.
+// Package base is a host without devices: its clock and timers, real or virtual, its random numbers, the faults that
+// are injected, locks and their order, numbered tables, and queues of events.  Soft has no other source of time or
+// randomness.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
 //   - fabric: all of the following, as one host has them
-//   - event_queue, fault, table, timer: what is read later, what goes wrong on purpose, numbers, and what comes in
-//     time
-//   - lock, mutex: the locks of the data path, and the others
-//   - order: which lock may be taken after which
-//   - clock, random, secret: time and chance
-//   - bounds, refusal: how much there may be; why a call was refused, in a sentence
+//   - event_queue, fault, table, timer: events to be read, injected faults, numbers to objects, deadlines
+//   - lock, mutex: the spin locks of the data path, and the others
+//   - order: the order in which locks are taken
+//   - clock, random: time; chance and secret numbers
+//   - bounds, refusal: the limits of a device; why a call was refused, in a sentence
 package base
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

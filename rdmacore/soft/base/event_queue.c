@@ -158,7 +158,7 @@ void soft_events_acknowledge(pthread_mutex_t *lock, pthread_cond_t *acknowledged
 {
 	pthread_mutex_lock(lock);
 	*count += more;
-	/* Before the lock is given up: who waits for it frees both. */
+	/* Before the lock is released: the waiter then destroys both. */
 	pthread_cond_broadcast(acknowledged);
 	pthread_mutex_unlock(lock);
 }
@@ -177,4 +177,15 @@ int soft_events_wait(pthread_mutex_t *lock, pthread_cond_t *acknowledged, struct
 		if (pthread_cond_timedwait(acknowledged, lock, &until))
 			return EBUSY;
 	return 0;
+}
+
+int soft_events_end(pthread_mutex_t *lock, pthread_cond_t *acknowledged, struct soft_clock *wall,
+		    const uint32_t *count, uint32_t taken)
+{
+	int result;
+
+	pthread_mutex_lock(lock);
+	result = soft_events_wait(lock, acknowledged, wall, count, &taken);
+	pthread_mutex_unlock(lock);
+	return result;
 }

@@ -1,14 +1,14 @@
 /*
- * A queue of events with a file descriptor that is readable while it is not empty: the one mechanism
- * behind CM event channels, completion channels and the async events of a context.
+ * A queue of events with a file descriptor that is readable while it is not empty: CM event channels, completion
+ * channels and the async events of a context.
  *
- * The descriptor is an eventfd that holds 1 while there are events.  Whether taking from an empty queue
- * blocks is decided by O_NONBLOCK on it, as for the kernel's descriptors.
+ * The descriptor is an eventfd that holds 1 while there are events.  O_NONBLOCK on it decides whether taking from an
+ * empty queue blocks, as with the kernel's descriptors.
  *
- * Who takes an event uses the object that it is about until he has acknowledged it, so an object goes in this
- * order: nothing raises its events any more; soft_event_queue_remove, which says how many were taken;
- * soft_events_wait for as many acknowledgements.  Taking and counting are one step under the queue's lock, as in the
- * kernel: between them the object could go.
+ * A user that took an event may use its object until it acknowledges the event.  So an object is destroyed in this order:
+ * nothing raises its events any more; soft_event_queue_remove, which returns how many were taken; soft_events_wait for as
+ * many acknowledgements.  An event is taken and counted in one step under the queue's lock, as in the kernel: the object
+ * could be destroyed in between.
  */
 #ifndef SOFT_BASE_EVENT_QUEUE_H
 #define SOFT_BASE_EVENT_QUEUE_H
@@ -22,8 +22,8 @@
 
 struct soft_event_node {
 	struct soft_event_node *next, *previous; /* NULL while not queued */
-	uint32_t times; /* how often it is to be delivered */
-	uint32_t taken; /* how often it was */
+	uint32_t times; /* deliveries that are due */
+	uint32_t taken; /* deliveries so far */
 };
 
 struct soft_event_queue {
@@ -38,28 +38,30 @@ void soft_event_queue_destroy(struct soft_event_queue *queue);
 
 /* Deliver node once more. */
 void soft_event_queue_push(struct soft_event_queue *queue, struct soft_event_node *node);
-/* Forget every delivery of node that is still to come; returns how often it was taken. */
+/* Drop the deliveries of node that are due; returns how often it was taken. */
 uint32_t soft_event_queue_remove(struct soft_event_queue *queue, struct soft_event_node *node);
 /* The oldest node, or NULL when there is none. */
 struct soft_event_node *soft_event_queue_try_pop(struct soft_event_queue *queue);
-/* Whether who takes from the empty queue waits: O_NONBLOCK is not set. */
+/* Whether taking from the empty queue waits: O_NONBLOCK is not set. */
 bool soft_event_queue_blocks(const struct soft_event_queue *queue);
-/* Until the queue is not empty: 0, or -1 with errno EAGAIN (O_NONBLOCK is set) or EINTR. */
+/* Wait until the queue is not empty: 0, or -1 with errno EAGAIN (O_NONBLOCK is set) or EINTR. */
 int soft_event_queue_wait(struct soft_event_queue *queue);
-/* The oldest node, waited for; NULL with errno as above. */
+/* Wait for the oldest node and take it; NULL with errno as above. */
 struct soft_event_node *soft_event_queue_pop(struct soft_event_queue *queue);
 
-/* What the acknowledgements of an object's events are counted under and waited for with. */
+/* The lock and condition for the acknowledgements of an object's events: the mutex and cond of libibverbs' structs. */
 void soft_events_init(pthread_mutex_t *lock, pthread_cond_t *acknowledged);
 void soft_events_destroy(pthread_mutex_t *lock, pthread_cond_t *acknowledged);
-/* count more were; takes lock. */
-void soft_events_acknowledge(pthread_mutex_t *lock, pthread_cond_t *acknowledged, uint32_t *count,
-			     uint32_t more);
+/* Count more acknowledgements.  Takes lock. */
+void soft_events_acknowledge(pthread_mutex_t *lock, pthread_cond_t *acknowledged, uint32_t *count, uint32_t more);
 /*
- * Until as many events were acknowledged as were taken: 0, or EBUSY after ten seconds, where librdmacm and libibverbs
+ * Wait until as many events were acknowledged as were taken: 0, or EBUSY after ten seconds, where librdmacm and libibverbs
  * would wait for ever.  lock is held, and released while this waits.
  */
 int soft_events_wait(pthread_mutex_t *lock, pthread_cond_t *acknowledged, struct soft_clock *wall,
 		     const uint32_t *count, const uint32_t *taken);
+/* The same for an object that is destroyed, of which no event is taken any more.  Takes lock. */
+int soft_events_end(pthread_mutex_t *lock, pthread_cond_t *acknowledged, struct soft_clock *wall,
+		    const uint32_t *count, uint32_t taken);
 
 #endif

@@ -11,7 +11,7 @@
 #include "soft/base/clock.h"
 #include "soft/base/fault.h"
 #include "soft/base/mutex.h"
-#include "soft/base/secret.h"
+#include "soft/base/random.h"
 #include "soft/base/timer.h"
 
 struct soft_fabric {

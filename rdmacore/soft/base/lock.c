@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "provider/pause.h"
+#include "provider/provider.h"
 
 /* A few microseconds: longer than what the data path does under a lock, but for large copies. */
 #define SPINS 200

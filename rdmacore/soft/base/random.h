@@ -1,6 +1,10 @@
 /*
- * Seeded random numbers for what has to repeat with its seed and need not be secret: the chances of faults and of
- * simulated links.  Each generator is guarded by whoever owns it.
+ * Random numbers of two kinds.  With a known seed both repeat exactly.  A generator is guarded by whatever owns it.
+ *
+ * Chance, for faults and simulated links: only has to be even, and is fast.
+ *
+ * Secret numbers, for memory keys, queue pair numbers, communication ids, starting PSNs and ports: knowing some of them,
+ * even all bits, tells nothing of the others.
  */
 #ifndef SOFT_BASE_RANDOM_H
 #define SOFT_BASE_RANDOM_H
@@ -20,5 +24,20 @@ static inline uint64_t soft_random_next(struct soft_random *random)
 	mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
 	return mixed ^ (mixed >> 31);
 }
+
+struct soft_secret {
+	uint64_t key;
+	uint64_t drawn; /* numbers so far */
+};
+
+/* SipHash-2-4 of the count of draws under the key (Aumasson, Bernstein: "SipHash: a fast short-input PRF"). */
+uint64_t soft_secret_next(struct soft_secret *secret);
+
+/*
+ * A permutation of the numbers of an even number of bits: counted numbers look drawn, and yet none comes twice before
+ * all others came.  soft_secret_restore is its inverse.
+ */
+uint32_t soft_secret_permute(uint64_t key, unsigned int bits, uint32_t number);
+uint32_t soft_secret_restore(uint64_t key, unsigned int bits, uint32_t number);
 
 #endif

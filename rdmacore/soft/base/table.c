@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft/base/secret.h"
+#include "soft/base/random.h"
 
 #define LEAF_SIZE (1u << SOFT_TABLE_LEAF_BITS)
 #define NUMBER_BITS 24

@@ -1,4 +1,4 @@
-#include "soft/cm/address.h"
+#include "soft/cm/calls.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/cm.h"
 #include "soft/objects/device.h"
+#include "soft/wire/datagram.h"
 
 static const struct sockaddr_in *in4(const struct sockaddr *address)
 {
@@ -83,10 +83,7 @@ void soft_address_of_device(struct sockaddr *address)
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid)
 {
 	if (address->sa_family == AF_INET) {
-		memset(gid, 0, sizeof(*gid));
-		gid->raw[10] = 0xff;
-		gid->raw[11] = 0xff;
-		memcpy(&gid->raw[12], &in4(address)->sin_addr, 4);
+		soft_gid_from_ipv4(gid, (const uint8_t *)&in4(address)->sin_addr);
 	} else if (address->sa_family == AF_IB) {
 		memcpy(gid->raw, &ib(address)->sib_addr, sizeof(gid->raw));
 	} else {
@@ -129,8 +126,8 @@ void soft_address_set_port(struct sockaddr *address, uint16_t port)
 }
 
 /*
- * Addresses of family AF_IB, as Linux treats them on a RoCE port: they lead to the device, and to no route, for
- * that needs a network interface which such an address does not name (cma_resolve_ib_dev, cma_resolve_iboe_route).
+ * Addresses of family AF_IB, as Linux treats them on a RoCE port: they lead to the device but to no route, which needs the
+ * network interface that such an address does not name (cma_resolve_ib_dev, cma_resolve_iboe_route).
  */
 
 #define PORT_SPACE_MASK UINT64_C(0xffffffffffff0000) /* RDMA_IB_IP_PS_MASK */
@@ -170,7 +167,7 @@ int soft_address_ib_resolve(struct soft_id *id)
 		return ENODEV;
 	if (ib_addr_any(to))
 		memcpy(to, &gids[0], sizeof(*to));
-	/* The entry itself, else the first of its subnet: an id reaches what its subnet's prefix names. */
+	/* The GID itself, else the first one with its subnet prefix (cma_resolve_ib_dev). */
 	for (int index = 0; index < SOFT_GIDS; index++)
 		if (!memcmp(to, &gids[index], sizeof(*to)))
 			found = index;

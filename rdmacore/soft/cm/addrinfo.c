@@ -1,5 +1,5 @@
 /* Names and services into addresses of ids (rdma_getaddrinfo(3)).  Routes need no asking on soft. */
-#include "soft/cm/addrinfo.h"
+#include "soft/cm/calls.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,4 +1,4 @@
-#include "soft/cm/channel.h"
+#include "soft/cm/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,15 +1,8 @@
-#include "soft/cm/child.h"
+#include "soft/cm/calls.h"
 
 #include <string.h>
 
 #include "soft/base/fabric.h"
-#include "soft/cm/address.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/id_free.h"
-#include "soft/cm/path.h"
-#include "soft/cm/ports.h"
-#include "soft/cm/send.h"
-#include "soft/cm/times.h"
 #include "soft/wire/packet.h"
 
 static struct soft_id *create_child(struct soft_id *listener, const struct soft_cm_message *req)

@@ -1,27 +1,29 @@
 /*
- * Connection management of the soft provider, in the two parts that the kernel and librdmacm are:
- * the communication manager, which exchanges REQ, REP, RTU, REJ, MRA, DREQ and DREP between ids (IBTA
- * 12.9), and the rdma_cm id on top, which moves queue pairs and reports events.
+ * Connection management in the two parts that the kernel and librdmacm have: the communication manager, which exchanges
+ * REQ, REP, RTU, REJ, MRA, DREQ and DREP between ids (IBTA 12.9), and the rdma_cm id on top, which moves queue pairs and
+ * reports events.
  *
- * Messages are queued and delivered one after another with cm.lock held; a handler that answers
- * queues its answer, so no id ever calls into another one.
+ * Messages are queued, and delivered one after another with cm.lock held.  A handler that answers queues its answer, so
+ * no id ever calls into another one.
  */
 #ifndef SOFT_CM_CM_H
 #define SOFT_CM_CM_H
 
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <stdint.h>
 
+#include "soft/base/clock.h"
+#include "soft/base/event_queue.h"
 #include "soft/base/mutex.h"
 #include "soft/base/table.h"
 #include "soft/base/timer.h"
+#include "soft/wire/mad.h"
 
 #define SOFT_PORT_BUCKETS 32768
 #define SOFT_PEER_BUCKETS 32768
 
-struct soft_cm_device;
 struct soft_cm_held;
-struct soft_cm_message;
 struct soft_device;
 struct soft_fabric;
 struct soft_id;
@@ -31,26 +33,62 @@ struct soft_cm {
 	pthread_cond_t acknowledged; /* an event; or nobody moves the queue pair of an id any more */
 	struct soft_fabric *fabric;
 	struct soft_device *device;
-	struct soft_cm_device *opened; /* the newest: of the ids that are bound from now on */
+	struct soft_cm_device *opened; /* the newest, which ids are bound to from now on */
 	uint32_t hardware_address; /* of the network interface: 0, or 1 while it has another */
-	uint32_t told_removal, told_address; /* ids, of what is so now */
+	uint32_t told_removal, told_address; /* ids that heard of what is in force now */
 	struct soft_table ids; /* by communication id */
 	struct soft_cm_message *first_message, **last_message;
-	struct soft_cm_held *held; /* messages that faults keep back, by the time when each is due */
+	struct soft_cm_held *held; /* messages that faults hold back, by due time */
 	struct soft_timer held_timer; /* of the first of them */
-	/* Of ids' timers: an id that runs out of time may do all that ids can, so they lie below it. */
-	void (*expire)(struct soft_timer *timer);
+	void (*expire)(struct soft_timer *timer); /* of ids' timers: a function of soft/rdma, which this room cannot name */
 	struct soft_id *ports[SOFT_PORT_BUCKETS];
 	struct soft_id *remote_ids[SOFT_PEER_BUCKETS], *remote_qps[SOFT_PEER_BUCKETS];
-	/* The ids destroyed last, kept for a while so that their use is an error and not a crash. */
+	/* The ids that were destroyed last: kept for a while, so that using one is an error and not a crash. */
 	struct soft_id *destroyed, **last_destroyed;
 	unsigned int num_destroyed;
 };
 
+/* The device as librdmacm has it open.  One that was removed stays, for the ids that are bound to it. */
+struct soft_cm_device {
+	struct soft_cm_device *earlier;
+	struct ibv_context *context;
+	struct ibv_pd *default_pd; /* while ids are bound to it */
+	unsigned int default_pd_users;
+};
+
+/* A channel of events, with its descriptor, and the ids that report there. */
+struct soft_event_channel {
+	struct rdma_event_channel rdma;
+	struct soft_cm *cm;
+	struct soft_event_queue queue;
+	struct soft_id *ids; /* linked by channel_next; under cm.lock */
+};
+
+/* An event from its report to rdma_ack_cm_event. */
+struct soft_cm_event {
+	struct rdma_cm_event rdma;
+	struct soft_event_node node;
+	struct soft_id *owner; /* counts it as reported: the id, or of a request its listener */
+	struct soft_cm_event *next; /* the next one that owner has not read */
+	uint8_t private_data[SOFT_MAX_PRIVATE_DATA];
+};
+
+#define SOFT_CM_ACK_TIMEOUT 19 /* what Linux puts in a RoCE connection: 2.1 s */
+#define SOFT_CM_RESPONSE_CODE 20 /* what Linux allows a peer for its answer: 4.1 s */
+#define SOFT_CM_TIME_CODE_MAX 31 /* fields of five bits (IBTA 12.7) */
+
 /*
- * The communication manager that librdmacm's functions without any argument mean for the calling
- * thread: the one it selected last.
+ * A time code (4.096 us * 2^code) in nanoseconds, as Linux takes it: a power of two milliseconds
+ * (drivers/infiniband/core/cm.c, cm_convert_to_ms).  A code that does not fit its field counts as the highest.
  */
+static inline uint64_t soft_cm_time(unsigned int code)
+{
+	if (code > SOFT_CM_TIME_CODE_MAX)
+		code = SOFT_CM_TIME_CODE_MAX;
+	return SOFT_MILLISECOND << (code > 8 ? code - 8 : 0);
+}
+
+/* What functions of librdmacm without an argument mean: the one that the calling thread selected last. */
 struct soft_cm *soft_cm_current(void);
 void soft_cm_select(struct soft_cm *cm);
 

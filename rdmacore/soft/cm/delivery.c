@@ -1,10 +1,8 @@
-#include "soft/cm/delivery.h"
+#include "soft/cm/calls.h"
 
 #include <stdlib.h>
 
 #include "soft/base/fabric.h"
-#include "soft/cm/address.h"
-#include "soft/cm/cm.h"
 
 void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 {

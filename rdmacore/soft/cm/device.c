@@ -1,10 +1,9 @@
 /* The device under the ids, as librdmacm has it open, and its default protection domain. */
-#include "soft/cm/device.h"
+#include "soft/cm/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft/cm/cm.h"
 #include "soft/objects/context.h"
 #include "soft/objects/device.h"
 #include "soft/objects/pd.h"

@@ -1,22 +1,24 @@
 // Package cm is the communication manager (IBTA chapter 12) with the ids of rdma_cm(7) that it moves: messages and
-// their repeats, port spaces, listeners, paths, multicast joins and what is reported of them.
+// their repeats, port spaces, listeners, paths, multicast joins and the events that report them.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
-//   - removal: the device goes, comes back, or has another address
-//   - finish: the end of each operation: what was sent meanwhile is delivered
+//   - removal: the device goes, comes back, or gets another hardware address
+//   - finish: the end of each operation, which delivers what it sent
 //   - receive: a message arrives
-//   - sidr_receive: one that asks for a service, or answers that
-//   - child: a request makes an id
-//   - id_free: an id goes
-//   - join, sidr: groups of an id; asking for a service
-//   - report, send: events that were not read yet; messages, and the states that sending them leads to
-//   - delivery, path, ports: the way of messages, routes, and numbers of ports
-//   - address, addrinfo, device, peers: addresses, names, the device of an address, and who is connected with whom
-//   - channel, id: channels of events, and ids
-//   - cm, times: what all of these know
+//   - sidr_receive: a SIDR REQ or SIDR REP arrives
+//   - child: ids made by requests
+//   - id_free: ids end
+//   - join, sidr: multicast groups of ids; datagram services
+//   - report, send: events that were not read yet; messages, and the states that sending leads to
+//   - delivery, path, ports: messages on their way, paths, and port spaces
+//   - address, addrinfo, device, peers: addresses, names, the device, and connections by their remote end
+//   - channel: event channels
+//   - calls: all of these declared, in this order
+//   - id: ids begin
+//   - cm: the structs and times that all of them share
 package cm
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
@@ -25,6 +27,7 @@ import "C"
 import (
 	"embed"
 
+	_ "rdmarun/rdmacore/provider"
 	_ "rdmarun/rdmacore/soft/base"
 	_ "rdmarun/rdmacore/soft/objects"
 	_ "rdmarun/rdmacore/soft/qp"

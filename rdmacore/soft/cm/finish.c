@@ -1,10 +1,7 @@
-#include "soft/cm/finish.h"
+#include "soft/cm/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-#include "soft/cm/delivery.h"
-#include "soft/cm/receive.h"
 
 void soft_cm_flush(struct soft_cm *cm)
 {

@@ -6,9 +6,7 @@
 #include "soft/base/event_queue.h"
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
-#include "soft/cm/channel.h"
 #include "soft/cm/cm.h"
-#include "soft/cm/times.h"
 #include "soft/wire/packet.h"
 
 struct soft_id *soft_id_lock_any(struct rdma_cm_id *rdma_id)

@@ -1,4 +1,4 @@
-/* Ids: what each is made of, and how it is come by. */
+/* What an id is made of, and how ids begin. */
 #ifndef SOFT_CM_ID_H
 #define SOFT_CM_ID_H
 
@@ -40,8 +40,8 @@ enum soft_id_state {
 };
 
 /*
- * Everything below is guarded by cm.lock.  An id has two halves: what librdmacm knows is in rdma and device, what
- * the kernel knows in the rest, and the first learns of the second when the user binds or reads an event.
+ * Guarded by cm.lock.  An id has two halves: rdma and device are what librdmacm knows, the rest is what the kernel
+ * knows.  librdmacm learns of the kernel's half when the user binds or reads an event.
  */
 struct soft_id {
 	struct rdma_cm_id rdma;
@@ -51,9 +51,9 @@ struct soft_id {
 	bool sync; /* rdma.channel is its own, and calls wait for their events */
 	bool disconnected; /* DISCONNECTED was reported, which happens once */
 	bool unaccepted; /* a child before its rdma_accept */
-	bool connect_error; /* the user read CONNECT_ERROR; there is no more to hear of the connection */
+	bool connect_error; /* the user read CONNECT_ERROR, after which no event of the connection is reported */
 	uint32_t events_reported, events_acknowledged;
-	uint32_t moving; /* calls that modify its queue pair, and have released cm.lock for that */
+	uint32_t moving; /* calls that modify its queue pair with cm.lock released */
 	struct soft_cm_event *unread, **last_unread;
 	struct soft_id *channel_next, **channel_link; /* soft_event_channel.ids */
 	struct soft_id *destroyed_next; /* soft_cm.destroyed */
@@ -62,7 +62,7 @@ struct soft_id {
 	uint16_t port; /* host order; 0 while it holds none of its own */
 	struct rdma_addr addr;
 	bool on_device; /* its address leads to the device */
-	uint32_t hardware_address; /* soft_cm.hardware_address when it came to its address */
+	uint32_t hardware_address; /* soft_cm.hardware_address when it got its address */
 	bool reuse_address, only_family, only_family_set; /* rdma_set_option */
 	uint8_t type_of_service;
 
@@ -79,17 +79,17 @@ struct soft_id {
 	uint8_t retry_count, rnr_retry_count;
 	uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT */
 	bool ack_timeout_set;
-	uint8_t path_timeout; /* of the path: code of the time for a way there and back */
+	uint8_t path_timeout; /* of the path: time code of a round trip */
 	uint32_t qkey;
 	struct ibv_ece local_ece, remote_ece;
 
-	struct ibv_sa_path_rec path; /* rdma.route.path_rec once the user has read of a route */
+	struct ibv_sa_path_rec path; /* rdma.route.path_rec, once the user has read of it */
 	struct soft_timer timer; /* resends request until it is answered, ends timewait or a query */
 	uint64_t response_timeout; /* nanoseconds */
-	uint64_t request_timeout; /* of request: the same, unless the peer asked for more (MRA) */
+	uint64_t request_timeout; /* of request: response_timeout, or what an MRA asked for */
 	struct soft_cm_message request; /* REQ, REP, DREQ or SIDR REQ that waits for an answer */
 	unsigned int retries_left;
-	bool answer_comes; /* to a query; else its time just runs out */
+	bool answer_comes; /* to a query; else it times out */
 
 	struct ibv_qp_init_attr *endpoint_attr; /* rdma_create_ep: of the queue pairs of children */
 	void *connect_prefix; /* ai_connect: goes before the private data of the first rdma_connect */
@@ -109,23 +109,26 @@ static inline bool soft_id_is_ud(const struct soft_id *id)
 }
 
 /*
- * id with cm.lock held; NULL and errno EINVAL for NULL and for an id that was destroyed (which librdmacm
- * would follow into freed memory), ENXIO for one whose device was removed.
+ * Take cm.lock and return the id.  NULL and errno EINVAL for NULL and for an id that was destroyed (librdmacm would
+ * crash), ENXIO for one whose device was removed.
  */
 struct soft_id *soft_id_lock(struct rdma_cm_id *id);
-/* The same, also of an id whose device was removed. */
+/* The same without ENXIO. */
 struct soft_id *soft_id_lock_any(struct rdma_cm_id *id);
-/* A new id with no port and no device; NULL and errno ENOMEM.  cm.lock is held. */
+
+/* cm.lock is held by the callers of the others. */
+
+/* A new id with no port and no device; NULL and errno ENOMEM. */
 struct soft_id *soft_id_alloc(struct soft_cm *cm, struct soft_event_channel *channel, void *context,
 			      enum rdma_port_space port_space);
 /*
- * Until no call modifies the id's queue pair: 0, or EBUSY with a sentence when that takes too long; cm.lock is held,
- * and released meanwhile.
+ * Wait until no call modifies the id's queue pair: 0, or EBUSY with a sentence after ten seconds.  Releases cm.lock
+ * while it waits.
  */
 int soft_id_wait_moved(struct soft_id *id);
-/* Put id on a channel, or on none; cm.lock is held. */
+/* Put id on a channel, or on none. */
 void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel);
-/* The queue pair number that an end tells its peer: of the id's own queue pair, or what param says. */
+/* The queue pair number that an end tells its peer: of the id's queue pair, or of param. */
 uint32_t soft_local_qp_num(const struct soft_id *id, const struct rdma_conn_param *param);
 
 #endif

@@ -1,18 +1,9 @@
-#include "soft/cm/id_free.h"
+#include "soft/cm/calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "soft/base/fabric.h"
-#include "soft/cm/addrinfo.h"
-#include "soft/cm/channel.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/device.h"
-#include "soft/cm/join.h"
-#include "soft/cm/ports.h"
-#include "soft/cm/report.h"
-#include "soft/cm/send.h"
-#include "soft/cm/sidr.h"
 
 /* The ids destroyed last are kept for a while. */
 #define DESTROYED_KEPT 64

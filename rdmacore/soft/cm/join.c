@@ -1,19 +1,17 @@
-#include "soft/cm/join.h"
+#include "soft/cm/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/address.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/report.h"
-#include "soft/objects/attach.h"
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
+#include "soft/objects/verbs.h"
+#include "soft/wire/datagram.h"
 
 #define MULTICAST_QP_NUM 0xffffff /* IBTA 10.5.1 */
-#define LINUX_ENOTSUPP 524 /* the kernel's own, which it gives to programs here */
+#define LINUX_ENOTSUPP 524 /* the kernel's own, which reaches programs here */
 
 struct soft_join {
 	struct soft_join *next;
@@ -47,7 +45,7 @@ static int detach(struct soft_join *join)
 void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event)
 {
 	struct rdma_ud_param *ud = &event->param.ud;
-	/* With the join goes its event (soft_join_remove), so it is there. */
+	/* soft_join_remove drops the event of a join, so the join still exists. */
 	struct soft_join *join = (struct soft_join *)(uintptr_t)ud->private_data;
 	int error;
 
@@ -64,13 +62,13 @@ void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event)
 	join->attached = id->rdma.qp;
 }
 
-/* Everything about the group is known at once: on RoCE nobody else need be asked. */
+/* At once: on RoCE there is no subnet administrator to ask. */
 static bool report_joined(struct soft_id *id, struct soft_join *join)
 {
 	struct rdma_ud_param param = {
 		.private_data = join, /* the context when it is read */
 		.ah_attr = {.is_global = 1, .port_num = SOFT_PORT,
-			    .grh = {.dgid = join->gid, .hop_limit = 64,
+			    .grh = {.dgid = join->gid, .hop_limit = SOFT_HOP_LIMIT,
 				    .traffic_class = id->type_of_service,
 				    .sgid_index = 0}}, /* the GID of IPv4 */
 		.qp_num = MULTICAST_QP_NUM,

@@ -1,25 +1,22 @@
-/* The path between the ends of a connection: its record, and the times that follow from it. */
-#include "soft/cm/path.h"
+/* The path between the ends of a connection: its record, and the timeouts that follow from it. */
+#include "soft/cm/calls.h"
 
 #include <endian.h>
 
-#include "soft/cm/address.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/times.h"
 #include "soft/objects/device.h"
+#include "soft/wire/datagram.h"
 
-#define CA_ACK_DELAY 15 /* what the device says of itself (soft_device_attributes) */
 #define RATE_2_5_GBPS 2 /* enum ibv_rate, of the port's width and speed */
 
-/* The most that a way there and back, and the peer's device, may take (cm_ack_timeout of Linux). */
+/* The ACK timeout: a round trip and the delay of the peer's device (cm_ack_timeout of Linux). */
 static uint8_t path_timeout(uint8_t ack_timeout)
 {
 	unsigned int timeout = ack_timeout;
 
-	if (timeout >= CA_ACK_DELAY)
-		timeout += CA_ACK_DELAY + 1 >= timeout;
+	if (timeout >= SOFT_ACK_DELAY)
+		timeout += SOFT_ACK_DELAY + 1 >= timeout;
 	else
-		timeout = CA_ACK_DELAY + (timeout + 1 >= CA_ACK_DELAY);
+		timeout = SOFT_ACK_DELAY + (timeout + 1 >= SOFT_ACK_DELAY);
 	return timeout > 31 ? 31 : (uint8_t)timeout;
 }
 
@@ -31,7 +28,7 @@ void soft_id_set_gids(struct soft_id *id)
 	soft_address_to_gid(&addr->src_addr, &addr->addr.ibaddr.sgid);
 	if (soft_address_is_known(&addr->dst_addr))
 		soft_address_to_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
-	addr->addr.ibaddr.pkey = htobe16(0xffff);
+	addr->addr.ibaddr.pkey = htobe16(SOFT_WIRE_PARTITION);
 }
 
 static void fill_record(struct soft_id *id, uint8_t lifetime)
@@ -41,7 +38,7 @@ static void fill_record(struct soft_id *id, uint8_t lifetime)
 	id->path = (struct ibv_sa_path_rec){
 		.sgid = ends->sgid,
 		.dgid = ends->dgid,
-		.hop_limit = 64,
+		.hop_limit = SOFT_HOP_LIMIT,
 		.traffic_class = id->type_of_service,
 		.reversible = 1,
 		.numb_path = 1,
@@ -68,7 +65,7 @@ void soft_id_set_path(struct soft_id *id)
 	uint8_t lifetime = SOFT_CM_ACK_TIMEOUT - 1;
 
 	soft_mutex_expect(&id->cm->lock);
-	/* Set before the route, the ACK timeout is the lifetime of its packets too. */
+	/* An ACK timeout that was set before the route gives the packet lifetime (cma_resolve_iboe_route of Linux). */
 	if (id->ack_timeout_set)
 		lifetime = id->ack_timeout ? (uint8_t)(id->ack_timeout - 1) : 0;
 	soft_id_set_path_of_lifetime(id, lifetime);
@@ -94,7 +91,7 @@ void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
 
 	soft_mutex_expect(&id->cm->lock);
 	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = SOFT_PORT};
-	attr->grh.hop_limit = 64;
+	attr->grh.hop_limit = SOFT_HOP_LIMIT;
 	attr->grh.traffic_class = id->type_of_service;
 	attr->grh.sgid_index = addr->src_addr.sa_family == AF_INET ? 0 : 1;
 	soft_address_to_gid(&addr->dst_addr, &attr->grh.dgid);

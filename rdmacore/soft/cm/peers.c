@@ -3,9 +3,7 @@
  * device it is on: how a copy of a request is told from a new one, and a stale connection from none
  * (IBTA 12.4.1, 12.9.8.3.1).
  */
-#include "soft/cm/peers.h"
-
-#include "soft/cm/cm.h"
+#include "soft/cm/calls.h"
 
 static unsigned int bucket_of(uint64_t guid, uint32_t number)
 {

@@ -1,5 +1,5 @@
 /* Ports of ids.  Each port space has ports of its own, apart from those of sockets. */
-#include "soft/cm/ports.h"
+#include "soft/cm/calls.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "soft/base/fabric.h"
-#include "soft/cm/address.h"
-#include "soft/cm/cm.h"
 
 /* net.ipv4.ip_local_port_range as Linux ships it */
 #define FIRST_EPHEMERAL 32768

@@ -1,13 +1,6 @@
-#include "soft/cm/receive.h"
+#include "soft/cm/calls.h"
 
 #include "soft/base/fabric.h"
-#include "soft/cm/child.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/peers.h"
-#include "soft/cm/report.h"
-#include "soft/cm/send.h"
-#include "soft/cm/sidr.h"
-#include "soft/cm/times.h"
 
 /* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24. */
 #define MRA_SERVICE_TIMEOUT 24

@@ -2,16 +2,10 @@
  * What ids hear when the device under them goes away, when it is back, and when its network interface changes
  * its hardware address.
  */
-#include "soft/cm/removal.h"
+#include "soft/cm/calls.h"
 
 #include <errno.h>
 
-#include "soft/cm/device.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/peers.h"
-#include "soft/cm/ports.h"
-#include "soft/cm/report.h"
-#include "soft/cm/send.h"
 #include "soft/objects/device.h"
 #include "soft/qp/verbs.h"
 

@@ -1,12 +1,10 @@
-#include "soft/cm/report.h"
+#include "soft/cm/calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "provider/newer.h"
 #include "soft/base/lock.h"
-#include "soft/cm/channel.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/path.h"
 
 static struct soft_event_channel *channel_of(struct soft_id *id)
 {
@@ -107,7 +105,7 @@ bool soft_cm_report_multicast(struct soft_id *id, int status, const struct rdma_
 
 bool soft_cm_report_user(struct soft_id *id, int status, uint64_t argument)
 {
-	struct soft_cm_event *event = new_event(id, id, SOFT_CM_EVENT_USER, status);
+	struct soft_cm_event *event = new_event(id, id, CORE_CM_EVENT_USER, status);
 
 	soft_mutex_expect(&id->cm->lock);
 	if (!event)

@@ -1,12 +1,8 @@
-#include "soft/cm/send.h"
+#include "soft/cm/calls.h"
 
 #include <string.h>
 
 #include "soft/base/fabric.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/delivery.h"
-#include "soft/cm/peers.h"
-#include "soft/cm/times.h"
 #include "soft/objects/device.h"
 
 #define MAX_RETRIES 15

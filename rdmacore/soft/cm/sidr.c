@@ -2,15 +2,11 @@
  * Resolution of datagram services: SIDR REQ asks for the queue pair behind a port, SIDR REP names it (IBTA
  * 12.11).  There is no connection; rdma_connect ends in ESTABLISHED with where to send, or in UNREACHABLE.
  */
-#include "soft/cm/sidr.h"
+#include "soft/cm/calls.h"
 
 #include <errno.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/peers.h"
-#include "soft/cm/send.h"
-#include "soft/cm/times.h"
 
 void soft_sidr_request(struct soft_id *id)
 {

@@ -1,11 +1,5 @@
 /* SIDR REQ and SIDR REP arrive (soft/cm/sidr.c). */
-#include "soft/cm/sidr.h"
-
-#include "soft/cm/child.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/peers.h"
-#include "soft/cm/report.h"
-#include "soft/cm/send.h"
+#include "soft/cm/calls.h"
 
 static void refuse(struct soft_cm *cm, const struct soft_cm_message *request)
 {

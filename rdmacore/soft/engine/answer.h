@@ -1,17 +1,18 @@
 /*
- * What the responder and soft/engine/assembly.c have in common: how an answer begins, how a request is refused, and
- * the memory of ours that a request names.  responder.lock is held.
+ * What responder.c and assembly.c share: how a response begins, how a request is refused, and the memory that a request
+ * names.  responder.lock is held.
  */
 #ifndef SOFT_ENGINE_ANSWER_H
 #define SOFT_ENGINE_ANSWER_H
 
+#include "soft/engine/calls.h"
 #include "soft/objects/device.h"
 #include "soft/objects/mr_table.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/packet.h"
 
-/* An acknowledgement of psn, which may become another answer. */
+/* An acknowledgement of psn, which the caller may make another response of. */
 static inline void soft_answer_begin(struct soft_qp *qp, struct soft_packet *response, uint32_t psn)
 {
 	response->opcode = SOFT_ACKNOWLEDGE;
@@ -22,22 +23,26 @@ static inline void soft_answer_begin(struct soft_qp *qp, struct soft_packet *res
 	response->num_segments = 0;
 }
 
+/* There is no receive for the request, which is to be sent again later: RNR NAK (IBTA 9.7.5.2.8). */
+static inline void soft_answer_not_ready(struct soft_qp *qp, struct soft_packet *response)
+{
+	response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
+}
+
 /*
- * Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3).  Without
+ * Refuse the request for good: NAK it, and have the queue pair go to ERR (IBTA 9.9.3).  In a service without
  * acknowledgements it is dropped and nothing else happens (class D errors).
  */
 void soft_answer_refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome);
 
-/* The memory of ours that a one-sided request names; NULL when its key does not allow it. */
+/* The memory that a one-sided request names; NULL when its key does not allow it. */
 static inline void *soft_answer_reach(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access)
 {
 	return soft_mr_table_translate(&soft_qp_device(qp)->memory, soft_pd_domain(qp->ibv.pd), packet->rkey,
 				 packet->remote_address, packet->length, access, qp->ibv.qp_num);
 }
 
-/*
- * The same in *segment.  False when the queue pair or the key does not allow it, with the NAK in response.
- */
+/* The same in *segment.  False when the queue pair or the key does not allow it; then response is a NAK. */
 static inline bool soft_answer_target(struct soft_qp *qp, const struct soft_packet *packet, uint32_t access,
 				      struct soft_packet *response, struct soft_segment *segment)
 {

@@ -1,14 +1,12 @@
-#include "soft/engine/assembly.h"
+#include "soft/engine/calls.h"
 
 #include <stdlib.h>
 
 #include "soft/engine/answer.h"
-#include "soft/engine/atomic.h"
-#include "soft/engine/receive.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/device.h"
 #include "soft/objects/mw.h"
-#include "soft/wire/ip.h"
+#include "soft/wire/datagram.h"
 
 static void begin(struct soft_assembly *assembly, uint8_t kind)
 {
@@ -21,7 +19,7 @@ void soft_assembly_abandon(struct soft_qp *qp)
 	struct soft_assembly *assembly = &qp->segmentation->assembly;
 
 	soft_lock_expect(&qp->responder.lock);
-	/* Its own queue still has the receive; one of a shared queue is kept for the next message. */
+	/* A receive of its own queue is still there; one of a shared queue is kept for the next message. */
 	if (assembly->kind == SOFT_SEND_FIRST && qp->srq)
 		assembly->holds = true;
 	assembly->kind = SOFT_NO_MESSAGE;
@@ -41,12 +39,7 @@ static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_s
 	soft_assembly_abandon(qp);
 }
 
-static void not_ready(struct soft_qp *qp, struct soft_packet *response)
-{
-	response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
-}
-
-/* A receive is over whose message came in parts. */
+/* Complete the receive of a message that came in parts. */
 static void complete(struct soft_qp *qp, const struct soft_receive *receive,
 		     const struct soft_packet *last, enum soft_operation operation, uint64_t length)
 {
@@ -72,7 +65,7 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 
 	if (operation == SOFT_SEND_FIRST) {
 		if (!soft_receive_take(qp, &assembly->receive)) {
-			not_ready(qp, response);
+			soft_answer_not_ready(qp, response);
 			return;
 		}
 		begin(assembly, SOFT_SEND_FIRST);
@@ -83,7 +76,7 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 						      SOFT_NAK_INVALID_REQUEST :
 						      SOFT_NAK_REMOTE_OPERATIONAL;
 
-		/* The receive is at fault, so it ends here in every service. */
+		/* The receive is at fault (IBTA 9.9.3, class E), so it completes here in every service. */
 		soft_answer_refuse(qp, response, syndrome);
 		qp->responder.failed = true;
 		soft_receive_complete(qp, &assembly->receive, status, NULL);
@@ -129,7 +122,7 @@ static void add_to_write(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 	part.rkey = assembly->rkey;
 	if (operation == SOFT_RDMA_WRITE_FIRST) {
-		/* All of it is checked before any of it is written. */
+		/* The whole range is checked before any of it is written. */
 		part.remote_address = assembly->address;
 		part.length = assembly->length;
 		if (!soft_answer_target(qp, &part, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
@@ -139,7 +132,7 @@ static void add_to_write(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 	if (immediate && !soft_receive_take(qp, &receive)) {
 		if (qp->service == SOFT_RELIABLE_CONNECTION)
-			not_ready(qp, response);
+			soft_answer_not_ready(qp, response);
 		else
 			soft_assembly_abandon(qp);
 		return;
@@ -176,7 +169,7 @@ static void add(struct soft_qp *qp, const struct soft_packet *packet, uint8_t ki
 	struct soft_assembly *assembly = &qp->segmentation->assembly;
 	bool first = (packet->opcode & SOFT_OPERATION) == kind;
 
-	/* Without acknowledgements a first packet begins anew, whatever was before it. */
+	/* Without acknowledgements a first packet begins a new message, whatever was before it (IBTA 9.8.2.2). */
 	if (first && qp->service != SOFT_RELIABLE_CONNECTION)
 		soft_assembly_abandon(qp);
 	if (assembly->kind != (first ? SOFT_NO_MESSAGE : kind) || !has_right_length(qp, packet)) {
@@ -189,7 +182,7 @@ static void add(struct soft_qp *qp, const struct soft_packet *packet, uint8_t ki
 		add_to_write(qp, packet, response);
 }
 
-/* What carries a payload is not longer than a packet, and a WRITE says how long it is. */
+/* Whether a single packet is not longer than the MTU, and a WRITE as long as its RETH says. */
 static bool fits(const struct soft_qp *qp, const struct soft_packet *packet)
 {
 	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
@@ -255,7 +248,7 @@ bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
 
 	soft_lock_expect(&qp->responder.lock);
 	if (response->syndrome != SOFT_ACK) {
-		/* What was sent behind it comes again, so nobody needs to be told that it is missing. */
+		/* The requester goes back over it, so the packets behind it are sent again without another NAK. */
 		qp->responder.nak_sent = true;
 	} else if (packet->opcode == SOFT_RDMA_READ_REQUEST) {
 		begin_stream(qp, packet, false);
@@ -263,7 +256,7 @@ bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
 		segmentation->owes |= packet->acknowledge;
 		return false;
 	}
-	/* Every answer acknowledges what came before it. */
+	/* Every response acknowledges all before it (IBTA 9.7.5.1.2). */
 	segmentation->owes = false;
 	return packet->opcode != SOFT_RDMA_READ_REQUEST || response->syndrome != SOFT_ACK;
 }

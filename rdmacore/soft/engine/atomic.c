@@ -2,7 +2,7 @@
  * Atomics (IBTA 9.7.3.3): done with the processor's own instructions, so that they are atomic to other
  * queue pairs, other devices and the target's threads alike.
  */
-#include "soft/engine/atomic.h"
+#include "soft/engine/calls.h"
 
 #include "soft/objects/qp.h"
 

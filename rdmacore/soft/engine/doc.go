@@ -1,17 +1,18 @@
-// Package engine is the transport (IBTA chapter 9): requester and responder of a queue pair, which take and give
-// packets, cut messages into packets and put them together, and move the queue pair between its states. It does no
-// I/O and makes no system call.
+// Package engine is the transport (IBTA chapter 9): the requester and the responder of a queue pair, which give and
+// take packets, cut messages into packets and put them together, and move the queue pair between its states.  It does
+// no I/O and makes no system call.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
-//   - state: from state to state
-//   - responder: what the peer asks is executed
-//   - assembly: messages of several packets, as the responder has them
-//   - receive, requester: what becomes of a receive; the send queue is worked off
-//   - segment: messages of several packets, as the requester has them
-//   - answer, atomic, request: answers, atomics, and the packet of a request
+//   - state: entering a state
+//   - responder: executes the requests of the peer
+//   - assembly: the responder's half of messages that are cut into packets
+//   - receive, requester: receives that messages use; the send queue is worked off
+//   - segment: the requester's half of messages that are cut into packets
+//   - answer, atomic, request: responses, atomics, and the packet of a send request
+//   - calls: all but answer and segment declared
 package engine
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,4 +1,4 @@
-#include "soft/engine/receive.h"
+#include "soft/engine/calls.h"
 
 #include "soft/base/bounds.h"
 #include "soft/engine/segment.h"
@@ -26,12 +26,12 @@ bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
 		if (queue->consumed == queue->posted_seen)
 			return false;
 	}
-	/* It stays in the ring, and the ring keeps its place, until its completion is polled. */
+	/* It keeps its place in the ring until its completion is polled. */
 	wqe = soft_recv_wqe(queue, queue->consumed);
 	receive->wr_id = wqe->wr_id;
 	receive->num_sge = wqe->num_sge;
 	receive->sge = wqe->sge;
-	/* Another processor wrote the next one, too, and the next message should not wait for it. */
+	/* Another processor wrote the next one: fetch it now, so that the next message need not wait. */
 	if (queue->consumed + 1 != queue->posted_seen)
 		__builtin_prefetch(soft_recv_wqe(queue, queue->consumed + 1));
 	return true;
@@ -42,7 +42,7 @@ static void fill(struct soft_cqe *entry, struct soft_qp *qp, const struct soft_r
 {
 	struct ibv_wc *wc = &entry->wc;
 
-	entry->receiver = qp; /* with a shared queue, its own has no receives, and room for none */
+	entry->receiver = qp; /* with a shared queue its own queue is empty, and making room there does nothing */
 	*wc = (struct ibv_wc){
 		.wr_id = receive->wr_id,
 		.status = status,
@@ -67,28 +67,29 @@ static void fill(struct soft_cqe *entry, struct soft_qp *qp, const struct soft_r
 	}
 }
 
-/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
-static void lose_completion(struct soft_qp *qp)
+/* In the entry that soft_cq_begin gave. */
+static inline void complete(struct soft_qp *qp, const struct soft_receive *receive, enum ibv_wc_status status,
+			    const struct soft_packet *packet, struct soft_cq *cq, struct soft_cqe *entry)
 {
-	qp->responder.failed = true;
-	soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
-}
-
-void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receive,
-			   enum ibv_wc_status status, const struct soft_packet *packet)
-{
-	struct soft_cq *cq = soft_cq(qp->ibv.recv_cq);
-	struct soft_cqe *entry = soft_cq_begin(cq);
-
-	soft_lock_expect(&qp->responder.lock);
 	if (!qp->srq)
 		qp->receive.consumed++;
 	if (entry) {
 		fill(entry, qp, receive, status, packet);
 		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS || (packet && packet->solicited));
 	} else if (packet) {
-		lose_completion(qp);
+		/* A queue pair that loses a completion cannot go on (IBTA 10.10.2.2). */
+		qp->responder.failed = true;
+		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
 	}
+}
+
+void soft_receive_complete(struct soft_qp *qp, const struct soft_receive *receive,
+			   enum ibv_wc_status status, const struct soft_packet *packet)
+{
+	struct soft_cq *cq = soft_cq(qp->ibv.recv_cq);
+
+	soft_lock_expect(&qp->responder.lock);
+	complete(qp, receive, status, packet, cq, soft_cq_begin(cq));
 }
 
 void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive,
@@ -105,27 +106,20 @@ void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive
 		return;
 	}
 	/*
-	 * Taking a lock waits for all earlier stores (soft/base/lock.h).  With the lock first, the payload and the
-	 * completion go to the processor that waits for them at the same time, not one after the other.
+	 * Taking a lock waits for all earlier stores (soft/base/lock.h).  With the lock taken first, payload and completion
+	 * reach the polling processor together, not one after the other.
 	 */
 	entry = soft_cq_begin(cq);
 	soft_segments_copy(to, packet->segments, length);
-	if (!qp->srq)
-		qp->receive.consumed++;
-	if (entry) {
-		fill(entry, qp, receive, IBV_WC_SUCCESS, packet);
-		soft_cq_end(cq, entry, packet->solicited);
-	} else {
-		lose_completion(qp);
-	}
+	complete(qp, receive, IBV_WC_SUCCESS, packet, cq, entry);
 }
 
 enum ibv_wc_status soft_receive_reach(struct soft_qp *qp, const struct soft_receive *receive,
-				      uint64_t before, const struct soft_packet *packet,
+				      uint64_t offset, const struct soft_packet *packet,
 				      struct soft_segment *segments)
 {
 	struct soft_mr_table *memory = &soft_qp_device(qp)->memory;
-	/* Receives of a shared queue are of its protection domain (IBTA 10.2.9.3). */
+	/* Receives of a shared queue belong to its protection domain (IBTA 10.2.9.3). */
 	struct soft_pd *pd = soft_pd_domain(qp->srq ? qp->srq->ibv.pd : qp->ibv.pd);
 	uint64_t left = packet->length + packet->header;
 	uint32_t count = 0;
@@ -136,16 +130,16 @@ enum ibv_wc_status soft_receive_reach(struct soft_qp *qp, const struct soft_rece
 		uint64_t length = sge->length;
 		void *address;
 
-		if (length <= before) {
-			before -= length;
+		if (length <= offset) {
+			offset -= length;
 			continue;
 		}
-		length -= before;
+		length -= offset;
 		if (length > left)
 			length = left;
-		address = soft_mr_table_translate(memory, pd, sge->lkey, sge->addr + before, length,
+		address = soft_mr_table_translate(memory, pd, sge->lkey, sge->addr + offset, length,
 					    IBV_ACCESS_LOCAL_WRITE | SOFT_ACCESS_LOCAL, 0);
-		before = 0;
+		offset = 0;
 		if (!address)
 			return IBV_WC_LOC_PROT_ERR;
 		segments[count++] = (struct soft_segment){address, length};
@@ -171,8 +165,6 @@ void soft_receive_flush(struct soft_qp *qp)
 	soft_lock_release(&qp->receive.lock);
 }
 
-/* The receiving side of the unreliable datagram service (IBTA 9.8.3): one packet, one receive, no answer. */
-
 void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
 {
 	struct soft_segment segments[SOFT_MAX_SGE];
@@ -184,7 +176,7 @@ void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
 	    (packet->opcode & SOFT_SERVICE) != qp->service)
 		return;
 	if (packet->queue_key != qp->attr.qkey) {
-		/* Dropped and counted; only a subnet manager would be told (IBTA 10.2.5). */
+		/* Dropped and counted for the subnet manager (IBTA 10.2.5). */
 		atomic_fetch_add(&soft_qp_device(qp)->queue_key_violations, 1);
 		return;
 	}

@@ -1,4 +1,4 @@
-#include "soft/engine/request.h"
+#include "soft/engine/calls.h"
 
 #include "soft/base/bounds.h"
 #include "soft/objects/ah.h"
@@ -33,7 +33,7 @@ static inline bool translate(struct soft_qp *qp, struct soft_send_wqe *wqe, uint
 	return true;
 }
 
-/* A datagram's own: where it goes, and the GRH that arrives before its payload. */
+/* The destination of a datagram, and the GRH that arrives before its payload. */
 static enum ibv_wc_status address_datagram(struct soft_qp *qp, const struct soft_send_wqe *wqe,
 					   struct soft_packet *packet)
 {

@@ -1,34 +1,30 @@
-#include "soft/engine/requester.h"
+#include "soft/engine/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft/engine/request.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/mw.h"
-#include "soft/objects/parent_domain.h"
+#include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
 
 #define RNR_RETRY_FOR_EVER 7 /* IBTA 9.7.5.2.8 */
 
-/*
- * Functions that are compiled twice: with segmentation NULL, so that the local link pays for none of it, and
- * with the queue pair's.
- */
+/* Compiled twice: with segmentation NULL, so that the local link pays nothing for it, and with that of the queue pair. */
 #define FOR_BOTH_LINKS static inline __attribute__((always_inline))
 #define FOR_PARTS static __attribute__((noinline))
 
 int soft_requester_init(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
-	/* One entry at least (what a window is bound to), and what an atomic compares with. */
+	/* At least one entry, where a BIND_MW has its binding; behind the list, the operand that an atomic compares with. */
 	size_t entries_at_most = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
 	size_t list = entries_at_most * sizeof(struct ibv_sge) + sizeof(uint64_t);
 	size_t inlined = qp->cap.max_inline_data;
 	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined);
-	uint32_t entries = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1; /* as soft_places grants it */
+	uint32_t entries = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1; /* a power of two (soft_places) */
 
 	requester->stride = (uint32_t)((stride + SOFT_CACHE_LINE - 1) & ~(SOFT_CACHE_LINE - 1ul));
 	requester->size = qp->cap.max_send_wr;
@@ -42,7 +38,7 @@ int soft_requester_init(struct soft_qp *qp)
 	return 0;
 }
 
-/* The request is over: let go of what it held. */
+/* The request is over and holds its address handle no more. */
 static inline void release(const struct soft_qp *qp, struct soft_send_wqe *wqe)
 {
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
@@ -68,13 +64,13 @@ void soft_requester_reset(struct soft_qp *qp)
 	requester->deferred = false;
 }
 
-/* Of two indexes of the ring the one that is posted later. */
+/* The later of two indexes of the ring. */
 static uint32_t later(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) > 0 ? a : b;
 }
 
-/* In SQD, everything that was sent is answered: the user may change what it could not before. */
+/* In SQD with everything that was sent answered, raise SQ_DRAINED (IBTA 10.3.1.5). */
 static void check_drained(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -100,13 +96,13 @@ static void push_completion(struct soft_qp *qp, const struct soft_send_wqe *wqe,
 		};
 		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS);
 	} else if (status != IBV_WC_WR_FLUSH_ERR) {
-		/* Whoever loses a completion cannot go on (IBTA 10.10.2.2). */
+		/* A queue pair that loses a completion cannot go on (IBTA 10.10.2.2). */
 		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
 	}
 }
 
-/* The oldest request is over. */
+/* Complete the oldest request. */
 static inline void complete(struct soft_qp *qp, enum ibv_wc_status status)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -137,7 +133,7 @@ static void fail(struct soft_qp *qp, enum ibv_wc_status status)
 	soft_requester_flush(qp);
 }
 
-/* Whether a request that is not simply sent must wait, for answers to others or for its own execution. */
+/* Whether a request must wait: for answers to others (fence, max_rd_atomic), or to be executed without a packet. */
 static bool must_wait(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 {
 	uint32_t responding = qp->requester.responding;
@@ -151,7 +147,7 @@ FOR_BOTH_LINKS bool next(struct soft_qp *qp, struct soft_segmentation *segmentat
 {
 	struct soft_requester *requester = &qp->requester;
 	enum ibv_qp_state state = soft_qp_state(qp);
-	/* A part of the message before transmitted is out, and the rest of it is next. */
+	/* Part of the message before transmitted was sent, and the rest is next. */
 	bool begun = segmentation && segmentation->cursor;
 	uint32_t index = requester->transmitted - begun;
 	struct soft_send_wqe *wqe;
@@ -168,7 +164,7 @@ FOR_BOTH_LINKS bool next(struct soft_qp *qp, struct soft_segmentation *segmentat
 		return false;
 	status = soft_request_build(qp, wqe, packet);
 	if (status != IBV_WC_SUCCESS) {
-		/* Completions come in order: it fails once all before it are answered. */
+		/* Completions are in order, so it fails once all before it are answered. */
 		if (requester->completed == index)
 			fail(qp, status);
 		return false;
@@ -212,7 +208,7 @@ bool soft_requester_begin_local(struct soft_qp *qp)
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
 
 	soft_lock_expect(&qp->requester.lock);
-	/* It is executed in its turn: all before it are answered. */
+	/* In order: all before it are answered. */
 	if (requester->completed == requester->posted ||
 	    requester->completed != requester->transmitted || requester->wait != SOFT_WAIT_NONE ||
 	    soft_qp_state(qp) != IBV_QPS_RTS ||
@@ -234,7 +230,7 @@ bool soft_requester_end_local(struct soft_qp *qp, uint32_t turn)
 	enum soft_mw_result result = SOFT_MW_BOUND;
 
 	soft_lock_expect(&qp->requester.lock);
-	/* Flushed or reset meanwhile, and what waits now, if anything, another has begun. */
+	/* It was flushed or reset meanwhile; what waits now was begun by another thread. */
 	if (requester->wait != SOFT_WAIT_LOCAL || requester->local_turn != turn)
 		return false;
 	if (wqe->opcode == IBV_WR_BIND_MW)
@@ -257,14 +253,14 @@ void soft_requester_drain(struct soft_qp *qp, bool event)
 	struct soft_requester *requester = &qp->requester;
 
 	soft_lock_expect(&qp->requester.lock);
-	/* Work on a window that has begun is finished, too. */
+	/* A BIND_MW or LOCAL_INV that has begun is finished, too. */
 	requester->drain_until = later(requester->transmitted + (requester->wait == SOFT_WAIT_LOCAL),
 				       requester->resend_until);
 	requester->drain_event = event;
 	check_drained(qp);
 }
 
-/* Requests were answered: the retries are full again, and the timer is that of the oldest that is left. */
+/* Requests were answered: retries begin anew, and the timer is for the oldest that is left. */
 FOR_BOTH_LINKS void progress(struct soft_qp *qp, struct soft_segmentation *segmentation)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -282,8 +278,8 @@ FOR_BOTH_LINKS void progress(struct soft_qp *qp, struct soft_segmentation *segme
 }
 
 /*
- * Everything before psn is acknowledged.  False when a READ or an atomic is among it: what it asked for
- * was lost on the way, and it has to be asked again (IBTA 9.7.5.1.1).
+ * Everything before psn is acknowledged.  False when that includes a READ or an atomic without its response, which was
+ * lost and must be asked for again (IBTA 9.7.5.1.1).
  */
 FOR_BOTH_LINKS bool complete_until(struct soft_qp *qp, struct soft_segmentation *segmentation, uint32_t psn)
 {
@@ -348,10 +344,10 @@ static void retry(struct soft_qp *qp)
 	go_back(qp);
 }
 
-/* Something did not arrive, as the peer says or as its answers show. */
+/* A packet did not arrive, as a NAK says or a gap in the answers shows. */
 static void lost(struct soft_qp *qp)
 {
-	/* What is still on its way from before says so again. */
+	/* Answers to packets sent before the last retry report the same loss again. */
 	if (!qp->segmentation || soft_segment_retry(qp))
 		retry(qp);
 }
@@ -377,7 +373,7 @@ static void negative_acknowledge(struct soft_qp *qp, uint8_t syndrome)
 	}
 }
 
-/* A packet of what a READ asked for came. */
+/* A packet of a READ response came. */
 static void part_arrives(struct soft_qp *qp, const struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -405,7 +401,7 @@ static void part_arrives(struct soft_qp *qp, const struct soft_packet *packet)
 	}
 }
 
-/* What a READ or an atomic asked for came. */
+/* The response to a READ or an atomic came in one packet. */
 static void response_arrives(struct soft_qp *qp, const struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -416,7 +412,7 @@ static void response_arrives(struct soft_qp *qp, const struct soft_packet *packe
 	struct soft_packet own;
 
 	own.num_segments = 0;
-	if (wqe->psn != packet->psn) /* answered before */
+	if (wqe->psn != packet->psn) /* of a request that is complete */
 		return;
 	if (traits & SOFT_PLACES && !atomic && !packet->length) {
 		complete(qp, IBV_WC_SUCCESS);
@@ -445,7 +441,7 @@ FOR_BOTH_LINKS void receive(struct soft_qp *qp, struct soft_segmentation *segmen
 
 	if (segmentation && soft_segment_is_stray(qp, packet))
 		return;
-	/* Every response acknowledges what came before it (IBTA 9.7.5.1.2). */
+	/* Every response acknowledges all before it (IBTA 9.7.5.1.2). */
 	if (!complete_until(qp, segmentation,
 			    positive ? (packet->psn + 1) & SOFT_PSN_MASK : packet->psn)) {
 		lost(qp);

@@ -1,12 +1,9 @@
-#include "soft/engine/responder.h"
+#include "soft/engine/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "soft/engine/answer.h"
-#include "soft/engine/assembly.h"
-#include "soft/engine/atomic.h"
-#include "soft/engine/receive.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/mw.h"
@@ -56,7 +53,7 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 	enum ibv_wc_status status;
 
 	if (!soft_receive_take(qp, &receive)) {
-		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
+		soft_answer_not_ready(qp, response);
 		return;
 	}
 	status = soft_receive_reach(qp, &receive, 0, packet, segments);
@@ -93,18 +90,18 @@ static void execute_write_immediate(struct soft_qp *qp, const struct soft_packet
 	struct soft_segment segment;
 
 	if (!soft_receive_take(qp, &receive)) {
-		response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
+		soft_answer_not_ready(qp, response);
 		return;
 	}
 	if (soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
 		soft_receive_deliver(qp, &receive, packet, &segment);
 	} else if (qp->srq) {
-		/* What came from a shared queue is no longer there for others: it ends here. */
+		/* It was taken out of the shared queue, so its memory goes back to the user here. */
 		soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
 	}
 }
 
-/* READs and atomics need resources that the queue pair may have none of (IBTA 9.7.4.1.3). */
+/* READs and atomics need responder resources; a queue pair may have none (IBTA 9.7.4.1.3). */
 static bool responds(struct soft_qp *qp, struct soft_packet *response)
 {
 	if (qp->attr.max_dest_rd_atomic)
@@ -126,14 +123,14 @@ static void execute_atomic(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 	if (!soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_ATOMIC, response, &segment))
 		return;
-	/* A region may begin anywhere in memory, whatever its owner calls its addresses. */
+	/* The memory behind an aligned iova need not be aligned. */
 	if ((uintptr_t)segment.address % sizeof(uint64_t))
 		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	else
 		soft_atomic_execute(qp, packet, segment.address, response);
 }
 
-/* Of no bytes: it tells that the 8 of an ATOMIC_WRITE, or what a FLUSH asks for, are in place. */
+/* An ATOMIC_WRITE or a FLUSH is done: a READ response of no bytes (IBTA annex A19). */
 static void answer_placed(struct soft_packet *response)
 {
 	response->opcode = SOFT_RDMA_READ_RESPONSE_ONLY;
@@ -161,14 +158,14 @@ static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *p
 	}
 	value = (struct soft_segment){&word, sizeof(word)};
 	soft_segments_copy(&value, packet->segments, sizeof(word));
-	/* What was written before it, by whatever request, is seen by who sees it. */
+	/* Release: a thread that sees this word sees all that was written before it (IBTA annex A19). */
 	__atomic_store_n((uint64_t *)segment.address, word, __ATOMIC_RELEASE);
 	answer_placed(response);
 }
 
 /*
- * What was written there before is seen by everybody from now on (IBTA annex A19).  The memory is this
- * machine's own, which keeps nothing for ever, so that no region grants the persistent placement.
+ * All that was written there before is visible from now on (IBTA annex A19).  The memory is not persistent, so no region
+ * grants that placement.
  */
 static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 			  struct soft_packet *response)
@@ -192,7 +189,7 @@ static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 	whole.remote_address = packet->remote_address;
 	whole.length = packet->length;
 	if (packet->selectivity == CORE_FLUSH_MR) {
-		/* It names a region, so that its key is looked at even when that has no bytes. */
+		/* It names a region, so the key is checked even when the region is empty. */
 		soft_mr_table_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address, &whole.length);
 		if (!soft_answer_reach(qp, &whole, access)) {
 			soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
@@ -255,7 +252,7 @@ static bool answer_again(struct soft_qp *qp, const struct soft_packet *packet, s
 {
 	soft_answer_begin(qp, response, qp->responder.psn - 1);
 	if (packet->opcode == SOFT_ATOMIC_WRITE || packet->opcode == SOFT_FLUSH) {
-		/* Not again: another may have written meanwhile, and what was flushed stays so. */
+		/* Not executed again: another request may have written there since, and flushed memory stays flushed. */
 		response->psn = packet->psn;
 		answer_placed(response);
 		return true;
@@ -280,10 +277,7 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 	soft_lock_expect(&qp->responder.lock);
 	if (!soft_qp_receives(qp) || responder->failed || (packet->opcode & SOFT_SERVICE) != qp->service)
 		return false;
-	/*
-	 * Without acknowledgements a gap has lost the messages before this packet, and no more: the next one
-	 * begins anew (IBTA 9.8.2.2).
-	 */
+	/* Without acknowledgements a gap loses the message it is in, and the next one begins anew (IBTA 9.8.2.2). */
 	if (qp->service != SOFT_RELIABLE_CONNECTION) {
 		if (qp->segmentation && ahead)
 			soft_assembly_abandon(qp);
@@ -300,13 +294,13 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		responder->nak_sent = true;
 		return true;
 	}
-	/* The peer is ready, and its word of that is late or lost (IBTA 11.6.3.1, Communication Established). */
+	/* The peer is in RTS, and its RTU is late or lost (IBTA 11.6.3.1, Communication Established). */
 	if (soft_qp_state(qp) == IBV_QPS_RTR)
 		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_ESTABLISHED_EVENT]);
 	if (!qp->segmentation || soft_assembly_is_request(qp, packet, response))
 		execute(qp, packet, response);
 	if (qp->service != SOFT_RELIABLE_CONNECTION) {
-		/* What could not be executed is dropped, and nobody is told. */
+		/* A request that could not be executed is dropped. */
 		responder->psn = (packet->psn + 1) & SOFT_PSN_MASK;
 		return false;
 	}

@@ -1,9 +1,9 @@
 #include "soft/engine/segment.h"
 
-#include "soft/engine/request.h"
-#include "soft/wire/bytes.h"
+#include "soft/engine/calls.h"
+#include "soft/wire/datagram.h"
 
-/* The place in its message of the packet that is due. */
+/* Which packet of its message is sent next. */
 static uint32_t place_in_message(const struct soft_qp *qp)
 {
 	const struct soft_segmentation *segmentation = qp->segmentation;
@@ -13,7 +13,7 @@ static uint32_t place_in_message(const struct soft_qp *qp)
 	return qp->requester.transmitted == qp->requester.completed ? segmentation->answered : 0;
 }
 
-/* Packets on the way before that one. */
+/* How many packets before that one are not answered. */
 static uint32_t unanswered(struct soft_qp *qp, uint32_t psn)
 {
 	const struct soft_send_wqe *oldest = soft_send_wqe(&qp->requester, qp->requester.completed);
@@ -28,7 +28,7 @@ bool soft_segment_may_send(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	       unanswered(qp, wqe->psn + place_in_message(qp)) < qp->segmentation->window;
 }
 
-/* Leave out the first bytes of what the packet refers to. */
+/* Leave out the first bytes of the payload. */
 static void skip(struct soft_packet *packet, uint64_t bytes)
 {
 	uint32_t first = 0;
@@ -44,7 +44,7 @@ static void skip(struct soft_packet *packet, uint64_t bytes)
 	}
 }
 
-/* The form of a single-packet opcode for a packet that is not alone. */
+/* The FIRST, MIDDLE or LAST form of an ONLY opcode. */
 static uint8_t part_opcode(uint8_t opcode, bool first, bool last)
 {
 	uint8_t service = opcode & SOFT_SERVICE, operation = opcode & SOFT_OPERATION;
@@ -103,7 +103,7 @@ void soft_segment_cut(struct soft_qp *qp, const struct soft_send_wqe *wqe, struc
 	if (traits & SOFT_RESPONDS) {
 		packet->acknowledge = true;
 		if (!(traits & SOFT_ATOMIC)) {
-			/* Of a READ, what did not come yet. */
+			/* A READ asks for what has not come yet. */
 			packet->remote_address += (uint64_t)place * segmentation->mtu;
 			packet->length -= (uint64_t)place * segmentation->mtu;
 			packet->message_length = (uint32_t)packet->length;
@@ -135,7 +135,7 @@ bool soft_segment_is_answered(struct soft_qp *qp, const struct soft_send_wqe *wq
 	if (!*part)
 		return false;
 	segmentation->answered = packets;
-	/* It went back, and an answer to what it sent before that comes only now. */
+	/* The requester went back, and an answer to what it sent before that comes only now. */
 	if (segmentation->cursor && segmentation->cursor < packets &&
 	    qp->requester.completed + 1 == qp->requester.transmitted)
 		segmentation->cursor = packets;
@@ -188,7 +188,7 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_
 	uint64_t length = left < segmentation->mtu ? left : segmentation->mtu;
 	int32_t ahead = soft_psn_difference(packet->psn, wqe->psn + segmentation->answered);
 	uint8_t traits = wqe->traits;
-	/* A responder that was asked again may begin with any of them (rdma_rxe does not with the first). */
+	/* A responder that is asked again may begin with any form (rdma_rxe does not begin with FIRST). */
 	bool last = packet->opcode == SOFT_RDMA_READ_RESPONSE_LAST ||
 		    packet->opcode == SOFT_RDMA_READ_RESPONSE_ONLY;
 	struct soft_packet own;

@@ -1,10 +1,10 @@
 /*
- * Messages on a link with an MTU.  What is one packet on the local link is cut into packets of the path MTU,
- * each with a sequence number of its own (here, the requester's half), and put together again (soft/engine/assembly.h,
- * the responder's half): IBTA 9.7.2, 9.7.5, 9.8.2.
+ * Messages on a link with an MTU (IBTA 9.7.2, 9.7.5, 9.8.2).  A message, which is one packet on the local link, is cut
+ * into packets of the path MTU with a sequence number each (segment.c, the requester's half) and put together again
+ * (assembly.c, the responder's half).
  *
- * A queue pair on such a link has one struct soft_segmentation.  On the local link it has none, and all of
- * this costs a test of that pointer.
+ * A queue pair on such a link has a struct soft_segmentation.  On the local link that pointer is NULL, and all of this
+ * costs a test of it.
  */
 #ifndef SOFT_ENGINE_SEGMENT_H
 #define SOFT_ENGINE_SEGMENT_H
@@ -19,15 +19,15 @@
 struct soft_link;
 
 /*
- * Packets that may be on the way unanswered; a receiver's socket buffer holds about as many.  A loss halves
- * what is allowed, every answer gives one back.
+ * Packets that may be unanswered; a receiver's socket buffer holds about as many.  A loss halves the window, every answer
+ * widens it by one.
  */
 #define SOFT_WINDOW_MAX 128
 #define SOFT_WINDOW_MIN 4
-/* An answer is wanted at the end of a message, and after that many packets of it. */
+/* An ACK is asked for at the end of a message, and after that many packets of it. */
 #define SOFT_ACKNOWLEDGE_EVERY 16
 
-/* The message of which the peer has sent a part. */
+/* A message of which a part has come. */
 struct soft_assembly {
 	uint8_t kind; /* SOFT_SEND_FIRST, SOFT_RDMA_WRITE_FIRST or NO_MESSAGE */
 	bool holds; /* receive was taken, from a shared queue, and belongs to nothing else */
@@ -40,7 +40,7 @@ struct soft_assembly {
 /* The answer to a READ, while it is being given. */
 struct soft_read_stream {
 	bool active;
-	bool again; /* it was answered before, and what went wrong since is no error */
+	bool again; /* it was answered before: then a key that is no longer valid is no error */
 	bool first;
 	uint32_t psn;
 	uint32_t rkey;
@@ -61,7 +61,7 @@ struct soft_segmentation {
 
 	/* The responder's, under responder.lock. */
 	bool owes; /* an ACK of all before responder.psn */
-	bool owing; /* the link knows, and will ask for it */
+	bool owing; /* the link was told, and will ask for it */
 	struct soft_assembly assembly;
 	struct soft_read_stream stream;
 };
@@ -85,19 +85,18 @@ bool soft_segment_may_send(struct soft_qp *qp, const struct soft_send_wqe *wqe);
 /* Of a packet that is the whole message make the one that is due. */
 void soft_segment_cut(struct soft_qp *qp, const struct soft_send_wqe *wqe, struct soft_packet *packet);
 /*
- * That many packets, counted from the first of the message at the head of the queue, are acknowledged.
- * Whether all of it is over; if not, *whole says that nothing of it is missing that should have come by now,
- * and *part that it is farther than before.
+ * The first packets of the message at the head of the queue are acknowledged.  True when that is all of it.  If not,
+ * *whole says that no response that is due is missing, and *part that more is acknowledged than before.
  */
 bool soft_segment_is_answered(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t packets,
 			      bool *whole, bool *part);
 /* Something new was answered. */
 void soft_segment_progress(struct soft_qp *qp);
-/* It goes back.  False when it has done so already, and nothing was answered since. */
+/* The requester goes back.  False when it did so before and nothing was answered since. */
 bool soft_segment_retry(struct soft_qp *qp);
-/* An answer to what was never sent. */
+/* An answer to a packet that was never sent. */
 bool soft_segment_is_stray(const struct soft_qp *qp, const struct soft_packet *packet);
-/* A refusal of what has been answered since. */
+/* A NAK of a packet that was answered since. */
 bool soft_segment_is_stale(struct soft_qp *qp, const struct soft_packet *packet);
 
 enum soft_segment_result {
@@ -109,13 +108,13 @@ enum soft_segment_result {
 	SOFT_SEGMENT_WHOLE, /* it was the last one */
 };
 
-/* A packet of the answer to the READ at the head of the queue: put it where it belongs. */
+/* Store a packet of the response to the READ at the head of the queue. */
 enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_wqe *wqe,
 					   const struct soft_packet *packet);
 
 /*
- * The receive that a message took from a shared queue before it broke off, for the next one; false when there is
- * none.  responder.lock is held.
+ * Take the receive of a shared queue that an abandoned message left; false when there is none.  responder.lock is held,
+ * and not requester.lock.
  */
 bool soft_segment_take_held(struct soft_qp *qp, struct soft_receive *receive);
 

@@ -1,10 +1,6 @@
-#include "soft/engine/state.h"
+#include "soft/engine/calls.h"
 
 #include "soft/base/fabric.h"
-#include "soft/engine/assembly.h"
-#include "soft/engine/receive.h"
-#include "soft/engine/requester.h"
-#include "soft/engine/responder.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 

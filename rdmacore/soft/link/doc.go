@@ -1,16 +1,16 @@
 // Package link carries packets between queue pairs: local, within the process and at the speed of memory, and sim,
-// a network that loses, doubles and reorders, in virtual time. transmit, above the two, takes requests from a send
-// queue and picks the link.
+// a network that loses, doubles and reorders, in virtual time.  transmit takes requests from a send queue and picks
+// the link.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
-//   - sim: a network that loses, doubles and reorders
+//   - sim: the network that loses, doubles and reorders
 //   - receive: a datagram arrives
-//   - transmit: what there is to send goes out, by the link that it has
+//   - transmit: a send queue is sent, on the link that its queue pair has
 //   - local, send: from queue pair to queue pair; into a datagram
-//   - carrier: what a link with datagrams is
+//   - calls: all but sim declared, and what a link with datagrams is
 package link
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,13 +1,12 @@
-#include "soft/link/local.h"
+#include "soft/link/calls.h"
 
 #include "soft/base/fabric.h"
-#include "soft/engine/receive.h"
-#include "soft/engine/requester.h"
-#include "soft/engine/responder.h"
+#include "soft/engine/calls.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
+#include "soft/wire/datagram.h"
 
 /*
  * The queue pair of that number at that address, kept for the next packet and held; NULL when there is

@@ -1,31 +1,20 @@
-#include "soft/link/receive.h"
+#include "soft/link/calls.h"
 
 #include <string.h>
 
-#include "soft/engine/assembly.h"
-#include "soft/engine/receive.h"
-#include "soft/engine/requester.h"
-#include "soft/engine/responder.h"
+#include "soft/engine/calls.h"
 #include "soft/engine/segment.h"
-#include "soft/engine/state.h"
-#include "soft/link/carrier.h"
-#include "soft/link/send.h"
-#include "soft/link/transmit.h"
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
-#include "soft/wire/bytes.h"
-#include "soft/wire/fields.h"
-#include "soft/wire/icrc.h"
-#include "soft/wire/ip.h"
+#include "soft/wire/datagram.h"
 
-/* Connected queue pairs listen to their peer only (IBTA 9.6.1.5).  One of the locks is held. */
+/* A connected queue pair takes packets of its peer only (IBTA 9.6.1.5).  One of its locks is held. */
 static bool is_peer(const struct soft_qp *qp, const union ibv_gid *source)
 {
 	return memcmp(&qp->attr.ah_attr.grh.dgid, source, sizeof(*source)) == 0;
 }
 
-/* A request, for the responder. */
 static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
 			    const struct soft_packet *packet)
 {
@@ -48,7 +37,6 @@ static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
 		soft_link_acknowledge(qp);
 }
 
-/* An answer, for the requester. */
 static void receive_answer(struct soft_qp *qp, const union ibv_gid *source,
 			   const struct soft_packet *packet)
 {
@@ -93,7 +81,7 @@ static bool is_answer(uint8_t opcode)
 	return opcode >= SOFT_RDMA_READ_RESPONSE_FIRST && opcode <= SOFT_ATOMIC_ACKNOWLEDGE;
 }
 
-/* The payload of a datagram goes behind its GRH. */
+/* In the receiver's memory the GRH of a datagram stands before its payload. */
 static void add_header(struct soft_packet *packet, const uint8_t header[SOFT_GRH])
 {
 	memcpy(packet->grh, header, SOFT_GRH);
@@ -114,7 +102,7 @@ bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram,
 	bool taken;
 
 	soft_order_expect_none();
-	if (!udp || soft_get16(datagram + udp + 2) != SOFT_WIRE_PORT ||
+	if (!udp || soft_udp_port(datagram + udp) != SOFT_WIRE_PORT ||
 	    length < begin + SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
 	if (icrc && soft_icrc(datagram, length - SOFT_WIRE_ICRC) !=

@@ -1,21 +1,16 @@
-#include "soft/link/send.h"
+#include "soft/link/calls.h"
 
 #include <string.h>
 
-#include "soft/engine/assembly.h"
-#include "soft/engine/requester.h"
+#include "soft/engine/calls.h"
 #include "soft/engine/segment.h"
-#include "soft/link/carrier.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
-#include "soft/wire/bytes.h"
-#include "soft/wire/fields.h"
-#include "soft/wire/icrc.h"
-#include "soft/wire/ip.h"
+#include "soft/wire/datagram.h"
 #include "soft/wire/packet.h"
 
-/* Where routers spread flows by it: one of the dynamic ports for each queue pair (annex A17.9.2). */
+/* Routers spread flows by the source port: each queue pair has one of the dynamic ports (annex A17.9.2). */
 #define SOURCE_PORT 0xc000
 
 static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
@@ -44,17 +39,13 @@ static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
 		return;
 	memcpy(datagram, header + offset, SOFT_GRH - offset);
 	place = datagram + SOFT_GRH - offset;
-	soft_put16(place, SOURCE_PORT | (qp->ibv.qp_num & 0x3fff));
-	soft_put16(place + 2, SOFT_WIRE_PORT);
-	soft_put16(place + 4, (uint32_t)(SOFT_UDP_HEADER + length));
-	soft_put16(place + 6, 0); /* the ICRC is there for that */
+	soft_udp_make(place, (uint16_t)(SOURCE_PORT | (qp->ibv.qp_num & 0x3fff)), length);
 	place += SOFT_UDP_HEADER;
 	place += soft_wire_encode(packet, place);
 	soft_icrc_put(place, link->icrc ? soft_icrc(datagram, total - SOFT_WIRE_ICRC) : 0);
 	link->send(link, datagram, total, from, to);
 }
 
-/* What the responder says; the fields that are the same in all of it. */
 void soft_link_answer(struct soft_qp *qp, struct soft_packet *packet)
 {
 	soft_lock_expect(&qp->responder.lock);

@@ -5,13 +5,10 @@
 #include <string.h>
 
 #include "soft/base/fabric.h"
-#include "soft/link/carrier.h"
-#include "soft/link/receive.h"
-#include "soft/link/send.h"
+#include "soft/link/calls.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
-#include "soft/wire/bytes.h"
-#include "soft/wire/ip.h"
+#include "soft/wire/datagram.h"
 
 #define DATAGRAM (SOFT_GRH + 8 + SOFT_WIRE_OVERHEAD + SOFT_MTU)
 /* How long a datagram waits to be overtaken when the rule says nothing. */

@@ -1,10 +1,7 @@
-#include "soft/link/transmit.h"
+#include "soft/link/calls.h"
 
 #include "soft/base/fabric.h"
-#include "soft/engine/requester.h"
-#include "soft/engine/state.h"
-#include "soft/link/local.h"
-#include "soft/link/send.h"
+#include "soft/engine/calls.h"
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/pd.h"

@@ -9,17 +9,16 @@
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/pd.h"
-#include "soft/wire/ip.h"
+#include "soft/wire/datagram.h"
 
-/* What is between the IP header and the payload, and after it: UDP 8, BTH 12, DETH 8, ICRC 4. */
-#define DATAGRAM_OVERHEAD (8 + 12 + 8 + 4)
-#define IMMEDIATE 4
+/* What stands between the IP header and the payload, and after it. */
+#define DATAGRAM_OVERHEAD (SOFT_UDP_HEADER + SOFT_WIRE_BTH + SOFT_WIRE_DETH + SOFT_WIRE_ICRC)
 #define IPV4_OFFSET (SOFT_GRH - SOFT_IPV4_HEADER)
 
 void soft_ah_header(const struct soft_ah *ah, uint32_t payload, bool immediate, uint8_t header[SOFT_GRH])
 {
 	/* The payload is padded to words. */
-	uint32_t length = DATAGRAM_OVERHEAD + (immediate ? IMMEDIATE : 0) + ((payload + 3) & ~3u);
+	uint32_t length = DATAGRAM_OVERHEAD + (immediate ? SOFT_WIRE_IMMEDIATE : 0) + ((payload + 3) & ~3u);
 
 	memcpy(header, ah->header, SOFT_GRH);
 	soft_ip_finish(header, length);

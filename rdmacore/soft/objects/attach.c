@@ -1,4 +1,4 @@
-#include "soft/objects/attach.h"
+#include "soft/objects/verbs.h"
 
 #include <errno.h>
 
@@ -6,6 +6,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
+#include "soft/wire/datagram.h"
 
 int soft_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {

@@ -1,4 +1,4 @@
-#include "soft/objects/comp_channel.h"
+#include "soft/objects/verbs.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "soft/base/event_queue.h"
 #include "soft/base/lock.h"
 #include "soft/base/timer.h"
-#include "soft/objects/comp_channel.h"
 #include "soft/objects/context.h"
 #include "soft/objects/qp.h"
 
@@ -136,7 +136,18 @@ uint64_t soft_cq_now(struct soft_cq *cq);
 bool soft_cq_is_due(struct soft_cq *cq);
 struct soft_timers *soft_cq_timers(struct soft_cq *cq);
 
-/* An event on the queue's channel: it was armed, and what was waited for is there. */
+/* --- comp_channel.c: where completion queues raise their events ----------------------------------- */
+
+/* One more completion queue uses the channel (1), or one less (-1).  NULL: nothing to do. */
+void soft_comp_channel_use(struct ibv_comp_channel *channel, int change);
+/* Deliver the event of a completion queue once more. */
+void soft_comp_channel_push(struct ibv_comp_channel *channel, struct soft_event_node *event);
+/* The oldest event, waited for where the channel's descriptor blocks; NULL and errno when there is none. */
+struct soft_event_node *soft_comp_channel_pop(struct ibv_comp_channel *channel);
+/* Drop every delivery of the event that is still to come; returns how often it was taken. */
+uint32_t soft_comp_channel_remove(struct ibv_comp_channel *channel, struct soft_event_node *event);
+
+/* Raise the event of a queue that was armed. */
 static inline void soft_cq_notify(struct soft_cq *cq)
 {
 	if (cq->ibv.channel)

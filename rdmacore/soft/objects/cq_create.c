@@ -1,4 +1,4 @@
-#include "soft/objects/cq_verbs.h"
+#include "soft/objects/verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 #include "soft/base/fabric.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
-#include "soft/objects/parent_domain.h"
 #include "soft/objects/pd.h"
 
 static struct soft_cq_ring *make_ring(struct soft_pd *pd, int entries)
@@ -110,7 +109,7 @@ static struct soft_cq_ring *take_spare(struct soft_cq *cq, int entries)
 	return ring;
 }
 
-/* Both locks are held, and what is in the queue fits. */
+/* Both locks are held, and to has room for all completions. */
 static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consumed)
 {
 	struct soft_cq_ring *from = atomic_load_explicit(&cq->ring, memory_order_relaxed);
@@ -149,7 +148,7 @@ int soft_resize_cq(struct ibv_cq *ibv_cq, int entries)
 		goto unlock;
 	result = ENOMEM;
 	ring = take_spare(cq, entries);
-	if (!ring) /* with locks held, so from no allocator */
+	if (!ring) /* locks are held, so the user's allocator cannot be called */
 		ring = make_ring(NULL, entries);
 	if (!ring)
 		goto unlock;
@@ -162,7 +161,7 @@ unlock:
 	return result;
 }
 
-/* ibv_destroy_cq(3): who took an event of the queue uses it until he has acknowledged that. */
+/* ibv_destroy_cq(3) waits until every event that was taken is acknowledged. */
 static int wait_acknowledged(struct soft_cq *cq)
 {
 	struct soft_clock *wall = &soft_device(cq->ibv.context->device)->fabric->wall;
@@ -172,14 +171,9 @@ static int wait_acknowledged(struct soft_cq *cq)
 	if (cq->ibv.channel)
 		completions = soft_comp_channel_remove(cq->ibv.channel, &cq->comp_event);
 	overflows = soft_event_queue_remove(&soft_context(cq->ibv.context)->async, &cq->overflow_event.node);
-	pthread_mutex_lock(&cq->ibv.mutex);
-	result = soft_events_wait(&cq->ibv.mutex, &cq->ibv.cond, wall, &cq->ibv.comp_events_completed,
-				  &completions);
-	if (!result)
-		result = soft_events_wait(&cq->ibv.mutex, &cq->ibv.cond, wall,
-					  &cq->ibv.async_events_completed, &overflows);
-	pthread_mutex_unlock(&cq->ibv.mutex);
-	return result;
+	result = soft_events_end(&cq->ibv.mutex, &cq->ibv.cond, wall, &cq->ibv.comp_events_completed, completions);
+	return result ? result : soft_events_end(&cq->ibv.mutex, &cq->ibv.cond, wall,
+						 &cq->ibv.async_events_completed, overflows);
 }
 
 int soft_destroy_cq(struct ibv_cq *ibv_cq)

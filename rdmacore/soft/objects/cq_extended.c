@@ -1,4 +1,4 @@
-#include "soft/objects/cq_verbs.h"
+#include "soft/objects/verbs.h"
 
 #include <errno.h>
 

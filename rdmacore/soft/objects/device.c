@@ -8,6 +8,7 @@
 
 #include "soft/base/bounds.h"
 #include "soft/base/fabric.h"
+#include "soft/wire/datagram.h"
 
 static const union ibv_gid loopback_gids[SOFT_GIDS] = {
 	{.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
@@ -64,11 +65,11 @@ void soft_device_destroy(struct soft_device *device)
 	free(device);
 }
 
-int soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
+bool soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
 {
 	/* As on Linux, the whole of 127.0.0.0/8 is this host. */
-	if (memcmp(gid->raw, device->gids[0].raw, 12) == 0 && gid->raw[12] == 127)
-		return 1;
+	if (soft_gid_is_ipv4(gid) && gid->raw[12] == 127)
+		return true;
 	return memcmp(gid->raw, device->gids[0].raw, sizeof(gid->raw)) == 0 ||
 	       memcmp(gid->raw, device->gids[1].raw, sizeof(gid->raw)) == 0;
 }
@@ -110,7 +111,7 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 		.max_srq_wr = SOFT_MAX_WR,
 		.max_srq_sge = SOFT_MAX_SGE,
 		.max_pkeys = 1,
-		.local_ca_ack_delay = 15,
+		.local_ca_ack_delay = SOFT_ACK_DELAY,
 		.phys_port_cnt = 1,
 	};
 }

@@ -19,6 +19,7 @@
 #define SOFT_PORT 1
 #define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
 #define SOFT_GID_TABLE 1024 /* places for GIDs; those behind SOFT_GIDS are empty */
+#define SOFT_ACK_DELAY 15 /* local CA ACK delay, a time code as rdma_rxe has it (RXE_LOCAL_CA_ACK_DELAY) */
 
 struct soft_context;
 struct soft_fabric;
@@ -49,7 +50,7 @@ static inline bool soft_device_is_away(const struct soft_device *device)
 }
 
 /* Whether packets to that GID arrive at this device: any 127/8 address and ::1. */
-int soft_device_owns(const struct soft_device *device, const union ibv_gid *gid);
+bool soft_device_owns(const struct soft_device *device, const union ibv_gid *gid);
 
 void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr);
 void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr *attr);

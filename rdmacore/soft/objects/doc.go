@@ -4,21 +4,21 @@
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
 //   - cq_extended: ibv_start_poll(3) and its kin
-//   - cq_create: completion queues are made, resized and freed
-//   - cq_moderate: completion events that wait for more
-//   - cq_verbs: these three declared
-//   - ah, cq, mr, mw, query, srq: objects of a device, and what is asked of it
-//   - attach: queue pairs join groups
-//   - device: all of a device
-//   - multicast: groups
-//   - qp: queue pairs: what their halves keep, and waiting for what is under way
-//   - receive_queue: receives, a queue pair's own or shared
-//   - parent_domain: domains with allocators of the user
-//   - comp_channel, pd: channels of completions, and protection domains
-//   - context, mr_table, request: what they are made of
+//   - cq_create: completion queues are created, resized and destroyed
+//   - cq_moderate: one event for several completions
+//   - verbs: the verbs of objects that have no header of their own
+//   - ah, cq, mr, mw, query, srq: address handles, polling, regions, windows, device attributes, shared receive queues
+//   - attach: queue pairs join multicast groups
+//   - device: a device and its tables
+//   - multicast: multicast groups
+//   - qp: the struct of a queue pair, and waiting for its data transfers
+//   - receive_queue: receives that are posted, to a queue pair or a shared queue
+//   - parent_domain: protection domains with allocators of the user
+//   - comp_channel, pd: completion channels, and protection domains
+//   - context, mr_table, request: an open device and its async events, memory keys, and send requests in a queue
 package objects
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,4 +1,4 @@
-#include "soft/objects/mr.h"
+#include "soft/objects/verbs.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -11,6 +11,13 @@
 #include "soft/objects/mr_table.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
+
+struct soft_mr {
+	struct ibv_mr ibv;
+	struct soft_mr_slot *slot;
+	uint32_t key; /* as it was given out; users may write into the one of ibv */
+	int access;
+};
 
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \

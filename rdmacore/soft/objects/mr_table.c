@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "soft/base/secret.h"
+#include "soft/base/random.h"
 
 #define TABLE_SIZE (SOFT_MR_MAX * sizeof(struct soft_mr_slot))
 

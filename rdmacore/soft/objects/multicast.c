@@ -23,16 +23,6 @@ void soft_multicast_destroy(struct soft_multicast *multicast)
 	soft_mutex_destroy(&multicast->lock);
 }
 
-bool soft_gid_is_multicast(const union ibv_gid *gid)
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	if (gid->raw[0] == 0xff)
-		return true;
-	/* RoCE v2 over IPv4: the mapped address of 224.0.0.0/4. */
-	return memcmp(gid->raw, mapped, sizeof(mapped)) == 0 && gid->raw[12] >> 4 == 0xe;
-}
-
 /* Where the group is linked, or would be: *place is NULL then.  multicast->lock is held. */
 static struct soft_multicast_group **find(struct soft_multicast *multicast, const union ibv_gid *gid)
 {

@@ -35,7 +35,6 @@ struct soft_multicast {
 void soft_multicast_init(struct soft_multicast *multicast);
 /* No queue pair is attached any more. */
 void soft_multicast_destroy(struct soft_multicast *multicast);
-bool soft_gid_is_multicast(const union ibv_gid *gid);
 
 /* The members of gid's group at this moment, to be released; NULL when there are none. */
 struct soft_multicast_members *soft_multicast_find(struct soft_multicast *multicast,

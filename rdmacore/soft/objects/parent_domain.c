@@ -1,11 +1,10 @@
-#include "soft/objects/parent_domain.h"
+#include "soft/objects/pd.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "provider/newer.h"
 #include "soft/objects/context.h"
-#include "soft/objects/pd.h"
 
 /* That memory may be unprotected changes nothing for a device that takes all memory (ibv_alloc_parent_domain(3)). */
 #define ATTRIBUTES                                                                                 \

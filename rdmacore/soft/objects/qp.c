@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "soft/objects/parent_domain.h"
 #include "soft/objects/pd.h"
 
 void soft_qp_hold(void *qp)

@@ -1,4 +1,4 @@
-#include "soft/objects/query.h"
+#include "soft/objects/verbs.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "soft/base/fabric.h"
 #include "soft/objects/context.h"
 #include "soft/objects/device.h"
+#include "soft/wire/datagram.h"
 
 #define CLOCK_KHZ 1000000 /* a tick is a nanosecond */
 
@@ -99,7 +100,7 @@ int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16
 		errno = ENOENT; /* libibverbs reads a file of sysfs, which is not there then */
 		return -1;
 	}
-	*pkey = 0xffff; /* the default partition, full member */
+	*pkey = SOFT_WIRE_PARTITION; /* all ones in either byte order */
 	return 0;
 }
 

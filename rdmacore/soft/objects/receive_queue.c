@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/objects/parent_domain.h"
+#include "soft/objects/pd.h"
 
 /* max_wr: of soft_places. */
 static char *make_ring(struct soft_pd *pd, uint32_t max_wr, uint32_t stride, uint32_t *mask,

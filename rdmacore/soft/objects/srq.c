@@ -123,10 +123,8 @@ int soft_destroy_srq(struct ibv_srq *ibv_srq)
 	if (atomic_load(&srq->users))
 		return EBUSY;
 	taken = soft_event_queue_remove(&soft_context(ibv_srq->context)->async, &srq->limit_event.node);
-	pthread_mutex_lock(&ibv_srq->mutex);
-	result = soft_events_wait(&ibv_srq->mutex, &ibv_srq->cond, &device->fabric->wall,
-				  &ibv_srq->events_completed, &taken);
-	pthread_mutex_unlock(&ibv_srq->mutex);
+	result = soft_events_end(&ibv_srq->mutex, &ibv_srq->cond, &device->fabric->wall,
+				 &ibv_srq->events_completed, taken);
 	if (result)
 		return result;
 	soft_table_remove(&device->shared_queues, srq->number);

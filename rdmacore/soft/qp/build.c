@@ -1,8 +1,8 @@
 /*
- * ibv_create_qp_ex(3) and the ibv_wr_*(3) builders: requests are written into the send queue field by
- * field, between wr_start, which takes requester.lock, and wr_complete or wr_abort, which release it.
+ * ibv_create_qp_ex(3) and the builders of ibv_wr_post(3): requests are written into the send queue field by field, between
+ * wr_start, which takes requester.lock, and wr_complete or wr_abort, which release it.
  *
- * The first thing that is wrong is remembered, and wr_complete answers it and sends nothing.
+ * The first error is remembered: wr_complete returns it and sends nothing.
  */
 #include "soft/qp/verbs.h"
 
@@ -27,7 +27,7 @@ static void fail(struct soft_qp *qp, int error)
 	qp->builder.wqe = NULL;
 }
 
-/* The request that was being written is whole: check what could only be checked now. */
+/* The current request is whole: check what could not be checked before. */
 static void finish(struct soft_qp *qp)
 {
 	struct soft_send_wqe *wqe = qp->builder.wqe;
@@ -44,10 +44,7 @@ static void finish(struct soft_qp *qp)
 	soft_send_count_packets(qp, wqe);
 }
 
-/*
- * The request that data is set of, which is begun and of a kind that has data; else NULL.  What is set replaces what
- * was set before.
- */
+/* The current request, when it has data to set, which replaces what was set before; else NULL. */
 static struct soft_send_wqe *data_of(struct soft_qp *qp)
 {
 	struct soft_send_wqe *wqe = qp->builder.wqe;
@@ -151,7 +148,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t ad
 	qp_of(qp)->builder.compare = 0;
 }
 
-/* The value is taken now, like inline data. */
+/* The value is copied now, like inline data. */
 static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t address, const void *value)
 {
 	struct soft_send_wqe *wqe;
@@ -165,7 +162,7 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addres
 	memcpy(soft_request_inline(wqe), value, sizeof(uint64_t));
 }
 
-/* Which placements there are is the responder's to say, but for what no packet can hold. */
+/* The responder decides which placements it grants; here only what a packet cannot hold is refused. */
 static void wr_flush(struct ibv_qp_ex *extended, uint32_t rkey, uint64_t address, size_t length,
 		     uint8_t type, uint8_t level)
 {
@@ -230,7 +227,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *extended, size_t count, const stru
 		fail(qp, EINVAL);
 		return;
 	}
-	wqe->flags &= (uint8_t)~IBV_SEND_INLINE; /* these have keys */
+	wqe->flags &= (uint8_t)~IBV_SEND_INLINE;
 	wqe->num_sge = (uint8_t)count;
 	wqe->length = (uint32_t)length;
 	memcpy(wqe->sge, list, count * sizeof(*list));
@@ -253,12 +250,12 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *extended, size_t count,
 
 	if (!wqe)
 		return;
-	/* The builder of an ATOMIC_WRITE has taken its value. */
+	/* An ATOMIC_WRITE has its value already. */
 	if (!soft_send_may_be_inline(wqe->traits) || wqe->traits & SOFT_PLACES) {
 		fail(qp, EINVAL);
 		return;
 	}
-	/* One after another: their sum could be more than a size_t can count. */
+	/* One by one, because their sum may overflow a size_t. */
 	for (size_t buffer = 0; buffer < count; buffer++) {
 		if (buffers[buffer].length > qp->cap.max_inline_data - length) {
 			fail(qp, EINVAL);
@@ -294,7 +291,7 @@ static void wr_start(struct ibv_qp_ex *extended)
 	qp->builder.error = soft_qp_state(qp) < IBV_QPS_RTS ? EINVAL : 0;
 }
 
-/* Forget what was written since wr_start. */
+/* Drop the requests since wr_start. */
 static void undo(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -327,7 +324,7 @@ static void wr_abort(struct ibv_qp_ex *extended)
 	soft_lock_release(&qp_of(extended)->requester.lock);
 }
 
-/* Which builders a queue pair of that type can have. */
+/* The builders that a queue pair of that type can have. */
 static uint64_t operations_of(enum ibv_qp_type type)
 {
 	static const enum ibv_wr_opcode opcodes[] = {

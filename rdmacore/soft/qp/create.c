@@ -6,11 +6,8 @@
 #include "soft/base/bounds.h"
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
-#include "soft/engine/assembly.h"
-#include "soft/engine/requester.h"
-#include "soft/engine/responder.h"
-#include "soft/engine/state.h"
-#include "soft/link/transmit.h"
+#include "soft/engine/calls.h"
+#include "soft/link/calls.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
 #include "soft/objects/pd.h"
@@ -32,8 +29,8 @@ static int check_attributes(const struct ibv_qp_init_attr *attr)
 }
 
 /*
- * What is granted (ibv_create_qp(3)): queues are powers of two, and where a list of entries has its place, so have as
- * many bytes of inline data, as in the work requests of devices.
+ * What is granted (ibv_create_qp(3)): queue sizes are powers of two, and inline data may fill the place of the list, as in
+ * the work requests of devices.
  */
 static struct ibv_qp_cap grant(const struct ibv_qp_init_attr *attr)
 {
@@ -44,7 +41,7 @@ static struct ibv_qp_cap grant(const struct ibv_qp_init_attr *attr)
 	if (cap.max_inline_data < list)
 		cap.max_inline_data = list;
 	cap.max_recv_wr = attr->srq ? 0 : soft_places(cap.max_recv_wr);
-	if (attr->srq) /* these are ignored with a shared queue */
+	if (attr->srq) /* ibv_create_qp(3): ignored with a shared queue */
 		cap.max_recv_sge = 0;
 	return cap;
 }
@@ -131,20 +128,16 @@ fail:
 	return NULL;
 }
 
-/* ibv_destroy_qp(3): who took an event of the queue pair uses it until he has acknowledged that. */
+/* ibv_destroy_qp(3) waits until every event that was taken is acknowledged. */
 static int wait_acknowledged(struct soft_qp *qp)
 {
 	struct soft_event_queue *async = &soft_context(qp->ibv.context)->async;
 	uint32_t taken = 0;
-	int result;
 
 	for (int event = 0; event < SOFT_QP_EVENTS; event++)
 		taken += soft_event_queue_remove(async, &qp->events[event].node);
-	pthread_mutex_lock(&qp->ibv.mutex);
-	result = soft_events_wait(&qp->ibv.mutex, &qp->ibv.cond, &soft_qp_device(qp)->fabric->wall,
-				  &qp->ibv.events_completed, &taken);
-	pthread_mutex_unlock(&qp->ibv.mutex);
-	return result;
+	return soft_events_end(&qp->ibv.mutex, &qp->ibv.cond, &soft_qp_device(qp)->fabric->wall,
+			       &qp->ibv.events_completed, taken);
 }
 
 int soft_destroy_qp(struct ibv_qp *ibv_qp)
@@ -155,7 +148,7 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 
 	if (atomic_load(&qp->groups)) /* ibv_destroy_qp(3) */
 		return EBUSY;
-	/* From RESET on no packet is executed, no timer does anything, and no event is raised. */
+	/* In RESET no packet is executed, its timer does nothing, and no event is raised. */
 	soft_qp_reset(qp);
 	result = wait_acknowledged(qp);
 	if (result)
@@ -163,8 +156,8 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 	soft_table_remove(&device->queue_pairs, ibv_qp->qp_num);
 	soft_timer_unregister(&device->fabric->timers, &qp->timer);
 	/*
-	 * What the program's allocator gave goes back to it in this call, while its domain is there.  Others may
-	 * hold the queue pair for longer, but in RESET there is no request that they could look at.
+	 * The user's allocator gets its memory back in this call, while its domain exists.  Other threads may hold the queue
+	 * pair for longer, but in RESET there is no request that they could look at.
 	 */
 	if (soft_pd(ibv_qp->pd)->parent.alloc)
 		soft_qp_free_queues(qp);

@@ -1,15 +1,15 @@
 // Package qp has queue pairs as users have them: created, modified, posted to by ibv_post_send(3) and by builders
-// (ibv_wr_post(3)), shared by another process's number, and removed with their device.
+// (ibv_wr_post(3)), and stopped when their device is removed.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
-//   - open: ibv_open_device(3): a context, and the operations that verbs.h finds in it
-//   - build, modify: ibv_wr_post(3), ibv_modify_qp(3)
-//   - create, post, removal, transition: ibv_create_qp(3), ibv_post_send(3); the device goes and comes back; which
-//     states lead to which
-//   - send_queue: what both ways of posting hold a request against
+//   - open: ibv_open_device(3), with the operations that verbs.h finds in a context
+//   - build, modify: ibv_wr_post(3); ibv_modify_qp(3)
+//   - create, post, removal, transition: ibv_create_qp(3); ibv_post_send(3); the device goes and comes back; the table
+//     of states
+//   - send_queue: what both ways of posting check
 //   - verbs: all of them declared
 package qp
 

@@ -3,10 +3,9 @@
 #include <errno.h>
 
 #include "soft/base/bounds.h"
-#include "soft/engine/responder.h"
+#include "soft/engine/calls.h"
 #include "soft/engine/segment.h"
-#include "soft/engine/state.h"
-#include "soft/link/transmit.h"
+#include "soft/link/calls.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
@@ -28,16 +27,16 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 		return false;
 	if (mask & IBV_QP_ALT_PATH && (attr->alt_port_num != SOFT_PORT || attr->alt_timeout > TIMEOUT_MAX))
 		return false;
-	/* Cut to its five bits, 32 would be no timeout at all. */
+	/* The field has five bits, in which 32 would be 0: no timeout. */
 	if (mask & IBV_QP_TIMEOUT && attr->timeout > TIMEOUT_MAX)
 		return false;
-	/* There is one path, so the queue pair is always on it (IBTA 17.2.8: no automatic migration). */
+	/* No automatic path migration (IBTA 17.2.8), so the queue pair is always on its one path. */
 	if (mask & IBV_QP_PATH_MIG_STATE && attr->path_mig_state != IBV_MIG_MIGRATED)
 		return false;
 	return !(mask & IBV_QP_DEST_QPN && attr->dest_qp_num > 0xffffff);
 }
 
-/* A peer that is not on this device cannot be one of its queue pairs, whatever its number. */
+/* A peer with another address is none of this device's queue pairs, whatever its number. */
 static uint32_t local_peer(const struct soft_qp *qp)
 {
 	return soft_device_owns(soft_qp_device(qp), &qp->attr.ah_attr.grh.dgid) ? qp->attr.dest_qp_num :
@@ -105,7 +104,7 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	int result = EIO;
 
 	soft_qp_lock(qp);
-	/* Under the locks: either this is before the device's end, which takes them, or it is refused. */
+	/* Under the locks, which soft_device_stop takes: either this comes before it, or is refused. */
 	if (soft_context_is_removed(qp->ibv.context))
 		goto unlock;
 	result = EINVAL;
@@ -123,7 +122,7 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (to != from || to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		soft_qp_enter(qp, to);
 	if (to == IBV_QPS_RTS && from == IBV_QPS_SQD) {
-		/* What was posted meanwhile goes out now. */
+		/* Send what was posted in SQD. */
 		soft_lock_release(&qp->responder.lock);
 		soft_transmit(qp);
 		return 0;
@@ -152,7 +151,7 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 
 	if (soft_context_is_removed(ibv_qp->context))
 		return EIO;
-	(void)mask; /* every attribute costs the same; ibv_query_qp(3) lets a provider give more */
+	(void)mask; /* ibv_query_qp(3): a provider may give more than was asked for */
 	soft_qp_lock(qp);
 	*attr = qp->attr;
 	attr->qp_state = soft_qp_state(qp);
@@ -176,7 +175,7 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 	return 0;
 }
 
-/* A soft device has no option of a vendor, as other devices without a vendor's firmware. */
+/* There are no vendor options, as on other devices without vendor firmware. */
 int soft_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp, (void)ece;

@@ -8,12 +8,11 @@
 
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/mw.h"
-#include "soft/objects/parent_domain.h"
-#include "soft/objects/query.h"
+#include "soft/objects/pd.h"
 #include "soft/objects/srq.h"
+#include "soft/objects/verbs.h"
 
 static int context_query_port(struct ibv_context *context, uint8_t port,
 			      struct ibv_port_attr *attr, size_t attr_size)
@@ -37,7 +36,7 @@ static const struct ibv_context_ops operations = {
 	.dealloc_mw = soft_dealloc_mw,
 };
 
-/* Under the lock that a removal tells its contexts under: it finds this one, or is found.  -ENODEV. */
+/* Under device->lock, which soft_device_leave takes: either it finds this context, or this finds the device away (-ENODEV). */
 static int join_device(struct soft_context *context, struct soft_device *device)
 {
 	soft_mutex_lock(&device->lock);
@@ -73,7 +72,7 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	result = soft_event_queue_init(&context->async);
 	if (result)
 		goto free_context;
-	/* There is no kernel to talk to, but programs duplicate it and ask for its flags. */
+	/* There is no kernel behind it, but programs duplicate it and read its flags. */
 	context->verbs.context.cmd_fd = fcntl(context->async.fd, F_DUPFD_CLOEXEC, 0);
 	if (context->verbs.context.cmd_fd < 0) {
 		result = -errno;

@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/engine/requester.h"
-#include "soft/engine/state.h"
-#include "soft/link/transmit.h"
+#include "soft/engine/calls.h"
+#include "soft/link/calls.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
@@ -19,10 +18,10 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 	*length = 0;
 	if (!kind || !(kind->services & qp->service_bit))
 		return false;
-	/* Of every kind, as rdma_rxe has it: what is too long is no request, whether its list is looked at or not. */
+	/* Checked even where the list is not used, as in rdma_rxe (validate_send_wr). */
 	if (wr->num_sge < 0 || !soft_send_entries_fit(qp, (size_t)wr->num_sge))
 		return false;
-	if (kind->traits & SOFT_LOCAL) /* these have no list */
+	if (kind->traits & SOFT_LOCAL) /* their list is not used */
 		return !(wr->send_flags & IBV_SEND_INLINE);
 	if (!soft_send_list_length(wr->sg_list, (size_t)wr->num_sge, length))
 		return false;
@@ -36,7 +35,7 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 	       (soft_send_may_be_inline(kind->traits) && *length <= qp->cap.max_inline_data);
 }
 
-/* Inline data is copied behind the request now, so the user may reuse its memory at once. */
+/* Inline data is copied now, so the user may reuse its memory at once. */
 static void copy_inline(struct soft_send_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	char *data = soft_request_inline(wqe);
@@ -49,7 +48,7 @@ static void copy_inline(struct soft_send_wqe *wqe, const struct ibv_send_wr *wr)
 	}
 }
 
-/* The fields that depend on what is asked for.  False: it cannot be asked of this queue pair. */
+/* The fields that depend on the opcode.  False: not with this queue pair. */
 static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe)
 {
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
@@ -140,7 +139,7 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	}
 	if (result)
 		*bad = wr;
-	/* What was accepted goes out even when a later one was not. */
+	/* Requests that were accepted are sent even when a later one was refused. */
 	soft_post_commit(qp);
 	return result;
 }
@@ -149,10 +148,10 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 {
 	struct soft_qp *qp = soft_qp(ibv_qp);
 	enum ibv_qp_state state;
-	int result = qp->srq ? EINVAL : 0; /* its receives are posted to the shared queue */
+	int result = qp->srq ? EINVAL : 0; /* receives go to the shared queue */
 
 	soft_lock_take(&qp->receive.lock);
-	/* Read under the lock that the flush takes: either it sees the new request, or we see ERR. */
+	/* Under the lock that the flush takes: either the flush sees the new receive, or this sees ERR. */
 	state = soft_qp_state(qp);
 	if (state == IBV_QPS_RESET)
 		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
@@ -161,7 +160,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 		if (!result)
 			wr = wr->next;
 	}
-	if (state == IBV_QPS_ERR) /* who sees it flushed may destroy the queue pair */
+	if (state == IBV_QPS_ERR) /* once its flush is polled, another thread may destroy the queue pair */
 		soft_qp_hold(qp);
 	soft_lock_release(&qp->receive.lock);
 	if (result)

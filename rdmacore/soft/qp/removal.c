@@ -1,6 +1,6 @@
 #include "soft/qp/verbs.h"
 
-#include "soft/engine/state.h"
+#include "soft/engine/calls.h"
 #include "soft/objects/context.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
@@ -15,10 +15,10 @@ void soft_device_leave(struct soft_device *device)
 }
 
 /*
- * Linux destroys the queue pairs of a context that it disassociates: what they had to do is never completed.  Those
- * of a device that is back already are another's.
+ * Linux destroys the queue pairs of a context that it disassociates, and their requests never complete.  A queue pair
+ * whose context is not removed was made after the device came back.
  *
- * One that is held here alone was destroyed: it is in RESET, and its queues and its context may be gone.
+ * One in RESET may have been destroyed already, with its queues and its context.
  */
 static void stop(struct soft_qp *qp)
 {

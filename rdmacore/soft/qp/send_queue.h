@@ -1,6 +1,6 @@
 /*
- * What may stand in a send queue, whichever way it is put there: ibv_post_send(3) shows a request whole (post.c), the
- * builders of ibv_wr_post(3) tell it a field at a time (build.c).  requester.lock is held.
+ * The checks that both ways of posting share: ibv_post_send(3) gives a request whole (post.c), the builders of
+ * ibv_wr_post(3) give it a field at a time (build.c).  requester.lock is held.
  */
 #ifndef SOFT_QP_SEND_QUEUE_H
 #define SOFT_QP_SEND_QUEUE_H
@@ -20,13 +20,13 @@ static inline bool soft_send_queue_is_full(const struct soft_requester *requeste
 	return requester->posted - requester->completed == requester->size;
 }
 
-/* Whether a list may have so many entries. */
+/* Whether a list may have that many entries. */
 static inline bool soft_send_entries_fit(const struct soft_qp *qp, size_t count)
 {
 	return count <= qp->cap.max_send_sge;
 }
 
-/* The bytes of a list whose entries fit; false when no message is that long. */
+/* The bytes of a list; false when a message cannot be that long. */
 static inline bool soft_send_list_length(const struct ibv_sge *list, size_t count, uint64_t *length)
 {
 	*length = 0;
@@ -35,19 +35,19 @@ static inline bool soft_send_list_length(const struct ibv_sge *list, size_t coun
 	return *length <= SOFT_MAX_MESSAGE;
 }
 
-/* Whether requests with those traits have data that can be taken when they are posted. */
+/* Whether the data of such a request may be inline. */
 static inline bool soft_send_may_be_inline(uint8_t traits)
 {
 	return !(traits & (SOFT_LOCAL | SOFT_FLUSHES)) && (traits & (SOFT_RESPONDS | SOFT_PLACES)) != SOFT_RESPONDS;
 }
 
-/* Whether a request with those traits may have so many bytes of data: an atomic has a word, a FLUSH none. */
+/* Whether such a request may have that many bytes of data: an atomic has 8, a FLUSH none. */
 static inline bool soft_send_length_fits(uint8_t traits, uint64_t length)
 {
 	return !(traits & (SOFT_ATOMIC | SOFT_PLACES)) || length == (traits & SOFT_FLUSHES ? 0 : sizeof(uint64_t));
 }
 
-/* The next place of a queue that is not full, with what every request has.  It counts when posted does. */
+/* The next place of a queue that is not full, with the fields of every request.  It counts once posted is incremented. */
 static inline struct soft_send_wqe *soft_send_begin(struct soft_requester *requester, uint64_t wr_id, uint32_t opcode,
 						    unsigned int flags)
 {
@@ -61,7 +61,7 @@ static inline struct soft_send_wqe *soft_send_begin(struct soft_requester *reque
 	return wqe;
 }
 
-/* Its length is known.  What makes no packet has the number of the next one that does. */
+/* Its length is known, so the next PSN is.  A request without a packet takes no number. */
 static inline void soft_send_count_packets(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 {
 	if (!(wqe->traits & SOFT_LOCAL))

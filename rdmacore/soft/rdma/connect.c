@@ -7,11 +7,7 @@
 
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/id.h"
-#include "soft/cm/send.h"
-#include "soft/cm/sidr.h"
+#include "soft/cm/calls.h"
 #include "soft/objects/device.h"
 #include "soft/wire/packet.h"
 

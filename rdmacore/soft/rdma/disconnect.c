@@ -4,11 +4,7 @@
 #include <errno.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/id.h"
-#include "soft/cm/report.h"
-#include "soft/cm/send.h"
-#include "soft/cm/sidr.h"
+#include "soft/cm/calls.h"
 
 static int reject(struct rdma_cm_id *rdma_id, uint32_t reason, const void *private_data,
 		  uint8_t private_data_len)

@@ -1,17 +1,16 @@
-// Package rdma has the functions of librdmacm(7), one by one: each checks as the kernel's cma.c and ucma.c check,
-// and moves an id.
+// Package rdma has the functions of librdmacm(7), one by one: each checks as the kernel's cma.c and ucma.c check, and
+// moves an id.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
 //   - life: a communication manager is made and ends
-//   - endpoint, get_request, timeout: rdma_create_ep(3), rdma_get_request(3); the time of an id, or of a message
-//     held back, is up
-//   - connect, disconnect, id, multicast, resolve, resolve_addrinfo: the functions that their names say
+//   - endpoint, get_request, timeout: rdma_create_ep(3); rdma_get_request(3); what the timers of ids do
+//   - connect, disconnect, id, multicast, resolve, resolve_addrinfo: the functions of their names
 //   - sync: a synchronous id waits for its event
 //   - event, srq: events are read and acknowledged; shared receive queues of ids
-//   - option, qp: rdma_set_option(3) and options of vendors; the queue pair of an id
+//   - option, qp: rdma_set_option(3) and ECE; the queue pair of an id
 //   - rdma: all of them declared
 package rdma
 

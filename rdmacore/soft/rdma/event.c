@@ -3,15 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft/cm/channel.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/device.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/id_free.h"
-#include "soft/cm/join.h"
-#include "soft/cm/path.h"
-#include "soft/cm/report.h"
-#include "soft/cm/send.h"
+#include "provider/newer.h"
+#include "soft/cm/calls.h"
 
 struct rdma_event_channel *soft_create_event_channel(void)
 {
@@ -32,14 +25,14 @@ void soft_destroy_event_channel(struct rdma_event_channel *rdma_channel)
 	soft_event_channel_free(channel);
 }
 
-/* REP has arrived: with a queue pair of its own the id becomes established now (ucma_process_conn_resp). */
+/* A REP has arrived: an id with a queue pair becomes established now (ucma_process_conn_resp). */
 static void complete_connect(struct soft_cm_event *event)
 {
 	struct soft_id *id = soft_id(event->rdma.id);
 
 	if (!id->rdma.qp)
 		return;
-	/* The server may have withdrawn its REP, before this or meanwhile. */
+	/* The server may have rejected after its REP, before this or while cm.lock was released. */
 	if (soft_id_prepare_qp(id) || soft_id_connect_qp(id) || id->state != SOFT_ID_REP_RECEIVED) {
 		/* Nothing is sent: the peer hears of it when the id is destroyed. */
 		event->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
@@ -72,14 +65,14 @@ static bool adopt(struct soft_cm_event *event)
 	return true;
 }
 
-/* librdmacm asks the kernel what it has found, which has no answer when the device is gone. */
+/* librdmacm asks the kernel for the result, which fails when the device is gone. */
 static void fail_query(struct soft_cm_event *event, enum rdma_cm_event_type failure)
 {
 	event->rdma.event = failure;
 	event->rdma.status = -1;
 }
 
-/* What librdmacm does to the id when its user reads the event. */
+/* What librdmacm does to the id when the user reads the event (rdma_get_cm_event). */
 static void apply(struct soft_cm_event *event)
 {
 	struct soft_id *id = soft_id(event->rdma.id);
@@ -131,8 +124,8 @@ static struct soft_cm_event *take(struct soft_event_channel *channel)
 }
 
 /*
- * What nobody is told: the end of a connection that the user knows as failed, and the request of a child
- * that cannot have its channel, which goes with it (rdma_get_cm_event of librdmacm).
+ * Events that rdma_get_cm_event of librdmacm drops: the end of a connection that the user knows as failed, and the request
+ * of a child that cannot get its channel, with the child.
  */
 static bool swallow(struct soft_cm_event *event)
 {
@@ -140,7 +133,7 @@ static bool swallow(struct soft_cm_event *event)
 
 	switch (event->rdma.event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		/* Of a request whose device is gone librdmacm cannot learn the rest, either. */
+		/* librdmacm also drops a request whose device is gone: it cannot query it. */
 		if (id->state != SOFT_ID_REMOVED && adopt(event) && !soft_id_query(id)) {
 			soft_id_show_path(id);
 			return false;
@@ -155,7 +148,7 @@ static bool swallow(struct soft_cm_event *event)
 	}
 }
 
-/* Counted under the same cm.lock that it is taken under, so that nobody can destroy the id from then on. */
+/* An event is taken and counted under one cm.lock, so that its id cannot be destroyed from then on. */
 int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_event **out)
 {
 	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
@@ -192,7 +185,11 @@ int soft_ack_cm_event(struct rdma_cm_event *rdma_event)
 		return -1;
 	}
 	cm = event->owner->cm;
-	soft_events_acknowledge(&cm->lock.native, &cm->acknowledged, &event->owner->events_acknowledged, 1);
+	soft_mutex_lock(&cm->lock);
+	event->owner->events_acknowledged++;
+	/* Before the lock is released: the waiter then destroys the id. */
+	pthread_cond_broadcast(&cm->acknowledged);
+	soft_mutex_unlock(&cm->lock);
 	free(event);
 	return 0;
 }
@@ -205,7 +202,7 @@ int soft_write_cm_event(struct rdma_cm_id *rdma_id, enum rdma_cm_event_type type
 
 	if (!id)
 		return -1;
-	if ((int)type != SOFT_CM_EVENT_USER || !id->rdma.channel)
+	if ((int)type != CORE_CM_EVENT_USER || !id->rdma.channel)
 		error = EINVAL;
 	else if (!soft_cm_report_user(id, status, argument))
 		error = ENOMEM;

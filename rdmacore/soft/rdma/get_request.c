@@ -4,9 +4,7 @@
 #include <errno.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/channel.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/id.h"
+#include "soft/cm/calls.h"
 
 static int take_request(struct rdma_cm_id *listener, struct rdma_cm_event *event)
 {

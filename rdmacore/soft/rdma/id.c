@@ -5,13 +5,7 @@
 #include "soft/base/clock.h"
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
-#include "soft/cm/channel.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/id.h"
-#include "soft/cm/id_free.h"
-#include "soft/cm/ports.h"
-#include "soft/cm/report.h"
+#include "soft/cm/calls.h"
 
 static bool known_port_space(enum rdma_port_space port_space)
 {

@@ -5,9 +5,7 @@
 
 #include "soft/base/event_queue.h"
 #include "soft/base/fabric.h"
-#include "soft/cm/delivery.h"
-#include "soft/cm/device.h"
-#include "soft/cm/id.h"
+#include "soft/cm/calls.h"
 
 int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_cm **out)
 {

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 
-#include "soft/cm/finish.h"
-#include "soft/cm/id.h"
-#include "soft/cm/join.h"
+#include "soft/cm/calls.h"
 
 static int join(struct rdma_cm_id *rdma_id, struct sockaddr *address, bool send_only, void *context)
 {

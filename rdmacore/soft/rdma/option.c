@@ -6,11 +6,7 @@
 #include <string.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/address.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/id.h"
-#include "soft/cm/path.h"
-#include "soft/cm/report.h"
+#include "soft/cm/calls.h"
 
 #define LIFETIME_MASK 0x3f /* the two bits above are its selector */
 

@@ -5,14 +5,11 @@
 #include <string.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/join.h"
-#include "soft/cm/path.h"
+#include "soft/cm/calls.h"
 #include "soft/objects/cq.h"
-#include "soft/objects/cq_verbs.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
+#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 /* A queue with a completion channel of its own (ucma_create_cqs of librdmacm). */

@@ -7,24 +7,18 @@
 
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
-#include "soft/cm/address.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/device.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/path.h"
-#include "soft/cm/ports.h"
-#include "soft/cm/report.h"
+#include "soft/cm/calls.h"
 #include "soft/objects/device.h"
 
 /*
- * net.rdma_ucm.max_backlog: 1024 unless the administrator has memory for more.  Beyond it requests are dropped
- * without a word, and thousands of peers who connect at once would each wait for seconds.
+ * net.rdma_ucm.max_backlog, which is 1024 unless the administrator raises it.  Requests beyond it are dropped silently, and
+ * thousands of peers that connect at once would each wait for seconds.
  */
 #define MAX_BACKLOG (1 << 16)
 
 /*
- * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0, EINVAL for IP over
- * InfiniBand, which the Ethernet port has not, or ENODEV while the address has no RDMA device.
+ * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0; EINVAL for IP over InfiniBand, which
+ * an Ethernet port does not have; ENODEV while the device is away.
  */
 static int find_device(const struct soft_id *id)
 {
@@ -73,15 +67,20 @@ int soft_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *address)
 	return soft_cm_finish(id->cm, error);
 }
 
+static uint64_t nanoseconds(int timeout_ms)
+{
+	return (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * SOFT_MILLISECOND;
+}
+
 /*
- * What is asked before there is a connection is answered at once, unless a fault names the question:
- * then the answer is late, or does not come, and the timer tells.  -ETIMEDOUT is what a lost one ends in.
+ * A question is answered at once (true), unless a fault names it: then the answer comes when the id's timer expires, or is
+ * lost and the question ends in -ETIMEDOUT.
  */
 static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout_ms)
 {
 	struct soft_fabric *fabric = id->cm->fabric;
 	struct soft_fault_verdict verdict;
-	uint64_t timeout = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * SOFT_MILLISECOND;
+	uint64_t timeout = nanoseconds(timeout_ms);
 	union ibv_gid from, to;
 	bool lost;
 
@@ -98,14 +97,12 @@ static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout
 	return false;
 }
 
-/* A neighbour that does not answer: the question goes out, and its time runs out. */
+/* ARP for an address where nobody answers: it times out. */
 static void ask_nobody(struct soft_id *id, int timeout_ms)
 {
-	uint64_t timeout = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * SOFT_MILLISECOND;
-
 	id->answer_comes = false;
 	id->state = SOFT_ID_ADDR_QUERY;
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, timeout);
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, nanoseconds(timeout_ms));
 }
 
 static int address_resolved(struct soft_id *id)
@@ -150,7 +147,7 @@ void soft_resolve_expired(struct soft_id *id)
 		       -ETIMEDOUT, NULL);
 }
 
-/* Without a question: the tables of the device know. */
+/* No question is asked: the GID table has the answer. */
 static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
 {
 	int error;
@@ -212,7 +209,7 @@ int soft_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *source,
 		return -1;
 	if (soft_address_is_known(destination))
 		error = resolve_locked(id, source, destination, timeout_ms);
-	if (!error) /* that much librdmacm knows without asking */
+	if (!error) /* librdmacm copies it without asking the kernel */
 		memcpy(&rdma_id->route.addr.dst_addr, destination, soft_address_length(destination));
 	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);
 }

@@ -3,16 +3,9 @@
 
 #include <errno.h>
 
+#include "provider/newer.h"
 #include "soft/base/refusal.h"
-#include "soft/cm/addrinfo.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/id.h"
-#include "soft/cm/report.h"
-
-/* Flags that came with rdma-core 60. */
-#define RAI_SA_FLAG 0x10
-#define RAI_DNS_FLAG 0x20
+#include "soft/cm/calls.h"
 
 /* cm.lock is held.  0 or an errno value. */
 static int check(const struct soft_id *id, const struct rdma_addrinfo *hints)
@@ -22,7 +15,7 @@ static int check(const struct soft_id *id, const struct rdma_addrinfo *hints)
 		return soft_refuse(EINVAL, "the id's channel was destroyed; all that can be done is to destroy it");
 	if (id->info)
 		return EBUSY;
-	if (hints && hints->ai_flags & RAI_SA_FLAG)
+	if (hints && hints->ai_flags & CORE_RAI_SA)
 		return soft_refuse(ENOTSUP, "soft has no subnet administrator to ask");
 	return 0;
 }
@@ -52,8 +45,8 @@ int soft_resolve_addrinfo(struct rdma_cm_id *rdma_id, const char *node, const ch
 		goto free_info;
 	error = check(id, hints);
 	if (!error && !soft_cm_report(id, id,
-				      (enum rdma_cm_event_type)(result ? SOFT_CM_EVENT_ADDRINFO_ERROR :
-									 SOFT_CM_EVENT_ADDRINFO_RESOLVED),
+				      (enum rdma_cm_event_type)(result ? CORE_CM_EVENT_ADDRINFO_ERROR :
+									 CORE_CM_EVENT_ADDRINFO_RESOLVED),
 				      result, NULL))
 		error = ENOMEM;
 	if (!error)

@@ -4,11 +4,7 @@
 
 #include "soft/base/fabric.h"
 #include "soft/base/lock.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/delivery.h"
-#include "soft/cm/finish.h"
-#include "soft/cm/report.h"
-#include "soft/cm/send.h"
+#include "soft/cm/calls.h"
 
 /* The request was sent for the last time and nobody answered. */
 static void give_up(struct soft_id *id)

@@ -1,4 +1,4 @@
-#include "soft/wire/bytes.h"
+#include "soft/wire/datagram.h"
 
 #include <string.h>
 
@@ -17,13 +17,11 @@ enum header {
 	FETH = 256,
 };
 
-#define DETH_LENGTH 8
 #define FETH_LENGTH 4
 #define RETH_LENGTH 16
 #define ATOMIC_ETH_LENGTH 28
 #define AETH_LENGTH 4
 #define ATOMIC_ACK_ETH_LENGTH 8
-#define IMMEDIATE_LENGTH 4
 
 static const uint16_t operations[SOFT_OPERATION + 1] = {
 	[SOFT_SEND_FIRST] = KNOWN | UNRELIABLE | PAYLOAD,
@@ -53,7 +51,7 @@ static const uint16_t operations[SOFT_OPERATION + 1] = {
 	[SOFT_ATOMIC_WRITE] = KNOWN | RETH | PAYLOAD,
 };
 
-/* 0 for what there is not. */
+/* 0 for an opcode that does not exist. */
 static uint16_t headers_of(uint8_t opcode)
 {
 	uint8_t operation = opcode & SOFT_OPERATION;
@@ -82,7 +80,7 @@ static size_t headers_length(uint8_t opcode, uint16_t headers)
 	size_t length = SOFT_WIRE_BTH;
 
 	if (is_datagram(opcode))
-		length += DETH_LENGTH;
+		length += SOFT_WIRE_DETH;
 	if (headers & FETH)
 		length += FETH_LENGTH;
 	if (headers & RETH)
@@ -94,7 +92,7 @@ static size_t headers_length(uint8_t opcode, uint16_t headers)
 	if (headers & ATOMIC_ACK_ETH)
 		length += ATOMIC_ACK_ETH_LENGTH;
 	if (headers & IMMEDIATE)
-		length += IMMEDIATE_LENGTH;
+		length += SOFT_WIRE_IMMEDIATE;
 	return length;
 }
 
@@ -144,9 +142,9 @@ static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, ui
 		place = soft_put64(place, packet->operand);
 	if (headers & IMMEDIATE) {
 		if (soft_operation_has_immediate(packet->opcode)) {
-			/* The user's own bytes, in whatever order they are. */
-			memcpy(place, &packet->immediate, IMMEDIATE_LENGTH);
-			place += IMMEDIATE_LENGTH;
+			/* In the byte order that the user gave (ibv_post_send(3)). */
+			memcpy(place, &packet->immediate, SOFT_WIRE_IMMEDIATE);
+			place += SOFT_WIRE_IMMEDIATE;
 		} else {
 			place = soft_put32(place, packet->immediate);
 		}
@@ -172,7 +170,7 @@ size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 	if (headers & PAYLOAD && packet->length) {
 		struct soft_segment payload = {place, packet->length};
 
-		/* A datagram's GRH is no part of the packet. */
+		/* The GRH of a datagram is not part of the packet. */
 		soft_segments_copy(&payload, packet->segments + (packet->header ? 1 : 0),
 				   packet->length);
 		place += packet->length;
@@ -187,7 +185,7 @@ static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint16_t
 	if (is_datagram(packet->opcode)) {
 		packet->queue_key = soft_get32(place);
 		packet->source = soft_get24(place + 5);
-		place += DETH_LENGTH;
+		place += SOFT_WIRE_DETH;
 	}
 	if (headers & FETH) {
 		packet->placement = place[3] & 15;
@@ -218,10 +216,10 @@ static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint16_t
 	}
 	if (headers & IMMEDIATE) {
 		if (soft_operation_has_immediate(packet->opcode))
-			memcpy(&packet->immediate, place, IMMEDIATE_LENGTH);
+			memcpy(&packet->immediate, place, SOFT_WIRE_IMMEDIATE);
 		else
 			packet->immediate = soft_get32(place);
-		place += IMMEDIATE_LENGTH;
+		place += SOFT_WIRE_IMMEDIATE;
 	}
 	return place;
 }

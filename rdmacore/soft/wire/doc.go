@@ -1,14 +1,15 @@
-// Package wire has packets as fields and as bytes: RoCE v2 headers (IBTA annex A17), messages of connection management,
-// the invariant CRC and IP. It knows no queue pair.
+// Package wire has packets as fields and as bytes: RoCE v2 headers (IBTA annex A17), IP, the invariant CRC, and messages
+// of connection management.  It does not know queue pairs.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those further down.
 //
-//   - mad: messages of connection management, and the datagrams that carry them
-//   - bytes: packets as they lie in a datagram
-//   - icrc, ip, packet: their check, what carries them, and their fields
-//   - fields: numbers as they lie in any of these
+//   - mad: messages of connection management as management datagrams
+//   - bytes: packets as bytes
+//   - icrc, ip, packet: the CRC, the IP and UDP headers, and packets as fields
+//   - datagram: the functions of bytes, icrc and ip declared
+//   - fields: numbers in any of these
 package wire
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,13 +1,8 @@
-#include "soft/wire/icrc.h"
+#include "soft/wire/datagram.h"
 
 #include <string.h>
 
-#include "soft/wire/bytes.h"
-
-#define IPV4_HEADER 20
-#define IPV4_IDENTIFICATION 4 /* where it is */
-#define IPV6_HEADER 40
-#define UDP_HEADER 8
+#define IPV4_IDENTIFICATION 4 /* its place in the header */
 #define LOCAL_ROUTE 8
 
 /* The table is linear in its index, so the eight values at powers of two make all of it. */
@@ -69,15 +64,15 @@ uint32_t soft_crc32(uint32_t state, const uint8_t *bytes, size_t length)
 uint32_t soft_icrc(const uint8_t *datagram, size_t length)
 {
 	/* The headers up to the BTH, masked. */
-	uint8_t masked[LOCAL_ROUTE + IPV6_HEADER + UDP_HEADER + SOFT_WIRE_BTH];
+	uint8_t masked[LOCAL_ROUTE + SOFT_GRH + SOFT_UDP_HEADER + SOFT_WIRE_BTH];
 	uint8_t *ip = masked + LOCAL_ROUTE;
-	size_t ip_header = datagram[0] >> 4 == 6 ? IPV6_HEADER : IPV4_HEADER;
-	size_t headers = ip_header + UDP_HEADER + SOFT_WIRE_BTH;
+	size_t ip_header = datagram[0] >> 4 == 6 ? SOFT_GRH : SOFT_IPV4_HEADER;
+	size_t headers = ip_header + SOFT_UDP_HEADER + SOFT_WIRE_BTH;
 	uint32_t state;
 
 	memset(masked, 0xff, LOCAL_ROUTE);
 	memcpy(ip, datagram, headers);
-	if (ip_header == IPV6_HEADER) {
+	if (ip_header == SOFT_GRH) {
 		ip[0] |= 0x0f; /* traffic class and flow label */
 		memset(&ip[1], 0xff, 3);
 		ip[7] = 0xff; /* hop limit */
@@ -87,7 +82,7 @@ uint32_t soft_icrc(const uint8_t *datagram, size_t length)
 		memset(&ip[10], 0xff, 2); /* checksum */
 	}
 	memset(&ip[ip_header + 6], 0xff, 2); /* UDP checksum */
-	ip[ip_header + UDP_HEADER + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
+	ip[ip_header + SOFT_UDP_HEADER + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
 	state = soft_crc32(0xffffffff, masked, LOCAL_ROUTE + headers);
 	return ~soft_crc32(state, datagram + headers, length - headers);
 }

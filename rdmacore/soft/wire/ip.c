@@ -1,4 +1,4 @@
-#include "soft/wire/ip.h"
+#include "soft/wire/datagram.h"
 
 #include <string.h>
 
@@ -6,7 +6,6 @@
 
 #define IPV4_OFFSET (SOFT_GRH - SOFT_IPV4_HEADER)
 #define UDP 17
-#define DEFAULT_HOPS 64
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -21,10 +20,16 @@ void soft_gid_from_ipv4(union ibv_gid *gid, const uint8_t *address)
 	memcpy(&gid->raw[sizeof(mapped)], address, 4);
 }
 
+bool soft_gid_is_multicast(const union ibv_gid *gid)
+{
+	/* RoCE v2 over IPv4: the mapped address of 224.0.0.0/4. */
+	return gid->raw[0] == 0xff || (soft_gid_is_ipv4(gid) && gid->raw[12] >> 4 == 0xe);
+}
+
 void soft_ip_make(uint8_t header[SOFT_GRH], const struct ibv_global_route *route,
 		  const union ibv_gid *source)
 {
-	uint8_t hops = route->hop_limit ? route->hop_limit : DEFAULT_HOPS;
+	uint8_t hops = route->hop_limit ? route->hop_limit : SOFT_HOP_LIMIT;
 
 	memset(header, 0, SOFT_GRH);
 	if (soft_gid_is_ipv4(&route->dgid)) {
@@ -96,4 +101,17 @@ size_t soft_ip_parse(const uint8_t *datagram, size_t length, uint8_t header[SOFT
 	memcpy(source->raw, &datagram[8], 16);
 	memcpy(destination->raw, &datagram[24], 16);
 	return SOFT_GRH;
+}
+
+void soft_udp_make(uint8_t header[SOFT_UDP_HEADER], uint16_t source_port, size_t length)
+{
+	soft_put16(header, source_port);
+	soft_put16(header + 2, SOFT_WIRE_PORT);
+	soft_put16(header + 4, (uint32_t)(SOFT_UDP_HEADER + length));
+	soft_put16(header + 6, 0);
+}
+
+uint16_t soft_udp_port(const uint8_t header[SOFT_UDP_HEADER])
+{
+	return (uint16_t)soft_get16(header + 2);
 }

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "soft/wire/bytes.h"
+#include "soft/wire/datagram.h"
 #include "soft/wire/fields.h"
-#include "soft/wire/ip.h"
 
 /* The common header (IBTA 13.4.3). */
 #define BASE_VERSION 1

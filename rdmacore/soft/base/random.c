@@ -1,4 +1,4 @@
-#include "soft/base/secret.h"
+#include "soft/base/random.h"
 
 /* Of the permutation: a Feistel network, of which four are the fewest that hide both halves (Luby, Rackoff). */
 #define FEISTEL_ROUNDS 4

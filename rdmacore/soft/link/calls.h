@@ -1,0 +1,98 @@
+/* What carries packets between queue pairs, from the send queue down to one of the links. */
+#ifndef SOFT_LINK_CALLS_H
+#define SOFT_LINK_CALLS_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct soft_device;
+struct soft_multicast_members;
+struct soft_packet;
+struct soft_qp;
+struct soft_timer;
+
+/* --- transmit.c: the send queue goes out on whichever link the queue pair has --------------------- */
+
+/*
+ * Send what the requester of qp has to send.  Called with requester.lock held; returns with it released, and with both
+ * queue pairs in ERR when the exchange failed.
+ *
+ * On the local link sending is copying, by the calling thread.  A send queue may ask for any amount of it, so after
+ * about a gigabyte the call returns and the timer thread sends the rest, in parts, with other timers in between.
+ */
+void soft_transmit(struct soft_qp *qp);
+/* The expire of soft_qp.timer: the requester's wait is over, or it sends the rest. */
+void soft_transmit_expire(struct soft_timer *timer);
+
+/* --- local.c: both queue pairs are in this process ------------------------------------------------ */
+
+/*
+ * Packets are handed over by reference with the sender's requester.lock and the receiver's responder.lock held, so a
+ * transfer is one copy from source to target memory, with no thread in between.
+ */
+
+/* One pass over a send queue, and what is left to do once its locks are released. */
+struct soft_pass {
+	struct soft_qp *failed_peer; /* held; soft_qp_settle is due */
+	struct soft_multicast_members *failed_group; /* held; the same for each member */
+	bool again; /* there may be more to send */
+	uint64_t work_left; /* bytes to copy, each message counted as SOFT_MESSAGE_WORK more */
+};
+
+/* A message without its payload takes about as long as copying this many bytes. */
+#define SOFT_MESSAGE_WORK 1024
+
+/* One more message was handed over. */
+static inline void soft_pass_count(struct soft_pass *pass, uint64_t length)
+{
+	uint64_t work = length + SOFT_MESSAGE_WORK;
+
+	pass->work_left -= work < pass->work_left ? work : pass->work_left;
+}
+
+/*
+ * Hand over what the requester of qp has to send, until another thread waits for a lock, no work is left, or a datagram
+ * made its receiver fail.  requester.lock is held.
+ */
+void soft_link_local_send(struct soft_qp *qp, struct soft_pass *pass);
+
+/* --- a link that carries datagrams ---------------------------------------------------------------- */
+
+/* Called with a requester.lock or a responder.lock held, from any thread. */
+struct soft_link {
+	bool icrc; /* compute and check it */
+	/* Room for a datagram of that many bytes; NULL, and it is lost. */
+	uint8_t *(*begin)(struct soft_link *link, size_t length);
+	/* Send what begin gave, which is filled from its IP header on. */
+	void (*send)(struct soft_link *link, uint8_t *datagram, size_t length,
+		     const union ibv_gid *from, const union ibv_gid *to);
+	/*
+	 * qp owes an acknowledgement.  The link calls soft_link_acknowledge with no lock held, when it has nothing more
+	 * for that queue pair or after a time of its choice.  False when it cannot.
+	 */
+	bool (*owe)(struct soft_link *link, struct soft_qp *qp);
+};
+
+/* --- receive.c: a datagram arrives ---------------------------------------------------------------- */
+
+/*
+ * A datagram for one of the device's addresses, from its IP header on.  No lock is held.  False when it was dropped:
+ * malformed, or for no queue pair.
+ */
+bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length);
+
+/* --- send.c: packets become datagrams ------------------------------------------------------------- */
+
+/*
+ * Send what the requester of qp has to send, until another thread waits for requester.lock, which is held.  Returns
+ * whether there may be more.
+ */
+bool soft_link_send(struct soft_qp *qp);
+/* Send an answer of qp's responder.  responder.lock is held. */
+void soft_link_answer(struct soft_qp *qp, struct soft_packet *packet);
+/* Send the acknowledgement that is owed, if it still is.  No lock is held. */
+void soft_link_acknowledge(struct soft_qp *qp);
+
+#endif

@@ -1,0 +1,78 @@
+/* The verbs of objects that have no header of their own, each as its man page has it. */
+#ifndef SOFT_OBJECTS_VERBS_H
+#define SOFT_OBJECTS_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct soft_cq;
+struct soft_pd;
+
+/* --- query.c: what a device and its port are ------------------------------------------------------ */
+
+int soft_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
+/* The inner form of ibv_query_device_ex(3): fills as many bytes of attr as the caller knows. */
+int soft_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t attr_size);
+int soft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
+int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
+int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);
+ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size);
+int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey);
+/* The index of the partition key; -1 and errno ENOENT when the port does not have it. */
+int soft_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey);
+/* The clock of completion time stamps.  Programs read its ticks from tv_nsec alone. */
+int soft_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+/* --- mr.c: memory regions, under keys of soft/objects/mr_table.h ---------------------------------- */
+
+struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access);
+/* With the address by which work requests name the first byte. */
+struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, int access);
+/* Ignores unknown flags of the optional range (ibv_reg_mr(3)). */
+struct ibv_mr *soft_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
+				 unsigned int access);
+/* 0, or an enum ibv_rereg_mr_err_code with errno. */
+int soft_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *address, size_t length, int access);
+/* EBUSY while windows are bound to it. */
+int soft_dereg_mr(struct ibv_mr *mr);
+
+/* --- comp_channel.c ------------------------------------------------------------------------------- */
+
+struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context);
+/* EBUSY while completion queues use it. */
+int soft_destroy_comp_channel(struct ibv_comp_channel *channel);
+
+/* --- cq_create.c, cq_extended.c, cq_moderate.c ---------------------------------------------------- */
+
+struct ibv_cq *soft_create_cq(struct ibv_context *context, int entries, void *cq_context,
+			      struct ibv_comp_channel *channel, int comp_vector);
+/* With the ring from the allocator of a parent domain; pd may be NULL. */
+struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd, int entries, void *cq_context,
+				 struct ibv_comp_channel *channel, int comp_vector);
+/* A queue whose completions are read field by field.  EOPNOTSUPP for fields that are not standard. */
+struct ibv_cq_ex *soft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+/* EBUSY while queue pairs use it or while completion events are not acknowledged. */
+int soft_destroy_cq(struct ibv_cq *cq);
+/* EINVAL when it holds more completions than that; ENOMEM. */
+int soft_resize_cq(struct ibv_cq *cq, int entries);
+/*
+ * Moderation: one event for a number of completions, or for those of a time.  A count or a period of 0 turns it off.
+ * EOPNOTSUPP for other attributes; ENOMEM.
+ */
+int soft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+/* The queue is destroyed: no moderated event is waited for any more. */
+void soft_cq_end_moderation(struct soft_cq *cq);
+
+/* --- attach.c: queue pairs in multicast groups ---------------------------------------------------- */
+
+/* 0; EINVAL for another type than UD or no multicast GID; ENOMEM.  The lid has no meaning in RoCE. */
+int soft_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+/* 0, or EINVAL when it was not attached. */
+int soft_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * RoCE v2 packets as UDP datagrams (IBTA annex A17): IP and UDP header; BTH, extended headers, payload and padding (9.2
+ * to 9.6); ICRC.  Pure functions, which keep nothing.
+ */
+#ifndef SOFT_WIRE_DATAGRAM_H
+#define SOFT_WIRE_DATAGRAM_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "soft/wire/packet.h"
+
+/* --- ip.c: the IP header -------------------------------------------------------------------------- */
+
+/*
+ * An IP header has the 40 bytes in which a receiver of UD finds it in its memory: an IPv6 header, or 20 bytes that are
+ * not defined and an IPv4 header (annex A17.4.5.2).
+ */
+#define SOFT_IPV4_HEADER 20
+#define SOFT_UDP_HEADER 8
+#define SOFT_HOP_LIMIT 64 /* where the user gives none */
+
+/* Whether the GID is an IPv4-mapped address (::ffff:a.b.c.d). */
+bool soft_gid_is_ipv4(const union ibv_gid *gid);
+void soft_gid_from_ipv4(union ibv_gid *gid, const uint8_t *address);
+/* An address of a multicast group, of IPv6 or of IPv4. */
+bool soft_gid_is_multicast(const union ibv_gid *gid);
+
+/* A header with length and checksum 0. */
+void soft_ip_make(uint8_t header[SOFT_GRH], const struct ibv_global_route *route, const union ibv_gid *source);
+/* Fill in the length, which is of all after the IP header, and the checksum. */
+void soft_ip_finish(uint8_t header[SOFT_GRH], uint32_t length);
+/* Where in the 40 bytes the header on the wire begins. */
+static inline size_t soft_ip_offset(const uint8_t header[SOFT_GRH])
+{
+	return header[0] >> 4 == 6 ? 0 : SOFT_GRH - SOFT_IPV4_HEADER;
+}
+
+/*
+ * False for an IPv4 header with a wrong checksum: the ICRC leaves out the fields that routers change, and nothing else
+ * covers them.  IPv6 headers have no checksum.
+ */
+bool soft_ip_is_whole(const uint8_t *datagram, size_t length);
+/*
+ * Take apart a datagram that arrived: its addresses, and its IP header in 40 bytes.  Returns where the UDP header begins,
+ * or 0 when it is not for us: IPv4 with options, IPv6 with extensions, a fragment, not UDP, or not of that length.
+ */
+size_t soft_ip_parse(const uint8_t *datagram, size_t length, uint8_t header[SOFT_GRH], union ibv_gid *source,
+		     union ibv_gid *destination);
+
+/* A UDP header to SOFT_WIRE_PORT with length bytes behind it.  Its checksum is 0, for none: there is the ICRC. */
+void soft_udp_make(uint8_t header[SOFT_UDP_HEADER], uint16_t source_port, size_t length);
+/* The destination port. */
+uint16_t soft_udp_port(const uint8_t header[SOFT_UDP_HEADER]);
+
+/* --- bytes.c: the packet -------------------------------------------------------------------------- */
+
+#define SOFT_WIRE_BTH 12
+#define SOFT_WIRE_DETH 8
+#define SOFT_WIRE_IMMEDIATE 4
+#define SOFT_WIRE_ICRC 4
+#define SOFT_WIRE_PORT 4791
+/* BTH, the longest extended headers (an atomic's, 28) and the ICRC. */
+#define SOFT_WIRE_OVERHEAD (SOFT_WIRE_BTH + 28 + SOFT_WIRE_ICRC)
+#define SOFT_WIRE_PARTITION 0xffff /* the default one, full member */
+
+/* Bytes of the packet with its ICRC; 0 for an opcode that cannot be encoded. */
+size_t soft_wire_length(const struct soft_packet *packet);
+/*
+ * Write all before the ICRC; returns how many bytes that is.  The payload is packet->length bytes of the segments (of a
+ * datagram without the GRH, which is the first one).  soft_wire_length must not be 0.
+ */
+size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes);
+/*
+ * Read a packet of that many bytes with its ICRC, which is not looked at.  The payload is referred to, not copied.  False
+ * when the packet is to be dropped: unknown opcode or version, or too short for its headers.
+ */
+bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet);
+
+/* --- icrc.c: the invariant CRC (annex A17.3.3) ---------------------------------------------------- */
+
+/*
+ * Over the datagram from its IP header on.  What a router may change counts as ones, and 8 bytes of ones stand before it
+ * for a local route header.
+ */
+
+/* CRC-32 of IEEE 802.3 without its inversions: the state after more bytes. */
+uint32_t soft_crc32(uint32_t state, const uint8_t *bytes, size_t length);
+/*
+ * The ICRC of a datagram, whose length is without it.  It begins with an IPv4 header without options or an IPv6 header
+ * without extensions, and has at least IP, UDP and BTH.
+ */
+uint32_t soft_icrc(const uint8_t *datagram, size_t length);
+/*
+ * The identification in an IPv4 header of a datagram that a UDP socket gave, which does not show it: found from the ICRC,
+ * which covers it.  datagram has 0 in its place.  False when no identification makes the ICRC right.  Only 16 bits of
+ * the check are left, so the caller must know which identifications to expect.
+ */
+bool soft_icrc_find_identification(const uint8_t *datagram, size_t length, uint32_t icrc, uint16_t *identification);
+/* Unlike every other field it is little-endian. */
+void soft_icrc_put(uint8_t *place, uint32_t icrc);
+uint32_t soft_icrc_get(const uint8_t *place);
+
+#endif
