@@ -208,6 +208,25 @@ static void expect_fatal(struct core_provider *provider, struct ibv_context *con
 
 #define FAILS(call) CHECK((errno = 0, (call)) == NULL && errno == EIO)
 
+static struct ibv_qp_ex *make_builder(struct end *end)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = end->id->send_cq, .recv_cq = end->id->recv_cq, .cap = {.max_send_wr = 1}, .qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, .pd = end->id->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND};
+	struct ibv_qp *qp = ibv_create_qp_ex(end->id->verbs, &attr);
+
+	CHECK(qp);
+	return (struct ibv_qp_ex *)qp; /* which it begins with */
+}
+
+static int build_send(struct ibv_qp_ex *qp)
+{
+	ibv_wr_start(qp);
+	ibv_wr_send(qp);
+	return ibv_wr_complete(qp);
+}
+
 /* Every command of the context, with objects that were made before. */
 static void refuse_commands(struct core_provider *provider, struct end *end)
 {
@@ -249,6 +268,7 @@ static void test_queue_pairs(struct core_provider *provider)
 	struct ibv_context *apart, **list;
 	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}, .qp_type = IBV_QPT_RC};
 	struct sockaddr_storage address = local_address(PORT);
+	struct ibv_qp_ex *builder;
 	struct pair pair;
 	struct ibv_wc wc;
 	struct rdma_cm_id *id;
@@ -260,7 +280,11 @@ static void test_queue_pairs(struct core_provider *provider)
 	CHECK(!post_recv(&pair.server, 1, 0, 32));
 	CHECK(!post_send(&pair.client, IBV_WR_SEND, 2, 0, 16, &pair.server, 0));
 	CHECK(!post_recv(&pair.server, 3, 0, 32));
+	builder = make_builder(&pair.client);
+	CHECK(build_send(builder) == EINVAL); /* it is in RESET */
 	rule = begin(provider, CORE_FAULT_REMOVE_DEVICE);
+	CHECK(build_send(builder) == EIO);
+	CHECK(!provider->ibv_destroy_qp(&builder->qp_base));
 	CHECK(poll_one(pair.server.id->recv_cq).wr_id == 1); /* what was complete is */
 	CHECK(poll_one(pair.client.id->send_cq).wr_id == 2);
 	CHECK(ibv_poll_cq(pair.server.id->recv_cq, 1, &wc) == 0);

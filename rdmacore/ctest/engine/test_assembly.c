@@ -2,9 +2,12 @@
  * Messages that come in parts, and what is no message: parts out of their order, of the wrong length, longer or
  * shorter than was said, with keys that end half way (IBTA 9.7.4.1).  And which datagrams are let through at all.
  */
+#include <sys/mman.h>
+
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
 #include "soft/engine/calls.h"
+#include "soft/engine/segment.h"
 #include "soft/link/calls.h"
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
@@ -70,6 +73,7 @@ static const struct {
 	{"an only of another length", {{SOFT_RDMA_WRITE_ONLY, 8, 9}}, SOFT_NAK_INVALID_REQUEST, RECEIVED},
 	{"a READ of too much", {{SOFT_RDMA_READ_REQUEST, SOFT_MAX_MESSAGE + 1, SOFT_MAX_MESSAGE + 1}},
 	 SOFT_NAK_INVALID_REQUEST, RECEIVED},
+	{"a WRITE of too much", {{SOFT_RDMA_WRITE_FIRST, MTU, SOFT_MAX_MESSAGE + 1}}, SOFT_NAK_INVALID_REQUEST, RECEIVED},
 	{"a middle alone", {{SOFT_SEND_MIDDLE, MTU, 0}}, SOFT_NAK_INVALID_REQUEST, RECEIVED},
 	{"a last alone", {{SOFT_RDMA_WRITE_LAST, 8, 0}}, SOFT_NAK_INVALID_REQUEST, RECEIVED},
 	{"a first in a message", {{SOFT_SEND_FIRST, MTU, 0}, {SOFT_SEND_FIRST, MTU, 0}}, SOFT_NAK_INVALID_REQUEST,
@@ -120,6 +124,45 @@ static void check_row(size_t row)
 		CHECK(wire.b.memory[byte] == FILL);
 	if (last == 0 && rows[row].syndrome != SOFT_ACK)
 		CHECK(wire.b.memory[0] == FILL);
+	wire_close(&wire);
+}
+
+/* A SEND says nowhere how long it is: the packet that makes it longer than a message can be is refused. */
+static void test_endless_send(void)
+{
+	struct ibv_sge list[SOFT_MAX_SGE];
+	struct ibv_recv_wr wr = {.sg_list = list, .num_sge = SOFT_MAX_SGE}, *bad;
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {.max_recv_wr = 1, .max_recv_sge = SOFT_MAX_SGE}};
+	struct sim_path path = {.mtu = IBV_MTU_1024, .psn = {FIRST_PSN, 0}, .depth = 1};
+	const size_t length = SOFT_MAX_MESSAGE / SOFT_MAX_SGE * 2; /* all entries together hold two of the longest */
+	char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct soft_packet packet, response;
+	struct wire wire;
+	struct ibv_mr *mr;
+
+	CHECK(memory != MAP_FAILED);
+	open_wire(&wire, IBV_QPT_RC);
+	CHECK(!soft_destroy_qp(wire.b.qp));
+	init.send_cq = init.recv_cq = wire.b.cq;
+	wire.b.qp = soft_create_qp(wire.b.host->pd, &init);
+	CHECK(wire.b.qp);
+	sim_connect_to(wire.b.qp, wire.a.host, wire.a.qp->qp_num, &path, 0, FIRST_PSN);
+	mr = soft_reg_mr(wire.b.host->pd, memory, length, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	for (int entry = 0; entry < SOFT_MAX_SGE; entry++)
+		list[entry] = (struct ibv_sge){(uintptr_t)memory, (uint32_t)length, mr->lkey};
+	CHECK(!soft_post_recv(wire.b.qp, &wr, &bad));
+	packet = part(&wire, SOFT_SEND_FIRST, FIRST_PSN, MTU, 0);
+	CHECK(wire_answer(&wire.b, &packet, &response) && response.syndrome == SOFT_ACK);
+	/* As after two million packets. */
+	soft_qp(wire.b.qp)->segmentation->assembly.offset = SOFT_MAX_MESSAGE - MTU;
+	packet = part(&wire, SOFT_SEND_MIDDLE, FIRST_PSN + 1, MTU, 0);
+	CHECK(wire_answer(&wire.b, &packet, &response) && response.syndrome == SOFT_ACK);
+	packet = part(&wire, SOFT_SEND_LAST, FIRST_PSN + 2, 1, 0);
+	CHECK(wire_answer(&wire.b, &packet, &response) && response.syndrome == SOFT_NAK_INVALID_REQUEST);
+	wire_completion(&wire.b, IBV_WC_LOC_LEN_ERR);
+	CHECK(!soft_dereg_mr(mr));
+	munmap(memory, length);
 	wire_close(&wire);
 }
 
@@ -359,6 +402,7 @@ int main(void)
 {
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
 		check_row(row);
+	test_endless_send();
 	test_key_goes();
 	test_unreliable();
 	test_shared_receive(false);

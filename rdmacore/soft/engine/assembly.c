@@ -70,7 +70,9 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 		}
 		begin(assembly, SOFT_SEND_FIRST);
 	}
-	status = soft_receive_reach(qp, &assembly->receive, assembly->offset, packet, segments);
+	status = assembly->offset + packet->length > SOFT_MAX_MESSAGE ? /* no message is longer: IBTA 9.7.4.1 */
+			 IBV_WC_LOC_LEN_ERR :
+			 soft_receive_reach(qp, &assembly->receive, assembly->offset, packet, segments);
 	if (status != IBV_WC_SUCCESS) {
 		enum soft_syndrome syndrome = status == IBV_WC_LOC_LEN_ERR ?
 						      SOFT_NAK_INVALID_REQUEST :
@@ -110,6 +112,10 @@ static void add_to_write(struct soft_qp *qp, const struct soft_packet *packet,
 	struct soft_segment segment;
 
 	if (operation == SOFT_RDMA_WRITE_FIRST) {
+		if (packet->message_length > SOFT_MAX_MESSAGE) { /* no message is longer: IBTA 9.7.4.1 */
+			refuse(qp, response, SOFT_NAK_INVALID_REQUEST, IBV_WC_REM_INV_REQ_ERR);
+			return;
+		}
 		begin(assembly, SOFT_RDMA_WRITE_FIRST);
 		assembly->address = packet->remote_address;
 		assembly->rkey = packet->rkey;

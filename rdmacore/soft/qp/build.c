@@ -288,7 +288,7 @@ static void wr_start(struct ibv_qp_ex *extended)
 	qp->builder.posted = qp->requester.posted;
 	qp->builder.psn = qp->requester.psn;
 	qp->builder.wqe = NULL;
-	qp->builder.error = soft_qp_state(qp) < IBV_QPS_RTS ? EINVAL : 0;
+	qp->builder.error = soft_send_error(qp);
 }
 
 /* Drop the requests since wr_start. */

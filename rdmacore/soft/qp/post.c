@@ -127,11 +127,10 @@ void soft_post_commit(struct soft_qp *qp)
 int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct soft_qp *qp = soft_qp(ibv_qp);
-	int result = 0;
+	int result;
 
 	soft_lock_take(&qp->requester.lock);
-	if (soft_qp_state(qp) < IBV_QPS_RTS) /* that of a device that was removed is in RESET */
-		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
+	result = soft_send_error(qp);
 	while (wr && !result) {
 		result = append_send(qp, wr);
 		if (!result)

@@ -5,6 +5,7 @@
 #ifndef SOFT_QP_SEND_QUEUE_H
 #define SOFT_QP_SEND_QUEUE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +15,14 @@
 #include "soft/objects/qp.h"
 #include "soft/objects/request.h"
 #include "soft/wire/packet.h"
+
+/* Why the queue pair takes no requests now: 0, or EINVAL; EIO when its device was removed, which reset it. */
+static inline int soft_send_error(const struct soft_qp *qp)
+{
+	if (soft_qp_state(qp) >= IBV_QPS_RTS)
+		return 0;
+	return soft_context_is_removed(qp->ibv.context) ? EIO : EINVAL;
+}
 
 static inline bool soft_send_queue_is_full(const struct soft_requester *requester)
 {
