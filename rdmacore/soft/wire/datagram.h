@@ -64,7 +64,7 @@ uint16_t soft_udp_port(const uint8_t header[SOFT_UDP_HEADER]);
 #define SOFT_WIRE_PORT 4791
 /* BTH, the longest extended headers (an atomic's, 28) and the ICRC. */
 #define SOFT_WIRE_OVERHEAD (SOFT_WIRE_BTH + 28 + SOFT_WIRE_ICRC)
-#define SOFT_WIRE_PARTITION 0xffff /* the default one, full member */
+#define SOFT_WIRE_PARTITION 0xffffu /* the default one, full member */
 
 /* Bytes of the packet with its ICRC; 0 for an opcode that cannot be encoded. */
 size_t soft_wire_length(const struct soft_packet *packet);
