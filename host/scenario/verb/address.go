@@ -25,7 +25,7 @@ func addressOf(id *rdmacore.ID) endpointAddress {
 	return endpointAddress{local.Port(), local.Addr().String(), local}
 }
 
-// bindTo binds an endpoint, which can listen then.
+// bindTo binds an endpoint, so that it can listen.
 func bindTo(call *Call, endpoint *testbed.Endpoint, address Optional[localAddress], port uint16) (endpointAddress, error) {
 	endpoint.Passive = true
 	own, err := ownAddress(call, address)
@@ -51,7 +51,7 @@ func ownAddress(call *Call, given Optional[localAddress]) (netip.Addr, error) {
 	}
 }
 
-// bothAddresses are those of a peer and of the way there.  The second is not valid where the kernel shall choose it.
+// bothAddresses are the address of a peer and the own one to reach it from, which is not valid if the kernel is to choose.
 func bothAddresses(ctx context.Context, call *Call, to peerName, given Optional[localAddress]) (peer, own netip.Addr, err error) {
 	if peer, err = peerAddress(ctx, call, to); err != nil {
 		return peer, own, err
@@ -64,7 +64,7 @@ func bothAddresses(ctx context.Context, call *Call, to peerName, given Optional[
 		own = netip.IPv6Unspecified()
 	case given.Given:
 	case !own.IsLoopback() || own.Is4() != peer.Is4():
-		// A role has an address of its own only on soft, and there one of IPv4; the kernel would take 127.0.0.1.
+		// Only on soft do roles have addresses of their own, all of IPv4; the kernel would take 127.0.0.1.
 		own = netip.Addr{}
 	}
 	return peer, own, nil
@@ -118,7 +118,7 @@ func addressVerbs() []Verb {
 	}
 }
 
-// addressQuery is what addresses are asked for.
+// addressQuery are the arguments of a search for addresses.
 type addressQuery struct {
 	Node        string `arg:"node" default:"" doc:"an IP address or a host name"`
 	Service     string `arg:"service" default:"" doc:"a port or a service's name"`
@@ -137,7 +137,7 @@ func (q *addressQuery) hints() *rdmacore.AddrInfo {
 	return hints
 }
 
-// addressesFound is the first of the addresses that were found.
+// addressesFound is the result of such a search: the first address, and how many there are.
 type addressesFound struct {
 	Count     int                          `result:"count" doc:"how many were found; the rest is of the first"`
 	PortSpace Optional[rdmacore.PortSpace] `result:"port_space" doc:"its port space"`
@@ -157,7 +157,7 @@ func firstOf(found []rdmacore.AddrInfo) addressesFound {
 	}
 }
 
-// ipText is the IP address of an id or of an answer, "" for none.
+// ipText is an IP address without its port, "" for none.
 func ipText(address netip.AddrPort) string {
 	if !address.IsValid() {
 		return ""

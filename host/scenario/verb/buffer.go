@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
 )
 
 // bufferVerbs write, read and compare buffers.
@@ -41,14 +42,14 @@ func fill(_ context.Context, _ *Call, args *struct {
 	return nil
 }
 
-// tooLong is the failure of bytes that a part of a buffer has no room for.
+// tooLong is the failure of data that does not fit into a part of a buffer.
 func tooLong(what string, buffer *testbed.Buffer, room, bytes int) error {
 	return &testbed.Failure{
 		What: fmt.Sprintf("%s %q", what, buffer.Name), Expected: fmt.Sprintf("%d bytes at most", room), Got: fmt.Sprintf("%d bytes", bytes),
 	}
 }
 
-// decoded is what the fields of a layout say, by their names; Outcome.Record.
+// decoded is the record of a layout: its integers by their names.
 type decoded struct {
 	layout FieldLayout
 	record map[string]any
@@ -89,6 +90,42 @@ func decode(_ context.Context, call *Call, args *struct {
 	return decoded{args.Fields, record}, nil
 }
 
+// span is a part of a buffer.
+type span struct {
+	buffer         *testbed.Buffer
+	offset, length int
+}
+
+// spanOf checks that a part lies within its buffer.  Without a length it reaches to the end.
+func spanOf(buffer *testbed.Buffer, offset byteCount, length Optional[byteCount]) (span, error) {
+	s := span{buffer: buffer, offset: int(offset)}
+	if s.offset < 0 || s.offset > buffer.Size() {
+		return s, &testbed.Failure{What: fmt.Sprintf("offset %d is outside buffer %q", s.offset, buffer.Name), Expected: fmt.Sprintf("0 to %d", buffer.Size()), Got: fmt.Sprint(s.offset)}
+	}
+	s.length = buffer.Size() - s.offset
+	if !length.Given {
+		return s, nil
+	}
+	if int(length.Value) < 0 || int(length.Value) > s.length {
+		return s, &testbed.Failure{
+			What:     fmt.Sprintf("length %d does not fit into buffer %q", length.Value, buffer.Name),
+			Expected: fmt.Sprintf("%d bytes at most, from offset %d", s.length, s.offset), Got: fmt.Sprint(int(length.Value)),
+		}
+	}
+	s.length = int(length.Value)
+	return s, nil
+}
+
+func (s span) bytes() []byte { return s.buffer.Bytes()[s.offset : s.offset+s.length] }
+
+// sges is the span as scatter/gather entries; a message without data has none.
+func (s span) sges() []rdmacore.SGE {
+	if s.length == 0 {
+		return nil
+	}
+	return []rdmacore.SGE{{Address: s.buffer.Address(s.offset), Length: uint32(s.length), LKey: uint32(s.buffer.View().LKey)}}
+}
+
 // CanCount is the capability of devices whose counters the kernel shows.
 const CanCount = "device.counters"
 
@@ -108,24 +145,20 @@ func (a *checkArguments) needs() string {
 	return ""
 }
 
-// check wants a buffer for all comparisons but that of counters.
+// check requires a buffer, except to compare counters.
 func (a *checkArguments) check() *Refusal {
-	if !a.Counters.Given {
-		if !a.Buffer.Given && (a.Equals.Given || a.All.Given) {
-			return &Refusal{Argument: "buffer", Message: "whose bytes are compared?", Hint: "buffer: the name of one of the role's"}
-		}
-		return nil
+	beside := func(name string) *Refusal {
+		return &Refusal{Argument: name, Meaningless: true, Message: "means nothing beside counters", Hint: "make two steps of it"}
 	}
-	name := ""
 	switch {
-	case a.Buffer.Given:
-		name = "buffer"
-	case a.Length.Given:
-		name = "length"
-	default:
-		return nil
+	case a.Counters.Given && a.Buffer.Given:
+		return beside("buffer")
+	case a.Counters.Given && a.Length.Given:
+		return beside("length")
+	case !a.Counters.Given && !a.Buffer.Given && (a.Equals.Given || a.All.Given):
+		return &Refusal{Argument: "buffer", Message: "whose bytes are compared?", Hint: "buffer: the name of one of the role's"}
 	}
-	return &Refusal{Argument: name, Meaningless: true, Message: "means nothing beside counters", Hint: "make two steps of it"}
+	return nil
 }
 
 func check(_ context.Context, call *Call, args *checkArguments) error {
@@ -148,7 +181,7 @@ func check(_ context.Context, call *Call, args *checkArguments) error {
 	case data.Every || args.Length.Given:
 		want = data.Filling().Over(len(got))
 	case !args.Length.Given:
-		got = got[:min(len(got), len(want))] // data says itself how much it speaks of
+		got = got[:min(len(got), len(want))] // without a length, as many bytes as the data has
 	}
 	if args.Length.Given {
 		want = want[:min(len(want), len(got))]
@@ -177,8 +210,7 @@ func checkAll(s span, got []byte, value byte) error {
 		if b != value {
 			return &testbed.Failure{
 				What:     fmt.Sprintf("byte %d of buffer %q differs", s.offset+i, s.buffer.Name),
-				Expected: fmt.Sprintf("0x%02x in every byte", value),
-				Got:      dump(got, i),
+				Expected: fmt.Sprintf("0x%02x in every byte", value), Got: dump(got, i),
 			}
 		}
 	}

@@ -9,23 +9,23 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// theEndpoint is the argument of verbs that concern an id.
+// theEndpoint is the argument of verbs that work on an id.
 type theEndpoint struct {
 	EP *testbed.Endpoint `arg:"ep,required" doc:"the endpoint, by the name that 'as' gave it"`
 }
 
-// onlyEndpoint is the argument of verbs that concern a queue pair.
+// onlyEndpoint is the argument of verbs that work on a queue pair.
 type onlyEndpoint struct {
 	EP *testbed.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
 }
 
-// endpointAnd are the arguments of a verb that concerns an endpoint, with those that it has beside it.
+// endpointAnd is an endpoint with further arguments.
 type endpointAnd[A any] struct {
 	theEndpoint
 	More A
 }
 
-// onEndpoint defines a verb without results that concerns an endpoint: most are one call of the core.
+// onEndpoint defines a verb without results that works on an endpoint; most are one call of the core.
 func onEndpoint[A any](name, manual, doc string, run func(ep *testbed.Endpoint, args *A) error) Verb {
 	return act(name, manual, doc, func(_ context.Context, _ *Call, args *endpointAnd[A]) error { return run(args.EP, &args.More) })
 }
@@ -119,12 +119,12 @@ func bind(_ context.Context, call *Call, args *struct {
 	return bindTo(call, call.adopt("ep", id), args.Address, args.Port)
 }
 
-// rnrRetryCount, which connect and accept have in different places.
+// rnrRetryCount stands alone because connect and accept have it in different places.
 type rnrRetryCount struct {
 	RNRRetryCount uint8 `arg:"rnr_retry_count" default:"7" doc:"how often the peer repeats a send that finds no receive here; 7 is for ever, and more is 7"`
 }
 
-// connectionResources are the first of the parameters of connect and accept, struct rdma_conn_param.
+// connectionResources are the first parameters of connect and accept (struct rdma_conn_param).
 type connectionResources struct {
 	theEndpoint
 	ResponderResources uint8 `arg:"responder_resources" default:"255" doc:"READs and atomics of the peer served at once; 255 is the device's most"`
@@ -132,12 +132,12 @@ type connectionResources struct {
 	FlowControl        uint8 `arg:"flow_control" default:"0" max:"1" doc:"hardware flow control"`
 }
 
-// privateData is what travels with a message of the connection manager.
+// privateData is sent with a message of the connection manager.
 type privateData struct {
 	PrivateData []byte `arg:"private_data" doc:"bytes that travel with the message"`
 }
 
-// foreignQueuePair says what the other parameters of a connection say of a queue pair that rdma_cm does not know.
+// foreignQueuePair are the parameters that describe a queue pair that rdma_cm did not make.
 type foreignQueuePair struct {
 	QPNum    uint32        `arg:"qp_num" max:"0xffffff" doc:"number of a queue pair that is not the endpoint's; ignored when it has one"`
 	SRQ      bool          `arg:"srq" doc:"that queue pair receives from a shared receive queue"`
@@ -145,7 +145,7 @@ type foreignQueuePair struct {
 	More     moreArguments `arg:"params" doc:"more arguments of this verb, as one mapping"`
 }
 
-// parameters are struct rdma_conn_param; nil for NULL.
+// parameters is struct rdma_conn_param, nil for NULL.
 func (r *connectionResources) parameters(retries uint8, rnr rnrRetryCount, data privateData, foreign foreignQueuePair) *rdmacore.ConnParam {
 	if foreign.NoParams {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// usualHops is how many routers a datagram may pass unless a step says otherwise.
+// usualHops is the default hop limit.
 const usualHops = 64
 
-// datagramVerbs make the handles that datagrams are addressed with, and join groups.
+// datagramVerbs make address handles and join multicast groups.
 func datagramVerbs() []Verb {
 	return []Verb{
 		act("create_ah", "ibv_create_ah(3)",
@@ -68,7 +68,7 @@ func datagramVerbs() []Verb {
 	}
 }
 
-// datagram are the arguments of a send request that address a datagram.
+// datagram are the arguments of a send request that say where a datagram goes.
 type datagram struct {
 	AH         Optional[*testbed.Handle] `arg:"ah" doc:"datagrams: where to, an address handle of create_ah; without it to whom the endpoint's last event named"`
 	RemoteQPN  Optional[uint32]          `arg:"remote_qpn" max:"0xffffff" doc:"datagrams: number of the queue pair there, 0xffffff for a group; without ah, the event's"`
@@ -77,8 +77,8 @@ type datagram struct {
 
 func isDatagrams(qp *rdmacore.QP) bool { return qp.InitAttr().Type == rdmacore.QPTypeUD }
 
-// address fills in where a datagram goes: to the peer or the group that an event named, but for what the step
-// says itself.  A request of a connection has no address.
+// address fills in where a datagram goes: to the peer or the group that the last event named, unless the step says
+// otherwise.  A request on a connection has no address.
 func (d *datagram) address(call *Call, by *onlyQueuePair, request *rdmacore.SendWR) error {
 	endpoint := by.EP
 	if !isDatagrams(by.qp) {
@@ -106,24 +106,20 @@ func (d *datagram) address(call *Call, by *onlyQueuePair, request *rdmacore.Send
 	return nil
 }
 
-// refused refuses the address of a message of a connection, which has its way.
+// refused is the failure of an address that is given for a connection, which has one peer only.
 func (d *datagram) refused(endpoint *testbed.Endpoint) error {
-	name := ""
-	switch {
-	case d.AH.Given:
-		name = "ah"
-	case d.RemoteQPN.Given:
-		name = "remote_qpn"
-	case d.RemoteQKey.Given:
-		name = "remote_qkey"
-	default:
-		return nil
+	for _, each := range []struct {
+		name  string
+		given bool
+	}{{"ah", d.AH.Given}, {"remote_qpn", d.RemoteQPN.Given}, {"remote_qkey", d.RemoteQKey.Given}} {
+		if each.given {
+			return &testbed.Failure{
+				What: fmt.Sprintf("%s is for datagrams, and the queue pair of %q is of a connection", each.name, endpoint.Name),
+				Hint: "qp: {type: UD} makes one for datagrams", Errno: syscall.EINVAL,
+			}
+		}
 	}
-	return &testbed.Failure{
-		What:  name + " is for datagrams, and the queue pair of \"" + endpoint.Name + "\" is of a connection",
-		Hint:  "qp: {type: UD} makes one for datagrams",
-		Errno: syscall.EINVAL,
-	}
+	return nil
 }
 
 type createAHArguments struct {
@@ -151,7 +147,7 @@ func createAH(ctx context.Context, call *Call, args *createAHArguments) error {
 	return call.made(handle, err)
 }
 
-// destination is the address that a step names, with what it does not say filled in.
+// destination is the address that the step names, with defaults for what it leaves out.
 func (a *createAHArguments) destination(ctx context.Context, call *Call) (rdmacore.AHAttr, error) {
 	attr := rdmacore.AHAttr{IsGlobal: true, PortNum: 1, HopLimit: usualHops}
 	var err error
@@ -188,8 +184,8 @@ func parseGID(text string) (netip.Addr, error) {
 	return gid, nil
 }
 
-// ownGID is the index of the GID that stands for the role's address.  The addresses that roles have on soft are
-// all of one machine, and those without a GID of their own take that of the device's.
+// ownGID is the index of the GID for the role's address.  On soft all roles are on one machine, and an address that has no
+// GID uses that of the device.
 func ownGID(call *Call, number int) (uint8, error) {
 	device := call.Role.Device()
 	ports, err := device.Ports()
@@ -213,7 +209,7 @@ func ownGID(call *Call, number int) (uint8, error) {
 	return uint8(index), nil
 }
 
-// indexOf finds the GID of a port that stands for an address, that of RoCE v2 where there are several; -1 for none.
+// indexOf is the index of the GID of a port for an address, RoCE v2 if there are several; -1 if there is none.
 func indexOf(ports []rdmacore.Port, number int, address netip.Addr) int {
 	index := -1
 	for _, port := range ports {
@@ -226,7 +222,7 @@ func indexOf(ports []rdmacore.Port, number int, address netip.Addr) int {
 	return index
 }
 
-// receivedDatagram is where a datagram was received.
+// receivedDatagram are the arguments that say where a datagram was received.
 type receivedDatagram struct {
 	Buffer *testbed.Buffer `arg:"buffer,required" doc:"where the datagram was received"`
 	Offset byteCount       `arg:"offset" default:"0" doc:"where in the buffer"`
@@ -242,10 +238,8 @@ func (r *receivedDatagram) find(*Call) error {
 	return err
 }
 
-func initAHFromWC(_ context.Context, call *Call, args *struct {
-	theEndpoint
-	receivedDatagram
-}) (result struct {
+// senderAttributes is the part of struct ibv_ah_attr that scenarios see, with the names of rdmacore.AHAttr.
+type senderAttributes struct {
 	GID          string `result:"gid,varies" doc:"the sender's, all 16 bytes as an IPv6 address; without a global header all zero"`
 	IsGlobal     bool   `result:"is_global" doc:"whether there is a global header"`
 	SGIDIndex    uint8  `result:"sgid_index,varies" doc:"own GID by its index"`
@@ -255,10 +249,15 @@ func initAHFromWC(_ context.Context, call *Call, args *struct {
 	DLID         uint16 `result:"dlid,varies" doc:"the sender's local identifier, of InfiniBand"`
 	SL           uint8  `result:"sl" doc:"service level"`
 	PortNum      uint8  `result:"port" doc:"number of the own port"`
-}, err error) {
-	a, err := call.Role.Device().InitAHFromWC(&args.EP.Received, args.bytes, int(args.Port))
-	assign(&result, &a)
-	result.GID = a.DGID.String()
+}
+
+func initAHFromWC(_ context.Context, call *Call, args *struct {
+	theEndpoint
+	receivedDatagram
+}) (result senderAttributes, err error) {
+	attr, err := call.Role.Device().InitAHFromWC(&args.EP.Received, args.bytes, int(args.Port))
+	assign(&result, &attr)
+	result.GID = attr.DGID.String()
 	return result, err
 }
 
@@ -276,12 +275,12 @@ func (g *multicastGroup) find(*Call) (err error) {
 	return nil
 }
 
-// eventTag is a number that the events of a group have.
+// eventTag is a number that comes back in the events of a group.
 type eventTag struct {
 	Tag uint64 `arg:"tag" default:"0" doc:"a number that its events have"`
 }
 
-// attachedGroup is a group that a queue pair itself receives from.
+// attachedGroup is a group that is attached to a queue pair without the connection manager.
 type attachedGroup struct {
 	theQueuePair
 	GID string `arg:"gid,required" doc:"GID of the group, or the IP address that it stands for"`

@@ -59,9 +59,9 @@ func (v Verb) roleless() Verb                 { v.Roleless = true; return v }
 //
 //   - arguments with a method check or needs answer Verb.Check and Verb.Needs with it.  Before the run only what is known
 //     is filled in: see Optional.
-//   - arguments with a method find look for what belongs to the objects that they name, before the verb runs.
-//   - a result with a method summary says in a few words what came out.  It is all that the method sees: the Call is another
-//     step's by the time somebody asks.
+//   - arguments with a method find look up what they need of the objects that they name, before the verb runs.
+//   - a result with a method summary says in a few words what came out (Outcome.Summary).  The method sees the result alone:
+//     the next step may have reused the Call when somebody asks.
 //
 // The tags are read when the verb is first asked for (Table.Lookup): a scenario has few of all verbs.
 func define[A, R any](row Verb, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
@@ -80,9 +80,9 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 	v.Arguments, v.Results = arguments.rows, results.rows
 	v.Waits = v.Argument("within") >= 0
 	_, finds := any(new(A)).(finder)
-	for _, part := range reflect.VisibleFields(reflect.TypeFor[A]()) {
-		if _, tagged := part.Tag.Lookup("arg"); !tagged && !finds && reflect.PointerTo(part.Type).Implements(reflect.TypeFor[finder]()) {
-			panic(fmt.Sprintf("%s: a method find of its own must call those of its parts", v.Name))
+	for i := range reflect.TypeFor[A]().NumField() {
+		if part := reflect.TypeFor[A]().Field(i); part.Anonymous && !finds && reflect.PointerTo(part.Type).Implements(reflect.TypeFor[finder]()) {
+			panic(v.Name + ": two parts of its arguments have a method find; they need one that calls both")
 		}
 	}
 	_, sums := any(new(R)).(summary)
@@ -101,6 +101,7 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 		if len(results.rows) > 0 {
 			call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem(), err != nil)
 		}
+		call.Outcome.Summary = nil // run has the call, and must not leave a function that reads it
 		if sums && (err == nil || tellsFailure) {
 			call.Outcome.Summary = any(&result).(summary).summary
 		}
@@ -283,6 +284,19 @@ func (a *argumentFields) fill(call *Call, args reflect.Value, values []any, late
 		}
 	}
 	return nil
+}
+
+// fillNamed gives a struct its arguments by their names.  One that is not given has its default, or stays as it is.
+func (a *argumentFields) fillNamed(call *Call, args reflect.Value, given map[string]any, defaults bool) error {
+	values := make([]any, len(a.rows))
+	for i := range a.rows {
+		value, has := given[a.rows[i].Name]
+		if !has && defaults {
+			value = a.rows[i].Default
+		}
+		values[i] = value
+	}
+	return a.fill(call, args, values, nil)
 }
 
 // resultFields are the fields of the struct of a result.

@@ -3,8 +3,11 @@ package verb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,9 +53,12 @@ type sampleResult struct {
 	Access rdmacore.Access             `result:"access" doc:"rights"`
 }
 
+func (r sampleResult) summary() string { return fmt.Sprintf("%d errors", r.Errors) }
+
 func sampleVerb(run func(*sampleArguments) (sampleResult, error)) Verb {
-	sample := lazyVerb{verb: define(Verb{Name: "sample"}, func(_ context.Context, _ *Call, args *sampleArguments) (sampleResult, error) { return run(args) })}
-	return *sample.described()
+	v := ask("sample", "", "", func(_ context.Context, _ *Call, args *sampleArguments) (sampleResult, error) { return run(args) })
+	v.describe(&v)
+	return v
 }
 
 func TestDefineReadsTags(t *testing.T) {
@@ -180,5 +186,89 @@ func TestDefineRefusesWrongTags(t *testing.T) {
 			}()
 			read()
 		})
+	}
+}
+
+// TestSummaryOutlivesTheCall: the next step reuses the call, and what a verb itself left there does not count.
+func TestSummaryOutlivesTheCall(t *testing.T) {
+	v := ask("sample", "", "", func(_ context.Context, call *Call, args *sampleArguments) (sampleResult, error) {
+		call.Outcome.Summary = func() string { return call.Verb.Name }
+		return sampleResult{Errors: args.Count}, nil
+	})
+	v.describe(&v)
+	call := &Call{Verb: &v, Arguments: make([]any, len(v.Arguments))}
+	call.Arguments[v.Argument("count")] = 3
+	if err := v.Run(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	summary := call.Outcome.Summary
+	*call = Call{}
+	if got := summary(); got != "3 errors" {
+		t.Errorf("summary %q", got)
+	}
+}
+
+// TestDefineRefusesTwoFinders: of two parts with a method find Go would call neither.
+func TestDefineRefusesTwoFinders(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("taken")
+		}
+	}()
+	v := act("both", "", "", func(context.Context, *Call, *struct {
+		queueOfEndpoint
+		receivedDatagram
+	}) error {
+		return nil
+	})
+	v.describe(&v)
+}
+
+// TestAssign: fields of the same names are copied, with their conversions, and nothing else.
+func TestAssign(t *testing.T) {
+	to := struct {
+		Size  uint64
+		Depth int
+		Kept  int
+		Text  int
+	}{Kept: 7, Depth: 8, Text: 9}
+	assign(&to, &struct {
+		Size, Other int
+		Depth       Optional[int]
+		Text        string
+	}{Size: 5, Text: "x"})
+	if to.Size != 5 || to.Depth != 8 || to.Kept != 7 || to.Text != 9 {
+		t.Errorf("%+v", to)
+	}
+	assign(&to, &struct{ Depth Optional[int] }{some(3)})
+	if to.Depth != 3 {
+		t.Errorf("%+v", to)
+	}
+}
+
+// TestAssignedNames: what assign copies between structs of this package and the core's has the same names there.
+func TestAssignedNames(t *testing.T) {
+	for _, test := range []struct {
+		ours, core  reflect.Type
+		tag, except string
+	}{
+		{reflect.TypeFor[deviceLimits](), reflect.TypeFor[rdmacore.DeviceAttr](), "result", "Name Index"},
+		{reflect.TypeFor[queuePairState](), reflect.TypeFor[rdmacore.QPAttr](), "result", ""},
+		{reflect.TypeFor[queuePairChanges](), reflect.TypeFor[rdmacore.QPAttr](), "mask", ""},
+		{reflect.TypeFor[QueuePairAttributes](), reflect.TypeFor[rdmacore.QPInitAttr](), "arg", "SharedQueue"},
+		{reflect.TypeFor[createAHArguments](), reflect.TypeFor[rdmacore.AHAttr](), "arg", "PD To Of GID"},
+		{reflect.TypeFor[senderAttributes](), reflect.TypeFor[rdmacore.AHAttr](), "result", "GID"},
+	} {
+		for _, field := range tagged(test.ours, test.tag) {
+			excepted := slices.Contains(strings.Fields(test.except), field.Name)
+			if _, has := test.core.FieldByName(field.Name); has == excepted {
+				t.Errorf("%s.%s: %s has it: %t", test.ours, field.Name, test.core, has)
+			}
+			if mask := field.Tag.Get("mask"); mask != "" {
+				if _, err := rdmacore.ParseQPAttrMask(mask); err != nil || !isOptional(field.Type) {
+					t.Errorf("%s.%s: mask %s, %v", test.ours, field.Name, mask, err)
+				}
+			}
+		}
 	}
 }

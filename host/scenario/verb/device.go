@@ -11,7 +11,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// deviceVerbs ask the role's device, its ports and the tables of those.
+// deviceVerbs query the role's device, its ports and their tables.
 func deviceVerbs() []Verb {
 	return []Verb{
 		ask("query_device", "ibv_query_device_ex(3)",
@@ -48,7 +48,7 @@ func deviceVerbs() []Verb {
 	}
 }
 
-// deviceLimits is struct ibv_device_attr_ex, in fields that have the names of rdmacore.DeviceAttr.
+// deviceLimits is struct ibv_device_attr_ex; assign fills in the fields that rdmacore.DeviceAttr has by the same names.
 type deviceLimits struct {
 	Name                    string    `result:"name,varies" doc:"of the device"`
 	FirmwareVersion         string    `result:"fw_ver,varies" doc:"firmware"`
@@ -104,7 +104,7 @@ func queryDevice(_ context.Context, call *Call, _ *none) (deviceLimits, error) {
 	return limits, err
 }
 
-// portNumber is the argument of verbs that concern a port, thePort that port.
+// portNumber is the argument of verbs that work on a port; thePort looks the port up.
 type (
 	portNumber struct {
 		Port uint8 `arg:"port" default:"1" doc:"number of the port"`
@@ -115,7 +115,7 @@ type (
 	}
 )
 
-// find finds the port.  There is none: EINVAL, as from ibv_query_port.
+// find looks the port up.  If there is none the errno is EINVAL, as from ibv_query_port.
 func (p *thePort) find(call *Call) error {
 	ports, err := call.Role.Device().Ports()
 	if err != nil {
@@ -129,7 +129,7 @@ func (p *thePort) find(call *Call) error {
 	return nil
 }
 
-// portState is struct ibv_port_attr, as far as scenarios look at it.
+// portState is the part of struct ibv_port_attr that scenarios see.
 type portState struct {
 	State     string    `result:"state" doc:"active, down, init or armed"`
 	LinkLayer string    `result:"link_layer" doc:"Ethernet or InfiniBand"`

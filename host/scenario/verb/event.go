@@ -12,7 +12,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// DefaultWithin is how long a verb waits when the scenario does not say.
+// DefaultWithin is how long a verb waits unless the scenario says otherwise.
 const DefaultWithin = 5 * time.Second
 
 // within is the argument of verbs that wait.
@@ -20,7 +20,7 @@ type within struct {
 	Within time.Duration `arg:"within" default:"5s" min:"1ns" max:"24h" doc:"how long to wait"`
 }
 
-// await runs a wait without the lock of the testbed, within the time of the step.  late is the failure when that is over.
+// await releases the lock of the testbed and waits, at most for the time of the step; late is the failure when that has passed.
 func (w *within) await(ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure) error {
 	return w.awaitLocked(ctx, call, func(ctx context.Context) (err error) {
 		call.Testbed.Unlocked(func() { err = wait(ctx) })
@@ -28,7 +28,7 @@ func (w *within) await(ctx context.Context, call *Call, wait func(context.Contex
 	}, late)
 }
 
-// awaitLocked is await for a wait that gives the lock away itself.
+// awaitLocked is await for a wait that releases the lock itself.
 func (w *within) awaitLocked(ctx context.Context, call *Call, wait func(context.Context) error, late *testbed.Failure) error {
 	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, w.Within)
 	defer cancel()
@@ -40,7 +40,7 @@ func (w *within) awaitLocked(ctx context.Context, call *Call, wait func(context.
 	return err
 }
 
-// eventVerbs wait for what the connection manager and the device say, and acknowledge it.
+// eventVerbs wait for events of the connection manager and of the device, and acknowledge them.
 func eventVerbs() []Verb {
 	return []Verb{
 		ask("wait_event", "rdma_get_cm_event(3)",
@@ -80,16 +80,12 @@ type eventFields struct {
 	QPNum              uint32             `result:"qp_num,varies" doc:"number of the peer's queue pair; of a datagram service and of a group, where to send to"`
 	SRQ                bool               `result:"srq" doc:"the peer's queue pair receives from a shared receive queue"`
 	QKey               Optional[uint32]   `result:"qkey,hex" doc:"key of a datagram service or of a group"`
+	owner              string             // the endpoint's name
 }
 
 func (f eventFields) summary() string { return withStatus(f.Type, int(f.Status)) }
 
-// wantedEvent is the argument of what must come.
-type wantedEvent struct {
-	Type Optional[rdmacore.EventType] `arg:"type" doc:"what must come; without it anything may"`
-}
-
-// expectedEvent is what a step waits for.
+// expectedEvent is the event that a step waits for, for its failure.
 func expectedEvent[T fmt.Stringer](wanted Optional[T]) string {
 	if wanted.Given {
 		return wanted.Value.String()
@@ -99,59 +95,55 @@ func expectedEvent[T fmt.Stringer](wanted Optional[T]) string {
 
 func waitEvent(ctx context.Context, call *Call, args *struct {
 	EP *testbed.Endpoint `arg:"ep,required" doc:"the endpoint, or the listener"`
-	wantedEvent
-	within
+	eventWait
 }) (eventFields, error) {
-	var event *rdmacore.Event
-	late := &testbed.Failure{What: "no event", Expected: expectedEvent(args.Type)}
-	err := args.await(ctx, call, func(ctx context.Context) (err error) {
-		event, err = args.EP.ID().Channel().Wait(ctx, args.EP.ID())
-		return err
-	}, late)
+	late := &testbed.Failure{}
+	fields, err := args.next(ctx, call, late, func(ctx context.Context) (*rdmacore.Event, error) {
+		return args.EP.ID().Channel().Wait(ctx, args.EP.ID())
+	})
 	if late.Absent {
 		late.Hint = noEventHint(call, args.EP, args.Type)
 	}
-	if err != nil {
-		return eventFields{}, err
-	}
-	return readEvent(call, event, args.Type)
+	return fields, err
 }
 
-func getEvent(ctx context.Context, call *Call, args *struct {
-	wantedEvent
-	within
-}) (result struct {
+func getEvent(ctx context.Context, call *Call, args *eventWait) (result struct {
 	eventFields
 	EP string `result:"ep" doc:"the endpoint; the listener of a CONNECT_REQUEST"`
 }, err error) {
-	var event *rdmacore.Event
-	err = args.await(ctx, call, func(ctx context.Context) (err error) {
-		event, err = call.Role.Channel().GetEvent(ctx)
-		return err
-	}, &testbed.Failure{What: "no event", Expected: expectedEvent(args.Type)})
-	if err != nil {
-		return result, err
-	}
-	if owner := call.Role.Owner(event); owner != nil {
-		result.EP = owner.Name
-	}
-	result.eventFields, err = readEvent(call, event, args.Type)
+	result.eventFields, err = args.next(ctx, call, &testbed.Failure{}, call.Role.Channel().GetEvent)
+	result.EP = result.owner
 	return result, err
 }
 
-// readEvent is the result of an event that was read.
-func readEvent(call *Call, event *rdmacore.Event, wanted Optional[rdmacore.EventType]) (eventFields, error) {
-	call.Role.Read(event)
+// eventWait are the arguments of a wait for an event of the connection manager.
+type eventWait struct {
+	Type Optional[rdmacore.EventType] `arg:"type" doc:"what must come; without it anything may"`
+	within
+}
+
+// next waits for an event and reads it; late becomes the failure if none comes.
+func (w *eventWait) next(ctx context.Context, call *Call, late *testbed.Failure, get func(context.Context) (*rdmacore.Event, error)) (eventFields, error) {
+	var event *rdmacore.Event
+	late.What, late.Expected = "no event", expectedEvent(w.Type)
+	err := w.await(ctx, call, func(ctx context.Context) (err error) {
+		event, err = get(ctx)
+		return err
+	}, late)
+	if err != nil {
+		return eventFields{}, err
+	}
 	owner := call.Role.Owner(event)
+	call.Role.Read(event)
 	if owner != nil && event.UD != nil {
 		owner.Reach(event.UD)
 	}
-	if wanted.Given && event.Type != wanted.Value {
+	if w.Type.Given && event.Type != w.Type.Value {
 		if event.Type == rdmacore.EventConnectRequest {
 			call.Role.Adopt("the connection of an unexpected request", event.ID)
 		}
 		return eventFields{}, &testbed.Failure{
-			What: "wrong event", Expected: expectedEvent(wanted), Got: withStatus(event.Type, event.Status),
+			What: "wrong event", Expected: late.Expected, Got: withStatus(event.Type, event.Status),
 			Hint: explain.Event(event.Type.String(), event.Status),
 		}
 	}
@@ -159,19 +151,23 @@ func readEvent(call *Call, event *rdmacore.Event, wanted Optional[rdmacore.Event
 	if event.Type == rdmacore.EventConnectRequest {
 		call.adopt("a connection", event.ID).Listener = owner
 	}
+	conn := &event.Conn
 	fields := eventFields{
 		Type: event.Type, Status: eventStatus(event.Status), PrivateData: event.PrivateData, PrivateDataLen: len(event.PrivateData),
-		ResponderResources: event.Conn.ResponderResources, InitiatorDepth: event.Conn.InitiatorDepth, FlowControl: event.Conn.FlowControl,
-		RetryCount: event.Conn.RetryCount, RNRRetryCount: event.Conn.RNRRetryCount, QPNum: event.Conn.QPNum, SRQ: event.Conn.SRQ,
+		ResponderResources: conn.ResponderResources, InitiatorDepth: conn.InitiatorDepth, FlowControl: conn.FlowControl,
+		RetryCount: conn.RetryCount, RNRRetryCount: conn.RNRRetryCount, QPNum: conn.QPNum, SRQ: conn.SRQ,
 	}
 	if event.UD != nil {
 		fields.QKey = some(event.UD.QKey)
 	}
+	if owner != nil {
+		fields.owner = owner.Name
+	}
 	return fields, nil
 }
 
-// failureEvent tells whether an event reports a failure, so that a status is no surprise: who waits for
-// REJECTED says with `expect` which status it must have.
+// failureEvent tells whether an event reports a failure.  Its status is then no surprise: a step that waits for REJECTED
+// states with `expect` the status it wants.
 func failureEvent(t rdmacore.EventType) bool {
 	switch t {
 	case rdmacore.EventAddrError, rdmacore.EventRouteError, rdmacore.EventConnectError,
@@ -188,7 +184,7 @@ func withStatus(event rdmacore.EventType, status int) string {
 	return event.String() + " status " + rdmacore.StatusString(event, status, rdmacore.PortSpaceTCP)
 }
 
-// noEventHint looks for why an event did not come.
+// noEventHint guesses why an event did not come.
 func noEventHint(call *Call, endpoint *testbed.Endpoint, wanted Optional[rdmacore.EventType]) string {
 	if wanted.Given && wanted.Value == rdmacore.EventConnectRequest {
 		return fmt.Sprintf("nobody connected to %s; is the client's address and port that of the listener, and did its connect step run?", endpoint.ID().LocalAddr())

@@ -10,14 +10,14 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// CanFault is the capability of providers that lose messages on purpose, CanFaultDevice that of those whose device goes
-// away.
+// CanFault is the capability of providers that can lose messages on purpose, CanFaultDevice of those that can remove a
+// device.
 const (
 	CanFault       = "fault.link"
 	CanFaultDevice = "fault.device"
 )
 
-// faultVerbs break things and mend them.
+// faultVerbs make faults and end them.
 func faultVerbs() []Verb {
 	return []Verb{
 		act("fault", "",
@@ -35,7 +35,7 @@ func faultVerbs() []Verb {
 	}
 }
 
-// Words of `drop` that are no message of the connection manager.
+// Words of `drop` that do not name a message of the connection manager.
 const (
 	dropAll  = "all"
 	dropData = "data"
@@ -65,7 +65,7 @@ type faultArguments struct {
 	Probability Optional[fraction]      `arg:"probability" doc:"for each message; without it 1, certain"`
 }
 
-// needs is what the provider must be able to break.
+// needs is the capability that the kind of fault requires.
 func (a *faultArguments) needs() string {
 	if a.Device.Given {
 		return CanFaultDevice
@@ -73,7 +73,7 @@ func (a *faultArguments) needs() string {
 	return CanFault
 }
 
-// check refuses for the device what is said of messages.
+// check refuses arguments about messages for a fault of the device.
 func (a *faultArguments) check() *Refusal {
 	if !a.Device.Given {
 		return nil
@@ -105,11 +105,7 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 		broken, err := breakDevice(call, args.Device.Value)
 		return call.made(broken, err)
 	}
-	from, err := call.Testbed.Role(args.Link[0])
-	if err != nil {
-		return err
-	}
-	to, err := call.Testbed.Role(args.Link[1])
+	from, to, err := call.roles(args.Link[0], args.Link[1])
 	if err != nil {
 		return err
 	}
@@ -141,7 +137,7 @@ func breakDevice(call *Call, how string) (*testbed.Fault, error) {
 	return call.Testbed.RemoveDevice()
 }
 
-// healed is what a fault has done by its end.
+// healed is what a fault had done when it ended.
 type healed struct {
 	Lost int `result:"lost" doc:"messages it has lost, or whatever its action is; of a device, the ids that heard of it"`
 }
@@ -152,7 +148,7 @@ func heal(_ context.Context, call *Call, args *struct {
 	Fault *testbed.Fault `arg:"fault,required" doc:"the fault, by the name that 'as' gave it"`
 }) (healed, error) {
 	lost, err := args.Fault.Heal()
-	for _, role := range call.Testbed.Roles() { // of a device that is back they are registered anew
+	for _, role := range call.Testbed.Roles() { // a device that came back has registered them anew
 		call.Outcome.Buffers = append(call.Outcome.Buffers, role.Buffers()...)
 	}
 	return healed{lost}, err

@@ -122,7 +122,7 @@ func inquiryVerbs() []Verb {
 	}
 }
 
-// idState is what struct rdma_cm_id says of an id.
+// idState are the fields of struct rdma_cm_id.
 type idState struct {
 	PortSpace   rdmacore.PortSpace `result:"port_space" doc:"as create_id gave it"`
 	Device      string             `result:"device,varies" doc:"the device it is bound to; \"\" while there is none"`
@@ -140,8 +140,8 @@ func queryID(ep *testbed.Endpoint) (idState, error) {
 	return idState{id.PortSpace(), device, id.PD() != nil, id.QP() != nil, id.Listening(), id.Synchronous()}, nil
 }
 
-// ece are the options of enhanced connection establishment as arguments, eceResult as results.  Both are struct ibv_ece,
-// to and from which Go converts them.
+// ece are the options of enhanced connection establishment (struct ibv_ece) as arguments, eceResult as results.  Their
+// fields are those of rdmacore.ECE, so that Go converts between the three.
 type (
 	ece struct {
 		VendorID uint32 `arg:"vendor_id,required" doc:"PCI vendor"`

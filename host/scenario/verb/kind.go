@@ -12,19 +12,19 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// kind is how values of a Go type stand in scenarios.
+// kind is how scenarios write and see values of a Go type.
 type kind struct {
-	// field is the Go type, where it says all of it.
+	// field is the Go type that has this kind; nil for a kind of many types.
 	field reflect.Type
-	// argument and result are the types of arguments and results.
+	// argument and result are its types as an argument and as a result.
 	argument, result Type
 	words            []string
 	min, max         int64
 	// options are the fields of a mapping, or of each of a list of mappings.
 	options *argumentFields
-	// set gives a field a value, which has the Go type that Type says; call is nil before the run.
+	// set assigns a value of the Go type that Type documents to a field; call is nil before the run.
 	set func(call *Call, field reflect.Value, value any) error
-	// find looks for the object that a value names; nil for what is no object.
+	// find looks up the object that a value names; nil for kinds that name none.
 	find func(call *Call, name any) (any, error)
 	// show is the value of a field as scenarios see it.
 	show func(reflect.Value) any
@@ -38,7 +38,7 @@ func (k *kind) fields() []Argument {
 	return k.options.rows
 }
 
-// Go types of arguments that scenarios tell apart, and Go does not.
+// Go types that exist to tell arguments apart that would have the same type otherwise.
 type (
 	byteCount    int      // Size
 	eventStatus  int      // Status
@@ -48,11 +48,11 @@ type (
 	localAddress string   // Address
 	roleName     string   // Role
 	rolePair     []string // Roles
-	// sharedQueueName is a SharedQueue that is looked for later.
+	// sharedQueueName is a SharedQueue that the verb itself looks up.
 	sharedQueueName string
 	peerRights      rdmacore.Access // PeerRights
 	sizeList        []int           // Sizes
-	// moreArguments has nothing: they are merged into the verb's own.
+	// moreArguments is empty: its contents are merged into the verb's own arguments.
 	moreArguments struct{}
 	// content is a buffer or data.
 	content struct {
@@ -62,12 +62,12 @@ type (
 	}
 )
 
-// kinds are those of the Go types that say by themselves how they are written; the others kindOf tells by what they are made of.
+// kinds has the Go types with a kind of their own; kindOf derives that of others from their structure.
 var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 	byType := make(map[reflect.Type]kind)
 	for _, k := range []kind{
 		written[time.Duration](Duration),
-		written[byteCount](Size).shown(Size, func(v reflect.Value) any { return uint64(v.Int()) }), // some devices bound nothing, with all bits set
+		written[byteCount](Size).shown(Size, func(v reflect.Value) any { return uint64(v.Int()) }), // some devices set all bits for no limit
 		written[eventStatus](Status),
 		written[fraction](Fraction),
 		written[rate](Rate),
@@ -88,6 +88,8 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 		written[QueuePairAttributes](QueuePair),
 		written[ConditionValue](Condition),
 		written[CounterChecks](Counters),
+		{field: reflect.TypeFor[*testbed.Buffer](), argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }},
+		{field: reflect.TypeFor[*testbed.Role](), argument: Role, find: func(call *Call, name any) (any, error) { return call.Testbed.Role(name.(string)) }},
 		{field: reflect.TypeFor[content](), argument: Content, set: setContent},
 		{field: reflect.TypeFor[moreArguments](), argument: Arguments, set: func(*Call, reflect.Value, any) error { return nil }},
 
@@ -99,14 +101,15 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 	} {
 		byType[k.field] = k
 	}
+	for _, row := range objects {
+		find := func(call *Call, name any) (any, error) { return row.find(call, name.(string)) }
+		byType[row.field] = kind{argument: row.names, find: find}
+	}
 	return byType
 })
 
-// kindOf is the kind of a Go type; words are those of a string or a list of strings, or fewer than all of an enumeration.
+// kindOf is the kind of a Go type; words are the possible values of strings, or those of an enumeration that are allowed.
 func kindOf(t reflect.Type, words string) kind {
-	if k, is := objectKind(t); is {
-		return k
-	}
 	if k, is := kinds()[t]; is {
 		if words != "" { // not all of an enumeration
 			k.words = strings.Split(words, "|")
@@ -147,7 +150,7 @@ func kindOf(t reflect.Type, words string) kind {
 	panic(fmt.Sprintf("no scenario writes values of type %s", t))
 }
 
-// plain is a kind whose values scenarios and fields have alike, but for the width of numbers.
+// plain is a kind with the same values in scenarios and in Go, except for the width of numbers.
 func plain(t Type) kind { return kind{argument: t, result: t, set: convert, show: scenarioValue} }
 
 // written is the plain kind of a Go type.
@@ -160,7 +163,7 @@ func written[T any](t Type) kind {
 func (k kind) of(words []string) kind        { k.words = words; return k }
 func (k kind) within(least, most int64) kind { k.min, k.max = least, most; return k }
 
-// shown is the kind with results of another type, or another value.
+// shown is the kind with another form of results.
 func (k kind) shown(as Type, show func(reflect.Value) any) kind {
 	k.result, k.show = as, show
 	return k
@@ -168,7 +171,7 @@ func (k kind) shown(as Type, show func(reflect.Value) any) kind {
 
 func text(v reflect.Value) any { return v.Interface().(fmt.Stringer).String() }
 
-// convert gives a field a value of a Go type of the same sort.
+// convert assigns a value of a similar Go type.
 func convert(_ *Call, field reflect.Value, value any) error {
 	switch v := value.(type) {
 	case int:
@@ -183,10 +186,6 @@ func convert(_ *Call, field reflect.Value, value any) error {
 		field.SetBool(v)
 	case string:
 		field.SetString(v)
-	case time.Duration:
-		field.SetInt(int64(v))
-	case float64:
-		field.SetFloat(v)
 	case DataValue:
 		if field.Kind() == reflect.Slice { // of bytes
 			field.SetBytes(v.Bytes)
@@ -199,7 +198,7 @@ func convert(_ *Call, field reflect.Value, value any) error {
 	return nil
 }
 
-// scenarioValue is a field in the Go type that Type says.
+// scenarioValue is the value of a field in the Go type that Type documents.
 func scenarioValue(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int32:
@@ -217,28 +216,17 @@ func scenarioValue(v reflect.Value) any {
 	return v.Interface()
 }
 
-// mappings is a mapping, or a list of them, whose keys are the fields of a struct.
+// mappings is the kind of a struct, a mapping in scenarios, or of a list of structs.
 func mappings(argument Type, t reflect.Type) kind {
 	options := argumentsOf(t)
-	fill := func(call *Call, field reflect.Value, given map[string]any) error {
-		values := make([]any, len(options.rows))
-		for i := range options.rows {
-			if value, has := given[options.rows[i].Name]; has {
-				values[i] = value
-			} else {
-				values[i] = options.rows[i].Default
-			}
-		}
-		return options.fill(call, field, values, nil)
-	}
 	return kind{argument: argument, options: options, set: func(call *Call, field reflect.Value, value any) error {
 		if argument == Options {
-			return fill(call, field, value.(map[string]any))
+			return options.fillNamed(call, field, value.(map[string]any), true)
 		}
 		list := value.([]map[string]any)
 		field.Set(reflect.MakeSlice(field.Type(), len(list), len(list)))
 		for i, each := range list {
-			if err := fill(call, field.Index(i), each); err != nil {
+			if err := options.fillNamed(call, field.Index(i), each, true); err != nil {
 				return ofEntry("entry", i, err)
 			}
 		}
@@ -260,7 +248,7 @@ func setContent(call *Call, field reflect.Value, value any) error {
 	return err
 }
 
-// flags is a list of Words whose names a parser of rdmacore knows, with | between them.
+// flags is a list of the words that a parser of rdmacore reads, which wants | between them.
 func flags[T fmt.Stringer](parse func(string) (T, error)) kind {
 	k := named(parse)
 	one := k.set
@@ -271,7 +259,7 @@ func flags[T fmt.Stringer](parse func(string) (T, error)) kind {
 	return k
 }
 
-// named is a Word whose names a parser of rdmacore knows.
+// named is a word that a parser of rdmacore reads.
 func named[T fmt.Stringer](parse func(string) (T, error)) kind {
 	return kind{
 		field: reflect.TypeFor[T](), argument: Word, result: Word, words: namesOf(parse),

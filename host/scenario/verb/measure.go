@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,7 +13,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// measureVerbs are the native measurements.
+// measureVerbs measure natively.
 func measureVerbs() []Verb {
 	v := ask("measure", "",
 		"Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
@@ -29,9 +28,10 @@ const (
 	verifyData = "data"
 )
 
-// measureArguments say what is measured, and how.  A field that is a knob of the core has its name (rdmacore.MeasureSpec).  Which argument means something for which kind and operation is what the
-// core says (rdmacore/measure/check.c); here it stands for readers, before the colon.  A measurement takes a week at most,
-// which keeps a typing mistake from running for ever; and each queue pair has a thread at each end.
+// measureArguments say what is measured, and how.  A field that sets a knob of the core has its name (rdmacore.MeasureSpec).
+// The core decides which argument means something for which kind and operation (rdmacore/measure/check.c); the text before
+// the colon repeats it for readers.  A measurement takes a week at most, so that a typing mistake does not run for ever.
+// Each queue pair has a thread at each end.
 type measureArguments struct {
 	Kind             Optional[rdmacore.MeasureKind]       `arg:"kind,required" doc:"latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"`
 	From             roleName                             `arg:"from,required" doc:"who begins: sends, writes, reads, connects"`
@@ -75,7 +75,7 @@ type histogramArguments struct {
 	Keep            Optional[bool] `arg:"keep" doc:"the records have the whole histogram; default true"`
 }
 
-// measured are the results of the step.
+// measured is the result of a measurement.
 type measured struct {
 	Messages int  `result:"messages" doc:"of the timed parts of all sizes: messages of both directions, round trips or connections"`
 	Bytes    int  `result:"bytes" doc:"transmitted in them"`
@@ -101,7 +101,7 @@ func (a *measureArguments) needs() string {
 	return ""
 }
 
-// argumentOf is the argument of a knob of the core; "" for none.
+// argumentOf is the argument that sets a knob of the core; "" if none does.
 func argumentOf(knob string) string {
 	if strings.HasPrefix(knob, "Histogram") {
 		knob = "Histogram"
@@ -116,26 +116,34 @@ func (a *measureArguments) check() *Refusal {
 	if !a.Kind.Known() || a.Operation.Later {
 		return nil
 	}
+	_, refusal := a.specs()
+	return refusal
+}
+
+// specs are the measurements of each size for the core.
+func (a *measureArguments) specs() ([]rdmacore.MeasureSpec, *Refusal) {
 	if refusal := a.checkKind(); refusal != nil {
-		return refusal
+		return nil, refusal
 	}
 	sizes := a.Size.Value
 	if sizes == nil {
-		sizes = sizeList{atomicBytes} // of connections, or known later
+		sizes = sizeList{atomicBytes} // of connections, which have none, or known later
 	}
+	var specs []rdmacore.MeasureSpec
 	for _, size := range sizes {
 		spec, refusal := a.spec(size)
 		if refusal == nil {
 			refusal = refusalOf(spec.Check())
 		}
 		if refusal != nil {
-			return refusal
+			return nil, refusal
 		}
+		specs = append(specs, spec)
 	}
-	return nil
+	return specs, nil
 }
 
-// checkKind looks at what is not a knob of the core, or has another name there.
+// checkKind checks arguments that the core does not have, or has by another name.
 func (a *measureArguments) checkKind() *Refusal {
 	kind := a.Kind.Value
 	connect := kind == rdmacore.MeasureConnect
@@ -167,7 +175,7 @@ func (a *measureArguments) checkKind() *Refusal {
 	return nil
 }
 
-// refusalOf is the core's refusal in words of the language.
+// refusalOf is the core's refusal in terms of arguments.
 func refusalOf(err error) *Refusal {
 	var knob *rdmacore.MeasureKnobError
 	switch {
@@ -188,7 +196,7 @@ func refusalOf(err error) *Refusal {
 	return &Refusal{Argument: argument, Meaningless: knob.Meaningless, Message: message}
 }
 
-// spec is what the core is told.
+// spec is the measurement of one size.
 func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
 	var spec rdmacore.MeasureSpec
 	assign(&spec, a)
@@ -202,7 +210,7 @@ func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
 		spec.Iterations = 1 // known later
 	}
 	if spec.Iterations != 0 {
-		spec.Duration = 0 // who gives both is told that they are of one group
+		spec.Duration = 0 // to give both is an error of their group, reported elsewhere
 	}
 	if limit := float64(a.RateBits.Value); a.RateBits.Known() && (limit < 1 || limit > math.MaxInt64) {
 		return spec, &Refusal{Argument: "rate_limit", Message: fmt.Sprintf("%g bit/s is out of range", limit)}
@@ -222,12 +230,4 @@ func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
 		spec.Inline = 0 // only these carry data out, ibv_post_send(3)
 	}
 	return spec, nil
-}
-
-// sizes are the sizes in turn; a measurement of connections has one turn, without a size.
-func (a *measureArguments) sizes() []int {
-	if a.Size.Value != nil {
-		return slices.Clone(a.Size.Value)
-	}
-	return []int{0}
 }

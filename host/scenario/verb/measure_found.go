@@ -9,8 +9,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// records are the figures of each end that has any: who transmits, makes round trips or connects.  results are
-// of all queue pairs, nil for one that never began.
+// records are the figures of each end that transmits, makes round trips or connects.  results has one entry for each
+// queue pair, nil for one that never began.
 func (m *measuring) records(results []*rdmacore.MeasureResult) []*record.Measure {
 	active := m.figures(rdmacore.MeasureActive, results)
 	active.Latency = m.distributions(results)
@@ -22,7 +22,7 @@ func (m *measuring) records(results []*rdmacore.MeasureResult) []*record.Measure
 	return []*record.Measure{active, passive}
 }
 
-// figures are those of one end of all queue pairs together.
+// figures sums up one end of all queue pairs.
 func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.MeasureResult) *record.Measure {
 	kind := m.args.Kind.Value
 	found := &record.Measure{Type: kind.String(), Role: m.from.Name, Peer: m.to.Name, Both: m.args.Bidirectional}
@@ -61,8 +61,8 @@ func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.Measu
 	return found
 }
 
-// timeSpan is the time that several measurements at once took, from the first begin to the last end: no rate is
-// made of times in which some of them had stopped.
+// timeSpan is how long several measurements at once took, from the first begin to the last end, so that the rate counts the
+// time in which only some of them ran.
 type timeSpan struct{ begin, end time.Duration }
 
 func (s *timeSpan) add(begin, end time.Duration) {
@@ -77,20 +77,19 @@ func (s *timeSpan) add(begin, end time.Duration) {
 
 func (s *timeSpan) length() time.Duration { return s.end - s.begin }
 
-// mergeIntervals adds the intervals of all queue pairs up, on a grid from the first begin: each counts from its own
-// begin, a little later.  What an interval did is taken to have gone on evenly in it.
+// mergeIntervals adds up the intervals of all queue pairs.  Each queue pair began a little later than the first, so the sum
+// has a grid of its own, from the first begin; what was done in an interval is spread evenly over it.
 func mergeIntervals(ends []*rdmacore.MeasureEndResult, grid time.Duration, window timeSpan) []record.Interval {
 	var all []record.Interval
 	for _, end := range ends {
 		for _, each := range end.Intervals {
-			shift := end.Begin - window.begin
-			if len(ends) == 1 {
-				shift = 0
+			if len(ends) > 1 {
+				each.Begin, each.End = each.Begin+end.Begin-window.begin, each.End+end.Begin-window.begin
 			}
-			all = append(all, record.Interval{Begin: each.Begin + shift, End: each.End + shift, Messages: each.Messages, Bytes: each.Bytes})
+			all = append(all, record.Interval(each))
 		}
 		if len(end.Intervals) > 1 {
-			// There were too many of them: pairs were put together.
+			// There were too many: the core has joined pairs of them.
 			for first := end.Intervals[0]; 2*grid <= first.End-first.Begin; grid *= 2 {
 			}
 		}
@@ -126,7 +125,7 @@ func sumUntil(all []record.Interval, edge time.Duration) record.Interval {
 	return sum
 }
 
-// distributions are the times of all queue pairs together.
+// distributions merges the histograms of all queue pairs.
 func (m *measuring) distributions(results []*rdmacore.MeasureResult) []record.Distribution {
 	keep := m.args.Histogram.Keep.Or(true)
 	var list []record.Distribution
@@ -158,7 +157,7 @@ func distribution(of string, h *rdmacore.Histogram, keep bool) record.Distributi
 		P999: int64(h.Percentile(99.9)), P9999: int64(h.Percentile(99.99)),
 	}
 	if keep {
-		// What it writes to is memory, and what it writes it has made itself.
+		// It writes its own data to memory, and so does not fail.
 		if text, err := hdrhistogram.Import(h.Snapshot()).Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
 			d.HDR = string(text)
 		}

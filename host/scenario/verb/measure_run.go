@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"sync"
 	"syscall"
@@ -26,29 +27,20 @@ type measuring struct {
 }
 
 func measure(ctx context.Context, call *Call, args *measureArguments) (measured, error) {
-	if refusal := args.check(); refusal != nil {
+	specs, refusal := args.specs()
+	if refusal != nil {
 		return measured{}, refusal.failure()
 	}
-	m := &measuring{call: call, args: args}
-	var err error
-	if m.from, err = call.Testbed.Role(string(args.From)); err != nil {
+	from, to, err := call.roles(string(args.From), string(args.To))
+	if err != nil {
 		return measured{}, err
 	}
-	if m.to, err = call.Testbed.Role(string(args.To)); err != nil {
-		return measured{}, err
-	}
-	for _, size := range args.sizes() {
-		spec, refusal := args.spec(size)
-		if refusal != nil {
-			return measured{}, refusal.failure()
-		}
-		m.specs = append(m.specs, spec)
-	}
+	m := &measuring{call: call, args: args, from: from, to: to, specs: specs}
 	err = call.Testbed.Busy(ctx, "a measurement", m.run, m.from, m.to)
 	return m.sums, err
 }
 
-// run measures each size on the same connections, which are as they were after each.
+// run measures each size on the same connections, which are unchanged after each.
 func (m *measuring) run(ctx context.Context) (err error) {
 	if m.specs[0].Kind != rdmacore.MeasureConnect {
 		if err := m.connect(ctx); err != nil {
@@ -120,21 +112,21 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 		return m.failure(err)
 	}
 	stop := m.watch(prepared, cancel)
-	results, failures := make([]*rdmacore.MeasureResult, len(prepared)), make([]error, len(prepared))
+	results := make([]*rdmacore.MeasureResult, len(prepared))
 	var group sync.WaitGroup
 	for i, each := range prepared {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			if results[i], failures[i] = each.Run(running); failures[i] != nil {
-				cancel(failures[i]) // the others would measure something else from here on
+		group.Go(func() {
+			var err error
+			if results[i], err = each.Run(running); err != nil {
+				cancel(err) // the others would measure something else from here on
 			}
-		}()
+		})
 	}
 	m.call.Testbed.Clock().OnWall(group.Wait)
 	stop()
-	m.sums.Cut = errors.Is(context.Cause(running), errAborted)
-	if err := firstFailure(failures); err != nil && !m.sums.Cut {
+	err = context.Cause(running) // what ended first, not its consequences
+	m.sums.Cut = errors.Is(err, errAborted)
+	if err != nil && !m.sums.Cut {
 		return m.failure(err)
 	}
 	m.report(results)
@@ -144,29 +136,9 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 // errAborted is the cause of a context that a threshold has ended.
 var errAborted = errors.New("a threshold with abort_on_fail did not hold")
 
-// firstFailure is a failure that is no consequence of another.
-func firstFailure(failures []error) error {
-	var first error
-	for _, err := range failures {
-		if err != nil && (first == nil || errors.Is(first, context.Canceled) && !errors.Is(err, context.Canceled)) {
-			first = err
-		}
-	}
-	return first
-}
-
-func (m *measuring) prepare(spec rdmacore.MeasureSpec) ([]*rdmacore.Measurement, error) {
-	if spec.Kind == rdmacore.MeasureConnect {
-		provider, listen := m.from.Channel().Provider(), netip.AddrPortFrom(m.to.Address(), 0)
-		prepared, err := rdmacore.NewMeasurement(spec,
-			rdmacore.MeasureEnd{Role: rdmacore.MeasureActive, Provider: provider, Address: listen, Source: m.from.Source(m.to), CPUs: m.from.CPUs()},
-			rdmacore.MeasureEnd{Role: rdmacore.MeasurePassive, Provider: provider, Address: listen, CPUs: m.to.CPUs()})
-		if err != nil {
-			return nil, err
-		}
-		return []*rdmacore.Measurement{prepared}, nil
-	}
-	var all []*rdmacore.Measurement
+// prepare prepares a measurement between the ends of each queue pair, or one of connections.
+func (m *measuring) prepare(spec rdmacore.MeasureSpec) (all []*rdmacore.Measurement, err error) {
+	var ends [][2]rdmacore.MeasureEnd
 	for _, pair := range m.pairs {
 		end := func(role rdmacore.MeasureRole, party *testbed.Role, here, there testbed.PairEnd) rdmacore.MeasureEnd {
 			return rdmacore.MeasureEnd{
@@ -174,8 +146,19 @@ func (m *measuring) prepare(spec rdmacore.MeasureSpec) ([]*rdmacore.Measurement,
 				RemoteAddress: there.MR.Address(), RemoteLength: uint64(there.MR.Length()), RemoteKey: there.MR.RKey(),
 			}
 		}
-		prepared, err := rdmacore.NewMeasurement(spec,
-			end(rdmacore.MeasureActive, m.from, pair.Active, pair.Passive), end(rdmacore.MeasurePassive, m.to, pair.Passive, pair.Active))
+		ends = append(ends, [2]rdmacore.MeasureEnd{
+			end(rdmacore.MeasureActive, m.from, pair.Active, pair.Passive), end(rdmacore.MeasurePassive, m.to, pair.Passive, pair.Active),
+		})
+	}
+	if spec.Kind == rdmacore.MeasureConnect {
+		provider, listen := m.from.Channel().Provider(), netip.AddrPortFrom(m.to.Address(), 0)
+		ends = [][2]rdmacore.MeasureEnd{{
+			{Role: rdmacore.MeasureActive, Provider: provider, Address: listen, Source: m.from.Source(m.to), CPUs: m.from.CPUs()},
+			{Role: rdmacore.MeasurePassive, Provider: provider, Address: listen, CPUs: m.to.CPUs()},
+		}}
+	}
+	for i := range ends {
+		prepared, err := rdmacore.NewMeasurement(spec, ends[i][:]...)
 		if err != nil {
 			return all, err
 		}
@@ -184,7 +167,7 @@ func (m *measuring) prepare(spec rdmacore.MeasureSpec) ([]*rdmacore.Measurement,
 	return all, nil
 }
 
-// failure says in words of the language what went wrong.
+// failure is an error of the core in terms of the scenario.
 func (m *measuring) failure(err error) error {
 	var knob *rdmacore.MeasureKnobError
 	var failed *rdmacore.MeasureError
@@ -204,10 +187,10 @@ func (m *measuring) failure(err error) error {
 	return err
 }
 
-// abortEvery is how often a running measurement is looked at for thresholds that end it.
+// abortEvery is how often the thresholds that can end a measurement are checked while it runs.
 const abortEvery = 50 * time.Millisecond
 
-// watch ends a measurement when a threshold wants it to; the function it returns ends the watch.
+// watch ends a measurement when a threshold fails; stop ends the watch.
 func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.CancelCauseFunc) (stop func()) {
 	if m.call.Abort == nil {
 		return func() {}
@@ -239,7 +222,7 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 	}
 }
 
-// report passes on what was found.
+// report passes on the results.
 func (m *measuring) report(results []*rdmacore.MeasureResult) {
 	list := m.records(results)
 	for _, found := range list {
@@ -252,6 +235,109 @@ func (m *measuring) report(results []*rdmacore.MeasureResult) {
 	for _, result := range results {
 		for _, end := range result.Ends {
 			m.sums.Verified += int(end.Verified)
+		}
+	}
+}
+
+const (
+	// Queue entries and receives that the ends need beside the messages (rdmacore/measure/worker.h).
+	controlEntries = 8
+	// defaultDepth is the core's, of both queues.
+	defaultDepth = 128
+	// verifiedBytes bounds the memory of a measurement that verifies, where every message in flight has its own memory,
+	// unless the scenario says how many there are.
+	verifiedBytes = 64 << 20
+	// autoInline is requested for `inline: auto`.  A device that has less makes lessInline request less.
+	autoInline = 220
+	// iWARP has no immediate data; its control messages have this many bytes inline instead (rdmacore/measure/wire.h).
+	payload   = 12
+	page      = 4096
+	cacheLine = 64
+)
+
+// pairConfig is what the largest size needs; the device itself refuses what is too much for it.
+func (m *measuring) pairConfig() (testbed.PairConfig, error) {
+	largest := 0
+	for _, spec := range m.specs {
+		largest = max(largest, spec.Size)
+	}
+	inPayload := m.from.Device().IWARP() || m.to.Device().IWARP()
+	if inPayload {
+		largest += payload
+	}
+	stride := max((largest+cacheLine-1)/cacheLine*cacheLine, cacheLine)
+	slots := 1
+	if m.args.Verify == verifyData || inPayload && m.specs[0].Operation == rdmacore.OpSend {
+		m.limitDepth(stride)
+		slots = max(m.specs[0].Depth, m.specs[0].ReceiveDepth, 16) + controlEntries
+	}
+	if stride > math.MaxInt/2/slots {
+		return testbed.PairConfig{}, &testbed.Failure{What: fmt.Sprintf("%d messages of %d bytes do not fit into memory", slots, largest)}
+	}
+	attr, err := m.from.Device().Attr()
+	if err != nil {
+		return testbed.PairConfig{}, err
+	}
+	config := testbed.PairConfig{Bytes: 2 * max(slots*stride, page), Access: rdmacore.AccessLocalWrite | rdmacore.AccessRemoteWrite | rdmacore.AccessRemoteRead}
+	if attr.Atomic {
+		config.Access |= rdmacore.AccessRemoteAtomic
+	}
+	spec := m.specs[0]
+	sends := max(spec.Depth, spec.SignalEvery, spec.PostList) + max(spec.PostList, 1)
+	if spec.Depth == 0 {
+		sends = max(sends, defaultDepth)
+	}
+	receives := spec.ReceiveDepth
+	if receives == 0 {
+		receives = max(defaultDepth, 2*spec.PostList, 4*spec.ReceivePostList)
+	}
+	config.QP = rdmacore.QPInitAttr{
+		MaxSendWR: uint32(sends + controlEntries), MaxRecvWR: uint32(receives + controlEntries), MaxSendSGE: 1, MaxRecvSGE: 1,
+	}
+	if m.args.Builders.Value {
+		config.QP.SendOps = buildersOf(spec.Operation, inPayload)
+	}
+	if m.args.Inline == inlineAuto {
+		config.QP.MaxInlineData = autoInline
+	} else {
+		config.QP.MaxInlineData = uint32(spec.Inline)
+	}
+	if inPayload {
+		config.QP.MaxInlineData = max(config.QP.MaxInlineData, payload)
+	}
+	return config, nil
+}
+
+// buildersOf are the operations that a measurement posts: its own, and the control messages between the ends.
+func buildersOf(operation rdmacore.Opcode, inPayload bool) rdmacore.SendOps {
+	ops, _ := rdmacore.ParseSendOps(operation.String()) // opcodes and operations have the same names
+	if inPayload {
+		return ops | rdmacore.SendOpSend
+	}
+	return ops | rdmacore.SendOpSendWithImm
+}
+
+// lessInline halves the inline data of a queue pair that the device has just refused, if the scenario wants as much as
+// possible.  No attribute tells how much that is.
+func (m *measuring) lessInline(config *testbed.PairConfig) bool {
+	half := config.QP.MaxInlineData / 2
+	if m.args.Inline != inlineAuto || half < payload {
+		return false
+	}
+	config.QP.MaxInlineData = half
+	return true
+}
+
+// limitDepth limits the messages in flight to what fits into memory, where the scenario does not say how many.
+func (m *measuring) limitDepth(stride int) {
+	fitting := min(max(verifiedBytes/stride, 4), defaultDepth)
+	for i := range m.specs {
+		spec := &m.specs[i]
+		if spec.Kind == rdmacore.MeasureBandwidth && spec.Depth == 0 {
+			spec.Depth = max(fitting, spec.PostList, spec.SignalEvery+spec.PostList)
+		}
+		if spec.Operation == rdmacore.OpSend && spec.ReceiveDepth == 0 {
+			spec.ReceiveDepth = max(fitting, 2*spec.PostList, 4*spec.ReceivePostList)
 		}
 	}
 }

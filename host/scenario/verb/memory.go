@@ -33,7 +33,7 @@ func memoryVerbs() []Verb {
 	}
 }
 
-// theBuffer is the argument of verbs that concern a buffer.
+// theBuffer is the argument of verbs that work on a buffer.
 type theBuffer struct {
 	Buffer *testbed.Buffer `arg:"buffer,required" doc:"the buffer"`
 }
@@ -43,7 +43,7 @@ type inDomain struct {
 	PD *testbed.Domain `arg:"pd" doc:"a protection domain of alloc_pd; without it that of the role's buffers"`
 }
 
-// domain is the domain that a step means.
+// domain is the protection domain that the step names, or that of the role.
 func (d *inDomain) domain(call *Call) *rdmacore.PD {
 	if d.PD == nil {
 		return call.Role.PD()
@@ -60,7 +60,7 @@ type region struct {
 
 func (r region) summary() string { return fmt.Sprintf("rkey %#x", r.RKey) }
 
-// renewed is the region of a buffer that is registered anew.
+// renewed is the region of a buffer after err, the result of its registration.
 func renewed(call *Call, buffer *testbed.Buffer, err error) (region, error) {
 	if err != nil {
 		return region{}, err
@@ -111,4 +111,91 @@ func reregister(_ context.Context, call *Call, args *struct {
 		change.Length = int(args.Length.Or(byteCount(args.Buffer.Size()) - args.Offset.Value))
 	}
 	return renewed(call, args.Buffer, args.Buffer.Reregister(change))
+}
+
+// CanWindow is the capability of devices that have memory windows.
+const CanWindow = "device.mw"
+
+// windowVerbs allocate memory windows and bind them, which is a work request.
+func windowVerbs() []Verb {
+	return []Verb{
+		ask("alloc_mw", "ibv_alloc_mw(3)", "Allocate a memory window, bound to nothing.", allocMW).needing(CanWindow).yields(NewWindow),
+		ask("bind_mw", "ibv_bind_mw(3)",
+			"Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as ibv_post_send(3) with BIND_MW.",
+			bindMW).needing(CanWindow),
+		act("dealloc_mw", "ibv_dealloc_mw(3)", "Free a memory window; its key ends.",
+			func(_ context.Context, _ *Call, args *theWindow) error { return args.MW.Free() }).needing(CanWindow).scalar("mw"),
+		act("post_local_inv", "ibv_post_send(3)", "Post a request that ends a key: of a window of type 2 that the queue pair has bound.",
+			postLocalInv).needing(CanWindow),
+	}
+}
+
+// theWindow is the argument of verbs that work on a window.
+type theWindow struct {
+	MW *testbed.Window `arg:"mw,required" doc:"the window, by the name that 'as' gave it"`
+}
+
+func allocMW(_ context.Context, call *Call, args *struct {
+	inDomain
+	Type uint8 `arg:"type" default:"1" doc:"1: good for every queue pair of the domain; 2: for the one that binds it, and the peer can invalidate it"`
+}) (result struct {
+	RKey uint32 `result:"rkey,hex,varies" doc:"its key, good for nothing until bind_mw gives it another"`
+}, err error) {
+	window, err := call.Role.NewWindow(args.domain(call), rdmacore.MWType(args.Type))
+	if err != nil {
+		return result, err
+	}
+	call.Outcome.Made = window
+	result.RKey = window.Native().RKey()
+	return result, nil
+}
+
+// boundWindow is the memory that a window gives access to.
+type boundWindow struct {
+	Addr   int    `result:"addr,hex,varies" doc:"address of the window's first byte"`
+	RKey   uint32 `result:"rkey,hex,varies" doc:"key for the peer, good once the request has completed"`
+	Length int    `result:"length" doc:"its bytes"`
+}
+
+func (w boundWindow) summary() string { return fmt.Sprintf("rkey %#x", w.RKey) }
+
+func bindMW(_ context.Context, call *Call, args *struct {
+	onlyQueuePair
+	theWindow
+	Buffer *testbed.Buffer     `arg:"buffer" doc:"the buffer; without it the window, of type 1, is bound to nothing"`
+	Offset byteCount           `arg:"offset" default:"0" doc:"where in the buffer"`
+	Length Optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
+	Access peerRights          `arg:"access" doc:"what the peer may do through the window"`
+	wrID
+	requestFlags
+}) (boundWindow, error) {
+	window := args.MW
+	bind := rdmacore.MWBind{WRID: args.WRID, Flags: args.native(), Access: rdmacore.Access(args.Access)}
+	if args.Buffer != nil {
+		s, err := spanOf(args.Buffer, args.Offset, args.Length)
+		if err != nil {
+			return boundWindow{}, err
+		}
+		bind.MR, bind.Address, bind.Length = s.buffer.Region(), s.buffer.Address(s.offset), uint64(s.length)
+		if bind.MR == nil {
+			return boundWindow{}, &testbed.Failure{What: fmt.Sprintf("buffer %q is not registered", s.buffer.Name), Hint: "reg registers it again"}
+		}
+	}
+	if err := args.qp.BindMW(window.Native(), bind); err != nil {
+		return boundWindow{}, err
+	}
+	window.FreeFirst() // it must go before the registration of the buffer and the queue pair
+	args.posted(call, rdmacore.OpBindMW, bind.Flags, 0)
+	return boundWindow{int(bind.Address), window.Native().RKey(), int(bind.Length)}, nil
+}
+
+// postLocalInv ends a key of the own side; `invalidate` of post_send ends one of the peer.
+func postLocalInv(_ context.Context, call *Call, args *struct {
+	onlyQueuePair
+	RKey uint32 `arg:"rkey,required" doc:"the key"`
+	wrID
+	requestFlags
+}) error {
+	request := rdmacore.SendWR{WRID: args.WRID, Opcode: rdmacore.OpLocalInv, Flags: args.native(), ImmData: args.RKey}
+	return args.post(call, rdmacore.OpLocalInv, request, nil, 0)
 }

@@ -7,19 +7,19 @@ import (
 	"rdmarun/host/scenario/testbed"
 )
 
-// objectRow is a kind of things that steps make, give a name with `as`, and name later.
+// objectRow is a kind of objects that steps make and name with `as`, for later steps to use.
 type objectRow struct {
-	// names is the type of the arguments that name one, yields what `as` of its maker gives a name to.
+	// names is the type of arguments that name one, yields the result of the verbs that make one.
 	names  Type
 	yields Yield
-	// what is one in messages, maker the verb that makes it, or the one of several that most use.
+	// what is its word in messages, maker the verb that makes one, or the most common of them.
 	what, maker string
-	// field is the type in structs of arguments, find looks for one by its name.
+	// field is the Go type of arguments, find looks one up by its name.
 	field reflect.Type
 	find  func(call *Call, name string) (any, error)
 }
 
-// objects is the table of them; those of a role are freed by package testbed, whose kinds these are.
+// objects is the table of them.  Package testbed keeps and frees them.
 var objects = []objectRow{
 	{
 		names: Endpoint, yields: NewEndpoint, what: "endpoint", maker: "create_ep", field: reflect.TypeFor[*testbed.Endpoint](),
@@ -61,8 +61,8 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-// Maker tells what of the step's role values of the type name, and the verb that makes it; Nothing for endpoints, which
-// several verbs make, for faults, which are of no role, and for a type that names no object.
+// Maker is the kind of object of the step's role that values of the type name, and the verb that makes one.  It is Nothing
+// for endpoints, which several verbs make, for faults, which belong to no role, and for types that name no object.
 func (t Type) Maker() (Yield, string) {
 	if row := objectOf(t); row != nil && row.yields.MakesObject() {
 		return row.yields, row.maker
@@ -70,24 +70,8 @@ func (t Type) Maker() (Yield, string) {
 	return Nothing, ""
 }
 
-// NamesObject tells whether values of the type name what Maker tells.
+// NamesObject tells whether values of the type name an object that has a Maker.
 func (t Type) NamesObject() bool {
 	yields, _ := t.Maker()
 	return yields != Nothing
-}
-
-// objectKind is the kind of what a step names and another step, or the role, has made.
-func objectKind(t reflect.Type) (kind, bool) {
-	if t == reflect.TypeFor[*testbed.Buffer]() {
-		return kind{argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }}, true
-	}
-	if t == reflect.TypeFor[*testbed.Role]() {
-		return kind{argument: Role, find: func(call *Call, name any) (any, error) { return call.Testbed.Role(name.(string)) }}, true
-	}
-	for i := range objects {
-		if row := &objects[i]; row.field == t {
-			return kind{argument: row.names, find: func(call *Call, name any) (any, error) { return row.find(call, name.(string)) }}, true
-		}
-	}
-	return kind{}, false
 }

@@ -65,22 +65,17 @@ type QueuePairAttributes struct {
 
 var queuePairFields = sync.OnceValue(func() *argumentFields { return argumentsOf(reflect.TypeFor[QueuePairAttributes]()) })
 
-// DefaultQueuePair is what a scenario gets that says nothing: enough for a few messages, and, as in
-// ibv_create_qp(3), a completion only for requests that ask for one.
-func DefaultQueuePair() QueuePairAttributes {
-	defaults := make(map[string]any)
-	for _, row := range queuePairFields().rows {
-		defaults[row.Name] = row.Default
+// DefaultQueuePair has the attributes of a scenario that sets none: room for a few messages and, as in ibv_create_qp(3), a
+// completion only for requests that ask for one.
+func DefaultQueuePair() (q QueuePairAttributes) {
+	if err := queuePairFields().fillNamed(nil, reflect.ValueOf(&q).Elem(), nil, true); err != nil {
+		panic(err) // a default that is not a word of its type
 	}
-	attributes, err := QueuePairAttributes{}.With(defaults)
-	if err != nil {
-		panic(err) // a default that is no word of its type
-	}
-	return attributes
+	return q
 }
 
-// QueuePairArguments describe the keys of queue pair attributes.  What one that is not given is, their documentation says:
-// `defaults` of the file come first.
+// QueuePairArguments describe the keys of queue pair attributes.  Their defaults are in the text only, because the file's
+// `defaults` come first.
 func QueuePairArguments() []Argument {
 	rows := slices.Clone(queuePairFields().rows)
 	for i := range rows {
@@ -92,18 +87,13 @@ func QueuePairArguments() []Argument {
 	return rows
 }
 
-// With is the attributes with some given anew, by their keys; each value has the Go type of its key's Type.
+// With is the attributes with others set by their keys.  Each value has the Go type that the Type of its key documents.
 func (q QueuePairAttributes) With(given map[string]any) (QueuePairAttributes, error) {
-	fields := queuePairFields()
-	values := make([]any, len(fields.rows))
-	for i := range fields.rows {
-		values[i] = given[fields.rows[i].Name]
-	}
-	err := fields.fill(nil, reflect.ValueOf(&q).Elem(), values, nil)
+	err := queuePairFields().fillNamed(nil, reflect.ValueOf(&q).Elem(), given, false)
 	return q, err
 }
 
-// native is the attributes with the objects of the role that they name.
+// native is the attributes for the core, with the shared receive queue of the role that they name.
 func (q QueuePairAttributes) native(role *testbed.Role) (*rdmacore.QPInitAttr, error) {
 	attr := &rdmacore.QPInitAttr{}
 	assign(attr, &q)
@@ -117,7 +107,7 @@ func (q QueuePairAttributes) native(role *testbed.Role) (*rdmacore.QPInitAttr, e
 	return attr, nil
 }
 
-// newQueuePair are the arguments of what makes a queue pair.
+// newQueuePair are the arguments of verbs that make a queue pair.
 type newQueuePair struct {
 	theEndpoint
 	QP QueuePairAttributes `arg:"qp" doc:"attributes of the queue pair, over those of 'defaults'"`
@@ -174,7 +164,7 @@ func createQPEx(_ context.Context, _ *Call, args *struct {
 	return args.EP.ID().CreateQPEx(args.pd, extended)
 }
 
-// queuePairState is struct ibv_qp_attr, as far as scenarios look at it.
+// queuePairState is the part of struct ibv_qp_attr that scenarios see, with the names of rdmacore.QPAttr.
 type queuePairState struct {
 	State           rdmacore.QPState `result:"state" doc:"RESET, INIT, RTR, RTS, SQD, SQE or ERR"`
 	DestQPNum       uint32           `result:"dest_qp_num,varies" doc:"the peer's number"`
@@ -221,7 +211,9 @@ func queryQP(_ context.Context, _ *Call, args *onlyQueuePair) (result struct {
 	return result, err
 }
 
-func modifyQP(_ context.Context, call *Call, args *struct {
+// queuePairChanges are attributes of a queue pair that a step gives, with the names of rdmacore.QPAttr and their bits of
+// the mask.
+type queuePairChanges struct {
 	onlyQueuePair
 	State            Optional[rdmacore.QPState] `arg:"state" mask:"STATE" doc:"the new state"`
 	CurState         Optional[rdmacore.QPState] `arg:"cur_state" mask:"CUR_STATE" doc:"the state that is taken for the present one"`
@@ -242,7 +234,9 @@ func modifyQP(_ context.Context, call *Call, args *struct {
 	FromCM           bool                       `arg:"from_cm" doc:"true: begin with what init_qp_attr says for the state"`
 	GID              Optional[string]           `arg:"gid" doc:"the peer's address: all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
 	AccessFlags      Optional[peerRights]       `arg:"access" mask:"ACCESS_FLAGS" doc:"what the peer may do"`
-}) (err error) {
+}
+
+func modifyQP(_ context.Context, call *Call, args *queuePairChanges) (err error) {
 	var attr rdmacore.QPAttr
 	var mask rdmacore.QPAttrMask
 	if args.FromCM {

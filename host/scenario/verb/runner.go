@@ -12,7 +12,7 @@ import (
 	"rdmarun/host/scenario/testbed"
 )
 
-// runnerVerbs are the runner's own: they do nothing to a role.
+// runnerVerbs are those of the runner itself, which work on no role.
 func runnerVerbs() []Verb {
 	return []Verb{
 		ask("wait_listen", "", "Wait until a role listens for connection requests: its guest, or a branch beside this one.",
@@ -88,7 +88,7 @@ func GuestCallResult() *Verb {
 	}
 }
 
-// GuestResult describes the result of a guest's steps, which are no verbs of the table.
+// GuestResult describes the result of a guest's steps, which are not verbs.
 func GuestResult() *Verb {
 	return &Verb{
 		Name: "guest", Yields: Value,

@@ -1,0 +1,271 @@
+// Package verb is the table of what a step can do, with the code that does it.
+//
+// A verb is one row: its name, its arguments and results with their types, a sentence of
+// documentation, and the function that runs it.  The checker, the runner and whatever prints
+// documentation read the same rows, so a new operation is a new row and its function, nothing else.
+//
+// Verbs work on a testbed: the roles of one case with their buffers and endpoints.  It frees what they made.
+package verb
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
+)
+
+// Table is every verb.  Each is described when it is first asked for; reading the table is safe from many goroutines.
+type Table struct {
+	names  []string // sorted
+	byName map[string]func() *Verb
+}
+
+// NewTable builds the table.
+func NewTable() *Table {
+	t := &Table{byName: make(map[string]func() *Verb)}
+	for _, row := range slices.Concat(
+		connectionVerbs(), identifierVerbs(), inquiryVerbs(), optionVerbs(), addressVerbs(), eventVerbs(), queuePairVerbs(),
+		workVerbs(), workListVerbs(), atomicVerbs(), windowVerbs(), completionVerbs(), sharedQueueVerbs(), datagramVerbs(),
+		memoryVerbs(), bufferVerbs(), deviceVerbs(), faultVerbs(), measureVerbs(), runnerVerbs(),
+	) {
+		t.byName[row.Name] = sync.OnceValue(func() *Verb {
+			row.describe(&row)
+			return &row
+		})
+	}
+	t.names = slices.Sorted(maps.Keys(t.byName))
+	return t
+}
+
+// Lookup returns a verb, or nil.
+func (t *Table) Lookup(name string) *Verb {
+	if verb := t.byName[name]; verb != nil {
+		return verb()
+	}
+	return nil
+}
+
+// Verbs lists all verbs, sorted by name.
+func (t *Table) Verbs() []*Verb {
+	verbs := make([]*Verb, len(t.names))
+	for i, name := range t.names {
+		verbs[i] = t.Lookup(name)
+	}
+	return verbs
+}
+
+// Names lists the names of all verbs, sorted.
+func (t *Table) Names() []string { return t.names }
+
+// Verb is one row of the table.
+type Verb struct {
+	Name string
+	// Manual is the page that says what the operation does, "rdma_connect(3)"; empty for the runner's
+	// own verbs.
+	Manual    string
+	Doc       string
+	Arguments []Argument
+	Results   []Result
+	// Scalar is the argument that `verb: value` stands for; empty when the verb wants a mapping.
+	Scalar string
+	// Roleless verbs work on no role.
+	Roleless bool
+	// Waits tells that the verb waits for something, and so takes `within`.
+	Waits bool
+	// Measures tells that the verb uses Call.Measured, Call.Advance and Call.Abort.
+	Measures bool
+	// Yields is what `as` names.
+	Yields Yield
+	// Check refuses arguments that do not go together, as far as they are known before the run; nil for a verb whose
+	// arguments do not depend on each other.
+	Check func(call *Call) *Refusal
+	// Capability is what the provider must be able to do, "" for what every provider can.
+	Capability string
+	// Needs is a further capability that the arguments require, as far as they are known before the run; nil for none.
+	Needs func(call *Call) string
+	// Run runs a call and fills in its outcome.  A *Failure is an expectation that did not hold; an error that wraps a
+	// syscall.Errno is compared with `expect: {errno: ..}`.
+	Run func(ctx context.Context, call *Call) error
+	// describe fills in what the types of the arguments and the result say; see define.
+	describe func(*Verb)
+}
+
+// Yield is what a verb leaves behind for later steps.
+type Yield int
+
+const (
+	Nothing        Yield = iota // `as` is an error
+	Value                       // the results, for expressions
+	NewEndpoint                 // an endpoint of the step's role, and the results
+	NewFault                    // a fault, for heal, and the results
+	NewDomain                   // a protection domain of the step's role
+	NewQueue                    // a completion queue of the step's role
+	NewSharedQueue              // a shared receive queue of the step's role, and the results
+	NewHandle                   // an address handle of the step's role
+	NewWindow                   // a memory window of the step's role, and the results
+)
+
+// MakesObject tells whether `as` names an object of the step's role that is no endpoint.
+func (y Yield) MakesObject() bool { return y >= NewDomain }
+
+// Argument is one argument of a verb.
+type Argument struct {
+	Name     string
+	Type     Type
+	Required bool
+	// Default is the value of an argument that is not given, in the Go type of Type; nil for none.
+	Default any
+	// Min and Max bound integers, sizes (bytes) and durations (nanoseconds); both zero: no bounds.
+	Min, Max int64
+	// Words are the possible words of a Word, and of Words.
+	Words []string
+	// Fields are the keys of Options.
+	Fields []Argument
+	// Group joins arguments of which exactly one must be given.
+	Group string
+	// Message tells that a text is only shown: numbers in it stay as they were written.
+	Message bool
+	// Inline data has its keys (text, hex...) among the verb's own arguments.
+	Inline bool
+	Doc    string
+}
+
+// Result is one field of what a verb returns, for `expect` and for expressions.
+type Result struct {
+	Name  string
+	Type  Type
+	Words []string
+	// Default is what the field must be unless `expect` says otherwise; nil: anything.
+	Default any
+	// Varies tells that the value differs between runs or devices: an address or a number that was assigned.  Comparisons
+	// of runs leave it out.
+	Varies bool
+	// OfFailure tells that a failed call has the field, too, so that `expect` may name it beside errno.
+	OfFailure bool
+	// Hex tells that the kernel's manuals and tools write the value in hex, so messages do.
+	Hex bool
+	Doc string
+}
+
+// Outcome is what a verb returned.
+type Outcome struct {
+	// Fields are in the order of the verb's Results; nil for a field without a value.
+	Fields []any
+	// Made is the endpoint, the fault or the object that the verb has made.
+	Made Bindable
+	// Buffers are those whose registration changed.
+	Buffers []*testbed.Buffer
+	// Record replaces Fields for verbs whose fields the scenario names (decode).
+	Record map[string]any
+	// NoDefaults skips the default expectations, which do not fit this outcome.
+	NoDefaults bool
+	// Summary is the outcome in a few words, for the timeline; nil if there is nothing to add.  It may be asked for when the
+	// Call is another step's already, so it is the method of a result: see define.
+	Summary func() string
+}
+
+// Refusal is why arguments do not go together.
+type Refusal struct {
+	Argument string // which one it is about
+	// Meaningless tells that the argument means nothing here, whatever its value.  One of `defaults` is then left out: it
+	// is for other steps.
+	Meaningless bool
+	Message     string
+	Hint        string
+}
+
+// failure is the refusal of arguments that were known only in the run.
+func (r *Refusal) failure() *testbed.Failure {
+	return &testbed.Failure{What: r.Argument + ": " + r.Message, Hint: r.Hint}
+}
+
+// Bindable is an object that `as` gives a name to.
+type Bindable interface{ Bind(name string) }
+
+// Argument returns the index of an argument, or -1.
+func (v *Verb) Argument(name string) int {
+	return slices.IndexFunc(v.Arguments, func(a Argument) bool { return a.Name == name })
+}
+
+// Result returns the index of a result, or -1.
+func (v *Verb) Result(name string) int {
+	return slices.IndexFunc(v.Results, func(r Result) bool { return r.Name == name })
+}
+
+// CanFail tells whether the verb calls the core, which may answer with an errno.
+func (v *Verb) CanFail() bool { return v.Manual != "" }
+
+// Call is one run of a verb.  The next step of the branch reuses it.
+type Call struct {
+	Verb    *Verb
+	Testbed *testbed.Testbed
+	Role    *testbed.Role // nil for a roleless verb
+	// Arguments are in the order of the verb's, in the Go types that Type documents, with defaults filled in; nil for none.
+	Arguments []any
+	// Later tells, in Verb.Check before the run, which arguments have a value that only the run will know;
+	// nil for none.
+	Later []bool
+	// Outcome is what the step returned and made.
+	Outcome Outcome
+	// Measured takes the figures of one size, of each end that has any.
+	Measured func([]*record.Measure)
+	// Advance is told which of its parts a measurement does now; nil if nobody wants to know.
+	Advance func(what string, at, of int)
+	// Abort is given the figures so far and tells whether to end the measurement; nil to let it run.
+	Abort func([]*record.Measure) bool
+}
+
+// made notes the object that the step has made, unless that failed.
+func (c *Call) made(object Bindable, err error) error {
+	if err == nil {
+		c.Outcome.Made = object
+	}
+	return err
+}
+
+// adopt makes an endpoint of an id that the step has made.
+func (c *Call) adopt(what string, id *rdmacore.ID) *testbed.Endpoint {
+	endpoint := c.Role.Adopt(what, id)
+	c.Outcome.Made = endpoint
+	return endpoint
+}
+
+// Endpoint is the endpoint that the argument `ep` names, or the role's only one with a queue pair; nil where there is none.
+func (c *Call) Endpoint() *testbed.Endpoint {
+	at := c.Verb.Argument("ep")
+	if c.Role == nil || at < 0 || at >= len(c.Arguments) {
+		return nil
+	}
+	endpoint, err := c.Role.OnlyEndpoint()
+	if name, given := c.Arguments[at].(string); given {
+		endpoint, err = c.Role.Endpoint(name)
+	}
+	if err != nil {
+		return nil
+	}
+	return endpoint
+}
+
+// roles finds two roles.
+func (c *Call) roles(first, second string) (a, b *testbed.Role, err error) {
+	if a, err = c.Testbed.Role(first); err == nil {
+		b, err = c.Testbed.Role(second)
+	}
+	return a, b, err
+}
+
+// named finds a buffer of the step's role, or of the one that the name says.
+func (c *Call) named(value BufferName) (*testbed.Buffer, error) {
+	role := c.Role
+	if value.Role != "" {
+		var err error
+		if role, err = c.Testbed.Role(value.Role); err != nil {
+			return nil, err
+		}
+	}
+	return role.Buffer(value.Name)
+}
