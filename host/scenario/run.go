@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"rdmarun/host/guest"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/environment"
 	"rdmarun/host/scenario/exec"
@@ -76,10 +78,10 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	if err != nil {
 		return record.Totals{}, err
 	}
-	guests := newGuestRuntime(config)
 	j := &jobs{
-		config: config, stream: record.NewStream(config.Consumers...), guests: guests,
-		cases: cases, rounds: max(1, config.Repeat),
+		config: config, stream: record.NewStream(config.Consumers...),
+		guests: &guests{config: guest.RuntimeConfig{CacheDir: config.GuestCache, Warn: config.Warn}},
+		cases:  cases, rounds: max(1, config.Repeat), noted: make(map[string]bool),
 	}
 	j.stream.Write(&record.Record{Kind: record.RunStart, Run: describe(cases, config)})
 	var workers sync.WaitGroup
@@ -92,22 +94,21 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		totals.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		totals.Interrupted = !totals.TimedOut
 	}
-	totals.NotRun = j.left()
+	totals.NotRun = max(0, len(j.cases)*j.rounds-j.next)
 	totals.Took = time.Since(begin)
-	closing := guests.Close()
+	closing := j.guests.Close()
 	j.stream.Write(&record.Record{Kind: record.RunEnd, Totals: &totals})
 	return totals, errors.Join(closing, j.stream.Err())
 }
 
 func describe(cases []Selected, config RunConfig) *record.Run {
-	name := config.ProviderName
-	if name == "" {
-		name = config.Provider.Name()
+	description := &record.Run{
+		Provider: config.ProviderName, Cases: len(cases) * max(1, config.Repeat), UntilFail: config.UntilFail,
+		Rerun: config.Rerun, Seed: config.Seed, Environment: config.Environment, Baseline: config.BaselineName,
 	}
-	rounds := max(1, config.Repeat)
-	description := &record.Run{Provider: name, Cases: len(cases) * rounds, UntilFail: config.UntilFail,
-		Rerun: config.Rerun, Seed: config.Seed, Environment: config.Environment,
-		Baseline: config.BaselineName}
+	if description.Provider == "" {
+		description.Provider = config.Provider.Name()
+	}
 	if config.Seed == nil && config.Drawn != 0 {
 		description.Seed = &config.Drawn
 	}
@@ -115,11 +116,9 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 		description.Rerun = exec.WithSeed(description.Rerun, *description.Seed)
 	}
 	for _, each := range cases {
-		files := description.Files
-		if len(files) == 0 || files[len(files)-1] != each.Scenario.Path {
-			description.Files = append(files, each.Scenario.Path)
-		}
+		description.Files = append(description.Files, each.Scenario.Path)
 	}
+	description.Files = slices.Compact(description.Files)
 	return description
 }
 
@@ -132,7 +131,7 @@ func OpenSoft(c Selected, seed *uint64) (*rdmacore.Provider, error) {
 type jobs struct {
 	config RunConfig
 	stream *record.Stream
-	guests *guestRuntime
+	guests *guests
 	cases  []Selected
 	rounds int
 
@@ -159,13 +158,6 @@ func (j *jobs) take(ctx context.Context) (each Selected, round int, ok bool) {
 	return each, round, true
 }
 
-// left is how many cases were not handed out.
-func (j *jobs) left() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return max(0, len(j.cases)*j.rounds-j.next)
-}
-
 func (j *jobs) work(ctx context.Context) {
 	for {
 		each, round, ok := j.take(ctx)
@@ -184,13 +176,10 @@ func (j *jobs) work(ctx context.Context) {
 func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Result {
 	for attempt := 0; ; attempt++ {
 		relay := &relay{
-			stream: j.stream, hold: j.config.Jobs > 1, strict: j.config.Strict,
-			number:  round*(j.config.Retries+1) + attempt,
-			attempt: attempt + 1, last: attempt >= j.config.Retries,
-			earlier: j.config.Baseline[each.Case.ID], devices: j,
+			jobs: j, hold: j.config.Jobs > 1, number: round*(j.config.Retries+1) + attempt, attempt: attempt + 1,
+			earlier: j.config.Baseline[each.Case.ID],
 		}
-		// Rounds and attempts draw other numbers, or a repeated case would repeat its luck.
-		j.one(ctx, each, j.seed(each, relay.number), relay)
+		j.one(ctx, each, relay)
 		if !relay.retry {
 			j.mu.Lock()
 			j.totals.Thresholds += relay.unmet
@@ -200,7 +189,8 @@ func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Re
 	}
 }
 
-// seed is that of one attempt of a case; nil for the file's own, and where there is none.
+// seed is that of one attempt of a case; nil for the file's own, and where there is none.  Each attempt draws other
+// numbers, or a repeated case would repeat its luck.
 func (j *jobs) seed(each Selected, number int) *uint64 {
 	seed := j.config.Drawn
 	switch {
@@ -214,34 +204,30 @@ func (j *jobs) seed(each Selected, number int) *uint64 {
 }
 
 // one runs a case once.  Its result is in the records.
-func (j *jobs) one(ctx context.Context, each Selected, seed *uint64, relay *relay) {
-	stream := j.stream.Branch(relay)
+func (j *jobs) one(ctx context.Context, each Selected, relay *relay) {
+	program, seed := each.Scenario.Program, j.seed(each, relay.number)
 	config := exec.Config{
-		Stream: stream, Rerun: j.config.Rerun, Seed: seed, Baseline: relay.earlier,
-		TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
+		Provider: j.config.Provider, Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
+		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
 	}
-	if missing := each.Scenario.Program.Missing; len(missing) > 0 {
-		exec.Skip(config, each.Scenario.Program, each.Case, MissingReason(missing))
+	if len(program.Missing) > 0 {
+		exec.End(config.Stream, program, each.Case, record.Skipped, MissingReason(program.Missing))
 		return
 	}
-	config.Provider = j.config.Provider
 	if config.Provider == nil {
 		provider, err := j.config.Open(each, seed)
 		if err != nil {
-			writeError(stream, each, err)
+			exec.End(config.Stream, program, each.Case, record.Errored, err.Error())
 			return
 		}
 		config.Provider = provider
-		defer closeProvider(provider, stream, each)
+		defer closeProvider(provider, config.Stream, each)
 	}
 	relay.provider = config.Provider
-	config.Guests = func() (testbed.GuestStarter, error) {
-		return &guestStarter{runtime: j.guests, provider: config.Provider}, nil
-	}
-	exec.Case(ctx, config, each.Scenario.Program, placed(each.Case, j.config.Places))
+	exec.Case(ctx, config, program, placed(each.Case, j.config.Places))
 }
 
-// MissingReason is why a case is skipped whose parameters have no value.
+// MissingReason is why a case is skipped when parameters have no value.
 func MissingReason(missing []string) string {
 	return "it needs -p " + strings.Join(missing, "=.. -p ") + "=.."
 }
@@ -259,31 +245,17 @@ func closeProvider(provider *rdmacore.Provider, stream *record.Stream, each Sele
 	})
 }
 
-// writeError is the end of a case whose provider could not be opened.
-func writeError(stream *record.Stream, each Selected, err error) {
-	stream.Write(&record.Record{
-		Kind: record.CaseEnd, File: each.Scenario.Path, Case: each.Case.ID,
-		Result: &record.Result{Name: each.Case.Name, Status: record.Errored, Reason: err.Error()},
-	})
-}
-
 // relay passes the records of one attempt of a case to the stream of the run, and judges its end: whether
 // the attempt counts, and whether a skip does.
 type relay struct {
-	stream *record.Stream
+	jobs *jobs
 	// hold keeps records until the case ends, so that those of cases that run at once do not mix.
 	hold bool
 	held []*record.Record
-	// strict makes a failure of a skip.
-	strict bool
-	// number tells the runs of one case apart, from 0.
-	number int
-	// attempt counts those of one round from 1; last tells that no further one follows.
-	attempt int
-	last    bool
-	// provider is the attempt's, once it is open; devices writes of those that it runs on.
+	// number tells the runs of one case apart, from 0; attempt counts those of one round, from 1.
+	number, attempt int
+	// provider is the attempt's, once it is open.
 	provider *rdmacore.Provider
-	devices  *jobs
 	// earlier is what the baseline has of the case; nil: nothing.
 	earlier *record.Earlier
 
@@ -294,7 +266,7 @@ type relay struct {
 
 // Wants implements record.Consumer.
 func (r *relay) Wants(kind record.Kind) bool {
-	return r.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked
+	return r.jobs.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked
 }
 
 // Record implements record.Consumer.
@@ -304,61 +276,65 @@ func (r *relay) Record(each *record.Record) error {
 	if each.Threshold != nil && !each.Threshold.OK {
 		r.unmet++
 	}
-	if each.Kind == record.CaseEnd {
-		r.end(&kept)
-	}
-	if each.Kind == record.CaseStart {
-		r.devices.noteDevices(r.provider, each.Start.Roles)
-		defer r.before(&kept)
-	}
-	if !r.hold {
-		r.stream.Forward(&kept)
+	switch each.Kind {
+	case record.CaseStart:
+		r.jobs.noteDevices(r.provider, each.Start.Roles)
+		if r.hold {
+			r.jobs.stream.Announce(&kept)
+		}
+		r.pass(&kept)
+		r.passBaseline(&kept)
 		return nil
+	case record.CaseEnd:
+		r.end(&kept)
+	case record.StepEnd:
+		if r.hold {
+			step := *each.Step
+			kept.Step = &step
+		}
 	}
-	if each.Kind == record.CaseStart {
-		r.stream.Announce(&kept)
-	}
-	if kept.Step != nil {
-		step := *kept.Step
-		kept.Step = &step
-	}
-	r.held = append(r.held, &kept)
-	if each.Kind == record.CaseEnd {
-		r.stream.Forward(r.held...)
+	r.pass(&kept)
+	if each.Kind == record.CaseEnd && r.hold {
+		r.jobs.stream.Forward(r.held...)
 		r.hold, r.held = false, nil
 	}
 	return nil
 }
 
-// before passes on what the baseline has measured, behind the beginning of the case.
-func (r *relay) before(start *record.Record) {
-	if r.earlier == nil || !r.stream.Wants(record.Before) {
+// pass passes a record on, or holds it.
+func (r *relay) pass(each *record.Record) {
+	if r.hold {
+		r.held = append(r.held, each)
+	} else {
+		r.jobs.stream.Forward(each)
+	}
+}
+
+// passBaseline passes on what the baseline has measured, behind the beginning of the case.
+func (r *relay) passBaseline(start *record.Record) {
+	if r.earlier == nil || !r.jobs.stream.Wants(record.Before) {
 		return
 	}
 	for i := range r.earlier.Measures {
 		each := *start
 		each.Kind, each.Start, each.Measure = record.Before, nil, &r.earlier.Measures[i]
-		if r.hold {
-			r.held = append(r.held, &each)
-		} else {
-			r.stream.Forward(&each)
-		}
+		r.pass(&each)
 	}
 }
 
 // end judges the end of the attempt.
 func (r *relay) end(each *record.Record) {
-	result := *each.Result
-	if r.strict && result.Status == record.Skipped {
+	result, config := *each.Result, &r.jobs.config
+	// An error of the surroundings and an end from outside would only come again, and a measurement that is repeated
+	// until it is fast enough is none.
+	r.retry = result.Status == record.Failed && r.attempt <= config.Retries && !result.FailedByThreshold()
+	if config.Strict && result.Status == record.Skipped {
 		result.Status = record.Failed
 		result.Failures = append(result.Failures, record.Failure{
 			Kind: "skipped", File: each.File, What: "skipped, and --strict allows no skip",
 			Got: result.Reason,
 		})
 	}
-	// An error of the surroundings and an end from outside would only come again, and a measurement that is repeated
-	// until it is fast enough is none.
-	r.retry = result.Status == record.Failed && !r.last && !r.skipped(&result) && !result.FailedByThreshold()
 	if r.attempt > 1 || r.retry {
 		result.Attempts = r.attempt
 	}
@@ -373,44 +349,21 @@ func (r *relay) end(each *record.Record) {
 	r.result = result
 }
 
-func (r *relay) skipped(result *record.Result) bool {
-	return len(result.Failures) > 0 && result.Failures[len(result.Failures)-1].Kind == "skipped"
-}
-
-// noteDevices writes a record of each device of a provider that roles run on, unless there is one.
+// noteDevices writes a record of each device of a provider that roles run on, unless there is one.  What cannot be asked
+// of a device is left out: the case that needs it says so.
 func (j *jobs) noteDevices(provider *rdmacore.Provider, roles []record.RolePlace) {
 	if provider == nil || !j.stream.Wants(record.DeviceUsed) {
 		return
 	}
 	for _, role := range roles {
-		if j.noteFirst(role.Device) {
-			j.writeDevice(provider, role.Device)
+		j.mu.Lock()
+		noted := j.noted[role.Device]
+		j.noted[role.Device] = true
+		j.mu.Unlock()
+		if noted {
+			continue
 		}
-	}
-}
-
-// noteFirst tells whether a device is met for the first time.
-func (j *jobs) noteFirst(name string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.noted[name] {
-		return false
-	}
-	if j.noted == nil {
-		j.noted = make(map[string]bool)
-	}
-	j.noted[name] = true
-	return true
-}
-
-// writeDevice writes what is known of a device.  What cannot be asked is left out: the case that needs it says so.
-func (j *jobs) writeDevice(provider *rdmacore.Provider, name string) {
-	devices, err := provider.Devices()
-	if err != nil {
-		return
-	}
-	for _, device := range devices {
-		if device.Name() == name {
+		if device, err := testbed.Device(provider, role.Device); err == nil {
 			described, _ := environment.Device(os.DirFS("/"), device)
 			j.stream.Write(&record.Record{Kind: record.DeviceUsed, Device: &described})
 		}

@@ -10,6 +10,7 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/tags"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -59,11 +60,11 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 	position := 0
 	for _, s := range scenarios {
 		for _, c := range s.Program.Cases {
-			wanted, err := selection.has(c)
+			wanted, err := matches(c.ID, selection.IDs)
 			if err != nil {
 				return nil, err
 			}
-			if !wanted {
+			if !wanted || !selection.Tags.Matches(c.Tags) || selection.Only != nil && !selection.Only(c.ID) {
 				continue
 			}
 			if selection.Shard.has(position) {
@@ -73,13 +74,6 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 		}
 	}
 	return cases, nil
-}
-
-func (s Selection) has(c *compile.Case) (bool, error) {
-	if !s.Tags.Matches(c.Tags) || s.Only != nil && !s.Only(c.ID) {
-		return false, nil
-	}
-	return matches(c.ID, s.IDs)
 }
 
 // matches compares an id with patterns.  A slash is no border in an id, so it is hidden from path.Match.
@@ -102,39 +96,33 @@ func matches(id string, patterns []string) (bool, error) {
 // capabilities such as "fault.link", and the conditions of `requires` as they are written.
 func (s Selected) Requirements() []string {
 	var list []string
-	seen := make(map[string]bool)
-	add := func(name string) {
-		if !seen[name] {
-			seen[name] = true
-			list = append(list, name)
-		}
-	}
 	for _, name := range s.Scenario.Program.Missing {
-		add("param." + name)
+		list = append(list, "param."+name)
 	}
 	for _, role := range s.Case.Roles {
 		if role.Device != "" {
-			add("device." + role.Device)
+			list = append(list, "device."+role.Device)
 		}
 		if role.Guest != nil {
-			add("guest." + role.Written())
+			list = append(list, "guest."+role.Written())
 		}
 	}
 	if provider := s.Case.Provider(); provider != "" {
-		add("provider." + provider)
+		list = append(list, "provider."+provider)
 	}
-	for _, role := range s.Case.Roles {
-		if role.Spread && role.Index > 0 {
-			add("roles.distinct_hosts")
-		}
+	if slices.ContainsFunc(s.Case.Roles, func(role testbed.RoleConfig) bool { return role.Spread && role.Index > 0 }) {
+		list = append(list, "roles.distinct_hosts")
 	}
-	for _, capability := range s.Case.Needs {
-		add(capability)
-	}
+	list = append(list, s.Case.Needs...)
 	for _, requirement := range s.Case.Requires {
-		add(requirement.Text)
+		list = append(list, requirement.Text)
 	}
-	return list
+	seen := make(map[string]bool)
+	return slices.DeleteFunc(list, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 // SkipReason is why a run would skip the case; empty: it would run.  Without a provider only what concerns
@@ -151,28 +139,24 @@ func (s Selected) SkipReason(provider *rdmacore.Provider) (string, error) {
 
 // StepCount is how many steps the case has as written, those of fragments and loops once each.
 func (s Selected) StepCount() int {
-	n := 0
-	for _, steps := range [][]*compile.Step{s.Case.Setup, s.Case.Steps, s.Case.Finally} {
-		walkSteps(steps, func(*compile.Step) { n++ })
-	}
-	return n
+	return countSteps(s.Case.Setup) + countSteps(s.Case.Steps) + countSteps(s.Case.Finally)
 }
 
-// walkSteps calls visit for every step, also those inside others.
-func walkSteps(steps []*compile.Step, visit func(*compile.Step)) {
+func countSteps(steps []*compile.Step) int {
+	n := len(steps)
 	for _, step := range steps {
-		visit(step)
 		switch action := step.Action.(type) {
 		case *compile.Block:
-			walkSteps(action.Steps, visit)
+			n += countSteps(action.Steps)
 		case *compile.Repeat:
-			walkSteps(action.Steps, visit)
+			n += countSteps(action.Steps)
 		case *compile.Use:
-			walkSteps(action.Steps, visit)
+			n += countSteps(action.Steps)
 		case *compile.Parallel:
-			walkSteps(action.Branches, visit)
+			n += countSteps(action.Branches)
 		}
 	}
+	return n
 }
 
 // Place is where a role runs.  What is zero is left to the scenario, then to the provider.

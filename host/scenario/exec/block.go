@@ -5,24 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
 
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
 
+// repeat runs the rounds of a loop.
 func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compile.Repeat) error {
 	count, err := repeat.Count.Get(r.env)
 	if err != nil {
 		return r.failed(step, "", "repeat", err)
 	}
-	restore := r.shadow(repeat.Counter)
-	defer restore()
-	timed := step.Label != "" && r.loops.enter(step.Label, r.tags)
-	advance := r.advances.begin(roundsOf(step), count.(int))
-	defer r.advances.end(advance)
-	for i := range count.(int) {
-		advance.at.Store(int64(i + 1))
+	defer r.shadow(repeat.Counter)()
+	timed, what := false, "round"
+	if step.Label != "" {
+		timed, what = r.loops.enter(step.Label, r.tags), step.Label+" round"
+	}
+	err = r.rounds(what, count.(int), func(i int) error {
 		if repeat.Counter != "" {
 			r.env[repeat.Counter] = i
 		}
@@ -30,16 +32,10 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 			if err := r.pushName(step); err != nil {
 				return err
 			}
+			defer r.popName()
 		}
 		begin := r.now()
-		err := r.list(ctx, repeat.Steps)
-		if step.Name != nil {
-			r.popName()
-		}
-		if err != nil {
-			if timed {
-				r.loops.abandon()
-			}
+		if err := r.list(ctx, repeat.Steps); err != nil {
 			return err
 		}
 		if timed {
@@ -48,39 +44,29 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 		if len(repeat.Steps) == 0 && ctx.Err() != nil {
 			return r.failed(step, "", "repeat", context.Cause(ctx))
 		}
-	}
+		return nil
+	})
 	if timed {
-		r.loops.leave(r.testbed.Clock().Virtual())
+		r.loops.leave(err == nil, r.testbed.Clock().Virtual())
 	}
-	return nil
+	return err
 }
 
-// roundsOf is what the rounds of a loop are called.
-func roundsOf(step *compile.Step) string {
-	if step.Label == "" {
-		return "round"
-	}
-	return step.Label + " round"
-}
-
-// rounds runs those of a for_each, which are written out.
-func (r *caseRun) rounds(ctx context.Context, steps []*compile.Step) error {
-	advance := r.advances.begin("round", len(steps))
+// rounds does something several times, and shows how far it is.
+func (r *caseRun) rounds(what string, count int, round func(i int) error) error {
+	advance := r.advances.begin(what, count)
 	defer r.advances.end(advance)
-	for i := range steps {
+	for i := range count {
 		advance.at.Store(int64(i + 1))
-		if err := r.step(ctx, steps[i]); err != nil {
+		if err := round(i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shadow remembers what a name means around a block and returns what brings it back.
+// shadow remembers what a name means around a block, and returns what restores it.
 func (r *caseRun) shadow(name string) (restore func()) {
-	if name == "" {
-		return func() {}
-	}
 	before, had := r.env[name]
 	return func() {
 		if had {
@@ -94,11 +80,10 @@ func (r *caseRun) shadow(name string) (restore func()) {
 func (r *caseRun) use(ctx context.Context, step *compile.Step, use *compile.Use) error {
 	values := make([]any, len(use.With))
 	for i, parameter := range use.With {
-		value, err := parameter.Value.Get(r.env)
-		if err != nil {
+		var err error
+		if values[i], err = parameter.Value.Get(r.env); err != nil {
 			return r.failed(step, "", "use "+use.Fragment, err)
 		}
-		values[i] = value
 	}
 	for i, parameter := range use.With {
 		defer r.shadow(parameter.Name)()
@@ -112,14 +97,9 @@ func (r *caseRun) use(ctx context.Context, step *compile.Step, use *compile.Use)
 	return r.list(ctx, use.Steps)
 }
 
-// used lists who uses the fragments around the current step, the innermost first.
-func (r *caseRun) used() []string {
-	if len(r.uses) == 0 {
-		return nil
-	}
-	list := make([]string, 0, len(r.uses))
-	for i := len(r.uses) - 1; i >= 0; i-- {
-		step := r.uses[i]
+// used lists the steps that use the fragments around the current step, the innermost first.
+func (r *caseRun) used() (list []string) {
+	for _, step := range slices.Backward(r.uses) {
 		list = append(list, fmt.Sprintf("%s:%d (%s)", step.Span.File(), step.Span.Line, step.Action.(*compile.Use).Fragment))
 	}
 	return list
@@ -128,53 +108,42 @@ func (r *caseRun) used() []string {
 // errSibling is the cause of a branch's end when another has failed.
 var errSibling = errors.New("another branch failed")
 
-// branchEnd is how a branch ended.
-type branchEnd struct {
-	index int
-	err   error
-	panic any
-}
-
 // parallel runs branches at the same time, each in a goroutine of its own that works only while it has the
 // lock of the testbed.  It ends when all have ended; the first failure cancels the others, and is the step's.
 func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *compile.Parallel) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	clock := r.testbed.Clock()
-	ends := make(chan branchEnd, len(action.Branches))
+	var (
+		first    error // of the branches that have ended; written with the lock of the testbed
+		panicked any   // likewise
+		ended    sync.WaitGroup
+	)
 	branches := make([]*caseRun, len(action.Branches))
 	for i, branchStep := range action.Branches {
-		branches[i] = r.branch()
+		branch := r.branch()
+		branches[i] = branch
+		ended.Add(1)
 		run := func() {
-			end := branchEnd{index: i}
-			defer func() { ends <- end }()
+			defer ended.Done()
 			r.testbed.Lock()
 			defer r.testbed.Unlock()
 			defer func() {
-				if end.panic = recover(); end.panic != nil {
+				if value := recover(); value != nil {
+					panicked = value
 					cancel(errSibling)
 				}
 			}()
-			if end.err = branches[i].step(running, branchStep); end.err != nil {
+			if err := branch.step(running, branchStep); err != nil {
+				if first == nil || errors.Is(first, errSibling) {
+					first = err
+				}
 				cancel(errSibling)
 			}
 		}
 		r.testbed.Unlocked(func() { clock.Launch(run) })
 	}
-	var first error
-	var panicked any
-	wait := func() {
-		for range action.Branches {
-			end := <-ends
-			if panicked == nil {
-				panicked = end.panic
-			}
-			if end.err != nil && (first == nil || errors.Is(first, errSibling)) {
-				first = end.err
-			}
-		}
-	}
-	r.testbed.Unlocked(func() { clock.Outside(wait) })
+	r.testbed.Unlocked(func() { clock.Outside(ended.Wait) })
 	for _, branch := range branches {
 		r.join(branch)
 	}
@@ -187,24 +156,23 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 	return nil
 }
 
-// branch is a part of the run with names of its own: what stands around its steps is its alone, and the
-// names it gives others see when it has ended.
+// branch is a part of the run with its own names: other branches do not see what stands around its steps, and see the
+// names it gives when it has ended.
 func (r *caseRun) branch() *caseRun {
 	b := *r
 	b.env, b.given = maps.Clone(r.env), make(map[string]any)
-	b.path, b.steps, b.loops = r.pathCopy(), 0, loops{}
-	b.found, b.forgotten = nil, nil
+	b.path, b.steps, b.loops, b.found = slices.Clone(r.path), 0, loops{}, nil
 	return &b
 }
 
-// join takes what a branch has made.
+// join takes over what a branch has made.
 func (r *caseRun) join(branch *caseRun) {
 	r.steps += branch.steps
 	r.loops.done = append(r.loops.done, branch.loops.done...)
 	r.found = append(r.found, branch.found...)
 	for name, value := range branch.given {
 		r.env[name], r.given[name] = value, value
-		if list, ok := value.(*several); ok {
+		if list, ok := value.(*sharedList); ok {
 			r.env[name] = list.items // also what other branches have added
 		}
 	}
@@ -212,37 +180,23 @@ func (r *caseRun) join(branch *caseRun) {
 
 // barrier waits until everyone is there.
 func (r *caseRun) barrier(ctx context.Context, step *compile.Step, action *compile.Barrier) error {
-	r.count()
-	name, err := action.Name.Get(r.env)
-	if err != nil {
-		return r.failed(step, "", "barrier", err)
-	}
-	values, err := r.evaluate(action.Roles)
-	if err != nil {
-		return r.failed(step, "", "barrier", err)
-	}
-	gathering := testbed.Gathering{Name: name.(string), Own: action.Own, Others: action.Others}
-	for _, value := range values {
-		gathering.Roles = append(gathering.Roles, value.(string))
-	}
-	within, err := r.within(action.Within, verb.DefaultWithin)
-	if err != nil {
-		return r.failed(step, "", "barrier", err)
-	}
-	waiting, cancel := r.testbed.Clock().WithTimeout(ctx, within)
-	defer cancel()
-	begin := r.now()
-	err = r.testbed.Barrier(waiting, gathering)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	m := moment{at: begin, step: step, text: fmt.Sprintf("barrier %s", name), err: err}
-	r.history.add(m)
-	if r.wantSteps {
-		r.writeStep(r.stepRecord(m, r.since(begin)))
-	}
-	if err != nil {
-		return r.failed(step, "", "barrier", err)
-	}
-	return nil
+	return r.act(step, "barrier", nil, func(m *moment, _ *testbed.Role) error {
+		name, err := action.Name.Get(r.env)
+		if err != nil {
+			return err
+		}
+		roles, err := r.texts(action.Roles)
+		if err != nil {
+			return err
+		}
+		within, err := r.within(action.Within, verb.DefaultWithin)
+		if err != nil {
+			return err
+		}
+		m.text = "barrier " + name.(string)
+		waiting, cancel := r.testbed.Clock().WithTimeout(ctx, within)
+		defer cancel()
+		gathering := testbed.Gathering{Name: name.(string), Roles: roles, Own: action.Own, Others: action.Others}
+		return cause(ctx, r.testbed.Barrier(waiting, gathering))
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/testbed"
@@ -13,20 +14,16 @@ import (
 // call runs a verb and compares its result with the expectations.
 func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.Call) error {
 	r.count()
-	call := &r.running
-	*call = verb.Call{Verb: action.Verb, Testbed: r.testbed}
-	name, err := r.enterRole(action.Role)
+	name, role, err := r.enterRole(action.Role)
 	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
 	}
-	if name != "" {
-		if call.Role, err = r.testbed.Role(name); err != nil {
-			return r.failed(step, name, action.Verb.Name, err)
-		}
-	}
-	if call.Arguments, err = r.evaluateInto(r.forgotten, action.Arguments); err != nil {
+	arguments, err := r.evaluate(r.history.spare(), action.Arguments)
+	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
 	}
+	call := &r.running
+	*call = verb.Call{Verb: action.Verb, Testbed: r.testbed, Role: role, Arguments: arguments}
 	if !action.None { // where nothing is to come, a longer wait would claim more
 		r.stretchWithin(call)
 	}
@@ -36,41 +33,71 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 		call.Advance = func(what string, at, of int) { r.advances.part(advance, what, at, of) }
 		r.measure(step, call)
 	}
-	begin := r.now()
-	err = action.Verb.Run(ctx, call)
+	m := moment{at: r.now(), role: name, step: step, operation: action.Verb.Name, verb: action.Verb, arguments: arguments}
+	m.returned = action.Verb.Run(ctx, call)
+	m.took = r.since(m.at)
 	outcome := &call.Outcome
-	took, returned := r.since(begin), err
 	switch {
-	case ctx.Err() != nil && err != nil:
-		err = context.Cause(ctx)
+	case ctx.Err() != nil && m.returned != nil:
+		m.err = context.Cause(ctx)
 	case action.None:
-		err = r.judgeNone(outcome, err)
+		m.err = judgeNone(outcome, m.returned)
 	case action.Any:
-		err = judgeAny(outcome, err)
+		m.err = judgeAny(outcome, m.returned)
 	default:
-		err = r.judge(action, outcome, err)
+		m.err = r.judge(action, outcome, m.returned)
 	}
-	if err != nil && ctx.Err() == nil && testbed.OutOfFiles(returned) {
-		// Whatever was expected, it was not asked.
-		err = &testbed.EnvironmentError{What: action.Verb.Name, Err: returned}
+	if m.err != nil && ctx.Err() == nil && testbed.OutOfFiles(m.returned) {
+		// Whatever was expected, the call could not give an answer.
+		m.err = &testbed.EnvironmentError{What: action.Verb.Name, Err: m.returned}
 	}
-	if err == nil {
-		err = r.take(action, name, outcome, took)
+	if m.err == nil {
+		for _, buffer := range outcome.Buffers {
+			r.refresh(buffer)
+		}
+		m.err = r.name(action.As, name, action.Verb, outcome, m.took)
 	}
 	if step.IgnoreLeftovers {
 		ignoreLeftovers(call)
 	}
-	m := moment{at: begin, role: name, step: step, verb: action.Verb, arguments: call.Arguments, outcome: outcome.Summary, err: err}
-	r.forgotten = r.history.add(m)
+	m.fields, m.outcome = outcome.Fields, outcome.Summary
+	return r.conclude(&m)
+}
+
+// act runs an action that is no verb.  do sets m.text once it knows the arguments: before that nothing has run, and
+// nothing is noted.
+func (r *caseRun) act(step *compile.Step, operation string, role *compile.Value, do func(m *moment, role *testbed.Role) error) error {
+	r.count()
+	name, owner, err := r.enterRole(role)
+	m := moment{at: r.now(), role: name, step: step, operation: operation}
+	if err == nil {
+		err = do(&m, owner)
+	}
+	if m.text == "" {
+		return r.failed(step, name, operation, err)
+	}
+	m.took, m.err = r.since(m.at), err
+	return r.conclude(&m)
+}
+
+// conclude notes an action that has run, in the history and for outputs; its error is the step's.
+func (r *caseRun) conclude(m *moment) error {
+	r.history.add(*m)
 	if r.wantSteps {
-		step := r.stepRecord(m, took)
-		step.Fields, step.Errno = returnedFields(action.Verb, outcome), returnedErrno(returned)
-		r.writeStep(step)
+		r.writeStep(m)
 	}
-	if err != nil {
-		return r.failed(step, name, action.Verb.Name, err)
+	if m.err == nil {
+		return nil
 	}
-	return nil
+	return r.failed(m.step, m.role, m.operation, m.err)
+}
+
+// cause is the error of a wait: why ctx has ended, if it has.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // count counts an action.
@@ -79,33 +106,26 @@ func (r *caseRun) count() {
 	r.ended.Add(1)
 }
 
-// enterRole finds the role of a step, and shows expressions what an instance has made.
-func (r *caseRun) enterRole(value *compile.Value) (string, error) {
+// enterRole finds the role of a step, nil for none, and shows expressions what an instance has made.
+func (r *caseRun) enterRole(value *compile.Value) (name string, role *testbed.Role, err error) {
 	if value == nil {
-		return "", nil
+		return "", nil, nil
 	}
 	known, err := value.Get(r.env)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	name := known.(string)
-	if own := r.owned[name]; own != nil {
+	name = known.(string)
+	role, err = r.testbed.Role(name)
+	if own := r.owned[name]; own != nil && err == nil {
 		maps.Copy(r.env, own)
-		role, err := r.testbed.Role(name)
-		if err != nil {
-			return name, err
-		}
 		r.env["index"] = role.Index
 	}
-	return name, nil
+	return name, role, err
 }
 
-func (r *caseRun) evaluate(values []*compile.Value) ([]any, error) {
-	return r.evaluateInto(nil, values)
-}
-
-// evaluateInto is evaluate with room that may be used for the list.
-func (r *caseRun) evaluateInto(room []any, values []*compile.Value) ([]any, error) {
+// evaluate computes arguments; room may be used for the list.
+func (r *caseRun) evaluate(room []any, values []*compile.Value) ([]any, error) {
 	arguments := slices.Grow(room[:0], len(values))[:len(values)]
 	clear(arguments)
 	for i, value := range values {
@@ -120,15 +140,37 @@ func (r *caseRun) evaluateInto(room []any, values []*compile.Value) ([]any, erro
 	return arguments, nil
 }
 
-// take gives what a step yields its names.
-func (r *caseRun) take(action *compile.Call, role string, outcome *verb.Outcome, took instant) error {
-	for _, buffer := range outcome.Buffers {
-		r.refresh(buffer)
+// texts computes arguments that are text.
+func (r *caseRun) texts(values []*compile.Value) ([]string, error) {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		text, err := value.Get(r.env)
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = text.(string)
 	}
-	if action.As.Word == "" {
+	return texts, nil
+}
+
+// within is a limit on the provider's clock, or another one where the step has none.
+func (r *caseRun) within(value *compile.Value, otherwise time.Duration) (time.Duration, error) {
+	if value == nil {
+		return r.onClock(otherwise), nil
+	}
+	known, err := value.Get(r.env)
+	if err != nil {
+		return 0, err
+	}
+	return r.onClock(known.(time.Duration)), nil
+}
+
+// name gives what a step has made, and its result, the name of its `as`.
+func (r *caseRun) name(as compile.Name, role string, v *verb.Verb, outcome *verb.Outcome, took instant) error {
+	if as.Word == "" {
 		return nil
 	}
-	name, index, err := action.As.Get(r.env)
+	name, index, err := as.Get(r.env)
 	if err != nil {
 		return err
 	}
@@ -139,10 +181,10 @@ func (r *caseRun) take(action *compile.Call, role string, outcome *verb.Outcome,
 	if value == nil {
 		value = make(map[string]any, len(outcome.Fields))
 		for i, field := range outcome.Fields {
-			value[action.Verb.Results[i].Name] = field
+			value[v.Results[i].Name] = field
 		}
 	}
-	r.bind(role, action.As.Word, index, value, took)
+	r.bind(role, as.Word, index, value, took)
 	return nil
 }
 

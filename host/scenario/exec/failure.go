@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,28 +33,27 @@ type stepError struct {
 func (e *stepError) Error() string { return e.action + ": " + e.err.Error() }
 func (e *stepError) Unwrap() error { return e.err }
 
-// caseTimeout is the cause of a context that the time of a case has ended.
-type caseTimeout struct{ limit time.Duration }
+// overtime is the cause of a context that a limit of time has ended.
+type overtime struct {
+	text string
+	// ofStep tells that it is the limit of a step, so that an xfail may excuse it.
+	ofStep bool
+}
 
-func (e *caseTimeout) Error() string { return "the case took longer than " + quantity.Time(e.limit) }
+func (e *overtime) Error() string { return e.text }
 
-// stepTimeout is the cause of a context that the time of a step has ended.
-type stepTimeout struct{ limit time.Duration }
-
-func (e *stepTimeout) Error() string {
-	return "the step took longer than its timeout of " + quantity.Time(e.limit)
+func caseTimeout(limit time.Duration) error {
+	return &overtime{text: "the case took longer than " + quantity.Time(limit)}
 }
 
 // failed makes the error of a step.  The innermost one stays.
-func (r *caseRun) failed(step *compile.Step, role, action string, err error) error {
+func (r *caseRun) failed(step *compile.Step, role, action string, err error) *stepError {
 	var inner *stepError
 	if errors.As(err, &inner) {
 		return inner
 	}
-	return &stepError{span: step.Span, role: role, action: action, path: r.pathCopy(), used: r.used(), advance: r.advances.String(), err: err}
+	return &stepError{span: step.Span, role: role, action: action, path: slices.Clone(r.path), used: r.used(), advance: r.advances.String(), err: err}
 }
-
-func (r *caseRun) pathCopy() []string { return append([]string(nil), r.path...) }
 
 // fail notes the failure of a step in the result.
 func (r *caseRun) fail(err error) {
@@ -61,16 +61,21 @@ func (r *caseRun) fail(err error) {
 	if f.Kind == "error" {
 		r.result.Status, r.result.Reason = record.Errored, f.What
 	}
-	if r.result.Status == record.Errored {
-		r.result.Failures = append(r.result.Failures, f)
-		return
-	}
 	r.addFailure(f)
+}
+
+// addFailure adds a failure to the result; a case without another end has failed.
+func (r *caseRun) addFailure(f record.Failure) {
+	if r.result.Status == record.Passed {
+		r.result.Status = record.Failed
+	}
+	f.File, f.Rerun = cmp.Or(f.File, r.program.File), r.rerun()
+	r.result.Failures = append(r.result.Failures, f)
 }
 
 // describe makes what reports tell of the failure of a step.
 func (r *caseRun) describe(err error) record.Failure {
-	f := record.Failure{Kind: "expectation", File: r.program.File, Rerun: r.rerun(), Timeline: r.history.moments()}
+	f := record.Failure{Kind: "expectation", Timeline: r.history.moments()}
 	span, cut := diag.Span{}, "it was cut off in this step"
 	var step *stepError
 	if errors.As(err, &step) {
@@ -84,9 +89,7 @@ func (r *caseRun) describe(err error) record.Failure {
 		environment *testbed.EnvironmentError
 		evaluation  *compile.EvaluationError
 		expected    *expectationError
-		timeout     *caseTimeout
-		limit       *stepTimeout
-		stuck       *stalled
+		late        *overtime
 	)
 	if errors.As(err, &expected) && expected.expectation.Span.Source != nil {
 		span = expected.expectation.Span
@@ -97,21 +100,17 @@ func (r *caseRun) describe(err error) record.Failure {
 	case errors.As(err, &evaluation):
 		span = evaluation.Span
 		f.What, f.Got, f.Hint = "a value cannot be computed", evaluation.Err.Error(), evaluation.Hint()
-	case errors.As(err, &timeout), errors.As(err, &limit), errors.As(err, &stuck):
+	case errors.As(err, &late):
 		f.What, f.Hint, f.Details = err.Error(), cut, r.testbed.RunningGuests()
 	case r.result.Status == record.Interrupted, r.result.Status == record.TimedOut:
 		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, cut
 		f.Details = r.testbed.RunningGuests()
 	case errors.As(err, &environment):
-		f.Kind, f.What = "error", err.Error()
-		f.Hint = environment.Hint()
+		f.Kind, f.What, f.Hint = "error", err.Error(), environment.Hint()
 	default:
 		f.What = err.Error()
 	}
-	f.Line, f.Column, f.Excerpt = span.Line, span.Column, span.Excerpt(diag.Painter{})
-	if span.Source != nil {
-		f.File = span.Source.Name
-	}
+	f.Line, f.Column, f.Excerpt, f.File = span.Line, span.Column, span.Excerpt(diag.Painter{}), span.File()
 	if step != nil && step.known != "" {
 		f.Hint = joined(f.Hint, step.known)
 	}
@@ -126,8 +125,7 @@ func joined(hint, more string) string {
 	return hint + "\n" + more
 }
 
-// expectFailure turns the result of a case that is known to fail: its failure is expected, and its success
-// is not.
+// expectFailure reverses the result of a case that is known to fail: its failure is expected, and its success is not.
 func (r *caseRun) expectFailure(known *compile.XFail) {
 	if known == nil {
 		return
@@ -139,19 +137,18 @@ func (r *caseRun) expectFailure(known *compile.XFail) {
 		}
 	case record.Passed:
 		r.addFailure(record.Failure{
-			Kind: "xpass", File: r.program.File, What: "it passed, and xfail says that it fails",
-			Hint: "take the xfail away: " + known.Reason, Rerun: r.rerun(),
+			Kind: "xpass", What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + known.Reason,
 		})
 	}
 }
 
-// allExpected tells whether the failures are those that an xfail expects, and says of each other one that it is not.
+// allExpected tells whether the failures are those that an xfail expects, and adds a hint to each other one.
 func (r *caseRun) allExpected(known *compile.XFail) bool {
 	expected := true
 	for i := range r.result.Failures {
 		f := &r.result.Failures[i]
-		if unlike := known.Unlike(compile.FailureFields{Action: f.Action, What: f.What, Got: f.Got}); unlike != "" {
-			f.Hint, expected = joined(f.Hint, notExpected(known, unlike)), false
+		if hint := unlike(known, *f); hint != "" {
+			f.Hint, expected = joined(f.Hint, hint), false
 		}
 	}
 	return expected
@@ -175,12 +172,12 @@ func (r *caseRun) stopped(ctx context.Context, err error) {
 // environment notes a fault of the surroundings.
 func (r *caseRun) environment(err error) {
 	r.result.Status, r.result.Reason = record.Errored, err.Error()
-	failure := record.Failure{Kind: "error", File: r.program.File, What: err.Error(), Rerun: r.rerun()}
+	failure := record.Failure{Kind: "error", What: err.Error()}
 	var environment *testbed.EnvironmentError
 	if errors.As(err, &environment) {
 		failure.Hint = environment.Hint()
 	}
-	r.result.Failures = append(r.result.Failures, failure)
+	r.addFailure(failure)
 }
 
 // recoverPanic turns a panic of a step into a result: the other cases still run, and the run exits
@@ -191,28 +188,19 @@ func (r *caseRun) recoverPanic() {
 		return
 	}
 	r.result.Status, r.result.Reason = record.Broken, fmt.Sprint(value)
-	r.result.Failures = append(r.result.Failures, record.Failure{
-		Kind: "bug", File: r.program.File, What: fmt.Sprintf("rdmarun itself failed: %v", value),
-		Hint: "please report this", Details: []string{string(debug.Stack())}, Rerun: r.rerun(),
-	})
-}
-
-// leftovers fails a case that has passed so far but left messages about.
-func (r *caseRun) leftovers() {
-	found := r.testbed.Leftovers()
-	if len(found) == 0 {
-		return
-	}
 	r.addFailure(record.Failure{
-		Kind: "leftover", File: r.program.File, What: "the case left behind what nobody asked for",
-		Hint:    "poll, wait_event or drain it, or put `leftovers: ignore` on the step that causes it",
-		Details: found, Timeline: r.history.moments(), Rerun: r.rerun(),
+		Kind: "bug", What: fmt.Sprintf("rdmarun itself failed: %v", value), Hint: "please report this",
+		Details: []string{string(debug.Stack())},
 	})
 }
 
-func (r *caseRun) addFailure(f record.Failure) {
-	if r.result.Status == record.Passed {
-		r.result.Status = record.Failed
+// leftovers fails a case that has passed so far but left messages unread.
+func (r *caseRun) leftovers() {
+	if found := r.testbed.Leftovers(); len(found) > 0 {
+		r.addFailure(record.Failure{
+			Kind: "leftover", What: "the case left behind what nobody asked for",
+			Hint:    "poll, wait_event or drain it, or put `leftovers: ignore` on the step that causes it",
+			Details: found, Timeline: r.history.moments(),
+		})
 	}
-	r.result.Failures = append(r.result.Failures, f)
 }

@@ -25,6 +25,8 @@ const rememberedOfAll = 40
 type history struct {
 	virtual bool // the provider's clock
 	roles   map[string]*ring
+	// forgotten is the list of arguments of a step that is not remembered any more, for another step to use.
+	forgotten []any
 }
 
 type ring struct {
@@ -33,34 +35,39 @@ type ring struct {
 	full    bool
 }
 
-// moment is one step that ran.
+// moment is one action that ran.
 type moment struct {
-	at   instant // since the case began
-	role string
-	step *compile.Step
-	verb *verb.Verb // nil for what is no verb
-	// arguments are those of the verb, in its order.
-	arguments []any
-	text      string        // of what is no verb
-	outcome   func() string // nil: nothing to say
-	err       error
+	at, took  instant // since the case began
+	role      string
+	step      *compile.Step
+	operation string     // what failures call it
+	text      string     // with what it was given; "" for a verb, whose arguments say it
+	verb      *verb.Verb // nil for what is no verb
+	// arguments are those of the verb, and fields its results, in its order; returned is its error, whatever was expected.
+	arguments, fields []any
+	returned          error
+	outcome           func() string // nil: nothing to say
+	err               error
 }
 
-// add notes a step.  It returns the list of arguments of the one that it forgets for it, for another call to use.
-func (h *history) add(m moment) (forgotten []any) {
-	if h.roles == nil {
-		h.roles = make(map[string]*ring)
-	}
+// add remembers an action in place of the oldest one of its role.
+func (h *history) add(m moment) {
 	r := h.roles[m.role]
 	if r == nil {
 		r = &ring{}
 		h.roles[m.role] = r
 	}
-	forgotten = r.moments[r.next].arguments
+	h.forgotten = r.moments[r.next].arguments
 	r.moments[r.next] = m
 	r.next = (r.next + 1) % remembered
 	r.full = r.full || r.next == 0
-	return forgotten
+}
+
+// spare takes the list of arguments that was forgotten last; nil when there is none.
+func (h *history) spare() []any {
+	list := h.forgotten
+	h.forgotten = nil
+	return list
 }
 
 // moments lists what is remembered in the order of time.
@@ -77,7 +84,7 @@ func (h *history) moments() []record.Moment {
 	all = all[max(0, len(all)-rememberedOfAll):]
 	list := make([]record.Moment, len(all))
 	for i, m := range all {
-		text := strings.TrimSpace(m.action() + " " + m.given())
+		text := strings.TrimSpace(cmp.Or(m.text, m.operation) + " " + m.given())
 		if result := m.result(); result != "" {
 			text += "  -> " + result
 		}
@@ -87,13 +94,6 @@ func (h *history) moments() []record.Moment {
 		}
 	}
 	return list
-}
-
-func (m *moment) action() string {
-	if m.verb == nil {
-		return m.text
-	}
-	return m.verb.Name
 }
 
 // given lists the arguments that differ from their defaults.
@@ -113,7 +113,7 @@ func (m *moment) given() string {
 			words = append(words, argument.Name)
 		case argument.Type == verb.Condition:
 			words = append(words, value.(verb.ConditionValue).Text)
-		case argument.Type == verb.Endpoint, argument.Type == verb.Role, argument.Type == verb.FaultName, argument.Type.NamesObject(), argument.Type == verb.Buffer, argument.Type == verb.Word, argument.Type == verb.Peer:
+		case argument.Type.NamesObject(), slices.Contains([]verb.Type{verb.Endpoint, verb.Role, verb.FaultName, verb.Buffer, verb.Word, verb.Peer}, argument.Type):
 			words = append(words, fmt.Sprint(value))
 		case argument.Type == verb.Remote:
 			remote := value.(verb.RemoteMemory)
@@ -149,36 +149,30 @@ func (m *moment) result() string {
 	return ""
 }
 
-func (r *caseRun) stepRecord(m moment, took instant) *record.Step {
+// writeStep writes the record of an action.
+func (r *caseRun) writeStep(m *moment) {
 	step := &record.Step{
-		Role: m.role, Action: m.action(), Text: m.given(), Outcome: m.result(),
+		Role: m.role, Action: cmp.Or(m.text, m.operation), Text: m.given(), Outcome: m.result(),
 		Line: m.step.Span.Line, Column: m.step.Span.Column,
-		At: m.at.wall, Took: took.wall, OK: m.err == nil, Tags: r.tags, XFail: r.known, Used: r.used(),
+		At: m.at.wall, Took: m.took.wall, OK: m.err == nil, Tags: r.tags, XFail: r.known, Used: r.used(),
 	}
 	if r.history.virtual {
-		step.Clock = &record.StepTimes{At: m.at.clock, Took: took.clock}
+		step.Clock = &record.StepTimes{At: m.at.clock, Took: m.took.clock}
 	}
 	if file := m.step.Span.File(); file != r.program.File {
 		step.File = file
 	}
-	return step
-}
-
-func (r *caseRun) writeStep(step *record.Step) {
-	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
-}
-
-// returnedFields are a call's results for the record, those without a value left out.
-func returnedFields(v *verb.Verb, outcome *verb.Outcome) []record.Field {
-	var fields []record.Field
-	for i, value := range outcome.Fields {
-		if value == nil {
-			continue
-		}
-		result := &v.Results[i]
-		fields = append(fields, record.Field{Name: result.Name, Value: recorded(value, result), Varies: result.Varies})
+	var errno syscall.Errno
+	if errors.As(m.returned, &errno) {
+		step.Errno = verb.ErrnoName(errno)
 	}
-	return fields
+	for i, value := range m.fields {
+		if value != nil {
+			result := &m.verb.Results[i]
+			step.Fields = append(step.Fields, record.Field{Name: result.Name, Value: recorded(value, result), Varies: result.Varies})
+		}
+	}
+	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
 }
 
 // recorded shows a value in full: bytes as hexadecimal digits, however many.
@@ -190,12 +184,4 @@ func recorded(value any, result *verb.Result) string {
 		return compile.ShowHex(value, result.Type)
 	}
 	return compile.Show(value, result.Type)
-}
-
-func returnedErrno(err error) string {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return verb.ErrnoName(errno)
-	}
-	return ""
 }

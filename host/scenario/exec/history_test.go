@@ -12,12 +12,13 @@ import (
 // TestHistory: of each role the last steps are remembered, in the order of time, and lists of arguments come back with
 // those that are not.
 func TestHistory(t *testing.T) {
-	var h history
+	h := history{roles: make(map[string]*ring)}
 	step := &compile.Step{}
 	lists := make([][]any, 2*remembered)
 	for i := range lists {
 		lists[i] = []any{i}
-		forgotten := h.add(moment{at: instant{wall: time.Duration(i)}, role: "client", step: step, text: "step", arguments: lists[i]})
+		h.add(moment{at: instant{wall: time.Duration(i)}, role: "client", step: step, text: "step", arguments: lists[i]})
+		forgotten := h.spare()
 		switch {
 		case i < remembered && forgotten != nil:
 			t.Errorf("step %d: %v is forgotten, and there is room", i, forgotten)

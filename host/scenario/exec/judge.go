@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"syscall"
 
 	"rdmarun/host/scenario/compile"
@@ -12,7 +13,7 @@ import (
 )
 
 // judgeNone wants that nothing came.
-func (r *caseRun) judgeNone(outcome *verb.Outcome, err error) error {
+func judgeNone(outcome *verb.Outcome, err error) error {
 	var failure *testbed.Failure
 	switch {
 	case errors.As(err, &failure) && failure.Absent:
@@ -41,36 +42,40 @@ func judgeAny(outcome *verb.Outcome, err error) error {
 
 // judge compares an outcome with what the step expects.
 func (r *caseRun) judge(action *compile.Call, outcome *verb.Outcome, err error) error {
-	if expectation := errnoExpectation(action); expectation != nil {
-		if err := r.judgeErrno(action, expectation, err); err != nil {
-			return err
-		}
-		return r.judgeFields(action, outcome)
+	wanted := slices.IndexFunc(action.Expect, func(e compile.Expectation) bool { return e.Field == compile.Errno })
+	if wanted >= 0 {
+		err = r.judgeErrno(&action.Expect[wanted], err)
+	} else {
+		err = succeeded(err)
 	}
+	if err != nil {
+		return err
+	}
+	return r.judgeFields(action.Expect, action.Verb, outcome)
+}
+
+// succeeded wants a call to have succeeded.
+func succeeded(err error) error {
 	var errno syscall.Errno
 	var failure *testbed.Failure
 	switch {
 	case errors.As(err, &failure):
 		return failure
 	case errors.As(err, &errno):
-		return &testbed.Failure{
-			What: "it failed", Expected: "success", Got: verb.ErrnoName(errno) + " (" + err.Error() + ")",
-			Hint: explain.Errno(verb.ErrnoName(errno)),
-		}
-	case err != nil:
-		return err
+		name := verb.ErrnoName(errno)
+		return &testbed.Failure{What: "it failed", Expected: "success", Got: name + " (" + err.Error() + ")", Hint: explain.Errno(name)}
 	}
-	return r.judgeFields(action, outcome)
+	return err
 }
 
 // judgeFields compares each field that is expected; errno is none.
-func (r *caseRun) judgeFields(action *compile.Call, outcome *verb.Outcome) error {
-	for i := range action.Expect {
-		e := &action.Expect[i]
+func (r *caseRun) judgeFields(expect []compile.Expectation, v *verb.Verb, outcome *verb.Outcome) error {
+	for i := range expect {
+		e := &expect[i]
 		if e.Field == compile.Errno || e.Default && outcome.NoDefaults {
 			continue
 		}
-		if err := r.judgeField(e, field(e, outcome), outcome, action.Verb); err != nil {
+		if err := r.judgeField(e, field(e, outcome), outcome, v); err != nil {
 			return err
 		}
 	}
@@ -101,15 +106,17 @@ func (r *caseRun) judgeField(e *compile.Expectation, got any, outcome *verb.Outc
 			failure.Got += "  (" + summary + ")"
 		}
 	}
-	failure.Hint = explainField(v, e.Field, got, outcome)
+	if e.Field == "status" {
+		failure.Hint = explainStatus(v, got, outcome)
+	}
 	return &expectationError{e, failure}
 }
 
-// isWord is a value that is a word of RDMA's, such as a status or an opcode, and says itself what it is of.
+// isWord is a value that is one of RDMA's words, such as a status or an opcode, and so says which field it is of.
 var isWord = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
 
-// tells tells whether a summary has the value of a field so that nobody takes it for another's: behind the field's name,
-// or as a word that needs none.
+// tells tells whether a summary has the value of a field, and nobody can take it for the value of another: it stands
+// behind the field's name, or is a word that needs none.
 func tells(summary, field, value string) bool {
 	name := "(?:" + regexp.QuoteMeta(field) + " )"
 	if isWord.MatchString(value) {
@@ -128,15 +135,15 @@ func (e *expectationError) Error() string { return e.failure.Error() }
 
 func (e *expectationError) Unwrap() error { return e.failure }
 
-// explainField says what a surprising status means.
-func explainField(v *verb.Verb, name string, got any, outcome *verb.Outcome) string {
+// explainStatus says what a status means that was not expected: that of a completion, or of an event.
+func explainStatus(v *verb.Verb, got any, outcome *verb.Outcome) string {
 	switch status := got.(type) {
 	case string:
-		if name == "status" && status != "SUCCESS" {
+		if status != "SUCCESS" {
 			return status + ": " + explain.Completion(status)
 		}
 	case int:
-		if name == "status" && len(outcome.Fields) > 0 {
+		if len(outcome.Fields) > 0 {
 			event, _ := outcome.Fields[v.Result("type")].(string)
 			return explain.Event(event, status)
 		}
@@ -144,22 +151,13 @@ func explainField(v *verb.Verb, name string, got any, outcome *verb.Outcome) str
 	return ""
 }
 
-func errnoExpectation(action *compile.Call) *compile.Expectation {
-	for i := range action.Expect {
-		if action.Expect[i].Field == compile.Errno {
-			return &action.Expect[i]
-		}
-	}
-	return nil
-}
-
-func (r *caseRun) judgeErrno(action *compile.Call, e *compile.Expectation, err error) error {
+// judgeErrno compares the errno of a call, "0" for success, with the expectation.
+func (r *caseRun) judgeErrno(e *compile.Expectation, err error) error {
 	got := "0"
 	var errno syscall.Errno
-	switch {
-	case errors.As(err, &errno):
+	if errors.As(err, &errno) {
 		got = verb.ErrnoName(errno)
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	ok, want, evaluation := e.Check(r.env, got)

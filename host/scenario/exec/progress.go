@@ -12,8 +12,7 @@ import (
 	"rdmarun/host/scenario/quantity"
 )
 
-// advances are how far the running steps of a case are, for who watches from another goroutine.  All branches share
-// them.
+// advances are how far the running steps of a case are; all branches share them, and other goroutines ask.
 type advances struct {
 	mu  sync.Mutex
 	all []*advance // in the order of their beginnings, so that a loop stands before those in it
@@ -74,13 +73,6 @@ func (a *advances) String() string {
 	return strings.Join(words, ", ")
 }
 
-// stalled is the cause of a context that ended because no step did.
-type stalled struct{ limit time.Duration }
-
-func (e *stalled) Error() string {
-	return "no step has ended for " + quantity.Time(e.limit) + " (stall_timeout)"
-}
-
 // stall is how long a step may take: what the command line says, else the scenario.
 func (r *caseRun) stall() time.Duration {
 	if r.config.Stall > 0 {
@@ -89,8 +81,8 @@ func (r *caseRun) stall() time.Duration {
 	return r.config.stretched(r.testCase.Stall)
 }
 
-// watch cancels the returned context when steps stays the same for limit of the wall's time; 0 is without
-// limit.
+// watch cancels the returned context when no step has ended, as counted by steps, for limit of the wall's time; 0 is
+// without limit.
 func watch(ctx context.Context, limit time.Duration, steps *atomic.Int64) (context.Context, func()) {
 	if limit <= 0 {
 		return ctx, func() {}
@@ -111,7 +103,7 @@ func watch(ctx context.Context, limit time.Duration, steps *atomic.Int64) (conte
 			if now := steps.Load(); now != seen {
 				seen, since = now, time.Now()
 			} else if time.Since(since) > limit {
-				cancel(&stalled{limit})
+				cancel(&overtime{text: "no step has ended for " + quantity.Time(limit) + " (stall_timeout)"})
 				return
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // Config is what a run needs.
 type Config struct {
 	Provider *rdmacore.Provider
-	// Guests makes what starts guests, on first use; nil when no program has guests.
-	Guests func() (testbed.GuestStarter, error)
+	// Guests starts the guests; nil when no program has guests.
+	Guests testbed.GuestStarter
 	Stream *record.Stream
 	// Rerun is the command that runs one case again, without file and case: "rdmarun run -p count=3".
 	Rerun string
@@ -49,44 +49,31 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 	r.expectFailure(known)
 	r.result.Took = time.Since(r.begin)
 	r.result.Steps = r.steps
-	r.result.Loops = r.loops.list()
+	r.result.Loops = r.loops.done
 	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &r.result})
 	return r.result
 }
 
-// Skip writes the records of a case that cannot run.
-func Skip(config Config, program *compile.Program, c *compile.Case, reason string) record.Result {
-	result := record.Result{Name: c.Name, Status: record.Skipped, Reason: reason}
-	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &result})
-	return result
+// End writes the record of a case that does not run.
+func End(stream *record.Stream, program *compile.Program, c *compile.Case, status record.Status, reason string) {
+	result := record.Result{Name: c.Name, Status: status, Reason: reason}
+	stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &result})
 }
 
 // prepare looks whether the case can run here, and whether it is known to fail here.
 func (r *caseRun) prepare() (known *compile.XFail) {
-	c := r.testCase
-	if !conditional(c) && c.XFail == nil {
-		return nil
-	}
-	env, err := surroundings(r.config.Provider, c)
-	if err != nil {
-		r.environment(err)
-		return nil
-	}
-	reason, err := skipReason(r.config.Provider, c, env)
+	reason, err := SkipReason(r.config.Provider, r.testCase)
 	switch {
 	case err != nil:
 		r.environment(err)
 	case reason != "":
 		r.result.Status, r.result.Reason = record.Skipped, reason
-	case c.XFail == nil:
-	case c.XFail.When == nil:
-		return c.XFail
-	default:
-		holds, err := c.XFail.When.Holds(env)
+	case r.testCase.XFail != nil:
+		holds, err := r.holds(r.testCase.XFail.When)
 		if err != nil {
 			r.environment(fmt.Errorf("xfail: %w", err))
 		} else if holds {
-			return c.XFail
+			return r.testCase.XFail
 		}
 	}
 	return nil
@@ -105,7 +92,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	defer r.testbed.Clock().Leave()
 
 	limit := r.config.stretched(r.testCase.Timeout)
-	steps, cancel := context.WithTimeoutCause(ctx, limit, &caseTimeout{limit})
+	steps, cancel := context.WithTimeoutCause(ctx, limit, caseTimeout(limit))
 	defer cancel()
 	steps, relax := watch(steps, r.stall(), r.ended)
 	defer relax()
@@ -131,7 +118,7 @@ func (r *caseRun) finally(ctx context.Context) {
 	if len(r.testCase.Finally) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, &caseTimeout{finallyGrace})
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, caseTimeout(finallyGrace))
 	defer cancel()
 	failed := r.result.Status != record.Passed && !r.result.FailedByThreshold()
 	for _, step := range r.testCase.Finally {
@@ -143,26 +130,17 @@ func (r *caseRun) finally(ctx context.Context) {
 
 // setUp makes the testbed and the names of expressions.
 func (r *caseRun) setUp() bool {
-	var guests testbed.GuestStarter
-	if r.program.Guests {
-		starter, err := r.config.Guests()
-		if err != nil {
-			r.environment(fmt.Errorf("the guest runtime: %w", err))
-			return false
-		}
-		guests = starter
-	}
-	l, err := testbed.New(testbed.Config{
-		Provider: r.config.Provider, Roles: r.testCase.Roles, Guests: guests, Output: r.output,
+	made, err := testbed.New(testbed.Config{
+		Provider: r.config.Provider, Roles: r.testCase.Roles, Guests: r.config.Guests, Output: r.output,
 	})
 	if err != nil {
 		r.environment(err)
 		return false
 	}
-	r.testbed = l
+	r.testbed = made
 	if err := r.environmentNames(); err != nil {
 		r.environment(err)
-		l.Close()
+		made.Close()
 		return false
 	}
 	r.writeStart()
@@ -171,24 +149,17 @@ func (r *caseRun) setUp() bool {
 
 // tearDown frees the testbed and compares what lives with what lived before.
 func (r *caseRun) tearDown(before rdmacore.Live) {
-	for _, entry := range r.testbed.Traffic() {
-		r.result.Traffic = append(r.result.Traffic, record.Traffic(entry))
-	}
-	failures := r.testbed.Close()
-	after := r.config.Provider.Live()
+	r.result.Traffic = r.testbed.Traffic()
 	var details []string
-	for _, err := range failures {
+	for _, err := range r.testbed.Close() {
 		details = append(details, err.Error())
 	}
-	for kind, count := range after {
+	for kind, count := range r.config.Provider.Live() {
 		if more := count - before[kind]; more > 0 {
 			details = append(details, fmt.Sprintf("%d %s still alive", more, kind))
 		}
 	}
-	if len(details) == 0 {
-		return
+	if len(details) > 0 {
+		r.addFailure(record.Failure{Kind: "leak", What: "not everything could be freed", Details: details})
 	}
-	r.addFailure(record.Failure{
-		Kind: "leak", File: r.program.File, What: "not everything could be freed", Details: details, Rerun: r.rerun(),
-	})
 }

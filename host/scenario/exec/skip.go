@@ -1,8 +1,10 @@
 package exec
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/compile"
@@ -13,49 +15,21 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// SkipReason tells, without running it, why a case would be skipped on a provider; "" when it would run.
+// SkipReason tells why a case cannot run on a provider, without trying; "" when it can.
 func SkipReason(provider *rdmacore.Provider, c *compile.Case) (string, error) {
-	if !conditional(c) {
+	if reason := cmp.Or(otherProvider(provider, c), tooFewHosts(c), tooFewHugePages(c)); reason != "" {
+		return reason, nil
+	}
+	if len(c.Needs)+len(c.Requires) == 0 {
 		return "", nil
 	}
 	env, err := surroundings(provider, c)
 	if err != nil {
 		return "", err
 	}
-	return skipReason(provider, c, env)
-}
-
-// conditional tells whether a case may be skipped at all.
-func conditional(c *compile.Case) bool {
-	return len(c.Needs)+len(c.Requires) > 0 || c.Provider() != "" || needsHosts(c.Roles) != "" || hugeBytes(c.Roles) != nil
-}
-
-// capabilities are what verbs need of devices and expressions know as device.NAME, in words.
-var capabilities = map[string]string{
-	verb.CanAtomic: "atomic operations", verb.CanShare: "shared receive queues", verb.CanWindow: "memory windows",
-	verb.CanStamp: "time stamps of completions",
-}
-
-// skipReason says why a case cannot run, "" when it can.
-func skipReason(provider *rdmacore.Provider, c *compile.Case, env expression.Env) (string, error) {
-	for _, reason := range []string{otherProvider(provider, c), tooFewHosts(c), tooFewHugePages(c)} {
-		if reason != "" {
-			return reason, nil
-		}
-	}
 	for _, need := range c.Needs {
-		if need == verb.CanFault && !provider.CanFault() {
-			return fmt.Sprintf("it needs %s, and provider %s loses nothing on purpose (soft does)", need, provider.Name()), nil
-		}
-		if need == verb.CanFaultDevice && !provider.CanFault() {
-			return fmt.Sprintf("it needs %s, and no device of provider %s goes away on purpose (that of soft does)", need, provider.Name()), nil
-		}
-		if need == verb.CanCount && !testbed.HasCounters(provider, os.DirFS("/"), c.Roles) {
-			return fmt.Sprintf("it needs %s, and the kernel counts for no device of provider %s that a role is on", need, provider.Name()), nil
-		}
-		what, ofDevice := capabilities[need]
-		if device, _ := env["device"].(map[string]any); ofDevice && device[strings.TrimPrefix(need, "device.")] != true {
-			return fmt.Sprintf("it needs %s, and device %s has no %s", need, device["name"], what), nil
+		if reason := lacks(provider, c, env, need); reason != "" {
+			return "it needs " + need + ", and " + reason, nil
 		}
 	}
 	for _, requirement := range c.Requires {
@@ -68,6 +42,26 @@ func skipReason(provider *rdmacore.Provider, c *compile.Case, env expression.Env
 		}
 	}
 	return "", nil
+}
+
+// lacks says why something that verbs need is not there; "" when it is.
+func lacks(provider *rdmacore.Provider, c *compile.Case, env expression.Env, need string) string {
+	ofDevice := map[string]string{
+		verb.CanAtomic: "atomic operations", verb.CanShare: "shared receive queues", verb.CanWindow: "memory windows",
+		verb.CanStamp: "time stamps of completions",
+	}
+	device := env["device"].(map[string]any)
+	switch {
+	case need == verb.CanFault && !provider.CanFault():
+		return fmt.Sprintf("provider %s loses nothing on purpose (soft does)", provider.Name())
+	case need == verb.CanFaultDevice && !provider.CanFault():
+		return fmt.Sprintf("no device of provider %s goes away on purpose (that of soft does)", provider.Name())
+	case need == verb.CanCount && !testbed.HasCounters(provider, os.DirFS("/"), c.Roles):
+		return fmt.Sprintf("the kernel counts for no device of provider %s that a role is on", provider.Name())
+	case ofDevice[need] != "" && device[strings.TrimPrefix(need, "device.")] != true:
+		return fmt.Sprintf("device %s has no %s", device["name"], ofDevice[need])
+	}
+	return ""
 }
 
 // ofProvider are the surroundings that another provider may have.
@@ -93,7 +87,7 @@ func because(requirement *compile.Requirement, c *compile.Case, provider *rdmaco
 	return ""
 }
 
-// otherProvider is the reason of a case whose matrix speaks of another provider.
+// otherProvider is the reason of a case with a matrix that speaks of another provider.
 func otherProvider(provider *rdmacore.Provider, c *compile.Case) string {
 	wanted := c.Provider()
 	if wanted == "" || wanted == provider.Name() {
@@ -102,38 +96,26 @@ func otherProvider(provider *rdmacore.Provider, c *compile.Case) string {
 	return fmt.Sprintf("its matrix has provider=%s, and this is provider %s", wanted, provider.Name())
 }
 
-// needsHosts is a counted role whose instances want hosts of their own; "" when there is none.
-func needsHosts(roles []testbed.RoleConfig) string {
-	for _, role := range roles {
+// tooFewHosts is the reason of a case with a counted role, each instance of which wants a host of its own.
+func tooFewHosts(c *compile.Case) string {
+	for _, role := range c.Roles {
 		if role.Spread && role.Index > 0 {
-			return role.Group
+			return fmt.Sprintf("role %s has place: {spread: host}, and one process on one host drives all of its instances", role.Group)
 		}
 	}
 	return ""
 }
 
-func tooFewHosts(c *compile.Case) string {
-	group := needsHosts(c.Roles)
-	if group == "" {
-		return ""
-	}
-	return fmt.Sprintf("role %s has place: {spread: host}, and one process on one host drives all of its instances", group)
-}
-
-// hugeBytes are the sizes of the buffers in huge pages.
-func hugeBytes(roles []testbed.RoleConfig) (sizes []int) {
-	for _, role := range roles {
+// tooFewHugePages is the reason of a case with more buffers in huge pages than there are pages.
+func tooFewHugePages(c *compile.Case) string {
+	var sizes []int
+	for _, role := range c.Roles {
 		for _, buffer := range role.Buffers {
 			if buffer.Backing == rdmacore.BackingHuge {
 				sizes = append(sizes, buffer.Size)
 			}
 		}
 	}
-	return sizes
-}
-
-func tooFewHugePages(c *compile.Case) string {
-	sizes := hugeBytes(c.Roles)
 	if sizes == nil {
 		return ""
 	}
@@ -151,13 +133,19 @@ func tooFewHugePages(c *compile.Case) string {
 	return fmt.Sprintf("its buffers need %d huge pages of %d KiB, and %d are free (/proc/sys/vm/nr_hugepages)", need, pages.Size>>10, pages.Free)
 }
 
-// surroundings are the values of plan.Surroundings.
+// surroundings are the values of compile.Surroundings: those of the device of the case's first role, or else of the
+// provider's default.
 func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env, error) {
-	device, err := deviceOf(provider, c)
+	device, err := provider.DefaultDevice()
+	if len(c.Roles) > 0 && c.Roles[0].Device != "" {
+		if named, unknown := testbed.Device(provider, c.Roles[0].Device); unknown == nil {
+			device, err = named, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	attr, err := device.Attr()
+	facts, err := deviceFacts(device)
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +153,8 @@ func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env,
 	if err != nil {
 		return nil, err
 	}
-	iwarp, roce := device.IWARP(), false
-	for _, port := range ports {
-		roce = roce || port.LinkLayer == rdmacore.LinkLayerEthernet && !iwarp
-	}
-	name, soft := device.Name(), provider.Name() == "soft"
+	iwarp, soft, faults := device.IWARP(), provider.Name() == "soft", provider.CanFault()
+	roce := !iwarp && slices.ContainsFunc(ports, func(port rdmacore.Port) bool { return port.LinkLayer == rdmacore.LinkLayerEthernet })
 	guests := make(map[string]any)
 	for _, role := range c.Roles {
 		if role.Guest != nil {
@@ -184,14 +169,10 @@ func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env,
 		"provider":  map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft},
 		"clock":     map[string]any{"virtual": provider.Clock().Virtual()},
 		"transport": map[string]any{"ib": !iwarp, "roce": roce, "iwarp": iwarp},
-		"device": map[string]any{
-			"name": name, "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0, "mw": attr.MaxMW > 0, "timestamps": attr.CompletionTimestampMask != 0,
-			"flush": attr.Can(rdmacore.CapFlushGlobal), "flush_persistent": attr.Can(rdmacore.CapFlushPersistent), "atomic_write": attr.Can(rdmacore.CapAtomicWrite),
-			"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE,
-		},
-		"driver": environment.Driver(provider.Name(), name),
-		"fault":  map[string]any{"link": provider.CanFault(), "cm": provider.CanFault(), "data": provider.CanFault(), "device": provider.CanFault()},
-		"guest":  guests,
+		"device":    facts,
+		"driver":    environment.Driver(provider.Name(), device.Name()),
+		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults},
+		"guest":     guests,
 		"roles": map[string]any{
 			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices, "distinct_addresses": distinct.Addresses,
 		},
@@ -204,18 +185,17 @@ func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env,
 	return env, nil
 }
 
-// deviceOf is the device of the case's first role, or the provider's default.
-func deviceOf(provider *rdmacore.Provider, c *compile.Case) (*rdmacore.Device, error) {
-	if len(c.Roles) > 0 && c.Roles[0].Device != "" {
-		devices, err := provider.Devices()
-		if err != nil {
-			return nil, err
-		}
-		for _, device := range devices {
-			if device.Name() == c.Roles[0].Device {
-				return device, nil
-			}
-		}
+// deviceFacts are what expressions see of a device; which of it stands where, package compile says.
+func deviceFacts(device *rdmacore.Device) (map[string]any, error) {
+	attr, err := device.Attr()
+	if err != nil {
+		return nil, err
 	}
-	return provider.DefaultDevice()
+	return map[string]any{
+		"name": device.Name(), "iwarp": device.IWARP(), "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0, "mw": attr.MaxMW > 0,
+		"timestamps": attr.CompletionTimestampMask != 0, "flush": attr.Can(rdmacore.CapFlushGlobal),
+		"flush_persistent": attr.Can(rdmacore.CapFlushPersistent), "atomic_write": attr.Can(rdmacore.CapAtomicWrite),
+		"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,
+		"max_qp": attr.MaxQP, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE, "max_cqe": attr.MaxCQE,
+	}, nil
 }

@@ -25,7 +25,7 @@ type caseRun struct {
 	// clockBegin is when the case began on the provider's clock.
 	clockBegin time.Duration
 	result     record.Result
-	history    history
+	history    *history // of all branches
 	loops      loops
 	found      []measured
 	// path holds the names of the steps around the current one.
@@ -41,15 +41,13 @@ type caseRun struct {
 	ended *atomic.Int64
 	// advances are how far the running steps are.
 	advances *advances
-	// given are the results that this branch gave names to; several those under one word.
-	given   map[string]any
-	several map[ownedName]*several
+	// given are the results that this branch gave names to; lists are those under one word, of all branches.
+	given map[string]any
+	lists map[ownedName]*sharedList
 	// wantSteps tells whether some output wants a record of each step.
 	wantSteps bool
-	// running is the call of the verb that runs, of which there is one at a time; forgotten is a list that the next may
-	// have for its arguments, nil for none.
-	running   verb.Call
-	forgotten []any
+	// running is the call of the verb that runs, one at a time; the next step overwrites it, so nothing may keep it.
+	running verb.Call
 	// owned are the results of each instance of a counted role: in a step of its own it sees these.
 	owned map[string]map[string]any
 	// roleObjects are what expressions see of roles.
@@ -59,7 +57,7 @@ type caseRun struct {
 // environmentNames fills in what expressions may mention from the start.
 func (r *caseRun) environmentNames() error {
 	r.env = make(expression.Env)
-	r.given, r.several = make(map[string]any), make(map[ownedName]*several)
+	r.given, r.lists = make(map[string]any), make(map[ownedName]*sharedList)
 	for _, param := range r.testCase.Constants {
 		r.env[param.Name] = param.Value
 	}
@@ -78,25 +76,18 @@ func (r *caseRun) environmentNames() error {
 			r.owned[role.Name] = make(map[string]any)
 		}
 	}
-	r.history.virtual, r.history.roles = r.testbed.Clock().Virtual(), make(map[string]*ring)
+	r.history = &history{virtual: r.testbed.Clock().Virtual(), roles: make(map[string]*ring)}
 	r.clockBegin = r.testbed.Clock().Now()
 	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
 	return nil
 }
 
 func roleObject(role *testbed.Role) (map[string]any, error) {
-	attr, err := role.Device().Attr()
+	device, err := deviceFacts(role.Device())
 	if err != nil {
 		return nil, fmt.Errorf("role %s: %w", role.Name, err)
 	}
-	object := map[string]any{
-		"name":    role.Name,
-		"address": role.Address().String(),
-		"device": map[string]any{
-			"name": role.Device().Name(), "atomic": attr.Atomic, "timestamps": attr.CompletionTimestampMask != 0, "iwarp": role.Device().IWARP(), "max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,
-			"max_qp": attr.MaxQP, "max_qp_wr": attr.MaxQPWR, "max_sge": attr.MaxSGE, "max_cqe": attr.MaxCQE,
-		},
-	}
+	object := map[string]any{"name": role.Name, "address": role.Address().String(), "device": device}
 	for _, buffer := range role.Buffers() {
 		object[buffer.Name] = buffer.View().Record()
 	}
@@ -109,8 +100,8 @@ func roleObject(role *testbed.Role) (map[string]any, error) {
 	return object, nil
 }
 
-// several are the results under one word, eps[0], eps[1] and on, which all branches share.
-type several struct{ items []any }
+// sharedList are the results under one word, eps[0], eps[1] and on, which all branches share.
+type sharedList struct{ items []any }
 
 // ownedName is a word of a role.
 type ownedName struct{ role, word string }
@@ -123,13 +114,13 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 	}
 	var value, given any = result, result
 	if index >= 0 {
-		list := r.several[ownedName{role, name}]
+		list := r.lists[ownedName{role, name}]
 		if list == nil {
-			list = &several{}
-			r.several[ownedName{role, name}] = list
+			list = &sharedList{}
+			r.lists[ownedName{role, name}] = list
 		}
-		for len(list.items) <= index {
-			list.items = append(list.items, nil)
+		if more := index + 1 - len(list.items); more > 0 {
+			list.items = append(list.items, make([]any, more)...)
 		}
 		list.items[index] = result
 		value, given = list.items, list

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
@@ -60,7 +61,7 @@ func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 		return r.call(ctx, step, action)
 	case *compile.Block:
 		if action.Rounds {
-			return r.rounds(ctx, action.Steps)
+			return r.rounds("round", len(action.Steps), func(i int) error { return r.step(ctx, action.Steps[i]) })
 		}
 		return r.list(ctx, action.Steps)
 	case *compile.Use:
@@ -97,7 +98,7 @@ func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
 		}
 		limit := r.config.stretched(known.(time.Duration))
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, &stepTimeout{limit})
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &overtime{"the step took longer than its timeout of " + quantity.Time(limit), true})
 		defer cancel()
 	}
 	clock := r.testbed.Clock()
@@ -136,25 +137,25 @@ func (r *caseRun) checkTook(step *compile.Step, took time.Duration) error {
 	if step.Took == nil {
 		return nil
 	}
-	for _, bound := range []struct {
-		value *compile.Value
-		words string
-		holds func(limit time.Duration) bool
-	}{
-		{step.Took.Min, "at least ", func(limit time.Duration) bool { return took >= limit }},
-		{step.Took.Max, "at most ", func(limit time.Duration) bool { return took <= r.onClock(limit) }},
-	} {
-		if bound.value == nil {
+	for _, bound := range []*compile.Value{step.Took.Min, step.Took.Max} {
+		if bound == nil {
 			continue
 		}
-		limit, err := bound.value.Get(r.env)
+		value, err := bound.Get(r.env)
 		if err != nil {
 			return r.failed(step, "", "took", err)
 		}
-		if !bound.holds(limit.(time.Duration)) {
-			return &stepError{span: step.Took.Span, action: "took", path: r.pathCopy(), used: r.used(), err: &testbed.Failure{
-				What: "wrong time", Expected: bound.words + quantity.Time(limit.(time.Duration)) + r.scaleNote(), Got: rounded(took),
-			}}
+		limit := value.(time.Duration)
+		words, holds := "at least ", took >= limit
+		if bound == step.Took.Max {
+			words, holds = "at most ", took <= r.onClock(limit)
+		}
+		if !holds {
+			late := r.failed(step, "", "took", &testbed.Failure{
+				What: "wrong time", Expected: words + quantity.Time(limit) + r.scaleNote(), Got: rounded(took),
+			})
+			late.span = step.Took.Span
+			return late
 		}
 	}
 	return nil
@@ -205,44 +206,43 @@ func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error 
 	if !holds {
 		return r.timed(ctx, step)
 	}
-	before, reason := r.known, step.XFail.Reason
-	r.known = reason
-	depth := len(r.path)
+	before, depth := r.known, len(r.path)
+	r.known = step.XFail.Reason
 	err = r.timed(ctx, step)
 	r.known, r.path = before, r.path[:depth]
 	var failure *testbed.Failure
-	var limit *stepTimeout
+	var late *overtime
 	switch {
 	case err == nil:
 		return r.failed(step, "", "xfail", &testbed.Failure{
-			What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + reason,
+			What: "it passed, and xfail says that it fails", Hint: "take the xfail away: " + step.XFail.Reason,
 		})
-	case ctx.Err() == nil && (errors.As(err, &failure) || errors.As(err, &limit)):
+	case ctx.Err() == nil && (errors.As(err, &failure) || errors.As(err, &late) && late.ofStep):
 		return r.excused(step.XFail, err)
 	}
 	return err
 }
 
-// excused is nil for the failure that an xfail expects; any other says what is expected.
+// excused is nil for the failure that an xfail expects; any other failure says what was expected.
 func (r *caseRun) excused(known *compile.XFail, err error) error {
-	if known.Raises == nil {
-		return nil
-	}
-	f := r.describe(err)
-	unlike := known.Unlike(compile.FailureFields{Action: f.Action, What: f.What, Got: f.Got})
+	unlike := unlike(known, r.describe(err))
 	if unlike == "" {
 		return nil
 	}
 	var step *stepError
 	if errors.As(err, &step) {
-		step.known = notExpected(known, unlike)
+		step.known = unlike
 	}
 	return err
 }
 
-// notExpected is the hint of a failure that is not the one an xfail expects.
-func notExpected(known *compile.XFail, unlike string) string {
-	return "xfail expects another failure (" + unlike + "): " + known.Reason
+// unlike is the hint of a failure that is not the one an xfail expects; "" for the expected one.
+func unlike(known *compile.XFail, f record.Failure) string {
+	difference := known.Unlike(compile.FailureFields{Action: f.Action, What: f.What, Got: f.Got})
+	if difference == "" {
+		return ""
+	}
+	return "xfail expects another failure (" + difference + "): " + known.Reason
 }
 
 // holds tells whether a condition on the surroundings holds; without one it does.

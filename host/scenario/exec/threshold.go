@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -20,7 +22,11 @@ func (r *caseRun) thresholds(took time.Duration) {
 		return
 	}
 	for _, threshold := range r.testCase.Thresholds {
-		if !r.wanted(threshold) {
+		wanted, err := r.wanted(threshold)
+		if err != nil {
+			r.fail(err)
+		}
+		if !wanted {
 			continue
 		}
 		samples := r.samples(threshold, took)
@@ -31,24 +37,26 @@ func (r *caseRun) thresholds(took time.Duration) {
 }
 
 // wanted tells whether the condition of a threshold holds.
-func (r *caseRun) wanted(threshold *compile.Threshold) bool {
+func (r *caseRun) wanted(threshold *compile.Threshold) (bool, error) {
 	if threshold.If == nil {
-		return true
+		return true, nil
 	}
 	env, err := surroundings(r.config.Provider, r.testCase)
 	if err != nil {
-		r.environment(err)
-		return false
+		return false, &testbed.EnvironmentError{What: "the condition of a threshold", Err: err}
 	}
 	env["baseline"] = nil
 	if r.config.Baseline != nil {
 		env["baseline"] = map[string]any{}
 	}
 	holds, err := threshold.If.Holds(env)
-	return err == nil && holds
+	if err != nil {
+		return false, &stepError{span: threshold.If.Span, action: "thresholds", err: err}
+	}
+	return holds, nil
 }
 
-func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samples []watched) {
+func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samples []sample) {
 	checked := record.Threshold{
 		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column, OK: len(samples) > 0,
 	}
@@ -80,7 +88,7 @@ func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 		}
 	}
 	if worst > 0 {
-		checked.Reason = "" // what is broken says more than what could not be looked at
+		checked.Reason = "" // a limit that is broken says more than one that could not be checked
 	}
 	r.config.Stream.Write(&record.Record{
 		Kind: record.Checked, File: r.program.File, Case: r.testCase.ID, Threshold: &checked,
@@ -90,25 +98,31 @@ func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 	}
 	r.addFailure(record.Failure{
 		Kind: record.KindThreshold, File: r.program.File, Line: checked.Line, Column: checked.Column,
-		Excerpt: limit.Span.Excerpt(diag.Painter{}), What: "threshold not held: " + checked.String(), Rerun: r.rerun(),
+		Excerpt: limit.Span.Excerpt(diag.Painter{}), What: "threshold not held: " + checked.String(),
 	})
 }
 
+// sample is something that a threshold speaks of: the fields of its metric in their base units, and what its
+// limits may mention.
+type sample struct {
+	what   string // to tell it from others
+	fields map[string]float64
+	env    expression.Env
+}
+
 // samples lists what a threshold speaks of.
-func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []watched {
-	var list []watched
+func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []sample {
+	var list []sample
 	switch threshold.Metric {
 	case "duration":
-		return []watched{{fields: map[string]float64{"value": float64(took)}, env: r.limitEnv()}}
+		return []sample{{fields: map[string]float64{"value": float64(took)}, env: r.limitEnv(nil)}}
 	case "loop":
-		for _, loop := range r.loops.list() {
+		for _, loop := range r.loops.done {
 			labels := map[string]string{"name": loop.Name}
-			for name, value := range loop.Tags {
-				labels[name] = value
-			}
+			maps.Copy(labels, loop.Tags)
 			if threshold.Chooses(labels, 0) {
 				times := loop.OnClock()
-				list = append(list, watched{what: loop.Name, env: r.limitEnv(), fields: map[string]float64{
+				list = append(list, sample{what: loop.Name, env: r.limitEnv(nil), fields: map[string]float64{
 					"count": float64(loop.Rounds), "min": float64(times.Min), "p50": float64(times.Median), "p99": float64(times.P99), "max": float64(times.Max),
 				}})
 			}
@@ -116,7 +130,9 @@ func (r *caseRun) samples(threshold *compile.Threshold, took time.Duration) []wa
 		return list
 	}
 	for _, found := range r.found {
-		list = append(list, r.samplesOf(threshold, found)...)
+		if s, has := r.sampleOf(threshold, found); has {
+			list = append(list, s)
+		}
 	}
 	return list
 }
@@ -136,8 +152,10 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 	}
 	var watching []*compile.Threshold
 	for _, threshold := range r.testCase.Thresholds {
-		if threshold.Abort && !r.config.NoThresholds && r.wanted(threshold) {
-			watching = append(watching, threshold)
+		if threshold.Abort && !r.config.NoThresholds {
+			if wanted, _ := r.wanted(threshold); wanted { // its error is a failure at the end of the case
+				watching = append(watching, threshold)
+			}
 		}
 	}
 	if watching == nil {
@@ -174,68 +192,56 @@ func (r *caseRun) locate(step *compile.Step, m *record.Measure) {
 
 // broken tells whether a running measurement has broken a limit already.
 func (r *caseRun) broken(threshold *compile.Threshold, found measured) bool {
-	for _, sample := range r.samplesOf(threshold, found) {
-		if found[0].Took < threshold.After {
-			return false
+	sample, has := r.sampleOf(threshold, found)
+	if !has || found[0].Took < threshold.After {
+		return false
+	}
+	for i := range threshold.Limits {
+		limit := &threshold.Limits[i]
+		value, has := sample.fields[limit.Field]
+		if !has || limit.Grows() {
+			continue
 		}
-		for i := range threshold.Limits {
-			limit := &threshold.Limits[i]
-			value, has := sample.fields[limit.Field]
-			if !has || limit.Grows() {
-				continue
-			}
-			if excess, err := limit.Excess(value, sample.env); err == nil && excess > 0 {
-				return true
-			}
+		if excess, err := limit.Excess(value, sample.env); err == nil && excess > 0 {
+			return true
 		}
 	}
 	return false
 }
 
-// watched is something that a threshold speaks of: the fields of its metric in their base units, and what its
-// limits may mention.
-type watched struct {
-	what   string // to tell it from others
-	fields map[string]float64
-	env    expression.Env
-}
-
-// samplesOf lists what of a measurement a threshold speaks of.
-func (r *caseRun) samplesOf(threshold *compile.Threshold, found measured) []watched {
-	if len(found) == 0 {
-		return nil
-	}
+// sampleOf is what of a measurement a threshold speaks of, if anything.
+func (r *caseRun) sampleOf(threshold *compile.Threshold, found measured) (s sample, has bool) {
 	var chosen measured
 	for _, m := range found {
 		if threshold.Chooses(labelsOf(m, stepOf(threshold)), m.Size) {
 			chosen = append(chosen, m)
 		}
 	}
-	if chosen == nil || !metricHas(threshold.Metric, chosen[0].Type) {
-		return nil
+	if chosen == nil || threshold.Metric != chosen[0].Type && (threshold.Metric != "connect_rate" || chosen[0].Type != "connect") {
+		return s, false
 	}
 	now, of := fieldsOf(threshold, chosen)
 	if now == nil {
-		return nil
+		return s, false
 	}
-	s := watched{what: describe(chosen[0], of), fields: now, env: r.limitEnv()}
-	if then, _ := fieldsOf(threshold, r.earlier(chosen)); then != nil {
-		before := make(map[string]any, len(then))
-		for name, value := range then {
-			before[name] = value
-		}
-		s.env["baseline"] = before
-	}
-	return []watched{s}
+	then, _ := fieldsOf(threshold, r.earlier(chosen))
+	return sample{what: describe(chosen[0], of), fields: now, env: r.limitEnv(then)}, true
 }
 
-// limitEnv is what limits may mention, without a baseline.
-func (r *caseRun) limitEnv() expression.Env {
+// limitEnv is what limits may mention; then is what the baseline has, nil for nothing.
+func (r *caseRun) limitEnv(then map[string]float64) expression.Env {
 	env := make(expression.Env, len(r.testCase.Constants)+1)
 	for _, each := range r.testCase.Constants {
 		env[each.Name] = each.Value
 	}
 	env["baseline"] = nil
+	if then != nil {
+		baseline := make(map[string]any, len(then))
+		for name, value := range then {
+			baseline[name] = value
+		}
+		env["baseline"] = baseline
+	}
 	return env
 }
 
@@ -265,10 +271,6 @@ func labelsOf(m *record.Measure, of string) map[string]string {
 	return labels
 }
 
-func metricHas(metric, kind string) bool {
-	return metric == kind || metric == "connect_rate" && kind == "connect"
-}
-
 // fieldsOf are the fields of a threshold's metric, of both ends together where there are two; nil when the
 // metric has no samples there.
 func fieldsOf(threshold *compile.Threshold, found measured) (fields map[string]float64, of string) {
@@ -285,13 +287,17 @@ func fieldsOf(threshold *compile.Threshold, found measured) (fields map[string]f
 	of = stepOf(threshold)
 	for i := range found[0].Latency {
 		if d := &found[0].Latency[i]; d.Of == of && d.Count > 0 {
-			return timeFields(d, found[0].Errors), of
+			return map[string]float64{
+				"count": float64(d.Count), "min": float64(d.Min), "avg": d.Mean, "stddev": d.StdDev, "p50": float64(d.P50),
+				"p90": float64(d.P90), "p99": float64(d.P99), "p99_9": float64(d.P999), "p99_99": float64(d.P9999),
+				"max": float64(d.Max), "errors": float64(found[0].Errors),
+			}, of
 		}
 	}
 	return nil, ""
 }
 
-// stepOf is whose times a threshold speaks of: those of a step of connections, or of the whole.
+// stepOf is the step of a connection that a threshold speaks of, or "total".
 func stepOf(threshold *compile.Threshold) string {
 	for _, selector := range threshold.Selectors {
 		if selector.Name == "of" {
@@ -299,14 +305,6 @@ func stepOf(threshold *compile.Threshold) string {
 		}
 	}
 	return "total"
-}
-
-func timeFields(d *record.Distribution, errors uint64) map[string]float64 {
-	return map[string]float64{
-		"count": float64(d.Count), "min": float64(d.Min), "avg": d.Mean, "stddev": d.StdDev, "p50": float64(d.P50),
-		"p90": float64(d.P90), "p99": float64(d.P99), "p99_9": float64(d.P999), "p99_99": float64(d.P9999),
-		"max": float64(d.Max), "errors": float64(errors),
-	}
 }
 
 // bandwidthFields have the least and the most of the intervals only where intervals were asked for.
@@ -317,11 +315,8 @@ func bandwidthFields(found measured) map[string]float64 {
 		fields["messages"] += m.MessagesPerSecond
 		fields["count"] += float64(m.Messages)
 	}
-	for i, rate := range record.IntervalRates(found...) {
-		if i == 0 {
-			fields["min"], fields["max"] = rate, rate
-		}
-		fields["min"], fields["max"] = min(fields["min"], rate), max(fields["max"], rate)
+	if rates := record.IntervalRates(found...); len(rates) > 0 {
+		fields["min"], fields["max"] = slices.Min(rates), slices.Max(rates)
 	}
 	return fields
 }

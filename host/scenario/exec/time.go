@@ -14,7 +14,7 @@ import (
 // loops times the rounds of named repeats.  Only the outermost one of several is timed.
 type loops struct {
 	done   []record.Loop
-	active *sample
+	active *timing
 }
 
 // maxSamples bounds the memory of a long repeat; beyond it a fair selection stays.
@@ -36,8 +36,8 @@ func (r *caseRun) since(begin instant) instant {
 	return instant{end.wall - begin.wall, end.clock - begin.clock}
 }
 
-// sample is the times of one repeat.
-type sample struct {
+// timing is the times of one repeat.
+type timing struct {
 	name        string
 	tags        map[string]string
 	rounds      int
@@ -56,7 +56,7 @@ func (l *loops) enter(name string, tags map[string]string) bool {
 	if l.active != nil {
 		return false
 	}
-	l.active = &sample{name: name, tags: tags, random: rand.New(rand.NewPCG(1, 2))}
+	l.active = &timing{name: name, tags: tags, random: rand.New(rand.NewPCG(1, 2))}
 	return true
 }
 
@@ -91,10 +91,11 @@ func (s *spread) summary() record.Times {
 	return record.Times{Min: s.min, Median: at(0.5), P99: at(0.99), Max: s.max}
 }
 
-func (l *loops) leave(virtual bool) {
+// leave ends the repeat that is timed; one that was not completed counts for nothing.
+func (l *loops) leave(completed, virtual bool) {
 	s := l.active
 	l.active = nil
-	if s.rounds == 0 {
+	if !completed || s.rounds == 0 {
 		return
 	}
 	wall := s.wall.summary()
@@ -107,12 +108,6 @@ func (l *loops) leave(virtual bool) {
 	}
 	l.done = append(l.done, done)
 }
-
-// abandon forgets a repeat that failed half way.
-func (l *loops) abandon() { l.active = nil }
-
-// list is what was timed; a repeat that failed half way counts for nothing.
-func (l *loops) list() []record.Loop { return l.done }
 
 // stretched is a limit of the wall's time, longer on a machine that was said to be slow.
 func (c Config) stretched(limit time.Duration) time.Duration {
@@ -132,12 +127,10 @@ func (r *caseRun) onClock(limit time.Duration) time.Duration {
 
 // stretchWithin lets a verb wait longer on a slow machine.
 func (r *caseRun) stretchWithin(call *verb.Call) {
-	at := call.Verb.Argument("within")
-	if at < 0 || at >= len(call.Arguments) {
-		return
-	}
-	if within, ok := call.Arguments[at].(time.Duration); ok {
-		call.Arguments[at] = r.onClock(within)
+	if at := call.Verb.Argument("within"); at >= 0 {
+		if within, given := call.Arguments[at].(time.Duration); given {
+			call.Arguments[at] = r.onClock(within)
+		}
 	}
 }
 

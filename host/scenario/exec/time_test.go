@@ -13,12 +13,12 @@ func TestLoops(t *testing.T) {
 	for i := range 101 {
 		l.round(instant{time.Duration(i) * time.Microsecond, time.Duration(i) * time.Hour})
 	}
-	l.leave(true)
+	l.leave(true, true)
 	if !l.enter("second", nil) {
 		t.Fatal("a second loop after the first")
 	}
-	l.leave(true) // without a round it tells nothing
-	list := l.list()
+	l.leave(true, true) // without a round it tells nothing
+	list := l.done
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)
 	}
@@ -41,8 +41,8 @@ func TestManyRounds(t *testing.T) {
 	if len(l.active.wall.times) != maxSamples {
 		t.Errorf("%d samples", len(l.active.wall.times))
 	}
-	l.leave(true)
-	got := l.list()[0]
+	l.leave(true, true)
+	got := l.done[0]
 	if got.Rounds != 3*maxSamples || got.Min != 1 || got.Max != 3*maxSamples {
 		t.Errorf("%+v", got)
 	}

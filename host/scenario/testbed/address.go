@@ -22,7 +22,7 @@ type Distinct struct {
 func DistinctRoles(provider *rdmacore.Provider, configs []RoleConfig) (Distinct, error) {
 	guids, addresses := make(map[uint64]bool), make(map[netip.Addr]bool)
 	for i, config := range configs {
-		device, err := deviceNamed(provider, config.Device)
+		device, err := Device(provider, config.Device)
 		if err != nil {
 			return Distinct{}, err
 		}
@@ -37,30 +37,22 @@ func DistinctRoles(provider *rdmacore.Provider, configs []RoleConfig) (Distinct,
 	}, nil
 }
 
-// roleAddress is the address of the role with that index.  A guest makes its own endpoints, and so has its
-// device's.
+// roleAddress is the address of the role with that index.  On soft each role has one of its own, 127.0.0.1, 127.0.0.2
+// and so on, so that a link between two roles is a pair of addresses; the whole of 127.0.0.0/8 is the host's.  A guest
+// makes its endpoints itself, and so has its device's address.
 func (c RoleConfig) roleAddress(provider *rdmacore.Provider, device *rdmacore.Device, index int) (netip.Addr, error) {
-	address, err := c.addressOf(device)
-	if err != nil || c.Guest != nil {
+	address, err := c.deviceAddress(device)
+	if err != nil || c.Guest != nil || provider.Name() != "soft" || !address.Is4() || !address.IsLoopback() {
 		return address, err
-	}
-	return ownAddress(provider, address, index), nil
-}
-
-// ownAddress gives each role on soft an address of its own, 127.0.0.1, 127.0.0.2 and so on, so that a link
-// between two roles is a pair of addresses.  The whole of 127.0.0.0/8 is the host's.
-func ownAddress(provider *rdmacore.Provider, address netip.Addr, index int) netip.Addr {
-	if provider.Name() != "soft" || !address.Is4() || !address.IsLoopback() {
-		return address
 	}
 	raw := address.As4()
 	last := int(raw[3]) + index
 	raw[2], raw[3] = raw[2]+byte(last/250), byte(last%250)
-	return netip.AddrFrom4(raw)
+	return netip.AddrFrom4(raw), nil
 }
 
-// deviceNamed finds a device; "" is the provider's default.
-func deviceNamed(provider *rdmacore.Provider, name string) (*rdmacore.Device, error) {
+// Device finds a device of the provider by its name; "" is the default.
+func Device(provider *rdmacore.Provider, name string) (*rdmacore.Device, error) {
 	if name == "" {
 		return provider.DefaultDevice()
 	}
@@ -80,9 +72,9 @@ func deviceNamed(provider *rdmacore.Provider, name string) (*rdmacore.Device, er
 	return nil, fmt.Errorf("no device %q; provider %s has %s", name, provider.Name(), strings.Join(names, ", "))
 }
 
-// addressOf is the IP address by which rdma_cm reaches the port and GID that a role wants: rdma_cm finds a
-// device by the address of its network interface, so the address is the choice.
-func (c RoleConfig) addressOf(device *rdmacore.Device) (netip.Addr, error) {
+// deviceAddress is the IP address by which rdma_cm reaches the port and GID that a role wants: rdma_cm finds a
+// device by the address of its network interface, so to choose an address is to choose the device.
+func (c RoleConfig) deviceAddress(device *rdmacore.Device) (netip.Addr, error) {
 	if c.Port == 0 && c.GID == "" {
 		return device.Address()
 	}
@@ -139,17 +131,12 @@ func (c RoleConfig) addressOfGID(device *rdmacore.Device, ports []rdmacore.Port)
 
 // firstAddress is the port's first IPv4 address, else its first IPv6 address that is not link-local.
 func firstAddress(device *rdmacore.Device, port rdmacore.Port) (netip.Addr, error) {
-	var six netip.Addr
-	for _, address := range port.Addresses() {
-		switch {
-		case address.Is4():
-			return address, nil
-		case !six.IsValid() && !address.IsLinkLocalUnicast():
-			six = address
+	addresses := port.Addresses()
+	routable := func(address netip.Addr) bool { return !address.IsLinkLocalUnicast() }
+	for _, wanted := range []func(netip.Addr) bool{netip.Addr.Is4, routable} {
+		if i := slices.IndexFunc(addresses, wanted); i >= 0 {
+			return addresses[i], nil
 		}
 	}
-	if !six.IsValid() {
-		return six, fmt.Errorf("port %d of %s has no IP address", port.Number, device.Name())
-	}
-	return six, nil
+	return netip.Addr{}, fmt.Errorf("port %d of %s has no IP address", port.Number, device.Name())
 }

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,51 +10,92 @@ import (
 	"sync"
 )
 
-// barriers lets guests, branches of a parallel step and the timeline meet by name.  A guest arrives when it
-// calls rdma.barrier, a branch when it comes to the step; all stay until everyone is there.
-type barriers struct {
-	mu     sync.Mutex
-	byName map[string]*meeting
+// signal wakes everybody who waits for a change of something.  The lock of that something guards it.
+type signal struct {
+	changed chan struct{} // closed and replaced at each change
 }
 
-type meeting struct {
-	arrived  []string      // roles of guests that wait
-	branches map[int]bool  // that wait
-	changed  chan struct{} // closed and replaced at each arrival
+func newSignal() signal { return signal{make(chan struct{})} }
+
+func (s *signal) broadcast() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// errGuestEnded tells that a guest can bring about no change any more.
+var errGuestEnded = errors.New("the guest has ended")
+
+// await waits, without the lock of the testbed, until changed is closed, or a guest that may bring the change about has
+// ended: errGuestEnded; nil for no guest.  A guest acts on its own, so no clock knows when it ends.
+func (t *Testbed) await(ctx context.Context, changed <-chan struct{}, guest *Guest) (err error) {
+	wait := func() { err = t.Clock().Await(ctx, changed) }
+	if guest != nil && guest.running != nil {
+		ended := guest.running.Done()
+		wait = func() {
+			t.Clock().Outside(func() {
+				select {
+				case <-changed:
+				case <-ended:
+					err = errGuestEnded
+				case <-ctx.Done():
+					err = ctx.Err()
+				}
+			})
+		}
+	}
+	t.Unlocked(wait)
+	return err
+}
+
+// barriers let guests, branches of a parallel step and the timeline wait for each other by name.  A guest arrives when
+// it calls rdma.barrier, a branch when it comes to the step; all stay until everyone is there.
+type barriers struct {
+	mu     sync.Mutex
+	byName map[string]*barrier
+}
+
+type barrier struct {
+	guests   []string     // roles of guests that have arrived
+	branches map[int]bool // that have arrived
+	arrival  signal
 	opened   chan struct{} // closed when everyone may go on
 }
 
-func newBarriers() *barriers { return &barriers{byName: make(map[string]*meeting)} }
-
-// meeting finds the meeting of a name; mu is held.
-func (b *barriers) meeting(name string) *meeting {
-	m := b.byName[name]
-	if m == nil {
-		m = &meeting{branches: make(map[int]bool), changed: make(chan struct{}), opened: make(chan struct{})}
-		b.byName[name] = m
+// named finds the barrier of a name, or makes one; mu is held.
+func (b *barriers) named(name string) *barrier {
+	found := b.byName[name]
+	if found == nil {
+		found = &barrier{branches: make(map[int]bool), arrival: newSignal(), opened: make(chan struct{})}
+		b.byName[name] = found
 	}
-	return m
+	return found
 }
 
-// tell wakes those who wait for a change; the barriers' mu is held.
-func (m *meeting) tell() {
-	close(m.changed)
-	m.changed = make(chan struct{})
-}
-
-// arrive is a guest at a barrier.
+// arrive is a guest at a barrier: it waits until the barrier opens.
 func (b *barriers) arrive(ctx context.Context, name, role string) error {
 	b.mu.Lock()
-	m := b.meeting(name)
-	m.arrived = append(m.arrived, role)
-	m.tell()
+	here := b.named(name)
+	here.guests = append(here.guests, role)
+	here.arrival.broadcast()
 	b.mu.Unlock()
 	select {
-	case <-m.opened:
+	case <-here.opened:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// waitingAt is the name of a barrier at which the guest of a role waits, "" when it waits at none.
+func (b *barriers) waitingAt(role string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(b.byName)) {
+		if slices.Contains(b.byName[name].guests, role) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Branch is a branch of a parallel step.
@@ -65,7 +107,7 @@ type Branch struct {
 // Gathering is who meets at a barrier step.
 type Gathering struct {
 	Name string
-	// Roles whose guests must come if they run.  Those that steps drive are there by the step itself.
+	// Roles with guests that must come if they run.  Roles that steps drive are there by the step itself.
 	Roles []string
 	// Own are the branches that the step stands in, Others those that must come, too.
 	Own    []int
@@ -75,115 +117,82 @@ type Gathering struct {
 // Barrier is the step: it waits until every branch of the gathering and every guest among its roles that runs
 // has arrived, and lets them go on.
 func (t *Testbed) Barrier(ctx context.Context, gathering Gathering) error {
-	m := t.come(gathering)
-	var err error
-	for err == nil {
-		var changed <-chan struct{}
-		var guests, branches []string
-		if changed, guests, branches, err = t.missing(m, gathering); err != nil || changed == nil {
-			break
+	here := t.barriers.arriveBranches(gathering)
+	for {
+		guests, branches, changed, err := t.missing(here, gathering)
+		if err != nil || changed == nil {
+			return err
 		}
+		var first *Guest // the one to watch: it must be able to come still
 		if len(guests) > 0 {
-			err = t.awaitGuest(ctx, gathering.Name, guests, changed)
-		} else if t.Unlocked(func() { err = t.Clock().Await(ctx, changed) }); err != nil {
-			err = &Failure{
-				What:     fmt.Sprintf("barrier %q stays closed", gathering.Name),
-				Expected: strings.Join(branches, ", "),
-				Got:      "no such step of them",
-				Hint:     "a branch that ends, or whose `if` leaves the step out, never comes",
-			}
+			first = t.byName[guests[0]].guest
+		}
+		if err = t.await(ctx, changed, first); err != nil {
+			return stillClosed(gathering.Name, err, first, guests, branches)
 		}
 	}
-	return err
 }
 
-// come notes the arrival of the step's own branches.
-func (t *Testbed) come(gathering Gathering) *meeting {
-	t.barriers.mu.Lock()
-	defer t.barriers.mu.Unlock()
-	m := t.barriers.meeting(gathering.Name)
+// arriveBranches notes the arrival of the branches that the step stands in.
+func (b *barriers) arriveBranches(gathering Gathering) *barrier {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	here := b.named(gathering.Name)
 	for _, id := range gathering.Own {
-		m.branches[id] = true
+		here.branches[id] = true
 	}
-	m.tell()
-	return m
+	here.arrival.broadcast()
+	return here
 }
 
 // missing lists who has not arrived: guests that run, and branches.  With nobody missing it opens the barrier
-// and takes the meeting off the list, so that the name can serve again; changed is nil then, and when another
-// has opened it.
-func (t *Testbed) missing(m *meeting, gathering Gathering) (changed <-chan struct{}, guests, branches []string, err error) {
+// and forgets it, so that the name can serve again; changed is nil then, and when another step has opened it.
+func (t *Testbed) missing(here *barrier, gathering Gathering) (guests, branches []string, changed <-chan struct{}, err error) {
+	t.barriers.mu.Lock()
+	defer t.barriers.mu.Unlock()
 	for _, name := range gathering.Roles {
 		role, err := t.Role(name)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if role.guest != nil && role.guest.Running() {
+		if role.guest != nil && role.guest.Running() && !slices.Contains(here.guests, name) {
 			guests = append(guests, name)
 		}
 	}
-	t.barriers.mu.Lock()
-	defer t.barriers.mu.Unlock()
-	if t.barriers.byName[gathering.Name] != m {
-		return nil, nil, nil, nil
-	}
-	guests = slices.DeleteFunc(guests, func(role string) bool { return slices.Contains(m.arrived, role) })
 	for _, other := range gathering.Others {
-		if !m.branches[other.ID] {
+		if !here.branches[other.ID] {
 			branches = append(branches, other.Name)
 		}
 	}
-	if len(guests)+len(branches) > 0 {
-		return m.changed, guests, branches, nil
-	}
-	delete(t.barriers.byName, gathering.Name)
-	close(m.opened)
-	m.tell()
-	return nil, nil, nil, nil
-}
-
-// awaitGuest waits until someone arrives, and sees to it that the first guest that is missing still can.
-func (t *Testbed) awaitGuest(ctx context.Context, name string, missing []string, changed <-chan struct{}) error {
-	guest := t.byName[missing[0]].guest
-	ended, late := false, false
-	t.Unlocked(func() {
-		t.Clock().Outside(func() {
-			select {
-			case <-changed:
-			case <-guest.running.Done():
-				ended = true
-			case <-ctx.Done():
-				late = true
-			}
-		})
-	})
 	switch {
-	case ended:
-		result := guest.ended()
-		return &Failure{
-			What:     fmt.Sprintf("the guest of role %s ended before it came to barrier %q", missing[0], name),
-			Expected: "rdma.barrier(" + name + ")",
-			Got:      fmt.Sprintf("%s, exit code %d", result.Outcome, result.Exit),
-			Hint:     result.Reason,
-		}
-	case late:
-		return &Failure{
-			What:     fmt.Sprintf("barrier %q stays closed", name),
-			Expected: "the guests of " + strings.Join(missing, ", "),
-			Got:      "they run, but have not called rdma.barrier(" + name + ")",
-		}
+	case t.barriers.byName[gathering.Name] != here:
+	case len(guests)+len(branches) > 0:
+		changed = here.arrival.changed
+	default:
+		delete(t.barriers.byName, gathering.Name)
+		close(here.opened)
+		here.arrival.broadcast()
 	}
-	return nil
+	return guests, branches, changed, nil
 }
 
-// waits is the name of a barrier at which the guest of a role waits, "" when it waits at none.
-func (b *barriers) waits(role string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(b.byName)) {
-		if slices.Contains(b.byName[name].arrived, role) {
-			return name
-		}
+// stillClosed says why a wait at a barrier has ended: a guest that was to come has, or the time is over.
+func stillClosed(name string, err error, first *Guest, guests, branches []string) *Failure {
+	failure := &Failure{What: fmt.Sprintf("barrier %q stays closed", name)}
+	switch {
+	case errors.Is(err, errGuestEnded):
+		result := first.ended()
+		failure.What = fmt.Sprintf("the guest of role %s ended before it came to barrier %q", guests[0], name)
+		failure.Expected = "rdma.barrier(" + name + ")"
+		failure.Got = fmt.Sprintf("%s, exit code %d", result.Outcome, result.Exit)
+		failure.Hint = result.Reason
+	case first != nil:
+		failure.Expected = "the guests of " + strings.Join(guests, ", ")
+		failure.Got = "they run, but have not called rdma.barrier(" + name + ")"
+	default:
+		failure.Expected = strings.Join(branches, ", ")
+		failure.Got = "no such step of them"
+		failure.Hint = "a branch that ends, or whose `if` leaves the step out, never comes"
 	}
-	return ""
+	return failure
 }

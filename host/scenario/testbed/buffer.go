@@ -15,10 +15,10 @@ type Buffer struct {
 	mr      *rdmacore.MR // nil while it is not registered
 	release *free
 	view    BufferView      // of the last registration
-	zero    uint64          // what requests name the buffer's first byte by, whether it is registered or not
-	rights  rdmacore.Access // the same
+	zero    uint64          // the address of the buffer's first byte in requests, whether it is registered or not
+	rights  rdmacore.Access // of the last registration
 	size    int
-	access  rdmacore.Access
+	access  rdmacore.Access // in the scenario
 }
 
 func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
@@ -32,7 +32,7 @@ func (r *Role) newBuffer(config BufferConfig) (*Buffer, error) {
 		return nil
 	})
 	config.Fill.Write(buffer.Bytes())
-	if err := buffer.Register(config.Access); err != nil {
+	if err := buffer.RegisterIn(r.pd, config.Access); err != nil {
 		return nil, err
 	}
 	return buffer, nil
@@ -47,20 +47,17 @@ func (b *Buffer) Access() rdmacore.Access { return b.access }
 // Region is the registration; nil while there is none.
 func (b *Buffer) Region() *rdmacore.MR { return b.mr }
 
-// Register registers the buffer's memory, which must not be registered, in the role's protection domain.
-func (b *Buffer) Register(access rdmacore.Access) error { return b.RegisterIn(b.role.pd, access) }
-
-// RegisterIn is Register in another protection domain.
+// RegisterIn registers the buffer's memory, which must not be registered, in a protection domain.
 func (b *Buffer) RegisterIn(pd *rdmacore.PD, access rdmacore.Access) error {
-	return b.registered(access, func() (*rdmacore.MR, error) { return pd.RegMR(b.memory, 0, b.size, access) })
+	return b.register(access, func() (*rdmacore.MR, error) { return pd.RegMR(b.memory, 0, b.size, access) })
 }
 
-// RegisterAt is RegisterIn with an address of the scenario's own.
+// RegisterAt is RegisterIn with an address that the scenario chooses.
 func (b *Buffer) RegisterAt(pd *rdmacore.PD, iova uint64, access rdmacore.Access) error {
-	return b.registered(access, func() (*rdmacore.MR, error) { return pd.RegMRIova(b.memory, 0, b.size, iova, access) })
+	return b.register(access, func() (*rdmacore.MR, error) { return pd.RegMRIova(b.memory, 0, b.size, iova, access) })
 }
 
-func (b *Buffer) registered(access rdmacore.Access, register func() (*rdmacore.MR, error)) error {
+func (b *Buffer) register(access rdmacore.Access, register func() (*rdmacore.MR, error)) error {
 	if b.mr != nil {
 		return &Failure{What: "buffer " + b.Name + " is registered already", Hint: "dereg comes first"}
 	}
@@ -69,14 +66,14 @@ func (b *Buffer) registered(access rdmacore.Access, register func() (*rdmacore.M
 		return err
 	}
 	b.mr, b.rights = mr, access
-	b.look(0)
+	b.update(0)
 	b.release = b.role.deferFree("buffer "+b.Name, mr.Dereg)
 	return nil
 }
 
-// look takes over what the registration is, which begins at an offset of the buffer.
-func (b *Buffer) look(offset int) {
-	b.view = viewOf(b.mr)
+// update notes the address and the keys of the registration, which begins at an offset of the buffer.
+func (b *Buffer) update(offset int) {
+	b.view = BufferView{Addr: int(b.mr.Address()), RKey: int(b.mr.RKey()), LKey: int(b.mr.LKey()), Size: b.mr.Length()}
 	b.zero = b.mr.Address() - uint64(offset)
 }
 
@@ -88,7 +85,7 @@ type Change struct {
 	Access         rdmacore.Access
 }
 
-// Reregister changes the registration while requests may be using it.
+// Reregister changes the registration, also while requests may be using it.
 func (b *Buffer) Reregister(change Change) error {
 	if b.mr == nil {
 		return &Failure{What: "buffer " + b.Name + " is not registered", Hint: "reg registers it", Errno: syscall.EBADF}
@@ -106,11 +103,11 @@ func (b *Buffer) Reregister(change Change) error {
 	if change.Flags&rdmacore.ReregPD != 0 {
 		b.role.testbed.freeFirst(b.release)
 	}
-	b.look(offset)
+	b.update(offset)
 	return nil
 }
 
-// Deregister ends the registration.  Keys and address are remembered: who uses them must be refused.
+// Deregister ends the registration.  Keys and address are remembered, for requests that must be refused.
 func (b *Buffer) Deregister() error {
 	if b.mr == nil {
 		return &Failure{What: "buffer " + b.Name + " is not registered"}
@@ -122,13 +119,13 @@ func (b *Buffer) Deregister() error {
 	return nil
 }
 
-// renew registers what is registered anew: with the role's protection domain as it is now.
+// renew registers a registered buffer again, in the protection domain that the role has now.
 func (b *Buffer) renew() error {
 	if b.mr == nil {
 		return nil
 	}
-	b.mr = nil // it is freed at the end: windows may still be bound to it
-	return b.Register(b.rights)
+	b.mr = nil // the old one is freed at the end: windows may still be bound to it
+	return b.RegisterIn(b.role.pd, b.rights)
 }
 
 // Bytes is the buffer's memory.  A device may write to it at any time.
@@ -140,12 +137,12 @@ func (b *Buffer) Address(offset int) uint64 { return b.zero + uint64(offset) }
 // Size is the number of bytes.
 func (b *Buffer) Size() int { return b.size }
 
-// BufferView is a buffer as expressions see it; its members are named and told of by their tags.
+// BufferView is a buffer as expressions see it; the tags name and document its members.
 type BufferView struct {
 	Addr int `expr:"addr" doc:"address of a buffer"` // of the first byte, as remote operations name it
 	RKey int `expr:"rkey" doc:"key for the peer"`
 	LKey int `expr:"lkey" doc:"key for own requests"`
-	Size int `expr:"size" doc:"its bytes"` // that are registered
+	Size int `expr:"size" doc:"its bytes"` // as far as they are registered
 }
 
 // BufferMembers are the names of a BufferView's members, each with what it is.
@@ -169,10 +166,6 @@ func (v BufferView) Record() map[string]any {
 // View is what expressions and work requests get for the buffer.
 func (b *Buffer) View() BufferView { return b.view }
 
-func viewOf(mr *rdmacore.MR) BufferView {
-	return BufferView{Addr: int(mr.Address()), RKey: int(mr.RKey()), LKey: int(mr.LKey()), Size: mr.Length()}
-}
-
 // Filling is what is written to a stretch of memory.
 type Filling struct {
 	Bytes []byte
@@ -183,7 +176,7 @@ type Filling struct {
 // Fits tells whether a stretch of size bytes has room.
 func (f Filling) Fits(size int) bool { return f.Repeated || len(f.Bytes) <= size }
 
-// Over is what a stretch of size bytes must hold after Write: all of it for what is repeated, else the bytes alone.
+// Over is what a stretch of size bytes must hold after Write: all of it for bytes that are repeated, else those alone.
 func (f Filling) Over(size int) []byte {
 	if !f.Repeated || len(f.Bytes) == 0 {
 		return f.Bytes

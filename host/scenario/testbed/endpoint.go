@@ -44,16 +44,14 @@ func (r *Role) Adopt(name string, id *rdmacore.ID) *Endpoint {
 	return endpoint
 }
 
-// Bind gives an endpoint its name among those of its role.  An older one of that name lives on without a
-// name.
+// Bind gives an endpoint its name within its role.  An older endpoint of that name lives on without one.
 func (e *Endpoint) Bind(name string) {
 	e.Name = name
 	e.release.what = e.Role.Name + "'s endpoint " + name
 	e.Role.endpoints[name] = e
 }
 
-// FreeFirst lets the endpoint be freed before everything that was made until now: its queue pair uses some
-// of that.
+// FreeFirst makes the endpoint the next to be freed, before everything made so far: its queue pair uses some of that.
 func (e *Endpoint) FreeFirst() { e.Role.testbed.freeFirst(e.release) }
 
 // ID is the connection manager id.
@@ -65,14 +63,10 @@ func (e *Endpoint) CQ(direction string) (*rdmacore.CQ, error) {
 	if direction == "recv" {
 		cq = e.id.RecvCQ()
 	}
-	if cq == nil {
-		return nil, &Failure{
-			What:  fmt.Sprintf("endpoint %q has no queue pair, and so no %s completion queue", e.Name, direction),
-			Hint:  "a listener has none; its connections do",
-			Errno: syscall.EBADF,
-		}
+	if cq != nil {
+		return cq, nil
 	}
-	return cq, nil
+	return nil, e.noQueuePair(fmt.Sprintf(", and so no %s completion queue", direction))
 }
 
 // QP is the queue pair.
@@ -80,25 +74,34 @@ func (e *Endpoint) QP() (*rdmacore.QP, error) {
 	if qp := e.id.QP(); qp != nil {
 		return qp, nil
 	}
-	return nil, &Failure{
-		What:  fmt.Sprintf("endpoint %q has no queue pair", e.Name),
+	return nil, e.noQueuePair("")
+}
+
+func (e *Endpoint) noQueuePair(and string) *Failure {
+	return &Failure{
+		What:  fmt.Sprintf("endpoint %q has no queue pair%s", e.Name, and),
 		Hint:  "a listener has none; its connections do",
 		Errno: syscall.EBADF,
 	}
 }
 
 // Destroy frees the endpoint before the end of the case.  Completions that nobody polled, and events that nobody
-// waited for, are kept in mind for the leftover check.
+// waited for, are recorded for the leftover check.
 func (e *Endpoint) Destroy() error {
-	t := e.Role.testbed
-	t.lost = append(t.lost, e.leftovers()...)
-	t.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id })
-	e.gone()
+	e.recordLost(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id })
+	e.remove()
 	return e.release.freeNow()
 }
 
-// gone has the endpoint live no more.
-func (e *Endpoint) gone() {
+// recordLost records what is about to be destroyed unseen: the endpoint's completions, and some events.
+func (e *Endpoint) recordLost(events func(rdmacore.AsyncEvent) bool) {
+	t := e.Role.testbed
+	t.lost = append(t.lost, e.leftovers()...)
+	t.recordLostEvents(events)
+}
+
+// remove takes the endpoint off the lists of its role.
+func (e *Endpoint) remove() {
 	e.destroyed = true
 	e.Role.living = slices.DeleteFunc(e.Role.living, func(other *Endpoint) bool { return other == e })
 	e.Role.testbed.owners.remove(e.id)
@@ -110,27 +113,25 @@ func (e *Endpoint) DestroyID() error {
 		return err
 	}
 	e.release.done = true
-	e.gone()
+	e.remove()
 	return nil
 }
 
-// DestroyQP destroys the queue pair.  What nobody polled or waited for is kept in mind.
+// DestroyQP destroys the queue pair.  What nobody polled or waited for is recorded.
 func (e *Endpoint) DestroyQP() error {
-	t := e.Role.testbed
-	t.lost = append(t.lost, e.leftovers()...)
-	t.lose(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id && event.SRQ == nil })
+	e.recordLost(func(event rdmacore.AsyncEvent) bool { return event.ID == e.id && event.SRQ == nil })
 	return e.id.DestroyQP()
 }
 
 // peer finds the other end of a connection among the testbed's endpoints; nil when it is elsewhere.
 func (e *Endpoint) peer() *Endpoint {
 	local, remote := e.id.LocalAddr(), e.id.PeerAddr()
+	if !remote.IsValid() {
+		return nil
+	}
 	for _, role := range e.Role.testbed.roles {
 		for _, other := range role.living {
-			if other == e || !remote.IsValid() {
-				continue
-			}
-			if other.id.LocalAddr() == remote && other.id.PeerAddr() == local {
+			if other != e && other.id.LocalAddr() == remote && other.id.PeerAddr() == local {
 				return other
 			}
 		}
@@ -146,12 +147,12 @@ func (e *Endpoint) Ignore() {
 	}
 }
 
-// Reach notes where datagrams of the endpoint go from now on, as an event told.
+// Reach sets where datagrams of the endpoint go from now on, as an event said.
 func (e *Endpoint) Reach(peer *rdmacore.UDParam) {
 	e.Datagrams, e.handle = peer, nil // the old handle lives to the end of the case: requests may be under way
 }
 
-// AddressHandle is the handle of where the datagrams go, of that protection domain.
+// AddressHandle is the handle, in that protection domain, for where the datagrams go.
 func (e *Endpoint) AddressHandle(pd *rdmacore.PD) (*rdmacore.AH, error) {
 	if e.handle != nil {
 		return e.handle, nil

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// asyncWait is one call of WaitAsync that waits for a device.
-type asyncWait struct{ cancel context.CancelFunc }
-
 // WaitAsync returns the next asynchronous event of the role: of its queue pairs and queues, or of its device, which
-// tells each once, to one of those that wait for it.  ok is false when none came before waiting ended.
+// gives each event to one of those who wait for it.  ok is false when none came before waiting ended.
 func (r *Role) WaitAsync(waiting context.Context) (event rdmacore.AsyncEvent, ok bool, err error) {
 	for {
 		event, err = r.nextAsync(waiting)
@@ -27,45 +25,44 @@ func (r *Role) WaitAsync(waiting context.Context) (event rdmacore.AsyncEvent, ok
 		case !errors.Is(err, context.Canceled):
 			return event, false, err
 		}
-	} // the device is another one now
+	} // the role has another device now
 }
 
-// nextAsync waits for an event until the role gets another device: canceled then.
+// nextAsync waits for an event until the role gets another device; the error is context.Canceled then.
 func (r *Role) nextAsync(waiting context.Context) (event rdmacore.AsyncEvent, err error) {
 	ctx, cancel := context.WithCancel(waiting)
 	defer cancel()
-	now, end := context.WithCancel(waiting)
+	ended, end := context.WithCancel(waiting)
 	end()
-	for _, former := range r.former { // what it said last
-		if event, err = former.WaitAsyncEvent(now, r.concerned); err == nil {
+	for _, former := range r.former { // its last events
+		if event, err = former.WaitAsyncEvent(ended, r.accepts); err == nil {
 			return event, nil
 		}
 	}
-	wait := &asyncWait{cancel}
-	r.waits = append(r.waits, wait)
 	device := r.device
-	r.testbed.Unlocked(func() { event, err = device.WaitAsyncEvent(ctx, r.concerned) })
-	r.waits = slices.DeleteFunc(r.waits, func(other *asyncWait) bool { return other == wait })
+	r.waits = append(r.waits, &cancel)
+	r.testbed.Unlocked(func() { event, err = device.WaitAsyncEvent(ctx, r.accepts) })
+	r.waits = slices.DeleteFunc(r.waits, func(other *context.CancelFunc) bool { return other == &cancel })
 	return event, err
 }
 
-// concerned tells whether an event is one that the role may take.  It is called by whoever reads the device.
-func (r *Role) concerned(event rdmacore.AsyncEvent) bool {
+// accepts tells whether the role may take an event.  Whoever reads the device's events calls it.
+func (r *Role) accepts(event rdmacore.AsyncEvent) bool {
 	return !event.OfObject() || r.testbed.owners.of(event) == r
 }
 
-// moveTo gives the role another device.  What the old one has said is still to be had.
+// moveTo gives the role another device.  Events of the old one can still be read.
 func (r *Role) moveTo(device *rdmacore.Device) {
 	r.former = append(r.former, r.device)
 	r.device = device
-	for _, wait := range r.waits {
-		wait.cancel()
+	for _, cancel := range r.waits { // at once, or a virtual clock would go on before
+		(*cancel)()
 	}
 }
 
-// ownerOf finds the endpoint that an event is about, nil for other objects; where says what it is about, "" for the
-// events of ports and devices.
-func (t *Testbed) ownerOf(event rdmacore.AsyncEvent) (endpoint *Endpoint, where string) {
+// subject finds the endpoint of an event, nil for other objects; where names what the event is about, "" for the events
+// of ports and devices.
+func (t *Testbed) subject(event rdmacore.AsyncEvent) (endpoint *Endpoint, where string) {
 	for _, role := range t.roles {
 		for _, endpoint := range role.living {
 			switch {
@@ -87,19 +84,18 @@ func (t *Testbed) ownerOf(event rdmacore.AsyncEvent) (endpoint *Endpoint, where 
 func (t *Testbed) asyncLeftovers() []string {
 	var found []string
 	for _, device := range t.devices() {
-		// What cannot be read is not there.
+		// Events of a device that cannot be read are no fault of the case.
 		events, _ := device.PendingAsyncEvents(func(event rdmacore.AsyncEvent) bool {
 			return !event.OfObject() || t.owners.of(event) != nil
 		})
-		found = append(found, t.unasked(device, events)...)
+		found = append(found, t.unreadAsync(device, events)...)
 	}
 	return found
 }
 
-// lose keeps in mind the events that nobody waited for of what is about to be destroyed, with which they go.  It is
-// undone by the function that it returns.
-func (t *Testbed) lose(of func(rdmacore.AsyncEvent) bool) (undo func()) {
-	before := len(t.lost)
+// recordLostEvents records the events that nobody waited for of something that is about to be destroyed: they are
+// destroyed with it.
+func (t *Testbed) recordLostEvents(of func(rdmacore.AsyncEvent) bool) {
 	for _, device := range t.devices() {
 		var events []rdmacore.AsyncEvent
 		device.PendingAsyncEvents(func(event rdmacore.AsyncEvent) bool {
@@ -108,28 +104,24 @@ func (t *Testbed) lose(of func(rdmacore.AsyncEvent) bool) (undo func()) {
 			}
 			return false
 		})
-		t.lost = append(t.lost, t.unasked(device, events)...)
+		t.lost = append(t.lost, t.unreadAsync(device, events)...)
 	}
-	return func() { t.lost = t.lost[:before] }
 }
 
-// unasked says of events that nobody waited for them, unless that is no fault.
-func (t *Testbed) unasked(device *rdmacore.Device, events []rdmacore.AsyncEvent) []string {
+// unreadAsync lists events that nobody waited for, except those that are no fault.
+func (t *Testbed) unreadAsync(device *rdmacore.Device, events []rdmacore.AsyncEvent) []string {
 	var found []string
 	for _, event := range events {
-		endpoint, where := t.ownerOf(event)
+		endpoint, where := t.subject(event)
 		if endpoint != nil && endpoint.IgnoreLeftovers || event.Type == rdmacore.AsyncCommEst {
-			continue // COMM_EST tells of a message that overtook the connection manager's, which is no fault
+			continue // COMM_EST says that a message overtook the connection manager's, which is no fault
 		}
-		if where == "" {
-			where = device.Name()
-		}
-		found = append(found, fmt.Sprintf("%s: an asynchronous event: %s", where, event.Type))
+		found = append(found, fmt.Sprintf("%s: an asynchronous event: %s", cmp.Or(where, device.Name()), event.Type))
 	}
 	return found
 }
 
-// devices are those of the roles that steps drive, each once, with those that they had before.
+// devices are those of the roles that steps drive, present and former, each once.
 func (t *Testbed) devices() []*rdmacore.Device {
 	var found []*rdmacore.Device
 	for _, role := range t.roles {
@@ -145,9 +137,9 @@ func (t *Testbed) devices() []*rdmacore.Device {
 	return found
 }
 
-// owners tells whose the objects are that asynchronous events are of: of a role that steps drive, or of nobody here,
-// as those of guests.  It has a lock of its own, for whoever reads a device's events asks it, and does not hold the
-// lock of the testbed.  An object has no events before a step after the one that made it uses it, so none comes too early.
+// owners knows the role of each object that has asynchronous events; the objects of guests have none here.  It has a
+// lock of its own, as whoever reads a device's events asks it, and does not hold the lock of the testbed.  A new object
+// has no events before a later step uses it, so it is added in time.
 type owners struct {
 	mu    sync.Mutex
 	roles map[any]*Role // by *rdmacore.ID, CQ and SRQ
@@ -156,9 +148,6 @@ type owners struct {
 func (o *owners) add(object any, role *Role) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.roles == nil {
-		o.roles = make(map[any]*Role)
-	}
 	o.roles[object] = role
 }
 
@@ -182,11 +171,11 @@ func (o *owners) of(event rdmacore.AsyncEvent) *Role {
 
 // HoldEvents says whether events that steps read from now on stay unacknowledged until AckEvent.
 func (r *Role) HoldEvents(hold bool) error {
-	err := r.channel.HoldEvents(hold)
-	if err == nil {
-		r.holding = hold
+	if err := r.channel.HoldEvents(hold); err != nil {
+		return err
 	}
-	return err
+	r.holding = hold
+	return nil
 }
 
 // Read notes an event that was read, for AckEvent.

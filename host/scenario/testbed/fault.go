@@ -6,13 +6,13 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Fault is messages being lost on purpose, between two roles, or what happens to their device.
+// Fault loses messages between two roles on purpose, or breaks their device.
 type Fault struct {
-	name    string // "" while it has none
+	name    string // "" until Bind
 	testbed *Testbed
 	release *free
 	lost    int
-	mend    func() error // what is left to do when a step has healed it; nil: nothing
+	repair  func() error // what Heal does after it; nil: nothing
 }
 
 // Break begins to lose what fault says between two roles, whose addresses it fills in.
@@ -24,20 +24,21 @@ func (t *Testbed) Break(from, to *Role, fault rdmacore.Fault) (*Fault, error) {
 		}
 	}
 	fault.From, fault.To = from.address, to.address
+	return t.newFault(fault)
+}
+
+// newFault puts a fault in force until Heal or the end of the case.
+func (t *Testbed) newFault(fault rdmacore.Fault) (*Fault, error) {
 	rule, err := t.provider.Fault(fault)
 	if err != nil {
 		return nil, err
 	}
-	return t.inForce(rule), nil
-}
-
-func (t *Testbed) inForce(rule *rdmacore.FaultRule) *Fault {
 	f := &Fault{testbed: t}
 	f.release = t.deferFree("a fault", func() (err error) {
 		f.lost, err = rule.Heal()
 		return err
 	})
-	return f
+	return f, nil
 }
 
 // Bind gives the fault its name.
@@ -54,40 +55,34 @@ func (t *Testbed) Fault(name string) (*Fault, error) {
 	return nil, &Failure{What: fmt.Sprintf("there is no fault %q", name), Hint: "the step that makes it did not run"}
 }
 
-// Heal ends the fault and returns how many messages it lost, or how many ids heard of it.
+// Heal ends the fault and returns how many messages it lost, or how many ids were told of it.
 func (f *Fault) Heal() (lost int, err error) {
 	if f.release.done {
 		return 0, &Failure{What: fmt.Sprintf("the fault %q is healed already", f.name)}
 	}
-	if err = f.release.freeNow(); err == nil && f.mend != nil {
-		err = f.mend()
+	if err = f.release.freeNow(); err == nil && f.repair != nil {
+		err = f.repair()
 	}
 	return f.lost, err
 }
 
-// RemoveDevice has the device of all roles go away.
+// RemoveDevice takes away the device of all roles.
 func (t *Testbed) RemoveDevice() (*Fault, error) {
-	f, err := t.breakDevice(rdmacore.FaultRemoveDevice)
+	f, err := t.newFault(rdmacore.Fault{Action: rdmacore.FaultRemoveDevice})
 	if err == nil {
-		f.mend = t.returned
+		f.repair = t.reopenDevice
 	}
 	return f, err
 }
 
 // ChangeAddress gives the network interface of all roles another hardware address.
-func (t *Testbed) ChangeAddress() (*Fault, error) { return t.breakDevice(rdmacore.FaultChangeAddress) }
-
-func (t *Testbed) breakDevice(action rdmacore.FaultAction) (*Fault, error) {
-	rule, err := t.provider.Fault(rdmacore.Fault{Action: action})
-	if err != nil {
-		return nil, err
-	}
-	return t.inForce(rule), nil
+func (t *Testbed) ChangeAddress() (*Fault, error) {
+	return t.newFault(rdmacore.Fault{Action: rdmacore.FaultChangeAddress})
 }
 
-// returned gives the roles what they had at their beginning on the device that is back: it is a new one, and
-// what is of the old one is of no use any more.
-func (t *Testbed) returned() error {
+// reopenDevice gives the roles what they had at their beginning on the device that is back: it is a new one, and
+// objects of the old one are of no use any more.
+func (t *Testbed) reopenDevice() error {
 	for _, role := range t.roles {
 		if role.dead {
 			continue
@@ -100,7 +95,7 @@ func (t *Testbed) returned() error {
 }
 
 func (r *Role) reopen() error {
-	device, err := deviceNamed(r.testbed.provider, r.device.Name())
+	device, err := Device(r.testbed.provider, r.device.Name())
 	if err != nil {
 		return err
 	}

@@ -23,21 +23,21 @@ func (t *Testbed) deferFree(what string, do func() error) *free {
 	return entry
 }
 
-// deferFree is Testbed.deferFree for what dies with the role.
+// deferFree is Testbed.deferFree for what Kill frees, too.
 func (r *Role) deferFree(what string, do func() error) *free {
 	entry := r.testbed.deferFree(r.Name+"'s "+what, do)
 	entry.role = r
 	return entry
 }
 
-// freeFirst moves an entry to the top of the stack, to be freed before all that there is now.
+// freeFirst moves an entry to the top of the stack, to be freed before everything made so far.
 func (t *Testbed) freeFirst(entry *free) {
 	if i := slices.Index(t.frees, entry); i >= 0 {
 		t.frees = append(slices.Delete(t.frees, i, i+1), entry)
 	}
 }
 
-// freeNow frees an entry before its time.  What could not be freed is still there, and may be tried again.
+// freeNow frees an entry before its turn.  One that could not be freed may be tried again.
 func (f *free) freeNow() error {
 	if f.done {
 		return nil
@@ -47,10 +47,10 @@ func (f *free) freeNow() error {
 	return err
 }
 
-// freeAll frees entries in the reverse order of their making, and returns why some could not be.  Who uses whom is not
-// always in that order, so what is left is tried again, as long as something goes.
+// freeAll frees entries in the reverse order of their making, and returns why some could not be freed.  An object may
+// use one that is newer, so what is left is tried again, as long as something is freed.
 func freeAll(entries []*free) []error {
-	why := make(map[*free]error) // of the first time: what is gone and was not well is only said to be gone afterwards
+	why := make(map[*free]error) // of the first attempt: later ones may only say that the object is gone
 	for before := len(entries) + 1; ; before = len(why) {
 		for _, entry := range slices.Backward(entries) {
 			err := entry.freeNow()
@@ -73,21 +73,16 @@ func freeAll(entries []*free) []error {
 	return failures
 }
 
-// stopGuests stops the guests that still run, all at once: each has the same time to end by itself.
-func (t *Testbed) stopGuests() {
+// Close frees everything in the reverse order of its making and returns what could not be freed.
+func (t *Testbed) Close() []error {
+	var failures []error
 	var stopped sync.WaitGroup
-	for _, role := range t.roles {
+	for _, role := range t.roles { // all guests at once: each has the same time to end by itself
 		if role.guest != nil && role.guest.Running() {
 			stopped.Go(func() { role.guest.running.Stop(context.Background()) })
 		}
 	}
 	stopped.Wait()
-}
-
-// Close frees everything in the reverse order of its making and returns what could not be freed.
-func (t *Testbed) Close() []error {
-	var failures []error
-	t.stopGuests()
 	for _, role := range t.roles {
 		if err := role.acknowledge(); err != nil {
 			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))
@@ -98,15 +93,15 @@ func (t *Testbed) Close() []error {
 	return failures
 }
 
-// Kill ends a role as the death of its process would: a guest is stopped, and of another role everything is
-// destroyed, the newest first, as the kernel does for a process that is gone.  Its peers see what they
-// would see then.  What lay on its queues died with it.
+// Kill ends a role as the death of its process would: a guest is stopped, and everything of another role is
+// destroyed, the newest first, as the kernel does for a process that has died.  Its peers see what they
+// would see then.  Its queues are lost with what is on them.
 func (r *Role) Kill(ctx context.Context) error {
 	if r.dead {
 		return &Failure{What: fmt.Sprintf("role %s is dead already", r.Name)}
 	}
 	r.dead = true
-	defer r.testbed.listeners.tell() // who waits for it to listen need not wait longer
+	defer r.testbed.listeners.announce() // who waits for it to listen need not wait longer
 	if r.guest != nil {
 		if r.guest.running == nil {
 			return &Failure{What: fmt.Sprintf("the guest of role %s was not started", r.Name)}
@@ -118,15 +113,14 @@ func (r *Role) Kill(ctx context.Context) error {
 	if err := r.acknowledge(); err != nil {
 		return err
 	}
-	r.living = nil
 	if events, err := r.channel.Pending(); err == nil {
 		for _, event := range events {
 			if event.Listener != nil && event.ID != event.Listener {
 				r.Adopt("an unread connection request", event.ID)
 			}
 		}
-		r.living = nil
 	}
+	r.living = nil
 	var own []*free
 	for _, entry := range r.testbed.frees {
 		if entry.role == r {
@@ -136,7 +130,7 @@ func (r *Role) Kill(ctx context.Context) error {
 	return errors.Join(freeAll(own)...)
 }
 
-// alive says why a dead role can do nothing.
+// alive is a Failure when the role is dead.
 func (r *Role) alive() error {
 	if r.dead {
 		return &Failure{What: fmt.Sprintf("role %s is dead", r.Name), Hint: "a step before killed it"}
@@ -144,8 +138,8 @@ func (r *Role) alive() error {
 	return nil
 }
 
-// Busy runs f between two roles without the lock: f works with objects of its own, and does not touch the
-// testbed.  The death of a role ends f's context and waits for f.
+// Busy runs f between two roles without the lock: f has its own objects, and does not touch the
+// testbed.  Kill of one of the roles ends f's context and waits for f.
 func (t *Testbed) Busy(ctx context.Context, what string, f func(ctx context.Context) error, roles ...*Role) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

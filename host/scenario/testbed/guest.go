@@ -3,57 +3,37 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"time"
+	"strings"
+
+	"rdmarun/host/guest"
 )
 
-// GuestConfig is a role whose part a WebAssembly program plays.
+// GuestConfig is a role played by a WebAssembly program.
 type GuestConfig struct {
 	Module string // path of the .wasm file
 	Args   []string
-	Limits GuestLimits
+	Limits guest.Limits
 	// Missing says why an optional guest cannot run; "" when it can.
 	Missing string
 }
 
-// GuestLimits bound a guest, as host.Limits; zero means the host's default.
-type GuestLimits struct {
-	Time                                       time.Duration
-	Memory, Registered, Handles, Files, Output int64
-}
-
-// GuestStarter starts guests.  The host package does; tests have their own.
+// GuestStarter compiles and starts guests.
 type GuestStarter interface {
 	// Start returns when the guest runs; ctx bounds its whole life.
-	Start(ctx context.Context, start GuestStart) (RunningGuest, error)
+	Start(ctx context.Context, module string, config guest.Config) (RunningGuest, error)
 }
 
-// GuestStart is what a guest is started with.
-type GuestStart struct {
-	Name           string // of the role, for messages
-	Config         GuestConfig
-	Stdout, Stderr io.Writer
-	CPUs           []int // where it may run; none: anywhere
-	// Barrier blocks until all parties of the barrier are there.
-	Barrier func(ctx context.Context, name string) error
-	// Listening is told where the guest listens; see host.GuestConfig.
-	Listening func(Listening)
-}
-
-// RunningGuest is a guest that was started.
+// RunningGuest is a guest that was started: a *guest.Guest, or what a test has in its place.
 type RunningGuest interface {
-	// Done is closed when the guest has ended and all it had is freed.
 	Done() <-chan struct{}
-	// Result may be called after Done.
-	Result() GuestResult
-	// Call calls an exported function while the guest waits at a barrier; see host.Guest.Call.
+	Result() guest.Result
 	Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error)
-	// Stop asks the guest to end, ends it when it does not, and returns when all is freed.
-	Stop(ctx context.Context)
+	Stop(ctx context.Context) guest.Result
 }
 
-// GuestResult is how a guest ended.
+// GuestResult is how a guest ended, in the words of scenarios.
 type GuestResult struct {
 	// Outcome is "exited", "trapped", "timed_out", "stopped" or "failed".
 	Outcome string
@@ -61,18 +41,17 @@ type GuestResult struct {
 	Exit int
 	// Reason says why, for every end but exit code 0.
 	Reason string
-	Took   time.Duration
 }
 
 // Guest is the guest of a role.
 type Guest struct {
 	role    *Role
 	config  GuestConfig
-	running RunningGuest
+	running RunningGuest // nil until Start
 	cancel  context.CancelFunc
 	output  []*lineWriter
-	// asked is set once a step has looked at how the guest ended.
-	asked bool
+	// seen is set once a step has looked at how the guest ended.
+	seen bool
 }
 
 // Start starts the guest with the given arguments, nil for those of the role.
@@ -80,35 +59,30 @@ func (g *Guest) Start(ctx context.Context, args []string) error {
 	if g.Running() {
 		return &Failure{What: fmt.Sprintf("the guest of role %s runs already", g.role.Name)}
 	}
-	config := g.config
-	if args != nil {
-		config.Args = args
+	if args == nil {
+		args = g.config.Args
 	}
 	name, t := g.role.Name, g.role.testbed
 	write := func(line string) { t.Output(name, line) }
 	g.output = []*lineWriter{{write: write}, {write: write}}
-	t.listeners.forget(name)
+	t.listeners.reset(name)
 	// The guest outlives the step that starts it, so the step's deadline must not be the guest's.
 	// Until it runs, it is: a module may take long to compile.
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
 	defer started()
-	running, err := t.guests.Start(life, GuestStart{
-		Name:    name,
-		Config:  config,
-		Stdout:  g.output[0],
-		Stderr:  g.output[1],
-		CPUs:    g.role.cpus,
-		Barrier: func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
-
-		Listening: func(news Listening) { t.listeners.hear(name, news) },
+	running, err := t.guests.Start(life, g.config.Module, guest.Config{
+		Name: name, Provider: t.provider, Args: args, Stdout: g.output[0], Stderr: g.output[1],
+		Limits: g.config.Limits, CPUs: g.role.cpus,
+		Barrier:   func(ctx context.Context, barrier string) error { return t.barriers.arrive(ctx, barrier, name) },
+		Listening: func(news guest.Listening) { t.listeners.update(name, news) },
 	})
 	if err != nil {
 		cancel()
 		return err
 	}
-	g.running, g.cancel, g.asked = running, cancel, false
-	t.listeners.tell()
+	g.running, g.cancel, g.seen = running, cancel, false
+	t.listeners.announce()
 	g.role.deferFree("guest", func() error {
 		g.running.Stop(context.Background())
 		g.ended()
@@ -166,17 +140,30 @@ func (g *Guest) Stop(ctx context.Context) (GuestResult, error) {
 		return g.Wait(ctx)
 	}
 	g.running.Stop(ctx)
-	<-g.running.Done() // Stop returns when all is freed
 	return g.ended(), nil
 }
 
+// ended is how the guest ended, and its last output is passed on.
 func (g *Guest) ended() GuestResult {
-	g.asked = true
+	g.seen = true
 	g.cancel()
 	for _, output := range g.output {
 		output.flush()
 	}
-	return g.running.Result()
+	result := g.running.Result()
+	return GuestResult{Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode, Reason: reasonOf(result.Err)}
+}
+
+// reasonOf is an end in a sentence, that of a trap without the guest's stack.
+func reasonOf(err error) string {
+	var trap *guest.TrapError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &trap):
+		return trap.Reason
+	}
+	return err.Error()
 }
 
 func (g *Guest) stillRuns() string {
@@ -186,7 +173,7 @@ func (g *Guest) stillRuns() string {
 // leftover says what is left of a guest that no step has asked about.
 func (g *Guest) leftover() string {
 	switch {
-	case g.running == nil || g.asked:
+	case g.running == nil || g.seen:
 		return ""
 	case g.Running():
 		return g.stillRuns()

@@ -7,10 +7,9 @@ import (
 )
 
 // Leftovers lists what nobody asked for: completions on a queue and unread events.  A test that passes
-// while messages lie about has not seen what happened.
+// and leaves messages unread has not seen what happened.
 func (t *Testbed) Leftovers() []string {
-	found := t.lost
-	found = append(found, t.asyncLeftovers()...)
+	found := append(t.lost, t.asyncLeftovers()...)
 	for _, role := range t.roles {
 		if role.dead {
 			continue
@@ -36,59 +35,37 @@ const mostNamed = 10
 // RunningGuests names the guests that no step has waited for, and that still run: of many, the first.
 func (t *Testbed) RunningGuests() []string {
 	var found []string
-	more := 0
 	for _, role := range t.roles {
-		if role.guest == nil || !role.guest.Running() {
-			continue
+		if role.guest != nil && role.guest.Running() {
+			found = append(found, role.guest.stillRuns())
 		}
-		if len(found) == mostNamed {
-			more++
-			continue
-		}
-		found = append(found, role.guest.stillRuns())
 	}
-	if more > 0 {
-		found = append(found, fmt.Sprintf("and %d guests more", more))
+	if more := len(found) - mostNamed; more > 0 {
+		found = append(found[:mostNamed], fmt.Sprintf("and %d guests more", more))
 	}
 	return found
 }
 
 // leftovers takes what is on the endpoint's completion queues.
-func (e *Endpoint) leftovers() []string {
+func (e *Endpoint) leftovers() (found []string) {
 	if e.IgnoreLeftovers {
 		return nil
 	}
-	var found []string
+	var batch [16]rdmacore.WC
 	for _, direction := range []string{"send", "recv"} {
-		cq := e.id.SendCQ()
-		if direction == "recv" {
-			cq = e.id.RecvCQ()
+		cq, err := e.CQ(direction)
+		for n := 1; err == nil && n > 0; {
+			n, err = cq.Poll(batch[:])
+			for _, wc := range batch[:n] {
+				text := fmt.Sprintf("%s %s: a completion on the %s queue: wr_id %d %s", e.Role.Name, e.Name, direction, wc.WRID, wc.Status)
+				if wc.Status == rdmacore.WCSuccess {
+					text += " " + wc.Opcode.String()
+				}
+				found = append(found, text)
+			}
 		}
-		if cq == nil {
-			continue
-		}
-		found = append(found, e.unpolled(direction, cq)...)
 	}
 	return found
-}
-
-func (e *Endpoint) unpolled(direction string, cq *rdmacore.CQ) []string {
-	var found []string
-	var batch [16]rdmacore.WC
-	for {
-		n, err := cq.Poll(batch[:])
-		if n == 0 || err != nil {
-			return found
-		}
-		for _, wc := range batch[:n] {
-			text := fmt.Sprintf("%s %s: a completion on the %s queue: wr_id %d %s",
-				e.Role.Name, e.Name, direction, wc.WRID, wc.Status)
-			if wc.Status == rdmacore.WCSuccess {
-				text += " " + wc.Opcode.String()
-			}
-			found = append(found, text)
-		}
-	}
 }
 
 // unreadEvents takes what is on the role's event channel, and frees the connections that unread
@@ -105,13 +82,14 @@ func (r *Role) unreadEvents() []string {
 		if event.Type == rdmacore.EventConnectRequest {
 			r.Adopt("an unread connection request", event.ID)
 		}
-		if event.Type == rdmacore.EventTimewaitExit || (owner != nil && owner.IgnoreLeftovers) {
-			continue // TIMEWAIT_EXIT comes seconds after every disconnect, wanted by nobody
+		if event.Type == rdmacore.EventTimewaitExit || owner != nil && owner.IgnoreLeftovers {
+			continue // TIMEWAIT_EXIT comes seconds after every disconnect, and nobody waits for it
 		}
-		text := fmt.Sprintf("%s: an unread event: %s", r.Name, event.Type)
+		where := r.Name
 		if owner != nil {
-			text = fmt.Sprintf("%s %s: an unread event: %s", r.Name, owner.Name, event.Type)
+			where += " " + owner.Name
 		}
+		text := fmt.Sprintf("%s: an unread event: %s", where, event.Type)
 		if event.Status != 0 {
 			text += fmt.Sprintf(" status %s", rdmacore.StatusString(event.Type, event.Status, rdmacore.PortSpaceTCP))
 		}

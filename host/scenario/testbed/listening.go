@@ -2,101 +2,87 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
+
+	"rdmarun/host/guest"
 )
 
-// Listening is news of where a guest listens, as host.Listening.
-type Listening struct {
-	At   netip.AddrPort
-	Over bool
-	Err  error
-}
-
-// listeners know where guests listen, and wake those who wait for anybody to listen.  Guests tell them from goroutines
-// of their own; of roles that steps drive, the endpoints know it.
+// listeners know where guests listen, and wake those who wait for anybody to listen.  Guests report to them from their
+// own goroutines; of roles that steps drive, the endpoints know where they listen.
 type listeners struct {
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced at each change
-	guests  map[string]*listening
+	mu     sync.Mutex
+	change signal
+	guests map[string]*listening
 }
 
-// listening is what a guest has told of itself.
+// listening is what a guest has reported.
 type listening struct {
 	at map[netip.AddrPort]int
 	// failed is why it could not listen the last time it tried, nil when it never failed.
-	failed *Listening
+	failed *guest.Listening
 }
 
-func newListeners() *listeners {
-	return &listeners{changed: make(chan struct{}), guests: make(map[string]*listening)}
-}
-
-// tell wakes who waits.
-func (l *listeners) tell() {
+// announce wakes everybody who waits.
+func (l *listeners) announce() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wake()
+	l.change.broadcast()
 }
 
-// wake is tell with mu held.
-func (l *listeners) wake() {
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
-
-// forget begins anew with a guest.
-func (l *listeners) forget(role string) {
+// reset forgets what the guest of a role has reported.
+func (l *listeners) reset(role string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.guests[role] = &listening{at: make(map[netip.AddrPort]int)}
 }
 
-// hear takes the news of a guest.
-func (l *listeners) hear(role string, news Listening) {
+// update takes a report of the guest of a role.
+func (l *listeners) update(role string, news guest.Listening) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	guest := l.guests[role]
+	reported := l.guests[role]
 	switch {
 	case news.Err != nil:
-		guest.failed = &news
+		reported.failed = &news
 	case !news.Over:
-		guest.at[news.At]++ // with SO_REUSEADDR, or in another port space, once more
-	case guest.at[news.At] == 1:
-		delete(guest.at, news.At)
+		reported.at[news.At]++ // with SO_REUSEADDR, or in another port space, once more
+	case reported.at[news.At] == 1:
+		delete(reported.at, news.At)
 	default:
-		guest.at[news.At]--
+		reported.at[news.At]--
 	}
-	l.wake()
+	l.change.broadcast()
 }
 
 // of lists where a guest listens, by port, and tells why it could not the last time it tried.
-func (l *listeners) of(role string) (at []netip.AddrPort, failed *Listening) {
+func (l *listeners) of(role string) (at []netip.AddrPort, failed *guest.Listening) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	guest := l.guests[role]
-	if guest == nil {
+	reported := l.guests[role]
+	if reported == nil {
 		return nil, nil
 	}
-	return slices.SortedFunc(maps.Keys(guest.at), netip.AddrPort.Compare), guest.failed
+	return slices.SortedFunc(maps.Keys(reported.at), netip.AddrPort.Compare), reported.failed
 }
 
-// signal is closed at the next change.
-func (l *listeners) signal() <-chan struct{} {
+// changed is closed at the next change.
+func (l *listeners) changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.changed
+	return l.change.changed
 }
 
-// Listen has the endpoint listen, and tells those who wait for that.
+// Listen makes the endpoint listen, and wakes those who wait for that.
 func (e *Endpoint) Listen(backlog int) error {
 	err := e.id.Listen(backlog)
 	if err == nil {
-		e.Role.testbed.listeners.tell()
+		e.Role.testbed.listeners.announce()
 	}
 	return err
 }
@@ -117,7 +103,7 @@ func (r *Role) listensAt() []netip.AddrPort {
 }
 
 // AwaitListener waits until the role listens, on a port or, with 0, anywhere.  It ends with a Failure as soon as that
-// cannot be any more.
+// is impossible.
 func (r *Role) AwaitListener(ctx context.Context, port uint16) (netip.AddrPort, error) {
 	t := r.testbed
 	wanted := func(at netip.AddrPort) bool { return port == 0 || at.Port() == port }
@@ -125,45 +111,17 @@ func (r *Role) AwaitListener(ctx context.Context, port uint16) (netip.AddrPort, 
 		if err := r.alive(); err != nil {
 			return netip.AddrPort{}, err
 		}
-		changed := t.listeners.signal() // before the look, or a change in between is missed
+		changed := t.listeners.changed() // before the look, or a change in between is missed
 		at := r.listensAt()
 		if i := slices.IndexFunc(at, wanted); i >= 0 {
 			return at[i], nil
 		}
-		var over <-chan struct{}
-		if r.guest != nil && r.guest.running != nil {
-			if !r.guest.Running() {
-				return netip.AddrPort{}, r.noListener(port)
-			}
-			over = r.guest.running.Done()
-		}
-		var err error
-		t.Unlocked(func() { err = r.awaitChange(ctx, changed, over) })
-		if err != nil {
-			if failure := r.noListener(port); ctx.Err() != nil {
-				failure.Absent = true
-				return netip.AddrPort{}, failure
-			}
-			return netip.AddrPort{}, err
+		if err := t.await(ctx, changed, r.guest); err != nil {
+			failure := r.noListener(port)
+			failure.Absent = !errors.Is(err, errGuestEnded)
+			return netip.AddrPort{}, failure
 		}
 	}
-}
-
-// awaitChange waits, without the lock, until somebody begins to listen or ceases to, or the guest ends.  A guest acts on
-// its own, and its end is seen by no clock.
-func (r *Role) awaitChange(ctx context.Context, changed, over <-chan struct{}) (err error) {
-	if over == nil {
-		return r.testbed.Clock().Await(ctx, changed)
-	}
-	r.testbed.Clock().Outside(func() {
-		select {
-		case <-changed:
-		case <-over:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	})
-	return err
 }
 
 // noListener says that the role does not listen, and what it does instead.
@@ -186,7 +144,7 @@ func (r *Role) noListener(port uint16) *Failure {
 	return failure
 }
 
-// insteadOfListening tells what a guest does that a step waits for.
+// insteadOfListening tells what a guest does while a step waits for it to listen.
 func (g *Guest) insteadOfListening(failure *Failure) []string {
 	var does []string
 	_, failed := g.role.testbed.listeners.of(g.role.Name)
@@ -202,7 +160,7 @@ func (g *Guest) insteadOfListening(failure *Failure) []string {
 		failure.Hint = result.Reason
 		return append(does, fmt.Sprintf("its guest has ended: %s, exit code %d", result.Outcome, result.Exit))
 	}
-	if name := g.role.testbed.barriers.waits(g.role.Name); name != "" {
+	if name := g.role.testbed.barriers.waitingAt(g.role.Name); name != "" {
 		failure.Hint = fmt.Sprintf("a step opens the barrier: {barrier: %s, of: [%s]}", name, g.role.Name)
 		return append(does, fmt.Sprintf("its guest waits at barrier %q", name))
 	}

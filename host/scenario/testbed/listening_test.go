@@ -8,39 +8,41 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdmarun/host/guest"
 )
 
 // TestGuestsListen waits for guests that listen, do something else, or are not there.
 func TestGuestsListen(t *testing.T) {
 	at := netip.MustParseAddrPort("0.0.0.0:7471")
 	going, moved := make(chan struct{}), make(chan struct{})
-	stay := func(ctx context.Context) GuestResult {
+	stay := func(ctx context.Context) guest.Result {
 		<-ctx.Done()
-		return GuestResult{Outcome: "stopped"}
+		return guest.Result{Outcome: guest.Stopped}
 	}
-	l := newTestbed(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
-		"late": func(ctx context.Context, start GuestStart) GuestResult {
+	l := newTestbed(t, &lines{}, map[string]program{
+		"late": func(ctx context.Context, start guest.Config) guest.Result {
 			<-going
-			start.Listening(Listening{At: at})
+			start.Listening(guest.Listening{At: at})
 			return stay(ctx)
 		},
-		"moves": func(ctx context.Context, start GuestStart) GuestResult {
+		"moves": func(ctx context.Context, start guest.Config) guest.Result {
 			other := netip.AddrPortFrom(at.Addr(), 7472)
-			for _, news := range []Listening{{At: at}, {At: at}, {At: other}, {At: at, Over: true}, {At: other, Over: true}} {
+			for _, news := range []guest.Listening{{At: at}, {At: at}, {At: other}, {At: at, Over: true}, {At: other, Over: true}} {
 				start.Listening(news)
 			}
 			close(moved)
 			return stay(ctx)
 		},
-		"refused": func(_ context.Context, start GuestStart) GuestResult {
-			start.Listening(Listening{At: at, Err: syscall.EADDRINUSE})
-			return GuestResult{Outcome: "exited", Exit: 1, Reason: "it said so"}
+		"refused": func(_ context.Context, start guest.Config) guest.Result {
+			start.Listening(guest.Listening{At: at, Err: syscall.EADDRINUSE})
+			return guest.Result{Outcome: guest.Exited, ExitCode: 1, Err: errors.New("it said so")}
 		},
-		"meets": func(ctx context.Context, start GuestStart) GuestResult {
+		"meets": func(ctx context.Context, start guest.Config) guest.Result {
 			if err := start.Barrier(ctx, "up"); err != nil {
-				return GuestResult{Outcome: "stopped"}
+				return guest.Result{Outcome: guest.Stopped}
 			}
-			return GuestResult{Outcome: "exited"}
+			return guest.Result{Outcome: guest.Exited}
 		},
 		"absent": nil,
 	})

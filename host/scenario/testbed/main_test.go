@@ -12,39 +12,49 @@ import (
 
 	"go.uber.org/goleak"
 
+	"rdmarun/host/guest"
 	"rdmarun/rdmacore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeGuests runs functions as guests.
-type fakeGuests struct {
-	programs map[string]func(ctx context.Context, start GuestStart) GuestResult
-}
+// program is a Go function in the place of a guest.
+type program func(ctx context.Context, config guest.Config) guest.Result
+
+// fakeGuests runs programs as guests, by the names of their modules.
+type fakeGuests map[string]program
 
 type fakeGuest struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	result GuestResult
+	result guest.Result
 }
 
-func (f *fakeGuests) Start(ctx context.Context, start GuestStart) (RunningGuest, error) {
-	program := f.programs[start.Config.Module]
+func (f fakeGuests) Start(ctx context.Context, module string, config guest.Config) (RunningGuest, error) {
+	program := f[module]
 	if program == nil {
-		return nil, fmt.Errorf("no module %s", start.Config.Module)
+		return nil, fmt.Errorf("no module %s", module)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	guest := &fakeGuest{cancel: cancel, done: make(chan struct{})}
+	started := &fakeGuest{cancel: cancel, done: make(chan struct{})}
 	go func() {
-		defer close(guest.done)
-		guest.result = program(ctx, start)
+		defer close(started.done)
+		started.result = program(ctx, config)
 	}()
-	return guest, nil
+	return started, nil
 }
 
 func (g *fakeGuest) Done() <-chan struct{} { return g.done }
-func (g *fakeGuest) Result() GuestResult   { return g.result }
-func (g *fakeGuest) Stop(context.Context)  { g.cancel(); <-g.done }
+func (g *fakeGuest) Result() guest.Result  { return g.result }
+func (g *fakeGuest) Stop(context.Context) guest.Result {
+	g.cancel()
+	<-g.done
+	return g.result
+}
+
+func (g *fakeGuest) Call(context.Context, string, ...uint64) ([]uint64, error) {
+	return []uint64{42}, nil
+}
 
 // lines collects output from several goroutines.
 type lines struct {
@@ -65,14 +75,14 @@ func (l *lines) String() string {
 }
 
 // newTestbed makes a testbed on soft with these guests, and a role "driver" without one.
-func newTestbed(t *testing.T, out *lines, programs map[string]func(context.Context, GuestStart) GuestResult) *Testbed {
+func newTestbed(t *testing.T, out *lines, programs map[string]program) *Testbed {
 	t.Helper()
 	provider, err := rdmacore.Open("soft")
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := Config{
-		Provider: provider, Guests: &fakeGuests{programs}, Output: out.add,
+		Provider: provider, Guests: fakeGuests(programs), Output: out.add,
 		Roles: []RoleConfig{{Name: "driver", Buffers: []BufferConfig{{Name: "b", Size: 100}}}},
 	}
 	for name := range programs {
@@ -104,14 +114,14 @@ func guestOf(t *testing.T, l *Testbed, name string) *Guest {
 
 func TestGuestLife(t *testing.T) {
 	out := &lines{}
-	l := newTestbed(t, out, map[string]func(context.Context, GuestStart) GuestResult{
-		"short": func(_ context.Context, start GuestStart) GuestResult {
-			io.WriteString(start.Stdout, "args "+strings.Join(start.Config.Args, ",")+"\nno line end")
-			return GuestResult{Outcome: "exited", Exit: 3}
+	l := newTestbed(t, out, map[string]program{
+		"short": func(_ context.Context, start guest.Config) guest.Result {
+			io.WriteString(start.Stdout, "args "+strings.Join(start.Args, ",")+"\nno line end")
+			return guest.Result{Outcome: guest.Exited, ExitCode: 3}
 		},
-		"long": func(ctx context.Context, _ GuestStart) GuestResult {
+		"long": func(ctx context.Context, _ guest.Config) guest.Result {
 			<-ctx.Done()
-			return GuestResult{Outcome: "stopped", Exit: 143}
+			return guest.Result{Outcome: guest.Stopped, ExitCode: 143}
 		},
 	})
 	short, long := guestOf(t, l, "short"), guestOf(t, l, "long")
@@ -151,8 +161,10 @@ func TestGuestLife(t *testing.T) {
 
 // TestUnaskedGuest leaves a guest running and one that failed; both are noticed, and freed by Close.
 func TestUnaskedGuest(t *testing.T) {
-	l := newTestbed(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
-		"bad": func(context.Context, GuestStart) GuestResult { return GuestResult{Outcome: "trapped", Exit: 125} },
+	l := newTestbed(t, &lines{}, map[string]program{
+		"bad": func(context.Context, guest.Config) guest.Result {
+			return guest.Result{Outcome: guest.Trapped, ExitCode: 125}
+		},
 	})
 	bad := guestOf(t, l, "bad")
 	if err := bad.Start(t.Context(), nil); err != nil {
@@ -169,13 +181,13 @@ func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
 	const count = 5
 	var told sync.WaitGroup
 	told.Add(count)
-	programs := make(map[string]func(context.Context, GuestStart) GuestResult)
+	programs := make(map[string]program)
 	for n := range count {
-		programs[fmt.Sprint("stuck", n)] = func(ctx context.Context, _ GuestStart) GuestResult {
+		programs[fmt.Sprint("stuck", n)] = func(ctx context.Context, _ guest.Config) guest.Result {
 			<-ctx.Done()
 			told.Done()
 			told.Wait()
-			return GuestResult{Outcome: "stopped", Exit: 143}
+			return guest.Result{Outcome: guest.Stopped, ExitCode: 143}
 		}
 	}
 	l := newTestbed(t, &lines{}, programs)
@@ -197,19 +209,21 @@ func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
 }
 
 func TestBarrier(t *testing.T) {
-	meet := func(ctx context.Context, start GuestStart) GuestResult {
+	meet := func(ctx context.Context, start guest.Config) guest.Result {
 		if err := start.Barrier(ctx, "up"); err != nil {
-			return GuestResult{Outcome: "failed", Exit: 4}
+			return guest.Result{Outcome: guest.Failed, ExitCode: 4}
 		}
-		return GuestResult{Outcome: "exited"}
+		return guest.Result{Outcome: guest.Exited}
 	}
-	l := newTestbed(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
+	l := newTestbed(t, &lines{}, map[string]program{
 		"a": meet, "b": meet,
-		"absent": func(ctx context.Context, _ GuestStart) GuestResult {
+		"absent": func(ctx context.Context, _ guest.Config) guest.Result {
 			<-ctx.Done()
-			return GuestResult{Outcome: "stopped"}
+			return guest.Result{Outcome: guest.Stopped}
 		},
-		"gone": func(context.Context, GuestStart) GuestResult { return GuestResult{Outcome: "exited", Exit: 1} },
+		"gone": func(context.Context, guest.Config) guest.Result {
+			return guest.Result{Outcome: guest.Exited, ExitCode: 1}
+		},
 	})
 	for _, name := range []string{"a", "b", "absent", "gone"} {
 		if err := guestOf(t, l, name).Start(t.Context(), nil); err != nil {
@@ -249,10 +263,10 @@ func TestBarrier(t *testing.T) {
 // TestBarrierLosesGuest waits for a guest that ends in place of coming.
 func TestBarrierLosesGuest(t *testing.T) {
 	release := make(chan struct{})
-	l := newTestbed(t, &lines{}, map[string]func(context.Context, GuestStart) GuestResult{
-		"server": func(context.Context, GuestStart) GuestResult {
+	l := newTestbed(t, &lines{}, map[string]program{
+		"server": func(context.Context, guest.Config) guest.Result {
 			<-release
-			return GuestResult{Outcome: "exited", Exit: 1, Reason: "port in use"}
+			return guest.Result{Outcome: guest.Exited, ExitCode: 1, Err: errors.New("port in use")}
 		},
 	})
 	if err := guestOf(t, l, "server").Start(t.Context(), nil); err != nil {
@@ -319,8 +333,4 @@ func TestLongLines(t *testing.T) {
 	if len(got) != 5 || got[0] != "a" || got[1] != "bc" || got[2] != "" || len(got[3]) != longestLine+1 || got[4] != "y" {
 		t.Errorf("%.20q", got)
 	}
-}
-
-func (g *fakeGuest) Call(context.Context, string, ...uint64) ([]uint64, error) {
-	return []uint64{42}, nil
 }

@@ -7,11 +7,11 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Object is something that a step made beside what comes with a role and its endpoints.
+// Object is something that a step made and that is no endpoint.
 type Object[T any] struct {
 	role    *Role
 	kind    Kind[T]
-	name    string // "" while it has none
+	name    string // "" until Bind
 	native  T
 	destroy func() error
 	release *free
@@ -38,10 +38,10 @@ var (
 	Windows      = Kind[*rdmacore.MW]{"memory window", "alloc_mw"}
 )
 
-// objectName is what a step names: a kind and the name of its `as`.
+// objectName is how steps refer to an object: its kind, and the name that `as` gave it.
 type objectName struct{ what, name string }
 
-// named is an object of whatever type.
+// named is an Object of any type.
 type named interface {
 	// concerns tells whether an asynchronous event is of the object.
 	concerns(event rdmacore.AsyncEvent) bool
@@ -72,9 +72,10 @@ func (o *Object[T]) Native() T { return o.native }
 // Free frees the object before the end of the case, unless something still uses it.
 func (o *Object[T]) Free() error {
 	t := o.role.testbed
-	undo := t.lose(o.concerns)
+	before := len(t.lost)
+	t.recordLostEvents(o.concerns)
 	if err := o.destroy(); err != nil {
-		undo()
+		t.lost = t.lost[:before]
 		return err
 	}
 	o.release.done = true
@@ -82,19 +83,13 @@ func (o *Object[T]) Free() error {
 	return nil
 }
 
-// FreeFirst lets the object be freed before everything that was made until now: it uses some of that.
+// FreeFirst makes the object the next to be freed, before everything made so far: it uses some of that.
 func (o *Object[T]) FreeFirst() { o.role.testbed.freeFirst(o.release) }
 
 func (o *Object[T]) text() string { return o.role.Name + " " + o.name }
 
 func (o *Object[T]) concerns(event rdmacore.AsyncEvent) bool {
-	switch native := any(o.native).(type) {
-	case *rdmacore.CQ:
-		return event.CQ == native
-	case *rdmacore.SRQ:
-		return event.SRQ == native
-	}
-	return false
+	return any(event.CQ) == any(o.native) || any(event.SRQ) == any(o.native)
 }
 
 // Find finds an object of a role by the name that a step's `as` gave it.
@@ -120,7 +115,7 @@ func (r *Role) NewQueue(entries int) (*Queue, error) {
 	return Queues.made(r, cq, cq.Destroy, err)
 }
 
-// NewExtendedQueue makes a completion queue whose completions have these fields.
+// NewExtendedQueue makes a completion queue with these fields in its completions.
 func (r *Role) NewExtendedQueue(entries int, fields rdmacore.WCFields) (*Queue, error) {
 	cq, err := r.device.CreateCQEx(entries, fields)
 	return Queues.made(r, cq, cq.Destroy, err)

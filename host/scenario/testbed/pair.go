@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/rdmacore"
 )
 
-// Pair is a connection between two roles, with memory at both ends, that belongs to no scenario's step: what
-// the native loops of a measurement work on.
+// Pair is a connection between two roles, with memory at both ends, that no step sees: the native loops of a
+// measurement work on it.
 type Pair struct {
 	Active, Passive PairEnd
-	channels        [2]*rdmacore.EventChannel
-	listener        *rdmacore.ID
+	frees           []func() error // in the order of making
 }
 
 // PairEnd is one end of a pair.
@@ -48,64 +48,76 @@ func NewPair(ctx context.Context, from, to *Role, config PairConfig) (*Pair, err
 	return p, nil
 }
 
-func (p *Pair) connect(ctx context.Context, from, to *Role, config PairConfig) (err error) {
-	for i, each := range []struct {
-		end  *PairEnd
-		role *Role
-	}{{&p.Active, from}, {&p.Passive, to}} {
-		if p.channels[i], err = each.role.testbed.provider.CreateEventChannel(); err != nil {
-			return err
-		}
-		if err = each.end.prepare(each.role, config); err != nil {
-			return err
-		}
+// own gives the pair something to free.
+func (p *Pair) own(free func() error) { p.frees = append(p.frees, free) }
+
+func (p *Pair) connect(ctx context.Context, from, to *Role, config PairConfig) error {
+	active, err := p.prepare(&p.Active, from, config)
+	if err != nil {
+		return err
 	}
-	active, passive := p.channels[0], p.channels[1]
-	p.listener, err = passive.CreateEP(ctx, rdmacore.EPConfig{
+	passive, err := p.prepare(&p.Passive, to, config)
+	if err != nil {
+		return err
+	}
+	listener, err := passive.CreateEP(ctx, rdmacore.EPConfig{
 		Passive: true, Source: netip.AddrPortFrom(to.address, 0), PD: p.Passive.pd, QP: &config.QP,
 	})
 	if err != nil {
 		return err
 	}
-	if err = p.listener.Listen(1); err != nil {
+	p.own(listener.DestroyEP)
+	if err = listener.Listen(1); err != nil {
 		return err
 	}
 	p.Active.ID, err = active.CreateEP(ctx, rdmacore.EPConfig{
-		Source: from.Source(to), Destination: p.listener.LocalAddr(), PD: p.Active.pd, QP: &config.QP,
+		Source: from.Source(to), Destination: listener.LocalAddr(), PD: p.Active.pd, QP: &config.QP,
 	})
 	if err != nil {
 		return err
 	}
+	p.own(p.Active.ID.DestroyEP)
 	if err = p.Active.ID.Connect(&everything); err != nil {
 		return err
 	}
-	event, err := expect(ctx, p.listener, rdmacore.EventConnectRequest)
+	event, err := expect(ctx, listener, rdmacore.EventConnectRequest)
 	if err != nil {
 		return err
 	}
 	p.Passive.ID = event.ID
+	p.own(p.Passive.ID.DestroyEP)
 	if err = p.Passive.ID.Accept(&everything); err != nil {
 		return err
 	}
-	for _, id := range []*rdmacore.ID{p.Active.ID, p.Passive.ID} {
-		if _, err = expect(ctx, id, rdmacore.EventEstablished); err != nil {
+	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
+		if _, err = expect(ctx, end.ID, rdmacore.EventEstablished); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *PairEnd) prepare(role *Role, config PairConfig) (err error) {
-	if e.pd, err = role.device.AllocPD(); err != nil {
-		return err
+// prepare makes what an end needs before it connects, and returns its event channel.
+func (p *Pair) prepare(e *PairEnd, role *Role, config PairConfig) (*rdmacore.EventChannel, error) {
+	channel, err := role.testbed.provider.CreateEventChannel()
+	if err != nil {
+		return nil, err
 	}
+	p.own(channel.Close)
+	if e.pd, err = role.device.AllocPD(); err != nil {
+		return nil, err
+	}
+	p.own(e.pd.Dealloc)
 	memory, err := rdmacore.NewMemory(config.Bytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer memory.Release() // the registration holds it until it is gone itself
-	e.MR, err = e.pd.RegMR(memory, 0, config.Bytes, config.Access)
-	return err
+	if e.MR, err = e.pd.RegMR(memory, 0, config.Bytes, config.Access); err != nil {
+		return nil, err
+	}
+	p.own(e.MR.Dereg)
+	return channel, nil
 }
 
 // Source is where connections of the role to another begin, any port: at its own device.  It is zero where the
@@ -138,32 +150,14 @@ func expect(ctx context.Context, id *rdmacore.ID, want rdmacore.EventType) (*rdm
 
 // Close disconnects and frees everything, also of a pair that was half made.
 func (p *Pair) Close() error {
+	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
+		if end.ID != nil {
+			_ = end.ID.Disconnect() // an error means that it is disconnected already
+		}
+	}
 	var failures []error
-	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
-		if end.ID != nil {
-			_ = end.ID.Disconnect() // what failed is disconnected already
-		}
-	}
-	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
-		if end.ID != nil {
-			failures = append(failures, end.ID.DestroyEP())
-		}
-	}
-	if p.listener != nil {
-		failures = append(failures, p.listener.DestroyEP())
-	}
-	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
-		if end.MR != nil {
-			failures = append(failures, end.MR.Dereg())
-		}
-		if end.pd != nil {
-			failures = append(failures, end.pd.Dealloc())
-		}
-	}
-	for _, channel := range p.channels {
-		if channel != nil {
-			failures = append(failures, channel.Close())
-		}
+	for _, free := range slices.Backward(p.frees) {
+		failures = append(failures, free())
 	}
 	return errors.Join(failures...)
 }

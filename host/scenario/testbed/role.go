@@ -1,10 +1,13 @@
 package testbed
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 
 	"rdmarun/rdmacore"
@@ -19,10 +22,9 @@ type Role struct {
 	testbed *Testbed
 	device  *rdmacore.Device
 	former  []*rdmacore.Device // that were removed, the oldest first
-	waits   []*asyncWait       // for the device
 	address netip.Addr
 	cpus    []int
-	// files is the root of the file system, port the one that counts; began are the counters at the beginning.
+	// files is the root of the file system with the counters of that port; began are their values at the beginning.
 	files     fs.FS
 	port      int
 	began     counters
@@ -33,7 +35,9 @@ type Role struct {
 	objects   map[objectName]named
 	holding   bool
 	held      []*rdmacore.Event // read and not acknowledged, the oldest first
-	// living are the endpoints in the order of their making, also those without a name.
+	// waits end the waits for events of the device, in the order of their beginnings.
+	waits []*context.CancelFunc
+	// living are the endpoints that are not destroyed, in the order of their making, also those without a name.
 	living []*Endpoint
 	guest  *Guest
 	dead   bool
@@ -52,7 +56,7 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 		port:      config.counterPort(),
 	}
 	var err error
-	if r.device, err = deviceNamed(t.provider, config.Device); err != nil {
+	if r.device, err = Device(t.provider, config.Device); err != nil {
 		return nil, err
 	}
 	if r.address, err = config.roleAddress(t.provider, r.device, index); err != nil {
@@ -118,10 +122,10 @@ func (r *Role) Buffer(name string) (*Buffer, error) {
 
 // Endpoint finds an endpoint by the name that a step's `as` gave it.
 func (r *Role) Endpoint(name string) (*Endpoint, error) {
-	endpoint := r.endpoints[name]
 	if err := r.alive(); err != nil {
 		return nil, err
 	}
+	endpoint := r.endpoints[name]
 	switch {
 	case endpoint == nil:
 		return nil, &Failure{
@@ -165,10 +169,4 @@ func (r *Role) OnlyEndpoint() (*Endpoint, error) {
 func (r *Role) Endpoints() []*Endpoint { return r.living }
 
 // Buffers are the role's buffers, in no particular order.
-func (r *Role) Buffers() []*Buffer {
-	list := make([]*Buffer, 0, len(r.buffers))
-	for _, buffer := range r.buffers {
-		list = append(list, buffer)
-	}
-	return list
-}
+func (r *Role) Buffers() []*Buffer { return slices.Collect(maps.Values(r.buffers)) }

@@ -26,9 +26,8 @@ type CPUs struct {
 	Local bool
 }
 
-// resolve finds the CPUs.  files is the root of the file system, whose sysfs knows the nodes
-// (Documentation/ABI/stable/sysfs-devices-node).  A device of no node, such as soft's, is as near to every CPU as
-// to any other.
+// resolve finds the CPUs.  files is the root of the file system, with sysfs, which knows the nodes
+// (Documentation/ABI/stable/sysfs-devices-node).  A device of no node, such as soft's, is equally near to every CPU.
 func (c CPUs) resolve(files fs.FS, device *rdmacore.Device) ([]int, error) {
 	wanted := c.List
 	if c.Local {
@@ -152,7 +151,7 @@ func readCounters(files fs.FS, device *rdmacore.Device, port int) counters {
 // HasCounters tells whether the kernel counts for the devices of all these roles.
 func HasCounters(provider *rdmacore.Provider, files fs.FS, configs []RoleConfig) bool {
 	for _, config := range configs {
-		device, err := deviceNamed(provider, config.Device)
+		device, err := Device(provider, config.Device)
 		if err != nil || len(readCounters(files, device, config.counterPort())) == 0 {
 			return false
 		}
@@ -160,7 +159,7 @@ func HasCounters(provider *rdmacore.Provider, files fs.FS, configs []RoleConfig)
 	return true
 }
 
-// counterPort is the port whose counters are a role's.
+// counterPort is the port that counts for a role.
 func (c RoleConfig) counterPort() int { return max(c.Port, 1) }
 
 // CounterNames are the counters that the role's device has, sorted.

@@ -7,6 +7,7 @@
 package testbed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 
+	"rdmarun/host/record"
 	"rdmarun/rdmacore"
 )
 
@@ -73,30 +75,29 @@ type Testbed struct {
 	guests   GuestStarter
 	roles    []*Role
 	byName   map[string]*Role
-	barriers *barriers
-	traffic  map[rdmacore.Opcode]*Traffic
+	barriers barriers
+	traffic  map[rdmacore.Opcode]*record.Traffic
 	frees    []*free
 	faults   map[string]*Fault
 	owners   owners
-	// listeners are who waits for one, and the guests that do listen.
-	listeners *listeners
-	// lost collects completions that were still on a queue when a step destroyed it, and asynchronous events that
-	// nobody had waited for.
+	// listeners are the guests that listen, and those who wait for one.
+	listeners listeners
+	// lost collects completions and asynchronous events that nobody had asked for when a step destroyed their object.
 	lost []string
 }
 
 // New makes the roles, and returns with the testbed locked.  On failure nothing is left behind.
 func New(config Config) (*Testbed, error) {
 	t := &Testbed{
-		provider: config.Provider,
-		output:   config.Output,
-		guests:   config.Guests,
-		byName:   make(map[string]*Role),
-		barriers: newBarriers(),
-		traffic:  make(map[rdmacore.Opcode]*Traffic),
-		faults:   make(map[string]*Fault),
-
-		listeners: newListeners(),
+		provider:  config.Provider,
+		output:    config.Output,
+		guests:    config.Guests,
+		byName:    make(map[string]*Role),
+		barriers:  barriers{byName: make(map[string]*barrier)},
+		traffic:   make(map[rdmacore.Opcode]*record.Traffic),
+		faults:    make(map[string]*Fault),
+		owners:    owners{roles: make(map[any]*Role)},
+		listeners: listeners{change: newSignal(), guests: make(map[string]*listening)},
 	}
 	t.mu.Lock()
 	for i, roleConfig := range config.Roles {
@@ -112,8 +113,7 @@ func New(config Config) (*Testbed, error) {
 	return t, nil
 }
 
-// Role finds a role by name.  The checker has seen to it that names are known, except those that an
-// expression makes while running.
+// Role finds a role by name.  The compiler has checked names, except those that an expression makes during the run.
 func (t *Testbed) Role(name string) (*Role, error) {
 	if role := t.byName[name]; role != nil {
 		return role, nil
@@ -122,7 +122,7 @@ func (t *Testbed) Role(name string) (*Role, error) {
 	group, _, _ := strings.Cut(name, "[")
 	instances := 0
 	for _, role := range t.roles {
-		if role.Group == group && group != "" {
+		if role.Group != "" && role.Group == group {
 			instances++
 		}
 	}
@@ -157,18 +157,11 @@ func (t *Testbed) Unlocked(f func()) {
 // Output passes a line of a role (empty: the runner's own) to whoever reads the run.
 func (t *Testbed) Output(role, line string) { t.output(role, line) }
 
-// Traffic is how much of one operation was posted.
-type Traffic struct {
-	Operation string `json:"operation"`
-	Count     int    `json:"count"`
-	Bytes     int64  `json:"bytes"`
-}
-
 // Posted counts a work request.
 func (t *Testbed) Posted(opcode rdmacore.Opcode, bytes int) {
 	entry := t.traffic[opcode]
 	if entry == nil {
-		entry = &Traffic{Operation: opcode.String()}
+		entry = &record.Traffic{Operation: opcode.String()}
 		t.traffic[opcode] = entry
 	}
 	entry.Count++
@@ -176,19 +169,13 @@ func (t *Testbed) Posted(opcode rdmacore.Opcode, bytes int) {
 }
 
 // Traffic lists what was posted, the most frequent operation first.
-func (t *Testbed) Traffic() []Traffic {
-	var list []Traffic
+func (t *Testbed) Traffic() []record.Traffic {
+	var list []record.Traffic
 	for _, entry := range t.traffic {
 		list = append(list, *entry)
 	}
-	slices.SortFunc(list, func(a, b Traffic) int {
-		if a.Count != b.Count {
-			return b.Count - a.Count
-		}
-		if a.Operation < b.Operation {
-			return -1
-		}
-		return 1
+	slices.SortFunc(list, func(a, b record.Traffic) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Operation, b.Operation))
 	})
 	return list
 }
@@ -200,7 +187,7 @@ type Failure struct {
 	Expected string
 	Got      string
 	Hint     string // likely causes, or what to look at; may be empty
-	// Errno is what a call would be answered with that has lost its object; 0 for other failures.
+	// Errno is what a call answers whose object is gone; 0 for other failures.
 	Errno syscall.Errno
 	// Absent tells that what was waited for did not come, which `expect: {none: true}` wants.
 	Absent bool
