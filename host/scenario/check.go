@@ -22,7 +22,6 @@ import (
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
-	"rdmarun/host/scenario/standard"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -158,15 +157,12 @@ func eachFile[F, R any](ctx context.Context, files []F, errors *diag.List, do fu
 
 // parse takes a file through the stages that concern it alone.
 func parse(locate Locate, path string, table *verb.Table, errors *diag.List) *ast.File {
-	source := read(locate, path, errors)
-	if source == nil {
-		return nil
+	if source := read(locate, path, errors); source != nil {
+		if root := syntax.Parse(source, errors); root != nil {
+			return ast.Read(root, table, errors)
+		}
 	}
-	root := syntax.Parse(source, errors)
-	if root == nil {
-		return nil
-	}
-	return ast.Read(root, table, errors)
+	return nil
 }
 
 // input is a file to read.
@@ -189,16 +185,15 @@ func collect(locate Locate, paths []string, errors *diag.List) []input {
 	}
 	for _, path := range paths {
 		info, err := os.Stat(locate(path))
-		if err != nil {
+		switch {
+		case err != nil:
 			unreadable(path, err, errors)
-			continue
-		}
-		if !info.IsDir() {
+		case info.IsDir():
+			for _, file := range walk(locate, path, errors) {
+				add(file, false)
+			}
+		default:
 			add(path, true)
-			continue
-		}
-		for _, file := range walk(locate, path, errors) {
-			add(file, false)
 		}
 	}
 	return inputs
@@ -219,7 +214,7 @@ func walk(locate Locate, directory string, errors *diag.List) []string {
 			return nil
 		case entry.IsDir() && path != directory && strings.HasPrefix(entry.Name(), "."):
 			return fs.SkipDir
-		case entry.IsDir() || !isYAML(path) || !isFile(file) || !isScenario(file):
+		case entry.IsDir() || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml" || !isScenario(file):
 			return nil
 		}
 		files = append(files, path)
@@ -232,26 +227,14 @@ func walk(locate Locate, directory string, errors *diag.List) []string {
 	return files
 }
 
-func isYAML(path string) bool {
-	extension := filepath.Ext(path)
-	return extension == ".yaml" || extension == ".yml"
-}
-
-// isFile leaves out pipes, devices and links to directories.  What cannot be looked at stays: read will say
-// why not.
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err != nil || info.Mode().IsRegular()
-}
-
-// isScenario looks whether a file has the key that scenarios begin with; other YAML files in the same
-// directories are none of our business.
+// isScenario looks whether a file is one with the key that scenarios begin with; other YAML files in the same
+// directories, and pipes and devices, are none of our business.  Of what cannot be looked at, read will say why not.
 func isScenario(path string) bool {
-	head, err := bounded.Read(path, 64<<10)
-	if err != nil {
-		return true // read will say why not
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return false
 	}
-	return syntax.IsScenario(head)
+	head, err := bounded.Read(path, 64<<10)
+	return err != nil || syntax.IsScenario(head)
 }
 
 // read returns the text of a file, or nil after saying why not.
@@ -281,9 +264,9 @@ func similarFile(path string) string {
 	if err != nil {
 		return "there is no directory " + filepath.Dir(path)
 	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = entry.Name()
 	}
 	if near := diag.Suggest(filepath.Base(path), names); near != "" {
 		return "did you mean \"" + filepath.Join(filepath.Dir(path), near) + "\"?"
@@ -294,49 +277,13 @@ func similarFile(path string) string {
 // Located is the file of the scenario.
 func (s Scenario) Located() string { return s.locate(s.Path) }
 
-// Needs lists the files that a scenario needs beside itself: what it imports, and its guests' modules.
+// Needs lists the files that a scenario needs beside itself: what it imports, and the modules of its guests.
 func (s Scenario) Needs() []string {
-	seen := map[string]bool{s.Path: true}
-	var files []string
-	for _, path := range imports(s.locate, s.Path, seen) {
-		files = append(files, s.locate(path))
-	}
+	files := slices.Clone(s.Program.Imports)
 	for _, role := range s.Program.Roles {
-		if role.Guest != nil && !seen[role.Guest.Module] {
-			seen[role.Guest.Module] = true
+		if role.Guest != nil && !slices.Contains(files, role.Guest.Module) {
 			files = append(files, role.Guest.Module)
 		}
-	}
-	return files
-}
-
-// imports follows the key `imports` of a file that was checked already.
-func imports(locate Locate, path string, seen map[string]bool) []string {
-	ignored := &diag.List{}
-	source := read(locate, path, ignored)
-	if source == nil {
-		return nil
-	}
-	root := syntax.Parse(source, ignored)
-	if root == nil {
-		return nil
-	}
-	list := root.Get("imports")
-	if list == nil {
-		return nil
-	}
-	names := list.Items
-	for _, pair := range list.Pairs {
-		names = append(names, pair.Value)
-	}
-	var files []string
-	for _, name := range names {
-		file := filepath.Join(filepath.Dir(path), name.Value)
-		if name.Kind != syntax.Scalar || seen[file] || standard.Is(name.Value) {
-			continue
-		}
-		seen[file] = true
-		files = append(append(files, file), imports(locate, file, seen)...)
 	}
 	return files
 }

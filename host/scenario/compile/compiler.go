@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/standard"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -139,6 +140,11 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 	x.unmeasured()
 	x.unusedFragments()
 	x.unusedNames()
+	for _, path := range sortedKeys(x.libraries) {
+		if !standard.Is(path) {
+			p.Imports = append(p.Imports, options.locate(path))
+		}
+	}
 	return p
 }
 

@@ -24,6 +24,8 @@ type Program struct {
 	Roles []testbed.RoleConfig
 	Cases []*Case
 	Soft  Soft
+	// Imports are the files with fragments that were read, where they are.
+	Imports []string
 	// Guests tells that some role is a guest.
 	Guests bool
 }

@@ -29,10 +29,10 @@ type history struct {
 	forgotten []any
 }
 
+// ring is the last steps of a role, in any order.
 type ring struct {
-	moments [remembered]moment
-	next    int
-	full    bool
+	moments []moment
+	oldest  int // the next to be replaced
 }
 
 // moment is one action that ran.
@@ -57,10 +57,13 @@ func (h *history) add(m moment) {
 		r = &ring{}
 		h.roles[m.role] = r
 	}
-	h.forgotten = r.moments[r.next].arguments
-	r.moments[r.next] = m
-	r.next = (r.next + 1) % remembered
-	r.full = r.full || r.next == 0
+	if len(r.moments) < remembered {
+		r.moments = append(r.moments, m)
+		return
+	}
+	h.forgotten = r.moments[r.oldest].arguments
+	r.moments[r.oldest] = m
+	r.oldest = (r.oldest + 1) % remembered
 }
 
 // spare takes the list of arguments that was forgotten last; nil when there is none.
@@ -74,11 +77,7 @@ func (h *history) spare() []any {
 func (h *history) moments() []record.Moment {
 	var all []moment
 	for _, r := range h.roles {
-		if r.full {
-			all = append(all, r.moments[:]...)
-		} else {
-			all = append(all, r.moments[:r.next]...)
-		}
+		all = append(all, r.moments...)
 	}
 	slices.SortFunc(all, func(a, b moment) int { return cmp.Compare(a.at.wall, b.at.wall) })
 	all = all[max(0, len(all)-rememberedOfAll):]

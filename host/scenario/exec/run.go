@@ -69,7 +69,7 @@ func (r *caseRun) prepare() (known *compile.XFail) {
 	case reason != "":
 		r.result.Status, r.result.Reason = record.Skipped, reason
 	case r.testCase.XFail != nil:
-		holds, err := r.holds(r.testCase.XFail.When)
+		holds, err := r.holds(r.testCase.XFail.When, nil)
 		if err != nil {
 			r.environment(fmt.Errorf("xfail: %w", err))
 		} else if holds {

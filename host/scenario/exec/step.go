@@ -9,6 +9,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
 )
@@ -199,7 +200,7 @@ func (r *caseRun) marked(ctx context.Context, step *compile.Step) error {
 // expectedToFail runs a step that is known to fail: its failure is expected, its success is not.  Only what
 // a test is for is excused: no end of the case's time, no missing device, no value that cannot be computed.
 func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error {
-	holds, err := r.holds(step.XFail.When)
+	holds, err := r.holds(step.XFail.When, nil)
 	if err != nil {
 		return r.failed(step, "", "xfail", err)
 	}
@@ -245,15 +246,17 @@ func unlike(known *compile.XFail, f record.Failure) string {
 	return "xfail expects another failure (" + difference + "): " + known.Reason
 }
 
-// holds tells whether a condition on the surroundings holds; without one it does.
-func (r *caseRun) holds(when *compile.Requirement) (bool, error) {
+// holds tells whether a condition on the surroundings, and on names that are of this condition alone, holds; without one
+// it does.
+func (r *caseRun) holds(when *compile.Requirement, more expression.Env) (bool, error) {
 	if when == nil {
 		return true, nil
 	}
 	env, err := surroundings(r.config.Provider, r.testCase)
 	if err != nil {
-		return false, fmt.Errorf("look at the surroundings: %w", err)
+		return false, &testbed.EnvironmentError{What: "look at the surroundings", Err: err}
 	}
+	maps.Copy(env, more)
 	for name, value := range r.env {
 		if _, taken := env[name]; !taken {
 			env[name] = value // a fragment's parameter, the value of a for_each

@@ -14,21 +14,78 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// results keeps how cases ended.
-type results struct{ cases []record.Result }
+// results keeps what a run says of its only case.
+type results struct {
+	cases   []record.Result
+	lines   []record.Line
+	steps   []record.Step
+	checked []record.Threshold
+}
 
-func (r *results) Wants(kind record.Kind) bool { return kind == record.CaseEnd }
+func (r *results) Wants(record.Kind) bool { return true }
 
 func (r *results) Record(each *record.Record) error {
-	r.cases = append(r.cases, *each.Result)
+	switch each.Kind {
+	case record.CaseEnd:
+		r.cases = append(r.cases, *each.Result)
+	case record.Output:
+		r.lines = append(r.lines, *each.Line)
+	case record.StepEnd:
+		r.steps = append(r.steps, *each.Step)
+	case record.Checked:
+		r.checked = append(r.checked, *each.Threshold)
+	}
 	return nil
 }
 
-// run runs steps of a case with a role "client" on soft.
-func run(t *testing.T, steps string) record.Result {
+// texts are the lines that were printed.
+func (r *results) texts() []string {
+	var texts []string
+	for _, line := range r.lines {
+		texts = append(texts, line.Text)
+	}
+	return texts
+}
+
+// fails wants one failure with the fields of want that are not empty; none for the zero Failure.
+func (r *results) fails(t *testing.T, want record.Failure) {
+	t.Helper()
+	if want.What == "" {
+		if result := r.cases[0]; result.Status != record.Passed {
+			t.Errorf("%s: %+v", result.Status, result.Failures)
+		}
+		return
+	}
+	failures := slices.DeleteFunc(slices.Clone(r.cases[0].Failures), func(f record.Failure) bool { return f.Kind == "leftover" })
+	if r.cases[0].Status != record.Failed || len(failures) != 1 {
+		t.Fatalf("%s: %+v", r.cases[0].Status, failures)
+	}
+	got := failures[0]
+	for _, field := range []struct{ name, got, want string }{
+		{"role", got.Role, want.Role}, {"action", got.Action, want.Action}, {"what", got.What, want.What}, {"expected", got.Expected, want.Expected},
+		{"got", got.Got, want.Got}, {"hint", got.Hint, want.Hint},
+	} {
+		if field.want != "" && field.got != field.want {
+			t.Errorf("%s: %q, want %q", field.name, field.got, field.want)
+		}
+	}
+	if got.Line != want.Line || want.Column != 0 && got.Column != want.Column || len(got.Excerpt) != 2 {
+		t.Errorf("%d:%d: %q, want line %d", got.Line, got.Column, got.Excerpt, want.Line)
+	}
+	if want.Path != nil && !slices.Equal(got.Path, want.Path) {
+		t.Errorf("path %q, want %q", got.Path, want.Path)
+	}
+	for _, moment := range want.Timeline {
+		if !slices.ContainsFunc(got.Timeline, func(m record.Moment) bool { return m.Text == moment.Text }) {
+			t.Errorf("the timeline lacks %q: %+v", moment.Text, got.Timeline)
+		}
+	}
+}
+
+// runText runs a file with one case on soft, and sees to it that nothing of it is left.
+func runText(t *testing.T, text string, config scenario.RunConfig) *results {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "case.yaml")
-	text := "rdmarun: v1\nroles: {client: {buffers: {tx: {size: 16}}}}\nsteps:\n" + steps
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +93,7 @@ func run(t *testing.T, steps string) record.Result {
 	if checked.Errors.Len() > 0 {
 		t.Fatal(checked.Errors.Sorted())
 	}
-	provider, err := rdmacore.Open("soft")
+	provider, err := rdmacore.Open("soft", checked.Scenarios[0].Program.Soft.Options(nil)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,13 +103,30 @@ func run(t *testing.T, steps string) record.Result {
 		}
 	}()
 	found := &results{}
-	if _, err := scenario.Run(context.Background(), checked.Scenarios, scenario.RunConfig{Provider: provider, Consumers: []record.Consumer{found}}); err != nil {
+	config.Provider, config.Consumers = provider, []record.Consumer{found}
+	if _, err := scenario.Run(context.Background(), checked.Scenarios, config); err != nil {
 		t.Fatal(err)
 	}
 	if len(found.cases) != 1 {
 		t.Fatalf("%d results, want that of one case", len(found.cases))
 	}
-	return found.cases[0]
+	return found
+}
+
+// run runs steps of a case with a role "client".
+func run(t *testing.T, steps string) record.Result {
+	t.Helper()
+	return runText(t, "rdmarun: v1\nroles: {client: {buffers: {tx: {size: 16}}}}\nsteps:\n"+steps, scenario.RunConfig{}).cases[0]
+}
+
+// absolute is the path of a file of the repository for scenarios elsewhere.
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return whole
 }
 
 // mostFrames is how many functions a plain step may pass through, from its own to the core's that posts, both counted.

@@ -11,7 +11,6 @@ import (
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
-	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -38,18 +37,11 @@ func (r *caseRun) thresholds(took time.Duration) {
 
 // wanted tells whether the condition of a threshold holds.
 func (r *caseRun) wanted(threshold *compile.Threshold) (bool, error) {
-	if threshold.If == nil {
-		return true, nil
-	}
-	env, err := surroundings(r.config.Provider, r.testCase)
-	if err != nil {
-		return false, &testbed.EnvironmentError{What: "the condition of a threshold", Err: err}
-	}
-	env["baseline"] = nil
+	baseline := expression.Env{"baseline": nil}
 	if r.config.Baseline != nil {
-		env["baseline"] = map[string]any{}
+		baseline["baseline"] = map[string]any{}
 	}
-	holds, err := threshold.If.Holds(env)
+	holds, err := r.holds(threshold.If, baseline)
 	if err != nil {
 		return false, &stepError{span: threshold.If.Span, action: "thresholds", err: err}
 	}

@@ -1,0 +1,116 @@
+package testbed
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"rdmarun/rdmacore"
+)
+
+// softDevice opens soft, and sees to it that nothing of it is left.
+func softDevice(t *testing.T) (*rdmacore.Provider, *rdmacore.Device) {
+	t.Helper()
+	provider, err := rdmacore.Open("soft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := provider.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	device, err := Device(provider, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return provider, device
+}
+
+// TestDevice finds devices by their names, and names those that there are.
+func TestDevice(t *testing.T) {
+	provider, device := softDevice(t)
+	if named, err := Device(provider, device.Name()); err != nil || named.Name() != device.Name() {
+		t.Errorf("%v, %v, want %s", named, err, device.Name())
+	}
+	if _, err := Device(provider, "mlx5_9"); err == nil || !strings.Contains(err.Error(), "provider soft has "+device.Name()) {
+		t.Errorf("%v, want the devices that there are", err)
+	}
+}
+
+// TestRoleAddress: on soft each role has an address of its own, and a guest has its device's.
+func TestRoleAddress(t *testing.T) {
+	provider, device := softDevice(t)
+	for _, test := range []struct {
+		config RoleConfig
+		index  int
+		want   string // an address, or a part of the error
+	}{
+		{RoleConfig{}, 0, "127.0.0.1"},
+		{RoleConfig{}, 1, "127.0.0.2"},
+		{RoleConfig{}, 248, "127.0.0.249"},
+		{RoleConfig{}, 249, "127.0.1.0"},
+		{RoleConfig{}, 500, "127.0.2.1"},
+		{RoleConfig{Guest: &GuestConfig{}}, 5, "127.0.0.1"},
+		{RoleConfig{Port: 1}, 2, "127.0.0.3"},
+		{RoleConfig{GID: "127.0.0.1"}, 3, "127.0.0.4"},
+		{RoleConfig{Port: 7}, 0, "has no port 7; it has 1"},
+		{RoleConfig{GID: "4000"}, 0, "has no GID 4000; it has 0 "},
+		{RoleConfig{GID: "10.1.2.3"}, 0, "has no GID 10.1.2.3; it has 0 "},
+	} {
+		got, err := test.config.roleAddress(provider, device, test.index)
+		if err != nil && strings.Contains(err.Error(), test.want) || err == nil && got.String() == test.want {
+			continue
+		}
+		t.Errorf("role %d of %+v: %v, %v, want %s", test.index, test.config, got, err, test.want)
+	}
+}
+
+// TestAddressOfGID finds entries of a table by index and by address, and refuses those that rdma_cm cannot reach.
+func TestAddressOfGID(t *testing.T) {
+	_, device := softDevice(t)
+	address := netip.MustParseAddr
+	ports := []rdmacore.Port{
+		{Number: 1, GIDs: []rdmacore.GID{{Index: 0, Raw: address("fe80::1")}, {Index: 1, Raw: address("::ffff:10.0.0.1"), Address: address("10.0.0.1")}}},
+		{Number: 2, GIDs: []rdmacore.GID{{Index: 3, Raw: address("2001:db8::7"), Address: address("2001:db8::7")}}},
+	}
+	for gid, want := range map[string]string{
+		"1":               "10.0.0.1",
+		"10.0.0.1":        "10.0.0.1",
+		"::ffff:10.0.0.1": "10.0.0.1",
+		"3":               "2001:db8::7",
+		"2001:db8::7":     "2001:db8::7",
+		"0":               "GID 0 of soft0 port 1 stands for no IP address",
+		"fe80::1":         "GID fe80::1 of soft0 port 1 stands for no IP address",
+		"2":               "has no GID 2; it has 0 fe80::1, 1 10.0.0.1, 3 2001:db8::7",
+		"10.0.0.9":        "has no GID 10.0.0.9; it has",
+	} {
+		got, err := RoleConfig{GID: gid}.addressOfGID(device, ports)
+		if err != nil && strings.Contains(err.Error(), want) || err == nil && got == address(want) {
+			continue
+		}
+		t.Errorf("GID %s: %v, %v, want %s", gid, got, err, want)
+	}
+}
+
+// TestDistinctRoles: soft has one device, and an address for each role.
+func TestDistinctRoles(t *testing.T) {
+	provider, _ := softDevice(t)
+	for _, test := range []struct {
+		name  string
+		roles []RoleConfig
+		want  Distinct
+	}{
+		{"no role", nil, Distinct{Devices: true, Addresses: true, Hosts: true}},
+		{"one", []RoleConfig{{}}, Distinct{Devices: true, Addresses: true, Hosts: true}},
+		{"two", []RoleConfig{{}, {}}, Distinct{Addresses: true}},
+		{"two guests", []RoleConfig{{Guest: &GuestConfig{}}, {Guest: &GuestConfig{}}}, Distinct{}},
+	} {
+		if got, err := DistinctRoles(provider, test.roles); err != nil || got != test.want {
+			t.Errorf("%s: %+v, %v, want %+v", test.name, got, err, test.want)
+		}
+	}
+	if _, err := DistinctRoles(provider, []RoleConfig{{Device: "mlx5_9"}}); err == nil {
+		t.Error("a role on a device that there is not")
+	}
+}
