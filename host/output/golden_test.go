@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/xml"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +25,8 @@ import (
 	"rdmarun/host/record"
 )
 
+var update = flag.Bool("update", false, "rewrite the golden files")
+
 func TestGolden(t *testing.T) {
 	for _, format := range output.Formats() {
 		if format.Folder {
@@ -36,7 +39,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				golden := filepath.Join("testdata", name+"."+format.Name)
-				if os.Getenv("UPDATE_GOLDEN") != "" {
+				if *update {
 					if err := os.WriteFile(golden, got, 0o644); err != nil {
 						t.Fatal(err)
 					}
@@ -46,7 +49,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(got, want) {
-					t.Errorf("differs from %s (UPDATE_GOLDEN=1 rewrites it):\n%s", golden, got)
+					t.Errorf("differs from %s (-update rewrites it):\n%s", golden, got)
 				}
 			})
 		}

@@ -1,9 +1,14 @@
+// Package html writes a report as one page that needs nothing else: no script, style or picture from
+// elsewhere, readable without scripts, light or dark as the reader's system is.
 package html
 
 import (
 	"embed"
 	"html/template"
+	"strings"
 	"time"
+
+	"rdmarun/host/output/terminal"
 )
 
 //go:embed page
@@ -32,3 +37,12 @@ func parse() *template.Template {
 	}
 	return template.Must(template.New("page").Funcs(functions).ParseFS(page, "page/*.html"))
 }
+
+// duration is the terminal's.
+func duration(d time.Duration) string { return narrow(terminal.Duration(d)) }
+
+// narrow is a number with its unit as the terminal has it, with a space that does not break.
+func narrow(text string) string { return strings.ReplaceAll(text, " ", "\u202f") }
+
+// size is an amount of data as the terminal has it.
+func size(n int64) string { return terminal.Units{}.Bytes(n) }
