@@ -73,7 +73,7 @@ func (r *caseRun) operate(ctx context.Context, guest *testbed.Guest, action *com
 		wait = guest.Stop
 	}
 	var result testbed.GuestResult
-	late, err := r.awaitGuest(ctx, within, func(ctx context.Context) (err error) {
+	late, err := awaitGuest(ctx, within, func(ctx context.Context) (err error) {
 		result, err = wait(ctx)
 		return err
 	})
@@ -83,14 +83,12 @@ func (r *caseRun) operate(ctx context.Context, guest *testbed.Guest, action *com
 	return &result, err
 }
 
-// awaitGuest waits for a guest without the lock of the testbed.  late tells that the limit was reached.  A guest acts
-// on its own, so the limit is on the wall's clock.
-func (r *caseRun) awaitGuest(ctx context.Context, limit time.Duration, wait func(context.Context) error) (late bool, err error) {
+// awaitGuest waits for a guest; late tells that the limit was reached.  A guest acts on its own, so the limit is on the
+// wall's clock.
+func awaitGuest(ctx context.Context, limit time.Duration, wait func(context.Context) error) (late bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r.testbed.Unlocked(func() {
-		r.testbed.Clock().Outside(func() { err = wait(waiting) })
-	})
+	err = wait(waiting)
 	return ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded), cause(ctx, err)
 }
 
@@ -115,7 +113,7 @@ func (r *caseRun) guestCall(ctx context.Context, step *compile.Step, action *com
 		}
 		m.text = fmt.Sprintf("%s %s(%s)", operation, action.Function, strings.Join(words, ", "))
 		var results []uint64
-		late, err := r.awaitGuest(ctx, within, func(ctx context.Context) (err error) {
+		late, err := awaitGuest(ctx, within, func(ctx context.Context) (err error) {
 			results, err = role.Guest().Call(ctx, action.Function, arguments)
 			return err
 		})

@@ -26,24 +26,22 @@ func (s *signal) broadcast() {
 var errGuestEnded = errors.New("the guest has ended")
 
 // await waits, without the lock of the testbed, until changed is closed, or a guest that may bring the change about has
-// ended: errGuestEnded; nil for no guest.  A guest acts on its own, so no clock knows when it ends.
+// ended: errGuestEnded; nil for no guest.
 func (t *Testbed) await(ctx context.Context, changed <-chan struct{}, guest *Guest) (err error) {
-	wait := func() { err = t.Clock().Await(ctx, changed) }
 	if guest != nil && guest.running != nil {
 		ended := guest.running.Done()
-		wait = func() {
-			t.Clock().Outside(func() {
-				select {
-				case <-changed:
-				case <-ended:
-					err = errGuestEnded
-				case <-ctx.Done():
-					err = ctx.Err()
-				}
-			})
-		}
+		t.outside(func() {
+			select {
+			case <-changed:
+			case <-ended:
+				err = errGuestEnded
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		})
+		return err
 	}
-	t.Unlocked(wait)
+	t.Unlocked(func() { err = t.Clock().Await(ctx, changed) })
 	return err
 }
 

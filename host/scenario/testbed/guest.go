@@ -104,30 +104,38 @@ func (g *Guest) Running() bool {
 	}
 }
 
-// Wait returns how the guest ended.
+// Wait waits until the guest has ended, and returns how.
 func (g *Guest) Wait(ctx context.Context) (GuestResult, error) {
-	if g.running == nil {
+	running := g.running
+	if running == nil {
 		return GuestResult{}, &Failure{
 			What: fmt.Sprintf("the guest of role %s was not started", g.role.Name),
 			Hint: "a step `guest: start` comes first",
 		}
 	}
-	select {
-	case <-g.running.Done():
-		return g.ended(), nil
-	case <-ctx.Done():
+	late := false
+	g.role.testbed.outside(func() {
+		select {
+		case <-running.Done():
+		case <-ctx.Done():
+			late = true
+		}
+	})
+	if late {
 		return GuestResult{}, ctx.Err()
 	}
+	return g.ended(), nil
 }
 
 // Call calls a function of the guest.  What it refuses, and a function that traps, is a Failure.
-func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) ([]uint64, error) {
+func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) (results []uint64, err error) {
 	if !g.Running() {
 		return nil, &Failure{
 			What: fmt.Sprintf("the guest of role %s does not run", g.role.Name), Hint: "a step `guest: start` comes first, and the guest has to wait at a barrier",
 		}
 	}
-	results, err := g.running.Call(ctx, function, arguments...)
+	running := g.running
+	g.role.testbed.outside(func() { results, err = running.Call(ctx, function, arguments...) })
 	if err != nil && ctx.Err() == nil {
 		err = &Failure{What: "the call failed", Expected: "its return", Got: err.Error()}
 	}
@@ -136,14 +144,13 @@ func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) (
 
 // Stop ends the guest and returns how it ended.
 func (g *Guest) Stop(ctx context.Context) (GuestResult, error) {
-	if g.running == nil {
-		return g.Wait(ctx)
+	if running := g.running; running != nil {
+		g.role.testbed.outside(func() { running.Stop(ctx) })
 	}
-	g.running.Stop(ctx)
-	return g.ended(), nil
+	return g.Wait(context.WithoutCancel(ctx)) // Stop returns when the guest has ended
 }
 
-// ended is how the guest ended, and its last output is passed on.
+// ended is how the guest ended, and passes on its last output.  The testbed is locked.
 func (g *Guest) ended() GuestResult {
 	g.seen = true
 	g.cancel()

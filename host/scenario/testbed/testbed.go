@@ -154,6 +154,12 @@ func (t *Testbed) Unlocked(f func()) {
 	f()
 }
 
+// outside runs f, which waits for a guest, without the lock.  A guest acts on its own, so no virtual clock may wait for
+// the caller meanwhile.
+func (t *Testbed) outside(f func()) {
+	t.Unlocked(func() { t.Clock().Outside(f) })
+}
+
 // Output passes a line of a role (empty: the runner's own) to whoever reads the run.
 func (t *Testbed) Output(role, line string) { t.output(role, line) }
 
