@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/jsonschema"
 )
 
 // parts are the kinds of records, each with the part that it has ("" for none).
@@ -74,7 +75,7 @@ func (s *typeSchemas) of(t reflect.Type) object {
 			s.defs[name] = object{} // what refers to itself finds it
 			s.defs[name] = s.structure(t)
 		}
-		return ref(name)
+		return jsonschema.Ref(name)
 	case reflect.Slice:
 		return object{"type": []string{"array", "null"}, "items": s.of(t.Elem())}
 	case reflect.Map:

@@ -9,13 +9,13 @@ package schema
 
 import (
 	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/jsonschema"
 	"rdmarun/host/scenario/verb"
 )
 
 //go:generate go run ./generate ../../schema
 
-// object is a JSON object; encoding/json writes its keys in order, so the same language is the same text.
-type object = map[string]any
+type object = jsonschema.Object
 
 // Scenario is the JSON Schema (2020-12) of scenario files.
 func Scenario() ([]byte, error) {
@@ -25,21 +25,21 @@ func Scenario() ([]byte, error) {
 	root["title"] = "rdmarun scenario " + ast.Version
 	root["required"] = []string{"rdmarun"}
 	// A file has steps or cases; without either it is a library of fragments.
-	root["anyOf"] = []any{require("steps"), require("cases"), require("fragments")}
-	root["not"] = require("steps", "cases")
+	root["anyOf"] = []any{jsonschema.Require("steps"), jsonschema.Require("cases"), jsonschema.Require("fragments")}
+	root["not"] = jsonschema.Require("steps", "cases")
 	root["allOf"] = []any{completeWithoutDefaults()}
 	definitions := values()
 	definitions["step"] = step(table, &wordSets{definitions, make(map[string]string)})
 	for _, more := range []object{roles(), settings(), {
-		"steps":    listOf(ref("step")),
+		"steps":    jsonschema.ListOf(jsonschema.Ref("step")),
 		"complete": complete(table),
 		"case":     required(mapping("One named test.", ast.Keys("cases"), fileTypes()), "name", "steps"),
 		"fragment": required(mapping("Steps to use in several places.", ast.Keys("fragments"), fileTypes()), "do"),
 		"param": required(mapping("A parameter.", ast.Keys("params"), object{
-			"type": object{"enum": ast.Names(ast.Keys("type"))}, "values": listOf(scalar()), "min": scalar(), "max": scalar(), "doc": scalar(),
+			"type": object{"enum": ast.Names(ast.Keys("type"))}, "values": jsonschema.ListOf(jsonschema.Scalar()), "min": jsonschema.Scalar(), "max": jsonschema.Scalar(), "doc": jsonschema.Scalar(),
 		}), "type"),
 		"defaults": defaults(table),
-		"took":     mapping("Bounds of a time.", ast.Keys("took"), object{"min": ref("duration"), "max": ref("duration")}),
+		"took":     mapping("Bounds of a time.", ast.Keys("took"), object{"min": jsonschema.Ref("duration"), "max": jsonschema.Ref("duration")}),
 	}} {
 		for name, schema := range more {
 			definitions[name] = schema
@@ -52,23 +52,23 @@ func Scenario() ([]byte, error) {
 // roles are the definitions of what a role has.
 func roles() object {
 	role := mapping("A party.", ast.Keys("roles"), object{
-		"buffers": mapOf("buffer"), "guest": ref("guest"), "count": ref("integer"), "device": scalar(), "port": ref("integer"),
-		"path":     required(mapping("One of the port's addresses.", ast.Keys("path"), object{"gid": scalar()}), "gid"),
+		"buffers": mapOf("buffer"), "guest": jsonschema.Ref("guest"), "count": jsonschema.Ref("integer"), "device": jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
+		"path":     required(mapping("One of the port's addresses.", ast.Keys("path"), object{"gid": jsonschema.Scalar()}), "gid"),
 		"place":    required(mapping("Where instances run.", ast.Keys("place"), object{"spread": object{"const": "host"}}), "spread"),
 		"cpu":      object{"type": []string{"integer", "string", "array"}},
 		"optional": object{"type": "boolean"},
 	})
-	role["not"] = require("guest", "buffers") // a guest has its own memory
+	role["not"] = jsonschema.Require("guest", "buffers") // a guest has its own memory
 	return object{
 		"role": role,
 		"buffer": required(mapping("Registered memory.", ast.Keys("buffers"), object{
-			"size": ref("size"), "access": words(verb.AccessNames(), true), "backing": words(verb.BackingNames(), false), "fill": ref("data"),
+			"size": jsonschema.Ref("size"), "access": jsonschema.Words(verb.AccessNames()), "backing": jsonschema.Word(verb.BackingNames()), "fill": jsonschema.Ref("data"),
 		}), "size"),
 		"guest": required(mapping("A WebAssembly program.", ast.Keys("guest"), object{
-			"module": scalar(), "args": list(), "limits": ref("limits"),
+			"module": jsonschema.Scalar(), "args": list(), "limits": jsonschema.Ref("limits"),
 		}), "module"),
 		"limits": mapping("What a guest may take.", ast.Keys("limits"), object{
-			"time": ref("duration"), "memory": ref("size"), "registered": ref("size"), "handles": ref("integer"), "files": ref("integer"), "output": ref("size"),
+			"time": jsonschema.Ref("duration"), "memory": jsonschema.Ref("size"), "registered": jsonschema.Ref("size"), "handles": jsonschema.Ref("integer"), "files": jsonschema.Ref("integer"), "output": jsonschema.Ref("size"),
 		}),
 	}
 }
@@ -76,23 +76,23 @@ func roles() object {
 // settings are the definitions of what is said once for a file or a case.
 func settings() object {
 	matrix := mapping("Values that it runs with, each combination.", ast.Keys("matrix"), object{
-		"exclude": listOf(object{"type": "object", "additionalProperties": scalar()}),
+		"exclude": jsonschema.ListOf(object{"type": "object", "additionalProperties": jsonschema.Scalar()}),
 	})
-	matrix["additionalProperties"] = listOf(scalar()) // a name with its values
+	matrix["additionalProperties"] = jsonschema.ListOf(jsonschema.Scalar()) // a name with its values
 	matrix["propertyNames"], matrix["minProperties"] = name(), 1
 	return object{
 		"matrix": matrix,
 		"provider": mapping("Settings of providers.", ast.Keys("provider"), object{"soft": mapping("The soft provider.", ast.Keys("soft"), object{
-			"clock": words([]string{"virtual", "wall"}, false), "seed": ref("integer"),
+			"clock": jsonschema.Word([]string{"virtual", "wall"}), "seed": jsonschema.Ref("integer"),
 		})}),
 		"threshold": required(mapping("A limit on a metric.", ast.Keys("thresholds"), object{
-			"metric": scalar(), "pass": listOf(scalar()), "if": scalar(),
-			"abort_on_fail": object{"anyOf": []any{object{"type": "boolean"}, mapping("When.", ast.Keys("abort_on_fail"), object{"after": ref("duration")})}},
+			"metric": jsonschema.Scalar(), "pass": jsonschema.ListOf(jsonschema.Scalar()), "if": jsonschema.Scalar(),
+			"abort_on_fail": object{"anyOf": []any{object{"type": "boolean"}, mapping("When.", ast.Keys("abort_on_fail"), object{"after": jsonschema.Ref("duration")})}},
 		}), "metric", "pass"),
 		"xfail": required(mapping("That and when it is known to fail.", ast.Keys("xfail"), object{
-			"when": scalar(), "reason": scalar(),
+			"when": jsonschema.Scalar(), "reason": jsonschema.Scalar(),
 			"raises": mapping("The failure that is expected.", ast.Keys("raises"), object{
-				"action": matching(scalar()), "what": matching(scalar()), "got": matching(scalar()),
+				"action": matching(jsonschema.Scalar()), "what": matching(jsonschema.Scalar()), "got": matching(jsonschema.Scalar()),
 			}),
 		}), "reason"),
 	}
@@ -100,7 +100,7 @@ func settings() object {
 
 // defaults has, beside its keys, arguments by verb.
 func defaults(table *verb.Table) object {
-	schema := mapping("What holds for the whole file.", ast.Keys("defaults"), object{"qp": object{"type": "object"}, "within": ref("duration")})
+	schema := mapping("What holds for the whole file.", ast.Keys("defaults"), object{"qp": object{"type": "object"}, "within": jsonschema.Ref("duration")})
 	properties := schema["properties"].(object)
 	for _, v := range table.Verbs() {
 		if _, isKey := properties[v.Name]; !isKey {
@@ -114,14 +114,14 @@ func defaults(table *verb.Table) object {
 // the checker has the last word.
 func fileTypes() object {
 	return object{
-		"rdmarun": object{"const": ast.Version}, "name": scalar(), "doc": scalar(), "tags": listOf(scalar()),
-		"timeout": ref("duration"), "stall_timeout": ref("duration"),
-		"params": mapOf("param"), "defaults": ref("defaults"), "fragments": mapOf("fragment"), "matrix": ref("matrix"),
-		"imports":  object{"type": "object", "propertyNames": name(), "additionalProperties": scalar()},
-		"requires": listOf(scalar()), "provider": ref("provider"), "thresholds": listOf(ref("threshold")), "xfail": ref("xfail"),
-		"roles": object{"type": "object", "additionalProperties": object{"anyOf": []any{ref("role"), object{"type": "null"}}}},
-		"setup": ref("steps"), "steps": ref("steps"), "finally": ref("steps"), "do": ref("steps"),
-		"cases": listOf(ref("case")),
+		"rdmarun": object{"const": ast.Version}, "name": jsonschema.Scalar(), "doc": jsonschema.Scalar(), "tags": jsonschema.ListOf(jsonschema.Scalar()),
+		"timeout": jsonschema.Ref("duration"), "stall_timeout": jsonschema.Ref("duration"),
+		"params": mapOf("param"), "defaults": jsonschema.Ref("defaults"), "fragments": mapOf("fragment"), "matrix": jsonschema.Ref("matrix"),
+		"imports":  object{"type": "object", "propertyNames": name(), "additionalProperties": jsonschema.Scalar()},
+		"requires": jsonschema.ListOf(jsonschema.Scalar()), "provider": jsonschema.Ref("provider"), "thresholds": jsonschema.ListOf(jsonschema.Ref("threshold")), "xfail": jsonschema.Ref("xfail"),
+		"roles": object{"type": "object", "additionalProperties": object{"anyOf": []any{jsonschema.Ref("role"), object{"type": "null"}}}},
+		"setup": jsonschema.Ref("steps"), "steps": jsonschema.Ref("steps"), "finally": jsonschema.Ref("steps"), "do": jsonschema.Ref("steps"),
+		"cases": jsonschema.ListOf(jsonschema.Ref("case")),
 	}
 }
 
@@ -129,7 +129,7 @@ func fileTypes() object {
 func mapping(doc string, keys []ast.Key, types object) object {
 	properties := object{}
 	for _, key := range keys {
-		properties[key.Name] = documented(types[key.Name], key.Doc)
+		properties[key.Name] = jsonschema.Documented(types[key.Name], key.Doc)
 	}
 	return object{"description": doc, "type": "object", "properties": properties, "additionalProperties": false}
 }
@@ -140,33 +140,11 @@ func required(schema object, keys ...string) object {
 	return schema
 }
 
-// require is a schema of nothing but keys that must be there.
-func require(keys ...string) object { return object{"required": keys} }
-
-// documented is a copy of a schema with a description.
-func documented(schema any, doc string) object {
-	described := object{"description": doc}
-	if known, ok := schema.(object); ok {
-		for name, value := range known {
-			described[name] = value
-		}
-	}
-	return described
-}
-
-func ref(name string) object { return object{"$ref": "#/$defs/" + name} }
-
 func mapOf(schema string) object {
-	return object{"type": "object", "propertyNames": name(), "additionalProperties": ref(schema)}
+	return object{"type": "object", "propertyNames": name(), "additionalProperties": jsonschema.Ref(schema)}
 }
 
 func list() object { return object{"type": "array"} }
-
-// listOf is a list that has something.
-func listOf(item object) object { return object{"type": "array", "minItems": 1, "items": item} }
-
-// scalar is whatever YAML makes of a plain word.
-func scalar() object { return object{"type": []string{"string", "number", "boolean", "null"}} }
 
 // name is what a parameter, a role or a buffer can be called.
 func name() object { return object{"pattern": ast.NameForm} }

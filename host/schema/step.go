@@ -6,6 +6,7 @@ import (
 
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/jsonschema"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -27,48 +28,48 @@ func (s *wordSets) matched(result *verb.Result) object {
 			name = fmt.Sprintf("match_%s_%d", result.Name, n)
 		}
 		s.names[set] = name
-		s.definitions["word_"+name] = words(result.Words, false)
-		s.definitions[name] = matching(ref("word_" + name))
+		s.definitions["word_"+name] = jsonschema.Word(result.Words)
+		s.definitions[name] = matching(jsonschema.Ref("word_" + name))
 	}
-	return ref(s.names[set])
+	return jsonschema.Ref(s.names[set])
 }
 
 // step is one step: one action, and the modifiers that belong to it.
 func step(table *verb.Table, sets *wordSets) object {
 	types := object{
-		"do": ref("steps"), "parallel": ref("steps"), "took": ref("took"), "expect": object{"anyOf": []any{object{"type": "object"}, object{"const": ast.AnyResult}}}, "with": object{"type": "object"},
-		"name": scalar(), "role": scalar(), "if": scalar(), "as": scalar(), "within": ref("duration"), "timeout": ref("duration"),
-		"repeat": ref("integer"), "use": scalar(), "barrier": scalar(), "of": listOf(scalar()), "args": list(), "function": scalar(),
-		"for_each": object{"type": "object", "minProperties": 1, "propertyNames": name(), "additionalProperties": listOf(scalar())},
-		"guest":    words(ast.GuestActions, false), "leftovers": object{"enum": []string{"ignore"}},
-		"tags":  object{"anyOf": []any{listOf(scalar()), object{"type": "object", "additionalProperties": scalar()}}},
-		"xfail": ref("xfail"),
+		"do": jsonschema.Ref("steps"), "parallel": jsonschema.Ref("steps"), "took": jsonschema.Ref("took"), "expect": object{"anyOf": []any{object{"type": "object"}, object{"const": ast.AnyResult}}}, "with": object{"type": "object"},
+		"name": jsonschema.Scalar(), "role": jsonschema.Scalar(), "if": jsonschema.Scalar(), "as": jsonschema.Scalar(), "within": jsonschema.Ref("duration"), "timeout": jsonschema.Ref("duration"),
+		"repeat": jsonschema.Ref("integer"), "use": jsonschema.Scalar(), "barrier": jsonschema.Scalar(), "of": jsonschema.ListOf(jsonschema.Scalar()), "args": list(), "function": jsonschema.Scalar(),
+		"for_each": object{"type": "object", "minProperties": 1, "propertyNames": name(), "additionalProperties": jsonschema.ListOf(jsonschema.Scalar())},
+		"guest":    jsonschema.Word(ast.GuestActions), "leftovers": object{"enum": []string{"ignore"}},
+		"tags":  object{"anyOf": []any{jsonschema.ListOf(jsonschema.Scalar()), object{"type": "object", "additionalProperties": jsonschema.Scalar()}}},
+		"xfail": jsonschema.Ref("xfail"),
 	}
 	schema := mapping("One step: an action, and what modifies it.", append(ast.Keys("action"), ast.Keys("step")...), types)
 	properties := schema["properties"].(object)
-	one := []any{require("do")}
+	one := []any{jsonschema.Require("do")}
 	for _, action := range ast.Keys("action") {
 		if action.Name != loops[0] && action.Name != loops[1] {
-			one = append(one, require(action.Name))
+			one = append(one, jsonschema.Require(action.Name))
 		}
 	}
 	// What follows of a key is looked at where the key is, and nowhere else.
 	follows := modifierRules(table)
 	for _, v := range table.Verbs() {
 		properties[v.Name] = verbSchema(v)
-		one = append(one, require(v.Name))
+		one = append(one, jsonschema.Require(v.Name))
 		follows[v.Name] = expectation(v, sets)
 	}
 	guest := verb.GuestResult()
 	guest.Results = append(guest.Results, verb.GuestCallResult().Results...)
-	follows["guest"] = object{"allOf": []any{expectation(guest, sets), when(object{"properties": object{"guest": object{"const": "call"}}}, require("function"))}}
-	schema["oneOf"], schema["not"], schema["dependentSchemas"] = one, require(loops...), follows
+	follows["guest"] = object{"allOf": []any{expectation(guest, sets), when(object{"properties": object{"guest": object{"const": "call"}}}, jsonschema.Require("function"))}}
+	schema["oneOf"], schema["not"], schema["dependentSchemas"] = one, jsonschema.Require(loops...), follows
 	return schema
 }
 
 // modifierRules say beside what a modifier can stand.
 func modifierRules(table *verb.Table) object {
-	rules := object{"barrier": require("of")}
+	rules := object{"barrier": jsonschema.Require("of")}
 	others := []string{"do"}
 	for _, action := range ast.Keys("action") {
 		others = append(others, action.Name)
@@ -76,7 +77,7 @@ func modifierRules(table *verb.Table) object {
 	waiting := []any{}
 	for _, v := range table.Verbs() {
 		if v.Waits {
-			waiting = append(waiting, require(v.Name))
+			waiting = append(waiting, jsonschema.Require(v.Name))
 		}
 	}
 	for _, modifier := range ast.Keys("step") {
@@ -94,9 +95,9 @@ func modifierRules(table *verb.Table) object {
 			isLoop := name == loops[0] || name == loops[1]
 			switch {
 			case has(name):
-				allowed = append(allowed, require(name))
+				allowed = append(allowed, jsonschema.Require(name))
 			case !isLoop: // a loop's steps are those of `do`, or the action beside it
-				refused = append(refused, require(name))
+				refused = append(refused, jsonschema.Require(name))
 			}
 		}
 		switch {
@@ -104,7 +105,7 @@ func modifierRules(table *verb.Table) object {
 		case modifier.Name == "within":
 			rules["within"] = object{"anyOf": append(allowed, waiting...)}
 		case modifier.Name == "as": // which names the counter of a repeat, whatever it repeats
-			rules["as"] = when(object{"not": require("repeat")}, object{"not": object{"anyOf": refused}})
+			rules["as"] = when(object{"not": jsonschema.Require("repeat")}, object{"not": object{"anyOf": refused}})
 		case verbs && len(refused) > 0:
 			rules[modifier.Name] = object{"not": object{"anyOf": refused}}
 		case modifier.Name == "function":
@@ -122,10 +123,10 @@ func when(condition, then object) object { return object{"if": condition, "then"
 func expectation(v *verb.Verb, sets *wordSets) object {
 	properties := object{}
 	for _, result := range v.Results {
-		properties[result.Name] = documented(sets.field(&result), result.Doc)
+		properties[result.Name] = jsonschema.Documented(sets.field(&result), result.Doc)
 	}
 	if v.CanFail() {
-		properties[compile.Errno] = documented(matched("errno"), "of a call that must fail")
+		properties[compile.Errno] = jsonschema.Documented(matched("errno"), "of a call that must fail")
 	}
 	if v.Waits {
 		properties[compile.None] = object{"description": "true: nothing may come", "type": []string{"boolean", "string"}}
@@ -143,11 +144,7 @@ func (s *wordSets) field(result *verb.Result) object {
 	if len(result.Words) > 0 {
 		return s.matched(result)
 	}
-	switch result.Type {
-	case verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Boolean, verb.Data, verb.Status:
-		return matched(typeName(result.Type))
-	}
-	return matched("text")
+	return matched(compile.Definition(result.Type))
 }
 
 func verbSchema(v *verb.Verb) object {
@@ -164,12 +161,12 @@ func verbSchema(v *verb.Verb) object {
 		}
 		if argument.Inline {
 			for _, form := range compile.DataForms() {
-				properties[form.Name] = documented(dataForm(form.Name), form.Doc)
+				properties[form.Name] = jsonschema.Documented(dataForm(form.Name), form.Doc)
 			}
 			arguments["oneOf"] = dataForms()
 			continue
 		}
-		properties[argument.Name] = documented(argumentSchema(&argument), argument.Doc)
+		properties[argument.Name] = jsonschema.Documented(compile.Schema(&argument), argument.Doc)
 	}
 	arguments["properties"] = properties
 	var both []any
@@ -178,7 +175,7 @@ func verbSchema(v *verb.Verb) object {
 		for i, other := range members {
 			if argument.Name == other && i > 0 {
 				for _, earlier := range members[:i] {
-					both = append(both, require(earlier, other))
+					both = append(both, jsonschema.Require(earlier, other))
 				}
 			}
 		}
@@ -187,14 +184,14 @@ func verbSchema(v *verb.Verb) object {
 		arguments["not"] = object{"anyOf": both}
 	}
 	if v.Scalar == "" {
-		return documented(arguments, doc)
+		return jsonschema.Documented(arguments, doc)
 	}
-	return object{"description": doc, "anyOf": []any{arguments, argumentSchema(&v.Arguments[v.Argument(v.Scalar)])}}
+	return object{"description": doc, "anyOf": []any{arguments, compile.Schema(&v.Arguments[v.Argument(v.Scalar)])}}
 }
 
 // complete says which arguments a step must have.  It is apart from the steps because a file's `defaults` may give them.
 func complete(table *verb.Table) object {
-	properties := object{"do": ref("completeSteps"), "parallel": ref("completeSteps")}
+	properties := object{"do": jsonschema.Ref("completeSteps"), "parallel": jsonschema.Ref("completeSteps")}
 	for _, v := range table.Verbs() {
 		var names []string
 		groups := make(map[string][]any)
@@ -202,13 +199,13 @@ func complete(table *verb.Table) object {
 		for _, argument := range v.Arguments {
 			switch {
 			case argument.Group != "":
-				groups[argument.Group] = append(groups[argument.Group], require(argument.Name))
+				groups[argument.Group] = append(groups[argument.Group], jsonschema.Require(argument.Name))
 			case argument.Required && !argument.Inline && argument.Default == nil && argument.Name != "within": // which may stand beside the verb
 				names = append(names, argument.Name)
 			}
 		}
 		if names != nil {
-			rules = append(rules, require(names...))
+			rules = append(rules, jsonschema.Require(names...))
 		}
 		for _, argument := range v.Arguments {
 			if members := groups[argument.Group]; members != nil {
@@ -222,7 +219,7 @@ func complete(table *verb.Table) object {
 		given := object{"allOf": rules}
 		for i := range v.Arguments {
 			if v.Arguments[i].Type == verb.Arguments { // a mapping of a fragment may have them
-				given = object{"anyOf": []any{given, require(v.Arguments[i].Name)}}
+				given = object{"anyOf": []any{given, jsonschema.Require(v.Arguments[i].Name)}}
 			}
 		}
 		properties[v.Name] = when(object{"type": "object"}, given)
@@ -233,10 +230,10 @@ func complete(table *verb.Table) object {
 // completeWithoutDefaults wants complete steps of a file whose `defaults` have no arguments.  The fragments of a library
 // are completed by whoever imports them.
 func completeWithoutDefaults() object {
-	steps := ref("completeSteps")
+	steps := jsonschema.Ref("completeSteps")
 	return when(object{
 		"properties": object{"defaults": object{"propertyNames": object{"enum": ast.Names(ast.Keys("defaults"))}}},
-		"anyOf":      []any{require("steps"), require("cases")},
+		"anyOf":      []any{jsonschema.Require("steps"), jsonschema.Require("cases")},
 	}, object{"properties": object{
 		"setup": steps, "steps": steps, "finally": steps,
 		"cases":     object{"items": object{"properties": object{"steps": steps}}},

@@ -30,7 +30,7 @@ type File struct {
 	Thresholds []*Threshold   `key:"thresholds" doc:"limits on what the cases measure; each concerns those that measure it"`
 }
 
-// Import is another file whose fragments are used under a prefix.
+// Import is another file with fragments, which are used under a prefix.
 type Import struct {
 	Name *syntax.Node // the key
 	Path *syntax.Node
@@ -72,7 +72,7 @@ type Role struct {
 	Port    *syntax.Node   `key:"port" doc:"of the device; without it the first that rdma_cm reaches"`
 	GID     *syntax.Node   `key:"path,later" doc:"which of the port's addresses is the role's: {gid: index or IP address}"`
 	CPUs    []*syntax.Node `key:"cpu,later" doc:"where the threads of its measurements and of its guest run: a number, a list, or local_numa, the CPUs near its device"`
-	// Spread tells that its instances run on as many hosts.
+	// Spread is set if each instance runs on a host of its own.
 	Spread *syntax.Node `key:"place,later" doc:"{spread: host}: the instances of a counted role run on as many hosts, or the case is skipped"`
 	Guest  *Guest       `key:"guest" doc:"the WebAssembly program that plays the role"`
 	// Optional guests may be missing.

@@ -198,7 +198,7 @@ func (r *reader) tag(node *syntax.Node) bool {
 	return false
 }
 
-// constantTags are those whose values are the same in each round of a loop.
+// constantTags are the tags without expressions: they are the same in each round of a loop.
 func constantTags(tags []syntax.Pair) []syntax.Pair {
 	return slices.DeleteFunc(slices.Clone(tags), func(tag syntax.Pair) bool {
 		return tag.Value != nil && expression.Contains(tag.Value.Value)

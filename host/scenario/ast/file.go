@@ -59,7 +59,7 @@ func (r *reader) file(root *syntax.Node) *File {
 	return f
 }
 
-// named calls read for each entry of a mapping whose keys are names.
+// named calls read for each entry of a mapping of names.
 func (r *reader) named(node *syntax.Node, what string, read func(name, value *syntax.Node)) {
 	if !r.mapping(node, what) {
 		return

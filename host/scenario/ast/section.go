@@ -11,8 +11,8 @@ import (
 // Key is a key of a mapping and what it is for.
 type Key struct{ Name, Doc string }
 
-// section is a mapping of a file whose keys are fields of a struct.  Their tags are the only place where the keys
-// stand, so that the checker, the JSON Schema and `rdmarun explain` cannot differ:
+// section is a mapping of a file; its keys are the fields of a struct.  Their tags are the only place for the keys, so
+// that the checker, the JSON Schema and `rdmarun explain` cannot differ:
 //
 //	Size *syntax.Node `key:"size,required" doc:"bytes"`
 //

@@ -18,7 +18,7 @@ type Step struct {
 	Do     []*Step      // of a Block, Repeat, Parallel or ForEach
 	Axes   []Axis       // of a ForEach
 
-	// AnyResult tells that `expect` is any; Expect is nil then.
+	// AnyResult is set for `expect: any`; Expect is nil then.
 	AnyResult                                                    bool
 	Role, Name, If, As, Expect, Took, Within, Timeout, Leftovers *syntax.Node
 	With, Args, Of, Function                                     *syntax.Node
@@ -137,7 +137,7 @@ const (
 	Barrier
 	// Parallel is branches that run at the same time.
 	Parallel
-	// ForEach is `for_each`, likewise.
+	// ForEach is `for_each`, also of `do` or of one other action.
 	ForEach
 )
 

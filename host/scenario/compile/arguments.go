@@ -80,7 +80,7 @@ func (r *argumentReader) more(pair syntax.Pair, at place) {
 		return
 	}
 	if r.abstract {
-		return // a parameter whose value the use of the fragment will give
+		return // a parameter, which gets its value where the fragment is used
 	}
 	r.errors.Report(diag.WrongShape, pair.Value.Span(), "%s is a mapping with more arguments of %s", pair.Key.Value, r.verb.Name)
 }
@@ -138,14 +138,9 @@ func (r *argumentReader) inlineArgument() int {
 }
 
 func (r *argumentReader) unknown(key *syntax.Node) {
-	var known []string
-	for _, argument := range r.verb.Arguments {
-		if !argument.Inline {
-			known = append(known, argument.Name)
-		}
-	}
-	if r.inlineArgument() >= 0 {
-		known = append(known, dataKeys...)
+	known := namesOf(r.verb.Arguments, argumentName)
+	if i := r.inlineArgument(); i >= 0 {
+		known = append(slices.Delete(known, i, i+1), dataKeys...)
 	}
 	bad := r.errors.Report(diag.UnknownKey, key.Span(), "%s has no argument %q", r.verb.Name, key.Value)
 	if len(known) == 0 {
@@ -201,15 +196,15 @@ func quotedList(names []string) string {
 	return strings.Join(quotedNames, ", ")
 }
 
-// keyed compiles the keys of a mapping, which are arguments of their own; those that are wrong are left out.  no is what
-// is said of another key.
+// keyed compiles a mapping with arguments of its own as keys, and leaves out what is wrong.  no begins the message about
+// an unknown key.
 func (d *decoder) keyed(fields []verb.Argument, node *syntax.Node, at place, no string) (names []string, parts []*Value) {
 	for _, pair := range node.Pairs {
-		i := slices.IndexFunc(fields, func(a verb.Argument) bool { return a.Name == pair.Key.Value })
-		if i < 0 {
-			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "%s %q", no, pair.Key.Value).WithOneOf(pair.Key.Value, argumentNames(fields))
-		} else if value := d.argument(&fields[i], pair.Value, at); value != nil {
-			names, parts = append(names, fields[i].Name), append(parts, value)
+		field := row(fields, pair.Key.Value, argumentName)
+		if field == nil {
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "%s %q", no, pair.Key.Value).WithOneOf(pair.Key.Value, namesOf(fields, argumentName))
+		} else if value := d.argument(field, pair.Value, at); value != nil {
+			names, parts = append(names, field.Name), append(parts, value)
 		}
 	}
 	return names, parts
@@ -224,19 +219,13 @@ func byName(names []string, values []any) map[string]any {
 	return named
 }
 
-func argumentNames(arguments []verb.Argument) []string {
-	names := make([]string, len(arguments))
-	for i := range arguments {
-		names[i] = arguments[i].Name
-	}
-	return names
-}
+func argumentName(a *verb.Argument) string { return a.Name }
 
-// optionMapping compiles a mapping whose keys are arguments of their own.
+// optionMapping compiles a mapping with arguments of its own as keys.
 func (d *decoder) optionMapping(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping {
-		return d.refuse(diag.WrongShape, node.Span(), diag.ThereAre(argumentNames(argument.Fields)), "%s is a mapping, and this is a %s", argument.Name, node.Kind)
+		return d.refuse(diag.WrongShape, node.Span(), diag.ThereAre(namesOf(argument.Fields, argumentName)), "%s is a mapping, and this is a %s", argument.Name, node.Kind)
 	}
 	names, parts := d.keyed(argument.Fields, node, at, argument.Name+" has no key")
 	return d.combined(node.Span(), parts, func(values []any) (any, error) { return byName(names, values), nil })
@@ -245,9 +234,9 @@ func (d *decoder) optionMapping(argument *verb.Argument, node *syntax.Node, at p
 // mostListed bounds a list of mappings; no device takes as many entries.
 const mostListed = 1024
 
-// optionList compiles a list of such mappings, in each of which what is required must stand.
+// optionList compiles a list of such mappings.  Each must have what is required.
 func (d *decoder) optionList(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	hint := fmt.Sprintf("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(argumentNames(argument.Fields), ", "))
+	hint := fmt.Sprintf("[{%s: ..}], with: %s", argument.Fields[0].Name, strings.Join(namesOf(argument.Fields, argumentName), ", "))
 	if node = d.shaped(node, &at, syntax.Sequence, 1, hint, "%s is a list of mappings", argument.Name); node == nil {
 		return nil
 	}
@@ -339,7 +328,7 @@ func (d *decoder) wordList(argument *verb.Argument, node *syntax.Node, at place)
 		for i, value := range values {
 			words[i] = value.(string)
 			if slices.Contains(words[:i], words[i]) {
-				return nil, &problem{diag.Conflict, argument.Name + " has " + quoted(words[i]) + " twice", ""}
+				return nil, diag.Wrong(diag.Conflict, argument.Name+" has "+quoted(words[i])+" twice", "")
 			}
 		}
 		return words, nil

@@ -10,14 +10,14 @@ import (
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
 
-// cases compiles every case with every combination of the matrices.  Each begins where the setup has
-// ended.
+// cases compiles every case with every combination of the matrices.  Each case starts with what the setup has made.
 func (x *expander) cases(p *Program) {
 	taken := make(map[string]bool)
 	for _, combo := range x.combinations(x.file.Matrix, x.global) {
@@ -48,8 +48,8 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 	setup := x.stepList(x.file.Setup, x.global)
 	shared := x.facts
 	start := x.timeline
-	timeout := x.timeout(x.file.Timeout, DefaultTimeout)
-	stall := x.timeout(x.file.Stall, 0)
+	timeout := x.timeout(x.file.Timeout, DefaultTimeout, x.global)
+	stall := x.timeout(x.file.Stall, 0, x.global)
 	merged := start.clone()
 	first := len(p.Cases)
 	for _, written := range x.written(p) {
@@ -60,13 +60,16 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 			compiled := &Case{
 				Tags:      append(texts(written.Tags), p.Tags...),
 				Roles:     roles,
-				Constants: append(slices.Clone(p.Constants), whole.constants()...),
-				Settings:  bindings(whole),
-				Timeout:   x.timeoutIn(written.Timeout, timeout, scope),
+				Constants: slices.Clone(p.Constants),
+				Timeout:   x.timeout(written.Timeout, timeout, scope),
 				Stall:     stall,
 				Requires:  append(slices.Clone(requires), x.requirements(written.Requires, scope)...),
 				XFail:     x.xfail(written.XFail, scope),
 				Setup:     setup,
+			}
+			for _, each := range whole {
+				compiled.Constants = append(compiled.Constants, Constant{each.name, each.value})
+				compiled.Settings = append(compiled.Settings, Binding{each.name, each.text})
 			}
 			x.name(p, compiled, written.Name, whole, scope)
 			if taken[compiled.ID] {
@@ -105,19 +108,7 @@ func (x *expander) written(p *Program) []*ast.Case {
 	return append([]*ast.Case{{Steps: x.file.Steps}}, x.file.Cases...)
 }
 
-func bindings(combo combination) []Binding {
-	list := make([]Binding, len(combo))
-	for i, each := range combo {
-		list[i] = Binding{each.name, each.text}
-	}
-	return list
-}
-
-func (x *expander) timeout(node *syntax.Node, otherwise time.Duration) time.Duration {
-	return x.timeoutIn(node, otherwise, x.global)
-}
-
-func (d *decoder) timeoutIn(node *syntax.Node, otherwise time.Duration, s *scope) time.Duration {
+func (d *decoder) timeout(node *syntax.Node, otherwise time.Duration, s *scope) time.Duration {
 	value := d.duration("timeout", node, place{scope: s})
 	if value == nil {
 		return otherwise
@@ -135,14 +126,14 @@ func (d *decoder) timeoutIn(node *syntax.Node, otherwise time.Duration, s *scope
 	return known.(time.Duration)
 }
 
-// soft reads the settings of the soft provider.  Roles that are guests act without telling a virtual
-// clock, so their runs have the wall's.
+// soft reads the settings of the soft provider.  A guest acts without telling a virtual clock, so a file with guests
+// runs on the wall clock.
 func (x *expander) soft(p *Program) {
 	p.Soft = Soft{Virtual: !slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })}
 	if x.file.Soft == nil {
 		return
 	}
-	clock := x.knownScalar(&verb.Argument{Name: "clock", Type: verb.Word, Words: []string{"virtual", "wall"}}, x.file.Soft.Clock)
+	clock := x.known(&verb.Argument{Name: "clock", Type: verb.Word, Words: []string{"virtual", "wall"}}, x.file.Soft.Clock, x.global)
 	switch {
 	case clock == "wall":
 		p.Soft.Virtual = false
@@ -150,7 +141,7 @@ func (x *expander) soft(p *Program) {
 		x.errors.Report(diag.Conflict, x.file.Soft.Clock.Span(), "a file with guests runs on the wall clock").
 			WithHint("a guest acts without telling, so a virtual clock could not know when to move")
 	}
-	if seed := x.knownScalar(&verb.Argument{Name: "seed", Type: verb.Unsigned}, x.file.Soft.Seed); seed != nil {
+	if seed := x.known(&verb.Argument{Name: "seed", Type: verb.Unsigned}, x.file.Soft.Seed, x.global); seed != nil {
 		p.Soft.Seed, p.Soft.Seeded = seed.(uint64), true
 	}
 }
@@ -167,39 +158,19 @@ func (d *decoder) combinations(m *ast.Matrix, s *scope) []combination {
 		return []combination{nil}
 	}
 	all := d.product(m.Axes, m.Node.Span(), s, maxCases)
-	for _, combo := range all {
-		for i := range combo {
-			for _, axis := range m.Axes {
-				if axis.Name.Value == combo[i].name {
-					combo[i].axis = axis.Name
-				}
-			}
-		}
-	}
-	excluded := make([]map[string]any, len(m.Exclude))
-	hits := make([]int, len(m.Exclude))
-	for i, item := range m.Exclude {
-		excluded[i] = make(map[string]any)
+	left := slices.Clone(all)
+	for _, item := range m.Exclude {
+		values := make(map[string]any)
 		for _, pair := range item.Pairs {
 			if each, ok := d.setting(pair.Key.Value, pair.Value, s); ok {
-				excluded[i][pair.Key.Value] = each.value
+				values[pair.Key.Value] = each.value
 			}
 		}
-	}
-	left := slices.DeleteFunc(slices.Clone(all), func(combo combination) bool {
-		out := false
-		for i := range excluded {
-			if combo.matches(excluded[i]) {
-				hits[i]++
-				out = true
-			}
-		}
-		return out
-	})
-	for i, item := range m.Exclude {
-		if hits[i] == 0 && len(all) > 0 {
+		excluded := func(combo combination) bool { return combo.matches(values) }
+		if len(all) > 0 && !slices.ContainsFunc(all, excluded) {
 			d.errors.Report(diag.ExcludesNothing, item.Span(), "this excludes nothing: no combination has these values")
 		}
+		left = slices.DeleteFunc(left, excluded)
 	}
 	if len(left) == 0 && len(all) > 0 {
 		d.errors.Report(diag.EmptyList, m.Node.Span(), "everything of this matrix is excluded")
@@ -242,6 +213,7 @@ func (d *decoder) axis(axis ast.Axis, s *scope) []setting {
 		if !ok {
 			continue
 		}
+		each.axis = axis.Name
 		if providers := rdmacore.Providers(); axis.Name.Value == providerAxis && !slices.Contains(providers, each.text) {
 			d.errors.Report(diag.NotOneOf, node.Span(), "no provider is called %s", quoted(each.text)).
 				WithOneOf(each.text, providers)
@@ -266,7 +238,7 @@ func (d *decoder) axis(axis ast.Axis, s *scope) []setting {
 func (d *decoder) setting(name string, node *syntax.Node, s *scope) (setting, bool) {
 	each := setting{name: name, text: node.Value, node: node}
 	if expression.Contains(node.Value) {
-		known := d.knownIn(&verb.Argument{Name: name, Type: verb.Any}, node, s)
+		known := d.known(&verb.Argument{Name: name, Type: verb.Any}, node, s)
 		each.value, each.text = known, textOf(known)
 		return each, known != nil
 	}
@@ -289,7 +261,7 @@ func inferred(node *syntax.Node) any {
 	if n, bad := parseSize(node.Value); bad == nil {
 		return n
 	}
-	if d, bad := parseDuration(node.Value); bad == nil {
+	if d, bad := quantity.ParseTime(node.Value); bad == nil {
 		return d
 	}
 	if b, bad := parseBoolean(node.Value); bad == nil {
@@ -298,7 +270,7 @@ func inferred(node *syntax.Node) any {
 	return node.Value
 }
 
-// axisNamed is the name in a matrix whose values the current steps have; nil for any other word.
+// axisNamed is the key of a name in a matrix around the current steps; nil for any other word.
 func (rs *resolver) axisNamed(name string) *syntax.Node {
 	for _, m := range rs.matrices {
 		if node := m.Named(name); node != nil {
@@ -308,7 +280,7 @@ func (rs *resolver) axisNamed(name string) *syntax.Node {
 	return nil
 }
 
-// caseWith is a case whose matrix has a name; nil where none has.
+// caseWith is a case with a name in its matrix; nil if there is none.
 func (rs *resolver) caseWith(name string) *ast.Case {
 	for _, written := range rs.file.Cases {
 		if written.Matrix.Named(name) != nil {
@@ -324,7 +296,7 @@ type setting struct {
 	text  string // as the file has it, for ids
 	value any
 	node  *syntax.Node
-	axis  *syntax.Node // the name, where something should mention it
+	axis  *syntax.Node // the name
 }
 
 // combination is one value for each name.
@@ -342,28 +314,8 @@ func (combo combination) id() string {
 // addTo declares the names in a scope.
 func (combo combination) addTo(s *scope) {
 	for _, each := range combo {
-		s.names[each.name] = name{kind: typeOfValue(each.value), value: each.value, hex: hexWritten(each.text), declared: each.axis}
+		s.names[each.name] = name{kind: expression.TypeOf(each.value), value: each.value, hex: hexWritten(each.text), declared: each.axis}
 	}
-}
-
-func (combo combination) constants() []Constant {
-	list := make([]Constant, len(combo))
-	for i, each := range combo {
-		list[i] = Constant{each.name, each.value}
-	}
-	return list
-}
-
-func typeOfValue(value any) expression.Type {
-	switch value.(type) {
-	case int:
-		return expression.Integer
-	case bool:
-		return expression.Boolean
-	case string:
-		return expression.String
-	}
-	return expression.TypeOf(value)
 }
 
 func (combo combination) matches(values map[string]any) bool {
@@ -382,11 +334,11 @@ func (x *expander) name(p *Program, compiled *Case, node *syntax.Node, combo com
 	if node != nil {
 		compiled.ID += "::" + label(node.Value)
 	} else {
-		node = x.file.Name // the case is the file, whose name may have the values of its matrix
+		node = x.file.Name // the case is the file, and its name may contain values of the matrix
 	}
 	if node != nil {
 		compiled.Name = node.Value
-		setKnown(&compiled.Name, x.knownIn(&verb.Argument{Name: "name", Type: verb.Text}, node, s))
+		setKnown(&compiled.Name, x.known(&verb.Argument{Name: "name", Type: verb.Text}, node, s))
 	}
 	if len(combo) > 0 {
 		compiled.ID += "[" + combo.id() + "]"

@@ -26,7 +26,7 @@ type Options struct {
 	// InspectModule looks at a guest's module and lists the functions that it exports; nil leaves modules
 	// alone.
 	InspectModule func(path string) (map[string]Signature, error)
-	// Wrong tells that errors of the file are known already, so that some of it may be missing.
+	// Wrong is set when the file already has errors, so that parts of it may be missing.
 	Wrong bool
 	// Locate finds the file of a path; nil: it is there.
 	Locate func(path string) string
@@ -47,10 +47,9 @@ type resolver struct {
 	roles, instances map[string]*role
 	global           *scope
 	timeline         *timeline
-	// matrices are those whose values the current steps have.
+	// matrices are those around the current steps.
 	matrices []*ast.Matrix
-	// abstract is set while a fragment is checked that nothing uses: what its steps would find is
-	// not known.
+	// abstract is set while an unused fragment is checked: its parameters have no values.
 	abstract bool
 }
 
@@ -81,14 +80,14 @@ type expander struct {
 	branches     []*branch
 	branchCount  int
 	appointments []*appointment
-	// around are the steps around the current one and itself, the outermost first; inLoop tells that one of them is a
-	// loop whose rounds are timed, in which no other is.
+	// around are the current step and the steps around it, the outermost first; inLoop is set inside a loop with timed
+	// rounds: loops within it are not timed.
 	around []*Step
 	inLoop bool
-	// unmet are thresholds that nothing is measured for, nil for one that something is; choices are the labels, by metric,
-	// that any step has, with their values.
+	// unmet are thresholds that nothing is measured for, nil for one that something is; sources are what measures in any
+	// case.
 	unmet   map[*ast.Threshold]*unmet
-	choices map[string]map[string]map[string]bool
+	sources []*source
 	// steps counts expanded steps.
 	steps int
 }
@@ -112,7 +111,6 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 		libraries: make(map[string]*module),
 		used:      make(map[*ast.Fragment]bool),
 		unmet:     make(map[*ast.Threshold]*unmet),
-		choices:   make(map[string]map[string]map[string]bool),
 		facts:     newFacts(),
 	}
 	p := &Program{File: file.Root.Source.Name}
@@ -186,13 +184,8 @@ func setKnown[T any](to *T, value any) {
 	}
 }
 
-// knownScalar is a scalar whose value is known before the run; nil when there is none or it is wrong.
-func (d *decoder) knownScalar(argument *verb.Argument, node *syntax.Node) any {
-	return d.knownIn(argument, node, d.global)
-}
-
-// knownIn is knownScalar in another scope.
-func (d *decoder) knownIn(argument *verb.Argument, node *syntax.Node, s *scope) any {
+// known is the value of a scalar that must be known before the run; nil if there is none or it is wrong.
+func (d *decoder) known(argument *verb.Argument, node *syntax.Node, s *scope) any {
 	if node == nil {
 		return nil
 	}
@@ -208,8 +201,8 @@ func (d *decoder) knownIn(argument *verb.Argument, node *syntax.Node, s *scope) 
 	return known
 }
 
-// unusedNames warns of parameters and names of matrices that no expression of the file mentions: whoever sets them, or
-// reads the cases that they make, believes that they do something.
+// unusedNames warns about parameters and names of matrices that no expression of the file mentions: setting them does
+// nothing, although it looks as if it did.
 func (x *expander) unusedNames() {
 	if x.options.Wrong || x.errors.Len() > 0 {
 		return // what is wrong may be what would mention them

@@ -158,7 +158,7 @@ func (d *decoder) xfail(written *ast.XFail, s *scope) *XFail {
 		return nil
 	}
 	x := &XFail{}
-	setKnown(&x.Reason, d.knownIn(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s))
+	setKnown(&x.Reason, d.known(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s))
 	if written.When != nil {
 		x.When = d.requirement(written.When, s, nil)
 	}

@@ -16,7 +16,8 @@ import (
 // indexName is the number of the instance in a step of a counted role.
 const indexName = "index"
 
-// countedRole is the counted role whose instances all do a step; nil for any other step.
+// countedRole is the counted role that a step names as a whole, so that all its instances do the step; nil for any
+// other step.
 func (x *expander) countedRole(step *ast.Step, s *scope) *role {
 	if len(x.instances) == 0 || step.Role == nil || step.Role.Kind != syntax.Scalar {
 		return nil
@@ -24,7 +25,7 @@ func (x *expander) countedRole(step *ast.Step, s *scope) *role {
 	name := step.Role.Value
 	if expression.Contains(name) {
 		quiet := *x.decoder
-		quiet.errors = &diag.List{} // whoever compiles the step says what is wrong
+		quiet.errors = &diag.List{} // errors are reported when the step itself is compiled
 		value := quiet.scalar(&verb.Argument{Name: "role", Type: verb.Text}, step.Role, place{scope: s})
 		if value == nil {
 			return nil
@@ -67,7 +68,7 @@ func phases(step *ast.Step) []*ast.Step {
 	return []*ast.Step{&start, &wait}
 }
 
-// instanceStep compiles a step for one instance, whose number is known in it.
+// instanceStep compiles a step for one instance; the step knows its number.
 func (x *expander) instanceStep(step *ast.Step, group *role, index int, s *scope) *Step {
 	named, role := *step, *step.Role
 	role.Value = instanceName(group.name, index)
@@ -110,7 +111,7 @@ func (x *expander) branchesOf(steps []*ast.Step, s *scope) []part {
 	return parts
 }
 
-// groupOf is the counted role of which text such as client[$(i)] names an instance; nil for other text.
+// groupOf is the counted role in a text such as client[$(i)], which names an instance; nil for other texts.
 func (rs *resolver) groupOf(node *syntax.Node) *role {
 	pieces, _ := expression.Scan(node.Value)
 	if len(pieces) == 0 || pieces[0].Expression {
@@ -123,7 +124,7 @@ func (rs *resolver) groupOf(node *syntax.Node) *role {
 	return nil
 }
 
-// noteBranches notes who drives a role.
+// noteBranches records that the current branches drive a role.
 func (x *expander) noteBranches(name string) {
 	for _, b := range x.branches {
 		b.roles[name] = true
@@ -190,8 +191,8 @@ func (x *expander) forEach(step *ast.Step, at place) Action {
 	return block
 }
 
-// parallel compiles branches, each of which begins where the step begins: none can name what another
-// makes.  What follows knows what all have made.
+// parallel compiles branches.  A branch knows what was made before the step, and not what other branches make; the steps
+// that follow know what all of them have made.
 func (x *expander) parallel(step *ast.Step, s *scope) Action {
 	p := &Parallel{}
 	start := x.timeline
@@ -246,7 +247,7 @@ func (b *branch) called(role string) string {
 	return "the branch of role " + role
 }
 
-// appointment is a barrier inside of parallel steps, with the words of its `of` that are still without meaning.
+// appointment is a barrier inside of parallel steps, with the words of its `of` that are not resolved yet.
 type appointment struct {
 	barrier *Barrier
 	name    string // as the file has it
@@ -319,7 +320,7 @@ func (x *expander) meet(branches []*branch, appointments []*appointment) (open [
 	return open
 }
 
-// settle reads the words that no parallel step around a barrier has given a meaning: roles, whose guests come.
+// settle reads the words of a barrier that name no branch of the parallel steps around it: roles of guests.
 func (x *expander) settle(appointments []*appointment, names []string) {
 	for _, a := range appointments {
 		for _, value := range a.words {

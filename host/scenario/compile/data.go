@@ -99,7 +99,7 @@ func fromHex(text string) (any, error) {
 	digits := strings.NewReplacer(" ", "", "\n", "", ":", "", "_", "").Replace(text)
 	bytes, err := hex.DecodeString(digits)
 	if err != nil {
-		return nil, &problem{diag.WrongType, quoted(text) + " is not hexadecimal", "two digits a byte, spaces as you like: \"01 00 2a\""}
+		return nil, diag.Wrong(diag.WrongType, quoted(text)+" is not hexadecimal", "two digits a byte, spaces as you like: \"01 00 2a\"")
 	}
 	return verb.DataValue{Bytes: bytes, Pattern: true}, nil
 }
@@ -124,6 +124,8 @@ type fieldForm struct {
 	bytes int
 	order binary.ByteOrder
 }
+
+func (f *fieldForm) key() string { return f.name }
 
 // fieldForms are those that `fields` takes.
 var fieldForms = []fieldForm{
@@ -163,13 +165,13 @@ func (d *decoder) fieldPairs(node *syntax.Node, each func(form fieldForm, pair s
 			continue
 		}
 		pair := item.Pairs[0]
-		form := slices.IndexFunc(fieldForms, func(f fieldForm) bool { return f.name == pair.Key.Value })
-		if form < 0 {
-			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "no field is called %q", pair.Key.Value).WithOneOf(pair.Key.Value, ast.Names(FieldForms()))
+		form := row(fieldForms, pair.Key.Value, (*fieldForm).key)
+		if form == nil {
+			d.errors.Report(diag.UnknownKey, pair.Key.Span(), "no field is called %q", pair.Key.Value).WithOneOf(pair.Key.Value, namesOf(fieldForms, (*fieldForm).key))
 			good = false
 			continue
 		}
-		each(fieldForms[form], pair)
+		each(*form, pair)
 	}
 	return good
 }

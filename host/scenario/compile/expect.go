@@ -22,7 +22,7 @@ type Expectation struct {
 	Conditions []Condition
 	// Hex tells to print integers in hex.
 	Hex bool
-	// Default tells that the scenario does not say it, the verb does.
+	// Default is set for what the verb expects by itself, without a key in the file.
 	Default bool
 }
 
@@ -38,7 +38,7 @@ func (d *decoder) expectsNothing(step *ast.Step, at place) bool {
 		return false
 	}
 	key := step.Expect.Key(None)
-	value := d.knownIn(&verb.Argument{Name: None, Type: verb.Boolean}, step.Expect.Get(None), at.scope)
+	value := d.known(&verb.Argument{Name: None, Type: verb.Boolean}, step.Expect.Get(None), at.scope)
 	within := step.Within != nil || step.Body.Get("within") != nil
 	switch {
 	case !step.Verb.Waits:
@@ -131,13 +131,7 @@ func (d *decoder) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldL
 }
 
 func (d *decoder) unknownField(key *syntax.Node, v *verb.Verb, layout verb.FieldLayout) {
-	var fields []string
-	for _, result := range v.Results {
-		fields = append(fields, result.Name)
-	}
-	for _, field := range layout {
-		fields = append(fields, field.Name)
-	}
+	fields := append(namesOf(v.Results, func(r *verb.Result) string { return r.Name }), namesOf(layout, func(f *verb.Field) string { return f.Name })...)
 	if v.CanFail() {
 		fields = append(fields, Errno)
 	}

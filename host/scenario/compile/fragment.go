@@ -68,7 +68,7 @@ func (x *expander) bindParams(u *Use, step *ast.Step, fragment *ast.Fragment, at
 	}
 }
 
-// unbound is a parameter whose value is not known.
+// unbound is a parameter without a known value.
 func unbound(param *ast.Param) name {
 	return name{kind: paramType(param, nil), declared: param.Name}
 }
@@ -167,7 +167,7 @@ func (x *expander) library(each *ast.Import, path string, chain []string) *modul
 		return nil
 	}
 	if !syntax.IsScenario(text) {
-		// Somebody else's scenario may name any file, a key or a password's: nothing of it is shown.
+		// A scenario from elsewhere may name any file, such as one with keys or passwords: none of its text is shown.
 		x.errors.Report(diag.Import, each.Path.Span(), "%s is no scenario", path).WithHint("a file of fragments begins with: rdmarun: v1")
 		return nil
 	}
@@ -211,7 +211,7 @@ func (x *expander) libraryText(each *ast.Import, path string) []byte {
 	return text
 }
 
-// libraryLike is an import that somebody may have meant who uses the prefix.
+// libraryLike is the import that was probably forgotten where a prefix is used.
 func libraryLike(prefix string) string {
 	for _, name := range standard.Names() {
 		if path.Base(name) == prefix {

@@ -20,7 +20,7 @@ func (d *decoder) access(nodes []*syntax.Node, memory bool, s *scope) rdmacore.A
 	argument := &verb.Argument{Name: "access", Type: verb.Word, Words: verb.AccessNames()}
 	var rights rdmacore.Access
 	for _, node := range nodes {
-		if name, known := d.knownIn(argument, node, s).(string); known {
+		if name, known := d.known(argument, node, s).(string); known {
 			right, _ := rdmacore.ParseAccess(name) // the words are the parser's own
 			rights |= right
 		}
@@ -38,7 +38,7 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 		return nil, nil
 	}
 	config := &testbed.GuestConfig{}
-	setKnown(&config.Limits.Time, x.knownScalar(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Limits.Time))
+	setKnown(&config.Limits.Time, x.known(&verb.Argument{Name: "time", Type: verb.Duration, Min: 1, Max: int64(24 * time.Hour)}, written.Limits.Time, x.global))
 	for _, limit := range []struct {
 		argument verb.Argument
 		written  *syntax.Node
@@ -50,11 +50,11 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 		{verb.Argument{Name: "files", Type: verb.Integer, Min: 1, Max: 1 << 20}, written.Limits.Files, &config.Limits.Files},
 		{verb.Argument{Name: "output", Type: verb.Size, Min: 1, Max: 1 << 50}, written.Limits.Output, &config.Limits.Output},
 	} {
-		if value := x.knownScalar(&limit.argument, limit.written); value != nil {
+		if value := x.known(&limit.argument, limit.written, x.global); value != nil {
 			*limit.to = int64(value.(int))
 		}
 	}
-	module := x.knownScalar(&verb.Argument{Name: "module", Type: verb.Text}, written.Module)
+	module := x.known(&verb.Argument{Name: "module", Type: verb.Text}, written.Module, x.global)
 	if module == nil {
 		return config, nil
 	}
@@ -117,14 +117,13 @@ func (d *decoder) guestArguments(nodes []*syntax.Node, at place) []*Value {
 // guestCall compiles the call of a guest's function, and holds it against the module.
 func (x *expander) guestCall(step *ast.Step, at place) Action {
 	g := &GuestCall{Within: x.duration("within", step.Within, at)}
-	g.Role, at.role = x.stepRole(step, at, true, false)
-	at.anyRole = g.Role != nil && at.role == ""
+	g.Role, at = x.roleOf(step, at, true, false)
 	result := verb.GuestCallResult()
 	g.Expect = x.expectations(step, result, nil, at)
 	if step.Function == nil {
 		return g
 	}
-	name := x.knownIn(&verb.Argument{Name: "function", Type: verb.Text}, step.Function, at.scope)
+	name := x.known(&verb.Argument{Name: "function", Type: verb.Text}, step.Function, at.scope)
 	if name == nil {
 		return g
 	}
@@ -134,11 +133,7 @@ func (x *expander) guestCall(step *ast.Step, at place) Action {
 	if known && g.Signature.Results == "" && (step.Expect != nil || step.AnyResult || step.As != nil) {
 		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the function %q returns nothing", g.Function)
 	}
-	if step.As != nil {
-		if g.As = x.asName(step.As, at); g.As.Word != "" {
-			x.addResult(step.As, at, g.As, x.resultType(result, nil))
-		}
-	}
+	g.As = x.named(step, at, result, nil)
 	return g
 }
 

@@ -28,9 +28,9 @@ type facts struct {
 type noted struct {
 	*Call
 	role string
-	// conditional tells that an `if` stands around it.
+	// conditional is set inside of an `if`.
 	conditional bool
-	// limit is the `took` of a poll for a completion that an RNR timer must pass for; nil for none.
+	// limit is the largest `took` of a poll for an RNR error, if it is shorter than the RNR timer; else nil.
 	limit *Value
 }
 
@@ -119,7 +119,7 @@ func (call *Call) expectsErrno() bool {
 	return call.Any || slices.ContainsFunc(call.Expect, func(e Expectation) bool { return e.Field == Errno })
 }
 
-// sendVerbs are those that post sends, true for READs and atomics, of which a connection has few at once.
+// sendVerbs are the verbs that post sends; true for READs and atomics, of which only a few can be outstanding.
 var sendVerbs = map[string]bool{
 	"post_send": false, "post_write": false, "post_read": true, "post_atomic": true, "post_atomic_write": true, "post_flush": true,
 }
@@ -184,7 +184,7 @@ func (x *expander) lintCase() {
 			x.errors.Report(diag.ReadWithoutDepth, call.span, "%s may have no READ or atomic outstanding: its initiator_depth is 0", call.role).
 				WithHint("see line %d; the request will fail or never complete", depth.Line)
 		}
-		x.lintRetryCounts(call.Call, looked) // who looks at what has become of a count knows what it was
+		x.lintRetryCounts(call.Call, looked)
 		if call.Verb.Name != "connect" || len(accepts) == 0 || acceptorSends || looked["rnr_retry"] {
 			continue
 		}
@@ -198,7 +198,8 @@ func (x *expander) lintCase() {
 // mostRetries is what three bits hold (rdma_connect(3), INFINIBAND SPECIFIC).
 const mostRetries = 7
 
-// lintRetryCounts finds counts that become others than they look, in attributes of the queue pair that no step looks at.
+// lintRetryCounts finds counts that do not arrive at the queue pair as they are written.  A scenario that queries the
+// attribute knows that, and is not warned.
 func (x *expander) lintRetryCounts(call *Call, looked map[string]bool) {
 	if call.Verb.Name != "connect" && call.Verb.Name != "accept" {
 		return
@@ -269,7 +270,7 @@ func (x *expander) limitOfRNR(step *ast.Step, call *Call, at place) *Value {
 	return nil
 }
 
-// Port spaces whose messages carry what follows; every other one is for connections by IP addresses.
+// Port spaces that differ in how much private data their messages carry.
 const (
 	spaceTCP   = "TCP"
 	spaceUDP   = "UDP"
@@ -313,7 +314,7 @@ func (x *expander) lintPrivateData(call *Call, at place) {
 	switch space {
 	case spaceUDP, spaceIPOIB:
 		limit = limits.datagram
-	case "": // nobody knows before the run
+	case "": // not known before the run
 		limit = max(limits.connection, limits.datagram)
 	}
 	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() || x.wants("transport.iwarp") {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,24 +15,10 @@ import (
 )
 
 // problem is what is wrong with a value, before it has a position.
-type problem struct {
-	code    diag.Code
-	message string
-	hint    string
-}
-
-func (p *problem) Error() string { return p.message }
+type problem = diag.Problem
 
 func wrongType(want, got, hint string) *problem {
-	return &problem{diag.WrongType, got + " is not " + want, hint}
-}
-
-// problemOf is what is wrong with a quantity; nil for nothing.
-func problemOf(bad *quantity.Error) *problem {
-	if bad == nil {
-		return nil
-	}
-	return &problem{bad.Code, bad.Message, bad.Hint}
+	return diag.Wrong(diag.WrongType, got+" is not "+want, hint)
 }
 
 // parseInteger reads a number that an int holds.
@@ -48,7 +35,7 @@ func parseInteger(text string) (int, *problem) {
 }
 
 func beyondInteger(text string) *problem {
-	return &problem{diag.OutOfRange, fmt.Sprintf("%s is out of range: at most %d", text, math.MaxInt64), ""}
+	return diag.Wrong(diag.OutOfRange, fmt.Sprintf("%s is out of range: at most %d", text, math.MaxInt64), "")
 }
 
 // parseNumber reads decimal, 0x, 0o and 0b numbers: an int, or a uint64 where an int is too small.
@@ -93,23 +80,10 @@ func leadingZero(text string) bool {
 
 // parseSize reads a number of bytes, alone or with a unit.
 func parseSize(text string) (int, *problem) {
-	if n, bad := parseInteger(text); bad == nil || bad.code == diag.OutOfRange {
+	if n, bad := parseInteger(text); bad == nil || bad.Code == diag.OutOfRange {
 		return n, bad
 	}
-	n, bad := quantity.ParseSize(text)
-	return n, problemOf(bad)
-}
-
-// parseDuration reads a number with its unit; 0 needs none.
-func parseDuration(text string) (time.Duration, *problem) {
-	d, bad := quantity.ParseTime(text)
-	return d, problemOf(bad)
-}
-
-// parseRate reads a number of bits a second with its unit.
-func parseRate(text string) (float64, *problem) {
-	rate, bad := quantity.ParseRate(text)
-	return rate, problemOf(bad)
+	return quantity.ParseSize(text)
 }
 
 // parseFraction reads 0.05 or 5%.
@@ -157,7 +131,7 @@ func parseStatus(text string) (int, *problem) {
 		return reason, nil
 	}
 	names := append(verb.ErrnoNames(), verb.RejectReasons()...)
-	return 0, &problem{diag.NotOneOf, quoted(text) + " is no status of an event", diag.DidYouMean(text, names)}
+	return 0, diag.Wrong(diag.NotOneOf, quoted(text)+" is no status of an event", diag.DidYouMean(text, names))
 }
 
 // noErrno is the errno 0 of a call that must succeed, in `expect: {errno: 0}`.
@@ -172,11 +146,11 @@ func errnoArgument() *verb.Argument {
 func check(argument *verb.Argument, value any) *problem {
 	switch v := value.(type) {
 	case int:
-		if bad := outside(argument, int64(v)); bad && argument.Type == verb.Size {
-			return outOfRange(argument, quantity.Size(int64(v)), quantity.Size)
-		} else if bad {
-			return outOfRange(argument, fmt.Sprint(v), func(n int64) string { return fmt.Sprint(n) })
+		show := func(n int64) string { return strconv.FormatInt(n, 10) }
+		if argument.Type == verb.Size {
+			show = quantity.Size
 		}
+		return checkBounds(argument, int64(v), show)
 	case uint64:
 		switch {
 		case argument.Type == verb.Unsigned || argument.Min == 0 && argument.Max == 0:
@@ -186,12 +160,10 @@ func check(argument *verb.Argument, value any) *problem {
 			return outOfRange(argument, fmt.Sprint(v), func(n int64) string { return fmt.Sprint(n) })
 		}
 	case time.Duration:
-		if outside(argument, int64(v)) {
-			return outOfRange(argument, quantity.Time(v), func(n int64) string { return quantity.Time(time.Duration(n)) })
-		}
+		return checkBounds(argument, int64(v), func(n int64) string { return quantity.Time(time.Duration(n)) })
 	case float64:
 		if argument.Type == verb.Fraction && (v < 0 || v > 1) {
-			return &problem{diag.OutOfRange, fmt.Sprint(v) + " is out of range: 0 to 1", ""}
+			return diag.Wrong(diag.OutOfRange, fmt.Sprint(v)+" is out of range: 0 to 1", "")
 		}
 	case []int:
 		if argument.Type == verb.Sizes {
@@ -206,6 +178,18 @@ func check(argument *verb.Argument, value any) *problem {
 // unbounded stands for "no bound" on one side.
 const unbounded = 1 << 62
 
+// checkBounds applies the bounds of a number; show writes one.
+func checkBounds(argument *verb.Argument, n int64, show func(int64) string) *problem {
+	inside := argument.Min <= n && n <= argument.Max
+	if argument.Min == 0 && argument.Max == 0 {
+		inside = argument.Type != verb.Size || n >= 0
+	}
+	if inside {
+		return nil
+	}
+	return outOfRange(argument, show(n), show)
+}
+
 func outOfRange(argument *verb.Argument, value string, show func(int64) string) *problem {
 	bounds := show(argument.Min) + " to " + show(argument.Max)
 	switch {
@@ -214,32 +198,15 @@ func outOfRange(argument *verb.Argument, value string, show func(int64) string) 
 	case argument.Min <= -unbounded:
 		bounds = "at most " + show(argument.Max)
 	}
-	return &problem{diag.OutOfRange, value + " is out of range: " + bounds, ""}
-}
-
-func outside(argument *verb.Argument, n int64) bool {
-	if argument.Min == 0 && argument.Max == 0 {
-		return argument.Type == verb.Size && n < 0
-	}
-	return n < argument.Min || n > argument.Max
+	return diag.Wrong(diag.OutOfRange, value+" is out of range: "+bounds, "")
 }
 
 func checkWord(argument *verb.Argument, word string) *problem {
 	switch argument.Type {
 	case verb.Word:
-		if len(argument.Words) == 0 {
-			return nil // an enum without values, which is an error of its own
+		if len(argument.Words) > 0 && !slices.Contains(argument.Words, word) { // an enum without values is an error of its own
+			return diag.Wrong(diag.NotOneOf, argument.Name+" cannot be "+quoted(word), diag.OneOf(word, argument.Words))
 		}
-		for _, known := range argument.Words {
-			if known == word {
-				return nil
-			}
-		}
-		hint := diag.DidYouMean(word, argument.Words)
-		if hint == "" {
-			hint = diag.ThereAre(argument.Words)
-		}
-		return &problem{diag.NotOneOf, fmt.Sprintf("%s cannot be %s", argument.Name, quoted(word)), hint}
 	case verb.Address:
 		if _, err := netip.ParseAddr(word); err != nil && word != "any" {
 			return wrongType("an IP address", quoted(word), "write an address of this machine, or any")

@@ -74,7 +74,7 @@ func TestLiterals(t *testing.T) {
 				}
 				return
 			}
-			if bad == nil || bad.code != test.code {
+			if bad == nil || bad.Code != test.code {
 				t.Errorf("got %v, %+v, want %s", got, bad, test.code)
 			}
 		})
@@ -108,7 +108,7 @@ func TestFromExpression(t *testing.T) {
 			if test.code == "" && (bad != nil || got != test.want) {
 				t.Errorf("got %v, %v", got, bad)
 			}
-			if test.code != "" && (bad == nil || bad.code != test.code) {
+			if test.code != "" && (bad == nil || bad.Code != test.code) {
 				t.Errorf("got %v, %v, want %s", got, bad, test.code)
 			}
 		})
@@ -122,7 +122,7 @@ func TestOutOfRangeWords(t *testing.T) {
 		"9 is out of range: at most 8":   {Type: verb.Integer, Min: -unbounded, Max: 8},
 		"9 is out of range: 16 to 4KiB":  {Type: verb.Size, Min: 16, Max: 4096},
 	} {
-		if bad := check(&argument, 9); bad == nil || bad.message != want {
+		if bad := check(&argument, 9); bad == nil || bad.Message != want {
 			t.Errorf("got %v, want %s", bad, want)
 		}
 	}

@@ -87,14 +87,26 @@ func Matchers() []ast.Key {
 	return keys
 }
 
-// matcherOf is the row of a key; nil where there is none.
-func matcherOf(name string) *matcher {
-	i := slices.IndexFunc(matchers, func(m matcher) bool { return m.Name == name })
-	if i < 0 {
-		return nil
+// row is the one of a table that has a name; nil where none has.
+func row[R any](rows []R, name string, nameOf func(*R) string) *R {
+	for i := range rows {
+		if nameOf(&rows[i]) == name {
+			return &rows[i]
+		}
 	}
-	return &matchers[i]
+	return nil
 }
+
+// namesOf are those of the rows of a table.
+func namesOf[R any](rows []R, nameOf func(*R) string) []string {
+	names := make([]string, len(rows))
+	for i := range rows {
+		names[i] = nameOf(&rows[i])
+	}
+	return names
+}
+
+func (m *matcher) key() string { return m.Name }
 
 // Condition is one comparison with a value.
 type Condition struct {
@@ -116,7 +128,7 @@ func (d *decoder) conditions(argument *verb.Argument, node *syntax.Node, at plac
 		return equals(operand, node.Span()), operand != nil
 	}
 	if len(node.Pairs) == 0 {
-		d.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("%s", diag.ThereAre(ast.Names(Matchers())))
+		d.errors.Report(diag.MissingKey, node.Span(), "a matcher without an operator").WithHint("%s", diag.ThereAre(namesOf(matchers, (*matcher).key)))
 		return nil, false
 	}
 	var list []Condition
@@ -125,10 +137,10 @@ func (d *decoder) conditions(argument *verb.Argument, node *syntax.Node, at plac
 		if pair.Key.Value == "tol" {
 			continue
 		}
-		condition := Condition{matcherOf(pair.Key.Value), nil, pair.Key.Span()}
+		condition := Condition{row(matchers, pair.Key.Value, (*matcher).key), nil, pair.Key.Span()}
 		switch m := condition.matcher; {
 		case m == nil:
-			d.errors.Report(diag.UnknownKey, condition.Span, "no matcher is called %q", pair.Key.Value).WithOneOf(pair.Key.Value, ast.Names(Matchers()))
+			d.errors.Report(diag.UnknownKey, condition.Span, "no matcher is called %q", pair.Key.Value).WithOneOf(pair.Key.Value, namesOf(matchers, (*matcher).key))
 		case m.of != nil && !slices.Contains(m.of, argument.Type):
 			d.errors.Report(diag.WrongType, condition.Span, "%q is for %s, and %s is %s", m.Name, m.what, argument.Name, argument.Type)
 		case m.operands != nil:
@@ -178,7 +190,7 @@ func (d *decoder) pattern(_ *verb.Argument, pair syntax.Pair, _ *syntax.Node, at
 	return []*Value{d.converted(d.scalar(&verb.Argument{Name: "re", Type: verb.Text}, pair.Value, at), func(v any) (any, error) {
 		compiled, err := regexp.Compile(v.(string))
 		if err != nil {
-			return nil, &problem{diag.WrongType, "not a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "), "the syntax is that of RE2"}
+			return nil, diag.Wrong(diag.WrongType, "not a regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "), "the syntax is that of RE2")
 		}
 		return compiled, nil
 	})}

@@ -57,12 +57,12 @@ func TestMatchers(t *testing.T) {
 			if name == "any_of" || name == "any_of, none" || name == "approx, negative" {
 				kind = verb.Status
 			}
-			e := Expectation{Field: "x", Type: kind, Conditions: []Condition{{matcher: matcherOf(test.operator), Operands: operands}}}
+			e := Expectation{Field: "x", Type: kind, Conditions: []Condition{{matcher: row(matchers, test.operator, (*matcher).key), Operands: operands}}}
 			ok, want, err := e.Check(nil, test.got)
 			if err != nil || ok != test.holds {
 				t.Errorf("got %v, %v", ok, err)
 			}
-			if words := matcherOf(test.operator).describe(test.operands, e.Show); words != test.words || (!ok && want != test.words) {
+			if words := row(matchers, test.operator, (*matcher).key).describe(test.operands, e.Show); words != test.words || (!ok && want != test.words) {
 				t.Errorf("words %q, %q, want %q", words, want, test.words)
 			}
 		})

@@ -22,44 +22,32 @@ const powersKey = "pow2"
 // sizes compiles one size, a list of sizes, or {pow2: [2, 8MiB]}.
 func (d *decoder) sizes(argument *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
-	switch node.Kind {
-	case syntax.Sequence:
-		return d.converted(d.sizeList(argument, node, at), func(v any) (any, error) {
-			return checkedSizes(argument, v.([]int))
-		})
-	case syntax.Mapping:
-		if len(node.Pairs) != 1 || node.Pairs[0].Key.Value != powersKey {
-			d.errors.Report(diag.WrongShape, node.Span(), "%s is a list of sizes, or {pow2: [smallest, largest]}", argument.Name)
-			return nil
+	list, isRange := node, node.Kind == syntax.Mapping
+	switch {
+	case node.Kind == syntax.Scalar:
+		return d.scalar(argument, node, at)
+	case isRange && (len(node.Pairs) != 1 || node.Pairs[0].Key.Value != powersKey):
+		return d.refuse(diag.WrongShape, node.Span(), "", "%s is a list of sizes, or {pow2: [smallest, largest]}", argument.Name)
+	case isRange:
+		if list = node.Pairs[0].Value; list.Kind != syntax.Sequence || len(list.Items) != 2 {
+			return d.refuse(diag.WrongShape, list.Span(), "pow2: [2, 8MiB]", "pow2 wants the smallest and the largest size")
 		}
-		bounds := node.Pairs[0].Value
-		if bounds.Kind != syntax.Sequence || len(bounds.Items) != 2 {
-			d.errors.Report(diag.WrongShape, bounds.Span(), "pow2 wants the smallest and the largest size").WithHint("pow2: [2, 8MiB]")
-			return nil
-		}
-		return d.converted(d.sizeList(argument, bounds, at), func(v any) (any, error) {
-			list, bad := powers(v.([]int)[0], v.([]int)[1])
-			if bad != nil {
-				return nil, bad
-			}
-			return checkedSizes(argument, list)
-		})
-	}
-	return d.scalar(argument, node, at)
-}
-
-func (d *decoder) sizeList(argument *verb.Argument, node *syntax.Node, at place) *Value {
-	if len(node.Items) == 0 {
-		d.errors.Report(diag.EmptyList, node.Span(), "%s without a size", argument.Name)
-		return nil
+	case len(list.Items) == 0:
+		return d.refuse(diag.EmptyList, list.Span(), "", "%s without a size", argument.Name)
 	}
 	size := &verb.Argument{Name: argument.Name, Type: verb.Size}
-	return d.list(node, func(item *syntax.Node) *Value { return d.scalar(size, item, at) }, func(values []any) (any, error) {
-		list := make([]int, len(values))
+	return d.list(list, func(item *syntax.Node) *Value { return d.scalar(size, item, at) }, func(values []any) (any, error) {
+		sizes := make([]int, len(values))
 		for i, value := range values {
-			list[i] = value.(int)
+			sizes[i] = value.(int)
 		}
-		return list, nil
+		if isRange {
+			var bad *problem
+			if sizes, bad = powers(sizes[0], sizes[1]); bad != nil {
+				return nil, bad
+			}
+		}
+		return orError(sizes, checkSizes(argument, sizes))
 	})
 }
 
@@ -72,15 +60,7 @@ func powers(low, high int) ([]int, *problem) {
 		}
 	}
 	if list == nil {
-		return nil, &problem{diag.OutOfRange, fmt.Sprintf("there is no power of two from %d to %d", low, high), "the smallest stands first"}
-	}
-	return list, nil
-}
-
-// checkedSizes is the list with its own checks, as an error that is nil or a *problem.
-func checkedSizes(argument *verb.Argument, list []int) (any, error) {
-	if bad := checkSizes(argument, list); bad != nil {
-		return nil, bad
+		return nil, diag.Wrong(diag.OutOfRange, fmt.Sprintf("there is no power of two from %d to %d", low, high), "the smallest stands first")
 	}
 	return list, nil
 }
@@ -88,9 +68,9 @@ func checkedSizes(argument *verb.Argument, list []int) (any, error) {
 func checkSizes(argument *verb.Argument, list []int) *problem {
 	switch {
 	case len(list) == 0:
-		return &problem{diag.EmptyList, argument.Name + " without a size", ""}
+		return diag.Wrong(diag.EmptyList, argument.Name+" without a size", "")
 	case len(list) > longestSweep:
-		return &problem{diag.OutOfRange, fmt.Sprintf("%d sizes are more than %d", len(list), longestSweep), ""}
+		return diag.Wrong(diag.OutOfRange, fmt.Sprintf("%d sizes are more than %d", len(list), longestSweep), "")
 	}
 	seen := make(map[int]bool)
 	for _, size := range list {
@@ -98,7 +78,7 @@ func checkSizes(argument *verb.Argument, list []int) *problem {
 			return bad
 		}
 		if seen[size] {
-			return &problem{diag.NameTaken, quantity.Size(int64(size)) + " stands there twice", ""}
+			return diag.Wrong(diag.NameTaken, quantity.Size(int64(size))+" stands there twice", "")
 		}
 		seen[size] = true
 	}
@@ -179,7 +159,7 @@ type source struct {
 	// metrics are those that it has samples of.
 	metrics []string
 	labels  labels
-	// never tells that it stands behind an `if` that does not hold, whatever comes.
+	// never is set behind an `if` that is known to be false.
 	never bool
 }
 
@@ -204,7 +184,7 @@ func (x *expander) enter(step *Step) (leave func()) {
 	return func() { x.around = x.around[:len(x.around)-1] }
 }
 
-// enterLoop notes a loop, whose rounds are timed if it has a name and stands in no other such loop.
+// enterLoop notes a loop.  Its rounds are timed if it has a name and is inside of no other timed loop.
 func (x *expander) enterLoop(name string) (leave func()) {
 	if name == "" || x.inLoop {
 		return func() {}
@@ -272,17 +252,5 @@ func (x *expander) addSource(metrics []string, known labels) {
 		}
 	}
 	x.facts.sources = append(x.facts.sources, found)
-	for _, metric := range metrics {
-		if x.choices[metric] == nil {
-			x.choices[metric] = make(map[string]map[string]bool)
-		}
-		for name, values := range known {
-			if x.choices[metric][name] == nil {
-				x.choices[metric][name] = make(map[string]bool)
-			}
-			for _, value := range values {
-				x.choices[metric][name][value] = true
-			}
-		}
-	}
+	x.sources = append(x.sources, found)
 }

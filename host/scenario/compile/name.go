@@ -40,8 +40,8 @@ func cutName(text string) (word string, index int, ok bool) {
 
 // badIndex says what is wrong with a text that is not one of several.
 func badIndex(text string) *problem {
-	return &problem{diag.BadName, quoted(text) + " cannot be a name",
-		fmt.Sprintf("one of several results is called by a word and a number, eps[0] to eps[%d]", mostIndexed-1)}
+	return diag.Wrong(diag.BadName, quoted(text)+" cannot be a name",
+		fmt.Sprintf("one of several results is called by a word and a number, eps[0] to eps[%d]", mostIndexed-1))
 }
 
 // Get is the name when the step runs: the text that other steps say, and the index, -1 for a word alone.
@@ -61,7 +61,7 @@ func (n Name) Get(env expression.Env) (text string, index int, err error) {
 	return text, index, nil
 }
 
-// asName is what stands after `as`, of which a fragment may be given the word by a parameter.
+// asName is what stands after `as`; in a fragment the word may be a parameter.
 func (d *decoder) asName(node *syntax.Node, at place) Name {
 	value := d.scalar(&verb.Argument{Name: "as", Type: verb.Text}, node, at)
 	if value == nil {
@@ -96,7 +96,7 @@ func (d *decoder) asName(node *syntax.Node, at place) Name {
 	return name
 }
 
-// wordOf is the word of the name of one of several whose index only the run will tell; "" when that is no such name.
+// wordOf is the word of a name with an index that is not known before the run, eps in eps[$(i)]; "" for any other text.
 func (rs *resolver) wordOf(node *syntax.Node, at place) string {
 	pieces, _ := expression.Scan(node.Value)
 	if len(pieces) == 1 && pieces[0].Expression { // a parameter of the fragment

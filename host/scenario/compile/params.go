@@ -148,7 +148,7 @@ func CheckParams(files []*ast.File, params map[string]string) []*ParamError {
 				continue
 			}
 			if _, bad := d.parse(d.paramArgument(param), syntax.New(nil, text)); bad != nil {
-				errors = append(errors, &ParamError{name, text, bad.message, bad.hint})
+				errors = append(errors, &ParamError{name, text, bad.Message, bad.Hint})
 			}
 		}
 	}

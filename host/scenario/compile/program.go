@@ -26,14 +26,14 @@ type Program struct {
 	Soft  Soft
 	// Imports are the files with fragments that were read, where they are.
 	Imports []string
-	// Guests tells that some role is a guest.
+	// Guests is set if some role is a guest.
 	Guests bool
 }
 
 // Binding is a parameter with its value as text.
 type Binding struct{ Name, Value string }
 
-// Constant is a name whose value is known before the run.
+// Constant is a name with a value that is known before the run.
 type Constant struct {
 	Name  string
 	Value any
@@ -146,9 +146,9 @@ type Call struct {
 	// Arguments are in the order of the verb's; nil for those without value and default.
 	Arguments []*Value
 	Expect    []Expectation
-	// None tells that nothing must come: no completion, no event.
+	// None is set if nothing may come: no completion, no event.
 	None bool
-	// Any tells that whatever comes is right, a failure of the call included.
+	// Any is set if every result is right, a failure of the call included.
 	Any bool
 	As  Name
 
@@ -158,7 +158,7 @@ type Call struct {
 // Block is a list of steps under one name.
 type Block struct {
 	Steps []*Step
-	// Rounds tells that each of them is a round of a for_each.
+	// Rounds is set if each of them is a round of a for_each.
 	Rounds bool
 }
 
@@ -174,7 +174,7 @@ type Repeat struct {
 
 // Use is a fragment, expanded: its parameters are names of these steps alone.
 type Use struct {
-	Fragment string // "" for a round of for_each, whose values are such names, too
+	Fragment string // "" for a round of a for_each, or an instance of a counted role
 	With     []Parameter
 	Steps    []*Step
 }

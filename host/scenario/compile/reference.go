@@ -37,7 +37,7 @@ func (rs *resolver) parseBuffer(text, roleName string) (any, error) {
 	}
 	if r := rs.role(roleName); r != nil && !r.buffers[name.Name] {
 		hint := cmp.Or(diag.DidYouMean(name.Name, sortedKeys(r.buffers)), rs.whoHas(name.Name))
-		return nil, &problem{diag.UnknownBuffer, "role " + quoted(r.name) + " has no buffer " + quoted(name.Name), hint}
+		return nil, diag.Wrong(diag.UnknownBuffer, "role "+quoted(r.name)+" has no buffer "+quoted(name.Name), hint)
 	}
 	return name, nil
 }
@@ -118,7 +118,7 @@ func (d *decoder) peer(argument *verb.Argument, node *syntax.Node, at place) *Va
 func (d *decoder) queuePair(_ *verb.Argument, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping && d.abstract {
-		return nil // a parameter whose value the use of the fragment will give
+		return nil // a parameter, which gets its value where the fragment is used
 	}
 	if node.Kind != syntax.Mapping {
 		return d.refuse(diag.WrongShape, node.Span(), "", "qp is a mapping: {max_send_wr: 16}")
@@ -150,7 +150,7 @@ func (d *decoder) roleList(argument *verb.Argument, node *syntax.Node, at place)
 	role := &verb.Argument{Name: argument.Name, Type: verb.Role}
 	return d.list(node, func(item *syntax.Node) *Value { return d.roleName(role, item, at) }, func(values []any) (any, error) {
 		if values[0] == values[1] {
-			return nil, &problem{diag.Conflict, "a link has two ends, and this is " + quoted(values[0].(string)) + " twice", ""}
+			return nil, diag.Wrong(diag.Conflict, "a link has two ends, and this is "+quoted(values[0].(string))+" twice", "")
 		}
 		return []string{values[0].(string), values[1].(string)}, nil
 	})
@@ -174,7 +174,7 @@ func (d *decoder) fields(argument *verb.Argument, node *syntax.Node, at place) *
 	var fields rdmacore.WCFields
 	good := true
 	for _, each := range node.Items {
-		name, known := d.knownIn(item, each, at.scope).(string)
+		name, known := d.known(item, each, at.scope).(string)
 		field, err := verb.ParseField(name)
 		good = good && known && err == nil
 		fields |= field

@@ -56,9 +56,9 @@ func (d *decoder) roleConfig(written *ast.Role, r *role, guest *testbed.GuestCon
 		d.global = global.inner()
 		d.global.add(indexName, expression.Integer, r.index)
 	}
-	setKnown(&config.Device, d.knownScalar(&verb.Argument{Name: "device", Type: verb.Text}, written.Device))
-	setKnown(&config.Port, d.knownScalar(&verb.Argument{Name: "port", Type: verb.Integer, Min: 1, Max: 255}, written.Port))
-	if gid := d.knownScalar(&verb.Argument{Name: "gid", Type: verb.Text}, written.GID); gid != nil {
+	setKnown(&config.Device, d.known(&verb.Argument{Name: "device", Type: verb.Text}, written.Device, d.global))
+	setKnown(&config.Port, d.known(&verb.Argument{Name: "port", Type: verb.Integer, Min: 1, Max: 255}, written.Port, d.global))
+	if gid := d.known(&verb.Argument{Name: "gid", Type: verb.Text}, written.GID, d.global); gid != nil {
 		config.GID = d.gid(gid.(string), written.GID)
 	}
 	config.CPUs = d.cpus(written.CPUs)
@@ -91,7 +91,7 @@ func (d *decoder) cpus(nodes []*syntax.Node) testbed.CPUs {
 				continue
 			}
 		}
-		if cpu := d.knownScalar(&verb.Argument{Name: "cpu", Type: verb.Integer, Max: testbed.MaxCPU}, node); cpu != nil {
+		if cpu := d.known(&verb.Argument{Name: "cpu", Type: verb.Integer, Max: testbed.MaxCPU}, node, d.global); cpu != nil {
 			cpus.List = append(cpus.List, cpu.(int))
 		}
 	}
@@ -126,8 +126,8 @@ const largestBuffer = 64 << 30
 
 func (d *decoder) buffer(written *ast.Buffer) testbed.BufferConfig {
 	config := testbed.BufferConfig{Name: written.Name.Value, Size: 1, Access: d.access(written.Access, true, d.global)}
-	setKnown(&config.Size, d.knownScalar(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size))
-	if word := d.knownScalar(&verb.Argument{Name: "backing", Type: verb.Word, Words: verb.BackingNames()}, written.Backing); word != nil {
+	setKnown(&config.Size, d.known(&verb.Argument{Name: "size", Type: verb.Size, Min: 1, Max: largestBuffer}, written.Size, d.global))
+	if word := d.known(&verb.Argument{Name: "backing", Type: verb.Word, Words: verb.BackingNames()}, written.Backing, d.global); word != nil {
 		config.Backing, _ = rdmacore.ParseBacking(word.(string)) // the words are the parser's own
 	}
 	if written.Fill != nil {
@@ -173,7 +173,7 @@ func (x *expander) count(r *role, written *ast.Role) {
 		return
 	}
 	r.count = 1
-	setKnown(&r.count, x.knownScalar(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count))
+	setKnown(&r.count, x.known(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count, x.global))
 	for i := range r.count {
 		instance := &role{name: instanceName(r.name, i), group: r.name, index: i, guest: r.guest, buffers: r.buffers}
 		x.instances[instance.name] = instance
@@ -196,7 +196,7 @@ func (rs *resolver) role(name string) *role {
 	return rs.instances[name]
 }
 
-// isParty reports a name that is not that of one party.
+// isParty reports a name that is not the name of one party.
 func (d *decoder) isParty(name string, span diag.Span) bool {
 	if r := d.role(name); r == nil {
 		d.unknownRole(name, span)
@@ -209,20 +209,20 @@ func (d *decoder) isParty(name string, span diag.Span) bool {
 	return bad == nil
 }
 
-// notParty says why a name is not that of one party; nil when it is.
+// notParty says why a name does not stand for one party; nil if it does.
 func (rs *resolver) notParty(name string) *problem {
 	r := rs.role(name)
 	switch {
 	case r != nil && r.count > 0:
-		return &problem{diag.WrongRole, fmt.Sprintf("role %q has %d instances, and here one of them is wanted", name, r.count),
-			fmt.Sprintf("%s[0], or %s[$(%s)] in a step of each instance", name, name, indexName)}
+		return diag.Wrong(diag.WrongRole, fmt.Sprintf("role %q has %d instances, and here one of them is wanted", name, r.count),
+			fmt.Sprintf("%s[0], or %s[$(%s)] in a step of each instance", name, name, indexName))
 	case r != nil:
 		return nil
 	}
 	if bad := rs.noInstance(name); bad != nil {
 		return bad
 	}
-	return &problem{diag.UnknownRole, "there is no role " + quoted(name), diag.DidYouMean(name, sortedKeys(rs.roles))}
+	return diag.Wrong(diag.UnknownRole, "there is no role "+quoted(name), diag.DidYouMean(name, sortedKeys(rs.roles)))
 }
 
 // noInstance says what is wrong with the name of an instance of a role that exists; nil for any other name.
@@ -233,10 +233,10 @@ func (rs *resolver) noInstance(name string) *problem {
 	case !bracket || r == nil:
 		return nil
 	case r.count == 0:
-		return &problem{diag.UnknownRole, fmt.Sprintf("role %q has no instances", group), "roles: {" + group + ": {count: 4}} makes some"}
+		return diag.Wrong(diag.UnknownRole, fmt.Sprintf("role %q has no instances", group), "roles: {"+group+": {count: 4}} makes some")
 	}
-	return &problem{diag.UnknownRole, fmt.Sprintf("there is no %q", name),
-		fmt.Sprintf("role %s has %d instances, %s to %s", group, r.count, instanceName(group, 0), instanceName(group, r.count-1))}
+	return diag.Wrong(diag.UnknownRole, fmt.Sprintf("there is no %q", name),
+		fmt.Sprintf("role %s has %d instances, %s to %s", group, r.count, instanceName(group, 0), instanceName(group, r.count-1)))
 }
 
 // parties are the names of the instances of a counted role; of one party, or of what only the run will tell, its

@@ -17,7 +17,7 @@ import (
 type scope struct {
 	outer *scope // nil for none
 	names map[string]name
-	// alone tells that roles and what steps make are not visible besides.
+	// alone is set where roles and the results of steps are not visible.
 	alone bool
 	// mentioned are the places of the names that something mentions, which all scopes of a file share.
 	mentioned map[*syntax.Node]bool
@@ -33,7 +33,7 @@ type name struct {
 	scope   *scope
 	// word is that of a parameter that names one of several results, eps[$(i)], which only the run will tell.
 	word string
-	// hex tells that the scenario writes the value in hex.
+	// hex is set if the scenario writes the value in hex.
 	hex bool
 	// declared is where it is declared, for a name that something should mention.
 	declared *syntax.Node
@@ -273,7 +273,7 @@ func Metrics() []ast.Key {
 	keys := make([]ast.Key, len(metrics))
 	for i := range metrics {
 		m := &metrics[i]
-		keys[i] = ast.Key{Name: m.name, Doc: m.doc + "; fields: " + strings.Join(m.fieldNames(), ", ")}
+		keys[i] = ast.Key{Name: m.name, Doc: m.doc + "; fields: " + strings.Join(namesOf(m.fields, (*metricField).key), ", ")}
 	}
 	return keys
 }

@@ -87,7 +87,7 @@ func (x *expander) step(step *ast.Step, s *scope) *Step {
 	return result
 }
 
-// truth compiles a condition, whose expression may stand bare.
+// truth compiles a condition; its expression needs no $( ).
 func (d *decoder) truth(name string, node *syntax.Node, at place) *Value {
 	argument := &verb.Argument{Name: name, Type: verb.Boolean}
 	if node.Kind != syntax.Scalar || expression.Contains(node.Value) {
@@ -158,10 +158,29 @@ func (x *expander) stepRole(step *ast.Step, at place, guest, optional bool) (val
 	return value, name
 }
 
+// roleOf compiles the role of a step, and is its place.
+func (x *expander) roleOf(step *ast.Step, at place, guest, optional bool) (*Value, place) {
+	var role *Value
+	role, at.role = x.stepRole(step, at, guest, optional)
+	at.anyRole = role != nil && at.role == ""
+	return role, at
+}
+
+// named is the name that `as` gives a result, which expressions then know.
+func (x *expander) named(step *ast.Step, at place, v *verb.Verb, layout verb.FieldLayout) Name {
+	if step.As == nil {
+		return Name{}
+	}
+	name := x.asName(step.As, at)
+	if name.Word != "" {
+		x.addResult(step.As, at, name, x.resultType(v, layout))
+	}
+	return name
+}
+
 func (x *expander) call(step *ast.Step, at place) Action {
 	call := &Call{Verb: step.Verb, span: step.Key.Span()}
-	call.Role, at.role = x.stepRole(step, at, false, step.Verb.Roleless)
-	at.anyRole = call.Role != nil && at.role == ""
+	call.Role, at = x.roleOf(step, at, false, step.Verb.Roleless)
 	var layout verb.FieldLayout
 	call.Arguments, layout = x.arguments(step, at)
 	call.None = x.expectsNothing(step, at)
@@ -171,29 +190,23 @@ func (x *expander) call(step *ast.Step, at place) Action {
 	}
 	x.checkStretch(call, at)
 	x.note(step, call, at)
-	if step.As == nil {
-		return call
-	}
-	if step.Verb.Yields == verb.Nothing {
+	if step.As != nil && step.Verb.Yields == verb.Nothing {
 		x.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "%s yields nothing to name", step.Verb.Name)
 		return call
 	}
-	name := x.asName(step.As, at)
-	if name.Word == "" {
+	if call.As = x.named(step, at, step.Verb, layout); call.As.Word == "" {
 		return call
 	}
-	call.As = name
 	switch kind := step.Verb.Yields; {
 	case kind == verb.NewEndpoint && !makesEndpoint(call):
 	case kind == verb.NewEndpoint:
-		x.facts.portSpaces[endpointName{at.role, name.shown()}] = x.facts.portSpaceOf(call, at.role)
-		x.timeline.add(kind, at.role, name)
+		x.facts.portSpaces[endpointName{at.role, call.As.shown()}] = x.facts.portSpaceOf(call, at.role)
+		x.timeline.add(kind, at.role, call.As)
 	case kind == verb.NewFault:
-		x.timeline.add(kind, someRole, name)
+		x.timeline.add(kind, someRole, call.As)
 	case kind.MakesObject():
-		x.timeline.add(kind, at.role, name)
+		x.timeline.add(kind, at.role, call.As)
 	}
-	x.addResult(step.As, at, name, x.resultType(step.Verb, layout))
 	return call
 }
 
@@ -213,8 +226,7 @@ func (x *expander) guestStep(step *ast.Step, at place) Action {
 		return x.guestCall(step, at)
 	}
 	g := &Guest{Operation: step.Body.Value, Within: x.duration("within", step.Within, at)}
-	g.Role, at.role = x.stepRole(step, at, true, false)
-	at.anyRole = g.Role != nil && at.role == ""
+	g.Role, at = x.roleOf(step, at, true, false)
 	result := verb.GuestResult()
 	g.Expect = x.expectations(step, result, nil, at)
 	if step.AnyResult || step.Expect != nil && step.Expect.Get("exit") == nil {
@@ -229,13 +241,9 @@ func (x *expander) guestStep(step *ast.Step, at place) Action {
 	default:
 		g.Arguments = x.guestArguments(step.Args.Items, at)
 	}
-	if step.As == nil {
-		return g
-	}
-	if name := x.asName(step.As, at); name.Word != "" && g.Operation != "start" {
-		g.As = name
-		x.addResult(step.As, at, name, x.resultType(result, nil))
-	} else if name.Word != "" {
+	if g.Operation != "start" {
+		g.As = x.named(step, at, result, nil)
+	} else if step.As != nil && x.asName(step.As, at).Word != "" {
 		x.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "a guest that has just started has no result to name")
 	}
 	return g

@@ -25,7 +25,7 @@ type Threshold struct {
 	Selectors []Selector
 	If        *Requirement // nil: always
 	Limits    []Limit
-	// Abort tells that a measurement ends early when it does not hold any more, After so much time.
+	// Abort is set if a measurement ends early once the limit does not hold; After is how long it runs at least.
 	Abort bool
 	After time.Duration
 }
@@ -84,7 +84,7 @@ func (x *expander) measures(t *Threshold) (runs, stands bool) {
 
 // chosen compiles the metric of a threshold.
 func (x *expander) chosen(written *ast.Threshold, s *scope) *Threshold {
-	text, known := x.knownIn(&verb.Argument{Name: "metric", Type: verb.Text}, written.Metric, s).(string)
+	text, known := x.known(&verb.Argument{Name: "metric", Type: verb.Text}, written.Metric, s).(string)
 	if !known {
 		return nil
 	}
@@ -96,8 +96,7 @@ func (x *expander) chosen(written *ast.Threshold, s *scope) *Threshold {
 	}
 	m := metricOf(match[1])
 	if m == nil {
-		bad := checkWord(&verb.Argument{Name: "metric", Type: verb.Word, Words: metricNames()}, match[1])
-		x.errors.Report(diag.NotOneOf, written.Metric.Span(), "no metric is called %q", match[1]).WithHint("%s", bad.hint)
+		x.errors.Report(diag.NotOneOf, written.Metric.Span(), "no metric is called %q", match[1]).WithOneOf(match[1], namesOf(metrics, (*metric).key))
 		return nil
 	}
 	return &Threshold{Text: text, Metric: m.name, Selectors: x.selectors(written.Metric, match[2])}
@@ -106,11 +105,11 @@ func (x *expander) chosen(written *ast.Threshold, s *scope) *Threshold {
 // limits compiles what else a threshold says.
 func (x *expander) limits(t *Threshold, written *ast.Threshold, s *scope) {
 	if written.If != nil {
-		t.If = x.requirement(written.If, s, expression.Names{baselineName: expression.Any})
+		t.If = x.requirement(written.If, s, expression.Names{baselineName: expression.Object{}}) // there, or nil
 	}
 	if written.Abort != nil {
 		t.Abort, t.After = true, defaultAbortAfter
-		setKnown(&t.After, x.knownIn(&verb.Argument{Name: "after", Type: verb.Duration, Min: 1, Max: unbounded}, written.Abort.Get("after"), s))
+		setKnown(&t.After, x.known(&verb.Argument{Name: "after", Type: verb.Duration, Min: 1, Max: unbounded}, written.Abort.Get("after"), s))
 	}
 	for _, node := range written.Pass {
 		if limit, ok := x.limit(metricOf(t.Metric), node, s); ok {
@@ -152,15 +151,29 @@ func (x *expander) unmeasured() {
 
 // reportUnmet says why nothing is measured for a threshold.
 func (x *expander) reportUnmet(t *Threshold, span diag.Span) {
-	choices := x.choices[t.Metric]
+	choices := make(map[string]map[string]bool) // labels with their values
+	measured := false
+	for _, source := range x.sources {
+		if !slices.Contains(source.metrics, t.Metric) {
+			continue
+		}
+		measured = true
+		for name, values := range source.labels {
+			if choices[name] == nil {
+				choices[name] = make(map[string]bool)
+			}
+			for _, value := range values {
+				choices[name][value] = true
+			}
+		}
+	}
 	report := func(candidates []string, word, format string, args ...any) {
-		x.errors.Report(diag.NothingMeasured, span, format, args...).
-			WithOneOf(word, candidates)
+		x.errors.Report(diag.NothingMeasured, span, format, args...).WithOneOf(word, candidates)
 	}
 	for _, selector := range t.Selectors {
 		values, has := choices[selector.Name]
 		switch {
-		case choices == nil:
+		case !measured:
 		case !has:
 			report(sortedKeys(choices), selector.Name, "no step that measures %s has the tag %q", t.Metric, selector.Name)
 			return
@@ -219,39 +232,10 @@ var metrics = []metric{
 // connectRate is the other metric of measured connections.
 const connectRate = "connect_rate"
 
-func metricNames() []string {
-	names := make([]string, len(metrics))
-	for i := range metrics {
-		names[i] = metrics[i].name
-	}
-	return names
-}
+func (m *metric) key() string      { return m.name }
+func (f *metricField) key() string { return f.name }
 
-func metricOf(name string) *metric {
-	for i := range metrics {
-		if metrics[i].name == name {
-			return &metrics[i]
-		}
-	}
-	return nil
-}
-
-func (m *metric) fieldNames() []string {
-	names := make([]string, len(m.fields))
-	for i := range m.fields {
-		names[i] = m.fields[i].name
-	}
-	return names
-}
-
-func (m *metric) field(name string) *metricField {
-	for i := range m.fields {
-		if m.fields[i].name == name {
-			return &m.fields[i]
-		}
-	}
-	return nil
-}
+func metricOf(name string) *metric { return row(metrics, name, (*metric).key) }
 
 // argument is what reads a constant of the unit.
 func (u unit) argument(name string) *verb.Argument {
@@ -360,10 +344,9 @@ func (d *decoder) limit(m *metric, node *syntax.Node, s *scope) (Limit, bool) {
 	}
 	part := func(i int) string { return node.Value[match[2*i]:match[2*i+1]] }
 	limit.Field, limit.Operator = part(1), part(2)
-	field := m.field(limit.Field)
+	field := row(m.fields, limit.Field, (*metricField).key)
 	if field == nil {
-		bad := checkWord(&verb.Argument{Name: "field", Type: verb.Word, Words: m.fieldNames()}, limit.Field)
-		d.errors.Report(diag.UnknownField, node.Span(), "%s has no field %q", m.name, limit.Field).WithHint("%s", bad.hint)
+		d.errors.Report(diag.UnknownField, node.Span(), "%s has no field %q", m.name, limit.Field).WithOneOf(limit.Field, namesOf(m.fields, (*metricField).key))
 		return limit, false
 	}
 	limit.unit = field.unit
@@ -386,14 +369,15 @@ func (d *decoder) limitOperand(field *metricField, node *syntax.Node, text strin
 	if numberForm.MatchString(text) && (field.unit != bitsPerSecond || !isNumber(text)) {
 		return d.converted(d.literal(argument, &plain), toBase)
 	}
-	inner := s.inner()
-	inner.add(baselineName, expression.Any, nil)
+	at := place{scope: s.inner()}
+	at.scope.add(baselineName, expression.Any, nil)
+	computed := &verb.Argument{Name: field.name, Type: verb.Any}
+	value := (*Value)(nil)
 	if expression.Contains(text) {
-		value := d.scalar(&verb.Argument{Name: field.name, Type: verb.Any}, &plain, place{scope: inner})
-		return d.converted(value, func(v any) (any, error) { return d.fitLimit(argument, v) })
+		value = d.scalar(computed, &plain, at)
+	} else {
+		value = d.expression(computed, node, expression.Piece{Text: text, Expression: true, Offset: offset}, at)
 	}
-	piece := expression.Piece{Text: text, Expression: true, Offset: offset}
-	value := d.expression(&verb.Argument{Name: field.name, Type: verb.Any}, node, piece, place{scope: inner})
 	return d.converted(value, func(v any) (any, error) { return d.fitLimit(argument, v) })
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"rdmarun/host/scenario/expression"
+	"rdmarun/host/scenario/jsonschema"
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
 	"rdmarun/host/scenario/verb"
 )
@@ -16,14 +18,17 @@ type typeRow struct {
 	compile func(d *decoder, argument *verb.Argument, node *syntax.Node, at place) *Value
 	// parse reads a scalar without expressions.
 	parse func(node *syntax.Node) (any, *problem)
-	// plain tells that a scalar in quotes is of another type; text tells that expressions may stand in its middle.
+	// plain is set if a scalar in quotes has another type, text if expressions may stand in the middle of it.
 	plain, text bool
-	// kinds are those of expressions whose results convert can fit, nil for all; wants names them where the type does not.
+	// kinds are the results of expressions that convert takes, nil for all; wants is their name if it is not the type's.
 	kinds   []string
 	wants   string
 	convert func(argument *verb.Argument, value any) (any, *problem)
 	// result is the type of results in expressions.
 	result expression.Type
+	// definition is what JSON Schemas call the type, "" for a text; schema says it of an argument, nil for the definition.
+	definition string
+	schema     func(argument *verb.Argument) jsonschema.Object
 }
 
 // typeTable has a row for each type.  It is made for a decoder: rows read by methods that read by rows, which Go would
@@ -55,26 +60,37 @@ func newTypeTable() *typeTable {
 		}
 		return typeRow{compile: compile, parse: parseText, text: true, kinds: kinds, convert: convertString, result: expression.String}
 	}
-	object, rights := read((*decoder).objectName), read((*decoder).rights)
+	// looks is a row with the schema of its arguments.
+	looks := func(row typeRow, schema func(*verb.Argument) jsonschema.Object) typeRow {
+		row.schema = schema
+		return row
+	}
+	object, rights := read((*decoder).objectName), looks(read((*decoder).rights), rightsSchema)
 	data := read((*decoder).data, someBytes, aString)
-	data.wants, data.convert, data.result = "bytes", convertData, expression.TypeOf([]byte(nil))
-	remote := read((*decoder).remote, aRecord)
+	data.wants, data.convert, data.result, data.definition = "bytes", convertData, expression.TypeOf([]byte(nil)), "data"
+	remote := looks(read((*decoder).remote, aRecord), remoteSchema)
 	remote.wants, remote.convert = "a record with addr and rkey", remoteFrom
 	return &typeTable{
-		verb.Integer:  {parse: parsed(parseNumber), plain: true, kinds: numbers, convert: convertInteger, result: expression.Integer},
-		verb.Unsigned: {parse: parseBits, plain: true, kinds: numbers, convert: convertUnsigned, result: expression.Unsigned},
-		verb.Size:     {parse: parsed(parseSize), kinds: numbers, convert: convertSize, result: expression.Unsigned},
-		verb.Status:   {parse: parsed(parseStatus), kinds: []string{anInteger, aString}, convert: convertStatus, result: expression.Integer},
-		verb.Duration: {parse: parsed(parseDuration), kinds: []string{aDuration, aString}, convert: convertDuration, result: durationType},
-		verb.Boolean:  {parse: parsed(parseBoolean), plain: true, kinds: []string{aBoolean}, convert: convertBoolean, result: expression.Boolean},
-		verb.Fraction: {parse: parsed(parseFraction), kinds: numbers, convert: convertFraction, result: expression.String},
-		verb.Rate:     {parse: parsed(parseRate), kinds: append(numbers, aString), convert: convertRate, result: expression.String},
-		verb.Sizes: {compile: (*decoder).sizes, parse: parsed(parseSizes), kinds: []string{anInteger, aList, aString},
-			convert: sizesOf, result: expression.String},
+		verb.Integer: {parse: parsed(parseNumber), plain: true, kinds: numbers, convert: convertInteger, result: expression.Integer,
+			definition: "integer", schema: integerSchema},
+		verb.Unsigned: {parse: parseBits, plain: true, kinds: numbers, convert: convertUnsigned, result: expression.Unsigned,
+			definition: "integer", schema: integerSchema},
+		verb.Size: {parse: parsed(parseSize), kinds: numbers, convert: convertSize, result: expression.Unsigned, definition: "size"},
+		verb.Status: {parse: parsed(parseStatus), kinds: []string{anInteger, aString}, convert: convertStatus, result: expression.Integer,
+			definition: "status"},
+		verb.Duration: {parse: parsed(quantity.ParseTime), kinds: []string{aDuration, aString}, convert: convertDuration, result: durationType,
+			definition: "duration"},
+		verb.Boolean: {parse: parsed(parseBoolean), plain: true, kinds: []string{aBoolean}, convert: convertBoolean, result: expression.Boolean,
+			definition: "boolean"},
+		verb.Fraction: {parse: parsed(parseFraction), kinds: numbers, convert: convertFraction, result: expression.String, schema: fractionSchema},
+		verb.Rate: {parse: parsed(quantity.ParseRate), kinds: append(numbers, aString), convert: convertRate, result: expression.String,
+			schema: rateSchema},
+		verb.Sizes: {compile: (*decoder).sizes, parse: parsed(parseSizes), kinds: []string{anInteger, aList, aString}, convert: sizesOf,
+			result: expression.String, schema: sizesSchema},
 		verb.Text: {parse: parseText, text: true, convert: convertText, result: expression.String},
 		verb.Any:  {parse: parseAny, text: true, convert: convertAny, result: expression.String},
 
-		verb.Word:        read(nil),
+		verb.Word:        looks(read(nil), wordSchema),
 		verb.Address:     read(nil),
 		verb.Buffer:      read((*decoder).bufferName),
 		verb.Endpoint:    object,
@@ -88,20 +104,20 @@ func newTypeTable() *typeTable {
 		verb.Window:      object,
 
 		verb.Data:       data,
-		verb.Content:    read((*decoder).content, someBytes, aString),
+		verb.Content:    looks(read((*decoder).content, someBytes, aString), contentSchema),
 		verb.Remote:     remote,
 		verb.Condition:  read((*decoder).conditionArgument),
-		verb.Words:      read((*decoder).wordList),
-		verb.Roles:      read((*decoder).roleList),
+		verb.Words:      looks(read((*decoder).wordList), wordsSchema),
+		verb.Roles:      looks(read((*decoder).roleList), rolesSchema),
 		verb.Rights:     rights,
 		verb.PeerRights: rights,
-		verb.Fields:     read((*decoder).fields),
-		verb.Layout:     read((*decoder).layout),
-		verb.QueuePair:  read((*decoder).queuePair),
-		verb.Arguments:  read((*decoder).optionMapping), // merged before it is read
-		verb.Options:    read((*decoder).optionMapping),
-		verb.OptionList: read((*decoder).optionList),
-		verb.Counters:   read((*decoder).counters),
+		verb.Fields:     looks(read((*decoder).fields), fieldsSchema),
+		verb.Layout:     looks(read((*decoder).layout), LayoutSchema),
+		verb.QueuePair:  looks(read((*decoder).queuePair), mappingSchema),
+		verb.Arguments:  looks(read((*decoder).optionMapping), mappingSchema), // merged before it is read
+		verb.Options:    looks(read((*decoder).optionMapping), optionSchema),
+		verb.OptionList: looks(read((*decoder).optionList), optionListSchema),
+		verb.Counters:   looks(read((*decoder).counters), countersSchema),
 	}
 }
 
@@ -200,7 +216,7 @@ func convertDuration(_ *verb.Argument, value any) (any, *problem) {
 	case time.Duration:
 		return v, nil
 	case string:
-		return parseDuration(v)
+		return quantity.ParseTime(v)
 	}
 	return nil, wrongType("a duration", expression.Word(value), "250ms is one, and so is a parameter of type duration")
 }
@@ -221,7 +237,7 @@ func convertFraction(argument *verb.Argument, value any) (any, *problem) {
 
 func convertRate(argument *verb.Argument, value any) (any, *problem) {
 	if text, isText := value.(string); isText {
-		return parseRate(text)
+		return quantity.ParseRate(text)
 	}
 	return convertFraction(argument, value)
 }

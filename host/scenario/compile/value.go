@@ -19,7 +19,7 @@ import (
 type Value struct {
 	// Span is where the value stands in the file.
 	Span diag.Span
-	// Hex tells that the scenario writes it in hex.
+	// Hex is set if the scenario writes it in hex.
 	Hex      bool
 	constant any
 	// compute is nil for a constant.
@@ -35,11 +35,11 @@ type EvaluationError struct {
 func (e *EvaluationError) Error() string { return e.Err.Error() }
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// Hint is what to do about it, empty when nobody knows.
+// Hint is what to do about it; it may be empty.
 func (e *EvaluationError) Hint() string {
 	var known *problem
 	if errors.As(e.Err, &known) {
-		return known.hint
+		return known.Hint
 	}
 	return ""
 }
@@ -218,7 +218,7 @@ func (d *decoder) combined(span diag.Span, parts []*Value, build func([]any) (an
 	return constant(value, span)
 }
 
-// list compiles the items of a list, of which build makes one value.
+// list compiles the items of a list; build makes one value of them.
 func (d *decoder) list(node *syntax.Node, item func(*syntax.Node) *Value, build func([]any) (any, error)) *Value {
 	parts := make([]*Value, len(node.Items))
 	for i, each := range node.Items {
@@ -248,7 +248,8 @@ func (d *decoder) refuse(code diag.Code, span diag.Span, hint, format string, ar
 
 // report is refuse for a problem that has no position yet.
 func (d *decoder) report(bad *problem, span diag.Span) *Value {
-	return d.refuse(bad.code, span, bad.hint, "%s", bad.message)
+	d.errors.Add(&diag.Diagnostic{Problem: *bad, Span: span})
+	return nil
 }
 
 // reportValue is report for an error of a constant.
@@ -316,7 +317,7 @@ func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.S
 	words := expression.Words(piece.Text)
 	names, known := d.visible(at, words)
 	program, bad := expression.Compile(piece.Text, names, known)
-	if bad != nil && (bad.Kind == expression.UndefinedName || bad.Kind == expression.UndefinedMember) {
+	if bad != nil && (bad.Kind == diag.UndefinedName || bad.Kind == diag.UndefinedMember) {
 		// Once more with all names, to suggest one.
 		names, known = d.visible(at, d.everything(at))
 		_, bad = expression.Compile(piece.Text, names, known)
@@ -342,7 +343,7 @@ func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.S
 }
 
 func (d *decoder) reportExpression(bad *expression.Error, span diag.Span, source string, at place) {
-	if bad.Kind == expression.UndefinedName {
+	if bad.Kind == diag.UndefinedName {
 		name := source[bad.From:bad.To]
 		if roles := d.ambiguous(at, name); roles != nil {
 			d.errors.Report(diag.AmbiguousName, span, "%q is a name in several roles", name).

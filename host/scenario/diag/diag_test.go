@@ -133,7 +133,7 @@ func TestText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := diag.NewSource("f.yaml", []byte(test.line+"\n"))
-			d := &diag.Diagnostic{Code: diag.UnknownRole, Span: source.At(diag.Position{Line: 1, Column: test.column}, test.width), Message: "m"}
+			d := &diag.Diagnostic{Problem: diag.Problem{Code: diag.UnknownRole, Message: "m"}, Span: source.At(diag.Position{Line: 1, Column: test.column}, test.width)}
 			_, got, _ := strings.Cut(d.Text(diag.Painter{}), "\n")
 			if got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)

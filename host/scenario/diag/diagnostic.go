@@ -10,12 +10,22 @@ import (
 	"slices"
 )
 
-// Diagnostic is one thing wrong with a file.
-type Diagnostic struct {
+// Problem is what is wrong with something that may have no position yet.
+type Problem struct {
 	Code    Code
-	Span    Span
 	Message string
 	Hint    string // what to do about it; may be empty
+}
+
+// Wrong makes a problem.
+func Wrong(code Code, message, hint string) *Problem { return &Problem{code, message, hint} }
+
+func (p *Problem) Error() string { return p.Message }
+
+// Diagnostic is one thing wrong with a file.
+type Diagnostic struct {
+	Problem
+	Span Span
 }
 
 // Error is the first line of the message, as compilers print it.
@@ -41,7 +51,7 @@ type placed struct {
 	span Span
 }
 
-// full is how Add leaves work whose list is full.
+// full is the panic with which Add ends the work of a full list.
 type full struct{ list *List }
 
 // Until works until the work is done, or has found that many errors: then it is left where it is.  Each error has
@@ -61,7 +71,7 @@ func (l *List) Until(most int, work func()) {
 	work()
 }
 
-// Cut tells that there may be more errors than the list has.
+// Cut tells if there may be more errors than the list has.
 func (l *List) Cut() bool { return l.cut }
 
 type identity struct {
@@ -100,7 +110,7 @@ func (l *List) Join(other *List) {
 
 // Report adds a diagnostic without a hint and returns it, so that a caller can add one.
 func (l *List) Report(code Code, span Span, format string, args ...any) *Diagnostic {
-	d := &Diagnostic{Code: code, Span: span, Message: fmt.Sprintf(format, args...)}
+	d := &Diagnostic{Problem{Code: code, Message: fmt.Sprintf(format, args...)}, span}
 	l.Add(d)
 	return d
 }

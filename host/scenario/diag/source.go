@@ -51,16 +51,8 @@ func (s *Source) Lines() int {
 func (s *Source) Position(offset int) Position {
 	s.once.Do(s.index)
 	offset = min(max(offset, 0), len(s.Text))
-	// Binary search for the last line that starts at or before offset.
-	low, high := 0, len(s.starts)
-	for low+1 < high {
-		if middle := (low + high) / 2; s.starts[middle] <= offset {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return Position{Line: low + 1, Column: s.characters(offset) - s.characters(s.starts[low]) + 1}
+	line := sort.SearchInts(s.starts, offset+1) // lines that begin at the offset or before
+	return Position{Line: line, Column: s.characters(offset) - s.characters(s.starts[line-1]) + 1}
 }
 
 // Offset turns a position into the offset of its byte; behind the end of the line it is that end.

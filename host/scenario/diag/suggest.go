@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Nobody means one of so many, or mistypes a word so long; a hostile file has both.
+// Longer lists and words are not searched: a hostile file could have both.
 const (
 	maxCandidates = 1000
 	maxWord       = 100 // bytes
@@ -34,7 +34,7 @@ func Suggest(word string, candidates []string) string {
 // mostBegun is how many words a beginning may have to stand for all of them.
 const mostBegun = 3
 
-// begun lists the words of which somebody wrote the first ones only, XRC of XRC_SEND and XRC_RECV.
+// begun lists the candidates that a word is the beginning of, XRC_SEND and XRC_RECV for XRC.
 func begun(word string, candidates []string) []string {
 	var list []string
 	for _, candidate := range candidates[:min(len(candidates), maxCandidates)] {
@@ -67,7 +67,7 @@ func OneOf(word string, candidates []string) string {
 	return ThereAre(candidates)
 }
 
-// A list that nobody reads to its end is cut where one screen does.
+// A hint lists no more than fits a screen.
 const (
 	maxListed = 120
 	maxList   = 4096 // bytes

@@ -81,37 +81,29 @@ type Topic struct {
 // Topics lists all that is explained here.
 func Topics() []Topic {
 	return []Topic{
-		{"status", "status of a work completion (ibv_poll_cq(3))", completions(), func(n int) string {
-			return known(rdmacore.WCStatus(n).String())
-		}},
-		{"event", "event of the connection manager (rdma_get_cm_event(3))", events(), func(n int) string {
-			return known(rdmacore.EventType(n).String())
-		}},
+		{"status", "status of a work completion (ibv_poll_cq(3))", completions(), numbered[rdmacore.WCStatus]},
+		{"event", "event of the connection manager (rdma_get_cm_event(3))", events(), numbered[rdmacore.EventType]},
 		{"reject", "reason of a REJECTED event, its status (IBTA volume 1, 12.6.7.2)", rejects(), rejectName},
-		{"async", "asynchronous event of a device or its objects (ibv_get_async_event(3))", asynchronous(), func(n int) string {
-			return known(rdmacore.AsyncEventType(n).String())
-		}},
-		{"opcode", "opcode of a work completion (ibv_poll_cq(3))", opcodes(), func(n int) string {
-			return known(rdmacore.WCOpcode(n).String())
-		}},
-		{"state", "state of a queue pair (ibv_modify_qp(3))", states(), func(n int) string {
-			return known(rdmacore.QPState(n).String())
-		}},
-		{"qp_type", "type of a queue pair (ibv_create_qp(3))", types(), func(n int) string {
-			return known(rdmacore.QPType(n).String())
-		}},
-		{"access", "right to memory, or of a peer by a queue pair (ibv_reg_mr(3))", rights(), func(n int) string {
-			return known(rdmacore.Access(n).String())
-		}},
-		{"port_space", "port space of an endpoint (rdma_create_id(3))", portSpaces(), func(n int) string {
-			return known(rdmacore.PortSpace(n).String())
-		}},
+		{"async", "asynchronous event of a device or its objects (ibv_get_async_event(3))", asynchronous(), numbered[rdmacore.AsyncEventType]},
+		{"opcode", "opcode of a work completion (ibv_poll_cq(3))", opcodes(), numbered[rdmacore.WCOpcode]},
+		{"state", "state of a queue pair (ibv_modify_qp(3))", states(), numbered[rdmacore.QPState]},
+		{"qp_type", "type of a queue pair (ibv_create_qp(3))", types(), numbered[rdmacore.QPType]},
+		{"access", "right to memory, or of a peer by a queue pair (ibv_reg_mr(3))", rights(), numbered[rdmacore.Access]},
+		{"port_space", "port space of an endpoint (rdma_create_id(3))", portSpaces(), numbered[rdmacore.PortSpace]},
 		{"message", "message between roles, as drop of a fault names them (IBTA volume 1, 12.6)", messages(), unnumbered},
 		{"effect", "action of a fault: what it does to what it concerns", effects(), unnumbered},
 		{"errno", "errno of a call, and negative in the status of an event", errnos(), func(n int) string {
 			return ErrnoName(syscall.Errno(max(n, -n)))
 		}},
 	}
+}
+
+// numbered is the name that a number has by the String method of its type.
+func numbered[T interface {
+	~int | ~uint | ~int32 | ~uint32 | ~uint64 | ~uint8 | ~uint16
+	fmt.Stringer
+}](n int) string {
+	return known(T(n).String())
 }
 
 // unnumbered is of words without numbers that anybody is shown.

@@ -51,7 +51,7 @@ func operations() conf.FunctionsTable {
 	return table
 }
 
-// replacer replaces operators by calls, in a tree whose types are known.
+// replacer replaces operators by calls in a checked tree.
 type replacer struct {
 	cache   *nature.Cache
 	changed bool
@@ -217,7 +217,7 @@ func Number(value any) (float64, bool) {
 	return 0, false
 }
 
-// unsigned calculates with integers of which one has no sign; ok is false for other values.  What fits into 64 bits, with
+// unsigned calculates with integers if one of them has no sign; ok is false for other values.  What fits into 64 bits, with
 // a sign or without, is exact, and else the lowest 64 bits are the result, as of an atomic operation.
 func unsigned(operator string, a, b any) (result any, ok bool, err error) {
 	x, y := Exact(a), Exact(b)

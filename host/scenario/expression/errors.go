@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
@@ -16,22 +15,9 @@ import (
 	"rdmarun/host/scenario/quantity"
 )
 
-// Kind is the diagnostic code of an expression's error.
-type Kind = diag.Code
-
-// The kinds of error that compiling an expression has.
-const (
-	SyntaxError     = diag.ExpressionSyntax
-	UndefinedName   = diag.UndefinedName
-	UndefinedMember = diag.UndefinedMember
-	TypeError       = diag.ExpressionType
-	PowerOperator   = diag.PowerOperator
-	Evaluation      = diag.Evaluation
-)
-
 // Error is what is wrong with an expression; From and To are byte offsets into its source.
 type Error struct {
-	Kind     Kind
+	Kind     diag.Code
 	From, To int
 	Message  string
 	Hint     string
@@ -45,11 +31,11 @@ func (e *Error) hint(hint string) *Error {
 }
 
 // at converts the library's place, which counts characters, into bytes.
-func at(source string, location file.Location, kind Kind, message string) *Error {
+func at(source string, location file.Location, kind diag.Code, message string) *Error {
 	return &Error{Kind: kind, From: byteOffset(source, location.From), To: byteOffset(source, location.To), Message: message}
 }
 
-func whole(source string, kind Kind, message string) *Error {
+func whole(source string, kind diag.Code, message string) *Error {
 	return &Error{Kind: kind, From: 0, To: len(source), Message: message}
 }
 
@@ -75,31 +61,31 @@ func explain(t text, names Names, err error) *Error {
 	var located *file.Error
 	if !errors.As(err, &located) {
 		line, _, _ := strings.Cut(err.Error(), "\n")
-		return whole(source, SyntaxError, written(line))
+		return whole(source, diag.ExpressionSyntax, written(line))
 	}
 	message := written(located.Message)
 	if match := unknownName.FindStringSubmatch(message); match != nil {
 		name := match[1]
-		return at(source, located.Location, UndefinedName, "nothing named \""+name+"\" here").
+		return at(source, located.Location, diag.UndefinedName, "nothing named \""+name+"\" here").
 			hint(nearOrAll(name, names.Sorted()))
 	}
 	if match := unknownField.FindStringSubmatch(message); match != nil {
-		e := at(source, located.Location, UndefinedMember, "no member \""+match[1]+"\" here")
+		e := at(source, located.Location, diag.UndefinedMember, "no member \""+match[1]+"\" here")
 		return e.hint(nearOrAll(match[1], siblings(t.masked, names, located.From)))
 	}
 	if match := mismatch.FindStringSubmatch(message); match != nil {
-		return at(source, located.Location, TypeError,
+		return at(source, located.Location, diag.ExpressionType,
 			"\""+match[1]+"\" does not go between "+nameOfType(match[2])+" and "+nameOfType(match[3])).hint(unitHint(match[2], match[3]))
 	}
 	if _, parseErr := parser.Parse(t.masked); parseErr != nil {
 		message = strings.Replace(message, "unexpected token EOF", "the expression ends too early", 1)
-		bad := at(source, located.Location, SyntaxError, message)
+		bad := at(source, located.Location, diag.ExpressionSyntax, message)
 		if slices.Contains(quantity.Names(quantity.Units()), source[bad.From:bad.To]) {
 			bad.Hint = "a unit follows its number without a blank: 250ms"
 		}
 		return bad
 	}
-	return at(source, located.Location, TypeError, goTypes.Replace(message))
+	return at(source, located.Location, diag.ExpressionType, goTypes.Replace(message))
 }
 
 // nearOrAll suggests the nearest candidate, or lists them when they are few.
@@ -194,16 +180,10 @@ func typeOfPath(node ast.Node, names Names) Type {
 }
 
 func typeWord(t reflect.Type) string {
-	if t.Kind() == reflect.Map {
+	switch {
+	case t.Kind() == reflect.Map || t.Kind() == reflect.Struct:
 		return "a record"
-	}
-	if t == reflect.TypeFor[time.Duration]() {
-		return "a duration"
-	}
-	if t.Kind() == reflect.Struct {
-		return "a record"
-	}
-	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 {
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
 		return "a list"
 	}
 	return Word(reflect.Zero(t).Interface())

@@ -27,6 +27,8 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
+
+	"rdmarun/host/scenario/diag"
 )
 
 // Env holds the values of names while a scenario runs.
@@ -34,7 +36,6 @@ type Env map[string]any
 
 // Program is a compiled expression.  It may be run by several goroutines at once.
 type Program struct {
-	source   string
 	program  *vm.Program
 	constant bool
 	value    any
@@ -48,8 +49,8 @@ func (p *Program) Hex() bool { return p.hex }
 // Names are those that it mentions.
 func (p *Program) Names() []string { return p.names }
 
-// Compile checks and compiles an expression.  constants are those of names whose value is known: an
-// expression of nothing else is evaluated here.
+// Compile checks and compiles an expression.  constants are the values that are known: an expression of nothing else is
+// evaluated here.
 func Compile(source string, names Names, constants Env) (*Program, *Error) {
 	var seen facts
 	text, bad := read(source)
@@ -61,17 +62,17 @@ func Compile(source string, names Names, constants Env) (*Program, *Error) {
 		return nil, explain(text, names, err)
 	}
 	if seen.power != nil {
-		return nil, at(source, seen.power.Location(), PowerOperator, "^ raises to a power here").
+		return nil, at(source, seen.power.Location(), diag.PowerOperator, "^ raises to a power here").
 			hint("bitxor(a, b) is the exclusive or, ** the power")
 	}
 	p := &Program{
-		source: source, program: program, names: seen.names,
+		program: program, names: seen.names,
 		hex: hexNumber.MatchString(quotedTexts.ReplaceAllString(source, "")),
 	}
 	if seen.constant {
 		value, err := p.Run(constants)
 		if err != nil {
-			return nil, whole(source, Evaluation, reason(err))
+			return nil, whole(source, diag.Evaluation, reason(err))
 		}
 		p.constant, p.value = true, value
 	}
@@ -92,9 +93,6 @@ func (p *Program) Returns() string {
 	}
 	return typeWord(t)
 }
-
-// Source is the text of the expression.
-func (p *Program) Source() string { return p.source }
 
 // Run evaluates the expression.
 func (p *Program) Run(env Env) (any, error) {
@@ -201,7 +199,7 @@ var (
 // Object is a type with named members.
 type Object = types.Map
 
-// List is the type of a list whose items have one type.
+// List is the type of a list of items of one type.
 func List(of Type) Type { return types.Array(of) }
 
 // TypeOf is the type of a Go value; struct fields carry their names in an `expr` tag.
@@ -301,7 +299,7 @@ func checkTypes(tree *parser.Tree, config *conf.Config) error {
 	}
 }
 
-// forgetful takes the types from calls, of which the library would not look at the arguments again.
+// forgetful removes the types of calls: the library does not check the arguments of a call that has a type.
 type forgetful struct{}
 
 func (forgetful) Visit(node *ast.Node) {

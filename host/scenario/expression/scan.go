@@ -1,7 +1,7 @@
 package expression
 
 import (
-	"fmt"
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -94,7 +94,7 @@ func bodyLength(text string) int {
 // so that the places in its errors stay right, and then constants in the tree that it makes of the expression.
 
 // stand are the letters that stand for the characters of a number which a name cannot have at its beginning, or at all.
-// They are of a script that nobody writes scenarios in.
+// They belong to the Vai script, which scenarios do not use.
 const stand = "ꔀꔁꔂꔃꔄꔅꔆꔇꔈꔉꔊ"
 
 // standsFor are those characters, in the same order.
@@ -197,7 +197,7 @@ func numberAt(source string) string {
 }
 
 // literalValue is the value of a number that the library cannot read; nil for one that it can.
-func literalValue(word string) (any, *quantity.Error) {
+func literalValue(word string) (any, *diag.Problem) {
 	if plainNumber.MatchString(word) {
 		clean := strings.ReplaceAll(word, "_", "")
 		if _, err := strconv.ParseInt(clean, 0, 64); err != nil {
@@ -216,16 +216,13 @@ func literalValue(word string) (any, *quantity.Error) {
 	case noSize == nil:
 		return n, nil
 	case !quantity.HasUnit(word):
-		return nil, &quantity.Error{Code: diag.ExpressionSyntax, Message: diag.Quoted(word) + " is neither a number nor a name", Hint: "a unit follows its number: 4KiB, 250ms"}
+		return nil, diag.Wrong(diag.ExpressionSyntax, diag.Quoted(word)+" is neither a number nor a name", "a unit follows its number: 4KiB, 250ms")
 	case noSize.Code != diag.WrongUnit || beyondTimes.MatchString(word):
 		return nil, noSize
 	}
 	unit := strings.TrimLeft(word, standsFor)
-	hint := noTime.Hint
-	if near := diag.DidYouMean(unit, quantity.Names(quantity.Units())); near != "" {
-		hint = near
-	}
-	return nil, &quantity.Error{Code: diag.WrongUnit, Message: fmt.Sprintf("no unit is called %s", diag.Quoted(unit)), Hint: hint}
+	hint := cmp.Or(diag.DidYouMean(unit, quantity.Names(quantity.Units())), noTime.Hint)
+	return nil, diag.Wrong(diag.WrongUnit, "no unit is called "+diag.Quoted(unit), hint)
 }
 
 // mask makes a name of a literal.

@@ -13,37 +13,28 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-// Error is why a text is no quantity.
-type Error struct {
-	Code    diag.Code
-	Message string
-	Hint    string
-}
-
-func (e *Error) Error() string { return e.Message }
-
 var withUnit = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ]+)$`)
 
 // HasUnit tells whether a text is a number with a unit, known or not.
 func HasUnit(text string) bool { return withUnit.MatchString(text) }
 
 // ParseSize reads a number of bytes with its unit.
-func ParseSize(text string) (int, *Error) {
+func ParseSize(text string) (int, *diag.Problem) {
 	match := withUnit.FindStringSubmatch(text)
 	if match == nil {
-		return 0, &Error{diag.WrongType, diag.Quoted(text) + " is not a size", "write a number of bytes, or a number with a unit: 4KiB"}
+		return 0, diag.Wrong(diag.WrongType, diag.Quoted(text)+" is not a size", "write a number of bytes, or a number with a unit: 4KiB")
 	}
 	unit := factorOf(ofSize, match[2])
 	if unit == 0 {
-		return 0, &Error{diag.WrongUnit, "no unit of size is called " + diag.Quoted(match[2]), sizeHint(match[2])}
+		return 0, diag.Wrong(diag.WrongUnit, "no unit of size is called "+diag.Quoted(match[2]), sizeHint(match[2]))
 	}
 	number, err := strconv.ParseFloat(match[1], 64)
 	bytes := number * unit
 	switch {
 	case err != nil || math.Abs(bytes) > 1<<62:
-		return 0, &Error{diag.OutOfRange, diag.Quoted(text) + " is too large", ""}
+		return 0, diag.Wrong(diag.OutOfRange, diag.Quoted(text)+" is too large", "")
 	case bytes != math.Trunc(bytes):
-		return 0, &Error{diag.WrongUnit, diag.Quoted(text) + " is no whole number of bytes", ""}
+		return 0, diag.Wrong(diag.WrongUnit, diag.Quoted(text)+" is no whole number of bytes", "")
 	}
 	return int(bytes), nil
 }
@@ -63,17 +54,17 @@ func sizeHint(unit string) string {
 }
 
 // ParseTime reads a number with its unit of time, or several such; 0 needs none.
-func ParseTime(text string) (time.Duration, *Error) {
+func ParseTime(text string) (time.Duration, *diag.Problem) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return d, nil
 	}
 	if number := strings.TrimPrefix(text, "-"); number != "" && strings.Trim(number, "0123456789.") == "" {
-		return 0, &Error{diag.WrongUnit, diag.Quoted(text) + " has no unit of time", "seconds are written " + text + "s, milliseconds " + text + "ms"}
+		return 0, diag.Wrong(diag.WrongUnit, diag.Quoted(text)+" has no unit of time", "seconds are written "+text+"s, milliseconds "+text+"ms")
 	}
 	if match := withUnit.FindStringSubmatch(text); match != nil {
-		return 0, &Error{diag.WrongUnit, "no unit of time is called " + diag.Quoted(match[2]), timeHint(match[1], match[2])}
+		return 0, diag.Wrong(diag.WrongUnit, "no unit of time is called "+diag.Quoted(match[2]), timeHint(match[1], match[2]))
 	}
-	return 0, &Error{diag.WrongType, diag.Quoted(text) + " is not a duration", "write a number with a unit: 250ms, 5s, 1m30s"}
+	return 0, diag.Wrong(diag.WrongType, diag.Quoted(text)+" is not a duration", "write a number with a unit: 250ms, 5s, 1m30s")
 }
 
 func timeHint(number, unit string) string {
@@ -115,21 +106,21 @@ func Size(n int64) string {
 var withRate = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*/s)$`)
 
 // ParseRate reads a number of bits a second with its unit.
-func ParseRate(text string) (float64, *Error) {
+func ParseRate(text string) (float64, *diag.Problem) {
 	match := withRate.FindStringSubmatch(text)
 	if match == nil {
-		return 0, &Error{diag.WrongType, diag.Quoted(text) + " is not a rate", "write a number with a unit: 100Gbit/s, 40MB/s"}
+		return 0, diag.Wrong(diag.WrongType, diag.Quoted(text)+" is not a rate", "write a number with a unit: 100Gbit/s, 40MB/s")
 	}
 	unit := factorOf(ofRate, match[2])
 	switch {
 	case match[2] == "/s":
-		return 0, &Error{diag.WrongUnit, diag.Quoted(text) + " does not say what a second has", "a rate is of bits or bytes, 100Gbit/s; things a second are a number: of type int, and count/s in a threshold"}
+		return 0, diag.Wrong(diag.WrongUnit, diag.Quoted(text)+" does not say what a second has", "a rate is of bits or bytes, 100Gbit/s; things a second are a number: of type int, and count/s in a threshold")
 	case unit == 0:
-		return 0, &Error{diag.WrongUnit, "no unit of rate is called " + diag.Quoted(match[2]), thereAre(ofRate)}
+		return 0, diag.Wrong(diag.WrongUnit, "no unit of rate is called "+diag.Quoted(match[2]), thereAre(ofRate))
 	}
 	number, err := strconv.ParseFloat(match[1], 64)
 	if err != nil || number < 0 || math.IsInf(number*unit, 0) {
-		return 0, &Error{diag.OutOfRange, diag.Quoted(text) + " is out of range", ""}
+		return 0, diag.Wrong(diag.OutOfRange, diag.Quoted(text)+" is out of range", "")
 	}
 	return number * unit, nil
 }

@@ -6,8 +6,8 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-// brackets looks for what the library's errors place worst: a bracket or a quote that nobody closes,
-// or that something else closes.  It reads tokens only as far as that needs, and only after the
+// brackets looks for what the library's errors place worst: a bracket or a quote that is not closed,
+// or closed by another bracket.  It reads tokens only as far as that needs, and only after the
 // library has refused the file, so what it cannot judge it leaves alone.
 func brackets(source *diag.Source) *diag.Diagnostic {
 	s := bracketScanner{source: source}

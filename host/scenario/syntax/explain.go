@@ -22,21 +22,21 @@ func explain(source *diag.Source, err error) *diag.Diagnostic {
 		return problem
 	}
 	line := firstBadLine(source, message)
-	text := source.Line(line)
+	bad := badLine{source, line, source.Line(line), message}
 	for _, known := range explanations {
 		if strings.Contains(message, known.message) {
-			if d := known.explain(source, line, text, message); d != nil {
+			if d := known.explain(bad); d != nil {
 				return d
 			}
 		}
 	}
-	return at(source, line, indentation(text), 1, diag.Syntax, "not YAML: "+message)
+	return bad.begin("not YAML: " + message)
 }
 
 // explanations are tried in order; one that cannot say more than the library returns nil.
 var explanations = []struct {
 	message string
-	explain func(source *diag.Source, line int, text, message string) *diag.Diagnostic
+	explain func(bad badLine) *diag.Diagnostic
 }{
 	{"cannot start any token", badToken},
 	{"mapping values are not allowed", secondColon},
@@ -51,13 +51,30 @@ var explanations = []struct {
 	{"expected <document start>", afterEnd},
 }
 
-func at(source *diag.Source, line, column, width int, code diag.Code, message string) *diag.Diagnostic {
-	span := source.At(diag.Position{Line: line, Column: column + 1}, width)
-	return &diag.Diagnostic{Code: code, Span: span, Message: message}
+// badLine is a line that the library refuses, and its error.
+type badLine struct {
+	source        *diag.Source
+	number        int
+	text, message string
 }
 
-// firstBadLine finds the line whose reading brings the error about: the shortest beginning of the
-// file that fails in the same words.  A parser stops at the first error, so every longer beginning
+// at is what is wrong with the bytes of the line from one to another.
+func (l badLine) at(from, to int, message string) *diag.Diagnostic {
+	return at(l.source, l.number, utf8.RuneCountInString(l.text[:from]), utf8.RuneCountInString(l.text[from:to]), diag.Syntax, message)
+}
+
+// begin is what is wrong with the line as a whole.
+func (l badLine) begin(message string) *diag.Diagnostic {
+	return at(l.source, l.number, indentation(l.text), 1, diag.Syntax, message)
+}
+
+func at(source *diag.Source, line, column, width int, code diag.Code, message string) *diag.Diagnostic {
+	span := source.At(diag.Position{Line: line, Column: column + 1}, width)
+	return &diag.Diagnostic{Problem: diag.Problem{Code: code, Message: message}, Span: span}
+}
+
+// firstBadLine finds the line that causes the error: the last one of the shortest beginning of the
+// file that fails with the same message.  A parser stops at the first error, so every longer beginning
 // fails so too, and the search can halve.
 func firstBadLine(source *diag.Source, message string) int {
 	lines := source.Lines()
@@ -77,17 +94,16 @@ func firstBadLine(source *diag.Source, message string) int {
 	return min(n+1, lines)
 }
 
-func badToken(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	if tab := strings.IndexByte(text, '\t'); tab >= 0 && strings.TrimLeft(text[:tab], " -:?") == "" {
-		return at(source, line, utf8.RuneCountInString(text[:tab]), 1, diag.Tab, "a tab, where YAML takes only spaces").
-			WithHint("indent with two spaces")
+func badToken(l badLine) *diag.Diagnostic {
+	if tab := strings.IndexByte(l.text, '\t'); tab >= 0 && strings.TrimLeft(l.text[:tab], " -:?") == "" {
+		d := l.at(tab, tab+1, "a tab, where YAML takes only spaces").WithHint("indent with two spaces")
+		d.Code = diag.Tab
+		return d
 	}
-	for i, r := range text {
-		if !strings.ContainsRune("@`%", r) || !startsToken(text[:i]) { // which looks back over blanks only
-			continue
+	for i, r := range l.text {
+		if strings.ContainsRune("@`%", r) && startsToken(l.text[:i]) { // which looks back over blanks only
+			return l.at(i, i+1, "a value cannot begin with "+string(r)).WithHint("put it into quotes")
 		}
-		return at(source, line, utf8.RuneCountInString(text[:i]), 1, diag.Syntax,
-			"a value cannot begin with "+string(r)).WithHint("put it into quotes")
 	}
 	return nil
 }
@@ -101,80 +117,72 @@ func startsToken(before string) bool {
 	return before == "" || strings.ContainsAny(before[len(before)-1:], tokenEnds)
 }
 
-func secondColon(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	first := strings.Index(text, ": ")
-	if first < 0 {
-		// "key: value" and then a deeper line: the colon is in the line below.
-		return badIndentation(source, line, text, "")
+func secondColon(l badLine) *diag.Diagnostic {
+	_, value, found := strings.Cut(l.text, ": ")
+	colon := strings.Index(value, ":")
+	if !found || colon < 0 { // "key: value" and then a deeper line: the colon is in the line below
+		return badIndentation(l)
 	}
-	second := strings.Index(text[first+2:], ":")
-	if second < 0 {
-		return badIndentation(source, line, text, "")
-	}
-	column := utf8.RuneCountInString(text[:first+2+second])
-	return at(source, line, column, 1, diag.Syntax, "a second \": \" in one line, so this is no single value").
+	colon += len(l.text) - len(value)
+	return l.at(colon, colon+1, "a second \": \" in one line, so this is no single value").
 		WithHint("quote the value, or begin a new line for a new key")
 }
 
-func unknownAnchor(source *diag.Source, line int, text, message string) *diag.Diagnostic {
-	name := between(message, "'", "'")
-	column := strings.Index(text, "*"+name)
-	if column < 0 {
+func unknownAnchor(l badLine) *diag.Diagnostic {
+	alias := "*" + between(l.message, "'", "'")
+	begin := strings.Index(l.text, alias)
+	if begin < 0 {
 		return nil
 	}
-	return at(source, line, utf8.RuneCountInString(text[:column]), len(name)+1, diag.Syntax,
-		"*"+name+" names an anchor that is nowhere").WithHint("a value that begins with * needs quotes")
+	return l.at(begin, begin+len(alias), alias+" names an anchor that is nowhere").WithHint("a value that begins with * needs quotes")
 }
 
-func unknownEscape(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	for i := 0; i+1 < len(text); i++ {
-		if text[i] != '\\' {
+func unknownEscape(l badLine) *diag.Diagnostic {
+	for i := 0; i+1 < len(l.text); i++ {
+		if l.text[i] != '\\' {
 			continue
 		}
-		if !strings.ContainsRune("0abtnvfre \"/\\N_LPxuU", rune(text[i+1])) {
-			return at(source, line, utf8.RuneCountInString(text[:i]), 2, diag.Syntax,
-				"\\"+text[i+1:i+2]+" is no escape of a double-quoted string").
-				WithHint("single quotes take backslashes as they are")
+		if !strings.ContainsRune("0abtnvfre \"/\\N_LPxuU", rune(l.text[i+1])) {
+			return l.at(i, i+2, l.text[i:i+2]+" is no escape of a double-quoted string").WithHint("single quotes take backslashes as they are")
 		}
 		i++
 	}
 	return nil
 }
 
-func tooDeep(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	return at(source, line, indentation(text), 1, diag.TooDeep, "mappings and lists nest too deep here")
+func tooDeep(l badLine) *diag.Diagnostic {
+	d := l.begin("mappings and lists nest too deep here")
+	d.Code = diag.TooDeep
+	return d
 }
 
-func badIndentation(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	return at(source, line, indentation(text), 1, diag.Syntax, "the indentation of this line fits no line above it").
+func badIndentation(l badLine) *diag.Diagnostic {
+	return l.begin("the indentation of this line fits no line above it").
 		WithHint("keys of one mapping, and the dashes of one list, stand in one column")
 }
 
-func missingColon(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	return at(source, line, indentation(text), utf8.RuneCountInString(strings.TrimSpace(text)), diag.Syntax,
-		"a key without \":\"").WithHint("or, if it goes on with the line above, it needs that line's indentation")
+func missingColon(l badLine) *diag.Diagnostic {
+	begin := indentation(l.text)
+	return l.at(begin, begin+len(strings.TrimSpace(l.text)), "a key without \":\"").
+		WithHint("or, if it goes on with the line above, it needs that line's indentation")
 }
 
-func flowTrouble(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	if i := strings.Index(text, "? "); i >= 0 {
-		return at(source, line, utf8.RuneCountInString(text[:i]), 1, diag.Syntax, "\"? \" inside {} or [] begins a key to YAML").
+func flowTrouble(l badLine) *diag.Diagnostic {
+	if i := strings.Index(l.text, "? "); i >= 0 {
+		return l.at(i, i+1, "\"? \" inside {} or [] begins a key to YAML").WithHint("put the expression into quotes: \"$(...)\"")
+	}
+	if place := bareExpression.FindStringIndex(l.text); place != nil {
+		return l.at(place[0], place[1], "inside {} or [] this ends at the first bracket, comma or quote").
 			WithHint("put the expression into quotes: \"$(...)\"")
 	}
-	if place := bareExpression.FindStringIndex(text); place != nil {
-		return at(source, line, utf8.RuneCountInString(text[:place[0]]), utf8.RuneCountInString(text[place[0]:place[1]]), diag.Syntax,
-			"inside {} or [] this ends at the first bracket, comma or quote").
-			WithHint("put the expression into quotes: \"$(...)\"")
+	if place := bracketInWord.FindStringIndex(l.text); place != nil {
+		return l.at(place[0], place[1], "inside {} or [] a value without quotes ends at a bracket").
+			WithHint("put it into quotes: \"%s..]\"", l.text[place[0]:place[1]])
 	}
-	if place := bracketInWord.FindStringIndex(text); place != nil {
-		word := text[place[0]:place[1]]
-		return at(source, line, utf8.RuneCountInString(text[:place[0]]), utf8.RuneCountInString(word), diag.Syntax,
-			"inside {} or [] a value without quotes ends at a bracket").WithHint("put it into quotes: \"%s..]\"", word)
+	if place := colonInFlowValue.FindStringSubmatchIndex(l.text); place != nil {
+		return l.at(place[2], place[3], "a second \": \" in one value").WithHint("a \",\" is missing before the key, or the value needs quotes")
 	}
-	if place := colonInFlowValue.FindStringSubmatchIndex(text); place != nil {
-		return at(source, line, utf8.RuneCountInString(text[:place[2]]), 1, diag.Syntax,
-			"a second \": \" in one value").WithHint("a \",\" is missing before the key, or the value needs quotes")
-	}
-	return at(source, line, indentation(text), 1, diag.Syntax, "a \",\" or a closing bracket is missing in this line")
+	return l.begin("a \",\" or a closing bracket is missing in this line")
 }
 
 var (
@@ -186,17 +194,16 @@ var (
 	colonInFlowValue = regexp.MustCompile(`: [^,"'\[\]{}:]+(:) `)
 )
 
-func dashInValue(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	column := strings.Index(text, ": - ")
-	if column < 0 {
-		return badIndentation(source, line, text, "")
+func dashInValue(l badLine) *diag.Diagnostic {
+	dash := strings.Index(l.text, ": - ") + len(": ")
+	if dash < len(": ") {
+		return badIndentation(l)
 	}
-	return at(source, line, utf8.RuneCountInString(text[:column+2]), 1, diag.Syntax, "a list cannot begin in the line of its key").
-		WithHint("begin it in the next line, or write [a, b]")
+	return l.at(dash, dash+1, "a list cannot begin in the line of its key").WithHint("begin it in the next line, or write [a, b]")
 }
 
-func afterEnd(source *diag.Source, line int, text, _ string) *diag.Diagnostic {
-	return at(source, line, indentation(text), 1, diag.Syntax, "the document has ended before this, so it belongs to nothing")
+func afterEnd(l badLine) *diag.Diagnostic {
+	return l.begin("the document has ended before this, so it belongs to nothing")
 }
 
 func indentation(text string) int { return len(text) - len(strings.TrimLeft(text, " ")) }

@@ -248,7 +248,7 @@ func (l *Locator) seek(to int) (column int, ok bool) {
 	return l.column, l.column > 0 && l.offset >= to
 }
 
-// locateLiteral finds a place in a "|" block, whose lines stand below its position unchanged but for
+// locateLiteral finds a place in a "|" block.  Its lines stand below its position, unchanged but for
 // their indentation.
 func (n *Node) locateLiteral(from, width int) (diag.Span, bool) {
 	before := n.Value[:from]

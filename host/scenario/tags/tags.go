@@ -44,31 +44,26 @@ func Parse(text string) (*Expression, error) {
 
 type condition = func(tags []string) bool
 
-func has(tag string) condition {
-	return func(tags []string) bool { return slices.Contains(tags, tag) }
-}
-
 func (p *parser) or(depth int) (condition, error) {
-	left, err := p.and(depth)
-	for err == nil && p.token == "||" {
-		p.advance()
-		var right condition
-		if right, err = p.and(depth); err == nil {
-			first := left
-			left = func(tags []string) bool { return first(tags) || right(tags) }
-		}
-	}
-	return left, err
+	return p.joined(depth, "||", (*parser).and, func(left, right condition) condition {
+		return func(tags []string) bool { return left(tags) || right(tags) }
+	})
 }
 
 func (p *parser) and(depth int) (condition, error) {
-	left, err := p.not(depth)
-	for err == nil && p.token == "&&" {
+	return p.joined(depth, "&&", (*parser).not, func(left, right condition) condition {
+		return func(tags []string) bool { return left(tags) && right(tags) }
+	})
+}
+
+// joined reads operands with an operator between them.
+func (p *parser) joined(depth int, operator string, operand func(*parser, int) (condition, error), join func(left, right condition) condition) (condition, error) {
+	left, err := operand(p, depth)
+	for err == nil && p.token == operator {
 		p.advance()
 		var right condition
-		if right, err = p.not(depth); err == nil {
-			first := left
-			left = func(tags []string) bool { return first(tags) && right(tags) }
+		if right, err = operand(p, depth); err == nil {
+			left = join(left, right)
 		}
 	}
 	return left, err
@@ -91,7 +86,7 @@ func (p *parser) not(depth int) (condition, error) {
 	}
 	tag := p.token
 	p.advance()
-	return has(tag), nil
+	return func(tags []string) bool { return slices.Contains(tags, tag) }, nil
 }
 
 func (p *parser) group(depth int) (condition, error) {
