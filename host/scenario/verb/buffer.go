@@ -126,9 +126,6 @@ func (s span) sges() []rdmacore.SGE {
 	return []rdmacore.SGE{{Address: s.buffer.Address(s.offset), Length: uint32(s.length), LKey: uint32(s.buffer.View().LKey)}}
 }
 
-// CanCount is the capability of devices whose counters the kernel shows.
-const CanCount = "device.counters"
-
 type checkArguments struct {
 	Buffer   Optional[*testbed.Buffer] `arg:"buffer" doc:"the buffer"`
 	Offset   byteCount                 `arg:"offset" default:"0" doc:"where in the buffer"`

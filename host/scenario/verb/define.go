@@ -11,59 +11,57 @@ import (
 	"time"
 )
 
-// act defines a verb without results: its name, the page of its manual, a sentence, and the function that runs it.
+// act defines a verb without results by its name, manual page and documentation, and the function that runs it.
 func act[A any](name, manual, doc string, run func(ctx context.Context, call *Call, args *A) error) Verb {
 	return define(Verb{Name: name, Manual: manual, Doc: doc}, func(ctx context.Context, call *Call, args *A) (none, error) {
 		return none{}, run(ctx, call, args)
 	})
 }
 
-// ask defines a verb with results, which `as` gives a name to.
+// ask defines a verb with results that `as` can name.
 func ask[A, R any](name, manual, doc string, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
 	return define(Verb{Name: name, Manual: manual, Doc: doc, Yields: Value}, run)
 }
 
-// yields is the verb with something else that `as` names, scalar with an argument that `verb: value` stands for, needing
-// with a capability that the provider must have, and roleless as one that concerns no role.
+// The verb with another field: Yields, Scalar, Capability and Roleless.
 func (v Verb) yields(what Yield) Verb         { v.Yields = what; return v }
 func (v Verb) scalar(argument string) Verb    { v.Scalar = argument; return v }
 func (v Verb) needing(capability string) Verb { v.Capability = capability; return v }
 func (v Verb) roleless() Verb                 { v.Roleless = true; return v }
 
-// define completes the row of a verb from the types of its arguments and its result.  Their struct tags are the only
-// place where the names stand:
+// define derives the arguments and results of a verb from Go types, with struct tags for what these cannot say:
 //
-//	type pollArguments struct {
-//		CQ     queueSide     `arg:"cq,required" doc:"which completion queue of the endpoint"`
-//		EP     *testbed.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
-//		WRID   uint64        `arg:"wr_id" default:"0" max:"0xffff" doc:"comes back in the completion"`
+//	type arguments struct {
+//		EP    *testbed.Endpoint `arg:"ep,only" doc:"the endpoint; without it the role's only one"`
+//		Depth int               `arg:"depth,required" max:"0xffff" doc:"requests in flight"`
+//		WRID  uint64            `arg:"wr_id" default:"0" doc:"comes back in the completion"`
 //	}
 //
-//	type completion struct {
-//		Status rdmacore.WCStatus          `result:"status" default:"SUCCESS" doc:"how it ended"`
-//		Length Optional[uint32]           `result:"byte_len" doc:"bytes received"`
+//	type result struct {
+//		Status rdmacore.WCStatus `result:"status" default:"SUCCESS" doc:"how it ended"`
+//		Length Optional[uint32]  `result:"byte_len" doc:"bytes received"`
 //	}
 //
-// The Go type of a field is its type in scenarios (kindOf); its bounds are those of the Go type, or min and max.  After the
-// name of an argument may follow:
+// The Go type of a field decides its type in scenarios (kindOf) and its bounds, unless min and max set others.  An argument
+// may have these options after its name:
 //
 //	required  a step must give it
-//	only      an endpoint that no step names is the only one of the role
-//	inline    its keys stand among the verb's own (Argument.Inline)
+//	only      if the step names no endpoint, it is the only one of the role
+//	inline    its keys are keys of the verb (Argument.Inline)
 //	message   Argument.Message
 //
-// and after that of a result: varies, hex and failed (Result.OfFailure).  A struct without a tag, embedded or not, has
-// fields of the verb itself.  In doc, a word 'in quotes' stands for one in backquotes, which a tag cannot have.
+// A result may have varies, hex and failed (Result.OfFailure).  The fields of a struct without a tag, embedded or not, count as
+// fields of the struct around it.  A word in 'quotes' becomes one in backquotes, which a tag cannot contain.
 //
-// What the types can do beside that:
+// The types may have methods:
 //
-//   - arguments with a method check or needs answer Verb.Check and Verb.Needs with it.  Before the run only what is known
-//     is filled in: see Optional.
-//   - arguments with a method find look up what they need of the objects that they name, before the verb runs.
-//   - a result with a method summary says in a few words what came out (Outcome.Summary).  The method sees the result alone:
-//     the next step may have reused the Call when somebody asks.
+//   - check and needs of arguments are Verb.Check and Verb.Needs.  Before the run only what is known is filled in, see
+//     Optional.
+//   - find of arguments looks up what the verb needs of the objects that they name, before it runs.
+//   - summary of a result is Outcome.Summary.  It sees the result alone, because the next step may have reused the Call when
+//     somebody asks.
 //
-// The tags are read when the verb is first asked for (Table.Lookup): a scenario has few of all verbs.
+// The tags are read when the verb is first looked up, since a scenario uses few verbs.
 func define[A, R any](row Verb, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
 	row.describe = func(v *Verb) { describe(v, run) }
 	return row
@@ -121,25 +119,24 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 	}
 }
 
-// none is the arguments of a verb that takes none, and the result of one that has none.
+// none is the type of no arguments, and of no result.
 type none = struct{}
 
-// Optional is an argument that a step may leave out, where that is not the same as its default; or a field that a result
-// may lack.
+// Optional is an argument that makes a difference if a step leaves it out, or a result that may be missing.
 type Optional[T any] struct {
 	Value T
 	Given bool
-	// Later tells, of an argument before the run, that only the run will know the value.
+	// Later tells, before the run, that the value of an argument is known only then.
 	Later bool
 }
 
-// some is a field that a result has.
+// some is an Optional with a value.
 func some[T any](value T) Optional[T] { return Optional[T]{Value: value, Given: true} }
 
-// Known tells whether there is a value, and not only later.
+// Known tells whether there is a value already.
 func (o Optional[T]) Known() bool { return o.Given && !o.Later }
 
-// Or is the value, or another one where there is none.
+// Or is the value, or another one if there is none.
 func (o Optional[T]) Or(other T) T {
 	if o.Known() {
 		return o.Value
@@ -175,7 +172,7 @@ func slotOf(field reflect.StructField) slot {
 	return s
 }
 
-// tagged are the fields of a struct that have a tag, with those of the structs within it that have none.
+// tagged are the fields of a struct with a tag, and those of structs inside it that have none themselves.
 func tagged(t reflect.Type, tag string) []reflect.StructField {
 	var fields []reflect.StructField
 	for i := range t.NumField() {
@@ -192,7 +189,7 @@ func tagged(t reflect.Type, tag string) []reflect.StructField {
 	return fields
 }
 
-// assign gives a struct the fields that another has by the same names in types that Go converts, Optional ones as far as
+// assign copies the fields that have the same names in two structs, if Go converts one to the other; Optional ones only if
 // they are given.
 func assign(to, from any) {
 	target, source := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
@@ -213,42 +210,43 @@ func assign(to, from any) {
 	}
 }
 
+// nameOf reads a tag: a name, and the options that are set.
+func nameOf(field reflect.StructField, tag string, options map[string]*bool) string {
+	words := strings.Split(field.Tag.Get(tag), ",")
+	for _, word := range words[1:] {
+		option := options[word]
+		if option == nil {
+			panic(fmt.Sprintf("%s: %s has no option %q", field.Name, tag, word))
+		}
+		*option = true
+	}
+	return words[0]
+}
+
 // argumentFields are the fields of a struct of arguments.
 type argumentFields struct {
 	rows  []Argument
 	slots []slot
 }
 
-// argumentsOf reads the tags of a struct of arguments.  A wrong tag is a mistake of this package, which its tests find.
+// argumentsOf reads the tags of a struct of arguments.  A wrong tag is a bug, which the tests of the table find.
 func argumentsOf(t reflect.Type) *argumentFields {
 	a := &argumentFields{}
 	for _, field := range tagged(t, "arg") {
-		words := strings.Split(field.Tag.Get("arg"), ",")
 		k := slotOf(field)
 		row := Argument{
-			Name: words[0], Type: k.argument, Words: k.words, Fields: k.fields(), Group: field.Tag.Get("group"), Doc: documentation(field),
+			Type: k.argument, Words: k.words, Fields: k.fields(), Group: field.Tag.Get("group"), Doc: documentation(field),
 			Min: bound(field, "min", k.min), Max: bound(field, "max", k.max), Default: standing(field, k.argument),
 		}
-		for _, word := range words[1:] {
-			switch word {
-			case "required":
-				row.Required = true
-			case "inline":
-				row.Inline = true
-			case "message":
-				row.Message = true
-			case "only":
-				k.only = true
-			default:
-				panic(fmt.Sprintf("%s.%s: no option %q of an argument", t, field.Name, word))
-			}
-		}
+		row.Name = nameOf(field, "arg", map[string]*bool{
+			"required": &row.Required, "inline": &row.Inline, "message": &row.Message, "only": &k.only,
+		})
 		a.rows, a.slots = append(a.rows, row), append(a.slots, k)
 	}
 	return a
 }
 
-// fill gives a struct its arguments.  Before the run call is nil, and later tells which values only the run will know.
+// fill sets the fields of a struct.  Before the run call is nil, and later tells which values are not known yet.
 func (a *argumentFields) fill(call *Call, args reflect.Value, values []any, later []bool) error {
 	for i := range a.slots {
 		slot := &a.slots[i]
@@ -286,7 +284,7 @@ func (a *argumentFields) fill(call *Call, args reflect.Value, values []any, late
 	return nil
 }
 
-// fillNamed gives a struct its arguments by their names.  One that is not given has its default, or stays as it is.
+// fillNamed sets the fields of a struct by the names of arguments.  One that is not given gets its default, or stays as it is.
 func (a *argumentFields) fillNamed(call *Call, args reflect.Value, given map[string]any, defaults bool) error {
 	values := make([]any, len(a.rows))
 	for i := range a.rows {
@@ -308,30 +306,18 @@ type resultFields struct {
 func resultsOf(t reflect.Type) *resultFields {
 	r := &resultFields{}
 	for _, field := range tagged(t, "result") {
-		words := strings.Split(field.Tag.Get("result"), ",")
 		k := slotOf(field)
-		row := Result{Name: words[0], Type: k.result, Default: standing(field, k.result), Doc: documentation(field)}
+		row := Result{Type: k.result, Default: standing(field, k.result), Doc: documentation(field)}
+		row.Name = nameOf(field, "result", map[string]*bool{"varies": &row.Varies, "hex": &row.Hex, "failed": &row.OfFailure})
 		if row.Type == Word {
 			row.Words = k.words
-		}
-		for _, word := range words[1:] {
-			switch word {
-			case "varies":
-				row.Varies = true
-			case "hex":
-				row.Hex = true
-			case "failed":
-				row.OfFailure = true
-			default:
-				panic(fmt.Sprintf("%s.%s: no option %q of a result", t, field.Name, word))
-			}
 		}
 		r.rows, r.slots = append(r.rows, row), append(r.slots, k)
 	}
 	return r
 }
 
-// values are the fields of a result as scenarios see them; nil for one that it lacks, as a call that failed lacks all but
+// values are the fields of a result as scenarios see them; nil for a missing one.  Of a failed call all are missing but
 // those of failures.
 func (r *resultFields) values(result reflect.Value, failed bool) []any {
 	values := make([]any, len(r.rows))
@@ -351,7 +337,7 @@ func (r *resultFields) values(result reflect.Value, failed bool) []any {
 	return values
 }
 
-// documentation is the doc tag of a field, with backquotes for the quotes around 'a-word', which is not an apostrophe.
+// documentation is the doc tag of a field, with backquotes instead of quotes around a 'word'; an apostrophe stays.
 func documentation(field reflect.StructField) string {
 	text := []byte(field.Tag.Get("doc"))
 	for i := range text {
@@ -381,7 +367,7 @@ func bound(field reflect.StructField, tag string, ofType int64) int64 {
 	return int64(d)
 }
 
-// standing reads the default, in the Go type that Type says; nil for none.
+// standing reads the default, in the Go type that Type documents; nil for none.
 func standing(field reflect.StructField, t Type) (value any) {
 	text, has := field.Tag.Lookup("default")
 	if !has {

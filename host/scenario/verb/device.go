@@ -23,7 +23,13 @@ func deviceVerbs() []Verb {
 				result.RawClock, err = call.Role.Device().RawClock()
 				return result, err
 			}).needing(CanStamp),
-		ask("query_port", "ibv_query_port(3)", "Ask the role's device for a port.", queryPort),
+		ask("query_port", "ibv_query_port(3)", "Ask the role's device for a port.",
+			func(_ context.Context, _ *Call, args *thePort) (portState, error) {
+				port := &args.port
+				return portState{
+					port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, byteCount(port.MaxMsg), port.LID, len(port.GIDs),
+				}, nil
+			}),
 		ask("query_gid", "ibv_query_gid(3)", "Ask the role's device for an entry of the GID table of a port.", queryGID),
 		ask("query_pkey", "ibv_query_pkey(3)", "Ask the role's device for a partition key of a port.",
 			func(_ context.Context, call *Call, args *struct {
@@ -141,13 +147,6 @@ type portState struct {
 }
 
 func (p portState) summary() string { return p.State }
-
-func queryPort(_ context.Context, _ *Call, args *thePort) (portState, error) {
-	port := &args.port
-	return portState{
-		port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, byteCount(port.MaxMsg), port.LID, len(port.GIDs),
-	}, nil
-}
 
 func queryGID(_ context.Context, _ *Call, args *struct {
 	thePort

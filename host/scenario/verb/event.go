@@ -60,7 +60,13 @@ func eventVerbs() []Verb {
 			func(ep *testbed.Endpoint, _ *none) error { return ep.Role.AckEvent(ep) }),
 		ask("wait_async", "ibv_get_async_event(3)", "Wait for the next asynchronous event of the role's queue pairs and device.", waitAsync),
 		act("complete", "rdma_create_id(3)",
-			"Wait for the end of the last call of a synchronous id, whose errno it has; at once when none is under way.", complete),
+			"Wait for the end of the last call of a synchronous id, whose errno it has; at once when none is under way.",
+			func(ctx context.Context, call *Call, args *struct {
+				theEndpoint
+				within
+			}) error {
+				return args.await(ctx, call, args.EP.ID().Complete, &testbed.Failure{What: "the call has no end", Expected: "its end"})
+			}),
 		ask("get_request", "rdma_get_request(3)",
 			"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.", getRequest).yields(NewEndpoint),
 	}
@@ -246,13 +252,6 @@ func waitAsync(ctx context.Context, call *Call, args *struct {
 		result.Port = some(event.Port)
 	}
 	return result, nil
-}
-
-func complete(ctx context.Context, call *Call, args *struct {
-	theEndpoint
-	within
-}) error {
-	return args.await(ctx, call, args.EP.ID().Complete, &testbed.Failure{What: "the call has no end", Expected: "its end"})
 }
 
 func getRequest(ctx context.Context, call *Call, args *struct {

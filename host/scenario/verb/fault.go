@@ -10,13 +10,6 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// CanFault is the capability of providers that can lose messages on purpose, CanFaultDevice of those that can remove a
-// device.
-const (
-	CanFault       = "fault.link"
-	CanFaultDevice = "fault.device"
-)
-
 // faultVerbs make faults and end them.
 func faultVerbs() []Verb {
 	return []Verb{
@@ -102,7 +95,11 @@ func (a *faultArguments) check() *Refusal {
 
 func fault(_ context.Context, call *Call, args *faultArguments) error {
 	if args.Device.Given {
-		broken, err := breakDevice(call, args.Device.Value)
+		breakDevice := call.Testbed.RemoveDevice
+		if args.Device.Value == addressChange {
+			breakDevice = call.Testbed.ChangeAddress
+		}
+		broken, err := breakDevice()
 		return call.made(broken, err)
 	}
 	from, to, err := call.roles(args.Link[0], args.Link[1])
@@ -128,13 +125,6 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 	}
 	broken, err := call.Testbed.Break(from, to, what)
 	return call.made(broken, err)
-}
-
-func breakDevice(call *Call, how string) (*testbed.Fault, error) {
-	if how == addressChange {
-		return call.Testbed.ChangeAddress()
-	}
-	return call.Testbed.RemoveDevice()
 }
 
 // healed is what a fault had done when it ended.

@@ -19,7 +19,14 @@ type resolveTimeout struct {
 func identifierVerbs() []Verb {
 	return []Verb{
 		act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).yields(NewEndpoint),
-		ask("bind_addr", "rdma_bind_addr(3)", "Give an id a local address.", bindAddress),
+		ask("bind_addr", "rdma_bind_addr(3)", "Give an id a local address.",
+			func(_ context.Context, call *Call, args *struct {
+				theEndpoint
+				Port    uint16                 `arg:"port" default:"0" doc:"port of the port space; 0 for any"`
+				Address Optional[localAddress] `arg:"address" doc:"own address, \"any\" or another; without it that of the role's device"`
+			}) (endpointAddress, error) {
+				return bindTo(call, args.EP, args.Address, args.Port)
+			}),
 		act("resolve_addr", "rdma_resolve_addr(3)",
 			"Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR tells the end.", resolveAddress),
 		onEndpoint("resolve_route", "rdma_resolve_route(3)",
@@ -29,7 +36,15 @@ func identifierVerbs() []Verb {
 			func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyID() }),
 		onEndpoint("destroy_qp", "rdma_destroy_qp(3)", "Destroy the queue pair of an id.",
 			func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyQP() }),
-		onEndpoint("migrate_id", "rdma_migrate_id(3)", "Move an id to the event channel of its role, or make it synchronous.", migrateID),
+		onEndpoint("migrate_id", "rdma_migrate_id(3)", "Move an id to the event channel of its role, or make it synchronous.",
+			func(ep *testbed.Endpoint, args *struct {
+				Synchronous bool `arg:"synchronous" doc:"true: without the event channel of the role"`
+			}) error {
+				if args.Synchronous {
+					return ep.ID().MigrateID(nil)
+				}
+				return ep.ID().MigrateID(ep.Role.Channel())
+			}),
 		onEndpoint("notify", "rdma_notify(3)", "Tell the connection manager of an asynchronous event of a queue pair that is not its own.",
 			func(ep *testbed.Endpoint, args *struct {
 				Type rdmacore.AsyncEventType `arg:"type,required" doc:"the event"`
@@ -62,14 +77,6 @@ func createID(_ context.Context, call *Call, args *struct {
 	return nil
 }
 
-func bindAddress(_ context.Context, call *Call, args *struct {
-	theEndpoint
-	Port    uint16                 `arg:"port" default:"0" doc:"port of the port space; 0 for any"`
-	Address Optional[localAddress] `arg:"address" doc:"own address, \"any\" or another; without it that of the role's device"`
-}) (endpointAddress, error) {
-	return bindTo(call, args.EP, args.Address, args.Port)
-}
-
 func resolveAddress(ctx context.Context, call *Call, args *struct {
 	theEndpoint
 	To      peerName               `arg:"to,required" doc:"a role, an IP address or a host name"`
@@ -86,15 +93,6 @@ func resolveAddress(ctx context.Context, call *Call, args *struct {
 		source = netip.AddrPortFrom(own, 0)
 	}
 	return args.EP.ID().ResolveAddr(source, netip.AddrPortFrom(peer, args.Port), args.Timeout)
-}
-
-func migrateID(ep *testbed.Endpoint, args *struct {
-	Synchronous bool `arg:"synchronous" doc:"true: without the event channel of the role"`
-}) error {
-	if args.Synchronous {
-		return ep.ID().MigrateID(nil)
-	}
-	return ep.ID().MigrateID(ep.Role.Channel())
 }
 
 // The results of the verbs that ask an id for a port or an address.
@@ -159,7 +157,11 @@ type (
 func optionVerbs() []Verb {
 	return []Verb{
 		onEndpoint("set_option", "rdma_set_option(3)", "Set options of an id: those that are given, or one by its numbers.", setOptions),
-		askEndpoint("query_route", "rdma_resolve_route(3)", "Ask an id for its resolved route, as set_ib_path takes it.", queryRoute),
+		askEndpoint("query_route", "rdma_resolve_route(3)", "Ask an id for its resolved route, as set_ib_path takes it.",
+			func(ep *testbed.Endpoint) (route, error) {
+				path, err := ep.ID().RoutePath()
+				return route{path, len(path)}, err
+			}),
 		onEndpoint("set_ib_path", "rdma_set_option(3)", "Give an id its route in place of resolve_route; ROUTE_RESOLVED comes.", setPath),
 		onEndpoint("set_local_ece", "rdma_set_local_ece(3)", "Set the ECE options to offer or to answer with.",
 			func(ep *testbed.Endpoint, args *ece) error { return ep.ID().SetLocalECE(rdmacore.ECE(*args)) }),
@@ -229,11 +231,6 @@ func setOptions(ep *testbed.Endpoint, args *struct {
 type route struct {
 	Path   []byte `result:"path,varies" doc:"struct ibv_path_data"`
 	Length int    `result:"length" doc:"its bytes"`
-}
-
-func queryRoute(ep *testbed.Endpoint) (route, error) {
-	path, err := ep.ID().RoutePath()
-	return route{path, len(path)}, err
 }
 
 func setPath(ep *testbed.Endpoint, args *struct {

@@ -91,9 +91,6 @@ func (m measured) summary() string {
 	return fmt.Sprintf("%d messages, %d bytes", m.Messages, m.Bytes)
 }
 
-// CanAtomic is the capability of devices that have atomic operations.
-const CanAtomic = "device.atomic"
-
 func (a *measureArguments) needs() string {
 	if op := a.Operation.Value; op == rdmacore.OpAtomicFetchAndAdd || op == rdmacore.OpAtomicCmpAndSwp {
 		return CanAtomic

@@ -113,9 +113,6 @@ func reregister(_ context.Context, call *Call, args *struct {
 	return renewed(call, args.Buffer, args.Buffer.Reregister(change))
 }
 
-// CanWindow is the capability of devices that have memory windows.
-const CanWindow = "device.mw"
-
 // windowVerbs allocate memory windows and bind them, which is a work request.
 func windowVerbs() []Verb {
 	return []Verb{
@@ -126,7 +123,16 @@ func windowVerbs() []Verb {
 		act("dealloc_mw", "ibv_dealloc_mw(3)", "Free a memory window; its key ends.",
 			func(_ context.Context, _ *Call, args *theWindow) error { return args.MW.Free() }).needing(CanWindow).scalar("mw"),
 		act("post_local_inv", "ibv_post_send(3)", "Post a request that ends a key: of a window of type 2 that the queue pair has bound.",
-			postLocalInv).needing(CanWindow),
+			// invalidate of post_send ends a key of the peer instead
+			func(_ context.Context, call *Call, args *struct {
+				onlyQueuePair
+				RKey uint32 `arg:"rkey,required" doc:"the key"`
+				wrID
+				requestFlags
+			}) error {
+				request := rdmacore.SendWR{WRID: args.WRID, Opcode: rdmacore.OpLocalInv, Flags: args.native(), ImmData: args.RKey}
+				return args.post(call, rdmacore.OpLocalInv, request, nil, 0)
+			}).needing(CanWindow),
 	}
 }
 
@@ -187,15 +193,4 @@ func bindMW(_ context.Context, call *Call, args *struct {
 	window.FreeFirst() // it must go before the registration of the buffer and the queue pair
 	args.posted(call, rdmacore.OpBindMW, bind.Flags, 0)
 	return boundWindow{int(bind.Address), window.Native().RKey(), int(bind.Length)}, nil
-}
-
-// postLocalInv ends a key of the own side; `invalidate` of post_send ends one of the peer.
-func postLocalInv(_ context.Context, call *Call, args *struct {
-	onlyQueuePair
-	RKey uint32 `arg:"rkey,required" doc:"the key"`
-	wrID
-	requestFlags
-}) error {
-	request := rdmacore.SendWR{WRID: args.WRID, Opcode: rdmacore.OpLocalInv, Flags: args.native(), ImmData: args.RKey}
-	return args.post(call, rdmacore.OpLocalInv, request, nil, 0)
 }

@@ -24,7 +24,16 @@ func completionVerbs() []Verb {
 			}) error {
 				return args.cq.RequestNotify(args.Solicited)
 			}),
-		act("get_cq_event", "ibv_get_cq_event(3)", "Wait for the event that req_notify asked for.", getCQEvent),
+		act("get_cq_event", "ibv_get_cq_event(3)", "Wait for the event that req_notify asked for.",
+			func(ctx context.Context, call *Call, args *struct {
+				queueOfEndpoint
+				within
+			}) error {
+				return args.await(ctx, call, args.cq.WaitEvent, &testbed.Failure{
+					What: "no completion event", Expected: "an event of the " + args.Side + " queue of " + args.EP.Name,
+					Hint: "req_notify comes first, and only a completion after it raises one",
+				})
+			}),
 		act("create_cq", "ibv_create_cq(3)",
 			"Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
 			createCQ).yields(NewQueue),
@@ -252,19 +261,6 @@ func drain(ctx context.Context, call *Call, args *struct {
 	}
 }
 
-func getCQEvent(ctx context.Context, call *Call, args *struct {
-	queueOfEndpoint
-	within
-}) error {
-	return args.await(ctx, call, args.cq.WaitEvent, &testbed.Failure{
-		What: "no completion event", Expected: "an event of the " + args.Side + " queue of " + args.EP.Name,
-		Hint: "req_notify comes first, and only a completion after it raises one",
-	})
-}
-
-// CanStamp is the capability of devices whose completions have time stamps.
-const CanStamp = "device.timestamps"
-
 type createCQArguments struct {
 	Entries int32                       `arg:"entries,required" doc:"completions that it holds at least"`
 	Fields  Optional[rdmacore.WCFields] `arg:"wc_flags" doc:"what its completions have; STANDARD is all that those of other queues have"`
@@ -287,9 +283,6 @@ func createCQ(_ context.Context, call *Call, args *createCQArguments) error {
 	}
 	return call.made(queue, err)
 }
-
-// CanShare is the capability of devices that have shared receive queues.
-const CanShare = "device.srq"
 
 // sharedQueueVerbs make shared receive queues; post_srq_recv posts to them.
 func sharedQueueVerbs() []Verb {

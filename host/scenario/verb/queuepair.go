@@ -46,7 +46,19 @@ func queuePairVerbs() []Verb {
 		ask("init_qp_attr", "rdma_init_qp_attr(3)",
 			"Ask what the connection manager would set to bring a queue pair of the connection to a state.", initQPAttr),
 		act("modify_qp", "ibv_modify_qp(3)", "Change attributes of a queue pair: those that are given.", modifyQP),
-		ask("query_qp", "ibv_query_qp(3)", "Ask a queue pair for its attributes.", queryQP),
+		ask("query_qp", "ibv_query_qp(3)", "Ask a queue pair for its attributes.",
+			func(_ context.Context, _ *Call, args *onlyQueuePair) (result struct {
+				queuePairState
+				QPNum         uint32 `result:"qp_num,varies" doc:"its number"`
+				MaxSendWR     uint32 `result:"max_send_wr,varies" doc:"send requests at once"`
+				MaxRecvWR     uint32 `result:"max_recv_wr,varies" doc:"receive requests at once"`
+				MaxInlineData uint32 `result:"max_inline_data,varies" doc:"bytes that a request can carry itself"`
+			}, err error) {
+				attr, err := args.qp.Query()
+				assign(&result, &attr)
+				result.QPNum = args.qp.Num()
+				return result, err
+			}),
 	}
 }
 
@@ -195,19 +207,6 @@ func initQPAttr(_ context.Context, _ *Call, args *struct {
 	attr, mask, err := args.EP.ID().InitQPAttr(args.State)
 	assign(&result.queuePairState, &attr)
 	result.Mask = mask
-	return result, err
-}
-
-func queryQP(_ context.Context, _ *Call, args *onlyQueuePair) (result struct {
-	queuePairState
-	QPNum         uint32 `result:"qp_num,varies" doc:"its number"`
-	MaxSendWR     uint32 `result:"max_send_wr,varies" doc:"send requests at once"`
-	MaxRecvWR     uint32 `result:"max_recv_wr,varies" doc:"receive requests at once"`
-	MaxInlineData uint32 `result:"max_inline_data,varies" doc:"bytes that a request can carry itself"`
-}, err error) {
-	attr, err := args.qp.Query()
-	assign(&result, &attr)
-	result.QPNum = args.qp.Num()
 	return result, err
 }
 

@@ -94,6 +94,17 @@ type Verb struct {
 	describe func(*Verb)
 }
 
+// Capabilities that verbs need: what a provider or a device may lack.
+const (
+	CanAtomic      = "device.atomic"     // atomic operations
+	CanCount       = "device.counters"   // counters that the kernel shows
+	CanWindow      = "device.mw"         // memory windows
+	CanShare       = "device.srq"        // shared receive queues
+	CanStamp       = "device.timestamps" // completions with time stamps
+	CanFault       = "fault.link"        // messages that are lost on purpose
+	CanFaultDevice = "fault.device"      // a device that goes away
+)
+
 // Yield is what a verb leaves behind for later steps.
 type Yield int
 
