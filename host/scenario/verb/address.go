@@ -127,14 +127,8 @@ type addressQuery struct {
 }
 
 func (q *addressQuery) hints() *rdmacore.AddrInfo {
-	hints := &rdmacore.AddrInfo{PortSpace: rdmacore.PortSpaceTCP}
-	if q.Passive {
-		hints.Flags |= rdmacore.AddrInfoPassive
-	}
-	if q.NumericHost {
-		hints.Flags |= rdmacore.AddrInfoNumericHost
-	}
-	return hints
+	flags := flag(q.Passive, rdmacore.AddrInfoPassive) | flag(q.NumericHost, rdmacore.AddrInfoNumericHost)
+	return &rdmacore.AddrInfo{PortSpace: rdmacore.PortSpaceTCP, Flags: flags}
 }
 
 // addressesFound is the result of such a search: the first address, and how many there are.

@@ -133,6 +133,9 @@ type Optional[T any] struct {
 // some is an Optional with a value.
 func some[T any](value T) Optional[T] { return Optional[T]{Value: value, Given: true} }
 
+// when is an Optional with a value, or not.
+func when[T any](given bool, value T) Optional[T] { return Optional[T]{Value: value, Given: given} }
+
 // Known tells whether there is a value already.
 func (o Optional[T]) Known() bool { return o.Given && !o.Later }
 

@@ -244,12 +244,9 @@ func waitAsync(ctx context.Context, call *Call, args *struct {
 	if args.Type.Given && event.Type != args.Type.Value {
 		return result, &testbed.Failure{What: "wrong asynchronous event", Expected: wanted, Got: event.Type.String()}
 	}
-	result.Type = event.Type
+	result.Type, result.Port = event.Type, when(event.Port != 0, event.Port)
 	if event.QP != nil {
 		result.QPNum = some(event.QP.Num())
-	}
-	if event.Port != 0 {
-		result.Port = some(event.Port)
 	}
 	return result, nil
 }

@@ -199,12 +199,7 @@ func setOptions(ep *testbed.Endpoint, args *struct {
 	Option     int             `arg:"option" default:"0" max:"0x7fffffff" doc:"its number, with level"`
 	Value      []byte          `arg:"value" doc:"its bytes, in the machine's order, with level"`
 }) error {
-	flag := func(on bool) []byte {
-		if on {
-			return binary.NativeEndian.AppendUint32(nil, 1)
-		}
-		return binary.NativeEndian.AppendUint32(nil, 0)
-	}
+	number := func(on bool) []byte { return binary.NativeEndian.AppendUint32(nil, flag[uint32](on, 1)) }
 	for _, each := range []struct {
 		given  bool
 		level  rdmacore.OptionLevel
@@ -212,8 +207,8 @@ func setOptions(ep *testbed.Endpoint, args *struct {
 		value  []byte
 	}{
 		{args.TOS.Given, rdmacore.OptionID, rdmacore.OptionTOS, []byte{args.TOS.Value}},
-		{args.ReuseAddr.Given, rdmacore.OptionID, rdmacore.OptionReuseAddr, flag(args.ReuseAddr.Value)},
-		{args.AFOnly.Given, rdmacore.OptionID, rdmacore.OptionAFOnly, flag(args.AFOnly.Value)},
+		{args.ReuseAddr.Given, rdmacore.OptionID, rdmacore.OptionReuseAddr, number(args.ReuseAddr.Value)},
+		{args.AFOnly.Given, rdmacore.OptionID, rdmacore.OptionAFOnly, number(args.AFOnly.Value)},
 		{args.AckTimeout.Given, rdmacore.OptionID, rdmacore.OptionAckTimeout, []byte{args.AckTimeout.Value}},
 		{args.Level.Given, rdmacore.OptionLevel(args.Level.Value), rdmacore.IDOption(args.Option), args.Value},
 	} {

@@ -97,17 +97,15 @@ func reregister(_ context.Context, call *Call, args *struct {
 	Offset Optional[byteCount]       `arg:"offset" doc:"register another part of the buffer, from here"`
 	Length Optional[byteCount]       `arg:"length" doc:"likewise, so many bytes; without it, to the end of the buffer"`
 }) (region, error) {
-	var change testbed.Change
-	if args.Access.Given {
-		change.Flags, change.Access = rdmacore.ReregAccess, args.Access.Value
+	part := args.Offset.Given || args.Length.Given
+	change := testbed.Change{
+		Flags:  flag(args.Access.Given, rdmacore.ReregAccess) | flag(args.PD != nil, rdmacore.ReregPD) | flag(part, rdmacore.ReregTranslation),
+		Access: args.Access.Value, Offset: int(args.Offset.Value),
 	}
 	if args.PD != nil {
-		change.Flags |= rdmacore.ReregPD
 		change.PD = args.PD.Native()
 	}
-	if args.Offset.Given || args.Length.Given {
-		change.Flags |= rdmacore.ReregTranslation
-		change.Offset = int(args.Offset.Value)
+	if part {
 		change.Length = int(args.Length.Or(byteCount(args.Buffer.Size()) - args.Offset.Value))
 	}
 	return renewed(call, args.Buffer, args.Buffer.Reregister(change))

@@ -140,7 +140,7 @@ func completionOf(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, end
 		has = rdmacore.WCFieldsStandard
 	}
 	field := func(field rdmacore.WCFields, value uint32) Optional[uint32] {
-		return Optional[uint32]{Value: value, Given: has&field != 0}
+		return when(has&field != 0, value)
 	}
 	c := completion{WRID: wc.WRID, Status: wc.Status, VendorErr: wc.VendorErr, QPNum: field(rdmacore.WCFieldQPNum, wc.QPNum)}
 	if wc.Status != rdmacore.WCSuccess {
@@ -148,8 +148,8 @@ func completionOf(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, end
 	}
 	c.Opcode = some(wc.Opcode)
 	c.ByteLen = field(rdmacore.WCFieldByteLen, wc.ByteLen)
-	c.Timestamp = Optional[uint64]{Value: stamp.Raw, Given: has&rdmacore.WCFieldTimestamp != 0}
-	c.Wallclock = Optional[uint64]{Value: stamp.Wallclock, Given: has&rdmacore.WCFieldWallclock != 0}
+	c.Timestamp = when(has&rdmacore.WCFieldTimestamp != 0, stamp.Raw)
+	c.Wallclock = when(has&rdmacore.WCFieldWallclock != 0, stamp.Wallclock)
 	if wc.Opcode&rdmacore.WCRecv == 0 { // rdma_rxe gives sends the flags of receives, too
 		return c
 	}

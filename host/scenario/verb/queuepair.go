@@ -160,17 +160,12 @@ func createQPEx(_ context.Context, _ *Call, args *struct {
 	CompMask     uint32           `arg:"comp_mask" default:"0" doc:"more bits of the mask than those of the attributes given"`
 }) error {
 	extended := rdmacore.QPInitAttrEx{
-		QPInitAttr: args.attr, CompMask: rdmacore.QPInitMask(args.CompMask), CreateFlags: args.CreateFlags.Value, MaxTSOHeader: args.MaxTSOHeader.Value,
-	}
-	if args.CreateFlags.Given {
-		extended.CompMask |= rdmacore.QPInitCreateFlags
+		QPInitAttr: args.attr, CreateFlags: args.CreateFlags.Value, MaxTSOHeader: args.MaxTSOHeader.Value,
+		CompMask: rdmacore.QPInitMask(args.CompMask) | flag(args.CreateFlags.Given, rdmacore.QPInitCreateFlags) |
+			flag(args.SendOps.Given, rdmacore.QPInitSendOpsFlags) | flag(args.MaxTSOHeader.Given, rdmacore.QPInitMaxTSOHeader),
 	}
 	if args.SendOps.Given {
 		extended.SendOps = rdmacore.SendOps(args.SendOps.Value)
-		extended.CompMask |= rdmacore.QPInitSendOpsFlags
-	}
-	if args.MaxTSOHeader.Given {
-		extended.CompMask |= rdmacore.QPInitMaxTSOHeader
 	}
 	args.EP.FreeFirst()
 	return args.EP.ID().CreateQPEx(args.pd, extended)

@@ -72,20 +72,20 @@ type (
 	}
 )
 
-func (f requestFlags) native() rdmacore.SendFlags { return dataFlags{requestFlags: f}.native(false) }
+func (f requestFlags) native() rdmacore.SendFlags {
+	return flag(f.Signaled, rdmacore.SendSignaled) | flag(f.Fence, rdmacore.SendFence)
+}
 
-func (f dataFlags) native(solicited bool) (flags rdmacore.SendFlags) {
-	for _, each := range []struct {
-		given bool
-		flag  rdmacore.SendFlags
-	}{
-		{f.Signaled, rdmacore.SendSignaled}, {f.Fence, rdmacore.SendFence}, {f.Inline, rdmacore.SendInline}, {solicited, rdmacore.SendSolicited},
-	} {
-		if each.given {
-			flags |= each.flag
-		}
+func (f dataFlags) native() rdmacore.SendFlags {
+	return f.requestFlags.native() | flag(f.Inline, rdmacore.SendInline)
+}
+
+// flag is a bit that is set or not.
+func flag[T ~int | ~uint32](set bool, bit T) T {
+	if set {
+		return bit
 	}
-	return flags
+	return 0
 }
 
 // entry is a scatter/gather entry as steps write it.
@@ -123,7 +123,7 @@ type requestData struct {
 
 // dataOf is the data of a single request, which must have a buffer or a list of parts.
 func dataOf(buffer *testbed.Buffer, list entries, part bufferPart) requestData {
-	return requestData{Optional[*testbed.Buffer]{Value: buffer, Given: buffer != nil}, list.SGEs, part}
+	return requestData{when(buffer != nil, buffer), list.SGEs, part}
 }
 
 // check refuses a part of a buffer beside a list that says it for each.

@@ -71,7 +71,7 @@ func (r sendRequest) check() *Refusal {
 
 // native is the request for the core, its scatter/gather entries and their bytes.
 func (r *sendRequest) native(call *Call, by *onlyQueuePair) (request rdmacore.SendWR, sges []rdmacore.SGE, length int, err error) {
-	request = rdmacore.SendWR{WRID: r.WRID, Opcode: r.Op, Flags: r.dataFlags.native(r.Solicited)}
+	request = rdmacore.SendWR{WRID: r.WRID, Opcode: r.Op, Flags: r.dataFlags.native() | flag(r.Solicited, rdmacore.SendSolicited)}
 	remote, most := RemoteMemory{}, -1
 	switch r.Op {
 	case rdmacore.OpRDMAWrite:
@@ -143,7 +143,7 @@ func (l listPosted) summary() string {
 }
 
 func listPostedOf(posted int, err error) (listPosted, error) {
-	return listPosted{posted, Optional[int]{Value: posted, Given: err != nil}}, err
+	return listPosted{posted, when(err != nil, posted)}, err
 }
 
 func postSendList(_ context.Context, call *Call, args *postSendListArguments) (listPosted, error) {
