@@ -20,16 +20,16 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-// baselineFolder keeps baselines beside the scenarios they are of, so that they can be versioned with them and
-// passed on between jobs of a CI system.
+// baselineFolder keeps baselines beside their scenarios, so that they can be versioned with them and passed on between
+// jobs of a CI system.
 const baselineFolder = ".rdmarun/baselines"
 
-// baselineName is what a baseline may be called: the name of a file, and no option.
+// baselineName is what a baseline may be called: the name of a file that does not look like a flag.
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 func baselinePath(name string) string { return filepath.Join(baselineFolder, name+".jsonl") }
 
-// baselineFlags hold a run against an earlier one, and keep it for later ones.
+// baselineFlags compare a run with an earlier one, and keep it for later ones.
 type baselineFlags struct {
 	against string
 	save    string
@@ -84,7 +84,7 @@ func (a *app) readRun(name string) (*compare.Run, error) {
 	return compare.Read(in, path)
 }
 
-// baselines are those of a run: what it is held against and what it will be.
+// baselines are those of a run: the one it is compared with, and the one it becomes.
 type baselines struct {
 	flags  *baselineFlags
 	before *compare.Run // nil without --baseline
@@ -141,7 +141,7 @@ func (b *baselines) discard() {
 	}
 }
 
-// finish keeps the baseline and shows how the run compares; held tells whether the baseline did.
+// finish keeps the baseline and shows how the run compares; held tells that nothing became worse.
 func (b *baselines) finish(a *app, human io.Writer, totals record.Totals, quiet bool) (held bool, err error) {
 	if err := b.keep(a, totals); err != nil {
 		return false, err
@@ -163,8 +163,8 @@ func (b *baselines) finish(a *app, human io.Writer, totals record.Totals, quiet 
 	return held, a.showComparison(human, result, false)
 }
 
-// keep puts the baseline into its place, if the run came to its end: half a run would let the next one lose cases
-// unseen.
+// keep puts the baseline into its place, if the run is complete: after half a run nobody would see that the next one lost
+// cases.
 func (b *baselines) keep(a *app, totals record.Totals) error {
 	defer b.discard()
 	switch {

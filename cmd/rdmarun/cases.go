@@ -26,7 +26,7 @@ import (
 // defaultScenarios is where scenarios are when the command line does not say.
 const defaultScenarios = "scenarios"
 
-// scenarioPaths are the paths of a command line, or the default where it has none.
+// scenarioPaths are the paths of a command line, or the default if it has none.
 func scenarioPaths(args []string) ([]string, error) {
 	if len(args) > 0 {
 		return args, nil
@@ -43,7 +43,7 @@ func completeScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellC
 	return []string{"yaml", "yml", packExtension[1:]}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// checkScenarios checks what a command line names and shows what is wrong with it.
+// checkScenarios checks the scenarios of a command line and shows what is wrong with them.
 func (a *app) checkScenarios(ctx context.Context, args []string, flags *paramFlags, style terminal.Style) (*scenario.Checked, error) {
 	params, err := flags.read(a)
 	if err != nil {
@@ -263,7 +263,7 @@ func missingParams(scenarios []scenario.Scenario, cases []scenario.Selected) err
 	return nil
 }
 
-// paramErrors shows what is wrong with -p and returns the last of it.
+// paramErrors shows what is wrong with -p and returns the last error.
 func (a *app) paramErrors(list []*compile.ParamError) (err error) {
 	for _, each := range list {
 		if err != nil {
@@ -331,7 +331,7 @@ func splitRole(text string) (role, rest string) {
 	return "", text
 }
 
-// check refuses roles that no case has: they would place nothing, silently.
+// check refuses roles that no case has: a misspelled one would have no effect, silently.
 func (f *placeFlags) check(cases []scenario.Selected) error {
 	known := make(map[string]bool)
 	for _, each := range cases {

@@ -43,8 +43,8 @@ func newCompletionCommand(a *app) *cobra.Command {
 	}
 }
 
-// completeCases checks the scenarios that a half-typed command line names, for completions from them.  What
-// is broken there is left out: a completion has no place for errors.
+// completeCases checks the scenarios that a half-typed command line names, for completions from them.  Broken files are
+// left out: a completion has no place for errors.
 func (a *app) completeCases(args []string) []scenario.Scenario {
 	paths, err := scenarioPaths(args)
 	if err != nil {

@@ -87,7 +87,7 @@ func commandNames(root *cobra.Command, args []string) []string {
 	return names
 }
 
-// configOptional marks commands that run whatever the configuration holds: they help to mend it.
+// configOptional marks commands that run even with a broken configuration: they help to repair it.
 var configOptional = map[string]string{"configuration": "optional"}
 
 // flagNames are those of all commands.
@@ -103,7 +103,7 @@ func flagNames(root *cobra.Command) map[string]bool {
 	return known
 }
 
-// printConfig shows what counts for one command, or for the root what is set for any.
+// printConfig shows the flags in force for one command, or for the root those set for any.
 func (a *app) printConfig(root, of *cobra.Command, format string) error {
 	known := flagNames(root)
 	c := a.readConfiguration(known)
@@ -171,19 +171,18 @@ func printConfigRows(w io.Writer, rows []configRow, format string) error {
 	return table.Flush()
 }
 
-// projectConfig is the configuration of a folder, beside the scenarios it holds for.
+// projectConfig is the configuration of a folder, beside the scenarios that it applies to.
 const projectConfig = "rdmarun.yaml"
 
-// configuration is what the files of flags say, the one that comes first first: the folder's, then the
-// user's.  Each has names of flags, without dashes, and values; a list for a flag that may stand several
-// times.
+// configuration is what the files of flags say, in the order of precedence: the folder's, then the user's.  Each has
+// names of flags, without dashes, and values; a list for a flag that may be given several times.
 type configuration struct {
 	settings []scenario.Setting
-	// wrong is what cannot be used of it.  Most commands do not run with a configuration that is wrong.
+	// wrong are the errors in it.  Most commands do not run with a configuration that has any.
 	wrong *diag.List
 }
 
-// configPaths are the files that there may be.
+// configPaths are where the files may be.
 func (a *app) configPaths() []string {
 	paths := []string{projectConfig}
 	user := a.env["XDG_CONFIG_HOME"]
@@ -196,8 +195,8 @@ func (a *app) configPaths() []string {
 	return append(paths, filepath.Join(user, "rdmarun", "config.yaml"))
 }
 
-// readConfiguration reads what there is.  A name that no command has is wrong: misspelled, it would do
-// nothing, silently.
+// readConfiguration reads the files that exist.  A name that no command has is an error: a misspelled flag would have no
+// effect, silently.
 func (a *app) readConfiguration(known map[string]bool) *configuration {
 	c := &configuration{wrong: &diag.List{}}
 	for _, path := range a.configPaths() {
@@ -205,7 +204,7 @@ func (a *app) readConfiguration(known map[string]bool) *configuration {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 			continue
 		case err != nil && path != projectConfig:
-			// As in a container that runs under any user's number: whoever that is has set nothing there.
+			// For example in a container, under the number of a user that has no home: such a user has set nothing.
 			a.warn(fmt.Sprintf("the configuration cannot be looked for, and is left out: %v", err))
 			continue
 		}
@@ -225,7 +224,7 @@ func (a *app) readConfiguration(known map[string]bool) *configuration {
 	return c
 }
 
-// apply sets the flags that nothing before has set.  A key that is a flag of another command is left alone.
+// apply sets the flags that are not set yet.  A key that is a flag of another command is left alone.
 func (c *configuration) apply(flags *pflag.FlagSet) {
 	for _, setting := range c.settings {
 		flag := flags.Lookup(setting.Name)

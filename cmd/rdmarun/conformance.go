@@ -108,8 +108,8 @@ func (a *app) knownDifferences(path string) ([]conformance.Known, error) {
 	return known, a.settingsErrors(wrong)
 }
 
-// showConformance prints what is not equal, and the counts.  What differs is printed as an entry of the file
-// of known differences, ready to be explained there.
+// showConformance prints the differences and the counts.  A difference is printed as an entry of the file of known
+// differences, ready to be explained there.
 func showConformance(out io.Writer, result *conformance.Result) error {
 	w := bufio.NewWriter(out)
 	for i := range result.Cases {

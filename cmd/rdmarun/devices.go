@@ -237,7 +237,7 @@ func writeRow(w io.Writer, cells ...string) {
 }
 
 // gidCells are the last three cells of each row of a port; a port without GIDs still has one row.  An iWARP port has one
-// GID, which nothing is reached by: its addresses are shown instead.
+// GID, by which nothing is reached: its addresses are shown instead.
 func gidCells(port portRow) [][]string {
 	if len(port.GIDs) == 0 {
 		return [][]string{{"-", "-", "-"}}

@@ -98,7 +98,7 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 //go:embed selftest/*.yaml
 var selfTests embed.FS
 
-// doctorTime bounds each check that does something.
+// doctorTime bounds each check that does more than read files.
 const doctorTime = time.Minute
 
 // thisMachine is what doctor looks at.

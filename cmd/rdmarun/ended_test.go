@@ -177,7 +177,7 @@ steps:
 	}
 }
 
-// TestSignalEndsTheCheck has a file that does not come: what is being read or checked does not hold up a signal.
+// TestSignalEndsTheCheck reads a file that does not arrive: reading and checking do not hold up a signal.
 func TestSignalEndsTheCheck(t *testing.T) {
 	for name, args := range map[string][]string{"run": {"run"}, "validate": {"validate"}, "validate json": {"validate", "--format=json"}, "list": {"list"}} {
 		t.Run(name, func(t *testing.T) {

@@ -64,8 +64,8 @@ func (a *app) exec(flags execFlags, args []string) error {
 		return err
 	}
 	env := maps.Clone(a.env)
-	// In front, as if the provider's library were the system's: a sanitizer must be first, and what wraps
-	// functions of the two libraries is to wrap ours.
+	// In front, as if the provider's library were the system's: a sanitizer must be first, and a library that wraps
+	// functions of the two libraries must wrap ours.
 	if others := env["LD_PRELOAD"]; others != "" {
 		library = others + ":" + library
 	}
@@ -83,7 +83,7 @@ func (a *app) exec(flags execFlags, args []string) error {
 // softLibrary is the file name of the soft provider as a library; "make build" makes it beside the binary.
 const softLibrary = "librdmarun-soft.so"
 
-// findSoftLibrary looks where the binary lies, and where a package puts libraries: ../lib/rdmarun.
+// findSoftLibrary looks beside the binary, and where a package puts libraries: ../lib/rdmarun.
 func findSoftLibrary(given string) (string, error) {
 	if given != "" {
 		path, err := filepath.Abs(given)
@@ -109,8 +109,8 @@ func findSoftLibrary(given string) (string, error) {
 }
 
 // findProgram finds a program as a shell would, and refuses one that no library can be preloaded into: the
-// dynamic linker ignores LD_PRELOAD for set-user-ID programs and has no part in static ones, and both would
-// then silently run without the soft provider.
+// dynamic linker ignores LD_PRELOAD for set-user-ID programs and does not run for static ones, so both would
+// silently run without the soft provider.
 func findProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {

@@ -78,8 +78,8 @@ func usageError(format string, args ...any) error {
 	return withExit(exitUsage, fmt.Errorf(format, args...))
 }
 
-// reportedError is an outcome that the command has shown already, in its own form (a summary, a
-// list of positions): only the exit code is left to give.
+// reportedError is an outcome that the command has already shown in its own form (a summary, a list of positions), so that
+// only its exit code is left.
 type reportedError struct{ code exitCode }
 
 func (e reportedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
@@ -124,7 +124,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 	case errors.As(err, &exit) && exit.code == exitBug:
 		return exitBug
 	case errors.As(context.Cause(ctx), &interrupt):
-		// What fails after a signal fails because of it, most of the time.
+		// A failure after a signal is most often its consequence.
 		return interrupt.exitCode()
 	case errors.As(err, &shown):
 		return shown.code
@@ -138,7 +138,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 	return exitFailed
 }
 
-// warn tells the user what keeps nothing from running.
+// warn tells the user something that does not keep the command from running.
 func (a *app) warn(text string) { fmt.Fprintf(a.stderr, "rdmarun: warning: %s\n", printable.Log(text)) }
 
 // printError writes err and its hints the way every command does.
@@ -179,7 +179,7 @@ func (a *app) crashReport(value any, stack []byte) string {
 	return fmt.Sprintf("%spanic: %v\n\n%s", buildReport(strings.Join(a.args, " ")), value, stack)
 }
 
-// buildReport is how every report of a crash begins.
+// buildReport is the beginning of every report of a crash.
 func buildReport(arguments string) string {
 	build := buildVersion()
 	return fmt.Sprintf("rdmarun %s (%s, %s/%s)\narguments: %q\n",

@@ -72,7 +72,7 @@ type subject struct {
 	name, title string
 	rows        func() [][2]string // name and meaning
 	show        func(w io.Writer, word string) bool
-	// sentences tells that what has a meaning are no words that anybody asks for.
+	// sentences tells that the rows are sentences, and no words that anybody would look up.
 	sentences bool
 }
 
@@ -104,7 +104,7 @@ func explainTopics(w io.Writer) error {
 // asWord writes several words, or a word with hyphens, as tables have them: private data, private-data.
 var asWord = strings.NewReplacer(" ", "_", "-", "_")
 
-// explainWords explains what was asked for: one word, one that was written as several, or each of several.
+// explainWords explains the words of a command line: one word, one that was written as several, or each of several.
 func explainWords(w io.Writer, args []string) error {
 	written := strings.TrimSpace(strings.Join(args, " "))
 	known := func(word string) bool {
@@ -133,7 +133,7 @@ func explainWords(w io.Writer, args []string) error {
 	return nil
 }
 
-// explainWord tells all that is known of a word, and whether anything is.
+// explainWord shows everything about a word, and tells whether there is anything.
 func explainWord(w io.Writer, word string) (found bool, err error) {
 	for _, s := range subjects() {
 		if s.name == word {
@@ -174,8 +174,8 @@ func explainWord(w io.Writer, word string) (found bool, err error) {
 	return false, nil
 }
 
-// unknownWord is the error of a word that no table has, with the one that was meant or another way on; parts are those of
-// its words that are known.
+// unknownWord is the error for a word that no table has, with a suggestion of what was meant or where to look; parts are
+// those of its words that are known.
 func unknownWord(word string, parts []string) error {
 	hint := diag.DidYouMean(asWord.Replace(word), explainable())
 	more := func(format string, arguments ...any) {
@@ -199,10 +199,10 @@ func unknownWord(word string, parts []string) error {
 	return withHint(usageError("nothing is known of %q", word), hint)
 }
 
-// mostMentions is how many words a hint lists because a word stands in their meaning.
+// mostMentions is how many words a hint lists because their meaning mentions a word.
 const mostMentions = 5
 
-// mentioning lists words in whose meaning a word stands.
+// mentioning lists the words with a meaning that mentions a word.
 func mentioning(word string) []string {
 	if len(word) < 4 {
 		return nil // of and the like
@@ -307,7 +307,7 @@ func filesShown(texts map[string]string) string {
 	return shown.String()
 }
 
-// longestLine is how many characters of a line of an example are shown; more are a repetition.
+// longestLine is how many characters of a line of an example are shown; the rest only repeats.
 const longestLine = 200
 
 func verbRows() [][2]string {
@@ -326,7 +326,7 @@ func timeRows() [][2]string {
 	return rows
 }
 
-// showTimes tells how long that takes which has to do with a word.
+// showTimes says how long things take that have to do with a word.
 func showTimes(w io.Writer, word string) bool {
 	times := explain.TimesOf(word)
 	for i, each := range times {
@@ -338,7 +338,7 @@ func showTimes(w io.Writer, word string) bool {
 	return len(times) > 0
 }
 
-// showVerb explains a verb with all that its row in the table has; between cells stand tabs.
+// showVerb explains a verb with everything that its row in the table has; cells are separated by tabs.
 func showVerb(w io.Writer, word string) bool {
 	v := verb.NewTable().Lookup(word)
 	if v == nil {

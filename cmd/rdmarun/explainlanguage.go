@@ -24,11 +24,11 @@ type languageTable struct {
 	words       []ast.Key
 	// kind is what one of the words is.
 	kind string
-	// example is a word whose example shows those words of the table that have none of their own.
+	// example is a word with an example that also shows the words of the table without one.
 	example string
 }
 
-// languageTables are those of which mappings, expressions and checks are made.
+// languageTables are the tables of the words in mappings, expressions and checks.
 func languageTables() []languageTable {
 	var tables []languageTable
 	for _, mapping := range ast.Mappings() {
@@ -184,12 +184,12 @@ func showExample(w io.Writer, word string, alone bool) error {
 	return nil
 }
 
-// shownFiles are the files of an example that a reader can read: of a guest its source stands beside the module.
+// shownFiles are the files of an example that a reader can read: a guest's source beside its module.
 func shownFiles(texts map[string]string) []string {
 	return slices.DeleteFunc(sortedNames(texts), func(name string) bool { return path.Ext(name) == ".wasm" })
 }
 
-// besideName is what a file beside a scenario is called; the source of a guest has to be assembled.
+// besideName is the name of a file beside a scenario; the source of a guest has to be assembled.
 func besideName(name string) string {
 	if base, isSource := strings.CutSuffix(name, ".wat"); isSource {
 		return fmt.Sprintf("%s.wasm, assembled (wat2wasm) from %s", base, name)
@@ -211,7 +211,7 @@ func indented(text string) string {
 type property struct {
 	name  string
 	verbs []string
-	// inside is the argument whose key it is, "" for an argument of the verb itself.
+	// inside is the argument that it is a key of, "" for an argument of the verb itself.
 	inside     string
 	notes, doc string
 	// words are the values that it can have, where those have names; keys are what it has as a mapping.
@@ -227,7 +227,7 @@ func (p property) owner() string {
 	return p.inside + " in " + verbs
 }
 
-// gather joins those that differ in nothing but their verbs.
+// gather joins properties that differ only in their verbs.
 func gather(list []property, next property) []property {
 	for i, known := range list {
 		if known.name == next.name && known.inside == next.inside && known.notes == next.notes && known.doc == next.doc {
@@ -295,7 +295,7 @@ func propertySubject(name, title string, properties func() []property) subject {
 	}}
 }
 
-// propertyRows names each property once.  Where verbs differ in it, the first tells.
+// propertyRows names each property once, if verbs differ in it as the first verb has it.
 func propertyRows(list []property) [][2]string {
 	var rows [][2]string
 	seen := make(map[string]bool)

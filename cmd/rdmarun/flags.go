@@ -55,7 +55,7 @@ func groupFlags(command *cobra.Command, groups []flagGroup) {
 		}
 	})
 	add("Other", rest)
-	// The text is a template's: what looks like its code must not be any.
+	// The text becomes a template: nothing in it may be taken for the template's code.
 	literal := strings.ReplaceAll(strings.TrimRight(text.String(), "\n"), "{{", `{{"{{"}}`)
 	command.SetUsageTemplate(strings.Replace(command.UsageTemplate(), plainFlags, literal, 1))
 }
@@ -80,7 +80,7 @@ func nearestFlag(command *cobra.Command, err error) string {
 
 var badValue = regexp.MustCompile(`^invalid argument "(.*)" for "(.*)" flag: (?:strconv|time)[:.](.*)$`)
 
-// plainly says without the words of Go's library what is wrong with the value of a flag.
+// plainly says what is wrong with the value of a flag, without the words of Go's library.
 func plainly(err error) error {
 	match := badValue.FindStringSubmatch(err.Error())
 	if match == nil {

@@ -75,7 +75,7 @@ func newListCommand(a *app) *cobra.Command {
 	}
 	params.register(a, command)
 	selection.register(a, command)
-	registerProvider(command, &providerName, softProvider, "provider whose skips are shown (soft, verbs, auto)", autoProvider)
+	registerProvider(command, &providerName, softProvider, "provider to show skips for (soft, verbs, auto)", autoProvider)
 	command.Flags().BoolVar(&allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	format.register(command)
 	color.register(command)

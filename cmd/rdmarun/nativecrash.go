@@ -46,7 +46,7 @@ type logPlan struct {
 	Format string `json:"format"`
 }
 
-// catchNativeCrashes has the process say so and close its reports when native code crashes, unless it is the one that
+// catchNativeCrashes makes the process say so and close its reports when native code crashes, unless it is the one that
 // follows a crash: nobody would end a circle.
 func (a *app) catchNativeCrashes() {
 	if len(a.args) > 0 && a.args[0] == crashedCommand {
@@ -102,8 +102,7 @@ func (a *app) prepareForCrash(outputs *runOutputs, config *scenario.RunConfig) (
 	}, nil
 }
 
-// openStreams opens the targets that are no files once more.  Somebody reads there already, or had no interest: nobody
-// is waited for.
+// openStreams opens the targets that are no files again.  It does not wait for readers: they are there, or will not come.
 func (p *crashPlan) openStreams() []*os.File {
 	var files []*os.File
 	p.Streams = make(map[string]int)
@@ -132,7 +131,7 @@ func keepForCrash(file *os.File, others []record.Consumer) *recordsForCrash {
 	return kept
 }
 
-// namelessFile goes with the process that has it, however that ends.
+// namelessFile is a file that disappears with its process, however that ends.
 func namelessFile() (*os.File, error) {
 	descriptor, err := unix.Open(os.TempDir(), unix.O_TMPFILE|unix.O_RDWR|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -188,7 +187,7 @@ func newCrashedCommand(a *app) *cobra.Command {
 	}
 }
 
-// crashed ends what a crash has left.  The crash itself has been said already.
+// crashed completes what a crash has left.  The crash itself has been reported already.
 func (a *app) crashed(code, text, planText, arguments string) error {
 	exit, status := exitBug, record.Broken
 	if code == process.Environment {
@@ -220,7 +219,7 @@ func (a *app) reportNativeCrash(text, arguments string) {
 	fmt.Fprintf(a.stderr, "  hint: this is a bug of rdmarun or of that library; please report it with the file %s\n", path)
 }
 
-// closeReports makes the reports anew of the records that there are, and ends all.
+// closeReports makes the reports again from the records so far, and completes them.
 func (a *app) closeReports(plan *crashPlan, end *crashEnd) error {
 	file := os.NewFile(uintptr(plan.Descriptor), "the records")
 	if file == nil {
@@ -258,7 +257,7 @@ func linkFolder(folder string) error {
 	return linkLatest(folder)
 }
 
-// consumersAfterCrash are those that get the records again, and those that have them and get only what comes.
+// consumersAfterCrash are those that get all records again, and those that have them and get only the new ones.
 func (a *app) consumersAfterCrash(plan *crashPlan, stdout *heldWriter, human io.Writer) (again, more []record.Consumer, opened *reportsAfterCrash, err error) {
 	again = []record.Consumer{show.NewHuman(human, plan.Human)}
 	if plan.GitHub {
@@ -376,8 +375,8 @@ func deliver(records []*record.Record, consumers []record.Consumer) error {
 	return nil
 }
 
-// heldWriter drops what the crashed process has written already: its outputs are made anew of the same records, so
-// they write the same again.
+// heldWriter drops what the crashed process has written already: its outputs are made again from the same records, so they
+// write the same again.
 type heldWriter struct {
 	out     io.Writer
 	open    bool

@@ -142,7 +142,7 @@ func isPlainName(name string) bool {
 	})
 }
 
-// project is a guest of one's own, as new writes it: a folder of files, and the SDK in another inside.
+// project is a user's own guest, as new writes it: a folder of files, with the SDK in a folder within.
 type project struct {
 	language string // of the SDK
 	folder   string // of the templates, whose files have their own names but for:

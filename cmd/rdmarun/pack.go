@@ -96,7 +96,7 @@ func (a *app) unpackAll(paths []string) (scenario.Locate, error) {
 func packOf(path string) (archive string, ok bool) {
 	for {
 		if strings.HasSuffix(path, packExtension) {
-			// What is not there is a pack that the user has misspelled, and unpacking says so.
+			// A file that does not exist is a misspelled pack, and unpacking says so.
 			info, err := os.Stat(path)
 			return path, err != nil || !info.IsDir()
 		}
@@ -108,8 +108,8 @@ func packOf(path string) (archive string, ok bool) {
 	}
 }
 
-// unpack puts a pack into a folder of this run: another run of the same pack may end at any moment, and what lies in a
-// common one may have been changed.
+// unpack puts a pack into a folder of this run: in a common one files may have been changed, or may disappear with another
+// run of the same pack.
 func unpack(path, folder string) error {
 	text, err := readSmallFile(path, pack.MaxBytes)
 	if err != nil {

@@ -216,7 +216,7 @@ func (f *perfFlags) choose(command *cobra.Command, args []string) ([]perfTest, e
 	return chosen, nil
 }
 
-// limit is a time that the run cannot take unless it is stuck.
+// limit is longer than the run can take, unless it is stuck.
 func (f *perfFlags) limit(tests []perfTest) time.Duration {
 	limit := time.Minute
 	for _, test := range tests {

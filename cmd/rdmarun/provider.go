@@ -68,8 +68,8 @@ func chooseProvider(verbs func() (device string, err error)) (name, why string) 
 	return "verbs", "since " + device + " is active"
 }
 
-// openProvider opens a device's provider for the whole run; soft is opened for each case, so that none sees
-// what another has left and several run at once.
+// openProvider opens a device's provider for the whole run; soft is opened for each case, so that no case sees what
+// another has left, and several can run at once.
 func (a *app) openProvider(name string, config *scenario.RunConfig) (closing func() error, err error) {
 	if name == softProvider {
 		config.Open = scenario.OpenSoft
@@ -85,7 +85,7 @@ func (a *app) openProvider(name string, config *scenario.RunConfig) (closing fun
 	return config.Provider.Close, nil
 }
 
-// hasDevice says once, before the first case, what each of them would say: there is nothing to run on.
+// hasDevice says once, before the first case, what each case would say: there is nothing to run on.
 func hasDevice(provider *rdmacore.Provider) error {
 	devices, err := provider.Devices()
 	if err == nil && len(devices) > 0 {
@@ -98,7 +98,7 @@ func hasDevice(provider *rdmacore.Provider) error {
 		"\"rdmarun doctor\" says why, and what to type; --provider soft needs no device")
 }
 
-// environment is what a comparison of two runs needs to know of where they ran.
+// environment is what a comparison of two runs needs to know about their surroundings.
 func (a *app) environment() map[string]string {
 	build := buildVersion()
 	facts := surroundings.Machine(os.DirFS("/"))

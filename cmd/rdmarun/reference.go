@@ -235,7 +235,7 @@ func writeExample(out *bytes.Buffer, found *example.Example) {
 	}
 }
 
-// languagePart is a section of the page: text, tables by the names of their topics, and words whose examples it shows.
+// languagePart is a section of the page: text, tables by the names of their topics, and words to show examples of.
 type languagePart struct {
 	title, text      string
 	tables, examples []string
@@ -247,7 +247,7 @@ explains each word of this page and each verb ([verbs.md](verbs.md)) and shows a
 
 ` + unexpected + `  A client and a server, with private data, a fault and a threshold:`
 
-// timeTable has the times that explain shows at the words which they concern.
+// timeTable has the times that explain shows with the words they concern.
 func timeTable() string {
 	table := "| of | how long |\n| --- | --- |\n"
 	for _, row := range timeRows() {

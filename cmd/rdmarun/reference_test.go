@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what is generated")
 
-// testApp is an app whose commands are looked at, and not run.
+// testApp is an app with commands that tests look at, and do not run.
 func testApp() *app { return &app{env: map[string]string{}, commands: commandConstructors} }
 
 // TestReferenceIsUpToDate finds a command, verb or code that changed without its documentation.

@@ -100,7 +100,7 @@ func (a *app) openRecords(name string) (in io.Reader, closing func(), err error)
 	return file, func() { _ = file.Close() }, nil
 }
 
-// differs refuses to write a report over the records it is made of.
+// differs refuses to write a report over the records that it is made from.
 func differs(name string, targets []output.Target) error {
 	source, err := os.Stat(name)
 	if err != nil {
@@ -161,7 +161,7 @@ func parseTargets(flag string, texts []string) ([]output.Target, error) {
 // runOutputs are the files of a run.
 type runOutputs struct {
 	*output.Outputs
-	// human is where the text for people goes: not where a report goes.
+	// human is where the text for people goes: no report goes there.
 	human io.Writer
 	extra []record.Consumer
 	link  func() error
@@ -199,7 +199,7 @@ func (f *outFlags) open(a *app) (*runOutputs, error) {
 	return opened, err
 }
 
-// openReports begins reports, all or none.  That one has no place is said before any other is touched.
+// openReports begins reports, all or none.  A path that cannot be written is reported before any report is touched.
 func openReports(targets []output.Target, stdout io.Writer) (*output.Outputs, error) {
 	for _, target := range targets {
 		folder := filepath.Dir(target.Path)
@@ -220,7 +220,7 @@ func openReports(targets []output.Target, stdout io.Writer) (*output.Outputs, er
 
 func (o *runOutputs) consumers() []record.Consumer { return append(o.extra, o.Consumers()...) }
 
-// madeAnew are the consumers of those reports that a crash begins anew: it only continues records.
+// madeAnew are the consumers of those reports that are made again after a crash; records are only continued.
 func (o *runOutputs) madeAnew() []record.Consumer {
 	var list []record.Consumer
 	for i, each := range o.Consumers() {
@@ -231,8 +231,8 @@ func (o *runOutputs) madeAnew() []record.Consumer {
 	return list
 }
 
-// finish completes the reports.  A report that could not be written is the environment's failure, and
-// fails a run whose cases all passed.
+// finish completes the reports.  A report that could not be written is a failure of the environment, and fails a run even
+// if all of its cases passed.
 func (o *runOutputs) finish(totals record.Totals, failure error) error {
 	err := errors.Join(failure, o.Close(), o.link())
 	switch {
@@ -244,7 +244,7 @@ func (o *runOutputs) finish(totals record.Totals, failure error) error {
 	return withHint(withExit(exitEnvironment, err), "the reports are not complete")
 }
 
-// linkLatest makes "latest" beside a folder lead to it.
+// linkLatest makes "latest" beside a folder a link to it.
 func linkLatest(folder string) error {
 	link := filepath.Join(filepath.Dir(folder), "latest")
 	temporary := folder + ".link"

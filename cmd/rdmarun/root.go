@@ -24,7 +24,7 @@ type app struct {
 	signals <-chan os.Signal
 	// releaseSignals gives the signals back to the system, so that a second one ends the process.
 	releaseSignals func()
-	// planForCrash and noPlanForCrash say what is to be done when native code crashes; nil: nothing is.
+	// planForCrash and noPlanForCrash set what is done when native code crashes; nil: nothing.
 	planForCrash   func(plan string, files ...*os.File)
 	noPlanForCrash func()
 	// folders are what temporaryFolder made, to be removed when the command ends.
@@ -79,7 +79,7 @@ func (a *app) interruptible() (ctx context.Context, stop func()) {
 		go func() {
 			select {
 			case s := <-a.signals:
-				// First of all: whoever sees the end of the context may rely on the second signal.
+				// First of all: after the end of the context a second signal must be the system's.
 				if a.releaseSignals != nil {
 					a.releaseSignals()
 				}
@@ -91,7 +91,7 @@ func (a *app) interruptible() (ctx context.Context, stop func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// temporaryFolder makes a folder that goes when the command ends.  what is it for, in a few words.
+// temporaryFolder makes a folder that is removed when the command ends.  what says in a few words what it is for.
 func (a *app) temporaryFolder(what string) (string, error) {
 	folder, err := os.MkdirTemp("", "rdmarun-")
 	if err != nil {
@@ -101,7 +101,8 @@ func (a *app) temporaryFolder(what string) (string, error) {
 	return folder, nil
 }
 
-// removeFolders removes what temporaryFolder made; that it cannot is told, and no failure of the command.
+// removeFolders removes what temporaryFolder made; a folder that cannot be removed is reported, but does not fail the
+// command.
 func (a *app) removeFolders() {
 	for _, folder := range a.folders {
 		if err := os.RemoveAll(folder); err != nil {

@@ -161,8 +161,8 @@ func (a *app) printSelected(cases []scenario.Selected, files int) error {
 	return err
 }
 
-// runCode is the exit code of a run; its order is that of "rdmarun help exit-codes".  A signal's code is
-// codeOf's affair, which knows which one it was.
+// runCode is the exit code of a run; its order is that of "rdmarun help exit-codes".  The code of a signal comes from
+// codeOf, which knows the signal.
 func runCode(t record.Totals, baselineHeld bool) exitCode {
 	switch {
 	case t.Bug:
@@ -299,10 +299,10 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	return config, f.check()
 }
 
-// maxRuns bounds --jobs, --repeat and --retries: more is a slip of the keyboard.
+// maxRuns bounds --jobs, --repeat and --retries: more is a typing error.
 const maxRuns = 1_000_000
 
-// check refuses numbers that mean nothing.
+// check refuses numbers without a meaning.
 func (f *runFlags) check() error {
 	repeat, _ := strconv.Atoi(f.repeat)
 	switch {

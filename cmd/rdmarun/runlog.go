@@ -56,8 +56,8 @@ func (f *logFlags) open(a *app, steps bool, config *scenario.RunConfig) (closing
 	return closing, nil
 }
 
-// runLog writes records as lines of a log, for who collects logs of many programs in one place.  It is a
-// digest; the whole truth is --out jsonl=FILE.
+// runLog writes records as lines of a log, for those who collect the logs of many programs in one place.  It is a
+// digest; --out jsonl=FILE has everything.
 type runLog struct {
 	logger *slog.Logger
 	steps  bool
@@ -131,7 +131,7 @@ func (l *runLog) Record(r *record.Record) error {
 	return nil
 }
 
-// end logs how a case has ended, a failure with all that is needed to look for its cause.
+// end logs how a case has ended, and with a failure everything that is needed to look for its cause.
 func (l *runLog) end(log *slog.Logger, r *record.Record) {
 	attributes := []any{"status", string(r.Result.Status), "steps", r.Result.Steps, "took", r.Result.Took}
 	if r.Result.Reason != "" {

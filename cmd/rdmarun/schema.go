@@ -69,8 +69,7 @@ func configSchema(root *cobra.Command) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// flagSchema is what a flag takes; a name that several commands have may mean another choice in each, so words
-// are left to the flag itself.
+// flagSchema is what a flag takes; a flag of several commands may have other words in each, so words are left to the flag.
 func flagSchema(flag *pflag.Flag) map[string]any {
 	one := map[string]any{"type": []string{"string", "number", "boolean"}}
 	switch flag.Value.Type() {

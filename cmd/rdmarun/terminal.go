@@ -61,7 +61,7 @@ func terminalWidth(w io.Writer) int {
 	return width
 }
 
-// progress is the sign of life of a run; nil when it is to be quiet.
+// progress shows that a run goes on; nil when it must be quiet.
 type progress struct{ *terminal.Progress }
 
 // showProgress begins it and returns what everything else on w is to be written to.  The caller ends it.
@@ -95,9 +95,8 @@ func (p progress) end() {
 	}
 }
 
-// table lines up cells that are written with tabs between them, as text/tabwriter does.  On a terminal it also keeps the
-// lines within it: what a last column has too much goes on below it, and
-// where it has no room at all it stands below the others.
+// table aligns cells that are separated by tabs, as text/tabwriter does.  On a terminal it also keeps the lines within
+// the width: a last column that is too wide is folded, and with too little room it goes below the others.
 type table struct {
 	bytes.Buffer
 	out   io.Writer
@@ -107,7 +106,7 @@ type table struct {
 // newTable writes to out, by the width of its terminal.
 func newTable(out io.Writer) *table { return &table{out: out, width: terminalWidth(out)} }
 
-// leastColumn is how wide the last column has to be for text to be read in it.
+// leastColumn is the least width of a readable last column.
 const leastColumn = 28
 
 // Flush writes the table.

@@ -31,7 +31,7 @@ func (t topic) command(*app) *cobra.Command {
 	return &cobra.Command{Use: t.name, Short: t.short, Long: t.text()}
 }
 
-// languageBegins is a scenario as short as it can be.
+// languageBegins is the shortest possible scenario.
 const languageBegins = `A scenario is a YAML file that says what several roles do, one step after another:
 
   rdmarun: v1

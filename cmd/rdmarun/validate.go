@@ -70,7 +70,7 @@ func (a *app) validate(ctx context.Context, args []string, params *paramFlags, c
 	return err
 }
 
-// validateForMachines prints everything, also what is wrong, on standard output.
+// validateForMachines prints everything, errors included, on standard output.
 func (a *app) validateForMachines(ctx context.Context, args []string, flags *paramFlags, format string, withPlan bool) error {
 	params, err := flags.read(a)
 	if err != nil {
@@ -155,7 +155,7 @@ func newValidation(checked *scenario.Checked, withPlan bool) validation {
 // printAnnotations writes the workflow commands of GitHub Actions: one line for each error, shown beside the
 // line of the file.
 func (v validation) printAnnotations(w io.Writer) error {
-	// A message may hold what would end the command.
+	// A message may contain something that would end the workflow command.
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	for _, p := range v.Errors {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Errors of what is no file to read, beside those of the system; each comes in an *fs.PathError.
+// Errors for what is no file to read, besides the system's; each comes in an *fs.PathError.
 var (
 	ErrDirectory = errors.New("it is a directory, and a file is wanted")
 	ErrDevice    = errors.New("it is a device, and a file is wanted")

@@ -1,5 +1,5 @@
-// Package compare holds two runs against each other: which cases are new or gone, which ended otherwise,
-// and what became faster or slower, where there are enough samples to say so.
+// Package compare compares two runs: which cases are new or gone, which ended differently, and what became faster or
+// slower, if there are enough samples to say so.
 package compare
 
 import (
@@ -21,12 +21,12 @@ type Result struct {
 	Different []Fact `json:"different"`
 }
 
-// Change is a case that ended otherwise.
+// Change is a case that ended differently.
 type Change struct {
 	Case   string `json:"case"`
 	Before string `json:"before"`
 	After  string `json:"after"`
-	// Worse tells that it passed before and does not now.
+	// Worse tells that it passed before and does not any more.
 	Worse bool `json:"worse"`
 }
 
@@ -39,7 +39,7 @@ type Fact struct {
 	Matters bool `json:"matters"`
 }
 
-// matterNot are facts that say where a run was, not how fast it could be.
+// matterNot are facts that say where a run took place, not how fast it could be.
 var matterNot = []string{"version", "commit", "host", "node GUID", "network interface"}
 
 func matters(name string) bool {
@@ -79,7 +79,7 @@ const Significance = 0.05
 // Fewest is how many samples of each run there must be for a P below Significance to be possible at all.
 const Fewest = 4
 
-// Compare holds the run after against the run before.
+// Compare compares the run after with the run before.
 func Compare(before, after *Run) *Result {
 	result := &Result{}
 	for _, id := range before.order {
@@ -126,8 +126,8 @@ func rows(id string, before, after *samples) []Row {
 }
 
 // decide gives the rows with enough samples their verdicts.  Of a hundred metrics that did not change, five have
-// a P below 0.05; the procedure of Benjamini and Hochberg (1995) keeps the share of chance among what is called a
-// difference below Significance, however many metrics there are.
+// a P below 0.05; the procedure of Benjamini and Hochberg (1995) keeps the share of chance among the reported
+// differences below Significance, however many metrics there are.
 func decide(rows []Row) {
 	var known []*Row
 	for i := range rows {

@@ -23,7 +23,7 @@ type Run struct {
 	tracker     *cases.Tracker
 }
 
-// NewRun is a run of which nothing is known yet.
+// NewRun is a run without records so far.
 func NewRun(name string) *Run {
 	return &Run{
 		Name: name, Environment: make(map[string]string), cases: make(map[string]*samples),
@@ -91,13 +91,13 @@ func (r *Run) Finish() {
 	}
 }
 
-// Baseline is what the run has found, for another one to be held against.
+// Baseline is what the run has found, for another one to be compared with.
 func (r *Run) Baseline() record.Baseline { return r.baseline }
 
 // Has tells whether a case is in the run.
 func (r *Run) Has(id string) bool { return r.cases[id] != nil }
 
-// IDs are those of the first cases, at most so many.
+// IDs are those of the first cases, at most as many as asked for.
 func (r *Run) IDs(most int) []string { return r.order[:min(most, len(r.order))] }
 
 // Failed is how many cases did not pass at some attempt that counts.
@@ -139,7 +139,7 @@ func (r *Run) add(c *cases.Case) {
 	}
 }
 
-// measure adds the figures of a measurement; vary are the knobs that tell it from others of its case.
+// measure adds the figures of a measurement; vary are the knobs that distinguish it from others of its case.
 func (s *samples) measure(m *record.Measure, vary map[string]bool) {
 	name := m.Name + " " + m.Role
 	if size := strconv.FormatInt(m.Size, 10); m.Size > 0 && !strings.Contains(m.Name, size) {

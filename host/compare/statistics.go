@@ -14,8 +14,8 @@ func median(values []float64) float64 {
 	return (sorted[n/2-1] + sorted[n/2]) / 2
 }
 
-// exactMost is the size of both samples together up to which the distribution of U is counted out; beyond,
-// and where values are equal, the normal approximation is good enough.
+// exactMost is the size of both samples together up to which the distribution of U is exact; beyond it, and with equal
+// values, the normal approximation is good enough.
 const exactMost = 40
 
 // mannWhitney is the two-sided P of the Mann-Whitney U test (Mann and Whitney 1947): how probable it is

@@ -16,17 +16,17 @@ import (
 // corpus is the folder of the conformance cases.
 const corpus = "../../scenarios/conformance"
 
-// founding are the man pages whose every sentence claims.yaml holds.
+// founding are the man pages that claims.yaml covers sentence by sentence.
 var founding = []string{"rdma_create_ep(3)", "rdma_create_id(3)", "rdma_create_qp(3)", "rdma_connect(3)"}
 
-// sections are those of the specification that rows.yaml holds, with how many rows each has at least.
+// sections are those of the specification that rows.yaml covers, with the least number of rows of each.
 var sections = map[string]int{
 	"1.1": 8, "1.2": 5, "1.3": 10, "1.4": 5, "1.5": 6, "1.6": 1, "1.7": 3, "1.8": 6, "1.9": 3,
 	"2.1": 17, "2.2": 5, "2.3": 2, "2.4": 4, "2.5": 5, "2.6": 3, "2.7": 2, "2.8": 1, "2.9": 3, "2.10": 6, "2.11": 5,
 	"2.12": 4, "2.13": 2, "2.14": 2, "2.15": 1, "2.16": 12,
 }
 
-// TestClaims wants each claim held by cases or tests that there are, or open with a reason.
+// TestClaims wants each claim to have cases or tests that exist, or to be open with a reason.
 func TestClaims(t *testing.T) {
 	pages := held(t, "claims.yaml", "page", "section", "claim")
 	for _, page := range founding {
@@ -40,7 +40,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestRows wants each row of the specification touched.
+// TestRows wants each row of the specification to be covered.
 func TestRows(t *testing.T) {
 	rows := held(t, "rows.yaml", "section", "row")
 	for section, least := range sections {
@@ -105,7 +105,7 @@ func listed(entry *syntax.Node, key string) []*syntax.Node {
 	return nil
 }
 
-// hasTest looks for FILE::FUNCTION from the root of the project on.
+// hasTest looks for FILE::FUNCTION below the root of the project.
 func hasTest(name string) bool {
 	file, function, _ := strings.Cut(name, "::")
 	source, err := os.ReadFile(filepath.Join("../..", file))

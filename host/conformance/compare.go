@@ -1,5 +1,5 @@
-// Package conformance holds what two runs of the same cases did against each other, call by call: the embedded
-// provider's trace and a real device's must be equal, but for what a file of known differences names.
+// Package conformance compares two runs of the same cases call by call: the embedded provider's trace and a real
+// device's must be equal, except for what a file of known differences names.
 package conformance
 
 import (
@@ -32,11 +32,11 @@ type Comparison struct {
 	Differences []string `json:"differences,omitempty"`
 }
 
-// Result is two runs held against each other.
+// Result is the comparison of two runs.
 type Result struct {
 	Runs  [2]string    `json:"runs"`
 	Cases []Comparison `json:"cases"`
-	// Stale are known differences that are none any more, each as a sentence with its position.
+	// Stale are known differences that no longer exist, each as a sentence with its position.
 	Stale []string `json:"stale,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func (r *Result) Count(verdict Verdict) int {
 // OK tells whether every difference is known and every known one is still there.
 func (r *Result) OK() bool { return r.Count(Different) == 0 && len(r.Stale) == 0 && r.Count(Equal) > 0 }
 
-// Compare holds a run on a real device against one on the embedded provider.
+// Compare compares a run on a real device with one on the embedded provider.
 func Compare(base, device *Run, known []Known) *Result {
 	names := [2]string{base.Name, device.Name}
 	if names[0] == names[1] {
@@ -113,7 +113,7 @@ func compareCase(base, device *Trace, names [2]string, known *Known) Comparison 
 	return comparison
 }
 
-// differences are the sentences that tell two traces apart, none when they are equal.  They name no line of
+// differences are the differences of two traces in sentences, none when they are equal.  They name no line of
 // the scenario, so that they stay true when it is edited elsewhere.
 func differences(a, b *Trace, names [2]string) []string {
 	var found []string
@@ -175,7 +175,7 @@ func callDifferences(role string, a, b *call, names [2]string) []string {
 	return found
 }
 
-// nothing stands where one run has no value, or did not get that far.
+// nothing is shown where one run has no value, or did not get that far.
 const nothing = "nothing"
 
 func value(fields []record.Field, name string) string {

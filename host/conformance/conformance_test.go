@@ -104,7 +104,7 @@ func TestKnownErrors(t *testing.T) {
 	}
 }
 
-// TestJoin puts the parts of a run together: what ran counts before what was skipped, and parts are of one machine.
+// TestJoin joins the parts of a run: a case that ran counts before one that was skipped, and all parts are of one machine.
 func TestJoin(t *testing.T) {
 	whole, part := run(t, "verbs", "SUCCESS", "1", "skipped"), run(t, "verbs", "SUCCESS", "1", "failed")
 	if err := whole.Join(part); err != nil || len(whole.Traces) != 1 || whole.Trace("a.yaml::x").Status != "failed" {

@@ -13,7 +13,7 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-// leastCases is how large the corpus has become; it does not shrink.
+// leastCases is how large the corpus has become; it must not shrink.
 const leastCases = 779
 
 // TestCorpus runs every conformance case on the embedded provider: what each asserts is the kernel's behaviour,
@@ -47,7 +47,7 @@ func iwarpCases(t *testing.T) int {
 	return count
 }
 
-// TestKnownCases wants every known difference to be of a case that there is.
+// TestKnownCases wants every known difference to be of a case that exists.
 func TestKnownCases(t *testing.T) {
 	ids := make(map[string]bool)
 	for _, s := range checked(t) {

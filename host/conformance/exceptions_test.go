@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// askers are the tests of the core that run on soft and on a kernel, and how each asks which it is: with the name of an
-// exception.  home are the files that look at the provider's name, and settings what nobody else may read or compare.
+// askers are the tests of the core that run on soft and on a kernel, and how each asks which it is: by the name of an
+// exception.  home are the files that look at the provider's name, and settings are what no other file may read or compare.
 var askers = []struct {
 	pattern         string
 	home            []string

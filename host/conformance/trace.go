@@ -57,8 +57,8 @@ func Read(in io.Reader, name string) (*Run, error) {
 	return run, err
 }
 
-// Join adds what another run on the same provider and kernel had: some cases are run apart from the others, because
-// they take long.
+// Join adds another run on the same provider and kernel: some cases are run apart from the others, because they take
+// long.
 func (r *Run) Join(other *Run) error {
 	if r.Name != other.Name || r.Kernel != other.Kernel {
 		return fmt.Errorf("one run is of %s on kernel %q, another of %s on kernel %q: the parts of a run are of one machine",
@@ -86,8 +86,7 @@ func (r *Run) put(trace *Trace) {
 // Trace finds the trace of a case, or nil.
 func (r *Run) Trace(id string) *Trace { return r.byID[id] }
 
-// newTrace takes a case apart by role: branches of `parallel` run as the machine lets them, but each role's
-// own calls have one order.
+// newTrace splits a case by role: branches of `parallel` run in any order, but the calls of one role have one order.
 func newTrace(c *cases.Case) *Trace {
 	trace := &Trace{ID: c.ID, Status: c.Result.Status, Reason: c.Message(), calls: make(map[string][]call)}
 	numbers := make(map[[2]string]int)

@@ -20,7 +20,7 @@ const (
 	Fail Status = "fail"
 )
 
-// Finding is the end of one check.
+// Finding is the result of one check.
 type Finding struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
@@ -37,13 +37,13 @@ type Machine struct {
 	Open func(path string) error
 	// LockedMemory is the limit of locked memory in bytes.
 	LockedMemory uint64
-	// Loopback connects to this machine through its device and tells in a few words what it did.
+	// Loopback connects to this machine through its device and says in a few words what it did.
 	// ErrNoDevice when there is none.
 	Loopback func(ctx context.Context) (string, error)
 	// Peer is another host, by name or address; "" for none.  Resolve finds the way to it.
 	Peer    string
 	Resolve func(ctx context.Context, host string) (Route, error)
-	// SelfTest runs traffic on the embedded provider and tells in a few words what it did.
+	// SelfTest runs traffic on the embedded provider and says in a few words what it did.
 	SelfTest func(ctx context.Context) (string, error)
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 )
 
-// machine is one with an active RoCE port, less and more some files.
+// machine is one with an active RoCE port, without some files and with others.
 func machine(change map[string]string) Machine {
 	files := map[string]string{
 		"sys/module/ib_uverbs/refcnt":                           "1",

@@ -83,7 +83,7 @@ func verbsFile(m Machine, device string) string {
 	return ""
 }
 
-// container names what the machine seems to be inside of, "" for nothing.
+// container names the kind of container that this seems to be, "" for none.
 func container(m Machine) string {
 	switch {
 	case exists(m, ".dockerenv"):
@@ -110,8 +110,8 @@ func container(m Machine) string {
 	return ""
 }
 
-// containers tells which flags a container lacks.  Devices of the host show in /sys, whatever the container may
-// use of them.
+// containers says which flags a container was started without.  Devices of the host appear in /sys even if the container
+// may not use them.
 func containers(_ context.Context, m Machine) (Status, string, string) {
 	name := container(m)
 	if name == "" {

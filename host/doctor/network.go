@@ -147,7 +147,7 @@ func loopback(ctx context.Context, m Machine) (Status, string, string) {
 	return OK, detail, ""
 }
 
-// peer looks for the way to another host.  What the other end is set to cannot be seen from here.
+// peer looks for the route to another host.  The settings of the other end cannot be seen from here.
 func peer(ctx context.Context, m Machine) (Status, string, string) {
 	if m.Peer == "" {
 		return Skip, "no --peer HOST was given", ""

@@ -13,7 +13,7 @@ import (
 // batch is the number of calls that the bench_*.wat guests make between two visits to their barrier.
 const batch = 100_000
 
-// benchmarkBatches has a guest make batches and reports the time of one call.
+// benchmarkBatches makes a guest post batches and reports the time of one call.
 func benchmarkBatches(b *testing.B, mode guest.InterruptMode, name string) {
 	r, p := newRuntime(b, mode), newProvider(b)
 	m := compileWAT(b, r, name)

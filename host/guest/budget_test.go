@@ -53,7 +53,7 @@ func TestNobodyWaitsForTooMuchAtOnce(t *testing.T) {
 	}
 }
 
-// A guest whose output nobody reads has an end as well.
+// A guest ends even if nobody reads its output.
 func TestOutputThatNobodyReads(t *testing.T) {
 	reader, writer := io.Pipe()
 	result := run(t, newRuntime(t, guest.InterruptMetered), "print", guest.Config{Stdout: writer, Limits: guest.Limits{Time: 100 * time.Millisecond}})

@@ -32,8 +32,8 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "rdmarun"), nil
 }
 
-// guestCache keeps compiled guests between runs.  It is a hint: whatever is wrong with it is said once, and a guest
-// is compiled anew.
+// guestCache keeps compiled guests between runs.  It is a hint: if something is wrong with it, that is reported once, and
+// the guest is compiled again.
 //
 // What it keeps is machine code.  wazero would run what it finds in its folder: its checksum leaves out where the
 // functions begin.  So each file is kept under a name with the hash of its content, and only what still has that
@@ -52,8 +52,8 @@ type guestCache struct {
 
 // openGuestCache opens the cache in a folder, in the environment's when that is "", else in the user's.
 //
-// wazero tells its versions apart by the program's build information, and so are ours.  Where that is missing
-// (go test) nothing is kept, unless the caller or the environment names a folder of its own.
+// wazero distinguishes its versions by the program's build information, and this does the same.  If that is missing (go
+// test), nothing is kept, unless the caller or the environment names a folder.
 func openGuestCache(dir string, warn func(string)) *guestCache {
 	c := &guestCache{warn: warn, wazero: wazero.NewCompilationCache()}
 	if dir == "" {
@@ -104,7 +104,7 @@ func (c *guestCache) open(dir string) error {
 	return nil
 }
 
-// trusted refuses a folder into which others may write: they could have us run what they like.
+// trusted refuses a folder that others may write to: they could make us run anything.
 func trusted(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -124,7 +124,7 @@ func trusted(dir string) error {
 
 const (
 	stagePattern = "stage-*"
-	// stageAge is when a stage must be that of a killed process: no compilation takes so long.
+	// stageAge is the age of a stage that a killed process must have left: no compilation takes so long.
 	stageAge = 24 * time.Hour
 )
 
@@ -159,7 +159,7 @@ func (c *guestCache) report(err error) {
 	c.warn = nil
 }
 
-// offer puts what is kept of a module where wazero looks.  The caller calls keep when it has compiled.
+// offer puts the kept files of a module where wazero looks.  The caller calls keep when it has compiled.
 func (c *guestCache) offer(key string) {
 	if c.shelf == "" {
 		return
@@ -178,7 +178,7 @@ func (c *guestCache) offer(key string) {
 		path, offered := filepath.Join(c.dir, entry.Name()), filepath.Join(c.shelf, filepath.Base(name))
 		err := linkOrCopy(path, offered)
 		if err == nil {
-			// That of the offered file, which nobody exchanges.
+			// The hash of the offered file, which nobody replaces.
 			err = checkSum(offered, sum)
 		}
 		if err != nil {

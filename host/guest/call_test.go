@@ -58,7 +58,7 @@ func TestCall(t *testing.T) {
 		t.Errorf("a trap: %v", err)
 	}
 	if result, err := trapping.Wait(t.Context()); err != nil || result.Outcome != guest.Trapped {
-		t.Errorf("a guest whose function trapped: %v %+v", err, result)
+		t.Errorf("a guest with a function that trapped: %v %+v", err, result)
 	}
 	close(open)
 	if result, err := g.Wait(t.Context()); err != nil || result.ExitCode != 3 {

@@ -20,7 +20,7 @@ import (
 	"rdmarun/hostfuncs"
 )
 
-// Module is a compiled guest, of which any number can run.
+// Module is a compiled guest; any number of instances can run.
 type Module struct {
 	name     string
 	facts    wasm.Facts
@@ -41,13 +41,13 @@ func (m *Module) Exports() []Export { return m.facts.Exports }
 // MinMemory is the memory that the module starts with, in bytes.
 func (m *Module) MinMemory() int64 { return int64(m.facts.MinPages) * pageSize }
 
-// freeInstance is what of an instance is charged to nobody, so that a small guest has all its limit for its pages.
+// freeInstance is the part of an instance that is not charged, so that a small guest has its whole limit for its pages.
 const freeInstance = 64 << 10
 
 // InstanceSize is what each instance takes beside its memory, in bytes.
 func (m *Module) InstanceSize() int64 { return int64(m.facts.InstanceSize) }
 
-// Metered says that the module counts its steps; else wazero looks at its context, or nobody does.
+// Metered tells that the module counts its steps; if not, wazero looks at its context, or nobody does.
 func (m *Module) Metered() bool { return m.metered }
 
 // FormatError says that a file is no guest at all.
@@ -91,8 +91,7 @@ func readModule(path string) ([]byte, error) {
 
 func moduleName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
 
-// CompileBytes is Compile for a module in memory.  It returns when ctx ends, with what the compiler works at then
-// still to come to its end.
+// CompileBytes is Compile for a module in memory.  It returns when ctx ends, even if the compiler is still at work.
 func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) (*Module, error) {
 	type compiled struct {
 		module *Module
@@ -124,7 +123,7 @@ func compileStopped(ctx context.Context, name string) error {
 	return fmt.Errorf("compile %s: %w", name, context.Cause(ctx))
 }
 
-// compile has the place of who compiles.
+// compile needs the place in compiling.
 func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Module, error) {
 	sum := sha256.Sum256(module)
 	key := name + "\x00" + string(sum[:])
@@ -257,7 +256,7 @@ func signature(params, results []api.ValueType) wasm.Signature {
 	return wasm.Signature{Params: letters(params), Results: letters(results)}
 }
 
-// throwawayExports is exportsOf for who has no runtime.
+// throwawayExports is exportsOf for callers without a runtime.
 func throwawayExports(ctx context.Context) (hostExports, error) {
 	engine := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
 	defer engine.Close(ctx)
@@ -274,7 +273,7 @@ type MissingImport struct {
 	Why string
 }
 
-// ABIError says that a guest imports what this host lacks.
+// ABIError says that a guest imports something that this host lacks.
 type ABIError struct {
 	Module  string // the guest
 	Missing []MissingImport
@@ -305,7 +304,7 @@ func (e *ABIError) remedy() string {
 	return "build the guest for WASI preview 1 (Go: GOOS=wasip1; C: --target=wasm32-wasi) with the SDK that \"rdmarun sdk go|c DIR\" writes"
 }
 
-// checkImports compares what a guest imports with what there is, before anything is compiled.
+// checkImports compares the imports of a guest with what the host has, before anything is compiled.
 func (exports hostExports) checkImports(module string, imports []Import) error {
 	e := &ABIError{Module: module}
 	for _, each := range imports {

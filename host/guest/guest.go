@@ -29,8 +29,8 @@ type Guest struct {
 	result   Result // once done is closed
 }
 
-// Start starts a guest.  It runs until it ends by itself, its time is over, ctx ends, or it is stopped; Done
-// tells.  The error says why it could not be started.
+// Start starts a guest.  It runs until it ends by itself, its time is over, ctx ends, or it is stopped; then Done
+// is closed.  The error says why it could not be started.
 func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, error) {
 	if config.Provider == nil {
 		return nil, errors.New("start guest: no provider")
@@ -57,7 +57,7 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 	g := &Guest{name: config.Name, module: m, config: config, budget: budget, calls: make(chan *request), done: make(chan struct{})}
 	barrier := g.wait
 	if config.Barrier == nil {
-		barrier = nil // a party of one does not wait
+		barrier = nil // a guest alone does not wait
 	}
 	g.instance = hostfuncs.NewInstance(hostfuncs.Config{
 		Provider: config.Provider,
@@ -166,7 +166,7 @@ type answer struct {
 // at a barrier, as a program is in no state to be entered while it runs.  Arguments and results are as wazero
 // has them, an i32 in the lower half.  A function that traps or exits ends the guest.
 //
-// The error is ctx's when the guest comes to no barrier, or the call to no end, before ctx ends.
+// The error is ctx's when ctx ends before the guest comes to a barrier, or before the call returns.
 func (g *Guest) Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error) {
 	r := &request{function, arguments, make(chan answer, 1)}
 	select {

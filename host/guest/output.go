@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// outputs is where a guest's standard output, its standard error and its log go.  They share one limit, and a
-// write that does not return, for nobody reads a pipe, keeps the guest only until it has to end.
+// outputs is where a guest's standard output, its standard error and its log go.  They share one limit.  If a write does
+// not return, because nobody reads a pipe, the guest waits for it only as long as it may live.
 type outputs struct {
 	ctx    context.Context
 	left   int64 // bytes that the guest may write yet
@@ -19,7 +19,7 @@ type outputs struct {
 	stderr *outputWriter
 }
 
-// errOutputFull is what a guest's write gets that is beyond its limit.
+// errOutputFull is the error of a write beyond the guest's limit.
 var errOutputFull = &outputFullError{}
 
 type outputFullError struct{}
@@ -96,7 +96,7 @@ func (w *outputWriter) Write(data []byte) (int, error) {
 	}
 }
 
-// pass has a chunk written, and ends the guest if that takes longer than the guest may live.
+// pass writes a chunk, and ends the guest if that takes longer than the guest may live.
 func (w *outputWriter) pass(chunk []byte) error {
 	if w.chunks == nil {
 		w.chunks, w.results = make(chan []byte), make(chan error, 1)
@@ -109,7 +109,7 @@ func (w *outputWriter) pass(chunk []byte) error {
 		return err
 	case <-w.outputs.ctx.Done():
 	}
-	// It ended in the same moment, or hangs: then the goroutine has the buffer, and the guest is over.
+	// The write ended at the same moment, or hangs: then the goroutine has the buffer, and the guest ends.
 	select {
 	case err := <-w.results:
 		return err
@@ -127,7 +127,7 @@ func writeAll(to io.Writer, chunks chan []byte, results chan error) {
 	}
 }
 
-// abandon leaves a goroutine that hangs to itself: it ends with its write.
+// abandon leaves a goroutine that hangs alone: it ends with its write.
 func (w *outputWriter) abandon() {
 	w.close()
 	w.to, w.buffer = io.Discard, nil

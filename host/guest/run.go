@@ -55,7 +55,7 @@ func (g *Guest) instantiate(ctx context.Context, memory *linearMemory) (module a
 		return memory
 	})
 	defer func() {
-		// wazero takes a nil from Reallocate for a bug of the allocator's.
+		// wazero takes a nil from Reallocate for a bug in the allocator.
 		if memory.err != nil {
 			recover()
 			module, err = nil, memory.err
@@ -95,7 +95,7 @@ func (g *Guest) call(ctx context.Context, module api.Module) error {
 	return nil
 }
 
-// boundTables has the guest's tables grow as far as its budget allows.
+// boundTables lets the guest's tables grow as far as its budget allows.
 func (g *Guest) boundTables(module api.Module) {
 	room, grown := module.ExportedGlobal(wasm.RoomGlobal).(api.MutableGlobal), module.ExportedGlobal(wasm.GrownGlobal)
 	g.budget.SetTables(
@@ -132,8 +132,8 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 // pageSize is that of WebAssembly.
 const pageSize = 64 << 10
 
-// linearMemory is a guest's memory: one reservation of all it may ever have, of which wazero sees what
-// the guest has grown to.  It belongs to one instantiation.
+// linearMemory is a guest's memory: one reservation of all that it may ever have; wazero sees the part that the guest has
+// grown to.  It belongs to one instantiation.
 type linearMemory struct {
 	budget   *hostfuncs.Budget
 	size     uint64 // charged to it
@@ -145,7 +145,7 @@ type linearMemory struct {
 
 // allocate makes the reservation; wazero calls it while it instantiates the module.
 func (m *linearMemory) allocate(maximum uint64) {
-	// A memory that may never have a page still has an address.
+	// A memory without any page still has an address.
 	m.region, m.err = rdmacore.NewMemory(int(max(min(maximum, uint64(m.budget.Limits().Memory)/pageSize*pageSize), pageSize)))
 	if m.err != nil {
 		return
@@ -179,8 +179,8 @@ func (m *linearMemory) release() {
 	m.held = nil
 }
 
-// pin keeps the goroutine on a thread of its own, and that on some CPUs; with none it does nothing.  The thread ends
-// with the goroutine, which never unlocks it: no other goroutine may find itself on it.
+// pin locks the goroutine to a thread, and the thread to some CPUs; with none it does nothing.  The goroutine never unlocks
+// the thread, which ends with it: no other goroutine may run on those CPUs by accident.
 func pin(cpus []int) error {
 	if len(cpus) == 0 {
 		return nil

@@ -4,10 +4,10 @@
 //
 // # Memory
 //
-// A guest's linear memory is one reservation whose base never moves, so a range of it is a memory region
-// as it is.  The reservation is reference counted: the guest holds it, and so does each memory region.
-// It is unmapped when the last one lets go, never by closing a module: compiled code that ran on after
-// that would take the process down.
+// A guest's linear memory is one reservation with a base that never moves, so any range of it can be a memory
+// region.  The reservation is reference counted: the guest and each memory region hold a reference.
+// It is unmapped with the last reference, not when a module is closed: compiled code that ran on after
+// that would crash the process.
 //
 // # The end of a guest
 //
@@ -48,9 +48,8 @@ type Runtime struct {
 	plain   wazero.CompilationCache // in memory only
 	serials atomic.Uint32           // of guests
 
-	// Who compiles has a place in it, and who closes: wazero's cache on disk must not be asked for one module by two
-	// goroutines (wazero #2547), and two processors are better spent on one compilation anyway.  What follows is
-	// touched only there.
+	// Compiling and closing take its only place: two goroutines must not ask wazero's cache on disk for one module
+	// (wazero #2547), and one compilation makes use of several processors anyway.  It guards what follows.
 	compiling chan struct{}
 	engines   map[engineKind]wazero.Runtime
 	modules   map[string]*Module // by content
@@ -87,8 +86,7 @@ func compiles() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "ar
 // for when the cache fails.
 type engineKind struct{ looks, uncached bool }
 
-// engine is the wazero runtime of a kind.  The caller has the place of who compiles, or nobody else knows the runtime
-// yet.
+// engine is the wazero runtime of a kind.  The caller has the place in compiling, or nobody else knows the runtime yet.
 func (r *Runtime) engine(ctx context.Context, kind engineKind) (wazero.Runtime, error) {
 	if engine, ok := r.engines[kind]; ok {
 		return engine, nil
@@ -134,7 +132,7 @@ type RuntimeConfig struct {
 	// CacheDir keeps compiled guests between runs; "" is DefaultCacheDir().  It holds machine code, so
 	// only who may write the program itself should be able to write it.
 	CacheDir string
-	// Warn is told, once, when the cache is of no use; nil is nobody.
+	// Warn is called once when the cache is of no use; may be nil.
 	Warn func(text string)
 	// Interrupt is how guests that do not end by themselves are ended.
 	Interrupt InterruptMode
@@ -146,7 +144,7 @@ type InterruptMode int
 const (
 	// InterruptMetered makes guests count their steps (host/guest/wasm).
 	InterruptMetered InterruptMode = iota
-	// InterruptContext has wazero look at the context in each loop, at some 30 ns an iteration.
+	// InterruptContext makes wazero look at the context in each loop, which takes some 30 ns an iteration.
 	InterruptContext
 	// InterruptOff never looks.  A guest that spins for ever blocks the process for ever.
 	InterruptOff
@@ -178,7 +176,7 @@ func (l Limits) Compiling(ctx context.Context) (_ context.Context, began time.Ti
 // ErrCompileTime is the cause of a context of Compiling.
 var ErrCompileTime = errors.New("it exceeded the time limit of its guest")
 
-// The limits of a guest for which nothing else is said.
+// The default limits of a guest.
 const (
 	DefaultTime       = time.Minute
 	DefaultMemory     = hostfuncs.DefaultMemory
@@ -209,9 +207,9 @@ type Config struct {
 	Began time.Time
 	// Logger takes what the guest logs; nil writes lines to Stderr.
 	Logger *slog.Logger
-	// Barrier waits until all parties of that name are there or ctx ends; nil is a party of one.
+	// Barrier waits until everyone has come to the barrier of that name, or ctx ends; nil does not wait.
 	Barrier func(ctx context.Context, name string) error
-	// Listening is told, by the guest's goroutine, where the guest listens; nil tells nobody.
+	// Listening is called by the guest's goroutine with where the guest listens; may be nil.
 	Listening func(Listening)
 	// CPUs are where the guest's thread may run; none: anywhere.  With any it has a thread to itself.
 	CPUs []int

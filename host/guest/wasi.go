@@ -44,7 +44,7 @@ func (g *Guest) moduleConfig(ctx context.Context) wazero.ModuleConfig {
 // streamChunk is how much is done of a read or write before the end of the guest is looked for.
 const streamChunk = 64 << 10
 
-// randomReader gives random numbers, a chunk at a time.
+// randomReader reads random numbers, a chunk at a time.
 type randomReader struct{ ctx context.Context }
 
 func (r *randomReader) Read(into []byte) (int, error) {
@@ -59,7 +59,7 @@ func withClock(config wazero.ModuleConfig, clock *rdmacore.Clock) wazero.ModuleC
 	if !clock.Virtual() {
 		return config.WithSysWalltime().WithSysNanotime()
 	}
-	// Go's runtime takes a monotonic clock that stands at 0 for a broken one.
+	// Go's runtime takes a monotonic clock that is at 0 for a broken one.
 	const origin = time.Second
 	began := time.Now().Add(-clock.Now())
 	const resolution = sys.ClockResolution(1)
@@ -156,9 +156,9 @@ type wasiFunction struct {
 	call   api.GoModuleFunc
 }
 
-// wasiFunctions stand in front of wazero's, which would let a guest take memory and time that nobody counts: they
-// copy a path of any length before they find that there is no folder, run through any number of buffers for a file
-// that has no position, and keep something for each of any number of subscriptions.
+// wasiFunctions replace those of wazero, with which a guest could take memory and time that nobody counts: those copy a
+// path of any length before they find that there is no folder, go through any number of buffers for a file that has no
+// position, and keep something for each of any number of subscriptions.
 var wasiFunctions = []wasiFunction{
 	{"fd_pread", "iiiIi", noFile},
 	{"fd_pwrite", "iiiIi", noFile},
@@ -209,8 +209,8 @@ const (
 	eventFDWrite     = 2
 )
 
-// pollOneoff waits until the first of some clocks, or tells at once which of the standard streams are ready, which is
-// all of them: a read that has to wait does so itself.
+// pollOneoff waits for the first of some clocks, or returns at once when standard streams are asked for: all of them are
+// ready, as a read that has to wait does so itself.
 func pollOneoff(ctx context.Context, module api.Module, stack []uint64) {
 	in, out, count, resultAt := uint32(stack[0]), uint32(stack[1]), uint32(stack[2]), uint32(stack[3])
 	stack[0] = poll(ctx, module.Memory(), in, out, count, resultAt)

@@ -28,7 +28,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// visit opens a page and returns what it looks like when it has settled, and what the console said.
+// visit opens a page and returns what it looks like once it has settled, and the output of the console.
 func visit(t *testing.T, url string, flags ...string) (dom, console string) {
 	t.Helper()
 	profile, err := os.MkdirTemp("", "rdmarun-browser-*")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTextsOfChartsHaveRoom looks at where a browser has put them: in the picture, and none on another.
+// TestTextsOfChartsHaveRoom looks at where a browser puts them: within the picture, and none over another.
 func TestTextsOfChartsHaveRoom(t *testing.T) {
 	for name, page := range map[string]string{"few": "", "sweep": reportOf(t, "html", sweep(t))} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// feed passes the records of a run with a case of every kind, always the same ones.  ended tells whether the
+// feed passes the records of a run with a case of every kind, the same in each call.  ended tells whether the
 // run comes to its end or is killed while a case runs.
 func feed(t *testing.T, out record.Consumer, ended bool) {
 	t.Helper()
@@ -106,7 +106,7 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 	}
 }
 
-// distributions are those of measured by size: they are the same in each run, and take long to make.
+// distributions are those of measured, by size: they are the same in each run, and take long to make.
 var distributions sync.Map
 
 // distributionOf is that of the latencies of a size.

@@ -118,7 +118,7 @@ func TestJUnitIsXML(t *testing.T) {
 		}
 	}
 	if tests != 8 {
-		t.Errorf("%d test cases, want 8: one whose run was killed is one, too", tests)
+		t.Errorf("%d test cases, want 8: one that ended with its run is one, too", tests)
 	}
 }
 
@@ -155,7 +155,7 @@ func checkElement(t *testing.T, parent string, element xml.StartElement) {
 	}
 }
 
-// A point of TAP: its number counts up, and as many come as the plan has promised.
+// A point of TAP: numbers count up, and there are as many as the plan says.
 var point = regexp.MustCompile(`^(not )?ok (\d+)( - ([^#\\]|\\.)*)?( # (SKIP|TODO) .*)?$`)
 
 func TestTAPKeepsItsPlan(t *testing.T) {
@@ -190,7 +190,7 @@ func TestTAPKeepsItsPlan(t *testing.T) {
 	}
 }
 
-// Runs whose number of cases is known last have their plan there; it counts what came, whatever ended them.
+// If the number of cases is known only at the end, the plan is there; it counts the cases that ran, however the run ended.
 func TestTAPPlanOfARunUntilAFailure(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  *record.Totals
@@ -256,7 +256,7 @@ func TestMetricsParse(t *testing.T) {
 	}
 }
 
-// The series of a metric are written some at a time; what a reader sees is one family.
+// The series of a metric are written a few at a time, and a reader sees one family.
 func TestMetricsOfManyCases(t *testing.T) {
 	var text bytes.Buffer
 	out, err := output.Open(output.Target{Format: "prom", Path: "-"}, &text)

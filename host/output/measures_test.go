@@ -15,7 +15,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// reportOf is a report of a run whose cases have measured something.
+// reportOf is a report of a run with cases that have measured something.
 func reportOf(t *testing.T, format string, cases ...[]*record.Measure) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report")
@@ -108,7 +108,7 @@ func TestPageHasEveryMeasurement(t *testing.T) {
 	}
 }
 
-// TestPageSaysWhatHasNoPicture: the table has all, whatever is left out of the pictures is said.
+// TestPageSaysWhatHasNoPicture: the table has everything, and the page says what the pictures leave out.
 func TestPageSaysWhatHasNoPicture(t *testing.T) {
 	const many = 5000
 	one := measured(t, 64)
@@ -127,7 +127,7 @@ func TestPageSaysWhatHasNoPicture(t *testing.T) {
 	}
 }
 
-// TestPageOfManyCasesHasTheirMeasurements: cases beyond some hundreds are shown without their steps, not without figures.
+// TestPageOfManyCasesHasTheirMeasurements: cases beyond some hundreds are shown without their steps, but with their figures.
 func TestPageOfManyCasesHasTheirMeasurements(t *testing.T) {
 	m := measured(t, 64)
 	m.Latency, m.Intervals = nil, nil
@@ -176,7 +176,7 @@ func TestMetricsHaveTags(t *testing.T) {
 	}
 }
 
-// TestEveryOutputCountsAlike: a case whose threshold is broken is one that failed, whoever counts.
+// TestEveryOutputCountsAlike: a case with a broken threshold is one that failed in every output.
 func TestEveryOutputCountsAlike(t *testing.T) {
 	for format, want := range map[string][]string{
 		"junit": {`<testsuites name="rdmarun" time="0.012" tests="8" errors="2" failures="2">`, `<failure message="threshold not held: p99 &lt; 4us: 5.2 us" type="threshold">`},

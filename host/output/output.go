@@ -21,14 +21,14 @@ import (
 	"rdmarun/host/record"
 )
 
-// Output is an output with an end.
+// Output is a consumer that has to be closed.
 type Output interface {
 	record.Consumer
 	// Close completes the report with what came until now: all of it, or what came until rdmarun was killed.
 	Close() error
 }
 
-// formats are the outputs by their names; make is for those that are written whole, in the end.
+// formats are the outputs by their names; make is for those that are written at once, in the end.
 var formats = []struct {
 	name, extension, what string
 	make                  func(*outfile.File) Output
@@ -91,7 +91,7 @@ func ParseTarget(text string) (Target, error) {
 	return Target{format, path}, nil
 }
 
-// OpenTo begins an output, of a format that has one file, on what stays open; the target's path is for messages.
+// OpenTo begins an output, of a format that has one file, on a writer that stays open; the target's path is for messages.
 func OpenTo(target Target, out io.Writer) (Output, error) {
 	for _, each := range formats {
 		if each.name == target.Format && each.make != nil {
@@ -173,7 +173,7 @@ func (o *Outputs) Close() error {
 	return errors.Join(failures...)
 }
 
-// Discard drops all outputs; records stay as far as they came.
+// Discard drops all outputs; records written so far stay.
 func (o *Outputs) Discard() {
 	for _, each := range o.outputs {
 		discard(each)
@@ -181,7 +181,7 @@ func (o *Outputs) Discard() {
 	o.outputs = nil
 }
 
-// discard drops a report that is not to be; the records stay as far as they came.
+// discard drops a report that is given up; records written so far stay.
 func discard(each Output) {
 	if d, ok := each.(interface{ Discard() }); ok {
 		d.Discard()

@@ -151,7 +151,7 @@ func TestContrast(t *testing.T) {
 				t.Errorf("%s on %s in scheme %d: %.2f to 1", text, ground, scheme, ratio)
 			}
 		}
-		// Curves: 1.4.11 wants 3 to 1 of what is no text.  Of the palette, which its readers can tell apart, three are
+		// Curves: 1.4.11 wants 3 to 1 where there is no text.  Of the palette, which its readers can tell apart, three are
 		// lighter; what they show is in words and in the table, too.
 		for hue := range 6 {
 			least := map[bool]float64{true: 2, false: 3}[scheme == 0 && hue >= 3]

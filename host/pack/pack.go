@@ -1,6 +1,5 @@
 // Package pack writes and reads archives of scenarios with everything they need: one file that runs the same on
-// another machine.  An archive is a gzip-compressed tar whose first entry, manifest.json, has the hash of
-// every other.
+// another machine.  An archive is a gzip-compressed tar; its first entry, manifest.json, has the hash of every other.
 package pack
 
 import (
@@ -25,13 +24,13 @@ const Version = 1
 // manifestName is the first entry.
 const manifestName = "manifest.json"
 
-// Limits of what is unpacked: an archive comes from elsewhere.
+// Limits of what is unpacked: an archive comes from somebody else.
 const (
 	MaxFiles = 10_000
 	MaxBytes = 1 << 30
 )
 
-// Manifest tells what an archive has.
+// Manifest is the table of contents of an archive.
 type Manifest struct {
 	Version int `json:"version"`
 	// Scenarios are the paths to run, the others only belong to them.
@@ -47,7 +46,7 @@ type File struct {
 }
 
 // Write archives scenarios and the files they need.  Paths are kept relative to the folder that all have in
-// common, so that what refers to another still finds it.  The same input gives the same bytes.
+// common, so that a file still finds those that it refers to.  The same input gives the same bytes.
 func Write(w io.Writer, scenarios, others []string) (*Manifest, error) {
 	all := append(slices.Clone(scenarios), others...)
 	base, err := commonFolder(all)
@@ -87,7 +86,7 @@ func writeArchive(w io.Writer, manifest *Manifest, content map[string][]byte) er
 	compressed := gzip.NewWriter(w)
 	archive := tar.NewWriter(compressed)
 	add := func(name string, text []byte) error {
-		// No times and no owners: they would make each archive another one.
+		// No times and no owners: with them no two archives would be the same.
 		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), Format: tar.FormatPAX}
 		if err := archive.WriteHeader(header); err != nil {
 			return err

@@ -54,7 +54,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// archive makes what Write never would.
+// archive makes archives that Write would not make.
 func archive(t *testing.T, entries ...string) []byte {
 	t.Helper()
 	var text bytes.Buffer

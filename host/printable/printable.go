@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Rune is the character that stands for c: c itself, or a picture of what must not be shown.  Line ends and tabs
-// stay.
+// Rune is the character to show for c: c itself, or a picture of one that must not be shown.  Line ends and tabs stay.
 func Rune(c rune) rune {
 	switch {
 	case c == '\n' || c == '\t':
@@ -25,7 +24,7 @@ func Rune(c rune) rune {
 	return c
 }
 
-// Text is a text of several lines.  The carriage return of a line's end goes.
+// Text is a text of several lines.  The carriage return at the end of a line is dropped.
 func Text(text string) string {
 	if clean(text) {
 		return text
@@ -33,7 +32,7 @@ func Text(text string) string {
 	return strings.Map(Rune, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// clean tells whether a text is what most are: printable ASCII.
+// clean tells whether a text is printable ASCII, as most are.
 func clean(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' && c != '\n' && c != '\t') || c >= 0x7f {
@@ -69,7 +68,7 @@ func Log(text string) string {
 // Writer passes on what is written to it as Text.
 type Writer struct {
 	out io.Writer
-	// rest is the beginning of a character whose end is still to come.
+	// rest is the beginning of a character that the next Write may complete.
 	rest []byte
 }
 

@@ -27,7 +27,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestLog holds what GitHub and Azure take for a command, wherever in a line they look for it.
+// TestLog has everything that GitHub and Azure take for a command, wherever in a line they look for it.
 func TestLog(t *testing.T) {
 	for _, text := range []string{
 		"::set-output name=a::b", "x\n::set-output::b", "  \t::error::x", "\u00a0::error::x", "a\r::error::x", "a\r\n::error::x",

@@ -9,7 +9,7 @@ import (
 
 // Measure is what a measurement has found, at one end.
 type Measure struct {
-	// Name is that of the step, or of what stands around it, else its type and operation.
+	// Name is that of the step, or of a step around it, else its type and operation.
 	Name      string `json:"name"`
 	Type      string `json:"type"`                // latency, bandwidth, connect
 	Operation string `json:"operation,omitempty"` // SEND, RDMA_WRITE, RDMA_READ
@@ -35,7 +35,7 @@ type Measure struct {
 	BitsPerSecond     float64 `json:"bits_per_second,omitempty"`
 	MessagesPerSecond float64 `json:"messages_per_second,omitempty"`
 
-	// Latency has the distributions by what they are of: "total", or the steps of a connection.
+	// Latency has a distribution for "total", or one for each step of a connection.
 	Latency []Distribution `json:"latency,omitempty"`
 	// Intervals are what was done over time.
 	Intervals []Interval `json:"intervals,omitempty"`
@@ -54,15 +54,14 @@ type Distribution struct {
 	P99    int64   `json:"p99_ns"`
 	P999   int64   `json:"p999_ns"`
 	P9999  int64   `json:"p9999_ns"`
-	// Took is how long all of them together took, where they were done one after another or together: the steps of
-	// connections in lockstep.
+	// Took is how long all of them together took, for the steps of connections in lockstep.
 	Took time.Duration `json:"took_ns,omitempty"`
 	// HDR is the whole histogram: HdrHistogram's V2 form, compressed, in base64.
 	HDR string `json:"hdr,omitempty"`
 }
 
-// IntervalRates are the rates of each interval of one or more ends together, in bits a second.  What was left
-// over at the end is no interval: a few microseconds have any rate.
+// IntervalRates are the rates of each interval of one or more ends together, in bits a second.  The rest at the end is
+// left out: the rate of a few microseconds means nothing.
 func IntervalRates(ends ...*Measure) []float64 {
 	var rates []float64
 	for i := range ends[0].Intervals {
@@ -111,8 +110,8 @@ type Threshold struct {
 	Column int    `json:"column"`
 }
 
-// Knobs are what a measurement was made with beside its size and role, in words, the tags last: what may tell it from
-// others of its name.
+// Knobs are the settings of a measurement besides its size and role, in words, the tags last: what may distinguish it
+// from others of its name.
 func (m *Measure) Knobs() []Fact {
 	var list []Fact
 	add := func(name, value string, worth bool) {
@@ -158,13 +157,13 @@ type Baseline map[string]*Earlier
 
 // Earlier is a case in an earlier run.
 type Earlier struct {
-	// Results are those of the attempts that passed: how long a failure took says nothing of speed.
+	// Results are those of the attempts that passed: the time of a failure says nothing about speed.
 	Results []Result
 	// Measures are what was measured, of each end and size the last.
 	Measures []Measure
 }
 
-// Key tells measurements of one case apart that are not repetitions of each other.
+// Key is the same for measurements of one case that are repetitions of each other, and for no others.
 func (m *Measure) Key() MeasureKey {
 	key := MeasureKey{Name: m.Name, Type: m.Type, Role: m.Role, Size: m.Size}
 	for _, knob := range m.Knobs() {
@@ -201,11 +200,11 @@ type Loop struct {
 	Median time.Duration     `json:"median_ns"`
 	P99    time.Duration     `json:"p99_ns"`
 	Max    time.Duration     `json:"max_ns"`
-	// Clock are the times on the provider's clock, which thresholds speak of, where that is a virtual one.
+	// Clock are the times on the provider's clock, which thresholds use, if that is a virtual one.
 	Clock *Times `json:"clock,omitempty"`
 }
 
-// Times are what most of several took, and the least and the most.
+// Times are the spread of several times.
 type Times struct {
 	Min    time.Duration `json:"min_ns"`
 	Median time.Duration `json:"median_ns"`

@@ -66,9 +66,9 @@ type Run struct {
 	// Seed is what soft's random numbers are drawn from, given or drawn itself, where a case has none of its own.
 	Seed  *uint64  `json:"seed,omitempty"`
 	Files []string `json:"files"`
-	// Baseline is the name of what the run is held against.
+	// Baseline is the name of what the run is compared with.
 	Baseline string `json:"baseline,omitempty"`
-	// Environment is what a comparison of two runs needs to know of where they ran: version, host, kernel,
+	// Environment is what a comparison of two runs needs to know about their surroundings: version, host, kernel,
 	// driver, seed... under names of one word.
 	Environment map[string]string `json:"environment,omitempty"`
 }
@@ -89,7 +89,7 @@ type Start struct {
 	Roles  []RolePlace       `json:"roles,omitempty"`
 	// Seed is what soft's random numbers are drawn from in this attempt.
 	Seed *uint64 `json:"seed,omitempty"`
-	// Advance tells how far the steps are that run, "round 8123/20000", until the case ends; nil from a file.
+	// Advance says how far the running steps are, "round 8123/20000", until the case ends; nil from a file.
 	Advance func() string `json:"-"`
 }
 
@@ -111,7 +111,7 @@ type Step struct {
 	File    string `json:"file,omitempty"` // where the step stands, if not in the case's file
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
-	// Used are the steps that used the fragments it stands in, the innermost first: "FILE:LINE (FRAGMENT)".
+	// Used are the steps that used the fragments around it, the innermost first: "FILE:LINE (FRAGMENT)".
 	Used []string `json:"used,omitempty"`
 	// At is when it began, since the case did; it and Took are on the wall's clock.
 	At   time.Duration `json:"at_ns"`
@@ -147,7 +147,7 @@ func (s *Step) OnClock() StepTimes {
 type Field struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// Varies tells that another run has another value: a number or an address that was given out.
+	// Varies tells that another run has another value: a number or an address that was allocated.
 	Varies bool `json:"varies,omitempty"`
 }
 
@@ -229,7 +229,7 @@ type Failure struct {
 	Details  []string `json:"details,omitempty"` // leftovers, what leaked, guests that still ran
 	Timeline []Moment `json:"timeline,omitempty"`
 	Path     []string `json:"path,omitempty"` // names of the steps around, "ping 3"
-	// Used are the steps that used the fragments it stands in, the innermost first: "FILE:LINE (FRAGMENT)".
+	// Used are the steps that used the fragments around it, the innermost first: "FILE:LINE (FRAGMENT)".
 	Used  []string `json:"used,omitempty"`
 	Rerun string   `json:"rerun,omitempty"`
 }
@@ -295,8 +295,8 @@ func (t *Totals) Count(result *Result) {
 	}
 }
 
-// Device is what cases ran on, as far as a comparison of two runs needs to know it.  What does not exist or cannot be
-// found is empty.
+// Device is what cases ran on, as far as a comparison of two runs needs to know.  A field is empty if it does not exist or
+// cannot be found.
 type Device struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
@@ -314,7 +314,7 @@ type Device struct {
 	NUMA      string  `json:"numa,omitempty"` // the node that it is near
 }
 
-// Fact is something known, under a name of few words.
+// Fact is a fact under a short name.
 type Fact struct{ Name, Value string }
 
 // Facts lists what is known of the device, in the order of the fields.

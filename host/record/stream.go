@@ -15,14 +15,13 @@ type Consumer interface {
 	Wants(kind Kind) bool
 }
 
-// Announced is a consumer that wants to know which cases run, also of those whose records come when they end.
+// Announced is a consumer that wants to know which cases run, even if their records are held until they end.
 type Announced interface {
 	// Announce takes the beginning of a case; the same record comes again with the others.
 	Announce(start *Record)
 }
 
-// Stream passes records to consumers, in order, one at a time.  Guests write output from goroutines of
-// their own.
+// Stream passes records to consumers, in order, one at a time.  Guests write output from their own goroutines.
 type Stream struct {
 	begin     time.Time
 	mu        sync.Mutex
@@ -64,7 +63,7 @@ func (s *Stream) deliver(r *Record) {
 	}
 }
 
-// Announce tells of a case that runs and whose records are held until it ends.
+// Announce announces a case that runs, while its records are held until it ends.
 func (s *Stream) Announce(start *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,13 +81,13 @@ func (s *Stream) Err() error {
 	return errors.Join(s.failures...)
 }
 
-// Branch is a stream with a consumer of its own and the same beginning, for one attempt of one case.
-// Nothing reaches s but what is passed to Forward.
+// Branch is a stream with another consumer and the same beginning, for one attempt of one case.
+// Only what is passed to Forward reaches s.
 func (s *Stream) Branch(consumer Consumer) *Stream {
 	return &Stream{begin: s.begin, consumers: []Consumer{consumer}}
 }
 
-// Forward passes a record on that a branch has completed, with the time it has.
+// Forward passes on records that a branch has completed, with their times.
 func (s *Stream) Forward(records ...*Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ var parts = []struct {
 }
 
 // Result is the JSON Schema (2020-12) of one line of `--out jsonl=FILE`, made of the Go types that write it.
-// It allows for fields that a later version adds: those do not change the version.
+// It allows fields that a later version adds: those do not change the version.
 func Result() ([]byte, error) {
 	types := &typeSchemas{defs: object{}}
 	root := types.structure(reflect.TypeFor[record.Record]())

@@ -74,7 +74,7 @@ func TestLiveRecords(t *testing.T) {
 	}
 }
 
-// TestResultRefuses holds the schema to what it is for.
+// TestResultRefuses: the schema refuses what is no record.
 func TestResultRefuses(t *testing.T) {
 	schema := resultSchema(t)
 	for name, line := range map[string]string{

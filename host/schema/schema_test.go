@@ -196,8 +196,7 @@ func TestKnowsTheLanguage(t *testing.T) {
 	}
 }
 
-// TestCatches counts what the schema finds in the bad files, all of which the checker refuses: it must be
-// of use.
+// TestCatches counts what the schema finds in the bad files, all of which the checker refuses: it must be of use.
 func TestCatches(t *testing.T) {
 	schema := compiled(t)
 	files := corpus.Open(t, "../scenario/testdata/bad")

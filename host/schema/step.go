@@ -53,7 +53,7 @@ func step(table *verb.Table, sets *wordSets) object {
 			one = append(one, jsonschema.Require(action.Name))
 		}
 	}
-	// What follows of a key is looked at where the key is, and nowhere else.
+	// What a key requires is checked where the key is, and nowhere else.
 	follows := modifierRules(table)
 	for _, v := range table.Verbs() {
 		properties[v.Name] = verbSchema(v)
@@ -67,7 +67,7 @@ func step(table *verb.Table, sets *wordSets) object {
 	return schema
 }
 
-// modifierRules say beside what a modifier can stand.
+// modifierRules say which keys a modifier can be combined with.
 func modifierRules(table *verb.Table) object {
 	rules := object{"barrier": jsonschema.Require("of")}
 	others := []string{"do"}
@@ -227,7 +227,7 @@ func complete(table *verb.Table) object {
 	return object{"description": "A step with all arguments that its verb needs.", "properties": properties}
 }
 
-// completeWithoutDefaults wants complete steps of a file whose `defaults` have no arguments.  The fragments of a library
+// completeWithoutDefaults wants complete steps of a file without arguments in its `defaults`.  The fragments of a library
 // are completed by whoever imports them.
 func completeWithoutDefaults() object {
 	steps := jsonschema.Ref("completeSteps")

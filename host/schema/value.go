@@ -6,7 +6,7 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// values are the definitions of the types of arguments and results, and of matchers of them.
+// values are the definitions of the types of arguments and results, and of their matchers.
 func values() object {
 	definitions := object{
 		"integer":  object{"type": []string{"integer", "string"}, "pattern": jsonschema.IntegerForm},

@@ -58,7 +58,7 @@ func spell(letters string) string {
 	return text
 }
 
-// Facts are what a host wants to know of a module before it compiles it.
+// Facts are what a host wants to know about a module before it compiles it.
 type Facts struct {
 	Imports []Import
 	Exports []Export
@@ -71,7 +71,7 @@ type Facts struct {
 	InstanceSize uint64
 }
 
-// Inspect reads a module's imports, exports and memory, and finds what is too much of it.
+// Inspect reads a module's imports, exports and memory, and finds limits that it exceeds.
 func Inspect(module []byte) (Facts, error) {
 	sections, err := split(module)
 	if err != nil {
@@ -113,7 +113,7 @@ func Inspect(module []byte) (Facts, error) {
 	return facts, nil
 }
 
-// signExports gives exported functions their signatures; one of a module that is broken has none.
+// signExports gives exported functions their signatures; those of a broken module have none.
 func (f *Facts) signExports(types []Signature, functions []uint32) {
 	var all []uint32 // functions are numbered imports first
 	for _, each := range f.Imports {
@@ -146,7 +146,7 @@ const (
 	sectionData     = 11
 )
 
-// ErrFormat is what is wrong with bytes that are no WebAssembly module at all.
+// ErrFormat is the error for bytes that are no WebAssembly module at all.
 var ErrFormat = errors.New("not a WebAssembly module")
 
 var header = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}

@@ -2,9 +2,9 @@ package wasm
 
 import "fmt"
 
-// What a module may have of each thing.  Small bytes of it become large objects of the compiler's and of an
-// instance, so the size of a file alone says little: two bytes can ask for 2^32 local variables.  The programs of
-// whole language runtimes stay at a tenth of these, browsers have limits of the same order.
+// How many of each thing a module may have.  A few bytes of it become large objects of the compiler and of an instance, so
+// the size of a file alone says little: two bytes can ask for 2^32 local variables.  Programs with a whole language
+// runtime stay at a tenth of these; browsers have limits of the same order.
 const (
 	maxItems    = 1 << 17 // types, imports, functions, globals, exports, segments: of each
 	maxTables   = 100
@@ -23,7 +23,7 @@ const (
 	elementSize  = 8 // as long as no table has grown
 )
 
-// limits reads off a section how much it has of everything, and what an instance takes for it.
+// limits reads from a section how many of everything it has, and how much memory an instance takes for it.
 func (f *Facts) limits(one section, locals *uint64) error {
 	r := &reader{data: one.content}
 	switch one.id {

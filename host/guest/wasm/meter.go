@@ -1,6 +1,6 @@
 // Package wasm reads WebAssembly modules as far as the host must know them before the runtime does: what a
-// module imports and exports, and where its loops are.  It puts a check into each loop and each function, so
-// that a guest which spins can be stopped and does not stop the Go process meanwhile (meter.go).
+// module imports and exports, and where its loops are.  It adds a check to each loop and each function, so
+// that a guest that spins can be stopped and does not stop the Go process meanwhile (meter.go).
 package wasm
 
 import (
@@ -40,8 +40,8 @@ const Period = 1 << 16
 // no thread to set a flag, and no index of the module moves.  An instruction that fills or copies is a step
 // for each 256 of its bytes or elements, paid for before it.
 //
-// The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, for the offsets they
-// map have moved.
+// The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, because the offsets in
+// them are wrong afterwards.
 func Meter(module []byte) ([]byte, error) { return rewrite(module, true) }
 
 func rewrite(module []byte, metered bool) ([]byte, error) {
@@ -61,7 +61,7 @@ func rewrite(module []byte, metered bool) ([]byte, error) {
 	return join(m.sections), nil
 }
 
-// rewriting is one that is under way.
+// rewriting is the state of rewriting a module.
 type rewriting struct {
 	sections []section
 	metered  bool
@@ -345,7 +345,7 @@ func (m *rewriting) rewriteBody(out, body []byte) ([]byte, error) {
 			out = append(append(out, body[copied:r.pos]...), m.check...)
 			copied = r.pos
 		case opGlobalGet, opGlobalSet:
-			// The module is validated with the added globals; its own code must not know them.
+			// The module is validated with the added globals, but its own code must not use them.
 			if index := (&reader{data: body, pos: at + 1}).index(); index >= m.added {
 				return nil, fmt.Errorf("%w: global %d does not exist", ErrFormat, index)
 			}
@@ -381,8 +381,8 @@ func (m *rewriting) rewriteBody(out, body []byte) ([]byte, error) {
 	return out, nil
 }
 
-// RoomGlobal and GrownGlobal are exported globals of a rewritten module: by how many elements its tables may grow
-// yet, all of them together, which the host sets; and by how many they have grown.
+// RoomGlobal and GrownGlobal are exported globals of a rewritten module: by how many elements its tables, all of them
+// together, may still grow, which the host sets; and by how many they have grown.
 const (
 	RoomGlobal  = "rdmarun:room"
 	GrownGlobal = "rdmarun:grown"
@@ -434,7 +434,7 @@ func parseTables(content []byte) ([]table, error) {
 	})
 }
 
-// expression steps over one that is constant.
+// expression skips a constant expression.
 func (r *reader) expression() {
 	for r.more() && r.instruction() != opEnd {
 	}

@@ -159,8 +159,8 @@ const (
 	typeFunction   = 0x60
 )
 
-// instruction steps over one instruction and returns its opcode.  An opcode it does not know fails
-// the reader: its immediates have a length nobody could guess.
+// instruction skips one instruction and returns its opcode.  An unknown opcode fails the reader, as the length of its
+// immediates is unknown.
 func (r *reader) instruction() byte {
 	opcode := r.byte()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// Case is a case that has ended, or with which its run has ended.
+// Case is a case that has ended, or was running when its run ended.
 type Case struct {
 	File    string
 	ID      string
@@ -29,7 +29,7 @@ type Case struct {
 	Before []record.Measure
 }
 
-// Line is a line of output and when it came, since the case began.
+// Line is a line of output, and when it was printed, since the case began.
 type Line struct {
 	At time.Duration
 	record.Line
@@ -38,8 +38,8 @@ type Line struct {
 // Failed tells whether a case counts against its run.
 func (c *Case) Failed() bool { return !c.Result.Status.OK() }
 
-// Infrastructure tells whether the case says nothing about what it tests: its surroundings failed, or it
-// was ended from outside.
+// Infrastructure tells whether the case says nothing about its subject: its surroundings failed, or it was ended from
+// outside.
 func (c *Case) Infrastructure() bool {
 	switch c.Result.Status {
 	case record.Errored, record.Interrupted, record.TimedOut, record.Broken:
@@ -62,8 +62,8 @@ func (c *Case) Message() string {
 	return string(c.Result.Status)
 }
 
-// Limits are how much of a case is kept; a report of a long case shows how it began and how it ended.  What was measured
-// is kept wholly or not at all: figures are what a run was made for.
+// Limits are how much of a case is kept; a report of a long case shows how it began and how it ended.  A measurement is
+// kept whole or not at all: figures are the purpose of a run.
 type Limits struct {
 	Steps, Lines int
 	Measures     bool
@@ -96,7 +96,7 @@ func (t *Tracker) Device(name string) *record.Device {
 // MostHistograms is more than anybody looks at, and some ten MiB of a case.
 const MostHistograms = 4096
 
-// mostThresholds is more than a scenario has: one that did not hold must not be lost.
+// mostThresholds is more than any scenario has: one that did not hold must not be lost.
 const mostThresholds = 4096
 
 type key struct {
@@ -182,8 +182,8 @@ func (t *Tracker) end(c *open) *Case {
 	return &c.Case
 }
 
-// Unfinished ends the cases that never did, because rdmarun was killed, and returns them: a report that
-// left them out would look better than the run was.
+// Unfinished ends the cases that have no end because rdmarun was killed, and returns them: a report without them would
+// look better than the run was.
 func (t *Tracker) Unfinished() []*Case {
 	var all []*open
 	for _, c := range t.open {
@@ -203,7 +203,7 @@ func (t *Tracker) Unfinished() []*Case {
 	return list
 }
 
-// NeverEnded is the reason of a case with whose run rdmarun ended.
+// NeverEnded is the reason of a case that was running when rdmarun ended.
 const NeverEnded = "the records end while this case was running: rdmarun was killed, or could not write"
 
 // FailureText is all that went wrong in a case, as the terminal shows it.
@@ -215,7 +215,7 @@ func (c *Case) FailureText() string {
 	return b.String()
 }
 
-// Transcript is what a case did and printed, a line each.
+// Transcript is what a case did and printed, one line for each.
 func (c *Case) Transcript() string {
 	var b strings.Builder
 	for _, step := range c.Steps.Head() {
@@ -248,7 +248,7 @@ func StepText(file string, step *record.Step) string {
 // Seconds prints a time as JUnit and TAP want it.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds()) }
 
-// Tail keeps the first and the last of many: what a case begins with and how it ends.
+// Tail keeps the first and the last of many: how a case begins and how it ends.
 type Tail[T any] struct {
 	limit   int
 	head    []T

@@ -8,15 +8,15 @@ import (
 	"rdmarun/host/output/html/plot"
 )
 
-// chart is a picture, with what its curves are called in words of the page: a legend in the picture would lie on a
-// curve, and not wrap on a narrow page.
+// chart is a picture, with its legend as text of the page: one in the picture would cover a curve, and would not wrap on a
+// narrow page.
 type chart struct {
 	Title  string
 	Legend []legend
 	SVG    template.HTML
 	// Says is the picture in words.
 	Says string
-	// Missing is how many curves have no picture; this is the last one.
+	// Missing is how many curves are in no picture; it is set in the last one.
 	Missing int
 }
 
@@ -24,7 +24,7 @@ type chart struct {
 type legend struct {
 	Hue  int
 	Name string
-	// Before tells that the curve is the baseline's, which is dashed; its hue is that of the run's curve.
+	// Before tells that the curve is the baseline's: it is dashed, and has the hue of the run's curve.
 	Before bool
 }
 
@@ -53,10 +53,10 @@ const (
 	ticksUp     = 5
 )
 
-// album is a chart of any number of curves: where one picture has no more hues, another one follows, with the same axes.
+// album is a chart of any number of curves: when a picture has no hues left, another one with the same axes follows.
 type album struct {
 	pages [][]plot.Curve
-	// numbers are those of the curves, by their names: the baseline's has the same, and so the same place and hue.
+	// numbers are those of the curves by their names; the baseline's curve has the same, and so the same place and hue.
 	numbers map[string]int
 	// beyond is how many curves have no picture.
 	beyond int
@@ -66,14 +66,14 @@ type album struct {
 // bounds are those of what all curves show.
 type bounds struct{ left, right, low, high float64 }
 
-// mostPages is how many pictures of one kind anybody looks through; the table has what the curves of more would show.
+// mostPages is how many pictures of one kind a reader will look through; the table has the rest.
 const mostPages = 20
 
 func newAlbum() *album {
 	return &album{numbers: make(map[string]int), bounds: bounds{math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)}}
 }
 
-// add draws a curve; its hue is the album's to choose.
+// add draws a curve; the album chooses its hue.
 func (a *album) add(curve plot.Curve) {
 	if len(curve.Points) == 0 {
 		return
@@ -102,7 +102,7 @@ func (a *album) add(curve plot.Curve) {
 	}
 }
 
-// render draws the pictures; axes makes those of all of them, so that one can be held against another.
+// render draws the pictures; axes makes the same axes for all of them, so that they can be compared.
 func (a *album) render(title string, height float64, axes func(bounds) (x, y plot.Axis)) []chart {
 	var charts []chart
 	for i, curves := range a.pages {
@@ -112,7 +112,7 @@ func (a *album) render(title string, height float64, axes func(bounds) (x, y plo
 		if len(a.pages) > 1 {
 			name = fmt.Sprintf("%s (%d of %d)", title, i+1, len(a.pages))
 		}
-		// What is not ours in the text is escaped there.
+		// Text from elsewhere is escaped there.
 		charts = append(charts, chart{Title: name, Legend: legendOf(curves), SVG: template.HTML(p.SVG()), Says: p.Describe()})
 	}
 	if a.beyond > 0 {

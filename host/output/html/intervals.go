@@ -9,8 +9,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// intervalCharts are strips of what the measurements of one name did over time: bandwidth, or messages where there is
-// no payload.
+// intervalCharts show what the measurements of one name did over time: bandwidth, or messages if there is no payload.
 func intervalCharts(g *measureGroup) []chart {
 	bandwidth, messages := newAlbum(), newAlbum()
 	for i := range g.now {
@@ -37,7 +36,7 @@ func intervalCharts(g *measureGroup) []chart {
 	return append(charts, messages.render(g.name+", messages over time", stripHeight, over("messages/s"))...)
 }
 
-// numbered tells repetitions of one measurement apart, which have the same name.
+// numbered numbers the repetitions of one measurement, which have the same name.
 func numbered(a *album, name string) string {
 	numbered := name
 	for n := 2; ; n++ {
@@ -48,7 +47,7 @@ func numbered(a *album, name string) string {
 	}
 }
 
-// overTime is the rate in each interval, level from its begin to its end; payload tells that it is in Gbit/s.
+// overTime is the rate in each interval, constant from its beginning to its end; payload tells that it is in Gbit/s.
 func overTime(intervals []record.Interval) (points []plot.Point, payload bool) {
 	for _, each := range intervals {
 		payload = payload || each.Bytes > 0

@@ -13,8 +13,8 @@ import (
 	"rdmarun/host/record"
 )
 
-// latencyCharts are the percentile curves and the histogram of what is called by one name, the baseline's beside the
-// run's; none where no times were measured.
+// latencyCharts are the percentile curves and the histogram of the measurements of one name, the baseline's beside the
+// run's; none if no times were measured.
 func latencyCharts(g *measureGroup) ([]chart, error) {
 	l := latencies{curves: newAlbum(), histogram: newAlbum()}
 	if err := errors.Join(l.load(g, g.now, false), l.load(g, g.before, true)); err != nil {
@@ -101,7 +101,7 @@ func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool
 	return nil
 }
 
-// wide tells that the times lie so far apart that on an even axis most of them would be one line.
+// wide tells that the times are so far apart that most of them would be one line on a linear axis.
 func (l *latencies) wide() bool {
 	low, high := math.Inf(1), 1.0
 	for _, each := range l.loaded {
@@ -126,8 +126,7 @@ func percentiles(h *hdr.Histogram) []plot.Point {
 	return points
 }
 
-// shares is the histogram, in bins as wide as 1/60 of what it shows; in wide ones, each bin is as many times as high
-// as the one before.
+// shares is the histogram, in 60 bins; in a wide one, each bin is larger than the one before by the same factor.
 func shares(h *hdr.Histogram, wide bool) []plot.Point {
 	const bins = 60
 	scale, back := func(v float64) float64 { return v }, func(v float64) float64 { return v }

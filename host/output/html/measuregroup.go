@@ -7,8 +7,8 @@ import (
 	"rdmarun/host/record"
 )
 
-// measureGroup is what was measured under one name in a case, and what the baseline has of it: sizes, roles and the steps of
-// a connection are curves of one picture.
+// measureGroup is everything measured under one name in a case, and the same of the baseline: sizes, roles and the steps
+// of a connection are curves of one picture.
 type measureGroup struct {
 	name        string
 	now, before []record.Measure
@@ -16,7 +16,7 @@ type measureGroup struct {
 	vary map[string]bool
 }
 
-// mostGroups is of how many names a case shows pictures; the table has all, and the page says so.
+// mostGroups is for how many names a case shows pictures; the table has all of them, and the page says so.
 const mostGroups = 40
 
 func groupsOf(c *cases.Case) (list []*measureGroup, without int) {
@@ -50,7 +50,7 @@ func groupName(m *record.Measure) string {
 	return m.Name
 }
 
-// curve tells a curve from the others of its group; of is what its times are of, if it has times.
+// curve is the name of a curve within its group; of is what its times are of, if it has times.
 func (g *measureGroup) curve(m *record.Measure, of string) string {
 	var parts []string
 	if m.Size > 0 {
@@ -68,7 +68,7 @@ func (g *measureGroup) curve(m *record.Measure, of string) string {
 	return strings.Join(parts, " ")
 }
 
-// measureCharts are the pictures of what a case has measured; without is of how many names there are none.
+// measureCharts are the pictures of the measurements of a case; without is for how many names there are none.
 func measureCharts(c *cases.Case) (charts []chart, without int, err error) {
 	groups, without := groupsOf(c)
 	for _, g := range groups {

@@ -18,7 +18,7 @@ type sizes struct {
 
 // sized is one figure.
 type sized struct {
-	// base is what was measured, details what else may tell its curve from others.
+	// base is what was measured, details are the other differences between curves.
 	base    string
 	details []record.Fact
 	before  bool // of the baseline
@@ -45,7 +45,7 @@ func (s *sizes) measure(c *cases.Case, m *record.Measure, before bool) {
 	}
 	each.details = append([]record.Fact{{Name: "case", Value: c.Result.Name}}, m.Knobs()...)
 	each.details = append(each.details, record.Fact{Name: "name", Value: m.Name}, record.Fact{Name: "id", Value: c.ID})
-	if m.BitsPerSecond > 0 && m.Type != "latency" { // whose bandwidth says nothing
+	if m.BitsPerSecond > 0 && m.Type != "latency" { // the bandwidth of a latency test says nothing
 		each.value = m.BitsPerSecond / 1e9
 		s.bandwidth = append(s.bandwidth, each)
 	}
@@ -63,8 +63,8 @@ type series struct {
 	now, before map[int64]float64
 }
 
-// seriesOf makes curves of figures.  Sizes of one measurement are one curve; where two figures would stand in the same
-// place of a curve, it is split by the first detail in which they differ, so that none hides another.
+// seriesOf makes curves of figures.  The sizes of one measurement are one curve; if two figures would be at the same place
+// of a curve, it is split by the first detail in which they differ, so that none hides another.
 func seriesOf(figures []sized) []*series {
 	var list []*series
 	for _, group := range split(figures, func(each *sized) string { return each.base }) {
@@ -201,7 +201,7 @@ func bySize(values map[int64]float64, measured map[int64]bool) []plot.Point {
 	return points
 }
 
-// sizeAxis has ticks at what was measured, and at powers of two where that is too much.
+// sizeAxis has ticks at the sizes that were measured, or at powers of two if those are too many.
 func sizeAxis(b bounds, measured map[int64]bool) plot.Axis {
 	a := plot.Axis{Label: "message size", Low: b.left, High: b.right, Logarithmic: true}
 	a.Print = func(n float64) string { return narrow(size(int64(n))) }

@@ -10,10 +10,10 @@ import (
 	"rdmarun/host/record"
 )
 
-// A timeline is a ladder: a lane for each role from left to right, time from top to bottom, a box a step.
-// Its rows are evenly spaced, since the times of one case may lie a microsecond or a minute apart; where
-// nothing happened for long, the time that went by stands between the rows.  Where the page has no room for the
-// lanes side by side, the style puts the boxes below each other, each with its role.
+// A timeline is a ladder: a lane for each role from left to right, time from top to bottom, a box for each step.
+// Its rows are evenly spaced, since the steps of one case may be a microsecond or a minute apart; if nothing happened
+// for long, the time that passed is shown between the rows.  If the page is too narrow for the lanes, the style puts the
+// boxes below each other, each with its role.
 type timeline struct {
 	Lanes []lane
 	Rows  []ladderRow
@@ -44,9 +44,9 @@ const (
 	// longGap is the time without a step that is worth a line.
 	longGap = 5 * time.Millisecond
 	noRole  = "runner"
-	// most characters of a step and of its outcome: a buffer's bytes are no reading.
+	// most characters of a step and of its outcome: nobody reads the bytes of a buffer here.
 	mostText = 240
-	// mostLanes is how many fit beside each other on the widest page.
+	// mostLanes is how many fit side by side on the widest page.
 	mostLanes = 6
 )
 

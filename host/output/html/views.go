@@ -12,7 +12,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// groups are how cases are counted and filtered, in the order of what a reader looks for.
+// groups are how cases are counted and filtered, in the order in which a reader looks for them.
 var groups = []string{"failed", "error", "flaky", "xfailed", "skipped", "passed"}
 
 // group is where a case counts.
@@ -50,7 +50,7 @@ type caseView struct {
 	Failure  []failureView
 	Timeline *timeline
 	Charts   []chart
-	// Undrawn is of how many names of measurements there are no charts.
+	// Undrawn is for how many names of measurements there are no charts.
 	Undrawn  int
 	Measured []measureRow
 	ID       string // of the element, for links to it

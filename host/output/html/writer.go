@@ -15,15 +15,15 @@ import (
 const (
 	detailedPassed = 300
 	detailedFailed = 300
-	// openFailed failures are unfolded; with more of them one wants to see the list first.
+	// openFailed failures are unfolded; with more of them a reader wants to see the list first.
 	openFailed = 3
 )
 
 // limits of one case; a timeline shows how it began and how it ended.
 var limits = cases.Limits{Steps: 80, Lines: 200, Measures: true, Histograms: cases.MostHistograms}
 
-// Writer is the output.  Details of cases go to a temporary file as the cases end, since what stands above
-// them, counts and verdict, is known last.
+// Writer is the output.  Details of cases go to a temporary file as the cases end, since the counts and the verdict above
+// them are known last.
 type Writer struct {
 	file      *outfile.File
 	spool     outfile.Spool

@@ -108,7 +108,7 @@ func (w *Writer) add(c *cases.Case) error {
 	case c.Result.Status == record.Skipped:
 		test.Skipped = &junit.Result{Message: clean(c.Result.Reason)}
 	case c.Result.Status == record.XFailed:
-		// The format knows no expected failure; what reads it must not turn red.
+		// The format has no expected failure, and its readers must not take this for a real one.
 		test.Skipped = &junit.Result{Message: clean("expected to fail: " + c.Message()), Data: result.Data}
 	case c.Infrastructure():
 		test.Error = result
@@ -139,7 +139,7 @@ func (w *Writer) newSuite(c *cases.Case) *suite {
 	return s
 }
 
-// systemOut has what belongs to the case and has no place of its own in the format.
+// systemOut has everything about the case that the format has no element for.
 func systemOut(c *cases.Case) string {
 	var b strings.Builder
 	for _, threshold := range c.Thresholds.All() {
@@ -166,15 +166,15 @@ func (w *Writer) Discard() {
 	w.file.Discard()
 }
 
-// suite is a suite whose test cases wait in the spool: their numbers stand above them.
+// suite is a suite with test cases that wait in the spool: their numbers come before them.
 type suite struct {
 	junit.Testsuite
 	cases   []outfile.Part
 	seconds float64
 }
 
-// testcase is the library's with the properties that it lacks, as pytest and Surefire write them and CI systems show
-// them.  Jenkins' schema, junit-10.xsd, has properties in a suite alone; all else here keeps to it.
+// testcase adds properties to the library's type, as pytest and Surefire write them and CI systems show them.  Jenkins'
+// schema, junit-10.xsd, has properties in a suite alone; everything else here keeps to it.
 type testcase struct {
 	Properties []junit.Property `xml:"properties>property,omitempty"`
 	junit.Testcase
@@ -217,7 +217,7 @@ func around(out io.Writer, name, prefix string, value any, content func() error)
 	return err
 }
 
-// devices adds what is known of those that cases ran on.
+// devices adds what is known of the devices that cases ran on.
 func (s *suite) devices(list []record.Device) {
 	for _, device := range list {
 		for _, fact := range device.Facts() {
@@ -230,7 +230,7 @@ func (t *testcase) property(name, value string) {
 	t.Properties = append(t.Properties, junit.Property{Name: clean(name), Value: clean(value)})
 }
 
-// properties tell what the case was: its parameters, tags, and what its roles ran on.
+// properties say what the case was: its parameters, tags, and what its roles ran on.
 func (t *testcase) properties(c *cases.Case, known *cases.Tracker) {
 	t.property("status", string(c.Result.Status))
 	for _, name := range slices.Sorted(maps.Keys(c.Start.Params)) {

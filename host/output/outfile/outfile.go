@@ -14,16 +14,16 @@ import (
 	"rdmarun/host/printable"
 )
 
-// File is a report being written.  A reader of the path sees the report before or the complete new one,
+// File is a report being written.  A reader of the path sees the old report or the complete new one,
 // never a part: it is written beside its place and renamed at the end.
 type File struct {
 	name   string
 	handle *os.File // nil for what is not ours to close
 	rename bool
-	// nameless tells that the file is in no directory yet: it goes with the process, however that ends.
+	// nameless tells that the file is in no directory yet: it disappears with the process, however that ends.
 	nameless bool
 	buffer   *bufio.Writer
-	// clean leads to buffer: no format has control characters of its own but for line ends.
+	// clean writes to buffer: no format has control characters of its own except line ends.
 	clean *printable.Writer
 }
 
@@ -32,8 +32,8 @@ func newFile(f File, buffer *bufio.Writer) *File {
 	return &f
 }
 
-// Create begins the report at a path.  What is there and is no regular file, such as a pipe or a terminal,
-// is written to as it is.  Its folder must exist: a misspelled one would only be looked for later.  The caller ends with Commit or Discard.
+// Create begins the report at a path.  A pipe, a terminal or anything else there that is no regular file is written to
+// directly.  The folder must exist: nobody would look in a misspelled one.  The caller ends with Commit or Discard.
 func Create(name string) (*File, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		handle, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -133,8 +133,8 @@ func (f *File) link() (beside string, err error) {
 	return beside, nil
 }
 
-// Spool holds parts of a report until what stands before them is known.  It is a file without a name: it goes with
-// the process, however that ends.  The zero Spool is ready; Close gives it back.
+// Spool holds parts of a report until everything before them is known.  It is a file without a name: it disappears with
+// the process, however that ends.  The zero Spool is ready to use; Close frees it.
 type Spool struct {
 	file   *os.File
 	buffer *bufio.Writer
@@ -168,7 +168,7 @@ func (s *Spool) create() error {
 	return nil
 }
 
-// Append calls write to append a part, and adds it to parts, of which the last grows when the new one follows it.
+// Append calls write to append a part, and adds it to parts; if it follows the last of them, that grows instead.
 func (s *Spool) Append(parts []Part, write func(io.Writer) error) ([]Part, error) {
 	begin := s.size
 	if err := write(s); err != nil {

@@ -52,7 +52,7 @@ func TestDiscardLeavesWhatWasThere(t *testing.T) {
 	only(t, path)
 }
 
-// only checks that nothing else is beside path.
+// only checks that there is nothing else beside path.
 func only(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))

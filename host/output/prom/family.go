@@ -19,11 +19,11 @@ type family struct {
 	*metric
 	values    map[string]float64
 	summaries map[string]record.Distribution
-	// tags are those that any of the series has; the labels of the others are empty, which to Prometheus is none.
+	// tags are those that any of the series has; for a series without one its label is empty, which Prometheus takes for none.
 	tags map[string]bool
 }
 
-// separator stands between the values of labels, and between them and names and values of tags; no UTF-8 text has it.
+// separator separates the values of labels, and the names and values of tags; no UTF-8 text has it.
 const separator = "\xff"
 
 func join(labels []string) string {
@@ -48,7 +48,7 @@ func (f *family) tagged(labels []string, tags map[string]string) string {
 	return join(labels)
 }
 
-// labelsOf are the values of a series' labels, in the order of those of the family; tags are the family's, sorted.
+// labelsOf are the values of a series' labels, in the order of the family's; tags are the family's, sorted.
 func (f *family) labelsOf(key string, tags []string) []string {
 	if len(f.labels) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func (f *family) write(to io.Writer) error {
 	return out.Flush() // with the first error of all that was written
 }
 
-// head says what the family is.  The types are those of Prometheus' older text, too.
+// head says what the family is.  Prometheus' older text has the same types.
 func (f *family) head(out *bufio.Writer) {
 	kind := " gauge\n"
 	if len(f.summaries) > 0 {
@@ -151,7 +151,7 @@ func sample(out *bufio.Writer, name, labels, value string) {
 	}
 }
 
-// pairs are labels with their values as they stand between braces.
+// pairs are labels with their values, as between braces.
 func pairs(names, values []string) string {
 	var text strings.Builder
 	for i, name := range names {

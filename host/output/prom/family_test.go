@@ -18,7 +18,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// library is what Prometheus' own library writes of a family, which ours is held against.
+// library is what Prometheus' own library writes for a family, to compare ours with.
 func library(t *testing.T, f *family) string {
 	t.Helper()
 	tags := slices.Sorted(maps.Keys(f.tags))
@@ -71,7 +71,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// hostile are values of labels that some part of the way could take for something else.
+// hostile are values of labels that some reader could take for something else.
 var hostile = []string{
 	"", "a", "a b", `"`, `\`, `\n`, "\n", "\r\n", "a\x00b", "\x7f", "{", `",b="`, "# EOF", "\xff", "\xc3", "µs", "\u2028", "日本", " ",
 	strings.Repeat("long ", 2000),
@@ -114,7 +114,7 @@ func TestFamilyIsWhatTheLibraryWrites(t *testing.T) {
 	}
 }
 
-// TestNamesAreValid: what is written of names is not escaped, so all of them must be such that nothing is to be.
+// TestNamesAreValid: names are written without escaping, so none may need it.
 func TestNamesAreValid(t *testing.T) {
 	all := []*metric{runInfo, runStart, runDuration, runComplete, runCases, caseOK, caseDuration, thresholdOK, latency, bandwidth, messageRate}
 	for _, each := range all {
@@ -131,7 +131,7 @@ func TestNamesAreValid(t *testing.T) {
 	}
 }
 
-// TestWriteErrorsAreTold: of a family larger than any buffer, at its begin, in it and at its end.
+// TestWriteErrorsAreTold: of a family larger than any buffer, at its beginning, in the middle and at its end.
 func TestWriteErrorsAreTold(t *testing.T) {
 	f := &family{metric: caseOK, values: make(map[string]float64)}
 	for i := range 1000 {

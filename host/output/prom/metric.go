@@ -16,7 +16,7 @@ func describe(name, help string, labels ...string) *metric {
 	return &metric{"rdmarun_" + name, help, labels}
 }
 
-// tagLabels are the labels of tags, whose names may have characters that labels have not.
+// tagLabels are the labels of tags: the names of tags may have characters that labels cannot have.
 func tagLabels(tags []string) []string {
 	list := make([]string, len(tags))
 	for i, tag := range tags {
@@ -34,7 +34,7 @@ func tagLabels(tags []string) []string {
 	return list
 }
 
-// ofMeasure are the labels of what was measured; those of its tags follow.
+// ofMeasure are the labels of a measurement; those of its tags follow.
 func ofMeasure(more ...string) []string {
 	return append([]string{"file", "case", "test", "operation", "direction", "size", "depth", "qps", "role"}, more...)
 }

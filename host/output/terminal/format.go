@@ -33,10 +33,10 @@ func (s Style) dim(text string) string    { return s.paint("2", text) }
 func (s Style) strong(text string) string { return s.paint("1", text) }
 func (s Style) role(text string) string   { return s.paint("36", text) }
 
-// painted are the sequences that paint makes; they are all that a terminal is to obey.
+// painted are the sequences that paint makes; a terminal may obey these and nothing else.
 var painted = regexp.MustCompile("\x1b\\[(?:0|1|2|32|33|36|1;31)m")
 
-// shown is a text, painted or not, without what a terminal or a CI system would obey else.
+// shown is a text, painted or not, without anything else that a terminal or a CI system would obey.
 func (s Style) shown(text string) string {
 	if !s.Colour {
 		return printable.Log(text)
@@ -52,7 +52,7 @@ func (s Style) shown(text string) string {
 	return b.String()
 }
 
-// Fold breaks a line between words where it is wider than the terminal; what follows stands behind hang blanks.
+// Fold breaks a line between words where it is wider than the terminal; the rest is indented by hang blanks.
 func (s Style) Fold(line string, hang int) string { return fold(line, s.Width, hang) }
 
 // Painter is the style for diagnostics.
@@ -85,7 +85,7 @@ func digits(value float64, unit string) string {
 	return fmt.Sprintf("%.0f %s", value, unit)
 }
 
-// Units are those in which people want to read a run; the zero Units are KiB, MiB and times.
+// Units are how people want to read sizes and times; the zero Units are KiB, MiB and units of time.
 type Units struct {
 	// SI shows sizes in steps of 1000: kB, MB.
 	SI bool
@@ -150,8 +150,8 @@ func thousands(value float64) (short float64, prefix string) {
 	return value, "T"
 }
 
-// fold breaks a line between words where it is wider than width, 0 for any; what follows stands behind hang blanks.
-// Colours (ECMA-48's SGR) take no place.  A word that is too long for a line stays whole, so that a path can be copied.
+// fold breaks a line between words where it is wider than width, 0 for any; the rest is indented by hang blanks.
+// Colours (ECMA-48's SGR) take no columns.  A word that is too long for a line stays whole, so that a path can be copied.
 func fold(line string, width, hang int) string {
 	if width <= 0 || shownWidth(line) <= width {
 		return line

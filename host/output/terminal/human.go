@@ -23,9 +23,9 @@ type Human struct {
 	err     error
 	// failed are the results to show in full.
 	failed []failedCase
-	// heading is that of the running case, until something stands below it.
+	// heading is the running case's, until something is printed below it.
 	heading string
-	// file is the one whose cases are being listed.
+	// file is the one of the cases that are being listed.
 	file string
 	// measured is what was measured in the running case, limits are the thresholds that were checked.
 	measured []record.Measure
@@ -59,7 +59,7 @@ func NewHuman(out io.Writer, options HumanOptions) *Human {
 	return &Human{out: out, options: options, style: options.Style}
 }
 
-// maxWidth is how far a line's time stands from its name on a wide terminal.
+// maxWidth is the column of a line's time on a wide terminal.
 const maxWidth = 78
 
 // Wants implements record.Consumer.
@@ -100,14 +100,14 @@ func (h *Human) Record(r *record.Record) error {
 	return err
 }
 
-// print is how everything leaves: names, messages and what guests print can have anything in them.
+// print makes everything fit to be shown: names, messages and the output of guests can have anything in them.
 func (h *Human) print(format string, args ...any) {
 	if _, err := io.WriteString(h.out, h.style.shown(fmt.Sprintf(format, args...))); err != nil && h.err == nil {
 		h.err = fmt.Errorf("write the report: %w", err)
 	}
 }
 
-// fold prints a line, in several where it is too wide; those that follow stand behind hang blanks.
+// fold prints a line, in several where it is too wide; the rest is indented by hang blanks.
 func (h *Human) fold(hang int, format string, args ...any) {
 	h.print("%s\n", h.style.Fold(fmt.Sprintf(format, args...), hang))
 }
@@ -121,7 +121,7 @@ func (h *Human) begin(r *record.Record) {
 	}
 }
 
-// places tells where the roles run.
+// places says where the roles run.
 func (h *Human) places(roles []record.RolePlace) {
 	h.below()
 	for _, role := range roles {
@@ -264,7 +264,7 @@ func (h *Human) word(status record.Status) string {
 	return h.style.bad("FAIL")
 }
 
-// done tells what a case that passed has done.
+// done says what a case that passed has done.
 func (h *Human) done(result *record.Result) {
 	for i := range result.Loops {
 		h.loop(&result.Loops[i])
@@ -280,8 +280,7 @@ func (h *Human) done(result *record.Result) {
 	h.fold(8, "      %s", h.style.dim(summary))
 }
 
-// loop tells how long the rounds of a loop took, on the clock that thresholds speak of; where that stood still, what
-// the machine took is all there is to say.
+// loop says how long the rounds of a loop took, on the clock that thresholds use; if that stood still, on the wall's.
 func (h *Human) loop(loop *record.Loop) {
 	times, before, after := loop.OnClock(), ", ", ""
 	switch {
@@ -397,7 +396,7 @@ func (s *slowest) add(id string, result *record.Result) {
 	}
 }
 
-// slowestCases tells where the time went.
+// slowestCases says where the time went.
 func (h *Human) slowestCases() {
 	if h.slowest.count <= shownSlowest || h.slowest.cases[0].took < worthTelling {
 		return

@@ -148,7 +148,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// full is a disk without room.
+// full is a disk without space.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
@@ -163,7 +163,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What is shown of a loop is on the clock that a threshold on it has, and says which that is when it is not the machine's.
+// The times of a loop are on the clock that its thresholds use, and say which it is when it is not the machine's.
 func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
 	wall := record.Loop{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000}
 	waited, still := wall, wall
@@ -182,7 +182,7 @@ func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
 	}
 }
 
-// ending shows a run whose cases took so long, one of them with thresholds.
+// ending shows a run with cases that took so long, one of them with thresholds.
 func ending(t *testing.T, options HumanOptions, took ...time.Duration) string {
 	t.Helper()
 	var text strings.Builder

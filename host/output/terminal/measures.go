@@ -41,7 +41,7 @@ func measureHeadings(kind string) []string {
 	return []string{kind, "size", "iterations", "min", "p50", "p99", "p99.9", "max"}
 }
 
-// measureNames are the names of measurements, with what tells those of one name apart.
+// measureNames are the names of measurements, with the differences between those of one name.
 func measureNames(found []record.Measure) []string {
 	alike := make(map[string][]record.Measure)
 	for i := range found {

@@ -13,9 +13,9 @@ import (
 	"rdmarun/host/scenario/quantity"
 )
 
-// Progress shows that a run goes on while nothing else is to be shown: on a terminal as a line that is drawn anew
-// several times a second below everything else, elsewhere as a line every half minute.  It is also the writer
-// of what stands above that line.  Close ends it.
+// Progress shows that a run goes on while there is nothing else to show: on a terminal as a line below everything else,
+// redrawn several times a second, elsewhere as a line every half minute.  It is also the writer of everything above that
+// line.  Close ends it.
 type Progress struct {
 	out     io.Writer
 	options ProgressOptions
@@ -30,7 +30,7 @@ type Progress struct {
 	// running is the case that began last, and since when.
 	running string
 	since   time.Time
-	// rate is what is being measured; advance tells how far the running steps are, nil where nobody knows.
+	// rate is the current measurement's; advance says how far the running steps are, nil if nobody knows.
 	rate    string
 	advance func() string
 	// drawn tells that the line is on the terminal.
@@ -42,23 +42,23 @@ type Progress struct {
 
 // ProgressOptions say where and how.
 type ProgressOptions struct {
-	// Live draws a line anew; without it a line comes every Heartbeat.
+	// Live redraws a line; without it a line is printed every Heartbeat.
 	Live bool
 	// Width is that of the terminal, which may change.
 	Width func() int
 	Style Style
-	// Now is the clock; nil: the system's.  Tick comes whenever to look at it; nil: ten times a second.
+	// Now is the clock; nil: the system's.  Tick says when to look at it; nil: ten times a second.
 	Now  func() time.Time
 	Tick <-chan time.Time
 }
 
 const (
-	// Heartbeat is how long nothing may be shown off a terminal.
+	// Heartbeat is the longest time without a line where there is no terminal.
 	Heartbeat = 30 * time.Second
-	// quietAtFirst keeps the line from flashing by: what is over sooner needs none.
+	// quietAtFirst keeps the line from flashing by: a shorter run needs none.
 	quietAtFirst = 500 * time.Millisecond
 	redraw       = 100 * time.Millisecond
-	// guessAfter is how long a run has to be for a guess of what is left.
+	// guessAfter is how long a run must have run for an estimate of what is left.
 	guessAfter = 2 * time.Second
 )
 
@@ -89,7 +89,7 @@ func NewProgress(out io.Writer, options ProgressOptions) *Progress {
 	return p
 }
 
-// Close takes the line away.
+// Close removes the line.
 func (p *Progress) Close() {
 	close(p.stop)
 	p.stopped.Wait()
@@ -98,7 +98,7 @@ func (p *Progress) Close() {
 	p.erase()
 }
 
-// Write implements io.Writer: it takes the line away first, and the next look brings it back.
+// Write implements io.Writer: it removes the line first, and the next look draws it again.
 func (p *Progress) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +155,7 @@ func rateOf(m *record.Measure) string {
 	return ""
 }
 
-// look draws the line, or writes one, when it is time.
+// look draws or prints the line when it is time to.
 func (p *Progress) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +173,7 @@ func (p *Progress) look() {
 	}
 }
 
-// erase takes the line away: back to its begin, and clear to the end (ECMA-48: CR, EL).
+// erase removes the line: back to its beginning, and clear to the end (ECMA-48: CR, EL).
 func (p *Progress) erase() {
 	if p.drawn {
 		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
@@ -181,7 +181,7 @@ func (p *Progress) erase() {
 	}
 }
 
-// text is the line: how far, what, since when, how fast, how long it may take.
+// text is the line: how far, which case, since when, how fast, how much longer.
 func (p *Progress) text(now time.Time, running string) string {
 	elapsed := now.Sub(p.begin)
 	far := fmt.Sprintf("[%d]", p.done)
@@ -211,7 +211,7 @@ func (p *Progress) text(now time.Time, running string) string {
 	return strings.Join(parts, "  ")
 }
 
-// far is how far the running steps are, "" where nobody knows.
+// far is how far the running steps are, "" if nobody knows.
 func (p *Progress) far() string {
 	if p.advance == nil {
 		return ""
@@ -219,7 +219,7 @@ func (p *Progress) far() string {
 	return p.advance()
 }
 
-// brief prints a time that goes on: tenths of a second, from a minute on seconds.
+// brief prints a time that is running: in tenths of a second, from a minute on in seconds.
 func brief(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1f s", d.Seconds())

@@ -8,7 +8,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// progressOf makes one whose clock is turned by hand; look is called by the test.
+// progressOf makes one with a clock that the test sets; the test calls look, too.
 func progressOf(live bool, width int) (p *Progress, out *strings.Builder, turn func(time.Duration)) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	out = &strings.Builder{}
@@ -51,7 +51,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	if out.String() != first {
 		t.Errorf("%q, want %q", out, first)
 	}
-	// What is written stands above the line, which comes back below.
+	// What is written appears above the line, which is drawn again below.
 	feedProgress(t, p, fails, begins)
 	if _, err := p.Write([]byte("FAIL  write bandwidth\n")); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 	if text := []rune(out.String()); len(text) != 29 || !strings.HasSuffix(out.String(), "bandwidth  1.0 s") {
 		t.Errorf("%d characters: %q", len(text), out)
 	}
-	// A line that is not ended yet is not torn.
+	// A line that has not ended yet is not torn.
 	if _, err := p.Write([]byte("a prompt: ")); err != nil {
 		t.Fatal(err)
 	}
