@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,5 +146,30 @@ func TestEveryCode(t *testing.T) {
 		if !elsewhere[code] && !strings.Contains(all.String(), "["+string(code)+"]: ") {
 			t.Errorf("no bad file shows %s (%s)", code, title)
 		}
+	}
+}
+
+// TestNeeds lists what a scenario cannot do without: the files of fragments, imported by another one or by their whole
+// path, and modules of guests; each once, and nothing that is part of the program.
+func TestNeeds(t *testing.T) {
+	dir := t.TempDir()
+	elsewhere := write(t, t.TempDir()+"/far.yaml", "rdmarun: v1\nfragments:\n  far: {do: [{log: far}]}\n")
+	write(t, dir+"/lib/inner.yaml", "rdmarun: v1\nfragments:\n  inner: {do: [{log: inner}]}\n")
+	write(t, dir+"/lib/outer.yaml", "rdmarun: v1\nimports: {inner: inner.yaml}\nfragments:\n  outer: {do: [{use: inner.inner}]}\n")
+	module, err := filepath.Abs("../guest/testdata/calls.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := write(t, dir+"/main.yaml", `rdmarun: v1
+imports: {cm: std/cm, outer: lib/outer.yaml, again: lib/inner.yaml, far: `+elsewhere+`}
+roles: {one: {guest: {module: `+module+`}}, two: {guest: {module: `+module+`}}}
+steps: [{use: outer.outer}, {use: again.inner}, {use: far.far}]
+`)
+	want := []string{elsewhere, dir + "/lib/inner.yaml", dir + "/lib/outer.yaml", module}
+	slices.Sort(want)
+	got := load(t, nil, path)[0].Needs()
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("needs %q, want %q", got, want)
 	}
 }
