@@ -121,8 +121,10 @@ func (r *reader) defaults(node *syntax.Node) *Defaults {
 func (r *reader) thresholds(node *syntax.Node) (thresholds []*Threshold) {
 	for _, item := range r.list(node, "thresholds") {
 		t := &Threshold{}
-		if r.read(item, thresholdSection, t) && t.Metric != nil {
-			t.Abort = r.abort(item.Get("abort_on_fail"))
+		if !r.read(item, thresholdSection, t) {
+			continue
+		}
+		if t.Abort = r.abort(item.Get("abort_on_fail")); t.Metric != nil {
 			thresholds = append(thresholds, t)
 		}
 	}

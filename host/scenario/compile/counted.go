@@ -111,8 +111,11 @@ func (x *expander) branchesOf(steps []*ast.Step, s *scope) []part {
 	return parts
 }
 
-// groupOf is the counted role in a text such as client[$(i)], which names an instance; nil for other texts.
+// groupOf is the counted role in a text such as client[$(i)], which names an instance; nil for other texts, and for none.
 func (rs *resolver) groupOf(node *syntax.Node) *role {
+	if node == nil {
+		return nil
+	}
 	pieces, _ := expression.Scan(node.Value)
 	if len(pieces) == 0 || pieces[0].Expression {
 		return nil

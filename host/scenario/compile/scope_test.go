@@ -7,7 +7,7 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-// TestWhatValuesSee checks files of values that must be known before the run, each where it stands.
+// TestWhatValuesSee checks files that differ in what is known where a value stands.
 func TestWhatValuesSee(t *testing.T) {
 	const begin = "rdmarun: v1\nroles:\n  client: {buffers: {tx: {size: 64, access: [LOCAL_WRITE]}}}\n"
 	for name, test := range map[string]struct {
@@ -50,6 +50,9 @@ thresholds:
 thresholds:
   - {metric: duration, pass: [value < 1s], if: baseline.value > 1ms}
 `, code: diag.UndefinedMember, says: `no member "value" here`},
+		"a guest that starts in no role": {text: `steps:
+  - {guest: start}
+`, code: diag.MissingRole, says: "needs a role"},
 		"data that begins with an expression and does not end": {text: `steps:
   - {role: client, create_ep: {to: 127.0.0.1, port: 7471}, as: ep}
   - {role: client, connect: {ep: ep, private_data: "$('a')$('b'"}}
