@@ -1,7 +1,6 @@
 /*
- * Work requests from the flat form into a send queue by the builders of ibv_wr_post(3), which a queue pair has that
- * was created with send operations.  The requests of one call stand between one start and one complete, so all of
- * them are posted or none is.
+ * Work requests in flat form, posted by the builders of ibv_wr_post(3) of queue pairs that were created with send operations.
+ * The requests of one call are between one wr_start and one wr_complete, so all of them are posted or none.
  */
 #include <string.h>
 
@@ -28,8 +27,8 @@ static const struct {
 };
 
 /*
- * A library that took an operation's flag has its builder in the struct; one that is older than the flag did not,
- * and its struct is shorter.  So only what was asked for is looked at.
+ * A library that accepted an operation's flag has its builder in the struct.  An older one refused the flag, and its struct
+ * is shorter, so only builders that were asked for are read.
  */
 static uint64_t built_operations(const struct ibv_qp_ex *qp, uint64_t asked)
 {
@@ -98,7 +97,7 @@ static inline bool is_send(uint32_t opcode)
 	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
 }
 
-/* Data that may be taken when it is posted (ibv_wr_post(3): the inline setters are for these). */
+/* Whether the data may be inline (ibv_wr_post(3)). */
 static inline bool brings_data(uint32_t opcode)
 {
 	return is_send(opcode) || opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_WRITE ||
@@ -110,7 +109,7 @@ static int set_data(struct ibv_qp_ex *qp, const struct ibv_sge *list, uint32_t c
 	struct ibv_data_buf buffers[CORE_WORK_ENTRIES];
 
 	if (!in_line || !count) {
-		/* Always, also of nothing: devices take a request for whole when its data is set. */
+		/* Even an empty list: devices complete the request when its data is set. */
 		if (count == 1)
 			ibv_wr_set_sge(qp, list->lkey, list->addr, list->length);
 		else
@@ -152,7 +151,7 @@ static int build_atomic_write(struct ibv_qp_ex *qp, const struct core_send_wr *f
 	return 0;
 }
 
-/* What is flushed is as long as the entries are; nothing else of them is looked at. */
+/* As many bytes as the entries have are flushed; nothing else of them is used. */
 static void build_flush(struct ibv_qp_ex *qp, const struct core_send_wr *from, const struct ibv_sge *list,
 			uint32_t count)
 {
@@ -195,7 +194,7 @@ static void begin(struct ibv_qp_ex *qp, const struct core_send_wr *from, uint32_
 	}
 }
 
-/* One request.  Its device may find an error, too, and tells it when the requests are completed. */
+/* One request.  Errors that the device finds are returned by wr_complete. */
 static int build(const struct core_work *work, struct ibv_qp_ex *qp, uint64_t operations,
 		 const struct core_send_wr *from)
 {
@@ -209,7 +208,7 @@ static int build(const struct core_work *work, struct ibv_qp_ex *qp, uint64_t op
 	if (!operation || count > CORE_WORK_ENTRIES ||
 	    (flags & IBV_SEND_INLINE && !brings_data(opcode)))
 		return -EINVAL;
-	if (!(operations & operation)) /* its builder may be no function at all */
+	if (!(operations & operation)) /* there may be no such builder */
 		return -EOPNOTSUPP;
 	/* The builder of ATOMIC_WRITE takes its value at once, as inline data is taken. */
 	result = core_work_entries(work, CORE_READ_ONCE(from->first_sge), count,
@@ -269,7 +268,7 @@ int core_build_send(struct core_provider *provider, struct ibv_qp_ex *qp, uint64
 	if (qp->qp_base.qp_type == IBV_QPT_UD) {
 		work.handles = &provider->address_handles;
 		work.pd = qp->qp_base.pd;
-		/* Nobody destroys a handle between its look-up and its use. */
+		/* So that no handle is destroyed between its look-up and its use. */
 		pthread_rwlock_rdlock(&provider->address_handles.lock);
 		result = build_all(&work, qp, operations, wrs, count);
 		pthread_rwlock_unlock(&provider->address_handles.lock);

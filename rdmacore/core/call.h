@@ -47,7 +47,7 @@ static inline int core_verbs_result(int result)
 	return result > 0 ? -result : result;
 }
 
-/* For the descriptor of a channel: the Go runtime's poller waits on it, so no call may block on it.  0 or a negative errno. */
+/* For the descriptor of a channel, which Go's poller waits on, so that no call may block.  0 or a negative errno. */
 int core_set_nonblocking(int fd);
 
 /* The next event of the channel, not acknowledged; -EAGAIN when there is none. */

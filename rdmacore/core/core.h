@@ -31,14 +31,14 @@ uint64_t core_clock_now(struct core_provider *provider);
  */
 int core_clock_advance(struct core_provider *provider, uint64_t limit);
 
-/* The number of the new rule; -EINVAL, -ENOSPC; -EBUSY for what is so already; -EOPNOTSUPP where nothing can go wrong on purpose. */
+/* The number of the new rule; -EINVAL, -ENOSPC; -EBUSY when it is in force already; -EOPNOTSUPP without faults. */
 int core_fault_add(struct core_provider *provider, const struct core_fault *fault);
-/* Heal: *lost is to how many messages, or ids, it happened.  -ENOENT. */
+/* Remove a rule.  *lost: the messages, or ids, that it was applied to.  -ENOENT. */
 int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost);
 
 /*
- * Why the last call of this thread about an id was refused, beyond its errno: a sentence, "" when there is no more
- * to say, valid until the next call.  Between core_forget_refusal and this it is of what was called in between.
+ * Why the last call of this thread was refused, in a sentence that is valid until the next call; "" when the errno says all.
+ * Only of calls since core_forget_refusal.
  */
 const char *core_refusal(struct core_provider *provider);
 void core_forget_refusal(struct core_provider *provider);
@@ -144,10 +144,7 @@ int core_create_sync_id(struct core_provider *provider, int port_space, struct r
  * -EAGAIN while there is no event.
  */
 int core_complete(struct core_provider *provider, struct rdma_cm_id *id);
-/*
- * After a call that was not core_get_request: destroys the child of a request that ended it, which nobody
- * would hear of.
- */
+/* After a call other than core_get_request that a request ended: destroy its child, which no other call returns. */
 void core_forget_request(struct core_provider *provider, struct rdma_cm_id *listener);
 /* A copy of id->event; -ENOENT when there is none. */
 int core_sync_event(struct rdma_cm_id *id, struct core_event *event);
@@ -377,11 +374,10 @@ struct core_recv_wr {
 };
 
 /*
- * Post count work requests.  SGE addresses are absolute where base is NULL; else they are a guest's, which count from
- * base, as do those of its regions (PD.RegMRAt of Go's).  An SGE index outside [0, num_sges) is -EINVAL before anything is posted.
- * With limit non-zero, an SGE that does not lie in [0, limit) is -EFAULT before anything is posted.
- * Returns 0 with *posted == count, or the negative errno of the first refused request with *posted
- * the number accepted before it (bad_wr of ibv_post_send(3)).  FLUSH is -EOPNOTSUPP: struct ibv_send_wr
+ * Post count work requests.  SGE addresses are absolute if base is NULL, else a guest's, relative to base, like those of its
+ * regions (PD.RegMRAt of Go).  An SGE index outside [0, num_sges) is -EINVAL, and with limit non-zero an SGE outside
+ * [0, limit) is -EFAULT, before anything is posted.  Returns 0 with *posted == count, or the negative errno of the first
+ * refused request with *posted requests before it (bad_wr of ibv_post_send(3)).  FLUSH is -EOPNOTSUPP: struct ibv_send_wr
  * has no place for it, core_build_send has.
  */
 int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const struct core_send_wr *wrs, uint32_t count,
@@ -447,7 +443,7 @@ int core_destroy_srq(struct core_provider *provider, struct ibv_srq *srq);
 /* *number names the handle in core_send_wr.ah and here; it is never 0. */
 int core_create_ah(struct core_provider *provider, struct ibv_pd *pd, struct ibv_ah_attr *attr,
 		   uint32_t *number);
-/* To whom sent the datagram of wc; grh is the beginning of its receive buffer. */
+/* For the sender of the datagram of wc; grh is the beginning of its receive buffer. */
 int core_create_ah_from_wc(struct core_provider *provider, struct ibv_pd *pd, struct ibv_wc *wc,
 			   struct ibv_grh *grh, uint8_t port, uint32_t *number);
 /* ibv_init_ah_from_wc(3): the attributes of such a handle, on a port. */

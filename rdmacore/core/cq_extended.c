@@ -1,7 +1,4 @@
-/*
- * Completion queues of ibv_create_cq_ex(3), whose completions are read field by field where they stand: the
- * drivers' other way out of a queue, and the only one to time stamps.
- */
+/* Completion queues of ibv_create_cq_ex(3): completions are read field by field, with time stamps. */
 #include "core/call.h"
 
 int core_create_cq_ex(struct core_provider *provider, struct ibv_context *context, int entries,

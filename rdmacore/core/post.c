@@ -7,10 +7,10 @@
 #define BATCH_REQUESTS 16
 #define BATCH_ENTRIES CORE_WORK_ENTRIES
 
-/* One of them for sends, one for receives: what is asked below of struct requests is known when it is compiled. */
+/* Compiled once for sends and once for receives, so that no test of struct requests is left at run time. */
 #define FOR_EACH_KIND static inline __attribute__((always_inline))
 
-/* What a call posts: sends to qp, or receives to srq, or where that is NULL to qp. */
+/* What a call posts: sends to qp, or receives to srq, or to qp if srq is NULL. */
 struct requests {
 	bool receive;
 	uint32_t count;
@@ -79,7 +79,7 @@ static inline int fill_send(const struct core_work *work, const struct core_send
 	return -EINVAL;
 }
 
-/* The entries of the batch's next request, in *list; -EINVAL where it has no place for as many, as core_work_entries. */
+/* The entries of the next request, in *list.  -EINVAL when the batch has no room for them; -EINVAL, -EFAULT. */
 static inline int add_entries(struct batch *batch, const struct core_work *work, uint32_t first, uint32_t count,
 			      bool in_line, struct ibv_sge **list)
 {
@@ -119,8 +119,8 @@ static inline int add_receive(struct batch *batch, uint32_t n, const struct core
 }
 
 /*
- * Convert requests, from done on, until the batch is full.  Returns how many there are in it, or the negative errno of
- * the first.  A later request that is wrong ends the batch before it, and is the first of the next.
+ * Convert requests, from done on, until the batch is full.  Returns their number, or the negative errno of the first.  A
+ * later request that is wrong ends the batch, and becomes the first of the next.
  */
 FOR_EACH_KIND int convert(const struct requests *from, uint32_t done, const struct core_work *work, struct batch *batch)
 {
@@ -144,8 +144,8 @@ FOR_EACH_KIND int convert(const struct requests *from, uint32_t done, const stru
 }
 
 /*
- * With more than one batch, requests have to be checked all before the first is posted.  The memory may
- * change afterwards, so conversion checks again.
+ * With more than one batch, all requests are checked before the first is posted.  A guest may change its memory afterwards,
+ * so each conversion checks again.
  */
 FOR_EACH_KIND int check(const struct requests *from, uint32_t done, const struct core_work *work)
 {
@@ -161,7 +161,7 @@ FOR_EACH_KIND int check(const struct requests *from, uint32_t done, const struct
 	return 0;
 }
 
-/* Post a batch; when one is refused, *before is how many stand before it. */
+/* Post a batch.  *before: how many requests were accepted before one was refused. */
 FOR_EACH_KIND int post_batch(const struct requests *from, struct batch *batch, uint32_t *before)
 {
 	int result;
@@ -233,7 +233,7 @@ int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const stru
 		return post_sends(qp, wrs, count, &work, posted);
 	work.handles = &provider->address_handles;
 	work.pd = qp->pd;
-	/* Nobody destroys a handle between its look-up and its use. */
+	/* So that no handle is destroyed between its look-up and its use. */
 	pthread_rwlock_rdlock(&provider->address_handles.lock);
 	result = post_sends(qp, wrs, count, &work, posted);
 	pthread_rwlock_unlock(&provider->address_handles.lock);

@@ -1,16 +1,16 @@
 /*
- * Work requests in flat form, as the two ways of posting them read them: core/post.c, by ibv_post_send(3), and
- * core/build.c, by the builders of ibv_wr_post(3).
+ * Work requests in flat form, for the two ways of posting: core/post.c by ibv_post_send(3), core/build.c by the builders of
+ * ibv_wr_post(3).
  *
- * The flat form may lie in memory that somebody else writes meanwhile (a guest's, with a remote write
- * into it), so whatever is checked is read once, into a local, and the local is used.
+ * The memory of the flat form may change at any time (a guest's, by a remote write into it), so what is checked is read
+ * once, into a local variable, and that is used.
  */
 #ifndef CORE_POST_H
 #define CORE_POST_H
 
 #include "core/call.h"
 
-/* A request has at most this many entries. */
+/* Entries of a request at most. */
 #define CORE_WORK_ENTRIES 64
 
 #define CORE_READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
@@ -19,8 +19,8 @@
 struct core_work {
 	const struct core_sge *sges;
 	uint32_t num_sges;
-	uint64_t base; /* where the guest's memory is, for what the processor copies now */
-	uint64_t named; /* what its device adds to the guest's addresses: see core_work_named */
+	uint64_t base; /* of the guest's memory, for data that is copied now */
+	uint64_t named; /* what is added to the guest's addresses for the device: see core_work_named */
 	uint64_t limit; /* 0: none */
 	const struct core_ah_table *handles; /* datagrams: its lock is held; else NULL */
 	const struct ibv_pd *pd;
@@ -33,8 +33,8 @@ static inline struct ibv_ah *core_work_ah(const struct core_work *work, const st
 }
 
 /*
- * A guest's regions are registered under its own addresses, so that it learns of no other, and a request's keys are
- * good for those.  With iWARP a region has the address that it has in this process (siw of Linux ignores another).
+ * What to add to a guest's addresses for its keys.  Its regions are registered under the guest's addresses, so that it
+ * learns no others: 0.  On iWARP a region keeps its address in this process (siw of Linux ignores an iova): base.
  */
 static inline uint64_t core_work_named(const struct ibv_context *context, const void *base)
 {

@@ -41,7 +41,7 @@ static void destroy_lone_send_cq(struct core_provider *provider, struct rdma_cm_
 		id->send_cq_channel = NULL;
 }
 
-/* Queues that a failure to make the QP has left to the id; without a QP nobody needs them. */
+/* The queues that rdma_create_qp leaves to the id when it fails. */
 static void destroy_queues(struct core_provider *provider, struct rdma_cm_id *id)
 {
 	if (id->recv_cq && provider->ibv_destroy_cq(id->recv_cq) == 0)
@@ -83,14 +83,11 @@ static void fill_in(const struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
 		attr->cap.max_recv_wr = 1;
 }
 
-/* What is to be done about the id when rdma_create_qp or rdma_create_qp_ex has given result. */
+/* After rdma_create_qp or rdma_create_qp_ex. */
 static int finish_create(struct core_provider *provider, struct rdma_cm_id *id,
 			 struct ibv_pd *default_pd, struct owned before, int result)
 {
-	/*
-	 * librdmacm leaves the caller's PD in the id, where the next rdma_create_qp without one would
-	 * find it, freed by then perhaps.
-	 */
+	/* librdmacm leaves the caller's PD in the id, where the next rdma_create_qp would use it, freed perhaps. */
 	id->pd = default_pd;
 	if (result) {
 		destroy_queues(provider, id);

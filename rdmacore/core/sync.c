@@ -1,8 +1,7 @@
 /*
- * Synchronous ids.  librdmacm waits inside the call for the event that ends it, by reading the id's own
- * channel; here that channel does not block, so the call gives EAGAIN once its command is with the
- * connection manager, and whoever made it waits for the descriptor.  What librdmacm would have done with
- * the event then is done in core_complete.
+ * Synchronous ids.  librdmacm waits inside a call for the event that ends it, by reading the id's own channel.  Here that
+ * channel does not block, so the call returns EAGAIN once it is issued, the caller waits for the descriptor, and
+ * core_complete does with the event what librdmacm would have done.
  */
 #include <string.h>
 
@@ -70,7 +69,7 @@ int core_complete(struct core_provider *provider, struct rdma_cm_id *id)
 	result = core_read_event(provider, id->channel, &event);
 	if (result)
 		return result;
-	/* The old event lasts until there is a new one: a wait that is given up loses nothing. */
+	/* The old event is kept until there is a new one, so a wait that is given up loses nothing. */
 	result = acknowledge(provider, id);
 	id->event = event;
 	if (!result)

@@ -1,7 +1,4 @@
-/*
- * The soft host: everything that one open soft provider owns.  It is to the soft provider what the
- * kernel is to librdmacm.
- */
+/* Everything that one open soft provider owns.  It is to soft what the kernel is to librdmacm. */
 #ifndef SOFT_HOST_H
 #define SOFT_HOST_H
 
@@ -16,7 +13,7 @@ struct soft_host {
 	struct soft_cm *cm;
 };
 
-/* seed drives every random number of the host.  -ENOMEM, or why a descriptor could not be had. */
+/* seed determines every random number of the host.  -ENOMEM, or the errno of a descriptor. */
 int soft_host_create(struct soft_host **host, uint64_t seed, bool virtual_clock);
 /* Every object of the host must be gone. */
 void soft_host_destroy(struct soft_host *host);

@@ -17,7 +17,7 @@
 #define SOFT_MAX_AH (1 << 20)
 #define SOFT_MTU 4096 /* what a datagram can hold */
 
-/* How many requests a queue for that many has places for, all of which are granted: a power of two, or none. */
+/* The places of a queue for that many requests, all of which are granted: a power of two, or 0. */
 static inline uint32_t soft_places(uint32_t requests)
 {
 	uint32_t places = 1;

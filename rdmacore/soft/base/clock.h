@@ -1,6 +1,6 @@
 /*
- * Time as the soft provider sees it: nanoseconds from a clock that is always a parameter, so that a
- * clock which jumps to the next deadline can take the place of the one on the wall.
+ * Time in nanoseconds, from a clock that is always a parameter, so that a virtual clock, which jumps to the next
+ * deadline, can take the place of the machine's.
  */
 #ifndef SOFT_BASE_CLOCK_H
 #define SOFT_BASE_CLOCK_H
@@ -11,7 +11,7 @@
 
 struct soft_clock {
 	uint64_t (*now)(struct soft_clock *clock); /* nanoseconds, monotonic */
-	_Atomic uint64_t standing; /* virtual clocks only: the time until somebody advances it */
+	_Atomic uint64_t standing; /* virtual clocks only: the time, until it is advanced */
 };
 
 #define SOFT_MICROSECOND UINT64_C(1000)
@@ -22,10 +22,7 @@ struct soft_clock {
 void soft_clock_wall(struct soft_clock *clock);
 /* Stands still at 1 s until soft_timers_advance moves it. */
 void soft_clock_virtual(struct soft_clock *clock);
-/*
- * Nanoseconds from 1970 to the clock's 0, as it is set now.  A virtual clock begins in 1970, so that what is
- * told of it is the same each time.
- */
+/* Nanoseconds from 1970 to the clock's 0.  A virtual clock begins in 1970, so that runs repeat exactly. */
 uint64_t soft_clock_epoch(struct soft_clock *clock);
 bool soft_clock_is_virtual(const struct soft_clock *clock);
 

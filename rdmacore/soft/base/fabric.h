@@ -1,6 +1,6 @@
 /*
- * What the devices of one soft host hang on: its clocks and timers, its random numbers, and the faults
- * that were asked for.  It knows neither devices nor connections.
+ * What all devices of one soft host share: clocks and timers, random numbers, and the faults that are injected.  It knows
+ * neither devices nor connections.
  */
 #ifndef SOFT_BASE_FABRIC_H
 #define SOFT_BASE_FABRIC_H
@@ -17,7 +17,7 @@
 struct soft_fabric {
 	struct soft_mutex lock; /* guards secret */
 	struct soft_clock clock; /* of the protocols */
-	struct soft_clock wall; /* of bounds on what a caller waits for */
+	struct soft_clock wall; /* for how long a caller may wait */
 	struct soft_timers timers;
 	struct soft_secret secret;
 	struct soft_faults faults;
@@ -28,7 +28,7 @@ void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_cl
 /* No timer may be registered any more. */
 void soft_fabric_destroy(struct soft_fabric *fabric);
 
-/* A number that nobody can guess who does not know the seed. */
+/* A number that cannot be guessed without the seed. */
 uint64_t soft_fabric_random(struct soft_fabric *fabric);
 
 #endif

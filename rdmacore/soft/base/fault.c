@@ -16,7 +16,7 @@ void soft_faults_destroy(struct soft_faults *faults)
 	soft_mutex_destroy(&faults->lock);
 }
 
-/* Whether what the rule does can be done to what it is about. */
+/* Whether the rule's action is possible with its traffic. */
 static bool can_be(const struct soft_faults *faults, const struct soft_fault *fault)
 {
 	if (fault->action == SOFT_FAULT_LOSE)
@@ -79,7 +79,7 @@ static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
 	       (!fault->directed && means(&fault->a, to) && means(&fault->b, from));
 }
 
-/* Count what the rule sees, and decide by its numbers.  faults->lock is held. */
+/* Count the message, and decide by skip, count and probability. */
 static bool rule_applies(struct soft_faults *faults, struct soft_fault_rule *rule)
 {
 	const struct soft_fault *fault = &rule->fault;

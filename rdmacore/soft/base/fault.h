@@ -1,8 +1,8 @@
 /*
- * Faults of the soft fabric: packets and connection management messages between two addresses that are
- * lost, delayed, doubled or overtaken, by rule and by seed, so that a run repeats.
+ * Injected faults: packets and connection management messages between two addresses are lost, delayed, doubled or
+ * reordered, by rules and a seed, so that a run repeats.
  *
- * A healthy fabric pays one relaxed load a transmission.
+ * Without rules this costs one relaxed load a transmission.
  */
 #ifndef SOFT_BASE_FAULT_H
 #define SOFT_BASE_FAULT_H
@@ -22,7 +22,7 @@
 enum soft_fault_traffic {
 	SOFT_FAULT_DATA = 1, /* requests and responses of queue pairs */
 	SOFT_FAULT_CM = 2, /* connection management messages */
-	/* What is asked before there is a connection.  A rule means a question by naming its attribute. */
+	/* ARP and path queries, before there is a connection.  A rule is about one when it names its attribute. */
 	SOFT_FAULT_QUESTION = 4,
 };
 
@@ -31,15 +31,12 @@ enum soft_fault_action {
 	/* of connection management messages, and of data on a link where it takes time: */
 	SOFT_FAULT_DELAY,
 	SOFT_FAULT_DUPLICATE, /* the copy follows after delay */
-	SOFT_FAULT_REORDER, /* held until another message has gone the same way, or delay has passed */
-	SOFT_FAULT_CORRUPT, /* one bit is another; of data on such a link */
+	SOFT_FAULT_REORDER, /* held back until another message has passed, or delay */
+	SOFT_FAULT_CORRUPT, /* one bit is flipped; of data on such a link only */
 	SOFT_FAULT_ACTIONS
 };
 
-/*
- * One rule.  A rule about a link holds in both directions, one about a path only from a to b.  The GID of
- * zeros is any address.
- */
+/* A rule: in both directions, or if directed from a to b only.  A GID of zeros is any address. */
 struct soft_fault {
 	union ibv_gid a, b;
 	bool directed;
@@ -61,12 +58,12 @@ struct soft_fault_rule {
 struct soft_faults {
 	struct soft_mutex lock;
 	_Atomic unsigned int active;
-	bool take_time; /* data does, on its way: it can be held back */
+	bool take_time; /* data takes time on its link, so it can be held back */
 	struct soft_random random;
 	struct soft_fault_rule rules[SOFT_FAULTS_MAX];
 };
 
-/* What all rules together want of one message; delays add up. */
+/* What all rules together do to one message; delays add up. */
 struct soft_fault_verdict {
 	bool lose, duplicate, reorder, corrupt;
 	uint64_t delay, duplicate_delay, reorder_limit;
@@ -77,10 +74,10 @@ void soft_faults_destroy(struct soft_faults *faults);
 
 /* The rule's number, or -ENOSPC, -EINVAL. */
 int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault);
-/* To how many the rule has done it; -ENOENT. */
+/* *done: how often it was applied.  -ENOENT. */
 int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done);
 
-/* What becomes of what goes from one address to the other now. */
+/* What happens to a message from one address to the other. */
 struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
 					   const union ibv_gid *to, uint32_t traffic,
 					   uint32_t attribute);
@@ -90,7 +87,7 @@ static inline bool soft_faults_active(struct soft_faults *faults)
 	return atomic_load_explicit(&faults->active, memory_order_relaxed);
 }
 
-/* Whether what goes from one address to the other now is lost. */
+/* Whether it is lost. */
 static inline bool soft_fault_loses(struct soft_faults *faults, const union ibv_gid *from,
 				    const union ibv_gid *to, uint32_t traffic, uint32_t attribute)
 {

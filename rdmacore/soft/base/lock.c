@@ -5,14 +5,14 @@
 
 #include "provider/provider.h"
 
-/* A few microseconds: longer than what the data path does under a lock, but for large copies. */
+/* A few microseconds: longer than the data path holds a lock, except for large copies. */
 #define SPINS 200
-/* Few: where others spin, each may cost a time slice.  Who wakes up from a nap is let in at once. */
+/* Few: while others spin, each yield may cost a time slice.  A thread that wakes up from a nap runs at once. */
 #define YIELDS 4
-/* Of the data path, before it draws a turn: about half a millisecond. */
+/* Before the data path draws a turn: about half a millisecond. */
 #define NAPS 5
 
-/* Longer for who has others before it: hundreds that look every 50 us leave no time for the one whose turn it is. */
+/* Longer with others in front: hundreds of threads that look every 50 us leave no time for the one that is next. */
 static void nap(unsigned int others)
 {
 	const struct timespec time = {.tv_nsec = 50000 * (others < 20 ? others + 1 : 20)};
@@ -35,13 +35,13 @@ static bool try_exchange(struct soft_lock *lock)
 	       !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 }
 
-/* What was taken before others who have a turn, by one who goes on waiting. */
+/* The lock was taken before threads that have a turn, and the caller goes on waiting. */
 static void give_back(struct soft_lock *lock)
 {
 	atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
-/* Without a turn: not before those who have one. */
+/* Without a turn, and not before threads that have one. */
 static bool try_take(struct soft_lock *lock)
 {
 	if (soft_lock_is_wanted(lock) || !try_exchange(lock))
@@ -96,7 +96,7 @@ static uint8_t draw_turn(struct soft_lock *lock)
 	}
 }
 
-/* The lock is ours; the next turn is due when we give it up. */
+/* The lock is held; the next turn is due when it is released. */
 static void pass_turn(struct soft_lock *lock)
 {
 	uint16_t turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
@@ -125,8 +125,8 @@ static void wait_in_queue(struct soft_lock *lock)
 }
 
 /*
- * The data path draws no turn before it has waited for long: if threads that compete for a lock all stood in
- * the queue, each message would wait until somebody who sleeps has woken up.
+ * The data path draws no turn before it has waited for long: if all threads that compete for a lock had turns, each
+ * message would wait until a sleeping thread has woken up.
  */
 void soft_lock_wait(struct soft_lock *lock, bool taken)
 {

@@ -1,4 +1,4 @@
-/* The locks of the data path. */
+/* The spin locks of the data path. */
 #ifndef SOFT_BASE_LOCK_H
 #define SOFT_BASE_LOCK_H
 
@@ -10,16 +10,16 @@
 #include "soft/base/order.h"
 
 /*
- * They are nearly never asked for by two threads at once, and who waits for one waits for one message at most: a
- * sender works off its whole queue under them, but looks after each message whether somebody waits (soft/link/local.c).
- * ibv_wr_start and ibv_start_poll alone hold theirs for as long as their caller likes.  What they cost is the one
- * instruction that takes them: it waits until every store before it has left the processor, while giving up such a lock
- * is a plain store that nobody waits for.  A mutex, which has to know whether somebody sleeps, costs that twice.
+ * Two threads rarely want one at once, and a waiter waits for one message at most: a sender works off its whole queue
+ * under them, but checks after each message whether another thread waits (soft/link/local.c).  Only ibv_wr_start and
+ * ibv_start_poll hold theirs for as long as the user likes.  The cost is the one instruction that takes the lock, which
+ * waits until all earlier stores have left the processor; the release is a plain store.  A mutex has to know whether a
+ * thread sleeps, and so costs that twice.
  *
- * Who finds one taken spins, then lets others run, then sleeps: its holder may have lost the processor.  A
- * thread that takes it again at once would win each time, so who has waited for long draws a turn: from then
- * on nobody enters before it, and turns come in the order in which they were drawn.  That costs the others a
- * look at the word beside the one that they have just written.
+ * A thread that finds the lock taken spins, then yields, then sleeps: the holder may have lost the processor.  A thread
+ * that takes the lock again at once would win each time, so one that has waited for long draws a turn: then no thread
+ * without a turn enters, and turns are in the order in which they were drawn.  That costs the others a look at the word
+ * beside the one that they have just written.
  */
 struct soft_lock {
 	_Atomic uint16_t held;
@@ -29,7 +29,7 @@ struct soft_lock {
 #endif
 };
 
-/* soft/base/lock.c: until it is ours.  taken: it is already, but somebody's turn comes first. */
+/* lock.c: wait for the lock.  taken: the caller has it, but another thread's turn comes first. */
 void soft_lock_wait(struct soft_lock *lock, bool taken);
 void soft_lock_wait_turn(struct soft_lock *lock, bool taken);
 
@@ -44,7 +44,7 @@ static inline void soft_lock_init(struct soft_lock *lock, enum soft_order order)
 #endif
 }
 
-/* Somebody waits for its turn.  A holder who would go on with another message gives the lock up first. */
+/* A thread waits for its turn.  A holder with another message to send releases the lock first. */
 static inline bool soft_lock_is_wanted(const struct soft_lock *lock)
 {
 	uint16_t turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
@@ -82,7 +82,7 @@ static inline void soft_lock_take(struct soft_lock *lock)
 		soft_lock_wait(lock, taken);
 }
 
-/* The same for what is rare, and should not wait for the messages that others send meanwhile. */
+/* The same for what is rare, and should not wait while other threads send message after message. */
 static inline void soft_lock_take_turn(struct soft_lock *lock)
 {
 	bool taken;
@@ -93,7 +93,7 @@ static inline void soft_lock_take_turn(struct soft_lock *lock)
 		soft_lock_wait_turn(lock, taken);
 }
 
-/* What to do before looking again at what another thread will change soon. */
+/* Spin, then sleep, between two looks at what another thread will change soon. */
 void soft_lock_rest(unsigned int attempt);
 
 static inline void soft_lock_release(struct soft_lock *lock)

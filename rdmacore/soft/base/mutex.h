@@ -7,13 +7,13 @@
 #include "soft/base/order.h"
 
 struct soft_mutex {
-	pthread_mutex_t native; /* who waits for a condition with it goes on having it, as far as the order goes */
+	pthread_mutex_t native; /* in a condition wait it counts as held, as far as the order goes */
 #ifdef SOFT_ORDER_CHECKED
 	enum soft_order order;
 #endif
 };
 
-/* Of one whose native is there already. */
+/* native is initialised already. */
 static inline void soft_mutex_place(struct soft_mutex *mutex, enum soft_order order)
 {
 #ifdef SOFT_ORDER_CHECKED
@@ -51,7 +51,7 @@ static inline void soft_mutex_unlock(struct soft_mutex *mutex)
 	pthread_mutex_unlock(&mutex->native);
 }
 
-/* The calling thread has it. */
+/* The calling thread holds it. */
 static inline void soft_mutex_expect(const struct soft_mutex *mutex)
 {
 #ifdef SOFT_ORDER_CHECKED

@@ -1,10 +1,10 @@
 /*
- * The locks of the soft provider and their one order: a thread takes them only downwards.  Builds with a sanitizer
- * check it, whenever a lock is taken, and that who needs a lock has it; others pay nothing for that.
+ * The locks of the soft provider in their one order: a thread takes them only downwards.  Builds with a sanitizer check
+ * this each time a lock is taken, and that a function which needs a lock has it.  Other builds pay nothing.
  *
- * A requester holds its own requester.lock and the responder.lock of its peer.  No path goes from a
- * responder.lock to any requester.lock, so two queue pairs that send to each other cannot deadlock;
- * what a responder finds wrong with its own queue pair is settled after it is released.
+ * A requester holds its own requester.lock and its peer's responder.lock.  No path goes from a responder.lock to a
+ * requester.lock, so two queue pairs that send to each other cannot deadlock.  When a responder finds its queue pair at
+ * fault, the requester's half follows after responder.lock is released (soft_qp_settle).
  */
 #ifndef SOFT_BASE_ORDER_H
 #define SOFT_BASE_ORDER_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum soft_order {
-	/* cq.polling: the one who is between ibv_start_poll and ibv_end_poll, where he may call anything */
+	/* cq.polling: from ibv_start_poll to ibv_end_poll, between which the user may call anything */
 	SOFT_ORDER_POLLING,
 	SOFT_ORDER_CM, /* cm.lock: every rdma_cm id, port table and communication id */
 	SOFT_ORDER_PD, /* pd.lock: the list of queue pairs of a protection domain */
@@ -38,7 +38,7 @@ enum soft_order {
 
 #define SOFT_ORDER_CHECKED
 
-/* The calling thread is about to take a lock; has one; has given it up; has none but cq.polling. */
+/* The calling thread is about to take a lock; holds it; releases it; holds none but cq.polling. */
 void soft_order_take(const void *lock, enum soft_order order);
 void soft_order_expect(const void *lock);
 void soft_order_release(const void *lock);

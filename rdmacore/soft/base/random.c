@@ -1,6 +1,6 @@
 #include "soft/base/random.h"
 
-/* Of the permutation: a Feistel network, of which four are the fewest that hide both halves (Luby, Rackoff). */
+/* The permutation is a Feistel network; four rounds are the fewest that hide both halves (Luby, Rackoff). */
 #define FEISTEL_ROUNDS 4
 
 static inline uint64_t rotate(uint64_t word, unsigned int bits)
@@ -44,7 +44,7 @@ uint64_t soft_secret_next(struct soft_secret *secret)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* The finalizer of SplitMix64, which is fast: this is on the way of packets. */
+/* The finalizer of SplitMix64, which is fast: it is computed for every packet. */
 static inline uint32_t round_of(uint64_t key, unsigned int round, uint32_t half)
 {
 	uint64_t mixed = key + ((uint64_t)round << 32 | half) * UINT64_C(0x9e3779b97f4a7c15);

@@ -1,7 +1,4 @@
-/*
- * Why the calling thread was refused last, in a sentence: what an errno alone does not say, for instance
- * what a wait was waiting for.
- */
+/* Why the last call of this thread was refused, in a sentence: what an errno does not say. */
 #ifndef SOFT_BASE_REFUSAL_H
 #define SOFT_BASE_REFUSAL_H
 

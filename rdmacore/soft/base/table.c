@@ -123,7 +123,7 @@ void *soft_table_next(struct soft_table *table, uint32_t *place, void (*hold)(vo
 
 		if (leaf)
 			object = leaf->objects[*place % LEAF_SIZE];
-		if (!object) /* an empty leaf is passed over whole */
+		if (!object) /* skip a whole leaf that does not exist */
 			*place += leaf ? 1 : LEAF_SIZE - *place % LEAF_SIZE;
 	}
 	if (object && hold)

@@ -1,7 +1,7 @@
 /*
- * A table from 24-bit numbers (queue pair numbers, communication ids) to objects.  An object has a place, which is
- * counted, and its number is the place under a secret permutation: nobody can guess the next one, and one comes round
- * only after all others, so a number that a late packet may still carry is not used again soon.
+ * A table from 24-bit numbers (queue pair numbers, communication ids) to objects.  Objects get consecutive places, and
+ * the number of a place is a secret permutation of it: the next number cannot be guessed, and a number is used again only
+ * after all others, so late packets do not meet a new object.
  */
 #ifndef SOFT_BASE_TABLE_H
 #define SOFT_BASE_TABLE_H
@@ -33,15 +33,9 @@ void soft_table_destroy(struct soft_table *table);
 /* Store object under a new number.  -ENOMEM when full or out of memory. */
 int soft_table_insert(struct soft_table *table, void *object, uint32_t *number);
 void soft_table_remove(struct soft_table *table, uint32_t number);
-/*
- * The object under number, or NULL.  hold, when given, is called with the table locked, so that the
- * object can gain a reference before anyone could remove it.
- */
+/* The object under number, or NULL.  hold, if not NULL, takes a reference with the table locked, before it can be removed. */
 void *soft_table_find(struct soft_table *table, uint32_t number, void (*hold)(void *object));
-/*
- * The first object from *place on, which becomes its place; NULL when there is none.  They stand in the order in which
- * they came.
- */
+/* The first object from *place on, in the order of insertion, with its place in *place; NULL when there is none. */
 void *soft_table_next(struct soft_table *table, uint32_t *place, void (*hold)(void *object));
 
 #endif

@@ -78,7 +78,7 @@ static void disarm(struct soft_timers *timers, struct soft_timer *timer)
 		queue_remove(timers, timer);
 }
 
-/* What is to run now; NULL when nothing is. */
+/* The timer to run now; NULL when there is none. */
 static struct soft_timer *due(struct soft_timers *timers, uint64_t now)
 {
 	return timers->armed && timers->heap[0]->deadline <= now ? timers->heap[0] : timers->deferred;
@@ -127,7 +127,7 @@ static void *run_timers(void *argument)
 	return NULL;
 }
 
-/* Never backwards: two threads may advance at once. */
+/* Never backwards, even when two threads advance at once. */
 static void set_time(struct soft_clock *clock, uint64_t time)
 {
 	if (time > clock->now(clock))
@@ -140,7 +140,7 @@ bool soft_timers_advance(struct soft_timers *timers, uint64_t limit)
 	bool ran = false;
 
 	soft_mutex_lock(&timers->lock);
-	/* Another's turn is over first: who unregisters a timer waits for the one that runs. */
+	/* One timer at a time: soft_timer_unregister waits for the one that runs. */
 	while (timers->running)
 		pthread_cond_wait(&timers->finished, &timers->lock.native);
 	timer = due(timers, timers->clock->now(timers->clock));
@@ -222,7 +222,7 @@ void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer)
 	soft_mutex_unlock(&timers->lock);
 }
 
-/* The thread, where there is to be one; -EAGAIN. */
+/* Start the thread unless the clock is virtual; -EAGAIN. */
 static int start(struct soft_timers *timers)
 {
 	int result = 0;

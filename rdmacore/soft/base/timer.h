@@ -1,8 +1,8 @@
 /*
- * Timers of one soft fabric: a binary heap of deadlines, a queue of what may take its time, and the thread that
- * runs what is due, the queue when nothing else is.  So an expire that is not short puts itself there.  The
- * thread starts with the first armed timer, so a run without RNR waits or CM retries has none.  With a
- * virtual clock there is no thread: soft_timers_advance runs what is next.
+ * Timers of one soft fabric: a binary heap of deadlines, a queue of deferred work, and the thread that runs what is due,
+ * and deferred work when nothing is.  An expire function that has much to do defers itself.  The thread starts with the
+ * first timer that is armed, so a run without RNR waits or CM retries has none.  With a virtual clock there is no thread:
+ * soft_timers_advance runs the next timer.
  */
 #ifndef SOFT_BASE_TIMER_H
 #define SOFT_BASE_TIMER_H
@@ -42,31 +42,24 @@ void soft_timers_init(struct soft_timers *timers, struct soft_clock *clock);
 void soft_timers_destroy(struct soft_timers *timers);
 
 /*
- * Virtual clock only: if a timer is due at limit or before, make it that time and run the earliest one;
- * else make it limit.  limit UINT64_MAX: without a timer the clock stays.  Returns whether a timer ran.
+ * Virtual clock only.  With a timer due by limit: advance the clock to the earliest one and run it, true.  Without:
+ * advance the clock to limit, unless that is UINT64_MAX, false.
  */
 bool soft_timers_advance(struct soft_timers *timers, uint64_t limit);
 
-/*
- * Make room for one timer.  expire runs on the timer thread with no lock held.  -ENOMEM.
- */
+/* Make room for one timer.  expire runs on the timer thread with no lock held.  -ENOMEM. */
 int soft_timer_register(struct soft_timers *timers, struct soft_timer *timer,
 			void (*expire)(struct soft_timer *timer));
-/*
- * Cancel, and wait until a running expire has returned; the caller holds no lock that expire takes
- * and is not expire itself.
- */
+/* Cancel, and wait until a running expire has returned.  The caller holds no lock that expire takes and is not expire. */
 void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer);
 
 /* Arm or move: expire once, delay nanoseconds from now.  -EAGAIN when the thread cannot be made. */
 int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_t delay);
-/*
- * The same for what may take long: expire once, when no timer is due, after those that were deferred before.
- */
+/* For long work: expire once, when no timer is due, after timers that were deferred before. */
 int soft_timer_defer(struct soft_timers *timers, struct soft_timer *timer);
-/* It will expire. */
+/* Whether it will expire. */
 bool soft_timer_is_armed(struct soft_timers *timers, struct soft_timer *timer);
-/* A running expire may still be under way when this returns. */
+/* When this returns, expire may still be running. */
 void soft_timer_cancel(struct soft_timers *timers, struct soft_timer *timer);
 
 #endif

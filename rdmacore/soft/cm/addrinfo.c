@@ -1,4 +1,4 @@
-/* Names and services into addresses of ids (rdma_getaddrinfo(3)).  Routes need no asking on soft. */
+/* rdma_getaddrinfo(3): names and services to addresses.  There is no route to ask for. */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ static int copy_address(struct sockaddr **to, socklen_t *to_length, const struct
 {
 	if (!from || !length)
 		return 0;
-	/* Room for any address: users read the family and cast. */
+	/* With room for any address, because users cast it by its family. */
 	*to = calloc(1, length > sizeof(struct sockaddr_storage) ? length :
 								   sizeof(struct sockaddr_storage));
 	if (!*to)
@@ -75,7 +75,7 @@ static int copy_name(char **to, const char *name)
 	return *to ? 0 : -1;
 }
 
-/* What the first of the resolver's answers means; the others are not looked at. */
+/* As librdmacm, take the first answer of getaddrinfo(3) only. */
 static int take_answer(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints,
 		       const struct addrinfo *answer)
 {

@@ -19,7 +19,7 @@ struct soft_device;
 
 /* The device goes, and its ids hear DEVICE_REMOVAL.  -EBUSY when it is away already. */
 int soft_cm_remove_device(struct soft_cm *cm);
-/* A new one of its name and addresses comes.  *told: ids that heard of the removal.  -ENOENT when it is not away; -ENOMEM. */
+/* A new one of its name and addresses comes.  *told: ids that heard of the removal.  -ENOENT: it is not away; -ENOMEM. */
 int soft_cm_return_device(struct soft_cm *cm, uint32_t *told);
 /*
  * The network interface gets another hardware address and ids hear ADDR_CHANGE, as after the failover of a bond.

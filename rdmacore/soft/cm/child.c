@@ -26,7 +26,7 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	child->remote_qp_num = req->qp_num;
 	child->remote_ece = req->ece;
 	child->send_psn = req->starting_psn;
-	/* Now, and not with the REP: the user may make a queue pair ready before rdma_accept. */
+	/* Chosen now and not with the REP: the user may connect a queue pair before rdma_accept. */
 	child->receive_psn = (uint32_t)soft_fabric_random(child->cm->fabric) & SOFT_PSN_MASK;
 	child->responder_resources = req->initiator_depth;
 	child->initiator_depth = req->responder_resources;
@@ -44,13 +44,13 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 	soft_mutex_expect(&cm->lock);
 	*listener = soft_port_find_listener(cm, req->port_space,
 					    (const struct sockaddr *)&req->destination);
-	/* A full backlog is silence, so that the peer tries again (rdma_listen(3)). */
+	/* With a full backlog the request is dropped, and the peer repeats it (rdma_listen(3)). */
 	if (!*listener || (*listener)->requests >= (*listener)->backlog)
 		return NULL;
 	return create_child(*listener, req);
 }
 
-/* To the communication manager the port is the service; whose address it is comes after that, on Linux. */
+/* On Linux the service id, which has the port, finds the listening CM id; cma.c compares addresses after that. */
 bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
 {
 	soft_mutex_expect(&cm->lock);

@@ -30,7 +30,7 @@ struct soft_id;
 
 struct soft_cm {
 	struct soft_mutex lock;
-	pthread_cond_t acknowledged; /* an event; or nobody moves the queue pair of an id any more */
+	pthread_cond_t acknowledged; /* an event was, or soft_id.moving went down */
 	struct soft_fabric *fabric;
 	struct soft_device *device;
 	struct soft_cm_device *opened; /* the newest, which ids are bound to from now on */

@@ -30,19 +30,16 @@ struct soft_cm_message *soft_cm_take_message(struct soft_cm *cm)
 	return message;
 }
 
-/*
- * The way between two ids while faults are in force: messages that arrive late, twice, after their
- * successors, or never.  One timer serves all that are held back.
- */
+/* With faults in force, messages arrive late, twice, out of order or never.  One timer serves all that are held back. */
 
-/* How long a message waits to be overtaken when the rule says nothing. */
+/* How long a message waits to be overtaken, where the rule does not say. */
 #define REORDER_LIMIT (100 * SOFT_MILLISECOND)
 
 struct soft_cm_held {
 	struct soft_cm_held *next;
 	struct soft_cm_message message;
 	uint64_t due;
-	bool overtakable; /* goes behind the next message of its way, if that comes before due */
+	bool overtakable; /* delivered behind the next message between the same ends, if that comes before due */
 };
 
 static uint64_t now(struct soft_cm *cm)
@@ -89,7 +86,7 @@ void soft_cm_forget_held(struct soft_cm *cm)
 	}
 }
 
-/* A message that cannot be held for want of memory is lost, as on a wire. */
+/* Without memory the message is lost, as on a wire. */
 static void hold(struct soft_cm *cm, const struct soft_cm_message *message, uint64_t delay,
 		 bool overtakable)
 {
@@ -115,7 +112,7 @@ static bool same_way(const struct soft_cm_message *a, const struct soft_cm_messa
 				    (const struct sockaddr *)&b->destination);
 }
 
-/* Let go what waited to be overtaken by message. */
+/* Deliver what waited to be overtaken by message. */
 static void overtake(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_cm_held **link = &cm->held;

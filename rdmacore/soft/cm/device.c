@@ -69,7 +69,7 @@ void soft_id_unbind_device(struct soft_id *id)
 	if (!device)
 		return;
 	id->device = NULL;
-	/* As librdmacm: the PD goes with its last id, or stays behind while something uses it. */
+	/* As in librdmacm, the PD is freed with its last id, unless objects still use it. */
 	if (--device->default_pd_users == 0 && soft_dealloc_pd(device->default_pd) == 0)
 		device->default_pd = NULL;
 }

@@ -5,10 +5,9 @@
 
 #include "soft/base/fabric.h"
 
-/* The ids destroyed last are kept for a while. */
-#define DESTROYED_KEPT 64
+#define DESTROYED_KEPT 64 /* soft_cm.destroyed */
 
-/* cm_destroy_id of Linux */
+/* As cm_destroy_id of Linux. */
 void soft_id_leave(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
@@ -62,7 +61,7 @@ void soft_id_leave_channel(struct soft_event_channel *channel)
 	}
 }
 
-/* Keep the memory of id for a while, and free the oldest that is kept. */
+/* Keep the memory of id for a while, and free that of the oldest. */
 static void bury(struct soft_id *id)
 {
 	struct soft_cm *cm = id->cm;
@@ -95,14 +94,14 @@ void soft_id_free(struct soft_id *id)
 	soft_joins_free(id);
 	soft_id_set_channel(id, NULL);
 	soft_id_unbind_device(id);
-	/* Its expire takes cm.lock; closed, it does nothing any more. */
+	/* Its expire takes cm.lock, and does nothing for a closed id. */
 	soft_mutex_unlock(&cm->lock);
 	soft_timer_unregister(&cm->fabric->timers, &id->timer);
 	soft_freeaddrinfo(id->info);
 	free(id->endpoint_attr);
 	free(id->connect_prefix);
 	soft_mutex_lock(&cm->lock);
-	if (own) { /* others may have migrated to it */
+	if (own) { /* other ids may have migrated to it */
 		soft_id_leave_channel(own);
 		soft_event_channel_free(own);
 	}

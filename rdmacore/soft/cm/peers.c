@@ -1,7 +1,6 @@
 /*
- * Connections by the communication id and by the queue pair number of their remote end, each with the
- * device it is on: how a copy of a request is told from a new one, and a stale connection from none
- * (IBTA 12.4.1, 12.9.8.3.1).
+ * Connections by the communication id and by the queue pair number of their remote end, each with its device.  The first
+ * tells a repeated REQ from a new one, the second finds a stale connection (IBTA 12.4.1, 12.9.8.3.1).
  */
 #include "soft/cm/calls.h"
 

@@ -1,4 +1,4 @@
-/* Ports of ids.  Each port space has ports of its own, apart from those of sockets. */
+/* Ports of ids.  Each port space has its own, separate from the ports of sockets. */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ static struct soft_id **bucket_of(struct soft_cm *cm, int port_space, uint16_t p
 }
 
 /*
- * As cma_check_port of Linux: a wildcard conflict is EADDRNOTAVAIL, the same address EADDRINUSE.  Two
- * that both allow reuse share, and so do an IPv4 id and an IPv6 id when both are of their family only.
+ * As cma_check_port of Linux: a conflict with a wildcard is EADDRNOTAVAIL, with the same address EADDRINUSE.  Two ids that
+ * allow reuse share a port, and so do one of IPv4 and one of IPv6 that are restricted to their family.
  */
 static int check_port(struct soft_id *id, const struct sockaddr *address, uint16_t port, bool reuse)
 {
@@ -78,7 +78,7 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	soft_mutex_expect(&id->cm->lock);
 	if (port && port < FIRST_UNPRIVILEGED && !is_privileged())
 		return EACCES;
-	/* An IPv4 id is of its family only; an IPv6 id as it was told (net.ipv6.bindv6only is 0). */
+	/* An IPv4 id is restricted to its family, an IPv6 id only by option (net.ipv6.bindv6only is 0). */
 	if (!id->only_family_set)
 		id->only_family = address->sa_family == AF_INET;
 	error = port ? check_port(id, address, port, id->reuse_address) :

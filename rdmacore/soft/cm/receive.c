@@ -5,7 +5,7 @@
 /* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24. */
 #define MRA_SERVICE_TIMEOUT 24
 
-/* A message that no id stands for, refused in the name of a communication id that does not exist. */
+/* Send a REJ where there is no id. */
 static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, uint32_t reason)
 {
 	struct soft_cm_message rej = {
@@ -29,10 +29,7 @@ static void send_mra(struct soft_id *id)
 	soft_cm_send(id->cm, &mra);
 }
 
-/*
- * A peer that uses a queue pair number for a new connection has forgotten the old one (IBTA 12.4.1):
- * refuse the new, and end the old.
- */
+/* The peer uses the queue pair of a connection for a new one, so the old one is stale (IBTA 12.4.1): refuse and end it. */
 static void end_stale(struct soft_cm *cm, const struct soft_cm_message *message,
 		      struct soft_id *stale)
 {
@@ -48,7 +45,7 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 
 	if (child) { /* a copy */
 		if (child->state == SOFT_ID_REQ_RECEIVED)
-			send_mra(child); /* ours was lost */
+			send_mra(child); /* the first one was lost */
 		return;
 	}
 	child = soft_cm_request_child(cm, req, &listener);
@@ -65,7 +62,7 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 		soft_cm_free_unborn(child);
 		return;
 	}
-	/* The user may take long over it: ask for time (IBTA 12.9.8.1). */
+	/* The user may take long to answer: ask for time (IBTA 12.9.8.1). */
 	send_mra(child);
 }
 
@@ -82,7 +79,7 @@ static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
 
 static void take_rep(struct soft_id *id, const struct soft_cm_message *rep)
 {
-	/* The passive side has the last word on depths; the roles change places on the way. */
+	/* The passive side decides the depths.  What one end initiates the other responds to. */
 	id->remote_ece = rep->ece;
 	id->send_psn = rep->starting_psn;
 	id->responder_resources = rep->initiator_depth;
@@ -140,7 +137,7 @@ static void receive_rej(struct soft_id *id, const struct soft_cm_message *rej)
 
 	switch (id->state) {
 	case SOFT_ID_REQ_RECEIVED:
-		/* Not accepted yet: Linux tells the user nothing; a later accept fails. */
+		/* Not accepted yet: Linux reports nothing, and a later accept fails. */
 		soft_cm_close(id);
 		return;
 	case SOFT_ID_REQ_SENT:
@@ -178,7 +175,7 @@ static void receive_dreq(struct soft_id *id, const struct soft_cm_message *dreq)
 		id->state = SOFT_ID_DREQ_RECEIVED;
 		break;
 	case SOFT_ID_TIMEWAIT:
-		soft_cm_send_plain(id, SOFT_CM_DREP); /* our answer to the first one was lost */
+		soft_cm_send_plain(id, SOFT_CM_DREP); /* the first one was lost */
 		break;
 	default:
 		break;
@@ -193,7 +190,7 @@ static void receive_drep(struct soft_id *id)
 	soft_cm_enter_timewait(id);
 }
 
-/* A REJ for want of an answer comes from one who may not know our communication id. */
+/* The sender of a REJ for timeout may not know the id's communication id. */
 static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_id *id;
@@ -201,17 +198,14 @@ static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_me
 	if (message->attribute == SOFT_CM_REJ && message->reason == SOFT_REJ_TIMEOUT)
 		return soft_peers_find_id(cm, message->guid, message->local);
 	id = soft_table_find(&cm->ids, message->remote, NULL);
-	/* Who answers a REQ is known from the REP on: its copy may have found another (cm_acquire_id of Linux). */
+	/* From the REP on the remote id is known, and a message from another one is dropped (cm_acquire_id of Linux). */
 	if (id && id->state != SOFT_ID_REQ_SENT && id->remote && message->local &&
 	    id->remote != message->local)
 		return NULL;
 	return id;
 }
 
-/*
- * A DREQ for an unknown connection is answered, so that its sender can end (IBTA 12.9.8.3.1); anything
- * else for one is late and of no use.
- */
+/* No id has the connection.  A DREQ is answered, so that its sender can end (IBTA 12.9.8.3.1); others are late. */
 static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_cm_message drep = {

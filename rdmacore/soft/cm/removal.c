@@ -1,7 +1,4 @@
-/*
- * What ids hear when the device under them goes away, when it is back, and when its network interface changes
- * its hardware address.
- */
+/* The device goes and comes back, or its network interface changes its hardware address: what ids hear of it. */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -9,15 +6,15 @@
 #include "soft/objects/device.h"
 #include "soft/qp/verbs.h"
 
-/* Nobody is told of the end of a request that was not accepted (ucma_event_handler of Linux). */
+/* A request that was not accepted yet reports nothing (ucma_event_handler of Linux). */
 static bool tell(struct soft_id *id, enum rdma_cm_event_type event)
 {
 	return !id->unaccepted && id->rdma.channel && soft_cm_report(id, id, event, 0, NULL);
 }
 
 /*
- * cma_process_remove of Linux: the id hears it, and its half in the kernel is destroyed, port and connection
- * with it.  The peer hears nothing: the device that would tell it is gone.
+ * As cma_process_remove of Linux: the id hears DEVICE_REMOVAL, and the kernel's half of it is destroyed, with its port and
+ * connection.  The peer hears nothing, because the device is gone.
  */
 static bool remove_id(struct soft_id *id)
 {
@@ -30,7 +27,7 @@ static bool remove_id(struct soft_id *id)
 	return tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL);
 }
 
-/* cma_netdev_change of Linux: whoever came to its address by another hardware address. */
+/* As cma_netdev_change of Linux: ids that got their address with another hardware address hear of it. */
 static bool change_address(struct soft_id *id)
 {
 	return id->state != SOFT_ID_REMOVED && id->on_device &&

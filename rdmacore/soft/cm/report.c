@@ -11,7 +11,7 @@ static struct soft_event_channel *channel_of(struct soft_id *id)
 	return (struct soft_event_channel *)id->rdma.channel;
 }
 
-/* Where a datagram is to go; the view of one side, as there is no connection. */
+/* The parameters of a SIDR REQ or SIDR REP. */
 static void set_datagram_param(struct soft_cm_event *event, const struct soft_cm_message *message)
 {
 	struct rdma_ud_param *ud = &event->rdma.param.ud;
@@ -26,7 +26,7 @@ static void set_datagram_param(struct soft_cm_event *event, const struct soft_cm
 	ud->qkey = message->qkey;
 }
 
-/* The event's connection parameters are the receiver's view: what the peer starts, we respond to. */
+/* The parameters of other messages, from the receiver's view: what the peer initiates, this end responds to. */
 static void set_param(struct soft_cm_event *event, const struct soft_cm_message *message)
 {
 	struct rdma_conn_param *conn = &event->rdma.param.conn;
@@ -51,7 +51,7 @@ static void set_event_param(struct soft_cm_event *event, const struct soft_cm_me
 		set_param(event, message);
 }
 
-/* owner's newest event, to be read. */
+/* Queue the event for owner's user. */
 static void push(struct soft_id *owner, struct soft_cm_event *event)
 {
 	*owner->last_unread = event;
@@ -63,7 +63,7 @@ static void push(struct soft_id *owner, struct soft_cm_event *event)
 
 static struct soft_cm_event *new_event(struct soft_id *owner, struct soft_id *id, int type, int status)
 {
-	/* Its channel was destroyed: whatever happens to it, there is nowhere to tell it (soft_id_leave_channel). */
+	/* Its channel may be destroyed already (soft_id_leave_channel). */
 	struct soft_cm_event *event = owner->rdma.channel ? calloc(1, sizeof(*event)) : NULL;
 
 	if (!event)

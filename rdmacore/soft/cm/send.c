@@ -33,7 +33,6 @@ void soft_cm_set_private_data(struct soft_cm_message *message, const void *data,
 void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	soft_mutex_expect(&cm->lock);
-	/* A healthy fabric has nothing to ask of each message. */
 	if (soft_faults_active(&cm->fabric->faults))
 		soft_cm_carry(cm, message);
 	else
@@ -49,9 +48,9 @@ void soft_cm_send_request(struct soft_id *id)
 }
 
 /*
- * Linux waits equally long each time (ib_send_cm_req in core/cm.c, retry_send in core/mad.c), and so does the
- * virtual clock.  On the wall's, thousands of requests that were dropped together would come together again,
- * and be dropped: each waits up to a sixteenth longer.
+ * Linux waits equally long each time (ib_send_cm_req in core/cm.c, retry_send in core/mad.c), and so does soft with a
+ * virtual clock.  With a real one each repeat waits up to a sixteenth longer: else thousands of requests that were dropped
+ * together would be repeated together and dropped again.
  */
 static uint64_t time_to_repeat(struct soft_id *id)
 {
@@ -66,7 +65,7 @@ void soft_cm_repeat_request(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
 	soft_cm_send(id->cm, &id->request);
-	/* Without a thread for timers the request is sent once; its loss would then go unnoticed. */
+	/* If the timer thread cannot be made the request is sent once, and its loss goes unnoticed. */
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, time_to_repeat(id));
 }
 
@@ -94,7 +93,7 @@ void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_dat
 	message.reason = reason;
 	soft_cm_set_private_data(&message, private_data, length, SOFT_REJ_PRIVATE_DATA);
 	soft_cm_send(id->cm, &message);
-	/* What the peer may have taken for a connection is remembered for a while, as on Linux. */
+	/* After a REP the peer may be connected, so the id stays in TIMEWAIT, as on Linux. */
 	if (accepted)
 		soft_cm_enter_timewait(id);
 	else

@@ -1,6 +1,6 @@
 /*
- * Resolution of datagram services: SIDR REQ asks for the queue pair behind a port, SIDR REP names it (IBTA
- * 12.11).  There is no connection; rdma_connect ends in ESTABLISHED with where to send, or in UNREACHABLE.
+ * Datagram services (IBTA 12.11): a SIDR REQ asks for the queue pair of a port, a SIDR REP names it.  There is no
+ * connection; rdma_connect ends in ESTABLISHED with the address of the queue pair, or in UNREACHABLE.
  */
 #include "soft/cm/calls.h"
 

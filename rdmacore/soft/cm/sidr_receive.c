@@ -21,7 +21,7 @@ void soft_sidr_receive_request(struct soft_cm *cm, const struct soft_cm_message 
 
 	soft_mutex_expect(&cm->lock);
 	if (soft_peers_find_id(cm, request->guid, request->local))
-		return; /* a copy of one that is not answered yet */
+		return; /* a repeat of one that is not answered yet */
 	child = soft_cm_request_child(cm, request, &listener);
 	if (!listener)
 		refuse(cm, request);

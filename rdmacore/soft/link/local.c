@@ -8,10 +8,7 @@
 #include "soft/objects/qp.h"
 #include "soft/wire/datagram.h"
 
-/*
- * The queue pair of that number at that address, kept for the next packet and held; NULL when there is
- * none (any more).
- */
+/* The queue pair with that number at that address, which qp->peer holds for the next packet; NULL when there is none. */
 static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, uint32_t number)
 {
 	struct soft_device *device = soft_qp_device(qp);
@@ -28,7 +25,7 @@ static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, u
 	return qp->peer;
 }
 
-/* At the other end of a connection; soft_qp_forget_peer, when that becomes another. */
+/* The other end of the connection; soft_qp_forget_peer when that changes. */
 static inline struct soft_qp *connected_peer(struct soft_qp *qp)
 {
 	if (qp->peer && soft_qp_state(qp->peer) != IBV_QPS_RESET)
@@ -36,7 +33,7 @@ static inline struct soft_qp *connected_peer(struct soft_qp *qp)
 	return find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num);
 }
 
-/* Nobody is at the other end: what is sent is lost, and the ACK timer, where there is one, decides. */
+/* There is no peer: packets are lost, and the ACK timer ends the wait if there is one. */
 static void lose(struct soft_qp *qp)
 {
 	struct soft_packet packet;
@@ -46,15 +43,16 @@ static void lose(struct soft_qp *qp)
 			soft_requester_sent(qp);
 }
 
-/* What its peer may see already has no completion yet: see soft_qp_await_sender. */
+/* The peer may see a message that has no completion yet (soft_qp_await_sender). */
 static inline void set_sending(struct soft_qp *qp, bool sending)
 {
 	atomic_store_explicit(&qp->requester.sending, sending, memory_order_release);
 }
 
 /*
- * What peer is sent may be an answer.  Where it has one completion queue for both, its own completion must not only
- * be there when the answer is polled, but be there first.  Never while set_sending: two would wait for each other.
+ * The message to peer may be a reply to one of its own.  If peer has one completion queue for both directions, the
+ * completion of its own request must come first there.  Not called between set_sending true and false: two queue pairs
+ * would wait for each other.
  */
 static inline void await_completion(const struct soft_qp *peer)
 {
@@ -63,13 +61,13 @@ static inline void await_completion(const struct soft_qp *peer)
 }
 
 /*
- * A connected queue pair listens to the one that it is connected to and no other (IBTA 9.6.1.5); a packet does
- * not say which one sent it, but here that is known.  Who waits for a lock gets its turn after each message.
+ * A connected queue pair takes packets of its peer only (IBTA 9.6.1.5).  A packet does not name its sender, but here the
+ * sender is known.  After each message, a thread that waits for one of the locks gets its turn.
  */
 static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass *pass)
 {
 	struct soft_faults *faults = &soft_qp_device(qp)->fabric->faults;
-	/* Each knows the other's address, which is how either knows its own. */
+	/* The address of either end is what the other end is connected to. */
 	const union ibv_gid *here = &peer->attr.ah_attr.grh.dgid;
 	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
 	bool acknowledged = qp->service == SOFT_RELIABLE_CONNECTION;

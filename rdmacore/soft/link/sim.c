@@ -11,14 +11,14 @@
 #include "soft/wire/datagram.h"
 
 #define DATAGRAM (SOFT_GRH + 8 + SOFT_WIRE_OVERHEAD + SOFT_MTU)
-/* How long a datagram waits to be overtaken when the rule says nothing. */
+/* How long a datagram waits to be overtaken, where the rule does not say. */
 #define REORDER_LIMIT (20 * SOFT_MICROSECOND)
 
-/* What happens later: a datagram arrives, or an acknowledgement is due. */
+/* A datagram that will arrive, or an acknowledgement that will be due. */
 struct event {
-	uint64_t due, order; /* of two at the same time the one that was made first */
+	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
 	struct soft_device *device; /* where it arrives */
-	struct soft_qp *qp; /* held: whose acknowledgement; NULL: a datagram */
+	struct soft_qp *qp; /* held: it owes an acknowledgement; NULL: a datagram */
 	size_t length;
 	uint8_t datagram[DATAGRAM];
 };
@@ -80,7 +80,7 @@ static struct event *heap_pop(struct soft_sim *sim)
 	return first;
 }
 
-/* Have it happen at that time.  sim->lock is held. */
+/* Queue the event for that time. */
 static void schedule(struct soft_sim *sim, struct event *event, uint64_t due)
 {
 	uint64_t time = now(sim);
@@ -93,7 +93,7 @@ static void schedule(struct soft_sim *sim, struct event *event, uint64_t due)
 		soft_timer_arm(&sim->fabric->timers, &sim->timer, due > time ? due - time : 0);
 }
 
-/* NULL when too much is on its way.  sim->lock is held. */
+/* A free event; NULL when too many datagrams are on their way. */
 static struct event *take(struct soft_sim *sim)
 {
 	soft_lock_expect(&sim->lock);
@@ -118,7 +118,7 @@ static uint8_t *begin(struct soft_link *link, size_t length)
 	return event ? event->datagram : NULL;
 }
 
-/* The number of the device with that address; SOFT_SIM_DEVICES when there is none. */
+/* The index of the device with that address; SOFT_SIM_DEVICES when there is none. */
 static uint32_t find(const struct soft_sim *sim, const union ibv_gid *address)
 {
 	uint32_t index = 0;
@@ -146,7 +146,7 @@ static struct event *copy(struct soft_sim *sim, const struct event *event)
 	return other;
 }
 
-/* Put it on its way.  sim->lock is held. */
+/* Send the datagram on its way, with the faults of the verdict. */
 static void carry(struct soft_sim *sim, struct event *event, uint32_t from, uint32_t to,
 		  const struct soft_fault_verdict *verdict)
 {
@@ -196,7 +196,7 @@ static void send_datagram(struct soft_link *link, uint8_t *datagram, size_t leng
 	if (verdict.lose) {
 		give_back(sim, event);
 	} else if (soft_gid_is_multicast(to)) {
-		/* A copy for every device; who is in the group is known there. */
+		/* A copy for every device, which knows the members of the group. */
 		for (target = 0; target < sim->device_count; target++)
 			if ((other = copy(sim, event)))
 				carry(sim, other, source, target, &verdict);
@@ -234,7 +234,7 @@ static void happen(struct soft_sim *sim, struct event *event, bool *delivered)
 		soft_qp_release(event->qp);
 		return;
 	}
-	/* A receiver's IP layer looks at its own checksum first. */
+	/* As a receiver's IP layer does, check the IP checksum first. */
 	*delivered = (!sim->link.icrc || soft_ip_is_whole(event->datagram, event->length)) &&
 		     soft_link_receive(event->device, sim->link.icrc, event->datagram, event->length);
 }

@@ -1,6 +1,6 @@
 /*
- * The sim link: datagrams between devices of one fabric, with every byte of RoCE v2 in them, that take time
- * on the fabric's clock and meet its faults.  With a virtual clock and a seed a run repeats exactly.
+ * The sim link: RoCE v2 datagrams, byte for byte, between devices of one fabric.  They take time on the fabric's clock and
+ * meet its faults.  With a virtual clock and a seed a run repeats exactly.
  */
 #ifndef SOFT_LINK_SIM_H
 #define SOFT_LINK_SIM_H
@@ -29,10 +29,10 @@ struct soft_sim_counters {
 	uint64_t delivered; /* that queue pairs got */
 	uint64_t lost, duplicated, reordered, corrupted; /* by faults */
 	uint64_t overflowed; /* lost because there were too many */
-	uint64_t dropped; /* arrived, and were for nobody or not whole */
+	uint64_t dropped; /* arrived malformed, or for no queue pair */
 };
 
-/* The faults of the fabric that are about data hold from then on in all their kinds.  -ENOMEM. */
+/* From then on all actions of faults are possible with data.  -ENOMEM. */
 int soft_sim_create(struct soft_fabric *fabric, const struct soft_sim_options *options,
 		    struct soft_sim **sim);
 /* Every queue pair on it must be gone. */

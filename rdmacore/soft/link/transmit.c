@@ -7,14 +7,11 @@
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
 
-/*
- * What one call sends at most: some tenths of a second.  On the thread of the timers, which others wait for, it is
- * some milliseconds.
- */
+/* What one call sends at most: some tenths of a second.  On the timer thread, which serves others too, some milliseconds. */
 #define WORK_OF_CALL (UINT64_C(1) << 30)
 #define WORK_OF_TURN (UINT64_C(1) << 24)
 
-/* Settle who failed.  No lock is held. */
+/* Settle the receivers that failed.  No lock is held. */
 static void settle_peers(const struct soft_pass *pass)
 {
 	struct soft_multicast_members *group = pass->failed_group;
@@ -30,7 +27,7 @@ static void settle_peers(const struct soft_pass *pass)
 	soft_multicast_release(group);
 }
 
-/* The second half of work on a window, in the domain that is held since the first. */
+/* The second half of a BIND_MW or LOCAL_INV, in the domain that is held since the first. */
 static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t turn, struct soft_pass *pass)
 {
 	bool again = true;
@@ -44,10 +41,7 @@ static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t tu
 	soft_pd_release(domain);
 }
 
-/*
- * Leave what there is to send to the thread of the timers.  False when there is nothing, or it has to wait, or there is
- * no such thread: who calls goes on.
- */
+/* Leave the rest to the timer thread.  False when nothing can be sent now, or without that thread: the caller goes on. */
 static bool defer(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -63,10 +57,10 @@ static bool defer(struct soft_qp *qp)
 }
 
 /*
- * One pass over what there is to send, with *work to do at most, of which it takes what it did.  Releases
- * requester.lock; true when another pass is due.  What is left to do after that holds the queue pair, once for all
- * passes: another thread may have seen the completion of what was posted here, and destroy it.  Then it is in RESET,
- * where there is nothing more to do.
+ * One pass over the send queue, with *work to do at most, from which it subtracts what it did.  Releases requester.lock;
+ * true when another pass is due.  If there is anything to do after that it takes a reference, once for all passes: another
+ * thread may have seen the completion of what was posted here and destroy the queue pair, which is in RESET then and has
+ * nothing more to do.
  */
 static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 {
@@ -85,7 +79,7 @@ static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 	}
 	local = soft_requester_begin_local(qp);
 	if (local) {
-		/* Both may be destroyed as soon as the lock is given up. */
+		/* Queue pair and domain may be destroyed as soon as the lock is released. */
 		domain = soft_pd_domain(qp->ibv.pd);
 		soft_pd_hold(domain);
 		turn = requester->local_turn;
@@ -93,7 +87,7 @@ static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 	failed = soft_qp_state(qp) == IBV_QPS_ERR;
 	if (!failed && requester->wait_delay) {
 		requester->deferred = false;
-		/* Without a timer the wait would never end: give up as if it had ended in vain. */
+		/* Without a timer the wait would never end: fail as if it had timed out. */
 		failed = soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer,
 					requester->wait_delay) != 0;
 		if (failed)
@@ -143,14 +137,14 @@ void soft_transmit_expire(struct soft_timer *timer)
 	struct soft_requester *requester = &qp->requester;
 
 	soft_lock_take(&requester->lock);
-	/* Armed again, before the lock was ours: it is not over. */
+	/* It was armed again before the lock was taken. */
 	if (soft_timer_is_armed(&soft_qp_device(qp)->fabric->timers, timer)) {
 		soft_lock_release(&requester->lock);
 		return;
 	}
 	if (!requester->deferred) {
 		soft_requester_expire(qp);
-		/* Other timers are not to wait for what is sent again. */
+		/* Other timers must not wait while everything is sent again. */
 		if (!qp->segmentation && defer(qp)) {
 			soft_lock_release(&requester->lock);
 			return;

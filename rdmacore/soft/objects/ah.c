@@ -27,7 +27,7 @@ void soft_ah_header(const struct soft_ah *ah, uint32_t payload, bool immediate, 
 int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *attr)
 {
 	const union ibv_gid *to = &attr->grh.dgid;
-	static const uint8_t nobody[4];
+	static const uint8_t any[4];
 	bool ipv4 = soft_gid_is_ipv4(to);
 
 	/* Every path of a RoCE port has a GRH (ibv_create_ah(3)). */
@@ -40,7 +40,7 @@ int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *at
 	if (ipv4 != soft_gid_is_ipv4(&device->gids[attr->grh.sgid_index]) ||
 	    IN6_IS_ADDR_UNSPECIFIED((const struct in6_addr *)(const void *)to))
 		return EINVAL;
-	return ipv4 && !memcmp(&to->raw[12], nobody, sizeof(nobody)) ? ENODEV : 0;
+	return ipv4 && !memcmp(&to->raw[12], any, sizeof(any)) ? ENODEV : 0;
 }
 
 struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -85,7 +85,7 @@ void soft_ah_release(struct soft_ah *ah)
 		free(ah);
 }
 
-/* The GID of this device that a datagram was sent to; of a multicast group's address, one of its kind. */
+/* The index of the GID that a datagram was sent to; for a multicast group, that of the GID of its family. */
 static uint8_t own_index(const struct soft_device *device, const union ibv_gid *gid)
 {
 	for (uint8_t index = 0; index < SOFT_GIDS; index++)

@@ -1,7 +1,4 @@
-/*
- * Address handles, and the header that stands before a datagram's payload in the receiver's memory:
- * 40 bytes, an IPv6 header, or 20 bytes of nothing and an IPv4 header (RoCE v2 annex A17.4.5.2).
- */
+/* Address handles, each with the IP header of its datagrams (soft/wire/datagram.h). */
 #ifndef SOFT_OBJECTS_AH_H
 #define SOFT_OBJECTS_AH_H
 
@@ -28,15 +25,15 @@ static inline struct soft_ah *soft_ah(struct ibv_ah *ah)
 }
 
 /*
- * Whether a path leads anywhere, as Linux looks at it (rdma_fill_sgid_attr, rdma_addr_find_l2_eth_by_grh): 0; EINVAL
- * without a GRH or such a port, for an address of the other family than the own GID, and for the address of nobody;
- * ENODATA for an empty place of the table of GIDs; ENODEV for IPv4's 0.0.0.0, which is routed past the device.
+ * Whether Linux would accept the path (rdma_fill_sgid_attr, rdma_addr_find_l2_eth_by_grh): 0; EINVAL without a GRH, for a
+ * port that does not exist, for another address family than that of the source GID, and for ::; ENODATA for an empty
+ * entry of the GID table; ENODEV for 0.0.0.0, which Linux routes past the device.
  */
 int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *attr);
 /* NULL and errno of soft_ah_check, or ENOMEM. */
 struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int soft_destroy_ah(struct ibv_ah *ah);
-/* The way back to who sent the datagram of wc; 0, or -1 and errno EINVAL. */
+/* The path back to the sender of the datagram of wc: 0, or -1 and errno EINVAL. */
 int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 			 struct ibv_grh *grh, struct ibv_ah_attr *attr);
 struct ibv_ah *soft_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,

@@ -49,7 +49,7 @@ void soft_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		soft_events_acknowledge(&srq->mutex, &srq->cond, &srq->events_completed, 1);
 		break;
-	case IBV_EVENT_DEVICE_FATAL: /* of no object that could go */
+	case IBV_EVENT_DEVICE_FATAL: /* about no object that could be destroyed */
 		break;
 	default:
 		soft_events_acknowledge(&qp->mutex, &qp->cond, &qp->events_completed, 1);

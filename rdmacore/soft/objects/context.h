@@ -1,7 +1,4 @@
-/*
- * An opened soft device: a whole verbs_context, so that the inline verbs of verbs.h run on it, and the
- * queue of its async events.
- */
+/* An open device: a whole verbs_context, so that the inline verbs of verbs.h work on it, and its async events. */
 #ifndef SOFT_OBJECTS_CONTEXT_H
 #define SOFT_OBJECTS_CONTEXT_H
 
@@ -14,11 +11,11 @@
 #include "soft/base/event_queue.h"
 #include "soft/base/lock.h"
 
-/* One deliverable async event; it lives in the object it is about. */
+/* An async event, part of the object it is about. */
 struct soft_async_event {
 	struct soft_event_node node;
 	enum ibv_event_type type;
-	_Atomic bool raised; /* soft_async_raise_once: it was; by either half of a queue pair */
+	_Atomic bool raised; /* by soft_async_raise_once, from either half of a queue pair */
 	union {
 		struct ibv_cq *cq;
 		struct ibv_qp *qp;
@@ -40,10 +37,7 @@ static inline struct soft_context *soft_context(struct ibv_context *context)
 	return soft_container_of(context, struct soft_context, verbs.context);
 }
 
-/*
- * Whether the device of the context was removed: commands then answer EIO, as those of Linux, while what is
- * destroyed is destroyed.
- */
+/* Whether the device of the context was removed: commands then fail with EIO, as on Linux, but objects can be destroyed. */
 static inline bool soft_context_is_removed(struct ibv_context *context)
 {
 	return atomic_load_explicit(&soft_context(context)->removed, memory_order_acquire);

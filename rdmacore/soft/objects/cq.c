@@ -34,8 +34,8 @@ int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 }
 
 /*
- * Both this and soft_cq_end hold cq->lock, so a completion is either seen by the poll that follows
- * the arming or finds the queue armed (ibv_req_notify_cq(3)).
+ * Under cq->lock, like soft_cq_end: a completion is either seen by the poll after the arming, or finds the queue armed
+ * (ibv_req_notify_cq(3)).
  */
 int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 {
@@ -68,7 +68,7 @@ bool soft_cq_is_due(struct soft_cq *cq)
 	if (moderation->waiting > 1 ||
 	    !soft_timer_arm(soft_cq_timers(cq), &moderation->timer, moderation->period))
 		return false;
-	/* Without a timer it might wait for ever. */
+	/* The timer could not be armed, and without it the event might never come. */
 	moderation->waiting = 0;
 	return true;
 }
@@ -97,7 +97,7 @@ bool soft_cq_has_room(struct soft_cq *cq)
 	return false;
 }
 
-/* What stays moves towards the newest, so that no producer has to know. */
+/* The other completions move towards the newest, so that producers need not know. */
 void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num)
 {
 	struct soft_cq_ring *ring;

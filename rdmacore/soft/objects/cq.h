@@ -24,7 +24,7 @@ struct soft_pd;
 struct soft_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t lap; /* (index >> order) + 1 of the completion it holds */
-	struct soft_qp *receiver; /* of a receive: where its poller makes room, and asks whether it may be told; or NULL */
+	struct soft_qp *receiver; /* of a receive, or NULL: its poller waits for the sender and makes room (soft_cqe_polled) */
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
 struct soft_cq_ring {
@@ -35,10 +35,10 @@ struct soft_cq_ring {
 	struct soft_cqe entries[]; /* each a cache line; behind them their stamps */
 };
 
-/* In order: each wants more. */
+/* In order: each covers more completions. */
 enum soft_cq_armed { SOFT_CQ_IDLE, SOFT_CQ_SOLICITED, SOFT_CQ_ANY };
 
-/* Under the queue's lock. */
+/* Guarded by cq.lock. */
 struct soft_cq_moderation {
 	struct soft_cq *cq;
 	struct soft_timer timer; /* armed while any wait */
@@ -53,8 +53,8 @@ struct soft_cq {
 		struct ibv_cq_ex extended; /* begins like ibv */
 	};
 	/*
-	 * Replaced under both locks, together with filled.  A poller looks into it with none, so a ring that was
-	 * replaced is kept for the next resize of its size.
+	 * Replaced under both locks, together with filled.  soft_cq_looks_empty reads it with none, so a ring that was
+	 * replaced is not freed but kept for the next resize to its size.
 	 */
 	_Atomic(struct soft_cq_ring *) ring;
 	struct soft_cq_ring *spares;
@@ -70,7 +70,7 @@ struct soft_cq {
 	enum soft_cq_armed armed;
 	bool overflowed;
 	bool stamps; /* completions have their time */
-	struct soft_cq_moderation *moderation; /* NULL until somebody asks for it */
+	struct soft_cq_moderation *moderation; /* NULL until ibv_modify_cq */
 
 	struct soft_lock consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t consumed;
@@ -85,12 +85,12 @@ int soft_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void
 void soft_ack_cq_events(struct ibv_cq *cq, unsigned int count);
 
 /*
- * Take away the completions of that queue pair, which was reset and has none: a user that makes it ready
- * again would take them for those of its new requests.  The drivers of InfiniBand devices do so as well.
+ * Drop the completions of a queue pair that was reset: a user that connects it again would take them for those of new
+ * requests.  Drivers of InfiniBand devices do this as well (mlx5_modify_qp of rdma-core).
  */
 void soft_cq_forget(struct soft_cq *cq, uint32_t qp_num);
 
-/* That queue pair begins anew or ends: its completions that are still to be polled make no room in it. */
+/* The queue pair is reset or destroyed: its completions that are not polled yet make no room in it. */
 void soft_cq_disown(struct soft_cq *cq, const struct soft_qp *receiver);
 
 /* The lap of the completion of that index, never 0, which marks a fresh entry; repeats after 2^32. */
@@ -110,7 +110,7 @@ static inline struct soft_cq *soft_cq(struct ibv_cq *cq)
 	return (struct soft_cq *)cq;
 }
 
-/* Without a lock; what comes meanwhile is seen the next time. */
+/* Takes no lock; a completion that comes meanwhile is seen the next time. */
 static inline bool soft_cq_looks_empty(struct soft_cq *cq)
 {
 	uint32_t index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
@@ -129,10 +129,10 @@ static inline void soft_cqe_polled(const struct soft_cqe *entry)
 	}
 }
 
-/* Whether the queue looks full only because consumed_seen is old; cq->lock is held, and released if not. */
+/* Whether the queue has room after all: consumed_seen may be old.  cq->lock is held, and released when it has none. */
 bool soft_cq_has_room(struct soft_cq *cq);
 uint64_t soft_cq_now(struct soft_cq *cq);
-/* A completion came that is worth an event: whether it is time for one.  cq->lock is held. */
+/* Moderation: whether the event of a completion is raised now.  cq->lock is held. */
 bool soft_cq_is_due(struct soft_cq *cq);
 struct soft_timers *soft_cq_timers(struct soft_cq *cq);
 
@@ -155,9 +155,8 @@ static inline void soft_cq_notify(struct soft_cq *cq)
 }
 
 /*
- * The place of the next completion, to be filled and handed to soft_cq_end; cq->lock is held until then.
- * NULL when the queue is full, which is an overrun (IBTA 11.6.3.1): the completion is lost, IBV_EVENT_CQ_ERR
- * is raised once, and nothing is held.
+ * The entry of the next completion, to be filled and passed to soft_cq_end; cq->lock is held until then.  NULL when the
+ * queue overruns (IBTA 11.6.3.1): the completion is lost, IBV_EVENT_CQ_ERR is raised once, and no lock is held.
  */
 static inline struct soft_cqe *soft_cq_begin(struct soft_cq *cq)
 {

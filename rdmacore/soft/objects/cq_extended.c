@@ -16,8 +16,8 @@ static struct soft_cq *cq_of(struct ibv_cq_ex *cq)
 }
 
 /*
- * The oldest completion leaves the queue and is shown.  A copy: the caller may do anything before its next_poll or
- * end_poll, so no lock that others need is held until then, and a receive that completed has made room.
+ * Take the oldest completion out of the queue, as current.  It is copied because the user may do anything before the next
+ * next_poll or end_poll: no lock that other threads need is held until then, and a receive has made room.
  */
 static int show(struct soft_cq *cq)
 {

@@ -6,7 +6,7 @@
 #include "soft/base/clock.h"
 #include "soft/objects/cq.h"
 
-/* What waits is told of now.  cq->lock is held; the caller sends the event. */
+/* End the wait: whether the caller must raise the event.  cq->lock is held. */
 static bool flush(struct soft_cq *cq)
 {
 	bool notify = cq->moderation->waiting && cq->armed != SOFT_CQ_IDLE;
@@ -30,7 +30,7 @@ static void expire(struct soft_timer *timer)
 		soft_cq_notify(cq);
 }
 
-/* Made once, since others may be looking at it as soon as it is there. */
+/* Made once and kept, for producers use it from then on. */
 static int add(struct soft_cq *cq)
 {
 	struct soft_cq_moderation *moderation;
@@ -78,7 +78,7 @@ int soft_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	soft_lock_take(&cq->lock);
 	cq->moderation->count = off ? 0 : attr->moderate.cq_count;
 	cq->moderation->period = attr->moderate.cq_period * SOFT_MICROSECOND;
-	/* The bounds that it waited for are no more. */
+	/* What waited for the old limits is reported now. */
 	soft_timer_cancel(soft_cq_timers(cq), &cq->moderation->timer);
 	notify = flush(cq);
 	soft_lock_release(&cq->lock);

@@ -28,7 +28,7 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
 	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "%s", name);
 	memcpy(device->gids, loopback_gids, sizeof(device->gids));
-	/* A locally administered EUI-64, random so that a peer never meets the same one twice. */
+	/* A locally administered EUI-64, random so that a peer does not take this device for an earlier one. */
 	device->guid = (soft_fabric_random(fabric) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
 
 	/* 0 is SMI and 1 is GSI: IBTA 10.2.4.1, special queue pairs. */

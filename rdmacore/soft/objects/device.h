@@ -1,7 +1,4 @@
-/*
- * A soft device: one port, the GIDs of the loopback addresses, the memory keys and the queue pair
- * numbers.
- */
+/* A soft device: one port, the GIDs of the loopback addresses, the memory keys and the numbers of queue pairs. */
 #ifndef SOFT_OBJECTS_DEVICE_H
 #define SOFT_OBJECTS_DEVICE_H
 

@@ -41,7 +41,7 @@ static int check(const void *address, size_t length, uint64_t iova, int access)
 	return 0;
 }
 
-/* Everything of the slot but its key.  table->lock is held. */
+/* Everything in the slot except its key, which is 0.  table->lock is held. */
 static void fill(struct soft_mr_slot *slot, struct soft_pd *pd, const void *address, size_t length,
 		 uint64_t iova, int access)
 {
@@ -106,7 +106,7 @@ struct ibv_mr *soft_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length
 	return soft_reg_mr_iova(pd, address, length, iova, (int)(access & ~IBV_ACCESS_OPTIONAL_RANGE));
 }
 
-/* Take the key away and wait until nobody uses it; -EBUSY while windows are bound. */
+/* Clear the key and wait until no transfer uses it; -EBUSY while windows are bound. */
 static int disable(struct soft_mr_table *table, struct soft_mr_slot *slot, struct soft_pd *pd)
 {
 	int result = 0;
@@ -129,7 +129,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
 	struct soft_mr_slot *slot = mr->slot;
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
-	bool stray = access && !(flags & IBV_REREG_MR_CHANGE_ACCESS); /* as libibverbs has it */
+	bool stray = access && !(flags & IBV_REREG_MR_CHANGE_ACCESS); /* refused, as by libibverbs */
 
 	if (!(flags & IBV_REREG_MR_CHANGE_PD))
 		ibv_pd = ibv_mr->pd;

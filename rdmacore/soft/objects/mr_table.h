@@ -1,11 +1,10 @@
 /*
- * The table of memory keys: of regions and of windows.
+ * The memory keys of regions and windows.
  *
- * The data path looks a key up without a lock: it reads a slot of a table whose memory is never
- * freed while the device lives.  What keeps the region valid during the copy is the queue pair lock
- * that every look-up happens under: ibv_dereg_mr first clears the slot's key and then passes once
- * through the requester and the responder lock of every queue pair of the region's protection domain.
- * After that no copy with the old key can be under way, and none can begin.
+ * The data path looks up a key without taking a lock: the table is not freed while the device exists.  The region stays
+ * valid during a copy because every look-up and copy is done under a lock of a queue pair.  ibv_dereg_mr clears the key
+ * and then takes and releases both locks of every queue pair of the protection domain (soft_quiesce).  After that no copy
+ * with the old key is under way, and none can begin.
  */
 #ifndef SOFT_OBJECTS_MR_TABLE_H
 #define SOFT_OBJECTS_MR_TABLE_H
@@ -22,9 +21,9 @@
 #define SOFT_MR_MAX (1 << SOFT_KEY_INDEX_BITS)
 
 /*
- * A key is the index of its slot and a tag.  Indexes are given out in secret order, and the tags of a slot as well, so
- * that no key follows from others, and a stale one is good again only when each slot was used 4096 times.  The lower
- * half of what a type 2 window's key has of a tag is its owner's to choose (ibv_inc_rkey(3)).
+ * A key is the index of its slot and a tag.  Indexes and the tags of a slot are given out in secret order, so a key does
+ * not follow from others, and a stale key is valid again only after its slot was used 4096 times.  The lowest 8 bits of a
+ * type 2 window's key are chosen by its owner (ibv_inc_rkey(3)).
  */
 #define SOFT_KEY_INDEX_BITS 20
 #define SOFT_KEY_TAG_BITS 12
@@ -36,9 +35,9 @@ struct soft_pd;
 #define SOFT_ACCESS_LOCAL (UINT32_C(1) << 31)
 
 /*
- * A region, or a window on one.  A window changes while others read it, so every field is atomic and the
- * key is 0 meanwhile; a reader looks at the key before and after the rest.  Who has seen a new field has
- * seen the key go: fields are stored with release and loaded with acquire.
+ * A region, or a window on one.  A window changes while other threads read it, so every field is atomic and the key is 0
+ * meanwhile.  A reader checks the key before and after the other fields.  These are stored with release and loaded with
+ * acquire, so a reader that sees a new field also sees that the old key is gone.
  */
 struct soft_mr_slot {
 	_Atomic uint32_t key; /* 0 while free or, a window, not bound */
@@ -57,7 +56,8 @@ struct soft_mr_slot {
 
 struct soft_mr_table {
 	struct soft_mutex lock; /* writers: registration and deregistration */
-	struct soft_mr_slot *slots; /* SOFT_MR_MAX of them, of which those ever used take memory; the first never is, so that no key is 0 */
+	/* SOFT_MR_MAX, which take memory once they are used.  The first one is never used, so that no key is 0. */
+	struct soft_mr_slot *slots;
 	uint64_t secret;
 	uint32_t used; /* slots ever taken */
 	uint32_t *free; /* indexes to use again, oldest first: a ring of SOFT_MR_MAX */
@@ -74,17 +74,14 @@ uint32_t soft_mr_table_take(struct soft_mr_table *table);
 /* The slot of that key is free from now on.  table->lock is held. */
 void soft_mr_table_free(struct soft_mr_table *table, uint32_t key);
 
-/* The slot that the key would have, whoever has it now. */
+/* The slot of that key, which may have another key now. */
 static inline struct soft_mr_slot *soft_mr_table_slot(const struct soft_mr_table *table, uint32_t key)
 {
 	_Static_assert(SOFT_KEY_INDEX_BITS + SOFT_KEY_TAG_BITS == 32, "any key has a slot");
 	return &table->slots[key >> SOFT_KEY_TAG_BITS];
 }
 
-/*
- * What the key covers, whoever may use it.  What is found may be of another key, or of none, so
- * soft_mr_table_translate has the last word.
- */
+/* The range that the key covers.  Checks nothing, not even the key: soft_mr_table_translate does. */
 static inline void soft_mr_table_extent(const struct soft_mr_table *table, uint32_t key, uint64_t *address,
 					uint64_t *length)
 {
@@ -95,10 +92,9 @@ static inline void soft_mr_table_extent(const struct soft_mr_table *table, uint3
 }
 
 /*
- * The memory behind [address, address + length) when key belongs to pd, covers that range and grants
- * every right in access (enum ibv_access_flags, SOFT_ACCESS_LOCAL for an lkey); else NULL.  qp_num is
- * the queue pair that was asked (windows may be good for one only).  The caller holds a lock of a queue
- * pair of pd for as long as it uses the result.
+ * The memory of [address, address + length) if key belongs to pd, covers that range and grants every right in access
+ * (enum ibv_access_flags, SOFT_ACCESS_LOCAL for an lkey); else NULL.  qp_num is the queue pair that a request came to, for
+ * type 2 windows.  The caller holds a lock of a queue pair of pd for as long as it uses the result.
  */
 static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct soft_pd *pd, uint32_t key,
 				      uint64_t address, uint64_t length, uint32_t access,
@@ -120,7 +116,7 @@ static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct 
 	if (address < first || length > size || address - first > size - length ||
 	    (only_qp_num && only_qp_num != qp_num))
 		return NULL;
-	/* All of that was of one key; from here on its owner cannot pass our queue pair's lock. */
+	/* The fields are all of this key, and from here on soft_quiesce waits for this queue pair's lock. */
 	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
 		return NULL;
 	return (void *)(uintptr_t)(memory + (address - first));

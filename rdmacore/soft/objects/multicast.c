@@ -23,7 +23,7 @@ void soft_multicast_destroy(struct soft_multicast *multicast)
 	soft_mutex_destroy(&multicast->lock);
 }
 
-/* Where the group is linked, or would be: *place is NULL then.  multicast->lock is held. */
+/* The link to the group, or to NULL where it would be. */
 static struct soft_multicast_group **find(struct soft_multicast *multicast, const union ibv_gid *gid)
 {
 	struct soft_multicast_group **place = &multicast->groups;
@@ -60,7 +60,7 @@ void soft_multicast_release(struct soft_multicast_members *members)
 	free(members);
 }
 
-/* A copy of old (NULL: none) without qp, and with it again when add; NULL for want of memory. */
+/* A copy of old (or of nothing, when NULL) with qp added or removed; NULL without memory. */
 static struct soft_multicast_members *replace(const struct soft_multicast_members *old,
 					      struct soft_qp *qp, bool add)
 {
@@ -90,7 +90,6 @@ static bool is_member(const struct soft_multicast_members *members, const struct
 	return false;
 }
 
-/* multicast->lock is held. */
 static int attach(struct soft_multicast *multicast, struct soft_multicast_group **place,
 		  struct soft_qp *qp, const union ibv_gid *gid, struct soft_multicast_members **old)
 {
@@ -100,7 +99,7 @@ static int attach(struct soft_multicast *multicast, struct soft_multicast_group 
 	soft_mutex_expect(&multicast->lock);
 	*old = group ? group->members : NULL;
 	if (*old && is_member(*old, qp)) {
-		*old = NULL; /* again is as good as once (rdma_rxe) */
+		*old = NULL; /* attaching twice is attaching once, as in rdma_rxe */
 		return 0;
 	}
 	if (group ? (*old)->count == SOFT_MAX_MULTICAST_MEMBERS :
@@ -112,7 +111,7 @@ static int attach(struct soft_multicast *multicast, struct soft_multicast_group 
 	if (members && !group)
 		group = calloc(1, sizeof(*group));
 	if (!members || !group) {
-		*old = members; /* what was made goes again */
+		*old = members; /* for the caller to release */
 		return ENOMEM;
 	}
 	if (!*place) {

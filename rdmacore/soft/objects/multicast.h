@@ -1,8 +1,7 @@
 /*
- * Multicast groups of a device: which datagram queue pairs get what is sent to a group's GID.
+ * Multicast groups of a device: which datagram queue pairs receive what is sent to a group's GID.
  *
- * The members of a group are an array that is never changed, only replaced, so that a sender can walk it
- * with no lock held.
+ * The array of members is never changed, only replaced, so that a sender walks it with no lock held.
  */
 #ifndef SOFT_OBJECTS_MULTICAST_H
 #define SOFT_OBJECTS_MULTICAST_H

@@ -59,7 +59,7 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return &mw->ibv;
 }
 
-/* The window's key ends, and its region forgets it.  table->lock is held. */
+/* End the window's key and release its region. */
 static void disable(struct soft_mr_table *table, struct soft_mr_slot *slot)
 {
 	soft_mutex_expect(&table->lock);
@@ -79,7 +79,7 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 	soft_mutex_lock(&table->lock);
 	slot = soft_mr_table_slot(table, mw->key);
 	disable(table, slot);
-	/* From here on it is no window: the second half of a bind that is under way is refused (is_window). */
+	/* The second half of a bind that is under way is refused from here on (is_window). */
 	atomic_store_explicit(&slot->pd, NULL, memory_order_relaxed);
 	soft_mutex_unlock(&table->lock);
 	soft_quiesce(soft_pd(ibv_mw->pd));
@@ -95,7 +95,7 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 	const struct ibv_mw *mw = wr->bind_mw.mw;
-	/* A window is for others; that a caller wants it locally writable as well means nothing. */
+	/* A window is for the peer, so local write has no meaning. */
 	unsigned int access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 
 	if (!mw || mw->pd != qp->ibv.pd || (info->mr && info->mr->pd != mw->pd) ||
@@ -110,7 +110,7 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
 	return true;
 }
 
-/* A type 2 window that is bound under key to qp.  table->lock is held. */
+/* Whether it is a type 2 window that qp has bound under key. */
 static bool is_own_window(const struct soft_qp *qp, const struct soft_mr_slot *slot, uint32_t key)
 {
 	return key && atomic_load_explicit(&slot->key, memory_order_relaxed) == key &&
@@ -132,7 +132,7 @@ bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key)
 	return own;
 }
 
-/* Still, after the request waited: its owner may have freed it.  table->lock is held. */
+/* Whether it still is that window: it may have been freed while the request waited. */
 static bool is_window(const struct soft_mr_slot *slot, const struct soft_pd *pd, uint32_t window)
 {
 	return slot->window == window && atomic_load_explicit(&slot->pd, memory_order_relaxed) == pd &&
@@ -145,6 +145,7 @@ bool soft_mw_disable(struct soft_qp *qp, struct soft_send_wqe *wqe)
 	struct soft_mr_slot *slot;
 	bool allowed;
 
+	soft_lock_expect(&qp->requester.lock);
 	if (wqe->opcode == IBV_WR_LOCAL_INV)
 		return soft_mw_invalidate(qp, wqe->rkey);
 	soft_mutex_lock(&table->lock);
@@ -174,7 +175,6 @@ static bool allows(const struct soft_mr_slot *region, struct soft_pd *pd, uint64
 	       address >= first && binding->length <= size && address - first <= size - binding->length;
 }
 
-/* table->lock is held. */
 static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *table, struct soft_send_wqe *wqe)
 {
 	const struct soft_binding *binding = soft_request_binding(wqe);
@@ -215,6 +215,7 @@ enum soft_mw_result soft_mw_enable(struct soft_qp *qp, struct soft_send_wqe *wqe
 	struct soft_mr_table *table = table_of(qp);
 	enum soft_mw_result result;
 
+	soft_lock_expect(&qp->requester.lock);
 	soft_mutex_lock(&table->lock);
 	result = enable(qp, table, wqe);
 	soft_mutex_unlock(&table->lock);

@@ -23,27 +23,26 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int soft_dealloc_mw(struct ibv_mw *mw);
 
 /*
- * Fill in the request to bind: what it needs of the window and of the region is copied, so neither is
- * looked at later.  False: the window is of another protection domain or device.
+ * Fill in the request to bind.  What it needs of the window and the region is copied, because they may be destroyed
+ * before it is executed.  False when they are of another protection domain.
  */
 bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe);
 
 /*
- * Work on windows has two halves, with soft_quiesce between them where others could be using the old
- * key.  requester.lock is held.  First half: the old key ends.  False when it is not one that this queue
- * pair may end.
+ * BIND_MW and LOCAL_INV are executed in two halves, with soft_quiesce in between, while transfers may still use the old
+ * key.  requester.lock is held.  First half: the old key ends.  False when this queue pair may not end it.
  */
 bool soft_mw_disable(struct soft_qp *qp, struct soft_send_wqe *wqe);
 
 enum soft_mw_result {
 	SOFT_MW_BOUND,
 	SOFT_MW_REFUSED, /* the region, its range or its rights do not allow it */
-	SOFT_MW_TAKEN, /* another queue pair bound the window since the first half, which is due again */
+	SOFT_MW_TAKEN, /* another queue pair bound the window since the first half, which must be done again */
 };
 
 /* Second half of a BIND_MW. */
 enum soft_mw_result soft_mw_enable(struct soft_qp *qp, struct soft_send_wqe *wqe);
-/* SEND_WITH_INV came, and responder.lock is held: the key, of a type 2 window of qp, ends. */
+/* A SEND_WITH_INV ends the key of a type 2 window of qp.  False when it has no such window.  responder.lock is held. */
 bool soft_mw_invalidate(struct soft_qp *qp, uint32_t key);
 
 #endif

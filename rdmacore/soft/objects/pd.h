@@ -1,6 +1,6 @@
 /*
- * Protection domains: what memory a queue pair may touch (IBTA 10.2.3), and parent domains, which stand
- * for one and have a thread domain and an allocator beside it (ibv_alloc_parent_domain(3)).
+ * Protection domains: the memory that a queue pair may access (IBTA 10.2.3).  And parent domains, which stand for one and
+ * add a thread domain and an allocator (ibv_alloc_parent_domain(3)).
  */
 #ifndef SOFT_OBJECTS_PD_H
 #define SOFT_OBJECTS_PD_H
@@ -16,8 +16,8 @@ struct soft_qp;
 
 struct soft_pd {
 	struct ibv_pd ibv;
-	struct soft_pd *domain; /* whose keys are good here: this, or what a parent domain stands for */
-	struct ibv_parent_domain_init_attr parent; /* pd is NULL in what is no parent domain */
+	struct soft_pd *domain; /* itself, or what a parent domain stands for: keys are checked against it */
+	struct ibv_parent_domain_init_attr parent; /* pd is NULL unless this is a parent domain */
 	_Atomic unsigned int users; /* memory regions, queues, queue pairs and parent domains */
 	_Atomic unsigned int references; /* the owner, and short holds */
 	struct soft_mutex lock; /* guards the list */
@@ -29,7 +29,7 @@ struct soft_td {
 	_Atomic unsigned int users; /* parent domains */
 };
 
-/* What touches memory of a protection domain: a queue pair, once for each of its protection domains. */
+/* A queue pair in the list of each of its protection domains: its own, and that of its shared receive queue. */
 struct soft_pd_member {
 	struct soft_qp *qp;
 	struct soft_pd_member *next, *previous; /* under pd.lock */
@@ -39,7 +39,7 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *context);
 /* EBUSY while it has users. */
 int soft_dealloc_pd(struct ibv_pd *pd);
 
-/* Its memory stays until the last has let go, whatever becomes of it. */
+/* The struct is freed with the last reference, which may be after ibv_dealloc_pd. */
 void soft_pd_hold(struct soft_pd *pd);
 void soft_pd_release(struct soft_pd *pd);
 
@@ -52,7 +52,7 @@ static inline struct soft_pd *soft_pd(struct ibv_pd *pd)
 	return (struct soft_pd *)pd;
 }
 
-/* What regions, windows and queue pairs must have in common. */
+/* What regions, windows and queue pairs that work together have in common. */
 static inline struct soft_pd *soft_pd_domain(struct ibv_pd *pd)
 {
 	return soft_pd(pd)->domain;

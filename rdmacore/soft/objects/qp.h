@@ -1,9 +1,8 @@
 /*
- * Queue pairs: the requester that works off the send queue, the responder that executes what the peer
- * asks, and the receive queue between the responder and the user.
+ * Queue pairs: the requester that works off the send queue, the responder that executes the requests of the peer, and
+ * the receive queue between responder and user.
  *
- * The engine does no I/O: it takes packets and gives packets, and what it wants to wait for as a delay.  A link
- * moves the packets.
+ * The engine does no I/O: it takes and gives packets, and says for how long it wants to wait.  A link moves the packets.
  */
 #ifndef SOFT_OBJECTS_QP_H
 #define SOFT_OBJECTS_QP_H
@@ -35,8 +34,8 @@ enum soft_requester_wait {
 };
 
 /*
- * Indexes count for ever and are reduced by mask; completed <= transmitted <= posted.  What every request
- * looks at comes first and is one cache line.
+ * Indexes wrap and are reduced by mask; completed <= transmitted <= posted.  The fields that every request uses come first,
+ * in one cache line.
  */
 struct soft_requester {
 	struct soft_lock lock;
@@ -49,23 +48,23 @@ struct soft_requester {
 	uint32_t completed;
 	uint32_t psn; /* of the next request to be posted */
 	uint64_t ack_timeout; /* nanoseconds; 0: none */
-	uint64_t wait_delay; /* nanoseconds the link has still to arm a timer for, or 0 */
+	uint64_t wait_delay; /* nanoseconds for which the link must arm the timer, or 0 */
 	uint8_t responding; /* transmitted READs and atomics, SOFT_MAX_RD_ATOMIC at most */
 	uint8_t wait; /* enum soft_requester_wait */
-	uint8_t retries : 4, rnr_retries : 4; /* as often as the user wants it */
+	uint8_t retries : 4, rnr_retries : 4; /* retry_cnt and rnr_retry */
 	/*
-	 * On the local link: a message may be seen at its peer, and its completion is not made yet.  It is here, as
-	 * anywhere near the peer it would cost each message a cache line's way, and elsewhere another line.
+	 * On the local link: the peer may see a message whose completion is not made yet (soft_qp_await_sender).  In this
+	 * cache line, because in the peer's each message would move that line, and in another it would touch one more.
 	 */
 	_Atomic bool sending;
 	uint8_t retries_left, rnr_retries_left;
 	uint8_t service_level;
 	bool drain_event : 1; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
-	bool deferred : 1; /* the timer is for sending on, and not the end of a wait */
+	bool deferred : 1; /* the timer is to send the rest, not the end of a wait */
 
-	uint32_t drain_until; /* in SQD: what had been sent before, and may be sent again */
-	uint32_t local_turn; /* counts work on windows that has begun: whose second half is due */
-	uint32_t resend_until; /* what had been sent when it last went back, where that is later than now */
+	uint32_t drain_until; /* in SQD: requests before it were sent, and may be sent again */
+	uint32_t local_turn; /* counts BIND_MW and LOCAL_INV that have begun, so that each second half knows its own */
+	uint32_t resend_until; /* requests before it had been sent when the requester last went back */
 	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
 };
 
@@ -80,7 +79,7 @@ struct soft_responder {
 	struct soft_atomic_result *results; /* of the last atomics, for duplicates: a ring of result_count */
 };
 
-/* Oldest first overwritten; a duplicate may come for as many as the requester may have outstanding. */
+/* The oldest is overwritten; as many are kept as the requester may have outstanding and so repeat. */
 struct soft_atomic_result {
 	uint32_t psn;
 	bool valid;
@@ -97,10 +96,10 @@ enum soft_qp_event {
 	SOFT_QP_EVENTS
 };
 
-/* ibv_wr_*(3): what is being written into the send queue; under requester.lock. */
+/* The batch of ibv_wr_post(3) that is being written into the send queue; guarded by requester.lock. */
 struct soft_builder {
 	bool present;
-	int error; /* the first; then nothing of this batch is sent */
+	int error; /* the first one; then nothing of the batch is sent */
 	uint32_t posted, psn; /* of the requester when the batch began */
 	uint64_t operations; /* enum ibv_qp_create_send_ops_flags */
 	struct soft_send_wqe *wqe; /* the request that is not whole yet */
@@ -116,11 +115,11 @@ struct soft_qp {
 		struct core_newer_qp_ex newer;
 	};
 	/*
-	 * What every packet looks at is together: this line; requester, written by who posts; responder with
-	 * the rights that are at the beginning of attr, written by who sends to it.
+	 * The fields that every packet uses are together: this cache line; requester, which the posting thread writes;
+	 * responder, with the access flags at the beginning of attr, which the peer's thread writes.
 	 *
-	 * state is an enum ibv_qp_state, written under requester.lock and responder.lock; the requester alone
-	 * may also write ERR under its own lock, and the link then settles the other half.
+	 * state is an enum ibv_qp_state, written under both locks.  The requester may also write ERR or SQE under its own
+	 * lock alone; soft_qp_settle then brings the other half to ERR.
 	 */
 	_Atomic int state __attribute__((aligned(SOFT_CACHE_LINE)));
 	uint8_t service; /* enum soft_service */
@@ -133,8 +132,8 @@ struct soft_qp {
 	struct soft_segmentation *segmentation; /* NULL on the local link, where a message is a packet */
 	struct ibv_qp_cap cap;
 	/*
-	 * On the local link, the number of the one queue pair of this device whose packets are executed here
-	 * (connected services), or SOFT_NOBODY; under both locks, as attr, from which it follows.
+	 * Connected services on the local link: the number of the one queue pair of this device that it takes packets
+	 * from, or SOFT_NOBODY.  Guarded by both locks, like attr, from which it follows.
 	 */
 	uint32_t hears;
 
@@ -188,9 +187,10 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 }
 
 /*
- * On a wire an acknowledgement is there before any answer that was sent after it, and so is the completion that it
- * makes.  Here the sender runs its peer's half itself and may lose the processor between the two, so who is about
- * to see an answer waits until it is done: for one message at most, and it waits for no lock that a poller holds.
+ * On a wire an acknowledgement arrives before any message that the peer sent after it, and so the completion of a request
+ * is there before the peer's reply.  On the local link the sending thread executes the peer's half and may lose the
+ * processor before it completes its own request.  So before a reply is seen, this waits until qp has completed: for one
+ * message at most, which waits for no lock that a poller holds.
  */
 static inline void soft_qp_await_sender(const struct soft_qp *qp)
 {
@@ -198,18 +198,16 @@ static inline void soft_qp_await_sender(const struct soft_qp *qp)
 		soft_lock_rest(attempt);
 }
 
-/* The void pointer is what soft_table_find wants. */
+/* A void pointer, for soft_table_find. */
 void soft_qp_hold(void *qp);
-/* The memory of its queues; nobody works on them any more. */
+/* Free the memory of its queues, which no thread uses any more. */
 void soft_qp_free_queues(struct soft_qp *qp);
-/* With the last reference its memory goes. */
+/* The last reference frees it. */
 void soft_qp_release(struct soft_qp *qp);
 
-/* Waiting for data transfers, before memory is taken from them. */
-
 /*
- * Return when every data transfer that was under way in a queue pair of pd has ended (see soft/objects/mr_table.h), with how
- * many queue pairs that were.
+ * Wait until every data transfer that is under way in a queue pair of pd has ended (soft/objects/mr_table.h).  Returns how
+ * many queue pairs there were.
  */
 size_t soft_quiesce(struct soft_pd *pd);
 

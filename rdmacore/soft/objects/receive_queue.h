@@ -1,8 +1,8 @@
 /*
- * The queue that receives are posted to, a queue pair's own or a shared one.
+ * The queue that receives are posted to: a queue pair's own, or a shared one.
  *
- * A queue of its own is emptied by one responder, under responder.lock, and needs no lock for that.  A
- * shared queue is emptied by many, so a receive is copied out under the queue's lock.
+ * Its own queue is emptied by one responder, under responder.lock, and needs no other lock for that.  A shared queue is
+ * emptied by many, so a receive is copied out under the queue's lock.
  */
 #ifndef SOFT_OBJECTS_RECEIVE_QUEUE_H
 #define SOFT_OBJECTS_RECEIVE_QUEUE_H
@@ -23,11 +23,9 @@ struct soft_recv_wqe {
 };
 
 /*
- * Filled by users under the lock, emptied by responders as above.  Each side writes a cache line of its own,
- * and a responder looks at the users' only when what it saw there is used up.
- *
- * Users never look at the responder's: a receive leaves a queue pair's own queue when its completion is polled
- * (IBTA 10.8.5, and what drivers of InfiniBand devices do), so it is the poller who makes room.
+ * Users and responders each write a cache line of their own.  A responder reads the users' line only when it has used up
+ * what it saw there.  Users never read the responder's: a receive leaves a queue pair's own queue when its completion is
+ * polled (IBTA 10.8.5, and drivers of InfiniBand devices), so polling makes room.
  */
 struct soft_receive_queue {
 	char *ring;
@@ -39,22 +37,22 @@ struct soft_receive_queue {
 
 	struct soft_lock lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t posted;
-	_Atomic uint32_t returned; /* so many have made room; under the lock that soft_receive_queue_return names */
+	_Atomic uint32_t returned; /* receives that made room; guarded as soft_receive_queue_return says */
 
 	/* Under responder.lock; of a shared queue, under the lock. */
 	uint32_t consumed __attribute__((aligned(SOFT_CACHE_LINE)));
 	uint32_t posted_seen;
 };
 
-/* Room for max_wr receives at least (size), in memory from pd's allocator where it has one; -ENOMEM. */
+/* Room for at least max_wr receives, in memory of pd's allocator if it has one.  -ENOMEM. */
 int soft_receive_queue_init(struct soft_receive_queue *queue, struct soft_pd *pd, uint32_t max_wr,
 			    uint32_t max_sge);
 void soft_receive_queue_destroy(struct soft_receive_queue *queue);
-/* Forget every receive. */
+/* Drop every receive. */
 void soft_receive_queue_reset(struct soft_receive_queue *queue);
 /*
- * Make room for max_wr receives at least, not fewer than are posted (-EINVAL); -ENOMEM.  The lock is held, so the
- * new ring is from no allocator, and the old one is left in *old, to be destroyed when it no longer is.
+ * Make room for at least max_wr receives, not fewer than are posted (-EINVAL); -ENOMEM.  The lock is held, so no user's
+ * allocator is called: the old ring is left in *old, to be destroyed after the lock is released.
  */
 int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,
 			      struct soft_receive_queue *old);
@@ -66,10 +64,7 @@ static inline struct soft_recv_wqe *soft_recv_wqe(struct soft_receive_queue *que
 	return (struct soft_recv_wqe *)(void *)(queue->ring + (size_t)(index & queue->mask) * queue->stride);
 }
 
-/*
- * One more may be posted.  Under the consumer_lock of its queue pair's completion queue, or, of a shared queue,
- * under the lock.
- */
+/* One more may be posted.  The consumer_lock of the receive completion queue is held; for a shared queue, the lock. */
 static inline void soft_receive_queue_return(struct soft_receive_queue *queue)
 {
 	uint32_t returned = atomic_load_explicit(&queue->returned, memory_order_relaxed);

@@ -1,6 +1,4 @@
-/*
- * What a posted send is: its kind, and its form in the send queue.
- */
+/* A posted send request: its kind, and its form in the send queue. */
 #ifndef SOFT_OBJECTS_REQUEST_H
 #define SOFT_OBJECTS_REQUEST_H
 
@@ -12,9 +10,8 @@
 struct soft_ah;
 
 /*
- * Followed in the ring by its scatter/gather list or, in its place, its inline data (IBV_SEND_INLINE).  What an atomic
- * compares with stands behind its list; what a BIND_MW binds stands in the list's place.  With one entry it is a cache
- * line.
+ * Followed in the ring by its scatter/gather list, and for an atomic by the value to compare with; or instead by its inline
+ * data (IBV_SEND_INLINE), or by the struct soft_binding of a BIND_MW.  With one entry it is one cache line.
  */
 struct soft_send_wqe {
 	uint64_t wr_id;
@@ -79,16 +76,16 @@ struct soft_request_kind {
 
 extern const struct soft_request_kind soft_request_kinds[SOFT_REQUEST_KINDS];
 
-/* NULL or without services for an opcode that there is not. */
+/* NULL, or without services, for an opcode that does not exist. */
 static inline const struct soft_request_kind *soft_request_kind(uint32_t opcode)
 {
 	return opcode < SOFT_REQUEST_KINDS ? &soft_request_kinds[opcode] : NULL;
 }
 
-/* The service of a queue pair type, as a bit; 0 for types that there are not. */
+/* The service of a queue pair type, as a bit; 0 for a type that soft does not have. */
 uint8_t soft_request_service(enum ibv_qp_type type);
 
-/* Of length bytes at most max_inline_data, or the value of an ATOMIC WRITE. */
+/* At most max_inline_data bytes, or the value of an ATOMIC_WRITE. */
 static inline char *soft_request_inline(struct soft_send_wqe *wqe)
 {
 	return (char *)wqe->sge;

@@ -1,7 +1,4 @@
-/*
- * Shared receive queues (IBTA 10.2.9): receives that whichever queue pair of the queue gets the next
- * message takes.
- */
+/* Shared receive queues (IBTA 10.2.9): each message takes a receive, whichever of the queue pairs it is for. */
 #ifndef SOFT_OBJECTS_SRQ_H
 #define SOFT_OBJECTS_SRQ_H
 

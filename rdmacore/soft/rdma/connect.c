@@ -1,4 +1,4 @@
-/* The way to a connection: rdma_connect(3), rdma_accept(3), rdma_establish(3). */
+/* rdma_connect(3), rdma_accept(3), rdma_establish(3). */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static uint8_t clamp_retry(uint8_t count)
 	return count > SERVICE_MAX_RETRY ? SERVICE_MAX_RETRY : count;
 }
 
-/* 0xff stands for the most that the device can (RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH). */
+/* 0xff is the maximum of the device (RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH). */
 static bool valid_depth(uint8_t depth)
 {
 	return depth == RDMA_MAX_RESP_RES || depth <= SOFT_MAX_RD_ATOMIC;
@@ -34,7 +34,7 @@ static uint8_t least(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
-/* What librdmacm looks at before it asks the kernel, and only in RDMA_PS_TCP (ucma_valid_param). */
+/* What librdmacm checks before it calls the kernel, only in RDMA_PS_TCP (ucma_valid_param). */
 static int check_param(const struct soft_id *id, const struct rdma_conn_param *param)
 {
 	if (id->rdma.ps != RDMA_PS_TCP)
@@ -122,7 +122,7 @@ int soft_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *param)
 	return soft_cm_finish(id->cm, connect_locked(id, param)) ? -1 : soft_id_complete(rdma_id);
 }
 
-/* rdma_accept(3): an explicit value is used as it is, else the lesser of offer and device. */
+/* rdma_accept(3): an explicit value is used as it is, else the lesser of the offer and the device's maximum. */
 static void settle_depths(struct soft_id *id, const struct rdma_conn_param *param)
 {
 	if (param && param->responder_resources != RDMA_MAX_RESP_RES)
@@ -135,7 +135,7 @@ static void settle_depths(struct soft_id *id, const struct rdma_conn_param *para
 		id->initiator_depth = least(id->initiator_depth, SOFT_MAX_RD_ATOMIC);
 }
 
-/* The kernel's half: what fails here has ended the request, too. */
+/* The kernel's half of rdma_accept, whose failure also ends the request. */
 static int send_rep(struct soft_id *id, const struct rdma_conn_param *param)
 {
 	struct soft_cm_message *rep = &id->request;
@@ -162,7 +162,7 @@ static int send_rep(struct soft_id *id, const struct rdma_conn_param *param)
 	return 0;
 }
 
-/* As the kernel does: a request that cannot be accepted is rejected for the user. */
+/* As the kernel does with a request that it could not accept. */
 static void reject_unaccepted(struct soft_id *id)
 {
 	soft_id_fail_qp(id);
@@ -186,7 +186,7 @@ static int accept_connection(struct soft_id *id, const struct rdma_conn_param *p
 {
 	int error = check_param(id, param);
 
-	/* The rights are those of the offer: Linux takes the grant when it sends the REP. */
+	/* The access flags follow the offer: Linux applies the grant when it sends the REP. */
 	if (!error && id->rdma.qp)
 		error = soft_id_prepare_qp(id);
 	if (error)
@@ -229,7 +229,7 @@ int soft_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *param)
 	return 0;
 }
 
-/* To the kernel this is an accept, and like one that fails it ends what there is of a connection. */
+/* To the kernel this is an accept, and when it fails it rejects the connection like one. */
 int soft_establish(struct rdma_cm_id *rdma_id)
 {
 	struct soft_id *id = soft_id_lock(rdma_id);

@@ -1,4 +1,4 @@
-/* The ways out of a connection, and the early way in: rdma_reject(3), rdma_disconnect(3), rdma_notify(3). */
+/* rdma_reject(3), rdma_notify(3), rdma_disconnect(3). */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int reject(struct rdma_cm_id *rdma_id, uint32_t reason, const void *priva
 		error = soft_sidr_reply(id, SOFT_SIDR_REJECT, &param);
 		break;
 	}
-	case SOFT_ID_REQ_SENT: /* the peer has no name for us yet, and hears nothing */
+	case SOFT_ID_REQ_SENT: /* the peer's id is not known yet, so it hears nothing */
 		soft_cm_close(id);
 		break;
 	case SOFT_ID_REQ_RECEIVED:
@@ -54,7 +54,7 @@ int soft_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 	return reject(id, SOFT_REJ_VENDOR_OPTION_NOT_SUPPORTED, private_data, private_data_len);
 }
 
-/* The queue pair got data before the RTU did: that is as good as one. */
+/* The queue pair got data before the RTU came, which has the same effect. */
 static int establish_early(struct soft_id *id)
 {
 	if (id->state == SOFT_ID_ESTABLISHED)
@@ -78,7 +78,7 @@ int soft_notify(struct rdma_cm_id *rdma_id, enum ibv_event_type event)
 	if (event == IBV_EVENT_COMM_EST)
 		error = establish_early(id);
 	else if (event == IBV_EVENT_PATH_MIG && id->state == SOFT_ID_ESTABLISHED)
-		error = 0; /* the one path there is stays the one in use */
+		error = 0; /* there is only one path */
 	return soft_cm_finish(id->cm, error);
 }
 
@@ -89,7 +89,7 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 
 	if (!id)
 		return -1;
-	soft_id_fail_qp(id); /* librdmacm does before it asks the kernel */
+	soft_id_fail_qp(id); /* as librdmacm, before it calls the kernel */
 	switch (id->state) {
 	case SOFT_ID_IDLE:
 	case SOFT_ID_BOUND:
@@ -99,7 +99,7 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 	case SOFT_ID_ROUTE_RESOLVED:
 		error = soft_refuse(EINVAL, "there was never a connection");
 		break;
-	case SOFT_ID_REMOVED: /* that of the queue pair fails before the kernel is asked */
+	case SOFT_ID_REMOVED: /* librdmacm modifies the queue pair first, which fails with EIO */
 		error = soft_refuse(id->rdma.qp ? EIO : ENXIO, "the id's device was removed; destroy the id");
 		break;
 	case SOFT_ID_ESTABLISHED:
@@ -110,7 +110,7 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 		soft_cm_enter_timewait(id);
 		break;
 	default: /* a listener, too */
-		/* Nothing to end on the wire; Linux answers 0 all the same. */
+		/* There is nothing to end; Linux answers 0 all the same. */
 		break;
 	}
 	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);

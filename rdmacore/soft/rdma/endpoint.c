@@ -1,4 +1,4 @@
-/* Endpoints: an id with its address, its route and its queue pair in one call (rdma_create_ep(3)). */
+/* rdma_create_ep(3): an id with its address, its route and its queue pair in one call. */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define RESOLVE_TIMEOUT_MS 2000 /* librdmacm's, for address and route each */
 
-/* Of the queue pairs that rdma_get_request makes for children. */
+/* For the queue pairs that rdma_get_request makes for children. */
 static int keep_attr(struct soft_id *id, const struct rdma_addrinfo *info,
 		     const struct ibv_qp_init_attr *attr)
 {
@@ -105,7 +105,7 @@ int soft_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *info, struct i
 	return -1;
 }
 
-/* The id's queue pair, shared receive queue and itself; neither a disconnect nor the user's PD and CQs. */
+/* Destroys the id, its queue pair and its shared receive queue, without a disconnect; not the user's PD and CQs. */
 void soft_destroy_ep(struct rdma_cm_id *id)
 {
 	if (!id)

@@ -1,4 +1,4 @@
-/* What a synchronous listener is asked (rdma_get_request(3)). */
+/* rdma_get_request(3): the next request of a synchronous listener. */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ static int take_request(struct rdma_cm_id *listener, struct rdma_cm_event *event
 }
 
 /*
- * librdmacm asks nothing about the id and reads its channel, which tells what is there, or EAGAIN where it does not
- * block.  Only a wait for a request that cannot come is not begun.  cm.lock is held.
+ * Whether reading the channel ends: there is an event, a request may come, or the channel does not block (EAGAIN).  librdmacm
+ * reads it without checking, and would wait for ever.
  */
 static bool wait_ends(struct soft_id *id)
 {
@@ -63,14 +63,14 @@ int soft_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
 	if (soft_get_cm_event(listener->channel, &event))
 		return -1;
 	if (!take_request(listener, event)) {
-		/* Until it is accepted or destroyed, the child holds an event of the listener. */
+		/* The child holds an event of the listener until it is accepted or destroyed. */
 		*out = event->id;
 		event->id->event = event;
 		return 0;
 	}
 	error = errno;
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		/* librdmacm leaks the child here; its peer would wait. */
+		/* librdmacm leaks the child here, and its peer waits. */
 		struct rdma_cm_id *child = event->id;
 
 		soft_ack_cm_event(event);

@@ -61,17 +61,14 @@ static int name_blocker(const struct soft_id *id)
 			   missing, missing == 1 ? "" : "s");
 }
 
-/*
- * rdma_destroy_id(3) and rdma_migrate_id(3) wait until every event was acknowledged; here not for ever: an
- * event that is never acknowledged is EBUSY.
- */
+/* rdma_destroy_id(3) and rdma_migrate_id(3) wait until every event is acknowledged; here for ten seconds, then EBUSY. */
 int soft_id_wait_acknowledged(struct soft_id *id)
 {
 	struct soft_cm *cm = id->cm;
 	int error;
 
 	soft_mutex_expect(&id->cm->lock);
-	soft_cm_flush(cm); /* nobody else might, while this waits */
+	soft_cm_flush(cm); /* before the wait, in which no other thread may do it */
 	do {
 		error = soft_id_wait_moved(id);
 		if (error)
@@ -94,7 +91,7 @@ int soft_destroy_id(struct rdma_cm_id *rdma_id)
 	if (!id)
 		return -1;
 	cm = id->cm;
-	/* The peer hears of it before the wait, as from Linux, which destroys its half first. */
+	/* The peer hears of it before the wait, as on Linux, which destroys the kernel's half first. */
 	soft_id_leave(id);
 	soft_port_release(id);
 	soft_id_drop_unread(id);
@@ -104,7 +101,7 @@ int soft_destroy_id(struct rdma_cm_id *rdma_id)
 	return soft_cm_finish(cm, error);
 }
 
-/* An id goes over to another channel, and so to or from being synchronous (rdma_migrate_id(3)). */
+/* rdma_migrate_id(3): to another channel, or to and from being synchronous. */
 
 int soft_migrate_id(struct rdma_cm_id *rdma_id, struct rdma_event_channel *rdma_channel)
 {

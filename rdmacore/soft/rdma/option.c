@@ -24,7 +24,7 @@ static int set_reuse_address(struct soft_id *id, const void *value)
 	int reuse;
 
 	memcpy(&reuse, value, sizeof(reuse));
-	/* One that listens may no longer begin to share its port. */
+	/* An id that listens may not begin to share its port. */
 	if (id->state != SOFT_ID_IDLE && (!reuse || id->state == SOFT_ID_LISTEN))
 		return EINVAL;
 	return set_flag(&id->reuse_address, value);
@@ -61,7 +61,7 @@ static int set_id_option(struct soft_id *id, int name, const void *value, size_t
 	}
 }
 
-/* A route from the user, which takes the place of rdma_resolve_route and raises its event. */
+/* A path from the user: in place of rdma_resolve_route, with its event. */
 static int set_path(struct soft_id *id, const void *value, size_t length)
 {
 	const uint32_t wanted =
@@ -76,7 +76,7 @@ static int set_path(struct soft_id *id, const void *value, size_t length)
 	if (index == count || id->state != SOFT_ID_ADDR_RESOLVED)
 		return EINVAL;
 	if (!soft_address_is_ip(&id->addr.dst_addr))
-		return ENODEV; /* the route is one of Ethernet, of an interface that is not known */
+		return ENODEV; /* an Ethernet path needs a network interface, which AF_IB does not name */
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL))
 		return ENOMEM;
 	soft_id_set_path_of_lifetime(id, paths[index].path.packetlifetime & LIFETIME_MASK);
@@ -102,7 +102,7 @@ int soft_set_option(struct rdma_cm_id *rdma_id, int level, int name, void *value
 
 /* Enhanced connection establishment: vendor options of queue pairs (rdma_set_local_ece(3)). */
 
-/* Only for queue pairs that the user connects: librdmacm has no say in those of its own. */
+/* Only for queue pairs that the user connects without the id (rdma_set_local_ece(3)). */
 static int check(const struct soft_id *id, const struct ibv_ece *ece)
 {
 	if (id->rdma.qp)

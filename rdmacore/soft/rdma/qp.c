@@ -1,4 +1,4 @@
-/* The queue pair of an id: what rdma_create_qp makes, and its way through INIT, RTR and RTS. */
+/* The queue pair of an id: rdma_create_qp(3), and its way through INIT, RTR and RTS. */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ int soft_id_create_cqs(struct rdma_cm_id *id, uint32_t send_entries, uint32_t re
 	return -1;
 }
 
-/* A queue pair needs both queues, also where it asks for none of the requests of one kind. */
+/* A queue pair needs both queues, even with room for no requests of one kind. */
 static uint32_t entries_for(const struct ibv_cq *given, const struct ibv_cq *own, uint32_t requests)
 {
 	if (given || own)
@@ -84,7 +84,7 @@ static struct ibv_qp *make_qp(struct ibv_qp_init_attr_ex *attr)
 	return ibv_create_qp_ex(attr->pd->context, attr);
 }
 
-/* Before there is a connection, and for datagrams: nobody has rights yet. */
+/* Before there is a connection, and for datagrams: no access flags. */
 static int plain_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -111,13 +111,13 @@ static bool has_connection(const struct soft_id *id)
 	}
 }
 
-/* Whether the other end is known: everything but a request that is not answered yet. */
+/* Whether the peer's queue pair is known. */
 static bool knows_peer(const struct soft_id *id)
 {
 	return has_connection(id) && id->state != SOFT_ID_REQ_SENT;
 }
 
-/* From rdma_listen or rdma_connect on the communication manager is asked, which knows of no queue pair that listens. */
+/* From rdma_listen and rdma_connect on, Linux asks the communication manager (rdma_init_qp_attr of cma.c). */
 static bool before_connection(const struct soft_id *id)
 {
 	return id->state < SOFT_ID_LISTEN;
@@ -173,8 +173,8 @@ static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int 
 }
 
 /*
- * To INIT, with the rights that the connection has by then, and a datagram queue pair all the way: it
- * needs no peer.  There is no way where the connection has ended already.
+ * To INIT, with the access flags of the connection.  A datagram queue pair goes on to RTS, as it needs no peer.  Fails when
+ * the connection has ended already.
  */
 static int make_ready(struct rdma_cm_id *id, struct ibv_qp *qp)
 {
@@ -212,7 +212,7 @@ static int check_create(struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex 
 
 int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	struct soft_id *locked = soft_id_lock_any(id); /* of one whose device is gone, the device answers */
+	struct soft_id *locked = soft_id_lock_any(id); /* if the device is gone, its verbs fail with EIO */
 	struct ibv_qp *qp;
 	int error;
 
@@ -253,7 +253,7 @@ destroy_queue_pair:
 	errno = error;
 destroy_queues:
 	error = errno;
-	if (!id->srq) /* else they may be its */
+	if (!id->srq) /* else the shared queue may use them */
 		soft_id_destroy_cqs(id);
 	errno = error;
 	return -1;
@@ -270,7 +270,7 @@ int soft_id_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_in
 	extended.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
 	extended.pd = pd;
 	result = soft_id_create_qp_ex(id, &extended);
-	/* librdmacm shows what was granted, the queues that it made among it. */
+	/* What was granted, and the queues that were made (rdma_create_qp(3)). */
 	if (!result)
 		memcpy(attr, &extended, sizeof(*attr));
 	return result;
@@ -299,7 +299,7 @@ void soft_id_destroy_qp(struct rdma_cm_id *id)
 		soft_id_destroy_cqs(id);
 		return;
 	}
-	/* It stays the id's, to be destroyed again. */
+	/* The id keeps it, so that it can be destroyed later. */
 	soft_refuse(error, "an event of the queue pair was taken and not acknowledged, or it is attached to a group; "
 			   "librdmacm would wait for ever, or lose it");
 	soft_mutex_lock(&locked->cm->lock);
@@ -320,8 +320,8 @@ int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int 
 }
 
 /*
- * A queue pair cannot be modified while it sends or is sent to, and who waits for that keeps nobody else from
- * their connections: cm.lock is released meanwhile.  What waits for id->moving keeps the id and its queue pair.
+ * ibv_modify_qp waits while the queue pair sends or receives, so cm.lock is released during it, for other connections.
+ * Meanwhile id->moving keeps the id and its queue pair from being destroyed (soft_id_wait_moved).
  */
 static int modify_qp(struct soft_id *id, struct ibv_qp_attr *attr, int mask)
 {

@@ -1,4 +1,4 @@
-/* Names and services resolved for an id, which an event tells of (rdma_resolve_addrinfo(3)). */
+/* rdma_resolve_addrinfo(3): names and services resolved for an id, with an event. */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "soft/base/refusal.h"
 #include "soft/cm/calls.h"
 
-/* cm.lock is held.  0 or an errno value. */
+/* 0 or a positive errno. */
 static int check(const struct soft_id *id, const struct rdma_addrinfo *hints)
 {
 	soft_mutex_expect(&id->cm->lock);
@@ -20,7 +20,7 @@ static int check(const struct soft_id *id, const struct rdma_addrinfo *hints)
 	return 0;
 }
 
-/* The name is looked up by the calling thread, in librdmacm too; the event then says how it went. */
+/* As in librdmacm, the calling thread looks up the name, and the event then has the result. */
 int soft_resolve_addrinfo(struct rdma_cm_id *rdma_id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints)
 {
@@ -39,7 +39,7 @@ int soft_resolve_addrinfo(struct rdma_cm_id *rdma_id, const char *node, const ch
 	result = soft_getaddrinfo(node, service, hints, &info);
 	if (result && !node && !service && !hints)
 		return -1;
-	/* While the name was looked up others may have done anything with the id. */
+	/* While the name was looked up, other threads may have done anything with the id. */
 	id = soft_id_lock(rdma_id);
 	if (!id)
 		goto free_info;

@@ -1,8 +1,8 @@
 /*
  * Synchronous ids, which have a channel of their own and wait in each call for its event.
  *
- * Whether such a wait blocks is decided by O_NONBLOCK on the channel's descriptor at the time of the call:
- * with it a call whose command was given out returns -1 and EAGAIN, and its event comes later.
+ * With O_NONBLOCK on the channel's descriptor they do not wait: the call returns -1 and EAGAIN once it is issued, and its
+ * event comes later.
  */
 #include "soft/rdma/rdma.h"
 
@@ -20,7 +20,7 @@ void soft_id_drop_event(struct rdma_cm_id *id)
 	id->event = NULL;
 }
 
-/* Whether anything may still be heard of the id; else a wait for it would not end. */
+/* Whether an event of the id may still come; else a wait for it would not end. */
 static bool expects_event(struct rdma_cm_id *rdma_id)
 {
 	struct soft_id *id = soft_id_lock_any(rdma_id);

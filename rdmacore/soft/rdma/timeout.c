@@ -6,7 +6,7 @@
 #include "soft/base/lock.h"
 #include "soft/cm/calls.h"
 
-/* The request was sent for the last time and nobody answered. */
+/* The last repeat of the request was not answered. */
 static void give_up(struct soft_id *id)
 {
 	switch (id->state) {
@@ -40,7 +40,7 @@ void soft_cm_expire(struct soft_timer *timer)
 	struct soft_cm *cm = id->cm;
 
 	soft_mutex_lock(&cm->lock);
-	/* It may have been armed anew, by whoever had the lock, after it expired. */
+	/* It may have been armed again after it expired, before cm.lock was taken. */
 	if (!soft_timer_is_armed(&cm->fabric->timers, timer)) {
 		switch (id->state) {
 		case SOFT_ID_ADDR_QUERY:
@@ -49,7 +49,7 @@ void soft_cm_expire(struct soft_timer *timer)
 			break;
 		case SOFT_ID_TIMEWAIT:
 			soft_cm_close(id);
-			/* The end of a connection's end: one that was refused had none (cma_ib_handler). */
+			/* Not after a request that was rejected, which was no connection (cma_ib_handler). */
 			if (id->disconnected)
 				soft_cm_report(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
 			break;

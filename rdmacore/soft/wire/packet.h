@@ -1,7 +1,7 @@
 /*
- * What travels between two engines: the fields of the InfiniBand transport headers, decoded, and a
- * reference to the payload in the sender's memory.  A link with an MTU copies the payload out; the
- * local link hands the reference over, so a message of any length is one packet.
+ * A packet between two engines: the fields of the InfiniBand transport headers and a reference to the payload in the
+ * sender's memory.  A link with an MTU copies the payload out.  The local link passes the reference, so that a message of
+ * any length is one packet.
  */
 #ifndef SOFT_WIRE_PACKET_H
 #define SOFT_WIRE_PACKET_H
@@ -14,8 +14,8 @@
 #include "soft/base/bounds.h"
 
 /*
- * BTH opcodes (IBTA 9.2, table 38): the upper three bits are the service, the others the operation.  A link
- * without an MTU needs no other than the single-packet forms.
+ * BTH opcodes (IBTA 9.2, table 38): the upper three bits are the service, the others the operation.  The local link has
+ * only the single-packet forms.
  */
 enum soft_service {
 	SOFT_RELIABLE_CONNECTION = 0x00,
@@ -104,7 +104,7 @@ struct soft_packet {
 	uint8_t opcode;
 	uint8_t syndrome; /* ACKNOWLEDGE, RDMA_READ_RESPONSE */
 	bool solicited;
-	bool acknowledge; /* an answer is wanted; like the next four looked at by links with an MTU only */
+	bool acknowledge; /* the AckReq bit; this and the next four are for links with an MTU only */
 	bool migrated;
 	uint8_t congestion; /* FECN and BECN, the upper two bits */
 	uint16_t partition; /* P_Key */
@@ -123,7 +123,7 @@ struct soft_packet {
 	uint64_t length; /* payload, or bytes asked for by a READ, or to be flushed */
 	uint64_t operand; /* to add, or to swap in; ATOMIC_ACKNOWLEDGE: what was there before */
 	uint64_t compare;
-	const struct soft_ah *ah; /* datagrams: the way */
+	const struct soft_ah *ah; /* datagrams */
 	uint8_t grh[SOFT_GRH]; /* datagrams: the first segment */
 	uint32_t num_segments;
 	struct soft_segment segments[SOFT_MAX_SEGMENTS];
@@ -145,9 +145,8 @@ void soft_segments_copy_pieces(const struct soft_segment *to, const struct soft_
 			       uint64_t length);
 
 /*
- * Copy length bytes from one segment list to another, each at least that long.  Who polls the target's memory
- * sees one copy of a queue pair before the next (IBTA 9.5, ordering), for which some processors need to be told
- * so; x86 does not.
+ * Copy length bytes from one segment list to another, each at least that long.  A thread that polls the target's memory
+ * sees the copies of a queue pair in order (IBTA 9.5); some processors need the fence for that, x86 does not.
  */
 static inline void soft_segments_copy(const struct soft_segment *to, const struct soft_segment *from,
 				      uint64_t length)
