@@ -26,33 +26,46 @@ func TestNoFileIsTooLong(t *testing.T) {
 	}
 }
 
-// A file of less than smallFile lines is a slice of a subject, and to read one thing several must be opened.
-const smallFile = 60
-
-// mostSmall is the share of such files, in percent: a package's only test, a program of few lines.
-const mostSmall = 10
+// A file of few lines is a slice of a subject, and to read one thing several must be opened.  A package's only test and a
+// program of few lines are small, too, so some may be.
+var sizes = []struct {
+	what    string
+	is      func(file string) bool
+	small   int // lines
+	most    int // percent of them may have less
+	atLeast int // of them must be found
+}{
+	{"Go files of host and cmd", func(file string) bool {
+		return path.Ext(file) == ".go" && (within(file, "host") || within(file, "cmd")) && !strings.Contains(file, "/templates/")
+	}, 60, 10, 100},
+	{"headers of the C core", func(file string) bool {
+		return path.Ext(file) == ".h" && within(file, "rdmacore") && !within(file, "rdmacore/ctest")
+	}, 25, 5, 40},
+}
 
 func TestFewFilesAreSlices(t *testing.T) {
-	files, small := 0, []string(nil)
-	for _, file := range sourceFiles(t) {
-		if path.Ext(file) != ".go" || !within(file, "host") && !within(file, "cmd") || strings.Contains(file, "/templates/") {
-			continue
+	for _, kind := range sizes {
+		files, small := 0, []string(nil)
+		for _, file := range sourceFiles(t) {
+			if !kind.is(file) {
+				continue
+			}
+			data := readSource(t, file)
+			if isGenerated(data) {
+				continue
+			}
+			files++
+			if bytes.Count(data, []byte("\n")) < kind.small {
+				small = append(small, file)
+			}
 		}
-		data := readSource(t, file)
-		if isGenerated(data) {
-			continue
+		if files < kind.atLeast {
+			t.Fatalf("only %d %s were found", files, kind.what)
 		}
-		files++
-		if bytes.Count(data, []byte("\n")) < smallFile {
-			small = append(small, file)
+		if 100*len(small) > kind.most*files {
+			t.Errorf("%d of %d %s have less than %d lines, more than %d %%; put each where its subject is:\n%s",
+				len(small), files, kind.what, kind.small, kind.most, strings.Join(small, "\n"))
 		}
-	}
-	if files < 100 {
-		t.Fatalf("only %d Go files were found in host and cmd", files)
-	}
-	if 100*len(small) > mostSmall*files {
-		t.Errorf("%d of %d Go files in host and cmd have less than %d lines, more than %d %%; put each where its subject is:\n%s",
-			len(small), files, smallFile, mostSmall, strings.Join(small, "\n"))
 	}
 }
 
