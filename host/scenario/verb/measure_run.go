@@ -78,7 +78,9 @@ func (m *measuring) connect(ctx context.Context) error {
 	}
 	for range max(m.args.QPs.Value, 1) {
 		pair, err := testbed.NewPair(ctx, m.from, m.to, config)
-		for errors.Is(err, syscall.EINVAL) && m.lessInline(&config) {
+		// The device may have less inline data than `auto` asks for; no attribute tells how much.
+		for errors.Is(err, syscall.EINVAL) && m.args.Inline == inlineAuto && config.QP.MaxInlineData >= 2*payload {
+			config.QP.MaxInlineData /= 2
 			pair, err = testbed.NewPair(ctx, m.from, m.to, config)
 		}
 		if err != nil {
@@ -247,7 +249,7 @@ const (
 	// verifiedBytes bounds the memory of a measurement that verifies, where every message in flight has its own memory,
 	// unless the scenario says how many there are.
 	verifiedBytes = 64 << 20
-	// autoInline is requested for `inline: auto`.  A device that has less makes lessInline request less.
+	// autoInline is requested for `inline: auto`.  From a device that refuses it less is requested.
 	autoInline = 220
 	// iWARP has no immediate data; its control messages have this many bytes inline instead (rdmacore/measure/wire.h).
 	payload   = 12
@@ -315,17 +317,6 @@ func buildersOf(operation rdmacore.Opcode, inPayload bool) rdmacore.SendOps {
 		return ops | rdmacore.SendOpSend
 	}
 	return ops | rdmacore.SendOpSendWithImm
-}
-
-// lessInline halves the inline data of a queue pair that the device has just refused, if the scenario wants as much as
-// possible.  No attribute tells how much that is.
-func (m *measuring) lessInline(config *testbed.PairConfig) bool {
-	half := config.QP.MaxInlineData / 2
-	if m.args.Inline != inlineAuto || half < payload {
-		return false
-	}
-	config.QP.MaxInlineData = half
-	return true
 }
 
 // limitDepth limits the messages in flight to what fits into memory, where the scenario does not say how many.
