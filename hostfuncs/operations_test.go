@@ -51,6 +51,7 @@ func withoutFunction() map[string]string {
 		given    = "what the guest was told or has chosen itself"
 		wrapped  = "rdma_verbs.h on an id: it does what the functions of its queue pair do"
 		atGuest  = "guests post from their memory, the whole of which is one window"
+		counted  = "a scenario compares what devices count"
 		ofSteps  = "a scenario breaks the fabric, and no one of its parties"
 		measured = "a measurement is a step of its own, of C alone"
 		onPD     = "create_srq makes one of a PD, and qp_init_attr names it"
@@ -62,12 +63,13 @@ func withoutFunction() map[string]string {
 		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed ID.Destroyed Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
-			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live func.Open " +
+			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live Provider.Link func.Links func.WithLink func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
 		given: "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
 			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		atGuest:  "MR.Rereg PD.RegMR QP.PostRecv QP.PostSend SRQ.PostRecv",
+		counted:  "Device.Counters",
 		ofSteps:  "FaultRule.Heal Provider.Fault",
 		measured: "Histogram.* Measurement.* MeasureResult.* MeasureSpec.* Interval.* func.Measure func.NewMeasurement",
 		onPD:     "ID.CreateSRQ ID.DestroySRQ",

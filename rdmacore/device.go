@@ -323,6 +323,24 @@ func (d *Device) PKey(port, index int) (uint16, error) {
 	return uint16(key), nil
 }
 
+// Counters are what the provider's device counts, by the names of kernel drivers; false where the kernel itself counts,
+// in sysfs (hw_counters).
+func (d *Device) Counters() (map[string]uint64, bool) {
+	if !d.open() {
+		return nil, false
+	}
+	var counters [C.CORE_COUNTERS_MAX]C.struct_core_counter
+	count := int(C.core_counters(d.provider.c, &counters[0]))
+	if count < 0 {
+		return nil, false
+	}
+	found := make(map[string]uint64, count)
+	for _, each := range counters[:count] {
+		found[C.GoString(each.name)] = uint64(each.value)
+	}
+	return found, true
+}
+
 // PKeyIndex is the index of a partition key in a port's table (ibv_get_pkey_index(3)).  ENOENT where it is not in
 // it, or without such a port.
 func (d *Device) PKeyIndex(port int, key uint16) (int, error) {

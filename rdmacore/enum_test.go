@@ -54,6 +54,7 @@ func TestNames(t *testing.T) {
 	roundTrip(t, opcodeNames, ParseOpcode, Opcode.String)
 	roundTrip(t, sendFlagsNames, ParseSendFlags, SendFlags.String)
 	roundTrip(t, sendOpsNames, ParseSendOps, SendOps.String)
+	roundTrip(t, packetOpsNames, ParsePacketOps, PacketOps.String)
 	roundTrip(t, placementNames, ParsePlacement, Placement.String)
 	roundTrip(t, selectivityNames, ParseSelectivity, Selectivity.String)
 	roundTrip(t, wcStatusNames, ParseWCStatus, WCStatus.String)

@@ -17,12 +17,17 @@ type Fault struct {
 	Data        bool          // requests and responses of queue pairs
 	CM          bool          // connection management messages
 	Message     CMMessage     // of those, only this one; 0: all
-	Action      FaultAction   // a loss, or of connection management messages more; or what happens to the device
+	Packets     PacketOps     // of data, only packets of these operations; 0: all
+	PSN         *PSNRange     // of data, only packets with these numbers; nil: all
+	Action      FaultAction   // a loss, or of connection management messages and packets more; or what happens to the device
 	Delay       time.Duration // of FaultDelay and FaultDuplicate; the limit of FaultReorder
 	Probability float64       // for each message; 0 is taken as 1, certain
 	Skip        int           // so many pass first
 	Count       int           // it happens to so many at most; 0: no limit
 }
+
+// PSNRange is packet sequence numbers of 24 bits from First to Last, both included, round their end.
+type PSNRange struct{ First, Last uint32 }
 
 // FaultRule is a fault that is in force.
 type FaultRule struct {
@@ -61,6 +66,10 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	}
 	if fault.Probability != 0 {
 		c.probability = C.uint32_t(math.Round(fault.Probability * 1e6))
+	}
+	c.operations = C.uint32_t(fault.Packets)
+	if fault.PSN != nil {
+		c.has_psn, c.psn_first, c.psn_last = 1, C.uint32_t(fault.PSN.First), C.uint32_t(fault.PSN.Last)
 	}
 	if fault.Data {
 		c.traffic |= C.CORE_FAULT_DATA

@@ -18,6 +18,7 @@ type Provider struct {
 	c     *C.struct_core_provider
 	name  string
 	clock *Clock
+	link  string // of Links; "" on a real fabric
 
 	// objects finds the Go object of a QP, CQ or SRQ that an asynchronous event names.  Its lock is also
 	// held while such an event is fetched, so that the address cannot have been reused meanwhile.  It is taken
@@ -60,6 +61,23 @@ func WithSeed(seed uint64) Option {
 	return func(options *C.struct_core_options) { options.seeded, options.seed = true, C.uint64_t(seed) }
 }
 
+// LinkPackets is the one of Links where messages are packets on their way.
+const LinkPackets = "packets"
+
+// Links lists what may carry messages between the queue pairs of one soft provider, in the order of C's core_link.
+func Links() []string { return []string{"local", LinkPackets} }
+
+// WithLink chooses one of Links for soft: "local" copies each message at once and whole, "packets" sends it in packets
+// of the path MTU with every byte of RoCE v2, which take time and may be lost each by itself.
+func WithLink(name string) Option {
+	return func(options *C.struct_core_options) {
+		options.link = uint32(max(0, slices.Index(Links(), name)))
+	}
+}
+
+// Link is the one of Links that carries messages between soft's queue pairs; "" on a real fabric.
+func (p *Provider) Link() string { return p.link }
+
 // Open opens a provider by name.  "soft" works everywhere; "verbs" needs librdmacm and libibverbs, and
 // says which package has them when they are absent (ENOENT).  Each open soft is a host of its own.  The
 // caller closes it.
@@ -84,6 +102,9 @@ func Open(name string, options ...Option) (*Provider, error) {
 		return nil, &Error{Op: op, Errno: errno, Why: reason}
 	}
 	p := &Provider{c: c, name: name}
+	if p.CanFault() {
+		p.link = Links()[chosen.link]
+	}
 	p.objects.known = make(map[uintptr]any)
 	p.clock = newClock(p, bool(chosen.virtual_clock))
 	return p, nil

@@ -18,6 +18,7 @@ import (
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/rdmacore"
 )
 
 const runLong = `Run scenarios: files, and all scenarios below directories (default: ./scenarios).
@@ -93,7 +94,7 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 	if err != nil {
 		return err
 	}
-	closeProvider, err := a.openProvider(flags.provider, &config)
+	closeProvider, err := a.openProvider(flags.provider, flags.link.value, &config)
 	if err != nil {
 		return err
 	}
@@ -195,6 +196,7 @@ type runFlags struct {
 	repeat       string
 	retries      int
 	seed         seedFlag
+	link         *formatFlag
 	failFast     bool
 	strict       bool
 	allowEmpty   bool
@@ -217,7 +219,7 @@ func newRunFlags() runFlags {
 // runGroups are the parts of the list of flags, each with its flags in the order in which they help.
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
-	{"Target", []string{"param", "params", "provider", "device", "gid", "seed"}},
+	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Output", []string{"out", "out-dir", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
 }
@@ -246,6 +248,9 @@ func (f *runFlags) registerTarget(a *app, command *cobra.Command) {
 	registerProvider(command, &f.provider, softProvider, "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)", autoProvider)
 	f.places.register(a, command)
 	command.Flags().Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
+	f.link = newFormatFlag(rdmacore.Links()...)
+	command.Flags().Var(f.link, "link", "carry soft's messages whole (local) or in packets of the path MTU, which may be lost each by itself (packets)")
+	completeFlag(command, "link", cobra.FixedCompletions(f.link.choices, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // registerOutput registers what a run shows and writes.
@@ -323,6 +328,8 @@ func (f *runFlags) check() error {
 			"cases on a device would disturb each other; leave --jobs out")
 	case f.seed.value != nil && f.provider != softProvider:
 		return usageError("--seed: only provider soft draws its numbers from a seed")
+	case f.link.value != rdmacore.Links()[0] && f.provider != softProvider:
+		return usageError("--link: only provider soft has links to choose from")
 	case f.quiet && f.verbose > 0:
 		return usageError("--quiet and --verbose exclude each other")
 	}
@@ -366,6 +373,9 @@ func (f *runFlags) rerun() string {
 	add := func(flag, value string) { words = append(words, flag, exec.ShellWord(value)) }
 	if f.provider != softProvider {
 		add("-P", f.provider)
+	}
+	if f.link.value != rdmacore.Links()[0] {
+		add("--link", f.link.value)
 	}
 	for _, device := range f.places.devices {
 		add("-d", device)

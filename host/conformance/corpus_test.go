@@ -16,13 +16,20 @@ import (
 // leastCases is how large the corpus has become; it must not shrink.
 const leastCases = 779
 
-// TestCorpus runs every conformance case on the embedded provider: what each asserts is the kernel's behaviour,
-// which make conformance proves in the virtual machine.
+// TestCorpus runs every conformance case on the embedded provider, over each of its links: what each asserts is the
+// kernel's behaviour, which make conformance proves in the virtual machine.
 func TestCorpus(t *testing.T) {
+	for _, link := range []string{"local", "packets"} {
+		t.Run(link, func(t *testing.T) { runCorpus(t, link) })
+	}
+}
+
+func runCorpus(t *testing.T, link string) {
+	t.Helper()
 	var text strings.Builder
 	human := terminal.NewHuman(&text, terminal.HumanOptions{Quiet: true})
 	totals, err := scenario.Run(t.Context(), checked(t), scenario.RunConfig{
-		Open: scenario.OpenSoft, ProviderName: "soft", Consumers: []record.Consumer{human},
+		Open: scenario.OpenSoftOn(link), ProviderName: "soft", Consumers: []record.Consumer{human},
 	})
 	if err != nil || totals.Failed+totals.Errors > 0 || totals.Skipped != iwarpCases(t) {
 		t.Errorf("%v %+v\n%s", err, totals, &text)

@@ -123,8 +123,13 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 }
 
 // OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
-func OpenSoft(c Selected, seed *uint64) (*rdmacore.Provider, error) {
-	return rdmacore.Open("soft", c.Scenario.Program.Soft.Options(seed)...)
+func OpenSoft(c Selected, seed *uint64) (*rdmacore.Provider, error) { return OpenSoftOn("")(c, seed) }
+
+// OpenSoftOn is OpenSoft on a link of rdmacore.Links, for files that choose none.
+func OpenSoftOn(link string) func(c Selected, seed *uint64) (*rdmacore.Provider, error) {
+	return func(c Selected, seed *uint64) (*rdmacore.Provider, error) {
+		return rdmacore.Open("soft", c.Scenario.Program.Soft.Options(seed, link)...)
+	}
 }
 
 // jobs hands the cases of a run to workers.

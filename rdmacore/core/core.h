@@ -31,6 +31,9 @@ uint64_t core_clock_now(struct core_provider *provider);
  */
 int core_clock_advance(struct core_provider *provider, uint64_t limit);
 
+/* What the provider's device counts: how many, CORE_COUNTERS_MAX at most; -EOPNOTSUPP where the kernel counts. */
+int core_counters(struct core_provider *provider, struct core_counter *counters);
+
 /* The number of the new rule; -EINVAL, -ENOSPC; -EBUSY when it is in force already; -EOPNOTSUPP without faults. */
 int core_fault_add(struct core_provider *provider, const struct core_fault *fault);
 /* Remove a rule.  *lost: the messages, or ids, that it was applied to.  -ENOENT. */

@@ -24,8 +24,8 @@ static int open_soft(struct core_provider *provider, const struct core_options *
 static int open_verbs(struct core_provider *provider, const struct core_options *options, char *why,
 		      size_t why_size)
 {
-	if (options->virtual_clock || options->seeded) {
-		snprintf(why, why_size, "a real device has neither a virtual clock nor a seed; open soft");
+	if (options->virtual_clock || options->seeded || options->link != CORE_LINK_LOCAL) {
+		snprintf(why, why_size, "a real device has no virtual clock, no seed and no link to choose; open soft");
 		return -EOPNOTSUPP;
 	}
 	return verbs_provider_open(provider, why, why_size);
@@ -98,6 +98,11 @@ uint64_t core_clock_now(struct core_provider *provider)
 int core_clock_advance(struct core_provider *provider, uint64_t limit)
 {
 	return provider->clock_advance ? provider->clock_advance(provider, limit) : -EOPNOTSUPP;
+}
+
+int core_counters(struct core_provider *provider, struct core_counter *counters)
+{
+	return provider->counters ? provider->counters(provider, counters) : -EOPNOTSUPP;
 }
 
 /* Faults of the fabric, where the provider has them. */

@@ -146,7 +146,14 @@ enum core_object {
 };
 
 /* How a provider is opened; all zero is the usual. */
+/* What carries messages between the queue pairs of one soft provider. */
+enum core_link {
+	CORE_LINK_LOCAL, /* each is copied at once, whole, from memory to memory */
+	CORE_LINK_PACKETS, /* in packets of the path MTU that take time, and may be lost each by itself */
+};
+
 struct core_options {
+	enum core_link link;
 	bool virtual_clock; /* time stands still until core_clock_advance moves it */
 	bool seeded; /* random numbers from seed, so that a run repeats; else from the system */
 	uint64_t seed;
@@ -172,10 +179,11 @@ enum core_fault_traffic {
 
 enum core_fault_action {
 	CORE_FAULT_LOSE,
-	/* of connection management messages only: */
+	/* of connection management messages, and of packets on CORE_LINK_PACKETS: */
 	CORE_FAULT_DELAY,
 	CORE_FAULT_DUPLICATE, /* the copy comes after delay */
-	CORE_FAULT_REORDER, /* held until another message went the same way, or delay (100 ms) has passed */
+	CORE_FAULT_REORDER, /* held until another message went the same way, or delay (100 ms; packets: 20 us) has passed */
+	CORE_FAULT_CORRUPT, /* one bit is another; of packets only */
 	/*
 	 * Of the device itself, with no other field; each at most once at a time.  What it is done to are
 	 * the ids that hear of it (rdma_get_cm_event(3), DEVICE_REMOVAL and ADDR_CHANGE).
@@ -190,12 +198,24 @@ struct core_fault {
 	uint32_t directed; /* only from -> to; else both ways */
 	uint32_t traffic; /* enum core_fault_traffic */
 	uint32_t attribute; /* CM: only messages of this attribute id (IBTA 12.6); 0: all */
+	/* Data: only packets of these operations, bits by the lower five of the BTH's opcode (IBTA 9.2.1); 0: all. */
+	uint32_t operations;
+	uint32_t has_psn; /* data: only packets with a number from psn_first to psn_last, both included */
+	uint32_t psn_first, psn_last; /* the numbers wrap: 0xffffff to 1 are three */
 	uint32_t action; /* enum core_fault_action */
 	uint32_t probability; /* in millionths */
 	uint32_t skip; /* this many pass first */
 	uint32_t count; /* it happens to this many at most; 0: no limit */
 	uint64_t delay; /* nanoseconds */
 };
+
+/* A counter of a device, by the name that the kernel gives it (sysfs, hw_counters). */
+struct core_counter {
+	const char *name;
+	uint64_t value;
+};
+
+#define CORE_COUNTERS_MAX 32
 
 struct core_provider {
 	const char *name; /* "soft" or "verbs" */
@@ -211,6 +231,8 @@ struct core_provider {
 	/* Virtual clocks: see core_clock_now and core_clock_advance. */
 	uint64_t (*clock_now)(struct core_provider *provider);
 	bool (*clock_advance)(struct core_provider *provider, uint64_t limit);
+	/* How many counters it has written, CORE_COUNTERS_MAX at most; NULL where the kernel counts. */
+	int (*counters)(struct core_provider *provider, struct core_counter *counters);
 	/* Faults: see core_fault_add and core_fault_remove; NULL where there can be none. */
 	int (*fault_add)(struct core_provider *provider, const struct core_fault *fault);
 	int (*fault_remove)(struct core_provider *provider, int rule, uint32_t *lost);

@@ -12,6 +12,7 @@ import (
 	_ "rdmarun/rdmacore/provider"
 	_ "rdmarun/rdmacore/soft/base"
 	_ "rdmarun/rdmacore/soft/cm"
+	_ "rdmarun/rdmacore/soft/link"
 	_ "rdmarun/rdmacore/soft/objects"
 	_ "rdmarun/rdmacore/soft/qp"
 	_ "rdmarun/rdmacore/soft/rdma"

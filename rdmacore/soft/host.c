@@ -3,27 +3,55 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "soft/link/sim.h"
 #include "soft/objects/device.h"
 #include "soft/rdma/rdma.h"
 
-int soft_host_create(struct soft_host **out, uint64_t seed, bool virtual_clock)
+/* A cable of 200 m.  What is on its way takes memory: no more than the windows of some dozen busy queue pairs. */
+#define PACKETS_DELAY SOFT_MICROSECOND
+#define PACKETS_ON_THEIR_WAY 8192
+
+static int create_link(struct soft_host *host, enum core_link link)
+{
+	struct soft_sim_options options = {
+		.seed = soft_fabric_random(&host->fabric),
+		.datagrams = PACKETS_ON_THEIR_WAY,
+		.delay = PACKETS_DELAY,
+		.icrc = true,
+	};
+	int result;
+
+	if (link == CORE_LINK_LOCAL)
+		return 0;
+	result = soft_sim_create(&host->fabric, &options, &host->packets);
+	if (result)
+		return result;
+	return soft_sim_attach(host->packets, host->device, &host->device->gids[0]);
+}
+
+int soft_host_create(struct soft_host **out, const struct core_options *options)
 {
 	struct soft_host *host = calloc(1, sizeof(*host));
 	int result;
 
 	if (!host)
 		return -ENOMEM;
-	soft_fabric_init(&host->fabric, seed, virtual_clock);
+	soft_fabric_init(&host->fabric, options->seed, options->virtual_clock);
 	result = soft_device_create(&host->fabric, "soft0", &host->device);
 	if (result)
 		goto destroy_fabric;
+	result = create_link(host, options->link);
+	if (result)
+		goto destroy_link;
 	result = soft_cm_create(&host->fabric, host->device, &host->cm);
 	if (result)
-		goto destroy_device;
+		goto destroy_link;
 	*out = host;
 	return 0;
 
-destroy_device:
+destroy_link:
+	if (host->packets)
+		soft_sim_destroy(host->packets);
 	soft_device_destroy(host->device);
 destroy_fabric:
 	soft_fabric_destroy(&host->fabric);
@@ -34,6 +62,8 @@ destroy_fabric:
 void soft_host_destroy(struct soft_host *host)
 {
 	soft_cm_destroy(host->cm);
+	if (host->packets)
+		soft_sim_destroy(host->packets);
 	soft_device_destroy(host->device);
 	soft_fabric_destroy(&host->fabric);
 	free(host);

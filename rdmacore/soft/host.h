@@ -2,19 +2,22 @@
 #ifndef SOFT_HOST_H
 #define SOFT_HOST_H
 
+#include "provider/provider.h"
 #include "soft/base/fabric.h"
 
 struct soft_cm;
 struct soft_device;
+struct soft_sim;
 
 struct soft_host {
 	struct soft_fabric fabric;
 	struct soft_device *device; /* "soft0" */
+	struct soft_sim *packets; /* the link of its queue pairs; NULL: the local one */
 	struct soft_cm *cm;
 };
 
-/* seed determines every random number of the host.  -ENOMEM, or the errno of a descriptor. */
-int soft_host_create(struct soft_host **host, uint64_t seed, bool virtual_clock);
+/* options.seed determines every random number of the host.  -ENOMEM, or the errno of a descriptor. */
+int soft_host_create(struct soft_host **host, const struct core_options *options);
 /* Every object of the host must be gone. */
 void soft_host_destroy(struct soft_host *host);
 

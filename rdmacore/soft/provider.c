@@ -48,6 +48,11 @@ static bool clock_advance(struct core_provider *provider, uint64_t limit)
 	return soft_timers_advance(&host_of(provider)->fabric.timers, limit);
 }
 
+static int counters(struct core_provider *provider, struct core_counter *all)
+{
+	return soft_device_counters(host_of(provider)->device, all);
+}
+
 /* The numbers of the two rules about the device, behind those about messages. */
 #define REMOVAL_RULE SOFT_FAULTS_MAX
 #define ADDRESS_RULE (SOFT_FAULTS_MAX + 1)
@@ -67,6 +72,10 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 		.directed = fault->directed,
 		.traffic = fault->traffic,
 		.attribute = fault->attribute,
+		.operations = fault->operations,
+		.has_psn = fault->has_psn,
+		.psn_first = fault->psn_first,
+		.psn_last = fault->psn_last,
 		.action = (enum soft_fault_action)fault->action,
 		.delay = fault->delay,
 		.probability = fault->probability,
@@ -153,6 +162,7 @@ static const struct core_provider table = {
 	.select = select_host,
 	.clock_now = clock_now,
 	.clock_advance = clock_advance,
+	.counters = counters,
 	.fault_add = fault_add,
 	.fault_remove = fault_remove,
 	.refusal = refusal,
@@ -252,13 +262,13 @@ static const struct core_provider table = {
 
 int soft_provider_open(struct core_provider *provider, const struct core_options *options)
 {
-	uint64_t seed = options->seed;
+	struct core_options chosen = *options;
 	struct soft_host *host;
 	int result;
 
-	if (!options->seeded && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+	if (!chosen.seeded && getrandom(&chosen.seed, sizeof(chosen.seed), 0) != sizeof(chosen.seed))
 		return -errno;
-	result = soft_host_create(&host, seed, options->virtual_clock);
+	result = soft_host_create(&host, &chosen);
 	if (result)
 		return result;
 	*provider = table;

@@ -19,7 +19,7 @@ type File struct {
 	Matrix     *Matrix        `key:"matrix" doc:"values that the file runs with, each combination"`
 	Imports    []*Import      `key:"imports" doc:"files with fragments, or standard ones such as std/cm, by the prefix of their use"`
 	Requires   []*syntax.Node `key:"requires" doc:"conditions without which the file is skipped"`
-	Soft       *Soft          `key:"provider" doc:"soft: its clock and seed"`
+	Soft       *Soft          `key:"provider" doc:"soft: its clock, link and seed"`
 	Defaults   *Defaults      `key:"defaults" doc:"arguments of all steps that do not give them"`
 	Roles      []*Role        `key:"roles" doc:"the parties"`
 	Setup      []*Step        `key:"setup" doc:"steps before the steps of each case"`
@@ -40,6 +40,7 @@ type Import struct {
 type Soft struct {
 	Clock *syntax.Node `key:"clock" doc:"virtual or wall"`
 	Seed  *syntax.Node `key:"seed" doc:"of random numbers: PSNs, keys, losses"`
+	Link  *syntax.Node `key:"link" doc:"local: a message is copied at once, whole; packets: it goes in packets of the path MTU, each of which takes time and may be lost. Without it local, or what --link says"`
 }
 
 // Defaults are arguments for steps that do not give them.

@@ -1,9 +1,7 @@
 package ast
 
 import (
-	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/diag"
@@ -37,7 +35,7 @@ type sectionField struct {
 	required, any, empty, later bool
 }
 
-// sectionOf reads the tags of a struct.  A wrong one is a mistake of this package, which no program starts with.
+// sectionOf reads the tags of a struct.
 func sectionOf[T any](what string) *section {
 	s := &section{what: what}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -46,9 +44,6 @@ func sectionOf[T any](what string) *section {
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
-		if !slices.Contains([]string{"", "required", "any", "empty", "later"}, options) {
-			panic(fmt.Sprintf("%s: no option %q of a key", s.what, options))
-		}
 		s.keys = append(s.keys, Key{name, field.Tag.Get("doc")})
 		s.fields = append(s.fields, sectionField{
 			name: name, index: field.Index,
@@ -114,8 +109,6 @@ func (r *reader) field(field sectionField, value *syntax.Node, to any) {
 		*to = r.defaults(value)
 	case *Limits:
 		r.read(value, limitSection, to)
-	default:
-		panic(fmt.Sprintf("key %q: nothing reads a %T", field.name, to))
 	}
 }
 

@@ -144,6 +144,9 @@ func (x *expander) soft(p *Program) {
 	if seed := x.known(&verb.Argument{Name: "seed", Type: verb.Unsigned}, x.file.Soft.Seed, x.global); seed != nil {
 		p.Soft.Seed, p.Soft.Seeded = seed.(uint64), true
 	}
+	if link := x.known(&verb.Argument{Name: "link", Type: verb.Word, Words: rdmacore.Links()}, x.file.Soft.Link, x.global); link != nil {
+		p.Soft.Link = link.(string)
+	}
 }
 
 // providerAxis is the name in a matrix that chooses the provider: a case of another one is skipped.

@@ -110,6 +110,7 @@ var surroundings = []fact{
 	{"fault.link", expression.Boolean, "messages between roles can be lost"},
 	{"fault.cm", expression.Boolean, "messages of the connection manager can be lost"},
 	{"fault.data", expression.Boolean, "packets of queue pairs can be lost"},
+	{"fault.packet", expression.Boolean, "packets can be delayed, duplicated, reordered and corrupted: soft's link `packets`"},
 	{"fault.device", expression.Boolean, "the device can be taken away"},
 	{"roles.distinct_hosts", expression.Boolean, "the roles are on several hosts"},
 	{"roles.distinct_devices", expression.Boolean, "each role has a device of its own"},

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"time"
 
 	"rdmarun/host/scenario/diag"
@@ -44,12 +45,13 @@ type Soft struct {
 	Virtual bool // the clock
 	Seed    uint64
 	Seeded  bool
+	Link    string // one of rdmacore.Links; "" leaves it to the run
 }
 
 // Options are those that the soft provider is opened with for a case of the program; seed goes before the
-// file's own.
-func (s Soft) Options(seed *uint64) []rdmacore.Option {
-	var options []rdmacore.Option
+// file's own, and the file's own link before link.
+func (s Soft) Options(seed *uint64, link string) []rdmacore.Option {
+	options := []rdmacore.Option{rdmacore.WithLink(cmp.Or(s.Link, link))}
 	if s.Virtual {
 		options = append(options, rdmacore.WithVirtualClock())
 	}

@@ -54,6 +54,10 @@ func lacks(provider *rdmacore.Provider, c *compile.Case, env expression.Env, nee
 	switch {
 	case need == verb.CanFault && !provider.CanFault():
 		return fmt.Sprintf("provider %s loses nothing on purpose (soft does)", provider.Name())
+	case need == verb.CanFaultPacket && provider.Link() == "":
+		return fmt.Sprintf("provider %s does nothing to packets on purpose (soft does)", provider.Name())
+	case need == verb.CanFaultPacket && provider.Link() != rdmacore.LinkPackets:
+		return fmt.Sprintf("on the link %q each message is copied at once and whole (--link packets)", provider.Link())
 	case need == verb.CanFaultDevice && !provider.CanFault():
 		return fmt.Sprintf("no device of provider %s goes away on purpose (that of soft does)", provider.Name())
 	case need == verb.CanCount && !testbed.HasCounters(provider, os.DirFS("/"), c.Roles):
@@ -171,7 +175,7 @@ func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env,
 		"transport": map[string]any{"ib": !iwarp, "roce": roce, "iwarp": iwarp},
 		"device":    facts,
 		"driver":    environment.Driver(provider.Name(), device.Name()),
-		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults},
+		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults, "packet": provider.Link() == rdmacore.LinkPackets},
 		"guest":     guests,
 		"roles": map[string]any{
 			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices, "distinct_addresses": distinct.Addresses,

@@ -93,7 +93,7 @@ func runText(t *testing.T, text string, config scenario.RunConfig) *results {
 	if checked.Errors.Len() > 0 {
 		t.Fatal(checked.Errors.Sorted())
 	}
-	provider, err := rdmacore.Open("soft", checked.Scenarios[0].Program.Soft.Options(nil)...)
+	provider, err := rdmacore.Open("soft", checked.Scenarios[0].Program.Soft.Options(nil, "")...)
 	if err != nil {
 		t.Fatal(err)
 	}

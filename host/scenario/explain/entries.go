@@ -138,7 +138,7 @@ func messages() []Entry {
 		{"SIDR_REP", "the answer to a SIDR_REQ, of rdma_accept(3) or rdma_reject(3)", nil},
 		{"ARP", "the question for the peer's hardware address, rdma_resolve_addr(3); lost, it ends in ADDR_ERROR", nil},
 		{"PATH_RECORD", "the question for the route, rdma_resolve_route(3); lost, it ends in ROUTE_ERROR", nil},
-		{"ACK", "acknowledgement of the packets of a queue pair: nobody sees it but the sender, whose request completes; drop has no word for it alone, \"drop: data, directed: true\" from the receiver to the sender loses it", nil},
+		{"ACK", "acknowledgement of the packets of a queue pair: nobody sees it but the sender, whose request completes; \"drop: data, opcode: [ACKNOWLEDGE]\" loses it", nil},
 		{"NAK", "refusal of a packet: out of sequence (it is sent again), receiver not ready (RNR, sent again after a time), or an error that ends the connection, such as REM_ACCESS_ERR; \"drop: data\" loses it", nil},
 	}
 }
@@ -149,6 +149,7 @@ func effects() []Entry {
 		{"lose", "what the fault concerns never arrives; its sender repeats it, or gives up", nil},
 		{"delay", "a message arrives later, by the fault's delay", nil},
 		{"duplicate", "a message arrives, and again after the fault's delay", nil},
+		{"corrupt", "one bit of a packet is another, which its receiver finds by the ICRC (IBTA annex A17.3.3), or by the IP header's checksum, and drops it", nil},
 		{"reorder", "a message is held until another has gone the same way, or the fault's delay has passed", nil},
 	}
 }

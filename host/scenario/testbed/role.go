@@ -3,7 +3,6 @@ package testbed
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/netip"
 	"os"
@@ -24,9 +23,8 @@ type Role struct {
 	former  []*rdmacore.Device // that were removed, the oldest first
 	address netip.Addr
 	cpus    []int
-	// files is the root of the file system with the counters of that port; began are their values at the beginning.
-	files     fs.FS
-	port      int
+	// count reads the counters of the role's port; began are their values at the beginning.
+	count     func() counters
 	began     counters
 	channel   *rdmacore.EventChannel // nil for a guest, which has its own
 	pd        *rdmacore.PD
@@ -52,8 +50,6 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 		buffers:   make(map[string]*Buffer),
 		endpoints: make(map[string]*Endpoint),
 		objects:   make(map[objectName]named),
-		files:     os.DirFS("/"),
-		port:      config.counterPort(),
 	}
 	var err error
 	if r.device, err = Device(t.provider, config.Device); err != nil {
@@ -62,10 +58,11 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 	if r.address, err = config.roleAddress(t.provider, r.device, index); err != nil {
 		return nil, err
 	}
-	if r.cpus, err = config.CPUs.resolve(r.files, r.device); err != nil {
+	if r.cpus, err = config.CPUs.resolve(os.DirFS("/"), r.device); err != nil {
 		return nil, err
 	}
-	r.began = readCounters(r.files, r.device, r.port)
+	r.count = func() counters { return readCounters(os.DirFS("/"), r.device, config.counterPort()) }
+	r.began = r.count()
 	if config.Guest != nil {
 		r.guest = &Guest{role: r, config: *config.Guest}
 		return r, nil

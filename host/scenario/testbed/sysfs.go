@@ -123,12 +123,19 @@ func FormatCPUs(list []int) string {
 // counters are values by name.
 type counters map[string]uint64
 
-// readCounters reads those of a port and of its device (Documentation/ABI/stable/sysfs-class-infiniband).  files is the
-// root of the file system.  Files that hold no number, such as lifespan where the driver has none, are left out; soft's
-// device is in no file system.
+// readCounters reads those of a port and of its device.  files is the root of the file system.
 func readCounters(files fs.FS, device *rdmacore.Device, port int) counters {
+	if own, counts := device.Counters(); counts {
+		return own // soft's
+	}
+	return kernelCounters(files, device.Name(), port)
+}
+
+// kernelCounters reads those of sysfs (Documentation/ABI/stable/sysfs-class-infiniband).  Files that hold no number, such as
+// lifespan where the driver has none, are left out.
+func kernelCounters(files fs.FS, device string, port int) counters {
 	found := make(counters)
-	root := "sys/class/infiniband/" + device.Name()
+	root := "sys/class/infiniband/" + device
 	ports := fmt.Sprintf("%s/ports/%d/", root, port)
 	for _, folder := range []string{root + "/hw_counters", ports + "hw_counters", ports + "counters"} {
 		entries, err := fs.ReadDir(files, folder)
@@ -148,7 +155,7 @@ func readCounters(files fs.FS, device *rdmacore.Device, port int) counters {
 	return found
 }
 
-// HasCounters tells whether the kernel counts for the devices of all these roles.
+// HasCounters tells whether soft or the kernel counts for the devices of all these roles.
 func HasCounters(provider *rdmacore.Provider, files fs.FS, configs []RoleConfig) bool {
 	for _, config := range configs {
 		device, err := Device(provider, config.Device)
@@ -168,7 +175,7 @@ func (r *Role) CounterNames() []string { return slices.Sorted(maps.Keys(r.began)
 // CounterDelta is by how much a counter has grown since the case began.  Some begin anew when they are full.
 func (r *Role) CounterDelta(name string) (int, error) {
 	before, had := r.began[name]
-	now, has := readCounters(r.files, r.device, r.port)[name]
+	now, has := r.count()[name]
 	if had && has {
 		return int(now - before), nil
 	}

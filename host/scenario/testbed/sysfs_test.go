@@ -84,7 +84,7 @@ func TestCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const root = "sys/class/infiniband/soft0/"
+	const root = "sys/class/infiniband/mlx5_0/"
 	files := fstest.MapFS{}
 	set := func(name, value string) { files[root+name] = &fstest.MapFile{Data: []byte(value + "\n")} }
 	set("ports/1/counters/port_rcv_errors", "7")
@@ -96,12 +96,16 @@ func TestCounters(t *testing.T) {
 	set("hw_counters/device_wide", "0")
 
 	if configs := []RoleConfig{{}, {Port: 2}}; !HasCounters(provider, files, configs) {
-		t.Error("there are counters")
+		t.Error("soft counts")
 	}
-	if HasCounters(provider, fstest.MapFS{}, []RoleConfig{{}}) || HasCounters(provider, files, []RoleConfig{{}, {Device: "mlx5_9"}}) {
-		t.Error("there are none")
+	if HasCounters(provider, files, []RoleConfig{{}, {Device: "mlx5_9"}}) {
+		t.Error("there is no such device")
 	}
-	r := &Role{Name: "client", device: device, files: files, port: 1, began: readCounters(files, device, 1)}
+	if other := kernelCounters(files, "mlx5_0", 2); len(other) != 2 || other["port_rcv_errors"] != 100 || len(kernelCounters(files, "mlx5_1", 1)) != 0 {
+		t.Errorf("%v", other)
+	}
+	count := func() counters { return kernelCounters(files, "mlx5_0", 1) }
+	r := &Role{Name: "client", device: device, count: count, began: count()}
 	if got := strings.Join(r.CounterNames(), " "); got != "device_wide out_of_buffer port_rcv_errors port_xmit_data" {
 		t.Error(got)
 	}

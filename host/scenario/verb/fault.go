@@ -44,40 +44,52 @@ func dropWords() []string { return append([]string{dropAll, dropData, dropCM}, m
 const addressChange = "address_change"
 
 // faultActions are the words of `action`, in the order of rdmacore.FaultAction.
-func faultActions() []string { return []string{"lose", "delay", "duplicate", "reorder"} }
+func faultActions() []string { return []string{"lose", "delay", "duplicate", "reorder", "corrupt"} }
 
 type faultArguments struct {
-	Link        rolePair                `arg:"link" group:"link or device" doc:"the two roles"`
-	Device      Optional[string]        `arg:"device" group:"link or device" words:"removal|address_change" doc:"removal: the roles' device goes away, with DEVICE_REMOVAL and DEVICE_FATAL, and what is of it can only be destroyed; address_change: its network interface changes its hardware address, with ADDR_CHANGE"`
-	Drop        Optional[dropped]       `arg:"drop" default:"all" doc:"what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"`
-	Action      Optional[string]        `arg:"action" default:"lose" words:"lose|delay|duplicate|reorder" doc:"what happens to it; delay, duplicate and reorder are for messages of the connection manager"`
-	Delay       Optional[time.Duration] `arg:"delay" max:"24h" doc:"how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100ms if left out"`
-	Directed    Optional[bool]          `arg:"directed" doc:"only what goes from the first role to the second"`
-	Skip        Optional[int]           `arg:"skip" default:"0" max:"0x40000000" doc:"so many pass first"`
-	Count       Optional[int]           `arg:"count" default:"0" max:"0x40000000" doc:"it happens to so many at most; 0 is without end"`
-	Probability Optional[fraction]      `arg:"probability" doc:"for each message; without it 1, certain"`
+	Link        rolePair                     `arg:"link" group:"link or device" doc:"the two roles"`
+	Device      Optional[string]             `arg:"device" group:"link or device" words:"removal|address_change" doc:"removal: the roles' device goes away, with DEVICE_REMOVAL and DEVICE_FATAL, and what is of it can only be destroyed; address_change: its network interface changes its hardware address, with ADDR_CHANGE"`
+	Drop        Optional[dropped]            `arg:"drop" default:"all" doc:"what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"`
+	Action      Optional[string]             `arg:"action" default:"lose" words:"lose|delay|duplicate|reorder|corrupt" doc:"what happens to it; packets of queue pairs are delayed, duplicated, reordered and corrupted on the link 'packets' only, and nothing but they is corrupted"`
+	Delay       Optional[time.Duration]      `arg:"delay" max:"24h" doc:"how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100ms if left out, of packets 20us"`
+	Directed    Optional[bool]               `arg:"directed" doc:"only what goes from the first role to the second"`
+	Opcode      Optional[rdmacore.PacketOps] `arg:"opcode" doc:"only packets of queue pairs with these operations; on the link 'local' each message is one packet, and has that of a message of one"`
+	PSN         Optional[uint32]             `arg:"psn" max:"0xffffff" doc:"only packets of queue pairs with this sequence number, or from it on to 'psn_last'"`
+	LastPSN     Optional[uint32]             `arg:"psn_last" max:"0xffffff" doc:"the last of the sequence numbers; below 'psn' they go round their end"`
+	Skip        Optional[int]                `arg:"skip" default:"0" max:"0x40000000" doc:"so many pass first"`
+	Count       Optional[int]                `arg:"count" default:"0" max:"0x40000000" doc:"it happens to so many at most; 0 is without end"`
+	Probability Optional[fraction]           `arg:"probability" doc:"for each message; without it 1, certain"`
 }
 
 // needs is the capability that the kind of fault requires.
 func (a *faultArguments) needs() string {
-	if a.Device.Given {
+	switch {
+	case a.Device.Given:
 		return CanFaultDevice
+	case a.Action.Known() && a.Action.Value != loses && (a.Drop.Or(dropAll) == dropAll || a.Drop.Value == dropData):
+		return CanFaultPacket
 	}
 	return CanFault
 }
 
-// check refuses arguments about messages for a fault of the device.
+// loses is the action of a fault that says nothing.
+const loses = "lose"
+
+// check refuses for the device what is said of messages, and of messages what is said of packets.
 func (a *faultArguments) check() *Refusal {
 	if !a.Device.Given {
-		return nil
+		return a.checkPackets()
 	}
 	for _, each := range []struct {
 		name string
 		told bool
 	}{
 		{"drop", a.Drop.Known() && a.Drop.Value != dropAll},
-		{"action", a.Action.Known() && a.Action.Value != faultActions()[rdmacore.FaultLose]},
+		{"action", a.Action.Known() && a.Action.Value != loses},
 		{"delay", a.Delay.Known()},
+		{"opcode", a.Opcode.Known()},
+		{"psn", a.PSN.Known()},
+		{"psn_last", a.LastPSN.Known()},
 		{"directed", a.Directed.Known()},
 		{"skip", a.Skip.Known() && a.Skip.Value != 0},
 		{"count", a.Count.Known() && a.Count.Value != 0},
@@ -87,6 +99,30 @@ func (a *faultArguments) check() *Refusal {
 			return &Refusal{
 				Argument: each.name, Meaningless: true,
 				Message: "is of messages, and means nothing beside device", Hint: "make two steps of it",
+			}
+		}
+	}
+	return nil
+}
+
+// checkPackets refuses what only packets of queue pairs have where a fault is of more than they.
+func (a *faultArguments) checkPackets() *Refusal {
+	if a.LastPSN.Given && !a.PSN.Given {
+		return &Refusal{Argument: "psn_last", Message: "the sequence numbers end there, and nothing says where they begin", Hint: "add psn"}
+	}
+	if !a.Drop.Known() && a.Drop.Given || a.Drop.Or(dropAll) == dropData {
+		return nil
+	}
+	for _, each := range []struct {
+		name string
+		told bool
+	}{
+		{"opcode", a.Opcode.Given}, {"psn", a.PSN.Given}, {"action", a.Action.Known() && a.Action.Value == "corrupt"},
+	} {
+		if each.told {
+			return &Refusal{
+				Argument: each.name, Message: "only packets of queue pairs have it, and the fault concerns messages of the connection manager as well",
+				Hint: "add drop: data",
 			}
 		}
 	}
@@ -109,6 +145,10 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 	what := rdmacore.Fault{
 		Directed: args.Directed.Value, Skip: args.Skip.Value, Count: args.Count.Value, Probability: float64(args.Probability.Value),
 		Action: rdmacore.FaultAction(slices.Index(faultActions(), args.Action.Value)), Delay: args.Delay.Value,
+		Packets: args.Opcode.Value,
+	}
+	if args.PSN.Given {
+		what.PSN = &rdmacore.PSNRange{First: args.PSN.Value, Last: args.LastPSN.Or(args.PSN.Value)}
 	}
 	switch drop := args.Drop.Value; drop {
 	case dropAll:

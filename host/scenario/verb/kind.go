@@ -97,7 +97,7 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 		named(rdmacore.ParseEventType), named(rdmacore.ParseAsyncEventType), named(rdmacore.ParseJoinFlags), named(rdmacore.ParsePortSpace),
 		named(rdmacore.ParseWCStatus), named(rdmacore.ParseWCOpcode), named(rdmacore.ParseQPState), named(rdmacore.ParseQPType), named(rdmacore.ParseOpcode),
 		named(rdmacore.ParseSelectivity), named(rdmacore.ParseMeasureKind), named(rdmacore.ParseMeasureCompletion),
-		flags(rdmacore.ParsePlacement), flags(rdmacore.ParseSendOps),
+		flags(rdmacore.ParsePlacement), flags(rdmacore.ParseSendOps), flags(rdmacore.ParsePacketOps),
 	} {
 		byType[k.field] = k
 	}

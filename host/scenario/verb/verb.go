@@ -97,11 +97,12 @@ type Verb struct {
 // Capabilities that verbs need: what a provider or a device may lack.
 const (
 	CanAtomic      = "device.atomic"     // atomic operations
-	CanCount       = "device.counters"   // counters that the kernel shows
+	CanCount       = "device.counters"   // counters of its own, or that the kernel shows
 	CanWindow      = "device.mw"         // memory windows
 	CanShare       = "device.srq"        // shared receive queues
 	CanStamp       = "device.timestamps" // completions with time stamps
 	CanFault       = "fault.link"        // messages that are lost on purpose
+	CanFaultPacket = "fault.packet"      // packets on their way, to which more can happen
 	CanFaultDevice = "fault.device"      // a device that goes away
 )
 

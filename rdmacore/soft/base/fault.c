@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define CERTAIN 1000000
+#define PSN_MASK 0xffffffu
 
 void soft_faults_init(struct soft_faults *faults, uint64_t seed)
 {
@@ -26,13 +27,21 @@ static bool can_be(const struct soft_faults *faults, const struct soft_fault *fa
 	return faults->take_time || fault->traffic == SOFT_FAULT_CM;
 }
 
+/* Packets have operations and numbers, and they have 24 bits. */
+static bool concerns_some(const struct soft_fault *fault)
+{
+	if (!fault->operations && !fault->has_psn)
+		return true;
+	return fault->traffic == SOFT_FAULT_DATA && fault->psn_first <= PSN_MASK && fault->psn_last <= PSN_MASK;
+}
+
 int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 {
 	int result = -ENOSPC;
 
 	if (!fault->traffic || fault->traffic & ~(uint32_t)(SOFT_FAULT_DATA | SOFT_FAULT_CM) ||
 	    fault->probability > CERTAIN || fault->action >= SOFT_FAULT_ACTIONS ||
-	    !can_be(faults, fault))
+	    !can_be(faults, fault) || !concerns_some(fault))
 		return -EINVAL;
 	soft_mutex_lock(&faults->lock);
 	for (int rule = 0; rule < SOFT_FAULTS_MAX && result < 0; rule++) {
@@ -69,11 +78,16 @@ static bool means(const union ibv_gid *rule, const union ibv_gid *address)
 }
 
 static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
-		     const union ibv_gid *to, uint32_t traffic, uint32_t attribute)
+		     const union ibv_gid *to, const struct soft_fault_subject *what)
 {
-	if (traffic == SOFT_FAULT_QUESTION ? !fault->attribute : !(fault->traffic & traffic))
+	if (what->traffic == SOFT_FAULT_QUESTION ? !fault->attribute : !(fault->traffic & what->traffic))
 		return false;
-	if (fault->attribute && fault->attribute != attribute)
+	if (fault->attribute && fault->attribute != what->attribute)
+		return false;
+	if (fault->operations && !(fault->operations >> what->operation & 1))
+		return false;
+	if (fault->has_psn && ((what->psn - fault->psn_first) & PSN_MASK) >
+				      ((fault->psn_last - fault->psn_first) & PSN_MASK))
 		return false;
 	return (means(&fault->a, from) && means(&fault->b, to)) ||
 	       (!fault->directed && means(&fault->a, to) && means(&fault->b, from));
@@ -124,15 +138,14 @@ static void pronounce(struct soft_fault_verdict *verdict, const struct soft_faul
 }
 
 struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
-					   const union ibv_gid *to, uint32_t traffic,
-					   uint32_t attribute)
+					   const union ibv_gid *to, const struct soft_fault_subject *what)
 {
 	struct soft_fault_verdict verdict = {0};
 
 	soft_mutex_lock(&faults->lock);
 	for (int rule = 0; rule < SOFT_FAULTS_MAX; rule++)
 		if (faults->rules[rule].active &&
-		    concerns(&faults->rules[rule].fault, from, to, traffic, attribute) &&
+		    concerns(&faults->rules[rule].fault, from, to, what) &&
 		    rule_applies(faults, &faults->rules[rule]))
 			pronounce(&verdict, &faults->rules[rule].fault);
 	soft_mutex_unlock(&faults->lock);

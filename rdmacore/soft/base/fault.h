@@ -36,12 +36,23 @@ enum soft_fault_action {
 	SOFT_FAULT_ACTIONS
 };
 
+/* What a rule may concern. */
+struct soft_fault_subject {
+	enum soft_fault_traffic traffic;
+	uint32_t attribute; /* of a message of connection management or a question */
+	uint8_t operation; /* of data: the lower five bits of the opcode */
+	uint32_t psn;
+};
+
 /* A rule: in both directions, or if directed from a to b only.  A GID of zeros is any address. */
 struct soft_fault {
 	union ibv_gid a, b;
 	bool directed;
 	uint32_t traffic; /* enum soft_fault_traffic */
 	uint32_t attribute; /* CM: only this message (enum soft_cm_attribute); 0: all that ids send */
+	uint32_t operations; /* data: only these, bits by the lower five of an opcode; 0: all */
+	bool has_psn; /* data: only the numbers from psn_first to psn_last, round their end */
+	uint32_t psn_first, psn_last;
 	enum soft_fault_action action;
 	uint64_t delay; /* nanoseconds */
 	uint32_t probability; /* in millionths; 1000000: always */
@@ -79,8 +90,7 @@ int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done);
 
 /* What happens to a message from one address to the other. */
 struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
-					   const union ibv_gid *to, uint32_t traffic,
-					   uint32_t attribute);
+					   const union ibv_gid *to, const struct soft_fault_subject *what);
 
 static inline bool soft_faults_active(struct soft_faults *faults)
 {
@@ -89,10 +99,9 @@ static inline bool soft_faults_active(struct soft_faults *faults)
 
 /* Whether it is lost. */
 static inline bool soft_fault_loses(struct soft_faults *faults, const union ibv_gid *from,
-				    const union ibv_gid *to, uint32_t traffic, uint32_t attribute)
+				    const union ibv_gid *to, const struct soft_fault_subject *what)
 {
-	return soft_faults_active(faults) &&
-	       soft_fault_judge(faults, from, to, traffic, attribute).lose;
+	return soft_faults_active(faults) && soft_fault_judge(faults, from, to, what).lose;
 }
 
 #endif

@@ -133,8 +133,8 @@ void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 	soft_mutex_expect(&cm->lock);
 	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
 	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
-	verdict = soft_fault_judge(&cm->fabric->faults, &from, &to, SOFT_FAULT_CM,
-				   message->attribute);
+	verdict = soft_fault_judge(&cm->fabric->faults, &from, &to,
+				   &(struct soft_fault_subject){SOFT_FAULT_CM, .attribute = message->attribute});
 	if (verdict.lose)
 		return;
 	if (verdict.reorder) {

@@ -88,11 +88,13 @@ void soft_id_show_path(struct soft_id *id)
 void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
 {
 	const struct rdma_addr *addr = &id->addr;
+	union ibv_gid source;
 
 	soft_mutex_expect(&id->cm->lock);
 	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = SOFT_PORT};
 	attr->grh.hop_limit = SOFT_HOP_LIMIT;
 	attr->grh.traffic_class = id->type_of_service;
-	attr->grh.sgid_index = addr->src_addr.sa_family == AF_INET ? 0 : 1;
+	soft_address_to_gid(&addr->src_addr, &source);
+	attr->grh.sgid_index = soft_device_add_gid(id->cm->device, &source);
 	soft_address_to_gid(&addr->dst_addr, &attr->grh.dgid);
 }

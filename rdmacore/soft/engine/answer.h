@@ -26,6 +26,7 @@ static inline void soft_answer_begin(struct soft_qp *qp, struct soft_packet *res
 /* There is no receive for the request, which is to be sent again later: RNR NAK (IBTA 9.7.5.2.8). */
 static inline void soft_answer_not_ready(struct soft_qp *qp, struct soft_packet *response)
 {
+	soft_count(soft_qp_device(qp), SOFT_COUNT_RNR_SENT);
 	response->syndrome = SOFT_RNR_NAK | (qp->attr.min_rnr_timer & SOFT_RNR_TIMER_MASK);
 }
 

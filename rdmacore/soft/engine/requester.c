@@ -6,6 +6,7 @@
 #include "soft/engine/segment.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
+#include "soft/objects/device.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
@@ -324,9 +325,11 @@ static void receiver_not_ready(struct soft_qp *qp, uint8_t timer)
 	struct soft_requester *requester = &qp->requester;
 
 	if (requester->rnr_retries_left == 0) {
+		soft_count(soft_qp_device(qp), SOFT_COUNT_RNR_RETRY_EXCEEDED);
 		fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
+	soft_count(soft_qp_device(qp), SOFT_COUNT_RNR_RECEIVED);
 	if (requester->rnr_retries_left != RNR_RETRY_FOR_EVER)
 		requester->rnr_retries_left--;
 	go_back(qp);
@@ -337,9 +340,11 @@ static void receiver_not_ready(struct soft_qp *qp, uint8_t timer)
 static void retry(struct soft_qp *qp)
 {
 	if (qp->requester.retries_left == 0) {
+		soft_count(soft_qp_device(qp), SOFT_COUNT_RETRY_EXCEEDED);
 		fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
+	soft_count(soft_qp_device(qp), SOFT_COUNT_RETRY);
 	qp->requester.retries_left--;
 	go_back(qp);
 }
@@ -356,6 +361,7 @@ static void negative_acknowledge(struct soft_qp *qp, uint8_t syndrome)
 {
 	switch (syndrome) {
 	case SOFT_NAK_SEQUENCE:
+		soft_count(soft_qp_device(qp), SOFT_COUNT_SEQUENCE_NAK);
 		lost(qp);
 		break;
 	case SOFT_NAK_INVALID_REQUEST:
@@ -485,6 +491,7 @@ void soft_requester_expire(struct soft_qp *qp)
 	if (requester->wait == SOFT_WAIT_RNR) {
 		go_back(qp);
 	} else if (requester->wait == SOFT_WAIT_ACK && requester->completed != requester->transmitted) {
+		soft_count(soft_qp_device(qp), SOFT_COUNT_ACK_TIMEOUT);
 		if (qp->segmentation)
 			soft_segment_retry(qp);
 		retry(qp);

@@ -6,6 +6,7 @@
 #include "soft/engine/answer.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/cq.h"
+#include "soft/objects/device.h"
 #include "soft/objects/mw.h"
 
 int soft_responder_init(struct soft_qp *qp)
@@ -283,14 +284,18 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 			soft_assembly_abandon(qp);
 		ahead = 0;
 	}
-	if (ahead < 0)
+	if (ahead < 0) {
+		soft_count(soft_qp_device(qp), SOFT_COUNT_DUPLICATE);
 		return answer_again(qp, packet, response);
+	}
 	soft_answer_begin(qp, response, responder->psn);
 	if (ahead > 0) {
 		/* One NAK a gap: IBTA 9.7.5.2.8 */
 		response->syndrome = SOFT_NAK_SEQUENCE;
+		soft_count(soft_qp_device(qp), SOFT_COUNT_OUT_OF_SEQUENCE);
 		if (responder->nak_sent)
 			return false;
+		soft_count(soft_qp_device(qp), SOFT_COUNT_GAP);
 		responder->nak_sent = true;
 		return true;
 	}

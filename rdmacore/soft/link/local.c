@@ -60,6 +60,14 @@ static inline void await_completion(const struct soft_qp *peer)
 		soft_qp_await_sender(peer);
 }
 
+static inline bool is_lost(struct soft_faults *faults, const union ibv_gid *from, const union ibv_gid *to,
+			   const struct soft_packet *packet)
+{
+	return soft_fault_loses(faults, from, to,
+				&(struct soft_fault_subject){SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION,
+							     .psn = packet->psn});
+}
+
 /*
  * A connected queue pair takes packets of its peer only (IBTA 9.6.1.5).  A packet does not name its sender, but here the
  * sender is known.  After each message, a thread that waits for one of the locks gets its turn.
@@ -82,9 +90,9 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 	await_completion(peer);
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		set_sending(qp, true);
-		if (!soft_fault_loses(faults, here, there, SOFT_FAULT_DATA, 0) &&
+		if (!is_lost(faults, here, there, &packet) &&
 		    soft_responder_receive(peer, &packet, &response) &&
-		    !soft_fault_loses(faults, there, here, SOFT_FAULT_DATA, 0))
+		    !is_lost(faults, there, here, &response))
 			soft_requester_receive(qp, &response);
 		if (!acknowledged)
 			soft_requester_sent(qp);
@@ -122,8 +130,7 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		const union ibv_gid *gid = &packet.ah->attr.grh.dgid;
 
-		if (soft_fault_loses(&device->fabric->faults, &packet.ah->source, gid,
-				     SOFT_FAULT_DATA, 0)) {
+		if (is_lost(&device->fabric->faults, &packet.ah->source, gid, &packet)) {
 			;
 		} else if (soft_gid_is_multicast(gid)) {
 			group = soft_multicast_find(&device->multicast, gid);

@@ -9,10 +9,16 @@
 #include "soft/objects/qp.h"
 #include "soft/wire/datagram.h"
 
-/* A connected queue pair takes packets of its peer only (IBTA 9.6.1.5).  One of its locks is held. */
+/*
+ * Connected queue pairs listen to their peer only (IBTA 9.6.1.5).  All addresses of 127.0.0.0/8 are one host, which
+ * sends from the first of them whatever it was connected by.  One of the locks is held.
+ */
 static bool is_peer(const struct soft_qp *qp, const union ibv_gid *source)
 {
-	return memcmp(&qp->attr.ah_attr.grh.dgid, source, sizeof(*source)) == 0;
+	const union ibv_gid *peer = &qp->attr.ah_attr.grh.dgid;
+
+	return memcmp(peer, source, sizeof(*source)) == 0 ||
+	       (soft_gid_is_loopback(peer) && soft_gid_is_loopback(source));
 }
 
 static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
@@ -106,8 +112,11 @@ bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram,
 	    length < begin + SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
 	if (icrc && soft_icrc(datagram, length - SOFT_WIRE_ICRC) !=
-			    soft_icrc_get(datagram + length - SOFT_WIRE_ICRC))
+			    soft_icrc_get(datagram + length - SOFT_WIRE_ICRC)) {
+		soft_count(device, SOFT_COUNT_ICRC);
 		return false;
+	}
+	soft_count(device, SOFT_COUNT_RECEIVED);
 	/* Full and limited members of the default partition (IBTA 10.9.3). */
 	if (!soft_wire_decode(datagram + begin, length - begin, &packet) ||
 	    (packet.partition & 0x7fff) != (SOFT_WIRE_PARTITION & 0x7fff))

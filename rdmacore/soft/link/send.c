@@ -43,6 +43,7 @@ static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
 	place += SOFT_UDP_HEADER;
 	place += soft_wire_encode(packet, place);
 	soft_icrc_put(place, link->icrc ? soft_icrc(datagram, total - SOFT_WIRE_ICRC) : 0);
+	soft_count(soft_qp_device(qp), SOFT_COUNT_SENT);
 	link->send(link, datagram, total, from, to);
 }
 

@@ -9,6 +9,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/datagram.h"
+#include "soft/wire/fields.h"
 
 #define DATAGRAM (SOFT_GRH + 8 + SOFT_WIRE_OVERHEAD + SOFT_MTU)
 /* How long a datagram waits to be overtaken, where the rule does not say. */
@@ -124,7 +125,7 @@ static uint32_t find(const struct soft_sim *sim, const union ibv_gid *address)
 	uint32_t index = 0;
 
 	while (index < sim->device_count &&
-	       memcmp(&sim->devices[index]->gids[0], address, sizeof(*address)) != 0)
+	       !soft_device_owns(sim->devices[index], address))
 		index++;
 	return index < sim->device_count ? index : SOFT_SIM_DEVICES;
 }
@@ -183,12 +184,15 @@ static void send_datagram(struct soft_link *link, uint8_t *datagram, size_t leng
 	struct event *event = soft_container_of(datagram, struct event, datagram), *other;
 	struct soft_faults *faults = &sim->fabric->faults;
 	struct soft_fault_verdict verdict = {0};
+	const uint8_t *bth = datagram + (datagram[0] >> 4 == 6 ? SOFT_GRH : SOFT_IPV4_HEADER) + SOFT_UDP_HEADER;
+	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = bth[0] & SOFT_OPERATION,
+					  .psn = soft_get24(bth + 9)};
 	uint32_t source, target;
 
 	event->qp = NULL;
 	event->length = length;
 	if (soft_faults_active(faults))
-		verdict = soft_fault_judge(faults, from, to, SOFT_FAULT_DATA, 0);
+		verdict = soft_fault_judge(faults, from, to, &what);
 	soft_lock_take(&sim->lock);
 	source = find(sim, from);
 	target = find(sim, to);

@@ -33,7 +33,7 @@ int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *at
 	/* Every path of a RoCE port has a GRH (ibv_create_ah(3)). */
 	if (!attr->is_global || attr->port_num != SOFT_PORT)
 		return EINVAL;
-	if (attr->grh.sgid_index >= SOFT_GIDS)
+	if (attr->grh.sgid_index >= soft_device_gid_count(device))
 		return ENODATA;
 	if (soft_gid_is_multicast(to))
 		return 0;
@@ -85,15 +85,6 @@ void soft_ah_release(struct soft_ah *ah)
 		free(ah);
 }
 
-/* The index of the GID that a datagram was sent to; for a multicast group, that of the GID of its family. */
-static uint8_t own_index(const struct soft_device *device, const union ibv_gid *gid)
-{
-	for (uint8_t index = 0; index < SOFT_GIDS; index++)
-		if (memcmp(device->gids[index].raw, gid->raw, sizeof(gid->raw)) == 0)
-			return index;
-	return soft_gid_is_ipv4(gid) ? 0 : 1;
-}
-
 int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 			 struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
@@ -121,7 +112,8 @@ int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_w
 		errno = EINVAL;
 		return -1;
 	}
-	attr->grh.sgid_index = own_index(soft_device(context->device), &own);
+	/* Of a multicast group's address, one of its kind. */
+	attr->grh.sgid_index = soft_device_find_gid(soft_device(context->device), &own);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "provider/provider.h"
 #include "soft/base/mutex.h"
 #include "soft/base/table.h"
 #include "soft/objects/mr_table.h"
@@ -14,27 +15,52 @@
 
 #define SOFT_VENDOR_ID 0xffffff /* no company's OUI, as rdma_rxe has it; 0 is taken for "unknown" */
 #define SOFT_PORT 1
-#define SOFT_GIDS 2 /* ::ffff:127.0.0.1 and ::1 */
-#define SOFT_GID_TABLE 1024 /* places for GIDs; those behind SOFT_GIDS are empty */
+#define SOFT_GIDS 2 /* of each device: ::ffff:127.0.0.1 and ::1 */
+#define SOFT_GIDS_MAX 256 /* an address handle has 8 bits for their index */
+#define SOFT_GID_TABLE 1024 /* places for GIDs, most of them empty */
 #define SOFT_ACK_DELAY 15 /* local CA ACK delay, a time code as rdma_rxe has it (RXE_LOCAL_CA_ACK_DELAY) */
 
 struct soft_context;
 struct soft_fabric;
 struct soft_link;
 
+/*
+ * What a device counts: of what goes wrong everything, and packets on links that have them.  Kernel drivers show such
+ * counters in sysfs (hw_counters), each by names of its own.
+ */
+enum soft_counter {
+	SOFT_COUNT_SENT, /* packets */
+	SOFT_COUNT_RECEIVED, /* packets that arrived whole */
+	SOFT_COUNT_ICRC, /* packets with a wrong ICRC */
+	SOFT_COUNT_DUPLICATE, /* requests that came before */
+	SOFT_COUNT_GAP, /* sequence NAKs sent: one a gap */
+	SOFT_COUNT_OUT_OF_SEQUENCE, /* requests behind a gap */
+	SOFT_COUNT_RNR_SENT,
+	SOFT_COUNT_RNR_RECEIVED, /* RNR NAKs that were not the last allowed */
+	SOFT_COUNT_SEQUENCE_NAK, /* received */
+	SOFT_COUNT_ACK_TIMEOUT,
+	SOFT_COUNT_RETRY, /* for a NAK, a gap in the answers or want of one */
+	SOFT_COUNT_RETRY_EXCEEDED,
+	SOFT_COUNT_RNR_RETRY_EXCEEDED,
+	SOFT_COUNTERS
+};
+
 struct soft_device {
 	struct ibv_device ibv;
 	struct soft_fabric *fabric;
 	struct soft_link *link; /* of the queue pairs made from now on; NULL: the local link */
 	uint64_t guid; /* host byte order */
-	union ibv_gid gids[SOFT_GIDS];
+	/* Those of SOFT_GIDS, and of other addresses of 127.0.0.0/8 as ids come by them; written once each. */
+	union ibv_gid gids[SOFT_GIDS_MAX];
+	_Atomic uint32_t gid_count;
 	struct soft_mr_table memory;
 	struct soft_table queue_pairs;
 	struct soft_table shared_queues;
 	struct soft_multicast multicast;
 	_Atomic uint32_t queue_key_violations; /* of the port (IBTA 14.2.5.6) */
+	_Atomic uint64_t counters[SOFT_COUNTERS];
 	_Atomic bool away; /* it was removed, and is not back yet */
-	struct soft_mutex lock; /* guards contexts */
+	struct soft_mutex lock; /* guards contexts, and who adds a GID */
 	struct soft_context *contexts; /* those that are open */
 };
 
@@ -48,6 +74,21 @@ static inline bool soft_device_is_away(const struct soft_device *device)
 
 /* Whether packets to that GID arrive at this device: any 127/8 address and ::1. */
 bool soft_device_owns(const struct soft_device *device, const union ibv_gid *gid);
+static inline uint32_t soft_device_gid_count(const struct soft_device *device)
+{
+	return atomic_load_explicit(&device->gid_count, memory_order_acquire);
+}
+/* The index of that GID; of one that is not in the table, that of the first of its kind. */
+uint8_t soft_device_find_gid(const struct soft_device *device, const union ibv_gid *gid);
+/* The same, and an address of 127.0.0.0/8 comes into the table while there is room. */
+uint8_t soft_device_add_gid(struct soft_device *device, const union ibv_gid *gid);
+
+static inline void soft_count(struct soft_device *device, enum soft_counter counter)
+{
+	atomic_fetch_add_explicit(&device->counters[counter], 1, memory_order_relaxed);
+}
+/* The counters by the names of rdma_rxe and of mlx5_ib; returns how many, CORE_COUNTERS_MAX at most. */
+int soft_device_counters(const struct soft_device *device, struct core_counter *counters);
 
 void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr);
 void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr *attr);

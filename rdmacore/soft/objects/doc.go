@@ -12,6 +12,7 @@
 //   - verbs: the verbs of objects that have no header of their own
 //   - ah, cq, mr, mw, query, srq: address handles, polling, regions, windows, device attributes, shared receive queues
 //   - attach: queue pairs join multicast groups
+//   - counters: what a device counts
 //   - device: a device and its tables
 //   - multicast: multicast groups
 //   - qp: the struct of a queue pair, and waiting for its data transfers

@@ -67,7 +67,8 @@ int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union i
 		errno = EINVAL;
 		return -1;
 	}
-	*gid = index < SOFT_GIDS ? soft_device(context->device)->gids[index] : (union ibv_gid){0};
+	/* Those of empty places are zeros. */
+	*gid = (uint32_t)index < soft_device_gid_count(soft_device(context->device)) ? soft_device(context->device)->gids[index] : (union ibv_gid){0};
 	return 0;
 }
 
@@ -75,12 +76,13 @@ ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
 	struct soft_device *device = soft_device(context->device);
+	uint32_t count = soft_device_gid_count(device);
 
 	if (flags || entry_size < sizeof(*entries))
 		return -EINVAL;
-	if (max_entries < SOFT_GIDS)
+	if (max_entries < count)
 		return -EINVAL;
-	for (uint32_t index = 0; index < SOFT_GIDS; index++) {
+	for (uint32_t index = 0; index < count; index++) {
 		struct ibv_gid_entry entry = {
 			.gid = device->gids[index],
 			.gid_index = index,
@@ -90,7 +92,7 @@ ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 		memcpy((char *)entries + index * entry_size, &entry, sizeof(entry));
 	}
-	return SOFT_GIDS;
+	return count;
 }
 
 int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
@@ -111,7 +113,7 @@ int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 		return EOPNOTSUPP;
 	if (port != SOFT_PORT || index >= SOFT_GID_TABLE || entry_size < sizeof(*entry))
 		return EINVAL;
-	if (index >= SOFT_GIDS) /* ibv_query_gid_ex(3): the place is empty */
+	if (index >= soft_device_gid_count(soft_device(context->device))) /* ibv_query_gid_ex(3): the place is empty */
 		return ENODATA;
 	*entry = (struct ibv_gid_entry){
 		.gid = soft_device(context->device)->gids[index],

@@ -88,7 +88,8 @@ static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout
 		return true;
 	soft_address_to_gid(&id->addr.src_addr, &from);
 	soft_address_to_gid(&id->addr.dst_addr, &to);
-	verdict = soft_fault_judge(&fabric->faults, &from, &to, SOFT_FAULT_QUESTION, question);
+	verdict = soft_fault_judge(&fabric->faults, &from, &to,
+				   &(struct soft_fault_subject){SOFT_FAULT_QUESTION, .attribute = question});
 	lost = verdict.lose || verdict.delay > timeout;
 	if (!lost && !verdict.delay)
 		return true;

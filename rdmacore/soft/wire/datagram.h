@@ -24,6 +24,8 @@
 
 /* Whether the GID is an IPv4-mapped address (::ffff:a.b.c.d). */
 bool soft_gid_is_ipv4(const union ibv_gid *gid);
+/* Whether it is one of 127.0.0.0/8, all of which are the own host. */
+bool soft_gid_is_loopback(const union ibv_gid *gid);
 void soft_gid_from_ipv4(union ibv_gid *gid, const uint8_t *address);
 /* An address of a multicast group, of IPv6 or of IPv4. */
 bool soft_gid_is_multicast(const union ibv_gid *gid);

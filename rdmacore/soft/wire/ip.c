@@ -14,6 +14,11 @@ bool soft_gid_is_ipv4(const union ibv_gid *gid)
 	return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
 }
 
+bool soft_gid_is_loopback(const union ibv_gid *gid)
+{
+	return soft_gid_is_ipv4(gid) && gid->raw[sizeof(mapped)] == 127;
+}
+
 void soft_gid_from_ipv4(union ibv_gid *gid, const uint8_t *address)
 {
 	memcpy(gid->raw, mapped, sizeof(mapped));
