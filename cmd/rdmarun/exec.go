@@ -33,6 +33,7 @@ none of that name.`
 type execFlags struct {
 	library string
 	seed    seedFlag
+	link    *formatFlag
 }
 
 func newExecCommand(a *app) *cobra.Command {
@@ -50,6 +51,7 @@ func newExecCommand(a *app) *cobra.Command {
 	command.Flags().SetInterspersed(false) // what stands after the program's name is the program's
 	command.Flags().StringVar(&flags.library, "library", "", "the library to preload (default: "+softLibrary+" beside rdmarun)")
 	command.Flags().Var(&flags.seed, "seed", "draw random numbers from this, so that a run repeats")
+	flags.link = registerLink(command)
 	return command
 }
 
@@ -73,6 +75,7 @@ func (a *app) exec(flags execFlags, args []string) error {
 	if flags.seed.value != nil {
 		env["RDMARUN_EXEC_SEED"] = strconv.FormatUint(*flags.seed.value, 10)
 	}
+	env["RDMARUN_EXEC_LINK"] = flags.link.value
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		pairs = append(pairs, name+"="+env[name])

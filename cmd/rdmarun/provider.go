@@ -28,6 +28,14 @@ func registerProvider(command *cobra.Command, value *string, otherwise, usage st
 	completeFlag(command, "provider", cobra.FixedCompletions(append(rdmacore.Providers(), more...), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// registerLink registers --link.
+func registerLink(command *cobra.Command) *formatFlag {
+	link := newFormatFlag(rdmacore.Links()...)
+	command.Flags().Var(link, "link", "carry soft's messages whole (local) or in packets of the path MTU, which may be lost each by itself (packets)")
+	completeFlag(command, "link", cobra.FixedCompletions(link.choices, cobra.ShellCompDirectiveNoFileComp))
+	return link
+}
+
 // resolveProvider says which provider a name means, and refuses names that mean none.
 func (a *app) resolveProvider(name string) (string, error) {
 	if name == autoProvider {

@@ -248,9 +248,7 @@ func (f *runFlags) registerTarget(a *app, command *cobra.Command) {
 	registerProvider(command, &f.provider, softProvider, "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)", autoProvider)
 	f.places.register(a, command)
 	command.Flags().Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
-	f.link = newFormatFlag(rdmacore.Links()...)
-	command.Flags().Var(f.link, "link", "carry soft's messages whole (local) or in packets of the path MTU, which may be lost each by itself (packets)")
-	completeFlag(command, "link", cobra.FixedCompletions(f.link.choices, cobra.ShellCompDirectiveNoFileComp))
+	f.link = registerLink(command)
 }
 
 // registerOutput registers what a run shows and writes.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "soft/cm/calls.h"
 #include "soft/host.h"
@@ -43,12 +44,14 @@ static struct soft_host *host(void)
 static void open_provider(void)
 {
 	struct core_options options = {0};
-	const char *seed = getenv("RDMARUN_EXEC_SEED");
+	const char *seed = getenv("RDMARUN_EXEC_SEED"), *link = getenv("RDMARUN_EXEC_LINK");
 
 	if (seed) {
 		options.seeded = true;
 		options.seed = strtoull(seed, NULL, 0);
 	}
+	if (link && !strcmp(link, "packets"))
+		options.link = CORE_LINK_PACKETS;
 	process.provider = (struct core_provider){0};
 	process.error = -soft_provider_open(&process.provider, &options);
 	if (process.error)

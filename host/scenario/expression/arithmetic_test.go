@@ -102,6 +102,7 @@ func TestNonsenseWithUnits(t *testing.T) {
 		"took / (n - 3)":          "the result is no time: it is beyond 292 years, or a division by 0",
 		"took % 0ms":              "a division by no time",
 		"later % (n - 3)":         "a division by zero",
+		"n % (n - 3)":             "a division by zero",
 		"int(all)":                "18446744073709551615 is more than an integer with a sign has, 9223372036854775807",
 		"bitshl(1, -n)":           "bitshl by -3: the count is from 0 on",
 		"bitand(laterTook, 1)":    "bitand is for integers, and this is a duration",

@@ -113,6 +113,9 @@ func reason(err error) string {
 	if errors.As(err, &located) {
 		text = located.Message
 	}
+	if text == "runtime error: integer divide by zero" { // the library leaves integers to Go
+		return "a division by zero"
+	}
 	if match := fetchFromNothing.FindStringSubmatch(text); match != nil {
 		return "there is nothing to take \"" + match[1] + "\" of: the step that sets it has not run"
 	}

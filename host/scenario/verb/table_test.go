@@ -96,7 +96,7 @@ func TestExplained(t *testing.T) {
 		}
 	}
 	for topic, names := range map[string][]string{
-		"state": namesOf(rdmacore.ParseQPState), "qp_type": QPTypeNames(), "access": AccessNames(), "port_space": namesOf(rdmacore.ParsePortSpace),
+		"state": namesOf(rdmacore.ParseQPState), "qp_type": namesOf(rdmacore.ParseQPType), "access": AccessNames(), "port_space": namesOf(rdmacore.ParsePortSpace),
 		"async": namesOf(rdmacore.ParseAsyncEventType), "opcode": namesOf(rdmacore.ParseWCOpcode),
 	} {
 		for _, name := range names {
@@ -120,7 +120,7 @@ func TestExplained(t *testing.T) {
 func TestNames(t *testing.T) {
 	for kind, names := range map[string][]string{
 		"events": namesOf(rdmacore.ParseEventType), "statuses": namesOf(rdmacore.ParseWCStatus), "opcodes": namesOf(rdmacore.ParseWCOpcode), "states": namesOf(rdmacore.ParseQPState),
-		"access": AccessNames(), "types": QPTypeNames(), "errnos": ErrnoNames(), "rejects": RejectReasons(),
+		"access": AccessNames(), "types": namesOf(rdmacore.ParseQPType), "errnos": ErrnoNames(), "rejects": RejectReasons(),
 	} {
 		if len(names) < 5 {
 			t.Errorf("%s: %v", kind, names)

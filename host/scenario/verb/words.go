@@ -35,9 +35,6 @@ func ParseField(name string) (rdmacore.WCFields, error) {
 // BackingNames are what the memory of a buffer can be.
 func BackingNames() []string { return namesOf(rdmacore.ParseBacking) }
 
-// QPTypeNames are the types of queue pair.
-func QPTypeNames() []string { return namesOf(rdmacore.ParseQPType) }
-
 // namesOf asks a parser for a name that nothing has: its error lists those that there are.
 func namesOf[T any](parse func(string) (T, error)) []string {
 	var unknown *rdmacore.NameError
