@@ -109,7 +109,7 @@ build/core/fuzz/mutate: $(FUZZ_SOURCES) $(FUZZ_OBJECTS) | setup
 fuzz: build/core/fuzz/mutate ## forged packets into the engine for FUZZ_SECONDS, with sanitizers
 	$(Q)cd build/core/fuzz && timeout $$(($(FUZZ_SECONDS) + 60)) ./mutate --seed $(FUZZ_SEED) $(FUZZ_SECONDS) $(abspath $(wildcard rdmacore/fuzz/corpus/*))
 
-# Random work over the sim link against the model, from seed 1 on; a failure prints how to repeat it.  And the
+# Random work over the packets link against the model, from seed 1 on; a failure prints how to repeat it.  And the
 # engine without a system call, which sanitizers cannot show because they make their own.
 MODEL_SEEDS ?= 10000
 

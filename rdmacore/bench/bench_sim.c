@@ -1,5 +1,5 @@
 /*
- * The engine over the sim link on one thread: packets a second, each cut from a message, encoded, carried,
+ * The engine over the packets link on one thread: packets a second, each cut from a message, encoded, carried,
  * decoded and put into its place, acknowledgements included.  The ICRC is off.
  *
  * Prints one line a row: name, value, unit.
@@ -41,7 +41,7 @@ static void write_all(struct sim_net *net, struct ibv_qp *qp, struct ibv_cq *cq,
 
 int main(void)
 {
-	struct soft_sim_options options = {.seed = 2, .datagrams = 512, .delay = SOFT_MICROSECOND,
+	struct soft_packets_options options = {.seed = 2, .datagrams = 512, .delay = SOFT_MICROSECOND,
 					   .acknowledge_delay = SOFT_MICROSECOND};
 	struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 14, .retry = 7, .rnr_retry = 7, .depth = 1,
 				.access = IBV_ACCESS_REMOTE_WRITE};
@@ -62,11 +62,11 @@ int main(void)
 	CHECK(from && to);
 	sim_connect(&net.hosts[0], qps[0], &net.hosts[1], qps[1], &path);
 	for (int round = 0; round < ROUNDS; round++) {
-		uint64_t before = soft_sim_count(net.sim).delivered;
+		uint64_t before = soft_packets_count(net.sim).delivered;
 		double begin = now();
 
 		write_all(&net, qps[0], cqs[0], from, to);
-		rates[round] = (double)(soft_sim_count(net.sim).delivered - before) / (now() - begin) * 1e9;
+		rates[round] = (double)(soft_packets_count(net.sim).delivered - before) / (now() - begin) * 1e9;
 	}
 	report("sim-packets", median(rates, ROUNDS), "/s");
 	CHECK(!soft_dereg_mr(from) && !soft_dereg_mr(to));

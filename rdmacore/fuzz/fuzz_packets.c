@@ -75,7 +75,7 @@ static struct ibv_qp *make_sharing(struct world *world, struct sim_host *host)
 static void open_world(struct world *world)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
-	struct soft_sim_options options = {.seed = 2, .datagrams = 256};
+	struct soft_packets_options options = {.seed = 2, .datagrams = 256};
 	struct sim_host *host;
 
 	sim_net_open(&world->net, 2, &options);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft/link/sim.h"
+#include "soft/link/packets.h"
 #include "soft/objects/device.h"
 #include "soft/rdma/rdma.h"
 
@@ -13,7 +13,7 @@
 
 static int create_link(struct soft_host *host, enum core_link link)
 {
-	struct soft_sim_options options = {
+	struct soft_packets_options options = {
 		.seed = soft_fabric_random(&host->fabric),
 		.datagrams = PACKETS_ON_THEIR_WAY,
 		.delay = PACKETS_DELAY,
@@ -23,10 +23,10 @@ static int create_link(struct soft_host *host, enum core_link link)
 
 	if (link == CORE_LINK_LOCAL)
 		return 0;
-	result = soft_sim_create(&host->fabric, &options, &host->packets);
+	result = soft_packets_create(&host->fabric, &options, &host->packets);
 	if (result)
 		return result;
-	return soft_sim_attach(host->packets, host->device, &host->device->gids[0]);
+	return soft_packets_attach(host->packets, host->device, &host->device->gids[0]);
 }
 
 int soft_host_create(struct soft_host **out, const struct core_options *options)
@@ -51,7 +51,7 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 
 destroy_link:
 	if (host->packets)
-		soft_sim_destroy(host->packets);
+		soft_packets_destroy(host->packets);
 	soft_device_destroy(host->device);
 destroy_fabric:
 	soft_fabric_destroy(&host->fabric);
@@ -63,7 +63,7 @@ void soft_host_destroy(struct soft_host *host)
 {
 	soft_cm_destroy(host->cm);
 	if (host->packets)
-		soft_sim_destroy(host->packets);
+		soft_packets_destroy(host->packets);
 	soft_device_destroy(host->device);
 	soft_fabric_destroy(&host->fabric);
 	free(host);

@@ -7,12 +7,12 @@
 
 struct soft_cm;
 struct soft_device;
-struct soft_sim;
+struct soft_packets;
 
 struct soft_host {
 	struct soft_fabric fabric;
 	struct soft_device *device; /* "soft0" */
-	struct soft_sim *packets; /* the link of its queue pairs; NULL: the local one */
+	struct soft_packets *packets; /* the link of its queue pairs; NULL: the local one */
 	struct soft_cm *cm;
 };
 

@@ -229,11 +229,17 @@ static void test_fence_and_depth(struct bench *bench)
 #define ADDERS 3
 #define ADDITIONS 20000
 
+struct adder {
+	struct ends ends;
+	size_t result; /* where its results come, which is nobody else's */
+};
+
 static void *add(void *argument)
 {
-	struct ends *ends = argument;
+	struct adder *adder = argument;
+	struct ends *ends = &adder->ends;
 	struct bench *bench = ends->client.bench;
-	struct ibv_sge sge = bench_sge(bench, RESULT + 64 * (size_t)(ends->client.qp->qp_num % 16), 8);
+	struct ibv_sge sge = bench_sge(bench, adder->result, 8);
 
 	for (int addition = 0; addition < ADDITIONS; addition++) {
 		struct ibv_send_wr wr = atomic(bench, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, 0);
@@ -247,12 +253,13 @@ static void *add(void *argument)
 /* Several queue pairs and the processor itself add to one word, and not one addition is lost. */
 static void test_concurrent(struct bench *bench)
 {
-	struct ends adders[ADDERS];
+	struct adder adders[ADDERS];
 	pthread_t threads[ADDERS];
 
 	*word(bench, TARGET) = 0;
 	for (int index = 0; index < ADDERS; index++) {
-		open_ends(&adders[index], bench);
+		adders[index].result = RESULT + 64 * (size_t)index;
+		open_ends(&adders[index].ends, bench);
 		CHECK(!pthread_create(&threads[index], NULL, add, &adders[index]));
 	}
 	for (int addition = 0; addition < ADDITIONS; addition++)
@@ -261,7 +268,7 @@ static void test_concurrent(struct bench *bench)
 		CHECK(!pthread_join(threads[index], NULL));
 	CHECK(*word(bench, TARGET) == (ADDERS + 1) * ADDITIONS);
 	for (int index = 0; index < ADDERS; index++)
-		close_ends(&adders[index]);
+		close_ends(&adders[index].ends);
 }
 
 static void test_atomic_write(struct bench *bench)

@@ -1,5 +1,5 @@
 /*
- * Keys and ranges at every edge, over the local link and over the sim link: the right status, and not one byte
+ * Keys and ranges at every edge, over the local link and over the packets link: the right status, and not one byte
  * that is not meant changes.  What is refused ends a connection, so each row has one of its own.
  */
 #include "ctest/support/check.h"

@@ -132,7 +132,7 @@ static void test_answers(void)
 			bool lost = answers[row].asked == IBV_WR_RDMA_READ && answers[row].psn == 0;
 
 			CHECK(requester->wait == SOFT_WAIT_ACK && requester->posted == 1);
-			CHECK(soft_sim_count(wire.net.sim).sent == 1u + lost);
+			CHECK(soft_packets_count(wire.net.sim).sent == 1u + lost);
 		}
 		CHECK(soft_qp_state(soft_qp(wire.a.qp)) ==
 		      (status <= IBV_WC_SUCCESS ? IBV_QPS_RTS : IBV_QPS_ERR));
@@ -220,9 +220,9 @@ static void test_timer_begins_anew(void)
 	sim_net_run(&wire.net, answered);
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	sim_net_run(&wire.net, answered + timeout - 1);
-	CHECK(soft_sim_count(wire.net.sim).sent == 3);
+	CHECK(soft_packets_count(wire.net.sim).sent == 3);
 	sim_net_run(&wire.net, answered + timeout);
-	CHECK(soft_sim_count(wire.net.sim).sent == 4);
+	CHECK(soft_packets_count(wire.net.sim).sent == 4);
 	sim_net_run(&wire.net, UINT64_MAX);
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	wire_close(&wire);
@@ -292,7 +292,7 @@ static void test_full(void)
 		wrs[index] = (struct ibv_send_wr){.wr_id = (uint64_t)index, .opcode = IBV_WR_SEND,
 						  .next = index < WIRE_DEPTH ? &wrs[index + 1] : NULL};
 	CHECK(soft_post_send(wire.a.qp, wrs, &bad) == ENOMEM && bad == &wrs[WIRE_DEPTH]);
-	CHECK(soft_sim_count(wire.net.sim).sent == WIRE_DEPTH);
+	CHECK(soft_packets_count(wire.net.sim).sent == WIRE_DEPTH);
 	sim_net_run(&wire.net, UINT64_MAX); /* nobody answers */
 	for (uint64_t id = 0; id < WIRE_DEPTH; id++) {
 		CHECK(soft_poll_cq(wire.a.cq, 1, &wc) == 1 && wc.wr_id == id);
@@ -316,7 +316,7 @@ static void test_no_depth(void)
 		post(&wire, opcodes[row], wire.a.mr->lkey);
 		sim_net_run(&wire.net, UINT64_MAX);
 		wire_completion(&wire.a, IBV_WC_LOC_QP_OP_ERR);
-		CHECK(soft_sim_count(wire.net.sim).sent == 0);
+		CHECK(soft_packets_count(wire.net.sim).sent == 0);
 		wire_close(&wire);
 	}
 }

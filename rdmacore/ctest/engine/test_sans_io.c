@@ -1,5 +1,5 @@
 /*
- * The engine does no I/O: with everything set up, messages of all kinds go over a lossy sim link, and over the
+ * The engine does no I/O: with everything set up, messages of all kinds go over a lossy packets link, and over the
  * local link, and while they do the process makes no system call, allocates nothing, and reads no clock but the
  * virtual one.
  *
@@ -365,7 +365,7 @@ static void test_watches(void)
 
 static void open_world(struct world *world, bool local)
 {
-	struct soft_sim_options options = {.seed = 2, .datagrams = 512, .icrc = true,
+	struct soft_packets_options options = {.seed = 2, .datagrams = 512, .icrc = true,
 					   .delay = 3 * SOFT_MICROSECOND,
 					   .acknowledge_delay = 2 * SOFT_MICROSECOND};
 	struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 8, .retry = 7, .rnr_retry = 7,
@@ -394,7 +394,7 @@ static void open_world(struct world *world, bool local)
 
 static void test_engine(bool local)
 {
-	struct soft_sim_counters packets;
+	struct soft_packets_counters packets;
 	struct world world;
 	int status;
 
@@ -413,7 +413,7 @@ static void test_engine(bool local)
 	/* It was no idle run: the same here, where it can be counted. */
 	for (int round = 0; round < ROUNDS; round++)
 		CHECK(exchange(&world));
-	packets = soft_sim_count(world.net.sim);
+	packets = soft_packets_count(world.net.sim);
 	CHECK(local || (packets.delivered > 5000 && packets.lost && packets.duplicated && packets.reordered &&
 			packets.corrupted));
 	close_side(&world.a);

@@ -1,4 +1,4 @@
-/* Single cases of the transport over the sim link: what exactly goes over it, and when. */
+/* Single cases of the transport over the packets link: what exactly goes over it, and when. */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
 #include "soft/engine/segment.h"
@@ -14,7 +14,7 @@
 
 static uint64_t sent(struct wire *wire)
 {
-	return soft_sim_count(wire->net.sim).sent;
+	return soft_packets_count(wire->net.sim).sent;
 }
 
 /* Ten packets and one ACK; ten messages of one packet, and one ACK for all of them. */
@@ -51,7 +51,7 @@ static void test_window(void)
 	sim_net_run(&wire.net, UINT64_MAX);
 	for (int message = 0; message < 4; message++)
 		wire_completion(&wire.a, IBV_WC_SUCCESS);
-	CHECK(soft_sim_count(wire.net.sim).lost == 0 && !memcmp(wire.a.memory, wire.b.memory, 60 * MTU));
+	CHECK(soft_packets_count(wire.net.sim).lost == 0 && !memcmp(wire.a.memory, wire.b.memory, 60 * MTU));
 	wire_close(&wire);
 }
 
@@ -221,7 +221,7 @@ static void test_corrupt(void)
 	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
 	sim_net_run(&wire.net, UINT64_MAX);
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
-	CHECK(soft_sim_count(wire.net.sim).dropped == 1 && sent(&wire) == 3);
+	CHECK(soft_packets_count(wire.net.sim).dropped == 1 && sent(&wire) == 3);
 	wire_close(&wire);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Random work on random topologies over the sim link, against the model: every byte, every completion, every
+ * Random work on random topologies over the packets link, against the model: every byte, every completion, every
  * order and the final state.  Everything is made of one seed, so a failure repeats.
  *
  *   test_model [FIRST [COUNT]]   seeds FIRST to FIRST + COUNT - 1
@@ -22,7 +22,7 @@
 struct tally {
 	uint64_t seeds, messages, connections;
 	struct model_tally model;
-	struct soft_sim_counters packets;
+	struct soft_packets_counters packets;
 };
 
 /* Everything that works in one network, and what may go wrong there. */
@@ -180,7 +180,7 @@ static void open_datagrams(struct world *world, struct soft_random *random, cons
 static void open_world(struct world *world, struct soft_random *random, const uint8_t *pool,
 		       struct tally *tally)
 {
-	struct soft_sim_options options = {.seed = soft_random_next(random), .datagrams = 2048};
+	struct soft_packets_options options = {.seed = soft_random_next(random), .datagrams = 2048};
 	uint32_t hosts = 1 + (uint32_t)below(random, HOSTS);
 	enum ibv_qp_type type = below(random, 8) ? IBV_QPT_RC : IBV_QPT_UC;
 
@@ -204,7 +204,7 @@ static void open_world(struct world *world, struct soft_random *random, const ui
 
 static void close_world(struct world *world, struct tally *tally)
 {
-	struct soft_sim_counters packets;
+	struct soft_packets_counters packets;
 
 	for (uint32_t index = 0; index < world->count; index++)
 		model_settle(&world->connections[index]);
@@ -226,7 +226,7 @@ static void close_world(struct world *world, struct tally *tally)
 		model_shared_close(&world->shared[host]);
 		model_shared_close(&world->datagram_shared[host]);
 	}
-	packets = soft_sim_count(world->net.sim);
+	packets = soft_packets_count(world->net.sim);
 	CHECK(world->faulty || !packets.lost);
 	sim_net_close(&world->net);
 	tally->seeds++;
@@ -254,7 +254,7 @@ static void run_seed(uint64_t seed, const uint8_t *pool, struct tally *tally)
 static void print_tally(const struct tally *tally)
 {
 	const struct model_tally *model = &tally->model;
-	const struct soft_sim_counters *packets = &tally->packets;
+	const struct soft_packets_counters *packets = &tally->packets;
 
 	printf("%" PRIu64 " seeds, %" PRIu64 " messages, %" PRIu64 " packets (%" PRIu64 " lost, %" PRIu64
 	       " doubled, %" PRIu64 " reordered, %" PRIu64 " corrupted, %" PRIu64 " overflowed); %" PRIu64

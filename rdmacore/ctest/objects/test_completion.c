@@ -34,7 +34,7 @@ static uint64_t now(struct watched *watched)
 
 static void open_watched(struct watched *watched, uint64_t wc_flags)
 {
-	struct soft_sim_options options = {.seed = 4, .datagrams = 64, .delay = DELAY};
+	struct soft_packets_options options = {.seed = 4, .datagrams = 64, .delay = DELAY};
 	struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 14, .retry = 7, .rnr_retry = 7,
 				.access = IBV_ACCESS_REMOTE_WRITE};
 	struct ibv_cq_init_attr_ex attr = {.cqe = 32, .wc_flags = wc_flags};

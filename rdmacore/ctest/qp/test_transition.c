@@ -153,7 +153,7 @@ static void check_state(struct soft_qp *qp, enum ibv_qp_state state)
 
 static void test_values(void)
 {
-	struct soft_sim_options options = {.seed = 2, .datagrams = 1};
+	struct soft_packets_options options = {.seed = 2, .datagrams = 1};
 	struct sim_net net;
 	struct ibv_cq *cq;
 	struct soft_qp *qp;
@@ -204,7 +204,7 @@ static void check_set(const struct ibv_qp_attr *attr, const struct ibv_qp_attr *
 
 static void test_query(void)
 {
-	struct soft_sim_options options = {.seed = 2, .datagrams = 1};
+	struct soft_packets_options options = {.seed = 2, .datagrams = 1};
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_qp_init_attr init = {.cap = {.max_send_wr = 3, .max_send_sge = 2, .max_inline_data = 5},
 					.qp_type = IBV_QPT_RC, .sq_sig_all = 1, .qp_context = &options}, got;
@@ -261,7 +261,7 @@ static void test_create(void)
 		{IBV_QPT_RC, {.max_inline_data = SOFT_MAX_INLINE + 1}, EINVAL},
 		{IBV_QPT_RAW_PACKET, {0}, EOPNOTSUPP}, {IBV_QPT_XRC_SEND, {0}, EOPNOTSUPP},
 	};
-	struct soft_sim_options options = {.seed = 2, .datagrams = 1};
+	struct soft_packets_options options = {.seed = 2, .datagrams = 1};
 	struct sim_net net;
 	struct ibv_cq *cq;
 

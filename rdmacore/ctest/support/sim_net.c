@@ -12,11 +12,11 @@
 #define INLINE 128
 #define SGES 4
 
-void sim_net_open(struct sim_net *net, uint32_t hosts, const struct soft_sim_options *options)
+void sim_net_open(struct sim_net *net, uint32_t hosts, const struct soft_packets_options *options)
 {
 	*net = (struct sim_net){.count = hosts};
 	soft_fabric_init(&net->fabric, options->seed, true);
-	CHECK(!soft_sim_create(&net->fabric, options, &net->sim));
+	CHECK(!soft_packets_create(&net->fabric, options, &net->sim));
 	for (uint32_t index = 0; index < hosts; index++) {
 		struct sim_host *host = &net->hosts[index];
 
@@ -26,7 +26,7 @@ void sim_net_open(struct sim_net *net, uint32_t hosts, const struct soft_sim_opt
 			host->address = (union ibv_gid){.raw = {[10] = 0xff, [11] = 0xff, [12] = 10}};
 		host->address.raw[15] = (uint8_t)(index + 1);
 		CHECK(!soft_device_create(&net->fabric, "sim", &host->device));
-		CHECK(!soft_sim_attach(net->sim, host->device, &host->address));
+		CHECK(!soft_packets_attach(net->sim, host->device, &host->address));
 		host->context = soft_open_device(&host->device->ibv);
 		CHECK(host->context);
 		host->pd = soft_alloc_pd(host->context);
@@ -36,7 +36,7 @@ void sim_net_open(struct sim_net *net, uint32_t hosts, const struct soft_sim_opt
 
 void sim_net_close(struct sim_net *net)
 {
-	soft_sim_destroy(net->sim);
+	soft_packets_destroy(net->sim);
 	for (uint32_t index = 0; index < net->count; index++) {
 		CHECK(!soft_dealloc_pd(net->hosts[index].pd));
 		CHECK(!soft_close_device(net->hosts[index].context));

@@ -1,11 +1,11 @@
-/* Devices on a sim link, in virtual time, without a provider: what tests of the engine itself use. */
+/* Devices on a packets link, in virtual time, without a provider: what tests of the engine itself use. */
 #ifndef CTEST_SUPPORT_SIM_NET_H
 #define CTEST_SUPPORT_SIM_NET_H
 
 #include <infiniband/verbs.h>
 
 #include "soft/base/fabric.h"
-#include "soft/link/sim.h"
+#include "soft/link/packets.h"
 
 struct sim_host {
 	struct soft_device *device;
@@ -16,9 +16,9 @@ struct sim_host {
 
 struct sim_net {
 	struct soft_fabric fabric;
-	struct soft_sim *sim;
+	struct soft_packets *sim;
 	uint32_t count;
-	struct sim_host hosts[SOFT_SIM_DEVICES];
+	struct sim_host hosts[SOFT_PACKETS_DEVICES];
 };
 
 /* How two queue pairs are connected; zeros where not said. */
@@ -32,7 +32,7 @@ struct sim_path {
 #define SIM_QKEY 0x11111111
 
 /* By the seed, all of them have IPv4 addresses or all have IPv6 addresses. */
-void sim_net_open(struct sim_net *net, uint32_t hosts, const struct soft_sim_options *options);
+void sim_net_open(struct sim_net *net, uint32_t hosts, const struct soft_packets_options *options);
 /* Every object of its hosts is gone. */
 void sim_net_close(struct sim_net *net);
 /* Let everything happen that is due until then, or all that ever will (UINT64_MAX). */

@@ -39,7 +39,7 @@ static void connect_sides(struct wire *wire)
 
 void wire_open(struct wire *wire, enum ibv_qp_type type, uint64_t seed)
 {
-	struct soft_sim_options options = {.seed = seed, .datagrams = 256, .icrc = true,
+	struct soft_packets_options options = {.seed = seed, .datagrams = 256, .icrc = true,
 					   .delay = 10 * SOFT_MICROSECOND,
 					   .acknowledge_delay = 5 * SOFT_MICROSECOND};
 
@@ -51,7 +51,7 @@ void wire_open(struct wire *wire, enum ibv_qp_type type, uint64_t seed)
 
 void wire_open_local(struct wire *wire, enum ibv_qp_type type)
 {
-	struct soft_sim_options options = {.seed = 2, .datagrams = 1};
+	struct soft_packets_options options = {.seed = 2, .datagrams = 1};
 
 	sim_net_open(&wire->net, 1, &options);
 	wire->net.hosts[0].device->link = NULL;

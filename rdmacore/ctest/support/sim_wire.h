@@ -26,7 +26,7 @@ struct wire {
 };
 
 /*
- * Connected (datagrams: ready) over the sim link with an MTU of 1024 and a delay of 10 microseconds; RNR timer
+ * Connected (datagrams: ready) over the packets link with an MTU of 1024 and a delay of 10 microseconds; RNR timer
  * 0.64 ms, one RNR retry; ACK timeout 4.2 ms, three retries.  seed: even IPv4, odd IPv6.
  */
 void wire_open(struct wire *wire, enum ibv_qp_type type, uint64_t seed);

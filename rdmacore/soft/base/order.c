@@ -24,7 +24,7 @@ static const char *const names[] = {
 	[SOFT_ORDER_TABLE] = "table.lock",
 	[SOFT_ORDER_EVENT_QUEUE] = "event_queue.lock",
 	[SOFT_ORDER_FAULTS] = "faults.lock",
-	[SOFT_ORDER_SIM] = "sim.lock",
+	[SOFT_ORDER_PACKETS] = "packets.lock",
 	[SOFT_ORDER_TIMERS] = "timers.lock",
 	[SOFT_ORDER_FABRIC] = "fabric.lock",
 };

@@ -29,7 +29,7 @@ enum soft_order {
 	/* event_queue.lock: one CM event channel, completion channel or async event queue */
 	SOFT_ORDER_EVENT_QUEUE,
 	SOFT_ORDER_FAULTS, /* faults.lock: the rules of what is lost */
-	SOFT_ORDER_SIM, /* sim.lock: what is on its way over the sim link */
+	SOFT_ORDER_PACKETS, /* packets.lock: what is on its way over the packets link */
 	SOFT_ORDER_TIMERS, /* timers.lock: the timer heap */
 	SOFT_ORDER_FABRIC, /* fabric.lock: the random numbers */
 };

@@ -1,16 +1,16 @@
-// Package link carries packets between queue pairs: local, within the process and at the speed of memory, and sim,
-// a network that loses, doubles and reorders, in virtual time.  transmit takes requests from a send queue and picks
+// Package link carries packets between queue pairs: local, within the process and at the speed of memory, and
+// packets, a network whose packets take time and can be lost, doubled and reordered.  transmit takes requests from a send queue and picks
 // the link.
 //
 // # Files
 //
 // From the top; each calls only those further down.
 //
-//   - sim: the network that loses, doubles and reorders
+//   - packets: the network that can lose, double and reorder
 //   - receive: a datagram arrives
 //   - transmit: a send queue is sent, on the link that its queue pair has
 //   - local, send: from queue pair to queue pair; into a datagram
-//   - calls: all but sim declared, and what a link with datagrams is
+//   - calls: all but packets declared, and what a link with datagrams is
 package link
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,9 +1,9 @@
 /*
- * The sim link: RoCE v2 datagrams, byte for byte, between devices of one fabric.  They take time on the fabric's clock and
+ * The packets link: RoCE v2 datagrams, byte for byte, between devices of one fabric.  They take time on the fabric's clock and
  * meet its faults.  With a virtual clock and a seed a run repeats exactly.
  */
-#ifndef SOFT_LINK_SIM_H
-#define SOFT_LINK_SIM_H
+#ifndef SOFT_LINK_PACKETS_H
+#define SOFT_LINK_PACKETS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,11 +12,11 @@
 
 struct soft_device;
 struct soft_fabric;
-struct soft_sim;
+struct soft_packets;
 
-#define SOFT_SIM_DEVICES 16
+#define SOFT_PACKETS_DEVICES 16
 
-struct soft_sim_options {
+struct soft_packets_options {
 	uint64_t seed;
 	uint32_t datagrams; /* on their way at once; what is more is lost */
 	uint64_t delay, jitter; /* nanoseconds: each takes delay and up to jitter, and overtakes none */
@@ -24,7 +24,7 @@ struct soft_sim_options {
 	bool icrc; /* compute and check it */
 };
 
-struct soft_sim_counters {
+struct soft_packets_counters {
 	uint64_t sent; /* that queue pairs wanted to send */
 	uint64_t delivered; /* that queue pairs got */
 	uint64_t lost, duplicated, reordered, corrupted; /* by faults */
@@ -33,15 +33,15 @@ struct soft_sim_counters {
 };
 
 /* From then on all actions of faults are possible with data.  -ENOMEM. */
-int soft_sim_create(struct soft_fabric *fabric, const struct soft_sim_options *options,
-		    struct soft_sim **sim);
+int soft_packets_create(struct soft_fabric *fabric, const struct soft_packets_options *options,
+		    struct soft_packets **packets);
 /* Every queue pair on it must be gone. */
-void soft_sim_destroy(struct soft_sim *sim);
+void soft_packets_destroy(struct soft_packets *packets);
 /*
  * Give the device that address, as its GID 0, and this link.  It must have no queue pairs yet.  -ENOSPC:
- * there are SOFT_SIM_DEVICES.
+ * there are SOFT_PACKETS_DEVICES.
  */
-int soft_sim_attach(struct soft_sim *sim, struct soft_device *device, const union ibv_gid *address);
-struct soft_sim_counters soft_sim_count(struct soft_sim *sim);
+int soft_packets_attach(struct soft_packets *packets, struct soft_device *device, const union ibv_gid *address);
+struct soft_packets_counters soft_packets_count(struct soft_packets *packets);
 
 #endif

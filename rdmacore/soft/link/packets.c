@@ -1,0 +1,339 @@
+#include "soft/link/packets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/link/calls.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
+#include "soft/wire/datagram.h"
+#include "soft/wire/fields.h"
+
+#define DATAGRAM (SOFT_GRH + 8 + SOFT_WIRE_OVERHEAD + SOFT_MTU)
+/* How long a datagram waits to be overtaken, where the rule does not say. */
+#define REORDER_LIMIT (20 * SOFT_MICROSECOND)
+
+/* A datagram that will arrive, or an acknowledgement that will be due. */
+struct event {
+	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
+	struct soft_device *device; /* where it arrives */
+	struct soft_qp *qp; /* held: it owes an acknowledgement; NULL: a datagram */
+	size_t length;
+	uint8_t datagram[DATAGRAM];
+};
+
+struct soft_packets {
+	struct soft_link link;
+	struct soft_fabric *fabric;
+	struct soft_packets_options options;
+	struct soft_timer timer; /* of the earliest event */
+
+	struct soft_lock lock; /* guards the rest */
+	struct soft_random random;
+	struct soft_device *devices[SOFT_PACKETS_DEVICES];
+	uint64_t latest[SOFT_PACKETS_DEVICES][SOFT_PACKETS_DEVICES]; /* arrival on each way, from and to */
+	uint32_t device_count;
+	struct event *events;
+	struct event **unused; /* a stack */
+	struct event **heap; /* what is on its way, by due and order */
+	uint32_t unused_count, heap_count;
+	uint64_t order;
+	struct soft_packets_counters counters;
+};
+
+static uint64_t now(struct soft_packets *packets)
+{
+	return packets->fabric->clock.now(&packets->fabric->clock);
+}
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->due < b->due || (a->due == b->due && a->order < b->order);
+}
+
+static void heap_push(struct soft_packets *packets, struct event *event)
+{
+	uint32_t index = packets->heap_count++;
+
+	while (index && before(event, packets->heap[(index - 1) / 2])) {
+		packets->heap[index] = packets->heap[(index - 1) / 2];
+		index = (index - 1) / 2;
+	}
+	packets->heap[index] = event;
+}
+
+static struct event *heap_pop(struct soft_packets *packets)
+{
+	struct event *first = packets->heap[0], *last = packets->heap[--packets->heap_count];
+	uint32_t index = 0, child;
+
+	while ((child = 2 * index + 1) < packets->heap_count) {
+		if (child + 1 < packets->heap_count && before(packets->heap[child + 1], packets->heap[child]))
+			child++;
+		if (!before(packets->heap[child], last))
+			break;
+		packets->heap[index] = packets->heap[child];
+		index = child;
+	}
+	packets->heap[index] = last;
+	return first;
+}
+
+/* Queue the event for that time. */
+static void schedule(struct soft_packets *packets, struct event *event, uint64_t due)
+{
+	uint64_t time = now(packets);
+
+	soft_lock_expect(&packets->lock);
+	event->due = due;
+	event->order = packets->order++;
+	heap_push(packets, event);
+	if (packets->heap[0] == event)
+		soft_timer_arm(&packets->fabric->timers, &packets->timer, due > time ? due - time : 0);
+}
+
+/* A free event; NULL when too many datagrams are on their way. */
+static struct event *take(struct soft_packets *packets)
+{
+	soft_lock_expect(&packets->lock);
+	return packets->unused_count ? packets->unused[--packets->unused_count] : NULL;
+}
+
+static void give_back(struct soft_packets *packets, struct event *event)
+{
+	packets->unused[packets->unused_count++] = event;
+}
+
+static uint8_t *begin(struct soft_link *link, size_t length)
+{
+	struct soft_packets *packets = soft_container_of(link, struct soft_packets, link);
+	struct event *event = NULL;
+
+	soft_lock_take(&packets->lock);
+	packets->counters.sent++;
+	if (length <= DATAGRAM && !(event = take(packets)))
+		packets->counters.overflowed++;
+	soft_lock_release(&packets->lock);
+	return event ? event->datagram : NULL;
+}
+
+/* The index of the device with that address; SOFT_PACKETS_DEVICES when there is none. */
+static uint32_t find(const struct soft_packets *packets, const union ibv_gid *address)
+{
+	uint32_t index = 0;
+
+	while (index < packets->device_count &&
+	       !soft_device_owns(packets->devices[index], address))
+		index++;
+	return index < packets->device_count ? index : SOFT_PACKETS_DEVICES;
+}
+
+static uint64_t below(struct soft_packets *packets, uint64_t limit)
+{
+	return limit ? soft_random_next(&packets->random) % limit : 0;
+}
+
+static struct event *copy(struct soft_packets *packets, const struct event *event)
+{
+	struct event *other = take(packets);
+
+	if (!other)
+		return NULL;
+	other->qp = NULL;
+	other->length = event->length;
+	memcpy(other->datagram, event->datagram, event->length);
+	return other;
+}
+
+/* Send the datagram on its way, with the faults of the verdict. */
+static void carry(struct soft_packets *packets, struct event *event, uint32_t from, uint32_t to,
+		  const struct soft_fault_verdict *verdict)
+{
+	uint64_t due = now(packets) + packets->options.delay + below(packets, packets->options.jitter);
+	struct event *twin;
+
+	soft_lock_expect(&packets->lock);
+	event->device = packets->devices[to];
+	if (verdict->corrupt) {
+		packets->counters.corrupted++;
+		event->datagram[below(packets, event->length)] ^= (uint8_t)(1u << below(packets, 8));
+	}
+	if (from < SOFT_PACKETS_DEVICES && due < packets->latest[from][to])
+		due = packets->latest[from][to];
+	due += verdict->delay;
+	if (verdict->duplicate && (twin = copy(packets, event))) {
+		packets->counters.duplicated++;
+		twin->device = event->device;
+		schedule(packets, twin, due + verdict->duplicate_delay);
+	}
+	if (verdict->reorder) {
+		packets->counters.reordered++;
+		due += below(packets, verdict->reorder_limit ? verdict->reorder_limit : REORDER_LIMIT);
+	} else if (from < SOFT_PACKETS_DEVICES) {
+		packets->latest[from][to] = due;
+	}
+	schedule(packets, event, due);
+}
+
+static void send_datagram(struct soft_link *link, uint8_t *datagram, size_t length,
+			  const union ibv_gid *from, const union ibv_gid *to)
+{
+	struct soft_packets *packets = soft_container_of(link, struct soft_packets, link);
+	struct event *event = soft_container_of(datagram, struct event, datagram), *other;
+	struct soft_faults *faults = &packets->fabric->faults;
+	struct soft_fault_verdict verdict = {0};
+	const uint8_t *bth = datagram + (datagram[0] >> 4 == 6 ? SOFT_GRH : SOFT_IPV4_HEADER) + SOFT_UDP_HEADER;
+	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = bth[0] & SOFT_OPERATION,
+					  .psn = soft_get24(bth + 9)};
+	uint32_t source, target;
+
+	event->qp = NULL;
+	event->length = length;
+	if (soft_faults_active(faults))
+		verdict = soft_fault_judge(faults, from, to, &what);
+	soft_lock_take(&packets->lock);
+	source = find(packets, from);
+	target = find(packets, to);
+	packets->counters.lost += verdict.lose;
+	if (verdict.lose) {
+		give_back(packets, event);
+	} else if (soft_gid_is_multicast(to)) {
+		/* A copy for every device, which knows the members of the group. */
+		for (target = 0; target < packets->device_count; target++)
+			if ((other = copy(packets, event)))
+				carry(packets, other, source, target, &verdict);
+		give_back(packets, event);
+	} else if (target < SOFT_PACKETS_DEVICES) {
+		carry(packets, event, source, target, &verdict);
+	} else {
+		packets->counters.dropped++;
+		give_back(packets, event);
+	}
+	soft_lock_release(&packets->lock);
+}
+
+static bool owe(struct soft_link *link, struct soft_qp *qp)
+{
+	struct soft_packets *packets = soft_container_of(link, struct soft_packets, link);
+	struct event *event = NULL;
+
+	if (!packets->options.acknowledge_delay)
+		return false;
+	soft_lock_take(&packets->lock);
+	if ((event = take(packets))) {
+		soft_qp_hold(qp);
+		event->qp = qp;
+		schedule(packets, event, now(packets) + packets->options.acknowledge_delay);
+	}
+	soft_lock_release(&packets->lock);
+	return event;
+}
+
+static void happen(struct soft_packets *packets, struct event *event, bool *delivered)
+{
+	if (event->qp) {
+		soft_link_acknowledge(event->qp);
+		soft_qp_release(event->qp);
+		return;
+	}
+	/* As a receiver's IP layer does, check the IP checksum first. */
+	*delivered = (!packets->link.icrc || soft_ip_is_whole(event->datagram, event->length)) &&
+		     soft_link_receive(event->device, packets->link.icrc, event->datagram, event->length);
+}
+
+static void expire(struct soft_timer *timer)
+{
+	struct soft_packets *packets = soft_container_of(timer, struct soft_packets, timer);
+	uint64_t time = now(packets);
+
+	soft_lock_take(&packets->lock);
+	while (packets->heap_count && packets->heap[0]->due <= time) {
+		struct event *event = heap_pop(packets);
+		bool datagram = !event->qp, delivered = false;
+
+		soft_lock_release(&packets->lock);
+		happen(packets, event, &delivered);
+		soft_lock_take(&packets->lock);
+		packets->counters.delivered += datagram && delivered;
+		packets->counters.dropped += datagram && !delivered;
+		give_back(packets, event);
+	}
+	if (packets->heap_count)
+		soft_timer_arm(&packets->fabric->timers, &packets->timer, packets->heap[0]->due - time);
+	soft_lock_release(&packets->lock);
+}
+
+int soft_packets_create(struct soft_fabric *fabric, const struct soft_packets_options *options,
+		    struct soft_packets **out)
+{
+	struct soft_packets *packets = calloc(1, sizeof(*packets));
+	int result = -ENOMEM;
+
+	if (!packets)
+		return result;
+	packets->link = (struct soft_link){.icrc = options->icrc, .begin = begin, .send = send_datagram,
+				       .owe = owe};
+	packets->fabric = fabric;
+	packets->options = *options;
+	packets->random.state = options->seed;
+	packets->events = calloc(options->datagrams, sizeof(*packets->events));
+	packets->unused = calloc(options->datagrams, sizeof(struct event *));
+	packets->heap = calloc(options->datagrams, sizeof(struct event *));
+	if (!packets->events || !packets->unused || !packets->heap)
+		goto free_queues;
+	for (uint32_t index = options->datagrams; index; index--)
+		give_back(packets, &packets->events[index - 1]);
+	result = soft_timer_register(&fabric->timers, &packets->timer, expire);
+	if (result)
+		goto free_queues;
+	soft_lock_init(&packets->lock, SOFT_ORDER_PACKETS);
+	fabric->faults.take_time = true;
+	*out = packets;
+	return 0;
+
+free_queues:
+	free(packets->heap);
+	free(packets->unused);
+	free(packets->events);
+	free(packets);
+	return result;
+}
+
+void soft_packets_destroy(struct soft_packets *packets)
+{
+	soft_timer_unregister(&packets->fabric->timers, &packets->timer);
+	while (packets->heap_count) {
+		struct event *event = heap_pop(packets);
+
+		if (event->qp)
+			soft_qp_release(event->qp);
+	}
+	for (uint32_t index = 0; index < packets->device_count; index++)
+		packets->devices[index]->link = NULL;
+	free(packets->heap);
+	free(packets->unused);
+	free(packets->events);
+	free(packets);
+}
+
+int soft_packets_attach(struct soft_packets *packets, struct soft_device *device, const union ibv_gid *address)
+{
+	if (packets->device_count == SOFT_PACKETS_DEVICES)
+		return -ENOSPC;
+	device->gids[0] = *address;
+	device->link = &packets->link;
+	packets->devices[packets->device_count++] = device;
+	return 0;
+}
+
+struct soft_packets_counters soft_packets_count(struct soft_packets *packets)
+{
+	struct soft_packets_counters counters;
+
+	soft_lock_take(&packets->lock);
+	counters = packets->counters;
+	soft_lock_release(&packets->lock);
+	return counters;
+}
