@@ -100,7 +100,7 @@ func TestPageHasEveryMeasurement(t *testing.T) {
 	}
 	want := map[string]int{
 		"Bandwidth by message size": 12, "Median latency by message size": 12, "sweep of latency, by percentile": 60,
-		"sweep of latency, distribution up to the 99.9th percentile": 60, "sweep of latency, bandwidth over time": 60,
+		"sweep of latency, distribution by message size": 12, "sweep of latency, distribution up to the 99.9th percentile": 60, "sweep of latency, bandwidth over time": 60,
 		"sweep of bandwidth, bandwidth over time": 60,
 	}
 	if !maps.Equal(legends, want) {

@@ -1,9 +1,12 @@
 package html
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,8 +16,8 @@ import (
 	"rdmarun/host/record"
 )
 
-// latencyCharts are the percentile curves and the histogram of the measurements of one name, the baseline's beside the
-// run's; none if no times were measured.
+// latencyCharts are heat maps over sizes, the percentile curves and the histogram of the measurements of one name, the
+// baseline's curves beside the run's; none if no times were measured.
 func latencyCharts(g *measureGroup) ([]chart, error) {
 	l := latencies{curves: newAlbum(), histogram: newAlbum()}
 	if err := errors.Join(l.load(g, g.now, false), l.load(g, g.before, true)); err != nil {
@@ -40,7 +43,7 @@ func latencyCharts(g *measureGroup) ([]chart, error) {
 		y.Label, y.Exact = "% of the samples", func(value float64) string { return plot.Number(value) + " %" }
 		return x, y
 	})
-	var charts []chart
+	charts := l.bySize(g)
 	for i := range first { // they have the same curves, so as many pages
 		charts = append(charts, first[i], second[i])
 	}
@@ -74,6 +77,9 @@ type latencies struct {
 type distribution struct {
 	name   string
 	before bool
+	// family is the name that distributions of other sizes have as well.
+	family string
+	size   int64
 	*hdr.Histogram
 }
 
@@ -94,7 +100,9 @@ func (l *latencies) load(g *measureGroup, measures []record.Measure, before bool
 				same.Merge(h)
 				continue
 			}
-			known[name] = &distribution{name, before, h}
+			anySize := measures[i]
+			anySize.Size = 0
+			known[name] = &distribution{name, before, g.curve(&anySize, d.Of), measures[i].Size, h}
 			l.loaded = append(l.loaded, known[name])
 		}
 	}
@@ -108,6 +116,81 @@ func (l *latencies) wide() bool {
 		low, high = min(low, max(1, float64(each.Min()))), max(high, float64(each.Max()))
 	}
 	return high/low > 50
+}
+
+// A heat map is for so many sizes; the distributions of fewer can be told apart as curves.
+const leastColumns = 3
+
+// bySize are heat maps: how the times of each size of messages are distributed, beside those of the other sizes, with their
+// medians as a curve.
+func (l *latencies) bySize(g *measureGroup) (charts []chart) {
+	families := make(map[string][]*distribution)
+	var order []string // the families of which there is a map
+	for _, each := range l.loaded {
+		if each.before || each.size <= 0 {
+			continue
+		}
+		families[each.family] = append(families[each.family], each)
+		if len(families[each.family]) == leastColumns && len(order) < mostPages {
+			order = append(order, each.family)
+		}
+	}
+	for i, family := range order {
+		p := heatMap(family, families[family])
+		title := g.name + ", distribution by message size"
+		if len(order) > 1 {
+			title = fmt.Sprintf("%s (%d of %d)", title, i+1, len(order))
+		}
+		charts = append(charts, chart{Title: title, Legend: legendOf(p.Curves), SVG: template.HTML(p.SVG()), Says: p.Describe()})
+	}
+	return charts
+}
+
+// heatMap has a column for each distribution, in the order of their sizes.
+func heatMap(family string, columns []*distribution) *plot.Plot {
+	slices.SortStableFunc(columns, func(a, b *distribution) int { return cmp.Compare(a.size, b.size) })
+	low, high := math.Inf(1), 1.0
+	for _, each := range columns {
+		low, high = min(low, max(1, float64(each.Min()))), max(high, float64(each.ValueAtPercentile(99.9)))
+	}
+	p := &plot.Plot{Width: chartWidth, Height: chartHeight, Y: times(plot.Powers(low/1e3, high/1e3, ticksUp+2))}
+	p.X = plot.Axis{Label: "message size", High: float64(len(columns))}
+	p.X.Print = func(at float64) string { return narrow(size(columns[min(int(at), len(columns)-1)].size)) }
+	medians := plot.Curve{Name: family + ", median", Hue: 1, Dots: true}
+	for i, each := range columns {
+		left := float64(i)
+		p.X.Ticks = append(p.X.Ticks, left+0.5)
+		medians.Points = append(medians.Points, plot.Point{X: left + 0.5, Y: max(1, float64(each.ValueAtPercentile(50))) / 1e3})
+		p.Cells = append(p.Cells, cells(each, left, low, high)...)
+	}
+	p.Curves = []plot.Curve{medians}
+	return p
+}
+
+// cells are the column of a distribution: times from low to high nanoseconds, each cell larger than the one below it by the
+// same factor.  The fullest is the darkest, and by the root few samples are seen as well.
+func cells(d *distribution, left, low, high float64) []plot.Cell {
+	const rows = 40
+	factor := max(math.Pow(high/low, 1.0/rows), 1+1/low) // a nanosecond is the least that is told apart
+	counts, most := make([]float64, rows+1), 0.0
+	for _, each := range d.Distribution() {
+		if row := int(math.Log(max(low, float64(each.From))/low) / math.Log(factor)); row <= rows {
+			counts[row] += float64(each.Count)
+			most = max(most, counts[row])
+		}
+	}
+	var list []plot.Cell
+	for row, count := range counts {
+		if count == 0 {
+			continue
+		}
+		bottom := low * math.Pow(factor, float64(row))
+		list = append(list, plot.Cell{
+			Left: left + 0.1, Right: left + 0.9, Low: bottom / 1e3, High: bottom * factor / 1e3, Dark: max(0.05, math.Sqrt(count/most)),
+			Says: fmt.Sprintf("%s, %s to %s: %s %%", size(d.size), duration(time.Duration(bottom)), duration(time.Duration(bottom*factor)), plot.Number(100*count/float64(d.TotalCount()))),
+		})
+	}
+	return list
 }
 
 // percentiles is the curve as HdrHistogram's own tools plot it: x counts the nines, so that 99 %, 99.9 %

@@ -1,4 +1,4 @@
-// Package plot draws line charts as SVG that stands in a page: its colours and fonts are classes of the page's style, so
+// Package plot draws line charts and heat maps as SVG that stands in a page: its colours and fonts are classes of the page's style, so
 // that it is right in light, in dark and on paper, and each curve has the texts of its points for the page's script.
 package plot
 
@@ -29,10 +29,18 @@ type Curve struct {
 	Level bool
 }
 
+// Cell is a rectangle of a chart, the darker the more of something is in it.
+type Cell struct {
+	Left, Right, Low, High float64
+	Dark                   float64 // from 0, which is not drawn, to 1
+	Says                   string  // for a reader who points at it
+}
+
 // Plot is a chart.
 type Plot struct {
 	Width, Height float64
 	X, Y          Axis
+	Cells         []Cell // below the curves
 	Curves        []Curve
 }
 
@@ -76,6 +84,9 @@ func (p *Plot) SVG() string {
 	f := p.frame()
 	fmt.Fprintf(&out, `<svg viewBox="0 0 %s %s" data-from="%s" data-to="%s">`, place(p.Width), place(p.Height), place(f.top), place(f.bottom))
 	p.axes(&out, f)
+	for i := range p.Cells {
+		p.cell(&out, f, &p.Cells[i])
+	}
 	for i := range p.Curves {
 		p.curve(&out, f, &p.Curves[i])
 	}
@@ -114,6 +125,15 @@ func (p *Plot) axes(out *strings.Builder, f frame) {
 // label is a text of an axis; where it begins or ends is the style's to say.
 func label(out *strings.Builder, class string, x, y float64, text string) {
 	fmt.Fprintf(out, `<text class="%s" x="%s" y="%s">%s</text>`, class, place(x), place(y), html.EscapeString(text))
+}
+
+func (p *Plot) cell(out *strings.Builder, f frame, c *Cell) {
+	left, right, top, bottom := p.x(f, c.Left), p.x(f, c.Right), p.y(f, c.High), p.y(f, c.Low)
+	if c.Dark <= 0 || right <= left || bottom <= top {
+		return
+	}
+	fmt.Fprintf(out, `<rect class="cell" x="%s" y="%s" width="%s" height="%s" fill-opacity="%s"><title>%s</title></rect>`,
+		place(left), place(top), place(right-left), place(bottom-top), strconv.FormatFloat(math.Round(c.Dark*100)/100, 'f', -1, 64), html.EscapeString(c.Says))
 }
 
 func (p *Plot) curve(out *strings.Builder, f frame, c *Curve) {

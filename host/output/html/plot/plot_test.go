@@ -36,6 +36,14 @@ type drawn struct {
 			Y float64 `xml:"cy,attr"`
 		} `xml:"circle"`
 	} `xml:"g"`
+	Rect []struct {
+		X       float64 `xml:"x,attr"`
+		Y       float64 `xml:"y,attr"`
+		Width   float64 `xml:"width,attr"`
+		Height  float64 `xml:"height,attr"`
+		Opacity float64 `xml:"fill-opacity,attr"`
+		Title   string  `xml:"title"`
+	} `xml:"rect"`
 	grid []path
 }
 
@@ -216,5 +224,32 @@ func TestTextsAreKeptApartAndEscaped(t *testing.T) {
 	}
 	if want := `"><script> from 25 % to 50 %; was of the baseline from 100 % to 100 %`; p.Describe() != want {
 		t.Errorf("it is described as %s", p.Describe())
+	}
+}
+
+// TestCells: each stands between the places of its ends, is as dark as it says, and tells what it is.
+func TestCells(t *testing.T) {
+	p := Plot{Width: 400, Height: 200, X: Even(0, 2, 2), Y: Even(0, 10, 5), Cells: []Cell{
+		{Left: 0, Right: 1, Low: 0, High: 5, Dark: 1, Says: "a < b"},
+		{Left: 1, Right: 2, Low: 5, High: 10, Dark: 0.256},
+		{Left: 0, Right: 1, Low: 5, High: 10},           // nothing is in it
+		{Left: 1, Right: 2, Low: 11, High: 12, Dark: 1}, // beyond the axis
+	}}
+	var found drawn
+	if err := xml.Unmarshal([]byte(p.SVG()), &found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Rect) != 2 {
+		t.Fatalf("%+v", found.Rect)
+	}
+	f := p.frame()
+	low, high := found.Rect[0], found.Rect[1]
+	near := func(a, b float64) bool { return math.Abs(a-b) < 0.2 }
+	middle, across := (f.top+f.bottom)/2, (f.left+f.right)/2
+	if !near(low.X, f.left) || !near(low.X+low.Width, across) || !near(low.Y, middle) || !near(low.Y+low.Height, f.bottom) || low.Opacity != 1 || low.Title != "a < b" {
+		t.Errorf("%+v in %+v", low, f)
+	}
+	if !near(high.X, across) || !near(high.X+high.Width, f.right) || !near(high.Y, f.top) || !near(high.Y+high.Height, middle) || high.Opacity != 0.26 {
+		t.Errorf("%+v in %+v", high, f)
 	}
 }
