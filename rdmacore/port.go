@@ -83,7 +83,7 @@ func (d *Device) port(number int, gids []C.struct_core_gid) (Port, error) {
 			gid.Type = "iWARP" // the kernel's name is that of InfiniBand's
 		}
 		port.GIDs = append(port.GIDs, gid)
-		if port.Netdev == "" {
+		if port.Netdev == "" && d.provider.Link() == "" { // soft's device is on no interface
 			port.Netdev = netdevOf(int(gids[i].netdev_index), gid.Raw)
 		}
 	}
