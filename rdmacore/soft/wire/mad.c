@@ -12,22 +12,9 @@
 #define METHOD_SEND 3
 #define HEADER 24
 
-/* Where the private data of each message begins, behind the header, and how long it is (IBTA 12.6, 12.11). */
-struct layout {
-	uint8_t private_data, length;
-};
-
-static const struct layout layouts[] = {
-	[SOFT_CM_REQ] = {140, 92},
-	[SOFT_CM_MRA] = {10, SOFT_MRA_PRIVATE_DATA},
-	[SOFT_CM_REJ] = {84, SOFT_REJ_PRIVATE_DATA},
-	[SOFT_CM_REP] = {36, SOFT_REP_PRIVATE_DATA},
-	[SOFT_CM_RTU] = {8, SOFT_RTU_PRIVATE_DATA},
-	[SOFT_CM_DREQ] = {12, SOFT_DREQ_PRIVATE_DATA},
-	[SOFT_CM_DREP] = {8, SOFT_DREP_PRIVATE_DATA},
-	[SOFT_CM_SIDR_REQ] = {16, 216},
-	[SOFT_CM_SIDR_REP] = {96, SOFT_SIDR_REP_PRIVATE_DATA},
-};
+/* REQ and SIDR REQ: where their private data begins, which for those who connect by IP addresses is an IP header. */
+#define REQ_PRIVATE_DATA 140
+#define SIDR_REQ_PRIVATE_DATA 16
 
 /* REJ and SIDR REP: where what says more begins. */
 #define REJ_ADDITIONAL 12
@@ -133,13 +120,14 @@ static void put_req(const struct soft_cm_message *req, uint8_t *place)
 	place[93] = path->hop_limit;
 	place[94] = (uint8_t)(path->service_level << 4 | path->subnet_local << 3);
 	place[95] = (uint8_t)(req->ack_timeout << 3);
-	put_ip_header(place + layouts[SOFT_CM_REQ].private_data, req);
+	put_ip_header(place + REQ_PRIVATE_DATA, req);
 }
 
 static void get_req(const uint8_t *place, struct soft_cm_message *req)
 {
 	uint64_t service = soft_get64(place + 8);
 
+	req->remote = 0;
 	req->ece.vendor_id = soft_get24(place + 5);
 	req->port_space = (int)(service >> 16 & 0x7fffffff);
 	req->guid = soft_get64(place + 16);
@@ -165,7 +153,7 @@ static void get_req(const uint8_t *place, struct soft_cm_message *req)
 		.mtu = place[50] >> 4,
 	};
 	req->ack_timeout = place[95] >> 3;
-	get_ip_header(place + layouts[SOFT_CM_REQ].private_data, (uint16_t)service, req);
+	get_ip_header(place + REQ_PRIVATE_DATA, (uint16_t)service, req);
 }
 
 /* IBTA 12.6.8 */
@@ -232,7 +220,7 @@ static void put_sidr_req(const struct soft_cm_message *req, uint8_t *place)
 {
 	soft_put32(place + 4, SOFT_WIRE_PARTITION << 16);
 	soft_put64(place + 8, service_id(req));
-	put_ip_header(place + layouts[SOFT_CM_SIDR_REQ].private_data, req);
+	put_ip_header(place + SIDR_REQ_PRIVATE_DATA, req);
 }
 
 static void get_sidr_req(const uint8_t *place, struct soft_cm_message *req)
@@ -241,7 +229,7 @@ static void get_sidr_req(const uint8_t *place, struct soft_cm_message *req)
 
 	req->remote = 0;
 	req->port_space = (int)(service >> 16 & 0x7fffffff);
-	get_ip_header(place + layouts[SOFT_CM_SIDR_REQ].private_data, (uint16_t)service, req);
+	get_ip_header(place + SIDR_REQ_PRIVATE_DATA, (uint16_t)service, req);
 }
 
 /* IBTA 12.11.2: it has the number that the request gave itself and none of its own. */
@@ -271,21 +259,53 @@ static void get_sidr_rep(const uint8_t *place, struct soft_cm_message *rep)
 	get_additional(place + SIDR_REP_ADDITIONAL, place[5], rep);
 }
 
-/* Private data that goes behind an IP header begins and ends with it. */
-static struct layout layout_of(enum soft_cm_attribute attribute)
+/* IBTA 12.6.6 */
+static void put_mra(const struct soft_cm_message *mra, uint8_t *place)
 {
-	struct layout layout = layouts[attribute];
-
-	if (attribute == SOFT_CM_REQ || attribute == SOFT_CM_SIDR_REQ) {
-		layout.private_data += IP_HEADER;
-		layout.length -= IP_HEADER;
-	}
-	return layout;
+	place[8] = (uint8_t)(mra->answered << 6);
+	place[9] = (uint8_t)(mra->service_timeout << 3);
 }
+
+static void get_mra(const uint8_t *place, struct soft_cm_message *mra)
+{
+	mra->answered = place[8] >> 6;
+	mra->service_timeout = place[9] >> 3;
+}
+
+/* IBTA 12.6.10 */
+static void put_dreq(const struct soft_cm_message *dreq, uint8_t *place)
+{
+	soft_put24(place + 8, dreq->qp_num);
+}
+
+static void get_dreq(const uint8_t *place, struct soft_cm_message *dreq)
+{
+	dreq->qp_num = soft_get24(place + 8);
+}
+
+/*
+ * Each message: where the user's private data begins and how long it is (IBTA 12.6, 12.11), and the fields behind the
+ * communication ids, if it has any.
+ */
+static const struct layout {
+	uint8_t private_data, length;
+	void (*put)(const struct soft_cm_message *message, uint8_t *place);
+	void (*get)(const uint8_t *place, struct soft_cm_message *message);
+} layouts[] = {
+	[SOFT_CM_REQ] = {REQ_PRIVATE_DATA + IP_HEADER, SOFT_REQ_PRIVATE_DATA, put_req, get_req},
+	[SOFT_CM_MRA] = {10, SOFT_MRA_PRIVATE_DATA, put_mra, get_mra},
+	[SOFT_CM_REJ] = {84, SOFT_REJ_PRIVATE_DATA, put_rej, get_rej},
+	[SOFT_CM_REP] = {36, SOFT_REP_PRIVATE_DATA, put_rep, get_rep},
+	[SOFT_CM_RTU] = {8, SOFT_RTU_PRIVATE_DATA, NULL, NULL},
+	[SOFT_CM_DREQ] = {12, SOFT_DREQ_PRIVATE_DATA, put_dreq, get_dreq},
+	[SOFT_CM_DREP] = {8, SOFT_DREP_PRIVATE_DATA, NULL, NULL},
+	[SOFT_CM_SIDR_REQ] = {SIDR_REQ_PRIVATE_DATA + IP_HEADER, SOFT_SIDR_REQ_PRIVATE_DATA, put_sidr_req, get_sidr_req},
+	[SOFT_CM_SIDR_REP] = {96, SOFT_SIDR_REP_PRIVATE_DATA, put_sidr_rep, get_sidr_rep},
+};
 
 void soft_mad_encode(const struct soft_cm_message *message, uint8_t mad[SOFT_MAD])
 {
-	struct layout layout = layout_of(message->attribute);
+	const struct layout *layout = &layouts[message->attribute];
 	uint8_t *place = mad + HEADER;
 
 	memset(mad, 0, SOFT_MAD);
@@ -298,37 +318,10 @@ void soft_mad_encode(const struct soft_cm_message *message, uint8_t mad[SOFT_MAD
 	soft_put32(mad + 20, message->ece.options); /* 0 in all but REQ and REP */
 	soft_put32(place, message->local);
 	soft_put32(place + 4, message->remote);
-	switch (message->attribute) {
-	case SOFT_CM_REQ:
-		put_req(message, place);
-		break;
-	case SOFT_CM_MRA:
-		place[8] = (uint8_t)(message->answered << 6);
-		place[9] = (uint8_t)(message->service_timeout << 3);
-		break;
-	case SOFT_CM_REJ:
-		put_rej(message, place);
-		break;
-	case SOFT_CM_REP:
-		put_rep(message, place);
-		break;
-	case SOFT_CM_DREQ:
-		soft_put24(place + 8, message->qp_num);
-		break;
-	case SOFT_CM_SIDR_REQ:
-		put_sidr_req(message, place);
-		break;
-	case SOFT_CM_SIDR_REP:
-		put_sidr_rep(message, place);
-		break;
-	case SOFT_CM_RTU:
-	case SOFT_CM_DREP:
-	case SOFT_CM_PATH_RECORD:
-	case SOFT_CM_ARP:
-		break;
-	}
-	memcpy(place + layout.private_data, message->private_data,
-	       message->private_data_len < layout.length ? message->private_data_len : layout.length);
+	if (layout->put)
+		layout->put(message, place);
+	memcpy(place + layout->private_data, message->private_data,
+	       message->private_data_len < layout->length ? message->private_data_len : layout->length);
 }
 
 static bool is_known(uint32_t attribute)
@@ -340,7 +333,7 @@ bool soft_mad_decode(const uint8_t mad[SOFT_MAD], struct soft_cm_message *messag
 {
 	const uint8_t *place = mad + HEADER;
 	uint32_t attribute = soft_get16(mad + 16);
-	struct layout layout;
+	const struct layout *layout;
 
 	if (mad[0] != BASE_VERSION || mad[1] != CLASS_COMMUNICATION || mad[2] != CLASS_VERSION ||
 	    mad[3] != METHOD_SEND || !is_known(attribute))
@@ -352,38 +345,10 @@ bool soft_mad_decode(const uint8_t mad[SOFT_MAD], struct soft_cm_message *messag
 		.remote = soft_get32(place + 4),
 		.ece.options = soft_get32(mad + 20),
 	};
-	switch (message->attribute) {
-	case SOFT_CM_REQ:
-		message->remote = 0;
-		get_req(place, message);
-		break;
-	case SOFT_CM_MRA:
-		message->answered = place[8] >> 6;
-		message->service_timeout = place[9] >> 3;
-		break;
-	case SOFT_CM_REJ:
-		get_rej(place, message);
-		break;
-	case SOFT_CM_REP:
-		get_rep(place, message);
-		break;
-	case SOFT_CM_DREQ:
-		message->qp_num = soft_get24(place + 8);
-		break;
-	case SOFT_CM_SIDR_REQ:
-		get_sidr_req(place, message);
-		break;
-	case SOFT_CM_SIDR_REP:
-		get_sidr_rep(place, message);
-		break;
-	case SOFT_CM_RTU:
-	case SOFT_CM_DREP:
-	case SOFT_CM_PATH_RECORD:
-	case SOFT_CM_ARP:
-		break;
-	}
-	layout = layout_of(message->attribute);
-	message->private_data_len = layout.length;
-	memcpy(message->private_data, place + layout.private_data, layout.length);
+	layout = &layouts[attribute];
+	if (layout->get)
+		layout->get(place, message);
+	message->private_data_len = layout->length;
+	memcpy(message->private_data, place + layout->private_data, layout->length);
 	return true;
 }
