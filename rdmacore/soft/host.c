@@ -11,7 +11,7 @@
 #define PACKETS_DELAY SOFT_MICROSECOND
 #define PACKETS_ON_THEIR_WAY 8192
 
-static int create_link(struct soft_host *host, enum core_link link)
+static int create_packets(struct soft_host *host)
 {
 	struct soft_packets_options options = {
 		.seed = soft_fabric_random(&host->fabric),
@@ -19,14 +19,9 @@ static int create_link(struct soft_host *host, enum core_link link)
 		.delay = PACKETS_DELAY,
 		.icrc = true,
 	};
-	int result;
+	int result = soft_packets_create(&host->fabric, &options, &host->packets);
 
-	if (link == CORE_LINK_LOCAL)
-		return 0;
-	result = soft_packets_create(&host->fabric, &options, &host->packets);
-	if (result)
-		return result;
-	return soft_packets_attach(host->packets, host->device, &host->device->gids[0]);
+	return result ? result : soft_packets_attach(host->packets, host->device, &host->device->gids[0]);
 }
 
 int soft_host_create(struct soft_host **out, const struct core_options *options)
@@ -40,7 +35,8 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 	result = soft_device_create(&host->fabric, "soft0", &host->device);
 	if (result)
 		goto destroy_fabric;
-	result = create_link(host, options->link);
+	if (options->link == CORE_LINK_PACKETS)
+		result = create_packets(host);
 	if (result)
 		goto destroy_link;
 	result = soft_cm_create(&host->fabric, host->device, &host->cm);

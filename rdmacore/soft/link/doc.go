@@ -1,6 +1,6 @@
 // Package link carries packets between queue pairs: local, within the process and at the speed of memory, and
-// packets, a network whose packets take time and can be lost, doubled and reordered.  transmit takes requests from a send queue and picks
-// the link.
+// packets, a network whose packets take time and can be lost, doubled and reordered.  transmit takes requests from a
+// send queue and picks the link.
 //
 // # Files
 //
