@@ -11,10 +11,12 @@ void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_cl
 	else
 		soft_clock_wall(&fabric->clock);
 	soft_timers_init(&fabric->timers, &fabric->clock);
+	soft_poller_init(&fabric->poller);
 }
 
 void soft_fabric_destroy(struct soft_fabric *fabric)
 {
+	soft_poller_destroy(&fabric->poller);
 	soft_timers_destroy(&fabric->timers);
 	soft_faults_destroy(&fabric->faults);
 	soft_mutex_destroy(&fabric->lock);

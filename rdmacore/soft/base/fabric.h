@@ -1,6 +1,6 @@
 /*
- * What all devices of one soft host share: clocks and timers, random numbers, and the faults that are injected.  It knows
- * neither devices nor connections.
+ * What all devices of one soft host share: clocks and timers, descriptors that are waited for, random numbers, and the
+ * faults that are injected.  It knows neither devices nor connections.
  */
 #ifndef SOFT_BASE_FABRIC_H
 #define SOFT_BASE_FABRIC_H
@@ -11,6 +11,7 @@
 #include "soft/base/clock.h"
 #include "soft/base/fault.h"
 #include "soft/base/mutex.h"
+#include "soft/base/poller.h"
 #include "soft/base/random.h"
 #include "soft/base/timer.h"
 
@@ -19,13 +20,14 @@ struct soft_fabric {
 	struct soft_clock clock; /* of the protocols */
 	struct soft_clock wall; /* for how long a caller may wait */
 	struct soft_timers timers;
+	struct soft_poller poller;
 	struct soft_secret secret;
 	struct soft_faults faults;
 };
 
 /* seed drives every random number of the fabric. */
 void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_clock);
-/* No timer may be registered any more. */
+/* No timer and no source may be there any more. */
 void soft_fabric_destroy(struct soft_fabric *fabric);
 
 /* A number that cannot be guessed without the seed. */

@@ -30,6 +30,7 @@ enum soft_order {
 	SOFT_ORDER_EVENT_QUEUE,
 	SOFT_ORDER_FAULTS, /* faults.lock: the rules of what is lost */
 	SOFT_ORDER_PACKETS, /* packets.lock: what is on its way over the packets link */
+	SOFT_ORDER_POLLER, /* poller.lock: the descriptors that are waited for */
 	SOFT_ORDER_TIMERS, /* timers.lock: the timer heap */
 	SOFT_ORDER_FABRIC, /* fabric.lock: the random numbers */
 };

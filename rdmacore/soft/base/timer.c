@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "soft/base/thread.h"
+
 static void heap_put(struct soft_timers *timers, size_t index, struct soft_timer *timer)
 {
 	timers->heap[index] = timer;
@@ -228,7 +230,7 @@ static int start(struct soft_timers *timers)
 	int result = 0;
 
 	if (!timers->started && !soft_clock_is_virtual(timers->clock)) {
-		result = -pthread_create(&timers->thread, NULL, run_timers, timers);
+		result = -soft_thread_create(&timers->thread, run_timers, timers);
 		timers->started = result == 0;
 	}
 	return result;
