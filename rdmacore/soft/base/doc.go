@@ -9,7 +9,7 @@
 //   - fabric: all of the following, as one host has them
 //   - event_queue, fault, table: events to be read, injected faults, numbers to objects
 //   - timer, poller: deadlines, descriptors, and the thread that serves each
-//   - lock, mutex, thread: the spin locks of the data path, and the others; threads
+//   - lock, mutex: the spin locks of the data path, the others, and threads
 //   - order: the order in which locks are taken
 //   - clock, random: time; chance and secret numbers
 //   - bounds, refusal: the limits of a device; why a call was refused, in a sentence

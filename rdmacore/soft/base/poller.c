@@ -5,8 +5,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "soft/base/thread.h"
-
 /* Events taken from the kernel in one go. */
 #define BATCH 16
 /* The event of soft_poller.stop: no slot has that number. */

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "soft/base/thread.h"
-
 static void heap_put(struct soft_timers *timers, size_t index, struct soft_timer *timer)
 {
 	timers->heap[index] = timer;
