@@ -120,17 +120,18 @@ func (rs *resolver) wordOf(node *syntax.Node, at place) string {
 	return ""
 }
 
-// madeBy is the name of something that a step makes, of a role or, for faults, of none.
+// madeBy is the name of an object that a step makes, of a role or, for those of the case, of none.
 type madeBy struct {
-	kind       verb.Yield
+	kind       *verb.Object
 	role, name string
 }
 
 // several stands for the index that only the run will tell.
 const several = "[..]"
 
-// add notes that a step makes something.
-func (t *timeline) add(kind verb.Yield, role string, name Name) {
+// add notes that a step of a role makes something.
+func (t *timeline) add(kind *verb.Object, role string, name Name) {
+	role = ownerOf(kind, role)
 	text := name.Word
 	if name.text != nil {
 		t.made[madeBy{kind, role, name.Word + "["}] = true
@@ -142,8 +143,16 @@ func (t *timeline) add(kind verb.Yield, role string, name Name) {
 	t.made[madeBy{kind, role, text}] = true
 }
 
+// ownerOf is the role that has what a step of a role makes.
+func ownerOf(kind *verb.Object, role string) string {
+	if kind.OfCase {
+		return someRole
+	}
+	return role
+}
+
 // has tells whether a step has made what a text names, or may have.
-func (t *timeline) has(kind verb.Yield, role, text string) bool {
+func (t *timeline) has(kind *verb.Object, role, text string) bool {
 	word, _, indexed := cutName(text)
 	for _, owner := range []string{role, someRole} {
 		if t.made[madeBy{kind, owner, text}] || indexed && t.made[madeBy{kind, owner, word + several}] {
@@ -154,12 +163,13 @@ func (t *timeline) has(kind verb.Yield, role, text string) bool {
 }
 
 // hasSome tells whether a step has made one of several.
-func (t *timeline) hasSome(kind verb.Yield, role, word string) bool {
+func (t *timeline) hasSome(kind *verb.Object, role, word string) bool {
 	return t.made[madeBy{kind, role, word + "["}] || t.made[madeBy{kind, someRole, word + "["}]
 }
 
-// names lists what steps have made.
-func (t *timeline) names(kind verb.Yield, role string) []string {
+// names lists what steps of a role have made.
+func (t *timeline) names(kind *verb.Object, role string) []string {
+	role = ownerOf(kind, role)
 	var names []string
 	for _, each := range slices.Collect(maps.Keys(t.made)) {
 		if each.kind == kind && each.role == role && !strings.HasSuffix(each.name, "[") {
@@ -171,8 +181,8 @@ func (t *timeline) names(kind verb.Yield, role string) []string {
 }
 
 // isMade tells whether a step before has made what a value names, as far as that is known; if not, the name it has.
-func (rs *resolver) isMade(kind verb.Yield, node *syntax.Node, value *Value, at place) (name string, made bool) {
-	if rs.abstract || kind != verb.NewFault && at.role == "" {
+func (rs *resolver) isMade(kind *verb.Object, node *syntax.Node, value *Value, at place) (name string, made bool) {
+	if rs.abstract || !kind.OfCase && at.role == "" {
 		return "", true
 	}
 	if known, ok := value.Constant(); ok {

@@ -66,35 +66,26 @@ func (d *decoder) objectName(argument *verb.Argument, node *syntax.Node, at plac
 	if value == nil {
 		return nil
 	}
-	kind, maker := argument.Type.Maker()
-	code, owner, none := diag.UnknownObject, at.role, fmt.Sprintf("role %q has no %s", at.role, withoutArticle(argument.Type.String()))
-	step := fmt.Sprintf("role: %s, ", at.role)
-	switch argument.Type {
-	case verb.Endpoint:
-		kind, maker, code = verb.NewEndpoint, "create_ep", diag.UnknownEndpoint
-	case verb.FaultName: // which is of no role
-		kind, maker, code, owner, none, step = verb.NewFault, "fault", diag.UnknownFault, someRole, "there is no fault", ""
-	}
-	name, made := d.isMade(kind, node, value, at)
+	object := verb.ObjectOf(argument.Type)
+	name, made := d.isMade(object, node, value, at)
 	if made {
 		return value
 	}
-	names := d.timeline.names(kind, owner)
+	none, step := fmt.Sprintf("role %q has no %s", at.role, object.What), fmt.Sprintf("role: %s, ", at.role)
+	if object.OfCase {
+		none, step = "there is no "+object.What, ""
+	}
+	names := d.timeline.names(object, at.role)
 	hint := diag.DidYouMean(name, names)
 	switch {
 	case hint != "":
-	case kind == verb.NewEndpoint && len(names) > 0:
+	case len(names) > 0:
 		hint = diag.ThereAre(names)
 	default:
-		hint = fmt.Sprintf("make it first: {%s%s: {..}, as: %s}", step, maker, name)
+		hint = fmt.Sprintf("make it first: {%s%s: {..}, as: %s}", step, object.Maker, name)
 	}
-	d.errors.Report(code, value.Span, "%s %q here", none, name).WithHint("%s", hint)
+	d.errors.Report(object.Unknown, value.Span, "%s %q here", none, name).WithHint("%s", hint)
 	return value
-}
-
-func withoutArticle(text string) string {
-	_, rest, _ := strings.Cut(text, " ")
-	return rest
 }
 
 // peer compiles a role, an IP address or a host name.

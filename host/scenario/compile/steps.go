@@ -190,35 +190,30 @@ func (x *expander) call(step *ast.Step, at place) Action {
 	}
 	x.checkStretch(call, at)
 	x.note(step, call, at)
-	if step.As != nil && step.Verb.Yields == verb.Nothing {
+	if step.As != nil && !step.Verb.Named {
 		x.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "%s yields nothing to name", step.Verb.Name)
 		return call
 	}
 	if call.As = x.named(step, at, step.Verb, layout); call.As.Word == "" {
 		return call
 	}
-	switch kind := step.Verb.Yields; {
-	case kind == verb.NewEndpoint && !makesEndpoint(call):
-	case kind == verb.NewEndpoint:
-		x.facts.portSpaces[endpointName{at.role, call.As.shown()}] = x.facts.portSpaceOf(call, at.role)
-		x.timeline.add(kind, at.role, call.As)
-	case kind == verb.NewFault:
-		x.timeline.add(kind, someRole, call.As)
-	case kind.MakesObject():
-		x.timeline.add(kind, at.role, call.As)
+	if object := call.makes(); object != nil {
+		x.timeline.add(object, at.role, call.As)
+		if object.Type == verb.Endpoint {
+			x.facts.portSpaces[endpointName{at.role, call.As.shown()}] = x.facts.portSpaceOf(call, at.role)
+		}
 	}
 	return call
 }
 
-// makesEndpoint tells whether a step can yield an endpoint: wait_event does for connection requests
-// only.
-func makesEndpoint(call *Call) bool {
-	value := call.argument("type")
-	if value == nil {
-		return true
+// makes is the kind of object that a step can make: wait_event makes an endpoint of connection requests only.
+func (call *Call) makes() *verb.Object {
+	if event := call.argument("type"); event != nil && call.Verb.Waits {
+		if known, ok := event.Constant(); ok && known != "CONNECT_REQUEST" {
+			return nil
+		}
 	}
-	known, ok := value.Constant()
-	return !ok || known == "CONNECT_REQUEST"
+	return call.Verb.Makes
 }
 
 func (x *expander) guestStep(step *ast.Step, at place) Action {

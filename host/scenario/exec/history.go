@@ -112,7 +112,7 @@ func (m *moment) given() string {
 			words = append(words, argument.Name)
 		case argument.Type == verb.Condition:
 			words = append(words, value.(verb.ConditionValue).Text)
-		case argument.Type.NamesObject(), slices.Contains([]verb.Type{verb.Endpoint, verb.Role, verb.FaultName, verb.Buffer, verb.Word, verb.Peer}, argument.Type):
+		case verb.ObjectOf(argument.Type) != nil, slices.Contains([]verb.Type{verb.Role, verb.Buffer, verb.Word, verb.Peer}, argument.Type):
 			words = append(words, fmt.Sprint(value))
 		case argument.Type == verb.Remote:
 			remote := value.(verb.RemoteMemory)

@@ -40,9 +40,9 @@ func connectionVerbs() []Verb {
 	return []Verb{
 		ask("create_ep", "rdma_create_ep(3)",
 			"Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved and a queue pair.",
-			createEndpoint).yields(NewEndpoint),
+			createEndpoint).making(Endpoint),
 		ask("bind", "rdma_bind_addr(3)",
-			"Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.", bind).yields(NewEndpoint),
+			"Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.", bind).making(Endpoint),
 		onEndpoint("listen", "rdma_listen(3)", "Listen for connection requests.",
 			func(ep *testbed.Endpoint, args *struct {
 				Backlog int `arg:"backlog" default:"0" max:"0x10000" doc:"requests that may wait unread; 0 is the system's most"`

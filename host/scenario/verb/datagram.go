@@ -17,7 +17,7 @@ const usualHops = 64
 func datagramVerbs() []Verb {
 	return []Verb{
 		act("create_ah", "ibv_create_ah(3)",
-			"Make an address handle, for datagrams to a role, to whom an event named, or to a GID.", createAH).yields(NewHandle),
+			"Make an address handle, for datagrams to a role, to whom an event named, or to a GID.", createAH).making(Handle),
 		act("create_ah_from_wc", "ibv_create_ah_from_wc(3)",
 			fmt.Sprintf("Make an address handle for the sender of the datagram whose completion was polled last: the first %d bytes of its buffer say who that is.", rdmacore.GRHLength),
 			func(_ context.Context, call *Call, args *struct {
@@ -29,7 +29,7 @@ func datagramVerbs() []Verb {
 					return args.domain(call).CreateAHFromWC(&args.EP.Received, args.bytes, int(args.Port))
 				})
 				return call.made(handle, err)
-			}).yields(NewHandle),
+			}).making(Handle),
 		ask("init_ah_from_wc", "ibv_init_ah_from_wc(3)", "Ask for the attributes that create_ah_from_wc makes a handle of.", initAHFromWC),
 		act("destroy_ah", "ibv_destroy_ah(3)", "Free an address handle.",
 			func(_ context.Context, _ *Call, args *struct {

@@ -20,11 +20,16 @@ func act[A any](name, manual, doc string, run func(ctx context.Context, call *Ca
 
 // ask defines a verb with results that `as` can name.
 func ask[A, R any](name, manual, doc string, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
-	return define(Verb{Name: name, Manual: manual, Doc: doc, Yields: Value}, run)
+	return define(Verb{Name: name, Manual: manual, Doc: doc, Named: true}, run)
 }
 
-// The verb with another field: Yields, Scalar, Capability and Roleless.
-func (v Verb) yields(what Yield) Verb         { v.Yields = what; return v }
+// making is the verb as one that makes an object of a type, which `as` names.
+func (v Verb) making(object Type) Verb {
+	v.Named, v.Makes = true, ObjectOf(object)
+	return v
+}
+
+// The verb with another field: Scalar, Capability and Roleless.
 func (v Verb) scalar(argument string) Verb    { v.Scalar = argument; return v }
 func (v Verb) needing(capability string) Verb { v.Capability = capability; return v }
 func (v Verb) roleless() Verb                 { v.Roleless = true; return v }

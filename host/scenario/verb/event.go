@@ -45,10 +45,10 @@ func eventVerbs() []Verb {
 	return []Verb{
 		ask("wait_event", "rdma_get_cm_event(3)",
 			"Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new endpoint.",
-			waitEvent).yields(NewEndpoint),
+			waitEvent).making(Endpoint),
 		ask("get_event", "rdma_get_cm_event(3)",
 			"Wait for the next event of the role, of whichever endpoint; `as` names the one that a CONNECT_REQUEST brings.",
-			getEvent).yields(NewEndpoint),
+			getEvent).making(Endpoint),
 		act("hold_events", "rdma_ack_cm_event(3)",
 			"Leave events unacknowledged that are read from now on, until ack_event; an id with such an event cannot be destroyed.",
 			func(_ context.Context, call *Call, args *struct {
@@ -68,7 +68,7 @@ func eventVerbs() []Verb {
 				return args.await(ctx, call, args.EP.ID().Complete, &testbed.Failure{What: "the call has no end", Expected: "its end"})
 			}),
 		ask("get_request", "rdma_get_request(3)",
-			"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.", getRequest).yields(NewEndpoint),
+			"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.", getRequest).making(Endpoint),
 	}
 }
 

@@ -15,7 +15,7 @@ func faultVerbs() []Verb {
 	return []Verb{
 		act("fault", "",
 			"Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
-			fault).roleless().yields(NewFault),
+			fault).roleless().making(FaultName),
 		ask("heal", "",
 			"End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
 			heal).roleless(),

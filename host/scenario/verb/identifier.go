@@ -18,7 +18,7 @@ type resolveTimeout struct {
 // identifierVerbs are the single steps of rdma_cm; create_ep does several of them at once.
 func identifierVerbs() []Verb {
 	return []Verb{
-		act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).yields(NewEndpoint),
+		act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).making(Endpoint),
 		ask("bind_addr", "rdma_bind_addr(3)", "Give an id a local address.",
 			func(_ context.Context, call *Call, args *struct {
 				theEndpoint

@@ -101,9 +101,9 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 	} {
 		byType[k.field] = k
 	}
-	for _, row := range objects {
-		find := func(call *Call, name any) (any, error) { return row.find(call, name.(string)) }
-		byType[row.field] = kind{argument: row.names, find: find}
+	for _, object := range objects {
+		find := func(call *Call, name any) (any, error) { return object.find(call, name.(string)) }
+		byType[object.field] = kind{argument: object.Type, find: find}
 	}
 	return byType
 })

@@ -16,7 +16,7 @@ func memoryVerbs() []Verb {
 			func(_ context.Context, call *Call, _ *none) error {
 				domain, err := call.Role.NewDomain()
 				return call.made(domain, err)
-			}).yields(NewDomain),
+			}).making(Domain),
 		act("dealloc_pd", "ibv_dealloc_pd(3)", "Free a protection domain, which nothing may use.",
 			func(_ context.Context, _ *Call, args *struct {
 				PD *testbed.Domain `arg:"pd,required" doc:"the domain, by the name that 'as' gave it"`
@@ -114,7 +114,7 @@ func reregister(_ context.Context, call *Call, args *struct {
 // windowVerbs allocate memory windows and bind them, which is a work request.
 func windowVerbs() []Verb {
 	return []Verb{
-		ask("alloc_mw", "ibv_alloc_mw(3)", "Allocate a memory window, bound to nothing.", allocMW).needing(CanWindow).yields(NewWindow),
+		ask("alloc_mw", "ibv_alloc_mw(3)", "Allocate a memory window, bound to nothing.", allocMW).needing(CanWindow).making(Window),
 		ask("bind_mw", "ibv_bind_mw(3)",
 			"Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as ibv_post_send(3) with BIND_MW.",
 			bindMW).needing(CanWindow),

@@ -36,7 +36,7 @@ func completionVerbs() []Verb {
 			}),
 		act("create_cq", "ibv_create_cq(3)",
 			"Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
-			createCQ).yields(NewQueue),
+			createCQ).making(Queue),
 		act("resize_cq", "ibv_resize_cq(3)", "Make room for more completions, or for fewer.",
 			func(_ context.Context, _ *Call, args *struct {
 				anyQueue
@@ -289,7 +289,7 @@ func sharedQueueVerbs() []Verb {
 	return []Verb{
 		ask("create_srq", "ibv_create_srq(3)",
 			"Make a shared receive queue; `qp: {srq: ..}` names it to the queue pairs that shall use it.  With `ep` it belongs to the id, as rdma_create_srq(3) says.",
-			createSRQ).needing(CanShare).yields(NewSharedQueue),
+			createSRQ).needing(CanShare).making(SharedQueue),
 		act("modify_srq", "ibv_modify_srq(3)", "Change attributes of a shared receive queue: those that are given, the size first.",
 			modifySRQ).needing(CanShare),
 		ask("query_srq", "ibv_query_srq(3)", "Ask a shared receive queue for its attributes.",

@@ -80,7 +80,7 @@ func waitListen(ctx context.Context, call *Call, args *struct {
 // GuestCallResult describes the result of a call of a guest's function.
 func GuestCallResult() *Verb {
 	return &Verb{
-		Name: "guest: call", Yields: Value,
+		Name: "guest: call", Named: true,
 		Doc: "Call a function of a guest that waits at a barrier.",
 		Results: resultsOf(reflect.TypeFor[struct {
 			Result int `result:"result" doc:"what it returned, with a sign"`
@@ -91,7 +91,7 @@ func GuestCallResult() *Verb {
 // GuestResult describes the result of a guest's steps, which are not verbs.
 func GuestResult() *Verb {
 	return &Verb{
-		Name: "guest", Yields: Value,
+		Name: "guest", Named: true,
 		Doc: "Start, run, wait for or stop the guest of a role.",
 		Results: resultsOf(reflect.TypeFor[struct {
 			Exit    int    `result:"exit" default:"0" doc:"exit code"`

@@ -2,8 +2,10 @@ package verb
 
 import (
 	"encoding/binary"
+	"reflect"
 	"strings"
 
+	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/testbed"
 )
 
@@ -90,10 +92,67 @@ var types = [Types]string{
 
 // String is the type's name in messages and documentation.
 func (t Type) String() string {
-	if row := objectOf(t); row != nil {
-		return article(row.what)
+	if object := ObjectOf(t); object != nil {
+		return article(object.What)
 	}
 	return types[t]
+}
+
+// Object is a kind of objects that steps make and name with `as`, for later steps to use.
+type Object struct {
+	// Type is that of arguments that name one.
+	Type Type
+	// What is its word in messages, Maker the verb that makes one, or the most common of them.
+	What, Maker string
+	// Unknown is the code of a name that no step before has given.
+	Unknown diag.Code
+	// OfCase is set if it belongs to the case, and not to the step's role.
+	OfCase bool
+	// field is the Go type of arguments, find looks one up by its name.
+	field reflect.Type
+	find  func(call *Call, name string) (any, error)
+}
+
+// objects is the table of them.  Package testbed keeps and frees them.
+var objects = []*Object{
+	{
+		Type: Endpoint, What: "endpoint", Maker: "create_ep", Unknown: diag.UnknownEndpoint, field: reflect.TypeFor[*testbed.Endpoint](),
+		find: func(call *Call, name string) (any, error) { return call.Role.Endpoint(name) },
+	},
+	{
+		Type: FaultName, What: "fault", Maker: "fault", Unknown: diag.UnknownFault, OfCase: true, field: reflect.TypeFor[*testbed.Fault](),
+		find: func(call *Call, name string) (any, error) { return call.Testbed.Fault(name) },
+	},
+	objectsOf(Domain, testbed.Domains),
+	objectsOf(Queue, testbed.Queues),
+	objectsOf(SharedQueue, testbed.SharedQueues),
+	objectsOf(Handle, testbed.Handles),
+	objectsOf(Window, testbed.Windows),
+}
+
+func objectsOf[T any](names Type, kind testbed.Kind[T]) *Object {
+	return &Object{
+		Type: names, What: kind.What, Maker: kind.Maker, Unknown: diag.UnknownObject, field: reflect.TypeFor[*testbed.Object[T]](),
+		find: func(call *Call, name string) (any, error) { return kind.Find(call.Role, name) },
+	}
+}
+
+// ObjectOf is what values of a type name; nil for a type that names no object.
+func ObjectOf(t Type) *Object {
+	for _, object := range objects {
+		if object.Type == t {
+			return object
+		}
+	}
+	return nil
+}
+
+// article puts one before a noun.
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
 }
 
 // ConditionValue is a condition with its text, for the message when it does not hold.

@@ -78,8 +78,10 @@ type Verb struct {
 	Waits bool
 	// Measures tells that the verb uses Call.Measured, Call.Advance and Call.Abort.
 	Measures bool
-	// Yields is what `as` names.
-	Yields Yield
+	// Named tells that `as` can name what the verb returned, or the object that it made.
+	Named bool
+	// Makes is the kind of object that it makes; nil for none.
+	Makes *Object
 	// Check refuses arguments that do not go together, as far as they are known before the run; nil for a verb whose
 	// arguments do not depend on each other.
 	Check func(call *Call) *Refusal
@@ -105,24 +107,6 @@ const (
 	CanFaultPacket = "fault.packet"      // packets on their way, to which more can happen
 	CanFaultDevice = "fault.device"      // a device that goes away
 )
-
-// Yield is what a verb leaves behind for later steps.
-type Yield int
-
-const (
-	Nothing        Yield = iota // `as` is an error
-	Value                       // the results, for expressions
-	NewEndpoint                 // an endpoint of the step's role, and the results
-	NewFault                    // a fault, for heal, and the results
-	NewDomain                   // a protection domain of the step's role
-	NewQueue                    // a completion queue of the step's role
-	NewSharedQueue              // a shared receive queue of the step's role, and the results
-	NewHandle                   // an address handle of the step's role
-	NewWindow                   // a memory window of the step's role, and the results
-)
-
-// MakesObject tells whether `as` names an object of the step's role that is no endpoint.
-func (y Yield) MakesObject() bool { return y >= NewDomain }
 
 // Argument is one argument of a verb.
 type Argument struct {

@@ -10,7 +10,7 @@ import (
 
 // post defines a verb that posts work requests; its results are for `expect` alone.
 func post[A, R any](name, manual, doc string, run func(ctx context.Context, call *Call, args *A) (R, error)) Verb {
-	return ask(name, manual, doc, run).yields(Nothing)
+	return define(Verb{Name: name, Manual: manual, Doc: doc}, run)
 }
 
 // workVerbs post work requests.
