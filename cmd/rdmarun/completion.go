@@ -90,7 +90,7 @@ func (a *app) completeParams(_ *cobra.Command, args []string, toComplete string)
 			known = append(known, cobra.CompletionWithDesc(name+"=", "needs a value"))
 		}
 		for _, p := range s.Program.Params {
-			known = append(known, cobra.CompletionWithDesc(p.Name+"=", "is "+p.Value))
+			known = append(known, cobra.CompletionWithDesc(p.Name+"=", "is "+p.Text))
 		}
 	}
 	slices.Sort(known)

@@ -130,11 +130,11 @@ func describeCases(cases []scenario.Selected, provider *rdmacore.Provider) ([]ca
 			Tags: append([]string{}, each.Case.Tags...), Requires: []string{}, Skip: skip,
 			Roles: []string{}, XFail: each.Case.XFail != nil, Steps: each.StepCount(), Timeout: each.Case.Timeout.String(),
 		}
-		for _, p := range slices.Concat(program.Params, each.Case.Settings) {
+		for _, p := range each.Case.Constants {
 			if summary.Params == nil {
 				summary.Params = make(map[string]string)
 			}
-			summary.Params[p.Name] = p.Value
+			summary.Params[p.Name] = p.Text
 		}
 		summary.Requires = append(summary.Requires, each.Requirements()...)
 		summary.Roles = append(summary.Roles, roleNames(each.Case.Roles)...)

@@ -107,8 +107,8 @@ func (s Selected) Requirements() []string {
 			list = append(list, "guest."+role.Written())
 		}
 	}
-	if provider := s.Case.Provider(); provider != "" {
-		list = append(list, "provider."+provider)
+	if s.Case.Provider != "" {
+		list = append(list, "provider."+s.Case.Provider)
 	}
 	if slices.ContainsFunc(s.Case.Roles, func(role testbed.RoleConfig) bool { return role.Spread && role.Index > 0 }) {
 		list = append(list, "roles.distinct_hosts")

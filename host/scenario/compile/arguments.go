@@ -297,16 +297,10 @@ func (r *argumentReader) check(key *syntax.Node) {
 
 // known is the call with those of its values that are known.
 func (r *argumentReader) known() *verb.Call {
-	call := &verb.Call{Verb: r.verb, Arguments: make([]any, len(r.values)), Later: make([]bool, len(r.values))}
+	call := (&Call{Verb: r.verb, Arguments: r.values}).known()
 	for i, value := range r.values {
 		if value == nil {
 			call.Later[i] = r.given[i] != nil // what was wrong with it is reported already
-			continue
-		}
-		if known, ok := value.Constant(); ok {
-			call.Arguments[i] = known
-		} else {
-			call.Later[i] = true
 		}
 	}
 	return call

@@ -60,7 +60,7 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 			compiled := &Case{
 				Tags:      append(texts(written.Tags), p.Tags...),
 				Roles:     roles,
-				Constants: slices.Clone(p.Constants),
+				Constants: slices.Clone(p.Params),
 				Timeout:   x.timeout(written.Timeout, timeout, scope),
 				Stall:     stall,
 				Requires:  append(slices.Clone(requires), x.requirements(written.Requires, scope)...),
@@ -68,8 +68,10 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 				Setup:     setup,
 			}
 			for _, each := range whole {
-				compiled.Constants = append(compiled.Constants, Constant{each.name, each.value})
-				compiled.Settings = append(compiled.Settings, Binding{each.name, each.text})
+				compiled.Constants = append(compiled.Constants, Binding{each.name, each.text, each.value})
+				if each.name == providerAxis {
+					compiled.Provider = each.text
+				}
 			}
 			x.name(p, compiled, written.Name, whole, scope)
 			if taken[compiled.ID] {
@@ -109,21 +111,9 @@ func (x *expander) written(p *Program) []*ast.Case {
 }
 
 func (d *decoder) timeout(node *syntax.Node, otherwise time.Duration, s *scope) time.Duration {
-	value := d.duration("timeout", node, place{scope: s})
-	if value == nil {
-		return otherwise
-	}
-	known, ok := value.Constant()
-	if !ok {
-		if len(d.missing) == 0 {
-			d.errors.Report(diag.NotConstant, node.Span(), "a timeout must be known before the run")
-		}
-		return otherwise
-	}
-	if known.(time.Duration) <= 0 {
-		d.errors.Report(diag.OutOfRange, node.Span(), "a timeout must be longer than nothing")
-	}
-	return known.(time.Duration)
+	argument := &verb.Argument{Name: "a timeout", Type: verb.Duration, Min: 1, Max: longestDuration}
+	setKnown(&otherwise, d.known(argument, node, s))
+	return otherwise
 }
 
 // soft reads the settings of the soft provider.  A guest acts without telling a virtual clock, so a file with guests

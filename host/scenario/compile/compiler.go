@@ -122,7 +122,7 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 		p.Doc = file.Doc.Value
 	}
 	p.Tags = texts(file.Tags)
-	p.Params, p.Constants = x.params()
+	p.Params = x.params()
 	p.Missing = x.missing
 	x.defaultQueuePair = constant(verb.DefaultQueuePair(), file.Root.Span())
 	if file.Defaults != nil && file.Defaults.QueuePair != nil {
@@ -189,13 +189,17 @@ func (d *decoder) known(argument *verb.Argument, node *syntax.Node, s *scope) an
 	if node == nil {
 		return nil
 	}
-	value := d.scalar(argument, node, place{scope: s})
+	return d.settled(argument.Name, d.scalar(argument, node, place{scope: s}))
+}
+
+// settled is what a value is, which must be known before the run; nil if it is not.
+func (d *decoder) settled(what string, value *Value) any {
 	if value == nil {
 		return nil
 	}
 	known, ok := value.Constant()
 	if !ok && len(d.missing) == 0 && !d.abstract {
-		d.errors.Report(diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", argument.Name).
+		d.errors.Report(diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", what).
 			WithHint("only parameters and constants can stand here")
 	}
 	return known

@@ -179,13 +179,7 @@ func (d *decoder) raises(node *syntax.Node, s *scope) []Expectation {
 		e.Conditions, good = d.conditions(&verb.Argument{Name: e.Field, Type: verb.Text}, pair.Value, place{scope: s})
 		for _, condition := range e.Conditions {
 			for _, operand := range condition.Operands {
-				if operand == nil {
-					continue
-				}
-				if _, known := operand.Constant(); !known && !d.abstract && len(d.missing) == 0 {
-					d.errors.Report(diag.NotConstant, operand.Span, "what xfail expects must be known before the run")
-					good = false
-				}
+				good = d.settled("what xfail expects", operand) != nil && good
 			}
 		}
 		if good {

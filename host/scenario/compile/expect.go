@@ -150,12 +150,15 @@ func layoutType(field verb.Field) verb.Type {
 	return verb.Integer
 }
 
-// duration compiles a duration of a step or a file; nil for none.
+// longestDuration keeps a typing mistake from making a limit endless.
+const longestDuration = int64(24 * 365 * time.Hour)
+
+// duration compiles a duration of a step; nil for none.
 func (d *decoder) duration(name string, node *syntax.Node, at place) *Value {
 	if node == nil {
 		return nil
 	}
-	return d.scalar(&verb.Argument{Name: name, Type: verb.Duration, Min: 0, Max: int64(24 * 365 * time.Hour)}, node, at)
+	return d.scalar(&verb.Argument{Name: name, Type: verb.Duration, Max: longestDuration}, node, at)
 }
 
 // deltaKey is what a counter is compared by.

@@ -79,10 +79,12 @@ func (x *expander) note(step *ast.Step, call *Call, at place) {
 
 // known is the call with those of its arguments that are known before the run.
 func (call *Call) known() *verb.Call {
-	known := &verb.Call{Verb: call.Verb, Arguments: make([]any, len(call.Arguments))}
+	count := len(call.Arguments)
+	known := &verb.Call{Verb: call.Verb, Arguments: make([]any, count), Later: make([]bool, count)}
 	for i, value := range call.Arguments {
 		if value != nil {
-			known.Arguments[i], _ = value.Constant()
+			constant, ok := value.Constant()
+			known.Arguments[i], known.Later[i] = constant, !ok
 		}
 	}
 	return known

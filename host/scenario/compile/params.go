@@ -24,13 +24,13 @@ func (e *ParamError) Error() string {
 }
 
 // params binds the file's parameters.
-func (x *expander) params() (bindings []Binding, constants []Constant) {
+func (x *expander) params() (bindings []Binding) {
 	for _, param := range x.file.Params {
 		argument := x.paramArgument(param)
 		var value any
 		hex := param.Default != nil && hexWritten(param.Default.Value)
 		if param.Default != nil {
-			value = x.constantParam(argument, param.Default)
+			value = x.settled("a default", x.argument(argument, param.Default, place{scope: x.global}))
 		}
 		word := param.Name.Value
 		if text, given := x.options.Params[word]; given {
@@ -50,22 +50,9 @@ func (x *expander) params() (bindings []Binding, constants []Constant) {
 		if hex {
 			written = ShowHex(value, verb.Integer)
 		}
-		bindings = append(bindings, Binding{word, written})
-		constants = append(constants, Constant{word, value})
+		bindings = append(bindings, Binding{word, written, value})
 	}
-	return bindings, constants
-}
-
-func (d *decoder) constantParam(argument *verb.Argument, node *syntax.Node) any {
-	value := d.argument(argument, node, place{scope: d.global})
-	if value == nil {
-		return nil
-	}
-	known, ok := value.Constant()
-	if !ok {
-		d.errors.Report(diag.NotConstant, node.Span(), "a default must be known before the run")
-	}
-	return known
+	return bindings
 }
 
 // paramText is a value as -p would give it.

@@ -16,9 +16,7 @@ type Program struct {
 	Name   string
 	Doc    string
 	Tags   []string
-	Params []Binding // with their values as text, in the file's order
-	// Constants are the same values for expressions.
-	Constants []Constant
+	Params []Binding // in the file's order
 	// Missing names the parameters without a value: the program cannot run until -p gives one.
 	Missing []string
 	// Roles are those of the first case; a matrix of the file may change their buffers and devices.
@@ -31,13 +29,10 @@ type Program struct {
 	Guests bool
 }
 
-// Binding is a parameter with its value as text.
-type Binding struct{ Name, Value string }
-
-// Constant is a name with a value that is known before the run.
-type Constant struct {
-	Name  string
-	Value any
+// Binding is a name with a value that is known before the run, also as text.
+type Binding struct {
+	Name, Text string
+	Value      any
 }
 
 // Soft is how the soft provider runs a program.
@@ -73,10 +68,10 @@ type Case struct {
 	// Stall is the time in which a step must end; 0 for any.
 	Stall time.Duration
 	Roles []testbed.RoleConfig
-	// Constants are the parameters and the values of the matrices, for expressions; Settings are the
-	// latter as text.
-	Constants []Constant
-	Settings  []Binding
+	// Constants are the parameters and the values of the matrices.
+	Constants []Binding
+	// Provider is the one that the matrices choose for the case, "" when they choose none.
+	Provider string
 	// Requires must hold, and the provider must have the capabilities Needs, or the case is skipped.
 	Requires   []*Requirement
 	Needs      []string
@@ -85,16 +80,6 @@ type Case struct {
 	Setup      []*Step
 	Steps      []*Step
 	Finally    []*Step
-}
-
-// Provider is the provider that the matrices choose for the case, "" when they choose none.
-func (c *Case) Provider() string {
-	for _, setting := range c.Settings {
-		if setting.Name == providerAxis {
-			return setting.Value
-		}
-	}
-	return ""
 }
 
 // DefaultTimeout is how long a case may take when the scenario does not say.

@@ -139,19 +139,11 @@ func (d *decoder) buffer(written *ast.Buffer) testbed.BufferConfig {
 // filling reads what a buffer holds at first.
 func (d *decoder) filling(node *syntax.Node, size int) testbed.Filling {
 	value := d.data(&verb.Argument{Name: "fill", Type: verb.Data}, node, place{scope: d.global})
-	if value == nil {
+	data, known := d.settled("fill", value).(verb.DataValue)
+	if !known {
 		return testbed.Filling{}
 	}
-	data, known := value.Constant()
-	switch {
-	case !known && len(d.missing) == 0:
-		d.errors.Report(diag.NotConstant, value.Span, "fill must be known before the run, and this is known only while running").
-			WithHint("the verb fill writes what steps find")
-		fallthrough
-	case !known:
-		return testbed.Filling{}
-	}
-	filling := data.(verb.DataValue).Filling()
+	filling := data.Filling()
 	if !filling.Fits(size) {
 		d.errors.Report(diag.OutOfRange, value.Span, "%d bytes do not fit into a buffer of %d", len(filling.Bytes), size)
 	}

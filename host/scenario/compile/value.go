@@ -317,7 +317,7 @@ func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.S
 	words := expression.Words(piece.Text)
 	names, known := d.visible(at, words)
 	program, bad := expression.Compile(piece.Text, names, known)
-	if bad != nil && (bad.Kind == diag.UndefinedName || bad.Kind == diag.UndefinedMember) {
+	if bad != nil && (bad.Code == diag.UndefinedName || bad.Code == diag.UndefinedMember) {
 		// Once more with all names, to suggest one.
 		names, known = d.visible(at, d.everything(at))
 		_, bad = expression.Compile(piece.Text, names, known)
@@ -343,7 +343,7 @@ func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.S
 }
 
 func (d *decoder) reportExpression(bad *expression.Error, span diag.Span, source string, at place) {
-	if bad.Kind == diag.UndefinedName {
+	if bad.Code == diag.UndefinedName {
 		name := source[bad.From:bad.To]
 		if roles := d.ambiguous(at, name); roles != nil {
 			d.errors.Report(diag.AmbiguousName, span, "%q is a name in several roles", name).
@@ -357,5 +357,5 @@ func (d *decoder) reportExpression(bad *expression.Error, span diag.Span, source
 			bad.Hint = fmt.Sprintf("the matrix of case %s has it; what names it must stand in that case", quoted(other.Name.Value))
 		}
 	}
-	d.errors.Report(bad.Kind, span, "%s", bad.Message).WithHint("%s", bad.Hint)
+	d.report(&bad.Problem, span)
 }

@@ -93,11 +93,10 @@ func because(requirement *compile.Requirement, c *compile.Case, provider *rdmaco
 
 // otherProvider is the reason of a case with a matrix that speaks of another provider.
 func otherProvider(provider *rdmacore.Provider, c *compile.Case) string {
-	wanted := c.Provider()
-	if wanted == "" || wanted == provider.Name() {
+	if c.Provider == "" || c.Provider == provider.Name() {
 		return ""
 	}
-	return fmt.Sprintf("its matrix has provider=%s, and this is provider %s", wanted, provider.Name())
+	return fmt.Sprintf("its matrix has provider=%s, and this is provider %s", c.Provider, provider.Name())
 }
 
 // tooFewHosts is the reason of a case with a counted role, each instance of which wants a host of its own.

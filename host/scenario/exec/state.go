@@ -147,11 +147,8 @@ func (r *caseRun) writeStart() {
 	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Provider.Name() == "soft" {
 		start.Seed = &soft.Seed
 	}
-	for _, param := range r.program.Params {
-		start.Params[param.Name] = param.Value
-	}
-	for _, setting := range r.testCase.Settings {
-		start.Params[setting.Name] = setting.Value
+	for _, each := range r.testCase.Constants {
+		start.Params[each.Name] = each.Text
 	}
 	for i, role := range r.testbed.Roles() {
 		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: testbed.FormatCPUs(role.CPUs())}

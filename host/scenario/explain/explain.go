@@ -43,8 +43,7 @@ func Completion(name string) string { return lookup(completions(), name) }
 
 // Reject explains the positive status of a REJECTED event.
 func Reject(status int) string {
-	_, name, _ := strings.Cut(rdmacore.RejectReason(status), "(")
-	return lookup(rejects(), strings.TrimSuffix(name, ")"))
+	return lookup(rejects(), RejectName(status))
 }
 
 // Errno explains an errno by its name.
@@ -83,7 +82,7 @@ func Topics() []Topic {
 	return []Topic{
 		{"status", "status of a work completion (ibv_poll_cq(3))", completions(), numbered[rdmacore.WCStatus]},
 		{"event", "event of the connection manager (rdma_get_cm_event(3))", events(), numbered[rdmacore.EventType]},
-		{"reject", "reason of a REJECTED event, its status (IBTA volume 1, 12.6.7.2)", rejects(), rejectName},
+		{"reject", "reason of a REJECTED event, its status (IBTA volume 1, 12.6.7.2)", rejects(), RejectName},
 		{"async", "asynchronous event of a device or its objects (ibv_get_async_event(3))", asynchronous(), numbered[rdmacore.AsyncEventType]},
 		{"opcode", "opcode of a work completion (ibv_poll_cq(3))", opcodes(), numbered[rdmacore.WCOpcode]},
 		{"state", "state of a queue pair (ibv_modify_qp(3))", states(), numbered[rdmacore.QPState]},
@@ -117,11 +116,12 @@ func known(name string) string {
 	return name
 }
 
-func rejectName(n int) string {
-	if n <= 0 {
+// RejectName takes the name of a reject reason out of "8 (INVALID_SERVICE_ID)"; "" for a number without one.
+func RejectName(reason int) string {
+	if reason <= 0 {
 		return ""
 	}
-	_, name, _ := strings.Cut(rdmacore.RejectReason(n), "(")
+	_, name, _ := strings.Cut(rdmacore.RejectReason(reason), "(")
 	return strings.TrimSuffix(name, ")")
 }
 

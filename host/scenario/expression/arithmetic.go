@@ -31,24 +31,27 @@ var (
 // operations are the functions by those names, and those that stand for the library's own.
 func operations() conf.FunctionsTable {
 	table := make(conf.FunctionsTable)
-	add := func(name string, of func(a, b any) (any, error), kind any) {
-		table[ours+name] = &builtin.Function{
-			Name: ours + name, Types: []reflect.Type{reflect.TypeOf(kind)},
-			Func: func(args ...any) (any, error) { return of(args[0], args[1]) },
-		}
-	}
 	for _, operator := range []string{"+", "-", "*", "/", "%"} {
-		calculate := func(a, b any) (any, error) { return calculate(operator, a, b) }
-		add(operator, calculate, func(any, any) any { return nil })
-		add(operator+" time", calculate, func(any, any) time.Duration { return 0 })
-		add(operator+" fraction", calculate, func(any, any) float64 { return 0 })
+		calculate := func(sides ...any) (any, error) { return calculate(operator, sides[0], sides[1]) }
+		add(table, operator, calculate, func(any, any) any { return nil })
+		add(table, operator+" time", calculate, func(any, any) time.Duration { return 0 })
+		add(table, operator+" fraction", calculate, func(any, any) float64 { return 0 })
 	}
 	for _, operator := range []string{"<", "<=", ">", ">="} {
-		add(operator, func(a, b any) (any, error) { return compare(operator, a, b) }, func(any, any) bool { return false })
+		add(table, operator, func(sides ...any) (any, error) { return compare(operator, sides[0], sides[1]) }, func(any, any) bool { return false })
 	}
 	override(table)
 	lists(table)
 	return table
+}
+
+// add adds a function of ours, with the Go types that it may have.
+func add(table conf.FunctionsTable, name string, of func(arguments ...any) (any, error), kinds ...any) {
+	function := &builtin.Function{Name: ours + name, Func: of}
+	for _, kind := range kinds {
+		function.Types = append(function.Types, reflect.TypeOf(kind))
+	}
+	table[ours+name] = function
 }
 
 // replacer replaces operators by calls in a checked tree.

@@ -72,21 +72,21 @@ func TestValues(t *testing.T) {
 
 func TestNonsenseWithUnits(t *testing.T) {
 	for source, want := range map[string]expression.Error{
-		"4KiB + 1s":         {Kind: diag.ExpressionType, From: 5, To: 6, Message: `"+" does not go between an integer and a duration`, Hint: "a time has its unit: 5ms; d / 1ms is a number"},
-		"took < 5":          {Kind: diag.ExpressionType, From: 5, To: 6, Message: `"<" does not go between a duration and an integer`, Hint: "a time has its unit: 5ms; d / 1ms is a number"},
-		"took == 5":         {Kind: diag.ExpressionType, From: 5, To: 7, Message: `"==" does not go between a duration and an integer`, Hint: "a time has its unit: 5ms; d / 1ms is a number"},
-		"took * 2ms":        {Kind: diag.ExpressionType, From: 5, To: 6, Message: `"*" does not go between a duration and a duration`},
-		"n + 4Kib":          {Kind: diag.WrongUnit, From: 4, To: 8, Message: `no unit of size is called "Kib"`, Hint: "1024 bytes are 1KiB, 1000 bytes 1kB"},
-		"n * 5sec":          {Kind: diag.WrongUnit, From: 4, To: 8, Message: `no unit is called "sec"`, Hint: "seconds are written 5s"},
-		"'µ' == 'm' || 5mz": {Kind: diag.WrongUnit, From: 15, To: 18, Message: `no unit is called "mz"`, Hint: `did you mean "ms"?`},
-		"3furlongs":         {Kind: diag.WrongUnit, From: 0, To: 9, Message: `no unit is called "furlongs"`, Hint: "there are ns, us, ms, s, m, h"},
-		"1.3B":              {Kind: diag.WrongUnit, From: 0, To: 4, Message: `"1.3B" is no whole number of bytes`},
-		"99999999999TiB":    {Kind: diag.OutOfRange, From: 0, To: 14, Message: `"99999999999TiB" is too large`},
-		"4KiB4":             {Kind: diag.ExpressionSyntax, From: 0, To: 5, Message: `"4KiB4" is neither a number nor a name`, Hint: "a unit follows its number: 4KiB, 250ms"},
-		"4KiB wrong":        {Kind: diag.ExpressionSyntax, From: 5, To: 10, Message: `unexpected token Identifier("wrong")`},
-		"wrong 4KiB":        {Kind: diag.ExpressionSyntax, From: 6, To: 10, Message: `unexpected token Identifier("4KiB")`},
-		"max(took, n)":      {Kind: diag.ExpressionType, From: 0, To: 3, Message: "max is of times or of numbers, and these are a duration and an integer"},
-		"bitand(took, 1)":   {Kind: diag.ExpressionType, From: 0, To: 6, Message: "bitand is for integers, and this is a duration"},
+		"4KiB + 1s":         {diag.Problem{Code: diag.ExpressionType, Message: `"+" does not go between an integer and a duration`, Hint: "a time has its unit: 5ms; d / 1ms is a number"}, 5, 6},
+		"took < 5":          {diag.Problem{Code: diag.ExpressionType, Message: `"<" does not go between a duration and an integer`, Hint: "a time has its unit: 5ms; d / 1ms is a number"}, 5, 6},
+		"took == 5":         {diag.Problem{Code: diag.ExpressionType, Message: `"==" does not go between a duration and an integer`, Hint: "a time has its unit: 5ms; d / 1ms is a number"}, 5, 7},
+		"took * 2ms":        {diag.Problem{Code: diag.ExpressionType, Message: `"*" does not go between a duration and a duration`}, 5, 6},
+		"n + 4Kib":          {diag.Problem{Code: diag.WrongUnit, Message: `no unit of size is called "Kib"`, Hint: "1024 bytes are 1KiB, 1000 bytes 1kB"}, 4, 8},
+		"n * 5sec":          {diag.Problem{Code: diag.WrongUnit, Message: `no unit is called "sec"`, Hint: "seconds are written 5s"}, 4, 8},
+		"'µ' == 'm' || 5mz": {diag.Problem{Code: diag.WrongUnit, Message: `no unit is called "mz"`, Hint: `did you mean "ms"?`}, 15, 18},
+		"3furlongs":         {diag.Problem{Code: diag.WrongUnit, Message: `no unit is called "furlongs"`, Hint: "there are ns, us, ms, s, m, h"}, 0, 9},
+		"1.3B":              {diag.Problem{Code: diag.WrongUnit, Message: `"1.3B" is no whole number of bytes`}, 0, 4},
+		"99999999999TiB":    {diag.Problem{Code: diag.OutOfRange, Message: `"99999999999TiB" is too large`}, 0, 14},
+		"4KiB4":             {diag.Problem{Code: diag.ExpressionSyntax, Message: `"4KiB4" is neither a number nor a name`, Hint: "a unit follows its number: 4KiB, 250ms"}, 0, 5},
+		"4KiB wrong":        {diag.Problem{Code: diag.ExpressionSyntax, Message: `unexpected token Identifier("wrong")`}, 5, 10},
+		"wrong 4KiB":        {diag.Problem{Code: diag.ExpressionSyntax, Message: `unexpected token Identifier("4KiB")`}, 6, 10},
+		"max(took, n)":      {diag.Problem{Code: diag.ExpressionType, Message: "max is of times or of numbers, and these are a duration and an integer"}, 0, 3},
+		"bitand(took, 1)":   {diag.Problem{Code: diag.ExpressionType, Message: "bitand is for integers, and this is a duration"}, 0, 6},
 	} {
 		_, bad := expression.Compile(source, givenNames(), nil)
 		if bad == nil {

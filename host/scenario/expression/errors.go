@@ -17,13 +17,9 @@ import (
 
 // Error is what is wrong with an expression; From and To are byte offsets into its source.
 type Error struct {
-	Kind     diag.Code
+	diag.Problem
 	From, To int
-	Message  string
-	Hint     string
 }
-
-func (e *Error) Error() string { return e.Message }
 
 func (e *Error) hint(hint string) *Error {
 	e.Hint = hint
@@ -32,11 +28,11 @@ func (e *Error) hint(hint string) *Error {
 
 // at converts the library's place, which counts characters, into bytes.
 func at(source string, location file.Location, kind diag.Code, message string) *Error {
-	return &Error{Kind: kind, From: byteOffset(source, location.From), To: byteOffset(source, location.To), Message: message}
+	return &Error{diag.Problem{Code: kind, Message: message}, byteOffset(source, location.From), byteOffset(source, location.To)}
 }
 
 func whole(source string, kind diag.Code, message string) *Error {
-	return &Error{Kind: kind, From: 0, To: len(source), Message: message}
+	return &Error{diag.Problem{Code: kind, Message: message}, 0, len(source)}
 }
 
 func byteOffset(source string, characters int) int {

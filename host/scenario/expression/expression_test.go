@@ -50,25 +50,25 @@ var names = expression.Names{
 
 func TestErrors(t *testing.T) {
 	for source, want := range map[string]expression.Error{
-		"sise":           {Kind: diag.UndefinedName, From: 0, To: 4},
-		"1 + wrd":        {Kind: diag.UndefinedName, From: 4, To: 7, Hint: `did you mean "word"?`},
-		"adv.adr":        {Kind: diag.UndefinedMember, From: 4, To: 7, Hint: `did you mean "addr"?`},
-		"server.tx.addr": {Kind: diag.UndefinedMember, From: 7, To: 9, Hint: `did you mean "rx"?`},
-		"call(word).adr": {Kind: diag.UndefinedMember, From: 11, To: 14, Hint: `did you mean "addr"?`},
-		"i + ":           {Kind: diag.ExpressionSyntax},
-		"word + i":       {Kind: diag.ExpressionType, From: 5, To: 6},
-		"2 ^ 3 == 8":     {Kind: diag.PowerOperator},
-		"i ^ 2":          {Kind: diag.PowerOperator, Hint: "bitxor(a, b) is the exclusive or, ** the power"},
-		"'é' + sise":     {Kind: diag.UndefinedName, From: 7, To: 11},
-		"now()":          {Kind: diag.UndefinedName, From: 0, To: 3},
-		"i ? 1 : 2":      {Kind: diag.ExpressionType},
+		"sise":           {diag.Problem{Code: diag.UndefinedName}, 0, 4},
+		"1 + wrd":        {diag.Problem{Code: diag.UndefinedName, Hint: `did you mean "word"?`}, 4, 7},
+		"adv.adr":        {diag.Problem{Code: diag.UndefinedMember, Hint: `did you mean "addr"?`}, 4, 7},
+		"server.tx.addr": {diag.Problem{Code: diag.UndefinedMember, Hint: `did you mean "rx"?`}, 7, 9},
+		"call(word).adr": {diag.Problem{Code: diag.UndefinedMember, Hint: `did you mean "addr"?`}, 11, 14},
+		"i + ":           {diag.Problem{Code: diag.ExpressionSyntax}, 0, 0},
+		"word + i":       {diag.Problem{Code: diag.ExpressionType}, 5, 6},
+		"2 ^ 3 == 8":     {diag.Problem{Code: diag.PowerOperator}, 0, 0},
+		"i ^ 2":          {diag.Problem{Code: diag.PowerOperator, Hint: "bitxor(a, b) is the exclusive or, ** the power"}, 0, 0},
+		"'é' + sise":     {diag.Problem{Code: diag.UndefinedName}, 7, 11},
+		"now()":          {diag.Problem{Code: diag.UndefinedName}, 0, 3},
+		"i ? 1 : 2":      {diag.Problem{Code: diag.ExpressionType}, 0, 0},
 	} {
 		_, bad := expression.Compile(source, names, nil)
 		if bad == nil {
 			t.Errorf("%q: no error", source)
 			continue
 		}
-		if bad.Kind != want.Kind || (want.To > 0 && (bad.From != want.From || bad.To != want.To)) || (want.Hint != "" && bad.Hint != want.Hint) {
+		if bad.Code != want.Code || (want.To > 0 && (bad.From != want.From || bad.To != want.To)) || (want.Hint != "" && bad.Hint != want.Hint) {
 			t.Errorf("%q: got %+v, want %+v", source, *bad, want)
 		}
 		if strings.Contains(bad.Message, "interface") || strings.Contains(bad.Message, "\n") {
@@ -120,7 +120,7 @@ func TestConstants(t *testing.T) {
 	if _, known := program.Constant(); known {
 		t.Error("a call is no constant")
 	}
-	if _, bad := expression.Compile("[1, 2][i]", names, constants); bad == nil || bad.Kind != diag.Evaluation {
+	if _, bad := expression.Compile("[1, 2][i]", names, constants); bad == nil || bad.Code != diag.Evaluation {
 		t.Errorf("%+v", bad)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/conf"
 )
 
@@ -17,18 +16,11 @@ const longestRange = 1_000_000
 
 // lists adds the functions for "..", sort, sortBy and sum.
 func lists(table conf.FunctionsTable) {
-	add := func(name string, of func(arguments []any) (any, error), kinds ...any) {
-		function := &builtin.Function{Name: ours + name, Func: func(arguments ...any) (any, error) { return of(arguments) }}
-		for _, kind := range kinds {
-			function.Types = append(function.Types, reflect.TypeOf(kind))
-		}
-		table[ours+name] = function
-	}
 	list, ordered := func([]any) []any { return nil }, func([]any, string) []any { return nil }
-	add("..", func(ends []any) (any, error) { return numbers(ends[0], ends[1]) }, func(any, any) []any { return nil })
-	add("sort", func(arguments []any) (any, error) { return sorted(arguments, func(value any) any { return value }) }, list, ordered)
-	add("sortBy", byKey, list, ordered)
-	add("sum", func(terms []any) (any, error) { return total(elements(terms[0])) }, func([]any) any { return nil })
+	add(table, "..", func(ends ...any) (any, error) { return numbers(ends[0], ends[1]) }, func(any, any) []any { return nil })
+	add(table, "sort", func(arguments ...any) (any, error) { return sorted(arguments, func(value any) any { return value }) }, list, ordered)
+	add(table, "sortBy", byKey, list, ordered)
+	add(table, "sum", func(terms ...any) (any, error) { return total(elements(terms[0])) }, func([]any) any { return nil })
 }
 
 // list replaces sort and sortBy, and sum where its numbers may have no sign.  What these are given comes from the
@@ -108,7 +100,7 @@ func sorted(arguments []any, key func(any) any) ([]any, error) {
 }
 
 // byKey sorts elements by the keys beside them.
-func byKey(arguments []any) (any, error) {
+func byKey(arguments ...any) (any, error) {
 	list, err := sorted(arguments, func(pair any) any { return elements(pair)[1] })
 	if err != nil {
 		return nil, err

@@ -65,10 +65,7 @@ func Compile(source string, names Names, constants Env) (*Program, *Error) {
 		return nil, at(source, seen.power.Location(), diag.PowerOperator, "^ raises to a power here").
 			hint("bitxor(a, b) is the exclusive or, ** the power")
 	}
-	p := &Program{
-		program: program, names: seen.names,
-		hex: hexNumber.MatchString(quotedTexts.ReplaceAllString(source, "")),
-	}
+	p := &Program{program: program, names: seen.names, hex: text.hex}
 	if seen.constant {
 		value, err := p.Run(constants)
 		if err != nil {
@@ -123,11 +120,6 @@ func reason(err error) string {
 }
 
 var fetchFromNothing = regexp.MustCompile(`^cannot fetch (\S+) from <nil>`)
-
-var (
-	hexNumber   = regexp.MustCompile(`(^|[^\pL\pN_$])0[xX][0-9a-fA-F]`)
-	quotedTexts = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
-)
 
 type facts struct {
 	constant bool

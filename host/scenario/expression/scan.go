@@ -67,25 +67,20 @@ func Contains(value string) bool {
 // and strings inside; -1 when there is none.
 func bodyLength(text string) int {
 	depth := 0
-	var quote byte
-	for i := 0; i < len(text); i++ {
-		b := text[i]
-		switch {
-		case quote != 0:
-			if b == '\\' && quote != '`' {
-				i++
-			} else if b == quote {
-				quote = 0
-			}
-		case b == '"' || b == '\'' || b == '`':
-			quote = b
-		case b == '(':
-			depth++
-		case b == ')' && depth == 0:
-			return i
-		case b == ')':
-			depth--
+	for i := 0; i < len(text); {
+		if length := quotedLength(text[i:]); length > 0 {
+			i += length
+			continue
 		}
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return i
+			}
+		}
+		i++
 	}
 	return -1
 }
@@ -104,6 +99,7 @@ const standsFor = "0123456789."
 type text struct {
 	source, masked string
 	literals       map[string]any
+	hex            bool // a number in it is written in hex
 }
 
 var (
@@ -117,7 +113,7 @@ func read(source string) (text, *Error) {
 	t := text{source: source, literals: make(map[string]any)}
 	var masked strings.Builder
 	for i := 0; i < len(source); {
-		switch length := quotedLength(source[i:]); {
+		switch length := max(quotedLength(source[i:]), commentLength(source[i:])); {
 		case length > 0:
 			masked.WriteString(source[i : i+length])
 			i += length
@@ -130,8 +126,9 @@ func read(source string) (text, *Error) {
 		word := numberAt(source[i:])
 		value, bad := literalValue(word)
 		if bad != nil {
-			return t, &Error{Kind: bad.Code, From: i, To: i + len(word), Message: bad.Message, Hint: bad.Hint}
+			return t, &Error{*bad, i, i + len(word)}
 		}
+		t.hex = t.hex || strings.HasPrefix(strings.ToLower(word), "0x")
 		if value != nil {
 			name := mask(word)
 			t.literals[name] = value
@@ -145,9 +142,8 @@ func read(source string) (text, *Error) {
 	return t, nil
 }
 
-// quotedLength is the length of a text in quotes at the beginning, or of a comment; 0 for neither.  One that does not
-// end goes to the end: the library says what is wrong with it.
-func quotedLength(source string) int {
+// commentLength is the length of a comment at the beginning; 0 for anything else.
+func commentLength(source string) int {
 	for _, comment := range []struct{ begin, end string }{{"//", "\n"}, {"/*", "*/"}} {
 		if strings.HasPrefix(source, comment.begin) {
 			if end := strings.Index(source[2:], comment.end); end >= 0 {
@@ -156,6 +152,12 @@ func quotedLength(source string) int {
 			return len(source)
 		}
 	}
+	return 0
+}
+
+// quotedLength is the length of a text in quotes at the beginning; 0 for anything else.  One that does not end goes to
+// the end: the library says what is wrong with it.
+func quotedLength(source string) int {
 	quote := source[0]
 	if quote != '"' && quote != '\'' && quote != '`' {
 		return 0

@@ -1,8 +1,8 @@
 package verb
 
 import (
+	"cmp"
 	"errors"
-	"strings"
 	"syscall"
 
 	"rdmarun/host/scenario/explain"
@@ -63,10 +63,7 @@ func ErrnoNames() []string {
 
 // ErrnoName is the name of an errno, or its number where it has none.
 func ErrnoName(errno syscall.Errno) string {
-	if name := explain.ErrnoName(errno); name != "" {
-		return name
-	}
-	return errno.Error()
+	return cmp.Or(explain.ErrnoName(errno), errno.Error())
 }
 
 // ErrnoAlias is another name that an errno has; its name where it has no other.
@@ -94,7 +91,7 @@ const highestReject = 64
 func RejectReasons() []string {
 	var names []string
 	for reason := 1; reason < highestReject; reason++ {
-		if name := rejectName(reason); name != "" {
+		if name := explain.RejectName(reason); name != "" {
 			names = append(names, name)
 		}
 	}
@@ -104,15 +101,9 @@ func RejectReasons() []string {
 // ParseRejectReason finds a reject reason by its name.
 func ParseRejectReason(name string) (int, bool) {
 	for reason := 1; reason < highestReject; reason++ {
-		if rejectName(reason) == name {
+		if explain.RejectName(reason) == name {
 			return reason, true
 		}
 	}
 	return 0, false
-}
-
-// rejectName takes the name out of "8 (INVALID_SERVICE_ID)".
-func rejectName(reason int) string {
-	_, rest, _ := strings.Cut(rdmacore.RejectReason(reason), "(")
-	return strings.TrimSuffix(rest, ")")
 }
