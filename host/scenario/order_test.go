@@ -137,7 +137,7 @@ func TestGuestCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"", "expected 3, got 2", "unreachable", "does not run"} {
+	for i, want := range []string{"", "expected result 3, got result 2", "unreachable", "does not run"} {
 		result, text := seen.results[i], ""
 		if len(result.Failures) > 0 {
 			f := result.Failures[0]

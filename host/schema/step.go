@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/ast"
@@ -60,8 +61,7 @@ func step(table *verb.Table, sets *wordSets) object {
 		one = append(one, jsonschema.Require(v.Name))
 		follows[v.Name] = expectation(v, sets)
 	}
-	guest := verb.GuestResult()
-	guest.Results = append(guest.Results, verb.GuestCallResult().Results...)
+	guest := &verb.Verb{Results: slices.Concat(verb.StepVerb("guest run").Results, verb.StepVerb("guest call").Results)}
 	follows["guest"] = object{"allOf": []any{expectation(guest, sets), when(object{"properties": object{"guest": object{"const": "call"}}}, jsonschema.Require("function"))}}
 	schema["oneOf"], schema["not"], schema["dependentSchemas"] = one, jsonschema.Require(loops...), follows
 	return schema

@@ -252,26 +252,50 @@ func (b *branch) called(role string) string {
 
 // appointment is a barrier inside of parallel steps, with the words of its `of` that are not resolved yet.
 type appointment struct {
-	barrier *Barrier
+	barrier *gathering
 	name    string // as the file has it
 	words   []*Value
 }
 
-func (x *expander) barrier(step *ast.Step, at place) Action {
-	b := &Barrier{
-		Name:   x.scalar(&verb.Argument{Name: "barrier", Type: verb.Text}, step.Body, at),
-		Within: x.duration("within", step.Within, at),
+// gathering is who meets at a barrier step.
+type gathering struct {
+	name  *Value
+	roles []*Value
+	// own are the branches that the step stands in, others those that must come to a barrier of that name.
+	own    []int
+	others []testbed.Branch
+}
+
+// resolve is the gathering when the step runs.
+func (g *gathering) resolve(env expression.Env) (any, error) {
+	values := make([]any, 1+len(g.roles))
+	for i, value := range append([]*Value{g.name}, g.roles...) {
+		var err error
+		if values[i], err = value.Get(env); err != nil {
+			return nil, err
+		}
 	}
+	resolved := testbed.Gathering{Name: values[0].(string), Own: g.own, Others: g.others}
+	for _, role := range values[1:] {
+		resolved.Roles = append(resolved.Roles, role.(string))
+	}
+	return resolved, nil
+}
+
+func (x *expander) barrier(step *ast.Step, at place) Action {
+	call := x.stepVerb("barrier", step, at)
+	b := &gathering{name: x.text("barrier", step.Body, at)}
+	call.give("gathering", &Value{Span: step.Body.Span(), compute: b.resolve})
 	if step.Of == nil {
-		return b
+		return call
 	}
 	if step.Of.Kind != syntax.Sequence || len(step.Of.Items) == 0 {
 		x.errors.Report(diag.WrongShape, step.Of.Span(), "of is a list of roles and branches")
-		return b
+		return call
 	}
 	open := &appointment{barrier: b, name: step.Body.Value}
 	for _, within := range x.branches {
-		b.Own = append(b.Own, within.id)
+		b.own = append(b.own, within.id)
 		within.barriers[open.name] = true
 	}
 	for _, item := range step.Of.Items {
@@ -282,13 +306,13 @@ func (x *expander) barrier(step *ast.Step, at place) Action {
 		if _, known := value.Constant(); known && len(x.branches) > 0 {
 			open.words = append(open.words, value)
 		} else if x.isRole(value) {
-			b.Roles = append(b.Roles, x.parties(value)...)
+			b.roles = append(b.roles, x.parties(value)...)
 		}
 	}
 	if len(x.branches) > 0 {
 		x.appointments = append(x.appointments, open)
 	}
-	return b
+	return call
 }
 
 func (d *decoder) isRole(value *Value) bool {
@@ -312,8 +336,8 @@ func (x *expander) meet(branches []*branch, appointments []*appointment) (open [
 					continue
 				}
 				found = true
-				if !slices.Contains(a.barrier.Own, b.id) {
-					a.barrier.Others = append(a.barrier.Others, testbed.Branch{ID: b.id, Name: b.called(word.(string))})
+				if !slices.Contains(a.barrier.own, b.id) {
+					a.barrier.others = append(a.barrier.others, testbed.Branch{ID: b.id, Name: b.called(word.(string))})
 				}
 			}
 			return found
@@ -336,7 +360,7 @@ func (x *expander) settle(appointments []*appointment, names []string) {
 				x.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
 					WithHint("%s", cmp.Or(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
 			case r.guest:
-				a.barrier.Roles = append(a.barrier.Roles, x.parties(value)...)
+				a.barrier.roles = append(a.barrier.roles, x.parties(value)...)
 			default:
 				x.errors.Report(diag.NobodyComes, value.Span, "no branch with steps of role %q comes to barrier %q", word, a.name).
 					WithHint("the barrier would stay closed; the other branch needs the same step")

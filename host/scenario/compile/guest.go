@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,7 +88,7 @@ func oneLine(text string) string {
 }
 
 // roleArguments are the arguments of the guest of a role, compiled where a step starts it.
-func (x *expander) roleArguments(step *ast.Step, at place) []*Value {
+func (x *expander) roleArguments(step *ast.Step, at place) *Value {
 	name, s := at.role, x.global
 	if r := x.instances[at.role]; r != nil {
 		name, s = r.group, s.inner()
@@ -98,69 +99,124 @@ func (x *expander) roleArguments(step *ast.Step, at place) []*Value {
 	}
 	for _, written := range x.file.Roles {
 		if written.Name.Value == name && written.Guest != nil {
-			return x.guestArguments(written.Guest.Args, place{scope: s, role: at.role, anyRole: at.anyRole})
+			return x.texts(written.Guest.Args, place{scope: s, role: at.role, anyRole: at.anyRole})
 		}
 	}
 	return nil
 }
 
-func (d *decoder) guestArguments(nodes []*syntax.Node, at place) []*Value {
+// texts compiles words that a program is given; nil for none.
+func (d *decoder) texts(nodes []*syntax.Node, at place) *Value {
 	values := make([]*Value, 0, len(nodes))
 	for _, node := range nodes {
-		if value := d.scalar(&verb.Argument{Name: "args", Type: verb.Text}, node, at); value != nil {
+		if value := d.text("args", node, at); value != nil {
 			values = append(values, value)
 		}
 	}
-	return values
+	if len(values) == 0 {
+		return nil
+	}
+	return d.combined(diag.Span{}, values, func(values []any) (any, error) {
+		words := make([]string, len(values))
+		for i, value := range values {
+			words[i] = value.(string)
+		}
+		return words, nil
+	})
 }
 
-// guestCall compiles the call of a guest's function, and holds it against the module.
-func (x *expander) guestCall(step *ast.Step, at place) Action {
-	g := &GuestCall{Within: x.duration("within", step.Within, at)}
-	g.Role, at = x.roleOf(step, at, true, false)
-	result := verb.GuestCallResult()
-	g.Expect = x.expectations(step, result, nil, at)
-	if step.Function == nil {
-		return g
+// stepVerb begins the call of a verb that is no row of the table, with its limit of time.
+func (x *expander) stepVerb(name string, step *ast.Step, at place) *Call {
+	v := verb.StepVerb(name)
+	call := &Call{Verb: v, Arguments: make([]*Value, len(v.Arguments)), span: step.Key.Span()}
+	if v.Waits {
+		call.give("within", constant(v.Arguments[v.Argument("within")].Default, call.span))
+		call.give("within", x.duration("within", step.Within, at))
 	}
-	name := x.known(&verb.Argument{Name: "function", Type: verb.Text}, step.Function, at.scope)
-	if name == nil {
-		return g
+	return call
+}
+
+// give sets an argument; nil leaves it as it is.
+func (call *Call) give(name string, value *Value) {
+	if value != nil {
+		call.Arguments[call.Verb.Argument(name)] = value
 	}
-	g.Function = name.(string)
-	known := x.signature(g, step, at)
-	g.Arguments = x.integers(g, step, known, at)
-	if known && g.Signature.Results == "" && (step.Expect != nil || step.AnyResult || step.As != nil) {
-		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the function %q returns nothing", g.Function)
+}
+
+// guestStep compiles what is done with the guest of a role.
+func (x *expander) guestStep(step *ast.Step, at place) Action {
+	operation := step.Body.Value
+	role, at := x.roleOf(step, at, true, false)
+	if !slices.Contains(ast.GuestActions, operation) {
+		return &Block{}
 	}
-	g.As = x.named(step, at, result, nil)
-	return g
+	call := x.stepVerb("guest "+operation, step, at)
+	call.Role = role
+	call.Expect = x.expectations(step, call.Verb, nil, at)
+	if step.AnyResult || step.Expect != nil && step.Expect.Get("exit") == nil {
+		call.Expect = slices.DeleteFunc(call.Expect, func(e Expectation) bool { return e.Default })
+	}
+	switch {
+	case operation == "call":
+		call.give("function", x.invocation(step, at))
+	case operation != "start" && operation != "run":
+	case step.Args == nil:
+		call.give("args", x.roleArguments(step, at))
+	case step.Args.Kind != syntax.Sequence:
+		x.errors.Report(diag.WrongShape, step.Args.Span(), "args is a list of words")
+	default:
+		call.give("args", x.texts(step.Args.Items, at))
+	}
+	x.asOf(step, call, nil, at)
+	return call
+}
+
+// invocation compiles the call of a guest's function, and holds it against the module.
+func (x *expander) invocation(step *ast.Step, at place) *Value {
+	function, isName := x.known(&verb.Argument{Name: "function", Type: verb.Text}, step.Function, at.scope).(string)
+	if !isName {
+		return nil
+	}
+	signature, known := x.signature(function, step, at)
+	if known && signature.Results == "" && (step.Expect != nil || step.AnyResult || step.As != nil) {
+		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the function %q returns nothing", function)
+	}
+	values := x.integers(function, signature, known, step, at)
+	return x.combined(step.Function.Span(), values, func(values []any) (any, error) {
+		call := verb.Invocation{Function: function, Values: values, Words: make([]uint64, len(values)), Narrow: signature.Results == "i"}
+		for i, value := range values {
+			call.Words[i] = Bits(value)
+			if known && signature.Params[i] == 'i' {
+				call.Words[i] = uint64(uint32(call.Words[i]))
+			}
+		}
+		return call, nil
+	})
 }
 
 // signature finds the function in the role's module; false when the module is not known, or lacks it.
-func (x *expander) signature(g *GuestCall, step *ast.Step, at place) bool {
+func (x *expander) signature(function string, step *ast.Step, at place) (signature Signature, known bool) {
 	r := x.role(at.role)
 	if r == nil || r.functions == nil {
-		return false
+		return signature, false
 	}
-	signature, found := r.functions[g.Function]
-	if !found {
+	signature, known = r.functions[function]
+	if !known {
 		names := sortedKeys(r.functions)
-		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the guest of role %q exports no function %q", r.name, g.Function).
-			WithOneOf(g.Function, names)
-		return false
+		x.errors.Report(diag.GuestFunction, step.Function.Span(), "the guest of role %q exports no function %q", r.name, function).
+			WithOneOf(function, names)
+		return signature, false
 	}
 	if strings.Trim(signature.Params+signature.Results, "iI") != "" || len(signature.Results) > 1 {
-		x.errors.Report(diag.GuestFunction, step.Function.Span(), "a step cannot call %q, whose type is %s", g.Function, signature).
+		x.errors.Report(diag.GuestFunction, step.Function.Span(), "a step cannot call %q, whose type is %s", function, signature).
 			WithHint("a step gives integers, i32 and i64, and takes one at most")
-		return false
+		return signature, false
 	}
-	g.Signature = signature
-	return true
+	return signature, true
 }
 
 // integers compiles the arguments of a call.
-func (x *expander) integers(g *GuestCall, step *ast.Step, known bool, at place) []*Value {
+func (x *expander) integers(function string, signature Signature, known bool, step *ast.Step, at place) []*Value {
 	var nodes []*syntax.Node
 	if step.Args != nil {
 		if step.Args.Kind != syntax.Sequence {
@@ -169,19 +225,19 @@ func (x *expander) integers(g *GuestCall, step *ast.Step, known bool, at place) 
 		}
 		nodes = step.Args.Items
 	}
-	if known && len(nodes) != len(g.Signature.Params) {
+	if known && len(nodes) != len(signature.Params) {
 		span := step.Function.Span()
 		if step.Args != nil {
 			span = step.Args.Span()
 		}
-		x.errors.Report(diag.GuestFunction, span, "the function %q takes %d arguments, and these are %d", g.Function, len(g.Signature.Params), len(nodes)).
-			WithHint("its type is %s", g.Signature)
+		x.errors.Report(diag.GuestFunction, span, "the function %q takes %d arguments, and these are %d", function, len(signature.Params), len(nodes)).
+			WithHint("its type is %s", signature)
 		return nil
 	}
 	values := make([]*Value, 0, len(nodes))
 	for i, node := range nodes {
 		argument := &verb.Argument{Name: fmt.Sprintf("argument %d", i+1), Type: verb.Integer}
-		if known && g.Signature.Params[i] == 'i' {
+		if known && signature.Params[i] == 'i' {
 			argument.Min, argument.Max = -1<<31, 1<<32-1
 		}
 		if value := x.scalar(argument, node, at); value != nil {

@@ -113,19 +113,15 @@ type Took struct {
 	Span     diag.Span
 }
 
-func (*Block) isAction()     {}
-func (*Repeat) isAction()    {}
-func (*Parallel) isAction()  {}
-func (*Use) isAction()       {}
-func (*Guest) isAction()     {}
-func (*Barrier) isAction()   {}
-func (*GuestCall) isAction() {}
+func (*Block) isAction()    {}
+func (*Repeat) isAction()   {}
+func (*Parallel) isAction() {}
+func (*Use) isAction()      {}
 
-// Action is what a step does: *Call, *Block, *Repeat, *Use, *Parallel, *Guest,
-// *GuestCall or *Barrier.
+// Action is what a step does: *Call, *Block, *Repeat, *Use or *Parallel.
 type Action interface{ isAction() }
 
-// Call is a verb.
+// Call is a verb, or a step of a guest or a barrier (verb.StepVerb).
 type Call struct {
 	Verb *verb.Verb
 	// Role is nil for a roleless verb without one.
@@ -172,39 +168,8 @@ type Parameter struct {
 	Value *Value
 }
 
-// Guest is a step of a guest.
-type Guest struct {
-	Operation string // start, run, wait or stop
-	Role      *Value
-	Arguments []*Value // nil: those of the role
-	Within    *Value
-	Expect    []Expectation
-	As        Name
-}
-
-// GuestCall calls a function of a guest.
-type GuestCall struct {
-	Role      *Value
-	Function  string
-	Signature Signature
-	Arguments []*Value
-	Within    *Value
-	Expect    []Expectation
-	As        Name
-}
-
 // Signature is the type of a function of a guest, a letter for each value: i (i32), I (i64), others for what no
 // scenario can give.
 type Signature struct{ Params, Results string }
-
-// Barrier is where guests, branches of a parallel step and the timeline meet.
-type Barrier struct {
-	Name   *Value
-	Roles  []*Value
-	Within *Value
-	// Own are the branches that the step stands in, Others those that must come to a barrier of that name.
-	Own    []int
-	Others []testbed.Branch
-}
 
 func (*Call) isAction() {}

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"slices"
 	"strings"
 
 	"rdmarun/host/scenario/ast"
@@ -166,18 +165,6 @@ func (x *expander) roleOf(step *ast.Step, at place, guest, optional bool) (*Valu
 	return role, at
 }
 
-// named is the name that `as` gives a result, which expressions then know.
-func (x *expander) named(step *ast.Step, at place, v *verb.Verb, layout verb.FieldLayout) Name {
-	if step.As == nil {
-		return Name{}
-	}
-	name := x.asName(step.As, at)
-	if name.Word != "" {
-		x.addResult(step.As, at, name, x.resultType(v, layout))
-	}
-	return name
-}
-
 func (x *expander) call(step *ast.Step, at place) Action {
 	call := &Call{Verb: step.Verb, span: step.Key.Span()}
 	call.Role, at = x.roleOf(step, at, false, step.Verb.Roleless)
@@ -190,20 +177,29 @@ func (x *expander) call(step *ast.Step, at place) Action {
 	}
 	x.checkStretch(call, at)
 	x.note(step, call, at)
-	if step.As != nil && !step.Verb.Named {
-		x.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "%s yields nothing to name", step.Verb.Name)
-		return call
+	x.asOf(step, call, layout, at)
+	return call
+}
+
+// asOf reads `as`, and notes what the call makes by that name.
+func (x *expander) asOf(step *ast.Step, call *Call, layout verb.FieldLayout, at place) {
+	switch {
+	case step.As == nil:
+		return
+	case !call.Verb.Named:
+		x.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "%s yields nothing to name", call.Verb.Name)
+		return
 	}
-	if call.As = x.named(step, at, step.Verb, layout); call.As.Word == "" {
-		return call
+	if call.As = x.asName(step.As, at); call.As.Word == "" {
+		return
 	}
+	x.addResult(step.As, at, call.As, x.resultType(call.Verb, layout))
 	if object := call.makes(); object != nil {
 		x.timeline.add(object, at.role, call.As)
 		if object.Type == verb.Endpoint {
 			x.facts.portSpaces[endpointName{at.role, call.As.shown()}] = x.facts.portSpaceOf(call, at.role)
 		}
 	}
-	return call
 }
 
 // makes is the kind of object that a step can make: wait_event makes an endpoint of connection requests only.
@@ -214,32 +210,4 @@ func (call *Call) makes() *verb.Object {
 		}
 	}
 	return call.Verb.Makes
-}
-
-func (x *expander) guestStep(step *ast.Step, at place) Action {
-	if step.Body.Value == "call" {
-		return x.guestCall(step, at)
-	}
-	g := &Guest{Operation: step.Body.Value, Within: x.duration("within", step.Within, at)}
-	g.Role, at = x.roleOf(step, at, true, false)
-	result := verb.GuestResult()
-	g.Expect = x.expectations(step, result, nil, at)
-	if step.AnyResult || step.Expect != nil && step.Expect.Get("exit") == nil {
-		g.Expect = slices.DeleteFunc(g.Expect, func(e Expectation) bool { return e.Default })
-	}
-	switch {
-	case g.Operation != "start" && g.Operation != "run":
-	case step.Args == nil:
-		g.Arguments = x.roleArguments(step, at)
-	case step.Args.Kind != syntax.Sequence:
-		x.errors.Report(diag.WrongShape, step.Args.Span(), "args is a list of words")
-	default:
-		g.Arguments = x.guestArguments(step.Args.Items, at)
-	}
-	if g.Operation != "start" {
-		g.As = x.named(step, at, result, nil)
-	} else if step.As != nil && x.asName(step.As, at).Word != "" {
-		x.errors.Report(diag.NothingToName, step.Node.Key("as").Span(), "a guest that has just started has no result to name")
-	}
-	return g
 }

@@ -9,8 +9,6 @@ import (
 	"sync"
 
 	"rdmarun/host/scenario/compile"
-	"rdmarun/host/scenario/testbed"
-	"rdmarun/host/scenario/verb"
 )
 
 // repeat runs the rounds of a loop.
@@ -176,27 +174,4 @@ func (r *caseRun) join(branch *caseRun) {
 			r.env[name] = list.items // also what other branches have added
 		}
 	}
-}
-
-// barrier waits until everyone is there.
-func (r *caseRun) barrier(ctx context.Context, step *compile.Step, action *compile.Barrier) error {
-	return r.act(step, "barrier", nil, func(m *moment, _ *testbed.Role) error {
-		name, err := action.Name.Get(r.env)
-		if err != nil {
-			return err
-		}
-		roles, err := r.texts(action.Roles)
-		if err != nil {
-			return err
-		}
-		within, err := r.within(action.Within, verb.DefaultWithin)
-		if err != nil {
-			return err
-		}
-		m.text = "barrier " + name.(string)
-		waiting, cancel := r.testbed.Clock().WithTimeout(ctx, within)
-		defer cancel()
-		gathering := testbed.Gathering{Name: name.(string), Roles: roles, Own: action.Own, Others: action.Others}
-		return cause(ctx, r.testbed.Barrier(waiting, gathering))
-	})
 }

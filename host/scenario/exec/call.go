@@ -64,22 +64,6 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	return r.conclude(&m)
 }
 
-// act runs an action that is no verb.  do sets m.text once it knows the arguments: before that nothing has run, and
-// nothing is noted.
-func (r *caseRun) act(step *compile.Step, operation string, role *compile.Value, do func(m *moment, role *testbed.Role) error) error {
-	r.count()
-	name, owner, err := r.enterRole(role)
-	m := moment{at: r.now(), role: name, step: step, operation: operation}
-	if err == nil {
-		err = do(&m, owner)
-	}
-	if m.text == "" {
-		return r.failed(step, name, operation, err)
-	}
-	m.took, m.err = r.since(m.at), err
-	return r.conclude(&m)
-}
-
 // conclude notes an action that has run, in the history and for outputs; its error is the step's.
 func (r *caseRun) conclude(m *moment) error {
 	r.history.add(*m)
@@ -90,14 +74,6 @@ func (r *caseRun) conclude(m *moment) error {
 		return nil
 	}
 	return r.failed(m.step, m.role, m.operation, m.err)
-}
-
-// cause is the error of a wait: why ctx has ended, if it has.
-func cause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // count counts an action.
@@ -138,19 +114,6 @@ func (r *caseRun) evaluate(room []any, values []*compile.Value) ([]any, error) {
 		}
 	}
 	return arguments, nil
-}
-
-// texts computes arguments that are text.
-func (r *caseRun) texts(values []*compile.Value) ([]string, error) {
-	texts := make([]string, len(values))
-	for i, value := range values {
-		text, err := value.Get(r.env)
-		if err != nil {
-			return nil, err
-		}
-		texts[i] = text.(string)
-	}
-	return texts, nil
 }
 
 // within is a limit on the provider's clock, or another one where the step has none.

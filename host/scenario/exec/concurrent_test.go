@@ -180,7 +180,7 @@ func TestGuests(t *testing.T) {
 			name: "an exit code that is not", module: "calls.wasm",
 			steps: `[{role: guest, guest: start}, {role: guest, guest: call, function: nothing}, {barrier: serve, of: [guest]}, {role: guest, guest: wait}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest wait", What: "wrong exit", Expected: "exit 0", Got: "exit 1", Hint: "the guest exited with code 1", Line: 4,
+				Role: "guest", Action: "guest wait", What: "wrong exit", Expected: "exit 0", Got: "exit 1  (exited, exit code 1)", Hint: "the guest exited with code 1", Line: 4,
 			},
 		},
 		{
@@ -192,7 +192,7 @@ func TestGuests(t *testing.T) {
 			name: "unless that is expected", module: "spin.wasm",
 			steps: `[{role: guest, guest: start}, {role: guest, guest: stop, expect: {outcome: exited}}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest stop", What: "wrong outcome", Expected: "outcome exited", Got: "outcome stopped", Line: 4,
+				Role: "guest", Action: "guest stop", What: "wrong outcome", Expected: "outcome exited", Got: "outcome stopped  (stopped, exit code 143)", Line: 4,
 				Hint: "the guest was stopped: the guest was asked to stop and did not end in time",
 			},
 		},
@@ -206,7 +206,7 @@ func TestGuests(t *testing.T) {
 			name: "another result", module: "calls.wasm",
 			steps: `[{role: guest, guest: start}, {role: guest, guest: call, function: add, args: [1, 1], expect: {result: 3}}]`,
 			failure: record.Failure{
-				Role: "guest", Action: "guest call", What: "wrong result", Expected: "3", Got: "2", Line: 4,
+				Role: "guest", Action: "guest call", What: "wrong result", Expected: "result 3", Got: "result 2", Line: 4,
 				Timeline: []record.Moment{{Text: "guest start"}, {Text: "guest call add(1, 1)  -> FAILED: wrong result"}},
 			},
 		},

@@ -106,6 +106,7 @@ func (r *caseRun) judgeField(e *compile.Expectation, got any, outcome *verb.Outc
 			failure.Got += "  (" + summary + ")"
 		}
 	}
+	failure.Hint = outcome.Hint
 	if e.Field == "status" {
 		failure.Hint = explainStatus(v, got, outcome)
 	}

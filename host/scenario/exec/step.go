@@ -69,12 +69,6 @@ func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 		return r.use(ctx, step, action)
 	case *compile.Parallel:
 		return r.parallel(ctx, step, action)
-	case *compile.Guest:
-		return r.guest(ctx, step, action)
-	case *compile.GuestCall:
-		return r.guestCall(ctx, step, action)
-	case *compile.Barrier:
-		return r.barrier(ctx, step, action)
 	}
 	panic(fmt.Sprintf("no action %T", step.Action))
 }

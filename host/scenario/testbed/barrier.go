@@ -112,6 +112,9 @@ type Gathering struct {
 	Others []Branch
 }
 
+// String is the barrier's name.
+func (g Gathering) String() string { return g.Name }
+
 // Barrier is the step: it waits until every branch of the gathering and every guest among its roles that runs
 // has arrived, and lets them go on.
 func (t *Testbed) Barrier(ctx context.Context, gathering Gathering) error {

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (w *within) awaitLocked(ctx context.Context, call *Call, wait func(context.
 	defer cancel()
 	err := wait(waiting)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		late.Got, late.Absent = "nothing within "+quantity.Time(w.Within), true
+		late.Got, late.Absent = cmp.Or(late.Got, "nothing within "+quantity.Time(w.Within)), true
 		return late
 	}
 	return err

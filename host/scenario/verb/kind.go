@@ -88,6 +88,8 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 		written[QueuePairAttributes](QueuePair),
 		written[ConditionValue](Condition),
 		written[CounterChecks](Counters),
+		written[Invocation](Word),
+		written[testbed.Gathering](Word),
 		{field: reflect.TypeFor[*testbed.Buffer](), argument: Buffer, find: func(call *Call, name any) (any, error) { return call.named(name.(BufferName)) }},
 		{field: reflect.TypeFor[*testbed.Role](), argument: Role, find: func(call *Call, name any) (any, error) { return call.Testbed.Role(name.(string)) }},
 		{field: reflect.TypeFor[content](), argument: Content, set: setContent},

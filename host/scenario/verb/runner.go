@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"strings"
 	"time"
 
@@ -75,28 +74,4 @@ func waitListen(ctx context.Context, call *Call, args *struct {
 		failure.Expected += fmt.Sprintf(" within %s", args.Within)
 	}
 	return listeningAt{at.Port(), at.Addr().String(), at}, err
-}
-
-// GuestCallResult describes the result of a call of a guest's function.
-func GuestCallResult() *Verb {
-	return &Verb{
-		Name: "guest: call", Named: true,
-		Doc: "Call a function of a guest that waits at a barrier.",
-		Results: resultsOf(reflect.TypeFor[struct {
-			Result int `result:"result" doc:"what it returned, with a sign"`
-		}]()).rows,
-	}
-}
-
-// GuestResult describes the result of a guest's steps, which are not verbs.
-func GuestResult() *Verb {
-	return &Verb{
-		Name: "guest", Named: true,
-		Doc: "Start, run, wait for or stop the guest of a role.",
-		Results: resultsOf(reflect.TypeFor[struct {
-			Exit    int    `result:"exit" default:"0" doc:"exit code"`
-			Outcome string `result:"outcome" words:"exited|trapped|timed_out|stopped|failed" doc:"how it ended"`
-			Trap    string `result:"trap" doc:"why it trapped, \"\" when it did not"`
-		}]()).rows,
-	}
 }

@@ -157,6 +157,8 @@ type Outcome struct {
 	Buffers []*testbed.Buffer
 	// Record replaces Fields for verbs whose fields the scenario names (decode).
 	Record map[string]any
+	// Hint is what to look at if a field is not as expected; it may be empty.
+	Hint string
 	// NoDefaults skips the default expectations, which do not fit this outcome.
 	NoDefaults bool
 	// Summary is the outcome in a few words, for the timeline; nil if there is nothing to add.  It may be asked for when the
