@@ -168,7 +168,7 @@ func TestBadChangesOfARegion(t *testing.T) {
 		{syscall.EFAULT, MRChange{Flags: moved, Start: bufferAt, Length: 1 << 32}},
 		{syscall.EFAULT, MRChange{Flags: moved, Start: 1<<32 + bufferAt, Length: 8}},
 		{syscall.EINVAL, MRChange{Flags: rights, Access: uint32(rdmacore.AccessRemoteWrite)}},
-		{syscall.EOPNOTSUPP, MRChange{Flags: rights, Access: uint32(rdmacore.AccessOnDemand)}},
+		{syscall.EOPNOTSUPP, MRChange{Flags: rights, Access: uint32(rdmacore.AccessFlushPersistent)}},
 		{syscall.EBADF, MRChange{Flags: domain}},
 		{syscall.EBADF, MRChange{Flags: domain, PD: Handle(region)}},
 	} {

@@ -9,6 +9,7 @@
 #include "ctest/support/check.h"
 #include "ctest/support/sim_net.h"
 #include "soft/objects/cq.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"

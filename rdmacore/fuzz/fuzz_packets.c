@@ -14,10 +14,10 @@
 #include "ctest/support/sim_net.h"
 #include "soft/link/calls.h"
 #include "soft/objects/cq.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
-#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 #include "soft/wire/datagram.h"
 

@@ -8,7 +8,8 @@
  * headers have in preload_newer.c; the rest (names of statuses, conversions of rates) stays theirs.
  *
  * A forked child has a device of its own, opened by the first function that it calls.  Its parent's
- * objects are nothing there, as on a real device: every function refuses them with ENODEV.
+ * objects are nothing there, as on a real device: every function refuses them with ENODEV, but for device memory, which
+ * a child may have with the context of its parent.
  */
 #ifndef PRELOAD_H
 #define PRELOAD_H

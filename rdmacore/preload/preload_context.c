@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct open_context {
 	struct ibv_context *context;
@@ -79,11 +81,20 @@ static const struct ibv_context_ops orphan_operations = {
 	.dealloc_mw = orphan_dealloc_mw,
 };
 
-/* A context of this size has none of the extended verbs: they answer EOPNOTSUPP. */
+/*
+ * It has none of the extended verbs, which answer EOPNOTSUPP then, but for device memory, of which a child may have its own
+ * (soft/objects/device_memory.c), and for the question how much there is.  Neither takes a lock.
+ */
 static void orphan(struct ibv_context *context)
 {
+	struct verbs_context *verbs = verbs_get_ctx(context);
+	struct verbs_context orphaned = {.sz = verbs->sz,
+					 .query_device_ex = verbs->query_device_ex,
+					 .alloc_dm = verbs->alloc_dm,
+					 .free_dm = verbs->free_dm};
+
+	memcpy(verbs, &orphaned, offsetof(struct verbs_context, context));
 	context->ops = orphan_operations;
-	verbs_get_ctx(context)->sz = 0;
 }
 
 static void before_fork(void)

@@ -13,6 +13,7 @@
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"

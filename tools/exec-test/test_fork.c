@@ -35,6 +35,7 @@ static void use_inherited(struct endpoint *parents, struct rdma_event_channel *c
 	REQUIRE(ibv_query_device(parents->context, &attr) == ENODEV);
 	REQUIRE(!ibv_alloc_pd(parents->context) && errno == ENODEV);
 	REQUIRE(!ibv_alloc_td(parents->context, &(struct ibv_td_init_attr){0}));
+	REQUIRE(!ibv_alloc_null_mr(parents->pd) && errno == EOPNOTSUPP);
 	REQUIRE(ibv_poll_cq(parents->cq, 1, &wc) < 0);
 	REQUIRE(ibv_req_notify_cq(parents->cq, 0) == ENODEV);
 	REQUIRE(ibv_post_send(parents->qp, &send, &bad_send) == ENODEV && bad_send == &send);
@@ -51,6 +52,21 @@ static void use_inherited(struct endpoint *parents, struct rdma_event_channel *c
 	REQUIRE(ibv_destroy_comp_channel(parents->channel) == ENODEV);
 	REQUIRE(ibv_dealloc_pd(parents->pd) == ENODEV);
 	REQUIRE(ibv_close_device(parents->context) == ENODEV);
+}
+
+/* In the child: device memory is its own, whoever opened the context. */
+static void use_device_memory(struct ibv_context *context)
+{
+	struct ibv_alloc_dm_attr attr = {.length = 64};
+	struct ibv_device_attr_ex device;
+	char text[8] = "child";
+	struct ibv_dm *dm;
+
+	REQUIRE(!ibv_query_device_ex(context, NULL, &device) && device.max_dm_size >= attr.length);
+	REQUIRE(dm = ibv_alloc_dm(context, &attr));
+	REQUIRE(!ibv_memcpy_to_dm(dm, 56, text, 8) && !ibv_memcpy_from_dm(text, dm, 0, 8));
+	REQUIRE(!text[0]);
+	REQUIRE(!ibv_free_dm(dm));
 }
 
 /* In the child: a device from the parent's list, and one from a list of its own. */
@@ -90,6 +106,7 @@ static void fork_beside_traffic(struct endpoint *endpoint, struct ibv_device *de
 
 			alarm(PATIENCE);
 			REQUIRE(ibv_poll_cq(endpoint->cq, 1, &wc) < 0);
+			use_device_memory(endpoint->context);
 			use_own(device);
 			if (i % 2)
 				_exit(0);
@@ -124,12 +141,14 @@ int main(void)
 	if (child == 0) {
 		alarm(PATIENCE);
 		use_inherited(&endpoint, channel, id);
+		use_device_memory(endpoint.context);
 		use_own(device);
 		/* A child of the child is no different. */
 		child = fork();
 		if (child == 0) {
 			alarm(PATIENCE);
 			use_inherited(&endpoint, channel, id);
+			use_device_memory(endpoint.context);
 			use_own(device);
 			exit(0);
 		}

@@ -11,9 +11,9 @@
 #include "soft/link/calls.h"
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
-#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */

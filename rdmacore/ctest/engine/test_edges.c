@@ -4,10 +4,11 @@
  */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
+#include "provider/newer.h"
 #include "soft/objects/cq.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
-#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define FIRST 1024 /* of the region, in the memory of side b */
@@ -439,7 +440,7 @@ static void test_registration(void)
 		{memory, 64, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL},
 		{memory, 64, 0, IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
 		{memory, 64, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, 0},
-		{memory, 64, 0, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
+		{memory, 64, 0, CORE_ACCESS_FLUSH_PERSISTENT, EOPNOTSUPP},
 		{memory, 64, 0, 1 << 19, EOPNOTSUPP},
 		{memory, SIZE_MAX, 0, 0, EINVAL},
 		{memory, 8192, UINT64_MAX - 4095, 0, EINVAL},

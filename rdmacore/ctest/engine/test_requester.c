@@ -7,8 +7,8 @@
 #include "provider/newer.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
-#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define PSN 0xfffffe /* sim_wire.c: of side a's first request */

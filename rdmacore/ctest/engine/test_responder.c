@@ -6,8 +6,8 @@
 #include "ctest/support/sim_wire.h"
 #include "provider/newer.h"
 #include "soft/engine/calls.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
-#include "soft/objects/verbs.h"
 
 #define FIRST_PSN 0xfffffe /* sim_wire.c: what side b expects */
 #define RNR_TIMER 12

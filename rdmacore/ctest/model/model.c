@@ -5,6 +5,7 @@
 #include "ctest/model/model_window.h"
 #include "ctest/support/check.h"
 #include "soft/objects/cq.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"

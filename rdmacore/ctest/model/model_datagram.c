@@ -4,6 +4,7 @@
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"

@@ -2,7 +2,7 @@
 
 #include "ctest/support/check.h"
 #include "provider/newer.h"
-#include "soft/objects/verbs.h"
+#include "soft/objects/mr.h"
 
 #define GUARD 0xa5
 #define GUARD_SIZE 64 /* bytes before and behind what is registered */

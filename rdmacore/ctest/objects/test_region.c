@@ -1,9 +1,9 @@
 /* Memory regions: by which addresses and under which keys they are reached, before and after they are changed. */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
-#include "soft/objects/verbs.h"
 #include "soft/qp/verbs.h"
 
 #define ALL_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)

@@ -42,6 +42,7 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	result = soft_mr_table_init(&device->memory, soft_fabric_random(fabric));
 	if (result)
 		goto destroy_shared_queues;
+	device->on_demand = soft_on_demand_is_supported();
 	soft_multicast_init(&device->multicast);
 	soft_mutex_init(&device->lock, SOFT_ORDER_DEVICE);
 	*out = device;

@@ -18,6 +18,8 @@
 #define SOFT_GIDS 2 /* of each device: ::ffff:127.0.0.1 and ::1 */
 #define SOFT_GIDS_MAX 256 /* an address handle has 8 bits for their index */
 #define SOFT_GID_TABLE 1024 /* places for GIDs, most of them empty */
+#define SOFT_DEVICE_MEMORY (UINT64_C(1) << 20) /* of the device itself (ibv_alloc_dm(3)); adapters have as little */
+#define SOFT_DEVICE_MEMORY_ALIGNMENT 20 /* at most; log2 of bytes */
 #define SOFT_ACK_DELAY 15 /* local CA ACK delay, a time code as rdma_rxe has it (RXE_LOCAL_CA_ACK_DELAY) */
 
 struct soft_context;
@@ -54,6 +56,9 @@ struct soft_device {
 	union ibv_gid gids[SOFT_GIDS_MAX];
 	_Atomic uint32_t gid_count;
 	struct soft_mr_table memory;
+	bool on_demand; /* soft_on_demand_is_supported */
+	_Atomic uint64_t own_memory_used; /* bytes of SOFT_DEVICE_MEMORY */
+	_Atomic uint32_t own_memories; /* ever allocated */
 	struct soft_table queue_pairs;
 	struct soft_table shared_queues;
 	struct soft_multicast multicast;

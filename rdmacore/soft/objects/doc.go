@@ -10,6 +10,7 @@
 //   - cq_create: completion queues are created, resized and destroyed
 //   - cq_moderate: one event for several completions
 //   - verbs: the verbs of objects that have no header of their own
+//   - advise, device_memory: memory is looked for before it is used, and the device's own
 //   - ah, cq, mr, mw, query, srq: address handles, polling, regions, windows, device attributes, shared receive queues
 //   - attach: queue pairs join multicast groups
 //   - counters: what a device counts
@@ -20,6 +21,7 @@
 //   - parent_domain: protection domains with allocators of the user
 //   - comp_channel, pd: completion channels, and protection domains
 //   - context, mr_table, request: an open device and its async events, memory keys, and send requests in a queue
+//   - on_demand: memory that comes and goes, and memory that is none
 package objects
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

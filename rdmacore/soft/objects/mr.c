@@ -1,7 +1,6 @@
-#include "soft/objects/verbs.h"
+#include "soft/objects/mr.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,25 +11,26 @@
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
 
-struct soft_mr {
-	struct ibv_mr ibv;
-	struct soft_mr_slot *slot;
-	uint32_t key; /* as it was given out; users may write into the one of ibv */
-	int access;
-};
-
+/*
+ * Huge pages and relaxed ordering are hints to a device that translates and orders: nothing is done here that they could
+ * speed up.
+ */
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
-	 CORE_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_RELAXED_ORDERING)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | CORE_ACCESS_FLUSH_GLOBAL |                    \
+	 IBV_ACCESS_RELAXED_ORDERING)
 
 /* 0 or an errno value: what cannot be registered. */
-static int check(const void *address, size_t length, uint64_t iova, int access)
+static int check(const struct soft_device *device, const void *address, size_t length, uint64_t iova, int access)
 {
 	/* A device translates whole pages (ib_uverbs_reg_mr of Linux). */
 	if (((uintptr_t)address ^ iova) & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1))
 		return EINVAL;
 	if (access & ~SOFT_MR_ACCESS)
+		return EOPNOTSUPP;
+	/* A flush of a whole region needs memory that is there (it is in none of the ODP capabilities). */
+	if (access & IBV_ACCESS_ON_DEMAND && (!device->on_demand || access & CORE_ACCESS_FLUSH_GLOBAL))
 		return EOPNOTSUPP;
 	/* ibv_reg_mr(3): remote write and atomic rights need the local one. */
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
@@ -43,9 +43,9 @@ static int check(const void *address, size_t length, uint64_t iova, int access)
 
 /* Everything in the slot except its key, which is 0.  table->lock is held. */
 static void fill(struct soft_mr_slot *slot, struct soft_pd *pd, const void *address, size_t length,
-		 uint64_t iova, int access)
+		 uint64_t iova, uint32_t access)
 {
-	atomic_store_explicit(&slot->access, (uint32_t)access | SOFT_ACCESS_LOCAL, memory_order_release);
+	atomic_store_explicit(&slot->access, access | SOFT_ACCESS_LOCAL, memory_order_release);
 	atomic_store_explicit(&slot->address, iova, memory_order_release);
 	atomic_store_explicit(&slot->memory, (uintptr_t)address, memory_order_release);
 	atomic_store_explicit(&slot->length, length, memory_order_release);
@@ -53,19 +53,12 @@ static void fill(struct soft_mr_slot *slot, struct soft_pd *pd, const void *addr
 	atomic_store_explicit(&slot->pd, pd, memory_order_release);
 }
 
-struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t length, uint64_t iova,
-				int access)
+struct soft_mr *soft_mr_create(struct ibv_pd *ibv_pd, void *address, size_t length, uint64_t iova, uint32_t access)
 {
 	struct soft_pd *pd = soft_pd(ibv_pd);
 	struct soft_mr_table *table = &soft_device(ibv_pd->context->device)->memory;
-	int error = soft_context_is_removed(ibv_pd->context) ? EIO : check(address, length, iova, access);
-	struct soft_mr *mr;
+	struct soft_mr *mr = calloc(1, sizeof(*mr));
 
-	if (error) {
-		errno = error;
-		return NULL;
-	}
-	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return NULL;
 
@@ -86,13 +79,27 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *ibv_pd, void *address, size_t len
 		return NULL;
 	}
 	atomic_fetch_add(&pd->users, 1);
-	mr->access = access;
+	mr->access = (int)access;
 	mr->ibv.context = ibv_pd->context;
 	mr->ibv.pd = ibv_pd;
 	mr->ibv.addr = address;
 	mr->ibv.length = length;
 	mr->ibv.handle = mr->key >> SOFT_KEY_TAG_BITS;
-	return &mr->ibv;
+	return mr;
+}
+
+struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, int access)
+{
+	const struct soft_device *device = soft_device(pd->context->device);
+	int error = soft_context_is_removed(pd->context) ? EIO : check(device, address, length, iova, access);
+	struct soft_mr *mr;
+
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	mr = soft_mr_create(pd, address, length, iova, (uint32_t)access);
+	return mr ? &mr->ibv : NULL;
 }
 
 struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
@@ -104,6 +111,35 @@ struct ibv_mr *soft_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length
 				 unsigned int access)
 {
 	return soft_reg_mr_iova(pd, address, length, iova, (int)(access & ~IBV_ACCESS_OPTIONAL_RANGE));
+}
+
+struct ibv_mr *soft_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct soft_mr_table *table = &soft_device(pd->context->device)->memory;
+	struct soft_mr *mr = NULL;
+	bool taken;
+
+	if (soft_context_is_removed(pd->context)) {
+		errno = EIO;
+		return NULL;
+	}
+	soft_mutex_lock(&table->lock);
+	taken = soft_null_memory_take(&table->null);
+	soft_mutex_unlock(&table->lock);
+	if (taken)
+		mr = soft_mr_create(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_LOCAL_WRITE | SOFT_ACCESS_NULL);
+	if (mr) {
+		mr->kind = SOFT_MR_NULL;
+		mr->ibv.rkey = 0; /* it has none */
+		return &mr->ibv;
+	}
+	if (taken) {
+		soft_mutex_lock(&table->lock);
+		soft_null_memory_drop(&table->null);
+		soft_mutex_unlock(&table->lock);
+	}
+	errno = ENOMEM;
+	return NULL;
 }
 
 /* Clear the key and wait until no transfer uses it; -EBUSY while windows are bound. */
@@ -139,9 +175,9 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 		address = ibv_mr->addr;
 		length = ibv_mr->length;
 	}
-	errno = !flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || stray ? EINVAL :
+	errno = !flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || stray || mr->kind != SOFT_MR_USER ? EINVAL :
 		ibv_pd->context != ibv_mr->context || (moves && !length) ? EINVAL :
-		check(address, length, (uintptr_t)address, access);
+		check(soft_device(ibv_mr->context->device), address, length, (uintptr_t)address, access);
 	if (errno)
 		return IBV_REREG_MR_ERR_INPUT;
 	errno = soft_context_is_removed(ibv_mr->context) ? EIO :
@@ -153,7 +189,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 	fill(slot, soft_pd_domain(ibv_pd), address, length,
 	     access & IBV_ACCESS_ZERO_BASED ? 0 :
 	     moves ? (uintptr_t)address : atomic_load_explicit(&slot->address, memory_order_relaxed),
-	     access);
+	     (uint32_t)access);
 	atomic_store_explicit(&slot->key, mr->key, memory_order_release);
 	soft_mutex_unlock(&table->lock);
 	atomic_fetch_add(&soft_pd(ibv_pd)->users, 1);
@@ -176,7 +212,11 @@ int soft_dereg_mr(struct ibv_mr *ibv_mr)
 		return -result;
 	soft_mutex_lock(&table->lock);
 	soft_mr_table_free(table, mr->key);
+	if (mr->kind == SOFT_MR_NULL)
+		soft_null_memory_drop(&table->null);
 	soft_mutex_unlock(&table->lock);
+	if (mr->kind == SOFT_MR_DEVICE_MEMORY)
+		atomic_fetch_sub(mr->users_of_memory, 1);
 	atomic_fetch_sub(&pd->users, 1);
 	free(mr);
 	return 0;

@@ -36,6 +36,16 @@ void soft_mr_table_destroy(struct soft_mr_table *table)
 	soft_mutex_destroy(&table->lock);
 }
 
+void *soft_mr_table_find_memory(const struct soft_mr_table *table, uint32_t rights, uint64_t memory,
+				uint64_t length, uint32_t access)
+{
+	bool write = access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+
+	if (rights & SOFT_ACCESS_NULL)
+		return length > SOFT_NULL_MEMORY_SIZE ? NULL : write ? table->null.sink : table->null.zeros;
+	return soft_on_demand_populate(memory, length, write) ? (void *)(uintptr_t)memory : NULL;
+}
+
 /* Fresh slots first and freed ones oldest first, so that a stale key stays wrong for long; 0: none. */
 static uint32_t take_index(struct soft_mr_table *table)
 {

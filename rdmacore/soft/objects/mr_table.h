@@ -17,6 +17,7 @@
 
 #include "soft/base/lock.h"
 #include "soft/base/mutex.h"
+#include "soft/objects/on_demand.h"
 
 #define SOFT_MR_MAX (1 << SOFT_KEY_INDEX_BITS)
 
@@ -33,6 +34,10 @@ struct soft_pd;
 
 /* Besides enum ibv_access_flags: the key is good as an lkey.  Regions have it, windows have not. */
 #define SOFT_ACCESS_LOCAL (UINT32_C(1) << 31)
+/* Every address is good, and no memory is behind it (ibv_alloc_null_mr(3)). */
+#define SOFT_ACCESS_NULL (UINT32_C(1) << 30)
+/* The memory is found by soft_mr_table_find_memory. */
+#define SOFT_ACCESS_FOUND (SOFT_ACCESS_NULL | IBV_ACCESS_ON_DEMAND)
 
 /*
  * A region, or a window on one.  A window changes while other threads read it, so every field is atomic and the key is 0
@@ -63,6 +68,7 @@ struct soft_mr_table {
 	uint32_t *free; /* indexes to use again, oldest first: a ring of SOFT_MR_MAX */
 	uint32_t free_head;
 	uint32_t free_count;
+	struct soft_null_memory null;
 };
 
 /* -ENOMEM */
@@ -91,6 +97,10 @@ static inline void soft_mr_table_extent(const struct soft_mr_table *table, uint3
 	*length = atomic_load_explicit(&slot->length, memory_order_acquire);
 }
 
+/* The same for keys whose rights have a bit of SOFT_ACCESS_FOUND, of which the rest is checked. */
+void *soft_mr_table_find_memory(const struct soft_mr_table *table, uint32_t rights, uint64_t memory,
+				uint64_t length, uint32_t access);
+
 /*
  * The memory of [address, address + length) if key belongs to pd, covers that range and grants every right in access
  * (enum ibv_access_flags, SOFT_ACCESS_LOCAL for an lkey); else NULL.  qp_num is the queue pair that a request came to, for
@@ -102,12 +112,13 @@ static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct 
 {
 	struct soft_mr_slot *slot = soft_mr_table_slot(table, key);
 	uint64_t first, size, memory;
-	uint32_t only_qp_num;
+	uint32_t only_qp_num, rights;
 
 	if (!key || atomic_load_explicit(&slot->key, memory_order_acquire) != key ||
 	    atomic_load_explicit(&slot->pd, memory_order_acquire) != pd)
 		return NULL;
-	if ((atomic_load_explicit(&slot->access, memory_order_acquire) & access) != access)
+	rights = atomic_load_explicit(&slot->access, memory_order_acquire);
+	if ((rights & access) != access)
 		return NULL;
 	first = atomic_load_explicit(&slot->address, memory_order_acquire);
 	size = atomic_load_explicit(&slot->length, memory_order_acquire);
@@ -119,6 +130,8 @@ static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct 
 	/* The fields are all of this key, and from here on soft_quiesce waits for this queue pair's lock. */
 	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
 		return NULL;
+	if (__builtin_expect((rights & SOFT_ACCESS_FOUND) != 0, false))
+		return soft_mr_table_find_memory(table, rights, memory + (address - first), length, access);
 	return (void *)(uintptr_t)(memory + (address - first));
 }
 

@@ -194,7 +194,11 @@ static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *tabl
 		return SOFT_MW_REFUSED;
 	slot->region = binding->region;
 	region->windows++;
-	atomic_store_explicit(&slot->access, binding->access, memory_order_release);
+	/* How its memory is found is the region's affair. */
+	atomic_store_explicit(&slot->access,
+			      binding->access | (atomic_load_explicit(&region->access, memory_order_relaxed) &
+						 SOFT_ACCESS_FOUND),
+			      memory_order_release);
 	atomic_store_explicit(&slot->address,
 			      binding->access & IBV_ACCESS_ZERO_BASED ? 0 : address,
 			      memory_order_release);

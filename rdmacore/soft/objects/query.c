@@ -11,6 +11,12 @@
 
 #define CLOCK_KHZ 1000000 /* a tick is a nanosecond */
 
+/* What each service may do with memory on demand: all that it does. */
+#define ODP_RELIABLE                                                                               \
+	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |                     \
+	 IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV)
+#define ODP_DATAGRAM (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
+
 int soft_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			 struct ibv_device_attr_ex *attr, size_t attr_size)
 {
@@ -19,6 +25,7 @@ int soft_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		.hca_core_clock = CLOCK_KHZ,
 		.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
 		.phys_port_cnt_ex = 1,
+		.max_dm_size = SOFT_DEVICE_MEMORY,
 	};
 
 	if (soft_context_is_removed(context))
@@ -26,6 +33,12 @@ int soft_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
 		return EINVAL;
 	soft_device_attributes(soft_device(context->device), &full.orig_attr);
+	if (soft_device(context->device)->on_demand) {
+		full.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+		full.odp_caps.per_transport_caps.rc_odp_caps = ODP_RELIABLE | IBV_ODP_SUPPORT_RECV;
+		full.odp_caps.per_transport_caps.uc_odp_caps = ODP_DATAGRAM | IBV_ODP_SUPPORT_WRITE;
+		full.odp_caps.per_transport_caps.ud_odp_caps = ODP_DATAGRAM;
+	}
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | CORE_CAP_ATOMIC_WRITE |
 				   CORE_CAP_FLUSH_GLOBAL;
 	memset(attr, 0, attr_size);

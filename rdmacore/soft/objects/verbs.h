@@ -28,18 +28,20 @@ int soft_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey);
 /* The clock of completion time stamps.  Programs read its ticks from tv_nsec alone. */
 int soft_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
-/* --- mr.c: memory regions, under keys of soft/objects/mr_table.h ---------------------------------- */
+/* --- device_memory.c ------------------------------------------------------------------------------ */
 
-struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access);
-/* With the address by which work requests name the first byte. */
-struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, int access);
-/* Ignores unknown flags of the optional range (ibv_reg_mr(3)). */
-struct ibv_mr *soft_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
-				 unsigned int access);
-/* 0, or an enum ibv_rereg_mr_err_code with errno. */
-int soft_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *address, size_t length, int access);
-/* EBUSY while windows are bound to it. */
-int soft_dereg_mr(struct ibv_mr *mr);
+/* ENOMEM beyond what the device has, EINVAL for an alignment of more than that. */
+struct ibv_dm *soft_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+/* EBUSY while regions are of it. */
+int soft_free_dm(struct ibv_dm *dm);
+/* EINVAL beyond its end, or without ZERO_BASED. */
+struct ibv_mr *soft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			      unsigned int access);
+
+/* --- advise.c ------------------------------------------------------------------------------------- */
+
+int soft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list,
+		   uint32_t count);
 
 /* --- comp_channel.c ------------------------------------------------------------------------------- */
 

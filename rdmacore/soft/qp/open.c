@@ -9,6 +9,7 @@
 #include "soft/objects/context.h"
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
+#include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/srq.h"
@@ -90,6 +91,11 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.alloc_td = soft_alloc_td;
 	context->verbs.dealloc_td = soft_dealloc_td;
 	context->verbs.alloc_parent_domain = soft_alloc_parent_domain;
+	context->verbs.alloc_dm = soft_alloc_dm;
+	context->verbs.free_dm = soft_free_dm;
+	context->verbs.reg_dm_mr = soft_reg_dm_mr;
+	context->verbs.alloc_null_mr = soft_alloc_null_mr;
+	context->verbs.advise_mr = soft_advise_mr;
 	context->verbs.context.device = device;
 	context->verbs.context.ops = operations;
 	context->verbs.context.async_fd = context->async.fd;

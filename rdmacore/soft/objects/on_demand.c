@@ -1,0 +1,108 @@
+#include "soft/objects/on_demand.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "soft/base/bounds.h"
+
+#define SINK_PIECE (UINT64_C(1) << 25) /* what a null region can take of memory, and 64 mappings of it */
+
+_Static_assert(SOFT_NULL_MEMORY_SIZE >= SOFT_MAX_MESSAGE, "a message fits");
+_Static_assert(SOFT_NULL_MEMORY_SIZE % SINK_PIECE == 0, "whole pieces");
+
+static uint64_t page_mask(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+}
+
+/* Whole pages; false where the range ends behind the last address. */
+static bool span(uint64_t *address, uint64_t *length)
+{
+	uint64_t mask = page_mask(), first = *address & ~mask, last = *address + (*length ? *length - 1 : 0);
+
+	if (last < *address || (last | mask) == UINT64_MAX)
+		return false;
+	*address = first;
+	*length = (last | mask) + 1 - first;
+	return true;
+}
+
+bool soft_on_demand_is_supported(void)
+{
+	uint64_t page = (uintptr_t)&page & ~page_mask();
+
+	return !madvise((void *)(uintptr_t)page, page_mask() + 1, MADV_POPULATE_WRITE);
+}
+
+bool soft_on_demand_populate(uint64_t address, uint64_t length, bool write)
+{
+	int saved = errno; /* this may be a thread of the user's that polls */
+	bool present = span(&address, &length) && !madvise((void *)(uintptr_t)address, length,
+							   write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+
+	errno = saved;
+	return present;
+}
+
+void soft_on_demand_expect(uint64_t address, uint64_t length)
+{
+	if (span(&address, &length))
+		madvise((void *)(uintptr_t)address, length, MADV_WILLNEED);
+}
+
+static void *map_nothing(int protection)
+{
+	return mmap(NULL, SOFT_NULL_MEMORY_SIZE, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* In a range that is ours the same piece of a file in memory, from end to end. */
+static void *map_sink(void)
+{
+	int file = memfd_create("rdmarun-null", MFD_CLOEXEC);
+	char *sink = MAP_FAILED;
+
+	if (file < 0)
+		return MAP_FAILED;
+	if (ftruncate(file, SINK_PIECE))
+		goto close_file;
+	sink = map_nothing(PROT_NONE);
+	if (sink == MAP_FAILED)
+		goto close_file;
+	for (uint64_t offset = 0; offset < SOFT_NULL_MEMORY_SIZE; offset += SINK_PIECE)
+		if (mmap(sink + offset, SINK_PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) ==
+		    MAP_FAILED) {
+			munmap(sink, SOFT_NULL_MEMORY_SIZE);
+			sink = MAP_FAILED;
+			break;
+		}
+close_file:
+	close(file);
+	return sink;
+}
+
+bool soft_null_memory_take(struct soft_null_memory *memory)
+{
+	if (memory->users) {
+		memory->users++;
+		return true;
+	}
+	memory->zeros = map_nothing(PROT_READ);
+	if (memory->zeros == MAP_FAILED)
+		return false;
+	memory->sink = map_sink();
+	if (memory->sink == MAP_FAILED) {
+		munmap(memory->zeros, SOFT_NULL_MEMORY_SIZE);
+		return false;
+	}
+	memory->users = 1;
+	return true;
+}
+
+void soft_null_memory_drop(struct soft_null_memory *memory)
+{
+	if (--memory->users)
+		return;
+	munmap(memory->zeros, SOFT_NULL_MEMORY_SIZE);
+	munmap(memory->sink, SOFT_NULL_MEMORY_SIZE);
+}
