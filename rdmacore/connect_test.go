@@ -2,7 +2,9 @@ package rdmacore
 
 import (
 	"bytes"
+	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -204,5 +206,45 @@ func TestAddressErrors(t *testing.T) {
 	}
 	if got := p.Live()[KindID]; got != 1 {
 		t.Errorf("%d ids are left of failed endpoints", got-1)
+	}
+}
+
+// TestOwnAddresses: soft is at every address of the host, and each has a GID.
+func TestOwnAddresses(t *testing.T) {
+	p, err := Open("soft")
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Close()) })
+	interfaces, err := net.InterfaceAddrs()
+	must(t, err)
+	addresses := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.9.8.7"), netip.IPv6Loopback()}
+	for _, address := range interfaces {
+		prefix, err := netip.ParsePrefix(address.String())
+		must(t, err)
+		if !prefix.Addr().IsLinkLocalUnicast() { // which names no interface
+			addresses = append(addresses, prefix.Addr())
+		}
+	}
+	for _, address := range addresses {
+		t.Run(address.String(), func(t *testing.T) {
+			client, server := newSide(t, p), newSide(t, p)
+			listener, err := server.channel.CreateEP(bounded(t), EPConfig{Passive: true,
+				Source: netip.AddrPortFrom(address, 0), PD: server.pd, QP: &usualQP})
+			must(t, err)
+			defer func() { must(t, listener.Destroy()) }()
+			must(t, listener.Listen(1))
+			request(t, client, listener, usualQP, &usualParam)
+			server.id = expect(t, listener, EventConnectRequest, 0).ID
+			must(t, server.id.Accept(&usualParam))
+			expect(t, client.id, EventEstablished, 0)
+			expect(t, server.id, EventEstablished, 0)
+			if from, to := server.id.PeerAddr().Addr(), server.id.LocalAddr().Addr(); from != address || to != address {
+				t.Errorf("the server has a connection from %s to %s", from, to)
+			}
+			ports, err := client.id.Device().Ports()
+			must(t, err)
+			if !slices.ContainsFunc(ports[0].GIDs, func(gid GID) bool { return gid.Address == address }) {
+				t.Errorf("no GID for %s: %+v", address, ports[0].GIDs)
+			}
+		})
 	}
 }

@@ -285,7 +285,7 @@ static void test_refused(void)
 		attr = good;
 		attr.is_global = wrong != 0;
 		attr.port_num = wrong == 1 ? 2 : 1;
-		attr.grh.sgid_index = wrong == 2 ? SOFT_GIDS : 0;
+		attr.grh.sgid_index = wrong == 2 ? SOFT_GIDS_MAX - 1 : 0;
 		CHECK(!soft_create_ah(wire.a.host->pd, &attr) && errno == (wrong == 2 ? ENODATA : EINVAL));
 	}
 	test_nobody(&wire);

@@ -134,7 +134,7 @@ static const struct {
 #define WRONG(to, field, value) {to, offsetof(struct ibv_qp_attr, field), sizeof(((struct ibv_qp_attr *)0)->field), value}
 	WRONG(IBV_QPS_INIT, port_num, 0), WRONG(IBV_QPS_INIT, port_num, 2), WRONG(IBV_QPS_INIT, pkey_index, 1),
 	WRONG(IBV_QPS_RTR, path_mtu, 0), WRONG(IBV_QPS_RTR, path_mtu, 6), WRONG(IBV_QPS_RTR, ah_attr.is_global, 0),
-	WRONG(IBV_QPS_RTR, ah_attr.grh.sgid_index, SOFT_GIDS), WRONG(IBV_QPS_RTR, dest_qp_num, 0x1000000),
+	WRONG(IBV_QPS_RTR, ah_attr.grh.sgid_index, SOFT_GIDS_MAX - 1), WRONG(IBV_QPS_RTR, dest_qp_num, 0x1000000),
 	WRONG(IBV_QPS_RTR, max_dest_rd_atomic, SOFT_MAX_RD_ATOMIC + 1), WRONG(IBV_QPS_RTR, alt_port_num, 2), WRONG(IBV_QPS_RTR, ah_attr.port_num, 2),
 	WRONG(IBV_QPS_RTS, max_rd_atomic, SOFT_MAX_RD_ATOMIC + 1),
 	WRONG(IBV_QPS_RTS, path_mig_state, IBV_MIG_ARMED), WRONG(IBV_QPS_RTS, cur_qp_state, IBV_QPS_RTS),
@@ -174,7 +174,7 @@ static void test_values(void)
 				continue;
 			set_value(&wrong, wrongs[row].offset, wrongs[row].size, wrongs[row].value);
 			CHECK(soft_modify_qp(&qp->ibv, &wrong, full_mask(path[step])) ==
-			      (wrong.ah_attr.grh.sgid_index < SOFT_GIDS ? EINVAL : ENODATA));
+			      (wrong.ah_attr.grh.sgid_index < SOFT_GIDS_MAX - 1 ? EINVAL : ENODATA));
 			check_state(qp, before);
 		}
 		attr.qp_state = path[step];

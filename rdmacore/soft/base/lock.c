@@ -1,9 +1,11 @@
 #include "soft/base/lock.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <time.h>
 
 #include "provider/provider.h"
+#include "soft/base/mutex.h"
 
 /* A few microseconds: longer than the data path holds a lock, except for large copies. */
 #define SPINS 200
@@ -142,4 +144,16 @@ void soft_lock_wait_turn(struct soft_lock *lock, bool taken)
 		give_back(lock);
 	if (!spin(lock))
 		wait_in_queue(lock);
+}
+
+int soft_thread_create(pthread_t *thread, void *(*run)(void *argument), void *argument)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(thread, NULL, run, argument);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
 }

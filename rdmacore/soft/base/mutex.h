@@ -3,7 +3,6 @@
 #define SOFT_BASE_MUTEX_H
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "soft/base/order.h"
 
@@ -63,19 +62,9 @@ static inline void soft_mutex_expect(const struct soft_mutex *mutex)
 }
 
 /*
- * pthread_create with every signal blocked: signals are for the threads of the program that uses soft, which may wait to be
- * interrupted by one.  0 or a positive errno.
+ * lock.c: pthread_create with every signal blocked.  Signals are for the threads of the program that uses soft, which may
+ * wait to be interrupted by one.  0 or a positive errno.
  */
-static inline int soft_thread_create(pthread_t *thread, void *(*run)(void *argument), void *argument)
-{
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(thread, NULL, run, argument);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error;
-}
+int soft_thread_create(pthread_t *thread, void *(*run)(void *argument), void *argument);
 
 #endif

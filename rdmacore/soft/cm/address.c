@@ -5,6 +5,7 @@
 #include <infiniband/ib.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "soft/base/refusal.h"
 #include "soft/objects/device.h"
@@ -100,12 +101,29 @@ bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b)
 	return memcmp(&gid_a, &gid_b, sizeof(gid_a)) == 0;
 }
 
-bool soft_address_is_local(const struct soft_device *device, const struct sockaddr *address)
+bool soft_address_is_local(struct soft_device *device, const struct sockaddr *address)
 {
 	union ibv_gid gid;
 
 	soft_address_to_gid(address, &gid);
-	return soft_device_owns(device, &gid);
+	return soft_device_has_address(device, &gid, address->sa_family == AF_INET6 ? in6(address)->sin6_scope_id : 0);
+}
+
+bool soft_address_route(const struct sockaddr *destination, struct sockaddr *source)
+{
+	socklen_t length = soft_address_length(destination);
+	struct sockaddr_storage to = {0};
+	int fd = socket(destination->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool found;
+
+	if (fd < 0)
+		return false;
+	memcpy(&to, destination, length);
+	/* Connecting asks for the route and sends nothing; to port 0 it would fail. */
+	soft_address_set_port((struct sockaddr *)&to, SOFT_WIRE_PORT);
+	found = connect(fd, (struct sockaddr *)&to, length) == 0 && getsockname(fd, source, &length) == 0;
+	close(fd);
+	return found;
 }
 
 uint16_t soft_address_port(const struct sockaddr *address)
@@ -160,7 +178,7 @@ int soft_address_ib_resolve(struct soft_id *id)
 	struct rdma_addr *addr = &id->addr;
 	const union ibv_gid *gids = id->cm->device->gids;
 	struct ib_addr *to = &ib(&addr->dst_addr)->sib_addr;
-	int found = -1;
+	int count = (int)soft_device_gid_count(id->cm->device), found = -1;
 
 	soft_mutex_expect(&id->cm->lock);
 	if (soft_device_is_away(id->cm->device))
@@ -168,10 +186,10 @@ int soft_address_ib_resolve(struct soft_id *id)
 	if (ib_addr_any(to))
 		memcpy(to, &gids[0], sizeof(*to));
 	/* The GID itself, else the first one with its subnet prefix (cma_resolve_ib_dev). */
-	for (int index = 0; index < SOFT_GIDS; index++)
+	for (int index = 0; index < count; index++)
 		if (!memcmp(to, &gids[index], sizeof(*to)))
 			found = index;
-	for (int index = 0; index < SOFT_GIDS && found < 0; index++)
+	for (int index = 0; index < count && found < 0; index++)
 		if (to->sib_addr64[0] == gids[index].global.subnet_prefix)
 			found = index;
 	if (found < 0)

@@ -186,7 +186,10 @@ bool soft_address_is_multicast(const struct sockaddr *address);
 /* In 192.0.2.0/24 (RFC 5737), which stands for a network where nobody answers. */
 bool soft_address_is_absent_neighbour(const struct sockaddr *address);
 bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b);
-bool soft_address_is_local(const struct soft_device *device, const struct sockaddr *address);
+/* Whether it is one of the host's, which the device then has a GID for, while there is room. */
+bool soft_address_is_local(struct soft_device *device, const struct sockaddr *address);
+/* The host's address from which it reaches destination, both IPv4 or IPv6, without a port.  False without a route. */
+bool soft_address_route(const struct sockaddr *destination, struct sockaddr *source);
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid);
 socklen_t soft_address_length(const struct sockaddr *address);
 /* Host byte order. */

@@ -8,12 +8,6 @@
 
 #include "soft/base/bounds.h"
 #include "soft/base/fabric.h"
-#include "soft/wire/datagram.h"
-
-static const union ibv_gid loopback_gids[SOFT_GIDS] = {
-	{.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
-	{.raw = {[15] = 1}},
-};
 
 int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **out)
 {
@@ -27,8 +21,6 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	device->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
 	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "%s", name);
-	memcpy(device->gids, loopback_gids, sizeof(loopback_gids));
-	atomic_init(&device->gid_count, SOFT_GIDS);
 	/* A locally administered EUI-64, random so that a peer does not take this device for an earlier one. */
 	device->guid = (soft_fabric_random(fabric) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
 
@@ -45,6 +37,7 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	device->on_demand = soft_on_demand_is_supported();
 	soft_multicast_init(&device->multicast);
 	soft_mutex_init(&device->lock, SOFT_ORDER_DEVICE);
+	soft_device_read_addresses(device);
 	*out = device;
 	return 0;
 
@@ -65,43 +58,6 @@ void soft_device_destroy(struct soft_device *device)
 	soft_table_destroy(&device->queue_pairs);
 	soft_mutex_destroy(&device->lock);
 	free(device);
-}
-
-bool soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
-{
-	/* As on Linux, the whole of 127.0.0.0/8 is this host. */
-	if (soft_gid_is_loopback(gid))
-		return true;
-	return memcmp(gid->raw, device->gids[0].raw, sizeof(gid->raw)) == 0 ||
-	       memcmp(gid->raw, device->gids[1].raw, sizeof(gid->raw)) == 0;
-}
-
-uint8_t soft_device_find_gid(const struct soft_device *device, const union ibv_gid *gid)
-{
-	uint32_t count = soft_device_gid_count(device);
-
-	for (uint32_t index = 0; index < count; index++)
-		if (memcmp(device->gids[index].raw, gid->raw, sizeof(gid->raw)) == 0)
-			return (uint8_t)index;
-	return soft_gid_is_ipv4(gid) ? 0 : 1;
-}
-
-uint8_t soft_device_add_gid(struct soft_device *device, const union ibv_gid *gid)
-{
-	uint8_t index;
-	uint32_t count;
-
-	soft_mutex_lock(&device->lock);
-	index = soft_device_find_gid(device, gid);
-	count = soft_device_gid_count(device);
-	if (soft_gid_is_loopback(gid) && memcmp(&device->gids[index], gid, sizeof(*gid)) != 0 &&
-	    count < SOFT_GIDS_MAX) {
-		index = (uint8_t)count;
-		device->gids[index] = *gid;
-		atomic_store_explicit(&device->gid_count, count + 1, memory_order_release);
-	}
-	soft_mutex_unlock(&device->lock);
-	return index;
 }
 
 void soft_device_attributes(const struct soft_device *device, struct ibv_device_attr *attr)

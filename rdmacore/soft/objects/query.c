@@ -101,6 +101,7 @@ ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 			.gid_index = index,
 			.port_num = SOFT_PORT,
 			.gid_type = IBV_GID_TYPE_ROCE_V2,
+			.ndev_ifindex = device->gid_interfaces[index],
 		};
 
 		memcpy((char *)entries + index * entry_size, &entry, sizeof(entry));
@@ -133,6 +134,7 @@ int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 		.gid_index = index,
 		.port_num = SOFT_PORT,
 		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.ndev_ifindex = soft_device(context->device)->gid_interfaces[index],
 	};
 	return 0;
 }

@@ -158,12 +158,32 @@ static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
 	return error ? error : address_resolved(id);
 }
 
+/* The source of an id that is bound to no address yet: 0 or a positive errno. */
+static int choose_source(struct soft_id *id, bool unanswered)
+{
+	struct sockaddr *source = &id->addr.src_addr, *destination = &id->addr.dst_addr;
+
+	if (soft_address_is_local(id->cm->device, destination))
+		memcpy(source, destination, soft_address_length(destination));
+	else if (!id->cm->device->reaches_hosts)
+		soft_address_of_device(source);
+	else if (soft_address_route(destination, source))
+		; /* the kernel said */
+	else if (unanswered)
+		soft_address_of_device(source); /* without a route a group is this host's alone */
+	else
+		return ENETUNREACH;
+	soft_address_set_port(source, id->port);
+	return 0;
+}
+
 static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 			  const struct sockaddr *destination, int timeout_ms)
 {
 	struct rdma_addr *addr = &id->addr;
 	struct sockaddr_storage any = {.ss_family = destination->sa_family};
-	bool absent = soft_address_is_absent_neighbour(destination);
+	bool any_host = soft_address_is_any(destination), group = soft_address_is_multicast(destination);
+	bool local, absent;
 	int error = 0;
 
 	if (id->state == SOFT_ID_IDLE)
@@ -175,21 +195,18 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 		return EINVAL;
 	if (destination->sa_family == AF_IB)
 		return resolve_ib(id, destination);
-	if (!soft_address_is_any(destination) && !soft_address_is_local(id->cm->device, destination) &&
-	    !soft_address_is_multicast(destination) && !absent)
-		return ENETUNREACH; /* there are no routes but to the host's own addresses */
+	local = any_host || soft_address_is_local(id->cm->device, destination);
+	absent = !local && !id->cm->device->reaches_hosts && soft_address_is_absent_neighbour(destination);
+	if (!local && !group && !absent && !id->cm->device->reaches_hosts)
+		return ENETUNREACH; /* this link has no routes but to the host's own addresses */
 	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
 	memcpy(&addr->dst_addr, destination, soft_address_length(destination));
-	if (soft_address_is_any(destination)) /* Linux takes any as this host, too */
+	if (any_host) /* Linux takes any as this host, too */
 		soft_address_of_device(&addr->dst_addr);
-	if (soft_address_is_any(&addr->src_addr)) {
-		if (soft_address_is_multicast(destination) || absent)
-			soft_address_of_device(&addr->src_addr);
-		else
-			memcpy(&addr->src_addr, &addr->dst_addr,
-			       soft_address_length(&addr->dst_addr));
-		soft_address_set_port(&addr->src_addr, id->port);
-	}
+	if (soft_address_is_any(&addr->src_addr))
+		error = choose_source(id, group || absent);
+	if (error)
+		return error;
 	if (absent) {
 		ask_nobody(id, timeout_ms);
 		return 0;
