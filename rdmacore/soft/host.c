@@ -21,7 +21,7 @@ static int create_packets(struct soft_host *host)
 	};
 	int result = soft_packets_create(&host->fabric, &options, &host->packets);
 
-	return result ? result : soft_packets_attach(host->packets, host->device, &host->device->gids[0]);
+	return result ? result : soft_packets_attach(host->packets, host->device, &host->device->gid_table.gids[0]);
 }
 
 int soft_host_create(struct soft_host **out, const struct core_options *options)

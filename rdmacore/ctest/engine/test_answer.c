@@ -43,7 +43,7 @@ static void open_peer(struct peer *peer, struct wire *wire, struct side *side, e
 		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = type, .sq_sig_all = 1,
 	};
-	struct ibv_ah_attr path = {.is_global = 1, .port_num = 1, .grh.dgid = side->host->device->gids[0]};
+	struct ibv_ah_attr path = {.is_global = 1, .port_num = 1, .grh.dgid = side->host->device->gid_table.gids[0]};
 
 	*peer = (struct peer){.wire = wire, .side = side, .send_cq = sim_cq(side->host, 4)};
 	peer->recv_cq = queues == QUEUES_ONE_CQ ? peer->send_cq : sim_cq(side->host, 4);

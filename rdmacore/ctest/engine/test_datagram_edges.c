@@ -308,7 +308,7 @@ static void test_way_back(void)
 	struct wire wire;
 
 	open_wire(&wire, true);
-	memcpy(&header[24], &wire.a.host->device->gids[1], 16);
+	memcpy(&header[24], &wire.a.host->device->gid_table.gids[1], 16);
 	CHECK(!soft_init_ah_from_wc(wire.a.host->context, 1, &wc, (struct ibv_grh *)(void *)header, &attr));
 	CHECK(attr.grh.traffic_class == 0xab && attr.grh.flow_label == 0x12345 && attr.sl == 3);
 	CHECK(attr.grh.sgid_index == 1 && attr.grh.dgid.raw[0] == 0x20 && attr.grh.dgid.raw[15] == 7);
@@ -316,7 +316,7 @@ static void test_way_back(void)
 	header[20] = 0x45;
 	header[21] = 0x5c;
 	memcpy(&header[32], &(const uint8_t[]){10, 1, 2, 3}, 4);
-	memcpy(&header[36], &wire.a.host->device->gids[0].raw[12], 4);
+	memcpy(&header[36], &wire.a.host->device->gid_table.gids[0].raw[12], 4);
 	CHECK(!soft_init_ah_from_wc(wire.a.host->context, 1, &wc, (struct ibv_grh *)(void *)header, &attr));
 	CHECK(attr.grh.traffic_class == 0x5c && attr.grh.sgid_index == 0 && attr.grh.dgid.raw[15] == 3);
 	CHECK(attr.grh.dgid.raw[11] == 0xff && attr.grh.dgid.raw[12] == 10);

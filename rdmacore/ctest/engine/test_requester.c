@@ -329,7 +329,7 @@ static void test_service_level(void)
 
 	wire_open_local(&wire, IBV_QPT_RC);
 	attr.ah_attr = soft_qp(wire.a.qp)->attr.ah_attr;
-	attr.ah_attr.grh.dgid = wire.a.host->device->gids[0];
+	attr.ah_attr.grh.dgid = wire.a.host->device->gid_table.gids[0];
 	attr.ah_attr.sl = 5;
 	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
 	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_AV));

@@ -160,7 +160,7 @@ static void open_side(struct side *side, struct sim_host *host, const struct sim
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = other->address}};
 
 	if (!host->device->link)
-		attr.grh.dgid = host->device->gids[0];
+		attr.grh.dgid = host->device->gid_table.gids[0];
 	side->host = host;
 	side->memory = calloc(1, SIZE);
 	CHECK(side->memory);

@@ -106,7 +106,7 @@ bool soft_address_is_local(struct soft_device *device, const struct sockaddr *ad
 	union ibv_gid gid;
 
 	soft_address_to_gid(address, &gid);
-	return soft_device_has_address(device, &gid, address->sa_family == AF_INET6 ? in6(address)->sin6_scope_id : 0);
+	return soft_gid_table_ask(&device->gid_table, &gid, address->sa_family == AF_INET6 ? in6(address)->sin6_scope_id : 0);
 }
 
 bool soft_address_route(const struct sockaddr *destination, struct sockaddr *source)
@@ -176,9 +176,9 @@ void soft_address_ib_bound(struct soft_id *id)
 int soft_address_ib_resolve(struct soft_id *id)
 {
 	struct rdma_addr *addr = &id->addr;
-	const union ibv_gid *gids = id->cm->device->gids;
+	const union ibv_gid *gids = id->cm->device->gid_table.gids;
 	struct ib_addr *to = &ib(&addr->dst_addr)->sib_addr;
-	int count = (int)soft_device_gid_count(id->cm->device), found = -1;
+	int count = (int)soft_gid_count(&id->cm->device->gid_table), found = -1;
 
 	soft_mutex_expect(&id->cm->lock);
 	if (soft_device_is_away(id->cm->device))

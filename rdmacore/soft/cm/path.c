@@ -95,6 +95,6 @@ void soft_id_ah_attr(const struct soft_id *id, struct ibv_ah_attr *attr)
 	attr->grh.hop_limit = SOFT_HOP_LIMIT;
 	attr->grh.traffic_class = id->type_of_service;
 	soft_address_to_gid(&addr->src_addr, &source);
-	attr->grh.sgid_index = soft_device_add_gid(id->cm->device, &source);
+	attr->grh.sgid_index = soft_gid_add(&id->cm->device->gid_table, &source);
 	soft_address_to_gid(&addr->dst_addr, &attr->grh.dgid);
 }

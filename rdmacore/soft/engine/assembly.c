@@ -363,7 +363,7 @@ void soft_segmentation_start(struct soft_qp *qp)
 		return;
 	qp->segmentation->mtu = 128u << qp->attr.path_mtu; /* enum ibv_mtu */
 	soft_ip_make(qp->segmentation->header, route,
-		     &soft_qp_device(qp)->gids[route->sgid_index]);
+		     &soft_qp_device(qp)->gid_table.gids[route->sgid_index]);
 }
 
 void soft_segmentation_stop(struct soft_qp *qp)

@@ -322,7 +322,7 @@ int soft_packets_attach(struct soft_packets *packets, struct soft_device *device
 {
 	if (packets->device_count == SOFT_PACKETS_DEVICES)
 		return -ENOSPC;
-	device->gids[0] = *address;
+	device->gid_table.gids[0] = *address;
 	device->link = &packets->link;
 	packets->devices[packets->device_count++] = device;
 	return 0;

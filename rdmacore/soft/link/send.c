@@ -29,7 +29,7 @@ static void send_packet(struct soft_qp *qp, struct soft_packet *packet)
 		packet->destination = qp->attr.dest_qp_num;
 		memcpy(header, qp->segmentation->header, SOFT_GRH);
 		soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
-		from = &soft_qp_device(qp)->gids[route->sgid_index];
+		from = &soft_qp_device(qp)->gid_table.gids[route->sgid_index];
 		to = &route->dgid;
 	}
 	offset = soft_ip_offset(header);

@@ -33,11 +33,11 @@ int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *at
 	/* Every path of a RoCE port has a GRH (ibv_create_ah(3)). */
 	if (!attr->is_global || attr->port_num != SOFT_PORT)
 		return EINVAL;
-	if (attr->grh.sgid_index >= soft_device_gid_count(device))
+	if (attr->grh.sgid_index >= soft_gid_count(&device->gid_table))
 		return ENODATA;
 	if (soft_gid_is_multicast(to))
 		return 0;
-	if (ipv4 != soft_gid_is_ipv4(&device->gids[attr->grh.sgid_index]) ||
+	if (ipv4 != soft_gid_is_ipv4(&device->gid_table.gids[attr->grh.sgid_index]) ||
 	    IN6_IS_ADDR_UNSPECIFIED((const struct in6_addr *)(const void *)to))
 		return EINVAL;
 	return ipv4 && !memcmp(&to->raw[12], any, sizeof(any)) ? ENODEV : 0;
@@ -60,7 +60,7 @@ struct ibv_ah *soft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		.ibv = {.context = pd->context, .pd = pd},
 		.references = 1,
 		.attr = *attr,
-		.source = device->gids[attr->grh.sgid_index],
+		.source = device->gid_table.gids[attr->grh.sgid_index],
 	};
 	soft_ip_make(ah->header, &ah->attr.grh, &ah->source);
 	atomic_fetch_add(&soft_pd(pd)->users, 1);
@@ -113,7 +113,7 @@ int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_w
 		return -1;
 	}
 	/* Of a multicast group's address, one of its kind. */
-	attr->grh.sgid_index = soft_device_find_gid(soft_device(context->device), &own);
+	attr->grh.sgid_index = soft_gid_find(&soft_device(context->device)->gid_table, &own);
 	return 0;
 }
 

@@ -37,7 +37,7 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	device->on_demand = soft_on_demand_is_supported();
 	soft_multicast_init(&device->multicast);
 	soft_mutex_init(&device->lock, SOFT_ORDER_DEVICE);
-	soft_device_read_addresses(device);
+	soft_gid_table_init(&device->gid_table);
 	*out = device;
 	return 0;
 
@@ -56,6 +56,7 @@ void soft_device_destroy(struct soft_device *device)
 	soft_multicast_destroy(&device->multicast);
 	soft_table_destroy(&device->shared_queues);
 	soft_table_destroy(&device->queue_pairs);
+	soft_gid_table_destroy(&device->gid_table);
 	soft_mutex_destroy(&device->lock);
 	free(device);
 }

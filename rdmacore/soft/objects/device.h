@@ -10,14 +10,12 @@
 #include "provider/provider.h"
 #include "soft/base/mutex.h"
 #include "soft/base/table.h"
+#include "soft/objects/gid.h"
 #include "soft/objects/mr_table.h"
 #include "soft/objects/multicast.h"
 
 #define SOFT_VENDOR_ID 0xffffff /* no company's OUI, as rdma_rxe has it; 0 is taken for "unknown" */
 #define SOFT_PORT 1
-#define SOFT_GIDS 2 /* the first of each device: ::ffff:127.0.0.1 and ::1 */
-#define SOFT_GIDS_MAX 256 /* an address handle has 8 bits for their index */
-#define SOFT_GID_TABLE 1024 /* places for GIDs, most of them empty */
 #define SOFT_DEVICE_MEMORY (UINT64_C(1) << 20) /* of the device itself (ibv_alloc_dm(3)); adapters have as little */
 #define SOFT_DEVICE_MEMORY_ALIGNMENT 20 /* at most; log2 of bytes */
 #define SOFT_ACK_DELAY 15 /* local CA ACK delay, a time code as rdma_rxe has it (RXE_LOCAL_CA_ACK_DELAY) */
@@ -53,13 +51,7 @@ struct soft_device {
 	struct soft_link *link; /* of the queue pairs made from now on; NULL: the local link */
 	bool reaches_hosts; /* that link does, and so do the routes of this host */
 	uint64_t guid; /* host byte order */
-	/*
-	 * SOFT_GIDS, those of the other addresses of the host, and more of them as ids come by them.  Written once each: an
-	 * address that the host gives up stays, since queue pairs may name its index.
-	 */
-	union ibv_gid gids[SOFT_GIDS_MAX];
-	uint32_t gid_interfaces[SOFT_GIDS_MAX]; /* the network interface that has the address; 0: not known */
-	_Atomic uint32_t gid_count;
+	struct soft_gid_table gid_table;
 	struct soft_mr_table memory;
 	bool on_demand; /* soft_on_demand_is_supported */
 	_Atomic uint64_t own_memory_used; /* bytes of SOFT_DEVICE_MEMORY */
@@ -70,7 +62,7 @@ struct soft_device {
 	_Atomic uint32_t queue_key_violations; /* of the port (IBTA 14.2.5.6) */
 	_Atomic uint64_t counters[SOFT_COUNTERS];
 	_Atomic bool away; /* it was removed, and is not back yet */
-	struct soft_mutex lock; /* guards contexts, and who adds a GID */
+	struct soft_mutex lock; /* guards contexts */
 	struct soft_context *contexts; /* those that are open */
 };
 
@@ -82,25 +74,11 @@ static inline bool soft_device_is_away(const struct soft_device *device)
 	return atomic_load_explicit(&device->away, memory_order_acquire);
 }
 
-/* --- gid.c: the addresses of the host as GIDs of RoCE v2 (IBTA annex A17.4.1) ---------------------- */
-
-/* Begin the table with SOFT_GIDS and what addresses the host's interfaces have now. */
-void soft_device_read_addresses(struct soft_device *device);
 /* Whether packets to that GID arrive at this device: any address of 127.0.0.0/8, and those in the table. */
-bool soft_device_owns(const struct soft_device *device, const union ibv_gid *gid);
-/*
- * Whether the host has that address now, which it may have got after the device was made; then it is in the table, while
- * there is room.  interface: of a link-local address, which says nothing without; else 0.
- */
-bool soft_device_has_address(struct soft_device *device, const union ibv_gid *gid, uint32_t interface);
-static inline uint32_t soft_device_gid_count(const struct soft_device *device)
+static inline bool soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
 {
-	return atomic_load_explicit(&device->gid_count, memory_order_acquire);
+	return soft_gid_table_has(&device->gid_table, gid);
 }
-/* The index of that GID; of one that is not in the table, that of the first of its kind. */
-uint8_t soft_device_find_gid(const struct soft_device *device, const union ibv_gid *gid);
-/* The same, and an address of the host comes into the table while there is room. */
-uint8_t soft_device_add_gid(struct soft_device *device, const union ibv_gid *gid);
 
 static inline void soft_count(struct soft_device *device, enum soft_counter counter)
 {

@@ -14,8 +14,8 @@
 //   - ah, cq, mr, mw, query, srq: address handles, polling, regions, windows, device attributes, shared receive queues
 //   - attach: queue pairs join multicast groups
 //   - counters: what a device counts
-//   - gid, device: the addresses of the host; a device and its tables
-//   - multicast: multicast groups
+//   - device: a device and its tables
+//   - gid, multicast: the addresses of the host; multicast groups
 //   - qp: the struct of a queue pair, and waiting for its data transfers
 //   - receive_queue: receives that are posted, to a queue pair or a shared queue
 //   - parent_domain: protection domains with allocators of the user

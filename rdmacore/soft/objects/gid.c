@@ -1,3 +1,5 @@
+#include "soft/objects/gid.h"
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -6,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "soft/objects/device.h"
 #include "soft/wire/datagram.h"
 
 static const union ibv_gid loopback_gids[SOFT_GIDS] = {
@@ -19,25 +20,25 @@ static bool is_same(const union ibv_gid *a, const union ibv_gid *b)
 	return memcmp(a->raw, b->raw, sizeof(a->raw)) == 0;
 }
 
-static bool is_in_table(const struct soft_device *device, const union ibv_gid *gid)
+static bool is_in_table(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
-	uint32_t count = soft_device_gid_count(device), index = 0;
+	uint32_t count = soft_gid_count(table), index = 0;
 
-	while (index < count && !is_same(&device->gids[index], gid))
+	while (index < count && !is_same(&table->gids[index], gid))
 		index++;
 	return index < count;
 }
 
-/* device->lock is held, or nobody has the device yet. */
-static void append(struct soft_device *device, const union ibv_gid *gid, uint32_t interface)
+/* table->lock is held, or nobody has the table yet. */
+static void append(struct soft_gid_table *table, const union ibv_gid *gid, uint32_t interface)
 {
-	uint32_t count = soft_device_gid_count(device);
+	uint32_t count = soft_gid_count(table);
 
-	if (count == SOFT_GIDS_MAX || is_in_table(device, gid))
+	if (count == SOFT_GIDS_MAX || is_in_table(table, gid))
 		return;
-	device->gids[count] = *gid;
-	device->gid_interfaces[count] = interface;
-	atomic_store_explicit(&device->gid_count, count + 1, memory_order_release);
+	table->gids[count] = *gid;
+	table->interfaces[count] = interface;
+	atomic_store_explicit(&table->count, count + 1, memory_order_release);
 }
 
 /* The address of an interface that is up; false for one of another family. */
@@ -57,26 +58,32 @@ static bool address_of(const struct ifaddrs *interface, union ibv_gid *gid)
 	return true;
 }
 
-void soft_device_read_addresses(struct soft_device *device)
+void soft_gid_table_init(struct soft_gid_table *table)
 {
 	struct ifaddrs *interfaces, *interface;
 	union ibv_gid gid;
 
+	*table = (struct soft_gid_table){0};
+	soft_mutex_init(&table->lock, SOFT_ORDER_DEVICE);
 	for (int loopback = 0; loopback < SOFT_GIDS; loopback++)
-		append(device, &loopback_gids[loopback], 0);
+		append(table, &loopback_gids[loopback], 0);
 	/* Where it is forbidden to ask, there are those. */
 	if (getifaddrs(&interfaces))
 		return;
 	for (interface = interfaces; interface; interface = interface->ifa_next)
 		if (address_of(interface, &gid))
-			append(device, &gid, if_nametoindex(interface->ifa_name));
+			append(table, &gid, if_nametoindex(interface->ifa_name));
 	freeifaddrs(interfaces);
 }
 
-bool soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
+void soft_gid_table_destroy(struct soft_gid_table *table)
 {
-	/* As on Linux, the whole of 127.0.0.0/8 is this host. */
-	return soft_gid_is_loopback(gid) || is_in_table(device, gid);
+	soft_mutex_destroy(&table->lock);
+}
+
+bool soft_gid_table_has(const struct soft_gid_table *table, const union ibv_gid *gid)
+{
+	return soft_gid_is_loopback(gid) || is_in_table(table, gid);
 }
 
 /*
@@ -105,35 +112,35 @@ static bool is_of_host(const union ibv_gid *gid, uint32_t interface)
 	return found;
 }
 
-bool soft_device_has_address(struct soft_device *device, const union ibv_gid *gid, uint32_t interface)
+bool soft_gid_table_ask(struct soft_gid_table *table, const union ibv_gid *gid, uint32_t interface)
 {
 	if (soft_gid_is_loopback(gid) || is_same(gid, &loopback_gids[1]))
 		return true;
 	/* A socket can be bound to a group as well. */
 	if (soft_gid_is_multicast(gid) || !is_of_host(gid, interface))
 		return false;
-	soft_mutex_lock(&device->lock);
-	append(device, gid, interface);
-	soft_mutex_unlock(&device->lock);
+	soft_mutex_lock(&table->lock);
+	append(table, gid, interface);
+	soft_mutex_unlock(&table->lock);
 	return true;
 }
 
-uint8_t soft_device_find_gid(const struct soft_device *device, const union ibv_gid *gid)
+uint8_t soft_gid_find(const struct soft_gid_table *table, const union ibv_gid *gid)
 {
-	uint32_t count = soft_device_gid_count(device);
+	uint32_t count = soft_gid_count(table);
 
 	for (uint32_t index = 0; index < count; index++)
-		if (is_same(&device->gids[index], gid))
+		if (is_same(&table->gids[index], gid))
 			return (uint8_t)index;
 	return soft_gid_is_ipv4(gid) ? 0 : 1;
 }
 
-uint8_t soft_device_add_gid(struct soft_device *device, const union ibv_gid *gid)
+uint8_t soft_gid_add(struct soft_gid_table *table, const union ibv_gid *gid)
 {
 	if (soft_gid_is_loopback(gid)) {
-		soft_mutex_lock(&device->lock);
-		append(device, gid, 0);
-		soft_mutex_unlock(&device->lock);
+		soft_mutex_lock(&table->lock);
+		append(table, gid, 0);
+		soft_mutex_unlock(&table->lock);
 	}
-	return soft_device_find_gid(device, gid);
+	return soft_gid_find(table, gid);
 }

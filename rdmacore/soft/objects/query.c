@@ -81,7 +81,7 @@ int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union i
 		return -1;
 	}
 	/* Those of empty places are zeros. */
-	*gid = (uint32_t)index < soft_device_gid_count(soft_device(context->device)) ? soft_device(context->device)->gids[index] : (union ibv_gid){0};
+	*gid = (uint32_t)index < soft_gid_count(&soft_device(context->device)->gid_table) ? soft_device(context->device)->gid_table.gids[index] : (union ibv_gid){0};
 	return 0;
 }
 
@@ -89,7 +89,7 @@ ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
 	struct soft_device *device = soft_device(context->device);
-	uint32_t count = soft_device_gid_count(device);
+	uint32_t count = soft_gid_count(&device->gid_table);
 
 	if (flags || entry_size < sizeof(*entries))
 		return -EINVAL;
@@ -97,11 +97,11 @@ ssize_t soft_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 		return -EINVAL;
 	for (uint32_t index = 0; index < count; index++) {
 		struct ibv_gid_entry entry = {
-			.gid = device->gids[index],
+			.gid = device->gid_table.gids[index],
 			.gid_index = index,
 			.port_num = SOFT_PORT,
 			.gid_type = IBV_GID_TYPE_ROCE_V2,
-			.ndev_ifindex = device->gid_interfaces[index],
+			.ndev_ifindex = device->gid_table.interfaces[index],
 		};
 
 		memcpy((char *)entries + index * entry_size, &entry, sizeof(entry));
@@ -127,14 +127,14 @@ int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 		return EOPNOTSUPP;
 	if (port != SOFT_PORT || index >= SOFT_GID_TABLE || entry_size < sizeof(*entry))
 		return EINVAL;
-	if (index >= soft_device_gid_count(soft_device(context->device))) /* ibv_query_gid_ex(3): the place is empty */
+	if (index >= soft_gid_count(&soft_device(context->device)->gid_table)) /* ibv_query_gid_ex(3): the place is empty */
 		return ENODATA;
 	*entry = (struct ibv_gid_entry){
-		.gid = soft_device(context->device)->gids[index],
+		.gid = soft_device(context->device)->gid_table.gids[index],
 		.gid_index = index,
 		.port_num = SOFT_PORT,
 		.gid_type = IBV_GID_TYPE_ROCE_V2,
-		.ndev_ifindex = soft_device(context->device)->gid_interfaces[index],
+		.ndev_ifindex = soft_device(context->device)->gid_table.interfaces[index],
 	};
 	return 0;
 }

@@ -1,0 +1,48 @@
+/* The addresses of the host as GIDs of RoCE v2 (IBTA annex A17.4.1). */
+#ifndef SOFT_OBJECTS_GID_H
+#define SOFT_OBJECTS_GID_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "soft/base/mutex.h"
+
+#define SOFT_GIDS 2 /* the first of each device: ::ffff:127.0.0.1 and ::1 */
+#define SOFT_GIDS_MAX 256 /* an address handle has 8 bits for their index */
+#define SOFT_GID_TABLE 1024 /* places for GIDs, most of them empty */
+
+/*
+ * SOFT_GIDS, those of the other addresses of the host, and more of them as ids come by them.  Each is written once: an
+ * address that the host gives up stays, since queue pairs may name its index.
+ */
+struct soft_gid_table {
+	union ibv_gid gids[SOFT_GIDS_MAX];
+	uint32_t interfaces[SOFT_GIDS_MAX]; /* the network interface that has the address; 0: not known */
+	_Atomic uint32_t count;
+	struct soft_mutex lock; /* who adds one has it */
+};
+
+/* With SOFT_GIDS and what addresses the host's interfaces have now. */
+void soft_gid_table_init(struct soft_gid_table *table);
+void soft_gid_table_destroy(struct soft_gid_table *table);
+
+static inline uint32_t soft_gid_count(const struct soft_gid_table *table)
+{
+	return atomic_load_explicit(&table->count, memory_order_acquire);
+}
+
+/* Whether it is in the table, or an address of 127.0.0.0/8: as on Linux, all of those are this host. */
+bool soft_gid_table_has(const struct soft_gid_table *table, const union ibv_gid *gid);
+/*
+ * Whether the host has that address now, which it may have got since; then it is in the table, while there is room.
+ * interface: of a link-local address, which says nothing without; else 0.
+ */
+bool soft_gid_table_ask(struct soft_gid_table *table, const union ibv_gid *gid, uint32_t interface);
+/* The index of that GID; of one that is not in the table, that of the first of its kind. */
+uint8_t soft_gid_find(const struct soft_gid_table *table, const union ibv_gid *gid);
+/* The same, and an address of 127.0.0.0/8 comes into the table while there is room. */
+uint8_t soft_gid_add(struct soft_gid_table *table, const union ibv_gid *gid);
+
+#endif
