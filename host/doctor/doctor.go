@@ -66,6 +66,7 @@ func checks() []check {
 		{"containers", "containers", containers},
 		{"loopback", "rdma_cm loopback", loopback},
 		{"peer", "peer", peer},
+		{"roce-port", "RoCE v2 port", roceSockets},
 		{"soft", "soft provider", selfTest},
 	}
 }

@@ -46,6 +46,13 @@ func machine(change map[string]string) Machine {
 	}
 }
 
+// A table of UDP sockets as the kernel shows it, and a line of it for a local address and port in hexadecimal.
+const udpTable = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n"
+
+func udpLine(local string) string {
+	return " 2109: " + local + " 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 13617143 2 000000007dc052d4 0\n"
+}
+
 func TestExamine(t *testing.T) {
 	const port = "sys/class/infiniband/mlx5_0/ports/1/"
 	tests := map[string]struct {
@@ -70,10 +77,18 @@ func TestExamine(t *testing.T) {
 		"iWARP needs no MTU": {machine(map[string]string{
 			"sys/class/infiniband/mlx5_0/node_type": "4: RNIC", "sys/class/net/ens1f0/mtu": "1500",
 		}), "mtu", Skip, "no active port"},
-		"mtu":           {machine(nil), "mtu", OK, "ens1f0 9000"},
-		"small mtu":     {machine(map[string]string{"sys/class/net/ens1f0/mtu": "1500"}), "mtu", Warn, "1024 bytes"},
-		"locked memory": {machine(nil), "locked-memory", OK, "unlimited"},
-		"soft":          {machine(nil), "soft", OK, "self-test fine"},
+		"mtu":               {machine(nil), "mtu", OK, "ens1f0 9000"},
+		"small mtu":         {machine(map[string]string{"sys/class/net/ens1f0/mtu": "1500"}), "mtu", Warn, "1024 bytes"},
+		"locked memory":     {machine(nil), "locked-memory", OK, "unlimited"},
+		"soft":              {machine(nil), "soft", OK, "self-test fine"},
+		"RoCE port is free": {machine(map[string]string{"proc/net/udp": udpTable + udpLine("0100007F:FBE9")}), "roce-port", OK, "reaches RoCE v2 hosts"},
+		"RoCE port of rdma_rxe": {machine(map[string]string{
+			"proc/net/udp": udpTable + udpLine("00000000:12B7"), "sys/module/rdma_rxe/refcnt": "1",
+		}), "roce-port", Warn, "unshare -n"},
+		"RoCE port of a program": {machine(map[string]string{
+			"proc/net/udp": udpTable + udpLine("0200000A:12B7"), "proc/net/udp6": udpTable + udpLine("00000000000000000000000001000000:12B7"),
+		}), "roce-port", Warn, "taken on 10.0.0.2 of user 1000, ::1 of user 1000"},
+		"no table of sockets": {machine(nil), "roce-port", Skip, "/proc/net/udp"},
 	}
 	little := machine(nil)
 	little.LockedMemory = 64 << 10

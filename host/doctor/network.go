@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -78,6 +79,55 @@ func gidTables(_ context.Context, m Machine) (Status, string, string) {
 		return Skip, "no active port over Ethernet", ""
 	}
 	return OK, strings.Join(good, "; "), ""
+}
+
+// rocePort is RoCE v2's UDP port (IBTA annex A17.9.2).
+const rocePort = 4791
+
+// roceSockets finds who receives RoCE v2 here: the kernel's own driver and adapters leave soft no port for other
+// hosts, a program leaves it the port of each address that it did not take.
+func roceSockets(_ context.Context, m Machine) (Status, string, string) {
+	var taken []string
+	for _, table := range []string{"proc/net/udp", "proc/net/udp6"} {
+		for line := range strings.Lines(read(m, table)) {
+			// sl local_address rem_address st tx_queue:rx_queue tr:when retrnsmt uid timeout inode ...
+			fields := strings.Fields(line)
+			if len(fields) < 10 {
+				continue
+			}
+			address, port, _ := strings.Cut(fields[1], ":")
+			if number, err := strconv.ParseUint(port, 16, 16); err != nil || number != rocePort {
+				continue
+			}
+			taken = append(taken, fmt.Sprintf("%s of user %s", kernelAddress(address), fields[7]))
+		}
+	}
+	switch {
+	case taken == nil && !exists(m, "proc/net/udp"):
+		return Skip, "/proc/net/udp is not there to be read", ""
+	case taken == nil:
+		return OK, fmt.Sprintf("UDP port %d is free: soft's link udp reaches RoCE v2 hosts, and they it", rocePort), ""
+	case exists(m, "sys/module/rdma_rxe"):
+		return Warn, fmt.Sprintf("rdma_rxe has UDP port %d: soft's link udp reaches other programs on soft, and nobody else", rocePort),
+			"for other hosts use the device (--provider verbs), or a network namespace of its own, where the port is free: unshare -n"
+	}
+	return Warn, fmt.Sprintf("UDP port %d is taken on %s: other hosts reach who has it", rocePort, strings.Join(taken, ", ")),
+		fmt.Sprintf("unless that is rdmarun, which passes on what is for others: ss -ulpn 'sport = :%d' names the program", rocePort)
+}
+
+// kernelAddress reads an address as /proc/net/udp and udp6 write it: 32-bit words in hexadecimal, each in the byte
+// order of the machine.
+func kernelAddress(text string) string {
+	var raw []byte
+	for ; len(text) >= 8; text = text[8:] {
+		word, err := strconv.ParseUint(text[:8], 16, 32)
+		if err != nil {
+			return text
+		}
+		raw = binary.NativeEndian.AppendUint32(raw, uint32(word))
+	}
+	address, _ := netip.AddrFromSlice(raw)
+	return address.String()
 }
 
 // fullMTU is what an interface needs for RoCE's largest payload, 4096 bytes, and its headers.
