@@ -45,6 +45,7 @@ static void open_provider(void)
 {
 	struct core_options options = {0};
 	const char *seed = getenv("RDMARUN_EXEC_SEED"), *link = getenv("RDMARUN_EXEC_LINK");
+	const char *fabric = getenv("RDMARUN_EXEC_FABRIC");
 
 	if (seed) {
 		options.seeded = true;
@@ -52,6 +53,10 @@ static void open_provider(void)
 	}
 	if (link && !strcmp(link, "packets"))
 		options.link = CORE_LINK_PACKETS;
+	if (link && !strcmp(link, "udp"))
+		options.link = CORE_LINK_UDP;
+	if (fabric && strlen(fabric) <= CORE_FABRIC_MAX)
+		strcpy(options.fabric, fabric);
 	process.provider = (struct core_provider){0};
 	process.error = -soft_provider_open(&process.provider, &options);
 	if (process.error)

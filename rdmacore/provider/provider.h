@@ -145,15 +145,20 @@ enum core_object {
 	CORE_OBJECT_KINDS
 };
 
-/* How a provider is opened; all zero is the usual. */
-/* What carries messages between the queue pairs of one soft provider. */
+/* What carries messages between queue pairs of soft. */
 enum core_link {
 	CORE_LINK_LOCAL, /* each is copied at once, whole, from memory to memory */
 	CORE_LINK_PACKETS, /* in packets of the path MTU that take time, and may be lost each by itself */
+	CORE_LINK_UDP, /* in such packets over UDP, also between processes; ids connect between processes of a machine */
 };
 
+#define CORE_FABRIC_MAX 32 /* letters of a fabric's name */
+
+/* How a provider is opened; all zero is the usual. */
 struct core_options {
 	enum core_link link;
+	/* CORE_LINK_UDP: ids connect to those of other processes whose fabric has this name, which has no '/'. */
+	char fabric[CORE_FABRIC_MAX + 1];
 	bool virtual_clock; /* time stands still until core_clock_advance moves it */
 	bool seeded; /* random numbers from seed, so that a run repeats; else from the system */
 	uint64_t seed;

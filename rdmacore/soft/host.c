@@ -39,7 +39,7 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 		result = create_packets(host);
 	if (result)
 		goto destroy_link;
-	result = soft_cm_create(&host->fabric, host->device, &host->cm);
+	result = soft_cm_create(&host->fabric, host->device, options, &host->cm);
 	if (result)
 		goto destroy_link;
 	*out = host;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/core.h"
 #include "ctest/support/check.h"
@@ -12,11 +13,15 @@
 
 struct core_provider *open_provider(void)
 {
-	const char *name = getenv("CTEST_PROVIDER");
+	const char *name = getenv("CTEST_PROVIDER"), *link = getenv("CTEST_LINK");
 	struct core_options options = {0};
 	struct core_provider *provider;
 	char why[512] = "";
 
+	if (link && !strcmp(link, "udp")) {
+		options.link = CORE_LINK_UDP;
+		snprintf(options.fabric, sizeof(options.fabric), "test-%d", getpid());
+	}
 	if (core_open(name ? name : "soft", &options, &provider, why, sizeof(why))) {
 		fprintf(stderr, "%s\n", why);
 		exit(1);

@@ -47,7 +47,7 @@ void expect_and_acknowledge(struct core_provider *provider, struct rdma_event_ch
 
 /*
  * The provider that CTEST_PROVIDER names (soft when unset), and the address that both ends use:
- * CTEST_ADDRESS, or 127.0.0.1.  So the same tests ask the embedded provider and a kernel.
+ * CTEST_ADDRESS, or 127.0.0.1.  CTEST_LINK is udp, or else soft's local link.  So the same tests ask the embedded provider and a kernel.
  */
 struct core_provider *open_provider(void);
 /*

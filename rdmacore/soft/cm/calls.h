@@ -14,6 +14,8 @@
 #include "soft/cm/id.h"
 
 struct soft_device;
+struct soft_ipc;
+struct soft_source;
 
 /* --- removal.c: the device goes and comes back; takes cm.lock ------------------------------------- */
 
@@ -29,9 +31,18 @@ int soft_cm_change_address(struct soft_cm *cm);
 /* It gets its own again; ids that came in between hear of that.  *told: ids that heard of either.  -ENOENT. */
 int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told);
 
+/* --- arrival.c: other processes ------------------------------------------------------------------ */
+
+/* Of the fabric's poller; takes cm.lock. */
+void soft_cm_ready(struct soft_source *source, uint32_t events);
+/* soft_ipc.receive */
+void soft_cm_arrive(struct soft_ipc *ipc, struct soft_cm_message *message);
+/* soft_ipc.lost: ids whose peer's process has died hear what its kernel would have sent. */
+void soft_cm_bereave(struct soft_ipc *ipc, struct soft_ipc_peer *peer);
+
 /* --- finish.c: the end of every operation on ids -------------------------------------------------- */
 
-/* Deliver the messages that are queued. */
+/* Deliver the messages that are queued, and give the kernel those for other processes. */
 void soft_cm_flush(struct soft_cm *cm);
 /* Deliver them, then release cm.lock. */
 void soft_cm_unlock(struct soft_cm *cm);
@@ -127,6 +138,8 @@ void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message);
 /* Send id->request, and again after every request_timeout until soft_cm_answered. */
 void soft_cm_send_request(struct soft_id *id);
 void soft_cm_repeat_request(struct soft_id *id);
+/* The same to the process that soft_cm_relocate found. */
+void soft_cm_send_again(struct soft_id *id);
 void soft_cm_answered(struct soft_id *id);
 /* A message that says only which connection it is about. */
 void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute);
@@ -138,12 +151,26 @@ void soft_cm_enter_timewait(struct soft_id *id);
 /* There is no connection and no timer any more. */
 void soft_cm_close(struct soft_id *id);
 
+/* --- locate.c: the process of an id's peer -------------------------------------------------------- */
+
+/* Find it, for a request.  False: it cannot be found out now, and the request is as if lost. */
+bool soft_cm_locate(struct soft_id *id);
+/*
+ * The process does not answer for that port any more, and was found by an earlier id: find who does now.  False: this id
+ * has looked already.
+ */
+bool soft_cm_relocate(struct soft_id *id);
+
 /* --- delivery.c: messages on their way, held back while faults want it ---------------------------- */
 
-/* Queue a copy for delivery at the next soft_cm_unlock.  Without memory it is lost, as on a wire. */
+/*
+ * Queue a copy for delivery at the next soft_cm_unlock, or for the process that it goes to.  Without memory it is lost, as
+ * on a wire.
+ */
 void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message);
-/* The next message, which the caller frees; NULL when there is none. */
+/* The next message, for soft_cm_free_message; NULL when there is none. */
 struct soft_cm_message *soft_cm_take_message(struct soft_cm *cm);
+void soft_cm_free_message(struct soft_cm_message *message);
 /* soft_cm_deliver as the faults between the ends want it: now, later, twice or never. */
 void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message);
 /* Deliver what is due, and arm held_timer for the next. */
@@ -230,7 +257,7 @@ void soft_id_unbind_device(struct soft_id *id);
 struct soft_id *soft_peers_claim_id(struct soft_id *id);
 /* The same by the remote queue pair. */
 struct soft_id *soft_peers_claim_qp(struct soft_id *id);
-struct soft_id *soft_peers_find_id(struct soft_cm *cm, uint64_t guid, uint32_t remote);
+struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_ipc_peer *via, uint64_t guid, uint32_t remote);
 void soft_peers_forget(struct soft_id *id);
 
 /* --- channel.c: event channels; needs no lock ----------------------------------------------------- */

@@ -3,7 +3,11 @@
 #include <string.h>
 
 #include "soft/base/fabric.h"
+#include "soft/ipc/ipc.h"
 #include "soft/wire/packet.h"
+
+/* Requests of one process that were not read yet: it cannot take all memory, nor every place of a long backlog. */
+#define PROCESS_REQUESTS 16384
 
 static struct soft_id *create_child(struct soft_id *listener, const struct soft_cm_message *req)
 {
@@ -13,6 +17,8 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 			      listener->rdma.context, listener->rdma.ps);
 	if (!child)
 		return NULL;
+	child->via = req->via;
+	soft_ipc_use(child->via);
 	child->on_device = true;
 	child->rdma.qp_type = listener->rdma.qp_type;
 	memcpy(&child->addr.src_storage, &req->destination, sizeof(req->destination));
@@ -47,16 +53,20 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 	/* With a full backlog the request is dropped, and the peer repeats it (rdma_listen(3)). */
 	if (!*listener || (*listener)->requests >= (*listener)->backlog)
 		return NULL;
+	if (req->via && req->via->requests >= PROCESS_REQUESTS)
+		return NULL;
 	return create_child(*listener, req);
 }
 
 /* On Linux the service id, which has the port, finds the listening CM id; cma.c compares addresses after that. */
 bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
 {
+	uint16_t port = soft_address_port((const struct sockaddr *)&request->destination);
+
 	soft_mutex_expect(&cm->lock);
-	return soft_port_has_listener(
-		cm, request->port_space,
-		soft_address_port((const struct sockaddr *)&request->destination));
+	/* Of other processes who asks knows himself (soft_cm_relocate). */
+	return soft_port_has_listener(cm, request->port_space, port) ||
+	       (cm->ipc && !request->via && soft_claim_has_listener(cm->ipc, request->port_space, port));
 }
 
 void soft_cm_free_unborn(struct soft_id *child)

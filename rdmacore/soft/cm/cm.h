@@ -27,12 +27,14 @@ struct soft_cm_held;
 struct soft_device;
 struct soft_fabric;
 struct soft_id;
+struct soft_ipc;
 
 struct soft_cm {
 	struct soft_mutex lock;
 	pthread_cond_t acknowledged; /* an event was, or soft_id.moving went down */
 	struct soft_fabric *fabric;
 	struct soft_device *device;
+	struct soft_ipc *ipc; /* NULL: ids connect within the process only */
 	struct soft_cm_device *opened; /* the newest, which ids are bound to from now on */
 	uint32_t hardware_address; /* of the network interface: 0, or 1 while it has another */
 	uint32_t told_removal, told_address; /* ids that heard of what is in force now */

@@ -3,15 +3,22 @@
 #include <stdlib.h>
 
 #include "soft/base/fabric.h"
+#include "soft/ipc/ipc.h"
 
 void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 {
-	struct soft_cm_message *copy = malloc(sizeof(*copy));
+	struct soft_cm_message *copy;
 
 	soft_mutex_expect(&cm->lock);
+	if (message->via && !message->arrived) {
+		soft_ipc_send(message->via, message);
+		return;
+	}
+	copy = malloc(sizeof(*copy));
 	if (!copy)
 		return;
 	*copy = *message;
+	soft_ipc_hold(copy->via);
 	copy->next = NULL;
 	*cm->last_message = copy;
 	cm->last_message = &copy->next;
@@ -28,6 +35,12 @@ struct soft_cm_message *soft_cm_take_message(struct soft_cm *cm)
 	if (!cm->first_message)
 		cm->last_message = &cm->first_message;
 	return message;
+}
+
+void soft_cm_free_message(struct soft_cm_message *message)
+{
+	soft_ipc_release(message->via);
+	free(message);
 }
 
 /* With faults in force, messages arrive late, twice, out of order or never.  One timer serves all that are held back. */
@@ -56,13 +69,19 @@ static void arm(struct soft_cm *cm)
 			       cm->held->due > time ? cm->held->due - time : 0);
 }
 
+static void free_held(struct soft_cm_held *held)
+{
+	soft_ipc_release(held->message.via);
+	free(held);
+}
+
 static void release(struct soft_cm *cm, struct soft_cm_held **link)
 {
 	struct soft_cm_held *held = *link;
 
 	*link = held->next;
 	soft_cm_deliver(cm, &held->message);
-	free(held);
+	free_held(held);
 }
 
 void soft_cm_release_held(struct soft_cm *cm)
@@ -82,7 +101,7 @@ void soft_cm_forget_held(struct soft_cm *cm)
 	soft_mutex_expect(&cm->lock);
 	while ((held = cm->held)) {
 		cm->held = held->next;
-		free(held);
+		free_held(held);
 	}
 }
 
@@ -97,6 +116,7 @@ static void hold(struct soft_cm *cm, const struct soft_cm_message *message, uint
 		return;
 	*held = (struct soft_cm_held){.message = *message, .due = now(cm) + delay,
 				      .overtakable = overtakable};
+	soft_ipc_hold(message->via);
 	while (*link && (*link)->due <= held->due)
 		link = &(*link)->next;
 	held->next = *link;

@@ -6,6 +6,7 @@
 // From the top; each calls only those further down.
 //
 //   - removal: the device goes, comes back, or gets another hardware address
+//   - arrival: messages from other processes, and their deaths
 //   - finish: the end of each operation, which delivers what it sent
 //   - receive: a message arrives
 //   - sidr_receive: a SIDR REQ or SIDR REP arrives
@@ -13,6 +14,7 @@
 //   - id_free: ids end
 //   - join, sidr: multicast groups of ids; datagram services
 //   - report, send: events that were not read yet; messages, and the states that sending leads to
+//   - locate: the process of an id's peer
 //   - delivery, path, ports: messages on their way, paths, and port spaces
 //   - address, addrinfo, device, peers: addresses, names, the device, and connections by their remote end
 //   - channel: event channels
@@ -29,6 +31,7 @@ import (
 
 	_ "rdmarun/rdmacore/provider"
 	_ "rdmarun/rdmacore/soft/base"
+	_ "rdmarun/rdmacore/soft/ipc"
 	_ "rdmarun/rdmacore/soft/objects"
 	_ "rdmarun/rdmacore/soft/qp"
 	_ "rdmarun/rdmacore/soft/wire"

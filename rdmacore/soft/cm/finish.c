@@ -1,7 +1,8 @@
 #include "soft/cm/calls.h"
 
 #include <errno.h>
-#include <stdlib.h>
+
+#include "soft/ipc/ipc.h"
 
 void soft_cm_flush(struct soft_cm *cm)
 {
@@ -10,8 +11,10 @@ void soft_cm_flush(struct soft_cm *cm)
 	soft_mutex_expect(&cm->lock);
 	while ((message = soft_cm_take_message(cm))) {
 		soft_cm_receive(cm, message);
-		free(message);
+		soft_cm_free_message(message);
 	}
+	if (cm->ipc)
+		soft_ipc_flush(cm->ipc);
 }
 
 void soft_cm_unlock(struct soft_cm *cm)

@@ -12,7 +12,9 @@
 struct soft_cm;
 struct soft_cm_device;
 struct soft_cm_event;
+struct soft_claim;
 struct soft_event_channel;
+struct soft_ipc_peer;
 struct soft_join;
 
 enum soft_id_state {
@@ -60,6 +62,8 @@ struct soft_id {
 
 	struct soft_id *port_next; /* port_space bucket */
 	uint16_t port; /* host order; 0 while it holds none of its own */
+	bool port_chosen; /* by soft */
+	struct soft_claim *claim; /* of the port, towards other processes */
 	struct rdma_addr addr;
 	bool on_device; /* its address leads to the device */
 	uint32_t hardware_address; /* soft_cm.hardware_address when it got its address */
@@ -69,6 +73,8 @@ struct soft_id {
 	int backlog;
 	int requests; /* CONNECT_REQUESTs not read yet */
 
+	struct soft_ipc_peer *via; /* the process of its peer; NULL: this one */
+	bool located; /* via was found for this id, and not for an earlier one */
 	uint32_t local, remote; /* communication ids */
 	uint64_t remote_guid;
 	uint32_t local_qp_num, remote_qp_num;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "soft/base/fabric.h"
+#include "soft/ipc/ipc.h"
 
 #define DESTROYED_KEPT 64 /* soft_cm.destroyed */
 
@@ -94,6 +95,8 @@ void soft_id_free(struct soft_id *id)
 	soft_joins_free(id);
 	soft_id_set_channel(id, NULL);
 	soft_id_unbind_device(id);
+	soft_ipc_leave(id->via);
+	id->via = NULL;
 	/* Its expire takes cm.lock, and does nothing for a closed id. */
 	soft_mutex_unlock(&cm->lock);
 	soft_timer_unregister(&cm->fabric->timers, &id->timer);

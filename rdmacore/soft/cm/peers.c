@@ -1,8 +1,13 @@
 /*
  * Connections by the communication id and by the queue pair number of their remote end, each with its device.  The first
  * tells a repeated REQ from a new one, the second finds a stale connection (IBTA 12.4.1, 12.9.8.3.1).
+ *
+ * The process counts as well: of two with one seed, the devices have the same GUID and draw the same numbers; and nobody may
+ * pass for another process.
  */
 #include "soft/cm/calls.h"
+
+#include "soft/ipc/ipc.h"
 
 static unsigned int bucket_of(uint64_t guid, uint32_t number)
 {
@@ -11,12 +16,12 @@ static unsigned int bucket_of(uint64_t guid, uint32_t number)
 	return (unsigned int)(mixed >> 32) % SOFT_PEER_BUCKETS;
 }
 
-struct soft_id *soft_peers_find_id(struct soft_cm *cm, uint64_t guid, uint32_t remote)
+struct soft_id *soft_peers_find_id(struct soft_cm *cm, const struct soft_ipc_peer *via, uint64_t guid, uint32_t remote)
 {
 	struct soft_id *id = cm->remote_ids[bucket_of(guid, remote)];
 
 	soft_mutex_expect(&cm->lock);
-	while (id && (id->remote != remote || id->remote_guid != guid))
+	while (id && (id->remote != remote || id->remote_guid != guid || !soft_ipc_is_same(id->via, via)))
 		id = id->remote_id_next;
 	return id;
 }
@@ -24,7 +29,7 @@ struct soft_id *soft_peers_find_id(struct soft_cm *cm, uint64_t guid, uint32_t r
 struct soft_id *soft_peers_claim_id(struct soft_id *id)
 {
 	struct soft_id **bucket = &id->cm->remote_ids[bucket_of(id->remote_guid, id->remote)];
-	struct soft_id *other = soft_peers_find_id(id->cm, id->remote_guid, id->remote);
+	struct soft_id *other = soft_peers_find_id(id->cm, id->via, id->remote_guid, id->remote);
 
 	soft_mutex_expect(&id->cm->lock);
 	if (other)
@@ -42,7 +47,7 @@ struct soft_id *soft_peers_claim_qp(struct soft_id *id)
 	soft_mutex_expect(&id->cm->lock);
 	for (struct soft_id *other = *bucket; other; other = other->remote_qp_next)
 		if (other->remote_qp_num == id->remote_qp_num &&
-		    other->remote_guid == id->remote_guid)
+		    other->remote_guid == id->remote_guid && soft_ipc_is_same(other->via, id->via))
 			return other;
 	id->remote_qp_next = *bucket;
 	*bucket = id;

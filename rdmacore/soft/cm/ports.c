@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "soft/base/fabric.h"
+#include "soft/ipc/ipc.h"
 
 /* net.ipv4.ip_local_port_range as Linux ships it */
 #define FIRST_EPHEMERAL 32768
@@ -68,6 +69,23 @@ static int choose_port(struct soft_id *id, const struct sockaddr *address, uint1
 	return EADDRNOTAVAIL;
 }
 
+/*
+ * Keep other processes from the port, unless ids of theirs may share it.  own: a claim of the same id, which the new one
+ * replaces.
+ */
+static int claim(struct soft_id *id, const struct sockaddr *address, bool shared)
+{
+	struct soft_claim *own = id->claim;
+	int error;
+
+	if (!id->cm->ipc || !soft_address_is_ip(address))
+		return 0;
+	error = soft_claim_make(id->cm->ipc, id->rdma.ps, address, id->only_family, shared, own, &id->claim);
+	if (!error && own)
+		soft_claim_release(own);
+	return error;
+}
+
 int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 {
 	struct sockaddr *source = &id->addr.src_addr;
@@ -81,8 +99,12 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	/* An IPv4 id is restricted to its family, an IPv6 id only by option (net.ipv6.bindv6only is 0). */
 	if (!id->only_family_set)
 		id->only_family = address->sa_family == AF_INET;
+	id->port_chosen = !port;
 	error = port ? check_port(id, address, port, id->reuse_address) :
 		       choose_port(id, address, &port);
+	/* A port that soft has chosen is claimed when somebody listens: connecting costs no socket. */
+	if (!error && !id->port_chosen)
+		error = claim(id, address, id->reuse_address);
 	if (error)
 		return error;
 	memcpy(source, address, soft_address_length(address));
@@ -99,6 +121,10 @@ int soft_port_listen(struct soft_id *id)
 	int error = check_port(id, &id->addr.src_addr, id->port, false);
 
 	soft_mutex_expect(&id->cm->lock);
+	if (!error && (!id->claim || id->claim->shared))
+		error = claim(id, &id->addr.src_addr, false);
+	if (!error && id->claim)
+		error = soft_claim_listen(id->claim);
 	if (!error)
 		id->reuse_address = false;
 	return error;
@@ -115,6 +141,9 @@ void soft_port_release(struct soft_id *id)
 		;
 	*link = id->port_next;
 	id->port = 0;
+	if (id->claim)
+		soft_claim_release(id->claim);
+	id->claim = NULL;
 }
 
 struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,

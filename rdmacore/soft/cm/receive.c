@@ -10,6 +10,7 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, ui
 {
 	struct soft_cm_message rej = {
 		.attribute = SOFT_CM_REJ,
+		.via = refused->via,
 		.remote = refused->local,
 		.reason = reason,
 		.source = refused->destination,
@@ -40,7 +41,7 @@ static void end_stale(struct soft_cm *cm, const struct soft_cm_message *message,
 
 static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 {
-	struct soft_id *child = soft_peers_find_id(cm, req->guid, req->local);
+	struct soft_id *child = soft_peers_find_id(cm, req->via, req->guid, req->local);
 	struct soft_id *listener, *stale;
 
 	if (child) { /* a copy */
@@ -135,6 +136,10 @@ static void receive_rej(struct soft_id *id, const struct soft_cm_message *rej)
 {
 	bool lingers = rej->reason == SOFT_REJ_STALE_CONN;
 
+	if (id->state == SOFT_ID_REQ_SENT && !id->remote && soft_cm_relocate(id)) {
+		soft_cm_send_again(id);
+		return;
+	}
 	switch (id->state) {
 	case SOFT_ID_REQ_RECEIVED:
 		/* Not accepted yet: Linux reports nothing, and a later accept fails. */
@@ -196,8 +201,10 @@ static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_me
 	struct soft_id *id;
 
 	if (message->attribute == SOFT_CM_REJ && message->reason == SOFT_REJ_TIMEOUT)
-		return soft_peers_find_id(cm, message->guid, message->local);
+		return soft_peers_find_id(cm, message->via, message->guid, message->local);
 	id = soft_table_find(&cm->ids, message->remote, NULL);
+	if (id && id->via != message->via) /* only its peer's process may speak to it */
+		return NULL;
 	/* From the REP on the remote id is known, and a message from another one is dropped (cm_acquire_id of Linux). */
 	if (id && id->state != SOFT_ID_REQ_SENT && id->remote && message->local &&
 	    id->remote != message->local)
@@ -210,6 +217,7 @@ static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *messa
 {
 	struct soft_cm_message drep = {
 		.attribute = SOFT_CM_DREP,
+		.via = message->via,
 		.local = message->remote,
 		.remote = message->local,
 		.source = message->destination,

@@ -5,6 +5,7 @@
 
 #include "provider/newer.h"
 #include "soft/base/lock.h"
+#include "soft/ipc/ipc.h"
 
 static struct soft_event_channel *channel_of(struct soft_id *id)
 {
@@ -51,13 +52,24 @@ static void set_event_param(struct soft_cm_event *event, const struct soft_cm_me
 		set_param(event, message);
 }
 
+/* Requests that are not read yet, of the listener and of the process that they came from. */
+static void count_request(const struct soft_cm_event *event, int more)
+{
+	struct soft_ipc_peer *via = soft_id(event->rdma.id)->via;
+
+	if (event->rdma.event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return;
+	event->owner->requests += more;
+	if (via)
+		via->requests += (uint32_t)more;
+}
+
 /* Queue the event for owner's user. */
 static void push(struct soft_id *owner, struct soft_cm_event *event)
 {
 	*owner->last_unread = event;
 	owner->last_unread = &event->next;
-	if (event->rdma.event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		owner->requests++;
+	count_request(event, 1);
 	soft_event_queue_push(&channel_of(owner)->queue, &event->node);
 }
 
@@ -133,8 +145,7 @@ static void unlink_unread(struct soft_cm_event *event)
 	*link = event->next;
 	if (!event->next)
 		event->owner->last_unread = link;
-	if (event->rdma.event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		event->owner->requests--;
+	count_request(event, -1);
 }
 
 struct soft_cm_event *soft_cm_take_event(struct soft_event_channel *channel)

@@ -13,6 +13,7 @@ void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 	soft_mutex_expect(&id->cm->lock);
 	*message = (struct soft_cm_message){
 		.attribute = attribute,
+		.via = id->via,
 		.local = id->local,
 		.remote = id->remote,
 		.guid = id->cm->device->guid,
@@ -61,12 +62,33 @@ static uint64_t time_to_repeat(struct soft_id *id)
 	return id->request_timeout + soft_fabric_random(fabric) % (id->request_timeout / 16 + 1);
 }
 
+static void arm(struct soft_id *id)
+{
+	/* If the timer thread cannot be made the request is sent once, and its loss goes unnoticed. */
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, time_to_repeat(id));
+}
+
+void soft_cm_send_again(struct soft_id *id)
+{
+	soft_mutex_expect(&id->cm->lock);
+	id->request.via = id->via;
+	soft_cm_send(id->cm, &id->request);
+	arm(id);
+}
+
+/* Whether nobody has answered yet, so that somebody else may. */
+static bool seeks(const struct soft_id *id)
+{
+	return (id->state == SOFT_ID_REQ_SENT && !id->remote) || id->state == SOFT_ID_SIDR_SENT;
+}
+
 void soft_cm_repeat_request(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
-	soft_cm_send(id->cm, &id->request);
-	/* If the timer thread cannot be made the request is sent once, and its loss goes unnoticed. */
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, time_to_repeat(id));
+	if (seeks(id) && !soft_cm_locate(id))
+		arm(id); /* as if it were lost */
+	else
+		soft_cm_send_again(id);
 }
 
 void soft_cm_answered(struct soft_id *id)

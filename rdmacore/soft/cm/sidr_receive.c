@@ -5,6 +5,7 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *request)
 {
 	struct soft_cm_message reply = {
 		.attribute = SOFT_CM_SIDR_REP,
+		.via = request->via,
 		.remote = request->local,
 		.reason = soft_cm_is_served(cm, request) ? SOFT_SIDR_REJECT : SOFT_SIDR_UNSUPPORTED,
 		.source = request->destination,
@@ -20,7 +21,7 @@ void soft_sidr_receive_request(struct soft_cm *cm, const struct soft_cm_message 
 	struct soft_id *listener, *child;
 
 	soft_mutex_expect(&cm->lock);
-	if (soft_peers_find_id(cm, request->guid, request->local))
+	if (soft_peers_find_id(cm, request->via, request->guid, request->local))
 		return; /* a repeat of one that is not answered yet */
 	child = soft_cm_request_child(cm, request, &listener);
 	if (!listener)
@@ -39,6 +40,10 @@ void soft_sidr_receive_reply(struct soft_id *id, const struct soft_cm_message *r
 	bool success = reply->reason == SOFT_SIDR_SUCCESS;
 
 	soft_mutex_expect(&id->cm->lock);
+	if (id->state == SOFT_ID_SIDR_SENT && reply->reason == SOFT_SIDR_UNSUPPORTED && soft_cm_relocate(id)) {
+		soft_cm_send_again(id);
+		return;
+	}
 	if (id->state != SOFT_ID_SIDR_SENT ||
 	    !soft_cm_report(id, id, success ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE,
 			    (int)reply->reason, reply))

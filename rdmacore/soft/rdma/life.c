@@ -6,8 +6,25 @@
 #include "soft/base/event_queue.h"
 #include "soft/base/fabric.h"
 #include "soft/cm/calls.h"
+#include "soft/ipc/ipc.h"
 
-int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_cm **out)
+/* With CORE_LINK_UDP ids connect to those of other processes, too. */
+static int create_ipc(struct soft_cm *cm, const struct core_options *options)
+{
+	int result;
+
+	if (options->link != CORE_LINK_UDP)
+		return 0;
+	result = soft_ipc_create(cm->fabric, &cm->lock, options->fabric, soft_cm_ready, &cm->ipc);
+	if (result)
+		return result;
+	cm->ipc->receive = soft_cm_arrive;
+	cm->ipc->lost = soft_cm_bereave;
+	return 0;
+}
+
+int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const struct core_options *options,
+		   struct soft_cm **out)
 {
 	struct soft_cm *cm = calloc(1, sizeof(*cm));
 	int result = -ENOMEM;
@@ -27,11 +44,16 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struc
 	result = soft_timer_register(&fabric->timers, &cm->held_timer, soft_cm_expire_held);
 	if (result)
 		goto close_device;
+	result = create_ipc(cm, options);
+	if (result)
+		goto unregister_timer;
 	soft_events_init(&cm->lock.native, &cm->acknowledged);
 	soft_mutex_place(&cm->lock, SOFT_ORDER_CM);
 	*out = cm;
 	return 0;
 
+unregister_timer:
+	soft_timer_unregister(&fabric->timers, &cm->held_timer);
 close_device:
 	soft_cm_close_devices(cm);
 destroy_ids:
@@ -50,8 +72,10 @@ void soft_cm_destroy(struct soft_cm *cm)
 	soft_mutex_lock(&cm->lock);
 	soft_cm_forget_held(cm);
 	while ((message = soft_cm_take_message(cm)))
-		free(message);
+		soft_cm_free_message(message);
 	soft_mutex_unlock(&cm->lock);
+	if (cm->ipc)
+		soft_ipc_destroy(cm->ipc);
 	while ((id = cm->destroyed)) {
 		cm->destroyed = id->destroyed_next;
 		free(id);

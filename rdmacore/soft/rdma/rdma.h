@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "provider/provider.h"
 #include "soft/base/timer.h"
 #include "soft/cm/cm.h"
 #include "soft/cm/id.h"
@@ -125,8 +126,9 @@ void soft_cm_expire_held(struct soft_timer *timer);
 
 /* --- life.c: a communication manager -------------------------------------------------------------- */
 
-/* -ENOMEM, or the errno of a descriptor. */
-int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_cm **cm);
+/* -ENOMEM, -EINVAL for the name of a fabric that has none, or the errno of a descriptor. */
+int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const struct core_options *options,
+		   struct soft_cm **cm);
 /* Every id is gone. */
 void soft_cm_destroy(struct soft_cm *cm);
 

@@ -84,9 +84,13 @@ struct soft_cm_path {
 	bool subnet_local;
 };
 
+struct soft_ipc_peer;
+
 /* A message.  local is the sender's communication id. */
 struct soft_cm_message {
 	struct soft_cm_message *next;
+	struct soft_ipc_peer *via; /* the other process that it goes to, or came from; NULL: this one */
+	bool arrived; /* it came from there */
 	enum soft_cm_attribute attribute;
 	enum soft_cm_answered answered; /* REJ, MRA */
 	uint64_t transaction; /* the same in a request and in what answers it */

@@ -1,0 +1,117 @@
+/* Messages from other processes arrive, and other processes die. */
+#include "soft/cm/calls.h"
+
+#include "soft/base/fabric.h"
+#include "soft/base/lock.h"
+#include "soft/ipc/ipc.h"
+
+static struct soft_cm *cm_of(struct soft_ipc *ipc)
+{
+	return soft_container_of(ipc->lock, struct soft_cm, lock);
+}
+
+static bool is_request(const struct soft_cm_message *message)
+{
+	return message->attribute == SOFT_CM_REQ || message->attribute == SOFT_CM_SIDR_REQ;
+}
+
+/* Whoever shares the machine may have sent it: both addresses must be the machine's, and only who connects requests. */
+static bool is_welcome(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	return soft_address_is_local(cm->device, (const struct sockaddr *)&message->source) &&
+	       soft_address_is_local(cm->device, (const struct sockaddr *)&message->destination) &&
+	       !(message->via->outgoing && is_request(message));
+}
+
+static void arrive(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	/* The sender has judged it by its own faults. */
+	if (soft_faults_active(&cm->fabric->faults))
+		soft_cm_carry(cm, message);
+	else
+		soft_cm_receive(cm, message);
+}
+
+void soft_cm_arrive(struct soft_ipc *ipc, struct soft_cm_message *message)
+{
+	struct soft_cm *cm = cm_of(ipc);
+
+	soft_mutex_expect(&cm->lock);
+	if (is_welcome(cm, message))
+		arrive(cm, message);
+	else
+		ipc->counts.invalid++;
+}
+
+/* What the kernel of a dead process would send to id (cm_destroy_id of Linux, in the state that the peer has): 0, nothing. */
+static enum soft_cm_attribute last_message(const struct soft_id *id, struct soft_cm_message *last)
+{
+	switch (id->state) {
+	case SOFT_ID_REQ_RECEIVED: /* it is in REQ_SENT or MRA_REQ_RCVD */
+		last->reason = SOFT_REJ_TIMEOUT;
+		return SOFT_CM_REJ;
+	case SOFT_ID_REQ_SENT: /* it is in REQ_RCVD or MRA_REQ_SENT */
+	case SOFT_ID_REP_SENT: /* REP_RCVD or MRA_REP_SENT */
+	case SOFT_ID_REP_RECEIVED: /* REP_SENT or MRA_REP_RCVD */
+		last->reason = SOFT_REJ_CONSUMER_DEFINED;
+		return SOFT_CM_REJ;
+	case SOFT_ID_ESTABLISHED: /* ESTABLISHED */
+		last->qp_num = id->local_qp_num;
+		return SOFT_CM_DREQ;
+	case SOFT_ID_DREQ_SENT: /* DREQ_RCVD */
+		return SOFT_CM_DREP;
+	case SOFT_ID_SIDR_SENT: /* SIDR_REQ_RCVD */
+		last->reason = SOFT_SIDR_REJECT;
+		return SOFT_CM_SIDR_REP;
+	default:
+		return 0;
+	}
+}
+
+static void bereave(struct soft_cm *cm, struct soft_id *id)
+{
+	struct soft_cm_message last = {
+		.via = id->via,
+		.arrived = true,
+		.local = id->remote,
+		.remote = id->local,
+		.guid = id->remote_guid,
+		.source = id->addr.dst_storage,
+		.destination = id->addr.src_storage,
+	};
+	bool unanswered = (id->state == SOFT_ID_REQ_SENT && !id->remote) || id->state == SOFT_ID_SIDR_SENT;
+
+	/* It may have died before the request was sent. */
+	if (unanswered && soft_cm_relocate(id)) {
+		soft_cm_send_again(id);
+		return;
+	}
+	last.attribute = last_message(id, &last);
+	if (last.attribute)
+		arrive(cm, &last);
+}
+
+void soft_cm_bereave(struct soft_ipc *ipc, struct soft_ipc_peer *peer)
+{
+	struct soft_cm *cm = cm_of(ipc);
+	uint32_t place = 0;
+	struct soft_id *id;
+
+	soft_mutex_expect(&cm->lock);
+	while ((id = soft_table_next(&cm->ids, &place, NULL))) {
+		if (id->via == peer)
+			bereave(cm, id);
+		place++;
+	}
+}
+
+void soft_cm_ready(struct soft_source *source, uint32_t events)
+{
+	struct soft_ipc *ipc = soft_container_of(source, struct soft_ipc, source);
+	struct soft_cm *cm = cm_of(ipc);
+
+	(void)events;
+	soft_mutex_lock(&cm->lock);
+	soft_ipc_progress(ipc);
+	soft_cm_unlock(cm);
+}

@@ -1,0 +1,204 @@
+#include "soft/ipc/ipc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define IDLE_MAX 16 /* connections that are kept for the next id */
+#define SEND_BUFFER (4 << 20) /* the kernel grants net.core.wmem_max at most */
+#define NOBODY UINT32_C(0x80000000) /* numbers of peers whose process cannot be told */
+
+static struct soft_ipc_peer **bucket_of(struct soft_ipc *ipc, int port_space, const struct sockaddr_storage *destination)
+{
+	const uint8_t *bytes = (const void *)destination;
+	uint32_t hash = (uint32_t)port_space;
+
+	for (size_t index = 0; index < sizeof(struct sockaddr_in6); index++)
+		hash = hash * 31 + bytes[index];
+	return &ipc->routes[hash % SOFT_IPC_ROUTES];
+}
+
+/* Destinations come from ids, whose unused bytes are zero. */
+static struct soft_ipc_peer *find_route(struct soft_ipc *ipc, int port_space, const struct sockaddr_storage *destination)
+{
+	struct soft_ipc_peer *peer = *bucket_of(ipc, port_space, destination);
+
+	while (peer && (peer->port_space != port_space || memcmp(&peer->destination, destination, sizeof(*destination)) != 0))
+		peer = peer->route_next;
+	return peer;
+}
+
+static void add_route(struct soft_ipc_peer *peer, int port_space, const struct sockaddr_storage *destination)
+{
+	struct soft_ipc_peer **bucket = bucket_of(peer->ipc, port_space, destination);
+
+	peer->port_space = port_space;
+	peer->destination = *destination;
+	peer->route_next = *bucket;
+	*bucket = peer;
+	peer->has_route = true;
+}
+
+static void forget_route(struct soft_ipc_peer *peer)
+{
+	struct soft_ipc_peer **link;
+
+	if (!peer->has_route)
+		return;
+	link = bucket_of(peer->ipc, peer->port_space, &peer->destination);
+	while (*link != peer)
+		link = &(*link)->route_next;
+	*link = peer->route_next;
+	peer->has_route = false;
+}
+
+bool soft_ipc_is_same(const struct soft_ipc_peer *a, const struct soft_ipc_peer *b)
+{
+	return a == b || (a && b && a->process == b->process && a->instance == b->instance);
+}
+
+void soft_ipc_hold(struct soft_ipc_peer *peer)
+{
+	if (peer)
+		peer->references++;
+}
+
+void soft_ipc_release(struct soft_ipc_peer *peer)
+{
+	if (!peer || --peer->references)
+		return;
+	free(peer->out);
+	free(peer);
+}
+
+/* The process at the other end of fd, as the kernel knows it. */
+static void identify(struct soft_ipc_peer *peer)
+{
+	struct ucred credentials = {.uid = (uid_t)-1};
+	socklen_t length = sizeof(credentials);
+
+	getsockopt(peer->socket.fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
+	peer->user = credentials.uid;
+	/* 0 is one of another PID namespace. */
+	peer->process = credentials.pid > 0 ? (uint32_t)credentials.pid : NOBODY | peer->ipc->serial;
+}
+
+int soft_peer_add(struct soft_ipc *ipc, int fd, bool outgoing, struct soft_ipc_peer **out)
+{
+	struct soft_ipc_peer *peer = calloc(1, sizeof(*peer));
+	int size = SEND_BUFFER, error = ENOMEM;
+
+	if (!peer)
+		goto close_socket;
+	peer->socket.fd = fd;
+	peer->ipc = ipc;
+	peer->outgoing = outgoing;
+	peer->used = ++ipc->serial;
+	identify(peer);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	error = soft_ipc_watch(ipc, &peer->socket, EPOLLIN);
+	if (error)
+		goto free_peer;
+	peer->references = 1;
+	peer->next = ipc->peers;
+	peer->link = &ipc->peers;
+	if (peer->next)
+		peer->next->link = &peer->next;
+	ipc->peers = peer;
+	ipc->peer_count++;
+	*out = peer;
+	return 0;
+
+free_peer:
+	free(peer);
+close_socket:
+	close(fd);
+	return error;
+}
+
+void soft_peer_close(struct soft_ipc_peer *peer)
+{
+	struct soft_ipc *ipc = peer->ipc;
+
+	soft_mutex_expect(ipc->lock);
+	soft_ipc_close(&peer->socket);
+	forget_route(peer);
+	soft_peer_forget_unsent(peer);
+	*peer->link = peer->next;
+	if (peer->next)
+		peer->next->link = peer->link;
+	ipc->peer_count--;
+}
+
+/* Connections that nobody uses. */
+
+/* Tell the other process, which may have ids of it still, that this is no death; the end follows from it. */
+static void end_peer(struct soft_ipc_peer *peer)
+{
+	uint8_t record[SOFT_RECORD_MAX];
+	size_t length = soft_record_encode_end(peer->ipc->instance, record);
+
+	if (peer->out_count || send(peer->socket.fd, record, length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return;
+	forget_route(peer);
+	shutdown(peer->socket.fd, SHUT_RDWR); /* the next soft_ipc_progress closes it */
+}
+
+static void limit_idle(struct soft_ipc *ipc)
+{
+	struct soft_ipc_peer *oldest = NULL;
+	uint32_t count = 0;
+
+	for (struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next) {
+		if (!peer->outgoing || peer->users || !peer->has_route)
+			continue;
+		count++;
+		if (!oldest || (int32_t)(peer->used - oldest->used) < 0)
+			oldest = peer;
+	}
+	if (count > IDLE_MAX)
+		end_peer(oldest);
+}
+
+void soft_ipc_use(struct soft_ipc_peer *peer)
+{
+	if (!peer)
+		return;
+	soft_ipc_hold(peer);
+	peer->users++;
+	peer->used = ++peer->ipc->serial;
+}
+
+void soft_ipc_leave(struct soft_ipc_peer *peer)
+{
+	if (!peer)
+		return;
+	soft_mutex_expect(peer->ipc->lock);
+	if (!--peer->users && peer->outgoing && peer->has_route)
+		limit_idle(peer->ipc);
+	soft_ipc_release(peer);
+}
+
+int soft_ipc_connect(struct soft_ipc *ipc, int port_space, const struct sockaddr_storage *destination, bool anew,
+		     struct soft_ipc_peer **out, bool *made)
+{
+	struct soft_ipc_peer *known = find_route(ipc, port_space, destination);
+	int error, fd;
+
+	soft_mutex_expect(ipc->lock);
+	*made = !known || anew;
+	*out = known;
+	if (!*made)
+		return 0;
+	error = soft_claim_connect(ipc, port_space, (const struct sockaddr *)destination, &fd);
+	if (!error)
+		error = soft_peer_add(ipc, fd, true, out);
+	if (known && (!error || error == ECONNREFUSED))
+		forget_route(known);
+	if (!error)
+		add_route(*out, port_space, destination);
+	return error;
+}
+

@@ -1,0 +1,156 @@
+/* What other processes send, and who of them connects. */
+#include "soft/ipc/ipc.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BATCH 32 /* messages that are received, or connections accepted, in one go */
+#define ROUNDS 8 /* sockets served before others get cm.lock */
+#define PAUSE (100 * SOFT_MILLISECOND)
+
+/* Close it, and tell its ids. */
+static void lose(struct soft_ipc_peer *peer)
+{
+	soft_peer_close(peer);
+	if (peer->users && !peer->ended)
+		peer->ipc->lost(peer->ipc, peer);
+	soft_ipc_release(peer); /* the list's */
+}
+
+/* False: nothing can follow. */
+static bool take(struct soft_ipc_peer *peer, const uint8_t *record, size_t length)
+{
+	struct soft_cm_message message;
+	uint64_t instance = 0;
+	enum soft_record_kind kind = soft_record_decode(record, length, &instance, &message);
+
+	if (!peer->instance)
+		peer->instance = instance;
+	if (instance != peer->instance)
+		kind = SOFT_RECORD_INVALID;
+	switch (kind) {
+	case SOFT_RECORD_MESSAGE:
+		message.via = peer;
+		message.arrived = true;
+		peer->ipc->receive(peer->ipc, &message);
+		return true;
+	case SOFT_RECORD_END:
+		peer->ended = true;
+		return false;
+	default:
+		peer->ipc->counts.invalid++;
+		return false;
+	}
+}
+
+/* A batch of what came.  False: the connection has ended. */
+static bool receive_batch(struct soft_ipc_peer *peer)
+{
+	uint8_t records[BATCH][SOFT_RECORD_MAX];
+	struct mmsghdr headers[BATCH] = {0};
+	struct iovec bytes[BATCH];
+	int count;
+
+	for (int index = 0; index < BATCH; index++) {
+		bytes[index] = (struct iovec){records[index], SOFT_RECORD_MAX};
+		headers[index].msg_hdr = (struct msghdr){.msg_iov = &bytes[index], .msg_iovlen = 1};
+	}
+	count = recvmmsg(peer->socket.fd, headers, BATCH, MSG_DONTWAIT, NULL);
+	/* ECONNRESET: it closed with messages unread, and what it sent before can still be read. */
+	if (count < 0)
+		return errno == EAGAIN || errno == EINTR || errno == ECONNRESET;
+	for (int index = 0; index < count; index++) {
+		size_t length = headers[index].msg_len;
+
+		if (headers[index].msg_hdr.msg_flags & MSG_TRUNC)
+			length = 0;
+		if (!length || !take(peer, records[index], length))
+			return false;
+	}
+	return true;
+}
+
+#define ANYBODY ((uid_t)-1)
+
+static uint32_t count_peers(const struct soft_ipc *ipc, uid_t user)
+{
+	uint32_t count = 0;
+
+	for (const struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next)
+		count += user == ANYBODY || peer->user == user;
+	return count;
+}
+
+/* The accepted connection of a user that has been without an id for longest. */
+static struct soft_ipc_peer *oldest_idle(struct soft_ipc *ipc, uid_t user)
+{
+	struct soft_ipc_peer *oldest = NULL;
+
+	for (struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next)
+		if (!peer->users && !peer->outgoing && (user == ANYBODY || peer->user == user) &&
+		    (!oldest || (int32_t)(peer->used - oldest->used) < 0))
+			oldest = peer;
+	return oldest;
+}
+
+/* One that nobody uses goes for the new one, else the new one itself.  Other users have a quarter of the places each. */
+static void limit_peers(struct soft_ipc *ipc, struct soft_ipc_peer *peer)
+{
+	uid_t user = peer->user == geteuid() ? ANYBODY : peer->user;
+	uint32_t limit = user == ANYBODY ? ipc->peer_limit : ipc->peer_limit / 4;
+
+	if (count_peers(ipc, user) <= limit && ipc->peer_count <= ipc->peer_limit)
+		return;
+	ipc->counts.refused++;
+	lose(oldest_idle(ipc, user)); /* the new one is idle itself */
+}
+
+/* One of those who connect.  False: there is none. */
+static bool accept_one(struct soft_claim *claim)
+{
+	struct soft_ipc *ipc = claim->ipc;
+	struct soft_ipc_peer *peer;
+	int fd = accept4(claim->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			soft_ipc_rewatch(ipc, &claim->socket, 0);
+			soft_timer_arm(&ipc->fabric->timers, &ipc->pause, PAUSE);
+		}
+		return false;
+	}
+	if (soft_peer_add(ipc, fd, false, &peer))
+		return false;
+	limit_peers(ipc, peer);
+	return true;
+}
+
+void soft_ipc_progress(struct soft_ipc *ipc)
+{
+	soft_mutex_expect(ipc->lock);
+	/*
+	 * One at a time: receive may release the lock, and then claims may be closed.  A peer is closed by its own event only,
+	 * and what is ready goes to the end of the kernel's list.
+	 */
+	for (int round = 0; round < ROUNDS; round++) {
+		struct epoll_event event;
+		struct soft_ipc_socket *socket;
+		struct soft_ipc_peer *peer;
+
+		if (epoll_wait(ipc->epoll, &event, 1, 0) != 1)
+			return;
+		socket = event.data.ptr;
+		if (socket->is_claim) {
+			for (int index = 0; index < BATCH && accept_one((struct soft_claim *)(void *)socket); index++)
+				;
+			continue;
+		}
+		peer = (struct soft_ipc_peer *)(void *)socket;
+		if (event.events & EPOLLOUT)
+			soft_peer_push(peer);
+		if (event.events & ~(uint32_t)EPOLLOUT && !receive_batch(peer))
+			lose(peer);
+	}
+}
+

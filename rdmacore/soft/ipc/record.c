@@ -1,0 +1,107 @@
+/*
+ * Header: magic (4 bytes), version, kind, two zeros, instance (8 bytes).  A message follows with source, destination and the management
+ * datagram.  An address: 4 or 6, a zero, port, scope, and 16 bytes, of which IPv4 has the last four.
+ */
+#include "soft/ipc/record.h"
+
+#include <string.h>
+
+#include "soft/wire/fields.h"
+
+#define MAGIC 0x52434d41u
+#define VERSION 1
+
+static uint8_t *put_header(uint8_t *place, enum soft_record_kind kind, uint64_t instance)
+{
+	place = soft_put32(place, MAGIC);
+	*place++ = VERSION;
+	*place++ = (uint8_t)kind;
+	return soft_put64(soft_put16(place, 0), instance);
+}
+
+static uint8_t *put_address(uint8_t *place, const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in *in4 = (const void *)address;
+	const struct sockaddr_in6 *in6 = (const void *)address;
+	bool ipv6 = address->ss_family == AF_INET6;
+
+	memset(place, 0, SOFT_RECORD_ADDRESS);
+	place[0] = ipv6 ? 6 : 4;
+	memcpy(place + 2, &in4->sin_port, sizeof(in4->sin_port)); /* sin6_port is in the same place */
+	if (ipv6) {
+		soft_put32(place + 4, in6->sin6_scope_id);
+		memcpy(place + 8, &in6->sin6_addr, sizeof(in6->sin6_addr));
+	} else {
+		memcpy(place + 20, &in4->sin_addr, sizeof(in4->sin_addr));
+	}
+	return place + SOFT_RECORD_ADDRESS;
+}
+
+static bool get_address(const uint8_t *place, struct sockaddr_storage *address)
+{
+	static const uint8_t zeros[16];
+	struct sockaddr_in *in4 = (void *)address;
+	struct sockaddr_in6 *in6 = (void *)address;
+
+	memset(address, 0, sizeof(*address));
+	memcpy(&in4->sin_port, place + 2, sizeof(in4->sin_port));
+	if (place[1])
+		return false;
+	switch (place[0]) {
+	case 4:
+		in4->sin_family = AF_INET;
+		memcpy(&in4->sin_addr, place + 20, sizeof(in4->sin_addr));
+		return !memcmp(place + 4, zeros, 16);
+	case 6:
+		in6->sin6_family = AF_INET6;
+		in6->sin6_scope_id = soft_get32(place + 4);
+		memcpy(&in6->sin6_addr, place + 8, sizeof(in6->sin6_addr));
+		return true;
+	default:
+		return false;
+	}
+}
+
+size_t soft_record_encode(const struct soft_cm_message *message, uint64_t instance, uint8_t record[SOFT_RECORD_MAX])
+{
+	uint8_t *place = put_header(record, SOFT_RECORD_MESSAGE, instance);
+
+	place = put_address(place, &message->source);
+	place = put_address(place, &message->destination);
+	soft_mad_encode(message, place);
+	return SOFT_RECORD_MAX;
+}
+
+size_t soft_record_encode_end(uint64_t instance, uint8_t record[SOFT_RECORD_MAX])
+{
+	put_header(record, SOFT_RECORD_END, instance);
+	return SOFT_RECORD_HEADER;
+}
+
+static bool decode_message(const uint8_t *place, struct soft_cm_message *message)
+{
+	struct sockaddr_storage source, destination;
+
+	/* First the datagram, which sets all of message, and the addresses of a REQ from within it. */
+	if (!get_address(place, &source) || !get_address(place + SOFT_RECORD_ADDRESS, &destination) ||
+	    source.ss_family != destination.ss_family ||
+	    !soft_mad_decode(place + 2 * SOFT_RECORD_ADDRESS, message))
+		return false;
+	message->source = source;
+	message->destination = destination;
+	return true;
+}
+
+enum soft_record_kind soft_record_decode(const uint8_t *record, size_t length, uint64_t *instance,
+					 struct soft_cm_message *message)
+{
+	if (length < SOFT_RECORD_HEADER || soft_get32(record) != MAGIC || record[4] != VERSION || soft_get16(record + 6))
+		return SOFT_RECORD_INVALID;
+	*instance = soft_get64(record + 8);
+	if (record[5] == SOFT_RECORD_END && length == SOFT_RECORD_HEADER)
+		return SOFT_RECORD_END;
+	if (record[5] == SOFT_RECORD_MESSAGE && length == SOFT_RECORD_MAX &&
+	    decode_message(record + SOFT_RECORD_HEADER, message))
+		return SOFT_RECORD_MESSAGE;
+	return SOFT_RECORD_INVALID;
+}

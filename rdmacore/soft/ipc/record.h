@@ -1,0 +1,31 @@
+/* What goes over a connection between two processes: one record of a SOCK_SEQPACKET socket each. */
+#ifndef SOFT_IPC_RECORD_H
+#define SOFT_IPC_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "soft/wire/mad.h"
+
+enum soft_record_kind {
+	SOFT_RECORD_INVALID, /* not a record of this version */
+	SOFT_RECORD_MESSAGE,
+	SOFT_RECORD_END, /* the connection ends, as nobody uses it; without it, its process has died */
+};
+
+#define SOFT_RECORD_HEADER 16
+#define SOFT_RECORD_ADDRESS 24
+#define SOFT_RECORD_MAX (SOFT_RECORD_HEADER + 2 * SOFT_RECORD_ADDRESS + SOFT_MAD)
+
+/* Both return the length.  instance: a number of the sender (soft_ipc.instance).  The addresses of message are those that UDP would carry. */
+size_t soft_record_encode(const struct soft_cm_message *message, uint64_t instance, uint8_t record[SOFT_RECORD_MAX]);
+size_t soft_record_encode_end(uint64_t instance, uint8_t record[SOFT_RECORD_MAX]);
+/*
+ * Any byte may be wrong, and anybody may have sent it.  Of a message, source and destination are IP addresses of one
+ * family.
+ */
+enum soft_record_kind soft_record_decode(const uint8_t *record, size_t length, uint64_t *instance,
+					 struct soft_cm_message *message);
+
+#endif
