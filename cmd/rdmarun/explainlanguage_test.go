@@ -226,7 +226,7 @@ func (u *usage) value(table, key string, value *syntax.Node) {
 		for _, item := range value.Items {
 			u.mapping(item, key)
 		}
-	case "matrix", "provider", "soft", "defaults", "path", "place", "limits", "xfail", "raises", "abort_on_fail", "took":
+	case "matrix", "provider", "soft", "verbs", "defaults", "path", "place", "limits", "xfail", "raises", "abort_on_fail", "took":
 		u.mapping(value, key)
 	case "guest":
 		u.mapping(value, key) // of a role; that of a step is a word

@@ -61,15 +61,11 @@ func newListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			provider, err := rdmacore.Open(providerName)
+			skips, err := skipReasons(cases, providerName, command.Flags().Changed("provider"))
 			if err != nil {
 				return withExit(exitEnvironment, err)
 			}
-			summaries, err := describeCases(cases, provider)
-			if err = errors.Join(err, provider.Close()); err != nil {
-				return withExit(exitEnvironment, err)
-			}
-			return printCases(a.stdout, summaries, format.value)
+			return printCases(a.stdout, describeCases(cases, skips), format.value)
 		},
 		ValidArgsFunction: completeScenarios,
 	}
@@ -116,14 +112,28 @@ type caseSummary struct {
 	Timeout  string            `json:"timeout"`
 }
 
-// describeCases describes cases as a provider would run them; nil: without a look at any.
-func describeCases(cases []scenario.Selected, provider *rdmacore.Provider) ([]caseSummary, error) {
+// skipReasons are why a run on a provider would skip each of the cases.
+func skipReasons(cases []scenario.Selected, providerName string, chosen bool) (reasons []string, err error) {
+	config := scenario.RunConfig{ProviderName: providerName, FilesChoose: !chosen}
+	if providerName != softProvider {
+		if config.Provider, err = rdmacore.Open(providerName); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, config.Provider.Close()) }()
+	}
+	return scenario.SkipReasons(cases, config)
+}
+
+// describeCases describes cases; skips are why a run would skip each, nil without a look at any provider.
+func describeCases(cases []scenario.Selected, skips []string) []caseSummary {
 	summaries := make([]caseSummary, len(cases))
 	for i, each := range cases {
 		program := each.Scenario.Program
-		skip, err := each.SkipReason(provider)
-		if err != nil {
-			return nil, err
+		skip := ""
+		if len(program.Missing) > 0 {
+			skip = scenario.MissingReason(program.Missing)
+		} else if skips != nil {
+			skip = skips[i]
 		}
 		summary := caseSummary{
 			ID: each.Case.ID, File: each.Scenario.Path, Name: each.Case.Name, Doc: strings.TrimSpace(program.Doc),
@@ -140,7 +150,7 @@ func describeCases(cases []scenario.Selected, provider *rdmacore.Provider) ([]ca
 		summary.Roles = append(summary.Roles, roleNames(each.Case.Roles)...)
 		summaries[i] = summary
 	}
-	return summaries, nil
+	return summaries
 }
 
 // roleNames are the roles as the file has them, the counted ones with their first and last instance.

@@ -77,10 +77,9 @@ func chooseProvider(verbs func() (device string, err error)) (name, why string) 
 }
 
 // openProvider opens a device's provider for the whole run; soft is opened for each case, so that no case sees what
-// another has left, and several can run at once; on that link where its file chooses none.
-func (a *app) openProvider(name, link string, config *scenario.RunConfig) (closing func() error, err error) {
+// another has left, and several can run at once.
+func (a *app) openProvider(name string, config *scenario.RunConfig) (closing func() error, err error) {
 	if name == softProvider {
-		config.Open = scenario.OpenSoftOn(link)
 		return func() error { return nil }, nil
 	}
 	config.Provider, err = rdmacore.Open(name)

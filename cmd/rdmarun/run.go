@@ -52,6 +52,7 @@ func newRunCommand(a *app) *cobra.Command {
 		Long:    runLong,
 		Example: runExample,
 		RunE: func(command *cobra.Command, args []string) error {
+			flags.chosen = command.Flags().Changed("provider")
 			return runScenarios(command.Context(), a, &flags, args)
 		},
 		ValidArgsFunction: completeScenarios,
@@ -82,7 +83,7 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 	if flags.dryRun {
 		return a.printSelected(cases, checked.Files)
 	}
-	if err := errors.Join(missingParams(checked.Scenarios, cases), flags.places.check(cases)); err != nil {
+	if err := errors.Join(missingParams(checked.Scenarios, cases), flags.places.check(cases), flags.checkSoft(&config, cases)); err != nil {
 		return err
 	}
 	if flags.timeout > 0 {
@@ -94,7 +95,7 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 	if err != nil {
 		return err
 	}
-	closeProvider, err := a.openProvider(flags.provider, flags.link.value, &config)
+	closeProvider, err := a.openProvider(flags.provider, &config)
 	if err != nil {
 		return err
 	}
@@ -147,18 +148,14 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 
 // printSelected is --dry-run: what the run would do, without a look at any device.
 func (a *app) printSelected(cases []scenario.Selected, files int) error {
-	summaries, err := describeCases(cases, nil)
-	if err != nil {
-		return err
-	}
-	if err := printPlan(a.stdout, summaries); err != nil {
+	if err := printPlan(a.stdout, describeCases(cases, nil)); err != nil {
 		return err
 	}
 	var limit time.Duration
 	for _, each := range cases {
 		limit += each.Case.Timeout
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s, %s: nothing was run; at most %s of time limits\n", count(files, "file"), count(len(cases), "case"), limit)
+	_, err := fmt.Fprintf(a.stdout, "%s, %s: nothing was run; at most %s of time limits\n", count(files, "file"), count(len(cases), "case"), limit)
 	return err
 }
 
@@ -186,6 +183,7 @@ func runCode(t record.Totals, baselineHeld bool) exitCode {
 type runFlags struct {
 	unlisted     bool // what runs has no file, so nothing can run it again by its name
 	provider     string
+	chosen       bool // the provider is the user's choice, and comes before the files'
 	places       placeFlags
 	params       paramFlags
 	selection    selectionFlags
@@ -277,11 +275,11 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 		return scenario.RunConfig{}, err
 	}
 	config := scenario.RunConfig{
-		ProviderName: f.provider, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
+		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
 		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], Warn: a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
 	}
-	if f.provider == softProvider && f.seed.value == nil {
+	if f.seed.value == nil {
 		config.Drawn = drawSeed()
 	}
 	if config.Places, err = f.places.read(); err != nil {
@@ -324,12 +322,21 @@ func (f *runFlags) check() error {
 	case f.jobs > 1 && f.provider != softProvider:
 		return withHint(usageError("--jobs %d: only provider soft runs several cases at once", f.jobs),
 			"cases on a device would disturb each other; leave --jobs out")
-	case f.seed.value != nil && f.provider != softProvider:
-		return usageError("--seed: only provider soft draws its numbers from a seed")
-	case f.link.value != rdmacore.Links()[0] && f.provider != softProvider:
-		return usageError("--link: only provider soft has links to choose from")
 	case f.quiet && f.verbose > 0:
 		return usageError("--quiet and --verbose exclude each other")
+	}
+	return nil
+}
+
+// checkSoft refuses what is of soft alone where no role is on it.
+func (f *runFlags) checkSoft(config *scenario.RunConfig, cases []scenario.Selected) error {
+	switch {
+	case config.OnSoft(cases):
+		return nil
+	case f.seed.value != nil:
+		return usageError("--seed: only provider soft draws its numbers from a seed")
+	case f.link.value != rdmacore.Links()[0]:
+		return usageError("--link: only provider soft has links to choose from")
 	}
 	return nil
 }
@@ -369,7 +376,7 @@ func (f *runFlags) rerun() string {
 	}
 	words := []string{"rdmarun", "run"}
 	add := func(flag, value string) { words = append(words, flag, exec.ShellWord(value)) }
-	if f.provider != softProvider {
+	if f.provider != softProvider || f.chosen {
 		add("-P", f.provider)
 	}
 	if f.link.value != rdmacore.Links()[0] {

@@ -106,7 +106,11 @@ func (l *runLog) Record(r *record.Record) error {
 		}
 		log.Info("case starts")
 		for _, role := range r.Start.Roles {
-			log.Debug("role", "role", role.Role, "device", role.Device, "address", role.Address)
+			place := []any{"role", role.Role, "device", role.Device, "address", role.Address}
+			if role.Provider != "" {
+				place = append(place, "provider", role.Provider)
+			}
+			log.Debug("role", place...)
 		}
 	case record.StepEnd:
 		log.Debug("step", "role", r.Step.Role, "action", r.Step.Action, "given", r.Step.Text, "outcome", r.Step.Outcome,

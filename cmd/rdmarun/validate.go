@@ -58,11 +58,7 @@ func (a *app) validate(ctx context.Context, args []string, params *paramFlags, c
 		return err
 	}
 	if withPlan {
-		summaries, err := describeCases(cases, nil)
-		if err != nil {
-			return err
-		}
-		if err := printPlan(a.stdout, summaries); err != nil {
+		if err := printPlan(a.stdout, describeCases(cases, nil)); err != nil {
 			return err
 		}
 	}
@@ -147,7 +143,7 @@ func newValidation(checked *scenario.Checked, withPlan bool) validation {
 	result.OK = checked.Errors.Len() == 0
 	if withPlan && result.OK {
 		cases, _ := scenario.Select(checked.Scenarios, scenario.Selection{}) // no pattern, no error
-		result.Cases, _ = describeCases(cases, nil)
+		result.Cases = describeCases(cases, nil)
 	}
 	return result
 }

@@ -29,7 +29,7 @@ func runCorpus(t *testing.T, link string) {
 	var text strings.Builder
 	human := terminal.NewHuman(&text, terminal.HumanOptions{Quiet: true})
 	totals, err := scenario.Run(t.Context(), checked(t), scenario.RunConfig{
-		Open: scenario.OpenSoftOn(link), ProviderName: "soft", Consumers: []record.Consumer{human},
+		Open: scenario.OpenSoft, Link: link, ProviderName: "soft", Consumers: []record.Consumer{human},
 	})
 	if err != nil || totals.Failed+totals.Errors > 0 || totals.Skipped != iwarpCases(t) {
 		t.Errorf("%v %+v\n%s", err, totals, &text)

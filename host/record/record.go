@@ -95,11 +95,13 @@ type Start struct {
 
 // RolePlace is where a role runs.
 type RolePlace struct {
-	Role    string `json:"role"`
-	Device  string `json:"device"`
-	Address string `json:"address"`
-	Guest   string `json:"guest,omitempty"`
-	CPUs    string `json:"cpus,omitempty"` // where it may run, "0-3,8"; empty: anywhere
+	Role string `json:"role"`
+	// Provider is what the role is on, where that is not the provider of the run.
+	Provider string `json:"provider,omitempty"`
+	Device   string `json:"device"`
+	Address  string `json:"address"`
+	Guest    string `json:"guest,omitempty"`
+	CPUs     string `json:"cpus,omitempty"` // where it may run, "0-3,8"; empty: anywhere
 }
 
 // Step is a step that has ended.

@@ -23,9 +23,9 @@ type opener struct {
 	seeds   []uint64
 }
 
-func (o *opener) open(_ scenario.Selected, seed *uint64) (*rdmacore.Provider, error) {
-	if seed != nil {
-		o.seeds = append(o.seeds, *seed)
+func (o *opener) open(how scenario.Opening) (*rdmacore.Provider, error) {
+	if how.Seed != nil {
+		o.seeds = append(o.seeds, *how.Seed)
 	}
 	if o.opened.Add(1) >= o.virtual {
 		return rdmacore.Open("soft", rdmacore.WithVirtualClock())

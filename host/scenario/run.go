@@ -20,14 +20,19 @@ import (
 
 // RunConfig says how to run scenarios.
 type RunConfig struct {
-	// Provider is what all cases run on, one after another; nil: Open makes one for each case.
+	// Provider is what roles are on that choose no other one, in all cases, one after another; nil: each case has its own
+	// soft.
 	Provider *rdmacore.Provider
-	// Open makes the provider of one case, which is closed after it.  The seed is Seed, or what was drawn, for the
-	// first attempt of a case and a number of its own for each further one; nil when there is none, or the file's.
-	Open func(c Selected, seed *uint64) (*rdmacore.Provider, error)
-	// ProviderName is what records call it; empty: the name of Provider.
+	// Open opens soft for one case, which is closed after it; nil: OpenSoft.  The seed is Seed, or what was drawn, for the
+	// first attempt of a case and a number of its own for each further one; nil when there is none.
+	Open func(Opening) (*rdmacore.Provider, error)
+	// ProviderName is the name of the provider of roles that choose none, which records have; empty: that of Provider.
 	ProviderName string
-	Selection    Selection
+	// FilesChoose lets the provider that a file names come before that.
+	FilesChoose bool
+	// Link is one of rdmacore.Links for soft, where files choose none; empty: the first of them.
+	Link      string
+	Selection Selection
 	// Jobs is how many cases run at once, which needs Open; 0 is 1.
 	Jobs int
 	// Repeat is how often each case runs; 0 is once.
@@ -83,7 +88,11 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		guests: &guests{config: guest.RuntimeConfig{CacheDir: config.GuestCache, Warn: config.Warn}},
 		cases:  cases, rounds: max(1, config.Repeat), noted: make(map[string]bool),
 	}
-	j.stream.Write(&record.Record{Kind: record.RunStart, Run: describe(cases, config)})
+	j.on = &providers{config: &j.config}
+	if !slices.ContainsFunc(cases, j.on.onSoft) {
+		j.config.Drawn = 0 // nothing draws from it
+	}
+	j.stream.Write(&record.Record{Kind: record.RunStart, Run: describe(cases, j.config)})
 	var workers sync.WaitGroup
 	for range max(1, min(config.Jobs, len(cases))) {
 		workers.Go(func() { j.work(ctx) })
@@ -96,7 +105,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	}
 	totals.NotRun = max(0, len(j.cases)*j.rounds-j.next)
 	totals.Took = time.Since(begin)
-	closing := j.guests.Close()
+	closing := errors.Join(j.guests.Close(), j.on.Close())
 	j.stream.Write(&record.Record{Kind: record.RunEnd, Totals: &totals})
 	return totals, errors.Join(closing, j.stream.Err())
 }
@@ -122,21 +131,12 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 	return description
 }
 
-// OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
-func OpenSoft(c Selected, seed *uint64) (*rdmacore.Provider, error) { return OpenSoftOn("")(c, seed) }
-
-// OpenSoftOn is OpenSoft on a link of rdmacore.Links, for files that choose none.
-func OpenSoftOn(link string) func(c Selected, seed *uint64) (*rdmacore.Provider, error) {
-	return func(c Selected, seed *uint64) (*rdmacore.Provider, error) {
-		return rdmacore.Open("soft", c.Scenario.Program.Soft.Options(seed, link)...)
-	}
-}
-
 // jobs hands the cases of a run to workers.
 type jobs struct {
 	config RunConfig
 	stream *record.Stream
 	guests *guests
+	on     *providers
 	cases  []Selected
 	rounds int
 
@@ -199,6 +199,8 @@ func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Re
 func (j *jobs) seed(each Selected, number int) *uint64 {
 	seed := j.config.Drawn
 	switch {
+	case !j.on.onSoft(each):
+		return nil
 	case j.config.Seed != nil:
 		seed = *j.config.Seed
 	case j.config.Drawn == 0, each.Scenario.Program.Soft.Seeded:
@@ -212,24 +214,26 @@ func (j *jobs) seed(each Selected, number int) *uint64 {
 func (j *jobs) one(ctx context.Context, each Selected, relay *relay) {
 	program, seed := each.Scenario.Program, j.seed(each, relay.number)
 	config := exec.Config{
-		Provider: j.config.Provider, Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
+		Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
 		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
 	}
 	if len(program.Missing) > 0 {
 		exec.End(config.Stream, program, each.Case, record.Skipped, MissingReason(program.Missing))
 		return
 	}
-	if config.Provider == nil {
-		provider, err := j.config.Open(each, seed)
-		if err != nil {
-			exec.End(config.Stream, program, each.Case, record.Errored, err.Error())
-			return
-		}
-		config.Provider = provider
-		defer closeProvider(provider, config.Stream, each)
+	on, close, err := j.on.open(each, seed)
+	var unusable *unusableError
+	switch {
+	case errors.As(err, &unusable):
+		exec.End(config.Stream, program, each.Case, record.Skipped, unusable.reason)
+		return
+	case err != nil:
+		exec.End(config.Stream, program, each.Case, record.Errored, err.Error())
+		return
 	}
-	relay.provider = config.Provider
-	exec.Case(ctx, config, program, placed(each.Case, j.config.Places))
+	defer func() { noteClosing(close(), config.Stream, each) }()
+	config.Providers, relay.providers = on, on
+	exec.Case(ctx, config, program, placed(each, j.on.configs(each), j.config.Places))
 }
 
 // MissingReason is why a case is skipped when parameters have no value.
@@ -237,17 +241,18 @@ func MissingReason(missing []string) string {
 	return "it needs -p " + strings.Join(missing, "=.. -p ") + "=.."
 }
 
-// closeProvider closes the provider of one case.  What still lives then is a leak that the case has
-// reported; anything else is worth a line.
-func closeProvider(provider *rdmacore.Provider, stream *record.Stream, each Selected) {
-	err := provider.Close()
-	if err == nil || provider.Live().Total() > 0 {
-		return
+// noteClosing notes what providers of one case said when they were closed.  What still lives then is a leak that the
+// case has reported; anything else is worth a line.
+func noteClosing(ends []closed, stream *record.Stream, each Selected) {
+	for _, end := range ends {
+		if end.err == nil || end.provider.Live().Total() > 0 {
+			continue
+		}
+		stream.Write(&record.Record{
+			Kind: record.Output, File: each.Scenario.Path, Case: each.Case.ID,
+			Line: &record.Line{Text: fmt.Sprint(errors.Unwrap(end.err))},
+		})
 	}
-	stream.Write(&record.Record{
-		Kind: record.Output, File: each.Scenario.Path, Case: each.Case.ID,
-		Line: &record.Line{Text: fmt.Sprint(errors.Unwrap(err))},
-	})
 }
 
 // relay passes the records of one attempt of a case to the stream of the run, and judges its end: whether
@@ -259,8 +264,8 @@ type relay struct {
 	held []*record.Record
 	// number tells the runs of one case apart, from 0; attempt counts those of one round, from 1.
 	number, attempt int
-	// provider is the attempt's, once it is open.
-	provider *rdmacore.Provider
+	// providers are the attempt's, once they are open.
+	providers testbed.Providers
 	// earlier is what the baseline has of the case; nil: nothing.
 	earlier *record.Earlier
 
@@ -283,7 +288,7 @@ func (r *relay) Record(each *record.Record) error {
 	}
 	switch each.Kind {
 	case record.CaseStart:
-		r.jobs.noteDevices(r.provider, each.Start.Roles)
+		r.jobs.noteDevices(r.providers, each.Start.Roles)
 		if r.hold {
 			r.jobs.stream.Announce(&kept)
 		}
@@ -354,10 +359,10 @@ func (r *relay) end(each *record.Record) {
 	r.result = result
 }
 
-// noteDevices writes a record of each device of a provider that roles run on, unless there is one.  What cannot be asked
+// noteDevices writes a record of each device of providers that roles run on, unless there is one.  What cannot be asked
 // of a device is left out: the case that needs it says so.
-func (j *jobs) noteDevices(provider *rdmacore.Provider, roles []record.RolePlace) {
-	if provider == nil || !j.stream.Wants(record.DeviceUsed) {
+func (j *jobs) noteDevices(on testbed.Providers, roles []record.RolePlace) {
+	if !j.stream.Wants(record.DeviceUsed) {
 		return
 	}
 	for _, role := range roles {
@@ -368,7 +373,7 @@ func (j *jobs) noteDevices(provider *rdmacore.Provider, roles []record.RolePlace
 		if noted {
 			continue
 		}
-		if device, err := testbed.Device(provider, role.Device); err == nil {
+		if device, err := testbed.Device(on.Of(role.Role), role.Device); err == nil {
 			described, _ := environment.Device(os.DirFS("/"), device)
 			j.stream.Write(&record.Record{Kind: record.DeviceUsed, Device: &described})
 		}

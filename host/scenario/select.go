@@ -8,10 +8,8 @@ import (
 	"strings"
 
 	"rdmarun/host/scenario/compile"
-	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/tags"
 	"rdmarun/host/scenario/testbed"
-	"rdmarun/rdmacore"
 )
 
 // Selection says which cases of the checked scenarios are meant.  The zero Selection means all.
@@ -110,10 +108,17 @@ func (s Selected) Requirements() []string {
 	if s.Case.Provider != "" {
 		list = append(list, "provider."+s.Case.Provider)
 	}
+	for _, role := range s.Case.Roles {
+		if role.Provider.Name != "" {
+			list = append(list, "provider."+role.Provider.Name)
+		}
+	}
 	if slices.ContainsFunc(s.Case.Roles, func(role testbed.RoleConfig) bool { return role.Spread && role.Index > 0 }) {
 		list = append(list, "roles.distinct_hosts")
 	}
-	list = append(list, s.Case.Needs...)
+	for _, need := range s.Case.Needs {
+		list = append(list, need.Capability)
+	}
 	for _, requirement := range s.Case.Requires {
 		list = append(list, requirement.Text)
 	}
@@ -123,18 +128,6 @@ func (s Selected) Requirements() []string {
 		seen[name] = true
 		return again
 	})
-}
-
-// SkipReason is why a run would skip the case; empty: it would run.  Without a provider only what concerns
-// none is looked at.
-func (s Selected) SkipReason(provider *rdmacore.Provider) (string, error) {
-	if missing := s.Scenario.Program.Missing; len(missing) > 0 {
-		return MissingReason(missing), nil
-	}
-	if provider == nil {
-		return "", nil
-	}
-	return exec.SkipReason(provider, s.Case)
 }
 
 // StepCount is how many steps the case has as written, those of fragments and loops once each.
@@ -168,15 +161,23 @@ type Place struct {
 }
 
 // placed is a case with its roles where they were asked to be.
-func placed(c *compile.Case, places map[string]Place) *compile.Case {
-	if len(places) == 0 {
-		return c
+func placed(each Selected, on []testbed.ProviderConfig, places map[string]Place) *compile.Case {
+	device := each.Scenario.Program.Device
+	if len(places) == 0 && device == "" {
+		return each.Case
 	}
-	copied := *c
-	copied.Roles = slices.Clone(c.Roles)
+	copied := *each.Case
+	copied.Roles = slices.Clone(copied.Roles)
+	several := slices.ContainsFunc(on, func(c testbed.ProviderConfig) bool { return c != on[0] })
 	for i := range copied.Roles {
 		role := &copied.Roles[i]
+		if role.Device == "" && on[i].Name == testbed.Verbs {
+			role.Device = device
+		}
 		for _, name := range []string{"", role.Group, role.Name} {
+			if name == "" && several && on[i].Name == testbed.Soft {
+				continue // what is said of all is of those on devices
+			}
 			place := places[name]
 			if place.Device != "" {
 				role.Device, role.Port, role.GID = place.Device, place.Port, ""

@@ -11,6 +11,7 @@ import (
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/jsonschema"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
 
 //go:generate go run ./generate ../../schema
@@ -52,7 +53,7 @@ func Scenario() ([]byte, error) {
 // roles are the definitions of what a role has.
 func roles() object {
 	role := mapping("A party.", ast.Keys("roles"), object{
-		"buffers": mapOf("buffer"), "guest": jsonschema.Ref("guest"), "count": jsonschema.Ref("integer"), "device": jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
+		"buffers": mapOf("buffer"), "guest": jsonschema.Ref("guest"), "provider": jsonschema.Ref("provider"), "count": jsonschema.Ref("integer"), "device": jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
 		"path":     required(mapping("One of the port's addresses.", ast.Keys("path"), object{"gid": jsonschema.Scalar()}), "gid"),
 		"place":    required(mapping("Where instances run.", ast.Keys("place"), object{"spread": object{"const": "host"}}), "spread"),
 		"cpu":      object{"type": []string{"integer", "string", "array"}},
@@ -82,9 +83,15 @@ func settings() object {
 	matrix["propertyNames"], matrix["minProperties"] = name(), 1
 	return object{
 		"matrix": matrix,
-		"provider": mapping("Settings of providers.", ast.Keys("provider"), object{"soft": mapping("The soft provider.", ast.Keys("soft"), object{
-			"clock": jsonschema.Word([]string{"virtual", "wall"}), "seed": jsonschema.Ref("integer"),
-		})}),
+		"provider": object{"anyOf": []any{
+			jsonschema.Word(rdmacore.Providers()),
+			mapping("Settings of providers.", ast.Keys("provider"), object{
+				"soft": mapping("The soft provider.", ast.Keys("soft"), object{
+					"clock": jsonschema.Word([]string{"virtual", "wall"}), "seed": jsonschema.Ref("integer"), "link": jsonschema.Word(rdmacore.Links()),
+				}),
+				"verbs": mapping("The verbs provider.", ast.Keys("verbs"), object{"device": jsonschema.Scalar()}),
+			}),
+		}},
 		"threshold": required(mapping("A limit on a metric.", ast.Keys("thresholds"), object{
 			"metric": jsonschema.Scalar(), "pass": jsonschema.ListOf(jsonschema.Scalar()), "if": jsonschema.Scalar(),
 			"abort_on_fail": object{"anyOf": []any{object{"type": "boolean"}, mapping("When.", ast.Keys("abort_on_fail"), object{"after": jsonschema.Ref("duration")})}},

@@ -243,6 +243,9 @@ func (t *testcase) properties(c *cases.Case, known *cases.Tracker) {
 		t.property("tag", tag)
 	}
 	for _, place := range c.Start.Roles {
+		if place.Provider != "" {
+			t.property("role."+place.Role+".provider", place.Provider)
+		}
 		t.property("role."+place.Role+".device", place.Device)
 		t.property("role."+place.Role+".address", place.Address)
 		if device := known.Device(place.Device); device != nil {

@@ -125,7 +125,7 @@ func (h *Human) begin(r *record.Record) {
 func (h *Human) places(roles []record.RolePlace) {
 	h.below()
 	for _, role := range roles {
-		h.print("      %s on %s, %s%s\n", h.style.role(fmt.Sprintf("%-8s", role.Role)), role.Device, role.Address, prefixed(", CPUs ", role.CPUs)+prefixed(", guest ", role.Guest))
+		h.print("      %s on %s, %s%s\n", h.style.role(fmt.Sprintf("%-8s", role.Role)), role.Device, role.Address, prefixed(", provider ", role.Provider)+prefixed(", CPUs ", role.CPUs)+prefixed(", guest ", role.Guest))
 	}
 }
 

@@ -19,7 +19,7 @@ type File struct {
 	Matrix     *Matrix        `key:"matrix" doc:"values that the file runs with, each combination"`
 	Imports    []*Import      `key:"imports" doc:"files with fragments, or standard ones such as std/cm, by the prefix of their use"`
 	Requires   []*syntax.Node `key:"requires" doc:"conditions without which the file is skipped"`
-	Soft       *Soft          `key:"provider" doc:"soft: its clock, link and seed"`
+	Provider   *Provider      `key:"provider" doc:"what the roles run on: soft, or verbs for an RDMA device, unless --provider or a role says; or settings of either: {soft: {link: packets}}"`
 	Defaults   *Defaults      `key:"defaults" doc:"arguments of all steps that do not give them"`
 	Roles      []*Role        `key:"roles" doc:"the parties"`
 	Setup      []*Step        `key:"setup" doc:"steps before the steps of each case"`
@@ -36,11 +36,24 @@ type Import struct {
 	Path *syntax.Node
 }
 
-// Soft is how the soft provider runs the file.
+// Provider is what the roles of a file run on, or one role.
+type Provider struct {
+	// Name is a provider's: the word, or of a role the key of its settings; nil for a file that has settings alone.
+	Name  *syntax.Node
+	Soft  *Soft
+	Verbs *Verbs
+}
+
+// Soft is how the soft provider is opened.
 type Soft struct {
 	Clock *syntax.Node `key:"clock" doc:"virtual or wall"`
 	Seed  *syntax.Node `key:"seed" doc:"of random numbers: PSNs, keys, losses"`
 	Link  *syntax.Node `key:"link" doc:"local: a message is copied at once, whole; packets: it goes in packets of the path MTU, each of which takes time and may be lost. Without it local, or what --link says"`
+}
+
+// Verbs is how the verbs provider is used.
+type Verbs struct {
+	Device *syntax.Node `key:"device" doc:"the RDMA device of roles that name none"`
 }
 
 // Defaults are arguments for steps that do not give them.
@@ -67,12 +80,14 @@ type Param struct {
 type Role struct {
 	Name *syntax.Node // the key
 
-	Buffers []*Buffer      `key:"buffers,later" doc:"registered memory"`
-	Count   *syntax.Node   `key:"count" doc:"how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]..."`
-	Device  *syntax.Node   `key:"device" doc:"name of the RDMA device; without it the provider's default"`
-	Port    *syntax.Node   `key:"port" doc:"of the device; without it the first that rdma_cm reaches"`
-	GID     *syntax.Node   `key:"path,later" doc:"which of the port's addresses is the role's: {gid: index or IP address}"`
-	CPUs    []*syntax.Node `key:"cpu,later" doc:"where the threads of its measurements and of its guest run: a number, a list, or local_numa, the CPUs near its device"`
+	Buffers []*Buffer    `key:"buffers,later" doc:"registered memory"`
+	Count   *syntax.Node `key:"count" doc:"how many parties play the role, each with its own buffers, endpoints and guest: client[0], client[1]..."`
+	// Provider comes before the file's.
+	Provider *Provider      `key:"provider" doc:"what this role runs on, whatever the others do: soft, verbs, {soft: {link: packets}}, {verbs: {device: mlx5_0}}; roles of the same settings share one; the clock of several is the wall's"`
+	Device   *syntax.Node   `key:"device" doc:"name of the RDMA device; without it the provider's default"`
+	Port     *syntax.Node   `key:"port" doc:"of the device; without it the first that rdma_cm reaches"`
+	GID      *syntax.Node   `key:"path,later" doc:"which of the port's addresses is the role's: {gid: index or IP address}"`
+	CPUs     []*syntax.Node `key:"cpu,later" doc:"where the threads of its measurements and of its guest run: a number, a list, or local_numa, the CPUs near its device"`
 	// Spread is set if each instance runs on a host of its own.
 	Spread *syntax.Node `key:"place,later" doc:"{spread: host}: the instances of a counted role run on as many hosts, or the case is skipped"`
 	Guest  *Guest       `key:"guest" doc:"the WebAssembly program that plays the role"`
@@ -150,6 +165,7 @@ type Threshold struct {
 var (
 	fileSection      = sectionOf[File]("a file")
 	softSection      = sectionOf[Soft]("soft")
+	verbsSection     = sectionOf[Verbs]("verbs")
 	paramSection     = sectionOf[Param]("a parameter")
 	roleSection      = sectionOf[Role]("a role")
 	bufferSection    = sectionOf[Buffer]("a buffer")
@@ -175,7 +191,7 @@ var (
 		{"what", "what reports say behind it: wrong status, no event, it failed.. - a text, or a matcher of one; a threshold: {prefix: threshold not held}"},
 		{"got", "what came instead, as reports show it behind got: a text, or a matcher of one"},
 	}
-	providerKeys = []Key{{"soft", "settings of the soft provider"}}
+	providerKeys = []Key{{"soft", "settings of the soft provider"}, {"verbs", "settings of the verbs provider"}}
 	abortKeys    = []Key{{"after", "how long a measurement runs before it may be ended; default 1s"}}
 	pathKeys     = []Key{{"gid", "an index of the GID table, or an IP address"}}
 	placeKeys    = []Key{{"spread", "host: no two instances on one"}}

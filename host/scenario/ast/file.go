@@ -80,16 +80,30 @@ func (r *reader) imports(node *syntax.Node) (imports []*Import) {
 	return imports
 }
 
-func (r *reader) provider(node *syntax.Node) *Soft {
+// provider reads a word, or a mapping of settings by provider.
+func (r *reader) provider(node *syntax.Node) *Provider {
+	p := &Provider{}
+	if node.Kind == syntax.Scalar && !node.IsNull() {
+		p.Name = node
+		return p
+	}
 	if !r.mapping(node, "provider") {
 		return nil
 	}
 	r.keys(node, providerKeys)
-	soft := &Soft{}
-	if settings := node.Get("soft"); settings == nil || !r.read(settings, softSection, soft) {
-		return nil
+	if settings := node.Get("soft"); settings != nil {
+		soft := &Soft{}
+		if r.read(settings, softSection, soft) {
+			p.Soft = soft
+		}
 	}
-	return soft
+	if settings := node.Get("verbs"); settings != nil {
+		verbs := &Verbs{}
+		if r.read(settings, verbsSection, verbs) {
+			p.Verbs = verbs
+		}
+	}
+	return p
 }
 
 func (r *reader) defaults(node *syntax.Node) *Defaults {

@@ -23,6 +23,7 @@ func (r *reader) role(role *Role, node *syntax.Node) bool {
 		r.errors.Report(diag.WrongType, optional.Span(), "optional is true or false")
 	}
 	r.where(role, node)
+	r.provided(role, node.Get("provider"))
 	switch buffers := node.Get("buffers"); {
 	case buffers == nil:
 	case role.Guest != nil:
@@ -31,6 +32,29 @@ func (r *reader) role(role *Role, node *syntax.Node) bool {
 		role.Buffers = r.buffers(buffers)
 	}
 	return true
+}
+
+// provided checks what only the provider of a role is: one, without what all roles of a case share.
+func (r *reader) provided(role *Role, node *syntax.Node) {
+	p := role.Provider
+	if p == nil || p.Name != nil {
+		return
+	}
+	switch {
+	case len(node.Pairs) == 0:
+		r.errors.Report(diag.MissingKey, node.Span(), "provider says nothing").WithHint("%s", diag.ThereAre(Names(providerKeys)))
+	case len(node.Pairs) > 1:
+		r.errors.Report(diag.Conflict, node.Pairs[1].Key.Span(), "a role has one provider, and this is a second one")
+	case hasKey(providerKeys, node.Pairs[0].Key.Value):
+		p.Name = node.Pairs[0].Key
+	}
+	if p.Soft != nil && p.Soft.Clock != nil {
+		r.errors.Report(diag.Misplaced, node.Get("soft").Key("clock").Span(), "the clock is that of all roles").
+			WithHint("it stands in the provider of the file; roles of several providers have the wall clock")
+	}
+	if p.Verbs != nil && p.Verbs.Device != nil && role.Device != nil {
+		r.errors.Report(diag.Conflict, role.Device.Span(), "the role has a device already, in its provider")
+	}
 }
 
 // where reads what says where a role runs.

@@ -103,7 +103,7 @@ func (r *reader) field(field sectionField, value *syntax.Node, to any) {
 		*to = r.xfail(value)
 	case **Guest:
 		*to = r.guest(value)
-	case **Soft:
+	case **Provider:
 		*to = r.provider(value)
 	case **Defaults:
 		*to = r.defaults(value)
@@ -127,6 +127,7 @@ func Mappings() []Mapping {
 		{"matrix", "a matrix", matrixKeys},
 		{"provider", "provider", providerKeys},
 		{"soft", "the soft provider", softSection.keys},
+		{"verbs", "the verbs provider", verbsSection.keys},
 		{"defaults", "defaults", defaultsKeys},
 		{"roles", "a role", roleSection.keys},
 		{"buffers", "a buffer", bufferSection.keys},

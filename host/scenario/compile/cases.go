@@ -12,7 +12,6 @@ import (
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/syntax"
-	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 	"rdmarun/rdmacore"
 )
@@ -88,7 +87,8 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 			compiled.Steps = x.stepList(written.Steps, scope)
 			x.matrices = x.matrices[:len(x.matrices)-1]
 			x.lintCase()
-			compiled.Needs = x.facts.capabilities()
+			compiled.Needs, compiled.Meetings = x.facts.needs(), x.facts.meetings()
+			x.lintMeetings(p, roles, compiled.Meetings)
 			compiled.Thresholds = x.thresholds(written, scope)
 			merged.merge(x.timeline)
 			p.Cases = append(p.Cases, compiled)
@@ -114,29 +114,6 @@ func (d *decoder) timeout(node *syntax.Node, otherwise time.Duration, s *scope) 
 	argument := &verb.Argument{Name: "a timeout", Type: verb.Duration, Min: 1, Max: longestDuration}
 	setKnown(&otherwise, d.known(argument, node, s))
 	return otherwise
-}
-
-// soft reads the settings of the soft provider.  A guest acts without telling a virtual clock, so a file with guests
-// runs on the wall clock.
-func (x *expander) soft(p *Program) {
-	p.Soft = Soft{Virtual: !slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })}
-	if x.file.Soft == nil {
-		return
-	}
-	clock := x.known(&verb.Argument{Name: "clock", Type: verb.Word, Words: []string{"virtual", "wall"}}, x.file.Soft.Clock, x.global)
-	switch {
-	case clock == "wall":
-		p.Soft.Virtual = false
-	case clock == "virtual" && !p.Soft.Virtual:
-		x.errors.Report(diag.Conflict, x.file.Soft.Clock.Span(), "a file with guests runs on the wall clock").
-			WithHint("a guest acts without telling, so a virtual clock could not know when to move")
-	}
-	if seed := x.known(&verb.Argument{Name: "seed", Type: verb.Unsigned}, x.file.Soft.Seed, x.global); seed != nil {
-		p.Soft.Seed, p.Soft.Seeded = seed.(uint64), true
-	}
-	if link := x.known(&verb.Argument{Name: "link", Type: verb.Word, Words: rdmacore.Links()}, x.file.Soft.Link, x.global); link != nil {
-		p.Soft.Link = link.(string)
-	}
 }
 
 // providerAxis is the name in a matrix that chooses the provider: a case of another one is skipped.

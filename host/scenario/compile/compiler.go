@@ -132,9 +132,10 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 	}
 	x.main = x.module(file, x.global, []string{onDisk(file.Root.Source.Name)})
 	x.current = x.main
+	x.fileProvider(p)
 	x.cases(p)
 	x.roleParams()
-	x.soft(p)
+	x.clock(p)
 	x.unmeasured()
 	x.unusedFragments()
 	x.unusedNames()

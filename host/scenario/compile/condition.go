@@ -88,7 +88,7 @@ type fact struct {
 
 // surroundings are what `requires`, `xfail` and the `if` of a threshold may mention, beside guest.NAME.
 var surroundings = []fact{
-	{"provider.name", expression.String, "soft or verbs"},
+	{"provider.name", expression.String, "soft or verbs; like clock, transport, device and driver that of the first role"},
 	{"provider.soft", expression.Boolean, "it runs on soft, in this process"},
 	{"provider.verbs", expression.Boolean, "it runs on an RDMA device"},
 	{"clock.virtual", expression.Boolean, "time passes only when everybody waits"},
@@ -131,8 +131,13 @@ func (d *decoder) requirements(nodes []*syntax.Node, known *scope) []*Requiremen
 // requirement compiles a condition of the surroundings; more are names that only the run knows.
 func (d *decoder) requirement(node *syntax.Node, known *scope, more expression.Names) *Requirement {
 	var guests []string
+	roles := expression.Names{}
 	for _, written := range d.file.Roles {
-		if written.Guest != nil {
+		role := expression.Type(surroundingsOfRole())
+		if written.Count != nil {
+			role = expression.List(role)
+		}
+		if roles[written.Name.Value] = role; written.Guest != nil {
 			guests = append(guests, written.Name.Value)
 		}
 	}
@@ -142,7 +147,7 @@ func (d *decoder) requirement(node *syntax.Node, known *scope, more expression.N
 			s.names[word] = found
 		}
 	}
-	for _, names := range []expression.Names{Surroundings(guests), more} {
+	for _, names := range []expression.Names{roles, Surroundings(guests), more} {
 		for word, kind := range names { // as in the run: a matrix may have the name provider
 			s.names[word] = name{kind: kind, declared: known.find(word).declared}
 		}

@@ -44,22 +44,6 @@ func (f *facts) clone() *facts {
 	return &facts{calls: slices.Clip(f.calls), sources: slices.Clip(f.sources), portSpaces: maps.Clone(f.portSpaces)}
 }
 
-// capabilities are those that steps need which run in any case.
-func (f *facts) capabilities() []string {
-	needs := make(map[string]bool)
-	for _, call := range f.calls {
-		if call.conditional {
-			continue
-		}
-		needs[call.Verb.Capability] = true
-		if call.Verb.Needs != nil {
-			needs[call.Verb.Needs(call.known())] = true
-		}
-	}
-	delete(needs, "")
-	return slices.Sorted(maps.Keys(needs))
-}
-
 // note remembers a step, and checks what one step alone tells.
 func (x *expander) note(step *ast.Step, call *Call, at place) {
 	seen := noted{Call: call, role: at.role, conditional: x.facts.conditional > 0}

@@ -1,13 +1,11 @@
 package compile
 
 import (
-	"cmp"
 	"time"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
-	"rdmarun/rdmacore"
 )
 
 // Program is a scenario ready to run.
@@ -22,7 +20,11 @@ type Program struct {
 	// Roles are those of the first case; a matrix of the file may change their buffers and devices.
 	Roles []testbed.RoleConfig
 	Cases []*Case
-	Soft  Soft
+	// Provider is what the file names for its roles, "" for none.
+	Provider string
+	// Device is that of roles on verbs that name none; "" for the provider's default.
+	Device string
+	Soft   Soft
 	// Imports are the files with fragments that were read, where they are.
 	Imports []string
 	// Guests is set if some role is a guest.
@@ -40,23 +42,8 @@ type Soft struct {
 	Virtual bool // the clock
 	Seed    uint64
 	Seeded  bool
-	Link    string // one of rdmacore.Links; "" leaves it to the run
-}
-
-// Options are those that the soft provider is opened with for a case of the program; seed goes before the
-// file's own, and the file's own link before link.
-func (s Soft) Options(seed *uint64, link string) []rdmacore.Option {
-	options := []rdmacore.Option{rdmacore.WithLink(cmp.Or(s.Link, link))}
-	if s.Virtual {
-		options = append(options, rdmacore.WithVirtualClock())
-	}
-	switch {
-	case seed != nil:
-		options = append(options, rdmacore.WithSeed(*seed))
-	case s.Seeded:
-		options = append(options, rdmacore.WithSeed(s.Seed))
-	}
-	return options
+	// Link is one of rdmacore.Links; "" leaves it to the run.
+	Link string
 }
 
 // Case is one test.
@@ -73,8 +60,10 @@ type Case struct {
 	// Provider is the one that the matrices choose for the case, "" when they choose none.
 	Provider string
 	// Requires must hold, and the provider must have the capabilities Needs, or the case is skipped.
-	Requires   []*Requirement
-	Needs      []string
+	Requires []*Requirement
+	Needs    []Need
+	// Meetings are the roles that steps bring together.
+	Meetings   []Meeting
 	XFail      *XFail // nil: it should pass
 	Thresholds []*Threshold
 	Setup      []*Step

@@ -56,7 +56,12 @@ func (d *decoder) roleConfig(written *ast.Role, r *role, guest *testbed.GuestCon
 		d.global = global.inner()
 		d.global.add(indexName, expression.Integer, r.index)
 	}
-	setKnown(&config.Device, d.known(&verb.Argument{Name: "device", Type: verb.Text}, written.Device, d.global))
+	config.Provider = d.roleProvider(written.Provider)
+	device := written.Device
+	if on := written.Provider; device == nil && on != nil && on.Verbs != nil {
+		device = on.Verbs.Device
+	}
+	setKnown(&config.Device, d.known(&verb.Argument{Name: "device", Type: verb.Text}, device, d.global))
 	setKnown(&config.Port, d.known(&verb.Argument{Name: "port", Type: verb.Integer, Min: 1, Max: 255}, written.Port, d.global))
 	if gid := d.known(&verb.Argument{Name: "gid", Type: verb.Text}, written.GID, d.global); gid != nil {
 		config.GID = d.gid(gid.(string), written.GID)

@@ -176,18 +176,31 @@ type role struct {
 	functions map[string]Signature
 }
 
-// deviceType lists the members of a role's device in expressions.
-func deviceType() expression.Type {
+// surroundingsOfRole are the members of a role that do not change in a run.
+func surroundingsOfRole() expression.Object {
+	return expression.Object{"device": members(deviceFacts), "provider": members(providerFacts)}
+}
+
+func members(facts []fact) expression.Object {
 	object := expression.Object{}
-	for _, each := range deviceFacts {
+	for _, each := range facts {
 		object[each.name] = each.kind
 	}
 	return object
 }
 
+// providerFacts are the members of ROLE.provider.
+var providerFacts = []fact{
+	{"name", expression.String, "soft or verbs"},
+	{"soft", expression.Boolean, "the role is on soft, in this process"},
+	{"verbs", expression.Boolean, "the role is on an RDMA device"},
+	{"link", expression.String, "soft's link: local, packets..; \"\" on an RDMA device"},
+}
+
 // deviceFacts are the members of ROLE.device.
 var deviceFacts = []fact{
 	{"name", expression.String, "name of the device"},
+	{"driver", expression.String, "its driver: soft, rxe, siw, mlx5.."},
 	{"atomic", expression.Boolean, "it can do atomic operations"},
 	{"timestamps", expression.Boolean, "its completions can have time stamps"},
 	{"iwarp", expression.Boolean, "its transport is RDMA over TCP"},
@@ -210,7 +223,8 @@ func bufferType() expression.Type {
 }
 
 func (rs *resolver) roleType(r *role, words map[string]bool) expression.Type {
-	object := expression.Object{"name": expression.String, "address": expression.String, "device": deviceType(), "counters": expression.List(expression.String)}
+	object := surroundingsOfRole()
+	object["name"], object["address"], object["counters"] = expression.String, expression.String, expression.List(expression.String)
 	for name := range r.buffers {
 		object[name] = bufferType()
 	}
@@ -280,7 +294,10 @@ func Metrics() []ast.Key {
 
 // Requirements are the names that `requires`, `xfail` and the `if` of a threshold have.
 func Requirements() []ast.Key {
-	return append(documented("", surroundings), ast.Key{Name: "guest.NAME", Doc: "the file of that role's guest is there, when the guest is optional"})
+	return append(documented("", surroundings),
+		ast.Key{Name: "guest.NAME", Doc: "the file of that role's guest is there, when the guest is optional"},
+		ast.Key{Name: "ROLE.device", Doc: "of each role, with the members that expressions of steps find there: dut.device.driver"},
+		ast.Key{Name: "ROLE.provider", Doc: "likewise: dut.provider.verbs"})
 }
 
 // NamesInSteps are the names that expressions of steps have.
@@ -301,7 +318,7 @@ func NamesInSteps() []ast.Key {
 	for i := range names {
 		keys = append(keys, ast.Key{Name: "ROLE.BUFFER." + names[i], Doc: docs[i]})
 	}
-	return append(keys, documented("ROLE.device.", deviceFacts)...)
+	return slices.Concat(keys, documented("ROLE.device.", deviceFacts), documented("ROLE.provider.", providerFacts))
 }
 
 func documented(prefix string, facts []fact) []ast.Key {

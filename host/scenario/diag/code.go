@@ -78,6 +78,7 @@ const (
 	PaddedLength      Code = "W0416"
 	RetryCountLarge   Code = "W0417"
 	Unused            Code = "W0418"
+	Unreachable       Code = "E0419"
 )
 
 // IsWarning tells whether what a code says keeps a file from running.
@@ -164,5 +165,6 @@ func Titles() map[Code]string {
 		PaddedLength:      "length of private data compared exactly, which may come padded",
 		RetryCountLarge:   "a retry count of more than 7, which is 7",
 		Unused:            "a parameter or a name of a matrix that nothing mentions",
+		Unreachable:       "roles of providers of which neither reaches the other",
 	}
 }

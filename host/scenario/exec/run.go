@@ -16,7 +16,8 @@ import (
 
 // Config is what a run needs.
 type Config struct {
-	Provider *rdmacore.Provider
+	// Providers are what the roles are on.
+	Providers testbed.Providers
 	// Guests starts the guests; nil when no program has guests.
 	Guests testbed.GuestStarter
 	Stream *record.Stream
@@ -62,7 +63,7 @@ func End(stream *record.Stream, program *compile.Program, c *compile.Case, statu
 
 // prepare looks whether the case can run here, and whether it is known to fail here.
 func (r *caseRun) prepare() (known *compile.XFail) {
-	reason, err := SkipReason(r.config.Provider, r.testCase)
+	reason, err := SkipReason(r.config.Providers, r.testCase)
 	switch {
 	case err != nil:
 		r.environment(err)
@@ -81,7 +82,7 @@ func (r *caseRun) prepare() (known *compile.XFail) {
 
 // execute does it all; the result tells how it went.
 func (r *caseRun) execute(ctx context.Context) {
-	before := r.config.Provider.Live()
+	before := r.config.Providers.Live(r.testCase.Roles)
 	if !r.setUp() {
 		return
 	}
@@ -131,7 +132,7 @@ func (r *caseRun) finally(ctx context.Context) {
 // setUp makes the testbed and the names of expressions.
 func (r *caseRun) setUp() bool {
 	made, err := testbed.New(testbed.Config{
-		Provider: r.config.Provider, Roles: r.testCase.Roles, Guests: r.config.Guests, Output: r.output,
+		Providers: r.config.Providers, Roles: r.testCase.Roles, Guests: r.config.Guests, Output: r.output,
 	})
 	if err != nil {
 		r.environment(err)
@@ -154,7 +155,7 @@ func (r *caseRun) tearDown(before rdmacore.Live) {
 	for _, err := range r.testbed.Close() {
 		details = append(details, err.Error())
 	}
-	for kind, count := range r.config.Provider.Live() {
+	for kind, count := range r.config.Providers.Live(r.testCase.Roles) {
 		if more := count - before[kind]; more > 0 {
 			details = append(details, fmt.Sprintf("%d %s still alive", more, kind))
 		}

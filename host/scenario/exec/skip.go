@@ -3,6 +3,7 @@ package exec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,21 +16,25 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// SkipReason tells why a case cannot run on a provider, without trying; "" when it can.
-func SkipReason(provider *rdmacore.Provider, c *compile.Case) (string, error) {
-	if reason := cmp.Or(otherProvider(provider, c), tooFewHosts(c), tooFewHugePages(c)); reason != "" {
+// SkipReason tells why a case cannot run on providers, without trying; "" when it can.
+func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
+	if reason := cmp.Or(otherProvider(on, c), unreachable(on, c), tooFewHosts(c), tooFewHugePages(c)); reason != "" {
 		return reason, nil
 	}
 	if len(c.Needs)+len(c.Requires) == 0 {
 		return "", nil
 	}
-	env, err := surroundings(provider, c)
+	env, err := surroundings(on, c, c.Requires...)
 	if err != nil {
 		return "", err
 	}
 	for _, need := range c.Needs {
-		if reason := lacks(provider, c, env, need); reason != "" {
-			return "it needs " + need + ", and " + reason, nil
+		reason, err := unmet(on, c, env, need)
+		if err != nil {
+			return "", err
+		}
+		if reason != "" {
+			return "it needs " + need.Capability + ", and " + reason, nil
 		}
 	}
 	for _, requirement := range c.Requires {
@@ -38,32 +43,75 @@ func SkipReason(provider *rdmacore.Provider, c *compile.Case) (string, error) {
 			return "", fmt.Errorf("requires %s: %w", requirement.Text, err)
 		}
 		if !holds {
-			return fmt.Sprintf("it requires %s%s", requirement.Text, because(requirement, c, provider, env)), nil
+			return fmt.Sprintf("it requires %s%s", requirement.Text, because(requirement, c, on.First(), env)), nil
 		}
 	}
 	return "", nil
 }
 
-// lacks says why something that verbs need is not there; "" when it is.
-func lacks(provider *rdmacore.Provider, c *compile.Case, env expression.Env, need string) string {
+// unmet says why something that steps need is not there; "" when it is.  Of several roles one must have it.
+func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compile.Need) (reason string, err error) {
+	if !on.Several() {
+		return lacks(on.First(), env["device"].(map[string]any), need.Capability, hasCounters(on, c.Roles)), nil
+	}
+	for _, role := range c.Roles {
+		if need.Roles[0] != "" && !slices.Contains(need.Roles[:], role.Name) {
+			continue
+		}
+		device, err := testbed.Device(on.Of(role.Name), role.Device)
+		if err != nil {
+			return "", err
+		}
+		facts, err := deviceFacts(device)
+		if err != nil {
+			return "", err
+		}
+		why := lacks(on.Of(role.Name), facts, need.Capability, hasCounters(on, []testbed.RoleConfig{role}))
+		if why == "" {
+			return "", nil
+		}
+		reason = cmp.Or(reason, "of role "+role.Name+" "+why)
+	}
+	return reason, nil
+}
+
+func hasCounters(on testbed.Providers, roles []testbed.RoleConfig) func() bool {
+	return func() bool { return testbed.HasCounters(on, os.DirFS("/"), roles) }
+}
+
+// lacks says why a provider or a device cannot do something; "" when it can.
+func lacks(provider *rdmacore.Provider, device map[string]any, capability string, counts func() bool) string {
 	ofDevice := map[string]string{
 		verb.CanAtomic: "atomic operations", verb.CanShare: "shared receive queues", verb.CanWindow: "memory windows",
 		verb.CanStamp: "time stamps of completions",
 	}
-	device := env["device"].(map[string]any)
 	switch {
-	case need == verb.CanFault && !provider.CanFault():
+	case capability == verb.CanFault && !provider.CanFault():
 		return fmt.Sprintf("provider %s loses nothing on purpose (soft does)", provider.Name())
-	case need == verb.CanFaultPacket && provider.Link() == "":
+	case capability == verb.CanFaultPacket && provider.Link() == "":
 		return fmt.Sprintf("provider %s does nothing to packets on purpose (soft does)", provider.Name())
-	case need == verb.CanFaultPacket && provider.Link() != rdmacore.LinkPackets:
+	case capability == verb.CanFaultPacket && !provider.SendsPackets():
 		return fmt.Sprintf("on the link %q each message is copied at once and whole (--link packets)", provider.Link())
-	case need == verb.CanFaultDevice && !provider.CanFault():
+	case capability == verb.CanFaultDevice && !provider.CanFault():
 		return fmt.Sprintf("no device of provider %s goes away on purpose (that of soft does)", provider.Name())
-	case need == verb.CanCount && !testbed.HasCounters(provider, os.DirFS("/"), c.Roles):
+	case capability == verb.CanCount && !counts():
 		return fmt.Sprintf("the kernel counts for no device of provider %s that a role is on", provider.Name())
-	case ofDevice[need] != "" && device[strings.TrimPrefix(need, "device.")] != true:
-		return fmt.Sprintf("device %s has no %s", device["name"], ofDevice[need])
+	case ofDevice[capability] != "" && device[strings.TrimPrefix(capability, "device.")] != true:
+		return fmt.Sprintf("device %s has no %s", device["name"], ofDevice[capability])
+	}
+	return ""
+}
+
+// unreachable is the reason of a case that brings roles together of which neither reaches the other.
+func unreachable(on testbed.Providers, c *compile.Case) string {
+	if !on.Several() {
+		return ""
+	}
+	for _, meeting := range c.Meetings {
+		if a, b := meeting.Roles[0], meeting.Roles[1]; on.Apart(a, b) {
+			return fmt.Sprintf("in line %d %s on %s meets %s on %s, and neither reaches the other (%s)",
+				meeting.Span.Line, a, testbed.ConfigOf(on.Of(a)), b, testbed.ConfigOf(on.Of(b)), testbed.IslandHint)
+		}
 	}
 	return ""
 }
@@ -92,11 +140,12 @@ func because(requirement *compile.Requirement, c *compile.Case, provider *rdmaco
 }
 
 // otherProvider is the reason of a case with a matrix that speaks of another provider.
-func otherProvider(provider *rdmacore.Provider, c *compile.Case) string {
-	if c.Provider == "" || c.Provider == provider.Name() {
+func otherProvider(on testbed.Providers, c *compile.Case) string {
+	name := on.First().Name()
+	if c.Provider == "" || c.Provider == name {
 		return ""
 	}
-	return fmt.Sprintf("its matrix has provider=%s, and this is provider %s", c.Provider, provider.Name())
+	return fmt.Sprintf("its matrix has provider=%s, and this is provider %s", c.Provider, name)
 }
 
 // tooFewHosts is the reason of a case with a counted role, each instance of which wants a host of its own.
@@ -137,8 +186,9 @@ func tooFewHugePages(c *compile.Case) string {
 }
 
 // surroundings are the values of compile.Surroundings: those of the device of the case's first role, or else of the
-// provider's default.
-func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env, error) {
+// provider's default; and of the roles that the conditions mention.
+func surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.Requirement) (expression.Env, error) {
+	provider := on.First()
 	device, err := provider.DefaultDevice()
 	if len(c.Roles) > 0 && c.Roles[0].Device != "" {
 		if named, unknown := testbed.Device(provider, c.Roles[0].Device); unknown == nil {
@@ -156,7 +206,14 @@ func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env,
 	if err != nil {
 		return nil, err
 	}
-	iwarp, soft, faults := device.IWARP(), provider.Name() == "soft", provider.CanFault()
+	env, err := mentionedRoles(on, c, conditions)
+	if err != nil {
+		return nil, err
+	}
+	iwarp, faults, packets := device.IWARP(), false, false
+	for _, each := range on.All(c.Roles) {
+		faults, packets = faults || each.CanFault(), packets || each.SendsPackets()
+	}
 	roce := !iwarp && slices.ContainsFunc(ports, func(port rdmacore.Port) bool { return port.LinkLayer == rdmacore.LinkLayerEthernet })
 	guests := make(map[string]any)
 	for _, role := range c.Roles {
@@ -164,28 +221,61 @@ func surroundings(provider *rdmacore.Provider, c *compile.Case) (expression.Env,
 			guests[role.Written()] = role.Guest.Missing == ""
 		}
 	}
-	distinct, err := testbed.DistinctRoles(provider, c.Roles)
+	distinct, err := testbed.DistinctRoles(on, c.Roles)
 	if err != nil {
 		distinct = testbed.Distinct{} // the testbed will say what is missing
 	}
-	env := expression.Env{
-		"provider":  map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft},
+	maps.Copy(env, expression.Env{
+		"provider":  providerFacts(provider),
 		"clock":     map[string]any{"virtual": provider.Clock().Virtual()},
 		"transport": map[string]any{"ib": !iwarp, "roce": roce, "iwarp": iwarp},
 		"device":    facts,
 		"driver":    environment.Driver(provider.Name(), device.Name()),
-		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults, "packet": provider.Link() == rdmacore.LinkPackets},
+		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults, "packet": packets},
 		"guest":     guests,
 		"roles": map[string]any{
 			"distinct_hosts": distinct.Hosts, "distinct_devices": distinct.Devices, "distinct_addresses": distinct.Addresses,
 		},
-	}
+	})
 	for _, constant := range c.Constants {
 		if _, taken := env[constant.Name]; !taken {
 			env[constant.Name] = constant.Value
 		}
 	}
 	return env, nil
+}
+
+// mentionedRoles are the facts of the roles that conditions mention.
+func mentionedRoles(on testbed.Providers, c *compile.Case, conditions []*compile.Requirement) (expression.Env, error) {
+	env := make(expression.Env)
+	for _, role := range c.Roles {
+		mentions := func(r *compile.Requirement) bool { return r.Mentions(role.Written()) }
+		if !slices.ContainsFunc(conditions, mentions) {
+			continue
+		}
+		device, err := testbed.Device(on.Of(role.Name), role.Device)
+		if err != nil {
+			return nil, fmt.Errorf("role %s: %w", role.Name, err)
+		}
+		facts, err := deviceFacts(device)
+		if err != nil {
+			return nil, fmt.Errorf("role %s: %w", role.Name, err)
+		}
+		object := map[string]any{"device": facts, "provider": providerFacts(on.Of(role.Name))}
+		if role.Group == "" {
+			env[role.Name] = object
+		} else {
+			list, _ := env[role.Group].([]any)
+			env[role.Group] = append(list, object)
+		}
+	}
+	return env, nil
+}
+
+// providerFacts are what expressions see of a provider.
+func providerFacts(provider *rdmacore.Provider) map[string]any {
+	soft := provider.Name() == testbed.Soft
+	return map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft, "link": provider.Link()}
 }
 
 // deviceFacts are what expressions see of a device; which of it stands where, package compile says.
@@ -195,7 +285,7 @@ func deviceFacts(device *rdmacore.Device) (map[string]any, error) {
 		return nil, err
 	}
 	return map[string]any{
-		"name": device.Name(), "iwarp": device.IWARP(), "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0, "mw": attr.MaxMW > 0,
+		"name": device.Name(), "driver": environment.Driver(device.Provider().Name(), device.Name()), "iwarp": device.IWARP(), "atomic": attr.Atomic, "srq": attr.MaxSRQ > 0, "mw": attr.MaxMW > 0,
 		"timestamps": attr.CompletionTimestampMask != 0, "flush": attr.Can(rdmacore.CapFlushGlobal),
 		"flush_persistent": attr.Can(rdmacore.CapFlushPersistent), "atomic_write": attr.Can(rdmacore.CapAtomicWrite),
 		"max_qp_rd_atom": attr.MaxQPRdAtom, "max_qp_init_rd_atom": attr.MaxQPInitRdAtom,

@@ -87,7 +87,7 @@ func roleObject(role *testbed.Role) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("role %s: %w", role.Name, err)
 	}
-	object := map[string]any{"name": role.Name, "address": role.Address().String(), "device": device}
+	object := map[string]any{"name": role.Name, "address": role.Address().String(), "device": device, "provider": providerFacts(role.Provider())}
 	for _, buffer := range role.Buffers() {
 		object[buffer.Name] = buffer.View().Record()
 	}
@@ -144,7 +144,7 @@ func (r *caseRun) refresh(buffer *testbed.Buffer) {
 
 func (r *caseRun) writeStart() {
 	start := &record.Start{Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed, Advance: r.advances.String}
-	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Provider.Name() == "soft" {
+	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Providers.First().Name() == testbed.Soft {
 		start.Seed = &soft.Seed
 	}
 	for _, each := range r.testCase.Constants {
@@ -152,6 +152,9 @@ func (r *caseRun) writeStart() {
 	}
 	for i, role := range r.testbed.Roles() {
 		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: testbed.FormatCPUs(role.CPUs())}
+		if r.config.Providers.Several() || r.testCase.Roles[i].Provider.Name != "" {
+			place.Provider = testbed.ConfigOf(role.Provider()).String()
+		}
 		if guest := r.testCase.Roles[i].Guest; guest != nil {
 			place.Guest = guest.Module
 		}

@@ -246,7 +246,7 @@ func (r *caseRun) holds(when *compile.Requirement, more expression.Env) (bool, e
 	if when == nil {
 		return true, nil
 	}
-	env, err := surroundings(r.config.Provider, r.testCase)
+	env, err := surroundings(r.config.Providers, r.testCase, when)
 	if err != nil {
 		return false, &testbed.EnvironmentError{What: "look at the surroundings", Err: err}
 	}

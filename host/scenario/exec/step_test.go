@@ -93,17 +93,18 @@ func runText(t *testing.T, text string, config scenario.RunConfig) *results {
 	if checked.Errors.Len() > 0 {
 		t.Fatal(checked.Errors.Sorted())
 	}
-	provider, err := rdmacore.Open("soft", checked.Scenarios[0].Program.Soft.Options(nil, "")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var provider *rdmacore.Provider
 	defer func() {
-		if err := provider.Close(); err != nil {
-			t.Error(err)
+		if live := provider.Live(); live.Total() > 0 {
+			t.Error(live)
 		}
 	}()
 	found := &results{}
-	config.Provider, config.Consumers = provider, []record.Consumer{found}
+	config.ProviderName, config.Consumers = "soft", []record.Consumer{found}
+	config.Open = func(how scenario.Opening) (opened *rdmacore.Provider, err error) {
+		provider, err = scenario.OpenSoft(how)
+		return provider, err
+	}
 	if _, err := scenario.Run(context.Background(), checked.Scenarios, config); err != nil {
 		t.Fatal(err)
 	}

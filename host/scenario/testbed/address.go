@@ -19,9 +19,10 @@ type Distinct struct {
 }
 
 // DistinctRoles looks at where roles would run; an error says which cannot run at all.
-func DistinctRoles(provider *rdmacore.Provider, configs []RoleConfig) (Distinct, error) {
+func DistinctRoles(providers Providers, configs []RoleConfig) (Distinct, error) {
 	guids, addresses := make(map[uint64]bool), make(map[netip.Addr]bool)
 	for i, config := range configs {
+		provider := providers.Of(config.Name)
 		device, err := Device(provider, config.Device)
 		if err != nil {
 			return Distinct{}, err

@@ -106,11 +106,11 @@ func TestDistinctRoles(t *testing.T) {
 		{"two", []RoleConfig{{}, {}}, Distinct{Addresses: true}},
 		{"two guests", []RoleConfig{{Guest: &GuestConfig{}}, {Guest: &GuestConfig{}}}, Distinct{}},
 	} {
-		if got, err := DistinctRoles(provider, test.roles); err != nil || got != test.want {
+		if got, err := DistinctRoles(One(provider), test.roles); err != nil || got != test.want {
 			t.Errorf("%s: %+v, %v, want %+v", test.name, got, err, test.want)
 		}
 	}
-	if _, err := DistinctRoles(provider, []RoleConfig{{Device: "mlx5_9"}}); err == nil {
+	if _, err := DistinctRoles(One(provider), []RoleConfig{{Device: "mlx5_9"}}); err == nil {
 		t.Error("a role on a device that there is not")
 	}
 }

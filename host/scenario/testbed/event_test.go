@@ -17,7 +17,7 @@ var addressV6 = netip.MustParseAddr("2001:db8::1")
 // TestWaitAsync takes the events of a device that goes away and comes back, each once and in whatever order steps do it.
 func TestWaitAsync(t *testing.T) {
 	remove := func(t *testing.T, l *Testbed) *Fault {
-		fault, err := l.RemoveDevice()
+		fault, err := l.RemoveDevice(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestWaitAsync(t *testing.T) {
 // TestLostEvents: what nobody waited for is a leftover of its device or object, also when that is destroyed first.
 func TestLostEvents(t *testing.T) {
 	l := newTestbed(t, &lines{}, nil)
-	fault, err := l.RemoveDevice()
+	fault, err := l.RemoveDevice(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,9 @@
 package testbed
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"rdmarun/rdmacore"
 )
@@ -15,7 +17,8 @@ type Fault struct {
 	repair  func() error // what Heal does after it; nil: nothing
 }
 
-// Break begins to lose what fault says between two roles, whose addresses it fills in.
+// Break begins to lose what fault says between two roles, whose addresses it fills in.  Of two providers one does it, that
+// of the first role if it can: it sees what its role sends and what comes to it.
 func (t *Testbed) Break(from, to *Role, fault rdmacore.Fault) (*Fault, error) {
 	if from.address == to.address {
 		return nil, &Failure{
@@ -23,22 +26,61 @@ func (t *Testbed) Break(from, to *Role, fault rdmacore.Fault) (*Fault, error) {
 			Hint: "on soft each role has an address of its own",
 		}
 	}
+	if apart(from.provider, to.provider) {
+		return nil, &Failure{
+			What: fmt.Sprintf("roles %s and %s are on providers that do not reach each other, so there is no link between them", from.Name, to.Name),
+			Hint: IslandHint,
+		}
+	}
 	fault.From, fault.To = from.address, to.address
-	return t.newFault(fault)
+	by := from.provider
+	if !by.CanFault() {
+		by = to.provider
+	}
+	return t.newFault(fault, by)
 }
 
-// newFault puts a fault in force until Heal or the end of the case.
-func (t *Testbed) newFault(fault rdmacore.Fault) (*Fault, error) {
-	rule, err := t.provider.Fault(fault)
-	if err != nil {
-		return nil, err
-	}
+// newFault puts a fault in force on providers until Heal or the end of the case.
+func (t *Testbed) newFault(fault rdmacore.Fault, by ...*rdmacore.Provider) (*Fault, error) {
 	f := &Fault{testbed: t}
-	f.release = t.deferFree("a fault", func() (err error) {
-		f.lost, err = rule.Heal()
-		return err
-	})
+	var rules []*rdmacore.FaultRule
+	heal := func() error {
+		for len(rules) > 0 {
+			lost, err := rules[0].Heal()
+			if err != nil {
+				return err
+			}
+			f.lost += lost
+			rules = rules[1:]
+		}
+		return nil
+	}
+	for _, provider := range by {
+		rule, err := provider.Fault(fault)
+		if err != nil {
+			return nil, errors.Join(err, heal())
+		}
+		rules = append(rules, rule)
+	}
+	f.release = t.deferFree("a fault", heal)
 	return f, nil
+}
+
+// breakable are the providers whose devices can be broken: that of a role, or of all roles.
+func (t *Testbed) breakable(of *Role) []*rdmacore.Provider {
+	if of != nil {
+		return []*rdmacore.Provider{of.provider}
+	}
+	var found []*rdmacore.Provider
+	for _, role := range t.roles {
+		if role.provider.CanFault() && !slices.Contains(found, role.provider) {
+			found = append(found, role.provider)
+		}
+	}
+	if found == nil {
+		return []*rdmacore.Provider{t.providers.First()} // it says why not
+	}
+	return found
 }
 
 // Bind gives the fault its name.
@@ -66,25 +108,26 @@ func (f *Fault) Heal() (lost int, err error) {
 	return f.lost, err
 }
 
-// RemoveDevice takes away the device of all roles.
-func (t *Testbed) RemoveDevice() (*Fault, error) {
-	f, err := t.newFault(rdmacore.Fault{Action: rdmacore.FaultRemoveDevice})
+// RemoveDevice takes away the device of a role, or of all roles whose provider can lose it.
+func (t *Testbed) RemoveDevice(of *Role) (*Fault, error) {
+	by := t.breakable(of)
+	f, err := t.newFault(rdmacore.Fault{Action: rdmacore.FaultRemoveDevice}, by...)
 	if err == nil {
-		f.repair = t.reopenDevice
+		f.repair = func() error { return t.reopenDevices(by) }
 	}
 	return f, err
 }
 
-// ChangeAddress gives the network interface of all roles another hardware address.
-func (t *Testbed) ChangeAddress() (*Fault, error) {
-	return t.newFault(rdmacore.Fault{Action: rdmacore.FaultChangeAddress})
+// ChangeAddress gives the network interface of a role, or of all roles, another hardware address.
+func (t *Testbed) ChangeAddress(of *Role) (*Fault, error) {
+	return t.newFault(rdmacore.Fault{Action: rdmacore.FaultChangeAddress}, t.breakable(of)...)
 }
 
-// reopenDevice gives the roles what they had at their beginning on the device that is back: it is a new one, and
-// objects of the old one are of no use any more.
-func (t *Testbed) reopenDevice() error {
+// reopenDevices gives the roles of providers what they had at their beginning on the device that is back: it is a new
+// one, and objects of the old one are of no use any more.
+func (t *Testbed) reopenDevices(of []*rdmacore.Provider) error {
 	for _, role := range t.roles {
-		if role.dead {
+		if role.dead || !slices.Contains(of, role.provider) {
 			continue
 		}
 		if err := role.reopen(); err != nil {
@@ -95,7 +138,7 @@ func (t *Testbed) reopenDevice() error {
 }
 
 func (r *Role) reopen() error {
-	device, err := Device(r.testbed.provider, r.device.Name())
+	device, err := Device(r.provider, r.device.Name())
 	if err != nil {
 		return err
 	}

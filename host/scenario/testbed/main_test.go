@@ -82,7 +82,7 @@ func newTestbed(t *testing.T, out *lines, programs map[string]program) *Testbed 
 		t.Fatal(err)
 	}
 	config := Config{
-		Provider: provider, Guests: fakeGuests(programs), Output: out.add,
+		Providers: One(provider), Guests: fakeGuests(programs), Output: out.add,
 		Roles: []RoleConfig{{Name: "driver", Buffers: []BufferConfig{{Name: "b", Size: 100}}}},
 	}
 	for name := range programs {
@@ -313,7 +313,7 @@ func TestBadRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = New(Config{Provider: provider, Roles: []RoleConfig{{Name: "a", Buffers: []BufferConfig{{Name: "b", Size: 10}}}, {Name: "c", Device: "mlx5_9"}}})
+	_, err = New(Config{Providers: One(provider), Roles: []RoleConfig{{Name: "a", Buffers: []BufferConfig{{Name: "b", Size: 10}}}, {Name: "c", Device: "mlx5_9"}}})
 	if environment := (*EnvironmentError)(nil); !errors.As(err, &environment) {
 		t.Error(err)
 	}

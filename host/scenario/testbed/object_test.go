@@ -88,7 +88,7 @@ func TestFaultLife(t *testing.T) {
 	if _, err := testbed.Fault("loss"); err == nil {
 		t.Error("a fault is found before it is made")
 	}
-	fault, err := testbed.ChangeAddress()
+	fault, err := testbed.ChangeAddress(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func (p *Pair) connect(ctx context.Context, from, to *Role, config PairConfig) e
 
 // prepare makes what an end needs before it connects, and returns its event channel.
 func (p *Pair) prepare(e *PairEnd, role *Role, config PairConfig) (*rdmacore.EventChannel, error) {
-	channel, err := role.testbed.provider.CreateEventChannel()
+	channel, err := role.provider.CreateEventChannel()
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ var pairConfig = PairConfig{
 // TestPair connects two roles: each end has its role's address and memory, and all of it goes with Close.
 func TestPair(t *testing.T) {
 	testbed, from, to := twoRoles(t)
-	before := testbed.provider.Live()
+	before := testbed.providers.First().Live()
 	pair, err := NewPair(t.Context(), from, to, pairConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestPair(t *testing.T) {
 	if err := pair.Close(); err != nil {
 		t.Error(err)
 	}
-	if after := testbed.provider.Live(); !maps.Equal(after, before) {
+	if after := testbed.providers.First().Live(); !maps.Equal(after, before) {
 		t.Errorf("left behind: %v, before %v", after, before)
 	}
 }
@@ -58,7 +58,7 @@ func TestPair(t *testing.T) {
 // TestPairFails: whatever it comes to fail at, nothing is left behind.
 func TestPairFails(t *testing.T) {
 	testbed, from, to := twoRoles(t)
-	before := testbed.provider.Live()
+	before := testbed.providers.First().Live()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct {
@@ -78,7 +78,7 @@ func TestPairFails(t *testing.T) {
 		if pair != nil || !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, %v, want %v", test.name, pair, err, test.want)
 		}
-		if after := testbed.provider.Live(); !maps.Equal(after, before) {
+		if after := testbed.providers.First().Live(); !maps.Equal(after, before) {
 			t.Errorf("%s leaves behind %v, before %v", test.name, after, before)
 		}
 	}

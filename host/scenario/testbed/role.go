@@ -16,13 +16,14 @@ import (
 type Role struct {
 	Name string
 	// Group and Index are those of its RoleConfig.
-	Group   string
-	Index   int
-	testbed *Testbed
-	device  *rdmacore.Device
-	former  []*rdmacore.Device // that were removed, the oldest first
-	address netip.Addr
-	cpus    []int
+	Group    string
+	Index    int
+	testbed  *Testbed
+	provider *rdmacore.Provider
+	device   *rdmacore.Device
+	former   []*rdmacore.Device // that were removed, the oldest first
+	address  netip.Addr
+	cpus     []int
 	// count reads the counters of the role's port; began are their values at the beginning.
 	count     func() counters
 	began     counters
@@ -47,15 +48,16 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 		Group:     config.Group,
 		Index:     config.Index,
 		testbed:   t,
+		provider:  t.providers.Of(config.Name),
 		buffers:   make(map[string]*Buffer),
 		endpoints: make(map[string]*Endpoint),
 		objects:   make(map[objectName]named),
 	}
 	var err error
-	if r.device, err = Device(t.provider, config.Device); err != nil {
+	if r.device, err = Device(r.provider, config.Device); err != nil {
 		return nil, err
 	}
-	if r.address, err = config.roleAddress(t.provider, r.device, index); err != nil {
+	if r.address, err = config.roleAddress(r.provider, r.device, index); err != nil {
 		return nil, err
 	}
 	if r.cpus, err = config.CPUs.resolve(os.DirFS("/"), r.device); err != nil {
@@ -67,7 +69,7 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 		r.guest = &Guest{role: r, config: *config.Guest}
 		return r, nil
 	}
-	if r.channel, err = t.provider.CreateEventChannel(); err != nil {
+	if r.channel, err = r.provider.CreateEventChannel(); err != nil {
 		return nil, err
 	}
 	r.deferFree("event channel", r.channel.Close)
@@ -90,6 +92,9 @@ func (r *Role) Address() netip.Addr { return r.address }
 
 // CPUs are where the role's native threads and its guest run; none: anywhere.
 func (r *Role) CPUs() []int { return r.cpus }
+
+// Provider is what the role is on.
+func (r *Role) Provider() *rdmacore.Provider { return r.provider }
 
 // Device is the role's device.
 func (r *Role) Device() *rdmacore.Device { return r.device }

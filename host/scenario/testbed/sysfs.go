@@ -156,9 +156,9 @@ func kernelCounters(files fs.FS, device string, port int) counters {
 }
 
 // HasCounters tells whether soft or the kernel counts for the devices of all these roles.
-func HasCounters(provider *rdmacore.Provider, files fs.FS, configs []RoleConfig) bool {
+func HasCounters(providers Providers, files fs.FS, configs []RoleConfig) bool {
 	for _, config := range configs {
-		device, err := Device(provider, config.Device)
+		device, err := Device(providers.Of(config.Name), config.Device)
 		if err != nil || len(readCounters(files, device, config.counterPort())) == 0 {
 			return false
 		}

@@ -95,10 +95,10 @@ func TestCounters(t *testing.T) {
 	set("ports/2/counters/port_rcv_errors", "100")
 	set("hw_counters/device_wide", "0")
 
-	if configs := []RoleConfig{{}, {Port: 2}}; !HasCounters(provider, files, configs) {
+	if configs := []RoleConfig{{}, {Port: 2}}; !HasCounters(One(provider), files, configs) {
 		t.Error("soft counts")
 	}
-	if HasCounters(provider, files, []RoleConfig{{}, {Device: "mlx5_9"}}) {
+	if HasCounters(One(provider), files, []RoleConfig{{}, {Device: "mlx5_9"}}) {
 		t.Error("there is no such device")
 	}
 	if other := kernelCounters(files, "mlx5_0", 2); len(other) != 2 || other["port_rcv_errors"] != 100 || len(kernelCounters(files, "mlx5_1", 1)) != 0 {

@@ -1,4 +1,4 @@
-// Package testbed is what a case runs on: its roles with their buffers, endpoints and guests, on one
+// Package testbed is what a case runs on: its roles with their buffers, endpoints and guests, each on its
 // provider, and the freeing of all of it.
 //
 // Everything a testbed makes goes onto one stack and is freed in reverse order by Close, whatever failed in
@@ -21,8 +21,8 @@ import (
 
 // Config is what a testbed is made of.
 type Config struct {
-	Provider *rdmacore.Provider
-	Roles    []RoleConfig
+	Providers Providers
+	Roles     []RoleConfig
 	// Guests runs the guests; nil when no role is one.
 	Guests GuestStarter
 	// Output takes what log steps and guests print, a line at a time; never nil.  It is called from
@@ -34,12 +34,14 @@ type Config struct {
 type RoleConfig struct {
 	Name string
 	// Group is the role of which this is the instance with that Index; "" for a role that is one party.
-	Group  string
-	Index  int
-	Device string // empty: the provider's default
-	Port   int    // of the device; 0: any that is active
-	GID    string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
-	CPUs   CPUs
+	Group string
+	Index int
+	// Provider is what the role says of its provider.
+	Provider ProviderConfig
+	Device   string // empty: the provider's default
+	Port     int    // of the device; 0: any that is active
+	GID      string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
+	CPUs     CPUs
 	// Spread wants each instance of the group on a host of its own.
 	Spread  bool
 	Buffers []BufferConfig
@@ -69,17 +71,17 @@ type BufferConfig struct {
 // It has one lock: whoever works on the testbed holds it, and unlocks it to wait (Unlocked).  So the branches of a
 // parallel step may be goroutines of their own, and only one of them works at a time.
 type Testbed struct {
-	mu       sync.Mutex
-	provider *rdmacore.Provider
-	output   func(role, line string)
-	guests   GuestStarter
-	roles    []*Role
-	byName   map[string]*Role
-	barriers barriers
-	traffic  map[rdmacore.Opcode]*record.Traffic
-	frees    []*free
-	faults   map[string]*Fault
-	owners   owners
+	mu        sync.Mutex
+	providers Providers
+	output    func(role, line string)
+	guests    GuestStarter
+	roles     []*Role
+	byName    map[string]*Role
+	barriers  barriers
+	traffic   map[rdmacore.Opcode]*record.Traffic
+	frees     []*free
+	faults    map[string]*Fault
+	owners    owners
 	// listeners are the guests that listen, and those who wait for one.
 	listeners listeners
 	// lost collects completions and asynchronous events that nobody had asked for when a step destroyed their object.
@@ -89,7 +91,7 @@ type Testbed struct {
 // New makes the roles, and returns with the testbed locked.  On failure nothing is left behind.
 func New(config Config) (*Testbed, error) {
 	t := &Testbed{
-		provider:  config.Provider,
+		providers: config.Providers,
 		output:    config.Output,
 		guests:    config.Guests,
 		byName:    make(map[string]*Role),
@@ -135,11 +137,8 @@ func (t *Testbed) Role(name string) (*Role, error) {
 // Roles are in the order of the file.
 func (t *Testbed) Roles() []*Role { return t.roles }
 
-// Provider is what the testbed runs on.
-func (t *Testbed) Provider() *rdmacore.Provider { return t.provider }
-
-// Clock is the provider's time: what is waited for and what is measured runs on it.
-func (t *Testbed) Clock() *rdmacore.Clock { return t.provider.Clock() }
+// Clock is the time that is waited for and measured on: the provider's, which is the wall's where there are several.
+func (t *Testbed) Clock() *rdmacore.Clock { return t.providers.First().Clock() }
 
 // Lock waits until nobody else works on the testbed.
 func (t *Testbed) Lock() { t.mu.Lock() }

@@ -165,7 +165,7 @@ func getAddrInfo(ctx context.Context, call *Call, args *struct {
 }) (addressesFound, error) {
 	var found []rdmacore.AddrInfo
 	err := args.await(ctx, call, func(ctx context.Context) (err error) {
-		call.Testbed.Clock().Outside(func() { found, err = call.Testbed.Provider().GetAddrInfo(ctx, args.Node, args.Service, args.hints()) })
+		call.Testbed.Clock().Outside(func() { found, err = call.Role.Provider().GetAddrInfo(ctx, args.Node, args.Service, args.hints()) })
 		return err
 	}, &testbed.Failure{What: "no address", Expected: "the addresses of " + strconv.Quote(args.Node)})
 	return firstOf(found), err

@@ -135,7 +135,7 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 		if args.Device.Value == addressChange {
 			breakDevice = call.Testbed.ChangeAddress
 		}
-		broken, err := breakDevice()
+		broken, err := breakDevice(call.Role)
 		return call.made(broken, err)
 	}
 	from, to, err := call.roles(args.Link[0], args.Link[1])

@@ -67,7 +67,7 @@ func createID(_ context.Context, call *Call, args *struct {
 }) error {
 	create := call.Role.Channel().CreateID
 	if args.Synchronous {
-		create = call.Testbed.Provider().CreateID
+		create = call.Role.Provider().CreateID
 	}
 	id, err := create(args.PortSpace)
 	if err != nil {

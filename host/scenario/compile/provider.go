@@ -1,0 +1,192 @@
+package compile
+
+import (
+	"cmp"
+	"slices"
+
+	"rdmarun/host/scenario/ast"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
+)
+
+// fileProvider reads what the file says of its provider, but for the clock.
+func (x *expander) fileProvider(p *Program) {
+	written := x.file.Provider
+	if written == nil {
+		return
+	}
+	file := x.roleProvider(written)
+	p.Provider, p.Soft.Link, p.Soft.Seed, p.Soft.Seeded = file.Name, file.Link, file.Seed, file.Seeded
+	if written.Verbs != nil {
+		setKnown(&p.Device, x.known(&verb.Argument{Name: "device", Type: verb.Text}, written.Verbs.Device, x.global))
+	}
+}
+
+// clock reads which clock soft has.  A guest acts without telling a virtual clock, and several providers have none in
+// common, so files with either run on the wall clock.
+func (x *expander) clock(p *Program) {
+	guests := slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })
+	p.Soft.Virtual = !guests
+	if x.file.Provider == nil || x.file.Provider.Soft == nil {
+		return
+	}
+	written := x.file.Provider.Soft.Clock
+	clock := x.known(&verb.Argument{Name: "clock", Type: verb.Word, Words: []string{"virtual", "wall"}}, written, x.global)
+	switch {
+	case clock == "wall":
+		p.Soft.Virtual = false
+	case clock == "virtual" && guests:
+		x.errors.Report(diag.Conflict, written.Span(), "a file with guests runs on the wall clock").
+			WithHint("a guest acts without telling, so a virtual clock could not know when to move")
+	case clock == "virtual" && severalProviders(p.Roles):
+		x.errors.Report(diag.Conflict, written.Span(), "roles of several providers run on the wall clock").
+			WithHint("a virtual clock is that of one provider, and knows of no packet of another")
+	}
+}
+
+// severalProviders tells whether roles name providers that cannot be one.
+func severalProviders(roles []testbed.RoleConfig) bool {
+	var first testbed.ProviderConfig
+	for _, role := range roles {
+		switch {
+		case role.Provider.Name == "":
+		case first.Name == "":
+			first = role.Provider
+		case role.Provider != first:
+			return true
+		}
+	}
+	return false
+}
+
+// roleProvider reads the provider of a role, or of the file.
+func (d *decoder) roleProvider(written *ast.Provider) testbed.ProviderConfig {
+	var config testbed.ProviderConfig
+	if written == nil {
+		return config
+	}
+	setKnown(&config.Name, d.known(&verb.Argument{Name: "provider", Type: verb.Word, Words: rdmacore.Providers()}, written.Name, d.global))
+	if soft := written.Soft; soft != nil {
+		setKnown(&config.Link, d.known(&verb.Argument{Name: "link", Type: verb.Word, Words: rdmacore.Links()}, soft.Link, d.global))
+		if seed := d.known(&verb.Argument{Name: "seed", Type: verb.Unsigned}, soft.Seed, d.global); seed != nil {
+			config.Seed, config.Seeded = seed.(uint64), true
+		}
+	}
+	return config
+}
+
+// Need is a capability that steps need, with the roles of which one must have it; without roles it may be any.
+type Need struct {
+	Capability string
+	Roles      [2]string
+}
+
+// Meeting is a step that brings a role together with another.
+type Meeting struct {
+	Roles [2]string
+	Span  diag.Span
+}
+
+// needs are the capabilities of steps that run in any case.
+func (f *facts) needs() []Need {
+	var needs []Need
+	add := func(capability string, roles ...string) {
+		need := Need{Capability: capability}
+		copy(need.Roles[:], roles)
+		if capability != "" && !slices.Contains(needs, need) {
+			needs = append(needs, need)
+		}
+	}
+	for _, call := range f.calls {
+		if call.conditional {
+			continue
+		}
+		ends := call.ends()
+		for _, capability := range []string{call.Verb.Capability, call.neededByArguments()} {
+			if call.Verb.Measures { // both ends do it
+				for _, role := range ends {
+					add(capability, role)
+				}
+			} else if call.role != "" {
+				add(capability, call.role)
+			} else {
+				add(capability, ends...)
+			}
+		}
+	}
+	slices.SortFunc(needs, func(a, b Need) int {
+		return cmp.Or(cmp.Compare(a.Capability, b.Capability), slices.Compare(a.Roles[:], b.Roles[:]))
+	})
+	return needs
+}
+
+func (call *noted) neededByArguments() string {
+	if call.Verb.Needs == nil {
+		return ""
+	}
+	return call.Verb.Needs(call.known())
+}
+
+// ends are the roles that the arguments of a call name, as far as they are known: a peer, or the two of a link or of a
+// measurement.
+func (call *noted) ends() []string {
+	var roles []string
+	for i, argument := range call.Verb.Arguments {
+		if i >= len(call.Arguments) || call.Arguments[i] == nil {
+			continue
+		}
+		known, _ := call.Arguments[i].Constant()
+		switch name, isName := known.(string); {
+		case argument.Type == verb.Roles && known != nil:
+			roles = append(roles, known.([]string)...)
+		case isName && argument.Type == verb.Peer, isName && argument.Type == verb.Role && call.Verb.Measures:
+			roles = append(roles, name)
+		}
+	}
+	return roles
+}
+
+// meetings lists who meets whom, each pair once.
+func (f *facts) meetings() []Meeting {
+	var meetings []Meeting
+	seen := make(map[[2]string]bool)
+	for _, call := range f.calls {
+		ends := call.ends()
+		if len(ends) == 1 && call.role != "" {
+			ends = append(ends, call.role)
+		}
+		if len(ends) != 2 || ends[0] == ends[1] {
+			continue
+		}
+		pair := [2]string(slices.Sorted(slices.Values(ends)))
+		if !seen[pair] {
+			seen[pair] = true
+			meetings = append(meetings, Meeting{pair, call.span})
+		}
+	}
+	return meetings
+}
+
+// lintMeetings reports roles that steps bring together and that can never reach each other, as far as the file tells.
+func (x *expander) lintMeetings(p *Program, roles []testbed.RoleConfig, meetings []Meeting) {
+	on := make(map[string]testbed.ProviderConfig)
+	for _, role := range roles {
+		config := role.Provider
+		if config.Name == testbed.Soft {
+			config.Link = cmp.Or(config.Link, p.Soft.Link)
+		}
+		on[role.Name] = config
+	}
+	known := func(c testbed.ProviderConfig) bool {
+		return c.Name == testbed.Verbs || c.Name == testbed.Soft && c.Link != ""
+	}
+	for _, meeting := range meetings {
+		a, b := on[meeting.Roles[0]], on[meeting.Roles[1]]
+		if known(a) && known(b) && a != b && (a.Island() || b.Island()) {
+			x.errors.Report(diag.Unreachable, meeting.Span, "%s is on %s and %s on %s: neither reaches the other", meeting.Roles[0], a, meeting.Roles[1], b).
+				WithHint("%s", testbed.IslandHint)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/exec"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
+)
+
+// Opening is how a provider is opened for one case.
+type Opening struct {
+	Case Selected
+	// Config is that of the roles which it is for, with the link.
+	Config testbed.ProviderConfig
+	// Virtual is set if it has a virtual clock, Seed if its numbers are drawn from one.
+	Virtual bool
+	Seed    *uint64
+}
+
+// OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
+func OpenSoft(o Opening) (*rdmacore.Provider, error) {
+	options := []rdmacore.Option{rdmacore.WithLink(o.Config.Link)}
+	if o.Virtual {
+		options = append(options, rdmacore.WithVirtualClock())
+	}
+	if o.Seed != nil {
+		options = append(options, rdmacore.WithSeed(*o.Seed))
+	}
+	return rdmacore.Open(testbed.Soft, options...)
+}
+
+// providers opens what the cases of a run are on.
+type providers struct {
+	config *RunConfig
+	// device is verbs, opened when the first role needs it; missing is why it cannot be used.
+	once    sync.Once
+	device  *rdmacore.Provider
+	missing error
+	// busy is held by the case that is on devices, where cases run at once: they would disturb each other.
+	busy sync.Mutex
+}
+
+// name is the provider of roles that choose none.
+func (p *providers) name(program *compile.Program) string {
+	if p.config.FilesChoose && program.Provider != "" {
+		return program.Provider
+	}
+	if p.config.Provider != nil {
+		return p.config.Provider.Name()
+	}
+	return cmp.Or(p.config.ProviderName, testbed.Soft)
+}
+
+// configs are those of the roles of a case, in their order; of a case without roles that of one.
+func (p *providers) configs(each Selected) []testbed.ProviderConfig {
+	program := each.Scenario.Program
+	fill := func(config testbed.ProviderConfig) testbed.ProviderConfig {
+		config.Name = cmp.Or(config.Name, p.name(program))
+		if config.Name != testbed.Soft {
+			return testbed.ProviderConfig{Name: config.Name}
+		}
+		config.Link = cmp.Or(config.Link, program.Soft.Link, p.config.Link, rdmacore.Links()[0])
+		if !config.Seeded {
+			config.Seed, config.Seeded = program.Soft.Seed, program.Soft.Seeded
+		}
+		return config
+	}
+	if len(each.Case.Roles) == 0 {
+		return []testbed.ProviderConfig{fill(testbed.ProviderConfig{})}
+	}
+	configs := make([]testbed.ProviderConfig, len(each.Case.Roles))
+	for i, role := range each.Case.Roles {
+		configs[i] = fill(role.Provider)
+	}
+	return configs
+}
+
+// onSoft tells whether a role of the case is on soft.
+func (p *providers) onSoft(each Selected) bool {
+	return slices.ContainsFunc(p.configs(each), func(c testbed.ProviderConfig) bool { return c.Name == testbed.Soft })
+}
+
+// OnSoft tells whether a role of one of the cases is on soft.
+func (c *RunConfig) OnSoft(cases []Selected) bool {
+	return slices.ContainsFunc(cases, (&providers{config: c}).onSoft)
+}
+
+// unusableError is why a case cannot run where it is: it is skipped.
+type unusableError struct{ reason string }
+
+func (e *unusableError) Error() string { return e.reason }
+
+// open opens the providers of a case; seed is that of its first soft, nil for none or the file's.  close ends those that
+// are of this case alone, and returns them with what they said.
+func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, close func() []closed, err error) {
+	configs := p.configs(each)
+	opened := make(map[testbed.ProviderConfig]*rdmacore.Provider)
+	var own []*rdmacore.Provider
+	var locked bool
+	close = func() []closed {
+		var ends []closed
+		for _, provider := range slices.Backward(own) {
+			ends = append(ends, closed{provider, provider.Close()})
+		}
+		if locked {
+			p.busy.Unlock()
+		}
+		return ends
+	}
+	several := slices.ContainsFunc(configs, func(c testbed.ProviderConfig) bool { return c != configs[0] })
+	drawnAs := make(map[testbed.ProviderConfig]uint64) // how many are drawn from one seed
+	for i, config := range configs {
+		provider := opened[config]
+		switch {
+		case provider != nil:
+		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
+			provider, err = p.config.open(Opening{
+				Case: each, Config: config, Virtual: each.Scenario.Program.Soft.Virtual && !several, Seed: p.seed(config, seed, drawnAs),
+			})
+			if err == nil {
+				own = append(own, provider)
+			}
+		case p.config.Provider != nil && p.config.Provider.Name() == config.Name:
+			provider = p.config.Provider
+		default:
+			if !locked {
+				p.busy.Lock()
+				locked = true
+			}
+			if provider, err = p.verbs(); err != nil {
+				reason := err.Error()
+				if len(each.Case.Roles) > 0 {
+					reason = fmt.Sprintf("role %s is on %s, and %s", each.Case.Roles[i].Written(), config.Name, reason)
+				}
+				err = &unusableError{reason}
+			}
+		}
+		if err != nil {
+			close()
+			return on, nil, err
+		}
+		opened[config] = provider
+		if i == 0 {
+			on = testbed.One(provider)
+		} else {
+			on.With(each.Case.Roles[i].Name, provider)
+		}
+	}
+	return on, close, nil
+}
+
+// closed is a provider of one case and how it was closed.
+type closed struct {
+	provider *rdmacore.Provider
+	err      error
+}
+
+// seedStep sets the seeds of several soft providers of one case apart: they must not draw the same numbers.
+const seedStep = 0x9e3779b97f4a7c15
+
+// seed is that of a soft provider; before counts those of the case that have the same.
+func (p *providers) seed(config testbed.ProviderConfig, ofCase *uint64, before map[testbed.ProviderConfig]uint64) *uint64 {
+	var drawn uint64
+	switch {
+	case ofCase != nil && (p.config.Seed != nil || !config.Seeded):
+		drawn, config = *ofCase, testbed.ProviderConfig{}
+	case config.Seeded:
+		drawn = config.Seed
+	default:
+		return nil
+	}
+	same := testbed.ProviderConfig{Seed: config.Seed, Seeded: config.Seeded}
+	drawn += before[same] * seedStep
+	before[same]++
+	return &drawn
+}
+
+// verbs is the provider of RDMA devices, or why there is none.
+func (p *providers) verbs() (*rdmacore.Provider, error) {
+	p.once.Do(func() {
+		if p.device, p.missing = rdmacore.Open(testbed.Verbs); p.missing != nil {
+			return
+		}
+		if _, p.missing = p.device.DefaultDevice(); p.missing != nil {
+			p.missing = errors.Join(p.missing, p.device.Close())
+			p.device = nil
+		}
+	})
+	return p.device, p.missing
+}
+
+// Close closes what all cases share.
+func (p *providers) Close() error {
+	if p.device == nil {
+		return nil
+	}
+	return p.device.Close()
+}
+
+func (c *RunConfig) open(o Opening) (*rdmacore.Provider, error) {
+	if c.Open != nil {
+		return c.Open(o)
+	}
+	return OpenSoft(o)
+}
+
+// SkipReasons are why a run would skip each of the cases, "" for those that would run.
+func SkipReasons(cases []Selected, config RunConfig) (reasons []string, err error) {
+	on := &providers{config: &config}
+	defer func() { err = errors.Join(err, on.Close()) }()
+	for _, each := range cases {
+		reason, err := on.skipReason(each)
+		if err != nil {
+			return nil, err
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons, nil
+}
+
+func (p *providers) skipReason(each Selected) (string, error) {
+	if missing := each.Scenario.Program.Missing; len(missing) > 0 {
+		return MissingReason(missing), nil
+	}
+	opened, close, err := p.open(each, nil)
+	var unusable *unusableError
+	if errors.As(err, &unusable) {
+		return unusable.reason, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	reason, err := exec.SkipReason(opened, placed(each, p.configs(each), p.config.Places))
+	for _, end := range close() {
+		err = errors.Join(err, end.err)
+	}
+	return reason, err
+}
