@@ -210,6 +210,8 @@ int soft_claim_make(struct soft_ipc *ipc, int port_space, const struct sockaddr 
 	}
 	/* First the name, then a look at others: of two at once, one at least sees the other. */
 	error = bind_name(claim);
+	if (error == EADDRINUSE && is_any(place.address))
+		error = EADDRNOTAVAIL;
 	if (error)
 		goto free_claim;
 	error = check_others(ipc, port_space, port, claim, own, &place);

@@ -22,8 +22,8 @@ import (
 
 	_ "rdmarun/rdmacore/provider"
 	_ "rdmarun/rdmacore/soft/base"
-	_ "rdmarun/rdmacore/soft/ipc"
 	_ "rdmarun/rdmacore/soft/cm"
+	_ "rdmarun/rdmacore/soft/ipc"
 	_ "rdmarun/rdmacore/soft/objects"
 	_ "rdmarun/rdmacore/soft/qp"
 	_ "rdmarun/rdmacore/soft/wire"

@@ -1,0 +1,183 @@
+/* Ports that another process has: bind and listen fail as on one host (cma_check_port of Linux). */
+#include <arpa/inet.h>
+
+#include "ctest/support/check.h"
+#include "ctest/support/cm.h"
+#include "ctest/support/process.h"
+
+#define PORT 7471
+
+static struct process first, second;
+
+static struct sockaddr_storage ip_address(const char *text, uint16_t port)
+{
+	struct sockaddr_storage storage = {0};
+	struct sockaddr_in *in4 = (void *)&storage;
+	struct sockaddr_in6 *in6 = (void *)&storage;
+
+	in4->sin_port = htons(port); /* sin6_port is in the same place */
+	if (strchr(text, ':')) {
+		in6->sin6_family = AF_INET6;
+		CHECK(inet_pton(AF_INET6, text, &in6->sin6_addr) == 1);
+	} else {
+		in4->sin_family = AF_INET;
+		CHECK(inet_pton(AF_INET, text, &in4->sin_addr) == 1);
+	}
+	return storage;
+}
+
+struct wish {
+	const char *address;
+	int reuse, only_family; /* options; only_family -1: not set */
+};
+
+/* 0, or the errno of rdma_bind_addr. */
+static int bind_as(struct process *process, struct rdma_cm_id *id, const struct wish *wish)
+{
+	struct sockaddr_storage address = ip_address(wish->address, PORT);
+	struct core_provider *provider = process->provider;
+	int reuse = wish->reuse, only_family = wish->only_family;
+
+	CHECK(!provider->rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse, sizeof(reuse)));
+	if (only_family >= 0)
+		CHECK(!provider->rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only_family,
+						 sizeof(only_family)));
+	return provider->rdma_bind_addr(id, (struct sockaddr *)&address) ? errno : 0;
+}
+
+static void test_two(const struct wish *held, const struct wish *wanted, int error)
+{
+	/* Between processes, and within one. */
+	for (int same = 0; same < 2; same++) {
+		struct process *other = same ? &first : &second;
+		struct rdma_cm_id *a = process_id(&first, RDMA_PS_TCP), *b = process_id(other, RDMA_PS_TCP);
+		int result;
+
+		CHECK(!bind_as(&first, a, held));
+		result = bind_as(other, b, wanted);
+		if (result != error)
+			fprintf(stderr, "%s after %s: %s\n", wanted->address, held->address, strerror(result));
+		CHECK(result == error);
+		/* What is given up is free. */
+		process_destroy(&first, a);
+		if (error)
+			CHECK(!bind_as(other, b, wanted));
+		process_destroy(other, b);
+	}
+}
+
+static void test_conflicts(void)
+{
+	static const struct {
+		struct wish held, wanted;
+		int error;
+	} cases[] = {
+		{{"127.0.0.1", 0, -1}, {"127.0.0.1", 0, -1}, EADDRINUSE},
+		{{"127.0.0.1", 0, -1}, {"127.0.0.2", 0, -1}, 0},
+		{{"127.0.0.1", 0, -1}, {"0.0.0.0", 0, -1}, EADDRNOTAVAIL},
+		{{"0.0.0.0", 0, -1}, {"127.0.0.1", 0, -1}, EADDRNOTAVAIL},
+		{{"0.0.0.0", 0, -1}, {"0.0.0.0", 0, -1}, EADDRNOTAVAIL},
+		{{"::", 0, -1}, {"127.0.0.1", 0, -1}, EADDRNOTAVAIL},
+		{{"::", 0, -1}, {"0.0.0.0", 0, -1}, EADDRNOTAVAIL},
+		{{"::", 0, 1}, {"0.0.0.0", 0, -1}, 0},
+		{{"::", 0, 1}, {"::1", 0, 1}, EADDRNOTAVAIL},
+		{{"::1", 0, 1}, {"127.0.0.1", 0, -1}, 0},
+		{{"::1", 0, -1}, {"0.0.0.0", 0, -1}, EADDRNOTAVAIL},
+		{{"::1", 0, -1}, {"::1", 0, 1}, EADDRINUSE},
+		{{"127.0.0.1", 1, -1}, {"127.0.0.1", 1, -1}, 0},
+		{{"127.0.0.1", 1, -1}, {"127.0.0.1", 0, -1}, EADDRINUSE},
+		{{"127.0.0.1", 0, -1}, {"127.0.0.1", 1, -1}, EADDRINUSE},
+		{{"0.0.0.0", 1, -1}, {"127.0.0.1", 1, -1}, 0},
+	};
+
+	for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++)
+		test_two(&cases[index].held, &cases[index].wanted, cases[index].error);
+}
+
+/* Who shares a port cannot listen while others have it; who listens shares it no more. */
+static void test_listening_on_a_shared_port(void)
+{
+	const struct wish shared = {"127.0.0.1", 1, -1};
+	struct rdma_cm_id *a = process_id(&first, RDMA_PS_TCP), *b = process_id(&second, RDMA_PS_TCP);
+
+	CHECK(!bind_as(&first, a, &shared) && !bind_as(&second, b, &shared));
+	REFUSED(first.provider->rdma_listen(a, 0), EADDRINUSE);
+	process_destroy(&second, b);
+	CHECK(!first.provider->rdma_listen(a, 0));
+	b = process_id(&second, RDMA_PS_TCP);
+	CHECK(bind_as(&second, b, &shared) == EADDRINUSE);
+	process_destroy(&second, b);
+	b = process_connect(&second, PORT);
+	process_destroy(&first, process_request(&first));
+	process_destroy(&second, b);
+	process_destroy(&first, a);
+}
+
+/* A port that was chosen can be connected to once somebody listens; port spaces are apart. */
+static void test_chosen_ports_and_port_spaces(void)
+{
+	struct sockaddr_storage any = ip_address("127.0.0.1", 0);
+	struct rdma_cm_id *a = process_id(&first, RDMA_PS_TCP), *b;
+	struct rdma_cm_id *datagrams = process_listen_in(&second, RDMA_PS_UDP, PORT);
+	uint16_t port;
+
+	CHECK(!first.provider->rdma_bind_addr(a, (struct sockaddr *)&any));
+	CHECK(!first.provider->rdma_listen(a, 0));
+	port = ntohs(first.provider->rdma_get_src_port(a));
+	b = process_connect(&second, port);
+	process_destroy(&first, process_request(&first));
+	process_destroy(&second, b);
+	process_destroy(&first, a);
+	process_destroy(&first, process_listen(&first, PORT));
+	process_destroy(&second, datagrams);
+}
+
+/* A listener on any address is found by each, of its families. */
+static void test_wildcards(void)
+{
+	static const struct {
+		struct wish held;
+		const char *to;
+	} cases[] = {
+		{{"0.0.0.0", 0, -1}, "127.0.0.3"},
+		{{"::", 0, -1}, "127.0.0.1"},
+		{{"::", 0, -1}, "::1"},
+		{{"::", 0, 1}, "::1"},
+	};
+
+	for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
+		struct sockaddr_storage address = ip_address(cases[index].to, PORT);
+		struct rdma_cm_id *listener = process_id(&first, RDMA_PS_TCP), *id = process_id(&second, RDMA_PS_TCP);
+		struct rdma_conn_param param = usual_param();
+		struct core_provider *provider = second.provider;
+
+		param.private_data = "hello";
+		param.private_data_len = 5;
+		CHECK(!bind_as(&first, listener, &cases[index].held));
+		CHECK(!first.provider->rdma_listen(listener, 0));
+		CHECK(!provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 2000));
+		process_expect(&second, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+		CHECK(!provider->rdma_resolve_route(id, 2000));
+		process_expect(&second, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+		CHECK(!provider->rdma_connect(id, &param));
+		process_destroy(&first, process_request(&first));
+		process_destroy(&second, id);
+		process_destroy(&first, listener);
+	}
+}
+
+int main(void)
+{
+	first = process_start(1);
+	second = process_start(2);
+	test_conflicts();
+	test_listening_on_a_shared_port();
+	test_chosen_ports_and_port_spaces();
+	/* Rejections by the requests that were dropped above are of no interest. */
+	second.provider->rdma_destroy_event_channel(second.channel);
+	second.channel = create_channel(second.provider);
+	test_wildcards();
+	process_end(&second);
+	process_end(&first);
+	return 0;
+}
