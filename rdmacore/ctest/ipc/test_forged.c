@@ -1,0 +1,309 @@
+/* Anybody on the machine can connect to a listener's socket and send what he likes. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ctest/support/check.h"
+#include "ctest/support/cm.h"
+#include "ctest/support/process.h"
+#include "soft/base/random.h"
+#include "soft/cm/calls.h"
+#include "soft/ipc/ipc.h"
+
+#define PORT 7471
+#define FORGED 20000 /* records that were changed somewhere */
+
+static struct process server, client;
+static struct rdma_cm_id *listener;
+
+/* A socket that is connected to the listener, as anybody makes it. */
+static int stranger(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "rdmarun/%s/106/%u/4/127.0.0.1",
+			      process_fabric(), PORT);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	CHECK(fd >= 0);
+	CHECK(!connect(fd, (struct sockaddr *)&address,
+		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)));
+	return fd;
+}
+
+static struct soft_cm_message request(uint32_t local, uint32_t qp_num)
+{
+	struct soft_cm_message message = {
+		.attribute = SOFT_CM_REQ, .local = local, .guid = 1, .qp_num = qp_num, .port_space = RDMA_PS_TCP,
+		.source = local_address(40000), .destination = local_address(PORT),
+	};
+
+	return message;
+}
+
+/* Whether the server has closed the connection. */
+static bool is_closed(int fd)
+{
+	uint8_t record[SOFT_RECORD_MAX];
+	ssize_t length;
+
+	do
+		length = recv(fd, record, sizeof(record), 0);
+	while (length > 0);
+	return length == 0 || errno == ECONNRESET;
+}
+
+/* The server has read all that fd sent: it answers a DREQ whatever it is about. */
+static void let_it_read(int fd)
+{
+	struct soft_cm_message dreq = request(0xabcdef, 0), answer;
+	uint8_t record[SOFT_RECORD_MAX];
+	uint64_t instance;
+
+	dreq.attribute = SOFT_CM_DREQ;
+	CHECK(send(fd, record, soft_record_encode(&dreq, 1, record), 0) > 0);
+	do {
+		ssize_t length = recv(fd, record, sizeof(record), 0);
+
+		CHECK(length > 0 && soft_record_decode(record, (size_t)length, &instance, &answer) == SOFT_RECORD_MESSAGE);
+	} while (answer.attribute != SOFT_CM_DREP || answer.remote != 0xabcdef);
+}
+
+/* The server has read to the end what strangers sent before they closed. */
+static void let_them_go(void)
+{
+	struct soft_ipc *ipc = process_ipc(server.provider);
+	uint32_t count;
+	int last = stranger();
+
+	let_it_read(last); /* who connected before it is accepted */
+	CHECK(!close(last));
+	for (int attempt = 0; attempt < 20000; attempt++) {
+		soft_mutex_lock(ipc->lock);
+		count = ipc->peer_count;
+		soft_mutex_unlock(ipc->lock);
+		if (count <= 1) /* the client's */
+			return;
+		usleep(1000);
+	}
+	CHECK(!"connections that do not end");
+}
+
+/* It goes on to serve others. */
+static void expect_service(void)
+{
+	struct rdma_cm_id *id = process_connect(&client, PORT), *child = process_request(&server);
+
+	CHECK(!server.provider->rdma_reject(child, NULL, 0));
+	process_expect(&client, RDMA_CM_EVENT_REJECTED, 28);
+	process_destroy(&server, child);
+	process_destroy(&client, id);
+}
+
+/* Read and refuse what strangers requested. */
+static void drain(void)
+{
+	struct rdma_cm_event *event;
+	int flags = fcntl(server.channel->fd, F_GETFL);
+
+	CHECK(!fcntl(server.channel->fd, F_SETFL, flags | O_NONBLOCK));
+	while (!server.provider->rdma_get_cm_event(server.channel, &event)) {
+		struct rdma_cm_id *id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
+
+		CHECK(!server.provider->rdma_ack_cm_event(event));
+		if (id)
+			process_destroy(&server, id);
+	}
+	CHECK(errno == EAGAIN && !fcntl(server.channel->fd, F_SETFL, flags));
+}
+
+/* What is no record ends the connection. */
+static void test_no_records(void)
+{
+	struct soft_cm_message req = request(5, 6);
+	uint8_t good[SOFT_RECORD_MAX], bad[2 * SOFT_RECORD_MAX] = {0};
+	static const struct {
+		size_t at; /* a byte that is flipped */
+		size_t length;
+	} cases[] = {
+		{0, SOFT_RECORD_MAX}, {4, SOFT_RECORD_MAX}, {5, SOFT_RECORD_MAX}, {6, SOFT_RECORD_MAX},
+		{16, SOFT_RECORD_MAX}, {17, SOFT_RECORD_MAX}, {24, SOFT_RECORD_MAX}, {40, SOFT_RECORD_MAX},
+		{64, SOFT_RECORD_MAX}, {65, SOFT_RECORD_MAX}, {67, SOFT_RECORD_MAX}, {80, SOFT_RECORD_MAX},
+		{sizeof(bad) - 1, 1}, {sizeof(bad) - 1, SOFT_RECORD_HEADER}, {sizeof(bad) - 1, SOFT_RECORD_MAX - 1},
+		{sizeof(bad) - 1, SOFT_RECORD_MAX + 1}, {sizeof(bad) - 1, sizeof(bad)},
+	};
+
+	soft_record_encode(&req, 1, good);
+	for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
+		int fd = stranger();
+
+		memcpy(bad, good, sizeof(good));
+		bad[cases[index].at] ^= 0xff;
+		CHECK(send(fd, bad, cases[index].length, 0) == (ssize_t)cases[index].length);
+		CHECK(is_closed(fd));
+		CHECK(!close(fd));
+	}
+	/* Nor may a connection speak for two. */
+	for (uint64_t instance = 1; instance <= 2; instance++) {
+		int fd = stranger();
+
+		CHECK(send(fd, good, soft_record_encode(&req, instance, good), 0) > 0);
+		CHECK(send(fd, good, soft_record_encode(&req, 3, good), 0) > 0);
+		CHECK(is_closed(fd));
+		CHECK(!close(fd));
+	}
+	let_them_go();
+	drain();
+	expect_service();
+}
+
+/* Addresses that are not the machine's. */
+static void test_foreign_addresses(void)
+{
+	struct soft_ipc *ipc = process_ipc(server.provider);
+	uint64_t before = ipc->counts.invalid;
+	struct soft_cm_message req = request(7, 8);
+	uint8_t record[SOFT_RECORD_MAX];
+	int fd = stranger();
+
+	((struct sockaddr_in *)(void *)&req.source)->sin_addr.s_addr = htonl(0x08080808);
+	CHECK(send(fd, record, soft_record_encode(&req, 1, record), 0) > 0);
+	req = request(7, 8);
+	((struct sockaddr_in *)(void *)&req.destination)->sin_addr.s_addr = htonl(0x08080808);
+	CHECK(send(fd, record, soft_record_encode(&req, 1, record), 0) > 0);
+	let_it_read(fd);
+	soft_mutex_lock(ipc->lock);
+	CHECK(ipc->counts.invalid == before + 2);
+	soft_mutex_unlock(ipc->lock);
+	expect_silence(server.channel);
+	CHECK(!close(fd));
+}
+
+/* Who knows the numbers of another's connection can end it as little as take it over. */
+static void test_others_connections(void)
+{
+	struct rdma_cm_id *id = process_connect(&client, PORT), *child = process_request(&server);
+	struct soft_cm_message forged = {.source = local_address(40000), .destination = local_address(PORT)};
+	static const enum soft_cm_attribute attributes[] = {SOFT_CM_RTU, SOFT_CM_REJ, SOFT_CM_DREQ, SOFT_CM_DREP};
+	uint8_t record[SOFT_RECORD_MAX];
+	int fd = stranger();
+
+	process_accept(&server, child);
+	process_expect(&client, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	forged.local = soft_id(child)->remote;
+	forged.remote = soft_id(child)->local;
+	forged.qp_num = soft_id(child)->local_qp_num;
+	forged.reason = SOFT_REJ_CONSUMER_DEFINED;
+	for (size_t index = 0; index < sizeof(attributes) / sizeof(attributes[0]); index++) {
+		forged.attribute = attributes[index];
+		CHECK(send(fd, record, soft_record_encode(&forged, 1, record), 0) > 0);
+	}
+	/* A request with its numbers is another one, and makes nothing stale. */
+	forged = request(soft_id(child)->remote, soft_id(child)->remote_qp_num);
+	forged.guid = soft_id(child)->remote_guid;
+	CHECK(send(fd, record, soft_record_encode(&forged, 1, record), 0) > 0);
+	let_it_read(fd);
+	drain();
+	CHECK(!client.provider->rdma_establish(id));
+	process_expect(&server, RDMA_CM_EVENT_ESTABLISHED, 0);
+	process_destroy(&client, id);
+	process_expect(&server, RDMA_CM_EVENT_DISCONNECTED, 0);
+	process_destroy(&server, child);
+	CHECK(!close(fd));
+}
+
+/* Any byte of any message may be another. */
+static void test_forged(void)
+{
+	struct soft_random random = {.state = 7};
+	uint8_t record[SOFT_RECORD_MAX];
+	int fd = stranger();
+
+	for (int count = 0; count < FORGED; count++) {
+		struct soft_cm_message message = request((uint32_t)count, (uint32_t)count);
+		int changes = (int)(soft_random_next(&random) % 4);
+
+		message.attribute = SOFT_CM_REQ + soft_random_next(&random) % (SOFT_CM_SIDR_REP - SOFT_CM_REQ + 1);
+		message.remote = (uint32_t)soft_random_next(&random) & 0xffffff;
+		message.port_space = soft_random_next(&random) % 2 ? RDMA_PS_TCP : RDMA_PS_UDP;
+		soft_record_encode(&message, 1, record);
+		while (changes--)
+			record[16 + soft_random_next(&random) % (SOFT_RECORD_MAX - 16)] ^= (uint8_t)soft_random_next(&random);
+		/* It does not read the answers either: they are dropped when too many wait. */
+		if (send(fd, record, sizeof(record), MSG_NOSIGNAL) < 0) {
+			CHECK(!close(fd));
+			fd = stranger();
+		}
+		if (count % 64 == 0)
+			drain();
+	}
+	CHECK(!close(fd));
+	let_them_go();
+	drain();
+	expect_service();
+}
+
+/* More connections than there may be: those that do nothing go first, and a real one has its place. */
+static void test_too_many(void)
+{
+	struct soft_ipc *ipc = process_ipc(server.provider);
+	uint32_t limit = ipc->peer_limit;
+	int fds[200];
+
+	soft_mutex_lock(ipc->lock);
+	ipc->peer_limit = 32;
+	soft_mutex_unlock(ipc->lock);
+	for (int index = 0; index < 200; index++)
+		fds[index] = stranger();
+	expect_service();
+	soft_mutex_lock(ipc->lock);
+	CHECK(ipc->peer_count <= 32 && ipc->counts.refused >= 200 - 32);
+	ipc->peer_limit = limit;
+	soft_mutex_unlock(ipc->lock);
+	for (int index = 0; index < 200; index++)
+		CHECK(!close(fds[index]));
+}
+
+/* Without descriptors for more, who connects waits until there are some again. */
+static void test_no_descriptors(void)
+{
+	struct rlimit was, none;
+	struct rdma_cm_id *id;
+	int fd = stranger(), spare;
+
+	let_it_read(fd);
+	id = process_id(&client, RDMA_PS_TCP);
+	process_destroy(&client, id);
+	spare = dup(0);
+	CHECK(spare >= 0 && !getrlimit(RLIMIT_NOFILE, &was));
+	none = was;
+	none.rlim_cur = (rlim_t)spare;
+	CHECK(!close(spare));
+	CHECK(!close(fd));
+	fd = stranger(); /* takes the last one, or the one before */
+	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	usleep(1000);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &was));
+	let_it_read(fd);
+	CHECK(!close(fd));
+	expect_service();
+}
+
+int main(void)
+{
+	server = process_start(1);
+	client = process_start(2);
+	listener = process_listen(&server, PORT);
+	test_no_records();
+	test_foreign_addresses();
+	test_others_connections();
+	test_forged();
+	test_too_many();
+	test_no_descriptors();
+	process_destroy(&server, listener);
+	process_end(&client);
+	process_end(&server);
+	return 0;
+}
