@@ -275,13 +275,13 @@ func codeRows() [][2]string {
 	var rows [][2]string
 	titles := diag.Titles()
 	for _, code := range sortedNames(titles) {
-		rows = append(rows, [2]string{string(code), titles[code]})
+		rows = append(rows, [2]string{code, titles[code]})
 	}
 	return rows
 }
 
 func showCode(w io.Writer, word string) bool {
-	title, known := diag.Titles()[diag.Code(strings.ToUpper(word))]
+	title, known := diag.Titles()[strings.ToUpper(word)]
 	if known {
 		fmt.Fprintf(w, "%s: code of \"rdmarun validate\"\n  %s\n", strings.ToUpper(word), title)
 		wrong, right := example.OfCode(strings.ToUpper(word))

@@ -182,7 +182,7 @@ func codeReference() []byte {
 	}
 	for _, code := range example.Codes() {
 		wrong, right := example.OfCode(code)
-		fmt.Fprintf(out, "\n## %s: %s\n\nWrong:\n\n```yaml\n%s```\n\nRight:\n\n```yaml\n%s```\n", code, diag.Titles()[diag.Code(code)], filesShown(wrong), filesShown(right))
+		fmt.Fprintf(out, "\n## %s: %s\n\nWrong:\n\n```yaml\n%s```\n\nRight:\n\n```yaml\n%s```\n", code, diag.Titles()[code], filesShown(wrong), filesShown(right))
 	}
 	fmt.Fprint(out, "\n## Exit codes\n\n| code | |\n| --- | --- |\n")
 	for _, row := range exitCodes {

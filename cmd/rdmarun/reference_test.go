@@ -79,7 +79,7 @@ func TestReferenceIsComplete(t *testing.T) {
 		}
 	}
 	for code := range diag.Titles() {
-		if !bytes.Contains(codes, []byte("| "+string(code)+" |")) {
+		if !bytes.Contains(codes, []byte("| "+code+" |")) {
 			t.Errorf("the reference lacks the code %s", code)
 		}
 	}

@@ -137,7 +137,7 @@ func newValidation(checked *scenario.Checked, withPlan bool) validation {
 		}
 		result.Errors = append(result.Errors, problemRow{
 			File: d.Span.File(), Line: d.Span.Line, Column: d.Span.Column,
-			Code: string(d.Code), Level: level, Message: d.Message, Hint: d.Hint,
+			Code: d.Code.Number(), Level: level, Message: d.Message, Hint: d.Hint,
 		})
 	}
 	result.OK = checked.Errors.Len() == 0

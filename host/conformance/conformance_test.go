@@ -96,7 +96,7 @@ func TestKnownErrors(t *testing.T) {
 		ReadKnown("known.yaml", []byte(text), errors)
 		found := false
 		for _, d := range errors.Sorted() {
-			found = found || string(d.Code) == want
+			found = found || d.Code.Number() == want
 		}
 		if !found {
 			t.Errorf("%s: %v, want %s", text, errors.Sorted(), want)

@@ -30,7 +30,7 @@ type Diagnostic struct {
 
 // Error is the first line of the message, as compilers print it.
 func (d *Diagnostic) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s[%s]: %s", d.Span.File(), d.Span.Line, d.Span.Column, d.Code.severity(), d.Code, d.Message)
+	return fmt.Sprintf("%s:%d:%d: %s[%s]: %s", d.Span.File(), d.Span.Line, d.Span.Column, d.Code.severity(), d.Code.Number(), d.Message)
 }
 
 // List collects diagnostics.  The same finding twice (a fragment that is used twice is checked

@@ -58,7 +58,7 @@ func (l *List) Render(w io.Writer, paint Painter) error {
 func (d *Diagnostic) Text(paint Painter) string {
 	var b strings.Builder
 	headline := fmt.Sprintf("%s:%d:%d: %s %s", printable.Log(d.Span.File()), d.Span.Line, d.Span.Column,
-		apply(paint.Error, fmt.Sprintf("%s[%s]:", d.Code.severity(), d.Code)), printable.Log(d.Message))
+		apply(paint.Error, fmt.Sprintf("%s[%s]:", d.Code.severity(), d.Code.Number())), printable.Log(d.Message))
 	b.WriteString(paint.fold(headline, 4) + "\n")
 	for _, line := range d.Span.Excerpt(paint) {
 		b.WriteString(line)

@@ -93,7 +93,7 @@ var codeForm = regexp.MustCompile(`(?m): (?:error|warning)\[([EW]\d+)\]`)
 func TestCodes(t *testing.T) {
 	codes := example.Codes()
 	for code := range diag.Titles() {
-		if !slices.Contains(codes, string(code)) {
+		if !slices.Contains(codes, code) {
 			t.Errorf("%s has no example", code)
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"rdmarun/rdmacore"
 )
 
-// completions are the work completion statuses, ibv_poll_cq(3) and IBTA volume 1, 11.6.2.
-func completions() []Entry {
-	return []Entry{
+// topics is the table of all that is explained here.
+var topics = []Topic{
+	{"status", "status of a work completion (ibv_poll_cq(3))", numbered[rdmacore.WCStatus], []Entry{ // IBTA volume 1, 11.6.2
 		{"SUCCESS", "the operation is complete", nil},
 		{"LOC_LEN_ERR", "a message was longer than the buffer of the receive it found", []string{"the posted receive is too short", "more data than the transport's largest message"}},
 		{"LOC_QP_OP_ERR", "the device found the queue pair or the request inconsistent", []string{"an operation that this type of queue pair has not", "more scatter/gather entries than the queue pair has"}},
@@ -33,12 +35,39 @@ func completions() []Entry {
 		{"GENERAL_ERR", "a fault without a name of its own", []string{"see vendor_err and the driver's documentation"}},
 		{"TM_ERR", "tag matching failed", nil},
 		{"TM_RNDV_INCOMPLETE", "a tag matching rendezvous was left to software", nil},
-	}
-}
-
-// asynchronous are the events of a device and its objects, ibv_get_async_event(3) and IBTA volume 1, 11.6.3.
-func asynchronous() []Entry {
-	return []Entry{
+	}},
+	{"event", "event of the connection manager (rdma_get_cm_event(3))", numbered[rdmacore.EventType], []Entry{
+		{"ADDR_ERROR", "the peer's address could not be resolved", []string{"no such host on the network", "the address is not on a network with an RDMA device", "a fault of the scenario (drop: ARP)"}},
+		{"ROUTE_ERROR", "the route to the peer could not be resolved", []string{"no path record", "the network interface is down", "a fault of the scenario (drop: PATH_RECORD)"}},
+		{"CONNECT_ERROR", "the connection could not be set up at this side", []string{"the queue pair refused a transition"}},
+		{"UNREACHABLE", "the peer did not answer the connection manager", []string{"host down", "a firewall drops UDP port 4791", "the server's backlog is full", "the server has read the request and never answers it", "a fault of the scenario (drop: REQ, or REP)"}},
+		{"REJECTED", "the peer refused the connection", nil},
+		{"ESTABLISHED", "the connection stands", nil},
+		{"DISCONNECTED", "the connection has ended", []string{"the peer called disconnect", "the peer destroyed its endpoint", "the peer's process ended"}},
+		{"DEVICE_REMOVAL", "the device is gone, and the endpoint can only be destroyed", []string{"its driver was unbound or reset", "a card was pulled", "a fault of the scenario (device: removal)"}},
+		{"CONNECT_REQUEST", "a client asks for a connection", nil},
+		{"CONNECT_RESPONSE", "the server accepted, and the endpoint has no queue pair to establish by itself", nil},
+		{"ADDR_CHANGE", "the hardware address behind the endpoint has changed", []string{"a bond's failover", "a fault of the scenario (device: address_change)"}},
+		{"TIMEWAIT_EXIT", "the queue pair's number may be used again", nil},
+	}},
+	{"reject", "reason of a REJECTED event, its status (IBTA volume 1, 12.6.7.2)", RejectName, []Entry{
+		{"NO_QP", "the peer has no queue pair for this connection", nil},
+		{"NO_RESOURCES", "the peer has no room for another connection", nil},
+		{"TIMEOUT", "the peer gave up waiting for the next message", []string{"the client destroyed its endpoint before the server accepted"}},
+		{"UNSUPPORTED", "the peer does not support the request", nil},
+		{"INVALID_COMM_ID", "the peer does not know the connection", nil},
+		{"INVALID_SERVICE_ID", "nobody listens on that port", []string{"the server is not running yet", "another port or port space", "the server listens on another address of that host"}},
+		{"INVALID_TRANSPORT_TYPE", "the peer wants another type of queue pair", nil},
+		{"STALE_CONN", "the peer still has a connection with this queue pair number", []string{"an earlier process ended without a word; try again"}},
+		{"INVALID_GID", "the peer does not know the destination GID", []string{"an address that moved to another device"}},
+		{"INVALID_MTU", "the peer cannot use this path MTU", nil},
+		{"INSUFFICIENT_RESP_RESOURCES", "the peer cannot serve that many READs and atomics", []string{"a lower initiator_depth"}},
+		{"CONSUMER_DEFINED", "the program at the peer refused, or it is gone", []string{"reject", "the listener or the request was destroyed unanswered", "the peer's process ended", "its accept failed"}},
+		{"INVALID_RNR_RETRY", "the peer cannot use this rnr_retry_count", nil},
+		{"DUPLICATE_LOCAL_COMM_ID", "the peer has this request already", nil},
+		{"VENDOR_OPTION_NOT_SUPPORTED", "the peer does not support an enhanced connection option", nil},
+	}},
+	{"async", "asynchronous event of a device or its objects (ibv_get_async_event(3))", numbered[rdmacore.AsyncEventType], []Entry{ // IBTA volume 1, 11.6.3
 		{"CQ_ERR", "a completion queue overran, or cannot be used any more", []string{"more completions than the queue has entries"}},
 		{"QP_FATAL", "a queue pair failed in a way that no completion tells", []string{"its completion queue is in error", "the device could not read its queues"}},
 		{"QP_REQ_ERR", "the peer sent a request that the queue pair refused as invalid", []string{"an operation that the connection does not allow", "a message longer than the receive"}},
@@ -60,12 +89,8 @@ func asynchronous() []Entry {
 		{"GID_CHANGE", "a port's table of GIDs changed", []string{"an address of the interface came or went"}},
 		{"WQ_FATAL", "a work queue failed", nil},
 		{"DEVICE_SPEED_CHANGE", "a port's link has another speed", nil},
-	}
-}
-
-// opcodes are what a completion says was done, ibv_poll_cq(3).
-func opcodes() []Entry {
-	return []Entry{
+	}},
+	{"opcode", "opcode of a work completion (ibv_poll_cq(3))", numbered[rdmacore.WCOpcode], []Entry{
 		{"SEND", "a message was sent, with or without immediate data", nil},
 		{"RDMA_WRITE", "the peer's memory was written", nil},
 		{"RDMA_READ", "the peer's memory was read", nil},
@@ -78,52 +103,45 @@ func opcodes() []Entry {
 		{"ATOMIC_WRITE", "8 bytes of the peer's memory were written at once", nil},
 		{"RECV", "a message came", nil},
 		{"RECV_RDMA_WITH_IMM", "the peer wrote memory of this side and sent immediate data: it took a receive", nil},
-	}
-}
-
-// events are the CM events, rdma_get_cm_event(3).
-func events() []Entry {
-	return []Entry{
-		{"ADDR_ERROR", "the peer's address could not be resolved", []string{"no such host on the network", "the address is not on a network with an RDMA device", "a fault of the scenario (drop: ARP)"}},
-		{"ROUTE_ERROR", "the route to the peer could not be resolved", []string{"no path record", "the network interface is down", "a fault of the scenario (drop: PATH_RECORD)"}},
-		{"CONNECT_ERROR", "the connection could not be set up at this side", []string{"the queue pair refused a transition"}},
-		{"UNREACHABLE", "the peer did not answer the connection manager", []string{"host down", "a firewall drops UDP port 4791", "the server's backlog is full", "the server has read the request and never answers it", "a fault of the scenario (drop: REQ, or REP)"}},
-		{"REJECTED", "the peer refused the connection", nil},
-		{"ESTABLISHED", "the connection stands", nil},
-		{"DISCONNECTED", "the connection has ended", []string{"the peer called disconnect", "the peer destroyed its endpoint", "the peer's process ended"}},
-		{"DEVICE_REMOVAL", "the device is gone, and the endpoint can only be destroyed", []string{"its driver was unbound or reset", "a card was pulled", "a fault of the scenario (device: removal)"}},
-		{"CONNECT_REQUEST", "a client asks for a connection", nil},
-		{"CONNECT_RESPONSE", "the server accepted, and the endpoint has no queue pair to establish by itself", nil},
-		{"ADDR_CHANGE", "the hardware address behind the endpoint has changed", []string{"a bond's failover", "a fault of the scenario (device: address_change)"}},
-		{"TIMEWAIT_EXIT", "the queue pair's number may be used again", nil},
-	}
-}
-
-// rejects are the reasons of a REJ message, IBTA volume 1, 12.6.7.2.
-func rejects() []Entry {
-	return []Entry{
-		{"NO_QP", "the peer has no queue pair for this connection", nil},
-		{"NO_RESOURCES", "the peer has no room for another connection", nil},
-		{"TIMEOUT", "the peer gave up waiting for the next message", []string{"the client destroyed its endpoint before the server accepted"}},
-		{"UNSUPPORTED", "the peer does not support the request", nil},
-		{"INVALID_COMM_ID", "the peer does not know the connection", nil},
-		{"INVALID_SERVICE_ID", "nobody listens on that port", []string{"the server is not running yet", "another port or port space", "the server listens on another address of that host"}},
-		{"INVALID_TRANSPORT_TYPE", "the peer wants another type of queue pair", nil},
-		{"STALE_CONN", "the peer still has a connection with this queue pair number", []string{"an earlier process ended without a word; try again"}},
-		{"INVALID_GID", "the peer does not know the destination GID", []string{"an address that moved to another device"}},
-		{"INVALID_MTU", "the peer cannot use this path MTU", nil},
-		{"INSUFFICIENT_RESP_RESOURCES", "the peer cannot serve that many READs and atomics", []string{"a lower initiator_depth"}},
-		{"CONSUMER_DEFINED", "the program at the peer refused, or it is gone", []string{"reject", "the listener or the request was destroyed unanswered", "the peer's process ended", "its accept failed"}},
-		{"INVALID_RNR_RETRY", "the peer cannot use this rnr_retry_count", nil},
-		{"DUPLICATE_LOCAL_COMM_ID", "the peer has this request already", nil},
-		{"VENDOR_OPTION_NOT_SUPPORTED", "the peer does not support an enhanced connection option", nil},
-	}
-}
-
-// messages are what goes between two roles and can be lost: the words of a fault's drop (IBTA volume 1, 12.6 and 12.11),
-// and what packets of queue pairs are answered with.
-func messages() []Entry {
-	return []Entry{
+	}},
+	{"state", "state of a queue pair (ibv_modify_qp(3))", numbered[rdmacore.QPState], []Entry{ // IBTA volume 1, 10.3.1
+		{"RESET", "made, and nothing else; what was posted is gone", nil},
+		{"INIT", "receives can be posted; nothing comes or goes yet", nil},
+		{"RTR", "ready to receive: it knows its peer, messages come in", []string{"an accepted connection whose last message is not read yet: COMM_EST, rdma_notify(3)"}},
+		{"RTS", "ready to send: a queue pair at work", nil},
+		{"SQD", "the send queue stops: what has begun is done to its end, nothing new begins", []string{"modify_qp, to change what only a drained queue pair may change; SQ_DRAINED tells when"}},
+		{"SQE", "a send of an unreliable queue pair has failed; it still receives", []string{"a wrong request of a datagram: its completion says which"}},
+		{"ERR", "failed or disconnected: everything posted ends with WR_FLUSH_ERR", []string{"an earlier completion with an error: look at the first one", "a normal disconnect"}},
+	}},
+	{"qp_type", "type of a queue pair (ibv_create_qp(3))", numbered[rdmacore.QPType], []Entry{ // IBTA volume 1, 9.7 and 9.8
+		{"RC", "reliable connection: each message arrives once and in order, or the connection fails; all operations", nil},
+		{"UC", "unreliable connection: messages can be lost; SEND and WRITE", nil},
+		{"UD", "unreliable datagrams: one queue pair for many peers, one packet a message; SEND alone", nil},
+		{"RAW_PACKET", "whole Ethernet frames", []string{"only some adapters have it, and it wants CAP_NET_RAW"}},
+		{"XRC_SEND", "the sending half of an extended reliable connection, which names the peer's shared receive queue in each request", []string{"soft and rdma_rxe do not have it"}},
+		{"XRC_RECV", "the receiving half, shared by the processes of a host", []string{"soft and rdma_rxe do not have it"}},
+		{"DRIVER", "a type of the driver's own", nil},
+	}},
+	{"access", "right to memory, or of a peer by a queue pair (ibv_reg_mr(3))", numbered[rdmacore.Access], []Entry{
+		{"LOCAL_WRITE", "the device may write the memory: receives, READs and old values of atomics go there", []string{"missing: LOC_PROT_ERR"}},
+		{"REMOTE_WRITE", "the peer may write the memory; LOCAL_WRITE must be there, too", []string{"missing: REM_ACCESS_ERR at the peer"}},
+		{"REMOTE_READ", "the peer may read the memory", []string{"missing: REM_ACCESS_ERR at the peer"}},
+		{"REMOTE_ATOMIC", "the peer may do atomic operations; LOCAL_WRITE must be there, too", []string{"missing: REM_ACCESS_ERR at the peer"}},
+		{"MW_BIND", "memory windows can be bound to the region", []string{"missing: MW_BIND_ERR"}},
+		{"ZERO_BASED", "the peer counts from 0, and not from the address", nil},
+		{"ON_DEMAND", "the memory is not locked; the device asks for pages when it needs them", nil},
+		{"HUGETLB", "the memory has huge pages", nil},
+		{"FLUSH_GLOBAL", "the peer may flush to where all processors see it", nil},
+		{"FLUSH_PERSISTENT", "the peer may flush to where it survives a power failure", nil},
+		{"RELAXED_ORDERING", "writes may reach the memory in another order than they were sent", nil},
+	}},
+	{"port_space", "port space of an endpoint (rdma_create_id(3))", numbered[rdmacore.PortSpace], []Entry{
+		{"TCP", "reliable connections (RC): connect and accept", nil},
+		{"UDP", "datagrams (UD), also to multicast groups; the answer to connect says where to send", nil},
+		{"IB", "any service of InfiniBand, by its own numbers", nil},
+		{"IPOIB", "datagrams beside those of IP over InfiniBand, with its key", nil},
+	}},
+	{"message", "message between roles, as drop of a fault names them (IBTA volume 1, 12.6)", unnumbered, []Entry{ // IBTA volume 1, 12.6 and 12.11; and what packets of queue pairs are answered with
 		{"all", "everything between the two roles", nil},
 		{"data", "the packets of queue pairs, both requests and their answers; the connection manager's messages pass", nil},
 		{"cm", "all messages of the connection manager; the packets of queue pairs pass", nil},
@@ -140,90 +158,15 @@ func messages() []Entry {
 		{"PATH_RECORD", "the question for the route, rdma_resolve_route(3); lost, it ends in ROUTE_ERROR", nil},
 		{"ACK", "acknowledgement of the packets of a queue pair: nobody sees it but the sender, whose request completes; \"drop: data, opcode: [ACKNOWLEDGE]\" loses it", nil},
 		{"NAK", "refusal of a packet: out of sequence (it is sent again), receiver not ready (RNR, sent again after a time), or an error that ends the connection, such as REM_ACCESS_ERR; \"drop: data\" loses it", nil},
-	}
-}
-
-// effects are what a fault does to what it concerns, the words of its action.
-func effects() []Entry {
-	return []Entry{
+	}},
+	{"effect", "action of a fault: what it does to what it concerns", unnumbered, []Entry{
 		{"lose", "what the fault concerns never arrives; its sender repeats it, or gives up", nil},
 		{"delay", "a message arrives later, by the fault's delay", nil},
 		{"duplicate", "a message arrives, and again after the fault's delay", nil},
 		{"corrupt", "one bit of a packet is another, which its receiver finds by the ICRC (IBTA annex A17.3.3), or by the IP header's checksum, and drops it", nil},
 		{"reorder", "a message is held until another has gone the same way, or the fault's delay has passed", nil},
-	}
-}
-
-// states are those of a queue pair, ibv_modify_qp(3) and IBTA volume 1, 10.3.1.
-func states() []Entry {
-	return []Entry{
-		{"RESET", "made, and nothing else; what was posted is gone", nil},
-		{"INIT", "receives can be posted; nothing comes or goes yet", nil},
-		{"RTR", "ready to receive: it knows its peer, messages come in", []string{"an accepted connection whose last message is not read yet: COMM_EST, rdma_notify(3)"}},
-		{"RTS", "ready to send: a queue pair at work", nil},
-		{"SQD", "the send queue stops: what has begun is done to its end, nothing new begins", []string{"modify_qp, to change what only a drained queue pair may change; SQ_DRAINED tells when"}},
-		{"SQE", "a send of an unreliable queue pair has failed; it still receives", []string{"a wrong request of a datagram: its completion says which"}},
-		{"ERR", "failed or disconnected: everything posted ends with WR_FLUSH_ERR", []string{"an earlier completion with an error: look at the first one", "a normal disconnect"}},
-	}
-}
-
-// types are those of queue pairs, IBTA volume 1, 9.7 and 9.8, and ibv_create_qp(3).
-func types() []Entry {
-	return []Entry{
-		{"RC", "reliable connection: each message arrives once and in order, or the connection fails; all operations", nil},
-		{"UC", "unreliable connection: messages can be lost; SEND and WRITE", nil},
-		{"UD", "unreliable datagrams: one queue pair for many peers, one packet a message; SEND alone", nil},
-		{"RAW_PACKET", "whole Ethernet frames", []string{"only some adapters have it, and it wants CAP_NET_RAW"}},
-		{"XRC_SEND", "the sending half of an extended reliable connection, which names the peer's shared receive queue in each request", []string{"soft and rdma_rxe do not have it"}},
-		{"XRC_RECV", "the receiving half, shared by the processes of a host", []string{"soft and rdma_rxe do not have it"}},
-		{"DRIVER", "a type of the driver's own", nil},
-	}
-}
-
-// rights are what memory, windows and queue pairs allow, ibv_reg_mr(3) and ibv_modify_qp(3).
-func rights() []Entry {
-	return []Entry{
-		{"LOCAL_WRITE", "the device may write the memory: receives, READs and old values of atomics go there", []string{"missing: LOC_PROT_ERR"}},
-		{"REMOTE_WRITE", "the peer may write the memory; LOCAL_WRITE must be there, too", []string{"missing: REM_ACCESS_ERR at the peer"}},
-		{"REMOTE_READ", "the peer may read the memory", []string{"missing: REM_ACCESS_ERR at the peer"}},
-		{"REMOTE_ATOMIC", "the peer may do atomic operations; LOCAL_WRITE must be there, too", []string{"missing: REM_ACCESS_ERR at the peer"}},
-		{"MW_BIND", "memory windows can be bound to the region", []string{"missing: MW_BIND_ERR"}},
-		{"ZERO_BASED", "the peer counts from 0, and not from the address", nil},
-		{"ON_DEMAND", "the memory is not locked; the device asks for pages when it needs them", nil},
-		{"HUGETLB", "the memory has huge pages", nil},
-		{"FLUSH_GLOBAL", "the peer may flush to where all processors see it", nil},
-		{"FLUSH_PERSISTENT", "the peer may flush to where it survives a power failure", nil},
-		{"RELAXED_ORDERING", "writes may reach the memory in another order than they were sent", nil},
-	}
-}
-
-// portSpaces are those of endpoints, rdma_create_id(3).
-func portSpaces() []Entry {
-	return []Entry{
-		{"TCP", "reliable connections (RC): connect and accept", nil},
-		{"UDP", "datagrams (UD), also to multicast groups; the answer to connect says where to send", nil},
-		{"IB", "any service of InfiniBand, by its own numbers", nil},
-		{"IPOIB", "datagrams beside those of IP over InfiniBand, with its key", nil},
-	}
-}
-
-// kernelNotSupported is the kernel's own "not supported", which programs should never see (linux/errno.h), and do.
-const kernelNotSupported syscall.Errno = 524
-
-// ErrnoName is the name of an errno as the man pages of verbs have it, "" for a number without one.
-func ErrnoName(errno syscall.Errno) string {
-	switch errno {
-	case syscall.EOPNOTSUPP:
-		return "EOPNOTSUPP" // x/sys has the other name of that number, ENOTSUP
-	case kernelNotSupported:
-		return "ENOTSUPP"
-	}
-	return unix.ErrnoName(errno)
-}
-
-// errnos are the errors of librdmacm and libibverbs, as their manual pages use them.
-func errnos() []Entry {
-	return []Entry{
+	}},
+	{"errno", "errno of a call, and negative in the status of an event", func(n int) string { return ErrnoName(syscall.Errno(max(n, -n))) }, []Entry{ // those that the manual pages of librdmacm and libibverbs name
 		{"EPERM", "not permitted", []string{"the kernel's RDMA modules are of another version than the libraries"}},
 		{"ENOENT", "no such object", nil},
 		{"EBADF", "the object was destroyed before", nil},
@@ -248,5 +191,19 @@ func errnos() []Entry {
 		{"EHOSTUNREACH", "no route to that host", nil},
 		{"ECONNREFUSED", "the peer refused the connection", []string{"nobody listens on that port"}},
 		{"ETIMEDOUT", "no answer in time", []string{"host down", "a firewall drops UDP port 4791", "wrong network", "a fault of the scenario"}},
+	}},
+}
+
+// kernelNotSupported is the kernel's own "not supported", which programs should never see (linux/errno.h), and do.
+const kernelNotSupported syscall.Errno = 524
+
+// ErrnoName is the name of an errno as the man pages of verbs have it, "" for a number without one.
+func ErrnoName(errno syscall.Errno) string {
+	switch errno {
+	case syscall.EOPNOTSUPP:
+		return "EOPNOTSUPP" // x/sys has the other name of that number, ENOTSUP
+	case kernelNotSupported:
+		return "ENOTSUPP"
 	}
+	return unix.ErrnoName(errno)
 }

@@ -29,29 +29,32 @@ func (e Entry) Text() string {
 	return e.Meaning + "; causes seen: " + strings.Join(e.Causes, ", ")
 }
 
-func lookup(table []Entry, name string) string {
-	for _, entry := range table {
-		if entry.Name == name {
-			return entry.Text()
+// lookup is the text of an entry of a topic; "" when there is nothing to say.
+func lookup(topic, name string) string {
+	for _, t := range topics {
+		for _, entry := range t.Entries {
+			if t.Name == topic && entry.Name == name {
+				return entry.Text()
+			}
 		}
 	}
 	return ""
 }
 
 // Completion explains a work completion status by its name, "" when there is nothing to say.
-func Completion(name string) string { return lookup(completions(), name) }
+func Completion(name string) string { return lookup("status", name) }
 
 // Reject explains the positive status of a REJECTED event.
 func Reject(status int) string {
-	return lookup(rejects(), RejectName(status))
+	return lookup("reject", RejectName(status))
 }
 
 // Errno explains an errno by its name.
-func Errno(name string) string { return lookup(errnos(), name) }
+func Errno(name string) string { return lookup("errno", name) }
 
 // Event explains a CM event and its status.
 func Event(name string, status int) string {
-	meaning := lookup(events(), name)
+	meaning := lookup("event", name)
 	detail := ""
 	switch {
 	case name == "REJECTED" && status > 0:
@@ -72,30 +75,13 @@ func Event(name string, status int) string {
 type Topic struct {
 	// Name is one word, Title what a list of its entries is headed by.
 	Name, Title string
-	Entries     []Entry
 	// number gives the name of a number of this kind, "" for none.
-	number func(n int) string
+	number  func(n int) string
+	Entries []Entry
 }
 
 // Topics lists all that is explained here.
-func Topics() []Topic {
-	return []Topic{
-		{"status", "status of a work completion (ibv_poll_cq(3))", completions(), numbered[rdmacore.WCStatus]},
-		{"event", "event of the connection manager (rdma_get_cm_event(3))", events(), numbered[rdmacore.EventType]},
-		{"reject", "reason of a REJECTED event, its status (IBTA volume 1, 12.6.7.2)", rejects(), RejectName},
-		{"async", "asynchronous event of a device or its objects (ibv_get_async_event(3))", asynchronous(), numbered[rdmacore.AsyncEventType]},
-		{"opcode", "opcode of a work completion (ibv_poll_cq(3))", opcodes(), numbered[rdmacore.WCOpcode]},
-		{"state", "state of a queue pair (ibv_modify_qp(3))", states(), numbered[rdmacore.QPState]},
-		{"qp_type", "type of a queue pair (ibv_create_qp(3))", types(), numbered[rdmacore.QPType]},
-		{"access", "right to memory, or of a peer by a queue pair (ibv_reg_mr(3))", rights(), numbered[rdmacore.Access]},
-		{"port_space", "port space of an endpoint (rdma_create_id(3))", portSpaces(), numbered[rdmacore.PortSpace]},
-		{"message", "message between roles, as drop of a fault names them (IBTA volume 1, 12.6)", messages(), unnumbered},
-		{"effect", "action of a fault: what it does to what it concerns", effects(), unnumbered},
-		{"errno", "errno of a call, and negative in the status of an event", errnos(), func(n int) string {
-			return ErrnoName(syscall.Errno(max(n, -n)))
-		}},
-	}
-}
+func Topics() []Topic { return topics }
 
 // numbered is the name that a number has by the String method of its type.
 func numbered[T interface {
