@@ -1,7 +1,9 @@
 package ast
 
 import (
+	"reflect"
 	"regexp"
+	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -113,3 +115,188 @@ func (r *reader) name(node *syntax.Node) bool {
 
 // IsName tells whether a word can be a name.
 func IsName(text string) bool { return identifier.MatchString(text) && !reserved[text] }
+
+// Key is a key of a mapping and what it is for.
+type Key struct{ Name, Doc string }
+
+// section is a mapping of a file; its keys are the fields of a struct.  Their tags are the only place for the keys, so
+// that the checker, the JSON Schema and `rdmarun explain` cannot differ:
+//
+//	Size *syntax.Node `key:"size,required" doc:"bytes"`
+//
+// A node is a scalar, nodes are a list of scalars, and any other field is what the reader makes of its Go type.  After
+// the name may follow:
+//
+//	required  the key must be there
+//	any       the node may be of any kind: package compile says what is wrong with it
+//	empty     the list may be empty
+//	later     the key means something only beside others, and code below reads it
+type section struct {
+	what   string // in messages
+	keys   []Key
+	fields []sectionField
+}
+
+type sectionField struct {
+	name                        string
+	index                       []int
+	required, any, empty, later bool
+}
+
+// sectionOf reads the tags of a struct.
+func sectionOf[T any](what string) *section {
+	s := &section{what: what}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		tag, tagged := field.Tag.Lookup("key")
+		if !tagged {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		s.keys = append(s.keys, Key{name, field.Tag.Get("doc")})
+		s.fields = append(s.fields, sectionField{
+			name: name, index: field.Index,
+			required: options == "required", any: options == "any", empty: options == "empty", later: options == "later",
+		})
+	}
+	return s
+}
+
+// read fills a struct from a mapping that has the keys of a section; false for what is no mapping.
+func (r *reader) read(node *syntax.Node, s *section, into any) bool {
+	if !r.mapping(node, s.what) {
+		return false
+	}
+	r.keys(node, s.keys)
+	to := reflect.ValueOf(into).Elem()
+	for _, field := range s.fields {
+		value := node.Get(field.name)
+		if field.required {
+			value = r.required(node, field.name, s.what)
+		}
+		if value != nil && !field.later {
+			r.field(field, value, to.FieldByIndex(field.index).Addr().Interface())
+		}
+	}
+	return true
+}
+
+// field reads the value of a key as what the field is.
+func (r *reader) field(field sectionField, value *syntax.Node, to any) {
+	switch to := to.(type) {
+	case **syntax.Node:
+		if *to = value; !field.any {
+			*to = r.text(value)
+		}
+	case *[]*syntax.Node:
+		if !field.empty || value.Kind != syntax.Sequence || len(value.Items) > 0 {
+			*to = r.words(value, field.name)
+		}
+	case *[]*Step:
+		*to = r.steps(value)
+	case *[]*Case:
+		*to = r.cases(value)
+	case *[]*Param:
+		*to = r.params(value, fileParamTypes)
+	case *[]*Role:
+		*to = r.roles(value)
+	case *[]*Fragment:
+		*to = r.fragments(value)
+	case *[]*Import:
+		*to = r.imports(value)
+	case *[]*Threshold:
+		*to = r.thresholds(value)
+	case **Matrix:
+		*to = r.matrix(value)
+	case **XFail:
+		*to = r.xfail(value)
+	case **Guest:
+		*to = r.guest(value)
+	case **Provider:
+		*to = r.provider(value)
+	case **Defaults:
+		*to = r.defaults(value)
+	case *Limits:
+		r.read(value, limitSection, to)
+	}
+}
+
+// Mapping is a mapping of a file with its keys.
+type Mapping struct {
+	// Name is the word that it stands behind, Of what has the keys.
+	Name, Of string
+	Keys     []Key
+}
+
+// Mappings lists the mappings of a file, from the outermost to the innermost.
+func Mappings() []Mapping {
+	return []Mapping{
+		{"file", "a file", fileSection.keys},
+		{"params", "a parameter", paramSection.keys},
+		{"matrix", "a matrix", matrixKeys},
+		{"provider", "provider", providerKeys},
+		{"soft", "the soft provider", softSection.keys},
+		{"verbs", "the verbs provider", verbsSection.keys},
+		{"defaults", "defaults", defaultsKeys},
+		{"roles", "a role", roleSection.keys},
+		{"buffers", "a buffer", bufferSection.keys},
+		{"path", "path", pathKeys},
+		{"place", "place", placeKeys},
+		{"guest", "a guest", guestSection.keys},
+		{"limits", "a guest's limits", limitSection.keys},
+		{"cases", "a case", caseSection.keys},
+		{"xfail", "xfail", xfailSection.keys},
+		{"raises", "the failure that xfail expects", raisesKeys},
+		{"fragments", "a fragment", fragmentSection.keys},
+		{"thresholds", "a threshold", thresholdSection.keys},
+		{"abort_on_fail", "abort_on_fail", abortKeys},
+		{"action", "a step without a verb", keysOf(actions, func(a actionRow) Key { return a.Key })},
+		{"step", "a step", keysOf(modifiers, func(m modifier) Key { return m.Key })},
+		{"took", "took", tookKeys},
+		{"type", "a parameter's type", paramTypes},
+	}
+}
+
+// Keys are the keys of a mapping of Mappings.
+func Keys(name string) []Key {
+	for _, mapping := range Mappings() {
+		if mapping.Name == name {
+			return mapping.Keys
+		}
+	}
+	return nil
+}
+
+// Names are those of keys.
+func Names(keys []Key) []string {
+	list := make([]string, len(keys))
+	for i := range keys {
+		list[i] = keys[i].Name
+	}
+	return list
+}
+
+func keysOf[Row any](rows []Row, key func(Row) Key) []Key {
+	keys := make([]Key, len(rows))
+	for i := range rows {
+		keys[i] = key(rows[i])
+	}
+	return keys
+}
+
+// keys reports the keys of a mapping that are not known.
+func (r *reader) keys(node *syntax.Node, known []Key) {
+	for _, pair := range node.Pairs {
+		if !hasKey(known, pair.Key.Value) {
+			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).WithOneOf(pair.Key.Value, Names(known))
+		}
+	}
+}
+
+func hasKey(keys []Key, name string) bool {
+	for i := range keys {
+		if keys[i].Name == name {
+			return true
+		}
+	}
+	return false
+}

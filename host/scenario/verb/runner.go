@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
+	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/testbed"
 )
 
@@ -74,4 +76,134 @@ func waitListen(ctx context.Context, call *Call, args *struct {
 		failure.Expected += fmt.Sprintf(" within %s", args.Within)
 	}
 	return listeningAt{at.Port(), at.Addr().String(), at}, err
+}
+
+// StepVerb describes and runs a step that is no verb of the language but for its own keys beside it: "guest start", "guest
+// run", "guest wait", "guest stop", "guest call" and "barrier".  It is nil for any other name.
+func StepVerb(name string) *Verb { return stepVerbs()[name] }
+
+var stepVerbs = sync.OnceValue(func() map[string]*Verb {
+	byName := make(map[string]*Verb)
+	for _, row := range []Verb{
+		act("guest start", "", "Start the guest of a role.", func(ctx context.Context, call *Call, args *guestArguments) error {
+			return call.Role.Guest().Start(ctx, args.Args)
+		}),
+		ask("guest run", "", "Start the guest of a role and wait for its end.", func(ctx context.Context, call *Call, args *struct {
+			guestArguments
+			guestWait
+		}) (guestEnd, error) {
+			if err := call.Role.Guest().Start(ctx, args.Args); err != nil {
+				return guestEnd{}, err
+			}
+			return args.end(ctx, call, call.Role.Guest().Wait)
+		}),
+		ask("guest wait", "", "Wait for the end of the guest of a role.", func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
+			return args.end(ctx, call, call.Role.Guest().Wait)
+		}),
+		ask("guest stop", "", "Stop the guest of a role.", func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
+			end, err := args.end(ctx, call, call.Role.Guest().Stop)
+			call.Outcome.NoDefaults = end.Outcome == "stopped" // who stops a guest wants it gone, not well
+			return end, err
+		}),
+		ask("guest call", "", "Call a function of a guest that waits at a barrier.", callGuest),
+		act("barrier", "", "Wait until everyone is there.", func(ctx context.Context, call *Call, args *struct {
+			Gathering testbed.Gathering `arg:"gathering" doc:"who meets, and where"`
+			within
+		}) error {
+			waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
+			defer cancel()
+			return call.Testbed.Barrier(waiting, args.Gathering)
+		}).roleless(),
+	} {
+		row.describe(&row)
+		byName[row.Name] = &row
+	}
+	return byName
+})
+
+type guestArguments struct {
+	Args []string `arg:"args" doc:"what the program is given"`
+}
+
+// guestWait bounds a step that waits for a guest's end.  The guest's own limit of time is shorter unless that was raised.
+type guestWait struct {
+	Within time.Duration `arg:"within" default:"2m" doc:"how long to wait"`
+}
+
+// guestEnd is how a guest ended.
+type guestEnd struct {
+	Exit    int    `result:"exit" default:"0" doc:"exit code"`
+	Outcome string `result:"outcome" words:"exited|trapped|timed_out|stopped|failed" doc:"how it ended"`
+	Trap    string `result:"trap" doc:"why it trapped, \"\" when it did not"`
+}
+
+func (e guestEnd) summary() string { return fmt.Sprintf("%s, exit code %d", e.Outcome, e.Exit) }
+
+// end waits for the end of a guest.
+func (w *guestWait) end(ctx context.Context, call *Call, wait func(context.Context) (testbed.GuestResult, error)) (guestEnd, error) {
+	var result testbed.GuestResult
+	err := (&within{w.Within}).awaitLocked(ctx, call, func(ctx context.Context) (err error) {
+		result, err = wait(ctx)
+		return err
+	}, &testbed.Failure{What: "the guest did not end", Expected: "its end within " + quantity.Time(w.Within), Got: "it still runs"})
+	if err != nil {
+		return guestEnd{}, err
+	}
+	call.Outcome.Hint = result.Reason
+	end := guestEnd{Exit: result.Exit, Outcome: result.Outcome}
+	if result.Outcome == "trapped" {
+		end.Trap = result.Reason
+	}
+	return end, nil
+}
+
+// Invocation is a call of a guest's function.
+type Invocation struct {
+	Function string
+	// Values are the arguments as the scenario has them, Words as the function takes them.
+	Values []any
+	Words  []uint64
+	// Narrow tells that the result has 32 bits.
+	Narrow bool
+}
+
+// String is the call as C writes it.
+func (i Invocation) String() string {
+	texts := make([]string, len(i.Values))
+	for n, value := range i.Values {
+		texts[n] = fmt.Sprint(value)
+	}
+	return i.Function + "(" + strings.Join(texts, ", ") + ")"
+}
+
+// returned is what a function has returned, if anything.
+type returned struct {
+	Result Optional[int] `result:"result" doc:"what it returned, with a sign"`
+}
+
+func (r returned) summary() string {
+	if !r.Result.Given {
+		return ""
+	}
+	return fmt.Sprintf("result %d", r.Result.Value)
+}
+
+func callGuest(ctx context.Context, call *Call, args *struct {
+	Function Invocation `arg:"function" doc:"the function with its arguments"`
+	within
+}) (returned, error) {
+	var results []uint64
+	err := args.awaitLocked(ctx, call, func(ctx context.Context) (err error) {
+		results, err = call.Role.Guest().Call(ctx, args.Function.Function, args.Function.Words)
+		return err
+	}, &testbed.Failure{
+		What: "the call has no end", Expected: "its end", Hint: "a guest takes calls while it waits at a barrier (rdma.barrier)",
+	})
+	switch {
+	case err != nil || len(results) == 0:
+		return returned{}, err
+	case args.Function.Narrow:
+		return returned{some(int(int32(results[0])))}, nil
+	}
+	return returned{some(int(results[0]))}, nil
 }
