@@ -175,6 +175,7 @@ var (
 	xfailSection     = sectionOf[XFail]("xfail")
 	fragmentSection  = sectionOf[Fragment]("a fragment")
 	thresholdSection = sectionOf[Threshold]("a threshold")
+	stepSection      = sectionOf[Step]("a step")
 )
 
 // The keys of mappings that stay nodes.

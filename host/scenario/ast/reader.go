@@ -141,6 +141,7 @@ type sectionField struct {
 	name                        string
 	index                       []int
 	required, any, empty, later bool
+	of                          []string // of a key of a step, the actions that it belongs to; none: all
 }
 
 // sectionOf reads the tags of a struct.
@@ -156,9 +157,20 @@ func sectionOf[T any](what string) *section {
 		s.fields = append(s.fields, sectionField{
 			name: name, index: field.Index,
 			required: options == "required", any: options == "any", empty: options == "empty", later: options == "later",
+			of: strings.Fields(field.Tag.Get("of")),
 		})
 	}
 	return s
+}
+
+// field is the row of a key; nil for one that the section does not have.
+func (s *section) field(name string) *sectionField {
+	for i := range s.fields {
+		if s.fields[i].name == name {
+			return &s.fields[i]
+		}
+	}
+	return nil
 }
 
 // read fills a struct from a mapping that has the keys of a section; false for what is no mapping.
@@ -250,7 +262,7 @@ func Mappings() []Mapping {
 		{"thresholds", "a threshold", thresholdSection.keys},
 		{"abort_on_fail", "abort_on_fail", abortKeys},
 		{"action", "a step without a verb", keysOf(actions, func(a actionRow) Key { return a.Key })},
-		{"step", "a step", keysOf(modifiers, func(m modifier) Key { return m.Key })},
+		{"step", "a step", stepSection.keys},
 		{"took", "took", tookKeys},
 		{"type", "a parameter's type", paramTypes},
 	}

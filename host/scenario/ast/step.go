@@ -1,6 +1,7 @@
 package ast
 
 import (
+	"reflect"
 	"slices"
 
 	"rdmarun/host/scenario/diag"
@@ -19,14 +20,28 @@ type Step struct {
 	Axes   []Axis       // of a ForEach
 
 	// AnyResult is set for `expect: any`; Expect is nil then.
-	AnyResult                                                    bool
-	Role, Name, If, As, Expect, Took, Within, Timeout, Leftovers *syntax.Node
-	With, Args, Of, Function                                     *syntax.Node
+	AnyResult bool
 	// Tags are words, or names with values.
 	Tags  []syntax.Pair
 	XFail *XFail
 
-	do, tags, xfail *syntax.Node
+	// The keys beside the action.  `of` has the keys of the actions that one belongs to, "verb" for verbs; without it, all.
+	Role      *syntax.Node `key:"role" of:"verb guest do repeat for_each parallel" doc:"who does it; of a step of steps, who does those of them that do not say"`
+	Name      *syntax.Node `key:"name" doc:"what reports call it"`
+	If        *syntax.Node `key:"if" doc:"a condition; without it the step is left out"`
+	As        *syntax.Node `key:"as" of:"verb repeat guest" doc:"a name for the result, or for the counter of a repeat; in a loop also one of several, eps[$(i)]"`
+	Expect    *syntax.Node `key:"expect" of:"verb guest" doc:"what the result must be; any: whatever the call returns and whatever comes, which something must"`
+	Took      *syntax.Node `key:"took" doc:"how long it must take: {min, max}"`
+	Within    *syntax.Node `key:"within" of:"verb guest barrier do repeat for_each use parallel" doc:"how long it may wait, on the provider's clock; of a step of steps, how long all may take"`
+	Timeout   *syntax.Node `key:"timeout" doc:"how long it may take before the case fails"`
+	Leftovers *syntax.Node `key:"leftovers" doc:"ignore: what it leaves on queues does not fail the case"`
+	DoNode    *syntax.Node `key:"do" of:"do repeat for_each" doc:"steps"`
+	With      *syntax.Node `key:"with" of:"use" doc:"parameters of the fragment"`
+	Args      *syntax.Node `key:"args" of:"guest" doc:"arguments of the guest, instead of the role's; integers for a call"`
+	Function  *syntax.Node `key:"function" of:"guest" doc:"what a call calls: a function that the guest's module exports"`
+	Of        *syntax.Node `key:"of" of:"barrier" doc:"roles and names of branches that meet"`
+	TagsNode  *syntax.Node `key:"tags" doc:"words, or {name: value}: they stand in records, and thresholds choose by them"`
+	XFailNode *syntax.Node `key:"xfail" doc:"that and when the step is known to fail; it fails when it does not"`
 }
 
 // shareRole gives the role of a step of steps to those of them that have none.  What a fragment does is its own
@@ -112,8 +127,8 @@ func (r *reader) actions(step *Step) (loop *Step) {
 	case loop != nil:
 		step.Action, step.Key, step.Body = loop.Action, loop.Key, loop.Body
 		loop = nil
-	case step.do != nil:
-		step.Action, step.Key, step.Body = Block, step.Node.Key("do"), step.do
+	case step.DoNode != nil:
+		step.Action, step.Key, step.Body = Block, step.Node.Key("do"), step.DoNode
 	}
 	r.unknownKeys(step, unknown)
 	return loop
@@ -178,8 +193,14 @@ func (r *reader) actionOf(name string) (Action, *verb.Verb, bool) {
 	return 0, nil, false
 }
 
-// keyOf is the key of an action that is no verb.
+// verbKey stands for the keys of all verbs.
+const verbKey = "verb"
+
+// keyOf is the key of an action.
 func keyOf(action Action) string {
+	if action == Call {
+		return verbKey
+	}
 	for _, a := range actions {
 		if a.action == action {
 			return a.Name
@@ -215,7 +236,7 @@ func (r *reader) body(step *Step) {
 	}
 	step.shareRole()
 	r.expectAndTook(step)
-	step.Tags, step.XFail = r.stepTags(step.tags), r.xfail(step.xfail)
+	step.Tags, step.XFail = r.stepTags(step.TagsNode), r.xfail(step.XFailNode)
 }
 
 // GuestActions are what a step can do with a guest.
@@ -281,7 +302,7 @@ func (r *reader) unknownKeys(step *Step, unknown []*syntax.Node) {
 			WithHint("for example: {role: client, connect: {ep: ep}}")
 	}
 	for _, key := range unknown {
-		of := Names(keysOf(modifiers, func(m modifier) Key { return m.Key }))
+		of := Names(stepSection.keys)
 		if step.Key != nil {
 			r.errors.Report(diag.UnknownKey, key.Span(), "a step has no key %q", key.Value).WithOneOf(key.Value, of)
 			continue
@@ -295,83 +316,37 @@ func (r *reader) unknownKeys(step *Step, unknown []*syntax.Node) {
 	}
 }
 
-// modifier is a key of a step beside its action.
-type modifier struct {
-	Key
-	// of are the actions that it belongs to; none: all.
-	of []Action
-	// to is where its value goes.
-	to func(*Step) **syntax.Node
-}
-
-var modifiers = []modifier{
-	{Key{"role", "who does it; of a step of steps, who does those of them that do not say"},
-		[]Action{Call, GuestAction, Block, Repeat, ForEach, Parallel}, func(s *Step) **syntax.Node { return &s.Role }},
-	{Key{"name", "what reports call it"}, nil, func(s *Step) **syntax.Node { return &s.Name }},
-	{Key{"if", "a condition; without it the step is left out"}, nil, func(s *Step) **syntax.Node { return &s.If }},
-	{Key{"as", "a name for the result, or for the counter of a repeat; in a loop also one of several, eps[$(i)]"},
-		[]Action{Call, Repeat, GuestAction}, func(s *Step) **syntax.Node { return &s.As }},
-	{Key{"expect", "what the result must be; any: whatever the call returns and whatever comes, which something must"},
-		[]Action{Call, GuestAction}, func(s *Step) **syntax.Node { return &s.Expect }},
-	{Key{"took", "how long it must take: {min, max}"}, nil, func(s *Step) **syntax.Node { return &s.Took }},
-	{Key{"within", "how long it may wait, on the provider's clock; of a step of steps, how long all may take"},
-		[]Action{Call, GuestAction, Barrier, Block, Repeat, ForEach, Use, Parallel}, func(s *Step) **syntax.Node { return &s.Within }},
-	{Key{"timeout", "how long it may take before the case fails"}, nil, func(s *Step) **syntax.Node { return &s.Timeout }},
-	{Key{"leftovers", "ignore: what it leaves on queues does not fail the case"}, nil, func(s *Step) **syntax.Node { return &s.Leftovers }},
-	{Key{"do", "steps"}, []Action{Block, Repeat, ForEach}, func(s *Step) **syntax.Node { return &s.do }},
-	{Key{"with", "parameters of the fragment"}, []Action{Use}, func(s *Step) **syntax.Node { return &s.With }},
-	{Key{"args", "arguments of the guest, instead of the role's; integers for a call"},
-		[]Action{GuestAction}, func(s *Step) **syntax.Node { return &s.Args }},
-	{Key{"function", "what a call calls: a function that the guest's module exports"},
-		[]Action{GuestAction}, func(s *Step) **syntax.Node { return &s.Function }},
-	{Key{"of", "roles and names of branches that meet"}, []Action{Barrier}, func(s *Step) **syntax.Node { return &s.Of }},
-	{Key{"tags", "words, or {name: value}: they stand in records, and thresholds choose by them"}, nil, func(s *Step) **syntax.Node { return &s.tags }},
-	{Key{"xfail", "that and when the step is known to fail; it fails when it does not"}, nil, func(s *Step) **syntax.Node { return &s.xfail }},
-}
-
 // Beside lists the actions that a modifier belongs to, by their keys, and tells whether verbs are among them; all is
 // true for a modifier of every step.
 func Beside(modifier string) (keys []string, verbs, all bool) {
-	for _, m := range modifiers {
-		if m.Name != modifier {
-			continue
-		}
-		for _, action := range m.of {
-			if action == Call {
-				verbs = true
-			} else {
-				keys = append(keys, keyOf(action))
-			}
-		}
-		return keys, verbs, m.of == nil
-	}
-	return nil, false, false
+	of := stepSection.field(modifier).of
+	keys = slices.DeleteFunc(slices.Clone(of), func(key string) bool { return key == verbKey })
+	return keys, len(keys) < len(of), len(of) == 0
 }
 
 // setModifier stores the value of a modifier and tells whether the key is one.
 func (s *Step) setModifier(pair syntax.Pair) bool {
-	for i := range modifiers {
-		if modifiers[i].Name == pair.Key.Value {
-			*modifiers[i].to(s) = pair.Value
-			return true
-		}
+	field := stepSection.field(pair.Key.Value)
+	if field == nil {
+		return false
 	}
-	return false
+	reflect.ValueOf(s).Elem().FieldByIndex(field.index).Set(reflect.ValueOf(pair.Value))
+	return true
 }
 
 // checkModifiers reports modifiers that mean nothing beside the step's action.
 // loop is the loop around the step when both stand in one mapping, nil when there is none.
 func (r *reader) checkModifiers(step, loop *Step) {
-	for _, m := range modifiers {
-		at := step.Node.Key(m.Name)
-		if at == nil || m.of == nil || slices.Contains(m.of, step.Action) {
+	for _, m := range stepSection.fields {
+		at := step.Node.Key(m.name)
+		if at == nil || len(m.of) == 0 || slices.Contains(m.of, keyOf(step.Action)) {
 			continue
 		}
-		if loop != nil && loop.As != nil && m.Name == "as" {
+		if loop != nil && loop.As != nil && m.name == "as" {
 			continue // of the loop
 		}
-		r.errors.Report(diag.Misplaced, at.Span(), "%q means nothing beside %q", m.Name, step.Key.Value)
-		if m.Name == "role" {
+		r.errors.Report(diag.Misplaced, at.Span(), "%q means nothing beside %q", m.name, step.Key.Value)
+		if m.name == "role" {
 			step.Role = nil // or what a role means to its steps would be said of these, too
 		}
 	}
