@@ -192,7 +192,7 @@ func (d *decoder) dataFields(node *syntax.Node, at place) *Value {
 	return d.combined(node.Span(), parts, func(values []any) (any, error) {
 		var bytes []byte
 		for i, value := range values {
-			bytes = verb.Field{Bytes: forms[i].bytes, Order: forms[i].order}.Append(bytes, Bits(value))
+			bytes = verb.Field{Bytes: forms[i].bytes, Order: forms[i].order}.Append(bytes, expression.Bits(value))
 		}
 		return verb.DataValue{Bytes: bytes}, nil
 	})

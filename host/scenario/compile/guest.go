@@ -185,7 +185,7 @@ func (x *expander) invocation(step *ast.Step, at place) *Value {
 	return x.combined(step.Function.Span(), values, func(values []any) (any, error) {
 		call := verb.Invocation{Function: function, Values: values, Words: make([]uint64, len(values)), Narrow: signature.Results == "i"}
 		for i, value := range values {
-			call.Words[i] = Bits(value)
+			call.Words[i] = expression.Bits(value)
 			if known && signature.Params[i] == 'i' {
 				call.Words[i] = uint64(uint32(call.Words[i]))
 			}

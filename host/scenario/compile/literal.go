@@ -58,15 +58,6 @@ func parseNumber(text string) (any, *problem) {
 	return nil, wrongType("an integer", quoted(text), hint)
 }
 
-// Bits are those of an integer, with a sign or without.
-func Bits(value any) uint64 {
-	if n, signed := value.(int); signed {
-		return uint64(n)
-	}
-	n, _ := value.(uint64)
-	return n
-}
-
 // hexWritten tells whether a number is written in hex.
 func hexWritten(text string) bool {
 	text = strings.TrimPrefix(text, "-")

@@ -277,11 +277,11 @@ func equal(got, want any) bool {
 		return bytes.Equal(asBytes(got), w)
 	case int:
 		if _, wide := got.(uint64); wide {
-			return Bits(got) == Bits(want)
+			return expression.Bits(got) == expression.Bits(want)
 		}
 	case uint64:
 		if _, small := got.(int); small {
-			return Bits(got) == Bits(want)
+			return expression.Bits(got) == expression.Bits(want)
 		}
 	}
 	return got == want

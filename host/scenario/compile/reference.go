@@ -286,7 +286,7 @@ func remoteFrom(_ *verb.Argument, value any) (any, *problem) {
 		if !hasAddress || !hasKey {
 			break
 		}
-		memory := verb.RemoteMemory{Address: Bits(address), RKey: uint32(rkey), Length: -1}
+		memory := verb.RemoteMemory{Address: expression.Bits(address), RKey: uint32(rkey), Length: -1}
 		for _, name := range []string{"length", "size"} {
 			length, _ := whole(v[name])
 			setKnown(&memory.Length, length)

@@ -161,7 +161,7 @@ func parseAny(node *syntax.Node) (any, *problem)  { return inferred(node), nil }
 
 func parseBits(node *syntax.Node) (any, *problem) {
 	value, bad := parseNumber(node.Value)
-	return Bits(value), bad
+	return expression.Bits(value), bad
 }
 
 func convertText(_ *verb.Argument, value any) (any, *problem) { return textOf(value), nil }
@@ -192,7 +192,7 @@ func convertInteger(argument *verb.Argument, value any) (any, *problem) {
 
 func convertUnsigned(argument *verb.Argument, value any) (any, *problem) {
 	n, bad := convertInteger(argument, value)
-	return Bits(n), bad
+	return expression.Bits(n), bad
 }
 
 // convertSize is an integer that an int holds.

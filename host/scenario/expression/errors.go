@@ -175,16 +175,6 @@ func typeOfPath(node ast.Node, names Names) Type {
 	return nil
 }
 
-func typeWord(t reflect.Type) string {
-	switch {
-	case t.Kind() == reflect.Map || t.Kind() == reflect.Struct:
-		return "a record"
-	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
-		return "a list"
-	}
-	return Word(reflect.Zero(t).Interface())
-}
-
 // Operand is a part of a condition with the value that it had.
 type Operand struct {
 	Text  string

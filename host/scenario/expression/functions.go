@@ -67,14 +67,14 @@ func override(table conf.FunctionsTable) {
 		"bitxor": func(x, y uint64) uint64 { return x ^ y }, "bitnand": func(x, y uint64) uint64 { return x &^ y },
 	} {
 		table[name] = bitFunction(name, 2, func(values []any) (any, error) {
-			return pattern(of(bitsOf(values[0]), bitsOf(values[1])), values), nil
+			return pattern(of(Bits(values[0]), Bits(values[1])), values), nil
 		})
 	}
 	table["bitnot"] = bitFunction("bitnot", 1, func(values []any) (any, error) {
 		if n, signed := values[0].(int); signed {
 			return ^n, nil
 		}
-		return narrow(^bitsOf(values[0])), nil
+		return narrow(^Bits(values[0])), nil
 	})
 	for _, name := range []string{"bitshl", "bitshr", "bitushr"} {
 		table[name] = bitFunction(name, 2, func(values []any) (any, error) { return shifted(name, values[0], values[1]) })
@@ -111,11 +111,13 @@ func bitFunction(name string, count int, of func(values []any) (any, error)) *bu
 	}
 }
 
-func bitsOf(value any) uint64 {
+// Bits are those of an integer, with a sign or without; none of anything else.
+func Bits(value any) uint64 {
 	if n, signed := value.(int); signed {
 		return uint64(n)
 	}
-	return value.(uint64)
+	n, _ := value.(uint64)
+	return n
 }
 
 // pattern is the result of a function of bits: with a sign only where an argument had one.
@@ -136,11 +138,11 @@ func shifted(name string, value, by any) (any, error) {
 	n, signed := value.(int)
 	switch {
 	case name == "bitshl":
-		return pattern(bitsOf(value)<<count, []any{value}), nil
+		return pattern(Bits(value)<<count, []any{value}), nil
 	case name == "bitshr" && signed:
 		return n >> count, nil
 	}
-	return narrow(bitsOf(value) >> count), nil
+	return narrow(Bits(value) >> count), nil
 }
 
 // extreme is max or min, also of integers without a sign and of times.
@@ -289,7 +291,7 @@ func numbers(from, to any) ([]any, error) {
 			list[i] = n + i
 			continue
 		}
-		list[i] = narrow(bitsOf(from) + uint64(i))
+		list[i] = narrow(Bits(from) + uint64(i))
 	}
 	return list, nil
 }

@@ -7,13 +7,11 @@ package expression
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -85,7 +83,7 @@ func (p *Program) Returns() string {
 		return Word(p.value)
 	}
 	t := p.program.Node().Type()
-	if t == nil || t.Kind().String() == "interface" {
+	if t == nil || t.Kind() == reflect.Interface {
 		return ""
 	}
 	return typeWord(t)
@@ -156,28 +154,32 @@ func (v *visitor) Visit(node *ast.Node) {
 
 // Word names the type of a value for messages.
 func Word(value any) string {
-	switch v := value.(type) {
-	case nil:
+	if value == nil {
 		return "nothing"
-	case bool:
-		return "a boolean"
-	case int, int64, int32, uint32, uint64:
-		return "an integer"
-	case float64:
-		return "a fraction"
-	case string:
-		return "a string"
-	case []byte:
-		return "bytes"
-	case time.Duration:
-		return "a duration"
-	case map[string]any:
-		return "a record"
-	case []any, []int:
-		return "a list"
-	default:
-		return fmt.Sprintf("a %T", v)
 	}
+	return typeWord(reflect.TypeOf(value))
+}
+
+func typeWord(t reflect.Type) string {
+	switch kind := t.Kind(); {
+	case t == duration:
+		return "a duration"
+	case kind == reflect.Bool:
+		return "a boolean"
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		return "an integer"
+	case kind == reflect.Float64:
+		return "a fraction"
+	case kind == reflect.String:
+		return "a string"
+	case kind == reflect.Map || kind == reflect.Struct:
+		return "a record"
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return "bytes"
+	case kind == reflect.Slice:
+		return "a list"
+	}
+	return "a " + t.String()
 }
 
 // Type is the type of a name in an expression.

@@ -54,29 +54,20 @@ type Node struct {
 type Pair struct{ Key, Value *Node }
 
 // Get returns the value of a key, or nil.
-func (n *Node) Get(key string) *Node {
-	if n == nil {
-		return nil
-	}
-	for _, pair := range n.Pairs {
-		if pair.Key.Value == key {
-			return pair.Value
-		}
-	}
-	return nil
-}
+func (n *Node) Get(key string) *Node { return n.pair(key).Value }
 
 // Key returns the node of a key itself, or nil.
-func (n *Node) Key(key string) *Node {
-	if n == nil {
-		return nil
-	}
-	for _, pair := range n.Pairs {
-		if pair.Key.Value == key {
-			return pair.Key
+func (n *Node) Key(key string) *Node { return n.pair(key).Key }
+
+func (n *Node) pair(key string) Pair {
+	if n != nil {
+		for _, pair := range n.Pairs {
+			if pair.Key.Value == key {
+				return pair
+			}
 		}
 	}
-	return nil
+	return Pair{}
 }
 
 // IsNull tells whether the node is an absent value: empty, "~" or "null".
