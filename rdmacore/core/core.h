@@ -46,6 +46,26 @@ int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost);
 const char *core_refusal(struct core_provider *provider);
 void core_forget_refusal(struct core_provider *provider);
 
+/* --- capture.c ---------------------------------------------------------------------------------- */
+
+/*
+ * A pcapng file for what soft providers send that are opened with it (core_options.capture).  A negative errno;
+ * -ENXIO: nobody reads the pipe.
+ */
+int core_capture_open(const struct core_capture_options *options, struct soft_capture_file **file);
+/* Every provider that was opened with it is closed.  Waits for who takes the bytes as long as that goes on. */
+void core_capture_close(struct soft_capture_file *file, struct core_capture_result *result);
+
+/* Call the interface of that address so, before its first packet.  Two names of one address are both its name. */
+void core_capture_name(struct core_provider *provider, const struct core_address *address, const char *name);
+/*
+ * Who has that address is at the step of that number, which is the comment of the packets it sends; "" ends that.  Packets
+ * of others belong to the step that began last.  No address: a step of nobody.
+ */
+void core_capture_step(struct core_provider *provider, const struct core_address *address, uint32_t number, const char *text);
+/* Take what was noted of the packets since the last time, count at most; *missed: how many more there were. */
+uint32_t core_captured(struct core_provider *provider, struct core_captured *packets, uint32_t count, uint64_t *missed);
+
 /* --- channel.c, cm.c ---------------------------------------------------------------------------- */
 
 /* rdma_conn_param both ways, with its private data inline (rdma_connect(3), rdma_accept(3)). */

@@ -1,6 +1,6 @@
 // Package core is what Go calls: each function takes and gives flat structs, calls one function of the provider
 // table with its real prototype, and returns 0, a count or a negative errno.  What comes from a guest or a scenario
-// is checked here, before any provider sees it.  Nothing here waits.
+// is checked here, before any provider sees it.  Nothing here waits but for who reads a file of packets.
 //
 // # Files
 //
@@ -10,6 +10,7 @@
 //   - build: posting by builders
 //   - addrinfo, ah, channel, cm, cq, cq_extended, device, multicast, option, post, qp, srq: a subject of the man pages
 //     each
+//   - capture: files of packets
 //   - open: providers, their clocks and faults
 //   - call, core: what every file here does, and all functions declared
 package core
@@ -21,7 +22,8 @@ import (
 	"embed"
 
 	_ "rdmarun/rdmacore/provider"
-	_ "rdmarun/rdmacore/soft"  // core_open opens it
+	_ "rdmarun/rdmacore/soft" // core_open opens it
+	_ "rdmarun/rdmacore/soft/capture"
 	_ "rdmarun/rdmacore/verbs" // core_open opens it
 )
 

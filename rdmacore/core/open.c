@@ -24,8 +24,9 @@ static int open_soft(struct core_provider *provider, const struct core_options *
 static int open_verbs(struct core_provider *provider, const struct core_options *options, char *why,
 		      size_t why_size)
 {
-	if (options->virtual_clock || options->seeded || options->link != CORE_LINK_LOCAL) {
-		snprintf(why, why_size, "a real device has no virtual clock, no seed and no link to choose; open soft");
+	if (options->virtual_clock || options->seeded || options->link != CORE_LINK_LOCAL || options->capture) {
+		snprintf(why, why_size,
+			 "a real device has no virtual clock, no seed, no link to choose and no packets to show; open soft");
 		return -EOPNOTSUPP;
 	}
 	return verbs_provider_open(provider, why, why_size);

@@ -154,6 +154,8 @@ enum core_link {
 
 #define CORE_FABRIC_MAX 32 /* letters of a fabric's name */
 
+struct soft_capture_file;
+
 /* How a provider is opened; all zero is the usual. */
 struct core_options {
 	enum core_link link;
@@ -162,6 +164,40 @@ struct core_options {
 	bool virtual_clock; /* time stands still until core_clock_advance moves it */
 	bool seeded; /* random numbers from seed, so that a run repeats; else from the system */
 	uint64_t seed;
+	struct soft_capture_file *capture; /* where it writes its packets (core_capture_open); NULL: nowhere */
+	const char *capture_label; /* what the file says of its interfaces */
+};
+
+/* A pcapng file. */
+struct core_capture_options {
+	const char *path;
+	const char *application; /* what the file says has written it */
+	uint32_t snap_length; /* bytes of a packet that are kept, from its IP header on; 0: all */
+	uint64_t patience; /* nanoseconds to wait for the reader of a pipe; CORE_CAPTURE_PATIENCE is for people */
+};
+
+struct core_capture_result {
+	int error; /* why nothing was written from some packet on, an errno; 0: nothing failed */
+	uint64_t packets; /* in the file */
+	uint64_t missing; /* not in it: after an error, or because who takes the file's bytes was too slow */
+};
+
+#define CORE_CAPTURE_PATIENCE UINT64_C(10000000000)
+#define CORE_CAPTURE_TEXT 192 /* bytes of a name or a step, with the 0 at its end */
+#define CORE_CAPTURED_MAX 256 /* packets that are noted until they are taken */
+
+/* What is noted of a packet, for reports. */
+struct core_captured {
+	uint64_t time; /* as in the file */
+	uint32_t step; /* its number; 0: none */
+	uint32_t psn;
+	uint32_t length; /* of its payload; of a READ or a FLUSH what it asks for */
+	uint32_t destination; /* queue pair number */
+	uint8_t opcode; /* of its BTH */
+	uint8_t syndrome; /* of an acknowledgement */
+	uint16_t attribute; /* of a message of connection management (IBTA 12.6); 0: it is none */
+	uint8_t from[16], to[16]; /* addresses, as GIDs */
+	char fate[CORE_CAPTURE_TEXT]; /* what faults did to it; "": nothing */
 };
 
 /* An IP address and port in one flat struct; family is AF_INET, AF_INET6 or 0 for "none". */
@@ -241,6 +277,10 @@ struct core_provider {
 	/* Faults: see core_fault_add and core_fault_remove; NULL where there can be none. */
 	int (*fault_add)(struct core_provider *provider, const struct core_fault *fault);
 	int (*fault_remove)(struct core_provider *provider, int rule, uint32_t *lost);
+	/* Of a capture: see core_capture_name, core_capture_step and core_captured; NULL where there can be none. */
+	void (*capture_name)(struct core_provider *provider, const struct core_address *address, const char *name);
+	void (*capture_step)(struct core_provider *provider, const struct core_address *address, uint32_t number, const char *text);
+	uint32_t (*captured)(struct core_provider *provider, struct core_captured *packets, uint32_t count, uint64_t *missed);
 	/*
 	 * Why the last call of this thread was refused, beyond its errno, in a sentence; "" when there is no
 	 * more to say.  NULL where errno is all there is.

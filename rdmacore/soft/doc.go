@@ -11,6 +11,7 @@ import (
 
 	_ "rdmarun/rdmacore/provider"
 	_ "rdmarun/rdmacore/soft/base"
+	_ "rdmarun/rdmacore/soft/capture"
 	_ "rdmarun/rdmacore/soft/cm"
 	_ "rdmarun/rdmacore/soft/link"
 	_ "rdmarun/rdmacore/soft/objects"

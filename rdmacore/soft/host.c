@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "soft/capture/capture.h"
 #include "soft/link/packets.h"
 #include "soft/objects/device.h"
 #include "soft/rdma/rdma.h"
@@ -35,7 +36,10 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 	result = soft_device_create(&host->fabric, "soft0", &host->device);
 	if (result)
 		goto destroy_fabric;
-	if (options->link == CORE_LINK_PACKETS)
+	if (options->capture)
+		result = soft_capture_create(options->capture, &host->fabric,
+					     options->capture_label ? options->capture_label : "", &host->fabric.capture);
+	if (!result && options->link == CORE_LINK_PACKETS)
 		result = create_packets(host);
 	if (result)
 		goto destroy_link;
@@ -48,6 +52,8 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 destroy_link:
 	if (host->packets)
 		soft_packets_destroy(host->packets);
+	if (host->fabric.capture)
+		soft_capture_destroy(host->fabric.capture);
 	soft_device_destroy(host->device);
 destroy_fabric:
 	soft_fabric_destroy(&host->fabric);
@@ -60,6 +66,10 @@ void soft_host_destroy(struct soft_host *host)
 	soft_cm_destroy(host->cm);
 	if (host->packets)
 		soft_packets_destroy(host->packets);
+	if (host->fabric.capture) {
+		soft_capture_finish(host->fabric.capture);
+		soft_capture_destroy(host->fabric.capture);
+	}
 	soft_device_destroy(host->device);
 	soft_fabric_destroy(&host->fabric);
 	free(host);

@@ -7,6 +7,7 @@
 
 #include "provider/provider.h"
 #include "soft/base/refusal.h"
+#include "soft/capture/capture.h"
 #include "soft/cm/calls.h"
 #include "soft/host.h"
 #include "soft/objects/ah.h"
@@ -68,7 +69,9 @@ static int device_fault_add(struct soft_cm *cm, uint32_t action)
 
 static int fault_add(struct core_provider *provider, const struct core_fault *fault)
 {
+	struct soft_fabric *fabric = &host_of(provider)->fabric;
 	struct sockaddr_storage from, to;
+	int number;
 	struct soft_fault rule = {
 		.directed = fault->directed,
 		.traffic = fault->traffic,
@@ -90,7 +93,10 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 		return -EINVAL;
 	soft_address_to_gid((struct sockaddr *)&from, &rule.a);
 	soft_address_to_gid((struct sockaddr *)&to, &rule.b);
-	return soft_fault_add(&host_of(provider)->fabric.faults, &rule);
+	number = soft_fault_add(&fabric->faults, &rule);
+	if (number >= 0 && fabric->capture)
+		soft_capture_fault(fabric->capture, number);
+	return number;
 }
 
 static int fault_remove(struct core_provider *provider, int rule, uint32_t *lost)
@@ -102,6 +108,44 @@ static int fault_remove(struct core_provider *provider, int rule, uint32_t *lost
 	if (rule == ADDRESS_RULE)
 		return soft_cm_restore_address(host->cm, lost);
 	return soft_fault_remove(&host->fabric.faults, rule, lost);
+}
+
+/* Zeros where there is no address. */
+static union ibv_gid gid_of(const struct core_address *address)
+{
+	struct sockaddr_storage storage;
+	union ibv_gid gid = {0};
+
+	if (core_address_to_sockaddr(address, &storage))
+		soft_address_to_gid((struct sockaddr *)&storage, &gid);
+	return gid;
+}
+
+static void capture_name(struct core_provider *provider, const struct core_address *address, const char *name)
+{
+	struct soft_capture *capture = host_of(provider)->fabric.capture;
+	union ibv_gid gid = gid_of(address);
+
+	if (capture)
+		soft_capture_name(capture, &gid, name);
+}
+
+static void capture_step(struct core_provider *provider, const struct core_address *address, uint32_t number,
+			 const char *text)
+{
+	struct soft_capture *capture = host_of(provider)->fabric.capture;
+	union ibv_gid gid = gid_of(address);
+
+	if (capture)
+		soft_capture_step(capture, &gid, number, text);
+}
+
+static uint32_t captured(struct core_provider *provider, struct core_captured *packets, uint32_t count, uint64_t *missed)
+{
+	struct soft_capture *capture = host_of(provider)->fabric.capture;
+
+	*missed = 0;
+	return capture ? soft_capture_take(capture, packets, count, missed) : 0;
 }
 
 static const char *refusal(struct core_provider *provider)
@@ -166,6 +210,9 @@ static const struct core_provider table = {
 	.counters = counters,
 	.fault_add = fault_add,
 	.fault_remove = fault_remove,
+	.capture_name = capture_name,
+	.capture_step = capture_step,
+	.captured = captured,
 	.refusal = refusal,
 	.forget_refusal = forget_refusal,
 	.rdma_create_event_channel = soft_create_event_channel,

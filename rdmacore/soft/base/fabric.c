@@ -3,6 +3,7 @@
 void soft_fabric_init(struct soft_fabric *fabric, uint64_t seed, bool virtual_clock)
 {
 	fabric->secret = (struct soft_secret){.key = seed};
+	fabric->capture = NULL;
 	soft_mutex_init(&fabric->lock, SOFT_ORDER_FABRIC);
 	soft_faults_init(&fabric->faults, soft_secret_next(&fabric->secret));
 	soft_clock_wall(&fabric->wall);

@@ -1,6 +1,6 @@
 /*
- * What all devices of one soft host share: clocks and timers, descriptors that are waited for, random numbers, and the
- * faults that are injected.  It knows neither devices nor connections.
+ * What all devices of one soft host share: clocks and timers, descriptors that are waited for, random numbers, the
+ * faults that are injected, and a record of packets.  It knows neither devices nor connections.
  */
 #ifndef SOFT_BASE_FABRIC_H
 #define SOFT_BASE_FABRIC_H
@@ -15,6 +15,8 @@
 #include "soft/base/random.h"
 #include "soft/base/timer.h"
 
+struct soft_capture;
+
 struct soft_fabric {
 	struct soft_mutex lock; /* guards secret */
 	struct soft_clock clock; /* of the protocols */
@@ -22,6 +24,7 @@ struct soft_fabric {
 	struct soft_timers timers;
 	struct soft_poller poller;
 	struct soft_secret secret;
+	struct soft_capture *capture; /* records what is sent (soft/capture/capture.h); NULL: nothing does */
 	struct soft_faults faults;
 };
 

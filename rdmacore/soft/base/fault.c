@@ -143,11 +143,14 @@ struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const uni
 	struct soft_fault_verdict verdict = {0};
 
 	soft_mutex_lock(&faults->lock);
-	for (int rule = 0; rule < SOFT_FAULTS_MAX; rule++)
-		if (faults->rules[rule].active &&
-		    concerns(&faults->rules[rule].fault, from, to, what) &&
-		    rule_applies(faults, &faults->rules[rule]))
-			pronounce(&verdict, &faults->rules[rule].fault);
+	for (int rule = 0; rule < SOFT_FAULTS_MAX; rule++) {
+		if (!faults->rules[rule].active ||
+		    !concerns(&faults->rules[rule].fault, from, to, what) ||
+		    !rule_applies(faults, &faults->rules[rule]))
+			continue;
+		pronounce(&verdict, &faults->rules[rule].fault);
+		verdict.rules |= UINT64_C(1) << rule;
+	}
 	soft_mutex_unlock(&faults->lock);
 	return verdict;
 }

@@ -17,7 +17,7 @@
 #include "soft/base/mutex.h"
 #include "soft/base/random.h"
 
-#define SOFT_FAULTS_MAX 64
+#define SOFT_FAULTS_MAX 64 /* a verdict has a bit for each */
 
 enum soft_fault_traffic {
 	SOFT_FAULT_DATA = 1, /* requests and responses of queue pairs */
@@ -78,6 +78,7 @@ struct soft_faults {
 struct soft_fault_verdict {
 	bool lose, duplicate, reorder, corrupt;
 	uint64_t delay, duplicate_delay, reorder_limit;
+	uint64_t rules; /* which: a bit each */
 };
 
 void soft_faults_init(struct soft_faults *faults, uint64_t seed);

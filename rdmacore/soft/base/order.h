@@ -33,6 +33,7 @@ enum soft_order {
 	SOFT_ORDER_POLLER, /* poller.lock: the descriptors that are waited for */
 	SOFT_ORDER_TIMERS, /* timers.lock: the timer heap */
 	SOFT_ORDER_FABRIC, /* fabric.lock: the random numbers */
+	SOFT_ORDER_CAPTURE, /* capture_file.lock: the packets that are recorded */
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

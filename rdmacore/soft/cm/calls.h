@@ -171,7 +171,7 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message);
 /* The next message, for soft_cm_free_message; NULL when there is none. */
 struct soft_cm_message *soft_cm_take_message(struct soft_cm *cm);
 void soft_cm_free_message(struct soft_cm_message *message);
-/* soft_cm_deliver as the faults between the ends want it: now, later, twice or never. */
+/* Record the message, and soft_cm_deliver it as the faults between the ends want it: now, later, twice or never. */
 void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message);
 /* Deliver what is due, and arm held_timer for the next. */
 void soft_cm_release_held(struct soft_cm *cm);

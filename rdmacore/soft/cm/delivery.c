@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "soft/base/fabric.h"
+#include "soft/capture/capture.h"
 #include "soft/ipc/ipc.h"
 
 void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
@@ -147,6 +148,7 @@ static void overtake(struct soft_cm *cm, const struct soft_cm_message *message)
 
 void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 {
+	struct soft_capture_fate fate = {0};
 	struct soft_fault_verdict verdict;
 	union ibv_gid from, to;
 
@@ -155,6 +157,9 @@ void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
 	verdict = soft_fault_judge(&cm->fabric->faults, &from, &to,
 				   &(struct soft_fault_subject){SOFT_FAULT_CM, .attribute = message->attribute});
+	fate.verdict = verdict;
+	if (cm->fabric->capture)
+		soft_capture_management(cm->fabric->capture, &from, &to, message, &fate);
 	if (verdict.lose)
 		return;
 	if (verdict.reorder) {

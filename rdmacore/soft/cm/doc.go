@@ -31,6 +31,7 @@ import (
 
 	_ "rdmarun/rdmacore/provider"
 	_ "rdmarun/rdmacore/soft/base"
+	_ "rdmarun/rdmacore/soft/capture"
 	_ "rdmarun/rdmacore/soft/ipc"
 	_ "rdmarun/rdmacore/soft/objects"
 	_ "rdmarun/rdmacore/soft/qp"

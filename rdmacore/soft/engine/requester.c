@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "soft/capture/capture.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/cq.h"
@@ -63,6 +64,7 @@ void soft_requester_reset(struct soft_qp *qp)
 	requester->resend_until = 0;
 	requester->drain_event = false;
 	requester->deferred = false;
+	soft_capture_flow_reset(qp->flow);
 }
 
 /* The later of two indexes of the ring. */

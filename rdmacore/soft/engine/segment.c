@@ -28,46 +28,6 @@ bool soft_segment_may_send(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	       unanswered(qp, wqe->psn + place_in_message(qp)) < qp->segmentation->window;
 }
 
-/* Leave out the first bytes of the payload. */
-static void skip(struct soft_packet *packet, uint64_t bytes)
-{
-	uint32_t first = 0;
-
-	while (first < packet->num_segments && bytes >= packet->segments[first].length)
-		bytes -= packet->segments[first++].length;
-	packet->num_segments -= first;
-	for (uint32_t segment = 0; segment < packet->num_segments; segment++)
-		packet->segments[segment] = packet->segments[first + segment];
-	if (bytes) {
-		packet->segments[0].address = (char *)packet->segments[0].address + bytes;
-		packet->segments[0].length -= bytes;
-	}
-}
-
-/* The FIRST, MIDDLE or LAST form of an ONLY opcode. */
-static uint8_t part_opcode(uint8_t opcode, bool first, bool last)
-{
-	uint8_t service = opcode & SOFT_SERVICE, operation = opcode & SOFT_OPERATION;
-	bool write = operation == SOFT_RDMA_WRITE_ONLY || operation == SOFT_RDMA_WRITE_ONLY_IMMEDIATE;
-
-	if (first)
-		return service | (write ? SOFT_RDMA_WRITE_FIRST : SOFT_SEND_FIRST);
-	if (!last)
-		return service | (write ? SOFT_RDMA_WRITE_MIDDLE : SOFT_SEND_MIDDLE);
-	switch (operation) {
-	case SOFT_RDMA_WRITE_ONLY:
-		return service | SOFT_RDMA_WRITE_LAST;
-	case SOFT_RDMA_WRITE_ONLY_IMMEDIATE:
-		return service | SOFT_RDMA_WRITE_LAST_IMMEDIATE;
-	case SOFT_SEND_ONLY_IMMEDIATE:
-		return service | SOFT_SEND_LAST_IMMEDIATE;
-	case SOFT_SEND_ONLY_INVALIDATE:
-		return service | SOFT_SEND_LAST_INVALIDATE;
-	default:
-		return service | SOFT_SEND_LAST;
-	}
-}
-
 static void cut_payload(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t place,
 			uint32_t count, struct soft_packet *packet)
 {
@@ -82,9 +42,9 @@ static void cut_payload(struct soft_qp *qp, const struct soft_send_wqe *wqe, uin
 	segmentation->cursor = last ? 0 : place + 1;
 	if (first && last)
 		return;
-	packet->opcode = part_opcode(packet->opcode, first, last);
+	packet->opcode = soft_operation_part(packet->opcode, first, last);
 	packet->solicited &= last;
-	skip(packet, offset);
+	soft_packet_skip(packet, offset);
 	packet->length = last ? wqe->length - offset : segmentation->mtu;
 }
 
@@ -202,7 +162,7 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_
 	own.num_segments = 0;
 	if (length && !soft_request_translate(qp, wqe, IBV_ACCESS_LOCAL_WRITE, &own))
 		return SOFT_SEGMENT_UNREACHABLE;
-	skip(&own, offset);
+	soft_packet_skip(&own, offset);
 	soft_segments_copy(own.segments, packet->segments, length);
 	if (last)
 		return SOFT_SEGMENT_WHOLE;

@@ -21,6 +21,7 @@ import (
 
 	_ "rdmarun/rdmacore/provider"
 	_ "rdmarun/rdmacore/soft/base"
+	_ "rdmarun/rdmacore/soft/capture"
 	_ "rdmarun/rdmacore/soft/engine"
 	_ "rdmarun/rdmacore/soft/objects"
 	_ "rdmarun/rdmacore/soft/wire"

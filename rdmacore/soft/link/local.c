@@ -1,6 +1,7 @@
 #include "soft/link/calls.h"
 
 #include "soft/base/fabric.h"
+#include "soft/capture/capture.h"
 #include "soft/engine/calls.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/device.h"
@@ -33,14 +34,81 @@ static inline struct soft_qp *connected_peer(struct soft_qp *qp)
 	return find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num);
 }
 
+/* The addresses of both ends, and what watches or disturbs the packets between them. */
+struct way {
+	struct soft_capture *capture;
+	struct soft_faults *faults;
+	const union ibv_gid *here, *there;
+};
+
+static inline struct way way_of(const struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there)
+{
+	struct soft_fabric *fabric = soft_qp_device(qp)->fabric;
+
+	return (struct way){fabric->capture, &fabric->faults, here, there};
+}
+
+/* Record a packet of qp, or with answer one to it.  Its requester.lock is held. */
+static void record(struct soft_qp *qp, const struct way *way, const struct soft_packet *packet, bool answer,
+		   const struct soft_capture_fate *fate)
+{
+	bool datagram = qp->service == SOFT_UNRELIABLE_DATAGRAM;
+	struct ibv_global_route route = qp->attr.ah_attr.grh;
+	uint32_t peer = datagram ? packet->destination : qp->attr.dest_qp_num;
+	struct soft_capture_path path = {
+		.from = answer ? way->there : way->here,
+		.to = answer ? way->here : way->there,
+		.route = datagram ? NULL : &route,
+		.source = answer ? peer : qp->ibv.qp_num,
+		.destination = answer ? qp->ibv.qp_num : peer,
+		.mtu = datagram ? SOFT_MTU : 128u << qp->attr.path_mtu, /* enum ibv_mtu */
+	};
+
+	soft_lock_expect(&qp->requester.lock);
+	route.dgid = *path.to;
+	if (!qp->flow && !datagram)
+		qp->flow = soft_capture_flow_create(qp->requester.mask + 1);
+	if (answer)
+		soft_capture_answer(way->capture, qp->flow, &path, packet, fate);
+	else
+		soft_capture_request(way->capture, qp->flow, &path, packet, fate);
+}
+
+static __attribute__((noinline)) bool judge(struct soft_qp *qp, const struct way *way, const struct soft_packet *packet,
+					    bool answer)
+{
+	struct soft_capture_fate fate = {0};
+
+	if (soft_faults_active(way->faults))
+		fate.verdict = soft_fault_judge(way->faults, answer ? way->there : way->here,
+						answer ? way->here : way->there,
+						&(struct soft_fault_subject){SOFT_FAULT_DATA,
+									     .operation = packet->opcode & SOFT_OPERATION,
+									     .psn = packet->psn});
+	if (way->capture)
+		record(qp, way, packet, answer, &fate);
+	return fate.verdict.lose;
+}
+
+/* A packet of qp, or with answer one to it, is sent: whether it is lost.  Mostly nothing watches or disturbs it. */
+static inline bool is_lost(struct soft_qp *qp, const struct way *way, const struct soft_packet *packet, bool answer)
+{
+	return (way->capture || soft_faults_active(way->faults)) && judge(qp, way, packet, answer);
+}
+
 /* There is no peer: packets are lost, and the ACK timer ends the wait if there is one. */
 static void lose(struct soft_qp *qp)
 {
+	const struct ibv_global_route *route = &qp->attr.ah_attr.grh;
+	struct way way = way_of(qp, &soft_qp_device(qp)->gids[route->sgid_index], &route->dgid);
 	struct soft_packet packet;
 
-	while (soft_requester_next(qp, &packet))
+	while (soft_requester_next(qp, &packet)) {
+		if (way.capture)
+			record(qp, &way, &packet, false, &(struct soft_capture_fate){.unreachable = true});
 		if (qp->service != SOFT_RELIABLE_CONNECTION)
 			soft_requester_sent(qp);
+	}
 }
 
 /* The peer may see a message that has no completion yet (soft_qp_await_sender). */
@@ -60,24 +128,14 @@ static inline void await_completion(const struct soft_qp *peer)
 		soft_qp_await_sender(peer);
 }
 
-static inline bool is_lost(struct soft_faults *faults, const union ibv_gid *from, const union ibv_gid *to,
-			   const struct soft_packet *packet)
-{
-	return soft_fault_loses(faults, from, to,
-				&(struct soft_fault_subject){SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION,
-							     .psn = packet->psn});
-}
-
 /*
  * A connected queue pair takes packets of its peer only (IBTA 9.6.1.5).  A packet does not name its sender, but here the
  * sender is known.  After each message, a thread that waits for one of the locks gets its turn.
  */
 static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass *pass)
 {
-	struct soft_faults *faults = &soft_qp_device(qp)->fabric->faults;
 	/* The address of either end is what the other end is connected to. */
-	const union ibv_gid *here = &peer->attr.ah_attr.grh.dgid;
-	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
+	const struct way way = way_of(qp, &peer->attr.ah_attr.grh.dgid, &qp->attr.ah_attr.grh.dgid);
 	bool acknowledged = qp->service == SOFT_RELIABLE_CONNECTION;
 	struct soft_packet packet, response;
 
@@ -90,9 +148,9 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 	await_completion(peer);
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		set_sending(qp, true);
-		if (!is_lost(faults, here, there, &packet) &&
+		if (!is_lost(qp, &way, &packet, false) &&
 		    soft_responder_receive(peer, &packet, &response) &&
-		    !is_lost(faults, there, here, &response))
+		    !is_lost(qp, &way, &response, true))
 			soft_requester_receive(qp, &response);
 		if (!acknowledged)
 			soft_requester_sent(qp);
@@ -129,8 +187,9 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		const union ibv_gid *gid = &packet.ah->attr.grh.dgid;
+		const struct way way = way_of(qp, &packet.ah->source, gid);
 
-		if (is_lost(&device->fabric->faults, &packet.ah->source, gid, &packet)) {
+		if (is_lost(qp, &way, &packet, false)) {
 			;
 		} else if (soft_gid_is_multicast(gid)) {
 			group = soft_multicast_find(&device->multicast, gid);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "soft/base/fabric.h"
+#include "soft/capture/capture.h"
 #include "soft/link/calls.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
@@ -183,7 +184,8 @@ static void send_datagram(struct soft_link *link, uint8_t *datagram, size_t leng
 	struct soft_packets *packets = soft_container_of(link, struct soft_packets, link);
 	struct event *event = soft_container_of(datagram, struct event, datagram), *other;
 	struct soft_faults *faults = &packets->fabric->faults;
-	struct soft_fault_verdict verdict = {0};
+	struct soft_capture_fate fate = {0};
+	const struct soft_fault_verdict *verdict = &fate.verdict;
 	const uint8_t *bth = datagram + (datagram[0] >> 4 == 6 ? SOFT_GRH : SOFT_IPV4_HEADER) + SOFT_UDP_HEADER;
 	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = bth[0] & SOFT_OPERATION,
 					  .psn = soft_get24(bth + 9)};
@@ -192,21 +194,23 @@ static void send_datagram(struct soft_link *link, uint8_t *datagram, size_t leng
 	event->qp = NULL;
 	event->length = length;
 	if (soft_faults_active(faults))
-		verdict = soft_fault_judge(faults, from, to, &what);
+		fate.verdict = soft_fault_judge(faults, from, to, &what);
+	if (packets->fabric->capture)
+		soft_capture_datagram(packets->fabric->capture, datagram, length, from, false, &fate);
 	soft_lock_take(&packets->lock);
 	source = find(packets, from);
 	target = find(packets, to);
-	packets->counters.lost += verdict.lose;
-	if (verdict.lose) {
+	packets->counters.lost += verdict->lose;
+	if (verdict->lose) {
 		give_back(packets, event);
 	} else if (soft_gid_is_multicast(to)) {
 		/* A copy for every device, which knows the members of the group. */
 		for (target = 0; target < packets->device_count; target++)
 			if ((other = copy(packets, event)))
-				carry(packets, other, source, target, &verdict);
+				carry(packets, other, source, target, verdict);
 		give_back(packets, event);
 	} else if (target < SOFT_PACKETS_DEVICES) {
-		carry(packets, event, source, target, &verdict);
+		carry(packets, event, source, target, verdict);
 	} else {
 		packets->counters.dropped++;
 		give_back(packets, event);

@@ -22,6 +22,7 @@
 #include "soft/objects/request.h"
 #include "soft/wire/packet.h"
 
+struct soft_capture_flow;
 struct soft_segmentation;
 struct soft_pd;
 
@@ -148,6 +149,7 @@ struct soft_qp {
 	struct soft_timer timer;
 	struct soft_async_event events[SOFT_QP_EVENTS];
 	struct soft_builder builder;
+	struct soft_capture_flow *flow; /* on a local link whose packets are recorded; under requester.lock */
 };
 
 #ifndef SOFT_ORDER_CHECKED /* locks are larger then */

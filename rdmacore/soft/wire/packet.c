@@ -20,6 +20,64 @@ uint64_t soft_ack_timeout(uint8_t code)
 	return code ? UINT64_C(4096) << (code & 0x1f) : 0;
 }
 
+static uint8_t first_part(uint8_t operation)
+{
+	switch (operation) {
+	case SOFT_RDMA_WRITE_ONLY:
+	case SOFT_RDMA_WRITE_ONLY_IMMEDIATE:
+		return SOFT_RDMA_WRITE_FIRST;
+	case SOFT_RDMA_READ_RESPONSE_ONLY:
+		return SOFT_RDMA_READ_RESPONSE_FIRST;
+	default:
+		return SOFT_SEND_FIRST;
+	}
+}
+
+static uint8_t last_part(uint8_t operation)
+{
+	switch (operation) {
+	case SOFT_RDMA_WRITE_ONLY:
+		return SOFT_RDMA_WRITE_LAST;
+	case SOFT_RDMA_WRITE_ONLY_IMMEDIATE:
+		return SOFT_RDMA_WRITE_LAST_IMMEDIATE;
+	case SOFT_RDMA_READ_RESPONSE_ONLY:
+		return SOFT_RDMA_READ_RESPONSE_LAST;
+	case SOFT_SEND_ONLY_IMMEDIATE:
+		return SOFT_SEND_LAST_IMMEDIATE;
+	case SOFT_SEND_ONLY_INVALIDATE:
+		return SOFT_SEND_LAST_INVALIDATE;
+	default:
+		return SOFT_SEND_LAST;
+	}
+}
+
+uint8_t soft_operation_part(uint8_t opcode, bool first, bool last)
+{
+	uint8_t service = opcode & SOFT_SERVICE, operation = opcode & SOFT_OPERATION;
+
+	if (first && last)
+		return opcode;
+	if (last)
+		return service | last_part(operation);
+	/* A middle packet's operation is the one after the first one's. */
+	return (uint8_t)(service | (first_part(operation) + !first));
+}
+
+void soft_packet_skip(struct soft_packet *packet, uint64_t bytes)
+{
+	uint32_t first = 0;
+
+	while (first < packet->num_segments && bytes >= packet->segments[first].length)
+		bytes -= packet->segments[first++].length;
+	packet->num_segments -= first;
+	for (uint32_t segment = 0; segment < packet->num_segments; segment++)
+		packet->segments[segment] = packet->segments[first + segment];
+	if (bytes) {
+		packet->segments[0].address = (char *)packet->segments[0].address + bytes;
+		packet->segments[0].length -= bytes;
+	}
+}
+
 void soft_segments_copy_pieces(const struct soft_segment *to, const struct soft_segment *from,
 			       uint64_t length)
 {

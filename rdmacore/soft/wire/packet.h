@@ -129,6 +129,11 @@ struct soft_packet {
 	struct soft_segment segments[SOFT_MAX_SEGMENTS];
 };
 
+/* Of the opcode of a whole message that of its first, middle or last packet; both first and last: the same. */
+uint8_t soft_operation_part(uint8_t opcode, bool first, bool last);
+/* Leave out the first bytes of the payload. */
+void soft_packet_skip(struct soft_packet *packet, uint64_t bytes);
+
 /* Distance of two 24-bit sequence numbers: negative when a is before b. */
 static inline int32_t soft_psn_difference(uint32_t a, uint32_t b)
 {

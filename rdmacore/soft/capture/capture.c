@@ -1,0 +1,317 @@
+#include "soft/capture/capture.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/capture/file.h"
+#include "soft/capture/pcapng.h"
+#include "soft/wire/datagram.h"
+#include "soft/wire/fields.h"
+#include "soft/wire/mad.h"
+
+/* More addresses than these share the last interface: a run of hostile programs must not fill memory and file with them. */
+#define INTERFACES 256
+#define FATE 160 /* bytes of what faults did */
+
+struct step {
+	uint32_t number; /* 0: none */
+	char text[CORE_CAPTURE_TEXT];
+};
+
+struct interface {
+	union ibv_gid address;
+	char name[CORE_CAPTURE_TEXT]; /* "": as the address is written */
+	bool written; /* it is in the file, under that number */
+	uint32_t number;
+	uint64_t packets, missing;
+	struct step step; /* at which its sender is */
+};
+
+struct soft_capture {
+	struct soft_capture_file *file; /* its lock guards the rest */
+	struct soft_clock *clock;
+	uint64_t epoch; /* of the clock, in nanoseconds since 1970 */
+	char label[SOFT_PCAPNG_TEXT + 1];
+	bool finished;
+	struct step last; /* which began last */
+	char faults[SOFT_FAULTS_MAX][CORE_CAPTURE_TEXT]; /* the steps that added the rules */
+	struct interface *interfaces;
+	uint32_t interface_count;
+	struct core_captured noted[CORE_CAPTURED_MAX]; /* those that nobody has taken yet */
+	uint32_t noted_count;
+	uint64_t missed;
+};
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+	snprintf(to, size, "%s", from);
+}
+
+int soft_capture_create(struct soft_capture_file *file, struct soft_fabric *fabric, const char *label,
+			struct soft_capture **out)
+{
+	struct soft_capture *capture = calloc(1, sizeof(*capture));
+
+	if (!capture)
+		return -ENOMEM;
+	capture->interfaces = calloc(INTERFACES, sizeof(*capture->interfaces));
+	if (!capture->interfaces) {
+		free(capture);
+		return -ENOMEM;
+	}
+	capture->file = file;
+	capture->clock = &fabric->clock;
+	capture->epoch = soft_clock_epoch(capture->clock);
+	copy_text(capture->label, sizeof(capture->label), label);
+	*out = capture;
+	return 0;
+}
+
+void soft_capture_destroy(struct soft_capture *capture)
+{
+	free(capture->interfaces);
+	free(capture);
+}
+
+static uint64_t now(const struct soft_capture *capture)
+{
+	return capture->clock->now(capture->clock) + capture->epoch;
+}
+
+/* --- interfaces ----------------------------------------------------------------------------------- */
+
+static void write_address(const union ibv_gid *address, char *text, size_t size)
+{
+	bool mapped = soft_gid_is_ipv4(address);
+
+	if (!inet_ntop(mapped ? AF_INET : AF_INET6, address->raw + (mapped ? 12 : 0), text, (socklen_t)size))
+		text[0] = '\0';
+}
+
+static struct interface *interface_of(struct soft_capture *capture, const union ibv_gid *address)
+{
+	struct interface *interface;
+
+	for (uint32_t index = 0; index < capture->interface_count; index++)
+		if (!memcmp(&capture->interfaces[index].address, address, sizeof(*address)))
+			return &capture->interfaces[index];
+	if (capture->interface_count == INTERFACES)
+		return &capture->interfaces[INTERFACES - 1];
+	interface = &capture->interfaces[capture->interface_count++];
+	interface->address = *address;
+	if (capture->interface_count == INTERFACES)
+		copy_text(interface->name, sizeof(interface->name), "others");
+	return interface;
+}
+
+void soft_capture_name(struct soft_capture *capture, const union ibv_gid *address, const char *name)
+{
+	struct interface *interface;
+	size_t length;
+
+	soft_capture_file_lock(capture->file);
+	interface = interface_of(capture, address);
+	length = strlen(interface->name);
+	snprintf(interface->name + length, sizeof(interface->name) - length, "%s%s", length ? ", " : "", name);
+	soft_capture_file_unlock(capture->file);
+}
+
+/* Write the interface's block, if it is not there yet; false when there is no room for it. */
+static bool write_interface(struct soft_capture *capture, struct interface *interface)
+{
+	char address[INET6_ADDRSTRLEN], description[2 * SOFT_PCAPNG_TEXT];
+	uint8_t *place;
+
+	if (interface->written)
+		return true;
+	place = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD);
+	if (!place || interface->written) /* by another thread, while this one waited */
+		return interface->written;
+	write_address(&interface->address, address, sizeof(address));
+	snprintf(description, sizeof(description), "%s%s%s", address, capture->label[0] ? ", " : "", capture->label);
+	soft_capture_file_end(capture->file,
+			      soft_pcapng_interface(place, interface->name[0] ? interface->name : address, description,
+						    soft_capture_file_snap_length(capture->file)));
+	interface->number = soft_capture_file_add_interface(capture->file);
+	interface->written = true;
+	return true;
+}
+
+void soft_capture_finish(struct soft_capture *capture)
+{
+	soft_capture_file_lock(capture->file);
+	for (uint32_t index = 0; index < capture->interface_count && !capture->finished; index++) {
+		struct interface *interface = &capture->interfaces[index];
+		uint8_t *place = NULL;
+
+		if (interface->written)
+			place = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD);
+		if (place)
+			soft_capture_file_end(capture->file,
+					      soft_pcapng_statistics(place, interface->number, now(capture),
+								     interface->packets, interface->missing));
+	}
+	capture->finished = true;
+	soft_capture_file_unlock(capture->file);
+}
+
+/* --- steps and faults ----------------------------------------------------------------------------- */
+
+void soft_capture_step(struct soft_capture *capture, const union ibv_gid *address, uint32_t number, const char *text)
+{
+	static const union ibv_gid nobody;
+	struct step step = {.number = text[0] ? number : 0};
+
+	copy_text(step.text, sizeof(step.text), text);
+	soft_capture_file_lock(capture->file);
+	if (memcmp(address, &nobody, sizeof(nobody)) != 0)
+		interface_of(capture, address)->step = step;
+	if (step.number)
+		capture->last = step;
+	soft_capture_file_unlock(capture->file);
+}
+
+void soft_capture_fault(struct soft_capture *capture, int rule)
+{
+	soft_capture_file_lock(capture->file);
+	copy_text(capture->faults[rule], sizeof(capture->faults[rule]), capture->last.text);
+	soft_capture_file_unlock(capture->file);
+}
+
+/* "lost, delayed by fault 1 (drops.yaml:12 fault)" */
+static void describe_fate(const struct soft_capture *capture, const struct soft_capture_fate *fate, char text[FATE])
+{
+	const struct {
+		bool done;
+		const char *word;
+	} deeds[] = {
+		{fate->verdict.lose, "lost"},
+		{fate->verdict.delay, "delayed"},
+		{fate->verdict.duplicate, "sent twice"},
+		{fate->verdict.reorder, "held back to be overtaken"},
+		{fate->verdict.corrupt, "changed by a bit"},
+	};
+	size_t length = 0;
+	const char *between = "";
+
+	text[0] = '\0';
+	if (fate->unreachable) {
+		snprintf(text, FATE, "nobody is there to receive it");
+		return;
+	}
+	for (size_t deed = 0; deed < sizeof(deeds) / sizeof(deeds[0]); deed++) {
+		if (!deeds[deed].done)
+			continue;
+		length += (size_t)snprintf(text + length, FATE - length, "%s%s", between, deeds[deed].word);
+		between = ", ";
+	}
+	between = " by fault";
+	for (int rule = 0; rule < SOFT_FAULTS_MAX && length < FATE; rule++) {
+		const char *step = capture->faults[rule];
+
+		if (!(fate->verdict.rules >> rule & 1))
+			continue;
+		length += (size_t)snprintf(text + length, FATE - length, step[0] ? "%s %d (%s)" : "%s %d", between, rule + 1,
+					   step);
+		between = ",";
+	}
+}
+
+/* --- packets -------------------------------------------------------------------------------------- */
+
+/* Note what a report shows of the packet; udp is where its UDP header begins. */
+static void note(struct soft_capture *capture, const struct step *step, const uint8_t *datagram, size_t length,
+		 uint64_t time, const char *fate)
+{
+	size_t udp = datagram[0] >> 4 == 6 ? SOFT_GRH : SOFT_IPV4_HEADER;
+	uint8_t *bytes = (uint8_t *)datagram + udp + SOFT_UDP_HEADER;
+	struct core_captured *noted = &capture->noted[capture->noted_count];
+	struct soft_packet packet;
+	uint8_t header[SOFT_GRH];
+	union ibv_gid from, to;
+
+	if (capture->noted_count == CORE_CAPTURED_MAX) {
+		capture->missed++;
+		return;
+	}
+	if (length < udp + SOFT_UDP_HEADER || !soft_ip_parse(datagram, length, header, &from, &to) ||
+	    !soft_wire_decode(bytes, length - udp - SOFT_UDP_HEADER, &packet))
+		return;
+	*noted = (struct core_captured){
+		.time = time,
+		.step = step->number,
+		.opcode = packet.opcode,
+		.psn = packet.psn,
+		.length = (uint32_t)packet.length,
+		.destination = packet.destination,
+	};
+	if (packet.opcode == SOFT_ACKNOWLEDGE)
+		noted->syndrome = packet.syndrome;
+	if (packet.header == 0 && packet.destination == SOFT_GSI_QUEUE_PAIR && packet.length == SOFT_MAD)
+		noted->attribute = (uint16_t)soft_get16((const uint8_t *)packet.segments[0].address + 16);
+	memcpy(noted->from, from.raw, sizeof(noted->from));
+	memcpy(noted->to, to.raw, sizeof(noted->to));
+	copy_text(noted->fate, sizeof(noted->fate), fate);
+	capture->noted_count++;
+}
+
+uint32_t soft_capture_take(struct soft_capture *capture, struct core_captured *packets, uint32_t count, uint64_t *missed)
+{
+	soft_capture_file_lock(capture->file);
+	if (count > capture->noted_count)
+		count = capture->noted_count;
+	memcpy(packets, capture->noted, count * sizeof(*packets));
+	*missed = capture->missed + capture->noted_count - count;
+	capture->noted_count = 0;
+	capture->missed = 0;
+	soft_capture_file_unlock(capture->file);
+	return count;
+}
+
+static bool write_packet(struct soft_capture *capture, struct interface *interface, const uint8_t *datagram,
+			 struct soft_pcapng_packet *packet)
+{
+	uint8_t *place;
+
+	if (!write_interface(capture, interface))
+		return false;
+	place = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD + packet->captured);
+	if (!place)
+		return false;
+	packet->interface = interface->number;
+	memcpy(place + SOFT_PCAPNG_PACKET, datagram, packet->captured);
+	soft_capture_file_end(capture->file, soft_pcapng_packet(place, packet));
+	return true;
+}
+
+void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *from,
+			   bool inbound, const struct soft_capture_fate *fate)
+{
+	struct interface *interface;
+	struct soft_pcapng_packet packet;
+	const struct step *step;
+	char text[FATE];
+
+	soft_capture_file_lock(capture->file);
+	interface = interface_of(capture, from);
+	step = interface->step.number ? &interface->step : &capture->last;
+	describe_fate(capture, fate, text);
+	packet = (struct soft_pcapng_packet){
+		.time = now(capture),
+		.length = (uint32_t)length,
+		.captured = soft_capture_file_keeps(capture->file, (uint32_t)length),
+		.inbound = inbound,
+		.comments = {step->text, text},
+	};
+	interface->packets++;
+	note(capture, step, datagram, length, packet.time, text);
+	if (!write_packet(capture, interface, datagram, &packet)) {
+		interface->missing++;
+		soft_capture_file_miss(capture->file);
+	}
+	soft_capture_file_unlock(capture->file);
+}

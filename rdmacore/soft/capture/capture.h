@@ -1,0 +1,92 @@
+/*
+ * What a host sends, written to a pcapng file as RoCE v2 packets with IP headers; in the file each of its addresses is an
+ * interface.  A link with datagrams hands over their bytes.  The local link and the connection manager have no bytes:
+ * those are made here (message.c), as the same traffic would have them on a wire.
+ *
+ * A host that is not captured has no struct soft_capture, and what would call these functions tests that pointer
+ * (soft_fabric.capture), which is set before the first queue pair is made and does not change.
+ */
+#ifndef SOFT_CAPTURE_CAPTURE_H
+#define SOFT_CAPTURE_CAPTURE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "provider/provider.h"
+#include "soft/base/fault.h"
+
+struct soft_capture;
+struct soft_capture_file;
+struct soft_cm_message;
+struct soft_fabric;
+struct soft_packet;
+
+/* --- capture.c: a host ---------------------------------------------------------------------------- */
+
+/*
+ * label says in the file whose interfaces they are.  Times are those of the fabric's clock: since 1970, and of a virtual
+ * clock, which begins at 1 s, as it shows them.  -ENOMEM.
+ */
+int soft_capture_create(struct soft_capture_file *file, struct soft_fabric *fabric, const char *label,
+			struct soft_capture **capture);
+/* Write how many packets each interface had.  Those that come later are not counted. */
+void soft_capture_finish(struct soft_capture *capture);
+void soft_capture_destroy(struct soft_capture *capture);
+
+/* Call the interface of an address by that name; before its first packet.  Two names of one address are both its name. */
+void soft_capture_name(struct soft_capture *capture, const union ibv_gid *address, const char *name);
+/*
+ * From now on the sender with that address is at that step, which is the comment of its packets; "" ends it.  Packets of
+ * senders that are at none belong to the step that began last.
+ */
+void soft_capture_step(struct soft_capture *capture, const union ibv_gid *address, uint32_t number, const char *text);
+/* A fault was added: it is what the comments of packets call it, with the step that did it. */
+void soft_capture_fault(struct soft_capture *capture, int rule);
+/* Take what was noted of the last packets: at most count of them; *missed is how many more there were. */
+uint32_t soft_capture_take(struct soft_capture *capture, struct core_captured *packets, uint32_t count, uint64_t *missed);
+
+/* What happens to a packet beside being sent. */
+struct soft_capture_fate {
+	struct soft_fault_verdict verdict;
+	bool unreachable; /* nobody is there to receive it */
+};
+
+/* A datagram that is sent, from its IP header on, by the address from; inbound: it came from another process. */
+void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *from,
+			   bool inbound, const struct soft_capture_fate *fate);
+
+/* --- message.c: what has no bytes ----------------------------------------------------------------- */
+
+/* The way of a packet between two queue pairs. */
+struct soft_capture_path {
+	const union ibv_gid *from, *to;
+	const struct ibv_global_route *route; /* traffic class and the like; NULL: that of a datagram's address handle */
+	uint32_t source, destination; /* numbers of queue pairs */
+	uint32_t mtu; /* bytes of payload in a packet */
+};
+
+/*
+ * The local link counts messages, and a wire counts packets.  This is what the messages of a queue pair have on a wire;
+ * under its requester.lock.
+ */
+struct soft_capture_flow;
+
+/* requests: how many the send queue has room for, a power of two.  NULL without memory. */
+struct soft_capture_flow *soft_capture_flow_create(uint32_t requests);
+/* The queue pair begins anew.  flow may be NULL. */
+void soft_capture_flow_reset(struct soft_capture_flow *flow);
+
+/* A request that is sent: as many packets as it takes on a wire. */
+void soft_capture_request(struct soft_capture *capture, struct soft_capture_flow *flow, const struct soft_capture_path *path,
+			  const struct soft_packet *packet, const struct soft_capture_fate *fate);
+/* The same of an answer to a request of the flow. */
+void soft_capture_answer(struct soft_capture *capture, const struct soft_capture_flow *flow,
+			 const struct soft_capture_path *path, const struct soft_packet *packet,
+			 const struct soft_capture_fate *fate);
+/* A message of connection management, as a datagram from queue pair 1 to queue pair 1. */
+void soft_capture_management(struct soft_capture *capture, const union ibv_gid *from, const union ibv_gid *to,
+			     const struct soft_cm_message *message, const struct soft_capture_fate *fate);
+
+#endif

@@ -1,0 +1,344 @@
+#include "soft/capture/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "soft/base/clock.h"
+#include "soft/base/mutex.h"
+#include "soft/capture/pcapng.h"
+
+#define BUFFER (UINT32_C(4) << 20)
+/* How long to wait for a pipe that is full when the file is to end. */
+#define END_PATIENCE SOFT_SECOND
+/* How long who has a packet waits for room. */
+#define ROOM_PATIENCE (100 * SOFT_MILLISECOND)
+#define LOOK_AGAIN (20 * SOFT_MILLISECOND)
+
+/* Whole blocks, one behind the other. */
+struct buffer {
+	uint8_t *bytes;
+	size_t used;
+};
+
+struct soft_capture_file {
+	struct soft_mutex lock; /* guards the rest but what is said to be the thread's */
+	pthread_cond_t work; /* there is something to write, or it is to end */
+	pthread_cond_t room; /* the buffers were exchanged, or nothing is written any more */
+	pthread_t thread;
+	int descriptor; /* the thread's */
+	uint32_t snap_length; /* constant; 0: packets are whole */
+	bool regular; /* constant; no pipe */
+	struct buffer *filling, *writing; /* writing is the thread's */
+	struct buffer buffers[2];
+	bool stalled; /* somebody has waited for room in vain, and there is still none */
+	bool ending; /* the thread is to end once all is written */
+	bool ended; /* nothing is written any more */
+	int error; /* why, when that is not the end; else 0 */
+	uint32_t interfaces;
+	uint64_t packets, missing;
+	uint64_t length; /* bytes in the file; the thread's */
+};
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * SOFT_SECOND + (uint64_t)time.tv_nsec;
+}
+
+/* --- the thread ----------------------------------------------------------------------------------- */
+
+static bool is_ending(struct soft_capture_file *file)
+{
+	bool ending;
+
+	soft_mutex_lock(&file->lock);
+	ending = file->ending;
+	soft_mutex_unlock(&file->lock);
+	return ending;
+}
+
+/* Write bytes of the buffer until all are, or that fails; returns how many, and *error. */
+static size_t write_buffer(struct soft_capture_file *file, const struct buffer *buffer, int *error)
+{
+	struct pollfd pipe = {.fd = file->descriptor, .events = POLLOUT};
+	uint64_t progress = now();
+	size_t done = 0;
+
+	*error = 0;
+	while (done < buffer->used) {
+		ssize_t written = write(file->descriptor, buffer->bytes + done, buffer->used - done);
+
+		if (written > 0) {
+			done += (size_t)written;
+			progress = now();
+		} else if (written < 0 && errno != EAGAIN && errno != EINTR) {
+			*error = errno;
+			break;
+		} else if (is_ending(file) && now() - progress > END_PATIENCE) {
+			*error = ETIMEDOUT;
+			break;
+		} else {
+			poll(&pipe, 1, (int)(LOOK_AGAIN / SOFT_MILLISECOND));
+		}
+	}
+	return done;
+}
+
+/* Where the first block begins that is not whole in the first bytes of the buffer, and the packets from there on. */
+static size_t count_lost(const struct buffer *buffer, size_t written, uint64_t *packets)
+{
+	size_t whole = 0;
+
+	*packets = 0;
+	for (size_t place = 0; place < buffer->used;) {
+		const uint8_t *block = buffer->bytes + place;
+
+		place += soft_pcapng_length(block);
+		if (place <= written)
+			whole = place;
+		else
+			*packets += soft_pcapng_is_packet(block);
+	}
+	return whole;
+}
+
+/* A file that ends within a block could not be read to its end. */
+static void end_at_block(struct soft_capture_file *file, size_t written, size_t whole)
+{
+	if (file->regular && whole < written && ftruncate(file->descriptor, (off_t)(file->length + whole)))
+		return; /* the disk that is full, or fails: the error is reported already */
+}
+
+static void *write_file(void *argument)
+{
+	struct soft_capture_file *file = argument;
+
+	soft_mutex_lock(&file->lock);
+	for (;;) {
+		struct buffer *buffer = file->filling;
+		uint64_t lost = 0;
+		size_t written;
+		int error;
+
+		if (!buffer->used && file->ending)
+			break;
+		if (!buffer->used) {
+			pthread_cond_wait(&file->work, &file->lock.native);
+			continue;
+		}
+		file->filling = file->writing;
+		file->writing = buffer;
+		file->stalled = false;
+		pthread_cond_broadcast(&file->room);
+		soft_mutex_unlock(&file->lock);
+
+		written = write_buffer(file, buffer, &error);
+		if (error)
+			end_at_block(file, written, count_lost(buffer, written, &lost));
+		file->length += written;
+
+		soft_mutex_lock(&file->lock);
+		buffer->used = 0;
+		if (error) {
+			uint64_t more;
+
+			count_lost(file->filling, 0, &more);
+			file->filling->used = 0;
+			file->missing += lost + more;
+			file->packets -= lost + more;
+			file->error = error;
+			break;
+		}
+	}
+	file->ended = true;
+	pthread_cond_broadcast(&file->room);
+	soft_mutex_unlock(&file->lock);
+	return NULL;
+}
+
+/* Signals are for the program's own threads, and a pipe whose reader has gone is an error like others. */
+static int start_thread(struct soft_capture_file *file)
+{
+	sigset_t all, before;
+	int result;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = -pthread_create(&file->thread, NULL, write_file, file);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return result;
+}
+
+/* --- who has packets ------------------------------------------------------------------------------ */
+
+/* True when there may be room now. */
+static bool await_room(struct soft_capture_file *file, uint64_t until)
+{
+	struct timespec time = {.tv_sec = (time_t)(until / SOFT_SECOND), .tv_nsec = (long)(until % SOFT_SECOND)};
+
+	if (!pthread_cond_timedwait(&file->room, &file->lock.native, &time))
+		return true;
+	file->stalled = true;
+	return false;
+}
+
+uint8_t *soft_capture_file_begin(struct soft_capture_file *file, size_t length)
+{
+	uint64_t until = 0;
+
+	soft_mutex_expect(&file->lock);
+	while (!file->ended && file->filling->used + length > BUFFER) {
+		if (!until)
+			until = now() + ROOM_PATIENCE;
+		if (file->stalled || !await_room(file, until))
+			return NULL;
+	}
+	return file->ended ? NULL : file->filling->bytes + file->filling->used;
+}
+
+void soft_capture_file_end(struct soft_capture_file *file, size_t length)
+{
+	struct buffer *buffer = file->filling;
+
+	soft_mutex_expect(&file->lock);
+	file->packets += soft_pcapng_is_packet(buffer->bytes + buffer->used);
+	if (!buffer->used)
+		pthread_cond_signal(&file->work);
+	buffer->used += length;
+}
+
+void soft_capture_file_miss(struct soft_capture_file *file)
+{
+	soft_mutex_expect(&file->lock);
+	file->missing++;
+}
+
+uint32_t soft_capture_file_add_interface(struct soft_capture_file *file)
+{
+	soft_mutex_expect(&file->lock);
+	return file->interfaces++;
+}
+
+uint32_t soft_capture_file_keeps(const struct soft_capture_file *file, uint32_t length)
+{
+	return file->snap_length && file->snap_length < length ? file->snap_length : length;
+}
+
+uint32_t soft_capture_file_snap_length(const struct soft_capture_file *file)
+{
+	return file->snap_length;
+}
+
+void soft_capture_file_lock(struct soft_capture_file *file)
+{
+	soft_mutex_lock(&file->lock);
+}
+
+void soft_capture_file_unlock(struct soft_capture_file *file)
+{
+	soft_mutex_unlock(&file->lock);
+}
+
+/* --- beginning and end ---------------------------------------------------------------------------- */
+
+/* A descriptor whose writes do not block, or a negative errno. */
+static int open_path(const char *path, uint64_t patience)
+{
+	uint64_t until = now() + patience;
+	struct timespec rest = {.tv_nsec = LOOK_AGAIN};
+
+	for (;;) {
+		/* A pipe without a reader is refused (fifo(7)). */
+		int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+
+		if (descriptor >= 0 || (errno != ENXIO && errno != EINTR) || now() >= until)
+			return descriptor >= 0 ? descriptor : -errno;
+		nanosleep(&rest, NULL);
+	}
+}
+
+static void init_conditions(struct soft_capture_file *file)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&file->work, &monotonic);
+	pthread_cond_init(&file->room, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+int soft_capture_file_open(const struct core_capture_options *options, struct soft_capture_file **out)
+{
+	struct soft_capture_file *file = calloc(1, sizeof(*file));
+	struct stat status;
+	int result = -ENOMEM;
+
+	if (!file)
+		return result;
+	file->filling = &file->buffers[0];
+	file->writing = &file->buffers[1];
+	file->snap_length = options->snap_length;
+	for (int buffer = 0; buffer < 2; buffer++)
+		if (!(file->buffers[buffer].bytes = malloc(BUFFER)))
+			goto free_buffers;
+	file->descriptor = result = open_path(options->path, options->patience);
+	if (result < 0)
+		goto free_buffers;
+	file->regular = !fstat(file->descriptor, &status) && S_ISREG(status.st_mode);
+	file->filling->used = soft_pcapng_section(file->filling->bytes, options->application);
+	soft_mutex_init(&file->lock, SOFT_ORDER_CAPTURE);
+	init_conditions(file);
+	result = start_thread(file);
+	if (result)
+		goto close_file;
+	*out = file;
+	return 0;
+
+close_file:
+	pthread_cond_destroy(&file->room);
+	pthread_cond_destroy(&file->work);
+	soft_mutex_destroy(&file->lock);
+	close(file->descriptor);
+free_buffers:
+	free(file->buffers[0].bytes);
+	free(file->buffers[1].bytes);
+	free(file);
+	return result;
+}
+
+void soft_capture_file_finish(struct soft_capture_file *file, struct core_capture_result *result)
+{
+	soft_mutex_lock(&file->lock);
+	file->ending = true;
+	pthread_cond_signal(&file->work);
+	soft_mutex_unlock(&file->lock);
+	pthread_join(file->thread, NULL);
+
+	soft_mutex_lock(&file->lock);
+	/* What a file system has put off may fail now (close(2)). */
+	if (close(file->descriptor) && !file->error && errno != EINTR)
+		file->error = errno;
+	*result = (struct core_capture_result){.error = file->error, .packets = file->packets, .missing = file->missing};
+	soft_mutex_unlock(&file->lock);
+}
+
+void soft_capture_file_free(struct soft_capture_file *file)
+{
+	pthread_cond_destroy(&file->room);
+	pthread_cond_destroy(&file->work);
+	soft_mutex_destroy(&file->lock);
+	free(file->buffers[0].bytes);
+	free(file->buffers[1].bytes);
+	free(file);
+}

@@ -1,0 +1,146 @@
+#include "soft/capture/pcapng.h"
+
+enum block {
+	INTERFACE_BLOCK = 1,
+	STATISTICS_BLOCK = 5,
+	PACKET_BLOCK = SOFT_PCAPNG_PACKET_BLOCK,
+	SECTION_BLOCK = 0x0a0d0d0a,
+};
+
+/* Options have numbers of their own in each kind of block; comments are allowed in all. */
+enum option {
+	END_OF_OPTIONS = 0,
+	COMMENT = 1,
+	SECTION_APPLICATION = 4,
+	INTERFACE_NAME = 2,
+	INTERFACE_DESCRIPTION = 3,
+	INTERFACE_RESOLUTION = 9,
+	PACKET_FLAGS = 2,
+	STATISTICS_PACKETS = 4,
+	STATISTICS_MISSING = 5,
+};
+
+#define BYTE_ORDER_MAGIC 0x1a2b3c4du
+#define LINKTYPE_RAW 101 /* IPv4 or IPv6, as the first four bits say */
+#define NANOSECONDS 9 /* a negative power of ten */
+#define INBOUND 1u
+#define OUTBOUND 2u
+
+static uint8_t *put16(uint8_t *place, uint16_t value)
+{
+	memcpy(place, &value, sizeof(value));
+	return place + sizeof(value);
+}
+
+static uint8_t *put32(uint8_t *place, uint32_t value)
+{
+	memcpy(place, &value, sizeof(value));
+	return place + sizeof(value);
+}
+
+/* 64 bits of time are two words of their own, the upper first. */
+static uint8_t *put_time(uint8_t *place, uint64_t time)
+{
+	place = put32(place, (uint32_t)(time >> 32));
+	return put32(place, (uint32_t)time);
+}
+
+static uint8_t *pad(uint8_t *place, size_t length)
+{
+	size_t bytes = -length & 3;
+
+	memset(place, 0, bytes);
+	return place + bytes;
+}
+
+static uint8_t *put_option(uint8_t *place, enum option option, const void *value, size_t length)
+{
+	place = put16(place, (uint16_t)option);
+	place = put16(place, (uint16_t)length);
+	memcpy(place, value, length);
+	return pad(place + length, length);
+}
+
+/* Texts are UTF-8: one that is too long is cut before a character. */
+static uint8_t *put_text(uint8_t *place, enum option option, const char *text)
+{
+	size_t length = text ? strlen(text) : 0;
+
+	if (!length)
+		return place;
+	if (length > SOFT_PCAPNG_TEXT) {
+		length = SOFT_PCAPNG_TEXT;
+		while (length && ((uint8_t)text[length] & 0xc0) == 0x80)
+			length--;
+	}
+	return put_option(place, option, text, length);
+}
+
+static uint8_t *begin(uint8_t *place, enum block block)
+{
+	return put32(place, block) + sizeof(uint32_t);
+}
+
+/* End the options, and write the block's length at both of its ends. */
+static size_t end(uint8_t *block, uint8_t *place)
+{
+	uint32_t length;
+
+	place = put_option(place, END_OF_OPTIONS, "", 0);
+	length = (uint32_t)(place - block) + sizeof(length);
+	put32(place, length);
+	put32(block + 4, length);
+	return length;
+}
+
+size_t soft_pcapng_section(uint8_t *place, const char *application)
+{
+	uint8_t *next = begin(place, SECTION_BLOCK);
+
+	next = put32(next, BYTE_ORDER_MAGIC);
+	next = put16(next, 1);
+	next = put16(next, 0);
+	/* The length of the section: not known. */
+	next = put32(next, UINT32_MAX);
+	next = put32(next, UINT32_MAX);
+	return end(place, put_text(next, SECTION_APPLICATION, application));
+}
+
+size_t soft_pcapng_interface(uint8_t *place, const char *name, const char *description, uint32_t snap_length)
+{
+	static const uint8_t resolution = NANOSECONDS;
+	uint8_t *next = begin(place, INTERFACE_BLOCK);
+
+	next = put16(next, LINKTYPE_RAW);
+	next = put16(next, 0);
+	next = put32(next, snap_length);
+	next = put_text(next, INTERFACE_NAME, name);
+	next = put_text(next, INTERFACE_DESCRIPTION, description);
+	return end(place, put_option(next, INTERFACE_RESOLUTION, &resolution, sizeof(resolution)));
+}
+
+size_t soft_pcapng_packet(uint8_t *place, const struct soft_pcapng_packet *packet)
+{
+	uint8_t *next = begin(place, PACKET_BLOCK);
+	uint32_t flags = packet->inbound ? INBOUND : OUTBOUND;
+
+	next = put32(next, packet->interface);
+	next = put_time(next, packet->time);
+	next = put32(next, packet->captured);
+	next = put32(next, packet->length);
+	next = pad(next + packet->captured, packet->captured);
+	next = put_option(next, PACKET_FLAGS, &flags, sizeof(flags));
+	for (int comment = 0; comment < SOFT_PCAPNG_COMMENTS; comment++)
+		next = put_text(next, COMMENT, packet->comments[comment]);
+	return end(place, next);
+}
+
+size_t soft_pcapng_statistics(uint8_t *place, uint32_t interface, uint64_t time, uint64_t packets, uint64_t missing)
+{
+	uint8_t *next = begin(place, STATISTICS_BLOCK);
+
+	next = put32(next, interface);
+	next = put_time(next, time);
+	next = put_option(next, STATISTICS_PACKETS, &packets, sizeof(packets));
+	return end(place, put_option(next, STATISTICS_MISSING, &missing, sizeof(missing)));
+}
