@@ -54,6 +54,7 @@ func withoutFunction() map[string]string {
 		counted  = "a scenario compares what devices count"
 		ofSteps  = "a scenario breaks the fabric, and no one of its parties"
 		measured = "a measurement is a step of its own, of C alone"
+		recorded = "a capture is of the whole run, which has begun before any guest"
 		onPD     = "create_srq makes one of a PD, and qp_init_attr names it"
 		noPorts  = "rdma_cm chooses the port; the address of it is device_address"
 		onEnd    = "wait_event reads a channel for one endpoint or for all"
@@ -63,7 +64,7 @@ func withoutFunction() map[string]string {
 		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed ID.Destroyed Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep Clock.Virtual Clock.WithTimeout " +
-			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live Provider.Link func.Links func.WithLink func.Open " +
+			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Devices Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size",
 		given: "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending ID.PortSpace ID.Synchronous",
 		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead ID.PostReadv " +
@@ -71,6 +72,7 @@ func withoutFunction() map[string]string {
 		atGuest:  "MR.Rereg PD.RegMR QP.PostRecv QP.PostSend SRQ.PostRecv",
 		counted:  "Device.Counters",
 		ofSteps:  "FaultRule.Heal Provider.Fault",
+		recorded: "Capture.Close CapturedPacket.Name Provider.Captures Provider.CaptureName Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture",
 		measured: "Histogram.* Measurement.* MeasureResult.* MeasureSpec.* Interval.* func.Measure func.NewMeasurement",
 		onPD:     "ID.CreateSRQ ID.DestroySRQ",
 		noPorts:  "Port.Addresses",

@@ -41,6 +41,14 @@ func (c *Clock) Now() time.Duration {
 	return time.Since(c.began)
 }
 
+// since is when something was, of which C has the time in nanoseconds since 1970; a virtual clock begins there.
+func (c *Clock) since(ns uint64) time.Duration {
+	if c.virtual != nil {
+		return time.Duration(ns) - origin
+	}
+	return time.Unix(0, int64(ns)).Sub(c.began)
+}
+
 // Enter counts one more goroutine that acts on a virtual clock: time stands still while any of them does
 // not wait.  Each ends with Leave.  On the wall clock both do nothing.
 func (c *Clock) Enter() {

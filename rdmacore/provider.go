@@ -19,6 +19,8 @@ type Provider struct {
 	name  string
 	clock *Clock
 	link  string // of Links; "" on a real fabric
+	// captures tells that it writes to a Capture.
+	captures bool
 
 	// objects finds the Go object of a QP, CQ or SRQ that an asynchronous event names.  Its lock is also
 	// held while such an event is fetched, so that the address cannot have been reused meanwhile.  It is taken
@@ -90,6 +92,7 @@ func Open(name string, options ...Option) (*Provider, error) {
 	for _, option := range options {
 		option(&chosen)
 	}
+	defer C.free(unsafe.Pointer(chosen.capture_label))
 	var c *C.struct_core_provider
 	var why [512]C.char
 	cname := C.CString(name)
@@ -104,7 +107,7 @@ func Open(name string, options ...Option) (*Provider, error) {
 		}
 		return nil, &Error{Op: op, Errno: errno, Why: reason}
 	}
-	p := &Provider{c: c, name: name}
+	p := &Provider{c: c, name: name, captures: chosen.capture != nil}
 	if p.CanFault() {
 		p.link = Links()[chosen.link]
 	}

@@ -26,6 +26,10 @@ see each other's. A forked child's device is its own as well, and what its paren
 opened and made is refused there (ENODEV). Libraries that LD_PRELOAD names already come
 before it, and may wrap its functions.
 
+With --capture FILE the program writes its packets there; other processes, which it
+starts, write theirs to files of their own, FILE with their number before its suffix.
+What a program that is killed has sent last may be missing.
+
 The exit code is the program's; 126 when it cannot be run this way, 127 when there is
 none of that name.`
 
@@ -34,6 +38,7 @@ type execFlags struct {
 	library string
 	seed    seedFlag
 	link    *formatFlag
+	capture captureFlags
 }
 
 func newExecCommand(a *app) *cobra.Command {
@@ -42,7 +47,7 @@ func newExecCommand(a *app) *cobra.Command {
 		Use:     "exec [--] PROGRAM [ARGS...]",
 		Short:   "Run an unmodified RDMA program on the embedded provider",
 		Long:    execLong,
-		Example: "  rdmarun exec ibv_devinfo -v\n  rdmarun exec -- python3 my_pyverbs_test.py",
+		Example: "  rdmarun exec ibv_devinfo -v\n  rdmarun exec --capture ucmatose.pcapng ./both-ends\n  rdmarun exec -- python3 my_pyverbs_test.py",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.exec(flags, args)
@@ -52,6 +57,7 @@ func newExecCommand(a *app) *cobra.Command {
 	command.Flags().StringVar(&flags.library, "library", "", "the library to preload (default: "+softLibrary+" beside rdmarun)")
 	command.Flags().Var(&flags.seed, "seed", "draw random numbers from this, so that a run repeats")
 	flags.link = registerLink(command)
+	flags.capture.register(command)
 	return command
 }
 
@@ -76,6 +82,9 @@ func (a *app) exec(flags execFlags, args []string) error {
 		env["RDMARUN_EXEC_SEED"] = strconv.FormatUint(*flags.seed.value, 10)
 	}
 	env["RDMARUN_EXEC_LINK"] = flags.link.value
+	if err := flags.capture.pass(env); err != nil {
+		return err
+	}
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		pairs = append(pairs, name+"="+env[name])

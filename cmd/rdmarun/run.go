@@ -100,6 +100,11 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 		return err
 	}
 	defer func() { err = errors.Join(err, closeProvider()) }()
+	closeCapture, err := flags.capture.open(a, &config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeCapture()) }()
 	baselines, err := flags.baselines.open(a, cases, &config)
 	if err != nil {
 		return err
@@ -205,6 +210,7 @@ type runFlags struct {
 	units        *formatFlag
 	log          logFlags
 	out          outFlags
+	capture      captureFlags
 	baselines    baselineFlags
 	color        *choiceFlag
 }
@@ -218,7 +224,7 @@ func newRunFlags() runFlags {
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
-	{"Output", []string{"out", "out-dir", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
+	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
 }
 
@@ -260,6 +266,7 @@ func (f *runFlags) registerOutput(command *cobra.Command) {
 	completeFlag(command, "units", cobra.FixedCompletions(f.units.choices, cobra.ShellCompDirectiveNoFileComp))
 	f.log.register(command)
 	f.out.register(command)
+	f.capture.register(command)
 	f.baselines.register(command)
 	f.color.register(command)
 }
@@ -297,7 +304,7 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	default:
 		config.Repeat = repeat
 	}
-	return config, f.check()
+	return config, errors.Join(f.check(), f.capture.check())
 }
 
 // maxRuns bounds --jobs, --repeat and --retries: more is a typing error.
@@ -337,6 +344,8 @@ func (f *runFlags) checkSoft(config *scenario.RunConfig, cases []scenario.Select
 		return usageError("--seed: only provider soft draws its numbers from a seed")
 	case f.link.value != rdmacore.Links()[0]:
 		return usageError("--link: only provider soft has links to choose from")
+	case f.capture.path != "":
+		return withHint(usageError("--capture: only provider soft shows its packets"), "on a network, tcpdump on the device's interface shows them")
 	}
 	return nil
 }

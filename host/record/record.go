@@ -129,6 +129,28 @@ type Step struct {
 	// expected or not.
 	Fields []Field `json:"fields,omitempty"`
 	Errno  string  `json:"errno,omitempty"`
+	// Packets are the first that were sent in it, where the run is captured; MorePackets is how many more there were.
+	Packets     []Packet `json:"packets,omitempty"`
+	MorePackets int      `json:"more_packets,omitempty"`
+}
+
+// MostPackets is how many packets of a step its record has.
+const MostPackets = 16
+
+// Packet is a packet that was sent.
+type Packet struct {
+	// At is when, since the case began, on the provider's clock.
+	At time.Duration `json:"at_ns"`
+	// From and To are the roles with those addresses, or the addresses.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Name is what it is: an operation (SEND_ONLY), what an acknowledgement says (ACK), a message of the connection manager
+	// (REQ).
+	Name      string `json:"name"`
+	QueuePair uint32 `json:"qp"` // where it goes
+	PSN       uint32 `json:"psn"`
+	Length    int    `json:"length"`         // of its payload; of a READ what it asks for
+	Fate      string `json:"fate,omitempty"` // what faults did to it
 }
 
 // StepTimes are when a step began, since the case did, and how long it took.

@@ -21,6 +21,8 @@ type Opening struct {
 	// Virtual is set if it has a virtual clock, Seed if its numbers are drawn from one.
 	Virtual bool
 	Seed    *uint64
+	// Capture is where it writes what it sends; nil: nowhere.
+	Capture *rdmacore.Capture
 }
 
 // OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
@@ -31,6 +33,9 @@ func OpenSoft(o Opening) (*rdmacore.Provider, error) {
 	}
 	if o.Seed != nil {
 		options = append(options, rdmacore.WithSeed(*o.Seed))
+	}
+	if o.Capture != nil {
+		options = append(options, rdmacore.WithCapture(o.Capture, o.Case.Case.ID))
 	}
 	return rdmacore.Open(testbed.Soft, options...)
 }
@@ -122,6 +127,7 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
 			provider, err = p.config.open(Opening{
 				Case: each, Config: config, Virtual: each.Scenario.Program.Soft.Virtual && !several, Seed: p.seed(config, seed, drawnAs),
+				Capture: p.config.Capture,
 			})
 			if err == nil {
 				own = append(own, provider)

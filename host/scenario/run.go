@@ -29,6 +29,8 @@ type RunConfig struct {
 	// Open opens soft for one case, which is closed after it; nil: OpenSoft.  The seed is Seed, or what was drawn, for the
 	// first attempt of a case and a number of its own for each further one; nil when there is none.
 	Open func(Opening) (*rdmacore.Provider, error)
+	// Capture is where soft writes what it sends; nil: nowhere.
+	Capture *rdmacore.Capture
 	// ProviderName is the name of the provider of roles that choose none, which records have; empty: that of Provider.
 	ProviderName string
 	// FilesChoose lets the provider that a file names come before that.

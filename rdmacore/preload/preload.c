@@ -1,10 +1,16 @@
 #include "preload.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "soft/capture/capture.h"
+#include "soft/capture/file.h"
 #include "soft/cm/calls.h"
 #include "soft/host.h"
 #include "soft/objects/device.h"
@@ -19,6 +25,8 @@ static struct {
 	struct core_provider provider;
 	int error;
 	bool forked; /* this is a child, and an ancestor had a provider */
+	struct soft_capture_file *capture; /* of its packets; NULL: there is none */
+	pid_t capturing; /* the process that writes it */
 } process = {.once = PTHREAD_ONCE_INIT, .watching = PTHREAD_ONCE_INIT};
 
 /*
@@ -29,6 +37,7 @@ static void in_child(void)
 {
 	process.once = (pthread_once_t)PTHREAD_ONCE_INIT;
 	process.forked = true;
+	process.capture = NULL;
 }
 
 static void watch_forks(void)
@@ -39,6 +48,70 @@ static void watch_forks(void)
 static struct soft_host *host(void)
 {
 	return process.provider.host;
+}
+
+/*
+ * RDMARUN_EXEC_CAPTURE is PID:FILE, of the process that rdmarun exec has become.  Others, which that one starts, write
+ * files of their own, with their PID before the suffix: sections of one file cannot be written at once.
+ */
+static bool capture_path(const char *setting, char *path, size_t size)
+{
+	char *file;
+	long first = strtol(setting, &file, 10);
+	const char *slash, *suffix;
+	int length;
+
+	if (*file++ != ':' || !*file)
+		return false;
+	slash = strrchr(file, '/');
+	suffix = strrchr(slash ? slash : file, '.');
+	if (first == getpid())
+		length = snprintf(path, size, "%s", file);
+	else
+		length = snprintf(path, size, "%.*s.%ld%s", suffix ? (int)(suffix - file) : (int)strlen(file), file,
+				  (long)getpid(), suffix ? suffix : "");
+	return length > 0 && (size_t)length < size;
+}
+
+/* What cannot be recorded is said, and the program runs without. */
+static void open_capture(struct core_options *options)
+{
+	const char *setting = getenv("RDMARUN_EXEC_CAPTURE"), *snap_length = getenv("RDMARUN_EXEC_CAPTURE_SNAPLEN");
+	struct core_capture_options capture = {.application = "rdmarun exec", .patience = CORE_CAPTURE_PATIENCE};
+	char path[PATH_MAX];
+	int result;
+
+	if (!setting || !capture_path(setting, path, sizeof(path)))
+		return;
+	capture.path = path;
+	capture.snap_length = snap_length ? (uint32_t)strtoul(snap_length, NULL, 10) : 0;
+	result = soft_capture_file_open(&capture, &process.capture);
+	if (result) {
+		fprintf(stderr, "rdmarun exec: --capture %s: %s%s; no packets are recorded\n", path, strerror(-result),
+			result == -ENXIO ? ", nobody reads the pipe" : "");
+		process.capture = NULL;
+		return;
+	}
+	process.capturing = getpid();
+	options->capture = process.capture;
+	options->capture_label = program_invocation_short_name;
+}
+
+/* The program ends, and its provider is still open; in a child that was forked the file is its parent's. */
+static __attribute__((destructor)) void close_capture(void)
+{
+	struct core_capture_result result;
+
+	if (!process.capture || process.capturing != getpid())
+		return;
+	if (!process.error && host()->fabric.capture)
+		soft_capture_finish(host()->fabric.capture);
+	soft_capture_file_finish(process.capture, &result);
+	process.capture = NULL;
+	if (result.missing)
+		fprintf(stderr, "rdmarun exec: --capture: %" PRIu64 " packets are missing%s%s; record less of each with --capture-snaplen\n",
+			result.missing, result.error ? ": " : ", whoever takes the file is too slow",
+			result.error ? strerror(result.error) : "");
 }
 
 static void open_provider(void)
@@ -57,6 +130,7 @@ static void open_provider(void)
 		options.link = CORE_LINK_UDP;
 	if (fabric && strlen(fabric) <= CORE_FABRIC_MAX)
 		strcpy(options.fabric, fabric);
+	open_capture(&options);
 	process.provider = (struct core_provider){0};
 	process.error = -soft_provider_open(&process.provider, &options);
 	if (process.error)

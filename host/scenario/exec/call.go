@@ -34,8 +34,10 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 		r.measure(step, call)
 	}
 	m := moment{at: r.now(), role: name, step: step, operation: action.Verb.Name, verb: action.Verb, arguments: arguments}
+	m.number = r.packets.begin(step, role, m.operation)
 	m.returned = action.Verb.Run(ctx, call)
 	m.took = r.since(m.at)
+	r.packets.end(role)
 	outcome := &call.Outcome
 	switch {
 	case ctx.Err() != nil && m.returned != nil:

@@ -48,6 +48,7 @@ type moment struct {
 	returned          error
 	outcome           func() string // nil: nothing to say
 	err               error
+	number            uint32 // for packets; 0 where they are not captured
 }
 
 // add remembers an action in place of the oldest one of its role.
@@ -171,6 +172,7 @@ func (r *caseRun) writeStep(m *moment) {
 			step.Fields = append(step.Fields, record.Field{Name: result.Name, Value: recorded(value, result), Varies: result.Varies})
 		}
 	}
+	step.Packets, step.MorePackets = r.packets.take(m.number)
 	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
 }
 

@@ -46,6 +46,8 @@ type caseRun struct {
 	lists map[ownedName]*sharedList
 	// wantSteps tells whether some output wants a record of each step.
 	wantSteps bool
+	// packets finds the packets of steps, of all branches; nil where they are not captured.
+	packets *packets
 	// running is the call of the verb that runs, one at a time; the next step overwrites it, so nothing may keep it.
 	running verb.Call
 	// owned are the results of each instance of a counted role: in a step of its own it sees these.
@@ -79,6 +81,7 @@ func (r *caseRun) environmentNames() error {
 	r.history = &history{virtual: r.testbed.Clock().Virtual(), roles: make(map[string]*ring)}
 	r.clockBegin = r.testbed.Clock().Now()
 	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
+	r.packets = newPackets(r.testbed)
 	return nil
 }
 

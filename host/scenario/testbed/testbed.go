@@ -108,6 +108,7 @@ func New(config Config) (*Testbed, error) {
 			err = &EnvironmentError{"role " + roleConfig.Name, err}
 			return nil, errors.Join(append([]error{err}, t.Close()...)...)
 		}
+		role.provider.CaptureName(role.address, role.Name)
 		t.roles = append(t.roles, role)
 		t.byName[role.Name] = role
 	}

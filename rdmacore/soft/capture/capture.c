@@ -288,7 +288,7 @@ static bool write_packet(struct soft_capture *capture, struct interface *interfa
 	return true;
 }
 
-void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *from,
+void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *at,
 			   bool inbound, const struct soft_capture_fate *fate)
 {
 	struct interface *interface;
@@ -297,7 +297,7 @@ void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram
 	char text[FATE];
 
 	soft_capture_file_lock(capture->file);
-	interface = interface_of(capture, from);
+	interface = interface_of(capture, at);
 	step = interface->step.number ? &interface->step : &capture->last;
 	describe_fate(capture, fate, text);
 	packet = (struct soft_pcapng_packet){

@@ -53,8 +53,8 @@ struct soft_capture_fate {
 	bool unreachable; /* nobody is there to receive it */
 };
 
-/* A datagram that is sent, from its IP header on, by the address from; inbound: it came from another process. */
-void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *from,
+/* A datagram at the interface of that address, from its IP header on: sent by it, or inbound, from another process. */
+void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *at,
 			   bool inbound, const struct soft_capture_fate *fate);
 
 /* --- message.c: what has no bytes ----------------------------------------------------------------- */
@@ -65,6 +65,7 @@ struct soft_capture_path {
 	const struct ibv_global_route *route; /* traffic class and the like; NULL: that of a datagram's address handle */
 	uint32_t source, destination; /* numbers of queue pairs */
 	uint32_t mtu; /* bytes of payload in a packet */
+	bool inbound; /* it came from another process */
 };
 
 /*
@@ -85,8 +86,8 @@ void soft_capture_request(struct soft_capture *capture, struct soft_capture_flow
 void soft_capture_answer(struct soft_capture *capture, const struct soft_capture_flow *flow,
 			 const struct soft_capture_path *path, const struct soft_packet *packet,
 			 const struct soft_capture_fate *fate);
-/* A message of connection management, as a datagram from queue pair 1 to queue pair 1. */
+/* A message of connection management, as a datagram from queue pair 1 to queue pair 1; inbound: from another process. */
 void soft_capture_management(struct soft_capture *capture, const union ibv_gid *from, const union ibv_gid *to,
-			     const struct soft_cm_message *message, const struct soft_capture_fate *fate);
+			     const struct soft_cm_message *message, bool inbound, const struct soft_capture_fate *fate);
 
 #endif

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,6 +118,7 @@ static void end_at_block(struct soft_capture_file *file, size_t written, size_t 
 		return; /* the disk that is full, or fails: the error is reported already */
 }
 
+/* Its thread has every signal blocked, so a pipe whose reader has gone is an error like others. */
 static void *write_file(void *argument)
 {
 	struct soft_capture_file *file = argument;
@@ -164,19 +164,6 @@ static void *write_file(void *argument)
 	pthread_cond_broadcast(&file->room);
 	soft_mutex_unlock(&file->lock);
 	return NULL;
-}
-
-/* Signals are for the program's own threads, and a pipe whose reader has gone is an error like others. */
-static int start_thread(struct soft_capture_file *file)
-{
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = -pthread_create(&file->thread, NULL, write_file, file);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return result;
 }
 
 /* --- who has packets ------------------------------------------------------------------------------ */
@@ -299,7 +286,7 @@ int soft_capture_file_open(const struct core_capture_options *options, struct so
 	file->filling->used = soft_pcapng_section(file->filling->bytes, options->application);
 	soft_mutex_init(&file->lock, SOFT_ORDER_CAPTURE);
 	init_conditions(file);
-	result = start_thread(file);
+	result = -soft_thread_create(&file->thread, write_file, file);
 	if (result)
 		goto close_file;
 	*out = file;

@@ -87,7 +87,7 @@ static void send_packet(struct soft_capture *capture, const struct soft_capture_
 	place += SOFT_UDP_HEADER;
 	place += soft_wire_encode(packet, place);
 	soft_icrc_put(place, soft_icrc(datagram, total - SOFT_WIRE_ICRC));
-	soft_capture_datagram(capture, datagram, total, path->from, false, fate);
+	soft_capture_datagram(capture, datagram, total, path->inbound ? path->to : path->from, path->inbound, fate);
 }
 
 /* The fields that the local link has no need of. */
@@ -184,7 +184,7 @@ static uint64_t transaction_of(const struct soft_cm_message *message)
 }
 
 void soft_capture_management(struct soft_capture *capture, const union ibv_gid *from, const union ibv_gid *to,
-			     const struct soft_cm_message *message, const struct soft_capture_fate *fate)
+			     const struct soft_cm_message *message, bool inbound, const struct soft_capture_fate *fate)
 {
 	struct ibv_global_route route = {.dgid = *to};
 	struct soft_capture_path path = {
@@ -194,6 +194,7 @@ void soft_capture_management(struct soft_capture *capture, const union ibv_gid *
 		.source = SOFT_GSI_QUEUE_PAIR,
 		.destination = SOFT_GSI_QUEUE_PAIR,
 		.mtu = SOFT_MTU,
+		.inbound = inbound,
 	};
 	struct soft_cm_message copy = *message;
 	uint8_t mad[SOFT_MAD];

@@ -159,7 +159,7 @@ void soft_cm_carry(struct soft_cm *cm, const struct soft_cm_message *message)
 				   &(struct soft_fault_subject){SOFT_FAULT_CM, .attribute = message->attribute});
 	fate.verdict = verdict;
 	if (cm->fabric->capture)
-		soft_capture_management(cm->fabric->capture, &from, &to, message, &fate);
+		soft_capture_management(cm->fabric->capture, &from, &to, message, message->arrived, &fate);
 	if (verdict.lose)
 		return;
 	if (verdict.reorder) {

@@ -100,7 +100,7 @@ static inline bool is_lost(struct soft_qp *qp, const struct way *way, const stru
 static void lose(struct soft_qp *qp)
 {
 	const struct ibv_global_route *route = &qp->attr.ah_attr.grh;
-	struct way way = way_of(qp, &soft_qp_device(qp)->gids[route->sgid_index], &route->dgid);
+	struct way way = way_of(qp, &soft_qp_device(qp)->gid_table.gids[route->sgid_index], &route->dgid);
 	struct soft_packet packet;
 
 	while (soft_requester_next(qp, &packet)) {

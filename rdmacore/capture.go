@@ -1,0 +1,179 @@
+package rdmacore
+
+// #include <stdlib.h>
+// #include "core/core.h"
+import "C"
+
+import (
+	"net/netip"
+	"syscall"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Capture is a pcapng file, in which every address that sends is an interface.
+type Capture struct {
+	c    *C.struct_soft_capture_file
+	path string
+}
+
+// CaptureOptions say what is kept of packets.
+type CaptureOptions struct {
+	// Application is what the file says has written it.
+	Application string
+	// SnapLength is how many bytes of a packet are kept, from its IP header on; 0: all.
+	SnapLength uint32
+}
+
+// CaptureTotals is what became of the packets.
+type CaptureTotals struct {
+	Packets uint64 // in the file
+	Missing uint64 // not in it: after an error, or because who takes the file's bytes was too slow
+}
+
+// CreateCapture creates the file, or opens a pipe, for providers that are opened WithCapture.  A pipe that nobody reads is
+// waited for ten seconds at most.
+func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
+	const op = "capture"
+	cpath, application := C.CString(path), C.CString(options.Application)
+	defer C.free(unsafe.Pointer(cpath))
+	defer C.free(unsafe.Pointer(application))
+	c := &Capture{path: path}
+	chosen := C.struct_core_capture_options{path: cpath, application: application, snap_length: C.uint32_t(options.SnapLength),
+		patience: C.CORE_CAPTURE_PATIENCE}
+	if result := C.core_capture_open(&chosen, &c.c); result < 0 {
+		errno := syscall.Errno(-result)
+		if errno == syscall.ENXIO {
+			return nil, fail(op, errno, "nobody reads the pipe %s; start its reader first", path)
+		}
+		return nil, fail(op, errno, "%s: %v", path, errno)
+	}
+	return c, nil
+}
+
+// Close ends the file, once every provider that writes to it is closed.  An error says from when on packets are missing.
+func (c *Capture) Close() (CaptureTotals, error) {
+	const op = "capture"
+	if c == nil || c.c == nil {
+		return CaptureTotals{}, closed(op, "capture")
+	}
+	var result C.struct_core_capture_result
+	C.core_capture_close(c.c, &result)
+	c.c = nil
+	totals := CaptureTotals{Packets: uint64(result.packets), Missing: uint64(result.missing)}
+	if errno := syscall.Errno(result.error); errno != 0 {
+		return totals, fail(op, errno, "%s: %v; it ends after %d packets, and %d are missing", c.path, errno, totals.Packets, totals.Missing)
+	}
+	return totals, nil
+}
+
+// WithCapture writes to c what soft sends; label says in the file whose interfaces those are.  Times are those of soft's
+// clock: since 1970, and of a virtual clock, which begins a second after that, as it shows them.
+func WithCapture(c *Capture, label string) Option {
+	return func(options *C.struct_core_options) {
+		options.capture = c.c
+		options.capture_label = captureText(label) // Open frees it
+	}
+}
+
+// Captures tells whether what the provider sends is written to a Capture.
+func (p *Provider) Captures() bool { return p != nil && p.captures }
+
+// CaptureName gives the interface of an address its name, before its first packet.
+func (p *Provider) CaptureName(address netip.Addr, name string) {
+	if !p.Captures() {
+		return
+	}
+	text := captureText(name)
+	defer C.free(unsafe.Pointer(text))
+	at := toCAddress(netip.AddrPortFrom(address, 0))
+	C.core_capture_name(p.c, &at, text)
+}
+
+// CaptureStep says that who has the address is at a step: text is the comment of what it sends from now on, "" the end of
+// that.  Packets of others belong to the step that began last.  The zero address is nobody's.
+func (p *Provider) CaptureStep(address netip.Addr, number uint32, text string) {
+	if !p.Captures() {
+		return
+	}
+	ctext := captureText(text)
+	defer C.free(unsafe.Pointer(ctext))
+	at := toCAddress(netip.AddrPortFrom(address, 0))
+	C.core_capture_step(p.c, &at, C.uint32_t(number), ctext)
+}
+
+// captureText is a text that is no longer than the core keeps, and whole characters; the caller frees it.
+func captureText(text string) *C.char {
+	end := len(text)
+	if end > C.CORE_CAPTURE_TEXT-1 {
+		for end = C.CORE_CAPTURE_TEXT - 1; end > 0 && !utf8.RuneStart(text[end]); end-- {
+		}
+	}
+	return C.CString(text[:end])
+}
+
+// CapturedPacket is what is noted of a packet of a Capture.
+type CapturedPacket struct {
+	Time        time.Duration // as Clock.Now has it
+	Step        uint32        // of CaptureStep; 0: none
+	From, To    netip.Addr
+	QueuePair   uint32 // where it goes
+	Opcode      uint8  // of its BTH
+	Syndrome    uint8  // of an acknowledgement
+	Message     CMMessage
+	PSN, Length uint32
+	Fate        string // what faults did to it; "": nothing
+}
+
+// Captured takes what was noted of the packets since the last time, and says how many more there were.
+func (p *Provider) Captured() (packets []CapturedPacket, missed uint64) {
+	if !p.Captures() {
+		return nil, 0
+	}
+	var found [C.CORE_CAPTURED_MAX]C.struct_core_captured
+	var more C.uint64_t
+	count := C.core_captured(p.c, &found[0], C.CORE_CAPTURED_MAX, &more)
+	for i := range found[:count] {
+		each := &found[i]
+		packets = append(packets, CapturedPacket{
+			Time: p.clock.since(uint64(each.time)), Step: uint32(each.step), From: gidAddress(each.from), To: gidAddress(each.to),
+			QueuePair: uint32(each.destination), Opcode: uint8(each.opcode), Syndrome: uint8(each.syndrome),
+			Message: CMMessage(each.attribute), PSN: uint32(each.psn), Length: uint32(each.length),
+			Fate: C.GoString(&each.fate[0]),
+		})
+	}
+	return packets, uint64(more)
+}
+
+// gidAddress is the IP address that a GID of RoCE v2 is.
+func gidAddress(gid [16]C.uint8_t) netip.Addr {
+	var raw [16]byte
+	for i, each := range gid {
+		raw[i] = byte(each)
+	}
+	return netip.AddrFrom16(raw).Unmap()
+}
+
+// Name is what the packet is, in the words of faults: REQ of the connection manager, SEND_ONLY, and ACK, RNR_NAK or
+// NAK_PSN_SEQUENCE_ERROR for what an acknowledgement says (IBTA 9.7.5.1.2).
+func (p *CapturedPacket) Name() string {
+	operation := PacketOps(1) << (p.Opcode & 0x1f)
+	switch {
+	case p.Message != 0:
+		return p.Message.String()
+	case operation != packetAcknowledge:
+		return operation.String()
+	case p.Syndrome>>5 == 0:
+		return "ACK"
+	case p.Syndrome>>5 == 1:
+		return "RNR_NAK"
+	}
+	naks := [...]string{"PSN_SEQUENCE_ERROR", "INVALID_REQUEST", "REMOTE_ACCESS_ERROR", "REMOTE_OPERATIONAL_ERROR"}
+	if code := int(p.Syndrome & 0x1f); code < len(naks) {
+		return "NAK_" + naks[code]
+	}
+	return "NAK"
+}
+
+const packetAcknowledge PacketOps = 1 << 0x11
