@@ -50,6 +50,7 @@ struct soft_ipc {
 	struct soft_mutex *lock; /* cm.lock */
 	struct soft_fabric *fabric;
 	char name[CORE_FABRIC_MAX + 1]; /* of the fabric */
+	uid_t user; /* of this process, when soft was opened */
 	struct soft_source source;
 	void (*ready)(struct soft_source *source, uint32_t events);
 	bool watched; /* source is in the fabric's poller */
@@ -110,7 +111,10 @@ void soft_ipc_destroy(struct soft_ipc *ipc);
 
 /* --- progress.c ----------------------------------------------------------------------------------- */
 
-/* Read a batch of what came, accept who connects: receive and lost are called, which may release cm.lock for a while. */
+/*
+ * Serve one socket that is ready: read a batch, or accept who connects.  receive and lost are called, which may release
+ * cm.lock for a while.
+ */
 void soft_ipc_progress(struct soft_ipc *ipc);
 
 /* --- peer.c --------------------------------------------------------------------------------------- */

@@ -53,6 +53,7 @@ int soft_ipc_create(struct soft_fabric *fabric, struct soft_mutex *lock, const c
 	ipc->lock = lock;
 	ipc->fabric = fabric;
 	ipc->ready = ready;
+	ipc->user = geteuid();
 	ipc->peer_limit = peer_limit();
 	strcpy(ipc->name, name);
 	if (getrandom(&ipc->instance, sizeof(ipc->instance), 0) != sizeof(ipc->instance)) {

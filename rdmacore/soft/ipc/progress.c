@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define BATCH 32 /* messages that are received, or connections accepted, in one go */
-#define ROUNDS 8 /* sockets served before others get cm.lock */
 #define PAUSE (100 * SOFT_MILLISECOND)
 
 /* Close it, and tell its ids. */
@@ -97,7 +95,7 @@ static struct soft_ipc_peer *oldest_idle(struct soft_ipc *ipc, uid_t user)
 /* One that nobody uses goes for the new one, else the new one itself.  Other users have a quarter of the places each. */
 static void limit_peers(struct soft_ipc *ipc, struct soft_ipc_peer *peer)
 {
-	uid_t user = peer->user == geteuid() ? ANYBODY : peer->user;
+	uid_t user = peer->user == ipc->user ? ANYBODY : peer->user;
 	uint32_t limit = user == ANYBODY ? ipc->peer_limit : ipc->peer_limit / 4;
 
 	if (count_peers(ipc, user) <= limit && ipc->peer_count <= ipc->peer_limit)
@@ -126,31 +124,28 @@ static bool accept_one(struct soft_claim *claim)
 	return true;
 }
 
+/*
+ * One socket, so that others get cm.lock: what is still ready goes to the end of the kernel's list.  No event is kept while the
+ * lock is released, when claims may be closed; a peer is closed by its own event only.
+ */
 void soft_ipc_progress(struct soft_ipc *ipc)
 {
+	struct epoll_event event;
+	struct soft_ipc_socket *socket;
+	struct soft_ipc_peer *peer;
+
 	soft_mutex_expect(ipc->lock);
-	/*
-	 * One at a time: receive may release the lock, and then claims may be closed.  A peer is closed by its own event only,
-	 * and what is ready goes to the end of the kernel's list.
-	 */
-	for (int round = 0; round < ROUNDS; round++) {
-		struct epoll_event event;
-		struct soft_ipc_socket *socket;
-		struct soft_ipc_peer *peer;
-
-		if (epoll_wait(ipc->epoll, &event, 1, 0) != 1)
-			return;
-		socket = event.data.ptr;
-		if (socket->is_claim) {
-			for (int index = 0; index < BATCH && accept_one((struct soft_claim *)(void *)socket); index++)
-				;
-			continue;
-		}
-		peer = (struct soft_ipc_peer *)(void *)socket;
-		if (event.events & EPOLLOUT)
-			soft_peer_push(peer);
-		if (event.events & ~(uint32_t)EPOLLOUT && !receive_batch(peer))
-			lose(peer);
+	if (epoll_wait(ipc->epoll, &event, 1, 0) != 1)
+		return;
+	socket = event.data.ptr;
+	if (socket->is_claim) {
+		for (int index = 0; index < BATCH && accept_one((struct soft_claim *)(void *)socket); index++)
+			;
+		return;
 	}
+	peer = (struct soft_ipc_peer *)(void *)socket;
+	if (event.events & EPOLLOUT)
+		soft_peer_push(peer);
+	if (event.events & ~(uint32_t)EPOLLOUT && !receive_batch(peer))
+		lose(peer);
 }
-

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define BATCH 32 /* messages that are sent in one call */
 
@@ -104,7 +103,7 @@ void soft_ipc_flush(struct soft_ipc *ipc)
 static bool make_room(struct soft_ipc_peer *peer)
 {
 	uint32_t capacity = peer->out_capacity ? 2 * peer->out_capacity : BATCH;
-	uint32_t limit = peer->user == geteuid() ? QUEUED_PEER : QUEUED_STRANGER;
+	uint32_t limit = peer->user == peer->ipc->user ? QUEUED_PEER : QUEUED_STRANGER;
 	uint8_t (*out)[SOFT_RECORD_MAX];
 
 	if (peer->out_count >= limit || peer->ipc->queued >= QUEUED_MAX)
