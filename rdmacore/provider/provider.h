@@ -149,7 +149,7 @@ enum core_object {
 enum core_link {
 	CORE_LINK_LOCAL, /* each is copied at once, whole, from memory to memory */
 	CORE_LINK_PACKETS, /* in packets of the path MTU that take time, and may be lost each by itself */
-	CORE_LINK_UDP, /* in such packets over UDP, also between processes; ids connect between processes of a machine */
+	CORE_LINK_UDP, /* in such packets over UDP, also between processes */
 };
 
 #define CORE_FABRIC_MAX 32 /* letters of a fabric's name */
@@ -159,7 +159,10 @@ struct soft_capture_file;
 /* How a provider is opened; all zero is the usual. */
 struct core_options {
 	enum core_link link;
-	/* CORE_LINK_UDP: ids connect to those of other processes whose fabric has this name, which has no '/'. */
+	/*
+	 * CORE_LINK_UDP: ids connect to those of all processes whose fabric has this name, of letters, digits, '.', '_' and '-'.
+	 * "": to none, and nobody else's ports are of concern.
+	 */
 	char fabric[CORE_FABRIC_MAX + 1];
 	bool virtual_clock; /* time stands still until core_clock_advance moves it */
 	bool seeded; /* random numbers from seed, so that a run repeats; else from the system */

@@ -8,12 +8,12 @@
 #include "soft/cm/calls.h"
 #include "soft/ipc/ipc.h"
 
-/* With CORE_LINK_UDP ids connect to those of other processes, too. */
+/* With a fabric that has a name, ids connect to those of other processes, too. */
 static int create_ipc(struct soft_cm *cm, const struct core_options *options)
 {
 	int result;
 
-	if (options->link != CORE_LINK_UDP)
+	if (options->link != CORE_LINK_UDP || !*options->fabric)
 		return 0;
 	result = soft_ipc_create(cm->fabric, &cm->lock, options->fabric, soft_cm_ready, &cm->ipc);
 	if (result)
