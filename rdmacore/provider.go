@@ -63,14 +63,20 @@ func WithSeed(seed uint64) Option {
 	return func(options *C.struct_core_options) { options.seeded, options.seed = true, C.uint64_t(seed) }
 }
 
-// LinkPackets is the one of Links where messages are packets on their way.
-const LinkPackets = "packets"
+// LinkPackets is the one of Links where messages are packets on their way; on LinkUDP they are such packets in real
+// UDP sockets.
+const (
+	LinkPackets = "packets"
+	LinkUDP     = "udp"
+)
 
 // Links lists what may carry messages between the queue pairs of one soft provider, in the order of C's core_link.
-func Links() []string { return []string{"local", LinkPackets} }
+func Links() []string { return []string{"local", LinkPackets, LinkUDP} }
 
 // WithLink chooses one of Links for soft: "local" copies each message at once and whole, "packets" sends it in packets
-// of the path MTU with every byte of RoCE v2, which take time and may be lost each by itself.
+// of the path MTU with every byte of RoCE v2, which take time and may be lost each by itself, and "udp" sends those
+// through UDP sockets of this host, at whose other end may be another process, another host or a kernel.  Time is real
+// there (WithVirtualClock is refused).
 func WithLink(name string) Option {
 	return func(options *C.struct_core_options) {
 		options.link = uint32(max(0, slices.Index(Links(), name)))

@@ -31,7 +31,7 @@ func registerProvider(command *cobra.Command, value *string, otherwise, usage st
 // registerLink registers --link.
 func registerLink(command *cobra.Command) *formatFlag {
 	link := newFormatFlag(rdmacore.Links()...)
-	command.Flags().Var(link, "link", "carry soft's messages whole (local) or in packets of the path MTU, which may be lost each by itself (packets)")
+	command.Flags().Var(link, "link", "carry soft's messages whole (local) or in packets of the path MTU, which may be lost each by itself (packets), or those through UDP sockets (udp)")
 	completeFlag(command, "link", cobra.FixedCompletions(link.choices, cobra.ShellCompDirectiveNoFileComp))
 	return link
 }

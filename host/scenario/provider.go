@@ -18,7 +18,7 @@ type Opening struct {
 	Case Selected
 	// Config is that of the roles which it is for, with the link.
 	Config testbed.ProviderConfig
-	// Virtual is set if it has a virtual clock, Seed if its numbers are drawn from one.
+	// Virtual is set if it has a virtual clock (which the link udp has not), Seed if its numbers are drawn from one.
 	Virtual bool
 	Seed    *uint64
 	// Capture is where it writes what it sends; nil: nowhere.
@@ -126,7 +126,7 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 		case provider != nil:
 		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
 			provider, err = p.config.open(Opening{
-				Case: each, Config: config, Virtual: each.Scenario.Program.Soft.Virtual && !several, Seed: p.seed(config, seed, drawnAs),
+				Case: each, Config: config, Virtual: each.Scenario.Program.Soft.Virtual && !several && config.Link != rdmacore.LinkUDP, Seed: p.seed(config, seed, drawnAs),
 				Capture: p.config.Capture,
 			})
 			if err == nil {

@@ -16,8 +16,10 @@ struct opener {
 static int open_soft(struct core_provider *provider, const struct core_options *options, char *why,
 		     size_t why_size)
 {
-	(void)why;
-	(void)why_size;
+	if (options->virtual_clock && options->link == CORE_LINK_UDP) {
+		snprintf(why, why_size, "packets of the link udp take real time; use the link local or packets with a virtual clock");
+		return -EOPNOTSUPP;
+	}
 	return soft_provider_open(provider, options);
 }
 

@@ -5,6 +5,7 @@
 
 #include "soft/capture/capture.h"
 #include "soft/link/packets.h"
+#include "soft/link/udp.h"
 #include "soft/objects/device.h"
 #include "soft/rdma/rdma.h"
 
@@ -25,6 +26,27 @@ static int create_packets(struct soft_host *host)
 	return result ? result : soft_packets_attach(host->packets, host->device, &host->device->gid_table.gids[0]);
 }
 
+static int create_link(struct soft_host *host, enum core_link link)
+{
+	switch (link) {
+	case CORE_LINK_PACKETS:
+		return create_packets(host);
+	case CORE_LINK_UDP:
+		return soft_udp_create(&host->fabric, host->device, &host->udp);
+	case CORE_LINK_LOCAL:
+		break;
+	}
+	return 0;
+}
+
+static void destroy_link(struct soft_host *host)
+{
+	if (host->packets)
+		soft_packets_destroy(host->packets);
+	if (host->udp)
+		soft_udp_destroy(host->udp);
+}
+
 int soft_host_create(struct soft_host **out, const struct core_options *options)
 {
 	struct soft_host *host = calloc(1, sizeof(*host));
@@ -39,8 +61,8 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 	if (options->capture)
 		result = soft_capture_create(options->capture, &host->fabric,
 					     options->capture_label ? options->capture_label : "", &host->fabric.capture);
-	if (!result && options->link == CORE_LINK_PACKETS)
-		result = create_packets(host);
+	if (!result)
+		result = create_link(host, options->link);
 	if (result)
 		goto destroy_link;
 	result = soft_cm_create(&host->fabric, host->device, options, &host->cm);
@@ -50,8 +72,7 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 	return 0;
 
 destroy_link:
-	if (host->packets)
-		soft_packets_destroy(host->packets);
+	destroy_link(host);
 	if (host->fabric.capture)
 		soft_capture_destroy(host->fabric.capture);
 	soft_device_destroy(host->device);
@@ -64,8 +85,7 @@ destroy_fabric:
 void soft_host_destroy(struct soft_host *host)
 {
 	soft_cm_destroy(host->cm);
-	if (host->packets)
-		soft_packets_destroy(host->packets);
+	destroy_link(host);
 	if (host->fabric.capture) {
 		soft_capture_finish(host->fabric.capture);
 		soft_capture_destroy(host->fabric.capture);

@@ -8,11 +8,14 @@
 struct soft_cm;
 struct soft_device;
 struct soft_packets;
+struct soft_udp;
 
 struct soft_host {
 	struct soft_fabric fabric;
 	struct soft_device *device; /* "soft0" */
-	struct soft_packets *packets; /* the link of its queue pairs; NULL: the local one */
+	/* The link of its queue pairs: one of them, or the local one. */
+	struct soft_packets *packets;
+	struct soft_udp *udp;
 	struct soft_cm *cm;
 };
 

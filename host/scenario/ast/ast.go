@@ -48,7 +48,7 @@ type Provider struct {
 type Soft struct {
 	Clock *syntax.Node `key:"clock" doc:"virtual or wall"`
 	Seed  *syntax.Node `key:"seed" doc:"of random numbers: PSNs, keys, losses"`
-	Link  *syntax.Node `key:"link" doc:"local: a message is copied at once, whole; packets: it goes in packets of the path MTU, each of which takes time and may be lost. Without it local, or what --link says"`
+	Link  *syntax.Node `key:"link" doc:"local: a message is copied at once, whole; packets: it goes in packets of the path MTU, each of which takes time and may be lost; udp: such packets go through UDP sockets, in real time. Without it local, or what --link says"`
 }
 
 // Verbs is how the verbs provider is used.

@@ -24,11 +24,11 @@ func (x *expander) fileProvider(p *Program) {
 	}
 }
 
-// clock reads which clock soft has.  A guest acts without telling a virtual clock, and several providers have none in
-// common, so files with either run on the wall clock.
+// clock reads which clock soft has.  A guest acts without telling a virtual clock, several providers have none in common,
+// and packets in sockets take real time, so files with any of these run on the wall clock.
 func (x *expander) clock(p *Program) {
 	guests := slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })
-	p.Soft.Virtual = !guests
+	p.Soft.Virtual = !guests && p.Soft.Link != rdmacore.LinkUDP
 	if x.file.Provider == nil || x.file.Provider.Soft == nil {
 		return
 	}
@@ -40,6 +40,9 @@ func (x *expander) clock(p *Program) {
 	case clock == "virtual" && guests:
 		x.errors.Report(diag.Conflict, written.Span(), "a file with guests runs on the wall clock").
 			WithHint("a guest acts without telling, so a virtual clock could not know when to move")
+	case clock == "virtual" && p.Soft.Link == rdmacore.LinkUDP:
+		x.errors.Report(diag.Conflict, written.Span(), "a file on the link udp runs on the wall clock").
+			WithHint("packets in sockets take real time; on the link packets a virtual clock moves them")
 	case clock == "virtual" && severalProviders(p.Roles):
 		x.errors.Report(diag.Conflict, written.Span(), "roles of several providers run on the wall clock").
 			WithHint("a virtual clock is that of one provider, and knows of no packet of another")

@@ -21,6 +21,8 @@ struct core_provider *open_provider(void)
 	if (link && !strcmp(link, "udp")) {
 		options.link = CORE_LINK_UDP;
 		snprintf(options.fabric, sizeof(options.fabric), "test-%d", getpid());
+	} else if (link && !strcmp(link, "packets")) {
+		options.link = CORE_LINK_PACKETS;
 	}
 	if (core_open(name ? name : "soft", &options, &provider, why, sizeof(why))) {
 		fprintf(stderr, "%s\n", why);

@@ -46,14 +46,25 @@ static size_t next_datagram(FILE *file, uint8_t *datagram)
 static void check_identification(uint8_t *datagram, size_t length)
 {
 	uint16_t was = (uint16_t)soft_get16(&datagram[4]), found;
-	uint32_t icrc = soft_icrc_get(datagram + length - SOFT_WIRE_ICRC);
+	uint8_t *packet = datagram + IPV4 + UDP;
+	size_t without = length - IPV4 - UDP - SOFT_WIRE_ICRC;
+	struct soft_icrc_headers headers;
+	struct soft_endpoint from, to;
 
-	soft_put16(&datagram[4], 0);
-	CHECK(soft_icrc_find_identification(datagram, length - SOFT_WIRE_ICRC, icrc, &found));
-	CHECK(found == was);
+	soft_gid_from_ipv4(&from.address, &datagram[12]);
+	soft_gid_from_ipv4(&to.address, &datagram[16]);
+	from.port = (uint16_t)soft_get16(&datagram[IPV4]);
+	to.port = (uint16_t)soft_get16(&datagram[IPV4 + 2]);
+	soft_icrc_headers_make(&headers, &from, &to);
+	CHECK(soft_icrc_of_packet(&headers, was, packet, without) == soft_icrc_get(packet + without));
+	for (uint32_t guess = 0; guess < 65536; guess += 4369) {
+		CHECK(soft_icrc_identify(&headers, (uint16_t)guess, packet, without, &found));
+		CHECK(found == was);
+	}
 	/* One that was damaged has none. */
-	CHECK(!soft_icrc_find_identification(datagram, length - SOFT_WIRE_ICRC, icrc ^ 0x01000000, &found));
-	soft_put16(&datagram[4], was);
+	packet[without + 3] ^= 1;
+	CHECK(!soft_icrc_identify(&headers, 0, packet, without, &found));
+	packet[without + 3] ^= 1;
 }
 
 /* Decoded, and encoded to the same bytes. */

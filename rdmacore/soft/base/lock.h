@@ -82,7 +82,17 @@ static inline void soft_lock_take(struct soft_lock *lock)
 		soft_lock_wait(lock, taken);
 }
 
-/* The same for what is rare, and should not wait while other threads send message after message. */
+/* False when another thread has it. */
+static inline bool soft_lock_try(struct soft_lock *lock)
+{
+	if (atomic_load_explicit(&lock->held, memory_order_relaxed) ||
+	    atomic_exchange_explicit(&lock->held, 1, memory_order_acquire))
+		return false;
+	soft_lock_order(lock);
+	return true;
+}
+
+/* soft_lock_take for what is rare, and should not wait while other threads send message after message. */
 static inline void soft_lock_take_turn(struct soft_lock *lock)
 {
 	bool taken;

@@ -11,6 +11,7 @@
 
 static const char *const names[] = {
 	[SOFT_ORDER_POLLING] = "cq.polling",
+	[SOFT_ORDER_RECEIVING] = "udp.receiving",
 	[SOFT_ORDER_CM] = "cm.lock",
 	[SOFT_ORDER_PD] = "pd.lock",
 	[SOFT_ORDER_REQUESTER] = "requester.lock",
@@ -25,6 +26,9 @@ static const char *const names[] = {
 	[SOFT_ORDER_EVENT_QUEUE] = "event_queue.lock",
 	[SOFT_ORDER_FAULTS] = "faults.lock",
 	[SOFT_ORDER_PACKETS] = "packets.lock",
+	[SOFT_ORDER_UDP] = "udp.lock",
+	[SOFT_ORDER_BUFFERS] = "udp.buffers.lock",
+	[SOFT_ORDER_POLLER] = "poller.lock",
 	[SOFT_ORDER_TIMERS] = "timers.lock",
 	[SOFT_ORDER_FABRIC] = "fabric.lock",
 };
@@ -76,7 +80,7 @@ void soft_order_expect(const void *lock)
 
 void soft_order_expect_none(void)
 {
-	if (!count || held[count - 1].order == SOFT_ORDER_POLLING)
+	if (!count || held[count - 1].order <= SOFT_ORDER_RECEIVING)
 		return;
 	fprintf(stderr, "%s is held where no lock may be\n", names[held[count - 1].order]);
 	end();

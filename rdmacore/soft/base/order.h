@@ -14,6 +14,8 @@
 enum soft_order {
 	/* cq.polling: from ibv_start_poll to ibv_end_poll, between which the user may call anything */
 	SOFT_ORDER_POLLING,
+	/* udp.receiving: what arrives at the sockets of a device is given to its queue pairs by one thread at a time */
+	SOFT_ORDER_RECEIVING,
 	SOFT_ORDER_CM, /* cm.lock: every rdma_cm id, port table and communication id */
 	SOFT_ORDER_PD, /* pd.lock: the list of queue pairs of a protection domain */
 	SOFT_ORDER_REQUESTER, /* requester.lock: send half of a queue pair (its send queue and its ERR transition) */
@@ -30,6 +32,8 @@ enum soft_order {
 	SOFT_ORDER_EVENT_QUEUE,
 	SOFT_ORDER_FAULTS, /* faults.lock: the rules of what is lost */
 	SOFT_ORDER_PACKETS, /* packets.lock: what is on its way over the packets link */
+	SOFT_ORDER_UDP, /* udp.lock: the sockets of a device, and who waits for them */
+	SOFT_ORDER_BUFFERS, /* udp.buffers.lock: where datagrams are put together */
 	SOFT_ORDER_POLLER, /* poller.lock: the descriptors that are waited for */
 	SOFT_ORDER_TIMERS, /* timers.lock: the timer heap */
 	SOFT_ORDER_FABRIC, /* fabric.lock: the random numbers */
@@ -40,7 +44,7 @@ enum soft_order {
 
 #define SOFT_ORDER_CHECKED
 
-/* The calling thread is about to take a lock; holds it; releases it; holds none but cq.polling. */
+/* The calling thread is about to take a lock; holds it; releases it; holds none but cq.polling and udp.receiving. */
 void soft_order_take(const void *lock, enum soft_order order);
 void soft_order_expect(const void *lock);
 void soft_order_release(const void *lock);

@@ -8,6 +8,9 @@
 #define LEAF_SIZE (1u << SOFT_TABLE_LEAF_BITS)
 #define NUMBER_BITS 24
 #define NUMBER_MASK 0xffffffu
+#define BLOCK_SIZE (1u << SOFT_TABLE_BLOCK_BITS)
+#define BLOCK_MASK (BLOCK_SIZE - 1)
+#define NO_NUMBER NUMBER_MASK /* in a packet it stands for a multicast group (IBTA 9.2.4) */
 
 struct soft_table_leaf {
 	uint32_t used;
@@ -24,6 +27,12 @@ int soft_table_init(struct soft_table *table, uint32_t first, uint32_t limit, ui
 	return 0;
 }
 
+void soft_table_use_blocks(struct soft_table *table, struct soft_table_claimer *claimer)
+{
+	table->claimer = claimer;
+	table->next = 0;
+}
+
 void soft_table_destroy(struct soft_table *table)
 {
 	if (!table->leaves)
@@ -31,6 +40,7 @@ void soft_table_destroy(struct soft_table *table)
 	for (uint32_t leaf = 0; leaf < SOFT_TABLE_LEAVES; leaf++)
 		free(table->leaves[leaf]);
 	free(table->leaves);
+	free(table->blocks);
 	soft_mutex_destroy(&table->lock);
 }
 
@@ -39,37 +49,100 @@ static struct soft_table_leaf **leaf_of(struct soft_table *table, uint32_t place
 	return &table->leaves[place >> SOFT_TABLE_LEAF_BITS];
 }
 
+/* A place and its number are in the same block. */
+static uint32_t key_of_block(uint32_t place)
+{
+	return place >> SOFT_TABLE_BLOCK_BITS;
+}
+
 static uint32_t place_of(const struct soft_table *table, uint32_t number)
 {
-	return soft_secret_restore(table->key, NUMBER_BITS, number);
+	if (!table->claimer)
+		return soft_secret_restore(table->key, NUMBER_BITS, number);
+	return (number & ~BLOCK_MASK) | soft_secret_restore(table->key + key_of_block(number), SOFT_TABLE_BLOCK_BITS,
+							    number & BLOCK_MASK);
+}
+
+static uint32_t number_of(const struct soft_table *table, uint32_t place)
+{
+	if (!table->claimer)
+		return soft_secret_permute(table->key, NUMBER_BITS, place);
+	return (place & ~BLOCK_MASK) | soft_secret_permute(table->key + key_of_block(place), SOFT_TABLE_BLOCK_BITS,
+							   place & BLOCK_MASK);
+}
+
+/* One more block, from which the next numbers are. */
+static int claim(struct soft_table *table)
+{
+	uint32_t *blocks = realloc(table->blocks, (table->block_count + 1) * sizeof(*blocks));
+	int result;
+
+	soft_mutex_expect(&table->lock);
+	if (!blocks)
+		return -ENOMEM;
+	table->blocks = blocks;
+	result = table->claimer->claim(table->claimer, &blocks[table->block_count]);
+	if (result)
+		return result;
+	table->block = table->block_count++;
+	table->next = 0;
+	return 0;
+}
+
+/* The next place, used or not, in *place.  tried: how many were used. */
+static int next_place(struct soft_table *table, uint32_t tried, uint32_t *place)
+{
+	int result = 0;
+
+	soft_mutex_expect(&table->lock);
+	if (!table->claimer) {
+		*place = table->next;
+		table->next = (table->next + 1) & NUMBER_MASK;
+		return 0;
+	}
+	if (!table->block_count || tried == table->block_count * BLOCK_SIZE) {
+		result = claim(table);
+	} else if (table->next == BLOCK_SIZE &&
+		   (table->block_count >= SOFT_TABLE_BLOCKS || claim(table))) {
+		table->block = (table->block + 1) % table->block_count;
+		table->next = 0;
+	}
+	if (!result)
+		*place = table->blocks[table->block] << SOFT_TABLE_BLOCK_BITS | table->next++;
+	return result;
 }
 
 int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 {
 	struct soft_table_leaf **leaf;
 	int result = -ENOMEM;
+	uint32_t place;
 
 	soft_mutex_lock(&table->lock);
 	if (table->count == table->limit)
 		goto unlock;
-	for (;;) {
-		uint32_t place = table->next, candidate = soft_secret_permute(table->key, NUMBER_BITS, place);
+	for (uint32_t tried = 0;; tried++) {
+		uint32_t candidate;
 
-		table->next = (place + 1) & NUMBER_MASK;
-		if (candidate < table->first)
+		result = next_place(table, tried, &place);
+		if (result)
+			goto unlock;
+		candidate = number_of(table, place);
+		if (candidate < table->first || (table->claimer && candidate == NO_NUMBER))
 			continue;
 		leaf = leaf_of(table, place);
 		if (*leaf && (*leaf)->objects[place % LEAF_SIZE])
 			continue;
 		if (!*leaf)
 			*leaf = calloc(1, sizeof(**leaf));
-		if (!*leaf)
+		if (!*leaf) {
+			result = -ENOMEM;
 			goto unlock;
+		}
 		(*leaf)->objects[place % LEAF_SIZE] = object;
 		(*leaf)->used++;
 		table->count++;
 		*number = candidate;
-		result = 0;
 		goto unlock;
 	}
 unlock:

@@ -91,7 +91,16 @@ static void wait_for_deadline(struct soft_timers *timers, uint64_t deadline)
 		.tv_nsec = (long)(deadline % SOFT_SECOND),
 	};
 
+	timers->waking = deadline;
 	pthread_cond_timedwait(&timers->changed, &timers->lock.native, &until);
+	timers->waking = 0;
+}
+
+static void wait_for_work(struct soft_timers *timers)
+{
+	timers->waking = UINT64_MAX;
+	pthread_cond_wait(&timers->changed, &timers->lock.native);
+	timers->waking = 0;
 }
 
 /* timers->lock is held, and released while the timer runs. */
@@ -121,7 +130,7 @@ static void *run_timers(void *argument)
 		else if (timers->armed)
 			wait_for_deadline(timers, timers->heap[0]->deadline);
 		else
-			pthread_cond_wait(&timers->changed, &timers->lock.native);
+			wait_for_work(timers);
 	}
 	soft_mutex_unlock(&timers->lock);
 	return NULL;
@@ -245,8 +254,11 @@ int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_
 		disarm(timers, timer);
 		timer->deadline = deadline;
 		heap_up(timers, timers->armed++, timer);
-		if (timers->heap[0] == timer)
+		/* A timer that is moved back each time, as that of a queue pair's next ACK is, wakes nobody. */
+		if (deadline < timers->waking) {
+			timers->waking = 0;
 			pthread_cond_signal(&timers->changed);
+		}
 	}
 	soft_mutex_unlock(&timers->lock);
 	return result;

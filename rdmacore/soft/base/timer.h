@@ -23,7 +23,8 @@ struct soft_timer {
 
 struct soft_timers {
 	struct soft_mutex lock;
-	pthread_cond_t changed; /* the earliest deadline, or stopping */
+	pthread_cond_t changed; /* a deadline before waking, work that was deferred, or stopping */
+	uint64_t waking; /* when the thread wakes up by itself; 0 while it is awake */
 	pthread_cond_t finished; /* running became NULL */
 	struct soft_clock *clock;
 	struct soft_timer **heap;

@@ -8,6 +8,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/verbs.h"
+#include "soft/qp/verbs.h"
 #include "soft/wire/datagram.h"
 
 #define MULTICAST_QP_NUM 0xffffff /* IBTA 10.5.1 */

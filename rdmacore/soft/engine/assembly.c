@@ -340,15 +340,15 @@ bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response)
 	return true;
 }
 
-struct soft_segmentation *soft_segmentation_create(struct soft_link *link)
+struct soft_segmentation *soft_segmentation_create(struct soft_link *link, size_t route)
 {
-	struct soft_segmentation *segmentation = calloc(1, sizeof(*segmentation));
+	struct soft_segmentation *segmentation = calloc(1, sizeof(*segmentation) + route);
 
 	if (!segmentation)
 		return NULL;
 	segmentation->link = link;
 	segmentation->mtu = SOFT_MTU;
-	segmentation->window = SOFT_WINDOW_MAX;
+	segmentation->window = segmentation->window_limit = SOFT_WINDOW_MAX;
 	segmentation->assembly.kind = SOFT_NO_MESSAGE;
 	return segmentation;
 }
@@ -380,6 +380,6 @@ void soft_segmentation_stop(struct soft_qp *qp)
 	segmentation->owes = false;
 	segmentation->cursor = 0;
 	segmentation->answered = 0;
-	segmentation->window = SOFT_WINDOW_MAX;
+	segmentation->window = segmentation->window_limit;
 	segmentation->retrying = false;
 }

@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct soft_link;
@@ -114,8 +115,8 @@ void soft_datagram_receive(struct soft_qp *qp, const struct soft_packet *packet)
 
 /* --- assembly.c: the responder on a link with an MTU; responder.lock is held ---------------------- */
 
-/* Where a queue pair has it on such a link (soft/engine/segment.h); NULL without memory. */
-struct soft_segmentation *soft_segmentation_create(struct soft_link *link);
+/* Where a queue pair has it on such a link (soft/engine/segment.h), with that many bytes of route; NULL without memory. */
+struct soft_segmentation *soft_segmentation_create(struct soft_link *link, size_t route);
 /* From INIT to RTR, when the path is known.  Both locks are held. */
 void soft_segmentation_start(struct soft_qp *qp);
 /* The queue pair goes to ERR or RESET.  Both locks are held. */

@@ -108,7 +108,7 @@ void soft_segment_progress(struct soft_qp *qp)
 
 	soft_lock_expect(&qp->requester.lock);
 	segmentation->retrying = false;
-	if (segmentation->window < SOFT_WINDOW_MAX)
+	if (segmentation->window < segmentation->window_limit)
 		segmentation->window++;
 	if (qp->requester.completed == qp->requester.transmitted)
 		segmentation->cursor = 0;

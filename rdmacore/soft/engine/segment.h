@@ -50,6 +50,7 @@ struct soft_read_stream {
 struct soft_segmentation {
 	struct soft_link *link;
 	uint32_t mtu; /* bytes of payload in a packet */
+	uint32_t window_limit; /* SOFT_WINDOW_MAX, or what the link says */
 	uint8_t header[SOFT_GRH]; /* IP header of what it sends; connected services */
 
 	/* The requester's, under requester.lock. */
@@ -64,6 +65,9 @@ struct soft_segmentation {
 	bool owing; /* the link was told, and will ask for it */
 	struct soft_assembly assembly;
 	struct soft_read_stream stream;
+
+	/* The link's own, of a connected queue pair; written under both locks. */
+	uint64_t route[];
 };
 
 #define SOFT_NO_MESSAGE 0xff

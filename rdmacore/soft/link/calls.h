@@ -7,11 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "soft/wire/datagram.h"
+
 struct soft_device;
 struct soft_multicast_members;
 struct soft_packet;
 struct soft_qp;
 struct soft_timer;
+struct soft_udp_burst;
 
 /* --- transmit.c: the send queue goes out on whichever link the queue pair has --------------------- */
 
@@ -60,14 +63,49 @@ void soft_link_local_send(struct soft_qp *qp, struct soft_pass *pass);
 
 /* --- a link that carries datagrams ---------------------------------------------------------------- */
 
+/* A datagram of the longest packet, and room for the headers that a link may want before it. */
+#define SOFT_DATAGRAM (SOFT_GRH + SOFT_UDP_HEADER + SOFT_WIRE_OVERHEAD + SOFT_MTU)
+
+/* Packets that go out together: what one pass over a queue sends is flushed at its end.  A link may do without. */
+struct soft_burst {
+	uint32_t count; /* packets that are not sent yet */
+	struct soft_udp_burst *pending; /* NULL, or at the begin of own */
+	uint8_t own[SOFT_DATAGRAM + 384] __attribute__((aligned(16))); /* where one packet has room, or many short ones */
+};
+
+static inline void soft_burst_begin(struct soft_burst *burst)
+{
+	burst->count = 0;
+	burst->pending = NULL;
+}
+
+/* Of a queue pair; of one for datagrams, which has none, source is NULL. */
+struct soft_path {
+	const union ibv_gid *source, *destination;
+	uint32_t number; /* of the queue pair at the other end */
+	uint32_t mtu;
+};
+
 /* Called with a requester.lock or a responder.lock held, from any thread. */
 struct soft_link {
 	bool icrc; /* compute and check it */
-	/* Room for a datagram of that many bytes; NULL, and it is lost. */
-	uint8_t *(*begin)(struct soft_link *link, size_t length);
-	/* Send what begin gave, which is filled from its IP header on. */
-	void (*send)(struct soft_link *link, uint8_t *datagram, size_t length,
-		     const union ibv_gid *from, const union ibv_gid *to);
+	bool joins_acknowledgements; /* one that is owed goes out with a request, if there is one */
+	size_t route_size; /* of soft_segmentation.route */
+	/*
+	 * The queue pair comes to RTR, or gets another path; both locks are held.  0, or a positive errno, and it stays as
+	 * it was.  NULL: there is nothing to do.
+	 */
+	int (*connect)(struct soft_link *link, struct soft_qp *qp, const struct soft_path *path);
+	/* Room for a packet of that many bytes; NULL, and it is lost. */
+	uint8_t *(*begin)(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
+			  const struct soft_packet *packet, size_t length);
+	/* Send what begin gave, which is filled from the BTH to before the ICRC. */
+	void (*send)(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
+		     const struct soft_packet *packet, uint8_t *bytes, size_t length);
+	/* The burst ends, whose count is not 0. */
+	void (*flush)(struct soft_link *link, struct soft_burst *burst);
+	/* The queue pair joins a multicast group, or leaves it; no lock is held.  0 or a positive errno.  NULL: nothing to do. */
+	int (*join)(struct soft_link *link, const union ibv_gid *group);
 	/*
 	 * qp owes an acknowledgement.  The link calls soft_link_acknowledge with no lock held, when it has nothing more
 	 * for that queue pair or after a time of its choice.  False when it cannot.
@@ -77,6 +115,14 @@ struct soft_link {
 
 /* --- receive.c: a datagram arrives ---------------------------------------------------------------- */
 
+/* Where a packet came from, and what its IP header said. */
+struct soft_arrival {
+	union ibv_gid source, destination;
+	uint8_t header[SOFT_GRH]; /* of a datagram */
+};
+
+/* A packet with its ICRC, which was checked.  No lock is held.  False when it was dropped. */
+bool soft_link_deliver(struct soft_device *device, const struct soft_arrival *arrival, uint8_t *bytes, size_t length);
 /*
  * A datagram for one of the device's addresses, from its IP header on.  No lock is held.  False when it was dropped:
  * malformed, or for no queue pair.
@@ -91,8 +137,12 @@ bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram,
  */
 bool soft_link_send(struct soft_qp *qp);
 /* Send an answer of qp's responder.  responder.lock is held. */
-void soft_link_answer(struct soft_qp *qp, struct soft_packet *packet);
+void soft_link_answer(struct soft_qp *qp, struct soft_burst *burst, struct soft_packet *packet);
+void soft_link_flush(struct soft_qp *qp, struct soft_burst *burst);
 /* Send the acknowledgement that is owed, if it still is.  No lock is held. */
 void soft_link_acknowledge(struct soft_qp *qp);
+/* The addresses that a packet has, as its sender sees them.  A lock of the queue pair is held. */
+const union ibv_gid *soft_link_source(const struct soft_qp *qp, const struct soft_packet *packet);
+const union ibv_gid *soft_link_destination(const struct soft_qp *qp, const struct soft_packet *packet);
 
 #endif

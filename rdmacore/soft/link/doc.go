@@ -1,16 +1,19 @@
-// Package link carries packets between queue pairs: local, within the process and at the speed of memory, and
-// packets, a network whose packets take time and can be lost, doubled and reordered.  transmit takes requests from a
-// send queue and picks the link.
+// Package link carries packets between queue pairs: local, within the process and at the speed of memory; packets, a
+// network whose packets take time and can be lost, doubled and reordered; and udp, the sockets of an ordinary user.
+// transmit takes requests from a send queue and picks the link.
 //
 // # Files
 //
 // From the top; each calls only those further down.
 //
-//   - packets: the network that can lose, double and reorder
+//   - packets, udp: the network that can lose, double and reorder; sockets, and the numbers of queue pairs they are for
+//   - udp_receive: who takes packets from the kernel
 //   - receive: a datagram arrives
 //   - transmit: a send queue is sent, on the link that its queue pair has
-//   - local, send: from queue pair to queue pair; into a datagram
-//   - calls: all but packets declared, and what a link with datagrams is
+//   - local, udp_send: from queue pair to queue pair; packets of one length leave together
+//   - send: into a packet of a link
+//   - udp_socket: sockets, each of one address
+//   - calls: all but packets and udp declared
 package link
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -6,13 +6,16 @@
 
 #include "soft/base/fabric.h"
 #include "soft/capture/capture.h"
+#include "soft/engine/segment.h"
 #include "soft/link/calls.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/datagram.h"
-#include "soft/wire/fields.h"
 
-#define DATAGRAM (SOFT_GRH + 8 + SOFT_WIRE_OVERHEAD + SOFT_MTU)
+/* Routers spread flows by the source port: each queue pair has one of the dynamic ports (annex A17.9.2). */
+#define SOURCE_PORT 0xc000
+/* Where in an event the packet begins, and before it its headers. */
+#define PACKET (SOFT_GRH + SOFT_UDP_HEADER)
 /* How long a datagram waits to be overtaken, where the rule does not say. */
 #define REORDER_LIMIT (20 * SOFT_MICROSECOND)
 
@@ -21,8 +24,8 @@ struct event {
 	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
 	struct soft_device *device; /* where it arrives */
 	struct soft_qp *qp; /* held: it owes an acknowledgement; NULL: a datagram */
-	size_t length;
-	uint8_t datagram[DATAGRAM];
+	size_t begin, length; /* of the datagram */
+	uint8_t bytes[SOFT_DATAGRAM];
 };
 
 struct soft_packets {
@@ -107,17 +110,19 @@ static void give_back(struct soft_packets *packets, struct event *event)
 	packets->unused[packets->unused_count++] = event;
 }
 
-static uint8_t *begin(struct soft_link *link, size_t length)
+static uint8_t *begin(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
+		      const struct soft_packet *packet, size_t length)
 {
 	struct soft_packets *packets = soft_container_of(link, struct soft_packets, link);
 	struct event *event = NULL;
 
+	(void)burst, (void)qp, (void)packet;
 	soft_lock_take(&packets->lock);
 	packets->counters.sent++;
-	if (length <= DATAGRAM && !(event = take(packets)))
+	if (length <= SOFT_DATAGRAM - PACKET && !(event = take(packets)))
 		packets->counters.overflowed++;
 	soft_lock_release(&packets->lock);
-	return event ? event->datagram : NULL;
+	return event ? event->bytes + PACKET : NULL;
 }
 
 /* The index of the device with that address; SOFT_PACKETS_DEVICES when there is none. */
@@ -143,8 +148,9 @@ static struct event *copy(struct soft_packets *packets, const struct event *even
 	if (!other)
 		return NULL;
 	other->qp = NULL;
+	other->begin = event->begin;
 	other->length = event->length;
-	memcpy(other->datagram, event->datagram, event->length);
+	memcpy(other->bytes + other->begin, event->bytes + event->begin, event->length);
 	return other;
 }
 
@@ -159,7 +165,7 @@ static void carry(struct soft_packets *packets, struct event *event, uint32_t fr
 	event->device = packets->devices[to];
 	if (verdict->corrupt) {
 		packets->counters.corrupted++;
-		event->datagram[below(packets, event->length)] ^= (uint8_t)(1u << below(packets, 8));
+		event->bytes[event->begin + below(packets, event->length)] ^= (uint8_t)(1u << below(packets, 8));
 	}
 	if (from < SOFT_PACKETS_DEVICES && due < packets->latest[from][to])
 		due = packets->latest[from][to];
@@ -178,25 +184,49 @@ static void carry(struct soft_packets *packets, struct event *event, uint32_t fr
 	schedule(packets, event, due);
 }
 
-static void send_datagram(struct soft_link *link, uint8_t *datagram, size_t length,
-			  const union ibv_gid *from, const union ibv_gid *to)
+/* Write the headers before the packet, and the ICRC behind it. */
+static void finish(struct event *event, bool icrc, struct soft_qp *qp, const struct soft_packet *packet, size_t length)
+{
+	uint8_t header[SOFT_GRH], *place;
+	size_t offset;
+
+	if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
+		memcpy(header, packet->grh, SOFT_GRH);
+	} else {
+		memcpy(header, qp->segmentation->header, SOFT_GRH);
+		soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
+	}
+	offset = soft_ip_offset(header);
+	event->begin = offset;
+	event->length = PACKET - offset + length;
+	place = event->bytes + offset;
+	memcpy(place, header + offset, SOFT_GRH - offset);
+	soft_udp_make(event->bytes + SOFT_GRH, (uint16_t)(SOURCE_PORT | (qp->ibv.qp_num & 0x3fff)), length);
+	soft_icrc_put(place + event->length - SOFT_WIRE_ICRC,
+		      icrc ? soft_icrc(place, event->length - SOFT_WIRE_ICRC) : 0);
+}
+
+static void send_datagram(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
+			  const struct soft_packet *packet, uint8_t *bytes, size_t length)
 {
 	struct soft_packets *packets = soft_container_of(link, struct soft_packets, link);
-	struct event *event = soft_container_of(datagram, struct event, datagram), *other;
+	struct event *event = (struct event *)(void *)(bytes - PACKET - offsetof(struct event, bytes)), *other;
+	const union ibv_gid *from = soft_link_source(qp, packet), *to = soft_link_destination(qp, packet);
 	struct soft_faults *faults = &packets->fabric->faults;
 	struct soft_capture_fate fate = {0};
 	const struct soft_fault_verdict *verdict = &fate.verdict;
-	const uint8_t *bth = datagram + (datagram[0] >> 4 == 6 ? SOFT_GRH : SOFT_IPV4_HEADER) + SOFT_UDP_HEADER;
-	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = bth[0] & SOFT_OPERATION,
-					  .psn = soft_get24(bth + 9)};
+	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION,
+					  .psn = packet->psn};
 	uint32_t source, target;
 
+	(void)burst;
+	finish(event, link->icrc, qp, packet, length);
 	event->qp = NULL;
-	event->length = length;
 	if (soft_faults_active(faults))
 		fate.verdict = soft_fault_judge(faults, from, to, &what);
 	if (packets->fabric->capture)
-		soft_capture_datagram(packets->fabric->capture, datagram, length, from, false, &fate);
+		soft_capture_datagram(packets->fabric->capture, event->bytes + event->begin, event->length, from, false,
+				      &fate);
 	soft_lock_take(&packets->lock);
 	source = find(packets, from);
 	target = find(packets, to);
@@ -243,8 +273,8 @@ static void happen(struct soft_packets *packets, struct event *event, bool *deli
 		return;
 	}
 	/* As a receiver's IP layer does, check the IP checksum first. */
-	*delivered = (!packets->link.icrc || soft_ip_is_whole(event->datagram, event->length)) &&
-		     soft_link_receive(event->device, packets->link.icrc, event->datagram, event->length);
+	*delivered = (!packets->link.icrc || soft_ip_is_whole(event->bytes + event->begin, event->length)) &&
+		     soft_link_receive(event->device, packets->link.icrc, event->bytes + event->begin, event->length);
 }
 
 static void expire(struct soft_timer *timer)

@@ -26,13 +26,16 @@ static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 	struct soft_packet response;
+	struct soft_burst burst;
 	bool failed, owes;
 
+	soft_burst_begin(&burst);
 	soft_lock_take(&qp->responder.lock);
 	if (is_peer(qp, source) && soft_responder_receive(qp, packet, &response))
-		soft_link_answer(qp, &response);
+		soft_link_answer(qp, &burst, &response);
 	while (soft_assembly_stream(qp, &response))
-		soft_link_answer(qp, &response);
+		soft_link_answer(qp, &burst, &response);
+	soft_link_flush(qp, &burst);
 	failed = qp->responder.failed;
 	owes = segmentation->owes && !segmentation->owing;
 	segmentation->owing |= owes;
@@ -97,34 +100,22 @@ static void add_header(struct soft_packet *packet, const uint8_t header[SOFT_GRH
 	packet->num_segments = 2;
 }
 
-bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length)
+bool soft_link_deliver(struct soft_device *device, const struct soft_arrival *arrival, uint8_t *bytes, size_t length)
 {
-	uint8_t header[SOFT_GRH];
-	union ibv_gid source, destination;
-	size_t udp = soft_ip_parse(datagram, length, header, &source, &destination);
-	size_t begin = udp + SOFT_UDP_HEADER;
 	struct soft_packet packet;
 	struct soft_qp *qp;
 	bool taken;
 
 	soft_order_expect_none();
-	if (!udp || soft_udp_port(datagram + udp) != SOFT_WIRE_PORT ||
-	    length < begin + SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
-		return false;
-	if (icrc && soft_icrc(datagram, length - SOFT_WIRE_ICRC) !=
-			    soft_icrc_get(datagram + length - SOFT_WIRE_ICRC)) {
-		soft_count(device, SOFT_COUNT_ICRC);
-		return false;
-	}
 	soft_count(device, SOFT_COUNT_RECEIVED);
 	/* Full and limited members of the default partition (IBTA 10.9.3). */
-	if (!soft_wire_decode(datagram + begin, length - begin, &packet) ||
+	if (!soft_wire_decode(bytes, length, &packet) ||
 	    (packet.partition & 0x7fff) != (SOFT_WIRE_PARTITION & 0x7fff))
 		return false;
 	if ((packet.opcode & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
-		add_header(&packet, header);
-	if (packet.header && soft_gid_is_multicast(&destination)) {
-		receive_multicast(device, &destination, &source, &packet);
+		add_header(&packet, arrival->header);
+	if (packet.header && soft_gid_is_multicast(&arrival->destination)) {
+		receive_multicast(device, &arrival->destination, &arrival->source, &packet);
 		return true;
 	}
 	qp = soft_table_find(&device->queue_pairs, packet.destination, soft_qp_hold);
@@ -135,10 +126,27 @@ bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram,
 		if (packet.header)
 			receive_datagram(qp, &packet);
 		else if (is_answer(packet.opcode))
-			receive_answer(qp, &source, &packet);
+			receive_answer(qp, &arrival->source, &packet);
 		else
-			receive_request(qp, &source, &packet);
+			receive_request(qp, &arrival->source, &packet);
 	}
 	soft_qp_release(qp);
 	return taken;
+}
+
+bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length)
+{
+	struct soft_arrival arrival;
+	size_t udp = soft_ip_parse(datagram, length, arrival.header, &arrival.source, &arrival.destination);
+	size_t begin = udp + SOFT_UDP_HEADER;
+
+	if (!udp || soft_udp_port(datagram + udp) != SOFT_WIRE_PORT ||
+	    length < begin + SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
+		return false;
+	if (icrc && soft_icrc(datagram, length - SOFT_WIRE_ICRC) !=
+			    soft_icrc_get(datagram + length - SOFT_WIRE_ICRC)) {
+		soft_count(device, SOFT_COUNT_ICRC);
+		return false;
+	}
+	return soft_link_deliver(device, &arrival, datagram + begin, length - begin);
 }

@@ -5,6 +5,12 @@
 #include "soft/base/fabric.h"
 #include "soft/objects/device.h"
 
+bool soft_cq_progress(struct soft_cq *cq)
+{
+	cq->progress->poll(cq->progress);
+	return !soft_cq_looks_empty(cq);
+}
+
 int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 {
 	struct soft_cq *cq = soft_cq(ibv_cq);
@@ -15,7 +21,7 @@ int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 
 	if (max < 0)
 		return -EINVAL;
-	if (soft_cq_looks_empty(cq))
+	if (soft_cq_looks_empty(cq) && (!cq->progress || !soft_cq_progress(cq)))
 		return 0;
 	soft_lock_take(&cq->consumer_lock);
 	index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
@@ -46,6 +52,8 @@ int soft_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	if (cq->armed < armed)
 		cq->armed = armed;
 	soft_lock_release(&cq->lock);
+	if (cq->progress)
+		cq->progress->sleep(cq->progress);
 	return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "soft/objects/qp.h"
 
 struct soft_pd;
+struct soft_progress;
 
 struct soft_cqe {
 	struct ibv_wc wc;
@@ -57,6 +58,7 @@ struct soft_cq {
 	 * replaced is not freed but kept for the next resize to its size.
 	 */
 	_Atomic(struct soft_cq_ring *) ring;
+	struct soft_progress *progress; /* the device's */
 	struct soft_cq_ring *spares;
 	struct soft_pd *pd; /* the parent domain that it was made with, or NULL */
 	_Atomic unsigned int users; /* queue pairs; two for one that uses it for both halves */
@@ -119,6 +121,9 @@ static inline bool soft_cq_looks_empty(struct soft_cq *cq)
 	return atomic_load_explicit(&ring->entries[index & ring->mask].lap, memory_order_relaxed) !=
 	       soft_cq_lap(ring, index);
 }
+
+/* The queue looks empty.  True when, after another look, it does not any more. */
+bool soft_cq_progress(struct soft_cq *cq);
 
 /* The completion is polled.  consumer_lock is held. */
 static inline void soft_cqe_polled(const struct soft_cqe *entry)

@@ -71,6 +71,7 @@ struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd
 	soft_lock_init(&cq->consumer_lock, SOFT_ORDER_CONSUMER);
 	soft_lock_init(&cq->polling, SOFT_ORDER_POLLING);
 	cq->ibv.context = context;
+	cq->progress = soft_device(context->device)->progress;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = (int)(ring->mask + 1);

@@ -53,7 +53,7 @@ static int start_poll(struct ibv_cq_ex *extended, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	if (soft_cq_looks_empty(cq))
+	if (soft_cq_looks_empty(cq) && (!cq->progress || !soft_cq_progress(cq)))
 		return ENOENT;
 	soft_lock_take(&cq->polling);
 	result = show(cq);

@@ -45,11 +45,23 @@ enum soft_counter {
 	SOFT_COUNTERS
 };
 
+/*
+ * A device whose packets come through descriptors has a thread that waits for them.  Who polls a completion queue, and
+ * finds it empty, takes them from the kernel itself, which is sooner; who will sleep until there is a completion says so.
+ */
+struct soft_progress {
+	/* Called with no lock held but cq.polling. */
+	void (*poll)(struct soft_progress *progress);
+	void (*sleep)(struct soft_progress *progress);
+};
+
 struct soft_device {
 	struct ibv_device ibv;
 	struct soft_fabric *fabric;
 	struct soft_link *link; /* of the queue pairs made from now on; NULL: the local link */
 	bool reaches_hosts; /* that link does, and so do the routes of this host */
+	struct soft_progress *progress; /* NULL: nothing has to be taken */
+	_Atomic uint32_t builders; /* threads between wr_start and wr_complete, with requester.lock held (soft/qp/build.c) */
 	uint64_t guid; /* host byte order */
 	struct soft_gid_table gid_table;
 	struct soft_mr_table memory;

@@ -12,7 +12,6 @@
 //   - verbs: the verbs of objects that have no header of their own
 //   - advise, device_memory: memory is looked for before it is used, and the device's own
 //   - ah, cq, mr, mw, query, srq: address handles, polling, regions, windows, device attributes, shared receive queues
-//   - attach: queue pairs join multicast groups
 //   - counters: what a device counts
 //   - device: a device and its tables
 //   - gid, multicast: the addresses of the host; multicast groups

@@ -70,11 +70,4 @@ int soft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 /* The queue is destroyed: no moderated event is waited for any more. */
 void soft_cq_end_moderation(struct soft_cq *cq);
 
-/* --- attach.c: queue pairs in multicast groups ---------------------------------------------------- */
-
-/* 0; EINVAL for another type than UD or no multicast GID; ENOMEM.  The lid has no meaning in RoCE. */
-int soft_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
-/* 0, or EINVAL when it was not attached. */
-int soft_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
-
 #endif

@@ -11,6 +11,7 @@
 
 #include "soft/base/refusal.h"
 #include "soft/objects/ah.h"
+#include "soft/objects/device.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
 #include "soft/qp/send_queue.h"
@@ -280,10 +281,21 @@ static void wr_set_inline_data(struct ibv_qp_ex *qp, void *address, size_t lengt
 	wr_set_inline_data_list(qp, 1, &buffer);
 }
 
+/*
+ * A thread that polls between wr_start and wr_complete must not take in packets for the queue pair whose lock it holds
+ * (struct soft_progress).
+ */
+static void count_builders(struct soft_qp *qp, int change)
+{
+	if (qp->segmentation)
+		atomic_fetch_add_explicit(&soft_qp_device(qp)->builders, (uint32_t)change, memory_order_relaxed);
+}
+
 static void wr_start(struct ibv_qp_ex *extended)
 {
 	struct soft_qp *qp = qp_of(extended);
 
+	count_builders(qp, 1);
 	soft_lock_take(&qp->requester.lock);
 	qp->builder.posted = qp->requester.posted;
 	qp->builder.psn = qp->requester.psn;
@@ -314,6 +326,7 @@ static int wr_complete(struct ibv_qp_ex *extended)
 	error = qp->builder.error;
 	if (error)
 		undo(qp);
+	count_builders(qp, -1);
 	soft_post_commit(qp);
 	return error;
 }
@@ -321,6 +334,7 @@ static int wr_complete(struct ibv_qp_ex *extended)
 static void wr_abort(struct ibv_qp_ex *extended)
 {
 	undo(qp_of(extended));
+	count_builders(qp_of(extended), -1);
 	soft_lock_release(&qp_of(extended)->requester.lock);
 }
 

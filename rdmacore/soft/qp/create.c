@@ -99,13 +99,14 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	};
 	soft_events_init(&qp->ibv.mutex, &qp->ibv.cond);
 	init_events(qp);
-	if (device->link && !(qp->segmentation = soft_segmentation_create(device->link)))
+	if (device->link && !(qp->segmentation = soft_segmentation_create(device->link, device->link->route_size)))
 		goto release_qp;
 	if (soft_requester_init(qp) || soft_responder_init(qp))
 		goto release_qp;
 	if (soft_timer_register(&device->fabric->timers, &qp->timer, soft_transmit_expire))
 		goto release_qp;
-	if (soft_table_insert(&device->queue_pairs, qp, &qp->ibv.qp_num))
+	error = -soft_table_insert(&device->queue_pairs, qp, &qp->ibv.qp_num);
+	if (error)
 		goto unregister_timer;
 	qp->ibv.handle = qp->ibv.qp_num;
 	attr->cap = qp->cap;

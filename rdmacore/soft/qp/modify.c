@@ -98,6 +98,21 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		qp->segmentation->frontier = own->sq_psn;
 }
 
+/* Have the link ready for the path that the queue pair will have. */
+static int connect_link(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct soft_link *link = qp->segmentation->link;
+	struct soft_path path = {0};
+
+	if (mask & IBV_QP_AV) {
+		path.source = &qp->device->gid_table.gids[attr->ah_attr.grh.sgid_index];
+		path.destination = &attr->ah_attr.grh.dgid;
+		path.number = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
+		path.mtu = 128u << (mask & IBV_QP_PATH_MTU ? attr->path_mtu : qp->attr.path_mtu); /* enum ibv_mtu */
+	}
+	return link->connect ? link->connect(link, qp, &path) : 0;
+}
+
 static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from, to;
@@ -114,6 +129,8 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	    !soft_qp_transition_allowed(qp->ibv.qp_type, from, to, mask) || !valid(attr, mask))
 		goto unlock;
 	result = mask & IBV_QP_AV ? soft_ah_check(qp->device, &attr->ah_attr) : 0;
+	if (!result && qp->segmentation && (to == IBV_QPS_RTR || mask & IBV_QP_AV))
+		result = connect_link(qp, attr, mask);
 	if (!result && mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		result = -soft_responder_remember(qp, attr->max_dest_rd_atomic);
 	if (result)

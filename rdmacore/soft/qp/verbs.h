@@ -67,4 +67,11 @@ void soft_device_stop(struct soft_device *device);
 /* The device is back, for contexts that are opened from now on. */
 void soft_device_return(struct soft_device *device);
 
+/* --- attach.c: queue pairs in multicast groups ---------------------------------------------------- */
+
+/* 0; EINVAL for another type than UD or no multicast GID; ENOMEM.  The lid has no meaning in RoCE. */
+int soft_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+/* 0, or EINVAL when it was not attached. */
+int soft_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+
 #endif

@@ -95,12 +95,33 @@ uint32_t soft_crc32(uint32_t state, const uint8_t *bytes, size_t length);
  * without extensions, and has at least IP, UDP and BTH.
  */
 uint32_t soft_icrc(const uint8_t *datagram, size_t length);
+
 /*
- * The identification in an IPv4 header of a datagram that a UDP socket gave, which does not show it: found from the ICRC,
- * which covers it.  datagram has 0 in its place.  False when no identification makes the ICRC right.  Only 16 bits of
- * the check are left, so the caller must know which identifications to expect.
+ * A UDP socket shows no headers.  These are they, as its addresses and ports say that they were, with what a router may
+ * change as ones: all that the ICRC covers before the BTH but the length, and an IPv4 header's identification.
  */
-bool soft_icrc_find_identification(const uint8_t *datagram, size_t length, uint32_t icrc, uint16_t *identification);
+struct soft_icrc_headers {
+	uint8_t bytes[8 + SOFT_GRH + SOFT_UDP_HEADER];
+	uint8_t length;
+	bool ipv4;
+};
+
+struct soft_endpoint {
+	union ibv_gid address;
+	uint16_t port;
+};
+
+void soft_icrc_headers_make(struct soft_icrc_headers *headers, const struct soft_endpoint *from,
+			    const struct soft_endpoint *to);
+/* The ICRC of a packet of that many bytes without it, at least a BTH. */
+uint32_t soft_icrc_of_packet(const struct soft_icrc_headers *headers, uint16_t identification, const uint8_t *packet,
+			     size_t length);
+/*
+ * The identification of such a packet that arrived: guess, or what makes the ICRC right.  False when nothing does.  With a
+ * guess that is wrong only 16 bits of the check are left, so the caller must know which identifications to expect.
+ */
+bool soft_icrc_identify(const struct soft_icrc_headers *headers, uint16_t guess, const uint8_t *packet, size_t length,
+			uint16_t *identification);
 /* Unlike every other field it is little-endian. */
 void soft_icrc_put(uint8_t *place, uint32_t icrc);
 uint32_t soft_icrc_get(const uint8_t *place);

@@ -7,7 +7,8 @@
 //
 //   - mad: messages of connection management as management datagrams
 //   - bytes: packets as bytes
-//   - icrc, ip, packet: the CRC, the IP and UDP headers, and packets as fields
+//   - icrc: the invariant CRC
+//   - ip, packet: the IP and UDP headers, and packets as fields
 //   - datagram: the functions of bytes, icrc and ip declared
 //   - fields: numbers in any of these
 package wire

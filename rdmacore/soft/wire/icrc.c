@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "soft/wire/fields.h"
+
 #define IPV4_IDENTIFICATION 4 /* its place in the header */
 #define LOCAL_ROUTE 8
 
@@ -61,6 +63,20 @@ uint32_t soft_crc32(uint32_t state, const uint8_t *bytes, size_t length)
 	return state;
 }
 
+/* What a router may change in an IP header. */
+static void mask_ip(uint8_t *ip)
+{
+	if (ip[0] >> 4 == 6) {
+		ip[0] |= 0x0f; /* traffic class and flow label */
+		memset(&ip[1], 0xff, 3);
+		ip[7] = 0xff; /* hop limit */
+	} else {
+		ip[1] = 0xff; /* type of service */
+		ip[8] = 0xff; /* time to live */
+		memset(&ip[10], 0xff, 2); /* checksum */
+	}
+}
+
 uint32_t soft_icrc(const uint8_t *datagram, size_t length)
 {
 	/* The headers up to the BTH, masked. */
@@ -72,15 +88,7 @@ uint32_t soft_icrc(const uint8_t *datagram, size_t length)
 
 	memset(masked, 0xff, LOCAL_ROUTE);
 	memcpy(ip, datagram, headers);
-	if (ip_header == SOFT_GRH) {
-		ip[0] |= 0x0f; /* traffic class and flow label */
-		memset(&ip[1], 0xff, 3);
-		ip[7] = 0xff; /* hop limit */
-	} else {
-		ip[1] = 0xff; /* type of service */
-		ip[8] = 0xff; /* time to live */
-		memset(&ip[10], 0xff, 2); /* checksum */
-	}
+	mask_ip(ip);
 	memset(&ip[ip_header + 6], 0xff, 2); /* UDP checksum */
 	ip[ip_header + SOFT_UDP_HEADER + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
 	state = soft_crc32(0xffffffff, masked, LOCAL_ROUTE + headers);
@@ -131,13 +139,62 @@ static uint32_t power(uint32_t exponent)
 	return product;
 }
 
-bool soft_icrc_find_identification(const uint8_t *datagram, size_t length, uint32_t icrc, uint16_t *identification)
+void soft_icrc_headers_make(struct soft_icrc_headers *headers, const struct soft_endpoint *from,
+			    const struct soft_endpoint *to)
 {
-	/* What the missing bytes would have changed, turned back over themselves and all that is behind them. */
-	uint32_t difference = soft_icrc(datagram, length) ^ icrc;
-	uint32_t bits = (uint32_t)(length - IPV4_IDENTIFICATION) * 8;
-	uint32_t bytes = multiply(difference, power(ORDER - bits));
+	struct ibv_global_route route = {.dgid = to->address};
+	uint8_t ip[SOFT_GRH], *place = headers->bytes;
+	size_t offset;
 
-	*identification = (uint16_t)(bytes << 8 | (bytes >> 8 & 0xff));
+	soft_ip_make(ip, &route, &from->address);
+	offset = soft_ip_offset(ip);
+	headers->ipv4 = offset != 0;
+	memset(place, 0xff, LOCAL_ROUTE);
+	place += LOCAL_ROUTE;
+	memcpy(place, ip + offset, SOFT_GRH - offset);
+	mask_ip(place);
+	place += SOFT_GRH - offset;
+	soft_put16(place, from->port);
+	soft_put16(place + 2, to->port);
+	memset(place + 4, 0, 2);
+	memset(place + 6, 0xff, 2);
+	headers->length = (uint8_t)(place + SOFT_UDP_HEADER - headers->bytes);
+}
+
+uint32_t soft_icrc_of_packet(const struct soft_icrc_headers *headers, uint16_t identification, const uint8_t *packet,
+			     size_t length)
+{
+	uint8_t masked[sizeof(headers->bytes) + SOFT_WIRE_BTH], *ip = masked + LOCAL_ROUTE;
+	uint8_t *behind = masked + headers->length;
+	uint32_t datagram = (uint32_t)(SOFT_UDP_HEADER + length + SOFT_WIRE_ICRC), state;
+
+	memcpy(masked, headers->bytes, sizeof(headers->bytes));
+	if (headers->ipv4) {
+		soft_put16(ip + 2, SOFT_IPV4_HEADER + datagram);
+		soft_put16(ip + IPV4_IDENTIFICATION, identification);
+	} else {
+		soft_put16(ip + 4, datagram);
+	}
+	soft_put16(behind - 4, datagram);
+	memcpy(behind, packet, SOFT_WIRE_BTH);
+	behind[4] = 0xff;
+	state = soft_crc32(0xffffffff, masked, (size_t)headers->length + SOFT_WIRE_BTH);
+	return ~soft_crc32(state, packet + SOFT_WIRE_BTH, length - SOFT_WIRE_BTH);
+}
+
+bool soft_icrc_identify(const struct soft_icrc_headers *headers, uint16_t guess, const uint8_t *packet, size_t length,
+			uint16_t *identification)
+{
+	/* What the right bytes would have changed, turned back over themselves and all that is behind them. */
+	uint32_t difference = soft_icrc_of_packet(headers, guess, packet, length) ^ soft_icrc_get(packet + length);
+	uint32_t bits = (uint32_t)(SOFT_IPV4_HEADER + SOFT_UDP_HEADER + length - IPV4_IDENTIFICATION) * 8, bytes;
+
+	*identification = guess;
+	if (!difference)
+		return true;
+	if (!headers->ipv4)
+		return false;
+	bytes = multiply(difference, power(ORDER - bits));
+	*identification = (uint16_t)(guess ^ (uint16_t)(bytes << 8 | (bytes >> 8 & 0xff)));
 	return bytes >> 16 == 0;
 }

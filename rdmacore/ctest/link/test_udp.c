@@ -1,0 +1,320 @@
+/*
+ * The link udp: two providers, each with sockets of its own as two processes have, and what goes over them.  Their queue
+ * pairs are connected by hand.
+ */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ctest/support/bare.h"
+#include "ctest/support/check.h"
+#include "soft/host.h"
+#include "soft/link/udp.h"
+#include "soft/link/udp_socket.h"
+#include "soft/objects/device.h"
+
+#define LARGE (BENCH_MEMORY / 2)
+#define PATIENCE_MS 20000
+
+struct sides {
+	struct core_provider *providers[2];
+	struct bench benches[2];
+	struct bare ends[2];
+};
+
+static struct soft_host *host_of(struct sides *sides, int side)
+{
+	return sides->providers[side]->host;
+}
+
+static void sides_open(struct sides *sides, enum ibv_qp_type type)
+{
+	struct core_options options = {.link = CORE_LINK_UDP};
+	char why[512];
+
+	for (int side = 0; side < 2; side++) {
+		CHECK(!core_open("soft", &options, &sides->providers[side], why, sizeof(why)));
+		bench_open(&sides->benches[side], sides->providers[side]);
+		bare_create(&sides->ends[side], &sides->benches[side], type, NULL);
+	}
+	bare_connect(&sides->ends[0], &sides->ends[1]);
+}
+
+static void sides_close(struct sides *sides)
+{
+	for (int side = 0; side < 2; side++) {
+		bare_destroy(&sides->ends[side]);
+		bench_close(&sides->benches[side]);
+		close_provider(sides->providers[side]);
+	}
+}
+
+static void fill(char *memory, size_t length, unsigned int seed)
+{
+	for (size_t byte = 0; byte < length; byte++)
+		memory[byte] = (char)(byte * 7 + byte / 251 + seed);
+}
+
+static void post(struct sides *sides, enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct bench *there = &sides->benches[1];
+	struct ibv_sge sge = bench_sge(&sides->benches[0], 0, length);
+	struct ibv_send_wr wr = bench_wr(opcode, 1, &sge);
+
+	wr.wr.rdma.remote_addr = (uintptr_t)there->memory;
+	wr.wr.rdma.rkey = there->mr->rkey;
+	wr.imm_data = htonl(length);
+	CHECK(!bare_post(&sides->ends[0], &wr));
+}
+
+static const uint32_t lengths[] = {0, 1, 3, 8, 64, 1000, 4095, 4096, 4097, 8192, 65536, 100001, LARGE};
+
+#define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
+
+/* Every length, in each operation, arrives byte for byte, and nothing behind it. */
+static void test_transfers(void)
+{
+	struct sides sides;
+	char *here, *there;
+
+	sides_open(&sides, IBV_QPT_RC);
+	here = sides.benches[0].memory;
+	there = sides.benches[1].memory;
+	for (size_t row = 0; row < LENGTHS; row++) {
+		uint32_t length = lengths[row];
+
+		fill(here, LARGE, (unsigned int)row);
+		memset(there, 0, BENCH_MEMORY);
+		CHECK(!bare_recv(&sides.ends[1], 2, 0, LARGE));
+		post(&sides, IBV_WR_SEND, length);
+		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+		CHECK(expect_wc(&sides.ends[1], 2, IBV_WC_SUCCESS).byte_len == length);
+		CHECK(!memcmp(here, there, length) && !there[length]);
+
+		memset(there, 0, BENCH_MEMORY);
+		CHECK(!bare_recv(&sides.ends[1], 3, 0, 0));
+		post(&sides, IBV_WR_RDMA_WRITE_WITH_IMM, length);
+		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+		CHECK(expect_wc(&sides.ends[1], 3, IBV_WC_SUCCESS).imm_data == htonl(length));
+		CHECK(!memcmp(here, there, length) && !there[length]);
+
+		memset(here, 0, BENCH_MEMORY);
+		fill(there, LARGE, (unsigned int)row + 1);
+		post(&sides, IBV_WR_RDMA_READ, length);
+		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+		CHECK(!memcmp(here, there, length) && !here[length]);
+	}
+	sides_close(&sides);
+}
+
+/* Packets of one length leave in few system calls. */
+static void test_bursts(void)
+{
+	struct soft_udp_counters before, after;
+	struct sides sides;
+
+	sides_open(&sides, IBV_QPT_RC);
+	before = soft_udp_count(host_of(&sides, 0)->udp);
+	post(&sides, IBV_WR_RDMA_WRITE, LARGE);
+	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+	after = soft_udp_count(host_of(&sides, 0)->udp);
+	CHECK(after.sent - before.sent >= LARGE / 4096);
+	CHECK((after.calls_to_send - before.calls_to_send) * 3 < after.sent - before.sent);
+	CHECK(after.dropped == before.dropped);
+	sides_close(&sides);
+}
+
+static void post_datagram(struct sides *sides, struct ibv_ah *ah, uint32_t number, uint64_t wr_id)
+{
+	struct ibv_sge sge = bench_sge(&sides->benches[0], 0, 100);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, wr_id, &sge);
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = number;
+	wr.wr.ud.remote_qkey = BENCH_QKEY;
+	CHECK(!bare_post(&sides->ends[0], &wr));
+	expect_wc(&sides->ends[0], wr_id, IBV_WC_SUCCESS);
+}
+
+static struct ibv_ah *make_ah(struct bench *bench, const union ibv_gid *to)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1,
+				   .grh = {.dgid = *to, .hop_limit = 7, .sgid_index = bench->gid_index,
+					   .traffic_class = 0x68}};
+	struct ibv_ah *ah = bench->provider->ibv_create_ah(bench->pd, &attr);
+
+	CHECK(ah);
+	return ah;
+}
+
+/* A datagram has its header before it, as its sender's kernel wrote it. */
+static void test_datagram(void)
+{
+	struct ibv_ah *ah;
+	struct sides sides;
+	struct ibv_wc wc;
+	const uint8_t *header;
+
+	sides_open(&sides, IBV_QPT_UD);
+	ah = make_ah(&sides.benches[0], &sides.benches[1].gid);
+	fill(sides.benches[0].memory, 100, 5);
+	CHECK(!bare_recv(&sides.ends[1], 9, 0, 200));
+	post_datagram(&sides, ah, sides.ends[1].qp->qp_num, 4);
+	wc = expect_wc(&sides.ends[1], 9, IBV_WC_SUCCESS);
+	CHECK(wc.byte_len == 140 && wc.src_qp == sides.ends[0].qp->qp_num && wc.wc_flags & IBV_WC_GRH);
+	CHECK(!memcmp(sides.benches[1].memory + SOFT_GRH, sides.benches[0].memory, 100));
+	header = (const uint8_t *)sides.benches[1].memory + SOFT_GRH - SOFT_IPV4_HEADER;
+	CHECK(soft_ip_is_whole(header, SOFT_IPV4_HEADER) && header[1] == 0x68 && header[8] == 7);
+	CHECK(!memcmp(&header[12], &sides.benches[0].gid.raw[12], 4) && !memcmp(&header[16], &header[12], 4));
+	CHECK(!sides.providers[0]->ibv_destroy_ah(ah));
+	sides_close(&sides);
+}
+
+/* Members of a group in both processes hear it, the sender's own among them. */
+static void test_multicast(void)
+{
+	union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = 3}};
+	struct ibv_ah *ah;
+	struct sides sides;
+
+	sides_open(&sides, IBV_QPT_UD);
+	ah = make_ah(&sides.benches[0], &group);
+	for (int side = 0; side < 2; side++) {
+		CHECK(!sides.providers[side]->ibv_attach_mcast(sides.ends[side].qp, &group, 0));
+		CHECK(!bare_recv(&sides.ends[side], 20, 1000, 200));
+	}
+	fill(sides.benches[0].memory, 100, 6);
+	post_datagram(&sides, ah, 0xffffff, 4);
+	for (int side = 0; side < 2; side++) {
+		CHECK(expect_wc(&sides.ends[side], 20, IBV_WC_SUCCESS).byte_len == 140);
+		CHECK(!memcmp(sides.benches[side].memory + 1000 + SOFT_GRH, sides.benches[0].memory, 100));
+		CHECK(!sides.providers[side]->ibv_detach_mcast(sides.ends[side].qp, &group, 0));
+	}
+	CHECK(!sides.providers[0]->ibv_destroy_ah(ah));
+	sides_close(&sides);
+}
+
+/* What is no packet, or not for us, or was damaged, is dropped and counted. */
+static void test_hostile(void)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct soft_udp_counters counters;
+	struct soft_udp *udp;
+	uint8_t bytes[8192];
+	struct sides sides;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	CHECK(fd >= 0);
+	sides_open(&sides, IBV_QPT_RC);
+	udp = host_of(&sides, 1)->udp;
+	to.sin_port = htons(soft_udp_port_of(sides.ends[1].qp->qp_num));
+	fill((char *)bytes, sizeof(bytes), 3);
+	for (size_t length = 0; length <= 64; length++)
+		CHECK(sendto(fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)length);
+	CHECK(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)) == sizeof(bytes));
+	for (int wait = 0; wait < PATIENCE_MS; wait++) {
+		counters = soft_udp_count(udp);
+		if (counters.dropped >= 65)
+			break;
+		poll(NULL, 0, 1);
+	}
+	CHECK(counters.dropped >= 65);
+	CHECK(atomic_load(&host_of(&sides, 1)->device->counters[SOFT_COUNT_ICRC]));
+	/* Who is connected is not disturbed. */
+	post(&sides, IBV_WR_RDMA_WRITE, 100);
+	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+	sides_close(&sides);
+	close(fd);
+}
+
+/* A thread that sleeps until a completion comes is woken by the thread that waits for the sockets. */
+static void test_sleepers(void)
+{
+	struct sides sides;
+	struct bare *end;
+	struct core_provider *provider;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq, *own, *raised;
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+					.qp_type = IBV_QPT_RC};
+	struct ibv_wc wc;
+	void *context;
+
+	sides_open(&sides, IBV_QPT_RC);
+	end = &sides.ends[1];
+	provider = sides.providers[1];
+	CHECK(!provider->ibv_destroy_qp(end->qp));
+	channel = provider->ibv_create_comp_channel(sides.benches[1].context);
+	CHECK(channel);
+	own = end->cq;
+	cq = provider->ibv_create_cq(sides.benches[1].context, 16, NULL, channel, 0);
+	CHECK(cq);
+	attr.send_cq = attr.recv_cq = end->cq = cq;
+	end->qp = provider->ibv_create_qp(sides.benches[1].pd, &attr);
+	CHECK(end->qp);
+	CHECK(!bare_modify(&sides.ends[0], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
+	bare_connect(&sides.ends[0], end);
+	for (int message = 0; message < 100; message++) {
+		CHECK(!bare_recv(end, 7, 0, 64));
+		/* Spin for a while, so that the other thread rests, and then sleep. */
+		for (int spin = 0; spin < 3 * message; spin++)
+			CHECK(!ibv_poll_cq(cq, 1, &wc));
+		CHECK(!ibv_req_notify_cq(cq, 0));
+		post(&sides, IBV_WR_SEND, 64);
+		CHECK(!provider->ibv_get_cq_event(channel, &raised, &context) && raised == cq);
+		provider->ibv_ack_cq_events(cq, 1);
+		expect_wc(end, 7, IBV_WC_SUCCESS);
+		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+	}
+	CHECK(!provider->ibv_destroy_qp(end->qp));
+	CHECK(!provider->ibv_destroy_cq(cq));
+	CHECK(!provider->ibv_destroy_comp_channel(channel));
+	end->cq = own;
+	attr.send_cq = attr.recv_cq = own;
+	end->qp = provider->ibv_create_qp(sides.benches[1].pd, &attr);
+	CHECK(end->qp);
+	sides_close(&sides);
+}
+
+/* More queue pairs than a block has numbers: each number is of a block of ours. */
+static void test_blocks(void)
+{
+	enum { MANY = 5000 };
+	static struct ibv_qp *queue_pairs[MANY];
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+					.qp_type = IBV_QPT_RC};
+	struct sides sides;
+	struct soft_udp *udp;
+	int error;
+
+	sides_open(&sides, IBV_QPT_RC);
+	udp = host_of(&sides, 0)->udp;
+	attr.send_cq = attr.recv_cq = sides.ends[0].cq;
+	for (int index = 0; index < MANY; index++) {
+		queue_pairs[index] = sides.providers[0]->ibv_create_qp(sides.benches[0].pd, &attr);
+		CHECK(queue_pairs[index]);
+		CHECK(soft_udp_find(udp, &sides.benches[0].gid, soft_udp_port_of(queue_pairs[index]->qp_num)));
+		CHECK(!soft_udp_find(host_of(&sides, 1)->udp, &sides.benches[0].gid,
+				     soft_udp_port_of(queue_pairs[index]->qp_num)));
+	}
+	CHECK(atomic_load(&udp->socket_count) == 2);
+	for (int index = 0; index < MANY; index++)
+		CHECK(!sides.providers[0]->ibv_destroy_qp(queue_pairs[index]));
+	/* Nobody else gets the port. */
+	CHECK(!soft_udp_open(host_of(&sides, 1)->udp, &sides.benches[0].gid,
+			     soft_udp_port_of(sides.ends[0].qp->qp_num), &error) && error == EADDRINUSE);
+	sides_close(&sides);
+}
+
+int main(void)
+{
+	test_transfers();
+	test_bursts();
+	test_datagram();
+	test_multicast();
+	test_hostile();
+	test_sleepers();
+	test_blocks();
+	return 0;
+}

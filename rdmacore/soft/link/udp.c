@@ -1,0 +1,157 @@
+#include "soft/link/udp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "soft/base/fabric.h"
+#include "soft/engine/segment.h"
+#include "soft/link/udp_socket.h"
+#include "soft/objects/qp.h"
+
+/* A packet in a socket's buffer costs its length and about that much; a quarter of the buffer is for others. */
+#define PACKET_COST 700
+
+/* A block is ours when its port of 127.0.0.1 is. */
+static int claim(struct soft_table_claimer *claimer, uint32_t *block)
+{
+	struct soft_udp *udp = soft_container_of(claimer, struct soft_udp, claimer);
+	uint64_t random = soft_fabric_random(udp->fabric);
+	uint32_t step = (uint32_t)(random >> 32) | 1; /* odd: all of them in turn */
+	int error = EAGAIN;
+
+	for (uint32_t tries = 0; tries < SOFT_UDP_BLOCKS; tries++) {
+		*block = ((uint32_t)random + tries * step) % SOFT_UDP_BLOCKS;
+		if (soft_udp_claim(udp, (uint16_t)(SOFT_UDP_PORTS + *block), &error))
+			return 0;
+		if (error != EADDRINUSE)
+			return -error;
+	}
+	return -EAGAIN;
+}
+
+/* One that was made for datagrams gets them at each address of the device. */
+static int open_for_datagrams(struct soft_udp *udp, uint32_t number)
+{
+	uint32_t count = soft_gid_count(&udp->device->gid_table);
+	int error = 0;
+	bool any = false;
+
+	for (uint32_t index = 0; index < count; index++) {
+		struct soft_udp_socket *socket =
+			soft_udp_open(udp, &udp->device->gid_table.gids[index], soft_udp_port_of(number), &error);
+
+		/* An address that the host does not have, or no more, brings nothing. */
+		if (socket)
+			soft_udp_show_headers(socket);
+		any |= socket != NULL;
+	}
+	return any ? 0 : error;
+}
+
+static int connect_queue_pair(struct soft_link *link, struct soft_qp *qp, const struct soft_path *path)
+{
+	struct soft_segmentation *segmentation = qp->segmentation;
+	struct soft_udp *udp = soft_udp_of(link);
+	struct soft_udp_route route;
+	uint32_t window;
+	int error;
+
+	if (!path->source)
+		return open_for_datagrams(udp, qp->ibv.qp_num);
+	error = soft_udp_route(udp, path->source, qp->ibv.qp_num, path->destination, path->number, &route);
+	if (error)
+		return error;
+	memcpy(segmentation->route, &route, sizeof(route));
+	/* A peer's buffer is taken to be as large as ours. */
+	window = (uint32_t)udp->buffer_bytes / 4 * 3 / (path->mtu + PACKET_COST);
+	if (window > SOFT_WINDOW_MAX)
+		window = SOFT_WINDOW_MAX;
+	segmentation->window = segmentation->window_limit = window < SOFT_WINDOW_MIN ? SOFT_WINDOW_MIN : window;
+	return 0;
+}
+
+static int join_group(struct soft_link *link, const union ibv_gid *group)
+{
+	struct soft_udp_socket *socket;
+	int error = 0;
+
+	socket = soft_udp_open(soft_udp_of(link), group, SOFT_WIRE_PORT, &error);
+	if (socket)
+		soft_udp_show_headers(socket);
+	return error;
+}
+
+int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_udp **out)
+{
+	struct soft_udp *udp = calloc(1, sizeof(*udp));
+	int result = -ENOMEM;
+
+	if (!udp)
+		return result;
+	udp->fabric = fabric;
+	udp->device = device;
+	udp->link = (struct soft_link){
+		.icrc = true,
+		.joins_acknowledgements = true,
+		.route_size = sizeof(struct soft_udp_route),
+		.connect = connect_queue_pair,
+		.join = join_group,
+		.begin = soft_udp_begin,
+		.send = soft_udp_send,
+		.flush = soft_udp_flush,
+		.owe = soft_udp_owe,
+	};
+	udp->claimer.claim = claim;
+	udp->ready = soft_udp_ready;
+	soft_mutex_init(&udp->lock, SOFT_ORDER_UDP);
+	result = soft_udp_send_init(udp);
+	if (result)
+		goto free_udp;
+	result = soft_udp_receive_init(udp);
+	if (result)
+		goto destroy_send;
+	device->link = &udp->link;
+	device->progress = &udp->progress;
+	soft_table_use_blocks(&device->queue_pairs, &udp->claimer);
+	*out = udp;
+	return 0;
+
+destroy_send:
+	soft_udp_send_destroy(udp);
+free_udp:
+	soft_mutex_destroy(&udp->lock);
+	free(udp);
+	return result;
+}
+
+void soft_udp_destroy(struct soft_udp *udp)
+{
+	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
+
+	udp->device->link = NULL;
+	udp->device->progress = NULL;
+	for (uint32_t index = 0; index < count; index++)
+		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);
+	soft_udp_receive_stop(udp);
+	for (uint32_t index = 0; index < count; index++) {
+		close(udp->sockets[index]->source.fd);
+		free(udp->sockets[index]);
+	}
+	soft_udp_send_destroy(udp);
+	soft_mutex_destroy(&udp->lock);
+	free(udp);
+}
+
+struct soft_udp_counters soft_udp_count(const struct soft_udp *udp)
+{
+	return (struct soft_udp_counters){
+		.sent = atomic_load(&udp->counters.sent),
+		.received = atomic_load(&udp->counters.received),
+		.calls_to_send = atomic_load(&udp->counters.calls_to_send),
+		.calls_to_receive = atomic_load(&udp->counters.calls_to_receive),
+		.unsent = atomic_load(&udp->counters.unsent),
+		.dropped = atomic_load(&udp->counters.dropped),
+	};
+}

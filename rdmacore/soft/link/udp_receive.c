@@ -1,0 +1,333 @@
+/*
+ * Who takes packets from the kernel.
+ *
+ * The thread of the fabric's poller does, unless a thread of the program polls a completion queue again and again: then
+ * that one does it itself, because a wake-up of another thread takes longer than all the rest.  While it polls, the
+ * poller's thread rests: it does not wait for the sockets, and a timer looks from time to time whether anybody still
+ * polls.  A program that arms a completion queue is about to sleep, and the poller's thread takes over at once.
+ */
+#include "soft/link/udp_socket.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/objects/qp.h"
+#include "soft/wire/fields.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104 /* linux/udp.h */
+#endif
+
+/* A datagram, or many of one sender that the kernel has put together. */
+#define ARRIVED 65536
+/* Polls in vain, one after another, that make a thread one that polls again and again. */
+#define SPINNING 32
+/* Calls in which the poller's thread takes from one socket, before others have their turn. */
+#define CALLS 16
+/* How often who polls looks at another socket than the one where packets came from last. */
+#define OTHER_SOCKETS 4
+#define REST_MIN (200 * SOFT_MICROSECOND)
+#define REST_MAX (1000 * SOFT_MICROSECOND)
+/* Identifications of a host that counts them follow each other so closely. */
+#define NEAR 4096
+
+/* What a control message can say of a datagram. */
+struct said {
+	size_t segment; /* length of each packet but the last */
+	uint8_t hops, traffic_class;
+};
+
+static void read_options(struct msghdr *message, struct said *said)
+{
+	for (struct cmsghdr *option = CMSG_FIRSTHDR(message); option; option = CMSG_NXTHDR(message, option)) {
+		int value = 0;
+		size_t length = option->cmsg_len - CMSG_LEN(0);
+
+		memcpy(&value, CMSG_DATA(option), length < sizeof(value) ? length : sizeof(value));
+		if (option->cmsg_level == IPPROTO_UDP && option->cmsg_type == UDP_GRO)
+			said->segment = (size_t)value;
+		else if ((option->cmsg_level == IPPROTO_IP && option->cmsg_type == IP_TTL) ||
+			 (option->cmsg_level == IPPROTO_IPV6 && option->cmsg_type == IPV6_HOPLIMIT))
+			said->hops = (uint8_t)value;
+		else if ((option->cmsg_level == IPPROTO_IP && option->cmsg_type == IP_TOS) ||
+			 (option->cmsg_level == IPPROTO_IPV6 && option->cmsg_type == IPV6_TCLASS))
+			said->traffic_class = (uint8_t)value;
+	}
+}
+
+static void read_source(const union soft_udp_address *address, struct soft_endpoint *source)
+{
+	if (address->any.sa_family == AF_INET) {
+		soft_gid_from_ipv4(&source->address, (const uint8_t *)&address->ipv4.sin_addr);
+		source->port = ntohs(address->ipv4.sin_port);
+	} else {
+		memcpy(source->address.raw, &address->ipv6.sin6_addr, sizeof(source->address.raw));
+		source->port = ntohs(address->ipv6.sin6_port);
+	}
+}
+
+/*
+ * Whether that sender may have sent that identification, which was found from the ICRC alone: a damaged packet has any.
+ * Sockets such as ours have those of segments; rdma_rxe counts.
+ */
+static bool is_plausible(struct soft_udp *udp, const struct soft_endpoint *source, uint16_t identification)
+{
+	struct soft_udp_peer *peer;
+	uint32_t hash = 0;
+	bool near;
+
+	if (identification < SOFT_UDP_SEGMENTS)
+		return true;
+	if (source->port >= SOFT_UDP_PORTS)
+		return false;
+	for (size_t byte = 0; byte < sizeof(source->address.raw); byte++)
+		hash = hash * 31 + source->address.raw[byte];
+	peer = &udp->peers[hash % SOFT_UDP_PEERS];
+	/* One that jumps is lost, and what follows it is not. */
+	near = !peer->known || memcmp(&peer->address, &source->address, sizeof(peer->address)) != 0 ||
+	       (uint16_t)(identification - peer->identification + NEAR) < 2 * NEAR;
+	*peer = (struct soft_udp_peer){true, identification, source->address};
+	return near;
+}
+
+/* The IP header as it was, but for what nobody can know. */
+static void make_header(const struct soft_endpoint *source, const struct soft_endpoint *destination,
+			const struct said *said, uint16_t identification, size_t length, uint8_t header[SOFT_GRH])
+{
+	struct ibv_global_route route = {.dgid = destination->address, .hop_limit = said->hops,
+					 .traffic_class = said->traffic_class};
+
+	soft_ip_make(header, &route, &source->address);
+	if (soft_ip_offset(header))
+		soft_put16(header + soft_ip_offset(header) + 4, identification);
+	soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
+}
+
+/* One packet of those that came together.  guess: its identification. */
+static bool take_in(struct soft_udp *udp, const struct soft_udp_socket *socket, const struct soft_icrc_headers *headers,
+		    const struct soft_endpoint *source, const struct said *said, uint16_t guess, uint8_t *bytes,
+		    size_t length)
+{
+	struct soft_arrival arrival = {.source = source->address, .destination = socket->endpoint.address};
+	uint16_t identification;
+
+	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
+		return false;
+	if (!soft_icrc_identify(headers, guess, bytes, length - SOFT_WIRE_ICRC, &identification) ||
+	    (identification != guess && !is_plausible(udp, source, identification))) {
+		soft_count(udp->device, SOFT_COUNT_ICRC);
+		return false;
+	}
+	if ((bytes[0] & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
+		make_header(source, &socket->endpoint, said, identification, length, arrival.header);
+	return soft_link_deliver(udp->device, &arrival, bytes, length);
+}
+
+/* Take what one system call gives; false when there is nothing. */
+static bool receive(struct soft_udp *udp, struct soft_udp_socket *socket)
+{
+	union {
+		char bytes[3 * CMSG_SPACE(sizeof(int))];
+		struct cmsghdr aligned;
+	} control;
+	union soft_udp_address from;
+	struct iovec vector = {udp->arrived, ARRIVED};
+	struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &vector, .msg_iovlen = 1,
+				 .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t length = recvmsg(socket->source.fd, &message, MSG_DONTWAIT);
+	struct said said = {.hops = SOFT_HOP_LIMIT};
+	struct soft_icrc_headers headers;
+	struct soft_endpoint source;
+	uint64_t dropped = 0;
+	uint16_t index = 0;
+
+	soft_lock_expect(&udp->receiving);
+	if (length < 0)
+		return false;
+	said.segment = (size_t)length;
+	read_options(&message, &said);
+	read_source(&from, &source);
+	soft_icrc_headers_make(&headers, &source, &socket->endpoint);
+	for (size_t offset = 0; offset < (size_t)length && said.segment; offset += said.segment, index++) {
+		size_t left = (size_t)length - offset;
+
+		dropped += !take_in(udp, socket, &headers, &source, &said, index, udp->arrived + offset,
+				    left < said.segment ? left : said.segment);
+	}
+	atomic_fetch_add_explicit(&udp->counters.received, index, memory_order_relaxed);
+	atomic_fetch_add_explicit(&udp->counters.calls_to_receive, 1, memory_order_relaxed);
+	if (dropped)
+		atomic_fetch_add_explicit(&udp->counters.dropped, dropped, memory_order_relaxed);
+	return true;
+}
+
+bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp)
+{
+	struct soft_udp *udp = soft_udp_of(link);
+
+	soft_lock_expect(&udp->receiving);
+	if (udp->owing_count == SOFT_UDP_OWING)
+		return false;
+	soft_qp_hold(qp);
+	udp->owing[udp->owing_count++] = qp;
+	return true;
+}
+
+static void acknowledge(struct soft_udp *udp)
+{
+	soft_lock_expect(&udp->receiving);
+	for (uint32_t index = 0; index < udp->owing_count; index++) {
+		soft_link_acknowledge(udp->owing[index]);
+		soft_qp_release(udp->owing[index]);
+	}
+	udp->owing_count = 0;
+}
+
+static struct soft_udp_socket *socket_at(struct soft_udp *udp, uint32_t index)
+{
+	return atomic_load_explicit(&udp->sockets[index], memory_order_relaxed);
+}
+
+static void look(struct soft_udp *udp)
+{
+	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
+
+	soft_lock_expect(&udp->receiving);
+	if (!count || receive(udp, socket_at(udp, udp->hot)) || count == 1 || ++udp->turn % OTHER_SOCKETS)
+		return;
+	udp->next = (udp->next + 1) % count;
+	if (udp->next != udp->hot && receive(udp, socket_at(udp, udp->next)))
+		udp->hot = udp->next;
+}
+
+static void add_one(_Atomic uint32_t *counter)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/*
+ * A completion queue is empty.  What is acknowledged first is what came with an earlier poll: meanwhile the program may
+ * have answered it, and the acknowledgement has gone with the answer.
+ */
+static void poll_now(struct soft_progress *progress)
+{
+	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
+
+	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed) || !soft_lock_try(&udp->receiving))
+		return;
+	add_one(&udp->spins);
+	add_one(&udp->polls);
+	acknowledge(udp);
+	look(udp);
+	soft_lock_release(&udp->receiving);
+}
+
+static void wait_for(struct soft_udp *udp, uint32_t events)
+{
+	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_relaxed);
+
+	soft_mutex_expect(&udp->lock);
+	atomic_store(&udp->resting, !events);
+	for (uint32_t index = 0; index < count; index++)
+		soft_poller_change(&udp->fabric->poller, &socket_at(udp, index)->source, events);
+}
+
+static bool is_resting(struct soft_udp *udp)
+{
+	return atomic_load(&udp->resting);
+}
+
+/* Leave the sockets to those who poll. */
+static void rest(struct soft_udp *udp)
+{
+	soft_mutex_lock(&udp->lock);
+	if (!is_resting(udp)) {
+		wait_for(udp, 0);
+		udp->polls_seen = atomic_load(&udp->polls);
+		udp->rest = REST_MIN;
+		/* Either go_on sees that it rests, or this sees that somebody wants to sleep. */
+		if (atomic_load(&udp->spins) < SPINNING ||
+		    soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest))
+			wait_for(udp, EPOLLIN);
+	}
+	soft_mutex_unlock(&udp->lock);
+}
+
+static void go_on(struct soft_progress *progress)
+{
+	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
+
+	if (atomic_load_explicit(&udp->spins, memory_order_relaxed))
+		atomic_store(&udp->spins, 0);
+	if (!is_resting(udp))
+		return;
+	soft_mutex_lock(&udp->lock);
+	if (is_resting(udp))
+		wait_for(udp, EPOLLIN);
+	soft_mutex_unlock(&udp->lock);
+}
+
+static void look_at_polls(struct soft_timer *timer)
+{
+	struct soft_udp *udp = soft_container_of(timer, struct soft_udp, watch);
+	uint32_t polls = atomic_load(&udp->polls);
+
+	soft_mutex_lock(&udp->lock);
+	if (is_resting(udp)) {
+		bool polled = polls != udp->polls_seen;
+
+		udp->polls_seen = polls;
+		udp->rest = udp->rest < REST_MAX ? 2 * udp->rest : REST_MAX;
+		if (!polled || soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest)) {
+			atomic_store(&udp->spins, 0);
+			wait_for(udp, EPOLLIN);
+		}
+	}
+	soft_mutex_unlock(&udp->lock);
+}
+
+void soft_udp_ready(struct soft_source *source, uint32_t events)
+{
+	struct soft_udp_socket *socket = soft_container_of(source, struct soft_udp_socket, source);
+	struct soft_udp *udp = socket->udp;
+
+	(void)events;
+	if (atomic_load(&udp->spins) >= SPINNING) {
+		rest(udp);
+		return;
+	}
+	soft_lock_take(&udp->receiving);
+	for (int calls = 0; calls < CALLS && receive(udp, socket); calls++)
+		;
+	acknowledge(udp);
+	soft_lock_release(&udp->receiving);
+}
+
+int soft_udp_receive_init(struct soft_udp *udp)
+{
+	int result;
+
+	udp->arrived = malloc(ARRIVED);
+	if (!udp->arrived)
+		return -ENOMEM;
+	result = soft_timer_register(&udp->fabric->timers, &udp->watch, look_at_polls);
+	if (result) {
+		free(udp->arrived);
+		return result;
+	}
+	soft_lock_init(&udp->receiving, SOFT_ORDER_RECEIVING);
+	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = go_on};
+	return 0;
+}
+
+void soft_udp_receive_stop(struct soft_udp *udp)
+{
+	soft_timer_unregister(&udp->fabric->timers, &udp->watch);
+	for (uint32_t index = 0; index < udp->owing_count; index++)
+		soft_qp_release(udp->owing[index]);
+	udp->owing_count = 0;
+	free(udp->arrived);
+}

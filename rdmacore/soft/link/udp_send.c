@@ -1,0 +1,256 @@
+#include "soft/link/udp_socket.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/engine/segment.h"
+#include "soft/objects/ah.h"
+#include "soft/objects/qp.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103 /* linux/udp.h */
+#endif
+
+/* Packets as short as that go without a buffer: there is room for many of them on the stack. */
+#define SHORT 512
+
+int soft_udp_send_init(struct soft_udp *udp)
+{
+	/* Pages that no burst has used cost nothing. */
+	udp->buffers.bytes = malloc((size_t)SOFT_UDP_BUFFERS * SOFT_UDP_BYTES);
+	if (!udp->buffers.bytes)
+		return -ENOMEM;
+	soft_lock_init(&udp->buffers.lock, SOFT_ORDER_BUFFERS);
+	atomic_init(&udp->segments, SOFT_UDP_SEGMENTS);
+	return 0;
+}
+
+void soft_udp_send_destroy(struct soft_udp *udp)
+{
+	free(udp->buffers.bytes);
+}
+
+int soft_udp_route(struct soft_udp *udp, const union ibv_gid *from, uint32_t number, const union ibv_gid *to,
+		   uint32_t to_number, struct soft_udp_route *route)
+{
+	bool here = !soft_gid_is_multicast(to) && soft_device_owns(udp->device, to);
+	struct soft_endpoint destination = {
+		.address = soft_udp_address_of(to),
+		.port = here ? soft_udp_port_of(to_number) : SOFT_WIRE_PORT,
+	};
+	union ibv_gid source = soft_udp_address_of(from);
+	int error = 0;
+
+	*route = (struct soft_udp_route){.socket = soft_udp_find(udp, &source, soft_udp_port_of(number))};
+	if (!route->socket)
+		route->socket = soft_udp_open(udp, &source, soft_udp_port_of(number), &error);
+	if (!route->socket)
+		return error;
+	soft_udp_sockaddr(&destination, &route->to);
+	soft_icrc_headers_make(&route->headers, &route->socket->endpoint, &destination);
+	return 0;
+}
+
+/* 0 to SOFT_UDP_BUFFERS - 1, or that when all are in use. */
+static uint32_t take_buffer(struct soft_udp *udp)
+{
+	uint32_t free_ones, index = SOFT_UDP_BUFFERS;
+
+	soft_lock_take(&udp->buffers.lock);
+	free_ones = ~udp->buffers.used & ((1u << SOFT_UDP_BUFFERS) - 1);
+	if (free_ones) {
+		index = (uint32_t)__builtin_ctz(free_ones);
+		udp->buffers.used |= 1u << index;
+	}
+	soft_lock_release(&udp->buffers.lock);
+	return index;
+}
+
+static void give_back(struct soft_udp *udp, const struct soft_udp_burst *pending)
+{
+	size_t index;
+
+	if (pending->room != SOFT_UDP_BYTES)
+		return;
+	index = (size_t)(pending->bytes - udp->buffers.bytes) / SOFT_UDP_BYTES;
+	soft_lock_take(&udp->buffers.lock);
+	udp->buffers.used &= ~(1u << index);
+	soft_lock_release(&udp->buffers.lock);
+}
+
+/* Whether the packet can be one more segment. */
+static bool fits(struct soft_udp *udp, const struct soft_burst *burst, const struct soft_udp_route *route, size_t length)
+{
+	const struct soft_udp_burst *pending = burst->pending;
+
+	return !pending->closed && length <= pending->segment && pending->used + length <= pending->room &&
+	       burst->count < atomic_load_explicit(&udp->segments, memory_order_relaxed) &&
+	       (route == pending->route ||
+		(route->socket == pending->route->socket && route->traffic_class == pending->route->traffic_class &&
+		 route->hop_limit == pending->route->hop_limit &&
+		 !memcmp(&route->to, &pending->route->to, sizeof(route->to)))) &&
+	       !soft_faults_active(&udp->fabric->faults);
+}
+
+static void begin_burst(struct soft_udp *udp, struct soft_burst *burst, const struct soft_udp_route *route, size_t length)
+{
+	struct soft_udp_burst *pending = (struct soft_udp_burst *)(void *)burst->own;
+	uint32_t buffer = length > SHORT ? take_buffer(udp) : SOFT_UDP_BUFFERS;
+
+	_Static_assert(sizeof(*pending) + SOFT_WIRE_OVERHEAD + SOFT_MTU <= sizeof(burst->own), "the longest packet");
+	burst->pending = pending;
+	pending->route = route;
+	pending->used = 0;
+	pending->segment = (uint32_t)length;
+	pending->closed = false;
+	if (buffer < SOFT_UDP_BUFFERS) {
+		pending->room = SOFT_UDP_BYTES;
+		pending->bytes = udp->buffers.bytes + (size_t)buffer * SOFT_UDP_BYTES;
+	} else {
+		pending->room = (uint32_t)(sizeof(burst->own) - sizeof(*pending));
+		pending->bytes = burst->own + sizeof(*pending);
+	}
+}
+
+/* Of a connected queue pair, or in *own that of a datagram; NULL when there is none. */
+static const struct soft_udp_route *find_route(struct soft_udp *udp, struct soft_qp *qp, const struct soft_packet *packet,
+					       struct soft_udp_route *own)
+{
+	if (qp->service != SOFT_UNRELIABLE_DATAGRAM)
+		return (const struct soft_udp_route *)(const void *)qp->segmentation->route;
+	if (soft_udp_route(udp, &packet->ah->source, qp->ibv.qp_num, &packet->ah->attr.grh.dgid, packet->destination, own))
+		return NULL;
+	own->traffic_class = packet->ah->attr.grh.traffic_class;
+	own->hop_limit = packet->ah->attr.grh.hop_limit;
+	return own;
+}
+
+uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
+			const struct soft_packet *packet, size_t length)
+{
+	struct soft_udp *udp = soft_udp_of(link);
+	const struct soft_udp_route *route;
+	struct soft_udp_route own;
+
+	if (!length || length > SOFT_WIRE_OVERHEAD + SOFT_MTU)
+		return NULL;
+	route = find_route(udp, qp, packet, &own);
+	if (!route)
+		return NULL;
+	if (burst->count && !fits(udp, burst, route, length))
+		soft_udp_flush(link, burst);
+	if (!burst->count) {
+		begin_burst(udp, burst, route, length);
+		if (route == &own) {
+			burst->pending->own = own;
+			burst->pending->route = &burst->pending->own;
+		}
+	}
+	return burst->pending->bytes + burst->pending->used;
+}
+
+void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
+		   const struct soft_packet *packet, uint8_t *bytes, size_t length)
+{
+	struct soft_udp_burst *pending = burst->pending;
+	struct soft_udp *udp = soft_udp_of(link);
+
+	/* The segments of a burst are numbered from 0. */
+	soft_icrc_put(bytes + length - SOFT_WIRE_ICRC,
+		      soft_icrc_of_packet(&pending->route->headers, (uint16_t)burst->count, bytes,
+					  length - SOFT_WIRE_ICRC));
+	atomic_fetch_add_explicit(&udp->counters.sent, 1, memory_order_relaxed);
+	if (soft_faults_active(&udp->fabric->faults)) {
+		struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION,
+						  .psn = packet->psn};
+
+		if (soft_fault_judge(&udp->fabric->faults, soft_link_source(qp, packet),
+				     soft_link_destination(qp, packet), &what).lose) {
+			give_back(udp, pending);
+			burst->pending = NULL;
+			return;
+		}
+	}
+	pending->used += (uint32_t)length;
+	pending->closed = length < pending->segment;
+	burst->count++;
+}
+
+static void *put_option(struct msghdr *message, int level, int type, const void *value, size_t length)
+{
+	struct cmsghdr *option =
+		(struct cmsghdr *)(void *)((char *)message->msg_control + message->msg_controllen);
+
+	option->cmsg_level = level;
+	option->cmsg_type = type;
+	option->cmsg_len = CMSG_LEN(length);
+	memcpy(CMSG_DATA(option), value, length);
+	message->msg_controllen += CMSG_SPACE(length);
+	return option;
+}
+
+static void put_options(struct msghdr *message, const struct soft_udp_route *route)
+{
+	int traffic_class = route->traffic_class, hop_limit = route->hop_limit;
+	bool ipv4 = route->to.any.sa_family == AF_INET;
+
+	if (traffic_class)
+		put_option(message, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class,
+			   sizeof(traffic_class));
+	if (hop_limit)
+		put_option(message, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TTL : IPV6_HOPLIMIT, &hop_limit,
+			   sizeof(hop_limit));
+}
+
+/* The first count packets; false when the kernel takes none. */
+static bool transmit(const struct soft_udp_burst *pending, uint32_t count, size_t length)
+{
+	union {
+		char bytes[3 * CMSG_SPACE(sizeof(int))];
+		struct cmsghdr aligned;
+	} control;
+	struct iovec vector = {pending->bytes, length};
+	struct msghdr message = {
+		.msg_name = (void *)(uintptr_t)&pending->route->to,
+		.msg_namelen = pending->route->to.any.sa_family == AF_INET ? sizeof(struct sockaddr_in) :
+									     sizeof(struct sockaddr_in6),
+		.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+	};
+	uint16_t segment = (uint16_t)pending->segment;
+
+	if (count > 1)
+		put_option(&message, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
+	if (pending->route->traffic_class || pending->route->hop_limit)
+		put_options(&message, pending->route);
+	if (!message.msg_controllen)
+		message.msg_control = NULL;
+	return sendmsg(pending->route->socket->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+void soft_udp_flush(struct soft_link *link, struct soft_burst *burst)
+{
+	struct soft_udp *udp = soft_udp_of(link);
+	struct soft_udp_burst *pending = burst->pending;
+	uint32_t unsent = 0;
+
+	if (!transmit(pending, burst->count, pending->used)) {
+		/* What the kernel has no room for is lost, and sent again as on any other network. */
+		unsent = burst->count;
+		/* It may not cut segments, on this interface or at all.  The first packet is right as it is. */
+		if (burst->count > 1 && (errno == EINVAL || errno == EIO || errno == EOPNOTSUPP) &&
+		    transmit(pending, 1, pending->segment)) {
+			atomic_store_explicit(&udp->segments, 1, memory_order_relaxed);
+			unsent--;
+		}
+		atomic_fetch_add_explicit(&udp->counters.unsent, unsent, memory_order_relaxed);
+	}
+	atomic_fetch_add_explicit(&udp->counters.calls_to_send, 1, memory_order_relaxed);
+	give_back(udp, pending);
+	burst->pending = NULL;
+	burst->count = 0;
+}

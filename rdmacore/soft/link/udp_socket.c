@@ -1,0 +1,257 @@
+#include "soft/link/udp_socket.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "soft/base/fabric.h"
+
+/* Not yet in the headers of all C libraries (linux/udp.h). */
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+/* What a socket may keep for us at most; the kernel grants less (net.core.rmem_max). */
+#define BUFFER_BYTES (4 << 20)
+
+const union ibv_gid soft_udp_loopback = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+
+union ibv_gid soft_udp_address_of(const union ibv_gid *gid)
+{
+	return soft_gid_is_loopback(gid) ? soft_udp_loopback : *gid;
+}
+
+static bool is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+/* The interface with that address; 0 when none has it. */
+static unsigned int interface_of(const union ibv_gid *gid)
+{
+	struct ifaddrs *all, *entry;
+	unsigned int index = 0;
+
+	if (getifaddrs(&all))
+		return 0;
+	for (entry = all; entry && !index; entry = entry->ifa_next) {
+		const union soft_udp_address *address = (const union soft_udp_address *)(const void *)entry->ifa_addr;
+		bool same = false;
+
+		if (address && address->any.sa_family == AF_INET6)
+			same = !memcmp(&address->ipv6.sin6_addr, gid->raw, sizeof(gid->raw));
+		else if (address && address->any.sa_family == AF_INET && soft_gid_is_ipv4(gid))
+			same = !memcmp(&address->ipv4.sin_addr, &gid->raw[12], sizeof(address->ipv4.sin_addr));
+		if (same)
+			index = if_nametoindex(entry->ifa_name);
+	}
+	freeifaddrs(all);
+	return index;
+}
+
+void soft_udp_sockaddr(const struct soft_endpoint *endpoint, union soft_udp_address *address)
+{
+	memset(address, 0, sizeof(*address));
+	if (soft_gid_is_ipv4(&endpoint->address)) {
+		address->ipv4.sin_family = AF_INET;
+		address->ipv4.sin_port = htons(endpoint->port);
+		memcpy(&address->ipv4.sin_addr, &endpoint->address.raw[12], sizeof(address->ipv4.sin_addr));
+		return;
+	}
+	address->ipv6.sin6_family = AF_INET6;
+	address->ipv6.sin6_port = htons(endpoint->port);
+	memcpy(&address->ipv6.sin6_addr, endpoint->address.raw, sizeof(address->ipv6.sin6_addr));
+}
+
+static socklen_t address_length(const union soft_udp_address *address)
+{
+	return address->any.sa_family == AF_INET ? sizeof(address->ipv4) : sizeof(address->ipv6);
+}
+
+static bool set(int fd, int level, int option, int value)
+{
+	return !setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* As soft/link/udp.h says, and so that packets of other kinds of senders arrive. */
+static bool set_options(int fd, int family)
+{
+	/* What the kernel does not grant is smaller, or slower. */
+	(void)set(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+	(void)set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	(void)set(fd, IPPROTO_UDP, UDP_GRO, 1);
+	if (family == AF_INET)
+		return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	/* Linux's own RoCE sends no UDP checksum. */
+	return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) && set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
+	       set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+}
+
+/* Multicasts leave by the interface of the socket's address. */
+static void choose_interface(int fd, const union soft_udp_address *address, unsigned int interface)
+{
+	if (address->any.sa_family == AF_INET)
+		(void)setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &address->ipv4.sin_addr, sizeof(address->ipv4.sin_addr));
+	else if (interface)
+		(void)set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)interface);
+}
+
+/* Become a member on every interface that takes one; true when there was one. */
+static bool join(int fd, const union soft_udp_address *group)
+{
+	struct if_nameindex *interfaces = if_nameindex();
+	bool joined = false;
+
+	for (struct if_nameindex *entry = interfaces; entry && entry->if_index; entry++) {
+		struct ip_mreqn four = {.imr_multiaddr = group->ipv4.sin_addr, .imr_ifindex = (int)entry->if_index};
+		struct ipv6_mreq six = {.ipv6mr_multiaddr = group->ipv6.sin6_addr, .ipv6mr_interface = entry->if_index};
+
+		if (group->any.sa_family == AF_INET)
+			joined |= !setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &four, sizeof(four));
+		else
+			joined |= !setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &six, sizeof(six));
+	}
+	if_freenameindex(interfaces);
+	return joined;
+}
+
+/* A bound socket, or a negative errno. */
+static int make_descriptor(const struct soft_endpoint *endpoint)
+{
+	union soft_udp_address address;
+	unsigned int interface = 0;
+	bool group = soft_gid_is_multicast(&endpoint->address);
+	int fd, result;
+
+	soft_udp_sockaddr(endpoint, &address);
+	if (address.any.sa_family == AF_INET6 && !group)
+		interface = interface_of(&endpoint->address);
+	if (is_link_local(&endpoint->address))
+		address.ipv6.sin6_scope_id = interface;
+	fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!set_options(fd, address.any.sa_family) ||
+	    (group && !set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) /* all members on this host have that port */ ||
+	    bind(fd, &address.any, address_length(&address)) || (group && !join(fd, &address))) {
+		result = -errno;
+		close(fd);
+		return result;
+	}
+	if (!group)
+		choose_interface(fd, &address, interface);
+	return fd;
+}
+
+static void note_buffer(struct soft_udp *udp, int fd)
+{
+	socklen_t length = sizeof(udp->buffer_bytes);
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &udp->buffer_bytes, &length);
+}
+
+struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid *address, uint16_t port)
+{
+	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
+
+	for (uint32_t index = 0; index < count; index++) {
+		struct soft_udp_socket *socket = atomic_load_explicit(&udp->sockets[index], memory_order_relaxed);
+
+		if (socket->endpoint.port == port &&
+		    !memcmp(&socket->endpoint.address, address, sizeof(*address)))
+			return socket;
+	}
+	return NULL;
+}
+
+/* udp->lock is held. */
+static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpoint *endpoint, int *error)
+{
+	uint32_t index = atomic_load_explicit(&udp->socket_count, memory_order_relaxed);
+	struct soft_udp_socket *socket;
+	int fd, result = -EMFILE;
+
+	soft_mutex_expect(&udp->lock);
+	if (index == SOFT_UDP_SOCKETS)
+		goto fail;
+	result = -ENOMEM;
+	socket = calloc(1, sizeof(*socket));
+	if (!socket)
+		goto fail;
+	socket->udp = udp;
+	socket->endpoint = *endpoint;
+	result = fd = make_descriptor(endpoint);
+	if (fd < 0)
+		goto free_socket;
+	note_buffer(udp, fd);
+	result = soft_poller_add(&udp->fabric->poller, &socket->source, fd,
+				 atomic_load_explicit(&udp->resting, memory_order_relaxed) ? 0 : EPOLLIN, udp->ready);
+	if (result)
+		goto close_descriptor;
+	atomic_store_explicit(&udp->sockets[index], socket, memory_order_relaxed);
+	atomic_store_explicit(&udp->socket_count, index + 1, memory_order_release);
+	return socket;
+
+close_descriptor:
+	close(fd);
+free_socket:
+	free(socket);
+fail:
+	*error = -result;
+	return NULL;
+}
+
+static bool is_this_host_only(const union ibv_gid *address)
+{
+	return soft_gid_is_loopback(address) || IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)address);
+}
+
+struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid *address, uint16_t port, int *error)
+{
+	struct soft_endpoint endpoint = {soft_udp_address_of(address), port}, roce = {endpoint.address, SOFT_WIRE_PORT};
+	struct soft_udp_socket *socket;
+	int taken = 0;
+
+	soft_mutex_lock(&udp->lock);
+	socket = soft_udp_find(udp, &endpoint.address, port);
+	if (!socket)
+		socket = add(udp, &endpoint, error);
+	/* Kernels and adapters send there.  Between soft and soft nothing goes over it. */
+	if (socket && !is_this_host_only(&endpoint.address) && !soft_gid_is_multicast(&endpoint.address) &&
+	    !soft_udp_find(udp, &roce.address, roce.port) && !add(udp, &roce, &taken))
+		udp->roce_is_taken |= taken == EADDRINUSE;
+	soft_mutex_unlock(&udp->lock);
+	return socket;
+}
+
+void soft_udp_show_headers(struct soft_udp_socket *socket)
+{
+	int fd = socket->source.fd;
+
+	soft_mutex_lock(&socket->udp->lock);
+	if (!socket->shows_headers) {
+		if (soft_gid_is_ipv4(&socket->endpoint.address))
+			socket->shows_headers = set(fd, IPPROTO_IP, IP_RECVTTL, 1) && set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+		else
+			socket->shows_headers = set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
+						set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	}
+	soft_mutex_unlock(&socket->udp->lock);
+}
+
+struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int *error)
+{
+	struct soft_udp_socket *socket;
+
+	soft_mutex_lock(&udp->lock);
+	socket = add(udp, &(struct soft_endpoint){soft_udp_loopback, port}, error);
+	soft_mutex_unlock(&udp->lock);
+	return socket;
+}

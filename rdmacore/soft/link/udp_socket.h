@@ -1,0 +1,158 @@
+/* What udp, udp_receive, udp_send and udp_socket share: the sockets of a device (soft/link/udp.h). */
+#ifndef SOFT_LINK_UDP_SOCKET_H
+#define SOFT_LINK_UDP_SOCKET_H
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "soft/base/lock.h"
+#include "soft/base/mutex.h"
+#include "soft/base/poller.h"
+#include "soft/base/table.h"
+#include "soft/base/timer.h"
+#include "soft/link/calls.h"
+#include "soft/objects/device.h"
+#include "soft/wire/datagram.h"
+
+/* The last 4096 before the end of what is not for a host's own choice (ip_local_port_range ends at 60999). */
+#define SOFT_UDP_PORTS 61000
+#define SOFT_UDP_BLOCKS 4096
+#define SOFT_UDP_SOCKETS 1024 /* of one device: its blocks on its addresses, and its groups */
+
+/* What one system call sends at most. */
+#define SOFT_UDP_SEGMENTS 60 /* older kernels take 64 */
+#define SOFT_UDP_BYTES 65507
+#define SOFT_UDP_BUFFERS 16 /* bursts that may be under way at once; others send packets one by one */
+#define SOFT_UDP_OWING 64 /* queue pairs that owe an acknowledgement */
+
+union soft_udp_address {
+	struct sockaddr any;
+	struct sockaddr_in ipv4;
+	struct sockaddr_in6 ipv6;
+};
+
+struct soft_udp_socket {
+	struct soft_source source; /* its descriptor; under udp.lock */
+	struct soft_udp *udp;
+	struct soft_endpoint endpoint;
+	bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
+};
+
+/* What a host that counts identifications had last. */
+struct soft_udp_peer {
+	bool known;
+	uint16_t identification;
+	union ibv_gid address;
+};
+
+#define SOFT_UDP_PEERS 64
+
+/* Where the packets of a connected queue pair go, or those of a datagram. */
+struct soft_udp_route {
+	struct soft_udp_socket *socket;
+	union soft_udp_address to;
+	struct soft_icrc_headers headers;
+	uint8_t traffic_class, hop_limit; /* 0: as usual */
+};
+
+struct soft_udp_burst {
+	const struct soft_udp_route *route;
+	struct soft_udp_route own; /* of a datagram */
+	uint32_t used; /* bytes */
+	uint32_t segment; /* length of each packet but the last, which may be shorter */
+	bool closed; /* it was */
+	uint32_t room;
+	uint8_t *bytes; /* one packet behind another */
+};
+
+struct soft_udp {
+	struct soft_link link;
+	struct soft_progress progress;
+	struct soft_table_claimer claimer;
+	struct soft_fabric *fabric;
+	struct soft_device *device;
+
+	void (*ready)(struct soft_source *source, uint32_t events); /* of each socket's source */
+	struct soft_mutex lock; /* guards who adds a socket, and waiting */
+	_Atomic(struct soft_udp_socket *) sockets[SOFT_UDP_SOCKETS];
+	_Atomic uint32_t socket_count;
+	int32_t buffer_bytes; /* of a socket, for what arrives */
+	bool roce_is_taken; /* another process has SOFT_WIRE_PORT of one of the addresses */
+
+	/* Who takes packets from the kernel: see udp_receive.c. */
+	struct soft_lock receiving; /* guards the next seven */
+	uint8_t *arrived;
+	uint32_t hot, next; /* sockets: where packets came from last, and which other one is looked at next */
+	uint32_t turn;
+	struct soft_qp *owing[SOFT_UDP_OWING]; /* held */
+	uint32_t owing_count;
+	struct soft_udp_peer peers[SOFT_UDP_PEERS];
+	_Atomic uint32_t spins; /* polls in vain, since anybody wanted to sleep */
+	_Atomic uint32_t polls; /* polls in vain */
+	_Atomic bool resting; /* the poller's thread leaves the sockets to those who poll */
+	uint32_t polls_seen; /* by the timer */
+	uint64_t rest; /* until the timer looks again */
+	struct soft_timer watch;
+
+	struct {
+		struct soft_lock lock;
+		uint32_t used; /* a bit each */
+		uint8_t *bytes;
+	} buffers;
+	_Atomic uint32_t segments; /* SOFT_UDP_SEGMENTS, or 1 where the kernel cuts no segments */
+	struct {
+		_Atomic uint64_t sent, received, calls_to_send, calls_to_receive, unsent, dropped;
+	} counters;
+};
+
+/* --- udp_socket.c --------------------------------------------------------------------------------- */
+
+extern const union ibv_gid soft_udp_loopback; /* ::ffff:127.0.0.1 */
+
+static inline struct soft_udp *soft_udp_of(struct soft_link *link)
+{
+	return soft_container_of(link, struct soft_udp, link);
+}
+
+static inline uint16_t soft_udp_port_of(uint32_t qp_num)
+{
+	return (uint16_t)(SOFT_UDP_PORTS + (qp_num >> SOFT_TABLE_BLOCK_BITS));
+}
+
+/* The address that packets have which are from or for that GID: all of 127.0.0.0/8 is the first of it. */
+union ibv_gid soft_udp_address_of(const union ibv_gid *gid);
+void soft_udp_sockaddr(const struct soft_endpoint *endpoint, union soft_udp_address *address);
+/* The socket of the queue pair at that address, which is opened if need be; NULL and a positive errno in *error. */
+struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid *address, uint16_t port, int *error);
+struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid *address, uint16_t port);
+/* That port of the first loopback address, which nobody else has then; NULL and a positive errno in *error. */
+struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int *error);
+/* What arrives there is told with its time to live and type of service. */
+void soft_udp_show_headers(struct soft_udp_socket *socket);
+
+/* --- udp_send.c ----------------------------------------------------------------------------------- */
+
+int soft_udp_send_init(struct soft_udp *udp);
+void soft_udp_send_destroy(struct soft_udp *udp);
+/* The route from that address and queue pair. */
+int soft_udp_route(struct soft_udp *udp, const union ibv_gid *from, uint32_t number, const union ibv_gid *to,
+		   uint32_t to_number, struct soft_udp_route *route);
+uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
+			const struct soft_packet *packet, size_t length);
+void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
+		   const struct soft_packet *packet, uint8_t *bytes, size_t length);
+void soft_udp_flush(struct soft_link *link, struct soft_burst *burst);
+
+/* --- udp_receive.c -------------------------------------------------------------------------------- */
+
+int soft_udp_receive_init(struct soft_udp *udp);
+/* Nobody waits for the sockets any more. */
+void soft_udp_receive_stop(struct soft_udp *udp);
+/* The source of a socket. */
+void soft_udp_ready(struct soft_source *source, uint32_t events);
+bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp);
+
+#endif
