@@ -123,7 +123,7 @@ func runGuest(ctx context.Context, a *app, flags guestFlags, path string, args [
 	return a.guestResult(flags, guest)
 }
 
-// shownOn is w, or what keeps a guest from giving orders to the terminal that it is; a file gets what the guest writes.
+// shownOn is what a guest may write to w.  Nothing that it writes gives orders to a terminal; a file gets it as it is.
 func shownOn(w io.Writer) io.Writer {
 	if terminalWidth(w) == 0 {
 		return w

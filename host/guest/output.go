@@ -65,7 +65,7 @@ type outputWriter struct {
 	to      io.Writer
 	chunks  chan []byte // made by the first write
 	results chan error
-	buffer  []byte // the provider, or memory that is unmapped, must not change what is being written
+	buffer  []byte // a copy: the guest's memory may change, or be unmapped, while it is being written
 }
 
 func newOutputWriter(o *outputs, to io.Writer) *outputWriter {
@@ -157,5 +157,5 @@ func (g *Guest) log(level slog.Level, text string) error {
 	if errors.As(err, &full) {
 		return err
 	}
-	return nil // what becomes of a line that cannot be shown is nothing of the guest's
+	return nil // the guest need not know that its line could not be shown
 }

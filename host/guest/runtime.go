@@ -200,7 +200,7 @@ type Config struct {
 	Args     []string // without argv[0]
 	Env      map[string]string
 	Stdin    io.Reader // nil is empty
-	// Stdout and Stderr are written by the guest's goroutine; nil discards.
+	// Stdout and Stderr are written by a goroutine each, since a write may hang; nil discards.
 	Stdout, Stderr io.Writer
 	Limits         Limits
 	// Began is when the time of Limits began, where compiling was a part of it; zero is when the guest starts.

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// houses are what is looked at by itself: the core, its tests, and what is preloaded into others' programs, which has
-// the names that the core's provider table has.
+// houses are looked at one by one: the core, its tests, and the library that is preloaded into others' programs.  That
+// has functions of the same names as the core's provider table.
 var houses = [][]string{
 	{"rdmacore/provider", "rdmacore/core", "rdmacore/measure", "rdmacore/verbs", "rdmacore/soft", "rdmacore/soft/*"},
 	{"rdmacore/ctest/*"},

@@ -68,7 +68,7 @@ func directModules(t *testing.T) (modules, tools []string) {
 	return modules, tools
 }
 
-// A new dependency is a decision, which RATIONALE.md gives the reason of; one that is gone leaves no row behind.
+// A new dependency is a decision, and RATIONALE.md gives its reason; one that is gone leaves no row behind.
 func TestDirectDependenciesHaveTheirReasons(t *testing.T) {
 	reasons := dependencyTable(t)
 	modules, tools := directModules(t)
@@ -88,7 +88,7 @@ func TestDirectDependenciesHaveTheirReasons(t *testing.T) {
 	}
 }
 
-// What the table says to be for tests is not in the program, and the other way around.
+// A module that the table calls one of tests is not in the program, and every other is.
 func TestDependenciesOfTestsAreTheirsAlone(t *testing.T) {
 	imported, shipped := map[string]bool{}, map[string]string{}
 	reasons := dependencyTable(t)

@@ -23,7 +23,7 @@ func isBuilt(file string) bool {
 	return within(file, "bin") || within(file, "build") || strings.HasSuffix(file, ".wasm")
 }
 
-// What the documents for people who change the project say of files is true: each path in backquotes is there, and the
+// The documents for people who change the project are right about files: each path in backquotes is there, and the
 // functions that are named behind one stand in it.
 func TestDocumentsNameWhatIsThere(t *testing.T) {
 	for _, document := range []string{"CONTRIBUTING.md", "docs/architecture.md"} {

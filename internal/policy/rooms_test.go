@@ -59,7 +59,7 @@ var (
 	embeds   = regexp.MustCompile(`(?m)^//go:embed (.*)$`)
 )
 
-// A room's C files are built as every other's, and what it embeds is all of them: Go's build cache sees nothing else.
+// All rooms build their C files alike, and each embeds all of its own: Go's build cache sees nothing else.
 func TestRoomsAreBuiltAlike(t *testing.T) {
 	const flags = " -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror"
 	for folder, r := range rooms(t) {
@@ -118,8 +118,8 @@ func TestRoomsListTheirFiles(t *testing.T) {
 	}
 }
 
-// A change of a header must build every room whose files include it, however far below: such a room imports the
-// header's, and nothing that it needs not.
+// A change of a header must build every room with a file that includes it, however far below: such a room imports the
+// room of the header, and none that it does not need.
 func TestRoomsImportWhatTheyInclude(t *testing.T) {
 	all := rooms(t)
 	calls := roomsCalled(t)
@@ -146,7 +146,7 @@ func TestRoomsImportWhatTheyInclude(t *testing.T) {
 	}
 }
 
-// roomsIncluded are those whose headers the compiler reads for r, but for r itself.
+// roomsIncluded are the rooms of the headers that the compiler reads for r, except r itself.
 func roomsIncluded(t *testing.T, r *room) map[string]bool {
 	t.Helper()
 	var sources []string
@@ -170,7 +170,7 @@ func roomsIncluded(t *testing.T, r *room) map[string]bool {
 	return included
 }
 
-// roomsCalled says of each room in which others the functions are that it names.
+// roomsCalled tells for each room in which other rooms the functions are that it names.
 func roomsCalled(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	called := map[string]map[string]bool{}

@@ -290,7 +290,7 @@ static int check_address(const struct core_measure_spec *spec, const struct core
 	return 0;
 }
 
-/* Whether an end takes part by doing something, not only as memory. */
+/* Whether the passive end has something to do, and is more than memory. */
 static bool needs_passive(const struct core_measure_spec *spec)
 {
 	if (spec->kind == CORE_MEASURE_CONNECT || spec->bidirectional || spec->operation == IBV_WR_SEND)

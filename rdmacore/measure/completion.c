@@ -139,7 +139,7 @@ int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *w
 	return take_data(worker, length, number);
 }
 
-/* Completion events were asked for; take those that came. */
+/* Take the completion events that came. */
 static int take_events(struct core_measure_worker *worker, struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *cq;

@@ -24,7 +24,7 @@ static inline int core_measure_reap(struct core_measure_worker *worker, struct i
 	return polled >= 0 ? polled : core_measure_fail(worker, -EIO, CORE_MEASURE_POLL_CQ);
 }
 
-/* Both queues. */
+/* Both queues; the receive queue only where receives are posted. */
 static inline int core_measure_reap_all(struct core_measure_worker *worker)
 {
 	int sent = core_measure_reap(worker, worker->send_cq);

@@ -1,6 +1,6 @@
 /*
- * The active end: connections made and ended, in_flight at a time, each step timed.  Each goes on as soon as it
- * can, or, in lockstep, when all of them have taken the step before.
+ * The active end: it makes and ends connections, in_flight at a time, and times each step.  A connection goes on as
+ * soon as it can or, in lockstep, when all of them have taken the step before.
  */
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ static void sample(struct client *client, const struct core_measure_connection *
 		core_histogram_record(&client->worker->histogram[step], nanoseconds);
 }
 
-/* It exists no more, whatever came of it. */
+/* The connection is destroyed, whatever came of it. */
 static void over(struct client *client, struct core_measure_connection *connection)
 {
 	core_measure_connection_end(client->connects, connection);
@@ -209,7 +209,7 @@ static int handle(struct client *client, const struct core_event *event)
 	return 0;
 }
 
-/* Wait for an event and take it in; whose it was is told. */
+/* Wait for an event and take it in; connection is the one that it was of. */
 static int await(struct client *client, struct core_measure_connection **connection)
 {
 	struct core_event event;

@@ -25,7 +25,7 @@ struct core_measure_connects {
 struct core_measure_connection {
 	struct core_measure_connection *next, *previous; /* passive: all there are */
 	struct rdma_cm_id *id; /* NULL: unused */
-	enum core_measure_step step; /* active: in hand or, unless an event is awaited, done */
+	enum core_measure_step step; /* active: under way while an event is awaited, else done */
 	bool awaiting; /* active: the event that ends the step */
 	bool timed, farewell;
 	uint64_t number, began_ns, step_ns;
@@ -39,14 +39,14 @@ void core_measure_connect_param(struct core_conn_param *param, enum core_measure
 int core_measure_greeting(const struct core_conn_param *param);
 /* A queue pair on an id with a device. */
 int core_measure_connect_qp(struct core_measure_connects *connects, struct rdma_cm_id *id);
-/* Both; errors are of no use any more. */
+/* Destroy both; nobody could do anything about an error. */
 void core_measure_connection_end(struct core_measure_connects *connects,
 				 struct core_measure_connection *connection);
 /* Wait for the next event.  0, or a negative errno with the error recorded. */
 int core_measure_connect_event(struct core_measure_worker *worker, struct core_event *event);
 /*
- * Record an error, unless the measurement has been told to stop: with the connections of the end that hears it
- * first go those of the other, and what fails then is no reason.
+ * Record an error, unless the measurement has been told to stop: the end that hears of that first destroys its
+ * connections, and what fails at the other end for that reason is no error.
  */
 int core_measure_connect_fail_with(struct core_measure_worker *worker,
 				   const struct core_measure_error *error);

@@ -62,7 +62,7 @@ static core_measure_loop *const loops[][CORE_MEASURE_PASSIVE + 1] = {
 				  [CORE_MEASURE_PASSIVE] = core_measure_connect_passive},
 };
 
-/* One whose memory the peer reads or writes has nothing to do itself. */
+/* NULL for an end that is only memory, which the peer reads or writes. */
 static core_measure_loop *loop_of(const struct core_measure_worker *worker)
 {
 	uint32_t kind = worker->measure->spec.kind;
@@ -139,7 +139,7 @@ static int prepare_worker(struct core_measure_worker *worker)
 
 	if (worker->measure->spec.kind == CORE_MEASURE_CONNECT)
 		return core_measure_connects_prepare(worker);
-	/* Pages written once before the time runs: unwritten ones are all the same page of zeros. */
+	/* Each page is written once before the time runs: all pages that never were are one page of zeros. */
 	if (worker->transmits || core_measure_fetches(worker))
 		fill_slots(worker);
 	if (worker->receives || worker->transmits)

@@ -39,7 +39,7 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 			       &init);
 	if (result)
 		return core_measure_refuse(refusal, result, "qp", "ibv_query_qp failed");
-	/* Of iWARP's queue pairs the kernel changes the state, and siw of Linux 6.1 tells none: posting will. */
+	/* The kernel changes the state of iWARP's queue pairs, and siw of Linux 6.1 does not tell it: posting will show. */
 	if (!iwarp && attr.qp_state != IBV_QPS_RTS)
 		return core_measure_refuse(refusal, -EINVAL, "qp", "it is not connected (state RTS)");
 	worker->qp = worker->end.qp;
@@ -53,7 +53,7 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 	if (worker->events && (!worker->send_cq->channel || !worker->recv_cq->channel))
 		return core_measure_refuse(refusal, -EINVAL, "completion",
 					   "the completion queues have no channel to wait on");
-	/* Channels of this core are; one that a caller made himself would block the drain. */
+	/* Channels that this core made do not block; one that a caller made would block take_events. */
 	if (worker->events && ((result = core_set_nonblocking(worker->send_cq->channel->fd)) ||
 			       (result = core_set_nonblocking(worker->recv_cq->channel->fd))))
 		return core_measure_refuse(refusal, result, "completion", "its channel cannot be polled");
@@ -207,7 +207,7 @@ static int check_memory(uint64_t half, uint64_t stride, uint32_t slots, const ch
 				   (unsigned long long)half);
 }
 
-/* Of a one-sided operation both ends must know it, so it depends on the spec only. */
+/* Both ends must know the slots of a one-sided operation, so they depend on the spec alone. */
 static uint32_t slots_in_flight(const struct core_measure_worker *worker)
 {
 	uint32_t depth = worker->measure->spec.depth;

@@ -8,8 +8,8 @@
  *   core_measure_fd        becomes readable when all threads are done (core_measure_finished)
  *   core_measure_free      ends what still runs and frees everything
  *
- * An end needs nothing of the other but the spec and what comes by the wire, so the two may as well be in
- * different processes (spec.elsewhere): both prepare, and when both have, both start.
+ * An end needs nothing of the other but the spec and what comes by the wire, so the two may be in different
+ * processes (spec.elsewhere): both prepare, and when both have done so, both start.
  *
  * After success the queue pairs are as they were found: nothing in flight, no receive left over.
  */
@@ -63,7 +63,7 @@ struct core_measure_spec {
 	/* Not counted, before the rest; either or both.  Bandwidth drains in between. */
 	uint64_t warmup_iterations;
 	uint64_t warmup_ns;
-	uint32_t depth; /* bandwidth: requests in flight; default 128, or what the queue holds */
+	uint32_t depth; /* bandwidth: requests in flight; default 128 or what the queue holds, one-sided with verify 16 */
 	uint32_t receive_depth; /* SEND: receives posted; default 128 (latency 16), or what the queue holds */
 	uint32_t post_list; /* bandwidth: requests a post; default 1 */
 	uint32_t receive_post_list; /* SEND bandwidth: receives a post; default 1 */
@@ -92,8 +92,8 @@ struct core_measure_spec {
 	uint32_t errors_max; /* connect: connections that may fail before the measurement does; default 0 */
 	uint32_t timeout_ms; /* connect: for resolving an address and a route each; default 2000 */
 	/*
-	 * Connect: those under way take each step together, all of them one before any the next, as cmtime
-	 * has it.  step_ns of the result tells how long.
+	 * Connect: those under way take each step together, as in cmtime: none begins a step before all have
+	 * ended the one before.  step_ns of the result tells how long each took.
 	 */
 	uint32_t lockstep;
 };
@@ -125,7 +125,7 @@ struct core_measure_end {
 	struct core_address source;
 	/* Where the end's thread may run, a bit a CPU; no bit: anywhere, as the thread that starts it. */
 	uint64_t cpus[CORE_MEASURE_CPUS / 64];
-	/* By what the queue pair is posted to, and for what (core_qp_builder); NULL: by ibv_post_send(3). */
+	/* The builder of the queue pair and the operations it was made for (core_qp_builder); NULL: ibv_post_send(3). */
 	struct ibv_qp_ex *builder;
 	uint64_t operations;
 };
@@ -188,7 +188,7 @@ struct core_measure_sample {
 	uint64_t bytes;
 };
 
-/* What one end did.  Times are of the wall: CLOCK_MONOTONIC. */
+/* What one end did.  All times are of CLOCK_MONOTONIC. */
 struct core_measure_result {
 	/* Of the timed part: messages or bytes transmitted, round trips, or connections. */
 	uint64_t messages;

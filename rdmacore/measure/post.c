@@ -117,7 +117,7 @@ int core_measure_post(struct core_measure_worker *worker, uint32_t count, bool s
 	return submit(worker, wr);
 }
 
-/* The next SEND with four bytes more; the message after it, if any, has a place of its own. */
+/* The next SEND, with four bytes more: they do not reach the message after it, which has a place of its own. */
 static int post_longer(struct core_measure_worker *worker, uint32_t network)
 {
 	uint64_t offset = worker->posted % worker->send_slots * worker->stride;
@@ -129,7 +129,7 @@ static int post_longer(struct core_measure_worker *worker, uint32_t network)
 	memcpy(message + worker->size, &network, sizeof(network));
 	wr->sg_list->length = worker->size + CORE_MEASURE_TRAILER;
 	wr->num_sge = 1;
-	/* Inline may be what fits no more. */
+	/* With four bytes more it may not fit inline. */
 	worker->send_flags &= ~(unsigned int)IBV_SEND_INLINE;
 	result = core_measure_post(worker, 1, true);
 	worker->send_flags = send_flags;

@@ -23,7 +23,7 @@ static void end_connection(struct server *server, struct core_measure_connection
 	free(connection);
 }
 
-/* A request cannot be answered any more when its client has given it up, and has the error. */
+/* -EINVAL: the client has given the request up, so that it cannot be answered any more; the client has the error. */
 static int failed_answer(struct server *server, struct core_measure_connection *connection, int result,
 			 int step)
 {
@@ -101,14 +101,14 @@ static int handle(struct server *server, const struct core_event *event)
 		core_measure_tick(worker, core_measure_now(), worker->received);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		/* The answer; what it returns does not matter to an id that goes. */
+		/* The answer to the peer's; the id is destroyed next, whatever this returns. */
 		core_disconnect(server->connects->provider, connection->id);
 		end_connection(server, connection);
 		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
 	default:
-		/* One that its client gave up; the client has the error. */
+		/* The client has given this one up, and has the error. */
 		worker->result.failed++;
 		end_connection(server, connection);
 		break;

@@ -72,10 +72,10 @@ static int set_cpus(pthread_attr_t *attr, const struct core_measure_end *end)
 	return CPU_COUNT(&set) ? pthread_attr_setaffinity_np(attr, sizeof(set), &set) : 0;
 }
 
-/* Faults, which the system sends to whose they are; blocked ones end the process without a word. */
+/* Faults, which the system sends to the thread that caused one; if it is blocked, the process ends without a word. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
 
-/* All other signals are for the threads of the program that has us, which may well be Go's. */
+/* All other signals are for the threads of the program around us, which may well be Go's. */
 static int create_thread(struct core_measure_worker *worker)
 {
 	sigset_t others, before;

@@ -12,9 +12,9 @@
  * RDMA WRITE bandwidth with verify uses LAST only, which comes after everything that was written, and HIGH,
  * which comes before it with the upper half of its number.
  *
- * iWARP has no immediate data (RFC 5040).  There the same four bytes are the end of the payload, and it is the
- * length that says so: a control message has one that no data has, and the last data message of a latency four bytes
- * more than the others.  Each receive then has memory of its own.
+ * iWARP has no immediate data (RFC 5040).  There the same four bytes are the end of the payload, and the length tells
+ * which messages have them: no data message is as long as a control message, and the last data message of a latency
+ * has four bytes more than the others.  Each receive then has memory of its own.
  */
 #ifndef MEASURE_WIRE_H
 #define MEASURE_WIRE_H
@@ -42,7 +42,7 @@ static inline uint32_t core_measure_immediate(enum core_measure_control control,
 #define CORE_MEASURE_TRAILER 4
 #define CORE_MEASURE_PAYLOAD_MAX 12
 
-/* Neither size nor size + CORE_MEASURE_TRAILER. */
+/* The length of a control message: neither size nor size + CORE_MEASURE_TRAILER, which data has. */
 static inline uint32_t core_measure_payload(uint32_t size)
 {
 	return size && size != CORE_MEASURE_TRAILER ? CORE_MEASURE_TRAILER : CORE_MEASURE_PAYLOAD_MAX;

@@ -1,7 +1,7 @@
 /*
- * Inside a measurement: one worker an end, with a thread of its own.  A worker's fields are its thread's,
- * but for what core_measure_prepare does before the thread exists.  Of struct core_measure a worker
- * reads what never changes, and the atomics.
+ * Inside a measurement: one worker an end, with a thread of its own.  Before the thread exists core_measure_prepare
+ * writes a worker's fields, from then on the thread alone; meanwhile others may read the atomics of live and the
+ * histograms.  Of struct core_measure a worker reads what never changes, and the atomics.
  */
 #ifndef MEASURE_WORKER_H
 #define MEASURE_WORKER_H
@@ -18,7 +18,7 @@ struct core_measure_worker;
 #define CORE_MEASURE_CACHE_LINE 64
 #define CORE_MEASURE_POLL_MAX 64
 
-/* The upper byte of a wr_id says whose completion it is, the rest its number. */
+/* The upper byte of a wr_id tells what the request was, the rest is its number. */
 #define CORE_MEASURE_TAG_SHIFT 56
 #define CORE_MEASURE_NUMBER_MASK ((UINT64_C(1) << CORE_MEASURE_TAG_SHIFT) - 1)
 enum core_measure_tag {
@@ -230,7 +230,7 @@ int core_measure_verify(struct core_measure_worker *worker, uint64_t slot, uint6
 
 /* Post the receives of the beginning. */
 int core_measure_first_receives(struct core_measure_worker *worker);
-/* Post again what was consumed, and grant credit for it.  Cheap when there is nothing to do. */
+/* Post again the receives that were consumed, and grant credit for them.  Cheap when there is nothing to do. */
 int core_measure_replenish(struct core_measure_worker *worker);
 /* Tell the peer of that many receives (SEND bandwidth). */
 int core_measure_grant(struct core_measure_worker *worker, uint32_t count);

@@ -2,6 +2,6 @@
 // rdma-core's cmtime and by a measure step in lockstep, step by step.  The folder that it is given has a file
 // cmtime.N and a file rdmarun.N.jsonl for each round, and a file "kernel".
 //
-// The machine is emulated, so its microseconds are those of nothing; what counts is the ratio of two programs that
-// took turns in it.  It exits 1 when the ratio of all steps together misses its mark.
+// The machine is emulated, so its microseconds mean nothing; what counts is the ratio of two programs that took turns
+// in it.  It exits 1 when the ratio of all steps together misses its mark.
 package main

@@ -12,7 +12,7 @@
 #define METHOD_SEND 3
 #define HEADER 24
 
-/* REQ and SIDR REQ: where their private data begins, which for those who connect by IP addresses is an IP header. */
+/* REQ and SIDR REQ: where their private data begins.  Who connects by IP addresses puts an IP header there. */
 #define REQ_PRIVATE_DATA 140
 #define SIDR_REQ_PRIVATE_DATA 16
 
@@ -54,7 +54,7 @@ static void put_ip_header(uint8_t *place, const struct soft_cm_message *message)
 	put_address(place + 4 + IP_HEADER_ADDRESS, &message->destination);
 }
 
-/* address, of which the port is set already, of one family or the other. */
+/* Read an address of one family or the other; the port stands elsewhere in the message. */
 static void get_address(const uint8_t *place, bool ipv6, uint16_t port, struct sockaddr_storage *address)
 {
 	struct sockaddr_in *in4 = (void *)address;
@@ -185,14 +185,14 @@ static void get_rep(const uint8_t *place, struct soft_cm_message *rep)
 	rep->guid = soft_get64(place + 28);
 }
 
-/* What says more of a refusal: length in the field that counts it, no more than there is room for. */
+/* What says more of a refusal.  length is what the message claims, and may be more than there is room for. */
 static void get_additional(const uint8_t *place, unsigned int length, struct soft_cm_message *message)
 {
 	message->additional_len = (uint8_t)(length < SOFT_MAX_ADDITIONAL ? length : SOFT_MAX_ADDITIONAL);
 	memcpy(message->additional, place, message->additional_len);
 }
 
-/* IBTA 12.6.7.  One that says that the time is up names its sender's device (Linux, cm_format_rej). */
+/* IBTA 12.6.7.  A REJ for want of time names its sender's device (Linux, cm_format_rej). */
 static void put_rej(const struct soft_cm_message *rej, uint8_t *place)
 {
 	bool late = rej->reason == SOFT_REJ_TIMEOUT;
@@ -215,7 +215,7 @@ static void get_rej(const uint8_t *place, struct soft_cm_message *rej)
 		rej->guid = soft_get64(place + REJ_ADDITIONAL);
 }
 
-/* IBTA 12.11.1: the place of the remote communication id is the partition's. */
+/* IBTA 12.11.1: where others have the remote communication id, it has the partition key. */
 static void put_sidr_req(const struct soft_cm_message *req, uint8_t *place)
 {
 	soft_put32(place + 4, SOFT_WIRE_PARTITION << 16);
@@ -232,7 +232,7 @@ static void get_sidr_req(const uint8_t *place, struct soft_cm_message *req)
 	get_ip_header(place + SIDR_REQ_PRIVATE_DATA, (uint16_t)service, req);
 }
 
-/* IBTA 12.11.2: it has the number that the request gave itself and none of its own. */
+/* IBTA 12.11.2: the only id in it is the one that the request has chosen for itself. */
 static void put_sidr_rep(const struct soft_cm_message *rep, uint8_t *place)
 {
 	soft_put32(place, rep->remote);

@@ -28,8 +28,8 @@
 #define SOFT_MAX_ADDITIONAL 72 /* bytes that say more of a refusal */
 
 /*
- * Attribute ids of the messages (IBTA 12.6), and what stands for the questions that come before them:
- * they are never sent between ids, but a fault that names one can lose or delay it.
+ * Attribute ids of the messages (IBTA 12.6), and two numbers for the questions that come before them.  Ids never send
+ * these to each other, but a fault that names one can lose or delay it.
  */
 enum soft_cm_attribute {
 	SOFT_CM_REQ = 0x10,
@@ -117,11 +117,11 @@ struct soft_cm_message {
 	uint8_t private_data[SOFT_MAX_PRIVATE_DATA];
 };
 
-/* Write message, whose attribute is one of a message that ids send to each other. */
+/* Write a message of those that ids send to each other: neither an ARP nor a PATH_RECORD. */
 void soft_mad_encode(const struct soft_cm_message *message, uint8_t mad[SOFT_MAD]);
 /*
- * Read one that arrived; every byte of it may be wrong.  False, and it has to be dropped: of another class, version
- * or method than those of connection management, or an attribute that is not known.
+ * Read one that arrived; every byte of it may be wrong.  It has to be dropped if the result is false: its class, version
+ * or method is not that of connection management, or its attribute is not known.
  */
 bool soft_mad_decode(const uint8_t mad[SOFT_MAD], struct soft_cm_message *message);
 
