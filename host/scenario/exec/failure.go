@@ -88,15 +88,14 @@ func (r *caseRun) describe(err error) record.Failure {
 		failure     *testbed.Failure
 		environment *testbed.EnvironmentError
 		evaluation  *compile.EvaluationError
-		expected    *expectationError
 		late        *overtime
 	)
-	if errors.As(err, &expected) && expected.expectation.Span.Source != nil {
-		span = expected.expectation.Span
-	}
 	switch {
 	case errors.As(err, &failure):
 		f.What, f.Expected, f.Got, f.Hint = failure.What, failure.Expected, failure.Got, failure.Hint
+		if failure.Span.Source != nil {
+			span = failure.Span
+		}
 	case errors.As(err, &evaluation):
 		span = evaluation.Span
 		f.What, f.Got, f.Hint = "a value cannot be computed", evaluation.Err.Error(), evaluation.Hint()

@@ -98,7 +98,7 @@ func (r *caseRun) judgeField(e *compile.Expectation, got any, outcome *verb.Outc
 		return err
 	}
 	shown := e.Show(got)
-	failure := &testbed.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown}
+	failure := &testbed.Failure{What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown, Span: e.Span}
 	if outcome.Summary != nil {
 		if summary := outcome.Summary(); tells(summary, e.Field, shown) {
 			failure.Got = summary
@@ -110,7 +110,7 @@ func (r *caseRun) judgeField(e *compile.Expectation, got any, outcome *verb.Outc
 	if e.Field == "status" {
 		failure.Hint = explainStatus(v, got, outcome)
 	}
-	return &expectationError{e, failure}
+	return failure
 }
 
 // isWord is a value that is one of RDMA's words, such as a status or an opcode, and so says which field it is of.
@@ -125,16 +125,6 @@ func tells(summary, field, value string) bool {
 	}
 	return regexp.MustCompile(`(?:^|[\s(])` + name + regexp.QuoteMeta(value) + `(?:[\s,;)]|$)`).MatchString(summary)
 }
-
-// expectationError points at the key of `expect` that did not hold.
-type expectationError struct {
-	expectation *compile.Expectation
-	failure     *testbed.Failure
-}
-
-func (e *expectationError) Error() string { return e.failure.Error() }
-
-func (e *expectationError) Unwrap() error { return e.failure }
 
 // explainStatus says what a status means that was not expected: that of a completion, or of an event.
 func explainStatus(v *verb.Verb, got any, outcome *verb.Outcome) string {
@@ -168,10 +158,10 @@ func (r *caseRun) judgeErrno(e *compile.Expectation, err error) error {
 	if evaluation != nil || ok {
 		return evaluation
 	}
-	failure := &testbed.Failure{What: "wrong errno", Expected: want, Got: "success"}
+	failure := &testbed.Failure{What: "wrong errno", Expected: want, Got: "success", Span: e.Span}
 	if err != nil {
 		failure.Got = got + " (" + err.Error() + ")"
 		failure.Hint = explain.Errno(got)
 	}
-	return &expectationError{e, failure}
+	return failure
 }

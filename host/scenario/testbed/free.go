@@ -152,7 +152,7 @@ func (t *Testbed) Busy(ctx context.Context, what string, f func(ctx context.Cont
 			return &Failure{What: fmt.Sprintf("role %s is a guest, which works for itself", role.Name)}
 		}
 		entry := role.deferFree(what, func() error {
-			cancel(&diedError{role.Name, what})
+			cancel(&Failure{What: fmt.Sprintf("role %s died during %s", role.Name, what), Hint: "a step beside this one killed it"})
 			t.Clock().Outside(func() { <-done })
 			return nil
 		})
@@ -163,14 +163,9 @@ func (t *Testbed) Busy(ctx context.Context, what string, f func(ctx context.Cont
 		defer close(done)
 		err = f(ctx)
 	})
-	var died *diedError
+	var died *Failure
 	if err != nil && errors.As(context.Cause(ctx), &died) {
-		return &Failure{What: died.Error(), Hint: "a step beside this one killed it"}
+		return died
 	}
 	return err
 }
-
-// diedError is the cause of a context that the death of a role has ended.
-type diedError struct{ role, what string }
-
-func (e *diedError) Error() string { return fmt.Sprintf("role %s died during %s", e.role, e.what) }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/diag"
 	"rdmarun/rdmacore"
 )
 
@@ -195,6 +196,8 @@ type Failure struct {
 	Hint     string // likely causes, or what to look at; may be empty
 	// Errno is what a call answers whose object is gone; 0 for other failures.
 	Errno syscall.Errno
+	// Span is the key of the file that did not hold; the zero Span is the step itself.
+	Span diag.Span
 	// Absent tells that what was waited for did not come, which `expect: {none: true}` wants.
 	Absent bool
 }

@@ -11,17 +11,15 @@ import (
 )
 
 // bufferVerbs write, read and compare buffers.
-func bufferVerbs() []Verb {
-	return []Verb{
-		act("fill", "",
-			"Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.", fill),
-		ask("decode", "",
-			"Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names the record.",
-			decode),
-		act("check", "",
-			"Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
-			check),
-	}
+var bufferVerbs = []Verb{
+	act("fill", "",
+		"Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand once at its beginning.", fill),
+	ask("decode", "",
+		"Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names the record.",
+		decode),
+	act("check", "",
+		"Compare a buffer: with another buffer, with data, or every byte with one value.  Or compare by how much counters of the role's device have grown since the case began.",
+		check),
 }
 
 func fill(_ context.Context, _ *Call, args *struct {

@@ -39,38 +39,36 @@ func askEndpoint[R any](name, manual, doc string, run func(ep *testbed.Endpoint)
 }
 
 // connectionVerbs make, connect and end endpoints.
-func connectionVerbs() []Verb {
-	return []Verb{
-		ask("create_ep", "rdma_create_ep(3)",
-			"Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved and a queue pair.",
-			createEndpoint).making(Endpoint),
-		ask("bind", "rdma_bind_addr(3)",
-			"Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.", bind).making(Endpoint),
-		onEndpoint("listen", "rdma_listen(3)", "Listen for connection requests.",
-			func(ep *testbed.Endpoint, args *struct {
-				Backlog int `arg:"backlog" default:"0" max:"0x10000" doc:"requests that may wait unread; 0 is the system's most"`
-			}) error {
-				return ep.Listen(args.Backlog)
-			}),
-		act("connect", "rdma_connect(3)", "Send a connection request; wait_event tells what became of it.", connect),
-		act("accept", "rdma_accept(3)", "Accept the connection request that made the endpoint.", accept),
-		onEndpoint("reject", "rdma_reject(3)", "Refuse the connection request that made the endpoint; the peer gets REJECTED with status 28.",
-			func(ep *testbed.Endpoint, args *privateData) error {
-				ep.Answered = true
-				return ep.ID().Reject(args.PrivateData)
-			}),
-		onEndpoint("establish", "rdma_establish(3)",
-			"Complete a connection by hand, after CONNECT_RESPONSE of an endpoint without a queue pair of rdma_cm.",
-			func(ep *testbed.Endpoint, _ *none) error { return ep.ID().Establish() }),
-		onEndpoint("disconnect", "rdma_disconnect(3)",
-			"End a connection: both sides get DISCONNECTED, and what is posted comes back flushed.",
-			func(ep *testbed.Endpoint, _ *none) error {
-				ep.Disconnected = true
-				return ep.ID().Disconnect()
-			}),
-		onEndpoint("destroy_ep", "rdma_destroy_ep(3)", "Destroy an endpoint and its queue pair.  At the end of a case that happens by itself.",
-			func(ep *testbed.Endpoint, _ *none) error { return ep.Destroy() }),
-	}
+var connectionVerbs = []Verb{
+	ask("create_ep", "rdma_create_ep(3)",
+		"Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved and a queue pair.",
+		createEndpoint).making(Endpoint),
+	ask("bind", "rdma_bind_addr(3)",
+		"Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.", bind).making(Endpoint),
+	onEndpoint("listen", "rdma_listen(3)", "Listen for connection requests.",
+		func(ep *testbed.Endpoint, args *struct {
+			Backlog int `arg:"backlog" default:"0" max:"0x10000" doc:"requests that may wait unread; 0 is the system's most"`
+		}) error {
+			return ep.Listen(args.Backlog)
+		}),
+	act("connect", "rdma_connect(3)", "Send a connection request; wait_event tells what became of it.", connect),
+	act("accept", "rdma_accept(3)", "Accept the connection request that made the endpoint.", accept),
+	onEndpoint("reject", "rdma_reject(3)", "Refuse the connection request that made the endpoint; the peer gets REJECTED with status 28.",
+		func(ep *testbed.Endpoint, args *privateData) error {
+			ep.Answered = true
+			return ep.ID().Reject(args.PrivateData)
+		}),
+	onEndpoint("establish", "rdma_establish(3)",
+		"Complete a connection by hand, after CONNECT_RESPONSE of an endpoint without a queue pair of rdma_cm.",
+		func(ep *testbed.Endpoint, _ *none) error { return ep.ID().Establish() }),
+	onEndpoint("disconnect", "rdma_disconnect(3)",
+		"End a connection: both sides get DISCONNECTED, and what is posted comes back flushed.",
+		func(ep *testbed.Endpoint, _ *none) error {
+			ep.Disconnected = true
+			return ep.ID().Disconnect()
+		}),
+	onEndpoint("destroy_ep", "rdma_destroy_ep(3)", "Destroy an endpoint and its queue pair.  At the end of a case that happens by itself.",
+		func(ep *testbed.Endpoint, _ *none) error { return ep.Destroy() }),
 }
 
 func createEndpoint(ctx context.Context, call *Call, args *struct {
@@ -271,20 +269,18 @@ func peerAddress(ctx context.Context, call *Call, to peerName) (netip.Addr, erro
 }
 
 // addressVerbs turn names into addresses.
-func addressVerbs() []Verb {
-	return []Verb{
-		ask("getaddrinfo", "rdma_getaddrinfo(3)", "Find the addresses of a node and service.", getAddrInfo),
-		onEndpoint("resolve_addrinfo", "rdma_resolve_addrinfo(3)",
-			"Find the addresses of a node and service; ADDRINFO_RESOLVED or ADDRINFO_ERROR tells the end.",
-			func(ep *testbed.Endpoint, args *addressQuery) error {
-				return ep.ID().ResolveAddrInfo(args.Node, args.Service, args.hints())
-			}),
-		askEndpoint("query_addrinfo", "rdma_query_addrinfo(3)", "Ask an id for what resolve_addrinfo found.",
-			func(ep *testbed.Endpoint) (addressesFound, error) {
-				found, err := ep.ID().QueryAddrInfo()
-				return firstOf(found), err
-			}),
-	}
+var addressVerbs = []Verb{
+	ask("getaddrinfo", "rdma_getaddrinfo(3)", "Find the addresses of a node and service.", getAddrInfo),
+	onEndpoint("resolve_addrinfo", "rdma_resolve_addrinfo(3)",
+		"Find the addresses of a node and service; ADDRINFO_RESOLVED or ADDRINFO_ERROR tells the end.",
+		func(ep *testbed.Endpoint, args *addressQuery) error {
+			return ep.ID().ResolveAddrInfo(args.Node, args.Service, args.hints())
+		}),
+	askEndpoint("query_addrinfo", "rdma_query_addrinfo(3)", "Ask an id for what resolve_addrinfo found.",
+		func(ep *testbed.Endpoint) (addressesFound, error) {
+			found, err := ep.ID().QueryAddrInfo()
+			return firstOf(found), err
+		}),
 }
 
 // addressQuery are the arguments of a search for addresses.

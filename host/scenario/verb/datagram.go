@@ -14,58 +14,56 @@ import (
 const usualHops = 64
 
 // datagramVerbs make address handles and join multicast groups.
-func datagramVerbs() []Verb {
-	return []Verb{
-		act("create_ah", "ibv_create_ah(3)",
-			"Make an address handle, for datagrams to a role, to whom an event named, or to a GID.", createAH).making(Handle),
-		act("create_ah_from_wc", "ibv_create_ah_from_wc(3)",
-			fmt.Sprintf("Make an address handle for the sender of the datagram whose completion was polled last: the first %d bytes of its buffer say who that is.", rdmacore.GRHLength),
-			func(_ context.Context, call *Call, args *struct {
-				theEndpoint
-				inDomain
-				receivedDatagram
-			}) error {
-				handle, err := call.Role.NewHandle(func() (*rdmacore.AH, error) {
-					return args.domain(call).CreateAHFromWC(&args.EP.Received, args.bytes, int(args.Port))
-				})
-				return call.made(handle, err)
-			}).making(Handle),
-		ask("init_ah_from_wc", "ibv_init_ah_from_wc(3)", "Ask for the attributes that create_ah_from_wc makes a handle of.", initAHFromWC),
-		act("destroy_ah", "ibv_destroy_ah(3)", "Free an address handle.",
-			func(_ context.Context, _ *Call, args *struct {
-				AH *testbed.Handle `arg:"ah,required" doc:"the handle, by the name that 'as' gave it"`
-			}) error {
-				return args.AH.Free()
-			}).scalar("ah"),
-		act("join_multicast", "rdma_join_multicast(3)", "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR tells the end.",
-			func(_ context.Context, _ *Call, args *struct {
-				multicastGroup
-				eventTag
-			}) error {
-				return args.EP.ID().JoinMulticast(args.address, args.Tag)
-			}),
-		act("join_multicast_ex", "rdma_join_multicast_ex(3)", "Join a multicast group as a full member, or as one that only sends.",
-			func(_ context.Context, _ *Call, args *struct {
-				multicastGroup
-				eventTag
-				Flags rdmacore.JoinFlags `arg:"flags" default:"FULLMEMBER" doc:"the kind of member"`
-			}) error {
-				return args.EP.ID().JoinMulticastEx(args.address, args.Flags, args.Tag)
-			}),
-		act("leave_multicast", "rdma_leave_multicast(3)", "Leave a multicast group.",
-			func(_ context.Context, _ *Call, args *multicastGroup) error {
-				return args.EP.ID().LeaveMulticast(args.address)
-			}),
-		act("attach_mcast", "ibv_attach_mcast(3)",
-			"Let a datagram queue pair receive what is sent to a group; join_multicast does it by itself.",
-			func(_ context.Context, _ *Call, args *attachedGroup) error {
-				return args.qp.AttachMulticast(args.gid, args.LID)
-			}),
-		act("detach_mcast", "ibv_detach_mcast(3)", "End attach_mcast.",
-			func(_ context.Context, _ *Call, args *attachedGroup) error {
-				return args.qp.DetachMulticast(args.gid, args.LID)
-			}),
-	}
+var datagramVerbs = []Verb{
+	act("create_ah", "ibv_create_ah(3)",
+		"Make an address handle, for datagrams to a role, to whom an event named, or to a GID.", createAH).making(Handle),
+	act("create_ah_from_wc", "ibv_create_ah_from_wc(3)",
+		fmt.Sprintf("Make an address handle for the sender of the datagram whose completion was polled last: the first %d bytes of its buffer say who that is.", rdmacore.GRHLength),
+		func(_ context.Context, call *Call, args *struct {
+			theEndpoint
+			inDomain
+			receivedDatagram
+		}) error {
+			handle, err := call.Role.NewHandle(func() (*rdmacore.AH, error) {
+				return args.domain(call).CreateAHFromWC(&args.EP.Received, args.bytes, int(args.Port))
+			})
+			return call.made(handle, err)
+		}).making(Handle),
+	ask("init_ah_from_wc", "ibv_init_ah_from_wc(3)", "Ask for the attributes that create_ah_from_wc makes a handle of.", initAHFromWC),
+	act("destroy_ah", "ibv_destroy_ah(3)", "Free an address handle.",
+		func(_ context.Context, _ *Call, args *struct {
+			AH *testbed.Handle `arg:"ah,required" doc:"the handle, by the name that 'as' gave it"`
+		}) error {
+			return args.AH.Free()
+		}).scalar("ah"),
+	act("join_multicast", "rdma_join_multicast(3)", "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR tells the end.",
+		func(_ context.Context, _ *Call, args *struct {
+			multicastGroup
+			eventTag
+		}) error {
+			return args.EP.ID().JoinMulticast(args.address, args.Tag)
+		}),
+	act("join_multicast_ex", "rdma_join_multicast_ex(3)", "Join a multicast group as a full member, or as one that only sends.",
+		func(_ context.Context, _ *Call, args *struct {
+			multicastGroup
+			eventTag
+			Flags rdmacore.JoinFlags `arg:"flags" default:"FULLMEMBER" doc:"the kind of member"`
+		}) error {
+			return args.EP.ID().JoinMulticastEx(args.address, args.Flags, args.Tag)
+		}),
+	act("leave_multicast", "rdma_leave_multicast(3)", "Leave a multicast group.",
+		func(_ context.Context, _ *Call, args *multicastGroup) error {
+			return args.EP.ID().LeaveMulticast(args.address)
+		}),
+	act("attach_mcast", "ibv_attach_mcast(3)",
+		"Let a datagram queue pair receive what is sent to a group; join_multicast does it by itself.",
+		func(_ context.Context, _ *Call, args *attachedGroup) error {
+			return args.qp.AttachMulticast(args.gid, args.LID)
+		}),
+	act("detach_mcast", "ibv_detach_mcast(3)", "End attach_mcast.",
+		func(_ context.Context, _ *Call, args *attachedGroup) error {
+			return args.qp.DetachMulticast(args.gid, args.LID)
+		}),
 }
 
 // datagram are the arguments of a send request that say where a datagram goes.

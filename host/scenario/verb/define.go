@@ -29,10 +29,11 @@ func (v Verb) making(object Type) Verb {
 	return v
 }
 
-// The verb with another field: Scalar, Capability and Roleless.
+// The verb with another field: Scalar, Capability, Roleless and Measures.
 func (v Verb) scalar(argument string) Verb    { v.Scalar = argument; return v }
 func (v Verb) needing(capability string) Verb { v.Capability = capability; return v }
 func (v Verb) roleless() Verb                 { v.Roleless = true; return v }
+func (v Verb) measuring() Verb                { v.Measures = true; return v }
 
 // define derives the arguments and results of a verb from Go types, with struct tags for what these cannot say:
 //

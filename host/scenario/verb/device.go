@@ -12,46 +12,44 @@ import (
 )
 
 // deviceVerbs query the role's device, its ports and their tables.
-func deviceVerbs() []Verb {
-	return []Verb{
-		ask("query_device", "ibv_query_device_ex(3)",
-			"Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has ibv_query_device alone.", queryDevice),
-		ask("query_rt_values", "ibv_query_rt_values_ex(3)", "Read the clock of the role's device, from which completion_ts comes.",
-			func(_ context.Context, call *Call, _ *none) (result struct {
-				RawClock uint64 `result:"raw_clock,varies" doc:"ticks; hca_core_clock thousand of them are a second"`
-			}, err error) {
-				result.RawClock, err = call.Role.Device().RawClock()
-				return result, err
-			}).needing(CanStamp),
-		ask("query_port", "ibv_query_port(3)", "Ask the role's device for a port.",
-			func(_ context.Context, _ *Call, args *thePort) (portState, error) {
-				port := &args.port
-				return portState{
-					port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, byteCount(port.MaxMsg), port.LID, len(port.GIDs),
-				}, nil
-			}),
-		ask("query_gid", "ibv_query_gid(3)", "Ask the role's device for an entry of the GID table of a port.", queryGID),
-		ask("query_pkey", "ibv_query_pkey(3)", "Ask the role's device for a partition key of a port.",
-			func(_ context.Context, call *Call, args *struct {
-				portNumber
-				Index int `arg:"index" default:"0" max:"0x7fffffff" doc:"in the port's table"`
-			}) (result struct {
-				PKey uint16 `result:"pkey" doc:"the key; its highest bit tells a full member from a limited one"`
-			}, err error) {
-				result.PKey, err = call.Role.Device().PKey(int(args.Port), args.Index)
-				return result, err
-			}),
-		ask("get_pkey_index", "ibv_get_pkey_index(3)", "Ask the role's device where in a port's table a partition key is.",
-			func(_ context.Context, call *Call, args *struct {
-				portNumber
-				PKey uint16 `arg:"pkey,required" doc:"the key"`
-			}) (result struct {
-				Index int `result:"index" doc:"in the port's table"`
-			}, err error) {
-				result.Index, err = call.Role.Device().PKeyIndex(int(args.Port), args.PKey)
-				return result, err
-			}),
-	}
+var deviceVerbs = []Verb{
+	ask("query_device", "ibv_query_device_ex(3)",
+		"Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has ibv_query_device alone.", queryDevice),
+	ask("query_rt_values", "ibv_query_rt_values_ex(3)", "Read the clock of the role's device, from which completion_ts comes.",
+		func(_ context.Context, call *Call, _ *none) (result struct {
+			RawClock uint64 `result:"raw_clock,varies" doc:"ticks; hca_core_clock thousand of them are a second"`
+		}, err error) {
+			result.RawClock, err = call.Role.Device().RawClock()
+			return result, err
+		}).needing(CanStamp),
+	ask("query_port", "ibv_query_port(3)", "Ask the role's device for a port.",
+		func(_ context.Context, _ *Call, args *thePort) (portState, error) {
+			port := &args.port
+			return portState{
+				port.State.String(), port.LinkLayer.String(), port.ActiveMTU, port.MaxMTU, byteCount(port.MaxMsg), port.LID, len(port.GIDs),
+			}, nil
+		}),
+	ask("query_gid", "ibv_query_gid(3)", "Ask the role's device for an entry of the GID table of a port.", queryGID),
+	ask("query_pkey", "ibv_query_pkey(3)", "Ask the role's device for a partition key of a port.",
+		func(_ context.Context, call *Call, args *struct {
+			portNumber
+			Index int `arg:"index" default:"0" max:"0x7fffffff" doc:"in the port's table"`
+		}) (result struct {
+			PKey uint16 `result:"pkey" doc:"the key; its highest bit tells a full member from a limited one"`
+		}, err error) {
+			result.PKey, err = call.Role.Device().PKey(int(args.Port), args.Index)
+			return result, err
+		}),
+	ask("get_pkey_index", "ibv_get_pkey_index(3)", "Ask the role's device where in a port's table a partition key is.",
+		func(_ context.Context, call *Call, args *struct {
+			portNumber
+			PKey uint16 `arg:"pkey,required" doc:"the key"`
+		}) (result struct {
+			Index int `result:"index" doc:"in the port's table"`
+		}, err error) {
+			result.Index, err = call.Role.Device().PKeyIndex(int(args.Port), args.PKey)
+			return result, err
+		}),
 }
 
 // deviceLimits is struct ibv_device_attr_ex; assign fills in the fields that rdmacore.DeviceAttr has by the same names.

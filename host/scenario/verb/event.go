@@ -42,35 +42,33 @@ func (w *within) awaitLocked(ctx context.Context, call *Call, wait func(context.
 }
 
 // eventVerbs wait for events of the connection manager and of the device, and acknowledge them.
-func eventVerbs() []Verb {
-	return []Verb{
-		ask("wait_event", "rdma_get_cm_event(3)",
-			"Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new endpoint.",
-			waitEvent).making(Endpoint),
-		ask("get_event", "rdma_get_cm_event(3)",
-			"Wait for the next event of the role, of whichever endpoint; `as` names the one that a CONNECT_REQUEST brings.",
-			getEvent).making(Endpoint),
-		act("hold_events", "rdma_ack_cm_event(3)",
-			"Leave events unacknowledged that are read from now on, until ack_event; an id with such an event cannot be destroyed.",
-			func(_ context.Context, call *Call, args *struct {
-				Hold bool `arg:"hold,required" doc:"false: acknowledge at once again"`
-			}) error {
-				return call.Role.HoldEvents(args.Hold)
-			}).scalar("hold"),
-		onEndpoint("ack_event", "rdma_ack_cm_event(3)", "Acknowledge the oldest event of an endpoint that is not acknowledged.",
-			func(ep *testbed.Endpoint, _ *none) error { return ep.Role.AckEvent(ep) }),
-		ask("wait_async", "ibv_get_async_event(3)", "Wait for the next asynchronous event of the role's queue pairs and device.", waitAsync),
-		act("complete", "rdma_create_id(3)",
-			"Wait for the end of the last call of a synchronous id, whose errno it has; at once when none is under way.",
-			func(ctx context.Context, call *Call, args *struct {
-				theEndpoint
-				within
-			}) error {
-				return args.await(ctx, call, args.EP.ID().Complete, &testbed.Failure{What: "the call has no end", Expected: "its end"})
-			}),
-		ask("get_request", "rdma_get_request(3)",
-			"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.", getRequest).making(Endpoint),
-	}
+var eventVerbs = []Verb{
+	ask("wait_event", "rdma_get_cm_event(3)",
+		"Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new endpoint.",
+		waitEvent).making(Endpoint),
+	ask("get_event", "rdma_get_cm_event(3)",
+		"Wait for the next event of the role, of whichever endpoint; `as` names the one that a CONNECT_REQUEST brings.",
+		getEvent).making(Endpoint),
+	act("hold_events", "rdma_ack_cm_event(3)",
+		"Leave events unacknowledged that are read from now on, until ack_event; an id with such an event cannot be destroyed.",
+		func(_ context.Context, call *Call, args *struct {
+			Hold bool `arg:"hold,required" doc:"false: acknowledge at once again"`
+		}) error {
+			return call.Role.HoldEvents(args.Hold)
+		}).scalar("hold"),
+	onEndpoint("ack_event", "rdma_ack_cm_event(3)", "Acknowledge the oldest event of an endpoint that is not acknowledged.",
+		func(ep *testbed.Endpoint, _ *none) error { return ep.Role.AckEvent(ep) }),
+	ask("wait_async", "ibv_get_async_event(3)", "Wait for the next asynchronous event of the role's queue pairs and device.", waitAsync),
+	act("complete", "rdma_create_id(3)",
+		"Wait for the end of the last call of a synchronous id, whose errno it has; at once when none is under way.",
+		func(ctx context.Context, call *Call, args *struct {
+			theEndpoint
+			within
+		}) error {
+			return args.await(ctx, call, args.EP.ID().Complete, &testbed.Failure{What: "the call has no end", Expected: "its end"})
+		}),
+	ask("get_request", "rdma_get_request(3)",
+		"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.", getRequest).making(Endpoint),
 }
 
 // eventFields are those of struct rdma_cm_event.

@@ -11,21 +11,19 @@ import (
 )
 
 // faultVerbs make faults and end them.
-func faultVerbs() []Verb {
-	return []Verb{
-		act("fault", "",
-			"Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
-			fault).roleless().making(FaultName),
-		ask("heal", "",
-			"End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
-			heal).roleless(),
-		act("kill", "", "End a role as the death of its process would: its peers see what they would see then.",
-			func(ctx context.Context, _ *Call, args *struct {
-				Role *testbed.Role `arg:"role,required" doc:"who dies"`
-			}) error {
-				return args.Role.Kill(ctx)
-			}).roleless(),
-	}
+var faultVerbs = []Verb{
+	act("fault", "",
+		"Lose, delay, duplicate or reorder messages between two roles, or break their device, until heal or the end of the case.",
+		fault).roleless().making(FaultName),
+	ask("heal", "",
+		"End a fault.  A device that comes back is a new one: the roles' buffers are registered there again, with new keys, and endpoints are made anew.",
+		heal).roleless(),
+	act("kill", "", "End a role as the death of its process would: its peers see what they would see then.",
+		func(ctx context.Context, _ *Call, args *struct {
+			Role *testbed.Role `arg:"role,required" doc:"who dies"`
+		}) error {
+			return args.Role.Kill(ctx)
+		}).roleless(),
 }
 
 // Words of `drop` that do not name a message of the connection manager.

@@ -16,49 +16,47 @@ type resolveTimeout struct {
 }
 
 // identifierVerbs are the single steps of rdma_cm; create_ep does several of them at once.
-func identifierVerbs() []Verb {
-	return []Verb{
-		act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).making(Endpoint),
-		ask("bind_addr", "rdma_bind_addr(3)", "Give an id a local address.",
-			func(_ context.Context, call *Call, args *struct {
-				theEndpoint
-				Port    uint16                 `arg:"port" default:"0" doc:"port of the port space; 0 for any"`
-				Address Optional[localAddress] `arg:"address" doc:"own address, \"any\" or another; without it that of the role's device"`
-			}) (endpointAddress, error) {
-				return bindTo(call, args.EP, args.Address, args.Port)
-			}),
-		act("resolve_addr", "rdma_resolve_addr(3)",
-			"Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR tells the end.", resolveAddress),
-		onEndpoint("resolve_route", "rdma_resolve_route(3)",
-			"Look for the route to the resolved address; ROUTE_RESOLVED or ROUTE_ERROR tells the end.",
-			func(ep *testbed.Endpoint, args *resolveTimeout) error { return ep.ID().ResolveRoute(args.Timeout) }),
-		onEndpoint("destroy_id", "rdma_destroy_id(3)", "Destroy an id, which must have no queue pair.",
-			func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyID() }),
-		onEndpoint("destroy_qp", "rdma_destroy_qp(3)", "Destroy the queue pair of an id.",
-			func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyQP() }),
-		onEndpoint("migrate_id", "rdma_migrate_id(3)", "Move an id to the event channel of its role, or make it synchronous.",
-			func(ep *testbed.Endpoint, args *struct {
-				Synchronous bool `arg:"synchronous" doc:"true: without the event channel of the role"`
-			}) error {
-				if args.Synchronous {
-					return ep.ID().MigrateID(nil)
-				}
-				return ep.ID().MigrateID(ep.Role.Channel())
-			}),
-		onEndpoint("notify", "rdma_notify(3)", "Tell the connection manager of an asynchronous event of a queue pair that is not its own.",
-			func(ep *testbed.Endpoint, args *struct {
-				Type rdmacore.AsyncEventType `arg:"type,required" doc:"the event"`
-			}) error {
-				return ep.ID().Notify(args.Type)
-			}),
-		onEndpoint("write_event", "rdma_write_cm_event(3)", "Put a USER event onto the channel of an id.",
-			func(ep *testbed.Endpoint, args *struct {
-				Status int32  `arg:"status" default:"0" doc:"its status"`
-				Arg    uint64 `arg:"arg" default:"0" doc:"a number that comes with it"`
-			}) error {
-				return ep.ID().WriteEvent(int(args.Status), args.Arg)
-			}),
-	}
+var identifierVerbs = []Verb{
+	act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).making(Endpoint),
+	ask("bind_addr", "rdma_bind_addr(3)", "Give an id a local address.",
+		func(_ context.Context, call *Call, args *struct {
+			theEndpoint
+			Port    uint16                 `arg:"port" default:"0" doc:"port of the port space; 0 for any"`
+			Address Optional[localAddress] `arg:"address" doc:"own address, \"any\" or another; without it that of the role's device"`
+		}) (endpointAddress, error) {
+			return bindTo(call, args.EP, args.Address, args.Port)
+		}),
+	act("resolve_addr", "rdma_resolve_addr(3)",
+		"Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR tells the end.", resolveAddress),
+	onEndpoint("resolve_route", "rdma_resolve_route(3)",
+		"Look for the route to the resolved address; ROUTE_RESOLVED or ROUTE_ERROR tells the end.",
+		func(ep *testbed.Endpoint, args *resolveTimeout) error { return ep.ID().ResolveRoute(args.Timeout) }),
+	onEndpoint("destroy_id", "rdma_destroy_id(3)", "Destroy an id, which must have no queue pair.",
+		func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyID() }),
+	onEndpoint("destroy_qp", "rdma_destroy_qp(3)", "Destroy the queue pair of an id.",
+		func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyQP() }),
+	onEndpoint("migrate_id", "rdma_migrate_id(3)", "Move an id to the event channel of its role, or make it synchronous.",
+		func(ep *testbed.Endpoint, args *struct {
+			Synchronous bool `arg:"synchronous" doc:"true: without the event channel of the role"`
+		}) error {
+			if args.Synchronous {
+				return ep.ID().MigrateID(nil)
+			}
+			return ep.ID().MigrateID(ep.Role.Channel())
+		}),
+	onEndpoint("notify", "rdma_notify(3)", "Tell the connection manager of an asynchronous event of a queue pair that is not its own.",
+		func(ep *testbed.Endpoint, args *struct {
+			Type rdmacore.AsyncEventType `arg:"type,required" doc:"the event"`
+		}) error {
+			return ep.ID().Notify(args.Type)
+		}),
+	onEndpoint("write_event", "rdma_write_cm_event(3)", "Put a USER event onto the channel of an id.",
+		func(ep *testbed.Endpoint, args *struct {
+			Status int32  `arg:"status" default:"0" doc:"its status"`
+			Arg    uint64 `arg:"arg" default:"0" doc:"a number that comes with it"`
+		}) error {
+			return ep.ID().WriteEvent(int(args.Status), args.Arg)
+		}),
 }
 
 func createID(_ context.Context, call *Call, args *struct {
@@ -106,18 +104,16 @@ type (
 )
 
 // inquiryVerbs ask an id for what it knows.
-func inquiryVerbs() []Verb {
-	return []Verb{
-		askEndpoint("get_src_port", "rdma_get_src_port(3)", "Ask an id for its own port.",
-			func(ep *testbed.Endpoint) (idPort, error) { return idPort{ep.ID().SrcPort()}, nil }),
-		askEndpoint("get_dst_port", "rdma_get_dst_port(3)", "Ask an id for the port of its peer.",
-			func(ep *testbed.Endpoint) (idPort, error) { return idPort{ep.ID().DstPort()}, nil }),
-		askEndpoint("get_local_addr", "rdma_get_local_addr(3)", "Ask an id for its own address.",
-			func(ep *testbed.Endpoint) (idAddress, error) { return idAddress{ipText(ep.ID().LocalAddr())}, nil }),
-		askEndpoint("get_peer_addr", "rdma_get_peer_addr(3)", "Ask an id for the address of its peer.",
-			func(ep *testbed.Endpoint) (idAddress, error) { return idAddress{ipText(ep.ID().PeerAddr())}, nil }),
-		askEndpoint("query_id", "rdma_create_id(3)", "Ask an id for what struct rdma_cm_id says of it.", queryID),
-	}
+var inquiryVerbs = []Verb{
+	askEndpoint("get_src_port", "rdma_get_src_port(3)", "Ask an id for its own port.",
+		func(ep *testbed.Endpoint) (idPort, error) { return idPort{ep.ID().SrcPort()}, nil }),
+	askEndpoint("get_dst_port", "rdma_get_dst_port(3)", "Ask an id for the port of its peer.",
+		func(ep *testbed.Endpoint) (idPort, error) { return idPort{ep.ID().DstPort()}, nil }),
+	askEndpoint("get_local_addr", "rdma_get_local_addr(3)", "Ask an id for its own address.",
+		func(ep *testbed.Endpoint) (idAddress, error) { return idAddress{ipText(ep.ID().LocalAddr())}, nil }),
+	askEndpoint("get_peer_addr", "rdma_get_peer_addr(3)", "Ask an id for the address of its peer.",
+		func(ep *testbed.Endpoint) (idAddress, error) { return idAddress{ipText(ep.ID().PeerAddr())}, nil }),
+	askEndpoint("query_id", "rdma_create_id(3)", "Ask an id for what struct rdma_cm_id says of it.", queryID),
 }
 
 // idState are the fields of struct rdma_cm_id.
@@ -154,40 +150,38 @@ type (
 )
 
 // optionVerbs set and read options of ids: single ones, the route, and the vendors' (ECE).
-func optionVerbs() []Verb {
-	return []Verb{
-		onEndpoint("set_option", "rdma_set_option(3)", "Set options of an id: those that are given, or one by its numbers.", setOptions),
-		askEndpoint("query_route", "rdma_resolve_route(3)", "Ask an id for its resolved route, as set_ib_path takes it.",
-			func(ep *testbed.Endpoint) (route, error) {
-				path, err := ep.ID().RoutePath()
-				return route{path, len(path)}, err
-			}),
-		onEndpoint("set_ib_path", "rdma_set_option(3)", "Give an id its route in place of resolve_route; ROUTE_RESOLVED comes.", setPath),
-		onEndpoint("set_local_ece", "rdma_set_local_ece(3)", "Set the ECE options to offer or to answer with.",
-			func(ep *testbed.Endpoint, args *ece) error { return ep.ID().SetLocalECE(rdmacore.ECE(*args)) }),
-		onEndpoint("reject_ece", "rdma_reject_ece(3)", "Refuse a connection request for its ECE options.",
-			func(ep *testbed.Endpoint, args *privateData) error {
-				ep.Answered = true
-				return ep.ID().RejectECE(args.PrivateData)
-			}),
-		askEndpoint("get_remote_ece", "rdma_get_remote_ece(3)", "Ask for the ECE options that the peer offered or answered.",
-			func(ep *testbed.Endpoint) (eceResult, error) {
-				ece, err := ep.ID().GetRemoteECE()
-				return eceResult(ece), err
-			}),
-		act("set_ece", "ibv_set_ece(3)", "Set the ECE options of a queue pair itself, before it is in RTR.",
-			func(_ context.Context, _ *Call, args *struct {
-				theQueuePair
-				ece
-			}) error {
-				return args.qp.SetECE(rdmacore.ECE(args.ece))
-			}),
-		ask("query_ece", "ibv_query_ece(3)", "Ask a queue pair for its ECE options.",
-			func(_ context.Context, _ *Call, args *theQueuePair) (eceResult, error) {
-				ece, err := args.qp.QueryECE()
-				return eceResult(ece), err
-			}),
-	}
+var optionVerbs = []Verb{
+	onEndpoint("set_option", "rdma_set_option(3)", "Set options of an id: those that are given, or one by its numbers.", setOptions),
+	askEndpoint("query_route", "rdma_resolve_route(3)", "Ask an id for its resolved route, as set_ib_path takes it.",
+		func(ep *testbed.Endpoint) (route, error) {
+			path, err := ep.ID().RoutePath()
+			return route{path, len(path)}, err
+		}),
+	onEndpoint("set_ib_path", "rdma_set_option(3)", "Give an id its route in place of resolve_route; ROUTE_RESOLVED comes.", setPath),
+	onEndpoint("set_local_ece", "rdma_set_local_ece(3)", "Set the ECE options to offer or to answer with.",
+		func(ep *testbed.Endpoint, args *ece) error { return ep.ID().SetLocalECE(rdmacore.ECE(*args)) }),
+	onEndpoint("reject_ece", "rdma_reject_ece(3)", "Refuse a connection request for its ECE options.",
+		func(ep *testbed.Endpoint, args *privateData) error {
+			ep.Answered = true
+			return ep.ID().RejectECE(args.PrivateData)
+		}),
+	askEndpoint("get_remote_ece", "rdma_get_remote_ece(3)", "Ask for the ECE options that the peer offered or answered.",
+		func(ep *testbed.Endpoint) (eceResult, error) {
+			ece, err := ep.ID().GetRemoteECE()
+			return eceResult(ece), err
+		}),
+	act("set_ece", "ibv_set_ece(3)", "Set the ECE options of a queue pair itself, before it is in RTR.",
+		func(_ context.Context, _ *Call, args *struct {
+			theQueuePair
+			ece
+		}) error {
+			return args.qp.SetECE(rdmacore.ECE(args.ece))
+		}),
+	ask("query_ece", "ibv_query_ece(3)", "Ask a queue pair for its ECE options.",
+		func(_ context.Context, _ *Call, args *theQueuePair) (eceResult, error) {
+			ece, err := args.qp.QueryECE()
+			return eceResult(ece), err
+		}),
 }
 
 func setOptions(ep *testbed.Endpoint, args *struct {

@@ -14,12 +14,10 @@ import (
 )
 
 // measureVerbs measure natively.
-func measureVerbs() []Verb {
-	v := ask("measure", "",
+var measureVerbs = []Verb{
+	ask("measure", "",
 		"Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
-		measure).roleless()
-	v.Measures = true
-	return []Verb{v}
+		measure).roleless().measuring(),
 }
 
 // Words of `inline` and `verify`.

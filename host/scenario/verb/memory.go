@@ -10,27 +10,25 @@ import (
 )
 
 // memoryVerbs make protection domains, and register and deregister buffers.  All buffers are registered when a case begins.
-func memoryVerbs() []Verb {
-	return []Verb{
-		act("alloc_pd", "ibv_alloc_pd(3)", "Make a protection domain.",
-			func(_ context.Context, call *Call, _ *none) error {
-				domain, err := call.Role.NewDomain()
-				return call.made(domain, err)
-			}).making(Domain),
-		act("dealloc_pd", "ibv_dealloc_pd(3)", "Free a protection domain, which nothing may use.",
-			func(_ context.Context, _ *Call, args *struct {
-				PD *testbed.Domain `arg:"pd,required" doc:"the domain, by the name that 'as' gave it"`
-			}) error {
-				return args.PD.Free()
-			}).scalar("pd"),
-		ask("reg", "ibv_reg_mr(3)", "Register a buffer again after dereg, perhaps with other rights.", register),
-		ask("rereg", "ibv_rereg_mr(3)",
-			"Change the registration of a buffer while requests may be using it: what is given changes, the rest stays, and so may the keys.  From then on the peer reaches nothing of what was registered before.",
-			reregister),
-		act("dereg", "ibv_dereg_mr(3)",
-			"End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
-			func(_ context.Context, _ *Call, args *theBuffer) error { return args.Buffer.Deregister() }),
-	}
+var memoryVerbs = []Verb{
+	act("alloc_pd", "ibv_alloc_pd(3)", "Make a protection domain.",
+		func(_ context.Context, call *Call, _ *none) error {
+			domain, err := call.Role.NewDomain()
+			return call.made(domain, err)
+		}).making(Domain),
+	act("dealloc_pd", "ibv_dealloc_pd(3)", "Free a protection domain, which nothing may use.",
+		func(_ context.Context, _ *Call, args *struct {
+			PD *testbed.Domain `arg:"pd,required" doc:"the domain, by the name that 'as' gave it"`
+		}) error {
+			return args.PD.Free()
+		}).scalar("pd"),
+	ask("reg", "ibv_reg_mr(3)", "Register a buffer again after dereg, perhaps with other rights.", register),
+	ask("rereg", "ibv_rereg_mr(3)",
+		"Change the registration of a buffer while requests may be using it: what is given changes, the rest stays, and so may the keys.  From then on the peer reaches nothing of what was registered before.",
+		reregister),
+	act("dereg", "ibv_dereg_mr(3)",
+		"End the registration of a buffer.  Its old keys stay in expressions, for requests that must be refused.",
+		func(_ context.Context, _ *Call, args *theBuffer) error { return args.Buffer.Deregister() }),
 }
 
 // theBuffer is the argument of verbs that work on a buffer.
@@ -112,26 +110,24 @@ func reregister(_ context.Context, call *Call, args *struct {
 }
 
 // windowVerbs allocate memory windows and bind them, which is a work request.
-func windowVerbs() []Verb {
-	return []Verb{
-		ask("alloc_mw", "ibv_alloc_mw(3)", "Allocate a memory window, bound to nothing.", allocMW).needing(CanWindow).making(Window),
-		ask("bind_mw", "ibv_bind_mw(3)",
-			"Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as ibv_post_send(3) with BIND_MW.",
-			bindMW).needing(CanWindow),
-		act("dealloc_mw", "ibv_dealloc_mw(3)", "Free a memory window; its key ends.",
-			func(_ context.Context, _ *Call, args *theWindow) error { return args.MW.Free() }).needing(CanWindow).scalar("mw"),
-		act("post_local_inv", "ibv_post_send(3)", "Post a request that ends a key: of a window of type 2 that the queue pair has bound.",
-			// invalidate of post_send ends a key of the peer instead
-			func(_ context.Context, call *Call, args *struct {
-				onlyQueuePair
-				RKey uint32 `arg:"rkey,required" doc:"the key"`
-				wrID
-				requestFlags
-			}) error {
-				request := rdmacore.SendWR{WRID: args.WRID, Opcode: rdmacore.OpLocalInv, Flags: args.native(), ImmData: args.RKey}
-				return args.post(call, rdmacore.OpLocalInv, request, nil, 0)
-			}).needing(CanWindow),
-	}
+var windowVerbs = []Verb{
+	ask("alloc_mw", "ibv_alloc_mw(3)", "Allocate a memory window, bound to nothing.", allocMW).needing(CanWindow).making(Window),
+	ask("bind_mw", "ibv_bind_mw(3)",
+		"Post a request to bind a window to a part of a buffer, which must have the right MW_BIND; of type 2 as ibv_post_send(3) with BIND_MW.",
+		bindMW).needing(CanWindow),
+	act("dealloc_mw", "ibv_dealloc_mw(3)", "Free a memory window; its key ends.",
+		func(_ context.Context, _ *Call, args *theWindow) error { return args.MW.Free() }).needing(CanWindow).scalar("mw"),
+	act("post_local_inv", "ibv_post_send(3)", "Post a request that ends a key: of a window of type 2 that the queue pair has bound.",
+		// invalidate of post_send ends a key of the peer instead
+		func(_ context.Context, call *Call, args *struct {
+			onlyQueuePair
+			RKey uint32 `arg:"rkey,required" doc:"the key"`
+			wrID
+			requestFlags
+		}) error {
+			request := rdmacore.SendWR{WRID: args.WRID, Opcode: rdmacore.OpLocalInv, Flags: args.native(), ImmData: args.RKey}
+			return args.post(call, rdmacore.OpLocalInv, request, nil, 0)
+		}).needing(CanWindow),
 }
 
 // theWindow is the argument of verbs that work on a window.

@@ -13,53 +13,51 @@ import (
 )
 
 // completionVerbs take completions from queues, wait for their events, and make queues beside those of queue pairs.
-func completionVerbs() []Verb {
-	return []Verb{
-		ask("poll", "ibv_poll_cq(3)", "Wait for one completion, which must be a success unless `expect` says otherwise.", poll),
-		ask("drain", "ibv_poll_cq(3)", "Take all completions that are there, or wait until `count` of them have come.", drain),
-		act("req_notify", "ibv_req_notify_cq(3)", "Ask for an event at the next completion; those that are there already raise none.",
-			func(_ context.Context, _ *Call, args *struct {
-				queueOfEndpoint
-				Solicited bool `arg:"solicited" doc:"at the next solicited one or failure only"`
-			}) error {
-				return args.cq.RequestNotify(args.Solicited)
-			}),
-		act("get_cq_event", "ibv_get_cq_event(3)", "Wait for the event that req_notify asked for.",
-			func(ctx context.Context, call *Call, args *struct {
-				queueOfEndpoint
-				within
-			}) error {
-				return args.await(ctx, call, args.cq.WaitEvent, &testbed.Failure{
-					What: "no completion event", Expected: "an event of the " + args.Side + " queue of " + args.EP.Name,
-					Hint: "req_notify comes first, and only a completion after it raises one",
-				})
-			}),
-		act("create_cq", "ibv_create_cq(3)",
-			"Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
-			createCQ).making(Queue),
-		act("resize_cq", "ibv_resize_cq(3)", "Make room for more completions, or for fewer.",
-			func(_ context.Context, _ *Call, args *struct {
-				anyQueue
-				Entries int32 `arg:"entries,required" doc:"completions that it holds at least"`
-			}) error {
-				return args.cq.Resize(int(args.Entries))
-			}),
-		act("modify_cq", "ibv_modify_cq(3)",
-			"Have one completion event stand for several completions, or for those of a while, whichever comes first; without both, for each.",
-			func(_ context.Context, _ *Call, args *struct {
-				anyQueue
-				Count  uint16        `arg:"count" doc:"completions an event stands for"`
-				Period time.Duration `arg:"period" max:"65.535ms" doc:"how long the first of them waits at most, in whole microseconds"`
-			}) error {
-				return args.cq.Moderate(args.Count, args.Period)
-			}),
-		act("destroy_cq", "ibv_destroy_cq(3)", "Free a completion queue, which no queue pair may use.",
-			func(_ context.Context, _ *Call, args *struct {
-				CQ *testbed.Queue `arg:"cq,required" doc:"the queue, by the name that 'as' gave it"`
-			}) error {
-				return args.CQ.Free()
-			}).scalar("cq"),
-	}
+var completionVerbs = []Verb{
+	ask("poll", "ibv_poll_cq(3)", "Wait for one completion, which must be a success unless `expect` says otherwise.", poll),
+	ask("drain", "ibv_poll_cq(3)", "Take all completions that are there, or wait until `count` of them have come.", drain),
+	act("req_notify", "ibv_req_notify_cq(3)", "Ask for an event at the next completion; those that are there already raise none.",
+		func(_ context.Context, _ *Call, args *struct {
+			queueOfEndpoint
+			Solicited bool `arg:"solicited" doc:"at the next solicited one or failure only"`
+		}) error {
+			return args.cq.RequestNotify(args.Solicited)
+		}),
+	act("get_cq_event", "ibv_get_cq_event(3)", "Wait for the event that req_notify asked for.",
+		func(ctx context.Context, call *Call, args *struct {
+			queueOfEndpoint
+			within
+		}) error {
+			return args.await(ctx, call, args.cq.WaitEvent, &testbed.Failure{
+				What: "no completion event", Expected: "an event of the " + args.Side + " queue of " + args.EP.Name,
+				Hint: "req_notify comes first, and only a completion after it raises one",
+			})
+		}),
+	act("create_cq", "ibv_create_cq(3)",
+		"Make a completion queue with a channel of its own.  With wc_flags it is an extended one, which is polled field by field (ibv_create_cq_ex(3)) and can have time stamps.",
+		createCQ).making(Queue),
+	act("resize_cq", "ibv_resize_cq(3)", "Make room for more completions, or for fewer.",
+		func(_ context.Context, _ *Call, args *struct {
+			anyQueue
+			Entries int32 `arg:"entries,required" doc:"completions that it holds at least"`
+		}) error {
+			return args.cq.Resize(int(args.Entries))
+		}),
+	act("modify_cq", "ibv_modify_cq(3)",
+		"Have one completion event stand for several completions, or for those of a while, whichever comes first; without both, for each.",
+		func(_ context.Context, _ *Call, args *struct {
+			anyQueue
+			Count  uint16        `arg:"count" doc:"completions an event stands for"`
+			Period time.Duration `arg:"period" max:"65.535ms" doc:"how long the first of them waits at most, in whole microseconds"`
+		}) error {
+			return args.cq.Moderate(args.Count, args.Period)
+		}),
+	act("destroy_cq", "ibv_destroy_cq(3)", "Free a completion queue, which no queue pair may use.",
+		func(_ context.Context, _ *Call, args *struct {
+			CQ *testbed.Queue `arg:"cq,required" doc:"the queue, by the name that 'as' gave it"`
+		}) error {
+			return args.CQ.Free()
+		}).scalar("cq"),
 }
 
 // queueOfEndpoint names one of the completion queues of an endpoint.
@@ -285,22 +283,20 @@ func createCQ(_ context.Context, call *Call, args *createCQArguments) error {
 }
 
 // sharedQueueVerbs make shared receive queues; post_srq_recv posts to them.
-func sharedQueueVerbs() []Verb {
-	return []Verb{
-		ask("create_srq", "ibv_create_srq(3)",
-			"Make a shared receive queue; `qp: {srq: ..}` names it to the queue pairs that shall use it.  With `ep` it belongs to the id, as rdma_create_srq(3) says.",
-			createSRQ).needing(CanShare).making(SharedQueue),
-		act("modify_srq", "ibv_modify_srq(3)", "Change attributes of a shared receive queue: those that are given, the size first.",
-			modifySRQ).needing(CanShare),
-		ask("query_srq", "ibv_query_srq(3)", "Ask a shared receive queue for its attributes.",
-			func(_ context.Context, _ *Call, args *theSharedQueue) (sharedQueueState, error) {
-				attr, err := args.SRQ.Native().Query()
-				return sharedQueueState{sharedQueueSize{attr.MaxWR, attr.MaxSGE}, attr.Limit}, err
-			}).needing(CanShare).scalar("srq"),
-		act("destroy_srq", "ibv_destroy_srq(3)",
-			"Free a shared receive queue, which no queue pair may use (rdma_destroy_srq(3) for one of an id); what was posted disappears.",
-			func(_ context.Context, _ *Call, args *theSharedQueue) error { return args.SRQ.Free() }).needing(CanShare).scalar("srq"),
-	}
+var sharedQueueVerbs = []Verb{
+	ask("create_srq", "ibv_create_srq(3)",
+		"Make a shared receive queue; `qp: {srq: ..}` names it to the queue pairs that shall use it.  With `ep` it belongs to the id, as rdma_create_srq(3) says.",
+		createSRQ).needing(CanShare).making(SharedQueue),
+	act("modify_srq", "ibv_modify_srq(3)", "Change attributes of a shared receive queue: those that are given, the size first.",
+		modifySRQ).needing(CanShare),
+	ask("query_srq", "ibv_query_srq(3)", "Ask a shared receive queue for its attributes.",
+		func(_ context.Context, _ *Call, args *theSharedQueue) (sharedQueueState, error) {
+			attr, err := args.SRQ.Native().Query()
+			return sharedQueueState{sharedQueueSize{attr.MaxWR, attr.MaxSGE}, attr.Limit}, err
+		}).needing(CanShare).scalar("srq"),
+	act("destroy_srq", "ibv_destroy_srq(3)",
+		"Free a shared receive queue, which no queue pair may use (rdma_destroy_srq(3) for one of an id); what was posted disappears.",
+		func(_ context.Context, _ *Call, args *theSharedQueue) error { return args.SRQ.Free() }).needing(CanShare).scalar("srq"),
 }
 
 // theSharedQueue is the argument of verbs that work on a shared receive queue.

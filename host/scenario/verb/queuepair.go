@@ -34,32 +34,30 @@ func (a *onlyQueuePair) find(*Call) (err error) {
 }
 
 // queuePairVerbs make queue pairs, change them and ask for their state.
-func queuePairVerbs() []Verb {
-	return []Verb{
-		act("create_qp", "rdma_create_qp(3)", "Make the queue pair of an endpoint that has none.",
-			func(_ context.Context, _ *Call, args *newQueuePair) error {
-				args.EP.FreeFirst()
-				return args.EP.ID().CreateQP(args.pd, args.attr)
-			}),
-		act("create_qp_ex", "rdma_create_qp_ex(3)",
-			"Make the queue pair of an endpoint with extended attributes: those that are given.", createQPEx),
-		ask("init_qp_attr", "rdma_init_qp_attr(3)",
-			"Ask what the connection manager would set to bring a queue pair of the connection to a state.", initQPAttr),
-		act("modify_qp", "ibv_modify_qp(3)", "Change attributes of a queue pair: those that are given.", modifyQP),
-		ask("query_qp", "ibv_query_qp(3)", "Ask a queue pair for its attributes.",
-			func(_ context.Context, _ *Call, args *onlyQueuePair) (result struct {
-				queuePairState
-				QPNum         uint32 `result:"qp_num,varies" doc:"its number"`
-				MaxSendWR     uint32 `result:"max_send_wr,varies" doc:"send requests at once"`
-				MaxRecvWR     uint32 `result:"max_recv_wr,varies" doc:"receive requests at once"`
-				MaxInlineData uint32 `result:"max_inline_data,varies" doc:"bytes that a request can carry itself"`
-			}, err error) {
-				attr, err := args.qp.Query()
-				assign(&result, &attr)
-				result.QPNum = args.qp.Num()
-				return result, err
-			}),
-	}
+var queuePairVerbs = []Verb{
+	act("create_qp", "rdma_create_qp(3)", "Make the queue pair of an endpoint that has none.",
+		func(_ context.Context, _ *Call, args *newQueuePair) error {
+			args.EP.FreeFirst()
+			return args.EP.ID().CreateQP(args.pd, args.attr)
+		}),
+	act("create_qp_ex", "rdma_create_qp_ex(3)",
+		"Make the queue pair of an endpoint with extended attributes: those that are given.", createQPEx),
+	ask("init_qp_attr", "rdma_init_qp_attr(3)",
+		"Ask what the connection manager would set to bring a queue pair of the connection to a state.", initQPAttr),
+	act("modify_qp", "ibv_modify_qp(3)", "Change attributes of a queue pair: those that are given.", modifyQP),
+	ask("query_qp", "ibv_query_qp(3)", "Ask a queue pair for its attributes.",
+		func(_ context.Context, _ *Call, args *onlyQueuePair) (result struct {
+			queuePairState
+			QPNum         uint32 `result:"qp_num,varies" doc:"its number"`
+			MaxSendWR     uint32 `result:"max_send_wr,varies" doc:"send requests at once"`
+			MaxRecvWR     uint32 `result:"max_recv_wr,varies" doc:"receive requests at once"`
+			MaxInlineData uint32 `result:"max_inline_data,varies" doc:"bytes that a request can carry itself"`
+		}, err error) {
+			attr, err := args.qp.Query()
+			assign(&result, &attr)
+			result.QPNum = args.qp.Num()
+			return result, err
+		}),
 }
 
 // QueuePairAttributes are those of the `qp` argument and of `defaults: {qp: ..}`.

@@ -14,30 +14,28 @@ import (
 )
 
 // runnerVerbs are those of the runner itself, which work on no role.
-func runnerVerbs() []Verb {
-	return []Verb{
-		ask("wait_listen", "", "Wait until a role listens for connection requests: its guest, or a branch beside this one.",
-			waitListen).roleless().scalar("role"),
-		act("assert", "", "Fail unless a condition holds.", assert).roleless().scalar("that"),
-		act("log", "", "Print a line.",
-			func(_ context.Context, call *Call, args *struct {
-				Text string `arg:"text,required,message" doc:"the line"`
-			}) error {
-				role := ""
-				if call.Role != nil {
-					role = call.Role.Name
-				}
-				call.Testbed.Output(role, args.Text)
-				return nil
-			}).roleless().scalar("text"),
-		act("sleep", "", "Let time pass.  Waiting for an event or a completion is nearly always better.",
-			func(ctx context.Context, call *Call, args *struct {
-				For time.Duration `arg:"for,required" max:"24h" doc:"how long"`
-			}) (err error) {
-				call.Testbed.Unlocked(func() { err = call.Testbed.Clock().Sleep(ctx, args.For) })
-				return err
-			}).roleless().scalar("for"),
-	}
+var runnerVerbs = []Verb{
+	ask("wait_listen", "", "Wait until a role listens for connection requests: its guest, or a branch beside this one.",
+		waitListen).roleless().scalar("role"),
+	act("assert", "", "Fail unless a condition holds.", assert).roleless().scalar("that"),
+	act("log", "", "Print a line.",
+		func(_ context.Context, call *Call, args *struct {
+			Text string `arg:"text,required,message" doc:"the line"`
+		}) error {
+			role := ""
+			if call.Role != nil {
+				role = call.Role.Name
+			}
+			call.Testbed.Output(role, args.Text)
+			return nil
+		}).roleless().scalar("text"),
+	act("sleep", "", "Let time pass.  Waiting for an event or a completion is nearly always better.",
+		func(ctx context.Context, call *Call, args *struct {
+			For time.Duration `arg:"for,required" max:"24h" doc:"how long"`
+		}) (err error) {
+			call.Testbed.Unlocked(func() { err = call.Testbed.Clock().Sleep(ctx, args.For) })
+			return err
+		}).roleless().scalar("for"),
 }
 
 func assert(_ context.Context, _ *Call, args *struct {

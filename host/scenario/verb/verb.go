@@ -28,9 +28,9 @@ type Table struct {
 func NewTable() *Table {
 	t := &Table{byName: make(map[string]func() *Verb)}
 	for _, row := range slices.Concat(
-		connectionVerbs(), identifierVerbs(), inquiryVerbs(), optionVerbs(), addressVerbs(), eventVerbs(), queuePairVerbs(),
-		workVerbs(), workListVerbs(), atomicVerbs(), windowVerbs(), completionVerbs(), sharedQueueVerbs(), datagramVerbs(),
-		memoryVerbs(), bufferVerbs(), deviceVerbs(), faultVerbs(), measureVerbs(), runnerVerbs(),
+		connectionVerbs, identifierVerbs, inquiryVerbs, optionVerbs, addressVerbs, eventVerbs, queuePairVerbs,
+		workVerbs, workListVerbs, atomicVerbs, windowVerbs, completionVerbs, sharedQueueVerbs, datagramVerbs,
+		memoryVerbs, bufferVerbs, deviceVerbs, faultVerbs, measureVerbs, runnerVerbs,
 	) {
 		t.byName[row.Name] = sync.OnceValue(func() *Verb {
 			row.describe(&row)

@@ -14,42 +14,40 @@ func post[A, R any](name, manual, doc string, run func(ctx context.Context, call
 }
 
 // workVerbs post work requests.
-func workVerbs() []Verb {
-	return []Verb{
-		post("post_recv", "ibv_post_recv(3)",
-			"Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655.36ms.",
-			func(_ context.Context, _ *Call, args *struct {
-				onlyEndpoint
-				receiveData
-			}) (posted, error) {
-				receive, err := receivePoster(args.EP)
-				if err != nil {
-					return posted{}, err
-				}
-				return args.post(receive)
-			}),
-		post("post_srq_recv", "ibv_post_srq_recv(3)",
-			"Post a receive to a shared receive queue, for whichever of its queue pairs gets the next message.",
-			func(_ context.Context, _ *Call, args *struct {
-				theSharedQueue
-				receiveData
-			}) (posted, error) {
-				return args.post(args.SRQ.Native().PostRecv)
-			}).needing(CanShare),
-		post("post_send", "ibv_post_send(3)", "Post a SEND; it takes a receive of the peer.",
-			func(_ context.Context, call *Call, args *postSendArguments) (posted, error) {
-				return args.request().post(call, &args.onlyQueuePair)
-			}),
-		post("post_write", "ibv_post_send(3)", "Post an RDMA WRITE to the peer's memory, which must allow REMOTE_WRITE.",
-			func(_ context.Context, call *Call, args *postWriteArguments) (posted, error) {
-				return args.request().post(call, &args.onlyQueuePair)
-			}),
-		post("post_read", "ibv_post_send(3)",
-			"Post an RDMA READ of the peer's memory, which must allow REMOTE_READ, into a buffer with LOCAL_WRITE.",
-			func(_ context.Context, call *Call, args *postReadArguments) (posted, error) {
-				return args.request().post(call, &args.onlyQueuePair)
-			}),
-	}
+var workVerbs = []Verb{
+	post("post_recv", "ibv_post_recv(3)",
+		"Post a receive.  Do it before the peer can send: a send that finds none is repeated only after 655.36ms.",
+		func(_ context.Context, _ *Call, args *struct {
+			onlyEndpoint
+			receiveData
+		}) (posted, error) {
+			receive, err := receivePoster(args.EP)
+			if err != nil {
+				return posted{}, err
+			}
+			return args.post(receive)
+		}),
+	post("post_srq_recv", "ibv_post_srq_recv(3)",
+		"Post a receive to a shared receive queue, for whichever of its queue pairs gets the next message.",
+		func(_ context.Context, _ *Call, args *struct {
+			theSharedQueue
+			receiveData
+		}) (posted, error) {
+			return args.post(args.SRQ.Native().PostRecv)
+		}).needing(CanShare),
+	post("post_send", "ibv_post_send(3)", "Post a SEND; it takes a receive of the peer.",
+		func(_ context.Context, call *Call, args *postSendArguments) (posted, error) {
+			return args.request().post(call, &args.onlyQueuePair)
+		}),
+	post("post_write", "ibv_post_send(3)", "Post an RDMA WRITE to the peer's memory, which must allow REMOTE_WRITE.",
+		func(_ context.Context, call *Call, args *postWriteArguments) (posted, error) {
+			return args.request().post(call, &args.onlyQueuePair)
+		}),
+	post("post_read", "ibv_post_send(3)",
+		"Post an RDMA READ of the peer's memory, which must allow REMOTE_READ, into a buffer with LOCAL_WRITE.",
+		func(_ context.Context, call *Call, args *postReadArguments) (posted, error) {
+			return args.request().post(call, &args.onlyQueuePair)
+		}),
 }
 
 // wrID is the number of a work request.
@@ -281,24 +279,22 @@ func (q *onlyQueuePair) posted(call *Call, operation rdmacore.Opcode, flags rdma
 
 // atomicVerbs post requests about one word of the peer's memory, and FLUSH, which like ATOMIC_WRITE places data there and
 // brings nothing back (IBTA annex A19).
-func atomicVerbs() []Verb {
-	return []Verb{
-		act("post_atomic", "ibv_post_send(3)",
-			"Post an atomic operation on 8 aligned bytes of the peer's memory, which must allow REMOTE_ATOMIC; the old value comes into the local buffer.",
-			postAtomic),
-		act("post_atomic_write", "ibv_wr_post(3)",
-			"Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE, that nobody sees half of.",
-			func(_ context.Context, call *Call, args *struct {
-				remoteWord
-				localWord
-			}) error {
-				return args.postWord(call, &args.localWord, rdmacore.SendWR{Opcode: rdmacore.OpAtomicWrite}, "8 bytes to write")
-			}),
-		post("post_flush", "ibv_wr_post(3)",
-			"Post a FLUSH: it completes when what was written before it to the peer's memory has been placed.  The queue pair needs FLUSH among "+
-				"its send_ops, the memory and the peer's queue pair (modify_qp) the right FLUSH_GLOBAL or FLUSH_PERSISTENT.",
-			postFlush),
-	}
+var atomicVerbs = []Verb{
+	act("post_atomic", "ibv_post_send(3)",
+		"Post an atomic operation on 8 aligned bytes of the peer's memory, which must allow REMOTE_ATOMIC; the old value comes into the local buffer.",
+		postAtomic),
+	act("post_atomic_write", "ibv_wr_post(3)",
+		"Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE, that nobody sees half of.",
+		func(_ context.Context, call *Call, args *struct {
+			remoteWord
+			localWord
+		}) error {
+			return args.postWord(call, &args.localWord, rdmacore.SendWR{Opcode: rdmacore.OpAtomicWrite}, "8 bytes to write")
+		}),
+	post("post_flush", "ibv_wr_post(3)",
+		"Post a FLUSH: it completes when what was written before it to the peer's memory has been placed.  The queue pair needs FLUSH among "+
+			"its send_ops, the memory and the peer's queue pair (modify_qp) the right FLUSH_GLOBAL or FLUSH_PERSISTENT.",
+		postFlush),
 }
 
 // compareAndSwap is a word of `op`; the other is FETCH_AND_ADD.

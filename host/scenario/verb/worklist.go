@@ -10,15 +10,13 @@ import (
 )
 
 // workListVerbs post several work requests with one call.
-func workListVerbs() []Verb {
-	return []Verb{
-		post("post_send_list", "ibv_post_send(3)",
-			"Post several requests with one call.  The first that is refused ends it: those before it are posted, those after it are not; of a queue pair with send_ops all are, or none.",
-			postSendList),
-		post("post_recv_list", "ibv_post_recv(3)",
-			"Post several receives with one call.  The first that is refused ends it: those before it are posted, those after it are not.",
-			postRecvList),
-	}
+var workListVerbs = []Verb{
+	post("post_send_list", "ibv_post_send(3)",
+		"Post several requests with one call.  The first that is refused ends it: those before it are posted, those after it are not; of a queue pair with send_ops all are, or none.",
+		postSendList),
+	post("post_recv_list", "ibv_post_recv(3)",
+		"Post several receives with one call.  The first that is refused ends it: those before it are posted, those after it are not.",
+		postRecvList),
 }
 
 // sendRequest is a SEND, an RDMA_WRITE or an RDMA_READ as a list of requests has it; those that post one make theirs of
