@@ -34,7 +34,7 @@ func (x *expander) cases(p *Program) {
 // casesOf compiles the cases of one combination of the file's matrix.
 func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool) {
 	x.timeline = newTimeline()
-	x.roles, x.instances = make(map[string]*role), make(map[string]*role)
+	x.roles, x.counted = make(map[string]*role), false
 	roles := x.compileRoles()
 	for _, r := range roles {
 		p.Guests = p.Guests || r.Guest != nil

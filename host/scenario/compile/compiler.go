@@ -43,10 +43,12 @@ func (o *Options) locate(path string) string {
 // reports nothing.
 type resolver struct {
 	file *ast.File
-	// roles are those of the file, instances those of its counted roles, by names such as client[2].
-	roles, instances map[string]*role
-	global           *scope
-	timeline         *timeline
+	// roles are those of the file and, by names such as client[2], the instances of its counted roles.
+	roles map[string]*role
+	// counted is set if there are any of the latter.
+	counted  bool
+	global   *scope
+	timeline *timeline
 	// matrices are those around the current steps.
 	matrices []*ast.Matrix
 	// abstract is set while an unused fragment is checked: its parameters have no values.
@@ -95,7 +97,7 @@ type expander struct {
 func newDecoder(file *ast.File, options Options, errors *diag.List) *decoder {
 	names := &resolver{
 		file: file, global: newScope(), timeline: newTimeline(),
-		roles: make(map[string]*role), instances: make(map[string]*role),
+		roles: make(map[string]*role),
 	}
 	return &decoder{resolver: names, errors: errors, types: newTypeTable(), options: options}
 }

@@ -19,7 +19,7 @@ const indexName = "index"
 // countedRole is the counted role that a step names as a whole, so that all its instances do the step; nil for any
 // other step.
 func (x *expander) countedRole(step *ast.Step, s *scope) *role {
-	if len(x.instances) == 0 || step.Role == nil || step.Role.Kind != syntax.Scalar {
+	if !x.counted || step.Role == nil || step.Role.Kind != syntax.Scalar {
 		return nil
 	}
 	name := step.Role.Value
@@ -33,7 +33,7 @@ func (x *expander) countedRole(step *ast.Step, s *scope) *role {
 		known, _ := value.Constant()
 		name, _ = known.(string)
 	}
-	if r := x.roles[name]; r != nil && r.count > 0 {
+	if r := x.roles[name]; r != nil && r.instances != nil {
 		return r
 	}
 	return nil
@@ -45,7 +45,7 @@ func (x *expander) eachInstance(step *ast.Step, group *role, s *scope) *Step {
 	block := &Block{}
 	x.errors.OfCopies(func() {
 		for _, phase := range phases(step) {
-			for i := range group.count {
+			for i := range group.instances {
 				block.Steps = append(block.Steps, x.instanceStep(phase, group, i, s))
 			}
 		}
@@ -71,7 +71,7 @@ func phases(step *ast.Step) []*ast.Step {
 // instanceStep compiles a step for one instance; the step knows its number.
 func (x *expander) instanceStep(step *ast.Step, group *role, index int, s *scope) *Step {
 	named, role := *step, *step.Role
-	role.Value = instanceName(group.name, index)
+	role.Value = group.instances[index].name
 	named.Role = &role
 	use := &Use{With: []Parameter{{indexName, constant(index, step.Role.Span())}}}
 	round := &Step{Span: step.Key.Span(), Action: use}
@@ -101,7 +101,7 @@ func (x *expander) branchesOf(steps []*ast.Step, s *scope) []part {
 			parts = append(parts, part{step, func() []*Step { return x.stepList([]*ast.Step{step}, s) }})
 			continue
 		}
-		for i := range group.count {
+		for i := range group.instances {
 			parts = append(parts, part{step, func() (steps []*Step) {
 				x.errors.OfCopies(func() { steps = append(steps, x.instanceStep(step, group, i, s)) })
 				return steps
@@ -121,7 +121,7 @@ func (rs *resolver) groupOf(node *syntax.Node) *role {
 		return nil
 	}
 	name, _, bracket := strings.Cut(pieces[0].Text, "[")
-	if r := rs.roles[name]; bracket && r != nil && r.count > 0 {
+	if r := rs.roles[name]; bracket && r != nil && r.instances != nil {
 		return r
 	}
 	return nil
@@ -143,12 +143,12 @@ func (rs *resolver) resultNamed(at place, word string) expression.Type {
 			return resultType
 		}
 	}
-	own := rs.instances[at.role]
-	if own == nil || owners[at.role] == nil {
+	own := rs.roles[at.role]
+	if own == nil || own.group == nil || owners[at.role] == nil {
 		return nil
 	}
 	for name := range owners {
-		if r := rs.instances[name]; name != someRole && (r == nil || r.group != own.group) {
+		if r := rs.roles[name]; name != someRole && (r == nil || r.group != own.group) {
 			return nil
 		}
 	}
@@ -157,11 +157,8 @@ func (rs *resolver) resultNamed(at place, word string) expression.Type {
 
 // groupResult is the type of a result that some instance of a counted role has; nil when none has it.
 func (rs *resolver) groupResult(group *role, owners map[string]expression.Type) expression.Type {
-	if group.count == 0 {
-		return nil
-	}
-	for name, resultType := range owners {
-		if r := rs.instances[name]; r != nil && r.group == group.name {
+	for _, instance := range group.instances {
+		if resultType := owners[instance.name]; resultType != nil {
 			return resultType
 		}
 	}
@@ -317,7 +314,7 @@ func (x *expander) barrier(step *ast.Step, at place) Action {
 
 func (d *decoder) isRole(value *Value) bool {
 	name, known := value.Constant()
-	if known && d.role(name.(string)) == nil {
+	if known && d.roles[name.(string)] == nil {
 		d.unknownRole(name.(string), value.Span)
 		return false
 	}
@@ -352,11 +349,11 @@ func (x *expander) settle(appointments []*appointment, names []string) {
 	for _, a := range appointments {
 		for _, value := range a.words {
 			word, _ := value.Constant()
-			r := x.role(word.(string))
+			r := x.roles[word.(string)]
 			switch {
 			case r == nil && x.abstract:
 			case r == nil:
-				known := append(sortedKeys(x.roles), names...)
+				known := append(x.roleNames(), names...)
 				x.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
 					WithHint("%s", cmp.Or(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
 			case r.guest:

@@ -100,12 +100,12 @@ func (x *expander) bindParam(u *Use, step *ast.Step, fragment *ast.Fragment, par
 		return
 	}
 	known, constant := value.Constant()
-	if text, ok := known.(string); ok && param.Type.Value == "role" && x.role(text) == nil {
+	if text, ok := known.(string); ok && param.Type.Value == "role" && x.roles[text] == nil {
 		if step.With.Get(word) != nil {
 			x.unknownRole(text, value.Span)
 		} else {
 			x.errors.Report(diag.UnknownRole, step.Body.Span(), "there is no role %q, which this fragment is for unless another is given", text).
-				WithHint("with: {%s: ROLE}, which can be %s", word, strings.Join(sortedKeys(x.roles), ", "))
+				WithHint("with: {%s: ROLE}, which can be %s", word, strings.Join(x.roleNames(), ", "))
 		}
 		known = nil
 	}

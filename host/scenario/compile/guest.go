@@ -90,8 +90,8 @@ func oneLine(text string) string {
 // roleArguments are the arguments of the guest of a role, compiled where a step starts it.
 func (x *expander) roleArguments(step *ast.Step, at place) *Value {
 	name, s := at.role, x.global
-	if r := x.instances[at.role]; r != nil {
-		name, s = r.group, s.inner()
+	if r := x.roles[at.role]; r != nil && r.group != nil {
+		name, s = r.group.name, s.inner()
 		s.add(indexName, expression.Integer, r.index)
 	} else if group := x.groupOf(step.Role); group != nil {
 		name, s = group.name, s.inner()
@@ -196,7 +196,7 @@ func (x *expander) invocation(step *ast.Step, at place) *Value {
 
 // signature finds the function in the role's module; false when the module is not known, or lacks it.
 func (x *expander) signature(function string, step *ast.Step, at place) (signature Signature, known bool) {
-	r := x.role(at.role)
+	r := x.roles[at.role]
 	if r == nil || r.functions == nil {
 		return signature, false
 	}

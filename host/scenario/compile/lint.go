@@ -331,7 +331,7 @@ func (x *expander) checkStretch(call *Call, at place) {
 	if name.Role != "" {
 		owner = name.Role
 	}
-	r := x.role(owner)
+	r := x.roles[owner]
 	if !known || r == nil || r.sizes[name.Name] == 0 {
 		return
 	}

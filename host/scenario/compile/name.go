@@ -229,10 +229,10 @@ type severalResults struct{ expression.Type }
 
 // hasBuffer is the role of a place when it has a buffer of that name, or of those that it may be one; else "".
 func (rs *resolver) hasBuffer(at place, buffer string) string {
-	if r := rs.role(at.role); r != nil && r.buffers[buffer] {
+	if r := rs.roles[at.role]; r != nil && r.buffers[buffer] {
 		return r.name
 	}
-	for _, name := range sortedKeys(rs.roles) {
+	for _, name := range rs.roleNames() {
 		if at.anyRole && rs.roles[name].buffers[buffer] {
 			return name
 		}
@@ -240,13 +240,7 @@ func (rs *resolver) hasBuffer(at place, buffer string) string {
 	return ""
 }
 
-func (d *decoder) unknownRole(name string, span diag.Span) {
-	if bad := d.noInstance(name); bad != nil {
-		d.report(bad, span)
-		return
-	}
-	d.errors.Report(diag.UnknownRole, span, "there is no role %q", name).WithOneOf(name, sortedKeys(d.roles))
-}
+func (d *decoder) unknownRole(name string, span diag.Span) { d.report(d.noRole(name), span) }
 
 // roleMembers are what expressions find in every role, ROLE.address.
 var roleMembers = []string{"name", "address", "device", "counters"}

@@ -35,7 +35,7 @@ func (rs *resolver) parseBuffer(text, roleName string) (any, error) {
 			return nil, bad
 		}
 	}
-	if r := rs.role(roleName); r != nil && !r.buffers[name.Name] {
+	if r := rs.roles[roleName]; r != nil && !r.buffers[name.Name] {
 		hint := cmp.Or(diag.DidYouMean(name.Name, sortedKeys(r.buffers)), rs.whoHas(name.Name))
 		return nil, diag.Wrong(diag.UnknownBuffer, "role "+quoted(r.name)+" has no buffer "+quoted(name.Name), hint)
 	}
@@ -43,7 +43,7 @@ func (rs *resolver) parseBuffer(text, roleName string) (any, error) {
 }
 
 func (rs *resolver) whoHas(buffer string) string {
-	for _, name := range sortedKeys(rs.roles) {
+	for _, name := range rs.roleNames() {
 		if rs.roles[name].buffers[buffer] {
 			return "role " + name + " has one: " + name + "." + buffer
 		}
@@ -95,13 +95,13 @@ func (d *decoder) peer(argument *verb.Argument, node *syntax.Node, at place) *Va
 		return value
 	}
 	name := node.Value
-	if r := d.role(name); r != nil && r.count > 0 {
+	if r := d.roles[name]; r != nil && r.instances != nil {
 		return d.report(d.notParty(name), node.Span())
 	}
-	if _, err := netip.ParseAddr(name); err == nil || d.role(name) != nil || strings.Contains(name, ".") || name == "localhost" {
+	if _, err := netip.ParseAddr(name); err == nil || d.roles[name] != nil || strings.Contains(name, ".") || name == "localhost" {
 		return value
 	}
-	return d.refuse(diag.UnknownRole, node.Span(), cmp.Or(diag.DidYouMean(name, sortedKeys(d.roles)), "a host name has a dot in it here; give others by a parameter"),
+	return d.refuse(diag.UnknownRole, node.Span(), cmp.Or(diag.DidYouMean(name, d.roleNames()), "a host name has a dot in it here; give others by a parameter"),
 		"there is no role %q", name)
 }
 

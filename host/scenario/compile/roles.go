@@ -37,20 +37,22 @@ func (x *expander) compileRoles() []testbed.RoleConfig {
 	configs := make([]testbed.RoleConfig, 0, len(x.file.Roles))
 	for _, written := range x.file.Roles {
 		guest, functions := x.guest(written.Guest, written.Optional != nil && written.Optional.Value == "true")
-		x.eachOf(written.Name.Value, func(r *role) {
+		whole := x.roles[written.Name.Value]
+		for _, r := range append([]*role{whole}, whole.instances...) {
 			r.functions = functions
-			if r.count == 0 {
+			if r.instances == nil {
 				configs = append(configs, x.roleConfig(written, r, guest))
 			}
-		})
+		}
 	}
 	return configs
 }
 
 // roleConfig reads the part of one party; of an instance its number is known in it.
 func (d *decoder) roleConfig(written *ast.Role, r *role, guest *testbed.GuestConfig) testbed.RoleConfig {
-	config := testbed.RoleConfig{Name: r.name, Group: r.group, Index: r.index, Guest: guest, Spread: written.Spread != nil}
-	if r.group != "" {
+	config := testbed.RoleConfig{Name: r.name, Index: r.index, Guest: guest, Spread: written.Spread != nil}
+	if r.group != nil {
+		config.Group = r.group.name
 		global := d.global
 		defer func() { d.global = global }()
 		d.global = global.inner()
@@ -116,7 +118,7 @@ func (d *decoder) gid(text string, node *syntax.Node) string {
 func (x *expander) roleParams() {
 	for _, param := range x.file.Params {
 		name, given := x.global.find(param.Name.Value).value.(string)
-		if param.Type.Value == "role" && given && x.role(name) == nil {
+		if param.Type.Value == "role" && given && x.roles[name] == nil {
 			span := param.Name.Span()
 			if param.Default != nil {
 				span = param.Default.Span()
@@ -169,36 +171,23 @@ func (x *expander) count(r *role, written *ast.Role) {
 	if written.Count == nil {
 		return
 	}
-	r.count = 1
-	setKnown(&r.count, x.known(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count, x.global))
-	for i := range r.count {
-		instance := &role{name: instanceName(r.name, i), group: r.name, index: i, guest: r.guest, buffers: r.buffers}
-		x.instances[instance.name] = instance
+	count := 1
+	setKnown(&count, x.known(&verb.Argument{Name: "count", Type: verb.Integer, Min: 1, Max: maxInstances}, written.Count, x.global))
+	for i := range count {
+		instance := &role{name: fmt.Sprintf("%s[%d]", r.name, i), group: r, index: i, guest: r.guest, buffers: r.buffers}
+		r.instances = append(r.instances, instance)
+		x.roles[instance.name] = instance
 	}
+	x.counted = true
 }
 
-// eachOf calls f for a role of the file, and for its instances.
-func (rs *resolver) eachOf(name string, f func(*role)) {
-	f(rs.roles[name])
-	for i := range rs.roles[name].count {
-		f(rs.instances[instanceName(name, i)])
-	}
-}
-
-// role finds a role of the file or an instance; nil when there is none.
-func (rs *resolver) role(name string) *role {
-	if r := rs.roles[name]; r != nil {
-		return r
-	}
-	return rs.instances[name]
+// roleNames are those of the file's roles, sorted.
+func (rs *resolver) roleNames() []string {
+	return slices.DeleteFunc(sortedKeys(rs.roles), func(name string) bool { return rs.roles[name].group != nil })
 }
 
 // isParty reports a name that is not the name of one party.
 func (d *decoder) isParty(name string, span diag.Span) bool {
-	if r := d.role(name); r == nil {
-		d.unknownRole(name, span)
-		return false
-	}
 	bad := d.notParty(name)
 	if bad != nil {
 		d.report(bad, span)
@@ -208,52 +197,50 @@ func (d *decoder) isParty(name string, span diag.Span) bool {
 
 // notParty says why a name does not stand for one party; nil if it does.
 func (rs *resolver) notParty(name string) *problem {
-	r := rs.role(name)
-	switch {
-	case r != nil && r.count > 0:
-		return diag.Wrong(diag.WrongRole, fmt.Sprintf("role %q has %d instances, and here one of them is wanted", name, r.count),
+	switch r := rs.roles[name]; {
+	case r == nil:
+		return rs.noRole(name)
+	case r.instances != nil:
+		return diag.Wrong(diag.WrongRole, fmt.Sprintf("role %q has %d instances, and here one of them is wanted", name, len(r.instances)),
 			fmt.Sprintf("%s[0], or %s[$(%s)] in a step of each instance", name, name, indexName))
-	case r != nil:
-		return nil
 	}
-	if bad := rs.noInstance(name); bad != nil {
-		return bad
-	}
-	return diag.Wrong(diag.UnknownRole, "there is no role "+quoted(name), diag.DidYouMean(name, sortedKeys(rs.roles)))
+	return nil
 }
 
-// noInstance says what is wrong with the name of an instance of a role that exists; nil for any other name.
-func (rs *resolver) noInstance(name string) *problem {
+// noRole says what is wrong with a name that no role has, and no instance of one.
+func (rs *resolver) noRole(name string) *problem {
 	group, _, bracket := strings.Cut(name, "[")
-	r := rs.roles[group]
-	switch {
+	switch r := rs.roles[group]; {
 	case !bracket || r == nil:
-		return nil
-	case r.count == 0:
+		return diag.Wrong(diag.UnknownRole, "there is no role "+quoted(name), diag.OneOf(name, rs.roleNames()))
+	case r.instances == nil:
 		return diag.Wrong(diag.UnknownRole, fmt.Sprintf("role %q has no instances", group), "roles: {"+group+": {count: 4}} makes some")
+	default:
+		count := len(r.instances)
+		return diag.Wrong(diag.UnknownRole, fmt.Sprintf("there is no %q", name),
+			fmt.Sprintf("role %s has %d instances, %s to %s", group, count, r.instances[0].name, r.instances[count-1].name))
 	}
-	return diag.Wrong(diag.UnknownRole, fmt.Sprintf("there is no %q", name),
-		fmt.Sprintf("role %s has %d instances, %s to %s", group, r.count, instanceName(group, 0), instanceName(group, r.count-1)))
 }
 
 // parties are the names of the instances of a counted role; of one party, or of what only the run will tell, its
 // own.
 func (rs *resolver) parties(value *Value) []*Value {
-	name, known := value.Constant()
-	if !known || rs.roles[name.(string)] == nil || rs.roles[name.(string)].count == 0 {
+	name, _ := value.constant.(string)
+	r := rs.roles[name]
+	if r == nil || r.instances == nil {
 		return []*Value{value}
 	}
 	var list []*Value
-	for i := range rs.roles[name.(string)].count {
-		list = append(list, constant(instanceName(name.(string), i), value.Span))
+	for _, instance := range r.instances {
+		list = append(list, constant(instance.name, value.Span))
 	}
 	return list
 }
 
 // roleObject is what expressions see of a role; nil when there is none.
 func (rs *resolver) roleObject(env expression.Env, name string) map[string]any {
-	if r := rs.instances[name]; r != nil {
-		if list, ok := env[r.group].([]any); ok && r.index < len(list) {
+	if r := rs.roles[name]; r != nil && r.group != nil {
+		if list, ok := env[r.group.name].([]any); ok && r.index < len(list) {
 			object, _ := list[r.index].(map[string]any)
 			return object
 		}

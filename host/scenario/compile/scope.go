@@ -123,7 +123,7 @@ func (rs *resolver) visible(at place, words map[string]bool) (expression.Names, 
 
 // stepName is the type of a word that steps or roles have; nil for any other.
 func (rs *resolver) stepName(at place, word string, words map[string]bool) expression.Type {
-	if word == indexName && at.anyRole && len(rs.instances) > 0 {
+	if word == indexName && at.anyRole && rs.counted {
 		return expression.Integer
 	}
 	if result := rs.resultNamed(at, word); result != nil {
@@ -144,7 +144,7 @@ func (rs *resolver) everything(at place) map[string]bool {
 	for word := range rs.timeline.results {
 		words[word] = true
 	}
-	for word := range rs.roles {
+	for _, word := range rs.roleNames() {
 		words[word] = true
 	}
 	return words
@@ -162,11 +162,10 @@ func (rs *resolver) ambiguous(at place, name string) []string {
 // role is a role as the checker knows it: one party, a counted role, or an instance of one.
 type role struct {
 	name string
-	// count is how many instances a counted role has, 0 for one party; group is the counted role of an instance,
-	// which has that index.
-	count int
-	group string
-	index int
+	// instances are those of a counted role; group is the counted role of an instance, which has that index.
+	instances []*role
+	group     *role
+	index     int
 
 	guest   bool
 	buffers map[string]bool
@@ -234,7 +233,7 @@ func (rs *resolver) roleType(r *role, words map[string]bool) expression.Type {
 			object[word] = result
 		}
 	}
-	if r.count > 0 {
+	if r.instances != nil {
 		return expression.List(object)
 	}
 	return object

@@ -112,7 +112,7 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 func (x *expander) stepRole(step *ast.Step, at place, guest, optional bool) (value *Value, name string) {
 	if step.Role == nil {
 		if !optional {
-			roles := sortedKeys(x.roles)
+			roles := x.roleNames()
 			hint := "role: " + strings.Join(roles, " or ")
 			if len(hint) > 200 {
 				hint = diag.ThereAre(roles)
@@ -136,10 +136,10 @@ func (x *expander) stepRole(step *ast.Step, at place, guest, optional bool) (val
 		return value, ""
 	}
 	name = known.(string)
-	r := x.role(name)
+	r := x.roles[name]
 	x.noteBranches(name)
-	if r != nil && r.group != "" {
-		x.noteBranches(r.group)
+	if r != nil && r.group != nil {
+		x.noteBranches(r.group.name)
 	}
 	switch {
 	case r == nil:
