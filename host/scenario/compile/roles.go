@@ -164,8 +164,6 @@ const (
 	someRole = ""
 )
 
-func instanceName(group string, index int) string { return fmt.Sprintf("%s[%d]", group, index) }
-
 // count makes the instances of a counted role.
 func (x *expander) count(r *role, written *ast.Role) {
 	if written.Count == nil {
