@@ -72,7 +72,7 @@ var cmFunctions = []cmFunction{
 
 	{"rdma_seterrno", inline, "Error", "Unwrap", "(results are negative errnos)", "(steps expect errnos)"},
 	{"rdma_create_srq", "", "ID", "CreateSRQ", "create_srq", "create_srq"},
-	{"rdma_create_srq_ex", "", "ID", "CreateSRQ", "create_srq", "create_srq"}, // basic ones: no provider has XRC
+	{"rdma_create_srq_ex", "", "ID", "CreateSRQ", "create_srq", "create_srq"}, // basic ones
 	{"rdma_destroy_srq", "", "ID", "DestroySRQ", "destroy_srq", "destroy_srq"},
 	{"rdma_reg_msgs", inline, "ID", "RegMsgs", "reg_mr", "reg"},
 	{"rdma_reg_read", inline, "ID", "RegRead", "reg_mr", "reg"},

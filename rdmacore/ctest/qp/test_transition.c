@@ -259,7 +259,8 @@ static void test_create(void)
 		{IBV_QPT_RC, {.max_send_wr = SOFT_MAX_WR + 1}, EINVAL},
 		{IBV_QPT_RC, {.max_recv_wr = SOFT_MAX_WR + 1}, EINVAL},
 		{IBV_QPT_RC, {.max_inline_data = SOFT_MAX_INLINE + 1}, EINVAL},
-		{IBV_QPT_RAW_PACKET, {0}, EOPNOTSUPP}, {IBV_QPT_XRC_SEND, {0}, EOPNOTSUPP},
+		{IBV_QPT_RAW_PACKET, {0}, EOPNOTSUPP}, {IBV_QPT_XRC_SEND, {0}, 0},
+		{IBV_QPT_XRC_RECV, {0}, EOPNOTSUPP}, /* only ibv_create_qp_ex has its domain */
 	};
 	struct soft_packets_options options = {.seed = 2, .datagrams = 1};
 	struct sim_net net;

@@ -85,7 +85,8 @@ struct ibv_qp *sim_qp(struct sim_host *host, enum ibv_qp_type type, struct ibv_c
 void sim_connect_to(struct ibv_qp *qp, const struct sim_host *to, uint32_t number,
 		    const struct sim_path *path, uint32_t send_psn, uint32_t receive_psn)
 {
-	bool reliable = qp->qp_type == IBV_QPT_RC;
+	bool requests = qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_SEND;
+	bool responds = qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_RECV;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = (unsigned int)path->access,
 		.path_mtu = path->mtu, .dest_qp_num = number, .rq_psn = receive_psn, .sq_psn = send_psn,
@@ -100,13 +101,13 @@ void sim_connect_to(struct ibv_qp *qp, const struct sim_host *to, uint32_t numbe
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 						 IBV_QP_RQ_PSN |
-						 (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC |
+						 (responds ? IBV_QP_MAX_DEST_RD_ATOMIC |
 								     IBV_QP_MIN_RNR_TIMER :
 							     0)));
 	attr.qp_state = IBV_QPS_RTS;
 	CHECK(!soft_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
-						 (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-								     IBV_QP_RNR_RETRY |
+						 (requests || responds ? IBV_QP_TIMEOUT : 0) |
+						 (requests ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 								     IBV_QP_MAX_QP_RD_ATOMIC :
 							     0)));
 }

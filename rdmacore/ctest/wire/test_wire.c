@@ -195,6 +195,18 @@ static void test_layouts(void)
 		  0, 0, 0, 2, 0, 0, 0, 3}, 32},
 		{{.opcode = SOFT_SEND_ONLY_INVALIDATE, .partition = 0xffff, .immediate = 0xa1b2c3d4},
 		 {23, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xa1, 0xb2, 0xc3, 0xd4}, 16},
+		/* Annex A14: the XRCETH is before the other headers of a request, and an answer has none. */
+		{{.opcode = SOFT_SEND_ONLY_INVALIDATE, .xrc = true, .shared_queue = 0x123456, .partition = 0xffff,
+		  .immediate = 0xa1b2c3d4},
+		 {0xb7, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56, 0xa1, 0xb2, 0xc3, 0xd4}, 20},
+		{{.opcode = SOFT_RDMA_READ_REQUEST, .xrc = true, .shared_queue = 0xffffff, .partition = 0xffff,
+		  .remote_address = 1, .rkey = 2, .length = 3},
+		 {0xac, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1,
+		  0, 0, 0, 2, 0, 0, 0, 3}, 32},
+		{{.opcode = SOFT_RDMA_WRITE_MIDDLE, .xrc = true, .shared_queue = 7, .partition = 0xffff},
+		 {0xa7, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7}, 16},
+		{{.opcode = SOFT_ACKNOWLEDGE, .xrc = true, .partition = 0xffff, .psn = 2, .syndrome = SOFT_ACK, .msn = 1},
+		 {0xb1, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 2, 0x1f, 0, 0, 1}, 16},
 	};
 
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
@@ -205,6 +217,7 @@ static void test_layouts(void)
 		CHECK(soft_wire_encode(&rows[row].packet, bytes) == rows[row].length);
 		CHECK(!memcmp(bytes, rows[row].bytes, rows[row].length));
 		CHECK(soft_wire_decode(bytes, rows[row].length + SOFT_WIRE_ICRC, &packet));
+		CHECK(packet.xrc == rows[row].packet.xrc && packet.opcode == rows[row].packet.opcode);
 		CHECK(soft_wire_encode(&packet, again) == rows[row].length);
 		CHECK(!memcmp(bytes, again, rows[row].length));
 	}
@@ -276,11 +289,12 @@ static void test_refused(void)
 {
 	static const uint8_t opcodes[] = {0x15, 0x18, 0x1f, 0x20 | SOFT_RDMA_READ_REQUEST,
 					  0x20 | SOFT_SEND_ONLY_INVALIDATE, 0x60 | SOFT_SEND_FIRST,
-					  0x40, 0x81, 0xff};
+					  0x40, 0x81, 0xff, 0xb5, 0xb8, 0x84, 0xc4};
 	uint8_t bytes[64] = {[1] = 0, [2] = 0xff, [3] = 0xff};
 	struct soft_packet packet;
 
 	for (size_t row = 0; row < sizeof(opcodes); row++) {
+		packet.xrc = (opcodes[row] & SOFT_SERVICE) == SOFT_WIRE_EXTENDED;
 		packet.opcode = bytes[0] = opcodes[row];
 		CHECK(!soft_wire_decode(bytes, sizeof(bytes), &packet));
 		CHECK(soft_wire_length(&packet) == 0);

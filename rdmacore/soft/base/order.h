@@ -20,6 +20,7 @@ enum soft_order {
 	SOFT_ORDER_PD, /* pd.lock: the list of queue pairs of a protection domain */
 	SOFT_ORDER_REQUESTER, /* requester.lock: send half of a queue pair (its send queue and its ERR transition) */
 	SOFT_ORDER_RESPONDER, /* responder.lock: receive half of a queue pair, its own or the peer's on the local link */
+	SOFT_ORDER_TRANSFER, /* srq.transfer: the request that is executed for an XRC shared queue */
 	/* receive_queue.lock: producers of one receive queue; of a shared one, consumers too */
 	SOFT_ORDER_RECEIVE_QUEUE,
 	SOFT_ORDER_CONSUMER, /* cq.consumer_lock: consumers of one completion queue */

@@ -66,6 +66,7 @@ struct soft_capture_path {
 	uint32_t source, destination; /* numbers of queue pairs */
 	uint32_t mtu; /* bytes of payload in a packet */
 	bool inbound; /* it came from another process */
+	bool xrc; /* an extended connection */
 };
 
 /*

@@ -96,6 +96,7 @@ static void complete(struct soft_packet *packet, const struct soft_capture_path 
 	packet->congestion = 0;
 	packet->partition = SOFT_WIRE_PARTITION;
 	packet->migrated = true;
+	packet->xrc = path->xrc;
 	packet->destination = path->destination;
 	packet->source = path->source;
 	packet->message_length = (uint32_t)packet->length;

@@ -250,6 +250,8 @@ void soft_cm_close_devices(struct soft_cm *cm);
  */
 int soft_id_query(struct soft_id *id);
 void soft_id_unbind_device(struct soft_id *id);
+/* The XRC domain of ids of its device whose user gives none (librdmacm's ucma_get_xrcd); NULL and errno. */
+struct ibv_xrcd *soft_id_default_xrcd(struct soft_id *id);
 
 /* --- peers.c: connections by the id and the queue pair of their remote end ------------------------ */
 

@@ -56,6 +56,7 @@ struct soft_cm_device {
 	struct ibv_context *context;
 	struct ibv_pd *default_pd; /* while ids are bound to it */
 	unsigned int default_pd_users;
+	struct ibv_xrcd *default_xrcd; /* of ids whose user gives none */
 };
 
 /* A channel of events, with its descriptor, and the ids that report there. */

@@ -2,11 +2,13 @@
 #include "soft/cm/calls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "soft/objects/context.h"
 #include "soft/objects/device.h"
 #include "soft/objects/pd.h"
+#include "soft/objects/xrc.h"
 #include "soft/qp/verbs.h"
 
 int soft_cm_open_device(struct soft_cm *cm)
@@ -33,6 +35,8 @@ void soft_cm_close_devices(struct soft_cm *cm)
 		cm->opened = device->earlier;
 		if (device->default_pd)
 			soft_dealloc_pd(device->default_pd);
+		if (device->default_xrcd)
+			soft_close_xrcd(device->default_xrcd);
 		soft_close_device(device->context);
 		free(device);
 	}
@@ -69,7 +73,26 @@ void soft_id_unbind_device(struct soft_id *id)
 	if (!device)
 		return;
 	id->device = NULL;
-	/* As in librdmacm, the PD is freed with its last id, unless objects still use it. */
-	if (--device->default_pd_users == 0 && soft_dealloc_pd(device->default_pd) == 0)
+	/* As in librdmacm, the domains are freed with their last id, unless objects still use them. */
+	if (--device->default_pd_users)
+		return;
+	if (soft_dealloc_pd(device->default_pd) == 0)
 		device->default_pd = NULL;
+	if (device->default_xrcd && soft_close_xrcd(device->default_xrcd) == 0)
+		device->default_xrcd = NULL;
+}
+
+struct ibv_xrcd *soft_id_default_xrcd(struct soft_id *id)
+{
+	struct ibv_xrcd_init_attr attr = {.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+					  .oflags = O_CREAT};
+
+	soft_mutex_expect(&id->cm->lock);
+	if (!id->device) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (!id->device->default_xrcd)
+		id->device->default_xrcd = soft_open_xrcd(id->device->context, &attr);
+	return id->device->default_xrcd;
 }

@@ -11,5 +11,5 @@ void soft_answer_refuse(struct soft_qp *qp, struct soft_packet *response, enum s
 		return;
 	qp->responder.failed = true;
 	if (syndrome != SOFT_NAK_REMOTE_OPERATIONAL)
-		soft_async_raise(qp->ibv.context, &qp->events[event]);
+		soft_qp_raise(qp, event, false);
 }

@@ -369,6 +369,7 @@ void soft_segmentation_start(struct soft_qp *qp)
 void soft_segmentation_stop(struct soft_qp *qp)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
+	bool resumed = qp->target && soft_target_resume(qp);
 
 	soft_lock_expect(&qp->requester.lock);
 	soft_lock_expect(&qp->responder.lock);
@@ -376,6 +377,10 @@ void soft_segmentation_stop(struct soft_qp *qp)
 	if (segmentation->assembly.holds && soft_qp_state(qp) == IBV_QPS_ERR)
 		soft_receive_complete(qp, &segmentation->assembly.receive, IBV_WC_WR_FLUSH_ERR, NULL);
 	segmentation->assembly.holds = false;
+	if (resumed)
+		soft_target_leave(qp);
+	if (qp->target)
+		soft_target_abandon(qp);
 	segmentation->stream.active = false;
 	segmentation->owes = false;
 	segmentation->cursor = 0;

@@ -81,6 +81,23 @@ int soft_responder_remember(struct soft_qp *qp, uint32_t atomics);
 /* Execute a request.  True when response goes back now. */
 bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response);
 
+/*
+ * The same for the target of an extended connection.  It keeps the shared queue of the request until soft_target_leave,
+ * because the response may refer to memory of its domain.
+ */
+bool soft_target_receive(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response);
+
+/* --- target.c: the shared queue of a target's request; responder.lock is held --------------------- */
+
+/* Have that queue, its domain and its completion queue.  False when the target has no such queue in its XRC domain. */
+bool soft_target_enter(struct soft_qp *qp, uint32_t number);
+/* The same for the queue of the message of which a part has come; false when there is none. */
+bool soft_target_resume(struct soft_qp *qp);
+/* Have none of them any more. */
+void soft_target_leave(struct soft_qp *qp);
+/* The message of which a part has come is forgotten. */
+void soft_target_abandon(struct soft_qp *qp);
+
 /* --- atomic.c: atomics at the target; responder.lock is held -------------------------------------- */
 
 /* Execute, remember the result and answer.  The caller has checked the target. */

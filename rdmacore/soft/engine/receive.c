@@ -42,7 +42,8 @@ static void fill(struct soft_cqe *entry, struct soft_qp *qp, const struct soft_r
 {
 	struct ibv_wc *wc = &entry->wc;
 
-	entry->receiver = qp; /* with a shared queue its own queue is empty, and making room there does nothing */
+	/* With a shared queue its own queue is empty, and making room there does nothing.  A target may end before this. */
+	entry->receiver = qp->target ? NULL : qp;
 	*wc = (struct ibv_wc){
 		.wr_id = receive->wr_id,
 		.status = status,
@@ -79,7 +80,7 @@ static inline void complete(struct soft_qp *qp, const struct soft_receive *recei
 	} else if (packet) {
 		/* A queue pair that loses a completion cannot go on (IBTA 10.10.2.2). */
 		qp->responder.failed = true;
-		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
+		soft_qp_raise(qp, SOFT_QP_FATAL_EVENT, true);
 	}
 }
 

@@ -80,6 +80,8 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 		packet->remote_address = wqe->remote_address;
 		packet->rkey = wqe->rkey;
 	}
+	if (wqe->traits & SOFT_SHARED)
+		packet->shared_queue = *soft_request_shared_queue(&qp->requester, wqe);
 	if (wqe->traits & SOFT_RESPONDS) {
 		/* None may ever be outstanding: IBTA 10.8.2, initiator depth 0. */
 		if (!qp->attr.max_rd_atomic)

@@ -25,11 +25,13 @@ int soft_requester_init(struct soft_qp *qp)
 	size_t entries_at_most = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
 	size_t list = entries_at_most * sizeof(struct ibv_sge) + sizeof(uint64_t);
 	size_t inlined = qp->cap.max_inline_data;
-	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined);
+	size_t shared = qp->xrc == SOFT_INITIATOR ? sizeof(uint64_t) : 0; /* at the end: the number of a shared queue */
+	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined) + shared;
 	uint32_t entries = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1; /* a power of two (soft_places) */
 
 	requester->stride = (uint32_t)((stride + SOFT_CACHE_LINE - 1) & ~(SOFT_CACHE_LINE - 1ul));
 	requester->size = qp->cap.max_send_wr;
+	requester->shared = qp->xrc == SOFT_INITIATOR;
 	requester->mask = entries - 1;
 	requester->ring = soft_parent_domain_allocate(soft_pd(qp->ibv.pd),
 						      (size_t)entries * requester->stride,

@@ -28,7 +28,8 @@ void soft_responder_reset(struct soft_qp *qp)
 	free(qp->responder.results);
 	qp->responder.results = NULL;
 	qp->responder.result_count = 0;
-	soft_cq_disown(soft_cq(qp->ibv.recv_cq), qp);
+	if (qp->ibv.recv_cq) /* no end of an extended connection has one of its own */
+		soft_cq_disown(soft_cq(qp->ibv.recv_cq), qp);
 	soft_receive_queue_reset(&qp->receive);
 }
 
@@ -301,7 +302,7 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 	}
 	/* The peer is in RTS, and its RTU is late or lost (IBTA 11.6.3.1, Communication Established). */
 	if (soft_qp_state(qp) == IBV_QPS_RTR)
-		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_ESTABLISHED_EVENT]);
+		soft_qp_raise(qp, SOFT_QP_ESTABLISHED_EVENT, true);
 	if (!qp->segmentation || soft_assembly_is_request(qp, packet, response))
 		execute(qp, packet, response);
 	if (qp->service != SOFT_RELIABLE_CONNECTION) {
@@ -322,5 +323,23 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		responder->nak_sent = false;
 	}
 	response->msn = responder->msn;
+	return qp->segmentation ? soft_assembly_answer(qp, packet, response) : true;
+}
+
+bool soft_target_receive(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response)
+{
+	struct soft_responder *responder = &qp->responder;
+	int32_t ahead = soft_psn_difference(packet->psn, responder->psn);
+
+	soft_lock_expect(&qp->responder.lock);
+	if (!soft_qp_receives(qp) || responder->failed)
+		return false;
+	/* A packet behind a gap is not looked at, but for its number. */
+	if (soft_target_enter(qp, packet->shared_queue) || ahead > 0)
+		return soft_responder_receive(qp, packet, response);
+	if (ahead < 0) /* it was executed before, and its queue is gone */
+		return false;
+	soft_answer_begin(qp, response, responder->psn);
+	soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	return qp->segmentation ? soft_assembly_answer(qp, packet, response) : true;
 }

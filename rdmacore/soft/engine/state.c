@@ -48,8 +48,7 @@ void soft_qp_enter(struct soft_qp *qp, enum ibv_qp_state state)
 		soft_qp_forget_peer(qp);
 		qp->attr = (struct ibv_qp_attr){0};
 		qp->hears = SOFT_NOBODY;
-		for (int event = 0; event < SOFT_QP_EVENTS; event++)
-			atomic_store(&qp->events[event].raised, false);
+		soft_qp_forget_events(qp);
 	}
 }
 

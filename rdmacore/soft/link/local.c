@@ -62,6 +62,7 @@ static void record(struct soft_qp *qp, const struct way *way, const struct soft_
 		.source = answer ? peer : qp->ibv.qp_num,
 		.destination = answer ? qp->ibv.qp_num : peer,
 		.mtu = datagram ? SOFT_MTU : 128u << qp->attr.path_mtu, /* enum ibv_mtu */
+		.xrc = qp->xrc != SOFT_NO_XRC,
 	};
 
 	soft_lock_expect(&qp->requester.lock);
@@ -132,7 +133,8 @@ static inline void await_completion(const struct soft_qp *peer)
  * A connected queue pair takes packets of its peer only (IBTA 9.6.1.5).  A packet does not name its sender, but here the
  * sender is known.  After each message, a thread that waits for one of the locks gets its turn.
  */
-static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass *pass)
+static inline __attribute__((always_inline)) void exchange(struct soft_qp *qp, struct soft_qp *peer,
+							      struct soft_pass *pass, bool xrc)
 {
 	/* The address of either end is what the other end is connected to. */
 	const struct way way = way_of(qp, &peer->attr.ah_attr.grh.dgid, &qp->attr.ah_attr.grh.dgid);
@@ -140,18 +142,22 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 	struct soft_packet packet, response;
 
 	soft_lock_take(&peer->responder.lock);
-	if (peer->hears != qp->ibv.qp_num) {
+	if (peer->hears != qp->ibv.qp_num || peer->xrc != (xrc ? SOFT_TARGET : SOFT_NO_XRC)) {
 		soft_lock_release(&peer->responder.lock);
 		lose(qp);
 		return;
 	}
-	await_completion(peer);
+	if (!xrc)
+		await_completion(peer);
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		set_sending(qp, true);
 		if (!is_lost(qp, &way, &packet, false) &&
-		    soft_responder_receive(peer, &packet, &response) &&
+		    (xrc ? soft_target_receive(peer, &packet, &response) :
+			   soft_responder_receive(peer, &packet, &response)) &&
 		    !is_lost(qp, &way, &response, true))
 			soft_requester_receive(qp, &response);
+		if (xrc)
+			soft_target_leave(peer);
 		if (!acknowledged)
 			soft_requester_sent(qp);
 		set_sending(qp, false);
@@ -164,6 +170,12 @@ static void exchange(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass 
 		soft_qp_hold(peer);
 	}
 	soft_lock_release(&peer->responder.lock);
+}
+
+/* The same for extended connections, so that others pay nothing for it. */
+static __attribute__((noinline)) void exchange_extended(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass *pass)
+{
+	exchange(qp, peer, pass, true);
 }
 
 /* Returns whether the peer failed over it. */
@@ -225,8 +237,10 @@ void soft_link_local_send(struct soft_qp *qp, struct soft_pass *pass)
 
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
 		transmit_datagrams(qp, pass);
-	else if ((peer = connected_peer(qp)))
-		exchange(qp, peer, pass);
+	else if ((peer = connected_peer(qp)) && qp->xrc)
+		exchange_extended(qp, peer, pass);
+	else if (peer)
+		exchange(qp, peer, pass, false);
 	else
 		lose(qp);
 }

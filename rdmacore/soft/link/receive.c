@@ -31,11 +31,14 @@ static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
 
 	soft_burst_begin(&burst);
 	soft_lock_take(&qp->responder.lock);
-	if (is_peer(qp, source) && soft_responder_receive(qp, packet, &response))
+	if (is_peer(qp, source) && (qp->xrc ? soft_target_receive(qp, packet, &response) :
+					      soft_responder_receive(qp, packet, &response)))
 		soft_link_answer(qp, &burst, &response);
 	while (soft_assembly_stream(qp, &response))
 		soft_link_answer(qp, &burst, &response);
 	soft_link_flush(qp, &burst);
+	if (qp->xrc)
+		soft_target_leave(qp);
 	failed = qp->responder.failed;
 	owes = segmentation->owes && !segmentation->owing;
 	segmentation->owing |= owes;
@@ -85,9 +88,13 @@ static void receive_multicast(struct soft_device *device, const union ibv_gid *g
 	soft_multicast_release(members);
 }
 
-static bool is_answer(uint8_t opcode)
+/* Of an extended connection one end takes requests only, and the other answers only. */
+static bool is_for(const struct soft_qp *qp, const struct soft_packet *packet)
 {
-	return opcode >= SOFT_RDMA_READ_RESPONSE_FIRST && opcode <= SOFT_ATOMIC_ACKNOWLEDGE;
+	enum soft_xrc end = !packet->xrc ? SOFT_NO_XRC :
+			    soft_operation_is_answer(packet->opcode) ? SOFT_INITIATOR : SOFT_TARGET;
+
+	return qp->segmentation && (packet->opcode & SOFT_SERVICE) == qp->service && qp->xrc == end;
 }
 
 /* In the receiver's memory the GRH of a datagram stands before its payload. */
@@ -121,11 +128,11 @@ bool soft_link_deliver(struct soft_device *device, const struct soft_arrival *ar
 	qp = soft_table_find(&device->queue_pairs, packet.destination, soft_qp_hold);
 	if (!qp)
 		return false;
-	taken = qp->segmentation && (packet.opcode & SOFT_SERVICE) == qp->service;
+	taken = is_for(qp, &packet);
 	if (taken) {
 		if (packet.header)
 			receive_datagram(qp, &packet);
-		else if (is_answer(packet.opcode))
+		else if (soft_operation_is_answer(packet.opcode))
 			receive_answer(qp, &arrival->source, &packet);
 		else
 			receive_request(qp, &arrival->source, &packet);

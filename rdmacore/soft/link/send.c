@@ -22,9 +22,11 @@ const union ibv_gid *soft_link_destination(const struct soft_qp *qp, const struc
 static void send_packet(struct soft_qp *qp, struct soft_burst *burst, struct soft_packet *packet)
 {
 	struct soft_link *link = qp->segmentation->link;
-	size_t length = soft_wire_length(packet);
 	uint8_t *bytes;
+	size_t length;
 
+	packet->xrc = qp->xrc != SOFT_NO_XRC;
+	length = soft_wire_length(packet);
 	if (qp->service != SOFT_UNRELIABLE_DATAGRAM)
 		packet->destination = qp->attr.dest_qp_num;
 	bytes = link->begin(link, burst, qp, packet, length);

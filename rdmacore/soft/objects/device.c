@@ -76,6 +76,7 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
 				    IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_WINDOW |
 				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_UD_AV_PORT_ENFORCE |
+				    IBV_DEVICE_XRC |
 				    /* LOCAL_INV and SEND_WITH_INV; the rest of it is for kernels */
 				    IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_sge = SOFT_MAX_SGE,

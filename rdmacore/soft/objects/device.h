@@ -23,6 +23,7 @@
 struct soft_context;
 struct soft_fabric;
 struct soft_link;
+struct soft_xrc_domain;
 
 /*
  * What a device counts: of what goes wrong everything, and packets on links that have them.  Kernel drivers show such
@@ -74,8 +75,9 @@ struct soft_device {
 	_Atomic uint32_t queue_key_violations; /* of the port (IBTA 14.2.5.6) */
 	_Atomic uint64_t counters[SOFT_COUNTERS];
 	_Atomic bool away; /* it was removed, and is not back yet */
-	struct soft_mutex lock; /* guards contexts */
+	struct soft_mutex lock; /* guards contexts and XRC domains */
 	struct soft_context *contexts; /* those that are open */
+	struct soft_xrc_domain *xrc_domains;
 };
 
 int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft_device **device);

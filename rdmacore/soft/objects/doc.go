@@ -10,8 +10,8 @@
 //   - cq_create: completion queues are created, resized and destroyed
 //   - cq_moderate: one event for several completions
 //   - verbs: the verbs of objects that have no header of their own
-//   - advise, device_memory: memory is looked for before it is used, and the device's own
-//   - ah, cq, mr, mw, query, srq: address handles, polling, regions, windows, device attributes, shared receive queues
+//   - advise, device_memory, srq: memory is looked for before it is used, and the device's own; shared receive queues
+//   - ah, cq, mr, mw, query, xrc: address handles, polling, regions, windows, device attributes, XRC domains
 //   - counters: what a device counts
 //   - device: a device and its tables
 //   - gid, multicast: the addresses of the host; multicast groups

@@ -50,11 +50,12 @@ void soft_pd_release(struct soft_pd *pd)
 	free(pd);
 }
 
-void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp)
+void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_lock *first, struct soft_lock *second)
 {
 	struct soft_pd *domain = pd->domain;
 
-	member->qp = qp;
+	member->first = first;
+	member->second = second;
 	atomic_fetch_add(&pd->users, 1);
 	soft_mutex_lock(&domain->lock);
 	member->previous = NULL;

@@ -12,7 +12,7 @@
 
 #include "soft/base/mutex.h"
 
-struct soft_qp;
+struct soft_lock;
 
 struct soft_pd {
 	struct ibv_pd ibv;
@@ -29,9 +29,12 @@ struct soft_td {
 	_Atomic unsigned int users; /* parent domains */
 };
 
-/* A queue pair in the list of each of its protection domains: its own, and that of its shared receive queue. */
+/*
+ * A queue pair in the list of each of its protection domains: its own, and that of its shared receive queue.  And an XRC
+ * shared queue, in whose domain the requests are executed that name it.
+ */
 struct soft_pd_member {
-	struct soft_qp *qp;
+	struct soft_lock *first, *second; /* held while memory of the domain is used; second may be NULL */
 	struct soft_pd_member *next, *previous; /* under pd.lock */
 };
 
@@ -43,8 +46,8 @@ int soft_dealloc_pd(struct ibv_pd *pd);
 void soft_pd_hold(struct soft_pd *pd);
 void soft_pd_release(struct soft_pd *pd);
 
-/* A queue pair of pd begins and ends. */
-void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_qp *qp);
+/* A user of its memory begins and ends. */
+void soft_pd_add(struct soft_pd *pd, struct soft_pd_member *member, struct soft_lock *first, struct soft_lock *second);
 void soft_pd_remove(struct soft_pd *pd, struct soft_pd_member *member);
 
 static inline struct soft_pd *soft_pd(struct ibv_pd *pd)

@@ -25,6 +25,9 @@
 struct soft_capture_flow;
 struct soft_segmentation;
 struct soft_pd;
+struct soft_srq;
+struct soft_xrc_domain;
+struct soft_xrcd;
 
 enum soft_requester_wait {
 	SOFT_WAIT_NONE,
@@ -62,6 +65,7 @@ struct soft_requester {
 	uint8_t service_level;
 	bool drain_event : 1; /* in SQD: SQ_DRAINED is wanted, and not raised yet */
 	bool deferred : 1; /* the timer is to send the rest, not the end of a wait */
+	bool shared : 1; /* of an initiator: every request has the trait SOFT_SHARED */
 
 	uint32_t drain_until; /* in SQD: requests before it were sent, and may be sent again */
 	uint32_t local_turn; /* counts BIND_MW and LOCAL_INV that have begun, so that each second half knows its own */
@@ -107,7 +111,20 @@ struct soft_builder {
 	uint64_t operand, compare; /* of it, when it is an atomic */
 };
 
-#define SOFT_NOBODY UINT32_MAX /* numbers have 24 bits */
+/* What a target has besides a queue pair; under its responder.lock, and handles under both of its locks. */
+struct soft_xrc_target {
+	struct soft_xrc_domain *domain;
+	struct soft_srq *entered; /* held, with its transfer lock: that of the request which is executed */
+	struct soft_srq *source; /* held: that of the message of which a part has come */
+	struct soft_qp *handles;
+	bool ended; /* the last handle is gone */
+};
+
+#define SOFT_NUMBER_MASK 0xffffffu /* of queue pairs and shared queues */
+#define SOFT_NOBODY UINT32_MAX
+
+/* Which end of an extended reliable connection (soft/objects/xrc.h) a queue pair is. */
+enum soft_xrc { SOFT_NO_XRC, SOFT_INITIATOR, SOFT_TARGET };
 
 struct soft_qp {
 	union {
@@ -125,8 +142,9 @@ struct soft_qp {
 	_Atomic int state __attribute__((aligned(SOFT_CACHE_LINE)));
 	uint8_t service; /* enum soft_service */
 	uint8_t service_bit; /* SOFT_RC, SOFT_UC or SOFT_UD */
-	bool signal_all;
-	bool hears_itself; /* gets the multicasts that it sends */
+	bool signal_all : 1;
+	bool hears_itself : 1; /* gets the multicasts that it sends */
+	uint8_t xrc; /* enum soft_xrc */
 	struct soft_device *device;
 	struct soft_srq *srq; /* where its receives come from; NULL: from its own queue */
 	struct soft_qp *peer; /* held; under requester.lock */
@@ -150,6 +168,11 @@ struct soft_qp {
 	struct soft_async_event events[SOFT_QP_EVENTS];
 	struct soft_builder builder;
 	struct soft_capture_flow *flow; /* on a local link whose packets are recorded; under requester.lock */
+	struct soft_xrc_target *target; /* SOFT_TARGET: what only it has */
+	/* What users have of a target: */
+	struct soft_qp *real; /* it; held */
+	struct soft_qp *next_handle; /* of it; under both of its locks */
+	struct soft_xrcd *xrcd;
 };
 
 #ifndef SOFT_ORDER_CHECKED /* locks are larger then */
@@ -188,6 +211,12 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 						(size_t)(index & requester->mask) * requester->stride);
 }
 
+/* Of an initiator's request. */
+static inline uint32_t *soft_request_shared_queue(const struct soft_requester *requester, struct soft_send_wqe *wqe)
+{
+	return (uint32_t *)(void *)((char *)wqe + requester->stride - sizeof(uint32_t));
+}
+
 /*
  * On a wire an acknowledgement arrives before any message that the peer sent after it, and so the completion of a request
  * is there before the peer's reply.  On the local link the sending thread executes the peer's half and may lose the
@@ -206,6 +235,11 @@ void soft_qp_hold(void *qp);
 void soft_qp_free_queues(struct soft_qp *qp);
 /* The last reference frees it. */
 void soft_qp_release(struct soft_qp *qp);
+
+/* Raise an event of it; of a target on each of its handles.  once: unless it was raised before.  responder.lock is held. */
+void soft_qp_raise(struct soft_qp *qp, enum soft_qp_event event, bool once);
+/* Those that were raised once may be raised again.  Both locks are held. */
+void soft_qp_forget_events(struct soft_qp *qp);
 
 /*
  * Wait until every data transfer that is under way in a queue pair of pd has ended (soft/objects/mr_table.h).  Returns how

@@ -38,6 +38,7 @@ int soft_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		full.odp_caps.per_transport_caps.rc_odp_caps = ODP_RELIABLE | IBV_ODP_SUPPORT_RECV;
 		full.odp_caps.per_transport_caps.uc_odp_caps = ODP_DATAGRAM | IBV_ODP_SUPPORT_WRITE;
 		full.odp_caps.per_transport_caps.ud_odp_caps = ODP_DATAGRAM;
+		full.xrc_odp_caps = ODP_RELIABLE;
 	}
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | CORE_CAP_ATOMIC_WRITE |
 				   CORE_CAP_FLUSH_GLOBAL;

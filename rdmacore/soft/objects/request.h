@@ -63,6 +63,7 @@ enum soft_request_trait {
 	SOFT_LOCAL = 4, /* no packet: the requester itself executes it */
 	SOFT_PLACES = 8, /* it responds and brings nothing back: ATOMIC_WRITE, FLUSH */
 	SOFT_FLUSHES = 16, /* only ibv_wr_*(3) can say it */
+	SOFT_SHARED = 32, /* XRC: it names a shared receive queue (soft_request_shared_queue) */
 };
 
 struct soft_request_kind {

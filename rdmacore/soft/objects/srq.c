@@ -6,10 +6,12 @@
 
 #include "soft/base/bounds.h"
 #include "soft/base/fabric.h"
+#include "soft/objects/cq.h"
 #include "soft/objects/device.h"
-#include "soft/objects/pd.h"
+#include "soft/objects/xrc.h"
 
-struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+/* xrcd and cq: NULL unless it is for XRC. */
+static struct ibv_srq *create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct soft_xrcd *xrcd, struct soft_cq *cq)
 {
 	struct soft_device *device = soft_device(pd->context->device);
 	struct soft_srq *srq;
@@ -28,21 +30,36 @@ struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 		return NULL;
 	*srq = (struct soft_srq){
 		.ibv = {.context = pd->context, .srq_context = attr->srq_context, .pd = pd},
+		.references = 1,
+		.xrcd = xrcd,
+		.domain = xrcd ? xrcd->domain : NULL,
+		.cq = cq,
 		.limit_event = {.type = IBV_EVENT_SRQ_LIMIT_REACHED, .element.srq = &srq->ibv},
 	};
 	if (soft_receive_queue_init(&srq->receive, soft_pd(pd), attr->attr.max_wr, attr->attr.max_sge))
 		goto free_srq;
-	if (soft_table_insert(&device->shared_queues, srq, &srq->number))
-		goto destroy_queue;
-	srq->ibv.handle = srq->number;
+	soft_lock_init(&srq->transfer, SOFT_ORDER_TRANSFER);
 	soft_events_init(&srq->ibv.mutex, &srq->ibv.cond);
+	/* Before it has a number, by which packets find it. */
+	if (xrcd)
+		soft_pd_add(soft_pd(pd), &srq->member, &srq->transfer, NULL);
+	if (soft_table_insert(&device->shared_queues, srq, &srq->number))
+		goto leave_domain;
+	srq->ibv.handle = srq->number;
 	atomic_fetch_add(&soft_pd(pd)->users, 1);
+	if (xrcd) {
+		atomic_fetch_add(&xrcd->users, 1);
+		atomic_fetch_add(&cq->users, 1);
+	}
 	attr->attr.max_wr = srq->receive.size;
 	/* ibv_create_srq(3): srq_limit is ignored here. */
 	attr->attr.srq_limit = 0;
 	return &srq->ibv;
 
-destroy_queue:
+leave_domain:
+	if (xrcd)
+		soft_pd_remove(soft_pd(pd), &srq->member);
+	soft_events_destroy(&srq->ibv.mutex, &srq->ibv.cond);
 	soft_receive_queue_destroy(&srq->receive);
 free_srq:
 	free(srq);
@@ -50,21 +67,35 @@ free_srq:
 	return NULL;
 }
 
+struct ibv_srq *soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	return create(pd, attr, NULL, NULL);
+}
+
+#define XRC_ATTRIBUTES (uint32_t)(IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD)
+
 struct ibv_srq *soft_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq_init_attr basic = {.srq_context = attr->srq_context, .attr = attr->attr};
+	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	bool xrc = type == IBV_SRQT_XRC;
 	struct ibv_srq *srq;
 
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context) {
 		errno = EINVAL;
 		return NULL;
 	}
-	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type != IBV_SRQT_BASIC) ||
-	    attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)) {
+	if ((type != IBV_SRQT_BASIC && !xrc) ||
+	    attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | (xrc ? XRC_ATTRIBUTES : 0))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	srq = soft_create_srq(attr->pd, &basic);
+	if (xrc && ((attr->comp_mask & XRC_ATTRIBUTES) != XRC_ATTRIBUTES || !attr->xrcd || !attr->cq ||
+		    attr->xrcd->context != context || attr->cq->context != context)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	srq = create(attr->pd, &basic, xrc ? soft_xrcd(attr->xrcd) : NULL, xrc ? soft_cq(attr->cq) : NULL);
 	if (srq)
 		attr->attr = basic.attr;
 	return srq;
@@ -113,6 +144,17 @@ int soft_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 	return 0;
 }
 
+/* Of an XRC queue: none is under way and none begins any more, whoever still holds it. */
+static void end_transfers(struct soft_srq *srq)
+{
+	soft_lock_take_turn(&srq->transfer);
+	srq->ended = true;
+	soft_lock_release(&srq->transfer);
+	soft_pd_remove(soft_pd(srq->ibv.pd), &srq->member);
+	atomic_fetch_sub(&srq->xrcd->users, 1);
+	atomic_fetch_sub(&srq->cq->users, 1);
+}
+
 int soft_destroy_srq(struct ibv_srq *ibv_srq)
 {
 	struct soft_device *device = soft_device(ibv_srq->context->device);
@@ -128,11 +170,24 @@ int soft_destroy_srq(struct ibv_srq *ibv_srq)
 	if (result)
 		return result;
 	soft_table_remove(&device->shared_queues, srq->number);
+	if (srq->xrcd)
+		end_transfers(srq);
 	soft_events_destroy(&ibv_srq->mutex, &ibv_srq->cond);
 	soft_receive_queue_destroy(&srq->receive);
 	atomic_fetch_sub(&soft_pd(ibv_srq->pd)->users, 1);
-	free(srq);
+	soft_srq_release(srq);
 	return 0;
+}
+
+void soft_srq_hold(void *srq)
+{
+	atomic_fetch_add_explicit(&((struct soft_srq *)srq)->references, 1, memory_order_relaxed);
+}
+
+void soft_srq_release(struct soft_srq *srq)
+{
+	if (atomic_fetch_sub_explicit(&srq->references, 1, memory_order_acq_rel) == 1)
+		free(srq);
 }
 
 int soft_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

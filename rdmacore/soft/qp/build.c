@@ -36,7 +36,9 @@ static void finish(struct soft_qp *qp)
 	if (!wqe)
 		return;
 	qp->builder.wqe = NULL;
-	if ((qp->service == SOFT_UNRELIABLE_DATAGRAM && !wqe->ah) || !soft_send_length_fits(wqe->traits, wqe->length))
+	if ((qp->service == SOFT_UNRELIABLE_DATAGRAM && !wqe->ah) || !soft_send_length_fits(wqe->traits, wqe->length) ||
+	    (wqe->traits & SOFT_SHARED && !(wqe->traits & SOFT_LOCAL) &&
+	     *soft_request_shared_queue(&qp->requester, wqe) == SOFT_NOBODY))
 		fail(qp, EINVAL);
 	if (wqe->traits & SOFT_ATOMIC) {
 		wqe->operand = qp->builder.operand;
@@ -78,6 +80,8 @@ static struct soft_send_wqe *begin(struct ibv_qp_ex *extended, enum ibv_wr_opcod
 	wqe->immediate = 0;
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
 		wqe->ah = NULL;
+	if (wqe->traits & SOFT_SHARED)
+		*soft_request_shared_queue(requester, wqe) = SOFT_NOBODY;
 	qp->builder.wqe = wqe;
 	return wqe;
 }
@@ -214,6 +218,17 @@ static void wr_set_ud_addr(struct ibv_qp_ex *extended, struct ibv_ah *ah, uint32
 	soft_ah_hold(wqe->ah);
 	wqe->remote_qp_num = remote_qp_num;
 	wqe->queue_key = remote_queue_key;
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *extended, uint32_t number)
+{
+	struct soft_qp *qp = qp_of(extended);
+	struct soft_send_wqe *wqe = qp->builder.wqe;
+
+	if (wqe && !(wqe->traits & SOFT_SHARED))
+		fail(qp, EINVAL);
+	else if (wqe)
+		*soft_request_shared_queue(&qp->requester, wqe) = number & SOFT_NUMBER_MASK;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *extended, size_t count, const struct ibv_sge *list)
@@ -373,6 +388,7 @@ static void set_builders(struct ibv_qp_ex *qp)
 	qp->wr_send_imm = wr_send_imm;
 	qp->wr_send_inv = wr_send_inv;
 	qp->wr_set_ud_addr = wr_set_ud_addr;
+	qp->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	qp->wr_set_inline_data = wr_set_inline_data;
 	qp->wr_set_inline_data_list = wr_set_inline_data_list;
 	qp->wr_set_sge = wr_set_sge;
@@ -390,6 +406,8 @@ struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
 	struct ibv_qp *qp;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return soft_create_target(context, attr);
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context) {
 		errno = EINVAL;
 		return NULL;

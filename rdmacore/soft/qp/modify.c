@@ -149,13 +149,21 @@ unlock:
 	return result;
 }
 
+static struct soft_qp *real(struct ibv_qp *qp)
+{
+	return soft_qp(qp)->real ? soft_qp(qp)->real : soft_qp(qp);
+}
+
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	int result = modify(soft_qp(qp), attr, mask);
+	int result = modify(real(qp), attr, mask);
 
+	if (!result && soft_qp(qp)->real)
+		qp->state = soft_qp_state(soft_qp(qp)->real);
 	if (!result && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
-		soft_cq_forget(soft_cq(qp->send_cq), qp->qp_num);
-		if (qp->recv_cq != qp->send_cq)
+		if (qp->send_cq)
+			soft_cq_forget(soft_cq(qp->send_cq), qp->qp_num);
+		if (qp->recv_cq && qp->recv_cq != qp->send_cq)
 			soft_cq_forget(soft_cq(qp->recv_cq), qp->qp_num);
 	}
 	return result;
@@ -164,7 +172,7 @@ int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr)
 {
-	struct soft_qp *qp = soft_qp(ibv_qp);
+	struct soft_qp *qp = real(ibv_qp);
 
 	if (soft_context_is_removed(ibv_qp->context))
 		return EIO;

@@ -14,6 +14,7 @@
 #include "soft/objects/pd.h"
 #include "soft/objects/srq.h"
 #include "soft/objects/verbs.h"
+#include "soft/objects/xrc.h"
 
 static int context_query_port(struct ibv_context *context, uint8_t port,
 			      struct ibv_port_attr *attr, size_t attr_size)
@@ -83,6 +84,9 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 	context->verbs.query_port = context_query_port;
 	context->verbs.create_cq_ex = soft_create_cq_ex;
 	context->verbs.create_qp_ex = soft_create_qp_ex;
+	context->verbs.open_xrcd = soft_open_xrcd;
+	context->verbs.close_xrcd = soft_close_xrcd;
+	context->verbs.open_qp = soft_open_qp;
 	context->verbs.query_device_ex = soft_query_device_ex;
 	context->verbs.create_srq_ex = soft_create_srq_ex;
 	context->verbs.get_srq_num = soft_get_srq_num;

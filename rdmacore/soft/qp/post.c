@@ -58,6 +58,8 @@ static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, str
 		soft_ah_hold(wqe->ah);
 		return true;
 	}
+	if (wqe->traits & SOFT_SHARED)
+		*soft_request_shared_queue(&qp->requester, wqe) = wr->qp_type.xrc.remote_srqn & SOFT_NUMBER_MASK;
 	switch (wr->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 		wqe->remote_address = wr->wr.atomic.remote_addr;
@@ -76,7 +78,7 @@ static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, str
 		return true;
 	case IBV_WR_BIND_MW:
 		return soft_mw_post(qp, wr, wqe);
-	default: /* RDMA_READ, ATOMIC_WRITE */
+	default: /* RDMA_READ, ATOMIC_WRITE; of an initiator also SEND and RDMA_WRITE */
 		wqe->remote_address = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
 		return true;

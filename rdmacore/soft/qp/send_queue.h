@@ -65,7 +65,7 @@ static inline struct soft_send_wqe *soft_send_begin(struct soft_requester *reque
 	wqe->wr_id = wr_id;
 	wqe->opcode = (uint8_t)opcode;
 	wqe->flags = (uint8_t)flags;
-	wqe->traits = soft_request_kinds[opcode].traits;
+	wqe->traits = soft_request_kinds[opcode].traits | (uint8_t)(requester->shared * SOFT_SHARED);
 	wqe->psn = requester->psn;
 	return wqe;
 }

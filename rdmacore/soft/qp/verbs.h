@@ -20,6 +20,24 @@ struct ibv_qp *soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 /* EBUSY while it is attached to a multicast group. */
 int soft_destroy_qp(struct ibv_qp *qp);
 
+/* --- target.c: handles of the receiving end of an extended connection ----------------------------- */
+
+/* A new target with the first handle; EINVAL without a domain. */
+struct ibv_qp *soft_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/* ibv_open_qp(3): one more handle of that number in the domain; EINVAL when there is none. */
+struct ibv_qp *soft_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+/* The handle ends, and with the last one the target. */
+int soft_close_target(struct soft_qp *handle);
+
+/* --- make.c: what create.c and target.c share ----------------------------------------------------- */
+
+/* A queue pair of that kind in RESET, with queues, timer and number; NULL and errno. */
+struct soft_qp *soft_qp_make(const struct soft_qp *like);
+/* Its events name it. */
+void soft_qp_init_events(struct soft_qp *qp);
+/* ibv_destroy_qp(3) waits until every event that was taken is acknowledged; EBUSY. */
+int soft_qp_wait_acknowledged(struct soft_qp *qp);
+
 /* --- build.c: queue pairs with builders ----------------------------------------------------------- */
 
 /* EOPNOTSUPP for operations that its type does not have. */

@@ -54,6 +54,19 @@ static uint8_t uses_srq(const struct soft_id *id, const struct rdma_conn_param *
 	return param ? param->srq : 0;
 }
 
+/* What the peer's half will be made for (IBTA 12.6.5, table 99). */
+static enum soft_cm_transport transport_of(const struct soft_id *id)
+{
+	switch (id->rdma.qp_type) {
+	case IBV_QPT_XRC_SEND:
+		return SOFT_TRANSPORT_EXTENDED;
+	case IBV_QPT_UC:
+		return SOFT_TRANSPORT_UC;
+	default:
+		return SOFT_TRANSPORT_RC;
+	}
+}
+
 static int set_request_data(struct soft_id *id, struct soft_cm_message *req,
 			    const struct rdma_conn_param *param)
 {
@@ -106,6 +119,7 @@ static int connect_locked(struct soft_id *id, const struct rdma_conn_param *para
 	req->retry_count = id->retry_count;
 	req->rnr_retry_count = param ? clamp_retry(param->rnr_retry_count) : SERVICE_MAX_RETRY;
 	req->srq = uses_srq(id, param);
+	req->transport = transport_of(id);
 	req->ack_timeout = id->path_timeout;
 	req->ece = id->local_ece;
 	id->state = SOFT_ID_REQ_SENT;

@@ -39,6 +39,8 @@ static void destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 
 void soft_id_destroy_cqs(struct rdma_cm_id *id)
 {
+	if (id->qp_type == IBV_QPT_XRC_RECV && id->srq) /* which they are for */
+		return;
 	destroy_cq(&id->recv_cq_channel, &id->recv_cq);
 	destroy_cq(&id->send_cq_channel, &id->send_cq);
 }
@@ -56,18 +58,21 @@ int soft_id_create_cqs(struct rdma_cm_id *id, uint32_t send_entries, uint32_t re
 	return -1;
 }
 
-/* A queue pair needs both queues, even with room for no requests of one kind. */
-static uint32_t entries_for(const struct ibv_cq *given, const struct ibv_cq *own, uint32_t requests)
+/* A queue pair needs both queues, even with room for no requests of one kind, unless it is one end of XRC. */
+static uint32_t entries_for(const struct ibv_cq *given, const struct ibv_cq *own, uint32_t requests, bool needed)
 {
 	if (given || own)
 		return 0;
-	return requests ? requests : 1;
+	return requests || !needed ? requests : 1;
 }
 
 static int provide_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	if (soft_id_create_cqs(id, entries_for(attr->send_cq, id->send_cq, attr->cap.max_send_wr),
-			       entries_for(attr->recv_cq, id->recv_cq, attr->cap.max_recv_wr)))
+	bool receives = attr->qp_type != IBV_QPT_XRC_SEND && attr->qp_type != IBV_QPT_XRC_RECV;
+	bool sends = attr->qp_type != IBV_QPT_XRC_RECV;
+
+	if (soft_id_create_cqs(id, entries_for(attr->send_cq, id->send_cq, attr->cap.max_send_wr, sends),
+			       entries_for(attr->recv_cq, id->recv_cq, attr->cap.max_recv_wr, receives)))
 		return -1;
 	if (!attr->send_cq)
 		attr->send_cq = id->send_cq;
@@ -148,8 +153,9 @@ static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int 
 	case IBV_QPS_RTR:
 		if (!knows_peer(id))
 			return EINVAL;
-		*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+		if (id->rdma.qp_type != IBV_QPT_XRC_SEND)
+			*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 		attr->path_mtu = IBV_MTU_4096;
 		attr->dest_qp_num = id->remote_qp_num;
 		attr->rq_psn = id->receive_psn;
@@ -159,8 +165,9 @@ static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int 
 	case IBV_QPS_RTS:
 		if (!knows_peer(id))
 			return EINVAL;
-		*mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+		*mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN;
+		if (id->rdma.qp_type != IBV_QPT_XRC_RECV)
+			*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 		attr->timeout = id->ack_timeout_set ? id->ack_timeout : id->path_timeout;
 		attr->retry_cnt = id->retry_count;
 		attr->rnr_retry = id->rnr_retry_count;
@@ -210,6 +217,17 @@ static int check_create(struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex 
 	return 0;
 }
 
+static int provide_xrcd(struct soft_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD && attr->xrcd)
+		return 0;
+	soft_mutex_lock(&id->cm->lock);
+	attr->xrcd = soft_id_default_xrcd(id);
+	soft_mutex_unlock(&id->cm->lock);
+	attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	return attr->xrcd ? 0 : -1;
+}
+
 int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct soft_id *locked = soft_id_lock_any(id); /* if the device is gone, its verbs fail with EIO */
@@ -232,6 +250,8 @@ int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 		errno = error;
 		return -1;
 	}
+	if (id->qp_type == IBV_QPT_XRC_RECV && provide_xrcd(locked, attr))
+		return -1;
 	if (provide_cqs(id, attr))
 		return -1;
 	if (id->srq && !attr->srq)

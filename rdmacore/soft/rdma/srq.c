@@ -4,9 +4,29 @@
 #include <string.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/cm.h"
+#include "soft/cm/calls.h"
 #include "soft/cm/id.h"
 #include "soft/objects/srq.h"
+
+/* What rdma_create_srq(3) leaves out for XRC: the device's own domain, and a completion queue of the id. */
+static int provide_xrc(struct rdma_cm_id *id, struct soft_id *locked, struct ibv_srq_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd) {
+		soft_mutex_lock(&locked->cm->lock);
+		attr->xrcd = soft_id_default_xrcd(locked);
+		soft_mutex_unlock(&locked->cm->lock);
+		if (!attr->xrcd)
+			return -1;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq) {
+		/* That of its queue pair, which librdmacm loses here. */
+		if (!id->recv_cq && soft_id_create_cqs(id, 0, attr->attr.max_wr))
+			return -1;
+		attr->cq = id->recv_cq;
+	}
+	attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	return 0;
+}
 
 int soft_id_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
@@ -29,6 +49,8 @@ int soft_id_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *at
 				    "protection domain; librdmacm would crash here");
 		return -1;
 	}
+	if (attr->srq_type == IBV_SRQT_XRC && provide_xrc(id, locked, attr))
+		return -1;
 	srq = soft_create_srq_ex(id->verbs, attr);
 	if (!srq)
 		return -1;
@@ -47,7 +69,7 @@ int soft_id_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_
 		return soft_id_create_srq_ex(id, NULL);
 	memcpy(&extended, attr, sizeof(*attr));
 	extended.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-	extended.srq_type = IBV_SRQT_BASIC;
+	extended.srq_type = id && id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
 	extended.pd = pd;
 	result = soft_id_create_srq_ex(id, &extended);
 	if (!result)

@@ -15,7 +15,10 @@ enum header {
 	KNOWN = 64,
 	UNRELIABLE = 128, /* an operation of UC as well */
 	FETH = 256,
+	XRC_ETH = 512, /* not in the table: every request of an extended connection has it */
 };
+
+#define XRC_ETH_LENGTH 4
 
 #define FETH_LENGTH 4
 #define RETH_LENGTH 16
@@ -51,7 +54,7 @@ static const uint16_t operations[SOFT_OPERATION + 1] = {
 	[SOFT_ATOMIC_WRITE] = KNOWN | RETH | PAYLOAD,
 };
 
-/* 0 for an opcode that does not exist. */
+/* 0 for an opcode that does not exist; as it is on the wire. */
 static uint16_t headers_of(uint8_t opcode)
 {
 	uint8_t operation = opcode & SOFT_OPERATION;
@@ -59,6 +62,9 @@ static uint16_t headers_of(uint8_t opcode)
 	switch (opcode & SOFT_SERVICE) {
 	case SOFT_RELIABLE_CONNECTION:
 		return operations[operation];
+	case SOFT_WIRE_EXTENDED:
+		return operations[operation] && !soft_operation_is_answer(operation) ? operations[operation] | XRC_ETH :
+										       operations[operation];
 	case SOFT_UNRELIABLE_CONNECTION:
 		return operations[operation] & UNRELIABLE ? operations[operation] : 0;
 	case SOFT_UNRELIABLE_DATAGRAM:
@@ -68,6 +74,11 @@ static uint16_t headers_of(uint8_t opcode)
 	default:
 		return 0;
 	}
+}
+
+static uint8_t wire_opcode(const struct soft_packet *packet)
+{
+	return packet->xrc ? packet->opcode | SOFT_WIRE_EXTENDED : packet->opcode;
 }
 
 static bool is_datagram(uint8_t opcode)
@@ -81,6 +92,8 @@ static size_t headers_length(uint8_t opcode, uint16_t headers)
 
 	if (is_datagram(opcode))
 		length += SOFT_WIRE_DETH;
+	if (headers & XRC_ETH)
+		length += XRC_ETH_LENGTH;
 	if (headers & FETH)
 		length += FETH_LENGTH;
 	if (headers & RETH)
@@ -103,7 +116,7 @@ static uint8_t padding(uint64_t length)
 
 size_t soft_wire_length(const struct soft_packet *packet)
 {
-	uint16_t headers = headers_of(packet->opcode);
+	uint16_t headers = headers_of(wire_opcode(packet));
 	size_t length = headers_length(packet->opcode, headers);
 
 	if (!headers)
@@ -120,6 +133,8 @@ static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, ui
 		*place++ = 0;
 		place = soft_put24(place, packet->source);
 	}
+	if (headers & XRC_ETH)
+		place = soft_put32(place, packet->shared_queue & 0xffffff);
 	if (headers & FETH)
 		place = soft_put32(place, (packet->selectivity & 3u) << 4 | (packet->placement & 15u));
 	if (headers & RETH) {
@@ -154,11 +169,11 @@ static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, ui
 
 size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 {
-	uint16_t headers = headers_of(packet->opcode);
+	uint16_t headers = headers_of(wire_opcode(packet));
 	uint8_t pad = headers & PAYLOAD ? padding(packet->length) : 0;
 	uint8_t *place = bytes;
 
-	*place++ = packet->opcode;
+	*place++ = wire_opcode(packet);
 	*place++ = (uint8_t)(packet->solicited << 7 | packet->migrated << 6 | pad << 4);
 	*place++ = (uint8_t)(packet->partition >> 8);
 	*place++ = (uint8_t)packet->partition;
@@ -186,6 +201,10 @@ static uint8_t *get_headers(uint8_t *place, struct soft_packet *packet, uint16_t
 		packet->queue_key = soft_get32(place);
 		packet->source = soft_get24(place + 5);
 		place += SOFT_WIRE_DETH;
+	}
+	if (headers & XRC_ETH) {
+		packet->shared_queue = soft_get24(place + 1);
+		place += XRC_ETH_LENGTH;
 	}
 	if (headers & FETH) {
 		packet->placement = place[3] & 15;
@@ -240,7 +259,8 @@ bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet)
 	length -= before + pad + SOFT_WIRE_ICRC;
 	if (!(headers & PAYLOAD) && (length || pad))
 		return false;
-	packet->opcode = bytes[0];
+	packet->xrc = (bytes[0] & SOFT_SERVICE) == SOFT_WIRE_EXTENDED;
+	packet->opcode = packet->xrc ? bytes[0] & SOFT_OPERATION : bytes[0];
 	packet->solicited = bytes[1] >> 7;
 	packet->migrated = bytes[1] >> 6 & 1;
 	packet->partition = (uint16_t)(bytes[2] << 8 | bytes[3]);

@@ -26,6 +26,12 @@ enum soft_service {
 #define SOFT_OPERATION 0x1f
 #define SOFT_SERVICE 0xe0
 
+/*
+ * On the wire an extended reliable connection (XRC, IBTA annex A14) is a service of its own, whose requests have an XRCETH.
+ * The transport is that of a reliable connection, so in struct soft_packet it is that service, and xrc is set.
+ */
+#define SOFT_WIRE_EXTENDED 0xa0
+
 enum soft_operation {
 	SOFT_SEND_FIRST = 0x00,
 	SOFT_SEND_MIDDLE = 0x01,
@@ -72,6 +78,14 @@ static inline bool soft_operation_is_last(uint8_t opcode)
 		 1);
 }
 
+/* What a responder sends; the others are requests. */
+static inline bool soft_operation_is_answer(uint8_t opcode)
+{
+	uint8_t operation = opcode & SOFT_OPERATION;
+
+	return operation >= SOFT_RDMA_READ_RESPONSE_FIRST && operation <= SOFT_ATOMIC_ACKNOWLEDGE;
+}
+
 static inline bool soft_operation_is_read_response(uint8_t opcode)
 {
 	return opcode >= SOFT_RDMA_READ_RESPONSE_FIRST && opcode <= SOFT_RDMA_READ_RESPONSE_ONLY;
@@ -104,7 +118,8 @@ struct soft_packet {
 	uint8_t opcode;
 	uint8_t syndrome; /* ACKNOWLEDGE, RDMA_READ_RESPONSE */
 	bool solicited;
-	bool acknowledge; /* the AckReq bit; this and the next four are for links with an MTU only */
+	bool xrc; /* this and the next five are for links with an MTU only */
+	bool acknowledge; /* the AckReq bit */
 	bool migrated;
 	uint8_t congestion; /* FECN and BECN, the upper two bits */
 	uint16_t partition; /* P_Key */
@@ -119,6 +134,7 @@ struct soft_packet {
 	uint32_t msn; /* ACKNOWLEDGE, RDMA_READ_RESPONSE: messages executed so far */
 	uint32_t immediate; /* as the user gave it; SEND_ONLY_INVALIDATE: the key */
 	uint32_t rkey;
+	uint32_t shared_queue; /* XRC: the number of the shared receive queue */
 	uint64_t remote_address;
 	uint64_t length; /* payload, or bytes asked for by a READ, or to be flushed */
 	uint64_t operand; /* to add, or to swap in; ATOMIC_ACKNOWLEDGE: what was there before */

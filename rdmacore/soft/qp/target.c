@@ -1,0 +1,196 @@
+/*
+ * The receiving end of an extended reliable connection.  It is a queue pair that no user has: they have handles, of which
+ * one is made with it and others are opened, each with a context, a place for events and a domain handle of its own.
+ */
+#include "soft/qp/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "soft/base/fabric.h"
+#include "soft/base/refusal.h"
+#include "soft/engine/calls.h"
+#include "soft/objects/device.h"
+#include "soft/objects/qp.h"
+#include "soft/objects/xrc.h"
+
+#define CREATE_ATTRIBUTES (uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD)
+#define OPEN_ATTRIBUTES                                                                            \
+	(uint32_t)(IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE)
+
+/*
+ * Of the target only what a pointer to it as ibv_qp leads to.  It stays in RESET, so nothing can be posted to it; state and
+ * attributes are those of the target.
+ */
+static struct soft_qp *make_handle(struct ibv_context *context, struct soft_xrcd *xrcd, struct ibv_pd *pd, void *qp_context)
+{
+	struct soft_qp *handle = aligned_alloc(SOFT_CACHE_LINE, sizeof(*handle));
+
+	if (!handle)
+		return NULL;
+	*handle = (struct soft_qp){
+		.ibv = {.context = context, .qp_context = qp_context, .pd = pd, .qp_type = IBV_QPT_XRC_RECV},
+		.references = 1,
+		.state = IBV_QPS_RESET,
+		.device = soft_device(context->device),
+		.xrc = SOFT_TARGET,
+		.xrcd = xrcd,
+	};
+	soft_lock_init(&handle->requester.lock, SOFT_ORDER_REQUESTER);
+	soft_lock_init(&handle->responder.lock, SOFT_ORDER_RESPONDER);
+	soft_lock_init(&handle->receive.lock, SOFT_ORDER_RECEIVE_QUEUE);
+	soft_events_init(&handle->ibv.mutex, &handle->ibv.cond);
+	soft_qp_init_events(handle);
+	return handle;
+}
+
+/* False when the target has ended.  It is held from then on. */
+static bool link_handle(struct soft_qp *handle, struct soft_qp *real)
+{
+	bool alive;
+
+	soft_qp_lock(real);
+	alive = !real->target->ended;
+	if (alive) {
+		handle->next_handle = real->target->handles;
+		real->target->handles = handle;
+		real->ibv.context = handle->ibv.context; /* one that is open */
+		handle->ibv.state = soft_qp_state(real);
+	}
+	soft_qp_unlock(real);
+	handle->ibv.qp_num = handle->ibv.handle = real->ibv.qp_num;
+	handle->real = real;
+	return alive;
+}
+
+static void unlink_handle(struct soft_qp *handle)
+{
+	struct soft_qp *real = handle->real, **link = &real->target->handles;
+
+	soft_qp_lock(real);
+	while (*link != handle)
+		link = &(*link)->next_handle;
+	*link = handle->next_handle;
+	handle->next_handle = NULL;
+	if (real->target->handles)
+		real->ibv.context = real->target->handles->ibv.context;
+	soft_qp_unlock(real);
+}
+
+/* Whether no handle is left, and nobody else was told so. */
+static bool is_last(struct soft_qp *real)
+{
+	bool last;
+
+	soft_qp_lock(real);
+	last = !real->target->handles && !real->target->ended;
+	real->target->ended |= last;
+	soft_qp_unlock(real);
+	return last;
+}
+
+static void destroy_target(struct soft_qp *real)
+{
+	struct soft_device *device = soft_qp_device(real);
+
+	soft_qp_reset(real);
+	soft_table_remove(&device->queue_pairs, real->ibv.qp_num);
+	soft_timer_unregister(&device->fabric->timers, &real->timer);
+	soft_qp_release(real);
+}
+
+static struct soft_qp *make_target(struct ibv_context *context, const struct soft_xrcd *xrcd)
+{
+	struct soft_xrc_target *target = calloc(1, sizeof(*target));
+	struct soft_qp *real;
+
+	if (!target)
+		return NULL;
+	target->domain = xrcd->domain;
+	real = soft_qp_make(&(struct soft_qp){
+		.ibv = {.context = context, .qp_type = IBV_QPT_XRC_RECV},
+		.device = soft_device(context->device),
+		.service = SOFT_RELIABLE_CONNECTION,
+		.xrc = SOFT_TARGET,
+		.target = target,
+	});
+	if (!real)
+		free(target); /* which leaves errno */
+	return real;
+}
+
+struct ibv_qp *soft_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct soft_qp *handle, *real;
+	int error;
+
+	errno = soft_context_is_removed(context) ? EIO :
+		!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != context ?
+			soft_refuse(EINVAL, "a queue pair of type XRC_RECV needs an XRC domain of its context") :
+		attr->comp_mask & ~CREATE_ATTRIBUTES ? EOPNOTSUPP : 0;
+	if (errno)
+		return NULL;
+	/* The domain is only kept for the user (rdma_create_qp(3) takes it from here). */
+	handle = make_handle(context, soft_xrcd(attr->xrcd), attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL,
+			     attr->qp_context);
+	if (!handle)
+		return NULL;
+	real = make_target(context, handle->xrcd);
+	if (!real)
+		goto free_handle;
+	link_handle(handle, real);
+	atomic_fetch_add(&handle->xrcd->users, 1);
+	attr->cap = (struct ibv_qp_cap){0}; /* it has no queue of its own */
+	return &handle->ibv;
+
+free_handle:
+	error = errno;
+	soft_qp_release(handle);
+	errno = error;
+	return NULL;
+}
+
+struct ibv_qp *soft_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	void *qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL;
+	struct soft_qp *handle, *real;
+	bool linked;
+
+	errno = soft_context_is_removed(context) ? EIO :
+		(attr->comp_mask & ~(uint32_t)IBV_QP_OPEN_ATTR_CONTEXT) != OPEN_ATTRIBUTES || !attr->xrcd ||
+				attr->xrcd->context != context || attr->qp_type != IBV_QPT_XRC_RECV ? EINVAL : 0;
+	if (errno)
+		return NULL;
+	handle = make_handle(context, soft_xrcd(attr->xrcd), NULL, qp_context);
+	if (!handle)
+		return NULL;
+	real = soft_table_find(&handle->device->queue_pairs, attr->qp_num, soft_qp_hold);
+	linked = real && real->target && real->target->domain == handle->xrcd->domain && link_handle(handle, real);
+	if (real)
+		soft_qp_release(real); /* a handle keeps it alive without a reference */
+	if (linked) {
+		atomic_fetch_add(&handle->xrcd->users, 1);
+		return &handle->ibv;
+	}
+	soft_qp_release(handle);
+	errno = EINVAL;
+	return NULL;
+}
+
+int soft_close_target(struct soft_qp *handle)
+{
+	struct soft_qp *real = handle->real;
+	int result;
+
+	unlink_handle(handle);
+	result = soft_qp_wait_acknowledged(handle);
+	if (result) {
+		link_handle(handle, real);
+		return result;
+	}
+	if (is_last(real))
+		destroy_target(real);
+	atomic_fetch_sub(&handle->xrcd->users, 1);
+	soft_qp_release(handle);
+	return 0;
+}
