@@ -35,14 +35,12 @@ type ring struct {
 	oldest  int // the next to be replaced
 }
 
-// moment is one action that ran.
+// moment is one call that ran.
 type moment struct {
-	at, took  instant // since the case began
-	role      string
-	step      *compile.Step
-	operation string     // what failures call it
-	text      string     // with what it was given; "" for a verb, whose arguments say it
-	verb      *verb.Verb // nil for what is no verb
+	at, took instant // since the case began
+	role     string
+	step     *compile.Step
+	verb     *verb.Verb
 	// arguments are those of the verb, and fields its results, in its order; returned is its error, whatever was expected.
 	arguments, fields []any
 	returned          error
@@ -84,7 +82,7 @@ func (h *history) moments() []record.Moment {
 	all = all[max(0, len(all)-rememberedOfAll):]
 	list := make([]record.Moment, len(all))
 	for i, m := range all {
-		text := strings.TrimSpace(cmp.Or(m.text, m.operation) + " " + m.given())
+		text := strings.TrimSpace(m.verb.Name + " " + m.given())
 		if result := m.result(); result != "" {
 			text += "  -> " + result
 		}
@@ -98,9 +96,6 @@ func (h *history) moments() []record.Moment {
 
 // given lists the arguments that differ from their defaults.
 func (m *moment) given() string {
-	if m.verb == nil {
-		return ""
-	}
 	var words []string
 	for i := range m.verb.Arguments {
 		argument := &m.verb.Arguments[i]
@@ -152,7 +147,7 @@ func (m *moment) result() string {
 // writeStep writes the record of an action.
 func (r *caseRun) writeStep(m *moment) {
 	step := &record.Step{
-		Role: m.role, Action: cmp.Or(m.text, m.operation), Text: m.given(), Outcome: m.result(),
+		Role: m.role, Action: m.verb.Name, Text: m.given(), Outcome: m.result(),
 		Line: m.step.Span.Line, Column: m.step.Span.Column,
 		At: m.at.wall, Took: m.took.wall, OK: m.err == nil, Tags: r.tags, XFail: r.known, Used: r.used(),
 	}

@@ -12,8 +12,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// packets knows which packets are whose steps', where the provider writes them to a file.  Without, it is nil, and its
-// methods do nothing.  Who has the lock of the testbed uses it.
+// packets knows which step each packet belongs to, where the provider writes packets to a file.  Without, it is nil, and
+// its methods do nothing.  Who has the lock of the testbed uses it.
 type packets struct {
 	providers []*rdmacore.Provider
 	began     []time.Duration // of the case, on the clock of each

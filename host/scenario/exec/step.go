@@ -263,7 +263,8 @@ func (r *caseRun) holds(when *compile.Requirement, more expression.Env) (bool, e
 
 // call runs a verb and compares its result with the expectations.
 func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.Call) error {
-	r.count()
+	r.steps++
+	r.ended.Add(1)
 	name, role, err := r.enterRole(action.Role)
 	if err != nil {
 		return r.failed(step, name, action.Verb.Name, err)
@@ -283,8 +284,8 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 		call.Advance = func(what string, at, of int) { r.advances.part(advance, what, at, of) }
 		r.measure(step, call)
 	}
-	m := moment{at: r.now(), role: name, step: step, operation: action.Verb.Name, verb: action.Verb, arguments: arguments}
-	m.number = r.packets.begin(step, role, m.operation)
+	m := moment{at: r.now(), role: name, step: step, verb: action.Verb, arguments: arguments}
+	m.number = r.packets.begin(step, role, action.Verb.Name)
 	m.returned = action.Verb.Run(ctx, call)
 	m.took = r.since(m.at)
 	r.packets.end(role)
@@ -325,13 +326,7 @@ func (r *caseRun) conclude(m *moment) error {
 	if m.err == nil {
 		return nil
 	}
-	return r.failed(m.step, m.role, m.operation, m.err)
-}
-
-// count counts an action.
-func (r *caseRun) count() {
-	r.steps++
-	r.ended.Add(1)
+	return r.failed(m.step, m.role, m.verb.Name, m.err)
 }
 
 // enterRole finds the role of a step, nil for none, and shows expressions what an instance has made.
