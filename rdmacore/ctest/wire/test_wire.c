@@ -322,8 +322,37 @@ static void test_crc(void)
 		      0xcbf43926);
 }
 
+/* A bit at a time, as IEEE 802.3 has it. */
+static uint32_t crc_of_bits(uint32_t state, const uint8_t *bytes, size_t length)
+{
+	for (size_t byte = 0; byte < length; byte++) {
+		state ^= bytes[byte];
+		for (int bit = 0; bit < 8; bit++)
+			state = state >> 1 ^ (0xedb88320u & (0u - (state & 1)));
+	}
+	return state;
+}
+
+/* Every length, at every place in a word, in as many pieces: whichever way it is computed. */
+static void test_crc32(void)
+{
+	uint8_t bytes[700];
+
+	for (size_t byte = 0; byte < sizeof(bytes); byte++)
+		bytes[byte] = (uint8_t)(byte * byte / 3 + byte);
+	for (size_t length = 0; length < sizeof(bytes) - 8; length++) {
+		size_t place = length % 8;
+		uint32_t state = crc_of_bits(0xffffffff, bytes + place, length);
+
+		CHECK(soft_crc32(0xffffffff, bytes + place, length) == state);
+		CHECK(soft_crc32(soft_crc32(0xffffffff, bytes + place, length / 3), bytes + place + length / 3,
+				 length - length / 3) == state);
+	}
+}
+
 int main(void)
 {
+	test_crc32();
 	test_crc();
 	test_layouts();
 	test_messages();

@@ -81,6 +81,11 @@ size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes);
  */
 bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet);
 
+/* --- crc32.c -------------------------------------------------------------------------------------- */
+
+/* CRC-32 of IEEE 802.3 without its inversions: the state after more bytes. */
+uint32_t soft_crc32(uint32_t state, const uint8_t *bytes, size_t length);
+
 /* --- icrc.c: the invariant CRC (annex A17.3.3) ---------------------------------------------------- */
 
 /*
@@ -88,8 +93,6 @@ bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet)
  * for a local route header.
  */
 
-/* CRC-32 of IEEE 802.3 without its inversions: the state after more bytes. */
-uint32_t soft_crc32(uint32_t state, const uint8_t *bytes, size_t length);
 /*
  * The ICRC of a datagram, whose length is without it.  It begins with an IPv4 header without options or an IPv6 header
  * without extensions, and has at least IP, UDP and BTH.

@@ -8,8 +8,8 @@
 //   - mad: messages of connection management as management datagrams
 //   - bytes: packets as bytes
 //   - icrc: the invariant CRC
-//   - ip, packet: the IP and UDP headers, and packets as fields
-//   - datagram: the functions of bytes, icrc and ip declared
+//   - crc32, ip, packet: CRC-32, the IP and UDP headers, and packets as fields
+//   - datagram: the functions of bytes, crc32, icrc and ip declared
 //   - fields: numbers in any of these
 package wire
 

@@ -7,62 +7,6 @@
 #define IPV4_IDENTIFICATION 4 /* its place in the header */
 #define LOCAL_ROUTE 8
 
-/* The table is linear in its index, so the eight values at powers of two make all of it. */
-#define AT(n, a, b, c, d, e, f, g, h)                                                              \
-	(((n) & 1 ? a : 0u) ^ ((n) & 2 ? b : 0u) ^ ((n) & 4 ? c : 0u) ^ ((n) & 8 ? d : 0u) ^       \
-	 ((n) & 16 ? e : 0u) ^ ((n) & 32 ? f : 0u) ^ ((n) & 64 ? g : 0u) ^ ((n) & 128 ? h : 0u))
-#define AT4(n, ...)                                                                                \
-	AT(n, __VA_ARGS__), AT((n) + 1, __VA_ARGS__), AT((n) + 2, __VA_ARGS__),                    \
-		AT((n) + 3, __VA_ARGS__)
-#define AT16(n, ...)                                                                               \
-	AT4(n, __VA_ARGS__), AT4((n) + 4, __VA_ARGS__), AT4((n) + 8, __VA_ARGS__),                 \
-		AT4((n) + 12, __VA_ARGS__)
-#define AT64(n, ...)                                                                               \
-	AT16(n, __VA_ARGS__), AT16((n) + 16, __VA_ARGS__), AT16((n) + 32, __VA_ARGS__),            \
-		AT16((n) + 48, __VA_ARGS__)
-#define TABLE(...)                                                                                 \
-	AT64(0, __VA_ARGS__), AT64(64, __VA_ARGS__), AT64(128, __VA_ARGS__), AT64(192, __VA_ARGS__)
-
-/* Eight bytes at a time: table k is of a byte with k more behind it. */
-static const uint32_t tables[8][256] = {
-	{TABLE(0x77073096, 0xee0e612c, 0x076dc419, 0x0edb8832,
-	       0x1db71064, 0x3b6e20c8, 0x76dc4190, 0xedb88320)},
-	{TABLE(0x191b3141, 0x32366282, 0x646cc504, 0xc8d98a08,
-	       0x4ac21251, 0x958424a2, 0xf0794f05, 0x3b83984b)},
-	{TABLE(0x01c26a37, 0x0384d46e, 0x0709a8dc, 0x0e1351b8,
-	       0x1c26a370, 0x384d46e0, 0x709a8dc0, 0xe1351b80)},
-	{TABLE(0xb8bc6765, 0xaa09c88b, 0x8f629757, 0xc5b428ef,
-	       0x5019579f, 0xa032af3e, 0x9b14583d, 0xed59b63b)},
-	{TABLE(0x3d6029b0, 0x7ac05360, 0xf580a6c0, 0x30704bc1,
-	       0x60e09782, 0xc1c12f04, 0x58f35849, 0xb1e6b092)},
-	{TABLE(0xcb5cd3a5, 0x4dc8a10b, 0x9b914216, 0xec53826d,
-	       0x03d6029b, 0x07ac0536, 0x0f580a6c, 0x1eb014d8)},
-	{TABLE(0xa6770bb4, 0x979f1129, 0xf44f2413, 0x33ef4e67,
-	       0x67de9cce, 0xcfbd399c, 0x440b7579, 0x8816eaf2)},
-	{TABLE(0xccaa009e, 0x4225077d, 0x844a0efa, 0xd3e51bb5,
-	       0x7cbb312b, 0xf9766256, 0x299dc2ed, 0x533b85da)},
-};
-
-static uint32_t little_endian(const uint8_t *bytes)
-{
-	return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
-}
-
-uint32_t soft_crc32(uint32_t state, const uint8_t *bytes, size_t length)
-{
-	for (; length >= 8; length -= 8, bytes += 8) {
-		uint32_t low = state ^ little_endian(bytes), high = little_endian(bytes + 4);
-
-		state = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^
-			tables[5][low >> 16 & 0xff] ^ tables[4][low >> 24] ^ tables[3][high & 0xff] ^
-			tables[2][high >> 8 & 0xff] ^ tables[1][high >> 16 & 0xff] ^
-			tables[0][high >> 24];
-	}
-	while (length--)
-		state = state >> 8 ^ tables[0][(state ^ *bytes++) & 0xff];
-	return state;
-}
-
 /* What a router may change in an IP header. */
 static void mask_ip(uint8_t *ip)
 {
@@ -103,7 +47,7 @@ void soft_icrc_put(uint8_t *place, uint32_t icrc)
 
 uint32_t soft_icrc_get(const uint8_t *place)
 {
-	return little_endian(place);
+	return (uint32_t)place[3] << 24 | (uint32_t)place[2] << 16 | (uint32_t)place[1] << 8 | place[0];
 }
 
 /*
