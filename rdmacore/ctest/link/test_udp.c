@@ -195,6 +195,35 @@ static void test_multicast(void)
 	sides_close(&sides);
 }
 
+/* Packets are lost, late, twice, in another order and damaged: what is sent arrives all the same. */
+static void test_faults(void)
+{
+	static const enum soft_fault_action actions[] = {SOFT_FAULT_LOSE, SOFT_FAULT_DELAY, SOFT_FAULT_DUPLICATE,
+							 SOFT_FAULT_REORDER, SOFT_FAULT_CORRUPT};
+	struct sides sides;
+	uint32_t done;
+
+	sides_open(&sides, IBV_QPT_RC);
+	for (size_t row = 0; row < sizeof(actions) / sizeof(actions[0]); row++) {
+		struct soft_fault fault = {.traffic = SOFT_FAULT_DATA, .action = actions[row], .probability = 1000000,
+					   .skip = 3, .count = 4, .delay = 50 * SOFT_MICROSECOND};
+		struct soft_faults *faults = &host_of(&sides, 0)->fabric.faults;
+		int rule = soft_fault_add(faults, &fault);
+
+		CHECK(rule >= 0);
+		fill(sides.benches[0].memory, LARGE, (unsigned int)row);
+		memset(sides.benches[1].memory, 0, LARGE);
+		post(&sides, IBV_WR_RDMA_WRITE, LARGE);
+		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+		CHECK(!memcmp(sides.benches[0].memory, sides.benches[1].memory, LARGE));
+		CHECK(!soft_fault_remove(faults, rule, &done) && done == 4);
+	}
+	CHECK(atomic_load(&host_of(&sides, 1)->device->counters[SOFT_COUNT_ICRC]));
+	CHECK(atomic_load(&host_of(&sides, 1)->device->counters[SOFT_COUNT_DUPLICATE]));
+	CHECK(atomic_load(&host_of(&sides, 0)->device->counters[SOFT_COUNT_RETRY]));
+	sides_close(&sides);
+}
+
 /* What is no packet, or not for us, or was damaged, is dropped and counted. */
 static void test_hostile(void)
 {
@@ -313,6 +342,7 @@ int main(void)
 	test_bursts();
 	test_datagram();
 	test_multicast();
+	test_faults();
 	test_hostile();
 	test_sleepers();
 	test_blocks();

@@ -119,10 +119,14 @@ struct soft_link {
 struct soft_arrival {
 	union ibv_gid source, destination;
 	uint8_t header[SOFT_GRH]; /* of a datagram */
+	/* What the last packet was for, held, or NULL: others that came with it are often for the same. */
+	struct soft_qp *receiver;
 };
 
 /* A packet with its ICRC, which was checked.  No lock is held.  False when it was dropped. */
-bool soft_link_deliver(struct soft_device *device, const struct soft_arrival *arrival, uint8_t *bytes, size_t length);
+bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival, uint8_t *bytes, size_t length);
+/* No more packets came with those. */
+void soft_link_deliver_end(struct soft_arrival *arrival);
 /*
  * A datagram for one of the device's addresses, from its IP header on.  No lock is held.  False when it was dropped:
  * malformed, or for no queue pair.

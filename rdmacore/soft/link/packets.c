@@ -23,6 +23,7 @@
 struct event {
 	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
 	struct soft_device *device; /* where it arrives */
+	struct soft_packets_sender sender; /* with a send function: it is another link's, and leaves */
 	struct soft_qp *qp; /* held: it owes an acknowledgement; NULL: a datagram */
 	size_t begin, length; /* of the datagram */
 	uint8_t bytes[SOFT_DATAGRAM];
@@ -148,6 +149,7 @@ static struct event *copy(struct soft_packets *packets, const struct event *even
 	if (!other)
 		return NULL;
 	other->qp = NULL;
+	other->sender = event->sender;
 	other->begin = event->begin;
 	other->length = event->length;
 	memcpy(other->bytes + other->begin, event->bytes + event->begin, event->length);
@@ -162,7 +164,6 @@ static void carry(struct soft_packets *packets, struct event *event, uint32_t fr
 	struct event *twin;
 
 	soft_lock_expect(&packets->lock);
-	event->device = packets->devices[to];
 	if (verdict->corrupt) {
 		packets->counters.corrupted++;
 		event->bytes[event->begin + below(packets, event->length)] ^= (uint8_t)(1u << below(packets, 8));
@@ -220,6 +221,7 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	uint32_t source, target;
 
 	(void)burst;
+	event->sender.send = NULL;
 	finish(event, link->icrc, qp, packet, length);
 	event->qp = NULL;
 	if (soft_faults_active(faults))
@@ -236,10 +238,13 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	} else if (soft_gid_is_multicast(to)) {
 		/* A copy for every device, which knows the members of the group. */
 		for (target = 0; target < packets->device_count; target++)
-			if ((other = copy(packets, event)))
+			if ((other = copy(packets, event))) {
+				other->device = packets->devices[target];
 				carry(packets, other, source, target, verdict);
+			}
 		give_back(packets, event);
 	} else if (target < SOFT_PACKETS_DEVICES) {
+		event->device = packets->devices[target];
 		carry(packets, event, source, target, verdict);
 	} else {
 		packets->counters.dropped++;
@@ -272,6 +277,11 @@ static void happen(struct soft_packets *packets, struct event *event, bool *deli
 		soft_qp_release(event->qp);
 		return;
 	}
+	if (event->sender.send) {
+		event->sender.send(&event->sender, event->bytes + event->begin, event->length);
+		*delivered = true;
+		return;
+	}
 	/* As a receiver's IP layer does, check the IP checksum first. */
 	*delivered = (!packets->link.icrc || soft_ip_is_whole(event->bytes + event->begin, event->length)) &&
 		     soft_link_receive(event->device, packets->link.icrc, event->bytes + event->begin, event->length);
@@ -296,6 +306,28 @@ static void expire(struct soft_timer *timer)
 	}
 	if (packets->heap_count)
 		soft_timer_arm(&packets->fabric->timers, &packets->timer, packets->heap[0]->due - time);
+	soft_lock_release(&packets->lock);
+}
+
+void soft_packets_send(struct soft_packets *packets, const struct soft_fault_verdict *verdict,
+		       const struct soft_packets_sender *sender, const uint8_t *bytes, size_t length)
+{
+	uint32_t way = sender->way % SOFT_PACKETS_DEVICES;
+	struct event *event = NULL;
+
+	soft_lock_take(&packets->lock);
+	packets->counters.sent++;
+	packets->counters.lost += verdict->lose;
+	if (!verdict->lose && length <= SOFT_DATAGRAM && !(event = take(packets)))
+		packets->counters.overflowed++;
+	if (event) {
+		event->qp = NULL;
+		event->sender = *sender;
+		event->begin = 0;
+		event->length = length;
+		memcpy(event->bytes, bytes, length);
+		carry(packets, event, way, 0, verdict);
+	}
 	soft_lock_release(&packets->lock);
 }
 

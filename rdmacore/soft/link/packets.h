@@ -6,12 +6,14 @@
 #define SOFT_LINK_PACKETS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
 
 struct soft_device;
 struct soft_fabric;
+struct soft_fault_verdict;
 struct soft_packets;
 
 #define SOFT_PACKETS_DEVICES 16
@@ -43,5 +45,16 @@ void soft_packets_destroy(struct soft_packets *packets);
  */
 int soft_packets_attach(struct soft_packets *packets, struct soft_device *device, const union ibv_gid *address);
 struct soft_packets_counters soft_packets_count(struct soft_packets *packets);
+
+/* Of a packet of another link: who sends it when its time has come, and what that needs, copied. */
+struct soft_packets_sender {
+	void (*send)(const struct soft_packets_sender *sender, uint8_t *bytes, size_t length);
+	uint32_t way; /* packets of one way keep their order, but for faults; any number */
+	uint64_t route[16];
+};
+
+/* Send a packet of another link, with the faults of the verdict.  No lock that the sender takes is held. */
+void soft_packets_send(struct soft_packets *packets, const struct soft_fault_verdict *verdict,
+		       const struct soft_packets_sender *sender, const uint8_t *bytes, size_t length);
 
 #endif

@@ -107,7 +107,24 @@ static void add_header(struct soft_packet *packet, const uint8_t header[SOFT_GRH
 	packet->num_segments = 2;
 }
 
-bool soft_link_deliver(struct soft_device *device, const struct soft_arrival *arrival, uint8_t *bytes, size_t length)
+/* The queue pair of that number.  One that was destroyed since the last packet is in RESET, and takes none. */
+static struct soft_qp *find_receiver(struct soft_device *device, struct soft_arrival *arrival, uint32_t number)
+{
+	if (arrival->receiver && arrival->receiver->ibv.qp_num == number)
+		return arrival->receiver;
+	soft_link_deliver_end(arrival);
+	arrival->receiver = soft_table_find(&device->queue_pairs, number, soft_qp_hold);
+	return arrival->receiver;
+}
+
+void soft_link_deliver_end(struct soft_arrival *arrival)
+{
+	if (arrival->receiver)
+		soft_qp_release(arrival->receiver);
+	arrival->receiver = NULL;
+}
+
+bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival, uint8_t *bytes, size_t length)
 {
 	struct soft_packet packet;
 	struct soft_qp *qp;
@@ -125,7 +142,7 @@ bool soft_link_deliver(struct soft_device *device, const struct soft_arrival *ar
 		receive_multicast(device, &arrival->destination, &arrival->source, &packet);
 		return true;
 	}
-	qp = soft_table_find(&device->queue_pairs, packet.destination, soft_qp_hold);
+	qp = find_receiver(device, arrival, packet.destination);
 	if (!qp)
 		return false;
 	taken = is_for(qp, &packet);
@@ -137,15 +154,15 @@ bool soft_link_deliver(struct soft_device *device, const struct soft_arrival *ar
 		else
 			receive_request(qp, &arrival->source, &packet);
 	}
-	soft_qp_release(qp);
 	return taken;
 }
 
 bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length)
 {
-	struct soft_arrival arrival;
+	struct soft_arrival arrival = {.receiver = NULL};
 	size_t udp = soft_ip_parse(datagram, length, arrival.header, &arrival.source, &arrival.destination);
 	size_t begin = udp + SOFT_UDP_HEADER;
+	bool taken;
 
 	if (!udp || soft_udp_port(datagram + udp) != SOFT_WIRE_PORT ||
 	    length < begin + SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
@@ -155,5 +172,7 @@ bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram,
 		soft_count(device, SOFT_COUNT_ICRC);
 		return false;
 	}
-	return soft_link_deliver(device, &arrival, datagram + begin, length - begin);
+	taken = soft_link_deliver(device, &arrival, datagram + begin, length - begin);
+	soft_link_deliver_end(&arrival);
+	return taken;
 }

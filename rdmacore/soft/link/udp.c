@@ -7,11 +7,14 @@
 
 #include "soft/base/fabric.h"
 #include "soft/engine/segment.h"
+#include "soft/link/packets.h"
 #include "soft/link/udp_socket.h"
 #include "soft/objects/qp.h"
 
 /* A packet in a socket's buffer costs its length and about that much; a quarter of the buffer is for others. */
 #define PACKET_COST 700
+/* Packets that may wait while there are faults. */
+#define STAGED 1024
 
 /* A block is ours when its port of 127.0.0.1 is. */
 static int claim(struct soft_table_claimer *claimer, uint32_t *block)
@@ -85,6 +88,7 @@ static int join_group(struct soft_link *link, const union ibv_gid *group)
 
 int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_udp **out)
 {
+	struct soft_packets_options stage = {.seed = soft_fabric_random(fabric), .datagrams = STAGED};
 	struct soft_udp *udp = calloc(1, sizeof(*udp));
 	int result = -ENOMEM;
 
@@ -109,15 +113,20 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, stru
 	result = soft_udp_send_init(udp);
 	if (result)
 		goto free_udp;
-	result = soft_udp_receive_init(udp);
+	result = soft_packets_create(fabric, &stage, &udp->stage);
 	if (result)
 		goto destroy_send;
+	result = soft_udp_receive_init(udp);
+	if (result)
+		goto destroy_stage;
 	device->link = &udp->link;
 	device->progress = &udp->progress;
 	soft_table_use_blocks(&device->queue_pairs, &udp->claimer);
 	*out = udp;
 	return 0;
 
+destroy_stage:
+	soft_packets_destroy(udp->stage);
 destroy_send:
 	soft_udp_send_destroy(udp);
 free_udp:
@@ -135,6 +144,7 @@ void soft_udp_destroy(struct soft_udp *udp)
 	for (uint32_t index = 0; index < count; index++)
 		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);
 	soft_udp_receive_stop(udp);
+	soft_packets_destroy(udp->stage);
 	for (uint32_t index = 0; index < count; index++) {
 		close(udp->sockets[index]->source.fd);
 		free(udp->sockets[index]);

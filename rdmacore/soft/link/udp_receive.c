@@ -106,24 +106,38 @@ static void make_header(const struct soft_endpoint *source, const struct soft_en
 	soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
 }
 
-/* One packet of those that came together.  guess: its identification. */
-static bool take_in(struct soft_udp *udp, const struct soft_udp_socket *socket, const struct soft_icrc_headers *headers,
-		    const struct soft_endpoint *source, const struct said *said, uint16_t guess, uint8_t *bytes,
-		    size_t length)
+/* What came with one system call. */
+struct batch {
+	struct soft_udp *udp;
+	const struct soft_udp_socket *socket;
+	struct soft_endpoint source;
+	struct soft_icrc_headers headers;
+	struct said said;
+	struct soft_arrival arrival;
+};
+
+/* One packet of it.  guess: its identification. */
+static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t length)
 {
-	struct soft_arrival arrival = {.source = source->address, .destination = socket->endpoint.address};
+	struct soft_udp *udp = batch->udp;
 	uint16_t identification;
 
 	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
-	if (!soft_icrc_identify(headers, guess, bytes, length - SOFT_WIRE_ICRC, &identification) ||
-	    (identification != guess && !is_plausible(udp, source, identification))) {
+	if (!soft_icrc_identify(&batch->headers, guess, bytes, length - SOFT_WIRE_ICRC, &identification) ||
+	    (identification != guess && !is_plausible(udp, &batch->source, identification))) {
 		soft_count(udp->device, SOFT_COUNT_ICRC);
 		return false;
 	}
+	if (udp->fabric->capture && !soft_udp_find(udp, &batch->source.address, batch->source.port))
+		soft_udp_record(udp, &batch->source, &batch->socket->endpoint,
+				&(struct ibv_global_route){.hop_limit = batch->said.hops,
+							   .traffic_class = batch->said.traffic_class},
+				bytes, length, true, &(struct soft_capture_fate){0});
 	if ((bytes[0] & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
-		make_header(source, &socket->endpoint, said, identification, length, arrival.header);
-	return soft_link_deliver(udp->device, &arrival, bytes, length);
+		make_header(&batch->source, &batch->socket->endpoint, &batch->said, identification, length,
+			    batch->arrival.header);
+	return soft_link_deliver(udp->device, &batch->arrival, bytes, length);
 }
 
 /* Take what one system call gives; false when there is nothing. */
@@ -137,26 +151,31 @@ static bool receive(struct soft_udp *udp, struct soft_udp_socket *socket)
 	struct iovec vector = {udp->arrived, ARRIVED};
 	struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &vector, .msg_iovlen = 1,
 				 .msg_control = &control, .msg_controllen = sizeof(control)};
-	ssize_t length = recvmsg(socket->source.fd, &message, MSG_DONTWAIT);
-	struct said said = {.hops = SOFT_HOP_LIMIT};
-	struct soft_icrc_headers headers;
-	struct soft_endpoint source;
+	ssize_t length = soft_udp_recvmsg(socket->source.fd, &message);
+	struct batch batch;
 	uint64_t dropped = 0;
 	uint16_t index = 0;
+	size_t segment;
 
 	soft_lock_expect(&udp->receiving);
 	if (length < 0)
 		return false;
-	said.segment = (size_t)length;
-	read_options(&message, &said);
-	read_source(&from, &source);
-	soft_icrc_headers_make(&headers, &source, &socket->endpoint);
-	for (size_t offset = 0; offset < (size_t)length && said.segment; offset += said.segment, index++) {
+	batch.udp = udp;
+	batch.socket = socket;
+	batch.said = (struct said){.segment = (size_t)length, .hops = SOFT_HOP_LIMIT};
+	batch.arrival.receiver = NULL;
+	read_options(&message, &batch.said);
+	read_source(&from, &batch.source);
+	soft_icrc_headers_make(&batch.headers, &batch.source, &socket->endpoint);
+	batch.arrival.source = batch.source.address;
+	batch.arrival.destination = socket->endpoint.address;
+	segment = batch.said.segment;
+	for (size_t offset = 0; offset < (size_t)length && segment; offset += segment, index++) {
 		size_t left = (size_t)length - offset;
 
-		dropped += !take_in(udp, socket, &headers, &source, &said, index, udp->arrived + offset,
-				    left < said.segment ? left : said.segment);
+		dropped += !take_in(&batch, index, udp->arrived + offset, left < segment ? left : segment);
 	}
+	soft_link_deliver_end(&batch.arrival);
 	atomic_fetch_add_explicit(&udp->counters.received, index, memory_order_relaxed);
 	atomic_fetch_add_explicit(&udp->counters.calls_to_receive, 1, memory_order_relaxed);
 	if (dropped)

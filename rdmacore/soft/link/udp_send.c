@@ -7,6 +7,7 @@
 
 #include "soft/base/fabric.h"
 #include "soft/engine/segment.h"
+#include "soft/link/packets.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/qp.h"
 
@@ -49,6 +50,7 @@ int soft_udp_route(struct soft_udp *udp, const union ibv_gid *from, uint32_t num
 		route->socket = soft_udp_open(udp, &source, soft_udp_port_of(number), &error);
 	if (!route->socket)
 		return error;
+	route->peer = destination;
 	soft_udp_sockaddr(&destination, &route->to);
 	soft_icrc_headers_make(&route->headers, &route->socket->endpoint, &destination);
 	return 0;
@@ -152,27 +154,65 @@ uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct
 	return burst->pending->bytes + burst->pending->used;
 }
 
+/* What is left of a route for a packet that leaves by itself later. */
+struct later {
+	struct soft_udp_socket *socket;
+	union soft_udp_address to;
+};
+
+static void send_later(const struct soft_packets_sender *sender, uint8_t *bytes, size_t length)
+{
+	struct later later;
+	struct iovec vector = {bytes, length};
+	struct msghdr message = {.msg_name = &later.to, .msg_iov = &vector, .msg_iovlen = 1};
+
+	memcpy(&later, sender->route, sizeof(later));
+	message.msg_namelen = soft_udp_length(&later.to);
+	if (soft_udp_sendmsg(later.socket->source.fd, &message) < 0)
+		atomic_fetch_add_explicit(&later.socket->udp->counters.unsent, 1, memory_order_relaxed);
+}
+
+/* While there are faults each packet goes by itself, in its turn behind those that wait. */
+static void send_with_faults(struct soft_udp *udp, const struct soft_udp_route *route,
+			     const struct soft_fault_verdict *verdict, const uint8_t *bytes, size_t length)
+{
+	struct soft_packets_sender sender = {.send = send_later, .way = (uint32_t)route->peer.port * 31 +
+								       route->socket->endpoint.port};
+	struct later later = {route->socket, route->to};
+
+	_Static_assert(sizeof(later) <= sizeof(sender.route), "what a sender needs");
+	memcpy(sender.route, &later, sizeof(later));
+	soft_packets_send(udp->stage, verdict, &sender, bytes, length);
+}
+
 void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
 		   const struct soft_packet *packet, uint8_t *bytes, size_t length)
 {
 	struct soft_udp_burst *pending = burst->pending;
 	struct soft_udp *udp = soft_udp_of(link);
+	bool faults = soft_faults_active(&udp->fabric->faults) && !burst->count;
+	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION,
+					  .psn = packet->psn};
+	struct soft_capture_fate fate = {0};
 
 	/* The segments of a burst are numbered from 0. */
 	soft_icrc_put(bytes + length - SOFT_WIRE_ICRC,
 		      soft_icrc_of_packet(&pending->route->headers, (uint16_t)burst->count, bytes,
 					  length - SOFT_WIRE_ICRC));
 	atomic_fetch_add_explicit(&udp->counters.sent, 1, memory_order_relaxed);
-	if (soft_faults_active(&udp->fabric->faults)) {
-		struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION,
-						  .psn = packet->psn};
-
-		if (soft_fault_judge(&udp->fabric->faults, soft_link_source(qp, packet),
-				     soft_link_destination(qp, packet), &what).lose) {
-			give_back(udp, pending);
-			burst->pending = NULL;
-			return;
-		}
+	if (faults)
+		fate.verdict = soft_fault_judge(&udp->fabric->faults, soft_link_source(qp, packet),
+						soft_link_destination(qp, packet), &what);
+	if (udp->fabric->capture)
+		soft_udp_record(udp, &pending->route->socket->endpoint, &pending->route->peer,
+				packet->ah && qp->service == SOFT_UNRELIABLE_DATAGRAM ? &packet->ah->attr.grh :
+											  &qp->attr.ah_attr.grh,
+				bytes, length, false, &fate);
+	if (faults) {
+		send_with_faults(udp, pending->route, &fate.verdict, bytes, length);
+		give_back(udp, pending);
+		burst->pending = NULL;
+		return;
 	}
 	pending->used += (uint32_t)length;
 	pending->closed = length < pending->segment;
@@ -215,8 +255,7 @@ static bool transmit(const struct soft_udp_burst *pending, uint32_t count, size_
 	struct iovec vector = {pending->bytes, length};
 	struct msghdr message = {
 		.msg_name = (void *)(uintptr_t)&pending->route->to,
-		.msg_namelen = pending->route->to.any.sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-									     sizeof(struct sockaddr_in6),
+		.msg_namelen = soft_udp_length(&pending->route->to),
 		.msg_iov = &vector,
 		.msg_iovlen = 1,
 		.msg_control = &control,
@@ -229,7 +268,7 @@ static bool transmit(const struct soft_udp_burst *pending, uint32_t count, size_
 		put_options(&message, pending->route);
 	if (!message.msg_controllen)
 		message.msg_control = NULL;
-	return sendmsg(pending->route->socket->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+	return soft_udp_sendmsg(pending->route->socket->source.fd, &message) >= 0;
 }
 
 void soft_udp_flush(struct soft_link *link, struct soft_burst *burst)

@@ -70,11 +70,6 @@ void soft_udp_sockaddr(const struct soft_endpoint *endpoint, union soft_udp_addr
 	memcpy(&address->ipv6.sin6_addr, endpoint->address.raw, sizeof(address->ipv6.sin6_addr));
 }
 
-static socklen_t address_length(const union soft_udp_address *address)
-{
-	return address->any.sa_family == AF_INET ? sizeof(address->ipv4) : sizeof(address->ipv6);
-}
-
 static bool set(int fd, int level, int option, int value)
 {
 	return !setsockopt(fd, level, option, &value, sizeof(value));
@@ -140,7 +135,7 @@ static int make_descriptor(const struct soft_endpoint *endpoint)
 		return -errno;
 	if (!set_options(fd, address.any.sa_family) ||
 	    (group && !set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) /* all members on this host have that port */ ||
-	    bind(fd, &address.any, address_length(&address)) || (group && !join(fd, &address))) {
+	    bind(fd, &address.any, soft_udp_length(&address)) || (group && !join(fd, &address))) {
 		result = -errno;
 		close(fd);
 		return result;
@@ -254,4 +249,28 @@ struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int 
 	socket = add(udp, &(struct soft_endpoint){soft_udp_loopback, port}, error);
 	soft_mutex_unlock(&udp->lock);
 	return socket;
+}
+
+void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, const struct soft_endpoint *to,
+		     const struct ibv_global_route *route, const uint8_t *bytes, size_t length, bool inbound,
+		     const struct soft_capture_fate *fate)
+{
+	uint8_t datagram[SOFT_DATAGRAM], header[SOFT_GRH], *place = datagram;
+	struct ibv_global_route path = *route;
+	size_t offset;
+
+	if (!udp->fabric->capture || length > sizeof(datagram) - SOFT_GRH - SOFT_UDP_HEADER)
+		return;
+	path.dgid = to->address;
+	soft_ip_make(header, &path, &from->address);
+	soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
+	offset = soft_ip_offset(header);
+	memcpy(place, header + offset, SOFT_GRH - offset);
+	place += SOFT_GRH - offset;
+	soft_udp_make(place, from->port, length);
+	memcpy(place + SOFT_UDP_HEADER, bytes, length);
+	place += SOFT_UDP_HEADER + length - SOFT_WIRE_ICRC;
+	soft_icrc_put(place, soft_icrc(datagram, (size_t)(place - datagram)));
+	soft_capture_datagram(udp->fabric->capture, datagram, (size_t)(place - datagram) + SOFT_WIRE_ICRC,
+			      inbound ? &to->address : &from->address, inbound, fate);
 }

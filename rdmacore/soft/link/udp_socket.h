@@ -7,12 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "soft/base/lock.h"
 #include "soft/base/mutex.h"
 #include "soft/base/poller.h"
 #include "soft/base/table.h"
 #include "soft/base/timer.h"
+#include "soft/capture/capture.h"
 #include "soft/link/calls.h"
 #include "soft/objects/device.h"
 #include "soft/wire/datagram.h"
@@ -34,6 +38,8 @@ union soft_udp_address {
 	struct sockaddr_in6 ipv6;
 };
 
+struct soft_packets;
+
 struct soft_udp_socket {
 	struct soft_source source; /* its descriptor; under udp.lock */
 	struct soft_udp *udp;
@@ -53,7 +59,8 @@ struct soft_udp_peer {
 /* Where the packets of a connected queue pair go, or those of a datagram. */
 struct soft_udp_route {
 	struct soft_udp_socket *socket;
-	union soft_udp_address to;
+	struct soft_endpoint peer;
+	union soft_udp_address to; /* the same */
 	struct soft_icrc_headers headers;
 	uint8_t traffic_class, hop_limit; /* 0: as usual */
 };
@@ -83,6 +90,7 @@ struct soft_udp {
 	bool roce_is_taken; /* another process has SOFT_WIRE_PORT of one of the addresses */
 
 	/* Who takes packets from the kernel: see udp_receive.c. */
+	struct soft_packets *stage; /* where packets wait while there are faults */
 	struct soft_lock receiving; /* guards the next seven */
 	uint8_t *arrived;
 	uint32_t hot, next; /* sockets: where packets came from last, and which other one is looked at next */
@@ -117,6 +125,18 @@ static inline struct soft_udp *soft_udp_of(struct soft_link *link)
 	return soft_container_of(link, struct soft_udp, link);
 }
 
+/*
+ * recvmsg(2) and sendmsg(2), without waiting.  Not the C library's: those are cancellation points, and a thread that is
+ * cancelled would leave with locks of ours.  The thread sanitizer knows only the library's.
+ */
+#ifdef __SANITIZE_THREAD__
+#define soft_udp_recvmsg(fd, message) recvmsg(fd, message, MSG_DONTWAIT)
+#define soft_udp_sendmsg(fd, message) sendmsg(fd, message, MSG_DONTWAIT | MSG_NOSIGNAL)
+#else
+#define soft_udp_recvmsg(fd, message) syscall(SYS_recvmsg, fd, message, MSG_DONTWAIT)
+#define soft_udp_sendmsg(fd, message) syscall(SYS_sendmsg, fd, message, MSG_DONTWAIT | MSG_NOSIGNAL)
+#endif
+
 static inline uint16_t soft_udp_port_of(uint32_t qp_num)
 {
 	return (uint16_t)(SOFT_UDP_PORTS + (qp_num >> SOFT_TABLE_BLOCK_BITS));
@@ -124,12 +144,24 @@ static inline uint16_t soft_udp_port_of(uint32_t qp_num)
 
 /* The address that packets have which are from or for that GID: all of 127.0.0.0/8 is the first of it. */
 union ibv_gid soft_udp_address_of(const union ibv_gid *gid);
+static inline socklen_t soft_udp_length(const union soft_udp_address *address)
+{
+	return address->any.sa_family == AF_INET ? sizeof(address->ipv4) : sizeof(address->ipv6);
+}
+
 void soft_udp_sockaddr(const struct soft_endpoint *endpoint, union soft_udp_address *address);
 /* The socket of the queue pair at that address, which is opened if need be; NULL and a positive errno in *error. */
 struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid *address, uint16_t port, int *error);
 struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid *address, uint16_t port);
 /* That port of the first loopback address, which nobody else has then; NULL and a positive errno in *error. */
 struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int *error);
+/*
+ * Write a packet into the file of what is captured, if there is one: with port SOFT_WIRE_PORT, by which readers of such
+ * files know RoCE, and so with another ICRC.
+ */
+void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, const struct soft_endpoint *to,
+		     const struct ibv_global_route *route, const uint8_t *bytes, size_t length, bool inbound,
+		     const struct soft_capture_fate *fate);
 /* What arrives there is told with its time to live and type of service. */
 void soft_udp_show_headers(struct soft_udp_socket *socket);
 
