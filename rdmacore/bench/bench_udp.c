@@ -23,7 +23,7 @@
 #define UDP_GRO 104
 #endif
 
-#define ROUNDS 3
+#define ROUNDS 7
 #define SEGMENT 4112 /* an RDMA_WRITE_MIDDLE with 4096 bytes */
 #define SEGMENTS 15
 #define BURST (SEGMENTS * SEGMENT)

@@ -6,12 +6,12 @@
 //
 // From the top; each calls only those further down.
 //
-//   - packets, udp: the network that can lose, double and reorder; sockets, and the numbers of queue pairs they are for
-//   - udp_receive: who takes packets from the kernel
+//   - udp: sockets, and the numbers of queue pairs they are for
+//   - udp_receive, udp_send: who takes packets from the kernel; packets of one length leave together
+//   - packets: the network that can lose, double and reorder
 //   - receive: a datagram arrives
 //   - transmit: a send queue is sent, on the link that its queue pair has
-//   - local, udp_send: from queue pair to queue pair; packets of one length leave together
-//   - send: into a packet of a link
+//   - local, send: from queue pair to queue pair; into a packet of a link
 //   - udp_socket: sockets, each of one address
 //   - calls: all but packets and udp declared
 package link
