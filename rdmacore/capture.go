@@ -47,7 +47,7 @@ func CreateCapture(path string, options CaptureOptions) (*Capture, error) {
 		if errno == syscall.ENXIO {
 			return nil, fail(op, errno, "nobody reads the pipe %s; start its reader first", path)
 		}
-		return nil, fail(op, errno, "%s: %v", path, errno)
+		return nil, fail(op, errno, "%s", path)
 	}
 	return c, nil
 }
@@ -63,7 +63,7 @@ func (c *Capture) Close() (CaptureTotals, error) {
 	c.c = nil
 	totals := CaptureTotals{Packets: uint64(result.packets), Missing: uint64(result.missing)}
 	if errno := syscall.Errno(result.error); errno != 0 {
-		return totals, fail(op, errno, "%s: %v; it ends after %d packets, and %d are missing", c.path, errno, totals.Packets, totals.Missing)
+		return totals, fail(op, errno, "%s ends after %d packets, and %d are missing", c.path, totals.Packets, totals.Missing)
 	}
 	return totals, nil
 }

@@ -38,8 +38,9 @@ build/exec-test/plugin.so: tools/exec-test/plugin.c tools/exec-test/endpoint.c t
 	$(Q)$(CC) $(EXEC_CFLAGS) -shared -fPIC -o $@ $(filter %.c,$^) $(EXEC_LIBS)
 
 .PHONY: exec-test
-exec-test: build $(EXEC_TESTS) build/exec-test/plugin.so ## programs of others under "rdmarun exec": fork, exit, dlclose, and whose each symbol is
+exec-test: build $(EXEC_TESTS) build/exec-test/plugin.so | setup-test ## programs of others under "rdmarun exec": fork, exit, dlclose, and whose each symbol is
 	$(Q)tools/exec-test/symbols.sh bin/librdmarun-soft.so build/newest
+	$(Q)tools/exec-test/capture.sh bin/rdmarun build/exec-test
 	$(Q)for test in $(EXEC_TESTS); do \
 		timeout 60 bin/rdmarun exec -- $$test build/exec-test/plugin.so || { echo "FAIL $$test"; exit 1; }; \
 		echo "ok   $$test"; \

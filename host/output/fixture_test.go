@@ -44,9 +44,10 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 			Roles: []record.RolePlace{{Role: "server", Device: "soft0", Address: "127.0.0.1"}, {Role: "client", Device: "soft0", Address: "127.0.0.1"}},
 		}})
 	}
-	step := func(id, role, action, outcome string, at time.Duration, ok bool) {
+	step := func(id, role, action, outcome string, at time.Duration, ok bool, packets ...record.Packet) {
 		put(record.Record{Kind: record.StepEnd, Case: id, Step: &record.Step{
 			Role: role, Action: action, Text: "ep", Outcome: outcome, Line: 7, Column: 3, At: at, Took: 3 * time.Microsecond, OK: ok,
+			Packets: packets, MorePackets: 5 * len(packets),
 		}})
 	}
 	end := func(id string, status record.Status, reason string, failures ...record.Failure) {
@@ -65,7 +66,9 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		put(record.Record{Kind: record.Before, Case: "passes", Measure: &bandwidth})
 	}
 	step("passes", "server", "listen", "", 10*time.Microsecond, true)
-	step("passes", "client", "connect", "", 700*time.Millisecond, true)
+	step("passes", "client", "connect", "", 700*time.Millisecond, true,
+		record.Packet{At: 700 * time.Millisecond, From: "client", To: "server", Name: "REQ", QueuePair: 1, Length: 256},
+		record.Packet{At: 700*time.Millisecond + 1, From: "server", To: "<b>::1", Name: "SEND_ONLY", QueuePair: 17, PSN: 4711, Fate: "lost by fault 1 (<lab>:7)"})
 	put(record.Record{Kind: record.Output, Case: "passes", Line: &record.Line{Role: "client", Text: "hello <b>\x1b[31m & ]]> = world"}})
 	for _, size := range []int64{64, 4096, 65536} {
 		put(record.Record{Kind: record.Measured, Case: "passes", Measure: measured(t, size)})

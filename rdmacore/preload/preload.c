@@ -109,9 +109,9 @@ static __attribute__((destructor)) void close_capture(void)
 	soft_capture_file_finish(process.capture, &result);
 	process.capture = NULL;
 	if (result.missing)
-		fprintf(stderr, "rdmarun exec: --capture: %" PRIu64 " packets are missing%s%s; record less of each with --capture-snaplen\n",
-			result.missing, result.error ? ": " : ", whoever takes the file is too slow",
-			result.error ? strerror(result.error) : "");
+		fprintf(stderr, "rdmarun exec: --capture: %" PRIu64 " packets are missing: %s%s\n", result.missing,
+			result.error ? strerror(result.error) : "who takes them is too slow",
+			!result.error || result.error == ENOSPC ? "; keep less of each with --capture-snaplen" : "");
 }
 
 static void open_provider(void)

@@ -61,6 +61,8 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 	if (options->capture)
 		result = soft_capture_create(options->capture, &host->fabric,
 					     options->capture_label ? options->capture_label : "", &host->fabric.capture);
+	if (host->fabric.capture)
+		soft_faults_watch(&host->fabric.faults);
 	if (!result)
 		result = create_link(host, options->link);
 	if (result)

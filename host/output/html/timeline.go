@@ -19,6 +19,7 @@ type timeline struct {
 	Rows  []ladderRow
 	// Virtual tells that the times are on a virtual clock.
 	Virtual bool
+	packets int // that are shown
 }
 
 type lane struct {
@@ -38,6 +39,17 @@ type ladderRow struct {
 	Place string
 	Bad   bool
 	Took  string
+	// Packets are the first that were sent in it, and More is how many others there were.
+	Packets []packetRow
+	More    int
+}
+
+// Count is how many packets were sent in it.
+func (r ladderRow) Count() int { return len(r.Packets) + r.More }
+
+// packetRow is a packet, on a line of its own below the step.
+type packetRow struct {
+	At, From, To, Name, Numbers, Fate string
 }
 
 const (
@@ -46,6 +58,8 @@ const (
 	noRole  = "runner"
 	// most characters of a step and of its outcome: nobody reads the bytes of a buffer here.
 	mostText = 240
+	// mostPackets is how many packets a timeline shows.
+	mostPackets = 400
 	// mostLanes is how many fit side by side on the widest page.
 	mostLanes = 6
 )
@@ -115,10 +129,28 @@ func (t *timeline) step(c *cases.Case, step *record.Step, end *time.Duration) {
 	if step.File != "" {
 		file = step.File
 	}
+	packets, more := t.sent(step)
 	t.Rows = append(t.Rows, ladderRow{
+		Packets: packets, More: more,
 		Lane: t.lane(step.Role), Role: laneName(step.Role), At: clock(times.At), Bad: !step.OK, Took: duration(times.Took),
 		Text: cut(step.Action + " " + step.Text), Sub: cut(step.Outcome), Place: fmt.Sprintf("%s:%d", file, step.Line),
 	})
+}
+
+// sent are the packets of a step, and how many are not shown.
+func (t *timeline) sent(step *record.Step) (rows []packetRow, more int) {
+	for i := range step.Packets {
+		p := &step.Packets[i]
+		if t.packets++; t.packets > mostPackets {
+			return rows, len(step.Packets) - i + step.MorePackets
+		}
+		numbers := fmt.Sprintf("to QP %#x, PSN %d", p.QueuePair, p.PSN)
+		if p.Length > 0 {
+			numbers += ", " + size(int64(p.Length))
+		}
+		rows = append(rows, packetRow{At: clock(p.At), From: p.From, To: p.To, Name: p.Name, Numbers: numbers, Fate: p.Fate})
+	}
+	return rows, step.MorePackets
 }
 
 func cut(text string) string {

@@ -68,7 +68,7 @@ struct soft_fault_rule {
 
 struct soft_faults {
 	struct soft_mutex lock;
-	_Atomic unsigned int active;
+	_Atomic unsigned int active; /* rules, and watchers */
 	bool take_time; /* data takes time on its link, so it can be held back */
 	struct soft_random random;
 	struct soft_fault_rule rules[SOFT_FAULTS_MAX];
@@ -93,16 +93,16 @@ int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done);
 struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const union ibv_gid *from,
 					   const union ibv_gid *to, const struct soft_fault_subject *what);
 
+/* From now on each message is looked at, also without rules: it is recorded. */
+static inline void soft_faults_watch(struct soft_faults *faults)
+{
+	atomic_fetch_add_explicit(&faults->active, 1, memory_order_relaxed);
+}
+
+/* Whether messages are looked at. */
 static inline bool soft_faults_active(struct soft_faults *faults)
 {
 	return atomic_load_explicit(&faults->active, memory_order_relaxed);
-}
-
-/* Whether it is lost. */
-static inline bool soft_fault_loses(struct soft_faults *faults, const union ibv_gid *from,
-				    const union ibv_gid *to, const struct soft_fault_subject *what)
-{
-	return soft_faults_active(faults) && soft_fault_judge(faults, from, to, what).lose;
 }
 
 #endif

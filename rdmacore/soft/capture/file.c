@@ -35,6 +35,8 @@ struct soft_capture_file {
 	int descriptor; /* the thread's */
 	uint32_t snap_length; /* constant; 0: packets are whole */
 	bool regular; /* constant; no pipe */
+	dev_t device; /* constant, as inode: which file the descriptor was opened for */
+	ino_t inode;
 	struct buffer *filling, *writing; /* writing is the thread's */
 	struct buffer buffers[2];
 	bool stalled; /* somebody has waited for room in vain, and there is still none */
@@ -66,6 +68,14 @@ static bool is_ending(struct soft_capture_file *file)
 	return ending;
 }
 
+/* Programs close descriptors that are not theirs, and another file has the number then. */
+static bool has_descriptor(const struct soft_capture_file *file)
+{
+	struct stat status;
+
+	return !fstat(file->descriptor, &status) && status.st_dev == file->device && status.st_ino == file->inode;
+}
+
 /* Write bytes of the buffer until all are, or that fails; returns how many, and *error. */
 static size_t write_buffer(struct soft_capture_file *file, const struct buffer *buffer, int *error)
 {
@@ -73,8 +83,8 @@ static size_t write_buffer(struct soft_capture_file *file, const struct buffer *
 	uint64_t progress = now();
 	size_t done = 0;
 
-	*error = 0;
-	while (done < buffer->used) {
+	*error = has_descriptor(file) ? 0 : EBADF;
+	while (!*error && done < buffer->used) {
 		ssize_t written = write(file->descriptor, buffer->bytes + done, buffer->used - done);
 
 		if (written > 0) {
@@ -82,10 +92,8 @@ static size_t write_buffer(struct soft_capture_file *file, const struct buffer *
 			progress = now();
 		} else if (written < 0 && errno != EAGAIN && errno != EINTR) {
 			*error = errno;
-			break;
 		} else if (is_ending(file) && now() - progress > END_PATIENCE) {
 			*error = ETIMEDOUT;
-			break;
 		} else {
 			poll(&pipe, 1, (int)(LOOK_AGAIN / SOFT_MILLISECOND));
 		}
@@ -114,7 +122,7 @@ static size_t count_lost(const struct buffer *buffer, size_t written, uint64_t *
 /* A file that ends within a block could not be read to its end. */
 static void end_at_block(struct soft_capture_file *file, size_t written, size_t whole)
 {
-	if (file->regular && whole < written && ftruncate(file->descriptor, (off_t)(file->length + whole)))
+	if (file->regular && has_descriptor(file) && whole < written && ftruncate(file->descriptor, (off_t)(file->length + whole)))
 		return; /* the disk that is full, or fails: the error is reported already */
 }
 
@@ -254,6 +262,26 @@ static int open_path(const char *path, uint64_t patience)
 	}
 }
 
+/*
+ * Begin the section.  In a regular file it is there from now on, so that the file of a process that is killed at once can be
+ * read.  A negative errno.
+ */
+static int write_section(struct soft_capture_file *file, const char *application)
+{
+	struct buffer *buffer = file->filling;
+	ssize_t written;
+
+	buffer->used = soft_pcapng_section(buffer->bytes, application);
+	if (!file->regular)
+		return 0;
+	written = write(file->descriptor, buffer->bytes, buffer->used);
+	if (written != (ssize_t)buffer->used)
+		return written < 0 ? -errno : -ENOSPC;
+	file->length = buffer->used;
+	buffer->used = 0;
+	return 0;
+}
+
 static void init_conditions(struct soft_capture_file *file)
 {
 	pthread_condattr_t monotonic;
@@ -282,20 +310,29 @@ int soft_capture_file_open(const struct core_capture_options *options, struct so
 	file->descriptor = result = open_path(options->path, options->patience);
 	if (result < 0)
 		goto free_buffers;
-	file->regular = !fstat(file->descriptor, &status) && S_ISREG(status.st_mode);
-	file->filling->used = soft_pcapng_section(file->filling->bytes, options->application);
+	if (fstat(file->descriptor, &status)) {
+		result = -errno;
+		goto close_descriptor;
+	}
+	file->regular = S_ISREG(status.st_mode);
+	file->device = status.st_dev;
+	file->inode = status.st_ino;
+	result = write_section(file, options->application);
+	if (result)
+		goto close_descriptor;
 	soft_mutex_init(&file->lock, SOFT_ORDER_CAPTURE);
 	init_conditions(file);
 	result = -soft_thread_create(&file->thread, write_file, file);
 	if (result)
-		goto close_file;
+		goto destroy_lock;
 	*out = file;
 	return 0;
 
-close_file:
+destroy_lock:
 	pthread_cond_destroy(&file->room);
 	pthread_cond_destroy(&file->work);
 	soft_mutex_destroy(&file->lock);
+close_descriptor:
 	close(file->descriptor);
 free_buffers:
 	free(file->buffers[0].bytes);
@@ -314,7 +351,9 @@ void soft_capture_file_finish(struct soft_capture_file *file, struct core_captur
 
 	soft_mutex_lock(&file->lock);
 	/* What a file system has put off may fail now (close(2)). */
-	if (close(file->descriptor) && !file->error && errno != EINTR)
+	if (!has_descriptor(file))
+		file->error = file->error ? file->error : EBADF;
+	else if (close(file->descriptor) && !file->error && errno != EINTR)
 		file->error = errno;
 	*result = (struct core_capture_result){.error = file->error, .packets = file->packets, .missing = file->missing};
 	soft_mutex_unlock(&file->lock);

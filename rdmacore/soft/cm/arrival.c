@@ -26,7 +26,7 @@ static bool is_welcome(struct soft_cm *cm, const struct soft_cm_message *message
 static void arrive(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	/* The sender has judged it by its own faults. */
-	if (soft_faults_active(&cm->fabric->faults) || cm->fabric->capture)
+	if (soft_faults_active(&cm->fabric->faults))
 		soft_cm_carry(cm, message);
 	else
 		soft_cm_receive(cm, message);

@@ -34,7 +34,7 @@ void soft_cm_set_private_data(struct soft_cm_message *message, const void *data,
 void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	soft_mutex_expect(&cm->lock);
-	if (soft_faults_active(&cm->fabric->faults) || cm->fabric->capture)
+	if (soft_faults_active(&cm->fabric->faults))
 		soft_cm_carry(cm, message);
 	else
 		soft_cm_deliver(cm, message);

@@ -66,7 +66,7 @@ void soft_requester_reset(struct soft_qp *qp)
 	requester->resend_until = 0;
 	requester->drain_event = false;
 	requester->deferred = false;
-	soft_capture_flow_reset(qp->flow);
+	soft_capture_flow_reset(requester->flow);
 }
 
 /* The later of two indexes of the ring. */

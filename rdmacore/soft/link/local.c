@@ -34,30 +34,18 @@ static inline struct soft_qp *connected_peer(struct soft_qp *qp)
 	return find_peer(qp, &qp->attr.ah_attr.grh.dgid, qp->attr.dest_qp_num);
 }
 
-/* The addresses of both ends, and what watches or disturbs the packets between them. */
-struct way {
-	struct soft_capture *capture;
-	struct soft_faults *faults;
-	const union ibv_gid *here, *there;
-};
-
-static inline struct way way_of(const struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there)
+/* Record a packet from qp, which is here, to there; with answer one back.  requester.lock is held. */
+static void record(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
+		   const struct soft_packet *packet, bool answer, const struct soft_capture_fate *fate)
 {
-	struct soft_fabric *fabric = soft_qp_device(qp)->fabric;
-
-	return (struct way){fabric->capture, &fabric->faults, here, there};
-}
-
-/* Record a packet of qp, or with answer one to it.  Its requester.lock is held. */
-static void record(struct soft_qp *qp, const struct way *way, const struct soft_packet *packet, bool answer,
-		   const struct soft_capture_fate *fate)
-{
+	struct soft_capture *capture = soft_qp_device(qp)->fabric->capture;
+	struct soft_requester *requester = &qp->requester;
 	bool datagram = qp->service == SOFT_UNRELIABLE_DATAGRAM;
 	struct ibv_global_route route = qp->attr.ah_attr.grh;
 	uint32_t peer = datagram ? packet->destination : qp->attr.dest_qp_num;
 	struct soft_capture_path path = {
-		.from = answer ? way->there : way->here,
-		.to = answer ? way->here : way->there,
+		.from = answer ? there : here,
+		.to = answer ? here : there,
 		.route = datagram ? NULL : &route,
 		.source = answer ? peer : qp->ibv.qp_num,
 		.destination = answer ? qp->ibv.qp_num : peer,
@@ -65,48 +53,48 @@ static void record(struct soft_qp *qp, const struct way *way, const struct soft_
 		.xrc = qp->xrc != SOFT_NO_XRC,
 	};
 
-	soft_lock_expect(&qp->requester.lock);
+	soft_lock_expect(&requester->lock);
 	route.dgid = *path.to;
-	if (!qp->flow && !datagram)
-		qp->flow = soft_capture_flow_create(qp->requester.mask + 1);
+	if (!requester->flow && !datagram)
+		requester->flow = soft_capture_flow_create(requester->mask + 1);
 	if (answer)
-		soft_capture_answer(way->capture, qp->flow, &path, packet, fate);
+		soft_capture_answer(capture, requester->flow, &path, packet, fate);
 	else
-		soft_capture_request(way->capture, qp->flow, &path, packet, fate);
+		soft_capture_request(capture, requester->flow, &path, packet, fate);
 }
 
-static __attribute__((noinline)) bool judge(struct soft_qp *qp, const struct way *way, const struct soft_packet *packet,
-					    bool answer)
+static __attribute__((noinline)) bool judge(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
+					    const struct soft_packet *packet, bool answer)
 {
-	struct soft_capture_fate fate = {0};
+	struct soft_fabric *fabric = soft_qp_device(qp)->fabric;
+	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION, .psn = packet->psn};
+	struct soft_capture_fate fate = {
+		.verdict = soft_fault_judge(&fabric->faults, answer ? there : here, answer ? here : there, &what),
+	};
 
-	if (soft_faults_active(way->faults))
-		fate.verdict = soft_fault_judge(way->faults, answer ? way->there : way->here,
-						answer ? way->here : way->there,
-						&(struct soft_fault_subject){SOFT_FAULT_DATA,
-									     .operation = packet->opcode & SOFT_OPERATION,
-									     .psn = packet->psn});
-	if (way->capture)
-		record(qp, way, packet, answer, &fate);
+	if (fabric->capture)
+		record(qp, here, there, packet, answer, &fate);
 	return fate.verdict.lose;
 }
 
-/* A packet of qp, or with answer one to it, is sent: whether it is lost.  Mostly nothing watches or disturbs it. */
-static inline bool is_lost(struct soft_qp *qp, const struct way *way, const struct soft_packet *packet, bool answer)
+/* Whether a packet is lost, by the same arguments.  Mostly nobody looks at it. */
+static inline bool is_lost(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
+			   const struct soft_packet *packet, bool answer)
 {
-	return (way->capture || soft_faults_active(way->faults)) && judge(qp, way, packet, answer);
+	return soft_faults_active(&soft_qp_device(qp)->fabric->faults) && judge(qp, here, there, packet, answer);
 }
 
 /* There is no peer: packets are lost, and the ACK timer ends the wait if there is one. */
 static void lose(struct soft_qp *qp)
 {
 	const struct ibv_global_route *route = &qp->attr.ah_attr.grh;
-	struct way way = way_of(qp, &soft_qp_device(qp)->gid_table.gids[route->sgid_index], &route->dgid);
+	const union ibv_gid *here = &soft_qp_device(qp)->gid_table.gids[route->sgid_index];
+	bool recorded = soft_qp_device(qp)->fabric->capture;
 	struct soft_packet packet;
 
 	while (soft_requester_next(qp, &packet)) {
-		if (way.capture)
-			record(qp, &way, &packet, false, &(struct soft_capture_fate){.unreachable = true});
+		if (recorded)
+			record(qp, here, &route->dgid, &packet, false, &(struct soft_capture_fate){.unreachable = true});
 		if (qp->service != SOFT_RELIABLE_CONNECTION)
 			soft_requester_sent(qp);
 	}
@@ -137,7 +125,8 @@ static inline __attribute__((always_inline)) void exchange(struct soft_qp *qp, s
 							      struct soft_pass *pass, bool xrc)
 {
 	/* The address of either end is what the other end is connected to. */
-	const struct way way = way_of(qp, &peer->attr.ah_attr.grh.dgid, &qp->attr.ah_attr.grh.dgid);
+	const union ibv_gid *here = &peer->attr.ah_attr.grh.dgid;
+	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
 	bool acknowledged = qp->service == SOFT_RELIABLE_CONNECTION;
 	struct soft_packet packet, response;
 
@@ -151,10 +140,10 @@ static inline __attribute__((always_inline)) void exchange(struct soft_qp *qp, s
 		await_completion(peer);
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		set_sending(qp, true);
-		if (!is_lost(qp, &way, &packet, false) &&
+		if (!is_lost(qp, here, there, &packet, false) &&
 		    (xrc ? soft_target_receive(peer, &packet, &response) :
 			   soft_responder_receive(peer, &packet, &response)) &&
-		    !is_lost(qp, &way, &response, true))
+		    !is_lost(qp, here, there, &response, true))
 			soft_requester_receive(qp, &response);
 		if (xrc)
 			soft_target_leave(peer);
@@ -199,9 +188,8 @@ static void transmit_datagrams(struct soft_qp *qp, struct soft_pass *pass)
 
 	while (!pass->again && soft_requester_next(qp, &packet)) {
 		const union ibv_gid *gid = &packet.ah->attr.grh.dgid;
-		const struct way way = way_of(qp, &packet.ah->source, gid);
 
-		if (is_lost(qp, &way, &packet, false)) {
+		if (is_lost(qp, &packet.ah->source, gid, &packet, false)) {
 			;
 		} else if (soft_gid_is_multicast(gid)) {
 			group = soft_multicast_find(&device->multicast, gid);

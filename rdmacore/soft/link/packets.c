@@ -224,11 +224,12 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	event->sender.send = NULL;
 	finish(event, link->icrc, qp, packet, length);
 	event->qp = NULL;
-	if (soft_faults_active(faults))
+	if (soft_faults_active(faults)) {
 		fate.verdict = soft_fault_judge(faults, from, to, &what);
-	if (packets->fabric->capture)
-		soft_capture_datagram(packets->fabric->capture, event->bytes + event->begin, event->length, from, false,
-				      &fate);
+		if (packets->fabric->capture)
+			soft_capture_datagram(packets->fabric->capture, event->bytes + event->begin, event->length, from,
+					      false, &fate);
+	}
 	soft_lock_take(&packets->lock);
 	source = find(packets, from);
 	target = find(packets, to);

@@ -26,7 +26,7 @@ void soft_qp_release(struct soft_qp *qp)
 	soft_qp_free_queues(qp);
 	soft_events_destroy(&qp->ibv.mutex, &qp->ibv.cond);
 	free(qp->segmentation);
-	free(qp->flow);
+	free(qp->requester.flow);
 	free(qp->target);
 	free(qp);
 }

@@ -71,6 +71,7 @@ struct soft_requester {
 	uint32_t local_turn; /* counts BIND_MW and LOCAL_INV that have begun, so that each second half knows its own */
 	uint32_t resend_until; /* requests before it had been sent when the requester last went back */
 	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
+	struct soft_capture_flow *flow; /* on the local link, when packets are recorded */
 };
 
 struct soft_responder {
@@ -167,7 +168,6 @@ struct soft_qp {
 	struct soft_timer timer;
 	struct soft_async_event events[SOFT_QP_EVENTS];
 	struct soft_builder builder;
-	struct soft_capture_flow *flow; /* on a local link whose packets are recorded; under requester.lock */
 	struct soft_xrc_target *target; /* SOFT_TARGET: what only it has */
 	/* What users have of a target: */
 	struct soft_qp *real; /* it; held */

@@ -1,0 +1,111 @@
+package rdmacore
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// blocks are the bodies of the blocks of a pcapng file, by their kinds in the order of the file.
+func blocks(t *testing.T, path string) (kinds []uint32, bodies [][]byte) {
+	t.Helper()
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(file) > 0 {
+		if len(file) < 12 {
+			t.Fatalf("%d bytes are left behind the last block", len(file))
+		}
+		kind, length := binary.NativeEndian.Uint32(file), binary.NativeEndian.Uint32(file[4:])
+		if length%4 != 0 || int(length) > len(file) || binary.NativeEndian.Uint32(file[length-4:]) != length {
+			t.Fatalf("block %d of kind %#x has a wrong length", len(kinds), kind)
+		}
+		kinds, bodies = append(kinds, kind), append(bodies, file[8:length-4])
+		file = file[length:]
+	}
+	return kinds, bodies
+}
+
+// TestCapture connects two ends on a captured provider and reads the file, and what was noted beside it.
+func TestCapture(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "capture.pcapng")
+	capture, err := CreateCapture(path, CaptureOptions{Application: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := Open("soft", WithCapture(capture, "a case"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !provider.Captures() {
+		t.Error("the provider does not capture")
+	}
+	here := netip.MustParseAddr("127.0.0.1")
+	provider.CaptureName(here, "both ends")
+	provider.CaptureStep(here, 3, strings.Repeat("ü", 200)) // longer than a step may be, and cut before a character
+	t.Run("connection", func(t *testing.T) {
+		client, server := newSide(t, provider), newSide(t, provider)
+		listener := listen(t, server, &usualQP)
+		request(t, client, listener, usualQP, &usualParam)
+		server.id = expect(t, listener, EventConnectRequest, 0).ID
+		must(t, server.id.Accept(&usualParam))
+		expect(t, client.id, EventEstablished, 0)
+		expect(t, server.id, EventEstablished, 0)
+	})
+	packets, missed := provider.Captured()
+	must(t, provider.Close())
+	totals, err := capture.Close()
+	if err != nil || totals.Missing != 0 || totals.Packets != uint64(len(packets)) || len(packets) < 5 || missed != 0 {
+		t.Fatalf("%+v %v; %d packets were noted, %d missed", totals, err, len(packets), missed)
+	}
+	first := packets[0]
+	if first.Name() != "REQ" || first.From != here || first.To != here || first.QueuePair != 1 || first.Step != 3 || first.Time <= 0 {
+		t.Errorf("the first packet is %s: %+v", first.Name(), first)
+	}
+	kinds, bodies := blocks(t, path)
+	var found uint64
+	for i, kind := range kinds {
+		switch kind {
+		case 1:
+			if !strings.Contains(string(bodies[i]), "both ends") || !strings.Contains(string(bodies[i]), "127.0.0.1, a case") {
+				t.Errorf("the interface says %q", bodies[i])
+			}
+		case 6:
+			found++
+		}
+	}
+	comment := string(bodies[2])
+	if kinds[0] != 0x0a0d0d0a || kinds[1] != 1 || kinds[2] != 6 || !strings.Contains(comment, strings.Repeat("ü", 95)) || strings.Contains(comment, strings.Repeat("ü", 96)) {
+		t.Errorf("blocks %#x begin the file; the first packet is %q", kinds[:3], comment)
+	}
+	if kinds[len(kinds)-1] != 5 || found != totals.Packets {
+		t.Errorf("%d packets in the file, %d counted; the last block is of kind %d", found, totals.Packets, kinds[len(kinds)-1])
+	}
+}
+
+// TestCaptureFails: what cannot be written is an error with the file's name, and no provider but soft shows its packets.
+func TestCaptureFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "no", "folder")
+	if _, err := CreateCapture(path, CaptureOptions{}); !errors.Is(err, syscall.ENOENT) || !strings.Contains(err.Error(), path) {
+		t.Error(err)
+	}
+	capture, err := CreateCapture("/dev/full", CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open("verbs", WithCapture(capture, "")); !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Error(err)
+	}
+	if _, err := capture.Close(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "/dev/full") {
+		t.Error(err)
+	}
+	if _, err := capture.Close(); err == nil {
+		t.Error("closed twice")
+	}
+}
