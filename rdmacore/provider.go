@@ -83,6 +83,19 @@ func WithLink(name string) Option {
 	}
 }
 
+// WithFabric lets ids on LinkUDP connect to those of all providers of this fabric on this host, in whatever process: a name
+// of letters, digits, '.', '_' and '-', of CORE_FABRIC_MAX at most.  Without it a provider is a fabric of its own.
+func WithFabric(name string) Option {
+	return func(options *C.struct_core_options) {
+		if len(name) >= len(options.fabric) {
+			name = "/" // is refused as well
+		}
+		for i := range len(name) {
+			options.fabric[i] = C.char(name[i])
+		}
+	}
+}
+
 // Link is the one of Links that carries messages between soft's queue pairs; "" on a real fabric.
 func (p *Provider) Link() string { return p.link }
 

@@ -42,7 +42,9 @@ const runExample = `  rdmarun run scenarios/rping.yaml
   rdmarun run --provider verbs -d server=mlx5_0:1 -d client=mlx5_1 scenarios/rping.yaml -v
   rdmarun run -t 'smoke && !slow' -j 4 --retries 1
   rdmarun run --failed
-  rdmarun run scenarios/interop/rping-client.yaml -P verbs -p peer=192.0.2.1`
+  rdmarun run scenarios/interop/rping-client.yaml -P verbs -p peer=192.0.2.1
+  rdmarun run --link udp --role server scenarios/rping.yaml                           # in one terminal,
+  rdmarun run --link udp --role client --peer server=127.0.0.1 scenarios/rping.yaml   # and in another`
 
 func newRunCommand(a *app) *cobra.Command {
 	flags := newRunFlags()
@@ -53,7 +55,11 @@ func newRunCommand(a *app) *cobra.Command {
 		Example: runExample,
 		RunE: func(command *cobra.Command, args []string) error {
 			flags.chosen = command.Flags().Changed("provider")
-			return runScenarios(command.Context(), a, &flags, args)
+			party, err := flags.shared.party(command)
+			if err != nil {
+				return err
+			}
+			return runScenarios(command.Context(), a, &flags, party, args)
 		},
 		ValidArgsFunction: completeScenarios,
 	}
@@ -62,9 +68,13 @@ func newRunCommand(a *app) *cobra.Command {
 	return command
 }
 
-func runScenarios(ctx context.Context, a *app, flags *runFlags, args []string) error {
+func runScenarios(ctx context.Context, a *app, flags *runFlags, party *scenario.Party, args []string) error {
 	config, err := flags.config(a)
 	if err != nil {
+		return err
+	}
+	config.Party = party
+	if err := flags.shared.check(flags, &config); err != nil {
 		return err
 	}
 	checked, err := a.checkScenarios(ctx, args, &flags.params, flags.color.style(a, a.stderr))
@@ -105,6 +115,12 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 		return err
 	}
 	defer func() { err = errors.Join(err, closeCapture()) }()
+	if config.Party != nil {
+		if err := flags.shared.join(ctx, a, &config, cases); err != nil {
+			return err
+		}
+		defer config.Party.Close()
+	}
 	baselines, err := flags.baselines.open(a, cases, &config)
 	if err != nil {
 		return err
@@ -190,6 +206,7 @@ type runFlags struct {
 	provider     string
 	chosen       bool // the provider is the user's choice, and comes before the files'
 	places       placeFlags
+	shared       partyFlags
 	params       paramFlags
 	selection    selectionFlags
 	timeout      time.Duration
@@ -224,6 +241,7 @@ func newRunFlags() runFlags {
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
+	{"Several processes", []string{"role", "peer", "meet", "wait"}},
 	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
 }
@@ -235,6 +253,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.registerTimeout(command)
 	f.params.register(a, command)
 	f.selection.register(a, command)
+	f.shared.register(command)
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
 	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
@@ -391,6 +410,7 @@ func (f *runFlags) rerun() string {
 	if f.link.value != rdmacore.Links()[0] {
 		add("--link", f.link.value)
 	}
+	f.shared.rerun(add)
 	for _, device := range f.places.devices {
 		add("-d", device)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE COMMAND ARGUMENT...   run a command that must exit with exactly that code
 //	$PROJECT                         the project's folder, for its scenarios and guests
+//	$PORT                            a TCP port of 127.0.0.1 that nobody has
 //	[guest:NAME]                     the guest guests/NAME.wasm was built ("make guests")
 //	[rdma]                           this machine's kernel has RDMA
 //	[soft-library]                   the library of "rdmarun exec" was built ("make build")
@@ -53,6 +55,11 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PROJECT", project)
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			env.Setenv("PORT", port)
 			env.Setenv(guest.CacheVariable, cache)
 			// testscript's own home is /no-home, which root would make.
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
@@ -67,6 +74,17 @@ func TestScripts(t *testing.T) {
 			return scriptCondition(project, condition)
 		},
 	})
+}
+
+// freePort is a TCP port that nobody had a moment ago.
+func freePort() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	return port, err
 }
 
 func scriptExits(ts *testscript.TestScript, negated bool, args []string) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -21,6 +23,8 @@ type Opening struct {
 	// Virtual is set if it has a virtual clock (which the link udp has not), Seed if its numbers are drawn from one.
 	Virtual bool
 	Seed    *uint64
+	// Fabric is that of the providers of the case which reach each other, here and in other processes; "" for one alone.
+	Fabric string
 	// Capture is where it writes what it sends; nil: nowhere.
 	Capture *rdmacore.Capture
 }
@@ -28,6 +32,9 @@ type Opening struct {
 // OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
 func OpenSoft(o Opening) (*rdmacore.Provider, error) {
 	options := []rdmacore.Option{rdmacore.WithLink(o.Config.Link)}
+	if o.Fabric != "" {
+		options = append(options, rdmacore.WithFabric(o.Fabric))
+	}
 	if o.Virtual {
 		options = append(options, rdmacore.WithVirtualClock())
 	}
@@ -119,6 +126,7 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 		return ends
 	}
 	several := slices.ContainsFunc(configs, func(c testbed.ProviderConfig) bool { return c != configs[0] })
+	fabric := p.fabric(several)
 	drawnAs := make(map[testbed.ProviderConfig]uint64) // how many are drawn from one seed
 	for i, config := range configs {
 		provider := opened[config]
@@ -126,8 +134,8 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 		case provider != nil:
 		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
 			provider, err = p.config.open(Opening{
-				Case: each, Config: config, Virtual: each.Scenario.Program.Soft.Virtual && !several && config.Link != rdmacore.LinkUDP, Seed: p.seed(config, seed, drawnAs),
-				Capture: p.config.Capture,
+				Case: each, Config: config, Virtual: p.virtual(each, config) && !several, Seed: p.seed(config, seed, drawnAs),
+				Capture: p.config.Capture, Fabric: fabric,
 			})
 			if err == nil {
 				own = append(own, provider)
@@ -161,6 +169,22 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 	return on, close, nil
 }
 
+// fabric is the name of what the providers of a case have in common; "" for a case of one provider in one process.
+func (p *providers) fabric(several bool) string {
+	switch {
+	case p.config.Party != nil && p.config.Party.meeting != nil:
+		return p.config.Party.meeting.Fabric()
+	case several:
+		return fmt.Sprintf("case-%016x", rand.Uint64())
+	}
+	return ""
+}
+
+// virtual tells whether a case that is on one soft provider alone has a virtual clock.
+func (p *providers) virtual(each Selected, config testbed.ProviderConfig) bool {
+	return each.Scenario.Program.Soft.Virtual && config.Link != rdmacore.LinkUDP && p.config.Party == nil
+}
+
 // closed is a provider of one case and how it was closed.
 type closed struct {
 	provider *rdmacore.Provider
@@ -183,6 +207,9 @@ func (p *providers) seed(config testbed.ProviderConfig, ofCase *uint64, before m
 	}
 	same := testbed.ProviderConfig{Seed: config.Seed, Seeded: config.Seeded}
 	drawn += before[same] * seedStep
+	if party := p.config.Party; party != nil && party.meeting != nil {
+		drawn += uint64(crc32.ChecksumIEEE([]byte(party.meeting.Name()))) * seedStep // of each process others
+	}
 	before[same]++
 	return &drawn
 }

@@ -154,3 +154,12 @@ func TestNoDeviceForARole(t *testing.T) {
 		t.Errorf("%+v %v %+v", totals, err, seen.results)
 	}
 }
+
+// TestProvidersReachEachOther: on the link udp, providers of one process are as those of two.
+func TestProvidersReachEachOther(t *testing.T) {
+	seen := newRoleRecords()
+	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/providers_udp.yaml"), scenario.RunConfig{ProviderName: "soft", Consumers: []record.Consumer{seen}})
+	if err != nil || totals.Passed != 1 {
+		t.Errorf("%+v %v %+v", totals, err, seen.results)
+	}
+}

@@ -38,6 +38,8 @@ type RunConfig struct {
 	// Link is one of rdmacore.Links for soft, where files choose none; empty: the first of them.
 	Link      string
 	Selection Selection
+	// Party is what this process plays of the run, together with others that it has met; nil: all.
+	Party *Party
 	// Jobs is how many cases run at once, which needs Open; 0 is 1.
 	Jobs int
 	// Repeat is how often each case runs; 0 is once.
@@ -87,6 +89,9 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	cases, err := Select(scenarios, config.Selection)
 	if err != nil {
 		return record.Totals{}, err
+	}
+	for i := range cases {
+		cases[i] = config.Party.here(cases[i])
 	}
 	j := &jobs{
 		config: config, stream: record.NewStream(config.Consumers...),
@@ -144,6 +149,7 @@ type jobs struct {
 	on     *providers
 	cases  []Selected
 	rounds int
+	runs   int // of cases, where several processes play them
 
 	mu     sync.Mutex      // of what follows
 	noted  map[string]bool // devices of which there is a record
@@ -238,6 +244,11 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay) {
 	}
 	defer func() { noteClosing(close(), config.Stream, each) }()
 	config.Providers, relay.providers = on, on
+	if party := j.config.Party; party != nil {
+		j.runs++ // by one worker
+		config.Meeting, config.Number, config.Addresses = party.meeting, j.runs, party.Addresses
+		config.Key = party.keys[each.Case.ID]
+	}
 	exec.Case(ctx, config, program, placed(each, j.on.configs(each), j.config.Places))
 }
 

@@ -138,16 +138,7 @@ func (s Selected) StepCount() int {
 func countSteps(steps []*compile.Step) int {
 	n := len(steps)
 	for _, step := range steps {
-		switch action := step.Action.(type) {
-		case *compile.Block:
-			n += countSteps(action.Steps)
-		case *compile.Repeat:
-			n += countSteps(action.Steps)
-		case *compile.Use:
-			n += countSteps(action.Steps)
-		case *compile.Parallel:
-			n += countSteps(action.Branches)
-		}
+		n += countSteps(step.Inner())
 	}
 	return n
 }

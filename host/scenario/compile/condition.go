@@ -25,6 +25,9 @@ func (r *Requirement) Found(surroundings expression.Env) []string {
 
 // Mentions tells whether the condition has one of several names.
 func (r *Requirement) Mentions(names ...string) bool {
+	if r == nil || len(names) == 0 {
+		return false
+	}
 	words := expression.Words(bareCondition(r.Text))
 	return slices.ContainsFunc(names, func(name string) bool { return words[name] })
 }

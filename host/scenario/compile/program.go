@@ -55,6 +55,8 @@ type Case struct {
 	// Stall is the time in which a step must end; 0 for any.
 	Stall time.Duration
 	Roles []testbed.RoleConfig
+	// Elsewhere are the roles that other processes play, as the file has them.
+	Elsewhere []string
 	// Constants are the parameters and the values of the matrices.
 	Constants []Binding
 	// Provider is the one that the matrices choose for the case, "" when they choose none.
@@ -88,6 +90,37 @@ type Step struct {
 	Tags            []Tag
 	XFail           *XFail // nil: it should pass
 	Action          Action
+}
+
+// Inner are the steps of a step of steps, as written: those of fragments and loops once each.
+func (s *Step) Inner() []*Step {
+	switch action := s.Action.(type) {
+	case *Block:
+		return action.Steps
+	case *Repeat:
+		return action.Steps
+	case *Use:
+		return action.Steps
+	case *Parallel:
+		return action.Branches
+	}
+	return nil
+}
+
+// EachCall calls f for each step of the case that is no step of steps.
+func (c *Case) EachCall(f func(*Step, *Call)) {
+	var each func(steps []*Step)
+	each = func(steps []*Step) {
+		for _, step := range steps {
+			if call, is := step.Action.(*Call); is {
+				f(step, call)
+			}
+			each(step.Inner())
+		}
+	}
+	each(c.Setup)
+	each(c.Steps)
+	each(c.Finally)
 }
 
 // Tag is a word of a step, or a name with a value.

@@ -118,8 +118,10 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 		ended    sync.WaitGroup
 	)
 	branches := make([]*caseRun, len(action.Branches))
+	r.turns.count++
 	for i, branchStep := range action.Branches {
 		branch := r.branch()
+		branch.turns = r.turns.branch(i)
 		branches[i] = branch
 		ended.Add(1)
 		run := func() {

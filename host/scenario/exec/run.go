@@ -5,11 +5,13 @@ package exec
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
@@ -33,6 +35,12 @@ type Config struct {
 	Stall time.Duration
 	// NoThresholds checks none.
 	NoThresholds bool
+	// Meeting is with the processes that play the other roles; nil: all are played here.  Number counts the runs of cases,
+	// and Key is the case's, in each process the same; Addresses are those of roles elsewhere, where they are known better.
+	Meeting   *meeting.Meeting
+	Number    int
+	Key       string
+	Addresses map[string]netip.Addr
 }
 
 // finallyGrace is how long the steps of `finally` and the freeing may take once the case is over.
@@ -43,11 +51,19 @@ const finallyGrace = 10 * time.Second
 func Case(ctx context.Context, config Config, program *compile.Program, c *compile.Case) record.Result {
 	r := &caseRun{config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64), advances: new(advances)}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
-	known := r.prepare()
+	if config.Meeting != nil {
+		r.others = newOthers(&config)
+	}
+	r.prepare()
 	if r.result.Status == record.Passed {
 		r.execute(ctx)
+	} else if r.others != nil {
+		r.gather(ctx)
 	}
-	r.expectFailure(known)
+	if r.others != nil {
+		r.part(ctx)
+	}
+	r.expectFailure()
 	r.result.Took = time.Since(r.begin)
 	r.result.Steps = r.steps
 	r.result.Loops = r.loops.done
@@ -62,28 +78,32 @@ func End(stream *record.Stream, program *compile.Program, c *compile.Case, statu
 }
 
 // prepare looks whether the case can run here, and whether it is known to fail here.
-func (r *caseRun) prepare() (known *compile.XFail) {
+func (r *caseRun) prepare() {
 	reason, err := SkipReason(r.config.Providers, r.testCase)
 	switch {
 	case err != nil:
 		r.environment(err)
 	case reason != "":
 		r.result.Status, r.result.Reason = record.Skipped, reason
-	case r.testCase.XFail != nil:
-		holds, err := r.holds(r.testCase.XFail.When, nil)
-		if err != nil {
-			r.environment(fmt.Errorf("xfail: %w", err))
-		} else if holds {
-			return r.testCase.XFail
-		}
+	case r.testCase.XFail != nil && !r.testCase.XFail.When.Mentions(r.testCase.Elsewhere...):
+		r.lookWhetherKnown()
 	}
-	return nil
+}
+
+// lookWhetherKnown looks whether the case is known to fail here.
+func (r *caseRun) lookWhetherKnown() {
+	holds, err := r.holds(r.testCase.XFail.When, nil)
+	if err != nil {
+		r.environment(fmt.Errorf("xfail: %w", err))
+	} else if holds {
+		r.xfail = r.testCase.XFail
+	}
 }
 
 // execute does it all; the result tells how it went.
 func (r *caseRun) execute(ctx context.Context) {
 	before := r.config.Providers.Live(r.testCase.Roles)
-	if !r.setUp() {
+	if !r.setUp(ctx) {
 		return
 	}
 	defer r.tearDown(before)
@@ -122,6 +142,9 @@ func (r *caseRun) finally(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, caseTimeout(finallyGrace))
 	defer cancel()
 	failed := r.result.Status != record.Passed && !r.result.FailedByThreshold()
+	if r.others != nil {
+		r.others.over = true // each for itself, as nobody can say whether the others still wait
+	}
 	for _, step := range r.testCase.Finally {
 		if err := r.step(ctx, step); err != nil && !failed {
 			r.fail(err)
@@ -130,18 +153,24 @@ func (r *caseRun) finally(ctx context.Context) {
 }
 
 // setUp makes the testbed and the names of expressions.
-func (r *caseRun) setUp() bool {
+func (r *caseRun) setUp(ctx context.Context) bool {
 	made, err := testbed.New(testbed.Config{
 		Providers: r.config.Providers, Roles: r.testCase.Roles, Guests: r.config.Guests, Output: r.output,
 	})
+	if err == nil {
+		r.testbed = made
+		if err = r.environmentNames(); err != nil {
+			made.Close()
+			r.testbed = nil
+		}
+	}
 	if err != nil {
 		r.environment(err)
-		return false
 	}
-	r.testbed = made
-	if err := r.environmentNames(); err != nil {
-		r.environment(err)
+	if r.others != nil && !r.gather(ctx) && err == nil {
 		made.Close()
+	}
+	if r.result.Status != record.Passed {
 		return false
 	}
 	r.writeStart()

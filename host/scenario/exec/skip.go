@@ -38,6 +38,9 @@ func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
 		}
 	}
 	for _, requirement := range c.Requires {
+		if requirement.Mentions(c.Elsewhere...) {
+			continue // see gather
+		}
 		holds, err := requirement.Holds(env)
 		if err != nil {
 			return "", fmt.Errorf("requires %s: %w", requirement.Text, err)
@@ -51,6 +54,9 @@ func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
 
 // unmet says why something that steps need is not there; "" when it is.  Of several roles one must have it.
 func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compile.Need) (reason string, err error) {
+	if first := need.Roles[0]; first != "" && !plays(c, first) {
+		return "", nil // the process that does it says so
+	}
 	if !on.Several() {
 		return lacks(on.First(), env["device"].(map[string]any), need.Capability, hasCounters(on, c.Roles)), nil
 	}
@@ -73,6 +79,11 @@ func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compi
 		reason = cmp.Or(reason, "of role "+role.Name+" "+why)
 	}
 	return reason, nil
+}
+
+// plays tells whether a role of the case is here; of a run of several processes each has some of them.
+func plays(c *compile.Case, role string) bool {
+	return slices.ContainsFunc(c.Roles, func(r testbed.RoleConfig) bool { return r.Name == role })
 }
 
 func hasCounters(on testbed.Providers, roles []testbed.RoleConfig) func() bool {
@@ -108,7 +119,7 @@ func unreachable(on testbed.Providers, c *compile.Case) string {
 		return ""
 	}
 	for _, meeting := range c.Meetings {
-		if a, b := meeting.Roles[0], meeting.Roles[1]; on.Apart(a, b) {
+		if a, b := meeting.Roles[0], meeting.Roles[1]; plays(c, a) && plays(c, b) && on.Apart(a, b) {
 			return fmt.Sprintf("in line %d %s on %s meets %s on %s, and neither reaches the other (%s)",
 				meeting.Span.Line, a, testbed.ConfigOf(on.Of(a)), b, testbed.ConfigOf(on.Of(b)), testbed.IslandHint)
 		}

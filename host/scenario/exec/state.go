@@ -36,6 +36,8 @@ type caseRun struct {
 	tags map[string]string
 	// known says why the current step, or one around it, is known to fail; "" when none is.
 	known string
+	// xfail is that of the case, if it is known to fail here.
+	xfail *compile.XFail
 	// steps counts actions; ended does, too, for who watches from another goroutine.
 	steps int
 	ended *atomic.Int64
@@ -54,6 +56,9 @@ type caseRun struct {
 	owned map[string]map[string]any
 	// roleObjects are what expressions see of roles.
 	roleObjects map[string]map[string]any
+	// others play the other roles, in turns with this process; nil: all are played here.
+	others *others
+	turns  turns
 }
 
 // environmentNames fills in what expressions may mention from the start.
@@ -69,20 +74,28 @@ func (r *caseRun) environmentNames() error {
 		if err != nil {
 			return err
 		}
-		r.roleObjects[role.Name] = object
-		if role.Group == "" {
-			r.env[role.Name] = object
-		} else {
-			list, _ := r.env[role.Group].([]any)
-			r.env[role.Group] = append(list, object)
-			r.owned[role.Name] = make(map[string]any)
-		}
+		r.showRole(role.Name, role.Group, role.Index, object)
 	}
 	r.history = &history{virtual: r.testbed.Clock().Virtual(), roles: make(map[string]*ring)}
 	r.clockBegin = r.testbed.Clock().Now()
 	r.wantSteps = r.config.Stream.Wants(record.StepEnd)
 	r.packets = newPackets(r.testbed)
 	return nil
+}
+
+// showRole shows expressions a role; group and index are those of an instance.
+func (r *caseRun) showRole(name, group string, index int, object map[string]any) {
+	r.roleObjects[name] = object
+	if group == "" {
+		r.env[name] = object
+		return
+	}
+	list, _ := r.env[group].([]any)
+	if more := index + 1 - len(list); more > 0 {
+		list = append(list, make([]any, more)...)
+	}
+	list[index] = object
+	r.env[group], r.owned[name] = list, make(map[string]any)
 }
 
 func roleObject(role *testbed.Role) (map[string]any, error) {
@@ -115,6 +128,9 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 	if _, taken := result[compile.TookOfResult]; !taken {
 		result[compile.TookOfResult] = took.clock
 	}
+	if r.others != nil {
+		r.turns.bound = append(r.turns.bound, boundResult{Role: role, Name: name, Index: index, value: result})
+	}
 	var value, given any = result, result
 	if index >= 0 {
 		list := r.lists[ownedName{role, name}]
@@ -142,6 +158,11 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 func (r *caseRun) refresh(buffer *testbed.Buffer) {
 	if object := r.roleObjects[buffer.Owner()]; object != nil {
 		object[buffer.Name] = buffer.View().Record()
+		if r.others != nil {
+			r.turns.bound = append(r.turns.bound, boundResult{
+				Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, value: object[buffer.Name],
+			})
+		}
 	}
 }
 
@@ -153,7 +174,7 @@ func (r *caseRun) writeStart() {
 	for _, each := range r.testCase.Constants {
 		start.Params[each.Name] = each.Text
 	}
-	for i, role := range r.testbed.Roles() {
+	for i, role := range r.testbed.Roles() { // those of the case, in its order
 		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: testbed.FormatCPUs(role.CPUs())}
 		if r.config.Providers.Several() || r.testCase.Roles[i].Provider.Name != "" {
 			place.Provider = testbed.ConfigOf(role.Provider()).String()

@@ -39,6 +39,16 @@ func (r *caseRun) step(ctx context.Context, step *compile.Step) error {
 			return nil
 		}
 	}
+	if r.others != nil {
+		if call, is := step.Action.(*compile.Call); is {
+			return r.turn(ctx, step, call)
+		}
+	}
+	return r.decorated(ctx, step)
+}
+
+// decorated runs a step with what it has beside its action.
+func (r *caseRun) decorated(ctx context.Context, step *compile.Step) error {
 	switch {
 	case step.Tags != nil || step.XFail != nil:
 		return r.marked(ctx, step)
@@ -329,7 +339,7 @@ func (r *caseRun) conclude(m *moment) error {
 	return r.failed(m.step, m.role, m.verb.Name, m.err)
 }
 
-// enterRole finds the role of a step, nil for none, and shows expressions what an instance has made.
+// enterRole finds the role of a step, nil for none.
 func (r *caseRun) enterRole(value *compile.Value) (name string, role *testbed.Role, err error) {
 	if value == nil {
 		return "", nil, nil
@@ -339,12 +349,18 @@ func (r *caseRun) enterRole(value *compile.Value) (name string, role *testbed.Ro
 		return "", nil, err
 	}
 	name = known.(string)
-	role, err = r.testbed.Role(name)
-	if own := r.owned[name]; own != nil && err == nil {
-		maps.Copy(r.env, own)
-		r.env["index"] = role.Index
+	if role, err = r.testbed.Role(name); err == nil {
+		r.enter(name, role.Index)
 	}
 	return name, role, err
+}
+
+// enter shows expressions what an instance of a counted role has made.
+func (r *caseRun) enter(name string, index int) {
+	if own := r.owned[name]; own != nil {
+		maps.Copy(r.env, own)
+		r.env["index"] = index
+	}
 }
 
 // evaluate computes arguments; room may be used for the list.

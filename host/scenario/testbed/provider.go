@@ -22,12 +22,9 @@ type ProviderConfig struct {
 	Seeded bool
 }
 
-// linkUDP is the link of soft that reaches other processes, hosts and devices.
-const linkUDP = "udp"
-
 // Island tells whether nothing of another provider can be reached from this one: soft's links within the process
 // connect roles of one provider.
-func (c ProviderConfig) Island() bool { return c.Name == Soft && c.Link != linkUDP }
+func (c ProviderConfig) Island() bool { return c.Name == Soft && c.Link != rdmacore.LinkUDP }
 
 // String is what reports call it.
 func (c ProviderConfig) String() string {

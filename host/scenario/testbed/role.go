@@ -192,7 +192,7 @@ func DistinctRoles(providers Providers, configs []RoleConfig) (Distinct, error) 
 		if err != nil {
 			return Distinct{}, err
 		}
-		address, err := config.roleAddress(provider, device, i)
+		address, err := config.roleAddress(provider, device, max(i, config.Position))
 		if err != nil {
 			return Distinct{}, err
 		}

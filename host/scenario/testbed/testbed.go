@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +38,8 @@ type RoleConfig struct {
 	// Group is the role of which this is the instance with that Index; "" for a role that is one party.
 	Group string
 	Index int
+	// Position is the role's place among all of the case, where not all of them are here.
+	Position int
 	// Provider is what the role says of its provider.
 	Provider ProviderConfig
 	Device   string // empty: the provider's default
@@ -78,6 +81,8 @@ type Testbed struct {
 	guests    GuestStarter
 	roles     []*Role
 	byName    map[string]*Role
+	// elsewhere are the addresses of roles that another process plays.
+	elsewhere map[string]netip.Addr
 	barriers  barriers
 	traffic   map[rdmacore.Opcode]*record.Traffic
 	frees     []*free
@@ -104,7 +109,7 @@ func New(config Config) (*Testbed, error) {
 	}
 	t.mu.Lock()
 	for i, roleConfig := range config.Roles {
-		role, err := t.newRole(roleConfig, i)
+		role, err := t.newRole(roleConfig, max(i, roleConfig.Position))
 		if err != nil {
 			err = &EnvironmentError{"role " + roleConfig.Name, err}
 			return nil, errors.Join(append([]error{err}, t.Close()...)...)
@@ -117,10 +122,32 @@ func New(config Config) (*Testbed, error) {
 	return t, nil
 }
 
+// Elsewhere notes a role that another process plays.
+func (t *Testbed) Elsewhere(name string, address netip.Addr) {
+	if t.elsewhere == nil {
+		t.elsewhere = make(map[string]netip.Addr)
+	}
+	t.elsewhere[name] = address
+}
+
+// AddressOf is the address of a role, here or elsewhere; false for what is no role.
+func (t *Testbed) AddressOf(name string) (address netip.Addr, is bool) {
+	if role := t.byName[name]; role != nil {
+		return role.address, true
+	}
+	address, is = t.elsewhere[name]
+	return address, is
+}
+
 // Role finds a role by name.  The compiler has checked names, except those that an expression makes during the run.
 func (t *Testbed) Role(name string) (*Role, error) {
 	if role := t.byName[name]; role != nil {
 		return role, nil
+	}
+	if _, is := t.elsewhere[name]; is {
+		return nil, &Failure{
+			What: fmt.Sprintf("role %s is played by another process", name), Hint: "a step works on the roles of one process; run both in one, or divide it",
+		}
 	}
 	failure := &Failure{What: fmt.Sprintf("there is no role %q", name)}
 	group, _, _ := strings.Cut(name, "[")

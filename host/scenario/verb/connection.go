@@ -240,10 +240,8 @@ func bothAddresses(ctx context.Context, call *Call, to peerName, given Optional[
 // peerAddress turns a role, an IP address or a host name into an address.
 func peerAddress(ctx context.Context, call *Call, to peerName) (netip.Addr, error) {
 	name := string(to)
-	for _, role := range call.Testbed.Roles() {
-		if role.Name == name {
-			return role.Address(), nil
-		}
+	if address, is := call.Testbed.AddressOf(name); is {
+		return address, nil
 	}
 	if address, err := netip.ParseAddr(name); err == nil {
 		return address, nil

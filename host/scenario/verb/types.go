@@ -258,3 +258,29 @@ func (l FieldLayout) Size() int {
 	}
 	return size
 }
+
+// NamesRoles tells whether values of a type can name roles that the verb works on, or what is of a role.
+func NamesRoles(t Type) bool {
+	return t == Role || t == Roles || t == Buffer || t == Content || t == FaultName || t == Word
+}
+
+// RolesNamed are the roles that a value of such a type names.
+func RolesNamed(t Type, value any) []string {
+	switch v := value.(type) {
+	case string:
+		if t == Role {
+			return []string{v}
+		}
+	case []string:
+		if t == Roles {
+			return v
+		}
+	case BufferName:
+		if v.Role != "" {
+			return []string{v.Role}
+		}
+	case testbed.Gathering:
+		return v.Roles
+	}
+	return nil
+}

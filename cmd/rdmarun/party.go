@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/scenario"
+)
+
+// partyFlags share a run among several processes.
+type partyFlags struct {
+	roles, peers []string
+	meet         string
+	wait         time.Duration
+}
+
+// meetPort is where processes of a run meet when nobody says otherwise.
+const meetPort = 18516
+
+func (f *partyFlags) register(command *cobra.Command) {
+	set := command.Flags()
+	set.StringArrayVar(&f.roles, "role", nil, "play this role only; other processes, started alike, play the others (repeatable)")
+	set.StringArrayVar(&f.peers, "peer", nil, "where a role of another process is: ROLE=ADDRESS (repeatable); the process without it waits for the others")
+	set.StringVar(&f.meet, "meet", strconv.Itoa(meetPort), "TCP port, or ADDRESS:PORT, where the processes of a run meet")
+	set.DurationVar(&f.wait, "wait", time.Minute, "time for the processes of all roles to come")
+}
+
+// party reads the flags; nil where this process plays all roles.
+func (f *partyFlags) party(command *cobra.Command) (*scenario.Party, error) {
+	if len(f.roles) == 0 {
+		for _, name := range []string{"peer", "meet", "wait"} {
+			if command.Flags().Changed(name) {
+				return nil, withHint(usageError("--%s: this process plays all roles, and needs no other", name), "--role NAME leaves the others to other processes")
+			}
+		}
+		return nil, nil
+	}
+	if f.wait <= 0 {
+		return nil, usageError("--wait %s: more than nothing", f.wait)
+	}
+	host, port, err := f.meetingPlace()
+	if err != nil {
+		return nil, err
+	}
+	p := &scenario.Party{Roles: f.roles, Addresses: make(map[string]netip.Addr), Listen: net.JoinHostPort(host, port)}
+	for _, text := range f.peers {
+		role, name, ok := strings.Cut(text, "=")
+		if !ok || role == "" || name == "" {
+			return nil, withHint(usageError("--peer %s: not of the form ROLE=ADDRESS", text), "for example: --peer server=192.0.2.1")
+		}
+		if slices.Contains(f.roles, role) {
+			return nil, usageError("--peer %s: role %s is played by this process", text, role)
+		}
+		address, err := f.resolve(command.Context(), name)
+		if err != nil {
+			return nil, fmt.Errorf("--peer %s: %w", text, err)
+		}
+		p.Addresses[role] = address
+		if at := net.JoinHostPort(address.String(), port); !slices.Contains(p.Peers, at) {
+			p.Peers = append(p.Peers, at)
+		}
+	}
+	return p, nil
+}
+
+// meetingPlace takes --meet apart; an empty host is every address.
+func (f *partyFlags) meetingPlace() (host, port string, err error) {
+	port = f.meet
+	if strings.Contains(f.meet, ":") {
+		if host, port, err = net.SplitHostPort(f.meet); err != nil {
+			return "", "", withHint(usageError("--meet %s: %w", f.meet, err), "--meet 18516, or --meet 192.0.2.1:18516")
+		}
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+		return "", "", withHint(usageError("--meet %s: no TCP port", f.meet), "--meet 18516, or --meet 192.0.2.1:18516")
+	}
+	return host, port, nil
+}
+
+// resolve finds the address of a name; most RoCE GIDs in use are of IPv4.
+func (f *partyFlags) resolve(ctx context.Context, name string) (netip.Addr, error) {
+	if address, err := netip.ParseAddr(name); err == nil {
+		return address.Unmap(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return netip.Addr{}, withExit(exitEnvironment, err)
+	}
+	if i := slices.IndexFunc(found, func(a netip.Addr) bool { return a.Unmap().Is4() }); i >= 0 {
+		return found[i].Unmap(), nil
+	}
+	return found[0], nil
+}
+
+// check refuses what cannot be shared among processes.
+func (f *partyFlags) check(run *runFlags, config *scenario.RunConfig) error {
+	switch {
+	case config.Party == nil:
+		return nil
+	case run.jobs > 1:
+		return usageError("--jobs %d: with --role, processes run one case at a time", run.jobs)
+	case run.retries > 0 || config.UntilFail:
+		return usageError("--retries and --repeat until-fail: with --role, every process runs each case as often as the others")
+	}
+	return nil
+}
+
+// meet waits for the other processes, and says so.
+func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected) error {
+	party := config.Party
+	if err := party.Check(config, cases); err != nil {
+		return usageError("%w", err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	where := "waits at " + party.Listen + " for the processes of the other roles"
+	if len(party.Peers) > 0 {
+		where = "looks for the other roles at " + strings.Join(party.Peers, ", ")
+	}
+	fmt.Fprintf(a.stderr, "rdmarun: --role %s %s\n", strings.Join(f.roles, " --role "), where)
+	if err := party.Meet(waiting, cases); err != nil {
+		return withHint(withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)),
+			"one process, without --peer, waits; every other one is started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and selection")
+	}
+	return nil
+}
+
+// rerun are the words that repeat it.
+func (f *partyFlags) rerun(add func(flag, value string)) {
+	for _, role := range f.roles {
+		add("--role", role)
+	}
+	for _, peer := range f.peers {
+		add("--peer", peer)
+	}
+	if f.meet != strconv.Itoa(meetPort) {
+		add("--meet", f.meet)
+	}
+}

@@ -1,0 +1,451 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
+)
+
+// others are the processes that play the other roles of a case.  Each process walks all steps of the file.  One of a role
+// here runs and its results are told to the others; one of a role elsewhere is waited for, and its results become known
+// here.  So what expressions see is the same everywhere, every process takes the same way, and a step begins when the one
+// before has ended, whoever had it.
+type others struct {
+	meeting *meeting.Meeting
+	// prefix begins the keys of this run of the case.
+	prefix string
+	// where has the processes of the roles that are elsewhere.
+	where map[string]string
+	// numbers are those of instances that are elsewhere.
+	numbers map[string]int
+	// faults are the roles in whose processes faults were made, by the faults' names; "" is all.
+	faults map[string]string
+	// began is set once all have begun, over once `finally` runs: then nobody waits for anybody.
+	began, over bool
+	// ends are the ends that have been told already.
+	ends map[string]ending
+}
+
+// beginning is what a process tells before the first step.
+type beginning struct {
+	Case   string        `json:"case"`
+	Status record.Status `json:"status"`
+	Reason string        `json:"reason,omitempty"`
+	// Known tells that the case is known to fail there.
+	Known bool        `json:"known,omitempty"`
+	Roles []roleFacts `json:"roles,omitempty"`
+}
+
+// roleFacts are what expressions see of a role elsewhere.
+type roleFacts struct {
+	Name   string          `json:"name"`
+	Group  string          `json:"group,omitempty"`
+	Index  int             `json:"index,omitempty"`
+	Object json.RawMessage `json:"object"`
+}
+
+// ending is what a process tells of the end of a case.
+type ending struct {
+	Status   record.Status `json:"status"`
+	Reason   string        `json:"reason,omitempty"`
+	Failures []failureTold `json:"failures,omitempty"`
+}
+
+// failureTold is a failure without what only its own process can show.
+type failureTold struct {
+	Kind     string   `json:"kind"`
+	Role     string   `json:"role,omitempty"`
+	Action   string   `json:"action,omitempty"`
+	What     string   `json:"what"`
+	Expected string   `json:"expected,omitempty"`
+	Got      string   `json:"got,omitempty"`
+	Hint     string   `json:"hint,omitempty"`
+	Details  []string `json:"details,omitempty"`
+	Line     int      `json:"line,omitempty"`
+	Column   int      `json:"column,omitempty"`
+	// Late tells that the step took longer than its own limit.
+	Late bool `json:"late,omitempty"`
+}
+
+// outcome is what a process tells of a step.
+type outcome struct {
+	Bound   []boundResult `json:"bound,omitempty"`
+	Failure *failureTold  `json:"failure,omitempty"`
+}
+
+// boundResult is a result that got a name; of a buffer, its new keys.
+type boundResult struct {
+	Role   string          `json:"role"`
+	Name   string          `json:"name"`
+	Index  int             `json:"index"`
+	Buffer bool            `json:"buffer,omitempty"`
+	Value  json.RawMessage `json:"value"`
+	// value is what Value is made of.
+	value any
+}
+
+// turns number the steps of a branch, in each process the same.
+type turns struct {
+	prefix string
+	count  int
+	// bound are the results of the running step.
+	bound []boundResult
+}
+
+func (t *turns) next() string {
+	t.count++
+	return fmt.Sprintf("%s%d", t.prefix, t.count)
+}
+
+// branch are the turns of a branch of a parallel step, of which the step itself is one.
+func (t *turns) branch(i int) turns {
+	return turns{prefix: fmt.Sprintf("%s%d.%d/", t.prefix, t.count, i)}
+}
+
+// meetTime bounds the wait for the others at the beginning of a case and at its end, beyond what the case may take.
+const meetTime = 30 * time.Second
+
+func newOthers(config *Config) *others {
+	return &others{
+		meeting: config.Meeting, prefix: fmt.Sprintf("%d/", config.Number), where: make(map[string]string), numbers: make(map[string]int),
+		faults: make(map[string]string), ends: make(map[string]ending),
+	}
+}
+
+func (o *others) key(what, of string) string { return o.prefix + what + "/" + of }
+
+// gather tells the others that this process is at the beginning of the case, and learns of their roles.  It is false when
+// the case does not run, here or there.
+func (r *caseRun) gather(ctx context.Context) bool {
+	o := r.others
+	begin := beginning{Case: r.config.Key, Status: r.result.Status, Reason: r.result.Reason, Known: r.xfail != nil}
+	var err error
+	if begin.Roles, err = r.ownFacts(); err == nil {
+		err = o.meeting.Tell(o.key("begin", o.meeting.Name()), begin)
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, meetTime, errors.New("the other processes are not at the beginning of the case"))
+	defer cancel()
+	var facts []roleFacts
+	for _, name := range o.meeting.Others() {
+		var there beginning
+		if err == nil {
+			err = o.await(waiting, name, o.key("begin", name), &there)
+		}
+		switch {
+		case err != nil || r.result.Status != record.Passed:
+		case there.Case != r.config.Key:
+			err = fmt.Errorf("the process of %s is at the case %s", name, there.Case)
+		case there.Status == record.Skipped:
+			r.result.Status, r.result.Reason = record.Skipped, fmt.Sprintf("in the process of %s: %s", name, there.Reason)
+		case there.Status != record.Passed:
+			err = fmt.Errorf("in the process of %s: %s", name, there.Reason)
+		}
+		if there.Known {
+			r.xfail = r.testCase.XFail
+		}
+		for _, role := range there.Roles {
+			o.where[role.Name] = name
+			facts = append(facts, role)
+		}
+	}
+	if err == nil && r.result.Status == record.Passed {
+		err = r.learn(facts)
+	}
+	if err == nil && r.result.Status == record.Passed {
+		err = r.judgeTogether()
+	}
+	if err != nil && r.result.Status == record.Passed {
+		r.environment(err)
+	}
+	o.began = r.result.Status == record.Passed
+	return o.began
+}
+
+// judgeTogether looks at the conditions on roles of several processes.
+func (r *caseRun) judgeTogether() error {
+	for _, requirement := range r.testCase.Requires {
+		if !requirement.Mentions(r.testCase.Elsewhere...) {
+			continue
+		}
+		if holds, err := r.holds(requirement, nil); err != nil {
+			return fmt.Errorf("requires %s: %w", requirement.Text, err)
+		} else if !holds {
+			r.result.Status, r.result.Reason = record.Skipped, "it requires "+requirement.Text
+			return nil
+		}
+	}
+	if known := r.testCase.XFail; known != nil && known.When.Mentions(r.testCase.Elsewhere...) {
+		r.lookWhetherKnown()
+	}
+	return nil
+}
+
+// await takes a message of a process.
+func (o *others) await(ctx context.Context, from, key string, into any) error {
+	_, raw, err := o.meeting.Await(ctx, from, key)
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	return err
+}
+
+// ownFacts are what expressions see of the roles here; nothing before there is a testbed.
+func (r *caseRun) ownFacts() ([]roleFacts, error) {
+	if r.testbed == nil {
+		return nil, nil
+	}
+	var facts []roleFacts
+	for _, role := range r.testbed.Roles() {
+		object, err := meeting.Encode(r.roleObjects[role.Name])
+		if err != nil {
+			return nil, fmt.Errorf("role %s: %w", role.Name, err)
+		}
+		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object})
+	}
+	return facts, nil
+}
+
+// learn shows expressions the roles that are elsewhere.
+func (r *caseRun) learn(facts []roleFacts) error {
+	for _, role := range facts {
+		value, err := meeting.Decode(role.Object)
+		object, is := value.(map[string]any)
+		if err != nil || !is {
+			return fmt.Errorf("what role %s is cannot be read: %w", role.Name, err)
+		}
+		text, _ := object["address"].(string)
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return fmt.Errorf("the address of role %s: %w", role.Name, err)
+		}
+		if given, known := r.config.Addresses[role.Name]; known {
+			address, object["address"] = given, given.String()
+		}
+		if role.Index < 0 || role.Index >= maxElsewhere {
+			return fmt.Errorf("role %s has the number %d", role.Name, role.Index)
+		}
+		r.testbed.Elsewhere(role.Name, address)
+		r.showRole(role.Name, role.Group, role.Index, object)
+		r.others.numbers[role.Name] = role.Index
+	}
+	return nil
+}
+
+// maxElsewhere bounds the instances of a role elsewhere, as the language does.
+const maxElsewhere = 1000
+
+// turn runs a step if its role is here, and waits for its result if not.  One without a role runs everywhere.
+func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Call) error {
+	o := r.others
+	role, err := r.playedBy(call)
+	if err != nil {
+		return r.failed(step, role, call.Verb.Name, err)
+	}
+	if made := call.Verb.Makes; made != nil && made.Type == verb.FaultName && call.As.Word != "" {
+		o.faults[call.As.Word] = role
+	}
+	process := o.where[role]
+	switch {
+	case role == "":
+		return r.decorated(ctx, step)
+	case o.over && process != "":
+		return nil
+	case o.over:
+		return r.decorated(ctx, step)
+	}
+	key := o.key("step", r.turns.next())
+	if process != "" {
+		return r.elsewhere(ctx, step, call, role, process, key)
+	}
+	r.turns.bound = nil
+	err = r.decorated(ctx, step)
+	if ctx.Err() == nil {
+		if telling := r.tell(key, err); telling != nil && err == nil {
+			return r.failed(step, role, call.Verb.Name, &testbed.EnvironmentError{What: "tell the other processes", Err: telling})
+		}
+	}
+	return err
+}
+
+// playedBy is the role whose process runs a step: its own, or the first that its arguments name; "" is every process.
+func (r *caseRun) playedBy(call *compile.Call) (string, error) {
+	if call.Role != nil {
+		name, err := call.Role.Get(r.env)
+		if err != nil {
+			return "", err
+		}
+		return name.(string), nil
+	}
+	for i, argument := range call.Verb.Arguments {
+		if i >= len(call.Arguments) || call.Arguments[i] == nil || !verb.NamesRoles(argument.Type) {
+			continue
+		}
+		value, err := call.Arguments[i].Get(r.env)
+		if err != nil {
+			return "", err
+		}
+		if name, is := value.(string); is && argument.Type == verb.FaultName {
+			return r.others.faults[name], nil
+		}
+		if roles := verb.RolesNamed(argument.Type, value); len(roles) > 0 {
+			return roles[0], nil
+		}
+	}
+	return "", nil
+}
+
+// tell tells the others what a step has brought.
+func (r *caseRun) tell(key string, err error) error {
+	told := outcome{Bound: r.turns.bound}
+	for i := range told.Bound {
+		each := &told.Bound[i]
+		raw, err := meeting.Encode(each.value)
+		if err != nil {
+			return fmt.Errorf("%s: %w", each.Name, err)
+		}
+		each.Value = raw
+	}
+	if err != nil {
+		failure := toldOf(r.describe(err))
+		var late *overtime
+		failure.Late = errors.As(err, &late) && late.ofStep
+		told.Failure = &failure
+	}
+	return r.others.meeting.Tell(key, told)
+}
+
+func toldOf(f record.Failure) failureTold {
+	return failureTold{
+		Kind: f.Kind, Role: f.Role, Action: f.Action, What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint, Details: f.Details,
+		Line: f.Line, Column: f.Column,
+	}
+}
+
+// elsewhere waits for the result of a step that runs in another process.
+func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compile.Call, role, process, key string) error {
+	o := r.others
+	r.enter(role, o.numbers[role])
+	keys := []string{key}
+	for _, name := range o.meeting.Others() {
+		keys = append(keys, o.key("end", name))
+	}
+	var came string
+	var raw json.RawMessage
+	var err error
+	r.testbed.Unlocked(func() {
+		r.testbed.Clock().Outside(func() { came, raw, err = o.meeting.Await(ctx, process, keys...) })
+	})
+	r.steps++
+	r.ended.Add(1)
+	var told outcome
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case err != nil:
+		err = &testbed.EnvironmentError{What: "wait for a step of role " + role, Err: err}
+	case came != key:
+		err = o.endedBy(came, raw)
+	default:
+		if err = json.Unmarshal(raw, &told); err == nil {
+			err = r.take(told)
+		}
+	}
+	if err != nil {
+		return r.failed(step, role, call.Verb.Name, err)
+	}
+	return nil
+}
+
+// endedBy notes that another process has ended the case, of which it may wait for steps no more.
+func (o *others) endedBy(key string, raw json.RawMessage) error {
+	name := key[len(o.prefix+"end/"):]
+	var end ending
+	if err := json.Unmarshal(raw, &end); err != nil {
+		return err
+	}
+	o.ends[name] = end
+	failure := &testbed.Failure{What: fmt.Sprintf("the process of %s has ended the case", name), Got: string(end.Status)}
+	if len(end.Failures) > 0 {
+		failure.Got = end.Failures[0].What
+		failure.Hint = fmt.Sprintf("line %d there says more", end.Failures[0].Line)
+	}
+	return failure
+}
+
+// take makes known here what a step elsewhere has brought; its failure is this process's, too.
+func (r *caseRun) take(told outcome) error {
+	for _, each := range told.Bound {
+		value, err := meeting.Decode(each.Value)
+		if err != nil {
+			return err
+		}
+		record, is := value.(map[string]any)
+		switch object := r.roleObjects[each.Role]; {
+		case each.Buffer && object != nil:
+			object[each.Name] = value
+		case !is || each.Index < -1 || each.Index > maxListed:
+			return fmt.Errorf("the result %q of role %s cannot be read", each.Name, each.Role)
+		default:
+			r.bind(each.Role, each.Name, each.Index, record, instant{})
+		}
+	}
+	switch f := told.Failure; {
+	case f == nil:
+		return nil
+	case f.Late:
+		return &overtime{f.What, true}
+	case f.Kind == "error":
+		return &testbed.EnvironmentError{What: "in its process", Err: errors.New(f.What)}
+	default:
+		return &testbed.Failure{What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint}
+	}
+}
+
+// maxListed bounds the number in eps[$(i)] that another process gives.
+const maxListed = 1 << 20
+
+// part ends the case together with the others: what failed in one of them has failed.
+func (r *caseRun) part(ctx context.Context) {
+	o := r.others
+	defer o.meeting.Forget(o.prefix)
+	end := ending{Status: r.result.Status, Reason: r.result.Reason}
+	for _, f := range r.result.Failures {
+		end.Failures = append(end.Failures, toldOf(f))
+	}
+	err := o.meeting.Tell(o.key("end", o.meeting.Name()), end)
+	if !o.began {
+		return
+	}
+	waiting, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), meetTime+r.config.stretched(r.testCase.Timeout), errors.New("the other processes do not end the case"))
+	defer cancel()
+	for _, name := range o.meeting.Others() {
+		there, known := o.ends[name]
+		if !known && err == nil {
+			err = o.await(waiting, name, o.key("end", name), &there)
+		}
+		if err != nil || there.Status == record.Passed || r.result.Status != record.Passed {
+			continue
+		}
+		if r.result.Status = record.Failed; there.Status == record.Errored {
+			r.result.Status, r.result.Reason = record.Errored, there.Reason
+		}
+		for _, f := range there.Failures {
+			r.result.Failures = append(r.result.Failures, record.Failure{
+				Kind: f.Kind, File: r.program.File, Role: f.Role, Action: f.Action, What: f.What, Expected: f.Expected, Got: f.Got,
+				Details: f.Details, Line: f.Line, Column: f.Column, Hint: joined(f.Hint, "in the process of "+name), Rerun: r.rerun(),
+			})
+		}
+	}
+	if err != nil && r.result.Status == record.Passed {
+		r.environment(err)
+	}
+}

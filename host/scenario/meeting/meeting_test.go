@@ -1,0 +1,246 @@
+package meeting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValues(t *testing.T) {
+	want := map[string]any{
+		"nothing": nil, "yes": true, "text": "a \"b\" \x00 é", "int": -7, "large": math.MaxInt, "unsigned": uint64(math.MaxUint64),
+		"float": 0.1, "time": 655360 * time.Microsecond, "bytes": []byte{0, 255}, "list": []any{1, "b", []any{}},
+		"record": map[string]any{"int": map[string]any{"x": 1}},
+	}
+	raw, err := Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(raw)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s\n%#v\n%v", raw, got, err)
+	}
+	if _, err := Encode(map[string]any{"f": func() {}}); err == nil {
+		t.Error("a function was told")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{`{"int":"1"}`, `{"int":1}`, `{"record":{"a":[null,{"time":"5"}]}}`, `{}`, `{"a":"b","c":"d"}`, `{"bytes":"_"}`, `7`, `{"int":"99999999999999999999"}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		value, err := Decode(json.RawMessage(text))
+		if err != nil {
+			return
+		}
+		if _, err := Encode(value); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	})
+}
+
+// freePort is an address where nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// joined is what one process has of a meeting.
+type joined struct {
+	m   *Meeting
+	err error
+}
+
+// meet lets processes meet, the first of which listens.
+func meet(t *testing.T, configs ...Config) []joined {
+	t.Helper()
+	at := freePort(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	found := make([]joined, len(configs))
+	done := make(chan int)
+	for i, config := range configs {
+		if i == 0 {
+			config.Listen = at
+		} else {
+			config.Peers = []string{at}
+		}
+		go func() {
+			found[i].m, found[i].err = Join(ctx, config)
+			if found[i].err != nil {
+				cancel() // nobody need wait for it
+			}
+			done <- i
+		}()
+	}
+	for range configs {
+		<-done
+	}
+	t.Cleanup(func() {
+		for _, each := range found {
+			if each.m != nil {
+				each.m.Close()
+			}
+		}
+	})
+	return found
+}
+
+var three = []Config{
+	{Roles: []string{"server"}, All: []string{"server", "a", "b"}, Plan: []string{"x"}},
+	{Roles: []string{"a"}, All: []string{"server", "a", "b"}, Plan: []string{"x"}},
+	{Roles: []string{"b"}, All: []string{"server", "a", "b"}, Plan: []string{"x"}},
+}
+
+func TestMeeting(t *testing.T) {
+	found := meet(t, three...)
+	for i, each := range found {
+		if each.err != nil || len(each.m.Others()) != 2 {
+			t.Fatalf("%d: %+v", i, each)
+		}
+		if err := each.m.Tell(fmt.Sprintf("from %d", i), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, each := range found {
+		for j, other := range found {
+			if i == j {
+				continue
+			}
+			key, value, err := each.m.Await(t.Context(), other.m.name, "never", fmt.Sprintf("from %d", j))
+			if err != nil || key != fmt.Sprintf("from %d", j) || string(value) != fmt.Sprint(j) {
+				t.Errorf("%d hears of %d: %q %s %v", i, j, key, value, err)
+			}
+		}
+	}
+	// Who has said something and is gone was heard; of who is there no more nothing comes.
+	if err := found[1].m.Tell("last", true); err != nil {
+		t.Fatal(err)
+	}
+	found[1].m.links[0].close() // as the end of its process does
+	for _, i := range []int{0, 2} {
+		if _, _, err := found[i].m.Await(t.Context(), "a", "last"); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		_, _, err := found[i].m.Await(t.Context(), "a", "more")
+		if gone := (*GoneError)(nil); !errors.As(err, &gone) || gone.Who != "a" {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if err := found[2].m.Tell("still", 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := found[0].m.Await(t.Context(), "b", "still"); err != nil {
+		t.Error(err)
+	}
+	found[0].m.Forget("from")
+	if n := len(found[0].m.arrived); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	both := []string{"server", "client"}
+	first := Config{Roles: []string{"server"}, All: both, Plan: []string{"a.yaml::one", "a.yaml::two"}}
+	for name, test := range map[string]struct {
+		second Config
+		want   string
+	}{
+		"another plan":  {Config{Roles: []string{"client"}, All: both, Plan: []string{"a.yaml::one", "a.yaml::three"}}, "it would run a.yaml::three where this one runs a.yaml::two"},
+		"a longer plan": {Config{Roles: []string{"client"}, All: both, Plan: append(first.Plan, "more")}, "it would run more where this one runs nothing"},
+		"a role twice":  {Config{Roles: []string{"server"}, All: both, Plan: first.Plan}, "role server is played by another process already"},
+		"another role":  {Config{Roles: []string{"third"}, All: both, Plan: first.Plan}, `there is no role "third" here`},
+		"no role":       {Config{All: both, Plan: first.Plan}, "it has no role"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := meet(t, first, test.second)
+			if err := found[1].err; err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+			if err := found[0].err; err == nil || !strings.Contains(err.Error(), "nobody came to") {
+				t.Errorf("who listens: %v", err)
+			}
+		})
+	}
+}
+
+func TestNobodyIsThere(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+	defer cancel()
+	at := freePort(t)
+	_, err := Join(ctx, Config{Roles: []string{"client"}, All: []string{"server", "client"}, Peers: []string{at}})
+	if err == nil || !strings.Contains(err.Error(), "nobody is found at "+at) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestStrangers: what is no process of the run neither takes part nor disturbs, before and while others do.
+func TestStrangers(t *testing.T) {
+	at := freePort(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	host := make(chan joined)
+	go func() {
+		m, err := Join(ctx, Config{Roles: []string{"server"}, All: []string{"server", "client"}, Listen: at})
+		host <- joined{m, err}
+	}()
+	for _, text := range []string{
+		"GET / HTTP/1.0\r\n\r\n", "{}", `{"key":"hello"}` + "\n", `{"key":"hello","value":7}` + "\n", "[" + strings.Repeat("[", 100_000), `{"key":"welcome","value":{}}` + "\n",
+		`{"key":"hello","value":"` + strings.Repeat("x", longest) + `"}`,
+	} {
+		conn, err := find(ctx, Config{Peers: []string{at}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Write([]byte(text)) // it may have been closed
+		_ = conn.Close()
+	}
+	client, err := Join(ctx, Config{Roles: []string{"client"}, All: []string{"server", "client"}, Peers: []string{at}})
+	server := <-host
+	if err != nil || server.err != nil {
+		t.Fatal(err, server.err)
+	}
+	defer client.Close()
+	defer server.m.Close()
+	// A process cannot speak for another, nor say more than there is room for.
+	if err := client.links[0].say(message{From: "server", Key: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = server.m.Await(ctx, "client", "x")
+	if err == nil || !strings.Contains(err.Error(), "says what is another's") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTooMuch(t *testing.T) {
+	found := meet(t, three[:2:2][0], Config{Roles: []string{"a", "b"}, All: three[0].All, Plan: three[0].Plan})
+	if found[0].err != nil || found[1].err != nil {
+		t.Fatal(found)
+	}
+	text := strings.Repeat("x", longest-1000)
+	for i := range most/len(text) + 2 {
+		if err := found[1].m.Tell(fmt.Sprint("key", i), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := found[0].m.Await(t.Context(), "a+b", "never")
+	if err == nil || !strings.Contains(err.Error(), "says too much") {
+		t.Errorf("%v", err)
+	}
+	if err := found[1].m.Tell("long", strings.Repeat("x", longest)); err == nil {
+		t.Error("a message was longer than the longest")
+	}
+}

@@ -1,0 +1,211 @@
+package scenario
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
+)
+
+// Party is what this process plays of a run that several processes do together.
+type Party struct {
+	// Roles are as the files have them, or instances: "client[0]".
+	Roles []string
+	// Addresses are those of roles elsewhere.
+	Addresses map[string]netip.Addr
+	// Peers are where other processes may be found; none: this one listens at Listen, and they come.
+	Peers  []string
+	Listen string
+	// meeting is with them, after Meet.
+	meeting *meeting.Meeting
+	// keys are what all of them call the cases, by their ids here.
+	keys map[string]string
+}
+
+// has tells whether this process plays a role.
+func (p *Party) has(role testbed.RoleConfig) bool {
+	return slices.Contains(p.Roles, role.Name) || slices.Contains(p.Roles, role.Written())
+}
+
+// Meet waits until the processes of all roles are there, until ctx ends at the latest.  Close leaves them.
+func (p *Party) Meet(ctx context.Context, cases []Selected) error {
+	config := meeting.Config{Peers: p.Peers, Listen: p.Listen}
+	p.keys = make(map[string]string)
+	for _, each := range cases {
+		key, err := planned(each)
+		if err != nil {
+			return err
+		}
+		config.Plan = append(config.Plan, key)
+		p.keys[each.Case.ID] = key
+		for _, role := range each.Case.Roles {
+			if slices.Contains(config.All, role.Name) {
+				continue
+			}
+			if config.All = append(config.All, role.Name); p.has(role) {
+				config.Roles = append(config.Roles, role.Name)
+			}
+		}
+	}
+	met, err := meeting.Join(ctx, config)
+	p.meeting = met
+	return err
+}
+
+// Others are the names of the other processes, after Meet.
+func (p *Party) Others() []string { return p.meeting.Others() }
+
+// Close leaves the others.
+func (p *Party) Close() {
+	if p.meeting != nil {
+		p.meeting.Close()
+	}
+}
+
+// planned is a case as all processes must have it: its id without the folders of its file, and what decides what its steps
+// do, in short.
+func planned(each Selected) (string, error) {
+	text, err := os.ReadFile(each.Scenario.Located())
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	sum.Write(text)
+	for _, constant := range each.Case.Constants {
+		fmt.Fprintf(sum, "%q=%q\n", constant.Name, constant.Text)
+	}
+	return fmt.Sprintf("%s (%x)", path.Base(filepath.ToSlash(each.Scenario.Path))+each.Case.ID[len(each.Scenario.Path):], sum.Sum(nil)[:4]), nil
+}
+
+// here is a case with the roles alone that this process plays.
+func (p *Party) here(each Selected) Selected {
+	if p == nil {
+		return each
+	}
+	copied := *each.Case
+	copied.Roles = nil
+	for i, role := range each.Case.Roles {
+		if p.has(role) {
+			role.Position = i
+			copied.Roles = append(copied.Roles, role)
+		} else if !slices.Contains(copied.Elsewhere, role.Written()) {
+			copied.Elsewhere = append(copied.Elsewhere, role.Written())
+		}
+	}
+	each.Case = &copied
+	return each
+}
+
+// Check refuses cases that several processes cannot run together: a step that works on roles of two of them, and roles
+// that meet and cannot reach each other.
+func (p *Party) Check(config *RunConfig, cases []Selected) error {
+	on := &providers{config: config}
+	var failures []error
+	known := make(map[string]bool)
+	for _, each := range cases {
+		for _, role := range each.Case.Roles {
+			known[role.Name], known[role.Written()] = true, true
+		}
+	}
+	for _, name := range p.Roles {
+		if !known[name] {
+			failures = append(failures, fmt.Errorf("no selected case has a role %q%s", name, hinted(diag.DidYouMean(name, sortedNames(known)))))
+		}
+	}
+	for name := range p.Addresses {
+		if !known[name] {
+			failures = append(failures, fmt.Errorf("no selected case has a role %q%s", name, hinted(diag.DidYouMean(name, sortedNames(known)))))
+		}
+	}
+	seen := make(map[string]bool)
+	add := func(span diag.Span, format string, args ...any) {
+		text := fmt.Sprintf("%s:%d:%d: %s", span.File(), span.Line, span.Column, fmt.Sprintf(format, args...))
+		if !seen[text] {
+			seen[text] = true
+			failures = append(failures, errors.New(text))
+		}
+	}
+	for _, each := range cases {
+		mine := make(map[string]bool)
+		for _, role := range p.here(each).Case.Roles {
+			mine[role.Name] = true
+		}
+		p.divided(each.Case, mine, add)
+		configs := on.configs(each)
+		for _, meeting := range each.Case.Meetings {
+			for i, role := range each.Case.Roles {
+				if one, other := meeting.Roles[0], meeting.Roles[1]; mine[one] == mine[other] || !mine[role.Name] || role.Name != one && role.Name != other {
+					continue
+				}
+				if configs[i].Island() {
+					add(meeting.Span, "%s and %s are in two processes, and %s, on %s, reaches nobody outside of its own: --link udp, or -P verbs",
+						meeting.Roles[0], meeting.Roles[1], role.Name, configs[i])
+				}
+			}
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// divided reports steps of which parts are here and parts elsewhere.
+func (p *Party) divided(c *compile.Case, mine map[string]bool, add func(diag.Span, string, ...any)) {
+	c.EachCall(func(step *compile.Step, call *compile.Call) {
+		var roles []string
+		if call.Role != nil {
+			if name, known := call.Role.Constant(); known {
+				roles = append(roles, name.(string))
+			}
+		}
+		for i, argument := range call.Verb.Arguments {
+			if i < len(call.Arguments) && call.Arguments[i] != nil {
+				if value, known := call.Arguments[i].Constant(); known && !(argument.Type == verb.Roles) { // of a link one end will do
+					roles = append(roles, verb.RolesNamed(argument.Type, value)...)
+				}
+			}
+		}
+		for _, role := range roles {
+			if mine[role] != mine[roles[0]] {
+				add(step.Span, "%s works on %s and %s, which are in two processes: %s", call.Verb.Name, roles[0], role, remedy(call.Verb))
+				return
+			}
+		}
+	})
+}
+
+// remedy is what can be done about a step that is divided.
+func remedy(v *verb.Verb) string {
+	switch {
+	case v.Measures:
+		return "a measurement has both ends in one process"
+	case v.Name == "barrier":
+		return "leave it out, for each step waits for the one before, whoever has it"
+	}
+	return "give both roles to one process, or send what it needs in a message"
+}
+
+func hinted(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return "; " + hint
+}
+
+func sortedNames(set map[string]bool) []string {
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,218 @@
+package scenario_test
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario"
+)
+
+// process is what one of several has seen.
+type process struct {
+	*roleRecords
+	err error
+}
+
+// together runs a file in several parties at once, of which the first waits for the others.
+func together(t *testing.T, path string, parties ...*scenario.Party) []process {
+	t.Helper()
+	at := freeAddress(t)
+	found := make([]process, len(parties))
+	var running sync.WaitGroup
+	for i, party := range parties {
+		if i == 0 {
+			party.Listen = at
+		} else {
+			party.Peers = []string{at}
+		}
+		running.Go(func() {
+			p := &found[i]
+			p.roleRecords = newRoleRecords()
+			p.err = play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
+				config.Consumers = []record.Consumer{p}
+				return true
+			})
+		})
+	}
+	running.Wait()
+	return found
+}
+
+// TestParty: two processes that share the roles of a file come to the same result, as one that has all of them does.
+func TestParty(t *testing.T) {
+	want := map[string]record.Status{
+		"results": record.Passed, "loops and branches": record.Passed, "a failure is everybody's": record.Failed, "known to fail": record.XFailed,
+		"a step known to fail": record.Passed, "skipped by one": record.Skipped, "after a leftover of one": record.Failed,
+	}
+	const path = "testdata/run/party.yaml"
+	alone := newRoleRecords()
+	if _, err := scenario.Run(t.Context(), load(t, nil, path), scenario.RunConfig{ProviderName: "soft", Consumers: []record.Consumer{alone}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, parties := range map[string][]*scenario.Party{
+		"two":                    {{Roles: []string{"server"}}, {Roles: []string{"client"}}},
+		"the client waits":       {{Roles: []string{"client"}}, {Roles: []string{"server"}}},
+		"three, one an instance": {{Roles: []string{"server"}}, {Roles: []string{"client[1]"}}, {Roles: []string{"client[0]"}}},
+		"one has nothing to say": {{Roles: []string{"server", "client[1]"}}, {Roles: []string{"client[0]"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			processes := append(together(t, path, parties...), process{roleRecords: alone})
+			for i, each := range processes {
+				if each.err != nil {
+					t.Fatalf("%d: %v", i, each.err)
+				}
+				got := make(map[string]record.Status)
+				for name, result := range each.results {
+					got[name] = result.Status
+				}
+				if !maps.Equal(got, want) {
+					t.Errorf("%d: %+v", i, each.results)
+				}
+				failed := each.results["a failure is everybody's"]
+				if len(failed.Failures) != 1 || failed.Failures[0].Action != "check" || failed.Failures[0].Role != "server" || failed.Failures[0].Line != 52 {
+					t.Errorf("%d: %+v", i, failed.Failures)
+				}
+				if reason := each.results["skipped by one"].Reason; !strings.Contains(reason, "it requires server.provider.verbs") {
+					t.Errorf("%d: %s", i, reason)
+				}
+				left := each.results["after a leftover of one"].Failures
+				if len(left) != 1 || left[0].Kind != "leftover" {
+					t.Errorf("%d: %+v", i, left)
+				}
+			}
+		})
+	}
+}
+
+// TestPartyPlan: processes that do not run the same do not begin.
+func TestPartyPlan(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"a measurement": {
+			"roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64], iterations: 10}}]\n",
+			"measure works on client and server, which are in two processes: a measurement has both ends in one process",
+		},
+		"a buffer of another": {
+			"roles: {server: {buffers: {rx: {size: 8}}}, client: {}}\nsteps: [{role: client, check: {buffer: server.rx, all: 0}}]\n",
+			"check works on client and server, which are in two processes: give both roles to one process",
+		},
+		"an island": {
+			"roles: {server: {}, client: {}}\nsteps: [{role: client, create_ep: {to: server, port: 7471}, as: ep}]\n",
+			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of its own: --link udp",
+		},
+		"another role": {"roles: {client: {}}\nsteps: [{log: x}]\n", `no selected case has a role "server"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "case.yaml")
+			if err := os.WriteFile(path, []byte("rdmarun: v1\n"+test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			config := scenario.RunConfig{ProviderName: "soft"}
+			cases, err := scenario.Select(load(t, nil, path), config.Selection)
+			if err != nil {
+				t.Fatal(err)
+			}
+			party := &scenario.Party{Roles: []string{"server"}, Addresses: map[string]netip.Addr{"client": {}}}
+			if err := party.Check(&config, cases); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestPartyEnds: when the process of another role ends the case, or itself, the others say so at once.
+func TestPartyEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "case.yaml")
+	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n  - name: long\n    steps: [{role: server, sleep: 1h}, {role: client, log: x}]\n    timeout: 2h\n  - {name: next, steps: [{role: client, log: x}]}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		stop bool // the server's run, in its first case; else it begins none
+		want [2]string
+	}{
+		"in a case":     {true, [2]string{"the process of server has ended the case", "the process of server has ended its run"}},
+		"before a case": {false, [2]string{"the process of server has ended its run", "the process of server has ended its run"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &scenario.Party{Roles: []string{"server"}, Listen: freeAddress(t)}
+			done := make(chan error)
+			go func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				done <- play(ctx, path, server, func(config *scenario.RunConfig) bool {
+					config.Consumers = []record.Consumer{endsCase(cancel)}
+					return test.stop
+				})
+			}()
+			seen := newRoleRecords()
+			err := play(t.Context(), path, &scenario.Party{Roles: []string{"client"}, Peers: []string{server.Listen}}, func(config *scenario.RunConfig) bool {
+				config.Consumers = []record.Consumer{seen}
+				return true
+			})
+			if other := <-done; err != nil || other != nil {
+				t.Fatal(err, other)
+			}
+			for i, name := range []string{"long", "next"} {
+				result := seen.results[name]
+				if result.Status.OK() || !slices.ContainsFunc(result.Failures, func(f record.Failure) bool { return strings.Contains(f.What, test.want[i]) }) {
+					t.Errorf("%s: %+v", name, result)
+				}
+			}
+		})
+	}
+}
+
+// endsCase stops a run once a case has begun.
+type endsCase func()
+
+func (endsCase) Wants(kind record.Kind) bool { return kind == record.CaseStart }
+
+func (stop endsCase) Record(*record.Record) error {
+	stop()
+	return nil
+}
+
+// freeAddress is where nobody listened a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// play runs a file as a party, unless run says that it only comes.
+func play(ctx context.Context, path string, party *scenario.Party, run func(*scenario.RunConfig) bool) error {
+	scenarios := scenario.Check([]string{path}, scenario.Params{}).Scenarios
+	config := scenario.RunConfig{ProviderName: "soft", Party: party}
+	runs := run(&config)
+	cases, err := scenario.Select(scenarios, config.Selection)
+	if err == nil {
+		err = party.Check(&config, cases)
+	}
+	if err != nil {
+		return err
+	}
+	meeting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := party.Meet(meeting, cases); err != nil {
+		return err
+	}
+	defer party.Close()
+	if runs {
+		_, err = scenario.Run(ctx, scenarios, config)
+	}
+	return err
+}
