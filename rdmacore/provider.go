@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unicode"
 	"unsafe"
 )
 
@@ -63,15 +64,16 @@ func WithSeed(seed uint64) Option {
 	return func(options *C.struct_core_options) { options.seeded, options.seed = true, C.uint64_t(seed) }
 }
 
-// LinkPackets is the one of Links where messages are packets on their way; on LinkUDP they are such packets in real
-// UDP sockets.
+// LinkLocal is the one of Links where each message is copied at once; on LinkPackets messages are packets on their way,
+// and on LinkUDP such packets in real UDP sockets.
 const (
+	LinkLocal   = "local"
 	LinkPackets = "packets"
 	LinkUDP     = "udp"
 )
 
 // Links lists what may carry messages between the queue pairs of one soft provider, in the order of C's core_link.
-func Links() []string { return []string{"local", LinkPackets, LinkUDP} }
+func Links() []string { return []string{LinkLocal, LinkPackets, LinkUDP} }
 
 // WithLink chooses one of Links for soft: "local" copies each message at once and whole, "packets" sends it in packets
 // of the path MTU with every byte of RoCE v2, which take time and may be lost each by itself, and "udp" sends those
@@ -94,6 +96,20 @@ func WithFabric(name string) Option {
 			options.fabric[i] = C.char(name[i])
 		}
 	}
+}
+
+// CheckFabric says what is wrong with the name of a fabric, which only that of nobody ("") is without.
+func CheckFabric(name string) error {
+	const most = C.CORE_FABRIC_MAX
+	if len(name) > most {
+		return fmt.Errorf("the name of a fabric has %d letters at most, and %q has %d", most, name, len(name))
+	}
+	for _, r := range name {
+		if r >= 0x80 || !(unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r)) {
+			return fmt.Errorf("the name of a fabric is made of letters, digits, '.', '_' and '-': not of %q", r)
+		}
+	}
+	return nil
 }
 
 // Link is the one of Links that carries messages between soft's queue pairs; "" on a real fabric.

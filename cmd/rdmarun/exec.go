@@ -14,17 +14,21 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"rdmarun/rdmacore"
 )
 
 const execLong = `Run an unmodified program on the embedded provider: what it calls of librdmacm and
 libibverbs goes to a device "soft0" inside its own process, which needs no hardware, no
-kernel module and no privilege.
+kernel module and no privilege. Programs that run so connect to each other: a server in one
+terminal, its clients in others. Those that are to be apart have a --fabric each; with
+--link local a program is alone.
 
 The library that does it is preloaded (LD_PRELOAD); the program, and programs that it
-starts, are dynamically linked, and each has a device of its own: two processes do not
-see each other's. A forked child's device is its own as well, and what its parent has
-opened and made is refused there (ENODEV). Libraries that LD_PRELOAD names already come
-before it, and may wrap its functions.
+starts, are dynamically linked, and each process has a device of its own. A forked
+child's device is its own as well, and what its parent has opened and made is refused
+there (ENODEV). Libraries that LD_PRELOAD names already come before it, and may wrap its
+functions.
 
 With --capture FILE the program writes its packets there; other processes, which it
 starts, write theirs to files of their own, FILE with their number before its suffix.
@@ -33,22 +37,28 @@ What a program that is killed has sent last may be missing.
 The exit code is the program's; 126 when it cannot be run this way, 127 when there is
 none of that name.`
 
+// defaultFabric is that of programs that are given no other.
+const defaultFabric = "default"
+
 // execFlags are the flags of exec.
 type execFlags struct {
 	library string
 	seed    seedFlag
 	link    *formatFlag
 	capture captureFlags
+	fabric  string
 }
 
 func newExecCommand(a *app) *cobra.Command {
 	var flags execFlags
 	command := &cobra.Command{
-		Use:     "exec [--] PROGRAM [ARGS...]",
-		Short:   "Run an unmodified RDMA program on the embedded provider",
-		Long:    execLong,
-		Example: "  rdmarun exec ibv_devinfo -v\n  rdmarun exec --capture ucmatose.pcapng ./both-ends\n  rdmarun exec -- python3 my_pyverbs_test.py",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "exec [--] PROGRAM [ARGS...]",
+		Short: "Run an unmodified RDMA program on the embedded provider",
+		Long:  execLong,
+		Example: "  rdmarun exec ibv_devinfo -v\n" +
+			"  rdmarun exec rping -s -a 127.0.0.1 &\n  rdmarun exec rping -c -a 127.0.0.1 -C 3 -v\n" +
+			"  rdmarun exec --capture ucmatose.pcapng ./both-ends\n  rdmarun exec -- python3 my_pyverbs_test.py",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.exec(flags, args)
 		},
@@ -56,13 +66,20 @@ func newExecCommand(a *app) *cobra.Command {
 	command.Flags().SetInterspersed(false) // what stands after the program's name is the program's
 	command.Flags().StringVar(&flags.library, "library", "", "the library to preload (default: "+softLibrary+" beside rdmarun)")
 	command.Flags().Var(&flags.seed, "seed", "draw random numbers from this, so that a run repeats")
-	flags.link = registerLink(command)
+	flags.link = registerLink(command, rdmacore.LinkUDP)
+	command.Flags().StringVar(&flags.fabric, "fabric", defaultFabric, "connect to programs of this fabric only, by a name of your choice")
 	flags.capture.register(command)
 	return command
 }
 
 // exec replaces this process by the program; it returns only when that failed.
 func (a *app) exec(flags execFlags, args []string) error {
+	if err := rdmacore.CheckFabric(flags.fabric); err != nil {
+		return usageError("--fabric: %w", err)
+	}
+	if flags.fabric != defaultFabric && flags.link.value != rdmacore.LinkUDP {
+		return usageError("--fabric says which programs connect to each other, and on --link %s none do: leave one of them out", flags.link.value)
+	}
 	library, err := findSoftLibrary(flags.library)
 	if err != nil {
 		return withExit(exitEnvironment, err)
@@ -82,6 +99,7 @@ func (a *app) exec(flags execFlags, args []string) error {
 		env["RDMARUN_EXEC_SEED"] = strconv.FormatUint(*flags.seed.value, 10)
 	}
 	env["RDMARUN_EXEC_LINK"] = flags.link.value
+	env["RDMARUN_EXEC_FABRIC"] = flags.fabric
 	if err := flags.capture.pass(env); err != nil {
 		return err
 	}

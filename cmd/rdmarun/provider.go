@@ -28,9 +28,10 @@ func registerProvider(command *cobra.Command, value *string, otherwise, usage st
 	completeFlag(command, "provider", cobra.FixedCompletions(append(rdmacore.Providers(), more...), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// registerLink registers --link.
-func registerLink(command *cobra.Command) *formatFlag {
+// registerLink registers --link, which is otherwise the link of that name.
+func registerLink(command *cobra.Command, otherwise string) *formatFlag {
 	link := newFormatFlag(rdmacore.Links()...)
+	link.value = otherwise
 	command.Flags().Var(link, "link", "carry soft's messages whole (local) or in packets of the path MTU, which may be lost each by itself (packets), or those through UDP sockets (udp)")
 	completeFlag(command, "link", cobra.FixedCompletions(link.choices, cobra.ShellCompDirectiveNoFileComp))
 	return link

@@ -271,7 +271,7 @@ func (f *runFlags) registerTarget(a *app, command *cobra.Command) {
 	registerProvider(command, &f.provider, softProvider, "provider to run on (soft, verbs, auto: verbs where a device is active, else soft)", autoProvider)
 	f.places.register(a, command)
 	command.Flags().Var(&f.seed, "seed", "draw soft's random numbers from this, so that a run repeats")
-	f.link = registerLink(command)
+	f.link = registerLink(command, rdmacore.LinkLocal)
 }
 
 // registerOutput registers what a run shows and writes.

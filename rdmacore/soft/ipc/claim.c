@@ -248,7 +248,7 @@ void soft_claim_release(struct soft_claim *claim)
 	*claim->link = claim->next;
 	if (claim->next)
 		claim->next->link = claim->link;
-	soft_ipc_close(&claim->socket);
+	soft_ipc_close(claim->ipc, &claim->socket);
 	free(claim);
 }
 

@@ -170,7 +170,7 @@ bool soft_claim_has_listener(const struct soft_ipc *ipc, int port_space, uint16_
 int soft_ipc_watch(struct soft_ipc *ipc, struct soft_ipc_socket *socket, uint32_t events);
 /* For these events from now on; 0: none. */
 void soft_ipc_rewatch(struct soft_ipc *ipc, struct soft_ipc_socket *socket, uint32_t events);
-/* Close it. */
-void soft_ipc_close(struct soft_ipc_socket *socket);
+/* Close it, whatever copies there are of its descriptor. */
+void soft_ipc_close(struct soft_ipc *ipc, struct soft_ipc_socket *socket);
 
 #endif

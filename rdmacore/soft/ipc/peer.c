@@ -123,7 +123,7 @@ void soft_peer_close(struct soft_ipc_peer *peer)
 	struct soft_ipc *ipc = peer->ipc;
 
 	soft_mutex_expect(ipc->lock);
-	soft_ipc_close(&peer->socket);
+	soft_ipc_close(ipc, &peer->socket);
 	forget_route(peer);
 	soft_peer_forget_unsent(peer);
 	*peer->link = peer->next;

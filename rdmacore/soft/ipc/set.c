@@ -1,6 +1,7 @@
 #include "soft/ipc/ipc.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 int soft_ipc_watch(struct soft_ipc *ipc, struct soft_ipc_socket *socket, uint32_t events)
@@ -27,9 +28,14 @@ void soft_ipc_rewatch(struct soft_ipc *ipc, struct soft_ipc_socket *socket, uint
 	epoll_ctl(ipc->epoll, EPOLL_CTL_MOD, socket->fd, &event);
 }
 
-void soft_ipc_close(struct soft_ipc_socket *socket)
+void soft_ipc_close(struct soft_ipc *ipc, struct soft_ipc_socket *socket)
 {
-	/* No copy of the descriptor is left, so it goes out of the set. */
+	/*
+	 * A child that was forked and executes no other program has a copy, with which the socket would stay in the set, and the
+	 * other end would hear nothing.
+	 */
+	epoll_ctl(ipc->epoll, EPOLL_CTL_DEL, socket->fd, NULL);
+	shutdown(socket->fd, SHUT_RDWR);
 	close(socket->fd);
 	socket->fd = -1;
 }

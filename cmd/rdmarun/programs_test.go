@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// programPatience bounds a program that hangs: librdmacm's own timeouts are a minute and more.
+const programPatience = 2 * time.Minute
+
+// fabrics counts the fabrics of this process's tests.
+type fabrics struct{ made atomic.Int32 }
+
+func (f *fabrics) name() string { return fmt.Sprintf("test-%d-%d", os.Getpid(), f.made.Add(1)) }
+
+// program is another maker's program under "rdmarun exec".
+type program struct {
+	*exec.Cmd
+	output bytes.Buffer
+}
+
+func startProgram(t *testing.T, fabric string, words ...string) *program {
+	t.Helper()
+	library, err := filepath.Abs(filepath.Join("../../bin", softLibrary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(library); err != nil {
+		t.Skipf("%v (make build)", err)
+	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		t.Skipf("%v: it is in Debian's rdmacm-utils", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
+	t.Cleanup(cancel)
+	arguments := append([]string{"exec", "--library", library, "--fabric", fabric, "--"}, words...)
+	p := &program{Cmd: exec.CommandContext(ctx, os.Args[0], arguments...)}
+	p.Env = append(os.Environ(), runAsRdmarun+"=1")
+	p.Stdout, p.Stderr = &p.output, &p.output
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Process.Kill() })
+	return p
+}
+
+// succeed waits for its end, which must be a good one.
+func (p *program) succeed(t *testing.T) {
+	t.Helper()
+	if err := p.Wait(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(p.Args[6:], " "), err, p.output.String())
+	}
+}
+
+// awaitLine waits until a file of /proc has a line with all of words.
+func awaitLine(t *testing.T, file string, words ...string) {
+	t.Helper()
+	for end := time.Now().Add(programPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			found := 0
+			for _, word := range words {
+				if strings.Contains(line, word) {
+					found++
+				}
+			}
+			if found == len(words) {
+				return
+			}
+		}
+	}
+	t.Fatalf("%s has no line with %q", file, words)
+}
+
+// awaitListener waits until a program of the fabric listens: its socket accepts (__SO_ACCEPTCON).
+func awaitListener(t *testing.T, fabric string) {
+	t.Helper()
+	awaitLine(t, "/proc/net/unix", "@rdmarun/"+fabric+"/", " 00010000 ")
+}
+
+// TestProgramsInTwoProcesses runs the programs of Debian's rdmacm-utils as their manuals do: a server, and a client that
+// knows its address.  All of them look at the data that they get, or (-V) are asked to.
+func TestProgramsInTwoProcesses(t *testing.T) {
+	var fabrics fabrics
+	for _, test := range []struct{ name, server, client string }{
+		{"rping", "rping -s -a 127.0.0.1 -C 20 -V", "rping -c -a 127.0.0.1 -C 20 -V"},
+		{"rping over IPv6", "rping -s -a ::1 -C 20 -V", "rping -c -a ::1 -C 20 -V"},
+		{"rping of any address", "rping -s -C 20 -V -S 60000", "rping -c -a 127.0.0.1 -C 20 -V -S 60000"},
+		{"rdma_server", "rdma_server", "rdma_client -s 127.0.0.1"},
+		{"rdma_xserver", "rdma_xserver", "rdma_xclient -s 127.0.0.1"},
+		{"ucmatose", "ucmatose -c 10 -C 20 -S 4096", "ucmatose -s 127.0.0.1 -c 10 -C 20 -S 4096"},
+		{"udaddy", "udaddy -c 10 -C 5", "udaddy -s 127.0.0.1 -c 10 -C 5"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			fabric := fabrics.name()
+			server := startProgram(t, fabric, strings.Fields(test.server)...)
+			awaitListener(t, fabric)
+			startProgram(t, fabric, strings.Fields(test.client)...).succeed(t)
+			server.succeed(t)
+		})
+	}
+}
+
+func TestMulticastInTwoProcesses(t *testing.T) {
+	var fabrics fabrics
+	fabric, group := fabrics.name(), fmt.Sprintf("239.77.%d.%d", os.Getpid()>>8&0xff, os.Getpid()&0xff)
+	receiver := startProgram(t, fabric, "mckey", "-m", group, "-b", "127.0.0.1")
+	awaitLine(t, "/proc/net/udp", fmt.Sprintf(" %02X%02X4DEF:", os.Getpid()&0xff, os.Getpid()>>8&0xff))
+	startProgram(t, fabric, "mckey", "-m", group, "-b", "127.0.0.1", "-s").succeed(t)
+	receiver.succeed(t)
+}
+
+// TestManyConnections: cmtime's server serves for ever.
+func TestManyConnections(t *testing.T) {
+	var fabrics fabrics
+	fabric := fabrics.name()
+	startProgram(t, fabric, "cmtime", "-c", "2000")
+	awaitListener(t, fabric)
+	for range 2 {
+		startProgram(t, fabric, "cmtime", "-s", "127.0.0.1", "-c", "2000").succeed(t)
+	}
+}
+
+// TestKilledServer: its clients hear of the end of their connections, and another can have its port at once.
+func TestKilledServer(t *testing.T) {
+	var fabrics fabrics
+	fabric := fabrics.name()
+	server := startProgram(t, fabric, "rping", "-s", "-P", "-a", "127.0.0.1")
+	awaitListener(t, fabric)
+	client := startProgram(t, fabric, "rping", "-c", "-a", "127.0.0.1", "-v") // for ever
+	awaitLine(t, "/proc/net/unix", "@rdmarun/"+fabric+"/", " 0005 03 ")       // it is connected
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	server.Wait()
+	if err := client.Wait(); client.ProcessState.ExitCode() < 0 {
+		t.Errorf("the client did not end by itself: %v\n%s", err, client.output.String())
+	}
+	server = startProgram(t, fabric, "rping", "-s", "-a", "127.0.0.1", "-C", "5")
+	awaitListener(t, fabric)
+	startProgram(t, fabric, "rping", "-c", "-a", "127.0.0.1", "-C", "5", "-V").succeed(t)
+	server.succeed(t)
+}
+
+// TestFabricsAreApart: the same port serves in each, and a client finds the server of its own only.
+func TestFabricsAreApart(t *testing.T) {
+	var fabrics fabrics
+	first, second := fabrics.name(), fabrics.name()
+	server := startProgram(t, first, "rdma_server")
+	awaitListener(t, first)
+	stranger := startProgram(t, second, "rdma_client", "-s", "127.0.0.1")
+	if err := stranger.Wait(); err == nil {
+		t.Errorf("it found the server of another fabric:\n%s", stranger.output.String())
+	}
+	other := startProgram(t, second, "rdma_server")
+	awaitListener(t, second)
+	startProgram(t, second, "rdma_client", "-s", "127.0.0.1").succeed(t)
+	startProgram(t, first, "rdma_client", "-s", "127.0.0.1").succeed(t)
+	server.succeed(t)
+	other.succeed(t)
+}
