@@ -68,7 +68,7 @@ func withoutVerb() map[string]string {
 		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed ID.Destroyed MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Await ID.Channel ID.Pending ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending EventChannel.Poll Device.PendingAsyncEvents " +
-			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
+			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
 			"Capture.Close CapturedPacket.Name Provider.Captures Provider.CaptureName Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
 		guest:    "MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
