@@ -86,8 +86,9 @@ destroy_fabric:
 
 void soft_host_destroy(struct soft_host *host)
 {
-	soft_cm_destroy(host->cm);
+	/* First what gives the communication manager messages. */
 	destroy_link(host);
+	soft_cm_destroy(host->cm);
 	if (host->fabric.capture) {
 		soft_capture_finish(host->fabric.capture);
 		soft_capture_destroy(host->fabric.capture);

@@ -23,9 +23,9 @@ static bool is_welcome(struct soft_cm *cm, const struct soft_cm_message *message
 	       !(message->via->outgoing && is_request(message));
 }
 
-static void arrive(struct soft_cm *cm, const struct soft_cm_message *message)
+void soft_cm_arrived(struct soft_cm *cm, const struct soft_cm_message *message)
 {
-	/* The sender has judged it by its own faults. */
+	soft_mutex_expect(&cm->lock);
 	if (soft_faults_active(&cm->fabric->faults))
 		soft_cm_carry(cm, message);
 	else
@@ -38,7 +38,7 @@ void soft_cm_arrive(struct soft_ipc *ipc, struct soft_cm_message *message)
 
 	soft_mutex_expect(&cm->lock);
 	if (is_welcome(cm, message))
-		arrive(cm, message);
+		soft_cm_arrived(cm, message);
 	else
 		ipc->counts.invalid++;
 }
@@ -88,7 +88,7 @@ static void bereave(struct soft_cm *cm, struct soft_id *id)
 	}
 	last.attribute = last_message(id, &last);
 	if (last.attribute)
-		arrive(cm, &last);
+		soft_cm_arrived(cm, &last);
 }
 
 void soft_cm_bereave(struct soft_ipc *ipc, struct soft_ipc_peer *peer)

@@ -31,10 +31,19 @@ int soft_cm_change_address(struct soft_cm *cm);
 /* It gets its own again; ids that came in between hear of that.  *told: ids that heard of either.  -ENOENT. */
 int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told);
 
+/* --- hosts.c: messages from other hosts ----------------------------------------------------------- */
+
+/* Needs no lock, before ids are there.  -ENOMEM, or an errno of a descriptor. */
+int soft_cm_open_inbox(struct soft_cm *cm);
+/* The same, once the link has nothing more to give. */
+void soft_cm_close_inbox(struct soft_cm *cm);
+
 /* --- arrival.c: other processes ------------------------------------------------------------------ */
 
 /* Of the fabric's poller; takes cm.lock. */
 void soft_cm_ready(struct soft_source *source, uint32_t events);
+/* A message from elsewhere: receive it as the faults between the ends want it.  Its sender has judged it by its own. */
+void soft_cm_arrived(struct soft_cm *cm, const struct soft_cm_message *message);
 /* soft_ipc.receive */
 void soft_cm_arrive(struct soft_ipc *ipc, struct soft_cm_message *message);
 /* soft_ipc.lost: ids whose peer's process has died hear what its kernel would have sent. */
@@ -187,7 +196,7 @@ void soft_id_set_path(struct soft_id *id);
 /* With a packet lifetime of that code (IBTA 15.2.5.16). */
 void soft_id_set_path_of_lifetime(struct soft_id *id, uint8_t lifetime);
 /* For a child: as its request says. */
-void soft_id_set_path_of_request(struct soft_id *id);
+void soft_id_set_path_of_request(struct soft_id *id, const struct soft_cm_message *request);
 /* What librdmacm shows of the route once the user has read of it. */
 void soft_id_show_path(struct soft_id *id);
 /* The address vector to id's peer. */
@@ -215,8 +224,15 @@ bool soft_address_is_absent_neighbour(const struct sockaddr *address);
 bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b);
 /* Whether it is one of the host's, which the device then has a GID for, while there is room. */
 bool soft_address_is_local(struct soft_device *device, const struct sockaddr *address);
-/* The host's address from which it reaches destination, both IPv4 or IPv6, without a port.  False without a route. */
-bool soft_address_route(const struct sockaddr *destination, struct sockaddr *source);
+/*
+ * The host's address from which it reaches destination, both IPv4 or IPv6, and what a packet may carry on the way.  False
+ * without a route.
+ */
+bool soft_address_route(const struct sockaddr *destination, struct sockaddr *source, enum ibv_mtu *mtu);
+/* Whether it is an address of another host, which the device's link reaches. */
+bool soft_address_is_elsewhere(const struct soft_device *device, const struct sockaddr *address);
+/* The address of a GID, without a port; room is for the longest. */
+void soft_address_from_gid(const union ibv_gid *gid, struct sockaddr_storage *address);
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid);
 socklen_t soft_address_length(const struct sockaddr *address);
 /* Host byte order. */

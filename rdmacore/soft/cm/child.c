@@ -17,6 +17,7 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 			      listener->rdma.context, listener->rdma.ps);
 	if (!child)
 		return NULL;
+	child->transaction = req->transaction;
 	child->via = req->via;
 	soft_ipc_use(child->via);
 	child->on_device = true;
@@ -40,7 +41,7 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	child->rnr_retry_count = req->rnr_retry_count;
 	if (req->attribute == SOFT_CM_REQ)
 		child->path_timeout = req->ack_timeout;
-	soft_id_set_path_of_request(child);
+	soft_id_set_path_of_request(child, req);
 	return child;
 }
 

@@ -24,6 +24,7 @@
 #define SOFT_PEER_BUCKETS 32768
 
 struct soft_cm_held;
+struct soft_cm_inbox;
 struct soft_device;
 struct soft_fabric;
 struct soft_id;
@@ -35,6 +36,7 @@ struct soft_cm {
 	struct soft_fabric *fabric;
 	struct soft_device *device;
 	struct soft_ipc *ipc; /* NULL: ids connect within the process only */
+	struct soft_cm_inbox *inbox; /* of messages from other hosts; NULL: the link reaches none */
 	struct soft_cm_device *opened; /* the newest, which ids are bound to from now on */
 	uint32_t hardware_address; /* of the network interface: 0, or 1 while it has another */
 	uint32_t told_removal, told_address; /* ids that heard of what is in force now */
@@ -78,6 +80,7 @@ struct soft_cm_event {
 
 #define SOFT_CM_ACK_TIMEOUT 19 /* what Linux puts in a RoCE connection: 2.1 s */
 #define SOFT_CM_RESPONSE_CODE 20 /* what Linux allows a peer for its answer: 4.1 s */
+#define SOFT_CM_RETRIES 15 /* and how often a message is repeated (CMA_MAX_CM_RETRIES) */
 #define SOFT_CM_TIME_CODE_MAX 31 /* fields of five bits (IBTA 12.7) */
 
 /*

@@ -5,6 +5,18 @@
 #include "soft/base/fabric.h"
 #include "soft/capture/capture.h"
 #include "soft/ipc/ipc.h"
+#include "soft/objects/device.h"
+
+static void send_to_host(struct soft_device *device, const struct soft_cm_message *message)
+{
+	union ibv_gid from, to;
+	uint8_t mad[SOFT_MAD];
+
+	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
+	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
+	soft_mad_encode(message, mad);
+	device->management.send(&device->management, &from, &to, mad);
+}
 
 void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 {
@@ -13,6 +25,11 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 	soft_mutex_expect(&cm->lock);
 	if (message->via && !message->arrived) {
 		soft_ipc_send(message->via, message);
+		return;
+	}
+	if (!message->arrived &&
+	    soft_address_is_elsewhere(cm->device, (const struct sockaddr *)&message->destination)) {
+		send_to_host(cm->device, message);
 		return;
 	}
 	copy = malloc(sizeof(*copy));

@@ -6,6 +6,7 @@
 // From the top; each calls only those further down.
 //
 //   - removal: the device goes, comes back, or gets another hardware address
+//   - hosts: messages from other hosts
 //   - arrival: messages from other processes, and their deaths
 //   - finish: the end of each operation, which delivers what it sent
 //   - receive: a message arrives

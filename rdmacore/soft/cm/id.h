@@ -75,6 +75,7 @@ struct soft_id {
 
 	struct soft_ipc_peer *via; /* the process of its peer; NULL: this one */
 	bool located; /* via was found for this id, and not for an earlier one */
+	uint64_t transaction; /* of the request, and all messages after it */
 	uint32_t local, remote; /* communication ids */
 	uint64_t remote_guid;
 	uint32_t local_qp_num, remote_qp_num;

@@ -25,6 +25,10 @@ static bool locate(struct soft_id *id, bool anew)
 
 	if (!cm->ipc || !soft_address_is_ip(destination))
 		return true;
+	if (soft_address_is_elsewhere(cm->device, destination)) {
+		set_via(id, NULL);
+		return true;
+	}
 	if (!soft_port_find_listener(cm, id->rdma.ps, destination))
 		error = soft_ipc_connect(cm->ipc, id->rdma.ps, &id->addr.dst_storage, anew, &via, &made);
 	if (error && error != ECONNREFUSED)

@@ -31,6 +31,18 @@ void soft_id_set_gids(struct soft_id *id)
 	addr->addr.ibaddr.pkey = htobe16(SOFT_WIRE_PARTITION);
 }
 
+/* What a packet to the peer may carry.  On the own host that is the most there is. */
+static enum ibv_mtu path_mtu(const struct soft_id *id)
+{
+	struct sockaddr_storage source;
+	enum ibv_mtu mtu;
+
+	if (soft_address_is_elsewhere(id->cm->device, &id->addr.dst_addr) &&
+	    soft_address_route(&id->addr.dst_addr, (struct sockaddr *)&source, &mtu))
+		return mtu;
+	return IBV_MTU_4096;
+}
+
 static void fill_record(struct soft_id *id, uint8_t lifetime)
 {
 	const struct rdma_ib_addr *ends = &id->addr.addr.ibaddr;
@@ -44,7 +56,7 @@ static void fill_record(struct soft_id *id, uint8_t lifetime)
 		.numb_path = 1,
 		.pkey = ends->pkey,
 		.mtu_selector = 2, /* exactly */
-		.mtu = IBV_MTU_4096,
+		.mtu = path_mtu(id),
 		.rate_selector = 2,
 		.rate = RATE_2_5_GBPS,
 		.packet_life_time_selector = 2,
@@ -71,11 +83,14 @@ void soft_id_set_path(struct soft_id *id)
 	soft_id_set_path_of_lifetime(id, lifetime);
 }
 
-void soft_id_set_path_of_request(struct soft_id *id)
+void soft_id_set_path_of_request(struct soft_id *id, const struct soft_cm_message *request)
 {
 	soft_mutex_expect(&id->cm->lock);
 	soft_id_set_gids(id);
 	fill_record(id, id->path_timeout ? (uint8_t)(id->path_timeout - 1) : 0);
+	/* Both ends have the path that the request proposes (IBTA 12.7.18); nobody proposes one for datagrams. */
+	if (request->path.mtu >= IBV_MTU_256 && request->path.mtu < id->path.mtu)
+		id->path.mtu = request->path.mtu;
 }
 
 void soft_id_show_path(struct soft_id *id)

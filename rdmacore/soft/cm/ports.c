@@ -9,6 +9,8 @@
 
 #include "soft/base/fabric.h"
 #include "soft/ipc/ipc.h"
+#include "soft/objects/device.h"
+#include "soft/wire/datagram.h"
 
 /* net.ipv4.ip_local_port_range as Linux ships it */
 #define FIRST_EPHEMERAL 32768
@@ -116,6 +118,22 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	return 0;
 }
 
+/* Where another process has the address's one port for other hosts, those cannot come; the own host's can. */
+static void listen_for_hosts(struct soft_id *id)
+{
+	struct soft_management *management = &id->cm->device->management;
+	const struct sockaddr *address = &id->addr.src_addr;
+	union ibv_gid gid;
+
+	if (!management->open || !soft_address_is_ip(address))
+		return;
+	soft_address_to_gid(address, &gid);
+	if (soft_address_is_any(address))
+		(void)management->open(management, NULL);
+	else if (!soft_gid_is_loopback(&gid) && !IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)&gid))
+		(void)management->open(management, &gid);
+}
+
 int soft_port_listen(struct soft_id *id)
 {
 	int error = check_port(id, &id->addr.src_addr, id->port, false);
@@ -125,6 +143,8 @@ int soft_port_listen(struct soft_id *id)
 		error = claim(id, &id->addr.src_addr, false);
 	if (!error && id->claim)
 		error = soft_claim_listen(id->claim);
+	if (!error)
+		listen_for_hosts(id);
 	if (!error)
 		id->reuse_address = false;
 	return error;

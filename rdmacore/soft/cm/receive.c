@@ -11,6 +11,7 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, ui
 	struct soft_cm_message rej = {
 		.attribute = SOFT_CM_REJ,
 		.via = refused->via,
+		.transaction = refused->transaction,
 		.remote = refused->local,
 		.reason = reason,
 		.source = refused->destination,
@@ -26,6 +27,7 @@ static void send_mra(struct soft_id *id)
 	struct soft_cm_message mra;
 
 	soft_cm_prepare(id, &mra, SOFT_CM_MRA);
+	mra.answered = id->state == SOFT_ID_REQ_RECEIVED ? SOFT_ANSWERED_REQ : SOFT_ANSWERED_REP;
 	mra.service_timeout = MRA_SERVICE_TIMEOUT;
 	soft_cm_send(id->cm, &mra);
 }
@@ -195,6 +197,15 @@ static void receive_drep(struct soft_id *id)
 	soft_cm_enter_timewait(id);
 }
 
+/* Only the process or the host of the id's peer may. */
+static bool may_speak(const struct soft_id *id, const struct soft_cm_message *message)
+{
+	if (soft_address_is_elsewhere(id->cm->device, &id->addr.dst_addr) != message->from_host || id->via != message->via)
+		return false;
+	return !message->from_host ||
+	       soft_address_is_same(&id->addr.dst_addr, (const struct sockaddr *)&message->source);
+}
+
 /* The sender of a REJ for timeout may not know the id's communication id. */
 static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_message *message)
 {
@@ -203,7 +214,7 @@ static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_me
 	if (message->attribute == SOFT_CM_REJ && message->reason == SOFT_REJ_TIMEOUT)
 		return soft_peers_find_id(cm, message->via, message->guid, message->local);
 	id = soft_table_find(&cm->ids, message->remote, NULL);
-	if (id && id->via != message->via) /* only its peer's process may speak to it */
+	if (id && !may_speak(id, message))
 		return NULL;
 	/* From the REP on the remote id is known, and a message from another one is dropped (cm_acquire_id of Linux). */
 	if (id && id->state != SOFT_ID_REQ_SENT && id->remote && message->local &&
@@ -218,6 +229,7 @@ static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *messa
 	struct soft_cm_message drep = {
 		.attribute = SOFT_CM_DREP,
 		.via = message->via,
+		.transaction = message->transaction,
 		.local = message->remote,
 		.remote = message->local,
 		.source = message->destination,

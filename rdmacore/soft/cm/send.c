@@ -5,8 +5,6 @@
 #include "soft/base/fabric.h"
 #include "soft/objects/device.h"
 
-#define MAX_RETRIES 15
-
 void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 		     enum soft_cm_attribute attribute)
 {
@@ -14,6 +12,7 @@ void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 	*message = (struct soft_cm_message){
 		.attribute = attribute,
 		.via = id->via,
+		.transaction = id->transaction,
 		.local = id->local,
 		.remote = id->remote,
 		.guid = id->cm->device->guid,
@@ -43,7 +42,7 @@ void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message)
 void soft_cm_send_request(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
-	id->retries_left = MAX_RETRIES;
+	id->retries_left = SOFT_CM_RETRIES;
 	id->request_timeout = id->response_timeout;
 	soft_cm_repeat_request(id);
 }
@@ -112,6 +111,9 @@ void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_dat
 
 	soft_mutex_expect(&id->cm->lock);
 	soft_cm_prepare(id, &message, SOFT_CM_REJ);
+	message.answered = id->state == SOFT_ID_REQ_RECEIVED ? SOFT_ANSWERED_REQ :
+			   id->state == SOFT_ID_REP_RECEIVED ? SOFT_ANSWERED_REP :
+							       SOFT_ANSWERED_NONE;
 	message.reason = reason;
 	soft_cm_set_private_data(&message, private_data, length, SOFT_REJ_PRIVATE_DATA);
 	soft_cm_send(id->cm, &message);

@@ -7,6 +7,7 @@
 // From the top; each calls only those further down.
 //
 //   - udp: sockets, and the numbers of queue pairs they are for
+//   - udp_management: the communication manager's messages to other hosts
 //   - udp_receive, udp_send: who takes packets from the kernel; packets of one length leave together
 //   - packets: the network that can lose, double and reorder
 //   - receive: a datagram arrives

@@ -8,6 +8,7 @@
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/datagram.h"
+#include "soft/wire/mad.h"
 
 /*
  * Connected queue pairs listen to their peer only (IBTA 9.6.1.5).  All addresses of 127.0.0.0/8 are one host, which
@@ -124,6 +125,18 @@ void soft_link_deliver_end(struct soft_arrival *arrival)
 	arrival->receiver = NULL;
 }
 
+static bool receive_management(struct soft_device *device, const struct soft_arrival *arrival,
+			       const struct soft_packet *packet)
+{
+	struct soft_management *management = &device->management;
+
+	if (!management->receive || packet->opcode != (SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY) ||
+	    packet->queue_key != SOFT_GSI_QUEUE_KEY || packet->length != SOFT_MAD)
+		return false;
+	management->receive(management, &arrival->source, &arrival->destination, packet->segments[0].address);
+	return true;
+}
+
 bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival, uint8_t *bytes, size_t length)
 {
 	struct soft_packet packet;
@@ -136,6 +149,8 @@ bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival,
 	if (!soft_wire_decode(bytes, length, &packet) ||
 	    (packet.partition & 0x7fff) != (SOFT_WIRE_PARTITION & 0x7fff))
 		return false;
+	if (packet.destination == SOFT_GSI_QUEUE_PAIR)
+		return receive_management(device, arrival, &packet);
 	if ((packet.opcode & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
 		add_header(&packet, arrival->header);
 	if (packet.header && soft_gid_is_multicast(&arrival->destination)) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "soft/base/fabric.h"
+#include "soft/base/refusal.h"
 #include "soft/engine/segment.h"
 #include "soft/link/packets.h"
 #include "soft/link/udp_socket.h"
@@ -53,6 +54,21 @@ static int open_for_datagrams(struct soft_udp *udp, uint32_t number)
 	return any ? 0 : error;
 }
 
+/* What a peer on another host needs: that it can answer, and that packets of the path MTU get there. */
+static int check_far_route(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_path *path)
+{
+	int bytes;
+
+	if (!soft_udp_find(udp, &route->socket->endpoint.address, SOFT_WIRE_PORT))
+		return soft_refuse(EADDRINUSE, "another process has UDP port %d of the source address, where other hosts send to",
+				   SOFT_WIRE_PORT);
+	bytes = soft_udp_path_bytes(&route->to);
+	if (bytes && path->mtu + SOFT_WIRE_OVERHEAD + SOFT_UDP_HEADER + SOFT_GRH > (uint32_t)bytes)
+		return soft_refuse(EINVAL, "a path MTU of %u bytes and headers do not fit packets of %d bytes, which is what the route takes",
+				   path->mtu, bytes);
+	return 0;
+}
+
 static int connect_queue_pair(struct soft_link *link, struct soft_qp *qp, const struct soft_path *path)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
@@ -64,6 +80,8 @@ static int connect_queue_pair(struct soft_link *link, struct soft_qp *qp, const 
 	if (!path->source)
 		return open_for_datagrams(udp, qp->ibv.qp_num);
 	error = soft_udp_route(udp, path->source, qp->ibv.qp_num, path->destination, path->number, &route);
+	if (!error && !soft_device_owns(udp->device, path->destination))
+		error = check_far_route(udp, &route, path);
 	if (error)
 		return error;
 	memcpy(segmentation->route, &route, sizeof(route));
@@ -120,6 +138,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, stru
 	if (result)
 		goto destroy_stage;
 	device->link = &udp->link;
+	soft_udp_management_init(udp);
 	device->progress = &udp->progress;
 	soft_table_use_blocks(&device->queue_pairs, &udp->claimer);
 	*out = udp;
@@ -140,6 +159,8 @@ void soft_udp_destroy(struct soft_udp *udp)
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
 
 	udp->device->link = NULL;
+	udp->device->management.open = NULL;
+	udp->device->management.send = NULL;
 	udp->device->progress = NULL;
 	for (uint32_t index = 0; index < count; index++)
 		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);

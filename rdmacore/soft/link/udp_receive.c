@@ -81,8 +81,6 @@ static bool is_plausible(struct soft_udp *udp, const struct soft_endpoint *sourc
 
 	if (identification < SOFT_UDP_SEGMENTS)
 		return true;
-	if (source->port >= SOFT_UDP_PORTS)
-		return false;
 	for (size_t byte = 0; byte < sizeof(source->address.raw); byte++)
 		hash = hash * 31 + source->address.raw[byte];
 	peer = &udp->peers[hash % SOFT_UDP_PEERS];

@@ -34,25 +34,32 @@ void soft_udp_send_destroy(struct soft_udp *udp)
 	free(udp->buffers.bytes);
 }
 
+bool soft_udp_route_from(struct soft_udp_socket *socket, const union ibv_gid *to, uint16_t port,
+			 struct soft_udp_route *route)
+{
+	struct soft_endpoint destination = {soft_udp_address_of(to), port};
+
+	*route = (struct soft_udp_route){.socket = socket};
+	if (!socket)
+		return false;
+	route->peer = destination;
+	soft_udp_sockaddr(&destination, &route->to);
+	soft_icrc_headers_make(&route->headers, &socket->endpoint, &destination);
+	return true;
+}
+
 int soft_udp_route(struct soft_udp *udp, const union ibv_gid *from, uint32_t number, const union ibv_gid *to,
 		   uint32_t to_number, struct soft_udp_route *route)
 {
 	bool here = !soft_gid_is_multicast(to) && soft_device_owns(udp->device, to);
-	struct soft_endpoint destination = {
-		.address = soft_udp_address_of(to),
-		.port = here ? soft_udp_port_of(to_number) : SOFT_WIRE_PORT,
-	};
 	union ibv_gid source = soft_udp_address_of(from);
+	struct soft_udp_socket *socket = soft_udp_find(udp, &source, soft_udp_port_of(number));
 	int error = 0;
 
-	*route = (struct soft_udp_route){.socket = soft_udp_find(udp, &source, soft_udp_port_of(number))};
-	if (!route->socket)
-		route->socket = soft_udp_open(udp, &source, soft_udp_port_of(number), &error);
-	if (!route->socket)
+	if (!socket)
+		socket = soft_udp_open(udp, &source, soft_udp_port_of(number), &error);
+	if (!soft_udp_route_from(socket, to, here ? soft_udp_port_of(to_number) : SOFT_WIRE_PORT, route))
 		return error;
-	route->peer = destination;
-	soft_udp_sockaddr(&destination, &route->to);
-	soft_icrc_headers_make(&route->headers, &route->socket->endpoint, &destination);
 	return 0;
 }
 
@@ -269,6 +276,20 @@ static bool transmit(const struct soft_udp_burst *pending, uint32_t count, size_
 	if (!message.msg_controllen)
 		message.msg_control = NULL;
 	return soft_udp_sendmsg(pending->route->socket->source.fd, &message) >= 0;
+}
+
+void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_packet *packet,
+			 uint8_t *bytes)
+{
+	size_t length = soft_wire_encode(packet, bytes);
+	struct soft_udp_burst burst = {.route = route, .bytes = bytes};
+
+	soft_icrc_put(bytes + length, soft_icrc_of_packet(&route->headers, 0, bytes, length));
+	burst.segment = (uint32_t)(length + SOFT_WIRE_ICRC);
+	atomic_fetch_add_explicit(&udp->counters.sent, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&udp->counters.calls_to_send, 1, memory_order_relaxed);
+	if (!transmit(&burst, 1, burst.segment))
+		atomic_fetch_add_explicit(&udp->counters.unsent, 1, memory_order_relaxed);
 }
 
 void soft_udp_flush(struct soft_link *link, struct soft_burst *burst)

@@ -145,6 +145,22 @@ static int make_descriptor(const struct soft_endpoint *endpoint)
 	return fd;
 }
 
+int soft_udp_path_bytes(const union soft_udp_address *to)
+{
+	bool ipv4 = to->any.sa_family == AF_INET;
+	int fd = socket(to->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), bytes = 0;
+	socklen_t length = sizeof(bytes);
+
+	if (fd < 0)
+		return 0;
+	/* Connecting finds the route and sends nothing. */
+	if (connect(fd, &to->any, soft_udp_length(to)) ||
+	    getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &bytes, &length))
+		bytes = 0;
+	close(fd);
+	return bytes;
+}
+
 static void note_buffer(struct soft_udp *udp, int fd)
 {
 	socklen_t length = sizeof(udp->buffer_bytes);
@@ -203,7 +219,7 @@ fail:
 	return NULL;
 }
 
-static bool is_this_host_only(const union ibv_gid *address)
+bool soft_udp_is_this_host_only(const union ibv_gid *address)
 {
 	return soft_gid_is_loopback(address) || IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)address);
 }
@@ -218,8 +234,10 @@ struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid 
 	socket = soft_udp_find(udp, &endpoint.address, port);
 	if (!socket)
 		socket = add(udp, &endpoint, error);
+	if (!socket && port == SOFT_WIRE_PORT)
+		udp->roce_is_taken |= *error == EADDRINUSE;
 	/* Kernels and adapters send there.  Between soft and soft nothing goes over it. */
-	if (socket && !is_this_host_only(&endpoint.address) && !soft_gid_is_multicast(&endpoint.address) &&
+	if (socket && !soft_udp_is_this_host_only(&endpoint.address) && !soft_gid_is_multicast(&endpoint.address) &&
 	    !soft_udp_find(udp, &roce.address, roce.port) && !add(udp, &roce, &taken))
 		udp->roce_is_taken |= taken == EADDRINUSE;
 	soft_mutex_unlock(&udp->lock);

@@ -111,6 +111,7 @@ struct soft_udp {
 		uint8_t *bytes;
 	} buffers;
 	_Atomic uint32_t segments; /* SOFT_UDP_SEGMENTS, or 1 where the kernel cuts no segments */
+	_Atomic uint32_t management_psn;
 	struct {
 		_Atomic uint64_t sent, received, calls_to_send, calls_to_receive, unsent, dropped;
 	} counters;
@@ -150,6 +151,8 @@ static inline socklen_t soft_udp_length(const union soft_udp_address *address)
 }
 
 void soft_udp_sockaddr(const struct soft_endpoint *endpoint, union soft_udp_address *address);
+/* Of 127.0.0.0/8, or ::1: no other host has anything to do with it. */
+bool soft_udp_is_this_host_only(const union ibv_gid *address);
 /* The socket of the queue pair at that address, which is opened if need be; NULL and a positive errno in *error. */
 struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid *address, uint16_t port, int *error);
 struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid *address, uint16_t port);
@@ -162,6 +165,8 @@ struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int 
 void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, const struct soft_endpoint *to,
 		     const struct ibv_global_route *route, const uint8_t *bytes, size_t length, bool inbound,
 		     const struct soft_capture_fate *fate);
+/* The longest IP packet that the route to that address takes; 0: not known. */
+int soft_udp_path_bytes(const union soft_udp_address *to);
 /* What arrives there is told with its time to live and type of service. */
 void soft_udp_show_headers(struct soft_udp_socket *socket);
 
@@ -169,7 +174,10 @@ void soft_udp_show_headers(struct soft_udp_socket *socket);
 
 int soft_udp_send_init(struct soft_udp *udp);
 void soft_udp_send_destroy(struct soft_udp *udp);
-/* The route from that address and queue pair. */
+/* The route from a socket to that port; false without a socket. */
+bool soft_udp_route_from(struct soft_udp_socket *socket, const union ibv_gid *to, uint16_t port,
+			 struct soft_udp_route *route);
+/* The route from that address and queue pair: 0 or a positive errno. */
 int soft_udp_route(struct soft_udp *udp, const union ibv_gid *from, uint32_t number, const union ibv_gid *to,
 		   uint32_t to_number, struct soft_udp_route *route);
 uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
@@ -177,6 +185,13 @@ uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct
 void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
 		   const struct soft_packet *packet, uint8_t *bytes, size_t length);
 void soft_udp_flush(struct soft_link *link, struct soft_burst *burst);
+/* One packet now.  bytes: room for it. */
+void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_packet *packet,
+			 uint8_t *bytes);
+
+/* --- udp_management.c: the device's management datagrams -------------------------------------------- */
+
+void soft_udp_management_init(struct soft_udp *udp);
 
 /* --- udp_receive.c -------------------------------------------------------------------------------- */
 

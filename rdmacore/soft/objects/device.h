@@ -56,13 +56,29 @@ struct soft_progress {
 	void (*sleep)(struct soft_progress *progress);
 };
 
+/*
+ * Management datagrams of queue pair 1 (IBTA 13.5), SOFT_MAD bytes each, between the communication manager and a link that
+ * reaches other hosts.
+ */
+struct soft_management {
+	/* The link's: take what other hosts send to that address; NULL: to each.  0 or a positive errno. */
+	int (*open)(struct soft_management *management, const union ibv_gid *address);
+	/* The link's.  NULL: it reaches none.  What is lost is the sender's to repeat. */
+	void (*send)(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to,
+		     const uint8_t *mad);
+	/* The receiver's, with locks of the link held: it must not wait.  Any byte of mad may be wrong.  NULL: there is none. */
+	void (*receive)(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to,
+			const uint8_t *mad);
+	void *receiver;
+};
+
 struct soft_device {
 	struct ibv_device ibv;
 	struct soft_fabric *fabric;
 	struct soft_link *link; /* of the queue pairs made from now on; NULL: the local link */
-	bool reaches_hosts; /* that link does, and so do the routes of this host */
 	struct soft_progress *progress; /* NULL: nothing has to be taken */
 	_Atomic uint32_t builders; /* threads between wr_start and wr_complete, with requester.lock held (soft/qp/build.c) */
+	struct soft_management management;
 	uint64_t guid; /* host byte order */
 	struct soft_gid_table gid_table;
 	struct soft_mr_table memory;
@@ -88,6 +104,11 @@ static inline bool soft_device_is_away(const struct soft_device *device)
 	return atomic_load_explicit(&device->away, memory_order_acquire);
 }
 
+/* Whether its link goes to other hosts, by the routes of this one. */
+static inline bool soft_device_reaches_hosts(const struct soft_device *device)
+{
+	return device->management.send;
+}
 /* Whether packets to that GID arrive at this device: any address of 127.0.0.0/8, and those in the table. */
 static inline bool soft_device_owns(const struct soft_device *device, const union ibv_gid *gid)
 {

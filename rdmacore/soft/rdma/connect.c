@@ -95,6 +95,7 @@ static int connect_locked(struct soft_id *id, const struct rdma_conn_param *para
 		return error;
 	if (id->state != SOFT_ID_ROUTE_RESOLVED)
 		return soft_refuse(EINVAL, "rdma_connect needs a resolved route, and is done once an id");
+	id->transaction = id->cm->device->guid << 32 | id->local;
 	soft_cm_prepare(id, req, attribute);
 	error = set_request_data(id, req, param);
 	if (error)
@@ -121,6 +122,10 @@ static int connect_locked(struct soft_id *id, const struct rdma_conn_param *para
 	req->srq = uses_srq(id, param);
 	req->transport = transport_of(id);
 	req->ack_timeout = id->path_timeout;
+	req->path = (struct soft_cm_path){.mtu = id->path.mtu, .rate = id->path.rate, .hop_limit = id->path.hop_limit,
+					  .traffic_class = id->path.traffic_class};
+	req->remote_response_timeout = req->local_response_timeout = SOFT_CM_RESPONSE_CODE;
+	req->max_cm_retries = SOFT_CM_RETRIES;
 	req->ece = id->local_ece;
 	id->state = SOFT_ID_REQ_SENT;
 	soft_cm_send_request(id);
@@ -168,6 +173,7 @@ static int send_rep(struct soft_id *id, const struct rdma_conn_param *param)
 	rep->flow_control = param ? param->flow_control : 0;
 	rep->rnr_retry_count = param ? clamp_retry(param->rnr_retry_count) : SERVICE_MAX_RETRY;
 	rep->srq = uses_srq(id, param);
+	rep->ack_timeout = SOFT_ACK_DELAY;
 	rep->ece = id->local_ece;
 	soft_cm_set_private_data(rep, param ? param->private_data : NULL,
 				 param ? param->private_data_len : 0, SOFT_REP_PRIVATE_DATA);

@@ -44,15 +44,22 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const
 	result = soft_timer_register(&fabric->timers, &cm->held_timer, soft_cm_expire_held);
 	if (result)
 		goto close_device;
-	result = create_ipc(cm, options);
-	if (result)
-		goto unregister_timer;
 	soft_events_init(&cm->lock.native, &cm->acknowledged);
 	soft_mutex_place(&cm->lock, SOFT_ORDER_CM);
+	result = create_ipc(cm, options);
+	if (result)
+		goto destroy_events;
+	result = soft_cm_open_inbox(cm);
+	if (result)
+		goto destroy_ipc;
 	*out = cm;
 	return 0;
 
-unregister_timer:
+destroy_ipc:
+	if (cm->ipc)
+		soft_ipc_destroy(cm->ipc);
+destroy_events:
+	soft_events_destroy(&cm->lock.native, &cm->acknowledged);
 	soft_timer_unregister(&fabric->timers, &cm->held_timer);
 close_device:
 	soft_cm_close_devices(cm);
@@ -76,6 +83,7 @@ void soft_cm_destroy(struct soft_cm *cm)
 	soft_mutex_unlock(&cm->lock);
 	if (cm->ipc)
 		soft_ipc_destroy(cm->ipc);
+	soft_cm_close_inbox(cm);
 	while ((id = cm->destroyed)) {
 		cm->destroyed = id->destroyed_next;
 		free(id);

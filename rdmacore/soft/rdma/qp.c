@@ -156,7 +156,7 @@ static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int 
 		*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 		if (id->rdma.qp_type != IBV_QPT_XRC_SEND)
 			*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-		attr->path_mtu = IBV_MTU_4096;
+		attr->path_mtu = id->path.mtu;
 		attr->dest_qp_num = id->remote_qp_num;
 		attr->rq_psn = id->receive_psn;
 		attr->max_dest_rd_atomic = id->responder_resources;

@@ -9,6 +9,7 @@
 #include "soft/base/refusal.h"
 #include "soft/cm/calls.h"
 #include "soft/objects/device.h"
+#include "soft/wire/datagram.h"
 
 /*
  * net.rdma_ucm.max_backlog, which is 1024 unless the administrator raises it.  Requests beyond it are dropped silently, and
@@ -158,16 +159,34 @@ static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
 	return error ? error : address_resolved(id);
 }
 
+/* The peer on another host answers to the one port for that: 0 or a positive errno. */
+static int open_for_answers(struct soft_id *id)
+{
+	struct soft_management *management = &id->cm->device->management;
+	union ibv_gid source;
+	int error;
+
+	soft_address_to_gid(&id->addr.src_addr, &source);
+	if (soft_gid_is_loopback(&source))
+		return soft_refuse(EINVAL, "a loopback address reaches no other host");
+	error = management->open(management, &source);
+	return error == EADDRINUSE ?
+		       soft_refuse(error, "another process has UDP port %d of the source address, where other hosts answer to",
+				   SOFT_WIRE_PORT) :
+		       error;
+}
+
 /* The source of an id that is bound to no address yet: 0 or a positive errno. */
 static int choose_source(struct soft_id *id, bool unanswered)
 {
 	struct sockaddr *source = &id->addr.src_addr, *destination = &id->addr.dst_addr;
+	enum ibv_mtu mtu;
 
 	if (soft_address_is_local(id->cm->device, destination))
 		memcpy(source, destination, soft_address_length(destination));
-	else if (!id->cm->device->reaches_hosts)
+	else if (!soft_device_reaches_hosts(id->cm->device))
 		soft_address_of_device(source);
-	else if (soft_address_route(destination, source))
+	else if (soft_address_route(destination, source, &mtu))
 		; /* the kernel said */
 	else if (unanswered)
 		soft_address_of_device(source); /* without a route a group is this host's alone */
@@ -196,8 +215,8 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 	if (destination->sa_family == AF_IB)
 		return resolve_ib(id, destination);
 	local = any_host || soft_address_is_local(id->cm->device, destination);
-	absent = !local && !id->cm->device->reaches_hosts && soft_address_is_absent_neighbour(destination);
-	if (!local && !group && !absent && !id->cm->device->reaches_hosts)
+	absent = !local && !soft_device_reaches_hosts(id->cm->device) && soft_address_is_absent_neighbour(destination);
+	if (!local && !group && !absent && !soft_device_reaches_hosts(id->cm->device))
 		return ENETUNREACH; /* this link has no routes but to the host's own addresses */
 	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
 	memcpy(&addr->dst_addr, destination, soft_address_length(destination));
@@ -207,6 +226,11 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 		error = choose_source(id, group || absent);
 	if (error)
 		return error;
+	if (soft_address_is_elsewhere(id->cm->device, &addr->dst_addr)) {
+		error = open_for_answers(id);
+		if (error)
+			return error;
+	}
 	if (absent) {
 		ask_nobody(id, timeout_ms);
 		return 0;

@@ -1,0 +1,253 @@
+/*
+ * Connections with another host, which this test plays: it gives the communication manager management datagrams as the
+ * link udp does, and reads what it answers.
+ */
+#include <arpa/inet.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctest/support/check.h"
+#include "ctest/support/cm.h"
+#include "soft/cm/cm.h"
+#include "soft/host.h"
+#include "soft/objects/device.h"
+#include "soft/wire/datagram.h"
+#include "soft/wire/mad.h"
+
+#define PORT 7471
+#define GUID UINT64_C(0x0200000000abcdef)
+#define PEER_ID 0x1234
+#define PEER_QP 0x11
+#define SENT_MAX 65536
+#define PATIENCE_US 20000000
+
+static const uint8_t peer_ip[4] = {198, 51, 100, 9}, stranger_ip[4] = {198, 51, 100, 10}, own_ip[4] = {127, 0, 0, 1};
+
+/* What the communication manager sent. */
+static struct {
+	uint8_t mads[SENT_MAX][SOFT_MAD];
+	_Atomic uint32_t count;
+	uint32_t read;
+} sent;
+
+static void note(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad)
+{
+	uint32_t index = atomic_load(&sent.count);
+
+	(void)management;
+	CHECK(soft_gid_is_loopback(from) && !soft_gid_is_loopback(to));
+	CHECK(index < SENT_MAX);
+	memcpy(sent.mads[index], mad, SOFT_MAD);
+	atomic_store(&sent.count, index + 1);
+}
+
+static struct soft_management *management_of(struct core_provider *provider)
+{
+	return &((struct soft_host *)provider->host)->device->management;
+}
+
+static struct core_provider *open_udp(void)
+{
+	struct core_options options = {.link = CORE_LINK_UDP};
+	struct core_provider *provider;
+	char why[512] = "";
+
+	snprintf(options.fabric, sizeof(options.fabric), "hosts-%d", getpid());
+	CHECK(!core_open("soft", &options, &provider, why, sizeof(why)));
+	management_of(provider)->send = note;
+	return provider;
+}
+
+static struct sockaddr_storage address_of(const uint8_t ip[4], uint16_t port)
+{
+	struct sockaddr_storage address = {.ss_family = AF_INET};
+	struct sockaddr_in *in4 = (void *)&address;
+
+	memcpy(&in4->sin_addr, ip, 4);
+	in4->sin_port = htons(port);
+	return address;
+}
+
+static void arrive_from(struct core_provider *provider, const uint8_t ip[4], const struct soft_cm_message *message)
+{
+	union ibv_gid from, to;
+	uint8_t mad[SOFT_MAD];
+
+	soft_gid_from_ipv4(&from, ip);
+	soft_gid_from_ipv4(&to, own_ip);
+	soft_mad_encode(message, mad);
+	management_of(provider)->receive(management_of(provider), &from, &to, mad);
+}
+
+static struct soft_cm_message request(uint32_t id, uint16_t port)
+{
+	return (struct soft_cm_message){
+		.attribute = SOFT_CM_REQ,
+		.transaction = 77,
+		.local = id,
+		.guid = GUID,
+		.qp_num = PEER_QP + id,
+		.starting_psn = 5,
+		.port_space = RDMA_PS_TCP,
+		.path = {.mtu = IBV_MTU_1024},
+		.responder_resources = 3,
+		.initiator_depth = 2,
+		.source = address_of(peer_ip, 1000),
+		.destination = address_of(own_ip, port),
+		.private_data_len = 5,
+		.private_data = "hello",
+	};
+}
+
+/* The next message that was sent; MRAs are passed over. */
+static struct soft_cm_message next(void)
+{
+	struct soft_cm_message message;
+
+	do {
+		for (int waited = 0; sent.read == atomic_load(&sent.count); waited += 1000) {
+			CHECK(waited < PATIENCE_US);
+			usleep(1000);
+		}
+		CHECK(soft_mad_decode(sent.mads[sent.read++], &message));
+	} while (message.attribute == SOFT_CM_MRA);
+	return message;
+}
+
+static struct soft_cm_message answer(enum soft_cm_attribute attribute, const struct soft_cm_message *to)
+{
+	return (struct soft_cm_message){.attribute = attribute, .transaction = to->transaction, .local = PEER_ID, .remote = to->local};
+}
+
+static struct rdma_cm_id *listener_on(struct core_provider *provider, struct rdma_event_channel *channel)
+{
+	struct sockaddr_storage address = address_of(own_ip, PORT);
+	struct rdma_cm_id *id;
+
+	CHECK(!provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+	CHECK(!provider->rdma_bind_addr(id, (struct sockaddr *)&address));
+	CHECK(!provider->rdma_listen(id, 0));
+	return id;
+}
+
+/* From the request to both ends' good-bye; in between somebody else speaks for the peer, and is not heard. */
+static void test_passive(struct core_provider *provider, struct rdma_event_channel *channel)
+{
+	struct soft_cm_message req = request(PEER_ID, PORT), rep, rtu, dreq;
+	struct rdma_conn_param param = {.qp_num = 0x22, .responder_resources = 1, .initiator_depth = 1};
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *child;
+
+	arrive_from(provider, peer_ip, &req);
+	event = expect_event(provider, channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	child = event->id;
+	CHECK(!memcmp(event->param.conn.private_data, "hello", 5));
+	CHECK(event->param.conn.qp_num == req.qp_num);
+	CHECK(event->param.conn.initiator_depth == 3 && event->param.conn.responder_resources == 2);
+	CHECK(!memcmp(&((struct sockaddr_in *)&child->route.addr.dst_addr)->sin_addr, peer_ip, 4));
+	CHECK(!provider->rdma_ack_cm_event(event));
+	CHECK(!provider->rdma_accept(child, &param));
+	rep = next();
+	CHECK(rep.attribute == SOFT_CM_REP && rep.transaction == 77 && rep.remote == PEER_ID && rep.qp_num == 0x22);
+
+	rtu = answer(SOFT_CM_RTU, &rep);
+	dreq = answer(SOFT_CM_DREQ, &rep);
+	dreq.qp_num = 0x22;
+	arrive_from(provider, stranger_ip, &rtu);
+	arrive_from(provider, stranger_ip, &dreq);
+	CHECK(next().attribute == SOFT_CM_DREP); /* to the stranger, who has no connection */
+	arrive_from(provider, peer_ip, &rtu);
+	event = expect_event(provider, channel, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(event->id == child);
+	CHECK(!provider->rdma_ack_cm_event(event));
+	arrive_from(provider, peer_ip, &dreq);
+	event = expect_event(provider, channel, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(!provider->rdma_ack_cm_event(event));
+	CHECK(!provider->rdma_disconnect(child));
+	CHECK(next().attribute == SOFT_CM_DREP);
+	CHECK(!provider->rdma_destroy_id(child));
+}
+
+static void test_refused(struct core_provider *provider)
+{
+	struct soft_cm_message req = request(PEER_ID + 1, PORT + 1), rej;
+
+	arrive_from(provider, peer_ip, &req);
+	rej = next();
+	CHECK(rej.attribute == SOFT_CM_REJ && rej.reason == SOFT_REJ_INVALID_SERVICE_ID && rej.remote == PEER_ID + 1);
+	CHECK(rej.answered == SOFT_ANSWERED_REQ && rej.transaction == 77);
+}
+
+/* A request that names another sender than its packet, or one of this host's own addresses, and what is no message. */
+static void test_forged(struct core_provider *provider)
+{
+	struct soft_cm_message req = request(PEER_ID + 2, PORT + 1);
+	uint32_t before = atomic_load(&sent.count);
+	uint8_t mad[SOFT_MAD];
+	union ibv_gid from, to;
+
+	arrive_from(provider, stranger_ip, &req);
+	arrive_from(provider, own_ip, &req);
+	req.source = address_of(own_ip, 1000);
+	arrive_from(provider, own_ip, &req);
+	soft_gid_from_ipv4(&from, peer_ip);
+	soft_gid_from_ipv4(&to, own_ip);
+	memset(mad, 0xa5, sizeof(mad));
+	management_of(provider)->receive(management_of(provider), &from, &to, mad);
+	test_refused(provider); /* by its answer those before it are dealt with */
+	CHECK(atomic_load(&sent.count) == before + 1);
+}
+
+static bool was_refused(void)
+{
+	struct soft_cm_message message;
+
+	while (sent.read != atomic_load(&sent.count)) {
+		CHECK(soft_mad_decode(sent.mads[sent.read++], &message));
+		if (message.attribute == SOFT_CM_REJ)
+			return true;
+	}
+	return false;
+}
+
+/* What there is no room for is lost, and served when it is repeated. */
+static void test_flood(struct core_provider *provider, struct rdma_event_channel *channel)
+{
+	struct soft_cm_message req;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *child;
+
+	for (uint32_t id = 1; id <= 3000; id++) {
+		req = request(0x10000 + id, PORT);
+		arrive_from(provider, peer_ip, &req);
+	}
+	req = request(PEER_ID + 3, PORT + 1);
+	for (int waited = 0; !was_refused(); waited += 1000) {
+		CHECK(waited < PATIENCE_US);
+		arrive_from(provider, peer_ip, &req);
+		usleep(1000);
+	}
+	for (int heard = 0; heard < 100; heard++) { /* more are there */
+		event = expect_event(provider, channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+		child = event->id;
+		CHECK(!provider->rdma_ack_cm_event(event));
+		CHECK(!provider->rdma_destroy_id(child));
+	}
+}
+
+int main(void)
+{
+	struct core_provider *provider = open_udp();
+	struct rdma_event_channel *channel = create_channel(provider);
+	struct rdma_cm_id *listener = listener_on(provider, channel);
+
+	test_passive(provider, channel);
+	test_refused(provider);
+	test_forged(provider);
+	test_flood(provider, channel);
+	CHECK(!provider->rdma_destroy_id(listener));
+	provider->rdma_destroy_event_channel(channel);
+	close_provider(provider);
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* Management datagrams to and from other hosts, at SOFT_WIRE_PORT of each address (IBTA annex A17.9.2, 13.5.1). */
+#include "soft/link/udp.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "soft/link/udp_socket.h"
+#include "soft/wire/mad.h"
+#include "soft/wire/packet.h"
+
+static struct soft_udp *udp_of(struct soft_management *management)
+{
+	return soft_udp_of(soft_container_of(management, struct soft_device, management)->link);
+}
+
+/* Where it is another process's, nobody can answer; which the CM learns from its retries. */
+static int open_address(struct soft_management *management, const union ibv_gid *address)
+{
+	struct soft_udp *udp = udp_of(management);
+	uint32_t count = soft_gid_count(&udp->device->gid_table);
+	int error = 0;
+
+	if (address)
+		return soft_udp_open(udp, address, SOFT_WIRE_PORT, &error) ? 0 : error;
+	for (uint32_t index = 0; index < count; index++)
+		if (!soft_udp_is_this_host_only(&udp->device->gid_table.gids[index]))
+			(void)soft_udp_open(udp, &udp->device->gid_table.gids[index], SOFT_WIRE_PORT, &error);
+	return 0;
+}
+
+static void send_datagram(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad)
+{
+	struct soft_udp *udp = udp_of(management);
+	struct soft_packet packet = {
+		.opcode = SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY,
+		.migrated = true,
+		.partition = SOFT_WIRE_PARTITION,
+		.destination = SOFT_GSI_QUEUE_PAIR,
+		.source = SOFT_GSI_QUEUE_PAIR,
+		.queue_key = SOFT_GSI_QUEUE_KEY,
+		.psn = atomic_fetch_add_explicit(&udp->management_psn, 1, memory_order_relaxed) & SOFT_PSN_MASK,
+		.length = SOFT_MAD,
+		.num_segments = 1,
+		.segments = {{(void *)(uintptr_t)mad, SOFT_MAD}},
+	};
+	uint8_t bytes[SOFT_WIRE_BTH + SOFT_WIRE_DETH + SOFT_MAD + SOFT_WIRE_ICRC];
+	struct soft_udp_route route;
+	int error = 0;
+
+	if (soft_udp_route_from(soft_udp_open(udp, from, SOFT_WIRE_PORT, &error), to, SOFT_WIRE_PORT, &route))
+		soft_udp_send_alone(udp, &route, &packet, bytes);
+}
+
+void soft_udp_management_init(struct soft_udp *udp)
+{
+	udp->device->management.open = open_address;
+	udp->device->management.send = send_datagram;
+}

@@ -1,0 +1,108 @@
+# The job of `make test-rxe` that has soft on one end of a wire and Linux's rdma_rxe on the other, in the VM: the wire's
+# other end, veth1, is in a network namespace of its own, where an ordinary user runs programs of the distribution on
+# soft's link udp.  Each pair of programs runs both ways, over IPv4 and IPv6.  Addresses and device: guest.sh.
+# shellcheck shell=bash
+set -u
+kernel=192.0.2.1
+kernel6=2001:db8::1
+soft=192.0.2.2
+soft6=2001:db8::2
+# shellcheck source=tools/rxe-vm/jobs/check.sh
+. tools/rxe-vm/jobs/check.sh
+: "${limit:?}"
+
+namespace() {
+	ip netns add tester &&
+		ip link set veth1 netns tester &&
+		ip -n tester address add $soft/24 dev veth1 &&
+		ip -n tester address add $soft6/64 dev veth1 nodad &&
+		ip -n tester link set lo up &&
+		ip -n tester link set veth1 up
+}
+
+# on END PROGRAM ARGUMENTS...: the command that runs it there, as $run.  On soft it is nobody's, without a capability.
+on() {
+	local end=$1
+	shift
+	run=(timeout -k 5 "$limit" "$@")
+	[ "$end" = kernel ] || run=(timeout -k 5 "$limit" ip netns exec tester
+		setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all
+		env HOME=/tmp bin/rdmarun exec --link udp -- "$@")
+}
+
+# listens_kernel PORT, listens_soft PORT: whether somebody does, of rdma_cm.
+listens_kernel() { rdma resource show cm_id | grep -q "state LISTEN.* src-addr [^ ]*:$1 "; }
+listens_soft() { ip netns exec tester ss -Huln "sport = :4791" | grep -q .; } # whatever the port
+# The same of a program that exchanges addresses over TCP.
+listens_tcp_kernel() { ss -Htln "sport = :$1" | grep -q .; }
+listens_tcp_soft() { ip netns exec tester ss -Htln "sport = :$1" | grep -q .; }
+
+# between SERVER CLIENT WAIT PORT COMMAND... -- COMMAND...: the first command on SERVER (soft or kernel), the second on CLIENT.
+between() {
+	local server=$1 client=$2 wait=$3 port=$4 command=() run pid
+	shift 4
+	while [ "$1" != -- ]; do
+		command+=("$1")
+		shift
+	done
+	shift
+	echo "--- $server: ${command[*]}"
+	on "$server" "${command[@]}"
+	# $! is then timeout itself, which passes a signal on.
+	"${run[@]}" &
+	pid=$!
+	for _ in $(seq 200); do
+		"${wait}_$server" "$port" && break
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.1
+	done
+	echo "--- $client: $*"
+	on "$client" "$@"
+	if ! "${run[@]}"; then
+		echo "--- the client failed"
+		kill $pid 2>/dev/null
+		wait $pid
+		return 1
+	fi
+	# cmtime serves until it is ended.
+	if [ "${command[0]}" = cmtime ]; then
+		kill $pid
+		wait $pid
+		return 0
+	fi
+	wait $pid || {
+		echo "--- the server failed, exit status $?"
+		return 1
+	}
+}
+
+port=7500
+# both NAME WAIT[:PORT] SERVER... -- CLIENT...: both ways; ADDRESS and PORT stand for the server's, which has a port of its
+# own in each check, unless the program cannot be told.
+both() {
+	local name=$1 wait=${2%:*} fixed=${2##*:} end other address command word
+	[ "$wait" != "$fixed" ] || fixed=
+	shift 2
+	for end in soft kernel soft6 kernel6; do
+		case $end in
+		soft) address=$soft ;; kernel) address=$kernel ;; soft6) address=$soft6 ;; kernel6) address=$kernel6 ;;
+		esac
+		case $end in soft*) other=kernel ;; *) other=soft ;; esac
+		port=$((port + 1))
+		command=()
+		for word; do
+			word=${word//ADDRESS/$address}
+			command+=("${word//PORT/$port}")
+		done
+		check "$name, server on ${end/%6/ over IPv6}" between "${end%6}" "$other" "$wait" "${fixed:-$port}" "${command[@]}"
+	done
+}
+
+check "a namespace with the other end of the wire" namespace
+both "rping" listens rping -s -v -V -a ADDRESS -p PORT -C 10 -S 1000 -- rping -c -v -V -a ADDRESS -p PORT -C 10 -S 1000
+both "rping, 60000 bytes" listens rping -s -V -a ADDRESS -p PORT -C 5 -S 60000 -- rping -c -V -a ADDRESS -p PORT -C 5 -S 60000
+both "rdma_server and rdma_client" listens rdma_server -s ADDRESS -p PORT -- rdma_client -s ADDRESS -p PORT
+both "ucmatose" listens ucmatose -b ADDRESS -p PORT -c 4 -C 10 -S 4096 -- ucmatose -s ADDRESS -p PORT -c 4 -C 10 -S 4096
+both "udaddy" listens:7174 udaddy -b ADDRESS -c 2 -C 10 -S 512 -- udaddy -s ADDRESS -c 2 -C 10 -S 512
+both "cmtime" listens cmtime -b ADDRESS -p PORT -c 20 -- cmtime -s ADDRESS -p PORT -c 20
+summary
