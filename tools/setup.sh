@@ -42,6 +42,7 @@ needs_build() {
 
 needs_test() {
 	need ibverbs-utils "ibv_devinfo, a program for rdmarun exec" has_program ibv_devinfo
+	need rdmacm-utils "rping and others, two processes of which rdmarun exec connects" has_program rping
 	need python3-pyverbs "other people's tests, for rdmarun exec" /usr/bin/python3 -c "import pyverbs.device"
 	need iproute2 "tells those tests an address" has_program ip
 	need tshark "reads captures" has_program tshark

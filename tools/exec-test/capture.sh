@@ -40,6 +40,6 @@ check 1 "$folder"/own*
 timeout 60 "$rdmarun" exec --capture "$folder/started.pcapng" -- "$programs/test_exit"
 check 4 "$folder"/started.*.pcapng
 # A program that closes every descriptor goes on without, and another file that has the number is left alone.
-timeout 60 "$rdmarun" exec --capture "$folder/closed.pcapng" -- "$programs/test_close" 2>"$folder/message"
+timeout 60 "$rdmarun" exec --link local --capture "$folder/closed.pcapng" -- "$programs/test_close" 2>"$folder/message"
 grep -q 'packets are missing: Bad file descriptor' "$folder/message"
 check 0 "$folder"/closed*
