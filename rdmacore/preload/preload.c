@@ -27,6 +27,7 @@ static struct {
 	bool forked; /* this is a child, and an ancestor had a provider */
 	struct soft_capture_file *capture; /* of its packets; NULL: there is none */
 	pid_t capturing; /* the process that writes it */
+	pid_t opened; /* the process that has provider; 0: none */
 } process = {.once = PTHREAD_ONCE_INIT, .watching = PTHREAD_ONCE_INIT};
 
 /*
@@ -38,6 +39,7 @@ static void in_child(void)
 	process.once = (pthread_once_t)PTHREAD_ONCE_INIT;
 	process.forked = true;
 	process.capture = NULL;
+	process.opened = 0;
 }
 
 static void watch_forks(void)
@@ -141,7 +143,17 @@ static void open_provider(void)
 		process.error = ENOMEM;
 		return;
 	}
+	process.opened = getpid();
 	pthread_once(&process.watching, watch_forks);
+}
+
+/* The program ends: what it owes its peers is sent, which would wait for it till a timeout. */
+static __attribute__((destructor)) void end_progress(void)
+{
+	struct soft_progress *progress = process.opened == getpid() ? host()->device->progress : NULL;
+
+	if (progress)
+		progress->sleep(progress);
 }
 
 struct core_provider *preload_provider(void)

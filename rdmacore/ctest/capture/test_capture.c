@@ -22,10 +22,13 @@
 
 static char path[] = "/tmp/test_capture.XXXXXX";
 
-static struct core_address loopback(void)
+/* Where both ends of a pair are. */
+static struct core_address own_address(void)
 {
-	struct core_address address = {.family = AF_INET, .ip = {127, 0, 0, 1}};
+	struct sockaddr_storage local = local_address(0);
+	struct core_address address;
 
+	core_address_from_sockaddr(&address, (struct sockaddr *)&local);
 	return address;
 }
 
@@ -131,7 +134,7 @@ static void test_packets(enum core_link link)
 {
 	struct soft_capture_file *capture = open_capture(path, 0);
 	struct core_provider *provider = open_captured(capture, link);
-	struct core_address address = loopback();
+	struct core_address address = own_address();
 	struct core_capture_result result;
 	struct soft_packet packets[64];
 	struct pcapng pcapng;
@@ -169,7 +172,7 @@ static void test_comments(void)
 {
 	struct soft_capture_file *capture = open_capture(path, 0);
 	struct core_provider *provider = open_captured(capture, CORE_LINK_LOCAL);
-	struct core_address address = loopback(), nobody = {0};
+	struct core_address address = own_address(), nobody = {0};
 	struct core_fault fault = {.from = address, .to = address, .traffic = CORE_FAULT_DATA, .probability = 1000000, .count = 1};
 	struct core_captured captured[CORE_CAPTURED_MAX];
 	struct core_capture_result result;
@@ -313,7 +316,7 @@ static void test_hosts(void)
 {
 	struct soft_capture_file *capture = open_capture(path, 0);
 	struct core_provider *providers[2];
-	struct core_address address = loopback();
+	struct core_address address = own_address();
 	struct core_capture_result result;
 	struct pcapng pcapng;
 	struct pair pairs[2];

@@ -143,7 +143,7 @@ bool soft_link_send(struct soft_qp *qp);
 /* Send an answer of qp's responder.  responder.lock is held. */
 void soft_link_answer(struct soft_qp *qp, struct soft_burst *burst, struct soft_packet *packet);
 void soft_link_flush(struct soft_qp *qp, struct soft_burst *burst);
-/* Send the acknowledgement that is owed, if it still is.  No lock is held. */
+/* Send the acknowledgement that is owed, if it still is.  No lock of a queue pair is held. */
 void soft_link_acknowledge(struct soft_qp *qp);
 /* The addresses that a packet has, as its sender sees them.  A lock of the queue pair is held. */
 const union ibv_gid *soft_link_source(const struct soft_qp *qp, const struct soft_packet *packet);

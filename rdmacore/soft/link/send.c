@@ -95,7 +95,6 @@ void soft_link_acknowledge(struct soft_qp *qp)
 {
 	struct soft_burst burst;
 
-	soft_order_expect_none();
 	soft_burst_begin(&burst);
 	acknowledge(qp, &burst);
 	soft_link_flush(qp, &burst);

@@ -225,9 +225,24 @@ static void add_one(_Atomic uint32_t *counter)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
+/* What is owed is sent, unless another thread is about to. */
+static void acknowledge_now(struct soft_udp *udp)
+{
+	if (!soft_lock_try(&udp->receiving))
+		return;
+	acknowledge(udp);
+	soft_lock_release(&udp->receiving);
+}
+
+static bool is_resting(struct soft_udp *udp)
+{
+	return atomic_load(&udp->resting);
+}
+
 /*
  * A completion queue is empty.  What is acknowledged first is what came with an earlier poll: meanwhile the program may
- * have answered it, and the acknowledgement has gone with the answer.
+ * have answered it, and the acknowledgement has gone with the answer.  It may wait for the next poll only while the timer
+ * looks whether there is one, since a peer without its acknowledgement waits for a timeout.
  */
 static void poll_now(struct soft_progress *progress)
 {
@@ -239,6 +254,8 @@ static void poll_now(struct soft_progress *progress)
 	add_one(&udp->polls);
 	acknowledge(udp);
 	look(udp);
+	if (!is_resting(udp))
+		acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 }
 
@@ -250,11 +267,6 @@ static void wait_for(struct soft_udp *udp, uint32_t events)
 	atomic_store(&udp->resting, !events);
 	for (uint32_t index = 0; index < count; index++)
 		soft_poller_change(&udp->fabric->poller, &socket_at(udp, index)->source, events);
-}
-
-static bool is_resting(struct soft_udp *udp)
-{
-	return atomic_load(&udp->resting);
 }
 
 /* Leave the sockets to those who poll. */
@@ -281,6 +293,7 @@ static void go_on(struct soft_progress *progress)
 		atomic_store(&udp->spins, 0);
 	if (!is_resting(udp))
 		return;
+	acknowledge_now(udp);
 	soft_mutex_lock(&udp->lock);
 	if (is_resting(udp))
 		wait_for(udp, EPOLLIN);
@@ -292,6 +305,7 @@ static void look_at_polls(struct soft_timer *timer)
 	struct soft_udp *udp = soft_container_of(timer, struct soft_udp, watch);
 	uint32_t polls = atomic_load(&udp->polls);
 
+	acknowledge_now(udp);
 	soft_mutex_lock(&udp->lock);
 	if (is_resting(udp)) {
 		bool polled = polls != udp->polls_seen;

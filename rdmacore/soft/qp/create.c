@@ -110,6 +110,8 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 		return soft_close_target(qp);
 	if (atomic_load(&qp->groups)) /* ibv_destroy_qp(3) */
 		return EBUSY;
+	if (qp->segmentation)
+		soft_link_acknowledge(qp);
 	/* In RESET no packet is executed, its timer does nothing, and no event is raised. */
 	soft_qp_reset(qp);
 	result = soft_qp_wait_acknowledged(qp);

@@ -118,6 +118,9 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	enum ibv_qp_state from, to;
 	int result = EIO;
 
+	/* What came before this is acknowledged, as by an adapter, which does not put it off. */
+	if (qp->segmentation && mask & IBV_QP_STATE)
+		soft_link_acknowledge(qp);
 	soft_qp_lock(qp);
 	/* Under the locks, which soft_device_stop takes: either this comes before it, or is refused. */
 	if (soft_context_is_removed(qp->ibv.context))
