@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,7 +39,7 @@ func startProgram(t *testing.T, fabric string, words ...string) *program {
 		t.Skipf("%v (make build)", err)
 	}
 	if _, err := exec.LookPath(words[0]); err != nil {
-		t.Skipf("%v: it is in Debian's rdmacm-utils", err)
+		t.Skipf("%v: it is in Debian's rdmacm-utils or ibverbs-utils", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
 	t.Cleanup(cancel)
@@ -99,6 +101,7 @@ func TestProgramsInTwoProcesses(t *testing.T) {
 		{"rping of any address", "rping -s -C 20 -V -S 60000", "rping -c -a 127.0.0.1 -C 20 -V -S 60000"},
 		{"rdma_server", "rdma_server", "rdma_client -s 127.0.0.1"},
 		{"rdma_xserver", "rdma_xserver", "rdma_xclient -s 127.0.0.1"},
+		{"rdma_xserver of XRC", "rdma_xserver -c x", "rdma_xclient -s 127.0.0.1 -c x"},
 		{"ucmatose", "ucmatose -c 10 -C 20 -S 4096", "ucmatose -s 127.0.0.1 -c 10 -C 20 -S 4096"},
 		{"udaddy", "udaddy -c 10 -C 5", "udaddy -s 127.0.0.1 -c 10 -C 5"},
 	} {
@@ -108,6 +111,46 @@ func TestProgramsInTwoProcesses(t *testing.T) {
 			server := startProgram(t, fabric, strings.Fields(test.server)...)
 			awaitListener(t, fabric)
 			startProgram(t, fabric, strings.Fields(test.client)...).succeed(t)
+			server.succeed(t)
+		})
+	}
+}
+
+// TestTenClients: each a process of its own, and all at once.
+func TestTenClients(t *testing.T) {
+	var fabrics fabrics
+	fabric := fabrics.name()
+	server := startProgram(t, fabric, "ucmatose", "-b", "127.0.0.1", "-c", "10", "-C", "20", "-S", "4096")
+	awaitListener(t, fabric)
+	var clients []*program
+	for range 10 {
+		clients = append(clients, startProgram(t, fabric, "ucmatose", "-s", "127.0.0.1", "-c", "1", "-C", "20", "-S", "4096"))
+	}
+	for _, client := range clients {
+		client.succeed(t)
+	}
+	server.succeed(t)
+}
+
+// TestPingPongs are libibverbs' own, which exchange addresses over TCP and use no connection manager.
+func TestPingPongs(t *testing.T) {
+	var fabrics fabrics
+	for _, line := range []string{
+		"ibv_rc_pingpong -c", "ibv_rc_pingpong -e", "ibv_rc_pingpong -N", "ibv_rc_pingpong -t", "ibv_rc_pingpong -o", "ibv_uc_pingpong -e",
+		"ibv_ud_pingpong -e", "ibv_srq_pingpong -e", "ibv_xsrq_pingpong",
+	} {
+		t.Run(line, func(t *testing.T) {
+			listener, err := net.Listen("tcp", ":0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			port := listener.Addr().(*net.TCPAddr).Port
+			listener.Close()
+			words := append(strings.Fields(line), "-g", "0", "-n", "100", "-p", strconv.Itoa(port))
+			fabric := fabrics.name()
+			server := startProgram(t, fabric, words...)
+			awaitLine(t, "/proc/net/tcp", fmt.Sprintf(":%04X ", port), " 0A ")
+			startProgram(t, fabric, append(words, "127.0.0.1")...).succeed(t)
 			server.succeed(t)
 		})
 	}
