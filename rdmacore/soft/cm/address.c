@@ -83,13 +83,8 @@ void soft_address_of_device(struct sockaddr *address)
 /* RoCE v2 names an IPv4 address by its mapped form (IBTA annex A17). */
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid)
 {
-	if (address->sa_family == AF_INET) {
-		soft_gid_from_ipv4(gid, (const uint8_t *)&in4(address)->sin_addr);
-	} else if (address->sa_family == AF_IB) {
+	if (!soft_gid_from_sockaddr(gid, address))
 		memcpy(gid->raw, &ib(address)->sib_addr, sizeof(gid->raw));
-	} else {
-		memcpy(gid->raw, &in6(address)->sin6_addr, sizeof(gid->raw));
-	}
 }
 
 bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b)
@@ -111,60 +106,12 @@ bool soft_address_is_elsewhere(const struct soft_device *device, const struct so
 	return !soft_device_owns(device, &gid);
 }
 
-void soft_address_from_gid(const union ibv_gid *gid, struct sockaddr_storage *address)
-{
-	struct sockaddr_in *ipv4 = (void *)address;
-	struct sockaddr_in6 *ipv6 = (void *)address;
-
-	memset(address, 0, sizeof(*address));
-	if (soft_gid_is_ipv4(gid)) {
-		ipv4->sin_family = AF_INET;
-		memcpy(&ipv4->sin_addr, &gid->raw[12], sizeof(ipv4->sin_addr));
-	} else {
-		ipv6->sin6_family = AF_INET6;
-		memcpy(&ipv6->sin6_addr, gid->raw, sizeof(ipv6->sin6_addr));
-	}
-}
-
 bool soft_address_is_local(struct soft_device *device, const struct sockaddr *address)
 {
 	union ibv_gid gid;
 
 	soft_address_to_gid(address, &gid);
 	return soft_gid_table_ask(&device->gid_table, &gid, address->sa_family == AF_INET6 ? in6(address)->sin6_scope_id : 0);
-}
-
-/* IPv6, UDP, BTH, the longest extended headers and the ICRC, as rdma_rxe reckons (rxe_mtu_int_to_enum). */
-#define HEADERS 80
-
-static enum ibv_mtu payload_of(int mtu)
-{
-	enum ibv_mtu payload = IBV_MTU_256;
-
-	while (payload < IBV_MTU_4096 && (256 << payload) + HEADERS <= mtu)
-		payload++;
-	return payload;
-}
-
-bool soft_address_route(const struct sockaddr *destination, struct sockaddr *source, enum ibv_mtu *mtu)
-{
-	bool ipv4 = destination->sa_family == AF_INET;
-	int bytes = 0;
-	socklen_t length = soft_address_length(destination), size = sizeof(bytes);
-	struct sockaddr_storage to = {0};
-	int fd = socket(destination->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool found;
-
-	if (fd < 0)
-		return false;
-	memcpy(&to, destination, length);
-	/* Connecting asks for the route and sends nothing; to port 0 it would fail. */
-	soft_address_set_port((struct sockaddr *)&to, SOFT_WIRE_PORT);
-	found = connect(fd, (struct sockaddr *)&to, length) == 0 && getsockname(fd, source, &length) == 0 &&
-		getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &bytes, &size) == 0;
-	*mtu = payload_of(bytes);
-	close(fd);
-	return found;
 }
 
 uint16_t soft_address_port(const struct sockaddr *address)

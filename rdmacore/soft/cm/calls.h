@@ -224,15 +224,8 @@ bool soft_address_is_absent_neighbour(const struct sockaddr *address);
 bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b);
 /* Whether it is one of the host's, which the device then has a GID for, while there is room. */
 bool soft_address_is_local(struct soft_device *device, const struct sockaddr *address);
-/*
- * The host's address from which it reaches destination, both IPv4 or IPv6, and what a packet may carry on the way.  False
- * without a route.
- */
-bool soft_address_route(const struct sockaddr *destination, struct sockaddr *source, enum ibv_mtu *mtu);
 /* Whether it is an address of another host, which the device's link reaches. */
 bool soft_address_is_elsewhere(const struct soft_device *device, const struct sockaddr *address);
-/* The address of a GID, without a port; room is for the longest. */
-void soft_address_from_gid(const union ibv_gid *gid, struct sockaddr_storage *address);
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid);
 socklen_t soft_address_length(const struct sockaddr *address);
 /* Host byte order. */

@@ -19,6 +19,7 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 		return NULL;
 	child->transaction = req->transaction;
 	child->via = req->via;
+	child->between_hosts = req->between_hosts;
 	soft_ipc_use(child->via);
 	child->on_device = true;
 	child->rdma.qp_type = listener->rdma.qp_type;

@@ -27,8 +27,7 @@ void soft_cm_deliver(struct soft_cm *cm, const struct soft_cm_message *message)
 		soft_ipc_send(message->via, message);
 		return;
 	}
-	if (!message->arrived &&
-	    soft_address_is_elsewhere(cm->device, (const struct sockaddr *)&message->destination)) {
+	if (message->between_hosts && !message->arrived) {
 		send_to_host(cm->device, message);
 		return;
 	}

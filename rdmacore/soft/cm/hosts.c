@@ -15,6 +15,7 @@
 #include "soft/base/fabric.h"
 #include "soft/base/lock.h"
 #include "soft/objects/device.h"
+#include "soft/wire/address.h"
 
 #define INBOX 1024
 /* Between two looks at what else the poller's thread has to do. */
@@ -87,8 +88,8 @@ static bool set_addresses(const struct datagram *datagram, struct soft_cm_messag
 	if (message->attribute == SOFT_CM_REQ || message->attribute == SOFT_CM_SIDR_REQ)
 		return message->source.ss_family != AF_UNSPEC && is_from(&message->source, &datagram->from) &&
 		       is_from(&message->destination, &datagram->to);
-	soft_address_from_gid(&datagram->from, &message->source);
-	soft_address_from_gid(&datagram->to, &message->destination);
+	soft_gid_to_sockaddr(&datagram->from, 0, (struct sockaddr *)&message->source);
+	soft_gid_to_sockaddr(&datagram->to, 0, (struct sockaddr *)&message->destination);
 	return true;
 }
 
@@ -103,7 +104,7 @@ static void arrive(struct soft_cm *cm, const struct datagram *datagram)
 		return;
 	}
 	message.arrived = true;
-	message.from_host = true;
+	message.between_hosts = true;
 	soft_cm_arrived(cm, &message);
 }
 

@@ -74,6 +74,7 @@ struct soft_id {
 	int requests; /* CONNECT_REQUESTs not read yet */
 
 	struct soft_ipc_peer *via; /* the process of its peer; NULL: this one */
+	bool between_hosts; /* its peer is on another host */
 	bool located; /* via was found for this id, and not for an earlier one */
 	uint64_t transaction; /* of the request, and all messages after it */
 	uint32_t local, remote; /* communication ids */

@@ -25,7 +25,7 @@ static bool locate(struct soft_id *id, bool anew)
 
 	if (!cm->ipc || !soft_address_is_ip(destination))
 		return true;
-	if (soft_address_is_elsewhere(cm->device, destination)) {
+	if (id->between_hosts) {
 		set_via(id, NULL);
 		return true;
 	}

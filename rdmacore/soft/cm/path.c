@@ -34,11 +34,9 @@ void soft_id_set_gids(struct soft_id *id)
 /* What a packet to the peer may carry.  On the own host that is the most there is. */
 static enum ibv_mtu path_mtu(const struct soft_id *id)
 {
-	struct sockaddr_storage source;
 	enum ibv_mtu mtu;
 
-	if (soft_address_is_elsewhere(id->cm->device, &id->addr.dst_addr) &&
-	    soft_address_route(&id->addr.dst_addr, (struct sockaddr *)&source, &mtu))
+	if (id->between_hosts && soft_gid_route(&id->addr.dst_addr, NULL, &mtu))
 		return mtu;
 	return IBV_MTU_4096;
 }

@@ -130,7 +130,7 @@ static void listen_for_hosts(struct soft_id *id)
 	soft_address_to_gid(address, &gid);
 	if (soft_address_is_any(address))
 		(void)management->open(management, NULL);
-	else if (!soft_gid_is_loopback(&gid) && !IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)&gid))
+	else if (!soft_gid_is_this_host_only(&gid))
 		(void)management->open(management, &gid);
 }
 

@@ -11,6 +11,7 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, ui
 	struct soft_cm_message rej = {
 		.attribute = SOFT_CM_REJ,
 		.via = refused->via,
+		.between_hosts = refused->between_hosts,
 		.transaction = refused->transaction,
 		.remote = refused->local,
 		.reason = reason,
@@ -200,9 +201,9 @@ static void receive_drep(struct soft_id *id)
 /* Only the process or the host of the id's peer may. */
 static bool may_speak(const struct soft_id *id, const struct soft_cm_message *message)
 {
-	if (soft_address_is_elsewhere(id->cm->device, &id->addr.dst_addr) != message->from_host || id->via != message->via)
+	if (id->between_hosts != message->between_hosts || id->via != message->via)
 		return false;
-	return !message->from_host ||
+	return !message->between_hosts ||
 	       soft_address_is_same(&id->addr.dst_addr, (const struct sockaddr *)&message->source);
 }
 
@@ -229,6 +230,7 @@ static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *messa
 	struct soft_cm_message drep = {
 		.attribute = SOFT_CM_DREP,
 		.via = message->via,
+		.between_hosts = message->between_hosts,
 		.transaction = message->transaction,
 		.local = message->remote,
 		.remote = message->local,

@@ -12,6 +12,7 @@ void soft_cm_prepare(struct soft_id *id, struct soft_cm_message *message,
 	*message = (struct soft_cm_message){
 		.attribute = attribute,
 		.via = id->via,
+		.between_hosts = id->between_hosts,
 		.transaction = id->transaction,
 		.local = id->local,
 		.remote = id->remote,

@@ -6,6 +6,7 @@ static void refuse(struct soft_cm *cm, const struct soft_cm_message *request)
 	struct soft_cm_message reply = {
 		.attribute = SOFT_CM_SIDR_REP,
 		.via = request->via,
+		.between_hosts = request->between_hosts,
 		.transaction = request->transaction,
 		.remote = request->local,
 		.reason = soft_cm_is_served(cm, request) ? SOFT_SIDR_REJECT : SOFT_SIDR_UNSUPPORTED,

@@ -57,15 +57,14 @@ static int open_for_datagrams(struct soft_udp *udp, uint32_t number)
 /* What a peer on another host needs: that it can answer, and that packets of the path MTU get there. */
 static int check_far_route(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_path *path)
 {
-	int bytes;
+	enum ibv_mtu mtu;
 
 	if (!soft_udp_find(udp, &route->socket->endpoint.address, SOFT_WIRE_PORT))
 		return soft_refuse(EADDRINUSE, "another process has UDP port %d of the source address, where other hosts send to",
 				   SOFT_WIRE_PORT);
-	bytes = soft_udp_path_bytes(&route->to);
-	if (bytes && path->mtu + SOFT_WIRE_OVERHEAD + SOFT_UDP_HEADER + SOFT_GRH > (uint32_t)bytes)
-		return soft_refuse(EINVAL, "a path MTU of %u bytes and headers do not fit packets of %d bytes, which is what the route takes",
-				   path->mtu, bytes);
+	if (soft_gid_route(&route->to.any, NULL, &mtu) && path->mtu > 128u << mtu)
+		return soft_refuse(EINVAL, "a path MTU of %u bytes is more than the route takes, which is %u with the headers",
+				   path->mtu, 128u << mtu);
 	return 0;
 }
 

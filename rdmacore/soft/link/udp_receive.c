@@ -60,13 +60,8 @@ static void read_options(struct msghdr *message, struct said *said)
 
 static void read_source(const union soft_udp_address *address, struct soft_endpoint *source)
 {
-	if (address->any.sa_family == AF_INET) {
-		soft_gid_from_ipv4(&source->address, (const uint8_t *)&address->ipv4.sin_addr);
-		source->port = ntohs(address->ipv4.sin_port);
-	} else {
-		memcpy(source->address.raw, &address->ipv6.sin6_addr, sizeof(source->address.raw));
-		source->port = ntohs(address->ipv6.sin6_port);
-	}
+	(void)soft_gid_from_sockaddr(&source->address, &address->any);
+	source->port = ntohs(address->any.sa_family == AF_INET ? address->ipv4.sin_port : address->ipv6.sin6_port);
 }
 
 /*

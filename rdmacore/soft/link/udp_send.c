@@ -43,7 +43,7 @@ bool soft_udp_route_from(struct soft_udp_socket *socket, const union ibv_gid *to
 	if (!socket)
 		return false;
 	route->peer = destination;
-	soft_udp_sockaddr(&destination, &route->to);
+	soft_gid_to_sockaddr(&destination.address, port, &route->to.any);
 	soft_icrc_headers_make(&route->headers, &socket->endpoint, &destination);
 	return true;
 }

@@ -1,7 +1,6 @@
 #include "soft/link/udp_socket.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
@@ -26,48 +25,6 @@ const union ibv_gid soft_udp_loopback = {.raw = {[10] = 0xff, [11] = 0xff, [12] 
 union ibv_gid soft_udp_address_of(const union ibv_gid *gid)
 {
 	return soft_gid_is_loopback(gid) ? soft_udp_loopback : *gid;
-}
-
-static bool is_link_local(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
-}
-
-/* The interface with that address; 0 when none has it. */
-static unsigned int interface_of(const union ibv_gid *gid)
-{
-	struct ifaddrs *all, *entry;
-	unsigned int index = 0;
-
-	if (getifaddrs(&all))
-		return 0;
-	for (entry = all; entry && !index; entry = entry->ifa_next) {
-		const union soft_udp_address *address = (const union soft_udp_address *)(const void *)entry->ifa_addr;
-		bool same = false;
-
-		if (address && address->any.sa_family == AF_INET6)
-			same = !memcmp(&address->ipv6.sin6_addr, gid->raw, sizeof(gid->raw));
-		else if (address && address->any.sa_family == AF_INET && soft_gid_is_ipv4(gid))
-			same = !memcmp(&address->ipv4.sin_addr, &gid->raw[12], sizeof(address->ipv4.sin_addr));
-		if (same)
-			index = if_nametoindex(entry->ifa_name);
-	}
-	freeifaddrs(all);
-	return index;
-}
-
-void soft_udp_sockaddr(const struct soft_endpoint *endpoint, union soft_udp_address *address)
-{
-	memset(address, 0, sizeof(*address));
-	if (soft_gid_is_ipv4(&endpoint->address)) {
-		address->ipv4.sin_family = AF_INET;
-		address->ipv4.sin_port = htons(endpoint->port);
-		memcpy(&address->ipv4.sin_addr, &endpoint->address.raw[12], sizeof(address->ipv4.sin_addr));
-		return;
-	}
-	address->ipv6.sin6_family = AF_INET6;
-	address->ipv6.sin6_port = htons(endpoint->port);
-	memcpy(&address->ipv6.sin6_addr, endpoint->address.raw, sizeof(address->ipv6.sin6_addr));
 }
 
 static bool set(int fd, int level, int option, int value)
@@ -118,18 +75,18 @@ static bool join(int fd, const union soft_udp_address *group)
 }
 
 /* A bound socket, or a negative errno. */
-static int make_descriptor(const struct soft_endpoint *endpoint)
+static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *endpoint)
 {
 	union soft_udp_address address;
 	unsigned int interface = 0;
 	bool group = soft_gid_is_multicast(&endpoint->address);
 	int fd, result;
 
-	soft_udp_sockaddr(endpoint, &address);
-	if (address.any.sa_family == AF_INET6 && !group)
-		interface = interface_of(&endpoint->address);
-	if (is_link_local(&endpoint->address))
-		address.ipv6.sin6_scope_id = interface;
+	soft_gid_to_sockaddr(&endpoint->address, endpoint->port, &address.any);
+	if (address.any.sa_family == AF_INET6 && !group) {
+		interface = soft_gid_interface(&udp->device->gid_table, &endpoint->address);
+		address.ipv6.sin6_scope_id = interface; /* without which a link-local address says nothing */
+	}
 	fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -143,22 +100,6 @@ static int make_descriptor(const struct soft_endpoint *endpoint)
 	if (!group)
 		choose_interface(fd, &address, interface);
 	return fd;
-}
-
-int soft_udp_path_bytes(const union soft_udp_address *to)
-{
-	bool ipv4 = to->any.sa_family == AF_INET;
-	int fd = socket(to->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), bytes = 0;
-	socklen_t length = sizeof(bytes);
-
-	if (fd < 0)
-		return 0;
-	/* Connecting finds the route and sends nothing. */
-	if (connect(fd, &to->any, soft_udp_length(to)) ||
-	    getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &bytes, &length))
-		bytes = 0;
-	close(fd);
-	return bytes;
 }
 
 static void note_buffer(struct soft_udp *udp, int fd)
@@ -198,7 +139,7 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 		goto fail;
 	socket->udp = udp;
 	socket->endpoint = *endpoint;
-	result = fd = make_descriptor(endpoint);
+	result = fd = make_descriptor(udp, endpoint);
 	if (fd < 0)
 		goto free_socket;
 	note_buffer(udp, fd);
@@ -219,11 +160,6 @@ fail:
 	return NULL;
 }
 
-bool soft_udp_is_this_host_only(const union ibv_gid *address)
-{
-	return soft_gid_is_loopback(address) || IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)address);
-}
-
 struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid *address, uint16_t port, int *error)
 {
 	struct soft_endpoint endpoint = {soft_udp_address_of(address), port}, roce = {endpoint.address, SOFT_WIRE_PORT};
@@ -237,7 +173,7 @@ struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid 
 	if (!socket && port == SOFT_WIRE_PORT)
 		udp->roce_is_taken |= *error == EADDRINUSE;
 	/* Kernels and adapters send there.  Between soft and soft nothing goes over it. */
-	if (socket && !soft_udp_is_this_host_only(&endpoint.address) && !soft_gid_is_multicast(&endpoint.address) &&
+	if (socket && !soft_gid_is_this_host_only(&endpoint.address) && !soft_gid_is_multicast(&endpoint.address) &&
 	    !soft_udp_find(udp, &roce.address, roce.port) && !add(udp, &roce, &taken))
 		udp->roce_is_taken |= taken == EADDRINUSE;
 	soft_mutex_unlock(&udp->lock);

@@ -147,12 +147,9 @@ static inline uint16_t soft_udp_port_of(uint32_t qp_num)
 union ibv_gid soft_udp_address_of(const union ibv_gid *gid);
 static inline socklen_t soft_udp_length(const union soft_udp_address *address)
 {
-	return address->any.sa_family == AF_INET ? sizeof(address->ipv4) : sizeof(address->ipv6);
+	return soft_sockaddr_length(&address->any);
 }
 
-void soft_udp_sockaddr(const struct soft_endpoint *endpoint, union soft_udp_address *address);
-/* Of 127.0.0.0/8, or ::1: no other host has anything to do with it. */
-bool soft_udp_is_this_host_only(const union ibv_gid *address);
 /* The socket of the queue pair at that address, which is opened if need be; NULL and a positive errno in *error. */
 struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid *address, uint16_t port, int *error);
 struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid *address, uint16_t port);
@@ -165,8 +162,6 @@ struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int 
 void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, const struct soft_endpoint *to,
 		     const struct ibv_global_route *route, const uint8_t *bytes, size_t length, bool inbound,
 		     const struct soft_capture_fate *fate);
-/* The longest IP packet that the route to that address takes; 0: not known. */
-int soft_udp_path_bytes(const union soft_udp_address *to);
 /* What arrives there is told with its time to live and type of service. */
 void soft_udp_show_headers(struct soft_udp_socket *socket);
 

@@ -44,18 +44,7 @@ static void append(struct soft_gid_table *table, const union ibv_gid *gid, uint3
 /* The address of an interface that is up; false for one of another family. */
 static bool address_of(const struct ifaddrs *interface, union ibv_gid *gid)
 {
-	const struct sockaddr *address = interface->ifa_addr;
-
-	if (!address || !(interface->ifa_flags & IFF_UP))
-		return false;
-	if (address->sa_family == AF_INET) {
-		soft_gid_from_ipv4(gid, (const void *)&((const struct sockaddr_in *)(const void *)address)->sin_addr);
-		return true;
-	}
-	if (address->sa_family != AF_INET6)
-		return false;
-	memcpy(gid->raw, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, sizeof(gid->raw));
-	return true;
+	return interface->ifa_addr && (interface->ifa_flags & IFF_UP) && soft_gid_from_sockaddr(gid, interface->ifa_addr);
 }
 
 void soft_gid_table_init(struct soft_gid_table *table)
@@ -86,27 +75,46 @@ bool soft_gid_table_has(const struct soft_gid_table *table, const union ibv_gid 
 	return soft_gid_is_loopback(gid) || is_in_table(table, gid);
 }
 
+/* The interface that has the address; 0 when none says so. */
+static uint32_t interface_of(const union ibv_gid *gid)
+{
+	struct ifaddrs *interfaces, *interface;
+	union ibv_gid other;
+	uint32_t index = 0;
+
+	if (getifaddrs(&interfaces))
+		return 0;
+	for (interface = interfaces; interface && !index; interface = interface->ifa_next)
+		if (address_of(interface, &other) && is_same(&other, gid))
+			index = if_nametoindex(interface->ifa_name);
+	freeifaddrs(interfaces);
+	return index;
+}
+
 /*
  * The kernel knows best: a socket can be bound to an address of the host, and to no other but those of groups and of
  * broadcasts.  To the latter it cannot be connected, unless it asks for it.
  */
 static bool is_of_host(const union ibv_gid *gid, uint32_t interface)
 {
-	struct sockaddr_in ipv4 = {.sin_family = AF_INET};
-	struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_scope_id = interface};
-	bool is_ipv4 = soft_gid_is_ipv4(gid), found;
-	int fd = socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage address;
+	struct sockaddr *any = (struct sockaddr *)&address;
+	struct sockaddr_in *ipv4 = (void *)&address;
+	struct sockaddr_in6 *ipv6 = (void *)&address;
+	bool found;
+	int fd;
 
+	soft_gid_to_sockaddr(gid, 0, any);
+	fd = socket(any->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	memcpy(&ipv4.sin_addr, &gid->raw[12], sizeof(ipv4.sin_addr));
-	memcpy(&ipv6.sin6_addr, gid->raw, sizeof(ipv6.sin6_addr));
-	if (is_ipv4) {
-		found = ipv4.sin_addr.s_addr && bind(fd, (struct sockaddr *)&ipv4, sizeof(ipv4)) == 0;
-		ipv4.sin_port = htons(SOFT_WIRE_PORT);
-		found = found && connect(fd, (struct sockaddr *)&ipv4, sizeof(ipv4)) == 0;
+	if (any->sa_family == AF_INET) {
+		found = ipv4->sin_addr.s_addr && bind(fd, any, sizeof(*ipv4)) == 0;
+		ipv4->sin_port = htons(SOFT_WIRE_PORT);
+		found = found && connect(fd, any, sizeof(*ipv4)) == 0;
 	} else {
-		found = bind(fd, (struct sockaddr *)&ipv6, sizeof(ipv6)) == 0;
+		ipv6->sin6_scope_id = interface;
+		found = bind(fd, any, sizeof(*ipv6)) == 0;
 	}
 	close(fd);
 	return found;
@@ -114,15 +122,64 @@ static bool is_of_host(const union ibv_gid *gid, uint32_t interface)
 
 bool soft_gid_table_ask(struct soft_gid_table *table, const union ibv_gid *gid, uint32_t interface)
 {
-	if (soft_gid_is_loopback(gid) || is_same(gid, &loopback_gids[1]))
+	if (soft_gid_is_this_host_only(gid))
 		return true;
 	/* A socket can be bound to a group as well. */
 	if (soft_gid_is_multicast(gid) || !is_of_host(gid, interface))
 		return false;
+	if (is_in_table(table, gid))
+		return true;
+	if (!interface)
+		interface = interface_of(gid);
 	soft_mutex_lock(&table->lock);
 	append(table, gid, interface);
 	soft_mutex_unlock(&table->lock);
 	return true;
+}
+
+uint32_t soft_gid_interface(const struct soft_gid_table *table, const union ibv_gid *gid)
+{
+	uint32_t count = soft_gid_count(table);
+
+	for (uint32_t index = 0; index < count; index++)
+		if (is_same(&table->gids[index], gid))
+			return table->interfaces[index];
+	return 0;
+}
+
+/*
+ * What rdma_rxe takes from an interface's MTU (RXE_MAX_HDR_LENGTH): IPv6, UDP, BTH, RETH and ICRC, whatever the packet, so
+ * that both ends of a path come to the same payload.  Atomics have longer headers and no payload; a message that is one
+ * packet of a full payload with an immediate has 4 bytes more, which counts where an MTU is made to measure.
+ */
+#define HEADERS 80
+
+static enum ibv_mtu payload_of(int packet)
+{
+	enum ibv_mtu payload = IBV_MTU_256;
+
+	while (payload < IBV_MTU_4096 && (256 << payload) + HEADERS <= packet)
+		payload++;
+	return payload;
+}
+
+bool soft_gid_route(const struct sockaddr *destination, struct sockaddr *source, enum ibv_mtu *mtu)
+{
+	bool ipv4 = destination->sa_family == AF_INET, found;
+	int fd = socket(destination->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), bytes = 0;
+	socklen_t length = soft_sockaddr_length(destination), size = sizeof(bytes);
+	struct sockaddr_in6 to;
+
+	if (fd < 0)
+		return false;
+	memcpy(&to, destination, length);
+	/* Connecting asks for the route and sends nothing; to port 0 it would fail. */
+	to.sin6_port = htons(SOFT_WIRE_PORT);
+	found = connect(fd, (struct sockaddr *)&to, length) == 0 && (!source || getsockname(fd, source, &length) == 0) &&
+		getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &bytes, &size) == 0;
+	*mtu = payload_of(bytes);
+	close(fd);
+	return found;
 }
 
 uint8_t soft_gid_find(const struct soft_gid_table *table, const union ibv_gid *gid)

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "soft/base/mutex.h"
 
@@ -40,6 +41,13 @@ bool soft_gid_table_has(const struct soft_gid_table *table, const union ibv_gid 
  * interface: of a link-local address, which says nothing without; else 0.
  */
 bool soft_gid_table_ask(struct soft_gid_table *table, const union ibv_gid *gid, uint32_t interface);
+/* The network interface that has the address; 0: not known. */
+uint32_t soft_gid_interface(const struct soft_gid_table *table, const union ibv_gid *gid);
+/*
+ * What the host has as route to an address of IPv4 or IPv6: the source, if that is not NULL, and what a packet may carry on
+ * the way.  False without a route.
+ */
+bool soft_gid_route(const struct sockaddr *destination, struct sockaddr *source, enum ibv_mtu *mtu);
 /* The index of that GID; of one that is not in the table, that of the first of its kind. */
 uint8_t soft_gid_find(const struct soft_gid_table *table, const union ibv_gid *gid);
 /* The same, and an address of 127.0.0.0/8 comes into the table while there is room. */

@@ -177,16 +177,16 @@ static int open_for_answers(struct soft_id *id)
 }
 
 /* The source of an id that is bound to no address yet: 0 or a positive errno. */
-static int choose_source(struct soft_id *id, bool unanswered)
+static int choose_source(struct soft_id *id, bool local, bool unanswered)
 {
 	struct sockaddr *source = &id->addr.src_addr, *destination = &id->addr.dst_addr;
 	enum ibv_mtu mtu;
 
-	if (soft_address_is_local(id->cm->device, destination))
+	if (local)
 		memcpy(source, destination, soft_address_length(destination));
 	else if (!soft_device_reaches_hosts(id->cm->device))
 		soft_address_of_device(source);
-	else if (soft_address_route(destination, source, &mtu))
+	else if (soft_gid_route(destination, source, &mtu))
 		; /* the kernel said */
 	else if (unanswered)
 		soft_address_of_device(source); /* without a route a group is this host's alone */
@@ -223,10 +223,11 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 	if (any_host) /* Linux takes any as this host, too */
 		soft_address_of_device(&addr->dst_addr);
 	if (soft_address_is_any(&addr->src_addr))
-		error = choose_source(id, group || absent);
+		error = choose_source(id, local, group || absent);
 	if (error)
 		return error;
-	if (soft_address_is_elsewhere(id->cm->device, &addr->dst_addr)) {
+	id->between_hosts = soft_address_is_elsewhere(id->cm->device, &addr->dst_addr);
+	if (id->between_hosts) {
 		error = open_for_answers(id);
 		if (error)
 			return error;

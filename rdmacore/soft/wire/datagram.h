@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "soft/wire/address.h"
 #include "soft/wire/packet.h"
 
 /* --- ip.c: the IP header -------------------------------------------------------------------------- */
@@ -21,14 +22,6 @@
 #define SOFT_IPV4_HEADER 20
 #define SOFT_UDP_HEADER 8
 #define SOFT_HOP_LIMIT 64 /* where the user gives none */
-
-/* Whether the GID is an IPv4-mapped address (::ffff:a.b.c.d). */
-bool soft_gid_is_ipv4(const union ibv_gid *gid);
-/* Whether it is one of 127.0.0.0/8, all of which are the own host. */
-bool soft_gid_is_loopback(const union ibv_gid *gid);
-void soft_gid_from_ipv4(union ibv_gid *gid, const uint8_t *address);
-/* An address of a multicast group, of IPv6 or of IPv4. */
-bool soft_gid_is_multicast(const union ibv_gid *gid);
 
 /* A header with length and checksum 0. */
 void soft_ip_make(uint8_t header[SOFT_GRH], const struct ibv_global_route *route, const union ibv_gid *source);

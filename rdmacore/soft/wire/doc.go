@@ -9,6 +9,7 @@
 //   - bytes: packets as bytes
 //   - icrc: the invariant CRC
 //   - crc32, ip, packet: CRC-32, the IP and UDP headers, and packets as fields
+//   - address: GIDs and addresses of sockets
 //   - datagram: the functions of bytes, crc32, icrc and ip declared
 //   - fields: numbers in any of these
 package wire

@@ -7,30 +7,6 @@
 #define IPV4_OFFSET (SOFT_GRH - SOFT_IPV4_HEADER)
 #define UDP 17
 
-static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-bool soft_gid_is_ipv4(const union ibv_gid *gid)
-{
-	return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
-}
-
-bool soft_gid_is_loopback(const union ibv_gid *gid)
-{
-	return soft_gid_is_ipv4(gid) && gid->raw[sizeof(mapped)] == 127;
-}
-
-void soft_gid_from_ipv4(union ibv_gid *gid, const uint8_t *address)
-{
-	memcpy(gid->raw, mapped, sizeof(mapped));
-	memcpy(&gid->raw[sizeof(mapped)], address, 4);
-}
-
-bool soft_gid_is_multicast(const union ibv_gid *gid)
-{
-	/* RoCE v2 over IPv4: the mapped address of 224.0.0.0/4. */
-	return gid->raw[0] == 0xff || (soft_gid_is_ipv4(gid) && gid->raw[12] >> 4 == 0xe);
-}
-
 void soft_ip_make(uint8_t header[SOFT_GRH], const struct ibv_global_route *route,
 		  const union ibv_gid *source)
 {

@@ -85,10 +85,7 @@ static void address_to_gid(const struct sockaddr_storage *address, uint8_t *plac
 {
 	union ibv_gid gid = {0};
 
-	if (address->ss_family == AF_INET)
-		soft_gid_from_ipv4(&gid, (const void *)&((const struct sockaddr_in *)(const void *)address)->sin_addr);
-	else
-		put_address(gid.raw, address);
+	(void)soft_gid_from_sockaddr(&gid, (const struct sockaddr *)address);
 	memcpy(place, &gid, sizeof(gid));
 }
 

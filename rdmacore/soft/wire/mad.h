@@ -90,8 +90,8 @@ struct soft_ipc_peer;
 struct soft_cm_message {
 	struct soft_cm_message *next;
 	struct soft_ipc_peer *via; /* the other process that it goes to, or came from; NULL: this one */
-	bool arrived; /* it came from there, or from another host: */
-	bool from_host;
+	bool between_hosts; /* it goes to another host, or came from there */
+	bool arrived; /* it came from another process or host */
 	enum soft_cm_attribute attribute;
 	enum soft_cm_answered answered; /* REJ, MRA */
 	uint64_t transaction; /* the same in a request and in what answers it */
