@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"rdmarun/host/guest"
+	"rdmarun/internal/address"
 )
 
 // runAsRdmarun makes the test binary be rdmarun, for tests that look at it as a process.
@@ -55,7 +56,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PROJECT", project)
-			port, err := freePort()
+			_, port, err := net.SplitHostPort(address.Free(t))
 			if err != nil {
 				return err
 			}
@@ -74,17 +75,6 @@ func TestScripts(t *testing.T) {
 			return scriptCondition(project, condition)
 		},
 	})
-}
-
-// freePort is a TCP port that nobody had a moment ago.
-func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, err
 }
 
 func scriptExits(ts *testscript.TestScript, negated bool, args []string) {

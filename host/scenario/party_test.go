@@ -3,7 +3,6 @@ package scenario_test
 import (
 	"context"
 	"maps"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
+	"rdmarun/internal/address"
 )
 
 // process is what one of several has seen.
@@ -26,7 +26,7 @@ type process struct {
 // together runs a file in several parties at once, of which the first waits for the others.
 func together(t *testing.T, path string, parties ...*scenario.Party) []process {
 	t.Helper()
-	at := freeAddress(t)
+	at := address.Free(t)
 	found := make([]process, len(parties))
 	var running sync.WaitGroup
 	for i, party := range parties {
@@ -144,7 +144,7 @@ func TestPartyEnds(t *testing.T) {
 		"before a case": {false, [2]string{"the process of server has ended its run", "the process of server has ended its run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &scenario.Party{Roles: []string{"server"}, Listen: freeAddress(t)}
+			server := &scenario.Party{Roles: []string{"server"}, Listen: address.Free(t)}
 			done := make(chan error)
 			go func() {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -180,17 +180,6 @@ func (endsCase) Wants(kind record.Kind) bool { return kind == record.CaseStart }
 func (stop endsCase) Record(*record.Record) error {
 	stop()
 	return nil
-}
-
-// freeAddress is where nobody listened a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // play runs a file as a party, unless run says that it only comes.

@@ -60,18 +60,9 @@ type ending struct {
 	Failures []failureTold `json:"failures,omitempty"`
 }
 
-// failureTold is a failure without what only its own process can show.
+// failureTold is a failure without what only its own process can show (toldOf).
 type failureTold struct {
-	Kind     string   `json:"kind"`
-	Role     string   `json:"role,omitempty"`
-	Action   string   `json:"action,omitempty"`
-	What     string   `json:"what"`
-	Expected string   `json:"expected,omitempty"`
-	Got      string   `json:"got,omitempty"`
-	Hint     string   `json:"hint,omitempty"`
-	Details  []string `json:"details,omitempty"`
-	Line     int      `json:"line,omitempty"`
-	Column   int      `json:"column,omitempty"`
+	record.Failure
 	// Late tells that the step took longer than its own limit.
 	Late bool `json:"late,omitempty"`
 }
@@ -324,10 +315,8 @@ func (r *caseRun) tell(key string, err error) error {
 }
 
 func toldOf(f record.Failure) failureTold {
-	return failureTold{
-		Kind: f.Kind, Role: f.Role, Action: f.Action, What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint, Details: f.Details,
-		Line: f.Line, Column: f.Column,
-	}
+	f.File, f.Excerpt, f.Timeline, f.Path, f.Used, f.Rerun = "", nil, nil, nil, nil, ""
+	return failureTold{Failure: f}
 }
 
 // elsewhere waits for the result of a step that runs in another process.
@@ -439,10 +428,9 @@ func (r *caseRun) part(ctx context.Context) {
 			r.result.Status, r.result.Reason = record.Errored, there.Reason
 		}
 		for _, f := range there.Failures {
-			r.result.Failures = append(r.result.Failures, record.Failure{
-				Kind: f.Kind, File: r.program.File, Role: f.Role, Action: f.Action, What: f.What, Expected: f.Expected, Got: f.Got,
-				Details: f.Details, Line: f.Line, Column: f.Column, Hint: joined(f.Hint, "in the process of "+name), Rerun: r.rerun(),
-			})
+			failure := toldOf(f.Failure).Failure // whatever it told
+			failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+name), r.rerun()
+			r.result.Failures = append(r.result.Failures, failure)
 		}
 	}
 	if err != nil && r.result.Status == record.Passed {

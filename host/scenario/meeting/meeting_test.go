@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"rdmarun/internal/address"
 )
 
 func TestValues(t *testing.T) {
@@ -47,17 +48,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// freePort is an address where nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // joined is what one process has of a meeting.
 type joined struct {
 	m   *Meeting
@@ -67,7 +57,7 @@ type joined struct {
 // meet lets processes meet, the first of which listens.
 func meet(t *testing.T, configs ...Config) []joined {
 	t.Helper()
-	at := freePort(t)
+	at := address.Free(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	found := make([]joined, len(configs))
@@ -180,7 +170,7 @@ func TestRefused(t *testing.T) {
 func TestNobodyIsThere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 	defer cancel()
-	at := freePort(t)
+	at := address.Free(t)
 	_, err := Join(ctx, Config{Roles: []string{"client"}, All: []string{"server", "client"}, Peers: []string{at}})
 	if err == nil || !strings.Contains(err.Error(), "nobody is found at "+at) {
 		t.Errorf("%v", err)
@@ -189,7 +179,7 @@ func TestNobodyIsThere(t *testing.T) {
 
 // TestStrangers: what is no process of the run neither takes part nor disturbs, before and while others do.
 func TestStrangers(t *testing.T) {
-	at := freePort(t)
+	at := address.Free(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	host := make(chan joined)

@@ -16,14 +16,6 @@
 static const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 5}};
 static const union ibv_gid elsewhere = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 99, [15] = 1}};
 
-static void open_wire(struct wire *wire, bool local)
-{
-	if (local)
-		wire_open_local(wire, IBV_QPT_UD);
-	else
-		wire_open(wire, IBV_QPT_UD, 4);
-}
-
 /* Where side's datagrams go: on the local link, the addresses are those of the loopback. */
 static union ibv_gid address_of(const struct side *side, bool local)
 {
@@ -69,7 +61,7 @@ static void test_addresses(bool local)
 	struct wire wire;
 	union ibv_gid own;
 
-	open_wire(&wire, local);
+	wire_open_on(&wire, local, IBV_QPT_UD, 4);
 	own = address_of(&wire.b, local);
 	wire_receive(&wire.b, 4096);
 	send_to(&wire, &elsewhere, wire.b.qp->qp_num);
@@ -89,7 +81,7 @@ static void test_states(bool local)
 		union ibv_gid own;
 		struct wire wire;
 
-		open_wire(&wire, local);
+		wire_open_on(&wire, local, IBV_QPT_UD, 4);
 		own = address_of(&wire.b, local);
 		wire_receive(&wire.b, 4096);
 		atomic_store(&soft_qp(wire.b.qp)->state, state);
@@ -108,7 +100,7 @@ static void test_services(bool local)
 	union ibv_gid own;
 	struct wire wire;
 
-	open_wire(&wire, local);
+	wire_open_on(&wire, local, IBV_QPT_UD, 4);
 	own = address_of(&wire.b, local);
 	for (int reliable = 0; reliable < 2; reliable++) {
 		struct ibv_qp *qp = sim_qp(wire.b.host, reliable ? IBV_QPT_RC : IBV_QPT_UC, wire.b.cq, 4);
@@ -147,7 +139,7 @@ static void test_own_group(bool local)
 		};
 		struct wire wire;
 
-		open_wire(&wire, local);
+		wire_open_on(&wire, local, IBV_QPT_UD, 4);
 		CHECK(!soft_destroy_qp(wire.a.qp));
 		attr.pd = wire.a.host->pd;
 		attr.send_cq = attr.recv_cq = wire.a.cq;
@@ -178,7 +170,7 @@ static void test_group_fails_apart(bool local)
 	struct ibv_qp *others[2];
 	struct wire wire;
 
-	open_wire(&wire, local);
+	wire_open_on(&wire, local, IBV_QPT_UD, 4);
 	wire_receive(&wire.b, SENT); /* no room for the header */
 	CHECK(!soft_attach_mcast(wire.b.qp, &group, 0));
 	for (int other = 0; other < 2; other++) {
@@ -215,7 +207,7 @@ static void test_list_goes_on(bool local)
 	struct ibv_recv_wr wr = {.num_sge = 1}, *bad_receive;
 	struct wire wire;
 
-	open_wire(&wire, local);
+	wire_open_on(&wire, local, IBV_QPT_UD, 4);
 	attr.grh.dgid = address_of(&wire.b, local);
 	ah = soft_create_ah(wire.a.host->pd, &attr);
 	CHECK(ah);
@@ -275,7 +267,7 @@ static void test_refused(void)
 	struct ibv_qp *connected;
 	struct wire wire;
 
-	open_wire(&wire, true);
+	wire_open_on(&wire, true, IBV_QPT_UD, 4);
 	CHECK(soft_post_send(wire.a.qp, &wr, &bad) == EINVAL && bad == &wr); /* to nobody */
 	connected = sim_qp(wire.a.host, IBV_QPT_RC, wire.a.cq, 1);
 	CHECK(soft_attach_mcast(connected, &group, 0) == EINVAL);
@@ -307,7 +299,7 @@ static void test_way_back(void)
 	struct ibv_ah_attr attr;
 	struct wire wire;
 
-	open_wire(&wire, true);
+	wire_open_on(&wire, true, IBV_QPT_UD, 4);
 	memcpy(&header[24], &wire.a.host->device->gid_table.gids[1], 16);
 	CHECK(!soft_init_ah_from_wc(wire.a.host->context, 1, &wc, (struct ibv_grh *)(void *)header, &attr));
 	CHECK(attr.grh.traffic_class == 0xab && attr.grh.flow_label == 0x12345 && attr.sl == 3);

@@ -55,10 +55,7 @@ static void open_target(struct target *target, bool local, bool window, enum ibv
 	struct side *b = &target->wire.b;
 
 	*target = (struct target){0};
-	if (local)
-		wire_open_local(&target->wire, type);
-	else
-		wire_open(&target->wire, type, 4);
+	wire_open_on(&target->wire, local, type, 4);
 	memset(b->memory, FILL, WIRE_SIZE);
 	target->mr = soft_reg_mr(b->host->pd, b->memory + FIRST, SIZE,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |

@@ -35,10 +35,7 @@ static void open_long(struct wire *wire, bool local, enum ibv_qp_type type, stru
 	static const struct sim_path path = {.mtu = IBV_MTU_256, .timeout = 10, .depth = 1,
 					     .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 
-	if (local)
-		wire_open_local(wire, type);
-	else
-		wire_open(wire, type, 6);
+	wire_open_on(wire, local, type, 6);
 	*a = long_lists(&wire->a, type);
 	*b = long_lists(&wire->b, type);
 	if (type == IBV_QPT_UD) {

@@ -17,10 +17,7 @@
 
 static void open_wire(struct wire *wire, bool local, enum ibv_qp_type type)
 {
-	if (local)
-		wire_open_local(wire, type);
-	else
-		wire_open(wire, type, 4);
+	wire_open_on(wire, local, type, 4);
 	memset(wire->b.memory, FILL, WIRE_SIZE);
 }
 

@@ -67,10 +67,7 @@ static void test_sender(bool local)
 	enum ibv_event_type types[ALL_EVENTS];
 	struct wire wire;
 
-	if (local)
-		wire_open_local(&wire, IBV_QPT_RC);
-	else
-		wire_open(&wire, IBV_QPT_RC, 4);
+	wire_open_on(&wire, local, IBV_QPT_RC, 4);
 	shrink(&wire.a);
 	for (int round = 0; round < 3; round++) {
 		for (int request = 0; request < ROOM; request++)
@@ -100,10 +97,7 @@ static void test_receiver(bool local, uint32_t length)
 	enum ibv_event_type types[ALL_EVENTS];
 	struct wire wire;
 
-	if (local)
-		wire_open_local(&wire, IBV_QPT_RC);
-	else
-		wire_open(&wire, IBV_QPT_RC, 4);
+	wire_open_on(&wire, local, IBV_QPT_RC, 4);
 	shrink(&wire.b);
 	for (int message = 0; message < ROOM + 3; message++)
 		wire_receive(&wire.b, 4096);
@@ -343,10 +337,7 @@ static void test_notifications(bool local)
 		struct pollfd readable = {.events = POLLIN};
 		struct wire wire;
 
-		if (local)
-			wire_open_local(&wire, IBV_QPT_RC);
-		else
-			wire_open(&wire, IBV_QPT_RC, 4);
+		wire_open_on(&wire, local, IBV_QPT_RC, 4);
 		channel = watch(&wire);
 		readable.fd = channel->fd;
 		for (int call = 0; call < 2; call++)

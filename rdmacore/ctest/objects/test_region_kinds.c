@@ -362,10 +362,7 @@ int main(void)
 	for (int local = 0; local < 2; local++) {
 		struct wire wire;
 
-		if (local)
-			wire_open_local(&wire, IBV_QPT_RC);
-		else
-			wire_open(&wire, IBV_QPT_RC, 4);
+		wire_open_on(&wire, local, IBV_QPT_RC, 4);
 		test_on_demand(&wire);
 		test_implicit(&wire);
 		test_null(&wire);

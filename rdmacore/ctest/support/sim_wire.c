@@ -60,6 +60,14 @@ void wire_open_local(struct wire *wire, enum ibv_qp_type type)
 	connect_sides(wire);
 }
 
+void wire_open_on(struct wire *wire, bool local, enum ibv_qp_type type, uint64_t seed)
+{
+	if (local)
+		wire_open_local(wire, type);
+	else
+		wire_open(wire, type, seed);
+}
+
 void wire_close(struct wire *wire)
 {
 	struct side *sides[] = {&wire->a, &wire->b};

@@ -32,6 +32,8 @@ struct wire {
 void wire_open(struct wire *wire, enum ibv_qp_type type, uint64_t seed);
 /* The same over the local link: both sides are of one device. */
 void wire_open_local(struct wire *wire, enum ibv_qp_type type);
+/* The one or the other. */
+void wire_open_on(struct wire *wire, bool local, enum ibv_qp_type type, uint64_t seed);
 void wire_close(struct wire *wire);
 
 /* A signaled request with all of it in one piece, from the begin of the memory to that of the other side. */
