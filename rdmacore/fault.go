@@ -19,12 +19,16 @@ type Fault struct {
 	Message     CMMessage     // of those, only this one; 0: all
 	Packets     PacketOps     // of data, only packets of these operations; 0: all
 	PSN         *PSNRange     // of data, only packets with these numbers; nil: all
+	InMessage   int           // of data, only packets of the message with this number in its queue pair, from 1; 0: all
 	Action      FaultAction   // a loss, or of connection management messages and packets more; or what happens to the device
 	Delay       time.Duration // of FaultDelay and FaultDuplicate; the limit of FaultReorder
 	Probability float64       // for each message; 0 is taken as 1, certain
 	Skip        int           // so many pass first
 	Count       int           // it happens to so many at most; 0: no limit
 }
+
+// maxMessage is the number of a message, as IBTA has them: of 24 bits.
+const maxMessage = 1<<24 - 1
 
 // PSNRange is packet sequence numbers of 24 bits from First to Last, both included, round their end.
 type PSNRange struct{ First, Last uint32 }
@@ -67,7 +71,10 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	if fault.Probability != 0 {
 		c.probability = C.uint32_t(math.Round(fault.Probability * 1e6))
 	}
-	c.operations = C.uint32_t(fault.Packets)
+	if fault.InMessage < 0 || fault.InMessage > maxMessage {
+		return nil, fail(op, syscall.EINVAL, "messages are numbered from 1 to 0xffffff")
+	}
+	c.operations, c.message = C.uint32_t(fault.Packets), C.uint32_t(fault.InMessage)
 	if fault.PSN != nil {
 		c.has_psn, c.psn_first, c.psn_last = 1, C.uint32_t(fault.PSN.First), C.uint32_t(fault.PSN.Last)
 	}

@@ -163,3 +163,18 @@ func TestProvidersReachEachOther(t *testing.T) {
 		t.Errorf("%+v %v %+v", totals, err, seen.results)
 	}
 }
+
+// TestMessageOfPackets: a fault finds the packets of a message by its number on every link.
+func TestMessageOfPackets(t *testing.T) {
+	for _, link := range []string{"local", "packets", "udp"} {
+		t.Run(link, func(t *testing.T) {
+			seen := newRoleRecords()
+			totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/messages.yaml"), scenario.RunConfig{
+				ProviderName: "soft", Link: link, Consumers: []record.Consumer{seen},
+			})
+			if err != nil || totals.Passed != 3 || totals.Failed+totals.Errors+totals.Skipped > 0 {
+				t.Errorf("%+v %v %+v", totals, err, seen.results)
+			}
+		})
+	}
+}

@@ -246,6 +246,8 @@ struct core_fault {
 	uint32_t operations;
 	uint32_t has_psn; /* data: only packets with a number from psn_first to psn_last, both included */
 	uint32_t psn_first, psn_last; /* the numbers wrap: 0xffffff to 1 are three */
+	/* Data: only packets of the message with that number in its queue pair (IBTA 9.7.7: SSN, and MSN of answers); 0: all. */
+	uint32_t message;
 	uint32_t action; /* enum core_fault_action */
 	uint32_t probability; /* in millionths */
 	uint32_t skip; /* this many pass first */

@@ -80,6 +80,7 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 		.has_psn = fault->has_psn,
 		.psn_first = fault->psn_first,
 		.psn_last = fault->psn_last,
+		.message = fault->message,
 		.action = (enum soft_fault_action)fault->action,
 		.delay = fault->delay,
 		.probability = fault->probability,

@@ -48,12 +48,13 @@ type faultArguments struct {
 	Link        rolePair                     `arg:"link" group:"link or device" doc:"the two roles"`
 	Device      Optional[string]             `arg:"device" group:"link or device" words:"removal|address_change" doc:"removal: the roles' device goes away, with DEVICE_REMOVAL and DEVICE_FATAL, and what is of it can only be destroyed; address_change: its network interface changes its hardware address, with ADDR_CHANGE"`
 	Drop        Optional[dropped]            `arg:"drop" default:"all" doc:"what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"`
-	Action      Optional[string]             `arg:"action" default:"lose" words:"lose|delay|duplicate|reorder|corrupt" doc:"what happens to it; packets of queue pairs are delayed, duplicated, reordered and corrupted on the link 'packets' only, and nothing but they is corrupted"`
+	Action      Optional[string]             `arg:"action" default:"lose" words:"lose|delay|duplicate|reorder|corrupt" doc:"what happens to it; packets of queue pairs are delayed, duplicated, reordered and corrupted on the links 'packets' and 'udp' only, and nothing but they is corrupted"`
 	Delay       Optional[time.Duration]      `arg:"delay" max:"24h" doc:"how late it is, or its copy; with reorder, how long it waits at most to be overtaken, 100ms if left out, of packets 20us"`
 	Directed    Optional[bool]               `arg:"directed" doc:"only what goes from the first role to the second"`
 	Opcode      Optional[rdmacore.PacketOps] `arg:"opcode" doc:"only packets of queue pairs with these operations; on the link 'local' each message is one packet, and has that of a message of one"`
 	PSN         Optional[uint32]             `arg:"psn" max:"0xffffff" doc:"only packets of queue pairs with this sequence number, or from it on to 'psn_last'"`
 	LastPSN     Optional[uint32]             `arg:"psn_last" max:"0xffffff" doc:"the last of the sequence numbers; below 'psn' they go round their end"`
+	Message     Optional[int]                `arg:"message" min:"1" max:"0xffffff" doc:"only packets of queue pairs that are of this message, counted as IBTA does (SSN, MSN): the first that a queue pair sends since it was made or reset is 1; an answer is of the last message that was executed when it was sent"`
 	Skip        Optional[int]                `arg:"skip" default:"0" max:"0x40000000" doc:"so many pass first"`
 	Count       Optional[int]                `arg:"count" default:"0" max:"0x40000000" doc:"it happens to so many at most; 0 is without end"`
 	Probability Optional[fraction]           `arg:"probability" doc:"for each message; without it 1, certain"`
@@ -88,6 +89,7 @@ func (a *faultArguments) check() *Refusal {
 		{"opcode", a.Opcode.Known()},
 		{"psn", a.PSN.Known()},
 		{"psn_last", a.LastPSN.Known()},
+		{"message", a.Message.Known()},
 		{"directed", a.Directed.Known()},
 		{"skip", a.Skip.Known() && a.Skip.Value != 0},
 		{"count", a.Count.Known() && a.Count.Value != 0},
@@ -115,7 +117,7 @@ func (a *faultArguments) checkPackets() *Refusal {
 		name string
 		told bool
 	}{
-		{"opcode", a.Opcode.Given}, {"psn", a.PSN.Given}, {"action", a.Action.Known() && a.Action.Value == "corrupt"},
+		{"opcode", a.Opcode.Given}, {"psn", a.PSN.Given}, {"message", a.Message.Given}, {"action", a.Action.Known() && a.Action.Value == "corrupt"},
 	} {
 		if each.told {
 			return &Refusal{
@@ -143,7 +145,7 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 	what := rdmacore.Fault{
 		Directed: args.Directed.Value, Skip: args.Skip.Value, Count: args.Count.Value, Probability: float64(args.Probability.Value),
 		Action: rdmacore.FaultAction(slices.Index(faultActions(), args.Action.Value)), Delay: args.Delay.Value,
-		Packets: args.Opcode.Value,
+		Packets: args.Opcode.Value, InMessage: args.Message.Value,
 	}
 	if args.PSN.Given {
 		what.PSN = &rdmacore.PSNRange{First: args.PSN.Value, Last: args.LastPSN.Or(args.PSN.Value)}

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define CERTAIN 1000000
-#define PSN_MASK 0xffffffu
+#define PSN_MASK 0xffffffu /* messages are numbered in as many bits */
 
 void soft_faults_init(struct soft_faults *faults, uint64_t seed)
 {
@@ -27,12 +27,13 @@ static bool can_be(const struct soft_faults *faults, const struct soft_fault *fa
 	return faults->take_time || fault->traffic == SOFT_FAULT_CM;
 }
 
-/* Packets have operations and numbers, and they have 24 bits. */
+/* Packets have operations and numbers, of 24 bits. */
 static bool concerns_some(const struct soft_fault *fault)
 {
-	if (!fault->operations && !fault->has_psn)
+	if (!fault->operations && !fault->has_psn && !fault->message)
 		return true;
-	return fault->traffic == SOFT_FAULT_DATA && fault->psn_first <= PSN_MASK && fault->psn_last <= PSN_MASK;
+	return fault->traffic == SOFT_FAULT_DATA && fault->psn_first <= PSN_MASK && fault->psn_last <= PSN_MASK &&
+	       fault->message <= PSN_MASK;
 }
 
 int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
@@ -88,6 +89,8 @@ static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
 		return false;
 	if (fault->has_psn && ((what->psn - fault->psn_first) & PSN_MASK) >
 				      ((fault->psn_last - fault->psn_first) & PSN_MASK))
+		return false;
+	if (fault->message && fault->message != what->message)
 		return false;
 	return (means(&fault->a, from) && means(&fault->b, to)) ||
 	       (!fault->directed && means(&fault->a, to) && means(&fault->b, from));

@@ -42,6 +42,7 @@ struct soft_fault_subject {
 	uint32_t attribute; /* of a message of connection management or a question */
 	uint8_t operation; /* of data: the lower five bits of the opcode */
 	uint32_t psn;
+	uint32_t message; /* of data: its number in its queue pair (soft_link_subject) */
 };
 
 /* A rule: in both directions, or if directed from a to b only.  A GID of zeros is any address. */
@@ -53,6 +54,7 @@ struct soft_fault {
 	uint32_t operations; /* data: only these, bits by the lower five of an opcode; 0: all */
 	bool has_psn; /* data: only the numbers from psn_first to psn_last, round their end */
 	uint32_t psn_first, psn_last;
+	uint32_t message; /* data: only this one of each queue pair; 0: all */
 	enum soft_fault_action action;
 	uint64_t delay; /* nanoseconds */
 	uint32_t probability; /* in millionths; 1000000: always */

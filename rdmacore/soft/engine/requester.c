@@ -64,6 +64,7 @@ void soft_requester_reset(struct soft_qp *qp)
 	requester->wait_delay = 0;
 	requester->responding = 0;
 	requester->resend_until = 0;
+	requester->local_base = requester->local_turn;
 	requester->drain_event = false;
 	requester->deferred = false;
 	soft_capture_flow_reset(requester->flow);

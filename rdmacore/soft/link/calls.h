@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "soft/base/fault.h"
 #include "soft/wire/datagram.h"
 
 struct soft_device;
@@ -148,5 +149,10 @@ void soft_link_acknowledge(struct soft_qp *qp);
 /* The addresses that a packet has, as its sender sees them.  A lock of the queue pair is held. */
 const union ibv_gid *soft_link_source(const struct soft_qp *qp, const struct soft_packet *packet);
 const union ibv_gid *soft_link_destination(const struct soft_qp *qp, const struct soft_packet *packet);
+/*
+ * What faults may say of a packet.  Its message is, of a request, the one that the requester sends, and of an answer what
+ * its AETH says: the last one that was executed.  requester.lock is held, or of an answer's queue pair responder.lock.
+ */
+struct soft_fault_subject soft_link_subject(const struct soft_qp *qp, const struct soft_packet *packet);
 
 #endif

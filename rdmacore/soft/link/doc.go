@@ -12,7 +12,8 @@
 //   - packets: the network that can lose, double and reorder
 //   - receive: a datagram arrives
 //   - transmit: a send queue is sent, on the link that its queue pair has
-//   - local, send: from queue pair to queue pair; into a packet of a link
+//   - local: from queue pair to queue pair
+//   - send: into a packet of a link, and what faults may say of packets
 //   - udp_socket: sockets, each of one address
 //   - calls: all but packets and udp declared
 package link

@@ -67,7 +67,7 @@ static __attribute__((noinline)) bool judge(struct soft_qp *qp, const union ibv_
 					    const struct soft_packet *packet, bool answer)
 {
 	struct soft_fabric *fabric = soft_qp_device(qp)->fabric;
-	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION, .psn = packet->psn};
+	struct soft_fault_subject what = soft_link_subject(qp, packet);
 	struct soft_capture_fate fate = {
 		.verdict = soft_fault_judge(&fabric->faults, answer ? there : here, answer ? here : there, &what),
 	};

@@ -216,8 +216,6 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	struct soft_faults *faults = &packets->fabric->faults;
 	struct soft_capture_fate fate = {0};
 	const struct soft_fault_verdict *verdict = &fate.verdict;
-	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION,
-					  .psn = packet->psn};
 	uint32_t source, target;
 
 	(void)burst;
@@ -225,6 +223,8 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	finish(event, link->icrc, qp, packet, length);
 	event->qp = NULL;
 	if (soft_faults_active(faults)) {
+		struct soft_fault_subject what = soft_link_subject(qp, packet);
+
 		fate.verdict = soft_fault_judge(faults, from, to, &what);
 		if (packets->fabric->capture)
 			soft_capture_datagram(packets->fabric->capture, event->bytes + event->begin, event->length, from,

@@ -19,6 +19,16 @@ const union ibv_gid *soft_link_destination(const struct soft_qp *qp, const struc
 	return qp->service == SOFT_UNRELIABLE_DATAGRAM ? &packet->ah->attr.grh.dgid : &qp->attr.ah_attr.grh.dgid;
 }
 
+struct soft_fault_subject soft_link_subject(const struct soft_qp *qp, const struct soft_packet *packet)
+{
+	return (struct soft_fault_subject){
+		.traffic = SOFT_FAULT_DATA,
+		.operation = packet->opcode & SOFT_OPERATION,
+		.psn = packet->psn,
+		.message = soft_operation_is_answer(packet->opcode) ? packet->msn : soft_requester_message(&qp->requester),
+	};
+}
+
 static void send_packet(struct soft_qp *qp, struct soft_burst *burst, struct soft_packet *packet)
 {
 	struct soft_link *link = qp->segmentation->link;

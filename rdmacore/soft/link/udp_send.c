@@ -198,8 +198,6 @@ void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft
 	struct soft_udp_burst *pending = burst->pending;
 	struct soft_udp *udp = soft_udp_of(link);
 	bool faults = soft_faults_active(&udp->fabric->faults) && !burst->count;
-	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = packet->opcode & SOFT_OPERATION,
-					  .psn = packet->psn};
 	struct soft_capture_fate fate = {0};
 
 	/* The segments of a burst are numbered from 0. */
@@ -207,9 +205,12 @@ void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft
 		      soft_icrc_of_packet(&pending->route->headers, (uint16_t)burst->count, bytes,
 					  length - SOFT_WIRE_ICRC));
 	atomic_fetch_add_explicit(&udp->counters.sent, 1, memory_order_relaxed);
-	if (faults)
+	if (faults) {
+		struct soft_fault_subject what = soft_link_subject(qp, packet);
+
 		fate.verdict = soft_fault_judge(&udp->fabric->faults, soft_link_source(qp, packet),
 						soft_link_destination(qp, packet), &what);
+	}
 	if (udp->fabric->capture)
 		soft_udp_record(udp, &pending->route->socket->endpoint, &pending->route->peer,
 				packet->ah && qp->service == SOFT_UNRELIABLE_DATAGRAM ? &packet->ah->attr.grh :

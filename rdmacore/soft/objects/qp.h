@@ -69,6 +69,7 @@ struct soft_requester {
 
 	uint32_t drain_until; /* in SQD: requests before it were sent, and may be sent again */
 	uint32_t local_turn; /* counts BIND_MW and LOCAL_INV that have begun, so that each second half knows its own */
+	uint32_t local_base; /* local_turn when the queue pair was reset */
 	uint32_t resend_until; /* requests before it had been sent when the requester last went back */
 	struct soft_pd *ring_source; /* see soft_parent_domain_allocate */
 	struct soft_capture_flow *flow; /* on the local link, when packets are recorded */
@@ -209,6 +210,15 @@ static inline struct soft_send_wqe *soft_send_wqe(struct soft_requester *request
 {
 	return (struct soft_send_wqe *)(void *)(requester->ring +
 						(size_t)(index & requester->mask) * requester->stride);
+}
+
+/*
+ * The number of the message of which a packet was sent last: 1, 2, .. since the queue pair was reset (IBTA 9.7.7, SSN).  What
+ * needs no packet has none.  lock is held.
+ */
+static inline uint32_t soft_requester_message(const struct soft_requester *requester)
+{
+	return (requester->transmitted - (requester->local_turn - requester->local_base)) & SOFT_PSN_MASK;
 }
 
 /* Of an initiator's request. */
