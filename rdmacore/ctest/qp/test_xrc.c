@@ -427,6 +427,30 @@ static void test_builder(struct xrc *xrc)
 	connect_them(xrc);
 }
 
+/*
+ * Programs give both ends what an RC queue pair needs (perftest -c XRC), and Linux leaves out what is the other half's: it
+ * is neither refused nor heeded.  What is nobody's is refused as ever.
+ */
+static void test_other_half(struct xrc *xrc)
+{
+	const int reads = IBV_QP_MAX_QP_RD_ATOMIC, retries = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	const int responds = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	struct ibv_qp_attr attr = {.max_dest_rd_atomic = 2, .min_rnr_timer = 5, .max_rd_atomic = 3, .retry_cnt = 4,
+				   .rnr_retry = 5}, sends, receives;
+	struct ibv_qp_init_attr init;
+
+	CHECK(!soft_modify_qp(xrc->initiator, &attr, responds) && !soft_modify_qp(xrc->target, &attr, reads | retries));
+	CHECK(!soft_query_qp(xrc->initiator, &sends, ~0, &init) && !soft_query_qp(xrc->target, &receives, ~0, &init));
+	CHECK(!sends.max_dest_rd_atomic && !sends.min_rnr_timer);
+	CHECK(!receives.max_rd_atomic && !receives.retry_cnt && !receives.rnr_retry);
+	attr.max_dest_rd_atomic = 255; /* more than there may be */
+	CHECK(!soft_modify_qp(xrc->initiator, &attr, responds));
+	CHECK(soft_modify_qp(xrc->target, &attr, IBV_QP_MAX_DEST_RD_ATOMIC) == EINVAL);
+	CHECK(soft_modify_qp(xrc->initiator, &attr, reads) == EINVAL);
+	CHECK(soft_modify_qp(xrc->initiator, &attr, IBV_QP_QKEY) == EINVAL);
+	CHECK(request(xrc, IBV_WR_RDMA_WRITE, 8, xrc->first.mr, number_of(xrc->first.srq)) == IBV_WC_SUCCESS);
+}
+
 static void test_domains(struct xrc *xrc)
 {
 	struct ibv_context *context = xrc->b->context;
@@ -534,6 +558,7 @@ int main(void)
 		test_handles(&xrc);
 		test_mixed(&xrc);
 		test_builder(&xrc);
+		test_other_half(&xrc);
 		test_domains(&xrc);
 		test_refused(&xrc);
 		test_deregister(&xrc);

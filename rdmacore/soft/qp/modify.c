@@ -118,6 +118,7 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	enum ibv_qp_state from, to;
 	int result = EIO;
 
+	mask = soft_qp_attributes(qp->ibv.qp_type, mask);
 	/* What came before this is acknowledged, as by an adapter, which does not put it off. */
 	if (qp->segmentation && mask & IBV_QP_STATE)
 		soft_link_acknowledge(qp);

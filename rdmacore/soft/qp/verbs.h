@@ -66,6 +66,8 @@ int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 
 /* --- transition.c --------------------------------------------------------------------------------- */
 
+/* What is heeded of mask: of one half of an extended connection the other half's attributes are left out, as Linux does. */
+int soft_qp_attributes(enum ibv_qp_type type, int mask);
 /*
  * Whether a queue pair of that type may go from one state to the other with the attributes of mask (enum
  * ibv_qp_attr_mask): all that are required, and none that are neither required nor optional.
