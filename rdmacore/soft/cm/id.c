@@ -7,17 +7,22 @@
 #include "soft/base/fabric.h"
 #include "soft/base/refusal.h"
 #include "soft/cm/cm.h"
+#include "soft/objects/device.h"
 #include "soft/wire/packet.h"
 
 struct soft_id *soft_id_lock_any(struct rdma_cm_id *rdma_id)
 {
 	struct soft_id *id = soft_id(rdma_id);
+	struct soft_progress *progress;
 
 	soft_refusal_clear();
 	if (!id) {
 		errno = soft_refuse(EINVAL, "there is no id; librdmacm would crash here");
 		return NULL;
 	}
+	progress = id->cm->device->progress;
+	if (progress)
+		progress->settle(progress);
 	soft_mutex_lock(&id->cm->lock);
 	if (id->state != SOFT_ID_DESTROYED)
 		return id;

@@ -295,6 +295,15 @@ static void go_on(struct soft_progress *progress)
 	soft_mutex_unlock(&udp->lock);
 }
 
+/* What came with a poll is acknowledged now, if it is put off at all: only while nobody waits for the sockets. */
+static void settle(struct soft_progress *progress)
+{
+	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
+
+	if (is_resting(udp))
+		acknowledge_now(udp);
+}
+
 static void look_at_polls(struct soft_timer *timer)
 {
 	struct soft_udp *udp = soft_container_of(timer, struct soft_udp, watch);
@@ -345,7 +354,7 @@ int soft_udp_receive_init(struct soft_udp *udp)
 		return result;
 	}
 	soft_lock_init(&udp->receiving, SOFT_ORDER_RECEIVING);
-	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = go_on};
+	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = go_on, .settle = settle};
 	return 0;
 }
 

@@ -49,11 +49,14 @@ enum soft_counter {
 /*
  * A device whose packets come through descriptors has a thread that waits for them.  Who polls a completion queue, and
  * finds it empty, takes them from the kernel itself, which is sooner; who will sleep until there is a completion says so.
+ * An acknowledgement may wait for the next poll, but not behind what the program says to its peer by the connection manager:
+ * an adapter would have sent it long before.
  */
 struct soft_progress {
 	/* Called with no lock held but cq.polling. */
 	void (*poll)(struct soft_progress *progress);
 	void (*sleep)(struct soft_progress *progress);
+	void (*settle)(struct soft_progress *progress);
 };
 
 /*
