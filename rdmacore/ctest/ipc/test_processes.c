@@ -1,5 +1,6 @@
 /* Ids of two processes connect, end and die. */
 #include <arpa/inet.h>
+#include <poll.h>
 
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
@@ -103,6 +104,35 @@ static void test_nobody_listens(void)
 	process_expect(&client, RDMA_CM_EVENT_REJECTED, 28);
 	process_destroy(&client, id);
 	process_destroy(&server, bound);
+	process_end(&client);
+	process_end(&server);
+}
+
+/*
+ * Who listens only now, because its peer was quick, is found; and so is who has spoken with the client before.  A machine
+ * that leaves this thread waiting for long refuses, and it begins anew.
+ */
+static void test_late_listener(void)
+{
+	struct process server = process_start(1), client = process_start(2);
+	int found = 0;
+
+	for (int round = 0; found < 3; round++) {
+		struct rdma_cm_id *id = process_connect(&client, PORT), *listening = process_listen(&server, PORT);
+		struct pollfd channels[2] = {{server.channel->fd, POLLIN, 0}, {client.channel->fd, POLLIN, 0}};
+
+		CHECK(round < 100);
+		CHECK(poll(channels, 2, 20000) > 0);
+		if (channels[0].revents) {
+			process_destroy(&server, process_request(&server));
+			process_expect(&client, RDMA_CM_EVENT_REJECTED, 28);
+			found++;
+		} else {
+			process_expect(&client, RDMA_CM_EVENT_REJECTED, 8);
+		}
+		process_destroy(&client, id);
+		process_destroy(&server, listening);
+	}
 	process_end(&client);
 	process_end(&server);
 }
@@ -305,6 +335,7 @@ int main(void)
 	test_connect_and_disconnect();
 	test_reject();
 	test_nobody_listens();
+	test_late_listener();
 	test_port_moves();
 	test_strangers();
 	test_one_seed();

@@ -82,10 +82,8 @@ static void bereave(struct soft_cm *cm, struct soft_id *id)
 	bool unanswered = (id->state == SOFT_ID_REQ_SENT && !id->remote) || id->state == SOFT_ID_SIDR_SENT;
 
 	/* It may have died before the request was sent. */
-	if (unanswered && soft_cm_relocate(id)) {
-		soft_cm_send_again(id);
+	if (unanswered && soft_cm_seek_again(id))
 		return;
-	}
 	last.attribute = last_message(id, &last);
 	if (last.attribute)
 		soft_cm_arrived(cm, &last);

@@ -147,8 +147,11 @@ void soft_cm_send(struct soft_cm *cm, const struct soft_cm_message *message);
 /* Send id->request, and again after every request_timeout until soft_cm_answered. */
 void soft_cm_send_request(struct soft_id *id);
 void soft_cm_repeat_request(struct soft_id *id);
-/* The same to the process that soft_cm_relocate found. */
-void soft_cm_send_again(struct soft_id *id);
+/*
+ * The process does not answer for the port any more, and was found by an earlier id: seek who does now, and send to that one.
+ * False: this id has sought already.
+ */
+bool soft_cm_seek_again(struct soft_id *id);
 void soft_cm_answered(struct soft_id *id);
 /* A message that says only which connection it is about. */
 void soft_cm_send_plain(struct soft_id *id, enum soft_cm_attribute attribute);
@@ -164,10 +167,7 @@ void soft_cm_close(struct soft_id *id);
 
 /* Find it, for a request.  False: it cannot be found out now, and the request is as if lost. */
 bool soft_cm_locate(struct soft_id *id);
-/*
- * The process does not answer for that port any more, and was found by an earlier id: find who does now.  False: this id
- * has looked already.
- */
+/* The same, although another id has found it already. */
 bool soft_cm_relocate(struct soft_id *id);
 
 /* --- delivery.c: messages on their way, held back while faults want it ---------------------------- */

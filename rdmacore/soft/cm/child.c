@@ -66,7 +66,7 @@ bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request
 	uint16_t port = soft_address_port((const struct sockaddr *)&request->destination);
 
 	soft_mutex_expect(&cm->lock);
-	/* Of other processes who asks knows himself (soft_cm_relocate). */
+	/* Of other processes who asks knows himself (soft_cm_seek_again). */
 	return soft_port_has_listener(cm, request->port_space, port) ||
 	       (cm->ipc && !request->via && soft_claim_has_listener(cm->ipc, request->port_space, port));
 }

@@ -97,6 +97,7 @@ struct soft_id {
 	uint64_t request_timeout; /* of request: response_timeout, or what an MRA asked for */
 	struct soft_cm_message request; /* REQ, REP, DREQ or SIDR REQ that waits for an answer */
 	unsigned int retries_left;
+	unsigned int insisted; /* times that the request found nobody listening (soft/cm/locate.c) */
 	bool answer_comes; /* to a query; else it times out */
 
 	struct ibv_qp_init_attr *endpoint_attr; /* rdma_create_ep: of the queue pairs of children */

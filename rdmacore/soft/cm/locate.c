@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "soft/base/fabric.h"
 #include "soft/ipc/ipc.h"
 
 static void set_via(struct soft_id *id, struct soft_ipc_peer *via)
@@ -14,13 +15,31 @@ static void set_via(struct soft_id *id, struct soft_ipc_peer *via)
 	id->via = via;
 }
 
+/*
+ * Who listens on this machine may be about to: programs that tell each other by other means when to connect (perftest -R)
+ * count on a queue pair and an address taking an adapter and its kernel milliseconds, and here they take none.  So often a
+ * request that nobody listens for looks again, after a millisecond, two, four and so on, before it is refused.
+ */
+#define INSISTENCE 8
+
+/* With a virtual clock nothing happens while it waits. */
+static bool insist(struct soft_id *id)
+{
+	if (id->insisted == INSISTENCE || soft_clock_is_virtual(&id->cm->fabric->clock))
+		return false;
+	id->request_timeout = SOFT_MILLISECOND << id->insisted++;
+	id->retries_left++; /* it was not sent */
+	set_via(id, NULL);
+	return true;
+}
+
 /* False: it cannot be found out now. */
 static bool locate(struct soft_id *id, bool anew)
 {
 	struct soft_cm *cm = id->cm;
 	const struct sockaddr *destination = &id->addr.dst_addr;
 	struct soft_ipc_peer *via = NULL;
-	bool made = false;
+	bool made = false, here;
 	int error = ECONNREFUSED;
 
 	if (!cm->ipc || !soft_address_is_ip(destination))
@@ -29,10 +48,13 @@ static bool locate(struct soft_id *id, bool anew)
 		set_via(id, NULL);
 		return true;
 	}
-	if (!soft_port_find_listener(cm, id->rdma.ps, destination))
+	here = soft_port_find_listener(cm, id->rdma.ps, destination);
+	if (!here)
 		error = soft_ipc_connect(cm->ipc, id->rdma.ps, &id->addr.dst_storage, anew, &via, &made);
-	if (error && error != ECONNREFUSED)
+	if (error && (error != ECONNREFUSED || (!here && insist(id))))
 		return false;
+	if (id->insisted)
+		id->request_timeout = id->response_timeout;
 	/* Where nobody listens this process answers, as the one kernel of the machine would. */
 	set_via(id, error ? NULL : via);
 	id->located |= made;
@@ -48,8 +70,5 @@ bool soft_cm_locate(struct soft_id *id)
 bool soft_cm_relocate(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
-	if (!id->via || id->located || !locate(id, true))
-		return false;
-	id->located = true;
-	return true;
+	return locate(id, true);
 }

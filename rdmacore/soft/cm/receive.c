@@ -139,10 +139,8 @@ static void receive_rej(struct soft_id *id, const struct soft_cm_message *rej)
 {
 	bool lingers = rej->reason == SOFT_REJ_STALE_CONN;
 
-	if (id->state == SOFT_ID_REQ_SENT && !id->remote && soft_cm_relocate(id)) {
-		soft_cm_send_again(id);
+	if (id->state == SOFT_ID_REQ_SENT && !id->remote && soft_cm_seek_again(id))
 		return;
-	}
 	switch (id->state) {
 	case SOFT_ID_REQ_RECEIVED:
 		/* Not accepted yet: Linux reports nothing, and a later accept fails. */

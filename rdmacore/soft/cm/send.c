@@ -44,6 +44,7 @@ void soft_cm_send_request(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
 	id->retries_left = SOFT_CM_RETRIES;
+	id->insisted = 0;
 	id->request_timeout = id->response_timeout;
 	soft_cm_repeat_request(id);
 }
@@ -68,9 +69,8 @@ static void arm(struct soft_id *id)
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, time_to_repeat(id));
 }
 
-void soft_cm_send_again(struct soft_id *id)
+static void send_now(struct soft_id *id)
 {
-	soft_mutex_expect(&id->cm->lock);
 	id->request.via = id->via;
 	soft_cm_send(id->cm, &id->request);
 	arm(id);
@@ -88,7 +88,21 @@ void soft_cm_repeat_request(struct soft_id *id)
 	if (seeks(id) && !soft_cm_locate(id))
 		arm(id); /* as if it were lost */
 	else
-		soft_cm_send_again(id);
+		send_now(id);
+}
+
+bool soft_cm_seek_again(struct soft_id *id)
+{
+	soft_mutex_expect(&id->cm->lock);
+	if (!id->via || id->located)
+		return false;
+	if (soft_cm_relocate(id)) {
+		id->located = true;
+		send_now(id);
+	} else {
+		arm(id);
+	}
+	return true;
 }
 
 void soft_cm_answered(struct soft_id *id)

@@ -42,10 +42,8 @@ void soft_sidr_receive_reply(struct soft_id *id, const struct soft_cm_message *r
 	bool success = reply->reason == SOFT_SIDR_SUCCESS;
 
 	soft_mutex_expect(&id->cm->lock);
-	if (id->state == SOFT_ID_SIDR_SENT && reply->reason == SOFT_SIDR_UNSUPPORTED && soft_cm_relocate(id)) {
-		soft_cm_send_again(id);
+	if (id->state == SOFT_ID_SIDR_SENT && reply->reason == SOFT_SIDR_UNSUPPORTED && soft_cm_seek_again(id))
 		return;
-	}
 	if (id->state != SOFT_ID_SIDR_SENT ||
 	    !soft_cm_report(id, id, success ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE,
 			    (int)reply->reason, reply))
