@@ -43,6 +43,8 @@ needs_build() {
 needs_test() {
 	need ibverbs-utils "ibv_devinfo, a program for rdmarun exec" has_program ibv_devinfo
 	need rdmacm-utils "rping and others, two processes of which rdmarun exec connects" has_program rping
+	need perftest "ib_write_bw and others, likewise" has_program ib_write_bw
+	need libfabric-bin "fi_pingpong, likewise" has_program fi_pingpong
 	need python3-pyverbs "other people's tests, for rdmarun exec" /usr/bin/python3 -c "import pyverbs.device"
 	need iproute2 "tells those tests an address" has_program ip
 	need tshark "reads captures" has_program tshark

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,7 +37,7 @@ func startProgram(t *testing.T, fabric string, words ...string) *program {
 		t.Skipf("%v (make build)", err)
 	}
 	if _, err := exec.LookPath(words[0]); err != nil {
-		t.Skipf("%v: it is in Debian's rdmacm-utils or ibverbs-utils", err)
+		t.Skipf("%v: it is in one of the packages of \"tools/setup.sh test\"", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
 	t.Cleanup(cancel)
@@ -140,16 +138,11 @@ func TestPingPongs(t *testing.T) {
 		"ibv_ud_pingpong -e", "ibv_srq_pingpong -e", "ibv_xsrq_pingpong",
 	} {
 		t.Run(line, func(t *testing.T) {
-			listener, err := net.Listen("tcp", ":0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			port := listener.Addr().(*net.TCPAddr).Port
-			listener.Close()
-			words := append(strings.Fields(line), "-g", "0", "-n", "100", "-p", strconv.Itoa(port))
+			port := requirePort(t)
+			words := append(strings.Fields(line), "-g", "0", "-n", "100", "-p", port)
 			fabric := fabrics.name()
 			server := startProgram(t, fabric, words...)
-			awaitLine(t, "/proc/net/tcp", fmt.Sprintf(":%04X ", port), " 0A ")
+			awaitPort(t, port)
 			startProgram(t, fabric, append(words, "127.0.0.1")...).succeed(t)
 			server.succeed(t)
 		})
