@@ -26,13 +26,13 @@ static int create_packets(struct soft_host *host)
 	return result ? result : soft_packets_attach(host->packets, host->device, &host->device->gid_table.gids[0]);
 }
 
-static int create_link(struct soft_host *host, enum core_link link)
+static int create_link(struct soft_host *host, const struct core_options *options)
 {
-	switch (link) {
+	switch (options->link) {
 	case CORE_LINK_PACKETS:
 		return create_packets(host);
 	case CORE_LINK_UDP:
-		return soft_udp_create(&host->fabric, host->device, &host->udp);
+		return soft_udp_create(&host->fabric, host->device, *options->fabric, &host->udp);
 	case CORE_LINK_LOCAL:
 		break;
 	}
@@ -64,7 +64,7 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 	if (host->fabric.capture)
 		soft_faults_watch(&host->fabric.faults);
 	if (!result)
-		result = create_link(host, options->link);
+		result = create_link(host, options);
 	if (result)
 		goto destroy_link;
 	result = soft_cm_create(&host->fabric, host->device, options, &host->cm);

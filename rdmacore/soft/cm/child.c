@@ -63,12 +63,13 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 /* On Linux the service id, which has the port, finds the listening CM id; cma.c compares addresses after that. */
 bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
 {
-	uint16_t port = soft_address_port((const struct sockaddr *)&request->destination);
+	struct soft_ipc_port port = soft_ipc_port(request->port_space, (const struct sockaddr *)&request->destination,
+						  request->between_hosts);
 
 	soft_mutex_expect(&cm->lock);
 	/* Of other processes who asks knows himself (soft_cm_seek_again). */
-	return soft_port_has_listener(cm, request->port_space, port) ||
-	       (cm->ipc && !request->via && soft_claim_has_listener(cm->ipc, request->port_space, port));
+	return soft_port_has_listener(cm, request->port_space, port.number) ||
+	       (cm->ipc && !request->via && soft_claim_has_listener(cm->ipc, &port));
 }
 
 void soft_cm_free_unborn(struct soft_id *child)

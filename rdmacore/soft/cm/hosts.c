@@ -1,5 +1,7 @@
 /*
- * Messages from and to other hosts, which go over the wire as management datagrams.
+ * Messages from and to other hosts, which go over the wire as management datagrams.  Of all of this user's processes any one
+ * gets a request, and finds out whose it is; what answers a message of ours comes to us by the number of its id
+ * (soft/link/udp_share.c).
  *
  * A link gives them to us while it holds locks of its own, so they wait in a queue of fixed size for the poller's thread.
  * Who floods it fills it, and then requests are lost, which their senders repeat.
@@ -14,12 +16,19 @@
 
 #include "soft/base/fabric.h"
 #include "soft/base/lock.h"
+#include "soft/ipc/ipc.h"
 #include "soft/objects/device.h"
 #include "soft/wire/address.h"
 
 #define INBOX 1024
 /* Between two looks at what else the poller's thread has to do. */
 #define BATCH 64
+/*
+ * Requests in vain that are answered, of all hosts together: who asks for ports that nobody has can make this process look for
+ * other processes and send refusals so often, and no more.
+ */
+#define REFUSALS 16
+#define REFUSALS_TIME (10 * SOFT_MILLISECOND)
 
 struct datagram {
 	union ibv_gid from, to;
@@ -32,7 +41,11 @@ struct soft_cm_inbox {
 	struct soft_lock lock; /* guards the rest */
 	uint32_t first, count;
 	uint64_t dropped; /* for want of room */
-	uint64_t invalid; /* no messages, or not from where they say; under cm.lock */
+	/* The next under cm.lock. */
+	uint64_t invalid; /* no messages, or not from where they say */
+	uint64_t unanswered; /* requests in vain over the bound */
+	uint64_t refusals_until;
+	uint32_t refusals; /* that are left until then */
 	struct datagram datagrams[INBOX];
 };
 
@@ -93,6 +106,47 @@ static bool set_addresses(const struct datagram *datagram, struct soft_cm_messag
 	return true;
 }
 
+static bool may_refuse(struct soft_cm *cm)
+{
+	struct soft_cm_inbox *inbox = cm->inbox;
+	uint64_t now = cm->fabric->wall.now(&cm->fabric->wall);
+
+	if (now >= inbox->refusals_until) {
+		inbox->refusals_until = now + REFUSALS_TIME;
+		inbox->refusals = REFUSALS;
+	}
+	return inbox->refusals;
+}
+
+/* Whether a request was dealt with: passed on to the process that listens for other hosts, or dropped. */
+static bool is_done(struct soft_cm *cm, const struct soft_cm_message *request)
+{
+	struct soft_id *listener = soft_port_find_listener(cm, request->port_space,
+							   (const struct sockaddr *)&request->destination);
+
+	if (listener && !listener->yields_hosts)
+		return false;
+	if (!may_refuse(cm)) {
+		cm->inbox->unanswered++;
+		return true;
+	}
+	if (cm->ipc && soft_ipc_pass_on(cm->ipc, request->port_space, request))
+		return true;
+	cm->inbox->refusals--;
+	return false;
+}
+
+/* Whether it is for an id of this process, as far as can be told: a request, or a message to one of its ids. */
+static bool is_for_us(struct soft_cm *cm, const struct soft_cm_message *message)
+{
+	if (message->attribute == SOFT_CM_REQ || message->attribute == SOFT_CM_SIDR_REQ)
+		return !is_done(cm, message);
+	/* A request is taken back by who has no id of ours yet: any process may have it. */
+	if (message->attribute == SOFT_CM_REJ && !message->remote && cm->ipc)
+		soft_ipc_tell_all(cm->ipc, message);
+	return true;
+}
+
 static void arrive(struct soft_cm *cm, const struct datagram *datagram)
 {
 	struct soft_cm_message message;
@@ -105,7 +159,8 @@ static void arrive(struct soft_cm *cm, const struct datagram *datagram)
 	}
 	message.arrived = true;
 	message.between_hosts = true;
-	soft_cm_arrived(cm, &message);
+	if (is_for_us(cm, &message))
+		soft_cm_arrived(cm, &message);
 }
 
 static void ready(struct soft_source *source, uint32_t events)

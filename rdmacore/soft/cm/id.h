@@ -64,6 +64,8 @@ struct soft_id {
 	uint16_t port; /* host order; 0 while it holds none of its own */
 	bool port_chosen; /* by soft */
 	struct soft_claim *claim; /* of the port, towards other processes */
+	struct soft_claim *claim_for_hosts; /* the same, of a listener that other hosts reach */
+	bool yields_hosts; /* another process has that claim */
 	struct rdma_addr addr;
 	bool on_device; /* its address leads to the device */
 	uint32_t hardware_address; /* soft_cm.hardware_address when it got its address */

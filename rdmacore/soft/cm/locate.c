@@ -38,6 +38,7 @@ static bool locate(struct soft_id *id, bool anew)
 {
 	struct soft_cm *cm = id->cm;
 	const struct sockaddr *destination = &id->addr.dst_addr;
+	struct soft_ipc_port port = soft_ipc_port(id->rdma.ps, destination, false);
 	struct soft_ipc_peer *via = NULL;
 	bool made = false, here;
 	int error = ECONNREFUSED;
@@ -50,7 +51,7 @@ static bool locate(struct soft_id *id, bool anew)
 	}
 	here = soft_port_find_listener(cm, id->rdma.ps, destination);
 	if (!here)
-		error = soft_ipc_connect(cm->ipc, id->rdma.ps, &id->addr.dst_storage, anew, &via, &made);
+		error = soft_ipc_connect(cm->ipc, &port, &id->addr.dst_storage, anew, &via, &made);
 	if (error && (error != ECONNREFUSED || (!here && insist(id))))
 		return false;
 	if (id->insisted)

@@ -78,11 +78,13 @@ static int choose_port(struct soft_id *id, const struct sockaddr *address, uint1
 static int claim(struct soft_id *id, const struct sockaddr *address, bool shared)
 {
 	struct soft_claim *own = id->claim;
+	struct soft_ipc_port port;
 	int error;
 
 	if (!id->cm->ipc || !soft_address_is_ip(address))
 		return 0;
-	error = soft_claim_make(id->cm->ipc, id->rdma.ps, address, id->only_family, shared, own, &id->claim);
+	port = soft_ipc_port(id->rdma.ps, address, false);
+	error = soft_claim_make(id->cm->ipc, &port, address, id->only_family, shared, own, &id->claim);
 	if (!error && own)
 		soft_claim_release(own);
 	return error;
@@ -118,20 +120,31 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	return 0;
 }
 
-/* Where another process has the address's one port for other hosts, those cannot come; the own host's can. */
+/*
+ * Where another user has the address's one UDP port, or another fabric of this user listens on the port, other hosts cannot
+ * come; the own host's can.
+ */
 static void listen_for_hosts(struct soft_id *id)
 {
 	struct soft_management *management = &id->cm->device->management;
 	const struct sockaddr *address = &id->addr.src_addr;
+	struct soft_ipc_port port;
 	union ibv_gid gid;
 
 	if (!management->open || !soft_address_is_ip(address))
 		return;
 	soft_address_to_gid(address, &gid);
-	if (soft_address_is_any(address))
-		(void)management->open(management, NULL);
-	else if (!soft_gid_is_this_host_only(&gid))
-		(void)management->open(management, &gid);
+	if (soft_gid_is_this_host_only(&gid) ||
+	    management->open(management, soft_address_is_any(address) ? NULL : &gid) || !id->cm->ipc)
+		return;
+	port = soft_ipc_port(id->rdma.ps, address, true);
+	id->yields_hosts = soft_claim_make(id->cm->ipc, &port, address, id->only_family, false, NULL, &id->claim_for_hosts);
+	if (id->yields_hosts)
+		return;
+	if (soft_claim_listen(id->claim_for_hosts)) {
+		soft_claim_release(id->claim_for_hosts);
+		id->claim_for_hosts = NULL;
+	}
 }
 
 int soft_port_listen(struct soft_id *id)
@@ -163,7 +176,9 @@ void soft_port_release(struct soft_id *id)
 	id->port = 0;
 	if (id->claim)
 		soft_claim_release(id->claim);
-	id->claim = NULL;
+	if (id->claim_for_hosts)
+		soft_claim_release(id->claim_for_hosts);
+	id->claim = id->claim_for_hosts = NULL;
 }
 
 struct soft_id *soft_port_find_listener(struct soft_cm *cm, int port_space,

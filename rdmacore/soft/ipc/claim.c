@@ -52,10 +52,11 @@ static bool is_any(const char *address)
 }
 
 
-/* What all names of a port begin with; its length. */
-static int write_port(const struct soft_ipc *ipc, int port_space, uint16_t port, char name[SOFT_IPC_NAME])
+/* What all names of a port begin with; its length.  Towards other hosts all fabrics are one, which has no name. */
+static int write_port(const struct soft_ipc *ipc, const struct soft_ipc_port *port, char name[SOFT_IPC_NAME])
 {
-	return snprintf(name, SOFT_IPC_NAME, "rdmarun/%s/%x/%u/", ipc->name, (unsigned int)port_space, port);
+	return snprintf(name, SOFT_IPC_NAME, "rdmarun/%s/%x/%u/", port->for_hosts ? "" : ipc->name,
+			(unsigned int)port->space, port->number);
 }
 
 /* The abstract address of a name: its length. */
@@ -68,10 +69,10 @@ static socklen_t to_sockaddr(const char *name, struct sockaddr_un *address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
-static void write_name(const struct soft_ipc *ipc, int port_space, uint16_t port, const struct place *place,
+static void write_name(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct place *place,
 		       char name[SOFT_IPC_NAME])
 {
-	int length = write_port(ipc, port_space, port, name);
+	int length = write_port(ipc, port, name);
 
 	/* The longest takes 96 bytes. */
 	snprintf(name + length, SOFT_IPC_NAME - (size_t)length, "%s/%s", place->family, place->address);
@@ -146,11 +147,11 @@ static bool conflicts(void *context, const char *rest, bool listens)
 	return mine->error;
 }
 
-static int check_others(const struct soft_ipc *ipc, int port_space, uint16_t port, const struct soft_claim *claim,
+static int check_others(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_claim *claim,
 			const struct soft_claim *own, const struct place *place)
 {
 	char begin[SOFT_IPC_NAME];
-	int length = write_port(ipc, port_space, port, begin);
+	int length = write_port(ipc, port, begin);
 	struct claimant mine = {
 		.name = claim->name + length,
 		.own = own ? own->name + length : NULL,
@@ -186,11 +187,15 @@ static const char *family_of(const struct sockaddr *address, bool only_family)
 	return address->sa_family == AF_INET ? ONLY_IPV4 : ONLY_IPV6;
 }
 
-int soft_claim_make(struct soft_ipc *ipc, int port_space, const struct sockaddr *address, bool only_family, bool shared,
-		    const struct soft_claim *own, struct soft_claim **out)
+struct soft_ipc_port soft_ipc_port(int space, const struct sockaddr *address, bool for_hosts)
+{
+	return (struct soft_ipc_port){space, port_of(address), for_hosts};
+}
+
+int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *address, bool only_family,
+		    bool shared, const struct soft_claim *own, struct soft_claim **out)
 {
 	struct soft_claim *claim = calloc(1, sizeof(*claim));
-	uint16_t port = port_of(address);
 	struct place place;
 	int error;
 
@@ -202,7 +207,7 @@ int soft_claim_make(struct soft_ipc *ipc, int port_space, const struct sockaddr 
 	claim->socket.is_claim = true;
 	strcpy(place.family, family_of(address, only_family));
 	write_address(address, place.address);
-	write_name(ipc, port_space, port, &place, claim->name);
+	write_name(ipc, port, &place, claim->name);
 	if (shared) {
 		size_t length = strlen(claim->name);
 
@@ -214,7 +219,7 @@ int soft_claim_make(struct soft_ipc *ipc, int port_space, const struct sockaddr 
 		error = EADDRNOTAVAIL;
 	if (error)
 		goto free_claim;
-	error = check_others(ipc, port_space, port, claim, own, &place);
+	error = check_others(ipc, port, claim, own, &place);
 	if (error)
 		goto close_socket;
 	claim->next = ipc->claims;
@@ -230,7 +235,7 @@ close_socket:
 free_claim:
 	free(claim);
 	if (error == EADDRINUSE || error == EADDRNOTAVAIL)
-		return soft_refuse(error, "another process has port %u", port);
+		return soft_refuse(error, "another process has port %u", port->number);
 	return error;
 }
 
@@ -261,7 +266,7 @@ static int connect_name(int fd, const char *name)
 	return connect(fd, (struct sockaddr *)&address, length) ? errno : 0;
 }
 
-int soft_claim_connect(const struct soft_ipc *ipc, int port_space, const struct sockaddr *destination, int *out)
+int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination, int *out)
 {
 	bool ipv4 = destination->sa_family == AF_INET;
 	struct place places[4] = {{.family = ONLY_IPV4}, {.family = BOTH}, {.family = ONLY_IPV4}, {.family = BOTH}};
@@ -279,7 +284,7 @@ int soft_claim_connect(const struct soft_ipc *ipc, int port_space, const struct 
 	if (fd < 0)
 		return errno;
 	for (int index = 0; index < 4 && error == ECONNREFUSED; index++) {
-		write_name(ipc, port_space, port_of(destination), &places[index], name);
+		write_name(ipc, port, &places[index], name);
 		error = connect_name(fd, name);
 	}
 	if (error)
@@ -296,10 +301,10 @@ static bool listens(void *context, const char *rest, bool does)
 	return does;
 }
 
-bool soft_claim_has_listener(const struct soft_ipc *ipc, int port_space, uint16_t port)
+bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port)
 {
 	char begin[SOFT_IPC_NAME];
 
-	write_port(ipc, port_space, port, begin);
+	write_port(ipc, port, begin);
 	return each_name(begin, listens, NULL);
 }

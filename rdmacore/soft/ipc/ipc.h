@@ -4,6 +4,9 @@
  * A port belongs to a process by a name: @rdmarun/FABRIC/PORT SPACE/PORT/FAMILY/ADDRESS, of a SOCK_SEQPACKET socket.  Who
  * wants to connect to a port connects to that name, and the connection stays for further messages of both ways.
  *
+ * Towards other hosts a port is of all fabrics together, and its name has none.  Processes of one user get the requests of
+ * other hosts at one UDP port (soft/link/udp_share.c): who gets one connects to the name of whom it is for, and passes it on.
+ *
  * All of it is guarded by the lock of the communication manager, cm.lock.  The sockets are in an epoll set of their own, and
  * that set is one source of the fabric's poller: so a socket may be closed wherever cm.lock is held.
  */
@@ -23,6 +26,12 @@
 #define SOFT_IPC_NAME 108 /* bytes of a name in sockaddr_un, with the zero that it begins with */
 
 struct soft_ipc_peer;
+
+struct soft_ipc_port {
+	int space;
+	uint16_t number; /* host byte order */
+	bool for_hosts; /* what other hosts connect to, and not what those of the fabric do */
+};
 
 /* A socket in the set; fd is -1 once it is closed. */
 struct soft_ipc_socket {
@@ -89,7 +98,7 @@ struct soft_ipc_peer {
 	/* outgoing: where to */
 	struct soft_ipc_peer *route_next;
 	bool has_route;
-	int port_space;
+	struct soft_ipc_port port;
 	struct sockaddr_storage destination;
 
 	/* what waits to be sent: a ring */
@@ -123,8 +132,15 @@ void soft_ipc_progress(struct soft_ipc *ipc);
  * The connection to the process that listens there: 0; ECONNREFUSED when there is none; another errno when it cannot be
  * made now.  anew: a connection that was made before may be to a process that listens no more.  *made: it is new.
  */
-int soft_ipc_connect(struct soft_ipc *ipc, int port_space, const struct sockaddr_storage *destination, bool anew,
-		     struct soft_ipc_peer **peer, bool *made);
+int soft_ipc_connect(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr_storage *destination,
+		     bool anew, struct soft_ipc_peer **peer, bool *made);
+/*
+ * Pass a request of another host on to the process of this user that listens for it.  False: there is none that could be found
+ * now.
+ */
+bool soft_ipc_pass_on(struct soft_ipc *ipc, int port_space, const struct soft_cm_message *message);
+/* Tell all those that requests were passed on to. */
+void soft_ipc_tell_all(struct soft_ipc *ipc, const struct soft_cm_message *message);
 /* NULL is allowed: the own process. */
 void soft_ipc_hold(struct soft_ipc_peer *peer);
 void soft_ipc_release(struct soft_ipc_peer *peer);
@@ -150,19 +166,23 @@ void soft_peer_forget_unsent(struct soft_ipc_peer *peer);
 
 /* --- claim.c -------------------------------------------------------------------------------------- */
 
+/* The port of that address. */
+struct soft_ipc_port soft_ipc_port(int space, const struct sockaddr *address, bool for_hosts);
+
 /*
  * Make a port this process's own, but for processes that may share it.  own: a claim of the same id, which does not count.
  * 0 or a positive errno: EADDRINUSE and EADDRNOTAVAIL as cma_check_port of Linux.
  */
-int soft_claim_make(struct soft_ipc *ipc, int port_space, const struct sockaddr *address, bool only_family, bool shared,
-		    const struct soft_claim *own, struct soft_claim **claim);
+int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *address, bool only_family,
+		    bool shared, const struct soft_claim *own, struct soft_claim **claim);
 /* From now on others can connect. */
 int soft_claim_listen(struct soft_claim *claim);
 void soft_claim_release(struct soft_claim *claim);
 /* A connected socket, ECONNREFUSED or another errno. */
-int soft_claim_connect(const struct soft_ipc *ipc, int port_space, const struct sockaddr *destination, int *fd);
+int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination,
+		       int *fd);
 /* Whether any process listens on the port, if only for other addresses. */
-bool soft_claim_has_listener(const struct soft_ipc *ipc, int port_space, uint16_t port);
+bool soft_claim_has_listener(const struct soft_ipc *ipc, const struct soft_ipc_port *port);
 
 /* --- set.c: the epoll set ------------------------------------------------------------------------- */
 

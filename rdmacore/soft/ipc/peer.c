@@ -10,31 +10,35 @@
 #define SEND_BUFFER (4 << 20) /* the kernel grants net.core.wmem_max at most */
 #define NOBODY UINT32_C(0x80000000) /* numbers of peers whose process cannot be told */
 
-static struct soft_ipc_peer **bucket_of(struct soft_ipc *ipc, int port_space, const struct sockaddr_storage *destination)
+static struct soft_ipc_peer **bucket_of(struct soft_ipc *ipc, const struct soft_ipc_port *port,
+					const struct sockaddr_storage *destination)
 {
 	const uint8_t *bytes = (const void *)destination;
-	uint32_t hash = (uint32_t)port_space;
+	uint32_t hash = (uint32_t)port->space + port->for_hosts;
 
 	for (size_t index = 0; index < sizeof(struct sockaddr_in6); index++)
 		hash = hash * 31 + bytes[index];
 	return &ipc->routes[hash % SOFT_IPC_ROUTES];
 }
 
-/* Destinations come from ids, whose unused bytes are zero. */
-static struct soft_ipc_peer *find_route(struct soft_ipc *ipc, int port_space, const struct sockaddr_storage *destination)
+/* Destinations come from ids, and from messages, whose unused bytes are zero. */
+static struct soft_ipc_peer *find_route(struct soft_ipc *ipc, const struct soft_ipc_port *port,
+					const struct sockaddr_storage *destination)
 {
-	struct soft_ipc_peer *peer = *bucket_of(ipc, port_space, destination);
+	struct soft_ipc_peer *peer = *bucket_of(ipc, port, destination);
 
-	while (peer && (peer->port_space != port_space || memcmp(&peer->destination, destination, sizeof(*destination)) != 0))
+	while (peer && (peer->port.space != port->space || peer->port.for_hosts != port->for_hosts ||
+			memcmp(&peer->destination, destination, sizeof(*destination)) != 0))
 		peer = peer->route_next;
 	return peer;
 }
 
-static void add_route(struct soft_ipc_peer *peer, int port_space, const struct sockaddr_storage *destination)
+static void add_route(struct soft_ipc_peer *peer, const struct soft_ipc_port *port,
+		      const struct sockaddr_storage *destination)
 {
-	struct soft_ipc_peer **bucket = bucket_of(peer->ipc, port_space, destination);
+	struct soft_ipc_peer **bucket = bucket_of(peer->ipc, port, destination);
 
-	peer->port_space = port_space;
+	peer->port = *port;
 	peer->destination = *destination;
 	peer->route_next = *bucket;
 	*bucket = peer;
@@ -47,7 +51,7 @@ static void forget_route(struct soft_ipc_peer *peer)
 
 	if (!peer->has_route)
 		return;
-	link = bucket_of(peer->ipc, peer->port_space, &peer->destination);
+	link = bucket_of(peer->ipc, &peer->port, &peer->destination);
 	while (*link != peer)
 		link = &(*link)->route_next;
 	*link = peer->route_next;
@@ -181,10 +185,10 @@ void soft_ipc_leave(struct soft_ipc_peer *peer)
 	soft_ipc_release(peer);
 }
 
-int soft_ipc_connect(struct soft_ipc *ipc, int port_space, const struct sockaddr_storage *destination, bool anew,
-		     struct soft_ipc_peer **out, bool *made)
+int soft_ipc_connect(struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr_storage *destination,
+		     bool anew, struct soft_ipc_peer **out, bool *made)
 {
-	struct soft_ipc_peer *known = find_route(ipc, port_space, destination);
+	struct soft_ipc_peer *known = find_route(ipc, port, destination);
 	int error, fd;
 
 	soft_mutex_expect(ipc->lock);
@@ -192,13 +196,37 @@ int soft_ipc_connect(struct soft_ipc *ipc, int port_space, const struct sockaddr
 	*out = known;
 	if (!*made)
 		return 0;
-	error = soft_claim_connect(ipc, port_space, (const struct sockaddr *)destination, &fd);
+	error = soft_claim_connect(ipc, port, (const struct sockaddr *)destination, &fd);
 	if (!error)
 		error = soft_peer_add(ipc, fd, true, out);
 	if (known && (!error || error == ECONNREFUSED))
 		forget_route(known);
 	if (!error)
-		add_route(*out, port_space, destination);
+		add_route(*out, port, destination);
 	return error;
 }
 
+bool soft_ipc_pass_on(struct soft_ipc *ipc, int port_space, const struct soft_cm_message *message)
+{
+	struct soft_ipc_port port = soft_ipc_port(port_space, (const struct sockaddr *)&message->destination, true);
+	struct soft_ipc_peer *peer;
+	bool made, is_ours;
+
+	soft_mutex_expect(ipc->lock);
+	if (soft_ipc_connect(ipc, &port, &message->destination, false, &peer, &made))
+		return false;
+	soft_ipc_use(peer);
+	is_ours = peer->user == ipc->user;
+	if (is_ours)
+		soft_ipc_send(peer, message);
+	soft_ipc_leave(peer);
+	return is_ours;
+}
+
+void soft_ipc_tell_all(struct soft_ipc *ipc, const struct soft_cm_message *message)
+{
+	soft_mutex_expect(ipc->lock);
+	for (struct soft_ipc_peer *peer = ipc->peers; peer; peer = peer->next)
+		if (peer->has_route && peer->port.for_hosts && peer->user == ipc->user)
+			soft_ipc_send(peer, message);
+}

@@ -27,7 +27,14 @@ static bool take(struct soft_ipc_peer *peer, const uint8_t *record, size_t lengt
 		peer->instance = instance;
 	if (instance != peer->instance)
 		kind = SOFT_RECORD_INVALID;
+	/* Only those of our own user speak for other hosts, which have no connection to answer on. */
+	if (kind == SOFT_RECORD_FROM_HOST && (peer->user != peer->ipc->user || peer->outgoing))
+		kind = SOFT_RECORD_INVALID;
 	switch (kind) {
+	case SOFT_RECORD_FROM_HOST:
+		message.arrived = true;
+		peer->ipc->receive(peer->ipc, &message);
+		return true;
 	case SOFT_RECORD_MESSAGE:
 		message.via = peer;
 		message.arrived = true;

@@ -64,7 +64,7 @@ static bool get_address(const uint8_t *place, struct sockaddr_storage *address)
 
 size_t soft_record_encode(const struct soft_cm_message *message, uint64_t instance, uint8_t record[SOFT_RECORD_MAX])
 {
-	uint8_t *place = put_header(record, SOFT_RECORD_MESSAGE, instance);
+	uint8_t *place = put_header(record, message->between_hosts ? SOFT_RECORD_FROM_HOST : SOFT_RECORD_MESSAGE, instance);
 
 	place = put_address(place, &message->source);
 	place = put_address(place, &message->destination);
@@ -100,8 +100,9 @@ enum soft_record_kind soft_record_decode(const uint8_t *record, size_t length, u
 	*instance = soft_get64(record + 8);
 	if (record[5] == SOFT_RECORD_END && length == SOFT_RECORD_HEADER)
 		return SOFT_RECORD_END;
-	if (record[5] == SOFT_RECORD_MESSAGE && length == SOFT_RECORD_MAX &&
-	    decode_message(record + SOFT_RECORD_HEADER, message))
-		return SOFT_RECORD_MESSAGE;
-	return SOFT_RECORD_INVALID;
+	if ((record[5] != SOFT_RECORD_MESSAGE && record[5] != SOFT_RECORD_FROM_HOST) || length != SOFT_RECORD_MAX ||
+	    !decode_message(record + SOFT_RECORD_HEADER, message))
+		return SOFT_RECORD_INVALID;
+	message->between_hosts = record[5] == SOFT_RECORD_FROM_HOST;
+	return (enum soft_record_kind)record[5];
 }

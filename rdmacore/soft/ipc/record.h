@@ -11,6 +11,7 @@
 enum soft_record_kind {
 	SOFT_RECORD_INVALID, /* not a record of this version */
 	SOFT_RECORD_MESSAGE,
+	SOFT_RECORD_FROM_HOST, /* a message of another host, which its receiver passes on */
 	SOFT_RECORD_END, /* the connection ends, as nobody uses it; without it, its process has died */
 };
 

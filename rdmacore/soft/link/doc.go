@@ -8,7 +8,9 @@
 //
 //   - udp: sockets, and the numbers of queue pairs they are for
 //   - udp_management: the communication manager's messages to other hosts
+//   - udp_share: processes that have the port of other hosts together
 //   - udp_receive, udp_send: who takes packets from the kernel; packets of one length leave together
+//   - udp_pass: packets that came to the wrong process
 //   - packets: the network that can lose, double and reorder
 //   - receive: a datagram arrives
 //   - transmit: a send queue is sent, on the link that its queue pair has

@@ -17,10 +17,9 @@
 /* Packets that may wait while there are faults. */
 #define STAGED 1024
 
-/* A block is ours when its port of 127.0.0.1 is. */
-static int claim(struct soft_table_claimer *claimer, uint32_t *block)
+/* A block is ours when its port of 127.0.0.1 is.  0 or a positive errno. */
+static int claim_block(struct soft_udp *udp, uint32_t *block)
 {
-	struct soft_udp *udp = soft_container_of(claimer, struct soft_udp, claimer);
 	uint64_t random = soft_fabric_random(udp->fabric);
 	uint32_t step = (uint32_t)(random >> 32) | 1; /* odd: all of them in turn */
 	int error = EAGAIN;
@@ -28,11 +27,45 @@ static int claim(struct soft_table_claimer *claimer, uint32_t *block)
 	for (uint32_t tries = 0; tries < SOFT_UDP_BLOCKS; tries++) {
 		*block = ((uint32_t)random + tries * step) % SOFT_UDP_BLOCKS;
 		if (soft_udp_claim(udp, (uint16_t)(SOFT_UDP_PORTS + *block), &error))
-			return 0;
+			error = soft_udp_share_block(udp, *block);
 		if (error != EADDRINUSE)
-			return -error;
+			return error;
 	}
-	return -EAGAIN;
+	return EAGAIN;
+}
+
+/* A block whose numbers the claimer has not had: one that is ours already, or another. */
+static int claim(struct soft_table_claimer *claimer, uint32_t *number)
+{
+	struct soft_udp_claimer *mine = soft_container_of(claimer, struct soft_udp_claimer, claimer);
+	struct soft_udp *udp = mine->udp;
+	struct soft_udp_block *block = udp->blocks;
+	int error = 0;
+
+	soft_mutex_lock(&udp->lock);
+	while (block < udp->blocks + udp->block_count && block->used[mine->numbers])
+		block++;
+	if (block == udp->blocks + udp->block_count) {
+		soft_mutex_unlock(&udp->lock);
+		error = claim_block(udp, number);
+		soft_mutex_lock(&udp->lock);
+		/* There are no more blocks than sockets. */
+		if (!error) {
+			block = udp->blocks + udp->block_count++;
+			*block = (struct soft_udp_block){.number = *number};
+		}
+	}
+	if (!error) {
+		*number = block->number;
+		block->used[mine->numbers] = true;
+	}
+	soft_mutex_unlock(&udp->lock);
+	return -error;
+}
+
+static void init_claimer(struct soft_udp *udp, enum soft_udp_numbers numbers)
+{
+	udp->claimers[numbers] = (struct soft_udp_claimer){{claim}, udp, numbers};
 }
 
 /* One that was made for datagrams gets them at each address of the device. */
@@ -60,7 +93,7 @@ static int check_far_route(struct soft_udp *udp, const struct soft_udp_route *ro
 	enum ibv_mtu mtu;
 
 	if (!soft_udp_find(udp, &route->socket->endpoint.address, SOFT_WIRE_PORT))
-		return soft_refuse(EADDRINUSE, "another process has UDP port %d of the source address, where other hosts send to",
+		return soft_refuse(EADDRINUSE, "UDP port %d of the source address, where other hosts send to, is another user's, a kernel's or of a process without a fabric",
 				   SOFT_WIRE_PORT);
 	if (soft_gid_route(&route->to.any, NULL, &mtu) && path->mtu > 128u << mtu)
 		return soft_refuse(EINVAL, "a path MTU of %u bytes is more than the route takes, which is %u with the headers",
@@ -103,7 +136,7 @@ static int join_group(struct soft_link *link, const union ibv_gid *group)
 	return error;
 }
 
-int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, struct soft_udp **out)
+int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool share, struct soft_udp **out)
 {
 	struct soft_packets_options stage = {.seed = soft_fabric_random(fabric), .datagrams = STAGED};
 	struct soft_udp *udp = calloc(1, sizeof(*udp));
@@ -124,7 +157,8 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, stru
 		.flush = soft_udp_flush,
 		.owe = soft_udp_owe,
 	};
-	udp->claimer.claim = claim;
+	init_claimer(udp, SOFT_UDP_QUEUE_PAIRS);
+	init_claimer(udp, SOFT_UDP_COMMUNICATION);
 	udp->ready = soft_udp_ready;
 	soft_mutex_init(&udp->lock, SOFT_ORDER_UDP);
 	result = soft_udp_send_init(udp);
@@ -136,13 +170,18 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, stru
 	result = soft_udp_receive_init(udp);
 	if (result)
 		goto destroy_stage;
+	result = share ? soft_udp_share_create(udp) : 0;
+	if (result)
+		goto stop_receive;
 	device->link = &udp->link;
 	soft_udp_management_init(udp);
 	device->progress = &udp->progress;
-	soft_table_use_blocks(&device->queue_pairs, &udp->claimer);
+	soft_table_use_blocks(&device->queue_pairs, &udp->claimers[SOFT_UDP_QUEUE_PAIRS].claimer);
 	*out = udp;
 	return 0;
 
+stop_receive:
+	soft_udp_receive_stop(udp);
 destroy_stage:
 	soft_packets_destroy(udp->stage);
 destroy_send:
@@ -158,17 +197,20 @@ void soft_udp_destroy(struct soft_udp *udp)
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
 
 	udp->device->link = NULL;
+	udp->device->management.claimer = NULL;
 	udp->device->management.open = NULL;
 	udp->device->management.send = NULL;
 	udp->device->progress = NULL;
 	for (uint32_t index = 0; index < count; index++)
 		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);
+	soft_udp_share_stop(udp);
 	soft_udp_receive_stop(udp);
 	soft_packets_destroy(udp->stage);
 	for (uint32_t index = 0; index < count; index++) {
 		close(udp->sockets[index]->source.fd);
 		free(udp->sockets[index]);
 	}
+	soft_udp_share_destroy(udp);
 	soft_udp_send_destroy(udp);
 	soft_mutex_destroy(&udp->lock);
 	free(udp);
@@ -183,5 +225,7 @@ struct soft_udp_counters soft_udp_count(const struct soft_udp *udp)
 		.calls_to_receive = atomic_load(&udp->counters.calls_to_receive),
 		.unsent = atomic_load(&udp->counters.unsent),
 		.dropped = atomic_load(&udp->counters.dropped),
+		.passed = atomic_load(&udp->counters.passed),
+		.not_passed = atomic_load(&udp->counters.not_passed),
 	};
 }

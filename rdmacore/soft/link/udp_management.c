@@ -53,6 +53,7 @@ static void send_datagram(struct soft_management *management, const union ibv_gi
 
 void soft_udp_management_init(struct soft_udp *udp)
 {
+	udp->device->management.claimer = &udp->claimers[SOFT_UDP_COMMUNICATION].claimer;
 	udp->device->management.open = open_address;
 	udp->device->management.send = send_datagram;
 }

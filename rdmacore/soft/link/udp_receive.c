@@ -21,8 +21,6 @@
 #define UDP_GRO 104 /* linux/udp.h */
 #endif
 
-/* A datagram, or many of one sender that the kernel has put together. */
-#define ARRIVED 65536
 /* Polls in vain, one after another, that make a thread one that polls again and again. */
 #define SPINNING 32
 /* Calls in which the poller's thread takes from one socket, before others have their turn. */
@@ -34,13 +32,8 @@
 /* Identifications of a host that counts them follow each other so closely. */
 #define NEAR 4096
 
-/* What a control message can say of a datagram. */
-struct said {
-	size_t segment; /* length of each packet but the last */
-	uint8_t hops, traffic_class;
-};
-
-static void read_options(struct msghdr *message, struct said *said)
+/* What control messages say. */
+static void read_options(struct msghdr *message, struct soft_udp_came *came)
 {
 	for (struct cmsghdr *option = CMSG_FIRSTHDR(message); option; option = CMSG_NXTHDR(message, option)) {
 		int value = 0;
@@ -48,13 +41,13 @@ static void read_options(struct msghdr *message, struct said *said)
 
 		memcpy(&value, CMSG_DATA(option), length < sizeof(value) ? length : sizeof(value));
 		if (option->cmsg_level == IPPROTO_UDP && option->cmsg_type == UDP_GRO)
-			said->segment = (size_t)value;
+			came->segment = (size_t)value;
 		else if ((option->cmsg_level == IPPROTO_IP && option->cmsg_type == IP_TTL) ||
 			 (option->cmsg_level == IPPROTO_IPV6 && option->cmsg_type == IPV6_HOPLIMIT))
-			said->hops = (uint8_t)value;
+			came->hops = (uint8_t)value;
 		else if ((option->cmsg_level == IPPROTO_IP && option->cmsg_type == IP_TOS) ||
 			 (option->cmsg_level == IPPROTO_IPV6 && option->cmsg_type == IPV6_TCLASS))
-			said->traffic_class = (uint8_t)value;
+			came->traffic_class = (uint8_t)value;
 	}
 }
 
@@ -87,50 +80,83 @@ static bool is_plausible(struct soft_udp *udp, const struct soft_endpoint *sourc
 }
 
 /* The IP header as it was, but for what nobody can know. */
-static void make_header(const struct soft_endpoint *source, const struct soft_endpoint *destination,
-			const struct said *said, uint16_t identification, size_t length, uint8_t header[SOFT_GRH])
+static void make_header(const struct soft_udp_came *came, uint16_t identification, size_t length, uint8_t header[SOFT_GRH])
 {
-	struct ibv_global_route route = {.dgid = destination->address, .hop_limit = said->hops,
-					 .traffic_class = said->traffic_class};
+	struct ibv_global_route route = {.dgid = came->destination.address, .hop_limit = came->hops,
+					 .traffic_class = came->traffic_class};
 
-	soft_ip_make(header, &route, &source->address);
+	soft_ip_make(header, &route, &came->source.address);
 	if (soft_ip_offset(header))
 		soft_put16(header + soft_ip_offset(header) + 4, identification);
 	soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
 }
 
-/* What came with one system call. */
 struct batch {
 	struct soft_udp *udp;
-	const struct soft_udp_socket *socket;
-	struct soft_endpoint source;
+	const struct soft_udp_came *came;
 	struct soft_icrc_headers headers;
-	struct said said;
 	struct soft_arrival arrival;
 };
 
 /* One packet of it.  guess: its identification. */
 static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t length)
 {
+	const struct soft_udp_came *came = batch->came;
 	struct soft_udp *udp = batch->udp;
 	uint16_t identification;
 
 	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
 	if (!soft_icrc_identify(&batch->headers, guess, bytes, length - SOFT_WIRE_ICRC, &identification) ||
-	    (identification != guess && !is_plausible(udp, &batch->source, identification))) {
+	    (identification != guess && !is_plausible(udp, &came->source, identification))) {
 		soft_count(udp->device, SOFT_COUNT_ICRC);
 		return false;
 	}
-	if (udp->fabric->capture && !soft_udp_find(udp, &batch->source.address, batch->source.port))
-		soft_udp_record(udp, &batch->source, &batch->socket->endpoint,
-				&(struct ibv_global_route){.hop_limit = batch->said.hops,
-							   .traffic_class = batch->said.traffic_class},
+	if (udp->fabric->capture && !soft_udp_find(udp, &came->source.address, came->source.port))
+		soft_udp_record(udp, &came->source, &came->destination,
+				&(struct ibv_global_route){.hop_limit = came->hops, .traffic_class = came->traffic_class},
 				bytes, length, true, &(struct soft_capture_fate){0});
 	if ((bytes[0] & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
-		make_header(&batch->source, &batch->socket->endpoint, &batch->said, identification, length,
-			    batch->arrival.header);
+		make_header(came, identification, length, batch->arrival.header);
 	return soft_link_deliver(udp->device, &batch->arrival, bytes, length);
+}
+
+void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length)
+{
+	struct batch batch;
+	uint64_t dropped = 0;
+	uint16_t index = came->first;
+
+	soft_lock_expect(&udp->receiving);
+	batch.udp = udp;
+	batch.came = came;
+	batch.arrival.receiver = NULL;
+	batch.arrival.source = came->source.address;
+	batch.arrival.destination = came->destination.address;
+	soft_icrc_headers_make(&batch.headers, &came->source, &came->destination);
+	for (size_t offset = 0; offset < length; offset += came->segment, index++) {
+		size_t left = length - offset;
+
+		dropped += !take_in(&batch, index, bytes + offset, left < came->segment ? left : came->segment);
+	}
+	soft_link_deliver_end(&batch.arrival);
+	atomic_fetch_add_explicit(&udp->counters.received, (uint16_t)(index - came->first), memory_order_relaxed);
+	if (dropped)
+		atomic_fetch_add_explicit(&udp->counters.dropped, dropped, memory_order_relaxed);
+}
+
+void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint8_t *bytes, size_t length)
+{
+	while (length) {
+		bool passed;
+		size_t run = soft_udp_pass_on(udp, came, bytes, length, &passed);
+
+		if (!passed)
+			soft_udp_take(udp, came, bytes, run);
+		came->first = (uint16_t)(came->first + (run + came->segment - 1) / came->segment);
+		bytes += run;
+		length -= run;
+	}
 }
 
 /* Take what one system call gives; false when there is nothing. */
@@ -141,38 +167,29 @@ static bool receive(struct soft_udp *udp, struct soft_udp_socket *socket)
 		struct cmsghdr aligned;
 	} control;
 	union soft_udp_address from;
-	struct iovec vector = {udp->arrived, ARRIVED};
+	struct iovec vector = {udp->arrived, SOFT_UDP_ARRIVED};
 	struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &vector, .msg_iovlen = 1,
 				 .msg_control = &control, .msg_controllen = sizeof(control)};
 	ssize_t length = soft_udp_recvmsg(socket->source.fd, &message);
-	struct batch batch;
-	uint64_t dropped = 0;
-	uint16_t index = 0;
-	size_t segment;
+	struct soft_udp_came came;
 
 	soft_lock_expect(&udp->receiving);
 	if (length < 0)
 		return false;
-	batch.udp = udp;
-	batch.socket = socket;
-	batch.said = (struct said){.segment = (size_t)length, .hops = SOFT_HOP_LIMIT};
-	batch.arrival.receiver = NULL;
-	read_options(&message, &batch.said);
-	read_source(&from, &batch.source);
-	soft_icrc_headers_make(&batch.headers, &batch.source, &socket->endpoint);
-	batch.arrival.source = batch.source.address;
-	batch.arrival.destination = socket->endpoint.address;
-	segment = batch.said.segment;
-	for (size_t offset = 0; offset < (size_t)length && segment; offset += segment, index++) {
-		size_t left = (size_t)length - offset;
-
-		dropped += !take_in(&batch, index, udp->arrived + offset, left < segment ? left : segment);
-	}
-	soft_link_deliver_end(&batch.arrival);
-	atomic_fetch_add_explicit(&udp->counters.received, index, memory_order_relaxed);
+	came.destination = socket->endpoint;
+	came.segment = (size_t)length;
+	came.first = 0;
+	came.hops = SOFT_HOP_LIMIT;
+	came.traffic_class = 0;
+	read_options(&message, &came);
+	read_source(&from, &came.source);
 	atomic_fetch_add_explicit(&udp->counters.calls_to_receive, 1, memory_order_relaxed);
-	if (dropped)
-		atomic_fetch_add_explicit(&udp->counters.dropped, dropped, memory_order_relaxed);
+	if (!came.segment) /* an empty datagram */
+		atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
+	else if (socket->is_shared)
+		soft_udp_take_shared(udp, &came, udp->arrived, (size_t)length);
+	else
+		soft_udp_take(udp, &came, udp->arrived, (size_t)length);
 	return true;
 }
 
@@ -188,7 +205,7 @@ bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp)
 	return true;
 }
 
-static void acknowledge(struct soft_udp *udp)
+void soft_udp_acknowledge(struct soft_udp *udp)
 {
 	soft_lock_expect(&udp->receiving);
 	for (uint32_t index = 0; index < udp->owing_count; index++) {
@@ -225,7 +242,7 @@ static void acknowledge_now(struct soft_udp *udp)
 {
 	if (!soft_lock_try(&udp->receiving))
 		return;
-	acknowledge(udp);
+	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 }
 
@@ -247,10 +264,10 @@ static void poll_now(struct soft_progress *progress)
 		return;
 	add_one(&udp->spins);
 	add_one(&udp->polls);
-	acknowledge(udp);
+	soft_udp_acknowledge(udp);
 	look(udp);
 	if (!is_resting(udp))
-		acknowledge(udp);
+		soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 }
 
@@ -337,7 +354,7 @@ void soft_udp_ready(struct soft_source *source, uint32_t events)
 	soft_lock_take(&udp->receiving);
 	for (int calls = 0; calls < CALLS && receive(udp, socket); calls++)
 		;
-	acknowledge(udp);
+	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 }
 
@@ -345,7 +362,7 @@ int soft_udp_receive_init(struct soft_udp *udp)
 {
 	int result;
 
-	udp->arrived = malloc(ARRIVED);
+	udp->arrived = malloc(SOFT_UDP_ARRIVED);
 	if (!udp->arrived)
 		return -ENOMEM;
 	result = soft_timer_register(&udp->fabric->timers, &udp->watch, look_at_polls);

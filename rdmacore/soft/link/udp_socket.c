@@ -75,7 +75,7 @@ static bool join(int fd, const union soft_udp_address *group)
 }
 
 /* A bound socket, or a negative errno. */
-static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *endpoint)
+static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *endpoint, bool is_shared)
 {
 	union soft_udp_address address;
 	unsigned int interface = 0;
@@ -92,6 +92,7 @@ static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *end
 		return -errno;
 	if (!set_options(fd, address.any.sa_family) ||
 	    (group && !set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) /* all members on this host have that port */ ||
+	    (is_shared && !set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
 	    bind(fd, &address.any, soft_udp_length(&address)) || (group && !join(fd, &address))) {
 		result = -errno;
 		close(fd);
@@ -139,7 +140,8 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 		goto fail;
 	socket->udp = udp;
 	socket->endpoint = *endpoint;
-	result = fd = make_descriptor(udp, endpoint);
+	socket->is_shared = udp->share && endpoint->port == SOFT_WIRE_PORT && !soft_gid_is_multicast(&endpoint->address);
+	result = fd = make_descriptor(udp, endpoint, socket->is_shared);
 	if (fd < 0)
 		goto free_socket;
 	note_buffer(udp, fd);

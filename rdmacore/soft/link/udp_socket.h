@@ -38,12 +38,17 @@ union soft_udp_address {
 	struct sockaddr_in6 ipv6;
 };
 
+/* A datagram, or many of one sender that the kernel has put together. */
+#define SOFT_UDP_ARRIVED 65536
+
 struct soft_packets;
+struct soft_udp_share;
 
 struct soft_udp_socket {
 	struct soft_source source; /* its descriptor; under udp.lock */
 	struct soft_udp *udp;
 	struct soft_endpoint endpoint;
+	bool is_shared; /* other processes of the user may have it, too (udp_share.c) */
 	bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
 };
 
@@ -75,15 +80,40 @@ struct soft_udp_burst {
 	uint8_t *bytes; /* one packet behind another */
 };
 
+/* What came with one system call: packets of one sender, each but the last of one length. */
+struct soft_udp_came {
+	struct soft_endpoint source, destination;
+	size_t segment;
+	uint16_t first; /* place of the first packet in its burst, which most senders give it as identification */
+	uint8_t hops, traffic_class;
+};
+
+/* Whose numbers are of our blocks; each has all of them in turn. */
+enum soft_udp_numbers { SOFT_UDP_QUEUE_PAIRS, SOFT_UDP_COMMUNICATION, SOFT_UDP_NUMBERS };
+
+struct soft_udp_claimer {
+	struct soft_table_claimer claimer;
+	struct soft_udp *udp;
+	enum soft_udp_numbers numbers;
+};
+
+struct soft_udp_block {
+	uint32_t number;
+	bool used[SOFT_UDP_NUMBERS];
+};
+
 struct soft_udp {
 	struct soft_link link;
 	struct soft_progress progress;
-	struct soft_table_claimer claimer;
+	struct soft_udp_claimer claimers[SOFT_UDP_NUMBERS];
+	struct soft_udp_share *share; /* NULL: SOFT_WIRE_PORT of an address is one process's alone */
 	struct soft_fabric *fabric;
 	struct soft_device *device;
 
 	void (*ready)(struct soft_source *source, uint32_t events); /* of each socket's source */
-	struct soft_mutex lock; /* guards who adds a socket, and waiting */
+	struct soft_mutex lock; /* guards who adds a socket, and waiting, and blocks */
+	struct soft_udp_block blocks[SOFT_UDP_SOCKETS]; /* those of this process */
+	uint32_t block_count;
 	_Atomic(struct soft_udp_socket *) sockets[SOFT_UDP_SOCKETS];
 	_Atomic uint32_t socket_count;
 	int32_t buffer_bytes; /* of a socket, for what arrives */
@@ -113,7 +143,7 @@ struct soft_udp {
 	_Atomic uint32_t segments; /* SOFT_UDP_SEGMENTS, or 1 where the kernel cuts no segments */
 	_Atomic uint32_t management_psn;
 	struct {
-		_Atomic uint64_t sent, received, calls_to_send, calls_to_receive, unsent, dropped;
+		_Atomic uint64_t sent, received, calls_to_send, calls_to_receive, unsent, dropped, passed, not_passed;
 	} counters;
 };
 
@@ -184,6 +214,16 @@ void soft_udp_flush(struct soft_link *link, struct soft_burst *burst);
 void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_packet *packet,
 			 uint8_t *bytes);
 
+/* --- udp_share.c: SOFT_WIRE_PORT with other processes ---------------------------------------------- */
+
+/* -ENOMEM, or an errno of a descriptor. */
+int soft_udp_share_create(struct soft_udp *udp);
+/* Nobody waits for other processes any more. */
+void soft_udp_share_stop(struct soft_udp *udp);
+void soft_udp_share_destroy(struct soft_udp *udp);
+/* Others find this process by the block: 0 or a positive errno. */
+int soft_udp_share_block(struct soft_udp *udp, uint32_t block);
+
 /* --- udp_management.c: the device's management datagrams -------------------------------------------- */
 
 void soft_udp_management_init(struct soft_udp *udp);
@@ -196,5 +236,21 @@ void soft_udp_receive_stop(struct soft_udp *udp);
 /* The source of a socket. */
 void soft_udp_ready(struct soft_source *source, uint32_t events);
 bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp);
+/* Give packets to those they are for.  udp.receiving is held, as by the callers of the next. */
+void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length);
+/* The same of a socket that is shared, for whichever process.  came is used up. */
+void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint8_t *bytes, size_t length);
+/* Send what is owed. */
+void soft_udp_acknowledge(struct soft_udp *udp);
+
+/* --- udp_pass.c: packets of other processes; udp.receiving is held ---------------------------------- */
+
+/*
+ * Of what came to a socket that is shared, the length of what is for one process, from the first packet on.  *passed: it is
+ * another's, and was passed on; else it is for this process to take.
+ */
+size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length, bool *passed);
+/* Needs no lock: nothing comes any more. */
+void soft_udp_close_passages(struct soft_udp_share *share);
 
 #endif

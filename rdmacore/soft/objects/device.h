@@ -64,6 +64,8 @@ struct soft_progress {
  * reaches other hosts.
  */
 struct soft_management {
+	/* The link's: numbers of communication ids by which other hosts' messages find this process.  NULL: any will do. */
+	struct soft_table_claimer *claimer;
 	/* The link's: take what other hosts send to that address; NULL: to each.  0 or a positive errno. */
 	int (*open)(struct soft_management *management, const union ibv_gid *address);
 	/* The link's.  NULL: it reaches none.  What is lost is the sender's to repeat. */

@@ -7,6 +7,7 @@
 #include "soft/base/fabric.h"
 #include "soft/cm/calls.h"
 #include "soft/ipc/ipc.h"
+#include "soft/objects/device.h"
 
 /* With a fabric that has a name, ids connect to those of other processes, too. */
 static int create_ipc(struct soft_cm *cm, const struct core_options *options)
@@ -38,6 +39,8 @@ int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const
 	cm->last_destroyed = &cm->destroyed;
 	if (soft_table_init(&cm->ids, 1, 1 << 22, soft_fabric_random(fabric)))
 		goto free_cm;
+	if (device->management.claimer)
+		soft_table_use_blocks(&cm->ids, device->management.claimer);
 	result = soft_cm_open_device(cm);
 	if (result)
 		goto destroy_ids;

@@ -326,14 +326,30 @@ static bool is_known(uint32_t attribute)
 	return attribute < sizeof(layouts) / sizeof(layouts[0]) && layouts[attribute].length;
 }
 
+/* Its attribute is then known. */
+static bool is_ours(const uint8_t mad[SOFT_MAD])
+{
+	return mad[0] == BASE_VERSION && mad[1] == CLASS_COMMUNICATION && mad[2] == CLASS_VERSION && mad[3] == METHOD_SEND &&
+	       is_known(soft_get16(mad + 16));
+}
+
+bool soft_mad_receiver(const uint8_t mad[SOFT_MAD], uint32_t *id)
+{
+	uint32_t attribute = soft_get16(mad + 16);
+
+	if (!is_ours(mad) || attribute == SOFT_CM_REQ || attribute == SOFT_CM_SIDR_REQ)
+		return false;
+	*id = soft_get32(mad + HEADER + (attribute == SOFT_CM_SIDR_REP ? 0 : 4));
+	return true;
+}
+
 bool soft_mad_decode(const uint8_t mad[SOFT_MAD], struct soft_cm_message *message)
 {
 	const uint8_t *place = mad + HEADER;
 	uint32_t attribute = soft_get16(mad + 16);
 	const struct layout *layout;
 
-	if (mad[0] != BASE_VERSION || mad[1] != CLASS_COMMUNICATION || mad[2] != CLASS_VERSION ||
-	    mad[3] != METHOD_SEND || !is_known(attribute))
+	if (!is_ours(mad))
 		return false;
 	*message = (struct soft_cm_message){
 		.attribute = attribute,

@@ -125,5 +125,10 @@ void soft_mad_encode(const struct soft_cm_message *message, uint8_t mad[SOFT_MAD
  * or method is not that of connection management, or its attribute is not known.
  */
 bool soft_mad_decode(const uint8_t mad[SOFT_MAD], struct soft_cm_message *message);
+/*
+ * The communication id of whom it is for, without reading the rest of it.  False for requests, which name a service, and for
+ * what has to be dropped.
+ */
+bool soft_mad_receiver(const uint8_t mad[SOFT_MAD], uint32_t *id);
 
 #endif

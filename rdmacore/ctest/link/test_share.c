@@ -1,0 +1,324 @@
+/*
+ * Processes that share the port of other hosts, here providers of one process: who gets a packet of another's passes it on.
+ * The other host is this test, which gives a process packets as its sockets do.
+ */
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ctest/support/bare.h"
+#include "ctest/support/check.h"
+#include "soft/base/fabric.h"
+#include "soft/base/random.h"
+#include "soft/cm/cm.h"
+#include "soft/host.h"
+#include "soft/link/udp.h"
+#include "soft/link/udp_socket.h"
+#include "soft/objects/device.h"
+#include "soft/wire/fields.h"
+#include "soft/wire/mad.h"
+#include "soft/wire/packet.h"
+
+#define PATIENCE_MS 20000
+#define FORGED 2000
+#define NOBODY 65534
+
+static const uint8_t far_ip[4] = {198, 51, 100, 9}, own_ip[4] = {192, 0, 2, 77};
+
+struct side {
+	struct core_provider *provider;
+	struct bench bench;
+	struct bare end;
+};
+
+static struct soft_host *host_of(struct side *side)
+{
+	return side->provider->host;
+}
+
+static struct soft_udp *udp_of(struct side *side)
+{
+	return host_of(side)->udp;
+}
+
+/* With an address that other hosts know. */
+static void side_open(struct side *side, const char *fabric)
+{
+	struct core_options options = {.link = CORE_LINK_UDP};
+	struct soft_gid_table *table;
+	char why[512];
+	uint32_t count;
+
+	snprintf(options.fabric, sizeof(options.fabric), "%s-%d", fabric, getpid());
+	CHECK(!core_open("soft", &options, &side->provider, why, sizeof(why)));
+	bench_open(&side->bench, side->provider);
+	bare_create(&side->end, &side->bench, IBV_QPT_UD, NULL);
+	bare_init(&side->end);
+	bare_ready_to_receive(&side->end, &side->end);
+	bare_ready_to_send(&side->end);
+	table = &host_of(side)->device->gid_table;
+	count = soft_gid_count(table);
+	soft_gid_from_ipv4(&table->gids[count], own_ip);
+	atomic_store(&table->count, count + 1);
+}
+
+static void side_close(struct side *side)
+{
+	bare_destroy(&side->end);
+	bench_close(&side->bench);
+	close_provider(side->provider);
+}
+
+static struct soft_udp_came came_from_far(size_t segment)
+{
+	struct soft_udp_came came = {.source.port = 0xc000, .destination.port = SOFT_WIRE_PORT, .segment = segment, .hops = 9};
+
+	soft_gid_from_ipv4(&came.source.address, far_ip);
+	soft_gid_from_ipv4(&came.destination.address, own_ip);
+	return came;
+}
+
+/* count packets of a burst, each of the same length, which that is. */
+static size_t make(uint8_t *bytes, uint32_t number, uint32_t queue_key, void *payload, uint32_t length, int count)
+{
+	struct soft_udp_came came = came_from_far(1);
+	struct soft_icrc_headers headers;
+	struct soft_packet packet = {
+		.opcode = SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY, .partition = SOFT_WIRE_PARTITION, .destination = number,
+		.source = 5, .queue_key = queue_key, .length = length, .num_segments = 1, .segments = {{payload, length}},
+	};
+	size_t encoded = 0;
+
+	soft_icrc_headers_make(&headers, &came.source, &came.destination);
+	for (int index = 0; index < count; index++) {
+		encoded = soft_wire_encode(&packet, bytes);
+		soft_icrc_put(bytes + encoded, soft_icrc_of_packet(&headers, (uint16_t)index, bytes, encoded));
+		bytes += encoded + SOFT_WIRE_ICRC;
+	}
+	return encoded + SOFT_WIRE_ICRC;
+}
+
+/* As a socket of side would. */
+static void arrive(struct side *side, uint8_t *bytes, size_t length, size_t segment)
+{
+	struct soft_udp *udp = udp_of(side);
+	struct soft_udp_came came = came_from_far(segment);
+
+	soft_lock_take(&udp->receiving);
+	soft_udp_take_shared(udp, &came, bytes, length);
+	soft_lock_release(&udp->receiving);
+}
+
+static void send_to(struct side *gets, struct side *has, int count)
+{
+	uint8_t bytes[4096];
+	size_t length = make(bytes, has->end.qp->qp_num, BENCH_QKEY, "from afar", 9, count);
+
+	arrive(gets, bytes, (size_t)count * length, length);
+}
+
+static void expect_packet(struct side *side, uint64_t wr_id)
+{
+	struct ibv_wc wc = expect_wc(&side->end, wr_id, IBV_WC_SUCCESS);
+	const char *memory = side->bench.memory;
+
+	CHECK(wc.byte_len == SOFT_GRH + 9 && wc.src_qp == 5 && !memcmp(memory + SOFT_GRH, "from afar", 9));
+	/* The header is the packet's, not that of any socket between. */
+	CHECK(!memcmp(memory + SOFT_GRH - 8, far_ip, 4) && !memcmp(memory + SOFT_GRH - 4, own_ip, 4) && memory[28] == 9);
+}
+
+static uint64_t counted(_Atomic uint64_t *counter)
+{
+	return atomic_load(counter);
+}
+
+/* Each of three gets what is any one's, single packets and bursts for several; a burst goes to who has its numbers. */
+static void test_passed_on(struct side *sides)
+{
+	uint8_t bytes[8192];
+	size_t length;
+
+	for (int gets = 0; gets < 3; gets++)
+		for (int has = 0; has < 3; has++) {
+			CHECK(!bare_recv(&sides[has].end, 1, 0, 100));
+			send_to(&sides[gets], &sides[has], 1);
+			expect_packet(&sides[has], 1);
+		}
+	for (int has = 1; has < 3; has++)
+		for (int index = 0; index < 10; index++)
+			CHECK(!bare_recv(&sides[has].end, 2, 0, 100));
+	length = make(bytes, sides[1].end.qp->qp_num, BENCH_QKEY, "from afar", 9, 20);
+	for (int index = 10; index < 20; index++) { /* the second half is another's, with numbers that go on */
+		uint8_t *packet = bytes + (size_t)index * length;
+		struct soft_udp_came came = came_from_far(1);
+		struct soft_icrc_headers headers;
+
+		soft_icrc_headers_make(&headers, &came.source, &came.destination);
+		soft_put24(packet + 5, sides[2].end.qp->qp_num);
+		soft_icrc_put(packet + length - SOFT_WIRE_ICRC,
+			      soft_icrc_of_packet(&headers, (uint16_t)index, packet, length - SOFT_WIRE_ICRC));
+	}
+	arrive(&sides[0], bytes, 20 * length, length);
+	for (int has = 1; has < 3; has++)
+		for (int index = 0; index < 10; index++)
+			expect_packet(&sides[has], 2);
+}
+
+/* Who dies takes nobody else's packets with it, whether it got packets or had them passed on. */
+static void test_death(struct side *sides)
+{
+	struct side late;
+	uint32_t number;
+
+	side_open(&late, "share");
+	number = late.end.qp->qp_num;
+	CHECK(!bare_recv(&late.end, 1, 0, 100));
+	send_to(&sides[0], &late, 1);
+	expect_packet(&late, 1);
+	CHECK(!bare_recv(&sides[1].end, 3, 0, 100));
+	send_to(&late, &sides[1], 1);
+	expect_packet(&sides[1], 3);
+	side_close(&late);
+	for (int index = 0; index < 100; index++) {
+		uint8_t bytes[256];
+		size_t length = make(bytes, number, BENCH_QKEY, "from afar", 9, 1);
+
+		arrive(&sides[0], bytes, length, length); /* to nobody */
+	}
+	CHECK(!bare_recv(&sides[1].end, 4, 0, 100));
+	send_to(&sides[0], &sides[1], 1);
+	expect_packet(&sides[1], 4);
+}
+
+/* A process that takes nothing holds up nobody else: what it has no room for is dropped. */
+static void test_stopped(struct side *sides)
+{
+	struct soft_udp *stopped = udp_of(&sides[1]);
+	uint64_t before = counted(&udp_of(&sides[0])->counters.not_passed);
+
+	bare_hold(&stopped->receiving);
+	for (int sent = 0; counted(&udp_of(&sides[0])->counters.not_passed) < before + 10; sent++) {
+		CHECK(sent < 1000000);
+		send_to(&sides[0], &sides[1], 20);
+	}
+	CHECK(!bare_recv(&sides[2].end, 5, 0, 100));
+	send_to(&sides[0], &sides[2], 1);
+	expect_packet(&sides[2], 5);
+	bare_let_go(&stopped->receiving);
+}
+
+static _Atomic uint32_t messages;
+
+static void note(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad)
+{
+	(void)management;
+	CHECK(!memcmp(&from->raw[12], far_ip, 4) && !memcmp(&to->raw[12], own_ip, 4) && mad[17] == SOFT_CM_DREQ);
+	atomic_fetch_add(&messages, 1);
+}
+
+/* Messages go to the process whose communication id they name; a request names none, and stays. */
+static void test_management(struct side *sides)
+{
+	struct soft_cm_message message = {.remote = sides[2].end.qp->qp_num /* of the same block */, .local = 7};
+	uint64_t passed = counted(&udp_of(&sides[0])->counters.passed);
+	uint8_t mad[SOFT_MAD], bytes[512];
+
+	host_of(&sides[2])->device->management.receive = note;
+	for (int requests = 0; requests < 2; requests++) {
+		size_t length;
+
+		message.attribute = requests ? SOFT_CM_REQ : SOFT_CM_DREQ;
+		soft_mad_encode(&message, mad);
+		length = make(bytes, SOFT_GSI_QUEUE_PAIR, SOFT_GSI_QUEUE_KEY, mad, SOFT_MAD, 1);
+		arrive(&sides[0], bytes, length, length);
+		CHECK(counted(&udp_of(&sides[0])->counters.passed) == passed + 1);
+	}
+	for (int wait = 0; !atomic_load(&messages); wait++) {
+		CHECK(wait < PATIENCE_MS);
+		usleep(1000);
+	}
+}
+
+static int connect_to(struct side *side)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "rdmarun//block/%u",
+			      side->end.qp->qp_num >> SOFT_TABLE_BLOCK_BITS);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	CHECK(fd >= 0);
+	return connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) ? -1 : fd;
+}
+
+/* Records of any bytes: each is the end of its connection, or is judged as a packet is. */
+static void test_forged(struct side *sides)
+{
+	struct soft_random random = {7};
+	uint64_t before = counted(&udp_of(&sides[1])->counters.dropped);
+
+	for (int index = 0; index < FORGED; index++) {
+		uint8_t bytes[2048];
+		size_t length = 1 + soft_random_next(&random) % (sizeof(bytes) - 1);
+		struct soft_udp_came came = came_from_far(1);
+		int fd = connect_to(&sides[1]);
+
+		CHECK(fd >= 0);
+		for (size_t byte = 0; byte < length; byte++)
+			bytes[byte] = (uint8_t)soft_random_next(&random);
+		if (index % 2 && length > 48) { /* as far as the addresses it is right */
+			soft_put32(bytes, 0x31504452); /* the magic number as a little-endian machine has it */
+			memcpy(bytes + 12, &came.source.address, 16);
+			memcpy(bytes + 28, &came.destination.address, 16);
+		}
+		CHECK(send(fd, bytes, length, 0) == (ssize_t)length);
+		CHECK(!close(fd));
+	}
+	for (int wait = 0; counted(&udp_of(&sides[1])->counters.dropped) < before + FORGED; wait++) {
+		CHECK(wait < PATIENCE_MS);
+		usleep(1000);
+	}
+	CHECK(!bare_recv(&sides[1].end, 6, 0, 100));
+	send_to(&sides[0], &sides[1], 1);
+	expect_packet(&sides[1], 6);
+}
+
+/* Another user's connection ends without being read. */
+static void test_strangers(struct side *sides)
+{
+	int status;
+	pid_t child;
+
+	if (geteuid()) {
+		fprintf(stderr, "left out: only root can try as another user\n");
+		return;
+	}
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		char byte;
+		int fd = setresuid(NOBODY, NOBODY, NOBODY) ? -1 : connect_to(&sides[1]);
+
+		_exit(fd >= 0 && recv(fd, &byte, 1, 0) <= 0 ? 0 : 1);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
+int main(void)
+{
+	static struct side sides[3];
+
+	side_open(&sides[0], "share");
+	side_open(&sides[1], "share");
+	side_open(&sides[2], "another"); /* packets are the host's, whatever fabric */
+	test_passed_on(sides);
+	test_death(sides);
+	test_stopped(sides);
+	test_management(sides);
+	test_forged(sides);
+	test_strangers(sides);
+	for (int side = 0; side < 3; side++)
+		side_close(&sides[side]);
+	return 0;
+}

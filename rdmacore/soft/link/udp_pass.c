@@ -1,0 +1,161 @@
+/* Packets that came to this process, and are another's: see udp_share.c. */
+#include "soft/link/udp_share.h"
+
+#include <errno.h>
+
+#include "soft/base/fabric.h"
+#include "soft/wire/fields.h"
+#include "soft/wire/mad.h"
+#include "soft/wire/packet.h"
+
+/* Connections to blocks of others, each a descriptor. */
+#define PASSAGES 256
+#define SEND_BUFFER (4 << 20) /* the kernel grants net.core.wmem_max at most */
+/* Attempts to find who has a block: of all together, so that packets to nobody cost no more than that. */
+#define ATTEMPTS 64
+#define ATTEMPTS_TIME (10 * SOFT_MILLISECOND)
+#define NOBODY_TIME (50 * SOFT_MILLISECOND) /* and so long nobody is asked for the same one again */
+
+static bool has_block(const struct soft_udp_share *share, uint32_t block)
+{
+	return atomic_load_explicit(&share->own[block / 64], memory_order_relaxed) >> block % 64 & 1;
+}
+
+/* The block that a packet is for; SOFT_UDP_BLOCKS: it cannot be told, and whoever has the packet deals with it. */
+static uint32_t block_of(const uint8_t *bytes, size_t length)
+{
+	const size_t management = SOFT_WIRE_BTH + SOFT_WIRE_DETH;
+	uint32_t number;
+
+	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
+		return SOFT_UDP_BLOCKS;
+	number = soft_get24(bytes + 5);
+	if (number == SOFT_GSI_QUEUE_PAIR) {
+		if (length != management + SOFT_MAD + SOFT_WIRE_ICRC || !soft_mad_receiver(bytes + management, &number) || !number)
+			return SOFT_UDP_BLOCKS;
+	}
+	return number >> SOFT_TABLE_BLOCK_BITS < SOFT_UDP_BLOCKS ? number >> SOFT_TABLE_BLOCK_BITS : SOFT_UDP_BLOCKS;
+}
+
+static void close_passage(struct soft_udp_share *share, uint32_t block)
+{
+	if (share->passages[block].fd < 0)
+		return;
+	close(share->passages[block].fd);
+	share->passages[block].fd = -1;
+	share->passage_count--;
+}
+
+void soft_udp_close_passages(struct soft_udp_share *share)
+{
+	for (uint32_t block = 0; block < SOFT_UDP_BLOCKS && share->passage_count; block++)
+		close_passage(share, block);
+}
+
+/* Whether one more attempt is within the bounds. */
+static bool may_attempt(struct soft_udp_share *share, uint32_t block)
+{
+	struct soft_clock *clock = &share->udp->fabric->wall;
+	uint64_t now = clock->now(clock);
+
+	if (now < share->passages[block].nobody_until)
+		return false;
+	if (now >= share->attempts_until) {
+		share->attempts_until = now + ATTEMPTS_TIME;
+		share->attempts = ATTEMPTS;
+	}
+	share->passages[block].nobody_until = now + NOBODY_TIME;
+	return share->attempts && share->attempts--;
+}
+
+static bool open_passage(struct soft_udp_share *share, uint32_t block)
+{
+	struct sockaddr_un address;
+	socklen_t length = soft_udp_block_name(block, &address);
+	int fd, size = SEND_BUFFER;
+
+	if (!may_attempt(share, block))
+		return false;
+	fd = soft_udp_block_socket();
+	if (fd < 0)
+		return false;
+	if (connect(fd, (struct sockaddr *)&address, length) || !soft_udp_is_of_user(fd, share->user)) {
+		close(fd);
+		return false;
+	}
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	if (share->passage_count == PASSAGES)
+		soft_udp_close_passages(share); /* those in use come again */
+	share->passages[block].fd = fd;
+	share->passages[block].nobody_until = 0;
+	share->passage_count++;
+	return true;
+}
+
+/* Neither connect(2) nor close(2) may be where a thread of the program ends by cancellation. */
+static bool open_passage_anew(struct soft_udp_share *share, uint32_t block)
+{
+	bool opened;
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	close_passage(share, block);
+	opened = open_passage(share, block);
+	pthread_setcancelstate(state, &state);
+	return opened;
+}
+
+/* False: nobody has the block. */
+static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct soft_udp_came *came, uint8_t *bytes, size_t length)
+{
+	struct soft_udp_record header = {SOFT_UDP_MAGIC, (uint16_t)came->segment, came->first, came->source.port, came->hops, came->traffic_class,
+				came->source.address, came->destination.address};
+	struct iovec parts[2] = {{&header, sizeof(header)}, {bytes, length}};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+
+	for (int attempt = 0; attempt < 2; attempt++) {
+		if (share->passages[block].fd >= 0) {
+			if (soft_udp_sendmsg(share->passages[block].fd, &message) >= 0) {
+				atomic_fetch_add_explicit(&share->udp->counters.passed, 1, memory_order_relaxed);
+				return true;
+			}
+			if (errno != EPIPE && errno != ECONNRESET && errno != ENOTCONN) {
+				/* It does not take them fast enough, or there is no memory. */
+				atomic_fetch_add_explicit(&share->udp->counters.not_passed, 1, memory_order_relaxed);
+				return true;
+			}
+		}
+		if (!open_passage_anew(share, block))
+			return false;
+	}
+	return false;
+}
+
+/* The length of what is for one block, from the first packet on. */
+static size_t run_of(const struct soft_udp_came *came, const uint8_t *bytes, size_t length, uint32_t *block)
+{
+	size_t end = 0;
+
+	do {
+		size_t left = length - end, packet = left < came->segment ? left : came->segment;
+		uint32_t other = block_of(bytes + end, packet);
+
+		if (!end)
+			*block = other;
+		else if (other != *block)
+			break;
+		end += packet;
+	} while (end < length);
+	return end;
+}
+
+size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length, bool *passed)
+{
+	struct soft_udp_share *share = udp->share;
+	uint32_t block;
+	size_t run = run_of(came, bytes, length, &block);
+
+	soft_lock_expect(&udp->receiving);
+	*passed = block < SOFT_UDP_BLOCKS && !has_block(share, block) && pass_on(share, block, came, bytes, run);
+	return run;
+}
