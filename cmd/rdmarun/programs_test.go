@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,10 +25,17 @@ func (f *fabrics) name() string { return fmt.Sprintf("test-%d-%d", os.Getpid(), 
 // program is another maker's program under "rdmarun exec".
 type program struct {
 	*exec.Cmd
+	words  []string
 	output bytes.Buffer
 }
 
 func startProgram(t *testing.T, fabric string, words ...string) *program {
+	t.Helper()
+	return startProgramBy(t, nil, fabric, words...)
+}
+
+// startProgramBy starts it by another program, which becomes it.
+func startProgramBy(t *testing.T, by []string, fabric string, words ...string) *program {
 	t.Helper()
 	library, err := filepath.Abs(filepath.Join("../../bin", softLibrary))
 	if err != nil {
@@ -41,8 +49,8 @@ func startProgram(t *testing.T, fabric string, words ...string) *program {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
 	t.Cleanup(cancel)
-	arguments := append([]string{"exec", "--library", library, "--fabric", fabric, "--"}, words...)
-	p := &program{Cmd: exec.CommandContext(ctx, os.Args[0], arguments...)}
+	line := slices.Concat(by, []string{os.Args[0], "exec", "--library", library, "--fabric", fabric, "--"}, words)
+	p := &program{Cmd: exec.CommandContext(ctx, line[0], line[1:]...), words: words}
 	p.Env = append(os.Environ(), runAsRdmarun+"=1")
 	p.Stdout, p.Stderr = &p.output, &p.output
 	if err := p.Start(); err != nil {
@@ -56,7 +64,7 @@ func startProgram(t *testing.T, fabric string, words ...string) *program {
 func (p *program) succeed(t *testing.T) {
 	t.Helper()
 	if err := p.Wait(); err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(p.Args[6:], " "), err, p.output.String())
+		t.Fatalf("%s: %v\n%s", strings.Join(p.words, " "), err, p.output.String())
 	}
 }
 

@@ -112,7 +112,7 @@ func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 			"for other hosts use the device (--provider verbs), or a network namespace of its own, where the port is free: unshare -n"
 	}
 	return Warn, fmt.Sprintf("UDP port %d is taken on %s: other hosts reach who has it", rocePort, strings.Join(taken, ", ")),
-		fmt.Sprintf("unless that is rdmarun, which passes on what is for others: ss -ulpn 'sport = :%d' names the program", rocePort)
+		fmt.Sprintf("unless that is rdmarun, whose processes of one user share it: ss -ulpn 'sport = :%d' names the program", rocePort)
 }
 
 // kernelAddress reads an address as /proc/net/udp and udp6 write it: 32-bit words in hexadecimal, each in the byte

@@ -1,5 +1,5 @@
 /* Packets that came to this process, and are another's: see udp_share.c. */
-#include "soft/link/udp_share.h"
+#include "soft/link/udp_pass.h"
 
 #include <errno.h>
 

@@ -10,7 +10,7 @@
  * gets packets.  What cannot be passed on at once is lost, as on any network; a process that is stopped fills nothing but the
  * connections to it.
  */
-#include "soft/link/udp_share.h"
+#include "soft/link/udp_pass.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -250,7 +250,7 @@ void soft_udp_acknowledge(struct soft_udp *udp);
  * another's, and was passed on; else it is for this process to take.
  */
 size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length, bool *passed);
-/* Needs no lock: nothing comes any more. */
+/* Needs no lock when nothing comes any more. */
 void soft_udp_close_passages(struct soft_udp_share *share);
 
 #endif

@@ -32,6 +32,8 @@ on() {
 
 # listens_kernel PORT, listens_soft PORT: whether somebody does, of rdma_cm.
 listens_kernel() { rdma resource show cm_id | grep -q "state LISTEN.* src-addr [^ ]*:$1 "; }
+listens_process_kernel() { listens_kernel "$1"; }
+listens_process_soft() { ip netns exec tester grep -q "00010000 .*@rdmarun//[0-9a-f]*/$1/" /proc/net/unix; }
 listens_soft() { ip netns exec tester ss -Huln "sport = :4791" | grep -q .; } # whatever the port
 # The same of a program that exchanges addresses over TCP.
 listens_tcp_kernel() { ss -Htln "sport = :$1" | grep -q .; }
@@ -98,6 +100,38 @@ both() {
 	done
 }
 
+# ten SERVER: ten programs on each end at once, each a process of its own.  On soft they share one UDP port; a server there
+# that is killed with requests under way is nothing to the others.
+ten() {
+	local end=$1 other=kernel address=$soft index run servers=() clients=() failed=0
+	[ "$end" = soft ] || other=soft address=$kernel
+	for index in 0 1 2 3 4 5 6 7 8 9; do
+		on "$end" rping -s -a $address -p $((port + index)) -C 20 -S 1000 -V
+		[ $index != 0 ] || on "$end" rping -s -a $address -p $port
+		"${run[@]}" &
+		servers[index]=$!
+	done
+	for index in 0 1 2 3 4 5 6 7 8 9; do
+		for _ in $(seq 200); do
+			"listens_process_$end" $((port + index)) && break
+			sleep 0.1
+		done
+		on "$other" rping -c -a $address -p $((port + index)) -C 20 -S 1000 -V
+		[ $index != 0 ] || on "$other" rping -c -a $address -p $port
+		"${run[@]}" &
+		clients[index]=$!
+	done
+	[ "$end" != soft ] || kill -9 "$(cut -d ' ' -f 1 "/proc/${servers[0]}/task/${servers[0]}/children")"
+	for index in 1 2 3 4 5 6 7 8 9; do
+		wait "${clients[index]}" || failed=1
+		wait "${servers[index]}" || failed=1
+	done
+	kill "${clients[0]}" "${servers[0]}" 2>/dev/null
+	wait "${clients[0]}" "${servers[0]}"
+	port=$((port + 10))
+	return $failed
+}
+
 check "a namespace with the other end of the wire" namespace
 both "rping" listens rping -s -v -V -a ADDRESS -p PORT -C 10 -S 1000 -- rping -c -v -V -a ADDRESS -p PORT -C 10 -S 1000
 both "rping, 60000 bytes" listens rping -s -V -a ADDRESS -p PORT -C 5 -S 60000 -- rping -c -V -a ADDRESS -p PORT -C 5 -S 60000
@@ -105,4 +139,6 @@ both "rdma_server and rdma_client" listens rdma_server -s ADDRESS -p PORT -- rdm
 both "ucmatose" listens ucmatose -b ADDRESS -p PORT -c 4 -C 10 -S 4096 -- ucmatose -s ADDRESS -p PORT -c 4 -C 10 -S 4096
 both "udaddy" listens:7174 udaddy -b ADDRESS -c 2 -C 10 -S 512 -- udaddy -s ADDRESS -c 2 -C 10 -S 512
 both "cmtime" listens cmtime -b ADDRESS -p PORT -c 20 -- cmtime -s ADDRESS -p PORT -c 20
+check "ten servers on soft, ten clients on the kernel, all at once" ten soft
+check "ten servers on the kernel, ten clients on soft, all at once" ten kernel
 summary

@@ -1,6 +1,6 @@
-/* What udp_share and udp_pass share: how processes give each other packets. */
-#ifndef SOFT_LINK_UDP_SHARE_H
-#define SOFT_LINK_UDP_SHARE_H
+/* How processes give each other packets: what udp_pass and udp_share have in common. */
+#ifndef SOFT_LINK_UDP_PASS_H
+#define SOFT_LINK_UDP_PASS_H
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Addresses of the two hosts, from those for documentation.
+const (
+	nearHost = "192.0.2.1"
+	farHost  = "192.0.2.2"
+)
+
+// twoHosts prints the processes whose network namespaces are two hosts with a wire between, and keeps them while its
+// input is open.
+const twoHosts = `
+set -e
+ip link set lo up
+unshare -n sh -c 'echo $$; exec cat' | {
+	read -r far
+	ip link add near type veth peer name far netns "$far"
+	ip address add ` + nearHost + `/24 dev near
+	ip link set near up
+	nsenter -t "$far" -n sh -c 'ip link set lo up; ip address add ` + farHost + `/24 dev far; ip link set far up'
+	echo $$ "$far"
+	exec cat
+}
+`
+
+// hosts are two network namespaces with a wire between.
+type hosts struct{ near, far int }
+
+func startHosts(t *testing.T) hosts {
+	t.Helper()
+	for _, needed := range []string{"unshare", "nsenter", "ip"} {
+		if _, err := exec.LookPath(needed); err != nil {
+			t.Skipf("%v: it is in Debian's util-linux or iproute2", err)
+		}
+	}
+	if out, err := exec.Command("unshare", "-rn", "true").CombinedOutput(); err != nil {
+		t.Skipf("network namespaces are not allowed here: %s", out)
+	}
+	holder := exec.Command("unshare", "-rn", "sh", "-c", twoHosts)
+	open, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var complaints strings.Builder
+	holder.Stderr = &complaints
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		open.Close()
+		holder.Wait()
+	})
+	line, _ := bufio.NewReader(said).ReadString('\n')
+	var h hosts
+	if _, err := fmt.Sscan(line, &h.near, &h.far); err != nil {
+		t.Fatalf("no two hosts: %q %s", line, complaints.String())
+	}
+	return h
+}
+
+// on is what runs a program on one of the hosts.
+func on(host int) []string {
+	return []string{"nsenter", "-t", strconv.Itoa(host), "-U", "-n", "--preserve-credentials"}
+}
+
+func awaitHostPort(t *testing.T, host, port int) {
+	t.Helper()
+	awaitLine(t, fmt.Sprintf("/proc/%d/net/unix", host), fmt.Sprintf("@rdmarun//106/%d/", port), " 00010000 ")
+}
+
+// TestProcessesShareThePort: clients of another host find each its server, though all have one UDP port; servers that
+// are killed take nobody else's connections with them, and others come after them.
+func TestProcessesShareThePort(t *testing.T) {
+	const first, servers, killed = 7600, 6, 3
+	var fabrics fabrics
+	h := startHosts(t)
+	fabric := fabrics.name()
+	words := func(end string, index, times int) []string {
+		return strings.Fields(fmt.Sprintf("rping %s -a %s -p %d -C %d -S 1000 -V", end, nearHost, first+index, times))
+	}
+	// Those that are killed would go on for ever.
+	times := func(index int) int {
+		if index < killed {
+			return 1 << 30
+		}
+		return 300
+	}
+	var near, far []*program
+	for index := range servers {
+		near = append(near, startProgramBy(t, on(h.near), fabric, words("-s", index, times(index))...))
+	}
+	for index := range servers {
+		awaitHostPort(t, h.near, first+index)
+	}
+	for index := range servers {
+		far = append(far, startProgramBy(t, on(h.far), fabric, words("-c", index, times(index))...))
+	}
+	for index := range killed {
+		if err := near[index].Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		near[index].Wait()
+	}
+	for index := killed; index < servers; index++ {
+		far[index].succeed(t)
+		near[index].succeed(t)
+	}
+	server := startProgramBy(t, on(h.near), fabric, words("-s", 0, 5)...)
+	awaitHostPort(t, h.near, first)
+	startProgramBy(t, on(h.far), fabric, words("-c", 0, 5)...).succeed(t)
+	server.succeed(t)
+}
+
+// TestFabricsShareThePort: processes of two fabrics serve other hosts, each on a port of its own.
+func TestFabricsShareThePort(t *testing.T) {
+	var fabrics fabrics
+	h := startHosts(t)
+	var servers []*program
+	for index := range 2 {
+		servers = append(servers, startProgramBy(t, on(h.near), fabrics.name(), "rping", "-s", "-a", nearHost, "-p", strconv.Itoa(7600+index), "-C", "5"))
+		awaitHostPort(t, h.near, 7600+index)
+	}
+	for index := range 2 {
+		startProgramBy(t, on(h.far), fabrics.name(), "rping", "-c", "-a", nearHost, "-p", strconv.Itoa(7600+index), "-C", "5", "-V").succeed(t)
+		servers[index].succeed(t)
+	}
+}
