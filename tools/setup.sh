@@ -45,6 +45,9 @@ needs_test() {
 	need rdmacm-utils "rping and others, two processes of which rdmarun exec connects" has_program rping
 	need perftest "ib_write_bw and others, likewise" has_program ib_write_bw
 	need libfabric-bin "fi_pingpong, likewise" has_program fi_pingpong
+	need ucx-utils "ucx_perftest, likewise" has_program ucx_perftest
+	need openmpi-bin "mpirun, which starts programs of MPI over UCX" has_program mpirun
+	need libopenmpi-dev "compiles one" has_program mpicc
 	need python3-pyverbs "other people's tests, for rdmarun exec" /usr/bin/python3 -c "import pyverbs.device"
 	need iproute2 "tells those tests an address" has_program ip
 	need tshark "reads captures" has_program tshark

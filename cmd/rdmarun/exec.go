@@ -30,6 +30,12 @@ child's device is its own as well, and what its parent has opened and made is re
 there (ENODEV). Libraries that LD_PRELOAD names already come before it, and may wrap its
 functions.
 
+Known to run, both ends so and from Debian's packages, because tests run them: the programs
+of rdmacm-utils (but for rsockets, which are refused with EOPNOTSUPP: rstream, riostream,
+udpong), of ibverbs-utils and of perftest, fi_pingpong of libfabric over verbs,
+ucx_perftest over rc_verbs and ud_verbs (UCX_TLS=rc or ud), Open MPI over UCX (exec
+mpirun --mca pml ucx), and pyverbs.
+
 With --capture FILE the program writes its packets there; other processes, which it
 starts, write theirs to files of their own, FILE with their number before its suffix.
 What a program that is killed has sent last may be missing.
@@ -56,6 +62,7 @@ func newExecCommand(a *app) *cobra.Command {
 		Short: "Run an unmodified RDMA program on the embedded provider",
 		Long:  execLong,
 		Example: "  rdmarun exec ibv_devinfo -v\n" +
+			"  UCX_TLS=rc,self rdmarun exec mpirun -np 2 --mca pml ucx ./hello\n" +
 			"  rdmarun exec rping -s -a 127.0.0.1 &\n  rdmarun exec rping -c -a 127.0.0.1 -C 3 -v\n" +
 			"  rdmarun exec --capture ucmatose.pcapng ./both-ends\n  rdmarun exec -- python3 my_pyverbs_test.py",
 		Args: cobra.MinimumNArgs(1),

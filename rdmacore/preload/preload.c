@@ -38,6 +38,7 @@ static void in_child(void)
 {
 	process.once = (pthread_once_t)PTHREAD_ONCE_INIT;
 	process.forked = true;
+	preload_descriptors_forget();
 	process.capture = NULL;
 	process.opened = 0;
 }
@@ -143,6 +144,7 @@ static void open_provider(void)
 		process.error = ENOMEM;
 		return;
 	}
+	host()->device->network_in_service_level = true;
 	process.opened = getpid();
 	pthread_once(&process.watching, watch_forks);
 }

@@ -110,6 +110,9 @@ const void *preload_owner_of_event(const struct rdma_cm_event *event);
 			provider->name arguments;                                                  \
 	}
 
+/* preload_descriptors.c: in a forked child, its parent's descriptors are as any other. */
+void preload_descriptors_forget(void);
+
 /* preload_context.c: the contexts that are open, so that the inline verbs of a forked child do not touch its parent's. */
 
 /* From now on the list of contexts is whole in the child whenever the process forks. */

@@ -99,8 +99,10 @@ static bool is_for(const struct soft_qp *qp, const struct soft_packet *packet)
 }
 
 /* In the receiver's memory the GRH of a datagram stands before its payload. */
-static void add_header(struct soft_packet *packet, const uint8_t header[SOFT_GRH])
+static void add_header(const struct soft_device *device, struct soft_packet *packet, const uint8_t header[SOFT_GRH])
 {
+	if (device->network_in_service_level)
+		packet->service_level = soft_ip_offset(header) ? SOFT_NETWORK_IPV4 : SOFT_NETWORK_IPV6;
 	memcpy(packet->grh, header, SOFT_GRH);
 	packet->header = SOFT_GRH;
 	packet->segments[1] = packet->segments[0];
@@ -152,7 +154,7 @@ bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival,
 	if (packet.destination == SOFT_GSI_QUEUE_PAIR)
 		return receive_management(device, arrival, &packet);
 	if ((packet.opcode & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
-		add_header(&packet, arrival->header);
+		add_header(device, &packet, arrival->header);
 	if (packet.header && soft_gid_is_multicast(&arrival->destination)) {
 		receive_multicast(device, &arrival->destination, &arrival->source, &packet);
 		return true;

@@ -77,6 +77,12 @@ struct soft_management {
 	void *receiver;
 };
 
+/* As mlx5 has it: a header of UDP, and what is before that. */
+enum soft_network {
+	SOFT_NETWORK_IPV6 = 8 | 1,
+	SOFT_NETWORK_IPV4 = 8 | 2,
+};
+
 struct soft_device {
 	struct ibv_device ibv;
 	struct soft_fabric *fabric;
@@ -84,6 +90,11 @@ struct soft_device {
 	struct soft_progress *progress; /* NULL: nothing has to be taken */
 	_Atomic uint32_t builders; /* threads between wr_start and wr_complete, with requester.lock held (soft/qp/build.c) */
 	struct soft_management management;
+	/*
+	 * Completions of datagrams from other processes say in wc.sl what carried them (enum soft_network), which IBTA A17.4.5.1 wants
+	 * said and ibv_wc has no field for: mlx5 says it so, and UCX looks at it.  rdma_rxe says nothing.
+	 */
+	bool network_in_service_level;
 	uint64_t guid; /* host byte order */
 	struct soft_gid_table gid_table;
 	struct soft_mr_table memory;
