@@ -109,6 +109,16 @@ build/core/fuzz/mutate: $(FUZZ_SOURCES) $(FUZZ_OBJECTS) | setup
 fuzz: build/core/fuzz/mutate ## forged packets into the engine for FUZZ_SECONDS, with sanitizers
 	$(Q)cd build/core/fuzz && timeout $$(($(FUZZ_SECONDS) + 60)) ./mutate --seed $(FUZZ_SEED) $(FUZZ_SECONDS) $(abspath $(wildcard rdmacore/fuzz/corpus/*))
 
+# Hostile datagrams to a live process (rdmacore/fuzz/flood.c), FLOOD_DATAGRAMS of FUZZ_SEED.
+FLOOD_DATAGRAMS ?= 200000
+
+build/core/address/flood: rdmacore/fuzz/flood.c $(CORE_OBJECTS:%=build/core/address/%) | setup
+	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_address) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
+
+.PHONY: flood
+flood: build/core/address/flood ## FLOOD_DATAGRAMS forged datagrams to a live process on the link udp, with sanitizers
+	$(Q)ASAN_OPTIONS=quarantine_size_mb=16 timeout 3600 build/core/address/flood $(FLOOD_DATAGRAMS) $(FUZZ_SEED)
+
 # Random work over the packets link against the model, from seed 1 on; a failure prints how to repeat it.  And the
 # engine without a system call, which sanitizers cannot show because they make their own.
 MODEL_SEEDS ?= 10000

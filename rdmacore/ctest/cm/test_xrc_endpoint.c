@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "ctest/support/check.h"
+#include "ctest/support/cm.h"
 #include "ctest/support/pair.h"
 
 #define SIZE 3000 /* some packets */
@@ -108,6 +109,34 @@ static void test_endpoints(struct core_provider *provider)
 	provider->rdma_destroy_ep(passive.listener);
 }
 
+/* Who listens for one type of queue pair refuses requests of another. */
+static void test_other_types(struct core_provider *provider)
+{
+	static const int types[] = {IBV_QPT_XRC_RECV, IBV_QPT_RC, IBV_QPT_UC};
+	static const int others[][2] = {{IBV_QPT_RC, IBV_QPT_UC}, {IBV_QPT_XRC_SEND, IBV_QPT_UC}, {IBV_QPT_XRC_SEND, IBV_QPT_RC}};
+
+	for (int row = 0; row < 3; row++) {
+		struct rdma_addrinfo *info = get_info(provider, RAI_PASSIVE, types[row]);
+		struct rdma_cm_id *listener;
+
+		CHECK(!provider->rdma_create_ep(&listener, info, NULL, NULL));
+		provider->rdma_freeaddrinfo(info);
+		CHECK(!provider->rdma_listen(listener, 0));
+		for (int column = 0; column < 2; column++) {
+			struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_send_sge = 1}};
+			struct rdma_cm_id *client;
+
+			info = get_info(provider, 0, others[row][column]);
+			CHECK(!provider->rdma_create_ep(&client, info, NULL, &attr));
+			provider->rdma_freeaddrinfo(info);
+			REFUSED(provider->rdma_connect(client, NULL), ECONNREFUSED);
+			CHECK(client->event->event == RDMA_CM_EVENT_REJECTED && client->event->status == 28);
+			provider->rdma_destroy_ep(client);
+		}
+		provider->rdma_destroy_ep(listener);
+	}
+}
+
 int main(void)
 {
 	struct core_options links[] = {{.link = CORE_LINK_LOCAL}, {.link = CORE_LINK_PACKETS}};
@@ -119,6 +148,7 @@ int main(void)
 		provider.select(&provider);
 		for (int round = 0; round < 2; round++)
 			test_endpoints(&provider);
+		test_other_types(&provider);
 		soft_provider_close(&provider);
 	}
 	return 0;

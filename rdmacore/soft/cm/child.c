@@ -46,12 +46,35 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	return child;
 }
 
+/*
+ * Whether the listener takes such queue pairs (cma_ib_check_req_qp_type of Linux).  The kernel's ids of a port space for
+ * IP addresses have the type of that space; in RDMA_PS_IB the user says it.
+ */
+static bool is_of_type(const struct soft_id *listener, const struct soft_cm_message *req)
+{
+	if (req->attribute == SOFT_CM_SIDR_REQ || soft_id_is_ud(listener))
+		return req->attribute == SOFT_CM_SIDR_REQ && soft_id_is_ud(listener);
+	if (listener->rdma.ps != RDMA_PS_IB)
+		return true;
+	switch (listener->rdma.qp_type) {
+	case IBV_QPT_XRC_RECV:
+		return req->transport == SOFT_TRANSPORT_EXTENDED;
+	case IBV_QPT_UC:
+		return req->transport == SOFT_TRANSPORT_UC;
+	default:
+		return req->transport == SOFT_TRANSPORT_RC;
+	}
+}
+
 struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_message *req,
 				      struct soft_id **listener)
 {
 	soft_mutex_expect(&cm->lock);
 	*listener = soft_port_find_listener(cm, req->port_space,
 					    (const struct sockaddr *)&req->destination);
+	/* Who listens there refuses it, as if nobody did for that. */
+	if (*listener && !is_of_type(*listener, req))
+		*listener = NULL;
 	/* With a full backlog the request is dropped, and the peer repeats it (rdma_listen(3)). */
 	if (!*listener || (*listener)->requests >= (*listener)->backlog)
 		return NULL;

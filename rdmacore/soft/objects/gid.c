@@ -192,11 +192,23 @@ uint8_t soft_gid_find(const struct soft_gid_table *table, const union ibv_gid *g
 	return soft_gid_is_ipv4(gid) ? 0 : 1;
 }
 
+/* table->lock is held. */
+static uint32_t count_loopback(const struct soft_gid_table *table)
+{
+	uint32_t count = soft_gid_count(table), loopback = 0;
+
+	for (uint32_t index = 0; index < count; index++)
+		loopback += soft_gid_is_loopback(&table->gids[index]);
+	return loopback;
+}
+
 uint8_t soft_gid_add(struct soft_gid_table *table, const union ibv_gid *gid)
 {
 	if (soft_gid_is_loopback(gid)) {
 		soft_mutex_lock(&table->lock);
-		append(table, gid, 0);
+		/* Whoever connects to an id of any address can have any of them asked for: they leave room for others. */
+		if (count_loopback(table) < SOFT_GIDS_LOOPBACK)
+			append(table, gid, 0);
 		soft_mutex_unlock(&table->lock);
 	}
 	return soft_gid_find(table, gid);

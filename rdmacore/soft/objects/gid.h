@@ -12,6 +12,7 @@
 
 #define SOFT_GIDS 2 /* the first of each device: ::ffff:127.0.0.1 and ::1 */
 #define SOFT_GIDS_MAX 256 /* an address handle has 8 bits for their index */
+#define SOFT_GIDS_LOOPBACK 128 /* of 127.0.0.0/8; its other addresses go by the first */
 #define SOFT_GID_TABLE 1024 /* places for GIDs, most of them empty */
 
 /*
@@ -50,7 +51,7 @@ uint32_t soft_gid_interface(const struct soft_gid_table *table, const union ibv_
 bool soft_gid_route(const struct sockaddr *destination, struct sockaddr *source, enum ibv_mtu *mtu);
 /* The index of that GID; of one that is not in the table, that of the first of its kind. */
 uint8_t soft_gid_find(const struct soft_gid_table *table, const union ibv_gid *gid);
-/* The same, and an address of 127.0.0.0/8 comes into the table while there is room. */
+/* The same, and an address of 127.0.0.0/8 comes into the table while there are less than SOFT_GIDS_LOOPBACK. */
 uint8_t soft_gid_add(struct soft_gid_table *table, const union ibv_gid *gid);
 
 #endif
