@@ -22,14 +22,17 @@ type partyFlags struct {
 	wait         time.Duration
 }
 
-// meetPort is where processes of a run meet when nobody says otherwise.
-const meetPort = 18516
+// Where processes of a run meet when nobody says otherwise.
+const (
+	meetHost = "127.0.0.1"
+	meetPort = 18516
+)
 
 func (f *partyFlags) register(command *cobra.Command) {
 	set := command.Flags()
 	set.StringArrayVar(&f.roles, "role", nil, "play this role only; other processes, started alike, play the others (repeatable)")
 	set.StringArrayVar(&f.peers, "peer", nil, "where a role of another process is: ROLE=ADDRESS (repeatable); the process without it waits for the others")
-	set.StringVar(&f.meet, "meet", strconv.Itoa(meetPort), "TCP port, or ADDRESS:PORT, where the processes of a run meet")
+	set.StringVar(&f.meet, "meet", strconv.Itoa(meetPort), "TCP port of this host, or ADDRESS:PORT for those of other hosts, where the processes of a run meet")
 	set.DurationVar(&f.wait, "wait", time.Minute, "time for the processes of all roles to come")
 }
 
@@ -71,16 +74,17 @@ func (f *partyFlags) party(command *cobra.Command) (*scenario.Party, error) {
 	return p, nil
 }
 
-// meetingPlace takes --meet apart; an empty host is every address.
+// meetingPlace takes --meet apart; an empty host is every address.  Without an address it is this host's own: whoever
+// reaches the place could come for a role, so that other hosts do is for the user to say.
 func (f *partyFlags) meetingPlace() (host, port string, err error) {
-	port = f.meet
+	host, port = meetHost, f.meet
 	if strings.Contains(f.meet, ":") {
 		if host, port, err = net.SplitHostPort(f.meet); err != nil {
-			return "", "", withHint(usageError("--meet %s: %w", f.meet, err), "--meet 18516, or --meet 192.0.2.1:18516")
+			return "", "", withHint(usageError("--meet %s: %w", f.meet, err), "--meet 18516 on one host, or --meet 192.0.2.1:18516 for others to come")
 		}
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-		return "", "", withHint(usageError("--meet %s: no TCP port", f.meet), "--meet 18516, or --meet 192.0.2.1:18516")
+		return "", "", withHint(usageError("--meet %s: no TCP port", f.meet), "--meet 18516 on one host, or --meet 192.0.2.1:18516 for others to come")
 	}
 	return host, port, nil
 }
@@ -130,7 +134,7 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 	fmt.Fprintf(a.stderr, "rdmarun: --role %s %s\n", strings.Join(f.roles, " --role "), where)
 	if err := party.Meet(waiting, cases); err != nil {
 		return withHint(withExit(exitEnvironment, fmt.Errorf("--role %s: %w", strings.Join(f.roles, " --role "), err)),
-			"one process, without --peer, waits; every other one is started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and selection")
+			"one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and selection")
 	}
 	return nil
 }

@@ -177,6 +177,20 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
+// TestRunOnAFabric: a scenario on soft connects to a program of its fabric.
+func TestRunOnAFabric(t *testing.T) {
+	var fabrics fabrics
+	fabric := fabrics.name()
+	server := startProgram(t, fabric, "rping", "-s", "-a", "127.0.0.1", "-C", "10", "-S", "100")
+	awaitListener(t, fabric)
+	run := exec.Command(os.Args[0], "run", "--link", "udp", "--fabric", fabric, "../../scenarios/interop/rping-client.yaml", "-p", "server=127.0.0.1")
+	run.Env = append(os.Environ(), runAsRdmarun+"=1")
+	if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "1 passed") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	server.succeed(t)
+}
+
 // TestKilledServer: its clients hear of the end of their connections, and another can have its port at once.
 func TestKilledServer(t *testing.T) {
 	var fabrics fabrics

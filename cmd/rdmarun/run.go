@@ -216,6 +216,7 @@ type runFlags struct {
 	repeat       string
 	retries      int
 	seed         seedFlag
+	fabric       string
 	link         *formatFlag
 	failFast     bool
 	strict       bool
@@ -241,7 +242,7 @@ func newRunFlags() runFlags {
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
-	{"Several processes", []string{"role", "peer", "meet", "wait"}},
+	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric"}},
 	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
 }
@@ -254,6 +255,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.params.register(a, command)
 	f.selection.register(a, command)
 	f.shared.register(command)
+	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
 	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
@@ -301,7 +303,7 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 		return scenario.RunConfig{}, err
 	}
 	config := scenario.RunConfig{
-		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
+		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
 		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: a.env[guest.CacheVariable], Warn: a.warn,
 		TimeScale: f.timeScale, Stall: f.stall, NoThresholds: f.noThresholds,
 	}
@@ -348,6 +350,12 @@ func (f *runFlags) check() error {
 	case f.jobs > 1 && f.provider != softProvider:
 		return withHint(usageError("--jobs %d: only provider soft runs several cases at once", f.jobs),
 			"cases on a device would disturb each other; leave --jobs out")
+	case f.fabric != "" && rdmacore.CheckFabric(f.fabric) != nil:
+		return usageError("--fabric: %w", rdmacore.CheckFabric(f.fabric))
+	case f.fabric != "" && f.jobs > 1:
+		return withHint(usageError("--fabric %s: cases of one fabric run one at a time, since ports are the fabric's", f.fabric), "leave --jobs out")
+	case f.fabric != "" && f.provider != softProvider:
+		return usageError("--fabric %s: only programs on soft have fabrics", f.fabric)
 	case f.quiet && f.verbose > 0:
 		return usageError("--quiet and --verbose exclude each other")
 	}
@@ -409,6 +417,9 @@ func (f *runFlags) rerun() string {
 	}
 	if f.link.value != rdmacore.Links()[0] {
 		add("--link", f.link.value)
+	}
+	if f.fabric != "" {
+		add("--fabric", f.fabric)
 	}
 	f.shared.rerun(add)
 	for _, device := range f.places.devices {

@@ -172,6 +172,8 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 // fabric is the name of what the providers of a case have in common; "" for a case of one provider in one process.
 func (p *providers) fabric(several bool) string {
 	switch {
+	case p.config.Fabric != "":
+		return p.config.Fabric
 	case p.config.Party != nil && p.config.Party.meeting != nil:
 		return p.config.Party.meeting.Fabric()
 	case several:

@@ -36,7 +36,9 @@ type RunConfig struct {
 	// FilesChoose lets the provider that a file names come before that.
 	FilesChoose bool
 	// Link is one of rdmacore.Links for soft, where files choose none; empty: the first of them.
-	Link      string
+	Link string
+	// Fabric is what soft's providers are of on the link udp, together with those of other programs; empty: their own.
+	Fabric    string
 	Selection Selection
 	// Party is what this process plays of the run, together with others that it has met; nil: all.
 	Party *Party
