@@ -12,12 +12,15 @@ build/pyverbs/interpreter_lock.so: tools/pyverbs/interpreter_lock.c | setup
 # Run each time: what is tested is the installed package as well.  Over each of soft's links the verdicts are the same.
 build/pyverbs/soft.txt: LINK := local
 build/pyverbs/packets.txt: LINK := packets
-build/pyverbs/soft.txt build/pyverbs/packets.txt: build build/pyverbs/interpreter_lock.so force | setup-test
+build/pyverbs/soft.txt build/pyverbs/packets.txt: PLAYERS := --threads
+# Here the two players of a test of rdma_cm are the processes that they are anywhere else.
+build/pyverbs/udp.txt: LINK := udp --fabric pyverbs-$$$$
+build/pyverbs/soft.txt build/pyverbs/packets.txt build/pyverbs/udp.txt: build build/pyverbs/interpreter_lock.so force | setup-test
 	$(Q)LD_PRELOAD=$(CURDIR)/build/pyverbs/interpreter_lock.so bin/rdmarun exec --link $(LINK) -- \
-		$(PYVERBS_PYTHON) tools/pyverbs/run.py --interface lo --threads "$$(tools/pyverbs/find-tests)" soft0 >$@
+		$(PYVERBS_PYTHON) tools/pyverbs/run.py --interface lo $(PLAYERS) "$$(tools/pyverbs/find-tests)" soft0 >$@
 
 .PHONY: pyverbs-soft
-pyverbs-soft: build/pyverbs/soft.txt build/pyverbs/packets.txt ## pyverbs' own tests under "rdmarun exec", over each link; each test's verdict is the published one
+pyverbs-soft: build/pyverbs/soft.txt build/pyverbs/udp.txt ## pyverbs' own tests under "rdmarun exec", in one process and in two; each test's verdict is the published one
 	$(Q)for verdicts in $^; do \
 		$(PYVERBS_PYTHON) tools/pyverbs/compare.py $$verdicts tools/pyverbs/expected/soft.txt || exit 1; done
 	$(Q)$(PYVERBS_PYTHON) tools/pyverbs/table.py $(PYVERBS_EXPECTED) | cmp - docs/pyverbs.md || \

@@ -229,3 +229,15 @@ func TestFabricsAreApart(t *testing.T) {
 	server.succeed(t)
 	other.succeed(t)
 }
+
+// TestRsocketPrograms: librdmacm's rsockets know the insides of its ids, and are refused before one has any.
+func TestRsocketPrograms(t *testing.T) {
+	var fabrics fabrics
+	for _, name := range []string{"rstream", "riostream", "udpong"} {
+		p := startProgram(t, fabrics.name(), name, "-s", "127.0.0.1")
+		err := p.Wait()
+		if p.ProcessState.ExitCode() <= 0 || !strings.Contains(p.output.String(), "rsocket failed: Operation not supported") {
+			t.Errorf("%s: %v\n%s", name, err, p.output.String())
+		}
+	}
+}
