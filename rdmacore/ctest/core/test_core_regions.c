@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
@@ -154,6 +156,52 @@ static void test_iova(struct bench *bench)
 	bare_destroy(&server);
 }
 
+static int registers(struct bench *bench, void *address, size_t length, int access)
+{
+	struct ibv_mr *mr;
+	int result = core_reg_mr(bench->provider, bench->pd, address, length, access, &mr);
+
+	if (!result)
+		CHECK(!core_dereg_mr(bench->provider, mr));
+	return result;
+}
+
+/* What is not there, or not to be written, cannot be registered, however long the rest of it is. */
+static void test_absent(struct bench *bench)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), lengths[] = {3 * page, 64 * page};
+	const int read_only = IBV_ACCESS_REMOTE_READ;
+	enum core_rereg outcome;
+	struct ibv_mr *mr;
+
+	for (int row = 0; row < 2; row++) {
+		size_t length = lengths[row];
+		char *memory = mmap(NULL, length + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		CHECK(memory != MAP_FAILED && !registers(bench, memory, length, BENCH_ACCESS));
+		CHECK(!registers(bench, memory + 1, length - 2, read_only));
+		CHECK(!munmap(memory + length, page));
+		CHECK(registers(bench, memory, length + 1, read_only) == -EFAULT);
+		CHECK(registers(bench, memory + length, 1, read_only) == -EFAULT);
+		CHECK(!mprotect(memory + length - page, page, PROT_READ));
+		CHECK(registers(bench, memory, length, BENCH_ACCESS) == -EFAULT);
+		CHECK(registers(bench, memory, length, IBV_ACCESS_MW_BIND) == -EFAULT);
+		CHECK(!registers(bench, memory, length, read_only));
+		CHECK(!registers(bench, memory, length - page, BENCH_ACCESS));
+		CHECK(!core_reg_mr(bench->provider, bench->pd, memory, length, read_only, &mr));
+		if (on_soft("regions that change")) {
+			CHECK(core_rereg_mr(bench->provider, mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, BENCH_ACCESS,
+					    &outcome) == -EFAULT);
+			CHECK(!core_rereg_mr(bench->provider, mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + page, page, 0,
+					     &outcome));
+		}
+		CHECK(!core_dereg_mr(bench->provider, mr));
+		CHECK(!munmap(memory + page, page));
+		CHECK(registers(bench, memory, length, read_only) == -EFAULT);
+		CHECK(!munmap(memory, length));
+	}
+}
+
 static void test_questions(struct bench *bench)
 {
 	struct core_provider *provider = bench->provider;
@@ -190,6 +238,7 @@ int main(void)
 			test_change(&bench, flags);
 	test_refusals(&bench);
 	test_iova(&bench);
+	test_absent(&bench);
 	test_questions(&bench);
 	bench_close(&bench);
 	close_provider(provider);

@@ -41,6 +41,19 @@ static int check(const struct soft_device *device, const void *address, size_t l
 	return 0;
 }
 
+/*
+ * Whether the memory is as the kernel would find it that pins it: 0 or EFAULT.  What may become writable from anywhere must
+ * be so (ib_access_writable of Linux).
+ */
+static int look(const struct soft_device *device, const void *address, size_t length, int access)
+{
+	const int writable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+
+	if (access & IBV_ACCESS_ON_DEMAND || !device->on_demand)
+		return 0;
+	return soft_memory_is_there((uintptr_t)address, length, access & writable) ? 0 : EFAULT;
+}
+
 /* Everything in the slot except its key, which is 0.  table->lock is held. */
 static void fill(struct soft_mr_slot *slot, struct soft_pd *pd, const void *address, size_t length,
 		 uint64_t iova, uint32_t access)
@@ -94,6 +107,8 @@ struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length,
 	int error = soft_context_is_removed(pd->context) ? EIO : check(device, address, length, iova, access);
 	struct soft_mr *mr;
 
+	if (!error)
+		error = look(device, address, length, access);
 	if (error) {
 		errno = error;
 		return NULL;
@@ -180,8 +195,11 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 		check(soft_device(ibv_mr->context->device), address, length, (uintptr_t)address, access);
 	if (errno)
 		return IBV_REREG_MR_ERR_INPUT;
-	errno = soft_context_is_removed(ibv_mr->context) ? EIO :
-							   -disable(table, slot, soft_pd(ibv_mr->pd));
+	errno = soft_context_is_removed(ibv_mr->context) ? EIO : 0;
+	if (!errno && (moves || flags & IBV_REREG_MR_CHANGE_ACCESS))
+		errno = look(soft_device(ibv_mr->context->device), address, length, access);
+	if (!errno)
+		errno = -disable(table, slot, soft_pd(ibv_mr->pd));
 	if (errno)
 		return IBV_REREG_MR_ERR_CMD;
 	soft_mutex_lock(&table->lock);

@@ -6,6 +6,7 @@
 
 #include "soft/base/bounds.h"
 
+#define SHORT (UINT64_C(1) << 16) /* the pages of such a range are asked one by one */
 #define SINK_PIECE (UINT64_C(1) << 25) /* what a null region can take of memory, and 64 mappings of it */
 
 _Static_assert(SOFT_NULL_MEMORY_SIZE >= SOFT_MAX_MESSAGE, "a message fits");
@@ -43,6 +44,21 @@ bool soft_on_demand_populate(uint64_t address, uint64_t length, bool write)
 
 	errno = saved;
 	return present;
+}
+
+bool soft_memory_is_there(uint64_t address, uint64_t length, bool write)
+{
+	uint64_t first = address, whole = length;
+
+	if (!length)
+		return true;
+	if (!span(&first, &whole))
+		return false;
+	if (whole <= SHORT)
+		return soft_on_demand_populate(address, length, write);
+	/* MS_ASYNC does nothing but to look for what is not mapped. */
+	return (!msync((void *)(uintptr_t)first, whole, MS_ASYNC) || errno != ENOMEM) &&
+	       soft_on_demand_populate(first, 1, write) && soft_on_demand_populate(first + whole - 1, 1, write);
 }
 
 void soft_on_demand_expect(uint64_t address, uint64_t length)
