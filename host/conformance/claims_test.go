@@ -145,17 +145,24 @@ func checked(t *testing.T) []scenario.Scenario {
 	return result.Scenarios
 }
 
-// caseNames are FILE::NAME of all cases, without the parameters of a matrix.
+// caseNames are the files and FILE::NAME of all cases, without the parameters of a matrix.
 func caseNames(scenarios []scenario.Scenario) map[string]bool {
 	names := make(map[string]bool)
 	for _, s := range scenarios {
 		for _, c := range s.Program.Cases {
-			file, name, _ := strings.Cut(c.ID, "::")
-			if at := strings.LastIndexByte(name, '['); at > 0 && strings.HasSuffix(name, "]") {
-				name = name[:at]
-			}
-			names[filepath.Base(file)+"::"+name] = true
+			file, name := nameOf(c.ID)
+			names[file], names[name] = true, true
 		}
 	}
 	return names
+}
+
+// nameOf is the file of a case and FILE::CASE, without what tells the cases of a matrix apart.
+func nameOf(id string) (file, name string) {
+	file, name, _ = strings.Cut(id, "::")
+	if at := strings.LastIndexByte(name, '['); at > 0 && strings.HasSuffix(name, "]") {
+		name = name[:at]
+	}
+	file = filepath.Base(file)
+	return file, file + "::" + name
 }
