@@ -98,6 +98,29 @@ struct batch {
 	struct soft_arrival arrival;
 };
 
+/*
+ * Into the file of what is captured, with the addresses that the receiver's connection has: of all of 127.0.0.0/8 the socket
+ * has one.
+ */
+static void record(struct soft_udp *udp, const struct soft_udp_came *came, const uint8_t *bytes, size_t length)
+{
+	struct soft_endpoint from = came->source, to = came->destination;
+	struct ibv_global_route route = {.hop_limit = came->hops, .traffic_class = came->traffic_class};
+	struct soft_qp *qp = soft_table_find(&udp->device->queue_pairs, soft_get24(bytes + 5), soft_qp_hold);
+
+	if (qp && qp->service != SOFT_UNRELIABLE_DATAGRAM) {
+		soft_lock_take(&qp->requester.lock);
+		if (soft_gid_is_loopback(&to.address))
+			to.address = *soft_link_source(qp, NULL);
+		if (soft_gid_is_loopback(&from.address))
+			from.address = *soft_link_destination(qp, NULL);
+		soft_lock_release(&qp->requester.lock);
+	}
+	if (qp)
+		soft_qp_release(qp);
+	soft_udp_record(udp, &from, &to, &route, bytes, length, true, &(struct soft_capture_fate){0});
+}
+
 /* One packet of it.  guess: its identification. */
 static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t length)
 {
@@ -113,9 +136,7 @@ static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t 
 		return false;
 	}
 	if (udp->fabric->capture && !soft_udp_find(udp, &came->source.address, came->source.port))
-		soft_udp_record(udp, &came->source, &came->destination,
-				&(struct ibv_global_route){.hop_limit = came->hops, .traffic_class = came->traffic_class},
-				bytes, length, true, &(struct soft_capture_fate){0});
+		record(udp, came, bytes, length);
 	if ((bytes[0] & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
 		make_header(came, identification, length, batch->arrival.header);
 	return soft_link_deliver(udp->device, &batch->arrival, bytes, length);

@@ -192,6 +192,18 @@ static void send_with_faults(struct soft_udp *udp, const struct soft_udp_route *
 	soft_packets_send(udp->stage, verdict, &sender, bytes, length);
 }
 
+/* With the addresses that the queue pair has: of all of 127.0.0.0/8 a socket has one. */
+static void record(struct soft_udp *udp, const struct soft_qp *qp, const struct soft_packet *packet,
+		   const struct soft_udp_route *route, const uint8_t *bytes, size_t length, const struct soft_capture_fate *fate)
+{
+	struct soft_endpoint from = {*soft_link_source(qp, packet), route->socket->endpoint.port};
+	struct soft_endpoint to = {*soft_link_destination(qp, packet), route->peer.port};
+
+	soft_udp_record(udp, &from, &to,
+			packet->ah && qp->service == SOFT_UNRELIABLE_DATAGRAM ? &packet->ah->attr.grh : &qp->attr.ah_attr.grh,
+			bytes, length, false, fate);
+}
+
 void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
 		   const struct soft_packet *packet, uint8_t *bytes, size_t length)
 {
@@ -212,10 +224,7 @@ void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft
 						soft_link_destination(qp, packet), &what);
 	}
 	if (udp->fabric->capture)
-		soft_udp_record(udp, &pending->route->socket->endpoint, &pending->route->peer,
-				packet->ah && qp->service == SOFT_UNRELIABLE_DATAGRAM ? &packet->ah->attr.grh :
-											  &qp->attr.ah_attr.grh,
-				bytes, length, false, &fate);
+		record(udp, qp, packet, pending->route, bytes, length, &fate);
 	if (faults) {
 		send_with_faults(udp, pending->route, &fate.verdict, bytes, length);
 		give_back(udp, pending);
