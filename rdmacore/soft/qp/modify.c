@@ -113,6 +113,17 @@ static int connect_link(struct soft_qp *qp, const struct ibv_qp_attr *attr, int 
 	return link->connect ? link->connect(link, qp, &path) : 0;
 }
 
+/*
+ * The completion that tells of an error can be polled before the thread that made it has both locks; whoever polled it finds
+ * the queue pair in ERR.
+ */
+static void lock_settled(struct soft_qp *qp)
+{
+	soft_qp_lock(qp);
+	if (qp->responder.failed)
+		soft_qp_enter(qp, IBV_QPS_ERR);
+}
+
 static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from, to;
@@ -122,7 +133,7 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	/* What came before this is acknowledged, as by an adapter, which does not put it off. */
 	if (qp->segmentation && mask & IBV_QP_STATE)
 		soft_link_acknowledge(qp);
-	soft_qp_lock(qp);
+	lock_settled(qp);
 	/* Under the locks, which soft_device_stop takes: either this comes before it, or is refused. */
 	if (soft_context_is_removed(qp->ibv.context))
 		goto unlock;
@@ -181,7 +192,7 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 	if (soft_context_is_removed(ibv_qp->context))
 		return EIO;
 	(void)mask; /* ibv_query_qp(3): a provider may give more than was asked for */
-	soft_qp_lock(qp);
+	lock_settled(qp);
 	*attr = qp->attr;
 	attr->qp_state = soft_qp_state(qp);
 	attr->rq_psn = qp->responder.psn;
