@@ -333,12 +333,15 @@ static void go_on(struct soft_progress *progress)
 	soft_mutex_unlock(&udp->lock);
 }
 
-/* What came with a poll is acknowledged now, if it is put off at all: only while nobody waits for the sockets. */
+/*
+ * What came with a poll is acknowledged now, if it is put off at all: only while nobody waits for the sockets.  Between wr_start
+ * and wr_complete the program holds a lock that comes after those taken here, and then the timer does it.
+ */
 static void settle(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 
-	if (is_resting(udp))
+	if (is_resting(udp) && !atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
 		acknowledge_now(udp);
 }
 
