@@ -5,15 +5,17 @@
  * byte beside what is registered for the network may change.
  *
  * Each packet of an input: one byte of flags, two of length (little endian), and that many bytes from the
- * BTH on.  The flags repair what a mutation would rarely hit: the queue pair and its sequence numbers, and
+ * BTH on.  Messages of connection management, to queue pair 1, are read as well.  The flags repair what a mutation would rarely hit: the queue pair and its sequence numbers, and
  * a key and an address that are right or nearly so.
  */
 #include <stdint.h>
 
 #include "ctest/support/check.h"
 #include "ctest/support/sim_net.h"
+#include "soft/ipc/record.h"
 #include "soft/link/calls.h"
 #include "soft/objects/cq.h"
+#include "soft/objects/device.h"
 #include "soft/objects/mr.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
@@ -57,6 +59,33 @@ struct world {
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
+/* A message of connection management: what can be read of it goes to another process and back, and says the same. */
+static void receive_management(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to,
+			       const uint8_t *mad)
+{
+	static const struct sockaddr_in some = {.sin_family = AF_INET};
+	struct soft_cm_message message, again;
+	uint8_t record[SOFT_RECORD_MAX];
+	uint64_t instance;
+	uint32_t id = 0;
+	bool answers = soft_mad_receiver(mad, &id);
+
+	(void)management, (void)from, (void)to;
+	if (!soft_mad_decode(mad, &message)) {
+		CHECK(!answers);
+		return;
+	}
+	CHECK(!answers || id == message.remote);
+	if (message.source.ss_family == AF_UNSPEC || message.destination.ss_family == AF_UNSPEC) {
+		memcpy(&message.source, &some, sizeof(some));
+		memcpy(&message.destination, &some, sizeof(some));
+	}
+	CHECK(soft_record_encode(&message, 7, record) == sizeof(record));
+	CHECK(soft_record_decode(record, sizeof(record), &instance, &again) == SOFT_RECORD_MESSAGE && instance == 7);
+	CHECK(again.attribute == message.attribute && again.local == message.local && again.remote == message.remote);
+	CHECK(!memcmp(again.private_data, message.private_data, message.private_data_len));
+}
+
 static struct ibv_qp *make_sharing(struct world *world, struct sim_host *host)
 {
 	struct ibv_srq_init_attr shared = {.attr = {.max_wr = DEPTH, .max_sge = 2}};
@@ -80,6 +109,7 @@ static void open_world(struct world *world)
 
 	sim_net_open(&world->net, 2, &options);
 	host = &world->net.hosts[0];
+	host->device->management.receive = receive_management;
 	world->cq = sim_cq(host, 16 * DEPTH);
 	for (int type = 0; type < 3; type++)
 		world->queue_pairs[type] = sim_qp(host, types[type], world->cq, DEPTH);
