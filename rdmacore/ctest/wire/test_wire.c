@@ -333,10 +333,10 @@ static uint32_t crc_of_bits(uint32_t state, const uint8_t *bytes, size_t length)
 	return state;
 }
 
-/* Every length, at every place in a word, in as many pieces: whichever way it is computed. */
+/* Every length, at every place in a word, in as many pieces: whichever way it is computed, and copied meanwhile. */
 static void test_crc32(void)
 {
-	uint8_t bytes[700];
+	uint8_t bytes[1400], copy[sizeof(bytes)];
 
 	for (size_t byte = 0; byte < sizeof(bytes); byte++)
 		bytes[byte] = (uint8_t)(byte * byte / 3 + byte);
@@ -347,12 +347,46 @@ static void test_crc32(void)
 		CHECK(soft_crc32(0xffffffff, bytes + place, length) == state);
 		CHECK(soft_crc32(soft_crc32(0xffffffff, bytes + place, length / 3), bytes + place + length / 3,
 				 length - length / 3) == state);
+		memset(copy, 0xee, sizeof(copy));
+		CHECK(soft_crc32_copy(0xffffffff, copy + 3, bytes + place, length) == state);
+		CHECK(!memcmp(copy + 3, bytes + place, length) && copy[2] == 0xee && copy[3 + length] == 0xee);
+	}
+}
+
+/* A packet with its ICRC at once is what it is in two steps, for every length and with its payload in pieces. */
+static void test_encode_at_once(void)
+{
+	struct soft_endpoint from = {.address.raw = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}, .port = 61000};
+	struct soft_endpoint to = {.address.raw = {0xfe, 0x80, [15] = 2}, .port = SOFT_WIRE_PORT};
+	uint8_t payload[SOFT_MTU], once[SOFT_WIRE_OVERHEAD + SOFT_MTU], twice[sizeof(once)];
+	struct soft_icrc_headers headers;
+
+	for (size_t byte = 0; byte < sizeof(payload); byte++)
+		payload[byte] = (uint8_t)(byte * byte / 5 + byte);
+	soft_icrc_headers_make(&headers, &from, &to);
+	for (size_t size = 0; size <= sizeof(payload); size += size % 61 + 1) {
+		size_t first = size / 3, second = size / 5;
+		struct soft_packet packet = {
+			.opcode = SOFT_RELIABLE_CONNECTION | SOFT_RDMA_WRITE_ONLY,
+			.psn = (uint32_t)size,
+			.length = size,
+			.num_segments = 3,
+			.segments = {{payload, first}, {payload + first, second},
+				     {payload + first + second, size - first - second}},
+		};
+		size_t length = soft_wire_length(&packet), before = soft_wire_encode(&packet, twice);
+
+		CHECK(before + SOFT_WIRE_ICRC == length);
+		soft_icrc_put(twice + before, soft_icrc_of_packet(&headers, 7, twice, before));
+		soft_icrc_encode(&headers, 7, &packet, once, length);
+		CHECK(!memcmp(once, twice, length));
 	}
 }
 
 int main(void)
 {
 	test_crc32();
+	test_encode_at_once();
 	test_crc();
 	test_layouts();
 	test_messages();

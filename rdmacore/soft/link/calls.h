@@ -100,7 +100,7 @@ struct soft_link {
 	/* Room for a packet of that many bytes; NULL, and it is lost. */
 	uint8_t *(*begin)(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
 			  const struct soft_packet *packet, size_t length);
-	/* Send what begin gave, which is filled from the BTH to before the ICRC. */
+	/* Write the packet where begin has given room, and send it. */
 	void (*send)(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp,
 		     const struct soft_packet *packet, uint8_t *bytes, size_t length);
 	/* The burst ends, whose count is not 0. */

@@ -219,6 +219,7 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	uint32_t source, target;
 
 	(void)burst;
+	soft_wire_encode(packet, bytes);
 	event->sender.send = NULL;
 	finish(event, link->icrc, qp, packet, length);
 	event->qp = NULL;

@@ -42,7 +42,6 @@ static void send_packet(struct soft_qp *qp, struct soft_burst *burst, struct sof
 	bytes = link->begin(link, burst, qp, packet, length);
 	if (!bytes)
 		return;
-	soft_wire_encode(packet, bytes);
 	soft_count(soft_qp_device(qp), SOFT_COUNT_SENT);
 	link->send(link, burst, qp, packet, bytes, length);
 }

@@ -213,9 +213,7 @@ void soft_udp_send(struct soft_link *link, struct soft_burst *burst, struct soft
 	struct soft_capture_fate fate = {0};
 
 	/* The segments of a burst are numbered from 0. */
-	soft_icrc_put(bytes + length - SOFT_WIRE_ICRC,
-		      soft_icrc_of_packet(&pending->route->headers, (uint16_t)burst->count, bytes,
-					  length - SOFT_WIRE_ICRC));
+	soft_icrc_encode(&pending->route->headers, (uint16_t)burst->count, packet, bytes, length);
 	atomic_fetch_add_explicit(&udp->counters.sent, 1, memory_order_relaxed);
 	if (faults) {
 		struct soft_fault_subject what = soft_link_subject(qp, packet);
@@ -291,11 +289,9 @@ static bool transmit(const struct soft_udp_burst *pending, uint32_t count, size_
 void soft_udp_send_alone(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_packet *packet,
 			 uint8_t *bytes)
 {
-	size_t length = soft_wire_encode(packet, bytes);
-	struct soft_udp_burst burst = {.route = route, .bytes = bytes};
+	struct soft_udp_burst burst = {.route = route, .bytes = bytes, .segment = (uint32_t)soft_wire_length(packet)};
 
-	soft_icrc_put(bytes + length, soft_icrc_of_packet(&route->headers, 0, bytes, length));
-	burst.segment = (uint32_t)(length + SOFT_WIRE_ICRC);
+	soft_icrc_encode(&route->headers, 0, packet, bytes, burst.segment);
 	atomic_fetch_add_explicit(&udp->counters.sent, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&udp->counters.calls_to_send, 1, memory_order_relaxed);
 	if (!transmit(&burst, 1, burst.segment))

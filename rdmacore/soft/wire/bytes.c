@@ -167,7 +167,7 @@ static uint8_t *put_headers(uint8_t *place, const struct soft_packet *packet, ui
 	return place;
 }
 
-size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
+size_t soft_wire_encode_headers(const struct soft_packet *packet, uint8_t *bytes)
 {
 	uint16_t headers = headers_of(wire_opcode(packet));
 	uint8_t pad = headers & PAYLOAD ? padding(packet->length) : 0;
@@ -181,17 +181,20 @@ size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 	place = soft_put24(place, packet->destination);
 	*place++ = (uint8_t)(packet->acknowledge << 7);
 	place = soft_put24(place, packet->psn);
-	place = put_headers(place, packet, headers);
-	if (headers & PAYLOAD && packet->length) {
-		struct soft_segment payload = {place, packet->length};
+	return (size_t)(put_headers(place, packet, headers) - bytes);
+}
 
-		/* The GRH of a datagram is not part of the packet. */
-		soft_segments_copy(&payload, packet->segments + (packet->header ? 1 : 0),
-				   packet->length);
-		place += packet->length;
-	}
-	memset(place, 0, pad);
-	return (size_t)(place + pad - bytes);
+size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
+{
+	size_t length = soft_wire_length(packet) - SOFT_WIRE_ICRC, before = soft_wire_encode_headers(packet, bytes);
+	struct soft_segment payload = {bytes + before, packet->length};
+
+	if (length == before)
+		return length;
+	/* The GRH of a datagram is not part of the packet. */
+	soft_segments_copy(&payload, packet->segments + (packet->header ? 1 : 0), packet->length);
+	memset(bytes + before + packet->length, 0, length - before - packet->length);
+	return length;
 }
 
 /* What follows the BTH; returns where the payload begins. */

@@ -68,6 +68,8 @@ size_t soft_wire_length(const struct soft_packet *packet);
  * datagram without the GRH, which is the first one).  soft_wire_length must not be 0.
  */
 size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes);
+/* The headers alone, which are that long. */
+size_t soft_wire_encode_headers(const struct soft_packet *packet, uint8_t *bytes);
 /*
  * Read a packet of that many bytes with its ICRC, which is not looked at.  The payload is referred to, not copied.  False
  * when the packet is to be dropped: unknown opcode or version, or too short for its headers.
@@ -78,6 +80,8 @@ bool soft_wire_decode(uint8_t *bytes, size_t length, struct soft_packet *packet)
 
 /* CRC-32 of IEEE 802.3 without its inversions: the state after more bytes. */
 uint32_t soft_crc32(uint32_t state, const uint8_t *bytes, size_t length);
+/* The same of bytes that are copied, each read once: what is summed is what was copied, whoever writes there meanwhile. */
+uint32_t soft_crc32_copy(uint32_t state, uint8_t *to, const uint8_t *from, size_t length);
 
 /* --- icrc.c: the invariant CRC (annex A17.3.3) ---------------------------------------------------- */
 
@@ -112,6 +116,9 @@ void soft_icrc_headers_make(struct soft_icrc_headers *headers, const struct soft
 /* The ICRC of a packet of that many bytes without it, at least a BTH. */
 uint32_t soft_icrc_of_packet(const struct soft_icrc_headers *headers, uint16_t identification, const uint8_t *packet,
 			     size_t length);
+/* soft_wire_encode with the ICRC behind it.  length: soft_wire_length of the packet. */
+void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identification, const struct soft_packet *packet,
+		      uint8_t *bytes, size_t length);
 /*
  * The identification of such a packet that arrived: guess, or what makes the ICRC right.  False when nothing does.  With a
  * guess that is wrong only 16 bits of the check are left, so the caller must know which identifications to expect.

@@ -105,12 +105,13 @@ void soft_icrc_headers_make(struct soft_icrc_headers *headers, const struct soft
 	headers->length = (uint8_t)(place + SOFT_UDP_HEADER - headers->bytes);
 }
 
-uint32_t soft_icrc_of_packet(const struct soft_icrc_headers *headers, uint16_t identification, const uint8_t *packet,
-			     size_t length)
+/* The state after the BTH of a packet of that many bytes without its ICRC. */
+static uint32_t sum_headers(const struct soft_icrc_headers *headers, uint16_t identification, const uint8_t *packet,
+			    size_t length)
 {
 	uint8_t masked[sizeof(headers->bytes) + SOFT_WIRE_BTH], *ip = masked + LOCAL_ROUTE;
 	uint8_t *behind = masked + headers->length;
-	uint32_t datagram = (uint32_t)(SOFT_UDP_HEADER + length + SOFT_WIRE_ICRC), state;
+	uint32_t datagram = (uint32_t)(SOFT_UDP_HEADER + length + SOFT_WIRE_ICRC);
 
 	memcpy(masked, headers->bytes, sizeof(headers->bytes));
 	if (headers->ipv4) {
@@ -122,8 +123,47 @@ uint32_t soft_icrc_of_packet(const struct soft_icrc_headers *headers, uint16_t i
 	soft_put16(behind - 4, datagram);
 	memcpy(behind, packet, SOFT_WIRE_BTH);
 	behind[4] = 0xff;
-	state = soft_crc32(0xffffffff, masked, (size_t)headers->length + SOFT_WIRE_BTH);
+	return soft_crc32(0xffffffff, masked, (size_t)headers->length + SOFT_WIRE_BTH);
+}
+
+uint32_t soft_icrc_of_packet(const struct soft_icrc_headers *headers, uint16_t identification, const uint8_t *packet,
+			     size_t length)
+{
+	uint32_t state = sum_headers(headers, identification, packet, length);
+
 	return ~soft_crc32(state, packet + SOFT_WIRE_BTH, length - SOFT_WIRE_BTH);
+}
+
+/* Packets shorter than that are copied and then summed, both of which is over soon. */
+#define WORTH_WHILE 1024
+
+void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identification, const struct soft_packet *packet,
+		      uint8_t *bytes, size_t length)
+{
+	const struct soft_segment *from = packet->segments + (packet->header ? 1 : 0);
+	size_t before, left = length - SOFT_WIRE_ICRC;
+	uint32_t state;
+
+	if (length < WORTH_WHILE) {
+		soft_wire_encode(packet, bytes);
+		soft_icrc_put(bytes + left, soft_icrc_of_packet(headers, identification, bytes, left));
+		return;
+	}
+	before = soft_wire_encode_headers(packet, bytes);
+	state = sum_headers(headers, identification, bytes, left);
+	state = soft_crc32(state, bytes + SOFT_WIRE_BTH, before - SOFT_WIRE_BTH);
+	bytes += before;
+	left = packet->length;
+	for (; left; from++) {
+		size_t step = from->length < left ? from->length : left;
+
+		state = soft_crc32_copy(state, bytes, from->address, step);
+		bytes += step;
+		left -= step;
+	}
+	left = length - SOFT_WIRE_ICRC - before - packet->length; /* padding */
+	memset(bytes, 0, left);
+	soft_icrc_put(bytes + left, ~soft_crc32(state, bytes, left));
 }
 
 bool soft_icrc_identify(const struct soft_icrc_headers *headers, uint16_t guess, const uint8_t *packet, size_t length,
