@@ -130,10 +130,22 @@ static uint32_t find_slot(struct soft_poller *poller)
 	return slot + 1;
 }
 
+/* Have the kernel wait for these events of a source, or for none; -errno. */
+static int wait_for(struct soft_poller *poller, struct soft_source *source, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.u64 = event_of(poller, source->slot)};
+	int operation = !events ? EPOLL_CTL_DEL : source->waited ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+	soft_mutex_expect(&poller->lock);
+	if ((events || source->waited) && epoll_ctl(poller->epoll, operation, source->fd, &event))
+		return -errno;
+	source->waited = events != 0;
+	return 0;
+}
+
 int soft_poller_add(struct soft_poller *poller, struct soft_source *source, int fd, uint32_t events,
 		    void (*ready)(struct soft_source *source, uint32_t events))
 {
-	struct epoll_event event = {.events = events};
 	uint32_t slot;
 	int result = 0;
 
@@ -147,30 +159,26 @@ int soft_poller_add(struct soft_poller *poller, struct soft_source *source, int 
 		result = -ENOMEM;
 		goto unlock;
 	}
-	*source = (struct soft_source){.ready = ready, .fd = fd};
-	event.data.u64 = event_of(poller, slot);
-	if (epoll_ctl(poller->epoll, EPOLL_CTL_ADD, fd, &event)) {
-		result = -errno;
-		goto unlock;
-	}
-	poller->slots[slot - 1].source = source;
-	source->slot = slot;
+	*source = (struct soft_source){.ready = ready, .fd = fd, .slot = slot};
+	result = wait_for(poller, source, events);
+	if (result)
+		source->slot = 0;
+	else
+		poller->slots[slot - 1].source = source;
 unlock:
 	soft_mutex_unlock(&poller->lock);
 	return result;
 }
 
-void soft_poller_change(struct soft_poller *poller, struct soft_source *source, uint32_t events)
+int soft_poller_change(struct soft_poller *poller, struct soft_source *source, uint32_t events)
 {
-	struct epoll_event event = {.events = events};
+	int result = 0;
 
 	soft_mutex_lock(&poller->lock);
-	if (source->slot) {
-		event.data.u64 = event_of(poller, source->slot);
-		/* It cannot fail for a descriptor that is there. */
-		epoll_ctl(poller->epoll, EPOLL_CTL_MOD, source->fd, &event);
-	}
+	if (source->slot)
+		result = wait_for(poller, source, events);
 	soft_mutex_unlock(&poller->lock);
+	return result;
 }
 
 void soft_poller_remove(struct soft_poller *poller, struct soft_source *source)
@@ -179,7 +187,7 @@ void soft_poller_remove(struct soft_poller *poller, struct soft_source *source)
 	if (source->slot) {
 		struct soft_poller_slot *slot = &poller->slots[source->slot - 1];
 
-		epoll_ctl(poller->epoll, EPOLL_CTL_DEL, source->fd, NULL);
+		(void)wait_for(poller, source, 0);
 		slot->source = NULL;
 		slot->generation++;
 		source->slot = 0;

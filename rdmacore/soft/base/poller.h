@@ -20,6 +20,7 @@ struct soft_source {
 	void (*ready)(struct soft_source *source, uint32_t events);
 	int fd;
 	uint32_t slot; /* its place in soft_poller.slots + 1; 0 while it is not there */
+	bool waited; /* the kernel looks at it, which each arrival there pays for */
 };
 
 struct soft_poller_slot {
@@ -42,13 +43,13 @@ void soft_poller_init(struct soft_poller *poller);
 void soft_poller_destroy(struct soft_poller *poller);
 
 /*
- * Call ready whenever fd has one of events (EPOLLIN, EPOLLOUT, ...; 0: only what cannot be masked).  -ENOMEM, -EAGAIN
+ * Call ready whenever fd has one of events (EPOLLIN, EPOLLOUT, ...; 0: none).  -ENOMEM, -EAGAIN
  * when the thread cannot be made, or an errno of epoll.
  */
 int soft_poller_add(struct soft_poller *poller, struct soft_source *source, int fd, uint32_t events,
 		    void (*ready)(struct soft_source *source, uint32_t events));
-/* From now on for these events. */
-void soft_poller_change(struct soft_poller *poller, struct soft_source *source, uint32_t events);
+/* From now on for these events.  An errno of epoll, and then for none; never for 0. */
+int soft_poller_change(struct soft_poller *poller, struct soft_source *source, uint32_t events);
 /*
  * Once this returns ready is not called again, and no longer runs, unless this is called from it.  The caller holds no lock
  * that ready takes.  A source that is not there may be removed.
