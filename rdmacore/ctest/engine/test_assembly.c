@@ -398,6 +398,64 @@ static void test_settled(void)
 	wire_close(&wire);
 }
 
+/* A request comes that asks for an acknowledgement, and the program answers it: whether that goes with the answer. */
+static bool request_and_answer(struct soft_qp *qp)
+{
+	struct soft_packet response;
+	bool joins;
+
+	qp->segmentation->owes = true;
+	soft_patience_request(qp->segmentation);
+	joins = soft_assembly_joins(qp);
+	if (joins)
+		CHECK(soft_assembly_acknowledge(qp, &response) && !qp->segmentation->owes);
+	else
+		CHECK(soft_assembly_waits(qp, false));
+	return joins;
+}
+
+/* How many acknowledgements go with answers before one does not. */
+static int joined(struct soft_qp *qp)
+{
+	int count = 0;
+
+	while (request_and_answer(qp))
+		count++;
+	return count;
+}
+
+/* Whether the peer waits for an acknowledgement is tried, seldom if it does; and who does not gets few. */
+static void test_patience(void)
+{
+	struct soft_packet response;
+	struct wire wire;
+	struct soft_qp *qp;
+	int first, late;
+
+	open_wire(&wire, IBV_QPT_RC);
+	qp = soft_qp(wire.b.qp);
+	soft_lock_take(&qp->responder.lock);
+	CHECK(!soft_assembly_joins(qp) && !soft_assembly_waits(qp, false) && !soft_assembly_waits(qp, true));
+	first = joined(qp);
+	CHECK(first > 0);
+	/* It waits in vain, and is due; the next try comes later. */
+	CHECK(!soft_assembly_waits(qp, true) && soft_assembly_acknowledge(qp, &response));
+	CHECK(joined(qp) > first);
+	/* The next request comes without it. */
+	CHECK(!request_and_answer(qp));
+	for (late = 2; !request_and_answer(qp); late++)
+		CHECK(late < 100);
+	CHECK(late > 8);
+	CHECK(joined(qp) == 0);
+	/* A repeated request says that the peer waits. */
+	CHECK(soft_assembly_waits(qp, false));
+	soft_patience_end(qp->segmentation);
+	CHECK(!soft_assembly_waits(qp, false) && soft_assembly_acknowledge(qp, &response));
+	CHECK(joined(qp) == first);
+	soft_lock_release(&qp->responder.lock);
+	wire_close(&wire);
+}
+
 int main(void)
 {
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
@@ -411,5 +469,6 @@ int main(void)
 	test_let_through();
 	test_answer_of_another();
 	test_settled();
+	test_patience();
 	return 0;
 }

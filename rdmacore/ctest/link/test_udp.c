@@ -127,6 +127,68 @@ static void test_bursts(void)
 	sides_close(&sides);
 }
 
+static void send_from(struct sides *sides, int side)
+{
+	struct ibv_sge sge = bench_sge(&sides->benches[side], 0, 64);
+	struct ibv_send_wr wr = bench_wr(IBV_WR_SEND, 1, &sge);
+
+	CHECK(!bare_post(&sides->ends[side], &wr));
+}
+
+/* Poll there until a receive has completed, and count what was sent and has completed meanwhile. */
+static void take_message(struct sides *sides, int side, int *sent)
+{
+	enum ibv_wc_opcode opcode;
+
+	do {
+		struct ibv_wc wc = poll_one(sides->ends[side].cq);
+
+		CHECK(wc.status == IBV_WC_SUCCESS);
+		opcode = wc.opcode;
+		*sent -= opcode != IBV_WC_RECV;
+	} while (opcode != IBV_WC_RECV);
+}
+
+/*
+ * Messages to and fro, whose senders do not wait for their completions, so that acknowledgements wait for answers and packets
+ * come one by one; then all at once, to and fro again, and then one end polls no more.  All that was sent completes.
+ */
+static void test_to_and_fro(void)
+{
+	enum { EXCHANGES = 2000, AHEAD = 8 };
+	struct sides sides;
+	int sent[2] = {0};
+
+	sides_open(&sides, IBV_QPT_RC);
+	for (int side = 0; side < 2; side++)
+		for (int receive = 0; receive < AHEAD; receive++)
+			CHECK(!bare_recv(&sides.ends[side], 2, LARGE, 64));
+	for (int turn = 0; turn < 3; turn++) {
+		for (int exchange = 0; exchange < EXCHANGES; exchange++) {
+			int side = exchange % 2;
+
+			send_from(&sides, side);
+			sent[side]++;
+			CHECK(sent[side] <= BENCH_DEPTH);
+			take_message(&sides, !side, &sent[!side]);
+			CHECK(!bare_recv(&sides.ends[!side], 2, LARGE, 64));
+		}
+		if (turn < 2) {
+			for (; sent[0]; sent[0]--)
+				expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+			fill(sides.benches[0].memory, LARGE, (unsigned int)turn);
+			post(&sides, IBV_WR_RDMA_WRITE, LARGE);
+			expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+			CHECK(!memcmp(sides.benches[0].memory, sides.benches[1].memory, LARGE));
+		}
+	}
+	for (; sent[0]; sent[0]--)
+		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+	for (; sent[1]; sent[1]--)
+		expect_wc(&sides.ends[1], 1, IBV_WC_SUCCESS);
+	sides_close(&sides);
+}
+
 static void post_datagram(struct sides *sides, struct ibv_ah *ah, uint32_t number, uint64_t wr_id)
 {
 	struct ibv_sge sge = bench_sge(&sides->benches[0], 0, 100);
@@ -411,6 +473,7 @@ int main(void)
 	test_gids();
 	test_transfers();
 	test_bursts();
+	test_to_and_fro();
 	test_datagram();
 	test_multicast();
 	test_faults();

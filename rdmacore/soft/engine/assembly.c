@@ -260,10 +260,12 @@ bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
 		begin_stream(qp, packet, false);
 	} else if (response->opcode == SOFT_ACKNOWLEDGE) {
 		segmentation->owes |= packet->acknowledge;
+		if (packet->acknowledge)
+			soft_patience_request(segmentation);
 		return false;
 	}
 	/* Every response acknowledges all before it (IBTA 9.7.5.1.2). */
-	segmentation->owes = false;
+	soft_patience_acknowledged(segmentation);
 	return packet->opcode != SOFT_RDMA_READ_REQUEST || response->syndrome != SOFT_ACK;
 }
 
@@ -283,6 +285,8 @@ bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet,
 		response->msn = qp->responder.msn;
 		return soft_atomic_replay(qp, packet, response);
 	default:
+		/* The peer did not get the acknowledgement, or not in time. */
+		soft_patience_end(qp->segmentation);
 		qp->segmentation->owes = true;
 		return false;
 	}
@@ -332,10 +336,9 @@ bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response)
 	struct soft_segmentation *segmentation = qp->segmentation;
 
 	soft_lock_expect(&qp->responder.lock);
-	segmentation->owing = false;
 	if (!segmentation->owes || qp->responder.failed || !soft_qp_receives(qp))
 		return false;
-	segmentation->owes = false;
+	soft_patience_acknowledged(segmentation);
 	soft_answer_begin(qp, response, qp->responder.psn - 1);
 	return true;
 }
@@ -350,6 +353,7 @@ struct soft_segmentation *soft_segmentation_create(struct soft_link *link, size_
 	segmentation->mtu = SOFT_MTU;
 	segmentation->window = segmentation->window_limit = SOFT_WINDOW_MAX;
 	segmentation->assembly.kind = SOFT_NO_MESSAGE;
+	soft_patience_begin(&segmentation->patience);
 	return segmentation;
 }
 
@@ -383,8 +387,10 @@ void soft_segmentation_stop(struct soft_qp *qp)
 		soft_target_abandon(qp);
 	segmentation->stream.active = false;
 	segmentation->owes = false;
+	soft_patience_begin(&segmentation->patience);
 	segmentation->cursor = 0;
 	segmentation->answered = 0;
 	segmentation->window = segmentation->window_limit;
 	segmentation->retrying = false;
+	segmentation->timed = segmentation->prolonged = false;
 }

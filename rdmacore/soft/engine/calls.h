@@ -154,4 +154,11 @@ bool soft_assembly_stream(struct soft_qp *qp, struct soft_packet *response);
 /* The ACK that is owed; false when none is. */
 bool soft_assembly_acknowledge(struct soft_qp *qp, struct soft_packet *response);
 
+/* --- patience.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
+
+/* An answer of the program goes now: whether the acknowledgement that is owed goes with it. */
+bool soft_assembly_joins(struct soft_qp *qp);
+/* Whether the acknowledgement that is owed waits for such an answer.  in_vain: it has, for so long that it goes now. */
+bool soft_assembly_waits(struct soft_qp *qp, bool in_vain);
+
 #endif

@@ -47,6 +47,14 @@ struct soft_read_stream {
 	uint64_t address, left;
 };
 
+/* Of the acknowledgements that are owed: patience.c. */
+struct soft_patience {
+	bool late; /* the peer does not wait for them */
+	bool tries; /* it is being tried whether it does */
+	uint8_t requests; /* since the last one went, as far as they count */
+	uint16_t joined, interval; /* those that went with an answer since the last try, and how many before the next */
+};
+
 struct soft_segmentation {
 	struct soft_link *link;
 	uint32_t mtu; /* bytes of payload in a packet */
@@ -59,10 +67,12 @@ struct soft_segmentation {
 	uint32_t frontier; /* the number after the highest that was ever sent */
 	uint32_t window;
 	bool retrying; /* it went back, and nothing was answered since */
+	bool timed, prolonged; /* the timer runs for the oldest request, or one before that, and then once more */
 
 	/* The responder's, under responder.lock. */
 	bool owes; /* an ACK of all before responder.psn */
 	bool owing; /* the link was told, and will ask for it */
+	struct soft_patience patience;
 	struct soft_assembly assembly;
 	struct soft_read_stream stream;
 
@@ -71,6 +81,16 @@ struct soft_segmentation {
 };
 
 #define SOFT_NO_MESSAGE 0xff
+
+/* --- patience.c: how long an acknowledgement waits; responder.lock is held ------------------------- */
+
+void soft_patience_begin(struct soft_patience *patience);
+/* A request came that asks for an acknowledgement. */
+void soft_patience_request(struct soft_segmentation *segmentation);
+/* All before responder.psn is acknowledged. */
+void soft_patience_acknowledged(struct soft_segmentation *segmentation);
+/* The peer waits. */
+void soft_patience_end(struct soft_segmentation *segmentation);
 
 /* Packets, and so sequence numbers, of a message of that length; 1 without an MTU. */
 static inline uint32_t soft_segment_count(const struct soft_qp *qp, uint64_t length)

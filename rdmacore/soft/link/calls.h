@@ -91,6 +91,7 @@ struct soft_path {
 struct soft_link {
 	bool icrc; /* compute and check it */
 	bool joins_acknowledgements; /* one that is owed goes out with a request, if there is one */
+	bool lax_timeouts; /* a timeout may be up to twice as long */
 	size_t route_size; /* of soft_segmentation.route */
 	/*
 	 * The queue pair comes to RTR, or gets another path; both locks are held.  0, or a positive errno, and it stays as
@@ -146,6 +147,11 @@ void soft_link_answer(struct soft_qp *qp, struct soft_burst *burst, struct soft_
 void soft_link_flush(struct soft_qp *qp, struct soft_burst *burst);
 /* Send the acknowledgement that is owed, if it still is.  No lock of a queue pair is held. */
 void soft_link_acknowledge(struct soft_qp *qp);
+/*
+ * The same, unless it waits for an answer to go with: then false.  in_vain: it has waited, nothing came meanwhile, and it
+ * goes now.
+ */
+bool soft_link_acknowledge_answered(struct soft_qp *qp, bool in_vain);
 /* The addresses that a packet has, as its sender sees them.  A lock of the queue pair is held. */
 const union ibv_gid *soft_link_source(const struct soft_qp *qp, const struct soft_packet *packet);
 const union ibv_gid *soft_link_destination(const struct soft_qp *qp, const struct soft_packet *packet);

@@ -66,15 +66,13 @@ void soft_link_answer(struct soft_qp *qp, struct soft_burst *burst, struct soft_
 	send_packet(qp, burst, packet);
 }
 
-/* Under responder.lock, which comes after requester.lock. */
 static void acknowledge(struct soft_qp *qp, struct soft_burst *burst)
 {
 	struct soft_packet response;
 
-	soft_lock_take(&qp->responder.lock);
+	soft_lock_expect(&qp->responder.lock);
 	if (soft_assembly_acknowledge(qp, &response))
 		soft_link_answer(qp, burst, &response);
-	soft_lock_release(&qp->responder.lock);
 }
 
 bool soft_link_send(struct soft_qp *qp)
@@ -92,9 +90,13 @@ bool soft_link_send(struct soft_qp *qp)
 		again = soft_lock_is_wanted(&qp->requester.lock);
 	}
 	if (burst.count) {
-		/* Behind it: the reply to a request acknowledges it at no cost. */
-		if (qp->segmentation->link->joins_acknowledgements && qp->service == SOFT_RELIABLE_CONNECTION)
-			acknowledge(qp, &burst);
+		/* Behind it: the reply to a request acknowledges it at little cost. */
+		if (qp->segmentation->link->joins_acknowledgements && qp->service == SOFT_RELIABLE_CONNECTION) {
+			soft_lock_take(&qp->responder.lock); /* it comes after requester.lock */
+			if (soft_assembly_joins(qp))
+				acknowledge(qp, &burst);
+			soft_lock_release(&qp->responder.lock);
+		}
 		soft_link_flush(qp, &burst);
 	}
 	return again;
@@ -105,6 +107,25 @@ void soft_link_acknowledge(struct soft_qp *qp)
 	struct soft_burst burst;
 
 	soft_burst_begin(&burst);
+	soft_lock_take(&qp->responder.lock);
+	qp->segmentation->owing = false;
 	acknowledge(qp, &burst);
+	soft_lock_release(&qp->responder.lock);
 	soft_link_flush(qp, &burst);
+}
+
+bool soft_link_acknowledge_answered(struct soft_qp *qp, bool in_vain)
+{
+	struct soft_burst burst;
+	bool waits;
+
+	soft_burst_begin(&burst);
+	soft_lock_take(&qp->responder.lock);
+	waits = soft_assembly_waits(qp, in_vain);
+	qp->segmentation->owing = waits;
+	if (!waits)
+		acknowledge(qp, &burst);
+	soft_lock_release(&qp->responder.lock);
+	soft_link_flush(qp, &burst);
+	return !waits;
 }

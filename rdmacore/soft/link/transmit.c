@@ -2,6 +2,7 @@
 
 #include "soft/base/fabric.h"
 #include "soft/engine/calls.h"
+#include "soft/engine/segment.h"
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/pd.h"
@@ -41,6 +42,29 @@ static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t tu
 	soft_pd_release(domain);
 }
 
+/*
+ * Have the timer expire after requester.wait_delay.  False without the memory for that.
+ *
+ * On a link in real time each message moves the timer back, which takes about as long as all else that a queue pair does for
+ * it.  There it stays where it is, and when it expires begins anew: IBTA 9.7.6.1.3 lets a timeout be four times as long.
+ */
+static bool arm(struct soft_qp *qp)
+{
+	struct soft_segmentation *segmentation = qp->segmentation;
+	struct soft_requester *requester = &qp->requester;
+
+	soft_lock_expect(&requester->lock);
+	if (segmentation) {
+		bool lax = segmentation->link->lax_timeouts && requester->wait == SOFT_WAIT_ACK;
+
+		segmentation->prolonged = lax && segmentation->timed;
+		if (segmentation->prolonged)
+			return true;
+		segmentation->timed = lax;
+	}
+	return !soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer, requester->wait_delay);
+}
+
 /* Leave the rest to the timer thread.  False when nothing can be sent now, or without that thread: the caller goes on. */
 static bool defer(struct soft_qp *qp)
 {
@@ -51,6 +75,8 @@ static bool defer(struct soft_qp *qp)
 	    (state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
 	    soft_timer_defer(&soft_qp_device(qp)->fabric->timers, &qp->timer))
 		return false;
+	if (qp->segmentation)
+		qp->segmentation->timed = false;
 	requester->deferred = true;
 	requester->wait_delay = 0;
 	return true;
@@ -88,8 +114,7 @@ static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 	if (!failed && requester->wait_delay) {
 		requester->deferred = false;
 		/* Without a timer the wait would never end: fail as if it had timed out. */
-		failed = soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer,
-					requester->wait_delay) != 0;
+		failed = !arm(qp);
 		if (failed)
 			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		requester->wait_delay = 0;
@@ -142,7 +167,13 @@ void soft_transmit_expire(struct soft_timer *timer)
 		soft_lock_release(&requester->lock);
 		return;
 	}
-	if (!requester->deferred) {
+	if (qp->segmentation)
+		qp->segmentation->timed = false;
+	if (!requester->deferred && qp->segmentation && qp->segmentation->prolonged) {
+		qp->segmentation->prolonged = false;
+		if (requester->wait == SOFT_WAIT_ACK)
+			requester->wait_delay = requester->ack_timeout;
+	} else if (!requester->deferred) {
 		soft_requester_expire(qp);
 		/* Other timers must not wait while everything is sent again. */
 		if (!qp->segmentation && defer(qp)) {

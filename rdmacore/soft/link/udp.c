@@ -151,6 +151,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	udp->link = (struct soft_link){
 		.icrc = true,
 		.joins_acknowledgements = true,
+		.lax_timeouts = true,
 		.route_size = sizeof(struct soft_udp_route),
 		.connect = connect_queue_pair,
 		.join = join_group,

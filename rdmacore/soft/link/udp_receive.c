@@ -29,6 +29,15 @@
 #define OTHER_SOCKETS 4
 #define REST_MIN (200 * SOFT_MICROSECOND)
 #define REST_MAX (1000 * SOFT_MICROSECOND)
+/* Looks of the timer, and the time between two, before nobody polls any more. */
+#define QUIET 8
+#define REST_QUIET (500 * SOFT_MICROSECOND)
+/* Polls in vain after which an acknowledgement waits no longer for an answer to go with: ten or twenty microseconds. */
+#define VAIN 64
+/* Receives between two looks in vain from which on packets had better come together. */
+#define STREAK 8
+/* Packets that come alone before they are to, and then looks in vain before all do. */
+#define ALONE 200
 /* Identifications of a host that counts them follow each other so closely. */
 #define NEAR 4096
 
@@ -94,7 +103,7 @@ static void make_header(const struct soft_udp_came *came, uint16_t identificatio
 struct batch {
 	struct soft_udp *udp;
 	const struct soft_udp_came *came;
-	struct soft_icrc_headers headers;
+	const struct soft_icrc_headers *headers;
 	struct soft_arrival arrival;
 };
 
@@ -130,7 +139,7 @@ static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t 
 
 	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
-	if (!soft_icrc_identify(&batch->headers, guess, bytes, length - SOFT_WIRE_ICRC, &identification) ||
+	if (!soft_icrc_identify(batch->headers, guess, bytes, length - SOFT_WIRE_ICRC, &identification) ||
 	    (identification != guess && !is_plausible(udp, &came->source, identification))) {
 		soft_count(udp->device, SOFT_COUNT_ICRC);
 		return false;
@@ -142,6 +151,47 @@ static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t 
 	return soft_link_deliver(udp->device, &batch->arrival, bytes, length);
 }
 
+static bool is_resting(struct soft_udp *udp)
+{
+	return atomic_load(&udp->resting);
+}
+
+static bool is_same(const struct soft_endpoint *a, const struct soft_endpoint *b)
+{
+	return a->port == b->port && !memcmp(&a->address, &b->address, sizeof(a->address));
+}
+
+static const struct soft_icrc_headers *headers_of(struct soft_udp *udp, const struct soft_udp_came *came)
+{
+	struct soft_udp_pair *pair = &udp->pair;
+
+	if (!is_same(&pair->source, &came->source) || !is_same(&pair->destination, &came->destination)) {
+		pair->source = came->source;
+		pair->destination = came->destination;
+		soft_icrc_headers_make(&pair->headers, &pair->source, &pair->destination);
+	}
+	return &pair->headers;
+}
+
+/* Who destroys a queue pair leaves it in RESET, and its number may be another's. */
+static void begin_arrival(struct batch *batch)
+{
+	struct soft_udp *udp = batch->udp;
+
+	batch->arrival.source = batch->came->source.address;
+	batch->arrival.destination = batch->came->destination.address;
+	batch->arrival.receiver = udp->receiver;
+	udp->receiver = NULL;
+	if (batch->arrival.receiver && soft_qp_state(batch->arrival.receiver) == IBV_QPS_RESET)
+		soft_link_deliver_end(&batch->arrival);
+}
+
+/* Under udp->receiving. */
+static void add(_Atomic uint64_t *counter, uint64_t more)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
 void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length)
 {
 	struct batch batch;
@@ -151,17 +201,18 @@ void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8
 	soft_lock_expect(&udp->receiving);
 	batch.udp = udp;
 	batch.came = came;
-	batch.arrival.receiver = NULL;
-	batch.arrival.source = came->source.address;
-	batch.arrival.destination = came->destination.address;
-	soft_icrc_headers_make(&batch.headers, &came->source, &came->destination);
+	batch.headers = headers_of(udp, came);
+	begin_arrival(&batch);
 	for (size_t offset = 0; offset < length; offset += came->segment, index++) {
 		size_t left = length - offset;
 
 		dropped += !take_in(&batch, index, bytes + offset, left < came->segment ? left : came->segment);
 	}
-	soft_link_deliver_end(&batch.arrival);
-	atomic_fetch_add_explicit(&udp->counters.received, (uint16_t)(index - came->first), memory_order_relaxed);
+	if (is_resting(udp))
+		udp->receiver = batch.arrival.receiver;
+	else
+		soft_link_deliver_end(&batch.arrival);
+	add(&udp->counters.received, (uint16_t)(index - came->first));
 	if (dropped)
 		atomic_fetch_add_explicit(&udp->counters.dropped, dropped, memory_order_relaxed);
 }
@@ -180,8 +231,37 @@ void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint
 	}
 }
 
-/* Take what one system call gives; false when there is nothing. */
-static bool receive(struct soft_udp *udp, struct soft_udp_socket *socket)
+/*
+ * What the kernel has put together it tells in a control message, and a call that can bring one takes a tenth of the time
+ * that a short message needs in all.  So where packets come one by one for long it is to put none together, and the call
+ * is a shorter one; until so many come without a look in vain between them that they had better come together.
+ *
+ * What was put together before it knew may still be on its way for a moment.
+ */
+static void note_arrival(struct soft_udp_socket *socket, size_t packets)
+{
+	if (++socket->streak >= STREAK || packets > 2) {
+		socket->alone = 0;
+		if (socket->joining != SOFT_UDP_JOINS && soft_udp_join_packets(socket, true))
+			socket->joining = SOFT_UDP_JOINS;
+	} else if (socket->joining == SOFT_UDP_JOINS && ++socket->alone >= ALONE) {
+		socket->alone = 0;
+		if (soft_udp_join_packets(socket, false))
+			socket->joining = SOFT_UDP_STOPS_JOINING;
+	}
+}
+
+static void note_nothing(struct soft_udp_socket *socket)
+{
+	socket->streak = 0;
+	if (socket->joining == SOFT_UDP_STOPS_JOINING && ++socket->alone >= ALONE) {
+		socket->alone = 0;
+		socket->joining = SOFT_UDP_ALONE;
+	}
+}
+
+/* What one system call gives and how long it is; negative when there is nothing. */
+static ssize_t take(struct soft_udp *udp, struct soft_udp_socket *socket, struct soft_udp_came *came)
 {
 	union {
 		char bytes[3 * CMSG_SPACE(sizeof(int))];
@@ -191,20 +271,38 @@ static bool receive(struct soft_udp *udp, struct soft_udp_socket *socket)
 	struct iovec vector = {udp->arrived, SOFT_UDP_ARRIVED};
 	struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &vector, .msg_iovlen = 1,
 				 .msg_control = &control, .msg_controllen = sizeof(control)};
-	ssize_t length = soft_udp_recvmsg(socket->source.fd, &message);
+	socklen_t size = sizeof(from);
+	bool alone = socket->joining == SOFT_UDP_ALONE &&
+		     !atomic_load_explicit(&socket->shows_headers, memory_order_relaxed);
+	ssize_t length = alone ? soft_udp_recvfrom(socket->source.fd, udp->arrived, SOFT_UDP_ARRIVED, &from.any, &size) :
+				 soft_udp_recvmsg(socket->source.fd, &message);
+
+	if (length < 0)
+		return length;
+	came->destination = socket->endpoint;
+	came->segment = (size_t)length;
+	came->first = 0;
+	came->hops = SOFT_HOP_LIMIT;
+	came->traffic_class = 0;
+	if (!alone)
+		read_options(&message, came);
+	read_source(&from, &came->source);
+	return length;
+}
+
+/* Take what one system call gives; false when there is nothing. */
+static bool receive(struct soft_udp *udp, struct soft_udp_socket *socket)
+{
 	struct soft_udp_came came;
+	ssize_t length = take(udp, socket, &came);
 
 	soft_lock_expect(&udp->receiving);
-	if (length < 0)
+	if (length < 0) {
+		note_nothing(socket);
 		return false;
-	came.destination = socket->endpoint;
-	came.segment = (size_t)length;
-	came.first = 0;
-	came.hops = SOFT_HOP_LIMIT;
-	came.traffic_class = 0;
-	read_options(&message, &came);
-	read_source(&from, &came.source);
-	atomic_fetch_add_explicit(&udp->counters.calls_to_receive, 1, memory_order_relaxed);
+	}
+	add(&udp->counters.calls_to_receive, 1);
+	note_arrival(socket, came.segment ? ((size_t)length + came.segment - 1) / came.segment : 0);
 	if (!came.segment) /* an empty datagram */
 		atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
 	else if (socket->is_shared)
@@ -226,14 +324,39 @@ bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp)
 	return true;
 }
 
+static void release_receiver(struct soft_udp *udp)
+{
+	if (udp->receiver)
+		soft_qp_release(udp->receiver);
+	udp->receiver = NULL;
+}
+
 void soft_udp_acknowledge(struct soft_udp *udp)
 {
 	soft_lock_expect(&udp->receiving);
+	release_receiver(udp);
 	for (uint32_t index = 0; index < udp->owing_count; index++) {
 		soft_link_acknowledge(udp->owing[index]);
 		soft_qp_release(udp->owing[index]);
 	}
-	udp->owing_count = 0;
+	udp->owing_count = udp->asked = 0;
+}
+
+/* Send what is owed and does not wait for an answer; or, when nothing has come for a while, what does. */
+static void acknowledge_answered(struct soft_udp *udp, bool in_vain)
+{
+	uint32_t kept = in_vain ? 0 : udp->asked;
+
+	soft_lock_expect(&udp->receiving);
+	for (uint32_t index = kept; index < udp->owing_count; index++) {
+		struct soft_qp *qp = udp->owing[index];
+
+		if (soft_link_acknowledge_answered(qp, in_vain))
+			soft_qp_release(qp);
+		else
+			udp->owing[kept++] = qp;
+	}
+	udp->owing_count = udp->asked = kept;
 }
 
 static struct soft_udp_socket *socket_at(struct soft_udp *udp, uint32_t index)
@@ -241,16 +364,37 @@ static struct soft_udp_socket *socket_at(struct soft_udp *udp, uint32_t index)
 	return atomic_load_explicit(&udp->sockets[index], memory_order_relaxed);
 }
 
-static void look(struct soft_udp *udp)
+/* False when nothing was there. */
+static bool look(struct soft_udp *udp)
 {
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
 
 	soft_lock_expect(&udp->receiving);
-	if (!count || receive(udp, socket_at(udp, udp->hot)) || count == 1 || ++udp->turn % OTHER_SOCKETS)
-		return;
+	if (!count)
+		return false;
+	if (receive(udp, socket_at(udp, udp->hot)))
+		return true;
+	if (count == 1 || ++udp->turn % OTHER_SOCKETS)
+		return false;
 	udp->next = (udp->next + 1) % count;
-	if (udp->next != udp->hot && receive(udp, socket_at(udp, udp->next)))
-		udp->hot = udp->next;
+	if (udp->next == udp->hot || !receive(udp, socket_at(udp, udp->next)))
+		return false;
+	udp->hot = udp->next;
+	return true;
+}
+
+/* Take what is there, without waiting for another thread that does. */
+static void look_everywhere(struct soft_udp *udp)
+{
+	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
+
+	if (!soft_lock_try(&udp->receiving))
+		return;
+	for (uint32_t index = 0; index < count; index++)
+		for (int calls = 0; calls < CALLS && receive(udp, socket_at(udp, index)); calls++)
+			;
+	soft_udp_acknowledge(udp);
+	soft_lock_release(&udp->receiving);
 }
 
 static void add_one(_Atomic uint32_t *counter)
@@ -267,39 +411,45 @@ static void acknowledge_now(struct soft_udp *udp)
 	soft_lock_release(&udp->receiving);
 }
 
-static bool is_resting(struct soft_udp *udp)
-{
-	return atomic_load(&udp->resting);
-}
-
 /*
  * A completion queue is empty.  What is acknowledged first is what came with an earlier poll: meanwhile the program may
- * have answered it, and the acknowledgement has gone with the answer.  It may wait for the next poll only while the timer
- * looks whether there is one, since a peer without its acknowledgement waits for a timeout.
+ * have answered it, and the acknowledgement has gone with the answer, or will go with a later one (soft/engine/patience.c).
+ * It may wait only while the timer looks whether there is another poll, since a peer without its acknowledgement waits for
+ * a timeout.
  */
 static void poll_now(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 
-	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed) || !soft_lock_try(&udp->receiving))
+	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
 		return;
+	/* Who waits for the lock polls, too. */
 	add_one(&udp->spins);
 	add_one(&udp->polls);
-	soft_udp_acknowledge(udp);
-	look(udp);
+	if (!soft_lock_try(&udp->receiving))
+		return;
+	acknowledge_answered(udp, false);
+	udp->vain = look(udp) ? 0 : udp->vain + 1;
 	if (!is_resting(udp))
 		soft_udp_acknowledge(udp);
+	else if (udp->vain == VAIN)
+		acknowledge_answered(udp, true);
 	soft_lock_release(&udp->receiving);
 }
 
-static void wait_for(struct soft_udp *udp, uint32_t events)
+/* False when the kernel cannot wait for that: then the timer goes on looking. */
+static bool wait_for(struct soft_udp *udp, uint32_t events)
 {
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_relaxed);
+	bool done = true;
 
 	soft_mutex_expect(&udp->lock);
 	atomic_store(&udp->resting, !events);
 	for (uint32_t index = 0; index < count; index++)
-		soft_poller_change(&udp->fabric->poller, &socket_at(udp, index)->source, events);
+		done &= !soft_poller_change(&udp->fabric->poller, &socket_at(udp, index)->source, events);
+	if (!done)
+		atomic_store(&udp->resting, true);
+	return done;
 }
 
 /* Leave the sockets to those who poll. */
@@ -307,13 +457,14 @@ static void rest(struct soft_udp *udp)
 {
 	soft_mutex_lock(&udp->lock);
 	if (!is_resting(udp)) {
-		wait_for(udp, 0);
+		(void)wait_for(udp, 0);
 		udp->polls_seen = atomic_load(&udp->polls);
+		udp->quiet = 0;
 		udp->rest = REST_MIN;
 		/* Either go_on sees that it rests, or this sees that somebody wants to sleep. */
 		if (atomic_load(&udp->spins) < SPINNING ||
 		    soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest))
-			wait_for(udp, EPOLLIN);
+			(void)wait_for(udp, EPOLLIN);
 	}
 	soft_mutex_unlock(&udp->lock);
 }
@@ -329,7 +480,7 @@ static void go_on(struct soft_progress *progress)
 	acknowledge_now(udp);
 	soft_mutex_lock(&udp->lock);
 	if (is_resting(udp))
-		wait_for(udp, EPOLLIN);
+		(void)wait_for(udp, EPOLLIN);
 	soft_mutex_unlock(&udp->lock);
 }
 
@@ -345,23 +496,34 @@ static void settle(struct soft_progress *progress)
 		acknowledge_now(udp);
 }
 
+/*
+ * Who polls may have lost the processor for some milliseconds, and the poller's thread would wake up for each packet until
+ * it rests again.  So the timer takes what has come, some times, before that thread waits for the sockets.
+ */
 static void look_at_polls(struct soft_timer *timer)
 {
 	struct soft_udp *udp = soft_container_of(timer, struct soft_udp, watch);
 	uint32_t polls = atomic_load(&udp->polls);
+	bool polled = polls != udp->polls_seen;
 
-	acknowledge_now(udp);
+	if (polled)
+		acknowledge_now(udp);
+	else
+		look_everywhere(udp);
 	soft_mutex_lock(&udp->lock);
 	if (is_resting(udp)) {
-		bool polled = polls != udp->polls_seen;
-
 		udp->polls_seen = polls;
-		udp->rest = udp->rest < REST_MAX ? 2 * udp->rest : REST_MAX;
-		if (!polled || soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest)) {
+		udp->quiet = polled ? 0 : udp->quiet + 1;
+		udp->rest = !polled ? REST_QUIET : udp->rest < REST_MAX ? 2 * udp->rest : REST_MAX;
+		if (udp->quiet >= QUIET) {
 			atomic_store(&udp->spins, 0);
-			wait_for(udp, EPOLLIN);
+			if (wait_for(udp, EPOLLIN))
+				goto unlock;
 		}
+		if (soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest))
+			(void)wait_for(udp, EPOLLIN);
 	}
+unlock:
 	soft_mutex_unlock(&udp->lock);
 }
 
@@ -404,6 +566,7 @@ void soft_udp_receive_stop(struct soft_udp *udp)
 	soft_timer_unregister(&udp->fabric->timers, &udp->watch);
 	for (uint32_t index = 0; index < udp->owing_count; index++)
 		soft_qp_release(udp->owing[index]);
-	udp->owing_count = 0;
+	udp->owing_count = udp->asked = 0;
+	release_receiver(udp);
 	free(udp->arrived);
 }

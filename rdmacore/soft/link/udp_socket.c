@@ -197,6 +197,11 @@ void soft_udp_show_headers(struct soft_udp_socket *socket)
 	soft_mutex_unlock(&socket->udp->lock);
 }
 
+bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join)
+{
+	return set(socket->source.fd, IPPROTO_UDP, UDP_GRO, join);
+}
+
 struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int *error)
 {
 	struct soft_udp_socket *socket;

@@ -49,7 +49,10 @@ struct soft_udp_socket {
 	struct soft_udp *udp;
 	struct soft_endpoint endpoint;
 	bool is_shared; /* other processes of the user may have it, too (udp_share.c) */
-	bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
+	_Atomic bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
+	/* Whether the kernel puts packets together (udp_receive.c); under receiving. */
+	enum soft_udp_joining { SOFT_UDP_JOINS, SOFT_UDP_STOPS_JOINING, SOFT_UDP_ALONE } joining;
+	uint32_t alone, streak; /* packets that came alone; receives since a look in vain */
 };
 
 /* What a host that counts identifications had last. */
@@ -60,6 +63,12 @@ struct soft_udp_peer {
 };
 
 #define SOFT_UDP_PEERS 64
+
+/* Between whom the last packets went: the next mostly do, too. */
+struct soft_udp_pair {
+	struct soft_endpoint source, destination;
+	struct soft_icrc_headers headers;
+};
 
 /* Where the packets of a connected queue pair go, or those of a datagram. */
 struct soft_udp_route {
@@ -121,18 +130,22 @@ struct soft_udp {
 
 	/* Who takes packets from the kernel: see udp_receive.c. */
 	struct soft_packets *stage; /* where packets wait while there are faults */
-	struct soft_lock receiving; /* guards the next seven */
+	struct soft_lock receiving; /* guards what follows, until peers */
 	uint8_t *arrived;
 	uint32_t hot, next; /* sockets: where packets came from last, and which other one is looked at next */
 	uint32_t turn;
 	struct soft_qp *owing[SOFT_UDP_OWING]; /* held */
-	uint32_t owing_count;
+	uint32_t owing_count, asked; /* the first of them let their acknowledgements wait */
+	uint32_t vain; /* looks that found nothing, since one did */
+	struct soft_udp_pair pair;
+	struct soft_qp *receiver; /* held: what the last packet was for, while somebody polls; or NULL */
 	struct soft_udp_peer peers[SOFT_UDP_PEERS];
 	_Atomic uint32_t spins; /* polls in vain, since anybody wanted to sleep */
 	_Atomic uint32_t polls; /* polls in vain */
 	_Atomic bool resting; /* the poller's thread leaves the sockets to those who poll */
 	uint32_t polls_seen; /* by the timer */
-	uint64_t rest; /* until the timer looks again */
+	uint32_t quiet; /* times that it found that nobody had polled */
+	uint64_t rest; /* until it looks again */
 	struct soft_timer watch;
 
 	struct {
@@ -157,15 +170,23 @@ static inline struct soft_udp *soft_udp_of(struct soft_link *link)
 }
 
 /*
- * recvmsg(2) and sendmsg(2), without waiting.  Not the C library's: those are cancellation points, and a thread that is
- * cancelled would leave with locks of ours.  The thread sanitizer knows only the library's.
+ * recvmsg(2), recvfrom(2), sendmsg(2) and sendto(2), without waiting.  Not the C library's: those are cancellation points,
+ * and a thread that is cancelled would leave with locks of ours.  The thread sanitizer knows only the library's.
  */
 #ifdef __SANITIZE_THREAD__
 #define soft_udp_recvmsg(fd, message) recvmsg(fd, message, MSG_DONTWAIT)
+#define soft_udp_recvfrom(fd, bytes, length, from, from_length)                                                        \
+	recvfrom(fd, bytes, length, MSG_DONTWAIT, from, from_length)
 #define soft_udp_sendmsg(fd, message) sendmsg(fd, message, MSG_DONTWAIT | MSG_NOSIGNAL)
+#define soft_udp_sendto(fd, bytes, length, to, to_length)                                                              \
+	sendto(fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL, to, to_length)
 #else
 #define soft_udp_recvmsg(fd, message) syscall(SYS_recvmsg, fd, message, MSG_DONTWAIT)
+#define soft_udp_recvfrom(fd, bytes, length, from, from_length)                                                        \
+	syscall(SYS_recvfrom, fd, bytes, length, MSG_DONTWAIT, from, from_length)
 #define soft_udp_sendmsg(fd, message) syscall(SYS_sendmsg, fd, message, MSG_DONTWAIT | MSG_NOSIGNAL)
+#define soft_udp_sendto(fd, bytes, length, to, to_length)                                                              \
+	syscall(SYS_sendto, fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL, to, to_length)
 #endif
 
 static inline uint16_t soft_udp_port_of(uint32_t qp_num)
@@ -194,6 +215,8 @@ void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, con
 		     const struct soft_capture_fate *fate);
 /* What arrives there is told with its time to live and type of service. */
 void soft_udp_show_headers(struct soft_udp_socket *socket);
+/* Whether the kernel puts packets of one sender together there; false when it cannot be changed. */
+bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join);
 
 /* --- udp_send.c ----------------------------------------------------------------------------------- */
 
