@@ -128,6 +128,11 @@ sanitize-guests: $(if $(filter fuzz-abi,$(MAKECMDGOALS)),fuzz-abi)
 bench: bin/rdmarun $(CORE_BENCHES) guests ## speed: every row in one run, with ratios
 	$(Q)$(GO) run ./internal/bench
 
+.PHONY: bench-peers
+bench-peers: $(CORE_BENCHES) ## speed beside libfabric and UCX from the distribution's packages
+	$(Q)tools/setup.sh peers || echo "rows whose programs are missing are skipped"
+	$(Q)$(GO) run ./internal/bench -peers
+
 # --- the virtual machine with a real RDMA kernel ---------------------------------------------
 
 .PHONY: rxe-setup

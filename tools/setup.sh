@@ -4,6 +4,7 @@
 #   tools/setup.sh build   what `make` needs to compile
 #   tools/setup.sh check   what `make check` needs as well
 #   tools/setup.sh test    what tests need as well, and skip without
+#   tools/setup.sh peers   other implementations that `make bench-peers` measures beside ours
 #   tools/setup.sh vm      what `make rxe-shell` and `make test-rxe` need as well
 #   tools/setup.sh arm64   what building the core for arm64 and running its tests needs as well
 #   tools/setup.sh siw     what building siw for that VM needs as well
@@ -57,6 +58,11 @@ needs_test() {
 	if [ "$(os_release ID)" = debian ]; then
 		need chromium "opens the HTML report in a test" has_program chromium
 	fi
+}
+
+needs_peers() {
+	need libfabric-bin "fi_pingpong, over tcp and over udp" has_program fi_pingpong
+	need ucx-utils "ucx_perftest, over shared memory" has_program ucx_perftest
 }
 
 needs_check() {
@@ -172,6 +178,10 @@ check)
 test)
 	check=needs_test
 	what="for tests"
+	;;
+peers)
+	check=needs_peers
+	what="to measure beside other implementations"
 	;;
 vm)
 	check=needs_vm

@@ -20,16 +20,24 @@ func main() {
 	flag.StringVar(&p.rdmarun, "rdmarun", "bin/rdmarun", "the rdmarun binary")
 	flag.StringVar(&p.guest, "guest", "guests/pingpong.wasm", "the ping-pong guest")
 	flag.StringVar(&p.scenario, "scenario", "scenarios/rping.yaml", "the scenario to run")
+	besidePeers := flag.Bool("peers", false, "measure beside other implementations, whose programs are installed")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	measured, err := measure(ctx, p)
+	measured, skipped, table := figures{}, map[string]string{}, rows
+	var err error
+	if *besidePeers {
+		table = peerRows
+		err = measurePeers(ctx, p, measured, skipped)
+	} else {
+		measured, err = measure(ctx, p)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
-	if missed := printTable(os.Stdout, measured); missed > 0 {
-		fmt.Fprintf(os.Stderr, "bench: %d of %d rows missed their mark\n", missed, len(rows))
+	if missed := printTable(os.Stdout, table, measured, skipped); missed > 0 {
+		fmt.Fprintf(os.Stderr, "bench: %d of %d rows missed their mark\n", missed, len(table))
 		os.Exit(1)
 	}
 }
