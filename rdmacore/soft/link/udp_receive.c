@@ -492,8 +492,11 @@ static void settle(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 
-	if (is_resting(udp) && !atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
-		acknowledge_now(udp);
+	if (!is_resting(udp) || atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
+		return;
+	soft_lock_take(&udp->receiving);
+	soft_udp_acknowledge(udp);
+	soft_lock_release(&udp->receiving);
 }
 
 /*

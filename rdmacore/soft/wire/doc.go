@@ -6,8 +6,8 @@
 // From the top; each calls only those further down.
 //
 //   - mad: messages of connection management as management datagrams
-//   - bytes: packets as bytes
 //   - icrc: the invariant CRC
+//   - bytes: packets as bytes
 //   - crc32, ip, packet: CRC-32, the IP and UDP headers, and packets as fields
 //   - address: GIDs and addresses of sockets
 //   - datagram: the functions of bytes, crc32, icrc and ip declared
