@@ -109,7 +109,9 @@ void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr
 	*attr = (struct ibv_port_attr){
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = IBV_MTU_4096,
+		/* Within a process and its like packets have the length that the protocol allows; on a network, that of
+		 * the network, as rdma_rxe has that of its interface. */
+		.active_mtu = soft_device_reaches_hosts(device) ? soft_gid_host_mtu() : IBV_MTU_4096,
 		.gid_tbl_len = SOFT_GID_TABLE,
 		.port_cap_flags = IBV_PORT_CM_SUP,
 		.max_msg_sz = SOFT_MAX_MESSAGE,

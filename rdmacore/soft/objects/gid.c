@@ -2,9 +2,11 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -63,6 +65,56 @@ void soft_gid_table_init(struct soft_gid_table *table)
 		if (address_of(interface, &gid))
 			append(table, &gid, if_nametoindex(interface->ifa_name));
 	freeifaddrs(interfaces);
+}
+
+/*
+ * What rdma_rxe takes from an interface's MTU (RXE_MAX_HDR_LENGTH): IPv6, UDP, BTH, RETH and ICRC, whatever the packet, so
+ * that both ends of a path come to the same payload.  Atomics have longer headers and no payload; a message that is one
+ * packet of a full payload with an immediate has 4 bytes more, which counts where an MTU is made to measure.
+ */
+#define HEADERS 80
+
+static enum ibv_mtu payload_of(int packet)
+{
+	enum ibv_mtu payload = IBV_MTU_256;
+
+	while (payload < IBV_MTU_4096 && (256 << payload) + HEADERS <= packet)
+		payload++;
+	return payload;
+}
+
+/* Of an interface, in bytes; 0: not known. */
+static int mtu_of(int fd, const char *name)
+{
+	struct ifreq request = {0};
+
+	if (strlen(name) >= sizeof(request.ifr_name))
+		return 0;
+	memcpy(request.ifr_name, name, strlen(name));
+	return ioctl(fd, SIOCGIFMTU, &request) ? 0 : request.ifr_mtu;
+}
+
+enum ibv_mtu soft_gid_host_mtu(void)
+{
+	struct ifaddrs *interfaces, *interface;
+	union ibv_gid gid;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), least = INT_MAX;
+
+	if (fd < 0 || getifaddrs(&interfaces))
+		interfaces = NULL;
+	for (interface = interfaces; interface; interface = interface->ifa_next) {
+		int bytes = 0;
+
+		if (!(interface->ifa_flags & IFF_LOOPBACK) && interface->ifa_flags & IFF_RUNNING && address_of(interface, &gid))
+			bytes = mtu_of(fd, interface->ifa_name);
+		if (bytes && bytes < least)
+			least = bytes;
+	}
+	if (interfaces)
+		freeifaddrs(interfaces);
+	if (fd >= 0)
+		close(fd);
+	return payload_of(least);
 }
 
 void soft_gid_table_destroy(struct soft_gid_table *table)
@@ -145,22 +197,6 @@ uint32_t soft_gid_interface(const struct soft_gid_table *table, const union ibv_
 		if (is_same(&table->gids[index], gid))
 			return table->interfaces[index];
 	return 0;
-}
-
-/*
- * What rdma_rxe takes from an interface's MTU (RXE_MAX_HDR_LENGTH): IPv6, UDP, BTH, RETH and ICRC, whatever the packet, so
- * that both ends of a path come to the same payload.  Atomics have longer headers and no payload; a message that is one
- * packet of a full payload with an immediate has 4 bytes more, which counts where an MTU is made to measure.
- */
-#define HEADERS 80
-
-static enum ibv_mtu payload_of(int packet)
-{
-	enum ibv_mtu payload = IBV_MTU_256;
-
-	while (payload < IBV_MTU_4096 && (256 << payload) + HEADERS <= packet)
-		payload++;
-	return payload;
 }
 
 bool soft_gid_route(const struct sockaddr *destination, struct sockaddr *source, enum ibv_mtu *mtu)

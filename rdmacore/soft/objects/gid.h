@@ -35,6 +35,12 @@ static inline uint32_t soft_gid_count(const struct soft_gid_table *table)
 	return atomic_load_explicit(&table->count, memory_order_acquire);
 }
 
+/*
+ * The path MTU that all interfaces of the host take which run and have an address: a queue pair may come by any of them.
+ * Loopback counts where there is no other.
+ */
+enum ibv_mtu soft_gid_host_mtu(void);
+
 /* Whether it is in the table, or an address of 127.0.0.0/8: as on Linux, all of those are this host. */
 bool soft_gid_table_has(const struct soft_gid_table *table, const union ibv_gid *gid);
 /*
