@@ -94,6 +94,27 @@ func TestParty(t *testing.T) {
 	}
 }
 
+// TestPartyFault: a fault of a link between two processes is made by one of them, which disturbs what it sends and what comes
+// to it; and none frees anything before the other has looked for what it left unread.
+func TestPartyFault(t *testing.T) {
+	const path = "testdata/run/party_fault.yaml"
+	for i, each := range together(t, path, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}}) {
+		if each.err != nil {
+			t.Fatalf("%d: %v", i, each.err)
+		}
+		want := map[string]record.Status{"what comes": record.Passed, "what is sent": record.Passed}
+		for name, result := range each.results {
+			if result.Status != want[name] {
+				t.Errorf("%d: %s: %+v", i, name, result)
+			}
+			delete(want, name)
+		}
+		if len(want) > 0 {
+			t.Errorf("%d: did not run: %v", i, want)
+		}
+	}
+}
+
 // TestPartyPlan: processes that do not run the same do not begin.
 func TestPartyPlan(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{

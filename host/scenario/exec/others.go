@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"rdmarun/host/record"
@@ -13,6 +14,7 @@ import (
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
 
 // others are the processes that play the other roles of a case.  Each process walks all steps of the file.  One of a role
@@ -161,8 +163,18 @@ func (r *caseRun) gather(ctx context.Context) bool {
 	return o.began
 }
 
-// judgeTogether looks at the conditions on roles of several processes.
+// judgeTogether looks at what steps need of roles of several processes, and at the conditions on them.
 func (r *caseRun) judgeTogether() error {
+	for _, need := range r.testCase.Needs {
+		if !divided(r.testCase, need) || slices.ContainsFunc(need.Roles[:], func(role string) bool {
+			return r.faulting(role) && (need.Capability != verb.CanFaultPacket || r.onProvider(role)["link"] != rdmacore.LinkLocal)
+		}) {
+			continue
+		}
+		r.result.Status = record.Skipped
+		r.result.Reason = fmt.Sprintf("it needs %s, and neither %s nor %s is on a provider that has it (soft)", need.Capability, need.Roles[0], need.Roles[1])
+		return nil
+	}
 	for _, requirement := range r.testCase.Requires {
 		if !requirement.Mentions(r.testCase.Elsewhere...) {
 			continue
@@ -267,7 +279,17 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	return err
 }
 
-// playedBy is the role whose process runs a step: its own, or the first that its arguments name; "" is every process.
+// faulting tells whether a role, here or elsewhere, is on a provider that makes faults: of a link, its process does.
+func (r *caseRun) faulting(role string) bool { return r.onProvider(role)["soft"] == true }
+
+// onProvider are the facts of the provider of a role, here or elsewhere.
+func (r *caseRun) onProvider(role string) map[string]any {
+	facts, _ := r.roleObjects[role]["provider"].(map[string]any)
+	return facts
+}
+
+// playedBy is the role whose process runs a step: its own, or of those that its arguments name the first, of a link the
+// first that can; "" is every process.
 func (r *caseRun) playedBy(call *compile.Call) (string, error) {
 	if call.Role != nil {
 		name, err := call.Role.Get(r.env)
@@ -288,7 +310,7 @@ func (r *caseRun) playedBy(call *compile.Call) (string, error) {
 			return r.others.faults[name], nil
 		}
 		if roles := verb.RolesNamed(argument.Type, value); len(roles) > 0 {
-			return roles[0], nil
+			return roles[max(slices.IndexFunc(roles, r.faulting), 0)], nil
 		}
 	}
 	return "", nil
@@ -354,14 +376,21 @@ func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compi
 	return nil
 }
 
+// note keeps the end that a process has told.
+func (o *others) note(name string, raw json.RawMessage) (end ending, err error) {
+	if err = json.Unmarshal(raw, &end); err == nil {
+		o.ends[name] = end
+	}
+	return end, err
+}
+
 // endedBy notes that another process has ended the case, of which it may wait for steps no more.
 func (o *others) endedBy(key string, raw json.RawMessage) error {
 	name := key[len(o.prefix+"end/"):]
-	var end ending
-	if err := json.Unmarshal(raw, &end); err != nil {
+	end, err := o.note(name, raw)
+	if err != nil {
 		return err
 	}
-	o.ends[name] = end
 	failure := &testbed.Failure{What: fmt.Sprintf("the process of %s has ended the case", name), Got: string(end.Status)}
 	if len(end.Failures) > 0 {
 		failure.Got = end.Failures[0].What
@@ -401,6 +430,31 @@ func (r *caseRun) take(told outcome) error {
 
 // maxListed bounds the number in eps[$(i)] that another process gives.
 const maxListed = 1 << 20
+
+// stay waits until the others have looked for what they left unread as well: what this process frees would be news there.
+func (r *caseRun) stay(ctx context.Context) {
+	o := r.others
+	if o.over || ctx.Err() != nil {
+		return
+	}
+	waiting, cancel := context.WithTimeout(ctx, meetTime)
+	defer cancel()
+	if o.meeting.Tell(o.key("looked", o.meeting.Name()), true) != nil {
+		return
+	}
+	r.testbed.Unlocked(func() {
+		r.testbed.Clock().Outside(func() {
+			for _, name := range o.meeting.Others() {
+				// Or it has ended the case, which part hears of.
+				if came, raw, err := o.meeting.Await(waiting, name, o.key("looked", name), o.key("end", name)); err != nil {
+					return
+				} else if came == o.key("end", name) {
+					o.note(name, raw)
+				}
+			}
+		})
+	})
+}
 
 // part ends the case together with the others: what failed in one of them has failed.
 func (r *caseRun) part(ctx context.Context) {

@@ -125,6 +125,9 @@ func (r *caseRun) execute(ctx context.Context) {
 	switch {
 	case err == nil:
 		r.leftovers()
+		if r.others != nil {
+			r.stay(steps)
+		}
 		r.thresholds(r.testbed.Clock().Now() - begin)
 	case ctx.Err() != nil:
 		r.stopped(ctx, err)

@@ -54,8 +54,8 @@ func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
 
 // unmet says why something that steps need is not there; "" when it is.  Of several roles one must have it.
 func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compile.Need) (reason string, err error) {
-	if first := need.Roles[0]; first != "" && !plays(c, first) {
-		return "", nil // the process that does it says so
+	if first := need.Roles[0]; first != "" && !plays(c, first) || divided(c, need) {
+		return "", nil // the process that does it says so, or both together (judgeTogether)
 	}
 	if !on.Several() {
 		return lacks(on.First(), env["device"].(map[string]any), need.Capability, hasCounters(on, c.Roles)), nil
@@ -84,6 +84,11 @@ func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compi
 // plays tells whether a role of the case is here; of a run of several processes each has some of them.
 func plays(c *compile.Case, role string) bool {
 	return slices.ContainsFunc(c.Roles, func(r testbed.RoleConfig) bool { return r.Name == role })
+}
+
+// divided tells whether one of two roles must have something, and one of them is elsewhere.
+func divided(c *compile.Case, need compile.Need) bool {
+	return need.Roles[1] != "" && !(plays(c, need.Roles[0]) && plays(c, need.Roles[1]))
 }
 
 func hasCounters(on testbed.Providers, roles []testbed.RoleConfig) func() bool {

@@ -3,6 +3,7 @@ package testbed
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"rdmarun/rdmacore"
@@ -17,25 +18,37 @@ type Fault struct {
 	repair  func() error // what Heal does after it; nil: nothing
 }
 
-// Break begins to lose what fault says between two roles, whose addresses it fills in.  Of two providers one does it, that
-// of the first role if it can: it sees what its role sends and what comes to it.
-func (t *Testbed) Break(from, to *Role, fault rdmacore.Fault) (*Fault, error) {
-	if from.address == to.address {
+// Break begins to lose what fault says between two roles, whose addresses it fills in.  One of the providers of those that
+// are here does it, that of the first role if it can: it sees what its role sends and what comes to it.
+func (t *Testbed) Break(from, to string, fault rdmacore.Fault) (*Fault, error) {
+	var here []*Role
+	var addresses [2]netip.Addr
+	for i, name := range []string{from, to} {
+		if address, is := t.AddressOf(name); is {
+			addresses[i] = address
+		}
+		if role := t.byName[name]; role != nil {
+			here = append(here, role)
+		} else if _, err := t.Role(name); !addresses[i].IsValid() || i == 1 && here == nil {
+			return nil, err
+		}
+	}
+	if addresses[0] == addresses[1] {
 		return nil, &Failure{
-			What: fmt.Sprintf("roles %s and %s have one address, so there is no link between them", from.Name, to.Name),
+			What: fmt.Sprintf("roles %s and %s have one address, so there is no link between them", from, to),
 			Hint: "on soft each role has an address of its own",
 		}
 	}
-	if apart(from.provider, to.provider) {
+	if apart(here[0].provider, here[len(here)-1].provider) {
 		return nil, &Failure{
-			What: fmt.Sprintf("roles %s and %s are on providers that do not reach each other, so there is no link between them", from.Name, to.Name),
+			What: fmt.Sprintf("roles %s and %s are on providers that do not reach each other, so there is no link between them", from, to),
 			Hint: IslandHint,
 		}
 	}
-	fault.From, fault.To = from.address, to.address
-	by := from.provider
+	fault.From, fault.To = addresses[0], addresses[1]
+	by := here[0].provider
 	if !by.CanFault() {
-		by = to.provider
+		by = here[len(here)-1].provider
 	}
 	return t.newFault(fault, by)
 }

@@ -138,10 +138,6 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 		broken, err := breakDevice(call.Role)
 		return call.made(broken, err)
 	}
-	from, to, err := call.roles(args.Link[0], args.Link[1])
-	if err != nil {
-		return err
-	}
 	what := rdmacore.Fault{
 		Directed: args.Directed.Value, Skip: args.Skip.Value, Count: args.Count.Value, Probability: float64(args.Probability.Value),
 		Action: rdmacore.FaultAction(slices.Index(faultActions(), args.Action.Value)), Delay: args.Delay.Value,
@@ -150,6 +146,7 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 	if args.PSN.Given {
 		what.PSN = &rdmacore.PSNRange{First: args.PSN.Value, Last: args.LastPSN.Or(args.PSN.Value)}
 	}
+	var err error
 	switch drop := args.Drop.Value; drop {
 	case dropAll:
 		what.Data, what.CM = true, true
@@ -163,7 +160,7 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 			return err
 		}
 	}
-	broken, err := call.Testbed.Break(from, to, what)
+	broken, err := call.Testbed.Break(args.Link[0], args.Link[1], what)
 	return call.made(broken, err)
 }
 

@@ -259,7 +259,10 @@ static void test_multicast(void)
 	sides_close(&sides);
 }
 
-/* Packets are lost, late, twice, in another order and damaged: what is sent arrives all the same. */
+/*
+ * Packets are lost, late, twice, in another order and damaged, by the one who sends them or by the one to whom they come:
+ * what is sent arrives all the same.
+ */
 static void test_faults(void)
 {
 	static const enum soft_fault_action actions[] = {SOFT_FAULT_LOSE, SOFT_FAULT_DELAY, SOFT_FAULT_DUPLICATE,
@@ -268,10 +271,11 @@ static void test_faults(void)
 	uint32_t done;
 
 	sides_open(&sides, IBV_QPT_RC);
-	for (size_t row = 0; row < sizeof(actions) / sizeof(actions[0]); row++) {
-		struct soft_fault fault = {.traffic = SOFT_FAULT_DATA, .action = actions[row], .probability = 1000000,
+	for (size_t row = 0; row < 2 * sizeof(actions) / sizeof(actions[0]); row++) {
+		struct soft_fault fault = {.traffic = SOFT_FAULT_DATA, .action = actions[row / 2], .probability = 1000000,
+					   .operations = 1u << SOFT_RDMA_WRITE_MIDDLE,
 					   .skip = 3, .count = 4, .delay = 50 * SOFT_MICROSECOND};
-		struct soft_faults *faults = &host_of(&sides, 0)->fabric.faults;
+		struct soft_faults *faults = &host_of(&sides, row % 2)->fabric.faults;
 		int rule = soft_fault_add(faults, &fault);
 
 		CHECK(rule >= 0);

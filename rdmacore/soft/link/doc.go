@@ -11,6 +11,7 @@
 //   - udp_share: processes that have the port of other hosts together
 //   - udp_receive, udp_send: who takes packets from the kernel; packets of one length leave together
 //   - udp_pass: packets that came to the wrong process
+//   - udp_faults: what comes from elsewhere is lost, delayed and doubled here
 //   - packets: the network that can lose, double and reorder
 //   - receive: a datagram arrives
 //   - transmit: a send queue is sent, on the link that its queue pair has

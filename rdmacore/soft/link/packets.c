@@ -333,6 +333,16 @@ void soft_packets_send(struct soft_packets *packets, const struct soft_fault_ver
 	soft_lock_release(&packets->lock);
 }
 
+bool soft_packets_is_empty(struct soft_packets *packets)
+{
+	bool empty;
+
+	soft_lock_take(&packets->lock);
+	empty = packets->unused_count == packets->options.datagrams;
+	soft_lock_release(&packets->lock);
+	return empty;
+}
+
 int soft_packets_create(struct soft_fabric *fabric, const struct soft_packets_options *options,
 		    struct soft_packets **out)
 {

@@ -56,5 +56,7 @@ struct soft_packets_sender {
 /* Send a packet of another link, with the faults of the verdict.  No lock that the sender takes is held. */
 void soft_packets_send(struct soft_packets *packets, const struct soft_fault_verdict *verdict,
 		       const struct soft_packets_sender *sender, const uint8_t *bytes, size_t length);
+/* Whether nothing is on its way. */
+bool soft_packets_is_empty(struct soft_packets *packets);
 
 #endif

@@ -207,8 +207,8 @@ void soft_udp_destroy(struct soft_udp *udp)
 	for (uint32_t index = 0; index < count; index++)
 		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);
 	soft_udp_share_stop(udp);
-	soft_udp_receive_stop(udp);
 	soft_packets_destroy(udp->stage);
+	soft_udp_receive_stop(udp);
 	for (uint32_t index = 0; index < count; index++) {
 		close(udp->sockets[index]->source.fd);
 		free(udp->sockets[index]);

@@ -111,7 +111,8 @@ struct batch {
  * Into the file of what is captured, with the addresses that the receiver's connection has: of all of 127.0.0.0/8 the socket
  * has one.
  */
-static void record(struct soft_udp *udp, const struct soft_udp_came *came, const uint8_t *bytes, size_t length)
+static void record(struct soft_udp *udp, const struct soft_udp_came *came, const uint8_t *bytes, size_t length,
+		   const struct soft_capture_fate *fate)
 {
 	struct soft_endpoint from = came->source, to = came->destination;
 	struct ibv_global_route route = {.hop_limit = came->hops, .traffic_class = came->traffic_class};
@@ -127,7 +128,33 @@ static void record(struct soft_udp *udp, const struct soft_udp_came *came, const
 	}
 	if (qp)
 		soft_qp_release(qp);
-	soft_udp_record(udp, &from, &to, &route, bytes, length, true, &(struct soft_capture_fate){0});
+	soft_udp_record(udp, &from, &to, &route, bytes, length, true, fate);
+}
+
+/* Its time has come: see soft_udp_hold_back. */
+static void deliver_later(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length)
+{
+	soft_lock_take(&udp->receiving);
+	if (!soft_link_deliver(udp->device, arrival, bytes, length))
+		atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
+	soft_link_deliver_end(arrival);
+	soft_udp_acknowledge(udp);
+	soft_lock_release(&udp->receiving);
+}
+
+/* A packet from elsewhere is recorded, and meets faults: whether it arrives later, or not at all. */
+static bool is_held_up(const struct batch *batch, const uint8_t *bytes, size_t length)
+{
+	const struct soft_udp_came *came = batch->came;
+	struct soft_udp *udp = batch->udp;
+	bool faults = soft_faults_active(&udp->fabric->faults);
+	struct soft_capture_fate fate = {0};
+
+	if (faults)
+		fate.verdict = soft_udp_judge(udp, &batch->arrival, bytes, length);
+	if (udp->fabric->capture)
+		record(udp, came, bytes, length, &fate);
+	return faults && soft_udp_hold_back(udp, &fate.verdict, &batch->arrival, bytes, length, deliver_later);
 }
 
 /* One packet of it.  guess: its identification. */
@@ -144,10 +171,11 @@ static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t 
 		soft_count(udp->device, SOFT_COUNT_ICRC);
 		return false;
 	}
-	if (udp->fabric->capture && !soft_udp_find(udp, &came->source.address, came->source.port))
-		record(udp, came, bytes, length);
 	if ((bytes[0] & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
 		make_header(came, identification, length, batch->arrival.header);
+	if ((udp->fabric->capture || soft_faults_active(&udp->fabric->faults)) &&
+	    !soft_udp_find(udp, &came->source.address, came->source.port) && is_held_up(batch, bytes, length))
+		return true;
 	return soft_link_deliver(udp->device, &batch->arrival, bytes, length);
 }
 

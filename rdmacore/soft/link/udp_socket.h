@@ -251,6 +251,19 @@ int soft_udp_share_block(struct soft_udp *udp, uint32_t block);
 
 void soft_udp_management_init(struct soft_udp *udp);
 
+/* --- udp_faults.c: what arrives from elsewhere meets the faults of this fabric ---------------------- */
+
+/* What faults do to a packet that has arrived, which is as long as a BTH and an ICRC at least. */
+struct soft_fault_verdict soft_udp_judge(struct soft_udp *udp, const struct soft_arrival *arrival, const uint8_t *bytes,
+					 size_t length);
+/*
+ * Whether it arrives later, by deliver from a thread that holds nothing, or not at all; else nothing disturbs it, and nothing
+ * that came before it waits.
+ */
+bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_verdict *verdict, const struct soft_arrival *arrival,
+			const uint8_t *bytes, size_t length,
+			void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length));
+
 /* --- udp_receive.c -------------------------------------------------------------------------------- */
 
 int soft_udp_receive_init(struct soft_udp *udp);

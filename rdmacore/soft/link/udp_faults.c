@@ -1,0 +1,90 @@
+/*
+ * What comes from another process or another host meets the faults of this fabric when it arrives: nobody else knows them.
+ * So both directions of a connection can be disturbed from one end, whatever the other end is.
+ */
+#include "soft/link/udp_socket.h"
+
+#include <string.h>
+
+#include "soft/base/fabric.h"
+#include "soft/link/packets.h"
+#include "soft/objects/qp.h"
+#include "soft/wire/fields.h"
+#include "soft/wire/mad.h"
+
+/* In the BTH, and of a management datagram in what follows it (IBTA 9.2, 13.4.2). */
+#define DESTINATION 5
+#define PSN 9
+#define ATTRIBUTE (SOFT_WIRE_BTH + SOFT_WIRE_DETH + 16)
+
+/*
+ * All of 127.0.0.0/8 is one address on the wire, and faults name them apart; a connected queue pair knows which of them
+ * it and its peer have.
+ */
+static void name_ends(struct soft_udp *udp, uint32_t number, union ibv_gid *from, union ibv_gid *to)
+{
+	struct soft_qp *qp = soft_table_find(&udp->device->queue_pairs, number, soft_qp_hold);
+
+	if (!qp)
+		return;
+	soft_lock_take(&qp->responder.lock);
+	if (qp->service != SOFT_UNRELIABLE_DATAGRAM) {
+		*from = qp->attr.ah_attr.grh.dgid;
+		*to = udp->device->gid_table.gids[qp->attr.ah_attr.grh.sgid_index];
+	}
+	soft_lock_release(&qp->responder.lock);
+	soft_qp_release(qp);
+}
+
+struct soft_fault_verdict soft_udp_judge(struct soft_udp *udp, const struct soft_arrival *arrival, const uint8_t *bytes,
+					 size_t length)
+{
+	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = bytes[0] & SOFT_OPERATION,
+					  .psn = soft_get24(bytes + PSN)};
+	uint32_t number = soft_get24(bytes + DESTINATION);
+	union ibv_gid from = arrival->source, to = arrival->destination;
+	struct soft_fault_verdict verdict;
+
+	if (number == SOFT_GSI_QUEUE_PAIR && length >= ATTRIBUTE + 2)
+		what = (struct soft_fault_subject){SOFT_FAULT_CM, .attribute = soft_get16(bytes + ATTRIBUTE)};
+	else if (soft_gid_is_loopback(&from))
+		name_ends(udp, number, &from, &to);
+	verdict = soft_fault_judge(&udp->fabric->faults, &from, &to, &what);
+	/* The ICRC, which is checked already, would have told. */
+	if (verdict.corrupt) {
+		soft_count(udp->device, SOFT_COUNT_ICRC);
+		verdict.lose = true;
+	}
+	return verdict;
+}
+
+/* What is left of a packet that arrives later. */
+struct later {
+	struct soft_udp *udp;
+	void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length);
+	struct soft_arrival arrival;
+};
+
+static void go_on(const struct soft_packets_sender *sender, uint8_t *bytes, size_t length)
+{
+	struct later later;
+
+	memcpy(&later, sender->route, sizeof(later));
+	later.deliver(later.udp, &later.arrival, bytes, length);
+}
+
+bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_verdict *verdict, const struct soft_arrival *arrival,
+			const uint8_t *bytes, size_t length,
+			void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length))
+{
+	struct soft_packets_sender sender = {.send = go_on, .way = arrival->source.raw[15] + soft_get24(bytes + DESTINATION)};
+	struct later later = {udp, deliver, *arrival};
+
+	_Static_assert(sizeof(later) <= sizeof(sender.route), "what a sender needs");
+	if (!verdict->rules && soft_packets_is_empty(udp->stage))
+		return false;
+	later.arrival.receiver = NULL;
+	memcpy(sender.route, &later, sizeof(later));
+	soft_packets_send(udp->stage, verdict, &sender, bytes, length);
+	return true;
+}
