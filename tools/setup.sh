@@ -79,6 +79,7 @@ needs_vm() {
 	need rdmacm-utils "rping, rdma_server, rdma_client: programs to interoperate with" has_program rdma_server
 	need ibverbs-utils "ibv_devinfo, to look around with" has_program ibv_devinfo
 	need ibverbs-providers "libibverbs' driver for rxe" has_rxe_provider
+	need perftest "ib_write_bw and others, to interoperate with" has_program ib_write_bw
 	# Debian 12 ships its kernel modules uncompressed.
 	if [ "$(os_release VERSION_CODENAME)" != bookworm ]; then
 		need xz-utils "unpacks kernel modules" has_program xz

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# jobs.sh [--siw] JOB...: jobs/JOB.sh in the VM, one after another in one boot; then, of each that has one,
-# checks/JOB.sh on this machine, with the folder of what the job has left.  All run, also after one has failed.
+# jobs.sh [--siw] JOB... [-- JOB...]...: jobs/JOB.sh in the VM, one after another in one boot, those after each -- in a boot
+# of their own at the same time; then, of each that has one, checks/JOB.sh on this machine, with the folder of what the job
+# has left.  All run, also after one has failed.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=build/rxe
@@ -12,10 +13,47 @@ if [ "${1-}" = --siw ]; then
 fi
 cd "$here/../.." || exit
 rm -rf "$results"
-"$here/vm-job" "${vm[@]}" --results "$results" bash tools/rxe-vm/jobs/each.sh "$@"
-status=$?
-[ -e "$results/$1" ] || exit $status # there can be no VM here, or it did not boot: which was said
-for job; do
+mkdir -p "$results"
+
+# Each boot is a process group of its own, which is ended with this script.
+set -m
+boots=()
+# shellcheck disable=SC2317 # by traps
+stop_boots() {
+	local group
+	for group in "${boots[@]}"; do kill -- "-$group" 2>/dev/null; done
+}
+trap stop_boots EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# boot JOB...: these in a VM, with what it says in a file.
+boot() {
+	"$here/vm-job" "${vm[@]}" --results "$results" bash tools/rxe-vm/jobs/each.sh "$@" >"$results/boot.${#boots[@]}" 2>&1 &
+	boots+=($!)
+}
+
+jobs=()
+group=()
+for word in "$@" --; do
+	if [ "$word" != -- ]; then
+		group+=("$word")
+	elif [ ${#group[@]} != 0 ]; then
+		boot "${group[@]}"
+		jobs+=("${group[@]}")
+		group=()
+	fi
+done
+status=0
+for number in "${!boots[@]}"; do
+	tail -n +1 -f --pid="${boots[number]}" "$results/boot.$number" &
+	follower=$!
+	wait "${boots[number]}" || status=$?
+	wait $follower
+done
+boots=()
+[ -e "$results/${jobs[0]}" ] || exit $status # there can be no VM here, or it did not boot: which was said
+for job in "${jobs[@]}"; do
 	ended=$(cat "$results/$job/status" 2>/dev/null)
 	if [ "$ended" != 0 ]; then
 		echo "FAIL: the job $job: ${ended:+exit status }${ended:-it did not end}"

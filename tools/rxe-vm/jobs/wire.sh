@@ -20,14 +20,15 @@ namespace() {
 		ip -n tester link set veth1 up
 }
 
+# Who has no name and no capability, in that namespace.
+nobody=(ip netns exec tester setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all env HOME=/tmp)
+
 # on END PROGRAM ARGUMENTS...: the command that runs it there, as $run.  On soft it is nobody's, without a capability.
 on() {
 	local end=$1
 	shift
 	run=(timeout -k 5 "$limit" "$@")
-	[ "$end" = kernel ] || run=(timeout -k 5 "$limit" ip netns exec tester
-		setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all
-		env HOME=/tmp bin/rdmarun exec --link udp -- "$@")
+	[ "$end" = kernel ] || run=(timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun exec --link udp -- "$@")
 }
 
 # listens_kernel PORT, listens_soft PORT: whether somebody does, of rdma_cm.
@@ -80,20 +81,23 @@ between() {
 
 port=7500
 # both NAME WAIT[:PORT] SERVER... -- CLIENT...: both ways; ADDRESS and PORT stand for the server's, which has a port of its
-# own in each check, unless the program cannot be told.
+# own in each check, unless the program cannot be told; SERVERGID and CLIENTGID for indices of GID tables.
 both() {
 	local name=$1 wait=${2%:*} fixed=${2##*:} end other address command word
 	[ "$wait" != "$fixed" ] || fixed=
 	shift 2
-	for end in soft kernel soft6 kernel6; do
+	for end in ${ends-soft kernel soft6 kernel6}; do
 		case $end in
 		soft) address=$soft ;; kernel) address=$kernel ;; soft6) address=$soft6 ;; kernel6) address=$kernel6 ;;
 		esac
 		case $end in soft*) other=kernel ;; *) other=soft ;; esac
+		case $end in soft) gids=(2 1) ;; kernel) gids=(1 2) ;; soft6) gids=(3 2) ;; kernel6) gids=(2 3) ;; esac
 		port=$((port + 1))
 		command=()
 		for word; do
 			word=${word//ADDRESS/$address}
+			word=${word//SERVERGID/${gids[0]}}
+			word=${word//CLIENTGID/${gids[1]}}
 			command+=("${word//PORT/$port}")
 		done
 		check "$name, server on ${end/%6/ over IPv6}" between "${end%6}" "$other" "$wait" "${fixed:-$port}" "${command[@]}"
@@ -144,4 +148,38 @@ both "udaddy" listens:7174 udaddy -b ADDRESS -c 2 -C 10 -S 512 -- udaddy -s ADDR
 both "cmtime" listens cmtime -b ADDRESS -p PORT -c 20 -- cmtime -s ADDRESS -p PORT -c 20
 check "five servers on soft, five clients on the kernel, all at once" many soft
 check "five servers on the kernel, five clients on soft, all at once" many kernel
+# Addresses are exchanged over TCP, so one family is enough.
+ends="soft kernel"
+both "ibv_rc_pingpong" listens_tcp ibv_rc_pingpong -g SERVERGID -p PORT -n 50 -s 65537 -e -c -- ibv_rc_pingpong -g CLIENTGID -p PORT -n 50 -s 65537 -e -c ADDRESS
+both "ibv_uc_pingpong" listens_tcp ibv_uc_pingpong -g SERVERGID -p PORT -n 50 -- ibv_uc_pingpong -g CLIENTGID -p PORT -n 50 ADDRESS
+both "ibv_ud_pingpong" listens_tcp ibv_ud_pingpong -g SERVERGID -p PORT -n 50 -s 1000 -- ibv_ud_pingpong -g CLIENTGID -p PORT -n 50 -s 1000 ADDRESS
+both "ibv_srq_pingpong" listens_tcp ibv_srq_pingpong -g SERVERGID -p PORT -n 50 -q 4 -- ibv_srq_pingpong -g CLIENTGID -p PORT -n 50 -q 4 ADDRESS
+for test in "write_bw -s 65536" "read_lat -s 1000" "send_bw -s 1000 -c UD" "atomic_bw"; do
+	# shellcheck disable=SC2086 # a program and its arguments
+	set -- ib_$test -F -n 50
+	both "$*" listens_tcp "$@" -x SERVERGID -p PORT -- "$@" -x CLIENTGID -p PORT ADDRESS
+done
+
+# parts SOFT KERNEL FILE ARGUMENTS...: a scenario in two processes, those roles on soft and on rdma_rxe.
+parts() {
+	local roles=(--role "$1" --role "$2") pid status
+	shift 2
+	timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun run --link udp "${roles[@]:0:2}" --gid $soft -q "$@" &
+	pid=$!
+	for _ in $(seq 100); do
+		listens_tcp_soft 18516 && break
+		sleep 0.1
+	done
+	timeout -k 5 "$limit" bin/rdmarun run -P verbs -d rxe0 "${roles[@]:2}" --peer "${roles[1]}=$soft" --gid $kernel -q "$@"
+	status=$?
+	wait $pid && [ $status = 0 ]
+}
+check "a device and a peer that misbehaves" parts tester dut scenarios/interop/disturbed-device.yaml
+check "0 B to 1 MB, server on soft" parts server client scenarios/interop/sizes.yaml -p most=1000000
+check "0 B to 1 MB, server on kernel" parts client server scenarios/interop/sizes.yaml -p most=1000000
+jumbo() { ip -n tester link set veth1 mtu 9000 && ip link set veth0 mtu 9000; }
+check "both interfaces have an MTU of 9000" jumbo
+check "0 B to 1 MB, MTU 9000, server on soft" parts server client scenarios/interop/sizes.yaml -p most=1000000
+check "0 B to 1 MB, MTU 9000, server on kernel" parts client server scenarios/interop/sizes.yaml -p most=1000000
+both "ib_write_bw, MTU 9000" listens_tcp ib_write_bw -F -n 50 -s 65536 -m 4096 -x SERVERGID -p PORT -- ib_write_bw -F -n 50 -s 65536 -m 4096 -x CLIENTGID -p PORT ADDRESS
 summary
