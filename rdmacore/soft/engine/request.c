@@ -39,7 +39,7 @@ static enum ibv_wc_status address_datagram(struct soft_qp *qp, const struct soft
 {
 	const struct soft_ah *ah = wqe->ah;
 
-	if (wqe->length > SOFT_MTU)
+	if (wqe->length > 128u << soft_qp_device(qp)->mtu) /* enum ibv_mtu */
 		return IBV_WC_LOC_LEN_ERR;
 	if (ah->ibv.pd != qp->ibv.pd) /* IBTA 10.2.2.2 */
 		return IBV_WC_LOC_QP_OP_ERR;

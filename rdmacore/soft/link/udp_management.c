@@ -56,4 +56,5 @@ void soft_udp_management_init(struct soft_udp *udp)
 	udp->device->management.claimer = &udp->claimers[SOFT_UDP_COMMUNICATION].claimer;
 	udp->device->management.open = open_address;
 	udp->device->management.send = send_datagram;
+	udp->device->mtu = soft_gid_host_mtu();
 }

@@ -21,6 +21,7 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	device->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
 	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "%s", name);
+	device->mtu = IBV_MTU_4096;
 	/* A locally administered EUI-64, random so that a peer does not take this device for an earlier one. */
 	device->guid = (soft_fabric_random(fabric) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
 
@@ -109,9 +110,7 @@ void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr
 	*attr = (struct ibv_port_attr){
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
-		/* Within a process and its like packets have the length that the protocol allows; on a network, that of
-		 * the network, as rdma_rxe has that of its interface. */
-		.active_mtu = soft_device_reaches_hosts(device) ? soft_gid_host_mtu() : IBV_MTU_4096,
+		.active_mtu = device->mtu,
 		.gid_tbl_len = SOFT_GID_TABLE,
 		.port_cap_flags = IBV_PORT_CM_SUP,
 		.max_msg_sz = SOFT_MAX_MESSAGE,

@@ -96,6 +96,11 @@ struct soft_device {
 	 */
 	bool network_in_service_level;
 	uint64_t guid; /* host byte order */
+	/*
+	 * The active MTU of the port, and so the longest datagram.  Within a process and its like packets have the length that the
+	 * protocol allows; on a network, that of the network, as rdma_rxe has that of its interface.
+	 */
+	enum ibv_mtu mtu;
 	struct soft_gid_table gid_table;
 	struct soft_mr_table memory;
 	bool on_demand; /* soft_on_demand_is_supported */
