@@ -9,7 +9,8 @@
 //   - udp: sockets, and the numbers of queue pairs they are for
 //   - udp_management: the communication manager's messages to other hosts
 //   - udp_share: processes that have the port of other hosts together
-//   - udp_receive, udp_send: who takes packets from the kernel; packets of one length leave together
+//   - udp_progress: who takes packets from the kernel, and when what is owed is acknowledged
+//   - udp_receive, udp_send: what a system call brings; packets of one length leave together
 //   - udp_pass: packets that came to the wrong process
 //   - udp_faults: what comes from elsewhere is lost, delayed and doubled here
 //   - packets: the network that can lose, double and reorder

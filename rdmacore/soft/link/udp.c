@@ -170,7 +170,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	result = soft_packets_create(fabric, &stage, &udp->stage);
 	if (result)
 		goto destroy_send;
-	result = soft_udp_receive_init(udp);
+	result = soft_udp_progress_init(udp);
 	if (result)
 		goto destroy_stage;
 	result = share ? soft_udp_share_create(udp) : 0;
@@ -184,7 +184,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	return 0;
 
 stop_receive:
-	soft_udp_receive_stop(udp);
+	soft_udp_progress_stop(udp);
 destroy_stage:
 	soft_packets_destroy(udp->stage);
 destroy_send:
@@ -208,7 +208,7 @@ void soft_udp_destroy(struct soft_udp *udp)
 		soft_poller_remove(&udp->fabric->poller, &udp->sockets[index]->source);
 	soft_udp_share_stop(udp);
 	soft_packets_destroy(udp->stage);
-	soft_udp_receive_stop(udp);
+	soft_udp_progress_stop(udp);
 	for (uint32_t index = 0; index < count; index++) {
 		close(udp->sockets[index]->source.fd);
 		free(udp->sockets[index]);

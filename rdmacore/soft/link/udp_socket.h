@@ -1,4 +1,4 @@
-/* What udp, udp_receive, udp_send and udp_socket share: the sockets of a device (soft/link/udp.h). */
+/* What udp, udp_progress, udp_receive, udp_send and udp_socket share: the sockets of a device (soft/link/udp.h). */
 #ifndef SOFT_LINK_UDP_SOCKET_H
 #define SOFT_LINK_UDP_SOCKET_H
 
@@ -128,7 +128,7 @@ struct soft_udp {
 	int32_t buffer_bytes; /* of a socket, for what arrives */
 	bool roce_is_taken; /* another process has SOFT_WIRE_PORT of one of the addresses */
 
-	/* Who takes packets from the kernel: see udp_receive.c. */
+	/* Who takes packets from the kernel: see udp_progress.c. */
 	struct soft_packets *stage; /* where packets wait while there are faults */
 	struct soft_lock receiving; /* guards what follows, until peers */
 	uint8_t *arrived;
@@ -159,6 +159,12 @@ struct soft_udp {
 		_Atomic uint64_t sent, received, calls_to_send, calls_to_receive, unsent, dropped, passed, not_passed;
 	} counters;
 };
+
+/* The poller's thread leaves the sockets to those who poll. */
+static inline bool soft_udp_is_resting(struct soft_udp *udp)
+{
+	return atomic_load(&udp->resting);
+}
 
 /* --- udp_socket.c --------------------------------------------------------------------------------- */
 
@@ -264,20 +270,27 @@ bool soft_udp_hold_back(struct soft_udp *udp, const struct soft_fault_verdict *v
 			const uint8_t *bytes, size_t length,
 			void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length));
 
-/* --- udp_receive.c -------------------------------------------------------------------------------- */
+/* --- udp_progress.c ------------------------------------------------------------------------------- */
 
-int soft_udp_receive_init(struct soft_udp *udp);
+int soft_udp_progress_init(struct soft_udp *udp);
 /* Nobody waits for the sockets any more. */
-void soft_udp_receive_stop(struct soft_udp *udp);
+void soft_udp_progress_stop(struct soft_udp *udp);
 /* The source of a socket. */
 void soft_udp_ready(struct soft_source *source, uint32_t events);
+
+/* --- udp_receive.c: udp.receiving is held ----------------------------------------------------------- */
+
 bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp);
-/* Give packets to those they are for.  udp.receiving is held, as by the callers of the next. */
+/* Send what is owed. */
+void soft_udp_acknowledge(struct soft_udp *udp);
+/* Send nothing of it: nobody takes packets any more, and no lock is needed. */
+void soft_udp_forget(struct soft_udp *udp);
+/* Take what one system call gives; false when there is nothing. */
+bool soft_udp_receive(struct soft_udp *udp, struct soft_udp_socket *socket);
+/* Give packets to those they are for. */
 void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length);
 /* The same of a socket that is shared, for whichever process.  came is used up. */
 void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint8_t *bytes, size_t length);
-/* Send what is owed. */
-void soft_udp_acknowledge(struct soft_udp *udp);
 
 /* --- udp_pass.c: packets of other processes; udp.receiving is held ---------------------------------- */
 
