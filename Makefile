@@ -145,7 +145,7 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 
 .PHONY: test-rxe
 test-rxe: bin/rdmarun bin/librdmarun-soft.so guests bin/rdmacore.test core-test-programs build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
-	$(Q)tools/rxe-vm/jobs.sh test wire -- conformance pyverbs
+	$(Q)tools/rxe-vm/jobs.sh test conformance pyverbs wire
 
 # Not in .ci/run: the first time it fetches the kernel's source and builds the driver.
 .PHONY: test-siw
