@@ -164,7 +164,7 @@ done
 parts() {
 	local roles=(--role "$1" --role "$2") pid status
 	shift 2
-	timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun run --link udp "${roles[@]:0:2}" --gid $soft -q "$@" &
+	timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun run --link udp "${roles[@]:0:2}" --meet $soft:18516 --gid $soft -q "$@" &
 	pid=$!
 	for _ in $(seq 100); do
 		listens_tcp_soft 18516 && break
