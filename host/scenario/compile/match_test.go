@@ -89,3 +89,15 @@ func TestShow(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitShow: a rate has four digits, and none that arithmetic has made.
+func TestLimitShow(t *testing.T) {
+	for _, test := range []struct {
+		got  float64
+		want string
+	}{{113_600_000, "113.6Mbit/s"}, {1.234567e9, "1.235Gbit/s"}, {0, "0bit/s"}, {7, "7bit/s"}, {999_960_000, "1Gbit/s"}, {85_300_000_000, "85.3Gbit/s"}} {
+		if got := (&Limit{unit: bitsPerSecond}).Show(test.got); got != test.want {
+			t.Errorf("%v: %s, want %s", test.got, got, test.want)
+		}
+	}
+}

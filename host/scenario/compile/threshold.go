@@ -452,11 +452,11 @@ func (l *Limit) Show(got float64) string {
 
 // significant keeps four digits: more of them mean nothing in a rate that was measured.
 func significant(value float64) float64 {
-	if value == 0 {
-		return 0
+	short, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 4, 64), 64)
+	if err != nil {
+		return value // which does not happen to what was just written
 	}
-	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(value))))
-	return math.Round(value*scale) / scale
+	return short
 }
 
 // Grows tells whether the field only grows while something is measured, so that a lower limit on it says
