@@ -229,6 +229,71 @@ static void test_many(void)
 	process_end(&server);
 }
 
+static void make_queue_pair(struct process *process, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+					.qp_type = IBV_QPT_RC};
+	struct ibv_recv_wr receive = {.wr_id = 7}, *bad;
+
+	CHECK(!process->provider->rdma_create_qp(id, NULL, &attr));
+	CHECK(!ibv_post_recv(id->qp, &receive, &bad));
+}
+
+/* An empty message, which has come. */
+static void send_between(struct rdma_cm_id *from, struct rdma_cm_id *to)
+{
+	struct ibv_send_wr send = {.wr_id = 8, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_wc wc;
+
+	CHECK(!ibv_post_send(from->qp, &send, &bad));
+	wc = poll_one(to->recv_cq);
+	CHECK(wc.wr_id == 7 && wc.status == IBV_WC_SUCCESS);
+}
+
+/*
+ * A connection ends as soon as its last message has come.  What is said of the end by the connection manager does not overtake
+ * the acknowledgement: the sender, who polls and so takes packets itself, finds its request completed, not flushed.
+ */
+static void test_end_behind_acknowledgement(void)
+{
+	struct process server = process_start(1), client = process_start(2);
+	struct rdma_cm_id *listening = process_listen(&server, PORT);
+	struct ibv_wc wc;
+
+	for (int round = 0; round < 50; round++) {
+		struct rdma_cm_id *id = process_resolve(&client, RDMA_PS_TCP, PORT), *child;
+		struct rdma_cm_event *event;
+
+		make_queue_pair(&client, id);
+		CHECK(!client.provider->rdma_connect(id, &(struct rdma_conn_param){.retry_count = 7}));
+		event = expect_event(server.provider, server.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+		child = event->id;
+		CHECK(!server.provider->rdma_ack_cm_event(event));
+		make_queue_pair(&server, child);
+		CHECK(!server.provider->rdma_accept(child, NULL));
+		process_expect(&client, RDMA_CM_EVENT_ESTABLISHED, 0);
+		process_expect(&server, RDMA_CM_EVENT_ESTABLISHED, 0);
+		for (int spin = 0; spin < 100; spin++)
+			CHECK(!ibv_poll_cq(id->recv_cq, 1, &wc) && !ibv_poll_cq(child->recv_cq, 1, &wc));
+		send_between(child, id);
+		CHECK(poll_one(child->send_cq).status == IBV_WC_SUCCESS);
+		send_between(id, child);
+		CHECK(!server.provider->rdma_disconnect(child));
+		process_expect(&client, RDMA_CM_EVENT_DISCONNECTED, 0);
+		CHECK(!client.provider->rdma_disconnect(id));
+		wc = poll_one(id->send_cq);
+		CHECK(wc.wr_id == 8 && wc.status == IBV_WC_SUCCESS);
+		process_expect(&server, RDMA_CM_EVENT_DISCONNECTED, 0);
+		client.provider->rdma_destroy_qp(id);
+		server.provider->rdma_destroy_qp(child);
+		process_destroy(&client, id);
+		process_destroy(&server, child);
+	}
+	process_destroy(&server, listening);
+	process_end(&server);
+	process_end(&client);
+}
+
 /* A process dies at each moment: the other side hears what the kernel of the dead would have said. */
 static void test_death(void)
 {
@@ -340,6 +405,7 @@ int main(void)
 	test_strangers();
 	test_one_seed();
 	test_many();
+	test_end_behind_acknowledgement();
 	test_death();
 	test_death_of_one();
 	test_datagrams();

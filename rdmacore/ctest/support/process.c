@@ -100,18 +100,25 @@ struct rdma_cm_id *process_listen(struct process *process, uint16_t port)
 	return process_listen_in(process, RDMA_PS_TCP, port);
 }
 
-struct rdma_cm_id *process_connect_in(struct process *process, enum rdma_port_space port_space, uint16_t port)
+struct rdma_cm_id *process_resolve(struct process *process, enum rdma_port_space port_space, uint16_t port)
 {
 	struct sockaddr_storage address = local_address(port);
-	struct rdma_conn_param param = usual_param();
 	struct rdma_cm_id *id = process_id(process, port_space);
 
-	param.private_data = "hello";
-	param.private_data_len = 5;
 	CHECK(!process->provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 2000));
 	process_expect(process, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	CHECK(!process->provider->rdma_resolve_route(id, 2000));
 	process_expect(process, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return id;
+}
+
+struct rdma_cm_id *process_connect_in(struct process *process, enum rdma_port_space port_space, uint16_t port)
+{
+	struct rdma_conn_param param = usual_param();
+	struct rdma_cm_id *id = process_resolve(process, port_space, port);
+
+	param.private_data = "hello";
+	param.private_data_len = 5;
 	CHECK(!process->provider->rdma_connect(id, &param));
 	return id;
 }

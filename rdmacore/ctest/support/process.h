@@ -30,6 +30,8 @@ void process_wait_alone(struct process *process);
 struct rdma_cm_id *process_id(struct process *process, enum rdma_port_space port_space);
 /* Bound and listening. */
 struct rdma_cm_id *process_listen(struct process *process, uint16_t port);
+/* With an address and a route to that port. */
+struct rdma_cm_id *process_resolve(struct process *process, enum rdma_port_space port_space, uint16_t port);
 /* With its request sent, which has usual_param and the private data "hello". */
 struct rdma_cm_id *process_connect(struct process *process, uint16_t port);
 /* Read that request. */

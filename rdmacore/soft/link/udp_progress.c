@@ -18,6 +18,8 @@
 #define SPINNING 32
 /* Calls in which the poller's thread takes from one socket, before others have their turn. */
 #define CALLS 16
+/* Calls that empty a socket, of 64 KiB at most each, unless a peer sends without an end. */
+#define CALLS_TO_EMPTY 512
 /* How often who polls looks at another socket than the one where packets came from last. */
 #define OTHER_SOCKETS 4
 #define REST_MIN (200 * SOFT_MICROSECOND)
@@ -185,6 +187,21 @@ static void settle(struct soft_progress *progress)
 	soft_lock_release(&udp->receiving);
 }
 
+static void catch_up(struct soft_progress *progress)
+{
+	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
+	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
+
+	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
+		return;
+	soft_lock_take(&udp->receiving);
+	for (uint32_t index = 0; index < count; index++)
+		for (int calls = 0; calls < CALLS_TO_EMPTY && soft_udp_receive(udp, socket_at(udp, index)); calls++)
+			;
+	soft_udp_acknowledge(udp);
+	soft_lock_release(&udp->receiving);
+}
+
 /*
  * Who polls may have lost the processor for some milliseconds, and the poller's thread would wake up for each packet until
  * it rests again.  So the timer takes what has come, some times, before that thread waits for the sockets.
@@ -246,7 +263,7 @@ int soft_udp_progress_init(struct soft_udp *udp)
 		return result;
 	}
 	soft_lock_init(&udp->receiving, SOFT_ORDER_RECEIVING);
-	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = go_on, .settle = settle};
+	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = go_on, .settle = settle, .catch_up = catch_up};
 	return 0;
 }
 

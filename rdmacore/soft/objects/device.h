@@ -50,13 +50,15 @@ enum soft_counter {
  * A device whose packets come through descriptors has a thread that waits for them.  Who polls a completion queue, and
  * finds it empty, takes them from the kernel itself, which is sooner; who will sleep until there is a completion says so.
  * An acknowledgement may wait for the next poll, but not behind what the program says to its peer by the connection manager:
- * an adapter would have sent it long before.
+ * an adapter would have sent it long before.  The other way round, what a peer says there takes a shorter way here than its
+ * packets, and must not overtake them: an adapter has taken those that came before the end of the connection.
  */
 struct soft_progress {
 	/* Called with no lock held but cq.polling. */
 	void (*poll)(struct soft_progress *progress);
 	void (*sleep)(struct soft_progress *progress);
 	void (*settle)(struct soft_progress *progress);
+	void (*catch_up)(struct soft_progress *progress);
 };
 
 /*

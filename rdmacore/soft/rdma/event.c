@@ -5,6 +5,7 @@
 
 #include "provider/newer.h"
 #include "soft/cm/calls.h"
+#include "soft/objects/device.h"
 
 struct rdma_event_channel *soft_create_event_channel(void)
 {
@@ -148,6 +149,18 @@ static bool swallow(struct soft_cm_event *event)
 	}
 }
 
+/*
+ * The end of a connection is told when all that its peer sent before it has been taken: an acknowledgement above all, whose
+ * request the user would otherwise find flushed, once the queue pair is at its end.
+ */
+static void catch_up(const struct soft_event_channel *channel, const struct soft_cm_event *event)
+{
+	struct soft_progress *progress = channel->cm->device->progress;
+
+	if (progress && event->rdma.event == RDMA_CM_EVENT_DISCONNECTED)
+		progress->catch_up(progress);
+}
+
 /* An event is taken and counted under one cm.lock, so that its id cannot be destroyed from then on. */
 int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_event **out)
 {
@@ -171,6 +184,7 @@ int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_ev
 	event->owner->events_reported++;
 	apply(event);
 	soft_cm_unlock(cm);
+	catch_up(channel, event);
 	*out = &event->rdma;
 	return 0;
 }
