@@ -173,14 +173,15 @@ static void go_on(struct soft_progress *progress)
 }
 
 /*
- * What came with a poll is acknowledged now, if it is put off at all: only while nobody waits for the sockets.  Between wr_start
- * and wr_complete the program holds a lock that comes after those taken here, and then the timer does it.
+ * What has come is acknowledged now: with a poll it may have been put off, and the poller's thread may be on its way from the
+ * completion to the acknowledgement.  Between wr_start and wr_complete the program holds a lock that comes after those taken here,
+ * and then the timer does it.
  */
 static void settle(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 
-	if (!soft_udp_is_resting(udp) || atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
+	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
 		return;
 	soft_lock_take(&udp->receiving);
 	soft_udp_acknowledge(udp);
