@@ -230,7 +230,8 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		if err != nil {
 			return fmt.Errorf("the address of role %s: %w", role.Name, err)
 		}
-		if given, known := r.config.Addresses[role.Name]; known {
+		// Of this host the process there knows better: there each role has an address of its own in 127.0.0.0/8.
+		if given, known := r.config.Addresses[role.Name]; known && !given.IsLoopback() {
 			address, object["address"] = given, given.String()
 		}
 		if role.Index < 0 || role.Index >= maxElsewhere {
