@@ -32,8 +32,7 @@ functions.
 
 Known to run, both ends so and from Debian's packages, because tests run them: the programs
 of rdmacm-utils (but for rsockets, which are refused with EOPNOTSUPP: rstream, riostream,
-udpong), of ibverbs-utils and of perftest, fi_pingpong of libfabric over verbs
-(msg, dgram and ofi_rxd),
+udpong), of ibverbs-utils and of perftest, fi_pingpong of libfabric over verbs,
 ucx_perftest over rc_verbs and ud_verbs (UCX_TLS=rc or ud), Open MPI over UCX (exec
 mpirun --mca pml ucx), and pyverbs.
 

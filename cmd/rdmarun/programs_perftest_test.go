@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -89,22 +90,58 @@ func TestPerftest(t *testing.T) {
 	}
 }
 
-// TestLibfabric: fi_pingpong looks at the data (-c) where the endpoint is reliable.  Over ofi_rxm it moves all data as well, and
-// then ends now and then with a request of its own flushed, when the other end closes first: it is not among these.
+// TestPerftestRefusals: what perftest does not do itself over the connection manager, whatever the device.
+func TestPerftestRefusals(t *testing.T) {
+	var fabrics fabrics
+	for _, test := range []struct{ line, reason string }{
+		{"ib_send_bw -c UC -R", "UC is not supported in librdmacm"},
+		{"ib_send_bw -c XRC -R", "XRC does not support RDMA_CM"},
+	} {
+		t.Run(test.line, func(t *testing.T) {
+			p := startProgram(t, fabrics.name(), strings.Fields(test.line)...)
+			if err := p.Wait(); p.ProcessState.ExitCode() <= 0 || !strings.Contains(p.output.String(), test.reason) {
+				t.Errorf("%v, and not for the reason %q:\n%s", err, test.reason, p.output.String())
+			}
+		})
+	}
+}
+
+// TestLibfabric: fi_pingpong looks at the data (-c) where the endpoint is reliable.
 func TestLibfabric(t *testing.T) {
 	var fabrics fabrics
 	host := hostAddress(t)
 	for _, line := range []string{
-		"-p verbs -e msg -c", "-p verbs -e dgram", "-p verbs;ofi_rxd -e rdm -c",
+		"-p verbs -e msg -c", "-p verbs -e dgram", "-p verbs;ofi_rxd -e rdm -c", "-p verbs;ofi_rxm -e rdm -c",
+		"-p verbs;ofi_rxm -e rdm -m tagged -c",
 	} {
 		t.Run(line, func(t *testing.T) {
 			port := requirePort(t)
 			words := append([]string{"fi_pingpong", "-I", "5"}, strings.Fields(line)...)
 			fabric := fabrics.name()
-			server := startProgram(t, fabric, append(words, "-B", port)...)
+			// Where libfabric crashes it leaves a file in its folder.
+			begin := []string{"env", "-C", t.TempDir()}
+			server := startProgramBy(t, begin, fabric, append(words, "-B", port)...)
 			awaitPort(t, port)
-			startProgram(t, fabric, append(words, "-P", port, host)...).succeed(t)
-			server.succeed(t)
+			client := startProgramBy(t, begin, fabric, append(words, "-P", port, host)...)
+			client.succeedOverMessages(t)
+			server.succeedOverMessages(t)
 		})
 	}
+}
+
+// rxmCrash is what libfabric's ofi_rxm may do when all is done: it closes an endpoint, and then handles what has come for it,
+// with that endpoint (rxm_close_conn, prov/rxm/src/rxm_conn.c of 1.17.0, lines 88 to 91; mended by 697688386).  So does it when
+// the other end's last message and the end of the connection both come after one look at the completion queue and before the
+// look at events behind it (rxm_ep_do_progress), on any device.
+var rxmCrash = regexp.MustCompile(`(?s)fi_pingpong:\d+ terminated with signal 11 .*Backtrace:\n\S*/libfabric\.so.*\n1m +5 +=5 `)
+
+// succeedOverMessages is succeed, but for that crash behind the last figures.
+func (p *program) succeedOverMessages(t *testing.T) {
+	t.Helper()
+	if err := p.Wait(); err == nil {
+		return
+	} else if printed := p.output.String(); !strings.Contains(strings.Join(p.words, " "), "ofi_rxm") || !rxmCrash.MatchString(printed) {
+		t.Fatalf("%s: %v\n%s", strings.Join(p.words, " "), err, printed)
+	}
+	t.Logf("libfabric crashed in its own rxm_close_conn")
 }
