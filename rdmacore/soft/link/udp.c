@@ -91,12 +91,16 @@ static int open_for_datagrams(struct soft_udp *udp, uint32_t number)
 static int check_far_route(struct soft_udp *udp, const struct soft_udp_route *route, const struct soft_path *path)
 {
 	enum ibv_mtu mtu;
+	int error;
 
 	if (soft_gid_is_this_host_only(&route->socket->endpoint.address))
 		return soft_refuse(EINVAL, "a loopback address reaches no other host");
 	if (!soft_udp_find(udp, &route->socket->endpoint.address, SOFT_WIRE_PORT))
 		return soft_refuse(EADDRINUSE, "UDP port %d of the source address, where other hosts send to, is another user's, a kernel's or of a process without a fabric",
 				   SOFT_WIRE_PORT);
+	error = soft_udp_check_identifications(udp, &route->socket->endpoint.address);
+	if (error)
+		return error;
 	if (soft_gid_route(&route->to.any, NULL, &mtu) && path->mtu > 128u << mtu)
 		return soft_refuse(EINVAL, "a path MTU of %u bytes is more than the route takes, which is %u with the headers",
 				   path->mtu, 128u << mtu);
@@ -163,6 +167,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 	init_claimer(udp, SOFT_UDP_QUEUE_PAIRS);
 	init_claimer(udp, SOFT_UDP_COMMUNICATION);
 	udp->ready = soft_udp_ready;
+	udp->ask_identifications = soft_udp_ask_identifications;
 	soft_mutex_init(&udp->lock, SOFT_ORDER_UDP);
 	result = soft_udp_send_init(udp);
 	if (result)

@@ -21,7 +21,7 @@ static int open_address(struct soft_management *management, const union ibv_gid 
 	int error = 0;
 
 	if (address)
-		return soft_udp_open(udp, address, SOFT_WIRE_PORT, &error) ? 0 : error;
+		return soft_udp_open(udp, address, SOFT_WIRE_PORT, &error) ? soft_udp_check_identifications(udp, address) : error;
 	for (uint32_t index = 0; index < count; index++)
 		if (!soft_gid_is_this_host_only(&udp->device->gid_table.gids[index]))
 			(void)soft_udp_open(udp, &udp->device->gid_table.gids[index], SOFT_WIRE_PORT, &error);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "soft/base/fabric.h"
+#include "soft/base/refusal.h"
 
 /* Not yet in the headers of all C libraries (linux/udp.h). */
 #ifndef UDP_NO_CHECK6_RX
@@ -124,6 +125,28 @@ struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid 
 	return NULL;
 }
 
+/* Once, of the first socket that it matters for: between soft and soft on one host nobody looks. */
+static void check_identifications(struct soft_udp *udp, const struct soft_endpoint *endpoint, int fd)
+{
+	enum soft_udp_identifications answer;
+
+	if (endpoint->port != SOFT_WIRE_PORT || !soft_gid_is_ipv4(&endpoint->address) || soft_gid_is_multicast(&endpoint->address) ||
+	    atomic_load_explicit(&udp->identifications, memory_order_relaxed) != SOFT_UDP_NOT_ASKED)
+		return;
+	answer = udp->ask_identifications(fd);
+	if (answer != SOFT_UDP_AS_MEANT)
+		atomic_store_explicit(&udp->segments, 1, memory_order_relaxed);
+	atomic_store_explicit(&udp->identifications, answer, memory_order_relaxed);
+}
+
+int soft_udp_check_identifications(struct soft_udp *udp, const union ibv_gid *source)
+{
+	if (!soft_gid_is_ipv4(source) ||
+	    atomic_load_explicit(&udp->identifications, memory_order_relaxed) != SOFT_UDP_DATAGRAMS_DIFFER)
+		return 0;
+	return soft_refuse(EOPNOTSUPP, "this system (a sandbox?) writes IP headers of its own choice, for which other hosts drop RoCE over IPv4: use IPv6 addresses");
+}
+
 /* udp->lock is held. */
 static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpoint *endpoint, int *error)
 {
@@ -145,6 +168,7 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 	if (fd < 0)
 		goto free_socket;
 	note_buffer(udp, fd);
+	check_identifications(udp, endpoint, fd);
 	result = soft_poller_add(&udp->fabric->poller, &socket->source, fd,
 				 atomic_load_explicit(&udp->resting, memory_order_relaxed) ? 0 : EPOLLIN, udp->ready);
 	if (result)

@@ -106,6 +106,14 @@ struct soft_udp_claimer {
 	enum soft_udp_numbers numbers;
 };
 
+/* What the kernel gives to what IPv4 sockets send (udp_identification.c). */
+enum soft_udp_identifications {
+	SOFT_UDP_NOT_ASKED,
+	SOFT_UDP_AS_MEANT, /* or nobody can tell */
+	SOFT_UDP_SEGMENTS_DIFFER, /* those of bursts do, or there are no bursts */
+	SOFT_UDP_DATAGRAMS_DIFFER,
+};
+
 struct soft_udp_block {
 	uint32_t number;
 	bool used[SOFT_UDP_NUMBERS];
@@ -120,7 +128,9 @@ struct soft_udp {
 	struct soft_device *device;
 
 	void (*ready)(struct soft_source *source, uint32_t events); /* of each socket's source */
+	enum soft_udp_identifications (*ask_identifications)(int fd); /* of the first socket that other hosts send to */
 	struct soft_mutex lock; /* guards who adds a socket, and waiting, and blocks */
+	_Atomic enum soft_udp_identifications identifications;
 	struct soft_udp_block blocks[SOFT_UDP_SOCKETS]; /* those of this process */
 	uint32_t block_count;
 	_Atomic(struct soft_udp_socket *) sockets[SOFT_UDP_SOCKETS];
@@ -153,7 +163,7 @@ struct soft_udp {
 		uint32_t used; /* a bit each */
 		uint8_t *bytes;
 	} buffers;
-	_Atomic uint32_t segments; /* SOFT_UDP_SEGMENTS, or 1 where the kernel cuts no segments */
+	_Atomic uint32_t segments; /* SOFT_UDP_SEGMENTS, or 1 where the kernel cuts no segments, or not as meant */
 	_Atomic uint32_t management_psn;
 	struct {
 		_Atomic uint64_t sent, received, calls_to_send, calls_to_receive, unsent, dropped, passed, not_passed;
@@ -210,6 +220,8 @@ static inline socklen_t soft_udp_length(const union soft_udp_address *address)
 /* The socket of the queue pair at that address, which is opened if need be; NULL and a positive errno in *error. */
 struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid *address, uint16_t port, int *error);
 struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid *address, uint16_t port);
+/* 0, or EOPNOTSUPP with a sentence: what leaves from that address no other host would take. */
+int soft_udp_check_identifications(struct soft_udp *udp, const union ibv_gid *source);
 /* That port of the first loopback address, which nobody else has then; NULL and a positive errno in *error. */
 struct soft_udp_socket *soft_udp_claim(struct soft_udp *udp, uint16_t port, int *error);
 /*
@@ -223,6 +235,11 @@ void soft_udp_record(struct soft_udp *udp, const struct soft_endpoint *from, con
 void soft_udp_show_headers(struct soft_udp_socket *socket);
 /* Whether the kernel puts packets of one sender together there; false when it cannot be changed. */
 bool soft_udp_join_packets(struct soft_udp_socket *socket, bool join);
+
+/* --- udp_identification.c ------------------------------------------------------------------------- */
+
+/* Of a bound IPv4 socket, which sends a few packets to its own host for that. */
+enum soft_udp_identifications soft_udp_ask_identifications(int fd);
 
 /* --- udp_send.c ----------------------------------------------------------------------------------- */
 

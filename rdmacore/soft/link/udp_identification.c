@@ -1,0 +1,143 @@
+/*
+ * Which IP identifications the kernel gives to what our sockets send.
+ *
+ * They are in the ICRC (soft/link/udp.h), and no socket shows them: a peer whose kernel or adapter sees others than were
+ * meant drops every packet and says nothing.  But the filter of a socket (socket(7), SO_ATTACH_FILTER) may read the IP header
+ * of what arrives there, and says by the length that it leaves of a packet what it has read.  So a socket sends to another of
+ * this host: one datagram, and a burst, which the kernel cuts for a receiver that takes no bursts as it does for an interface
+ * that cannot (udp_rcv_segment and inet_gso_segment of Linux).  What an adapter writes that cuts bursts itself is not seen here.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "soft/link/udp_socket.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103 /* linux/udp.h */
+#endif
+
+#define BURST 3 /* packets */
+#define LENGTH 200 /* of each */
+#define OTHER 100 /* what is left of a packet with another header than meant; of the rest, its identification + 1 */
+#define PATIENCE_MS 20 /* for what mostly has arrived when the call that sent it returns */
+
+/* In an IPv4 header, and what is there of a packet that must not be cut (RFC 791). */
+#define IDENTIFICATION 4
+#define FRAGMENT 6
+#define DO_NOT_FRAGMENT 0x4000
+
+static bool attach_filter(int fd)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, (uint32_t)SKF_NET_OFF + FRAGMENT),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, DO_NOT_FRAGMENT, 0, 4),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, (uint32_t)SKF_NET_OFF + IDENTIFICATION),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, SOFT_UDP_SEGMENTS, 2, 0),
+		BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, SOFT_UDP_HEADER + 1),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+		BPF_STMT(BPF_RET | BPF_K, SOFT_UDP_HEADER + OTHER),
+	};
+	struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
+
+	_Static_assert(SOFT_UDP_SEGMENTS < OTHER && OTHER < LENGTH, "what lengths tell apart");
+	return !setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+}
+
+/* A socket that takes what the other sends, and nothing else, and its address in *address; or a negative errno. */
+static int open_receiver(int sender, struct sockaddr_in *address)
+{
+	struct sockaddr_in from;
+	socklen_t length = sizeof(from);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
+
+	if (fd < 0)
+		return -errno;
+	if (getsockname(sender, (struct sockaddr *)&from, &length))
+		goto fail;
+	*address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = from.sin_addr};
+	if (bind(fd, (struct sockaddr *)address, length) || getsockname(fd, (struct sockaddr *)address, &length) ||
+	    connect(fd, (struct sockaddr *)&from, length) || !attach_filter(fd))
+		goto fail;
+	return fd;
+
+fail:
+	error = errno;
+	close(fd);
+	return -error;
+}
+
+static bool send_packets(int fd, struct sockaddr_in *to, int count)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(uint16_t))];
+		struct cmsghdr aligned;
+	} control = {{0}};
+	uint8_t bytes[BURST * LENGTH] = {0};
+	struct iovec vector = {bytes, (size_t)count * LENGTH};
+	struct msghdr message = {.msg_name = to, .msg_namelen = sizeof(*to), .msg_iov = &vector, .msg_iovlen = 1};
+	const uint16_t segment = LENGTH;
+
+	if (count > 1) {
+		control.aligned = (struct cmsghdr){CMSG_LEN(sizeof(segment)), IPPROTO_UDP, UDP_SEGMENT};
+		memcpy(CMSG_DATA(&control.aligned), &segment, sizeof(segment));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	return soft_udp_sendmsg(fd, &message) >= 0;
+}
+
+/* What was left of the next packet; negative: it did not come. */
+static ssize_t receive_one(int fd)
+{
+	struct pollfd arrival = {fd, POLLIN, 0};
+	uint8_t bytes[LENGTH];
+	ssize_t length = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (length < 0 && poll(&arrival, 1, PATIENCE_MS) > 0)
+		length = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	return length;
+}
+
+static enum soft_udp_identifications compare(int sender, int receiver, struct sockaddr_in *address)
+{
+	ssize_t length;
+
+	if (!send_packets(sender, address, 1))
+		return SOFT_UDP_AS_MEANT;
+	length = receive_one(receiver);
+	if (length != 1)
+		return length < 0 ? SOFT_UDP_AS_MEANT : SOFT_UDP_DATAGRAMS_DIFFER;
+	if (!send_packets(sender, address, BURST))
+		return SOFT_UDP_SEGMENTS_DIFFER; /* there are none */
+	for (int index = 0; index < BURST; index++) {
+		length = receive_one(receiver);
+		if (length != index + 1)
+			return length < 0 ? SOFT_UDP_AS_MEANT : SOFT_UDP_SEGMENTS_DIFFER;
+	}
+	return SOFT_UDP_AS_MEANT;
+}
+
+enum soft_udp_identifications soft_udp_ask_identifications(int fd)
+{
+	enum soft_udp_identifications result;
+	struct sockaddr_in address;
+	int receiver, state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	receiver = open_receiver(fd, &address);
+	if (receiver >= 0) {
+		result = compare(fd, receiver, &address);
+		close(receiver);
+	} else {
+		/* Linux has filters; something else that speaks its language has what identifications it likes. */
+		result = receiver == -ENOPROTOOPT || receiver == -EOPNOTSUPP || receiver == -ENOSYS ? SOFT_UDP_DATAGRAMS_DIFFER :
+												SOFT_UDP_AS_MEANT;
+	}
+	pthread_setcancelstate(state, &state);
+	return result;
+}
