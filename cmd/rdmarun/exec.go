@@ -40,6 +40,9 @@ With --capture FILE the program writes its packets there; other processes, which
 starts, write theirs to files of their own, FILE with their number before its suffix.
 What a program that is killed has sent last may be missing.
 
+What arrives damaged, forged or in floods is dropped, and a line on standard error says so,
+one a second at most; --quiet leaves it out.
+
 The exit code is the program's; 126 when it cannot be run this way, 127 when there is
 none of that name.`
 
@@ -53,6 +56,7 @@ type execFlags struct {
 	link    *formatFlag
 	capture captureFlags
 	fabric  string
+	quiet   bool
 }
 
 func newExecCommand(a *app) *cobra.Command {
@@ -75,6 +79,7 @@ func newExecCommand(a *app) *cobra.Command {
 	command.Flags().Var(&flags.seed, "seed", "draw random numbers from this, so that a run repeats")
 	flags.link = registerLink(command, rdmacore.LinkUDP)
 	command.Flags().StringVar(&flags.fabric, "fabric", defaultFabric, "connect to programs of this fabric only, by a name of your choice")
+	command.Flags().BoolVarP(&flags.quiet, "quiet", "q", false, "say nothing on stderr of packets that arrive damaged, forged or in floods")
 	flags.capture.register(command)
 	return command
 }
@@ -107,6 +112,10 @@ func (a *app) exec(flags execFlags, args []string) error {
 	}
 	env["RDMARUN_EXEC_LINK"] = flags.link.value
 	env["RDMARUN_EXEC_FABRIC"] = flags.fabric
+	delete(env, "RDMARUN_EXEC_QUIET")
+	if flags.quiet {
+		env["RDMARUN_EXEC_QUIET"] = "1"
+	}
 	if err := flags.capture.pass(env); err != nil {
 		return err
 	}

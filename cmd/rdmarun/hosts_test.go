@@ -137,3 +137,26 @@ func TestFabricsShareThePort(t *testing.T) {
 		servers[index].succeed(t)
 	}
 }
+
+// TestDamagedPacketsAreSaid: who runs a program, or a scenario, is told what comes that is no packet and from where; and
+// with --quiet not.
+func TestDamagedPacketsAreSaid(t *testing.T) {
+	const port = 7600
+	var fabrics fabrics
+	h := startHosts(t)
+	send := fmt.Sprintf("for i in 1 2 3 4 5 6 7 8; do echo this is no packet >/dev/udp/%s/4791; done", nearHost)
+	for _, flags := range [][]string{nil, {"--quiet"}} {
+		fabric := fabrics.name()
+		server := startProgramWith(t, on(h.near), fabric, flags, "rping", "-s", "-a", nearHost, "-p", strconv.Itoa(port), "-C", "5")
+		awaitHostPort(t, h.near, port)
+		if out, err := exec.Command(on(h.far)[0], append(on(h.far)[1:], "bash", "-c", send)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		startProgramBy(t, on(h.far), fabric, "rping", "-c", "-a", nearHost, "-p", strconv.Itoa(port), "-C", "5", "-V").succeed(t)
+		server.succeed(t)
+		said := strings.Contains(server.output.String(), "rdmarun exec: dropped 8 packets with a wrong ICRC, the last from "+farHost)
+		if said == (flags != nil) {
+			t.Errorf("exec %q: %s", flags, server.output.String())
+		}
+	}
+}

@@ -56,6 +56,12 @@ func startProgram(t *testing.T, fabric string, words ...string) *program {
 // startProgramBy starts it by another program, which becomes it.
 func startProgramBy(t *testing.T, by []string, fabric string, words ...string) *program {
 	t.Helper()
+	return startProgramWith(t, by, fabric, nil, words...)
+}
+
+// startProgramWith gives exec more flags.
+func startProgramWith(t *testing.T, by []string, fabric string, flags []string, words ...string) *program {
+	t.Helper()
 	library, err := filepath.Abs(filepath.Join("../../bin", softLibrary))
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +74,7 @@ func startProgramBy(t *testing.T, by []string, fabric string, words ...string) *
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
 	t.Cleanup(cancel)
-	line := slices.Concat(by, []string{os.Args[0], "exec", "--library", library, "--fabric", fabric, "--"}, words)
+	line := slices.Concat(by, []string{os.Args[0], "exec", "--library", library, "--fabric", fabric}, flags, []string{"--"}, words)
 	p := &program{Cmd: exec.CommandContext(ctx, line[0], line[1:]...), words: words}
 	p.Env = append(os.Environ(), runAsRdmarun+"=1")
 	p.Stdout, p.Stderr = &p.output, &p.output

@@ -27,6 +27,8 @@ type Opening struct {
 	Fabric string
 	// Capture is where it writes what it sends; nil: nowhere.
 	Capture *rdmacore.Capture
+	// Notices are told what the link udp drops; nil: nobody is.
+	Notices *rdmacore.Notices
 }
 
 // OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
@@ -44,6 +46,9 @@ func OpenSoft(o Opening) (*rdmacore.Provider, error) {
 	if o.Capture != nil {
 		options = append(options, rdmacore.WithCapture(o.Capture, o.Case.Case.ID))
 	}
+	if o.Notices != nil {
+		options = append(options, rdmacore.WithNotices(o.Notices))
+	}
 	return rdmacore.Open(testbed.Soft, options...)
 }
 
@@ -54,6 +59,10 @@ type providers struct {
 	once    sync.Once
 	device  *rdmacore.Provider
 	missing error
+	// notices are those of all soft providers on the link udp, made with the first of them.
+	noticing   sync.Once
+	notices    *rdmacore.Notices
+	unnoticing error
 	// busy is held by the case that is on devices, where cases run at once: they would disturb each other.
 	busy sync.Mutex
 }
@@ -133,11 +142,14 @@ func (p *providers) open(each Selected, seed *uint64) (on testbed.Providers, clo
 		switch {
 		case provider != nil:
 		case config.Name == testbed.Soft && (p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
-			provider, err = p.config.open(Opening{
+			opening := Opening{
 				Case: each, Config: config, Virtual: p.virtual(each, config) && !several, Seed: p.seed(config, seed, drawnAs),
 				Capture: p.config.Capture, Fabric: fabric,
-			})
-			if err == nil {
+			}
+			if opening.Notices, err = p.noticesFor(config); err != nil {
+				break
+			}
+			if provider, err = p.config.open(opening); err == nil {
 				own = append(own, provider)
 			}
 		case p.config.Provider != nil && p.config.Provider.Name() == config.Name:
@@ -230,12 +242,22 @@ func (p *providers) verbs() (*rdmacore.Provider, error) {
 	return p.device, p.missing
 }
 
+// noticesFor are what is told of packets that a provider drops; nil for one that nobody can send any to.
+func (p *providers) noticesFor(config testbed.ProviderConfig) (*rdmacore.Notices, error) {
+	if config.Island() || p.config.Warn == nil {
+		return nil, nil
+	}
+	p.noticing.Do(func() { p.notices, p.unnoticing = rdmacore.NewNotices(p.config.Warn) })
+	return p.notices, p.unnoticing
+}
+
 // Close closes what all cases share.
 func (p *providers) Close() error {
-	if p.device == nil {
-		return nil
+	err := p.notices.Close()
+	if p.device != nil {
+		err = errors.Join(err, p.device.Close())
 	}
-	return p.device.Close()
+	return err
 }
 
 func (c *RunConfig) open(o Opening) (*rdmacore.Provider, error) {

@@ -133,6 +133,10 @@ static void open_provider(void)
 		options.link = CORE_LINK_UDP;
 	if (fabric && strlen(fabric) <= CORE_FABRIC_MAX)
 		strcpy(options.fabric, fabric);
+	if (!getenv("RDMARUN_EXEC_QUIET")) {
+		options.notices = STDERR_FILENO;
+		options.notice_prefix = "rdmarun exec: ";
+	}
 	open_capture(&options);
 	process.provider = (struct core_provider){0};
 	process.error = -soft_provider_open(&process.provider, &options);
@@ -149,13 +153,15 @@ static void open_provider(void)
 	pthread_once(&process.watching, watch_forks);
 }
 
-/* The program ends: what it owes its peers is sent, which would wait for it till a timeout. */
+/* The program ends: what it owes its peers is sent, which would wait for it till a timeout, and its user is told the rest. */
 static __attribute__((destructor)) void end_progress(void)
 {
 	struct soft_progress *progress = process.opened == getpid() ? host()->device->progress : NULL;
 
 	if (progress)
 		progress->sleep(progress);
+	if (process.opened == getpid())
+		soft_notices_say(&host()->fabric.notices);
 }
 
 struct core_provider *preload_provider(void)

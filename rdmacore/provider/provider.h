@@ -169,6 +169,12 @@ struct core_options {
 	uint64_t seed;
 	struct soft_capture_file *capture; /* where it writes its packets (core_capture_open); NULL: nowhere */
 	const char *capture_label; /* what the file says of its interfaces */
+	/*
+	 * CORE_LINK_UDP: a descriptor for lines of what was dropped because it was damaged, forged or too much, one a second at most; it is
+	 * never waited for.  0: for nobody.
+	 */
+	int notices;
+	const char *notice_prefix; /* of each line, a constant; NULL: none */
 };
 
 /* A pcapng file. */

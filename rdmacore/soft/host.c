@@ -63,6 +63,9 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 					     options->capture_label ? options->capture_label : "", &host->fabric.capture);
 	if (host->fabric.capture)
 		soft_faults_watch(&host->fabric.faults);
+	if (!result && options->notices && options->link == CORE_LINK_UDP)
+		result = soft_notices_open(&host->fabric.notices, &host->fabric.timers, &host->fabric.faults, options->notices,
+					   options->notice_prefix ? options->notice_prefix : "");
 	if (!result)
 		result = create_link(host, options);
 	if (result)
@@ -79,6 +82,7 @@ destroy_link:
 		soft_capture_destroy(host->fabric.capture);
 	soft_device_destroy(host->device);
 destroy_fabric:
+	soft_notices_close(&host->fabric.notices);
 	soft_fabric_destroy(&host->fabric);
 	free(host);
 	return result;
@@ -94,6 +98,7 @@ void soft_host_destroy(struct soft_host *host)
 		soft_capture_destroy(host->fabric.capture);
 	}
 	soft_device_destroy(host->device);
+	soft_notices_close(&host->fabric.notices);
 	soft_fabric_destroy(&host->fabric);
 	free(host);
 }

@@ -7,6 +7,7 @@
 // From the top; each calls only those further down.
 //
 //   - fabric: all of the following, as one host has them
+//   - notice: what was dropped is said, now and then
 //   - event_queue, fault, table: events to be read, injected faults, numbers to objects
 //   - timer, poller: deadlines, descriptors, and the thread that serves each
 //   - lock, mutex: the spin locks of the data path, the others, and threads

@@ -1,6 +1,6 @@
 /*
  * What all devices of one soft host share: clocks and timers, descriptors that are waited for, random numbers, the
- * faults that are injected, and a record of packets.  It knows neither devices nor connections.
+ * faults that are injected, a record of packets, and what is said of those that are dropped.  It knows neither devices nor connections.
  */
 #ifndef SOFT_BASE_FABRIC_H
 #define SOFT_BASE_FABRIC_H
@@ -11,6 +11,7 @@
 #include "soft/base/clock.h"
 #include "soft/base/fault.h"
 #include "soft/base/mutex.h"
+#include "soft/base/notice.h"
 #include "soft/base/poller.h"
 #include "soft/base/random.h"
 #include "soft/base/timer.h"
@@ -26,6 +27,7 @@ struct soft_fabric {
 	struct soft_secret secret;
 	struct soft_capture *capture; /* records what is sent (soft/capture/capture.h); NULL: nothing does */
 	struct soft_faults faults;
+	struct soft_notices notices;
 };
 
 /* seed drives every random number of the fabric. */

@@ -50,6 +50,8 @@ int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 			continue;
 		faults->rules[rule] = (struct soft_fault_rule){.fault = *fault, .active = true};
 		atomic_fetch_add_explicit(&faults->active, 1, memory_order_relaxed);
+		if (fault->action == SOFT_FAULT_CORRUPT)
+			atomic_store_explicit(&faults->corrupt, true, memory_order_relaxed);
 		result = rule;
 	}
 	soft_mutex_unlock(&faults->lock);

@@ -71,6 +71,7 @@ struct soft_fault_rule {
 struct soft_faults {
 	struct soft_mutex lock;
 	_Atomic unsigned int active; /* rules, and watchers */
+	_Atomic bool corrupt; /* there was a rule that damages data */
 	bool take_time; /* data takes time on its link, so it can be held back */
 	struct soft_random random;
 	struct soft_fault_rule rules[SOFT_FAULTS_MAX];
@@ -99,6 +100,12 @@ struct soft_fault_verdict soft_fault_judge(struct soft_faults *faults, const uni
 static inline void soft_faults_watch(struct soft_faults *faults)
 {
 	atomic_fetch_add_explicit(&faults->active, 1, memory_order_relaxed);
+}
+
+/* Whether data was damaged on purpose. */
+static inline bool soft_faults_corrupt(struct soft_faults *faults)
+{
+	return atomic_load_explicit(&faults->corrupt, memory_order_relaxed);
 }
 
 /* Whether messages are looked at. */

@@ -16,6 +16,7 @@ static const char *const names[] = {
 	[SOFT_ORDER_PD] = "pd.lock",
 	[SOFT_ORDER_REQUESTER] = "requester.lock",
 	[SOFT_ORDER_RESPONDER] = "responder.lock",
+	[SOFT_ORDER_TRANSFER] = "srq.transfer",
 	[SOFT_ORDER_RECEIVE_QUEUE] = "receive_queue.lock",
 	[SOFT_ORDER_CONSUMER] = "cq.consumer_lock",
 	[SOFT_ORDER_CQ] = "cq.lock",
@@ -24,13 +25,16 @@ static const char *const names[] = {
 	[SOFT_ORDER_DEVICE] = "device.lock",
 	[SOFT_ORDER_TABLE] = "table.lock",
 	[SOFT_ORDER_EVENT_QUEUE] = "event_queue.lock",
+	[SOFT_ORDER_INBOX] = "inbox.lock",
 	[SOFT_ORDER_FAULTS] = "faults.lock",
 	[SOFT_ORDER_PACKETS] = "packets.lock",
 	[SOFT_ORDER_UDP] = "udp.lock",
 	[SOFT_ORDER_BUFFERS] = "udp.buffers.lock",
 	[SOFT_ORDER_POLLER] = "poller.lock",
+	[SOFT_ORDER_NOTICES] = "notices.lock",
 	[SOFT_ORDER_TIMERS] = "timers.lock",
 	[SOFT_ORDER_FABRIC] = "fabric.lock",
+	[SOFT_ORDER_CAPTURE] = "capture_file.lock",
 };
 
 /* What the calling thread holds, in the order in which it was taken. */

@@ -37,6 +37,7 @@ enum soft_order {
 	SOFT_ORDER_UDP, /* udp.lock: the sockets of a device, and who waits for them */
 	SOFT_ORDER_BUFFERS, /* udp.buffers.lock: where datagrams are put together */
 	SOFT_ORDER_POLLER, /* poller.lock: the descriptors that are waited for */
+	SOFT_ORDER_NOTICES, /* notices.lock: what was dropped and is to be said */
 	SOFT_ORDER_TIMERS, /* timers.lock: the timer heap */
 	SOFT_ORDER_FABRIC, /* fabric.lock: the random numbers */
 	SOFT_ORDER_CAPTURE, /* capture_file.lock: the packets that are recorded */

@@ -60,6 +60,7 @@ static void receive(struct soft_management *management, const union ibv_gid *fro
 	soft_lock_take(&inbox->lock);
 	if (inbox->count == INBOX) {
 		inbox->dropped++;
+		soft_notice(&inbox->cm->fabric->notices, SOFT_NOTICE_FLOOD, from, 1);
 	} else {
 		datagram = &inbox->datagrams[(inbox->first + inbox->count) % INBOX];
 		datagram->from = *from;
@@ -123,11 +124,14 @@ static bool is_done(struct soft_cm *cm, const struct soft_cm_message *request)
 {
 	struct soft_id *listener = soft_port_find_listener(cm, request->port_space,
 							   (const struct sockaddr *)&request->destination);
+	union ibv_gid from;
 
 	if (listener && !listener->yields_hosts)
 		return false;
 	if (!may_refuse(cm)) {
 		cm->inbox->unanswered++;
+		soft_address_to_gid((const struct sockaddr *)&request->source, &from);
+		soft_notice(&cm->fabric->notices, SOFT_NOTICE_FLOOD, &from, 1);
 		return true;
 	}
 	if (cm->ipc && soft_ipc_pass_on(cm->ipc, request->port_space, request))
@@ -155,6 +159,7 @@ static void arrive(struct soft_cm *cm, const struct datagram *datagram)
 	if (!soft_mad_decode(datagram->mad, &message) || !set_addresses(datagram, &message) ||
 	    soft_device_owns(cm->device, &datagram->from) || !soft_device_owns(cm->device, &datagram->to)) {
 		cm->inbox->invalid++;
+		soft_notice(&cm->fabric->notices, SOFT_NOTICE_MANAGEMENT, &datagram->from, 1);
 		return;
 	}
 	message.arrived = true;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "soft/base/fault.h"
+#include "soft/base/notice.h"
 #include "soft/wire/datagram.h"
 
 struct soft_device;
@@ -123,9 +124,10 @@ struct soft_arrival {
 	uint8_t header[SOFT_GRH]; /* of a datagram */
 	/* What the last packet was for, held, or NULL: others that came with it are often for the same. */
 	struct soft_qp *receiver;
+	enum soft_notice fault; /* of a packet that was dropped */
 };
 
-/* A packet with its ICRC, which was checked.  No lock is held.  False when it was dropped. */
+/* A packet with its ICRC, which was checked.  No lock is held.  False when it was dropped, for arrival->fault. */
 bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival, uint8_t *bytes, size_t length);
 /* No more packets came with those. */
 void soft_link_deliver_end(struct soft_arrival *arrival);

@@ -22,17 +22,19 @@ static bool is_peer(const struct soft_qp *qp, const union ibv_gid *source)
 	       (soft_gid_is_loopback(peer) && soft_gid_is_loopback(source));
 }
 
-static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
+/* False: it is from somebody else than the peer. */
+static bool receive_request(struct soft_qp *qp, const union ibv_gid *source,
 			    const struct soft_packet *packet)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 	struct soft_packet response;
 	struct soft_burst burst;
-	bool failed, owes;
+	bool failed, owes, own;
 
 	soft_burst_begin(&burst);
 	soft_lock_take(&qp->responder.lock);
-	if (is_peer(qp, source) && (qp->xrc ? soft_target_receive(qp, packet, &response) :
+	own = is_peer(qp, source);
+	if (own && (qp->xrc ? soft_target_receive(qp, packet, &response) :
 					      soft_responder_receive(qp, packet, &response)))
 		soft_link_answer(qp, &burst, &response);
 	while (soft_assembly_stream(qp, &response))
@@ -48,21 +50,25 @@ static void receive_request(struct soft_qp *qp, const union ibv_gid *source,
 		soft_qp_settle(qp);
 	if (owes && !segmentation->link->owe(segmentation->link, qp))
 		soft_link_acknowledge(qp);
+	return own;
 }
 
-static void receive_answer(struct soft_qp *qp, const union ibv_gid *source,
+static bool receive_answer(struct soft_qp *qp, const union ibv_gid *source,
 			   const struct soft_packet *packet)
 {
 	enum ibv_qp_state state;
+	bool own;
 
 	soft_lock_take(&qp->requester.lock);
 	state = soft_qp_state(qp);
-	if ((state == IBV_QPS_RTS || state == IBV_QPS_SQD) && is_peer(qp, source))
+	own = is_peer(qp, source);
+	if ((state == IBV_QPS_RTS || state == IBV_QPS_SQD) && own)
 		soft_requester_receive(qp, packet);
 	soft_transmit(qp);
+	return own;
 }
 
-static void receive_datagram(struct soft_qp *qp, const struct soft_packet *packet)
+static bool receive_datagram(struct soft_qp *qp, const struct soft_packet *packet)
 {
 	bool failed;
 
@@ -72,6 +78,7 @@ static void receive_datagram(struct soft_qp *qp, const struct soft_packet *packe
 	soft_lock_release(&qp->responder.lock);
 	if (failed)
 		soft_qp_settle(qp);
+	return true;
 }
 
 static void receive_multicast(struct soft_device *device, const union ibv_gid *group,
@@ -139,20 +146,35 @@ static bool receive_management(struct soft_device *device, const struct soft_arr
 	return true;
 }
 
+static bool drop(struct soft_arrival *arrival, enum soft_notice fault)
+{
+	arrival->fault = fault;
+	return false;
+}
+
+/* By the one that it is for.  False: it is from somebody else than its peer. */
+static bool receive(struct soft_qp *qp, const union ibv_gid *source, const struct soft_packet *packet)
+{
+	if (packet->header)
+		return receive_datagram(qp, packet);
+	if (soft_operation_is_answer(packet->opcode))
+		return receive_answer(qp, source, packet);
+	return receive_request(qp, source, packet);
+}
+
 bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival, uint8_t *bytes, size_t length)
 {
 	struct soft_packet packet;
 	struct soft_qp *qp;
-	bool taken;
 
 	soft_order_expect_none();
 	soft_count(device, SOFT_COUNT_RECEIVED);
 	/* Full and limited members of the default partition (IBTA 10.9.3). */
 	if (!soft_wire_decode(bytes, length, &packet) ||
 	    (packet.partition & 0x7fff) != (SOFT_WIRE_PARTITION & 0x7fff))
-		return false;
+		return drop(arrival, SOFT_NOTICE_MALFORMED);
 	if (packet.destination == SOFT_GSI_QUEUE_PAIR)
-		return receive_management(device, arrival, &packet);
+		return receive_management(device, arrival, &packet) || drop(arrival, SOFT_NOTICE_MANAGEMENT);
 	if ((packet.opcode & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
 		add_header(device, &packet, arrival->header);
 	if (packet.header && soft_gid_is_multicast(&arrival->destination)) {
@@ -160,18 +182,9 @@ bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival,
 		return true;
 	}
 	qp = find_receiver(device, arrival, packet.destination);
-	if (!qp)
-		return false;
-	taken = is_for(qp, &packet);
-	if (taken) {
-		if (packet.header)
-			receive_datagram(qp, &packet);
-		else if (soft_operation_is_answer(packet.opcode))
-			receive_answer(qp, &arrival->source, &packet);
-		else
-			receive_request(qp, &arrival->source, &packet);
-	}
-	return taken;
+	if (!qp || !is_for(qp, &packet))
+		return drop(arrival, SOFT_NOTICE_NOBODY);
+	return receive(qp, &arrival->source, &packet) || drop(arrival, SOFT_NOTICE_STRANGER);
 }
 
 bool soft_link_receive(struct soft_device *device, bool icrc, uint8_t *datagram, size_t length)

@@ -149,12 +149,18 @@ void soft_udp_forget(struct soft_udp *udp)
 	release_receiver(udp);
 }
 
+void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source)
+{
+	atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
+	soft_notice(&udp->fabric->notices, fault, source, 1);
+}
+
 /* Its time has come: see soft_udp_hold_back. */
 static void deliver_later(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length)
 {
 	soft_lock_take(&udp->receiving);
 	if (!soft_link_deliver(udp->device, arrival, bytes, length))
-		atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
+		soft_udp_drop(udp, arrival->fault, &arrival->source);
 	soft_link_deliver_end(arrival);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
@@ -182,11 +188,13 @@ static bool take_in(struct batch *batch, uint16_t guess, uint8_t *bytes, size_t 
 	struct soft_udp *udp = batch->udp;
 	uint16_t identification;
 
+	batch->arrival.fault = SOFT_NOTICE_MALFORMED;
 	if (length < SOFT_WIRE_BTH + SOFT_WIRE_ICRC)
 		return false;
 	if (!soft_icrc_identify(batch->headers, guess, bytes, length - SOFT_WIRE_ICRC, &identification) ||
 	    (identification != guess && !is_plausible(udp, &came->source, identification))) {
 		soft_count(udp->device, SOFT_COUNT_ICRC);
+		batch->arrival.fault = SOFT_NOTICE_ICRC;
 		return false;
 	}
 	if ((bytes[0] & SOFT_SERVICE) == SOFT_UNRELIABLE_DATAGRAM)
@@ -236,7 +244,6 @@ static void add(_Atomic uint64_t *counter, uint64_t more)
 void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8_t *bytes, size_t length)
 {
 	struct batch batch;
-	uint64_t dropped = 0;
 	uint16_t index = came->first;
 
 	soft_lock_expect(&udp->receiving);
@@ -247,15 +254,14 @@ void soft_udp_take(struct soft_udp *udp, const struct soft_udp_came *came, uint8
 	for (size_t offset = 0; offset < length; offset += came->segment, index++) {
 		size_t left = length - offset;
 
-		dropped += !take_in(&batch, index, bytes + offset, left < came->segment ? left : came->segment);
+		if (!take_in(&batch, index, bytes + offset, left < came->segment ? left : came->segment))
+			soft_udp_drop(udp, batch.arrival.fault, &came->source.address);
 	}
 	if (soft_udp_is_resting(udp))
 		udp->receiver = batch.arrival.receiver;
 	else
 		soft_link_deliver_end(&batch.arrival);
 	add(&udp->counters.received, (uint16_t)(index - came->first));
-	if (dropped)
-		atomic_fetch_add_explicit(&udp->counters.dropped, dropped, memory_order_relaxed);
 }
 
 void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint8_t *bytes, size_t length)
@@ -344,7 +350,7 @@ bool soft_udp_receive(struct soft_udp *udp, struct soft_udp_socket *socket)
 	add(&udp->counters.calls_to_receive, 1);
 	note_arrival(socket, came.segment ? ((size_t)length + came.segment - 1) / came.segment : 0);
 	if (!came.segment) /* an empty datagram */
-		atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
+		soft_udp_drop(udp, SOFT_NOTICE_MALFORMED, &came.source.address);
 	else if (socket->is_shared)
 		soft_udp_take_shared(udp, &came, udp->arrived, (size_t)length);
 	else

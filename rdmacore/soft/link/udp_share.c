@@ -57,7 +57,7 @@ static bool take_record(struct soft_udp *udp, int fd, bool *ended)
 	if (length <= 0)
 		return false;
 	if ((size_t)length <= sizeof(header) || message.msg_flags & MSG_TRUNC || !read_header(udp, &header, &came)) {
-		atomic_fetch_add_explicit(&udp->counters.dropped, 1, memory_order_relaxed);
+		soft_udp_drop(udp, SOFT_NOTICE_MALFORMED, &soft_udp_loopback); /* another process of this host */
 		*ended = true; /* it is none of ours, whoever it is */
 		return false;
 	}

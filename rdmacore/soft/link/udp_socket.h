@@ -297,6 +297,8 @@ void soft_udp_ready(struct soft_source *source, uint32_t events);
 
 /* --- udp_receive.c: udp.receiving is held ----------------------------------------------------------- */
 
+/* Count what came from there and is dropped. */
+void soft_udp_drop(struct soft_udp *udp, enum soft_notice fault, const union ibv_gid *source);
 bool soft_udp_owe(struct soft_link *link, struct soft_qp *qp);
 /* Send what is owed. */
 void soft_udp_acknowledge(struct soft_udp *udp);

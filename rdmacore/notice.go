@@ -1,0 +1,57 @@
+package rdmacore
+
+// #include "core/core.h"
+import "C"
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// noticesMost are the lines that are passed on of all providers together; each of them has a bound of its own as well.
+const noticesMost = 20
+
+// Notices pass on what providers on LinkUDP say of packets that they drop because they are damaged, forged or too many: a
+// line a second at most of each provider.
+type Notices struct {
+	read    *os.File
+	write   int
+	reading sync.WaitGroup
+}
+
+// NewNotices calls tell with each line, from a goroutine of its own.  The caller closes it after the providers.
+func NewNotices(tell func(line string)) (*Notices, error) {
+	var ends [2]int
+	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("make a pipe for notices: %w", err)
+	}
+	n := &Notices{read: os.NewFile(uintptr(ends[0]), "notices"), write: ends[1]}
+	n.reading.Go(func() {
+		lines := bufio.NewScanner(n.read)
+		for told := 0; lines.Scan(); told++ {
+			if told < noticesMost {
+				tell(lines.Text())
+			}
+		}
+	})
+	return n, nil
+}
+
+// Close returns when the last line was passed on.
+func (n *Notices) Close() error {
+	if n == nil {
+		return nil
+	}
+	err := syscall.Close(n.write)
+	n.reading.Wait()
+	n.read.Close()
+	return err
+}
+
+// WithNotices says there what is dropped.
+func WithNotices(n *Notices) Option {
+	return func(options *C.struct_core_options) { options.notices = C.int(n.write) }
+}

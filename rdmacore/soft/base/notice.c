@@ -1,0 +1,139 @@
+#include "soft/base/notice.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "soft/base/fault.h"
+#include "soft/base/lock.h"
+
+#define INTERVAL SOFT_SECOND
+#define LINES 20
+#define LINE 512 /* less than a pipe takes as a whole */
+
+/*
+ * From how many on something is wrong.  Packets of a connection that has ended are late now and then, as many as a window has;
+ * and of a kernel that counts identifications one is taken for damaged when they jump (soft/link/udp_receive.c).
+ */
+static const struct kind {
+	const char *what;
+	uint64_t threshold;
+} kinds[SOFT_NOTICES] = {
+	[SOFT_NOTICE_ICRC] = {"packets with a wrong ICRC", 4},
+	[SOFT_NOTICE_MALFORMED] = {"packets that are none of RoCE v2", 1},
+	[SOFT_NOTICE_STRANGER] = {"packets to connections with somebody else", 1},
+	[SOFT_NOTICE_NOBODY] = {"packets to no queue pair", 8192},
+	[SOFT_NOTICE_MANAGEMENT] = {"false messages of connection management", 1},
+	[SOFT_NOTICE_FLOOD] = {"messages of connection management too many", 1},
+};
+
+static void put_address(const union ibv_gid *gid, char text[INET6_ADDRSTRLEN])
+{
+	bool ipv4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
+
+	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? &gid->raw[12] : gid->raw, text, INET6_ADDRSTRLEN);
+}
+
+/* The line without its end, and how long it is; 0: there is nothing to say yet.  The lock is held. */
+static size_t put_line(struct soft_notices *notices, char line[LINE])
+{
+	char address[INET6_ADDRSTRLEN];
+	size_t length = 0;
+
+	soft_mutex_expect(&notices->lock);
+	for (int kind = 0; kind < SOFT_NOTICES; kind++) {
+		if (notices->kinds[kind].count < kinds[kind].threshold)
+			continue;
+		put_address(&notices->kinds[kind].source, address);
+		length += (size_t)snprintf(line + length, LINE - length, "%s%s%" PRIu64 " %s, the last from %s",
+					   length ? "" : notices->prefix, length ? "; " : "dropped ",
+					   notices->kinds[kind].count, kinds[kind].what, address);
+		notices->kinds[kind].count = 0;
+		if (length >= LINE)
+			return LINE - 1;
+	}
+	return length;
+}
+
+/* Who reads slowly, or not at all, holds up nobody. */
+static void write_line(struct soft_notices *notices, char line[LINE], size_t length)
+{
+	struct pollfd room = {notices->fd, POLLOUT, 0};
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	line[length] = '\n';
+	if (poll(&room, 1, 0) == 1 && room.revents == POLLOUT && write(notices->fd, line, length + 1) < 0)
+		room.fd = -1; /* there is nobody else to tell */
+	pthread_setcancelstate(state, &state);
+}
+
+void soft_notices_say(struct soft_notices *notices)
+{
+	static const char last[] = "; more of that is counted and not said";
+	char line[LINE + sizeof(last)];
+	size_t length = 0;
+
+	if (notices->fd < 0)
+		return;
+	soft_mutex_lock(&notices->lock);
+	if (notices->lines)
+		length = put_line(notices, line);
+	if (length && !--notices->lines) {
+		memcpy(line + length, last, sizeof(last));
+		length += sizeof(last) - 1;
+	}
+	notices->waiting = false;
+	soft_mutex_unlock(&notices->lock);
+	if (length)
+		write_line(notices, line, length);
+}
+
+static void expire(struct soft_timer *timer)
+{
+	soft_notices_say(soft_container_of(timer, struct soft_notices, timer));
+}
+
+int soft_notices_open(struct soft_notices *notices, struct soft_timers *timers, struct soft_faults *faults, int fd,
+		      const char *prefix)
+{
+	int result = soft_timer_register(timers, &notices->timer, expire);
+
+	if (result)
+		return result;
+	memset(notices->kinds, 0, sizeof(notices->kinds));
+	notices->waiting = false;
+	notices->timers = timers;
+	notices->faults = faults;
+	notices->prefix = prefix;
+	notices->lines = LINES;
+	soft_mutex_init(&notices->lock, SOFT_ORDER_NOTICES);
+	notices->fd = fd;
+	return 0;
+}
+
+void soft_notices_close(struct soft_notices *notices)
+{
+	if (notices->fd < 0)
+		return;
+	soft_timer_unregister(notices->timers, &notices->timer);
+	soft_notices_say(notices);
+	soft_mutex_destroy(&notices->lock);
+	notices->fd = -1;
+}
+
+void soft_notice(struct soft_notices *notices, enum soft_notice kind, const union ibv_gid *source, uint64_t count)
+{
+	if (notices->fd < 0 || (kind == SOFT_NOTICE_ICRC && soft_faults_corrupt(notices->faults)))
+		return;
+	soft_mutex_lock(&notices->lock);
+	notices->kinds[kind].count += count;
+	notices->kinds[kind].source = *source;
+	/* A line a second: its time begins with the first of what it says. */
+	if (!notices->waiting && notices->lines)
+		notices->waiting = !soft_timer_arm(notices->timers, &notices->timer, INTERVAL);
+	soft_mutex_unlock(&notices->lock);
+}
