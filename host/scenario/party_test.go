@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/netip"
 	"os"
@@ -102,7 +103,7 @@ func TestPartyFault(t *testing.T) {
 		if each.err != nil {
 			t.Fatalf("%d: %v", i, each.err)
 		}
-		want := map[string]record.Status{"what comes": record.Passed, "what is sent": record.Passed}
+		want := map[string]record.Status{"what comes": record.Passed, "what the peer of a step has left": record.Passed, "what is sent": record.Passed}
 		for name, result := range each.results {
 			if result.Status != want[name] {
 				t.Errorf("%d: %s: %+v", i, name, result)
@@ -205,7 +206,11 @@ func (stop endsCase) Record(*record.Record) error {
 
 // play runs a file as a party, unless run says that it only comes.
 func play(ctx context.Context, path string, party *scenario.Party, run func(*scenario.RunConfig) bool) error {
-	scenarios := scenario.Check([]string{path}, scenario.Params{}).Scenarios
+	checked := scenario.Check([]string{path}, scenario.Params{})
+	if checked.Errors.Len() > 0 {
+		return fmt.Errorf("%v", checked.Errors.Sorted())
+	}
+	scenarios := checked.Scenarios
 	config := scenario.RunConfig{ProviderName: "soft", Party: party}
 	runs := run(&config)
 	cases, err := scenario.Select(scenarios, config.Selection)

@@ -71,8 +71,10 @@ type failureTold struct {
 
 // outcome is what a process tells of a step.
 type outcome struct {
-	Bound   []boundResult `json:"bound,omitempty"`
-	Failure *failureTold  `json:"failure,omitempty"`
+	Bound []boundResult `json:"bound,omitempty"`
+	// Ignored are the connections of whose peers no leftovers are looked for.
+	Ignored []testbed.Ends `json:"ignored,omitempty"`
+	Failure *failureTold   `json:"failure,omitempty"`
 }
 
 // boundResult is a result that got a name; of a buffer, its new keys.
@@ -90,8 +92,9 @@ type boundResult struct {
 type turns struct {
 	prefix string
 	count  int
-	// bound are the results of the running step.
-	bound []boundResult
+	// bound are the results of the running step, ignored whose peers' leftovers it wants to be ignored.
+	bound   []boundResult
+	ignored []testbed.Ends
 }
 
 func (t *turns) next() string {
@@ -270,7 +273,7 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	if process != "" {
 		return r.elsewhere(ctx, step, call, role, process, key)
 	}
-	r.turns.bound = nil
+	r.turns.bound, r.turns.ignored = nil, nil
 	err = r.decorated(ctx, step)
 	if ctx.Err() == nil {
 		if telling := r.tell(key, err); telling != nil && err == nil {
@@ -319,7 +322,7 @@ func (r *caseRun) playedBy(call *compile.Call) (string, error) {
 
 // tell tells the others what a step has brought.
 func (r *caseRun) tell(key string, err error) error {
-	told := outcome{Bound: r.turns.bound}
+	told := outcome{Bound: r.turns.bound, Ignored: r.turns.ignored}
 	for i := range told.Bound {
 		each := &told.Bound[i]
 		raw, err := meeting.Encode(each.value)
@@ -416,6 +419,9 @@ func (r *caseRun) take(told outcome) error {
 		default:
 			r.bind(each.Role, each.Name, each.Index, record, instant{})
 		}
+	}
+	for _, ends := range told.Ignored {
+		r.testbed.IgnorePeer(ends)
 	}
 	switch f := told.Failure; {
 	case f == nil:

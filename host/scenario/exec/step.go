@@ -321,7 +321,7 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 		m.err = r.name(action.As, name, action.Verb, outcome, m.took)
 	}
 	if step.IgnoreLeftovers {
-		ignoreLeftovers(call)
+		r.ignoreLeftovers(call)
 	}
 	m.fields, m.outcome = outcome.Fields, outcome.Summary
 	return r.conclude(&m)
@@ -414,11 +414,14 @@ func (r *caseRun) name(as compile.Name, role string, v *verb.Verb, outcome *verb
 	return nil
 }
 
-func ignoreLeftovers(call *verb.Call) {
-	if made, is := call.Outcome.Made.(*testbed.Endpoint); is {
-		made.Ignore()
-	}
-	if endpoint := call.Endpoint(); endpoint != nil {
-		endpoint.Ignore()
+func (r *caseRun) ignoreLeftovers(call *verb.Call) {
+	made, _ := call.Outcome.Made.(*testbed.Endpoint)
+	for _, endpoint := range []*testbed.Endpoint{made, call.Endpoint()} {
+		if endpoint == nil {
+			continue
+		}
+		if ends := endpoint.Ignore(); r.others != nil && ends.Peer.IsValid() {
+			r.turns.ignored = append(r.turns.ignored, ends)
+		}
 	}
 }

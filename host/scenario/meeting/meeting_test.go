@@ -28,6 +28,12 @@ func TestValues(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%s\n%#v\n%v", raw, got, err)
 	}
+	if raw, err = Encode([]byte(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Decode(raw); err != nil || !reflect.DeepEqual(got, []byte{}) {
+		t.Errorf("no bytes are %#v, %v", got, err)
+	}
 	if _, err := Encode(map[string]any{"f": func() {}}); err == nil {
 		t.Error("a function was told")
 	}

@@ -1,6 +1,7 @@
 package meeting
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -33,7 +34,7 @@ func tree(value any) (any, error) {
 	case time.Duration:
 		return tagged("time", strconv.FormatInt(int64(v), 10)), nil
 	case []byte:
-		return tagged("bytes", v), nil
+		return tagged("bytes", base64.StdEncoding.EncodeToString(v)), nil // what is nil is empty elsewhere
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {
@@ -116,9 +117,7 @@ func ofKind(kind string, inner any) (any, error) {
 		ns, err := strconv.ParseInt(text, 10, 64)
 		return time.Duration(ns), err
 	case "bytes":
-		var data []byte
-		err := json.Unmarshal([]byte(strconv.Quote(text)), &data)
-		return data, err
+		return base64.StdEncoding.DecodeString(text)
 	}
 	return nil, fmt.Errorf("%.20q is no type of a value", kind)
 }

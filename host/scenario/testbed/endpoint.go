@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"syscall"
 
@@ -123,27 +124,31 @@ func (e *Endpoint) DestroyQP() error {
 	return e.id.DestroyQP()
 }
 
-// peer finds the other end of a connection among the testbed's endpoints; nil when it is elsewhere.
-func (e *Endpoint) peer() *Endpoint {
-	local, remote := e.id.LocalAddr(), e.id.PeerAddr()
-	if !remote.IsValid() {
-		return nil
-	}
-	for _, role := range e.Role.testbed.roles {
-		for _, other := range role.living {
-			if other != e && other.id.LocalAddr() == remote && other.id.PeerAddr() == local {
-				return other
-			}
-		}
-	}
-	return nil
+// Ends are where a connection begins and ends, as an endpoint of it has them.
+type Ends struct {
+	Local netip.AddrPort `json:"local"`
+	Peer  netip.AddrPort `json:"peer"`
 }
 
-// Ignore makes the leftover check pass over the endpoint and its peer.
-func (e *Endpoint) Ignore() {
+// Ignore makes the leftover check pass over the endpoint and its peer, which may be elsewhere (IgnorePeer).
+func (e *Endpoint) Ignore() Ends {
 	e.IgnoreLeftovers = true
-	if peer := e.peer(); peer != nil {
-		peer.IgnoreLeftovers = true
+	ends := Ends{e.id.LocalAddr(), e.id.PeerAddr()}
+	e.Role.testbed.IgnorePeer(ends)
+	return ends
+}
+
+// IgnorePeer makes the leftover check pass over the endpoint at the other end of a connection, if it is here.
+func (t *Testbed) IgnorePeer(of Ends) {
+	if !of.Peer.IsValid() {
+		return
+	}
+	for _, role := range t.roles {
+		for _, other := range role.living {
+			if other.id.LocalAddr() == of.Peer && other.id.PeerAddr() == of.Local {
+				other.IgnoreLeftovers = true
+			}
+		}
 	}
 }
 
