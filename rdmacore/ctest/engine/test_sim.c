@@ -113,6 +113,76 @@ static void test_read_again(void)
 	wire_close(&wire);
 }
 
+static void limit_window(struct wire *wire, uint32_t packets)
+{
+	struct soft_segmentation *segmentation = soft_qp(wire->a.qp)->segmentation;
+
+	segmentation->window = segmentation->window_limit = segmentation->read_limit = packets;
+}
+
+/* A READ of more than the window is asked for in parts, two at once if the peer takes two, and no more of it is under way. */
+static void test_read_in_parts(uint32_t depth)
+{
+	const uint32_t window = 8, packets = 61, at_once = depth == 1 ? window / 2 : window;
+	struct soft_segmentation *segmentation;
+	struct soft_requester *requester;
+	struct wire wire;
+	uint32_t psn, most = 0;
+
+	wire_open(&wire, IBV_QPT_RC, 3);
+	limit_window(&wire, window);
+	soft_qp(wire.a.qp)->attr.max_rd_atomic = (uint8_t)depth;
+	segmentation = soft_qp(wire.a.qp)->segmentation;
+	requester = &soft_qp(wire.a.qp)->requester;
+	psn = requester->psn;
+	memset(wire.a.memory, 0, WIRE_SIZE);
+	wire_post(&wire.a, &wire.b, IBV_WR_RDMA_READ, packets * MTU - 5);
+	while (!requester->completed) {
+		uint32_t asked = (segmentation->frontier - psn - segmentation->answered) & SOFT_PSN_MASK;
+
+		most = asked > most ? asked : most;
+		CHECK(requester->responding <= depth);
+		sim_net_run(&wire.net, wire.net.fabric.clock.now(&wire.net.fabric.clock) + SOFT_MICROSECOND);
+	}
+	CHECK(most == at_once && !requester->responding && requester->psn == ((psn + packets) & SOFT_PSN_MASK));
+	wire_completion(&wire.a, IBV_WC_SUCCESS);
+	CHECK(!memcmp(wire.a.memory, wire.b.memory, packets * MTU - 5) && !wire.a.memory[packets * MTU - 5]);
+	/* A request for each part, which is a message to the responder. */
+	CHECK(sent(&wire) == packets + 16 && soft_qp(wire.b.qp)->responder.msn == 16);
+	wire_close(&wire);
+}
+
+/* READs in parts between WRITEs, of which a tenth of the packets is lost or comes twice. */
+static void test_parts_are_lost(uint64_t seed)
+{
+	const uint32_t lengths[] = {37 * MTU + 1, 9 * MTU, 16 * MTU - 1};
+	struct ibv_sge sge;
+	struct ibv_send_wr write = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				    .send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE}, *bad;
+	struct wire wire;
+
+	wire_open(&wire, IBV_QPT_RC, seed);
+	write.wr.rdma.remote_addr = (uintptr_t)wire.b.memory;
+	write.wr.rdma.rkey = wire.b.mr->rkey;
+	limit_window(&wire, 6);
+	soft_qp(wire.a.qp)->requester.retries = soft_qp(wire.a.qp)->requester.retries_left = 7;
+	sim_net_fault(&wire.net, seed % 3 ? SOFT_FAULT_LOSE : SOFT_FAULT_DUPLICATE, ALWAYS / 10);
+	for (size_t read = 0; read < sizeof(lengths) / sizeof(lengths[0]); read++) {
+		memset(wire.a.memory, 0, WIRE_SIZE);
+		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_READ, lengths[read]);
+		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_READ, lengths[read] / 2);
+		/* Of what the READs have brought. */
+		sge = (struct ibv_sge){(uintptr_t)wire.a.memory, lengths[read] / 3, wire.a.mr->lkey};
+		CHECK(!soft_post_send(wire.a.qp, &write, &bad));
+		sim_net_run(&wire.net, UINT64_MAX);
+		for (int request = 0; request < 3; request++)
+			wire_completion(&wire.a, IBV_WC_SUCCESS);
+		CHECK(!memcmp(wire.a.memory, wire.b.memory, lengths[read]) && !wire.a.memory[lengths[read] + 7]);
+		CHECK(!soft_qp(wire.a.qp)->requester.responding);
+	}
+	wire_close(&wire);
+}
+
 /* No receive: 0.64 ms later once more, and then no more; to the microsecond. */
 static void test_not_ready(void)
 {
@@ -232,6 +302,10 @@ int main(void)
 	test_timers();
 	test_gap();
 	test_read_again();
+	test_read_in_parts(1);
+	test_read_in_parts(4);
+	for (uint64_t seed = 1; seed <= 50; seed++)
+		test_parts_are_lost(seed);
 	test_not_ready();
 	test_cut();
 	test_datagram(8);

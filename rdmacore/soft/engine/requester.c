@@ -139,12 +139,15 @@ static void fail(struct soft_qp *qp, enum ibv_wc_status status)
 	soft_requester_flush(qp);
 }
 
-/* Whether a request must wait: for answers to others (fence, max_rd_atomic), or to be executed without a packet. */
-static bool must_wait(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+/*
+ * Whether a request must wait: for answers to others (fence, max_rd_atomic), or to be executed without a packet.  begun: a
+ * part of it was sent.
+ */
+static bool must_wait(struct soft_qp *qp, const struct soft_send_wqe *wqe, bool begun)
 {
 	uint32_t responding = qp->requester.responding;
 
-	return wqe->traits & SOFT_LOCAL || (wqe->flags & IBV_SEND_FENCE && responding) ||
+	return wqe->traits & SOFT_LOCAL || (!begun && wqe->flags & IBV_SEND_FENCE && responding) ||
 	       (wqe->traits & SOFT_RESPONDS && responding && responding >= qp->attr.max_rd_atomic);
 }
 
@@ -164,7 +167,7 @@ FOR_BOTH_LINKS bool next(struct soft_qp *qp, struct soft_segmentation *segmentat
 	if (state != IBV_QPS_RTS && (state != IBV_QPS_SQD || index == requester->drain_until))
 		return false;
 	wqe = soft_send_wqe(requester, index);
-	if ((wqe->traits || wqe->flags & IBV_SEND_FENCE) && !begun && must_wait(qp, wqe))
+	if ((wqe->traits || wqe->flags & IBV_SEND_FENCE) && must_wait(qp, wqe, begun))
 		return false;
 	if (segmentation && !soft_segment_may_send(qp, wqe))
 		return false;

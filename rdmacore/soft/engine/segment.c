@@ -21,11 +21,47 @@ static uint32_t unanswered(struct soft_qp *qp, uint32_t psn)
 	return (psn - oldest->psn - qp->segmentation->answered) & SOFT_PSN_MASK;
 }
 
+static bool is_read(uint8_t traits)
+{
+	return traits & SOFT_RESPONDS && !(traits & (SOFT_ATOMIC | SOFT_PLACES));
+}
+
+/*
+ * A READ of many packets is asked for in parts.  A responder sends a whole response at once, Linux's without a look at what
+ * comes meanwhile, and what the receiver has no room for is lost, the next time as well.  Each part is a READ to the
+ * responder, with the sequence numbers that it has in the whole; a place is always in the same part, so that what is asked
+ * for again is within what was asked for before (IBTA 9.7.4.4).
+ */
+static uint32_t read_part(const struct soft_segmentation *segmentation)
+{
+	return segmentation->read_limit / 2;
+}
+
+/* The place after the part in which that one is, in a READ of count packets. */
+static uint32_t read_part_end(const struct soft_segmentation *segmentation, uint32_t place, uint32_t count)
+{
+	uint32_t part = read_part(segmentation), left = part - place % part;
+
+	return count - place < left ? count : place + left;
+}
+
 bool soft_segment_may_send(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 {
+	struct soft_segmentation *segmentation = qp->segmentation;
+	uint32_t place, waiting, count;
+
 	soft_lock_expect(&qp->requester.lock);
-	return qp->service != SOFT_RELIABLE_CONNECTION ||
-	       unanswered(qp, wqe->psn + place_in_message(qp)) < qp->segmentation->window;
+	if (qp->service != SOFT_RELIABLE_CONNECTION)
+		return true;
+	place = place_in_message(qp);
+	waiting = unanswered(qp, wqe->psn + place);
+	if (!waiting || !is_read(wqe->traits))
+		return waiting < segmentation->window;
+	/* After a loss one part after the other, until the window is as wide as before. */
+	if (segmentation->window < segmentation->window_limit)
+		return false;
+	count = soft_segment_count(qp, wqe->length);
+	return waiting + read_part_end(segmentation, place, count) - place <= segmentation->read_limit;
 }
 
 static void cut_payload(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t place,
@@ -62,13 +98,17 @@ void soft_segment_cut(struct soft_qp *qp, const struct soft_send_wqe *wqe, struc
 	after = packet->psn + 1;
 	if (traits & SOFT_RESPONDS) {
 		packet->acknowledge = true;
-		if (!(traits & SOFT_ATOMIC)) {
-			/* A READ asks for what has not come yet. */
-			packet->remote_address += (uint64_t)place * segmentation->mtu;
-			packet->length -= (uint64_t)place * segmentation->mtu;
-			packet->message_length = (uint32_t)packet->length;
-			after = wqe->psn + count;
+		if (is_read(traits)) {
+			/* What has not come yet. */
+			uint64_t offset = (uint64_t)place * segmentation->mtu;
+			uint32_t end = read_part_end(segmentation, place, count);
+
+			packet->remote_address += offset;
+			packet->length = (end == count ? wqe->length : (uint64_t)end * segmentation->mtu) - offset;
+			segmentation->cursor = end == count ? 0 : end;
+			after = wqe->psn + end;
 		}
+		packet->message_length = (uint32_t)packet->length;
 	} else {
 		cut_payload(qp, wqe, place, count, packet);
 	}
@@ -148,6 +188,7 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_
 	uint64_t length = left < segmentation->mtu ? left : segmentation->mtu;
 	int32_t ahead = soft_psn_difference(packet->psn, wqe->psn + segmentation->answered);
 	uint8_t traits = wqe->traits;
+	bool ends;
 	/* A responder that is asked again may begin with any form (rdma_rxe does not begin with FIRST). */
 	bool last = packet->opcode == SOFT_RDMA_READ_RESPONSE_LAST ||
 		    packet->opcode == SOFT_RDMA_READ_RESPONSE_ONLY;
@@ -156,17 +197,23 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_
 	soft_lock_expect(&qp->requester.lock);
 	if (ahead)
 		return ahead < 0 ? SOFT_SEGMENT_OLD : SOFT_SEGMENT_GAP;
-	if (!(traits & SOFT_RESPONDS) || traits & SOFT_ATOMIC || packet->length != length ||
-	    last != (left == length))
+	ends = left == length || (segmentation->answered + 1) % read_part(segmentation) == 0;
+	if (!(traits & SOFT_RESPONDS) || traits & SOFT_ATOMIC || packet->length != length || last != ends)
 		return SOFT_SEGMENT_BAD;
 	own.num_segments = 0;
 	if (length && !soft_request_translate(qp, wqe, IBV_ACCESS_LOCAL_WRITE, &own))
 		return SOFT_SEGMENT_UNREACHABLE;
 	soft_packet_skip(&own, offset);
 	soft_segments_copy(own.segments, packet->segments, length);
-	if (last)
+	if (left == length)
 		return SOFT_SEGMENT_WHOLE;
 	segmentation->answered++;
+	/* The requester went back, and an answer to what it asked for before that comes only now. */
+	if (segmentation->cursor && segmentation->cursor < segmentation->answered &&
+	    qp->requester.completed + 1 == qp->requester.transmitted)
+		segmentation->cursor = segmentation->answered;
+	if (last && qp->requester.responding)
+		qp->requester.responding--; /* what was asked for by one packet is here */
 	return SOFT_SEGMENT_PART;
 }
 

@@ -24,6 +24,8 @@ struct soft_link;
  */
 #define SOFT_WINDOW_MAX 128
 #define SOFT_WINDOW_MIN 4
+/* Packets that responses to READs may bring at once, which are for the own buffer. */
+#define SOFT_READ_MAX 512
 /* An ACK is asked for at the end of a message, and after that many packets of it. */
 #define SOFT_ACKNOWLEDGE_EVERY 16
 
@@ -58,7 +60,7 @@ struct soft_patience {
 struct soft_segmentation {
 	struct soft_link *link;
 	uint32_t mtu; /* bytes of payload in a packet */
-	uint32_t window_limit; /* SOFT_WINDOW_MAX, or what the link says */
+	uint32_t window_limit, read_limit; /* SOFT_WINDOW_MAX and SOFT_READ_MAX, or what the link says */
 	uint8_t header[SOFT_GRH]; /* IP header of what it sends; connected services */
 
 	/* The requester's, under requester.lock. */

@@ -12,8 +12,13 @@
 #include "soft/link/udp_socket.h"
 #include "soft/objects/qp.h"
 
-/* A packet in a socket's buffer costs its length and about that much; a quarter of the buffer is for others. */
+/*
+ * A packet in a socket's buffer costs its length and about that much where it was put together with others; one that came
+ * alone, as those of rdma_rxe do, a power of two.  A quarter of the buffer is for others.
+ */
 #define PACKET_COST 700
+#define ALONE_HEADERS 420
+#define ALONE_COST 256
 /* Packets that may wait while there are faults. */
 #define STAGED 1024
 
@@ -107,12 +112,28 @@ static int check_far_route(struct soft_udp *udp, const struct soft_udp_route *ro
 	return 0;
 }
 
+static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+/* What may be on its way to the peer, whose buffer is taken to be as large as ours, and to us. */
+static void limit_packets(const struct soft_udp *udp, struct soft_segmentation *segmentation, uint32_t mtu)
+{
+	uint32_t bytes = (uint32_t)udp->buffer_bytes / 4 * 3, alone = 1;
+
+	while (alone < mtu + ALONE_HEADERS)
+		alone *= 2;
+	segmentation->window_limit = clamp(bytes / (mtu + PACKET_COST), SOFT_WINDOW_MIN, SOFT_WINDOW_MAX);
+	segmentation->read_limit = clamp(bytes / (alone + ALONE_COST), SOFT_WINDOW_MIN, SOFT_READ_MAX);
+	segmentation->window = segmentation->window_limit;
+}
+
 static int connect_queue_pair(struct soft_link *link, struct soft_qp *qp, const struct soft_path *path)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 	struct soft_udp *udp = soft_udp_of(link);
 	struct soft_udp_route route;
-	uint32_t window;
 	int error;
 
 	if (!path->source)
@@ -123,11 +144,7 @@ static int connect_queue_pair(struct soft_link *link, struct soft_qp *qp, const 
 	if (error)
 		return error;
 	memcpy(segmentation->route, &route, sizeof(route));
-	/* A peer's buffer is taken to be as large as ours. */
-	window = (uint32_t)udp->buffer_bytes / 4 * 3 / (path->mtu + PACKET_COST);
-	if (window > SOFT_WINDOW_MAX)
-		window = SOFT_WINDOW_MAX;
-	segmentation->window = segmentation->window_limit = window < SOFT_WINDOW_MIN ? SOFT_WINDOW_MIN : window;
+	limit_packets(udp, segmentation, path->mtu);
 	return 0;
 }
 
