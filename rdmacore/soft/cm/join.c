@@ -63,6 +63,17 @@ void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event)
 	join->attached = id->rdma.qp;
 }
 
+/* Of the id's address, from whose interface datagrams leave; of IPv4, as groups are. */
+static uint8_t source_index(const struct soft_id *id)
+{
+	union ibv_gid source;
+
+	if (id->addr.src_addr.sa_family != AF_INET)
+		return 0;
+	soft_address_to_gid(&id->addr.src_addr, &source);
+	return soft_gid_add(&id->cm->device->gid_table, &source);
+}
+
 /* At once: on RoCE there is no subnet administrator to ask. */
 static bool report_joined(struct soft_id *id, struct soft_join *join)
 {
@@ -70,8 +81,7 @@ static bool report_joined(struct soft_id *id, struct soft_join *join)
 		.private_data = join, /* the context when it is read */
 		.ah_attr = {.is_global = 1, .port_num = SOFT_PORT,
 			    .grh = {.dgid = join->gid, .hop_limit = SOFT_HOP_LIMIT,
-				    .traffic_class = id->type_of_service,
-				    .sgid_index = 0}}, /* the GID of IPv4 */
+				    .traffic_class = id->type_of_service, .sgid_index = source_index(id)}},
 		.qp_num = MULTICAST_QP_NUM,
 		.qkey = id->qkey,
 	};
