@@ -40,6 +40,10 @@ listens_soft() { ip netns exec tester ss -Huln "sport = :4791" | grep -q .; } # 
 listens_tcp_kernel() { ss -Htln "sport = :$1" | grep -q .; }
 listens_tcp_soft() { ip netns exec tester ss -Htln "sport = :$1" | grep -q .; }
 
+# Who receives multicasts is a member of the group 239.1.2.3 then.
+listens_group_kernel() { grep -q 030201EF /proc/net/igmp; }
+listens_group_soft() { ip netns exec tester grep -q 030201EF /proc/net/igmp; }
+
 # between SERVER CLIENT WAIT PORT COMMAND... -- COMMAND...: the first command on SERVER (soft or kernel), the second on CLIENT.
 between() {
 	local server=$1 client=$2 wait=$3 port=$4 command=() run pid
@@ -81,21 +85,23 @@ between() {
 
 port=7500
 # both NAME WAIT[:PORT] SERVER... -- CLIENT...: both ways; ADDRESS and PORT stand for the server's, which has a port of its
-# own in each check, unless the program cannot be told; SERVERGID and CLIENTGID for indices of GID tables.
+# own in each check, unless the program cannot be told; OTHER for the client's address of IPv4; SERVERGID and CLIENTGID for
+# indices of GID tables.
 both() {
-	local name=$1 wait=${2%:*} fixed=${2##*:} end other address command word
+	local name=$1 wait=${2%:*} fixed=${2##*:} end other address peer command word
 	[ "$wait" != "$fixed" ] || fixed=
 	shift 2
 	for end in ${ends-soft kernel soft6 kernel6}; do
 		case $end in
 		soft) address=$soft ;; kernel) address=$kernel ;; soft6) address=$soft6 ;; kernel6) address=$kernel6 ;;
 		esac
-		case $end in soft*) other=kernel ;; *) other=soft ;; esac
+		case $end in soft*) other=kernel peer=$kernel ;; *) other=soft peer=$soft ;; esac
 		case $end in soft) gids=(2 1) ;; kernel) gids=(1 2) ;; soft6) gids=(3 2) ;; kernel6) gids=(2 3) ;; esac
 		port=$((port + 1))
 		command=()
 		for word; do
 			word=${word//ADDRESS/$address}
+			word=${word//OTHER/$peer}
 			word=${word//SERVERGID/${gids[0]}}
 			word=${word//CLIENTGID/${gids[1]}}
 			command+=("${word//PORT/$port}")
@@ -148,8 +154,9 @@ both "udaddy" listens:7174 udaddy -b ADDRESS -c 2 -C 10 -S 512 -- udaddy -s ADDR
 both "cmtime" listens cmtime -b ADDRESS -p PORT -c 20 -- cmtime -s ADDRESS -p PORT -c 20
 check "five servers on soft, five clients on the kernel, all at once" many soft
 check "five servers on the kernel, five clients on soft, all at once" many kernel
-# Addresses are exchanged over TCP, so one family is enough.
+# Groups of RoCE have addresses of IPv4, and so have those who exchange addresses over TCP.
 ends="soft kernel"
+both "mckey" listens_group mckey -m 239.1.2.3 -b ADDRESS -- mckey -m 239.1.2.3 -b OTHER -s
 both "ibv_rc_pingpong" listens_tcp ibv_rc_pingpong -g SERVERGID -p PORT -n 50 -s 65537 -e -c -- ibv_rc_pingpong -g CLIENTGID -p PORT -n 50 -s 65537 -e -c ADDRESS
 both "ibv_uc_pingpong" listens_tcp ibv_uc_pingpong -g SERVERGID -p PORT -n 50 -- ibv_uc_pingpong -g CLIENTGID -p PORT -n 50 ADDRESS
 both "ibv_ud_pingpong" listens_tcp ibv_ud_pingpong -g SERVERGID -p PORT -n 50 -s 1000 -- ibv_ud_pingpong -g CLIENTGID -p PORT -n 50 -s 1000 ADDRESS
