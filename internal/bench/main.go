@@ -30,7 +30,7 @@ func main() {
 		table = peerRows
 		err = measurePeers(ctx, p, measured, skipped)
 	} else {
-		measured, err = measure(ctx, p)
+		err = measure(ctx, p, measured, skipped)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -42,9 +42,9 @@ func main() {
 	}
 }
 
-// measure runs every measurement and returns the figures by name.
-func measure(ctx context.Context, p paths) (figures, error) {
-	all := figures{}
+// measure runs every measurement; what cannot be had is in skipped, with the reason.
+func measure(ctx context.Context, p paths, all figures, skipped map[string]string) error {
+	sleepers := func(ctx context.Context, p paths, all figures) error { return measureSleepers(ctx, p, all, skipped) }
 	for _, step := range []struct {
 		what string
 		run  func(context.Context, paths, figures) error
@@ -53,13 +53,14 @@ func measure(ctx context.Context, p paths) (figures, error) {
 		// Before the guests: a child's peak memory is never less than this process's when it starts.
 		{"reports", measureReports},
 		{"rdmarun run", measureCommand},
+		{"rdmarun exec", sleepers},
 		{"guests", measureGuests},
 		{"the scenario engine", measureEngine},
 	} {
 		fmt.Fprintln(os.Stderr, "measuring", step.what)
 		if err := step.run(ctx, p, all); err != nil {
-			return nil, fmt.Errorf("measure %s: %w", step.what, err)
+			return fmt.Errorf("measure %s: %w", step.what, err)
 		}
 	}
-	return all, nil
+	return nil
 }

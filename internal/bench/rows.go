@@ -37,6 +37,7 @@ var rows = []row{
 	{title: "link udp: 64 B SEND one way, beside UDP alone", figure: "udp-send-64B", unit: "us", beside: "raw-udp-one-way", mark: 1.25},
 	{title: "link udp: 8 B RDMA WRITE, batches of 16", figure: "udp-write-8B", unit: "M/s", mark: 1, atLeast: true},
 	{title: "link udp: 1,000 connections, idle", figure: "udp-idle-1000", unit: "% of a core", mark: 1},
+	{title: "ibv_rc_pingpong -e under exec: system time, beside user", figure: "exec-sleepers-system", unit: "s", beside: "exec-sleepers-user", mark: 2},
 	{title: "guest -> host -> C: poll of an empty CQ", figure: "guest-empty-poll", unit: "ns", mark: 150},
 	{title: "rdmarun run rping.yaml, wall", figure: "run-wall", unit: "ms", mark: 50},
 	{title: "rdmarun run rping.yaml, peak memory", figure: "run-peak", unit: "MiB", mark: 64},
