@@ -43,6 +43,9 @@ What a program that is killed has sent last may be missing.
 What arrives damaged, forged or in floods is dropped, and a line on standard error says so,
 one a second at most; --quiet leaves it out.
 
+A program that ends with connections open ends them, as one on a kernel's device does. Of
+one that is killed other processes of this host hear; other hosts find out by retries.
+
 The exit code is the program's; 126 when it cannot be run this way, 127 when there is
 none of that name.`
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -158,5 +159,23 @@ func TestDamagedPacketsAreSaid(t *testing.T) {
 		if said == (flags != nil) {
 			t.Errorf("exec %q: %s", flags, server.output.String())
 		}
+	}
+}
+
+// TestProgramLeavesHosts: of a program that ends with its connections open other hosts hear as of one on a kernel's device.
+func TestProgramLeavesHosts(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "leaves")
+	if out, err := exec.Command("cc", "-Wall", "-Wextra", "-Werror", "-o", program, "testdata/programs/leaves.c", "-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var fabrics fabrics
+	h := startHosts(t)
+	fabric := fabrics.name()
+	server := startProgramBy(t, on(h.near), fabric, "rping", "-s", "-a", nearHost, "-p", "7600")
+	awaitHostPort(t, h.near, 7600)
+	startProgramBy(t, on(h.far), fabric, program, nearHost, "7600").succeed(t)
+	server.Wait()
+	if printed := server.output.String(); !strings.Contains(printed, "server DISCONNECT EVENT") {
+		t.Errorf("its server has not heard of the end: %s", printed)
 	}
 }

@@ -153,15 +153,21 @@ static void open_provider(void)
 	pthread_once(&process.watching, watch_forks);
 }
 
-/* The program ends: what it owes its peers is sent, which would wait for it till a timeout, and its user is told the rest. */
+/*
+ * The program ends: what it owes its peers is sent, which would wait for it till a timeout, they hear that it ends, and its user
+ * is told the rest.
+ */
 static __attribute__((destructor)) void end_progress(void)
 {
-	struct soft_progress *progress = process.opened == getpid() ? host()->device->progress : NULL;
+	struct soft_progress *progress;
 
+	if (process.opened != getpid())
+		return;
+	progress = host()->device->progress;
 	if (progress)
 		progress->sleep(progress);
-	if (process.opened == getpid())
-		soft_notices_say(&host()->fabric.notices);
+	soft_cm_leave_hosts(host()->cm);
+	soft_notices_say(&host()->fabric.notices);
 }
 
 struct core_provider *preload_provider(void)

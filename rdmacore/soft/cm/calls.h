@@ -17,10 +17,15 @@ struct soft_device;
 struct soft_ipc;
 struct soft_source;
 
-/* --- removal.c: the device goes and comes back; takes cm.lock ------------------------------------- */
+/* --- removal.c: the device goes and comes back, or the program ends; takes cm.lock ------------------------------------- */
 
 /* The device goes, and its ids hear DEVICE_REMOVAL.  -EBUSY when it is away already. */
 int soft_cm_remove_device(struct soft_cm *cm);
+/*
+ * The program ends with its provider open: ids whose peers are on other hosts leave them, as the kernel's do when their process
+ * ends.  Those of other processes of this host hear of it from this one's kernel (soft/cm/arrival.c).
+ */
+void soft_cm_leave_hosts(struct soft_cm *cm);
 /* A new one of its name and addresses comes.  *told: ids that heard of the removal.  -ENOENT: it is not away; -ENOMEM. */
 int soft_cm_return_device(struct soft_cm *cm, uint32_t *told);
 /*

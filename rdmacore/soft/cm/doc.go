@@ -5,7 +5,7 @@
 //
 // From the top; each calls only those further down.
 //
-//   - removal: the device goes, comes back, or gets another hardware address
+//   - removal: the device goes, comes back, or gets another hardware address; the program ends
 //   - hosts: messages from other hosts
 //   - arrival: messages from other processes, and their deaths
 //   - finish: the end of each operation, which delivers what it sent

@@ -1,4 +1,4 @@
-/* The device goes and comes back, or its network interface changes its hardware address: what ids hear of it. */
+/* The device goes and comes back, its network interface changes its hardware address, the program ends: what ids and peers hear. */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -106,4 +106,20 @@ int soft_cm_restore_address(struct soft_cm *cm, uint32_t *told)
 	}
 	soft_cm_unlock(cm);
 	return result;
+}
+
+/* Each state has its last word (soft_id_leave). */
+static bool leave_host(struct soft_id *id)
+{
+	if (!id->between_hosts || id->state == SOFT_ID_DESTROYED)
+		return false;
+	soft_id_leave(id);
+	return true;
+}
+
+void soft_cm_leave_hosts(struct soft_cm *cm)
+{
+	soft_mutex_lock(&cm->lock);
+	(void)for_each_id(cm, leave_host);
+	soft_cm_unlock(cm);
 }
