@@ -30,7 +30,7 @@ static bool is_read(uint8_t traits)
  * A READ of many packets is asked for in parts.  A responder sends a whole response at once, Linux's without a look at what
  * comes meanwhile, and what the receiver has no room for is lost, the next time as well.  Each part is a READ to the
  * responder, with the sequence numbers that it has in the whole; a place is always in the same part, so that what is asked
- * for again is within what was asked for before (IBTA 9.7.4.4).
+ * for again is within what was asked for before (IBTA 9.7.5.1.4).
  */
 static uint32_t read_part(const struct soft_segmentation *segmentation)
 {
