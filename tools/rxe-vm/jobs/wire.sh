@@ -167,9 +167,10 @@ for test in "write_bw -s 65536" "read_lat -s 1000" "send_bw -s 1000 -c UD" "atom
 	both "$*" listens_tcp "$@" -x SERVERGID -p PORT -- "$@" -x CLIENTGID -p PORT ADDRESS
 done
 
-# parts SOFT KERNEL FILE ARGUMENTS...: a scenario in two processes, those roles on soft and on rdma_rxe.
+# parts SOFT KERNEL FILE ARGUMENTS...: scenarios in two processes, those roles on soft and on rdma_rxe.  Exit statuses up to
+# $worst are a success.
 parts() {
-	local roles=(--role "$1" --role "$2") pid status
+	local roles=(--role "$1" --role "$2") pid status other
 	shift 2
 	timeout -k 5 "$limit" "${nobody[@]}" bin/rdmarun run --link udp "${roles[@]:0:2}" --meet $soft:18516 --gid $soft -q "$@" &
 	pid=$!
@@ -179,14 +180,56 @@ parts() {
 	done
 	timeout -k 5 "$limit" bin/rdmarun run -P verbs -d rxe0 "${roles[@]:2}" --peer "${roles[1]}=$soft" --gid $kernel -q "$@"
 	status=$?
-	wait $pid && [ $status = 0 ]
+	wait $pid
+	other=$?
+	[ "$status" -le "${worst-0}" ] && [ "$other" -le "${worst-0}" ]
+}
+
+# conformance SOFT KERNEL ARGUMENTS...: cases of conformance; those alone fail in which rdma_rxe is known to differ, whichever
+# role it has.
+conformance() {
+	local output result=0 case worst=1
+	output=$(parts "$@") || result=1
+	echo "$output"
+	while read -r case; do
+		[ -z "$case" ] || grep -qxF -- "- case: \"$case\"" scenarios/conformance/known.yaml && continue
+		echo "--- not known: $case"
+		result=1
+	done <<<"$(grep -oP '^FAIL +\K.*' <<<"$output" | sort -u)"
+	return $result
 }
 check "a device and a peer that misbehaves" parts tester dut scenarios/interop/disturbed-device.yaml
-check "0 B to 1 MB, server on soft" parts server client scenarios/interop/sizes.yaml -p most=1000000
-check "0 B to 1 MB, server on kernel" parts client server scenarios/interop/sizes.yaml -p most=1000000
+# What goes over the wire, and not what one side does alone: another third of the cases in either direction, for a case takes
+# half a second here.
+subjects=(scenarios/conformance/{data,datagram_data,atomics,work_errors,retry_counts,private_data,reject,disconnect}.yaml)
+check "conformance, server on soft" conformance server client "${subjects[@]}" --shard 1/3
+check "conformance, server on kernel" conformance client server "${subjects[@]}" --shard 2/3
+# Both interfaces lose one packet in a hundred of what they send, send another twice, and one after those behind it.
+lossy() {
+	local rule=(netem limit 10000 delay 1ms reorder 99% loss 1% duplicate 1%)
+	tc qdisc add dev veth0 root "${rule[@]}" && tc -n tester qdisc add dev veth1 root "${rule[@]}"
+}
+dropped() { tc -s "$@" | grep -oP 'dropped \K[0-9]+'; }
+# What the device had to send again, and what was sent to it again.
+repairs() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/{completer_retry_err,duplicate_request}; }
+repaired() {
+	local now
+	mapfile -t now <<<"$(repairs)"
+	echo "dropped: $(dropped qdisc show dev veth0) and $(dropped -n tester qdisc show dev veth1); sent again: ${now[0]}, came again: ${now[1]}"
+	[ "$(dropped qdisc show dev veth0)" -gt 0 ] && [ "$(dropped -n tester qdisc show dev veth1)" -gt 0 ] &&
+		[ "${now[0]}" -gt "${before[0]}" ] && [ "${now[1]}" -gt "${before[1]}" ]
+	status=$?
+	tc qdisc del dev veth0 root && tc -n tester qdisc del dev veth1 root && return $status
+}
+mapfile -t before <<<"$(repairs)"
+check "both interfaces lose, repeat and reorder packets" lossy
+both "rping, 60000 bytes, with loss" listens rping -s -V -a ADDRESS -p PORT -C 5 -S 60000 -- rping -c -V -a ADDRESS -p PORT -C 5 -S 60000
+check "0 B to 1 MB with loss, server on soft" parts server client scenarios/interop/sizes.yaml -p most=1000000
+check "0 B to 1 MB with loss, server on kernel" parts client server scenarios/interop/sizes.yaml -p most=1000000
+check "what was lost was sent again" repaired
 jumbo() { ip -n tester link set veth1 mtu 9000 && ip link set veth0 mtu 9000; }
 check "both interfaces have an MTU of 9000" jumbo
-check "0 B to 1 MB, MTU 9000, server on soft" parts server client scenarios/interop/sizes.yaml -p most=1000000
-check "0 B to 1 MB, MTU 9000, server on kernel" parts client server scenarios/interop/sizes.yaml -p most=1000000
+check "16 MiB, MTU 9000, server on soft" parts server client scenarios/interop/sizes.yaml -p least=16MiB
+check "16 MiB, MTU 9000, server on kernel" parts client server scenarios/interop/sizes.yaml -p least=16MiB
 both "ib_write_bw, MTU 9000" listens_tcp ib_write_bw -F -n 50 -s 65536 -m 4096 -x SERVERGID -p PORT -- ib_write_bw -F -n 50 -s 65536 -m 4096 -x CLIENTGID -p PORT ADDRESS
 summary
