@@ -157,7 +157,7 @@ conformance: bin/rdmarun rxe-setup ## the same cases on soft and on rdma_rxe in 
 	$(Q)tools/rxe-vm/jobs.sh --siw conformance
 
 .PHONY: bench-rxe
-bench-rxe: bin/rdmarun rxe-setup ## connections on rdma_rxe in the VM, step by step beside rdma-core's cmtime
+bench-rxe: bin/rdmarun bin/librdmarun-soft.so rxe-setup ## in the VM: connections on rdma_rxe beside rdma-core's cmtime, and programs on soft beside rdma_rxe
 	$(Q)GO=$(GO) tools/rxe-vm/connections.sh
 
 bin/rdmacore.test: $(SOURCES) $(wildcard rdmacore/*_test.go) | setup

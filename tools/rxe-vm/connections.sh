@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# make bench-rxe: connections of rdma-core's cmtime and of a measure step take turns in the VM, then the table.
+# make bench-rxe: connections of rdma-core's cmtime and of a measure step take turns in the VM, then the table; and the same
+# programs on soft's link udp beside rdma_rxe.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=build/bench-rxe
@@ -10,4 +11,7 @@ cd "$here/../.." || exit
 rm -rf "$results"
 "$here/vm-job" --limit 300 --results "$results" bash tools/rxe-vm/jobs/connections.sh $connections $rounds || exit
 [ -e "$results/kernel" ] || exit 0 # there can be no VM here, which was said
-"${GO:-go}" run ./internal/bench/connections "$results"
+status=0
+"${GO:-go}" run ./internal/bench/connections "$results" || status=1
+"$here/vm-job" --limit 600 --results "$results" bash tools/rxe-vm/jobs/speed.sh 5 || status=1
+exit $status
