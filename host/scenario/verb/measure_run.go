@@ -31,7 +31,11 @@ func measure(ctx context.Context, call *Call, args *measureArguments) (measured,
 	if refusal != nil {
 		return measured{}, refusal.failure()
 	}
-	from, to, err := call.roles(string(args.From), string(args.To))
+	from, err := call.Testbed.Role(string(args.From))
+	if err != nil {
+		return measured{}, err
+	}
+	to, err := call.Testbed.Role(string(args.To))
 	if err != nil {
 		return measured{}, err
 	}

@@ -248,14 +248,6 @@ func (c *Call) Endpoint() *testbed.Endpoint {
 	return endpoint
 }
 
-// roles finds two roles.
-func (c *Call) roles(first, second string) (a, b *testbed.Role, err error) {
-	if a, err = c.Testbed.Role(first); err == nil {
-		b, err = c.Testbed.Role(second)
-	}
-	return a, b, err
-}
-
 // named finds a buffer of the step's role, or of the one that the name says.
 func (c *Call) named(value BufferName) (*testbed.Buffer, error) {
 	role := c.Role

@@ -12,6 +12,7 @@
 #include "soft/link/udp.h"
 #include "soft/link/udp_socket.h"
 #include "soft/objects/device.h"
+#include "soft/wire/packet.h"
 
 #define LARGE (BENCH_MEMORY / 2)
 #define PATIENCE_MS 2000
@@ -204,6 +205,57 @@ static void test_datagrams(void)
 	side_close(&side);
 }
 
+/* A packet to the port of other hosts, from another socket of this one, which they would have. */
+static void send_from_afar(uint32_t number, int hops, int traffic_class)
+{
+	struct sockaddr_in from = {.sin_family = AF_INET}, to = {.sin_family = AF_INET, .sin_port = htons(SOFT_WIRE_PORT)};
+	struct soft_packet packet = {
+		.opcode = SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY, .partition = SOFT_WIRE_PARTITION, .destination = number,
+		.source = 5, .queue_key = BENCH_QKEY, .length = 4, .num_segments = 1, .segments = {{(void *)(uintptr_t)"afar", 4}},
+	};
+	struct soft_icrc_headers headers;
+	struct soft_endpoint ends[2];
+	socklen_t length = sizeof(from);
+	uint8_t bytes[128];
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), discovery = IP_PMTUDISC_DO;
+
+	CHECK(inet_pton(AF_INET, NETWORK_ADDRESS, &from.sin_addr) == 1);
+	to.sin_addr = from.sin_addr;
+	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&from, length) && !getsockname(fd, (struct sockaddr *)&from, &length));
+	CHECK(!setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discovery, sizeof(discovery)));
+	CHECK(!setsockopt(fd, IPPROTO_IP, IP_TTL, &hops, sizeof(hops)));
+	CHECK(!setsockopt(fd, IPPROTO_IP, IP_TOS, &traffic_class, sizeof(traffic_class)));
+	for (int end = 0; end < 2; end++) {
+		soft_gid_from_sockaddr(&ends[end].address, (struct sockaddr *)&from);
+		ends[end].port = end ? SOFT_WIRE_PORT : ntohs(from.sin_port);
+	}
+	soft_icrc_headers_make(&headers, &ends[0], &ends[1]);
+	length = (socklen_t)soft_wire_length(&packet);
+	soft_icrc_encode(&headers, 0, &packet, bytes, length);
+	CHECK(sendto(fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)length);
+	close(fd);
+}
+
+/* The header before a datagram from another host is the one that it had. */
+static void test_header(void)
+{
+	const uint8_t *header;
+	struct side side;
+	struct bare end;
+
+	side_open(&side, really);
+	bare_create(&end, &side.bench, IBV_QPT_UD, NULL);
+	bare_init(&end);
+	bare_ready_to_receive(&end, &end);
+	CHECK(!bare_recv(&end, 9, 0, 100));
+	send_from_afar(end.qp->qp_num, 7, 0x68);
+	CHECK(expect_wc(&end, 9, IBV_WC_SUCCESS).byte_len == SOFT_GRH + 4);
+	header = (const uint8_t *)side.bench.memory + SOFT_GRH - SOFT_IPV4_HEADER;
+	CHECK(header[1] == 0x68 && header[8] == 7 && !memcmp(side.bench.memory + SOFT_GRH, "afar", 4));
+	bare_destroy(&end);
+	side_close(&side);
+}
+
 int main(void)
 {
 	test_kernel();
@@ -212,5 +264,6 @@ int main(void)
 	test_as_meant();
 	test_segments();
 	test_datagrams();
+	test_header();
 	return 0;
 }

@@ -423,6 +423,57 @@ static void test_connection_manager_pays(void)
 	sides_close(&sides);
 }
 
+static struct ibv_qp *create_with_builders(struct bare *end)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = end->cq, .recv_cq = end->cq, .qp_type = IBV_QPT_RC, .pd = end->bench->pd,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, .send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+
+	return ibv_create_qp_ex(end->bench->context, &attr);
+}
+
+/*
+ * Whoever arms a completion queue between wr_start and wr_complete holds the lock of a queue pair, and what is owed is for
+ * the timer to send: builds that check the order of locks would end here.
+ */
+static void test_arming_while_building(void)
+{
+	struct core_provider *provider;
+	struct ibv_qp_ex *builder;
+	struct sides sides;
+	struct bare *end;
+	struct ibv_wc wc;
+	int owed = 0;
+
+	sides_open(&sides, IBV_QPT_RC);
+	provider = sides.providers[1];
+	end = &sides.ends[1];
+	CHECK(!provider->ibv_destroy_qp(end->qp));
+	end->qp = create_with_builders(end);
+	CHECK(end->qp);
+	builder = provider->ibv_qp_to_qp_ex(end->qp);
+	CHECK(!bare_modify(&sides.ends[0], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
+	bare_connect(&sides.ends[0], end);
+	for (int message = 0; message < 200; message++) {
+		CHECK(!bare_recv(end, 7, 0, 64));
+		for (int spin = 0; spin < 100; spin++)
+			CHECK(!ibv_poll_cq(end->cq, 1, &wc));
+		post(&sides, IBV_WR_SEND, 64);
+		while (!ibv_poll_cq(end->cq, 1, &wc))
+			;
+		CHECK(wc.wr_id == 7 && wc.status == IBV_WC_SUCCESS);
+		owed += owes(end->qp);
+		ibv_wr_start(builder);
+		CHECK(!ibv_req_notify_cq(end->cq, 0));
+		ibv_wr_abort(builder);
+		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+	}
+	CHECK(owed); /* or nothing was tested */
+	sides_close(&sides);
+}
+
 /* More queue pairs than a block has numbers: each number is of a block of ours. */
 static void test_blocks(void)
 {
@@ -484,6 +535,7 @@ int main(void)
 	test_hostile();
 	test_sleepers();
 	test_connection_manager_pays();
+	test_arming_while_building();
 	test_blocks();
 	return 0;
 }

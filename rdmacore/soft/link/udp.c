@@ -73,6 +73,16 @@ static void init_claimer(struct soft_udp *udp, enum soft_udp_numbers numbers)
 	udp->claimers[numbers] = (struct soft_udp_claimer){{claim}, udp, numbers};
 }
 
+/* What comes there, and from other hosts for that address, is told with its headers. */
+static void show_headers(struct soft_udp *udp, struct soft_udp_socket *socket)
+{
+	struct soft_udp_socket *roce = soft_udp_find(udp, &socket->endpoint.address, SOFT_WIRE_PORT);
+
+	soft_udp_show_headers(socket);
+	if (roce)
+		soft_udp_show_headers(roce);
+}
+
 /* One that was made for datagrams gets them at each address of the device. */
 static int open_for_datagrams(struct soft_udp *udp, uint32_t number)
 {
@@ -86,7 +96,7 @@ static int open_for_datagrams(struct soft_udp *udp, uint32_t number)
 
 		/* An address that the host does not have, or no more, brings nothing. */
 		if (socket)
-			soft_udp_show_headers(socket);
+			show_headers(udp, socket);
 		any |= socket != NULL;
 	}
 	return any ? 0 : error;

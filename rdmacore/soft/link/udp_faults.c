@@ -17,14 +17,13 @@
 #define PSN 9
 #define ATTRIBUTE (SOFT_WIRE_BTH + SOFT_WIRE_DETH + 16)
 
-/*
- * All of 127.0.0.0/8 is one address on the wire, and faults name them apart; a connected queue pair knows which of them
- * it and its peer have.
- */
-static void name_ends(struct soft_udp *udp, uint32_t number, union ibv_gid *from, union ibv_gid *to)
+void soft_udp_name_ends(struct soft_udp *udp, const uint8_t *bytes, union ibv_gid *from, union ibv_gid *to)
 {
-	struct soft_qp *qp = soft_table_find(&udp->device->queue_pairs, number, soft_qp_hold);
+	struct soft_qp *qp;
 
+	if (!soft_gid_is_loopback(from))
+		return;
+	qp = soft_table_find(&udp->device->queue_pairs, soft_get24(bytes + DESTINATION), soft_qp_hold);
 	if (!qp)
 		return;
 	soft_lock_take(&qp->responder.lock);
@@ -41,14 +40,13 @@ struct soft_fault_verdict soft_udp_judge(struct soft_udp *udp, const struct soft
 {
 	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = bytes[0] & SOFT_OPERATION,
 					  .psn = soft_get24(bytes + PSN)};
-	uint32_t number = soft_get24(bytes + DESTINATION);
 	union ibv_gid from = arrival->source, to = arrival->destination;
 	struct soft_fault_verdict verdict;
 
-	if (number == SOFT_GSI_QUEUE_PAIR && length >= ATTRIBUTE + 2)
+	if (soft_get24(bytes + DESTINATION) == SOFT_GSI_QUEUE_PAIR && length >= ATTRIBUTE + 2)
 		what = (struct soft_fault_subject){SOFT_FAULT_CM, .attribute = soft_get16(bytes + ATTRIBUTE)};
-	else if (soft_gid_is_loopback(&from))
-		name_ends(udp, number, &from, &to);
+	else
+		soft_udp_name_ends(udp, bytes, &from, &to);
 	verdict = soft_fault_judge(&udp->fabric->faults, &from, &to, &what);
 	/* The ICRC, which is checked already, would have told. */
 	if (verdict.corrupt) {

@@ -131,6 +131,21 @@ static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct s
 	return false;
 }
 
+/*
+ * Who has datagrams passed on to it wants their headers whole: from the first of them on this process asks for those, which costs
+ * a longer system call for each packet.
+ */
+static void show_headers(struct soft_udp *udp, const struct soft_udp_came *came, const uint8_t *bytes)
+{
+	struct soft_udp_socket *socket;
+
+	if ((bytes[0] & SOFT_SERVICE) != SOFT_UNRELIABLE_DATAGRAM || soft_get24(bytes + 5) == SOFT_GSI_QUEUE_PAIR)
+		return;
+	socket = soft_udp_find(udp, &came->destination.address, SOFT_WIRE_PORT);
+	if (socket && !atomic_load_explicit(&socket->shows_headers, memory_order_relaxed))
+		soft_udp_show_headers(socket);
+}
+
 /* The length of what is for one block, from the first packet on. */
 static size_t run_of(const struct soft_udp_came *came, const uint8_t *bytes, size_t length, uint32_t *block)
 {
@@ -157,5 +172,7 @@ size_t soft_udp_pass_on(struct soft_udp *udp, const struct soft_udp_came *came, 
 
 	soft_lock_expect(&udp->receiving);
 	*passed = block < SOFT_UDP_BLOCKS && !has_block(share, block) && pass_on(share, block, came, bytes, run);
+	if (*passed)
+		show_headers(udp, came, bytes);
 	return run;
 }

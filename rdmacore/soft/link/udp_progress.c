@@ -165,7 +165,9 @@ static void go_on(struct soft_progress *progress)
 		atomic_store(&udp->spins, 0);
 	if (!soft_udp_is_resting(udp))
 		return;
-	acknowledge_now(udp);
+	/* Else see settle. */
+	if (!atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
+		acknowledge_now(udp);
 	soft_mutex_lock(&udp->lock);
 	if (soft_udp_is_resting(udp))
 		(void)wait_for(udp, EPOLLIN);

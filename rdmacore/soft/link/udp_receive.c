@@ -1,9 +1,7 @@
 /* Packets of the kernel: what a system call brings, who it is from, and what is owed for it. */
 #include "soft/link/udp_socket.h"
 
-#include <errno.h>
 #include <netinet/udp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "soft/base/fabric.h"
@@ -87,27 +85,14 @@ struct batch {
 	struct soft_arrival arrival;
 };
 
-/*
- * Into the file of what is captured, with the addresses that the receiver's connection has: of all of 127.0.0.0/8 the socket
- * has one.
- */
+/* Into the file of what is captured, with the addresses that the receiver's connection has. */
 static void record(struct soft_udp *udp, const struct soft_udp_came *came, const uint8_t *bytes, size_t length,
 		   const struct soft_capture_fate *fate)
 {
 	struct soft_endpoint from = came->source, to = came->destination;
 	struct ibv_global_route route = {.hop_limit = came->hops, .traffic_class = came->traffic_class};
-	struct soft_qp *qp = soft_table_find(&udp->device->queue_pairs, soft_get24(bytes + 5), soft_qp_hold);
 
-	if (qp && qp->service != SOFT_UNRELIABLE_DATAGRAM) {
-		soft_lock_take(&qp->requester.lock);
-		if (soft_gid_is_loopback(&to.address))
-			to.address = *soft_link_source(qp, NULL);
-		if (soft_gid_is_loopback(&from.address))
-			from.address = *soft_link_destination(qp, NULL);
-		soft_lock_release(&qp->requester.lock);
-	}
-	if (qp)
-		soft_qp_release(qp);
+	soft_udp_name_ends(udp, bytes, &from.address, &to.address);
 	soft_udp_record(udp, &from, &to, &route, bytes, length, true, fate);
 }
 

@@ -276,6 +276,11 @@ void soft_udp_management_init(struct soft_udp *udp);
 
 /* --- udp_faults.c: what arrives from elsewhere meets the faults of this fabric ---------------------- */
 
+/*
+ * All of 127.0.0.0/8 is one address on the wire; a connected queue pair knows which of them it and its peer have.  Of a packet to
+ * one that has arrived, and is as long as a BTH at least.
+ */
+void soft_udp_name_ends(struct soft_udp *udp, const uint8_t *bytes, union ibv_gid *from, union ibv_gid *to);
 /* What faults do to a packet that has arrived, which is as long as a BTH and an ICRC at least. */
 struct soft_fault_verdict soft_udp_judge(struct soft_udp *udp, const struct soft_arrival *arrival, const uint8_t *bytes,
 					 size_t length);
