@@ -69,7 +69,7 @@ func withoutVerb() map[string]string {
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside Clock.Virtual Clock.WithTimeout EventChannel.Pending EventChannel.Poll Device.PendingAsyncEvents " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets func.Links func.WithLink func.WithFabric func.CheckFabric func.Open func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages " +
-			"Capture.Close CapturedPacket.Name Provider.Captures Provider.CaptureName Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture " +
+			"Capture.Close CapturedPacket.Name Provider.Captures Provider.CaptureName Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture func.NewNotices Notices.Close func.WithNotices " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
 		guest:    "MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
 		measured: "Histogram.* Measurement.SoFar MeasureResult.* Interval.BitsPerSecond",
