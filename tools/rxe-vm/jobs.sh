@@ -6,7 +6,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=build/rxe
 
-vm=(--limit 2000)
+vm=(--limit 2500)
 if [ "${1-}" = --siw ]; then
 	vm=(--siw "${vm[@]}")
 	shift
