@@ -385,6 +385,21 @@ static bool owes(struct ibv_qp *ibv_qp)
 	return result;
 }
 
+/* The second end polls until a message of the first has come.  Whether it owes the acknowledgement then. */
+static bool take_owing(struct sides *sides, struct bare *end)
+{
+	struct ibv_wc wc;
+
+	CHECK(!bare_recv(end, 7, 0, 64));
+	for (int spin = 0; spin < 100; spin++)
+		CHECK(!ibv_poll_cq(end->cq, 1, &wc));
+	post(sides, IBV_WR_SEND, 64);
+	while (!ibv_poll_cq(end->cq, 1, &wc))
+		;
+	CHECK(wc.wr_id == 7 && wc.status == IBV_WC_SUCCESS);
+	return owes(end->qp);
+}
+
 /*
  * An acknowledgement that waits for the next poll is not overtaken by what its program then says to the peer by the
  * connection manager: perftest's client would come to a server that still waits for it, and does not listen yet.
@@ -396,7 +411,6 @@ static void test_connection_manager_pays(void)
 	struct rdma_cm_id *id;
 	struct sides sides;
 	struct bare *end;
-	struct ibv_wc wc;
 	int owed = 0;
 
 	sides_open(&sides, IBV_QPT_RC);
@@ -405,14 +419,7 @@ static void test_connection_manager_pays(void)
 	channel = provider->rdma_create_event_channel();
 	CHECK(channel && !provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
 	for (int message = 0; message < 200; message++) {
-		CHECK(!bare_recv(end, 7, 0, 64));
-		for (int spin = 0; spin < 100; spin++)
-			CHECK(!ibv_poll_cq(end->cq, 1, &wc));
-		post(&sides, IBV_WR_SEND, 64);
-		while (!ibv_poll_cq(end->cq, 1, &wc))
-			;
-		CHECK(wc.wr_id == 7 && wc.status == IBV_WC_SUCCESS);
-		owed += owes(end->qp);
+		owed += take_owing(&sides, end);
 		CHECK(provider->rdma_listen(id, 1) == 0 || message);
 		CHECK(!owes(end->qp));
 		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
@@ -444,7 +451,6 @@ static void test_arming_while_building(void)
 	struct ibv_qp_ex *builder;
 	struct sides sides;
 	struct bare *end;
-	struct ibv_wc wc;
 	int owed = 0;
 
 	sides_open(&sides, IBV_QPT_RC);
@@ -457,14 +463,7 @@ static void test_arming_while_building(void)
 	CHECK(!bare_modify(&sides.ends[0], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
 	bare_connect(&sides.ends[0], end);
 	for (int message = 0; message < 200; message++) {
-		CHECK(!bare_recv(end, 7, 0, 64));
-		for (int spin = 0; spin < 100; spin++)
-			CHECK(!ibv_poll_cq(end->cq, 1, &wc));
-		post(&sides, IBV_WR_SEND, 64);
-		while (!ibv_poll_cq(end->cq, 1, &wc))
-			;
-		CHECK(wc.wr_id == 7 && wc.status == IBV_WC_SUCCESS);
-		owed += owes(end->qp);
+		owed += take_owing(&sides, end);
 		ibv_wr_start(builder);
 		CHECK(!ibv_req_notify_cq(end->cq, 0));
 		ibv_wr_abort(builder);

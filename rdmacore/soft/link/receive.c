@@ -35,7 +35,7 @@ static bool receive_request(struct soft_qp *qp, const union ibv_gid *source,
 	soft_lock_take(&qp->responder.lock);
 	own = is_peer(qp, source);
 	if (own && (qp->xrc ? soft_target_receive(qp, packet, &response) :
-					      soft_responder_receive(qp, packet, &response)))
+			      soft_responder_receive(qp, packet, &response)))
 		soft_link_answer(qp, &burst, &response);
 	while (soft_assembly_stream(qp, &response))
 		soft_link_answer(qp, &burst, &response);
@@ -68,7 +68,7 @@ static bool receive_answer(struct soft_qp *qp, const union ibv_gid *source,
 	return own;
 }
 
-static bool receive_datagram(struct soft_qp *qp, const struct soft_packet *packet)
+static void receive_datagram(struct soft_qp *qp, const struct soft_packet *packet)
 {
 	bool failed;
 
@@ -78,7 +78,6 @@ static bool receive_datagram(struct soft_qp *qp, const struct soft_packet *packe
 	soft_lock_release(&qp->responder.lock);
 	if (failed)
 		soft_qp_settle(qp);
-	return true;
 }
 
 static void receive_multicast(struct soft_device *device, const union ibv_gid *group,
@@ -155,8 +154,10 @@ static bool drop(struct soft_arrival *arrival, enum soft_notice fault)
 /* By the one that it is for.  False: it is from somebody else than its peer. */
 static bool receive(struct soft_qp *qp, const union ibv_gid *source, const struct soft_packet *packet)
 {
-	if (packet->header)
-		return receive_datagram(qp, packet);
+	if (packet->header) {
+		receive_datagram(qp, packet);
+		return true;
+	}
 	if (soft_operation_is_answer(packet->opcode))
 		return receive_answer(qp, source, packet);
 	return receive_request(qp, source, packet);

@@ -196,12 +196,10 @@ struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid 
 	socket = soft_udp_find(udp, &endpoint.address, port);
 	if (!socket)
 		socket = add(udp, &endpoint, error);
-	if (!socket && port == SOFT_WIRE_PORT)
-		udp->roce_is_taken |= *error == EADDRINUSE;
 	/* Kernels and adapters send there.  Between soft and soft nothing goes over it. */
 	if (socket && !soft_gid_is_this_host_only(&endpoint.address) && !soft_gid_is_multicast(&endpoint.address) &&
-	    !soft_udp_find(udp, &roce.address, roce.port) && !add(udp, &roce, &taken))
-		udp->roce_is_taken |= taken == EADDRINUSE;
+	    !soft_udp_find(udp, &roce.address, roce.port))
+		(void)add(udp, &roce, &taken); /* another's: who needs it finds that it is not there */
 	soft_mutex_unlock(&udp->lock);
 	return socket;
 }

@@ -136,7 +136,6 @@ struct soft_udp {
 	_Atomic(struct soft_udp_socket *) sockets[SOFT_UDP_SOCKETS];
 	_Atomic uint32_t socket_count;
 	int32_t buffer_bytes; /* of a socket, for what arrives */
-	bool roce_is_taken; /* another process has SOFT_WIRE_PORT of one of the addresses */
 
 	/* Who takes packets from the kernel: see udp_progress.c. */
 	struct soft_packets *stage; /* where packets wait while there are faults */
