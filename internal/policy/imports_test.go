@@ -16,9 +16,10 @@ var arrows = []struct {
 	{"host", []string{"hostfuncs", "rdmacore"}},
 	{"host/printable", nil},
 	{"host/bounded", nil},
+	{"host/bus", nil},
 	{"host/guest", []string{"host/bounded", "hostfuncs", "rdmacore"}},
 	{"host/record", nil},
-	{"host/scenario", []string{"host/bounded", "host/guest", "host/printable", "host/record", "rdmacore"}},
+	{"host/scenario", []string{"host/bounded", "host/bus", "host/guest", "host/printable", "host/record", "rdmacore"}},
 	{"host/output", []string{"host/printable", "host/record", "host/scenario/diag", "host/scenario/quantity", "host/scenario/standard"}},
 	{"host/compare", []string{"host/record", "host/output"}},
 	{"host/conformance", []string{"host/record", "host/scenario", "host/output"}},
@@ -62,6 +63,7 @@ var onlyIn = []struct {
 	{"C", []string{"rdmacore"}, "the only cgo of the project is there"},
 	{"gopkg.in/yaml.v3", []string{"host/scenario"}, "a change of the YAML package must be a change of one import"},
 	{"github.com/tetratelabs/wazero", []string{"host/guest", "hostfuncs"}, "nothing else knows how guests are run"},
+	{"github.com/nats-io", []string{"host/bus"}, "nothing else knows what carries messages"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "a library does not read command lines"},
 }
 

@@ -1,70 +1,140 @@
 package meeting
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"rdmarun/host/bus"
 )
 
-// welcome is what the one who listens answers when all are there.
+const (
+	// greetingTime is how long one may take to say who he is.
+	greetingTime = 5 * time.Second
+	// strangers bounds who may be about to say who he is.
+	strangers = 16
+	// retryAfter is how long to wait before the next attempt to find somebody.
+	retryAfter = 100 * time.Millisecond
+)
+
+// hello is what who comes says.
+type hello struct {
+	Version int      `json:"version"`
+	Roles   []string `json:"roles"`
+	Plan    []string `json:"plan"`
+}
+
+// welcome is what the host of the meeting answers: once all are there, or why not.
 type welcome struct {
-	Processes []string `json:"processes"`
-	Fabric    string   `json:"fabric"`
+	Host      string   `json:"host"`
+	Refused   string   `json:"refused,omitempty"`
+	Processes []string `json:"processes,omitempty"`
+	Fabric    string   `json:"fabric,omitempty"`
 }
 
 var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 
-// visit finds the process that listens, and waits there until all have come.
+// Join waits until all are there.  It ends with ctx at the latest, and says whom it waited for.
+func Join(ctx context.Context, config Config) (*Meeting, error) {
+	m := &Meeting{
+		name: cmp.Or(config.Name, Name(config.Roles)), report: config.Report, members: make(map[string]string), heard: make(map[string]time.Time),
+		arrived: make(map[string]json.RawMessage), change: make(chan struct{}), gone: make(map[string]*GoneError),
+	}
+	join := m.host
+	if config.Bus != nil || config.Server == nil && len(config.Peers) > 0 {
+		join = m.visit
+	}
+	if err := join(ctx, config); err != nil {
+		m.Close()
+		return nil, err
+	}
+	slices.Sort(m.others)
+	return m, nil
+}
+
+// own has Close do something.
+func (m *Meeting) own(end func()) { m.ends = append(m.ends, end) }
+
+// during is a channel that Close closes.
+func (m *Meeting) during() <-chan struct{} {
+	ended := make(chan struct{})
+	m.own(func() { close(ended) })
+	return ended
+}
+
+// visit comes to the host of the meeting, and waits there until all have come.
 func (m *Meeting) visit(ctx context.Context, config Config) error {
-	conn, err := find(ctx, config)
+	m.conn = config.Bus
+	where := "the controller"
+	if m.conn == nil {
+		conn, err := find(ctx, config)
+		if err != nil {
+			return err
+		}
+		where = conn.RemoteAddr().String()
+		if m.conn, err = introduce(conn); err != nil {
+			return fmt.Errorf("the process at %s does not answer: %w", where, err)
+		}
+		m.own(m.conn.Close)
+	}
+	stop, err := m.conn.Listen(m.hear, bus.To(bus.Everybody, ">"), bus.To(m.conn.Name(), ">"))
 	if err != nil {
 		return err
 	}
-	to := newLink(conn)
-	m.links = []*link{to}
-	stop := context.AfterFunc(ctx, to.close)
-	defer stop()
+	m.own(stop)
+	if config.Silence > 0 {
+		go m.beat(m.during())
+	}
 	greeting, err := json.Marshal(hello{version, config.Roles, config.Plan})
 	if err != nil {
 		return err
 	}
-	if err := to.say(message{m.name, keyHello, greeting}); err != nil {
-		return fmt.Errorf("say hello to %s: %w", conn.RemoteAddr(), err)
-	}
-	answer, err := to.read()
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-m.conn.Closed():
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
+	answer, err := m.conn.Request(waiting, bus.From(m.conn.Name(), sayHello), greeting)
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("not all of %s have come to %s", strings.Join(missing(config.All, config.Roles), ", "), conn.RemoteAddr())
+		return fmt.Errorf("not all of %s have come to %s", strings.Join(missing(config.All, config.Roles), ", "), where)
+	case errors.Is(err, context.Canceled), errors.Is(err, bus.ErrClosed):
+		return fmt.Errorf("the process at %s does not answer: it has closed the connection", where)
 	case err != nil:
-		return fmt.Errorf("the process at %s does not answer: %w", conn.RemoteAddr(), err)
+		return fmt.Errorf("say hello to %s: %w", where, err)
 	}
-	to.name = answer.From
-	switch answer.Key {
-	case keyRefused:
-		var why string
-		_ = json.Unmarshal(answer.Value, &why)
-		return fmt.Errorf("the process of %s does not take this one: %s", answer.From, why)
-	case keyWelcome:
-		var all welcome
-		if err := json.Unmarshal(answer.Value, &all); err != nil {
-			return err
-		}
-		if !fabricForm.MatchString(all.Fabric) {
-			return fmt.Errorf("the process of %s gives no fabric", answer.From)
-		}
-		m.fabric = all.Fabric
-		m.others = slices.DeleteFunc(all.Processes, func(name string) bool { return name == m.name })
-		return nil
+	var all welcome
+	if err := json.Unmarshal(answer, &all); err != nil {
+		return fmt.Errorf("the process at %s is none of rdmarun: %w", where, err)
 	}
-	return fmt.Errorf("the process at %s is none of rdmarun", conn.RemoteAddr())
+	switch {
+	case all.Refused != "":
+		return fmt.Errorf("the process of %s does not take this one: %s", all.Host, all.Refused)
+	case !fabricForm.MatchString(all.Fabric):
+		return fmt.Errorf("the process of %s gives no fabric", all.Host)
+	}
+	m.fabric = all.Fabric
+	m.others = slices.DeleteFunc(all.Processes, func(name string) bool { return name == m.name })
+	go func() {
+		<-m.conn.Closed()
+		m.Lose(endedUnexpectedly, m.others...) // all of them are behind it
+	}()
+	return nil
 }
 
 // find connects to the first of the peers that listens, as long as ctx lets it try.
@@ -89,66 +159,130 @@ func find(ctx context.Context, config Config) (net.Conn, error) {
 	}
 }
 
-// host listens until all have come.
-func (m *Meeting) host(ctx context.Context, config Config) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", config.Listen)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is taken, perhaps by another run: %w", config.Listen, err)
+// introduction is the line with which a connection begins: who will speak on it, by a name and a secret of his own choice.
+const introduction = "rdmarun meeting %40s %40s\n"
+
+// introduce says who speaks on a connection, and connects to the bus over it.
+func introduce(conn net.Conn) (*bus.Conn, error) {
+	who := bus.NewCredentials()
+	if _, err := fmt.Fprintf(conn, "rdmarun meeting %s %s\n", who.Name, who.Secret); err != nil {
+		_ = conn.Close()
+		return nil, err
 	}
+	joined, err := bus.Over(who, conn)
+	if err != nil {
+		_ = conn.Close()
+	}
+	return joined, err
+}
+
+// host lets the others come, and waits for them.
+func (m *Meeting) host(ctx context.Context, config Config) (err error) {
+	where, greeting := "the bus", func() {}
+	if m.server = config.Server; m.server == nil {
+		if m.server, err = bus.NewServer(); err != nil {
+			return err
+		}
+		m.own(m.server.Close)
+		listener, err := listen(ctx, config.Listen)
+		if err != nil {
+			return err
+		}
+		// Only as long as somebody is missing: then this process listens no more.
+		defer listener.Close()
+		where = listener.Addr().String()
+		serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		m.own(cancel)
+		greeting = func() { greet(serving, listener, m.server) }
+	}
+	if m.conn, err = m.server.Connect(); err != nil {
+		return err
+	}
+	m.own(m.conn.Close)
+	m.server.OnLeave(func(id string) { _ = m.conn.Publish(bus.From(id, sayLeft), nil) })
+	came, left := make(chan arrival), make(chan struct{})
+	defer close(left)
+	stop, err := m.conn.Listen(func(said *bus.Message) {
+		if !strings.HasSuffix(said.Subject, "."+sayHello) {
+			m.preside(said)
+			return
+		}
+		who := arrival{id: bus.Speaker(said.Subject), answer: said.Respond}
+		if json.Unmarshal(said.Data, &who.hello) != nil {
+			return
+		}
+		select {
+		case came <- who:
+		case <-left:
+			who.refuse(m.name, "the run has begun")
+		}
+	}, bus.From("*", ">"))
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
-	stop := context.AfterFunc(ctx, func() { listener.Close() })
-	defer stop()
-	came := make(chan arrival)
-	left := make(chan struct{})
-	defer close(left)
-	go greet(listener, came, left)
+	m.own(stop)
+	go greeting() // now that somebody hears who comes
+	return m.gather(ctx, config, where, came)
+}
+
+// gather waits for who comes until all are there, and welcomes them.
+func (m *Meeting) gather(ctx context.Context, config Config, where string, came <-chan arrival) error {
 	roles, refused := slices.Clone(config.Roles), ""
+	var all []arrival
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
 	for len(missing(config.All, roles)) > 0 {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("nobody came to %s for %s%s", listener.Addr(), strings.Join(missing(config.All, roles), ", "), refused)
+			return fmt.Errorf("nobody came to %s for %s%s", where, strings.Join(missing(config.All, roles), ", "), refused)
 		case who := <-came:
 			if why := who.unfit(config, roles); why != "" {
-				m.refuse(who.link, why)
+				who.refuse(m.name, why)
 				refused = fmt.Sprintf("; the process of %.100q was refused: %s", Name(who.Roles), why)
 				continue
 			}
-			roles = append(roles, who.Roles...)
-			who.link.name = Name(who.Roles)
-			who.link.of = []string{who.link.name}
-			m.links, m.others = append(m.links, who.link), append(m.others, who.link.name)
+			name := Name(who.Roles)
+			if given := config.Members[who.id]; given != "" {
+				name = given
+			}
+			m.mu.Lock()
+			m.members[who.id], m.heard[who.id] = name, time.Now()
+			m.mu.Unlock()
+			roles, all, m.others = append(roles, who.Roles...), append(all, who), append(m.others, name)
 		}
+	}
+	if config.Silence > 0 {
+		go m.listenForBeats(config.Silence, m.during())
 	}
 	var drawn [8]byte
 	_, _ = rand.Read(drawn[:]) // never fails
 	m.fabric = fmt.Sprintf("run-%x", drawn)
-	raw, err := json.Marshal(welcome{append([]string{m.name}, m.others...), m.fabric})
+	raw, err := json.Marshal(welcome{Host: m.name, Processes: append([]string{m.name}, m.others...), Fabric: m.fabric})
 	if err != nil {
 		return err
 	}
-	m.order.Lock()
-	defer m.order.Unlock()
-	return m.send(nil, message{m.name, keyWelcome, raw})
-}
-
-func (m *Meeting) refuse(who *link, why string) {
-	if raw, err := json.Marshal(why); err == nil {
-		_ = who.say(message{m.name, keyRefused, raw})
+	for _, who := range all {
+		if err := who.answer(raw); err != nil {
+			return fmt.Errorf("welcome %s: %w", Name(who.Roles), err)
+		}
 	}
-	who.close()
+	return nil
 }
 
-// arrival is somebody who has said who he is.
-type arrival struct {
-	hello
-	link *link
+// listen listens where the others look for this process.
+func listen(ctx context.Context, at string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is taken, perhaps by another run: %w", at, err)
+	}
+	if err == nil {
+		context.AfterFunc(ctx, func() { listener.Close() })
+	}
+	return listener, err
 }
 
-// greet takes whoever comes, a few at a time, and passes on who says in time who he is.
-func greet(listener net.Listener, came chan<- arrival, left <-chan struct{}) {
+// greet takes whoever comes, a few at a time, and serves who says in time who he is.
+func greet(ctx context.Context, listener net.Listener, server *bus.Server) {
 	room := make(chan struct{}, strangers)
 	for {
 		conn, err := listener.Accept()
@@ -162,21 +296,43 @@ func greet(listener net.Listener, came chan<- arrival, left <-chan struct{}) {
 			continue
 		}
 		go func() {
-			defer func() { <-room }()
-			who := arrival{link: newLink(conn)}
 			_ = conn.SetReadDeadline(time.Now().Add(greetingTime))
-			got, err := who.link.read()
-			if err != nil || got.Key != keyHello || json.Unmarshal(got.Value, &who.hello) != nil {
+			reader := bufio.NewReaderSize(conn, 4096)
+			line, err := reader.ReadSlice('\n')
+			var who bus.Credentials
+			if err == nil {
+				_, err = fmt.Sscanf(string(line), introduction, &who.Name, &who.Secret)
+			}
+			<-room
+			if err != nil {
 				_ = conn.Close()
 				return
 			}
 			_ = conn.SetReadDeadline(time.Time{})
-			select {
-			case came <- who:
-			case <-left:
-				_ = conn.Close()
-			}
+			_ = server.Serve(ctx, who, &introduced{conn, reader}) // how it ends, the meeting learns by itself
 		}()
+	}
+}
+
+// introduced is a connection of which the first bytes were read.
+type introduced struct {
+	net.Conn
+	reader io.Reader
+}
+
+func (i *introduced) Read(p []byte) (int, error) { return i.reader.Read(p) }
+
+// arrival is somebody who has said who he is.
+type arrival struct {
+	hello
+	id     string
+	answer func([]byte) error
+}
+
+// refuse says why he cannot take part.
+func (a *arrival) refuse(host, why string) {
+	if raw, err := json.Marshal(welcome{Host: host, Refused: why}); err == nil {
+		_ = a.answer(raw)
 	}
 }
 

@@ -1,25 +1,28 @@
 // Package meeting joins the processes of a run, each of which plays some of the roles.  They tell each other what steps
-// have brought, in lines of JSON over TCP: never what is measured, and nothing while a measurement runs.
+// have brought: never what is measured, and nothing while a measurement runs.
 //
-// One process listens, the others come to it, and it passes on what each says, so that those need not know each other.
-// What comes from a process is data: names and numbers for expressions.  Its size is bounded, and it names no file, no
-// memory and no command.
+// One process is the host of the meeting, the others come to it over a bus, and it passes on what each says: so those need
+// not know each other, and all hear everything in one order.  What comes from a process is data: names and numbers for
+// expressions.  Its size is bounded, and it names no file, no memory and no command.
 package meeting
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"rdmarun/host/bus"
 )
 
 // Config is who meets.
 type Config struct {
+	// Name is how the others call this process; empty: by its roles.
+	Name string
 	// Roles are those of this process, All those of the run.
 	Roles, All []string
 	// Plan are the cases in their order; all processes have the same.
@@ -27,6 +30,16 @@ type Config struct {
 	// Peers are where others may be found, "192.0.2.1:18516"; none: this process listens at Listen.
 	Peers  []string
 	Listen string
+	// Server is where the others come, who are connected to it already or will be; then Peers and Listen do not count, and
+	// Members are their names on it, with their names in messages.
+	Server  *bus.Server
+	Members map[string]string
+	// Bus is a connection to the host of the meeting; then Peers and Listen do not count.
+	Bus *bus.Conn
+	// Silence is how long a process may say nothing before it counts as lost; 0: as long as it is connected.
+	Silence time.Duration
+	// Report takes what processes report to the host, of each in its order.
+	Report func(from string, data []byte)
 }
 
 // Meeting is the other processes, as this one knows them.
@@ -34,77 +47,61 @@ type Meeting struct {
 	name   string
 	others []string // the names of all others, sorted
 	fabric string
+	report func(from string, data []byte)
 
-	// order is held while a message goes to all links, so that what was said in answer to it comes after it everywhere.
-	// It is taken before mu.
+	conn   *bus.Conn
+	server *bus.Server // of the host; nil elsewhere
+	ends   []func()    // what Close ends, in the order of making
+
+	// order is held by the host while a message goes to others, so that what was said in answer to it comes after it
+	// everywhere.  It is taken before mu.
 	order sync.Mutex
 
-	mu      sync.Mutex
-	links   []*link // of the one that listens, to each other; of any other, to that one
-	arrived map[string]json.RawMessage
-	size    int           // of what has arrived and nobody has forgotten
-	change  chan struct{} // closed at the next arrival
-	gone    map[string]*GoneError
+	mu       sync.Mutex
+	members  map[string]string // of the host: what those on the bus are called, by their names there
+	heard    map[string]time.Time
+	arrived  map[string]json.RawMessage
+	size     int           // of what has arrived and nobody has forgotten
+	change   chan struct{} // closed at the next arrival
+	gone     map[string]*GoneError
+	reported int
 }
 
 const (
 	// version is that of the messages.
-	version = 1
+	version = 2
 	// longest bounds a message, most what is kept of messages.
-	longest, most = 1 << 20, 16 << 20
-	// greetingTime is how long one may take to say who he is, sendTime how long to take a message.
-	greetingTime, sendTime = 5 * time.Second, 10 * time.Second
-	// strangers bounds who may be about to say who he is.
-	strangers = 16
-	// retryAfter is how long to wait before the next attempt to find somebody.
-	retryAfter = 100 * time.Millisecond
+	longest, most = bus.Largest, 16 << 20
+	// beatEvery is how often a process says that it is there, where silence counts.
+	beatEvery = 500 * time.Millisecond
+	// syncTime bounds how long the host waits at its end until the others have heard its last words.
+	syncTime = 2 * time.Second
+	// reportWindow is how many reports are under way at most: who takes them is not drowned.
+	reportWindow = 256
 )
 
 // Name is how a process is called: by its roles.
 func Name(roles []string) string { return strings.Join(slices.Sorted(slices.Values(roles)), "+") }
 
-// message is a line: a value under a key, from a process.
+// message is a value under a key, from a process.  To is for whom it is; "" is all others.
 type message struct {
-	From  string          `json:"from"`
+	From  string          `json:"from,omitempty"`
+	To    string          `json:"to,omitempty"`
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Keys of messages that are of the meeting itself.
+// What is said on the bus.
 const (
-	keyHello   = "hello"
-	keyRefused = "refused"
-	keyWelcome = "welcome"
-	keyGone    = "gone"
-	keyBye     = "bye"
+	sayHello  = "hello"  // a question, answered once all are there
+	sayTell   = "tell"   // a message
+	sayBeat   = "beat"   // that the process is there
+	sayReport = "report" // to the host; each so many are a question
+	sayBye    = "bye"    // that the process leaves
+	sayLeft   = "left"   // by the host's server: that the connection has ended
+	sayGone   = "gone"   // by the host: that a process is there no more, and why
+	saySync   = "sync"   // by the host, a question: whether all before it was heard
 )
-
-// hello is what who comes says.
-type hello struct {
-	Version int      `json:"version"`
-	Roles   []string `json:"roles"`
-	Plan    []string `json:"plan"`
-}
-
-// Join waits until all are there.  It ends with ctx at the latest, and says whom it waited for.
-func Join(ctx context.Context, config Config) (*Meeting, error) {
-	m := &Meeting{name: Name(config.Roles), arrived: make(map[string]json.RawMessage), change: make(chan struct{}), gone: make(map[string]*GoneError)}
-	var err error
-	if len(config.Peers) > 0 {
-		err = m.visit(ctx, config)
-	} else {
-		err = m.host(ctx, config)
-	}
-	if err != nil {
-		m.Close()
-		return nil, err
-	}
-	slices.Sort(m.others)
-	for _, each := range m.links {
-		go m.receive(each)
-	}
-	return m, nil
-}
 
 // Name is how the others call this process.
 func (m *Meeting) Name() string { return m.name }
@@ -116,34 +113,61 @@ func (m *Meeting) Fabric() string { return m.fabric }
 func (m *Meeting) Others() []string { return m.others }
 
 // Tell tells all others a value under a key.  That one of them is there no more is for Await to say.
-func (m *Meeting) Tell(key string, value any) error {
+func (m *Meeting) Tell(key string, value any) error { return m.Send("", key, value) }
+
+// Send tells one other process a value under a key.
+func (m *Meeting) Send(to, key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("tell %s: %w", key, err)
 	}
+	what := message{From: m.name, To: to, Key: key, Value: raw}
+	if m.server == nil {
+		return m.publish(bus.From(m.conn.Name(), sayTell), what)
+	}
 	m.order.Lock()
 	defer m.order.Unlock()
-	return m.send(nil, message{m.name, key, raw})
+	return m.deliver(what)
 }
 
-// send sends to all links but one.  order is held.
-func (m *Meeting) send(but *link, what message) error {
-	m.mu.Lock()
-	links := slices.Clone(m.links)
-	m.mu.Unlock()
-	line, err := json.Marshal(what)
-	switch {
-	case err != nil:
-		return err
-	case len(line) >= longest:
-		return errTooLong
+// publish says something under a subject.
+func (m *Meeting) publish(subject string, what message) error {
+	text, err := json.Marshal(what)
+	if err == nil {
+		err = m.conn.Publish(subject, text)
 	}
-	for _, each := range links {
-		if each != but && each.write(line) != nil {
-			each.close() // and receive says whose it was
+	return err
+}
+
+// deliver tells those for whom a message is.  The process is the host, and order is held.
+func (m *Meeting) deliver(what message) error {
+	to := bus.Everybody
+	if what.To != "" {
+		m.mu.Lock()
+		for id, name := range m.members {
+			if name == what.To {
+				to = id
+			}
+		}
+		m.mu.Unlock()
+		if to == bus.Everybody {
+			return fmt.Errorf("tell %s: there is no process of %s", what.Key, what.To)
 		}
 	}
-	return nil
+	return m.publish(bus.To(to, sayTell), what)
+}
+
+// Report passes data to the host of the meeting, in this order, and before what is told after it.
+func (m *Meeting) Report(ctx context.Context, data []byte) error {
+	m.mu.Lock()
+	m.reported++
+	full := m.reported%reportWindow == 0
+	m.mu.Unlock()
+	if !full {
+		return m.conn.Publish(bus.From(m.conn.Name(), sayReport), data)
+	}
+	_, err := m.conn.Request(ctx, bus.From(m.conn.Name(), sayReport), data)
+	return err
 }
 
 // GoneError tells that a process is there no more.
@@ -176,6 +200,16 @@ func (m *Meeting) Await(ctx context.Context, from string, keys ...string) (key s
 	}
 }
 
+// Gone is why a process is there no more; nil while it is.
+func (m *Meeting) Gone(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if gone := m.gone[name]; gone != nil {
+		return gone
+	}
+	return nil
+}
+
 // Forget drops what came under keys with a prefix.
 func (m *Meeting) Forget(prefix string) {
 	m.mu.Lock()
@@ -205,65 +239,18 @@ func (m *Meeting) keep(key string, value json.RawMessage) bool {
 	}
 	m.size += len(key) + len(value)
 	m.arrived[key] = value
+	m.changed()
+	return true
+}
+
+// changed wakes who waits.  mu is held.
+func (m *Meeting) changed() {
 	close(m.change)
 	m.change = make(chan struct{})
-	return true
 }
 
-// receive takes what comes on a link until its end.
-func (m *Meeting) receive(from *link) {
-	why := "has ended unexpectedly"
-	for {
-		got, err := from.read()
-		if err != nil {
-			break
-		}
-		hub := len(from.of) > 0
-		if hub && !slices.Contains(from.of, got.From) {
-			why = "says what is another's"
-			break
-		}
-		if !m.pass(from, got) {
-			why = "says too much"
-			break
-		}
-		if hub && got.Key == keyBye {
-			return
-		}
-	}
-	from.close()
-	if len(from.of) == 0 {
-		m.lose(why, m.others...) // all of them are behind it
-		return
-	}
-	m.lose(why, from.name)
-	m.order.Lock()
-	defer m.order.Unlock()
-	_ = m.send(from, message{From: from.name, Key: keyGone})
-}
-
-// pass takes a message, and passes it on where this process is the one that does; false when there is no room for it.
-func (m *Meeting) pass(from *link, got message) bool {
-	m.order.Lock()
-	defer m.order.Unlock()
-	switch got.Key {
-	case keyGone:
-		m.lose("has ended unexpectedly", got.From)
-	case keyBye:
-		m.lose("has ended its run", got.From)
-	default:
-		if !m.keep(got.Key, got.Value) {
-			return false
-		}
-	}
-	if len(from.of) > 0 {
-		_ = m.send(from, got) // who does not take it is noticed by its own link
-	}
-	return true
-}
-
-// lose notes that processes are there no more; what they have said before still counts.
-func (m *Meeting) lose(why string, names ...string) {
+// Lose notes that processes are there no more, and why; what they have said before still counts.
+func (m *Meeting) Lose(why string, names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
@@ -271,76 +258,162 @@ func (m *Meeting) lose(why string, names ...string) {
 			m.gone[name] = &GoneError{name, why}
 		}
 	}
-	close(m.change)
-	m.change = make(chan struct{})
+	m.changed()
+}
+
+// Why a process is there no more, when nobody knows better.
+const (
+	endedUnexpectedly = "has ended unexpectedly"
+	endedItsRun       = "has ended its run"
+	saysTooMuch       = "says too much"
+)
+
+// hear takes what the host of the meeting has passed on.
+func (m *Meeting) hear(said *bus.Message) {
+	what := said.Subject[strings.LastIndexByte(said.Subject, '.')+1:]
+	if what == saySync {
+		_ = said.Respond(nil)
+		return
+	}
+	var got message
+	if json.Unmarshal(said.Data, &got) != nil || got.From == m.name {
+		return
+	}
+	switch what {
+	case sayTell:
+		if !m.keep(got.Key, got.Value) {
+			m.Lose(saysTooMuch, got.From)
+		}
+	case sayGone:
+		m.Lose(got.Key, got.From)
+	}
+}
+
+// preside takes what a member says to the host, which passes it on.
+func (m *Meeting) preside(said *bus.Message) {
+	id := bus.Speaker(said.Subject)
+	m.mu.Lock()
+	name, known := m.members[id]
+	m.heard[id] = time.Now()
+	m.mu.Unlock()
+	if !known {
+		return
+	}
+	what := strings.TrimPrefix(said.Subject, bus.From(id, ""))
+	switch what {
+	case sayReport:
+		if m.report != nil {
+			m.report(name, said.Data)
+		}
+		_ = said.Respond(nil) // it may have asked
+	case sayTell:
+		m.pass(id, name, said.Data)
+	case sayBye:
+		m.lost(id, name, endedItsRun)
+	case sayLeft:
+		m.lost(id, name, endedUnexpectedly)
+	}
+}
+
+// pass keeps what a member tells, and passes it on.
+func (m *Meeting) pass(id, name string, data []byte) {
+	var got message
+	if json.Unmarshal(data, &got) != nil {
+		m.lost(id, name, "says what nobody understands")
+		m.server.Expel(id)
+		return
+	}
+	got.From = name // whatever it says
+	m.order.Lock()
+	defer m.order.Unlock()
+	if (got.To == "" || got.To == m.name) && !m.keep(got.Key, got.Value) {
+		m.Lose(saysTooMuch, name)
+		m.server.Expel(id)
+		return
+	}
+	if got.To != m.name {
+		_ = m.deliver(got) // to somebody who may be gone
+	}
+}
+
+// lost notes that a member is there no more, and tells the others.
+func (m *Meeting) lost(id, name, why string) {
+	m.mu.Lock()
+	delete(m.members, id)
+	m.mu.Unlock()
+	m.Lose(why, name)
+	m.order.Lock()
+	defer m.order.Unlock()
+	_ = m.publish(bus.To(bus.Everybody, sayGone), message{From: name, Key: why})
+}
+
+// beat says again and again that this process is there.
+func (m *Meeting) beat(ended <-chan struct{}) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+			_ = m.conn.Publish(bus.From(m.conn.Name(), sayBeat), nil)
+		}
+	}
+}
+
+// listenForBeats loses members that say nothing for too long.
+func (m *Meeting) listenForBeats(silence time.Duration, ended <-chan struct{}) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		silent := make(map[string]string)
+		m.mu.Lock()
+		for id, name := range m.members {
+			if time.Since(m.heard[id]) > silence {
+				silent[id] = name
+			}
+		}
+		m.mu.Unlock()
+		for id, name := range silent {
+			m.lost(id, name, fmt.Sprintf("says nothing for %s", silence))
+			m.server.Expel(id)
+		}
+	}
 }
 
 // Close leaves.
 func (m *Meeting) Close() {
-	m.order.Lock()
-	defer m.order.Unlock()
-	_ = m.send(nil, message{From: m.name, Key: keyBye})
-	for _, each := range m.links {
-		each.close()
+	switch {
+	case m.conn == nil:
+	case m.server != nil:
+		m.order.Lock()
+		_ = m.publish(bus.To(bus.Everybody, sayGone), message{From: m.name, Key: endedItsRun})
+		m.order.Unlock()
+		m.sync()
+	default:
+		_ = m.conn.Publish(bus.From(m.conn.Name(), sayBye), nil)
 	}
-}
-
-// link is a connection to another process.
-type link struct {
-	name string   // of the process at its end
-	of   []string // who may speak on it; none: anybody, for it leads to the one who passes on
-	conn net.Conn
-
-	mu     sync.Mutex // of writing
-	reader *json.Decoder
-	limit  *limitedConn
-}
-
-func newLink(conn net.Conn) *link {
-	limit := &limitedConn{Conn: conn}
-	return &link{conn: conn, limit: limit, reader: json.NewDecoder(limit)}
-}
-
-// limitedConn reads so much at most for one message.
-type limitedConn struct {
-	net.Conn
-	left int
-}
-
-var errTooLong = errors.New("the message is too long")
-
-func (c *limitedConn) Read(p []byte) (int, error) {
-	if c.left <= 0 {
-		return 0, errTooLong
+	for _, end := range slices.Backward(m.ends) {
+		end()
 	}
-	n, err := c.Conn.Read(p[:min(len(p), c.left)])
-	c.left -= n
-	return n, err
+	m.ends = nil
 }
 
-func (l *link) read() (message, error) {
-	var got message
-	l.limit.left = longest
-	err := l.reader.Decode(&got)
-	return got, err
-}
-
-func (l *link) say(what message) error {
-	line, err := json.Marshal(what)
-	if err != nil {
-		return err
+// sync waits until all members have heard what the host has told or passed on; with the host goes the bus.
+func (m *Meeting) sync() {
+	ctx, cancel := context.WithTimeout(context.Background(), syncTime)
+	defer cancel()
+	m.mu.Lock()
+	members := slices.Collect(maps.Keys(m.members))
+	m.mu.Unlock()
+	var asked sync.WaitGroup
+	for _, id := range members {
+		asked.Go(func() { _, _ = m.conn.Request(ctx, bus.To(id, saySync), nil) }) // who does not answer hears nothing any more
 	}
-	return l.write(line)
+	asked.Wait()
 }
-
-func (l *link) write(line []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.conn.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
-		return err
-	}
-	_, err := l.conn.Write(append(line, '\n'))
-	return err
-}
-
-func (l *link) close() { _ = l.conn.Close() }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rdmarun/host/bus"
 	"rdmarun/internal/address"
 )
 
@@ -126,7 +127,7 @@ func TestMeeting(t *testing.T) {
 	if err := found[1].m.Tell("last", true); err != nil {
 		t.Fatal(err)
 	}
-	found[1].m.links[0].close() // as the end of its process does
+	found[1].m.conn.Close() // as the end of its process does
 	for _, i := range []int{0, 2} {
 		if _, _, err := found[i].m.Await(t.Context(), "a", "last"); err != nil {
 			t.Errorf("%d: %v", i, err)
@@ -211,13 +212,64 @@ func TestStrangers(t *testing.T) {
 	}
 	defer client.Close()
 	defer server.m.Close()
-	// A process cannot speak for another, nor say more than there is room for.
-	if err := client.links[0].say(message{From: "server", Key: "x"}); err != nil {
+	// A process cannot speak for another: not under its name on the bus, and what it says is its own whatever it says.
+	for _, subject := range []string{bus.To(bus.Everybody, sayTell), bus.From(server.m.conn.Name(), sayTell)} {
+		if err := client.publish(subject, message{From: "server", Key: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := client.publish(bus.From(client.conn.Name(), sayTell), message{From: "server", Key: "y", Value: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = server.m.Await(ctx, "client", "x")
-	if err == nil || !strings.Contains(err.Error(), "says what is another's") {
+	if key, _, err := server.m.Await(ctx, "client", "x", "y"); err != nil || key != "y" {
+		t.Errorf("%q %v", key, err)
+	}
+	if err := client.conn.Publish(bus.From(client.conn.Name(), sayTell), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = server.m.Await(ctx, "client", "x"); err == nil || !strings.Contains(err.Error(), "says what nobody understands") {
 		t.Errorf("%v", err)
+	}
+	if _, _, err = client.Await(ctx, "server", "x"); err == nil {
+		t.Error("who is expelled hears nothing of it")
+	}
+}
+
+// TestSilence: a process that is there and says nothing counts as lost, and its connection ends.
+func TestSilence(t *testing.T) {
+	configs := []Config{three[0], {Roles: []string{"a", "b"}, All: three[0].All, Plan: three[0].Plan}}
+	configs[0].Silence = time.Second
+	found := meet(t, configs...) // the other does not know that it should say that it is there
+	_, _, err := found[0].m.Await(t.Context(), "a+b", "never")
+	if err == nil || !strings.Contains(err.Error(), "the process of a+b says nothing for 1s") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestReports: what processes report comes to the host in its order, and before what they tell after it.
+func TestReports(t *testing.T) {
+	var got []string
+	configs := []Config{three[0], {Roles: []string{"a", "b"}, All: three[0].All, Plan: three[0].Plan}}
+	configs[0].Report = func(from string, data []byte) { got = append(got, from+" "+string(data)) }
+	found := meet(t, configs...)
+	for i := range 3 * reportWindow {
+		if err := found[1].m.Report(t.Context(), fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := found[1].m.Send("server", "done", true); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := found[0].m.Await(t.Context(), "a+b", "done"); err != nil {
+		t.Fatal(err)
+	}
+	for i, each := range got {
+		if each != fmt.Sprint("a+b ", i) {
+			t.Fatalf("%d: %s", i, each)
+		}
+	}
+	if len(got) != 3*reportWindow {
+		t.Errorf("%d reports have come", len(got))
 	}
 }
 
@@ -236,7 +288,7 @@ func TestTooMuch(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "says too much") {
 		t.Errorf("%v", err)
 	}
-	if err := found[1].m.Tell("long", strings.Repeat("x", longest)); err == nil {
+	if err := found[1].m.Tell("long", strings.Repeat("x", longest)); !errors.Is(err, bus.ErrTooLong) {
 		t.Error("a message was longer than the longest")
 	}
 }

@@ -1,0 +1,223 @@
+// Package bus carries what the processes of a run tell each other, by NATS: embedded in the process that the others come to,
+// over any stream of bytes, or a server that a lab has.
+//
+// A member of the bus has a name.  What it says is under From(its name), so that nobody can speak for another, and it hears
+// what is under To(its name) and To(Everybody).  The process with the server passes on from the one to the other.
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Everybody is all members.
+const Everybody = "all"
+
+// From is the subject of what a member says.
+func From(name, what string) string { return "rdmarun.from." + name + "." + what }
+
+// To is the subject of what a member is told.
+func To(name, what string) string { return "rdmarun.to." + name + "." + what }
+
+// Speaker is the member who says something under a subject of From.
+func Speaker(subject string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(subject, "rdmarun.from."), ".")
+	return name
+}
+
+// inbox is where answers to questions of a member come.
+func inbox(name string) string { return "_INBOX." + name }
+
+// Largest is how many bytes a message may have.
+const Largest = largest - 4<<10 // what NATS itself adds to it is less
+
+// Conn is a connection to the bus.
+type Conn struct {
+	nats   *nats.Conn
+	name   string
+	closed chan struct{}
+}
+
+// connectTime bounds each attempt to connect.
+const connectTime = 5 * time.Second
+
+func connect(who Credentials, options ...nats.Option) (*Conn, error) {
+	c := &Conn{name: who.Name, closed: make(chan struct{})}
+	options = append(options, nats.Name(who.Name), nats.UserInfo(who.Name, who.Secret), nats.CustomInboxPrefix(inbox(who.Name)),
+		nats.NoReconnect(), nats.Timeout(connectTime), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what cannot be sent or taken ends the connection
+	)
+	var err error
+	c.nats, err = nats.Connect("nats://rdmarun", options...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the bus: %w", err)
+	}
+	return c, nil
+}
+
+// Over connects as a member over a stream at whose other end a Server serves.
+func Over(who Credentials, stream io.ReadWriteCloser) (*Conn, error) {
+	return connect(who, nats.SetCustomDialer(&once{stream: stream}))
+}
+
+// Dial connects to a server of NATS at a URL, with what its clients know: credentials in files, NKeys, TLS.
+func Dial(url string, who Credentials, options ...nats.Option) (*Conn, error) {
+	c := &Conn{name: who.Name, closed: make(chan struct{})}
+	options = append(options, nats.Name("rdmarun "+who.Name), nats.CustomInboxPrefix(inbox(who.Name)), nats.Timeout(connectTime),
+		nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	)
+	var err error
+	c.nats, err = nats.Connect(url, options...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", url, err)
+	}
+	return c, nil
+}
+
+// Name is the member's.
+func (c *Conn) Name() string { return c.name }
+
+// Closed is closed once the connection is.
+func (c *Conn) Closed() <-chan struct{} { return c.closed }
+
+// Close says what is still to be said, and ends the connection.
+func (c *Conn) Close() {
+	_ = c.nats.FlushTimeout(connectTime)
+	c.nats.Close()
+	<-c.closed
+}
+
+// ErrClosed tells that the connection has ended.
+var ErrClosed = nats.ErrConnectionClosed
+
+// ErrTooLong tells that a message has more bytes than Largest.
+var ErrTooLong = errors.New("the message is too long")
+
+// Publish says something under a subject.
+func (c *Conn) Publish(subject string, data []byte) error {
+	if len(data) > Largest {
+		return ErrTooLong
+	}
+	return c.nats.Publish(subject, data)
+}
+
+// Request asks under a subject, and waits for the answer.
+func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	if len(data) > Largest {
+		return nil, ErrTooLong
+	}
+	answer, err := c.nats.RequestWithContext(ctx, subject, data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("nobody answers: %w", err)
+	case err != nil:
+		return nil, err
+	}
+	return answer.Data, nil
+}
+
+// Message is what somebody has said, under its subject.
+type Message struct {
+	Subject string
+	Data    []byte
+	respond func([]byte) error
+}
+
+// Respond answers a question; what is none has no answer.
+func (m *Message) Respond(data []byte) error {
+	if len(data) > Largest {
+		return ErrTooLong
+	}
+	return m.respond(data)
+}
+
+// waiting is how many messages wait for who listens.
+const waiting = 1 << 16
+
+// Listen calls take for each message under any of several subjects, of each who speaks in the order in which he has said
+// it, until the connection or the listening ends.
+func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err error) {
+	came := make(chan *nats.Msg, waiting)
+	var all []*nats.Subscription
+	unsubscribe := func() {
+		for _, each := range all {
+			_ = each.Unsubscribe() // an error means that the connection has ended
+		}
+	}
+	for _, subject := range subjects {
+		subscription, err := c.nats.ChanSubscribe(subject, came)
+		if err != nil {
+			unsubscribe()
+			return nil, fmt.Errorf("listen to %s: %w", subject, err)
+		}
+		all = append(all, subscription)
+	}
+	// What is said from here on is heard: the server knows the subscriptions.
+	if err := c.nats.FlushTimeout(connectTime); err != nil {
+		unsubscribe()
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case each := <-came:
+				take(&Message{each.Subject, each.Data, each.Respond})
+			case <-ended:
+				return
+			case <-c.closed:
+				// What has come still counts.
+				for {
+					select {
+					case each := <-came:
+						take(&Message{each.Subject, each.Data, each.Respond})
+					default:
+						return
+					}
+				}
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		unsubscribe()
+		_ = c.nats.FlushTimeout(connectTime) // or who asks waits for an answer
+		close(ended)
+	}), nil
+}
+
+// once is a dialer with one connection.
+type once struct{ stream io.ReadWriteCloser }
+
+// Dial implements nats.CustomDialer.
+func (o *once) Dial(string, string) (net.Conn, error) {
+	if o.stream == nil {
+		return nil, errors.New("the connection was used")
+	}
+	conn := &streamConn{o.stream}
+	o.stream = nil
+	return conn, nil
+}
+
+// streamConn makes a connection of a stream, which has no addresses and no deadlines.  NATS sets deadlines for what it
+// writes; a pipe that nobody reads ends with the process at its other end, or with this one.
+type streamConn struct{ io.ReadWriteCloser }
+
+func (*streamConn) LocalAddr() net.Addr              { return streamAddr{} }
+func (*streamConn) RemoteAddr() net.Addr             { return streamAddr{} }
+func (*streamConn) SetDeadline(time.Time) error      { return nil }
+func (*streamConn) SetReadDeadline(time.Time) error  { return nil }
+func (*streamConn) SetWriteDeadline(time.Time) error { return nil }
+
+type streamAddr struct{}
+
+func (streamAddr) Network() string { return "stream" }
+func (streamAddr) String() string  { return "stream" }

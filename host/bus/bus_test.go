@@ -1,0 +1,226 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// served is a server with its own connection.
+func served(t *testing.T) (*Server, *Conn) {
+	t.Helper()
+	server, err := NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	owner, err := server.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(owner.Close)
+	return server, owner
+}
+
+// join connects a member over a pipe; gone has the error with which the server stops to serve it.
+func join(t *testing.T, server *Server, who Credentials) (conn *Conn, gone <-chan error) {
+	t.Helper()
+	here, there := net.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(t.Context(), who, there) }()
+	conn, err := Over(who, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn, ended
+}
+
+// heard collects what is said.
+func heard(t *testing.T, conn *Conn, subjects ...string) <-chan string {
+	t.Helper()
+	came := make(chan string, 100)
+	stop, err := conn.Listen(func(m *Message) { came <- m.Subject + " " + string(m.Data) }, subjects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return came
+}
+
+func TestMembers(t *testing.T) {
+	server, owner := served(t)
+	all := heard(t, owner, From("*", ">"))
+	a, _ := join(t, server, Credentials{"a", "secret"})
+	b, gone := join(t, server, Credentials{"b", "other"})
+	toA, toB := heard(t, a, To("a", ">"), To(Everybody, ">")), heard(t, b, To("b", ">"), To(Everybody, ">"))
+	for i := range 3 {
+		if err := a.Publish(From("a", "x"), fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := <-all, fmt.Sprint("rdmarun.from.a.x ", i); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	// In the name of another, or to others than the owner, nobody is heard; what follows is.
+	for _, subject := range []string{From("b", "x"), To("b", "x"), To(Everybody, "x"), "x", inbox("b") + ".x"} {
+		if err := a.Publish(subject, []byte("stolen")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Publish(From("a", "y"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-all; got != "rdmarun.from.a.y " {
+		t.Errorf("%q", got)
+	}
+	// Nobody listens to what is for another.
+	spied := heard(t, a, To("b", ">"), ">")
+	for _, to := range []string{"b", Everybody} {
+		if err := owner.Publish(To(to, "z"), []byte(to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := []string{<-toB, <-toB, <-toA}; strings.Join(got, "|") != "rdmarun.to.b.z b|rdmarun.to.all.z all|rdmarun.to.all.z all" {
+		t.Errorf("%q", got)
+	}
+	if len(spied) > 0 {
+		t.Errorf("a hears %s", <-spied)
+	}
+	server.Expel("b")
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
+	<-b.Closed()
+}
+
+func TestRequest(t *testing.T) {
+	server, owner := served(t)
+	stop, err := owner.Listen(func(m *Message) {
+		if Speaker(m.Subject) == "a" {
+			_ = m.Respond(append([]byte("you say "), m.Data...))
+		}
+	}, From("*", "ask"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := join(t, server, Credentials{"a", ""})
+	if answer, err := a.Request(t.Context(), From("a", "ask"), []byte("hello")); err != nil || string(answer) != "you say hello" {
+		t.Errorf("%q %v", answer, err)
+	}
+	stop()
+	stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := a.Request(ctx, From("a", "ask"), nil); err == nil || !strings.Contains(err.Error(), "nobody answers") {
+		t.Errorf("%v", err)
+	}
+	if _, err := a.Request(ctx, From("a", "ask"), make([]byte, Largest+1)); !errors.Is(err, ErrTooLong) {
+		t.Errorf("%v", err)
+	}
+	if err := a.Publish(From("a", "ask"), make([]byte, Largest+1)); !errors.Is(err, ErrTooLong) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestStrangers: who does not know the secret, or has a name that cannot be one, does not come.
+func TestStrangers(t *testing.T) {
+	server, _ := served(t)
+	here, there := net.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(t.Context(), Credentials{"a", "secret"}, there) }()
+	if _, err := Over(Credentials{"a", "guess"}, here); err == nil || !strings.Contains(err.Error(), "Authorization") {
+		t.Errorf("%v", err)
+	}
+	<-ended
+	join(t, server, Credentials{"a", "secret"})
+	for name, want := range map[string]string{"a": `a member "a" already`, "b.c": `"b.c"`, "": `""`, ">": `">"`, strings.Repeat("x", 41): "xxx"} {
+		_, there := net.Pipe()
+		if err := server.Serve(t.Context(), Credentials{Name: name}, there); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestLastWords: what a member has said is heard before it is said that it has gone.
+func TestLastWords(t *testing.T) {
+	server, owner := served(t)
+	all := heard(t, owner, From("*", ">"))
+	server.OnLeave(func(name string) { _ = owner.Publish(From(name, "left"), nil) })
+	for i := range 20 {
+		name := fmt.Sprint("m", i)
+		here, there := net.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(t.Context(), Credentials{Name: name}, there) }()
+		conn, err := Over(Credentials{Name: name}, here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Publish(From(name, "last"), nil); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		if got := (<-all) + (<-all); got != "rdmarun.from."+name+".last rdmarun.from."+name+".left " {
+			t.Errorf("%q", got)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// pipe is the two ends of a process's standard input and output.
+type pipe struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// TestProcess: a process over its standard input and output is a member, as over any stream.
+func TestProcess(t *testing.T) {
+	if os.Getenv("BUS_MEMBER") != "" {
+		conn, err := Over(Credentials{"child", "secret"}, pipe{os.Stdin, os.Stdout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Publish(From("child", "here"), nil)
+		<-conn.Closed()
+		os.Exit(0)
+	}
+	server, owner := served(t)
+	all := heard(t, owner, From("child", ">"))
+	child := exec.Command(os.Args[0], "-test.run", "^TestProcess$")
+	child.Env = append(os.Environ(), "BUS_MEMBER=1")
+	child.Stderr = os.Stderr
+	input, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(t.Context(), Credentials{"child", "secret"}, pipe{output, input}) }()
+	if got := <-all; got != "rdmarun.from.child.here " {
+		t.Errorf("%q", got)
+	}
+	server.Expel("child")
+	<-ended
+	if err := child.Wait(); err != nil {
+		t.Error(err)
+	}
+}

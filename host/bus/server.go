@@ -1,0 +1,197 @@
+package bus
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Server is a NATS server in this process.  It listens nowhere: it serves the connections that it is given, each for one
+// member of the bus.
+type Server struct {
+	nats *server.Server
+
+	mu      sync.Mutex
+	members map[string]*member // by their names
+	leave   []func(name string)
+}
+
+// member is who may be on the bus.
+type member struct {
+	credentials Credentials
+	// owner may do anything: it is this process itself.
+	owner bool
+	close func()
+}
+
+// Credentials are what somebody proves with who he is.
+type Credentials struct{ Name, Secret string }
+
+// nameForm is that of a member: a token of a subject.
+var nameForm = regexp.MustCompile(`^[0-9a-z]{1,40}$`)
+
+// NewCredentials draws a name and a secret.
+func NewCredentials() Credentials {
+	var drawn [24]byte
+	_, _ = rand.Read(drawn[:]) // never fails
+	return Credentials{fmt.Sprintf("%x", drawn[:8]), fmt.Sprintf("%x", drawn[8:])}
+}
+
+const (
+	// startTime bounds the start of the server, which opens nothing, and its end.
+	startTime = 10 * time.Second
+	// largest bounds a message in bytes; more goes in parts.
+	largest = 1 << 20
+	// mostPending bounds what waits for a member that does not read.
+	mostPending = 64 << 20
+	// lastTime bounds how long the server takes for the last that a member has said.
+	lastTime = time.Second
+	// responseTime is how long somebody who was asked may take for his answer: as long as a run.
+	responseTime = 24 * time.Hour
+)
+
+// NewServer starts a server.
+func NewServer() (*Server, error) {
+	s := &Server{members: make(map[string]*member)}
+	var err error
+	s.nats, err = server.NewServer(&server.Options{
+		ServerName: "rdmarun", DontListen: true, NoSigs: true, NoLog: true, MaxPayload: largest, MaxPending: mostPending,
+		CustomClientAuthentication: s,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start the NATS server: %w", err)
+	}
+	s.nats.Start()
+	if !s.nats.ReadyForConnections(startTime) {
+		s.nats.Shutdown()
+		return nil, errors.New("start the NATS server: it is not ready")
+	}
+	return s, nil
+}
+
+// Close ends the server, and with it each connection.
+func (s *Server) Close() {
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+}
+
+// OnLeave has somebody told of each member whose connection has ended.
+func (s *Server) OnLeave(left func(name string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave = append(s.leave, left)
+}
+
+// Check implements server.Authentication: a member is who has its secret, and may speak for itself alone.
+func (s *Server) Check(who server.ClientAuthentication) bool {
+	given := who.GetOpts()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.members[given.Username]
+	if found == nil || subtle.ConstantTimeCompare([]byte(found.credentials.Secret), []byte(given.Password)) == 0 {
+		return false
+	}
+	user := &server.User{Username: given.Username}
+	if !found.owner {
+		user.Permissions = permissions(given.Username)
+	}
+	who.RegisterUser(user)
+	return true
+}
+
+// permissions are what a member may say and hear: nobody speaks in the name of another, or hears what is for another.
+func permissions(name string) *server.Permissions {
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{From(name, ">")}},
+		Subscribe: &server.SubjectPermission{Allow: []string{To(name, ">"), To(Everybody, ">"), inbox(name) + ".>"}},
+		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: responseTime},
+	}
+}
+
+// admit lets somebody come; false when there is one of that name.
+func (s *Server) admit(m *member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.members[m.credentials.Name] != nil {
+		return false
+	}
+	s.members[m.credentials.Name] = m
+	return true
+}
+
+// dismiss forgets who has gone, and tells of it.
+func (s *Server) dismiss(name string) {
+	s.mu.Lock()
+	delete(s.members, name)
+	tell := slices.Clone(s.leave)
+	s.mu.Unlock()
+	for _, left := range tell {
+		left(name)
+	}
+}
+
+// Connect is a connection of this process itself, which may say and hear anything.
+func (s *Server) Connect() (*Conn, error) {
+	who := &member{credentials: NewCredentials(), owner: true}
+	s.admit(who)
+	return connect(who.credentials, nats.InProcessServer(s.nats))
+}
+
+// Serve carries the connection of a member until it ends, from either side or with ctx.  It closes the connection.
+func (s *Server) Serve(ctx context.Context, who Credentials, conn io.ReadWriteCloser) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !nameForm.MatchString(who.Name) || !s.admit(&member{credentials: who, close: cancel}) {
+		_ = conn.Close()
+		return fmt.Errorf("the bus has a member %q already", who.Name)
+	}
+	defer s.dismiss(who.Name)
+	inside, err := s.nats.InProcessConn()
+	if err != nil {
+		_ = conn.Close()
+		return fmt.Errorf("the NATS server: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _, _ = inside.Close(), conn.Close() })
+	defer stop()
+	var copies sync.WaitGroup
+	var reading, writing error
+	copies.Go(func() {
+		_, reading = io.Copy(inside, conn)
+		// The pipe has no buffer: once the server takes this, it has dealt with all that was said before.
+		_ = inside.SetWriteDeadline(time.Now().Add(lastTime))
+		_, _ = inside.Write([]byte("PING\r\n"))
+		cancel()
+	})
+	copies.Go(func() {
+		_, writing = io.Copy(conn, inside)
+		cancel()
+	})
+	copies.Wait()
+	for _, err := range []error{reading, writing} {
+		if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.ErrClosedPipe) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Expel ends the connection of a member.
+func (s *Server) Expel(name string) {
+	s.mu.Lock()
+	who := s.members[name]
+	s.mu.Unlock()
+	if who != nil && who.close != nil {
+		who.close()
+	}
+}
