@@ -3,6 +3,7 @@
 
 #include <netinet/udp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "soft/base/fabric.h"
 #include "soft/objects/qp.h"
@@ -14,7 +15,7 @@
 
 /* Receives between two looks in vain from which on packets had better come together. */
 #define STREAK 8
-/* Packets that come alone before they are to, and then looks in vain before all do. */
+/* Packets that come alone before all are to. */
 #define ALONE 200
 /* Identifications of a host that counts them follow each other so closely. */
 #define NEAR 4096
@@ -268,28 +269,31 @@ void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint
  * that a short message needs in all.  So where packets come one by one for long it is to put none together, and the call
  * is a shorter one; until so many come without a look in vain between them that they had better come together.
  *
- * What was put together before it knew may still be on its way for a moment.
+ * Of what was put together before, the kernel would tell nothing any more: so it stops when nothing waits.
  */
 static void note_arrival(struct soft_udp_socket *socket, size_t packets)
 {
 	if (++socket->streak >= STREAK || packets > 2) {
 		socket->alone = 0;
-		if (socket->joining != SOFT_UDP_JOINS && soft_udp_join_packets(socket, true))
-			socket->joining = SOFT_UDP_JOINS;
-	} else if (socket->joining == SOFT_UDP_JOINS && ++socket->alone >= ALONE) {
-		socket->alone = 0;
-		if (soft_udp_join_packets(socket, false))
-			socket->joining = SOFT_UDP_STOPS_JOINING;
+		if (!socket->joins)
+			socket->joins = soft_udp_join_packets(socket, true);
+	} else {
+		socket->alone++;
 	}
 }
 
 static void note_nothing(struct soft_udp_socket *socket)
 {
+	int waiting = 0;
+
 	socket->streak = 0;
-	if (socket->joining == SOFT_UDP_STOPS_JOINING && ++socket->alone >= ALONE) {
-		socket->alone = 0;
-		socket->joining = SOFT_UDP_ALONE;
-	}
+	if (!socket->joins || socket->alone < ALONE)
+		return;
+	socket->alone = 0;
+	socket->joins = !soft_udp_join_packets(socket, false);
+	/* Something may have come in between, and together. */
+	if (!socket->joins && !ioctl(socket->source.fd, FIONREAD, &waiting) && waiting)
+		socket->joins = soft_udp_join_packets(socket, true);
 }
 
 /* What one system call gives and how long it is; negative when there is nothing. */
@@ -304,8 +308,7 @@ static ssize_t take(struct soft_udp *udp, struct soft_udp_socket *socket, struct
 	struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &vector, .msg_iovlen = 1,
 				 .msg_control = &control, .msg_controllen = sizeof(control)};
 	socklen_t size = sizeof(from);
-	bool alone = socket->joining == SOFT_UDP_ALONE &&
-		     !atomic_load_explicit(&socket->shows_headers, memory_order_relaxed);
+	bool alone = !socket->joins && !atomic_load_explicit(&socket->shows_headers, memory_order_relaxed);
 	ssize_t length = alone ? soft_udp_recvfrom(socket->source.fd, udp->arrived, SOFT_UDP_ARRIVED, &from.any, &size) :
 				 soft_udp_recvmsg(socket->source.fd, &message);
 

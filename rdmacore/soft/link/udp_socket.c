@@ -163,6 +163,7 @@ static struct soft_udp_socket *add(struct soft_udp *udp, const struct soft_endpo
 		goto fail;
 	socket->udp = udp;
 	socket->endpoint = *endpoint;
+	socket->joins = true;
 	socket->is_shared = udp->share && endpoint->port == SOFT_WIRE_PORT && !soft_gid_is_multicast(&endpoint->address);
 	result = fd = make_descriptor(udp, endpoint, socket->is_shared);
 	if (fd < 0)

@@ -50,8 +50,7 @@ struct soft_udp_socket {
 	struct soft_endpoint endpoint;
 	bool is_shared; /* other processes of the user may have it, too (udp_share.c) */
 	_Atomic bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
-	/* Whether the kernel puts packets together (udp_receive.c); under receiving. */
-	enum soft_udp_joining { SOFT_UDP_JOINS, SOFT_UDP_STOPS_JOINING, SOFT_UDP_ALONE } joining;
+	bool joins; /* the kernel puts packets together (udp_receive.c); under receiving */
 	uint32_t alone, streak; /* packets that came alone; receives since a look in vain */
 };
 
