@@ -119,16 +119,16 @@ func TestPartyFault(t *testing.T) {
 // TestPartyPlan: processes that do not run the same do not begin.
 func TestPartyPlan(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"a measurement": {
-			"roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64], iterations: 10}}]\n",
-			"measure works on client and server, which are in two processes: a measurement has both ends in one process",
-		},
 		"a buffer of another": {
 			"roles: {server: {buffers: {rx: {size: 8}}}, client: {}}\nsteps: [{role: client, check: {buffer: server.rx, all: 0}}]\n",
 			"check works on client and server, which are in two processes: give both roles to one process",
 		},
 		"an island": {
 			"roles: {server: {}, client: {}}\nsteps: [{role: client, create_ep: {to: server, port: 7471}, as: ep}]\n",
+			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of its own: --link udp",
+		},
+		"ends of a measurement": {
+			"roles: {server: {}, client: {}}\nsteps: [{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64], iterations: 10}}]\n",
 			"client and server are in two processes, and server, on soft (link local), reaches nobody outside of its own: --link udp",
 		},
 		"another role": {"roles: {client: {}}\nsteps: [{log: x}]\n", `no selected case has a role "server"`},

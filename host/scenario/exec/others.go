@@ -1,12 +1,14 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"rdmarun/host/record"
@@ -33,6 +35,12 @@ type others struct {
 	faults map[string]string
 	// began is set once all have begun, over once `finally` runs: then nobody waits for anybody.
 	began, over bool
+	// judge is the process that checks the thresholds, "" for this one.
+	judge string
+	// left ends when a process has ended the case: what it had to say it has said.
+	left  context.Context
+	leave context.CancelCauseFunc
+	mu    sync.Mutex // of ends
 	// ends are the ends that have been told already.
 	ends map[string]ending
 }
@@ -45,6 +53,8 @@ type beginning struct {
 	// Known tells that the case is known to fail there.
 	Known bool        `json:"known,omitempty"`
 	Roles []roleFacts `json:"roles,omitempty"`
+	// Baseline is how many measurements of an earlier run this process has, and tells; nil for no such run.
+	Baseline *int `json:"baseline,omitempty"`
 }
 
 // roleFacts are what expressions see of a role elsewhere.
@@ -53,6 +63,8 @@ type roleFacts struct {
 	Group  string          `json:"group,omitempty"`
 	Index  int             `json:"index,omitempty"`
 	Object json.RawMessage `json:"object"`
+	// First tells that the file has no role before it.
+	First bool `json:"first,omitempty"`
 }
 
 // ending is what a process tells of the end of a case.
@@ -92,6 +104,11 @@ type boundResult struct {
 type turns struct {
 	prefix string
 	count  int
+	// key is the running step's, told how much it has told of what it measures.
+	key  string
+	told int
+	// untold is why something of it could not be told.
+	untold error
 	// bound are the results of the running step, ignored whose peers' leftovers it wants to be ignored.
 	bound   []boundResult
 	ignored []testbed.Ends
@@ -111,10 +128,29 @@ func (t *turns) branch(i int) turns {
 const meetTime = 30 * time.Second
 
 func newOthers(config *Config) *others {
-	return &others{
+	o := &others{
 		meeting: config.Meeting, prefix: fmt.Sprintf("%d/", config.Number), where: make(map[string]string), numbers: make(map[string]int),
 		faults: make(map[string]string), ends: make(map[string]ending),
 	}
+	o.left, o.leave = context.WithCancelCause(context.Background())
+	return o
+}
+
+// hear waits for a message of a process under one of several keys.  It fails when one of the processes has ended the case.
+func (o *others) hear(ctx context.Context, from string, keys ...string) (key string, raw json.RawMessage, err error) {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(o.left, func() { cancel(context.Cause(o.left)) })()
+	own := len(keys)
+	for _, name := range o.meeting.Others() {
+		keys = append(keys, o.key("end", name))
+	}
+	key, raw, err = o.meeting.Await(waiting, from, keys...)
+	if err == nil && slices.Contains(keys[own:], key) {
+		err = o.endedBy(key, raw)
+		o.leave(err)
+	}
+	return key, raw, err
 }
 
 func (o *others) key(what, of string) string { return o.prefix + what + "/" + of }
@@ -126,6 +162,9 @@ func (r *caseRun) gather(ctx context.Context) bool {
 	begin := beginning{Case: r.config.Key, Status: r.result.Status, Reason: r.result.Reason, Known: r.xfail != nil}
 	var err error
 	if begin.Roles, err = r.ownFacts(); err == nil {
+		err = r.tellBaseline(&begin)
+	}
+	if err == nil {
 		err = o.meeting.Tell(o.key("begin", o.meeting.Name()), begin)
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, meetTime, errors.New("the other processes are not at the beginning of the case"))
@@ -151,6 +190,12 @@ func (r *caseRun) gather(ctx context.Context) bool {
 		for _, role := range there.Roles {
 			o.where[role.Name] = name
 			facts = append(facts, role)
+			if role.First {
+				o.judge = name
+			}
+		}
+		if err == nil && r.result.Status == record.Passed {
+			err = r.takeBaseline(waiting, name, there.Baseline)
 		}
 	}
 	if err == nil && r.result.Status == record.Passed {
@@ -210,12 +255,12 @@ func (r *caseRun) ownFacts() ([]roleFacts, error) {
 		return nil, nil
 	}
 	var facts []roleFacts
-	for _, role := range r.testbed.Roles() {
+	for i, role := range r.testbed.Roles() { // those of the case, in its order
 		object, err := meeting.Encode(r.roleObjects[role.Name])
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", role.Name, err)
 		}
-		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object})
+		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0})
 	}
 	return facts, nil
 }
@@ -264,19 +309,20 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	switch {
 	case role == "":
 		return r.decorated(ctx, step)
-	case o.over && process != "":
+	case o.over && (process != "" || r.divides(call)):
 		return nil
 	case o.over:
 		return r.decorated(ctx, step)
 	}
-	key := o.key("step", r.turns.next())
+	r.turns.key = o.key("step", r.turns.next())
 	if process != "" {
-		return r.elsewhere(ctx, step, call, role, process, key)
+		return r.elsewhere(ctx, step, call, role, process, r.half(call))
 	}
-	r.turns.bound, r.turns.ignored = nil, nil
+	r.turns.bound, r.turns.ignored, r.turns.told, r.turns.untold = nil, nil, 0, nil
 	err = r.decorated(ctx, step)
+	o.meeting.Forget(r.turns.key + "/")
 	if ctx.Err() == nil {
-		if telling := r.tell(key, err); telling != nil && err == nil {
+		if telling := cmp.Or(r.turns.untold, r.tell(r.turns.key, err)); telling != nil && err == nil {
 			return r.failed(step, role, call.Verb.Name, &testbed.EnvironmentError{What: "tell the other processes", Err: telling})
 		}
 	}
@@ -345,34 +391,38 @@ func toldOf(f record.Failure) failureTold {
 	return failureTold{Failure: f}
 }
 
-// elsewhere waits for the result of a step that runs in another process.
-func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compile.Call, role, process, key string) error {
-	o := r.others
-	r.enter(role, o.numbers[role])
-	keys := []string{key}
-	for _, name := range o.meeting.Others() {
-		keys = append(keys, o.key("end", name))
-	}
-	var came string
-	var raw json.RawMessage
+// elsewhere waits for the result of a step that runs in another process, and runs half of it, where there is one here.
+func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compile.Call, role, process string, half func(context.Context)) error {
+	r.enter(role, r.others.numbers[role])
+	var told outcome
 	var err error
-	r.testbed.Unlocked(func() {
-		r.testbed.Clock().Outside(func() { came, raw, err = o.meeting.Await(ctx, process, keys...) })
-	})
+	if half == nil {
+		r.testbed.Unlocked(func() {
+			r.testbed.Clock().Outside(func() { told, err = r.outcome(ctx, step, process) })
+		})
+	} else {
+		inside, end := context.WithCancelCause(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			told, err = r.outcome(ctx, step, process)
+			end(errSibling)
+		}()
+		half(inside)
+		r.testbed.Unlocked(func() { r.testbed.Clock().Outside(func() { <-done }) })
+	}
 	r.steps++
 	r.ended.Add(1)
-	var told outcome
+	r.others.meeting.Forget(r.turns.key + "/") // what halves of other processes told each other
+	var ended *testbed.Failure
 	switch {
 	case err != nil && ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case errors.As(err, &ended):
 	case err != nil:
 		err = &testbed.EnvironmentError{What: "wait for a step of role " + role, Err: err}
-	case came != key:
-		err = o.endedBy(came, raw)
 	default:
-		if err = json.Unmarshal(raw, &told); err == nil {
-			err = r.take(told)
-		}
+		err = r.take(told)
 	}
 	if err != nil {
 		return r.failed(step, role, call.Verb.Name, err)
@@ -380,9 +430,30 @@ func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compi
 	return nil
 }
 
+// outcome waits for what a step elsewhere brings, and takes what is measured meanwhile.
+func (r *caseRun) outcome(ctx context.Context, step *compile.Step, process string) (told outcome, err error) {
+	for measured := 0; ; measured++ {
+		figures := r.turns.measured(measured)
+		key, raw, err := r.others.hear(ctx, process, figures, r.turns.key)
+		switch {
+		case err != nil:
+			return told, err
+		case key == figures:
+			err = r.takeMeasured(step, raw)
+		default:
+			return told, json.Unmarshal(raw, &told)
+		}
+		if err != nil {
+			return told, err
+		}
+	}
+}
+
 // note keeps the end that a process has told.
 func (o *others) note(name string, raw json.RawMessage) (end ending, err error) {
 	if err = json.Unmarshal(raw, &end); err == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		o.ends[name] = end
 	}
 	return end, err

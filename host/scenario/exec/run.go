@@ -128,7 +128,7 @@ func (r *caseRun) execute(ctx context.Context) {
 		if r.others != nil {
 			r.stay(steps)
 		}
-		r.thresholds(r.testbed.Clock().Now() - begin)
+		r.thresholds(steps, r.testbed.Clock().Now()-begin)
 	case ctx.Err() != nil:
 		r.stopped(ctx, err)
 	default:

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -16,11 +18,30 @@ import (
 
 // thresholds checks the limits of a case that has run to its end, and writes a record of each.  One that does not hold
 // fails the case, and so does one without anything measured: it would watch nothing.
-func (r *caseRun) thresholds(took time.Duration) {
-	if r.config.NoThresholds {
+func (r *caseRun) thresholds(ctx context.Context, took time.Duration) {
+	if len(r.testCase.Thresholds) == 0 {
 		return
 	}
-	for _, threshold := range r.testCase.Thresholds {
+	if r.others == nil {
+		r.heed(r.judged(took))
+		return
+	}
+	r.judgedTogether(ctx, took)
+}
+
+// verdict is what a limit of a threshold has found; both are numbers of the case's.
+type verdict struct {
+	Threshold int              `json:"threshold"`
+	Limit     int              `json:"limit"`
+	Checked   record.Threshold `json:"checked"`
+}
+
+// judged are the verdicts of all limits.
+func (r *caseRun) judged(took time.Duration) (verdicts []verdict) {
+	if r.config.NoThresholds {
+		return nil
+	}
+	for i, threshold := range r.testCase.Thresholds {
 		wanted, err := r.wanted(threshold)
 		if err != nil {
 			r.fail(err)
@@ -29,10 +50,11 @@ func (r *caseRun) thresholds(took time.Duration) {
 			continue
 		}
 		samples := r.samples(threshold, took)
-		for i := range threshold.Limits {
-			r.limit(threshold, &threshold.Limits[i], samples)
+		for j := range threshold.Limits {
+			verdicts = append(verdicts, verdict{i, j, r.limit(threshold, &threshold.Limits[j], samples)})
 		}
 	}
+	return verdicts
 }
 
 // wanted tells whether the condition of a threshold holds.
@@ -48,7 +70,7 @@ func (r *caseRun) wanted(threshold *compile.Threshold) (bool, error) {
 	return holds, nil
 }
 
-func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samples []sample) {
+func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samples []sample) record.Threshold {
 	checked := record.Threshold{
 		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column, OK: len(samples) > 0,
 	}
@@ -82,16 +104,25 @@ func (r *caseRun) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 	if worst > 0 {
 		checked.Reason = "" // a limit that is broken says more than one that could not be checked
 	}
-	r.config.Stream.Write(&record.Record{
-		Kind: record.Checked, File: r.program.File, Case: r.testCase.ID, Threshold: &checked,
-	})
-	if checked.OK {
-		return
+	return checked
+}
+
+// heed writes the verdicts down; those that are broken fail the case.
+func (r *caseRun) heed(verdicts []verdict) {
+	for i := range verdicts {
+		checked := &verdicts[i].Checked
+		r.config.Stream.Write(&record.Record{
+			Kind: record.Checked, File: r.program.File, Case: r.testCase.ID, Threshold: checked,
+		})
+		if checked.OK {
+			continue
+		}
+		limit := &r.testCase.Thresholds[verdicts[i].Threshold].Limits[verdicts[i].Limit]
+		r.addFailure(record.Failure{
+			Kind: record.KindThreshold, File: r.program.File, Line: checked.Line, Column: checked.Column,
+			Excerpt: limit.Span.Excerpt(diag.Painter{}), What: "threshold not held: " + checked.String(),
+		})
 	}
-	r.addFailure(record.Failure{
-		Kind: record.KindThreshold, File: r.program.File, Line: checked.Line, Column: checked.Column,
-		Excerpt: limit.Span.Excerpt(diag.Painter{}), What: "threshold not held: " + checked.String(),
-	})
 }
 
 // sample is something that a threshold speaks of: the fields of its metric in their base units, and what its
@@ -141,6 +172,12 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 		}
 		r.found = append(r.found, found)
 		r.ended.Add(1) // not stalled
+		if r.others != nil {
+			r.turns.untold = cmp.Or(r.turns.untold, r.tellMeasured(found))
+		}
+	}
+	if r.others != nil {
+		call.Counterpart = r.counterpart
 	}
 	var watching []*compile.Threshold
 	for _, threshold := range r.testCase.Thresholds {
@@ -176,7 +213,13 @@ func (r *caseRun) locate(step *compile.Step, m *record.Measure) {
 	if len(r.path) > 0 {
 		m.Name = r.path[len(r.path)-1]
 	}
-	m.Tags, m.Line, m.Column = r.tags, step.Span.Line, step.Span.Column
+	m.Tags = r.tags
+	r.locateIn(step, m)
+}
+
+// locateIn says where in the file a measurement stands.
+func (r *caseRun) locateIn(step *compile.Step, m *record.Measure) {
+	m.File, m.Line, m.Column = "", step.Span.Line, step.Span.Column
 	if file := step.Span.File(); file != r.program.File {
 		m.File = file
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"rdmarun/host/scenario/quantity"
@@ -13,9 +14,10 @@ import (
 )
 
 // Pair is a connection between two roles, with memory at both ends, that no step sees: the native loops of a
-// measurement work on it.
+// measurement work on it.  A role that another process plays has the other half of the pair there.
 type Pair struct {
 	Active, Passive PairEnd
+	listener        *rdmacore.ID
 	frees           []func() error // in the order of making
 }
 
@@ -24,13 +26,16 @@ type PairEnd struct {
 	ID *rdmacore.ID
 	MR *rdmacore.MR
 	pd *rdmacore.PD
+	qp rdmacore.QPInitAttr
 }
 
 // PairConfig is what a pair is made of.
 type PairConfig struct {
-	QP     rdmacore.QPInitAttr
-	Bytes  int // of memory, each end
-	Access rdmacore.Access
+	QP rdmacore.QPInitAttr
+	// FitInline takes less inline data than QP.MaxInlineData from a device that has less.
+	FitInline bool
+	Bytes     int // of memory, each end
+	Access    rdmacore.Access
 }
 
 // pairTimeout bounds each wait for the connection manager, on the provider's clock.
@@ -42,7 +47,51 @@ var everything = rdmacore.ConnParam{ResponderResources: 255, InitiatorDepth: 255
 // NewPair connects two roles.  It does not touch the testbed and needs no lock.  On failure nothing is left behind.
 func NewPair(ctx context.Context, from, to *Role, config PairConfig) (*Pair, error) {
 	p := &Pair{}
-	if err := p.connect(ctx, from, to, config); err != nil {
+	return p.orNothing(func() error {
+		if err := p.listen(ctx, to, config); err != nil {
+			return err
+		}
+		if err := p.ask(ctx, from, p.Listens(), config); err != nil {
+			return err
+		}
+		if err := p.answer(ctx); err != nil {
+			return err
+		}
+		return errors.Join(established(ctx, p.Active.ID), established(ctx, p.Passive.ID))
+	})
+}
+
+// ListenPair makes the half that waits for the other one.
+func ListenPair(ctx context.Context, to *Role, config PairConfig) (*Pair, error) {
+	p := &Pair{}
+	return p.orNothing(func() error { return p.listen(ctx, to, config) })
+}
+
+// Listens is where the passive end of a pair waits.
+func (p *Pair) Listens() netip.AddrPort { return p.listener.LocalAddr() }
+
+// Accept waits for the other half, and connects to it.
+func (p *Pair) Accept(ctx context.Context) error {
+	if err := p.answer(ctx); err != nil {
+		return err
+	}
+	return established(ctx, p.Passive.ID)
+}
+
+// DialPair makes the half that connects to another one.
+func DialPair(ctx context.Context, from *Role, to netip.AddrPort, config PairConfig) (*Pair, error) {
+	p := &Pair{}
+	return p.orNothing(func() error {
+		if err := p.ask(ctx, from, to, config); err != nil {
+			return err
+		}
+		return established(ctx, p.Active.ID)
+	})
+}
+
+// orNothing is the pair that is made, or what became of it, with nothing left behind.
+func (p *Pair) orNothing(make func() error) (*Pair, error) {
+	if err := make(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
@@ -51,50 +100,49 @@ func NewPair(ctx context.Context, from, to *Role, config PairConfig) (*Pair, err
 // own gives the pair something to free.
 func (p *Pair) own(free func() error) { p.frees = append(p.frees, free) }
 
-func (p *Pair) connect(ctx context.Context, from, to *Role, config PairConfig) error {
-	active, err := p.prepare(&p.Active, from, config)
-	if err != nil {
-		return err
-	}
+func (p *Pair) listen(ctx context.Context, to *Role, config PairConfig) error {
 	passive, err := p.prepare(&p.Passive, to, config)
 	if err != nil {
 		return err
 	}
-	listener, err := passive.CreateEP(ctx, rdmacore.EPConfig{
-		Passive: true, Source: netip.AddrPortFrom(to.address, 0), PD: p.Passive.pd, QP: &config.QP,
+	p.listener, err = passive.CreateEP(ctx, rdmacore.EPConfig{
+		Passive: true, Source: netip.AddrPortFrom(to.address, 0), PD: p.Passive.pd, QP: &p.Passive.qp,
 	})
 	if err != nil {
 		return err
 	}
-	p.own(listener.DestroyEP)
-	if err = listener.Listen(1); err != nil {
+	p.own(p.listener.DestroyEP)
+	return p.listener.Listen(1)
+}
+
+func (p *Pair) ask(ctx context.Context, from *Role, to netip.AddrPort, config PairConfig) error {
+	active, err := p.prepare(&p.Active, from, config)
+	if err != nil {
 		return err
 	}
 	p.Active.ID, err = active.CreateEP(ctx, rdmacore.EPConfig{
-		Source: from.Source(to), Destination: listener.LocalAddr(), PD: p.Active.pd, QP: &config.QP,
+		Source: from.Source(to.Addr()), Destination: to, PD: p.Active.pd, QP: &p.Active.qp,
 	})
 	if err != nil {
 		return err
 	}
 	p.own(p.Active.ID.DestroyEP)
-	if err = p.Active.ID.Connect(&everything); err != nil {
-		return err
-	}
-	event, err := expect(ctx, listener, rdmacore.EventConnectRequest)
+	return p.Active.ID.Connect(&everything)
+}
+
+func (p *Pair) answer(ctx context.Context) error {
+	event, err := expect(ctx, p.listener, rdmacore.EventConnectRequest)
 	if err != nil {
 		return err
 	}
 	p.Passive.ID = event.ID
 	p.own(p.Passive.ID.DestroyEP)
-	if err = p.Passive.ID.Accept(&everything); err != nil {
-		return err
-	}
-	for _, end := range []*PairEnd{&p.Active, &p.Passive} {
-		if _, err = expect(ctx, end.ID, rdmacore.EventEstablished); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.Passive.ID.Accept(&everything)
+}
+
+func established(ctx context.Context, id *rdmacore.ID) error {
+	_, err := expect(ctx, id, rdmacore.EventEstablished)
+	return err
 }
 
 // prepare makes what an end needs before it connects, and returns its event channel.
@@ -108,6 +156,11 @@ func (p *Pair) prepare(e *PairEnd, role *Role, config PairConfig) (*rdmacore.Eve
 		return nil, err
 	}
 	p.own(e.pd.Dealloc)
+	if e.qp = config.QP; config.FitInline {
+		if err = e.fitInline(channel, role.address); err != nil {
+			return nil, err
+		}
+	}
 	memory, err := rdmacore.NewMemory(config.Bytes)
 	if err != nil {
 		return nil, err
@@ -120,10 +173,29 @@ func (p *Pair) prepare(e *PairEnd, role *Role, config PairConfig) (*rdmacore.Eve
 	return channel, nil
 }
 
-// Source is where connections of the role to another begin, any port: at its own device.  It is zero where the
-// two have addresses of different families, and the routes decide.
-func (r *Role) Source(to *Role) netip.AddrPort {
-	if r.address.Is4() != to.address.Is4() {
+// leastInline is where asking for less inline data ends: iWARP's control messages need it (rdmacore/measure/wire.h).
+const leastInline = 12
+
+// fitInline finds how much inline data the device takes, by queue pairs that connect to nobody: no attribute tells it.
+func (e *PairEnd) fitInline(channel *rdmacore.EventChannel, address netip.Addr) error {
+	id, err := channel.CreateID(rdmacore.PortSpaceTCP)
+	if err != nil {
+		return err
+	}
+	if err = id.BindAddr(netip.AddrPortFrom(address, 0)); err == nil {
+		err = id.CreateQP(e.pd, e.qp)
+		for errors.Is(err, syscall.EINVAL) && e.qp.MaxInlineData >= 2*leastInline {
+			e.qp.MaxInlineData /= 2
+			err = id.CreateQP(e.pd, e.qp)
+		}
+	}
+	return errors.Join(err, id.DestroyEP())
+}
+
+// Source is where connections of the role to an address begin, any port: at its own device.  It is zero where that is
+// of another family, and the routes decide.
+func (r *Role) Source(to netip.Addr) netip.AddrPort {
+	if r.address.Is4() != to.Is4() {
 		return netip.AddrPort{}
 	}
 	return netip.AddrPortFrom(r.address, 0)

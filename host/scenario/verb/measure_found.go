@@ -10,35 +10,67 @@ import (
 )
 
 // records are the figures of each end that transmits, makes round trips or connects.  results has one entry for each
-// queue pair, nil for one that never began.
-func (m *measuring) records(results []*rdmacore.MeasureResult) []*record.Measure {
-	active := m.figures(rdmacore.MeasureActive, results)
+// queue pair, nil for one that never began; there are the figures of an end that is not here.
+func (m *measuring) records(results []*rdmacore.MeasureResult, there *figures) []*record.Measure {
+	active := m.record(results, m.figures(rdmacore.MeasureActive, results))
 	active.Latency = m.distributions(results)
 	if !m.args.Bidirectional {
 		return []*record.Measure{active} // the other end only answers
 	}
-	passive := m.figures(rdmacore.MeasurePassive, results)
+	if there == nil {
+		there = m.figures(rdmacore.MeasurePassive, results)
+	}
+	passive := m.record(results, there)
 	passive.Role, passive.Peer = passive.Peer, passive.Role
 	return []*record.Measure{active, passive}
 }
 
-// figures sums up one end of all queue pairs.
-func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.MeasureResult) *record.Measure {
+// record is what was measured, with the figures of one end.
+func (m *measuring) record(results []*rdmacore.MeasureResult, f *figures) *record.Measure {
 	kind := m.args.Kind.Value
-	found := &record.Measure{Type: kind.String(), Role: m.from.Name, Peer: m.to.Name, Both: m.args.Bidirectional}
+	found := &record.Measure{
+		Type: kind.String(), Role: string(m.args.From), Peer: string(m.args.To), Both: m.args.Bidirectional,
+		Messages: f.Messages, Bytes: f.Bytes, Errors: f.Errors, Took: f.Took, Intervals: f.Intervals,
+	}
 	if m.args.Operation.Given {
 		found.Operation = m.args.Operation.Value.String()
 	}
 	if len(results) > 1 {
 		found.QPs = len(results)
 	}
+	for _, result := range results {
+		if result != nil {
+			found.Size, found.Depth = int64(result.Spec.Size), result.Spec.Depth
+		}
+	}
+	if seconds := found.Took.Seconds(); seconds > 0 {
+		if kind == rdmacore.MeasureBandwidth {
+			found.BitsPerSecond = float64(found.Bytes) * 8 / seconds
+		}
+		found.MessagesPerSecond = float64(found.Messages) / seconds
+	}
+	return found
+}
+
+// figures are what one end of all queue pairs has done.
+type figures struct {
+	Messages  uint64            `json:"messages"`
+	Bytes     uint64            `json:"bytes"`
+	Errors    uint64            `json:"errors,omitempty"`
+	Verified  uint64            `json:"verified,omitempty"`
+	Took      time.Duration     `json:"took_ns"`
+	Intervals []record.Interval `json:"intervals,omitempty"`
+}
+
+// figures sums up one end of all queue pairs.
+func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.MeasureResult) *figures {
+	found := &figures{}
 	var window timeSpan
 	var ends []*rdmacore.MeasureEndResult
 	for _, result := range results {
 		if result == nil {
 			continue
 		}
-		found.Size, found.Depth = int64(result.Spec.Size), result.Spec.Depth
 		for j := range result.Ends {
 			end := &result.Ends[j]
 			if end.Role != role {
@@ -48,16 +80,11 @@ func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.Measu
 			found.Messages += end.Messages
 			found.Bytes += end.Bytes
 			found.Errors += end.Failed
+			found.Verified += end.Verified
 			ends = append(ends, end)
 		}
 	}
 	found.Took, found.Intervals = window.length(), mergeIntervals(ends, m.args.SampleEvery, window)
-	if seconds := found.Took.Seconds(); seconds > 0 {
-		if kind == rdmacore.MeasureBandwidth {
-			found.BitsPerSecond = float64(found.Bytes) * 8 / seconds
-		}
-		found.MessagesPerSecond = float64(found.Messages) / seconds
-	}
 	return found
 }
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"rdmarun/host/scenario/explain"
@@ -16,41 +16,89 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// measuring is a measure step while it runs.
+// measuring is a measurement while it runs.
 type measuring struct {
 	call     *Call
 	args     *measureArguments
-	from, to *testbed.Role
+	from, to *testbed.Role          // nil for the one that another process plays
+	other    *exchange              // with that process; nil: both are here
+	iwarp    bool                   // one of the two is on iWARP
 	specs    []rdmacore.MeasureSpec // of each size
-	pairs    []*testbed.Pair        // of each queue pair; none for connections
+	pairs    []measuredPair         // of each queue pair; none for connections
 	sums     measured
 }
 
+// measuredPair is a queue pair of each role, or of the one that is here.
+type measuredPair struct {
+	*testbed.Pair
+	there remoteMemory // of the one that is not here
+}
+
 func measure(ctx context.Context, call *Call, args *measureArguments) (measured, error) {
-	specs, refusal := args.specs()
-	if refusal != nil {
-		return measured{}, refusal.failure()
-	}
-	from, err := call.Testbed.Role(string(args.From))
+	m := &measuring{call: call, args: args}
+	divided, err := m.findRoles()
 	if err != nil {
 		return measured{}, err
 	}
-	to, err := call.Testbed.Role(string(args.To))
-	if err != nil {
-		return measured{}, err
+	if divided {
+		there := string(args.From)
+		if m.to == nil {
+			there = string(args.To)
+		}
+		m.other = meet(ctx, call.Counterpart(string(args.From), string(args.To)), there)
+		err = m.other.part(m.all(m.other.ctx))
+		return m.sums, err
 	}
-	m := &measuring{call: call, args: args, from: from, to: to, specs: specs}
-	err = call.Testbed.Busy(ctx, "a measurement", m.run, m.from, m.to)
+	err = m.all(ctx)
 	return m.sums, err
+}
+
+// findRoles finds the roles that are here; divided tells that it is one of them.
+func (m *measuring) findRoles() (divided bool, err error) {
+	for _, each := range []struct {
+		name roleName
+		role **testbed.Role
+	}{{m.args.From, &m.from}, {m.args.To, &m.to}} {
+		role, missing := m.call.Testbed.Role(string(each.name))
+		if _, known := m.call.Testbed.AddressOf(string(each.name)); missing != nil && (!known || m.call.Counterpart == nil) {
+			return false, missing
+		}
+		*each.role, err = role, errors.Join(err, missing)
+	}
+	if m.from == nil && m.to == nil {
+		return false, err
+	}
+	return m.from == nil || m.to == nil, nil
+}
+
+// here are the roles that this process plays, the one that begins first.
+func (m *measuring) here() []*testbed.Role {
+	return slices.DeleteFunc([]*testbed.Role{m.from, m.to}, func(role *testbed.Role) bool { return role == nil })
+}
+
+// all measures between the roles.
+func (m *measuring) all(ctx context.Context) error {
+	specs, refusal := m.args.specs()
+	if refusal != nil {
+		return refusal.failure()
+	}
+	m.specs = specs
+	return m.call.Testbed.Busy(ctx, "a measurement", m.run, m.here()...)
 }
 
 // run measures each size on the same connections, which are unchanged after each.
 func (m *measuring) run(ctx context.Context) (err error) {
+	if err := m.greet(ctx); err != nil {
+		return err
+	}
 	if m.specs[0].Kind != rdmacore.MeasureConnect {
 		if err := m.connect(ctx); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, m.disconnect()) }()
+		defer func() {
+			m.other.fail(err) // before its connections end
+			err = errors.Join(err, m.disconnect())
+		}()
 	}
 	for i, spec := range m.specs {
 		if m.call.Advance != nil {
@@ -81,16 +129,14 @@ func (m *measuring) connect(ctx context.Context) error {
 		return err
 	}
 	for range max(m.args.QPs.Value, 1) {
-		pair, err := testbed.NewPair(ctx, m.from, m.to, config)
-		// The device may have less inline data than `auto` asks for; no attribute tells how much.
-		for errors.Is(err, syscall.EINVAL) && m.args.Inline == inlineAuto && config.QP.MaxInlineData >= 2*payload {
-			config.QP.MaxInlineData /= 2
-			pair, err = testbed.NewPair(ctx, m.from, m.to, config)
+		pair, err := m.pair(ctx, config)
+		if pair.Pair != nil { // half made, if it failed
+			m.pairs = append(m.pairs, pair)
 		}
 		if err != nil {
+			m.other.fail(err) // before its connections end
 			return errors.Join(err, m.disconnect())
 		}
-		m.pairs = append(m.pairs, pair)
 	}
 	return nil
 }
@@ -108,7 +154,7 @@ func (m *measuring) disconnect() error {
 func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	prepared, err := m.prepare(spec)
+	prepared, err := m.prepareBoth(ctx, spec)
 	defer func() {
 		for _, each := range prepared {
 			each.Close()
@@ -117,7 +163,7 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 	if err != nil {
 		return m.failure(err)
 	}
-	stop := m.watch(prepared, cancel)
+	stop, over := m.watch(prepared, cancel), m.awaitOver(running, cancel)
 	results := make([]*rdmacore.MeasureResult, len(prepared))
 	var group sync.WaitGroup
 	for i, each := range prepared {
@@ -130,47 +176,79 @@ func (m *measuring) size(ctx context.Context, spec rdmacore.MeasureSpec) error {
 	}
 	m.call.Testbed.Clock().OnWall(group.Wait)
 	stop()
+	over()
 	err = context.Cause(running) // what ended first, not its consequences
 	m.sums.Cut = errors.Is(err, errAborted)
 	if err != nil && !m.sums.Cut {
+		var failed *rdmacore.MeasureError
+		if errors.As(err, &failed) && (failed.Status != rdmacore.WCSuccess || failed.Event != 0) {
+			err = m.other.reason(err)
+		}
 		return m.failure(err)
 	}
-	m.report(results)
-	return nil
+	there, err := m.conclude(ctx, results)
+	if err == nil && m.from != nil {
+		m.report(results, there)
+	}
+	return err
 }
 
 // errAborted is the cause of a context that a threshold has ended.
 var errAborted = errors.New("a threshold with abort_on_fail did not hold")
 
-// prepare prepares a measurement between the ends of each queue pair, or one of connections.
-func (m *measuring) prepare(spec rdmacore.MeasureSpec) (all []*rdmacore.Measurement, err error) {
-	var ends [][2]rdmacore.MeasureEnd
-	for _, pair := range m.pairs {
-		end := func(role rdmacore.MeasureRole, party *testbed.Role, here, there testbed.PairEnd) rdmacore.MeasureEnd {
-			return rdmacore.MeasureEnd{
-				Role: role, ID: here.ID, Memory: here.MR, CPUs: party.CPUs(),
-				RemoteAddress: there.MR.Address(), RemoteLength: uint64(there.MR.Length()), RemoteKey: there.MR.RKey(),
-			}
-		}
-		ends = append(ends, [2]rdmacore.MeasureEnd{
-			end(rdmacore.MeasureActive, m.from, pair.Active, pair.Passive), end(rdmacore.MeasurePassive, m.to, pair.Passive, pair.Active),
-		})
-	}
-	if spec.Kind == rdmacore.MeasureConnect {
-		provider, listen := m.from.Channel().Provider(), netip.AddrPortFrom(m.to.Address(), 0)
-		ends = [][2]rdmacore.MeasureEnd{{
-			{Role: rdmacore.MeasureActive, Provider: provider, Address: listen, Source: m.from.Source(m.to), CPUs: m.from.CPUs()},
-			{Role: rdmacore.MeasurePassive, Provider: provider, Address: listen, CPUs: m.to.CPUs()},
-		}}
-	}
-	for i := range ends {
-		prepared, err := rdmacore.NewMeasurement(spec, ends[i][:]...)
+// prepare prepares a measurement between the ends of each queue pair, or one of connections, which the one to listens to;
+// elsewhere it has that port.
+func (m *measuring) prepare(spec rdmacore.MeasureSpec, port uint16) (all []*rdmacore.Measurement, err error) {
+	spec.Elsewhere = m.other != nil
+	for _, ends := range m.ends(spec.Kind, port) {
+		prepared, err := rdmacore.NewMeasurement(spec, ends...)
 		if err != nil {
 			return all, err
 		}
 		all = append(all, prepared)
 	}
 	return all, nil
+}
+
+// ends are those of each measurement that are here.
+func (m *measuring) ends(kind rdmacore.MeasureKind, port uint16) (list [][]rdmacore.MeasureEnd) {
+	if kind == rdmacore.MeasureConnect {
+		var ends []rdmacore.MeasureEnd
+		address, _ := m.call.Testbed.AddressOf(string(m.args.To))
+		if m.from != nil {
+			ends = append(ends, rdmacore.MeasureEnd{
+				Role: rdmacore.MeasureActive, Provider: m.from.Provider(), Address: netip.AddrPortFrom(address, port),
+				Source: m.from.Source(address), CPUs: m.from.CPUs(),
+			})
+		}
+		if m.to != nil {
+			ends = append(ends, rdmacore.MeasureEnd{
+				Role: rdmacore.MeasurePassive, Provider: m.to.Provider(), Address: netip.AddrPortFrom(address, 0), CPUs: m.to.CPUs(),
+			})
+		}
+		return [][]rdmacore.MeasureEnd{ends}
+	}
+	for i := range m.pairs {
+		pair := &m.pairs[i]
+		var ends []rdmacore.MeasureEnd
+		add := func(role rdmacore.MeasureRole, party *testbed.Role, here, there *testbed.PairEnd) {
+			if party == nil {
+				return
+			}
+			memory := pair.there
+			if m.other == nil {
+				memory = memoryOf(there)
+			}
+			ends = append(ends, rdmacore.MeasureEnd{
+				Role: role, ID: here.ID, Memory: here.MR, CPUs: party.CPUs(),
+				RemoteAddress: memory.Address, RemoteLength: memory.Length, RemoteKey: memory.Key,
+			})
+		}
+		add(rdmacore.MeasureActive, m.from, &pair.Active, &pair.Passive)
+		add(rdmacore.MeasurePassive, m.to, &pair.Passive, &pair.Active)
+		list = append(list, ends)
+	}
+	return list
 }
 
 // failure is an error of the core in terms of the scenario.
@@ -196,9 +274,10 @@ func (m *measuring) failure(err error) error {
 // abortEvery is how often the thresholds that can end a measurement are checked while it runs.
 const abortEvery = 50 * time.Millisecond
 
-// watch ends a measurement when a threshold fails; stop ends the watch.
+// watch ends a measurement when a threshold fails, or shows the figures to the process that looks for that; stop ends the
+// watch.
 func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.CancelCauseFunc) (stop func()) {
-	if m.call.Abort == nil {
+	if m.call.Abort == nil && !m.other.watched() {
 		return func() {}
 	}
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -216,7 +295,15 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 			for i, each := range prepared {
 				results[i] = each.SoFar()
 			}
-			if found := m.records(results); found[0].Took > 0 && m.call.Abort(found) {
+			if m.from == nil {
+				m.other.show(m.figures(rdmacore.MeasurePassive, results))
+				continue
+			}
+			there := m.other.shown()
+			if there == nil && m.to == nil && m.args.Bidirectional {
+				continue // half of the figures
+			}
+			if found := m.records(results, there); found[0].Took > 0 && m.call.Abort(found) {
 				cancel(errAborted)
 				return
 			}
@@ -228,9 +315,9 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 	}
 }
 
-// report passes on the results.
-func (m *measuring) report(results []*rdmacore.MeasureResult) {
-	list := m.records(results)
+// report passes on the results; there are the figures of an end that is not here.
+func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
+	list := m.records(results, there)
 	for _, found := range list {
 		m.sums.Messages += int(found.Messages)
 		m.sums.Bytes += int(found.Bytes)
@@ -238,6 +325,9 @@ func (m *measuring) report(results []*rdmacore.MeasureResult) {
 		found.Cut = m.sums.Cut
 	}
 	m.call.Measured(list)
+	if there != nil {
+		m.sums.Verified += int(there.Verified)
+	}
 	for _, result := range results {
 		for _, end := range result.Ends {
 			m.sums.Verified += int(end.Verified)
@@ -267,7 +357,7 @@ func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 	for _, spec := range m.specs {
 		largest = max(largest, spec.Size)
 	}
-	inPayload := m.from.Device().IWARP() || m.to.Device().IWARP()
+	inPayload := m.iwarp
 	if inPayload {
 		largest += payload
 	}
@@ -280,7 +370,7 @@ func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 	if stride > math.MaxInt/2/slots {
 		return testbed.PairConfig{}, &testbed.Failure{What: fmt.Sprintf("%d messages of %d bytes do not fit into memory", slots, largest)}
 	}
-	attr, err := m.from.Device().Attr()
+	attr, err := m.here()[0].Device().Attr()
 	if err != nil {
 		return testbed.PairConfig{}, err
 	}
@@ -304,7 +394,7 @@ func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 		config.QP.SendOps = buildersOf(spec.Operation, inPayload)
 	}
 	if m.args.Inline == inlineAuto {
-		config.QP.MaxInlineData = autoInline
+		config.QP.MaxInlineData, config.FitInline = autoInline, true
 	} else {
 		config.QP.MaxInlineData = uint32(spec.Inline)
 	}

@@ -213,6 +213,8 @@ type Call struct {
 	Measured func([]*record.Measure)
 	// Advance is told which of its parts a measurement does now; nil if nobody wants to know.
 	Advance func(what string, at, of int)
+	// Counterpart is the process that plays the one of two roles that this one does not; nil where all roles are here.
+	Counterpart func(from, to string) Counterpart
 	// Abort is given the figures so far and tells whether to end the measurement; nil to let it run.
 	Abort func([]*record.Measure) bool
 }

@@ -1,0 +1,227 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/host/scenario/verb"
+)
+
+// A measurement between roles of two processes is a step of the one that has its first role, as every step is of one
+// process.  The process with the other role walks into the same step with its half of the measurement, while it waits for
+// the step's outcome: the end of one is the end of both.  What is measured all others are told, a size at a time.
+
+// half runs the half of a step that another process runs; nil where there is none here.
+func (r *caseRun) half(call *compile.Call) func(context.Context) {
+	if !r.divides(call) {
+		return nil
+	}
+	return func(ctx context.Context) {
+		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: r.counterpart}
+		advance := r.advances.begin("", 0)
+		defer r.advances.end(advance)
+		half.Advance = func(what string, at, of int) {
+			r.advances.part(advance, what, at, of)
+			r.ended.Add(1) // not stalled
+		}
+		var err error
+		if half.Arguments, err = r.evaluate(nil, call.Arguments); err == nil {
+			_ = call.Verb.Run(ctx, &half) // the other half hears of its failure, and the outcome tells
+		}
+	}
+}
+
+// divides tells whether a call is a measurement of which one role is here and another is not.
+func (r *caseRun) divides(call *compile.Call) bool {
+	if !call.Verb.Measures {
+		return false
+	}
+	var here, elsewhere bool
+	for i, argument := range call.Verb.Arguments {
+		if i >= len(call.Arguments) || call.Arguments[i] == nil || argument.Type != verb.Role {
+			continue
+		}
+		name, _ := call.Arguments[i].Get(r.env) // its error is that of the step
+		for _, role := range verb.RolesNamed(argument.Type, name) {
+			if r.others.where[role] == "" {
+				here = true
+			} else {
+				elsewhere = true
+			}
+		}
+	}
+	return here && elsewhere
+}
+
+// counterpart is the process with the role of the two that is not here.
+func (r *caseRun) counterpart(from, to string) verb.Counterpart {
+	c := &counterpart{others: r.others, said: "from", heard: "to", process: r.others.where[to]}
+	if process := r.others.where[from]; process != "" {
+		c.said, c.heard, c.process = "to", "from", process
+	}
+	c.key = fmt.Sprintf("%s/%s>%s/", r.turns.key, from, to)
+	return c
+}
+
+// counterpart hears and tells another process what is of two roles in a step.
+type counterpart struct {
+	others      *others
+	process     string
+	key         string // of the step and the roles
+	said, heard string // who says it
+	saying      int
+	hearing     int
+}
+
+func (c *counterpart) Say(value any) error {
+	c.saying++
+	return c.others.send(c.process, fmt.Sprintf("%s%s/%d", c.key, c.said, c.saying), value)
+}
+
+func (c *counterpart) Hear(ctx context.Context, into any) error {
+	c.hearing++
+	_, raw, err := c.others.hear(ctx, c.process, fmt.Sprintf("%s%s/%d", c.key, c.heard, c.hearing))
+	if gone, is := err.(*meeting.GoneError); is { //nolint:errorlint // as it is made
+		return &testbed.EnvironmentError{What: "measure", Err: gone}
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	return err
+}
+
+// judgedTogether has the process with the first role check the thresholds, and the others heed what it says: so a time of a
+// clock, or an earlier run, is held against the limits once.
+func (r *caseRun) judgedTogether(ctx context.Context, took time.Duration) {
+	o := r.others
+	key := o.key("thresholds", "")
+	if o.judge == "" {
+		verdicts := r.judged(took)
+		if err := o.meeting.Tell(key, verdicts); err != nil {
+			r.fail(&testbed.EnvironmentError{What: "tell the other processes of the thresholds", Err: err})
+		}
+		r.heed(verdicts)
+		return
+	}
+	var raw json.RawMessage
+	var err error
+	r.testbed.Unlocked(func() {
+		r.testbed.Clock().Outside(func() { _, raw, err = o.hear(ctx, o.judge, key) })
+	})
+	if err != nil {
+		return // part says why that process has ended
+	}
+	var verdicts []verdict
+	if err = json.Unmarshal(raw, &verdicts); err == nil {
+		for _, each := range verdicts {
+			if list := r.testCase.Thresholds; each.Threshold < 0 || each.Threshold >= len(list) ||
+				each.Limit < 0 || each.Limit >= len(list[each.Threshold].Limits) {
+				err = fmt.Errorf("there is no limit %d of a threshold %d", each.Limit, each.Threshold)
+			}
+		}
+	}
+	if err != nil {
+		r.fail(&testbed.EnvironmentError{What: "what " + o.judge + " says of the thresholds", Err: err})
+		return
+	}
+	r.heed(verdicts)
+}
+
+// tellBaseline tells the others what an earlier run has found, where thresholds may want it: who judges may not have it.
+func (r *caseRun) tellBaseline(begin *beginning) error {
+	if r.config.Baseline == nil || len(r.testCase.Thresholds) == 0 {
+		return nil
+	}
+	o := r.others
+	for i := range r.config.Baseline.Measures {
+		if err := o.meeting.Tell(o.baseline(o.meeting.Name(), i), withoutHistograms(&r.config.Baseline.Measures[i])); err != nil {
+			return fmt.Errorf("tell the baseline: %w", err)
+		}
+	}
+	count := len(r.config.Baseline.Measures)
+	begin.Baseline = &count
+	return nil
+}
+
+// takeBaseline takes what a process has told of an earlier run, unless this one has that itself.
+func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) error {
+	o := r.others
+	if count == nil || r.config.Baseline != nil {
+		return nil
+	}
+	earlier := &record.Earlier{}
+	for i := range *count {
+		var m record.Measure
+		if err := o.await(ctx, name, o.baseline(name, i), &m); err != nil {
+			return fmt.Errorf("the baseline of %s: %w", name, err)
+		}
+		earlier.Measures = append(earlier.Measures, m)
+	}
+	r.config.Baseline = earlier
+	return nil
+}
+
+func (o *others) baseline(name string, i int) string {
+	return fmt.Sprintf("%s/%d", o.key("baseline", name), i)
+}
+
+// send tells one process a value under a key.
+func (o *others) send(_, key string, value any) error { return o.meeting.Tell(key, value) }
+
+// measured is the key of what is measured of the n-th size.
+func (t *turns) measured(n int) string { return fmt.Sprintf("%s/measured/%d", t.key, n) }
+
+// longestMeasured bounds what is told of a size.  Whole histograms are the first to be left out.
+const longestMeasured = 512 << 10
+
+// tellMeasured tells the others what is measured.
+func (r *caseRun) tellMeasured(found measured) error {
+	raw, err := json.Marshal(found)
+	if err == nil && len(raw) > longestMeasured {
+		found = slices.Clone(found)
+		for i, each := range found {
+			found[i] = withoutHistograms(each)
+		}
+		raw, err = json.Marshal(found)
+	}
+	if err != nil {
+		return err
+	}
+	key := r.turns.measured(r.turns.told)
+	r.turns.told++
+	return r.others.meeting.Tell(key, json.RawMessage(raw))
+}
+
+func withoutHistograms(m *record.Measure) *record.Measure {
+	short := *m
+	short.Latency = slices.Clone(m.Latency)
+	for i := range short.Latency {
+		short.Latency[i].HDR = ""
+	}
+	return &short
+}
+
+// takeMeasured takes what another process has measured.
+func (r *caseRun) takeMeasured(step *compile.Step, raw json.RawMessage) error {
+	var found measured
+	if err := json.Unmarshal(raw, &found); err != nil {
+		return err
+	}
+	if len(found) == 0 || slices.Contains(found, nil) {
+		return fmt.Errorf("what is measured in step %d cannot be read", step.Span.Line)
+	}
+	for _, m := range found {
+		r.locateIn(step, m)
+		r.config.Stream.Write(&record.Record{Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m})
+	}
+	r.found = append(r.found, found)
+	r.ended.Add(1) // not stalled
+	return nil
+}

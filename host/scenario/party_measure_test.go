@@ -1,0 +1,201 @@
+package scenario_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario"
+	"rdmarun/internal/address"
+)
+
+// measuredTogether runs a file in several parties at once, over sockets.
+func measuredTogether(t *testing.T, path string, change func(i int, config *scenario.RunConfig), parties ...*scenario.Party) []*measurements {
+	t.Helper()
+	at := address.Free(t)
+	found := make([]*measurements, len(parties))
+	var running sync.WaitGroup
+	for i, party := range parties {
+		if i == 0 {
+			party.Listen = at
+		} else {
+			party.Peers = []string{at}
+		}
+		found[i] = &measurements{checked: make(map[string]record.Threshold)}
+		running.Go(func() {
+			err := play(t.Context(), path, party, func(config *scenario.RunConfig) bool {
+				config.Link, config.Consumers = "udp", []record.Consumer{found[i]}
+				if change != nil {
+					change(i, config)
+				}
+				return true
+			})
+			if err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	running.Wait()
+	return found
+}
+
+// same holds what two processes have seen of one run against each other.
+func same(t *testing.T, a, b *measurements) {
+	t.Helper()
+	if !reflect.DeepEqual(a.found, b.found) {
+		t.Errorf("one has measured\n%+v\nand another\n%+v", a.found, b.found)
+	}
+	if !reflect.DeepEqual(a.checked, b.checked) {
+		t.Errorf("one has checked\n%+v\nand another\n%+v", a.checked, b.checked)
+	}
+	for i := range max(len(a.results), len(b.results)) {
+		if i >= len(a.results) || i >= len(b.results) || a.results[i].Status != b.results[i].Status {
+			t.Fatalf("the results of one are\n%+v\nof another\n%+v", a.results, b.results)
+		}
+	}
+}
+
+// TestPartyMeasure: each of two processes has its half of each measurement, and both the same figures and verdicts.
+func TestPartyMeasure(t *testing.T) {
+	for name, parties := range map[string][]*scenario.Party{
+		"two":              {{Roles: []string{"server"}}, {Roles: []string{"client"}}},
+		"the client waits": {{Roles: []string{"client"}}, {Roles: []string{"server"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := measuredTogether(t, "testdata/run/measure.yaml", nil, parties...)
+			if len(seen[0].found) != 27 || len(seen[0].results) != 1 || !seen[0].results[0].FailedByThreshold() {
+				t.Fatalf("%d measurements, %+v", len(seen[0].found), seen[0].results)
+			}
+			for i := range seen[0].found {
+				checkMeasure(t, &seen[0].found[i])
+			}
+			checkThresholds(t, seen[0].checked)
+			same(t, seen[0], seen[1])
+		})
+	}
+}
+
+// TestPartyMeasureBystander: a process of neither role sees the results and the figures.
+func TestPartyMeasureBystander(t *testing.T) {
+	seen := measuredTogether(t, "testdata/run/party_measure.yaml", nil,
+		&scenario.Party{Roles: []string{"watcher"}}, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	want := map[string]record.Status{"results": record.Passed, "refused there": record.Failed, "refused here": record.Failed, "after": record.Passed}
+	said := map[string]string{"refused there": "role server: receive_depth: post_list 4 needs at least 8", "refused here": "outstanding: more than the 128 requests"}
+	for i, each := range seen {
+		same(t, seen[0], each)
+		for _, result := range each.results {
+			if want[result.Name] != result.Status {
+				t.Errorf("%d: %+v", i, result)
+			}
+			if wanted := said[result.Name]; wanted != "" && (len(result.Failures) != 1 || !strings.Contains(result.Failures[0].What, wanted)) {
+				t.Errorf("%d: %+v", i, result)
+			}
+		}
+		if len(each.results) != len(want) || len(each.found) != 3 {
+			t.Errorf("%d: %d results, %+v", i, len(each.results), each.found)
+		}
+	}
+}
+
+// TestPartyMeasureEndsEarly: a threshold ends both halves, and so does the death of either role.
+func TestPartyMeasureEndsEarly(t *testing.T) {
+	seen := measuredTogether(t, "testdata/run/measure_abort.yaml", nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	same(t, seen[0], seen[1])
+	if len(seen[0].found) != 2 || !seen[0].results[0].FailedByThreshold() {
+		t.Fatalf("%+v, %+v", seen[0].found, seen[0].results)
+	}
+	for i := range seen[0].found {
+		if m := &seen[0].found[i]; !m.Cut || m.Messages == 0 || m.Took < 10*time.Millisecond {
+			t.Errorf("%+v", m)
+		}
+	}
+	for i, each := range seen {
+		if len(each.results) != 2 || len(each.results[1].Failures) == 0 ||
+			!strings.Contains(each.results[1].Failures[0].What, "role server died during a measurement") {
+			t.Errorf("%d: %+v", i, each.results)
+		}
+	}
+}
+
+// TestPartyMeasureBaseline: what one process has of an earlier run, all hold their figures against.
+func TestPartyMeasureBaseline(t *testing.T) {
+	const path = "testdata/run/measure_baseline.yaml"
+	parties := func() []*scenario.Party {
+		return []*scenario.Party{{Roles: []string{"server"}}, {Roles: []string{"client"}}}
+	}
+	first := measuredTogether(t, path, nil, parties()...)
+	same(t, first[0], first[1])
+	earlier := &record.Earlier{}
+	for _, m := range first[0].found {
+		m.BitsPerSecond = 1e18
+		earlier.Add(m)
+	}
+	for has := range 2 {
+		second := measuredTogether(t, path, func(i int, config *scenario.RunConfig) {
+			if i == has {
+				config.Baseline = record.Baseline{path: earlier}
+			}
+		}, parties()...)
+		same(t, second[0], second[1])
+		if got, checked := second[0].checked["bandwidth avg >= baseline.avg * 0.97"]; !checked || got.OK || got.Reason != "" || len(second[0].checked) != 4 {
+			t.Errorf("process %d has the baseline: %+v", has, second[0].checked)
+		}
+	}
+}
+
+// TestPartyMeasureLost: a process that goes in the middle of a measurement is named by the other, at once.
+func TestPartyMeasureLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "case.yaml")
+	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ntimeout: 2h\n" +
+		"steps: [{measure: {kind: bandwidth, op: SEND, from: client, to: server, sizes: [64], duration: 1h}}]\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, leaves := range []string{"server", "client"} {
+		t.Run(leaves, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			at := address.Free(t)
+			var running sync.WaitGroup
+			stays := newRoleRecords()
+			for role, party := range map[string]*scenario.Party{
+				"server": {Roles: []string{"server"}, Listen: at}, "client": {Roles: []string{"client"}, Peers: []string{at}},
+			} {
+				running.Go(func() {
+					if err := play(ctxOf(t, ctx, role == leaves), path, party, func(config *scenario.RunConfig) bool {
+						config.Link, config.Consumers = "udp", []record.Consumer{stays}
+						if role == leaves {
+							config.Consumers = []record.Consumer{endsMeasurement(cancel)}
+						}
+						return true
+					}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			running.Wait()
+			for _, result := range stays.results {
+				if result.Status.OK() || len(result.Failures) == 0 || !strings.Contains(result.Failures[0].What, leaves) {
+					t.Errorf("%+v", result)
+				}
+			}
+			if len(stays.results) != 1 {
+				t.Errorf("%+v", stays.results)
+			}
+		})
+	}
+}
+
+// ctxOf is the context of a process that leaves, or stays.
+func ctxOf(t *testing.T, leaving context.Context, leaves bool) context.Context {
+	if leaves {
+		return leaving
+	}
+	return t.Context()
+}

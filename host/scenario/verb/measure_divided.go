@@ -1,0 +1,344 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
+)
+
+// A measurement between roles of two processes has a native half in each.  The halves need the same arguments, which both
+// processes have evaluated, and what only the other one knows: where it listens, and the address and the key of its memory.
+// They tell each other that before a size and what they have found after it, each in its order:
+//
+//	from                                to
+//	greeting                     -->
+//	                             <--    greeting
+//	                             <--    port, memory            for each queue pair
+//	memory                       -->
+//	prepared                     -->                            for each size
+//	                             <--    prepared
+//	    the messages that are measured, which begin with the first of `from`
+//	over                         -->
+//	                             <--    figures
+//
+// Of connections the one to listens, so `from` prepares after it.  Who fails says so instead of what would come next, which
+// ends the other half.  Between `prepared` and `over` nothing is said, but the figures so far where a threshold wants them.
+
+// Counterpart is the process with the other role of a measurement.  What one of the two says the other hears in its order.
+type Counterpart interface {
+	Say(value any) error
+	// Hear waits for what the other says next.  It fails when there is nobody any more who could.
+	Hear(ctx context.Context, into any) error
+}
+
+// said is what one half tells the other.
+type said struct {
+	// Failed is why there is no other half any more.
+	Failed *failed `json:"failed,omitempty"`
+	// IWARP tells what the device is, Watch that the figures so far are wanted.
+	IWARP bool `json:"iwarp,omitempty"`
+	Watch bool `json:"watch,omitempty"`
+	// Port is where `to` listens, Memory what its peer may use.
+	Port   uint16        `json:"port,omitempty"`
+	Memory *remoteMemory `json:"memory,omitempty"`
+	// Cut tells with `over` that a threshold has ended the measurement.
+	Cut bool `json:"cut,omitempty"`
+	// SoFar and Found are the figures of `to`.
+	SoFar *figures `json:"so_far,omitempty"`
+	Found *figures `json:"found,omitempty"`
+}
+
+// failed is a failure as the other half tells it.
+type failed struct {
+	What     string `json:"what"`
+	Expected string `json:"expected,omitempty"`
+	Got      string `json:"got,omitempty"`
+	Hint     string `json:"hint,omitempty"`
+	// Environment tells that it is a fault of the surroundings.
+	Environment bool `json:"environment,omitempty"`
+}
+
+func failedBy(err error) *failed {
+	var failure *testbed.Failure
+	var environment *testbed.EnvironmentError
+	switch {
+	case errors.As(err, &failure):
+		return &failed{What: failure.What, Expected: failure.Expected, Got: failure.Got, Hint: failure.Hint}
+	case errors.As(err, &environment):
+		return &failed{What: err.Error(), Hint: environment.Hint(), Environment: true}
+	}
+	return &failed{What: err.Error()}
+}
+
+func (f *failed) failure(role string) error {
+	if f.Environment {
+		return &testbed.EnvironmentError{What: "role " + role, Err: errors.New(f.What)}
+	}
+	return &testbed.Failure{What: "role " + role + ": " + f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint}
+}
+
+// remoteMemory is what an end may use of its peer.
+type remoteMemory struct {
+	Address uint64 `json:"address"`
+	Length  uint64 `json:"length"`
+	Key     uint32 `json:"key"`
+}
+
+func memoryOf(end *testbed.PairEnd) remoteMemory {
+	return remoteMemory{Address: end.MR.Address(), Length: uint64(end.MR.Length()), Key: end.MR.RKey()}
+}
+
+// exchange is what two halves of a measurement tell each other.
+type exchange struct {
+	counterpart Counterpart
+	role        string // the one that is not here
+	// ctx ends when the other half fails, or is there no more.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// outer is the step's.
+	outer context.Context
+	inbox chan said
+	done  chan struct{}
+	soFar atomic.Pointer[figures]
+	// watch tells that the other half wants to see figures.
+	watch bool
+}
+
+// meet begins to hear what the other half says.
+func meet(ctx context.Context, counterpart Counterpart, role string) *exchange {
+	e := &exchange{counterpart: counterpart, role: role, outer: ctx, inbox: make(chan said), done: make(chan struct{})}
+	e.ctx, e.cancel = context.WithCancelCause(ctx)
+	go e.listen()
+	return e
+}
+
+func (e *exchange) listen() {
+	defer close(e.done)
+	for {
+		var got said
+		err := e.counterpart.Hear(e.ctx, &got)
+		if err == nil && got.Failed != nil {
+			err = got.Failed.failure(e.role)
+		}
+		if err != nil {
+			e.cancel(err)
+			return
+		}
+		if got.SoFar != nil {
+			e.soFar.Store(got.SoFar)
+			continue
+		}
+		select {
+		case e.inbox <- got:
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// hear is what the other half says next.
+func (e *exchange) hear(ctx context.Context) (said, error) {
+	select {
+	case got := <-e.inbox:
+		return got, nil
+	case <-ctx.Done():
+		return said{}, context.Cause(ctx)
+	}
+}
+
+func (e *exchange) say(what said) error {
+	if err := e.counterpart.Say(what); err != nil {
+		return &testbed.EnvironmentError{What: "tell the other end", Err: err}
+	}
+	return nil
+}
+
+// fail tells the other half of a failure of this one, unless that one has failed before; of the step's end in any case.
+func (e *exchange) fail(err error) {
+	if e == nil || err == nil {
+		return
+	}
+	if e.cancel(err); context.Cause(e.ctx) == err || e.outer.Err() != nil {
+		_ = e.say(said{Failed: failedBy(err)}) // who does not hear it finds that there is nobody any more
+	}
+}
+
+// part ends the exchange.  The error is that of the half that failed first.
+func (e *exchange) part(err error) error {
+	if e.fail(err); err != nil {
+		err = context.Cause(e.ctx)
+	}
+	e.cancel(nil)
+	<-e.done
+	return err
+}
+
+// reasonTime is how long to wait for the reason of a failure that may be the consequence of another end's.
+const reasonTime = time.Second
+
+// reason is why the other half ended a connection, which it may tell a moment later, or else err.
+func (e *exchange) reason(err error) error {
+	if e == nil {
+		return err
+	}
+	select {
+	case <-e.ctx.Done():
+		return context.Cause(e.ctx)
+	case <-time.After(reasonTime):
+		return err
+	}
+}
+
+// watched tells whether the other half wants to see figures.
+func (e *exchange) watched() bool { return e != nil && e.watch }
+
+// show shows the other half the figures so far.
+func (e *exchange) show(soFar *figures) { _ = e.say(said{SoFar: soFar}) }
+
+// shown are the figures so far of the other half; nil for none.
+func (e *exchange) shown() *figures {
+	if e == nil {
+		return nil
+	}
+	return e.soFar.Load()
+}
+
+// greet finds out what the other half's device is.
+func (m *measuring) greet(ctx context.Context) error {
+	for _, role := range m.here() {
+		m.iwarp = m.iwarp || role.Device().IWARP()
+	}
+	if m.other == nil {
+		return nil
+	}
+	err := m.other.say(said{IWARP: m.iwarp, Watch: m.call.Abort != nil && m.args.Bidirectional && m.from != nil})
+	if err != nil {
+		return err
+	}
+	there, err := m.other.hear(ctx)
+	m.iwarp, m.other.watch = m.iwarp || there.IWARP, there.Watch && m.to != nil && m.args.Bidirectional
+	return err
+}
+
+// pair makes a queue pair of each role, or of the one that is here.
+func (m *measuring) pair(ctx context.Context, config testbed.PairConfig) (made measuredPair, err error) {
+	switch {
+	case m.other == nil:
+		made.Pair, err = testbed.NewPair(ctx, m.from, m.to, config)
+	case m.from != nil:
+		err = m.dial(ctx, &made, config)
+	default:
+		err = m.accept(ctx, &made, config)
+	}
+	return made, err
+}
+
+func (m *measuring) dial(ctx context.Context, made *measuredPair, config testbed.PairConfig) error {
+	there, err := m.other.hear(ctx)
+	if err != nil {
+		return err
+	}
+	if there.Memory == nil {
+		return errUntold
+	}
+	made.there = *there.Memory
+	address, _ := m.call.Testbed.AddressOf(string(m.args.To))
+	if made.Pair, err = testbed.DialPair(ctx, m.from, netip.AddrPortFrom(address, there.Port), config); err != nil {
+		return m.other.reason(err)
+	}
+	memory := memoryOf(&made.Active)
+	return m.other.say(said{Memory: &memory})
+}
+
+func (m *measuring) accept(ctx context.Context, made *measuredPair, config testbed.PairConfig) (err error) {
+	if made.Pair, err = testbed.ListenPair(ctx, m.to, config); err != nil {
+		return err
+	}
+	memory := memoryOf(&made.Passive)
+	if err = m.other.say(said{Port: made.Listens().Port(), Memory: &memory}); err != nil {
+		return err
+	}
+	if err = made.Accept(ctx); err != nil {
+		return err
+	}
+	there, err := m.other.hear(ctx)
+	if err != nil {
+		return err
+	}
+	if there.Memory == nil {
+		return errUntold
+	}
+	made.there = *there.Memory
+	return nil
+}
+
+// errUntold is the failure of a half whose counterpart does not say what it must.
+var errUntold = errors.New("the other end does not tell what this one needs")
+
+// prepareBoth prepares the ends that are here, and waits until those elsewhere are.
+func (m *measuring) prepareBoth(ctx context.Context, spec rdmacore.MeasureSpec) (all []*rdmacore.Measurement, err error) {
+	if m.other == nil {
+		return m.prepare(spec, 0)
+	}
+	connect := spec.Kind == rdmacore.MeasureConnect
+	var there said
+	// The one to is ready last, so that whatever begins finds it there; but it listens before the other connects.
+	if (m.from != nil) == connect {
+		if there, err = m.other.hear(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if all, err = m.prepare(spec, there.Port); err != nil {
+		return all, err
+	}
+	if m.from != nil && connect {
+		return all, nil
+	}
+	ready := said{}
+	if connect {
+		ready.Port = all[0].Listens().Port()
+	}
+	if err = m.other.say(ready); err == nil && m.from != nil {
+		_, err = m.other.hear(ctx)
+	}
+	return all, err
+}
+
+// awaitOver ends the half of `to` when a threshold has ended that of `from`; over waits until that is over.
+func (m *measuring) awaitOver(running context.Context, cancel context.CancelCauseFunc) (over func()) {
+	if m.from != nil {
+		return func() {}
+	}
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		if end, err := m.other.hear(running); err == nil && end.Cut {
+			cancel(errAborted)
+		}
+	}()
+	return func() { <-heard }
+}
+
+// conclude gives and takes the figures of the end that is not here.
+func (m *measuring) conclude(ctx context.Context, results []*rdmacore.MeasureResult) (there *figures, err error) {
+	switch {
+	case m.other == nil:
+		return nil, nil
+	case m.from == nil:
+		return nil, m.other.say(said{Found: m.figures(rdmacore.MeasurePassive, results)})
+	}
+	if err = m.other.say(said{Cut: m.sums.Cut}); err != nil {
+		return nil, err
+	}
+	end, err := m.other.hear(ctx)
+	if err == nil && end.Found == nil {
+		err = fmt.Errorf("%w: its figures", errUntold)
+	}
+	return end.Found, err
+}
