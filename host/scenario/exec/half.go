@@ -82,7 +82,7 @@ type counterpart struct {
 
 func (c *counterpart) Say(value any) error {
 	c.saying++
-	return c.others.send(c.process, fmt.Sprintf("%s%s/%d", c.key, c.said, c.saying), value)
+	return c.others.meeting.Send(c.process, fmt.Sprintf("%s%s/%d", c.key, c.said, c.saying), value)
 }
 
 func (c *counterpart) Hear(ctx context.Context, into any) error {
@@ -171,9 +171,6 @@ func (r *caseRun) takeBaseline(ctx context.Context, name string, count *int) err
 func (o *others) baseline(name string, i int) string {
 	return fmt.Sprintf("%s/%d", o.key("baseline", name), i)
 }
-
-// send tells one process a value under a key.
-func (o *others) send(_, key string, value any) error { return o.meeting.Tell(key, value) }
 
 // measured is the key of what is measured of the n-th size.
 func (t *turns) measured(n int) string { return fmt.Sprintf("%s/measured/%d", t.key, n) }
