@@ -119,6 +119,8 @@ func (l *runLog) Record(r *record.Record) error {
 		log.Info("output", "role", r.Line.Role, "text", r.Line.Text)
 	case record.Measured:
 		log.Info("measured", "name", r.Measure.Name, "role", r.Measure.Role, "messages", r.Measure.Messages, "took", r.Measure.Took)
+	case record.Meshed:
+		log.Info("mesh measured", "name", r.Mesh.Name, "pairs", len(r.Mesh.Pairs), "outliers", r.Mesh.Outliers, "lost", r.Mesh.Lost)
 	case record.Checked:
 		if !r.Threshold.OK {
 			log.Error("threshold not held", "threshold", r.Threshold.Text, "value", r.Threshold.Value, "reason", r.Threshold.Reason)

@@ -26,6 +26,7 @@ const (
 	StepEnd  Kind = "step"
 	Output   Kind = "output"
 	Measured Kind = "measure"
+	Meshed   Kind = "mesh"
 	Checked  Kind = "threshold"
 	CaseEnd  Kind = "case_end"
 	// CaseRetry is the end of an attempt that does not count: the same case starts again.
@@ -51,6 +52,7 @@ type Record struct {
 	Step      *Step      `json:"step,omitempty"`
 	Line      *Line      `json:"line,omitempty"`
 	Measure   *Measure   `json:"measure,omitempty"` // of Measured and Before
+	Mesh      *Mesh      `json:"mesh,omitempty"`
 	Threshold *Threshold `json:"threshold,omitempty"`
 	Result    *Result    `json:"result,omitempty"`
 	Totals    *Totals    `json:"totals,omitempty"`

@@ -181,7 +181,7 @@ func compareLines(t *testing.T, path, got, want string) {
 
 // TestExamples runs the scenarios that come with rdmarun on soft, each case with the clock of its file.
 func TestExamples(t *testing.T) {
-	for file, cases := range map[string]int{"rping.yaml": 1, "negotiate.yaml": 9, "faults.yaml": 7, "sweep.yaml": 1, "connections.yaml": 1, "guest-faults.yaml": 2, "guest-crowd.yaml": 2} {
+	for file, cases := range map[string]int{"rping.yaml": 1, "negotiate.yaml": 9, "faults.yaml": 7, "sweep.yaml": 1, "connections.yaml": 1, "mesh.yaml": 1, "guest-faults.yaml": 2, "guest-crowd.yaml": 2} {
 		t.Run(file, func(t *testing.T) {
 			var text strings.Builder
 			human := terminal.NewHuman(&text, terminal.HumanOptions{})

@@ -222,6 +222,8 @@ func complete(r *record.Record) error {
 		there = r.Line != nil
 	case record.Measured, record.Before:
 		there = r.Measure != nil
+	case record.Meshed:
+		there = r.Mesh != nil
 	case record.Checked:
 		there = r.Threshold != nil
 	case record.CaseEnd, record.CaseRetry:

@@ -30,6 +30,8 @@ type Human struct {
 	// measured is what was measured in the running case, limits are the thresholds that were checked.
 	measured []record.Measure
 	limits   []record.Threshold
+	// meshes are those of the running case.
+	meshes []record.Mesh
 	// slowest are the cases that took longest.
 	slowest slowest
 }
@@ -84,6 +86,8 @@ func (h *Human) Record(r *record.Record) error {
 		h.limits = append(h.limits, *r.Threshold)
 	case record.Measured:
 		h.measured = append(h.measured, *r.Measure)
+	case record.Meshed:
+		h.meshes = append(h.meshes, *r.Mesh)
 	case record.CaseRetry:
 		h.retry(r)
 	case record.CaseEnd:
@@ -114,7 +118,7 @@ func (h *Human) fold(hang int, format string, args ...any) {
 
 func (h *Human) begin(r *record.Record) {
 	h.heading = fmt.Sprintf("%s  %s\n", h.style.dim("RUN "), r.Start.Name)
-	h.measured, h.limits = nil, nil
+	h.measured, h.meshes, h.limits = nil, nil, nil
 	h.fileLine(r)
 	if h.options.Places {
 		h.places(r.Start.Roles)
@@ -204,7 +208,7 @@ func (h *Human) end(r *record.Record) {
 	}
 	h.slowest.add(r.Case, result)
 	if h.options.Quiet {
-		h.measured, h.limits = nil, nil
+		h.measured, h.meshes, h.limits = nil, nil, nil
 		return
 	}
 	h.fileLine(r)
@@ -240,10 +244,13 @@ func (h *Human) end(r *record.Record) {
 		}
 	}
 	h.measures(h.measured)
+	for i := range h.meshes {
+		h.mesh(&h.meshes[i])
+	}
 	for i := range h.limits {
 		h.limit(&h.limits[i])
 	}
-	h.measured, h.limits = nil, nil
+	h.measured, h.meshes, h.limits = nil, nil, nil
 }
 
 func (h *Human) word(status record.Status) string {

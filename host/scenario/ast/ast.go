@@ -90,7 +90,9 @@ type Role struct {
 	CPUs     []*syntax.Node `key:"cpu,later" doc:"where the threads of its measurements and of its guest run: a number, a list, or local_numa, the CPUs near its device"`
 	// Spread is set if each instance runs on a host of its own.
 	Spread *syntax.Node `key:"place,later" doc:"{spread: host}: the instances of a counted role run on as many hosts, or the case is skipped"`
-	Guest  *Guest       `key:"guest" doc:"the WebAssembly program that plays the role"`
+	// Labels are a mapping of names to texts.
+	Labels []syntax.Pair `key:"labels,later" doc:"what groups its parties, by which a mesh says what bad pairs have in common: {rack: r1}; of a counted role also by number: {rack: \"r$(index % 2)\"}"`
+	Guest  *Guest        `key:"guest" doc:"the WebAssembly program that plays the role"`
 	// Optional guests may be missing.
 	Optional *syntax.Node `key:"optional" doc:"true: the guest may be missing; cases that require guest.NAME are skipped then"`
 }

@@ -189,6 +189,13 @@ func (r *reader) role(role *Role, node *syntax.Node) bool {
 	}
 	r.where(role, node)
 	r.provided(role, node.Get("provider"))
+	if labels := node.Get("labels"); labels != nil {
+		r.named(labels, "labels", func(name, value *syntax.Node) {
+			if r.kind(value, syntax.Scalar, "a label") {
+				role.Labels = append(role.Labels, syntax.Pair{Key: name, Value: value})
+			}
+		})
+	}
 	switch buffers := node.Get("buffers"); {
 	case buffers == nil:
 	case role.Guest != nil:

@@ -156,12 +156,8 @@ func (r *argumentReader) finish(key *syntax.Node) {
 		r.given[i] = r.inline[0].Key
 		r.values[i] = r.dataForm(r.inline, key.Span(), r.at)
 	}
-	members := make(map[string][]string) // of a group, by its name
 	for i := range r.verb.Arguments {
 		argument := &r.verb.Arguments[i]
-		if argument.Group != "" {
-			members[argument.Group] = append(members[argument.Group], argument.Name)
-		}
 		switch {
 		case r.given[i] != nil:
 		case argument.Type == verb.QueuePair:
@@ -176,7 +172,7 @@ func (r *argumentReader) finish(key *syntax.Node) {
 				WithHint("%s: %s", argument.Name, argument.Doc)
 		}
 	}
-	for _, names := range members {
+	for _, names := range groupsOf(r.verb.Arguments) {
 		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return r.given[r.verb.Argument(name)] == nil })
 		switch {
 		case len(given) == 0:
@@ -223,12 +219,52 @@ func argumentName(a *verb.Argument) string { return a.Name }
 
 // optionMapping compiles a mapping with arguments of its own as keys.
 func (d *decoder) optionMapping(argument *verb.Argument, node *syntax.Node, at place) *Value {
+	return d.optionsOf(argument, argument.Name, node, at)
+}
+
+// optionsOf compiles such a mapping, which messages call by a name.
+func (d *decoder) optionsOf(argument *verb.Argument, called string, node *syntax.Node, at place) *Value {
 	node, at.scope = at.scope.resolve(node)
 	if node.Kind != syntax.Mapping {
 		return d.refuse(diag.WrongShape, node.Span(), diag.ThereAre(namesOf(argument.Fields, argumentName)), "%s is a mapping, and this is a %s", argument.Name, node.Kind)
 	}
 	names, parts := d.keyed(argument.Fields, node, at, argument.Name+" has no key")
+	if !d.completeOptions(argument, called, node) {
+		return nil
+	}
 	return d.combined(node.Span(), parts, func(values []any) (any, error) { return byName(names, values), nil })
+}
+
+// completeOptions tells whether a mapping has what it needs: what is required, and one of each group.
+func (d *decoder) completeOptions(argument *verb.Argument, called string, node *syntax.Node) bool {
+	before := d.errors.Len()
+	given := func(name string) bool { return node.Get(name) != nil }
+	for _, field := range argument.Fields {
+		if field.Required && !given(field.Name) {
+			d.errors.Report(diag.MissingKey, node.Span(), "%s needs %q", called, field.Name).WithHint("%s: %s", field.Name, field.Doc)
+		}
+	}
+	members := groupsOf(argument.Fields)
+	for _, group := range sortedKeys(members) {
+		switch has := slices.DeleteFunc(slices.Clone(members[group]), func(name string) bool { return !given(name) }); {
+		case len(has) == 0:
+			d.errors.Report(diag.MissingKey, node.Span(), "%s needs one of %s", called, quotedList(members[group]))
+		case len(has) > 1:
+			d.errors.Report(diag.Conflict, node.Key(has[1]).Span(), "%s has either %s", called, strings.Join(has, " or "))
+		}
+	}
+	return d.errors.Len() == before
+}
+
+// groupsOf are the names of arguments of which one must be given, by their groups.
+func groupsOf(arguments []verb.Argument) map[string][]string {
+	members := make(map[string][]string)
+	for i := range arguments {
+		if group := arguments[i].Group; group != "" {
+			members[group] = append(members[group], arguments[i].Name)
+		}
+	}
+	return members
 }
 
 // mostListed bounds a list of mappings; no device takes as many entries.
@@ -245,16 +281,9 @@ func (d *decoder) optionList(argument *verb.Argument, node *syntax.Node, at plac
 	}
 	parts := make([]*Value, 0, len(node.Items))
 	for _, item := range node.Items {
-		value := d.optionMapping(argument, item, at)
+		value := d.optionsOf(argument, "an entry of "+argument.Name, item, at)
 		if value == nil {
 			continue
-		}
-		resolved, _ := at.scope.resolve(item)
-		for _, field := range argument.Fields {
-			if field.Required && resolved.Get(field.Name) == nil {
-				d.errors.Report(diag.MissingKey, item.Span(), "an entry of %s needs %q", argument.Name, field.Name).
-					WithHint("%s: %s", field.Name, field.Doc)
-			}
 		}
 		parts = append(parts, value)
 	}

@@ -346,8 +346,19 @@ func Show(value any, t verb.Type) string {
 	case []byte:
 		return showBytes(v)
 	case []string:
-		if t == verb.Words {
+		switch {
+		case t == verb.Words:
 			return strings.Join(v, "|")
+		case t == verb.Instances && len(v) > 1:
+			return v[0] + ".." + v[len(v)-1]
+		}
+	case map[string]any:
+		if t == verb.Options {
+			words := make([]string, 0, len(v))
+			for _, name := range sortedKeys(v) {
+				words = append(words, name+": "+Show(v[name], verb.Any))
+			}
+			return "{" + strings.Join(words, ", ") + "}"
 		}
 	case string:
 		if t == verb.Text {

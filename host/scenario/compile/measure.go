@@ -194,16 +194,24 @@ func (x *expander) enterLoop(name string) (leave func()) {
 	return func() { x.inLoop = false }
 }
 
-// measuring notes a step with the verb measure.
+// knob is how a step that measures is set, which may stand in a mapping of its own; nil where only the run will tell.
+func (call *Call) knob(name string) any {
+	if within, is := call.constant("measure").(map[string]any); is {
+		return within[name]
+	}
+	return call.constant(name)
+}
+
+// measuring notes a step that measures.
 func (x *expander) measuring(call *Call) {
-	kind, kindKnown := call.constant("kind").(string)
-	operation, operationKnown := call.constant("op").(string)
+	kind, kindKnown := call.knob("kind").(string)
+	operation, operationKnown := call.knob("op").(string)
 	connect := rdmacore.MeasureConnect.String()
 	metrics, of := []string{kind}, []string{rdmacore.StepTotal.String()}
 	known := labels{"kind": {kind}, "op": {operation}, "name": {kind + " " + operation}, "of": of, "role": nil, "peer": nil, sizeSelector: nil}
 	switch {
 	case !kindKnown:
-		metrics = append(slices.Clone(call.Verb.Arguments[call.Verb.Argument("kind")].Words), connectRate)
+		metrics = append(verb.MeasureKinds(), connectRate)
 		known["kind"], known["op"], known["name"], known["of"] = nil, nil, nil, nil
 	case kind == connect:
 		for step := rdmacore.StepTotal + 1; step <= rdmacore.StepDestroy; step++ {

@@ -142,7 +142,7 @@ func (call *noted) ends() []string {
 		}
 		known, _ := call.Arguments[i].Constant()
 		switch name, isName := known.(string); {
-		case argument.Type == verb.Roles && known != nil:
+		case (argument.Type == verb.Roles || argument.Type == verb.Instances) && known != nil:
 			roles = append(roles, known.([]string)...)
 		case isName && argument.Type == verb.Peer, isName && argument.Type == verb.Role && call.Verb.Measures:
 			roles = append(roles, name)
@@ -160,13 +160,12 @@ func (f *facts) meetings() []Meeting {
 		if len(ends) == 1 && call.role != "" {
 			ends = append(ends, call.role)
 		}
-		if len(ends) != 2 || ends[0] == ends[1] {
-			continue
-		}
-		pair := [2]string(slices.Sorted(slices.Values(ends)))
-		if !seen[pair] {
-			seen[pair] = true
-			meetings = append(meetings, Meeting{pair, call.span})
+		for _, other := range ends[min(1, len(ends)):] { // who reaches the first reaches all
+			pair := [2]string{min(ends[0], other), max(ends[0], other)}
+			if pair[0] != pair[1] && !seen[pair] {
+				seen[pair] = true
+				meetings = append(meetings, Meeting{pair, call.span})
+			}
 		}
 	}
 	return meetings

@@ -69,6 +69,14 @@ func (d *decoder) roleConfig(written *ast.Role, r *role, guest *testbed.GuestCon
 		config.GID = d.gid(gid.(string), written.GID)
 	}
 	config.CPUs = d.cpus(written.CPUs)
+	for _, label := range written.Labels {
+		if text := d.known(&verb.Argument{Name: label.Key.Value, Type: verb.Text}, label.Value, d.global); text != nil {
+			if config.Labels == nil {
+				config.Labels = make(map[string]string)
+			}
+			config.Labels[label.Key.Value] = text.(string)
+		}
+	}
 	for _, buffer := range written.Buffers {
 		made := d.buffer(buffer)
 		config.Buffers = append(config.Buffers, made)

@@ -109,6 +109,8 @@ func newTypeTable() *typeTable {
 		verb.Condition:  read((*decoder).conditionArgument),
 		verb.Words:      looks(read((*decoder).wordList), wordsSchema),
 		verb.Roles:      looks(read((*decoder).roleList), rolesSchema),
+		verb.Instances:  read((*decoder).instances),
+		verb.Pairs:      looks(read((*decoder).pairs, aList), pairsSchema),
 		verb.Rights:     rights,
 		verb.PeerRights: rights,
 		verb.Fields:     looks(read((*decoder).fields), fieldsSchema),

@@ -106,23 +106,36 @@ func (r *caseRun) used() (list []string) {
 // errSibling is the cause of a branch's end when another has failed.
 var errSibling = errors.New("another branch failed")
 
-// parallel runs branches at the same time, each in a goroutine of its own that works only while it has the
-// lock of the testbed.  It ends when all have ended; the first failure cancels the others, and is the step's.
+// parallel runs branches at the same time; the first failure is the step's.
 func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *compile.Parallel) error {
+	branches := make([]*caseRun, len(action.Branches))
+	r.turns.count++
+	for i := range branches {
+		branches[i] = r.branch()
+		branches[i].turns = r.turns.branch(i)
+	}
+	err := r.atOnce(ctx, len(branches), func(ctx context.Context, i int) error { return branches[i].step(ctx, action.Branches[i]) })
+	for _, branch := range branches {
+		r.join(branch)
+	}
+	if err != nil {
+		return r.failed(step, "", "parallel", err)
+	}
+	return nil
+}
+
+// atOnce runs f so often at the same time, each in a goroutine of its own that works only while it has the lock of the
+// testbed.  It ends when all have ended; the first error cancels the others, and is what it returns.
+func (r *caseRun) atOnce(ctx context.Context, count int, f func(ctx context.Context, i int) error) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	clock := r.testbed.Clock()
 	var (
-		first    error // of the branches that have ended; written with the lock of the testbed
+		first    error // of those that have ended; written with the lock of the testbed
 		panicked any   // likewise
 		ended    sync.WaitGroup
 	)
-	branches := make([]*caseRun, len(action.Branches))
-	r.turns.count++
-	for i, branchStep := range action.Branches {
-		branch := r.branch()
-		branch.turns = r.turns.branch(i)
-		branches[i] = branch
+	for i := range count {
 		ended.Add(1)
 		run := func() {
 			defer ended.Done()
@@ -134,7 +147,7 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 					cancel(errSibling)
 				}
 			}()
-			if err := branch.step(running, branchStep); err != nil {
+			if err := f(running, i); err != nil {
 				if first == nil || errors.Is(first, errSibling) {
 					first = err
 				}
@@ -144,16 +157,10 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 		r.testbed.Unlocked(func() { clock.Launch(run) })
 	}
 	r.testbed.Unlocked(func() { clock.Outside(ended.Wait) })
-	for _, branch := range branches {
-		r.join(branch)
-	}
 	if panicked != nil {
 		panic(panicked) // of this case, which recovers it
 	}
-	if first != nil {
-		return r.failed(step, "", "parallel", first)
-	}
-	return nil
+	return first
 }
 
 // branch is a part of the run with its own names: other branches do not see what stands around its steps, and see the

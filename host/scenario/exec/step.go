@@ -293,6 +293,7 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 		defer r.advances.end(advance)
 		call.Advance = func(what string, at, of int) { r.advances.part(advance, what, at, of) }
 		r.measure(step, call)
+		r.mesh(step, call)
 	}
 	m := moment{at: r.now(), role: name, step: step, verb: action.Verb, arguments: arguments}
 	m.number = r.packets.begin(step, role, action.Verb.Name)

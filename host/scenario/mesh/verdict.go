@@ -43,6 +43,17 @@ func (l Limit) Misses(figure, best float64) bool {
 	return figure < l.Tolerance*best
 }
 
+// Nearness is how near a figure comes to the best: 1 is as good.
+func (l Limit) Nearness(figure, best float64) float64 {
+	switch {
+	case figure <= 0 || best <= 0:
+		return 0
+	case l.Less:
+		return best / figure
+	}
+	return figure / best
+}
+
 // Node is a party of a mesh.
 type Node struct {
 	Name, Host, Device string

@@ -26,6 +26,8 @@ type Role struct {
 	former   []*rdmacore.Device // that were removed, the oldest first
 	address  netip.Addr
 	cpus     []int
+	// Labels are those of its RoleConfig.
+	Labels map[string]string
 	// count reads the counters of the role's port; began are their values at the beginning.
 	count     func() counters
 	began     counters
@@ -49,6 +51,7 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 		Name:      config.Name,
 		Group:     config.Group,
 		Index:     config.Index,
+		Labels:    config.Labels,
 		testbed:   t,
 		provider:  t.providers.Of(config.Name),
 		buffers:   make(map[string]*Buffer),

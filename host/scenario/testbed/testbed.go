@@ -47,7 +47,9 @@ type RoleConfig struct {
 	GID      string // an index of the port's table or an IP address; empty: the first that rdma_cm reaches
 	CPUs     CPUs
 	// Spread wants each instance of the group on a host of its own.
-	Spread  bool
+	Spread bool
+	// Labels group roles: {rack: r1}.
+	Labels  map[string]string
 	Buffers []BufferConfig
 	Guest   *GuestConfig // nil for a role that steps drive
 }

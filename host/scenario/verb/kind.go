@@ -52,6 +52,7 @@ type (
 	localAddress string   // Address
 	roleName     string   // Role
 	rolePair     []string // Roles
+	instances    []string // Instances
 	// sharedQueueName is a SharedQueue that the verb itself looks up.
 	sharedQueueName string
 	peerRights      rdmacore.Access // PeerRights
@@ -79,6 +80,8 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 		written[localAddress](Address),
 		written[roleName](Role),
 		written[rolePair](Roles),
+		written[instances](Instances),
+		written[MeshPairs](Pairs),
 		written[dropped](Word).of(dropWords()),
 		written[sharedQueueName](SharedQueue),
 		written[rdmacore.Access](Rights).shown(Text, text),
@@ -283,6 +286,9 @@ func named[T fmt.Stringer](parse func(string) (T, error)) kind {
 // The names of verbs.h stand in rdmacore and nowhere else; this takes them from there.
 
 func messageNames() []string { return namesOf(rdmacore.ParseCMMessage) }
+
+// MeasureKinds are what can be measured.
+func MeasureKinds() []string { return namesOf(rdmacore.ParseMeasureKind) }
 
 // AccessNames are the rights that a buffer can have.
 func AccessNames() []string { return namesOf(rdmacore.ParseAccess) }

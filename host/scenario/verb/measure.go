@@ -18,6 +18,9 @@ var measureVerbs = []Verb{
 	ask("measure", "",
 		"Measure latency, bandwidth or connections between two roles, natively and on connections of its own: nothing of the scenario runs meanwhile.",
 		measure).roleless().measuring(),
+	ask("mesh", "",
+		"Measure many pairs of a counted role's instances, in rounds in which no two pairs share one, and find those that are worse than the others: the bad cable.  Those are measured again, alone, before they count; the report says whether one node, host, device or label explains them.",
+		meshPairs).roleless().measuring(),
 }
 
 // Words of `inline` and `verify`.
@@ -31,9 +34,14 @@ const (
 // the colon repeats it for readers.  A measurement takes a week at most, so that a typing mistake does not run for ever.
 // Each queue pair has a thread at each end.
 type measureArguments struct {
+	From roleName `arg:"from,required" doc:"who begins: sends, writes, reads, connects"`
+	To   roleName `arg:"to,required" doc:"who answers, or is the other direction of a bidirectional one"`
+	measureKnobs
+}
+
+// measureKnobs are what is measured and how, whoever does it.
+type measureKnobs struct {
 	Kind             Optional[rdmacore.MeasureKind]       `arg:"kind,required" doc:"latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"`
-	From             roleName                             `arg:"from,required" doc:"who begins: sends, writes, reads, connects"`
-	To               roleName                             `arg:"to,required" doc:"who answers, or is the other direction of a bidirectional one"`
 	Operation        Optional[rdmacore.Opcode]            `arg:"op" words:"SEND|RDMA_WRITE|RDMA_READ|ATOMIC_FETCH_AND_ADD|ATOMIC_CMP_AND_SWP" doc:"latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"`
 	Size             Optional[sizeList]                   `arg:"sizes" doc:"latency, bandwidth: bytes of a message, each measured in turn"`
 	Iterations       Optional[int]                        `arg:"iterations" group:"iterations, duration or connections" min:"1" max:"0x400000000000" doc:"latency, bandwidth: round trips, or messages of each direction, of each size and queue pair"`
@@ -89,7 +97,7 @@ func (m measured) summary() string {
 	return fmt.Sprintf("%d messages, %d bytes", m.Messages, m.Bytes)
 }
 
-func (a *measureArguments) needs() string {
+func (a *measureKnobs) needs() string {
 	if op := a.Operation.Value; op == rdmacore.OpAtomicFetchAndAdd || op == rdmacore.OpAtomicCmpAndSwp {
 		return CanAtomic
 	}

@@ -40,6 +40,8 @@ const (
 	Handle                  // the name that an earlier create_ah's `as` gave in the step's role; string
 	Window                  // the name that an earlier alloc_mw's `as` gave in the step's role; string
 	Roles                   // a list of two roles; []string
+	Instances               // the name of a counted role; []string with those of its instances
+	Pairs                   // who of a role's instances meets whom, all, {random: 4}, [[0, 1]]; MeshPairs
 	Role                    // a role of the file; string
 	Rights                  // a list of access rights to memory; rdmacore.Access
 	PeerRights              // a list of what a peer may do by a queue pair or a window; rdmacore.Access
@@ -76,6 +78,8 @@ var types = [Types]string{
 	Arguments:  "a mapping with arguments",
 	Status:     "an event's status",
 	Roles:      "a list of two roles",
+	Instances:  "a counted role",
+	Pairs:      "pairs (all, {random: 4}, [[0, 1]])",
 	Role:       "a role",
 	Rights:     "a list of rights ([LOCAL_WRITE])",
 	PeerRights: "a list of rights ([REMOTE_READ])",
@@ -261,7 +265,7 @@ func (l FieldLayout) Size() int {
 
 // NamesRoles tells whether values of a type can name roles that the verb works on, or what is of a role.
 func NamesRoles(t Type) bool {
-	return t == Role || t == Roles || t == Buffer || t == Content || t == FaultName || t == Word
+	return t == Role || t == Roles || t == Instances || t == Buffer || t == Content || t == FaultName || t == Word
 }
 
 // RolesNamed are the roles that a value of such a type names.
@@ -272,7 +276,7 @@ func RolesNamed(t Type, value any) []string {
 			return []string{v}
 		}
 	case []string:
-		if t == Roles {
+		if t == Roles || t == Instances {
 			return v
 		}
 	case BufferName:

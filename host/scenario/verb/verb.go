@@ -76,7 +76,7 @@ type Verb struct {
 	Roleless bool
 	// Waits tells that the verb waits for something, and so takes `within`.
 	Waits bool
-	// Measures tells that the verb uses Call.Measured, Call.Advance and Call.Abort.
+	// Measures tells that the verb uses what of a Call is for measurements.
 	Measures bool
 	// Named tells that `as` can name what the verb returned, or the object that it made.
 	Named bool
@@ -215,6 +215,11 @@ type Call struct {
 	Advance func(what string, at, of int)
 	// Counterpart is the process that plays the one of two roles that this one does not; nil where all roles are here.
 	Counterpart func(from, to string) Counterpart
+	// Meshed takes what a mesh has found: its record for each size, and the figures of each pair.
+	Meshed func(found []*record.Mesh, pairs [][]*record.Measure)
+	// AtOnce runs f so often at once, each with the lock of the testbed while it works, until all have ended; the first
+	// error cancels the others, and is what it returns.
+	AtOnce func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error
 	// Abort is given the figures so far and tells whether to end the measurement; nil to let it run.
 	Abort func([]*record.Measure) bool
 }

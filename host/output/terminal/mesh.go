@@ -1,0 +1,76 @@
+package terminal
+
+import (
+	"fmt"
+
+	"rdmarun/host/record"
+)
+
+// shownBad is how many of the bad pairs of a mesh are shown.
+const shownBad = 10
+
+// mesh prints what a mesh has found: a line for the whole, the worst of the bad pairs, and what explains all of them.
+func (h *Human) mesh(found *record.Mesh) {
+	units := h.options.Units
+	size := ""
+	if found.Size > 0 {
+		size = ", " + units.Bytes(found.Size)
+	}
+	h.fold(8, "      %s%s: %s of %s in %s, best %s, %s%s", found.Name, size, plural(len(found.Pairs), "pair"), plural(len(found.Nodes), "node"),
+		plural(found.Rounds, "round"), MeshFigure(found.Type, found.Best, units), plural(found.Outliers, "outlier"), lostText(found))
+	bad := found.Bad()
+	if len(bad) == 0 {
+		return
+	}
+	table := measureTable{kind: "worst pairs", rows: [][]string{{"worst pairs", "first look", "second", "of the best"}}}
+	for i, pair := range bad {
+		if i == shownBad {
+			break
+		}
+		table.rows = append(table.rows, meshRow(found, pair, units))
+	}
+	table.fit(h.style.Width - len("      "))
+	for i, line := range table.lines() {
+		if i == 0 {
+			line = h.style.dim(line)
+		}
+		h.print("      %s\n", line)
+	}
+	if more := len(bad) - shownBad; more > 0 {
+		h.print("      %s\n", h.style.dim(fmt.Sprintf("and %d more", more)))
+	}
+	if found.Blame != nil {
+		h.fold(8, "      %s", h.style.bad(found.Blame.Text))
+	}
+}
+
+func lostText(found *record.Mesh) string {
+	if found.Lost == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d lost", found.Lost)
+}
+
+// meshRow is a bad pair.
+func meshRow(found *record.Mesh, pair *record.MeshPair, units Units) []string {
+	row := []string{pair.From + " - " + pair.To}
+	if pair.First == nil {
+		return append(row, "lost", "", "")
+	}
+	again := ""
+	if pair.Again != nil {
+		again = MeshFigure(found.Type, pair.Again.Figure(found.Type), units)
+	}
+	return append(row, MeshFigure(found.Type, pair.First.Figure(found.Type), units), again, fmt.Sprintf("%.0f %%", 100*pair.OfBest))
+}
+
+// MeshFigure is what a pair is judged by, with its unit.
+func MeshFigure(kind string, figure float64, units Units) string {
+	switch kind {
+	case "bandwidth":
+		return BitRate(figure)
+	case "latency":
+		return units.nanoseconds(int64(figure))
+	}
+	return PerSecond(figure) + "/s"
+}

@@ -1,0 +1,152 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Mesh is what a step has found that measured many pairs of nodes, for one size of messages.
+type Mesh struct {
+	// Name is that of the step, or of a step around it, else the type and operation.
+	Name      string `json:"name"`
+	Type      string `json:"type"`                // latency, bandwidth, connect
+	Operation string `json:"operation,omitempty"` // SEND, RDMA_WRITE, RDMA_READ
+	File      string `json:"file,omitempty"`      // where the step stands, if not in the case's file
+	Line      int    `json:"line"`
+	Column    int    `json:"column"`
+	// Tags are those of the step and of the steps around it; a word has no value.
+	Tags map[string]string `json:"tags,omitempty"`
+
+	Size    int64  `json:"size,omitempty"` // of a message, in bytes
+	Both    bool   `json:"both,omitempty"` // both directions at once
+	Pattern string `json:"pattern"`        // who met whom: all, ring, bisection, random, incast, list
+	Rounds  int    `json:"rounds"`         // without those of the second look
+	// Tolerance is what part of the best a pair must reach; of times, the best is the least, and must be that part of the
+	// pair's.  Best is that of the first look: bits a second, nanoseconds at the median, or connections a second; of an
+	// incast, of all pairs to one target together.
+	Tolerance float64    `json:"tolerance"`
+	Best      float64    `json:"best"`
+	Nodes     []MeshNode `json:"nodes"`
+	Pairs     []MeshPair `json:"pairs"`
+	// Suspects are the pairs that were too far from the best at first, Outliers those that still were when they were measured
+	// again, Lost those that could not be measured.
+	Suspects int        `json:"suspects"`
+	Outliers int        `json:"outliers"`
+	Lost     int        `json:"lost"`
+	Blame    *MeshBlame `json:"blame,omitempty"`
+}
+
+// MeshNode is a party of a mesh.
+type MeshNode struct {
+	Role   string            `json:"role"`
+	Host   string            `json:"host,omitempty"`
+	Device string            `json:"device,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// MeshPair is two nodes that were measured, in one direction.
+type MeshPair struct {
+	From  string `json:"from"` // the end these figures are of
+	To    string `json:"to"`
+	Round int    `json:"round"` // from 1
+	// First are the figures of the first look, Again those of the second, where there was one; nil for a pair that is lost.
+	First *MeshFigures `json:"first,omitempty"`
+	Again *MeshFigures `json:"again,omitempty"`
+	// OfBest is how near it comes to the best, at the last look: 1 is as good.  Of an incast it is its target that comes.
+	OfBest float64 `json:"of_best"`
+	// Suspect was too far from the best at first, Outlier also when it was measured again.
+	Suspect bool `json:"suspect,omitempty"`
+	Outlier bool `json:"outlier,omitempty"`
+	// Lost is why there are no figures.
+	Lost string `json:"lost,omitempty"`
+}
+
+// MeshFigures are what one measurement of a pair has found.
+type MeshFigures struct {
+	Messages          uint64        `json:"messages"`
+	Bytes             uint64        `json:"bytes,omitempty"`
+	Took              time.Duration `json:"took_ns"`
+	BitsPerSecond     float64       `json:"bits_per_second,omitempty"`
+	MessagesPerSecond float64       `json:"messages_per_second,omitempty"`
+	Latency           *Distribution `json:"latency,omitempty"`
+}
+
+// MeshBlame is what explains all outliers and lost pairs.
+type MeshBlame struct {
+	// Kind is node, host, device, labels (what lies between two values of one), label, or pairs: nothing in common.
+	Kind  string   `json:"kind"`
+	Names []string `json:"names,omitempty"` // "node[3]"; of labels "rack=r1"
+	Text  string   `json:"text"`
+}
+
+// Figures are those of a measurement.
+func (m *Measure) Figures() *MeshFigures {
+	f := &MeshFigures{
+		Messages: m.Messages, Bytes: m.Bytes, Took: m.Took, BitsPerSecond: m.BitsPerSecond, MessagesPerSecond: m.MessagesPerSecond,
+	}
+	for i := range m.Latency {
+		if m.Latency[i].Of == "total" {
+			whole := m.Latency[i]
+			whole.HDR = "" // there may be thousands of pairs
+			f.Latency = &whole
+		}
+	}
+	return f
+}
+
+// Figure is the one that pairs are judged by, of a type of measurement: bits a second, nanoseconds at the median, or
+// connections a second; 0 for none.
+func (f *MeshFigures) Figure(kind string) float64 {
+	switch {
+	case kind == "bandwidth":
+		return f.BitsPerSecond
+	case kind == "connect":
+		return f.MessagesPerSecond
+	case f.Latency == nil:
+		return 0
+	}
+	return float64(f.Latency.P50)
+}
+
+// Bad are the lost pairs and the outliers, the worst first.
+func (m *Mesh) Bad() []*MeshPair {
+	var bad []*MeshPair
+	for i := range m.Pairs {
+		if pair := &m.Pairs[i]; pair.Outlier || pair.Lost != "" {
+			bad = append(bad, pair)
+		}
+	}
+	slices.SortStableFunc(bad, func(a, b *MeshPair) int { return cmp.Compare(a.OfBest, b.OfBest) })
+	return bad
+}
+
+// Last are the figures of the last look; nil for a pair that is lost.
+func (p *MeshPair) Last() *MeshFigures {
+	if p.Again != nil {
+		return p.Again
+	}
+	return p.First
+}
+
+// Measures are the pairs as measurements, each as it was at the last look.
+func (m *Mesh) Measures() []Measure {
+	list := make([]Measure, 0, len(m.Pairs))
+	for i := range m.Pairs {
+		pair := &m.Pairs[i]
+		f := pair.Last()
+		if f == nil {
+			continue
+		}
+		each := Measure{
+			Name: m.Name, Type: m.Type, Operation: m.Operation, Role: pair.From, Peer: pair.To, File: m.File, Line: m.Line, Column: m.Column, Tags: m.Tags,
+			Size: m.Size, Both: m.Both, Messages: f.Messages, Bytes: f.Bytes, Took: f.Took,
+			BitsPerSecond: f.BitsPerSecond, MessagesPerSecond: f.MessagesPerSecond,
+		}
+		if f.Latency != nil {
+			each.Latency = []Distribution{*f.Latency}
+		}
+		list = append(list, each)
+	}
+	return list
+}

@@ -1,0 +1,383 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/mesh"
+	"rdmarun/host/scenario/testbed"
+)
+
+// meshing is a mesh step while it runs.
+type meshing struct {
+	call   *Call
+	args   *meshArguments
+	rounds []mesh.Round
+	// looks are what was found at first, and again.
+	looks [2]map[mesh.Pair]*look
+	cut   bool
+}
+
+// look is what one measurement of a pair has found.
+type look struct {
+	round int // from 0
+	// sizes have the figures of each direction.
+	sizes [][]*record.Measure
+	err   error
+}
+
+func meshPairs(ctx context.Context, call *Call, args *meshArguments) (meshed, error) {
+	if refusal := args.check(); refusal != nil {
+		return meshed{}, refusal.failure()
+	}
+	args.Measure.Histogram.Keep = some(false) // of thousands of pairs nobody reads them
+	m := &meshing{call: call, args: args, rounds: args.rounds()}
+	for i := range m.looks {
+		m.looks[i] = make(map[mesh.Pair]*look)
+	}
+	if err := m.walk(ctx, 0, m.rounds, "round"); err != nil {
+		return meshed{}, err
+	}
+	if err := m.allLost(); err != nil {
+		return meshed{}, err
+	}
+	if suspects := m.suspects(); len(suspects) > 0 && !m.cut {
+		if err := m.walk(ctx, 1, m.again(suspects), "suspects, round"); err != nil {
+			return meshed{}, err
+		}
+	}
+	return m.report()
+}
+
+// walk measures the pairs of each round at once.
+func (m *meshing) walk(ctx context.Context, at int, rounds []mesh.Round, what string) error {
+	for i, round := range rounds {
+		if m.cut {
+			return nil
+		}
+		m.call.Advance(what, i+1, len(rounds))
+		found := make([]*look, len(round))
+		err := m.call.AtOnce(ctx, len(round), func(ctx context.Context, n int) error {
+			found[n] = m.pair(ctx, round[n])
+			found[n].round = i
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for n, pair := range round {
+			m.looks[at][pair] = found[n]
+		}
+	}
+	return nil
+}
+
+// pair measures one as `measure` does.  One that fails is lost, and the others go on: this is what is looked for.
+func (m *meshing) pair(ctx context.Context, pair mesh.Pair) *look {
+	found := &look{}
+	call := &Call{Verb: m.call.Verb, Testbed: m.call.Testbed, Abort: m.call.Abort}
+	call.Measured = func(size []*record.Measure) { found.sizes = append(found.sizes, size) }
+	args := &measureArguments{From: roleName(m.args.Nodes[pair.From]), To: roleName(m.args.Nodes[pair.To]), measureKnobs: m.args.Measure}
+	var sums measured
+	if sums, found.err = measure(ctx, call, args); sums.Cut {
+		m.cut = true // each works while it has the lock of the testbed
+	}
+	return found
+}
+
+// allLost is the error of a mesh of which no pair could be measured: then it is no cable.
+func (m *meshing) allLost() error {
+	for _, found := range m.looks[0] {
+		if found.err == nil {
+			return nil
+		}
+	}
+	return m.looks[0][m.rounds[0][0]].err
+}
+
+// kind is the type of the measurements.
+func (m *meshing) kind() string { return m.args.Measure.Kind.Value.String() }
+
+// figures are what the pairs of a look are judged by, of one size and direction: of an incast what its target gets or
+// waits for in all.  A pair that has none is not in it.
+func (m *meshing) figures(at, size, direction int) map[mesh.Pair]float64 {
+	figures, sums := make(map[mesh.Pair]float64), make(map[int]float64)
+	for pair, found := range m.looks[at] {
+		measure := found.of(size, direction)
+		if measure == nil {
+			continue
+		}
+		figures[pair] = measure.Figures().Figure(m.kind())
+		if m.args.limit().Less {
+			sums[pair.To] = max(sums[pair.To], figures[pair])
+		} else {
+			sums[pair.To] += figures[pair]
+		}
+	}
+	if m.args.pattern() == pairsIncast {
+		for pair := range figures {
+			figures[pair] = sums[pair.To]
+		}
+	}
+	return figures
+}
+
+// of are the figures of one size and direction; nil where there are none.
+func (l *look) of(size, direction int) *record.Measure {
+	if l == nil || l.err != nil || size >= len(l.sizes) || direction >= len(l.sizes[size]) {
+		return nil
+	}
+	return l.sizes[size][direction]
+}
+
+// best is the best figure of the first look.
+func (m *meshing) best(size int) float64 {
+	var all []float64
+	for direction := range m.directions() {
+		all = slices.AppendSeq(all, maps.Values(m.figures(0, size, direction)))
+	}
+	return m.args.limit().Best(all)
+}
+
+// directions is how many figures a pair has.
+func (m *meshing) directions() int {
+	if m.args.Measure.Bidirectional {
+		return 2
+	}
+	return 1
+}
+
+// sizes is how many sizes were measured.
+func (m *meshing) sizes() int {
+	most := 0
+	for _, found := range m.looks[0] {
+		most = max(most, len(found.sizes))
+	}
+	return most
+}
+
+// judgement is what becomes of the pairs of one size and direction.
+type judgement struct {
+	// suspects were too far from the best at first, outliers also again.
+	suspects, outliers map[mesh.Pair]bool
+	// nearness is how near each comes to the best.
+	nearness map[mesh.Pair]float64
+}
+
+func (m *meshing) judge(size, direction int) judgement {
+	limit, best := m.args.limit(), m.best(size)
+	j := judgement{make(map[mesh.Pair]bool), make(map[mesh.Pair]bool), make(map[mesh.Pair]float64)}
+	again := m.figures(1, size, direction)
+	for pair, figure := range m.figures(0, size, direction) {
+		j.suspects[pair] = limit.Misses(figure, best)
+		if second, has := again[pair]; has {
+			figure = second
+			j.outliers[pair] = j.suspects[pair] && limit.Misses(figure, best)
+		}
+		j.nearness[pair] = limit.Nearness(figure, best)
+	}
+	return j
+}
+
+// judged are the pairs of which some judgement is so, in order.
+func (m *meshing) judged(is func(judgement, mesh.Pair) bool) []mesh.Pair {
+	found := make(map[mesh.Pair]bool)
+	for size := range m.sizes() {
+		for direction := range m.directions() {
+			j := m.judge(size, direction)
+			for pair := range m.looks[0] {
+				found[pair] = found[pair] || is(j, pair)
+			}
+		}
+	}
+	return m.ordered(func(pair mesh.Pair) bool { return found[pair] })
+}
+
+// suspects are the pairs that are measured again.
+func (m *meshing) suspects() []mesh.Pair {
+	return m.judged(func(j judgement, pair mesh.Pair) bool { return j.suspects[pair] })
+}
+
+// outliers are the suspects that were no better when they were measured again.
+func (m *meshing) outliers() []mesh.Pair {
+	return m.judged(func(j judgement, pair mesh.Pair) bool { return j.outliers[pair] })
+}
+
+// ordered are the pairs that are chosen, in the order of the rounds.
+func (m *meshing) ordered(chosen func(mesh.Pair) bool) []mesh.Pair {
+	var list []mesh.Pair
+	for _, round := range m.rounds {
+		for _, pair := range round {
+			if m.looks[0][pair] != nil && chosen(pair) {
+				list = append(list, pair)
+			}
+		}
+	}
+	return list
+}
+
+// again are the rounds of suspects: of an incast those that they were in.
+func (m *meshing) again(suspects []mesh.Pair) []mesh.Round {
+	if m.args.pattern() != pairsIncast {
+		return mesh.Again(len(m.args.Nodes), suspects)
+	}
+	return slices.DeleteFunc(slices.Clone(m.rounds), func(round mesh.Round) bool {
+		return !slices.ContainsFunc(round, func(pair mesh.Pair) bool { return slices.Contains(suspects, pair) })
+	})
+}
+
+// lost are the pairs that could not be measured, at first or again.
+func (m *meshing) lost() []mesh.Pair {
+	return m.ordered(func(pair mesh.Pair) bool { return m.why(pair) != nil })
+}
+
+// why is the error that has lost a pair; nil for one that was measured.
+func (m *meshing) why(pair mesh.Pair) error {
+	if again := m.looks[1][pair]; again != nil && again.err != nil {
+		return again.err
+	}
+	return m.looks[0][pair].err
+}
+
+// report passes on what was found, and sums it up.
+func (m *meshing) report() (meshed, error) {
+	suspects, outliers, lost := m.suspects(), m.outliers(), m.lost()
+	sum := meshed{
+		Outliers: len(outliers), Suspects: len(suspects), Lost: len(lost), Rounds: len(m.rounds), Cut: m.cut, Worst: 100,
+		Pairs: len(m.ordered(func(pair mesh.Pair) bool { return m.why(pair) == nil })),
+	}
+	nodes, err := m.nodes()
+	if err != nil {
+		return sum, err
+	}
+	blame := mesh.Explain(nodes, m.ordered(func(mesh.Pair) bool { return true }), slices.Concat(outliers, lost))
+	sum.Blame, sum.Blamed, sum.text = string(blame.Kind), strings.Join(blame.Names, ", "), blame.Text
+	var records []*record.Mesh
+	for size := range m.sizes() {
+		each := m.record(size, nodes)
+		records = append(records, each)
+		for _, pair := range each.Pairs {
+			sum.Worst = min(sum.Worst, int(100*pair.OfBest))
+		}
+	}
+	var measures [][]*record.Measure
+	for _, pair := range m.ordered(func(pair mesh.Pair) bool { return m.why(pair) == nil }) {
+		measures = append(measures, m.last(pair).sizes...)
+	}
+	m.call.Meshed(records, measures)
+	if len(lost) > 0 {
+		m.call.Outcome.Hint = fmt.Sprintf("%s and %s: %v", m.args.Nodes[lost[0].From], m.args.Nodes[lost[0].To], m.why(lost[0]))
+	}
+	return sum, nil
+}
+
+// last is the last look at a pair.
+func (m *meshing) last(pair mesh.Pair) *look {
+	if again := m.looks[1][pair]; again != nil {
+		return again
+	}
+	return m.looks[0][pair]
+}
+
+// nodes are the parties with where they are.
+func (m *meshing) nodes() ([]mesh.Node, error) {
+	list := make([]mesh.Node, len(m.args.Nodes))
+	for i, name := range m.args.Nodes {
+		role, err := m.call.Testbed.Role(name)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = mesh.Node{Name: name, Device: role.Device().Name(), Labels: role.Labels}
+	}
+	return list, nil
+}
+
+// record is what was found of one size.
+func (m *meshing) record(size int, nodes []mesh.Node) *record.Mesh {
+	limit, best := m.args.limit(), m.best(size)
+	found := &record.Mesh{
+		Type: m.kind(), Both: m.args.Measure.Bidirectional, Pattern: m.args.pattern(), Rounds: len(m.rounds), Tolerance: limit.Tolerance, Best: best,
+	}
+	if limit.Less {
+		found.Tolerance = 1 / limit.Tolerance
+	}
+	if op := m.args.Measure.Operation; op.Given {
+		found.Operation = op.Value.String()
+	}
+	for _, node := range nodes {
+		found.Nodes = append(found.Nodes, record.MeshNode{Role: node.Name, Host: node.Host, Device: node.Device, Labels: node.Labels})
+	}
+	var measured, bad []mesh.Pair
+	for direction := range m.directions() {
+		judged := m.judge(size, direction)
+		for _, pair := range m.ordered(func(mesh.Pair) bool { return true }) {
+			row, has := m.row(pair, size, direction)
+			if !has {
+				continue
+			}
+			if row.Lost == "" {
+				found.Size = m.last(pair).of(size, direction).Size
+			}
+			row.OfBest, row.Suspect, row.Outlier = judged.nearness[pair], judged.suspects[pair], judged.outliers[pair]
+			found.Pairs = append(found.Pairs, row)
+			ends := pair
+			if direction == 1 {
+				ends = mesh.Pair{From: pair.To, To: pair.From}
+			}
+			measured = append(measured, ends)
+			if row.Outlier || row.Lost != "" {
+				bad = append(bad, ends)
+			}
+			found.Suspects, found.Outliers, found.Lost = found.Suspects+count(row.Suspect), found.Outliers+count(row.Outlier), found.Lost+count(row.Lost != "")
+		}
+	}
+	if blame := mesh.Explain(nodes, measured, bad); blame.Kind != mesh.Nothing {
+		found.Blame = &record.MeshBlame{Kind: string(blame.Kind), Names: blame.Names, Text: blame.Text}
+	}
+	return found
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// row is what was found of a pair, of one size and direction; false for nothing, which a threshold has prevented.
+func (m *meshing) row(pair mesh.Pair, size, direction int) (row record.MeshPair, has bool) {
+	row = record.MeshPair{From: m.args.Nodes[pair.From], To: m.args.Nodes[pair.To], Round: m.looks[0][pair].round + 1}
+	if direction == 1 {
+		row.From, row.To = row.To, row.From
+	}
+	if err := m.why(pair); err != nil {
+		row.Lost = reason(err)
+		return row, true
+	}
+	first := m.looks[0][pair].of(size, direction)
+	if first == nil {
+		return row, false
+	}
+	row.First = first.Figures()
+	if again := m.looks[1][pair].of(size, direction); again != nil {
+		row.Again = again.Figures()
+	}
+	return row, true
+}
+
+// reason is an error in one line, with what was got where that tells more.
+func reason(err error) string {
+	var failure *testbed.Failure
+	if errors.As(err, &failure) && failure.Got != "" {
+		return failure.What + ": " + failure.Got
+	}
+	return err.Error()
+}
