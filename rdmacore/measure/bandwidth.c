@@ -194,18 +194,20 @@ int core_measure_bandwidth(struct core_measure_worker *worker)
 		worker->credit = 0;
 	if (worker->grant_every)
 		result = core_measure_grant(worker, worker->receive_depth);
+	if (worker->begins)
+		result = core_measure_begin(worker);
 	begin(worker, &progress);
 	while (!result && (progress.phase != ENDED ||
-			   (worker->receives && worker->controls && !worker->last_received))) {
+			   (worker->receives && worker->settles && !worker->last_received))) {
 		result = iterate(worker, &progress, &spins);
 		/* Before waiting for the peer's, which waits for ours when both transmit. */
-		if (!result && progress.phase == ENDED && worker->transmits && worker->controls &&
+		if (!result && progress.phase == ENDED && worker->transmits && worker->settles &&
 		    !worker->last_sent)
 			result = core_measure_send_last(worker);
 	}
 	if (!result && !worker->transmits)
 		core_measure_window_close(worker, core_measure_now(), worker->received);
-	if (!result && worker->controls)
+	if (!result && worker->settles)
 		result = core_measure_settle(worker);
 	if (!result && worker->verify && worker->operation == IBV_WR_RDMA_WRITE && worker->receives)
 		result = check_writes(worker);

@@ -85,6 +85,9 @@ static int take_control(struct core_measure_worker *worker, uint32_t immediate, 
 	case CORE_MEASURE_CREDIT:
 		worker->credit += number;
 		return 0;
+	case CORE_MEASURE_BEGIN:
+		worker->begin_received = true;
+		return 0;
 	case CORE_MEASURE_LAST:
 		worker->last_received = true;
 		worker->peer_last |= number;

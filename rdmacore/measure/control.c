@@ -66,7 +66,7 @@ int core_measure_first_receives(struct core_measure_worker *worker)
 	if (!worker->controls)
 		return 0;
 	if (worker->operation != IBV_WR_SEND)
-		return post_all_receives(worker, worker->receives ? CORE_MEASURE_WRITE_RECEIVES : 0);
+		return post_all_receives(worker, core_measure_control_receives(worker));
 	return post_all_receives(worker, worker->receive_depth + CORE_MEASURE_CONTROL_RECEIVES);
 }
 
@@ -188,6 +188,16 @@ static int drain(struct core_measure_worker *worker, bool receives)
 			return result;
 	}
 	return 0;
+}
+
+int core_measure_begin(struct core_measure_worker *worker)
+{
+	int result;
+
+	if (worker->end.role == CORE_MEASURE_PASSIVE)
+		return await(worker, &worker->begin_received);
+	result = send_control(worker, CORE_MEASURE_BEGIN, 0);
+	return result ? result : drain(worker, false);
 }
 
 int core_measure_settle(struct core_measure_worker *worker)

@@ -292,7 +292,7 @@ INLINE int repeat(struct core_measure_worker *worker, exchange_function *exchang
 
 static int await_rest(struct core_measure_worker *worker)
 {
-	return worker->controls ? core_measure_settle(worker) : await_posted(worker);
+	return worker->settles ? core_measure_settle(worker) : await_posted(worker);
 }
 
 int core_measure_latency_active(struct core_measure_worker *worker)

@@ -217,6 +217,14 @@ static uint32_t slots_in_flight(const struct core_measure_worker *worker)
 	return depth ? depth : DEFAULT_DEPTH_VERIFIED;
 }
 
+uint32_t core_measure_control_receives(const struct core_measure_worker *worker)
+{
+	bool awaits = worker->begins && worker->end.role == CORE_MEASURE_PASSIVE;
+
+	return (awaits ? CORE_MEASURE_BEGIN_RECEIVES : 0) +
+	       (worker->settles && worker->receives ? CORE_MEASURE_WRITE_RECEIVES : 0);
+}
+
 /*
  * Where messages go.  Small ones go round a page, as perftest's do, so that the same cache line is not
  * written again and again; with verify every message in flight has a place of its own.
@@ -229,7 +237,8 @@ static int layout_memory(struct core_measure_worker *worker, struct core_measure
 	uint64_t line = CORE_MEASURE_CACHE_LINE;
 	uint64_t half = worker->end.length / 2 & ~(line - 1);
 	uint64_t remote_half = worker->end.remote_length / 2 & ~(line - 1);
-	uint32_t slots = 1, receives;
+	uint32_t slots = 1, receives, messages = 0;
+	uint64_t room;
 	int result;
 
 	worker->stride = (spec->size + (worker->in_payload ? CORE_MEASURE_TRAILER : 0) + line - 1) & ~(line - 1);
@@ -239,6 +248,9 @@ static int layout_memory(struct core_measure_worker *worker, struct core_measure
 		slots = (uint32_t)(PAGE / worker->stride);
 	if (worker->verify)
 		slots = latency ? one_sided ? 2 : 1 : slots_in_flight(worker);
+	/* What is written lies in the first slots, and control messages behind it. */
+	if (worker->in_payload && one_sided)
+		messages = core_measure_control_receives(worker);
 	receives = slots;
 	if ((worker->verify || worker->in_payload) && !one_sided)
 		receives = worker->receive_depth + CORE_MEASURE_CONTROL_RECEIVES;
@@ -246,15 +258,16 @@ static int layout_memory(struct core_measure_worker *worker, struct core_measure
 	if (!worker->verify) {
 		uint64_t shorter = one_sided && worker->transmits && remote_half < half ? remote_half : half;
 
-		if (shorter / worker->stride < slots)
-			slots = shorter / worker->stride ? (uint32_t)(shorter / worker->stride) : 1;
+		room = shorter / worker->stride;
+		room = room > messages ? room - messages : 1;
+		if (room < slots)
+			slots = (uint32_t)room;
 		if (!worker->in_payload)
 			receives = slots;
 	}
-	/* What is written lies in the first slots. */
-	if (worker->in_payload && one_sided) {
+	if (messages) {
 		worker->next_slot = slots;
-		receives = slots + CORE_MEASURE_WRITE_RECEIVES;
+		receives = slots + messages;
 	}
 	worker->send_slots = worker->remote_slots = slots;
 	worker->receive_slots = receives;
@@ -288,8 +301,10 @@ int core_measure_layout(struct core_measure_worker *worker, struct core_measure_
 	worker->verify_later = latency || core_measure_fetches(worker);
 	worker->transmits = active || spec->bidirectional || (latency && !core_measure_fetches(worker));
 	worker->receives = !core_measure_fetches(worker) && (!active || spec->bidirectional || latency);
-	worker->controls = worker->operation == IBV_WR_SEND ||
-			   (!latency && worker->operation == IBV_WR_RDMA_WRITE && worker->verify);
+	worker->settles = worker->operation == IBV_WR_SEND ||
+			  (!latency && worker->operation == IBV_WR_RDMA_WRITE && worker->verify);
+	worker->begins = spec->elsewhere && spec->bidirectional && worker->operation != IBV_WR_SEND;
+	worker->controls = worker->settles || worker->begins;
 	worker->burst = spec->burst;
 	if (spec->rate_messages)
 		worker->due_ns = 1e9 / (double)spec->rate_messages;

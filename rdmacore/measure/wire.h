@@ -7,6 +7,8 @@
  *   LAST n    no more data comes from here; n of them came.  In SEND latency the last data message says it.
  *   DONE      your LAST has come, so no more CREDIT comes from here.
  *   COUNT n   after LAST and DONE of the peer: n receives are left here besides the one for your COUNT.
+ *   BEGIN     bidirectional one-sided bandwidth with an end in each of two processes, from the active end: both
+ *             begin now.  Anything else begins with the first message of one of the above, or needs one end only.
  *   FILLER    n of these use them up, so that no receive is left over.
  *
  * RDMA WRITE bandwidth with verify uses LAST only, which comes after everything that was written, and HIGH,
@@ -31,6 +33,7 @@ enum core_measure_control {
 	CORE_MEASURE_COUNT,
 	CORE_MEASURE_FILLER,
 	CORE_MEASURE_HIGH,
+	CORE_MEASURE_BEGIN,
 };
 
 /* In host byte order. */

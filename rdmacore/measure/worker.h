@@ -31,6 +31,7 @@ enum core_measure_tag {
 #define CORE_MEASURE_CONTROL_SENDS 4
 #define CORE_MEASURE_CONTROL_RECEIVES 8
 #define CORE_MEASURE_WRITE_RECEIVES 2 /* of RDMA WRITE with verify: HIGH and LAST */
+#define CORE_MEASURE_BEGIN_RECEIVES 1
 
 struct core_measure {
 	struct core_measure_spec spec;
@@ -90,7 +91,9 @@ struct core_measure_worker {
 	uint32_t grant_every; /* receives a credit message; 0: the peer needs no credit */
 	unsigned int send_flags;
 	bool transmits, receives; /* data */
-	bool controls; /* ends with an exchange of control messages */
+	bool controls; /* there are control messages */
+	bool begins; /* with one, since nothing else tells an end that the other one is there */
+	bool settles; /* ends with an exchange of them */
 	bool in_payload; /* and the device has no immediate data for them (measure/wire.h) */
 	bool verify;
 	bool verify_later; /* contents are checked by the loop, not when the completion is taken */
@@ -128,7 +131,7 @@ struct core_measure_worker {
 
 	/* --- control messages --- */
 	uint32_t control_pending; /* sent, not completed */
-	bool last_sent, last_received, done_sent, done_received, count_received;
+	bool begin_received, last_sent, last_received, done_sent, done_received, count_received;
 	uint64_t peer_last; /* how many messages its LAST told of */
 	uint64_t fillers; /* wanted by its COUNT */
 
@@ -195,6 +198,8 @@ int core_measure_refuse(struct core_measure_refusal *refusal, int result, const 
 
 /* What of the spec concerns this worker, checked against its queue pair and memory. */
 int core_measure_layout(struct core_measure_worker *worker, struct core_measure_refusal *refusal);
+/* How many control messages come to an end of one-sided operations. */
+uint32_t core_measure_control_receives(const struct core_measure_worker *worker);
 
 /*
  * What runs on the thread of an end, until all is done.  0 or a negative errno with the error recorded.
@@ -234,6 +239,8 @@ int core_measure_first_receives(struct core_measure_worker *worker);
 int core_measure_replenish(struct core_measure_worker *worker);
 /* Tell the peer of that many receives (SEND bandwidth). */
 int core_measure_grant(struct core_measure_worker *worker, uint32_t count);
+/* Begin together with the peer, which has prepared. */
+int core_measure_begin(struct core_measure_worker *worker);
 /* Tell the peer that the last message has gone, when one of its own does not say so. */
 int core_measure_send_last(struct core_measure_worker *worker);
 /* End with control messages, so that nothing is left in any queue. */

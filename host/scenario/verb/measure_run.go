@@ -367,6 +367,9 @@ func (m *measuring) pairConfig() (testbed.PairConfig, error) {
 		m.limitDepth(stride)
 		slots = max(m.specs[0].Depth, m.specs[0].ReceiveDepth, 16) + controlEntries
 	}
+	if inPayload && m.other != nil && m.args.Bidirectional {
+		slots = max(slots, 1+controlEntries)
+	}
 	if stride > math.MaxInt/2/slots {
 		return testbed.PairConfig{}, &testbed.Failure{What: fmt.Sprintf("%d messages of %d bytes do not fit into memory", slots, largest)}
 	}

@@ -167,20 +167,6 @@ static void test_bandwidth(const struct pair *pair)
 			}
 }
 
-/* As on iWARP, which soft is not: nothing but the device's word makes the difference. */
-static void test_without_immediate_data(const struct pair *pair)
-{
-	struct ibv_device *device = pair->client.id->verbs->device;
-	enum ibv_transport_type transport = device->transport_type;
-
-	if (!on_soft("devices that say they are iWARP"))
-		return;
-	device->transport_type = IBV_TRANSPORT_IWARP;
-	test_latency(pair);
-	test_bandwidth(pair);
-	device->transport_type = transport;
-}
-
 static void test_samples(const struct pair *pair)
 {
 	struct core_measure_spec spec = {.kind = CORE_MEASURE_BANDWIDTH, .operation = IBV_WR_RDMA_WRITE,
@@ -215,26 +201,58 @@ static void test_samples(const struct pair *pair)
 }
 
 /* The two ends as if in two processes: each knows the spec, and nothing but the wire. */
+static void run_elsewhere(const struct pair *pair, const struct core_measure_spec *spec)
+{
+	struct core_measure_end active = end_of(pair, true), passive = end_of(pair, false);
+	struct core_measure *here = measure_created(spec, &active, 1);
+	struct core_measure *there = measure_created(spec, &passive, 1);
+	struct core_measure_result result;
+
+	CHECK(!core_measure_prepare(here) && !core_measure_prepare(there));
+	/* The passive end waits for the first message of the active one, which has a connection and nothing else for it. */
+	CHECK(!core_measure_start(there) && !core_measure_start(here));
+	CHECK(!measure_finished(here) && !measure_finished(there));
+	core_measure_get(here, 0, &result);
+	CHECK(result.messages == spec->iterations);
+	core_measure_get(there, 0, &result);
+	CHECK(!spec->bidirectional || result.messages == spec->iterations);
+	core_measure_free(here);
+	core_measure_free(there);
+}
+
 static void test_elsewhere(const struct pair *pair)
 {
-	for (int kind = CORE_MEASURE_LATENCY; kind <= CORE_MEASURE_BANDWIDTH; kind++)
-		for (size_t operation = 0; operation < 2; operation++) {
-			struct core_measure_spec spec = {.kind = (uint32_t)kind,
-							 .operation = operations[operation],
-							 .size = 100, .iterations = 500,
-							 .verify = 1, .elsewhere = 1};
-			struct core_measure_end active = end_of(pair, true), passive = end_of(pair, false);
-			struct core_measure *here, *there;
+	for (size_t operation = 0; operation < 3; operation++)
+		for (int variant = 0; variant < 10; variant++) {
+			struct core_measure_spec spec = {.kind = CORE_MEASURE_BANDWIDTH, .operation = operations[operation],
+							 .size = variant & 4 ? 5000 : 100, .iterations = 500,
+							 .bidirectional = variant & 1, .verify = variant >> 1 & 1,
+							 .elsewhere = 1};
 
-			spec.iterations = 500;
-			here = measure_created(&spec, &active, 1);
-			there = measure_created(&spec, &passive, 1);
-			CHECK(!core_measure_prepare(here) && !core_measure_prepare(there));
-			CHECK(!core_measure_start(here) && !core_measure_start(there));
-			CHECK(!measure_finished(here) && !measure_finished(there));
-			core_measure_free(here);
-			core_measure_free(there);
+			if (variant >= 8) {
+				spec.kind = CORE_MEASURE_LATENCY;
+				spec.bidirectional = 0;
+				spec.verify = variant & 1;
+			} else if (variant & 4) {
+				spec.completion = CORE_MEASURE_EVENT;
+			}
+			run_elsewhere(pair, &spec);
 		}
+}
+
+/* As on iWARP, which soft is not: nothing but the device's word makes the difference. */
+static void test_without_immediate_data(const struct pair *pair)
+{
+	struct ibv_device *device = pair->client.id->verbs->device;
+	enum ibv_transport_type transport = device->transport_type;
+
+	if (!on_soft("devices that say they are iWARP"))
+		return;
+	device->transport_type = IBV_TRANSPORT_IWARP;
+	test_latency(pair);
+	test_bandwidth(pair);
+	test_elsewhere(pair);
+	device->transport_type = transport;
 }
 
 static void refused(const struct pair *pair, struct core_measure_spec spec, int error, const char *knob)
