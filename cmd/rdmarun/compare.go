@@ -95,6 +95,9 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	for _, change := range result.Changed {
 		fmt.Fprintf(table, "changed\t%s\t%s\t->\t%s\n", change.Case, change.Before, change.After)
 	}
+	for _, change := range result.Pairs {
+		fmt.Fprintf(table, "pair\t%s: %s\t%s\t->\t%s\n", change.Case, change.Pair, change.Before, change.After)
+	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -104,8 +107,8 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 	for i := range result.Rows {
 		row := &result.Rows[i]
 		counts[row.Verdict]++
-		if row.Verdict == "same" && !all {
-			continue
+		if (row.Verdict == "same" || row.OfPair && row.Verdict == "unknown") && !all {
+			continue // a mesh has thousands of pairs; those that became bad are above
 		}
 		verdict := row.Verdict
 		if verdict == "unknown" {

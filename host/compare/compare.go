@@ -16,7 +16,9 @@ type Result struct {
 	Appeared []string `json:"appeared"`
 	Vanished []string `json:"vanished"`
 	Changed  []Change `json:"changed"`
-	Rows     []Row    `json:"rows"`
+	// Pairs are the pairs of meshes that became bad, or good.
+	Pairs []PairChange `json:"pairs,omitempty"`
+	Rows  []Row        `json:"rows"`
 	// Different are facts of the surroundings that the runs do not share.
 	Different []Fact `json:"different"`
 }
@@ -27,6 +29,16 @@ type Change struct {
 	Before string `json:"before"`
 	After  string `json:"after"`
 	// Worse tells that it passed before and does not any more.
+	Worse bool `json:"worse"`
+}
+
+// PairChange is a pair of a mesh of which something else became than before.
+type PairChange struct {
+	Case   string `json:"case"`
+	Pair   string `json:"pair"`   // with the name of the measurement before it
+	Before string `json:"before"` // good, outlier, lost
+	After  string `json:"after"`
+	// Worse tells that it is bad and was not.
 	Worse bool `json:"worse"`
 }
 
@@ -61,6 +73,8 @@ type Row struct {
 	P float64 `json:"p"`
 	// Verdict is better, worse, same or unknown (too few samples).
 	Verdict string `json:"verdict"`
+	// OfPair tells that it is of a pair of a mesh.
+	OfPair bool `json:"of_pair,omitempty"`
 	// more tells that more of it is better.
 	more bool
 }
@@ -94,6 +108,7 @@ func Compare(before, after *Run) *Result {
 			result.Changed = append(result.Changed, Change{id, was, is, worse})
 		}
 		result.Rows = append(result.Rows, rows(id, a, b)...)
+		result.Pairs = append(result.Pairs, pairs(id, a, b)...)
 	}
 	for _, id := range after.order {
 		if before.cases[id] == nil {
@@ -103,6 +118,24 @@ func Compare(before, after *Run) *Result {
 	decide(result.Rows)
 	result.Different = different(before.Environment, after.Environment)
 	return result
+}
+
+// pairs are the pairs of meshes that became bad, or good.
+func pairs(id string, before, after *samples) []PairChange {
+	state := func(status string) string {
+		if status == "suspect" { // it was well when it was measured again
+			return "good"
+		}
+		return status
+	}
+	var list []PairChange
+	for _, name := range slices.Sorted(maps.Keys(before.pairs)) {
+		now, has := after.pairs[name]
+		if was, is := state(before.pairs[name]), state(now); has && was != is {
+			list = append(list, PairChange{id, name, was, is, was == "good" || is == "lost"})
+		}
+	}
+	return list
 }
 
 func rows(id string, before, after *samples) []Row {
@@ -115,7 +148,7 @@ func rows(id string, before, after *samples) []Row {
 		}
 		row := Row{
 			Case: id, Metric: m.name, Unit: m.unit, Before: median(a), After: median(b),
-			Samples: [2]int{len(a), len(b)}, P: 1, Verdict: "unknown", more: m.more,
+			Samples: [2]int{len(a), len(b)}, P: 1, Verdict: "unknown", OfPair: m.pair, more: m.more,
 		}
 		if len(a) >= Fewest && len(b) >= Fewest {
 			row.P, row.Verdict = mannWhitney(a, b), "same"
@@ -169,5 +202,6 @@ func different(before, after map[string]string) []Fact {
 // Worse tells whether anything became worse.
 func (r *Result) Worse() bool {
 	return slices.ContainsFunc(r.Changed, func(c Change) bool { return c.Worse }) ||
+		slices.ContainsFunc(r.Pairs, func(c PairChange) bool { return c.Worse }) ||
 		slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Verdict == "worse" })
 }

@@ -35,14 +35,16 @@ func NewRun(name string) *Run {
 type samples struct {
 	statuses []record.Status
 	values   map[metric][]float64
+	// pairs are the pairs of meshes, by their names, with what became of them last.
+	pairs map[string]string
 }
 
 // metric is something that is measured.
 type metric struct {
 	name string
 	unit string
-	// more tells that more of it is better.
-	more bool
+	// more tells that more of it is better, pair that it is of a pair of a mesh.
+	more, pair bool
 }
 
 // duration is the metric every case has; its unit is seconds.
@@ -114,11 +116,14 @@ func (r *Run) Failed() int {
 func (r *Run) add(c *cases.Case) {
 	s := r.cases[c.ID]
 	if s == nil {
-		s = &samples{values: make(map[metric][]float64)}
+		s = &samples{values: make(map[metric][]float64), pairs: make(map[string]string)}
 		r.cases[c.ID] = s
 		r.order = append(r.order, c.ID)
 	}
 	s.statuses = append(s.statuses, c.Result.Status)
+	for i := range c.Meshes { // also of a case that failed: bad pairs may be why
+		s.mesh(&c.Meshes[i])
+	}
 	if c.Result.Status != record.Passed && !c.Result.FailedByThreshold() {
 		return // how long a failure took says nothing of speed
 	}
@@ -137,10 +142,31 @@ func (r *Run) add(c *cases.Case) {
 		s.measure(&m, vary)
 		earlier.Add(m)
 	}
+	for i := range c.Meshes {
+		earlier.AddMesh(&c.Meshes[i])
+	}
+}
+
+// mesh adds the figures of the pairs of a mesh, and what became of them.
+func (s *samples) mesh(found *record.Mesh) {
+	for i := range found.Pairs {
+		pair := &found.Pairs[i]
+		m := found.Measure(pair)
+		m.Role = pair.From + " - " + pair.To
+		s.pairs[nameOf(&m, nil)] = pair.Status()
+		if pair.Lost == "" {
+			s.figures(&m, nameOf(&m, nil), true)
+		}
+	}
 }
 
 // measure adds the figures of a measurement; vary are the knobs that distinguish it from others of its case.
 func (s *samples) measure(m *record.Measure, vary map[string]bool) {
+	s.figures(m, nameOf(m, vary), false)
+}
+
+// name is what a measurement is called.
+func nameOf(m *record.Measure, vary map[string]bool) string {
 	name := m.Name + " " + m.Role
 	if size := strconv.FormatInt(m.Size, 10); m.Size > 0 && !strings.Contains(m.Name, size) {
 		name += " " + size + " B"
@@ -150,14 +176,18 @@ func (s *samples) measure(m *record.Measure, vary map[string]bool) {
 			name += " " + knob.Value
 		}
 	}
+	return name
+}
+
+func (s *samples) figures(m *record.Measure, name string, pair bool) {
 	if m.BitsPerSecond > 0 {
-		s.add(metric{name: name + " bandwidth", unit: "bit/s", more: true}, m.BitsPerSecond)
+		s.add(metric{name: name + " bandwidth", unit: "bit/s", more: true, pair: pair}, m.BitsPerSecond)
 	} else if m.MessagesPerSecond > 0 && len(m.Latency) == 0 {
-		s.add(metric{name: name + " messages", unit: "/s", more: true}, m.MessagesPerSecond)
+		s.add(metric{name: name + " messages", unit: "/s", more: true, pair: pair}, m.MessagesPerSecond)
 	}
 	for _, d := range m.Latency {
-		s.add(metric{name: name + " " + d.Of + " p50", unit: "s"}, float64(d.P50)/1e9)
-		s.add(metric{name: name + " " + d.Of + " p99", unit: "s"}, float64(d.P99)/1e9)
+		s.add(metric{name: name + " " + d.Of + " p50", unit: "s", pair: pair}, float64(d.P50)/1e9)
+		s.add(metric{name: name + " " + d.Of + " p99", unit: "s", pair: pair}, float64(d.P99)/1e9)
 	}
 }
 

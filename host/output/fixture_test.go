@@ -1,6 +1,7 @@
 package output_test
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -76,6 +77,7 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		bandwidth.Name, bandwidth.Type, bandwidth.Latency = "write bandwidth", "bandwidth", nil
 		put(record.Record{Kind: record.Measured, Case: "passes", Measure: bandwidth})
 	}
+	put(record.Record{Kind: record.Meshed, Case: "passes", Mesh: meshOfFour()})
 	put(record.Record{Kind: record.Checked, Case: "passes", Threshold: &record.Threshold{Text: "p99 < 10us", Value: "9.2 us", OK: true, Line: 9, Column: 3}})
 	end("passes", record.Passed, "")
 	start("fails")
@@ -107,6 +109,32 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 			Took: time.Second, Passed: 2, Thresholds: 1, Failed: 3, ByThreshold: 1, Errors: 1, Skipped: 1, XFailed: 1, Flaky: 1, Interrupted: true,
 		}})
 	}
+}
+
+// meshOfFour has a pair of each status.
+func meshOfFour() *record.Mesh {
+	found := &record.Mesh{
+		Name: "mesh <b>", Type: "bandwidth", Operation: "RDMA_WRITE", Line: 9, Column: 3, Tags: map[string]string{"test": "mesh"}, Size: 65536, Depth: 128,
+		Pattern: "all", Rounds: 3, Tolerance: 0.93, Best: 100e9, Suspects: 2, Outliers: 1, Lost: 1,
+		Blame: &record.MeshBlame{Kind: "node", Names: []string{"node[3]"}, Text: "node[3] (d, mlx5_0) is in all of them"},
+	}
+	for i, host := range []string{"a", "b", "c", "d"} {
+		found.Nodes = append(found.Nodes, record.MeshNode{
+			Role: fmt.Sprintf("node[%d]", i), Host: host, Device: "mlx5_0", Labels: map[string]string{"rack": fmt.Sprintf("r%d", i%2+1)},
+		})
+	}
+	figures := func(rate float64) *record.MeshFigures {
+		return &record.MeshFigures{Messages: 1000, Bytes: 65536000, Took: time.Second, BitsPerSecond: rate, MessagesPerSecond: 1000}
+	}
+	found.Pairs = []record.MeshPair{
+		{From: "node[0]", To: "node[3]", Round: 1, First: figures(31e9), Again: figures(30e9), OfBest: 0.3, Suspect: true, Outlier: true},
+		{From: "node[1]", To: "node[2]", Round: 1, First: figures(100e9), OfBest: 1},
+		{From: "node[2]", To: "node[0]", Round: 2, First: figures(80e9), Again: figures(99e9), OfBest: 0.99, Suspect: true},
+		{From: "node[3]", To: "node[1]", Round: 2, Lost: "the ends cannot connect: nothing within 10s <b>"},
+		{From: "node[0]", To: "node[1]", Round: 3, First: figures(97e9), OfBest: 0.97},
+		{From: "node[2]", To: "node[3]", Round: 3, First: figures(96e9), OfBest: 0.96},
+	}
+	return found
 }
 
 // distributions are those of measured, by size: they are the same in each run, and take long to make.

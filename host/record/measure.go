@@ -161,11 +161,13 @@ type Earlier struct {
 	Results []Result
 	// Measures are what was measured, of each end and size the last.
 	Measures []Measure
+	// Pairs are those of meshes, each as it was last.
+	Pairs map[MeasureKey]Measure
 }
 
 // Key is the same for measurements of one case that are repetitions of each other, and for no others.
 func (m *Measure) Key() MeasureKey {
-	key := MeasureKey{Name: m.Name, Type: m.Type, Role: m.Role, Size: m.Size}
+	key := MeasureKey{Name: m.Name, Type: m.Type, Role: m.Role, Peer: m.Peer, Size: m.Size}
 	for _, knob := range m.Knobs() {
 		key.Knobs += knob.Value + "\n"
 	}
@@ -174,9 +176,9 @@ func (m *Measure) Key() MeasureKey {
 
 // MeasureKey is what two runs of one measurement have in common.
 type MeasureKey struct {
-	Name, Type, Role string
-	Size             int64
-	Knobs            string // what else it was made with
+	Name, Type, Role, Peer string
+	Size                   int64
+	Knobs                  string // what else it was made with
 }
 
 // Add notes a measurement; it takes the place of an earlier repetition.
@@ -188,6 +190,19 @@ func (e *Earlier) Add(m Measure) {
 		}
 	}
 	e.Measures = append(e.Measures, m)
+}
+
+// AddMesh notes the pairs of a mesh.
+func (e *Earlier) AddMesh(found *Mesh) {
+	if e.Pairs == nil {
+		e.Pairs = make(map[MeasureKey]Measure)
+	}
+	for i := range found.Pairs {
+		if pair := &found.Pairs[i]; pair.Lost == "" {
+			each := found.Measure(pair)
+			e.Pairs[each.Key()] = each
+		}
+	}
 }
 
 // Loop is a named repeat, with the times of its rounds on the wall's clock.

@@ -18,10 +18,12 @@ type Mesh struct {
 	// Tags are those of the step and of the steps around it; a word has no value.
 	Tags map[string]string `json:"tags,omitempty"`
 
-	Size    int64  `json:"size,omitempty"` // of a message, in bytes
-	Both    bool   `json:"both,omitempty"` // both directions at once
-	Pattern string `json:"pattern"`        // who met whom: all, ring, bisection, random, incast, list
-	Rounds  int    `json:"rounds"`         // without those of the second look
+	Size    int64  `json:"size,omitempty"`  // of a message, in bytes
+	Depth   int    `json:"depth,omitempty"` // requests in flight of each queue pair
+	QPs     int    `json:"qps,omitempty"`   // queue pairs of each pair, where there are several
+	Both    bool   `json:"both,omitempty"`  // both directions at once
+	Pattern string `json:"pattern"`         // who met whom: all, ring, bisection, random, incast, list
+	Rounds  int    `json:"rounds"`          // without those of the second look
 	// Tolerance is what part of the best a pair must reach; of times, the best is the least, and must be that part of the
 	// pair's.  Best is that of the first look: bits a second, nanoseconds at the median, or connections a second; of an
 	// incast, of all pairs to one target together.
@@ -129,24 +131,31 @@ func (p *MeshPair) Last() *MeshFigures {
 	return p.First
 }
 
-// Measures are the pairs as measurements, each as it was at the last look.
-func (m *Mesh) Measures() []Measure {
-	list := make([]Measure, 0, len(m.Pairs))
-	for i := range m.Pairs {
-		pair := &m.Pairs[i]
-		f := pair.Last()
-		if f == nil {
-			continue
-		}
-		each := Measure{
-			Name: m.Name, Type: m.Type, Operation: m.Operation, Role: pair.From, Peer: pair.To, File: m.File, Line: m.Line, Column: m.Column, Tags: m.Tags,
-			Size: m.Size, Both: m.Both, Messages: f.Messages, Bytes: f.Bytes, Took: f.Took,
-			BitsPerSecond: f.BitsPerSecond, MessagesPerSecond: f.MessagesPerSecond,
-		}
-		if f.Latency != nil {
-			each.Latency = []Distribution{*f.Latency}
-		}
-		list = append(list, each)
+// Status is what became of a pair: good, suspect (too far from the best at first, and not again), outlier or lost.
+func (p *MeshPair) Status() string {
+	switch {
+	case p.Lost != "":
+		return "lost"
+	case p.Outlier:
+		return "outlier"
+	case p.Suspect:
+		return "suspect"
 	}
-	return list
+	return "good"
+}
+
+// Measure is a pair as a measurement, as it was at the last look; without figures if it is lost.
+func (m *Mesh) Measure(pair *MeshPair) Measure {
+	found := Measure{
+		Name: m.Name, Type: m.Type, Operation: m.Operation, Role: pair.From, Peer: pair.To, File: m.File, Line: m.Line, Column: m.Column,
+		Tags: m.Tags, Size: m.Size, Depth: m.Depth, QPs: m.QPs, Both: m.Both,
+	}
+	if f := pair.Last(); f != nil {
+		found.Messages, found.Bytes, found.Took = f.Messages, f.Bytes, f.Took
+		found.BitsPerSecond, found.MessagesPerSecond = f.BitsPerSecond, f.MessagesPerSecond
+		if f.Latency != nil {
+			found.Latency = []Distribution{*f.Latency}
+		}
+	}
+	return found
 }

@@ -14,6 +14,7 @@ type meshes struct {
 	found   map[string][]record.Mesh // by cases
 	results []record.Result
 	single  int // measurements outside of meshes
+	checked map[string]record.Threshold
 }
 
 func (m *meshes) Wants(record.Kind) bool { return true }
@@ -25,6 +26,8 @@ func (m *meshes) Record(r *record.Record) error {
 		m.found[name] = append(m.found[name], *r.Mesh)
 	case record.Measured:
 		m.single++
+	case record.Checked:
+		m.checked[r.Threshold.Text] = *r.Threshold
 	case record.CaseEnd:
 		m.results = append(m.results, *r.Result)
 	}
@@ -33,7 +36,7 @@ func (m *meshes) Record(r *record.Record) error {
 
 func runMeshes(t *testing.T, config scenario.RunConfig, path string) (*meshes, record.Totals, string) {
 	t.Helper()
-	seen, text := &meshes{found: make(map[string][]record.Mesh)}, &strings.Builder{}
+	seen, text := &meshes{found: make(map[string][]record.Mesh), checked: make(map[string]record.Threshold)}, &strings.Builder{}
 	config.Consumers = []record.Consumer{seen, terminal.NewHuman(text, terminal.HumanOptions{})}
 	if config.Provider == nil {
 		config.Open, config.ProviderName = scenario.OpenSoft, "soft"
@@ -112,5 +115,26 @@ steps:
 		if !strings.Contains(text, want) {
 			t.Errorf("the terminal lacks %q\n%s", want, text)
 		}
+	}
+}
+
+// TestMeshBaseline: limits refer to what an earlier run has found of the same pair.
+func TestMeshBaseline(t *testing.T) {
+	const path, limit = "testdata/run/mesh.yaml", "bandwidth{test=all,peer=node[0]} avg < baseline.avg * 0.5"
+	first, _, _ := runMeshes(t, scenario.RunConfig{}, path)
+	earlier := &record.Earlier{}
+	for _, found := range first.found["all"] {
+		for i := range found.Pairs {
+			found.Pairs[i].First.BitsPerSecond *= 10
+			found.Pairs[i].Again = nil
+		}
+		earlier.AddMesh(&found)
+	}
+	if _, has := first.checked[limit]; has || len(earlier.Pairs) != 6 {
+		t.Fatalf("%d pairs, %+v", len(earlier.Pairs), first.checked)
+	}
+	second, totals, text := runMeshes(t, scenario.RunConfig{Baseline: record.Baseline{path + "::all": earlier}}, path)
+	if got := second.checked[limit]; !got.OK || got.Reason != "" || totals.Passed != 4 {
+		t.Errorf("%+v\n%s", got, text)
 	}
 }

@@ -25,6 +25,7 @@ type Case struct {
 	Lines      Tail[Line]
 	Measures   []record.Measure
 	Thresholds Tail[record.Threshold]
+	Meshes     []record.Mesh
 	// Before is what the baseline has measured of the same case.
 	Before []record.Measure
 }
@@ -139,6 +140,10 @@ func (t *Tracker) Record(r *record.Record) *Case {
 		c.Lines.add(Line{At: r.Elapsed - c.elapsed, Line: *r.Line})
 	case record.Measured:
 		c.measured(*r.Measure, t.limits)
+	case record.Meshed:
+		if t.limits.Measures {
+			c.Meshes = append(c.Meshes, *r.Mesh)
+		}
 	case record.Before:
 		c.Before = append(c.Before, *r.Measure)
 	case record.Checked:

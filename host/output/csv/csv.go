@@ -1,4 +1,4 @@
-// Package csv writes a table for spreadsheets: a row for each case, each named loop and each measurement.
+// Package csv writes a table for spreadsheets: a row for each case, each named loop, each measurement and each pair of a mesh.
 package csv
 
 import (
@@ -17,11 +17,12 @@ import (
 // columns begin every row with the same four; a cell without meaning is empty.  Times are in microseconds
 // and rates in Gbit/s, as perftest prints them, under names near its own.
 var columns = []string{
-	"kind", "file", "case", "attempt", // of all: case, loop, measure
+	"kind", "file", "case", "attempt", // of all: case, loop, measure, pair
 	"status", "message", "params", "took_us",
-	"name", "type", "operation", "role", "direction", "size", "depth", "qps", "tags", "iterations",
+	"name", "type", "operation", "role", "peer", "direction", "size", "depth", "qps", "tags", "iterations",
 	"bw_average_gbps", "msg_rate_mpps",
 	"t_of", "t_min_us", "t_typical_us", "t_avg_us", "t_stdev_us", "t_90_us", "t_99_us", "t_99.9_us", "t_99.99_us", "t_max_us",
+	"of_best", // of pairs: how near to the best of the mesh, 1 is as good
 }
 
 // Writer is the output.
@@ -118,20 +119,51 @@ func (w *Writer) add(c *cases.Case) error {
 			return err
 		}
 	}
+	for i := range c.Meshes {
+		if err := w.mesh(c, &c.Meshes[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 func (w *Writer) measure(c *cases.Case, m *record.Measure) error {
+	for _, values := range measureRows(m) {
+		if err := w.write(c, "measure", values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mesh writes a row for each pair, with its figures of the last look.
+func (w *Writer) mesh(c *cases.Case, found *record.Mesh) error {
+	for i := range found.Pairs {
+		pair := &found.Pairs[i]
+		measure := found.Measure(pair)
+		for _, values := range measureRows(&measure) {
+			values["status"], values["message"], values["of_best"] = pair.Status(), pair.Lost, strconv.FormatFloat(pair.OfBest, 'f', 4, 64)
+			if err := w.write(c, "pair", values); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// measureRows are the rows of a measurement: one, or one for each step of which there are times.
+func measureRows(m *record.Measure) []row {
 	base := row{
-		"name": m.Name, "type": m.Type, "operation": m.Operation, "role": m.Role,
+		"name": m.Name, "type": m.Type, "operation": m.Operation, "role": m.Role, "peer": m.Peer,
 		"direction": map[bool]string{true: "both", false: "one"}[m.Both], "size": strconv.FormatInt(m.Size, 10),
 		"depth": positive(m.Depth), "qps": positive(m.QPs), "tags": tagText(m.Tags),
 		"iterations": strconv.FormatUint(m.Messages, 10), "took_us": micro(float64(m.Took)),
 		"bw_average_gbps": rate(m.BitsPerSecond / 1e9), "msg_rate_mpps": rate(m.MessagesPerSecond / 1e6),
 	}
 	if len(m.Latency) == 0 {
-		return w.write(c, "measure", base)
+		return []row{base}
 	}
+	var rows []row
 	for _, d := range m.Latency {
 		values := maps.Clone(base)
 		maps.Copy(values, row{
@@ -139,11 +171,9 @@ func (w *Writer) measure(c *cases.Case, m *record.Measure) error {
 			"t_stdev_us": micro(d.StdDev), "t_90_us": micro(float64(d.P90)), "t_99_us": micro(float64(d.P99)),
 			"t_99.9_us": micro(float64(d.P999)), "t_99.99_us": micro(float64(d.P9999)), "t_max_us": micro(float64(d.Max)),
 		})
-		if err := w.write(c, "measure", values); err != nil {
-			return err
-		}
+		rows = append(rows, values)
 	}
-	return nil
+	return rows
 }
 
 // tagText lists tags as a scenario has them: words, and names with values.

@@ -53,6 +53,7 @@ type caseView struct {
 	// Undrawn is for how many names of measurements there are no charts.
 	Undrawn  int
 	Measured []measureRow
+	Meshes   []meshView
 	ID       string // of the element, for links to it
 }
 
@@ -74,6 +75,9 @@ func newCaseView(c *cases.Case, detailed bool) (*caseView, error) {
 	}, " "))
 	for i := range c.Measures {
 		v.Measured = append(v.Measured, rowsOf(&c.Measures[i])...)
+	}
+	for i := range c.Meshes {
+		v.Meshes = append(v.Meshes, newMeshView(&c.Meshes[i], detailed))
 	}
 	if !detailed {
 		return v, nil

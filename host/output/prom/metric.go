@@ -39,6 +39,9 @@ func ofMeasure(more ...string) []string {
 	return append([]string{"file", "case", "test", "operation", "direction", "size", "depth", "qps", "role"}, more...)
 }
 
+// ofMesh are the labels of a mesh.
+func ofMesh() []string { return []string{"file", "case", "test", "operation", "direction", "size"} }
+
 // The metrics.  Their labels are bounded by the scenarios: nothing of one run, such as its time, is a label.
 var (
 	runInfo      = describe("run_info", "How the run was started; always 1.", "provider", "version")
@@ -52,6 +55,8 @@ var (
 	latency      = describe("latency_seconds", "What was measured, by what it is of: total, or a step of a connection.",
 		ofMeasure("of")...)
 	bandwidth   = describe("bandwidth_bits_per_second", "Payload.", ofMeasure()...)
+	meshPairs   = describe("mesh_pairs", "Pairs of a mesh by what became of them; those measured include suspects and outliers.", append(ofMesh(), "status")...)
+	meshBlame   = describe("mesh_blame_info", "What explains the outliers and the lost pairs of a mesh; always 1.", append(ofMesh(), "kind", "blamed")...)
 	messageRate = describe("messages_per_second", "Messages, round trips or connections.", ofMeasure()...)
 )
 

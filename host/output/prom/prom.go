@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"rdmarun/host/output/cases"
 	"rdmarun/host/output/outfile"
@@ -106,6 +107,9 @@ func (w *Writer) add(c *cases.Case) {
 	for _, threshold := range c.Thresholds.All() {
 		w.gauge(thresholdOK, number(threshold.OK), c.File, c.ID, threshold.Text)
 	}
+	for i := range c.Meshes {
+		w.mesh(c, &c.Meshes[i])
+	}
 	for _, m := range c.Measures {
 		labels := []string{
 			c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both],
@@ -121,6 +125,17 @@ func (w *Writer) add(c *cases.Case) {
 			f := w.family(latency)
 			f.summaries[f.tagged(append(slices.Clone(labels), d.Of), m.Tags)] = d
 		}
+	}
+}
+
+// mesh has the counts of a mesh and what explains its bad pairs, and no series for each pair: there may be thousands.
+func (w *Writer) mesh(c *cases.Case, m *record.Mesh) {
+	labels := []string{c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both], strconv.FormatInt(m.Size, 10)}
+	for status, n := range map[string]int{"measured": len(m.Pairs) - m.Lost, "suspect": m.Suspects, "outlier": m.Outliers, "lost": m.Lost} {
+		w.measured(meshPairs, float64(n), append(slices.Clone(labels), status), m.Tags)
+	}
+	if m.Blame != nil {
+		w.measured(meshBlame, 1, append(slices.Clone(labels), m.Blame.Kind, strings.Join(m.Blame.Names, ", ")), m.Tags)
 	}
 }
 

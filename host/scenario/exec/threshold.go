@@ -287,6 +287,10 @@ func (r *caseRun) earlier(now measured) measured {
 	}
 	var then measured
 	for _, m := range now {
+		if before, is := r.config.Baseline.Pairs[m.Key()]; is {
+			then = append(then, &before)
+			continue
+		}
 		for i := range r.config.Baseline.Measures {
 			if before := &r.config.Baseline.Measures[i]; before.Key() == m.Key() {
 				then = append(then, before)

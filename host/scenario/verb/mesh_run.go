@@ -324,7 +324,8 @@ func (m *meshing) record(size int, nodes []mesh.Node) *record.Mesh {
 				continue
 			}
 			if row.Lost == "" {
-				found.Size = m.last(pair).of(size, direction).Size
+				last := m.last(pair).of(size, direction)
+				found.Size, found.Depth, found.QPs = last.Size, last.Depth, last.QPs
 			}
 			row.OfBest, row.Suspect, row.Outlier = judged.nearness[pair], judged.suspects[pair], judged.outliers[pair]
 			found.Pairs = append(found.Pairs, row)

@@ -1,0 +1,193 @@
+package html
+
+import (
+	"cmp"
+	"fmt"
+	"html"
+	"html/template"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"rdmarun/host/output/terminal"
+	"rdmarun/host/record"
+)
+
+const (
+	// mostDrawn is how many nodes a matrix has at most, mostNamed how many it has names for, and mostBad how many bad pairs
+	// the table beside it.
+	mostDrawn = 128
+	mostNamed = 48
+	mostBad   = 50
+	// labelGap stands between nodes whose labels differ.
+	labelGap = 4
+)
+
+// meshView is a mesh as its template reads it.
+type meshView struct {
+	*record.Mesh
+	Title, Says string
+	Matrix      template.HTML
+	Bad         []badPair
+	More        int // bad pairs that are not in the table
+}
+
+// badPair is a line of the table of bad pairs.
+type badPair struct {
+	From, To, First, Again, OfBest, Lost string
+}
+
+func newMeshView(found *record.Mesh, drawn bool) meshView {
+	v := meshView{Mesh: found, Title: found.Name}
+	if found.Size > 0 {
+		v.Title += ", " + size(found.Size)
+	}
+	v.Says = fmt.Sprintf("%s of %s in %s (%s), best %s, %s", plural(len(found.Pairs), "pair"), plural(len(found.Nodes), "node"),
+		plural(found.Rounds, "round"), found.Pattern, figure(found, found.Best), plural(found.Outliers, "outlier"))
+	if found.Lost > 0 {
+		v.Says += fmt.Sprintf(", %d lost", found.Lost)
+	}
+	bad := found.Bad()
+	for _, pair := range bad[:min(len(bad), mostBad)] {
+		row := badPair{From: pair.From, To: pair.To, Lost: pair.Lost}
+		if pair.First != nil {
+			row.First, row.OfBest = figure(found, pair.First.Figure(found.Type)), percent(pair.OfBest)
+		}
+		if pair.Again != nil {
+			row.Again = figure(found, pair.Again.Figure(found.Type))
+		}
+		v.Bad = append(v.Bad, row)
+	}
+	v.More = len(bad) - len(v.Bad)
+	if drawn && len(found.Nodes) <= mostDrawn {
+		says := v.Title + ": " + v.Says
+		if found.Blame != nil {
+			says += "; " + found.Blame.Text
+		}
+		v.Matrix = matrix(found, says)
+	}
+	return v
+}
+
+func figure(found *record.Mesh, value float64) string {
+	return narrow(terminal.MeshFigure(found.Type, value, terminal.Units{}))
+}
+
+func percent(part float64) string { return narrow(fmt.Sprintf("%.0f %%", 100*part)) }
+
+// byLabels are the numbers of the nodes, those with the same labels beside each other.
+func byLabels(nodes []record.MeshNode) []int {
+	order := make([]int, len(nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(labelText(&nodes[a]), labelText(&nodes[b])) })
+	return order
+}
+
+// labelText is the labels of a node, "rack r1".
+func labelText(node *record.MeshNode) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(node.Labels)) {
+		words = append(words, name+" "+node.Labels[name])
+	}
+	return strings.Join(words, ", ")
+}
+
+// nodeTitle is a node with where it is.
+func nodeTitle(node *record.MeshNode) string {
+	words := []string{node.Role}
+	for _, each := range []string{node.Host, node.Device, labelText(node)} {
+		if each != "" {
+			words = append(words, each)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// grid is where nodes are in a matrix.
+type grid struct {
+	strings.Builder
+	found      *record.Mesh
+	cell, edge float64
+	place      map[string]float64 // of a role
+	end        float64
+}
+
+// matrix draws who begins down the side, and who answers across the top: the better a pair, the fuller its colour.  A pair
+// that was measured in one direction alone has both its places.  says is the picture in words.
+func matrix(found *record.Mesh, says string) template.HTML {
+	g := &grid{
+		found: found, place: make(map[string]float64), edge: 8,
+		cell: math.Round(max(7, min(26, 560/float64(len(found.Nodes))))),
+	}
+	g.nodes()
+	drawn := make(map[[2]string]bool)
+	for i := range found.Pairs {
+		drawn[[2]string{found.Pairs[i].From, found.Pairs[i].To}] = true
+	}
+	for i := range found.Pairs {
+		pair := &found.Pairs[i]
+		g.pair(pair, g.place[pair.To], g.place[pair.From])
+		if !drawn[[2]string{pair.To, pair.From}] {
+			g.pair(pair, g.place[pair.From], g.place[pair.To])
+		}
+	}
+	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s">%s</svg>`,
+		g.end, g.end, g.end, g.end, html.EscapeString(says), g.String()))
+}
+
+// nodes places the nodes, and names them where there is room.
+func (g *grid) nodes() {
+	named := len(g.found.Nodes) <= mostNamed
+	if named {
+		longest := 0
+		for _, node := range g.found.Nodes {
+			longest = max(longest, len([]rune(node.Role)))
+		}
+		g.edge = 12 + 6.2*float64(longest)
+	}
+	at, before := g.edge, -1
+	for _, n := range byLabels(g.found.Nodes) {
+		node := &g.found.Nodes[n]
+		if before >= 0 && labelText(node) != labelText(&g.found.Nodes[before]) {
+			at += labelGap
+		}
+		before, g.place[node.Role] = n, at
+		if named {
+			name, title, middle := html.EscapeString(node.Role), html.EscapeString(nodeTitle(node)), at+g.cell/2+4
+			fmt.Fprintf(g, `<text class="y" x="%g" y="%g"><title>%s</title>%s</text>`, g.edge-5, middle, title, name)
+			fmt.Fprintf(g, `<text transform="translate(%g %g) rotate(-90)"><title>%s</title>%s</text>`, middle, g.edge-5, title, name)
+		}
+		at += g.cell
+	}
+	g.end = at + 4
+}
+
+// pair draws a pair in one place; what hovers over it reads its figures.
+func (g *grid) pair(pair *record.MeshPair, x, y float64) {
+	fmt.Fprintf(g, `<rect class="%s" x="%g" y="%g" width="%g" height="%g" fill-opacity="%g"><title>%s</title></rect>`,
+		pair.Status(), x, y, g.cell-1, g.cell-1, math.Round(20*min(max(pair.OfBest, 0.1), 1))/20, html.EscapeString(g.title(pair)))
+	if pair.Lost != "" { // no colour tells this alone
+		line := g.cell - 5
+		fmt.Fprintf(g, `<path class="lost" d="M%g %gl%g %gm0 %gl%g %g"/>`, x+2, y+2, line, line, -line, -line, line)
+	}
+}
+
+func (g *grid) title(pair *record.MeshPair) string {
+	title := pair.From + " → " + pair.To + ": "
+	if pair.Lost != "" {
+		return title + "lost: " + pair.Lost
+	}
+	kind, last := g.found.Type, pair.Last()
+	title += figure(g.found, last.Figure(kind)) + ", " + percent(pair.OfBest) + " of the best"
+	if pair.Again != nil {
+		title += "; at first " + figure(g.found, pair.First.Figure(kind))
+	}
+	if last.Latency != nil {
+		title += fmt.Sprintf("; 99 %% %s, max %s", duration(time.Duration(last.Latency.P99)), duration(time.Duration(last.Latency.Max)))
+	}
+	return fmt.Sprintf("%s; round %d", title, pair.Round)
+}
