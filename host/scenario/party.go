@@ -161,8 +161,8 @@ func (p *Party) Check(config *RunConfig, cases []Selected) error {
 // divided reports steps of which parts are here and parts elsewhere.
 func (p *Party) divided(c *compile.Case, mine map[string]bool, add func(diag.Span, string, ...any)) {
 	c.EachCall(func(step *compile.Step, call *compile.Call) {
-		if call.Verb.Measures {
-			return // each process has its half
+		if call.Verb.Divides {
+			return // each process has its part
 		}
 		var roles []string
 		if call.Role != nil {
@@ -179,7 +179,7 @@ func (p *Party) divided(c *compile.Case, mine map[string]bool, add func(diag.Spa
 		}
 		for _, role := range roles {
 			if mine[role] != mine[roles[0]] {
-				add(step.Span, "%s works on %s and %s, which are in two processes: %s", call.Verb.Name, roles[0], role, remedy(call.Verb))
+				add(step.Span, "%s works on %s and %s, which are in two processes: %s", call.Verb.Name, roles[0], role, remedy)
 				return
 			}
 		}
@@ -187,12 +187,7 @@ func (p *Party) divided(c *compile.Case, mine map[string]bool, add func(diag.Spa
 }
 
 // remedy is what can be done about a step that is divided.
-func remedy(v *verb.Verb) string {
-	if v.Name == "barrier" {
-		return "leave it out, for each step waits for the one before, whoever has it"
-	}
-	return "give both roles to one process, or send what it needs in a message"
-}
+const remedy = "give both roles to one process, or send what it needs in a message"
 
 func hinted(hint string) string {
 	if hint == "" {

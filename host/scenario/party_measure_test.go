@@ -199,3 +199,31 @@ func ctxOf(t *testing.T, leaving context.Context, leaves bool) context.Context {
 	}
 	return t.Context()
 }
+
+// TestPartyBarrier: guests of two processes meet at a barrier, which opens in both when all have come, or in neither.
+func TestPartyBarrier(t *testing.T) {
+	if _, err := os.Stat("../../guests/echo.wasm"); err != nil {
+		t.Skip("make guests:", err)
+	}
+	failed := map[string]string{
+		"one ends before": "the guest of role right ended before it came to barrier \"listening\"",
+		"one never comes": "barrier \"elsewhere\" stays closed",
+	}
+	for name, parties := range map[string][]*scenario.Party{
+		"the first waits":  {{Roles: []string{"left"}}, {Roles: []string{"right"}}},
+		"the second waits": {{Roles: []string{"right"}}, {Roles: []string{"left"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, each := range together(t, "testdata/run/party_barrier.yaml", parties...) {
+				if each.err != nil || len(each.results) != 5 {
+					t.Fatalf("%d: %v, %+v", i, each.err, each.results)
+				}
+				for name, result := range each.results {
+					if what := failed[name]; (what == "") != result.Status.OK() || what != "" && !strings.Contains(result.Failures[0].What, what) {
+						t.Errorf("%d: %s: %+v", i, name, result)
+					}
+				}
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,17 +15,20 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// A measurement between roles of two processes is a step of the one that has its first role, as every step is of one
-// process.  The process with the other role walks into the same step with its half of the measurement, while it waits for
-// the step's outcome: the end of one is the end of both.  What is measured all others are told, a size at a time.
+// A step that works on roles of several processes is a step of the one that has its first role, as every step is of one
+// process.  Each other process with roles of it walks into the same step with its part, while it waits for the step's
+// outcome, which ends the part as well: of a measurement half of the work, of a barrier its guests.  What is measured all
+// others are told, a size at a time.
 
-// half runs the half of a step that another process runs; nil where there is none here.
-func (r *caseRun) half(call *compile.Call) func(context.Context) {
+// half runs the part of a step that another process runs; nil where there is none here.
+func (r *caseRun) half(call *compile.Call, owner string) func(context.Context) {
 	if !r.divides(call) {
 		return nil
 	}
 	return func(ctx context.Context) {
 		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: r.counterpart}
+		own := r.member(owner, r.others.meeting.Name(), "member", "owner")
+		half.Meet = func(context.Context) error { return own.join(ctx) }
 		advance := r.advances.begin("", 0)
 		defer r.advances.end(advance)
 		half.Advance = func(what string, at, of int) {
@@ -33,31 +37,101 @@ func (r *caseRun) half(call *compile.Call) func(context.Context) {
 		}
 		var err error
 		if half.Arguments, err = r.evaluate(nil, call.Arguments); err == nil {
-			_ = call.Verb.Run(ctx, &half) // the other half hears of its failure, and the outcome tells
+			err = call.Verb.Run(ctx, &half)
+		}
+		if err != nil && !call.Verb.Measures { // whose halves have told each other
+			_ = own.Say(met{Failed: r.failureTold(err)})
 		}
 	}
 }
 
-// divides tells whether a call is a measurement of which one role is here and another is not.
+// divides tells whether some of the roles that a step works on are here, and others are not.
 func (r *caseRun) divides(call *compile.Call) bool {
-	if !call.Verb.Measures {
+	if !call.Verb.Divides {
 		return false
 	}
 	var here, elsewhere bool
-	for i, argument := range call.Verb.Arguments {
-		if i >= len(call.Arguments) || call.Arguments[i] == nil || argument.Type != verb.Role {
-			continue
-		}
-		name, _ := call.Arguments[i].Get(r.env) // its error is that of the step
-		for _, role := range verb.RolesNamed(argument.Type, name) {
-			if r.others.where[role] == "" {
-				here = true
-			} else {
-				elsewhere = true
-			}
+	for _, role := range r.rolesOf(call) {
+		if r.others.where[role] == "" {
+			here = true
+		} else {
+			elsewhere = true
 		}
 	}
 	return here && elsewhere
+}
+
+// failureTold is what the others are told of the failure of a step.
+func (r *caseRun) failureTold(err error) *failureTold {
+	failure := toldOf(r.describe(err))
+	var late *overtime
+	failure.Late = errors.As(err, &late) && late.ofStep
+	return &failure
+}
+
+// rolesOf are the roles that the arguments of a call name.
+func (r *caseRun) rolesOf(call *compile.Call) (roles []string) {
+	for i, argument := range call.Verb.Arguments {
+		if i < len(call.Arguments) && call.Arguments[i] != nil && verb.NamesRoles(argument.Type) {
+			value, _ := call.Arguments[i].Get(r.env) // its error is that of the step
+			roles = append(roles, verb.RolesNamed(argument.Type, value)...)
+		}
+	}
+	return roles
+}
+
+// met is what a process says at a barrier: it is there, or never will be; or that it is open.
+type met struct {
+	Failed *failureTold `json:"failed,omitempty"`
+}
+
+// join says that everybody here is at a barrier, and waits until it is open.
+func (c *counterpart) join(ctx context.Context) error {
+	if err := c.Say(met{}); err != nil {
+		return err
+	}
+	return c.Hear(ctx, &met{})
+}
+
+// meet waits until everybody elsewhere is at a barrier, of a step that is this process's, and opens it there.
+func (r *caseRun) meet(call *compile.Call) func(ctx context.Context) error {
+	if call.Verb.Measures || !r.divides(call) {
+		return nil
+	}
+	var members []*counterpart
+	seen := make(map[string]bool)
+	for _, role := range r.rolesOf(call) {
+		if name := r.others.where[role]; name != "" && !seen[name] {
+			seen[name] = true
+			members = append(members, r.member(name, name, "owner", "member"))
+		}
+	}
+	return func(ctx context.Context) error {
+		for _, each := range members {
+			var there met
+			err := each.Hear(ctx, &there)
+			switch {
+			case errors.Is(err, context.DeadlineExceeded):
+				return &testbed.Failure{What: "the barrier stays closed", Expected: "the guests in the process of " + each.process, Got: "they have not come"}
+			case err != nil:
+				return err
+			case there.Failed != nil:
+				f := there.Failed
+				return &testbed.Failure{What: f.What, Expected: f.Expected, Got: f.Got, Hint: f.Hint}
+			}
+		}
+		for _, each := range members {
+			if err := each.Say(met{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// member is the way between the process that has a step and another one with a part of it, whose name the keys have.
+func (r *caseRun) member(process, name, said, heard string) *counterpart {
+	return &counterpart{others: r.others, process: process, key: fmt.Sprintf("%s/%s/", r.turns.key, name), said: said, heard: heard}
 }
 
 // counterpart is the process with the role of the two that is not here.
@@ -70,11 +144,11 @@ func (r *caseRun) counterpart(from, to string) verb.Counterpart {
 	return c
 }
 
-// counterpart hears and tells another process what is of two roles in a step.
+// counterpart hears and tells another process what is of a step that both have a part of.
 type counterpart struct {
 	others      *others
 	process     string
-	key         string // of the step and the roles
+	key         string // of the step and the two
 	said, heard string // who says it
 	saying      int
 	hearing     int
@@ -89,7 +163,7 @@ func (c *counterpart) Hear(ctx context.Context, into any) error {
 	c.hearing++
 	_, raw, err := c.others.hear(ctx, c.process, fmt.Sprintf("%s%s/%d", c.key, c.heard, c.hearing))
 	if gone, is := err.(*meeting.GoneError); is { //nolint:errorlint // as it is made
-		return &testbed.EnvironmentError{What: "measure", Err: gone}
+		return &testbed.EnvironmentError{What: "wait for the other part of the step", Err: gone}
 	}
 	if err == nil {
 		err = json.Unmarshal(raw, into)

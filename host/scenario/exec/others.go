@@ -316,7 +316,7 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	}
 	r.turns.key = o.key("step", r.turns.next())
 	if process != "" {
-		return r.elsewhere(ctx, step, call, role, process, r.half(call))
+		return r.elsewhere(ctx, step, call, role, process, r.half(call, process))
 	}
 	r.turns.bound, r.turns.ignored, r.turns.told, r.turns.untold = nil, nil, 0, nil
 	err = r.decorated(ctx, step)
@@ -378,10 +378,7 @@ func (r *caseRun) tell(key string, err error) error {
 		each.Value = raw
 	}
 	if err != nil {
-		failure := toldOf(r.describe(err))
-		var late *overtime
-		failure.Late = errors.As(err, &late) && late.ofStep
-		told.Failure = &failure
+		told.Failure = r.failureTold(err)
 	}
 	return r.others.meeting.Tell(key, told)
 }

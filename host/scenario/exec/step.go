@@ -288,6 +288,9 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	if !action.None { // where nothing is to come, a longer wait would claim more
 		r.stretchWithin(call)
 	}
+	if r.others != nil {
+		call.Counterpart, call.Meet = r.counterpart, r.meet(action)
+	}
 	if action.Verb.Measures {
 		advance := r.advances.begin("", 0)
 		defer r.advances.end(advance)

@@ -176,9 +176,6 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 			r.turns.untold = cmp.Or(r.turns.untold, r.tellMeasured(found))
 		}
 	}
-	if r.others != nil {
-		call.Counterpart = r.counterpart
-	}
 	var watching []*compile.Threshold
 	for _, threshold := range r.testCase.Thresholds {
 		if threshold.Abort && !r.config.NoThresholds {

@@ -116,13 +116,16 @@ type Gathering struct {
 func (g Gathering) String() string { return g.Name }
 
 // Barrier is the step: it waits until every branch of the gathering and every guest among its roles that runs
-// has arrived, and lets them go on.
-func (t *Testbed) Barrier(ctx context.Context, gathering Gathering) error {
+// has arrived, and lets them go on, once meet has met those who are elsewhere; nil where all are here.
+func (t *Testbed) Barrier(ctx context.Context, gathering Gathering, meet func(ctx context.Context) error) error {
 	here := t.barriers.arriveBranches(gathering)
 	for {
 		guests, branches, changed, err := t.missing(here, gathering)
 		if err != nil || changed == nil {
 			return err
+		}
+		if len(guests)+len(branches) == 0 {
+			break
 		}
 		var first *Guest // the one to watch: it must be able to come still
 		if len(guests) > 0 {
@@ -132,6 +135,27 @@ func (t *Testbed) Barrier(ctx context.Context, gathering Gathering) error {
 			return stillClosed(gathering.Name, err, first, guests, branches)
 		}
 	}
+	if meet != nil {
+		var err error
+		t.outside(func() { err = meet(ctx) })
+		if err != nil {
+			return err
+		}
+	}
+	t.barriers.open(here, gathering.Name)
+	return nil
+}
+
+// open lets everyone at a barrier go on and forgets it, so that the name can serve again.
+func (b *barriers) open(here *barrier, name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byName[name] != here {
+		return // another step has
+	}
+	delete(b.byName, name)
+	close(here.opened)
+	here.arrival.broadcast()
 }
 
 // arriveBranches notes the arrival of the branches that the step stands in.
@@ -146,12 +170,15 @@ func (b *barriers) arriveBranches(gathering Gathering) *barrier {
 	return here
 }
 
-// missing lists who has not arrived: guests that run, and branches.  With nobody missing it opens the barrier
-// and forgets it, so that the name can serve again; changed is nil then, and when another step has opened it.
+// missing lists who has not arrived: guests that run here, and branches.  changed is nil when another step has opened the
+// barrier.
 func (t *Testbed) missing(here *barrier, gathering Gathering) (guests, branches []string, changed <-chan struct{}, err error) {
 	t.barriers.mu.Lock()
 	defer t.barriers.mu.Unlock()
 	for _, name := range gathering.Roles {
+		if _, is := t.elsewhere[name]; is {
+			continue
+		}
 		role, err := t.Role(name)
 		if err != nil {
 			return nil, nil, nil, err
@@ -165,14 +192,8 @@ func (t *Testbed) missing(here *barrier, gathering Gathering) (guests, branches 
 			branches = append(branches, other.Name)
 		}
 	}
-	switch {
-	case t.barriers.byName[gathering.Name] != here:
-	case len(guests)+len(branches) > 0:
+	if t.barriers.byName[gathering.Name] == here {
 		changed = here.arrival.changed
-	default:
-		delete(t.barriers.byName, gathering.Name)
-		close(here.opened)
-		here.arrival.broadcast()
 	}
 	return guests, branches, changed, nil
 }

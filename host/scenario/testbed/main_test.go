@@ -230,7 +230,7 @@ func TestBarrier(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"driver", "a", "b"}}); err != nil {
+	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"driver", "a", "b"}}, nil); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"a", "b"} {
@@ -239,17 +239,17 @@ func TestBarrier(t *testing.T) {
 		}
 	}
 	// Ended guests do not count; a name can serve again.
-	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"a", "b"}}); err != nil {
+	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"a", "b"}}, nil); err != nil {
 		t.Error(err)
 	}
 	expired, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	var failure *Failure
-	if err := l.Barrier(expired, Gathering{Name: "up", Roles: []string{"absent"}}); !errors.As(err, &failure) || !strings.Contains(failure.Expected, "absent") {
+	if err := l.Barrier(expired, Gathering{Name: "up", Roles: []string{"absent"}}, nil); !errors.As(err, &failure) || !strings.Contains(failure.Expected, "absent") {
 		t.Error(err)
 	}
 	<-guestOf(t, l, "gone").running.Done()
-	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"gone", "driver"}}); err != nil {
+	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"gone", "driver"}}, nil); err != nil {
 		t.Error("a guest that has ended is nobody to wait for:", err)
 	}
 	if _, err := guestOf(t, l, "gone").Wait(t.Context()); err != nil {
@@ -274,7 +274,7 @@ func TestBarrierLosesGuest(t *testing.T) {
 	}
 	time.AfterFunc(5*time.Millisecond, func() { close(release) })
 	var failure *Failure
-	err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"server"}})
+	err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"server"}}, nil)
 	if err != nil && (!errors.As(err, &failure) || failure.Hint != "port in use") {
 		t.Error(err)
 	}

@@ -33,7 +33,8 @@ func (v Verb) making(object Type) Verb {
 func (v Verb) scalar(argument string) Verb    { v.Scalar = argument; return v }
 func (v Verb) needing(capability string) Verb { v.Capability = capability; return v }
 func (v Verb) roleless() Verb                 { v.Roleless = true; return v }
-func (v Verb) measuring() Verb                { v.Measures = true; return v }
+func (v Verb) measuring() Verb                { v.Measures = true; return v.dividing() }
+func (v Verb) dividing() Verb                 { v.Divides = true; return v }
 
 // define derives the arguments and results of a verb from Go types, with struct tags for what these cannot say:
 //

@@ -110,8 +110,8 @@ var stepVerbs = sync.OnceValue(func() map[string]*Verb {
 		}) error {
 			waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
 			defer cancel()
-			return call.Testbed.Barrier(waiting, args.Gathering)
-		}).roleless(),
+			return call.Testbed.Barrier(waiting, args.Gathering, call.Meet)
+		}).roleless().dividing(),
 	} {
 		row.describe(&row)
 		byName[row.Name] = &row

@@ -78,6 +78,8 @@ type Verb struct {
 	Waits bool
 	// Measures tells that the verb uses what of a Call is for measurements.
 	Measures bool
+	// Divides tells that several processes can share a step, each with the part of its roles (Call.Counterpart, Call.Meet).
+	Divides bool
 	// Named tells that `as` can name what the verb returned, or the object that it made.
 	Named bool
 	// Makes is the kind of object that it makes; nil for none.
@@ -220,6 +222,8 @@ type Call struct {
 	// AtOnce runs f so often at once, each with the lock of the testbed while it works, until all have ended; the first
 	// error cancels the others, and is what it returns.
 	AtOnce func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error
+	// Meet waits until other processes have done their part, too; nil where all roles are here.
+	Meet func(ctx context.Context) error
 	// Abort is given the figures so far and tells whether to end the measurement; nil to let it run.
 	Abort func([]*record.Measure) bool
 }
