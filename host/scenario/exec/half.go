@@ -136,11 +136,16 @@ func (r *caseRun) member(process, name, said, heard string) *counterpart {
 
 // counterpart is the process with the role of the two that is not here.
 func (r *caseRun) counterpart(from, to string) verb.Counterpart {
+	return r.counterpartIn(r.turns.key+"/", from, to)
+}
+
+// counterpartIn is counterpart where a step has several such halves: prefix tells them apart.
+func (r *caseRun) counterpartIn(prefix, from, to string) verb.Counterpart {
 	c := &counterpart{others: r.others, said: "from", heard: "to", process: r.others.where[to]}
 	if process := r.others.where[from]; process != "" {
 		c.said, c.heard, c.process = "to", "from", process
 	}
-	c.key = fmt.Sprintf("%s/%s>%s/", r.turns.key, from, to)
+	c.key = fmt.Sprintf("%s%s>%s/", prefix, from, to)
 	return c
 }
 

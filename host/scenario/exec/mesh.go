@@ -2,9 +2,15 @@ package exec
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -14,6 +20,9 @@ func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 	call.AtOnce = func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error {
 		defer r.ended.Add(1) // not stalled
 		return r.atOnce(ctx, count, f)
+	}
+	if r.others != nil && !r.others.over {
+		call.Company = &company{r}
 	}
 	call.Meshed = func(meshes []*record.Mesh, pairs [][]*record.Measure) {
 		for _, found := range meshes {
@@ -29,4 +38,71 @@ func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 			r.found = append(r.found, found)
 		}
 	}
+}
+
+// ofAll tells whether a step is one of all processes: a mesh, whose nodes several may play.
+func ofAll(call *compile.Call) bool {
+	for _, argument := range call.Verb.Arguments {
+		if argument.Type == verb.Instances {
+			return true
+		}
+	}
+	return false
+}
+
+// together runs a step of all processes.  In `finally`, where nobody waits for anybody, it runs where all of it is.
+func (r *caseRun) together(ctx context.Context, step *compile.Step, call *compile.Call) error {
+	if r.others.over {
+		for i, argument := range call.Verb.Arguments {
+			if argument.Type != verb.Instances || call.Arguments[i] == nil {
+				continue
+			}
+			nodes, _ := call.Arguments[i].Get(r.env) // its error is that of the step
+			if slices.ContainsFunc(verb.RolesNamed(argument.Type, nodes), func(role string) bool { return r.others.where[role] != "" }) {
+				return nil
+			}
+		}
+		return r.decorated(ctx, step)
+	}
+	r.turns.key = r.others.key("step", r.turns.next())
+	defer r.others.meeting.Forget(r.turns.key + "/")
+	return r.decorated(ctx, step)
+}
+
+// company is the other processes of a mesh.
+type company struct{ run *caseRun }
+
+func (c *company) Process(role string) string { return c.run.others.where[role] }
+
+func (c *company) Counterpart(part, from, to string) verb.Counterpart {
+	return c.run.counterpartIn(c.key(part)+"/", from, to)
+}
+
+func (c *company) key(part string) string { return c.run.turns.key + "/mesh/" + part }
+
+func (c *company) Tell(part string, value any) error {
+	o := c.run.others
+	if err := o.meeting.Tell(c.key(part)+"/"+o.meeting.Name(), value); err != nil {
+		return &testbed.EnvironmentError{What: "tell the other processes", Err: err}
+	}
+	return nil
+}
+
+func (c *company) Hear(ctx context.Context, process, part string, into any) (err error) {
+	var raw json.RawMessage
+	r := c.run
+	r.testbed.Unlocked(func() {
+		r.testbed.Clock().Outside(func() { _, raw, err = r.others.hear(ctx, process, c.key(part)+"/"+process) })
+	})
+	var gone *meeting.GoneError
+	switch {
+	case errors.As(err, &gone):
+		return &testbed.EnvironmentError{What: "mesh", Err: gone}
+	case err != nil:
+		return err
+	}
+	if err = json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("what the process of %s says of a mesh: %w", process, err)
+	}
+	return nil
 }

@@ -298,6 +298,9 @@ const maxElsewhere = 1000
 // turn runs a step if its role is here, and waits for its result if not.  One without a role runs everywhere.
 func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Call) error {
 	o := r.others
+	if ofAll(call) {
+		return r.together(ctx, step, call)
+	}
 	role, err := r.playedBy(call)
 	if err != nil {
 		return r.failed(step, role, call.Verb.Name, err)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -167,6 +168,12 @@ func (t *Testbed) Role(name string) (*Role, error) {
 
 // Roles are in the order of the file.
 func (t *Testbed) Roles() []*Role { return t.roles }
+
+// HostName is what this host is called; "" where it has no name.
+func HostName() string {
+	name, _ := os.Hostname() // a host without a name is told from no other
+	return name
+}
 
 // Clock is the time that is waited for and measured on: the provider's, which is the wall's where there are several.
 func (t *Testbed) Clock() *rdmacore.Clock { return t.providers.First().Clock() }

@@ -21,6 +21,7 @@ type meshing struct {
 	// looks are what was found at first, and again.
 	looks [2]map[mesh.Pair]*look
 	cut   bool
+	nodes []mesh.Node
 }
 
 // look is what one measurement of a pair has found.
@@ -29,6 +30,7 @@ type look struct {
 	// sizes have the figures of each direction.
 	sizes [][]*record.Measure
 	err   error
+	cut   bool // by a threshold
 }
 
 func meshPairs(ctx context.Context, call *Call, args *meshArguments) (meshed, error) {
@@ -39,6 +41,9 @@ func meshPairs(ctx context.Context, call *Call, args *meshArguments) (meshed, er
 	m := &meshing{call: call, args: args, rounds: args.rounds()}
 	for i := range m.looks {
 		m.looks[i] = make(map[mesh.Pair]*look)
+	}
+	if err := m.find(ctx); err != nil {
+		return meshed{}, err
 	}
 	if err := m.walk(ctx, 0, m.rounds, "round"); err != nil {
 		return meshed{}, err
@@ -51,7 +56,7 @@ func meshPairs(ctx context.Context, call *Call, args *meshArguments) (meshed, er
 			return meshed{}, err
 		}
 	}
-	return m.report()
+	return m.report(), nil
 }
 
 // walk measures the pairs of each round at once.
@@ -61,10 +66,11 @@ func (m *meshing) walk(ctx context.Context, at int, rounds []mesh.Round, what st
 			return nil
 		}
 		m.call.Advance(what, i+1, len(rounds))
-		found := make([]*look, len(round))
-		err := m.call.AtOnce(ctx, len(round), func(ctx context.Context, n int) error {
-			found[n] = m.pair(ctx, round[n])
-			found[n].round = i
+		part := fmt.Sprintf("%d.%d", at, i)
+		here := slices.DeleteFunc(slices.Clone(round), func(pair mesh.Pair) bool { return !m.here(pair.From) && !m.here(pair.To) })
+		found := make([]*look, len(here))
+		err := m.call.AtOnce(ctx, len(here), func(ctx context.Context, n int) error {
+			found[n] = m.pair(ctx, here[n], part)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -73,23 +79,38 @@ func (m *meshing) walk(ctx context.Context, at int, rounds []mesh.Round, what st
 		if err != nil {
 			return err
 		}
-		for n, pair := range round {
-			m.looks[at][pair] = found[n]
+		for n, pair := range here {
+			if m.here(pair.From) {
+				m.looks[at][pair] = found[n]
+			}
+		}
+		if err := m.exchange(ctx, at, part, round); err != nil {
+			return err
+		}
+		for _, pair := range round {
+			m.looks[at][pair].round = i
+			m.cut = m.cut || m.looks[at][pair].cut
 		}
 	}
 	return nil
 }
 
-// pair measures one as `measure` does.  One that fails is lost, and the others go on: this is what is looked for.
-func (m *meshing) pair(ctx context.Context, pair mesh.Pair) *look {
+// pair measures one as `measure` does.  One that fails is lost, and the others go on: this is what is looked for.  Of one
+// whose second node is here alone, it is the half of that.
+func (m *meshing) pair(ctx context.Context, pair mesh.Pair, part string) *look {
 	found := &look{}
-	call := &Call{Verb: m.call.Verb, Testbed: m.call.Testbed, Abort: m.call.Abort}
-	call.Measured = func(size []*record.Measure) { found.sizes = append(found.sizes, size) }
+	call := &Call{Verb: m.call.Verb, Testbed: m.call.Testbed}
+	if company := m.call.Company; company != nil {
+		call.Counterpart = func(from, to string) Counterpart { return company.Counterpart(part, from, to) }
+	}
+	if m.here(pair.From) {
+		call.Abort = m.call.Abort
+		call.Measured = func(size []*record.Measure) { found.sizes = append(found.sizes, size) }
+	}
 	args := &measureArguments{From: roleName(m.args.Nodes[pair.From]), To: roleName(m.args.Nodes[pair.To]), measureKnobs: m.args.Measure}
 	var sums measured
-	if sums, found.err = measure(ctx, call, args); sums.Cut {
-		m.cut = true // each works while it has the lock of the testbed
-	}
+	sums, found.err = measure(ctx, call, args)
+	found.cut = sums.Cut
 	return found
 }
 
@@ -248,21 +269,17 @@ func (m *meshing) why(pair mesh.Pair) error {
 }
 
 // report passes on what was found, and sums it up.
-func (m *meshing) report() (meshed, error) {
+func (m *meshing) report() meshed {
 	suspects, outliers, lost := m.suspects(), m.outliers(), m.lost()
 	sum := meshed{
 		Outliers: len(outliers), Suspects: len(suspects), Lost: len(lost), Rounds: len(m.rounds), Cut: m.cut, Worst: 100,
 		Pairs: len(m.ordered(func(pair mesh.Pair) bool { return m.why(pair) == nil })),
 	}
-	nodes, err := m.nodes()
-	if err != nil {
-		return sum, err
-	}
-	blame := mesh.Explain(nodes, m.ordered(func(mesh.Pair) bool { return true }), slices.Concat(outliers, lost))
+	blame := mesh.Explain(m.nodes, m.ordered(func(mesh.Pair) bool { return true }), slices.Concat(outliers, lost))
 	sum.Blame, sum.Blamed, sum.text = string(blame.Kind), strings.Join(blame.Names, ", "), blame.Text
 	var records []*record.Mesh
 	for size := range m.sizes() {
-		each := m.record(size, nodes)
+		each := m.record(size)
 		records = append(records, each)
 		for _, pair := range each.Pairs {
 			sum.Worst = min(sum.Worst, int(100*pair.OfBest))
@@ -276,7 +293,7 @@ func (m *meshing) report() (meshed, error) {
 	if len(lost) > 0 {
 		m.call.Outcome.Hint = fmt.Sprintf("%s and %s: %v", m.args.Nodes[lost[0].From], m.args.Nodes[lost[0].To], m.why(lost[0]))
 	}
-	return sum, nil
+	return sum
 }
 
 // last is the last look at a pair.
@@ -287,21 +304,8 @@ func (m *meshing) last(pair mesh.Pair) *look {
 	return m.looks[0][pair]
 }
 
-// nodes are the parties with where they are.
-func (m *meshing) nodes() ([]mesh.Node, error) {
-	list := make([]mesh.Node, len(m.args.Nodes))
-	for i, name := range m.args.Nodes {
-		role, err := m.call.Testbed.Role(name)
-		if err != nil {
-			return nil, err
-		}
-		list[i] = mesh.Node{Name: name, Device: role.Device().Name(), Labels: role.Labels}
-	}
-	return list, nil
-}
-
 // record is what was found of one size.
-func (m *meshing) record(size int, nodes []mesh.Node) *record.Mesh {
+func (m *meshing) record(size int) *record.Mesh {
 	limit, best := m.args.limit(), m.best(size)
 	found := &record.Mesh{
 		Type: m.kind(), Both: m.args.Measure.Bidirectional, Pattern: m.args.pattern(), Rounds: len(m.rounds), Tolerance: limit.Tolerance, Best: best,
@@ -312,7 +316,7 @@ func (m *meshing) record(size int, nodes []mesh.Node) *record.Mesh {
 	if op := m.args.Measure.Operation; op.Given {
 		found.Operation = op.Value.String()
 	}
-	for _, node := range nodes {
+	for _, node := range m.nodes {
 		found.Nodes = append(found.Nodes, record.MeshNode{Role: node.Name, Host: node.Host, Device: node.Device, Labels: node.Labels})
 	}
 	var measured, bad []mesh.Pair
@@ -340,7 +344,7 @@ func (m *meshing) record(size int, nodes []mesh.Node) *record.Mesh {
 			found.Suspects, found.Outliers, found.Lost = found.Suspects+count(row.Suspect), found.Outliers+count(row.Outlier), found.Lost+count(row.Lost != "")
 		}
 	}
-	if blame := mesh.Explain(nodes, measured, bad); blame.Kind != mesh.Nothing {
+	if blame := mesh.Explain(m.nodes, measured, bad); blame.Kind != mesh.Nothing {
 		found.Blame = &record.MeshBlame{Kind: string(blame.Kind), Names: blame.Names, Text: blame.Text}
 	}
 	return found

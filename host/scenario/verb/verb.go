@@ -219,6 +219,8 @@ type Call struct {
 	Counterpart func(from, to string) Counterpart
 	// Meshed takes what a mesh has found: its record for each size, and the figures of each pair.
 	Meshed func(found []*record.Mesh, pairs [][]*record.Measure)
+	// Company is the other processes of a mesh; nil where all roles are here.
+	Company Company
 	// AtOnce runs f so often at once, each with the lock of the testbed while it works, until all have ended; the first
 	// error cancels the others, and is what it returns.
 	AtOnce func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error

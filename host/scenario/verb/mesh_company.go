@@ -1,0 +1,180 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/mesh"
+	"rdmarun/host/scenario/testbed"
+)
+
+// A mesh whose nodes several processes play is a step of all of them.  Each walks the same rounds and measures the pairs
+// of which it plays a node, as its half where it plays one alone.  The process with a pair's first node has its figures; after
+// each round all have told theirs, so that all find the same suspects and give the same verdict.  What a process would have
+// told that is there no more is lost, and the others go on.
+
+// Company is the other processes of a mesh.
+type Company interface {
+	// Process is the process that plays a role; "" is this one.
+	Process(role string) string
+	// Counterpart is the process with the other role of a pair, in a part of the mesh.
+	Counterpart(part, from, to string) Counterpart
+	// Tell tells all others a value for a part, and Hear waits for that of a process.  Hear fails with a
+	// testbed.EnvironmentError when there is nobody any more who could tell it.
+	Tell(part string, value any) error
+	Hear(ctx context.Context, process, part string, into any) error
+}
+
+// here tells whether this process plays a node.
+func (m *meshing) here(node int) bool { return m.process(node) == "" }
+
+// process is the process that plays a node; "" is this one.
+func (m *meshing) process(node int) string {
+	if m.call.Company == nil {
+		return ""
+	}
+	return m.call.Company.Process(m.args.Nodes[node])
+}
+
+// others are the other processes that play nodes, each once.
+func (m *meshing) others() []string {
+	var list []string
+	seen := map[string]bool{"": true}
+	for node := range m.args.Nodes {
+		if name := m.process(node); !seen[name] {
+			seen[name] = true
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// find finds out where the nodes are.
+func (m *meshing) find(ctx context.Context) error {
+	m.nodes = make([]mesh.Node, len(m.args.Nodes))
+	own := make(map[int]mesh.Node)
+	for i, name := range m.args.Nodes {
+		m.nodes[i].Name = name
+		if !m.here(i) {
+			continue
+		}
+		role, err := m.call.Testbed.Role(name)
+		if err != nil {
+			return err
+		}
+		m.nodes[i] = mesh.Node{Name: name, Device: role.Device().Name(), Labels: role.Labels}
+		if m.call.Company != nil {
+			m.nodes[i].Host = testbed.HostName()
+		}
+		own[i] = m.nodes[i]
+	}
+	if m.call.Company == nil {
+		return nil
+	}
+	const part = "nodes"
+	if err := m.call.Company.Tell(part, own); err != nil {
+		return err
+	}
+	for _, process := range m.others() {
+		var there map[int]mesh.Node
+		if err := m.call.Company.Hear(ctx, process, part, &there); err != nil && !gone(err) {
+			return err
+		}
+		for i, node := range there {
+			if i >= 0 && i < len(m.nodes) && m.process(i) == process {
+				node.Name = m.args.Nodes[i]
+				m.nodes[i] = node
+			}
+		}
+	}
+	return nil
+}
+
+// gone tells whether an error says that a process is there no more.
+func gone(err error) bool {
+	var environment *testbed.EnvironmentError
+	return errors.As(err, &environment)
+}
+
+// lookTold is a look as the process with the pair's first node tells it.
+type lookTold struct {
+	Pair  mesh.Pair
+	Sizes [][]*record.Measure `json:",omitempty"`
+	Lost  string              `json:",omitempty"`
+	Cut   bool                `json:",omitempty"`
+}
+
+// exchange tells the others what this process has found of a round, and hears what they have.
+func (m *meshing) exchange(ctx context.Context, at int, part string, round mesh.Round) error {
+	if m.call.Company == nil {
+		return nil
+	}
+	var own []lookTold
+	owned := make(map[string][]mesh.Pair)
+	for _, pair := range round {
+		process := m.process(pair.From)
+		owned[process] = append(owned[process], pair)
+		if process == "" {
+			own = append(own, told(pair, m.looks[at][pair]))
+		}
+	}
+	if own != nil {
+		if err := m.call.Company.Tell(part, own); err != nil {
+			return err
+		}
+	}
+	for _, process := range m.others() {
+		pairs := owned[process]
+		if pairs == nil {
+			continue
+		}
+		var list []lookTold
+		err := m.call.Company.Hear(ctx, process, part, &list)
+		if err != nil && !gone(err) {
+			return err
+		}
+		for _, pair := range pairs {
+			m.looks[at][pair] = heard(pair, list, err)
+		}
+	}
+	return nil
+}
+
+// told is a look as it is told.
+func told(pair mesh.Pair, found *look) lookTold {
+	if found.err != nil {
+		return lookTold{Pair: pair, Lost: reason(found.err)}
+	}
+	return lookTold{Pair: pair, Sizes: found.sizes, Cut: found.cut}
+}
+
+// heard is the look at a pair among those that a process has told; err is why it could not.
+func heard(pair mesh.Pair, list []lookTold, err error) *look {
+	for _, each := range list {
+		switch {
+		case each.Pair != pair:
+		case each.Lost != "" || !complete(each.Sizes):
+			return &look{err: &testbed.Failure{What: each.Lost}}
+		default:
+			return &look{sizes: each.Sizes, cut: each.Cut}
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: its figures", errUntold)
+	}
+	return &look{err: err}
+}
+
+// complete tells whether figures from elsewhere are all there.
+func complete(sizes [][]*record.Measure) bool {
+	for _, size := range sizes {
+		for _, each := range size {
+			if each == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
