@@ -227,3 +227,41 @@ func TestPartyBarrier(t *testing.T) {
 		})
 	}
 }
+
+// TestPartyMeasureAbortBoth: a threshold on both directions ends a measurement by what each process has done so far.
+func TestPartyMeasureAbortBoth(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "case.yaml")
+	text := `rdmarun: v1
+roles: {server: {}, client: {}}
+timeout: 5m
+steps:
+  - {measure: {kind: bandwidth, op: RDMA_WRITE, from: client, to: server, sizes: [64, 128], duration: 10m, bidirectional: true}, expect: {cut: true}}
+thresholds:
+  - {metric: bandwidth, pass: ["avg > 1000Tbit/s"], abort_on_fail: {after: 10ms}}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := measuredTogether(t, path, nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	same(t, seen[0], seen[1])
+	if len(seen[0].found) != 2 || !seen[0].results[0].FailedByThreshold() {
+		t.Fatalf("%+v, %+v", seen[0].found, seen[0].results)
+	}
+	for i := range seen[0].found {
+		if m := &seen[0].found[i]; !m.Cut || m.Messages == 0 || m.Took <= 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// TestPartySweep: the sweep that ships, with every kind of measurement, passes in two processes.
+func TestPartySweep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures for a second or two")
+	}
+	seen := measuredTogether(t, "../../scenarios/sweep.yaml", nil, &scenario.Party{Roles: []string{"server"}}, &scenario.Party{Roles: []string{"client"}})
+	same(t, seen[0], seen[1])
+	if len(seen[0].results) != 1 || seen[0].results[0].Status != record.Passed || len(seen[0].found) < 20 {
+		t.Errorf("%d measurements, %+v", len(seen[0].found), seen[0].results)
+	}
+}
