@@ -114,6 +114,14 @@ bool soft_address_is_local(struct soft_device *device, const struct sockaddr *ad
 	return soft_gid_table_ask(&device->gid_table, &gid, address->sa_family == AF_INET6 ? in6(address)->sin6_scope_id : 0);
 }
 
+bool soft_address_was_local(struct soft_device *device, const struct sockaddr *address)
+{
+	union ibv_gid gid;
+
+	soft_address_to_gid(address, &gid);
+	return soft_device_owns(device, &gid) || soft_address_is_local(device, address);
+}
+
 uint16_t soft_address_port(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_IB) /* the end of the service id */

@@ -17,15 +17,15 @@ static bool is_request(const struct soft_cm_message *message)
 
 /*
  * Whoever shares the machine may have sent it: both addresses must be the machine's, and only who connects requests.  What
- * another process passes on is from another host.
+ * another process passes on is from another host.  To ask the kernel of each again would take longer than all the rest.
  */
 static bool is_welcome(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	if (message->between_hosts)
 		return soft_address_is_elsewhere(cm->device, (const struct sockaddr *)&message->source) &&
-		       soft_address_is_local(cm->device, (const struct sockaddr *)&message->destination);
-	return soft_address_is_local(cm->device, (const struct sockaddr *)&message->source) &&
-	       soft_address_is_local(cm->device, (const struct sockaddr *)&message->destination) &&
+		       soft_address_was_local(cm->device, (const struct sockaddr *)&message->destination);
+	return soft_address_was_local(cm->device, (const struct sockaddr *)&message->source) &&
+	       soft_address_was_local(cm->device, (const struct sockaddr *)&message->destination) &&
 	       !(message->via->outgoing && is_request(message));
 }
 

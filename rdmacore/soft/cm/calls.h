@@ -229,6 +229,8 @@ bool soft_address_is_absent_neighbour(const struct sockaddr *address);
 bool soft_address_is_same(const struct sockaddr *a, const struct sockaddr *b);
 /* Whether it is one of the host's, which the device then has a GID for, while there is room. */
 bool soft_address_is_local(struct soft_device *device, const struct sockaddr *address);
+/* The same, or it once was: the kernel is asked only of what the device has no GID for. */
+bool soft_address_was_local(struct soft_device *device, const struct sockaddr *address);
 /* Whether it is an address of another host, which the device's link reaches. */
 bool soft_address_is_elsewhere(const struct soft_device *device, const struct sockaddr *address);
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid);
