@@ -352,6 +352,7 @@ struct soft_segmentation *soft_segmentation_create(struct soft_link *link, size_
 	segmentation->link = link;
 	segmentation->mtu = SOFT_MTU;
 	segmentation->window = segmentation->window_limit = SOFT_WINDOW_MAX;
+	segmentation->acknowledge_every = SOFT_ACKNOWLEDGE_EVERY;
 	segmentation->read_limit = SOFT_READ_MAX;
 	segmentation->assembly.kind = SOFT_NO_MESSAGE;
 	soft_patience_begin(&segmentation->patience);

@@ -70,11 +70,13 @@ static void cut_payload(struct soft_qp *qp, const struct soft_send_wqe *wqe, uin
 	struct soft_segmentation *segmentation = qp->segmentation;
 	uint64_t offset = (uint64_t)place * segmentation->mtu;
 	bool first = place == 0, last = place + 1 == count;
+	/* A window that is wider has one in it that asks.  Would the last one ask each time, few and fewer went at once. */
+	bool stops = segmentation->window < segmentation->acknowledge_every &&
+		     unanswered(qp, packet->psn) + 1 >= segmentation->window;
 
 	packet->message_length = wqe->length;
 	packet->acknowledge = qp->service == SOFT_RELIABLE_CONNECTION &&
-			      (last || (place + 1) % SOFT_ACKNOWLEDGE_EVERY == 0 ||
-			       unanswered(qp, packet->psn) + 1 >= segmentation->window);
+			      (last || stops || (place + 1) % segmentation->acknowledge_every == 0);
 	segmentation->cursor = last ? 0 : place + 1;
 	if (first && last)
 		return;

@@ -26,7 +26,7 @@ struct soft_link;
 #define SOFT_WINDOW_MIN 4
 /* Packets that responses to READs may bring at once, which are for the own buffer. */
 #define SOFT_READ_MAX 512
-/* An ACK is asked for at the end of a message, and after that many packets of it. */
+/* An ACK is asked for at the end of a message, and after that many packets of it, or as many as the link says. */
 #define SOFT_ACKNOWLEDGE_EVERY 16
 
 /* A message of which a part has come. */
@@ -61,6 +61,7 @@ struct soft_segmentation {
 	struct soft_link *link;
 	uint32_t mtu; /* bytes of payload in a packet */
 	uint32_t window_limit, read_limit; /* SOFT_WINDOW_MAX and SOFT_READ_MAX, or what the link says */
+	uint32_t acknowledge_every;
 	uint8_t header[SOFT_GRH]; /* IP header of what it sends; connected services */
 
 	/* The requester's, under requester.lock. */

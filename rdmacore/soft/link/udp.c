@@ -19,6 +19,8 @@
 #define PACKET_COST 700
 #define ALONE_HEADERS 420
 #define ALONE_COST 256
+/* Of a window, each with an acknowledgement: while one part is on its way the others are sent, taken and answered. */
+#define PARTS 4
 /* Packets that may wait while there are faults. */
 #define STAGED 1024
 
@@ -127,6 +129,16 @@ static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
 	return value < least ? least : value > most ? most : value;
 }
 
+/* As many packets as go with one call, or some times that many, of which there are several in a window. */
+static uint32_t acknowledge_every(uint32_t window, uint32_t mtu)
+{
+	uint32_t burst = SOFT_UDP_BYTES / (mtu + SOFT_WIRE_OVERHEAD), part = window / PARTS;
+
+	if (burst > SOFT_UDP_SEGMENTS)
+		burst = SOFT_UDP_SEGMENTS;
+	return part > burst ? part - part % burst : clamp(part, 1, burst);
+}
+
 /* What may be on its way to the peer, whose buffer is taken to be as large as ours, and to us. */
 static void limit_packets(const struct soft_udp *udp, struct soft_segmentation *segmentation, uint32_t mtu)
 {
@@ -137,6 +149,7 @@ static void limit_packets(const struct soft_udp *udp, struct soft_segmentation *
 	segmentation->window_limit = clamp(bytes / (mtu + PACKET_COST), SOFT_WINDOW_MIN, SOFT_WINDOW_MAX);
 	segmentation->read_limit = clamp(bytes / (alone + ALONE_COST), SOFT_WINDOW_MIN, SOFT_READ_MAX);
 	segmentation->window = segmentation->window_limit;
+	segmentation->acknowledge_every = acknowledge_every(segmentation->window_limit, mtu);
 }
 
 static int connect_queue_pair(struct soft_link *link, struct soft_qp *qp, const struct soft_path *path)
