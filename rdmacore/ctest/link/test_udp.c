@@ -4,6 +4,7 @@
  */
 #include <arpa/inet.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -189,6 +190,38 @@ static void test_to_and_fro(void)
 	sides_close(&sides);
 }
 
+/* Until the peer has written there; nobody polls meanwhile.  It is no race, but what RDMA is for. */
+__attribute__((no_sanitize("thread"))) static void wait_for_memory(const struct bench *bench, char value)
+{
+	while (__atomic_load_n(bench->memory, __ATOMIC_ACQUIRE) != value)
+		sched_yield();
+}
+
+/*
+ * A program that polls for the completions of what it writes, and looks into its memory for what the peer has: whoever polls
+ * takes packets, and when nobody does there is a thread for them.
+ */
+static void test_polls_memory(void)
+{
+	struct sides sides;
+
+	sides_open(&sides, IBV_QPT_RC);
+	for (int exchange = 0; exchange < 3000; exchange++) {
+		int from = exchange % 2;
+		struct ibv_sge sge = bench_sge(&sides.benches[from], 8, 1);
+		struct ibv_send_wr wr = bench_wr(IBV_WR_RDMA_WRITE, 1, &sge);
+		char value = (char)(exchange % 100 + 1);
+
+		sides.benches[from].memory[8] = value;
+		wr.wr.rdma.remote_addr = (uintptr_t)sides.benches[!from].memory;
+		wr.wr.rdma.rkey = sides.benches[!from].mr->rkey;
+		CHECK(!bare_post(&sides.ends[from], &wr));
+		wait_for_memory(&sides.benches[!from], value);
+		expect_wc(&sides.ends[from], 1, IBV_WC_SUCCESS);
+	}
+	sides_close(&sides);
+}
+
 static void post_datagram(struct sides *sides, struct ibv_ah *ah, uint32_t number, uint64_t wr_id)
 {
 	struct ibv_sge sge = bench_sge(&sides->benches[0], 0, 100);
@@ -355,7 +388,7 @@ static void test_sleepers(void)
 	for (int message = 0; message < 100; message++) {
 		CHECK(!bare_recv(end, 7, 0, 64));
 		/* Spin for a while, so that the other thread rests, and then sleep. */
-		for (int spin = 0; spin < 3 * message; spin++)
+		for (int spin = 0; spin < 10 * message; spin++)
 			CHECK(!ibv_poll_cq(cq, 1, &wc));
 		CHECK(!ibv_req_notify_cq(cq, 0));
 		post(&sides, IBV_WR_SEND, 64);
@@ -391,7 +424,7 @@ static bool take_owing(struct sides *sides, struct bare *end)
 	struct ibv_wc wc;
 
 	CHECK(!bare_recv(end, 7, 0, 64));
-	for (int spin = 0; spin < 100; spin++)
+	for (int spin = 0; spin < 1000; spin++)
 		CHECK(!ibv_poll_cq(end->cq, 1, &wc));
 	post(sides, IBV_WR_SEND, 64);
 	while (!ibv_poll_cq(end->cq, 1, &wc))
@@ -528,6 +561,7 @@ int main(void)
 	test_transfers();
 	test_bursts();
 	test_to_and_fro();
+	test_polls_memory();
 	test_datagram();
 	test_multicast();
 	test_faults();

@@ -5,6 +5,9 @@
  * that one does it itself, because a wake-up of another thread takes longer than all the rest.  While it polls, the
  * poller's thread rests: it does not wait for the sockets, and a timer looks from time to time whether anybody still
  * polls.  A program that arms a completion queue is about to sleep, and the poller's thread takes over at once.
+ *
+ * Others poll a completion queue for as long as a request takes, and then memory that the peer writes to.  They look like
+ * the first until a packet lies there that nobody takes; then the poller's thread takes over, each time for longer.
  */
 #include "soft/link/udp_socket.h"
 
@@ -14,8 +17,8 @@
 #include "soft/base/fabric.h"
 #include "soft/objects/qp.h"
 
-/* Polls in vain, one after another, that make a thread one that polls again and again. */
-#define SPINNING 32
+/* Who polls for that long polls again and again: longer than a program would that will sleep, and a wake-up takes. */
+#define SPINNING (50 * SOFT_MICROSECOND)
 /* Calls in which the poller's thread takes from one socket, before others have their turn. */
 #define CALLS 16
 /* Calls that empty a socket, of 64 KiB at most each, unless a peer sends without an end. */
@@ -27,8 +30,21 @@
 /* Looks of the timer, and the time between two, before nobody polls any more. */
 #define QUIET 8
 #define REST_QUIET (500 * SOFT_MICROSECOND)
-/* Polls in vain after which an acknowledgement waits no longer for an answer to go with: ten or twenty microseconds. */
-#define VAIN 64
+/* Of so many looks after which somebody has polled lately one is followed by a second: the first, and then it costs little. */
+#define DOUBTS 8
+/* Who polls again and again has done so within that time, or sends. */
+#define MISSED (100 * SOFT_MICROSECOND)
+/* How long the poller's thread does not rest after packets were missed, which doubles when they were within AT_ONCE. */
+#define AWAKE_MIN (1 * SOFT_MILLISECOND)
+#define AWAKE_MAX (1000 * SOFT_MILLISECOND)
+#define AT_ONCE (1 * SOFT_MILLISECOND)
+/* An acknowledgement waits no longer for an answer to go with: a program's own work for a message, and a way there and back. */
+#define PATIENCE (20 * SOFT_MICROSECOND)
+
+static uint64_t now_of(struct soft_udp *udp)
+{
+	return udp->fabric->wall.now(&udp->fabric->wall);
+}
 
 /* Send what is owed and does not wait for an answer; or, when nothing has come for a while, what does. */
 static void acknowledge_answered(struct soft_udp *udp, bool in_vain)
@@ -45,6 +61,18 @@ static void acknowledge_answered(struct soft_udp *udp, bool in_vain)
 			udp->owing[kept++] = qp;
 	}
 	udp->owing_count = udp->asked = kept;
+}
+
+/* Nothing has come, and some acknowledgements wait for an answer. */
+static void wait_for_answer(struct soft_udp *udp)
+{
+	uint64_t now = now_of(udp);
+
+	soft_lock_expect(&udp->receiving);
+	if (!udp->vain_since)
+		udp->vain_since = now;
+	else if (now - udp->vain_since >= PATIENCE)
+		acknowledge_answered(udp, true);
 }
 
 static struct soft_udp_socket *socket_at(struct soft_udp *udp, uint32_t index)
@@ -71,18 +99,34 @@ static bool look(struct soft_udp *udp)
 	return true;
 }
 
-/* Take what is there, without waiting for another thread that does. */
-static void look_everywhere(struct soft_udp *udp)
+/*
+ * Take what is there with so many calls at most; false when there is nothing.  After each of them is acknowledged what it
+ * brought: whoever waits for that to send more goes on while the rest is taken.
+ */
+static bool take_all(struct soft_udp *udp, struct soft_udp_socket *socket, int calls)
+{
+	bool found = false;
+
+	for (; calls && soft_udp_receive(udp, socket); calls--) {
+		soft_udp_acknowledge(udp);
+		found = true;
+	}
+	return found;
+}
+
+/* The same of each socket, without waiting for another thread that does. */
+static bool look_everywhere(struct soft_udp *udp)
 {
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
+	bool found = false;
 
 	if (!soft_lock_try(&udp->receiving))
-		return;
+		return false;
 	for (uint32_t index = 0; index < count; index++)
-		for (int calls = 0; calls < CALLS && soft_udp_receive(udp, socket_at(udp, index)); calls++)
-			;
+		found |= take_all(udp, socket_at(udp, index), CALLS);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
+	return found;
 }
 
 static void add_one(_Atomic uint32_t *counter)
@@ -108,20 +152,26 @@ static void acknowledge_now(struct soft_udp *udp)
 static void poll_now(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
+	bool found;
 
 	if (atomic_load_explicit(&udp->device->builders, memory_order_relaxed))
 		return;
+	if (atomic_load_explicit(&udp->slept, memory_order_relaxed)) {
+		atomic_store(&udp->polling_since, now_of(udp));
+		atomic_store(&udp->slept, false);
+	}
 	/* Who waits for the lock polls, too. */
-	add_one(&udp->spins);
 	add_one(&udp->polls);
 	if (!soft_lock_try(&udp->receiving))
 		return;
 	acknowledge_answered(udp, false);
-	udp->vain = look(udp) ? 0 : udp->vain + 1;
+	found = look(udp);
 	if (!soft_udp_is_resting(udp))
 		soft_udp_acknowledge(udp);
-	else if (udp->vain == VAIN)
-		acknowledge_answered(udp, true);
+	if (found || !udp->owing_count)
+		udp->vain_since = 0;
+	else
+		wait_for_answer(udp);
 	soft_lock_release(&udp->receiving);
 }
 
@@ -140,18 +190,37 @@ static bool wait_for(struct soft_udp *udp, uint32_t events)
 	return done;
 }
 
+/* It has changed when somebody has polled since, or sent a packet. */
+static uint32_t signs_of_life(struct soft_udp *udp)
+{
+	return atomic_load(&udp->polls) + (uint32_t)atomic_load_explicit(&udp->counters.sent, memory_order_relaxed);
+}
+
+/* Whether somebody polls again and again.  The poller's thread asks, which woke up for a packet. */
+static bool is_spinning(struct soft_udp *udp, uint64_t now)
+{
+	uint32_t polls = atomic_load(&udp->polls);
+
+	if (polls == udp->polls_woken) /* nobody has, for as long as the packet took */
+		atomic_store(&udp->polling_since, now);
+	udp->polls_woken = polls;
+	return !atomic_load(&udp->slept) && now > atomic_load(&udp->polling_since) + SPINNING;
+}
+
 /* Leave the sockets to those who poll. */
-static void rest(struct soft_udp *udp)
+static void rest(struct soft_udp *udp, uint64_t now)
 {
 	soft_mutex_lock(&udp->lock);
 	if (!soft_udp_is_resting(udp)) {
 		(void)wait_for(udp, 0);
-		udp->polls_seen = atomic_load(&udp->polls);
+		udp->signs_seen = signs_of_life(udp);
 		udp->quiet = 0;
 		udp->rest = REST_MIN;
+		udp->rested = now;
+		udp->doubts = false;
+		udp->looks = 0;
 		/* Either go_on sees that it rests, or this sees that somebody wants to sleep. */
-		if (atomic_load(&udp->spins) < SPINNING ||
-		    soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest))
+		if (atomic_load(&udp->slept) || soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest))
 			(void)wait_for(udp, EPOLLIN);
 	}
 	soft_mutex_unlock(&udp->lock);
@@ -161,8 +230,7 @@ static void go_on(struct soft_progress *progress)
 {
 	struct soft_udp *udp = soft_container_of(progress, struct soft_udp, progress);
 
-	if (atomic_load_explicit(&udp->spins, memory_order_relaxed))
-		atomic_store(&udp->spins, 0);
+	atomic_store(&udp->slept, true);
 	if (!soft_udp_is_resting(udp))
 		return;
 	/* Else see settle. */
@@ -199,38 +267,66 @@ static void catch_up(struct soft_progress *progress)
 		return;
 	soft_lock_take(&udp->receiving);
 	for (uint32_t index = 0; index < count; index++)
-		for (int calls = 0; calls < CALLS_TO_EMPTY && soft_udp_receive(udp, socket_at(udp, index)); calls++)
-			;
+		(void)take_all(udp, socket_at(udp, index), CALLS_TO_EMPTY);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 }
 
+/* Packets lay there that nobody took: the poller's thread does, and does not rest again so soon. */
+static void stay_awake(struct soft_udp *udp)
+{
+	uint64_t now = now_of(udp), awake = AWAKE_MIN;
+
+	soft_mutex_expect(&udp->lock);
+	if (now - udp->rested < AT_ONCE)
+		awake = udp->awake < AWAKE_MAX ? 2 * udp->awake : AWAKE_MAX;
+	udp->awake = awake < AWAKE_MIN ? AWAKE_MIN : awake;
+	atomic_store(&udp->awake_until, now + udp->awake);
+}
+
 /*
- * Who polls may have lost the processor for some milliseconds, and the poller's thread would wake up for each packet until
- * it rests again.  So the timer takes what has come, some times, before that thread waits for the sockets.
+ * How long until the timer looks again; 0: it need not.  Somebody has polled lately: then it doubts that, and looks a
+ * little later whether there was another poll.
  */
+static uint64_t next_look(struct soft_udp *udp, bool polled, bool found)
+{
+	bool doubted = udp->doubts;
+
+	soft_mutex_expect(&udp->lock);
+	udp->doubts = polled && !doubted && udp->looks++ % DOUBTS == 0;
+	if (found) {
+		stay_awake(udp);
+		return 0;
+	}
+	if (udp->doubts)
+		return MISSED;
+	if (polled)
+		udp->quiet = 0;
+	else if (!doubted && ++udp->quiet >= QUIET)
+		return 0;
+	udp->rest = udp->quiet ? REST_QUIET : udp->rest < REST_MAX ? 2 * udp->rest : REST_MAX;
+	return udp->rest;
+}
+
 static void look_at_polls(struct soft_timer *timer)
 {
 	struct soft_udp *udp = soft_container_of(timer, struct soft_udp, watch);
-	uint32_t polls = atomic_load(&udp->polls);
-	bool polled = polls != udp->polls_seen;
+	uint32_t signs = signs_of_life(udp);
+	bool polled = signs != udp->signs_seen, found = false;
+	uint64_t next;
 
 	if (polled)
 		acknowledge_now(udp);
 	else
-		look_everywhere(udp);
+		found = look_everywhere(udp);
 	soft_mutex_lock(&udp->lock);
 	if (soft_udp_is_resting(udp)) {
-		udp->polls_seen = polls;
-		udp->quiet = polled ? 0 : udp->quiet + 1;
-		udp->rest = !polled ? REST_QUIET : udp->rest < REST_MAX ? 2 * udp->rest : REST_MAX;
-		if (udp->quiet >= QUIET) {
-			atomic_store(&udp->spins, 0);
-			if (wait_for(udp, EPOLLIN))
-				goto unlock;
-		}
-		if (soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->rest))
-			(void)wait_for(udp, EPOLLIN);
+		udp->signs_seen = signs_of_life(udp); /* without what the timer itself has sent */
+		next = next_look(udp, polled, found);
+		if ((!next && wait_for(udp, EPOLLIN)) ||
+		    !soft_timer_arm(&udp->fabric->timers, &udp->watch, next ? next : REST_QUIET))
+			goto unlock;
+		(void)wait_for(udp, EPOLLIN);
 	}
 unlock:
 	soft_mutex_unlock(&udp->lock);
@@ -240,15 +336,15 @@ void soft_udp_ready(struct soft_source *source, uint32_t events)
 {
 	struct soft_udp_socket *socket = soft_container_of(source, struct soft_udp_socket, source);
 	struct soft_udp *udp = socket->udp;
+	uint64_t now = now_of(udp);
 
 	(void)events;
-	if (atomic_load(&udp->spins) >= SPINNING) {
-		rest(udp);
+	if (is_spinning(udp, now) && now >= atomic_load_explicit(&udp->awake_until, memory_order_relaxed)) {
+		rest(udp, now);
 		return;
 	}
 	soft_lock_take(&udp->receiving);
-	for (int calls = 0; calls < CALLS && soft_udp_receive(udp, socket); calls++)
-		;
+	(void)take_all(udp, socket, CALLS);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
 }
@@ -266,6 +362,7 @@ int soft_udp_progress_init(struct soft_udp *udp)
 		return result;
 	}
 	soft_lock_init(&udp->receiving, SOFT_ORDER_RECEIVING);
+	atomic_store(&udp->slept, true);
 	udp->progress = (struct soft_progress){.poll = poll_now, .sleep = go_on, .settle = settle, .catch_up = catch_up};
 	return 0;
 }

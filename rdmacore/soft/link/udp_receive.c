@@ -17,6 +17,8 @@
 #define STREAK 8
 /* Packets that come alone before all are to. */
 #define ALONE 200
+/* Packets alone that one pair outweighs. */
+#define PAIR 10
 /* Identifications of a host that counts them follow each other so closely. */
 #define NEAR 4096
 
@@ -267,7 +269,9 @@ void soft_udp_take_shared(struct soft_udp *udp, struct soft_udp_came *came, uint
 /*
  * What the kernel has put together it tells in a control message, and a call that can bring one takes a tenth of the time
  * that a short message needs in all.  So where packets come one by one for long it is to put none together, and the call
- * is a shorter one; until so many come without a look in vain between them that they had better come together.
+ * is a shorter one; until so many come without a look in vain between them that they had better come together, or for some
+ * time pairs do: an answer and the acknowledgement behind it.  Apart, the acknowledgement comes too late to go with the
+ * next answer, and each of them costs a call of its own.
  *
  * Of what was put together before, the kernel would tell nothing any more: so it stops when nothing waits.
  */
@@ -277,23 +281,43 @@ static void note_arrival(struct soft_udp_socket *socket, size_t packets)
 		socket->alone = 0;
 		if (!socket->joins)
 			socket->joins = soft_udp_join_packets(socket, true);
-	} else {
+	} else if (socket->joins && packets == 2) {
+		socket->alone -= socket->alone < PAIR ? socket->alone : PAIR;
+	} else if (socket->joins) {
 		socket->alone++;
 	}
 }
 
+/* Where packets come apart, and nothing waits: so many came right behind one another. */
+static void note_streak(struct soft_udp_socket *socket, uint32_t packets)
+{
+	if (packets == 1)
+		socket->alone += socket->alone < ALONE;
+	else if (packets)
+		socket->alone -= socket->alone < PAIR ? socket->alone : PAIR;
+	if (!socket->alone)
+		socket->joins = soft_udp_join_packets(socket, true);
+}
+
 static void note_nothing(struct soft_udp_socket *socket)
 {
+	uint32_t streak = socket->streak;
 	int waiting = 0;
 
 	socket->streak = 0;
-	if (!socket->joins || socket->alone < ALONE)
+	if (!socket->joins) {
+		note_streak(socket, streak);
 		return;
-	socket->alone = 0;
+	}
+	if (socket->alone < ALONE)
+		return;
+	socket->alone = ALONE;
 	socket->joins = !soft_udp_join_packets(socket, false);
 	/* Something may have come in between, and together. */
-	if (!socket->joins && !ioctl(socket->source.fd, FIONREAD, &waiting) && waiting)
+	if (!socket->joins && !ioctl(socket->source.fd, FIONREAD, &waiting) && waiting) {
 		socket->joins = soft_udp_join_packets(socket, true);
+		socket->alone = 0;
+	}
 }
 
 /* What one system call gives and how long it is; negative when there is nothing. */

@@ -51,7 +51,7 @@ struct soft_udp_socket {
 	bool is_shared; /* other processes of the user may have it, too (udp_share.c) */
 	_Atomic bool shows_headers; /* time to live and type of service, for the GRH of datagrams */
 	bool joins; /* the kernel puts packets together (udp_receive.c); under receiving */
-	uint32_t alone, streak; /* packets that came alone; receives since a look in vain */
+	uint32_t alone, streak; /* packets that came alone, less those in pairs; receives since a look in vain */
 };
 
 /* What a host that counts identifications had last. */
@@ -144,16 +144,22 @@ struct soft_udp {
 	uint32_t turn;
 	struct soft_qp *owing[SOFT_UDP_OWING]; /* held */
 	uint32_t owing_count, asked; /* the first of them let their acknowledgements wait */
-	uint32_t vain; /* looks that found nothing, since one did */
+	uint64_t vain_since; /* polls find nothing since then, and acknowledgements wait; or 0 */
 	struct soft_udp_pair pair;
 	struct soft_qp *receiver; /* held: what the last packet was for, while somebody polls; or NULL */
 	struct soft_udp_peer peers[SOFT_UDP_PEERS];
-	_Atomic uint32_t spins; /* polls in vain, since anybody wanted to sleep */
-	_Atomic uint32_t polls; /* polls in vain */
+	_Atomic uint32_t polls; /* of empty completion queues */
+	_Atomic bool slept; /* somebody wanted to sleep, and nobody has polled since */
+	_Atomic uint64_t polling_since; /* somebody has polled then, and between any two wake-ups of the poller's thread */
+	uint32_t polls_woken; /* at the last of them */
+	_Atomic uint64_t awake_until; /* it does not rest before */
+	uint64_t awake; /* how long, the last time */
 	_Atomic bool resting; /* the poller's thread leaves the sockets to those who poll */
-	uint32_t polls_seen; /* by the timer */
+	uint32_t signs_seen; /* by the timer */
+	bool doubts; /* it looks whether somebody polls again at once */
+	uint32_t looks; /* of those that somebody had polled before */
 	uint32_t quiet; /* times that it found that nobody had polled */
-	uint64_t rest; /* until it looks again */
+	uint64_t rest, rested; /* until it looks again; when the poller's thread began to rest */
 	struct soft_timer watch;
 
 	struct {
