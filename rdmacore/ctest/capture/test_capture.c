@@ -12,6 +12,9 @@
 #include "ctest/support/check.h"
 #include "ctest/support/pair.h"
 #include "ctest/support/pcapng.h"
+#include "soft/capture/capture.h"
+#include "soft/host.h"
+#include "soft/wire/address.h"
 #include "soft/wire/datagram.h"
 #include "soft/wire/fields.h"
 #include "soft/wire/mad.h"
@@ -346,6 +349,37 @@ static void test_hosts(void)
 	pcapng_free(&pcapng);
 }
 
+/* Anybody may ask to read as many bytes of queue pair 1 as a management datagram has: there are none in the packet. */
+static void test_no_management(void)
+{
+	struct soft_capture_file *capture = open_capture(path, 0);
+	struct core_provider *provider = open_captured(capture, CORE_LINK_LOCAL);
+	const struct soft_host *host = provider->host;
+	struct sockaddr_storage local = local_address(0);
+	struct soft_packet packet = {.opcode = SOFT_RDMA_READ_REQUEST, .destination = SOFT_GSI_QUEUE_PAIR, .length = SOFT_MAD};
+	size_t length = soft_wire_length(&packet), before = SOFT_IPV4_HEADER + SOFT_UDP_HEADER;
+	uint8_t header[SOFT_GRH], *datagram = malloc(before + length);
+	struct ibv_global_route route = {0};
+	struct core_captured captured[CORE_CAPTURED_MAX];
+	struct core_capture_result result;
+	union ibv_gid gid;
+	uint64_t missed;
+
+	CHECK(datagram && soft_gid_from_sockaddr(&gid, (struct sockaddr *)&local));
+	route.dgid = gid;
+	soft_ip_make(header, &route, &gid);
+	soft_ip_finish(header, (uint32_t)(SOFT_UDP_HEADER + length));
+	memcpy(datagram, header + soft_ip_offset(header), SOFT_IPV4_HEADER);
+	soft_udp_make(datagram + SOFT_IPV4_HEADER, SOFT_WIRE_PORT, length);
+	soft_wire_encode(&packet, datagram + before);
+	soft_capture_datagram(host->fabric.capture, datagram, before + length, &gid, true, &(struct soft_capture_fate){0});
+	CHECK(core_captured(provider, captured, CORE_CAPTURED_MAX, &missed) == 1);
+	CHECK(captured[0].opcode == SOFT_RDMA_READ_REQUEST && !captured[0].attribute);
+	free(datagram);
+	close_provider(provider);
+	core_capture_close(capture, &result);
+}
+
 int main(void)
 {
 	int file = mkstemp(path);
@@ -357,6 +391,7 @@ int main(void)
 	test_snap_length();
 	test_full();
 	test_hosts();
+	test_no_management();
 	test_stalled();
 	return 0;
 }

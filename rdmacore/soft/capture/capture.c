@@ -251,7 +251,9 @@ static void note(struct soft_capture *capture, const struct step *step, const ui
 	};
 	if (packet.opcode == SOFT_ACKNOWLEDGE)
 		noted->syndrome = packet.syndrome;
-	if (packet.header == 0 && packet.destination == SOFT_GSI_QUEUE_PAIR && packet.length == SOFT_MAD)
+	/* The length of a request to read is that of what it asks for. */
+	if (packet.opcode == (SOFT_UNRELIABLE_DATAGRAM | SOFT_SEND_ONLY) && packet.destination == SOFT_GSI_QUEUE_PAIR &&
+	    packet.length == SOFT_MAD)
 		noted->attribute = (uint16_t)soft_get16((const uint8_t *)packet.segments[0].address + 16);
 	memcpy(noted->from, from.raw, sizeof(noted->from));
 	memcpy(noted->to, to.raw, sizeof(noted->to));
