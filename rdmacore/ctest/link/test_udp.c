@@ -31,17 +31,25 @@ static struct soft_host *host_of(struct sides *sides, int side)
 	return sides->providers[side]->host;
 }
 
-static void sides_open(struct sides *sides, enum ibv_qp_type type)
+/* buffer: of each socket, for what arrives; 0: as large as may be. */
+static void sides_open_with(struct sides *sides, enum ibv_qp_type type, int buffer)
 {
 	struct core_options options = {.link = CORE_LINK_UDP};
 	char why[512];
 
 	for (int side = 0; side < 2; side++) {
 		CHECK(!core_open("soft", &options, &sides->providers[side], why, sizeof(why)));
+		if (buffer)
+			host_of(sides, side)->udp->buffer_wanted = buffer;
 		bench_open(&sides->benches[side], sides->providers[side]);
 		bare_create(&sides->ends[side], &sides->benches[side], type, NULL);
 	}
 	bare_connect(&sides->ends[0], &sides->ends[1]);
+}
+
+static void sides_open(struct sides *sides, enum ibv_qp_type type)
+{
+	sides_open_with(sides, type, 0);
 }
 
 static void sides_close(struct sides *sides)
@@ -125,6 +133,23 @@ static void test_bursts(void)
 	CHECK(after.sent - before.sent >= LARGE / 4096);
 	CHECK((after.calls_to_send - before.calls_to_send) * 3 < after.sent - before.sent);
 	CHECK(after.dropped == before.dropped);
+	sides_close(&sides);
+}
+
+/* What a READ asks for comes in parts that the socket holds, which is smaller here than any host makes it. */
+static void test_small_buffers(void)
+{
+	enum { BUFFER = 32 << 10 };
+	struct soft_segmentation *segmentation;
+	struct sides sides;
+
+	sides_open_with(&sides, IBV_QPT_RC, BUFFER);
+	segmentation = soft_qp(sides.ends[0].qp)->segmentation;
+	CHECK(segmentation->read_limit * segmentation->mtu < 2 * BUFFER);
+	fill(sides.benches[1].memory, BENCH_MEMORY, 5);
+	post(&sides, IBV_WR_RDMA_READ, BENCH_MEMORY);
+	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
+	CHECK(!memcmp(sides.benches[0].memory, sides.benches[1].memory, BENCH_MEMORY));
 	sides_close(&sides);
 }
 
@@ -560,6 +585,7 @@ int main(void)
 	test_gids();
 	test_transfers();
 	test_bursts();
+	test_small_buffers();
 	test_to_and_fro();
 	test_polls_memory();
 	test_datagram();

@@ -20,6 +20,9 @@
 #define REORDER_LIMIT (20 * SOFT_MICROSECOND)
 
 /* A datagram that will arrive, or an acknowledgement that will be due. */
+/* In the BTH, with which a packet of another link begins: routers may change it, and no ICRC tells that it was damaged. */
+#define UNCOVERED 4
+
 struct event {
 	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
 	struct soft_device *device; /* where it arrives */
@@ -165,8 +168,12 @@ static void carry(struct soft_packets *packets, struct event *event, uint32_t fr
 
 	soft_lock_expect(&packets->lock);
 	if (verdict->corrupt) {
+		size_t place = below(packets, event->length);
+
 		packets->counters.corrupted++;
-		event->bytes[event->begin + below(packets, event->length)] ^= (uint8_t)(1u << below(packets, 8));
+		if (event->sender.send && place == UNCOVERED)
+			place++;
+		event->bytes[event->begin + place] ^= (uint8_t)(1u << below(packets, 8));
 	}
 	if (from < SOFT_PACKETS_DEVICES && due < packets->latest[from][to])
 		due = packets->latest[from][to];

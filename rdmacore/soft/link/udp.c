@@ -21,6 +21,8 @@
 #define ALONE_COST 256
 /* Of a window, each with an acknowledgement: while one part is on its way the others are sent, taken and answered. */
 #define PARTS 4
+/* What a socket may keep for us at most; the kernel grants less (net.core.rmem_max). */
+#define BUFFER_BYTES (4 << 20)
 /* Packets that may wait while there are faults. */
 #define STAGED 1024
 
@@ -192,6 +194,7 @@ int soft_udp_create(struct soft_fabric *fabric, struct soft_device *device, bool
 		return result;
 	udp->fabric = fabric;
 	udp->device = device;
+	udp->buffer_wanted = BUFFER_BYTES;
 	udp->link = (struct soft_link){
 		.icrc = true,
 		.joins_acknowledgements = true,

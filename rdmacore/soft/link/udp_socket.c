@@ -18,9 +18,6 @@
 #define UDP_GRO 104
 #endif
 
-/* What a socket may keep for us at most; the kernel grants less (net.core.rmem_max). */
-#define BUFFER_BYTES (4 << 20)
-
 const union ibv_gid soft_udp_loopback = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
 
 union ibv_gid soft_udp_address_of(const union ibv_gid *gid)
@@ -34,11 +31,11 @@ static bool set(int fd, int level, int option, int value)
 }
 
 /* As soft/link/udp.h says, and so that packets of other kinds of senders arrive. */
-static bool set_options(int fd, int family)
+static bool set_options(int fd, int family, int buffer)
 {
 	/* What the kernel does not grant is smaller, or slower. */
-	(void)set(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
-	(void)set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	(void)set(fd, SOL_SOCKET, SO_RCVBUF, buffer);
+	(void)set(fd, SOL_SOCKET, SO_SNDBUF, buffer);
 	(void)set(fd, IPPROTO_UDP, UDP_GRO, 1);
 	if (family == AF_INET)
 		return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
@@ -91,7 +88,7 @@ static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *end
 	fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (!set_options(fd, address.any.sa_family) ||
+	if (!set_options(fd, address.any.sa_family, udp->buffer_wanted) ||
 	    (group && !set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) /* all members on this host have that port */ ||
 	    (is_shared && !set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
 	    bind(fd, &address.any, soft_udp_length(&address)) || (group && !join(fd, &address))) {
