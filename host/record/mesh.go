@@ -123,6 +123,21 @@ func (m *Mesh) Bad() []*MeshPair {
 	return bad
 }
 
+// Spread is how near the median pair and the worst come to the best, of those that were measured; 0 where none was.
+func (m *Mesh) Spread() (median, worst float64) {
+	var parts []float64
+	for i := range m.Pairs {
+		if m.Pairs[i].First != nil {
+			parts = append(parts, m.Pairs[i].OfBest)
+		}
+	}
+	if len(parts) == 0 {
+		return 0, 0
+	}
+	slices.Sort(parts)
+	return parts[len(parts)/2], parts[0]
+}
+
 // Last are the figures of the last look; nil for a pair that is lost.
 func (p *MeshPair) Last() *MeshFigures {
 	if p.Again != nil {

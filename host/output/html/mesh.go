@@ -44,8 +44,10 @@ func newMeshView(found *record.Mesh, drawn bool) meshView {
 	if found.Size > 0 {
 		v.Title += ", " + size(found.Size)
 	}
-	v.Says = fmt.Sprintf("%s of %s in %s (%s), best %s, %s", plural(len(found.Pairs), "pair"), plural(len(found.Nodes), "node"),
-		plural(found.Rounds, "round"), found.Pattern, figure(found, found.Best), plural(found.Outliers, "outlier"))
+	median, worst := found.Spread()
+	v.Says = fmt.Sprintf("%s of %s in %s (%s), best %s, median %s of it, worst %s, %s", plural(len(found.Pairs), "pair"),
+		plural(len(found.Nodes), "node"), plural(found.Rounds, "round"), found.Pattern, figure(found, found.Best), percent(median), percent(worst),
+		plural(found.Outliers, "outlier"))
 	if found.Lost > 0 {
 		v.Says += fmt.Sprintf(", %d lost", found.Lost)
 	}

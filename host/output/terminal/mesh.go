@@ -16,8 +16,10 @@ func (h *Human) mesh(found *record.Mesh) {
 	if found.Size > 0 {
 		size = ", " + units.Bytes(found.Size)
 	}
-	h.fold(8, "      %s%s: %s of %s in %s, best %s, %s%s", found.Name, size, plural(len(found.Pairs), "pair"), plural(len(found.Nodes), "node"),
-		plural(found.Rounds, "round"), MeshFigure(found.Type, found.Best, units), plural(found.Outliers, "outlier"), lostText(found))
+	median, worst := found.Spread()
+	h.fold(8, "      %s%s: %s of %s in %s, best %s, median %.0f %% of it, worst %.0f %%, %s%s", found.Name, size, plural(len(found.Pairs), "pair"),
+		plural(len(found.Nodes), "node"), plural(found.Rounds, "round"), MeshFigure(found.Type, found.Best, units), 100*median, 100*worst,
+		plural(found.Outliers, "outlier"), lostText(found))
 	bad := found.Bad()
 	if len(bad) == 0 {
 		return
