@@ -60,6 +60,7 @@ check "run scenarios/rping.yaml" rdmarun run scenarios/rping.yaml
 check "run scenarios/rping.yaml, 64 KiB" rdmarun run scenarios/rping.yaml -p count=20 -p size=64KiB
 check "run scenarios/sweep.yaml: latency, bandwidth, connections" \
 	rdmarun run scenarios/sweep.yaml -p sizes=64,4KiB -p duration=100ms -p iterations=50
+check "run scenarios/mesh.yaml: each node with each other" rdmarun run scenarios/mesh.yaml -p nodes=3 -p duration=100ms -p iterations=20
 check "run scenarios/guest-pingpong.yaml" rdmarun run scenarios/guest-pingpong.yaml
 check "rping -s and our client" our_client_of_rping
 check "our server and rping -c" our_server_of_rping
