@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/meeting"
 )
 
 // partyFlags share a run among several processes.
@@ -53,7 +54,9 @@ func (f *partyFlags) party(command *cobra.Command) (*scenario.Party, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &scenario.Party{Roles: f.roles, Addresses: make(map[string]netip.Addr), Listen: net.JoinHostPort(host, port)}
+	p := &scenario.Party{
+		Roles: f.roles, Addresses: make(map[string]netip.Addr), Way: meeting.Config{Listen: net.JoinHostPort(host, port)},
+	}
 	for _, text := range f.peers {
 		role, name, ok := strings.Cut(text, "=")
 		if !ok || role == "" || name == "" {
@@ -67,8 +70,8 @@ func (f *partyFlags) party(command *cobra.Command) (*scenario.Party, error) {
 			return nil, fmt.Errorf("--peer %s: %w", text, err)
 		}
 		p.Addresses[role] = address
-		if at := net.JoinHostPort(address.String(), port); !slices.Contains(p.Peers, at) {
-			p.Peers = append(p.Peers, at)
+		if at := net.JoinHostPort(address.String(), port); !slices.Contains(p.Way.Peers, at) {
+			p.Way.Peers = append(p.Way.Peers, at)
 		}
 	}
 	return p, nil
@@ -127,9 +130,9 @@ func (f *partyFlags) join(ctx context.Context, a *app, config *scenario.RunConfi
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	where := "waits at " + party.Listen + " for the processes of the other roles"
-	if len(party.Peers) > 0 {
-		where = "looks for the other roles at " + strings.Join(party.Peers, ", ")
+	where := "waits at " + party.Way.Listen + " for the processes of the other roles"
+	if len(party.Way.Peers) > 0 {
+		where = "looks for the other roles at " + strings.Join(party.Way.Peers, ", ")
 	}
 	fmt.Fprintf(a.stderr, "rdmarun: --role %s %s\n", strings.Join(f.roles, " --role "), where)
 	if err := party.Meet(waiting, cases); err != nil {

@@ -135,6 +135,7 @@ var commandConstructors = []func(*app) *cobra.Command{
 	newGuestCommand,
 	newExecCommand,
 	newRunCommand,
+	newAgentCommand,
 	newPerfCommand,
 	newValidateCommand,
 	newReportCommand,

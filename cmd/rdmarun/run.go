@@ -74,7 +74,7 @@ func runScenarios(ctx context.Context, a *app, flags *runFlags, party *scenario.
 		return err
 	}
 	config.Party = party
-	if err := flags.shared.check(flags, &config); err != nil {
+	if err := errors.Join(flags.shared.check(flags, &config), flags.lab.check(flags)); err != nil {
 		return err
 	}
 	checked, err := a.checkScenarios(ctx, args, &flags.params, flags.color.style(a, a.stderr))
@@ -105,11 +105,13 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 	if err != nil {
 		return err
 	}
-	closeProvider, err := a.openProvider(flags.provider, &config)
-	if err != nil {
-		return err
+	if flags.lab.file == "" {
+		closeProvider, err := a.openProvider(flags.provider, &config)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closeProvider()) }()
 	}
-	defer func() { err = errors.Join(err, closeProvider()) }()
 	closeCapture, err := flags.capture.open(a, &config)
 	if err != nil {
 		return err
@@ -155,6 +157,14 @@ func runChecked(ctx context.Context, a *app, flags *runFlags, config scenario.Ru
 		return errors.Join(err, outputs.Close())
 	}
 	defer endPlan()
+	if flags.lab.file != "" {
+		closeLab, err := flags.lab.open(ctx, a, flags, &config, cases)
+		if err != nil {
+			progress.end()
+			return errors.Join(err, outputs.Close())
+		}
+		defer func() { err = errors.Join(err, closeLab()) }()
+	}
 	totals, err := scenario.Run(ctx, checked.Scenarios, config)
 	progress.end()
 	if err := outputs.finish(totals, errors.Join(err, closeLog())); err != nil {
@@ -207,6 +217,7 @@ type runFlags struct {
 	chosen       bool // the provider is the user's choice, and comes before the files'
 	places       placeFlags
 	shared       partyFlags
+	lab          labFlags
 	params       paramFlags
 	selection    selectionFlags
 	timeout      time.Duration
@@ -243,6 +254,7 @@ var runGroups = []flagGroup{
 	{"Select", []string{"tags", "id", "failed", "shard", "allow-empty", "dry-run"}},
 	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "link"}},
 	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric"}},
+	{"Several hosts", []string{"lab", "place"}},
 	{"Output", []string{"out", "out-dir", "capture", "capture-snaplen", "baseline", "save-baseline", "verbose", "quiet", "units", "color", "log-file", "log-format"}},
 	{"Limits", []string{"timeout", "stall-timeout", "time-scale", "jobs", "repeat", "retries", "fail-fast", "strict", "no-thresholds"}},
 }
@@ -255,6 +267,7 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 	f.params.register(a, command)
 	f.selection.register(a, command)
 	f.shared.register(command)
+	f.lab.register(command)
 	set.StringVar(&f.fabric, "fabric", "", "on the link udp, connect to programs of this fabric, too; those of rdmarun exec are of \"default\"")
 	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
@@ -422,6 +435,7 @@ func (f *runFlags) rerun() string {
 		add("--fabric", f.fabric)
 	}
 	f.shared.rerun(add)
+	f.lab.rerun(add)
 	for _, device := range f.places.devices {
 		add("-d", device)
 	}

@@ -46,8 +46,8 @@ type Conn struct {
 	closed chan struct{}
 }
 
-// connectTime bounds each attempt to connect.
-const connectTime = 5 * time.Second
+// connectTime bounds each attempt to connect, on a machine that has much else to do.
+const connectTime = 30 * time.Second
 
 func connect(who Credentials, options ...nats.Option) (*Conn, error) {
 	c := &Conn{name: who.Name, closed: make(chan struct{})}
@@ -56,7 +56,8 @@ func connect(who Credentials, options ...nats.Option) (*Conn, error) {
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what cannot be sent or taken ends the connection
 	)
 	var err error
-	c.nats, err = nats.Connect("nats://rdmarun", options...)
+	// The address is that of nobody, for the way is given; a name would be looked up nevertheless.
+	c.nats, err = nats.Connect("nats://127.0.0.1", options...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the bus: %w", err)
 	}
@@ -99,6 +100,9 @@ func (c *Conn) Close() {
 // ErrClosed tells that the connection has ended.
 var ErrClosed = nats.ErrConnectionClosed
 
+// ErrNobody tells that nobody listens who could answer.
+var ErrNobody = errors.New("nobody answers")
+
 // ErrTooLong tells that a message has more bytes than Largest.
 var ErrTooLong = errors.New("the message is too long")
 
@@ -118,11 +122,29 @@ func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte
 	answer, err := c.nats.RequestWithContext(ctx, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, fmt.Errorf("nobody answers: %w", err)
+		return nil, ErrNobody
 	case err != nil:
 		return nil, err
 	}
 	return answer.Data, nil
+}
+
+// askAgain is how long to wait before the next question to somebody who is not there yet.
+const askAgain = 5 * time.Millisecond
+
+// Await is Request of somebody who may have to come first.
+func (c *Conn) Await(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	for {
+		answer, err := c.Request(ctx, subject, data)
+		if !errors.Is(err, ErrNobody) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrNobody, context.Cause(ctx))
+		case <-time.After(askAgain):
+		}
+	}
 }
 
 // Message is what somebody has said, under its subject.
@@ -144,7 +166,8 @@ func (m *Message) Respond(data []byte) error {
 const waiting = 1 << 16
 
 // Listen calls take for each message under any of several subjects, of each who speaks in the order in which he has said
-// it, until the connection or the listening ends.
+// it, until the connection or the listening ends.  A member listens once to what may be a question: NATS' server does not
+// let it answer what it has heard twice.
 func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err error) {
 	came := make(chan *nats.Msg, waiting)
 	var all []*nats.Subscription
@@ -168,22 +191,22 @@ func (c *Conn) Listen(take func(*Message), subjects ...string) (stop func(), err
 	}
 	ended := make(chan struct{})
 	go func() {
-		for {
+		for running := true; running; {
 			select {
 			case each := <-came:
 				take(&Message{each.Subject, each.Data, each.Respond})
 			case <-ended:
-				return
+				running = false
 			case <-c.closed:
-				// What has come still counts.
-				for {
-					select {
-					case each := <-came:
-						take(&Message{each.Subject, each.Data, each.Respond})
-					default:
-						return
-					}
-				}
+				running = false
+			}
+		}
+		for { // what has come still counts: somebody may wait for an answer
+			select {
+			case each := <-came:
+				take(&Message{each.Subject, each.Data, each.Respond})
+			default:
+				return
 			}
 		}
 	}()

@@ -59,6 +59,18 @@ func heard(t *testing.T, conn *Conn, subjects ...string) <-chan string {
 	return came
 }
 
+// next is what was said next.
+func next(t *testing.T, said <-chan string) string {
+	t.Helper()
+	select {
+	case text := <-said:
+		return text
+	case <-time.After(time.Minute):
+		t.Fatal("nothing is said")
+		return ""
+	}
+}
+
 func TestMembers(t *testing.T) {
 	server, owner := served(t)
 	all := heard(t, owner, From("*", ">"))
@@ -69,7 +81,7 @@ func TestMembers(t *testing.T) {
 		if err := a.Publish(From("a", "x"), fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := <-all, fmt.Sprint("rdmarun.from.a.x ", i); got != want {
+		if got, want := next(t, all), fmt.Sprint("rdmarun.from.a.x ", i); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -82,7 +94,7 @@ func TestMembers(t *testing.T) {
 	if err := a.Publish(From("a", "y"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-all; got != "rdmarun.from.a.y " {
+	if got := next(t, all); got != "rdmarun.from.a.y " {
 		t.Errorf("%q", got)
 	}
 	// Nobody listens to what is for another.
@@ -92,7 +104,7 @@ func TestMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := []string{<-toB, <-toB, <-toA}; strings.Join(got, "|") != "rdmarun.to.b.z b|rdmarun.to.all.z all|rdmarun.to.all.z all" {
+	if got := []string{next(t, toB), next(t, toB), next(t, toA)}; strings.Join(got, "|") != "rdmarun.to.b.z b|rdmarun.to.all.z all|rdmarun.to.all.z all" {
 		t.Errorf("%q", got)
 	}
 	if len(spied) > 0 {
@@ -171,7 +183,7 @@ func TestLastWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.Close()
-		if got := (<-all) + (<-all); got != "rdmarun.from."+name+".last rdmarun.from."+name+".left " {
+		if got := next(t, all) + next(t, all); got != "rdmarun.from."+name+".last rdmarun.from."+name+".left " {
 			t.Errorf("%q", got)
 		}
 		if err := <-served; err != nil {
@@ -215,12 +227,30 @@ func TestProcess(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(t.Context(), Credentials{"child", "secret"}, pipe{output, input}) }()
-	if got := <-all; got != "rdmarun.from.child.here " {
+	if got := next(t, all); got != "rdmarun.from.child.here " {
 		t.Errorf("%q", got)
 	}
 	server.Expel("child")
 	<-ended
 	if err := child.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestQuestions: the owner asks a member again and again.
+func TestQuestions(t *testing.T) {
+	server, owner := served(t)
+	a, _ := join(t, server, Credentials{"a", ""})
+	stop, err := a.Listen(func(m *Message) { _ = m.Respond(m.Data) }, To("a", "ask"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for i := range 20 {
+		if answer, err := owner.Request(ctx, To("a", "ask"), fmt.Append(nil, i)); err != nil || string(answer) != fmt.Sprint(i) {
+			t.Fatalf("%d: %q %v", i, answer, err)
+		}
 	}
 }

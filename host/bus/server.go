@@ -186,6 +186,13 @@ func (s *Server) Serve(ctx context.Context, who Credentials, conn io.ReadWriteCl
 	return nil
 }
 
+// Present tells whether a member is connected.
+func (s *Server) Present(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.members[name] != nil
+}
+
 // Expel ends the connection of a member.
 func (s *Server) Expel(name string) {
 	s.mu.Lock()

@@ -139,6 +139,30 @@ func inside(base, path string) (string, error) {
 // Entries that lead out of the folder, are not in the manifest, differ from it or are too much are errors;
 // what was unpacked until then stays, and the caller removes the folder.
 func Extract(r io.Reader, folder string) ([]string, error) {
+	root, err := os.OpenRoot(folder) // nothing leads out of it, whatever an entry is called
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	defer root.Close()
+	manifest, err := Each(r, func(path string) (io.WriteCloser, error) {
+		if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		return root.Create(path)
+	})
+	if err != nil {
+		return nil, err
+	}
+	scenarios := make([]string, len(manifest.Scenarios))
+	for i, name := range manifest.Scenarios {
+		scenarios[i] = filepath.Join(folder, name)
+	}
+	return scenarios, nil
+}
+
+// Each reads an archive, and writes each of its files to what create makes for its path, which is relative and leads
+// nowhere out.  It closes that.  Errors are as those of Extract.
+func Each(r io.Reader, create func(path string) (io.WriteCloser, error)) (*Manifest, error) {
 	compressed, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("unpack: not a pack of rdmarun: %w", err)
@@ -148,27 +172,20 @@ func Extract(r io.Reader, folder string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(folder) // nothing leads out of it, whatever an entry is called
-	if err != nil {
-		return nil, fmt.Errorf("unpack: %w", err)
-	}
-	defer root.Close()
 	for _, file := range manifest.Files {
-		if err := extractFile(archive, root, file); err != nil {
+		if err := extractFile(archive, create, file); err != nil {
 			return nil, fmt.Errorf("unpack %s: %w", file.Path, err)
 		}
 	}
 	if _, err := archive.Next(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("unpack: there is more in it than its manifest says")
 	}
-	scenarios := make([]string, len(manifest.Scenarios))
-	for i, name := range manifest.Scenarios {
+	for _, name := range manifest.Scenarios {
 		if !filepath.IsLocal(name) {
 			return nil, fmt.Errorf("unpack: %q leads out of the pack", name)
 		}
-		scenarios[i] = filepath.Join(folder, name)
 	}
-	return scenarios, nil
+	return manifest, nil
 }
 
 func readManifest(archive *tar.Reader) (*Manifest, error) {
@@ -197,7 +214,7 @@ func readManifest(archive *tar.Reader) (*Manifest, error) {
 	return manifest, nil
 }
 
-func extractFile(archive *tar.Reader, root *os.Root, file File) error {
+func extractFile(archive *tar.Reader, create func(path string) (io.WriteCloser, error), file File) error {
 	header, err := archive.Next()
 	switch {
 	case err != nil:
@@ -207,10 +224,7 @@ func extractFile(archive *tar.Reader, root *os.Root, file File) error {
 	case !filepath.IsLocal(file.Path):
 		return errors.New("it leads out of the pack")
 	}
-	if err := root.MkdirAll(filepath.Dir(file.Path), 0o755); err != nil {
-		return err
-	}
-	out, err := root.Create(file.Path)
+	out, err := create(file.Path)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,10 @@ type Record struct {
 	Case    string        `json:"case,omitempty"` // the case's id
 	// Attempt tells runs of one case apart: 0 is the first, 1 the first repetition or retry.
 	Attempt int `json:"attempt,omitempty"`
+	// Host is the process of another host that has reported it.
+	Host string `json:"host,omitempty"`
+	// Common tells that every process of the run has the same record.
+	Common bool `json:"-"`
 
 	Run       *Run       `json:"run,omitempty"`
 	Device    *Device    `json:"device,omitempty"`
@@ -56,6 +60,20 @@ type Record struct {
 	Threshold *Threshold `json:"threshold,omitempty"`
 	Result    *Result    `json:"result,omitempty"`
 	Totals    *Totals    `json:"totals,omitempty"`
+}
+
+// Reportable tells whether a record is one of those that a process reports to the one that leads a run: of what its own
+// roles have done.  What is measured all processes know, and each writes it itself.
+func (r *Record) Reportable() bool {
+	switch r.Kind {
+	case StepEnd:
+		return r.Step != nil && !r.Common
+	case Output:
+		return r.Line != nil && r.Line.Role != ""
+	case DeviceUsed:
+		return r.Device != nil
+	}
+	return false
 }
 
 // Run is how the run was started.
@@ -104,6 +122,7 @@ type RolePlace struct {
 	Address  string `json:"address"`
 	Guest    string `json:"guest,omitempty"`
 	CPUs     string `json:"cpus,omitempty"` // where it may run, "0-3,8"; empty: anywhere
+	Host     string `json:"host,omitempty"` // the host of a lab
 }
 
 // Step is a step that has ended.

@@ -5,12 +5,16 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/meeting"
@@ -24,13 +28,31 @@ type Party struct {
 	Roles []string
 	// Addresses are those of roles elsewhere.
 	Addresses map[string]netip.Addr
-	// Peers are where other processes may be found; none: this one listens at Listen, and they come.
-	Peers  []string
-	Listen string
-	// meeting is with them, after Meet.
+	// Way is how the processes meet; Meet fills in who and what for.
+	Way meeting.Config
+	// Leads is set in a process that plays no role: it says which case runs, and which processes take part in it.
+	Leads *Lead
+	// Follows is the name of the process that leads; empty: each process runs all cases, in the order of the files.
+	Follows string
+	// meeting is with the others, after Meet.
 	meeting *meeting.Meeting
 	// keys are what all of them call the cases, by their ids here.
 	keys map[string]string
+}
+
+// Lead is what the process knows that leads a run.
+type Lead struct {
+	// Players are the processes that play roles, by the names of these.
+	Players map[string]string
+	// Skip says why cases do not run, by their ids.
+	Skip map[string]string
+
+	// Ahead is how far the wall clocks of the processes are ahead of this one's.
+	Ahead map[string]time.Duration
+
+	mu      sync.Mutex
+	current *record.Stream // of the case that runs; nil between two
+	began   time.Time
 }
 
 // has tells whether this process plays a role.
@@ -40,7 +62,7 @@ func (p *Party) has(role testbed.RoleConfig) bool {
 
 // Meet waits until the processes of all roles are there, until ctx ends at the latest.  Close leaves them.
 func (p *Party) Meet(ctx context.Context, cases []Selected) error {
-	config := meeting.Config{Peers: p.Peers, Listen: p.Listen}
+	config := p.Way
 	p.keys = make(map[string]string)
 	for _, each := range cases {
 		key, err := planned(each)
@@ -57,6 +79,9 @@ func (p *Party) Meet(ctx context.Context, cases []Selected) error {
 				config.Roles = append(config.Roles, role.Name)
 			}
 		}
+	}
+	if p.Leads != nil {
+		config.Report = p.Leads.take
 	}
 	met, err := meeting.Join(ctx, config)
 	p.meeting = met
@@ -94,7 +119,7 @@ func (p *Party) here(each Selected) Selected {
 		return each
 	}
 	copied := *each.Case
-	copied.Roles = nil
+	each.all, copied.Roles = each.Case.Roles, nil
 	for i, role := range each.Case.Roles {
 		if p.has(role) {
 			role.Position = i
@@ -137,29 +162,51 @@ func (p *Party) Check(config *RunConfig, cases []Selected) error {
 		}
 	}
 	for _, each := range cases {
-		mine := make(map[string]bool)
-		for _, role := range p.here(each).Case.Roles {
-			mine[role.Name] = true
-		}
-		p.divided(each.Case, mine, add)
-		configs := on.configs(each)
-		for _, meeting := range each.Case.Meetings {
-			for i, role := range each.Case.Roles {
-				if one, other := meeting.Roles[0], meeting.Roles[1]; mine[one] == mine[other] || !mine[role.Name] || role.Name != one && role.Name != other {
-					continue
-				}
-				if configs[i].Island() {
-					add(meeting.Span, "%s and %s are in two processes, and %s, on %s, reaches nobody outside of its own: --link udp, or -P verbs",
-						meeting.Roles[0], meeting.Roles[1], role.Name, configs[i])
-				}
-			}
-		}
+		p.unfit(on, each, "in two processes", add)
 	}
 	return errors.Join(failures...)
 }
 
+// Unfit is why processes that play roles, by the names of these, cannot run a case together; "" if they can.
+func Unfit(config *RunConfig, each Selected, players map[string]string) (reason string) {
+	on := &providers{config: config}
+	roles := make(map[string][]string)
+	for role, process := range players {
+		roles[process] = append(roles[process], role)
+	}
+	for _, process := range slices.Sorted(maps.Keys(roles)) {
+		(&Party{Roles: roles[process]}).unfit(on, each, "on two hosts", func(span diag.Span, format string, args ...any) {
+			if reason == "" {
+				reason = fmt.Sprintf("in line %d ", span.Line) + fmt.Sprintf(format, args...)
+			}
+		})
+	}
+	return reason
+}
+
+// unfit reports what processes, or hosts, cannot do together of a case of which this party plays a part.
+func (p *Party) unfit(on *providers, each Selected, apart string, add func(diag.Span, string, ...any)) {
+	mine := make(map[string]bool)
+	for _, role := range p.here(each).Case.Roles {
+		mine[role.Name] = true
+	}
+	p.divided(each.Case, mine, apart, add)
+	configs := on.configs(each)
+	for _, meeting := range each.Case.Meetings {
+		for i, role := range each.Case.Roles {
+			if one, other := meeting.Roles[0], meeting.Roles[1]; mine[one] == mine[other] || !mine[role.Name] || role.Name != one && role.Name != other {
+				continue
+			}
+			if configs[i].Island() {
+				add(meeting.Span, "%s and %s are %s, and %s, on %s, reaches nobody outside of its own: --link udp, or -P verbs",
+					meeting.Roles[0], meeting.Roles[1], apart, role.Name, configs[i])
+			}
+		}
+	}
+}
+
 // divided reports steps of which parts are here and parts elsewhere.
-func (p *Party) divided(c *compile.Case, mine map[string]bool, add func(diag.Span, string, ...any)) {
+func (p *Party) divided(c *compile.Case, mine map[string]bool, apart string, add func(diag.Span, string, ...any)) {
 	c.EachCall(func(step *compile.Step, call *compile.Call) {
 		if call.Verb.Divides {
 			return // each process has its part
@@ -179,7 +226,7 @@ func (p *Party) divided(c *compile.Case, mine map[string]bool, add func(diag.Spa
 		}
 		for _, role := range roles {
 			if mine[role] != mine[roles[0]] {
-				add(step.Span, "%s works on %s and %s, which are in two processes: %s", call.Verb.Name, roles[0], role, remedy)
+				add(step.Span, "%s works on %s and %s, which are %s: %s", call.Verb.Name, roles[0], role, apart, remedy)
 				return
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/meeting"
 	"rdmarun/internal/address"
 )
 
@@ -23,9 +24,9 @@ func measuredTogether(t *testing.T, path string, change func(i int, config *scen
 	var running sync.WaitGroup
 	for i, party := range parties {
 		if i == 0 {
-			party.Listen = at
+			party.Way.Listen = at
 		} else {
-			party.Peers = []string{at}
+			party.Way.Peers = []string{at}
 		}
 		found[i] = &measurements{checked: make(map[string]record.Threshold)}
 		running.Go(func() {
@@ -165,7 +166,7 @@ func TestPartyMeasureLost(t *testing.T) {
 			var running sync.WaitGroup
 			stays := newRoleRecords()
 			for role, party := range map[string]*scenario.Party{
-				"server": {Roles: []string{"server"}, Listen: at}, "client": {Roles: []string{"client"}, Peers: []string{at}},
+				"server": {Roles: []string{"server"}, Way: meeting.Config{Listen: at}}, "client": {Roles: []string{"client"}, Way: meeting.Config{Peers: []string{at}}},
 			} {
 				running.Go(func() {
 					if err := play(ctxOf(t, ctx, role == leaves), path, party, func(config *scenario.RunConfig) bool {

@@ -19,9 +19,9 @@ func meshedTogether(t *testing.T, path string, leaves int, parties ...*scenario.
 	var running sync.WaitGroup
 	for i, party := range parties {
 		if i == 0 {
-			party.Listen = at
+			party.Way.Listen = at
 		} else {
-			party.Peers = []string{at}
+			party.Way.Peers = []string{at}
 		}
 		seen[i] = &meshes{found: make(map[string][]record.Mesh), checked: make(map[string]record.Threshold)}
 		running.Go(func() {

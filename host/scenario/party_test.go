@@ -15,6 +15,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/meeting"
 	"rdmarun/internal/address"
 )
 
@@ -32,9 +33,9 @@ func together(t *testing.T, path string, parties ...*scenario.Party) []process {
 	var running sync.WaitGroup
 	for i, party := range parties {
 		if i == 0 {
-			party.Listen = at
+			party.Way.Listen = at
 		} else {
-			party.Peers = []string{at}
+			party.Way.Peers = []string{at}
 		}
 		running.Go(func() {
 			p := &found[i]
@@ -166,7 +167,7 @@ func TestPartyEnds(t *testing.T) {
 		"before a case": {false, [2]string{"the process of server has ended its run", "the process of server has ended its run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &scenario.Party{Roles: []string{"server"}, Listen: address.Free(t)}
+			server := &scenario.Party{Roles: []string{"server"}, Way: meeting.Config{Listen: address.Free(t)}}
 			done := make(chan error)
 			go func() {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -177,7 +178,7 @@ func TestPartyEnds(t *testing.T) {
 				})
 			}()
 			seen := newRoleRecords()
-			err := play(t.Context(), path, &scenario.Party{Roles: []string{"client"}, Peers: []string{server.Listen}}, func(config *scenario.RunConfig) bool {
+			err := play(t.Context(), path, &scenario.Party{Roles: []string{"client"}, Way: meeting.Config{Peers: []string{server.Way.Listen}}}, func(config *scenario.RunConfig) bool {
 				config.Consumers = []record.Consumer{seen}
 				return true
 			})

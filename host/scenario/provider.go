@@ -80,6 +80,9 @@ func (p *providers) name(program *compile.Program) string {
 
 // configs are those of the roles of a case, in their order; of a case without roles that of one.
 func (p *providers) configs(each Selected) []testbed.ProviderConfig {
+	if p.config.Party != nil && p.config.Party.Leads != nil {
+		return []testbed.ProviderConfig{{Name: testbed.Soft, Link: rdmacore.LinkLocal}} // of a clock, for nothing is on it
+	}
 	program := each.Scenario.Program
 	fill := func(config testbed.ProviderConfig) testbed.ProviderConfig {
 		config.Name = cmp.Or(config.Name, p.name(program))

@@ -106,10 +106,18 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 	}
 	j.stream.Write(&record.Record{Kind: record.RunStart, Run: describe(cases, j.config)})
 	var workers sync.WaitGroup
-	for range max(1, min(config.Jobs, len(cases))) {
-		workers.Go(func() { j.work(ctx) })
+	switch party := config.Party; {
+	case party != nil && party.Follows != "":
+		j.follow(ctx)
+	default:
+		for range max(1, min(config.Jobs, len(cases))) {
+			workers.Go(func() { j.work(ctx) })
+		}
+		workers.Wait()
 	}
-	workers.Wait()
+	if party := config.Party; party != nil && party.Leads != nil {
+		_ = party.meeting.Tell(turnKey(j.runs+1), turn{}) // who is gone need not hear of the end
+	}
 	totals := j.totals
 	if ctx.Err() != nil {
 		totals.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -197,7 +205,7 @@ func (j *jobs) attempts(ctx context.Context, each Selected, round int) record.Re
 			jobs: j, hold: j.config.Jobs > 1, number: round*(j.config.Retries+1) + attempt, attempt: attempt + 1,
 			earlier: j.config.Baseline[each.Case.ID],
 		}
-		j.one(ctx, each, relay)
+		j.one(ctx, each, relay, nil)
 		if !relay.retry {
 			j.mu.Lock()
 			j.totals.Thresholds += relay.unmet
@@ -224,33 +232,45 @@ func (j *jobs) seed(each Selected, number int) *uint64 {
 }
 
 // one runs a case once.  Its result is in the records.
-func (j *jobs) one(ctx context.Context, each Selected, relay *relay) {
+func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []string) {
 	program, seed := each.Scenario.Program, j.seed(each, relay.number)
 	config := exec.Config{
 		Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
 		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, NoThresholds: j.config.NoThresholds,
 	}
+	if party := j.config.Party; party != nil {
+		if party.Follows == "" {
+			j.runs++ // by one worker
+		}
+		if party.Leads != nil {
+			var status record.Status
+			var reason string
+			if with, status, reason = party.lead(each, j.runs, relay.number); reason != "" {
+				j.runs-- // it was no run
+				exec.End(config.Stream, program, each.Case, status, reason)
+				return
+			}
+			party.Leads.begin(config.Stream)
+			defer party.Leads.begin(nil)
+		}
+		party.meets(&config, each, j.runs, with)
+	}
 	if len(program.Missing) > 0 {
-		exec.End(config.Stream, program, each.Case, record.Skipped, MissingReason(program.Missing))
+		exec.Decline(config, program, each.Case, record.Skipped, MissingReason(program.Missing))
 		return
 	}
 	on, close, err := j.on.open(each, seed)
 	var unusable *unusableError
 	switch {
 	case errors.As(err, &unusable):
-		exec.End(config.Stream, program, each.Case, record.Skipped, unusable.reason)
+		exec.Decline(config, program, each.Case, record.Skipped, unusable.reason)
 		return
 	case err != nil:
-		exec.End(config.Stream, program, each.Case, record.Errored, err.Error())
+		exec.Decline(config, program, each.Case, record.Errored, err.Error())
 		return
 	}
 	defer func() { noteClosing(close(), config.Stream, each) }()
 	config.Providers, relay.providers = on, on
-	if party := j.config.Party; party != nil {
-		j.runs++ // by one worker
-		config.Meeting, config.Number, config.Addresses = party.meeting, j.runs, party.Addresses
-		config.Key = party.keys[each.Case.ID]
-	}
 	exec.Case(ctx, config, program, placed(each, j.on.configs(each), j.config.Places))
 }
 
@@ -294,7 +314,8 @@ type relay struct {
 
 // Wants implements record.Consumer.
 func (r *relay) Wants(kind record.Kind) bool {
-	return r.jobs.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked
+	return r.jobs.stream.Wants(kind) || kind == record.CaseEnd || kind == record.Checked ||
+		kind == record.CaseStart && r.jobs.stream.Wants(record.DeviceUsed)
 }
 
 // Record implements record.Consumer.
@@ -380,8 +401,8 @@ func (r *relay) end(each *record.Record) {
 // noteDevices writes a record of each device of providers that roles run on, unless there is one.  What cannot be asked
 // of a device is left out: the case that needs it says so.
 func (j *jobs) noteDevices(on testbed.Providers, roles []record.RolePlace) {
-	if !j.stream.Wants(record.DeviceUsed) {
-		return
+	if !j.stream.Wants(record.DeviceUsed) || j.config.Party != nil && j.config.Party.Leads != nil {
+		return // its own providers nothing is on
 	}
 	for _, role := range roles {
 		j.mu.Lock()

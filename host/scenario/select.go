@@ -28,6 +28,8 @@ type Selection struct {
 type Selected struct {
 	Scenario Scenario
 	Case     *compile.Case
+	// all are the roles of the case, where Case has those of this process alone.
+	all []testbed.RoleConfig
 }
 
 // Shard is one of several parts of about the same size; the zero Shard is everything.
@@ -66,7 +68,7 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 				continue
 			}
 			if selection.Shard.has(position) {
-				cases = append(cases, Selected{s, c})
+				cases = append(cases, Selected{Scenario: s, Case: c})
 			}
 			position++
 		}

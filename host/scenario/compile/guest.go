@@ -61,8 +61,9 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 	}
 	config.Module = module.(string)
 	if !filepath.IsAbs(config.Module) {
-		config.Module = x.options.locate(filepath.Join(filepath.Dir(x.file.Root.Source.Name), config.Module))
+		config.Module = filepath.Join(filepath.Dir(x.file.Root.Source.Name), config.Module)
 	}
+	config.Module = x.options.locate(config.Module)
 	if x.options.InspectModule == nil {
 		return config, nil
 	}

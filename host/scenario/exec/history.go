@@ -168,7 +168,7 @@ func (r *caseRun) writeStep(m *moment) {
 		}
 	}
 	step.Packets, step.MorePackets = r.packets.take(m.number)
-	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step})
+	r.config.Stream.Write(&record.Record{Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step, Common: r.common})
 }
 
 // recorded shows a value in full: bytes as hexadecimal digits, however many.

@@ -25,10 +25,14 @@ import (
 // before has ended, whoever had it.
 type others struct {
 	meeting *meeting.Meeting
+	// names are those of the processes that take part.
+	names []string
 	// prefix begins the keys of this run of the case.
 	prefix string
 	// where has the processes of the roles that are elsewhere.
 	where map[string]string
+	// places are where the roles elsewhere run.
+	places []record.RolePlace
 	// numbers are those of instances that are elsewhere.
 	numbers map[string]int
 	// faults are the roles in whose processes faults were made, by the faults' names; "" is all.
@@ -64,21 +68,8 @@ type roleFacts struct {
 	Index  int             `json:"index,omitempty"`
 	Object json.RawMessage `json:"object"`
 	// First tells that the file has no role before it.
-	First bool `json:"first,omitempty"`
-}
-
-// ending is what a process tells of the end of a case.
-type ending struct {
-	Status   record.Status `json:"status"`
-	Reason   string        `json:"reason,omitempty"`
-	Failures []failureTold `json:"failures,omitempty"`
-}
-
-// failureTold is a failure without what only its own process can show (toldOf).
-type failureTold struct {
-	record.Failure
-	// Late tells that the step took longer than its own limit.
-	Late bool `json:"late,omitempty"`
+	First bool             `json:"first,omitempty"`
+	Place record.RolePlace `json:"place"`
 }
 
 // outcome is what a process tells of a step.
@@ -129,7 +120,7 @@ const meetTime = 30 * time.Second
 
 func newOthers(config *Config) *others {
 	o := &others{
-		meeting: config.Meeting, prefix: fmt.Sprintf("%d/", config.Number), where: make(map[string]string), numbers: make(map[string]int),
+		meeting: config.Meeting, names: config.Others, prefix: fmt.Sprintf("%d/", config.Number), where: make(map[string]string), numbers: make(map[string]int),
 		faults: make(map[string]string), ends: make(map[string]ending),
 	}
 	o.left, o.leave = context.WithCancelCause(context.Background())
@@ -142,7 +133,7 @@ func (o *others) hear(ctx context.Context, from string, keys ...string) (key str
 	defer cancel(nil)
 	defer context.AfterFunc(o.left, func() { cancel(context.Cause(o.left)) })()
 	own := len(keys)
-	for _, name := range o.meeting.Others() {
+	for _, name := range o.names {
 		keys = append(keys, o.key("end", name))
 	}
 	key, raw, err = o.meeting.Await(waiting, from, keys...)
@@ -170,7 +161,7 @@ func (r *caseRun) gather(ctx context.Context) bool {
 	waiting, cancel := context.WithTimeoutCause(ctx, meetTime, errors.New("the other processes are not at the beginning of the case"))
 	defer cancel()
 	var facts []roleFacts
-	for _, name := range o.meeting.Others() {
+	for _, name := range o.names {
 		var there beginning
 		if err == nil {
 			err = o.await(waiting, name, o.key("begin", name), &there)
@@ -260,7 +251,7 @@ func (r *caseRun) ownFacts() ([]roleFacts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", role.Name, err)
 		}
-		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0})
+		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0, r.place(i)})
 	}
 	return facts, nil
 }
@@ -288,6 +279,11 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		r.testbed.Elsewhere(role.Name, address)
 		r.showRole(role.Name, role.Group, role.Index, object)
 		r.others.numbers[role.Name] = role.Index
+		role.Place.Host = r.others.where[role.Name]
+		if module := r.config.Modules[role.Name]; module != "" {
+			role.Place.Guest = module
+		}
+		r.others.places = append(r.others.places, role.Place)
 	}
 	return nil
 }
@@ -311,6 +307,8 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	process := o.where[role]
 	switch {
 	case role == "":
+		r.common = true
+		defer func() { r.common = false }()
 		return r.decorated(ctx, step)
 	case o.over && (process != "" || r.divides(call)):
 		return nil
@@ -386,11 +384,6 @@ func (r *caseRun) tell(key string, err error) error {
 	return r.others.meeting.Tell(key, told)
 }
 
-func toldOf(f record.Failure) failureTold {
-	f.File, f.Excerpt, f.Timeline, f.Path, f.Used, f.Rerun = "", nil, nil, nil, nil, ""
-	return failureTold{Failure: f}
-}
-
 // elsewhere waits for the result of a step that runs in another process, and runs half of it, where there is one here.
 func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compile.Call, role, process string, half func(context.Context)) error {
 	r.enter(role, r.others.numbers[role])
@@ -449,31 +442,6 @@ func (r *caseRun) outcome(ctx context.Context, step *compile.Step, process strin
 	}
 }
 
-// note keeps the end that a process has told.
-func (o *others) note(name string, raw json.RawMessage) (end ending, err error) {
-	if err = json.Unmarshal(raw, &end); err == nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.ends[name] = end
-	}
-	return end, err
-}
-
-// endedBy notes that another process has ended the case, of which it may wait for steps no more.
-func (o *others) endedBy(key string, raw json.RawMessage) error {
-	name := key[len(o.prefix+"end/"):]
-	end, err := o.note(name, raw)
-	if err != nil {
-		return err
-	}
-	failure := &testbed.Failure{What: fmt.Sprintf("the process of %s has ended the case", name), Got: string(end.Status)}
-	if len(end.Failures) > 0 {
-		failure.Got = end.Failures[0].What
-		failure.Hint = fmt.Sprintf("line %d there says more", end.Failures[0].Line)
-	}
-	return failure
-}
-
 // take makes known here what a step elsewhere has brought; its failure is this process's, too.
 func (r *caseRun) take(told outcome) error {
 	for _, each := range told.Bound {
@@ -508,64 +476,3 @@ func (r *caseRun) take(told outcome) error {
 
 // maxListed bounds the number in eps[$(i)] that another process gives.
 const maxListed = 1 << 20
-
-// stay waits until the others have looked for what they left unread as well: what this process frees would be news there.
-func (r *caseRun) stay(ctx context.Context) {
-	o := r.others
-	if o.over || ctx.Err() != nil {
-		return
-	}
-	waiting, cancel := context.WithTimeout(ctx, meetTime)
-	defer cancel()
-	if o.meeting.Tell(o.key("looked", o.meeting.Name()), true) != nil {
-		return
-	}
-	r.testbed.Unlocked(func() {
-		r.testbed.Clock().Outside(func() {
-			for _, name := range o.meeting.Others() {
-				// Or it has ended the case, which part hears of.
-				if came, raw, err := o.meeting.Await(waiting, name, o.key("looked", name), o.key("end", name)); err != nil {
-					return
-				} else if came == o.key("end", name) {
-					o.note(name, raw)
-				}
-			}
-		})
-	})
-}
-
-// part ends the case together with the others: what failed in one of them has failed.
-func (r *caseRun) part(ctx context.Context) {
-	o := r.others
-	defer o.meeting.Forget(o.prefix)
-	end := ending{Status: r.result.Status, Reason: r.result.Reason}
-	for _, f := range r.result.Failures {
-		end.Failures = append(end.Failures, toldOf(f))
-	}
-	err := o.meeting.Tell(o.key("end", o.meeting.Name()), end)
-	if !o.began {
-		return
-	}
-	waiting, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), meetTime+r.config.stretched(r.testCase.Timeout), errors.New("the other processes do not end the case"))
-	defer cancel()
-	for _, name := range o.meeting.Others() {
-		there, known := o.ends[name]
-		if !known && err == nil {
-			err = o.await(waiting, name, o.key("end", name), &there)
-		}
-		if err != nil || there.Status == record.Passed || r.result.Status != record.Passed {
-			continue
-		}
-		if r.result.Status = record.Failed; there.Status == record.Errored {
-			r.result.Status, r.result.Reason = record.Errored, there.Reason
-		}
-		for _, f := range there.Failures {
-			failure := toldOf(f.Failure).Failure // whatever it told
-			failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+name), r.rerun()
-			r.result.Failures = append(r.result.Failures, failure)
-		}
-	}
-	if err != nil && r.result.Status == record.Passed {
-		r.environment(err)
-	}
-}

@@ -41,6 +41,16 @@ type Config struct {
 	Number    int
 	Key       string
 	Addresses map[string]netip.Addr
+	// Others are the names of the processes that take part beside this one.
+	Others []string
+	// Observes is set in the process that leads the run: it plays no role, and whether the case runs the others say.
+	Observes bool
+	// Ahead is how far the wall clocks of other processes are ahead of this one's; Modules are those of guests
+	// elsewhere, by their roles, as this process calls them.
+	Ahead   map[string]time.Duration
+	Modules map[string]string
+	// Stop ends the case in the others, when it has failed and they are still in it; nil: they go on until they notice.
+	Stop func()
 }
 
 // finallyGrace is how long the steps of `finally` and the freeing may take once the case is over.
@@ -54,7 +64,9 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 	if config.Meeting != nil {
 		r.others = newOthers(&config)
 	}
-	r.prepare()
+	if !config.Observes {
+		r.prepare()
+	}
 	if r.result.Status == record.Passed {
 		r.execute(ctx)
 	} else if r.others != nil {
@@ -75,6 +87,16 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 func End(stream *record.Stream, program *compile.Program, c *compile.Case, status record.Status, reason string) {
 	result := record.Result{Name: c.Name, Status: status, Reason: reason}
 	stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &result})
+}
+
+// Decline is End where this process cannot run the case and others would wait for it.
+func Decline(config Config, program *compile.Program, c *compile.Case, status record.Status, reason string) {
+	if config.Meeting != nil {
+		o := newOthers(&config)
+		// Who is gone need not hear of it.
+		_ = o.meeting.Tell(o.key("begin", o.meeting.Name()), beginning{Case: config.Key, Status: status, Reason: reason})
+	}
+	End(config.Stream, program, c, status, reason)
 }
 
 // prepare looks whether the case can run here, and whether it is known to fail here.

@@ -59,6 +59,8 @@ type caseRun struct {
 	// others play the other roles, in turns with this process; nil: all are played here.
 	others *others
 	turns  turns
+	// common is set while a step runs that every process has.
+	common bool
 }
 
 // environmentNames fills in what expressions may mention from the start.
@@ -174,17 +176,26 @@ func (r *caseRun) writeStart() {
 	for _, each := range r.testCase.Constants {
 		start.Params[each.Name] = each.Text
 	}
-	for i, role := range r.testbed.Roles() { // those of the case, in its order
-		place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: testbed.FormatCPUs(role.CPUs())}
-		if r.config.Providers.Several() || r.testCase.Roles[i].Provider.Name != "" {
-			place.Provider = testbed.ConfigOf(role.Provider()).String()
-		}
-		if guest := r.testCase.Roles[i].Guest; guest != nil {
-			place.Guest = guest.Module
-		}
-		start.Roles = append(start.Roles, place)
+	for i := range r.testbed.Roles() {
+		start.Roles = append(start.Roles, r.place(i))
+	}
+	if r.config.Observes {
+		start.Roles = r.others.places
 	}
 	r.config.Stream.Write(&record.Record{Kind: record.CaseStart, File: r.program.File, Case: r.testCase.ID, Start: start})
+}
+
+// place is where a role runs: one of those here, which are in the order of the case.
+func (r *caseRun) place(i int) record.RolePlace {
+	role := r.testbed.Roles()[i]
+	place := record.RolePlace{Role: role.Name, Device: role.Device().Name(), Address: role.Address().String(), CPUs: testbed.FormatCPUs(role.CPUs())}
+	if r.config.Providers.Several() || r.testCase.Roles[i].Provider.Name != "" {
+		place.Provider = testbed.ConfigOf(role.Provider()).String()
+	}
+	if guest := r.testCase.Roles[i].Guest; guest != nil {
+		place.Guest = guest.Module
+	}
+	return place
 }
 
 func (r *caseRun) output(role, line string) {

@@ -48,7 +48,7 @@ var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 // Join waits until all are there.  It ends with ctx at the latest, and says whom it waited for.
 func Join(ctx context.Context, config Config) (*Meeting, error) {
 	m := &Meeting{
-		name: cmp.Or(config.Name, Name(config.Roles)), report: config.Report, members: make(map[string]string), heard: make(map[string]time.Time),
+		name: cmp.Or(config.Name, Name(config.Roles)), report: config.Report, why: config.Why, members: make(map[string]string), heard: make(map[string]time.Time),
 		arrived: make(map[string]json.RawMessage), change: make(chan struct{}), gone: make(map[string]*GoneError),
 	}
 	join := m.host
@@ -88,7 +88,8 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		}
 		m.own(m.conn.Close)
 	}
-	stop, err := m.conn.Listen(m.hear, bus.To(bus.Everybody, ">"), bus.To(m.conn.Name(), ">"))
+	stop, err := m.conn.Listen(m.hear, bus.To(bus.Everybody, sayTell), bus.To(bus.Everybody, sayGone),
+		bus.To(m.conn.Name(), sayTell), bus.To(m.conn.Name(), saySync))
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		case <-waiting.Done():
 		}
 	}()
-	answer, err := m.conn.Request(waiting, bus.From(m.conn.Name(), sayHello), greeting)
+	answer, err := m.conn.Await(waiting, bus.From(m.conn.Name(), sayHello), greeting)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("not all of %s have come to %s", strings.Join(missing(config.All, config.Roles), ", "), where)
@@ -203,12 +204,14 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 	came, left := make(chan arrival), make(chan struct{})
 	defer close(left)
 	stop, err := m.conn.Listen(func(said *bus.Message) {
-		if !strings.HasSuffix(said.Subject, "."+sayHello) {
+		who := arrival{id: bus.Speaker(said.Subject), answer: said.Respond}
+		switch name := config.Members[who.id]; {
+		case name != "" && said.Subject == bus.From(who.id, sayLeft) && !m.isMember(who.id):
+			who.left = true // before it came
+		case said.Subject != bus.From(who.id, sayHello):
 			m.preside(said)
 			return
-		}
-		who := arrival{id: bus.Speaker(said.Subject), answer: said.Respond}
-		if json.Unmarshal(said.Data, &who.hello) != nil {
+		case json.Unmarshal(said.Data, &who.hello) != nil:
 			return
 		}
 		select {
@@ -221,6 +224,11 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	m.own(stop)
+	for id, name := range config.Members {
+		if !m.server.Present(id) {
+			return m.lostBefore(name)
+		}
+	}
 	go greeting() // now that somebody hears who comes
 	return m.gather(ctx, config, where, came)
 }
@@ -236,6 +244,9 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 		case <-ctx.Done():
 			return fmt.Errorf("nobody came to %s for %s%s", where, strings.Join(missing(config.All, roles), ", "), refused)
 		case who := <-came:
+			if who.left {
+				return m.lostBefore(config.Members[who.id])
+			}
 			if why := who.unfit(config, roles); why != "" {
 				who.refuse(m.name, why)
 				refused = fmt.Sprintf("; the process of %.100q was refused: %s", Name(who.Roles), why)
@@ -267,6 +278,22 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 		}
 	}
 	return nil
+}
+
+// lostBefore is the error of somebody who is expected and comes no more.
+func (m *Meeting) lostBefore(name string) error {
+	why := endedUnexpectedly
+	if m.why != nil {
+		why = m.why(name, why)
+	}
+	return &GoneError{name, why}
+}
+
+// isMember tells whether somebody on the bus takes part.
+func (m *Meeting) isMember(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.members[id] != ""
 }
 
 // listen listens where the others look for this process.
@@ -325,6 +352,8 @@ func (i *introduced) Read(p []byte) (int, error) { return i.reader.Read(p) }
 // arrival is somebody who has said who he is.
 type arrival struct {
 	hello
+	// left is set of somebody who was expected, and has ended before he came.
+	left   bool
 	id     string
 	answer func([]byte) error
 }

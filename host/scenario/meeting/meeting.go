@@ -9,6 +9,7 @@ package meeting
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,8 @@ type Config struct {
 	Silence time.Duration
 	// Report takes what processes report to the host, of each in its order.
 	Report func(from string, data []byte)
+	// Why says more of a process that is there no more than that it is not; nil: nobody knows more.
+	Why func(process, why string) string
 }
 
 // Meeting is the other processes, as this one knows them.
@@ -48,6 +51,7 @@ type Meeting struct {
 	others []string // the names of all others, sorted
 	fabric string
 	report func(from string, data []byte)
+	why    func(process, why string) string
 
 	conn   *bus.Conn
 	server *bus.Server // of the host; nil elsewhere
@@ -123,7 +127,11 @@ func (m *Meeting) Send(to, key string, value any) error {
 	}
 	what := message{From: m.name, To: to, Key: key, Value: raw}
 	if m.server == nil {
-		return m.publish(bus.From(m.conn.Name(), sayTell), what)
+		err := m.publish(bus.From(m.conn.Name(), sayTell), what)
+		if errors.Is(err, bus.ErrClosed) {
+			err = nil // Await says so
+		}
+		return err
 	}
 	m.order.Lock()
 	defer m.order.Unlock()
@@ -338,6 +346,9 @@ func (m *Meeting) pass(id, name string, data []byte) {
 
 // lost notes that a member is there no more, and tells the others.
 func (m *Meeting) lost(id, name, why string) {
+	if m.why != nil && why != endedItsRun {
+		why = m.why(name, why)
+	}
 	m.mu.Lock()
 	delete(m.members, id)
 	m.mu.Unlock()
@@ -413,7 +424,32 @@ func (m *Meeting) sync() {
 	m.mu.Unlock()
 	var asked sync.WaitGroup
 	for _, id := range members {
-		asked.Go(func() { _, _ = m.conn.Request(ctx, bus.To(id, saySync), nil) }) // who does not answer hears nothing any more
+		asked.Go(func() {
+			asking, cancel := context.WithCancel(ctx)
+			defer cancel()
+			go func() {
+				m.awaitLeaving(asking, id)
+				cancel()
+			}()
+			_, _ = m.conn.Request(asking, bus.To(id, saySync), nil) // who does not answer hears nothing any more
+		})
 	}
 	asked.Wait()
+}
+
+// awaitLeaving waits until somebody on the bus takes no part any more.
+func (m *Meeting) awaitLeaving(ctx context.Context, id string) {
+	for {
+		m.mu.Lock()
+		left, change := m.members[id] == "", m.change
+		m.mu.Unlock()
+		if left {
+			return
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rdmarun/host/lab"
+	"rdmarun/host/lab/control"
+	"rdmarun/host/lab/launch"
+	"rdmarun/host/pack"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
+)
+
+// labFlags share a run among the hosts of a lab.
+type labFlags struct {
+	file    string
+	places  []string
+	changed func(flag string) bool
+}
+
+func (f *labFlags) register(command *cobra.Command) {
+	set := command.Flags()
+	set.StringVar(&f.file, "lab", "", "play the roles on the hosts of this lab file, each by an agent that is started there")
+	set.StringArrayVar(&f.places, "place", nil, "the host of a role of the lab: ROLE=HOST, or ROLE=HOST,HOST for the instances of a counted role (repeatable)")
+	f.changed = command.Flags().Changed
+}
+
+// controllerName is what the other processes call this one.
+const controllerName = "the controller"
+
+// rerun are the words that repeat it.
+func (f *labFlags) rerun(add func(flag, value string)) {
+	if f.file != "" {
+		add("--lab", f.file)
+	}
+	for _, place := range f.places {
+		add("--place", place)
+	}
+}
+
+// check refuses what a run over hosts cannot have.
+func (f *labFlags) check(run *runFlags) error {
+	switch {
+	case f.file == "" && len(f.places) > 0:
+		return withHint(usageError("--place: there is no lab"), "--lab FILE says which hosts there are")
+	case f.file == "":
+		return nil
+	case len(run.shared.roles) > 0:
+		return usageError("--lab and --role: with a lab, its agents play all roles")
+	case run.jobs > 1:
+		return usageError("--jobs %d: with --lab, one case runs at a time", run.jobs)
+	case run.capture.path != "":
+		return withHint(usageError("--capture: with --lab, packets pass on other hosts"), "capture there, as with tcpdump, or run the case on one host")
+	case len(run.places.devices)+len(run.places.gids) > 0:
+		return withHint(usageError("--device and --gid: with --lab, the lab file says what a host has"), "device: and address: of the host")
+	}
+	return nil
+}
+
+// hosted is a run over the hosts of a lab.
+type hosted struct {
+	lab     *lab.Lab
+	cases   []scenario.Selected // that can run
+	hosts   []lab.Host          // that play roles of them
+	players map[string]string   // hosts by roles
+	skip    map[string]string
+	roles   map[string][]string // by hosts
+	control *control.Controller
+}
+
+// plan reads the lab file and places the roles of the cases.
+func (f *labFlags) plan(a *app, config *scenario.RunConfig, cases []scenario.Selected) (*hosted, error) {
+	read, wrong := lab.Read(f.file)
+	if wrong.Len() > 0 {
+		if err := wrong.Render(a.stderr, diag.Painter{}); err != nil {
+			return nil, err
+		}
+		return nil, reported(exitUsage)
+	}
+	for _, text := range f.places {
+		if err := read.Override(text); err != nil {
+			return nil, withHint(usageError("--place %w", err), "for example: --place server=a")
+		}
+	}
+	h := &hosted{lab: read, players: make(map[string]string), skip: make(map[string]string), roles: make(map[string][]string)}
+	for _, each := range cases {
+		for _, role := range each.Case.Roles {
+			if h.players[role.Name] != "" {
+				continue
+			}
+			host, err := read.HostOf(lab.Role{Name: role.Name, Group: role.Group, Index: role.Index, Number: len(h.players)})
+			if err != nil {
+				return nil, withHint(usageError("%s: %w", f.file, err), fmt.Sprintf("place: {%s: HOST} in the lab file, or --place %s=HOST", role.Written(), role.Written()))
+			}
+			h.players[role.Name] = host
+			h.roles[host] = append(h.roles[host], role.Name)
+		}
+	}
+	needed := make(map[string]bool)
+	for _, each := range cases {
+		players := make(map[string]string)
+		for _, role := range each.Case.Roles {
+			players[role.Name] = h.players[role.Name]
+		}
+		if reason := scenario.Unfit(config, each, players); reason != "" {
+			h.skip[each.Case.ID] = reason
+			continue
+		}
+		h.cases = append(h.cases, each)
+		for _, host := range players {
+			needed[host] = true
+		}
+	}
+	for _, host := range read.Hosts {
+		if needed[host.Name] {
+			h.hosts = append(h.hosts, host)
+		}
+	}
+	return h, nil
+}
+
+// open starts the agents and gives each its part; closing ends them.
+func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, cases []scenario.Selected) (closing func() error, err error) {
+	if !f.changed("link") && run.link.value == rdmacore.LinkLocal {
+		config.Link = rdmacore.LinkUDP // what reaches another host
+	}
+	h, err := f.plan(a, config, cases)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, withExit(exitEnvironment, err)
+	}
+	h.control, err = control.Start(ctx, h.hosts, launch.Config{
+		Program: program, Version: buildVersion().Version,
+		Print: func(host, line string) { fmt.Fprintf(a.stderr, "rdmarun: host %s: %s\n", host, line) },
+	})
+	if err != nil {
+		return nil, withExit(exitEnvironment, err)
+	}
+	closing = func() error {
+		config.Party.Close()
+		if killed := h.control.Close(); len(killed) > 0 {
+			a.warn(fmt.Sprintf("the agents of %s did not end by themselves, and were killed", strings.Join(killed, ", ")))
+		}
+		return nil
+	}
+	ahead := make(map[string]time.Duration)
+	config.Party = &scenario.Party{
+		Leads: &scenario.Lead{Players: h.players, Skip: h.skip, Ahead: ahead},
+		Way: meeting.Config{
+			Name: controllerName, Server: h.control.Server(), Members: h.control.Members(), Silence: lab.Silence, Why: h.control.Why,
+		},
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, run.shared.wait, fmt.Errorf("it is not ready within --wait %s", run.shared.wait))
+	defer cancel()
+	if err := h.order(waiting, a, run, config); err != nil {
+		return nil, errors.Join(withExit(exitEnvironment, err), closing())
+	}
+	for host, clock := range h.control.Clocks(waiting) {
+		ahead[host] = clock.Ahead
+	}
+	if err := config.Party.Meet(waiting, h.cases); err != nil {
+		return nil, errors.Join(withExit(exitEnvironment, fmt.Errorf("--lab %s: %w", f.file, err)), closing())
+	}
+	return closing, nil
+}
+
+// order gives each host its part of the run.
+func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig) error {
+	archive, order, err := h.files()
+	if err != nil {
+		return err
+	}
+	params, err := run.params.read(a)
+	if err != nil {
+		return err
+	}
+	order.Controller, order.Given, order.Environment = controllerName, params.Given, params.Environment
+	order.FilesChoose, order.Seed, order.Drawn = config.FilesChoose, config.Seed, config.Drawn
+	order.TimeScale, order.Stall, order.NoThresholds = config.TimeScale, config.Stall, config.NoThresholds
+	order.Silence = lab.Silence
+	stream := record.NewStream(config.Consumers...)
+	for _, kind := range []record.Kind{record.StepEnd, record.Output, record.DeviceUsed} {
+		if stream.Wants(kind) {
+			order.Wants = append(order.Wants, kind)
+		}
+	}
+	return h.control.Order(ctx, archive, func(host lab.Host) lab.Order {
+		own := order
+		own.Process, own.Roles = host.Name, h.roles[host.Name]
+		own.Provider, own.Link = config.ProviderName, config.Link
+		if host.Provider != "" && !run.chosen {
+			own.Provider, own.FilesChoose = host.Provider, false
+		}
+		if host.Link != "" {
+			own.Link = host.Link
+		}
+		own.Places, own.Addresses = h.places(host), h.addresses(host)
+		own.Route = !host.Local() && own.Provider == testbed.Soft
+		return own
+	})
+}
+
+// files packs the scenarios of the cases with what they need.
+func (h *hosted) files() (archive []byte, order lab.Order, err error) {
+	var located, others []string
+	order.Files.Archives = make(map[string]string)
+	for _, each := range h.cases {
+		order.Cases = append(order.Cases, each.Case.ID)
+		if slices.Contains(order.Scenarios, each.Scenario.Path) {
+			continue
+		}
+		order.Scenarios = append(order.Scenarios, each.Scenario.Path)
+		located = append(located, each.Scenario.Located())
+		others = append(others, each.Scenario.Needs()...)
+		if archive, is := packOf(filepath.Clean(each.Scenario.Path)); is {
+			within := strings.TrimPrefix(filepath.Clean(each.Scenario.Path), archive)
+			order.Files.Archives[archive] = strings.TrimSuffix(each.Scenario.Located(), within)
+		}
+	}
+	if len(located) == 0 {
+		return nil, order, nil
+	}
+	var packed bytes.Buffer
+	manifest, err := pack.Write(&packed, located, others)
+	if err != nil {
+		return nil, order, err
+	}
+	if packed.Len() > lab.MostPack {
+		return nil, order, fmt.Errorf("the scenarios with their guests have %d bytes, and agents take %d", packed.Len(), lab.MostPack)
+	}
+	first, err := filepath.Abs(located[0])
+	if err != nil {
+		return nil, order, err
+	}
+	order.Files.Base = filepath.Clean(strings.TrimSuffix(filepath.ToSlash(first), manifest.Scenarios[0]))
+	order.Files.Folder, err = os.Getwd()
+	return packed.Bytes(), order, err
+}
+
+// places are where the roles of a host are on it: they share its devices in turns.
+func (h *hosted) places(host lab.Host) map[string]scenario.Place {
+	places := make(map[string]scenario.Place)
+	for i, role := range h.roles[host.Name] {
+		var place scenario.Place
+		if len(host.Devices) > 0 {
+			place.Device = host.Devices[i%len(host.Devices)]
+		}
+		if host.Address.IsValid() {
+			place.GID = host.Address.String()
+		}
+		if place != (scenario.Place{}) {
+			places[role] = place
+		}
+	}
+	return places
+}
+
+// addresses are those of the roles of other hosts, as far as the lab says them.
+func (h *hosted) addresses(from lab.Host) map[string]netip.Addr {
+	addresses := make(map[string]netip.Addr)
+	for role, name := range h.players {
+		if host := h.lab.Host(name); name != from.Name && host.Address.IsValid() {
+			addresses[role] = host.Address
+		}
+	}
+	return addresses
+}

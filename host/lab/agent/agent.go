@@ -1,0 +1,307 @@
+// Package agent is the part of a lab's host: it plays the roles that its controller gives it, and ends with its pipe.
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"rdmarun/host/bus"
+	"rdmarun/host/lab"
+	"rdmarun/host/record"
+	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/testbed"
+)
+
+// Config is what an agent is.
+type Config struct {
+	// Version is that of this program.
+	Version string
+	// Open opens a provider by its name for a whole run.
+	Open func(name string, config *scenario.RunConfig) (closing func() error, err error)
+	// GuestCache is the directory of compiled guests; empty for the user's own.
+	GuestCache string
+	// Warn is told what nobody asked for and somebody should know.
+	Warn func(text string)
+	// Die ends the process at once: its controller is gone, and what it does has not ended for endTime.
+	Die func()
+}
+
+const (
+	// greetingTime bounds the wait for the controller's first line, orderTime that for its order.
+	greetingTime, orderTime = 10 * time.Second, 10 * time.Minute
+	// endTime is how long what runs may take to end once the controller is gone.
+	endTime = 9 * time.Second
+	// meetTime bounds the wait for the other agents.
+	meetTime = 2 * time.Minute
+)
+
+// pipe is standard input and output.
+type pipe struct {
+	io.Reader
+	io.Writer
+	close func() error
+}
+
+func (p *pipe) Close() error { return p.close() }
+
+// Serve plays roles for the controller at the other end of a pipe until that ends.  It returns nil when the controller has
+// had all that it wanted.
+func Serve(ctx context.Context, input io.Reader, output io.Writer, closing func() error, config Config) error {
+	reader := bufio.NewReader(input)
+	line, err := firstLine(ctx, reader)
+	if err != nil {
+		return err
+	}
+	who, err := lab.ParseGreeting(line)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(output, lab.NewAnswer(config.Version)); err != nil {
+		return err
+	}
+	conn, err := bus.Over(who, &pipe{reader, output, closing})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-conn.Closed():
+			cancel(errGone)
+			time.AfterFunc(endTime, config.Die)
+		case <-ctx.Done():
+		}
+	}()
+	return serve(ctx, conn, config)
+}
+
+// errGone is why an agent ends whose controller is there no more.
+var errGone = errors.New("the controller is gone")
+
+// firstLine reads the greeting, for which a terminal would wait for ever.
+func firstLine(ctx context.Context, reader *bufio.Reader) (string, error) {
+	type read struct {
+		line string
+		err  error
+	}
+	came := make(chan read, 1)
+	go func() {
+		line, err := reader.ReadString('\n') // the process ends with it
+		came <- read{line, err}
+	}()
+	select {
+	case got := <-came:
+		if got.err != nil {
+			return "", errors.New("there is no controller: `rdmarun run --lab FILE` starts agents")
+		}
+		return got.line, nil
+	case <-time.After(greetingTime):
+		return "", errors.New("no controller speaks: `rdmarun run --lab FILE` starts agents")
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// serve waits for the order of the controller and does it.
+func serve(ctx context.Context, conn *bus.Conn, config Config) error {
+	orders := make(chan *bus.Message, 1)
+	stop, err := conn.Listen(func(said *bus.Message) {
+		switch said.Subject {
+		case bus.To(conn.Name(), lab.SayClock):
+			_ = said.Respond(fmt.Append(nil, time.Now().UnixNano()))
+		case bus.To(conn.Name(), lab.SayOrder):
+			select {
+			case orders <- said:
+			default:
+				answer(said, errors.New("this agent has an order already"))
+			}
+		}
+	}, bus.To(conn.Name(), lab.SayClock), bus.To(conn.Name(), lab.SayOrder))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	waiting, cancel := context.WithTimeoutCause(ctx, orderTime, errors.New("the controller has no order"))
+	defer cancel()
+	select {
+	case said := <-orders:
+		return do(ctx, conn, config, said)
+	case <-waiting.Done():
+		if errors.Is(context.Cause(waiting), errGone) {
+			return nil // it needed only to know that this agent is there
+		}
+		return context.Cause(waiting)
+	}
+}
+
+// answer says whether an order can be done.
+func answer(said *bus.Message, err error) {
+	var done lab.Done
+	if err != nil {
+		done.Error = err.Error()
+		var hinted interface{ Hint() string }
+		if errors.As(err, &hinted) {
+			done.Hint = hinted.Hint()
+		}
+	}
+	if raw, err := json.Marshal(done); err == nil {
+		_ = said.Respond(raw)
+	}
+}
+
+// do does an order: it prepares all, answers, and plays its roles.
+func do(ctx context.Context, conn *bus.Conn, config Config, said *bus.Message) (err error) {
+	var order lab.Order
+	if err := json.Unmarshal(said.Data, &order); err != nil {
+		answer(said, fmt.Errorf("the order cannot be read: %w", err))
+		return err
+	}
+	r := &run{order: &order, conn: conn, config: config}
+	if err := r.prepare(ctx); err != nil {
+		answer(said, err)
+		return nil // the controller has it
+	}
+	defer func() {
+		err = errors.Join(err, r.close())
+		r.files.close()
+	}()
+	answer(said, nil)
+	return r.play(ctx)
+}
+
+// run is the agent's part of a run.
+type run struct {
+	order     *lab.Order
+	conn      *bus.Conn
+	config    Config
+	scenarios []scenario.Scenario
+	cases     []scenario.Selected
+	settings  scenario.RunConfig
+	files     files
+	close     func() error
+}
+
+// prepare has the files brought, and looks whether this host can do what is asked.
+func (r *run) prepare(ctx context.Context) error {
+	err := r.fetch(ctx)
+	if err != nil {
+		return fmt.Errorf("have the scenarios brought: %w", err)
+	}
+	order := r.order
+	params := scenario.Params{Given: order.Given, Environment: order.Environment}
+	checked, err := scenario.CheckIn(ctx, r.files.locate(order.Files), order.Scenarios, params)
+	if err != nil {
+		return err
+	}
+	if found := checked.Errors.Sorted(); checked.Errors.Len() > 0 {
+		return fmt.Errorf("the scenarios are wrong here: %w", found[0])
+	}
+	wanted := make(map[string]bool)
+	for _, id := range order.Cases {
+		wanted[id] = true
+	}
+	r.scenarios = checked.Scenarios
+	selection := scenario.Selection{Only: func(id string) bool { return wanted[id] }}
+	if r.cases, err = scenario.Select(checked.Scenarios, selection); err != nil {
+		return err
+	}
+	r.settings = scenario.RunConfig{
+		ProviderName: order.Provider, FilesChoose: order.FilesChoose, Link: order.Link, Selection: selection,
+		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, NoThresholds: order.NoThresholds,
+		GuestCache: r.config.GuestCache, Warn: r.config.Warn,
+	}
+	if r.close, err = r.config.Open(order.Provider, &r.settings); err != nil {
+		return err
+	}
+	r.settings.Places = r.places()
+	return nil
+}
+
+// play meets the others and runs the cases that the controller hands out.
+func (r *run) play(ctx context.Context) error {
+	order := r.order
+	party := &scenario.Party{
+		Roles: order.Roles, Addresses: order.Addresses, Follows: order.Controller,
+		Way: meeting.Config{Name: order.Process, Bus: r.conn, Silence: order.Silence},
+	}
+	waiting, cancel := context.WithTimeout(ctx, meetTime)
+	defer cancel()
+	if err := party.Meet(waiting, r.cases); err != nil {
+		return err
+	}
+	defer party.Close()
+	r.settings.Party = party
+	r.settings.Consumers = []record.Consumer{&reporter{ctx: ctx, party: party, wants: order.Wants}}
+	_, err := scenario.Run(ctx, r.scenarios, r.settings)
+	return err
+}
+
+// reporter passes records on to the controller.
+type reporter struct {
+	ctx   context.Context
+	party *scenario.Party
+	wants []record.Kind
+}
+
+// Wants implements record.Consumer.
+func (r *reporter) Wants(kind record.Kind) bool { return slices.Contains(r.wants, kind) }
+
+// Record implements record.Consumer.
+func (r *reporter) Record(each *record.Record) error {
+	if !each.Reportable() {
+		return nil
+	}
+	return r.party.Report(r.ctx, each)
+}
+
+// places are where the roles of this host are.  On soft, which would give each an address of this host alone, they take one
+// that others reach.
+func (r *run) places() map[string]scenario.Place {
+	places := make(map[string]scenario.Place, len(r.order.Places))
+	for role, place := range r.order.Places {
+		places[role] = place
+	}
+	if !r.order.Route || r.order.Provider != testbed.Soft {
+		return places
+	}
+	address := routed()
+	if !address.IsValid() {
+		return places
+	}
+	for _, role := range r.order.Roles {
+		if place := places[role]; place.GID == "" {
+			place.GID = address.String()
+			places[role] = place
+		}
+	}
+	return places
+}
+
+// routed is the first address of this host that is not its own alone, of IPv4 if there is one.
+func routed() (found netip.Addr) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return found
+	}
+	for _, each := range addresses {
+		prefix, err := netip.ParsePrefix(each.String())
+		if err != nil || !prefix.Addr().IsGlobalUnicast() {
+			continue
+		}
+		if address := prefix.Addr().Unmap(); !found.IsValid() || address.Is4() && !found.Is4() {
+			found = address
+		}
+	}
+	return found
+}

@@ -1,0 +1,261 @@
+// Package control is the controller of a lab: it starts an agent on each host, gives each its part of a run, and leaves
+// nothing of them behind.
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"rdmarun/host/bus"
+	"rdmarun/host/lab"
+	"rdmarun/host/lab/launch"
+)
+
+// Controller has the agents of a run.
+type Controller struct {
+	server *bus.Server
+	conn   *bus.Conn
+	agents []*launch.Agent
+	serve  context.CancelFunc
+	served sync.WaitGroup
+	pack   []byte
+	digest string
+
+	mu   sync.Mutex
+	lost map[string]bool // hosts whose agents are there no more
+}
+
+// launchAtOnce bounds how many hosts are started at once: each may be an ssh that computes keys.
+const launchAtOnce = 32
+
+// lastWordsTime is how long to wait for what the launcher of a lost agent says.
+const lastWordsTime = 500 * time.Millisecond
+
+// Start starts an agent on each host.  When one does not come, none is left, and the error names all that did not.
+func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Controller, error) {
+	c := &Controller{lost: make(map[string]bool)}
+	var err error
+	if c.server, err = bus.NewServer(); err != nil {
+		return nil, err
+	}
+	if c.conn, err = c.server.Connect(); err != nil {
+		c.server.Close()
+		return nil, err
+	}
+	agents, failures := make([]*launch.Agent, len(hosts)), make([]error, len(hosts))
+	room := make(chan struct{}, launchAtOnce)
+	var starting sync.WaitGroup
+	for i, host := range hosts {
+		starting.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			agents[i], failures[i] = launch.Start(ctx, host, config)
+		})
+	}
+	starting.Wait()
+	c.agents = slices.DeleteFunc(agents, func(a *launch.Agent) bool { return a == nil })
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.serve = cancel
+	for _, agent := range c.agents {
+		c.served.Go(func() { _ = c.server.Serve(serving, agent.Who, agent.Stream()) }) // how it ends, the meeting hears
+	}
+	if err := errors.Join(failures...); err != nil {
+		c.Close()
+		return nil, err
+	}
+	if _, err := c.conn.Listen(c.part, bus.From("*", lab.SayPart)); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Server is where the agents are connected.
+func (c *Controller) Server() *bus.Server { return c.server }
+
+// Members are the names of the hosts, by those of their agents on the bus.
+func (c *Controller) Members() map[string]string {
+	names := make(map[string]string)
+	for _, agent := range c.agents {
+		names[agent.Who.Name] = agent.Host.Name
+	}
+	return names
+}
+
+// part answers an agent that asks for a part of the pack.
+func (c *Controller) part(said *bus.Message) {
+	var question lab.Part
+	if json.Unmarshal(said.Data, &question) != nil || question.Pack != c.digest || question.Offset < 0 || question.Offset > len(c.pack) {
+		_ = said.Respond(nil)
+		return
+	}
+	_ = said.Respond(c.pack[question.Offset:min(question.Offset+lab.PartBytes, len(c.pack))])
+}
+
+// Order gives each host its part of a run, with the pack of its files, and waits until all are ready for it.
+func (c *Controller) Order(ctx context.Context, pack []byte, order func(host lab.Host) lab.Order) error {
+	c.pack, c.digest = pack, fmt.Sprintf("%x", sha256.Sum256(pack))
+	failures := make([]error, len(c.agents))
+	var asking sync.WaitGroup
+	for i, agent := range c.agents {
+		asking.Go(func() {
+			what := order(agent.Host)
+			what.Pack, what.Length = c.digest, len(pack)
+			if err := c.ask(ctx, agent, what); err != nil {
+				failures[i] = &HostError{agent.Host.Name, err}
+			}
+		})
+	}
+	asking.Wait()
+	return errors.Join(failures...)
+}
+
+// HostError is why a host cannot take part in a run.
+type HostError struct {
+	Host string
+	Err  error
+}
+
+func (e *HostError) Error() string { return "host " + e.Host + ": " + e.Err.Error() }
+func (e *HostError) Unwrap() error { return e.Err }
+
+// Hint is what to do about it; empty when nobody knows.
+func (e *HostError) Hint() string {
+	var refused *refusedError
+	if errors.As(e.Err, &refused) {
+		return refused.hint
+	}
+	return ""
+}
+
+// refusedError is what an agent says that cannot do its part.
+type refusedError struct{ text, hint string }
+
+func (e *refusedError) Error() string { return e.text }
+
+func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Order) error {
+	raw, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := agent.WhenEnded(cancel)
+	defer stop()
+	answer, err := c.conn.Await(asking, bus.To(agent.Who.Name, lab.SayOrder), raw)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("its agent has ended: %s", orNothing(agent.LastWords()))
+	}
+	var done lab.Done
+	if err := json.Unmarshal(answer, &done); err != nil {
+		return fmt.Errorf("its agent's answer cannot be read: %w", err)
+	}
+	if done.Error != "" {
+		return &refusedError{done.Error, done.Hint}
+	}
+	return nil
+}
+
+func orNothing(words string) string {
+	if words == "" {
+		return "it has said nothing"
+	}
+	return words
+}
+
+// Why says why the agent of a host is there no more, with what its launcher has said last.
+func (c *Controller) Why(host, why string) string {
+	i := slices.IndexFunc(c.agents, func(a *launch.Agent) bool { return a.Host.Name == host })
+	if i < 0 {
+		return why
+	}
+	c.mu.Lock()
+	c.lost[host] = true
+	c.mu.Unlock()
+	ended := make(chan struct{})
+	stop := c.agents[i].WhenEnded(func() { close(ended) })
+	defer stop()
+	select {
+	case <-ended:
+	case <-time.After(lastWordsTime):
+	}
+	if words := c.agents[i].LastWords(); words != "" {
+		why += " (" + words + ")"
+	}
+	return why
+}
+
+// Clock is how far the clock of a host is ahead of this one's, and how wrong that may be.
+type Clock struct{ Ahead, Within time.Duration }
+
+// clockTime bounds how long a host may take for all of them.
+const clockTime = 2 * time.Second
+
+// clockQuestions is how often a host is asked for its clock: the shortest way there and back counts.
+const clockQuestions = 5
+
+// Clocks asks all hosts for their clocks.
+func (c *Controller) Clocks(ctx context.Context) map[string]Clock {
+	ctx, cancel := context.WithTimeout(ctx, clockTime)
+	defer cancel()
+	var mu sync.Mutex
+	clocks := make(map[string]Clock)
+	var asking sync.WaitGroup
+	for _, agent := range c.agents {
+		asking.Go(func() {
+			best := Clock{Within: time.Hour}
+			for range clockQuestions {
+				begin := time.Now()
+				answer, err := c.conn.Request(ctx, bus.To(agent.Who.Name, lab.SayClock), nil)
+				way := time.Since(begin)
+				there, bad := strconv.ParseInt(string(answer), 10, 64)
+				if err != nil || bad != nil {
+					return
+				}
+				if way/2 < best.Within {
+					best = Clock{time.Unix(0, there).Sub(begin.Add(way / 2)), way / 2}
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			clocks[agent.Host.Name] = best
+		})
+	}
+	asking.Wait()
+	return clocks
+}
+
+// Close ends the agents, and waits for their ends.  It returns the hosts whose agents did not end by themselves.
+func (c *Controller) Close() (killed []string) {
+	var ending sync.WaitGroup
+	var mu sync.Mutex
+	for _, agent := range c.agents {
+		ending.Go(func() {
+			c.mu.Lock()
+			lost := c.lost[agent.Host.Name]
+			c.mu.Unlock()
+			if agent.End(lost) && !lost {
+				mu.Lock()
+				defer mu.Unlock()
+				killed = append(killed, agent.Host.Name)
+			}
+		})
+	}
+	ending.Wait()
+	c.serve()
+	c.served.Wait()
+	c.conn.Close()
+	c.server.Close()
+	slices.Sort(killed)
+	return killed
+}

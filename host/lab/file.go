@@ -1,0 +1,416 @@
+// Package lab is what a run needs to know of many hosts: the lab file, which host plays which role, and what a controller
+// and its agents tell each other.
+package lab
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdmarun/host/bounded"
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+	"rdmarun/rdmacore"
+)
+
+// Lab is a lab file.
+type Lab struct {
+	// Hosts are in the order of the file; those of a range are one after another.
+	Hosts []Host
+	// Groups are the names of several hosts: "n" of n[01-40].
+	Groups map[string][]string
+	// Place says which hosts play which roles.
+	Place map[string]Placement
+}
+
+// Host is a host and how it is reached.
+type Host struct {
+	Name string
+	// SSH is where the system's ssh client goes; nil: not by ssh.
+	SSH *SSH
+	// Command starts a program on the host, whose name and arguments follow it; empty, and no SSH: it is this host.
+	Command []string
+	// Program is where rdmarun is on the host; empty: what is pushed there, or this program's own path.
+	Program string
+	// Push sends this program to the host.
+	Push bool
+	// Provider, Link and Devices are what its roles are on, where the file says so; the address is where others reach them.
+	Provider, Link string
+	Devices        []string
+	Address        netip.Addr
+	Labels         map[string]string
+}
+
+// SSH are the arguments of ssh.
+type SSH struct {
+	Host, User string
+	Port       int
+	Options    []string // as its -o has them
+}
+
+// Local tells whether the host is the one of the controller.
+func (h *Host) Local() bool { return h.SSH == nil && len(h.Command) == 0 }
+
+// Placement is where a role is placed.
+type Placement struct {
+	// Hosts are names of hosts, or of ranges of them; Labels are what a host must have.
+	Hosts  []string
+	Labels map[string]string
+	// PerHost is how many instances of a counted role a host has; 0: they are spread over all, in turns.
+	PerHost int
+	span    diag.Span
+}
+
+// Limits of a lab file.
+const (
+	maxHosts = 4096
+	// Version is the value of its key rdmarun.
+	Version = "lab/v1"
+)
+
+// Read reads a lab file.  What is wrong with it is in the list.
+func Read(path string) (*Lab, *diag.List) {
+	errors := &diag.List{}
+	text, err := bounded.Read(path, syntax.MaxBytes+1)
+	if err != nil {
+		errors.Report(diag.Unreadable, diag.NewSource(path, nil).Start(), "the file cannot be read: %s", err)
+		return nil, errors
+	}
+	return Parse(path, text)
+}
+
+// Parse is Read of the text of a file.
+func Parse(path string, text []byte) (*Lab, *diag.List) {
+	r := &reader{errors: &diag.List{}}
+	root := syntax.Parse(diag.NewSource(path, text), r.errors)
+	if root == nil || !r.kind(root, syntax.Mapping, "a lab") {
+		return nil, r.errors
+	}
+	r.keys(root, "rdmarun", "defaults", "hosts", "place")
+	if version := root.Get("rdmarun"); version == nil {
+		r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"rdmarun\"").WithHint("rdmarun: %s", Version)
+	} else if version.Value != Version {
+		r.errors.Report(diag.NotOneOf, version.Span(), "this is no lab file of a version that is known").WithHint("rdmarun: %s", Version)
+	}
+	lab := &Lab{Groups: make(map[string][]string), Place: make(map[string]Placement)}
+	var defaults Host
+	if node := root.Get("defaults"); node != nil {
+		r.host(node, &defaults, true)
+	}
+	r.hosts(root.Get("hosts"), root, defaults, lab)
+	r.place(root.Get("place"), lab)
+	return lab, r.errors
+}
+
+// reader collects what is wrong with a lab file.
+type reader struct{ errors *diag.List }
+
+func (r *reader) kind(node *syntax.Node, kind syntax.Kind, what string) bool {
+	if node.Kind != kind {
+		r.errors.Report(diag.WrongShape, node.Span(), "%s must be a %s, and this is a %s", what, kind, node.Kind)
+	}
+	return node.Kind == kind
+}
+
+func (r *reader) keys(node *syntax.Node, known ...string) {
+	for _, pair := range node.Pairs {
+		if !slices.Contains(known, pair.Key.Value) {
+			r.errors.Report(diag.UnknownKey, pair.Key.Span(), "unknown key %q", pair.Key.Value).WithOneOf(pair.Key.Value, known)
+		}
+	}
+}
+
+// words are the scalars of a list, or a scalar alone.
+func (r *reader) words(node *syntax.Node, what string) (words []string) {
+	items := node.Items
+	if node.Kind == syntax.Scalar {
+		items = []*syntax.Node{node}
+	}
+	if node.Kind == syntax.Mapping || len(items) == 0 {
+		r.errors.Report(diag.WrongShape, node.Span(), "%s must be a word or a list of words", what)
+	}
+	for _, item := range items {
+		if r.kind(item, syntax.Scalar, "an item of "+what) {
+			words = append(words, item.Value)
+		}
+	}
+	return words
+}
+
+func (r *reader) number(node *syntax.Node, what string, least, most int) int {
+	number, err := strconv.Atoi(node.Value)
+	if node.Kind != syntax.Scalar || err != nil || number < least || number > most {
+		r.errors.Report(diag.WrongType, node.Span(), "%s is a number from %d to %d", what, least, most)
+		return least
+	}
+	return number
+}
+
+func (r *reader) flag(node *syntax.Node, what string) bool {
+	value, err := strconv.ParseBool(node.Value)
+	if node.Kind != syntax.Scalar || err != nil {
+		r.errors.Report(diag.WrongType, node.Span(), "%s is true or false", what)
+	}
+	return value
+}
+
+func (r *reader) texts(node *syntax.Node, what string) map[string]string {
+	if !r.kind(node, syntax.Mapping, what) {
+		return nil
+	}
+	texts := make(map[string]string)
+	for _, pair := range node.Pairs {
+		if r.kind(pair.Value, syntax.Scalar, what+" "+pair.Key.Value) {
+			texts[pair.Key.Value] = pair.Value.Value
+		}
+	}
+	return texts
+}
+
+var (
+	hostKeys = []string{"ssh", "command", "local", "rdmarun", "push", "provider", "link", "device", "devices", "address", "labels"}
+	sshKeys  = []string{"host", "user", "port", "options"}
+)
+
+// host reads what is said of a host, over what is said of all.
+func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
+	if !r.kind(node, syntax.Mapping, "a host") {
+		return
+	}
+	r.keys(node, hostKeys...)
+	pushes := false
+	for _, pair := range node.Pairs {
+		value := pair.Value
+		switch pair.Key.Value {
+		case "ssh":
+			r.ssh(value, h, defaults)
+		case "command":
+			h.Command = r.words(value, "command")
+		case "local":
+			if !r.flag(value, "local") {
+				r.errors.Report(diag.WrongType, value.Span(), "a host that is not local has ssh or command")
+			}
+		case "rdmarun":
+			h.Program = value.Value
+		case "push":
+			h.Push, pushes = r.flag(value, "push"), true
+		case "provider":
+			if h.Provider = value.Value; !slices.Contains(rdmacore.Providers(), value.Value) {
+				r.errors.Report(diag.NotOneOf, value.Span(), "there is no provider %q", value.Value).WithOneOf(value.Value, rdmacore.Providers())
+			}
+		case "link":
+			if h.Link = value.Value; !slices.Contains(rdmacore.Links(), value.Value) {
+				r.errors.Report(diag.NotOneOf, value.Span(), "there is no link %q", value.Value).WithOneOf(value.Value, rdmacore.Links())
+			}
+		case "device", "devices":
+			h.Devices = r.words(value, pair.Key.Value)
+		case "address":
+			address, err := netip.ParseAddr(value.Value)
+			if err != nil && !rangeForm.MatchString(value.Value) {
+				r.errors.Report(diag.WrongType, value.Span(), "%q is no IP address", value.Value)
+			}
+			h.Address = address.Unmap()
+		case "labels":
+			if h.Labels = maps.Clone(h.Labels); h.Labels == nil {
+				h.Labels = make(map[string]string)
+			}
+			maps.Copy(h.Labels, r.texts(value, "labels"))
+		}
+	}
+	if node.Get("ssh") != nil && node.Get("command") != nil {
+		r.errors.Report(diag.WrongShape, node.Key("command").Span(), "a host has ssh or command, not both")
+	}
+	if h.SSH != nil && !pushes && !defaults && h.Program == "" {
+		h.Push = true
+	}
+}
+
+func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
+	ssh := SSH{}
+	if h.SSH != nil {
+		ssh = *h.SSH
+	}
+	h.SSH = &ssh
+	if node.Kind == syntax.Scalar && !defaults {
+		if user, host, both := strings.Cut(node.Value, "@"); both {
+			ssh.User, ssh.Host = user, host
+		} else {
+			ssh.Host = node.Value
+		}
+		r.sshHost(node, ssh.Host)
+		return
+	}
+	if !r.kind(node, syntax.Mapping, "ssh") {
+		return
+	}
+	r.keys(node, sshKeys...)
+	for _, pair := range node.Pairs {
+		switch value := pair.Value; pair.Key.Value {
+		case "host":
+			ssh.Host = value.Value
+			r.sshHost(value, ssh.Host)
+		case "user":
+			ssh.User = value.Value
+		case "port":
+			ssh.Port = r.number(value, "port", 1, 65535)
+		case "options":
+			ssh.Options = r.words(value, "options")
+		}
+	}
+	if ssh.Host == "" && !defaults {
+		r.errors.Report(diag.MissingKey, node.Span(), "ssh needs the key \"host\"")
+	}
+}
+
+// sshHost refuses what ssh would take for an option.
+func (r *reader) sshHost(node *syntax.Node, host string) {
+	if host == "" || strings.HasPrefix(host, "-") {
+		r.errors.Report(diag.WrongType, node.Span(), "%q is no name of a host", host)
+	}
+}
+
+// nameForm is that of a host.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62})$`)
+
+// hosts reads the hosts, ranges as so many.
+func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
+	if node == nil {
+		r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"hosts\"")
+		return
+	}
+	if !r.kind(node, syntax.Mapping, "hosts") {
+		return
+	}
+	known := make(map[string]bool)
+	for _, pair := range node.Pairs {
+		h := defaults
+		if defaults.SSH != nil && (pair.Value.Get("ssh") == nil || pair.Value.Get("command") != nil) {
+			h.SSH = nil // who says nothing of ssh is not reached by it
+		}
+		if pair.Value.Get("ssh") != nil {
+			h.Command = nil
+		}
+		if !pair.Value.IsNull() {
+			r.host(pair.Value, &h, false)
+		}
+		h.Name = pair.Key.Value
+		all, problem := expand(h, addressOf(pair.Value))
+		if problem != "" {
+			r.errors.Report(diag.WrongType, pair.Key.Span(), "%s", problem)
+			continue
+		}
+		group, _, _ := strings.Cut(h.Name, "[")
+		for _, each := range all {
+			switch {
+			case !nameForm.MatchString(each.Name):
+				r.errors.Report(diag.BadName, pair.Key.Span(), "%q cannot be the name of a host", each.Name).
+					WithHint("a name has letters, digits, dots and dashes, at most 63")
+			case known[each.Name]:
+				r.errors.Report(diag.BadName, pair.Key.Span(), "there are two hosts %q", each.Name)
+			case len(lab.Hosts) >= maxHosts:
+				r.errors.Report(diag.WrongType, pair.Key.Span(), "a lab has at most %d hosts", maxHosts)
+				return
+			}
+			known[each.Name] = true
+			lab.Hosts = append(lab.Hosts, each)
+			if len(all) > 1 {
+				lab.Groups[group] = append(lab.Groups[group], each.Name)
+			}
+		}
+	}
+	if len(lab.Hosts) == 0 && r.errors.Len() == 0 {
+		r.errors.Report(diag.EmptyList, node.Span(), "there are no hosts here")
+	}
+}
+
+func addressOf(node *syntax.Node) string {
+	if address := node.Get("address"); address != nil {
+		return address.Value
+	}
+	return ""
+}
+
+// rangeForm is a range in a name: node[01-40].
+var rangeForm = regexp.MustCompile(`\[([0-9]+)-([0-9]+)\]`)
+
+// expand makes one host of each number of a range, which may stand in the host's name, in what reaches it and in its
+// address; the digits keep their width.
+func expand(h Host, address string) (all []Host, problem string) {
+	fields := []string{h.Name}
+	if h.SSH != nil {
+		fields = append(fields, h.SSH.Host)
+	}
+	fields = append(append(fields, h.Command...), address)
+	count := 0
+	for _, field := range fields {
+		for _, match := range rangeForm.FindAllStringSubmatch(field, -1) {
+			n := rangeLength(match)
+			if n < 1 || n > maxHosts {
+				return nil, fmt.Sprintf("%s is no range of at most %d", match[0], maxHosts)
+			}
+			if count != 0 && n != count {
+				return nil, fmt.Sprintf("the ranges of host %s differ in length", h.Name)
+			}
+			count = n
+		}
+	}
+	if count == 0 {
+		return []Host{h}, ""
+	}
+	for i := range count {
+		each := h
+		if each.Name = inRange(h.Name, i); each.Name == h.Name {
+			each.Name += numberIn(fields, i)
+		}
+		each.Command = slices.Clone(h.Command)
+		for j := range each.Command {
+			each.Command[j] = inRange(each.Command[j], i)
+		}
+		if h.SSH != nil {
+			ssh := *h.SSH
+			ssh.Host = inRange(ssh.Host, i)
+			each.SSH = &ssh
+		}
+		if text := inRange(address, i); text != "" {
+			parsed, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, fmt.Sprintf("%q is no IP address", text)
+			}
+			each.Address = parsed.Unmap()
+		}
+		all = append(all, each)
+	}
+	return all, ""
+}
+
+func rangeLength(match []string) int {
+	first, bad := strconv.Atoi(match[1])
+	last, worse := strconv.Atoi(match[2])
+	if bad != nil || worse != nil || last < first {
+		return 0
+	}
+	return last - first + 1
+}
+
+// inRange puts the number at a place of the range where the range stands.
+func inRange(text string, i int) string {
+	return rangeForm.ReplaceAllStringFunc(text, func(written string) string {
+		match := rangeForm.FindStringSubmatch(written)
+		first, _ := strconv.Atoi(match[1])
+		return fmt.Sprintf("%0*d", len(match[1]), first+i)
+	})
+}
+
+// numberIn is the number that the first range of several texts has at a place.
+func numberIn(texts []string, i int) string {
+	for _, text := range texts {
+		if written := rangeForm.FindString(text); written != "" {
+			return inRange(written, i)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,215 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdmarun/host/bus"
+)
+
+func parsed(t *testing.T, text string) *Lab {
+	t.Helper()
+	lab, wrong := Parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
+	if wrong.Len() > 0 {
+		t.Fatal(wrong.Sorted())
+	}
+	return lab
+}
+
+func TestHosts(t *testing.T) {
+	lab := parsed(t, `
+defaults: {provider: verbs, ssh: {user: lab, options: [StrictHostKeyChecking=no]}, labels: {site: x}}
+hosts:
+  a: {ssh: nodea.example, device: mlx5_0, address: 192.0.2.1, labels: {rack: r1}}
+  b: {ssh: {host: nodeb.example, user: root, port: 2222}, push: false}
+  c: {command: [ip, netns, exec, lab-c], provider: soft, link: udp, address: "2001:db8::1"}
+  n: {ssh: "node[08-10].example", devices: [mlx5_0, mlx5_1], address: "192.0.2.[8-10]", rdmarun: /opt/rdmarun}
+  "d[1-2]": {command: [docker, exec, -i, "box[1-2]"]}
+  here:
+`)
+	options := []string{"StrictHostKeyChecking=no"}
+	site := map[string]string{"site": "x"}
+	want := []Host{
+		{
+			Name: "a", SSH: &SSH{Host: "nodea.example", User: "lab", Options: options}, Push: true, Provider: "verbs", Devices: []string{"mlx5_0"},
+			Address: netip.MustParseAddr("192.0.2.1"), Labels: map[string]string{"site": "x", "rack": "r1"},
+		},
+		{Name: "b", SSH: &SSH{Host: "nodeb.example", User: "root", Port: 2222, Options: options}, Provider: "verbs", Labels: site},
+		{Name: "c", Command: []string{"ip", "netns", "exec", "lab-c"}, Provider: "soft", Link: "udp", Address: netip.MustParseAddr("2001:db8::1"), Labels: site},
+	}
+	for i, number := range []string{"08", "09", "10"} {
+		want = append(want, Host{
+			Name: "n" + number, SSH: &SSH{Host: "node" + number + ".example", User: "lab", Options: options}, Program: "/opt/rdmarun", Provider: "verbs",
+			Devices: []string{"mlx5_0", "mlx5_1"}, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 8+i)), Labels: site,
+		})
+	}
+	for _, number := range []string{"1", "2"} {
+		want = append(want, Host{Name: "d" + number, Command: []string{"docker", "exec", "-i", "box" + number}, Provider: "verbs", Labels: site})
+	}
+	want = append(want, Host{Name: "here", Provider: "verbs", Labels: site})
+	if len(lab.Hosts) != len(want) {
+		t.Fatalf("%d hosts: %+v", len(lab.Hosts), lab.Hosts)
+	}
+	for i, host := range lab.Hosts {
+		if !reflect.DeepEqual(host, want[i]) {
+			t.Errorf("host %d\n got %+v %+v\nwant %+v %+v", i, host, host.SSH, want[i], want[i].SSH)
+		}
+	}
+	if groups := map[string][]string{"n": {"n08", "n09", "n10"}, "d": {"d1", "d2"}}; !reflect.DeepEqual(lab.Groups, groups) {
+		t.Errorf("%v", lab.Groups)
+	}
+	if !lab.Host("here").Local() || lab.Host("a").Local() || lab.Host("c").Local() {
+		t.Error("which host is local?")
+	}
+}
+
+func TestWrongLabs(t *testing.T) {
+	for text, want := range map[string]string{
+		"hosts: {a: }\nplaces: {}":                                     `3:1: error[E0101]: unknown key "places"`,
+		"place: {}":                                                    `needs the key "hosts"`,
+		"hosts: [a]":                                                   "hosts must be a mapping",
+		"hosts: {}":                                                    "there are no hosts here",
+		"hosts: {a: {sssh: x}}":                                        `unknown key "sssh"`,
+		"hosts: {a: {ssh: -oProxyCommand=x}}":                          `"-oProxyCommand=x" is no name of a host`,
+		"hosts: {a: {ssh: root@}}":                                     `"" is no name of a host`,
+		"hosts: {a: {ssh: {user: x}}}":                                 `ssh needs the key "host"`,
+		"hosts: {a: {ssh: {host: x, port: 0}}}":                        "port is a number from 1 to 65535",
+		"hosts: {a: {ssh: x, command: [y]}}":                           "ssh or command, not both",
+		"hosts: {a: {command: {}}}":                                    "command must be a word or a list of words",
+		"hosts: {a: {provider: rdma}}":                                 `there is no provider "rdma"`,
+		"hosts: {a: {link: wire}}":                                     `there is no link "wire"`,
+		"hosts: {a: {address: here}}":                                  `"here" is no IP address`,
+		"hosts: {a: {push: maybe}}":                                    "push is true or false",
+		"hosts: {a: {local: false}}":                                   "a host that is not local has ssh or command",
+		"hosts: {a: {labels: x}}":                                      "labels must be a mapping",
+		`hosts: {"a b": }`:                                             `"a b" cannot be the name of a host`,
+		`hosts: {"../a": }`:                                            "cannot be the name of a host",
+		`hosts: {a1: , "a[1-2]": }`:                                    `there are two hosts "a1"`,
+		`hosts: {"a[2-1]": }`:                                          "is no range",
+		`hosts: {"a[1-99999]": }`:                                      "is no range of at most 4096",
+		`hosts: {"a[1-2]": {ssh: "b[1-3]"}}`:                           "differ in length",
+		`hosts: {"a[1-2]": {address: "192.0.2.[255-256]"}}`:            "is no IP address",
+		`hosts: {"a[1-4000]": , "b[1-4000]": }`:                        "at most 4096 hosts",
+		"hosts: {a: }\nplace: {server: b}":                             `there is no host "b"`,
+		"hosts: {a: }\nplace: {server: {label: {rack: r1}}}":           "no host has those labels",
+		"hosts: {a: }\nplace: {server: {hosts: a, per_host: 0}}":       "per_host is a number from 1",
+		"hosts: {a: }\nplace: {server: {on: a}}":                       `unknown key "on"`,
+		"hosts: {a: }\nplace: [a]":                                     "place must be a mapping",
+		"defaults: {ssh: x}\nhosts: {a: }":                             "ssh must be a mapping",
+		"hosts: {a: }\nplace: {server: {hosts: [a, {}]}}":              "an item of hosts must be a value",
+		"hosts: {a: {ssh: {host: x, options: {}}}}":                    "options must be a word or a list",
+		"hosts: {a: {device: []}}":                                     "device must be a word or a list",
+		"hosts: {a: [b]}":                                              "a host must be a mapping",
+		"hosts: {a: }\nhosts: {b: }":                                   "stands in this mapping already",
+		"defaults: {provider: soft, rack: r1}\nhosts: {a: {ssh: b c}}": `unknown key "rack"`,
+	} {
+		_, wrong := Parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
+		var said []string
+		for _, each := range wrong.Sorted() {
+			said = append(said, each.Error())
+		}
+		if !strings.Contains(strings.Join(said, "\n"), want) {
+			t.Errorf("%s\n got %q\nwant %q", text, said, want)
+		}
+	}
+	for _, text := range []string{"hosts: {a: }", "rdmarun: v1\nhosts: {a: }", "[]", "", "7"} {
+		if _, wrong := Parse("lab.yaml", []byte(text)); wrong.Len() == 0 {
+			t.Errorf("%q is a lab", text)
+		}
+	}
+}
+
+func TestPlace(t *testing.T) {
+	lab := parsed(t, `
+hosts: {a: {labels: {rack: r1}}, b: {labels: {rack: r2}}, "n[1-3]": {labels: {rack: r2}}}
+place:
+  server: a
+  client: n
+  "client[2]": b
+  crowd: {hosts: [n], per_host: 2}
+  racked: {label: {rack: r2}}
+  either: [b, a]
+`)
+	for _, test := range []struct {
+		role Role
+		want string
+	}{
+		{Role{Name: "server"}, "a"},
+		{Role{Name: "client[0]", Group: "client", Index: 0}, "n1"},
+		{Role{Name: "client[1]", Group: "client", Index: 1}, "n2"},
+		{Role{Name: "client[2]", Group: "client", Index: 2}, "b"},
+		{Role{Name: "client[3]", Group: "client", Index: 3}, "n1"},
+		{Role{Name: "crowd[1]", Group: "crowd", Index: 1}, "n1"},
+		{Role{Name: "crowd[5]", Group: "crowd", Index: 5}, "n3"},
+		{Role{Name: "crowd[6]", Group: "crowd", Index: 6}, "error: role crowd has more instances than 3 hosts with 2 each"},
+		{Role{Name: "racked"}, "b"},
+		{Role{Name: "either"}, "b"},
+		{Role{Name: "other"}, "error: role other is placed on no host"},
+	} {
+		got, err := lab.HostOf(test.role)
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s is placed on %s, not on %s", test.role.Name, got, test.want)
+		}
+	}
+	if err := lab.Override("*=a,n"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range 5 {
+		host, err := lab.HostOf(Role{Name: "other", Number: i})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, host)
+	}
+	if !slices.Equal(got, []string{"a", "n1", "n2", "n3", "a"}) {
+		t.Error(got)
+	}
+	for text, want := range map[string]string{"server": "ROLE=HOST", "server=": "ROLE=HOST", "server=c": `there is no host "c"`} {
+		if err := lab.Override(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestGreeting(t *testing.T) {
+	who := bus.NewCredentials()
+	if got, err := ParseGreeting(Greeting(who) + "\n"); err != nil || got != who {
+		t.Errorf("%+v %v", got, err)
+	}
+	answer := NewAnswer("v1 (devel)")
+	if got, ok := ParseAnswer(answer.String() + "\r\n"); !ok || got != answer {
+		t.Errorf("%+v", got)
+	}
+	for _, line := range []string{"", "Welcome to node a", "rdmarun-agent", "rdmarun-agent x y z", Greeting(who) + " more"} {
+		if _, ok := ParseAnswer(line); ok {
+			t.Errorf("%q is an answer", line)
+		}
+	}
+	if _, err := ParseGreeting("INFO {}"); err == nil {
+		t.Error("anything greets")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("hosts: {a: {ssh: x}}\nplace: {server: a}")
+	f.Add(`hosts: {"a[1-3]": {command: ["b[4-6]"], address: "192.0.2.[1-3]"}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		lab, wrong := Parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
+		if wrong.Len() > 0 || lab == nil {
+			return
+		}
+		for _, host := range lab.Hosts {
+			if lab.Host(host.Name) == nil || host.SSH != nil && strings.HasPrefix(host.SSH.Host, "-") {
+				t.Errorf("%+v", host)
+			}
+		}
+	})
+}

@@ -1,0 +1,298 @@
+// Package launch starts agents on hosts: whatever starts a process with a pipe is a launcher, and its authentication is the
+// lab's.
+package launch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdmarun/host/bus"
+	"rdmarun/host/lab"
+	"rdmarun/host/printable"
+)
+
+const (
+	// answerTime bounds how long a host may take to answer.
+	answerTime = 10 * time.Second
+	// connectTime is what ssh gets for its connection, in seconds.
+	connectTime = 5
+	// endTime is how long an agent may take to end by itself once its standard input has ended, killTime how long its
+	// launcher may take after it was killed.
+	endTime, killTime = 8 * time.Second, 2 * time.Second
+	// lines and width bound what is kept of what a host prints.
+	lines, width = 12, 300
+	// noise is how much a host may print before its agent answers: a banner, the message of the day.
+	noise = 64 << 10
+)
+
+// Agent is an agent that runs on a host.
+type Agent struct {
+	Host    lab.Host
+	Who     bus.Credentials
+	Version string // of the agent
+	stream  *stream
+	process *exec.Cmd
+	last    *lastLines
+	ended   chan struct{}
+	err     error // why the launcher has ended, once ended is closed
+}
+
+// Config is what hosts are started with.
+type Config struct {
+	// Program is the path of this program, Version its version.
+	Program, Version string
+	// Print takes each line that a host prints beside what its agent says.
+	Print func(host, line string)
+}
+
+// command is what starts an agent on a host.
+func command(h *lab.Host, program string, arguments ...string) []string {
+	switch {
+	case h.SSH != nil:
+		return append(ssh(h), append([]string{program}, arguments...)...)
+	default:
+		return append(slices.Clone(h.Command), append([]string{program}, arguments...)...)
+	}
+}
+
+// ssh is the system's client, which never asks: a controller has nobody who answers.
+func ssh(h *lab.Host) []string {
+	words := []string{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=" + strconv.Itoa(connectTime)}
+	for _, option := range h.SSH.Options {
+		words = append(words, "-o", option)
+	}
+	if h.SSH.User != "" {
+		words = append(words, "-l", h.SSH.User)
+	}
+	if h.SSH.Port != 0 {
+		words = append(words, "-p", strconv.Itoa(h.SSH.Port))
+	}
+	return append(words, "--", h.SSH.Host)
+}
+
+// Start starts an agent on a host, and waits for its answer.  The error has what the launcher has said last.
+func Start(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
+	program := h.Program
+	if program == "" {
+		program = config.Program
+	}
+	if h.SSH != nil && h.Program == "" {
+		program = "rdmarun"
+		if h.Push {
+			pushed, err := push(ctx, &h, config)
+			if err != nil {
+				return nil, err
+			}
+			program = pushed
+		}
+	}
+	a, err := start(h, config, command(&h, program, "agent", "--stdio"))
+	if err != nil {
+		return nil, err
+	}
+	if err := a.greet(ctx, config.Version); err != nil {
+		a.kill()
+		return nil, a.explain(err)
+	}
+	return a, nil
+}
+
+// start starts the launcher in a process group of its own, so that nothing of it is left when it is killed, and a Ctrl-C
+// on the terminal is for the controller alone.
+func start(h lab.Host, config Config, words []string) (*Agent, error) {
+	a := &Agent{Host: h, Who: bus.NewCredentials(), ended: make(chan struct{}), last: &lastLines{}}
+	a.process = exec.Command(words[0], words[1:]...)
+	a.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	input, err := a.process.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	output, theirs, err := os.Pipe() // not of the command: what is left in it is read after the process has ended
+	if err != nil {
+		return nil, err
+	}
+	a.process.Stdout = theirs
+	a.last.print = func(line string) { config.Print(h.Name, line) }
+	a.process.Stderr = a.last
+	a.process.WaitDelay = killTime
+	err = a.process.Start()
+	theirs.Close()
+	if err != nil {
+		output.Close()
+		return nil, fmt.Errorf("host %s: start %s: %w", h.Name, words[0], err)
+	}
+	a.stream = &stream{reader: bufio.NewReaderSize(output, 64<<10), input: input, output: output}
+	go func() {
+		a.err = a.process.Wait()
+		close(a.ended)
+	}()
+	return a, nil
+}
+
+// greet says who the agent is, and waits for it to say which program it is.
+func (a *Agent) greet(ctx context.Context, version string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, fmt.Errorf("it does not answer within %s", answerTime))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = a.stream.output.SetReadDeadline(time.Now()) })
+	defer stop()
+	// An agent that has ended already answers nothing, and says why on its standard error.
+	_, _ = fmt.Fprintf(a.stream, "%s\n", lab.Greeting(a.Who))
+	for read := 0; read < noise; {
+		line, err := a.stream.reader.ReadSlice('\n')
+		read += len(line)
+		if answer, ok := lab.ParseAnswer(string(line)); ok && err == nil {
+			a.Version = answer.Version
+			if own := lab.NewAnswer(version); answer.Protocol != own.Protocol || answer.Version != own.Version {
+				return fmt.Errorf("it has rdmarun %.80q, and this is %q: install the same, or let `push: true` bring it", answer.Version, own.Version)
+			}
+			return nil
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			a.last.flush(killTime, a.ended)
+			return errors.New("no agent answers")
+		default:
+			_, _ = a.last.Write(line)
+		}
+	}
+	return errors.New("it prints without an end, and no agent answers")
+}
+
+// explain adds to an error what the launcher has said last.
+func (a *Agent) explain(err error) error {
+	said := a.LastWords()
+	if said != "" {
+		said = ": " + said
+	}
+	return fmt.Errorf("host %s: %w%s", a.Host.Name, err, said)
+}
+
+// LastWords is what the host has printed last beside what its agent says, and how its launcher has ended; "" for nothing.
+func (a *Agent) LastWords() string {
+	words := a.last.String()
+	select {
+	case <-a.ended:
+		var exit *exec.ExitError
+		if errors.As(a.err, &exit) && words == "" {
+			return exit.String()
+		}
+	default:
+	}
+	return words
+}
+
+// WhenEnded calls f once the agent has ended, unless it is stopped before.
+func (a *Agent) WhenEnded(f func()) (stop func()) {
+	stopped := make(chan struct{})
+	go func() {
+		select {
+		case <-a.ended:
+			f()
+		case <-stopped:
+		}
+	}()
+	return sync.OnceFunc(func() { close(stopped) })
+}
+
+// Stream is the way to the agent.
+func (a *Agent) Stream() io.ReadWriteCloser { return a.stream }
+
+// End waits until the agent has ended by itself, as it does when its standard input has, and kills it if it does not, or
+// if it is lost.  It tells whether that was needed.
+func (a *Agent) End(lost bool) (killed bool) {
+	_ = a.stream.input.Close()
+	if lost {
+		a.kill()
+		return true
+	}
+	select {
+	case <-a.ended:
+		return false
+	case <-time.After(endTime):
+		a.kill()
+		return true
+	}
+}
+
+func (a *Agent) kill() {
+	_ = syscall.Kill(-a.process.Process.Pid, syscall.SIGKILL) // the group: the launcher and what it has started here
+	<-a.ended
+	_ = a.stream.Close()
+}
+
+// stream is the launcher's standard input and output.
+type stream struct {
+	reader *bufio.Reader
+	input  io.WriteCloser
+	output *os.File
+}
+
+func (s *stream) Read(p []byte) (int, error)  { return s.reader.Read(p) }
+func (s *stream) Write(p []byte) (int, error) { return s.input.Write(p) }
+func (s *stream) Close() error                { return errors.Join(s.input.Close(), s.output.Close()) }
+
+// lastLines keeps the last lines of what is written, and passes each on.
+type lastLines struct {
+	print func(string)
+
+	mu   sync.Mutex
+	part []byte
+	kept []string
+}
+
+func (l *lastLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, piece := range bytes.SplitAfter(p, []byte("\n")) {
+		l.part = append(l.part, piece...)
+		if len(l.part) > width {
+			l.part = l.part[:width]
+		}
+		if bytes.HasSuffix(piece, []byte("\n")) {
+			l.line()
+		}
+	}
+	return len(p), nil
+}
+
+// line ends a line.  mu is held.
+func (l *lastLines) line() {
+	text := printable.Line(strings.TrimRight(string(l.part), "\r\n"))
+	l.part = l.part[:0]
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	if l.kept = append(l.kept, text); len(l.kept) > lines {
+		l.kept = l.kept[1:]
+	}
+	l.print(text)
+}
+
+// flush waits for the end of who writes, for what it says last.
+func (l *lastLines) flush(most time.Duration, ended <-chan struct{}) {
+	select {
+	case <-ended:
+	case <-time.After(most):
+	}
+}
+
+func (l *lastLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.kept, "; ")
+}

@@ -1,0 +1,82 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"rdmarun/host/lab"
+)
+
+// pushTime bounds the sending of the program to a host.
+const pushTime = 2 * time.Minute
+
+// The shell of a host says with these words where its copy of the program is, or whether it can have one.
+const (
+	wordHere  = "rdmarun-is-here"
+	wordWants = "rdmarun-is-wanted"
+	wordOther = "rdmarun-is-another"
+)
+
+// push makes sure that a host has this program, in its user's cache under the program's digest, and returns the path there.
+func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, pushTime)
+	defer cancel()
+	program, err := os.ReadFile(config.Program)
+	if err != nil {
+		return "", fmt.Errorf("host %s: read this program: %w", h.Name, err)
+	}
+	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%x/rdmarun"`, sha256.Sum256(program))
+	// One look first: the program is on most hosts already, and tens of megabytes.
+	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ]; then echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
+		path, wordHere, machine(), wordWants, wordOther)
+	said, err := overSSH(ctx, h, nil, ask)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("host %s: %w", h.Name, err)
+	case strings.Contains(said, wordHere):
+		return path, nil
+	case !strings.Contains(said, wordWants):
+		return "", fmt.Errorf("host %s: it is no %s, so this program does not run there (%.100q): install rdmarun, and say where it is: `rdmarun: PATH`",
+			h.Name, machine(), strings.TrimSpace(said))
+	}
+	// Beside its place first, so that nobody starts half of it.
+	bring := fmt.Sprintf(`p=%s; d="${p%%/*}"; mkdir -p "$d" && cat >"$d/new.$$" && chmod 755 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; exit 1; }`, path)
+	if _, err := overSSH(ctx, h, program, bring); err != nil {
+		return "", fmt.Errorf("host %s: bring this program there: %w", h.Name, err)
+	}
+	return path, nil
+}
+
+// machine is this one, as uname has it.
+func machine() string {
+	names := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
+	name := names[runtime.GOARCH]
+	if name == "" {
+		name = runtime.GOARCH
+	}
+	return "Linux " + name
+}
+
+// overSSH runs a line of shell on a host.
+func overSSH(ctx context.Context, h *lab.Host, input []byte, script string) (string, error) {
+	words := append(ssh(h), "sh", "-c", "'"+strings.ReplaceAll(script, "'", `'\''`)+"'")
+	command := exec.CommandContext(ctx, words[0], words[1:]...)
+	command.WaitDelay = killTime
+	last := &lastLines{print: func(string) {}}
+	var output bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &output, last
+	if err := command.Run(); err != nil {
+		if said := last.String(); said != "" {
+			return "", fmt.Errorf("%w: %s", err, said)
+		}
+		return "", err
+	}
+	return output.String(), nil
+}

@@ -1,0 +1,80 @@
+package lab
+
+import (
+	"net/netip"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario"
+)
+
+// Order is what a controller has an agent do: to play roles of a run.
+type Order struct {
+	// Process is what the agent's process is called in the run, Controller what the controller's is.
+	Process    string `json:"process"`
+	Controller string `json:"controller"`
+	// Pack has the scenarios and what they need, so many bytes with that SHA-256.
+	Pack   string `json:"pack"`
+	Length int    `json:"length"`
+	// Files tells how the paths of the controller lead into the pack.
+	Files Files `json:"files"`
+	// Scenarios are the paths, and Cases the ids of what is selected in them, both as the controller has them.
+	Scenarios   []string          `json:"scenarios"`
+	Cases       []string          `json:"cases"`
+	Given       map[string]string `json:"given,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+
+	Roles       []string                  `json:"roles"`
+	Addresses   map[string]netip.Addr     `json:"addresses,omitempty"`
+	Places      map[string]scenario.Place `json:"places,omitempty"`
+	Provider    string                    `json:"provider"`
+	FilesChoose bool                      `json:"files_choose,omitempty"`
+	Link        string                    `json:"link,omitempty"`
+	// Route has roles without an address of their own take one that other hosts reach.
+	Route bool `json:"route,omitempty"`
+
+	Seed         *uint64       `json:"seed,omitempty"`
+	Drawn        uint64        `json:"drawn,omitempty"`
+	TimeScale    float64       `json:"time_scale"`
+	Stall        time.Duration `json:"stall,omitempty"`
+	NoThresholds bool          `json:"no_thresholds,omitempty"`
+	Wants        []record.Kind `json:"wants,omitempty"`
+	Silence      time.Duration `json:"silence"`
+}
+
+// Files are where a pack comes from.
+type Files struct {
+	// Base is the folder that the pack has, Folder the one that relative paths begin in.
+	Base   string `json:"base"`
+	Folder string `json:"folder"`
+	// Archives are where packs were unpacked that the paths lead into.
+	Archives map[string]string `json:"archives,omitempty"`
+}
+
+// Done is an agent's answer to an order: nothing, or why it cannot do it.
+type Done struct {
+	Error string `json:"error,omitempty"`
+	// Hint is what to do about it.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Part asks for bytes of a pack.
+type Part struct {
+	Pack   string `json:"pack"`
+	Offset int    `json:"offset"`
+}
+
+// What controllers and agents say on the bus, beside what a meeting does.
+const (
+	SayOrder = "order" // a question of the controller: an Order; the answer is Done
+	SayPart  = "part"  // a question of an agent: a Part; the answer is its bytes
+	SayClock = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
+)
+
+const (
+	// PartBytes is how much of a pack one message has, MostPack how many bytes all of it may have.
+	PartBytes = 512 << 10
+	MostPack  = 1 << 30
+	// Silence is how long an agent may say nothing before it counts as lost.
+	Silence = 4500 * time.Millisecond
+)

@@ -1,0 +1,165 @@
+package lab
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/syntax"
+)
+
+var placementKeys = []string{"hosts", "per_host", "label"}
+
+// place reads where roles are placed.
+func (r *reader) place(node *syntax.Node, lab *Lab) {
+	if node == nil || !r.kind(node, syntax.Mapping, "place") {
+		return
+	}
+	for _, pair := range node.Pairs {
+		placement := Placement{span: pair.Value.Span()}
+		if pair.Value.Kind != syntax.Mapping {
+			placement.Hosts = r.words(pair.Value, "the place of a role")
+		} else {
+			r.keys(pair.Value, placementKeys...)
+			if hosts := pair.Value.Get("hosts"); hosts != nil {
+				placement.Hosts = r.words(hosts, "hosts")
+			}
+			if count := pair.Value.Get("per_host"); count != nil {
+				placement.PerHost = r.number(count, "per_host", 1, 1000)
+			}
+			if label := pair.Value.Get("label"); label != nil {
+				placement.Labels = r.texts(label, "label")
+			}
+		}
+		for _, name := range placement.Hosts {
+			if !lab.known(name) {
+				r.errors.Report(diag.NotOneOf, placement.span, "there is no host %q", name).WithOneOf(name, lab.names())
+			}
+		}
+		if len(placement.Labels) > 0 && len(lab.candidates(placement)) == 0 {
+			r.errors.Report(diag.NotOneOf, placement.span, "no host has those labels")
+		}
+		lab.Place[pair.Key.Value] = placement
+	}
+}
+
+func (l *Lab) known(name string) bool { return l.Groups[name] != nil || l.Host(name) != nil }
+
+// Host is the host of that name; nil: there is none.
+func (l *Lab) Host(name string) *Host {
+	if i := slices.IndexFunc(l.Hosts, func(h Host) bool { return h.Name == name }); i >= 0 {
+		return &l.Hosts[i]
+	}
+	return nil
+}
+
+func (l *Lab) names() []string {
+	names := slices.Sorted(maps.Keys(l.Groups))
+	for _, h := range l.Hosts {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// Override places a role by words of a command line, "server=a" or "client=a,b,n".
+func (l *Lab) Override(text string) error {
+	role, hosts, ok := strings.Cut(text, "=")
+	if !ok || role == "" || hosts == "" {
+		return fmt.Errorf("%s: not of the form ROLE=HOST", text)
+	}
+	placement := Placement{Hosts: strings.Split(hosts, ",")}
+	for _, name := range placement.Hosts {
+		if !l.known(name) {
+			return fmt.Errorf("%s: there is no host %q%s", text, name, hinted(diag.OneOf(name, l.names())))
+		}
+	}
+	l.Place[role] = placement
+	return nil
+}
+
+func hinted(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return "; " + hint
+}
+
+// candidates are the hosts of a placement, in its order.
+func (l *Lab) candidates(p Placement) (names []string) {
+	hosts := p.Hosts
+	if len(hosts) == 0 {
+		for _, h := range l.Hosts {
+			hosts = append(hosts, h.Name)
+		}
+	}
+	add := func(name string) {
+		host := l.Host(name)
+		for label, value := range p.Labels {
+			if host.Labels[label] != value {
+				return
+			}
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range hosts {
+		if members := l.Groups[name]; members != nil {
+			for _, member := range members {
+				add(member)
+			}
+		} else {
+			add(name)
+		}
+	}
+	return names
+}
+
+// Others is the name under which roles are placed that have no place of their own: on its hosts in turns.
+const Others = "*"
+
+// Role is a role to be placed: the instance of Group with that Index, or one that stands for itself.
+type Role struct {
+	Name, Group string
+	Index       int
+	// Number is its place among all roles.
+	Number int
+}
+
+// HostOf is the host that plays a role.
+func (l *Lab) HostOf(role Role) (string, error) {
+	placement, placed := l.Place[role.Name]
+	index := 0
+	if !placed && role.Group != "" {
+		placement, placed = l.Place[role.Group]
+		index = role.Index
+	}
+	if !placed {
+		if placement, placed = l.Place[Others]; placed {
+			index = role.Number
+		}
+	}
+	if !placed && len(l.Hosts) == 1 {
+		return l.Hosts[0].Name, nil
+	}
+	if !placed {
+		return "", fmt.Errorf("role %s is placed on no host", role.written())
+	}
+	hosts := l.candidates(placement)
+	if placement.PerHost == 0 {
+		return hosts[index%len(hosts)], nil
+	}
+	if index/placement.PerHost >= len(hosts) {
+		return "", fmt.Errorf("role %s has more instances than %d hosts with %d each have room for", role.written(), len(hosts), placement.PerHost)
+	}
+	return hosts[index/placement.PerHost], nil
+}
+
+func (r Role) written() string {
+	if r.Group != "" {
+		return r.Group
+	}
+	return r.Name
+}

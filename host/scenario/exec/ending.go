@@ -1,0 +1,166 @@
+package exec
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/testbed"
+)
+
+// ending is what a process tells of the end of a case.
+type ending struct {
+	Status   record.Status `json:"status"`
+	Reason   string        `json:"reason,omitempty"`
+	Failures []failureTold `json:"failures,omitempty"`
+	// Began is when the case began there, by its wall clock; Timeline are its last steps.
+	Began    time.Time       `json:"began"`
+	Timeline []record.Moment `json:"timeline,omitempty"`
+	// Traffic is what its roles have posted.
+	Traffic []record.Traffic `json:"traffic,omitempty"`
+}
+
+// failureTold is a failure without what only its own process can show (toldOf).
+type failureTold struct {
+	record.Failure
+	// Late tells that the step took longer than its own limit.
+	Late bool `json:"late,omitempty"`
+}
+
+func toldOf(f record.Failure) failureTold {
+	f.File, f.Excerpt, f.Timeline, f.Path, f.Used, f.Rerun = "", nil, nil, nil, nil, ""
+	return failureTold{Failure: f}
+}
+
+// note keeps the end that a process has told.
+func (o *others) note(name string, raw json.RawMessage) (end ending, err error) {
+	if err = json.Unmarshal(raw, &end); err == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.ends[name] = end
+	}
+	return end, err
+}
+
+// endedBy notes that another process has ended the case, of which it may wait for steps no more.
+func (o *others) endedBy(key string, raw json.RawMessage) error {
+	name := key[len(o.prefix+"end/"):]
+	end, err := o.note(name, raw)
+	if err != nil {
+		return err
+	}
+	failure := &testbed.Failure{What: fmt.Sprintf("the process of %s has ended the case", name), Got: string(end.Status)}
+	if len(end.Failures) > 0 {
+		failure.Got = end.Failures[0].What
+		failure.Hint = fmt.Sprintf("line %d there says more", end.Failures[0].Line)
+	}
+	return failure
+}
+
+// stay waits until the others have looked for what they left unread as well: what this process frees would be news there.
+func (r *caseRun) stay(ctx context.Context) {
+	o := r.others
+	if o.over || ctx.Err() != nil {
+		return
+	}
+	waiting, cancel := context.WithTimeout(ctx, meetTime)
+	defer cancel()
+	if o.meeting.Tell(o.key("looked", o.meeting.Name()), true) != nil {
+		return
+	}
+	r.testbed.Unlocked(func() {
+		r.testbed.Clock().Outside(func() {
+			for _, name := range o.names {
+				// Or it has ended the case, which part hears of.
+				if came, raw, err := o.meeting.Await(waiting, name, o.key("looked", name), o.key("end", name)); err != nil {
+					return
+				} else if came == o.key("end", name) {
+					o.note(name, raw)
+				}
+			}
+		})
+	})
+}
+
+// part ends the case together with the others: what failed in one of them has failed.
+func (r *caseRun) part(ctx context.Context) {
+	o := r.others
+	defer o.meeting.Forget(o.prefix)
+	end := ending{Status: r.result.Status, Reason: r.result.Reason, Began: r.begin, Traffic: r.result.Traffic}
+	if r.history != nil && r.result.Status != record.Passed {
+		end.Timeline = r.history.moments()
+	}
+	for _, f := range r.result.Failures {
+		end.Failures = append(end.Failures, toldOf(f))
+	}
+	err := o.meeting.Tell(o.key("end", o.meeting.Name()), end)
+	if r.config.Stop != nil && r.result.Status != record.Passed {
+		r.config.Stop()
+	}
+	if !o.began {
+		return
+	}
+	waiting, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), meetTime+r.config.stretched(r.testCase.Timeout), errors.New("the other processes do not end the case"))
+	defer cancel()
+	for _, name := range o.names {
+		there, known := o.ends[name]
+		if !known && err == nil {
+			err = o.await(waiting, name, o.key("end", name), &there)
+		}
+		if err == nil && r.config.Observes {
+			r.addMoments(there, r.config.Ahead[name])
+			r.addTraffic(there.Traffic)
+		}
+		if err != nil || there.Status == record.Passed || r.result.Status != record.Passed {
+			continue
+		}
+		if r.result.Status = record.Failed; there.Status == record.Errored {
+			r.result.Status, r.result.Reason = record.Errored, there.Reason
+		}
+		for _, f := range there.Failures {
+			failure := toldOf(f.Failure).Failure // whatever it told
+			failure.File, failure.Hint, failure.Rerun = r.program.File, joined(f.Hint, "in the process of "+name), r.rerun()
+			r.result.Failures = append(r.result.Failures, failure)
+		}
+	}
+	if err != nil && r.result.Status == record.Passed {
+		r.environment(err)
+	}
+}
+
+// addMoments adds the last steps of another process to the timeline of a failure, whose clock is so much ahead of this one's.
+func (r *caseRun) addMoments(there ending, ahead time.Duration) {
+	if len(r.result.Failures) == 0 {
+		return
+	}
+	failure := &r.result.Failures[0]
+	shift := there.Began.Add(-ahead).Sub(r.begin.Round(0)) // both by the wall's clocks
+	for _, moment := range there.Timeline {
+		if _, known := r.roleObjects[moment.Role]; known {
+			moment.At += shift
+			failure.Timeline = append(failure.Timeline, moment)
+		}
+	}
+	slices.SortStableFunc(failure.Timeline, func(a, b record.Moment) int { return cmp.Compare(a.At, b.At) })
+}
+
+// addTraffic adds what another process has posted.
+func (r *caseRun) addTraffic(more []record.Traffic) {
+	for _, each := range more[:min(len(more), maxOperations)] {
+		i := slices.IndexFunc(r.result.Traffic, func(t record.Traffic) bool { return t.Operation == each.Operation })
+		if i < 0 {
+			r.result.Traffic = append(r.result.Traffic, each)
+			continue
+		}
+		r.result.Traffic[i].Count += each.Count
+		r.result.Traffic[i].Bytes += each.Bytes
+	}
+}
+
+// maxOperations bounds how many operations another process may say that it has posted.
+const maxOperations = 64

@@ -1,0 +1,134 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rdmarun/host/record"
+	"rdmarun/host/scenario/exec"
+)
+
+// turn is what the process that leads a run tells the others of a case: that it runs now.  One without a case is the end of
+// the run.
+type turn struct {
+	Case string `json:"case,omitempty"`
+	// Number tells the runs of the case apart, as relay has it.
+	Number int `json:"number"`
+	// With are the processes that take part.
+	With []string `json:"with,omitempty"`
+}
+
+func turnKey(number int) string { return fmt.Sprintf("turn/%d", number) }
+
+// stopKey is the key under which the process that leads ends a case that others are still in.
+func stopKey(number int) string { return fmt.Sprintf("stop/%d", number) }
+
+// lead says that a case runs.  The case must not run where the reason is not empty.
+func (p *Party) lead(each Selected, runs, number int) (with []string, status record.Status, reason string) {
+	if reason := p.Leads.Skip[each.Case.ID]; reason != "" {
+		return nil, record.Skipped, reason
+	}
+	for _, role := range each.all {
+		name := p.Leads.Players[role.Name]
+		if name == "" || slices.Contains(with, name) {
+			continue
+		}
+		if err := p.meeting.Gone(name); err != nil {
+			return nil, record.Errored, err.Error()
+		}
+		with = append(with, name)
+	}
+	if err := p.meeting.Tell(turnKey(runs), turn{each.Case.ID, number, with}); err != nil {
+		return nil, record.Errored, err.Error()
+	}
+	return with, "", ""
+}
+
+// begin has what processes report from here on written as records of the case that runs.
+func (l *Lead) begin(stream *record.Stream) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current, l.began = stream, time.Now()
+}
+
+// take writes what a process reports.
+func (l *Lead) take(from string, data []byte) {
+	var reported record.Record
+	if json.Unmarshal(data, &reported) != nil || !reported.Reportable() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current != nil {
+		reported.Host = from
+		if step := reported.Step; step != nil {
+			// Its time is that of its end, and of that host's clock.
+			ended := reported.Time.Add(-l.Ahead[from]).Sub(l.began.Round(0))
+			step.At = max(0, ended-step.Took)
+		}
+		l.current.Write(&reported)
+	}
+}
+
+// Report passes a record to the process that leads; what is too long for it is left out.
+func (p *Party) Report(ctx context.Context, each *record.Record) error {
+	data, err := json.Marshal(each)
+	if err != nil {
+		return err
+	}
+	return p.meeting.Report(ctx, data)
+}
+
+// follow runs the cases that the process which leads hands out.
+func (j *jobs) follow(ctx context.Context) {
+	party := j.config.Party
+	for {
+		j.runs++
+		_, raw, err := party.meeting.Await(ctx, party.Follows, turnKey(j.runs))
+		var next turn
+		if err != nil || json.Unmarshal(raw, &next) != nil || next.Case == "" {
+			return
+		}
+		i := slices.IndexFunc(j.cases, func(each Selected) bool { return each.Case.ID == next.Case })
+		if i < 0 || !slices.Contains(next.With, party.meeting.Name()) {
+			continue
+		}
+		relay := &relay{jobs: j, number: next.Number, attempt: 1, earlier: j.config.Baseline[next.Case]}
+		running, cancel := context.WithCancelCause(ctx)
+		stopped := stopKey(j.runs)
+		go func() {
+			if _, _, err := party.meeting.Await(running, party.Follows, stopped); err == nil {
+				err = errors.New("the controller has ended the case")
+				cancel(err)
+			} else if running.Err() == nil {
+				cancel(err)
+			}
+		}()
+		j.one(running, j.cases[i], relay, next.With)
+		cancel(nil)
+		j.totals.Count(&relay.result)
+	}
+}
+
+// meets fills in how the others of a case are reached.
+func (p *Party) meets(config *exec.Config, each Selected, runs int, with []string) {
+	config.Meeting, config.Number, config.Addresses = p.meeting, runs, p.Addresses
+	config.Key, config.Observes = p.keys[each.Case.ID], p.Leads != nil
+	if p.Leads != nil {
+		config.Ahead, config.Modules = p.Leads.Ahead, make(map[string]string)
+		for _, role := range each.all {
+			if role.Guest != nil {
+				config.Modules[role.Name] = role.Guest.Module
+			}
+		}
+		config.Stop = func() { _ = p.meeting.Tell(stopKey(runs), true) } // who is gone needs none
+	}
+	if config.Others = p.meeting.Others(); with != nil {
+		config.Others = append(slices.Clone(with), p.Follows)
+	}
+	config.Others = slices.DeleteFunc(slices.Clone(config.Others), func(name string) bool { return name == "" || name == p.meeting.Name() })
+}
