@@ -12,6 +12,8 @@ static void send_to_host(struct soft_device *device, const struct soft_cm_messag
 	union ibv_gid from, to;
 	uint8_t mad[SOFT_MAD];
 
+	if (!soft_device_reaches_hosts(device)) /* not any more */
+		return;
 	soft_address_to_gid((const struct sockaddr *)&message->source, &from);
 	soft_address_to_gid((const struct sockaddr *)&message->destination, &to);
 	soft_mad_encode(message, mad);

@@ -73,6 +73,13 @@ free_cm:
 	return result;
 }
 
+void soft_cm_mute(struct soft_cm *cm)
+{
+	soft_mutex_lock(&cm->lock);
+	cm->device->management.send = NULL;
+	soft_mutex_unlock(&cm->lock);
+}
+
 void soft_cm_destroy(struct soft_cm *cm)
 {
 	struct soft_cm_message *message;
