@@ -52,6 +52,8 @@ needs_test() {
 	need python3-pyverbs "other people's tests, for rdmarun exec" /usr/bin/python3 -c "import pyverbs.device"
 	need iproute2 "tells those tests an address" has_program ip
 	need tshark "reads captures" has_program tshark
+	need openssh-server "a host of a lab" has_program sshd
+	need openssh-client "goes there" has_program ssh
 	need clang "compiles guests in C" has_program clang
 	need lld "links them" has_program wasm-ld
 	# Ubuntu has Chromium as a snap only, which does not run as root in a container.

@@ -129,6 +129,11 @@ func newOthers(config *Config) *others {
 
 // hear waits for a message of a process under one of several keys.  It fails when one of the processes has ended the case.
 func (o *others) hear(ctx context.Context, from string, keys ...string) (key string, raw json.RawMessage, err error) {
+	return o.hearWith(ctx, []string{from}, keys...)
+}
+
+// hearWith is hear where several processes must be there.
+func (o *others) hearWith(ctx context.Context, all []string, keys ...string) (key string, raw json.RawMessage, err error) {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(o.left, func() { cancel(context.Cause(o.left)) })()
@@ -136,7 +141,7 @@ func (o *others) hear(ctx context.Context, from string, keys ...string) (key str
 	for _, name := range o.names {
 		keys = append(keys, o.key("end", name))
 	}
-	key, raw, err = o.meeting.Await(waiting, from, keys...)
+	key, raw, err = o.meeting.AwaitWith(waiting, all, keys...)
 	if err == nil && slices.Contains(keys[own:], key) {
 		err = o.endedBy(key, raw)
 		o.leave(err)
@@ -425,9 +430,13 @@ func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compi
 
 // outcome waits for what a step elsewhere brings, and takes what is measured meanwhile.
 func (r *caseRun) outcome(ctx context.Context, step *compile.Step, process string) (told outcome, err error) {
+	needed := []string{process}
+	if r.config.Observes {
+		needed = r.others.names // one that is lost is missed by those who wait for nobody, too
+	}
 	for measured := 0; ; measured++ {
 		figures := r.turns.measured(measured)
-		key, raw, err := r.others.hear(ctx, process, figures, r.turns.key)
+		key, raw, err := r.others.hearWith(ctx, needed, figures, r.turns.key)
 		switch {
 		case err != nil:
 			return told, err

@@ -186,6 +186,11 @@ func (e *GoneError) Error() string { return fmt.Sprintf("the process of %s %s", 
 // Await waits for a message under one of several keys, and takes it.  It fails when the process that should send it is
 // there no more.
 func (m *Meeting) Await(ctx context.Context, from string, keys ...string) (key string, value json.RawMessage, err error) {
+	return m.AwaitWith(ctx, []string{from}, keys...)
+}
+
+// AwaitWith is Await where several processes must be there.
+func (m *Meeting) AwaitWith(ctx context.Context, all []string, keys ...string) (key string, value json.RawMessage, err error) {
 	for {
 		m.mu.Lock()
 		for _, key := range keys {
@@ -195,7 +200,13 @@ func (m *Meeting) Await(ctx context.Context, from string, keys ...string) (key s
 				return key, value, nil
 			}
 		}
-		change, gone := m.change, m.gone[from]
+		change := m.change
+		var gone *GoneError
+		for _, name := range all {
+			if gone == nil {
+				gone = m.gone[name]
+			}
+		}
 		m.mu.Unlock()
 		if gone != nil {
 			return "", nil, gone

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdmarun/internal/address"
+)
+
+// labOf writes a lab file whose hosts are two network namespaces, and returns its path.
+func labOf(t *testing.T, h hosts) string {
+	t.Helper()
+	quoted := func(words []string) string { return "[" + strings.Join(words, ", ") + "]" }
+	return writeLab(t, fmt.Sprintf("hosts:\n  near: {command: %s, address: %s}\n  far: {command: %s}\nplace: {server: near, client: far}\n",
+		quoted(on(h.near)), nearHost, quoted(on(h.far))))
+}
+
+func writeLab(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lab.yaml")
+	if err := os.WriteFile(path, []byte("rdmarun: lab/v1\n"+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// overLab is rdmarun with its output.
+type overLab struct {
+	*exec.Cmd
+	output bytes.Buffer
+}
+
+func startOverLab(t *testing.T, words ...string) *overLab {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), programPatience)
+	t.Cleanup(cancel)
+	run := &overLab{Cmd: exec.CommandContext(ctx, os.Args[0], append([]string{"run"}, words...)...)}
+	run.Env = append(os.Environ(), runAsRdmarun+"=1")
+	run.Stdout, run.Stderr = &run.output, &run.output
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// ends waits for its end with that exit code, and returns what it has said.
+func (o *overLab) ends(t *testing.T, code exitCode) string {
+	t.Helper()
+	_ = o.Wait()
+	if got := o.ProcessState.ExitCode(); got != int(code) {
+		t.Fatalf("exit code %d, not %d\n%s", got, code, o.output.String())
+	}
+	return o.output.String()
+}
+
+// agentsOf are the agents that a controller has started, here or through others.
+func agentsOf(t *testing.T, controller int) (found []int) {
+	t.Helper()
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents := make(map[int]int)
+	agents := make(map[int]bool)
+	for _, path := range processes {
+		pid, _ := strconv.Atoi(filepath.Base(path))
+		status, err := os.ReadFile(path + "/stat")
+		line, bad := os.ReadFile(path + "/cmdline")
+		if err != nil || bad != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(status[bytes.LastIndexByte(status, ')')+1:]))
+		parents[pid], _ = strconv.Atoi(fields[1])
+		agents[pid] = bytes.HasPrefix(line, []byte(os.Args[0]+"\x00agent\x00"))
+	}
+	for pid, is := range agents {
+		for at := pid; is && at > 1; at = parents[at] {
+			if at == controller {
+				found = append(found, pid)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// awaitAgents waits until a controller has so many agents, of which each has a run.
+func awaitAgents(t *testing.T, run *overLab, count int) []int {
+	t.Helper()
+	for end := time.Now().Add(programPatience); ; {
+		if found := agentsOf(t, run.Process.Pid); len(found) == count && strings.Contains(run.output.String(), "waits") {
+			return found
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no agents come:\n%s", run.output.String())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// awaitEnds waits until processes have ended.
+func awaitEnds(t *testing.T, processes []int) {
+	t.Helper()
+	for end := time.Now().Add(programPatience); slices.ContainsFunc(processes, func(pid int) bool {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return err == nil && len(line) > 0
+	}); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("some of the agents %v are left", processes)
+		}
+	}
+}
+
+// TestLabOfNamespaces: what ships runs over two hosts with a wire between.
+func TestLabOfNamespaces(t *testing.T) {
+	h := startHosts(t)
+	lab, records := labOf(t, h), filepath.Join(t.TempDir(), "records.jsonl")
+	startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml", "../../scenarios/negotiate.yaml", "-o", "jsonl="+records).ends(t, exitOK)
+	text, err := os.ReadFile(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`{"role":"server","device":"soft0","address":"` + nearHost + `","host":"near"},{"role":"client","device":"soft0","address":"` + farHost + `","host":"far"}`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no record has %s", want)
+		}
+	}
+	startOverLab(t, "--lab", lab, "../../scenarios/sweep.yaml", "-p", "duration=50ms", "--no-thresholds").ends(t, exitOK)
+}
+
+// TestLabBreaks: agents that are killed or stopped are named, a controller that is killed leaves nothing.
+func TestLabBreaks(t *testing.T) {
+	scenario := filepath.Join(t.TempDir(), "long.yaml")
+	text := "rdmarun: v1\nroles: {server: {}, client: {}}\nsteps: [{role: server, log: it waits}, {role: client, sleep: 10m}, {role: server, log: never}]\ntimeout: 20m\n"
+	if err := os.WriteFile(scenario, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lab := writeLab(t, "hosts: {a: , b: }\nplace: {server: a, client: b}\n")
+	for name, test := range map[string]struct {
+		signal syscall.Signal
+		want   string
+	}{
+		"killed":  {syscall.SIGKILL, "has ended unexpectedly (signal: killed)"},
+		"stopped": {syscall.SIGSTOP, "says nothing for 4.5s"},
+	} {
+		for which := range 2 { // the one that runs the step, and the one that waits for it
+			t.Run(fmt.Sprint(name, " ", which), func(t *testing.T) {
+				t.Parallel()
+				run := startOverLab(t, "--lab", lab, scenario)
+				agents := awaitAgents(t, run, 2)
+				slices.Sort(agents)
+				if err := syscall.Kill(agents[which], test.signal); err != nil {
+					t.Fatal(err)
+				}
+				if said := run.ends(t, exitEnvironment); !strings.Contains(said, test.want) {
+					t.Errorf("nothing says %q:\n%s", test.want, said)
+				}
+				awaitEnds(t, agents)
+			})
+		}
+	}
+	t.Run("controller killed", func(t *testing.T) {
+		t.Parallel()
+		run := startOverLab(t, "--lab", lab, scenario)
+		agents := awaitAgents(t, run, 2)
+		if err := run.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = run.Wait()
+		awaitEnds(t, agents)
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		t.Parallel()
+		run := startOverLab(t, "--lab", lab, scenario)
+		agents := awaitAgents(t, run, 2)
+		if err := run.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if said := run.ends(t, exitInterrupted); !strings.Contains(said, "client sleep: interrupted") {
+			t.Errorf("%s", said)
+		}
+		awaitEnds(t, agents)
+	})
+}
+
+// startSSH starts the system's ssh server for this user alone, and returns options of a host that it is.
+func startSSH(t *testing.T) string {
+	t.Helper()
+	server, err := exec.LookPath("/usr/sbin/sshd")
+	if err != nil {
+		t.Skip("there is no ssh server: it is in one of the packages of \"tools/setup.sh test\"")
+	}
+	folder := t.TempDir()
+	for _, key := range []string{"host", "user"} {
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if os.Getuid() == 0 { // where it leaves its rights
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, port, _ := strings.Cut(address.Free(t), ":")
+	config := fmt.Sprintf("Port %s\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/user.pub\nPidFile none\nUsePAM no\nStrictModes no\n"+
+		"PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv %s=1 XDG_CACHE_HOME=%s/cache\n", port, folder, folder, runAsRdmarun, folder)
+	if err := os.WriteFile(filepath.Join(folder, "config"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	daemon := exec.Command(server, "-D", "-e", "-f", filepath.Join(folder, "config"))
+	var said bytes.Buffer
+	daemon.Stderr = &said
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		daemon.Process.Kill()
+		daemon.Wait()
+	})
+	who, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("host: 127.0.0.1, user: %s, port: %s, options: [IdentitiesOnly=yes, StrictHostKeyChecking=no, LogLevel=ERROR, UserKnownHostsFile=/dev/null, ConnectionAttempts=20, IdentityFile=%s",
+		who.Username, port, folder)
+}
+
+// TestLabBySSH: by a real ssh, which has to bring the program first; one that wants a password is named with ssh's words.
+func TestLabBySSH(t *testing.T) {
+	host := startSSH(t)
+	lab := writeLab(t, fmt.Sprintf("hosts: {a: {ssh: {%s/user]}}, b: {ssh: {%s/user]}}}\nplace: {server: a, client: b}\n", host, host))
+	for range 2 { // the second finds the program there
+		startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitOK)
+	}
+	lab = writeLab(t, fmt.Sprintf("hosts: {a: {ssh: {%s/host]}}}\n", host))
+	if said := startOverLab(t, "--lab", lab, "../../scenarios/rping.yaml").ends(t, exitEnvironment); !strings.Contains(said, "host a: ") || !strings.Contains(said, "Permission denied") {
+		t.Errorf("%s", said)
+	}
+}
