@@ -259,16 +259,14 @@ func (h *hosted) files() (archive []byte, order lab.Order, err error) {
 func (h *hosted) places(host lab.Host) map[string]scenario.Place {
 	places := make(map[string]scenario.Place)
 	for i, role := range h.roles[host.Name] {
-		var place scenario.Place
+		place := scenario.Place{Host: host.Name, Labels: host.Labels}
 		if len(host.Devices) > 0 {
 			place.Device = host.Devices[i%len(host.Devices)]
 		}
 		if host.Address.IsValid() {
 			place.GID = host.Address.String()
 		}
-		if place != (scenario.Place{}) {
-			places[role] = place
-		}
+		places[role] = place
 	}
 	return places
 }

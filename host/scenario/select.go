@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -151,6 +152,19 @@ type Place struct {
 	Port   int
 	// GID is an index of the port's table or an IP address.
 	GID string
+	// Host is the host's name where a lab has one, and Labels are those of the host, which the role's own come before.
+	Host   string
+	Labels map[string]string
+}
+
+// joined are labels of a host with those of a role, which come before.
+func joined(ofHost, ofRole map[string]string) map[string]string {
+	if len(ofHost) == 0 {
+		return ofRole
+	}
+	all := maps.Clone(ofHost)
+	maps.Copy(all, ofRole)
+	return all
 }
 
 // placed is a case with its roles where they were asked to be.
@@ -178,6 +192,10 @@ func placed(each Selected, on []testbed.ProviderConfig, places map[string]Place)
 			if place.GID != "" {
 				role.GID = place.GID
 			}
+			if place.Host != "" {
+				role.Host = place.Host
+			}
+			role.Labels = joined(place.Labels, role.Labels)
 		}
 	}
 	return &copied

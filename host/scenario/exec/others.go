@@ -13,6 +13,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
@@ -31,6 +32,8 @@ type others struct {
 	prefix string
 	// where has the processes of the roles that are elsewhere.
 	where map[string]string
+	// facts are what the processes of roles elsewhere tell of them.
+	facts []roleFacts
 	// places are where the roles elsewhere run.
 	places []record.RolePlace
 	// numbers are those of instances that are elsewhere.
@@ -70,6 +73,9 @@ type roleFacts struct {
 	// First tells that the file has no role before it.
 	First bool             `json:"first,omitempty"`
 	Place record.RolePlace `json:"place"`
+	// GUID is that of its device, Host the name of its host.
+	GUID uint64 `json:"guid"`
+	Host string `json:"host"`
 }
 
 // outcome is what a process tells of a step.
@@ -219,11 +225,15 @@ func (r *caseRun) judgeTogether() error {
 		r.result.Reason = fmt.Sprintf("it needs %s, and neither %s nor %s is on a provider that has it (soft)", need.Capability, need.Roles[0], need.Roles[1])
 		return nil
 	}
+	if reason := r.crowded(); reason != "" {
+		r.result.Status, r.result.Reason = record.Skipped, reason
+		return nil
+	}
 	for _, requirement := range r.testCase.Requires {
-		if !requirement.Mentions(r.testCase.Elsewhere...) {
+		if !isJoint(r.testCase, requirement) {
 			continue
 		}
-		if holds, err := r.holds(requirement, nil); err != nil {
+		if holds, err := r.holds(requirement, expression.Env{"roles": r.distinct()}); err != nil {
 			return fmt.Errorf("requires %s: %w", requirement.Text, err)
 		} else if !holds {
 			r.result.Status, r.result.Reason = record.Skipped, "it requires "+requirement.Text
@@ -234,6 +244,42 @@ func (r *caseRun) judgeTogether() error {
 		r.lookWhetherKnown()
 	}
 	return nil
+}
+
+// distinct is what the roles of all processes do not share.
+func (r *caseRun) distinct() map[string]any {
+	guids, addresses, hosts, count := make(map[uint64]bool), make(map[netip.Addr]bool), make(map[string]bool), 0
+	for _, role := range r.testbed.Roles() {
+		guids[role.Device().GUID()], addresses[role.Address()], hosts[role.Host] = true, true, true
+		count++
+	}
+	for _, role := range r.others.facts {
+		address, _ := r.testbed.AddressOf(role.Name)
+		guids[role.GUID], addresses[address], hosts[role.Host] = true, true, true
+		count++
+	}
+	return map[string]any{
+		"distinct_hosts": len(hosts) == count, "distinct_devices": len(guids) == count, "distinct_addresses": len(addresses) == count,
+	}
+}
+
+// crowded is the reason of a case with a counted role, each instance of which wants a host of its own, and two share one.
+func (r *caseRun) crowded() string {
+	for _, own := range r.testCase.Roles {
+		if !own.Spread {
+			continue
+		}
+		role, err := r.testbed.Role(own.Name)
+		if err != nil {
+			return err.Error()
+		}
+		for _, other := range r.others.facts {
+			if other.Group == own.Group && other.Host == role.Host {
+				return fmt.Sprintf("role %s has place: {spread: host}, and %s and %s are both on %s", own.Group, own.Name, other.Name, role.Host)
+			}
+		}
+	}
+	return ""
 }
 
 // await takes a message of a process.
@@ -256,7 +302,7 @@ func (r *caseRun) ownFacts() ([]roleFacts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", role.Name, err)
 		}
-		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0, r.place(i)})
+		facts = append(facts, roleFacts{role.Name, role.Group, role.Index, object, i == 0 && r.testCase.Roles[0].Position == 0, r.place(i), role.Device().GUID(), role.Host})
 	}
 	return facts, nil
 }
@@ -288,7 +334,7 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		if module := r.config.Modules[role.Name]; module != "" {
 			role.Place.Guest = module
 		}
-		r.others.places = append(r.others.places, role.Place)
+		r.others.places, r.others.facts = append(r.others.places, role.Place), append(r.others.facts, role)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
 		}
 	}
 	for _, requirement := range c.Requires {
-		if requirement.Mentions(c.Elsewhere...) {
+		if isJoint(c, requirement) {
 			continue // see gather
 		}
 		holds, err := requirement.Holds(env)
@@ -50,6 +50,11 @@ func SkipReason(on testbed.Providers, c *compile.Case) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// isJoint tells whether a condition is one on roles of several processes, which these judge together.
+func isJoint(c *compile.Case, requirement *compile.Requirement) bool {
+	return len(c.Elsewhere) > 0 && requirement.Mentions(append(slices.Clone(c.Elsewhere), "roles")...)
 }
 
 // unmet says why something that steps need is not there; "" when it is.  Of several roles one must have it.
@@ -164,12 +169,14 @@ func otherProvider(on testbed.Providers, c *compile.Case) string {
 	return fmt.Sprintf("its matrix has provider=%s, and this is provider %s", c.Provider, name)
 }
 
-// tooFewHosts is the reason of a case with a counted role, each instance of which wants a host of its own.
+// tooFewHosts is the reason of a case with a counted role, each instance of which wants a host of its own, and two are here.
 func tooFewHosts(c *compile.Case) string {
+	here := make(map[string]bool)
 	for _, role := range c.Roles {
-		if role.Spread && role.Index > 0 {
-			return fmt.Sprintf("role %s has place: {spread: host}, and one process on one host drives all of its instances", role.Group)
+		if role.Spread && here[role.Group] {
+			return fmt.Sprintf("role %s has place: {spread: host}, and one process on one host drives several of its instances", role.Group)
 		}
+		here[role.Group] = true
 	}
 	return ""
 }

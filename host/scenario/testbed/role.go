@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,6 +29,8 @@ type Role struct {
 	cpus     []int
 	// Labels are those of its RoleConfig.
 	Labels map[string]string
+	// Host is the name of the host that the role is on.
+	Host string
 	// count reads the counters of the role's port; began are their values at the beginning.
 	count     func() counters
 	began     counters
@@ -52,6 +55,7 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 		Group:     config.Group,
 		Index:     config.Index,
 		Labels:    config.Labels,
+		Host:      cmp.Or(config.Host, HostName()),
 		testbed:   t,
 		provider:  t.providers.Of(config.Name),
 		buffers:   make(map[string]*Buffer),

@@ -50,7 +50,9 @@ type RoleConfig struct {
 	// Spread wants each instance of the group on a host of its own.
 	Spread bool
 	// Labels group roles: {rack: r1}.
-	Labels  map[string]string
+	Labels map[string]string
+	// Host is the name of the host in a lab; empty: the system's own.
+	Host    string
 	Buffers []BufferConfig
 	Guest   *GuestConfig // nil for a role that steps drive
 }

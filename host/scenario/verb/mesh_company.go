@@ -66,7 +66,7 @@ func (m *meshing) find(ctx context.Context) error {
 		}
 		m.nodes[i] = mesh.Node{Name: name, Device: role.Device().Name(), Labels: role.Labels}
 		if m.call.Company != nil {
-			m.nodes[i].Host = testbed.HostName()
+			m.nodes[i].Host = role.Host
 		}
 		own[i] = m.nodes[i]
 	}
