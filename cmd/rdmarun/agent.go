@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"rdmarun/host/doctor"
 	"rdmarun/host/guest"
+	"rdmarun/host/lab"
 	"rdmarun/host/lab/agent"
+	"rdmarun/rdmacore"
 )
 
 const agentLong = `Play roles for a controller, "rdmarun run --lab", at the other end of standard input and
@@ -33,7 +38,7 @@ func newAgentCommand(a *app) *cobra.Command {
 			closing := func() error { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 			err := agent.Serve(command.Context(), a.stdin, a.stdout, closing, agent.Config{
 				Version: buildVersion().Version, Open: a.openProvider,
-				GuestCache: a.env[guest.CacheVariable], Warn: a.warn, Die: func() { os.Exit(int(exitEnvironment)) },
+				GuestCache: a.env[guest.CacheVariable], Warn: a.warn, Examine: examineHost, Die: func() { os.Exit(int(exitEnvironment)) },
 			})
 			if err != nil {
 				return withExit(exitEnvironment, err)
@@ -43,4 +48,53 @@ func newAgentCommand(a *app) *cobra.Command {
 	}
 	command.Flags().BoolVar(&stdio, "stdio", false, "speak with the controller over standard input and output")
 	return command
+}
+
+// examineHost looks at this host, on a provider.
+func examineHost(ctx context.Context, name string) lab.Examined {
+	found := lab.Examined{Version: buildVersion().Version, Findings: doctor.Examine(ctx, thisMachine(""))}
+	var options []rdmacore.Option
+	if name == softProvider {
+		found.Findings = slices.DeleteFunc(found.Findings, func(f doctor.Finding) bool { return f.ID != "roce-port" && f.ID != "soft" })
+		options = append(options, rdmacore.WithLink(rdmacore.LinkUDP))
+	}
+	provider, err := rdmacore.Open(name, options...)
+	if err != nil {
+		found.Error = err.Error()
+		return found
+	}
+	if err := errors.Join(placeOf(provider, &found), provider.Close()); err != nil {
+		found.Error = err.Error()
+	}
+	return found
+}
+
+// placeOf notes what a host's roles would be on.
+func placeOf(provider *rdmacore.Provider, found *lab.Examined) error {
+	device, err := provider.DefaultDevice()
+	if err != nil {
+		return err
+	}
+	address, err := device.Address()
+	if err != nil {
+		return err
+	}
+	if address.IsLoopback() {
+		if other := agent.Routed(); other.IsValid() {
+			address = other
+		}
+	}
+	found.Device, found.Address = device.Name(), address.String()
+	ports, err := device.Ports()
+	if err != nil {
+		return err
+	}
+	for _, port := range ports {
+		for _, gid := range port.GIDs {
+			if gid.Address == address {
+				found.GIDType, found.MTU = gid.Type, port.ActiveMTU
+			}
+		}
+	}
+	return nil
 }

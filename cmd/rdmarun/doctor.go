@@ -32,6 +32,10 @@ Use it first when "rdmarun devices" misses a device or registrations fail.
 With --peer HOST it also asks rdma_cm for the way to another host: which device,
 source address, GID and MTU a connection would have.
 
+With --lab FILE it does all that on each host of a lab at once: a row for each with its
+device, address, MTU and clock, what to type where something is wrong, and a connection
+of each with each other, with packets of full size.
+
 Exit code 4 when a check fails; warnings are no failure.`
 
 // doctorVersion is raised when a field of the JSON changes its meaning or goes away.
@@ -45,14 +49,17 @@ type diagnosis struct {
 }
 
 func newDoctorCommand(a *app) *cobra.Command {
-	format, peer := newFormatFlag("text", "json"), ""
+	format, peer, labFile := newFormatFlag("text", "json"), "", ""
 	command := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Say why RDMA will not work here, and what to type",
 		Long:    doctorLong,
-		Example: "  rdmarun doctor\n  rdmarun doctor --peer 192.0.2.2\n  rdmarun doctor --format json | jq '.checks[] | select(.status == \"fail\")'",
+		Example: "  rdmarun doctor\n  rdmarun doctor --peer 192.0.2.2\n  rdmarun doctor --lab lab.yaml\n  rdmarun doctor --format json | jq '.checks[] | select(.status == \"fail\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if labFile != "" {
+				return a.doctorLab(command.Context(), labFile, format.value)
+			}
 			result := diagnosis{Version: doctorVersion, OK: true, Checks: doctor.Examine(command.Context(), thisMachine(peer))}
 			for _, finding := range result.Checks {
 				result.OK = result.OK && finding.Status != doctor.Fail
@@ -72,6 +79,8 @@ func newDoctorCommand(a *app) *cobra.Command {
 	format.register(command)
 	command.Flags().StringVar(&peer, "peer", "", "also look for the way to this host, by name or address")
 	completeFlag(command, "peer", cobra.NoFileCompletions)
+	command.Flags().StringVar(&labFile, "lab", "", "look at each host of this lab file, and whether each reaches each other")
+	command.MarkFlagsMutuallyExclusive("peer", "lab")
 	return command
 }
 

@@ -136,7 +136,7 @@ func (f *labFlags) plan(a *app, config *scenario.RunConfig, cases []scenario.Sel
 
 // open starts the agents and gives each its part; closing ends them.
 func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig, cases []scenario.Selected) (closing func() error, err error) {
-	if !f.changed("link") && run.link.value == rdmacore.LinkLocal {
+	if config.Link == rdmacore.LinkLocal && !f.changed("link") {
 		config.Link = rdmacore.LinkUDP // what reaches another host
 	}
 	h, err := f.plan(a, config, cases)
@@ -147,11 +147,11 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 	if err != nil {
 		return nil, withExit(exitEnvironment, err)
 	}
-	h.control, err = control.Start(ctx, h.hosts, launch.Config{
-		Program: program, Version: buildVersion().Version,
-		Print: func(host, line string) { fmt.Fprintf(a.stderr, "rdmarun: host %s: %s\n", host, line) },
-	})
+	h.control, err = control.Start(ctx, h.hosts, a.launcher(program))
 	if err != nil {
+		if h.control != nil {
+			h.control.Close()
+		}
 		return nil, withExit(exitEnvironment, err)
 	}
 	closing = func() error {
@@ -180,6 +180,14 @@ func (f *labFlags) open(ctx context.Context, a *app, run *runFlags, config *scen
 		return nil, errors.Join(withExit(exitEnvironment, fmt.Errorf("--lab %s: %w", f.file, err)), closing())
 	}
 	return closing, nil
+}
+
+// launcher is how agents are started; what a host prints goes to standard error.
+func (a *app) launcher(program string) launch.Config {
+	return launch.Config{
+		Program: program, Version: buildVersion().Version,
+		Print: func(host, line string) { fmt.Fprintf(a.stderr, "rdmarun: host %s: %s\n", host, line) },
+	}
 }
 
 // order gives each host its part of the run.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"rdmarun/host/doctor"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 )
@@ -58,6 +59,18 @@ type Done struct {
 	Hint string `json:"hint,omitempty"`
 }
 
+// Examined is what a host has found out about itself.
+type Examined struct {
+	// Error is why it could not.
+	Error    string           `json:"error,omitempty"`
+	Version  string           `json:"version"`
+	Device   string           `json:"device,omitempty"`
+	Address  string           `json:"address,omitempty"`
+	GIDType  string           `json:"gid_type,omitempty"`
+	MTU      int              `json:"mtu,omitempty"` // of the path, in bytes of payload
+	Findings []doctor.Finding `json:"findings,omitempty"`
+}
+
 // Part asks for bytes of a pack.
 type Part struct {
 	Pack   string `json:"pack"`
@@ -68,7 +81,9 @@ type Part struct {
 const (
 	SayOrder = "order" // a question of the controller: an Order; the answer is Done
 	SayPart  = "part"  // a question of an agent: a Part; the answer is its bytes
-	SayClock = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
+	// SayExamine is a question of the controller: the name of a provider; the answer is Examined.
+	SayExamine = "examine"
+	SayClock   = "clock" // a question of the controller: the answer is the agent's clock, in nanoseconds since 1970
 )
 
 const (

@@ -20,7 +20,7 @@ var arrows = []struct {
 	{"host/guest", []string{"host/bounded", "hostfuncs", "rdmacore"}},
 	{"host/record", nil},
 	{"host/scenario", []string{"host/bounded", "host/bus", "host/guest", "host/printable", "host/record", "rdmacore"}},
-	{"host/lab", []string{"host/bounded", "host/bus", "host/pack", "host/printable", "host/record", "host/scenario", "rdmacore"}},
+	{"host/lab", []string{"host/bounded", "host/bus", "host/doctor", "host/pack", "host/printable", "host/record", "host/scenario", "rdmacore"}},
 	{"host/output", []string{"host/printable", "host/record", "host/scenario/diag", "host/scenario/quantity", "host/scenario/standard"}},
 	{"host/compare", []string{"host/record", "host/output"}},
 	{"host/conformance", []string{"host/record", "host/scenario", "host/output"}},

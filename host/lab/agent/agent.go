@@ -31,6 +31,8 @@ type Config struct {
 	GuestCache string
 	// Warn is told what nobody asked for and somebody should know.
 	Warn func(text string)
+	// Examine looks at this host, on a provider.
+	Examine func(ctx context.Context, provider string) lab.Examined
 	// Die ends the process at once: its controller is gone, and what it does has not ended for endTime.
 	Die func()
 }
@@ -118,6 +120,8 @@ func serve(ctx context.Context, conn *bus.Conn, config Config) error {
 	orders := make(chan *bus.Message, 1)
 	stop, err := conn.Listen(func(said *bus.Message) {
 		switch said.Subject {
+		case bus.To(conn.Name(), lab.SayExamine):
+			go examine(ctx, config, said)
 		case bus.To(conn.Name(), lab.SayClock):
 			_ = said.Respond(fmt.Append(nil, time.Now().UnixNano()))
 		case bus.To(conn.Name(), lab.SayOrder):
@@ -127,7 +131,7 @@ func serve(ctx context.Context, conn *bus.Conn, config Config) error {
 				answer(said, errors.New("this agent has an order already"))
 			}
 		}
-	}, bus.To(conn.Name(), lab.SayClock), bus.To(conn.Name(), lab.SayOrder))
+	}, bus.To(conn.Name(), lab.SayClock), bus.To(conn.Name(), lab.SayExamine), bus.To(conn.Name(), lab.SayOrder))
 	if err != nil {
 		return err
 	}
@@ -142,6 +146,17 @@ func serve(ctx context.Context, conn *bus.Conn, config Config) error {
 			return nil // it needed only to know that this agent is there
 		}
 		return context.Cause(waiting)
+	}
+}
+
+// examine looks at this host.
+func examine(ctx context.Context, config Config, said *bus.Message) {
+	raw, err := json.Marshal(config.Examine(ctx, string(said.Data)))
+	if err == nil {
+		err = said.Respond(raw)
+	}
+	if err != nil {
+		config.Warn(err.Error())
 	}
 }
 
@@ -275,7 +290,7 @@ func (r *run) places() map[string]scenario.Place {
 	if !r.order.Route || r.order.Provider != testbed.Soft {
 		return places
 	}
-	address := routed()
+	address := Routed()
 	if !address.IsValid() {
 		return places
 	}
@@ -288,8 +303,8 @@ func (r *run) places() map[string]scenario.Place {
 	return places
 }
 
-// routed is the first address of this host that is not its own alone, of IPv4 if there is one.
-func routed() (found netip.Addr) {
+// Routed is the first address of this host that is not its own alone, of IPv4 if there is one.
+func Routed() (found netip.Addr) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return found

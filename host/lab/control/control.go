@@ -38,7 +38,7 @@ const launchAtOnce = 32
 // lastWordsTime is how long to wait for what the launcher of a lost agent says.
 const lastWordsTime = 500 * time.Millisecond
 
-// Start starts an agent on each host.  When one does not come, none is left, and the error names all that did not.
+// Start starts an agent on each host.  Those that do not come are in the error, a HostError each; the others are there.
 func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Controller, error) {
 	c := &Controller{lost: make(map[string]bool)}
 	var err error
@@ -56,7 +56,10 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 		starting.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			agents[i], failures[i] = launch.Start(ctx, host, config)
+			var err error
+			if agents[i], err = launch.Start(ctx, host, config); err != nil {
+				failures[i] = &HostError{host.Name, err}
+			}
 		})
 	}
 	starting.Wait()
@@ -66,15 +69,47 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	for _, agent := range c.agents {
 		c.served.Go(func() { _ = c.server.Serve(serving, agent.Who, agent.Stream()) }) // how it ends, the meeting hears
 	}
-	if err := errors.Join(failures...); err != nil {
-		c.Close()
-		return nil, err
-	}
 	if _, err := c.conn.Listen(c.part, bus.From("*", lab.SayPart)); err != nil {
 		c.Close()
 		return nil, err
 	}
-	return c, nil
+	return c, errors.Join(failures...)
+}
+
+// Hosts are those whose agents have come.
+func (c *Controller) Hosts() (hosts []lab.Host) {
+	for _, agent := range c.agents {
+		hosts = append(hosts, agent.Host)
+	}
+	return hosts
+}
+
+// Examine has each host look at itself, on the provider that its roles would be on.
+func (c *Controller) Examine(ctx context.Context, provider func(lab.Host) string) map[string]lab.Examined {
+	var mu sync.Mutex
+	found := make(map[string]lab.Examined)
+	var asking sync.WaitGroup
+	for _, agent := range c.agents {
+		asking.Go(func() {
+			there := lab.Examined{}
+			asking, cancel := context.WithCancel(ctx)
+			defer cancel()
+			stop := agent.WhenEnded(cancel)
+			defer stop()
+			answer, err := c.conn.Await(asking, bus.To(agent.Who.Name, lab.SayExamine), []byte(provider(agent.Host)))
+			if err == nil {
+				err = json.Unmarshal(answer, &there)
+			}
+			if err != nil {
+				there.Error = "it does not answer: " + orNothing(agent.LastWords())
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[agent.Host.Name] = there
+		})
+	}
+	asking.Wait()
+	return found
 }
 
 // Server is where the agents are connected.

@@ -131,7 +131,7 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	theirs.Close()
 	if err != nil {
 		output.Close()
-		return nil, fmt.Errorf("host %s: start %s: %w", h.Name, words[0], err)
+		return nil, fmt.Errorf("start %s: %w", words[0], err)
 	}
 	a.stream = &stream{reader: bufio.NewReaderSize(output, 64<<10), input: input, output: output}
 	go func() {
@@ -179,7 +179,7 @@ func (a *Agent) explain(err error) error {
 	if said != "" {
 		said = ": " + said
 	}
-	return fmt.Errorf("host %s: %w%s", a.Host.Name, err, said)
+	return fmt.Errorf("%w%s", err, said)
 }
 
 // LastWords is what the host has printed last beside what its agent says, and how its launcher has ended; "" for nothing.

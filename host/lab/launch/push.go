@@ -30,7 +30,7 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	defer cancel()
 	program, err := os.ReadFile(config.Program)
 	if err != nil {
-		return "", fmt.Errorf("host %s: read this program: %w", h.Name, err)
+		return "", fmt.Errorf("read this program: %w", err)
 	}
 	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%x/rdmarun"`, sha256.Sum256(program))
 	// One look first: the program is on most hosts already, and tens of megabytes.
@@ -39,17 +39,17 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	said, err := overSSH(ctx, h, nil, ask)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("host %s: %w", h.Name, err)
+		return "", err
 	case strings.Contains(said, wordHere):
 		return path, nil
 	case !strings.Contains(said, wordWants):
-		return "", fmt.Errorf("host %s: it is no %s, so this program does not run there (%.100q): install rdmarun, and say where it is: `rdmarun: PATH`",
-			h.Name, machine(), strings.TrimSpace(said))
+		return "", fmt.Errorf("it is no %s, so this program does not run there (%.100q): install rdmarun, and say where it is: `rdmarun: PATH`",
+			machine(), strings.TrimSpace(said))
 	}
 	// Beside its place first, so that nobody starts half of it.
 	bring := fmt.Sprintf(`p=%s; d="${p%%/*}"; mkdir -p "$d" && cat >"$d/new.$$" && chmod 755 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; exit 1; }`, path)
 	if _, err := overSSH(ctx, h, program, bring); err != nil {
-		return "", fmt.Errorf("host %s: bring this program there: %w", h.Name, err)
+		return "", fmt.Errorf("bring this program there: %w", err)
 	}
 	return path, nil
 }
