@@ -54,6 +54,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 		{"reports", measureReports},
 		{"rdmarun run", measureCommand},
 		{"rdmarun exec", sleepers},
+		{"labs", measureLab},
 		{"guests", measureGuests},
 		{"the scenario engine", measureEngine},
 	} {

@@ -45,6 +45,11 @@ var rows = []row{
 	{title: "a case of 100 steps, checked and run", figure: "steps-100", unit: "ms", mark: 5},
 	{title: "a step of 10,000, beside one of 100", figure: "step-of-10000", unit: "us", beside: "step-of-100", mark: 1.5},
 	{title: "what the engine adds to a verb", figure: "engine-overhead", unit: "us", mark: 20},
+	{title: "a step on another host that waits for the one before, more than here", figure: "lab-step-more", unit: "us", mark: 150},
+	{title: "a step of many on one other host, beside here", figure: "lab-steps-alone", unit: "us", beside: "here-steps-alone", mark: 1.2},
+	{title: "rdmarun run rping.yaml over two agents, wall", figure: "lab-run-wall", unit: "ms", mark: 1000},
+	{title: "64 agents launched, connected and placed", figure: "lab-64-agents", unit: "s", mark: 5},
+	{title: "the controller's peak memory", figure: "lab-64-peak", unit: "MiB", mark: 100},
 	{title: "report of 100 MB of records, peak memory", figure: "report-peak", unit: "MiB", mark: 300},
 }
 

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// labSteps are the steps of a case that goes from host to host.
+	labSteps = 2000
+	// labAgents are the agents that are started at once.
+	labAgents = 64
+)
+
+// measureLab takes runs over agents on this machine, with the launcher that starts them here.
+func measureLab(ctx context.Context, p paths, all figures) error {
+	folder, err := os.MkdirTemp("", "rdmarun-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	for _, measure := range []func(context.Context, paths, string, figures) error{measureLabSteps, measureAgents, measureLabRun} {
+		if err := measure(ctx, p, folder, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// labOf writes a lab of so many hosts, a1 and on, on which roles are in turns.
+func labOf(folder string, hosts int) (string, error) {
+	return written(folder, fmt.Sprintf("lab%d.yaml", hosts), "rdmarun: lab/v1\n", 1, func(int) string {
+		return fmt.Sprintf("hosts: {\"a[1-%d]\": }\nplace: {\"*\": a}\n", hosts)
+	})
+}
+
+// measureLabSteps takes steps of two roles in turns, each of which waits for the one before, and steps of one role, over two
+// hosts and in one process.
+func measureLabSteps(ctx context.Context, p paths, folder string, all figures) error {
+	lab, err := labOf(folder, 2)
+	if err != nil {
+		return err
+	}
+	const head = "rdmarun: v1\nroles: {one: {buffers: {tx: {size: 64}}}, other: {buffers: {tx: {size: 64}}}}\nprovider: {soft: {clock: wall}}\nsteps:\n"
+	fill := func(role string) string { return fmt.Sprintf("{role: %s, fill: {buffer: tx, byte: 1}}", role) }
+	for name, roles := range map[string][]string{"turns": {"one", "other"}, "alone": {"other"}} {
+		var steps []string
+		for _, role := range roles {
+			steps = append(steps, fill(role))
+		}
+		times := make(map[string]float64)
+		for _, count := range []int{0, labSteps / len(roles)} {
+			scenario, err := written(folder, fmt.Sprintf("%s%d.yaml", name, count), head, 1, func(int) string {
+				return fmt.Sprintf("  - %s\n  - %s\n  - {repeat: %d, do: [%s]}\n", fill("one"), fill("other"), count, strings.Join(steps, ", "))
+			})
+			if err != nil {
+				return err
+			}
+			for where, more := range map[string][]string{"lab": {"--lab", lab}, "here": nil} {
+				var walls []float64
+				for range rounds {
+					wall, _, err := spent(ctx, p.rdmarun, append([]string{"run", "-q", scenario}, more...)...)
+					if err != nil {
+						return fmt.Errorf("%s: %w", filepath.Base(scenario), err)
+					}
+					walls = append(walls, wall)
+				}
+				times[where] += map[bool]float64{true: -1, false: 1}[count == 0] * median(walls)
+			}
+		}
+		all["lab-steps-"+name], all["here-steps-"+name] = times["lab"]*1000/labSteps, times["here"]*1000/labSteps
+	}
+	all["lab-step-more"] = all["lab-steps-turns"] - all["here-steps-turns"]
+	return nil
+}
+
+// measureAgents starts many agents, each with a role.
+func measureAgents(ctx context.Context, p paths, folder string, all figures) error {
+	lab, err := labOf(folder, labAgents)
+	if err != nil {
+		return err
+	}
+	scenario, err := written(folder, "many.yaml", "rdmarun: v1\n", 1, func(int) string {
+		return fmt.Sprintf("roles: {many: {count: %d}}\nsteps: [{role: \"many[0]\", log: all are here}]\n", labAgents)
+	})
+	if err != nil {
+		return err
+	}
+	var walls, peaks []float64
+	for range 3 {
+		wall, peak, err := spent(ctx, p.rdmarun, "run", "-q", "--lab", lab, scenario)
+		if err != nil {
+			return err
+		}
+		walls, peaks = append(walls, wall/1000), append(peaks, peak)
+	}
+	all["lab-64-agents"], all["lab-64-peak"] = median(walls), median(peaks)
+	return nil
+}
+
+// measureLabRun takes the scenario that ships over two hosts, from the command to the summary.
+func measureLabRun(ctx context.Context, p paths, folder string, all figures) error {
+	lab, err := labOf(folder, 2)
+	if err != nil {
+		return err
+	}
+	var walls []float64
+	for range rounds {
+		wall, _, err := spent(ctx, p.rdmarun, "run", "-q", "--lab", lab, p.scenario)
+		if err != nil {
+			return err
+		}
+		walls = append(walls, wall)
+	}
+	all["lab-run-wall"] = median(walls)
+	return nil
+}
