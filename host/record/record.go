@@ -343,7 +343,9 @@ func (t *Totals) Count(result *Result) {
 // Device is what cases ran on, as far as a comparison of two runs needs to know.  A field is empty if it does not exist or
 // cannot be found.
 type Device struct {
-	Name     string `json:"name"`
+	Name string `json:"name"`
+	// Host is the host of a lab that has it.
+	Host     string `json:"host,omitempty"`
 	Provider string `json:"provider"`
 	Driver   string `json:"driver,omitempty"` // by the device's name: mlx5, rxe, soft
 	// Module is the kernel module behind it, with its version where it has one of its own.
@@ -370,6 +372,7 @@ func (d *Device) Facts() []Fact {
 			list = append(list, Fact{name, value})
 		}
 	}
+	add("host", d.Host)
 	add("provider", d.Provider)
 	add("driver", d.Driver)
 	add("module", d.Module)

@@ -65,6 +65,9 @@ func (l *Lead) take(from string, data []byte) {
 	defer l.mu.Unlock()
 	if l.current != nil {
 		reported.Host = from
+		if reported.Device != nil {
+			reported.Device.Host = from
+		}
 		if step := reported.Step; step != nil {
 			// Its time is that of its end, and of that host's clock.
 			ended := reported.Time.Add(-l.Ahead[from]).Sub(l.began.Round(0))

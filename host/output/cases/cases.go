@@ -84,10 +84,10 @@ type Tracker struct {
 // Devices lists what cases ran on, in the order of the records.
 func (t *Tracker) Devices() []record.Device { return t.devices }
 
-// Device is one of them, nil when nothing is known of it.
-func (t *Tracker) Device(name string) *record.Device {
+// Device is that of a role, nil when nothing is known of it.
+func (t *Tracker) Device(of record.RolePlace) *record.Device {
 	for i := range t.devices {
-		if t.devices[i].Name == name {
+		if t.devices[i].Name == of.Device && t.devices[i].Host == of.Host {
 			return &t.devices[i]
 		}
 	}

@@ -89,7 +89,7 @@ func newTimeline(c *cases.Case) *timeline {
 // lanes lists a lane for each role, those of the case first.
 func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
 	for _, place := range c.Start.Roles {
-		t.Lanes = append(t.Lanes, lane{Name: place.Role, Device: strings.TrimSpace(place.Provider + " " + place.Device + " " + place.Address)})
+		t.Lanes = append(t.Lanes, lane{Name: place.Role, Device: strings.Join(strings.Fields(place.Host+" "+place.Provider+" "+place.Device+" "+place.Address), " ")})
 	}
 	for _, step := range steps {
 		if t.lane(step.Role) == 0 {

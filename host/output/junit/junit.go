@@ -221,7 +221,11 @@ func around(out io.Writer, name, prefix string, value any, content func() error)
 func (s *suite) devices(list []record.Device) {
 	for _, device := range list {
 		for _, fact := range device.Facts() {
-			s.AddProperty(clean("device."+device.Name+"."+strings.ReplaceAll(fact.Name, " ", "_")), clean(fact.Value))
+			name := "device." + device.Name
+			if device.Host != "" {
+				name = "host." + device.Host + "." + name
+			}
+			s.AddProperty(clean(name+"."+strings.ReplaceAll(fact.Name, " ", "_")), clean(fact.Value))
 		}
 	}
 }
@@ -243,12 +247,15 @@ func (t *testcase) properties(c *cases.Case, known *cases.Tracker) {
 		t.property("tag", tag)
 	}
 	for _, place := range c.Start.Roles {
+		if place.Host != "" {
+			t.property("role."+place.Role+".host", place.Host)
+		}
 		if place.Provider != "" {
 			t.property("role."+place.Role+".provider", place.Provider)
 		}
 		t.property("role."+place.Role+".device", place.Device)
 		t.property("role."+place.Role+".address", place.Address)
-		if device := known.Device(place.Device); device != nil {
+		if device := known.Device(place); device != nil {
 			t.property("role."+place.Role+".driver", device.Driver)
 		}
 		if place.Guest != "" {

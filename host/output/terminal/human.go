@@ -126,10 +126,18 @@ func (h *Human) begin(r *record.Record) {
 }
 
 // places says where the roles run.
+// hostOf begins with the host of a role, where a lab has several.
+func hostOf(role record.RolePlace) string {
+	if role.Host == "" {
+		return ""
+	}
+	return "host " + role.Host + ", "
+}
+
 func (h *Human) places(roles []record.RolePlace) {
 	h.below()
 	for _, role := range roles {
-		h.print("      %s on %s, %s%s\n", h.style.role(fmt.Sprintf("%-8s", role.Role)), role.Device, role.Address, prefixed(", provider ", role.Provider)+prefixed(", CPUs ", role.CPUs)+prefixed(", guest ", role.Guest))
+		h.print("      %s on %s%s, %s%s\n", h.style.role(fmt.Sprintf("%-8s", role.Role)), hostOf(role), role.Device, role.Address, prefixed(", provider ", role.Provider)+prefixed(", CPUs ", role.CPUs)+prefixed(", guest ", role.Guest))
 	}
 }
 
