@@ -38,7 +38,7 @@ func writeLab(t *testing.T, text string) string {
 // overLab is rdmarun with its output.
 type overLab struct {
 	*exec.Cmd
-	output bytes.Buffer
+	output printed
 }
 
 func startOverLab(t *testing.T, words ...string) *overLab {
