@@ -1,5 +1,5 @@
-// Package bus carries what the processes of a run tell each other, by NATS: embedded in the process that the others come to,
-// over any stream of bytes, or a server that a lab has.
+// Package bus carries what the processes of a run tell each other, by NATS: its server is in the process that the others come
+// to, over any stream of bytes.
 //
 // A member of the bus has a name.  What it says is under From(its name), so that nobody can speak for another, and it hears
 // what is under To(its name) and To(Everybody).  The process with the server passes on from the one to the other.
@@ -67,21 +67,6 @@ func connect(who Credentials, options ...nats.Option) (*Conn, error) {
 // Over connects as a member over a stream at whose other end a Server serves.
 func Over(who Credentials, stream io.ReadWriteCloser) (*Conn, error) {
 	return connect(who, nats.SetCustomDialer(&once{stream: stream}))
-}
-
-// Dial connects to a server of NATS at a URL, with what its clients know: credentials in files, NKeys, TLS.
-func Dial(url string, who Credentials, options ...nats.Option) (*Conn, error) {
-	c := &Conn{name: who.Name, closed: make(chan struct{})}
-	options = append(options, nats.Name("rdmarun "+who.Name), nats.CustomInboxPrefix(inbox(who.Name)), nats.Timeout(connectTime),
-		nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
-	)
-	var err error
-	c.nats, err = nats.Connect(url, options...)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", url, err)
-	}
-	return c, nil
 }
 
 // Name is the member's.

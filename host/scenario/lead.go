@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"rdmarun/host/bus"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/exec"
 )
@@ -80,7 +81,14 @@ func (l *Lead) take(from string, data []byte) {
 // Report passes a record to the process that leads; what is too long for it is left out.
 func (p *Party) Report(ctx context.Context, each *record.Record) error {
 	data, err := json.Marshal(each)
-	if err != nil {
+	if err == nil && len(data) > bus.Largest && each.Step != nil {
+		short := *each.Step
+		short.Fields = nil // some have the bytes of a buffer
+		whole := *each
+		whole.Step = &short
+		data, err = json.Marshal(&whole)
+	}
+	if err != nil || len(data) > bus.Largest {
 		return err
 	}
 	return p.meeting.Report(ctx, data)
@@ -91,6 +99,7 @@ func (j *jobs) follow(ctx context.Context) {
 	party := j.config.Party
 	for {
 		j.runs++
+		party.meeting.Forget(stopKey(j.runs - 1)) // that came when there was nothing to stop
 		_, raw, err := party.meeting.Await(ctx, party.Follows, turnKey(j.runs))
 		var next turn
 		if err != nil || json.Unmarshal(raw, &next) != nil || next.Case == "" {

@@ -164,13 +164,21 @@ func (a *Agent) greet(ctx context.Context, version string) error {
 			return context.Cause(ctx)
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err != nil:
-			a.last.flush(killTime, a.ended)
+			a.awaitEnd()
 			return errors.New("no agent answers")
 		default:
 			_, _ = a.last.Write(line)
 		}
 	}
 	return errors.New("it prints without an end, and no agent answers")
+}
+
+// awaitEnd gives the launcher time for what it says last.
+func (a *Agent) awaitEnd() {
+	select {
+	case <-a.ended:
+	case <-time.After(killTime):
+	}
 }
 
 // explain adds to an error what the launcher has said last.
@@ -281,14 +289,6 @@ func (l *lastLines) line() {
 		l.kept = l.kept[1:]
 	}
 	l.print(text)
-}
-
-// flush waits for the end of who writes, for what it says last.
-func (l *lastLines) flush(most time.Duration, ended <-chan struct{}) {
-	select {
-	case <-ended:
-	case <-time.After(most):
-	}
 }
 
 func (l *lastLines) String() string {
