@@ -98,7 +98,7 @@ func (r *caseRun) part(ctx context.Context) {
 	for _, f := range r.result.Failures {
 		end.Failures = append(end.Failures, toldOf(f))
 	}
-	err := o.meeting.Tell(o.key("end", o.meeting.Name()), end)
+	err := cmp.Or(o.quiet.end(), o.meeting.Tell(o.key("end", o.meeting.Name()), end))
 	if r.config.Stop != nil && r.result.Status != record.Passed {
 		r.config.Stop()
 	}

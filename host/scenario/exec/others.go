@@ -26,6 +26,8 @@ import (
 // before has ended, whoever had it.
 type others struct {
 	meeting *meeting.Meeting
+	// quiet are the steps that have brought nothing.
+	quiet *quiet
 	// names are those of the processes that take part.
 	names []string
 	// prefix begins the keys of this run of the case.
@@ -129,6 +131,7 @@ func newOthers(config *Config) *others {
 		meeting: config.Meeting, names: config.Others, prefix: fmt.Sprintf("%d/", config.Number), where: make(map[string]string), numbers: make(map[string]int),
 		faults: make(map[string]string), ends: make(map[string]ending),
 	}
+	o.quiet = newQuiet(o.meeting, o.prefix)
 	o.left, o.leave = context.WithCancelCause(context.Background())
 	return o
 }
@@ -372,7 +375,9 @@ func (r *caseRun) turn(ctx context.Context, step *compile.Step, call *compile.Ca
 	}
 	r.turns.bound, r.turns.ignored, r.turns.told, r.turns.untold = nil, nil, 0, nil
 	err = r.decorated(ctx, step)
-	o.meeting.Forget(r.turns.key + "/")
+	if call.Verb.Divides {
+		o.meeting.Forget(r.turns.key + "/")
+	}
 	if ctx.Err() == nil {
 		if telling := cmp.Or(r.turns.untold, r.tell(r.turns.key, err)); telling != nil && err == nil {
 			return r.failed(step, role, call.Verb.Name, &testbed.EnvironmentError{What: "tell the other processes", Err: telling})
@@ -420,6 +425,12 @@ func (r *caseRun) playedBy(call *compile.Call) (string, error) {
 
 // tell tells the others what a step has brought.
 func (r *caseRun) tell(key string, err error) error {
+	if err == nil && len(r.turns.bound)+len(r.turns.ignored)+r.turns.told == 0 {
+		return r.others.quiet.passed(r.turns.prefix, r.turns.count)
+	}
+	if err := r.others.quiet.flush(); err != nil {
+		return err
+	}
 	told := outcome{Bound: r.turns.bound, Ignored: r.turns.ignored}
 	for i := range told.Bound {
 		each := &told.Bound[i]
@@ -439,12 +450,14 @@ func (r *caseRun) tell(key string, err error) error {
 func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compile.Call, role, process string, half func(context.Context)) error {
 	r.enter(role, r.others.numbers[role])
 	var told outcome
-	var err error
-	if half == nil {
+	err := r.others.quiet.flush() // those who would tell what this one waits for may wait for it
+	switch {
+	case err != nil:
+	case half == nil:
 		r.testbed.Unlocked(func() {
 			r.testbed.Clock().Outside(func() { told, err = r.outcome(ctx, step, process) })
 		})
-	} else {
+	default:
 		inside, end := context.WithCancelCause(ctx)
 		done := make(chan struct{})
 		go func() {
@@ -457,7 +470,9 @@ func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compi
 	}
 	r.steps++
 	r.ended.Add(1)
-	r.others.meeting.Forget(r.turns.key + "/") // what halves of other processes told each other
+	if call.Verb.Divides {
+		r.others.meeting.Forget(r.turns.key + "/") // what halves of other processes told each other
+	}
 	var ended *testbed.Failure
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -476,18 +491,30 @@ func (r *caseRun) elsewhere(ctx context.Context, step *compile.Step, call *compi
 
 // outcome waits for what a step elsewhere brings, and takes what is measured meanwhile.
 func (r *caseRun) outcome(ctx context.Context, step *compile.Step, process string) (told outcome, err error) {
+	o := r.others
 	needed := []string{process}
 	if r.config.Observes {
-		needed = r.others.names // one that is lost is missed by those who wait for nobody, too
+		needed = o.names // one that is lost is missed by those who wait for nobody, too
 	}
-	for measured := 0; ; measured++ {
+	quiet := o.quiet.key(process, r.turns.prefix)
+	for measured := 0; ; {
+		// What a step has brought was told before it is known of one after it that it has brought nothing.
+		if raw, came := o.meeting.Take(r.turns.key); came {
+			return told, json.Unmarshal(raw, &told)
+		}
+		if o.quiet.known(quiet, r.turns.count) {
+			return told, nil
+		}
 		figures := r.turns.measured(measured)
-		key, raw, err := r.others.hearWith(ctx, needed, figures, r.turns.key)
+		key, raw, err := o.hearWith(ctx, needed, figures, r.turns.key, quiet)
 		switch {
 		case err != nil:
 			return told, err
 		case key == figures:
+			measured++
 			err = r.takeMeasured(step, raw)
+		case key == quiet:
+			err = o.quiet.note(key, raw)
 		default:
 			return told, json.Unmarshal(raw, &told)
 		}

@@ -219,6 +219,16 @@ func (m *Meeting) AwaitWith(ctx context.Context, all []string, keys ...string) (
 	}
 }
 
+// Take takes a message under a key, if it has come.
+func (m *Meeting) Take(key string) (value json.RawMessage, came bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if value, came = m.arrived[key]; came {
+		m.forget(key)
+	}
+	return value, came
+}
+
 // Gone is why a process is there no more; nil while it is.
 func (m *Meeting) Gone(name string) error {
 	m.mu.Lock()

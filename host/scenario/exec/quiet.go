@@ -1,0 +1,107 @@
+package exec
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"rdmarun/host/scenario/meeting"
+)
+
+// quietTime is how long the others may go on without knowing of a step that has brought nothing.  It is what a message takes,
+// so that a loop of such steps costs one message in so much time, and whoever waits does so hardly longer.
+const quietTime = 100 * time.Microsecond
+
+// quiet are the steps that have brought nothing: neither a result with a name nor a failure.  Of many of them, one after another,
+// the others are told by one number.
+type quiet struct {
+	meeting *meeting.Meeting
+	prefix  string // of the keys of this process's messages
+
+	mu     sync.Mutex
+	branch string // of the steps that are still to be told
+	last   int    // the number of the last of them; 0: there are none
+	timer  *time.Timer
+	over   bool
+	err    error
+
+	// heard are the last steps that are known to have brought nothing, by the messages' keys.
+	heard map[string]int
+}
+
+func newQuiet(of *meeting.Meeting, prefix string) *quiet {
+	return &quiet{meeting: of, prefix: prefix, heard: make(map[string]int)}
+}
+
+// key is that of a process's messages about the steps of a branch.
+func (q *quiet) key(process, branch string) string {
+	return q.prefix + "quiet/" + process + "/" + branch
+}
+
+// passed notes a step of this process.  The error is that of an earlier message.
+func (q *quiet) passed(branch string, number int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.last != 0 && q.branch != branch {
+		q.tell()
+	}
+	q.branch, q.last = branch, number
+	switch {
+	case q.timer == nil:
+		q.timer = time.AfterFunc(quietTime, func() { _ = q.flush() }) // its error is that of the next step
+	default:
+		q.timer.Reset(quietTime)
+	}
+	return q.err
+}
+
+// flush tells of the steps that are still to be told.  What is told after it comes after it.
+func (q *quiet) flush() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.tell()
+	return q.err
+}
+
+// tell is flush; mu is held.
+func (q *quiet) tell() {
+	if q.last == 0 || q.over {
+		return
+	}
+	if err := q.meeting.Tell(q.key(q.meeting.Name(), q.branch), q.last); err != nil && q.err == nil {
+		q.err = err
+	}
+	q.last = 0
+}
+
+// end tells what is still to be told, and nothing after it.
+func (q *quiet) end() error {
+	err := q.flush()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.over = true
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	return err
+}
+
+// note takes a message of a process, and known tells whether a step of it is known to have brought nothing.
+func (q *quiet) note(key string, raw json.RawMessage) error {
+	var last int
+	if err := json.Unmarshal(raw, &last); err != nil {
+		return fmt.Errorf("%s: %w", strings.TrimPrefix(key, q.prefix), err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.heard[key] = max(q.heard[key], last)
+	return nil
+}
+
+func (q *quiet) known(key string, number int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.heard[key] >= number
+}
